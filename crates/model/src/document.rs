@@ -1,0 +1,195 @@
+//! The run document `hourglass.run/1`: what a run found, for people and scripts.
+//!
+//! Keys only grow within a version. Times are in nanoseconds, counted as integers.
+
+use serde::{Deserialize, Serialize};
+
+use crate::manifest::Manifest;
+
+/// Name and version of the run document.
+pub const RUN_SCHEMA: &str = "hourglass.run/1";
+
+/// All that a run found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunDocument {
+    /// Always [`RUN_SCHEMA`].
+    pub schema: String,
+    /// What explains the numbers.
+    pub manifest: Manifest,
+    /// What was found.
+    #[serde(flatten)]
+    pub result: RunResult,
+}
+
+/// The findings of a run, without what explains them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunResult {
+    /// One for each thread, in the order of their numbers.
+    pub threads: Vec<ThreadReport>,
+    /// Causes of gaps by name. Empty where no cause was inferred.
+    #[serde(default)]
+    pub causes: Vec<CauseReport>,
+    /// How often two different threads of the run followed each other on one CPU: context
+    /// switches that the trace proves (section 4, first rule).
+    #[serde(default)]
+    pub switches: u64,
+    /// What a reader must know before believing the numbers.
+    #[serde(default)]
+    pub warnings: Vec<Warning>,
+    /// Limits that the run had to keep.
+    #[serde(default)]
+    pub gates: Vec<Gate>,
+    /// Whether the run was ended early by a signal.
+    #[serde(default)]
+    pub interrupted: bool,
+}
+
+/// What one thread did and what was done to it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ThreadReport {
+    /// Number of the thread, from 0.
+    pub id: u32,
+    /// The workload as it is written: `PERIODIC 3ms 8ms`.
+    pub workload: String,
+    /// What wakes it, as it is written: `HR`, `TICK:100`.
+    #[serde(default)]
+    pub wake_up: String,
+    /// If a device was emulated: which, and how.
+    #[serde(default)]
+    pub emulated: Option<String>,
+    /// The policy that was in force: `FIFO:80`, `DEADLINE:3.1ms/8ms`.
+    pub policy: String,
+    /// CPUs on which it was allowed to run.
+    pub cpus: Vec<u32>,
+    /// CPUs on which it was seen to run.
+    #[serde(default)]
+    pub cpus_seen: Vec<u32>,
+    /// Received time: the sum of the gap-free intervals, not the kernel's CPU clock.
+    pub cpu_time_ns: u64,
+    /// From the thread's start to its finish.
+    pub wall_ns: u64,
+    /// Intervals found, stored or not.
+    pub intervals: u64,
+    /// Gaps that were forced on the thread; its own waits are not among them.
+    pub gaps: GapReport,
+    /// Periods, for models that have them.
+    pub deadlines: Option<Deadlines>,
+    /// Lateness of wake-ups, for models that measure it.
+    pub latency: Option<LatencyReport>,
+    /// Passes over the array, for models that scan one.
+    pub work: Option<u64>,
+    /// Intervals and latency samples that found the buffer full.
+    pub records_dropped: u64,
+    /// How often two reads in a row came from different CPUs.
+    #[serde(default)]
+    pub migrations: u64,
+    /// The kernel's account of the same time, where it keeps one.
+    #[serde(default)]
+    pub kernel: Option<KernelAccount>,
+}
+
+/// Gaps: the times during which a thread did not run although it wanted to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GapReport {
+    /// How many.
+    pub count: u64,
+    /// Sum of their lengths.
+    pub total_ns: u64,
+    /// Median length.
+    pub p50_ns: u64,
+    /// 99 of 100 are not longer.
+    pub p99_ns: u64,
+    /// 999 of 1000 are not longer.
+    pub p999_ns: u64,
+    /// The longest, exactly.
+    pub max_ns: u64,
+}
+
+/// Periods of a periodic thread. `hit + missed + lost` is the number of whole periods.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deadlines {
+    /// Finished in time.
+    pub hit: u64,
+    /// Started, not finished in time.
+    pub missed: u64,
+    /// Never started, because an earlier one was still running.
+    pub lost: u64,
+    /// Times that the amount was received; more than `hit` where a thread need not wait.
+    #[serde(default)]
+    pub completed: u64,
+}
+
+/// Lateness of wake-ups against the time that was asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LatencyReport {
+    /// Number of wake-ups measured.
+    pub count: u64,
+    /// The least late, exactly.
+    pub min_ns: u64,
+    /// Median.
+    pub p50_ns: u64,
+    /// 99 of 100 are not later.
+    pub p99_ns: u64,
+    /// 999 of 1000 are not later.
+    pub p999_ns: u64,
+    /// The latest, exactly.
+    pub max_ns: u64,
+    /// Average.
+    pub mean_ns: u64,
+    /// Wake-ups that never took place because an earlier one was too late.
+    pub lost: u64,
+}
+
+/// What the kernel counted for a thread between its start and its finish.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelAccount {
+    /// Time on a CPU (first number of `schedstat`), interrupts included.
+    pub run_ns: u64,
+    /// Time waiting for a CPU while runnable (second number of `schedstat`).
+    pub wait_ns: u64,
+    /// Context switches by its own wait or yield.
+    pub voluntary_switches: u64,
+    /// Context switches forced on it.
+    pub involuntary_switches: u64,
+}
+
+/// A cause of gaps.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CauseReport {
+    /// Its name, as CONTRACT lists them.
+    pub cause: String,
+    /// Gaps with this cause.
+    pub count: u64,
+    /// Sum of their lengths.
+    pub total_ns: u64,
+    /// Median length.
+    pub p50_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+    /// From 0 to 1.
+    pub confidence: f64,
+}
+
+/// Something that spoils the numbers, and what helps.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Warning {
+    /// Stable name for scripts: `rt-throttling`.
+    pub id: String,
+    /// What is so.
+    pub text: String,
+    /// What mends it; a command where there is one.
+    pub remedy: String,
+}
+
+/// A limit, and whether it was kept.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Gate {
+    /// The option that set it.
+    pub name: String,
+    /// The limit.
+    pub limit: f64,
+    /// What was found.
+    pub value: f64,
+    /// Whether it was kept.
+    pub passed: bool,
+}

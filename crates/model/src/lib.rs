@@ -1,0 +1,22 @@
+//! The nouns that the other crates share: policies, CPU sets, reservations, execution times,
+//! trace records, and the documents that scripts read.
+//!
+//! Owns: the shape and the text form of these things, seeded randomness.
+//! Must not: touch the operating system, read a clock, hold an algorithm that judges anything.
+
+#![forbid(unsafe_code)]
+
+pub mod cpus;
+pub mod document;
+pub mod execution_time;
+pub mod host;
+pub mod manifest;
+pub mod policy;
+pub mod reservation;
+pub mod trace;
+
+pub use cpus::CpuSet;
+pub use execution_time::{ExecutionTime, Sampler};
+pub use policy::Policy;
+pub use reservation::{Reservation, Strength};
+pub use trace::{Interval, Onset};

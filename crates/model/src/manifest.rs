@@ -1,0 +1,127 @@
+//! The manifest of a run: everything that explains its numbers.
+
+use serde::{Deserialize, Serialize};
+
+use crate::document::RunResult;
+use crate::host::Host;
+
+/// Name and version of the manifest as a file.
+pub const MANIFEST_SCHEMA: &str = "hourglass.manifest/1";
+
+/// What explains the numbers of a run. In a run folder it also carries the `result`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Always [`MANIFEST_SCHEMA`].
+    pub schema: String,
+    /// Version of Hourglass that measured.
+    pub hourglass: String,
+    /// The command line, word by word.
+    pub command_line: Vec<String>,
+    /// Where the run's zero lies on the clocks.
+    pub epoch: Epoch,
+    /// How long the run was meant to be.
+    pub duration_ns: u64,
+    /// How long it was.
+    pub elapsed_ns: u64,
+    /// Start of the random sequences; the same seed draws the same execution times.
+    pub seed: u64,
+    /// Trace records that all threads together could store.
+    pub records_capacity: u64,
+    /// Whether a full buffer kept the newest records (`--ring`) rather than the oldest.
+    pub ring: bool,
+    /// The counter that measured, and its calibration.
+    pub clock: ClockFacts,
+    /// The threads as they were asked for and set up.
+    pub threads: Vec<ThreadFacts>,
+    /// What was locked into memory.
+    pub memory: MemoryFacts,
+    /// Latency in microseconds that `/dev/cpu_dma_latency` was held at, if it was.
+    pub dma_latency_us: Option<u32>,
+    /// The machine.
+    pub host: Host,
+    /// The findings, in a run folder. The run document carries them beside the manifest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<RunResult>,
+}
+
+/// The run's zero on three clocks, read together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Epoch {
+    /// `CLOCK_MONOTONIC`.
+    pub monotonic_ns: u64,
+    /// `CLOCK_REALTIME`.
+    pub realtime_ns: u64,
+    /// The raw counter.
+    pub ticks: u64,
+}
+
+/// Which counter measured, why that one, and how it was converted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClockFacts {
+    /// `tsc`, `cntvct` or `monotonic`.
+    pub source: String,
+    /// Whether it is the processor's own counter and was found fit.
+    pub trusted: bool,
+    /// Why this source was taken.
+    pub reason: String,
+    /// Ticks per second.
+    pub frequency_hz: f64,
+    /// At the start of the run: pairs of counter and `CLOCK_MONOTONIC` over a short window.
+    pub calibration_start: CalibrationFacts,
+    /// Over the whole run; this one converted the trace.
+    pub calibration_end: CalibrationFacts,
+}
+
+/// One calibration of the counter against `CLOCK_MONOTONIC`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CalibrationFacts {
+    /// Ticks per second.
+    pub frequency_hz: f64,
+    /// Length of the window between the two pairs.
+    pub window_ns: u64,
+    /// Bound on the error of the frequency, parts per billion.
+    pub rate_error_ppb: u64,
+    /// Bound on the error of one pair: half the width of its bracket.
+    pub bracket_ns: u64,
+}
+
+/// A thread as it was asked for and set up.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ThreadFacts {
+    /// Number of the thread.
+    pub id: u32,
+    /// The workload as it is written.
+    pub workload: String,
+    /// The wake-up method as it is written.
+    pub wake_up: String,
+    /// The policy that was asked for.
+    pub policy_asked: String,
+    /// The policy that was in force.
+    pub policy: String,
+    /// The reservation, as `BUDGET/PERIOD`, if one was asked for.
+    pub reservation: Option<String>,
+    /// CPUs on which it was allowed to run.
+    pub cpus: String,
+    /// When it started, counted from the run's start.
+    pub start_ns: u64,
+    /// When it was to finish.
+    pub finish_ns: u64,
+    /// Gaps longer than this are recorded.
+    pub gap_ns: u64,
+    /// Time of a typical iteration of its loop, from which GAP was taken; 99 of 100 iterations
+    /// take no longer.
+    pub loop_ns: u64,
+    /// Records that its buffer could hold.
+    pub records_capacity: u64,
+}
+
+/// What was locked into memory, and what could not be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryFacts {
+    /// Whether everything, present and future, was locked.
+    pub all_locked: bool,
+    /// Bytes of buffers that were locked one by one.
+    pub buffers_locked_bytes: u64,
+    /// Bytes of buffers that were touched but could not be locked.
+    pub buffers_unlocked_bytes: u64,
+}

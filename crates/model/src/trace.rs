@@ -1,0 +1,75 @@
+//! The execution trace: intervals of continuous processor time.
+
+/// What stands before an interval: why the one before it ended.
+///
+/// This is what the recorder itself knows, without inference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Onset {
+    /// The thread's first interval.
+    Start = 0,
+    /// A gap: the counter jumped by more than GAP between two reads.
+    Gap = 1,
+    /// The thread waited for its next period by its own will.
+    Wait = 2,
+    /// The thread had just yielded the processor.
+    Yield = 3,
+    /// Two reads in a row came from different CPUs.
+    Migration = 4,
+}
+
+impl Onset {
+    /// All values, in the order of their codes.
+    pub const ALL: [Onset; 5] =
+        [Onset::Start, Onset::Gap, Onset::Wait, Onset::Yield, Onset::Migration];
+
+    /// The code stored in the trace.
+    #[must_use]
+    pub fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// The value with this code; `None` for a code of a later version.
+    #[must_use]
+    pub fn from_code(code: u8) -> Option<Onset> {
+        Onset::ALL.get(usize::from(code)).copied()
+    }
+
+    /// Whether the time before the interval was taken from the thread, rather than given up by
+    /// its own wait or not yet begun.
+    #[must_use]
+    pub fn is_gap(self) -> bool {
+        matches!(self, Onset::Gap | Onset::Yield | Onset::Migration)
+    }
+}
+
+/// One record of an execution trace: a thread ran on `cpu` from `start_ns` to `end_ns` without a
+/// gap (Hourglass paper, section 3.1).
+///
+/// Nanoseconds count from the run's start; ticks are the raw counter.
+/// `start_ns <= end_ns` and `start_ticks <= end_ticks`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interval {
+    /// Number of the thread in the run, from 0.
+    pub thread: u32,
+    /// CPU on which all of the interval ran.
+    pub cpu: u32,
+    /// First moment at which the thread was seen to run, ns from the run's start.
+    pub start_ns: i64,
+    /// Last moment at which it was seen to run, ns from the run's start.
+    pub end_ns: i64,
+    /// `start_ns` on the raw counter.
+    pub start_ticks: u64,
+    /// `end_ns` on the raw counter.
+    pub end_ticks: u64,
+    /// Why the interval before this one ended.
+    pub onset: Onset,
+}
+
+impl Interval {
+    /// Length in nanoseconds.
+    #[must_use]
+    pub fn duration_ns(&self) -> i64 {
+        self.end_ns.saturating_sub(self.start_ns)
+    }
+}
