@@ -1,1 +1,65 @@
-fn main() {}
+//! The one entry for laptops and CI: `cargo xtask tidy`, `test`, `bed`.
+//!
+//! Owns: the order of checks, the rules of the house that no compiler knows, and guests in which
+//! hardware is tested that the machine at hand lacks.
+//! Must not: use Hourglass as a library, or be used by it; need more than the standard library.
+
+#![forbid(unsafe_code)]
+
+mod bed;
+mod failure;
+mod test;
+mod tidy;
+mod workspace;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use failure::Failure;
+use workspace::Workspace;
+
+const HELP: &str = "\
+Usage: cargo xtask COMMAND
+
+  tidy                       check the rules of the house: arrows, unsafe, sizes, leftovers
+  test [--no-beds]           all that CI runs: format, lints, tidy, tests, release build, beds
+  bed NAME [--binary PATH]   boot a guest and check hourglass in it; PATH is a static hourglass
+                             (built when not given)
+  bed --list                 the beds
+
+Exit codes: 0 done, 1 a check failed, 2 usage, 3 this machine cannot (it says why).
+";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match dispatch(&words) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("xtask: {failure}");
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+fn dispatch(words: &[&str]) -> Result<(), Failure> {
+    match words {
+        ["help" | "--help" | "-h"] => {
+            print!("{HELP}");
+            Ok(())
+        }
+        ["tidy"] => tidy::run(&Workspace::find()?),
+        ["test"] => test::run(&Workspace::find()?, test::Beds::WherePossible),
+        ["test", "--no-beds"] => test::run(&Workspace::find()?, test::Beds::Leave),
+        ["bed", "--list"] => {
+            bed::list();
+            Ok(())
+        }
+        ["bed", name] => bed::run(&Workspace::find()?, bed::named(name)?, None),
+        ["bed", name, "--binary", path] => {
+            let binary = PathBuf::from(path);
+            bed::run(&Workspace::find()?, bed::named(name)?, Some(binary))
+        }
+        _ => Err(Failure::Usage(format!("no such command\n\n{HELP}"))),
+    }
+}

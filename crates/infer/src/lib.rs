@@ -1,1 +1,17 @@
-//! infer
+//! What an execution trace says: the gaps on each CPU, and what each thread received.
+//!
+//! Owns: statements that follow from a trace alone (Hourglass paper, sections 3.1 and 4).
+//! Must not: run anything, read a clock or a file, draw. A trace from any machine is enough.
+//!
+//! Everything here takes intervals one by one, in the order of their starts, and keeps state per
+//! thread and per CPU only: memory does not grow with the length of the trace.
+
+#![forbid(unsafe_code)]
+
+mod cpu_timeline;
+mod gap_statistics;
+mod trace_summary;
+
+pub use cpu_timeline::{CpuGap, CpuGaps, CpuTimeline};
+pub use gap_statistics::GapStatistics;
+pub use trace_summary::{ThreadSummary, TraceSummary};

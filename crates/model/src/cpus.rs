@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
 /// CPU numbers above this are taken for typing errors (the kernel's own limit is 8192).
@@ -102,6 +103,23 @@ impl fmt::Display for CpuSet {
             separator = ",";
         }
         Ok(())
+    }
+}
+
+/// In documents a set is the kernel's list; no CPU at all is the empty text.
+impl Serialize for CpuSet {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for CpuSet {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<CpuSet, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        match text.as_str() {
+            "" => Ok(CpuSet::default()),
+            list => list.parse().map_err(serde::de::Error::custom),
+        }
     }
 }
 

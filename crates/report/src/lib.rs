@@ -1,1 +1,17 @@
-//! report
+//! Drawing results: the paper's record lines, the summary on a terminal, execution traces as SVG.
+//!
+//! Owns: how a result looks. Everything is written into a `String` or a [`std::io::Write`].
+//! Must not: compute a result (a percentile, a switch, a cause: those come from `infer` and the
+//! run document), read a file, fetch anything from a network, ask what terminal it is on.
+//!
+//! Text that comes from outside (workloads, host names, titles) is never trusted: control
+//! characters do not reach a terminal, and markup does not reach a picture.
+
+#![forbid(unsafe_code)]
+
+mod clean;
+pub mod svg;
+pub mod text;
+mod units;
+
+pub use units::rounded;

@@ -130,7 +130,7 @@ fn fraction_part(digits: &str, unit_ns: u64) -> Result<u64, ParseSpanErrorKind> 
         }
     }
     let scaled = numerator * u128::from(unit_ns);
-    if scaled % denominator != 0 {
+    if !scaled.is_multiple_of(denominator) {
         return Err(ParseSpanErrorKind::TooFine);
     }
     u64::try_from(scaled / denominator).map_err(|_| ParseSpanErrorKind::TooLong)

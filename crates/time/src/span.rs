@@ -124,7 +124,7 @@ impl fmt::Display for Span {
         let mut rest = magnitude % unit;
         let mut width = digits;
         if rest != 0 {
-            while rest % 10 == 0 {
+            while rest.is_multiple_of(10) {
                 rest /= 10;
                 width -= 1;
             }
