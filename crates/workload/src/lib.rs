@@ -1,1 +1,34 @@
-//! workload
+//! The hourglass itself: threads that measure when they run.
+//!
+//! Owns: the thread execution models ([`models`]), the wake-up methods ([`wake`]), gap detection
+//! and the recorder ([`recorder`]), the hook by which a thread asks for a reservation
+//! ([`reserving`]), and the run that puts them on the machine ([`run`]).
+//! Must not: know which scheduler it is under, infer anything, and, between start and stop, do
+//! I/O, allocate, fault pages or make a system call but the model's own.
+//!
+//! The specification is Regehr, *Inferring Scheduling Behavior with Hourglass* (2002),
+//! section 3 and Appendix A.
+
+#![forbid(unsafe_code)]
+
+mod buffer;
+mod loop_time;
+pub mod models;
+pub mod recorder;
+pub mod reserving;
+pub mod run;
+pub mod spec;
+#[cfg(test)]
+mod simulated;
+mod stage;
+mod thread;
+mod timeline;
+pub mod wake;
+mod words;
+
+pub use buffer::{Record, TraceBuffer};
+pub use recorder::{Ended, Recorder, Work};
+pub use run::{Measured, RunError, Watch, run};
+pub use spec::{RunSpec, SpecError, ThreadSpec};
+pub use timeline::{Epoch, Timeline};
+pub use words::{WordError, Words};

@@ -1,0 +1,136 @@
+//! Where records go while a thread is measured.
+
+use hourglass_model::Onset;
+
+/// An interval on the raw counter: 24 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Record {
+    /// First read of the interval.
+    pub start: u64,
+    /// Last read of the interval.
+    pub end: u64,
+    /// CPU on which it ran.
+    pub cpu: u32,
+    /// [`Onset`] code.
+    onset: u32,
+}
+
+const _: () = assert!(size_of::<Record>() <= 24, "records of at most 24 bytes");
+
+impl Record {
+    /// What an unused place holds. Not all zero, so that making the buffer writes its pages.
+    const EMPTY: Record = Record { start: 0, end: 0, cpu: u32::MAX, onset: 0 };
+
+    /// A record.
+    #[must_use]
+    pub fn new(start: u64, end: u64, cpu: u32, onset: Onset) -> Record {
+        Record { start, end, cpu, onset: u32::from(onset.code()) }
+    }
+
+    /// Why the interval before this one ended.
+    #[must_use]
+    pub fn onset(&self) -> Onset {
+        u8::try_from(self.onset).ok().and_then(Onset::from_code).unwrap_or(Onset::Gap)
+    }
+}
+
+/// A buffer of records that never grows. When it is full it keeps either the oldest or the
+/// newest, and counts the others.
+#[derive(Debug)]
+pub struct TraceBuffer {
+    records: Vec<Record>,
+    pushed: usize,
+    ring: bool,
+}
+
+impl TraceBuffer {
+    /// A buffer of `capacity` records whose pages have all been written.
+    #[must_use]
+    pub fn new(capacity: usize, ring: bool) -> TraceBuffer {
+        TraceBuffer { records: vec![Record::EMPTY; capacity], pushed: 0, ring }
+    }
+
+    /// The memory that must not be paged out.
+    #[must_use]
+    pub fn memory(&self) -> &[Record] {
+        &self.records
+    }
+
+    /// How many records fit.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Stores a record if there is room, or in a ring in the place of the oldest.
+    #[inline]
+    pub fn push(&mut self, record: Record) {
+        let place = if self.ring && !self.records.is_empty() {
+            self.pushed % self.records.len()
+        } else {
+            self.pushed
+        };
+        if let Some(slot) = self.records.get_mut(place) {
+            *slot = record;
+        }
+        self.pushed += 1;
+    }
+
+    /// Records that were pushed and are not there.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.pushed.saturating_sub(self.records.len()) as u64
+    }
+
+    /// The records that are there, oldest first.
+    pub fn iter(&self) -> impl Iterator<Item = &Record> {
+        let stored = self.pushed.min(self.records.len());
+        let oldest = if self.ring { self.pushed.checked_rem(self.records.len()) } else { None };
+        let oldest = oldest.filter(|_| self.pushed > stored).unwrap_or(0);
+        let (newer, older) = self.records[..stored].split_at(oldest);
+        older.iter().chain(newer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn starts(buffer: &TraceBuffer) -> Vec<u64> {
+        buffer.iter().map(|record| record.start).collect()
+    }
+
+    fn filled(capacity: usize, ring: bool, records: u64) -> TraceBuffer {
+        let mut buffer = TraceBuffer::new(capacity, ring);
+        for start in 0..records {
+            buffer.push(Record::new(start, start, 0, Onset::Gap));
+        }
+        buffer
+    }
+
+    #[test]
+    fn a_full_buffer_keeps_the_oldest() {
+        let buffer = filled(3, false, 5);
+        assert_eq!(starts(&buffer), [0, 1, 2]);
+        assert_eq!(buffer.dropped(), 2);
+    }
+
+    #[test]
+    fn a_full_ring_keeps_the_newest_in_order() {
+        for (pushed, kept) in [(2, vec![0, 1]), (3, vec![0, 1, 2]), (5, vec![2, 3, 4]), (6, vec![3, 4, 5])] {
+            let buffer = filled(3, true, pushed);
+            assert_eq!(starts(&buffer), kept);
+            assert_eq!(buffer.dropped(), pushed.saturating_sub(3));
+        }
+    }
+
+    #[test]
+    fn no_room_at_all_counts() {
+        for ring in [false, true] {
+            let buffer = filled(0, ring, 2);
+            assert_eq!(starts(&buffer), [0u64; 0]);
+            assert_eq!(buffer.dropped(), 2);
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! How long one iteration of a measuring loop takes, from which GAP follows.
+
+use hourglass_clock::Counter;
+
+use crate::recorder::Work;
+
+/// Iterations measured; at 15 to 100 ns each, a millisecond or so.
+const ITERATIONS: usize = 20_000;
+
+/// A loop's iterations, in ticks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LoopTime {
+    /// The typical iteration: 99 of 100 take no longer. The median would take the loop's own
+    /// slow turns (a new page, a late cache line) for gaps.
+    pub typical: u64,
+}
+
+impl LoopTime {
+    /// The threshold above which a difference between two reads counts as a gap: twice the
+    /// typical iteration (Hourglass paper, section 3.1).
+    #[must_use]
+    pub fn gap(self) -> u64 {
+        self.typical.saturating_mul(2).max(1)
+    }
+}
+
+/// Measures `work` between reads of `counter`. The first half of the turns warms up caches and
+/// is not counted.
+pub(crate) fn measure<C: Counter>(counter: &C, work: &mut impl Work) -> LoopTime {
+    let mut turns = Vec::with_capacity(ITERATIONS);
+    for _ in 0..2 {
+        turns.clear();
+        let mut last = counter.read().ticks;
+        for _ in 0..ITERATIONS {
+            work.step();
+            let now = counter.read().ticks;
+            turns.push(now.saturating_sub(last));
+            last = now;
+        }
+    }
+    turns.sort_unstable();
+    let typical = turns.get(ITERATIONS * 99 / 100).copied().unwrap_or(0);
+    LoopTime { typical }
+}
+
+/// Runs the loop for `ticks` without recording anything.
+pub(crate) fn spin<C: Counter>(counter: &C, work: &mut impl Work, ticks: u64) {
+    let end = counter.read().ticks.saturating_add(ticks);
+    while counter.read().ticks < end {
+        work.step();
+    }
+}

@@ -1,0 +1,59 @@
+//! CPU bound, scanning: a task with a working set in the data caches.
+
+use std::fmt;
+use std::sync::Arc;
+
+use hourglass_clock::Counter;
+
+use super::scanning::Scan;
+use super::{AnyExecution, Demand, Entry, Execution, Model};
+use crate::recorder::Recorder;
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "CPU_SCAN",
+    synopsis: "CPU_SCAN SIZE",
+    about: "cpu-bound, and scans an array of SIZE KB (or 4M); counts the passes",
+    parameters: 1,
+    parse: |mut words| {
+        let bytes = words.size("SIZE")?;
+        words.end()?;
+        Ok(Arc::new(CpuScan { bytes }))
+    },
+};
+
+#[derive(Clone, Copy, Debug)]
+struct CpuScan {
+    bytes: usize,
+}
+
+impl fmt::Display for CpuScan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", ENTRY.name, self.bytes >> 10)
+    }
+}
+
+impl Model for CpuScan {
+    fn demand(&self) -> Demand {
+        Demand { cpu_bound: true, ..Demand::default() }
+    }
+
+    fn prepare(&self, _seed: u64) -> Box<dyn AnyExecution> {
+        Box::new(Running(Scan::new(self.bytes)))
+    }
+}
+
+struct Running(Scan);
+
+impl Execution for Running {
+    type Work = Scan;
+
+    fn work(&mut self) -> &mut Scan {
+        &mut self.0
+    }
+
+    fn run<C: Counter>(&mut self, recorder: &mut Recorder<C>) {
+        self.0.restart();
+        recorder.receive_all(&mut self.0);
+        recorder.tally.work = Some(self.0.passes());
+    }
+}

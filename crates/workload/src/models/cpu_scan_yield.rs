@@ -1,0 +1,66 @@
+//! CPU bound, scanning and yielding.
+
+use std::fmt;
+use std::sync::Arc;
+
+use hourglass_clock::Counter;
+use hourglass_time::Span;
+
+use super::cpu_yield::yield_after;
+use super::scanning::Scan;
+use super::{AnyExecution, Demand, Entry, Execution, Model};
+use crate::recorder::Recorder;
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "CPU_SCAN_YIELD",
+    synopsis: "CPU_SCAN_YIELD SIZE AMOUNT",
+    about: "combines scanning and yielding",
+    parameters: 2,
+    parse: |mut words| {
+        let bytes = words.size("SIZE")?;
+        let amount = words.time("AMOUNT")?;
+        words.end()?;
+        Ok(Arc::new(CpuScanYield { bytes, amount }))
+    },
+};
+
+#[derive(Clone, Copy, Debug)]
+struct CpuScanYield {
+    bytes: usize,
+    amount: Span,
+}
+
+impl fmt::Display for CpuScanYield {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {}", ENTRY.name, self.bytes >> 10, self.amount)
+    }
+}
+
+impl Model for CpuScanYield {
+    fn demand(&self) -> Demand {
+        Demand { cpu_bound: true, ..Demand::default() }
+    }
+
+    fn prepare(&self, _seed: u64) -> Box<dyn AnyExecution> {
+        Box::new(Running { amount: self.amount, scan: Scan::new(self.bytes) })
+    }
+}
+
+struct Running {
+    amount: Span,
+    scan: Scan,
+}
+
+impl Execution for Running {
+    type Work = Scan;
+
+    fn work(&mut self) -> &mut Scan {
+        &mut self.scan
+    }
+
+    fn run<C: Counter>(&mut self, recorder: &mut Recorder<C>) {
+        self.scan.restart();
+        yield_after(self.amount, &mut self.scan, recorder);
+        recorder.tally.work = Some(self.scan.passes());
+    }
+}

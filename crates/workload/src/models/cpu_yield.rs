@@ -1,0 +1,69 @@
+//! CPU bound, yielding: gives up the processor each time it has received so much of it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use hourglass_clock::Counter;
+use hourglass_time::Span;
+
+use super::{AnyExecution, Demand, Entry, Execution, Model};
+use crate::recorder::{Ended, Recorder, Watching, Work};
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "CPU_YIELD",
+    synopsis: "CPU_YIELD AMOUNT",
+    about: "yields the processor after getting AMOUNT of CPU time",
+    parameters: 1,
+    parse: |mut words| {
+        let amount = words.time("AMOUNT")?;
+        words.end()?;
+        Ok(Arc::new(CpuYield { amount }))
+    },
+};
+
+#[derive(Clone, Copy, Debug)]
+struct CpuYield {
+    amount: Span,
+}
+
+impl fmt::Display for CpuYield {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", ENTRY.name, self.amount)
+    }
+}
+
+impl Model for CpuYield {
+    fn demand(&self) -> Demand {
+        Demand { cpu_bound: true, ..Demand::default() }
+    }
+
+    fn prepare(&self, _seed: u64) -> Box<dyn AnyExecution> {
+        Box::new(Running { amount: self.amount, work: Watching })
+    }
+}
+
+struct Running {
+    amount: Span,
+    work: Watching,
+}
+
+impl Execution for Running {
+    type Work = Watching;
+
+    fn work(&mut self) -> &mut Watching {
+        &mut self.work
+    }
+
+    fn run<C: Counter>(&mut self, recorder: &mut Recorder<C>) {
+        yield_after(self.amount, &mut self.work, recorder);
+    }
+}
+
+/// Receives `amount`, yields, and so on until the thread's time is over.
+pub(super) fn yield_after<C: Counter>(
+    amount: Span,
+    work: &mut impl Work,
+    recorder: &mut Recorder<C>,
+) {
+    while recorder.receive(amount, work) == Ended::Done && recorder.yield_now() == Ended::Done {}
+}

@@ -1,0 +1,169 @@
+//! Thread execution models (Hourglass paper, section 3.2).
+//!
+//! A model is one file here and one line in [`ALL`]. It describes itself by an [`Entry`], its
+//! parameters by a [`Model`], and does its work in an [`Execution`].
+
+mod cpu;
+mod cpu_periodic;
+mod cpu_scan;
+mod cpu_scan_yield;
+mod cpu_yield;
+mod lat;
+mod periodic;
+mod scanning;
+
+use std::fmt::{Debug, Display};
+use std::sync::Arc;
+
+use hourglass_clock::Counter;
+use hourglass_time::Span;
+
+use crate::loop_time::{self, LoopTime};
+use crate::recorder::{AnyRecorder, Recorder, Work};
+use crate::stage::AnyCounter;
+use crate::words::{WordError, Words};
+
+/// The models there are.
+pub const ALL: [&Entry; 7] = [
+    &cpu::ENTRY,
+    &cpu_scan::ENTRY,
+    &cpu_yield::ENTRY,
+    &cpu_scan_yield::ENTRY,
+    &periodic::ENTRY,
+    &cpu_periodic::ENTRY,
+    &lat::ENTRY,
+];
+
+/// How a model is named and read.
+#[derive(Debug)]
+pub struct Entry {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// Name and parameters: `PERIODIC AMOUNT PERIOD`.
+    pub synopsis: &'static str,
+    /// One line for help.
+    pub about: &'static str,
+    /// How many words follow the name.
+    pub parameters: usize,
+    /// Reads the words behind the name.
+    pub parse: fn(Words<'_>) -> Result<Arc<dyn Model>, WordError>,
+}
+
+/// A model with its parameters. Prints as it is written on the command line.
+pub trait Model: Debug + Display + Send + Sync {
+    /// What it asks of the machine.
+    fn demand(&self) -> Demand;
+
+    /// Allocates and fills everything that a thread needs, before it is measured. `seed` starts
+    /// its random sequence, if it has one.
+    fn prepare(&self, seed: u64) -> Box<dyn AnyExecution>;
+}
+
+/// What a model asks of the machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Demand {
+    /// Never blocks by itself.
+    pub cpu_bound: bool,
+    /// Period, for models that have one.
+    pub period: Option<Span>,
+    /// Longest amount of processor time in a period, where there is a limit.
+    pub longest: Option<Span>,
+    /// Average amount of processor time in a period, ns.
+    pub mean_ns: Option<f64>,
+    /// Measures the lateness of wake-ups instead of writing a trace.
+    pub latency: bool,
+}
+
+/// A model at work.
+///
+/// `run` MUST return soon after [`Recorder`] says that the thread's time is over, and MUST NOT
+/// allocate, do I/O, or make a system call that the recorder does not make for it.
+pub trait Execution: Send {
+    /// What the thread does between two reads of the counter.
+    type Work: Work;
+
+    /// The work, for measuring how long an iteration takes.
+    fn work(&mut self) -> &mut Self::Work;
+
+    /// Runs until the thread's time is over.
+    fn run<C: Counter>(&mut self, recorder: &mut Recorder<C>);
+}
+
+/// An [`Execution`] behind a pointer: one dispatch at the start, none in the loop.
+pub trait AnyExecution: Send {
+    /// Measures its loop.
+    fn loop_time(&mut self, counter: AnyCounter) -> LoopTime;
+
+    /// Runs its loop for a while without recording.
+    fn warm_up(&mut self, counter: AnyCounter, ticks: u64);
+
+    /// Runs until the thread's time is over.
+    fn run(&mut self, recorder: &mut AnyRecorder);
+}
+
+impl<E: Execution> AnyExecution for E {
+    fn loop_time(&mut self, counter: AnyCounter) -> LoopTime {
+        crate::stage::with_counter!(counter, c => loop_time::measure(&c, self.work()))
+    }
+
+    fn warm_up(&mut self, counter: AnyCounter, ticks: u64) {
+        crate::stage::with_counter!(counter, c => loop_time::spin(&c, self.work(), ticks));
+    }
+
+    fn run(&mut self, recorder: &mut AnyRecorder) {
+        crate::stage::with_recorder!(recorder, r => Execution::run(self, r));
+    }
+}
+
+/// The model of a thread of which nothing was said: cpu-bound.
+#[must_use]
+pub fn default_model() -> Arc<dyn Model> {
+    Arc::new(cpu::Cpu)
+}
+
+/// The entry with this name.
+///
+/// # Errors
+/// There is none; the error lists those there are.
+pub fn find(name: &str) -> Result<&'static Entry, WordError> {
+    ALL.iter().copied().find(|entry| entry.name == name).ok_or_else(|| {
+        let known: Vec<&str> = ALL.iter().map(|entry| entry.name).collect();
+        WordError::UnknownWorkload { name: name.to_owned(), known: known.join(", ") }
+    })
+}
+
+/// Reads a model from its name and parameters.
+///
+/// # Errors
+/// An unknown name, a missing, superfluous or bad parameter.
+pub fn parse(words: &[&str]) -> Result<Arc<dyn Model>, WordError> {
+    let (name, parameters) = words.split_first().unwrap_or((&"", &[]));
+    let entry = find(name)?;
+    (entry.parse)(Words::new(entry.synopsis, parameters))
+}
+
+/// Models at work, for the simulated machine. Times in ms.
+#[cfg(test)]
+pub(crate) mod simulated_executions {
+    use hourglass_time::Span;
+
+    use super::{Execution, cpu, cpu_periodic, lat, periodic};
+    use crate::recorder::Watching;
+
+    pub(crate) fn cpu() -> impl Execution {
+        cpu::Running(Watching)
+    }
+
+    pub(crate) fn periodic(amount: i64, period: i64) -> impl Execution {
+        periodic::Running::fixed(Span::from_millis(amount), Span::from_millis(period))
+    }
+
+    pub(crate) fn cpu_periodic(amount: i64, period: i64) -> impl Execution {
+        let (amount, period) = (Span::from_millis(amount), Span::from_millis(period));
+        cpu_periodic::Running { amount, period, work: Watching }
+    }
+
+    pub(crate) fn lat(period: i64) -> impl Execution {
+        lat::Running { period: Span::from_millis(period), work: Watching }
+    }
+}

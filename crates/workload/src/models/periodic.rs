@@ -1,0 +1,187 @@
+//! Periodic: receives an amount of processor time in every period, then blocks until the next.
+
+use std::fmt;
+use std::sync::Arc;
+
+use hourglass_clock::Counter;
+use hourglass_model::document::Deadlines;
+use hourglass_model::{ExecutionTime, Sampler};
+use hourglass_time::Span;
+
+use super::{AnyExecution, Demand, Entry, Execution, Model};
+use crate::recorder::{Ended, Recorder, Watching};
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "PERIODIC",
+    synopsis: "PERIODIC AMOUNT PERIOD",
+    about: "receives AMOUNT in every PERIOD, then blocks; AMOUNT may be a distribution",
+    parameters: 2,
+    parse: |mut words| {
+        let amount: ExecutionTime = words.value("AMOUNT")?;
+        let period = words.time("PERIOD")?;
+        if amount.longest().is_some_and(|longest| longest > period) {
+            return Err(words.together(format!("AMOUNT {amount} is longer than PERIOD {period}")));
+        }
+        words.end()?;
+        Ok(Arc::new(Periodic { amount, period }))
+    },
+};
+
+#[derive(Clone, Debug)]
+struct Periodic {
+    amount: ExecutionTime,
+    period: Span,
+}
+
+impl fmt::Display for Periodic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {}", ENTRY.name, self.amount, self.period)
+    }
+}
+
+impl Model for Periodic {
+    fn demand(&self) -> Demand {
+        Demand {
+            period: Some(self.period),
+            longest: self.amount.longest(),
+            mean_ns: Some(self.amount.mean_ns()),
+            ..Demand::default()
+        }
+    }
+
+    fn prepare(&self, seed: u64) -> Box<dyn AnyExecution> {
+        Box::new(Running {
+            period: self.period,
+            amounts: Sampler::new(&self.amount, seed),
+            work: Watching,
+        })
+    }
+}
+
+pub(super) struct Running {
+    period: Span,
+    amounts: Sampler,
+    work: Watching,
+}
+
+#[cfg(test)]
+impl Running {
+    pub(super) fn fixed(amount: Span, period: Span) -> Running {
+        let amounts = Sampler::new(&ExecutionTime::Fixed(amount), 0);
+        Running { period, amounts, work: Watching }
+    }
+}
+
+impl Execution for Running {
+    type Work = Watching;
+
+    fn work(&mut self) -> &mut Watching {
+        &mut self.work
+    }
+
+    fn run<C: Counter>(&mut self, recorder: &mut Recorder<C>) {
+        let grid = Grid::new(recorder, self.period);
+        let mut periods = Periods::default();
+        while recorder.wait_until(grid.boundary(periods.current)) == Ended::Done {
+            let amount = self.amounts.draw();
+            if recorder.receive(amount, &mut self.work) == Ended::TimeOver {
+                break;
+            }
+            periods.finished(&grid, recorder.now());
+        }
+        recorder.tally.deadlines = Some(periods.close(&grid, recorder.now()));
+    }
+}
+
+/// The fixed grid on which periods begin: the thread's start plus whole periods.
+pub(super) struct Grid {
+    timeline: crate::timeline::Timeline,
+    start: u64,
+    finish: u64,
+    period_ns: u64,
+}
+
+impl Grid {
+    pub(super) fn new<C: Counter>(recorder: &Recorder<C>, period: Span) -> Grid {
+        Grid {
+            timeline: *recorder.timeline(),
+            start: recorder.start(),
+            finish: recorder.finish_at(),
+            period_ns: period.nanos_or_zero().max(1),
+        }
+    }
+
+    /// The counter at the beginning of period `number`. Computed anew for each, so that no
+    /// rounding accumulates.
+    pub(super) fn boundary(&self, number: u64) -> u64 {
+        let ns = number.saturating_mul(self.period_ns);
+        self.start.saturating_add(self.timeline.calibration.rate.ticks_ceil(ns))
+    }
+
+    /// The number of the first period that begins at `ticks` or later.
+    pub(super) fn next_at(&self, ticks: u64) -> u64 {
+        let mut number = self.whole_until(ticks);
+        while self.boundary(number) < ticks {
+            number += 1;
+        }
+        number
+    }
+
+    /// How many whole periods lie between the thread's start and `ticks`, or its finish if that
+    /// is earlier.
+    pub(super) fn whole_until(&self, ticks: u64) -> u64 {
+        let passed = ticks.min(self.finish).saturating_sub(self.start);
+        let mut number = self.timeline.ns_in(passed) / self.period_ns;
+        // The division works on rounded ns; the boundary itself decides.
+        if self.boundary(number + 1) <= ticks.min(self.finish) {
+            number += 1;
+        }
+        number
+    }
+}
+
+/// The account of a periodic thread. Every whole period of the thread's time is hit, missed or
+/// lost, once.
+#[derive(Default)]
+struct Periods {
+    /// The period whose job is running, or is released next.
+    current: u64,
+    /// Hits, misses and losses of the periods before `current`.
+    counted: Deadlines,
+    /// Whether the job before `current` finished in time.
+    last_was_hit: bool,
+}
+
+impl Periods {
+    /// The job of the current period has received its amount at `now`.
+    fn finished(&mut self, grid: &Grid, now: u64) {
+        self.counted.completed += 1;
+        let deadline = self.current + 1;
+        self.last_was_hit = now <= grid.boundary(deadline);
+        if self.last_was_hit {
+            self.counted.hit += 1;
+            self.current = deadline;
+        } else {
+            let next = grid.next_at(now);
+            self.counted.missed += 1;
+            self.counted.lost += next - deadline;
+            self.current = next;
+        }
+    }
+
+    /// The thread's time ended at `now`: only periods that are over by then count.
+    fn close(mut self, grid: &Grid, now: u64) -> Deadlines {
+        let whole = grid.whole_until(now);
+        if self.current < whole {
+            // Its job was released and did not finish in time; the later ones never started.
+            self.counted.missed += 1;
+            self.counted.lost += whole - self.current - 1;
+        } else if self.current > whole {
+            // The last job finished, but the last period that it settled does not end within the
+            // thread's time. After a late job that period is one of the lost.
+            let last = if self.last_was_hit { &mut self.counted.hit } else { &mut self.counted.lost };
+            *last = last.saturating_sub(1);
+        }
+        self.counted
+    }
+}

@@ -1,0 +1,513 @@
+//! Gap detection: the loop that polls the counter and records when the thread ran (Hourglass
+//! paper, section 3.1 and Figure 2), made multi-core.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use hdrhistogram::Histogram;
+#[cfg(target_arch = "aarch64")]
+use hourglass_clock::Cntvct;
+#[cfg(target_arch = "x86_64")]
+use hourglass_clock::Tsc;
+use hourglass_clock::{Counter, OsMonotonic, Reading};
+use hourglass_model::Onset;
+use hourglass_model::document::Deadlines;
+use hourglass_sys::clock::{ClockId, now_ns};
+use hourglass_time::Span;
+
+use crate::buffer::{Record, TraceBuffer};
+use crate::timeline::Timeline;
+use crate::wake::{Alarm, WakeUp};
+
+/// What a thread does between two reads of the counter.
+///
+/// `step` MUST be short (its length is the resolution of gap detection) and MUST NOT allocate,
+/// block, or call the kernel.
+pub trait Work: Send {
+    /// One step.
+    fn step(&mut self);
+}
+
+/// No work: the thread only watches itself run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Watching;
+
+impl Work for Watching {
+    #[inline(always)]
+    fn step(&mut self) {}
+}
+
+/// Why the recorder came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Ended {
+    /// What was asked for is done.
+    Done,
+    /// The thread's time is over: it must return.
+    TimeOver,
+}
+
+/// What a thread tells about itself beside its trace.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tally {
+    /// Periods, for models that have them.
+    pub deadlines: Option<Deadlines>,
+    /// Passes, for models that scan.
+    pub work: Option<u64>,
+}
+
+/// Lateness of wake-ups: every sample in the histogram, the first ones also one by one.
+#[derive(Debug)]
+pub struct Lateness {
+    /// In ns.
+    pub histogram: Histogram<u64>,
+    room: Vec<u64>,
+    taken: usize,
+    /// Samples that are in the histogram only.
+    pub dropped: u64,
+    /// Sum of all, ns.
+    pub total_ns: u64,
+    /// The least, ns.
+    pub min_ns: u64,
+    /// The greatest, ns.
+    pub max_ns: u64,
+}
+
+impl Lateness {
+    /// Room for `capacity` single samples, its pages written.
+    #[must_use]
+    pub fn new(capacity: usize) -> Lateness {
+        Lateness {
+            histogram: histogram(),
+            room: vec![u64::MAX; capacity],
+            taken: 0,
+            dropped: 0,
+            total_ns: 0,
+            min_ns: u64::MAX,
+            max_ns: 0,
+        }
+    }
+
+    fn record(&mut self, ticks: u64, ns: u64) {
+        self.histogram.saturating_record(ns);
+        self.total_ns = self.total_ns.saturating_add(ns);
+        self.min_ns = self.min_ns.min(ns);
+        self.max_ns = self.max_ns.max(ns);
+        match self.room.get_mut(self.taken) {
+            Some(place) => {
+                *place = ticks;
+                self.taken += 1;
+            }
+            None => self.dropped += 1,
+        }
+    }
+
+    /// Single samples in ticks, in order.
+    #[must_use]
+    pub fn samples(&self) -> &[u64] {
+        self.room.get(..self.taken).unwrap_or(&self.room)
+    }
+
+    /// How many single samples fit.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.room.len()
+    }
+
+    fn room(&self) -> &[u64] {
+        &self.room
+    }
+}
+
+/// Three digits from 1 ns to an hour; never resizes, so that recording never allocates.
+fn histogram() -> Histogram<u64> {
+    const HOUR_NS: u64 = 3_600_000_000_000;
+    // The bounds are constants that the constructor accepts; the alternative has the same digits
+    // and would grow, which is better than a panic.
+    let mut histogram = Histogram::new_with_bounds(1, HOUR_NS, 3)
+        .or_else(|_| Histogram::new(3))
+        .unwrap_or_else(|_| unreachable!("three digits are valid"));
+    // Writes every count, so that no page of them is touched for the first time while measuring.
+    histogram.reset();
+    histogram
+}
+
+/// Gaps of a thread, counted as they come.
+#[derive(Debug)]
+pub struct Gaps {
+    /// Lengths in ns.
+    pub histogram: Histogram<u64>,
+    /// Sum, in ticks.
+    pub total_ticks: u64,
+    /// The longest, in ticks.
+    pub longest_ticks: u64,
+}
+
+/// What a recorder needs before it starts. Everything in it was allocated and touched.
+#[derive(Debug)]
+pub struct Settings {
+    /// Gaps longer than this are recorded, in ticks.
+    pub gap: u64,
+    /// The run's time.
+    pub timeline: Timeline,
+    /// When the thread starts, on the counter.
+    pub start: u64,
+    /// When the thread's time is over, on the counter.
+    pub finish: u64,
+}
+
+/// Memory that a recorder writes into, made before the start.
+#[derive(Debug)]
+pub struct Memory {
+    /// Intervals.
+    pub trace: TraceBuffer,
+    /// Wake-ups, for models that measure them; those write no trace.
+    pub lateness: Option<Lateness>,
+    gaps: Gaps,
+}
+
+impl Memory {
+    /// The buffers that must not be paged out.
+    pub(crate) fn lock(&self) -> (usize, std::io::Result<()>) {
+        let locked = hourglass_sys::memory::lock(self.trace.memory()).and_then(|()| {
+            self.lateness.as_ref().map_or(Ok(()), |l| hourglass_sys::memory::lock(l.room()))
+        });
+        let samples = self.lateness.as_ref().map_or(0, |l| size_of_val(l.room()));
+        (size_of_val(self.trace.memory()) + samples, locked)
+    }
+
+    /// Room for `records` intervals, or for a model that measures `latency`, for samples in the
+    /// same number of bytes.
+    #[must_use]
+    pub fn new(records: usize, ring: bool, latency: bool) -> Memory {
+        const SAMPLES_PER_RECORD: usize = size_of::<Record>() / size_of::<u64>();
+        let gaps = Gaps { histogram: histogram(), total_ticks: 0, longest_ticks: 0 };
+        if latency {
+            let samples = records.saturating_mul(SAMPLES_PER_RECORD);
+            Memory {
+                trace: TraceBuffer::new(0, false),
+                lateness: Some(Lateness::new(samples)),
+                gaps,
+            }
+        } else {
+            Memory { trace: TraceBuffer::new(records, ring), lateness: None, gaps }
+        }
+    }
+}
+
+/// Records when one thread runs. Lives on that thread while it is measured.
+pub struct Recorder<'a, C: Counter> {
+    counter: C,
+    stop: &'a AtomicBool,
+    wake_up: &'a mut dyn WakeUp,
+    settings: Settings,
+    memory: Memory,
+    /// What must pass at least on every interval so that its length in ns does not fall short
+    /// when both ends are rounded down.
+    rounding: u64,
+    open: Option<Open>,
+    last: u64,
+    received_closed: u64,
+    intervals: u64,
+    migrations: u64,
+    backwards: u64,
+    cpus_seen: [u64; CPU_WORDS],
+    /// What the model tells.
+    pub tally: Tally,
+}
+
+/// CPUs 0 to 1023, one bit each.
+const CPU_WORDS: usize = 16;
+
+/// The interval that is running.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    start: u64,
+    cpu: u32,
+    onset: Onset,
+}
+
+/// A recorder with its counter known only at run time.
+pub enum AnyRecorder<'a> {
+    /// On the TSC.
+    #[cfg(target_arch = "x86_64")]
+    Tsc(Recorder<'a, Tsc>),
+    /// On the generic timer.
+    #[cfg(target_arch = "aarch64")]
+    Cntvct(Recorder<'a, Cntvct>),
+    /// On the OS clock.
+    Os(Recorder<'a, OsMonotonic>),
+}
+
+/// What a recorder leaves behind.
+#[derive(Debug)]
+pub struct Recorded {
+    /// Intervals, as far as they fitted.
+    pub trace: TraceBuffer,
+    /// Wake-ups.
+    pub lateness: Option<Lateness>,
+    /// Gaps, all of them.
+    pub gaps: Gaps,
+    /// Intervals, all of them.
+    pub intervals: u64,
+    /// Sum of all intervals, in ticks.
+    pub received: u64,
+    /// How often two reads in a row came from different CPUs.
+    pub migrations: u64,
+    /// How often the counter of the next CPU was behind.
+    pub backwards: u64,
+    /// CPUs seen, ascending.
+    pub cpus_seen: Vec<u32>,
+    /// What the model tells.
+    pub tally: Tally,
+    /// When the thread's time ended, on the counter.
+    pub ended: u64,
+}
+
+impl<'a, C: Counter> Recorder<'a, C> {
+    /// A recorder for the calling thread. `stop` ends it early.
+    pub fn new(
+        counter: C,
+        settings: Settings,
+        memory: Memory,
+        wake_up: &'a mut dyn WakeUp,
+        stop: &'a AtomicBool,
+    ) -> Recorder<'a, C> {
+        let rounding = settings.timeline.ticks_at_least(Span::from_nanos(1));
+        Recorder {
+            counter,
+            stop,
+            wake_up,
+            settings,
+            memory,
+            rounding,
+            open: None,
+            last: 0,
+            received_closed: 0,
+            intervals: 0,
+            migrations: 0,
+            backwards: 0,
+            cpus_seen: [0; CPU_WORDS],
+            tally: Tally::default(),
+        }
+    }
+
+    /// Begins the thread's first interval, now.
+    pub fn begin(&mut self) {
+        let now = self.counter.read();
+        self.last = now.ticks;
+        self.open_at(now, Onset::Start);
+    }
+
+    /// When the thread was to start, on the counter: the origin of its periods.
+    #[must_use]
+    pub fn start(&self) -> u64 {
+        self.settings.start
+    }
+
+    /// When the thread's time is over, on the counter.
+    #[must_use]
+    pub fn finish_at(&self) -> u64 {
+        self.settings.finish
+    }
+
+    /// The last moment at which the thread was seen to run.
+    #[must_use]
+    pub fn now(&self) -> u64 {
+        self.last
+    }
+
+    /// The run's time.
+    #[must_use]
+    pub fn timeline(&self) -> &Timeline {
+        &self.settings.timeline
+    }
+
+    /// Runs `work` until the thread has received `amount` of processor time from now, counted in
+    /// its own gap-free intervals: never less.
+    #[inline(always)]
+    pub fn receive(&mut self, amount: Span, work: &mut impl Work) -> Ended {
+        let ticks = self.settings.timeline.ticks_at_least(amount).saturating_add(self.rounding);
+        self.watch(ticks, work)
+    }
+
+    /// Runs `work` until the thread's time is over.
+    #[inline(always)]
+    pub fn receive_all(&mut self, work: &mut impl Work) {
+        let _ = self.watch(u64::MAX, work);
+    }
+
+    /// The loop of Figure 2. `wanted` is in ticks.
+    #[inline(always)]
+    fn watch(&mut self, wanted: u64, work: &mut impl Work) -> Ended {
+        let gap = self.settings.gap;
+        let finish = self.settings.finish;
+        let mut cpu = self.ensure_open();
+        let mut last = self.last;
+        let mut target = last.saturating_add(wanted);
+        let mut until = target.min(finish);
+        loop {
+            work.step();
+            let now = self.counter.read();
+            if now.ticks.wrapping_sub(last) > gap || now.cpu != cpu {
+                self.last = last;
+                let lost = self.interrupted(now, Onset::Gap);
+                target = target.saturating_add(lost).saturating_add(self.rounding);
+                until = target.min(finish);
+                cpu = now.cpu;
+                last = self.last;
+            } else {
+                last = now.ticks;
+            }
+            if last >= until || self.stop.load(Ordering::Relaxed) {
+                break;
+            }
+        }
+        self.last = last;
+        // What was received in full at the very last moment still counts; the caller's next call
+        // tells it that its time is over.
+        if last >= target { Ended::Done } else { Ended::TimeOver }
+    }
+
+    /// Whether the thread's time is over.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.last >= self.settings.finish || self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Yields the processor once. If anything ran meanwhile, the interval ends.
+    pub fn yield_now(&mut self) -> Ended {
+        let cpu = self.ensure_open();
+        hourglass_sys::thread::yield_now();
+        let now = self.counter.read();
+        if now.ticks.wrapping_sub(self.last) > self.settings.gap || now.cpu != cpu {
+            self.interrupted(now, Onset::Yield);
+        } else {
+            self.last = now.ticks;
+        }
+        self.ended_or_done()
+    }
+
+    /// Ends the interval and blocks until `due` (on the counter) by the thread's wake-up method.
+    /// Returns at once if that has passed. Never returns `Done` early.
+    pub fn wait_until(&mut self, due: u64) -> Ended {
+        let mut now = self.counter.read();
+        if now.ticks < due {
+            self.close();
+        }
+        while now.ticks < due && !self.is_over_at(now.ticks) {
+            // A wake-up beyond the end of the thread's time would only delay the end of the run.
+            let alarm_at = due.min(self.settings.finish);
+            let now_ns = now_ns(ClockId::Monotonic);
+            let ahead = self.settings.timeline.ns_in(alarm_at - now.ticks);
+            self.wake_up.wait(Alarm {
+                now_ns,
+                due_ns: now_ns.saturating_add(ahead),
+                epoch_ns: self.settings.timeline.epoch.monotonic_ns,
+            });
+            now = self.counter.read();
+        }
+        self.last = now.ticks.max(self.last);
+        if now.ticks < due || self.is_over() {
+            return Ended::TimeOver;
+        }
+        if self.open.is_none() {
+            self.open_at(now, Onset::Wait);
+        }
+        Ended::Done
+    }
+
+    /// Records that the thread woke `late` ticks after the time it had asked for.
+    pub fn record_lateness(&mut self, late: u64) {
+        let ns = self.settings.timeline.ns_in(late);
+        if let Some(lateness) = &mut self.memory.lateness {
+            lateness.record(late, ns);
+        }
+    }
+
+    /// Ends recording: an interval still open is written.
+    #[must_use]
+    pub fn end(mut self) -> Recorded {
+        self.close();
+        Recorded {
+            trace: self.memory.trace,
+            lateness: self.memory.lateness,
+            gaps: self.memory.gaps,
+            intervals: self.intervals,
+            received: self.received_closed,
+            migrations: self.migrations,
+            backwards: self.backwards,
+            cpus_seen: cpus_in(&self.cpus_seen),
+            tally: self.tally,
+            ended: self.last,
+        }
+    }
+
+    fn ended_or_done(&self) -> Ended {
+        if self.is_over() { Ended::TimeOver } else { Ended::Done }
+    }
+
+    fn is_over_at(&self, ticks: u64) -> bool {
+        ticks >= self.settings.finish || self.stop.load(Ordering::Relaxed)
+    }
+
+    /// The CPU of the open interval; opens one if the model's last wait left none.
+    fn ensure_open(&mut self) -> u32 {
+        if let Some(open) = self.open {
+            return open.cpu;
+        }
+        let now = self.counter.read();
+        self.last = now.ticks.max(self.last);
+        self.open_at(now, Onset::Wait);
+        now.cpu
+    }
+
+    /// A gap or a migration was seen between `self.last` and `now`. Returns its length in ticks.
+    #[cold]
+    #[inline(never)]
+    fn interrupted(&mut self, now: Reading, onset: Onset) -> u64 {
+        let migrated = self.open.is_some_and(|open| open.cpu != now.cpu);
+        if now.ticks < self.last {
+            self.backwards += 1;
+        }
+        // Counters of two CPUs may disagree; a step backwards is taken as no time at all.
+        let resumed = now.ticks.max(self.last);
+        let lost = resumed - self.last;
+        self.close();
+        self.migrations += u64::from(migrated);
+        self.memory.gaps.histogram.saturating_record(self.settings.timeline.ns_in(lost));
+        self.memory.gaps.total_ticks = self.memory.gaps.total_ticks.saturating_add(lost);
+        self.memory.gaps.longest_ticks = self.memory.gaps.longest_ticks.max(lost);
+        self.last = resumed;
+        let onset = if migrated && onset == Onset::Gap { Onset::Migration } else { onset };
+        self.open_at(Reading { ticks: resumed, cpu: now.cpu }, onset);
+        lost
+    }
+
+    fn open_at(&mut self, now: Reading, onset: Onset) {
+        if let Some(word) = self.cpus_seen.get_mut((now.cpu / 64) as usize) {
+            *word |= 1 << (now.cpu % 64);
+        }
+        self.open = Some(Open { start: self.last, cpu: now.cpu, onset });
+    }
+
+    /// Ends the open interval at the last moment seen.
+    fn close(&mut self) {
+        if let Some(open) = self.open.take() {
+            self.received_closed += self.last - open.start;
+            self.intervals += 1;
+            if self.memory.lateness.is_none() {
+                let record = Record::new(open.start, self.last, open.cpu, open.onset);
+                self.memory.trace.push(record);
+            }
+        }
+    }
+}
+
+fn cpus_in(words: &[u64]) -> Vec<u32> {
+    (0u32..)
+        .zip(words)
+        .flat_map(|(i, word)| {
+            (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| i * 64 + bit)
+        })
+        .collect()
+}

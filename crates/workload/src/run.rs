@@ -1,0 +1,371 @@
+//! A run: threads are prepared, set up, let go together, and joined.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread::{Builder, Scope, ScopedJoinHandle};
+
+use hourglass_clock::{Calibration, Choice, Pair};
+use hourglass_model::manifest::MemoryFacts;
+use hourglass_model::{CpuSet, Policy, Reservation};
+use hourglass_sys::clock::{ClockId, now_ns};
+use hourglass_sys::wait::nanosleep_until;
+use hourglass_sys::{memory, signal, thread as os};
+use hourglass_time::Span;
+use thiserror::Error;
+
+use crate::loop_time::LoopTime;
+use crate::recorder::Memory;
+use crate::reserving::Reserver;
+use crate::spec::{RunSpec, SpecError, ThreadSpec};
+use crate::stage::AnyCounter;
+use crate::thread::{Gate, Order, Prepared, Ready, Shared};
+use crate::timeline::Timeline;
+use crate::wake::Unavailable;
+
+pub use crate::thread::ThreadOutcome;
+
+/// Shortest window of the first calibration: over it, best-of-64 pairs err by less than 0.1 ppm.
+const CALIBRATION_WINDOW_NS: u64 = 20_000_000;
+
+/// Time for all threads to pass the gate and reach their start, for a run and for each thread.
+const LEAD: Span = Span::from_millis(2);
+const LEAD_PER_THREAD: Span = Span::from_micros(50);
+
+/// Stack of a measured thread; small, since all of it is locked.
+const STACK_BYTES: usize = 256 << 10;
+
+/// How often a watcher hears of progress.
+const WATCH_PERIOD_NS: u64 = 100_000_000;
+
+/// After a stop was asked for, how often threads are kicked out of their waits.
+const KICK_PERIOD_NS: u64 = 5_000_000;
+
+/// Hears what happens, on the thread that called [`run`].
+pub trait Watch {
+    /// The run begins. If `ticking`, [`Watch::tick`] will be called from a CPU that is not
+    /// measured; else every CPU is, and nothing may wake up until the end.
+    fn started(&mut self, duration: Span, ticking: bool);
+    /// So much has passed.
+    fn tick(&mut self, elapsed: Span);
+    /// All threads have ended.
+    fn ended(&mut self);
+}
+
+/// What the machine refused to a thread.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Refused {
+    /// A policy; with the errno.
+    Policy(Policy, i32),
+    /// A reservation; with the errno.
+    Reservation(Reservation, i32),
+    /// CPUs; with the errno.
+    Affinity(CpuSet, i32),
+    /// A means of being woken.
+    Timer(Unavailable),
+}
+
+/// Something refused to a thread.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shortfall {
+    /// The thread.
+    pub thread: u32,
+    /// What.
+    pub refused: Refused,
+    /// Whether the run could not go on without it.
+    pub fatal: bool,
+}
+
+/// Why there was no run.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// The specification contradicts itself.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// The machine refused something, and best effort was not asked for.
+    #[error("the machine refused something to {} threads", .0.len())]
+    Refused(Vec<Shortfall>),
+    /// A thread could not be started.
+    #[error("thread {0} could not be started: {1}")]
+    Spawn(u32, std::io::Error),
+    /// A thread ended without a result, which is a defect of Hourglass.
+    #[error("thread {0} ended without a result; please report this")]
+    Lost(u32),
+    /// The counter stood still.
+    #[error("the counter {0} does not advance")]
+    Counter(&'static str),
+}
+
+/// What a run measured.
+#[derive(Debug)]
+pub struct Measured {
+    /// The counter, and why that one.
+    pub choice: Choice,
+    /// Its name.
+    pub counter: &'static str,
+    /// Zero and final calibration: what converts the trace.
+    pub timeline: Timeline,
+    /// The calibration in force while measuring.
+    pub calibration_start: Calibration,
+    /// From the run's start to its end.
+    pub elapsed: Span,
+    /// Each thread's findings, by number.
+    pub threads: Vec<ThreadOutcome>,
+    /// What was refused and gone without.
+    pub shortfalls: Vec<Shortfall>,
+    /// What was locked.
+    pub memory: MemoryFacts,
+    /// The signal that ended the run early.
+    pub interrupted: Option<i32>,
+}
+
+/// Measures. Blocks until all threads have ended.
+///
+/// Installs handlers for SIGINT and SIGTERM, which end the run early.
+///
+/// # Errors
+/// The specification is wrong, or the machine refuses something: then nothing was measured.
+pub fn run(
+    spec: &RunSpec,
+    choice: Choice,
+    reserver: &dyn Reserver,
+    watch: &mut dyn Watch,
+) -> Result<Measured, RunError> {
+    spec.check()?;
+    let counter = AnyCounter::from(choice.kind);
+    let first = counter.pair();
+    // Without handlers an interrupt would end the program at once, which loses the run but
+    // leaves nothing behind.
+    let _ = signal::catch_stop();
+    let prepared = prepare(spec, counter);
+    let memory = lock_memory(&prepared);
+    let (gate, stop) = (Gate::default(), AtomicBool::new(false));
+    let shared = Shared {
+        counter,
+        reserver,
+        best_effort: spec.best_effort,
+        warm_up: spec.warm_up,
+        gate: &gate,
+        stop: &stop,
+    };
+    let ran = std::thread::scope(|scope| {
+        let crew = Crew::spawn(scope, &shared, prepared)?;
+        let shortfalls = crew.await_ready(&gate)?;
+        // Once more, for the stacks of the threads.
+        let all_locked = memory.all_locked && memory::lock_all().is_ok();
+        let Some((timeline, calibration_start)) = set_off(spec, counter, first) else {
+            gate.open(Order::GoHome);
+            return Err(RunError::Counter(counter.name()));
+        };
+        gate.open(Order::Go(timeline, spec.duration));
+        supervise(spec, &timeline, watch);
+        let threads = crew.join(&stop)?;
+        watch.ended();
+        let memory = MemoryFacts { all_locked, ..memory };
+        Ok((timeline, calibration_start, threads, shortfalls, memory))
+    });
+    memory::unlock_all();
+    let (timeline, calibration_start, threads, shortfalls, memory) = ran?;
+    Ok(conclude(choice, counter, first, timeline, calibration_start, threads, shortfalls, memory))
+}
+
+/// Puts together what was found; the rate over the whole run is better than the first one.
+#[allow(clippy::too_many_arguments)] // each is a finding of its own, used once
+fn conclude(
+    choice: Choice,
+    counter: AnyCounter,
+    first: Pair,
+    timeline: Timeline,
+    calibration_start: Calibration,
+    threads: Vec<ThreadOutcome>,
+    shortfalls: Vec<Shortfall>,
+    memory: MemoryFacts,
+) -> Measured {
+    let ended = threads.iter().map(|thread| thread.recorded.ended).max().unwrap_or(0);
+    let calibration = Calibration::between(first, counter.pair()).unwrap_or(calibration_start);
+    let timeline = Timeline { calibration, ..timeline };
+    Measured {
+        choice,
+        counter: counter.name(),
+        timeline,
+        calibration_start,
+        elapsed: Span::from_nanos(timeline.ns_at(ended).max(0)),
+        threads,
+        shortfalls,
+        memory,
+        interrupted: signal::stop_asked(),
+    }
+}
+
+/// Allocates, touches and measures loops: everything that must not happen later.
+fn prepare(spec: &RunSpec, counter: AnyCounter) -> Vec<Prepared> {
+    /// Keeps the random sequences of threads apart (the fractional part of the golden ratio).
+    const SEED_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+    let share = spec.records / spec.threads.len().max(1) as u64;
+    let share = usize::try_from(share).unwrap_or(usize::MAX);
+    let mut known: Vec<(String, LoopTime)> = Vec::new();
+    (0u32..)
+        .zip(&spec.threads)
+        .map(|(id, thread)| {
+            let seed = spec.seed.wrapping_add(SEED_STEP.wrapping_mul(u64::from(id)));
+            let mut execution = thread.model.prepare(seed);
+            let name = thread.model.to_string();
+            let loop_time = match known.iter().find(|(model, _)| *model == name) {
+                Some((_, measured)) => *measured,
+                None => {
+                    let measured = execution.loop_time(counter);
+                    known.push((name, measured));
+                    measured
+                }
+            };
+            let memory = Memory::new(share, spec.ring, thread.model.demand().latency);
+            Prepared { id, spec: thread.clone(), execution, memory, loop_time }
+        })
+        .collect()
+}
+
+/// Locks everything, or else as many buffers as the limit allows.
+fn lock_memory(prepared: &[Prepared]) -> MemoryFacts {
+    let mut facts = MemoryFacts { all_locked: memory::lock_all().is_ok(), ..Default::default() };
+    if !facts.all_locked {
+        for thread in prepared {
+            let (bytes, locked) = thread.memory.lock();
+            match locked {
+                Ok(()) => facts.buffers_locked_bytes += bytes as u64,
+                Err(_) => facts.buffers_unlocked_bytes += bytes as u64,
+            }
+        }
+    }
+    facts
+}
+
+/// Calibrates over a long enough window and fixes the run's zero.
+fn set_off(spec: &RunSpec, counter: AnyCounter, first: Pair) -> Option<(Timeline, Calibration)> {
+    // A signal may shorten the window, which widens the bound and does no other harm.
+    let _ = nanosleep_until(first.monotonic_ns.saturating_add(CALIBRATION_WINDOW_NS));
+    let calibration = Calibration::between(first, counter.pair())?;
+    let threads = i64::try_from(spec.threads.len()).unwrap_or(i64::MAX);
+    let lead = LEAD_PER_THREAD
+        .checked_mul(threads)
+        .unwrap_or(Span::MAX)
+        .saturating_add(LEAD)
+        .saturating_add(spec.warm_up);
+    let now = counter.pair();
+    let realtime_ns = now_ns(ClockId::Realtime);
+    Some((Timeline::starting(now, realtime_ns, lead, calibration), calibration))
+}
+
+/// Waits for the end of the run or for a signal, telling the watcher meanwhile if there is a CPU
+/// to do it on.
+fn supervise(spec: &RunSpec, timeline: &Timeline, watch: &mut dyn Watch) {
+    let start = timeline.epoch.monotonic_ns;
+    let end = start.saturating_add(spec.duration.nanos_or_zero());
+    let elsewhere = unmeasured_cpus(&spec.threads);
+    let ticking = !elsewhere.is_empty() && os::set_affinity(elsewhere.iter()).is_ok();
+    watch.started(spec.duration, ticking);
+    let mut now = now_ns(ClockId::Monotonic);
+    while now < end && signal::stop_asked().is_none() {
+        let next = if ticking { end.min(now.saturating_add(WATCH_PERIOD_NS)) } else { end };
+        let _ = nanosleep_until(next);
+        now = now_ns(ClockId::Monotonic);
+        if ticking {
+            watch.tick(Span::from_nanos(now.saturating_sub(start).min(i64::MAX as u64) as i64));
+        }
+    }
+}
+
+/// CPUs that the process may use and no thread of the run does.
+fn unmeasured_cpus(threads: &[ThreadSpec]) -> CpuSet {
+    let mut measured = CpuSet::default();
+    for thread in threads {
+        let Some(cpus) = &thread.cpus else { return CpuSet::default() };
+        cpus.iter().for_each(|cpu| measured.insert(cpu));
+    }
+    let allowed: CpuSet = os::affinity().unwrap_or_default().into_iter().collect();
+    allowed.difference(&measured)
+}
+
+/// The threads of a run, started and not yet joined.
+struct Crew<'scope> {
+    members: Vec<Member<'scope>>,
+    tids: std::cell::RefCell<Vec<u32>>,
+}
+
+struct Member<'scope> {
+    id: u32,
+    ready: Receiver<Ready>,
+    handle: ScopedJoinHandle<'scope, Option<ThreadOutcome>>,
+}
+
+impl<'scope> Crew<'scope> {
+    fn spawn<'env>(
+        scope: &'scope Scope<'scope, 'env>,
+        shared: &'env Shared<'env>,
+        prepared: Vec<Prepared>,
+    ) -> Result<Crew<'scope>, RunError> {
+        let mut members = Vec::with_capacity(prepared.len());
+        for thread in prepared {
+            let id = thread.id;
+            let (tell, ready) = sync_channel(1);
+            let spawned = Builder::new()
+                .name(format!("hourglass-{id}"))
+                .stack_size(STACK_BYTES)
+                .spawn_scoped(scope, move || {
+                    thread.live(shared, |told| {
+                        // Nobody listens only if another thread was lost, and all go home then.
+                        let _ = tell.send(told);
+                    })
+                });
+            match spawned {
+                Ok(handle) => members.push(Member { id, ready, handle }),
+                Err(error) => {
+                    shared.gate.open(Order::GoHome);
+                    return Err(RunError::Spawn(id, error));
+                }
+            }
+        }
+        Ok(Crew { members, tids: std::cell::RefCell::default() })
+    }
+
+    /// Waits until every thread stands at the gate; sends all home if one cannot go on.
+    fn await_ready(&self, gate: &Gate) -> Result<Vec<Shortfall>, RunError> {
+        let mut shortfalls = Vec::new();
+        for member in &self.members {
+            match member.ready.recv() {
+                Ok(ready) => {
+                    self.tids.borrow_mut().push(ready.tid);
+                    shortfalls.extend(ready.shortfalls);
+                }
+                Err(_) => {
+                    gate.open(Order::GoHome);
+                    return Err(RunError::Lost(member.id));
+                }
+            }
+        }
+        if shortfalls.iter().any(|shortfall| shortfall.fatal) {
+            gate.open(Order::GoHome);
+            return Err(RunError::Refused(shortfalls));
+        }
+        Ok(shortfalls)
+    }
+
+    /// Waits for all threads to end; if a signal asks for it, makes them end.
+    fn join(self, stop: &AtomicBool) -> Result<Vec<ThreadOutcome>, RunError> {
+        while self.members.iter().any(|member| !member.handle.is_finished()) {
+            if signal::stop_asked().is_some() {
+                stop.store(true, Ordering::Relaxed);
+                for tid in self.tids.borrow().iter() {
+                    // It may have ended meanwhile.
+                    let _ = signal::kick(*tid);
+                }
+            }
+            let now = now_ns(ClockId::Monotonic);
+            let _ = nanosleep_until(now.saturating_add(KICK_PERIOD_NS));
+        }
+        self.members
+            .into_iter()
+            .map(|member| {
+                member.handle.join().ok().flatten().ok_or(RunError::Lost(member.id))
+            })
+            .collect()
+    }
+}

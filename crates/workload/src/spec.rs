@@ -1,0 +1,245 @@
+//! What a run is asked to do.
+
+use std::sync::Arc;
+
+use hourglass_model::{CpuSet, Policy, Reservation};
+use hourglass_time::Span;
+use thiserror::Error;
+
+use crate::models::{self, Model};
+use crate::wake::{self, Method};
+
+/// Most threads in one run; the trace could hold more, but no machine shows anything with them.
+pub const MOST_THREADS: usize = 4096;
+
+/// The paper's default duration of a run.
+pub const DEFAULT_DURATION: Span = Span::from_secs(10);
+
+/// The paper's default size of the trace, in records.
+pub const DEFAULT_RECORDS: u64 = 300_000;
+
+/// A run: threads and what they share.
+#[derive(Clone, Debug)]
+pub struct RunSpec {
+    /// How long to measure (`-d`).
+    pub duration: Span,
+    /// Records of all threads together (`-e`).
+    pub records: u64,
+    /// Whether a full buffer keeps the newest records (`--ring`).
+    pub ring: bool,
+    /// How long each thread runs its loop before the run begins (`--warm-up`).
+    pub warm_up: Span,
+    /// Start of the random sequences (`--seed`).
+    pub seed: u64,
+    /// Whether to go on, degraded, where the machine refuses something (`--best-effort`).
+    pub best_effort: bool,
+    /// The threads, in the order of their numbers.
+    pub threads: Vec<ThreadSpec>,
+}
+
+/// One thread of a run.
+#[derive(Clone, Debug)]
+pub struct ThreadSpec {
+    /// What it does (`-w`).
+    pub model: Arc<dyn Model>,
+    /// What wakes it (`-i`).
+    pub wake: Arc<dyn Method>,
+    /// Its scheduling policy (`-p`).
+    pub policy: Policy,
+    /// Whether `policy` came from one of the paper's names or by default. The nice values of
+    /// names mean something only relative to each other, so they may be shifted together.
+    pub policy_is_named: bool,
+    /// Its reservation (`-rh`, `-rs`).
+    pub reservation: Option<Reservation>,
+    /// CPUs on which it may run; all that the process may use if `None` (`--cpu`).
+    pub cpus: Option<CpuSet>,
+    /// When it starts, counted from the run's start (`-s`).
+    pub start: Span,
+    /// When it ends; with the run if `None` (`-f`).
+    pub finish: Option<Span>,
+    /// Gaps longer than this are recorded; measured if `None` (`--gap`).
+    pub gap: Option<Span>,
+}
+
+impl ThreadSpec {
+    /// When the thread ends, counted from the run's start.
+    #[must_use]
+    pub fn finish_in(&self, run: Span) -> Span {
+        self.finish.map_or(run, |finish| finish.min(run))
+    }
+}
+
+/// The paper's defaults: cpu-bound, native timers, normal priority.
+impl Default for ThreadSpec {
+    fn default() -> ThreadSpec {
+        ThreadSpec {
+            model: models::default_model(),
+            wake: wake::default_method(),
+            policy: Policy::Other(0),
+            policy_is_named: true,
+            reservation: None,
+            cpus: None,
+            start: Span::ZERO,
+            finish: None,
+            gap: None,
+        }
+    }
+}
+
+/// A run that contradicts itself. Each variant names the option at fault.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum SpecError {
+    /// No threads, or too many.
+    #[error("-n must be from 1 to {MOST_THREADS}, not {0}")]
+    Threads(usize),
+    /// Nothing to measure.
+    #[error("-d must be above zero")]
+    NoDuration,
+    /// Not one record for each thread.
+    #[error("-e {records} leaves no record for each of {threads} threads")]
+    Records {
+        /// What `-e` says.
+        records: u64,
+        /// What `-n` says.
+        threads: usize,
+    },
+    /// A negative time.
+    #[error("thread {thread}: {option} must not be negative")]
+    Negative {
+        /// The thread.
+        thread: usize,
+        /// The option.
+        option: &'static str,
+    },
+    /// The thread would never run.
+    #[error("thread {thread}: it finishes ({finish}) before it starts ({start})")]
+    NeverRuns {
+        /// The thread.
+        thread: usize,
+        /// When it starts.
+        start: Span,
+        /// When it finishes.
+        finish: Span,
+    },
+    /// A GAP that detects nothing or everything.
+    #[error("thread {0}: --gap must be above zero")]
+    Gap(usize),
+    /// A policy beside a reservation, which is a policy itself.
+    #[error(
+        "thread {thread}: -p {policy} contradicts its reservation, which runs in the deadline \
+         class; drop one of them"
+    )]
+    PolicyAndReservation {
+        /// The thread.
+        thread: usize,
+        /// What `-p` says.
+        policy: Policy,
+    },
+    /// A device that fewer threads can share.
+    #[error("timer {timer} can be used by {most} thread of a run, not by {users}")]
+    TimerShared {
+        /// The method.
+        timer: String,
+        /// How many can use it.
+        most: usize,
+        /// How many want to.
+        users: usize,
+    },
+    /// The deadline class without times.
+    #[error(
+        "thread {0}: -p DEADLINE needs times; give -rh AMOUNT PERIOD, or a workload with a fixed \
+         amount and period"
+    )]
+    DeadlineWithoutTimes(usize),
+}
+
+impl RunSpec {
+    /// A run of `threads` with the paper's defaults.
+    #[must_use]
+    pub fn new(threads: Vec<ThreadSpec>) -> RunSpec {
+        RunSpec {
+            duration: DEFAULT_DURATION,
+            records: DEFAULT_RECORDS,
+            ring: false,
+            warm_up: Span::ZERO,
+            seed: 0,
+            best_effort: false,
+            threads,
+        }
+    }
+
+    /// That the run can be meant. [`crate::run`] takes only what passes here.
+    ///
+    /// # Errors
+    /// The first contradiction found.
+    pub fn check(&self) -> Result<(), SpecError> {
+        let threads = self.threads.len();
+        if !(1..=MOST_THREADS).contains(&threads) {
+            return Err(SpecError::Threads(threads));
+        }
+        if self.duration <= Span::ZERO {
+            return Err(SpecError::NoDuration);
+        }
+        if self.warm_up.is_negative() {
+            return Err(SpecError::Negative { thread: 0, option: "--warm-up" });
+        }
+        if self.records < threads as u64 {
+            return Err(SpecError::Records { records: self.records, threads });
+        }
+        self.check_timers()?;
+        self.threads.iter().enumerate().try_for_each(|(i, thread)| self.check_thread(i, thread))
+    }
+
+    fn check_timers(&self) -> Result<(), SpecError> {
+        for thread in &self.threads {
+            let Some(most) = thread.wake.most_users() else { continue };
+            let timer = thread.wake.to_string();
+            let users = self.threads.iter().filter(|t| t.wake.to_string() == timer).count();
+            if users > most {
+                return Err(SpecError::TimerShared { timer, most, users });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_thread(&self, number: usize, thread: &ThreadSpec) -> Result<(), SpecError> {
+        for (option, span) in [("-s", Some(thread.start)), ("-f", thread.finish)] {
+            if span.is_some_and(Span::is_negative) {
+                return Err(SpecError::Negative { thread: number, option });
+            }
+        }
+        let (start, finish) = (thread.start, thread.finish_in(self.duration));
+        if finish <= start {
+            return Err(SpecError::NeverRuns { thread: number, start, finish });
+        }
+        if thread.gap.is_some_and(|gap| gap <= Span::ZERO) {
+            return Err(SpecError::Gap(number));
+        }
+        match (thread.policy, thread.reservation) {
+            (Policy::Deadline, None) if thread.deadline_reservation().is_none() => {
+                Err(SpecError::DeadlineWithoutTimes(number))
+            }
+            (policy, Some(_)) if policy != Policy::Deadline && !thread.policy_is_named => {
+                Err(SpecError::PolicyAndReservation { thread: number, policy })
+            }
+            (policy, Some(_)) if policy.is_real_time() => {
+                Err(SpecError::PolicyAndReservation { thread: number, policy })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl ThreadSpec {
+    /// The reservation to ask for: the one given, or for `-p DEADLINE` the workload's own amount
+    /// and period.
+    #[must_use]
+    pub fn deadline_reservation(&self) -> Option<Reservation> {
+        if self.reservation.is_some() || self.policy != Policy::Deadline {
+            return self.reservation;
+        }
+        let demand = self.model.demand();
+        let (amount, period) = (demand.longest?, demand.period?);
+        Reservation::new(amount, period, hourglass_model::Strength::Hard).ok()
+    }
+}

@@ -1,0 +1,307 @@
+//! One thread of a run, from its set-up to what it leaves behind.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+
+use hourglass_clock::Counter;
+use hourglass_model::document::KernelAccount;
+use hourglass_model::{Policy, Reservation};
+use hourglass_sys::clock::{ClockId, now_ns};
+use hourglass_sys::sched::{self, Attributes};
+use hourglass_sys::thread as os;
+use hourglass_sys::wait::nanosleep_until;
+use hourglass_time::Span;
+
+use crate::loop_time::LoopTime;
+use crate::models::AnyExecution;
+use crate::recorder::{AnyRecorder, Memory, Recorded, Recorder, Settings};
+use crate::reserving::Reserver;
+use crate::run::{Refused, Shortfall};
+use crate::spec::ThreadSpec;
+use crate::stage::{AnyCounter, with_counter};
+use crate::timeline::Timeline;
+use crate::wake::{Opened, Sleeper};
+
+/// Before its start a thread polls the counter for this long, so that the kernel's wake-up does
+/// not delay it.
+const POLL_BEFORE_START: Span = Span::from_micros(100);
+
+/// Holds threads back until all are set up.
+#[derive(Debug, Default)]
+pub(crate) struct Gate {
+    order: Mutex<Option<Order>>,
+    changed: Condvar,
+}
+
+/// What the gate says when it opens.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Order {
+    /// Measure, on this timeline, for so long.
+    Go(Timeline, Span),
+    /// Somebody else could not be set up.
+    GoHome,
+}
+
+impl Gate {
+    /// Lets all threads through.
+    pub(crate) fn open(&self, order: Order) {
+        *self.order.lock().unwrap_or_else(PoisonError::into_inner) = Some(order);
+        self.changed.notify_all();
+    }
+
+    fn pass(&self) -> Order {
+        let mut order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(order) = *order {
+                return order;
+            }
+            order = self.changed.wait(order).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// What all threads of a run share.
+pub(crate) struct Shared<'a> {
+    pub(crate) counter: AnyCounter,
+    pub(crate) reserver: &'a dyn Reserver,
+    pub(crate) best_effort: bool,
+    pub(crate) warm_up: Span,
+    pub(crate) gate: &'a Gate,
+    pub(crate) stop: &'a AtomicBool,
+}
+
+/// A thread that was allocated for and is about to set itself up.
+pub(crate) struct Prepared {
+    pub(crate) id: u32,
+    pub(crate) spec: ThreadSpec,
+    pub(crate) execution: Box<dyn AnyExecution>,
+    pub(crate) memory: Memory,
+    pub(crate) loop_time: LoopTime,
+}
+
+/// A thread that is set up and waits at the gate.
+#[derive(Clone, Debug)]
+pub(crate) struct Ready {
+    pub(crate) tid: u32,
+    pub(crate) shortfalls: Vec<Shortfall>,
+}
+
+/// What a thread leaves behind.
+#[derive(Debug)]
+pub struct ThreadOutcome {
+    /// Its number.
+    pub id: u32,
+    /// The policy in force, as it is written.
+    pub policy: String,
+    /// CPUs on which it was allowed to run.
+    pub cpus: Vec<u32>,
+    /// If a device was emulated: which, and how.
+    pub emulated: Option<String>,
+    /// GAP, in ticks.
+    pub gap: u64,
+    /// Time of a typical iteration of its loop, in ticks.
+    pub typical_iteration: u64,
+    /// Its start on the counter.
+    pub start: u64,
+    /// The time at which it was to finish, on the counter.
+    pub finish: u64,
+    /// What it recorded.
+    pub recorded: Recorded,
+    /// What the kernel counted meanwhile.
+    pub kernel: Option<KernelAccount>,
+}
+
+impl Prepared {
+    /// The life of the thread. `ready` is told once, when it is set up.
+    pub(crate) fn live(self, shared: &Shared, ready: impl FnOnce(Ready)) -> Option<ThreadOutcome> {
+        let Prepared { id, spec, mut execution, memory, loop_time } = self;
+        let mut shortfalls = Vec::new();
+        let policy = enter(id, &spec, shared, &mut shortfalls);
+        let sleeper = Sleeper { policy: in_force(&policy), best_effort: shared.best_effort };
+        let opened = spec.wake.open(&sleeper).map_err(|missing| {
+            shortfalls.push(Shortfall { thread: id, refused: Refused::Timer(missing), fatal: true });
+        });
+        let cpus = os::affinity().unwrap_or_default();
+        ready(Ready { tid: os::id(), shortfalls });
+        let Order::Go(timeline, duration) = shared.gate.pass() else { return None };
+        let Opened { mut wake_up, emulated } = opened.ok()?;
+
+        let settings = settings(&spec, loop_time, timeline, duration);
+        let (start, finish, gap) = (settings.start, settings.finish, settings.gap);
+        execution.warm_up(shared.counter, timeline.ticks_at_least(shared.warm_up));
+        let before = account();
+        let started = sleep_until(start, &timeline, shared);
+        let mut recorder = with_counter!(shared.counter, counter => {
+            wrap(Recorder::new(counter, settings, memory, &mut *wake_up, shared.stop))
+        });
+        if started {
+            begin(&mut recorder);
+            execution.run(&mut recorder);
+        }
+        let recorded = end(recorder);
+        let kernel = before.zip(account()).map(|(before, after)| difference(before, after));
+        Some(ThreadOutcome {
+            id,
+            policy,
+            cpus,
+            emulated,
+            gap,
+            typical_iteration: loop_time.typical,
+            start,
+            finish,
+            recorded,
+            kernel,
+        })
+    }
+}
+
+fn settings(
+    spec: &ThreadSpec,
+    loop_time: LoopTime,
+    timeline: Timeline,
+    duration: Span,
+) -> Settings {
+    Settings {
+        gap: spec.gap.map_or(loop_time.gap(), |gap| timeline.ticks_at_least(gap)),
+        timeline,
+        start: timeline.ticks_at(spec.start.nanos_or_zero()),
+        finish: timeline.ticks_at(spec.finish_in(duration).nanos_or_zero()),
+    }
+}
+
+/// Takes the CPUs, then the reservation or the policy. Returns the policy in force as text.
+fn enter(id: u32, spec: &ThreadSpec, shared: &Shared, refused: &mut Vec<Shortfall>) -> String {
+    let fatal = !shared.best_effort;
+    if let Some(cpus) = &spec.cpus
+        && let Err(error) = os::set_affinity(cpus.iter())
+    {
+        let refusal = Refused::Affinity(cpus.clone(), errno(&error));
+        refused.push(Shortfall { thread: id, refused: refusal, fatal });
+    }
+    if let Some(reservation) = spec.deadline_reservation() {
+        return enter_reservation(id, &reservation, shared, refused);
+    }
+    match sched::set(attributes(spec.policy)) {
+        Ok(()) => spec.policy.to_string(),
+        Err(error) => {
+            let refusal = Refused::Policy(spec.policy, errno(&error));
+            refused.push(Shortfall { thread: id, refused: refusal, fatal });
+            Policy::Other(0).to_string()
+        }
+    }
+}
+
+fn enter_reservation(
+    id: u32,
+    reservation: &Reservation,
+    shared: &Shared,
+    refused: &mut Vec<Shortfall>,
+) -> String {
+    match shared.reserver.reserve(reservation) {
+        Ok(()) => reservation.to_string(),
+        Err(error) => {
+            let refusal = Refused::Reservation(*reservation, errno(&error));
+            let fatal = !shared.best_effort;
+            refused.push(Shortfall { thread: id, refused: refusal, fatal });
+            Policy::Other(0).to_string()
+        }
+    }
+}
+
+/// Deadline threads count as what they are to the tick emulation: not FIFO, not RR.
+fn in_force(policy: &str) -> Policy {
+    policy.parse().unwrap_or(Policy::Deadline)
+}
+
+fn errno(error: &io::Error) -> i32 {
+    error.raw_os_error().unwrap_or(0)
+}
+
+fn attributes(policy: Policy) -> Attributes {
+    match policy {
+        Policy::Other(nice) => Attributes::Other(nice),
+        Policy::Batch => Attributes::Batch,
+        Policy::Idle => Attributes::Idle,
+        Policy::Fifo(priority) => Attributes::Fifo(priority),
+        Policy::RoundRobin(priority) => Attributes::RoundRobin(priority),
+        // Reached only where a reservation was refused in spirit: without times there is none.
+        Policy::Deadline => Attributes::Other(0),
+    }
+}
+
+/// Sleeps until shortly before `start`, then polls. Whether the start came, or the run was
+/// stopped before.
+fn sleep_until(start: u64, timeline: &Timeline, shared: &Shared) -> bool {
+    let early = timeline.monotonic_at(start).saturating_sub(POLL_BEFORE_START.nanos_or_zero());
+    while now_ns(ClockId::Monotonic) < early {
+        if shared.stop.load(Ordering::Relaxed) {
+            return false;
+        }
+        // Ends early when a signal comes.
+        let _ = nanosleep_until(early);
+    }
+    while shared.counter.read().ticks < start {
+        std::hint::spin_loop();
+    }
+    true
+}
+
+fn account() -> Option<KernelAccount> {
+    let stat = os::schedstat()?;
+    let switches = os::switches();
+    Some(KernelAccount {
+        run_ns: stat.run_ns,
+        wait_ns: stat.wait_ns,
+        voluntary_switches: switches.voluntary,
+        involuntary_switches: switches.involuntary,
+    })
+}
+
+fn difference(before: KernelAccount, after: KernelAccount) -> KernelAccount {
+    KernelAccount {
+        run_ns: after.run_ns.saturating_sub(before.run_ns),
+        wait_ns: after.wait_ns.saturating_sub(before.wait_ns),
+        voluntary_switches: after.voluntary_switches.saturating_sub(before.voluntary_switches),
+        involuntary_switches: after
+            .involuntary_switches
+            .saturating_sub(before.involuntary_switches),
+    }
+}
+
+/// Puts a recorder of a concrete counter behind the enum of all of them.
+trait Wrap<'a>: Counter + Sized {
+    fn wrap(recorder: Recorder<'a, Self>) -> AnyRecorder<'a>;
+}
+
+#[cfg(target_arch = "x86_64")]
+impl<'a> Wrap<'a> for hourglass_clock::Tsc {
+    fn wrap(recorder: Recorder<'a, Self>) -> AnyRecorder<'a> {
+        AnyRecorder::Tsc(recorder)
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+impl<'a> Wrap<'a> for hourglass_clock::Cntvct {
+    fn wrap(recorder: Recorder<'a, Self>) -> AnyRecorder<'a> {
+        AnyRecorder::Cntvct(recorder)
+    }
+}
+
+impl<'a> Wrap<'a> for hourglass_clock::OsMonotonic {
+    fn wrap(recorder: Recorder<'a, Self>) -> AnyRecorder<'a> {
+        AnyRecorder::Os(recorder)
+    }
+}
+
+fn wrap<'a, C: Wrap<'a>>(recorder: Recorder<'a, C>) -> AnyRecorder<'a> {
+    C::wrap(recorder)
+}
+
+fn begin(recorder: &mut AnyRecorder) {
+    crate::stage::with_recorder!(recorder, r => r.begin());
+}
+
+fn end(recorder: AnyRecorder) -> Recorded {
+    crate::stage::with_recorder!(recorder, r => r.end())
+}

@@ -1,0 +1,157 @@
+//! Wake-up methods: what a thread blocks on until a time comes (Hourglass paper, section 3.3).
+//!
+//! A method is one file here and one line in [`ALL`].
+
+mod epoll;
+mod futex;
+mod nanosleep;
+mod rtc;
+mod spin;
+mod tick;
+mod timerfd;
+
+use std::fmt::{Debug, Display};
+use std::sync::Arc;
+
+use hourglass_model::Policy;
+use hourglass_time::Span;
+use thiserror::Error;
+
+use crate::words::WordError;
+
+/// The methods there are.
+pub const ALL: [&Entry; 8] = [
+    &nanosleep::NATIVE,
+    &nanosleep::HR,
+    &rtc::ENTRY,
+    &tick::ENTRY,
+    &timerfd::ENTRY,
+    &futex::ENTRY,
+    &epoll::ENTRY,
+    &spin::ENTRY,
+];
+
+/// Reads what follows the colon behind a method's name.
+pub type Parse = fn(Option<&str>) -> Result<Arc<dyn Method>, WordError>;
+
+/// How a method is named and read.
+#[derive(Debug)]
+pub struct Entry {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// Name and parameter: `TICK:HZ`.
+    pub synopsis: &'static str,
+    /// One line for help.
+    pub about: &'static str,
+    /// Other names for the same.
+    pub aliases: &'static [&'static str],
+    /// Reads what follows the colon, if anything does.
+    pub parse: Parse,
+}
+
+/// A method with its parameter. Prints as it is written on the command line.
+pub trait Method: Debug + Display + Send + Sync {
+    /// Opens what a thread needs to be woken, on that thread, before it is measured.
+    ///
+    /// # Errors
+    /// The machine does not have it.
+    fn open(&self, thread: &Sleeper) -> Result<Opened, Unavailable>;
+
+    /// How many threads of one run can use it, if there is a limit.
+    fn most_users(&self) -> Option<usize> {
+        None
+    }
+}
+
+/// What a method may want to know of the thread that will wait.
+#[derive(Clone, Copy, Debug)]
+pub struct Sleeper {
+    /// The policy in force.
+    pub policy: Policy,
+    /// Whether to emulate a device that is missing.
+    pub best_effort: bool,
+}
+
+/// An opened method.
+pub struct Opened {
+    /// The means of waiting.
+    pub wake_up: Box<dyn WakeUp>,
+    /// If a device is emulated: which, and how.
+    pub emulated: Option<String>,
+}
+
+/// When to be woken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Alarm {
+    /// Now, `CLOCK_MONOTONIC`.
+    pub now_ns: u64,
+    /// The time asked for, `CLOCK_MONOTONIC`; later than `now_ns`.
+    pub due_ns: u64,
+    /// The run's start, `CLOCK_MONOTONIC`, to which emulated devices align their ticks.
+    pub epoch_ns: u64,
+}
+
+/// A means of waiting.
+///
+/// `wait` MUST return when the time has come or soon after, and SHOULD return when a signal
+/// comes; it MAY return early, and is then called again. It MUST NOT allocate or panic.
+pub trait WakeUp: Send {
+    /// Blocks until the alarm is due.
+    fn wait(&mut self, alarm: Alarm);
+}
+
+/// What the machine does not have.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("timer {method} is not available: {reason}; {remedy}")]
+pub struct Unavailable {
+    /// The method, as it is written.
+    pub method: String,
+    /// Why not.
+    pub reason: String,
+    /// What helps.
+    pub remedy: String,
+}
+
+/// The method of a thread of which nothing was said: native timers.
+#[must_use]
+pub fn default_method() -> Arc<dyn Method> {
+    Arc::new(nanosleep::Nanosleep::NATIVE)
+}
+
+/// Reads a method as it is written on the command line.
+///
+/// # Errors
+/// An unknown name or a bad parameter; `MM`, which is Windows only.
+pub fn parse(text: &str) -> Result<Arc<dyn Method>, WordError> {
+    let (name, parameter) = match text.split_once(':') {
+        Some((name, parameter)) => (name, Some(parameter)),
+        None => (text, None),
+    };
+    if name == "MM" {
+        return Err(WordError::WindowsOnly);
+    }
+    let entry = ALL.iter().find(|entry| entry.name == name || entry.aliases.contains(&name));
+    match entry {
+        Some(entry) => (entry.parse)(parameter),
+        None => {
+            let known: Vec<&str> = ALL.iter().map(|entry| entry.synopsis).collect();
+            Err(WordError::UnknownTimer { name: text.to_owned(), known: known.join(", ") })
+        }
+    }
+}
+
+/// A method whose kernel wait can be late by timer slack: the slack to set, if any was given.
+fn slack(synopsis: &'static str, parameter: Option<&str>) -> Result<Option<Span>, WordError> {
+    match parameter {
+        None => Ok(None),
+        Some(given) => crate::words::Words::new(synopsis, &[given]).time("SLACK").map(Some),
+    }
+}
+
+/// A method that takes nothing behind a colon.
+fn bare(synopsis: &'static str, parameter: Option<&str>) -> Result<(), WordError> {
+    match parameter {
+        None => Ok(()),
+        Some(extra) => Err(WordError::Extra { synopsis, extra: extra.to_owned() }),
+    }
+}

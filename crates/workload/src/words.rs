@@ -1,0 +1,166 @@
+//! The words of a workload or a wake-up method, taken one after the other.
+
+use std::str::FromStr;
+
+use hourglass_time::Span;
+use thiserror::Error;
+
+/// A word that is missing or is not what must stand there.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum WordError {
+    /// No such workload.
+    #[error("unknown workload '{name}'; use one of {known}")]
+    UnknownWorkload {
+        /// What was given.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// No such wake-up method.
+    #[error("unknown timer '{name}'; use one of {known}")]
+    UnknownTimer {
+        /// What was given.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// A word is missing.
+    #[error("{synopsis}: {what} is missing")]
+    Missing {
+        /// The form that was wanted.
+        synopsis: &'static str,
+        /// Which word.
+        what: &'static str,
+    },
+    /// There are more words than the form takes.
+    #[error("{synopsis}: '{extra}' is one word too many")]
+    Extra {
+        /// The form that was wanted.
+        synopsis: &'static str,
+        /// The first superfluous word.
+        extra: String,
+    },
+    /// A word is not what must stand there.
+    #[error("{synopsis}: bad {what} '{given}': {reason}")]
+    Bad {
+        /// The form that was wanted.
+        synopsis: &'static str,
+        /// Which word.
+        what: &'static str,
+        /// What was given.
+        given: String,
+        /// Why it is refused.
+        reason: String,
+    },
+    /// The words are each right, but not together.
+    #[error("{synopsis}: {reason}")]
+    Together {
+        /// The form that was wanted.
+        synopsis: &'static str,
+        /// Why they contradict each other.
+        reason: String,
+    },
+    /// The method exists, but not on Linux.
+    #[error("timer MM is Windows only (multimedia timers); use HR, NATIVE or another")]
+    WindowsOnly,
+}
+
+/// Words given to one model or method, with its synopsis for messages.
+#[derive(Debug)]
+pub struct Words<'a> {
+    synopsis: &'static str,
+    rest: std::slice::Iter<'a, &'a str>,
+}
+
+impl<'a> Words<'a> {
+    /// The words behind a name.
+    #[must_use]
+    pub fn new(synopsis: &'static str, words: &'a [&'a str]) -> Words<'a> {
+        Words { synopsis, rest: words.iter() }
+    }
+
+    /// The next word.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn word(&mut self, what: &'static str) -> Result<&'a str, WordError> {
+        self.rest
+            .next()
+            .copied()
+            .ok_or(WordError::Missing { synopsis: self.synopsis, what })
+    }
+
+    /// The next word as a value.
+    ///
+    /// # Errors
+    /// There is none, or it does not parse.
+    pub fn value<T: FromStr<Err: std::fmt::Display>>(
+        &mut self,
+        what: &'static str,
+    ) -> Result<T, WordError> {
+        let given = self.word(what)?;
+        given.parse().map_err(|reason: T::Err| self.bad(what, given, reason.to_string()))
+    }
+
+    /// The next word as a time above zero.
+    ///
+    /// # Errors
+    /// There is none, or it is no such time.
+    pub fn time(&mut self, what: &'static str) -> Result<Span, WordError> {
+        let given = self.word(what)?;
+        match given.parse::<Span>() {
+            Ok(span) if span > Span::ZERO => Ok(span),
+            Ok(_) => Err(self.bad(what, given, "it must be above zero".to_owned())),
+            Err(error) => Err(self.bad(what, given, error.to_string())),
+        }
+    }
+
+    /// The next word as a size in bytes: a number of KB, as the paper has it, or with a unit
+    /// (`32K`, `4M`).
+    ///
+    /// # Errors
+    /// There is none, or it is no size from 1 KB to 64 GB.
+    pub fn size(&mut self, what: &'static str) -> Result<usize, WordError> {
+        const LARGEST_KB: usize = 64 << 20;
+        let given = self.word(what)?;
+        let (digits, factor) = match given.strip_suffix(['K', 'k']) {
+            Some(digits) => (digits, 1),
+            None => match given.strip_suffix(['M', 'm']) {
+                Some(digits) => (digits, 1 << 10),
+                None => (given, 1),
+            },
+        };
+        digits
+            .parse::<usize>()
+            .ok()
+            .and_then(|n| n.checked_mul(factor))
+            .filter(|kb| (1..=LARGEST_KB).contains(kb))
+            .map(|kb| kb << 10)
+            .ok_or_else(|| {
+                self.bad(what, given, "give a number of KB from 1, or for example 4M".to_owned())
+            })
+    }
+
+    /// That all words were taken.
+    ///
+    /// # Errors
+    /// One was left over.
+    pub fn end(mut self) -> Result<(), WordError> {
+        match self.rest.next() {
+            None => Ok(()),
+            Some(extra) => {
+                Err(WordError::Extra { synopsis: self.synopsis, extra: (*extra).to_owned() })
+            }
+        }
+    }
+
+    /// An error for words that contradict each other.
+    #[must_use]
+    pub fn together(&self, reason: String) -> WordError {
+        WordError::Together { synopsis: self.synopsis, reason }
+    }
+
+    fn bad(&self, what: &'static str, given: &str, reason: String) -> WordError {
+        WordError::Bad { synopsis: self.synopsis, what, given: given.to_owned(), reason }
+    }
+}
