@@ -1,1 +1,59 @@
-fn main() {}
+//! The command `hourglass`.
+//!
+//! Owns: the command line, what goes to stdout and what to stderr, colour, exit codes.
+//! Must not: hold an algorithm. What a program may want as well lives in `hourglass-lab`, and how
+//! a result looks in `hourglass-report`.
+
+#![forbid(unsafe_code)]
+
+mod args;
+mod cli;
+mod commands;
+mod dispatch;
+mod lab;
+mod messages;
+mod output;
+mod progress;
+mod settings;
+mod stop;
+
+use std::ffi::OsString;
+use std::io;
+use std::process::ExitCode;
+
+use crate::stop::Stop;
+
+fn main() -> ExitCode {
+    let words = std::env::args_os().skip(1).map(OsString::into_string).collect();
+    let done = match words {
+        Ok(words) => dispatch::dispatch(&words),
+        Err(word) => {
+            let word = word.to_string_lossy();
+            Err(Stop::usage(format!("'{word}' is not UTF-8, and only UTF-8 is taken")).into())
+        }
+    };
+    done.unwrap_or_else(|error| explain(&error))
+}
+
+/// Says why there is no result, and gives the exit code for it.
+fn explain(error: &anyhow::Error) -> ExitCode {
+    if is_closed_pipe(error) {
+        // Who reads has read enough; that is no failure.
+        return ExitCode::SUCCESS;
+    }
+    if let Some(stop) = error.downcast_ref::<Stop>() {
+        stop.lines().iter().for_each(|line| messages::say(line));
+        return stop.exit_code();
+    }
+    messages::say(&format!("{error:#}"));
+    ExitCode::from(stop::MACHINE)
+}
+
+/// Whether writing failed because nobody reads any more (`hourglass ... | head`).
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause
+            .downcast_ref::<io::Error>()
+            .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    })
+}

@@ -1,1 +1,31 @@
-//! lab
+//! Experiments: the other crates put together into a run with its manifest, warnings and result.
+//!
+//! Owns: running a specification and explaining its numbers ([`experiment`]), reading a kept run
+//! ([`recall`]), facts about the machine ([`host`]), advice about them ([`advice`]), workload
+//! files ([`workload_file`]).
+//! Must not: draw, print, or parse arguments.
+
+#![forbid(unsafe_code)]
+
+pub mod advice;
+mod dma_latency;
+pub mod experiment;
+mod findings;
+pub mod host;
+mod niceness;
+pub mod recall;
+pub mod refusal;
+pub mod workload_file;
+
+pub use experiment::{Failure, Finished, Request, Watch, run};
+pub use recall::{RecallError, Recalled, recall};
+pub use refusal::Refusal;
+
+/// The types of which a run is specified.
+pub use hourglass_workload as workload;
+
+/// The run folders that a run is kept in.
+pub use hourglass_store as store;
+
+/// Makes a program that writes into a closed pipe end quietly, as other filters do.
+pub use hourglass_sys::signal::die_on_closed_pipe;

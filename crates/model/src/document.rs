@@ -80,7 +80,7 @@ pub struct ThreadReport {
     pub work: Option<u64>,
     /// Intervals and latency samples that found the buffer full.
     pub records_dropped: u64,
-    /// How often two reads in a row came from different CPUs.
+    /// How often two intervals in a row ran on different CPUs.
     #[serde(default)]
     pub migrations: u64,
     /// The kernel's account of the same time, where it keeps one.

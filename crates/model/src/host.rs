@@ -129,7 +129,8 @@ pub struct IdleFacts {
     /// Who chooses the state: `menu`, `teo`...
     pub governor: Option<String>,
     /// Exit latency to which `/dev/cpu_dma_latency` holds the processors, by whomever, in
-    /// microseconds. Where a run holds the file itself, the run's value belongs here.
+    /// microseconds; 2000000000 is no limit. Where a run holds the file itself, the run's value
+    /// belongs here.
     pub latency_limit_us: Option<u32>,
     /// CPUs with equal states.
     pub policies: Vec<IdlePolicy>,

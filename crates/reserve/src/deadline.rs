@@ -5,18 +5,39 @@
 //! the bandwidth that nobody reserved or used. Hourglass paper, section 5.6.
 
 use std::io;
+use std::time::{Duration, Instant};
 
 use hourglass_model::{Reservation, Strength};
 use hourglass_sys::sched::{self, Attributes};
 
+/// How long a refusal for want of bandwidth is taken to be the echo of a reservation that has
+/// just ended; about 180 ms were measured.
+const ECHO: Duration = Duration::from_millis(300);
+const RETRY: Duration = Duration::from_millis(10);
+
 /// Puts the calling thread into the deadline class, with the period as its deadline. It leaves
-/// the class when it ends; the kernel may charge the bandwidth for up to 200 ms longer.
+/// the class when it ends; the kernel may charge the bandwidth for up to 200 ms longer, so that
+/// EBUSY is given that time to pass.
 ///
 /// # Errors
 /// What the kernel answers: EPERM without `CAP_SYS_NICE` or with an affinity that does not cover
 /// the root domain, EBUSY where the bandwidth is given away, EINVAL for times outside 100 us to
 /// 4.19 s or a budget under 1024 ns.
 pub fn enter(reservation: &Reservation) -> io::Result<()> {
+    let begun = Instant::now();
+    loop {
+        match enter_once(reservation) {
+            Err(error)
+                if error.kind() == io::ErrorKind::ResourceBusy && begun.elapsed() < ECHO =>
+            {
+                std::thread::sleep(RETRY);
+            }
+            answer => return answer,
+        }
+    }
+}
+
+fn enter_once(reservation: &Reservation) -> io::Result<()> {
     sched::set(Attributes::Deadline {
         runtime_ns: reservation.budget().nanos_or_zero(),
         deadline_ns: reservation.period().nanos_or_zero(),

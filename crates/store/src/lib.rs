@@ -1,1 +1,44 @@
-//! store
+//! Run folders on disk: the manifest, the trace as Parquet, the latencies as an HDR log.
+//!
+//! Owns: the layout of a run folder, the versions of its files, the recognition of half-written
+//! ones, and the merging of the threads' records into one order of start.
+//! Must not: compute anything from what it stores, measure, or print.
+//!
+//! A run folder is written in one order, so that its state can be read off its files:
+//!
+//! 1. [`RunFolder::create`], before the measurement: the folder and `trace.parquet.partial`.
+//! 2. [`NewRunFolder::trace`]: `trace.parquet`, renamed from its partial name when complete.
+//! 3. [`NewRunFolder::write_latencies`]: `latency.hlog`, where latencies were recorded.
+//! 4. [`NewRunFolder::finish`]: `manifest.json`. A folder without it is half-written.
+//!
+//! Every file reaches the disk (`fsync`) before it gets its final name. Reading never panics,
+//! whatever the files contain.
+
+#![forbid(unsafe_code)]
+
+mod create;
+mod error;
+mod folder;
+mod guard;
+mod latency;
+mod manifest;
+mod merge;
+mod partial;
+mod trace;
+
+pub use create::NewRunFolder;
+pub use error::{CreateError, LatencyError, OpenError, RowFault, TraceError, WriteError};
+pub use folder::RunFolder;
+pub use merge::{Merge, merge_by_start};
+pub use trace::Trace;
+pub use trace::read::Intervals;
+pub use trace::write::TraceWriter;
+
+/// Name of the manifest in a run folder.
+pub const MANIFEST_FILE: &str = "manifest.json";
+
+/// Name of the trace in a run folder.
+pub const TRACE_FILE: &str = "trace.parquet";
+
+/// Name of the latency log in a run folder.
+pub const LATENCY_FILE: &str = "latency.hlog";

@@ -206,6 +206,7 @@ pub struct Recorder<'a, C: Counter> {
     rounding: u64,
     open: Option<Open>,
     last: u64,
+    last_cpu: Option<u32>,
     received_closed: u64,
     intervals: u64,
     migrations: u64,
@@ -251,7 +252,7 @@ pub struct Recorded {
     pub intervals: u64,
     /// Sum of all intervals, in ticks.
     pub received: u64,
-    /// How often two reads in a row came from different CPUs.
+    /// How often two intervals in a row ran on different CPUs.
     pub migrations: u64,
     /// How often the counter of the next CPU was behind.
     pub backwards: u64,
@@ -282,6 +283,7 @@ impl<'a, C: Counter> Recorder<'a, C> {
             rounding,
             open: None,
             last: 0,
+            last_cpu: None,
             received_closed: 0,
             intervals: 0,
             migrations: 0,
@@ -473,7 +475,6 @@ impl<'a, C: Counter> Recorder<'a, C> {
         let resumed = now.ticks.max(self.last);
         let lost = resumed - self.last;
         self.close();
-        self.migrations += u64::from(migrated);
         self.memory.gaps.histogram.saturating_record(self.settings.timeline.ns_in(lost));
         self.memory.gaps.total_ticks = self.memory.gaps.total_ticks.saturating_add(lost);
         self.memory.gaps.longest_ticks = self.memory.gaps.longest_ticks.max(lost);
@@ -487,6 +488,8 @@ impl<'a, C: Counter> Recorder<'a, C> {
         if let Some(word) = self.cpus_seen.get_mut((now.cpu / 64) as usize) {
             *word |= 1 << (now.cpu % 64);
         }
+        self.migrations += u64::from(self.last_cpu.is_some_and(|cpu| cpu != now.cpu));
+        self.last_cpu = Some(now.cpu);
         self.open = Some(Open { start: self.last, cpu: now.cpu, onset });
     }
 

@@ -1,0 +1,265 @@
+//! Putting the options on the threads, in their order.
+
+use std::fmt::Display;
+use std::path::Path;
+
+use clap::ValueEnum;
+use hourglass_model::{CpuSet, Reservation, Strength};
+use hourglass_time::Span;
+
+use super::lexer::{Given, Lexed};
+use super::options::Key;
+use super::{RunArguments, Surroundings};
+use crate::lab::workload_file::{self, WorkloadFile};
+use crate::lab::{MOST_THREADS, RunSpec, SpecError, ThreadSpec, models, wake};
+use crate::settings::{Colour, Settings};
+use crate::stop::Stop;
+
+/// For whom a per-thread option is. Before any `-t` or `-a`, options are for all threads.
+#[derive(Clone, Copy)]
+enum Scope {
+    All,
+    One(usize),
+}
+
+/// Understands a command line that does not ask for help.
+pub(super) fn apply(lexed: &Lexed<'_>, around: &Surroundings) -> Result<RunArguments, Stop> {
+    let file = match lexed.file {
+        Some(path) => workload_file::read(Path::new(path)).map_err(|e| Stop::usage(e.to_string()))?,
+        None => WorkloadFile::default(),
+    };
+    let mut run = RunArguments {
+        spec: RunSpec::new(threads(lexed, &file)?),
+        dma_latency_us: file.dma_latency_us,
+        folder: None,
+        seed_is_made_up: file.seed.is_none() && !lexed.has(Key::Seed),
+        records: false,
+        cycles: false,
+        settings: Settings::default(),
+    };
+    take_from_file(&mut run.spec, &file, around.seed);
+    let mut scope = Scope::All;
+    for given in &lexed.options {
+        match given.key {
+            Key::Thread => scope = Scope::One(thread_number(given, run.spec.threads.len())?),
+            Key::AllThreads => scope = Scope::All,
+            _ => {
+                set_for_run(&mut run, given)?;
+                let threads = match scope {
+                    Scope::All => &mut run.spec.threads[..],
+                    Scope::One(number) => &mut run.spec.threads[number..=number],
+                };
+                set_for_threads(threads, given, around)?;
+            }
+        }
+    }
+    match run.spec.check() {
+        Ok(()) => Ok(run),
+        Err(error) => Err(contradiction(&error, &run.spec, &file)),
+    }
+}
+
+fn threads(lexed: &Lexed<'_>, file: &WorkloadFile) -> Result<Vec<ThreadSpec>, Stop> {
+    match (lexed.last(Key::Threads), lexed.file) {
+        (None, Some(_)) => Ok(file.threads.clone()),
+        (None, None) => Err(Stop::usage("-n is missing: how many threads? for example -n 1")),
+        (Some(_), Some(path)) => Err(Stop::usage(format!(
+            "-n: {path} says how many threads there are; leave -n out, or change the file"
+        ))),
+        (Some(given), None) => match given.value().parse::<usize>() {
+            Ok(count) if (1..=MOST_THREADS).contains(&count) => {
+                Ok(vec![ThreadSpec::default(); count])
+            }
+            _ => Err(wrong(given, format!(
+                "bad number of threads '{}': give one from 1 to {MOST_THREADS}",
+                given.value()
+            ))),
+        },
+    }
+}
+
+fn take_from_file(spec: &mut RunSpec, file: &WorkloadFile, made_up_seed: u64) {
+    spec.duration = file.duration.unwrap_or(spec.duration);
+    spec.records = file.records.unwrap_or(spec.records);
+    spec.ring = file.ring.unwrap_or(spec.ring);
+    spec.warm_up = file.warm_up.unwrap_or(spec.warm_up);
+    spec.seed = file.seed.unwrap_or(made_up_seed);
+    spec.best_effort = file.best_effort.unwrap_or(spec.best_effort);
+}
+
+fn thread_number(given: &Given<'_>, threads: usize) -> Result<usize, Stop> {
+    let number = given.value();
+    match number.parse::<usize>() {
+        Ok(number) if number < threads => Ok(number),
+        Ok(number) => {
+            let there = match threads {
+                1 => "the only thread is 0".to_owned(),
+                n => format!("{n} threads are numbered 0 to {}", n - 1),
+            };
+            Err(wrong(given, format!("there is no thread {number}; {there}")))
+        }
+        Err(_) => Err(wrong(given, format!(
+            "bad thread number '{number}': give one from 0 to {}",
+            threads.saturating_sub(1)
+        ))),
+    }
+}
+
+/// Options of the run and of its output; the others pass.
+fn set_for_run(run: &mut RunArguments, given: &Given<'_>) -> Result<(), Stop> {
+    let spec = &mut run.spec;
+    match given.key {
+        Key::Duration => spec.duration = above_zero(given)?,
+        Key::Records => spec.records = number(given, "number of records")?,
+        Key::Ring => spec.ring = true,
+        Key::WarmUp => spec.warm_up = not_negative(given)?,
+        Key::Seed => {
+            spec.seed =
+                workload_file::read_seed(given.value()).map_err(|error| wrong(given, error))?;
+        }
+        Key::BestEffort => spec.best_effort = true,
+        Key::DmaLatency => run.dma_latency_us = Some(number(given, "number of microseconds")?),
+        Key::Cycles => {
+            run.cycles = true;
+            run.records = true;
+        }
+        Key::RecordLines => run.records = true,
+        Key::Folder => run.folder = Some(folder(given)?),
+        Key::Json => run.settings.json = true,
+        Key::Quiet => run.settings.quiet = true,
+        Key::Colour => {
+            run.settings.color = Colour::from_str(given.value(), false)
+                .map_err(|_| wrong(given, format!("'{}': use auto, always or never", given.value())))?;
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Options per thread; the others pass.
+fn set_for_threads(
+    threads: &mut [ThreadSpec],
+    given: &Given<'_>,
+    around: &Surroundings,
+) -> Result<(), Stop> {
+    let mut set = |change: &dyn Fn(&mut ThreadSpec)| threads.iter_mut().for_each(change);
+    match given.key {
+        Key::Workload => {
+            let model = models::parse(&given.values).map_err(|error| wrong(given, error))?;
+            set(&|thread| thread.model = model.clone());
+        }
+        Key::Timer => {
+            let method = wake::parse(given.value()).map_err(|error| wrong(given, error))?;
+            set(&|thread| thread.wake = method.clone());
+        }
+        Key::Priority => {
+            let (policy, is_named) = workload_file::read_priority(given.value())
+                .map_err(|error| wrong(given, error))?;
+            set(&|thread| (thread.policy, thread.policy_is_named) = (policy, is_named));
+        }
+        Key::HardReservation | Key::SoftReservation => {
+            let reservation = reservation(given)?;
+            set(&|thread| thread.reservation = Some(reservation));
+        }
+        Key::Start => {
+            let start = not_negative(given)?;
+            set(&|thread| thread.start = start);
+        }
+        Key::Finish => {
+            let finish = not_negative(given)?;
+            set(&|thread| thread.finish = Some(finish));
+        }
+        Key::Cpus => {
+            let cpus: CpuSet = given.value().parse().map_err(|error| wrong(given, error))?;
+            workload_file::check_cpus(&cpus, around.online.as_ref())
+                .map_err(|error| wrong(given, error))?;
+            set(&|thread| thread.cpus = Some(cpus.clone()));
+        }
+        Key::Gap => {
+            let gap = above_zero(given)?;
+            set(&|thread| thread.gap = Some(gap));
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn reservation(given: &Given<'_>) -> Result<Reservation, Stop> {
+    let strength = match given.key {
+        Key::SoftReservation => Strength::Soft,
+        _ => Strength::Hard,
+    };
+    let [amount, period] = given.values[..] else {
+        return Err(wrong(given, "give AMOUNT and PERIOD"));
+    };
+    let (budget, period) = (positive(given, amount)?, positive(given, period)?);
+    Reservation::new(budget, period, strength)
+        .map_err(|error| wrong(given, format!("{error}: {budget} in every {period}")))
+}
+
+fn folder(given: &Given<'_>) -> Result<std::path::PathBuf, Stop> {
+    match given.value() {
+        "" => Err(wrong(given, "the name of the folder is empty")),
+        name => Ok(name.into()),
+    }
+}
+
+fn number<T: std::str::FromStr>(given: &Given<'_>, what: &str) -> Result<T, Stop> {
+    let text = given.value();
+    text.parse().map_err(|_| wrong(given, format!("bad {what} '{text}'")))
+}
+
+fn above_zero(given: &Given<'_>) -> Result<Span, Stop> {
+    positive(given, given.value())
+}
+
+fn positive(given: &Given<'_>, text: &str) -> Result<Span, Stop> {
+    match time(given, text)? {
+        span if span > Span::ZERO => Ok(span),
+        _ => Err(wrong(given, format!("bad time '{text}': it must be above zero"))),
+    }
+}
+
+fn not_negative(given: &Given<'_>) -> Result<Span, Stop> {
+    let text = given.value();
+    match time(given, text)? {
+        span if span.is_negative() => {
+            Err(wrong(given, format!("bad time '{text}': it must not be negative")))
+        }
+        span => Ok(span),
+    }
+}
+
+fn time(given: &Given<'_>, text: &str) -> Result<Span, Stop> {
+    text.parse().map_err(|error| wrong(given, format!("bad time '{text}': {error}")))
+}
+
+fn wrong(given: &Given<'_>, reason: impl Display) -> Stop {
+    Stop::usage(format!("{}: {reason}", given.name))
+}
+
+/// A contradiction between options, with the place in the file where one thread is described.
+fn contradiction(error: &SpecError, spec: &RunSpec, file: &WorkloadFile) -> Stop {
+    let thread = match error {
+        SpecError::NeverRuns { thread, .. }
+        | SpecError::Negative { thread, .. }
+        | SpecError::PolicyAndReservation { thread, .. }
+        | SpecError::Gap(thread)
+        | SpecError::DeadlineWithoutTimes(thread) => Some(*thread),
+        _ => None,
+    };
+    let text = match error {
+        SpecError::NeverRuns { thread, start, .. } if *start >= spec.duration => format!(
+            "-s: thread {thread} would start ({start}) when the run (-d {}) is over",
+            spec.duration
+        ),
+        SpecError::NeverRuns { thread, start, finish } => {
+            format!("-f: thread {thread} would finish ({finish}) before it starts (-s {start})")
+        }
+        other => other.to_string(),
+    };
+    match thread.map(|thread| file.place(thread)) {
+        Some(place) if !place.is_empty() => Stop::usage(format!("{place}: {text}")),
+        _ => Stop::usage(text),
+    }
+}

@@ -1,0 +1,210 @@
+//! The help of `run`, put together from the options, the models, the timers and the priorities
+//! that there are.
+
+use std::fmt::Write;
+
+use clap::builder::styling::{AnsiColor, Style};
+use hourglass_model::policy::PRIORITY_NAMES;
+
+use super::options::Group;
+use crate::lab::{models, wake};
+
+/// One line that says what `run` does.
+pub(crate) const ABOUT: &str =
+    "Measure: run a workload and record when each of its threads got the CPU";
+
+/// The forms of the command.
+pub(crate) const USAGE: [&str; 2] =
+    ["hourglass [run] -n COUNT [OPTIONS]", "hourglass run FILE.toml [OPTIONS]"];
+
+/// How the options are read.
+pub(crate) const ORDER: &str = "Options are read from left to right. Per-thread options are for \
+    all threads until the first -t; of an option given twice for a thread, the last one counts. \
+    Times carry their unit: 3m, 1.5s, 1020ms, 87.0us, 900ns. Long options also take their value \
+    as --name=value. Options beside a FILE override what the file says.";
+
+/// What AMOUNT of PERIODIC may be.
+pub(crate) const AMOUNTS: &str = "AMOUNT of PERIODIC may be drawn anew for each period: \
+    uniform:LOW,HIGH normal:MEAN,SD lognormal:MEAN,SD exponential:MEAN bimodal:A,B,SHARE_OF_B \
+    table:FILE.csv (times in the first column).";
+
+/// What real-time priorities need of the machine.
+pub(crate) const PRIVILEGES: &str = "HIGH and above, real-time priorities and reservations need \
+    root or CAP_SYS_NICE; without it the run is refused with the line that grants it, or runs \
+    degraded with --best-effort.";
+
+/// Examples with what they show; all but the last three are from the paper.
+pub(crate) const EXAMPLES: [(&str, &str); 8] = [
+    (
+        "hourglass -n 3 -d 5s -t 0 -p LOW -t 1 -p NORMAL -t 2 -p HIGH",
+        "who gets the CPU? (section 3.1)",
+    ),
+    ("hourglass -d 60s -n 10 -a -p NORMAL -w CPU_YIELD 0.9ms", "cost of a context switch (5.1)"),
+    ("hourglass -d 6m -n 1 -t 0 -p RTHIGH -w LAT 5.3ms -i RTC", "dispatch latency (5.3)"),
+    (
+        "hourglass -n 2 -t 0 -p RTMED -w PERIODIC 3ms 8ms -i HR -t 1 -p RTLOW -w PERIODIC 17ms \
+         33ms -i NATIVE",
+        "will both keep their deadlines? (5.5)",
+    ),
+    (
+        "hourglass -n 2 -t 0 -w PERIODIC 3ms 8ms -rh 3.1ms 8ms -t 1 -w PERIODIC 17ms 33ms -rh \
+         17.1ms 33ms",
+        "the same with reservations (5.6)",
+    ),
+    ("hourglass -n 1 -d 2s --cpu 1 -o quiet-run", "what disturbs CPU 1? Keep the run"),
+    ("hourglass run audio.toml -d 1m --json", "a workload file, as JSON"),
+    ("hourglass -n 2 -d 1s | sort -g -k 5 | tail -1", "the record behind the longest gap"),
+];
+
+/// The lines for scripts, and what they mean.
+pub(crate) const LINES: [(&str, &str); 6] = [
+    (
+        "ID START FINISH DURATION GAP",
+        "a record: thread ID ran from START to FINISH without a gap; GAP is the time since the \
+         record before it, of any thread, on the same CPU. In ms with six decimals from the run's \
+         start, sorted by START",
+    ),
+    (
+        "cycles: ID START END DURATION GAP",
+        "with -c: the same record in ticks of the raw counter, not based at zero",
+    ),
+    ("latlate: US", "LAT: how late a thread was woken, in microseconds"),
+    (
+        "thread ID: missed M deadlines, hit H",
+        "PERIODIC, CPU_PERIODIC: periods finished late and in time; `, lost L` follows if L \
+         periods never began because an earlier one was still running",
+    ),
+    ("thread ID: completed K times", "CPU_PERIODIC: how often it got its AMOUNT"),
+    ("thread ID: work K passes", "CPU_SCAN, CPU_SCAN_YIELD: passes over the array"),
+];
+
+/// What the exit code says.
+pub(crate) const EXIT_CODES: [(&str, &str); 4] = [
+    ("0", "measured, whatever was missed"),
+    ("2", "wrong usage or bad input; nothing was run"),
+    ("3", "this machine cannot: a privilege or a device is missing; nothing was run"),
+    ("130", "ended by Ctrl-C; what was measured is printed and kept, marked as interrupted"),
+];
+
+/// How wide help is.
+const WIDTH: usize = 80;
+
+/// Where the right column begins.
+const COLUMN: usize = 26;
+
+/// How headings look where colour is wanted.
+const HEADING: Style = AnsiColor::Green.on_default().bold();
+
+/// The help of `run`, with its headings coloured; print it through `anstream`.
+pub(crate) fn text() -> String {
+    let mut out = format!("{ABOUT}\n");
+    heading(&mut out, "Usage");
+    for form in USAGE {
+        let _ = writeln!(out, "  {form}");
+    }
+    out.push('\n');
+    wrapped(&mut out, ORDER, 0);
+    for group in Group::ALL {
+        heading(&mut out, group.heading());
+        for option in group.options() {
+            row(&mut out, &option.synopsis(), option.about);
+        }
+    }
+    heading(&mut out, "Workloads (-w)");
+    for model in models::ALL {
+        row(&mut out, model.synopsis, model.about);
+    }
+    wrapped(&mut out, AMOUNTS, 2);
+    heading(&mut out, "Timers (-i)");
+    for method in wake::ALL {
+        row(&mut out, &names_of(method), method.about);
+    }
+    heading(&mut out, "Priorities (-p)");
+    for (name, policy) in PRIORITY_NAMES {
+        row(&mut out, name, &policy.to_string());
+    }
+    wrapped(&mut out, PRIVILEGES, 2);
+    heading(&mut out, "What is printed");
+    wrapped(&mut out, "On a terminal a summary; to a pipe, or with --records, these lines:", 2);
+    for (line, meaning) in LINES {
+        stacked(&mut out, line, meaning);
+    }
+    heading(&mut out, "Exit codes");
+    for (code, meaning) in EXIT_CODES {
+        row(&mut out, code, meaning);
+    }
+    heading(&mut out, "Examples");
+    for (command, meaning) in EXAMPLES {
+        stacked(&mut out, &shell_lines(command), meaning);
+    }
+    out
+}
+
+/// `NATIVE[:SLACK], NANOSLEEP`.
+pub(crate) fn names_of(method: &wake::Entry) -> String {
+    [&[method.synopsis], method.aliases].concat().join(", ")
+}
+
+fn heading(out: &mut String, text: &str) {
+    let _ = writeln!(out, "\n{}{text}:{}", HEADING.render(), HEADING.render_reset());
+}
+
+/// A name and what it means, in two columns; below each other if the name is long.
+fn row(out: &mut String, name: &str, meaning: &str) {
+    let start = out.len();
+    let _ = write!(out, "  {name}");
+    if out.len() - start + 2 > COLUMN {
+        out.push('\n');
+        wrapped(out, meaning, COLUMN);
+        return;
+    }
+    let used = out.len() - start;
+    let mut text = String::new();
+    wrapped(&mut text, meaning, COLUMN);
+    out.push_str(&text[used..]);
+}
+
+/// A line to be typed or read, and what it means, below each other.
+fn stacked(out: &mut String, line: &str, meaning: &str) {
+    let _ = writeln!(out, "  {line}");
+    wrapped(out, meaning, 6);
+}
+
+/// A command broken as a shell takes it, where it is too wide.
+fn shell_lines(command: &str) -> String {
+    const BREAK: &str = " \\\n      ";
+    let mut lines = String::new();
+    let mut used = 0;
+    for word in command.split(' ') {
+        if used + word.len() + 6 > WIDTH {
+            lines.push_str(BREAK);
+            used = 6;
+        } else if used > 0 {
+            lines.push(' ');
+        }
+        lines.push_str(word);
+        used += word.len() + 1;
+    }
+    lines
+}
+
+/// Breaks a text between words and indents it.
+fn wrapped(out: &mut String, text: &str, indent: usize) {
+    let mut line = " ".repeat(indent);
+    let mut is_empty = true;
+    for word in text.split_whitespace() {
+        if !is_empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            out.push_str(&line);
+            out.push('\n');
+            line = " ".repeat(indent);
+            is_empty = true;
+        }
+        if !is_empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        is_empty = false;
+    }
+    out.push_str(&line);
+    out.push('\n');
+}

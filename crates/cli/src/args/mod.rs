@@ -1,0 +1,67 @@
+//! The command line of `run`: an ordered language that no option parser knows (`-rh` is one
+//! option, `-w` takes as many words as its workload, `-t` and `-a` say for whom the options after
+//! them are).
+//!
+//! Owns: the options and their help, reading them in order, putting them on the threads.
+//! Must not: run anything, print, ask the machine (what it must know of it is passed in).
+
+mod apply;
+pub(crate) mod help;
+mod lexer;
+pub(crate) mod options;
+mod suggest;
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+
+use hourglass_model::CpuSet;
+
+use crate::lab::RunSpec;
+use crate::settings::Settings;
+use crate::stop::Stop;
+
+/// What the parser must know of the machine.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Surroundings {
+    /// CPUs that can run threads, where the kernel tells.
+    pub(crate) online: Option<CpuSet>,
+    /// The seed of a run that is given none.
+    pub(crate) seed: u64,
+}
+
+/// A command line of `run`, understood.
+#[derive(Debug)]
+pub(crate) enum Parsed {
+    /// `--help` stands in it.
+    Help,
+    /// A run.
+    Run(Box<RunArguments>),
+}
+
+/// What a run is asked to do, and how its result is shown.
+#[derive(Debug)]
+pub(crate) struct RunArguments {
+    pub(crate) spec: RunSpec,
+    pub(crate) dma_latency_us: Option<u32>,
+    pub(crate) folder: Option<PathBuf>,
+    /// Whether the seed was made up, so that the user must be told it to repeat the run.
+    pub(crate) seed_is_made_up: bool,
+    /// `--records`, or what implies it.
+    pub(crate) records: bool,
+    /// `-c`.
+    pub(crate) cycles: bool,
+    pub(crate) settings: Settings,
+}
+
+/// Reads the words behind `run`.
+///
+/// # Errors
+/// The first thing that is wrong, in one line that names the option.
+pub(crate) fn parse(words: &[String], around: &Surroundings) -> Result<Parsed, Stop> {
+    let lexed = lexer::lex(words)?;
+    if lexed.has(options::Key::Help) {
+        return Ok(Parsed::Help);
+    }
+    apply::apply(&lexed, around).map(|run| Parsed::Run(Box::new(run)))
+}

@@ -1,0 +1,124 @@
+//! The commands and their options, for parsing, help, completions and man pages. The options of
+//! `run` come from the table of `args`, whose own parser reads them.
+
+use clap::{Arg, ArgAction, Args, CommandFactory, Parser, Subcommand, ValueHint};
+
+use crate::args::help;
+use crate::args::options::{Entry, Key, OPTIONS};
+use crate::commands::completions::Completions;
+use crate::commands::man::Man;
+use crate::commands::render::Render;
+use crate::commands::show::Show;
+use crate::settings::Settings;
+
+/// Shows where the CPU time of your threads goes: when each of them ran, for how long it was
+/// interrupted, and whether it met its deadlines.
+#[derive(Debug, Parser)]
+#[command(name = "hourglass", version, after_help = AFTER_HELP, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) settings: Settings,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const AFTER_HELP: &str = "\
+`run` may be left out: a line that begins with one of its options is a run.
+
+Exit codes:
+  0    done
+  2    wrong usage or bad input
+  3    this machine cannot: a privilege or a device is missing
+  130  ended by Ctrl-C; what was measured is printed and kept
+
+Examples:
+  hourglass -n 1 -d 2s                            what interrupts a busy thread here?
+  hourglass -n 3 -d 5s -t 0 -p LOW -t 2 -p HIGH   how are priorities honoured?
+  hourglass run audio.toml -o monday              run a workload file, keep the result
+  hourglass show monday                           print it again
+  hourglass render monday -o monday.svg           draw when each thread ran";
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Run(RunWords),
+    Show(Show),
+    Render(Render),
+    Completions(Completions),
+    Man(Man),
+}
+
+/// `run`, which another parser reads.
+#[derive(Args, Debug)]
+pub(crate) struct RunWords {}
+
+/// All commands.
+pub(crate) fn command() -> clap::Command {
+    Cli::command().mut_subcommand("run", |run| with_run_options(run).override_help(help::text()))
+}
+
+fn with_run_options(run: clap::Command) -> clap::Command {
+    let file = Arg::new("FILE").value_hint(ValueHint::FilePath).help("Workload file (TOML)");
+    let run = run.about(help::ABOUT).override_usage(help::USAGE.join("\n       ")).arg(file);
+    OPTIONS.iter().filter_map(clap_argument).fold(run, clap::Command::arg)
+}
+
+/// An option as completions know it; `None` for those that every command has, and for those that
+/// clap cannot express: it would take `-rh` for `-r` with the value `h`.
+fn clap_argument(option: &Entry) -> Option<Arg> {
+    if matches!(option.key, Key::Json | Key::Colour | Key::Quiet | Key::Help) {
+        return None;
+    }
+    let mut argument = Arg::new(option.names[0]).help(option.about);
+    for name in option.names {
+        let long = name.strip_prefix("--");
+        let mut letters = name.strip_prefix('-')?.chars();
+        argument = match (long, letters.next(), letters.next()) {
+            (Some(long), ..) => argument.long(long),
+            (None, Some(letter), None) => argument.short(letter),
+            _ => return None,
+        };
+    }
+    let values = option.values.names();
+    Some(match option.key {
+        _ if values.is_empty() => argument.action(ArgAction::SetTrue),
+        Key::Folder => argument.value_name("DIR").value_hint(ValueHint::DirPath),
+        _ => argument.value_names(values),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definitions_hold_together() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn help_of_the_command() {
+        let help = command().term_width(80).render_help().to_string();
+        insta::assert_snapshot!("hourglass-help", help);
+    }
+
+    /// Also holds the tables of models, timers and priorities, which come from their crates.
+    #[test]
+    fn help_of_run() {
+        let help = anstream::adapter::strip_str(&help::text()).to_string();
+        insta::assert_snapshot!("run-help", help);
+        for line in help.lines() {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+    }
+
+    #[test]
+    fn help_of_the_other_commands() {
+        for name in ["show", "render", "completions", "man"] {
+            let mut command = command().term_width(80);
+            command.build();
+            let help = command.find_subcommand_mut(name).unwrap().render_help().to_string();
+            insta::assert_snapshot!(format!("{name}-help"), help);
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! `completions`: what makes a shell complete this command.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Args;
+use clap_complete::Shell;
+
+use crate::cli;
+use crate::output;
+use crate::settings::Settings;
+
+/// Print a script that makes a shell complete hourglass
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  hourglass completions bash > ~/.local/share/bash-completion/completions/hourglass
+  hourglass completions fish > ~/.config/fish/completions/hourglass.fish")]
+pub(crate) struct Completions {
+    /// The shell
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+/// Prints the script.
+///
+/// # Errors
+/// Writing fails.
+pub(crate) fn print(completions: &Completions, settings: Settings) -> Result<ExitCode> {
+    super::no_json("completions", "a shell script", settings)?;
+    let mut script = Vec::new();
+    clap_complete::generate(completions.shell, &mut cli::command(), "hourglass", &mut script);
+    output::text(&String::from_utf8_lossy(&script))?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,20 @@
+//! The commands, one each.
+
+pub(crate) mod completions;
+pub(crate) mod man;
+pub(crate) mod render;
+pub(crate) mod run;
+pub(crate) mod show;
+
+use anyhow::Result;
+
+use crate::settings::Settings;
+use crate::stop::Stop;
+
+/// Refuses `--json` for a command whose output is a format of its own.
+fn no_json(command: &str, prints: &str, settings: Settings) -> Result<()> {
+    if settings.json {
+        return Err(Stop::usage(format!("--json: {command} prints {prints}, not JSON")).into());
+    }
+    Ok(())
+}

@@ -1,0 +1,109 @@
+//! `render`: draws the execution trace of a run.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::{Args, ValueEnum, ValueHint};
+use hourglass_report::svg::{Rows, TraceOptions, TracePicture};
+use hourglass_time::Span;
+use serde_json::json;
+
+use crate::lab;
+use crate::messages;
+use crate::output::{self, Source};
+use crate::settings::Settings;
+use crate::stop::Stop;
+
+/// What the rows of the picture are.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum RowsAsked {
+    /// One row for each thread
+    Threads,
+    /// One row for each CPU, the threads in colours
+    Cpus,
+}
+
+/// Draw when each thread of a run had the CPU, as an SVG picture
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  hourglass render monday -o monday.svg
+  hourglass render monday -o detail.svg --from 1.5s --to 1.6s --title 'Monday, detail'")]
+pub(crate) struct Render {
+    /// Folder that `run -o` wrote
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    folder: PathBuf,
+    /// Picture to write; - is stdout
+    #[arg(short, long, value_name = "FILE.svg", value_hint = ValueHint::FilePath)]
+    output: PathBuf,
+    /// Left edge, from the run's start
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = str::parse::<Span>)]
+    from: Span,
+    /// Right edge, from the run's start [default: the run's end]
+    #[arg(long, value_name = "TIME", value_parser = str::parse::<Span>)]
+    to: Option<Span>,
+    /// Width in pixels, from 320 to 8192
+    #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u32).range(320..=8192))]
+    width: Option<u32>,
+    /// Text above the picture
+    #[arg(long, value_name = "TEXT")]
+    title: Option<String>,
+    /// What the rows are
+    #[arg(long, value_enum, default_value = "threads")]
+    rows: RowsAsked,
+}
+
+/// Draws a run.
+///
+/// # Errors
+/// The folder holds none, or the picture cannot be written.
+pub(crate) fn render(render: &Render, settings: Settings) -> Result<ExitCode> {
+    let mut recalled =
+        lab::recall(&render.folder).map_err(|error| Stop::usage(error.to_string()))?;
+    let options = options(render, &recalled);
+    let mut picture =
+        TracePicture::new(&options).map_err(|error| Stop::usage(format!("--to: {error}")))?;
+    recalled.each_interval(|interval| {
+        picture.push(&interval);
+        Ok(())
+    })?;
+    let mut svg = Vec::new();
+    picture.finish(&mut svg)?;
+    let name = render.output.display();
+    if render.output.as_os_str() == "-" {
+        super::no_json("render -o -", "a picture", settings)?;
+        io::stdout().lock().write_all(&svg).context("cannot write to stdout")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    fs::write(&render.output, svg).map_err(|error| Stop::usage(format!("-o: {name}: {error}")))?;
+    if settings.json {
+        output::json(&json!({
+            "schema": "hourglass.render/1",
+            "picture": render.output,
+            "from_ns": options.from.nanos(),
+            "to_ns": options.to.nanos(),
+        }))?;
+    } else if !settings.quiet {
+        messages::say(&format!("wrote {name}"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn options(render: &Render, recalled: &lab::Recalled) -> TraceOptions {
+    let document = &recalled.document;
+    let elapsed = i64::try_from(document.manifest.elapsed_ns).unwrap_or(i64::MAX);
+    let mut options =
+        TraceOptions::new(render.from, render.to.unwrap_or(Span::from_nanos(elapsed)));
+    options.width = render.width.unwrap_or(options.width);
+    options.title = render.title.clone().unwrap_or_default();
+    options.rows = match render.rows {
+        RowsAsked::Threads => Rows::Threads,
+        RowsAsked::Cpus => Rows::Cpus,
+    };
+    // Latency threads write no trace: a row of theirs would look like a thread that starved.
+    let traced = document.result.threads.iter().filter(|thread| thread.latency.is_none());
+    options.threads = traced.map(|thread| (thread.id, thread.workload.clone())).collect();
+    options
+}

@@ -1,0 +1,80 @@
+//! `run`: measures, and shows what was found.
+
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::Result;
+
+use crate::args::{self, Parsed, RunArguments, Surroundings, help};
+use crate::lab::{self, Failure, RunSpec, workload_file};
+use crate::messages;
+use crate::output::{self, Format};
+use crate::progress::Progress;
+use crate::stop::{self, Stop};
+
+/// Runs what the words behind `run` ask for.
+///
+/// # Errors
+/// The line is wrong, or the machine cannot do it.
+pub(crate) fn run(words: &[String]) -> Result<ExitCode> {
+    let around = Surroundings { online: workload_file::online_cpus(), seed: seed_from_clock() };
+    match args::parse(words, &around)? {
+        Parsed::Run(run) => measure(*run),
+        Parsed::Help => {
+            anstream::print!("{}", help::text());
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+fn measure(run: RunArguments) -> Result<ExitCode> {
+    let quiet = run.settings.quiet;
+    if run.seed_is_made_up && !quiet && draws_at_random(&run.spec) {
+        messages::say(&format!("seed {0}; --seed {0} repeats these execution times", run.spec.seed));
+    }
+    let request = lab::Request {
+        spec: run.spec,
+        command_line: std::env::args().collect(),
+        dma_latency_us: run.dma_latency_us,
+        folder: run.folder.clone(),
+    };
+    let mut progress = Progress::new(quiet);
+    let mut finished = lab::run(request, &mut progress).map_err(refusal)?;
+    let format = Format::choose(run.settings.json, run.records, run.cycles);
+    let result = &finished.document.result;
+    let interrupted = result.interrupted;
+    if !quiet && format != Format::Summary {
+        let new = result.warnings.iter().filter(|warning| !progress.has_warned(warning));
+        new.for_each(messages::warn);
+    }
+    output::print(&mut finished, format)?;
+    if let Some(folder) = run.folder.filter(|_| !quiet) {
+        messages::say(&format!("wrote {}", folder.display()));
+    }
+    Ok(if interrupted { ExitCode::from(stop::INTERRUPTED) } else { ExitCode::SUCCESS })
+}
+
+/// Whether the amount of processor time differs from period to period.
+fn draws_at_random(spec: &RunSpec) -> bool {
+    spec.threads.iter().map(|thread| thread.model.demand()).any(|demand| {
+        let longest_ns = demand.longest.map(|longest| longest.nanos() as f64);
+        demand.mean_ns.is_some() && demand.mean_ns != longest_ns
+    })
+}
+
+fn refusal(failure: Failure) -> Stop {
+    match failure {
+        Failure::Spec(error) => Stop::usage(error.to_string()),
+        Failure::Folder(error) => Stop::usage(format!("-o: {error}")),
+        Failure::Refused(refusals) => {
+            let line = |r: &lab::Refusal| format!("{}: {}; {}", r.what, r.reason, r.remedy);
+            Stop::machine(refusals.iter().map(line).collect())
+        }
+        Failure::Other(text) => Stop::machine(vec![text]),
+    }
+}
+
+fn seed_from_clock() -> u64 {
+    // Any number will do that is not the same each time; the low bits change fastest.
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
+}

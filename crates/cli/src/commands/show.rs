@@ -1,0 +1,45 @@
+//! `show`: prints a run from its folder.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Args, ValueHint};
+
+use crate::lab;
+use crate::messages;
+use crate::output::{self, Format};
+use crate::settings::Settings;
+use crate::stop::Stop;
+
+/// Print a run again from the folder in which it was kept
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  hourglass show monday              the summary, as after the run
+  hourglass show monday | head       the lines for scripts, as from the run
+  hourglass show monday --json       the run document (hourglass.run/1)")]
+pub(crate) struct Show {
+    /// Folder that `run -o` wrote
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    folder: PathBuf,
+    /// Print the lines for scripts also on a terminal
+    #[arg(long)]
+    records: bool,
+    /// Print each record also in cycles of the raw counter; implies --records
+    #[arg(short)]
+    cycles: bool,
+}
+
+/// Prints a run.
+///
+/// # Errors
+/// The folder holds none, or cannot be read.
+pub(crate) fn show(show: &Show, settings: Settings) -> Result<ExitCode> {
+    let mut recalled = lab::recall(&show.folder).map_err(|error| Stop::usage(error.to_string()))?;
+    let format = Format::choose(settings.json, show.records, show.cycles);
+    if !settings.quiet && format != Format::Summary {
+        recalled.document.result.warnings.iter().for_each(messages::warn);
+    }
+    output::print(&mut recalled, format)?;
+    Ok(ExitCode::SUCCESS)
+}

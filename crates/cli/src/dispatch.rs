@@ -1,0 +1,170 @@
+//! Which command is meant. `run` may be left out, so a line that begins with an option of
+//! Appendix A is a `run`, as in the paper.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Parser;
+use clap::error::ErrorKind;
+
+use crate::cli::{self, Cli, Command};
+use crate::commands;
+use crate::settings::Colour;
+use crate::stop::{self, Stop};
+
+/// Options by which clap, and not `run`, is asked something.
+const ASKING: [&str; 4] = ["-h", "--help", "-V", "--version"];
+
+/// What a command line is about.
+#[derive(Debug, PartialEq, Eq)]
+enum Meant {
+    /// Nothing is asked.
+    Nothing,
+    /// `run`, with these words.
+    Run(Vec<String>),
+    /// A file without `run` before it.
+    File(String),
+    /// Another command.
+    Other,
+}
+
+/// Does what the words ask.
+///
+/// # Errors
+/// Whatever keeps it from being done.
+pub(crate) fn dispatch(words: &[String]) -> Result<ExitCode> {
+    Colour::asked_in(words).choose();
+    match meant(words) {
+        Meant::Run(words) => commands::run::run(&words),
+        Meant::File(file) => {
+            Err(Stop::usage(format!("unknown command '{file}'; did you mean hourglass run {file}?"))
+                .into())
+        }
+        Meant::Nothing => {
+            anstream::eprint!("{}", cli::command().render_help().ansi());
+            Ok(ExitCode::from(stop::USAGE))
+        }
+        Meant::Other => other(words),
+    }
+}
+
+fn meant(words: &[String]) -> Meant {
+    let (global, rest) = words.split_at(global_words(words));
+    match rest.first().map(String::as_str) {
+        None => Meant::Nothing,
+        Some("run") => Meant::Run([global, &rest[1..]].concat()),
+        Some(word) if ASKING.contains(&word) => Meant::Other,
+        Some(word) if word.starts_with('-') => Meant::Run(words.to_vec()),
+        Some(word) if word.ends_with(".toml") => Meant::File(word.to_owned()),
+        Some(_) => Meant::Other,
+    }
+}
+
+/// How many words in front are options that every command has.
+fn global_words(words: &[String]) -> usize {
+    let mut count = 0;
+    while let Some(word) = words.get(count) {
+        count += match word.as_str() {
+            "--json" | "-q" | "--quiet" => 1,
+            "--color" => 2,
+            word if word.starts_with("--color=") => 1,
+            _ => break,
+        };
+    }
+    count.min(words.len())
+}
+
+fn other(words: &[String]) -> Result<ExitCode> {
+    let program = std::iter::once("hourglass").chain(words.iter().map(String::as_str));
+    let matches = match cli::command().try_get_matches_from(program) {
+        Ok(matches) => matches,
+        Err(error) if !error.use_stderr() => {
+            error.print()?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        Err(error) => return Err(usage(&error).into()),
+    };
+    let parsed = <Cli as clap::FromArgMatches>::from_arg_matches(&matches);
+    let Cli { settings, command } = parsed.map_err(|error| usage(&error))?;
+    match command {
+        // `meant` finds every `run` before clap does.
+        Command::Run(_) => commands::run::run(words),
+        Command::Show(show) => commands::show::show(&show, settings),
+        Command::Render(render) => commands::render::render(&render, settings),
+        Command::Completions(completions) => commands::completions::print(&completions, settings),
+        Command::Man(man) => commands::man::man(&man, settings),
+    }
+}
+
+/// clap's message in one line; the usage and the advice that it adds are left to `--help`.
+fn usage(error: &clap::Error) -> Stop {
+    let text = error.render().to_string();
+    let (message, advice) = text.split_once("\n\n").unwrap_or((&text, ""));
+    let mut line = message.split_whitespace().collect::<Vec<_>>().join(" ");
+    if let Some(stripped) = line.strip_prefix("error: ") {
+        line = stripped.to_owned();
+    }
+    if let Some(tip) = advice.lines().find_map(|line| line.trim().strip_prefix("tip: ")) {
+        line = format!("{line}; {tip}");
+    } else if error.kind() == ErrorKind::MissingRequiredArgument {
+        line.push_str("; see --help");
+    }
+    Stop::usage(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<String> {
+        line.split_whitespace().map(str::to_owned).collect()
+    }
+
+    fn is_run(line: &str, with: &str) {
+        assert_eq!(meant(&words(line)), Meant::Run(words(with)), "{line}");
+    }
+
+    /// The paper's commands have no `run` in them.
+    #[test]
+    fn run_may_be_left_out() {
+        is_run("-n 1 -d 5s", "-n 1 -d 5s");
+        is_run("run -n 1", "-n 1");
+        is_run("run audio.toml", "audio.toml");
+        is_run("run --help", "--help");
+        is_run("run", "");
+        is_run("-x", "-x");
+    }
+
+    #[test]
+    fn options_of_every_command_may_stand_in_front() {
+        is_run("--json run -n 1", "--json -n 1");
+        is_run("-q --color never run -n 1", "-q --color never -n 1");
+        is_run("--color=never -n 1", "--color=never -n 1");
+        assert_eq!(meant(&words("--json show d")), Meant::Other);
+        assert_eq!(meant(&words("--json --help")), Meant::Other);
+    }
+
+    #[test]
+    fn the_rest_is_not_run() {
+        assert_eq!(meant(&[]), Meant::Nothing);
+        assert_eq!(meant(&words("--json")), Meant::Nothing);
+        assert_eq!(meant(&words("--color")), Meant::Nothing);
+        assert_eq!(meant(&words("show d")), Meant::Other);
+        assert_eq!(meant(&words("--version")), Meant::Other);
+        assert_eq!(meant(&words("audio.toml")), Meant::File("audio.toml".into()));
+    }
+
+    #[test]
+    fn claps_messages_become_one_line() {
+        for (line, wanted) in [
+            ("sho d", "unrecognized subcommand 'sho'; a similar subcommand exists: 'show'"),
+            ("show", "the following required arguments were not provided: <DIR>; see --help"),
+            ("render d --to 5x -o a.svg", "invalid value '5x' for '--to <TIME>': unknown unit"),
+        ] {
+            let stop = other(&words(line)).unwrap_err();
+            let text = stop.to_string();
+            assert!(text.starts_with(wanted), "{text}");
+            assert!(!text.contains('\n'), "{text}");
+        }
+    }
+}

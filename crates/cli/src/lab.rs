@@ -1,0 +1,61 @@
+//! What this command uses of the layer below, by one set of names, and how its runs are printed.
+
+use std::io;
+
+use anyhow::Result;
+use hourglass_model::Interval;
+use hourglass_model::document::RunDocument;
+
+pub(crate) use hourglass_lab::experiment::{
+    Failure, Finished, Recalled, Refusal, Request, Watch, recall, run,
+};
+pub(crate) use hourglass_lab::infer::CpuTimeline;
+pub(crate) use hourglass_lab::workload::spec::MOST_THREADS;
+pub(crate) use hourglass_lab::workload::{RunSpec, SpecError, ThreadSpec, models, wake};
+pub(crate) use hourglass_lab::workload_file;
+
+use crate::output::Source;
+
+/// A run that has just ended.
+impl Source for Finished {
+    fn document(&self) -> &RunDocument {
+        &self.document
+    }
+
+    fn each_interval(&mut self, each: impl FnMut(Interval) -> io::Result<()>) -> Result<()> {
+        Ok(self.intervals().try_for_each(each)?)
+    }
+
+    fn each_lateness(
+        &mut self,
+        thread: u32,
+        each: impl FnMut(u64) -> io::Result<()>,
+    ) -> Result<()> {
+        Ok(self.latencies_ps(thread).try_for_each(each)?)
+    }
+}
+
+/// A run in a folder.
+impl Source for Recalled {
+    fn document(&self) -> &RunDocument {
+        &self.document
+    }
+
+    fn each_interval(&mut self, mut each: impl FnMut(Interval) -> io::Result<()>) -> Result<()> {
+        for interval in self.intervals() {
+            each(interval?)?;
+        }
+        Ok(())
+    }
+
+    fn each_lateness(
+        &mut self,
+        thread: u32,
+        mut each: impl FnMut(u64) -> io::Result<()>,
+    ) -> Result<()> {
+        for lateness in self.latencies_ps(thread) {
+            each(lateness?)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,22 @@
+//! Lines on stderr: errors, warnings, what was written.
+
+use std::io::{self, Write};
+
+use hourglass_model::document::Warning;
+
+/// Writes one line. What it quotes may come from a file: characters that would move the cursor
+/// or break the line do not get through.
+pub(crate) fn say(line: &str) {
+    let line: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    // If stderr is closed there is nobody left to be told.
+    let _ = writeln!(io::stderr(), "hourglass: {line}");
+}
+
+/// Writes a warning with what mends it.
+pub(crate) fn warn(warning: &Warning) {
+    let Warning { text, remedy, .. } = warning;
+    match remedy.as_str() {
+        "" => say(&format!("warning: {text}")),
+        remedy => say(&format!("warning: {text}; {remedy}")),
+    }
+}

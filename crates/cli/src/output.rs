@@ -1,0 +1,124 @@
+//! What goes to stdout: the summary, the paper's lines, or the run document.
+
+use std::io::{self, BufWriter, IsTerminal, Write};
+
+use anstream::{AutoStream, ColorChoice};
+use anyhow::{Context, Result};
+use hourglass_model::Interval;
+use hourglass_model::document::RunDocument;
+use hourglass_report::text::{RecordWriter, Style, summary};
+use serde::Serialize;
+
+use crate::lab::CpuTimeline;
+
+/// How a run is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// For people.
+    Summary,
+    /// For scripts: the paper's lines, with `-c` also in cycles.
+    Lines { cycles: bool },
+    /// For programs.
+    Json,
+}
+
+impl Format {
+    /// The summary on a terminal, lines to anything else, unless something else is asked for.
+    pub(crate) fn choose(json: bool, records: bool, cycles: bool) -> Format {
+        match (json, records || cycles || !io::stdout().is_terminal()) {
+            (true, _) => Format::Json,
+            (false, true) => Format::Lines { cycles },
+            (false, false) => Format::Summary,
+        }
+    }
+}
+
+/// A run that can be shown: one that has just ended, or one in a folder.
+pub(crate) trait Source {
+    /// What it found.
+    fn document(&self) -> &RunDocument;
+
+    /// Hands over its records in the order of their starts.
+    fn each_interval(&mut self, each: impl FnMut(Interval) -> io::Result<()>) -> Result<()>;
+
+    /// Hands over how late a thread was woken, in picoseconds.
+    fn each_lateness(
+        &mut self,
+        thread: u32,
+        each: impl FnMut(u64) -> io::Result<()>,
+    ) -> Result<()>;
+}
+
+/// Prints a run. That nobody reads any more is no failure.
+///
+/// # Errors
+/// Writing or reading fails.
+pub(crate) fn print(source: &mut impl Source, format: Format) -> Result<()> {
+    let printed = match format {
+        Format::Json => json(source.document()),
+        Format::Summary => text(&summary(source.document(), style())),
+        Format::Lines { cycles } => lines(source, cycles),
+    };
+    match printed {
+        Err(error) if crate::is_closed_pipe(&error) => Ok(()),
+        printed => printed,
+    }
+}
+
+/// Prints one JSON document.
+///
+/// # Errors
+/// Writing fails.
+pub(crate) fn json(document: &impl Serialize) -> Result<()> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    serde_json::to_writer_pretty(&mut out, document)
+        .map_err(io::Error::from)
+        .and_then(|()| writeln!(out))
+        .and_then(|()| out.flush())
+        .context("cannot write to stdout")
+}
+
+/// Prints a text.
+///
+/// # Errors
+/// Writing fails.
+pub(crate) fn text(text: &str) -> Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("cannot write to stdout")
+}
+
+fn style() -> Style {
+    match AutoStream::choice(&io::stdout()) {
+        ColorChoice::Never => Style::Plain,
+        _ => Style::Colour,
+    }
+}
+
+fn lines(source: &mut impl Source, cycles: bool) -> Result<()> {
+    let mut out = RecordWriter::new(io::stdout().lock());
+    let mut timeline = CpuTimeline::new();
+    source.each_interval(|interval| {
+        let gap = timeline.push(&interval);
+        out.record(&interval, gap)?;
+        if cycles {
+            out.raw_record(&interval, gap)?;
+        }
+        Ok(())
+    })?;
+    let with_latency: Vec<u32> = source
+        .document()
+        .result
+        .threads
+        .iter()
+        .filter(|thread| thread.latency.is_some())
+        .map(|thread| thread.id)
+        .collect();
+    for thread in with_latency {
+        source.each_lateness(thread, |ps| out.lateness(u128::from(ps)))?;
+    }
+    for thread in &source.document().result.threads {
+        out.thread(thread)?;
+    }
+    out.finish().context("cannot write to stdout")?;
+    Ok(())
+}

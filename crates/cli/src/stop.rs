@@ -1,0 +1,48 @@
+//! Why the command ends without having done what it was asked, and the exit code that says so.
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// The command line or something that it names is wrong.
+pub(crate) const USAGE: u8 = 2;
+/// This machine cannot do it: privilege, hardware, a full disk.
+pub(crate) const MACHINE: u8 = 3;
+/// Ended by Ctrl-C: 128 and the number of SIGINT.
+pub(crate) const INTERRUPTED: u8 = 130;
+
+/// An end without a result, with its exit code and lines that say why.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Stop {
+    code: u8,
+    lines: Vec<String>,
+}
+
+impl Stop {
+    /// The command line or a file is wrong.
+    pub(crate) fn usage(line: impl Into<String>) -> Stop {
+        Stop { code: USAGE, lines: vec![line.into()] }
+    }
+
+    /// The machine cannot, for these reasons.
+    pub(crate) fn machine(lines: Vec<String>) -> Stop {
+        Stop { code: MACHINE, lines }
+    }
+
+    /// What the shell is told.
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        ExitCode::from(self.code)
+    }
+
+    /// Why, one line each.
+    pub(crate) fn lines(&self) -> &[String] {
+        &self.lines
+    }
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.lines.join("; "))
+    }
+}
+
+impl std::error::Error for Stop {}

@@ -1,0 +1,27 @@
+//! Keeping the CPUs out of deep idle states: the kernel honours a latency written to
+//! `/dev/cpu_dma_latency` for as long as the file is open.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+
+/// Where the request is made.
+pub(crate) const DEVICE: &str = "/dev/cpu_dma_latency";
+
+/// A latency request; ends when dropped.
+#[derive(Debug)]
+pub(crate) struct DmaLatency {
+    _open: File,
+}
+
+impl DmaLatency {
+    /// Asks for at most `us` microseconds of latency when leaving idle.
+    ///
+    /// # Errors
+    /// The device is missing or may not be written.
+    pub(crate) fn hold(us: u32) -> io::Result<DmaLatency> {
+        let mut device = OpenOptions::new().write(true).open(DEVICE)?;
+        // The kernel takes a signed 32-bit number in the machine's byte order.
+        device.write_all(&i32::try_from(us).unwrap_or(i32::MAX).to_ne_bytes())?;
+        Ok(DmaLatency { _open: device })
+    }
+}

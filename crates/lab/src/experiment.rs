@@ -1,0 +1,276 @@
+//! One run, from its specification to its document and its folder.
+
+use std::path::{Path, PathBuf};
+
+use hourglass_clock::choice;
+use hourglass_infer::CpuTimeline;
+use hourglass_model::document::{RUN_SCHEMA, RunDocument, RunResult, Warning};
+use hourglass_model::host::Host;
+use hourglass_model::{CpuSet, Interval, Reservation};
+use hourglass_store::{CreateError, NewRunFolder, RunFolder, WriteError, merge_by_start};
+use hourglass_time::Span;
+use hourglass_workload::reserving::Reserver;
+use hourglass_workload::run::{Measured, RunError, ThreadOutcome};
+use hourglass_workload::spec::{RunSpec, SpecError};
+use thiserror::Error;
+
+use crate::advice::{self, ThreadDemand};
+use crate::dma_latency::DmaLatency;
+use crate::findings;
+use crate::host::HostReader;
+use crate::niceness;
+use crate::refusal::{self, Refusal};
+
+/// What to run, and what to do with it.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The run.
+    pub spec: RunSpec,
+    /// The command line, word by word, for the manifest.
+    pub command_line: Vec<String>,
+    /// Hold `/dev/cpu_dma_latency` at so many microseconds.
+    pub dma_latency_us: Option<u32>,
+    /// Keep the run in this folder, which must not exist.
+    pub folder: Option<PathBuf>,
+}
+
+/// Hears what happens, on the thread that called [`run`].
+pub trait Watch {
+    /// Before the run: what will spoil its numbers.
+    fn warn(&mut self, warnings: &[Warning]);
+    /// The run begins. If not `ticking`, every CPU is measured and nothing may wake up until
+    /// the end.
+    fn started(&mut self, duration: Span, ticking: bool);
+    /// So much has passed; about ten times a second, if ticking.
+    fn tick(&mut self, elapsed: Span);
+    /// All threads have ended.
+    fn ended(&mut self);
+}
+
+/// Why there was no run. Nothing was measured and nothing is left behind.
+#[derive(Debug, Error)]
+pub enum Failure {
+    /// The specification contradicts itself.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// A CPU that the machine does not have.
+    #[error("thread {thread}: --cpu: there is no CPU {cpu} online; use some of {online}")]
+    NoSuchCpu {
+        /// The thread.
+        thread: usize,
+        /// The CPU.
+        cpu: u32,
+        /// Those that there are.
+        online: CpuSet,
+    },
+    /// The folder cannot be made.
+    #[error("-o: {0}")]
+    Folder(#[from] CreateError),
+    /// The machine refuses what the run needs.
+    #[error("{}", .0.first().map_or("the machine refuses", |r| r.what.as_str()))]
+    Refused(Vec<Refusal>),
+    /// Something else of the machine.
+    #[error("{0}")]
+    Other(String),
+}
+
+/// A finished run.
+#[derive(Debug)]
+pub struct Finished {
+    /// What was found.
+    pub document: RunDocument,
+    /// Where it was kept, or why it could not be.
+    pub kept: Option<Result<PathBuf, WriteError>>,
+    measured: Measured,
+}
+
+impl Finished {
+    /// The execution trace, in order of start.
+    pub fn intervals(&self) -> impl Iterator<Item = Interval> + '_ {
+        merged(&self.measured)
+    }
+
+    /// Lateness of the wake-ups of a latency test, one by one, in picoseconds, as far as they
+    /// were stored.
+    pub fn latencies_ps(&self, thread: u32) -> impl Iterator<Item = u64> + '_ {
+        let rate = self.measured.timeline.calibration.rate;
+        self.measured
+            .threads
+            .iter()
+            .filter(move |outcome| outcome.id == thread)
+            .filter_map(|outcome| outcome.recorded.lateness.as_ref())
+            .flat_map(move |late| late.samples().iter().map(move |ticks| rate.ps_floor(*ticks)))
+    }
+}
+
+/// The reservations of this machine.
+struct Kernel;
+
+impl Reserver for Kernel {
+    fn reserve(&self, reservation: &Reservation) -> std::io::Result<()> {
+        hourglass_reserve::deadline::enter(reservation)
+    }
+}
+
+/// Passes on what the engine tells.
+struct Passing<'a>(&'a mut dyn Watch);
+
+impl hourglass_workload::Watch for Passing<'_> {
+    fn started(&mut self, duration: Span, ticking: bool) {
+        self.0.started(duration, ticking);
+    }
+    fn tick(&mut self, elapsed: Span) {
+        self.0.tick(elapsed);
+    }
+    fn ended(&mut self) {
+        self.0.ended();
+    }
+}
+
+/// Measures, and keeps the run if a folder is given.
+///
+/// # Errors
+/// See [`Failure`]. A folder that cannot be written after the run is no failure: the findings
+/// come back with the reason.
+pub fn run(request: Request, watch: &mut dyn Watch) -> Result<Finished, Failure> {
+    let Request { mut spec, command_line, dma_latency_us, folder } = request;
+    spec.check()?;
+    let reader = HostReader::new(Path::new("/"));
+    let (mut host, before) = (reader.read(), reader.moment());
+    check_cpus(&spec, &host)?;
+    let mut warnings = advice::before_run(&host, &demands(&spec));
+    warnings.extend(niceness::fit(&mut spec, &host));
+    let choice = choice::choose(Path::new("/"));
+    let held = hold_latency(dma_latency_us, &spec, &mut warnings)?;
+    let folder = folder.map(RunFolder::create).transpose()?;
+    watch.warn(&warnings);
+
+    let measured = hourglass_workload::run(&spec, choice, &Kernel, &mut Passing(watch))
+        .map_err(|error| failure(error, &host))?;
+    drop(held);
+    host.change = Some(reader.change_since(&before));
+
+    warnings.extend(findings::warnings(&measured, &spec, &host));
+    let mut result = findings::result(&measured, &spec, warnings);
+    result.switches = switches(&measured);
+    let facts = findings::Facts { spec: &spec, command_line, dma_latency_us, host };
+    let manifest = findings::manifest(&measured, facts);
+    let mut document = RunDocument { schema: RUN_SCHEMA.to_owned(), manifest, result };
+    let kept = folder.map(|folder| keep(folder, &mut document, &measured));
+    Ok(Finished { document, kept, measured })
+}
+
+fn failure(error: RunError, host: &Host) -> Failure {
+    match error {
+        RunError::Spec(error) => Failure::Spec(error),
+        RunError::Refused(shortfalls) => Failure::Refused(
+            shortfalls.iter().filter(|s| s.fatal).map(|s| refusal::of(s, host)).collect(),
+        ),
+        other => Failure::Other(other.to_string()),
+    }
+}
+
+fn hold_latency(
+    us: Option<u32>,
+    spec: &RunSpec,
+    warnings: &mut Vec<Warning>,
+) -> Result<Option<DmaLatency>, Failure> {
+    let Some(us) = us else { return Ok(None) };
+    match DmaLatency::hold(us) {
+        Ok(held) => Ok(Some(held)),
+        Err(error) => {
+            let refused = refusal::of_dma_latency(&error);
+            if !spec.best_effort {
+                return Err(Failure::Refused(vec![refused]));
+            }
+            warnings.push(refused.into_warning("dma-latency"));
+            Ok(None)
+        }
+    }
+}
+
+fn check_cpus(spec: &RunSpec, host: &Host) -> Result<(), Failure> {
+    // What the machine does not tell is left to the kernel to refuse.
+    let Some(online) = &host.cpu.online else { return Ok(()) };
+    for (thread, wanted) in spec.threads.iter().enumerate() {
+        let cpus = wanted.cpus.iter().flat_map(CpuSet::iter);
+        if let Some(cpu) = { cpus }.find(|cpu| !online.contains(*cpu)) {
+            return Err(Failure::NoSuchCpu { thread, cpu, online: online.clone() });
+        }
+    }
+    Ok(())
+}
+
+fn demands(spec: &RunSpec) -> Vec<ThreadDemand> {
+    (0u32..)
+        .zip(&spec.threads)
+        .map(|(id, thread)| {
+            let demand = thread.model.demand();
+            let period_ns = demand.period.map(|period| period.nanos() as f64);
+            let share = demand.mean_ns.zip(period_ns).map(|(mean, period)| mean / period);
+            ThreadDemand {
+                id,
+                policy: match thread.deadline_reservation() {
+                    Some(_) => hourglass_model::Policy::Deadline,
+                    None => thread.policy,
+                },
+                cpu_bound: demand.cpu_bound,
+                utilisation_ppm: share.map(|share| (share * 1e6).round() as u64),
+                cpus: thread.cpus.clone().unwrap_or_default(),
+            }
+        })
+        .collect()
+}
+
+fn merged(measured: &Measured) -> impl Iterator<Item = Interval> + '_ {
+    merge_by_start(measured.threads.iter().map(|thread| of_thread(measured, thread)).collect())
+}
+
+fn of_thread<'a>(
+    measured: &'a Measured,
+    thread: &'a ThreadOutcome,
+) -> impl Iterator<Item = Interval> + use<'a> {
+    let timeline = &measured.timeline;
+    thread.recorded.trace.iter().map(move |record| Interval {
+        thread: thread.id,
+        cpu: record.cpu,
+        start_ns: timeline.ns_at(record.start),
+        end_ns: timeline.ns_at(record.end),
+        start_ticks: record.start,
+        end_ticks: record.end,
+        onset: record.onset(),
+    })
+}
+
+fn switches(measured: &Measured) -> u64 {
+    let mut timeline = CpuTimeline::new();
+    for interval in merged(measured) {
+        timeline.push(&interval);
+    }
+    timeline.switches()
+}
+
+/// Writes the folder; the manifest in it carries the result.
+fn keep(
+    mut folder: NewRunFolder,
+    document: &mut RunDocument,
+    measured: &Measured,
+) -> Result<PathBuf, WriteError> {
+    let path = folder.path().to_path_buf();
+    let mut trace = folder.trace()?;
+    for interval in merged(measured) {
+        trace.write(&interval)?;
+    }
+    trace.finish()?;
+    let latencies: Vec<_> = measured
+        .threads
+        .iter()
+        .filter_map(|thread| Some((thread.id, &thread.recorded.lateness.as_ref()?.histogram)))
+        .collect();
+    let manifest = &document.manifest;
+    folder.write_latencies(&manifest.epoch, manifest.elapsed_ns, &latencies)?;
+    let result: RunResult = document.result.clone();
+    let whole = hourglass_model::manifest::Manifest { result: Some(result), ..manifest.clone() };
+    folder.finish(&whole)?;
+    Ok(path)
+}

@@ -1,0 +1,243 @@
+//! From what the engine measured to the document: reports, manifest, warnings.
+
+use hdrhistogram::Histogram;
+use hourglass_clock::Calibration;
+use hourglass_model::document::{
+    GapReport, LatencyReport, RunResult, ThreadReport, Warning,
+};
+use hourglass_model::host::Host;
+use hourglass_model::manifest::{
+    CalibrationFacts, ClockFacts, Epoch, MANIFEST_SCHEMA, Manifest, ThreadFacts,
+};
+use hourglass_time::Span;
+use hourglass_workload::recorder::{Gaps, Lateness};
+use hourglass_workload::run::{Measured, ThreadOutcome};
+use hourglass_workload::spec::{RunSpec, ThreadSpec};
+use hourglass_workload::Timeline;
+
+use crate::advice::{Refused, why_refused};
+use crate::refusal;
+
+/// ENOMEM, the kernel's answer to a lock beyond `RLIMIT_MEMLOCK`.
+const ENOMEM: i32 = 12;
+
+/// What the manifest needs beside the measurement.
+pub(crate) struct Facts<'a> {
+    pub(crate) spec: &'a RunSpec,
+    pub(crate) command_line: Vec<String>,
+    pub(crate) dma_latency_us: Option<u32>,
+    pub(crate) host: Host,
+}
+
+/// The findings, without switches, which need the merged trace.
+pub(crate) fn result(measured: &Measured, spec: &RunSpec, warnings: Vec<Warning>) -> RunResult {
+    let threads = measured
+        .threads
+        .iter()
+        .zip(&spec.threads)
+        .map(|(outcome, asked)| thread_report(&measured.timeline, outcome, asked))
+        .collect();
+    RunResult {
+        threads,
+        warnings,
+        interrupted: measured.interrupted.is_some(),
+        ..RunResult::default()
+    }
+}
+
+fn thread_report(timeline: &Timeline, outcome: &ThreadOutcome, asked: &ThreadSpec) -> ThreadReport {
+    let recorded = &outcome.recorded;
+    let unstored = recorded.lateness.as_ref().map_or(0, |lateness| lateness.dropped);
+    ThreadReport {
+        id: outcome.id,
+        workload: asked.model.to_string(),
+        wake_up: asked.wake.to_string(),
+        emulated: outcome.emulated.clone(),
+        policy: outcome.policy.clone(),
+        cpus: outcome.cpus.clone(),
+        cpus_seen: recorded.cpus_seen.clone(),
+        cpu_time_ns: timeline.ns_in(recorded.received),
+        wall_ns: timeline.ns_in(recorded.ended.saturating_sub(outcome.start)),
+        intervals: recorded.intervals,
+        gaps: gap_report(timeline, &recorded.gaps),
+        deadlines: recorded.tally.deadlines,
+        latency: recorded.lateness.as_ref().map(latency_report),
+        work: recorded.tally.work,
+        records_dropped: recorded.trace.dropped().saturating_add(unstored),
+        migrations: recorded.migrations,
+        kernel: outcome.kernel,
+    }
+}
+
+fn gap_report(timeline: &Timeline, gaps: &Gaps) -> GapReport {
+    let max_ns = timeline.ns_in(gaps.longest_ticks);
+    let [p50_ns, p99_ns, p999_ns] = percentiles(&gaps.histogram, max_ns);
+    GapReport {
+        count: gaps.histogram.len(),
+        total_ns: timeline.ns_in(gaps.total_ticks),
+        p50_ns,
+        p99_ns,
+        p999_ns,
+        max_ns,
+    }
+}
+
+fn latency_report(lateness: &Lateness) -> LatencyReport {
+    let count = lateness.histogram.len();
+    let [p50_ns, p99_ns, p999_ns] = percentiles(&lateness.histogram, lateness.max_ns);
+    LatencyReport {
+        count,
+        min_ns: if count == 0 { 0 } else { lateness.min_ns },
+        p50_ns,
+        p99_ns,
+        p999_ns,
+        max_ns: lateness.max_ns,
+        mean_ns: lateness.total_ns.checked_div(count).unwrap_or(0),
+        // The next wake-up counts from each waking, so none can be lost.
+        lost: 0,
+    }
+}
+
+/// Three percentiles of a histogram of three digits, held at the exact maximum.
+fn percentiles(histogram: &Histogram<u64>, max_ns: u64) -> [u64; 3] {
+    [0.5, 0.99, 0.999].map(|quantile| histogram.value_at_quantile(quantile).min(max_ns))
+}
+
+/// What a reader must know that only the measurement could tell.
+pub(crate) fn warnings(measured: &Measured, spec: &RunSpec, host: &Host) -> Vec<Warning> {
+    let mut warnings: Vec<Warning> =
+        measured.shortfalls.iter().map(|shortfall| refusal::warning(shortfall, host)).collect();
+    let unlocked = measured.memory.buffers_unlocked_bytes;
+    if !measured.memory.all_locked && unlocked > 0 {
+        let (reason, remedy) =
+            why_refused(Refused::MemoryLock { bytes: unlocked }, ENOMEM, host);
+        warnings.push(Warning {
+            id: "memory-unlocked".to_owned(),
+            text: format!(
+                "{unlocked} bytes of record buffers are not locked into memory and may be paged \
+                 out: {reason}"
+            ),
+            remedy,
+        });
+    }
+    if !measured.choice.trusted {
+        warnings.push(Warning {
+            id: "os-clock".to_owned(),
+            text: format!(
+                "the OS clock measures instead of the processor's counter: {}",
+                measured.choice.reason
+            ),
+            remedy: "expect a coarser GAP; `cat /sys/devices/system/clocksource/clocksource0/\
+                     available_clocksource` shows what the kernel could use"
+                .to_owned(),
+        });
+    }
+    warnings.extend(dropped(measured, spec));
+    warnings.extend(backwards(measured));
+    warnings
+}
+
+fn dropped(measured: &Measured, spec: &RunSpec) -> Option<Warning> {
+    let dropped: u64 = measured
+        .threads
+        .iter()
+        .map(|t| t.recorded.trace.dropped() + t.recorded.lateness.as_ref().map_or(0, |l| l.dropped))
+        .sum();
+    let kept = if spec.ring { "newest" } else { "oldest" };
+    (dropped > 0).then(|| Warning {
+        id: "records-dropped".to_owned(),
+        text: format!(
+            "the trace was full: {dropped} records are counted in the summary but not stored; \
+             the {kept} are kept"
+        ),
+        remedy: format!(
+            "raise -e above {}, or --gap above the smallest gaps of interest",
+            spec.records.saturating_add(dropped)
+        ),
+    })
+}
+
+fn backwards(measured: &Measured) -> Option<Warning> {
+    let times: u64 = measured.threads.iter().map(|thread| thread.recorded.backwards).sum();
+    (times > 0).then(|| Warning {
+        id: "counters-disagree".to_owned(),
+        text: format!(
+            "{times} times the counter was behind when a thread came to another CPU; the counters \
+             of this machine are not in step"
+        ),
+        remedy: "pin threads with --cpu, so that no interval spans two counters".to_owned(),
+    })
+}
+
+/// The manifest, without the result.
+pub(crate) fn manifest(measured: &Measured, facts: Facts) -> Manifest {
+    let Facts { spec, command_line, dma_latency_us, host } = facts;
+    let timeline = &measured.timeline;
+    Manifest {
+        schema: MANIFEST_SCHEMA.to_owned(),
+        hourglass: env!("CARGO_PKG_VERSION").to_owned(),
+        command_line,
+        epoch: Epoch {
+            monotonic_ns: timeline.epoch.monotonic_ns,
+            realtime_ns: timeline.epoch.realtime_ns,
+            ticks: timeline.epoch.ticks,
+        },
+        duration_ns: spec.duration.nanos_or_zero(),
+        elapsed_ns: measured.elapsed.nanos_or_zero(),
+        seed: spec.seed,
+        records_capacity: spec.records,
+        ring: spec.ring,
+        clock: ClockFacts {
+            source: measured.counter.to_owned(),
+            trusted: measured.choice.trusted,
+            reason: measured.choice.reason.clone(),
+            frequency_hz: timeline.calibration.rate.hertz(),
+            calibration_start: calibration(&measured.calibration_start),
+            calibration_end: calibration(&timeline.calibration),
+        },
+        threads: measured
+            .threads
+            .iter()
+            .zip(&spec.threads)
+            .map(|(outcome, asked)| thread_facts(timeline, spec.duration, outcome, asked))
+            .collect(),
+        memory: measured.memory,
+        dma_latency_us,
+        host,
+        result: None,
+    }
+}
+
+fn calibration(found: &Calibration) -> CalibrationFacts {
+    CalibrationFacts {
+        frequency_hz: found.rate.hertz(),
+        window_ns: found.window_ns,
+        rate_error_ppb: found.rate_error_ppb,
+        bracket_ns: found.bracket_ns,
+    }
+}
+
+fn thread_facts(
+    timeline: &Timeline,
+    duration: Span,
+    outcome: &ThreadOutcome,
+    asked: &ThreadSpec,
+) -> ThreadFacts {
+    let recorded = &outcome.recorded;
+    let capacity = recorded.lateness.as_ref().map_or(recorded.trace.capacity(), Lateness::capacity);
+    let cpus: hourglass_model::CpuSet = outcome.cpus.iter().copied().collect();
+    ThreadFacts {
+        id: outcome.id,
+        workload: asked.model.to_string(),
+        wake_up: asked.wake.to_string(),
+        policy_asked: asked.policy.to_string(),
+        policy: outcome.policy.clone(),
+        reservation: asked.deadline_reservation().map(|reservation| reservation.to_string()),
+        cpus: cpus.to_string(),
+        start_ns: asked.start.nanos_or_zero(),
+        finish_ns: asked.finish_in(duration).nanos_or_zero(),
+        gap_ns: timeline.ns_in(outcome.gap),
+        loop_ns: timeline.ns_in(outcome.typical_iteration),
+        records_capacity: capacity as u64,
+    }
+}

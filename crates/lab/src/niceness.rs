@@ -1,0 +1,52 @@
+//! The paper's time-sharing priorities for users who may not raise any.
+//!
+//! LOW, NORMAL, HIGH and HIGHEST mean something only relative to each other: the kernel's weights
+//! depend on the difference of nice values. An ordinary user may not go below nice 0, but may
+//! shift all of them up by the same amount, and keep every ratio.
+
+use hourglass_model::Policy;
+use hourglass_model::document::Warning;
+use hourglass_model::host::Host;
+use hourglass_sys::sched::{self, Attributes};
+use hourglass_workload::spec::{RunSpec, ThreadSpec};
+
+use crate::advice::{Refused, why_refused};
+
+/// EPERM, the kernel's answer to a nice value that is too low for the user.
+const EPERM: i32 = 1;
+
+/// Shifts the named priorities of `spec` as far as the user needs. Tells if it did.
+pub(crate) fn fit(spec: &mut RunSpec, host: &Host) -> Option<Warning> {
+    let lowest = spec.threads.iter().filter_map(named).min().filter(|nice| *nice < 0)?;
+    if may_have(lowest) {
+        return None;
+    }
+    let shift = lowest.unsigned_abs() as i8;
+    for thread in &mut spec.threads {
+        if let Some(nice) = named(thread) {
+            thread.policy = Policy::Other((nice + shift).min(19));
+        }
+    }
+    let (reason, remedy) = why_refused(Refused::NegativeNice { nice: lowest }, EPERM, host);
+    Some(Warning {
+        id: "nice-shifted".to_owned(),
+        text: format!(
+            "all named priorities run {shift} nice levels lower, which keeps their ratios but \
+             yields to the rest of the machine: {reason}"
+        ),
+        remedy,
+    })
+}
+
+/// The nice value of a thread whose priority was given by name or by default.
+fn named(thread: &ThreadSpec) -> Option<i8> {
+    match thread.policy {
+        Policy::Other(nice) if thread.policy_is_named && thread.reservation.is_none() => Some(nice),
+        _ => None,
+    }
+}
+
+/// Tries it on a thread of its own, which takes the nice value with it when it ends.
+fn may_have(nice: i8) -> bool {
+    std::thread::spawn(move || sched::set(Attributes::Other(nice)).is_ok()).join().unwrap_or(false)
+}

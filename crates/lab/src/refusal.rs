@@ -1,0 +1,104 @@
+//! What the machine refused, why, and the line that grants it.
+
+use std::io;
+
+use hourglass_model::document::Warning;
+use hourglass_model::host::Host;
+use hourglass_model::{CpuSet, Policy};
+use hourglass_workload::run::{Refused as Asked, Shortfall};
+
+use crate::advice::{Refused, why_refused};
+use crate::dma_latency::DEVICE;
+
+/// A refusal, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// What was refused.
+    pub what: String,
+    /// Why.
+    pub reason: String,
+    /// The line that grants it.
+    pub remedy: String,
+}
+
+impl Refusal {
+    /// The warning of a run that went on without.
+    pub(crate) fn into_warning(self, id: &str) -> Warning {
+        Warning {
+            id: id.to_owned(),
+            text: format!("went on without {}: {}", self.what, self.reason),
+            remedy: self.remedy,
+        }
+    }
+}
+
+/// The warning of a run that went on without something.
+pub(crate) fn warning(shortfall: &Shortfall, host: &Host) -> Warning {
+    let id = match shortfall.refused {
+        Asked::Policy(..) => "policy-refused",
+        Asked::Reservation(..) => "reservation-refused",
+        Asked::Affinity(..) => "affinity-refused",
+        Asked::Timer(_) => "timer-missing",
+    };
+    of(shortfall, host).into_warning(id)
+}
+
+/// What a thread was refused, and why.
+pub(crate) fn of(shortfall: &Shortfall, host: &Host) -> Refusal {
+    let thread = shortfall.thread;
+    let (what, (reason, remedy)) = match &shortfall.refused {
+        Asked::Policy(policy, errno) => {
+            (format!("thread {thread}: policy {policy}"), of_policy(*policy, *errno, host))
+        }
+        Asked::Reservation(reservation, errno) => (
+            format!(
+                "thread {thread}: reservation of {} every {}",
+                reservation.budget(),
+                reservation.period()
+            ),
+            why_refused(Refused::Deadline, *errno, host),
+        ),
+        Asked::Affinity(cpus, errno) => {
+            (format!("thread {thread}: --cpu {cpus}"), of_affinity(cpus, *errno, host))
+        }
+        Asked::Timer(missing) => (
+            format!("thread {thread}: timer {}", missing.method),
+            (missing.reason.clone(), missing.remedy.clone()),
+        ),
+    };
+    Refusal { what, reason, remedy }
+}
+
+fn of_policy(policy: Policy, errno: i32, host: &Host) -> (String, String) {
+    match policy {
+        Policy::Fifo(priority) | Policy::RoundRobin(priority) => {
+            why_refused(Refused::RealTime { priority }, errno, host)
+        }
+        Policy::Other(nice) => why_refused(Refused::NegativeNice { nice }, errno, host),
+        Policy::Deadline => why_refused(Refused::Deadline, errno, host),
+        Policy::Batch | Policy::Idle => (
+            io::Error::from_raw_os_error(errno).to_string(),
+            "drop -p, or allow sched_setattr in the container's seccomp profile".to_owned(),
+        ),
+    }
+}
+
+fn of_affinity(cpus: &CpuSet, errno: i32, host: &Host) -> (String, String) {
+    let allowed = host.cpu.allowed.as_ref().map_or("unknown".to_owned(), CpuSet::to_string);
+    (
+        format!(
+            "none of {cpus} is allowed to this process ({}); it may use {allowed}",
+            io::Error::from_raw_os_error(errno)
+        ),
+        "choose CPUs of the cpuset, or widen it (docker: --cpuset-cpus)".to_owned(),
+    )
+}
+
+/// Why the idle latency could not be held.
+pub(crate) fn of_dma_latency(error: &io::Error) -> Refusal {
+    let remedy = match error.kind() {
+        io::ErrorKind::PermissionDenied => format!("run as root, or: sudo chmod a+w {DEVICE}"),
+        _ => "in a container: --device /dev/cpu_dma_latency; else drop --dma-latency".to_owned(),
+    };
+    Refusal { what: "--dma-latency".to_owned(), reason: format!("{DEVICE}: {error}"), remedy }
+}

@@ -1,0 +1,586 @@
+//! Workload files: a run described in TOML, in the words of the command line.
+//!
+//! Owns: the keys of the file, and where in it a mistake stands: every error carries line and
+//! column, also one inside a value (`audio.toml:7:12: ...`).
+//! Must not: run anything, print, know which option overrides which key (the command does).
+//!
+//! ```toml
+//! duration = "5s"
+//!
+//! [[thread]]
+//! workload = "PERIODIC 3ms 8ms"
+//! priority = "RTMED"
+//! timer = "HR"
+//!
+//! [[thread]]
+//! count = 2                       # two alike
+//! workload = "CPU_YIELD 0.9ms"
+//! cpu = "0-1"
+//! ```
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+
+use hourglass_model::policy::PRIORITY_NAMES;
+use hourglass_model::{CpuSet, Policy, Reservation, Strength};
+use hourglass_time::Span;
+use hourglass_workload::spec::MOST_THREADS;
+use hourglass_workload::{RunSpec, SpecError, ThreadSpec, models, wake};
+use serde::Deserialize;
+use serde::de::{Deserializer, Visitor};
+use thiserror::Error;
+use toml::Spanned;
+
+/// Where the kernel lists the CPUs that can run threads.
+const ONLINE: &str = "/sys/devices/system/cpu/online";
+
+/// A run as a file describes it. What the file does not say is `None`.
+#[derive(Clone, Debug, Default)]
+pub struct WorkloadFile {
+    /// How long to measure.
+    pub duration: Option<Span>,
+    /// Records of all threads together.
+    pub records: Option<u64>,
+    /// Whether a full buffer keeps the newest records.
+    pub ring: Option<bool>,
+    /// How long each thread runs its loop before the run begins.
+    pub warm_up: Option<Span>,
+    /// Start of the random sequences.
+    pub seed: Option<u64>,
+    /// Latency in microseconds that `/dev/cpu_dma_latency` is to be held at.
+    pub dma_latency_us: Option<u32>,
+    /// Whether to go on, degraded, where the machine refuses something.
+    pub best_effort: Option<bool>,
+    /// The threads, at least one; an entry with `count` stands here that many times.
+    pub threads: Vec<ThreadSpec>,
+    places: Vec<String>,
+}
+
+impl WorkloadFile {
+    /// Where a thread is described, for messages: `audio.toml:7:1`, with its name if it has one.
+    /// Empty if there is no such thread.
+    #[must_use]
+    pub fn place(&self, thread: usize) -> &str {
+        self.places.get(thread).map_or("", String::as_str)
+    }
+}
+
+/// A workload file that cannot be used.
+#[derive(Debug, Error)]
+pub enum WorkloadFileError {
+    /// It cannot be read.
+    #[error("{path}: {source}")]
+    Read {
+        /// The file.
+        path: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// Something in it is wrong.
+    #[error("{path}:{line}:{column}: {message}")]
+    Wrong {
+        /// The file.
+        path: String,
+        /// Line, from 1.
+        line: usize,
+        /// Column in characters, from 1.
+        column: usize,
+        /// What is wrong.
+        message: String,
+    },
+}
+
+/// A CPU that the machine does not have.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("CPU {missing} does not exist or is offline; online: {online}")]
+pub struct NoSuchCpu {
+    missing: CpuSet,
+    online: CpuSet,
+}
+
+/// The CPUs that can run threads; `None` where the kernel does not tell.
+#[must_use]
+pub fn online_cpus() -> Option<CpuSet> {
+    fs::read_to_string(ONLINE).ok()?.trim().parse().ok()
+}
+
+/// That every CPU of `wanted` is among those `online`. Passes where these are not known.
+///
+/// # Errors
+/// Those that are not.
+pub fn check_cpus(wanted: &CpuSet, online: Option<&CpuSet>) -> Result<(), NoSuchCpu> {
+    let Some(online) = online else { return Ok(()) };
+    let missing = wanted.difference(online);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(NoSuchCpu {
+        missing,
+        online: online.clone(),
+    })
+}
+
+/// Reads a priority: the policy, and whether it is one of the paper's eight names.
+///
+/// # Errors
+/// It is none.
+pub fn read_priority(text: &str) -> Result<(Policy, bool), hourglass_model::policy::ParsePolicyError> {
+    let is_named = PRIORITY_NAMES.iter().any(|(name, _)| *name == text);
+    Ok((text.parse()?, is_named))
+}
+
+/// Reads a seed: decimal, or hexadecimal behind `0x`.
+///
+/// # Errors
+/// A text that says what would be one.
+pub fn read_seed(text: &str) -> Result<u64, String> {
+    match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => text.parse(),
+    }
+    .map_err(|_| format!("bad seed '{text}': give a number from 0 to 2^64-1, for example 42 or 0x5eed"))
+}
+
+/// Reads a workload file of this machine.
+///
+/// # Errors
+/// It cannot be read, or something in it is wrong.
+pub fn read(path: &Path) -> Result<WorkloadFile, WorkloadFileError> {
+    let name = path.display().to_string();
+    match fs::read_to_string(path) {
+        Ok(text) => parse(&name, &text, online_cpus().as_ref()),
+        Err(source) => Err(WorkloadFileError::Read { path: name, source }),
+    }
+}
+
+/// Reads the text of a workload file for a machine with the CPUs `online`; `name` stands in
+/// messages.
+///
+/// # Errors
+/// Something in it is wrong.
+pub fn parse(
+    name: &str,
+    text: &str,
+    online: Option<&CpuSet>,
+) -> Result<WorkloadFile, WorkloadFileError> {
+    let source = Source { name, text, online };
+    let keys: FileKeys = toml::from_str(text).map_err(|error| {
+        let message = error.message().trim().replace('\n', ", ");
+        source.wrong(error.span().unwrap_or(0..0), message)
+    })?;
+    source.file(keys)
+}
+
+/// The keys of the file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileKeys {
+    duration: Option<Spanned<String>>,
+    records: Option<u64>,
+    ring: Option<bool>,
+    warm_up: Option<Spanned<String>>,
+    seed: Option<Spanned<Word>>,
+    gap: Option<Spanned<String>>,
+    dma_latency_us: Option<u32>,
+    best_effort: Option<bool>,
+    #[serde(default)]
+    thread: Vec<Spanned<ThreadKeys>>,
+}
+
+/// The keys of a `[[thread]]`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ThreadKeys {
+    name: Option<String>,
+    count: Option<Spanned<usize>>,
+    workload: Option<Spanned<String>>,
+    #[serde(alias = "policy")]
+    priority: Option<Spanned<String>>,
+    timer: Option<Spanned<String>>,
+    cpu: Option<Spanned<Word>>,
+    reserve: Option<Spanned<ReserveKeys>>,
+    start: Option<Spanned<String>>,
+    finish: Option<Spanned<String>>,
+    gap: Option<Spanned<String>>,
+}
+
+/// The keys of `reserve`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReserveKeys {
+    amount: Spanned<String>,
+    period: Spanned<String>,
+    #[serde(default)]
+    soft: bool,
+}
+
+/// A text, or a whole number written without quotes: `cpu = 0`, `seed = 42`.
+struct Word(String);
+
+impl<'de> Deserialize<'de> for Word {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Word, D::Error> {
+        struct WordVisitor;
+        impl Visitor<'_> for WordVisitor {
+            type Value = Word;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number or a text")
+            }
+            fn visit_str<E>(self, text: &str) -> Result<Word, E> {
+                Ok(Word(text.to_owned()))
+            }
+            fn visit_i64<E>(self, number: i64) -> Result<Word, E> {
+                Ok(Word(number.to_string()))
+            }
+        }
+        deserializer.deserialize_any(WordVisitor)
+    }
+}
+
+type Read<T> = Result<T, WorkloadFileError>;
+
+/// The text that is read, to tell where a mistake stands.
+struct Source<'a> {
+    name: &'a str,
+    text: &'a str,
+    online: Option<&'a CpuSet>,
+}
+
+impl Source<'_> {
+    fn file(&self, keys: FileKeys) -> Read<WorkloadFile> {
+        let gap = self.optional(keys.gap.as_ref(), Self::above_zero)?;
+        let mut file = WorkloadFile {
+            duration: self.optional(keys.duration.as_ref(), Self::above_zero)?,
+            records: keys.records,
+            ring: keys.ring,
+            warm_up: self.optional(keys.warm_up.as_ref(), Self::not_negative)?,
+            seed: self.optional(keys.seed.as_ref(), |word| read_seed(&word.0))?,
+            dma_latency_us: keys.dma_latency_us,
+            best_effort: keys.best_effort,
+            threads: Vec::new(),
+            places: Vec::new(),
+        };
+        for entry in &keys.thread {
+            self.thread(entry, gap, &mut file)?;
+        }
+        if file.threads.is_empty() {
+            let message = "no threads; add a table [[thread]] for each".to_owned();
+            return Err(self.wrong(0..0, message));
+        }
+        Ok(file)
+    }
+
+    /// Adds what one `[[thread]]` describes.
+    fn thread(
+        &self,
+        entry: &Spanned<ThreadKeys>,
+        gap: Option<Span>,
+        file: &mut WorkloadFile,
+    ) -> Read<()> {
+        let keys = entry.get_ref();
+        let room = MOST_THREADS.saturating_sub(file.threads.len());
+        let count = self.optional(keys.count.as_ref(), |count| match *count {
+            0 => Err("count must be at least 1".to_owned()),
+            n if n > room => Err(format!("more than {MOST_THREADS} threads")),
+            n => Ok(n),
+        })?;
+        let count = count.unwrap_or(1);
+        if count > room {
+            return Err(self.wrong(entry.span(), format!("more than {MOST_THREADS} threads")));
+        }
+        let thread = self.thread_spec(keys, gap)?;
+        self.check(keys, entry.span(), &thread)?;
+        let (line, column) = self.line_and_column(entry.span().start);
+        let name = keys.name.as_ref().map_or(String::new(), |name| format!(" ({name})"));
+        let place = format!("{}:{line}:{column}{name}", self.name);
+        file.threads.extend(std::iter::repeat_n(thread, count));
+        file.places.extend(std::iter::repeat_n(place, count));
+        Ok(())
+    }
+
+    fn thread_spec(&self, keys: &ThreadKeys, gap: Option<Span>) -> Read<ThreadSpec> {
+        let mut thread = ThreadSpec::default();
+        let workload = self.optional(keys.workload.as_ref(), |text| {
+            models::parse(&text.split_whitespace().collect::<Vec<_>>())
+        })?;
+        if let Some(model) = workload {
+            thread.model = model;
+        }
+        if let Some(method) = self.optional(keys.timer.as_ref(), |text| wake::parse(text))? {
+            thread.wake = method;
+        }
+        if let Some((policy, is_named)) =
+            self.optional(keys.priority.as_ref(), |text| read_priority(text))?
+        {
+            thread.policy = policy;
+            thread.policy_is_named = is_named;
+        }
+        thread.reservation = match &keys.reserve {
+            Some(reserve) => Some(self.reservation(reserve)?),
+            None => None,
+        };
+        thread.cpus = self.optional(keys.cpu.as_ref(), |word| self.cpus(&word.0))?;
+        thread.start =
+            self.optional(keys.start.as_ref(), Self::not_negative)?.unwrap_or(Span::ZERO);
+        thread.finish = self.optional(keys.finish.as_ref(), Self::not_negative)?;
+        thread.gap = self.optional(keys.gap.as_ref(), Self::above_zero)?.or(gap);
+        Ok(thread)
+    }
+
+    fn reservation(&self, keys: &Spanned<ReserveKeys>) -> Read<Reservation> {
+        let ReserveKeys { amount, period, soft } = keys.get_ref();
+        let strength = if *soft { Strength::Soft } else { Strength::Hard };
+        let budget = self.required(amount, Self::above_zero)?;
+        let period = self.required(period, Self::above_zero)?;
+        Reservation::new(budget, period, strength)
+            .map_err(|error| self.wrong(keys.span(), error.to_string()))
+    }
+
+    fn cpus(&self, text: &str) -> Result<CpuSet, String> {
+        let cpus = text.parse().map_err(|error: hourglass_model::cpus::ParseCpuSetError| error.to_string())?;
+        check_cpus(&cpus, self.online).map_err(|error| error.to_string())?;
+        Ok(cpus)
+    }
+
+    /// That the keys of a thread do not contradict each other. The run's duration is left out,
+    /// because the command line may change it.
+    fn check(&self, keys: &ThreadKeys, entry: Range<usize>, thread: &ThreadSpec) -> Read<()> {
+        let mut run = RunSpec::new(vec![thread.clone()]);
+        run.duration = Span::MAX;
+        let Err(error) = run.check() else { return Ok(()) };
+        let place = |key: &Option<Spanned<String>>| {
+            key.as_ref().map_or(entry.clone(), Spanned::span)
+        };
+        let (span, message) = match error {
+            SpecError::NeverRuns { start, finish, .. } => {
+                (place(&keys.finish), format!("it finishes ({finish}) before it starts ({start})"))
+            }
+            SpecError::PolicyAndReservation { policy, .. } => (
+                place(&keys.priority),
+                format!(
+                    "priority {policy} contradicts reserve, which runs in the deadline class; \
+                     drop one of them"
+                ),
+            ),
+            SpecError::DeadlineWithoutTimes(_) => (
+                place(&keys.priority),
+                "priority DEADLINE needs times; give reserve, or a workload with a fixed amount \
+                 and period"
+                    .to_owned(),
+            ),
+            other => (entry.clone(), other.to_string()),
+        };
+        Err(self.wrong(span, message))
+    }
+
+    fn above_zero(text: &String) -> Result<Span, String> {
+        match Self::time(text)? {
+            span if span > Span::ZERO => Ok(span),
+            _ => Err(format!("bad time '{text}': it must be above zero")),
+        }
+    }
+
+    fn not_negative(text: &String) -> Result<Span, String> {
+        match Self::time(text)? {
+            span if span.is_negative() => Err(format!("bad time '{text}': it must not be negative")),
+            span => Ok(span),
+        }
+    }
+
+    fn time(text: &str) -> Result<Span, String> {
+        text.parse()
+            .map_err(|error: hourglass_time::ParseSpanError| format!("bad time '{text}': {error}"))
+    }
+
+    fn optional<T, V, E: fmt::Display>(
+        &self,
+        key: Option<&Spanned<T>>,
+        read: impl Fn(&T) -> Result<V, E>,
+    ) -> Read<Option<V>> {
+        key.map(|key| self.required(key, read)).transpose()
+    }
+
+    fn required<T, V, E: fmt::Display>(
+        &self,
+        key: &Spanned<T>,
+        read: impl Fn(&T) -> Result<V, E>,
+    ) -> Read<V> {
+        read(key.get_ref()).map_err(|error| self.wrong(key.span(), error.to_string()))
+    }
+
+    fn wrong(&self, span: Range<usize>, message: String) -> WorkloadFileError {
+        let (line, column) = self.line_and_column(span.start);
+        WorkloadFileError::Wrong { path: self.name.to_owned(), line, column, message }
+    }
+
+    /// Line and column, both from 1, of a byte offset; the column counts characters.
+    fn line_and_column(&self, offset: usize) -> (usize, usize) {
+        let before = self.text.get(..offset).unwrap_or(self.text);
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
+        (line, before[line_start..].chars().count() + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn two_cpus() -> CpuSet {
+        [0, 1].into_iter().collect()
+    }
+
+    fn read(text: &str) -> Result<WorkloadFile, String> {
+        parse("audio.toml", text, Some(&two_cpus())).map_err(|error| error.to_string())
+    }
+
+    fn refused(text: &str) -> String {
+        match read(text) {
+            Ok(file) => panic!("taken: {file:?}"),
+            Err(message) => message,
+        }
+    }
+
+    /// Every key, in the words of the paper's section 5.5.
+    #[test]
+    fn every_key_is_read() {
+        let file = read(
+            r#"
+            duration = "5s"
+            records = 1000
+            ring = true
+            warm_up = "10ms"
+            seed = "0x5eed"
+            gap = "450ns"
+            dma_latency_us = 0
+            best_effort = true
+
+            [[thread]]
+            name = "modem"
+            workload = "PERIODIC 3ms 8ms"
+            priority = "RTMED"
+            timer = "HR"
+            cpu = "0-1"
+            start = "1s"
+            finish = "4s"
+            gap = "1us"
+
+            [[thread]]
+            count = 2
+            workload = "PERIODIC 17ms 33ms"
+            policy = "DEADLINE"
+            reserve = { amount = "17.1ms", period = "33ms", soft = true }
+            cpu = 1
+            "#,
+        )
+        .unwrap();
+        assert_eq!(file.duration, Some(Span::from_secs(5)));
+        assert_eq!(file.records, Some(1000));
+        assert_eq!(file.ring, Some(true));
+        assert_eq!(file.warm_up, Some(Span::from_millis(10)));
+        assert_eq!(file.seed, Some(0x5eed));
+        assert_eq!(file.dma_latency_us, Some(0));
+        assert_eq!(file.best_effort, Some(true));
+        assert_eq!(file.threads.len(), 3);
+        let modem = &file.threads[0];
+        assert_eq!(modem.model.to_string(), "PERIODIC 3ms 8ms");
+        assert_eq!((modem.policy, modem.policy_is_named), (Policy::Fifo(40), true));
+        assert_eq!(modem.wake.to_string(), "HR");
+        assert_eq!(modem.cpus, Some(two_cpus()));
+        assert_eq!(modem.start, Span::from_secs(1));
+        assert_eq!(modem.finish, Some(Span::from_secs(4)));
+        assert_eq!(modem.gap, Some(Span::from_micros(1)));
+        assert_eq!(file.place(0), "audio.toml:11:13 (modem)");
+        for video in &file.threads[1..] {
+            assert_eq!((video.policy, video.policy_is_named), (Policy::Deadline, false));
+            assert_eq!(video.reservation.unwrap().to_string(), "DEADLINE:17.1ms/33ms+");
+            assert_eq!(video.cpus, Some([1].into_iter().collect()));
+            assert_eq!(video.gap, Some(Span::from_nanos(450)), "the run's gap");
+        }
+        assert_eq!(file.place(2), "audio.toml:21:13");
+        assert_eq!(file.place(3), "");
+    }
+
+    #[test]
+    fn what_is_not_said_has_the_papers_defaults() {
+        let file = read("[[thread]]\n").unwrap();
+        assert_eq!(file.duration, None);
+        assert_eq!(file.threads[0].model.to_string(), "CPU");
+        assert_eq!(file.threads[0].policy, Policy::Other(0));
+        assert_eq!(read("seed = 42\n[[thread]]").unwrap().seed, Some(42));
+    }
+
+    #[test]
+    fn malformed_toml_says_where() {
+        let message = refused("duration = \"5s\"\n[[thread\n");
+        assert!(message.starts_with("audio.toml:2:9: "), "{message}");
+        assert!(!message.contains('\n'), "{message}");
+        let message = refused("duration = 5\n[[thread]]");
+        assert!(message.starts_with("audio.toml:1:12: "), "{message}");
+    }
+
+    #[test]
+    fn unknown_and_doubled_keys_say_where() {
+        let message = refused("[[thread]]\n  workloads = \"CPU\"\n");
+        assert!(message.starts_with("audio.toml:2:3: unknown field `workloads`"), "{message}");
+        let message = refused("threads = 3\n");
+        assert!(message.starts_with("audio.toml:1:1: unknown field `threads`"), "{message}");
+        let message = refused("[[thread]]\npriority = \"LOW\"\npolicy = \"HIGH\"\n");
+        assert!(message.starts_with("audio.toml:3:1: duplicate field"), "{message}");
+        let message = refused("[[thread]]\nreserve = { amount = \"1ms\" }\n");
+        assert!(message.starts_with("audio.toml:2:11: missing field `period`"), "{message}");
+    }
+
+    /// A mistake inside a value is found there, and its line begins as the editor counts.
+    #[test]
+    fn mistakes_inside_values_say_where() {
+        for (text, wanted) in [
+            ("duration = \"5x\"\n[[thread]]", "1:12: bad time '5x': unknown unit; use one of ns"),
+            ("duration = \"0s\"\n[[thread]]", "1:12: bad time '0s': it must be above zero"),
+            ("warm_up = \"-1s\"\n[[thread]]", "1:11: bad time '-1s': it must not be negative"),
+            ("seed = -1\n[[thread]]", "1:8: bad seed '-1'"),
+            ("[[thread]]\nworkload = \"PERIODIC 3mss 8ms\"", "2:12: "),
+            ("[[thread]]\nworkload = \"PERIODIC 9ms 8ms\"", "2:12: "),
+            ("[[thread]]\nworkload = \"PERIODIC 3ms 0ms\"", "2:12: "),
+            ("[[thread]]\nworkload = \"SLEEP\"", "2:12: unknown workload 'SLEEP'; use one of CPU"),
+            ("[[thread]]\npriority = \"low\"", "2:12: unknown priority 'low'"),
+            ("[[thread]]\ntimer = \"MM\"", "2:9: timer MM is Windows only"),
+            ("[[thread]]\n# \u{fc}\ncpu = \"0-3\"", "3:7: CPU 2-3 does not exist or is offline; online: 0-1"),
+            ("[[thread]]\ncpu = \"x\"", "2:7: 'x' is not a list of CPUs"),
+            ("[[thread]]\ncount = 0", "2:9: count must be at least 1"),
+            ("[[thread]]\ncount = 5000", "2:9: more than 4096 threads"),
+            ("[[thread]]\ncount = 4096\n[[thread]]", "3:1: more than 4096 threads"),
+            ("[[thread]]\nstart = \"2s\"\nfinish = \"1s\"", "3:10: it finishes (1s) before it starts (2s)"),
+            (
+                "[[thread]]\nreserve = { amount = \"9ms\", period = \"8ms\" }",
+                "2:11: the reserved amount is longer than its period",
+            ),
+            (
+                "[[thread]]\nreserve = { amount = \"1ms\", period = \"0ms\" }",
+                "2:38: bad time '0ms': it must be above zero",
+            ),
+            (
+                "[[thread]]\npriority = \"FIFO:80\"\nreserve = { amount = \"1ms\", period = \"8ms\" }",
+                "2:12: priority FIFO:80 contradicts reserve",
+            ),
+            ("[[thread]]\npriority = \"DEADLINE\"", "2:12: priority DEADLINE needs times"),
+            ("duration = \"1s\"", "1:1: no threads; add a table [[thread]]"),
+        ] {
+            let message = refused(text);
+            assert!(message.starts_with(&format!("audio.toml:{wanted}")), "{text}\n{message}");
+        }
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        let error = super::read(Path::new("/nonexistent/audio.toml")).unwrap_err();
+        assert!(error.to_string().starts_with("/nonexistent/audio.toml: "), "{error}");
+    }
+
+    #[test]
+    fn unknown_cpus_pass_where_the_machine_does_not_tell() {
+        assert_eq!(check_cpus(&[700].into_iter().collect(), None), Ok(()));
+    }
+}

@@ -1,0 +1,107 @@
+//! What the signs of a picture mean.
+
+use std::fmt::Write as _;
+
+use super::page::{Content, EDGE, LONGEST_LABEL, opacity};
+use super::row::{Cover, Gap};
+use super::{Rows, TraceOptions};
+use crate::clean::{for_xml, shortened};
+use crate::units::rounded;
+
+/// Colours for threads in the style sheet; further threads begin again with the first.
+pub(super) const THREAD_COLOURS: u32 = 12;
+
+/// Tenths of a pixel that a character takes on average: many entries stand in one line.
+const AVERAGE_CHARACTER: u32 = 67;
+
+/// Pixels from the sign of an entry to its text.
+const INDENT: u32 = 20;
+
+/// Pixels from one line to the next.
+const LINE: u32 = 20;
+
+/// A sign, as SVG, and what it means.
+struct Entry {
+    sign: String,
+    text: String,
+}
+
+/// The class that gives a thread its colour.
+pub(super) fn thread_class(thread: u32) -> String {
+    format!("hg-t{}", thread % THREAD_COLOURS)
+}
+
+/// The legend from `y` downwards, `width` pixels wide at most; its text and its lower edge.
+pub(super) fn draw(options: &TraceOptions, content: &Content, width: u32, y: u32) -> (String, u32) {
+    let mut entries = Vec::new();
+    let (light_class, row) = match options.rows {
+        Rows::Threads => {
+            entries.push(Entry {
+                sign: swatch("hg-run", Cover::Whole),
+                text: "ran without a gap".to_owned(),
+            });
+            ("hg-run".to_owned(), "thread")
+        }
+        Rows::Cpus => {
+            entries.extend(content.gaps.iter().map(|(thread, gap)| Entry {
+                sign: swatch(&thread_class(*thread), Cover::Whole),
+                text: thread_text(options, *thread, gap.as_ref()),
+            }));
+            (thread_class(THREAD_COLOURS - 1), "CPU")
+        }
+    };
+    entries.push(Entry {
+        sign: swatch(&light_class, Cover::Interrupted),
+        text: "fainter: gaps shorter than a pixel".to_owned(),
+    });
+    entries.push(Entry {
+        sign: "<rect class=\"hg-gap\" x=\"6\" y=\"-2\" width=\"1.5\" height=\"14\"/>".to_owned(),
+        text: format!("longest gap of the {row}"),
+    });
+    if content.crowded {
+        entries.push(Entry {
+            sign: String::new(),
+            text: "some rows are not shown".to_owned(),
+        });
+    }
+    placed(&entries, width, y)
+}
+
+fn swatch(class: &str, cover: Cover) -> String {
+    format!(
+        "<rect class=\"{class}\" fill=\"currentColor\" opacity=\"{}\" width=\"14\" height=\"10\"/>",
+        opacity(cover)
+    )
+}
+
+fn thread_text(options: &TraceOptions, thread: u32, gap: Option<&Gap>) -> String {
+    let mut text = format!("thread {thread}");
+    let label = options.label_of(thread);
+    if !label.is_empty() {
+        let _ = write!(text, ": {}", shortened(label, LONGEST_LABEL));
+    }
+    if let Some(gap) = gap {
+        let _ = write!(text, ", longest gap {}", rounded(gap.length_ns()));
+    }
+    text
+}
+
+fn placed(entries: &[Entry], width: u32, y: u32) -> (String, u32) {
+    let mut out = String::new();
+    let (mut x, mut y) = (EDGE, y);
+    for Entry { sign, text } in entries {
+        let length = INDENT + text.chars().count() as u32 * AVERAGE_CHARACTER / 10;
+        if x > EDGE && x + length > width {
+            x = EDGE;
+            y += LINE;
+        }
+        let _ = writeln!(
+            out,
+            "<g transform=\"translate({x} {y})\">{sign}<text class=\"hg-faint\" x=\"{INDENT}\" \
+             y=\"9\">{}</text></g>",
+            for_xml(text)
+        );
+        x += length + EDGE;
+    }
+    (out, y + LINE / 2)
+}

@@ -1,0 +1,165 @@
+//! Execution traces as pictures: the rows of rectangles of the paper's Figures 3 and 6.
+//!
+//! A picture is one self-contained SVG: no script, no font, nothing fetched. It follows the
+//! reader's light or dark scheme, and its size depends on its pixels, not on the trace's length.
+
+mod axis;
+mod legend;
+mod options;
+mod page;
+mod row;
+mod view;
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use hourglass_model::Interval;
+use hourglass_time::Span;
+use thiserror::Error;
+
+pub use options::{Rows, TraceOptions};
+use row::{LongestGap, Row};
+use view::View;
+
+/// Widths that a picture can have, in pixels.
+const WIDTHS: (u32, u32) = (320, 8192);
+
+/// Rows that a picture has at most; beyond that nobody reads it, and a damaged trace could ask
+/// for any number.
+const MOST_ROWS: usize = 128;
+
+/// Why there is no picture.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum SvgError {
+    /// The range holds nothing.
+    #[error("nothing lies between {from} and {to}; let the picture end after it begins")]
+    EmptyRange {
+        /// Left edge that was asked for, from the run's start.
+        from: Span,
+        /// Right edge that was asked for.
+        to: Span,
+    },
+    /// The picture could not be written.
+    #[error("cannot write the picture")]
+    Write(#[from] io::Error),
+}
+
+/// Draws the intervals, which must come in the order of their starts, into `out`.
+///
+/// Gaps shorter than a pixel make their column fainter; the longest gap of each row is always
+/// marked, with its length, however short it is.
+///
+/// # Errors
+/// A range that holds nothing, and the errors of the writer beneath.
+pub fn render<W: Write>(
+    out: W,
+    intervals: impl IntoIterator<Item = Interval>,
+    options: &TraceOptions,
+) -> Result<(), SvgError> {
+    let mut picture = TracePicture::new(options)?;
+    for interval in intervals {
+        picture.push(&interval);
+    }
+    picture.finish(out)
+}
+
+/// A picture that takes its intervals one by one, for traces whose reading may fail. Otherwise
+/// [`render`] does the same.
+///
+/// Memory: a few numbers for each pixel of each row.
+#[derive(Debug)]
+pub struct TracePicture<'a> {
+    options: &'a TraceOptions,
+    view: View,
+    frame: page::Frame,
+    rows: BTreeMap<u32, Row>,
+    /// For the legend, where the rows are CPUs.
+    gaps: BTreeMap<u32, LongestGap>,
+    /// Some rows found no place.
+    crowded: bool,
+}
+
+impl<'a> TracePicture<'a> {
+    /// An empty picture.
+    ///
+    /// # Errors
+    /// A range that holds nothing.
+    pub fn new(options: &'a TraceOptions) -> Result<TracePicture<'a>, SvgError> {
+        if options.to <= options.from {
+            return Err(SvgError::EmptyRange {
+                from: options.from,
+                to: options.to,
+            });
+        }
+        let width = options.width.clamp(WIDTHS.0, WIDTHS.1);
+        let frame = page::Frame::new(options, width);
+        let view = View {
+            from_ns: options.from.nanos(),
+            to_ns: options.to.nanos(),
+            columns: frame.plot_width,
+        };
+        let mut rows = BTreeMap::new();
+        if options.rows == Rows::Threads {
+            let named = options.threads.iter().take(MOST_ROWS);
+            rows.extend(named.map(|(thread, _)| (*thread, Row::default())));
+        }
+        Ok(TracePicture {
+            options,
+            view,
+            frame,
+            rows,
+            gaps: BTreeMap::new(),
+            crowded: options.threads.len() > MOST_ROWS,
+        })
+    }
+
+    /// Takes the next interval, inside the range or not: what lies before and behind the range
+    /// says how long the gaps at its edges are.
+    pub fn push(&mut self, interval: &Interval) {
+        let key = match self.options.rows {
+            Rows::Threads => interval.thread,
+            Rows::Cpus => interval.cpu,
+        };
+        if self.options.rows == Rows::Cpus && has_place(&self.gaps, interval.thread) {
+            let gap = self.gaps.entry(interval.thread).or_default();
+            gap.push(&self.view, interval);
+        }
+        if has_place(&self.rows, key) {
+            let row = self.rows.entry(key).or_default();
+            row.push(&self.view, interval);
+        } else {
+            self.crowded = true;
+        }
+    }
+
+    /// Writes the picture.
+    ///
+    /// # Errors
+    /// Those of the writer beneath.
+    pub fn finish<W: Write>(self, mut out: W) -> Result<(), SvgError> {
+        let view = self.view;
+        let rows = self.rows.into_iter().map(|(key, row)| {
+            let (pieces, longest) = row.finish(&view);
+            page::DrawnRow {
+                key,
+                pieces,
+                longest,
+            }
+        });
+        let content = page::Content {
+            view,
+            rows: rows.collect(),
+            gaps: self.gaps.into_iter().map(|(t, g)| (t, g.get())).collect(),
+            crowded: self.crowded,
+        };
+        let page = page::draw(self.options, &self.frame, &content);
+        out.write_all(page.as_bytes())?;
+        out.flush()?;
+        Ok(())
+    }
+}
+
+fn has_place<T>(rows: &BTreeMap<u32, T>, key: u32) -> bool {
+    rows.len() < MOST_ROWS || rows.contains_key(&key)
+}

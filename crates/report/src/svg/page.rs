@@ -1,0 +1,457 @@
+//! The page: where everything stands, and the SVG text of it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use hourglass_time::Span;
+
+use super::axis::axis;
+use super::legend::{self, thread_class};
+use super::row::{Cover, Gap, Piece};
+use super::view::View;
+use super::{Rows, TraceOptions};
+use crate::clean::{for_xml, shortened};
+use crate::units::rounded;
+
+/// Colours, and how they change in the dark.
+const STYLE: &str = include_str!("style.css");
+
+/// Widest character of the label font, in pixels: no font is asked for its measures, so text gets
+/// more room than it needs rather than less.
+const CHARACTER: u32 = 7;
+
+/// Space between a row's label and the plot, in pixels.
+const LABEL_GAP: u32 = 12;
+
+/// Labels are cut to this many characters.
+pub(super) const LONGEST_LABEL: usize = 26;
+
+/// Pixels between two marks of the axis, at least.
+const TICK_DISTANCE: u32 = 80;
+
+/// Pixels to the right of the plot: half a label of the axis.
+const RIGHT: u32 = 28;
+
+/// Space at the edges of the picture, in pixels.
+pub(super) const EDGE: u32 = 12;
+
+/// With more pieces than this, each colour of a row becomes one path instead of rectangles.
+const MOST_RECTANGLES: usize = 4_000;
+
+/// With more pieces than this, pieces get no tooltips: nobody could point at them.
+const MOST_TOOLTIPS: usize = 400;
+
+/// Narrower pieces are drawn this wide, so that even an instant of running is seen; in pixels.
+const LEAST_WIDTH: f64 = 0.7;
+
+/// A gap narrower than this many pixels is marked by a line across its row, a wider one by a
+/// bracket below it.
+const LEAST_BRACKET: f64 = 4.0;
+
+/// With more rows than this, rows are low.
+const MOST_HIGH_ROWS: usize = 16;
+
+/// Entries of the description for readers who do not see the picture.
+const MOST_DESCRIBED: usize = 16;
+
+/// A row that is ready to be drawn.
+pub(super) struct DrawnRow {
+    pub(super) key: u32,
+    pub(super) pieces: Vec<Piece>,
+    pub(super) longest: Option<Gap>,
+}
+
+/// All that a trace contributes to a picture.
+pub(super) struct Content {
+    pub(super) view: View,
+    pub(super) rows: Vec<DrawnRow>,
+    /// The longest gap of each thread, where rows are CPUs.
+    pub(super) gaps: Vec<(u32, Option<Gap>)>,
+    pub(super) crowded: bool,
+}
+
+/// Horizontal measures in pixels, which the thinning needs before the first interval comes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Frame {
+    width: u32,
+    left: u32,
+    pub(super) plot_width: u32,
+}
+
+impl Frame {
+    pub(super) fn new(options: &TraceOptions, width: u32) -> Frame {
+        let low = options.threads.len() > MOST_HIGH_ROWS;
+        let labels = options.threads.iter().map(|(thread, label)| {
+            let number = if low { row_text(*thread, "").len() } else { 0 };
+            number + label.chars().count()
+        });
+        let longest = match options.rows {
+            Rows::Threads => labels.max().unwrap_or(0).clamp(10, LONGEST_LABEL),
+            Rows::Cpus => 10,
+        };
+        let wanted = longest as u32 * CHARACTER + EDGE + LABEL_GAP;
+        let left = wanted.min(width / 3);
+        Frame {
+            width,
+            left,
+            plot_width: width.saturating_sub(left + RIGHT).max(1),
+        }
+    }
+
+    fn x(&self, view: &View, ns: i64) -> f64 {
+        f64::from(self.left) + view.x(ns)
+    }
+}
+
+/// The label of a low row: number and workload in one line.
+fn row_text(thread: u32, label: &str) -> String {
+    format!("{thread}: {label}")
+}
+
+/// Vertical measures of a row in pixels.
+#[derive(Clone, Copy)]
+struct Heights {
+    bar: u32,
+    pitch: u32,
+    high: bool,
+}
+
+impl Heights {
+    fn of(rows: usize) -> Heights {
+        if rows > MOST_HIGH_ROWS {
+            Heights {
+                bar: 14,
+                pitch: 32,
+                high: false,
+            }
+        } else {
+            Heights {
+                bar: 26,
+                pitch: 50,
+                high: true,
+            }
+        }
+    }
+}
+
+/// The whole picture.
+pub(super) fn draw(options: &TraceOptions, frame: &Frame, content: &Content) -> String {
+    let heights = Heights::of(content.rows.len());
+    let top = if options.title.is_empty() { EDGE } else { 44 };
+    let bottom = top + heights.pitch * content.rows.len() as u32;
+    let mut canvas = Canvas {
+        out: String::new(),
+        options,
+        frame,
+        view: &content.view,
+        heights,
+    };
+    canvas.grid(top, bottom);
+    let pieces = content.rows.iter().map(|row| row.pieces.len()).sum();
+    for (n, row) in content.rows.iter().enumerate() {
+        canvas.row(row, top + heights.pitch * n as u32, pieces);
+    }
+    let (legend, end) = legend::draw(options, content, frame.width, bottom + 62);
+    canvas.out.push_str(&legend);
+    let body = std::mem::take(&mut canvas.out);
+    canvas.head(content, end + EDGE);
+    canvas.out.push_str(&body);
+    canvas.out.push_str("</svg>\n");
+    canvas.out
+}
+
+/// What is being drawn, and where.
+struct Canvas<'a> {
+    out: String,
+    options: &'a TraceOptions,
+    frame: &'a Frame,
+    view: &'a View,
+    heights: Heights,
+}
+
+/// Appends to the canvas; a `String` takes everything.
+macro_rules! put {
+    ($canvas:expr, $($text:tt)*) => {
+        let _ = write!($canvas.out, $($text)*);
+    };
+}
+
+impl Canvas<'_> {
+    fn head(&mut self, content: &Content, height: u32) {
+        let width = self.frame.width;
+        let title = match self.options.title.is_empty() {
+            true => "Execution trace".to_owned(),
+            false => for_xml(&self.options.title),
+        };
+        put!(
+            self,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"hg\" role=\"img\" \
+             aria-label=\"{title}\" width=\"{width}\" height=\"{height}\" \
+             viewBox=\"0 0 {width} {height}\">\n<title>{title}</title>\n<desc>{}</desc>\n\
+             <style>\n{STYLE}</style>\n\
+             <rect class=\"hg-paper\" width=\"{width}\" height=\"{height}\"/>\n",
+            self.description(content)
+        );
+        if !self.options.title.is_empty() {
+            let room = (width - 2 * EDGE) / 9;
+            let short = for_xml(&shortened(&self.options.title, room as usize));
+            put!(
+                self,
+                "<text class=\"hg-ink hg-title\" x=\"{EDGE}\" y=\"26\">{short}</text>\n"
+            );
+        }
+    }
+
+    /// The picture in words.
+    fn description(&self, content: &Content) -> String {
+        let (from, to) = (self.options.from, self.options.to);
+        let count = content.rows.len();
+        let what = match self.options.rows {
+            Rows::Threads => "row for each thread",
+            Rows::Cpus => "row for each CPU",
+        };
+        let mut text = format!(
+            "Execution trace from {from} to {to} after the run's start, one {what} ({count}). \
+             Rectangles are times during which a thread ran."
+        );
+        let gaps = content.rows.iter();
+        let gaps = gaps.filter_map(|row| Some((self.name(row.key), row.longest?)));
+        for (name, gap) in gaps.take(MOST_DESCRIBED) {
+            let length = rounded(gap.length_ns());
+            let at = Span::from_nanos(gap.from_ns);
+            let _ = write!(text, " Longest gap of {name}: {length}, at {at}.");
+        }
+        text
+    }
+
+    fn name(&self, key: u32) -> String {
+        match self.options.rows {
+            Rows::Threads => format!("thread {key}"),
+            Rows::Cpus => format!("CPU {key}"),
+        }
+    }
+
+    fn grid(&mut self, top: u32, bottom: u32) {
+        let most = (self.frame.plot_width / TICK_DISTANCE).max(2);
+        let axis = axis(self.view.from_ns, self.view.to_ns, most);
+        let (left, right) = (self.frame.left, self.frame.left + self.frame.plot_width);
+        let mut labels = String::new();
+        for tick in &axis.ticks {
+            let x = pixels(self.frame.x(self.view, tick.at_ns));
+            put!(
+                self,
+                "<path class=\"hg-grid\" d=\"M{x} {top}V{}\"/>\n",
+                bottom + 4
+            );
+            let _ = writeln!(
+                labels,
+                "<text x=\"{x}\" y=\"{}\">{}</text>",
+                bottom + 18,
+                tick.label
+            );
+        }
+        put!(
+            self,
+            "<path class=\"hg-axis\" d=\"M{left} {bottom}H{right}\"/>\n\
+             <g class=\"hg-faint\" text-anchor=\"middle\">\n{labels}\
+             <text x=\"{}\" y=\"{}\">{}</text>\n</g>\n",
+            (left + right) / 2,
+            bottom + 38,
+            axis.caption
+        );
+    }
+
+    fn row(&mut self, row: &DrawnRow, y: u32, all_pieces: usize) {
+        self.row_label(row.key, y);
+        put!(
+            self,
+            "<rect class=\"hg-base\" x=\"{}\" y=\"{y}\" width=\"{}\" height=\"{}\"/>\n",
+            self.frame.left,
+            self.frame.plot_width,
+            self.heights.bar
+        );
+        let mut groups: BTreeMap<(u32, Cover), Vec<&Piece>> = BTreeMap::new();
+        for piece in &row.pieces {
+            let colour = match self.options.rows {
+                Rows::Threads => 0,
+                Rows::Cpus => piece.thread % legend::THREAD_COLOURS,
+            };
+            groups.entry((colour, piece.cover)).or_default().push(piece);
+        }
+        for ((colour, cover), pieces) in groups {
+            let class = match self.options.rows {
+                Rows::Threads => "hg-run".to_owned(),
+                Rows::Cpus => thread_class(colour),
+            };
+            let opacity = opacity(cover);
+            if all_pieces > MOST_RECTANGLES {
+                put!(self, "<g class=\"{class}\" opacity=\"{opacity}\">");
+                self.path(&pieces, y);
+            } else {
+                put!(
+                    self,
+                    "<g class=\"{class}\" fill=\"currentColor\" opacity=\"{opacity}\">\n"
+                );
+                for piece in pieces {
+                    self.rectangle(piece, y, all_pieces <= MOST_TOOLTIPS);
+                }
+            }
+            self.out.push_str("</g>\n");
+        }
+        if let Some(gap) = &row.longest {
+            self.longest_gap(row.key, gap, y);
+        }
+    }
+
+    fn row_label(&mut self, key: u32, y: u32) {
+        let room = (self.frame.left.saturating_sub(EDGE + LABEL_GAP) / CHARACTER) as usize;
+        let label = match self.options.rows {
+            Rows::Threads => self.options.label_of(key).to_owned(),
+            Rows::Cpus => String::new(),
+        };
+        let middle = y + self.heights.bar / 2 + 4;
+        let name = self.name(key);
+        if label.is_empty() {
+            self.label_line("hg-ink hg-strong", middle, &name, room);
+        } else if self.heights.high {
+            self.label_line("hg-ink hg-strong", middle - 6, &name, room);
+            self.label_line("hg-faint", middle + 9, &label, room);
+        } else {
+            self.label_line("hg-ink", middle, &row_text(key, &label), room);
+        }
+    }
+
+    /// One line of a label, cut to `room` characters; the whole of it is in its tooltip.
+    fn label_line(&mut self, class: &str, y: u32, text: &str, room: usize) {
+        let short = shortened(text, room);
+        let shown = for_xml(&short);
+        put!(
+            self,
+            "<text class=\"{class}\" x=\"{EDGE}\" y=\"{y}\">{shown}"
+        );
+        if short != text {
+            put!(self, "<title>{}</title>", for_xml(text));
+        }
+        self.out.push_str("</text>\n");
+    }
+
+    fn edges(&self, piece: &Piece) -> (f64, f64) {
+        let left = self.frame.x(self.view, piece.from_ns);
+        let width = self.frame.x(self.view, piece.to_ns) - left;
+        (left, width.max(LEAST_WIDTH))
+    }
+
+    fn path(&mut self, pieces: &[&Piece], y: u32) {
+        let bar = self.heights.bar;
+        let middle = y + bar / 2;
+        put!(
+            self,
+            "<path fill=\"none\" stroke=\"currentColor\" stroke-width=\"{bar}\" d=\""
+        );
+        for piece in pieces {
+            let (left, width) = self.edges(piece);
+            put!(self, "M{} {middle}h{}", pixels(left), pixels(width));
+        }
+        self.out.push_str("\"/>");
+    }
+
+    fn rectangle(&mut self, piece: &Piece, y: u32, tooltip: bool) {
+        let (left, width) = self.edges(piece);
+        put!(
+            self,
+            "<rect x=\"{}\" y=\"{y}\" width=\"{}\" height=\"{}\"",
+            pixels(left),
+            pixels(width),
+            self.heights.bar
+        );
+        if !tooltip {
+            self.out.push_str("/>\n");
+            return;
+        }
+        put!(self, "><title>thread {}", piece.thread);
+        match piece.cover {
+            // What ran, not the part of it that this rectangle shows.
+            Cover::Whole => {
+                let (from, to) = piece.record;
+                let length = rounded(to.abs_diff(from));
+                let (from, to) = (Span::from_nanos(from), Span::from_nanos(to));
+                put!(self, ", {from} to {to}: {length}");
+            }
+            _ => self.out.push_str(", with gaps shorter than a pixel"),
+        }
+        self.out.push_str("</title></rect>\n");
+    }
+
+    /// The mark of a row's longest gap, however short, and its length.
+    fn longest_gap(&mut self, key: u32, gap: &Gap, y: u32) {
+        let bar = self.heights.bar;
+        let left = self.frame.x(self.view, gap.from_ns);
+        let right = self.frame.x(self.view, gap.to_ns);
+        let middle = (left + right) / 2.0;
+        let below = y + bar;
+        put!(
+            self,
+            "<g class=\"hg-longest\"><title>longest gap of {}: {}, at {}</title>",
+            self.name(key),
+            Span::from_nanos(i64::try_from(gap.length_ns()).unwrap_or(i64::MAX)),
+            Span::from_nanos(gap.from_ns)
+        );
+        if right - left < LEAST_BRACKET {
+            let width = (right - left).max(1.0);
+            put!(
+                self,
+                "<rect class=\"hg-gap\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>",
+                pixels(middle - width / 2.0),
+                y.saturating_sub(2),
+                pixels(width),
+                bar + 6
+            );
+        } else {
+            put!(
+                self,
+                "<path class=\"hg-span\" d=\"M{} {}v3H{}v-3\"/>",
+                pixels(left + 0.6),
+                below + 2,
+                pixels(right - 0.6)
+            );
+        }
+        let text = rounded(gap.length_ns());
+        let (x, anchor) = self.placed(middle, text.len());
+        put!(
+            self,
+            "<text class=\"hg-gap hg-note\" x=\"{x}\" y=\"{}\" text-anchor=\"{anchor}\">{text}</text></g>\n",
+            below + 15
+        );
+    }
+
+    /// A text of `characters` around `middle`, but inside the plot: its x and its anchor.
+    fn placed(&self, middle: f64, characters: usize) -> (String, &'static str) {
+        let half = characters as f64 * f64::from(CHARACTER) / 2.0;
+        let left = f64::from(self.frame.left);
+        let right = left + f64::from(self.frame.plot_width);
+        if middle - half < left {
+            (pixels(left), "start")
+        } else if middle + half > right {
+            (pixels(right), "end")
+        } else {
+            (pixels(middle), "middle")
+        }
+    }
+}
+
+pub(super) fn opacity(cover: Cover) -> &'static str {
+    match cover {
+        Cover::Quarter => "0.3",
+        Cover::Half => "0.4",
+        Cover::ThreeQuarters => "0.5",
+        Cover::Interrupted => "0.65",
+        Cover::Whole => "1",
+    }
+}
+
+/// A coordinate with two decimals, without zeros at the end.
+fn pixels(value: f64) -> String {
+    let text = format!("{value:.2}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    text.to_owned()
+}

@@ -1,0 +1,36 @@
+//! Results as text: the paper's lines for scripts, and the summary for people.
+
+mod records;
+mod summary;
+mod table;
+mod verdict;
+
+use hourglass_model::document::{Deadlines, ThreadReport};
+
+pub use records::RecordWriter;
+pub use summary::summary;
+
+/// Whether text may be coloured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Style {
+    /// No escape sequences at all.
+    #[default]
+    Plain,
+    /// ANSI colours.
+    Colour,
+}
+
+/// How often a thread got its amount, if that says more than its deadlines do: a thread that
+/// need not wait for its next period (`CPU_PERIODIC`, section 3.2) may get it more than once in
+/// each.
+fn completed(thread: &ThreadReport) -> Option<u64> {
+    let Deadlines {
+        hit,
+        missed,
+        completed,
+        ..
+    } = thread.deadlines?;
+    let need_not_wait =
+        thread.workload.starts_with("CPU_PERIODIC") || completed > hit.saturating_add(missed);
+    (need_not_wait && completed > hit).then_some(completed)
+}

@@ -1,0 +1,376 @@
+//! The summary that a person reads on a terminal.
+
+use std::collections::BTreeMap;
+
+use hourglass_model::document::{LatencyReport, RunDocument, RunResult, ThreadReport};
+use hourglass_model::manifest::ClockFacts;
+
+use super::Style;
+use super::table::{Column, Table, Tone, paint, wrapped};
+use super::verdict::verdict;
+use crate::clean;
+use crate::units::{Scale, rounded};
+
+/// Width of the words that stand before the lines below the tables.
+const LABEL: usize = 13;
+
+/// A list of CPUs longer than this is given as their number.
+const LONGEST_CPU_LIST: usize = 12;
+
+/// What stands where there is nothing to show.
+const NOTHING: &str = "-";
+
+/// The summary of a run: blocks of one row for each thread, each block in one unit, then the
+/// clock, a verdict in one line, warnings with what mends them, and what is missing from the
+/// record.
+///
+/// At most 100 columns wide, except for a single word that is longer (a command in a remedy).
+#[must_use]
+pub fn summary(document: &RunDocument, style: Style) -> String {
+    let result = &document.result;
+    let mut out = String::new();
+    title(&mut out, document, style);
+    if !result.threads.is_empty() {
+        threads(&result.threads).write(&mut out, style);
+        gaps(&result.threads).write(&mut out, style);
+    }
+    if result.threads.iter().any(|t| t.deadlines.is_some()) {
+        deadlines(&result.threads).write(&mut out, style);
+    }
+    if result.threads.iter().any(|t| t.latency.is_some()) {
+        latency(&result.threads).write(&mut out, style);
+    }
+    if !result.causes.is_empty() {
+        causes(result).write(&mut out, style);
+    }
+    let mut lines = Lines { out, style };
+    facts(&mut lines, document);
+    let (text, tone) = verdict(result);
+    lines.line("Verdict", &text, tone);
+    cautions(&mut lines, document);
+    lines.out
+}
+
+fn title(out: &mut String, document: &RunDocument, style: Style) {
+    let count = document.result.threads.len();
+    let threads = if count == 1 { "thread" } else { "threads" };
+    let mut text = format!(
+        "{count} {threads}, {}",
+        rounded(document.manifest.elapsed_ns)
+    );
+    let kernel = clean::for_terminal(&document.manifest.host.kernel);
+    if !kernel.is_empty() {
+        text.push_str(", Linux ");
+        text.push_str(&clean::shortened(&kernel, 64));
+    }
+    out.push_str(&paint(&text, Tone::Heading, style));
+    out.push_str("\n\n");
+}
+
+fn threads(threads: &[ThreadReport]) -> Table {
+    let work = threads.iter().any(|t| t.work.is_some());
+    let migrations = threads.iter().any(|t| t.migrations > 0);
+    let mut table = Table::new("Threads".to_owned())
+        .column(Column::Number, "thread")
+        .column(Column::Elastic, "workload")
+        .column(Column::Elastic, "policy")
+        .column(Column::Number, "CPU share")
+        .column(Column::Text, "CPUs")
+        .column(Column::Number, "intervals")
+        .column_if(migrations, Column::Number, "migrations")
+        .column_if(work, Column::Number, "work");
+    for thread in threads {
+        let mut row = vec![
+            normal(thread.id.to_string()),
+            normal(clean::for_terminal(&thread.workload)),
+            normal(clean::for_terminal(&thread.policy)),
+            normal(share(thread.cpu_time_ns, thread.wall_ns)),
+            normal(cpus(thread)),
+            normal(thread.intervals.to_string()),
+        ];
+        if migrations {
+            row.push(normal(thread.migrations.to_string()));
+        }
+        if work {
+            row.push(normal(or_nothing(thread.work)));
+        }
+        table.row(row);
+    }
+    table
+}
+
+fn gaps(threads: &[ThreadReport]) -> Table {
+    let scale = Scale::for_block(threads.iter().map(|t| t.gaps.p50_ns));
+    let mut table = percentile_columns(Table::new(format!("Gaps, {}", scale.name())), "gaps");
+    for thread in threads {
+        let gaps = &thread.gaps;
+        let times = [gaps.p50_ns, gaps.p99_ns, gaps.p999_ns, gaps.max_ns];
+        table.row(percentile_row(
+            thread.id.to_string(),
+            gaps.count,
+            times,
+            scale,
+        ));
+    }
+    table
+}
+
+fn deadlines(threads: &[ThreadReport]) -> Table {
+    let completed = threads.iter().any(|t| super::completed(t).is_some());
+    let mut table = Table::new("Deadlines, periods".to_owned())
+        .column(Column::Number, "thread")
+        .column(Column::Number, "hit")
+        .column(Column::Number, "missed")
+        .column(Column::Number, "lost")
+        .column_if(completed, Column::Number, "completed");
+    for thread in threads {
+        let Some(deadlines) = &thread.deadlines else {
+            continue;
+        };
+        let if_any = |n: u64| (n.to_string(), if n > 0 { Tone::Bad } else { Tone::Normal });
+        let mut row = vec![
+            normal(thread.id.to_string()),
+            normal(deadlines.hit.to_string()),
+            if_any(deadlines.missed),
+            if_any(deadlines.lost),
+        ];
+        if completed {
+            row.push(normal(or_nothing(super::completed(thread))));
+        }
+        table.row(row);
+    }
+    table
+}
+
+fn latency(threads: &[ThreadReport]) -> Table {
+    let with: Vec<(u32, LatencyReport)> = threads
+        .iter()
+        .filter_map(|t| Some((t.id, t.latency?)))
+        .collect();
+    let scale = Scale::for_block(with.iter().map(|(_, l)| l.p50_ns));
+    let lost = with.iter().any(|(_, l)| l.lost > 0);
+    let title = format!("Latency of wake-ups, {}", scale.name());
+    let mut table = percentile_columns(Table::new(title), "wake-ups");
+    table = table.column_if(lost, Column::Number, "lost");
+    for (id, l) in with {
+        let times = [l.p50_ns, l.p99_ns, l.p999_ns, l.max_ns];
+        let mut row = percentile_row(id.to_string(), l.count, times, scale);
+        if lost {
+            row.push(normal(l.lost.to_string()));
+        }
+        table.row(row);
+    }
+    table
+}
+
+fn percentile_columns(table: Table, what: &'static str) -> Table {
+    table
+        .column(Column::Number, "thread")
+        .column(Column::Number, what)
+        .column(Column::Number, "median")
+        .column(Column::Number, "p99")
+        .column(Column::Number, "p99.9")
+        .column(Column::Number, "max")
+}
+
+fn percentile_row(id: String, count: u64, times: [u64; 4], scale: Scale) -> Vec<(String, Tone)> {
+    let mut row = vec![normal(id), normal(count.to_string())];
+    row.extend(times.map(|ns| {
+        normal(match count {
+            0 => NOTHING.to_owned(),
+            _ => scale.text(ns),
+        })
+    }));
+    row
+}
+
+fn causes(result: &RunResult) -> Table {
+    let scale = Scale::for_block(result.causes.iter().map(|c| c.p50_ns));
+    let mut table = Table::new(format!("Causes of gaps, {}", scale.name()))
+        .column(Column::Elastic, "cause")
+        .column(Column::Number, "gaps")
+        .column(Column::Number, "total")
+        .column(Column::Number, "median")
+        .column(Column::Number, "max")
+        .column(Column::Number, "confidence");
+    for cause in &result.causes {
+        table.row(vec![
+            normal(clean::for_terminal(&cause.cause)),
+            normal(cause.count.to_string()),
+            normal(scale.text(cause.total_ns)),
+            normal(scale.text(cause.p50_ns)),
+            normal(scale.text(cause.max_ns)),
+            normal(format!("{:.0} %", cause.confidence * 100.0)),
+        ]);
+    }
+    table
+}
+
+/// The lines below the tables: a word, and what there is to say about it.
+struct Lines {
+    out: String,
+    style: Style,
+}
+
+impl Lines {
+    fn line(&mut self, label: &str, text: &str, tone: Tone) {
+        self.out.push_str(&paint(label, Tone::Heading, self.style));
+        let room = LABEL.saturating_sub(label.len());
+        self.out.extend(std::iter::repeat_n(' ', room));
+        self.continued(text, tone);
+    }
+
+    /// A line that belongs to the one before it.
+    fn below(&mut self, text: &str) {
+        self.out.extend(std::iter::repeat_n(' ', LABEL));
+        self.continued(text, Tone::Normal);
+    }
+
+    fn continued(&mut self, text: &str, tone: Tone) {
+        let text = wrapped(&clean::for_terminal(text), LABEL, LABEL);
+        self.out.push_str(&paint(&text, tone, self.style));
+        self.out.push('\n');
+    }
+}
+
+/// What explains the numbers: switches, emulated devices, the clock.
+fn facts(lines: &mut Lines, document: &RunDocument) {
+    let result = &document.result;
+    if result.threads.len() > 1 {
+        let text = format!(
+            "{} from one thread of the run to another on the same CPU",
+            result.switches
+        );
+        lines.line("Switches", &text, Tone::Normal);
+    }
+    let mut emulated: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+    for thread in &result.threads {
+        if let Some(how) = &thread.emulated {
+            emulated.entry(how).or_default().push(thread.id);
+        }
+    }
+    for (how, mut ids) in emulated {
+        ids.sort_unstable();
+        let threads = if ids.len() == 1 { "thread" } else { "threads" };
+        let text = format!("{how} ({threads} {})", clean::ranges(&ids));
+        lines.line("Emulated", &text, Tone::Normal);
+    }
+    let (text, tone) = clock(&document.manifest.clock);
+    lines.line("Clock", &text, tone);
+}
+
+fn clock(clock: &ClockFacts) -> (String, Tone) {
+    let calibration = &clock.calibration_end;
+    let mut text = format!(
+        "{}, {} within {} ppb, each reading within {} ns",
+        clock.source,
+        frequency(clock.frequency_hz),
+        calibration.rate_error_ppb,
+        calibration.bracket_ns,
+    );
+    if clock.trusted {
+        return (text, Tone::Normal);
+    }
+    text.push_str("; not trusted: ");
+    text.push_str(&clock.reason);
+    (text, Tone::Caution)
+}
+
+fn frequency(hz: f64) -> String {
+    if hz >= 1e9 {
+        format!("{:.6} GHz", hz / 1e9)
+    } else if hz >= 1e6 {
+        format!("{:.6} MHz", hz / 1e6)
+    } else {
+        format!("{hz:.0} Hz")
+    }
+}
+
+/// What must be known before the numbers are believed.
+fn cautions(lines: &mut Lines, document: &RunDocument) {
+    let result = &document.result;
+    for gate in &result.gates {
+        let (kept, tone) = match gate.passed {
+            true => ("kept", Tone::Good),
+            false => ("broken", Tone::Bad),
+        };
+        let text = format!(
+            "{}: {kept}, {} found, {} allowed",
+            gate.name, gate.value, gate.limit
+        );
+        lines.line("Gate", &text, tone);
+    }
+    for warning in &result.warnings {
+        lines.line("Warning", &warning.text, Tone::Caution);
+        if !warning.remedy.is_empty() {
+            lines.below(&warning.remedy);
+        }
+    }
+    if result.interrupted {
+        let text = format!(
+            "after {} of {}",
+            rounded(document.manifest.elapsed_ns),
+            rounded(document.manifest.duration_ns)
+        );
+        lines.line("Interrupted", &text, Tone::Caution);
+    }
+    dropped(lines, document);
+}
+
+fn dropped(lines: &mut Lines, document: &RunDocument) {
+    let of = |t: &ThreadReport| t.records_dropped;
+    let threads = &document.result.threads;
+    let total = threads.iter().map(of).fold(0, u64::saturating_add);
+    if total == 0 {
+        return;
+    }
+    let mut ids: Vec<u32> = threads.iter().filter(|t| of(t) > 0).map(|t| t.id).collect();
+    ids.sort_unstable();
+    let which = if ids.len() == 1 { "thread" } else { "threads" };
+    let kept = if document.manifest.ring {
+        "newest"
+    } else {
+        "oldest"
+    };
+    let text = format!(
+        "{total} records of {which} {}: the buffer of {} was full and kept the {kept}; the numbers \
+         above count them, the trace lacks them",
+        clean::ranges(&ids),
+        document.manifest.records_capacity,
+    );
+    lines.line("Dropped", &text, Tone::Caution);
+    lines.below("make room for more with -e");
+}
+
+fn normal(text: String) -> (String, Tone) {
+    (text, Tone::Normal)
+}
+
+fn or_nothing(number: Option<u64>) -> String {
+    number.map_or_else(|| NOTHING.to_owned(), |n| n.to_string())
+}
+
+/// `part` of `whole` in per cent with one decimal.
+fn share(part: u64, whole: u64) -> String {
+    if whole == 0 {
+        return NOTHING.to_owned();
+    }
+    let per_mille = (u128::from(part) * 1000 + u128::from(whole) / 2) / u128::from(whole);
+    format!("{}.{} %", per_mille / 10, per_mille % 10)
+}
+
+/// The CPUs on which a thread was seen to run, or where nobody looked, those on which it might.
+fn cpus(thread: &ThreadReport) -> String {
+    let mut cpus = match thread.cpus_seen.is_empty() {
+        true => thread.cpus.clone(),
+        false => thread.cpus_seen.clone(),
+    };
+    cpus.sort_unstable();
+    cpus.dedup();
+    let list = clean::ranges(&cpus);
+    match list.len() {
+        0 => NOTHING.to_owned(),
+        n if n > LONGEST_CPU_LIST => format!("{} CPUs", cpus.len()),
+        _ => list,
+    }
+}

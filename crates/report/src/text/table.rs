@@ -1,0 +1,227 @@
+//! Columns of text that line up, within the width of a page.
+
+use anstyle::{AnsiColor, Effects};
+
+use super::Style;
+use crate::clean;
+
+/// Columns of a terminal that the summary fills at most.
+pub(super) const PAGE: usize = 100;
+
+/// Spaces between two columns.
+const BETWEEN: usize = 2;
+
+/// An elastic column is not cut below this: a workload's name remains readable.
+const LEAST_ELASTIC: usize = 12;
+
+/// What a text means, from which its colour follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tone {
+    /// Nothing in particular.
+    Normal,
+    /// A heading.
+    Heading,
+    /// As it should be.
+    Good,
+    /// Not as it should be.
+    Bad,
+    /// To be read before the numbers are believed.
+    Caution,
+    /// Of less importance.
+    Faint,
+}
+
+/// `text` in the colour of `tone`.
+pub(super) fn paint(text: &str, tone: Tone, style: Style) -> String {
+    let ansi = match tone {
+        _ if style == Style::Plain || text.is_empty() => return text.to_owned(),
+        Tone::Normal => return text.to_owned(),
+        Tone::Heading => anstyle::Style::new().effects(Effects::BOLD),
+        Tone::Good => AnsiColor::Green.on_default(),
+        Tone::Bad => AnsiColor::Red.on_default().effects(Effects::BOLD),
+        Tone::Caution => AnsiColor::Yellow.on_default(),
+        Tone::Faint => anstyle::Style::new().effects(Effects::DIMMED),
+    };
+    format!("{ansi}{text}{ansi:#}")
+}
+
+/// How a column stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Column {
+    /// Text, from the left.
+    Text,
+    /// Text, from the left; cut where the row would not fit the page.
+    Elastic,
+    /// Numbers, to the right.
+    Number,
+}
+
+/// A block of rows under a title.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    title: String,
+    columns: Vec<(Column, &'static str)>,
+    rows: Vec<Vec<(String, Tone)>>,
+}
+
+impl Table {
+    /// A block without columns or rows.
+    pub(super) fn new(title: String) -> Table {
+        Table {
+            title,
+            ..Table::default()
+        }
+    }
+
+    /// Adds a column.
+    pub(super) fn column(mut self, column: Column, head: &'static str) -> Table {
+        self.columns.push((column, head));
+        self
+    }
+
+    /// Adds a column if `wanted`.
+    pub(super) fn column_if(self, wanted: bool, column: Column, head: &'static str) -> Table {
+        if wanted {
+            self.column(column, head)
+        } else {
+            self
+        }
+    }
+
+    /// Adds a row; its cells stand in the order of the columns.
+    pub(super) fn row(&mut self, cells: Vec<(String, Tone)>) {
+        self.rows.push(cells);
+    }
+
+    /// Appends the block to `out`: title, heads, rows, and an empty line.
+    pub(super) fn write(&self, out: &mut String, style: Style) {
+        let widths = self.widths();
+        out.push_str(&paint(&self.title, Tone::Heading, style));
+        out.push('\n');
+        let heads = self.columns.iter().map(|&(_, head)| (head, Tone::Faint));
+        self.line(out, heads, &widths, style);
+        for row in &self.rows {
+            let cells = row.iter().map(|(text, tone)| (text.as_str(), *tone));
+            self.line(out, cells, &widths, style);
+        }
+        out.push('\n');
+    }
+
+    fn line<'a>(
+        &self,
+        out: &mut String,
+        cells: impl Iterator<Item = (&'a str, Tone)>,
+        widths: &[usize],
+        style: Style,
+    ) {
+        // Spaces are owed until something stands behind them: no line ends in a space.
+        let mut owed = 0;
+        for ((text, tone), (&width, &(column, _))) in
+            cells.zip(widths.iter().zip(self.columns.iter()))
+        {
+            let text = clean::shortened(text, width);
+            let room = width - text.chars().count();
+            let before = if column == Column::Number { room } else { 0 };
+            if !text.is_empty() {
+                out.extend(std::iter::repeat_n(' ', owed + before));
+                out.push_str(&paint(&text, tone, style));
+                owed = room - before + BETWEEN;
+            } else {
+                owed += width + BETWEEN;
+            }
+        }
+        out.push('\n');
+    }
+
+    /// The width of each column: that of its widest cell, with the elastic ones cut, the widest
+    /// first, until a row fits the page.
+    fn widths(&self) -> Vec<usize> {
+        let widest = |(at, &(_, head)): (usize, &(Column, &'static str))| {
+            let cells = self.rows.iter().filter_map(|row| row.get(at));
+            let cells = cells.map(|(text, _)| text.chars().count());
+            cells.chain([head.chars().count()]).max().unwrap_or(0)
+        };
+        let mut widths: Vec<usize> = self.columns.iter().enumerate().map(widest).collect();
+        let between = BETWEEN * widths.len().saturating_sub(1);
+        loop {
+            let excess = (widths.iter().sum::<usize>() + between).saturating_sub(PAGE);
+            let elastic = (0..widths.len())
+                .filter(|&at| self.columns[at].0 == Column::Elastic)
+                .filter(|&at| widths[at] > LEAST_ELASTIC)
+                .max_by_key(|&at| widths[at]);
+            match elastic {
+                Some(at) if excess > 0 => widths[at] -= 1,
+                _ => return widths,
+            }
+        }
+    }
+}
+
+/// `text` in lines of at most a page, each after the first indented by `indent` spaces; the first
+/// line already holds `used` columns. A word that is longer than a line is left whole: it may be
+/// a command to be copied.
+pub(super) fn wrapped(text: &str, used: usize, indent: usize) -> String {
+    let mut out = String::new();
+    let mut column = used;
+    let mut first = true;
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        if !first && column + 1 + length > PAGE {
+            out.push('\n');
+            out.extend(std::iter::repeat_n(' ', indent));
+            column = indent;
+        } else if !first {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += length;
+        first = false;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(text: &str) -> (String, Tone) {
+        (text.to_owned(), Tone::Normal)
+    }
+
+    #[test]
+    fn columns_line_up_and_no_line_ends_in_a_space() {
+        let mut table = Table::new("Things".to_owned())
+            .column(Column::Number, "n")
+            .column(Column::Text, "name")
+            .column_if(false, Column::Number, "never")
+            .column(Column::Text, "note");
+        table.row(vec![cell("1"), cell("a"), cell("")]);
+        table.row(vec![cell("100"), cell("longer"), cell("x")]);
+        let mut out = String::new();
+        table.write(&mut out, Style::Plain);
+        assert_eq!(out, "Things\n  n  name    note\n  1  a\n100  longer  x\n\n");
+    }
+
+    #[test]
+    fn the_elastic_column_gives_way() {
+        let mut table = Table::new(String::new())
+            .column(Column::Elastic, "workload")
+            .column(Column::Number, "n");
+        table.row(vec![cell(&"w".repeat(200)), cell("123")]);
+        let mut out = String::new();
+        table.write(&mut out, Style::Plain);
+        let row = out.lines().nth(2).unwrap();
+        assert_eq!(row.chars().count(), PAGE);
+        assert!(row.ends_with("w…  123"), "{row}");
+    }
+
+    #[test]
+    fn words_wrap_and_long_ones_stay_whole() {
+        let text = format!("{} {} end", "a".repeat(95), "b".repeat(120));
+        assert_eq!(
+            wrapped(&text, 2, 4),
+            format!("{}\n    {}\n    end", "a".repeat(95), "b".repeat(120))
+        );
+    }
+}

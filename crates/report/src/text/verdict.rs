@@ -1,0 +1,88 @@
+//! One line that says how the run went, from what the run document already states.
+
+use hourglass_model::document::{Deadlines, RunResult, ThreadReport};
+
+use super::table::Tone;
+use crate::units::rounded;
+
+/// The verdict, and whether it is good news. Deadlines speak first, then wake-ups, then gaps:
+/// finishing in time is what an application cares about (section 5.4).
+pub(super) fn verdict(result: &RunResult) -> (String, Tone) {
+    let periodic: Vec<(u32, Deadlines)> = result
+        .threads
+        .iter()
+        .filter_map(|thread| Some((thread.id, thread.deadlines?)))
+        .collect();
+    if periodic.is_empty() {
+        return (wake_ups_or_gaps(&result.threads), Tone::Normal);
+    }
+    let all = periodic
+        .iter()
+        .fold(Deadlines::default(), |sum, (_, d)| Deadlines {
+            hit: sum.hit.saturating_add(d.hit),
+            missed: sum.missed.saturating_add(d.missed),
+            lost: sum.lost.saturating_add(d.lost),
+            completed: 0,
+        });
+    if periods(&all) == 0 {
+        return ("no period ended during the run".to_owned(), Tone::Caution);
+    }
+    let late: Vec<_> = periodic.iter().filter(|(_, d)| failed(d) > 0).collect();
+    let worst = late.iter().max_by_key(|(_, d)| failed(d));
+    match (worst, late.len()) {
+        (None, _) => (format!("all {} periods on time", all.hit), Tone::Good),
+        (Some((id, deadlines)), 1) => {
+            let text = format!("thread {id} {}", how_many(deadlines));
+            (text, Tone::Bad)
+        }
+        (Some((id, deadlines)), count) => {
+            let text = format!(
+                "{count} of {} periodic threads {}, thread {id} the most: {} of {}",
+                periodic.len(),
+                how_many(&all),
+                failed(deadlines),
+                periods(deadlines),
+            );
+            (text, Tone::Bad)
+        }
+    }
+}
+
+fn wake_ups_or_gaps(threads: &[ThreadReport]) -> String {
+    let latencies = || threads.iter().filter_map(|t| Some((t.id, t.latency?)));
+    if let Some((id, latest)) = latencies().max_by_key(|(_, l)| l.max_ns)
+        && latest.count > 0
+    {
+        return format!(
+            "latest wake-up {} late (thread {id})",
+            rounded(latest.max_ns)
+        );
+    }
+    match threads.iter().max_by_key(|t| t.gaps.max_ns) {
+        Some(thread) if thread.gaps.count > 0 => {
+            let longest = rounded(thread.gaps.max_ns);
+            format!("longest gap {longest} (thread {})", thread.id)
+        }
+        Some(_) => "no gaps".to_owned(),
+        None => "no threads".to_owned(),
+    }
+}
+
+/// `missed 142 of 303 periods`, `missed 2 and lost 1 of 303 periods`.
+fn how_many(deadlines: &Deadlines) -> String {
+    let Deadlines { missed, lost, .. } = *deadlines;
+    let what = match (missed, lost) {
+        (_, 0) => format!("missed {missed}"),
+        (0, _) => format!("lost {lost}"),
+        _ => format!("missed {missed} and lost {lost}"),
+    };
+    format!("{what} of {} periods", periods(deadlines))
+}
+
+fn failed(deadlines: &Deadlines) -> u64 {
+    deadlines.missed.saturating_add(deadlines.lost)
+}
+
+fn periods(deadlines: &Deadlines) -> u64 {
+    failed(deadlines).saturating_add(deadlines.hit)
+}

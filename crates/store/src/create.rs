@@ -1,0 +1,185 @@
+//! A run folder that is being written.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use hdrhistogram::Histogram;
+use hourglass_model::manifest::{Epoch, Manifest};
+
+use crate::error::{CreateError, WriteError};
+use crate::folder::RunFolder;
+use crate::partial::{PartialFile, sync_folder};
+use crate::trace::write::TraceWriter;
+use crate::{LATENCY_FILE, MANIFEST_FILE, TRACE_FILE, latency, manifest};
+
+/// A run folder that is being written.
+///
+/// Dropped before its trace is complete, it removes the folder again, so that a run that was
+/// called off leaves nothing behind. Dropped later, it keeps what was measured: a trace without
+/// a manifest, which [`RunFolder::open`] reports as half-written.
+#[derive(Debug)]
+pub struct NewRunFolder {
+    path: PathBuf,
+    trace: PartialFile,
+    finished: bool,
+}
+
+impl RunFolder {
+    /// Makes the run folder `path` and opens its trace for writing. To be called before the
+    /// measurement, so that what was measured cannot fail to find its place.
+    ///
+    /// # Errors
+    /// See [`CreateError`]; nothing is left behind.
+    pub fn create(path: impl Into<PathBuf>) -> Result<NewRunFolder, CreateError> {
+        let path = path.into();
+        fs::create_dir(&path).map_err(|error| refused(&path, error))?;
+        match PartialFile::create(&path, TRACE_FILE) {
+            Ok(trace) => Ok(NewRunFolder {
+                path,
+                trace,
+                finished: false,
+            }),
+            Err(source) => {
+                // It is empty and ours; failing to remove it is the lesser of the two errors.
+                let _ = fs::remove_dir(&path);
+                Err(refused(&path.join(TRACE_FILE), source))
+            }
+        }
+    }
+}
+
+/// The refusal to make `path` in the user's terms.
+fn refused(path: &Path, source: io::Error) -> CreateError {
+    let path = path.to_path_buf();
+    let parent = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
+        _ => PathBuf::from("."),
+    };
+    match source.kind() {
+        io::ErrorKind::AlreadyExists => CreateError::Exists(path),
+        // An empty name is refused as if something were missing on the way to it.
+        io::ErrorKind::NotFound if !path.as_os_str().is_empty() => {
+            CreateError::ParentMissing { path, parent }
+        }
+        io::ErrorKind::NotADirectory => CreateError::ParentNotAFolder { path, parent },
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            CreateError::NotWritable { path, source }
+        }
+        _ => CreateError::Io { path, source },
+    }
+}
+
+impl NewRunFolder {
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Starts the trace. A writer that is dropped unfinished may be followed by another.
+    ///
+    /// # Errors
+    /// The trace is complete already, or the file refuses.
+    pub fn trace(&mut self) -> Result<TraceWriter<'_>, WriteError> {
+        TraceWriter::start(&self.trace)
+    }
+
+    /// Writes `latency.hlog`: one histogram of latencies in nanoseconds for each thread, given
+    /// by its number. Writes no file if there are none.
+    ///
+    /// The log is HdrHistogram's interval log, version 2, compressed, which its tools in every
+    /// language read. Each histogram has the tag `thread-N` and stands for the whole run, which
+    /// began at `epoch` and took `elapsed_ns`.
+    ///
+    /// # Errors
+    /// The file refuses.
+    pub fn write_latencies(
+        &mut self,
+        epoch: &Epoch,
+        elapsed_ns: u64,
+        threads: &[(u32, &Histogram<u64>)],
+    ) -> Result<(), WriteError> {
+        if threads.is_empty() {
+            return Ok(());
+        }
+        latency::write(&self.path, epoch, elapsed_ns, threads)
+    }
+
+    /// Writes `manifest.json`, which completes the folder, and opens it for reading.
+    ///
+    /// # Errors
+    /// The trace is not complete, the manifest has no `result` or a number that JSON cannot
+    /// hold, or the file refuses. The trace is kept.
+    pub fn finish(mut self, manifest: &Manifest) -> Result<RunFolder, WriteError> {
+        if !self.trace.is_committed() {
+            return Err(WriteError::TraceMissing(self.trace.target().to_path_buf()));
+        }
+        manifest::write(&self.path, manifest)?;
+        self.finished = true;
+        if let Some(parent) = self.path.parent() {
+            // The folder's own name. A parent that may be written but not read is no failure:
+            // the files are safe, and the name will follow.
+            let _ = sync_folder(parent);
+        }
+        RunFolder::open(&self.path).map_err(|error| WriteError::file(&self.path, error))
+    }
+
+    /// Removes the folder and all that was written into it: the run was called off.
+    ///
+    /// # Errors
+    /// The system refuses, for example because somebody put a file of their own there.
+    pub fn abandon(mut self) -> Result<(), WriteError> {
+        self.finished = true;
+        self.trace.discard();
+        for name in [TRACE_FILE, LATENCY_FILE, MANIFEST_FILE] {
+            let path = self.path.join(name);
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(WriteError::file(path, error));
+                }
+                _ => {}
+            }
+        }
+        fs::remove_dir(&self.path).map_err(|error| WriteError::file(&self.path, error))
+    }
+}
+
+impl Drop for NewRunFolder {
+    fn drop(&mut self) {
+        if self.finished || self.trace.is_committed() {
+            return;
+        }
+        self.trace.discard();
+        // Nobody is left to be told; what stays behind is recognised as half-written.
+        let _ = fs::remove_file(self.path.join(LATENCY_FILE));
+        let _ = fs::remove_dir(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tests often run as root, whom no permission stops; so the mapping is tested by itself.
+    #[test]
+    fn refusals_say_what_the_user_can_do() {
+        let kind = |kind: io::ErrorKind| refused(Path::new("a/b"), io::Error::from(kind));
+        assert!(matches!(
+            kind(io::ErrorKind::ReadOnlyFilesystem),
+            CreateError::NotWritable { path, .. } if path == Path::new("a/b")
+        ));
+        assert!(matches!(
+            kind(io::ErrorKind::PermissionDenied),
+            CreateError::NotWritable { .. }
+        ));
+        assert!(matches!(
+            kind(io::ErrorKind::NotADirectory),
+            CreateError::ParentNotAFolder { parent, .. } if parent == Path::new("a")
+        ));
+        assert!(matches!(
+            kind(io::ErrorKind::StorageFull),
+            CreateError::Io { .. }
+        ));
+    }
+}

@@ -1,0 +1,263 @@
+//! What can go wrong with a run folder, and what the user can do.
+
+use std::error::Error;
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+/// A run folder that cannot be made, found out before anything is measured.
+#[derive(Debug, Error)]
+pub enum CreateError {
+    /// Something with this name is there already.
+    #[error("{} exists already; name a new folder or remove it", .0.display())]
+    Exists(PathBuf),
+    /// The folder that is to hold it does not exist.
+    #[error("{} cannot be made because {} does not exist; make that first", .path.display(), .parent.display())]
+    ParentMissing {
+        /// The run folder.
+        path: PathBuf,
+        /// What is missing.
+        parent: PathBuf,
+    },
+    /// What is to hold it is no folder.
+    #[error("{} cannot be made because {} is not a folder; name another place", .path.display(), .parent.display())]
+    ParentNotAFolder {
+        /// The run folder.
+        path: PathBuf,
+        /// What is no folder.
+        parent: PathBuf,
+    },
+    /// It may not be written there.
+    #[error("{} cannot be written ({source}); name a place where you may write", .path.display())]
+    NotWritable {
+        /// The run folder, or the file in it.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Any other refusal of the system.
+    #[error("{} cannot be made: {source}", .path.display())]
+    Io {
+        /// The run folder, or the file in it.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// A result that cannot be stored.
+#[derive(Debug, Error)]
+pub enum WriteError {
+    /// A record that no reader would accept.
+    #[error("record {row} of the trace cannot be stored: {fault}")]
+    Record {
+        /// Which one, from 0.
+        row: u64,
+        /// What is wrong with it.
+        fault: RowFault,
+    },
+    /// The trace was finished before.
+    #[error("{} is complete already; a run has one trace", .0.display())]
+    TraceComplete(PathBuf),
+    /// The folder is to be finished without a trace.
+    #[error("{} is missing; write the trace, if only an empty one, before the manifest", .0.display())]
+    TraceMissing(PathBuf),
+    /// The manifest carries no result.
+    #[error("the manifest of a run folder needs its result; fill it in")]
+    NoResult,
+    /// The manifest does not survive being written and read, for example for a number that is
+    /// infinite.
+    #[error("the manifest cannot be stored as JSON: {0}")]
+    Manifest(serde_json::Error),
+    /// The system or an encoder refused; most often the disk is full.
+    #[error("{} cannot be written: {source}", .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: Box<dyn Error + Send + Sync>,
+    },
+}
+
+impl WriteError {
+    /// A refusal of the system or of an encoder for the file at `path`.
+    pub(crate) fn file(
+        path: impl Into<PathBuf>,
+        source: impl Into<Box<dyn Error + Send + Sync>>,
+    ) -> WriteError {
+        WriteError::File {
+            path: path.into(),
+            source: source.into(),
+        }
+    }
+}
+
+/// A path that cannot be read as a run folder.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// Nothing has this name.
+    #[error("{} does not exist", .0.display())]
+    NotFound(PathBuf),
+    /// It is a file.
+    #[error("{} is not a folder; name the folder that holds {}", .0.display(), crate::MANIFEST_FILE)]
+    NotAFolder(PathBuf),
+    /// A folder, but nothing of a run is in it.
+    #[error("{} is not a run folder; make one with `hourglass run -o DIR`", .0.display())]
+    NotARunFolder(PathBuf),
+    /// The run ended before its manifest was written.
+    #[error("{} is half-written: its run ended before {} was written; measure again", .0.display(), crate::MANIFEST_FILE)]
+    HalfWritten(PathBuf),
+    /// The manifest has another schema, or another version of it.
+    #[error(
+        "{} has the schema '{found}', and this program reads '{wanted}'; use the version of Hourglass that wrote it",
+        .path.display()
+    )]
+    ManifestVersion {
+        /// The manifest.
+        path: PathBuf,
+        /// The schema named in it; empty if none is.
+        found: String,
+        /// The schema that this version reads.
+        wanted: &'static str,
+    },
+    /// The manifest is not JSON, or a key is missing or has a wrong type.
+    #[error("{}:{line}:{column}: {reason}", .path.display())]
+    ManifestMalformed {
+        /// The manifest.
+        path: PathBuf,
+        /// From 1; 0 where the place is not known.
+        line: usize,
+        /// From 1; 0 where the place is not known.
+        column: usize,
+        /// What is wrong there.
+        reason: String,
+    },
+    /// The manifest holds no findings, as that of a run document does not.
+    #[error("{} holds no 'result'; it does not come from a run folder", .0.display())]
+    NoResult(PathBuf),
+    /// The system refused.
+    #[error("{} cannot be read: {source}", .path.display())]
+    Io {
+        /// What was to be read.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The trace cannot be read.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+}
+
+/// A trace that cannot be read.
+#[derive(Debug, Error)]
+pub enum TraceError {
+    /// There is none.
+    #[error("{} is missing; restore it or measure again", .0.display())]
+    Missing(PathBuf),
+    /// It does not end as a Parquet file ends.
+    #[error("{} is truncated: it does not end as a Parquet file; copy it again", .0.display())]
+    Truncated(PathBuf),
+    /// A column is missing.
+    #[error("{} has no column '{column}' ({wanted})", .path.display())]
+    MissingColumn {
+        /// The trace.
+        path: PathBuf,
+        /// Name of the column.
+        column: &'static str,
+        /// Type that it should have.
+        wanted: &'static str,
+    },
+    /// A column has another type.
+    #[error("{}: the column '{column}' is {found} and should be {wanted}", .path.display())]
+    WrongType {
+        /// The trace.
+        path: PathBuf,
+        /// Name of the column.
+        column: &'static str,
+        /// Type that it has.
+        found: String,
+        /// Type that it should have.
+        wanted: &'static str,
+    },
+    /// A column is compressed; Hourglass writes and reads uncompressed traces only.
+    #[error(
+        "{}: the column '{column}' is compressed with {codec}; write the trace without compression",
+        .path.display()
+    )]
+    Compressed {
+        /// The trace.
+        path: PathBuf,
+        /// Name of the column.
+        column: &'static str,
+        /// What compressed it.
+        codec: String,
+    },
+    /// A record that no run can have.
+    #[error("{}: row {row} {fault}", .path.display())]
+    Row {
+        /// The trace.
+        path: PathBuf,
+        /// Which one, from 0.
+        row: u64,
+        /// What is wrong with it.
+        fault: RowFault,
+    },
+    /// It cannot be decoded.
+    #[error("{} is damaged: {reason}; restore it or measure again", .path.display())]
+    Damaged {
+        /// The trace.
+        path: PathBuf,
+        /// What the decoder said.
+        reason: String,
+    },
+    /// The system refused.
+    #[error("{} cannot be read: {source}", .path.display())]
+    Io {
+        /// The trace.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// Why a record is not one of a trace.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum RowFault {
+    /// The thread's number is below 0 or above `i32::MAX`.
+    #[error("has a thread number that is not from 0 to 2147483647")]
+    Thread,
+    /// The CPU's number is below 0 or above `i32::MAX`.
+    #[error("has a CPU number that is not from 0 to 2147483647")]
+    Cpu,
+    /// It ends before it starts, in nanoseconds or in ticks.
+    #[error("ends before it starts")]
+    Reversed,
+    /// It starts before the record above it, in nanoseconds or in ticks.
+    #[error("starts before the one above it; sort the trace by start")]
+    OutOfOrder,
+}
+
+/// A latency log that cannot be read.
+#[derive(Debug, Error)]
+pub enum LatencyError {
+    /// The manifest reports latencies and there is no log.
+    #[error("{} is missing although the run recorded latencies; restore it or measure again", .0.display())]
+    Missing(PathBuf),
+    /// It is not an interval log, or a histogram in it cannot be decoded.
+    #[error("{} is damaged: {reason}; restore it or measure again", .path.display())]
+    Damaged {
+        /// The log.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The system refused.
+    #[error("{} cannot be read: {source}", .path.display())]
+    Io {
+        /// The log.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}

@@ -1,0 +1,117 @@
+//! A run folder that is complete.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use hdrhistogram::Histogram;
+use hourglass_model::manifest::Manifest;
+
+use crate::error::{LatencyError, OpenError, TraceError};
+use crate::partial::partial_path;
+use crate::trace::Trace;
+use crate::trace::read::Intervals;
+use crate::{LATENCY_FILE, MANIFEST_FILE, TRACE_FILE, latency, manifest};
+
+/// A complete run folder, open for reading.
+#[derive(Debug)]
+pub struct RunFolder {
+    path: PathBuf,
+    manifest: Manifest,
+    trace: Trace,
+}
+
+impl RunFolder {
+    /// Opens the run folder `path`: reads the manifest and the trace's description, not yet its
+    /// records.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open(path: impl Into<PathBuf>) -> Result<RunFolder, OpenError> {
+        let path = path.into();
+        let kind = fs::metadata(&path).map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound => OpenError::NotFound(path.clone()),
+            io::ErrorKind::NotADirectory => OpenError::NotFound(path.clone()),
+            _ => OpenError::Io {
+                path: path.clone(),
+                source,
+            },
+        })?;
+        if !kind.is_dir() {
+            return Err(OpenError::NotAFolder(path));
+        }
+        let manifest = path.join(MANIFEST_FILE);
+        if !manifest.exists() {
+            return Err(if is_half_written(&path) {
+                OpenError::HalfWritten(path)
+            } else {
+                OpenError::NotARunFolder(path)
+            });
+        }
+        let manifest = manifest::read(&manifest)?;
+        let trace = Trace::open(path.join(TRACE_FILE))?;
+        Ok(RunFolder {
+            path,
+            manifest,
+            trace,
+        })
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The manifest. Its `result` is there.
+    #[must_use]
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// The trace.
+    #[must_use]
+    pub fn trace(&self) -> &Trace {
+        &self.trace
+    }
+
+    /// The trace's records in the order of their start, decoded as they are asked for.
+    ///
+    /// # Errors
+    /// The file cannot be opened any more.
+    pub fn intervals(&self) -> Result<Intervals, TraceError> {
+        self.trace.intervals()
+    }
+
+    /// Histograms of the threads' latencies in nanoseconds, by the threads' numbers. Empty if
+    /// the run recorded none.
+    ///
+    /// # Errors
+    /// The log is missing although the manifest reports latencies, or is damaged.
+    pub fn latencies(&self) -> Result<BTreeMap<u32, Histogram<u64>>, LatencyError> {
+        let path = self.path.join(LATENCY_FILE);
+        let reported = self
+            .manifest
+            .result
+            .iter()
+            .flat_map(|result| &result.threads)
+            .any(|thread| thread.latency.is_some());
+        match fs::read(&path) {
+            Ok(text) => latency::read(&path, &text),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(LatencyError::Io {
+                path,
+                source: error,
+            }),
+            Err(_) if reported => Err(LatencyError::Missing(path)),
+            Err(_) => Ok(BTreeMap::new()),
+        }
+    }
+}
+
+/// Whether a folder without manifest holds anything that a run leaves before it.
+fn is_half_written(folder: &Path) -> bool {
+    [TRACE_FILE, LATENCY_FILE, MANIFEST_FILE]
+        .iter()
+        .any(|name| folder.join(name).exists() || partial_path(folder, name).exists())
+}

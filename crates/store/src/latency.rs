@@ -1,0 +1,137 @@
+//! `latency.hlog`: HdrHistogram's interval log, one histogram for each thread.
+
+use std::collections::BTreeMap;
+use std::io::{BufWriter, Read, Write};
+use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use flate2::read::ZlibDecoder;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::interval_log::{
+    IntervalLogIterator, IntervalLogWriterBuilder, LogEntry, Tag,
+};
+use hdrhistogram::serialization::{Deserializer, V2DeflateSerializer};
+use hourglass_model::manifest::Epoch;
+
+use crate::LATENCY_FILE;
+use crate::error::{LatencyError, WriteError};
+use crate::guard::guarded;
+use crate::partial::PartialFile;
+
+/// What stands before the thread's number in a tag.
+const TAG_PREFIX: &str = "thread-";
+
+/// First word of a compressed histogram of version 2.
+const COMPRESSED_COOKIE: [u8; 4] = 0x1c84_9314_u32.to_be_bytes();
+
+/// Bytes before the counts of a histogram of version 2.
+const HEADER_BYTES: usize = 40;
+
+/// No histogram is larger than this: 6.2 million counts of at most 9 bytes (5 digits, `u64`).
+/// A damaged length must not ask for the machine's memory.
+const LARGEST_HISTOGRAM_BYTES: u64 = 64 << 20;
+
+/// Writes the log into `folder` under a temporary name and renames it.
+pub(crate) fn write(
+    folder: &Path,
+    epoch: &Epoch,
+    elapsed_ns: u64,
+    threads: &[(u32, &Histogram<u64>)],
+) -> Result<(), WriteError> {
+    let path = folder.join(LATENCY_FILE);
+    let failed = |error| WriteError::file(&path, error);
+    let partial = PartialFile::create(folder, LATENCY_FILE).map_err(failed)?;
+    let mut file = BufWriter::new(partial.file());
+    let mut serializer = V2DeflateSerializer::new();
+    let start = UNIX_EPOCH + Duration::from_nanos(epoch.realtime_ns);
+    let mut log = IntervalLogWriterBuilder::new()
+        .add_comment("[Latencies of a run of Hourglass in nanoseconds, one histogram per thread]")
+        .with_start_time(start)
+        .with_base_time(start)
+        .begin_log_with(&mut file, &mut serializer)
+        .map_err(failed)?;
+    for (thread, histogram) in threads {
+        let tag = format!("{TAG_PREFIX}{thread}");
+        log.write_histogram(
+            histogram,
+            Duration::ZERO,
+            Duration::from_nanos(elapsed_ns),
+            Tag::new(&tag),
+        )
+        .map_err(|error| WriteError::file(&path, error.to_string()))?;
+    }
+    drop(log);
+    file.flush().map_err(failed)?;
+    drop(file);
+    partial.commit().map_err(failed)
+}
+
+/// Reads the log `text` that was found at `path`. Several histograms of a thread, as other
+/// writers of interval logs make them, are added up; entries with other tags are left out.
+pub(crate) fn read(
+    path: &Path,
+    text: &[u8],
+) -> Result<BTreeMap<u32, Histogram<u64>>, LatencyError> {
+    guarded(|| decode(text), |reason| reason).map_err(|reason| LatencyError::Damaged {
+        path: path.to_path_buf(),
+        reason,
+    })
+}
+
+fn decode(text: &[u8]) -> Result<BTreeMap<u32, Histogram<u64>>, String> {
+    let mut threads: BTreeMap<u32, Histogram<u64>> = BTreeMap::new();
+    for entry in IntervalLogIterator::new(text) {
+        let entry = match entry {
+            Ok(LogEntry::Interval(entry)) => entry,
+            Ok(_) => continue,
+            Err(error) => return Err(format!("it is not an interval log ({error:?})")),
+        };
+        let thread = entry
+            .tag()
+            .and_then(|tag| tag.as_str().strip_prefix(TAG_PREFIX))
+            .and_then(|number| number.parse::<u32>().ok());
+        let Some(thread) = thread else { continue };
+        let histogram = decode_histogram(entry.encoded_histogram())
+            .map_err(|reason| format!("the histogram of thread {thread} {reason}"))?;
+        match threads.get_mut(&thread) {
+            Some(sum) => sum
+                .add(&histogram)
+                .map_err(|error| format!("thread {thread} has two that differ: {error}"))?,
+            None => {
+                threads.insert(thread, histogram);
+            }
+        }
+    }
+    Ok(threads)
+}
+
+/// The histogram written as `text`: base64 of either form of version 2.
+fn decode_histogram(text: &str) -> Result<Histogram<u64>, String> {
+    let bytes = STANDARD
+        .decode(text)
+        .map_err(|error| format!("is not base64: {error}"))?;
+    let plain = match bytes.strip_prefix(&COMPRESSED_COOKIE) {
+        None => bytes,
+        Some(rest) => {
+            // Four bytes of length stand before the compressed part; zlib knows its own end.
+            let compressed = rest.get(4..).ok_or("is cut short")?;
+            let mut plain = Vec::new();
+            ZlibDecoder::new(compressed)
+                .take(LARGEST_HISTOGRAM_BYTES)
+                .read_to_end(&mut plain)
+                .map_err(|error| format!("cannot be inflated: {error}"))?;
+            plain
+        }
+    };
+    // The decoder makes room for as many bytes as the length claims before it reads them.
+    let claimed = plain.get(4..8).and_then(|length| length.try_into().ok());
+    let claimed = claimed.map(u32::from_be_bytes).ok_or("is cut short")?;
+    if plain.len().saturating_sub(HEADER_BYTES) < claimed as usize {
+        return Err("is cut short".to_owned());
+    }
+    Deserializer::new()
+        .deserialize(&mut plain.as_slice())
+        .map_err(|error| format!("cannot be decoded: {error}"))
+}

@@ -1,0 +1,101 @@
+//! What several tests need: a manifest, records, a complete run folder.
+
+// Each test is a program of its own and uses a part of this.
+#![allow(dead_code)]
+
+use std::path::{Path, PathBuf};
+
+use hourglass_model::document::RunResult;
+use hourglass_model::host::Host;
+use hourglass_model::manifest::{
+    ClockFacts, Epoch, MANIFEST_SCHEMA, Manifest, MemoryFacts, ThreadFacts,
+};
+use hourglass_model::{Interval, Onset};
+use hourglass_store::{RunFolder, TRACE_FILE, Trace};
+
+pub(crate) fn manifest() -> Manifest {
+    Manifest {
+        schema: MANIFEST_SCHEMA.to_owned(),
+        hourglass: "0.1.0".to_owned(),
+        command_line: vec!["hourglass".to_owned(), "-d".to_owned(), "1s".to_owned()],
+        epoch: Epoch {
+            monotonic_ns: 5_000_000_000,
+            realtime_ns: 1_700_000_000_123_000_000,
+            ticks: 12_000_000_000,
+        },
+        duration_ns: 1_000_000_000,
+        elapsed_ns: 1_000_000_321,
+        seed: 7,
+        records_capacity: 1000,
+        ring: false,
+        clock: ClockFacts {
+            source: "tsc".to_owned(),
+            trusted: true,
+            reason: "constant and synchronous".to_owned(),
+            frequency_hz: 2.4e9,
+            calibration_start: Default::default(),
+            calibration_end: Default::default(),
+        },
+        threads: vec![ThreadFacts {
+            id: 0,
+            workload: "CPU".to_owned(),
+            wake_up: "HR".to_owned(),
+            policy_asked: "NORMAL".to_owned(),
+            policy: "OTHER:0".to_owned(),
+            reservation: None,
+            cpus: "0-1".to_owned(),
+            start_ns: 0,
+            finish_ns: 1_000_000_000,
+            gap_ns: 500,
+            loop_ns: 20,
+            records_capacity: 1000,
+        }],
+        memory: MemoryFacts::default(),
+        dma_latency_us: None,
+        host: Host::default(),
+        result: Some(RunResult::default()),
+    }
+}
+
+/// `count` records of three threads in order of start, with every onset.
+pub(crate) fn intervals(count: u64) -> Vec<Interval> {
+    (0..count)
+        .map(|row| {
+            let ticks = (1 << 63) + row * 240;
+            let ns = i64::try_from(row).unwrap() * 100;
+            Interval {
+                thread: u32::try_from(row % 3).unwrap(),
+                cpu: u32::try_from(row / 7 % 2).unwrap(),
+                start_ns: ns,
+                end_ns: ns + 150 + i64::try_from(row * row % 50).unwrap(),
+                start_ticks: ticks,
+                end_ticks: ticks + 360,
+                onset: Onset::ALL[usize::try_from(row % 5).unwrap()],
+            }
+        })
+        .collect()
+}
+
+/// Makes a complete run folder of `intervals` in `parent`.
+pub(crate) fn run_folder(parent: &Path, intervals: &[Interval]) -> PathBuf {
+    let path = parent.join("run");
+    let mut folder = RunFolder::create(&path).unwrap();
+    let mut trace = folder.trace().unwrap();
+    for interval in intervals {
+        trace.write(interval).unwrap();
+    }
+    assert_eq!(trace.finish().unwrap(), intervals.len() as u64);
+    folder.finish(&manifest()).unwrap();
+    path
+}
+
+/// The bytes of a small trace.
+pub(crate) fn trace_bytes(count: u64) -> Vec<u8> {
+    let parent = tempfile::tempdir().unwrap();
+    std::fs::read(run_folder(parent.path(), &intervals(count)).join(TRACE_FILE)).unwrap()
+}
+
+/// All records of the trace at `path`, or the first error.
+pub(crate) fn read_all(path: &Path) -> Result<Vec<Interval>, hourglass_store::TraceError> {
+    Trace::open(path)?.intervals()?.collect()
+}

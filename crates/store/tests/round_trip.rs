@@ -1,0 +1,145 @@
+//! What is written is read again.
+
+mod common;
+
+use std::thread;
+
+use common::{intervals, manifest, read_all, run_folder};
+use hdrhistogram::Histogram;
+use hourglass_model::{Interval, Onset};
+use hourglass_store::{LATENCY_FILE, RunFolder, TRACE_FILE};
+use proptest::prelude::*;
+
+#[test]
+fn an_empty_trace() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = RunFolder::open(run_folder(parent.path(), &[])).unwrap();
+    assert_eq!(folder.trace().rows(), 0);
+    assert!(folder.intervals().unwrap().next().is_none());
+}
+
+/// More than a row group (256 Ki rows), and more than a batch that does not divide it.
+#[test]
+fn several_row_groups() {
+    let parent = tempfile::tempdir().unwrap();
+    let written = intervals(300_001);
+    let folder = RunFolder::open(run_folder(parent.path(), &written)).unwrap();
+    assert_eq!(folder.trace().rows(), 300_001);
+    let read: Vec<Interval> = folder.intervals().unwrap().map(Result::unwrap).collect();
+    assert!(read == written);
+}
+
+#[test]
+fn the_manifest() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = RunFolder::open(run_folder(parent.path(), &intervals(3))).unwrap();
+    assert_eq!(*folder.manifest(), manifest());
+}
+
+/// Readers on several threads must not move each other's place in the file.
+#[test]
+fn two_readers_at_once() {
+    let parent = tempfile::tempdir().unwrap();
+    let written = intervals(100_000);
+    let folder = RunFolder::open(run_folder(parent.path(), &written)).unwrap();
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let read: Vec<Interval> = folder.intervals().unwrap().map(Result::unwrap).collect();
+                assert!(read == written);
+            });
+        }
+    });
+}
+
+#[test]
+fn latencies_by_thread() {
+    let parent = tempfile::tempdir().unwrap();
+    let mut folder = RunFolder::create(parent.path().join("run")).unwrap();
+    folder.trace().unwrap().finish().unwrap();
+    let mut first = Histogram::<u64>::new_with_bounds(1, 3_600_000_000_000, 3).unwrap();
+    for latency in [0, 1_200, 3_400, 3_400, 5_000_000_000] {
+        first.record(latency).unwrap();
+    }
+    let nothing = Histogram::<u64>::new(3).unwrap();
+    let manifest = manifest();
+    folder
+        .write_latencies(
+            &manifest.epoch,
+            manifest.elapsed_ns,
+            &[(0, &first), (12, &nothing)],
+        )
+        .unwrap();
+    let folder = folder.finish(&manifest).unwrap();
+
+    let read = folder.latencies().unwrap();
+    assert_eq!(read.keys().copied().collect::<Vec<_>>(), [0, 12]);
+    assert_eq!(read[&0], first);
+    assert_eq!(read[&0].count_at(3_400), 2);
+    assert!(read[&12].is_empty());
+
+    let log = std::fs::read_to_string(folder.path().join(LATENCY_FILE)).unwrap();
+    assert!(
+        log.contains("#[StartTime: 1700000000.123 (seconds since epoch)]\n"),
+        "{log}"
+    );
+    assert!(log.contains("\nTag=thread-0,0.000,1.000,"), "{log}");
+    // The word with which compressed histograms of version 2 begin.
+    assert!(log.contains(",HISTFAAA"), "{log}");
+}
+
+#[test]
+fn no_latencies_no_log() {
+    let parent = tempfile::tempdir().unwrap();
+    let mut folder = RunFolder::create(parent.path().join("run")).unwrap();
+    folder.trace().unwrap().finish().unwrap();
+    let manifest = manifest();
+    folder
+        .write_latencies(&manifest.epoch, manifest.elapsed_ns, &[])
+        .unwrap();
+    let folder = folder.finish(&manifest).unwrap();
+    assert!(!folder.path().join(LATENCY_FILE).exists());
+    assert!(folder.latencies().unwrap().is_empty());
+}
+
+fn any_intervals() -> impl Strategy<Value = Vec<Interval>> {
+    let times = (any::<i64>(), any::<i64>(), any::<u64>(), any::<u64>());
+    let number = 0..=u32::try_from(i32::MAX).unwrap();
+    let interval = (number.clone(), number, times, 0_usize..Onset::ALL.len()).prop_map(
+        |(thread, cpu, (ns, other_ns, ticks, other_ticks), onset)| Interval {
+            thread,
+            cpu,
+            start_ns: ns.min(other_ns),
+            end_ns: ns.max(other_ns),
+            start_ticks: ticks.min(other_ticks),
+            end_ticks: ticks.max(other_ticks),
+            onset: Onset::ALL[onset],
+        },
+    );
+    prop::collection::vec(interval, 0..200).prop_map(|mut intervals| {
+        // Both starts must rise, and they were drawn apart: sort by one, then deal out the other
+        // by size, with ends that stay behind them.
+        intervals.sort_by_key(|interval| interval.start_ns);
+        let mut ticks: Vec<(u64, u64)> = intervals
+            .iter()
+            .map(|interval| (interval.start_ticks, interval.end_ticks))
+            .collect();
+        ticks.sort_unstable();
+        for (interval, (start, end)) in intervals.iter_mut().zip(ticks) {
+            (interval.start_ticks, interval.end_ticks) = (start, end);
+        }
+        intervals
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Every record that the model allows, to the ends of its number ranges.
+    #[test]
+    fn any_trace(written in any_intervals()) {
+        let parent = tempfile::tempdir().unwrap();
+        let path = run_folder(parent.path(), &written);
+        prop_assert_eq!(read_all(&path.join(TRACE_FILE)).unwrap(), written);
+    }
+}

@@ -1,0 +1,185 @@
+//! Test beds: guests with the hardware that the machine at hand lacks.
+//!
+//! A bed is data: a machine, and commands with what is expected of them. To add one, write a file
+//! like [`rtc`] and a line in [`BEDS`].
+//!
+//! A guest is emulated, not accelerated, so its latencies mean nothing; beds check behaviour.
+
+mod archive;
+mod binary;
+mod debian;
+mod expect;
+mod guest;
+mod rtc;
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use crate::failure::Failure;
+use crate::workspace::Workspace;
+use expect::Expect;
+
+/// Every bed.
+pub(crate) const BEDS: &[&Bed] = &[&rtc::BED];
+
+/// A guest, and what is done in it.
+#[derive(Debug)]
+pub(crate) struct Bed {
+    /// What it is called on the command line.
+    pub(crate) name: &'static str,
+    /// What it shows.
+    purpose: &'static str,
+    /// The Debian package of the kernel, or one that depends on it.
+    kernel: &'static str,
+    /// What QEMU is told about the machine, besides what all guests share.
+    machine: &'static [&'static str],
+    /// What the kernel is told.
+    kernel_arguments: &'static str,
+    /// In this order; a later one finds what an earlier one left.
+    steps: &'static [Step],
+}
+
+/// A command in the guest, and what is expected of it.
+#[derive(Debug)]
+struct Step {
+    /// One word.
+    name: &'static str,
+    /// For the guest's shell, which is busybox.
+    command: &'static str,
+    expect: &'static [Expect],
+}
+
+/// The bed of this name.
+///
+/// # Errors
+/// There is none.
+pub(crate) fn named(name: &str) -> Result<&'static Bed, Failure> {
+    let found = BEDS.iter().find(|bed| bed.name == name);
+    found.copied().ok_or_else(|| {
+        let names: Vec<&str> = BEDS.iter().map(|bed| bed.name).collect();
+        Failure::Usage(format!("no bed `{name}`; there is: {}", names.join(", ")))
+    })
+}
+
+/// Prints the beds.
+pub(crate) fn list() {
+    for bed in BEDS {
+        println!("{:8} {}", bed.name, bed.purpose);
+    }
+}
+
+/// Boots the bed and checks every step. Without `binary`, a static hourglass is built.
+///
+/// # Errors
+/// `Unable` if the machine has not what it takes, `Broken` if a step did not do what is expected.
+pub(crate) fn run(
+    workspace: &Workspace,
+    bed: &Bed,
+    binary: Option<PathBuf>,
+) -> Result<(), Failure> {
+    guest::possible()?;
+    let cache = workspace.target.join("beds");
+    let folder = cache.join(bed.name);
+    fs::create_dir_all(&folder).map_err(|e| Failure::file(&folder, &e))?;
+
+    let mut watch = Stopwatch::start(bed.name);
+    let kernel = debian::kernel(bed.kernel, &cache)?;
+    let busybox = debian::busybox(&cache)?;
+    watch.lap("kernel and busybox are here");
+    let binary = match binary {
+        Some(path) => path,
+        None => binary::build(workspace)?,
+    };
+    binary::check_static(&binary)?;
+    watch.lap("static hourglass is here");
+    let initramfs = folder.join("initramfs.cpio");
+    archive::write(&initramfs, &busybox, &binary, bed.steps)?;
+    let log = folder.join("console.log");
+    let console = guest::run(bed, &kernel, &initramfs, &log)?;
+    watch.lap("guest has run");
+
+    let mut broken = 0;
+    for step in bed.steps {
+        broken += usize::from(!judge(bed, step, &console));
+    }
+    if broken == 0 {
+        Ok(())
+    } else {
+        Err(Failure::Broken(format!(
+            "bed {}: {broken} of {} steps broken; the guest's console is in {}",
+            bed.name,
+            bed.steps.len(),
+            log.display()
+        )))
+    }
+}
+
+/// Prints how one step went; says whether it did what is expected.
+fn judge(bed: &Bed, step: &Step, console: &str) -> bool {
+    let prefix = format!("bed {}: {}", bed.name, step.name);
+    let Some(record) = expect::record(console, step.name) else {
+        println!("{prefix}: BROKEN, it did not come to its end");
+        return false;
+    };
+    let verdicts: Vec<Result<String, String>> = step
+        .expect
+        .iter()
+        .map(|expect| expect.judge(&record))
+        .collect();
+    for verdict in &verdicts {
+        match verdict {
+            Ok(found) => println!("{prefix}: ok, {found}"),
+            Err(wrong) => println!("{prefix}: BROKEN, {wrong}"),
+        }
+    }
+    let good = verdicts.iter().all(Result::is_ok);
+    if !good {
+        println!("  $ {}", step.command);
+        for line in record.last_lines() {
+            println!("  | {line}");
+        }
+    }
+    good
+}
+
+/// Says how long each part took.
+struct Stopwatch {
+    bed: &'static str,
+    begin: Instant,
+}
+
+impl Stopwatch {
+    fn start(bed: &'static str) -> Stopwatch {
+        let begin = Instant::now();
+        Stopwatch { bed, begin }
+    }
+
+    fn lap(&mut self, what: &str) {
+        let took = self.begin.elapsed().as_secs_f64();
+        println!("bed {}: {what}, {took:.1} s", self.bed);
+        self.begin = Instant::now();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_have_names_of_their_own() {
+        for bed in BEDS {
+            let mut names: Vec<&str> = bed.steps.iter().map(|step| step.name).collect();
+            assert!(names.iter().all(|name| !name.contains(char::is_whitespace)));
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), bed.steps.len(), "{}", bed.name);
+        }
+    }
+
+    #[test]
+    fn beds_are_found_by_name() {
+        assert!(named("rtc").is_ok());
+        assert!(matches!(named("no-such-bed"), Err(Failure::Usage(_))));
+    }
+}

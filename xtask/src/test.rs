@@ -1,0 +1,163 @@
+//! All that CI runs, in the order in which it is cheapest to fail.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::bed;
+use crate::failure::Failure;
+use crate::tidy;
+use crate::workspace::Workspace;
+
+/// Whether guests are booted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Beds {
+    /// Where the machine can; a bed that it cannot boot is skipped, with the reason.
+    WherePossible,
+    /// Not at all.
+    Leave,
+}
+
+/// How a step ended that did not fail.
+enum Done {
+    Passed,
+    Skipped(String),
+}
+
+type Step<'a> = (String, Box<dyn Fn() -> Result<Done, Failure> + 'a>);
+
+/// Runs every step and stops at the first that fails.
+///
+/// # Errors
+/// The failure of that step.
+pub(crate) fn run(workspace: &Workspace, beds: Beds) -> Result<(), Failure> {
+    let mut summary = Vec::new();
+    for (name, step) in steps(workspace, beds) {
+        println!("==> {name}");
+        let begin = Instant::now();
+        let done = step();
+        let took = seconds(begin.elapsed());
+        let line = match done {
+            Ok(Done::Passed) => format!("{name}: passed, {took}"),
+            Ok(Done::Skipped(why)) => format!("{name}: SKIPPED, {why}"),
+            Err(failure) => {
+                println!("<== {name}: FAILED, {took}; later steps were not run");
+                return Err(failure);
+            }
+        };
+        println!("<== {line}");
+        summary.push(line);
+    }
+    println!("\ncargo xtask test: passed");
+    for line in summary {
+        println!("  {line}");
+    }
+    Ok(())
+}
+
+fn steps(workspace: &Workspace, beds: Beds) -> Vec<Step<'_>> {
+    let mut steps: Vec<Step<'_>> = vec![
+        (
+            "format".into(),
+            Box::new(|| {
+                tool(
+                    workspace,
+                    "fmt",
+                    &["--all", "--", "--check", "--color=never"],
+                )
+            }),
+        ),
+        (
+            "clippy".into(),
+            Box::new(|| {
+                let checks = ["--workspace", "--all-targets", "--", "-D", "warnings"];
+                tool(workspace, "clippy", &checks)
+            }),
+        ),
+        (
+            "tidy".into(),
+            Box::new(|| tidy::run(workspace).map(|()| Done::Passed)),
+        ),
+        (
+            "tests".into(),
+            Box::new(|| {
+                // Quiet for the harness only: cargo still names each test program.
+                cargo(
+                    workspace,
+                    &["test", "--workspace", "--no-fail-fast", "--", "--quiet"],
+                )
+            }),
+        ),
+        (
+            "release build".into(),
+            Box::new(|| {
+                let packages = ["-p", "hourglass", "-p", "hourglass-bench"];
+                cargo(
+                    workspace,
+                    &[["build", "--release"].as_slice(), &packages].concat(),
+                )
+            }),
+        ),
+    ];
+    for bed in bed::BEDS {
+        let name = format!("bed {}", bed.name);
+        steps.push((
+            name,
+            Box::new(move || match beds {
+                Beds::Leave => Ok(Done::Skipped("--no-beds".into())),
+                Beds::WherePossible => skip_if_unable(bed::run(workspace, bed, None)),
+            }),
+        ));
+    }
+    steps
+}
+
+/// A cargo command that not every machine has.
+fn tool(workspace: &Workspace, name: &str, arguments: &[&str]) -> Result<Done, Failure> {
+    let answer = workspace.cargo(&[name, "--version"]).output();
+    if !answer.is_ok_and(|output| output.status.success()) {
+        return Ok(Done::Skipped(format!("cargo {name} is not installed")));
+    }
+    cargo(workspace, &[&[name], arguments].concat())
+}
+
+fn cargo(workspace: &Workspace, arguments: &[&str]) -> Result<Done, Failure> {
+    let shown = format!("cargo {}", arguments.join(" "));
+    println!("    {shown}");
+    passes(&mut workspace.cargo(arguments), &shown).map(|()| Done::Passed)
+}
+
+fn passes(command: &mut Command, shown: &str) -> Result<(), Failure> {
+    let status = command
+        .status()
+        .map_err(|e| Failure::Unable(format!("{shown}: {e}")))?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(Failure::Broken(format!("`{shown}` failed ({status})")))
+    }
+}
+
+fn skip_if_unable(result: Result<(), Failure>) -> Result<Done, Failure> {
+    match result {
+        Ok(()) => Ok(Done::Passed),
+        Err(Failure::Unable(why)) => Ok(Done::Skipped(why)),
+        Err(failure) => Err(failure),
+    }
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.1} s", time.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_machine_cannot_do_is_skipped_but_a_failure_stays_one() {
+        let unable = Err(Failure::Unable("no qemu".into()));
+        assert!(matches!(skip_if_unable(unable), Ok(Done::Skipped(why)) if why == "no qemu"));
+        let broken = Err(Failure::Broken("late".into()));
+        assert!(matches!(skip_if_unable(broken), Err(Failure::Broken(_))));
+    }
+}

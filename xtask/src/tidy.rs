@@ -1,0 +1,113 @@
+//! The rules of the house that neither the compiler nor clippy knows.
+//!
+//! Each rule is a file; each takes texts and returns findings, so that it is tested on snippets.
+
+mod arrows;
+mod files;
+mod headers;
+mod leftovers;
+mod manifest;
+mod paths;
+mod reasons;
+mod size;
+mod source;
+mod unsafety;
+
+use std::fmt;
+
+use crate::failure::Failure;
+use crate::workspace::Workspace;
+use files::File;
+use source::Source;
+
+/// Whether a finding fails the check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Weight {
+    /// The rule is broken.
+    Broken,
+    /// Close to the limit; said, but nothing fails.
+    Note,
+}
+
+/// One place where a rule is broken, or nearly.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Finding {
+    file: String,
+    /// Counted from 1.
+    line: usize,
+    weight: Weight,
+    what: String,
+    remedy: String,
+}
+
+impl Finding {
+    fn broken(file: &str, line: usize, what: impl Into<String>, remedy: &str) -> Finding {
+        Finding {
+            file: file.to_owned(),
+            line,
+            weight: Weight::Broken,
+            what: what.into(),
+            remedy: remedy.to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let note = if self.weight == Weight::Note {
+            "note: "
+        } else {
+            ""
+        };
+        let Finding { file, line, .. } = self;
+        write!(f, "{file}:{line}: {note}{}, {}", self.what, self.remedy)
+    }
+}
+
+/// Checks every rule and prints what is not in order.
+///
+/// # Errors
+/// A rule is broken.
+pub(crate) fn run(workspace: &Workspace) -> Result<(), Failure> {
+    let files = files::of(&workspace.root)?;
+    let mut findings: Vec<Finding> = files.iter().flat_map(check_file).collect();
+    findings.extend(headers::check(&files));
+    findings.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
+    for finding in &findings {
+        println!("{finding}");
+    }
+    let broken = findings
+        .iter()
+        .filter(|f| f.weight == Weight::Broken)
+        .count();
+    println!(
+        "tidy: {} files, {broken} broken, {} notes",
+        files.len(),
+        findings.len() - broken
+    );
+    if broken == 0 {
+        Ok(())
+    } else {
+        Err(Failure::Broken(format!(
+            "tidy: {broken} broken (see above)"
+        )))
+    }
+}
+
+fn check_file(file: &File) -> Vec<Finding> {
+    let mut findings = paths::check(file);
+    if file.path.ends_with(".rs") {
+        let source = Source::new(&file.text);
+        findings.extend(unsafety::check(&file.path, &source));
+        findings.extend(leftovers::check(&file.path, &source));
+        findings.extend(size::check_functions(&file.path, &source));
+    }
+    findings.extend(size::check_file(file));
+    if file.path.ends_with("Cargo.toml") {
+        findings.extend(arrows::check(&file.path, &file.text));
+    }
+    if file.path == "Cargo.toml" {
+        findings.extend(reasons::check(&file.path, &file.text));
+    }
+    findings
+}

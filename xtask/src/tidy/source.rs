@@ -1,0 +1,333 @@
+//! Rust source taken apart just far enough: code, comments and literals told from each other.
+//!
+//! This is not a parser. It knows what a rule needs so as not to be fooled by a brace in a
+//! string or a word in a comment.
+
+/// A Rust source in two views of the same length: byte `n` of a view is byte `n` of the file,
+/// and what does not belong to the view is blank. Line ends are in both.
+#[derive(Clone, Debug)]
+pub(super) struct Source {
+    /// Code without comments and without the contents of literals (their quotes stay).
+    pub(super) code: String,
+    /// Comments alone, with their slashes.
+    pub(super) comments: String,
+}
+
+/// A function with a body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Function {
+    /// Its name.
+    pub(super) name: String,
+    /// The line of its `fn`, counted from 1.
+    pub(super) line: usize,
+    /// Lines from `fn` to the closing brace, both included.
+    pub(super) length: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Code,
+    Comment,
+    Literal,
+}
+
+impl Source {
+    /// Takes a text apart. A text that is not Rust gives a wrong answer, but no panic.
+    pub(super) fn new(text: &str) -> Source {
+        let bytes = text.as_bytes();
+        let mut kinds = Vec::with_capacity(bytes.len());
+        while kinds.len() < bytes.len() {
+            let at = kinds.len();
+            let (kind, length) = token(bytes, at);
+            let end = (at + length.max(1)).min(bytes.len());
+            kinds.resize(end, kind);
+            if kind == Kind::Literal && bytes[at] != b'\'' {
+                keep_quotes(bytes, at, &mut kinds);
+            }
+        }
+        Source {
+            code: view(bytes, &kinds, Kind::Code),
+            comments: view(bytes, &kinds, Kind::Comment),
+        }
+    }
+
+    /// The line of a byte, counted from 1.
+    pub(super) fn line_of(&self, offset: usize) -> usize {
+        let before = &self.code.as_bytes()[..offset.min(self.code.len())];
+        before.iter().filter(|byte| **byte == b'\n').count() + 1
+    }
+
+    /// Functions with a body, in the order of their `fn`; nested ones too.
+    pub(super) fn functions(&self) -> Vec<Function> {
+        let found = words(&self.code, "fn").filter_map(|at| self.function(at));
+        found.collect()
+    }
+
+    fn function(&self, at: usize) -> Option<Function> {
+        let rest = self.code[at + "fn".len()..].trim_start();
+        let name: String = rest
+            .chars()
+            .take_while(|c| c.is_alphanumeric() || *c == '_')
+            .collect();
+        if name.is_empty() {
+            return None; // a pointer type `fn(u32)`, or a macro's `fn $name`
+        }
+        let end = body_end(self.code.as_bytes(), at)?;
+        let line = self.line_of(at);
+        let length = self.line_of(end) - line + 1;
+        Some(Function { name, line, length })
+    }
+}
+
+/// Where `word` stands in `text` as a word of its own.
+pub(super) fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
+    let bytes = text.as_bytes();
+    text.match_indices(word).filter_map(move |(at, _)| {
+        let before = at.checked_sub(1).map(|i| bytes[i]);
+        let after = bytes.get(at + word.len()).copied();
+        let whole = !before.is_some_and(is_word) && !after.is_some_and(is_word);
+        whole.then_some(at)
+    })
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii()
+}
+
+/// What begins at `at`, and how many bytes it has.
+fn token(bytes: &[u8], at: usize) -> (Kind, usize) {
+    let rest = &bytes[at..];
+    if rest.starts_with(b"//") {
+        return (Kind::Comment, until_line_end(rest));
+    }
+    if rest.starts_with(b"/*") {
+        return (Kind::Comment, block_comment(rest));
+    }
+    let inside_word = at > 0 && is_word(bytes[at - 1]);
+    if !inside_word && let Some(length) = raw_string(rest) {
+        return (Kind::Literal, length);
+    }
+    match rest[0] {
+        b'"' => (Kind::Literal, quoted(rest, b'"')),
+        b'\'' => match char_literal(rest) {
+            Some(length) => (Kind::Literal, length),
+            None => (Kind::Code, 1), // a lifetime or a label
+        },
+        _ => (Kind::Code, 1),
+    }
+}
+
+fn until_line_end(rest: &[u8]) -> usize {
+    rest.iter().position(|b| *b == b'\n').unwrap_or(rest.len())
+}
+
+/// Block comments nest.
+fn block_comment(rest: &[u8]) -> usize {
+    let mut depth = 0usize;
+    let mut at = 0;
+    while at < rest.len() {
+        if rest[at..].starts_with(b"/*") {
+            depth += 1;
+            at += 2;
+        } else if rest[at..].starts_with(b"*/") {
+            depth -= 1;
+            at += 2;
+            if depth == 0 {
+                return at;
+            }
+        } else {
+            at += 1;
+        }
+    }
+    rest.len()
+}
+
+/// `r"…"`, `r#"…"#`, `br"…"`, `cr"…"`; not the raw identifier `r#fn`.
+fn raw_string(rest: &[u8]) -> Option<usize> {
+    let prefix = match rest {
+        [b'b' | b'c', b'r', ..] => 2,
+        [b'r', ..] => 1,
+        _ => return None,
+    };
+    let hashes = rest[prefix..].iter().take_while(|b| **b == b'#').count();
+    let open = prefix + hashes;
+    if rest.get(open) != Some(&b'"') {
+        return None;
+    }
+    let mut close = vec![b'"'];
+    close.resize(1 + hashes, b'#');
+    let body = &rest[open + 1..];
+    let length = body
+        .windows(close.len())
+        .position(|window| window == close)
+        .map_or(body.len(), |at| at + close.len());
+    Some(open + 1 + length)
+}
+
+/// A literal between two `quote`s, with backslash escapes.
+fn quoted(rest: &[u8], quote: u8) -> usize {
+    let mut at = 1;
+    while at < rest.len() {
+        match rest[at] {
+            b'\\' => at += 2,
+            byte if byte == quote => return at + 1,
+            _ => at += 1,
+        }
+    }
+    rest.len()
+}
+
+/// A character between two quotes, or `None` for a lifetime: a lifetime has no quote after it.
+fn char_literal(rest: &[u8]) -> Option<usize> {
+    let first = *rest.get(1)?;
+    if first == b'\\' {
+        return Some(quoted(rest, b'\''));
+    }
+    let width = match first {
+        0xf0.. => 4,
+        0xe0.. => 3,
+        0xc0.. => 2,
+        _ => 1,
+    };
+    (rest.get(1 + width) == Some(&b'\'')).then_some(width + 2)
+}
+
+/// A string's quotes stay in the code view, so that `= ""` can be told from `= "why"`.
+fn keep_quotes(bytes: &[u8], from: usize, kinds: &mut [Kind]) {
+    let to = kinds.len();
+    let is_quote = |at: usize| bytes[at] == b'"';
+    if let Some(first) = (from..to).find(|at| is_quote(*at)) {
+        kinds[first] = Kind::Code;
+    }
+    if let Some(last) = (from..to).rev().find(|at| is_quote(*at)) {
+        kinds[last] = Kind::Code;
+    }
+}
+
+fn view(bytes: &[u8], kinds: &[Kind], wanted: Kind) -> String {
+    let pairs = bytes.iter().zip(kinds);
+    let kept = pairs.map(|(byte, kind)| match byte {
+        b'\n' => b'\n',
+        byte if *kind == wanted => *byte,
+        _ => b' ',
+    });
+    String::from_utf8_lossy(&kept.collect::<Vec<u8>>()).into_owned()
+}
+
+/// The closing brace of the body of the `fn` at `at`; `None` for a declaration without body.
+fn body_end(code: &[u8], at: usize) -> Option<usize> {
+    let mut brackets = 0usize;
+    let mut braces = 0usize;
+    for (offset, byte) in code.iter().enumerate().skip(at) {
+        match byte {
+            b'(' | b'[' => brackets += 1,
+            b')' | b']' => brackets = brackets.saturating_sub(1),
+            // The `;` of `[u8; 4]` in a signature stands in brackets.
+            b';' if brackets == 0 && braces == 0 => return None,
+            b'{' => braces += 1,
+            b'}' => {
+                braces = braces.saturating_sub(1);
+                if braces == 0 {
+                    return Some(offset);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(text: &str) -> String {
+        Source::new(text).code
+    }
+
+    #[test]
+    fn views_keep_offsets_and_lines() {
+        let text = "let a = \"ü}\"; // ö {\nlet b = 'é';\n";
+        let source = Source::new(text);
+        assert_eq!(source.code.len(), text.len());
+        assert_eq!(source.comments.len(), text.len());
+        assert_eq!(source.line_of(text.find("let b").unwrap()), 2);
+        assert_eq!(source.comments.trim(), "// ö {");
+    }
+
+    #[test]
+    fn strings_are_blank_but_their_quotes() {
+        assert_eq!(code(r#"f("un{ \" \\") + 1"#), r#"f("         ") + 1"#);
+        assert_eq!(code(r#"b"{" c"}" "" x"#), r#"b" " c" " "" x"#);
+        assert_eq!(code("\"a\n}\""), "\" \n \"");
+    }
+
+    #[test]
+    fn raw_strings_end_at_their_own_hashes() {
+        assert_eq!(
+            code(r####"r"\" {}; r#"a " }"# {}"####).replace(' ', ""),
+            r#"""{};""{}"#
+        );
+        assert_eq!(
+            code(r####"r##"a "# {"## }; br#"{"# ]"####).replace(' ', ""),
+            r#"""};""]"#
+        );
+        assert_eq!(code("r#fn(){}"), "r#fn(){}");
+        assert_eq!(code("var + r"), "var + r");
+    }
+
+    #[test]
+    fn comments_nest_and_hide_quotes() {
+        let source = Source::new("a /* { /* \" */ } */ b // it's {\nc");
+        assert_eq!(source.code.replace(' ', ""), "ab\nc");
+        assert!(source.comments.contains("/* { /* \" */ } */"));
+        assert_eq!(code("\"// not a comment\" x").replace(' ', ""), "\"\"x");
+        assert_eq!(code("/* never closed {").trim(), "");
+    }
+
+    #[test]
+    fn lifetimes_are_not_characters() {
+        let text = "fn f<'a, 'b>(x: &'a str) -> &'static str { 'l: loop { break 'l } }";
+        assert_eq!(code(text), text);
+        assert_eq!(
+            code(r"['{', '\'', '\\', '\u{7d}', b'}', 'é', '\n']").replace(' ', ""),
+            "[,,,,b,,]"
+        );
+        assert_eq!(code("m::<'_>('\"', '{')").replace(' ', ""), "m::<'_>(,)");
+    }
+
+    #[test]
+    fn words_stand_alone() {
+        let at = |text| words(text, "unsafe").count();
+        assert_eq!(at("unsafe { } unsafe_code not_unsafe unsafe"), 2);
+        assert_eq!(at("#![forbid(unsafe_code)]"), 0);
+        assert_eq!(at("#[unsafe(no_mangle)]"), 1);
+    }
+
+    #[test]
+    fn functions_have_their_length() {
+        let text = "\
+trait T { fn declared(&self, x: [u8; 4]); }
+fn one() {}
+pub fn three<'a>(x: [u8; 2], c: char) -> fn(u32) -> u32 {
+    let s = \"}\"; let c = '}'; /* } */ fn inner() { }
+}
+macro_rules! m { ($n:ident) => { fn $n() {} } }
+";
+        let found = Source::new(text).functions();
+        let short: Vec<(&str, usize, usize)> = found
+            .iter()
+            .map(|f| (f.name.as_str(), f.line, f.length))
+            .collect();
+        assert_eq!(short, [("one", 2, 1), ("three", 3, 3), ("inner", 4, 1)]);
+    }
+
+    #[test]
+    fn no_text_makes_it_panic() {
+        for text in [
+            "'", "'\\", "\"\\", "r#", "r#\"", "/*", "/", "fn", "fn f", "b'", "é'é",
+        ] {
+            Source::new(text).functions();
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Where the workspace lies, and the cargo that works in it.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::failure::Failure;
+
+/// The workspace this program was started in.
+#[derive(Debug)]
+pub(crate) struct Workspace {
+    /// The folder of the root `Cargo.toml`.
+    pub(crate) root: PathBuf,
+    /// Where cargo puts what it builds.
+    pub(crate) target: PathBuf,
+}
+
+impl Workspace {
+    /// Finds the workspace: cargo says where this package lies; without cargo, the nearest folder
+    /// upwards whose `Cargo.toml` has a `[workspace]`.
+    ///
+    /// # Errors
+    /// There is no workspace here.
+    pub(crate) fn find() -> Result<Workspace, Failure> {
+        let start = match env::var_os("CARGO_MANIFEST_DIR") {
+            Some(package) => PathBuf::from(package),
+            None => env::current_dir().map_err(|e| Failure::file(Path::new("."), &e))?,
+        };
+        let root = start
+            .ancestors()
+            .find(|folder| is_root(folder))
+            .ok_or_else(|| Failure::Usage("run this inside the workspace".into()))?
+            .to_path_buf();
+        let target = match env::var_os("CARGO_TARGET_DIR") {
+            Some(folder) => root.join(folder),
+            None => root.join("target"),
+        };
+        Ok(Workspace { root, target })
+    }
+
+    /// The cargo that started this program, to be run at the root.
+    pub(crate) fn cargo(&self, arguments: &[&str]) -> Command {
+        let program = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(&self.root);
+        command
+    }
+}
+
+fn is_root(folder: &Path) -> bool {
+    fs::read_to_string(folder.join("Cargo.toml"))
+        .is_ok_and(|text| text.lines().any(|line| line.trim() == "[workspace]"))
+}
+
+/// Whether a program of this name is on the search path.
+pub(crate) fn has_program(name: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).any(|folder| folder.join(name).is_file())
+}
