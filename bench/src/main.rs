@@ -1,1 +1,60 @@
-fn main() {}
+//! `hourglass-bench`: Hourglass measured beside its peers, in one sitting, interleaved.
+//!
+//! Owns: the benchmark commands of the contract and their document `hourglass.bench/1`.
+//! Must not: be a dependency of anything, or be run by the tests: figures are not verdicts.
+
+#![forbid(unsafe_code)]
+
+mod document;
+mod paired;
+mod workload;
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::{Parser, ValueEnum};
+
+use crate::document::Document;
+
+/// Measures Hourglass beside its peers.
+#[derive(Debug, Parser)]
+#[command(version, after_help = "EXAMPLES:\n  cargo run --release -p hourglass-bench -- workload\n  cargo run --release -p hourglass-bench -- workload --json --record bench/record/workload.json")]
+struct Arguments {
+    /// What to measure.
+    name: Suite,
+    /// Print one JSON document (hourglass.bench/1) and nothing else.
+    #[arg(long)]
+    json: bool,
+    /// Also keep the document in this file.
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Rounds of each comparison; each runs ours and the peer's once.
+    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+}
+
+/// The suites there are.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Suite {
+    /// Gap loop, start-up, received time, reading a large run folder.
+    Workload,
+}
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    let (name, rows) = match arguments.name {
+        Suite::Workload => ("workload", workload::measure(arguments.rounds)?),
+    };
+    let document = Document::new(name, arguments.rounds, rows);
+    let json = serde_json::to_string_pretty(&document)?;
+    if let Some(path) = &arguments.record {
+        std::fs::write(path, format!("{json}\n"))
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    if arguments.json {
+        println!("{json}");
+    } else {
+        print!("{document}");
+    }
+    Ok(())
+}

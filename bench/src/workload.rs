@@ -1,0 +1,236 @@
+//! The suite `workload`: what the hourglass itself costs.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use hourglass_clock::{Calibration, Counter, Pair};
+use hourglass_lab::store::RunFolder;
+use hourglass_model::document::RunDocument;
+use hourglass_model::{Interval, Onset};
+use hourglass_time::Span;
+use hourglass_workload::recorder::{Memory, Settings};
+use hourglass_workload::wake::{Alarm, WakeUp};
+use hourglass_workload::{Recorder, Timeline, Work};
+
+use crate::document::Row;
+use crate::paired::{compare, median};
+
+/// Length of one turn of a loop: short against the machine's changes of mood.
+const TURN: Span = Span::from_millis(40);
+
+/// Records in the large run folder.
+const MANY: u64 = 10_000_000;
+
+/// All cases of the suite.
+pub(crate) fn measure(rounds: u32) -> Result<Vec<Row>> {
+    let binary = binary()?;
+    let mut rows = Vec::new();
+    rows.extend(gap_loop(rounds)?);
+    rows.push(startup(&binary, rounds)?);
+    rows.extend(received(&binary)?);
+    rows.extend(show(&binary)?);
+    Ok(rows)
+}
+
+/// The command, built beside this program.
+fn binary() -> Result<PathBuf> {
+    let here = std::env::current_exe().context("cannot tell where this program is")?;
+    let beside = here.with_file_name("hourglass");
+    if !beside.exists() {
+        let status = Command::new("cargo")
+            .args(["build", "--quiet", "--release", "--package", "hourglass"])
+            .status()
+            .context("cannot run cargo to build the command")?;
+        ensure!(status.success() && beside.exists(), "build the command first, with --release");
+    }
+    Ok(beside)
+}
+
+/// Counts its steps, which is all that tells the loops apart.
+struct Counting(u64);
+
+impl Work for Counting {
+    #[inline(always)]
+    fn step(&mut self) {
+        self.0 += 1;
+    }
+}
+
+/// Never asked, since the loops do not wait.
+struct Sleepless;
+
+impl WakeUp for Sleepless {
+    fn wait(&mut self, _alarm: Alarm) {}
+}
+
+/// An iteration of the gap loop against one of a loop that only reads the counter.
+#[cfg(target_arch = "x86_64")]
+fn gap_loop(rounds: u32) -> Result<[Row; 2]> {
+    loops(rounds, hourglass_clock::Tsc, "rdtscp")
+}
+
+/// An iteration of the gap loop against one of a loop that only reads the counter.
+#[cfg(not(target_arch = "x86_64"))]
+fn gap_loop(rounds: u32) -> Result<[Row; 2]> {
+    loops(rounds, hourglass_clock::OsMonotonic, "clock_gettime")
+}
+
+fn loops<C: Counter + Copy>(rounds: u32, counter: C, peer: &str) -> Result<[Row; 2]> {
+    let first = Pair::read(&counter);
+    std::thread::sleep(Duration::from_millis(50));
+    let calibration =
+        Calibration::between(first, Pair::read(&counter)).context("the counter stands still")?;
+    let stop = AtomicBool::new(false);
+    let turn_ns = TURN.nanos() as f64;
+    let ours = || {
+        let now = Pair::read(&counter);
+        let timeline = Timeline::starting(now, 0, Span::ZERO, calibration);
+        let settings = Settings {
+            gap: timeline.ticks_at_least(Span::from_nanos(60)),
+            timeline,
+            start: now.ticks,
+            finish: timeline.ticks_at(TURN.nanos_or_zero()),
+        };
+        let memory = Memory::new(100_000, false, false);
+        let mut sleepless = Sleepless;
+        let mut recorder = Recorder::new(counter, settings, memory, &mut sleepless, &stop);
+        let mut work = Counting(0);
+        recorder.begin();
+        recorder.receive_all(&mut work);
+        let recorded = recorder.end();
+        // Only time that the thread had: interruptions fall on both loops alike.
+        calibration.rate.ns_floor(recorded.received) as f64 / work.0.max(1) as f64
+    };
+    let bare = || {
+        let end = counter.read().ticks + calibration.rate.ticks_ceil(TURN.nanos_or_zero());
+        let mut iterations = 0u64;
+        while counter.read().ticks < end {
+            iterations += 1;
+        }
+        turn_ns / iterations.max(1) as f64
+    };
+    Ok(compare("loop", "ns", rounds, peer, ours, bare))
+}
+
+/// From the start of the process to the start of the run.
+fn startup(binary: &Path, rounds: u32) -> Result<Row> {
+    let mut values = Vec::new();
+    for _ in 0..rounds {
+        let before = monotonic_ns();
+        let document = run(binary, &["-n", "1", "-d", "20ms", "--json"])?;
+        let begun = document.manifest.epoch.monotonic_ns;
+        values.push(begun.saturating_sub(before) as f64 / 1e6);
+    }
+    Ok(Row::alone("startup", "hourglass", median(&mut values), "ms"))
+}
+
+fn monotonic_ns() -> u64 {
+    hourglass_clock::OsMonotonic.read().ticks
+}
+
+fn run(binary: &Path, arguments: &[&str]) -> Result<RunDocument> {
+    let output = Command::new(binary).args(arguments).stderr(Stdio::inherit()).output()?;
+    ensure!(output.status.success(), "hourglass {}: {}", arguments.join(" "), output.status);
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+/// How much more than asked an undisturbed periodic thread receives in a period.
+fn received(binary: &Path) -> Result<Vec<Row>> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("run");
+    let at = path.to_str().context("the temporary folder has an odd name")?;
+    run(binary, &["-n", "1", "-d", "4s", "-w", "PERIODIC", "3ms", "8ms", "--json", "-o", at])?;
+    let intervals: Vec<Interval> =
+        RunFolder::open(&path)?.intervals()?.collect::<Result<_, _>>()?;
+    // A period is undisturbed if its job ran in one interval.
+    let mut over: Vec<f64> = intervals
+        .windows(2)
+        .filter(|pair| pair[0].onset == Onset::Wait && pair[1].onset == Onset::Wait)
+        .map(|pair| (pair[0].duration_ns() - 3_000_000) as f64)
+        .collect();
+    if over.is_empty() {
+        bail!("no period of 4 s was undisturbed; try again on a quieter machine");
+    }
+    let middle = median(&mut over);
+    let (first, last) = (over[0], over[over.len() - 1]);
+    Ok(vec![
+        Row::alone("received/over_min", "hourglass", first, "ns"),
+        Row::alone("received/over_p50", "hourglass", middle, "ns"),
+        Row::alone("received/over_max", "hourglass", last, "ns"),
+    ])
+}
+
+/// `show` on ten million records: time and peak memory.
+fn show(binary: &Path) -> Result<Vec<Row>> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("run");
+    let made = folder.path().join("small");
+    let small = made.to_str().context("the temporary folder has an odd name")?;
+    run(binary, &["-n", "1", "-d", "20ms", "--json", "-o", small])?;
+    let manifest = RunFolder::open(&made)?.manifest().clone();
+    let mut large = RunFolder::create(&path)?;
+    let mut trace = large.trace()?;
+    for interval in synthetic() {
+        trace.write(&interval)?;
+    }
+    trace.finish()?;
+    large.finish(&manifest)?;
+    let mut rows = Vec::new();
+    for (case, option) in [("show_10m/records", "--records"), ("show_10m/json", "--json")] {
+        let (seconds, peak) = watched(binary, &["show", option], &path)?;
+        rows.push(Row::alone(&format!("{case}/time"), "hourglass", seconds, "s"));
+        rows.push(Row::alone(&format!("{case}/peak"), "hourglass", peak, "MB"));
+    }
+    Ok(rows)
+}
+
+/// Three threads in turn on two CPUs with gaps of varying length.
+fn synthetic() -> impl Iterator<Item = Interval> {
+    let mut now = 0u64;
+    (0..MANY).map(move |i| {
+        let start = now + 200 + i % 977;
+        let end = start + 3_000 + i % 4_409;
+        now = end;
+        Interval {
+            thread: (i / 40 % 3) as u32,
+            cpu: (i / 4_000 % 2) as u32,
+            start_ns: start as i64,
+            end_ns: end as i64,
+            start_ticks: 77_000_000_000 + start * 23 / 10,
+            end_ticks: 77_000_000_000 + end * 23 / 10,
+            onset: Onset::Gap,
+        }
+    })
+}
+
+/// Runs the command with its output thrown away; seconds, and the peak of its resident memory in
+/// MB as the kernel last told it.
+fn watched(binary: &Path, arguments: &[&str], path: &Path) -> Result<(f64, f64)> {
+    let begun = Instant::now();
+    let mut child = Command::new(binary)
+        .args(arguments)
+        .arg(path)
+        .stdout(Stdio::null())
+        .stderr(Stdio::inherit())
+        .spawn()?;
+    let status = format!("/proc/{}/status", child.id());
+    let mut peak_kb = 0u64;
+    loop {
+        if let Some(kb) = std::fs::read_to_string(&status).ok().as_deref().and_then(high_water) {
+            peak_kb = peak_kb.max(kb);
+        }
+        if let Some(code) = child.try_wait()? {
+            ensure!(code.success(), "hourglass {}: {code}", arguments.join(" "));
+            return Ok((begun.elapsed().as_secs_f64(), peak_kb as f64 / 1024.0));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn high_water(status: &str) -> Option<u64> {
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    line.split_ascii_whitespace().nth(1)?.parse().ok()
+}
