@@ -85,20 +85,12 @@ pub fn before_run(host: &Host, threads: &[ThreadDemand]) -> Vec<Warning> {
 
 /// A warning.
 fn warning(id: &str, text: String, remedy: String) -> Option<Warning> {
-    Some(Warning {
-        id: id.to_owned(),
-        text,
-        remedy,
-    })
+    Some(Warning { id: id.to_owned(), text, remedy })
 }
 
 /// `thread 0 (FIFO:80)`, `threads 0 (FIFO:80) and 2 (RR:10)`.
 fn name(threads: &[&ThreadDemand]) -> String {
-    let mut names = String::from(if threads.len() == 1 {
-        "thread"
-    } else {
-        "threads"
-    });
+    let mut names = String::from(if threads.len() == 1 { "thread" } else { "threads" });
     for (place, thread) in threads.iter().enumerate() {
         let joint = match place {
             0 => " ",
@@ -130,10 +122,8 @@ fn micros(us: u64) -> Span {
 /// Real-time threads that never wait are killed where RLIMIT_RTTIME is set.
 fn rt_time_limit(host: &Host, threads: &[ThreadDemand]) -> Option<Warning> {
     let limit = host.process.real_time_timeout_us?;
-    let hogs: Vec<&ThreadDemand> = threads
-        .iter()
-        .filter(|thread| thread.policy.is_real_time() && thread.cpu_bound)
-        .collect();
+    let hogs: Vec<&ThreadDemand> =
+        threads.iter().filter(|thread| thread.policy.is_real_time() && thread.cpu_bound).collect();
     let Bound::At(longest_us) = limit.soft else {
         return None;
     };
@@ -154,24 +144,13 @@ fn rt_time_limit(host: &Host, threads: &[ThreadDemand]) -> Option<Warning> {
 /// A control group's quota stops ordinary threads that together want more.
 fn cgroup_quota(host: &Host, threads: &[ThreadDemand]) -> Option<Warning> {
     let share = |quota: &CpuQuota| share_ppm(quota.quota_us, quota.period_us);
-    let quota = host
-        .cgroup
-        .cpu_quotas
-        .iter()
-        .min_by_key(|quota| share(quota))?;
+    let quota = host.cgroup.cpu_quotas.iter().min_by_key(|quota| share(quota))?;
     let ordinary: Vec<&ThreadDemand> = threads
         .iter()
-        .filter(|thread| {
-            matches!(
-                thread.policy,
-                Policy::Other(_) | Policy::Batch | Policy::Idle
-            )
-        })
+        .filter(|thread| matches!(thread.policy, Policy::Other(_) | Policy::Batch | Policy::Idle))
         .collect();
 
-    let wanted = ordinary
-        .iter()
-        .fold(0_u64, |sum, thread| sum.saturating_add(thread.wanted_ppm()));
+    let wanted = ordinary.iter().fold(0_u64, |sum, thread| sum.saturating_add(thread.wanted_ppm()));
     let reach =
         reach(host, &ordinary).map_or(u64::MAX, |cpus| WHOLE_CPU_PPM.saturating_mul(cpus as u64));
     let wanted = wanted.min(reach);
@@ -181,11 +160,7 @@ fn cgroup_quota(host: &Host, threads: &[ThreadDemand]) -> Option<Warning> {
     // All busy CPUs draw on the quota at once, so it is spent that much sooner.
     let busy = wanted.div_ceil(WHOLE_CPU_PPM).max(1);
     let gap_us = quota.period_us.saturating_sub(quota.quota_us / busy);
-    let unlimited = if quota.file.ends_with("cpu.max") {
-        "max"
-    } else {
-        "-1"
-    };
+    let unlimited = if quota.file.ends_with("cpu.max") { "max" } else { "-1" };
     let mut remedy = format!("echo {unlimited} | sudo tee {}", quota.file);
     if host.container.is_some() {
         remedy = "start the container without a CPU limit (docker run without --cpus, a pod \
@@ -213,10 +188,7 @@ fn reach(host: &Host, threads: &[&ThreadDemand]) -> Option<usize> {
         let cpus = host.cpu.allowed.as_ref().or(host.cpu.online.as_ref());
         return cpus.map(CpuSet::len);
     }
-    let cpus: CpuSet = threads
-        .iter()
-        .flat_map(|thread| thread.cpus.iter())
-        .collect();
+    let cpus: CpuSet = threads.iter().flat_map(|thread| thread.cpus.iter()).collect();
     Some(cpus.len())
 }
 
@@ -226,20 +198,12 @@ fn clock_source(host: &Host) -> Option<Warning> {
     let fault = if SLOW_CLOCK_SOURCES.contains(&current) {
         "each read of the clock is a system call to a slow device, about a microsecond, and the \
          kernel may have found the processor's counter unfit"
-    } else if STEERED_CLOCK_SOURCES
-        .iter()
-        .any(|kind| current.starts_with(kind))
-    {
+    } else if STEERED_CLOCK_SOURCES.iter().any(|kind| current.starts_with(kind)) {
         "the hypervisor steers it, and a read costs more than the processor's counter"
     } else {
         return None;
     };
-    let remedy = if host
-        .clock_source
-        .available
-        .iter()
-        .any(|source| source == "tsc")
-    {
+    let remedy = if host.clock_source.available.iter().any(|source| source == "tsc") {
         "echo tsc | sudo tee /sys/devices/system/clocksource/clocksource0/current_clocksource"
     } else {
         "sudo dmesg | grep -i -e tsc -e clocksource says why tsc is not offered; mend that cause"

@@ -35,11 +35,7 @@ impl RunFolder {
         let path = path.into();
         fs::create_dir(&path).map_err(|error| refused(&path, error))?;
         match PartialFile::create(&path, TRACE_FILE) {
-            Ok(trace) => Ok(NewRunFolder {
-                path,
-                trace,
-                finished: false,
-            }),
+            Ok(trace) => Ok(NewRunFolder { path, trace, finished: false }),
             Err(source) => {
                 // It is empty and ours; failing to remove it is the lesser of the two errors.
                 let _ = fs::remove_dir(&path);
@@ -169,17 +165,11 @@ mod tests {
             kind(io::ErrorKind::ReadOnlyFilesystem),
             CreateError::NotWritable { path, .. } if path == Path::new("a/b")
         ));
-        assert!(matches!(
-            kind(io::ErrorKind::PermissionDenied),
-            CreateError::NotWritable { .. }
-        ));
+        assert!(matches!(kind(io::ErrorKind::PermissionDenied), CreateError::NotWritable { .. }));
         assert!(matches!(
             kind(io::ErrorKind::NotADirectory),
             CreateError::ParentNotAFolder { parent, .. } if parent == Path::new("a")
         ));
-        assert!(matches!(
-            kind(io::ErrorKind::StorageFull),
-            CreateError::Io { .. }
-        ));
+        assert!(matches!(kind(io::ErrorKind::StorageFull), CreateError::Io { .. }));
     }
 }

@@ -86,10 +86,7 @@ impl WriteError {
         path: impl Into<PathBuf>,
         source: impl Into<Box<dyn Error + Send + Sync>>,
     ) -> WriteError {
-        WriteError::File {
-            path: path.into(),
-            source: source.into(),
-        }
+        WriteError::File { path: path.into(), source: source.into() }
     }
 }
 

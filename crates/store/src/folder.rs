@@ -33,10 +33,7 @@ impl RunFolder {
         let kind = fs::metadata(&path).map_err(|source| match source.kind() {
             io::ErrorKind::NotFound => OpenError::NotFound(path.clone()),
             io::ErrorKind::NotADirectory => OpenError::NotFound(path.clone()),
-            _ => OpenError::Io {
-                path: path.clone(),
-                source,
-            },
+            _ => OpenError::Io { path: path.clone(), source },
         })?;
         if !kind.is_dir() {
             return Err(OpenError::NotAFolder(path));
@@ -51,11 +48,7 @@ impl RunFolder {
         }
         let manifest = manifest::read(&manifest)?;
         let trace = Trace::open(path.join(TRACE_FILE))?;
-        Ok(RunFolder {
-            path,
-            manifest,
-            trace,
-        })
+        Ok(RunFolder { path, manifest, trace })
     }
 
     /// Where it is.
@@ -99,10 +92,9 @@ impl RunFolder {
             .any(|thread| thread.latency.is_some());
         match fs::read(&path) {
             Ok(text) => latency::read(&path, &text),
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(LatencyError::Io {
-                path,
-                source: error,
-            }),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(LatencyError::Io { path, source: error })
+            }
             Err(_) if reported => Err(LatencyError::Missing(path)),
             Err(_) => Ok(BTreeMap::new()),
         }

@@ -6,7 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 ///
 /// The Parquet and HDR decoders return errors for most damage, but index and assert in places on
 /// what they have just read. A user who opens a damaged file must get a message, not a backtrace.
-/// The caller must not use anything again that `decode` could have left in pieces.
+/// The caller must not use anything again that `decode` could have left in pieces. The panic hook
+/// still runs first; it is the program's, so whether it prints is not decided here.
 pub(crate) fn guarded<T, E>(
     decode: impl FnOnce() -> Result<T, E>,
     on_panic: impl FnOnce(String) -> E,

@@ -74,10 +74,8 @@ pub(crate) fn read(
     path: &Path,
     text: &[u8],
 ) -> Result<BTreeMap<u32, Histogram<u64>>, LatencyError> {
-    guarded(|| decode(text), |reason| reason).map_err(|reason| LatencyError::Damaged {
-        path: path.to_path_buf(),
-        reason,
-    })
+    guarded(|| decode(text), |reason| reason)
+        .map_err(|reason| LatencyError::Damaged { path: path.to_path_buf(), reason })
 }
 
 fn decode(text: &[u8]) -> Result<BTreeMap<u32, Histogram<u64>>, String> {
@@ -109,9 +107,7 @@ fn decode(text: &[u8]) -> Result<BTreeMap<u32, Histogram<u64>>, String> {
 
 /// The histogram written as `text`: base64 of either form of version 2.
 fn decode_histogram(text: &str) -> Result<Histogram<u64>, String> {
-    let bytes = STANDARD
-        .decode(text)
-        .map_err(|error| format!("is not base64: {error}"))?;
+    let bytes = STANDARD.decode(text).map_err(|error| format!("is not base64: {error}"))?;
     let plain = match bytes.strip_prefix(&COMPRESSED_COOKIE) {
         None => bytes,
         Some(rest) => {

@@ -26,19 +26,14 @@ pub(crate) fn write(folder: &Path, manifest: &Manifest) -> Result<(), WriteError
     let failed = |error| WriteError::file(&path, error);
     let partial = PartialFile::create(folder, MANIFEST_FILE).map_err(failed)?;
     let mut writer = BufWriter::new(partial.file());
-    writer
-        .write_all(&text)
-        .and_then(|()| writer.flush())
-        .map_err(failed)?;
+    writer.write_all(&text).and_then(|()| writer.flush()).map_err(failed)?;
     partial.commit().map_err(failed)
 }
 
 /// Reads the manifest at `path`.
 pub(crate) fn read(path: &Path) -> Result<Manifest, OpenError> {
-    let text = fs::read(path).map_err(|source| OpenError::Io {
-        path: path.to_path_buf(),
-        source,
-    })?;
+    let text =
+        fs::read(path).map_err(|source| OpenError::Io { path: path.to_path_buf(), source })?;
     let malformed = |error: serde_json::Error| OpenError::ManifestMalformed {
         path: path.to_path_buf(),
         line: error.line(),
@@ -47,10 +42,7 @@ pub(crate) fn read(path: &Path) -> Result<Manifest, OpenError> {
     };
     // The version first: a manifest of another one may lack every other key.
     let value: Value = serde_json::from_slice(&text).map_err(malformed)?;
-    let found = value
-        .get("schema")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
+    let found = value.get("schema").and_then(Value::as_str).unwrap_or_default();
     if found != MANIFEST_SCHEMA {
         return Err(OpenError::ManifestVersion {
             path: path.to_path_buf(),

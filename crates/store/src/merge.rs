@@ -22,11 +22,7 @@ pub fn merge_by_start<I: Iterator<Item = Interval>>(streams: Vec<I>) -> Merge<I>
         .into_iter()
         .filter_map(|mut stream| stream.next().map(|head| (head, stream)))
         .collect();
-    let order = heads
-        .iter()
-        .enumerate()
-        .map(|(place, (head, _))| key(head, place))
-        .collect();
+    let order = heads.iter().enumerate().map(|(place, (head, _))| key(head, place)).collect();
     Merge { heads, order }
 }
 
@@ -42,10 +38,7 @@ pub struct Merge<I> {
 const PLACE_BITS: u32 = 32;
 
 fn key(head: &Interval, place: usize) -> Key {
-    Reverse((
-        head.start_ticks,
-        u64::from(head.thread) << PLACE_BITS | place as u64,
-    ))
+    Reverse((head.start_ticks, u64::from(head.thread) << PLACE_BITS | place as u64))
 }
 
 impl<I: Iterator<Item = Interval>> Iterator for Merge<I> {
@@ -90,15 +83,9 @@ mod tests {
 
     #[test]
     fn no_streams_and_empty_streams_give_nothing() {
-        assert_eq!(
-            merge_by_start(Vec::<std::vec::IntoIter<Interval>>::new()).next(),
-            None
-        );
+        assert_eq!(merge_by_start(Vec::<std::vec::IntoIter<Interval>>::new()).next(), None);
         let empty: Vec<Interval> = Vec::new();
-        assert_eq!(
-            merge_by_start(vec![empty.clone().into_iter(), empty.into_iter()]).next(),
-            None
-        );
+        assert_eq!(merge_by_start(vec![empty.clone().into_iter(), empty.into_iter()]).next(), None);
     }
 
     #[test]

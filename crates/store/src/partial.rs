@@ -24,15 +24,8 @@ impl PartialFile {
     /// Makes the file that is going to be `name` in `folder`, and opens it for writing.
     pub(crate) fn create(folder: &Path, name: &str) -> io::Result<PartialFile> {
         let partial = partial_path(folder, name);
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(&partial)?;
-        Ok(PartialFile {
-            file,
-            partial,
-            target: folder.join(name),
-        })
+        let file = OpenOptions::new().write(true).create_new(true).open(&partial)?;
+        Ok(PartialFile { file, partial, target: folder.join(name) })
     }
 
     /// The file, for writing at the place where the last write ended.
@@ -75,11 +68,7 @@ impl Drop for PartialFile {
 
 /// Brings the names in `folder` to the disk, as far as its file system can.
 pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
-    let folder = if folder.as_os_str().is_empty() {
-        Path::new(".")
-    } else {
-        folder
-    };
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     match File::open(folder)?.sync_all() {
         // Some network and overlay file systems know no fsync of folders.
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),

@@ -34,34 +34,13 @@ enum Kind {
     Uint64,
 }
 
-pub(crate) const THREAD: Column = Column {
-    name: "thread",
-    kind: Kind::Int32,
-};
-pub(crate) const CPU: Column = Column {
-    name: "cpu",
-    kind: Kind::Int32,
-};
-pub(crate) const START_NS: Column = Column {
-    name: "start_ns",
-    kind: Kind::Int64,
-};
-pub(crate) const END_NS: Column = Column {
-    name: "end_ns",
-    kind: Kind::Int64,
-};
-pub(crate) const START_TICKS: Column = Column {
-    name: "start_ticks",
-    kind: Kind::Uint64,
-};
-pub(crate) const END_TICKS: Column = Column {
-    name: "end_ticks",
-    kind: Kind::Uint64,
-};
-pub(crate) const ONSET: Column = Column {
-    name: "onset",
-    kind: Kind::Int32,
-};
+pub(crate) const THREAD: Column = Column { name: "thread", kind: Kind::Int32 };
+pub(crate) const CPU: Column = Column { name: "cpu", kind: Kind::Int32 };
+pub(crate) const START_NS: Column = Column { name: "start_ns", kind: Kind::Int64 };
+pub(crate) const END_NS: Column = Column { name: "end_ns", kind: Kind::Int64 };
+pub(crate) const START_TICKS: Column = Column { name: "start_ticks", kind: Kind::Uint64 };
+pub(crate) const END_TICKS: Column = Column { name: "end_ticks", kind: Kind::Uint64 };
+pub(crate) const ONSET: Column = Column { name: "onset", kind: Kind::Int32 };
 
 /// The columns in the order in which they are written.
 pub(crate) const COLUMNS: [Column; 7] =
@@ -126,9 +105,7 @@ pub(crate) fn schema() -> Result<SchemaType, ParquetError> {
             .build()?;
         fields.push(Arc::new(field));
     }
-    SchemaType::group_type_builder("trace")
-        .with_fields(fields)
-        .build()
+    SchemaType::group_type_builder("trace").with_fields(fields).build()
 }
 
 /// What every record of a trace must keep, against the record before it.
@@ -140,10 +117,7 @@ pub(crate) struct Order {
 
 impl Order {
     /// Before the first record.
-    pub(crate) const FIRST: Order = Order {
-        start_ns: i64::MIN,
-        start_ticks: 0,
-    };
+    pub(crate) const FIRST: Order = Order { start_ns: i64::MIN, start_ticks: 0 };
 
     /// Checks the next record's times and makes it the one before.
     pub(crate) fn admit(&mut self, interval: &Interval) -> Result<(), RowFault> {
@@ -153,10 +127,7 @@ impl Order {
         if interval.start_ns < self.start_ns || interval.start_ticks < self.start_ticks {
             return Err(RowFault::OutOfOrder);
         }
-        *self = Order {
-            start_ns: interval.start_ns,
-            start_ticks: interval.start_ticks,
-        };
+        *self = Order { start_ns: interval.start_ns, start_ticks: interval.start_ticks };
         Ok(())
     }
 }
@@ -179,30 +150,16 @@ impl Trace {
         let path = path.into();
         let file = open_file(&path)?;
         let length = length_if_complete(&file)
-            .map_err(|source| TraceError::Io {
-                path: path.clone(),
-                source,
-            })?
+            .map_err(|source| TraceError::Io { path: path.clone(), source })?
             .ok_or_else(|| TraceError::Truncated(path.clone()))?;
-        let damaged = |reason| TraceError::Damaged {
-            path: path.clone(),
-            reason,
-        };
+        let damaged = |reason| TraceError::Damaged { path: path.clone(), reason };
         let metadata = guarded(
-            || {
-                ParquetMetaDataReader::new()
-                    .parse_and_finish(&file)
-                    .map_err(|e| e.to_string())
-            },
+            || ParquetMetaDataReader::new().parse_and_finish(&file).map_err(|e| e.to_string()),
             |reason| reason,
         )
         .map_err(damaged)?;
         let rows = guarded(|| check(&path, &metadata, length), damaged)?;
-        Ok(Trace {
-            path,
-            metadata: Arc::new(metadata),
-            rows,
-        })
+        Ok(Trace { path, metadata: Arc::new(metadata), rows })
     }
 
     /// Number of records.
@@ -232,10 +189,7 @@ impl Trace {
 pub(crate) fn open_file(path: &Path) -> Result<File, TraceError> {
     File::open(path).map_err(|source| match source.kind() {
         io::ErrorKind::NotFound => TraceError::Missing(path.to_path_buf()),
-        _ => TraceError::Io {
-            path: path.to_path_buf(),
-            source,
-        },
+        _ => TraceError::Io { path: path.to_path_buf(), source },
     })
 }
 
@@ -262,10 +216,8 @@ fn index_of(metadata: &ParquetMetaData, column: Column) -> Option<usize> {
 
 /// Checks columns and row groups against a file of `length` bytes; gives the number of rows.
 fn check(path: &Path, metadata: &ParquetMetaData, length: u64) -> Result<u64, TraceError> {
-    let damaged = |reason: &str| TraceError::Damaged {
-        path: path.to_path_buf(),
-        reason: reason.to_owned(),
-    };
+    let damaged =
+        |reason: &str| TraceError::Damaged { path: path.to_path_buf(), reason: reason.to_owned() };
     for column in COLUMNS {
         let Some(index) = index_of(metadata, column) else {
             // The column is ours: traces of others have no such evidence.
@@ -278,11 +230,7 @@ fn check(path: &Path, metadata: &ParquetMetaData, length: u64) -> Result<u64, Tr
                 wanted: column.kind.name(),
             });
         };
-        check_type(
-            path,
-            column,
-            &metadata.file_metadata().schema_descr().column(index),
-        )?;
+        check_type(path, column, &metadata.file_metadata().schema_descr().column(index))?;
         for group in metadata.row_groups() {
             let chunk = group.column(index);
             if chunk.num_values() != group.num_rows() {
@@ -299,9 +247,7 @@ fn check(path: &Path, metadata: &ParquetMetaData, length: u64) -> Result<u64, Tr
             .ok_or_else(|| damaged("a row group has an impossible length"))?;
     }
     if u64::try_from(metadata.file_metadata().num_rows()) != Ok(rows) {
-        return Err(damaged(
-            "the row groups do not add up to the number of rows",
-        ));
+        return Err(damaged("the row groups do not add up to the number of rows"));
     }
     Ok(rows)
 }
@@ -341,9 +287,7 @@ fn check_chunk(
             codec: format!("{:?}", chunk.compression()),
         });
     }
-    let start = chunk
-        .dictionary_page_offset()
-        .unwrap_or_else(|| chunk.data_page_offset());
+    let start = chunk.dictionary_page_offset().unwrap_or_else(|| chunk.data_page_offset());
     let end = u64::try_from(start)
         .ok()
         .zip(u64::try_from(chunk.compressed_size()).ok())

@@ -21,9 +21,7 @@ struct Bench {
 
 impl Bench {
     fn new() -> Bench {
-        Bench {
-            folder: tempfile::tempdir().unwrap(),
-        }
+        Bench { folder: tempfile::tempdir().unwrap() }
     }
 
     /// Reads `bytes` as a trace to its end. Damage inside the values may go unseen.
@@ -56,10 +54,7 @@ fn every_length_of_a_trace() {
     let bench = Bench::new();
     for length in 0..good.len() {
         let cut = bench.read(&good[..length]);
-        assert!(
-            matches!(cut, Err(TraceError::Truncated(_))),
-            "{length}: {cut:?}"
-        );
+        assert!(matches!(cut, Err(TraceError::Truncated(_))), "{length}: {cut:?}");
         // The middle gone, the end in place: as if a copy had been resumed at the wrong place.
         let mut spliced = good[..length / 2].to_vec();
         spliced.extend_from_slice(&good[good.len() - length / 2..]);
@@ -128,9 +123,7 @@ fn every_byte_of_a_log() {
         histogram.record(latency).unwrap();
     }
     let manifest = manifest();
-    folder
-        .write_latencies(&manifest.epoch, 1_000, &[(0, &histogram), (1, &histogram)])
-        .unwrap();
+    folder.write_latencies(&manifest.epoch, 1_000, &[(0, &histogram), (1, &histogram)]).unwrap();
     let folder = folder.finish(&manifest).unwrap();
     let log = folder.path().join(LATENCY_FILE);
     let good = fs::read(&log).unwrap();

@@ -27,10 +27,7 @@ fn refuses_what_exists() {
     fs::write(&file, "mine").unwrap();
     for path in [parent.path(), &file] {
         let refused = RunFolder::create(path).unwrap_err();
-        assert!(
-            matches!(&refused, CreateError::Exists(p) if p == path),
-            "{refused}"
-        );
+        assert!(matches!(&refused, CreateError::Exists(p) if p == path), "{refused}");
     }
     assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
 }
@@ -50,10 +47,7 @@ fn refuses_a_parent_that_is_a_file() {
     let parent = tempfile::tempdir().unwrap();
     fs::write(parent.path().join("file"), "").unwrap();
     let refused = RunFolder::create(parent.path().join("file/run")).unwrap_err();
-    assert!(
-        matches!(refused, CreateError::ParentNotAFolder { .. }),
-        "{refused}"
-    );
+    assert!(matches!(refused, CreateError::ParentNotAFolder { .. }), "{refused}");
 }
 
 #[test]
@@ -69,10 +63,7 @@ fn refuses_a_folder_that_may_not_be_written() {
     let parent = tempfile::tempdir().unwrap();
     fs::set_permissions(parent.path(), fs::Permissions::from_mode(0o555)).unwrap();
     match RunFolder::create(parent.path().join("run")) {
-        Err(refused) => assert!(
-            matches!(refused, CreateError::NotWritable { .. }),
-            "{refused}"
-        ),
+        Err(refused) => assert!(matches!(refused, CreateError::NotWritable { .. }), "{refused}"),
         // Root may write everywhere; then the unit test of the error's mapping must do.
         Ok(folder) => folder.abandon().unwrap(),
     }
@@ -121,10 +112,7 @@ fn what_was_measured_is_kept_and_called_half_written() {
     folder.trace().unwrap().finish().unwrap();
     drop(folder);
     assert_eq!(names(&path), [TRACE_FILE]);
-    assert!(matches!(
-        RunFolder::open(&path),
-        Err(OpenError::HalfWritten(_))
-    ));
+    assert!(matches!(RunFolder::open(&path), Err(OpenError::HalfWritten(_))));
 }
 
 /// A run that is killed while it measures leaves the folder as it is made.
@@ -134,10 +122,7 @@ fn a_folder_just_made_is_half_written() {
     let path = parent.path().join("run");
     let folder = RunFolder::create(&path).unwrap();
     assert_eq!(names(&path), ["trace.parquet.partial"]);
-    assert!(matches!(
-        RunFolder::open(&path),
-        Err(OpenError::HalfWritten(_))
-    ));
+    assert!(matches!(RunFolder::open(&path), Err(OpenError::HalfWritten(_))));
     drop(folder);
 }
 
@@ -170,20 +155,14 @@ fn finishing_needs_a_trace_and_a_result() {
     let parent = tempfile::tempdir().unwrap();
     let path = parent.path().join("run");
     let folder = RunFolder::create(&path).unwrap();
-    assert!(matches!(
-        folder.finish(&manifest()),
-        Err(WriteError::TraceMissing(_))
-    ));
+    assert!(matches!(folder.finish(&manifest()), Err(WriteError::TraceMissing(_))));
     assert!(!path.exists());
 
     let mut folder = RunFolder::create(&path).unwrap();
     folder.trace().unwrap().finish().unwrap();
     let mut without_result = manifest();
     without_result.result = None;
-    assert!(matches!(
-        folder.finish(&without_result),
-        Err(WriteError::NoResult)
-    ));
+    assert!(matches!(folder.finish(&without_result), Err(WriteError::NoResult)));
     assert_eq!(names(&path), [TRACE_FILE]);
 }
 
@@ -196,10 +175,7 @@ fn a_manifest_that_could_not_be_read_is_not_written() {
     folder.trace().unwrap().finish().unwrap();
     let mut infinite = manifest();
     infinite.clock.frequency_hz = f64::INFINITY;
-    assert!(matches!(
-        folder.finish(&infinite),
-        Err(WriteError::Manifest(_))
-    ));
+    assert!(matches!(folder.finish(&infinite), Err(WriteError::Manifest(_))));
     assert_eq!(names(&path), [TRACE_FILE]);
 }
 
@@ -235,14 +211,7 @@ fn records_that_no_reader_takes_are_refused() {
     trace.write(&good[1]).unwrap();
     assert_eq!(trace.finish().unwrap(), 2);
     let folder = folder.finish(&manifest()).unwrap();
-    assert_eq!(
-        folder
-            .intervals()
-            .unwrap()
-            .map(Result::unwrap)
-            .collect::<Vec<_>>(),
-        [good[1]; 2]
-    );
+    assert_eq!(folder.intervals().unwrap().map(Result::unwrap).collect::<Vec<_>>(), [good[1]; 2]);
 }
 
 #[test]
@@ -251,9 +220,7 @@ fn a_log_without_trace_goes_with_the_folder() {
     let path = parent.path().join("run");
     let mut folder = RunFolder::create(&path).unwrap();
     let histogram = hdrhistogram::Histogram::<u64>::new(2).unwrap();
-    folder
-        .write_latencies(&manifest().epoch, 1, &[(0, &histogram)])
-        .unwrap();
+    folder.write_latencies(&manifest().epoch, 1, &[(0, &histogram)]).unwrap();
     assert!(path.join(LATENCY_FILE).exists());
     drop(folder);
     assert!(!path.exists());

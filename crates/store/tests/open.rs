@@ -24,39 +24,20 @@ fn folders_that_are_none() {
     let file = parent.path().join("file");
     fs::write(&file, "").unwrap();
     let missing = parent.path().join("missing");
-    assert!(matches!(
-        RunFolder::open(&missing),
-        Err(OpenError::NotFound(_))
-    ));
-    assert!(matches!(
-        RunFolder::open(file.join("below")),
-        Err(OpenError::NotFound(_))
-    ));
-    assert!(matches!(
-        RunFolder::open(&file),
-        Err(OpenError::NotAFolder(_))
-    ));
-    assert!(matches!(
-        RunFolder::open(parent.path()),
-        Err(OpenError::NotARunFolder(_))
-    ));
+    assert!(matches!(RunFolder::open(&missing), Err(OpenError::NotFound(_))));
+    assert!(matches!(RunFolder::open(file.join("below")), Err(OpenError::NotFound(_))));
+    assert!(matches!(RunFolder::open(&file), Err(OpenError::NotAFolder(_))));
+    assert!(matches!(RunFolder::open(parent.path()), Err(OpenError::NotARunFolder(_))));
 }
 
 #[test]
 fn another_version_of_the_manifest() {
     let parent = tempfile::tempdir().unwrap();
     let path = run_folder(parent.path(), &intervals(3));
-    fs::write(
-        path.join(MANIFEST_FILE),
-        r#"{"schema": "hourglass.manifest/9", "new": 1}"#,
-    )
-    .unwrap();
+    fs::write(path.join(MANIFEST_FILE), r#"{"schema": "hourglass.manifest/9", "new": 1}"#).unwrap();
     match RunFolder::open(&path) {
         Err(OpenError::ManifestVersion { found, wanted, .. }) => {
-            assert_eq!(
-                (found.as_str(), wanted),
-                ("hourglass.manifest/9", MANIFEST_SCHEMA)
-            );
+            assert_eq!((found.as_str(), wanted), ("hourglass.manifest/9", MANIFEST_SCHEMA));
         }
         other => panic!("{other:?}"),
     }
@@ -75,37 +56,21 @@ fn a_malformed_manifest_is_told_with_its_place() {
     let text = fs::read_to_string(&file).unwrap();
 
     fs::write(&file, text.replace("\"seed\": 7", "\"seed\": \"seven\"")).unwrap();
-    let expected = text
-        .lines()
-        .position(|line| line.contains("\"seed\""))
-        .unwrap()
-        + 1;
+    let expected = text.lines().position(|line| line.contains("\"seed\"")).unwrap() + 1;
     match RunFolder::open(&path) {
         Err(error @ OpenError::ManifestMalformed { line, column, .. }) => {
             assert_eq!(line, expected);
             assert!(column > 0);
             let told = error.to_string();
-            assert!(
-                told.contains(&format!("manifest.json:{expected}:{column}: ")),
-                "{told}"
-            );
+            assert!(told.contains(&format!("manifest.json:{expected}:{column}: ")), "{told}");
             assert!(!told.contains(" at line "), "{told}");
         }
         other => panic!("{other:?}"),
     }
 
-    for broken in [
-        "",
-        "{",
-        "\u{0}",
-        &text[..text.len() / 2],
-        &"[".repeat(100_000),
-    ] {
+    for broken in ["", "{", "\u{0}", &text[..text.len() / 2], &"[".repeat(100_000)] {
         fs::write(&file, broken).unwrap();
-        assert!(matches!(
-            RunFolder::open(&path),
-            Err(OpenError::ManifestMalformed { .. })
-        ));
+        assert!(matches!(RunFolder::open(&path), Err(OpenError::ManifestMalformed { .. })));
     }
 }
 
@@ -117,10 +82,7 @@ fn a_manifest_without_result() {
     let mut value: serde_json::Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
     value.as_object_mut().unwrap().remove("result");
     fs::write(&file, value.to_string()).unwrap();
-    assert!(matches!(
-        RunFolder::open(&path),
-        Err(OpenError::NoResult(_))
-    ));
+    assert!(matches!(RunFolder::open(&path), Err(OpenError::NoResult(_))));
 }
 
 #[test]
@@ -132,16 +94,10 @@ fn a_trace_that_is_missing_or_cut() {
     for length in [0, 3, bytes.len() / 2, bytes.len() - 1] {
         fs::write(&file, &bytes[..length]).unwrap();
         let opened = RunFolder::open(&path);
-        assert!(
-            matches!(opened, Err(OpenError::Trace(TraceError::Truncated(_)))),
-            "{opened:?}"
-        );
+        assert!(matches!(opened, Err(OpenError::Trace(TraceError::Truncated(_)))), "{opened:?}");
     }
     fs::remove_file(&file).unwrap();
-    assert!(matches!(
-        RunFolder::open(&path),
-        Err(OpenError::Trace(TraceError::Missing(_)))
-    ));
+    assert!(matches!(RunFolder::open(&path), Err(OpenError::Trace(TraceError::Missing(_)))));
 }
 
 #[test]
@@ -163,17 +119,11 @@ fn a_log_that_is_missing_or_broken() {
     let folder = folder.finish(&manifest).unwrap();
     assert!(matches!(folder.latencies(), Err(LatencyError::Missing(_))));
 
-    for broken in [
-        "hello",
-        "Tag=thread-0,0.0,1.0,1.0,@@\n",
-        "Tag=thread-0,0.0,1.0,1.0,HISTFA==\n",
-    ] {
+    for broken in ["hello", "Tag=thread-0,0.0,1.0,1.0,@@\n", "Tag=thread-0,0.0,1.0,1.0,HISTFA==\n"]
+    {
         fs::write(folder.path().join(LATENCY_FILE), broken).unwrap();
         let read = folder.latencies();
-        assert!(
-            matches!(read, Err(LatencyError::Damaged { .. })),
-            "{read:?}"
-        );
+        assert!(matches!(read, Err(LatencyError::Damaged { .. })), "{read:?}");
     }
 }
 
@@ -188,10 +138,8 @@ enum Values<'a> {
 /// Writes a Parquet file as other programs may.
 fn foreign(path: &Path, columns: &[(&str, Values<'_>)]) {
     let end = |field: &str| if field.ends_with('}') { "" } else { ";" };
-    let fields: String = columns
-        .iter()
-        .map(|(field, _)| format!("{field}{} ", end(field)))
-        .collect();
+    let fields: String =
+        columns.iter().map(|(field, _)| format!("{field}{} ", end(field))).collect();
     let schema = parse_message_type(&format!("message other {{ {fields} }}")).unwrap();
     let file = File::create(path).unwrap();
     let mut writer = SerializedFileWriter::new(file, Arc::new(schema), Default::default()).unwrap();
@@ -202,9 +150,7 @@ fn foreign(path: &Path, columns: &[(&str, Values<'_>)]) {
             Values::Narrow(values) => column.typed::<Int32Type>().write_batch(values, None, None),
             Values::Wide(values) => column.typed::<Int64Type>().write_batch(values, None, None),
             Values::Nullable(values, levels) => {
-                column
-                    .typed::<Int32Type>()
-                    .write_batch(values, Some(levels), None)
+                column.typed::<Int32Type>().write_batch(values, Some(levels), None)
             }
         }
         .unwrap();
@@ -240,13 +186,8 @@ fn six_columns_are_enough_and_others_are_ignored() {
     let mut columns = six();
     columns.reverse();
     columns.insert(2, ("required int64 mine", Values::Wide(&[1, 2])));
-    columns.insert(
-        0,
-        (
-            "required group nested { required int32 thread; }",
-            Values::Narrow(&[7, 7]),
-        ),
-    );
+    columns
+        .insert(0, ("required group nested { required int32 thread; }", Values::Narrow(&[7, 7])));
     foreign(&path, &columns);
     let read = read_all(&path).unwrap();
     assert_eq!(read.len(), 2);
@@ -272,16 +213,8 @@ fn onsets_of_a_later_version_are_gaps() {
 fn missing_columns_are_named() {
     let parent = tempfile::tempdir().unwrap();
     let path = parent.path().join("trace.parquet");
-    for (index, name) in [
-        "thread",
-        "cpu",
-        "start_ns",
-        "end_ns",
-        "start_ticks",
-        "end_ticks",
-    ]
-    .iter()
-    .enumerate()
+    for (index, name) in
+        ["thread", "cpu", "start_ns", "end_ns", "start_ticks", "end_ticks"].iter().enumerate()
     {
         let mut columns = six();
         columns.remove(index);
@@ -298,44 +231,16 @@ fn wrong_types_are_named() {
     let parent = tempfile::tempdir().unwrap();
     let path = parent.path().join("trace.parquet");
     for (index, field, values, found, wanted) in [
-        (
-            0,
-            "required int64 thread",
-            Values::Wide(&[0, 1]),
-            "int64",
-            "int32",
-        ),
-        (
-            2,
-            "required int32 start_ns",
-            Values::Narrow(&[0, 1]),
-            "int32",
-            "int64",
-        ),
-        (
-            4,
-            "required int64 start_ticks",
-            Values::Wide(&[0, 1]),
-            "int64",
-            "uint64",
-        ),
-        (
-            3,
-            "required int64 end_ns (INTEGER(64,false))",
-            Values::Wide(&[0, 1]),
-            "uint64",
-            "int64",
-        ),
+        (0, "required int64 thread", Values::Wide(&[0, 1]), "int64", "int32"),
+        (2, "required int32 start_ns", Values::Narrow(&[0, 1]), "int32", "int64"),
+        (4, "required int64 start_ticks", Values::Wide(&[0, 1]), "int64", "uint64"),
+        (3, "required int64 end_ns (INTEGER(64,false))", Values::Wide(&[0, 1]), "uint64", "int64"),
     ] {
         let mut columns = six();
         columns[index] = (field, values);
         foreign(&path, &columns);
         match read_all(&path) {
-            Err(TraceError::WrongType {
-                found: f,
-                wanted: w,
-                ..
-            }) => {
+            Err(TraceError::WrongType { found: f, wanted: w, .. }) => {
                 assert_eq!((f.as_str(), w), (found, wanted));
             }
             other => panic!("{other:?}"),
@@ -356,17 +261,10 @@ fn bad_rows_are_told_after_the_good_ones() {
         let mut columns = six();
         columns[index] = (field, values);
         foreign(&path, &columns);
-        let mut rows = hourglass_store::Trace::open(&path)
-            .unwrap()
-            .intervals()
-            .unwrap();
+        let mut rows = hourglass_store::Trace::open(&path).unwrap().intervals().unwrap();
         assert!(matches!(rows.next(), Some(Ok(_))));
         match rows.next() {
-            Some(Err(TraceError::Row {
-                row: 1,
-                fault: found,
-                ..
-            })) => assert_eq!(found, fault),
+            Some(Err(TraceError::Row { row: 1, fault: found, .. })) => assert_eq!(found, fault),
             other => panic!("{other:?}"),
         }
         assert!(rows.next().is_none());

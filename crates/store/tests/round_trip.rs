@@ -64,11 +64,7 @@ fn latencies_by_thread() {
     let nothing = Histogram::<u64>::new(3).unwrap();
     let manifest = manifest();
     folder
-        .write_latencies(
-            &manifest.epoch,
-            manifest.elapsed_ns,
-            &[(0, &first), (12, &nothing)],
-        )
+        .write_latencies(&manifest.epoch, manifest.elapsed_ns, &[(0, &first), (12, &nothing)])
         .unwrap();
     let folder = folder.finish(&manifest).unwrap();
 
@@ -79,10 +75,7 @@ fn latencies_by_thread() {
     assert!(read[&12].is_empty());
 
     let log = std::fs::read_to_string(folder.path().join(LATENCY_FILE)).unwrap();
-    assert!(
-        log.contains("#[StartTime: 1700000000.123 (seconds since epoch)]\n"),
-        "{log}"
-    );
+    assert!(log.contains("#[StartTime: 1700000000.123 (seconds since epoch)]\n"), "{log}");
     assert!(log.contains("\nTag=thread-0,0.000,1.000,"), "{log}");
     // The word with which compressed histograms of version 2 begin.
     assert!(log.contains(",HISTFAAA"), "{log}");
@@ -94,9 +87,7 @@ fn no_latencies_no_log() {
     let mut folder = RunFolder::create(parent.path().join("run")).unwrap();
     folder.trace().unwrap().finish().unwrap();
     let manifest = manifest();
-    folder
-        .write_latencies(&manifest.epoch, manifest.elapsed_ns, &[])
-        .unwrap();
+    folder.write_latencies(&manifest.epoch, manifest.elapsed_ns, &[]).unwrap();
     let folder = folder.finish(&manifest).unwrap();
     assert!(!folder.path().join(LATENCY_FILE).exists());
     assert!(folder.latencies().unwrap().is_empty());
@@ -120,10 +111,8 @@ fn any_intervals() -> impl Strategy<Value = Vec<Interval>> {
         // Both starts must rise, and they were drawn apart: sort by one, then deal out the other
         // by size, with ends that stay behind them.
         intervals.sort_by_key(|interval| interval.start_ns);
-        let mut ticks: Vec<(u64, u64)> = intervals
-            .iter()
-            .map(|interval| (interval.start_ticks, interval.end_ticks))
-            .collect();
+        let mut ticks: Vec<(u64, u64)> =
+            intervals.iter().map(|interval| (interval.start_ticks, interval.end_ticks)).collect();
         ticks.sort_unstable();
         for (interval, (start, end)) in intervals.iter_mut().zip(ticks) {
             (interval.start_ticks, interval.end_ticks) = (start, end);

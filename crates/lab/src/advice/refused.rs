@@ -66,10 +66,7 @@ pub fn why_refused(refused: Refused, errno: i32, host: &Host) -> (String, String
 /// An error that none of the known causes has.
 fn otherwise(errno: i32) -> (String, String) {
     (
-        format!(
-            "the kernel said: {}",
-            std::io::Error::from_raw_os_error(errno)
-        ),
+        format!("the kernel said: {}", std::io::Error::from_raw_os_error(errno)),
         "sudo dmesg | tail may tell more; a security module or a kernel without this feature can \
          be the cause"
             .to_owned(),
@@ -96,11 +93,7 @@ const GRANT_NICE: Grant = Grant {
     ulimit: Some("nice=40"),
     limit_line: Some("@realtime - nice -20"),
 };
-const GRANT_DEADLINE: Grant = Grant {
-    capability: "SYS_NICE",
-    ulimit: None,
-    limit_line: None,
-};
+const GRANT_DEADLINE: Grant = Grant { capability: "SYS_NICE", ulimit: None, limit_line: None };
 const GRANT_LOCK: Grant = Grant {
     capability: "IPC_LOCK",
     ulimit: Some("memlock=-1"),
@@ -134,10 +127,9 @@ impl Grant {
             (_, Some(ulimit)) if rootless => format!(
                 "start the container with --ulimit {ulimit}, as a user whose own limit is as high"
             ),
-            (_, Some(ulimit)) => format!(
-                "start the container with --cap-add {} --ulimit {ulimit}",
-                self.capability
-            ),
+            (_, Some(ulimit)) => {
+                format!("start the container with --cap-add {} --ulimit {ulimit}", self.capability)
+            }
             (_, None) => format!("start the container with --cap-add {}", self.capability),
         }
     }
@@ -166,9 +158,7 @@ fn told(limit: Option<Limit>) -> String {
 
 /// Whether a limit allows `amount`: now, or once the process raises it itself.
 fn allows(limit: Option<Limit>, amount: u64) -> (bool, bool) {
-    limit.map_or((false, false), |limit| {
-        (limit.soft.allows(amount), limit.hard.allows(amount))
-    })
+    limit.map_or((false, false), |limit| (limit.soft.allows(amount), limit.hard.allows(amount)))
 }
 
 /// FIFO and RR.
@@ -183,10 +173,7 @@ fn real_time(priority: u8, host: &Host) -> (String, String) {
         } else {
             GRANT_REAL_TIME.remedy(host)
         };
-        causes.push((
-            format!("{lack} and RLIMIT_RTPRIO is {}", told(limit)),
-            remedy,
-        ));
+        causes.push((format!("{lack} and RLIMIT_RTPRIO is {}", told(limit)), remedy));
     }
     if causes.is_empty() {
         causes.extend(hidden_rt_budget(host));
@@ -208,24 +195,16 @@ fn no_rt_budget(host: &Host) -> Option<(String, String)> {
         .min()
         .map_or(USUAL_RT_RUNTIME_US, |us| us.min(USUAL_RT_RUNTIME_US));
     // A group can get no more than its parent has, so the outermost comes first.
-    let empty = host
-        .cgroup
-        .rt_budgets
-        .iter()
-        .take_while(|budget| budget.runtime_us == 0);
-    let mut lines: Vec<String> = empty
-        .map(|budget| format!("echo {runtime} > {}", budget.file))
-        .collect();
+    let empty = host.cgroup.rt_budgets.iter().take_while(|budget| budget.runtime_us == 0);
+    let mut lines: Vec<String> =
+        empty.map(|budget| format!("echo {runtime} > {}", budget.file)).collect();
     lines.reverse();
     let mut remedy = format!("{}, as root", lines.join(" && "));
     if host.container.is_some() {
         remedy.push_str(" on the container's host, or start the container with --cpu-rt-runtime=");
         remedy.push_str(&runtime.to_string());
     }
-    let reason = format!(
-        "the control group gives real-time threads no time: {} is 0",
-        own.file
-    );
+    let reason = format!("the control group gives real-time threads no time: {} is 0", own.file);
     Some((reason, remedy))
 }
 
@@ -290,14 +269,9 @@ fn withheld(host: &Host) -> (String, String) {
 
 /// Several causes in one line each.
 fn joined(causes: Vec<(String, String)>) -> Option<(String, String)> {
-    causes
-        .into_iter()
-        .reduce(|(reasons, remedies), (reason, remedy)| {
-            (
-                format!("{reasons}; and {reason}"),
-                format!("{remedies}; and {remedy}"),
-            )
-        })
+    causes.into_iter().reduce(|(reasons, remedies), (reason, remedy)| {
+        (format!("{reasons}; and {reason}"), format!("{remedies}; and {remedy}"))
+    })
 }
 
 /// A lower nice value.
@@ -308,10 +282,7 @@ fn negative_nice(nice: i8, host: &Host) -> (String, String) {
     let (now, when_raised) = allows(limit, wanted);
     match lacks(host, host.process.cap_sys_nice, "CAP_SYS_NICE") {
         Some(lack) if !now => (
-            format!(
-                "{lack} and RLIMIT_NICE is {}; nice {nice} needs {wanted}",
-                told(limit)
-            ),
+            format!("{lack} and RLIMIT_NICE is {}; nice {nice} needs {wanted}", told(limit)),
             if when_raised {
                 format!("ulimit -e {wanted}, in the shell that starts the run")
             } else {
@@ -336,20 +307,13 @@ fn deadline(host: &Host) -> (String, String) {
             format!("sudo sysctl kernel.sched_rt_runtime_us={USUAL_RT_RUNTIME_US}"),
         );
     }
-    let own_domain = matches!(
-        host.cgroup.cpuset_partition.as_deref(),
-        Some("root" | "isolated")
-    );
+    let own_domain = matches!(host.cgroup.cpuset_partition.as_deref(), Some("root" | "isolated"));
     let narrow = [&host.cpu.allowed, &host.cgroup.cpuset]
         .into_iter()
         .flatten()
         .find(|cpus| {
             let isolated = host.cpu.isolated.clone().unwrap_or_default();
-            let domain = host
-                .cpu
-                .online
-                .as_ref()
-                .map(|all| all.difference(&isolated));
+            let domain = host.cpu.online.as_ref().map(|all| all.difference(&isolated));
             domain.is_some_and(|domain| !domain.difference(cpus).is_empty())
         })
         .filter(|_| !own_domain);
@@ -375,9 +339,7 @@ fn deadline(host: &Host) -> (String, String) {
 /// The deadline class is full.
 fn deadline_busy(host: &Host) -> (String, String) {
     let number = |value: Option<i64>, usual: u64| {
-        value
-            .and_then(|value| u64::try_from(value).ok())
-            .unwrap_or(usual)
+        value.and_then(|value| u64::try_from(value).ok()).unwrap_or(usual)
     };
     let share = share_ppm(
         number(host.scheduler.rt_runtime_us, 950_000),
@@ -398,14 +360,8 @@ fn deadline_busy(host: &Host) -> (String, String) {
 
 /// Times that the deadline class does not take.
 fn deadline_invalid(host: &Host) -> (String, String) {
-    let shortest = host
-        .scheduler
-        .deadline_period_min_us
-        .unwrap_or(DEADLINE_PERIOD_MIN_US);
-    let longest = host
-        .scheduler
-        .deadline_period_max_us
-        .unwrap_or(DEADLINE_PERIOD_MAX_US);
+    let shortest = host.scheduler.deadline_period_min_us.unwrap_or(DEADLINE_PERIOD_MIN_US);
+    let longest = host.scheduler.deadline_period_max_us.unwrap_or(DEADLINE_PERIOD_MAX_US);
     (
         "the deadline class does not take these times".to_owned(),
         format!(
@@ -425,21 +381,11 @@ fn memory_lock(bytes: u64, host: &Host) -> (String, String) {
         return too_little_memory(bytes, host);
     };
     let (now, when_raised) = allows(limit, bytes);
-    let besides = if now {
-        " beside what is locked already"
-    } else {
-        ""
-    };
+    let besides = if now { " beside what is locked already" } else { "" };
     (
-        format!(
-            "{lack} and RLIMIT_MEMLOCK is {} bytes; {bytes} are wanted{besides}",
-            told(limit)
-        ),
+        format!("{lack} and RLIMIT_MEMLOCK is {} bytes; {bytes} are wanted{besides}", told(limit)),
         if when_raised && !now {
-            format!(
-                "ulimit -l {}, in the shell that starts the run",
-                bytes.div_ceil(1024)
-            )
+            format!("ulimit -l {}, in the shell that starts the run", bytes.div_ceil(1024))
         } else {
             GRANT_LOCK.remedy(host)
         },

@@ -53,14 +53,8 @@ fn quiet() -> Host {
 #[test]
 fn a_quiet_machine_needs_no_advice() {
     assert_eq!(before_run(&quiet(), &[thread(0, "OTHER:0", "")]), []);
-    assert_eq!(
-        before_run(&quiet(), &[periodic(0, "FIFO:80", "1", 949_999)])[0].id,
-        "idle-states"
-    );
-    assert_eq!(
-        before_run(&Host::default(), &[thread(0, "FIFO:80", "")]),
-        []
-    );
+    assert_eq!(before_run(&quiet(), &[periodic(0, "FIFO:80", "1", 949_999)])[0].id, "idle-states");
+    assert_eq!(before_run(&Host::default(), &[thread(0, "FIFO:80", "")]), []);
     assert_eq!(before_run(&quiet(), &[]), []);
 }
 
@@ -82,34 +76,16 @@ fn a_real_time_spinner_is_throttled() {
         "{}",
         warning.text
     );
-    assert!(
-        warning.text.contains("sched_rt_runtime_us=950000"),
-        "{}",
-        warning.text
-    );
-    assert!(
-        warning
-            .remedy
-            .starts_with("sudo sysctl kernel.sched_rt_runtime_us=-1")
-    );
+    assert!(warning.text.contains("sched_rt_runtime_us=950000"), "{}", warning.text);
+    assert!(warning.remedy.starts_with("sudo sysctl kernel.sched_rt_runtime_us=-1"));
 }
 
 #[test]
 fn throttling_counts_what_shares_a_cpu() {
-    let crowd = [
-        periodic(0, "FIFO:80", "1", 500_000),
-        periodic(1, "FIFO:70", "1", 460_000),
-    ];
+    let crowd = [periodic(0, "FIFO:80", "1", 500_000), periodic(1, "FIFO:70", "1", 460_000)];
     let warnings = before_run(&quiet(), &crowd);
-    assert!(
-        of(&warnings, "rt-throttling")
-            .text
-            .contains("threads 0 (FIFO:80) and 1 (FIFO:70)")
-    );
-    let apart = [
-        periodic(0, "FIFO:80", "1", 500_000),
-        periodic(1, "FIFO:70", "2", 460_000),
-    ];
+    assert!(of(&warnings, "rt-throttling").text.contains("threads 0 (FIFO:80) and 1 (FIFO:70)"));
+    let apart = [periodic(0, "FIFO:80", "1", 500_000), periodic(1, "FIFO:70", "2", 460_000)];
     assert!(!ids(&before_run(&quiet(), &apart)).contains(&"rt-throttling"));
 }
 
@@ -122,11 +98,7 @@ fn no_throttling_without_a_limit() {
     assert_eq!(before_run(&host, &[thread(0, "FIFO:80", "")]), []);
     host.scheduler.rt_runtime_us = Some(0);
     let warnings = before_run(&host, &[periodic(0, "FIFO:80", "", 1)]);
-    assert!(
-        of(&warnings, "rt-throttling")
-            .text
-            .contains("1s in every 1s")
-    );
+    assert!(of(&warnings, "rt-throttling").text.contains("1s in every 1s"));
     host.scheduler.rt_runtime_us = Some(i64::MAX);
     host.scheduler.rt_period_us = Some(i64::MIN);
     assert_eq!(before_run(&host, &[thread(0, "FIFO:80", "")]), []);
@@ -141,11 +113,7 @@ fn later_kernels_have_a_fair_server_instead() {
     let threads = [thread(0, "FIFO:80", "")];
     let warnings = before_run(&host, &threads);
     let warning = of(&warnings, "rt-throttling");
-    assert!(
-        warning
-            .text
-            .contains("50ms in every 1s while an ordinary thread waits")
-    );
+    assert!(warning.text.contains("50ms in every 1s while an ordinary thread waits"));
     assert!(warning.remedy.contains("fair_server/cpu*/runtime"));
     host.scheduler.fair_server_runtime_ns = Some(0);
     assert_eq!(before_run(&host, &threads), []);
@@ -158,49 +126,25 @@ fn later_kernels_have_a_fair_server_instead() {
 #[test]
 fn a_groups_budget_is_tighter_than_the_machines() {
     let machine = v1_container().with(&[
-        (
-            "sys/fs/cgroup/cpu,cpuacct/docker/ab/cpu.rt_runtime_us",
-            "300000\n",
-        ),
-        (
-            "sys/fs/cgroup/cpu,cpuacct/docker/cpu.rt_runtime_us",
-            "400000\n",
-        ),
+        ("sys/fs/cgroup/cpu,cpuacct/docker/ab/cpu.rt_runtime_us", "300000\n"),
+        ("sys/fs/cgroup/cpu,cpuacct/docker/cpu.rt_runtime_us", "400000\n"),
     ]);
     let warnings = before_run(&machine.host(), &[periodic(0, "FIFO:80", "", 350_000)]);
     let warning = of(&warnings, "rt-throttling");
-    assert!(
-        warning.text.contains("700ms in every 1s"),
-        "{}",
-        warning.text
-    );
-    assert!(
-        warning.text.contains("docker/ab/cpu.rt_runtime_us=300000"),
-        "{}",
-        warning.text
-    );
-    assert!(
-        warning
-            .remedy
-            .starts_with("on the container's host: sudo sysctl")
-    );
+    assert!(warning.text.contains("700ms in every 1s"), "{}", warning.text);
+    assert!(warning.text.contains("docker/ab/cpu.rt_runtime_us=300000"), "{}", warning.text);
+    assert!(warning.remedy.starts_with("on the container's host: sudo sysctl"));
 }
 
 #[test]
 fn a_time_limit_kills_spinners() {
     let mut host = quiet();
     host.scheduler.rt_runtime_us = Some(-1);
-    host.process.real_time_timeout_us = Some(Limit {
-        soft: Bound::At(200_000),
-        hard: Bound::At(200_000),
-    });
+    host.process.real_time_timeout_us =
+        Some(Limit { soft: Bound::At(200_000), hard: Bound::At(200_000) });
     let warnings = before_run(&host, &[thread(0, "FIFO:80", "")]);
     assert_eq!(ids(&warnings), ["rt-time-limit"]);
-    assert!(
-        warnings[0].text.contains("after 200ms"),
-        "{}",
-        warnings[0].text
-    );
+    assert!(warnings[0].text.contains("after 200ms"), "{}", warnings[0].text);
 }
 
 #[test]
@@ -210,23 +154,12 @@ fn a_quota_stops_what_wants_more() {
     let warnings = before_run(&host, &two);
     let warning = of(&warnings, "cgroup-quota");
     // 150 ms of two CPUs are spent after 75 ms.
-    assert!(
-        warning.text.contains("up to 25ms in every 100ms"),
-        "{}",
-        warning.text
-    );
-    assert!(
-        warning.text.contains("want 200 % of a CPU"),
-        "{}",
-        warning.text
-    );
+    assert!(warning.text.contains("up to 25ms in every 100ms"), "{}", warning.text);
+    assert!(warning.text.contains("want 200 % of a CPU"), "{}", warning.text);
     assert!(warning.remedy.contains("without --cpus"));
     // One CPU's worth is within the quota, on whichever account.
     assert_eq!(before_run(&host, &two[..1]), []);
-    assert_eq!(
-        before_run(&host, &[thread(0, "OTHER:0", "1"), thread(1, "BATCH", "1")]),
-        []
-    );
+    assert_eq!(before_run(&host, &[thread(0, "OTHER:0", "1"), thread(1, "BATCH", "1")]), []);
     // A quota does not bind real-time threads.
     let real_time = [thread(0, "DEADLINE", ""), thread(1, "DEADLINE", "")];
     assert_eq!(before_run(&host, &real_time), []);
@@ -235,27 +168,12 @@ fn a_quota_stops_what_wants_more() {
 #[test]
 fn bare_metal_left_at_powersave() {
     let host = bare_metal().host();
-    let warnings = before_run(
-        &host,
-        &[thread(0, "OTHER:0", "2"), periodic(1, "BATCH", "3", 9)],
-    );
+    let warnings = before_run(&host, &[thread(0, "OTHER:0", "2"), periodic(1, "BATCH", "3", 9)]);
     assert_eq!(ids(&warnings), ["governor", "idle-states"]);
-    assert!(
-        warnings[0].text.contains("CPUs 0-3 is powersave"),
-        "{}",
-        warnings[0].text
-    );
+    assert!(warnings[0].text.contains("CPUs 0-3 is powersave"), "{}", warnings[0].text);
     assert!(warnings[0].remedy.contains("echo performance"));
-    assert!(
-        warnings[1].text.contains("thread 1 (BATCH)"),
-        "{}",
-        warnings[1].text
-    );
-    assert!(
-        warnings[1].text.contains("C6, which takes 133us"),
-        "{}",
-        warnings[1].text
-    );
+    assert!(warnings[1].text.contains("thread 1 (BATCH)"), "{}", warnings[1].text);
+    assert!(warnings[1].text.contains("C6, which takes 133us"), "{}", warnings[1].text);
     assert!(warnings[1].remedy.starts_with("--dma-latency 0"));
 }
 
@@ -272,11 +190,7 @@ fn a_loaded_guest() {
     let host = kvm_guest().host();
     let warnings = before_run(&host, &[thread(0, "OTHER:0", "")]);
     assert_eq!(ids(&warnings), ["clock-source", "load", "virtual-machine"]);
-    assert!(
-        warnings[0]
-            .text
-            .contains("kvm-clock: the hypervisor steers it")
-    );
+    assert!(warnings[0].text.contains("kvm-clock: the hypervisor steers it"));
     assert!(warnings[0].remedy.starts_with("echo tsc"));
     assert!(warnings[1].text.contains("load average 3.5 on 4 CPUs"));
     assert!(warnings[2].text.contains("(kvm)"));
@@ -287,10 +201,7 @@ fn load_matters_only_where_it_can_reach() {
     let mut host = quiet();
     host.start.load_average = Some([3.0, 3.0, 3.0]);
     host.start.runnable_others = Some(5);
-    assert_eq!(
-        ids(&before_run(&host, &[thread(0, "OTHER:0", "0")])),
-        ["load"]
-    );
+    assert_eq!(ids(&before_run(&host, &[thread(0, "OTHER:0", "0")])), ["load"]);
     assert_eq!(before_run(&host, &[thread(0, "OTHER:0", "2-3")]), []);
     host.start.runnable_others = Some(0);
     assert_eq!(before_run(&host, &[thread(0, "OTHER:0", "0")]), []);
@@ -309,16 +220,11 @@ fn a_slow_clock_source() {
 /// A new group of version 1 starts with no real-time time: FIFO is refused even for root.
 #[test]
 fn fifo_refused_by_a_group_without_budget() {
-    let as_root = v1_container()
-        .with(&[("proc/self/status", ROOT_STATUS)])
-        .host();
+    let as_root = v1_container().with(&[("proc/self/status", ROOT_STATUS)]).host();
     let fifo = Refused::RealTime { priority: 80 };
     let (reason, remedy) = why_refused(fifo, EPERM, &as_root);
     let folder = "/sys/fs/cgroup/cpu,cpuacct/docker";
-    assert!(
-        reason.ends_with(&format!("{folder}/ab/cpu.rt_runtime_us is 0")),
-        "{reason}"
-    );
+    assert!(reason.ends_with(&format!("{folder}/ab/cpu.rt_runtime_us is 0")), "{reason}");
     let lines = format!(
         "echo 900000 > {folder}/cpu.rt_runtime_us && echo 900000 > {folder}/ab/cpu.rt_runtime_us"
     );
@@ -327,10 +233,7 @@ fn fifo_refused_by_a_group_without_budget() {
 
     let (reason, remedy) = why_refused(fifo, EPERM, &v1_container().host());
     assert!(reason.contains("; and CAP_SYS_NICE is missing"), "{reason}");
-    assert!(
-        remedy.contains("--cap-add SYS_NICE --ulimit rtprio=99"),
-        "{remedy}"
-    );
+    assert!(remedy.contains("--cap-add SYS_NICE --ulimit rtprio=99"), "{remedy}");
 }
 
 #[test]
@@ -344,79 +247,38 @@ fn fifo_refused_to_a_user() {
         "{remedy}"
     );
     assert!(remedy.contains("'@realtime - rtprio 99'"), "{remedy}");
-    host.process.real_time_priority = Some(Limit {
-        soft: Bound::At(0),
-        hard: Bound::At(99),
-    });
-    assert!(
-        why_refused(fifo, EPERM, &host)
-            .1
-            .starts_with("ulimit -r 80")
-    );
-    assert!(
-        why_refused(Refused::RealTime { priority: 0 }, EINVAL, &host)
-            .1
-            .contains("1 (lowest)")
-    );
+    host.process.real_time_priority = Some(Limit { soft: Bound::At(0), hard: Bound::At(99) });
+    assert!(why_refused(fifo, EPERM, &host).1.starts_with("ulimit -r 80"));
+    assert!(why_refused(Refused::RealTime { priority: 0 }, EINVAL, &host).1.contains("1 (lowest)"));
 }
 
 #[test]
 fn fifo_refused_though_the_capability_is_there() {
     let fifo = Refused::RealTime { priority: 80 };
     let rootless = v2_container()
-        .with(&[
-            ("proc/self/status", ROOT_STATUS),
-            ("proc/self/uid_map", "0 1000 1\n"),
-        ])
+        .with(&[("proc/self/status", ROOT_STATUS), ("proc/self/uid_map", "0 1000 1\n")])
         .host();
     let (reason, remedy) = why_refused(fifo, EPERM, &rootless);
-    assert!(
-        reason.contains("counts only inside this user namespace"),
-        "{reason}"
-    );
-    assert!(
-        remedy.starts_with("start the container with --ulimit rtprio=99"),
-        "{remedy}"
-    );
+    assert!(reason.contains("counts only inside this user namespace"), "{reason}");
+    assert!(remedy.starts_with("start the container with --ulimit rtprio=99"), "{remedy}");
 
-    let mut root = v2_container()
-        .with(&[("proc/self/status", ROOT_STATUS)])
-        .host();
+    let mut root = v2_container().with(&[("proc/self/status", ROOT_STATUS)]).host();
     let (reason, remedy) = why_refused(fifo, EPERM, &root);
-    assert!(
-        reason.contains("may have CONFIG_RT_GROUP_SCHED"),
-        "{reason}"
-    );
+    assert!(reason.contains("may have CONFIG_RT_GROUP_SCHED"), "{reason}");
     assert!(remedy.contains("rt_group_sched=0"), "{remedy}");
     root.scheduler.rt_group_scheduling = Some(false);
-    assert!(
-        why_refused(fifo, EPERM, &root)
-            .1
-            .contains("seccomp=unconfined")
-    );
+    assert!(why_refused(fifo, EPERM, &root).1.contains("seccomp=unconfined"));
 }
 
 #[test]
 fn nice_refused_to_a_user() {
-    let (reason, remedy) = why_refused(
-        Refused::NegativeNice { nice: -5 },
-        EPERM,
-        &bare_metal().host(),
-    );
-    assert_eq!(
-        reason,
-        "CAP_SYS_NICE is missing and RLIMIT_NICE is 0; nice -5 needs 25"
-    );
+    let (reason, remedy) =
+        why_refused(Refused::NegativeNice { nice: -5 }, EPERM, &bare_metal().host());
+    assert_eq!(reason, "CAP_SYS_NICE is missing and RLIMIT_NICE is 0; nice -5 needs 25");
     assert!(remedy.contains("'@realtime - nice -20'"), "{remedy}");
-    let (_, remedy) = why_refused(
-        Refused::NegativeNice { nice: -20 },
-        EPERM,
-        &v2_container().host(),
-    );
-    assert_eq!(
-        remedy,
-        "start the container with --cap-add SYS_NICE --ulimit nice=40"
-    );
+    let (_, remedy) =
+        why_refused(Refused::NegativeNice { nice: -20 }, EPERM, &v2_container().host());
+    assert_eq!(remedy, "start the container with --cap-add SYS_NICE --ulimit nice=40");
 }
 
 #[test]
@@ -454,24 +316,13 @@ fn locks_refused() {
         reason,
         "CAP_IPC_LOCK is missing and RLIMIT_MEMLOCK is 8388608 bytes; 16777216 are wanted"
     );
-    assert!(
-        remedy.contains("'@realtime - memlock unlimited'"),
-        "{remedy}"
-    );
+    assert!(remedy.contains("'@realtime - memlock unlimited'"), "{remedy}");
     let (reason, _) = why_refused(lock(4096), ENOMEM, &user);
-    assert!(
-        reason.ends_with("beside what is locked already"),
-        "{reason}"
-    );
+    assert!(reason.ends_with("beside what is locked already"), "{reason}");
     let (_, remedy) = why_refused(lock(16_777_216), ENOMEM, &v2_container().host());
-    assert_eq!(
-        remedy,
-        "start the container with --cap-add IPC_LOCK --ulimit memlock=-1"
-    );
+    assert_eq!(remedy, "start the container with --cap-add IPC_LOCK --ulimit memlock=-1");
 
-    let root = v2_container()
-        .with(&[("proc/self/status", ROOT_STATUS)])
-        .host();
+    let root = v2_container().with(&[("proc/self/status", ROOT_STATUS)]).host();
     let (reason, _) = why_refused(lock(2 << 30), ENOMEM, &root);
     assert!(reason.contains("may use 1073741824 bytes"), "{reason}");
 }
@@ -486,13 +337,8 @@ fn every_answer_is_one_line() {
         Refused::Deadline,
         Refused::MemoryLock { bytes: u64::MAX },
     ];
-    let machines = [
-        FakeMachine::empty(),
-        bare_metal(),
-        kvm_guest(),
-        v1_container(),
-        v2_container(),
-    ];
+    let machines =
+        [FakeMachine::empty(), bare_metal(), kvm_guest(), v1_container(), v2_container()];
     for machine in machines {
         let host = machine.host();
         for refused in refusals {

@@ -82,12 +82,8 @@ fn yielding_to_fair_server(host: &Host, threads: &[ThreadDemand]) -> Option<Warn
         return None;
     }
     let scheduler = &host.scheduler;
-    let runtime_ns = scheduler
-        .fair_server_runtime_ns
-        .unwrap_or(FAIR_SERVER_RUNTIME_NS);
-    let period_ns = scheduler
-        .fair_server_period_ns
-        .unwrap_or(FAIR_SERVER_PERIOD_NS);
+    let runtime_ns = scheduler.fair_server_runtime_ns.unwrap_or(FAIR_SERVER_RUNTIME_NS);
+    let period_ns = scheduler.fair_server_period_ns.unwrap_or(FAIR_SERVER_PERIOD_NS);
     if runtime_ns == 0 {
         return None;
     }
@@ -115,9 +111,8 @@ fn yielding_to_fair_server(host: &Host, threads: &[ThreadDemand]) -> Option<Warn
 
 /// Whether this kernel has fair servers.
 fn has_fair_server(release: &str) -> bool {
-    let mut numbers = release
-        .split(|character: char| !character.is_ascii_digit())
-        .map(str::parse::<u32>);
+    let mut numbers =
+        release.split(|character: char| !character.is_ascii_digit()).map(str::parse::<u32>);
     match (numbers.next(), numbers.next()) {
         (Some(Ok(major)), Some(Ok(minor))) => (major, minor) >= FAIR_SERVER_SINCE,
         _ => false,
@@ -127,9 +122,7 @@ fn has_fair_server(release: &str) -> bool {
 /// The tightest limit of the machine and of the process's control groups; `None` without one.
 fn tightest(host: &Host) -> Option<Limit> {
     let period = |us: Option<i64>| {
-        us.and_then(|us| u64::try_from(us).ok())
-            .filter(|us| *us > 0)
-            .unwrap_or(RT_PERIOD_US)
+        us.and_then(|us| u64::try_from(us).ok()).filter(|us| *us > 0).unwrap_or(RT_PERIOD_US)
     };
     // -1 for the machine lifts the limits of the groups too.
     let machine = Limit {
@@ -150,9 +143,7 @@ fn tightest(host: &Host) -> Option<Limit> {
         })
     });
     // Of equals the machine's own is named.
-    std::iter::once(machine)
-        .chain(groups)
-        .min_by_key(Limit::share_ppm)
+    std::iter::once(machine).chain(groups).min_by_key(Limit::share_ppm)
 }
 
 /// The real-time threads that want more than `share_ppm` of a CPU, alone or together with others

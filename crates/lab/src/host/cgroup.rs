@@ -39,26 +39,13 @@ pub(super) fn facts(files: &Files) -> CgroupFacts {
     let cpuset = lineage(&groups, &mounts, "cpuset");
     let memory = lineage(&groups, &mounts, "memory");
     CgroupFacts {
-        cpu_quotas: cpu
-            .as_ref()
-            .map(|cpu| cpu_quotas(files, cpu))
-            .unwrap_or_default(),
-        rt_budgets: cpu
-            .as_ref()
-            .map(|cpu| rt_budgets(files, cpu))
-            .unwrap_or_default(),
-        cpuset: cpuset
-            .as_ref()
-            .and_then(|cpuset| effective_cpus(files, cpuset)),
+        cpu_quotas: cpu.as_ref().map(|cpu| cpu_quotas(files, cpu)).unwrap_or_default(),
+        rt_budgets: cpu.as_ref().map(|cpu| rt_budgets(files, cpu)).unwrap_or_default(),
+        cpuset: cpuset.as_ref().and_then(|cpuset| effective_cpus(files, cpuset)),
         cpuset_partition: cpuset.as_ref().and_then(|cpuset| {
-            files.line(&format!(
-                "{}/cpuset.cpus.partition",
-                cpuset.folders.first()?
-            ))
+            files.line(&format!("{}/cpuset.cpus.partition", cpuset.folders.first()?))
         }),
-        memory_limit_bytes: memory
-            .as_ref()
-            .and_then(|memory| memory_limit(files, memory)),
+        memory_limit_bytes: memory.as_ref().and_then(|memory| memory_limit(files, memory)),
         groups,
     }
 }
@@ -91,11 +78,7 @@ fn groups(files: &Files) -> Vec<CgroupPath> {
         .filter_map(|line| {
             let (number, rest) = line.split_once(':')?;
             let (controllers, path) = rest.split_once(':')?;
-            let version = if number == "0" && controllers.is_empty() {
-                2
-            } else {
-                1
-            };
+            let version = if number == "0" && controllers.is_empty() { 2 } else { 1 };
             Some(CgroupPath {
                 version,
                 controllers: controllers.split(',').filter_map(clean).collect(),
@@ -122,11 +105,7 @@ fn mounts(files: &Files) -> Vec<Mount> {
             }
             _ => return None,
         };
-        Some(Mount {
-            root: unescape(root),
-            point: unescape(point),
-            controllers,
-        })
+        Some(Mount { root: unescape(root), point: unescape(point), controllers })
     };
     text.lines().filter_map(mount).collect()
 }
@@ -136,9 +115,7 @@ fn unescape(path: &str) -> String {
     let mut parts = path.split('\\');
     let mut plain = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        let code = part
-            .get(..3)
-            .and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        let code = part.get(..3).and_then(|digits| u8::from_str_radix(digits, 8).ok());
         match (code, part.get(3..)) {
             (Some(code), Some(rest)) if code.is_ascii() => {
                 plain.push(char::from(code));
@@ -199,11 +176,7 @@ fn cpu_quotas(files: &Files, cpu: &Lineage) -> Vec<CpuQuota> {
             let file = format!("{folder}/cpu.cfs_quota_us");
             // No quota is -1, which is no u64.
             let quota_us = files.number::<u64>(&file)?;
-            (
-                file,
-                quota_us,
-                files.number::<u64>(&format!("{folder}/cpu.cfs_period_us"))?,
-            )
+            (file, quota_us, files.number::<u64>(&format!("{folder}/cpu.cfs_period_us"))?)
         } else {
             let file = format!("{folder}/cpu.max");
             let line = files.line(&file)?;
@@ -211,11 +184,7 @@ fn cpu_quotas(files: &Files, cpu: &Lineage) -> Vec<CpuQuota> {
             // No quota is `max`.
             (file, quota.parse().ok()?, period.trim().parse().ok()?)
         };
-        (period_us > 0).then_some(CpuQuota {
-            file,
-            quota_us,
-            period_us,
-        })
+        (period_us > 0).then_some(CpuQuota { file, quota_us, period_us })
     };
     cpu.folders.iter().filter_map(quota).collect()
 }
@@ -243,9 +212,7 @@ fn effective_cpus(files: &Files, cpuset: &Lineage) -> Option<CpuSet> {
         _ => &["cpuset.cpus.effective"],
     };
     let in_folder = |folder: &String| {
-        let cpus = names
-            .iter()
-            .find_map(|name| files.cpus(&format!("{folder}/{name}")))?;
+        let cpus = names.iter().find_map(|name| files.cpus(&format!("{folder}/{name}")))?;
         (!cpus.is_empty()).then_some(cpus)
     };
     cpuset.folders.iter().find_map(in_folder)

@@ -52,10 +52,7 @@ pub(super) fn facts(files: &Files) -> CpuFacts {
         microcode: field(&cpuinfo, "microcode", ':')
             .and_then(clean)
             .or_else(|| files.line(&format!("{CPUS}/cpu0/microcode/version"))),
-        flags: flags
-            .filter(|flag| FLAGS.contains(flag))
-            .map(str::to_owned)
-            .collect(),
+        flags: flags.filter(|flag| FLAGS.contains(flag)).map(str::to_owned).collect(),
         online: files.cpus(&format!("{CPUS}/online")),
         allowed: field(&status, "Cpus_allowed_list", ':').and_then(cpu_list),
         isolated: files.cpus(&format!("{CPUS}/isolated")),

@@ -91,15 +91,9 @@ fn common() -> FakeMachine {
             "cpu  10 0 20 3000 4 0 3 7 0 0\ncpu0 5 0 10 1500 2 0 1 3 0 0\n\
              cpu1 5 0 10 1500 2 0 2 4 0 0\nintr 5 1 2\n",
         ),
-        (
-            "proc/meminfo",
-            "MemTotal:       16384000 kB\nSwapTotal:             0 kB\n",
-        ),
+        ("proc/meminfo", "MemTotal:       16384000 kB\nSwapTotal:             0 kB\n"),
         ("sys/devices/system/cpu/online", "0-3\n"),
-        (
-            "sys/kernel/mm/transparent_hugepage/enabled",
-            "always [madvise] never\n",
-        ),
+        ("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n"),
     ])
 }
 
@@ -107,10 +101,7 @@ fn common() -> FakeMachine {
 pub(crate) fn bare_metal() -> FakeMachine {
     let machine = common().with(&[
         ("proc/sys/kernel/osrelease", "6.8.0-45-lowlatency\n"),
-        (
-            "proc/sys/kernel/version",
-            "#45-Ubuntu SMP PREEMPT_DYNAMIC Fri Aug 30\n",
-        ),
+        ("proc/sys/kernel/version", "#45-Ubuntu SMP PREEMPT_DYNAMIC Fri Aug 30\n"),
         (
             "proc/cmdline",
             "BOOT_IMAGE=/vmlinuz root=UUID=1234 isolcpus=2-3 nohz_full=2-3 quiet preempt=full \
@@ -129,23 +120,11 @@ pub(crate) fn bare_metal() -> FakeMachine {
         ("sys/devices/system/cpu/nohz_full", "2-3\n"),
         ("sys/devices/system/cpu/smt/active", "1\n"),
         ("sys/devices/system/cpu/intel_pstate/no_turbo", "0\n"),
-        (
-            "sys/devices/system/cpu/cpuidle/current_driver",
-            "intel_idle\n",
-        ),
+        ("sys/devices/system/cpu/cpuidle/current_driver", "intel_idle\n"),
         ("sys/devices/system/cpu/cpuidle/current_governor", "menu\n"),
-        (
-            "sys/devices/system/cpu/vulnerabilities/meltdown",
-            "Mitigation: PTI\n",
-        ),
-        (
-            "sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count",
-            "3\n",
-        ),
-        (
-            "sys/devices/system/clocksource/clocksource0/current_clocksource",
-            "tsc\n",
-        ),
+        ("sys/devices/system/cpu/vulnerabilities/meltdown", "Mitigation: PTI\n"),
+        ("sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count", "3\n"),
+        ("sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc\n"),
         (
             "sys/devices/system/clocksource/clocksource0/available_clocksource",
             "tsc hpet acpi_pm \n",
@@ -153,27 +132,21 @@ pub(crate) fn bare_metal() -> FakeMachine {
         ("sys/class/dmi/id/sys_vendor", "LENOVO\n"),
         ("sys/class/dmi/id/product_name", "30D0\n"),
         ("proc/self/cgroup", "0::/user.slice/session-1.scope\n"),
-        (
-            "proc/self/mountinfo",
-            "30 23 0:26 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw\n",
-        ),
+        ("proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw\n"),
     ]);
+    put_power(&machine);
+    machine
+}
+
+/// Siblings, frequency and idle states of the desktop's CPUs.
+fn put_power(machine: &FakeMachine) {
     let states = [("POLL", "0"), ("C1", "2"), ("C6", "133")];
     for cpu in 0..4 {
         let folder = format!("sys/devices/system/cpu/cpu{cpu}");
         let core = format!("{},{}\n", cpu % 2, cpu % 2 + 2);
-        machine.put(
-            &format!("{folder}/topology/thread_siblings_list"),
-            core.as_bytes(),
-        );
-        machine.put(
-            &format!("{folder}/cpufreq/scaling_governor"),
-            b"powersave\n",
-        );
-        machine.put(
-            &format!("{folder}/cpufreq/scaling_driver"),
-            b"intel_pstate\n",
-        );
+        machine.put(&format!("{folder}/topology/thread_siblings_list"), core.as_bytes());
+        machine.put(&format!("{folder}/cpufreq/scaling_governor"), b"powersave\n");
+        machine.put(&format!("{folder}/cpufreq/scaling_driver"), b"intel_pstate\n");
         machine.put(&format!("{folder}/cpufreq/scaling_min_freq"), b"800000\n");
         machine.put(&format!("{folder}/cpufreq/scaling_max_freq"), b"4700000\n");
         for (number, (name, latency_us)) in states.iter().enumerate() {
@@ -183,25 +156,18 @@ pub(crate) fn bare_metal() -> FakeMachine {
             machine.put(&format!("{state}/disable"), b"0\n");
         }
     }
-    machine
 }
 
 /// A rented virtual machine that keeps time with kvm-clock.
 pub(crate) fn kvm_guest() -> FakeMachine {
     common().with(&[
-        (
-            "proc/version",
-            "Linux version 6.12.9-cloud (a@b) (gcc) #1 SMP PREEMPT(voluntary)\n",
-        ),
+        ("proc/version", "Linux version 6.12.9-cloud (a@b) (gcc) #1 SMP PREEMPT(voluntary)\n"),
         (
             "proc/cpuinfo",
             "processor\t: 0\nmodel name\t: Intel Xeon Processor\n\
              flags\t\t: fpu tsc rdtscp constant_tsc hypervisor\n",
         ),
-        (
-            "sys/devices/system/clocksource/clocksource0/current_clocksource",
-            "kvm-clock\n",
-        ),
+        ("sys/devices/system/clocksource/clocksource0/current_clocksource", "kvm-clock\n"),
         (
             "sys/devices/system/clocksource/clocksource0/available_clocksource",
             "kvm-clock tsc acpi_pm \n",
@@ -222,10 +188,7 @@ pub(crate) fn v1_container() -> FakeMachine {
     common().with(&[
         ("proc/sys/kernel/osrelease", "5.15.0-1-generic\n"),
         (".dockerenv", ""),
-        (
-            "proc/self/cgroup",
-            "4:cpuset:/docker/ab\n3:cpu,cpuacct:/docker/ab\n0::/docker/ab\n",
-        ),
+        ("proc/self/cgroup", "4:cpuset:/docker/ab\n3:cpu,cpuacct:/docker/ab\n0::/docker/ab\n"),
         (
             "proc/self/mountinfo",
             "31 23 0:28 / / rw - overlay overlay rw,lowerdir=/var/lib/docker/l\n\
@@ -235,22 +198,10 @@ pub(crate) fn v1_container() -> FakeMachine {
         ("sys/fs/cgroup/cpu,cpuacct/cpu.rt_runtime_us", "900000\n"),
         ("sys/fs/cgroup/cpu,cpuacct/cpu.rt_period_us", "1000000\n"),
         ("sys/fs/cgroup/cpu,cpuacct/docker/cpu.rt_runtime_us", "0\n"),
-        (
-            "sys/fs/cgroup/cpu,cpuacct/docker/ab/cpu.rt_runtime_us",
-            "0\n",
-        ),
-        (
-            "sys/fs/cgroup/cpu,cpuacct/docker/ab/cpu.rt_period_us",
-            "1000000\n",
-        ),
-        (
-            "sys/fs/cgroup/cpu,cpuacct/docker/ab/cpu.cfs_quota_us",
-            "-1\n",
-        ),
-        (
-            "sys/fs/cgroup/cpu,cpuacct/docker/ab/cpu.cfs_period_us",
-            "100000\n",
-        ),
+        ("sys/fs/cgroup/cpu,cpuacct/docker/ab/cpu.rt_runtime_us", "0\n"),
+        ("sys/fs/cgroup/cpu,cpuacct/docker/ab/cpu.rt_period_us", "1000000\n"),
+        ("sys/fs/cgroup/cpu,cpuacct/docker/ab/cpu.cfs_quota_us", "-1\n"),
+        ("sys/fs/cgroup/cpu,cpuacct/docker/ab/cpu.cfs_period_us", "100000\n"),
         ("sys/fs/cgroup/cpuset/docker/ab/cpuset.cpus", "0-1\n"),
     ])
 }
@@ -266,10 +217,7 @@ pub(crate) fn v2_container() -> FakeMachine {
             "31 23 0:28 /libpod-1 /sys/fs/cg\\040roup rw - cgroup2 cgroup rw,nsdelegate\n",
         ),
         ("sys/fs/cg roup/cpu.max", "150000 100000\n"),
-        (
-            "sys/fs/cg roup/cpu.stat",
-            "usage_usec 5\nnr_periods 9\nnr_throttled 4\n",
-        ),
+        ("sys/fs/cg roup/cpu.stat", "usage_usec 5\nnr_periods 9\nnr_throttled 4\n"),
         ("sys/fs/cg roup/app/cpu.max", "max 100000\n"),
         ("sys/fs/cg roup/app/memory.max", "max\n"),
         ("sys/fs/cg roup/memory.max", "1073741824\n"),

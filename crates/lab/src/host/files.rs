@@ -32,9 +32,7 @@ pub(super) struct Files {
 impl Files {
     /// The files below `root`.
     pub(super) fn below(root: &Path) -> Files {
-        Files {
-            root: root.to_owned(),
-        }
+        Files { root: root.to_owned() }
     }
 
     /// Where `path` lies; `None` if it would lead out of the tree.
@@ -111,10 +109,7 @@ impl Files {
 
     /// The CPUs that have a folder.
     pub(super) fn cpu_folders(&self) -> CpuSet {
-        self.names(CPUS)
-            .iter()
-            .filter_map(|name| name.strip_prefix("cpu")?.parse().ok())
-            .collect()
+        self.names(CPUS).iter().filter_map(|name| name.strip_prefix("cpu")?.parse().ok()).collect()
     }
 }
 

@@ -86,11 +86,8 @@ const BUILD_OPTIONS: [&str; 20] = [
 
 /// Where distributions keep the build options of the kernel that runs. `/proc/config.gz` is
 /// compressed and left alone.
-const CONFIG_PLACES: [(&str, &str); 3] = [
-    ("boot/config-", ""),
-    ("lib/modules/", "/config"),
-    ("usr/lib/modules/", "/config"),
-];
+const CONFIG_PLACES: [(&str, &str); 3] =
+    [("boot/config-", ""), ("lib/modules/", "/config"), ("usr/lib/modules/", "/config")];
 
 /// The tick rates that kernels are built with.
 const TICK_RATES_HZ: [u32; 6] = [100, 200, 250, 300, 500, 1000];
@@ -198,9 +195,7 @@ fn build_options(files: &Files, release: &str) -> BTreeMap<String, String> {
         .find_map(|(before, after)| files.text(&format!("{before}{release}{after}")));
     let mut options = BTreeMap::new();
     for line in text.unwrap_or_default().lines() {
-        let unset = line
-            .strip_prefix("# ")
-            .and_then(|rest| rest.strip_suffix(" is not set"));
+        let unset = line.strip_prefix("# ").and_then(|rest| rest.strip_suffix(" is not set"));
         let (name, value) = match (unset, line.split_once('=')) {
             (Some(name), _) => (name, "n"),
             (None, Some((name, value))) => (name, value),
@@ -265,9 +260,7 @@ fn tick_rate(ticks: u64, seconds: f64) -> Option<u32> {
         return None;
     }
     let rate = ticks / seconds;
-    TICK_RATES_HZ
-        .into_iter()
-        .find(|hz| (rate / f64::from(*hz) - 1.0).abs() < TICK_TOLERANCE)
+    TICK_RATES_HZ.into_iter().find(|hz| (rate / f64::from(*hz) - 1.0).abs() < TICK_TOLERANCE)
 }
 
 /// The scheduler's settings.
@@ -287,9 +280,7 @@ pub(super) fn scheduler(files: &Files) -> SchedulerFacts {
         rr_timeslice_ms: files.number(&setting("sched_rr_timeslice_ms")),
         rt_group_scheduling: None,
         autogroup: files.flag(&setting("sched_autogroup_enabled")),
-        numa_balancing: files
-            .number::<u32>(&setting("numa_balancing"))
-            .map(|mode| mode != 0),
+        numa_balancing: files.number::<u32>(&setting("numa_balancing")).map(|mode| mode != 0),
         watchdog: files.flag(&setting("watchdog")),
     }
 }

@@ -35,9 +35,7 @@ impl HostReader {
     /// A reader of the tree below `root`; `/` is this machine.
     #[must_use]
     pub fn new(root: &Path) -> HostReader {
-        HostReader {
-            files: Files::below(root),
-        }
+        HostReader { files: Files::below(root) }
     }
 
     /// All facts, as they are now. Takes about a millisecond per CPU: call it before the run, not

@@ -63,9 +63,7 @@ fn runnable_others(line: &str) -> Option<u32> {
 fn thermal_throttled(files: &Files) -> Option<u64> {
     let cpus = files.cpu_folders();
     let counts = cpus.iter().filter_map(|cpu| {
-        files.number::<u64>(&format!(
-            "{CPUS}/cpu{cpu}/thermal_throttle/core_throttle_count"
-        ))
+        files.number::<u64>(&format!("{CPUS}/cpu{cpu}/thermal_throttle/core_throttle_count"))
     });
     counts.reduce(u64::saturating_add)
 }

@@ -59,10 +59,7 @@ pub(super) fn idle(files: &Files) -> IdleFacts {
         }
         match policies.iter_mut().find(|policy| policy.states == states) {
             Some(policy) => policy.cpus.insert(cpu),
-            None => policies.push(IdlePolicy {
-                cpus: CpuSet::from_iter([cpu]),
-                states,
-            }),
+            None => policies.push(IdlePolicy { cpus: CpuSet::from_iter([cpu]), states }),
         }
     }
     IdleFacts {

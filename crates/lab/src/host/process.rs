@@ -34,15 +34,9 @@ pub(super) fn facts(files: &Files) -> ProcessFacts {
 
 /// A line of `/proc/self/limits`: name, soft limit, hard limit, unit.
 fn limit(limits: &str, name: &str) -> Option<Limit> {
-    let mut values = limits
-        .lines()
-        .find_map(|line| line.strip_prefix(name))?
-        .split_whitespace()
-        .map(bound);
-    Some(Limit {
-        soft: values.next()??,
-        hard: values.next()??,
-    })
+    let mut values =
+        limits.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().map(bound);
+    Some(Limit { soft: values.next()??, hard: values.next()?? })
 }
 
 /// A limit's value.

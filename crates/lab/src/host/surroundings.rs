@@ -36,6 +36,9 @@ const CONTAINERS: [(&str, &str); 9] = [
     ("garden", "unknown"),
 ];
 
+/// Files that docker puts into every container by a mount of their own.
+const DOCKER_BINDS: [&str; 3] = ["/etc/hostname", "/etc/hosts", "/etc/resolv.conf"];
+
 /// The hypervisor below, if there is one.
 pub(super) fn virtual_machine(files: &Files) -> VirtualMachine {
     let cpuinfo = files.text("proc/cpuinfo").unwrap_or_default();
@@ -67,12 +70,7 @@ pub(super) fn virtual_machine(files: &Files) -> VirtualMachine {
         Some(flags) => Some(has_word(flags, "hypervisor") || told.is_some()),
         None => (told.is_some() || kind.is_some()).then_some(true),
     };
-    VirtualMachine {
-        kind: kind.filter(|_| present != Some(false)),
-        present,
-        vendor,
-        product,
-    }
+    VirtualMachine { kind: kind.filter(|_| present != Some(false)), present, vendor, product }
 }
 
 /// Whether `word` is one of `words`.
@@ -82,12 +80,7 @@ fn has_word(words: &str, word: &str) -> bool {
 
 /// The container around the process, if there are signs of one.
 pub(super) fn container(files: &Files) -> Option<Container> {
-    let found = |kind: &str, evidence: String| {
-        Some(Container {
-            kind: kind.to_owned(),
-            evidence,
-        })
-    };
+    let found = |kind: &str, evidence: String| Some(Container { kind: kind.to_owned(), evidence });
     let of_path = |path: &str| {
         let (_, kind) = CONTAINERS.iter().find(|(word, _)| path.contains(word))?;
         Some(*kind)
@@ -104,18 +97,16 @@ pub(super) fn container(files: &Files) -> Option<Container> {
     if files.exists("run/.containerenv") {
         return found("podman", "/run/.containerenv".to_owned());
     }
-    if files.exists(".dockerenv") {
+    let mounts = files.text("proc/self/mountinfo").unwrap_or_default();
+    let point = |line: &&str| line.split(' ').nth(4).unwrap_or_default().to_owned();
+    let overlay = mounts.lines().find(|line| point(line) == "/" && line.contains(" - overlay "));
+    // The file alone also lies on the disk of a virtual machine that was made from an image.
+    let bound = mounts.lines().any(|line| DOCKER_BINDS.contains(&point(&line).as_str()));
+    if files.exists(".dockerenv") && (bound || overlay.is_some() || mounts.is_empty()) {
         return found("docker", "/.dockerenv".to_owned());
     }
     if let Some(kind) = files.line("run/systemd/container") {
         return found(&kind, "/run/systemd/container".to_owned());
     }
-    let mounts = files.text("proc/self/mountinfo").unwrap_or_default();
-    let overlay = mounts
-        .lines()
-        .find(|line| line.split(' ').nth(4) == Some("/") && line.contains(" - overlay "))?;
-    found(
-        of_path(overlay)?,
-        "/proc/self/mountinfo: overlay on /".to_owned(),
-    )
+    found(of_path(overlay?)?, "/proc/self/mountinfo: overlay on /".to_owned())
 }

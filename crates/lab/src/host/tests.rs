@@ -20,23 +20,13 @@ fn bare_metal_with_isolated_cpus() {
     assert_eq!(host.preemption.as_deref(), Some("dynamic"));
     assert_eq!(host.preemption_mode.as_deref(), Some("full"));
     assert_eq!(host.tick_hz, Some(1000));
-    assert_eq!(
-        host.boot_options,
-        ["isolcpus=2-3", "nohz_full=2-3", "preempt=full"]
-    );
+    assert_eq!(host.boot_options, ["isolcpus=2-3", "nohz_full=2-3", "preempt=full"]);
     assert_eq!(host.kernel_config["CONFIG_RT_GROUP_SCHED"], "n");
     assert_eq!(host.scheduler.rt_group_scheduling, Some(false));
 
     assert_eq!(host.cpu.model.as_deref(), Some("Intel(R) Core(TM) i7"));
     assert_eq!(host.cpu.microcode.as_deref(), Some("0xf4"));
-    let flags = [
-        "tsc",
-        "constant_tsc",
-        "nonstop_tsc",
-        "rdtscp",
-        "waitpkg",
-        "tsc_adjust",
-    ];
+    let flags = ["tsc", "constant_tsc", "nonstop_tsc", "rdtscp", "waitpkg", "tsc_adjust"];
     assert_eq!(host.cpu.flags, flags);
     assert_eq!(host.cpu.isolated, Some(cpus("2-3")));
     assert_eq!(host.cpu.nohz_full, Some(cpus("2-3")));
@@ -47,10 +37,7 @@ fn bare_metal_with_isolated_cpus() {
     assert_eq!(host.frequency.turbo, Some(true));
     assert_eq!(host.frequency.policies.len(), 1);
     assert_eq!(host.frequency.policies[0].cpus, cpus("0-3"));
-    assert_eq!(
-        host.frequency.policies[0].governor.as_deref(),
-        Some("powersave")
-    );
+    assert_eq!(host.frequency.policies[0].governor.as_deref(), Some("powersave"));
     assert_eq!(host.idle.policies.len(), 1);
     assert_eq!(host.idle.policies[0].cpus, cpus("0-3"));
     assert_eq!(host.idle.policies[0].states[2].latency_us, Some(133));
@@ -59,20 +46,11 @@ fn bare_metal_with_isolated_cpus() {
     assert_eq!(host.virtual_machine.kind, None);
     assert_eq!(host.container, None);
     assert_eq!(host.memory.swap_total_bytes, Some(0));
-    assert_eq!(
-        host.memory.transparent_huge_pages.as_deref(),
-        Some("madvise")
-    );
+    assert_eq!(host.memory.transparent_huge_pages.as_deref(), Some("madvise"));
     assert_eq!(host.process.cap_sys_nice, Some(false));
     assert_eq!(host.process.user_namespace, Some(false));
-    assert_eq!(
-        host.process.memory_lock_bytes.unwrap().soft,
-        Bound::At(8_388_608)
-    );
-    assert_eq!(
-        host.process.real_time_timeout_us.unwrap().hard,
-        Bound::Unlimited
-    );
+    assert_eq!(host.process.memory_lock_bytes.unwrap().soft, Bound::At(8_388_608));
+    assert_eq!(host.process.real_time_timeout_us.unwrap().hard, Bound::Unlimited);
 }
 
 #[test]
@@ -126,32 +104,32 @@ fn v2_container_with_a_quota_above_its_group() {
 }
 
 #[test]
+fn a_docker_mark_on_a_disk_is_no_container() {
+    let disk = "27 1 254:0 / / rw - ext4 /dev/vda rw\n";
+    let bind = "28 27 254:0 /x/hosts /etc/hosts rw - ext4 /dev/vda rw\n";
+    let machine = FakeMachine::empty().with(&[(".dockerenv", "")]);
+    let machine = machine.with(&[("proc/self/mountinfo", disk)]);
+    assert_eq!(machine.host().container, None);
+    let machine = machine.with(&[("proc/self/mountinfo", &format!("{disk}{bind}"))]);
+    assert_eq!(machine.host().container.unwrap().kind, "docker");
+}
+
+#[test]
 fn the_change_is_that_of_the_run_alone() {
-    let machine = v2_container().with(&[(
-        "sys/devices/system/clocksource/clocksource0/current_clocksource",
-        "tsc",
-    )]);
+    let machine = v2_container()
+        .with(&[("sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc")]);
     let start = machine.reader().moment();
     assert_eq!(start.steal_ns, Some(70_000_000));
     assert_eq!(start.steal_ns_by_cpu[&1], 40_000_000);
     let machine = machine.with(&[
-        (
-            "proc/stat",
-            "cpu  0 0 0 0 0 0 0 9 0 0\ncpu0 0 0 0 0 0 0 0 3\ncpu1 0 0 0 0 0 0 0 6\n",
-        ),
+        ("proc/stat", "cpu  0 0 0 0 0 0 0 9 0 0\ncpu0 0 0 0 0 0 0 0 3\ncpu1 0 0 0 0 0 0 0 6\n"),
         ("proc/loadavg", "2.00 1.00 0.50 3/86 6958\n"),
         ("sys/fs/cg roup/cpu.stat", "nr_throttled 11\n"),
-        (
-            "sys/devices/system/clocksource/clocksource0/current_clocksource",
-            "hpet",
-        ),
+        ("sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet"),
     ]);
     let change = machine.reader().change_since(&start);
     assert_eq!(change.steal_ns, Some(20_000_000));
-    assert_eq!(
-        change.steal_ns_by_cpu.into_iter().collect::<Vec<_>>(),
-        [(1, 20_000_000)]
-    );
+    assert_eq!(change.steal_ns_by_cpu.into_iter().collect::<Vec<_>>(), [(1, 20_000_000)]);
     assert_eq!(change.load_average, Some([2.0, 1.0, 0.5]));
     assert_eq!(change.quota_throttled, Some(7));
     assert!(change.clock_source_changed);
@@ -171,10 +149,7 @@ fn a_count_that_falls_tells_nothing() {
 #[test]
 fn nothing_is_guessed_where_there_are_no_files() {
     assert_eq!(FakeMachine::empty().host(), Host::default());
-    assert_eq!(
-        HostReader::new(Path::new("/nonexistent")).read(),
-        Host::default()
-    );
+    assert_eq!(HostReader::new(Path::new("/nonexistent")).read(), Host::default());
 }
 
 /// A folder in the place of a file cannot be read, whoever asks.
@@ -220,10 +195,7 @@ fn hostile_contents_are_survived() {
         let host = machine.host();
         let _ = machine.reader().change_since(&host.start);
         let document = serde_json::to_string(&host).unwrap();
-        assert!(
-            !document.contains('\u{1b}') && !document.contains("\\u001b"),
-            "{document}"
-        );
+        assert!(!document.contains('\u{1b}') && !document.contains("\\u001b"), "{document}");
         assert_eq!(serde_json::from_str::<Host>(&document).unwrap(), host);
     }
 }
@@ -236,13 +208,7 @@ fn every_path() -> Vec<String> {
             if path.is_dir() {
                 walk(&path, root, paths);
             } else {
-                paths.push(
-                    path.strip_prefix(root)
-                        .unwrap()
-                        .to_str()
-                        .unwrap()
-                        .to_owned(),
-                );
+                paths.push(path.strip_prefix(root).unwrap().to_str().unwrap().to_owned());
             }
         }
     }
@@ -251,12 +217,7 @@ fn every_path() -> Vec<String> {
         walk(machine.root(), machine.root(), &mut paths);
     }
     paths.extend(
-        [
-            "proc/timer_list",
-            "dev/cpu_dma_latency",
-            "sys/kernel/realtime",
-        ]
-        .map(str::to_owned),
+        ["proc/timer_list", "dev/cpu_dma_latency", "sys/kernel/realtime"].map(str::to_owned),
     );
     paths.sort();
     paths.dedup();
@@ -268,10 +229,7 @@ fn every_path() -> Vec<String> {
 fn no_path_climbs_out_of_the_tree() {
     let machine = FakeMachine::empty().with(&[
         ("proc/self/cgroup", "0::/../../../outside\n"),
-        (
-            "proc/self/mountinfo",
-            "1 2 0:1 / /inside rw - cgroup2 c rw\n",
-        ),
+        ("proc/self/mountinfo", "1 2 0:1 / /inside rw - cgroup2 c rw\n"),
         ("cpu.max", "1 100000\n"),
         ("outside/cpu.max", "2 100000\n"),
         ("inside/cpu.max", "3 100000\n"),
@@ -288,26 +246,11 @@ fn real_time_kernels_by_their_three_marks() {
         host.preemption
     };
     let rt = Some("rt".to_owned());
-    assert_eq!(
-        model(
-            "proc/version",
-            "Linux version 6.1 (x) (gcc) #1 SMP PREEMPT_RT Debian"
-        ),
-        rt
-    );
-    assert_eq!(
-        model("proc/sys/kernel/version", "#1 SMP PREEMPT RT Mon"),
-        rt
-    );
+    assert_eq!(model("proc/version", "Linux version 6.1 (x) (gcc) #1 SMP PREEMPT_RT Debian"), rt);
+    assert_eq!(model("proc/sys/kernel/version", "#1 SMP PREEMPT RT Mon"), rt);
     assert_eq!(model("sys/kernel/realtime", "1\n"), rt);
-    assert_eq!(
-        model("proc/sys/kernel/version", "#1 SMP PREEMPT").as_deref(),
-        Some("full")
-    );
-    assert_eq!(
-        model("proc/sys/kernel/version", "#1 SMP").as_deref(),
-        Some("none")
-    );
+    assert_eq!(model("proc/sys/kernel/version", "#1 SMP PREEMPT").as_deref(), Some("full"));
+    assert_eq!(model("proc/sys/kernel/version", "#1 SMP").as_deref(), Some("none"));
 }
 
 #[test]

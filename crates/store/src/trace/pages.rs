@@ -28,9 +28,7 @@ impl<P: PageReader> Iterator for CheckedPages<P> {
 impl<P: PageReader> PageReader for CheckedPages<P> {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
         let page = self.pages.get_next_page()?;
-        if let Some(Page::DictionaryPage {
-            buf, num_values, ..
-        }) = &page
+        if let Some(Page::DictionaryPage { buf, num_values, .. }) = &page
             && (*num_values as usize).saturating_mul(self.value_bytes) > buf.len()
         {
             return Err(ParquetError::General(format!(

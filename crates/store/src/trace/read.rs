@@ -37,14 +37,10 @@ impl Trace {
             reason: format!("the column '{}' is gone", column.name),
         };
         let narrow = |column| {
-            self.index_of(column)
-                .map(ColumnBuffer::<Int32Type>::new)
-                .ok_or_else(|| missing(column))
+            self.index_of(column).map(ColumnBuffer::<Int32Type>::new).ok_or_else(|| missing(column))
         };
         let wide = |column| {
-            self.index_of(column)
-                .map(ColumnBuffer::<Int64Type>::new)
-                .ok_or_else(|| missing(column))
+            self.index_of(column).map(ColumnBuffer::<Int64Type>::new).ok_or_else(|| missing(column))
         };
         let columns = Columns {
             thread: narrow(THREAD)?,
@@ -96,10 +92,8 @@ impl Intervals {
         self.rows_before_batch += self.batch.len() as u64;
         self.batch.clear();
         self.next = 0;
-        let damaged = |reason| TraceError::Damaged {
-            path: self.trace.path().to_path_buf(),
-            reason,
-        };
+        let damaged =
+            |reason| TraceError::Damaged { path: self.trace.path().to_path_buf(), reason };
         let metadata = self.trace.metadata();
         while self.rows_in_group == 0 {
             let Some(group) = metadata.row_groups().get(self.group) else {
@@ -117,13 +111,13 @@ impl Intervals {
         guarded(|| columns.decode(rows), decoder_panicked)
             .map_err(|error| damaged(error.to_string()))?;
         self.rows_in_group -= rows;
-        self.columns
-            .assemble(rows, &mut self.batch, &mut self.order)
-            .map_err(|fault| TraceError::Row {
+        self.columns.assemble(rows, &mut self.batch, &mut self.order).map_err(|fault| {
+            TraceError::Row {
                 path: self.trace.path().to_path_buf(),
                 row: self.rows_before_batch + self.batch.len() as u64,
                 fault,
-            })
+            }
+        })
     }
 }
 
@@ -147,11 +141,7 @@ impl Iterator for Intervals {
     fn size_hint(&self) -> (usize, Option<usize>) {
         let handed_out = self.rows_before_batch + self.next as u64;
         // One more than the rows that are left: an error may come in their place or after them.
-        let most = self
-            .trace
-            .rows()
-            .saturating_sub(handed_out)
-            .saturating_add(1);
+        let most = self.trace.rows().saturating_sub(handed_out).saturating_add(1);
         (0, usize::try_from(most).ok())
     }
 }
@@ -160,9 +150,7 @@ impl FusedIterator for Intervals {}
 
 impl std::fmt::Debug for Intervals {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Intervals")
-            .field("trace", &self.trace.path())
-            .finish_non_exhaustive()
+        f.debug_struct("Intervals").field("trace", &self.trace.path()).finish_non_exhaustive()
     }
 }
 
@@ -195,9 +183,7 @@ impl Columns {
         self.end_ns.start(file, metadata, group)?;
         self.start_ticks.start(file, metadata, group)?;
         self.end_ticks.start(file, metadata, group)?;
-        self.onset
-            .as_mut()
-            .map_or(Ok(()), |onset| onset.start(file, metadata, group))
+        self.onset.as_mut().map_or(Ok(()), |onset| onset.start(file, metadata, group))
     }
 
     /// Decodes the next `rows` rows of the row group.
@@ -208,9 +194,7 @@ impl Columns {
         self.end_ns.decode(rows)?;
         self.start_ticks.decode(rows)?;
         self.end_ticks.decode(rows)?;
-        self.onset
-            .as_mut()
-            .map_or(Ok(()), |onset| onset.decode(rows))
+        self.onset.as_mut().map_or(Ok(()), |onset| onset.decode(rows))
     }
 
     /// Appends the decoded rows to `batch`, up to the first that is no record.
@@ -244,10 +228,7 @@ impl Columns {
 
 /// What a stored code means; a code of a later version is a gap of a kind not known here.
 fn onset_of(code: i32) -> Onset {
-    u8::try_from(code)
-        .ok()
-        .and_then(Onset::from_code)
-        .unwrap_or(Onset::Gap)
+    u8::try_from(code).ok().and_then(Onset::from_code).unwrap_or(Onset::Gap)
 }
 
 /// The decoder of one column, and room for a batch of its values.
@@ -262,12 +243,7 @@ struct ColumnBuffer<T: DataType> {
 
 impl<T: DataType> ColumnBuffer<T> {
     fn new(index: usize) -> ColumnBuffer<T> {
-        ColumnBuffer {
-            index,
-            reader: None,
-            levels: Vec::new(),
-            values: Vec::new(),
-        }
+        ColumnBuffer { index, reader: None, levels: Vec::new(), values: Vec::new() }
     }
 
     fn start(
@@ -281,10 +257,7 @@ impl<T: DataType> ColumnBuffer<T> {
         let rows = usize::try_from(group.num_rows())?;
         let pages = SerializedPageReader::new(Arc::clone(file), chunk, rows, None)?;
         let pages = CheckedPages::new(pages, size_of::<T::T>());
-        self.reader = Some(ColumnReaderImpl::new(
-            chunk.column_descr_ptr(),
-            Box::new(pages),
-        ));
+        self.reader = Some(ColumnReaderImpl::new(chunk.column_descr_ptr(), Box::new(pages)));
         Ok(())
     }
 
@@ -300,15 +273,10 @@ impl<T: DataType> ColumnBuffer<T> {
         let (read, values, _) =
             reader.read_records(rows, Some(&mut self.levels), None, &mut self.values)?;
         if read != rows {
-            return Err(ParquetError::EOF(format!(
-                "a column ends {} rows early",
-                rows - read
-            )));
+            return Err(ParquetError::EOF(format!("a column ends {} rows early", rows - read)));
         }
         if values != rows || self.values.len() != rows {
-            return Err(ParquetError::General(
-                "a column has rows without a value".to_owned(),
-            ));
+            return Err(ParquetError::General("a column has rows without a value".to_owned()));
         }
         Ok(())
     }

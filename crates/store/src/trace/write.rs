@@ -46,13 +46,7 @@ impl<'a> TraceWriter<'a> {
         let schema = Arc::new(schema().map_err(encoder_failed)?);
         let writer = SerializedFileWriter::new(file, schema, Arc::new(properties()))
             .map_err(encoder_failed)?;
-        Ok(TraceWriter {
-            partial,
-            writer,
-            rows: Rows::new(),
-            order: Order::FIRST,
-            written: 0,
-        })
+        Ok(TraceWriter { partial, writer, rows: Rows::new(), order: Order::FIRST, written: 0 })
     }
 
     /// Appends a record. Records come in the order of their start, as
@@ -65,10 +59,7 @@ impl<'a> TraceWriter<'a> {
         self.order
             .admit(interval)
             .and_then(|()| self.rows.push(interval))
-            .map_err(|fault| WriteError::Record {
-                row: self.written,
-                fault,
-            })?;
+            .map_err(|fault| WriteError::Record { row: self.written, fault })?;
         self.written += 1;
         if self.rows.thread.len() == ROW_GROUP_ROWS {
             self.write_group()?;
@@ -85,20 +76,13 @@ impl<'a> TraceWriter<'a> {
         if !self.rows.thread.is_empty() {
             self.write_group()?;
         }
-        self.writer
-            .finish()
-            .map_err(|error| WriteError::file(self.partial.target(), error))?;
-        self.partial
-            .commit()
-            .map_err(|error| WriteError::file(self.partial.target(), error))?;
+        self.writer.finish().map_err(|error| WriteError::file(self.partial.target(), error))?;
+        self.partial.commit().map_err(|error| WriteError::file(self.partial.target(), error))?;
         Ok(self.written)
     }
 
     fn write_group(&mut self) -> Result<(), WriteError> {
-        let written = self
-            .writer
-            .next_row_group()
-            .and_then(|group| self.rows.write(group));
+        let written = self.writer.next_row_group().and_then(|group| self.rows.write(group));
         self.rows.clear();
         written.map_err(|error| WriteError::file(self.partial.target(), error))
     }
@@ -106,9 +90,7 @@ impl<'a> TraceWriter<'a> {
 
 impl std::fmt::Debug for TraceWriter<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TraceWriter")
-            .field("written", &self.written)
-            .finish_non_exhaustive()
+        f.debug_struct("TraceWriter").field("written", &self.written).finish_non_exhaustive()
     }
 }
 
@@ -121,11 +103,7 @@ fn properties() -> WriterProperties {
         .position(|column| column.name == START_TICKS.name)
         .and_then(|index| i32::try_from(index).ok())
         .map(|column_idx| {
-            vec![SortingColumn {
-                column_idx,
-                descending: false,
-                nulls_first: false,
-            }]
+            vec![SortingColumn { column_idx, descending: false, nulls_first: false }]
         });
     let mut builder = WriterProperties::builder()
         .set_writer_version(WriterVersion::PARQUET_2_0)
@@ -209,9 +187,7 @@ fn write_column<T: DataType>(
     values: &[T::T],
 ) -> Result<(), ParquetError> {
     let Some(mut column) = group.next_column()? else {
-        return Err(ParquetError::General(
-            "the schema has too few columns".to_owned(),
-        ));
+        return Err(ParquetError::General("the schema has too few columns".to_owned()));
     };
     column.typed::<T>().write_batch(values, None, None)?;
     column.close()
