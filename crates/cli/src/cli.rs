@@ -1,7 +1,9 @@
 //! The commands and their options, for parsing, help, completions and man pages. The options of
 //! `run` come from the table of `args`, whose own parser reads them.
 
-use clap::{Arg, ArgAction, Args, CommandFactory, Parser, Subcommand, ValueHint};
+use clap::{
+    Arg, ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint,
+};
 
 use crate::args::help;
 use crate::args::options::{Entry, Key, OPTIONS};
@@ -32,11 +34,11 @@ Exit codes:
   130  ended by Ctrl-C; what was measured is printed and kept
 
 Examples:
-  hourglass -n 1 -d 2s                            what interrupts a busy thread here?
-  hourglass -n 3 -d 5s -t 0 -p LOW -t 2 -p HIGH   how are priorities honoured?
-  hourglass run audio.toml -o monday              run a workload file, keep the result
-  hourglass show monday                           print it again
-  hourglass render monday -o monday.svg           draw when each thread ran";
+  hourglass -n 1 -d 2s                     what interrupts a busy thread here?
+  hourglass -n 2 -d 5s -t 0 -p LOW         how is a low priority honoured?
+  hourglass run audio.toml -o monday       run a workload file, keep the result
+  hourglass show monday                    print it again
+  hourglass render monday -o monday.svg    draw when each thread ran";
 
 /// The commands.
 #[derive(Debug, Subcommand)]
@@ -48,13 +50,33 @@ pub(crate) enum Command {
     Man(Man),
 }
 
-/// `run`, which another parser reads.
-#[derive(Args, Debug)]
-pub(crate) struct RunWords {}
+/// `run`, which another parser reads: here it is only described.
+#[derive(Debug)]
+pub(crate) struct RunWords;
+
+impl FromArgMatches for RunWords {
+    fn from_arg_matches(_: &ArgMatches) -> Result<RunWords, clap::Error> {
+        Ok(RunWords)
+    }
+
+    fn update_from_arg_matches(&mut self, _: &ArgMatches) -> Result<(), clap::Error> {
+        Ok(())
+    }
+}
+
+impl Args for RunWords {
+    fn augment_args(run: clap::Command) -> clap::Command {
+        with_run_options(run).override_help(help::text())
+    }
+
+    fn augment_args_for_update(run: clap::Command) -> clap::Command {
+        RunWords::augment_args(run)
+    }
+}
 
 /// All commands.
 pub(crate) fn command() -> clap::Command {
-    Cli::command().mut_subcommand("run", |run| with_run_options(run).override_help(help::text()))
+    Cli::command()
 }
 
 fn with_run_options(run: clap::Command) -> clap::Command {

@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::Parser;
+use clap::FromArgMatches;
 use clap::error::ErrorKind;
 
 use crate::cli::{self, Cli, Command};
@@ -36,10 +36,10 @@ pub(crate) fn dispatch(words: &[String]) -> Result<ExitCode> {
     Colour::asked_in(words).choose();
     match meant(words) {
         Meant::Run(words) => commands::run::run(&words),
-        Meant::File(file) => {
-            Err(Stop::usage(format!("unknown command '{file}'; did you mean hourglass run {file}?"))
-                .into())
-        }
+        Meant::File(file) => Err(Stop::usage(format!(
+            "unknown command '{file}'; did you mean hourglass run {file}?"
+        ))
+        .into()),
         Meant::Nothing => {
             anstream::eprint!("{}", cli::command().render_help().ansi());
             Ok(ExitCode::from(stop::USAGE))
@@ -84,7 +84,7 @@ fn other(words: &[String]) -> Result<ExitCode> {
         }
         Err(error) => return Err(usage(&error).into()),
     };
-    let parsed = <Cli as clap::FromArgMatches>::from_arg_matches(&matches);
+    let parsed = Cli::from_arg_matches(&matches);
     let Cli { settings, command } = parsed.map_err(|error| usage(&error))?;
     match command {
         // `meant` finds every `run` before clap does.

@@ -24,7 +24,8 @@ use std::process::ExitCode;
 use crate::stop::Stop;
 
 fn main() -> ExitCode {
-    let words = std::env::args_os().skip(1).map(OsString::into_string).collect();
+    let words: Result<Vec<String>, OsString> =
+        std::env::args_os().skip(1).map(OsString::into_string).collect();
     let done = match words {
         Ok(words) => dispatch::dispatch(&words),
         Err(word) => {

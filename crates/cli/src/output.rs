@@ -42,11 +42,8 @@ pub(crate) trait Source {
     fn each_interval(&mut self, each: impl FnMut(Interval) -> io::Result<()>) -> Result<()>;
 
     /// Hands over how late a thread was woken, in picoseconds.
-    fn each_lateness(
-        &mut self,
-        thread: u32,
-        each: impl FnMut(u64) -> io::Result<()>,
-    ) -> Result<()>;
+    fn each_lateness(&mut self, thread: u32, each: impl FnMut(u64) -> io::Result<()>)
+    -> Result<()>;
 }
 
 /// Prints a run. That nobody reads any more is no failure.
@@ -119,6 +116,5 @@ fn lines(source: &mut impl Source, cycles: bool) -> Result<()> {
     for thread in &source.document().result.threads {
         out.thread(thread)?;
     }
-    out.finish().context("cannot write to stdout")?;
-    Ok(())
+    out.finish().map(drop).context("cannot write to stdout")
 }

@@ -78,8 +78,8 @@ impl Watch for Progress {
     fn tick(&mut self, elapsed: Span) {
         if let Some(bar) = &self.bar {
             let passed = steps(elapsed);
-            let shown = Span::from_millis(passed.try_into().unwrap_or(i64::MAX)
-                .saturating_mul(STEP_MS));
+            let shown =
+                Span::from_millis(passed.try_into().unwrap_or(i64::MAX).saturating_mul(STEP_MS));
             bar.set_message(format!("{shown} of {}", self.duration));
             bar.set_position(passed);
         }

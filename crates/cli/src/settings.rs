@@ -3,17 +3,21 @@
 use anstream::ColorChoice;
 use clap::{Args, ValueEnum};
 
+/// Where help lists the options of every command.
+const HEADING: &str = "Options of every command";
+
 /// Options of every command.
 #[derive(Args, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Settings {
     /// Print one JSON document and nothing else
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = HEADING)]
     pub(crate) json: bool,
     /// When to use colour; auto heeds NO_COLOR
-    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t)]
+    #[arg(long, global = true, help_heading = HEADING)]
+    #[arg(value_enum, value_name = "WHEN", default_value_t)]
     pub(crate) color: Colour,
     /// Nothing but errors on stderr: no progress, no warnings
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, help_heading = HEADING)]
     pub(crate) quiet: bool,
 }
 

@@ -136,8 +136,10 @@ pub fn run(request: Request, watch: &mut dyn Watch) -> Result<Finished, Failure>
     let Request { mut spec, command_line, dma_latency_us, folder } = request;
     spec.check()?;
     let reader = HostReader::new(Path::new("/"));
-    let (mut host, before) = (reader.read(), reader.moment());
+    let mut host = reader.read();
     check_cpus(&spec, &host)?;
+    // What the run will hold counts as what the machine has.
+    host.idle.latency_limit_us = dma_latency_us.or(host.idle.latency_limit_us);
     let mut warnings = advice::before_run(&host, &demands(&spec));
     warnings.extend(niceness::fit(&mut spec, &host));
     let choice = choice::choose(Path::new("/"));
@@ -148,7 +150,7 @@ pub fn run(request: Request, watch: &mut dyn Watch) -> Result<Finished, Failure>
     let measured = hourglass_workload::run(&spec, choice, &Kernel, &mut Passing(watch))
         .map_err(|error| failure(error, &host))?;
     drop(held);
-    host.change = Some(reader.change_since(&before));
+    host.change = Some(reader.change_since(&host.start));
 
     warnings.extend(findings::warnings(&measured, &spec, &host));
     let mut result = findings::result(&measured, &spec, warnings);

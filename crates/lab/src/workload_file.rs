@@ -198,8 +198,9 @@ struct ThreadKeys {
     name: Option<String>,
     count: Option<Spanned<usize>>,
     workload: Option<Spanned<String>>,
-    #[serde(alias = "policy")]
     priority: Option<Spanned<String>>,
+    /// Another name for the same.
+    policy: Option<Spanned<String>>,
     timer: Option<Spanned<String>>,
     cpu: Option<Spanned<Word>>,
     reserve: Option<Spanned<ReserveKeys>>,
@@ -237,6 +238,12 @@ impl<'de> Deserialize<'de> for Word {
             }
         }
         deserializer.deserialize_any(WordVisitor)
+    }
+}
+
+impl ThreadKeys {
+    fn priority(&self) -> Option<&Spanned<String>> {
+        self.priority.as_ref().or(self.policy.as_ref())
     }
 }
 
@@ -302,6 +309,10 @@ impl Source<'_> {
     }
 
     fn thread_spec(&self, keys: &ThreadKeys, gap: Option<Span>) -> Read<ThreadSpec> {
+        if let (Some(_), Some(policy)) = (&keys.priority, &keys.policy) {
+            let message = "policy and priority are the same; give one of them".to_owned();
+            return Err(self.wrong(policy.span(), message));
+        }
         let mut thread = ThreadSpec::default();
         let workload = self.optional(keys.workload.as_ref(), |text| {
             models::parse(&text.split_whitespace().collect::<Vec<_>>())
@@ -313,7 +324,7 @@ impl Source<'_> {
             thread.wake = method;
         }
         if let Some((policy, is_named)) =
-            self.optional(keys.priority.as_ref(), |text| read_priority(text))?
+            self.optional(keys.priority(), |text| read_priority(text))?
         {
             thread.policy = policy;
             thread.policy_is_named = is_named;
@@ -353,21 +364,21 @@ impl Source<'_> {
         let mut run = RunSpec::new(vec![thread.clone()]);
         run.duration = Span::MAX;
         let Err(error) = run.check() else { return Ok(()) };
-        let place =
-            |key: &Option<Spanned<String>>| key.as_ref().map_or(entry.clone(), Spanned::span);
+        let place = |key: Option<&Spanned<String>>| key.map_or(entry.clone(), Spanned::span);
         let (span, message) = match error {
-            SpecError::NeverRuns { start, finish, .. } => {
-                (place(&keys.finish), format!("it finishes ({finish}) before it starts ({start})"))
-            }
+            SpecError::NeverRuns { start, finish, .. } => (
+                place(keys.finish.as_ref()),
+                format!("it finishes ({finish}) before it starts ({start})"),
+            ),
             SpecError::PolicyAndReservation { policy, .. } => (
-                place(&keys.priority),
+                place(keys.priority()),
                 format!(
                     "priority {policy} contradicts reserve, which runs in the deadline class; \
                      drop one of them"
                 ),
             ),
             SpecError::DeadlineWithoutTimes(_) => (
-                place(&keys.priority),
+                place(keys.priority()),
                 "priority DEADLINE needs times; give reserve, or a workload with a fixed amount \
                  and period"
                     .to_owned(),

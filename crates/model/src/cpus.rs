@@ -93,7 +93,7 @@ impl fmt::Display for CpuSet {
         let mut separator = "";
         while let Some(first) = rest.next() {
             let mut last = first;
-            while rest.next_if_eq(&(last + 1)).is_some() {
+            while rest.next_if(|cpu| last.checked_add(1) == Some(*cpu)).is_some() {
                 last += 1;
             }
             match last - first {

@@ -4,6 +4,7 @@
 mod common;
 
 use std::fs;
+use std::path::Path;
 
 use common::{intervals, manifest, read_all, trace_bytes};
 use hourglass_model::Interval;
@@ -13,6 +14,13 @@ use proptest::test_runner::TestRunner;
 use tempfile::TempDir;
 
 const ROWS: u64 = 60;
+
+/// Writes a new file in the place of an old one. Cutting the old one to nothing and filling it
+/// again would make ext4 bring each to the disk, and the tests wait for it.
+fn replace(path: &Path, bytes: &[u8]) {
+    let _ = fs::remove_file(path);
+    fs::write(path, bytes).unwrap();
+}
 
 /// Reads damaged traces, one after the other, from the same place.
 struct Bench {
@@ -27,7 +35,7 @@ impl Bench {
     /// Reads `bytes` as a trace to its end. Damage inside the values may go unseen.
     fn read(&self, bytes: &[u8]) -> Result<Vec<Interval>, TraceError> {
         let path = self.folder.path().join("trace.parquet");
-        fs::write(&path, bytes).unwrap();
+        replace(&path, bytes);
         read_all(&path)
     }
 }
@@ -131,10 +139,10 @@ fn every_byte_of_a_log() {
         for value in [b'\n', b'/', b'A', b'9', 0xff] {
             let mut bytes = good.clone();
             bytes[place] = value;
-            fs::write(&log, &bytes).unwrap();
+            replace(&log, &bytes);
             let _ = folder.latencies();
         }
-        fs::write(&log, &good[..place]).unwrap();
+        replace(&log, &good[..place]);
         let _ = folder.latencies();
     }
 }

@@ -204,6 +204,8 @@ pub struct Recorder<'a, C: Counter> {
     /// What must pass at least on every interval so that its length in ns does not fall short
     /// when both ends are rounded down.
     rounding: u64,
+    /// How long noting a gap may take, in ticks.
+    settling: u64,
     open: Option<Open>,
     last: u64,
     last_cpu: Option<u32>,
@@ -215,6 +217,14 @@ pub struct Recorder<'a, C: Counter> {
     /// What the model tells.
     pub tally: Tally,
 }
+
+/// How long noting a gap takes at most, with caches as cold as a long gap leaves them; a second
+/// interruption within that time of the first must be longer to be told apart.
+const NOTING: Span = Span::from_micros(2);
+
+/// Interruptions noted one after the other before the loop goes on, so that a machine too slow
+/// for [`NOTING`] gets on too.
+const MOST_GAPS_IN_A_ROW: u32 = 4;
 
 /// CPUs 0 to 1023, one bit each.
 const CPU_WORDS: usize = 16;
@@ -274,6 +284,7 @@ impl<'a, C: Counter> Recorder<'a, C> {
         stop: &'a AtomicBool,
     ) -> Recorder<'a, C> {
         let rounding = settings.timeline.ticks_at_least(Span::from_nanos(1));
+        let settling = settings.timeline.ticks_at_least(NOTING).saturating_add(settings.gap);
         Recorder {
             counter,
             stop,
@@ -281,6 +292,7 @@ impl<'a, C: Counter> Recorder<'a, C> {
             settings,
             memory,
             rounding,
+            settling,
             open: None,
             last: 0,
             last_cpu: None,
@@ -464,10 +476,28 @@ impl<'a, C: Counter> Recorder<'a, C> {
     }
 
     /// A gap or a migration was seen between `self.last` and `now`. Returns its length in ticks.
+    ///
+    /// Noting a gap takes time itself, the more the longer the thread was away from its caches.
+    /// So the counter is read again afterwards, and what passed meanwhile belongs to the interval
+    /// unless it is too long for that.
     #[cold]
     #[inline(never)]
     fn interrupted(&mut self, now: Reading, onset: Onset) -> u64 {
-        let migrated = self.open.is_some_and(|open| open.cpu != now.cpu);
+        let mut lost = self.note_gap(now, onset);
+        for _ in 0..MOST_GAPS_IN_A_ROW {
+            let settled = self.counter.read();
+            let noting = settled.ticks.saturating_sub(self.last);
+            if noting <= self.settling && self.last_cpu == Some(settled.cpu) {
+                self.last = settled.ticks.max(self.last);
+                return lost;
+            }
+            lost += self.note_gap(settled, Onset::Gap);
+        }
+        lost
+    }
+
+    fn note_gap(&mut self, now: Reading, onset: Onset) -> u64 {
+        let migrated = self.last_cpu.is_some_and(|cpu| cpu != now.cpu);
         if now.ticks < self.last {
             self.backwards += 1;
         }

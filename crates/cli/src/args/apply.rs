@@ -25,7 +25,9 @@ enum Scope {
 /// Understands a command line that does not ask for help.
 pub(super) fn apply(lexed: &Lexed<'_>, around: &Surroundings) -> Result<RunArguments, Stop> {
     let file = match lexed.file {
-        Some(path) => workload_file::read(Path::new(path)).map_err(|e| Stop::usage(e.to_string()))?,
+        Some(path) => {
+            workload_file::read(Path::new(path)).map_err(|e| Stop::usage(e.to_string()))?
+        }
         None => WorkloadFile::default(),
     };
     let mut run = RunArguments {
@@ -70,10 +72,13 @@ fn threads(lexed: &Lexed<'_>, file: &WorkloadFile) -> Result<Vec<ThreadSpec>, St
             Ok(count) if (1..=MOST_THREADS).contains(&count) => {
                 Ok(vec![ThreadSpec::default(); count])
             }
-            _ => Err(wrong(given, format!(
-                "bad number of threads '{}': give one from 1 to {MOST_THREADS}",
-                given.value()
-            ))),
+            _ => Err(wrong(
+                given,
+                format!(
+                    "bad number of threads '{}': give one from 1 to {MOST_THREADS}",
+                    given.value()
+                ),
+            )),
         },
     }
 }
@@ -98,10 +103,13 @@ fn thread_number(given: &Given<'_>, threads: usize) -> Result<usize, Stop> {
             };
             Err(wrong(given, format!("there is no thread {number}; {there}")))
         }
-        Err(_) => Err(wrong(given, format!(
-            "bad thread number '{number}': give one from 0 to {}",
-            threads.saturating_sub(1)
-        ))),
+        Err(_) => Err(wrong(
+            given,
+            format!(
+                "bad thread number '{number}': give one from 0 to {}",
+                threads.saturating_sub(1)
+            ),
+        )),
     }
 }
 
@@ -128,8 +136,9 @@ fn set_for_run(run: &mut RunArguments, given: &Given<'_>) -> Result<(), Stop> {
         Key::Json => run.settings.json = true,
         Key::Quiet => run.settings.quiet = true,
         Key::Colour => {
-            run.settings.color = Colour::from_str(given.value(), false)
-                .map_err(|_| wrong(given, format!("'{}': use auto, always or never", given.value())))?;
+            run.settings.color = Colour::from_str(given.value(), false).map_err(|_| {
+                wrong(given, format!("'{}': use auto, always or never", given.value()))
+            })?;
         }
         _ => {}
     }
@@ -153,8 +162,8 @@ fn set_for_threads(
             set(&|thread| thread.wake = method.clone());
         }
         Key::Priority => {
-            let (policy, is_named) = workload_file::read_priority(given.value())
-                .map_err(|error| wrong(given, error))?;
+            let (policy, is_named) =
+                workload_file::read_priority(given.value()).map_err(|error| wrong(given, error))?;
             set(&|thread| (thread.policy, thread.policy_is_named) = (policy, is_named));
         }
         Key::HardReservation | Key::SoftReservation => {

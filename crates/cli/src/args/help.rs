@@ -4,6 +4,7 @@
 use std::fmt::Write;
 
 use clap::builder::styling::{AnsiColor, Style};
+use hourglass_model::Policy;
 use hourglass_model::policy::PRIORITY_NAMES;
 
 use super::options::Group;
@@ -28,10 +29,27 @@ pub(crate) const AMOUNTS: &str = "AMOUNT of PERIODIC may be drawn anew for each 
     uniform:LOW,HIGH normal:MEAN,SD lognormal:MEAN,SD exponential:MEAN bimodal:A,B,SHARE_OF_B \
     table:FILE.csv (times in the first column).";
 
-/// What real-time priorities need of the machine.
-pub(crate) const PRIVILEGES: &str = "HIGH and above, real-time priorities and reservations need \
-    root or CAP_SYS_NICE; without it the run is refused with the line that grants it, or runs \
-    degraded with --best-effort.";
+/// What priorities and reservations need of the machine.
+pub(crate) const PRIVILEGES: &str = "Real-time priorities, reservations and explicit negative \
+    NICE values need root or CAP_SYS_NICE; without it the run is refused with the line that \
+    grants it, or runs degraded with --best-effort. HIGH and HIGHEST do not: for users who may \
+    not raise a priority all named ones are lowered together, which keeps their ratios.";
+
+/// A workload file.
+pub(crate) const FILE: &str = "\
+duration = \"5s\"          # also: records, ring, warm_up, seed, gap,
+                         #       dma_latency_us, best_effort
+[[thread]]
+workload = \"PERIODIC 3ms 8ms\"
+priority = \"RTMED\"       # also: start, finish, gap, name
+timer = \"HR\"
+
+[[thread]]
+count = 2                # two threads alike
+workload = \"PERIODIC 17ms 33ms\"
+reserve = { amount = \"17.1ms\", period = \"33ms\", soft = true }
+cpu = \"0-1\"
+";
 
 /// Examples with what they show; all but the last three are from the paper.
 pub(crate) const EXAMPLES: [(&str, &str); 8] = [
@@ -121,9 +139,13 @@ pub(crate) fn text() -> String {
     }
     heading(&mut out, "Priorities (-p)");
     for (name, policy) in PRIORITY_NAMES {
-        row(&mut out, name, &policy.to_string());
+        row(&mut out, name, &meaning(policy));
     }
     wrapped(&mut out, PRIVILEGES, 2);
+    heading(&mut out, "Workload file");
+    for line in FILE.lines() {
+        let _ = writeln!(out, "{}", format!("  {line}").trim_end());
+    }
     heading(&mut out, "What is printed");
     wrapped(&mut out, "On a terminal a summary; to a pipe, or with --records, these lines:", 2);
     for (line, meaning) in LINES {
@@ -143,6 +165,16 @@ pub(crate) fn text() -> String {
 /// `NATIVE[:SLACK], NANOSLEEP`.
 pub(crate) fn names_of(method: &wake::Entry) -> String {
     [&[method.synopsis], method.aliases].concat().join(", ")
+}
+
+/// What a priority is on Linux.
+pub(crate) fn meaning(policy: Policy) -> String {
+    match policy {
+        Policy::Other(nice) => format!("time-sharing with nice {nice} (OTHER:{nice})"),
+        Policy::Fifo(level) => format!("real-time with priority {level} of 99 (FIFO:{level})"),
+        Policy::Idle => "only when nothing else wants the CPU (SCHED_IDLE)".to_owned(),
+        other => other.to_string(),
+    }
 }
 
 fn heading(out: &mut String, text: &str) {
@@ -170,20 +202,21 @@ fn stacked(out: &mut String, line: &str, meaning: &str) {
     wrapped(out, meaning, 6);
 }
 
-/// A command broken as a shell takes it, where it is too wide.
+/// A command broken as a shell takes it, before an option, where it is too wide.
 fn shell_lines(command: &str) -> String {
+    const INDENT: usize = 6;
     const BREAK: &str = " \\\n      ";
     let mut lines = String::new();
     let mut used = 0;
-    for word in command.split(' ') {
-        if used + word.len() + 6 > WIDTH {
-            lines.push_str(BREAK);
-            used = 6;
-        } else if used > 0 {
-            lines.push(' ');
+    for option in command.split(" -") {
+        let dash = if lines.is_empty() { "" } else { " -" };
+        if used > 0 && used + dash.len() + option.len() + INDENT > WIDTH {
+            let _ = write!(lines, "{BREAK}-{option}");
+            used = option.len() + 1;
+        } else {
+            let _ = write!(lines, "{dash}{option}");
+            used += dash.len() + option.len();
         }
-        lines.push_str(word);
-        used += word.len() + 1;
     }
     lines
 }
@@ -207,4 +240,23 @@ fn wrapped(out: &mut String, text: &str, indent: usize) {
     }
     out.push_str(&line);
     out.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::workload_file;
+
+    #[test]
+    fn the_workload_file_is_one() {
+        let file = workload_file::parse("example", FILE, None).unwrap();
+        assert_eq!(file.threads.len(), 3);
+    }
+
+    #[test]
+    fn long_commands_break_before_an_option() {
+        let command = format!("hourglass -n 1 -w {} -p LOW", "x".repeat(60));
+        let wanted = format!("hourglass -n 1 \\\n      -w {} -p LOW", "x".repeat(60));
+        assert_eq!(shell_lines(&command), wanted);
+    }
 }

@@ -88,21 +88,25 @@ fn take_file<'a>(lexed: &mut Lexed<'a>, word: &'a str) -> Result<(), Stop> {
         ))),
         (_, Some(last)) => {
             let before = [&[last.name], &last.values[..]].concat().join(" ");
-            Err(Stop::usage(format!("{}: '{word}' is one word too many after '{before}'", last.name)))
+            Err(Stop::usage(format!(
+                "{}: '{word}' is one word too many after '{before}'",
+                last.name
+            )))
         }
         (_, None) => Err(Stop::usage(format!("unexpected word '{word}'"))),
     }
 }
 
-fn attached_value<'a>(
-    entry: &Entry,
-    name: &str,
-    value: &'a str,
-) -> Result<Vec<&'a str>, Stop> {
+fn attached_value<'a>(entry: &Entry, name: &str, value: &'a str) -> Result<Vec<&'a str>, Stop> {
     match entry.values {
         Values::Words([_]) => Ok(vec![value]),
-        Values::Words([]) => Err(Stop::usage(format!("{name}: takes no value, '{value}' is one too many"))),
-        _ => Err(Stop::usage(format!("{name}: give its values as words of their own: {}", entry.synopsis()))),
+        Values::Words([]) => {
+            Err(Stop::usage(format!("{name}: takes no value, '{value}' is one too many")))
+        }
+        _ => Err(Stop::usage(format!(
+            "{name}: give its values as words of their own: {}",
+            entry.synopsis()
+        ))),
     }
 }
 
@@ -119,16 +123,18 @@ fn following_values<'a>(
         Values::Words(names) => {
             for value_name in names {
                 let missing = || {
-                    Stop::usage(format!("{name}: {value_name} is missing; use {}", entry.synopsis()))
+                    Stop::usage(format!(
+                        "{name}: {value_name} is missing; use {}",
+                        entry.synopsis()
+                    ))
                 };
                 values.push(next().ok_or_else(missing)?);
             }
         }
         Values::Workload => {
             let known = || models::ALL.map(|model| model.name).join(", ");
-            let missing = || {
-                Stop::usage(format!("{name}: the workload is missing; use one of {}", known()))
-            };
+            let missing =
+                || Stop::usage(format!("{name}: the workload is missing; use one of {}", known()));
             let workload = next().ok_or_else(missing)?;
             let model = models::find(workload).map_err(|e| Stop::usage(format!("{name}: {e}")))?;
             values.push(workload);

@@ -313,8 +313,7 @@ mod tests {
 
     #[test]
     fn no_name_stands_twice() {
-        let mut names: Vec<&str> =
-            OPTIONS.iter().flat_map(|entry| entry.names).copied().collect();
+        let mut names: Vec<&str> = OPTIONS.iter().flat_map(|entry| entry.names).copied().collect();
         names.sort_unstable();
         assert!(names.is_sorted_by(|a, b| a < b), "{names:?}");
     }
@@ -322,8 +321,7 @@ mod tests {
     /// Appendix A of the paper, in its order.
     #[test]
     fn every_option_of_the_paper_is_there() {
-        for name in
-            ["-n", "-d", "-c", "-t", "-a", "-e", "-p", "-rh", "-rs", "-w", "-i", "-s", "-f"]
+        for name in ["-n", "-d", "-c", "-t", "-a", "-e", "-p", "-rh", "-rs", "-w", "-i", "-s", "-f"]
         {
             assert!(find(name).is_some(), "{name}");
         }

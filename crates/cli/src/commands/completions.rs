@@ -13,7 +13,7 @@ use crate::settings::Settings;
 /// Print a script that makes a shell complete hourglass
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  hourglass completions bash > ~/.local/share/bash-completion/completions/hourglass
+  source <(hourglass completions bash)
   hourglass completions fish > ~/.config/fish/completions/hourglass.fish")]
 pub(crate) struct Completions {
     /// The shell

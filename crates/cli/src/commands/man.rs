@@ -52,12 +52,15 @@ pub(crate) fn man(man: &Man, settings: Settings) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let wanted = man.command.as_deref().unwrap_or("hourglass");
-    let known: Vec<String> = pages.iter().map(|(command, _)| command.get_name().to_owned()).collect();
+    let known: Vec<String> =
+        pages.iter().map(|(command, _)| command.get_name().to_owned()).collect();
     match pages.into_iter().find(|(command, _)| command.get_name() == wanted) {
         Some((_, page)) => output::text(&String::from_utf8_lossy(&page))?,
         None => {
             let known = known.join(", ");
-            return Err(Stop::usage(format!("no manual page for '{wanted}'; there are {known}")).into());
+            return Err(
+                Stop::usage(format!("no manual page for '{wanted}'; there are {known}")).into()
+            );
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -106,9 +109,15 @@ fn run_page(man: &clap_mangen::Man, mut out: &mut dyn Write) -> io::Result<()> {
     wake::ALL.iter().for_each(|method| entry(&mut page, &help::names_of(method), method.about));
     section(&mut page, "Priorities");
     for (name, policy) in PRIORITY_NAMES {
-        entry(&mut page, name, &policy.to_string());
+        entry(&mut page, name, &help::meaning(policy));
     }
     page.control("PP", []).text([roman(help::PRIVILEGES)]);
+    section(&mut page, "Workload file");
+    page.control("nf", []);
+    help::FILE.lines().for_each(|line| {
+        page.text([roman(line)]);
+    });
+    page.control("fi", []);
     section(&mut page, "What is printed");
     page.text([roman("On a terminal a summary; to a pipe, or with --records, these lines:")]);
     help::LINES.iter().for_each(|(line, meaning)| entry(&mut page, line, meaning));

@@ -30,7 +30,7 @@ enum RowsAsked {
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   hourglass render monday -o monday.svg
-  hourglass render monday -o detail.svg --from 1.5s --to 1.6s --title 'Monday, detail'")]
+  hourglass render monday -o detail.svg --from 1.5s --to 1.6s --title Monday")]
 pub(crate) struct Render {
     /// Folder that `run -o` wrote
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -91,8 +91,8 @@ pub(crate) fn render(render: &Render, settings: Settings) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn options(render: &Render, recalled: &lab::Recalled) -> TraceOptions {
-    let document = &recalled.document;
+fn options(render: &Render, recalled: &lab::Kept) -> TraceOptions {
+    let document = recalled.document();
     let elapsed = i64::try_from(document.manifest.elapsed_ns).unwrap_or(i64::MAX);
     let mut options =
         TraceOptions::new(render.from, render.to.unwrap_or(Span::from_nanos(elapsed)));

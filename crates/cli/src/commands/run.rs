@@ -30,13 +30,16 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode> {
 fn measure(run: RunArguments) -> Result<ExitCode> {
     let quiet = run.settings.quiet;
     if run.seed_is_made_up && !quiet && draws_at_random(&run.spec) {
-        messages::say(&format!("seed {0}; --seed {0} repeats these execution times", run.spec.seed));
+        messages::say(&format!(
+            "seed {0}; --seed {0} repeats these execution times",
+            run.spec.seed
+        ));
     }
     let request = lab::Request {
         spec: run.spec,
         command_line: std::env::args().collect(),
         dma_latency_us: run.dma_latency_us,
-        folder: run.folder.clone(),
+        folder: run.folder,
     };
     let mut progress = Progress::new(quiet);
     let mut finished = lab::run(request, &mut progress).map_err(refusal)?;
@@ -48,8 +51,12 @@ fn measure(run: RunArguments) -> Result<ExitCode> {
         new.for_each(messages::warn);
     }
     output::print(&mut finished, format)?;
-    if let Some(folder) = run.folder.filter(|_| !quiet) {
-        messages::say(&format!("wrote {}", folder.display()));
+    match &finished.kept {
+        Some(Ok(folder)) if !quiet => messages::say(&format!("wrote {}", folder.display())),
+        Some(Err(error)) => {
+            return Err(Stop::machine(vec![format!("-o: the run was not kept: {error}")]).into());
+        }
+        _ => {}
     }
     Ok(if interrupted { ExitCode::from(stop::INTERRUPTED) } else { ExitCode::SUCCESS })
 }
@@ -64,8 +71,9 @@ fn draws_at_random(spec: &RunSpec) -> bool {
 
 fn refusal(failure: Failure) -> Stop {
     match failure {
-        Failure::Spec(error) => Stop::usage(error.to_string()),
-        Failure::Folder(error) => Stop::usage(format!("-o: {error}")),
+        Failure::Spec(_) | Failure::NoSuchCpu { .. } | Failure::Folder(_) => {
+            Stop::usage(failure.to_string())
+        }
         Failure::Refused(refusals) => {
             let line = |r: &lab::Refusal| format!("{}: {}; {}", r.what, r.reason, r.remedy);
             Stop::machine(refusals.iter().map(line).collect())

@@ -8,7 +8,7 @@ use clap::{Args, ValueHint};
 
 use crate::lab;
 use crate::messages;
-use crate::output::{self, Format};
+use crate::output::{self, Format, Source};
 use crate::settings::Settings;
 use crate::stop::Stop;
 
@@ -17,7 +17,9 @@ use crate::stop::Stop;
 #[command(after_help = "Examples:
   hourglass show monday              the summary, as after the run
   hourglass show monday | head       the lines for scripts, as from the run
-  hourglass show monday --json       the run document (hourglass.run/1)")]
+  hourglass show monday --json       the run document (hourglass.run/1)
+
+A folder keeps latencies as a histogram: their lines come sorted and to three digits.")]
 pub(crate) struct Show {
     /// Folder that `run -o` wrote
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -38,7 +40,7 @@ pub(crate) fn show(show: &Show, settings: Settings) -> Result<ExitCode> {
     let mut recalled = lab::recall(&show.folder).map_err(|error| Stop::usage(error.to_string()))?;
     let format = Format::choose(settings.json, show.records, show.cycles);
     if !settings.quiet && format != Format::Summary {
-        recalled.document.result.warnings.iter().for_each(messages::warn);
+        recalled.document().result.warnings.iter().for_each(messages::warn);
     }
     output::print(&mut recalled, format)?;
     Ok(ExitCode::SUCCESS)
