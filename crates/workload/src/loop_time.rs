@@ -4,8 +4,9 @@ use hourglass_clock::Counter;
 
 use crate::recorder::Work;
 
-/// Iterations measured; at 15 to 100 ns each, a millisecond or so.
-const ITERATIONS: usize = 20_000;
+/// Iterations measured; at 15 to 100 ns each, some milliseconds, so that the loop is seen in more
+/// than one mood of the machine.
+const ITERATIONS: usize = 100_000;
 
 /// A loop's iterations, in ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

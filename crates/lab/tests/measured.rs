@@ -1,0 +1,224 @@
+//! Short runs on the real machine. Bounds are one-sided: a busy machine may interrupt more, never
+//! less, and may wake threads late, never early.
+
+use std::path::PathBuf;
+
+use hourglass_infer::TraceSummary;
+use hourglass_lab::workload::spec::{RunSpec, ThreadSpec};
+use hourglass_lab::workload::{models, wake};
+use hourglass_lab::{Failure, Finished, Request, Watch, recall};
+use hourglass_model::document::Warning;
+use hourglass_model::{CpuSet, Interval, Policy};
+use hourglass_time::Span;
+
+struct Quiet;
+
+impl Watch for Quiet {
+    fn warn(&mut self, _warnings: &[Warning]) {}
+    fn started(&mut self, _duration: Span, _ticking: bool) {}
+    fn tick(&mut self, _elapsed: Span) {}
+    fn ended(&mut self) {}
+}
+
+fn thread(words: &str) -> ThreadSpec {
+    let words: Vec<&str> = words.split(' ').collect();
+    ThreadSpec { model: models::parse(&words).unwrap(), ..ThreadSpec::default() }
+}
+
+fn spec(ms: i64, threads: Vec<ThreadSpec>) -> RunSpec {
+    RunSpec { duration: Span::from_millis(ms), ..RunSpec::new(threads) }
+}
+
+fn run_in(spec: RunSpec, folder: Option<PathBuf>) -> Result<Finished, Failure> {
+    let command_line = vec!["hourglass".to_owned()];
+    hourglass_lab::run(Request { spec, command_line, dma_latency_us: None, folder }, &mut Quiet)
+}
+
+fn run(spec: RunSpec) -> Finished {
+    run_in(spec, None).unwrap()
+}
+
+/// The last CPU that this process may use.
+fn a_cpu() -> CpuSet {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
+    let allowed: CpuSet = line.trim().parse().unwrap();
+    allowed.iter().last().into_iter().collect()
+}
+
+fn of(intervals: &[Interval], thread: u32) -> Vec<Interval> {
+    intervals.iter().copied().filter(|interval| interval.thread == thread).collect()
+}
+
+/// Section 3.1: records of a thread are disjoint, and on one CPU no two threads overlap.
+fn assert_a_sound_timeline(intervals: &[Interval]) {
+    let mut free_from: std::collections::BTreeMap<u32, u64> = std::collections::BTreeMap::new();
+    let mut done: std::collections::BTreeMap<u32, u64> = std::collections::BTreeMap::new();
+    for interval in intervals {
+        assert!(interval.start_ticks <= interval.end_ticks);
+        let cpu = free_from.insert(interval.cpu, interval.end_ticks).unwrap_or(0);
+        assert!(cpu <= interval.start_ticks, "two threads at once on a CPU: {interval:?}");
+        let own = done.insert(interval.thread, interval.end_ticks).unwrap_or(0);
+        assert!(own <= interval.start_ticks, "a thread twice at once: {interval:?}");
+    }
+}
+
+#[test]
+fn all_models_together_leave_a_sound_timeline() {
+    let words = [
+        "CPU",
+        "CPU_SCAN 32",
+        "CPU_YIELD 300us",
+        "CPU_SCAN_YIELD 16 300us",
+        "PERIODIC 1ms 10ms",
+        "CPU_PERIODIC 1ms 20ms",
+        "LAT 3ms",
+    ];
+    let finished = run(spec(300, words.map(thread).to_vec()));
+    let intervals: Vec<Interval> = finished.intervals().collect();
+    assert_a_sound_timeline(&intervals);
+    assert!(intervals.is_sorted_by_key(|interval| interval.start_ticks));
+    let threads = &finished.document.result.threads;
+    for (thread, words) in threads.iter().zip(words) {
+        assert_eq!(thread.workload, words);
+        let latency = words.starts_with("LAT");
+        assert_eq!(of(&intervals, thread.id).is_empty(), latency, "{words}");
+        assert_eq!(thread.latency.is_some(), latency);
+        assert_eq!(thread.work.is_some(), words.contains("SCAN"));
+        assert_eq!(thread.deadlines.is_some(), words.contains("PERIODIC"));
+        if let Some(periods) = thread.deadlines {
+            let whole = if words.starts_with("CPU") { 15 } else { 30 };
+            assert_eq!(periods.hit + periods.missed + periods.lost, whole, "{words}");
+        }
+    }
+}
+
+/// A higher-priority thread takes the CPU for known spans: each must lie in a gap of the lower.
+#[test]
+fn known_interruptions_are_found_with_their_lengths() {
+    let cpu = Some(a_cpu());
+    let victim = ThreadSpec { cpus: cpu.clone(), ..thread("CPU") };
+    let taker = ThreadSpec {
+        cpus: cpu,
+        policy: Policy::Fifo(80),
+        policy_is_named: false,
+        wake: wake::parse("HR").unwrap(),
+        ..thread("PERIODIC 2ms 20ms")
+    };
+    let finished = match run_in(spec(300, vec![victim, taker]), None) {
+        Ok(finished) => finished,
+        Err(Failure::Refused(refusals)) => return eprintln!("not allowed here: {refusals:?}"),
+        Err(error) => panic!("{error}"),
+    };
+    let intervals: Vec<Interval> = finished.intervals().collect();
+    assert_a_sound_timeline(&intervals);
+    let victim = of(&intervals, 0);
+    let first = victim.first().unwrap().start_ticks;
+    let last = victim.last().unwrap().end_ticks;
+    let known: Vec<Interval> = of(&intervals, 1)
+        .into_iter()
+        .filter(|taken| taken.start_ticks > first && taken.end_ticks < last)
+        .collect();
+    assert!(known.len() >= 10, "only {} spans taken", known.len());
+    for taken in known {
+        let in_a_gap = victim
+            .windows(2)
+            .any(|w| w[0].end_ticks <= taken.start_ticks && taken.end_ticks <= w[1].start_ticks);
+        assert!(in_a_gap, "not in a gap: {taken:?}");
+    }
+}
+
+/// Never below: every job receives at least what it asked for, in ns as they are stored.
+#[test]
+fn periodic_threads_receive_what_they_ask_for_and_are_never_released_early() {
+    let finished = run(spec(300, vec![thread("PERIODIC 2ms 10ms")]));
+    let intervals: Vec<Interval> = finished.intervals().collect();
+    let mut jobs: Vec<(i64, i64)> = Vec::new();
+    for interval in &intervals {
+        match (interval.onset, jobs.last_mut()) {
+            (hourglass_model::Onset::Gap | hourglass_model::Onset::Migration, Some(job)) => {
+                job.1 += interval.duration_ns();
+            }
+            _ => jobs.push((interval.start_ns, interval.duration_ns())),
+        }
+    }
+    // The end of the run may cut the last one off.
+    jobs.pop();
+    assert!(jobs.len() > 1);
+    assert!(jobs.iter().all(|(_, received)| *received >= 2_000_000), "{jobs:?}");
+    // Starts are at or after a boundary; 1 ns for the rounding of both.
+    let early = jobs.iter().filter(|(start, _)| (start + 1) % 10_000_000 > 9_999_000).count();
+    assert_eq!(early, 0, "{jobs:?}");
+}
+
+#[test]
+fn latency_tests_are_never_early() {
+    for method in ["NATIVE", "HR", "TIMERFD", "FUTEX", "EPOLL", "SPIN", "TICK:1000"] {
+        let wake = wake::parse(method).unwrap();
+        let finished = run(spec(100, vec![ThreadSpec { wake, ..thread("LAT 2ms") }]));
+        let latency = finished.document.result.threads[0].latency.unwrap();
+        let ended = i64::try_from(finished.document.result.threads[0].wall_ns).unwrap();
+        // Each wake-up comes a period after the last or later, so there cannot be more.
+        assert!((1..=ended / 2_000_000).contains(&(latency.count as i64)), "{method}: {latency:?}");
+        assert_eq!(finished.latencies_ps(0).count() as u64, latency.count);
+    }
+}
+
+/// What the recorder counted while running is what the stored trace says.
+#[test]
+fn the_trace_tells_what_the_recorder_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    let threads = vec![thread("CPU"), thread("PERIODIC 1ms 10ms"), thread("LAT 5ms")];
+    let finished = run_in(spec(200, threads), Some(path.clone())).unwrap();
+    assert!(matches!(finished.kept, Some(Ok(_))));
+    let recalled = recall(&path).unwrap();
+    assert_eq!(recalled.document.result, finished.document.result);
+    let mut summary = TraceSummary::new();
+    let stored: Vec<Interval> = recalled.intervals().unwrap().map(Result::unwrap).collect();
+    assert_eq!(stored, finished.intervals().collect::<Vec<_>>());
+    summary.extend(stored);
+    assert_eq!(summary.switches(), finished.document.result.switches);
+    for found in summary.threads() {
+        let counted = &finished.document.result.threads[found.thread as usize];
+        assert_eq!(counted.records_dropped, 0);
+        assert_eq!(found.intervals, counted.intervals);
+        assert_eq!(found.migrations, counted.migrations);
+        assert_eq!(found.cpus_seen, counted.cpus_seen);
+        assert_eq!(found.gaps.count, counted.gaps.count);
+        // Sums of rounded lengths against the rounded sum: less than 1 ns for each.
+        assert!(found.received_ns.abs_diff(counted.cpu_time_ns) <= found.intervals);
+        assert!(found.gaps.total_ns.abs_diff(counted.gaps.total_ns) <= found.gaps.count);
+        assert!(found.gaps.max_ns.abs_diff(counted.gaps.max_ns) <= 1);
+    }
+}
+
+#[test]
+fn what_contradicts_itself_is_not_run_and_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    let cpus = Some("8000".parse().unwrap());
+    let nowhere = spec(50, vec![ThreadSpec { cpus, ..thread("CPU") }]);
+    assert!(matches!(run_in(nowhere, Some(path.clone())), Err(Failure::NoSuchCpu { cpu: 8000, .. })));
+    assert!(!path.exists());
+    std::fs::create_dir(&path).unwrap();
+    let taken = run_in(spec(50, vec![thread("CPU")]), Some(path.clone()));
+    assert!(matches!(taken, Err(Failure::Folder(_))));
+    assert_eq!(std::fs::read_dir(&path).unwrap().count(), 0);
+}
+
+/// Section 3.3: without the device the RTC is refused with its remedy, or emulated and marked.
+#[test]
+fn a_missing_rtc_is_refused_or_emulated_and_marked() {
+    if std::path::Path::new("/dev/rtc").exists() || std::path::Path::new("/dev/rtc0").exists() {
+        return eprintln!("this machine has an RTC");
+    }
+    let lat = ThreadSpec { wake: wake::parse("RTC").unwrap(), ..thread("LAT 5ms") };
+    let Err(Failure::Refused(refusals)) = run_in(spec(50, vec![lat.clone()]), None) else {
+        panic!("ran without an RTC")
+    };
+    assert!(refusals[0].remedy.contains("--best-effort"), "{refusals:?}");
+    let emulating = RunSpec { best_effort: true, ..spec(50, vec![lat]) };
+    let emulated = run(emulating).document.result.threads[0].emulated.clone();
+    assert!(emulated.is_some_and(|how| how.contains("1024 Hz")));
+}
