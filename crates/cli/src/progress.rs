@@ -1,37 +1,43 @@
 //! What a person at the terminal sees while a run goes on.
 
+use std::fmt::Write;
 use std::io::{self, IsTerminal};
 
 use hourglass_model::document::Warning;
 use hourglass_time::Span;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use crate::lab::Watch;
 use crate::messages;
 
-/// What the bar looks like; its message is the time that has passed.
-const TEMPLATE: &str = "measuring {bar:40} {msg}";
+/// What the bar looks like; its message is the duration of the run.
+const TEMPLATE: &str = "measuring {bar:40} {passed} of {msg}";
 
 /// Progress moves by tenths of a second.
 const STEP_MS: i64 = 100;
+
+/// How the names of warnings begin that may keep a user from starting the run: threads that
+/// starve the machine, or are throttled.
+const GRAVE: &str = "rt-";
 
 /// Follows a run: warnings before it, progress during it.
 #[derive(Debug)]
 pub(crate) struct Progress {
     quiet: bool,
+    /// The summary, which repeats the warnings, will be printed.
+    summary_follows: bool,
     on_terminal: bool,
-    duration: Span,
     bar: Option<ProgressBar>,
     warned: Vec<Warning>,
 }
 
 impl Progress {
     /// Progress on stderr, if that is a terminal and may be written to.
-    pub(crate) fn new(quiet: bool) -> Progress {
+    pub(crate) fn new(quiet: bool, summary_follows: bool) -> Progress {
         Progress {
             quiet,
+            summary_follows,
             on_terminal: io::stderr().is_terminal(),
-            duration: Span::ZERO,
             bar: None,
             warned: Vec::new(),
         }
@@ -48,7 +54,8 @@ impl Watch for Progress {
         if self.quiet {
             return;
         }
-        warnings.iter().for_each(messages::warn);
+        let now = |warning: &&Warning| !self.summary_follows || warning.id.starts_with(GRAVE);
+        warnings.iter().filter(now).for_each(messages::warn);
         self.warned.extend_from_slice(warnings);
     }
 
@@ -56,7 +63,6 @@ impl Watch for Progress {
         if self.quiet || !self.on_terminal {
             return;
         }
-        self.duration = duration;
         if !ticking {
             messages::say(&format!(
                 "measuring for {duration}; every CPU is being measured, so nothing moves here"
@@ -70,18 +76,21 @@ impl Watch for Progress {
             ProgressDrawTarget::stderr(),
         );
         if let Ok(style) = ProgressStyle::with_template(TEMPLATE) {
-            bar.set_style(style);
+            bar.set_style(style.with_key(
+                "passed",
+                |state: &ProgressState, out: &mut dyn Write| {
+                    // Text into a line of the bar does not fail.
+                    let _ = write!(out, "{}", time_of(state.pos()));
+                },
+            ));
         }
+        bar.set_message(duration.to_string());
         self.bar = Some(bar);
     }
 
     fn tick(&mut self, elapsed: Span) {
         if let Some(bar) = &self.bar {
-            let passed = steps(elapsed);
-            let shown =
-                Span::from_millis(passed.try_into().unwrap_or(i64::MAX).saturating_mul(STEP_MS));
-            bar.set_message(format!("{shown} of {}", self.duration));
-            bar.set_position(passed);
+            bar.set_position(steps(elapsed));
         }
     }
 
@@ -90,6 +99,10 @@ impl Watch for Progress {
             bar.finish_and_clear();
         }
     }
+}
+
+fn time_of(steps: u64) -> Span {
+    Span::from_millis(i64::try_from(steps).unwrap_or(i64::MAX).saturating_mul(STEP_MS))
 }
 
 fn steps(span: Span) -> u64 {

@@ -298,12 +298,9 @@ fn virtual_machine(host: &Host) -> Option<Warning> {
     warning(
         "virtual-machine",
         format!(
-            "this is a virtual machine ({}): the host can stop its CPUs; from inside, such gaps \
-             cannot be told from others without evidence, and a steal time of 0 is none",
+            "a virtual machine ({}): some gaps are the host's, whatever steal time says",
             kind.unwrap_or("unknown hypervisor")
         ),
-        "see the cause below_kernel in the result; for the machine's own figures run on bare \
-         metal, or have the virtual CPUs pinned to processors of their own"
-            .to_owned(),
+        "run on bare metal, or pin the virtual CPUs to processors of their own".to_owned(),
     )
 }

@@ -36,10 +36,10 @@ pub struct Request {
 
 /// Hears what happens, on the thread that called [`run`].
 pub trait Watch {
-    /// Before the run: what will spoil its numbers.
+    /// Right before the run: what will spoil its numbers.
     fn warn(&mut self, warnings: &[Warning]);
-    /// The run begins. If not `ticking`, every CPU is measured and nothing may wake up until
-    /// the end.
+    /// The run is about to begin. If not `ticking`, every CPU is measured and nothing may wake up
+    /// until the end.
     fn started(&mut self, duration: Span, ticking: bool);
     /// So much has passed; about ten times a second, if ticking.
     fn tick(&mut self, elapsed: Span);
@@ -113,17 +113,22 @@ impl Reserver for Kernel {
 }
 
 /// Passes on what the engine tells.
-struct Passing<'a>(&'a mut dyn Watch);
+struct Passing<'a> {
+    watch: &'a mut dyn Watch,
+    warnings: &'a [Warning],
+}
 
 impl hourglass_workload::Watch for Passing<'_> {
     fn started(&mut self, duration: Span, ticking: bool) {
-        self.0.started(duration, ticking);
+        // Not earlier: if there is no run, its refusal is the only thing to say.
+        self.watch.warn(self.warnings);
+        self.watch.started(duration, ticking);
     }
     fn tick(&mut self, elapsed: Span) {
-        self.0.tick(elapsed);
+        self.watch.tick(elapsed);
     }
     fn ended(&mut self) {
-        self.0.ended();
+        self.watch.ended();
     }
 }
 
@@ -145,9 +150,8 @@ pub fn run(request: Request, watch: &mut dyn Watch) -> Result<Finished, Failure>
     let choice = choice::choose(Path::new("/"));
     let held = hold_latency(dma_latency_us, &spec, &mut warnings)?;
     let folder = folder.map(RunFolder::create).transpose()?;
-    watch.warn(&warnings);
-
-    let measured = hourglass_workload::run(&spec, choice, &Kernel, &mut Passing(watch))
+    let mut passing = Passing { watch, warnings: &warnings };
+    let measured = hourglass_workload::run(&spec, choice, &Kernel, &mut passing)
         .map_err(|error| failure(error, &host))?;
     drop(held);
     host.change = Some(reader.change_since(&host.start));

@@ -42,7 +42,7 @@ const KICK_PERIOD_NS: u64 = 5_000_000;
 
 /// Hears what happens, on the thread that called [`run`].
 pub trait Watch {
-    /// The run begins. If `ticking`, [`Watch::tick`] will be called from a CPU that is not
+    /// All threads are set up and the run is about to begin. If `ticking`, [`Watch::tick`] will be called from a CPU that is not
     /// measured; else every CPU is, and nothing may wake up until the end.
     fn started(&mut self, duration: Span, ticking: bool);
     /// So much has passed.
@@ -150,6 +150,10 @@ pub fn run(
     let ran = std::thread::scope(|scope| {
         let crew = Crew::spawn(scope, &shared, prepared)?;
         let shortfalls = crew.await_ready(&gate)?;
+        // Whatever a watcher prints is printed before anything is measured.
+        let elsewhere = unmeasured_cpus(&spec.threads);
+        let ticking = !elsewhere.is_empty() && os::set_affinity(elsewhere.iter()).is_ok();
+        watch.started(spec.duration, ticking);
         // Once more, for the stacks of the threads.
         let all_locked = memory.all_locked && memory::lock_all().is_ok();
         let Some((timeline, calibration_start)) = set_off(spec, counter, first) else {
@@ -157,7 +161,7 @@ pub fn run(
             return Err(RunError::Counter(counter.name()));
         };
         gate.open(Order::Go(timeline, spec.duration));
-        supervise(spec, &timeline, watch);
+        supervise(spec, &timeline, ticking, watch);
         let threads = crew.join(&stop)?;
         watch.ended();
         let memory = MemoryFacts { all_locked, ..memory };
@@ -256,12 +260,9 @@ fn set_off(spec: &RunSpec, counter: AnyCounter, first: Pair) -> Option<(Timeline
 
 /// Waits for the end of the run or for a signal, telling the watcher meanwhile if there is a CPU
 /// to do it on.
-fn supervise(spec: &RunSpec, timeline: &Timeline, watch: &mut dyn Watch) {
+fn supervise(spec: &RunSpec, timeline: &Timeline, ticking: bool, watch: &mut dyn Watch) {
     let start = timeline.epoch.monotonic_ns;
     let end = start.saturating_add(spec.duration.nanos_or_zero());
-    let elsewhere = unmeasured_cpus(&spec.threads);
-    let ticking = !elsewhere.is_empty() && os::set_affinity(elsewhere.iter()).is_ok();
-    watch.started(spec.duration, ticking);
     let mut now = now_ns(ClockId::Monotonic);
     while now < end && signal::stop_asked().is_none() {
         let next = if ticking { end.min(now.saturating_add(WATCH_PERIOD_NS)) } else { end };

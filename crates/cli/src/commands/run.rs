@@ -41,9 +41,9 @@ fn measure(run: RunArguments) -> Result<ExitCode> {
         dma_latency_us: run.dma_latency_us,
         folder: run.folder,
     };
-    let mut progress = Progress::new(quiet);
-    let mut finished = lab::run(request, &mut progress).map_err(refusal)?;
     let format = Format::choose(run.settings.json, run.records, run.cycles);
+    let mut progress = Progress::new(quiet, format == Format::Summary);
+    let mut finished = lab::run(request, &mut progress).map_err(refusal)?;
     let result = &finished.document.result;
     let interrupted = result.interrupted;
     if !quiet && format != Format::Summary {
