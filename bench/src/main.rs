@@ -18,7 +18,10 @@ use crate::document::Document;
 
 /// Measures Hourglass beside its peers.
 #[derive(Debug, Parser)]
-#[command(version, after_help = "EXAMPLES:\n  cargo run --release -p hourglass-bench -- workload\n  cargo run --release -p hourglass-bench -- workload --json --record bench/record/workload.json")]
+#[command(
+    version,
+    after_help = "EXAMPLES:\n  cargo run --release -p hourglass-bench -- workload\n  cargo run --release -p hourglass-bench -- workload --json --record bench/record/workload.json"
+)]
 struct Arguments {
     /// What to measure.
     name: Suite,

@@ -11,7 +11,8 @@ use hourglass_lab::store::RunFolder;
 use hourglass_model::document::RunDocument;
 use hourglass_model::{Interval, Onset};
 use hourglass_time::Span;
-use hourglass_workload::recorder::{Memory, Settings};
+use hourglass_workload::memory::Memory;
+use hourglass_workload::recorder::Settings;
 use hourglass_workload::wake::{Alarm, WakeUp};
 use hourglass_workload::{Recorder, Timeline, Work};
 

@@ -122,11 +122,8 @@ fn judge(bed: &Bed, step: &Step, console: &str) -> bool {
         println!("{prefix}: BROKEN, it did not come to its end");
         return false;
     };
-    let verdicts: Vec<Result<String, String>> = step
-        .expect
-        .iter()
-        .map(|expect| expect.judge(&record))
-        .collect();
+    let verdicts: Vec<Result<String, String>> =
+        step.expect.iter().map(|expect| expect.judge(&record)).collect();
     for verdict in &verdicts {
         match verdict {
             Ok(found) => println!("{prefix}: ok, {found}"),

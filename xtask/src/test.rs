@@ -58,13 +58,7 @@ fn steps(workspace: &Workspace, beds: Beds) -> Vec<Step<'_>> {
     let mut steps: Vec<Step<'_>> = vec![
         (
             "format".into(),
-            Box::new(|| {
-                tool(
-                    workspace,
-                    "fmt",
-                    &["--all", "--", "--check", "--color=never"],
-                )
-            }),
+            Box::new(|| tool(workspace, "fmt", &["--all", "--", "--check", "--color=never"])),
         ),
         (
             "clippy".into(),
@@ -73,28 +67,19 @@ fn steps(workspace: &Workspace, beds: Beds) -> Vec<Step<'_>> {
                 tool(workspace, "clippy", &checks)
             }),
         ),
-        (
-            "tidy".into(),
-            Box::new(|| tidy::run(workspace).map(|()| Done::Passed)),
-        ),
+        ("tidy".into(), Box::new(|| tidy::run(workspace).map(|()| Done::Passed))),
         (
             "tests".into(),
             Box::new(|| {
                 // Quiet for the harness only: cargo still names each test program.
-                cargo(
-                    workspace,
-                    &["test", "--workspace", "--no-fail-fast", "--", "--quiet"],
-                )
+                cargo(workspace, &["test", "--workspace", "--no-fail-fast", "--", "--quiet"])
             }),
         ),
         (
             "release build".into(),
             Box::new(|| {
                 let packages = ["-p", "hourglass", "-p", "hourglass-bench"];
-                cargo(
-                    workspace,
-                    &[["build", "--release"].as_slice(), &packages].concat(),
-                )
+                cargo(workspace, &[["build", "--release"].as_slice(), &packages].concat())
             }),
         ),
     ];
@@ -127,9 +112,7 @@ fn cargo(workspace: &Workspace, arguments: &[&str]) -> Result<Done, Failure> {
 }
 
 fn passes(command: &mut Command, shown: &str) -> Result<(), Failure> {
-    let status = command
-        .status()
-        .map_err(|e| Failure::Unable(format!("{shown}: {e}")))?;
+    let status = command.status().map_err(|e| Failure::Unable(format!("{shown}: {e}")))?;
     if status.success() {
         Ok(())
     } else {

@@ -54,11 +54,7 @@ impl Finding {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let note = if self.weight == Weight::Note {
-            "note: "
-        } else {
-            ""
-        };
+        let note = if self.weight == Weight::Note { "note: " } else { "" };
         let Finding { file, line, .. } = self;
         write!(f, "{file}:{line}: {note}{}, {}", self.what, self.remedy)
     }
@@ -76,21 +72,12 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), Failure> {
     for finding in &findings {
         println!("{finding}");
     }
-    let broken = findings
-        .iter()
-        .filter(|f| f.weight == Weight::Broken)
-        .count();
-    println!(
-        "tidy: {} files, {broken} broken, {} notes",
-        files.len(),
-        findings.len() - broken
-    );
+    let broken = findings.iter().filter(|f| f.weight == Weight::Broken).count();
+    println!("tidy: {} files, {broken} broken, {} notes", files.len(), findings.len() - broken);
     if broken == 0 {
         Ok(())
     } else {
-        Err(Failure::Broken(format!(
-            "tidy: {broken} broken (see above)"
-        )))
+        Err(Failure::Broken(format!("tidy: {broken} broken (see above)")))
     }
 }
 

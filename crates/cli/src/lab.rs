@@ -8,7 +8,7 @@ use hourglass_model::Interval;
 use hourglass_model::document::RunDocument;
 use hourglass_store::RunFolder;
 
-pub(crate) use hourglass_infer::CpuTimeline;
+pub(crate) use hourglass_lab::infer::CpuTimeline;
 pub(crate) use hourglass_lab::workload::spec::MOST_THREADS;
 pub(crate) use hourglass_lab::workload::{RunSpec, SpecError, ThreadSpec, models, wake};
 pub(crate) use hourglass_lab::workload_file;

@@ -91,10 +91,7 @@ impl<I> CpuGaps<I> {
     where
         T: IntoIterator<IntoIter = I, Item = Interval>,
     {
-        CpuGaps {
-            intervals: intervals.into_iter(),
-            timeline: CpuTimeline::new(),
-        }
+        CpuGaps { intervals: intervals.into_iter(), timeline: CpuTimeline::new() }
     }
 
     /// The switches among the records yielded so far; see [`CpuTimeline::switches`].
@@ -145,13 +142,7 @@ mod tests {
         ];
         let mut gaps = CpuGaps::new(records);
         assert_eq!(gaps.next().unwrap().1, None);
-        assert_eq!(
-            gaps.next().unwrap().1,
-            Some(CpuGap {
-                ns: 2_198,
-                ticks: 4_396
-            })
-        );
+        assert_eq!(gaps.next().unwrap().1, Some(CpuGap { ns: 2_198, ticks: 4_396 }));
         assert_eq!(gaps.next().unwrap().1.unwrap().ns, 2_183);
         assert!(gaps.next().is_none());
         assert_eq!(gaps.switches(), 2);

@@ -48,10 +48,7 @@ impl GapStatistics {
     #[must_use]
     pub fn report(&self) -> GapReport {
         let percentile = |quantile: f64| {
-            self.lengths
-                .as_ref()
-                .map_or(0, |l| l.value_at_quantile(quantile))
-                .min(self.max_ns)
+            self.lengths.as_ref().map_or(0, |l| l.value_at_quantile(quantile)).min(self.max_ns)
         };
         GapReport {
             count: self.count,
@@ -91,11 +88,9 @@ mod tests {
         assert_eq!(report.count, 10_000);
         assert_eq!(report.total_ns, lengths.iter().sum::<u64>());
         assert_eq!(report.max_ns, *lengths.iter().max().unwrap());
-        for (found, per_mille) in [
-            (report.p50_ns, 500),
-            (report.p99_ns, 990),
-            (report.p999_ns, 999),
-        ] {
+        for (found, per_mille) in
+            [(report.p50_ns, 500), (report.p99_ns, 990), (report.p999_ns, 999)]
+        {
             let exact = exact(&mut lengths, per_mille);
             assert!(
                 found >= exact && found - exact <= exact / 1000 + 1,

@@ -121,10 +121,7 @@ impl TraceSummary {
     /// One summary for each thread that has an interval, in the order of their numbers.
     #[must_use]
     pub fn threads(&self) -> Vec<ThreadSummary> {
-        self.threads
-            .iter()
-            .map(|(&number, thread)| thread.summary(number))
-            .collect()
+        self.threads.iter().map(|(&number, thread)| thread.summary(number)).collect()
     }
 
     /// Context switches that the trace proves; see [`CpuTimeline::switches`].
@@ -157,15 +154,7 @@ mod tests {
     use hourglass_model::Onset;
 
     fn interval(thread: u32, cpu: u32, start_ns: i64, end_ns: i64, onset: Onset) -> Interval {
-        Interval {
-            thread,
-            cpu,
-            start_ns,
-            end_ns,
-            start_ticks: 0,
-            end_ticks: 0,
-            onset,
-        }
+        Interval { thread, cpu, start_ns, end_ns, start_ticks: 0, end_ticks: 0, onset }
     }
 
     fn summary(intervals: &[Interval]) -> TraceSummary {
@@ -190,10 +179,7 @@ mod tests {
         assert_eq!(thread.received_ns, 2_000 + 1_990 + 700 + 4_000 + 970);
         assert_eq!((thread.gaps.count, thread.gaps.total_ns), (3, 340));
         assert_eq!((thread.gaps.p50_ns, thread.gaps.max_ns), (30, 300));
-        assert_eq!(
-            (thread.migrations, thread.cpus_seen.as_slice()),
-            (1, &[0, 1][..])
-        );
+        assert_eq!((thread.migrations, thread.cpus_seen.as_slice()), (1, &[0, 1][..]));
         assert_eq!(trace.extent(), Some((Span::ZERO, Span::from_nanos(15_000))));
     }
 

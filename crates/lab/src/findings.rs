@@ -2,18 +2,16 @@
 
 use hdrhistogram::Histogram;
 use hourglass_clock::Calibration;
-use hourglass_model::document::{
-    GapReport, LatencyReport, RunResult, ThreadReport, Warning,
-};
+use hourglass_model::document::{GapReport, LatencyReport, RunResult, ThreadReport, Warning};
 use hourglass_model::host::Host;
 use hourglass_model::manifest::{
     CalibrationFacts, ClockFacts, Epoch, MANIFEST_SCHEMA, Manifest, ThreadFacts,
 };
 use hourglass_time::Span;
-use hourglass_workload::recorder::{Gaps, Lateness};
+use hourglass_workload::Timeline;
+use hourglass_workload::memory::{Gaps, Lateness};
 use hourglass_workload::run::{Measured, ThreadOutcome};
 use hourglass_workload::spec::{RunSpec, ThreadSpec};
-use hourglass_workload::Timeline;
 
 use crate::advice::{Refused, why_refused};
 use crate::refusal;
@@ -109,8 +107,7 @@ pub(crate) fn warnings(measured: &Measured, spec: &RunSpec, host: &Host) -> Vec<
         measured.shortfalls.iter().map(|shortfall| refusal::warning(shortfall, host)).collect();
     let unlocked = measured.memory.buffers_unlocked_bytes;
     if !measured.memory.all_locked && unlocked > 0 {
-        let (reason, remedy) =
-            why_refused(Refused::MemoryLock { bytes: unlocked }, ENOMEM, host);
+        let (reason, remedy) = why_refused(Refused::MemoryLock { bytes: unlocked }, ENOMEM, host);
         warnings.push(Warning {
             id: "memory-unlocked".to_owned(),
             text: format!(

@@ -24,6 +24,9 @@ pub use refusal::Refusal;
 /// The types of which a run is specified.
 pub use hourglass_workload as workload;
 
+/// What a trace says, for those who go through one themselves.
+pub use hourglass_infer as infer;
+
 /// The run folders that a run is kept in.
 pub use hourglass_store as store;
 

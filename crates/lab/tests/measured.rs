@@ -199,7 +199,10 @@ fn what_contradicts_itself_is_not_run_and_leaves_nothing() {
     let path = folder.path().join("run");
     let cpus = Some("8000".parse().unwrap());
     let nowhere = spec(50, vec![ThreadSpec { cpus, ..thread("CPU") }]);
-    assert!(matches!(run_in(nowhere, Some(path.clone())), Err(Failure::NoSuchCpu { cpu: 8000, .. })));
+    assert!(matches!(
+        run_in(nowhere, Some(path.clone())),
+        Err(Failure::NoSuchCpu { cpu: 8000, .. })
+    ));
     assert!(!path.exists());
     std::fs::create_dir(&path).unwrap();
     let taken = run_in(spec(50, vec![thread("CPU")]), Some(path.clone()));

@@ -139,7 +139,6 @@ impl FromStr for ExecutionTime {
     }
 }
 
-
 fn positive(text: &str) -> Result<Span, ExecutionTimeError> {
     let span: Span = text
         .trim()
@@ -177,8 +176,7 @@ fn bimodal(parts: &[&str]) -> Result<ExecutionTime, ExecutionTimeError> {
 /// Reads times from the first column of a CSV file. Empty lines and lines that begin with `#`
 /// are passed over; the first line may be a heading.
 fn read_table(path: &str) -> Result<ExecutionTime, ExecutionTimeError> {
-    let refused =
-        |reason: String| ExecutionTimeError::Table { path: path.to_owned(), reason };
+    let refused = |reason: String| ExecutionTimeError::Table { path: path.to_owned(), reason };
     let text = std::fs::read_to_string(path).map_err(|e| refused(e.to_string()))?;
     let mut spans = Vec::new();
     let mut heading_allowed = true;
@@ -195,7 +193,9 @@ fn read_table(path: &str) -> Result<ExecutionTime, ExecutionTimeError> {
         heading_allowed = false;
     }
     if spans.is_empty() {
-        return Err(refused("no times in it; the first column must hold times such as 3.2ms".into()));
+        return Err(refused(
+            "no times in it; the first column must hold times such as 3.2ms".into(),
+        ));
     }
     Ok(ExecutionTime::Table(path.to_owned(), spans))
 }
@@ -259,9 +259,7 @@ impl Sampler {
             ExecutionTime::Exponential(mean) => {
                 Exp::new(1.0 / ns(mean)).map_or(Shape::Fixed(*mean), Shape::Exponential)
             }
-            ExecutionTime::Bimodal(first, second, share) => {
-                Shape::Bimodal(*first, *second, *share)
-            }
+            ExecutionTime::Bimodal(first, second, share) => Shape::Bimodal(*first, *second, *share),
             ExecutionTime::Table(_, spans) => Shape::Table(spans.clone(), 0),
         };
         Sampler { shape, random: Pcg64Mcg::seed_from_u64(seed) }

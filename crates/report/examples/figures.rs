@@ -17,10 +17,8 @@ struct Sequence(u64);
 
 impl Sequence {
     fn below(&mut self, limit: i64) -> i64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as i64 % limit.max(1)
     }
 }
@@ -110,9 +108,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     fs::create_dir_all(folder)?;
     let names = |names: &[&str]| {
         let numbered = names.iter().enumerate();
-        numbered
-            .map(|(n, name)| (n as u32, (*name).to_owned()))
-            .collect::<Vec<_>>()
+        numbered.map(|(n, name)| (n as u32, (*name).to_owned())).collect::<Vec<_>>()
     };
 
     let mut options = TraceOptions::new(Span::ZERO, Span::from_millis(500));
@@ -140,21 +136,11 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let mut options = TraceOptions::new(Span::ZERO, Span::from_millis(400));
     options.title = "64 threads on four CPUs".to_owned();
-    options.threads = (0..64)
-        .map(|n| (n, "PERIODIC 17ms 33ms".to_owned()))
-        .collect();
-    draw(
-        &folder.join("crowd-threads.svg"),
-        crowd(64, 400 * MS),
-        &options,
-    )?;
+    options.threads = (0..64).map(|n| (n, "PERIODIC 17ms 33ms".to_owned())).collect();
+    draw(&folder.join("crowd-threads.svg"), crowd(64, 400 * MS), &options)?;
     options.rows = Rows::Cpus;
     options.title = "Ten threads on four CPUs".to_owned();
     options.threads.truncate(10);
-    draw(
-        &folder.join("crowd-cpus.svg"),
-        crowd(10, 400 * MS),
-        &options,
-    )?;
+    draw(&folder.join("crowd-cpus.svg"), crowd(10, 400 * MS), &options)?;
     Ok(())
 }

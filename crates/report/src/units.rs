@@ -1,12 +1,7 @@
 //! Times for people: one unit for a block of numbers, three or four digits for a single one.
 
 /// Names and lengths in nanoseconds, ascending.
-const UNITS: [(&str, u64); 4] = [
-    ("ns", 1),
-    ("us", 1_000),
-    ("ms", 1_000_000),
-    ("s", 1_000_000_000),
-];
+const UNITS: [(&str, u64); 4] = [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
 
 /// A unit and a number of decimals that a block of numbers shares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,21 +21,14 @@ impl Scale {
         let mut typical: Vec<u64> = typical_ns.filter(|&ns| ns > 0).collect();
         typical.sort_unstable();
         let least = typical.first().copied().unwrap_or(0);
-        let middle = typical
-            .get(typical.len().saturating_sub(1) / 2)
-            .copied()
-            .unwrap_or(0);
+        let middle = typical.get(typical.len().saturating_sub(1) / 2).copied().unwrap_or(0);
         let (name, unit_ns) = unit_of(middle);
         let most = match unit_ns {
             1 => 0,
             1_000 => 3,
             _ => 4,
         };
-        let mut scale = Scale {
-            name,
-            unit_ns,
-            decimals: u32::min(most, 1),
-        };
+        let mut scale = Scale { name, unit_ns, decimals: u32::min(most, 1) };
         while scale.decimals < most && u128::from(least) * scale.power() < 10 * u128::from(unit_ns)
         {
             scale.decimals += 1;
@@ -76,32 +64,19 @@ impl Scale {
 
 /// The largest unit of which `ns` holds at least one.
 fn unit_of(ns: u64) -> (&'static str, u64) {
-    UNITS
-        .iter()
-        .rev()
-        .find(|(_, unit_ns)| ns >= *unit_ns)
-        .copied()
-        .unwrap_or(UNITS[0])
+    UNITS.iter().rev().find(|(_, unit_ns)| ns >= *unit_ns).copied().unwrap_or(UNITS[0])
 }
 
 /// A single length of time for people: three digits (of nanoseconds and seconds as many as there
 /// are), and its unit: `2.18 us`, `58.2 ms`, `120 s`. Input in nanoseconds.
 #[must_use]
 pub fn rounded(ns: u64) -> String {
-    let mut scale = Scale {
-        name: UNITS[0].0,
-        unit_ns: UNITS[0].1,
-        decimals: 0,
-    };
+    let mut scale = Scale { name: UNITS[0].0, unit_ns: UNITS[0].1, decimals: 0 };
     // From the finest on, the first that shows three digits after rounding.
     for (name, unit_ns) in UNITS {
         let most = if unit_ns == 1 { 0 } else { 2 };
         for decimals in (0..=most).rev() {
-            scale = Scale {
-                name,
-                unit_ns,
-                decimals,
-            };
+            scale = Scale { name, unit_ns, decimals };
             if scale.scaled(ns) < 1_000 {
                 return format!("{} {name}", scale.text(ns));
             }

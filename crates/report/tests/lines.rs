@@ -37,12 +37,7 @@ fn lines(threads: &[ThreadReport]) -> String {
 }
 
 fn deadlines(hit: u64, missed: u64, lost: u64, completed: u64) -> Option<Deadlines> {
-    Some(Deadlines {
-        hit,
-        missed,
-        lost,
-        completed,
-    })
+    Some(Deadlines { hit, missed, lost, completed })
 }
 
 /// The first result of section 5.5, byte for byte.

@@ -8,15 +8,7 @@ use hourglass_time::Span;
 use proptest::prelude::*;
 
 fn interval(thread: u32, cpu: u32, start_ns: i64, end_ns: i64) -> Interval {
-    Interval {
-        thread,
-        cpu,
-        start_ns,
-        end_ns,
-        start_ticks: 0,
-        end_ticks: 0,
-        onset: Onset::Gap,
-    }
+    Interval { thread, cpu, start_ns, end_ns, start_ticks: 0, end_ticks: 0, onset: Onset::Gap }
 }
 
 fn picture(trace: &[Interval], options: &TraceOptions) -> String {
@@ -33,10 +25,7 @@ fn assert_well_formed(text: &str) {
     let mut open = Vec::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('<') {
-        assert!(
-            !before.contains('>') || open.last() == Some(&"style"),
-            "{before}"
-        );
+        assert!(!before.contains('>') || open.last() == Some(&"style"), "{before}");
         let (tag, after) = after.split_once('>').expect("a tag ends");
         assert_eq!(tag.matches('"').count() % 2, 0, "{tag}");
         assert!(!tag.contains('<'), "{tag}");
@@ -104,12 +93,7 @@ fn a_damaged_trace_gives_a_picture_of_limited_size() {
     let mut trace = Vec::new();
     for n in 0..2_000 {
         let thread = u32::MAX - n * 7_919;
-        trace.push(interval(
-            thread,
-            thread,
-            ends[n as usize % 5],
-            ends[n as usize / 5 % 5],
-        ));
+        trace.push(interval(thread, thread, ends[n as usize % 5], ends[n as usize / 5 % 5]));
     }
     let mut options = TraceOptions::new(Span::MIN, Span::MAX);
     options.width = u32::MAX;

@@ -38,10 +38,7 @@ fn manifest() -> Manifest {
         threads: Vec::new(),
         memory: MemoryFacts::default(),
         dma_latency_us: None,
-        host: Host {
-            kernel: "6.8.0-41-generic".to_owned(),
-            ..Host::default()
-        },
+        host: Host { kernel: "6.8.0-41-generic".to_owned(), ..Host::default() },
         result: None,
     }
 }
@@ -76,29 +73,16 @@ fn thread(id: u32, workload: &str, policy: &str) -> ThreadReport {
 }
 
 fn document(result: RunResult) -> RunDocument {
-    RunDocument {
-        schema: RUN_SCHEMA.to_owned(),
-        manifest: manifest(),
-        result,
-    }
+    RunDocument { schema: RUN_SCHEMA.to_owned(), manifest: manifest(), result }
 }
 
 /// The task set of section 5.5 with the outcome of its first run, and everything else that a
 /// summary can say.
 fn full() -> RunDocument {
     let mut modem = thread(0, "PERIODIC 3ms 8ms", "FIFO:80");
-    modem.deadlines = Some(Deadlines {
-        hit: 1001,
-        completed: 1001,
-        ..Deadlines::default()
-    });
+    modem.deadlines = Some(Deadlines { hit: 1001, completed: 1001, ..Deadlines::default() });
     let mut video = thread(1, "PERIODIC 17ms 33ms", "FIFO:40");
-    video.deadlines = Some(Deadlines {
-        hit: 143,
-        missed: 142,
-        lost: 18,
-        completed: 285,
-    });
+    video.deadlines = Some(Deadlines { hit: 143, missed: 142, lost: 18, completed: 285 });
     video.cpus_seen = vec![0, 2, 3];
     video.migrations = 7;
     video.emulated = Some("TICK: the 10 ms tick of Linux 2.4, by rounding up".to_owned());
@@ -118,11 +102,7 @@ fn full() -> RunDocument {
     let mut scan = thread(3, "CPU_SCAN 128", "OTHER");
     scan.work = Some(88_120);
     let mut game = thread(4, "CPU_PERIODIC 10ms 50ms", "OTHER");
-    game.deadlines = Some(Deadlines {
-        hit: 200,
-        completed: 998,
-        ..Deadlines::default()
-    });
+    game.deadlines = Some(Deadlines { hit: 200, completed: 998, ..Deadlines::default() });
     let mut document = document(RunResult {
         threads: vec![modem, video, probe, scan, game],
         causes: vec![CauseReport {
@@ -165,10 +145,7 @@ fn everything_that_a_summary_says() {
 #[test]
 fn one_quiet_thread() {
     let text = summary(
-        &document(RunResult {
-            threads: vec![thread(0, "CPU", "OTHER")],
-            ..RunResult::default()
-        }),
+        &document(RunResult { threads: vec![thread(0, "CPU", "OTHER")], ..RunResult::default() }),
         Style::Plain,
     );
     assert_eq!(
@@ -193,12 +170,7 @@ Verdict      longest gap 481 us (thread 0)
 fn verdict(deadlines: &[(u64, u64, u64)]) -> String {
     let with = |(id, &(hit, missed, lost)): (usize, &(u64, u64, u64))| {
         let mut thread = thread(id as u32, "PERIODIC 3ms 8ms", "FIFO:80");
-        thread.deadlines = Some(Deadlines {
-            hit,
-            missed,
-            lost,
-            completed: hit,
-        });
+        thread.deadlines = Some(Deadlines { hit, missed, lost, completed: hit });
         thread
     };
     let text = summary(
@@ -215,22 +187,13 @@ fn verdict(deadlines: &[(u64, u64, u64)]) -> String {
 /// The outcomes of sections 5.5 and 5.6.
 #[test]
 fn verdicts_on_the_papers_task_sets() {
-    assert_eq!(
-        verdict(&[(1003, 0, 0), (304, 0, 0)]),
-        "all 1307 periods on time"
-    );
-    assert_eq!(
-        verdict(&[(1001, 0, 0), (143, 142, 0)]),
-        "thread 1 missed 142 of 285 periods"
-    );
+    assert_eq!(verdict(&[(1003, 0, 0), (304, 0, 0)]), "all 1307 periods on time");
+    assert_eq!(verdict(&[(1001, 0, 0), (143, 142, 0)]), "thread 1 missed 142 of 285 periods");
     assert_eq!(
         verdict(&[(12, 985, 0), (197, 106, 0)]),
         "2 of 2 periodic threads missed 1091 of 1300 periods, thread 0 the most: 985 of 997"
     );
-    assert_eq!(
-        verdict(&[(1, 2, 3)]),
-        "thread 0 missed 2 and lost 3 of 6 periods"
-    );
+    assert_eq!(verdict(&[(1, 2, 3)]), "thread 0 missed 2 and lost 3 of 6 periods");
     assert_eq!(verdict(&[(0, 0, 0)]), "no period ended during the run");
 }
 
@@ -238,11 +201,8 @@ fn verdicts_on_the_papers_task_sets() {
 fn many_threads_fit_the_page() {
     let mut threads: Vec<_> = (0..64)
         .map(|id| {
-            let mut thread = thread(
-                id,
-                "CPU_SCAN_YIELD 262144 900.000001us with words",
-                "DEADLINE:3.1ms/8ms+",
-            );
+            let mut thread =
+                thread(id, "CPU_SCAN_YIELD 262144 900.000001us with words", "DEADLINE:3.1ms/8ms+");
             thread.cpus_seen = (0..64).step_by(2).collect();
             thread.work = Some(1_234_567_890);
             thread.migrations = 123_456_789;
@@ -253,20 +213,11 @@ fn many_threads_fit_the_page() {
         .collect();
     threads[63].gaps.p50_ns = 7;
     threads[62].gaps.max_ns = u64::from(u32::MAX) * 1_000_000;
-    let text = summary(
-        &document(RunResult {
-            threads,
-            ..RunResult::default()
-        }),
-        Style::Plain,
-    );
+    let text = summary(&document(RunResult { threads, ..RunResult::default() }), Style::Plain);
     for line in text.lines() {
         assert!(line.chars().count() <= 100, "{line}");
     }
-    assert!(
-        text.contains("    63  CPU_SCAN_YIELD 26…  DEADLINE:3.1ms/8…  "),
-        "{text}"
-    );
+    assert!(text.contains("    63  CPU_SCAN_YIELD 26…  DEADLINE:3.1ms/8…  "), "{text}");
     assert!(text.contains("  32 CPUs  "), "{text}");
 }
 
@@ -325,17 +276,11 @@ fn extremes_are_printed() {
         p999_ns: u64::MAX,
         max_ns: u64::MAX,
     };
-    thread.deadlines = Some(Deadlines {
-        hit: u64::MAX,
-        missed: u64::MAX,
-        lost: u64::MAX,
-        completed: u64::MAX,
-    });
+    thread.deadlines =
+        Some(Deadlines { hit: u64::MAX, missed: u64::MAX, lost: u64::MAX, completed: u64::MAX });
     thread.records_dropped = u64::MAX;
-    let mut document = document(RunResult {
-        threads: vec![thread.clone(), thread],
-        ..RunResult::default()
-    });
+    let mut document =
+        document(RunResult { threads: vec![thread.clone(), thread], ..RunResult::default() });
     document.manifest.clock.frequency_hz = f64::NAN;
     let text = summary(&document, Style::Plain);
     assert!(text.contains("18446744073.7"), "{text}");

@@ -27,9 +27,7 @@ pub fn enter(reservation: &Reservation) -> io::Result<()> {
     let begun = Instant::now();
     loop {
         match enter_once(reservation) {
-            Err(error)
-                if error.kind() == io::ErrorKind::ResourceBusy && begun.elapsed() < ECHO =>
-            {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy && begun.elapsed() < ECHO => {
                 std::thread::sleep(RETRY);
             }
             answer => return answer,

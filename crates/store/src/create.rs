@@ -55,13 +55,14 @@ fn refused(path: &Path, source: io::Error) -> CreateError {
     match source.kind() {
         io::ErrorKind::AlreadyExists => CreateError::Exists(path),
         // An empty name is refused as if something were missing on the way to it.
-        io::ErrorKind::NotFound if !path.as_os_str().is_empty() => {
+        io::ErrorKind::NotFound if !path.as_os_str().is_empty() && !parent.exists() => {
             CreateError::ParentMissing { path, parent }
         }
         io::ErrorKind::NotADirectory => CreateError::ParentNotAFolder { path, parent },
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            CreateError::NotWritable { path, source }
-        }
+        // Some file systems of the kernel (/proc) answer that nothing is there.
+        io::ErrorKind::NotFound
+        | io::ErrorKind::PermissionDenied
+        | io::ErrorKind::ReadOnlyFilesystem => CreateError::NotWritable { path, source },
         _ => CreateError::Io { path, source },
     }
 }

@@ -29,9 +29,7 @@ pub fn affinity() -> io::Result<Vec<u32>> {
     // SAFETY: an all-zero cpu_set_t is the empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     // SAFETY: the kernel writes at most the size of the live local that it is given.
-    checked(unsafe {
-        libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set)
-    })?;
+    checked(unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) })?;
     // SAFETY: the index stays below CPU_SETSIZE, the number of bits in the set.
     let contains = |cpu: usize| unsafe { libc::CPU_ISSET(cpu, &set) };
     Ok((0..CPU_LIMIT).filter(|cpu| contains(*cpu)).map(|cpu| cpu as u32).collect())
@@ -49,10 +47,8 @@ pub fn set_affinity(cpus: impl IntoIterator<Item = u32>) -> io::Result<()> {
         unsafe { libc::CPU_SET(cpu as usize, &mut set) };
     }
     // SAFETY: the set is a live local of the size given.
-    checked(unsafe {
-        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set)
-    })
-    .map(|_| ())
+    checked(unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) })
+        .map(|_| ())
 }
 
 /// Sets how late the kernel may wake the calling thread to save power, in ns (`PR_SET_TIMERSLACK`).

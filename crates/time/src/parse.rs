@@ -53,11 +53,15 @@ impl ParseSpanError {
 impl fmt::Display for ParseSpanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.kind {
-            ParseSpanErrorKind::Empty => "no time given; write for example 3m, 1.5s, 1020ms or 87.0us",
+            ParseSpanErrorKind::Empty => {
+                "no time given; write for example 3m, 1.5s, 1020ms or 87.0us"
+            }
             ParseSpanErrorKind::Number => {
                 "not a number with a unit; write for example 3m, 1.5s, 1020ms or 87.0us"
             }
-            ParseSpanErrorKind::MissingUnit => "the unit is missing; add one of ns, us, ms, s, m, h, d",
+            ParseSpanErrorKind::MissingUnit => {
+                "the unit is missing; add one of ns, us, ms, s, m, h, d"
+            }
             ParseSpanErrorKind::UnknownUnit => "unknown unit; use one of ns, us, ms, s, m, h, d",
             ParseSpanErrorKind::TooFine => "finer than a nanosecond; give whole nanoseconds",
             ParseSpanErrorKind::TooLong => "longer than 292 years",

@@ -118,7 +118,9 @@ mod tests {
 
     #[test]
     fn a_full_ring_keeps_the_newest_in_order() {
-        for (pushed, kept) in [(2, vec![0, 1]), (3, vec![0, 1, 2]), (5, vec![2, 3, 4]), (6, vec![3, 4, 5])] {
+        for (pushed, kept) in
+            [(2, vec![0, 1]), (3, vec![0, 1, 2]), (5, vec![2, 3, 4]), (6, vec![3, 4, 5])]
+        {
             let buffer = filled(3, true, pushed);
             assert_eq!(starts(&buffer), kept);
             assert_eq!(buffer.dropped(), pushed.saturating_sub(3));

@@ -13,13 +13,14 @@
 
 mod buffer;
 mod loop_time;
+pub mod memory;
 pub mod models;
 pub mod recorder;
 pub mod reserving;
 pub mod run;
-pub mod spec;
 #[cfg(test)]
 mod simulated;
+pub mod spec;
 mod stage;
 mod thread;
 mod timeline;

@@ -3,7 +3,6 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use hdrhistogram::Histogram;
 #[cfg(target_arch = "aarch64")]
 use hourglass_clock::Cntvct;
 #[cfg(target_arch = "x86_64")]
@@ -15,6 +14,7 @@ use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_time::Span;
 
 use crate::buffer::{Record, TraceBuffer};
+use crate::memory::{Gaps, Lateness, Memory};
 use crate::timeline::Timeline;
 use crate::wake::{Alarm, WakeUp};
 
@@ -55,93 +55,6 @@ pub struct Tally {
     pub work: Option<u64>,
 }
 
-/// Lateness of wake-ups: every sample in the histogram, the first ones also one by one.
-#[derive(Debug)]
-pub struct Lateness {
-    /// In ns.
-    pub histogram: Histogram<u64>,
-    room: Vec<u64>,
-    taken: usize,
-    /// Samples that are in the histogram only.
-    pub dropped: u64,
-    /// Sum of all, ns.
-    pub total_ns: u64,
-    /// The least, ns.
-    pub min_ns: u64,
-    /// The greatest, ns.
-    pub max_ns: u64,
-}
-
-impl Lateness {
-    /// Room for `capacity` single samples, its pages written.
-    #[must_use]
-    pub fn new(capacity: usize) -> Lateness {
-        Lateness {
-            histogram: histogram(),
-            room: vec![u64::MAX; capacity],
-            taken: 0,
-            dropped: 0,
-            total_ns: 0,
-            min_ns: u64::MAX,
-            max_ns: 0,
-        }
-    }
-
-    fn record(&mut self, ticks: u64, ns: u64) {
-        self.histogram.saturating_record(ns);
-        self.total_ns = self.total_ns.saturating_add(ns);
-        self.min_ns = self.min_ns.min(ns);
-        self.max_ns = self.max_ns.max(ns);
-        match self.room.get_mut(self.taken) {
-            Some(place) => {
-                *place = ticks;
-                self.taken += 1;
-            }
-            None => self.dropped += 1,
-        }
-    }
-
-    /// Single samples in ticks, in order.
-    #[must_use]
-    pub fn samples(&self) -> &[u64] {
-        self.room.get(..self.taken).unwrap_or(&self.room)
-    }
-
-    /// How many single samples fit.
-    #[must_use]
-    pub fn capacity(&self) -> usize {
-        self.room.len()
-    }
-
-    fn room(&self) -> &[u64] {
-        &self.room
-    }
-}
-
-/// Three digits from 1 ns to an hour; never resizes, so that recording never allocates.
-fn histogram() -> Histogram<u64> {
-    const HOUR_NS: u64 = 3_600_000_000_000;
-    // The bounds are constants that the constructor accepts; the alternative has the same digits
-    // and would grow, which is better than a panic.
-    let mut histogram = Histogram::new_with_bounds(1, HOUR_NS, 3)
-        .or_else(|_| Histogram::new(3))
-        .unwrap_or_else(|_| unreachable!("three digits are valid"));
-    // Writes every count, so that no page of them is touched for the first time while measuring.
-    histogram.reset();
-    histogram
-}
-
-/// Gaps of a thread, counted as they come.
-#[derive(Debug)]
-pub struct Gaps {
-    /// Lengths in ns.
-    pub histogram: Histogram<u64>,
-    /// Sum, in ticks.
-    pub total_ticks: u64,
-    /// The longest, in ticks.
-    pub longest_ticks: u64,
-}
-
 /// What a recorder needs before it starts. Everything in it was allocated and touched.
 #[derive(Debug)]
 pub struct Settings {
@@ -153,45 +66,6 @@ pub struct Settings {
     pub start: u64,
     /// When the thread's time is over, on the counter.
     pub finish: u64,
-}
-
-/// Memory that a recorder writes into, made before the start.
-#[derive(Debug)]
-pub struct Memory {
-    /// Intervals.
-    pub trace: TraceBuffer,
-    /// Wake-ups, for models that measure them; those write no trace.
-    pub lateness: Option<Lateness>,
-    gaps: Gaps,
-}
-
-impl Memory {
-    /// The buffers that must not be paged out.
-    pub(crate) fn lock(&self) -> (usize, std::io::Result<()>) {
-        let locked = hourglass_sys::memory::lock(self.trace.memory()).and_then(|()| {
-            self.lateness.as_ref().map_or(Ok(()), |l| hourglass_sys::memory::lock(l.room()))
-        });
-        let samples = self.lateness.as_ref().map_or(0, |l| size_of_val(l.room()));
-        (size_of_val(self.trace.memory()) + samples, locked)
-    }
-
-    /// Room for `records` intervals, or for a model that measures `latency`, for samples in the
-    /// same number of bytes.
-    #[must_use]
-    pub fn new(records: usize, ring: bool, latency: bool) -> Memory {
-        const SAMPLES_PER_RECORD: usize = size_of::<Record>() / size_of::<u64>();
-        let gaps = Gaps { histogram: histogram(), total_ticks: 0, longest_ticks: 0 };
-        if latency {
-            let samples = records.saturating_mul(SAMPLES_PER_RECORD);
-            Memory {
-                trace: TraceBuffer::new(0, false),
-                lateness: Some(Lateness::new(samples)),
-                gaps,
-            }
-        } else {
-            Memory { trace: TraceBuffer::new(records, ring), lateness: None, gaps }
-        }
-    }
 }
 
 /// Records when one thread runs. Lives on that thread while it is measured.
@@ -505,9 +379,7 @@ impl<'a, C: Counter> Recorder<'a, C> {
         let resumed = now.ticks.max(self.last);
         let lost = resumed - self.last;
         self.close();
-        self.memory.gaps.histogram.saturating_record(self.settings.timeline.ns_in(lost));
-        self.memory.gaps.total_ticks = self.memory.gaps.total_ticks.saturating_add(lost);
-        self.memory.gaps.longest_ticks = self.memory.gaps.longest_ticks.max(lost);
+        self.memory.gaps.record(lost, self.settings.timeline.ns_in(lost));
         self.last = resumed;
         let onset = if migrated && onset == Onset::Gap { Onset::Migration } else { onset };
         self.open_at(Reading { ticks: resumed, cpu: now.cpu }, onset);

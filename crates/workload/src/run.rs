@@ -14,7 +14,7 @@ use hourglass_time::Span;
 use thiserror::Error;
 
 use crate::loop_time::LoopTime;
-use crate::recorder::Memory;
+use crate::memory::Memory;
 use crate::reserving::Reserver;
 use crate::spec::{RunSpec, SpecError, ThreadSpec};
 use crate::stage::AnyCounter;
@@ -364,9 +364,7 @@ impl<'scope> Crew<'scope> {
         }
         self.members
             .into_iter()
-            .map(|member| {
-                member.handle.join().ok().flatten().ok_or(RunError::Lost(member.id))
-            })
+            .map(|member| member.handle.join().ok().flatten().ok_or(RunError::Lost(member.id)))
             .collect()
     }
 }

@@ -7,8 +7,9 @@ use hourglass_clock::{Calibration, Counter, Rate, Reading};
 use hourglass_model::{Interval, Onset};
 use hourglass_time::Span;
 
+use crate::memory::Memory;
 use crate::models::Execution;
-use crate::recorder::{Memory, Recorded, Recorder, Settings};
+use crate::recorder::{Recorded, Recorder, Settings};
 use crate::timeline::{Epoch, Timeline};
 use crate::wake::{Alarm, WakeUp};
 
@@ -271,8 +272,7 @@ mod tests {
                 (0..50).map(|i| taken(i * stride * 100_000, (i * i * 7919) % ms(4))).collect();
             let duration = 50 + stride;
             let machine = Machine::new(interruptions);
-            let recorded =
-                machine.run(&mut periodic(3, 8), Span::from_millis(duration as i64));
+            let recorded = machine.run(&mut periodic(3, 8), Span::from_millis(duration as i64));
             let d = recorded.tally.deadlines.unwrap();
             assert_eq!(d.hit + d.missed + d.lost, duration / 8, "stride {stride}: {d:?}");
         }

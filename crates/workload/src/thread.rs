@@ -14,8 +14,9 @@ use hourglass_sys::wait::nanosleep_until;
 use hourglass_time::Span;
 
 use crate::loop_time::LoopTime;
+use crate::memory::Memory;
 use crate::models::AnyExecution;
-use crate::recorder::{AnyRecorder, Memory, Recorded, Recorder, Settings};
+use crate::recorder::{AnyRecorder, Recorded, Recorder, Settings};
 use crate::reserving::Reserver;
 use crate::run::{Refused, Shortfall};
 use crate::spec::ThreadSpec;
@@ -120,7 +121,11 @@ impl Prepared {
         let policy = enter(id, &spec, shared, &mut shortfalls);
         let sleeper = Sleeper { policy: in_force(&policy), best_effort: shared.best_effort };
         let opened = spec.wake.open(&sleeper).map_err(|missing| {
-            shortfalls.push(Shortfall { thread: id, refused: Refused::Timer(missing), fatal: true });
+            shortfalls.push(Shortfall {
+                thread: id,
+                refused: Refused::Timer(missing),
+                fatal: true,
+            });
         });
         let cpus = os::affinity().unwrap_or_default();
         ready(Ready { tid: os::id(), shortfalls });

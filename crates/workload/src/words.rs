@@ -84,10 +84,7 @@ impl<'a> Words<'a> {
     /// # Errors
     /// There is none.
     pub fn word(&mut self, what: &'static str) -> Result<&'a str, WordError> {
-        self.rest
-            .next()
-            .copied()
-            .ok_or(WordError::Missing { synopsis: self.synopsis, what })
+        self.rest.next().copied().ok_or(WordError::Missing { synopsis: self.synopsis, what })
     }
 
     /// The next word as a value.

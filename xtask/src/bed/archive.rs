@@ -86,9 +86,7 @@ impl Archive {
         let (inode, size) = (self.files as u64, content.len() as u64);
         // inode, mode, uid, gid, links, mtime, size, device of the file system (2), device (2),
         // name size, checksum (unused)
-        let fields = [
-            inode, mode, 0, 0, 1, 0, size, 0, 0, major, minor, name_size, 0,
-        ];
+        let fields = [inode, mode, 0, 0, 1, 0, size, 0, 0, major, minor, name_size, 0];
         self.bytes.extend(b"070701");
         for field in fields {
             self.bytes.extend(format!("{field:08x}").bytes());
@@ -124,11 +122,7 @@ mod tests {
 
     #[test]
     fn init_marks_every_step_and_powers_off() {
-        let steps = [Step {
-            name: "clock",
-            command: "hourglass clocks",
-            expect: &[],
-        }];
+        let steps = [Step { name: "clock", command: "hourglass clocks", expect: &[] }];
         let script = init(&steps);
         assert!(script.contains("echo 'BED-BEGIN clock'\n( hourglass clocks )"));
         assert!(script.contains("BED-END clock rc=%d"));

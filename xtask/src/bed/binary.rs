@@ -25,18 +25,11 @@ const SETTINGS: &[(&str, &str)] = &[
 pub(super) fn build(workspace: &Workspace) -> Result<PathBuf, Failure> {
     let target = workspace.target.join("beds/static");
     let mut cargo = workspace.cargo(&["build", "--release", "--quiet", "-p", "hourglass"]);
-    cargo
-        .args(["--target", TARGET])
-        .arg("--target-dir")
-        .arg(&target);
+    cargo.args(["--target", TARGET]).arg("--target-dir").arg(&target);
     cargo.envs(SETTINGS.iter().copied());
-    let status = cargo
-        .status()
-        .map_err(|e| Failure::Unable(format!("cargo: {e}")))?;
+    let status = cargo.status().map_err(|e| Failure::Unable(format!("cargo: {e}")))?;
     if !status.success() {
-        return Err(Failure::Broken(
-            "the static hourglass does not build".into(),
-        ));
+        return Err(Failure::Broken("the static hourglass does not build".into()));
     }
     Ok(target.join(TARGET).join("release/hourglass"))
 }

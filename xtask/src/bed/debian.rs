@@ -112,9 +112,7 @@ fn with_fresh_lists(attempt: impl Fn() -> Result<(), Failure>) -> Result<(), Fai
 
 fn apt_get(arguments: &[&str]) -> Command {
     let mut command = Command::new("apt-get");
-    command
-        .args(arguments)
-        .env("DEBIAN_FRONTEND", "noninteractive");
+    command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
     if is_root() {
         // Without this apt downloads as a user who may not write into our folder, and warns.
         command.args(["-o", "APT::Sandbox::User=root"]);
@@ -124,9 +122,7 @@ fn apt_get(arguments: &[&str]) -> Command {
 
 fn output_of(command: &mut Command) -> Result<String, Failure> {
     let name = command.get_program().to_string_lossy().into_owned();
-    let output = command
-        .output()
-        .map_err(|e| Failure::Unable(format!("{name}: {e}")))?;
+    let output = command.output().map_err(|e| Failure::Unable(format!("{name}: {e}")))?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
@@ -151,10 +147,7 @@ mod tests {
     #[test]
     fn an_empty_package_leads_to_its_kernel() {
         let empty = "linux-image-cloud-amd64\n  Depends: linux-image-6.1.0-56-cloud-amd64\n";
-        assert_eq!(
-            first_dependency(empty),
-            Some("linux-image-6.1.0-56-cloud-amd64")
-        );
+        assert_eq!(first_dependency(empty), Some("linux-image-6.1.0-56-cloud-amd64"));
         let full = "linux-image-6.1.0-56-cloud-amd64\n  Depends: kmod\n  Depends: <initramfs>\n";
         assert_eq!(first_dependency(full), None);
     }

@@ -6,11 +6,7 @@ pub(super) enum Expect {
     /// It ends with this code.
     ExitCode(i32),
     /// It prints lines that begin with `tag` and a number.
-    Values {
-        tag: &'static str,
-        at_least: usize,
-        none_below: f64,
-    },
+    Values { tag: &'static str, at_least: usize, none_below: f64 },
 }
 
 /// What a command in the guest did.
@@ -61,8 +57,7 @@ impl Record {
         tagged
             .map(|rest| {
                 let word = rest.split_whitespace().next().unwrap_or_default();
-                word.parse()
-                    .map_err(|_| format!("`{tag}{rest}` is no number"))
+                word.parse().map_err(|_| format!("`{tag}{rest}` is no number"))
             })
             .collect()
     }
@@ -79,11 +74,7 @@ impl Expect {
                 let found = record.exit_code;
                 Err(format!("exit code {found} instead of {wanted}"))
             }
-            Expect::Values {
-                tag,
-                at_least,
-                none_below,
-            } => {
+            Expect::Values { tag, at_least, none_below } => {
                 let values = record.values(tag)?;
                 let least = values.iter().copied().fold(f64::INFINITY, f64::min);
                 let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -111,11 +102,7 @@ mod tests {
                            BED-BEGIN hung\r\n";
 
     fn values(at_least: usize, none_below: f64) -> Expect {
-        Expect::Values {
-            tag: "latlate:",
-            at_least,
-            none_below,
-        }
+        Expect::Values { tag: "latlate:", at_least, none_below }
     }
 
     #[test]
@@ -141,10 +128,7 @@ mod tests {
 
     #[test]
     fn not_a_number_is_below_everything() {
-        let nan = Record {
-            output: vec!["latlate: NaN".into()],
-            exit_code: 0,
-        };
+        let nan = Record { output: vec!["latlate: NaN".into()], exit_code: 0 };
         assert!(values(1, 0.0).judge(&nan).is_err());
     }
 }

@@ -15,21 +15,13 @@ pub(super) const BED: Bed = Bed {
     machine: &["-smp", "2"],
     kernel_arguments: "",
     steps: &[
-        Step {
-            name: "device",
-            command: "ls -l /dev/rtc0",
-            expect: &[ExitCode(0)],
-        },
+        Step { name: "device", command: "ls -l /dev/rtc0", expect: &[ExitCode(0)] },
         Step {
             name: "latency",
             command: "hourglass -d 3s -n 1 -t 0 -p RTHIGH -w LAT 5.3ms -i RTC",
             expect: &[
                 ExitCode(0),
-                Values {
-                    tag: "latlate:",
-                    at_least: LATENCIES,
-                    none_below: 0.0,
-                },
+                Values { tag: "latlate:", at_least: LATENCIES, none_below: 0.0 },
             ],
         },
         Step {

@@ -15,10 +15,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("infer", &["model", "time"]),
     ("sched", &["model", "time"]),
     ("store", &["model", "time"]),
-    (
-        "reserve",
-        &["sched", "timer", "clock", "model", "time", "sys"],
-    ),
+    ("reserve", &["sched", "timer", "clock", "model", "time", "sys"]),
     (
         "lab",
         &[
@@ -32,10 +29,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
 ];
 
 /// The Python package lies beside `crates/`.
-const PYTHON: (&str, &[&str]) = (
-    "python",
-    &["lab", "report", "store", "sched", "timer", "clock", "time"],
-);
+const PYTHON: (&str, &[&str]) =
+    ("python", &["lab", "report", "store", "sched", "timer", "clock", "time"]);
 
 /// The package of `crates/x` is `hourglass-x`, but for the command.
 const PREFIX: &str = "hourglass-";
@@ -63,16 +58,12 @@ pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
 }
 
 fn check_arrows(path: &str, text: &str, name: &str, allowed: &[&str]) -> Vec<Finding> {
-    let ours = dependencies(text)
-        .into_iter()
-        .filter_map(|d| Some((folder_of(&d.package)?, d.line)));
+    let ours =
+        dependencies(text).into_iter().filter_map(|d| Some((folder_of(&d.package)?, d.line)));
     ours.filter(|(used, _)| !allowed.contains(&used.as_str()))
         .map(|(used, line)| {
-            let allowed = if allowed.is_empty() {
-                "nothing of ours".to_owned()
-            } else {
-                allowed.join(", ")
-            };
+            let allowed =
+                if allowed.is_empty() { "nothing of ours".to_owned() } else { allowed.join(", ") };
             Finding::broken(
                 path,
                 line,
@@ -85,9 +76,7 @@ fn check_arrows(path: &str, text: &str, name: &str, allowed: &[&str]) -> Vec<Fin
 
 fn check_name(path: &str, text: &str, folder: &str) -> Option<Finding> {
     let entries = entries(text);
-    let entry = entries
-        .iter()
-        .find(|e| e.table == "package" && e.key == "name")?;
+    let entry = entries.iter().find(|e| e.table == "package" && e.key == "name")?;
     let package = entry.value.trim_matches('"');
     let right = folder == PYTHON.0 || folder_of(package).as_deref() == Some(folder);
     (!right).then(|| {
@@ -132,10 +121,7 @@ mod tests {
     #[test]
     fn a_crate_without_a_row_is_broken() {
         assert_eq!(lines("crates/utils/Cargo.toml", "[package]"), [1]);
-        assert_eq!(
-            lines("bench/Cargo.toml", "[dependencies]\nhourglass-lab = \"1\""),
-            []
-        );
+        assert_eq!(lines("bench/Cargo.toml", "[dependencies]\nhourglass-lab = \"1\""), []);
     }
 
     #[test]

@@ -65,11 +65,7 @@ fn walk(root: &Path, below: &str, paths: &mut Vec<String>) -> Result<(), Failure
     for entry in entries {
         let entry = entry.map_err(|e| Failure::file(&folder, &e))?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        let path = if below.is_empty() {
-            name.clone()
-        } else {
-            format!("{below}/{name}")
-        };
+        let path = if below.is_empty() { name.clone() } else { format!("{below}/{name}") };
         let kind = entry.file_type().map_err(|e| Failure::file(&folder, &e))?;
         if kind.is_file() {
             paths.push(path);

@@ -10,9 +10,7 @@ const ROOTS: &[&str] = &["src/lib.rs", "src/main.rs"];
 
 /// Checks the beginning of every crate.
 pub(super) fn check(files: &[File]) -> Vec<Finding> {
-    let packages = files
-        .iter()
-        .filter_map(|file| file.path.strip_suffix("Cargo.toml"));
+    let packages = files.iter().filter_map(|file| file.path.strip_suffix("Cargo.toml"));
     let roots = packages.flat_map(|folder| ROOTS.iter().map(move |root| format!("{folder}{root}")));
     roots
         .filter_map(|path| files.iter().find(|file| file.path == path))
@@ -31,9 +29,7 @@ fn check_root(file: &File) -> Vec<Finding> {
         ));
     }
     let is_ours = file.path.starts_with("crates/");
-    let may_be_unsafe = unsafety::HOMES
-        .iter()
-        .any(|home| file.path.starts_with(home));
+    let may_be_unsafe = unsafety::HOMES.iter().any(|home| file.path.starts_with(home));
     let code = Source::new(&file.text).code.replace([' ', '\n'], "");
     if is_ours && !may_be_unsafe && !code.contains("#![forbid(unsafe_code)]") {
         findings.push(Finding::broken(
@@ -61,10 +57,7 @@ mod tests {
     #[test]
     fn a_crate_has_a_header_and_forbids_unsafe() {
         assert_eq!(broken("crates/time", "//! T.\n#![forbid(unsafe_code)]"), 0);
-        assert_eq!(
-            broken("crates/time", "//! T.\n// #![forbid(unsafe_code)]"),
-            1
-        );
+        assert_eq!(broken("crates/time", "//! T.\n// #![forbid(unsafe_code)]"), 1);
         assert_eq!(broken("crates/time", "mod a;"), 2);
         assert_eq!(broken("crates/sys", "//! S."), 0);
         assert_eq!(broken("bench", "//! B."), 0);

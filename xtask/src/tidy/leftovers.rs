@@ -28,11 +28,7 @@ pub(super) fn check(path: &str, source: &Source) -> Vec<Finding> {
         }
     }
     for offset in unexplained_ignores(&source.code) {
-        add(
-            offset,
-            "a test is ignored without a reason".into(),
-            "write #[ignore = \"why\"]",
-        );
+        add(offset, "a test is ignored without a reason".into(), "write #[ignore = \"why\"]");
     }
     findings
 }
@@ -50,9 +46,8 @@ fn unexplained_ignores(code: &str) -> impl Iterator<Item = usize> + '_ {
         let alone = before.ends_with("#[");
         let line = before.rsplit('\n').next().unwrap_or_default();
         let in_cfg_attr = line.contains("#[cfg_attr(") && before.ends_with(',');
-        let empty = after
-            .strip_prefix('=')
-            .is_some_and(|value| value.trim_start().starts_with("\"\""));
+        let empty =
+            after.strip_prefix('=').is_some_and(|value| value.trim_start().starts_with("\"\""));
         (alone && (empty || after.starts_with(']')))
             || (in_cfg_attr && (empty || after.starts_with(')')))
     })
@@ -77,10 +72,7 @@ mod tests {
     #[test]
     fn macros_are_found_in_code_only() {
         assert_eq!(broken("todo!()\nunimplemented!()\ndbg!(x)"), [1, 2, 3]);
-        assert_eq!(
-            broken("// dbg!(x)\nlet s = \"todo!()\"; mydbg!(x); dbg != x"),
-            []
-        );
+        assert_eq!(broken("// dbg!(x)\nlet s = \"todo!()\"; mydbg!(x); dbg != x"), []);
     }
 
     #[test]
@@ -89,9 +81,6 @@ mod tests {
         assert_eq!(broken("#[ignore = \"\"]\nfn f() {}"), [1]);
         assert_eq!(broken("#[cfg_attr(x, ignore)]\nfn f() {}"), [1]);
         assert_eq!(broken("#[ignore = \"takes an hour\"]\nfn ignore() {}"), []);
-        assert_eq!(
-            broken("#[cfg_attr(x, ignore = \"why\")]\nfn f() { g(a, ignore) }"),
-            []
-        );
+        assert_eq!(broken("#[cfg_attr(x, ignore = \"why\")]\nfn f() { g(a, ignore) }"), []);
     }
 }

@@ -68,10 +68,7 @@ pub(super) fn dependencies(text: &str) -> Vec<Dependency> {
             "" => entry.key,
             name => name.to_owned(),
         };
-        Some(Dependency {
-            package: renamed.unwrap_or(name),
-            line: entry.line,
-        })
+        Some(Dependency { package: renamed.unwrap_or(name), line: entry.line })
     });
     let mut found: Vec<Dependency> = found.collect();
     // `[dependencies.x]` says x once for each of its keys.
@@ -140,10 +137,8 @@ mod tests {
     #[test]
     fn comments_are_told_from_strings() {
         let text = "[a]\nx = \"# no\"\ny = 1 # yes\n# above\nz.w = 2\n\nlast = 3";
-        let reasons: Vec<(String, bool)> = entries(text)
-            .into_iter()
-            .map(|e| (e.key, e.reason))
-            .collect();
+        let reasons: Vec<(String, bool)> =
+            entries(text).into_iter().map(|e| (e.key, e.reason)).collect();
         let expected = [("x", false), ("y", true), ("z", true), ("last", false)];
         assert_eq!(reasons, expected.map(|(key, why)| (key.to_owned(), why)));
     }
@@ -151,15 +146,10 @@ mod tests {
     #[test]
     fn values_may_span_lines() {
         let text = "[a]\nx = [\n  \"b = 1\",\n  { c = 2 },\n]\ny = 1\n[[bin]]\nname = \"n\"";
-        let found: Vec<(String, String, usize)> = entries(text)
-            .into_iter()
-            .map(|e| (e.table, e.key, e.line))
-            .collect();
+        let found: Vec<(String, String, usize)> =
+            entries(text).into_iter().map(|e| (e.table, e.key, e.line)).collect();
         let expected = [("a", "x", 2), ("a", "y", 6), ("bin", "name", 8)];
-        assert_eq!(
-            found,
-            expected.map(|(t, k, l)| (t.to_owned(), k.to_owned(), l))
-        );
+        assert_eq!(found, expected.map(|(t, k, l)| (t.to_owned(), k.to_owned(), l)));
     }
 
     #[test]

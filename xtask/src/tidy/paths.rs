@@ -28,17 +28,15 @@ pub(super) fn check(file: &File) -> Vec<Finding> {
 /// The first path of one machine in a line.
 fn machine_path(line: &str) -> Option<String> {
     let starts = line.match_indices('/').map(|(at, _)| at);
-    starts
-        .filter(|at| begins_path(&line[..*at]))
-        .find_map(|at| {
-            let mut parts = line[at + 1..].splitn(3, '/');
-            let (first, second) = (parts.next()?, parts.next()?);
-            if PRIVATE_FOLDERS.contains(&first) {
-                return Some(format!("/{first}/"));
-            }
-            let in_home = first == HOMES && is_name(second) && parts.next().is_some();
-            in_home.then(|| format!("/{first}/{second}/"))
-        })
+    starts.filter(|at| begins_path(&line[..*at])).find_map(|at| {
+        let mut parts = line[at + 1..].splitn(3, '/');
+        let (first, second) = (parts.next()?, parts.next()?);
+        if PRIVATE_FOLDERS.contains(&first) {
+            return Some(format!("/{first}/"));
+        }
+        let in_home = first == HOMES && is_name(second) && parts.next().is_some();
+        in_home.then(|| format!("/{first}/{second}/"))
+    })
 }
 
 /// Whether a `/` after this text begins an absolute path: not after a name, a dot, a variable.

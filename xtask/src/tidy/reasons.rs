@@ -5,9 +5,7 @@ use super::manifest::entries;
 
 /// Checks the workspace's list of dependencies.
 pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
-    let listed = entries(text)
-        .into_iter()
-        .filter(|entry| entry.table == "workspace.dependencies");
+    let listed = entries(text).into_iter().filter(|entry| entry.table == "workspace.dependencies");
     listed
         .filter(|entry| !entry.key.starts_with("hourglass") && !entry.reason)
         .map(|entry| {

@@ -11,17 +11,9 @@ struct Limit {
     remedy: &'static str,
 }
 
-const FILE: Limit = Limit {
-    note: 500,
-    broken: 600,
-    remedy: "split it by noun",
-};
+const FILE: Limit = Limit { note: 500, broken: 600, remedy: "split it by noun" };
 
-const FUNCTION: Limit = Limit {
-    note: 70,
-    broken: 90,
-    remedy: "name its parts",
-};
+const FUNCTION: Limit = Limit { note: 70, broken: 90, remedy: "name its parts" };
 
 /// What people write by hand. Documents and data may be long.
 const WRITTEN_BY_HAND: &[&str] = &[".rs", ".py", ".sh", ".c", ".cpp"];
@@ -65,10 +57,7 @@ mod tests {
     use super::*;
 
     fn weight_of_file(path: &str, lines: usize) -> Option<Weight> {
-        let file = File {
-            path: path.into(),
-            text: "x\n".repeat(lines),
-        };
+        let file = File { path: path.into(), text: "x\n".repeat(lines) };
         check_file(&file).map(|f| f.weight)
     }
 

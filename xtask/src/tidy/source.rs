@@ -65,10 +65,7 @@ impl Source {
 
     fn function(&self, at: usize) -> Option<Function> {
         let rest = self.code[at + "fn".len()..].trim_start();
-        let name: String = rest
-            .chars()
-            .take_while(|c| c.is_alphanumeric() || *c == '_')
-            .collect();
+        let name: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
         if name.is_empty() {
             return None; // a pointer type `fn(u32)`, or a macro's `fn $name`
         }
@@ -264,14 +261,8 @@ mod tests {
 
     #[test]
     fn raw_strings_end_at_their_own_hashes() {
-        assert_eq!(
-            code(r####"r"\" {}; r#"a " }"# {}"####).replace(' ', ""),
-            r#"""{};""{}"#
-        );
-        assert_eq!(
-            code(r####"r##"a "# {"## }; br#"{"# ]"####).replace(' ', ""),
-            r#"""};""]"#
-        );
+        assert_eq!(code(r####"r"\" {}; r#"a " }"# {}"####).replace(' ', ""), r#"""{};""{}"#);
+        assert_eq!(code(r####"r##"a "# {"## }; br#"{"# ]"####).replace(' ', ""), r#"""};""]"#);
         assert_eq!(code("r#fn(){}"), "r#fn(){}");
         assert_eq!(code("var + r"), "var + r");
     }
@@ -315,18 +306,14 @@ pub fn three<'a>(x: [u8; 2], c: char) -> fn(u32) -> u32 {
 macro_rules! m { ($n:ident) => { fn $n() {} } }
 ";
         let found = Source::new(text).functions();
-        let short: Vec<(&str, usize, usize)> = found
-            .iter()
-            .map(|f| (f.name.as_str(), f.line, f.length))
-            .collect();
+        let short: Vec<(&str, usize, usize)> =
+            found.iter().map(|f| (f.name.as_str(), f.line, f.length)).collect();
         assert_eq!(short, [("one", 2, 1), ("three", 3, 3), ("inner", 4, 1)]);
     }
 
     #[test]
     fn no_text_makes_it_panic() {
-        for text in [
-            "'", "'\\", "\"\\", "r#", "r#\"", "/*", "/", "fn", "fn f", "b'", "é'é",
-        ] {
+        for text in ["'", "'\\", "\"\\", "r#", "r#\"", "/*", "/", "fn", "fn f", "b'", "é'é"] {
             Source::new(text).functions();
         }
     }

@@ -46,10 +46,7 @@ struct Lines<'a> {
 
 impl<'a> Lines<'a> {
     fn new(source: &'a Source) -> Lines<'a> {
-        Lines {
-            code: source.code.lines().collect(),
-            comments: source.comments.lines().collect(),
-        }
+        Lines { code: source.code.lines().collect(), comments: source.comments.lines().collect() }
     }
 
     /// Whether line `line` (from 1), or the comment above its statement, has a reason. Attributes
@@ -91,10 +88,7 @@ mod tests {
 
     #[test]
     fn unsafe_away_from_home_is_broken() {
-        assert_eq!(
-            broken(AWAY, "fn f() {\n    // SAFETY: no.\n    unsafe { g() }\n}"),
-            [3]
-        );
+        assert_eq!(broken(AWAY, "fn f() {\n    // SAFETY: no.\n    unsafe { g() }\n}"), [3]);
         assert_eq!(broken("bench/src/main.rs", "unsafe fn f() {}"), [1]);
     }
 
@@ -109,10 +103,7 @@ mod tests {
         assert_eq!(broken(HOME, "fn f() {\n    unsafe { g() }\n}"), [2]);
         assert_eq!(broken(HOME, "unsafe impl Send for X {}"), [1]);
         assert_eq!(
-            broken(
-                HOME,
-                "/// # Safety\nunsafe fn f() {}\n#[unsafe(no_mangle)]\nfn g() {}"
-            ),
+            broken(HOME, "/// # Safety\nunsafe fn f() {}\n#[unsafe(no_mangle)]\nfn g() {}"),
             []
         );
     }

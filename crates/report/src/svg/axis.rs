@@ -38,11 +38,7 @@ pub(super) fn axis(from_ns: i64, to_ns: i64, most: u32) -> Axis {
     let (step, unit, unit_ns) = step(range, most);
     let decimals = decimals(step, unit_ns);
     let first = i128::from(from_ns).div_euclid(step) * step;
-    let first = if first < i128::from(from_ns) {
-        first + step
-    } else {
-        first
-    };
+    let first = if first < i128::from(from_ns) { first + step } else { first };
     let longest = label(i128::from(to_ns), unit_ns, decimals).len();
     let base = if longest > LONGEST_LABEL { first } else { 0 };
     let mut ticks = Vec::new();
@@ -130,9 +126,7 @@ mod tests {
         let (ticks, caption) = labels(0, 500_000_000);
         assert_eq!(
             ticks,
-            [
-                "0", "50", "100", "150", "200", "250", "300", "350", "400", "450", "500"
-            ]
+            ["0", "50", "100", "150", "200", "250", "300", "350", "400", "450", "500"]
         );
         assert_eq!(caption, "time from the run's start, ms");
         let (ticks, caption) = labels(1_002_500_000, 1_027_500_000);
@@ -151,10 +145,7 @@ mod tests {
     #[test]
     fn long_runs_count_in_minutes_and_hours() {
         let (ticks, caption) = labels(0, 45 * 60_000_000_000);
-        assert_eq!(
-            ticks,
-            ["0", "5", "10", "15", "20", "25", "30", "35", "40", "45"]
-        );
+        assert_eq!(ticks, ["0", "5", "10", "15", "20", "25", "30", "35", "40", "45"]);
         assert_eq!(caption, "time from the run's start, min");
         let (ticks, caption) = labels(0, 5 * 3_600_000_000_000);
         assert_eq!(ticks.first().map(String::as_str), Some("0.0"));

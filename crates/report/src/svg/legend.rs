@@ -59,10 +59,7 @@ pub(super) fn draw(options: &TraceOptions, content: &Content, width: u32, y: u32
         text: format!("longest gap of the {row}"),
     });
     if content.crowded {
-        entries.push(Entry {
-            sign: String::new(),
-            text: "some rows are not shown".to_owned(),
-        });
+        entries.push(Entry { sign: String::new(), text: "some rows are not shown".to_owned() });
     }
     placed(&entries, width, y)
 }

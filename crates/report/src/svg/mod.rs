@@ -87,10 +87,7 @@ impl<'a> TracePicture<'a> {
     /// A range that holds nothing.
     pub fn new(options: &'a TraceOptions) -> Result<TracePicture<'a>, SvgError> {
         if options.to <= options.from {
-            return Err(SvgError::EmptyRange {
-                from: options.from,
-                to: options.to,
-            });
+            return Err(SvgError::EmptyRange { from: options.from, to: options.to });
         }
         let width = options.width.clamp(WIDTHS.0, WIDTHS.1);
         let frame = page::Frame::new(options, width);
@@ -141,11 +138,7 @@ impl<'a> TracePicture<'a> {
         let view = self.view;
         let rows = self.rows.into_iter().map(|(key, row)| {
             let (pieces, longest) = row.finish(&view);
-            page::DrawnRow {
-                key,
-                pieces,
-                longest,
-            }
+            page::DrawnRow { key, pieces, longest }
         });
         let content = page::Content {
             view,

@@ -91,11 +91,7 @@ impl Frame {
         };
         let wanted = longest as u32 * CHARACTER + EDGE + LABEL_GAP;
         let left = wanted.min(width / 3);
-        Frame {
-            width,
-            left,
-            plot_width: width.saturating_sub(left + RIGHT).max(1),
-        }
+        Frame { width, left, plot_width: width.saturating_sub(left + RIGHT).max(1) }
     }
 
     fn x(&self, view: &View, ns: i64) -> f64 {
@@ -119,17 +115,9 @@ struct Heights {
 impl Heights {
     fn of(rows: usize) -> Heights {
         if rows > MOST_HIGH_ROWS {
-            Heights {
-                bar: 14,
-                pitch: 32,
-                high: false,
-            }
+            Heights { bar: 14, pitch: 32, high: false }
         } else {
-            Heights {
-                bar: 26,
-                pitch: 50,
-                high: true,
-            }
+            Heights { bar: 26, pitch: 50, high: true }
         }
     }
 }
@@ -139,13 +127,7 @@ pub(super) fn draw(options: &TraceOptions, frame: &Frame, content: &Content) -> 
     let heights = Heights::of(content.rows.len());
     let top = if options.title.is_empty() { EDGE } else { 44 };
     let bottom = top + heights.pitch * content.rows.len() as u32;
-    let mut canvas = Canvas {
-        out: String::new(),
-        options,
-        frame,
-        view: &content.view,
-        heights,
-    };
+    let mut canvas = Canvas { out: String::new(), options, frame, view: &content.view, heights };
     canvas.grid(top, bottom);
     let pieces = content.rows.iter().map(|row| row.pieces.len()).sum();
     for (n, row) in content.rows.iter().enumerate() {
@@ -195,10 +177,7 @@ impl Canvas<'_> {
         if !self.options.title.is_empty() {
             let room = (width - 2 * EDGE) / 9;
             let short = for_xml(&shortened(&self.options.title, room as usize));
-            put!(
-                self,
-                "<text class=\"hg-ink hg-title\" x=\"{EDGE}\" y=\"26\">{short}</text>\n"
-            );
+            put!(self, "<text class=\"hg-ink hg-title\" x=\"{EDGE}\" y=\"26\">{short}</text>\n");
         }
     }
 
@@ -238,17 +217,8 @@ impl Canvas<'_> {
         let mut labels = String::new();
         for tick in &axis.ticks {
             let x = pixels(self.frame.x(self.view, tick.at_ns));
-            put!(
-                self,
-                "<path class=\"hg-grid\" d=\"M{x} {top}V{}\"/>\n",
-                bottom + 4
-            );
-            let _ = writeln!(
-                labels,
-                "<text x=\"{x}\" y=\"{}\">{}</text>",
-                bottom + 18,
-                tick.label
-            );
+            put!(self, "<path class=\"hg-grid\" d=\"M{x} {top}V{}\"/>\n", bottom + 4);
+            let _ = writeln!(labels, "<text x=\"{x}\" y=\"{}\">{}</text>", bottom + 18, tick.label);
         }
         put!(
             self,
@@ -288,10 +258,7 @@ impl Canvas<'_> {
                 put!(self, "<g class=\"{class}\" opacity=\"{opacity}\">");
                 self.path(&pieces, y);
             } else {
-                put!(
-                    self,
-                    "<g class=\"{class}\" fill=\"currentColor\" opacity=\"{opacity}\">\n"
-                );
+                put!(self, "<g class=\"{class}\" fill=\"currentColor\" opacity=\"{opacity}\">\n");
                 for piece in pieces {
                     self.rectangle(piece, y, all_pieces <= MOST_TOOLTIPS);
                 }
@@ -325,10 +292,7 @@ impl Canvas<'_> {
     fn label_line(&mut self, class: &str, y: u32, text: &str, room: usize) {
         let short = shortened(text, room);
         let shown = for_xml(&short);
-        put!(
-            self,
-            "<text class=\"{class}\" x=\"{EDGE}\" y=\"{y}\">{shown}"
-        );
+        put!(self, "<text class=\"{class}\" x=\"{EDGE}\" y=\"{y}\">{shown}");
         if short != text {
             put!(self, "<title>{}</title>", for_xml(text));
         }
@@ -344,10 +308,7 @@ impl Canvas<'_> {
     fn path(&mut self, pieces: &[&Piece], y: u32) {
         let bar = self.heights.bar;
         let middle = y + bar / 2;
-        put!(
-            self,
-            "<path fill=\"none\" stroke=\"currentColor\" stroke-width=\"{bar}\" d=\""
-        );
+        put!(self, "<path fill=\"none\" stroke=\"currentColor\" stroke-width=\"{bar}\" d=\"");
         for piece in pieces {
             let (left, width) = self.edges(piece);
             put!(self, "M{} {middle}h{}", pixels(left), pixels(width));

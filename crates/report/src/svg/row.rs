@@ -78,10 +78,7 @@ impl LongestGap {
         let before = self.last_end_ns;
         let end = before.map_or(interval.end_ns, |b| b.max(interval.end_ns));
         self.last_end_ns = Some(end);
-        let gap = Gap {
-            from_ns: before?,
-            to_ns: interval.start_ns,
-        };
+        let gap = Gap { from_ns: before?, to_ns: interval.start_ns };
         let inside = gap.from_ns < view.to_ns && gap.to_ns > view.from_ns;
         let longer = self.longest.is_none_or(|l| gap.length_ns() > l.length_ns());
         if interval.onset.is_gap() && gap.to_ns > gap.from_ns && inside && longer {
@@ -129,10 +126,7 @@ impl Row {
     /// Takes the next record.
     pub(super) fn push(&mut self, view: &View, interval: &Interval) {
         let before = self.longest.push(view, interval);
-        let from_ns = interval
-            .start_ns
-            .max(view.from_ns)
-            .max(before.unwrap_or(i64::MIN));
+        let from_ns = interval.start_ns.max(view.from_ns).max(before.unwrap_or(i64::MIN));
         let to_ns = interval.end_ns.min(view.to_ns);
         let instant = interval.start_ns == interval.end_ns;
         if from_ns >= view.to_ns || to_ns < from_ns || (to_ns == from_ns && !instant) {
@@ -291,19 +285,12 @@ mod tests {
         row.finish(view)
     }
 
-    const VIEW: View = View {
-        from_ns: 0,
-        to_ns: 1_000,
-        columns: 10,
-    };
+    const VIEW: View = View { from_ns: 0, to_ns: 1_000, columns: 10 };
 
     #[test]
     fn edges_are_exact_where_a_column_has_one() {
         let (pieces, _) = drawn(&VIEW, &[interval(10, 350), interval(517, 1_200)]);
-        let edges: Vec<_> = pieces
-            .iter()
-            .map(|p| (p.from_ns, p.to_ns, p.cover))
-            .collect();
+        let edges: Vec<_> = pieces.iter().map(|p| (p.from_ns, p.to_ns, p.cover)).collect();
         assert_eq!(edges, [(10, 350, Cover::Whole), (517, 1_000, Cover::Whole)]);
     }
 
@@ -311,10 +298,8 @@ mod tests {
     #[test]
     fn a_gap_too_short_to_be_seen_makes_its_column_fainter() {
         let (pieces, longest) = drawn(&VIEW, &[interval(0, 449), interval(451, 1_000)]);
-        let edges: Vec<_> = pieces
-            .iter()
-            .map(|p| (p.from_ns, p.to_ns, p.cover, p.record))
-            .collect();
+        let edges: Vec<_> =
+            pieces.iter().map(|p| (p.from_ns, p.to_ns, p.cover, p.record)).collect();
         assert_eq!(
             edges,
             [
@@ -332,11 +317,7 @@ mod tests {
 
     #[test]
     fn what_lies_outside_still_measures_the_gaps_at_the_edges() {
-        let trace = [
-            interval(-900, -800),
-            interval(100, 900),
-            interval(5_000, 5_001),
-        ];
+        let trace = [interval(-900, -800), interval(100, 900), interval(5_000, 5_001)];
         let (pieces, longest) = drawn(&VIEW, &trace);
         assert_eq!(pieces.len(), 1);
         assert_eq!(longest.map(|g| g.length_ns()), Some(4_100));
@@ -358,11 +339,7 @@ mod tests {
 
     #[test]
     fn extremes_and_disorder_are_drawn_somehow() {
-        let view = View {
-            from_ns: i64::MIN + 1,
-            to_ns: i64::MAX,
-            columns: 8_192,
-        };
+        let view = View { from_ns: i64::MIN + 1, to_ns: i64::MAX, columns: 8_192 };
         let trace = [
             interval(i64::MIN, i64::MAX),
             interval(i64::MIN, i64::MIN),
@@ -399,17 +376,10 @@ mod tests {
             let (pieces, longest) = drawn(&view, &trace);
             assert!(pieces.len() <= view.columns as usize, "round {round}");
             check(&view, &trace, &pieces, round);
-            let gaps = trace.windows(2).map(|w| Gap {
-                from_ns: w[0].end_ns,
-                to_ns: w[1].start_ns,
-            });
+            let gaps = trace.windows(2).map(|w| Gap { from_ns: w[0].end_ns, to_ns: w[1].start_ns });
             let inside = gaps.filter(|g| g.from_ns < view.to_ns && g.to_ns > view.from_ns);
             let lengths = inside.map(|g| g.length_ns()).filter(|&ns| ns > 0);
-            assert_eq!(
-                longest.map(|g| g.length_ns()),
-                lengths.max(),
-                "round {round}"
-            );
+            assert_eq!(longest.map(|g| g.length_ns()), lengths.max(), "round {round}");
         }
     }
 

@@ -35,9 +35,7 @@ impl View {
                 u64::try_from(wide).unwrap_or(u64::MAX)
             }
         };
-        u32::try_from(column)
-            .unwrap_or(u32::MAX)
-            .min(self.columns.saturating_sub(1))
+        u32::try_from(column).unwrap_or(u32::MAX).min(self.columns.saturating_sub(1))
     }
 
     /// The first nanosecond that begins in `column`.
@@ -67,11 +65,7 @@ mod tests {
             (i64::MIN + 1, i64::MAX, 8_192),
             (0, i64::MAX, 1),
         ] {
-            let view = View {
-                from_ns,
-                to_ns,
-                columns,
-            };
+            let view = View { from_ns, to_ns, columns };
             assert_eq!(view.start_of(0), from_ns);
             assert_eq!(view.start_of(columns), to_ns);
             assert_eq!(view.column(from_ns), 0);

@@ -24,13 +24,7 @@ pub enum Style {
 /// need not wait for its next period (`CPU_PERIODIC`, section 3.2) may get it more than once in
 /// each.
 fn completed(thread: &ThreadReport) -> Option<u64> {
-    let Deadlines {
-        hit,
-        missed,
-        completed,
-        ..
-    } = thread.deadlines?;
-    let need_not_wait =
-        thread.workload.starts_with("CPU_PERIODIC") || completed > hit.saturating_add(missed);
+    let Deadlines { hit, completed, .. } = thread.deadlines?;
+    let need_not_wait = thread.workload.starts_with("CPU_PERIODIC");
     (need_not_wait && completed > hit).then_some(completed)
 }

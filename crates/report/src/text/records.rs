@@ -58,10 +58,7 @@ pub struct RecordWriter<W> {
 impl<W: Write> RecordWriter<W> {
     /// A writer into `out`, which needs no buffer of its own.
     pub fn new(out: W) -> RecordWriter<W> {
-        RecordWriter {
-            out,
-            piece: Vec::with_capacity(PIECE + LONGEST_LINE),
-        }
+        RecordWriter { out, piece: Vec::with_capacity(PIECE + LONGEST_LINE) }
     }
 
     /// `id start finish duration gap`, all times in milliseconds from the run's start with
@@ -143,13 +140,8 @@ impl<W: Write> RecordWriter<W> {
     }
 
     fn deadlines(&mut self, id: u32, deadlines: &Deadlines) -> io::Result<()> {
-        let Deadlines {
-            hit, missed, lost, ..
-        } = *deadlines;
-        write!(
-            self.piece,
-            "thread {id}: missed {missed} deadlines, hit {hit}"
-        )?;
+        let Deadlines { hit, missed, lost, .. } = *deadlines;
+        write!(self.piece, "thread {id}: missed {missed} deadlines, hit {hit}")?;
         if lost > 0 {
             write!(self.piece, ", lost {lost}")?;
         }
@@ -195,10 +187,7 @@ struct Line {
 impl Line {
     /// An empty line with its line break.
     fn new() -> Line {
-        let mut line = Line {
-            bytes: [0; LONGEST_LINE],
-            start: LONGEST_LINE,
-        };
+        let mut line = Line { bytes: [0; LONGEST_LINE], start: LONGEST_LINE };
         line.byte(b'\n');
         line
     }
@@ -334,10 +323,7 @@ mod tests {
         let mut record = interval(u32::MAX, i64::MIN, i64::MIN);
         record.start_ticks = u64::MAX;
         record.end_ticks = u64::MAX;
-        let gap = CpuGap {
-            ns: i64::MIN,
-            ticks: i64::MIN,
-        };
+        let gap = CpuGap { ns: i64::MIN, ticks: i64::MIN };
         let text = written(|lines| {
             lines.record(&record, Some(gap))?;
             lines.raw_record(&record, Some(gap))

@@ -54,10 +54,7 @@ pub fn summary(document: &RunDocument, style: Style) -> String {
 fn title(out: &mut String, document: &RunDocument, style: Style) {
     let count = document.result.threads.len();
     let threads = if count == 1 { "thread" } else { "threads" };
-    let mut text = format!(
-        "{count} {threads}, {}",
-        rounded(document.manifest.elapsed_ns)
-    );
+    let mut text = format!("{count} {threads}, {}", rounded(document.manifest.elapsed_ns));
     let kernel = clean::for_terminal(&document.manifest.host.kernel);
     if !kernel.is_empty() {
         text.push_str(", Linux ");
@@ -105,12 +102,7 @@ fn gaps(threads: &[ThreadReport]) -> Table {
     for thread in threads {
         let gaps = &thread.gaps;
         let times = [gaps.p50_ns, gaps.p99_ns, gaps.p999_ns, gaps.max_ns];
-        table.row(percentile_row(
-            thread.id.to_string(),
-            gaps.count,
-            times,
-            scale,
-        ));
+        table.row(percentile_row(thread.id.to_string(), gaps.count, times, scale));
     }
     table
 }
@@ -143,10 +135,8 @@ fn deadlines(threads: &[ThreadReport]) -> Table {
 }
 
 fn latency(threads: &[ThreadReport]) -> Table {
-    let with: Vec<(u32, LatencyReport)> = threads
-        .iter()
-        .filter_map(|t| Some((t.id, t.latency?)))
-        .collect();
+    let with: Vec<(u32, LatencyReport)> =
+        threads.iter().filter_map(|t| Some((t.id, t.latency?))).collect();
     let scale = Scale::for_block(with.iter().map(|(_, l)| l.p50_ns));
     let lost = with.iter().any(|(_, l)| l.lost > 0);
     let title = format!("Latency of wake-ups, {}", scale.name());
@@ -237,10 +227,8 @@ impl Lines {
 fn facts(lines: &mut Lines, document: &RunDocument) {
     let result = &document.result;
     if result.threads.len() > 1 {
-        let text = format!(
-            "{} from one thread of the run to another on the same CPU",
-            result.switches
-        );
+        let text =
+            format!("{} from one thread of the run to another on the same CPU", result.switches);
         lines.line("Switches", &text, Tone::Normal);
     }
     let mut emulated: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
@@ -294,10 +282,7 @@ fn cautions(lines: &mut Lines, document: &RunDocument) {
             true => ("kept", Tone::Good),
             false => ("broken", Tone::Bad),
         };
-        let text = format!(
-            "{}: {kept}, {} found, {} allowed",
-            gate.name, gate.value, gate.limit
-        );
+        let text = format!("{}: {kept}, {} found, {} allowed", gate.name, gate.value, gate.limit);
         lines.line("Gate", &text, tone);
     }
     for warning in &result.warnings {
@@ -327,11 +312,7 @@ fn dropped(lines: &mut Lines, document: &RunDocument) {
     let mut ids: Vec<u32> = threads.iter().filter(|t| of(t) > 0).map(|t| t.id).collect();
     ids.sort_unstable();
     let which = if ids.len() == 1 { "thread" } else { "threads" };
-    let kept = if document.manifest.ring {
-        "newest"
-    } else {
-        "oldest"
-    };
+    let kept = if document.manifest.ring { "newest" } else { "oldest" };
     let text = format!(
         "{total} records of {which} {}: the buffer of {} was full and kept the {kept}; the numbers \
          above count them, the trace lacks them",

@@ -67,10 +67,7 @@ pub(super) struct Table {
 impl Table {
     /// A block without columns or rows.
     pub(super) fn new(title: String) -> Table {
-        Table {
-            title,
-            ..Table::default()
-        }
+        Table { title, ..Table::default() }
     }
 
     /// Adds a column.
@@ -81,11 +78,7 @@ impl Table {
 
     /// Adds a column if `wanted`.
     pub(super) fn column_if(self, wanted: bool, column: Column, head: &'static str) -> Table {
-        if wanted {
-            self.column(column, head)
-        } else {
-            self
-        }
+        if wanted { self.column(column, head) } else { self }
     }
 
     /// Adds a row; its cells stand in the order of the columns.

@@ -8,22 +8,17 @@ use crate::units::rounded;
 /// The verdict, and whether it is good news. Deadlines speak first, then wake-ups, then gaps:
 /// finishing in time is what an application cares about (section 5.4).
 pub(super) fn verdict(result: &RunResult) -> (String, Tone) {
-    let periodic: Vec<(u32, Deadlines)> = result
-        .threads
-        .iter()
-        .filter_map(|thread| Some((thread.id, thread.deadlines?)))
-        .collect();
+    let periodic: Vec<(u32, Deadlines)> =
+        result.threads.iter().filter_map(|thread| Some((thread.id, thread.deadlines?))).collect();
     if periodic.is_empty() {
         return (wake_ups_or_gaps(&result.threads), Tone::Normal);
     }
-    let all = periodic
-        .iter()
-        .fold(Deadlines::default(), |sum, (_, d)| Deadlines {
-            hit: sum.hit.saturating_add(d.hit),
-            missed: sum.missed.saturating_add(d.missed),
-            lost: sum.lost.saturating_add(d.lost),
-            completed: 0,
-        });
+    let all = periodic.iter().fold(Deadlines::default(), |sum, (_, d)| Deadlines {
+        hit: sum.hit.saturating_add(d.hit),
+        missed: sum.missed.saturating_add(d.missed),
+        lost: sum.lost.saturating_add(d.lost),
+        completed: 0,
+    });
     if periods(&all) == 0 {
         return ("no period ended during the run".to_owned(), Tone::Caution);
     }
@@ -53,10 +48,7 @@ fn wake_ups_or_gaps(threads: &[ThreadReport]) -> String {
     if let Some((id, latest)) = latencies().max_by_key(|(_, l)| l.max_ns)
         && latest.count > 0
     {
-        return format!(
-            "latest wake-up {} late (thread {id})",
-            rounded(latest.max_ns)
-        );
+        return format!("latest wake-up {} late (thread {id})", rounded(latest.max_ns));
     }
     match threads.iter().max_by_key(|t| t.gaps.max_ns) {
         Some(thread) if thread.gaps.count > 0 => {

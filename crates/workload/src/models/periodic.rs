@@ -179,7 +179,8 @@ impl Periods {
         } else if self.current > whole {
             // The last job finished, but the last period that it settled does not end within the
             // thread's time. After a late job that period is one of the lost.
-            let last = if self.last_was_hit { &mut self.counted.hit } else { &mut self.counted.lost };
+            let last =
+                if self.last_was_hit { &mut self.counted.hit } else { &mut self.counted.lost };
             *last = last.saturating_sub(1);
         }
         self.counted

@@ -43,8 +43,7 @@ pub(super) struct Nanosleep {
 }
 
 impl Nanosleep {
-    pub(super) const NATIVE: Nanosleep =
-        Nanosleep { name: NATIVE.name, slack: None, shown: false };
+    pub(super) const NATIVE: Nanosleep = Nanosleep { name: NATIVE.name, slack: None, shown: false };
 }
 
 impl fmt::Display for Nanosleep {
@@ -73,16 +72,8 @@ pub(super) fn set_slack(method: &dyn Method, slack: Option<Span>) -> Result<(), 
 }
 
 /// What to say when the kernel has no such means.
-pub(super) fn kernel_refused(
-    method: &dyn Method,
-    error: &io::Error,
-    remedy: &str,
-) -> Unavailable {
-    Unavailable {
-        method: method.to_string(),
-        reason: error.to_string(),
-        remedy: remedy.to_owned(),
-    }
+pub(super) fn kernel_refused(method: &dyn Method, error: &io::Error, remedy: &str) -> Unavailable {
+    Unavailable { method: method.to_string(), reason: error.to_string(), remedy: remedy.to_owned() }
 }
 
 struct Sleeping;

@@ -1,0 +1,143 @@
+//! The memory that a recorder writes into, allocated and touched before anything is measured.
+
+use hdrhistogram::Histogram;
+
+use crate::buffer::{Record, TraceBuffer};
+
+/// Lateness of wake-ups: every sample in the histogram, the first ones also one by one.
+#[derive(Debug)]
+pub struct Lateness {
+    /// In ns.
+    pub histogram: Histogram<u64>,
+    room: Vec<u64>,
+    taken: usize,
+    /// Samples that are in the histogram only.
+    pub dropped: u64,
+    /// Sum of all, ns.
+    pub total_ns: u64,
+    /// The least, ns.
+    pub min_ns: u64,
+    /// The greatest, ns.
+    pub max_ns: u64,
+}
+
+impl Lateness {
+    /// Room for `capacity` single samples, its pages written.
+    #[must_use]
+    pub fn new(capacity: usize) -> Lateness {
+        Lateness {
+            histogram: histogram(),
+            room: vec![u64::MAX; capacity],
+            taken: 0,
+            dropped: 0,
+            total_ns: 0,
+            min_ns: u64::MAX,
+            max_ns: 0,
+        }
+    }
+
+    pub(crate) fn record(&mut self, ticks: u64, ns: u64) {
+        self.histogram.saturating_record(ns);
+        self.total_ns = self.total_ns.saturating_add(ns);
+        self.min_ns = self.min_ns.min(ns);
+        self.max_ns = self.max_ns.max(ns);
+        match self.room.get_mut(self.taken) {
+            Some(place) => {
+                *place = ticks;
+                self.taken += 1;
+            }
+            None => self.dropped += 1,
+        }
+    }
+
+    /// Single samples in ticks, in order.
+    #[must_use]
+    pub fn samples(&self) -> &[u64] {
+        self.room.get(..self.taken).unwrap_or(&self.room)
+    }
+
+    /// How many single samples fit.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.room.len()
+    }
+
+    fn room(&self) -> &[u64] {
+        &self.room
+    }
+}
+
+/// Three digits from 1 ns to an hour; never resizes, so that recording never allocates.
+fn histogram() -> Histogram<u64> {
+    const HOUR_NS: u64 = 3_600_000_000_000;
+    // The bounds are constants that the constructor accepts; the alternative has the same digits
+    // and would grow, which is better than a panic.
+    let mut histogram = Histogram::new_with_bounds(1, HOUR_NS, 3)
+        .or_else(|_| Histogram::new(3))
+        .unwrap_or_else(|_| unreachable!("three digits are valid"));
+    // Writes every count, so that no page of them is touched for the first time while measuring.
+    histogram.reset();
+    histogram
+}
+
+/// Gaps of a thread, counted as they come.
+#[derive(Debug)]
+pub struct Gaps {
+    /// Lengths in ns.
+    pub histogram: Histogram<u64>,
+    /// Sum, in ticks.
+    pub total_ticks: u64,
+    /// The longest, in ticks.
+    pub longest_ticks: u64,
+}
+
+impl Gaps {
+    fn new() -> Gaps {
+        Gaps { histogram: histogram(), total_ticks: 0, longest_ticks: 0 }
+    }
+
+    pub(crate) fn record(&mut self, ticks: u64, ns: u64) {
+        self.histogram.saturating_record(ns);
+        self.total_ticks = self.total_ticks.saturating_add(ticks);
+        self.longest_ticks = self.longest_ticks.max(ticks);
+    }
+}
+
+/// Memory that a recorder writes into, made before the start.
+#[derive(Debug)]
+pub struct Memory {
+    /// Intervals.
+    pub trace: TraceBuffer,
+    /// Wake-ups, for models that measure them; those write no trace.
+    pub lateness: Option<Lateness>,
+    pub(crate) gaps: Gaps,
+}
+
+impl Memory {
+    /// The buffers that must not be paged out.
+    pub(crate) fn lock(&self) -> (usize, std::io::Result<()>) {
+        let locked = hourglass_sys::memory::lock(self.trace.memory()).and_then(|()| {
+            self.lateness.as_ref().map_or(Ok(()), |l| hourglass_sys::memory::lock(l.room()))
+        });
+        let samples = self.lateness.as_ref().map_or(0, |l| size_of_val(l.room()));
+        (size_of_val(self.trace.memory()) + samples, locked)
+    }
+
+    /// Room for `records` intervals, or for a model that measures `latency`, for samples in the
+    /// same number of bytes.
+    #[must_use]
+    pub fn new(records: usize, ring: bool, latency: bool) -> Memory {
+        const SAMPLES_PER_RECORD: usize = size_of::<Record>() / size_of::<u64>();
+        let gaps = Gaps::new();
+        if latency {
+            let samples = records.saturating_mul(SAMPLES_PER_RECORD);
+            Memory {
+                trace: TraceBuffer::new(0, false),
+                lateness: Some(Lateness::new(samples)),
+                gaps,
+            }
+        } else {
+            Memory { trace: TraceBuffer::new(records, ring), lateness: None, gaps }
+        }
+    }
+}
