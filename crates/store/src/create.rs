@@ -54,10 +54,9 @@ fn refused(path: &Path, source: io::Error) -> CreateError {
     };
     match source.kind() {
         io::ErrorKind::AlreadyExists => CreateError::Exists(path),
-        // An empty name is refused as if something were missing on the way to it.
-        io::ErrorKind::NotFound if !path.as_os_str().is_empty() && !parent.exists() => {
-            CreateError::ParentMissing { path, parent }
-        }
+        // The system refuses an empty name as if something were missing on the way to it.
+        _ if path.as_os_str().is_empty() => CreateError::Io { path, source },
+        io::ErrorKind::NotFound if !parent.exists() => CreateError::ParentMissing { path, parent },
         io::ErrorKind::NotADirectory => CreateError::ParentNotAFolder { path, parent },
         // Some file systems of the kernel (/proc) answer that nothing is there.
         io::ErrorKind::NotFound
