@@ -7,6 +7,7 @@
 
 mod archive;
 mod binary;
+mod clock;
 mod debian;
 mod expect;
 mod guest;
@@ -21,7 +22,7 @@ use crate::workspace::Workspace;
 use expect::Expect;
 
 /// Every bed.
-pub(crate) const BEDS: &[&Bed] = &[&rtc::BED];
+pub(crate) const BEDS: &[&Bed] = &[&rtc::BED, &clock::BED];
 
 /// A guest, and what is done in it.
 #[derive(Debug)]

@@ -1,0 +1,34 @@
+//! A machine whose TSC the kernel has left: the OS clock must serve, and the result must say so.
+
+use super::expect::Expect::ExitCode;
+use super::{Bed, Step};
+
+pub(super) const BED: Bed = Bed {
+    name: "clock",
+    purpose: "measuring without a trustworthy TSC",
+    kernel: "linux-image-cloud-amd64",
+    machine: &["-smp", "2"],
+    kernel_arguments: "tsc=unstable",
+    steps: &[
+        Step {
+            name: "no-tsc",
+            command: "! grep -x tsc /sys/devices/system/clocksource/clocksource0/current_clocksource",
+            expect: &[ExitCode(0)],
+        },
+        Step {
+            name: "os-clock",
+            command: "hourglass -n 1 -d 1s --json | grep '\"source\": \"monotonic\"'",
+            expect: &[ExitCode(0)],
+        },
+        Step {
+            name: "says-so",
+            command: "hourglass -n 1 -d 1s --json | grep '\"id\": \"os-clock\"'",
+            expect: &[ExitCode(0)],
+        },
+        Step {
+            name: "periodic",
+            command: "hourglass -n 2 -d 1s -w PERIODIC 2ms 20ms | grep 'thread 1: missed'",
+            expect: &[ExitCode(0)],
+        },
+    ],
+};
