@@ -143,6 +143,41 @@ fn a_kept_run_is_shown_again() {
     refuses(&format!("render {folder} -o /nonexistent/a.svg"), "-o: /nonexistent/a.svg: ");
 }
 
+/// Records, raw records, single latencies to the picosecond and counts: nothing is lost on disk.
+#[test]
+fn a_kept_run_is_shown_byte_for_byte() {
+    let home = tempfile::tempdir().unwrap();
+    for (name, show) in [("lines", ""), ("cycles", "-c"), ("document", "--json")] {
+        let folder = home.path().join(name);
+        let folder = folder.display();
+        let ran = printed(&format!(
+            "-n 2 -d 0.2s -t 0 -w LAT 5ms -t 1 -w PERIODIC 1ms 10ms {show} -o {folder}"
+        ));
+        assert_eq!(ran, printed(&format!("show {show} {folder}")), "{name}");
+        let late = ran.lines().filter(|line| line.starts_with("latlate: ")).count();
+        assert!(late > 3 || name == "document", "{ran}");
+    }
+}
+
+/// What earlier versions wrote: latencies as a histogram only.
+#[test]
+fn without_single_latencies_the_histogram_is_shown() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("old");
+    let ran = printed(&format!("-n 1 -d 0.2s -w LAT 5ms -o {}", folder.display()));
+    fs::remove_file(folder.join("latency.parquet")).unwrap();
+    let shown = printed(&format!("show {}", folder.display()));
+    let microseconds = |line: &str| line.strip_prefix("latlate: ").unwrap().parse().unwrap();
+    let mut exact: Vec<f64> = ran.lines().map(microseconds).collect();
+    let rounded: Vec<f64> = shown.lines().map(microseconds).collect();
+    exact.sort_by(f64::total_cmp);
+    assert_eq!(exact.len(), rounded.len());
+    assert!(rounded.is_sorted());
+    for (exact, rounded) in exact.iter().zip(rounded) {
+        assert!((exact - rounded).abs() <= exact * 2e-3 + 2e-3, "{exact} and {rounded}");
+    }
+}
+
 #[test]
 fn an_existing_folder_is_refused_and_left_alone() {
     let home = tempfile::tempdir().unwrap();

@@ -63,6 +63,17 @@ pub enum Failure {
         /// Those that there are.
         online: CpuSet,
     },
+    /// More memory than there is.
+    #[error(
+        "-e: the records and arrays of the run take {wanted} MiB and this machine can give \
+         {given} MiB; lower -e, or the SIZE of its scanning threads"
+    )]
+    Memory {
+        /// What the run would lock.
+        wanted: u64,
+        /// What it may.
+        given: u64,
+    },
     /// The folder cannot be made.
     #[error("-o: {0}")]
     Folder(#[from] CreateError),
@@ -93,13 +104,7 @@ impl Finished {
     /// Lateness of the wake-ups of a latency test, one by one, in picoseconds, as far as they
     /// were stored.
     pub fn latencies_ps(&self, thread: u32) -> impl Iterator<Item = u64> + '_ {
-        let rate = self.measured.timeline.calibration.rate;
-        self.measured
-            .threads
-            .iter()
-            .filter(move |outcome| outcome.id == thread)
-            .filter_map(|outcome| outcome.recorded.lateness.as_ref())
-            .flat_map(move |late| late.samples().iter().map(move |ticks| rate.ps_floor(*ticks)))
+        lateness_ps(&self.measured).filter(move |(id, _)| *id == thread).flat_map(|(_, late)| late)
     }
 }
 
@@ -143,6 +148,7 @@ pub fn run(request: Request, watch: &mut dyn Watch) -> Result<Finished, Failure>
     let reader = HostReader::new(Path::new("/"));
     let mut host = reader.read();
     check_cpus(&spec, &host)?;
+    check_memory(&spec, &host)?;
     // What the run will hold counts as what the machine has.
     host.idle.latency_limit_us = dma_latency_us.or(host.idle.latency_limit_us);
     let mut warnings = advice::before_run(&host, &demands(&spec));
@@ -207,6 +213,21 @@ fn check_cpus(spec: &RunSpec, host: &Host) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Locking more than this share of the memory would end in the kernel killing somebody.
+const LOCKABLE: (u64, u64) = (3, 4);
+
+fn check_memory(spec: &RunSpec, host: &Host) -> Result<(), Failure> {
+    const MIB: u64 = 1 << 20;
+    let limits = [host.memory.total_bytes, host.cgroup.memory_limit_bytes];
+    let Some(total) = limits.into_iter().flatten().min() else { return Ok(()) };
+    let given = total / LOCKABLE.1 * LOCKABLE.0;
+    let wanted = spec.memory_bytes();
+    if wanted > given {
+        return Err(Failure::Memory { wanted: wanted / MIB, given: given / MIB });
+    }
+    Ok(())
+}
+
 fn demands(spec: &RunSpec) -> Vec<ThreadDemand> {
     (0u32..)
         .zip(&spec.threads)
@@ -248,6 +269,17 @@ fn of_thread<'a>(
     })
 }
 
+/// The threads that test latency, each with its single samples.
+fn lateness_ps(
+    measured: &Measured,
+) -> impl Iterator<Item = (u32, impl Iterator<Item = u64> + use<'_>)> {
+    let rate = measured.timeline.calibration.rate;
+    measured.threads.iter().filter_map(move |thread| {
+        let samples = thread.recorded.lateness.as_ref()?.samples();
+        Some((thread.id, samples.iter().map(move |ticks| rate.ps_floor(*ticks))))
+    })
+}
+
 fn switches(measured: &Measured) -> u64 {
     let mut timeline = CpuTimeline::new();
     for interval in merged(measured) {
@@ -275,6 +307,7 @@ fn keep(
         .collect();
     let manifest = &document.manifest;
     folder.write_latencies(&manifest.epoch, manifest.elapsed_ns, &latencies)?;
+    folder.write_samples(lateness_ps(measured))?;
     let result: RunResult = document.result.clone();
     let whole = hourglass_model::manifest::Manifest { result: Some(result), ..manifest.clone() };
     folder.finish(&whole)?;

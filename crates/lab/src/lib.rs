@@ -1,7 +1,7 @@
 //! Experiments: the other crates put together into a run with its manifest, warnings and result.
 //!
 //! Owns: running a specification and explaining its numbers ([`experiment`]), reading a kept run
-//! ([`recall`]), facts about the machine ([`host`]), advice about them ([`advice`]), workload
+//! ([`mod@recall`]), facts about the machine ([`host`]), advice about them ([`advice`]), workload
 //! files ([`workload_file`]).
 //! Must not: draw, print, or parse arguments.
 

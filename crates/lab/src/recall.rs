@@ -1,4 +1,4 @@
-//! A run that was kept: its document and its trace, from the folder.
+//! A run that was kept: its document, its trace and its latencies, from the folder.
 
 use std::path::Path;
 
@@ -6,8 +6,11 @@ use hourglass_infer::{ThreadSummary, TraceSummary};
 use hourglass_model::Interval;
 use hourglass_model::document::{RUN_SCHEMA, RunDocument, RunResult, ThreadReport};
 use hourglass_model::manifest::{Manifest, ThreadFacts};
-use hourglass_store::{OpenError, RunFolder, TraceError};
+use hourglass_store::{LatencyError, OpenError, RunFolder, TraceError};
 use thiserror::Error;
+
+/// Picoseconds in a nanosecond.
+const PS_PER_NS: u64 = 1_000;
 
 /// A run folder, opened.
 #[derive(Debug)]
@@ -54,6 +57,33 @@ impl Recalled {
     ) -> Result<impl Iterator<Item = Result<Interval, TraceError>> + use<>, TraceError> {
         self.folder.intervals()
     }
+
+    /// Lateness of the wake-ups of a latency test, one by one, in picoseconds, as far as they
+    /// were stored. Where the folder keeps them as a histogram only, they come sorted and to its
+    /// three digits, each as often as it was measured.
+    ///
+    /// # Errors
+    /// They cannot be read; each may be the first that cannot.
+    pub fn latencies_ps(
+        &self,
+        thread: u32,
+    ) -> Result<impl Iterator<Item = Result<u64, LatencyError>> + use<>, LatencyError> {
+        let single = self.folder.lateness_ps(thread)?;
+        let rounded = if single.is_none() { rounded_ps(&self.folder, thread)? } else { Vec::new() };
+        let repeated = rounded.into_iter().flat_map(|(ps, count)| (0..count).map(move |_| Ok(ps)));
+        Ok(single.into_iter().flatten().chain(repeated))
+    }
+}
+
+/// The steps of a thread's histogram, ascending: picoseconds, and how often.
+fn rounded_ps(folder: &RunFolder, thread: u32) -> Result<Vec<(u64, u64)>, LatencyError> {
+    let latencies = folder.latencies()?;
+    let Some(histogram) = latencies.get(&thread) else { return Ok(Vec::new()) };
+    let steps = histogram.iter_recorded().map(|step| {
+        let ns = step.value_iterated_to().min(histogram.max());
+        (ns.saturating_mul(PS_PER_NS), step.count_since_last_iteration())
+    });
+    Ok(steps.collect())
 }
 
 fn from_trace(manifest: &Manifest, folder: &RunFolder) -> Result<RunResult, RecallError> {

@@ -204,6 +204,9 @@ fn what_contradicts_itself_is_not_run_and_leaves_nothing() {
         Err(Failure::NoSuchCpu { cpu: 8000, .. })
     ));
     assert!(!path.exists());
+    let greedy = RunSpec { records: u64::MAX, ..spec(50, vec![thread("CPU")]) };
+    assert!(matches!(run_in(greedy, Some(path.clone())), Err(Failure::Memory { .. })));
+    assert!(!path.exists());
     std::fs::create_dir(&path).unwrap();
     let taken = run_in(spec(50, vec![thread("CPU")]), Some(path.clone()));
     assert!(matches!(taken, Err(Failure::Folder(_))));

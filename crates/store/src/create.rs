@@ -10,8 +10,9 @@ use hourglass_model::manifest::{Epoch, Manifest};
 use crate::error::{CreateError, WriteError};
 use crate::folder::RunFolder;
 use crate::partial::{PartialFile, sync_folder};
+use crate::samples::{self, Sample};
 use crate::trace::write::TraceWriter;
-use crate::{LATENCY_FILE, MANIFEST_FILE, TRACE_FILE, latency, manifest};
+use crate::{FILES, LATENCY_FILE, SAMPLES_FILE, TRACE_FILE, latency, manifest};
 
 /// A run folder that is being written.
 ///
@@ -102,6 +103,29 @@ impl NewRunFolder {
         latency::write(&self.path, epoch, elapsed_ns, threads)
     }
 
+    /// Writes `latency.parquet`: how late each wake-up was, in picoseconds and in the order of
+    /// waking, for each thread, given by its number; the numbers ascend. Writes no file if there
+    /// are no threads.
+    ///
+    /// # Errors
+    /// The threads do not ascend or have a number that the format cannot hold; or the file
+    /// refuses.
+    pub fn write_samples<S: IntoIterator<Item = u64>>(
+        &mut self,
+        threads: impl IntoIterator<Item = (u32, S)>,
+    ) -> Result<(), WriteError> {
+        let mut threads = threads.into_iter().peekable();
+        if threads.peek().is_none() {
+            return Ok(());
+        }
+        let partial = PartialFile::create(&self.path, SAMPLES_FILE)
+            .map_err(|error| WriteError::file(self.path.join(SAMPLES_FILE), error))?;
+        let of_thread = |(thread, lateness): (u32, S)| {
+            lateness.into_iter().map(move |lateness_ps| Sample { thread, lateness_ps })
+        };
+        samples::write(&partial, threads.flat_map(of_thread))
+    }
+
     /// Writes `manifest.json`, which completes the folder, and opens it for reading.
     ///
     /// # Errors
@@ -128,7 +152,7 @@ impl NewRunFolder {
     pub fn abandon(mut self) -> Result<(), WriteError> {
         self.finished = true;
         self.trace.discard();
-        for name in [TRACE_FILE, LATENCY_FILE, MANIFEST_FILE] {
+        for name in FILES {
             let path = self.path.join(name);
             match fs::remove_file(&path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -148,7 +172,9 @@ impl Drop for NewRunFolder {
         }
         self.trace.discard();
         // Nobody is left to be told; what stays behind is recognised as half-written.
-        let _ = fs::remove_file(self.path.join(LATENCY_FILE));
+        for name in [LATENCY_FILE, SAMPLES_FILE] {
+            let _ = fs::remove_file(self.path.join(name));
+        }
         let _ = fs::remove_dir(&self.path);
     }
 }

@@ -50,8 +50,10 @@ pub enum CreateError {
 #[derive(Debug, Error)]
 pub enum WriteError {
     /// A record that no reader would accept.
-    #[error("record {row} of the trace cannot be stored: {fault}")]
+    #[error("{}: record {row} cannot be stored: it {fault}", .path.display())]
     Record {
+        /// The file.
+        path: PathBuf,
         /// Which one, from 0.
         row: u64,
         /// What is wrong with it.
@@ -146,7 +148,7 @@ pub enum OpenError {
     Trace(#[from] TraceError),
 }
 
-/// A trace that cannot be read.
+/// A trace, or a table of single latencies, that cannot be read.
 #[derive(Debug, Error)]
 pub enum TraceError {
     /// There is none.
@@ -158,7 +160,7 @@ pub enum TraceError {
     /// A column is missing.
     #[error("{} has no column '{column}' ({wanted})", .path.display())]
     MissingColumn {
-        /// The trace.
+        /// The file.
         path: PathBuf,
         /// Name of the column.
         column: &'static str,
@@ -168,7 +170,7 @@ pub enum TraceError {
     /// A column has another type.
     #[error("{}: the column '{column}' is {found} and should be {wanted}", .path.display())]
     WrongType {
-        /// The trace.
+        /// The file.
         path: PathBuf,
         /// Name of the column.
         column: &'static str,
@@ -177,23 +179,23 @@ pub enum TraceError {
         /// Type that it should have.
         wanted: &'static str,
     },
-    /// A column is compressed; Hourglass writes and reads uncompressed traces only.
+    /// A column is compressed; Hourglass writes and reads uncompressed files only.
     #[error(
-        "{}: the column '{column}' is compressed with {codec}; write the trace without compression",
+        "{}: the column '{column}' is compressed with {codec}; write the file without compression",
         .path.display()
     )]
     Compressed {
-        /// The trace.
+        /// The file.
         path: PathBuf,
         /// Name of the column.
         column: &'static str,
         /// What compressed it.
         codec: String,
     },
-    /// A record that no run can have.
+    /// A row that no run can have.
     #[error("{}: row {row} {fault}", .path.display())]
     Row {
-        /// The trace.
+        /// The file.
         path: PathBuf,
         /// Which one, from 0.
         row: u64,
@@ -203,7 +205,7 @@ pub enum TraceError {
     /// It cannot be decoded.
     #[error("{} is damaged: {reason}; restore it or measure again", .path.display())]
     Damaged {
-        /// The trace.
+        /// The file.
         path: PathBuf,
         /// What the decoder said.
         reason: String,
@@ -211,14 +213,14 @@ pub enum TraceError {
     /// The system refused.
     #[error("{} cannot be read: {source}", .path.display())]
     Io {
-        /// The trace.
+        /// The file.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
     },
 }
 
-/// Why a record is not one of a trace.
+/// Why a row is not one of a trace or of a table of single latencies.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum RowFault {
     /// The thread's number is below 0 or above `i32::MAX`.
@@ -233,9 +235,12 @@ pub enum RowFault {
     /// It starts before the record above it, in nanoseconds or in ticks.
     #[error("starts before the one above it; sort the trace by start")]
     OutOfOrder,
+    /// It belongs to an earlier thread than the latency above it.
+    #[error("belongs to an earlier thread than the one above it; sort the rows by thread")]
+    ThreadOrder,
 }
 
-/// A latency log that cannot be read.
+/// Latencies that cannot be read.
 #[derive(Debug, Error)]
 pub enum LatencyError {
     /// The manifest reports latencies and there is no log.
@@ -257,4 +262,7 @@ pub enum LatencyError {
         /// What the system said.
         source: io::Error,
     },
+    /// The single latencies cannot be read.
+    #[error(transparent)]
+    Samples(#[from] TraceError),
 }

@@ -12,7 +12,8 @@ use crate::error::{LatencyError, OpenError, TraceError};
 use crate::partial::partial_path;
 use crate::trace::Trace;
 use crate::trace::read::Intervals;
-use crate::{LATENCY_FILE, MANIFEST_FILE, TRACE_FILE, latency, manifest};
+use crate::{FILES, LATENCY_FILE, MANIFEST_FILE, SAMPLES_FILE, TRACE_FILE};
+use crate::{latency, manifest, samples};
 
 /// A complete run folder, open for reading.
 #[derive(Debug)]
@@ -99,11 +100,26 @@ impl RunFolder {
             Err(_) => Ok(BTreeMap::new()),
         }
     }
+
+    /// How late the wake-ups of `thread` were, one by one in picoseconds, in the order of waking
+    /// and decoded as they are asked for; as far as they were stored. `None` if the folder has
+    /// none, as those of earlier versions.
+    ///
+    /// # Errors
+    /// The file is damaged; each latency may be the first that cannot be read.
+    pub fn lateness_ps(
+        &self,
+        thread: u32,
+    ) -> Result<Option<impl Iterator<Item = Result<u64, LatencyError>> + use<>>, LatencyError> {
+        match samples::read(self.path.join(SAMPLES_FILE), thread) {
+            Ok(samples) => Ok(Some(samples.map(|sample| sample.map_err(LatencyError::from)))),
+            Err(TraceError::Missing(_)) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
 }
 
 /// Whether a folder without manifest holds anything that a run leaves before it.
 fn is_half_written(folder: &Path) -> bool {
-    [TRACE_FILE, LATENCY_FILE, MANIFEST_FILE]
-        .iter()
-        .any(|name| folder.join(name).exists() || partial_path(folder, name).exists())
+    FILES.iter().any(|name| folder.join(name).exists() || partial_path(folder, name).exists())
 }

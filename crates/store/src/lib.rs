@@ -1,4 +1,5 @@
-//! Run folders on disk: the manifest, the trace as Parquet, the latencies as an HDR log.
+//! Run folders on disk: the manifest, the trace as Parquet, the latencies as an HDR log and one by
+//! one as Parquet.
 //!
 //! Owns: the layout of a run folder, the versions of its files, the recognition of half-written
 //! ones, and the merging of the threads' records into one order of start.
@@ -9,7 +10,8 @@
 //! 1. [`RunFolder::create`], before the measurement: the folder and `trace.parquet.partial`.
 //! 2. [`NewRunFolder::trace`]: `trace.parquet`, renamed from its partial name when complete.
 //! 3. [`NewRunFolder::write_latencies`]: `latency.hlog`, where latencies were recorded.
-//! 4. [`NewRunFolder::finish`]: `manifest.json`. A folder without it is half-written.
+//! 4. [`NewRunFolder::write_samples`]: `latency.parquet`, the same latencies one by one.
+//! 5. [`NewRunFolder::finish`]: `manifest.json`. A folder without it is half-written.
 //!
 //! Every file reaches the disk (`fsync`) before it gets its final name. Reading never panics,
 //! whatever the files contain.
@@ -24,6 +26,8 @@ mod latency;
 mod manifest;
 mod merge;
 mod partial;
+mod samples;
+mod table;
 mod trace;
 
 pub use create::NewRunFolder;
@@ -42,3 +46,9 @@ pub const TRACE_FILE: &str = "trace.parquet";
 
 /// Name of the latency log in a run folder.
 pub const LATENCY_FILE: &str = "latency.hlog";
+
+/// Name of the single latencies in a run folder.
+pub const SAMPLES_FILE: &str = "latency.parquet";
+
+/// Every file of a run folder.
+const FILES: [&str; 4] = [TRACE_FILE, LATENCY_FILE, SAMPLES_FILE, MANIFEST_FILE];

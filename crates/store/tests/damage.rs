@@ -4,11 +4,12 @@
 mod common;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use common::{intervals, manifest, read_all, trace_bytes};
-use hourglass_model::Interval;
-use hourglass_store::{LATENCY_FILE, RunFolder, TraceError};
+use common::{intervals, manifest, read_all, read_samples};
+use hourglass_store::{
+    LATENCY_FILE, LatencyError, RunFolder, SAMPLES_FILE, TRACE_FILE, TraceError,
+};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use tempfile::TempDir;
@@ -22,65 +23,109 @@ fn replace(path: &Path, bytes: &[u8]) {
     fs::write(path, bytes).unwrap();
 }
 
-/// Reads damaged traces, one after the other, from the same place.
+/// A table of a run folder, and what a reader makes of it when it is damaged.
 struct Bench {
-    folder: TempDir,
+    _home: TempDir,
+    path: PathBuf,
+    good: Vec<u8>,
+    read: Box<dyn Fn() -> Result<(), TraceError>>,
 }
 
 impl Bench {
-    fn new() -> Bench {
-        Bench { folder: tempfile::tempdir().unwrap() }
+    /// The bench `make`s of a complete folder the reader of its file `name`.
+    fn new<R>(name: &str, make: impl FnOnce(RunFolder) -> R) -> Bench
+    where
+        R: Fn() -> Result<(), TraceError> + 'static,
+    {
+        let home = tempfile::tempdir().unwrap();
+        let mut folder = RunFolder::create(home.path().join("run")).unwrap();
+        let mut trace = folder.trace().unwrap();
+        for interval in intervals(ROWS) {
+            trace.write(&interval).unwrap();
+        }
+        trace.finish().unwrap();
+        folder.write_samples((0..3).map(|thread| (thread, samples(thread)))).unwrap();
+        let folder = folder.finish(&manifest()).unwrap();
+        let path = folder.path().join(name);
+        let good = fs::read(&path).unwrap();
+        Bench { _home: home, path, good, read: Box::new(make(folder)) }
     }
 
-    /// Reads `bytes` as a trace to its end. Damage inside the values may go unseen.
-    fn read(&self, bytes: &[u8]) -> Result<Vec<Interval>, TraceError> {
-        let path = self.folder.path().join("trace.parquet");
-        replace(&path, bytes);
-        read_all(&path)
+    fn both() -> [Bench; 2] {
+        let of_trace = |folder: RunFolder| {
+            let path = folder.path().join(TRACE_FILE);
+            move || read_all(&path).map(drop)
+        };
+        let of_samples = |folder: RunFolder| {
+            move || {
+                (0..3).try_for_each(|thread| match read_samples(&folder, thread) {
+                    Err(LatencyError::Samples(error)) => Err(error),
+                    Err(other) => panic!("{other}"),
+                    Ok(samples) => {
+                        assert!(samples.is_some());
+                        Ok(())
+                    }
+                })
+            }
+        };
+        [Bench::new(TRACE_FILE, of_trace), Bench::new(SAMPLES_FILE, of_samples)]
+    }
+
+    /// Reads `bytes` in the place of the file to its end. Damage inside the values may go unseen.
+    fn read(&self, bytes: &[u8]) -> Result<(), TraceError> {
+        replace(&self.path, bytes);
+        (self.read)()
+    }
+}
+
+/// Samples of all sizes, in no order.
+fn samples(thread: u32) -> impl Iterator<Item = u64> {
+    (0..ROWS / 3).map(move |n| u64::from(thread + 1).rotate_right(7 * n as u32))
+}
+
+#[test]
+fn every_bit_of_a_table() {
+    for bench in Bench::both() {
+        bench.read(&bench.good).unwrap();
+        let mut seen = 0;
+        for bit in 0..bench.good.len() * 8 {
+            let mut bytes = bench.good.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            seen += usize::from(bench.read(&bytes).is_err());
+        }
+        // The values have no checksum, and statistics are not read; but were nothing seen,
+        // nothing would be tested.
+        assert!(seen > bench.good.len(), "{seen} of {}", bench.good.len() * 8);
     }
 }
 
 #[test]
-fn every_bit_of_a_trace() {
-    let good = trace_bytes(ROWS);
-    let bench = Bench::new();
-    assert_eq!(bench.read(&good).unwrap(), intervals(ROWS));
-    let mut seen = 0;
-    for bit in 0..good.len() * 8 {
-        let mut bytes = good.clone();
-        bytes[bit / 8] ^= 1 << (bit % 8);
-        seen += usize::from(bench.read(&bytes).is_err());
-    }
-    // The values have no checksum, and statistics are not read; but were nothing seen, nothing
-    // would be tested.
-    assert!(seen > good.len(), "{seen} of {}", good.len() * 8);
-}
-
-#[test]
-fn every_length_of_a_trace() {
-    let good = trace_bytes(ROWS);
-    let bench = Bench::new();
-    for length in 0..good.len() {
-        let cut = bench.read(&good[..length]);
-        assert!(matches!(cut, Err(TraceError::Truncated(_))), "{length}: {cut:?}");
-        // The middle gone, the end in place: as if a copy had been resumed at the wrong place.
-        let mut spliced = good[..length / 2].to_vec();
-        spliced.extend_from_slice(&good[good.len() - length / 2..]);
-        let _ = bench.read(&spliced);
+fn every_length_of_a_table() {
+    for bench in Bench::both() {
+        let good = &bench.good;
+        for length in 0..good.len() {
+            let cut = bench.read(&good[..length]);
+            assert!(matches!(cut, Err(TraceError::Truncated(_))), "{length}: {cut:?}");
+            // The middle gone, the end in place: as if a copy had been resumed at the wrong
+            // place.
+            let mut spliced = good[..length / 2].to_vec();
+            spliced.extend_from_slice(&good[good.len() - length / 2..]);
+            let _ = bench.read(&spliced);
+        }
     }
 }
 
 /// Numbers of several bytes are as good as endless when their bytes are all ones.
 #[test]
-fn runs_of_ones_and_zeros_in_a_trace() {
-    let good = trace_bytes(ROWS);
-    let bench = Bench::new();
-    for value in [0x00, 0x80, 0xff] {
-        for length in [1, 4, 9] {
-            for start in 0..good.len() - length {
-                let mut bytes = good.clone();
-                bytes[start..start + length].fill(value);
-                let _ = bench.read(&bytes);
+fn runs_of_ones_and_zeros_in_a_table() {
+    for bench in Bench::both() {
+        for value in [0x00, 0x80, 0xff] {
+            for length in [1, 4, 9] {
+                for start in 0..bench.good.len() - length {
+                    let mut bytes = bench.good.clone();
+                    bytes[start..start + length].fill(value);
+                    let _ = bench.read(&bytes);
+                }
             }
         }
     }
@@ -89,36 +134,37 @@ fn runs_of_ones_and_zeros_in_a_trace() {
 type Changes = Vec<(prop::sample::Index, u8)>;
 
 #[test]
-fn several_bytes_of_a_trace() {
-    let good = trace_bytes(ROWS);
-    let bench = Bench::new();
-    let changes = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..12);
-    TestRunner::new(ProptestConfig::with_cases(500))
-        .run(&changes, |changes: Changes| {
-            let mut bytes = good.clone();
-            for (place, value) in changes {
-                bytes[place.index(good.len())] = value;
-            }
-            let _ = bench.read(&bytes);
-            Ok(())
-        })
-        .unwrap();
+fn several_bytes_of_a_table() {
+    for bench in Bench::both() {
+        let changes = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..12);
+        TestRunner::new(ProptestConfig::with_cases(500))
+            .run(&changes, |changes: Changes| {
+                let mut bytes = bench.good.clone();
+                for (place, value) in changes {
+                    bytes[place.index(bench.good.len())] = value;
+                }
+                let _ = bench.read(&bytes);
+                Ok(())
+            })
+            .unwrap();
+    }
 }
 
 #[test]
 fn anything_between_the_marks() {
-    let bench = Bench::new();
-    TestRunner::new(ProptestConfig::with_cases(500))
-        .run(&prop::collection::vec(any::<u8>(), 0..300), |middle| {
-            let mut bytes = b"PAR1".to_vec();
-            bytes.extend_from_slice(&middle);
-            let length = u32::try_from(middle.len()).unwrap();
-            bytes.extend_from_slice(&length.to_le_bytes());
-            bytes.extend_from_slice(b"PAR1");
-            let _ = bench.read(&bytes);
-            Ok(())
-        })
-        .unwrap();
+    for bench in Bench::both() {
+        TestRunner::new(ProptestConfig::with_cases(500))
+            .run(&prop::collection::vec(any::<u8>(), 0..300), |middle| {
+                let mut bytes = b"PAR1".to_vec();
+                bytes.extend_from_slice(&middle);
+                let length = u32::try_from(middle.len()).unwrap();
+                bytes.extend_from_slice(&length.to_le_bytes());
+                bytes.extend_from_slice(b"PAR1");
+                let _ = bench.read(&bytes);
+                Ok(())
+            })
+            .unwrap();
+    }
 }
 
 #[test]

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use common::{intervals, manifest};
 use hourglass_store::{
-    CreateError, LATENCY_FILE, MANIFEST_FILE, OpenError, RowFault, RunFolder, TRACE_FILE,
-    WriteError,
+    CreateError, LATENCY_FILE, MANIFEST_FILE, OpenError, RowFault, RunFolder, SAMPLES_FILE,
+    TRACE_FILE, WriteError,
 };
 
 fn names(folder: &Path) -> Vec<String> {
@@ -203,7 +203,7 @@ fn records_that_no_reader_takes_are_refused() {
         (nowhere, RowFault::Cpu),
     ] {
         match trace.write(&record) {
-            Err(WriteError::Record { row: 1, fault }) => assert_eq!(fault, expected),
+            Err(WriteError::Record { row: 1, fault, .. }) => assert_eq!(fault, expected),
             other => panic!("{other:?} for {expected:?}"),
         }
     }
@@ -215,13 +215,38 @@ fn records_that_no_reader_takes_are_refused() {
 }
 
 #[test]
-fn a_log_without_trace_goes_with_the_folder() {
+fn latencies_without_trace_go_with_the_folder() {
     let parent = tempfile::tempdir().unwrap();
     let path = parent.path().join("run");
     let mut folder = RunFolder::create(&path).unwrap();
     let histogram = hdrhistogram::Histogram::<u64>::new(2).unwrap();
     folder.write_latencies(&manifest().epoch, 1, &[(0, &histogram)]).unwrap();
-    assert!(path.join(LATENCY_FILE).exists());
+    folder.write_samples([(0, [1])]).unwrap();
+    assert_eq!(names(&path), [LATENCY_FILE, SAMPLES_FILE, "trace.parquet.partial"]);
     drop(folder);
     assert!(!path.exists());
+
+    let mut folder = RunFolder::create(&path).unwrap();
+    folder.write_samples([(0, [1])]).unwrap();
+    folder.abandon().unwrap();
+    assert!(!path.exists());
+}
+
+#[test]
+fn samples_that_no_reader_takes_are_refused() {
+    let parent = tempfile::tempdir().unwrap();
+    let path = parent.path().join("run");
+    let mut folder = RunFolder::create(&path).unwrap();
+    for (threads, expected) in [
+        ([(3, [1]), (2, [1])], RowFault::ThreadOrder),
+        ([(0, [1]), (1 << 31, [1])], RowFault::Thread),
+    ] {
+        match folder.write_samples(threads) {
+            Err(WriteError::Record { row: 1, fault, path: told }) => {
+                assert_eq!((fault, told), (expected, path.join(SAMPLES_FILE)));
+            }
+            other => panic!("{other:?} for {expected:?}"),
+        }
+    }
+    assert_eq!(names(&path), ["trace.parquet.partial"]);
 }

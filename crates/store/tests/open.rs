@@ -6,13 +6,13 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::sync::Arc;
 
-use common::{intervals, manifest, read_all, run_folder};
+use common::{folder_of_samples, intervals, manifest, read_all, read_samples, run_folder};
 use hourglass_model::document::ThreadReport;
 use hourglass_model::manifest::MANIFEST_SCHEMA;
 use hourglass_model::{Interval, Onset};
 use hourglass_store::{
-    LATENCY_FILE, LatencyError, MANIFEST_FILE, OpenError, RowFault, RunFolder, TRACE_FILE,
-    TraceError,
+    LATENCY_FILE, LatencyError, MANIFEST_FILE, OpenError, RowFault, RunFolder, SAMPLES_FILE,
+    TRACE_FILE, TraceError,
 };
 use parquet::data_type::{Int32Type, Int64Type};
 use parquet::file::writer::SerializedFileWriter;
@@ -305,4 +305,33 @@ fn a_trace_written_by_pyarrow() {
         }
     );
     assert_eq!(read[0].start_ns, -5);
+}
+
+#[test]
+fn samples_that_are_none() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = folder_of_samples(parent.path(), &[(0, vec![1, 2])]);
+    let path = folder.path().join(SAMPLES_FILE);
+    let lateness = "required int64 lateness_ps (INTEGER(64,false))";
+
+    foreign(&path, &[(THREAD, Values::Narrow(&[4, 5])), (lateness, Values::Wide(&[1, -1]))]);
+    assert_eq!(read_samples(&folder, 5).unwrap(), Some(vec![u64::MAX]));
+
+    for (threads, fault) in [([4, 3], RowFault::ThreadOrder), ([0, -1], RowFault::Thread)] {
+        foreign(&path, &[(THREAD, Values::Narrow(&threads)), (lateness, Values::Wide(&[1, 2]))]);
+        match read_samples(&folder, 9) {
+            Err(LatencyError::Samples(TraceError::Row { row: 1, fault: found, .. })) => {
+                assert_eq!(found, fault);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    foreign(&path, &[(THREAD, Values::Narrow(&[0]))]);
+    match read_samples(&folder, 0) {
+        Err(LatencyError::Samples(TraceError::MissingColumn { column, .. })) => {
+            assert_eq!(column, "lateness_ps");
+        }
+        other => panic!("{other:?}"),
+    }
 }

@@ -4,10 +4,10 @@ mod common;
 
 use std::thread;
 
-use common::{intervals, manifest, read_all, run_folder};
+use common::{folder_of_samples, intervals, manifest, read_all, read_samples, run_folder};
 use hdrhistogram::Histogram;
 use hourglass_model::{Interval, Onset};
-use hourglass_store::{LATENCY_FILE, RunFolder, TRACE_FILE};
+use hourglass_store::{LATENCY_FILE, RunFolder, SAMPLES_FILE, TRACE_FILE};
 use proptest::prelude::*;
 
 #[test]
@@ -91,6 +91,35 @@ fn no_latencies_no_log() {
     let folder = folder.finish(&manifest).unwrap();
     assert!(!folder.path().join(LATENCY_FILE).exists());
     assert!(folder.latencies().unwrap().is_empty());
+}
+
+/// By thread and in order of waking; more than a row group, so that a thread begins in one and
+/// ends in another.
+#[test]
+fn single_latencies_by_thread() {
+    let parent = tempfile::tempdir().unwrap();
+    let many: Vec<u64> = (0..300_001_u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+    let threads = [(1, vec![97_843_206, 0, u64::MAX, 7]), (3, many), (4, Vec::new()), (9, vec![5])];
+    let folder = folder_of_samples(parent.path(), &threads);
+    for (thread, written) in threads {
+        let read = read_samples(&folder, thread).unwrap().unwrap();
+        assert!(read == written, "thread {thread}");
+    }
+    for thread in [0, 2, 10, u32::MAX] {
+        assert_eq!(read_samples(&folder, thread).unwrap(), Some(Vec::new()));
+    }
+}
+
+/// A latency test that was ended before its first waking has a file without rows.
+#[test]
+fn no_samples_and_no_file_are_two_things() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = folder_of_samples(parent.path(), &[(0, Vec::new())]);
+    assert_eq!(read_samples(&folder, 0).unwrap(), Some(Vec::new()));
+    std::fs::remove_file(folder.path().join(SAMPLES_FILE)).unwrap();
+    assert_eq!(read_samples(&folder, 0).unwrap(), None);
+    let other = tempfile::tempdir().unwrap();
+    assert_eq!(read_samples(&folder_of_samples(other.path(), &[]), 0).unwrap(), None);
 }
 
 fn any_intervals() -> impl Strategy<Value = Vec<Interval>> {

@@ -6,6 +6,7 @@ use hourglass_model::{CpuSet, Policy, Reservation};
 use hourglass_time::Span;
 use thiserror::Error;
 
+use crate::buffer::Record;
 use crate::models::{self, Model};
 use crate::wake::{self, Method};
 
@@ -166,6 +167,14 @@ impl RunSpec {
             best_effort: false,
             threads,
         }
+    }
+
+    /// Memory that the run allocates and locks before it begins, in bytes, saturating.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        let records = self.records.saturating_mul(size_of::<Record>() as u64);
+        let own = self.threads.iter().map(|thread| thread.model.demand().bytes as u64);
+        own.fold(records, u64::saturating_add)
     }
 
     /// That the run can be meant. [`crate::run`] takes only what passes here.

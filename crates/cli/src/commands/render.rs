@@ -91,7 +91,7 @@ pub(crate) fn render(render: &Render, settings: Settings) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn options(render: &Render, recalled: &lab::Kept) -> TraceOptions {
+fn options(render: &Render, recalled: &lab::Recalled) -> TraceOptions {
     let document = recalled.document();
     let elapsed = i64::try_from(document.manifest.elapsed_ns).unwrap_or(i64::MAX);
     let mut options =
@@ -104,6 +104,8 @@ fn options(render: &Render, recalled: &lab::Kept) -> TraceOptions {
     };
     // Latency threads write no trace: a row of theirs would look like a thread that starved.
     let traced = document.result.threads.iter().filter(|thread| thread.latency.is_none());
-    options.threads = traced.map(|thread| (thread.id, thread.workload.clone())).collect();
+    options.threads = traced
+        .map(|thread| (thread.id, format!("{}, {}", thread.workload, thread.policy)))
+        .collect();
     options
 }

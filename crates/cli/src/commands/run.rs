@@ -71,9 +71,10 @@ fn draws_at_random(spec: &RunSpec) -> bool {
 
 fn refusal(failure: Failure) -> Stop {
     match failure {
-        Failure::Spec(_) | Failure::NoSuchCpu { .. } | Failure::Folder(_) => {
-            Stop::usage(failure.to_string())
-        }
+        Failure::Spec(_)
+        | Failure::NoSuchCpu { .. }
+        | Failure::Memory { .. }
+        | Failure::Folder(_) => Stop::usage(failure.to_string()),
         Failure::Refused(refusals) => {
             let line = |r: &lab::Refusal| format!("{}: {}; {}", r.what, r.reason, r.remedy);
             Stop::machine(refusals.iter().map(line).collect())

@@ -19,7 +19,9 @@ use crate::stop::Stop;
   hourglass show monday | head       the lines for scripts, as from the run
   hourglass show monday --json       the run document (hourglass.run/1)
 
-A folder keeps latencies as a histogram: their lines come sorted and to three digits.")]
+The lines are those of the run, byte for byte. Only if the folder has no
+latency.parquet do those of latencies come from a histogram: sorted and to three
+digits.")]
 pub(crate) struct Show {
     /// Folder that `run -o` wrote
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]

@@ -11,7 +11,7 @@ use hourglass_model::manifest::{
     ClockFacts, Epoch, MANIFEST_SCHEMA, Manifest, MemoryFacts, ThreadFacts,
 };
 use hourglass_model::{Interval, Onset};
-use hourglass_store::{RunFolder, TRACE_FILE, Trace};
+use hourglass_store::{LatencyError, RunFolder, Trace};
 
 pub(crate) fn manifest() -> Manifest {
     Manifest {
@@ -89,10 +89,20 @@ pub(crate) fn run_folder(parent: &Path, intervals: &[Interval]) -> PathBuf {
     path
 }
 
-/// The bytes of a small trace.
-pub(crate) fn trace_bytes(count: u64) -> Vec<u8> {
-    let parent = tempfile::tempdir().unwrap();
-    std::fs::read(run_folder(parent.path(), &intervals(count)).join(TRACE_FILE)).unwrap()
+/// Makes a complete run folder of single latencies, and no records, in `parent`.
+pub(crate) fn folder_of_samples(parent: &Path, threads: &[(u32, Vec<u64>)]) -> RunFolder {
+    let mut folder = RunFolder::create(parent.join("run")).unwrap();
+    folder.trace().unwrap().finish().unwrap();
+    folder.write_samples(threads.iter().cloned()).unwrap();
+    folder.finish(&manifest()).unwrap()
+}
+
+/// The single latencies of a thread, or the first error; `None` where there is no file.
+pub(crate) fn read_samples(
+    folder: &RunFolder,
+    thread: u32,
+) -> Result<Option<Vec<u64>>, LatencyError> {
+    folder.lateness_ps(thread)?.map(Iterator::collect).transpose()
 }
 
 /// All records of the trace at `path`, or the first error.

@@ -47,7 +47,7 @@ impl Model for CpuPeriodic {
             period: Some(self.period),
             longest: Some(self.amount),
             mean_ns: Some(self.amount.nanos() as f64),
-            latency: false,
+            ..Demand::default()
         }
     }
 

@@ -34,7 +34,7 @@ impl fmt::Display for CpuScan {
 
 impl Model for CpuScan {
     fn demand(&self) -> Demand {
-        Demand { cpu_bound: true, ..Demand::default() }
+        Demand { cpu_bound: true, bytes: self.bytes, ..Demand::default() }
     }
 
     fn prepare(&self, _seed: u64) -> Box<dyn AnyExecution> {

@@ -72,6 +72,8 @@ pub struct Demand {
     pub mean_ns: Option<f64>,
     /// Measures the lateness of wake-ups instead of writing a trace.
     pub latency: bool,
+    /// Memory for its own data, beside the records.
+    pub bytes: usize,
 }
 
 /// A model at work.
