@@ -1,18 +1,48 @@
-//! Spans of time in exact signed nanoseconds, and how people write them.
+//! Time as a value: spans and instants in exact signed nanoseconds, on clocks that do not mix.
 //!
-//! Owns: [`Span`], its arithmetic, its text form (`3m`, `1.5s`, `1020ms`, `87.0us`).
-//! Must not: read a clock, touch the operating system, use floating point, panic, allocate.
+//! Owns: [`Span`], its arithmetic, its text form (`3m`, `1.5s`, `1020ms`, `87.0us`); [`Instant`],
+//! a point in time tagged with its clock ([`ClockTag`]); [`Bounded`], a time known up to an error;
+//! conversions to and from everybody else's times: [`TimeSpec`], [`TimeVal`], ticks at a
+//! [`TickRate`], seconds in floating point, `core::time::Duration`.
 //!
-//! Everything else of Hourglass is built on this crate; it depends on nothing.
+//! Must not: read a clock, touch the operating system, panic, wrap or round unasked, allocate, use
+//! floating point but where a caller has seconds in it.
+//!
+//! Everything else of Hourglass is built on this crate; without features it depends on nothing.
+//!
+//! # Features
+//! None is on by default, and without `std` the crate is `no_std`.
+//!
+//! | feature | gives |
+//! |---|---|
+//! | `std` | `Instant<Realtime>` from and to `std::time::SystemTime` |
+//! | `jiff` | [`Span`] from and to `jiff::SignedDuration`, `Instant<Realtime>` from and to `jiff::Timestamp` |
+//! | `hifitime` | [`interop`]: the numbers that `hifitime` takes and gives, without depending on it (its licence is MPL-2.0) |
 
 #![no_std]
 #![forbid(unsafe_code)]
 
-#[cfg(test)]
+#[cfg(any(test, feature = "std"))]
 extern crate std;
 
-mod parse;
+mod bounded;
+mod clock_tag;
+mod conversion_error;
+mod exact;
+mod instant;
+pub mod interop;
 mod span;
+mod tick_rate;
+mod time_spec;
+mod time_val;
 
-pub use parse::{ParseSpanError, ParseSpanErrorKind};
-pub use span::Span;
+pub use bounded::{Bounded, Shift};
+pub use clock_tag::{
+    Boottime, ClockTag, Counter, Monotonic, MonotonicRaw, ProcessCpu, Realtime, Sim, Tai, ThreadCpu,
+};
+pub use conversion_error::{ConversionError, ConversionErrorKind};
+pub use instant::Instant;
+pub use span::{ParseSpanError, ParseSpanErrorKind, Span};
+pub use tick_rate::TickRate;
+pub use time_spec::TimeSpec;
+pub use time_val::TimeVal;

@@ -1,11 +1,44 @@
 //! A signed length of time.
 
-use core::fmt;
+mod arithmetic;
+mod division;
+mod parse;
+mod print;
+mod seconds;
+
+pub use parse::{ParseSpanError, ParseSpanErrorKind};
+pub(crate) use print::print;
+
+use core::time::Duration;
+
+use crate::conversion_error::{ConversionError, ConversionErrorKind};
+use crate::exact;
 
 /// A signed length of time in whole nanoseconds.
 ///
-/// Range: -(2^63 - 1) to 2^63 - 1 ns, about 292 years either way. Plain operators are deliberately
-/// absent: each caller chooses between checked and saturating arithmetic.
+/// Range: -(2^63 - 1) to 2^63 - 1 ns, about 292 years either way, symmetric, so that negation and
+/// magnitude are total. Smallest of two, largest of two and a value held between two are
+/// [`Ord::min`], [`Ord::max`] and [`Ord::clamp`].
+///
+/// # Operators
+/// `-span` exists, because it cannot fail. `a + b`, `a - b`, `a * n` and `a / n` do not: they could
+/// only panic, wrap or hold at the end of the range, and none of the three should happen unseen.
+/// Each caller writes which one is right there: `checked_` (out of range is `None`), `saturating_`
+/// (held at the end) or `wrapping_` (one step beyond [`Span::MAX`] is [`Span::MIN`]; the range has
+/// 2^64 - 1 values, and wrapping arithmetic is arithmetic modulo that number). Quotients name
+/// their rounding: `_floor` goes towards minus infinity, `_ceil` towards plus infinity, `_nearest`
+/// to the nearest, a tie away from zero.
+///
+/// ```
+/// use hourglass_time::Span;
+///
+/// let period = Span::from_millis(20);
+/// let late = Span::from_micros(300);
+/// assert_eq!(period.checked_add(late), Some(Span::from_nanos(20_300_000)));
+/// assert_eq!(Span::MAX.checked_add(late), None);
+/// assert_eq!(Span::MAX.saturating_add(late), Span::MAX);
+/// assert_eq!((-late).magnitude().subsec_micros(), 300);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Span(i64);
 
@@ -13,9 +46,23 @@ impl Span {
     /// No time at all.
     pub const ZERO: Span = Span(0);
     /// The longest span.
-    pub const MAX: Span = Span(i64::MAX);
+    pub const MAX: Span = Span(exact::MAX);
     /// The longest negative span (symmetric to [`Span::MAX`], so that negation never overflows).
-    pub const MIN: Span = Span(-i64::MAX);
+    pub const MIN: Span = Span(exact::MIN);
+    /// 1 ns.
+    pub const NANOSECOND: Span = Span(1);
+    /// 1 us.
+    pub const MICROSECOND: Span = Span(1_000);
+    /// 1 ms.
+    pub const MILLISECOND: Span = Span(1_000_000);
+    /// 1 s.
+    pub const SECOND: Span = Span(1_000_000_000);
+    /// 60 s.
+    pub const MINUTE: Span = Span(60 * 1_000_000_000);
+    /// 60 minutes.
+    pub const HOUR: Span = Span(60 * 60 * 1_000_000_000);
+    /// 24 hours.
+    pub const DAY: Span = Span(24 * 60 * 60 * 1_000_000_000);
 
     /// A span of `ns` nanoseconds; `i64::MIN` is taken as [`Span::MIN`].
     #[must_use]
@@ -23,7 +70,8 @@ impl Span {
         if ns == i64::MIN { Span::MIN } else { Span(ns) }
     }
 
-    /// A span of `us` microseconds, saturating.
+    /// A span of `us` microseconds, saturating. (`Span::MICROSECOND.checked_mul(us)` is checked;
+    /// so with the other units.)
     #[must_use]
     pub const fn from_micros(us: i64) -> Span {
         Span::from_nanos(us.saturating_mul(1_000))
@@ -41,7 +89,18 @@ impl Span {
         Span::from_nanos(s.saturating_mul(1_000_000_000))
     }
 
-    /// The length in nanoseconds.
+    /// A span of so many nanoseconds, counted in 128 bits.
+    ///
+    /// # Errors
+    /// [`ConversionErrorKind::OutOfRange`].
+    pub const fn try_from_nanos(ns: i128) -> Result<Span, ConversionError> {
+        match exact::narrow(ns) {
+            Some(ns) => Ok(Span(ns)),
+            None => Err(ConversionError::new(ConversionErrorKind::OutOfRange)),
+        }
+    }
+
+    /// The length in nanoseconds, never `i64::MIN`.
     #[must_use]
     pub const fn nanos(self) -> i64 {
         self.0
@@ -65,101 +124,81 @@ impl Span {
         self.0 < 0
     }
 
-    /// The sum, or `None` out of range.
+    /// Whether this is more than no time.
     #[must_use]
-    pub const fn checked_add(self, other: Span) -> Option<Span> {
-        match self.0.checked_add(other.0) {
-            Some(ns) if ns != i64::MIN => Some(Span(ns)),
-            _ => None,
-        }
+    pub const fn is_positive(self) -> bool {
+        self.0 > 0
     }
 
-    /// The difference, or `None` out of range.
+    /// The sign: -1, 0 or 1.
     #[must_use]
-    pub const fn checked_sub(self, other: Span) -> Option<Span> {
-        match self.0.checked_sub(other.0) {
-            Some(ns) if ns != i64::MIN => Some(Span(ns)),
-            _ => None,
-        }
+    pub const fn signum(self) -> i64 {
+        self.0.signum()
     }
 
-    /// The product, or `None` out of range.
+    /// The same length, without the sign.
     #[must_use]
-    pub const fn checked_mul(self, by: i64) -> Option<Span> {
-        match self.0.checked_mul(by) {
-            Some(ns) if ns != i64::MIN => Some(Span(ns)),
-            _ => None,
-        }
+    pub const fn abs(self) -> Span {
+        if self.0 < 0 { Span(-self.0) } else { self }
     }
 
-    /// The sum, held at the ends of the range.
+    /// The same length in the other direction; what `-span` does, for constants.
     #[must_use]
-    pub const fn saturating_add(self, other: Span) -> Span {
-        Span::from_nanos(self.0.saturating_add(other.0))
+    pub const fn negated(self) -> Span {
+        Span(-self.0)
     }
 
-    /// The difference, held at the ends of the range.
+    /// The length without its sign, in the standard library's type: whole seconds by
+    /// [`Duration::as_secs`], the rest by [`Duration::subsec_nanos`] or
+    /// [`Duration::subsec_micros`]. With [`Span::is_negative`] these are the thesis' sign,
+    /// seconds, microseconds and nanoseconds.
     #[must_use]
-    pub const fn saturating_sub(self, other: Span) -> Span {
-        Span::from_nanos(self.0.saturating_sub(other.0))
+    pub const fn magnitude(self) -> Duration {
+        Duration::from_nanos(self.0.unsigned_abs())
     }
 }
 
-/// Prints exactly, in the largest unit of `s`, `ms`, `us`, `ns` that keeps at least one whole
-/// unit: `1.5s`, `1.02s`, `87us`. What is printed parses back to the same span.
-impl fmt::Display for Span {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let magnitude = self.0.unsigned_abs();
-        let (unit, digits, name) = match magnitude {
-            0 => return f.pad("0s"),
-            n if n >= 1_000_000_000 => (1_000_000_000, 9, "s"),
-            n if n >= 1_000_000 => (1_000_000, 6, "ms"),
-            n if n >= 1_000 => (1_000, 3, "us"),
-            _ => (1, 0, "ns"),
-        };
-        if self.0 < 0 {
-            f.write_str("-")?;
-        }
-        write!(f, "{}", magnitude / unit)?;
-        let mut rest = magnitude % unit;
-        let mut width = digits;
-        if rest != 0 {
-            while rest.is_multiple_of(10) {
-                rest /= 10;
-                width -= 1;
-            }
-            write!(f, ".{rest:0width$}")?;
-        }
-        f.write_str(name)
+impl core::ops::Neg for Span {
+    type Output = Span;
+
+    fn neg(self) -> Span {
+        self.negated()
     }
 }
 
-impl fmt::Debug for Span {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
+/// Exact.
+///
+/// # Errors
+/// [`ConversionErrorKind::OutOfRange`] above 2^63 - 1 ns.
+impl TryFrom<Duration> for Span {
+    type Error = ConversionError;
+
+    fn try_from(duration: Duration) -> Result<Span, ConversionError> {
+        // At most 2^64 s, so 94 bits.
+        let whole = i128::from(duration.as_secs()) * 1_000_000_000;
+        Span::try_from_nanos(whole + i128::from(duration.subsec_nanos()))
+    }
+}
+
+/// Exact.
+///
+/// # Errors
+/// [`ConversionErrorKind::Negative`].
+impl TryFrom<Span> for Duration {
+    type Error = ConversionError;
+
+    fn try_from(span: Span) -> Result<Duration, ConversionError> {
+        if span.is_negative() {
+            Err(ConversionError::new(ConversionErrorKind::Negative))
+        } else {
+            Ok(span.magnitude())
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::string::ToString;
-
-    #[test]
-    fn prints_in_the_largest_whole_unit() {
-        for (ns, text) in [
-            (0, "0s"),
-            (1, "1ns"),
-            (-1, "-1ns"),
-            (87_000, "87us"),
-            (1_020_000_000, "1.02s"),
-            (3_100_000, "3.1ms"),
-            (60_000_000_000, "60s"),
-            (1_000_000_001, "1.000000001s"),
-        ] {
-            assert_eq!(Span::from_nanos(ns).to_string(), text);
-        }
-    }
 
     #[test]
     fn the_ends_of_the_range_do_not_wrap() {
@@ -170,5 +209,41 @@ mod tests {
         assert_eq!(Span::MIN.saturating_sub(Span::MAX), Span::MIN);
         assert_eq!(Span::from_secs(i64::MAX), Span::MAX);
         assert_eq!(Span::MAX.checked_mul(2), None);
+    }
+
+    /// Thesis chapter 4, `mSign`: a time has a sign, and both ends have a negative.
+    #[test]
+    fn every_span_has_a_sign_and_a_negative() {
+        for (span, sign) in [(Span::MIN, -1), (Span::ZERO, 0), (Span::MAX, 1)] {
+            assert_eq!(span.signum(), sign);
+            assert_eq!(span.is_negative(), sign < 0);
+            assert_eq!(span.is_positive(), sign > 0);
+            assert_eq!((-(-span)), span);
+            assert!(!span.abs().is_negative());
+        }
+        assert_eq!(-Span::MIN, Span::MAX);
+        assert_eq!(Span::MIN.magnitude(), Span::MAX.magnitude());
+        assert_eq!(Span::from_millis(-1500).magnitude().as_secs(), 1);
+        assert_eq!(Span::from_millis(-1500).magnitude().subsec_nanos(), 500_000_000);
+    }
+
+    /// Thesis section 3.2, `HPTimer_MAX` and `HPTimer_MIN`, and the comparisons.
+    #[test]
+    fn smallest_and_largest() {
+        let (short, long) = (Span::from_micros(-3), Span::from_micros(2));
+        assert_eq!(short.min(long), short);
+        assert_eq!(short.max(long), long);
+        assert_eq!(Span::MAX.clamp(short, long), long);
+        assert!(Span::MIN < short && short < long && long < Span::MAX);
+    }
+
+    #[test]
+    fn the_units_are_what_they_say() {
+        assert_eq!(Span::DAY, Span::from_secs(86_400));
+        assert_eq!(Span::HOUR, Span::from_secs(3_600));
+        assert_eq!(Span::MINUTE, Span::from_secs(60));
+        assert_eq!(Span::SECOND, Span::from_millis(1_000));
+        assert_eq!(Span::MILLISECOND, Span::from_micros(1_000));
+        assert_eq!(Span::MICROSECOND, Span::from_nanos(1_000));
     }
 }
