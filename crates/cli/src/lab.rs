@@ -7,6 +7,7 @@ use hourglass_model::Interval;
 use hourglass_model::document::RunDocument;
 
 pub(crate) use hourglass_lab::infer::CpuTimeline;
+pub(crate) use hourglass_lab::store::{LatencyError, TraceError};
 pub(crate) use hourglass_lab::workload::spec::MOST_THREADS;
 pub(crate) use hourglass_lab::workload::{RunSpec, SpecError, ThreadSpec, models, wake};
 pub(crate) use hourglass_lab::workload_file;

@@ -7,8 +7,13 @@ use std::process::ExitCode;
 pub(crate) const USAGE: u8 = 2;
 /// This machine cannot do it: privilege, hardware, a full disk.
 pub(crate) const MACHINE: u8 = 3;
-/// Ended by Ctrl-C: 128 and the number of SIGINT.
-pub(crate) const INTERRUPTED: u8 = 130;
+/// Added to the number of a signal that ended a run early; 130 for Ctrl-C.
+const SIGNALLED: u8 = 128;
+
+/// The exit code of a run that `signal` ended early.
+pub(crate) fn ended_by(signal: i32) -> ExitCode {
+    ExitCode::from(SIGNALLED.saturating_add(u8::try_from(signal).unwrap_or(0)))
+}
 
 /// An end without a result, with its exit code and lines that say why.
 #[derive(Debug, PartialEq, Eq)]

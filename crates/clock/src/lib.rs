@@ -1,9 +1,10 @@
 //! Where a program is in time: counters, and their calibration with a bound on its error.
 //!
-//! Owns: the choice of a counter and the reason for it ([`choice`]), the conversion between
-//! ticks and nanoseconds ([`rate`]), pairs of counter and operating-system clock
-//! ([`calibration`]).
-//! Must not: arm anything, wait, keep a global that a test can't replace.
+//! Owns: everything that can be read ([`source`]), the choice among it and the evidence for the
+//! choice ([`choice`]), the conversion between ticks and nanoseconds ([`rate`]), pairs of counter
+//! and operating-system clock ([`calibration`]).
+//! Must not: arm anything, wait (but where a measurement says that it does), keep a global that a
+//! test can't replace.
 
 #![forbid(unsafe_code)]
 
@@ -11,12 +12,16 @@ pub mod calibration;
 pub mod choice;
 pub mod counter;
 pub mod rate;
+pub mod source;
+pub mod timekeeping;
 
 pub use calibration::{Calibration, Pair};
-pub use choice::{Choice, CounterKind};
+pub use choice::{Choice, CounterKind, Policy, Selection};
 pub use counter::{Counter, OsMonotonic};
 pub use hourglass_sys::counter::Reading;
 pub use rate::Rate;
+pub use source::{ClockSource, SourceName};
+pub use timekeeping::Clock;
 
 #[cfg(target_arch = "aarch64")]
 pub use counter::Cntvct;

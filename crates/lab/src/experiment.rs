@@ -6,7 +6,7 @@ use hourglass_clock::choice;
 use hourglass_infer::CpuTimeline;
 use hourglass_model::document::{RUN_SCHEMA, RunDocument, RunResult, Warning};
 use hourglass_model::host::Host;
-use hourglass_model::{CpuSet, Interval, Reservation};
+use hourglass_model::{CpuSet, Interval, Policy, Reservation};
 use hourglass_store::{CreateError, NewRunFolder, RunFolder, WriteError, merge_by_start};
 use hourglass_time::Span;
 use hourglass_workload::reserving::Reserver;
@@ -101,6 +101,11 @@ impl Finished {
         merged(&self.measured)
     }
 
+    /// The signal that ended the run early, if one did.
+    pub fn signal(&self) -> Option<i32> {
+        self.measured.interrupted
+    }
+
     /// Lateness of the wake-ups of a latency test, one by one, in picoseconds, as far as they
     /// were stored.
     pub fn latencies_ps(&self, thread: u32) -> impl Iterator<Item = u64> + '_ {
@@ -153,6 +158,7 @@ pub fn run(request: Request, watch: &mut dyn Watch) -> Result<Finished, Failure>
     host.idle.latency_limit_us = dma_latency_us.or(host.idle.latency_limit_us);
     let mut warnings = advice::before_run(&host, &demands(&spec));
     warnings.extend(niceness::fit(&mut spec, &host));
+    warnings.extend(idle_priorities(&spec));
     let choice = choice::choose(Path::new("/"));
     let held = hold_latency(dma_latency_us, &spec, &mut warnings)?;
     let folder = folder.map(RunFolder::create).transpose()?;
@@ -213,6 +219,22 @@ fn check_cpus(spec: &RunSpec, host: &Host) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Priorities that a reservation leaves without effect.
+fn idle_priorities(spec: &RunSpec) -> impl Iterator<Item = Warning> + '_ {
+    let named = spec.threads.iter().enumerate().filter(|(_, thread)| {
+        let priority = !matches!(thread.policy, Policy::Other(0) | Policy::Deadline);
+        priority && thread.reservation.is_some()
+    });
+    named.map(|(id, thread)| Warning {
+        id: "priority-unused".to_owned(),
+        text: format!(
+            "thread {id}: its priority ({}) has no effect while it runs under its reservation",
+            thread.policy
+        ),
+        remedy: "drop -p for this thread".to_owned(),
+    })
+}
+
 /// Locking more than this share of the memory would end in the kernel killing somebody.
 const LOCKABLE: (u64, u64) = (3, 4);
 
@@ -238,10 +260,10 @@ fn demands(spec: &RunSpec) -> Vec<ThreadDemand> {
             ThreadDemand {
                 id,
                 policy: match thread.deadline_reservation() {
-                    Some(_) => hourglass_model::Policy::Deadline,
+                    Some(_) => Policy::Deadline,
                     None => thread.policy,
                 },
-                cpu_bound: demand.cpu_bound,
+                cpu_bound: demand.cpu_bound || thread.wake.busy_waits(),
                 utilisation_ppm: share.map(|share| (share * 1e6).round() as u64),
                 cpus: thread.cpus.clone().unwrap_or_default(),
             }

@@ -105,18 +105,15 @@ fn percentiles(histogram: &Histogram<u64>, max_ns: u64) -> [u64; 3] {
 pub(crate) fn warnings(measured: &Measured, spec: &RunSpec, host: &Host) -> Vec<Warning> {
     let mut warnings: Vec<Warning> =
         measured.shortfalls.iter().map(|shortfall| refusal::warning(shortfall, host)).collect();
-    let unlocked = measured.memory.buffers_unlocked_bytes;
-    if !measured.memory.all_locked && unlocked > 0 {
-        let (reason, remedy) = why_refused(Refused::MemoryLock { bytes: unlocked }, ENOMEM, host);
-        warnings.push(Warning {
-            id: "memory-unlocked".to_owned(),
-            text: format!(
-                "{unlocked} bytes of record buffers are not locked into memory and may be paged \
-                 out: {reason}"
-            ),
-            remedy,
-        });
-    }
+    warnings.extend(unlocked(measured, spec, host));
+    warnings.extend(measured.threads.iter().zip(&spec.threads).filter_map(|(thread, asked)| {
+        let how = thread.emulated.as_deref()?;
+        (!asked.wake.is_emulation()).then(|| Warning {
+            id: "timer-emulated".to_owned(),
+            text: format!("thread {}: timer {} is emulated: {how}", thread.id, asked.wake),
+            remedy: "measure on a machine that has the device".to_owned(),
+        })
+    }));
     if !measured.choice.trusted {
         warnings.push(Warning {
             id: "os-clock".to_owned(),
@@ -132,6 +129,25 @@ pub(crate) fn warnings(measured: &Measured, spec: &RunSpec, host: &Host) -> Vec<
     warnings.extend(dropped(measured, spec));
     warnings.extend(backwards(measured));
     warnings
+}
+
+fn unlocked(measured: &Measured, spec: &RunSpec, host: &Host) -> Option<Warning> {
+    let memory = &measured.memory;
+    if memory.all_locked {
+        return None;
+    }
+    let (locked, not) = (memory.buffers_locked_bytes, memory.buffers_unlocked_bytes);
+    let (reason, remedy) =
+        why_refused(Refused::MemoryLock { bytes: spec.memory_bytes() }, ENOMEM, host);
+    Some(Warning {
+        id: "memory-unlocked".to_owned(),
+        text: format!(
+            "not locked into memory: code, stacks, arrays, and {not} of {} bytes of record \
+             buffers, all touched before the run: {reason}",
+            locked.saturating_add(not)
+        ),
+        remedy,
+    })
 }
 
 fn dropped(measured: &Measured, spec: &RunSpec) -> Option<Warning> {

@@ -18,7 +18,7 @@ pub mod refusal;
 pub mod workload_file;
 
 pub use experiment::{Failure, Finished, Request, Watch, run};
-pub use recall::{RecallError, Recalled, recall};
+pub use recall::{Recalled, recall};
 pub use refusal::Refusal;
 
 /// The types of which a run is specified.

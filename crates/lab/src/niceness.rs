@@ -16,15 +16,18 @@ use crate::advice::{Refused, why_refused};
 const EPERM: i32 = 1;
 
 /// Shifts the named priorities of `spec` as far as the user needs. Tells if it did.
+///
+/// A program that was started under `nice` may not even go back to nice 0.
 pub(crate) fn fit(spec: &mut RunSpec, host: &Host) -> Option<Warning> {
-    let lowest = spec.threads.iter().filter_map(named).min().filter(|nice| *nice < 0)?;
-    if may_have(lowest) {
+    let lowest = spec.threads.iter().filter_map(named).min()?;
+    let present = i8::try_from(sched::nice()).unwrap_or(0);
+    if lowest >= present || may_have(lowest) {
         return None;
     }
-    let shift = lowest.unsigned_abs() as i8;
+    let shift = present.saturating_sub(lowest);
     for thread in &mut spec.threads {
         if let Some(nice) = named(thread) {
-            thread.policy = Policy::Other((nice + shift).min(19));
+            thread.policy = Policy::Other(nice.saturating_add(shift).min(19));
         }
     }
     let (reason, remedy) = why_refused(Refused::NegativeNice { nice: lowest }, EPERM, host);

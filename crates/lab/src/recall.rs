@@ -2,12 +2,9 @@
 
 use std::path::Path;
 
-use hourglass_infer::{ThreadSummary, TraceSummary};
 use hourglass_model::Interval;
-use hourglass_model::document::{RUN_SCHEMA, RunDocument, RunResult, ThreadReport};
-use hourglass_model::manifest::{Manifest, ThreadFacts};
+use hourglass_model::document::{RUN_SCHEMA, RunDocument};
 use hourglass_store::{LatencyError, OpenError, RunFolder, TraceError};
-use thiserror::Error;
 
 /// Picoseconds in a nanosecond.
 const PS_PER_NS: u64 = 1_000;
@@ -20,29 +17,14 @@ pub struct Recalled {
     folder: RunFolder,
 }
 
-/// A folder that tells no run.
-#[derive(Debug, Error)]
-pub enum RecallError {
-    /// It is no run folder, or not one that this version reads.
-    #[error(transparent)]
-    Open(#[from] OpenError),
-    /// Its trace cannot be read.
-    #[error(transparent)]
-    Trace(#[from] TraceError),
-}
-
-/// Opens a run folder. Where the manifest carries no result, the trace is read for what it can
-/// tell by itself.
+/// Opens a run folder.
 ///
 /// # Errors
 /// No run folder, half-written, another version, a damaged file.
-pub fn recall(path: &Path) -> Result<Recalled, RecallError> {
+pub fn recall(path: &Path) -> Result<Recalled, OpenError> {
     let folder = RunFolder::open(path)?;
     let mut manifest = folder.manifest().clone();
-    let result = match manifest.result.take() {
-        Some(result) => result,
-        None => from_trace(&manifest, &folder)?,
-    };
+    let result = manifest.result.take().ok_or_else(|| OpenError::NoResult(path.to_path_buf()))?;
     let document = RunDocument { schema: RUN_SCHEMA.to_owned(), manifest, result };
     Ok(Recalled { document, folder })
 }
@@ -84,38 +66,4 @@ fn rounded_ps(folder: &RunFolder, thread: u32) -> Result<Vec<(u64, u64)>, Latenc
         (ns.saturating_mul(PS_PER_NS), step.count_since_last_iteration())
     });
     Ok(steps.collect())
-}
-
-fn from_trace(manifest: &Manifest, folder: &RunFolder) -> Result<RunResult, RecallError> {
-    let mut summary = TraceSummary::new();
-    for interval in folder.intervals()? {
-        summary.push(&interval?);
-    }
-    let threads = summary.threads().iter().map(|found| report(manifest, found)).collect();
-    Ok(RunResult { threads, switches: summary.switches(), ..RunResult::default() })
-}
-
-/// What a trace alone tells of a thread; the manifest says what it was meant to be.
-fn report(manifest: &Manifest, found: &ThreadSummary) -> ThreadReport {
-    let facts = manifest.threads.iter().find(|facts| facts.id == found.thread);
-    let of = |text: fn(&ThreadFacts) -> &String| facts.map(text).cloned().unwrap_or_default();
-    ThreadReport {
-        id: found.thread,
-        workload: of(|facts| &facts.workload),
-        wake_up: of(|facts| &facts.wake_up),
-        emulated: None,
-        policy: of(|facts| &facts.policy),
-        cpus: Vec::new(),
-        cpus_seen: found.cpus_seen.clone(),
-        cpu_time_ns: found.received_ns,
-        wall_ns: found.last_end_ns.saturating_sub(found.first_start_ns).max(0).unsigned_abs(),
-        intervals: found.intervals,
-        gaps: found.gaps,
-        deadlines: None,
-        latency: None,
-        work: None,
-        records_dropped: 0,
-        migrations: found.migrations,
-        kernel: None,
-    }
 }

@@ -26,7 +26,10 @@ impl Refusal {
     pub(crate) fn into_warning(self, id: &str) -> Warning {
         Warning {
             id: id.to_owned(),
-            text: format!("went on without {}: {}", self.what, self.reason),
+            text: format!(
+                "{} was refused, and the run went on without: {}",
+                self.what, self.reason
+            ),
             remedy: self.remedy,
         }
     }

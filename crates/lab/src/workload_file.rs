@@ -151,10 +151,24 @@ pub fn read_seed(text: &str) -> Result<u64, String> {
 /// It cannot be read, or something in it is wrong.
 pub fn read(path: &Path) -> Result<WorkloadFile, WorkloadFileError> {
     let name = path.display().to_string();
-    match fs::read_to_string(path) {
+    match read_text(path) {
         Ok(text) => parse(&name, &text, online_cpus().as_ref()),
         Err(source) => Err(WorkloadFileError::Read { path: name, source }),
     }
+}
+
+/// No workload file is longer; a device or a pipe may never end.
+const LONGEST_FILE: u64 = 1 << 20;
+
+fn read_text(path: &Path) -> io::Result<String> {
+    let facts = fs::metadata(path)?;
+    if facts.is_dir() || !facts.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    if facts.len() > LONGEST_FILE {
+        return Err(io::Error::other("longer than 1 MiB; a workload file is a few lines"));
+    }
+    fs::read_to_string(path)
 }
 
 /// Reads the text of a workload file for a machine with the CPUs `online`; `name` stands in

@@ -10,7 +10,8 @@ use thiserror::Error;
 pub enum Policy {
     /// Time-sharing (`SCHED_OTHER`) with a nice value from -20 to 19.
     Other(i8),
-    /// Time-sharing without wake-up preemption (`SCHED_BATCH`), nice 0.
+    /// Time-sharing without wake-up preemption (`SCHED_BATCH`), at the nice value that the
+    /// program was started with.
     Batch,
     /// Only when nothing else wants the CPU (`SCHED_IDLE`).
     Idle,

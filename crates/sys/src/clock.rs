@@ -1,29 +1,105 @@
 //! The operating system's clocks, in nanoseconds.
 
-/// A clock of the kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+use std::io;
+
+use crate::checked;
+
+/// A clock of the kernel (`clock_gettime(2)`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ClockId {
     /// Never set, slewed by NTP, stops in suspend.
     Monotonic,
     /// Never set, never slewed, stops in suspend.
     MonotonicRaw,
-    /// Wall-clock time, ns since 1970.
+    /// As [`ClockId::Monotonic`], but goes on in suspend.
+    Boottime,
+    /// Wall-clock time, ns since 1970; may be set, and is stepped at leap seconds.
     Realtime,
+    /// International atomic time, ns since 1970; equals [`ClockId::Realtime`] where nobody told
+    /// the kernel the offset.
+    Tai,
+    /// [`ClockId::Monotonic`] at the last tick.
+    MonotonicCoarse,
+    /// [`ClockId::Realtime`] at the last tick.
+    RealtimeCoarse,
+    /// Processor time of the calling thread.
+    ThreadCpu,
+    /// Processor time of the process.
+    ProcessCpu,
 }
 
-/// Reads `clock` through the vDSO: about 20 ns, no system call where the kernel's clock source
-/// can be read in user space. Never fails for the clocks listed.
+impl ClockId {
+    /// Every clock listed.
+    pub const ALL: [ClockId; 9] = [
+        ClockId::Monotonic,
+        ClockId::MonotonicRaw,
+        ClockId::Boottime,
+        ClockId::Realtime,
+        ClockId::Tai,
+        ClockId::MonotonicCoarse,
+        ClockId::RealtimeCoarse,
+        ClockId::ThreadCpu,
+        ClockId::ProcessCpu,
+    ];
+
+    #[inline(always)]
+    fn raw(self) -> libc::clockid_t {
+        match self {
+            ClockId::Monotonic => libc::CLOCK_MONOTONIC,
+            ClockId::MonotonicRaw => libc::CLOCK_MONOTONIC_RAW,
+            ClockId::Boottime => libc::CLOCK_BOOTTIME,
+            ClockId::Realtime => libc::CLOCK_REALTIME,
+            ClockId::Tai => libc::CLOCK_TAI,
+            ClockId::MonotonicCoarse => libc::CLOCK_MONOTONIC_COARSE,
+            ClockId::RealtimeCoarse => libc::CLOCK_REALTIME_COARSE,
+            ClockId::ThreadCpu => libc::CLOCK_THREAD_CPUTIME_ID,
+            ClockId::ProcessCpu => libc::CLOCK_PROCESS_CPUTIME_ID,
+        }
+    }
+}
+
+/// Reads `clock`: about 20 ns through the vDSO where the kernel's clock source can be read in user
+/// space, 5 ns for the coarse ones; the two processor times are always a system call. Never fails
+/// for the clocks listed.
 #[inline]
 #[must_use]
 pub fn now_ns(clock: ClockId) -> u64 {
-    let id = match clock {
-        ClockId::Monotonic => libc::CLOCK_MONOTONIC,
-        ClockId::MonotonicRaw => libc::CLOCK_MONOTONIC_RAW,
-        ClockId::Realtime => libc::CLOCK_REALTIME,
-    };
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel writes one timespec to a live local; the clock ids exist on every Linux.
-    unsafe { libc::clock_gettime(id, &raw mut time) };
+    unsafe { libc::clock_gettime(clock.raw(), &raw mut time) };
+    nanoseconds(time)
+}
+
+/// Reads a clock by its raw number, which may name a device ([`crate::ptp`]).
+///
+/// # Errors
+/// EINVAL for a number that names nothing, ENODEV for a device that is gone.
+#[inline]
+pub(crate) fn try_now_ns(clock: libc::clockid_t) -> io::Result<u64> {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes one timespec to a live local, and refuses unknown numbers.
+    checked(unsafe { libc::clock_gettime(clock, &raw mut time) })?;
+    Ok(nanoseconds(time))
+}
+
+/// The step of `clock` in nanoseconds, as the kernel states it (`clock_getres(2)`).
+///
+/// # Errors
+/// EINVAL on a kernel without that clock.
+pub fn resolution_ns(clock: ClockId) -> io::Result<u64> {
+    try_resolution_ns(clock.raw())
+}
+
+/// The same by raw number.
+pub(crate) fn try_resolution_ns(clock: libc::clockid_t) -> io::Result<u64> {
+    let mut step = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes one timespec to a live local, and refuses unknown numbers.
+    checked(unsafe { libc::clock_getres(clock, &raw mut step) })?;
+    Ok(nanoseconds(step))
+}
+
+#[inline(always)]
+fn nanoseconds(time: libc::timespec) -> u64 {
     (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
 }
 
@@ -41,5 +117,25 @@ pub(crate) fn timespec(ns: u64) -> libc::timespec {
     libc::timespec {
         tv_sec: (ns / 1_000_000_000) as libc::time_t,
         tv_nsec: (ns % 1_000_000_000) as libc::c_long,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_clock_answers_and_states_its_step() {
+        for clock in ClockId::ALL {
+            let first = now_ns(clock);
+            assert!(first > 0 && now_ns(clock) >= first, "{clock:?}");
+            let step = resolution_ns(clock).unwrap();
+            assert!((1..=100_000_000).contains(&step), "{clock:?}: {step} ns");
+        }
+    }
+
+    #[test]
+    fn a_number_that_names_no_clock_is_an_error() {
+        assert_eq!(try_now_ns(15).unwrap_err().raw_os_error(), Some(libc::EINVAL));
     }
 }

@@ -10,9 +10,17 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("hourglass-sys speaks to Linux; on other systems use the crates `time` and `clock`");
 
+pub mod adjtimex;
 pub mod clock;
 pub mod counter;
+#[cfg(target_arch = "x86_64")]
+pub mod cpuid;
+pub mod hpet;
+#[cfg(target_arch = "x86_64")]
+pub mod lies;
+pub mod memfd;
 pub mod memory;
+pub mod ptp;
 pub mod rtc;
 pub mod sched;
 pub mod signal;

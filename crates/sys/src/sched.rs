@@ -9,8 +9,8 @@ use crate::{checked, checked_long};
 pub enum Attributes {
     /// `SCHED_OTHER` with a nice value.
     Other(i8),
-    /// `SCHED_BATCH`, nice 0.
-    Batch,
+    /// `SCHED_BATCH` with a nice value.
+    Batch(i8),
     /// `SCHED_IDLE`.
     Idle,
     /// `SCHED_FIFO` with a priority from 1 to 99.
@@ -62,7 +62,10 @@ pub fn set(attributes: Attributes) -> io::Result<()> {
             raw.policy = libc::SCHED_OTHER as u32;
             raw.nice = i32::from(nice);
         }
-        Attributes::Batch => raw.policy = libc::SCHED_BATCH as u32,
+        Attributes::Batch(nice) => {
+            raw.policy = libc::SCHED_BATCH as u32;
+            raw.nice = i32::from(nice);
+        }
         Attributes::Idle => raw.policy = libc::SCHED_IDLE as u32,
         Attributes::Fifo(priority) => {
             raw.policy = libc::SCHED_FIFO as u32;

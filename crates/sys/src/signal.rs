@@ -19,17 +19,18 @@ extern "C" fn on_stop(signal: libc::c_int) {
 
 extern "C" fn on_kick(_signal: libc::c_int) {}
 
-/// From here on SIGINT and SIGTERM only set a flag, and [`kick`] interrupts waits.
+/// From here on SIGINT, SIGTERM and SIGHUP only set a flag, and [`kick`] interrupts waits.
 ///
 /// # Errors
 /// What the kernel answers; does not happen for these signals.
 pub fn catch_stop() -> io::Result<()> {
     install(libc::SIGINT, on_stop)?;
     install(libc::SIGTERM, on_stop)?;
+    install(libc::SIGHUP, on_stop)?;
     install(KICK, on_kick)
 }
 
-/// Whether SIGINT or SIGTERM came since [`catch_stop`], and which.
+/// Whether one of the signals came since [`catch_stop`], and which.
 #[must_use]
 pub fn stop_asked() -> Option<i32> {
     STOP_ASKED.load(Ordering::Acquire).then(|| STOP_SIGNAL.load(Ordering::Relaxed))

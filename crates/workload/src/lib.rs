@@ -2,7 +2,7 @@
 //!
 //! Owns: the thread execution models ([`models`]), the wake-up methods ([`wake`]), gap detection
 //! and the recorder ([`recorder`]), the hook by which a thread asks for a reservation
-//! ([`reserving`]), and the run that puts them on the machine ([`run`]).
+//! ([`reserving`]), and the run that puts them on the machine ([`mod@run`]).
 //! Must not: know which scheduler it is under, infer anything, and, between start and stop, do
 //! I/O, allocate, fault pages or make a system call but the model's own.
 //!
@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod buffer;
+mod crew;
 mod loop_time;
 pub mod memory;
 pub mod models;

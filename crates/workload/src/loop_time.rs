@@ -1,6 +1,10 @@
 //! How long one iteration of a measuring loop takes, from which GAP follows.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use hourglass_clock::Counter;
+use hourglass_sys::clock::{ClockId, now_ns};
+use hourglass_time::Span;
 
 use crate::recorder::Work;
 
@@ -44,10 +48,16 @@ pub(crate) fn measure<C: Counter>(counter: &C, work: &mut impl Work) -> LoopTime
     LoopTime { typical }
 }
 
-/// Runs the loop for `ticks` without recording anything.
-pub(crate) fn spin<C: Counter>(counter: &C, work: &mut impl Work, ticks: u64) {
-    let end = counter.read().ticks.saturating_add(ticks);
-    while counter.read().ticks < end {
-        work.step();
+/// Turns of the loop between two looks at the time.
+const TURNS: usize = 1_000;
+
+/// Runs the loop for a while without recording anything, or until `stop`.
+pub(crate) fn spin<C: Counter>(counter: &C, work: &mut impl Work, time: Span, stop: &AtomicBool) {
+    let end = now_ns(ClockId::Monotonic).saturating_add(time.nanos_or_zero());
+    while now_ns(ClockId::Monotonic) < end && !stop.load(Ordering::Relaxed) {
+        for _ in 0..TURNS {
+            work.step();
+            counter.read();
+        }
     }
 }

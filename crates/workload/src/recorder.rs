@@ -82,7 +82,7 @@ pub struct Recorder<'a, C: Counter> {
     settling: u64,
     open: Option<Open>,
     last: u64,
-    last_cpu: Option<u32>,
+    last_cpu: u32,
     received_closed: u64,
     intervals: u64,
     migrations: u64,
@@ -169,7 +169,7 @@ impl<'a, C: Counter> Recorder<'a, C> {
             settling,
             open: None,
             last: 0,
-            last_cpu: None,
+            last_cpu: 0,
             received_closed: 0,
             intervals: 0,
             migrations: 0,
@@ -183,7 +183,7 @@ impl<'a, C: Counter> Recorder<'a, C> {
     pub fn begin(&mut self) {
         let now = self.counter.read();
         self.last = now.ticks;
-        self.open_at(now, Onset::Start);
+        self.open_at(now.cpu, Onset::Start);
     }
 
     /// When the thread was to start, on the counter: the origin of its periods.
@@ -227,27 +227,32 @@ impl<'a, C: Counter> Recorder<'a, C> {
     /// The loop of Figure 2. `wanted` is in ticks.
     #[inline(always)]
     fn watch(&mut self, wanted: u64, work: &mut impl Work) -> Ended {
+        if !self.ensure_open() {
+            return Ended::TimeOver;
+        }
+        // What passed since the last read was the thread's own, or else is noted as a gap.
+        let received = self.received();
+        self.catch_up();
+        let wanted = wanted.saturating_sub(self.received() - received);
         let gap = self.settings.gap;
         let finish = self.settings.finish;
-        let mut cpu = self.ensure_open();
+        let mut cpu = self.last_cpu;
         let mut last = self.last;
         let mut target = last.saturating_add(wanted);
         let mut until = target.min(finish);
-        loop {
+        while last < until && !self.stop.load(Ordering::Relaxed) {
             work.step();
             let now = self.counter.read();
-            if now.ticks.wrapping_sub(last) > gap || now.cpu != cpu {
+            if now.ticks.saturating_sub(last) > gap || now.cpu != cpu {
                 self.last = last;
                 let lost = self.interrupted(now, Onset::Gap);
                 target = target.saturating_add(lost).saturating_add(self.rounding);
                 until = target.min(finish);
-                cpu = now.cpu;
+                cpu = self.last_cpu;
                 last = self.last;
             } else {
-                last = now.ticks;
-            }
-            if last >= until || self.stop.load(Ordering::Relaxed) {
-                break;
+                // Behind only on a CPU whose counter is, until it has caught up.
+                last = now.ticks.max(last);
             }
         }
         self.last = last;
@@ -264,24 +269,29 @@ impl<'a, C: Counter> Recorder<'a, C> {
 
     /// Yields the processor once. If anything ran meanwhile, the interval ends.
     pub fn yield_now(&mut self) -> Ended {
-        let cpu = self.ensure_open();
+        if !self.ensure_open() {
+            return Ended::TimeOver;
+        }
         hourglass_sys::thread::yield_now();
         let now = self.counter.read();
-        if now.ticks.wrapping_sub(self.last) > self.settings.gap || now.cpu != cpu {
+        if now.ticks.saturating_sub(self.last) > self.settings.gap || now.cpu != self.last_cpu {
             self.interrupted(now, Onset::Yield);
         } else {
-            self.last = now.ticks;
+            self.last = now.ticks.max(self.last);
         }
-        self.ended_or_done()
+        if self.is_over() { Ended::TimeOver } else { Ended::Done }
     }
 
     /// Ends the interval and blocks until `due` (on the counter) by the thread's wake-up method.
     /// Returns at once if that has passed. Never returns `Done` early.
     pub fn wait_until(&mut self, due: u64) -> Ended {
-        let mut now = self.counter.read();
-        if now.ticks < due {
+        if self.open.is_some() {
+            self.catch_up();
+        }
+        if self.last < due {
             self.close();
         }
+        let mut now = Reading { ticks: self.last, cpu: self.last_cpu };
         while now.ticks < due && !self.is_over_at(now.ticks) {
             // A wake-up beyond the end of the thread's time would only delay the end of the run.
             let alarm_at = due.min(self.settings.finish);
@@ -294,12 +304,13 @@ impl<'a, C: Counter> Recorder<'a, C> {
             });
             now = self.counter.read();
         }
-        self.last = now.ticks.max(self.last);
-        if now.ticks < due || self.is_over() {
+        if now.ticks < due || self.is_over_at(now.ticks) {
+            self.last = now.ticks.clamp(self.last, self.settings.finish.max(self.last));
             return Ended::TimeOver;
         }
+        self.last = now.ticks.max(self.last);
         if self.open.is_none() {
-            self.open_at(now, Onset::Wait);
+            self.open_at(now.cpu, Onset::Wait);
         }
         Ended::Done
     }
@@ -330,69 +341,86 @@ impl<'a, C: Counter> Recorder<'a, C> {
         }
     }
 
-    fn ended_or_done(&self) -> Ended {
-        if self.is_over() { Ended::TimeOver } else { Ended::Done }
-    }
-
     fn is_over_at(&self, ticks: u64) -> bool {
         ticks >= self.settings.finish || self.stop.load(Ordering::Relaxed)
     }
 
-    /// The CPU of the open interval; opens one if the model's last wait left none.
-    fn ensure_open(&mut self) -> u32 {
-        if let Some(open) = self.open {
-            return open.cpu;
+    /// Opens an interval if the model's last wait left none. Whether there is time for one.
+    fn ensure_open(&mut self) -> bool {
+        if self.open.is_none() && !self.is_over() {
+            let now = self.counter.read();
+            self.last = now.ticks.max(self.last);
+            if !self.is_over() {
+                self.open_at(now.cpu, Onset::Wait);
+            }
         }
-        let now = self.counter.read();
-        self.last = now.ticks.max(self.last);
-        self.open_at(now, Onset::Wait);
-        now.cpu
+        self.open.is_some()
+    }
+
+    /// Received time so far, in ticks.
+    fn received(&self) -> u64 {
+        let running = self.open.map_or(0, |open| self.last - open.start);
+        self.received_closed + running
     }
 
     /// A gap or a migration was seen between `self.last` and `now`. Returns its length in ticks.
-    ///
-    /// Noting a gap takes time itself, the more the longer the thread was away from its caches.
-    /// So the counter is read again afterwards, and what passed meanwhile belongs to the interval
-    /// unless it is too long for that.
     #[cold]
     #[inline(never)]
     fn interrupted(&mut self, now: Reading, onset: Onset) -> u64 {
-        let mut lost = self.note_gap(now, onset);
+        let lost = self.note_gap(now, onset);
+        lost + self.catch_up()
+    }
+
+    /// Reads the counter after the thread did something of its own between two turns of the loop:
+    /// noted a gap, counted a deadline, drew an amount. That takes time, the more the longer the
+    /// thread was away from its caches. It belongs to the interval, unless it is too long for
+    /// that; then it is a gap, and its length in ticks comes back.
+    #[inline(never)]
+    fn catch_up(&mut self) -> u64 {
+        let mut lost = 0;
         for _ in 0..MOST_GAPS_IN_A_ROW {
-            let settled = self.counter.read();
-            let noting = settled.ticks.saturating_sub(self.last);
-            if noting <= self.settling && self.last_cpu == Some(settled.cpu) {
-                self.last = settled.ticks.max(self.last);
-                return lost;
+            if self.open.is_none() {
+                break;
             }
-            lost += self.note_gap(settled, Onset::Gap);
+            let now = self.counter.read();
+            if now.ticks.saturating_sub(self.last) <= self.settling && now.cpu == self.last_cpu {
+                self.last = now.ticks.max(self.last);
+                break;
+            }
+            lost += self.note_gap(now, Onset::Gap);
         }
         lost
     }
 
+    /// Ends the interval, counts what passed until `now`, and begins the next interval there. A
+    /// gap that outlasts the thread's time ends with it, and no interval begins.
     fn note_gap(&mut self, now: Reading, onset: Onset) -> u64 {
-        let migrated = self.last_cpu.is_some_and(|cpu| cpu != now.cpu);
+        let migrated = self.last_cpu != now.cpu;
         if now.ticks < self.last {
             self.backwards += 1;
         }
-        // Counters of two CPUs may disagree; a step backwards is taken as no time at all.
-        let resumed = now.ticks.max(self.last);
-        let lost = resumed - self.last;
         self.close();
+        let over = now.ticks >= self.settings.finish;
+        // Counters of two CPUs may disagree; a step backwards is taken as no time at all.
+        let resumed = now.ticks.min(self.settings.finish).max(self.last);
+        let lost = resumed - self.last;
         self.memory.gaps.record(lost, self.settings.timeline.ns_in(lost));
         self.last = resumed;
-        let onset = if migrated && onset == Onset::Gap { Onset::Migration } else { onset };
-        self.open_at(Reading { ticks: resumed, cpu: now.cpu }, onset);
+        if !over {
+            let onset = if migrated && onset == Onset::Gap { Onset::Migration } else { onset };
+            self.open_at(now.cpu, onset);
+        }
         lost
     }
 
-    fn open_at(&mut self, now: Reading, onset: Onset) {
-        if let Some(word) = self.cpus_seen.get_mut((now.cpu / 64) as usize) {
-            *word |= 1 << (now.cpu % 64);
+    /// Begins an interval at the last moment seen.
+    fn open_at(&mut self, cpu: u32, onset: Onset) {
+        if let Some(word) = self.cpus_seen.get_mut((cpu / 64) as usize) {
+            *word |= 1 << (cpu % 64);
         }
-        self.migrations += u64::from(self.last_cpu.is_some_and(|cpu| cpu != now.cpu));
-        self.last_cpu = Some(now.cpu);
-        self.open = Some(Open { start: self.last, cpu: now.cpu, onset });
+        self.migrations += u64::from(onset != Onset::Start && self.last_cpu != cpu);
+        self.last_cpu = cpu;
+        self.open = Some(Open { start: self.last, cpu, onset });
     }
 
     /// Ends the open interval at the last moment seen.

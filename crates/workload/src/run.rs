@@ -1,8 +1,6 @@
 //! A run: threads are prepared, set up, let go together, and joined.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, sync_channel};
-use std::thread::{Builder, Scope, ScopedJoinHandle};
+use std::sync::atomic::AtomicBool;
 
 use hourglass_clock::{Calibration, Choice, Pair};
 use hourglass_model::manifest::MemoryFacts;
@@ -13,12 +11,13 @@ use hourglass_sys::{memory, signal, thread as os};
 use hourglass_time::Span;
 use thiserror::Error;
 
+use crate::crew::Crew;
 use crate::loop_time::LoopTime;
 use crate::memory::Memory;
 use crate::reserving::Reserver;
 use crate::spec::{RunSpec, SpecError, ThreadSpec};
 use crate::stage::AnyCounter;
-use crate::thread::{Gate, Order, Prepared, Ready, Shared};
+use crate::thread::{Gate, Order, Prepared, Shared};
 use crate::timeline::Timeline;
 use crate::wake::Unavailable;
 
@@ -31,19 +30,13 @@ const CALIBRATION_WINDOW_NS: u64 = 20_000_000;
 const LEAD: Span = Span::from_millis(2);
 const LEAD_PER_THREAD: Span = Span::from_micros(50);
 
-/// Stack of a measured thread; small, since all of it is locked.
-const STACK_BYTES: usize = 256 << 10;
-
 /// How often a watcher hears of progress.
 const WATCH_PERIOD_NS: u64 = 100_000_000;
 
-/// After a stop was asked for, how often threads are kicked out of their waits.
-const KICK_PERIOD_NS: u64 = 5_000_000;
-
 /// Hears what happens, on the thread that called [`run`].
 pub trait Watch {
-    /// All threads are set up and the run is about to begin. If `ticking`, [`Watch::tick`] will be called from a CPU that is not
-    /// measured; else every CPU is, and nothing may wake up until the end.
+    /// All threads are set up and the run is about to begin. If `ticking`, [`Watch::tick`] will be
+    /// called from a CPU that is not measured; else every CPU is, and nothing may wake up until the end.
     fn started(&mut self, duration: Span, ticking: bool);
     /// So much has passed.
     fn tick(&mut self, elapsed: Span);
@@ -120,7 +113,7 @@ pub struct Measured {
 
 /// Measures. Blocks until all threads have ended.
 ///
-/// Installs handlers for SIGINT and SIGTERM, which end the run early.
+/// Installs handlers for SIGINT, SIGTERM and SIGHUP, which end the run early.
 ///
 /// # Errors
 /// The specification is wrong, or the machine refuses something: then nothing was measured.
@@ -149,9 +142,11 @@ pub fn run(
     };
     let ran = std::thread::scope(|scope| {
         let crew = Crew::spawn(scope, &shared, prepared)?;
-        let shortfalls = crew.await_ready(&gate)?;
+        let shortfalls = crew.await_set_up()?;
+        crew.await_warm()?;
         // Whatever a watcher prints is printed before anything is measured.
         let elsewhere = unmeasured_cpus(&spec.threads);
+        let home = os::affinity().unwrap_or_default();
         let ticking = !elsewhere.is_empty() && os::set_affinity(elsewhere.iter()).is_ok();
         watch.started(spec.duration, ticking);
         // Once more, for the stacks of the threads.
@@ -162,7 +157,11 @@ pub fn run(
         };
         gate.open(Order::Go(timeline, spec.duration));
         supervise(spec, &timeline, ticking, watch);
-        let threads = crew.join(&stop)?;
+        let threads = crew.join()?;
+        if ticking {
+            // Refused only if these CPUs went away meanwhile.
+            let _ = os::set_affinity(home);
+        }
         watch.ended();
         let memory = MemoryFacts { all_locked, ..memory };
         Ok((timeline, calibration_start, threads, shortfalls, memory))
@@ -248,11 +247,7 @@ fn set_off(spec: &RunSpec, counter: AnyCounter, first: Pair) -> Option<(Timeline
     let _ = nanosleep_until(first.monotonic_ns.saturating_add(CALIBRATION_WINDOW_NS));
     let calibration = Calibration::between(first, counter.pair())?;
     let threads = i64::try_from(spec.threads.len()).unwrap_or(i64::MAX);
-    let lead = LEAD_PER_THREAD
-        .checked_mul(threads)
-        .unwrap_or(Span::MAX)
-        .saturating_add(LEAD)
-        .saturating_add(spec.warm_up);
+    let lead = LEAD_PER_THREAD.checked_mul(threads).unwrap_or(Span::MAX).saturating_add(LEAD);
     let now = counter.pair();
     let realtime_ns = now_ns(ClockId::Realtime);
     Some((Timeline::starting(now, realtime_ns, lead, calibration), calibration))
@@ -283,88 +278,4 @@ fn unmeasured_cpus(threads: &[ThreadSpec]) -> CpuSet {
     }
     let allowed: CpuSet = os::affinity().unwrap_or_default().into_iter().collect();
     allowed.difference(&measured)
-}
-
-/// The threads of a run, started and not yet joined.
-struct Crew<'scope> {
-    members: Vec<Member<'scope>>,
-    tids: std::cell::RefCell<Vec<u32>>,
-}
-
-struct Member<'scope> {
-    id: u32,
-    ready: Receiver<Ready>,
-    handle: ScopedJoinHandle<'scope, Option<ThreadOutcome>>,
-}
-
-impl<'scope> Crew<'scope> {
-    fn spawn<'env>(
-        scope: &'scope Scope<'scope, 'env>,
-        shared: &'env Shared<'env>,
-        prepared: Vec<Prepared>,
-    ) -> Result<Crew<'scope>, RunError> {
-        let mut members = Vec::with_capacity(prepared.len());
-        for thread in prepared {
-            let id = thread.id;
-            let (tell, ready) = sync_channel(1);
-            let spawned = Builder::new()
-                .name(format!("hourglass-{id}"))
-                .stack_size(STACK_BYTES)
-                .spawn_scoped(scope, move || {
-                    thread.live(shared, |told| {
-                        // Nobody listens only if another thread was lost, and all go home then.
-                        let _ = tell.send(told);
-                    })
-                });
-            match spawned {
-                Ok(handle) => members.push(Member { id, ready, handle }),
-                Err(error) => {
-                    shared.gate.open(Order::GoHome);
-                    return Err(RunError::Spawn(id, error));
-                }
-            }
-        }
-        Ok(Crew { members, tids: std::cell::RefCell::default() })
-    }
-
-    /// Waits until every thread stands at the gate; sends all home if one cannot go on.
-    fn await_ready(&self, gate: &Gate) -> Result<Vec<Shortfall>, RunError> {
-        let mut shortfalls = Vec::new();
-        for member in &self.members {
-            match member.ready.recv() {
-                Ok(ready) => {
-                    self.tids.borrow_mut().push(ready.tid);
-                    shortfalls.extend(ready.shortfalls);
-                }
-                Err(_) => {
-                    gate.open(Order::GoHome);
-                    return Err(RunError::Lost(member.id));
-                }
-            }
-        }
-        if shortfalls.iter().any(|shortfall| shortfall.fatal) {
-            gate.open(Order::GoHome);
-            return Err(RunError::Refused(shortfalls));
-        }
-        Ok(shortfalls)
-    }
-
-    /// Waits for all threads to end; if a signal asks for it, makes them end.
-    fn join(self, stop: &AtomicBool) -> Result<Vec<ThreadOutcome>, RunError> {
-        while self.members.iter().any(|member| !member.handle.is_finished()) {
-            if signal::stop_asked().is_some() {
-                stop.store(true, Ordering::Relaxed);
-                for tid in self.tids.borrow().iter() {
-                    // It may have ended meanwhile.
-                    let _ = signal::kick(*tid);
-                }
-            }
-            let now = now_ns(ClockId::Monotonic);
-            let _ = nanosleep_until(now.saturating_add(KICK_PERIOD_NS));
-        }
-        self.members
-            .into_iter()
-            .map(|member| member.handle.join().ok().flatten().ok_or(RunError::Lost(member.id)))
-            .collect()
-    }
 }

@@ -278,6 +278,35 @@ mod tests {
         }
     }
 
+    /// Between two jobs the thread's own bookkeeping passes between two reads of the counter; an
+    /// interruption that falls there is a gap like any other, even if it outlasts the boundary.
+    #[test]
+    fn an_interruption_between_two_jobs_is_not_swallowed() {
+        for at in (ms(1)..ms(1) + 200).step_by(5) {
+            let machine = Machine::new(vec![taken(at, ms(10))]);
+            let recorded = machine.run(&mut periodic(1, 5), Span::from_millis(40));
+            let jobs = recorded.tally.deadlines.unwrap().completed;
+            assert!(recorded.received <= ms(jobs) + 10_000, "at {at}: {}", recorded.received);
+            let longest = gaps(&recorded).into_iter().max().unwrap_or(0);
+            // It may also have fallen into the wait, which is no gap.
+            let waited = intervals(&recorded)
+                .iter()
+                .any(|i| i.onset == Onset::Wait && (15_000_000..15_100_000).contains(&i.start_ns));
+            assert!(longest >= 10_000_000 || waited, "at {at}: longest {longest}");
+        }
+    }
+
+    /// A gap that outlasts the thread's time ends with it, and nothing is recorded afterwards.
+    #[test]
+    fn nothing_is_recorded_after_the_finish() {
+        let machine = Machine::new(vec![taken(ms(8), ms(100))]);
+        let recorded = machine.run(&mut cpu(), Span::from_millis(10));
+        assert_eq!(intervals(&recorded).len(), 1);
+        assert_eq!(recorded.ended, EPOCH + ms(10));
+        assert!(recorded.gaps.total_ticks.abs_diff(ms(2)) <= 2 * STEP);
+        assert!(recorded.received.abs_diff(ms(8)) <= 2 * STEP);
+    }
+
     /// Section 3.2: a game that needs 10 ms a frame and 20 frames a second makes 100 a second if
     /// it has the CPU for itself.
     #[test]

@@ -13,6 +13,9 @@ use crate::wake::{self, Method};
 /// Most threads in one run; the trace could hold more, but no machine shows anything with them.
 pub const MOST_THREADS: usize = 4096;
 
+/// What a thread needs beside its records: histograms of gaps and of lateness, and a stack.
+const BYTES_PER_THREAD: u64 = 640 << 10;
+
 /// The paper's default duration of a run.
 pub const DEFAULT_DURATION: Span = Span::from_secs(10);
 
@@ -173,11 +176,13 @@ impl RunSpec {
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         let records = self.records.saturating_mul(size_of::<Record>() as u64);
+        let threads = (self.threads.len() as u64).saturating_mul(BYTES_PER_THREAD);
+        let records = records.saturating_add(threads);
         let own = self.threads.iter().map(|thread| thread.model.demand().bytes as u64);
         own.fold(records, u64::saturating_add)
     }
 
-    /// That the run can be meant. [`crate::run`] takes only what passes here.
+    /// That the run can be meant. [`crate::run()`] takes only what passes here.
     ///
     /// # Errors
     /// The first contradiction found.
@@ -228,13 +233,11 @@ impl RunSpec {
             (Policy::Deadline, None) if thread.deadline_reservation().is_none() => {
                 Err(SpecError::DeadlineWithoutTimes(number))
             }
-            (policy, Some(_)) if policy != Policy::Deadline && !thread.policy_is_named => {
-                Err(SpecError::PolicyAndReservation { thread: number, policy })
-            }
-            (policy, Some(_)) if policy.is_real_time() => {
-                Err(SpecError::PolicyAndReservation { thread: number, policy })
-            }
-            _ => Ok(()),
+            (Policy::Deadline, _) | (_, None) => Ok(()),
+            // The paper's time-sharing priorities may stand beside a reservation, as what the
+            // thread is without it.
+            (Policy::Other(_) | Policy::Idle, Some(_)) if thread.policy_is_named => Ok(()),
+            (policy, Some(_)) => Err(SpecError::PolicyAndReservation { thread: number, policy }),
         }
     }
 }

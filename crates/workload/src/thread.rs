@@ -81,11 +81,18 @@ pub(crate) struct Prepared {
     pub(crate) loop_time: LoopTime,
 }
 
-/// A thread that is set up and waits at the gate.
+/// What a thread tells before it is measured.
 #[derive(Clone, Debug)]
-pub(crate) struct Ready {
-    pub(crate) tid: u32,
-    pub(crate) shortfalls: Vec<Shortfall>,
+pub(crate) enum Told {
+    /// It is set up, as far as it was allowed to be.
+    SetUp {
+        /// The kernel's number of the thread.
+        tid: u32,
+        /// What it was refused.
+        shortfalls: Vec<Shortfall>,
+    },
+    /// It is warm and waits at the gate.
+    Warm,
 }
 
 /// What a thread leaves behind.
@@ -114,8 +121,9 @@ pub struct ThreadOutcome {
 }
 
 impl Prepared {
-    /// The life of the thread. `ready` is told once, when it is set up.
-    pub(crate) fn live(self, shared: &Shared, ready: impl FnOnce(Ready)) -> Option<ThreadOutcome> {
+    /// The life of the thread. `tell` hears of each step on the way to the gate. The execution
+    /// comes back too, so that its memory is not freed while others are measured.
+    pub(crate) fn live(self, shared: &Shared, tell: impl Fn(Told)) -> Option<Life> {
         let Prepared { id, spec, mut execution, memory, loop_time } = self;
         let mut shortfalls = Vec::new();
         let policy = enter(id, &spec, shared, &mut shortfalls);
@@ -128,13 +136,16 @@ impl Prepared {
             });
         });
         let cpus = os::affinity().unwrap_or_default();
-        ready(Ready { tid: os::id(), shortfalls });
+        tell(Told::SetUp { tid: os::id(), shortfalls });
+        if shared.warm_up > Span::ZERO {
+            execution.warm_up(shared.counter, shared.warm_up, shared.stop);
+        }
+        tell(Told::Warm);
         let Order::Go(timeline, duration) = shared.gate.pass() else { return None };
         let Opened { mut wake_up, emulated } = opened.ok()?;
 
         let settings = settings(&spec, loop_time, timeline, duration);
         let (start, finish, gap) = (settings.start, settings.finish, settings.gap);
-        execution.warm_up(shared.counter, timeline.ticks_at_least(shared.warm_up));
         let before = account();
         let started = sleep_until(start, &timeline, shared);
         let mut recorder = with_counter!(shared.counter, counter => {
@@ -145,8 +156,10 @@ impl Prepared {
             execution.run(&mut recorder);
         }
         let recorded = end(recorder);
+        // Others may still be measured: until they are done this thread does nothing at all.
+        sleep_out(timeline.epoch.monotonic_ns, duration, shared.stop);
         let kernel = before.zip(account()).map(|(before, after)| difference(before, after));
-        Some(ThreadOutcome {
+        let outcome = ThreadOutcome {
             id,
             policy,
             cpus,
@@ -157,7 +170,23 @@ impl Prepared {
             finish,
             recorded,
             kernel,
-        })
+        };
+        Some(Life { outcome, _execution: execution })
+    }
+}
+
+/// What comes back from a thread: its findings, and its memory for somebody else to free.
+pub(crate) struct Life {
+    pub(crate) outcome: ThreadOutcome,
+    _execution: Box<dyn AnyExecution>,
+}
+
+/// Sleeps to the end of the run.
+fn sleep_out(epoch_ns: u64, duration: Span, stop: &AtomicBool) {
+    let end = epoch_ns.saturating_add(duration.nanos_or_zero());
+    while now_ns(ClockId::Monotonic) < end && !stop.load(Ordering::Relaxed) {
+        // Ends early when a signal comes.
+        let _ = nanosleep_until(end);
     }
 }
 
@@ -192,7 +221,7 @@ fn enter(id: u32, spec: &ThreadSpec, shared: &Shared, refused: &mut Vec<Shortfal
         Err(error) => {
             let refusal = Refused::Policy(spec.policy, errno(&error));
             refused.push(Shortfall { thread: id, refused: refusal, fatal });
-            Policy::Other(0).to_string()
+            Policy::Other(nice_now()).to_string()
         }
     }
 }
@@ -209,9 +238,14 @@ fn enter_reservation(
             let refusal = Refused::Reservation(*reservation, errno(&error));
             let fatal = !shared.best_effort;
             refused.push(Shortfall { thread: id, refused: refusal, fatal });
-            Policy::Other(0).to_string()
+            Policy::Other(nice_now()).to_string()
         }
     }
+}
+
+/// The nice value that the thread came with.
+fn nice_now() -> i8 {
+    i8::try_from(sched::nice()).unwrap_or(0)
 }
 
 /// Deadline threads count as what they are to the tick emulation: not FIFO, not RR.
@@ -226,7 +260,7 @@ fn errno(error: &io::Error) -> i32 {
 fn attributes(policy: Policy) -> Attributes {
     match policy {
         Policy::Other(nice) => Attributes::Other(nice),
-        Policy::Batch => Attributes::Batch,
+        Policy::Batch => Attributes::Batch(nice_now()),
         Policy::Idle => Attributes::Idle,
         Policy::Fifo(priority) => Attributes::Fifo(priority),
         Policy::RoundRobin(priority) => Attributes::RoundRobin(priority),

@@ -104,8 +104,6 @@ fn options(render: &Render, recalled: &lab::Recalled) -> TraceOptions {
     };
     // Latency threads write no trace: a row of theirs would look like a thread that starved.
     let traced = document.result.threads.iter().filter(|thread| thread.latency.is_none());
-    options.threads = traced
-        .map(|thread| (thread.id, format!("{}, {}", thread.workload, thread.policy)))
-        .collect();
+    options.threads = traced.map(|thread| (thread.id, thread.workload.clone())).collect();
     options
 }

@@ -45,7 +45,6 @@ fn measure(run: RunArguments) -> Result<ExitCode> {
     let mut progress = Progress::new(quiet, format == Format::Summary);
     let mut finished = lab::run(request, &mut progress).map_err(refusal)?;
     let result = &finished.document.result;
-    let interrupted = result.interrupted;
     if !quiet && format != Format::Summary {
         let new = result.warnings.iter().filter(|warning| !progress.has_warned(warning));
         new.for_each(messages::warn);
@@ -58,7 +57,7 @@ fn measure(run: RunArguments) -> Result<ExitCode> {
         }
         _ => {}
     }
-    Ok(if interrupted { ExitCode::from(stop::INTERRUPTED) } else { ExitCode::SUCCESS })
+    Ok(finished.signal().map_or(ExitCode::SUCCESS, stop::ended_by))
 }
 
 /// Whether the amount of processor time differs from period to period.

@@ -14,6 +14,7 @@ mod scanning;
 
 use std::fmt::{Debug, Display};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use hourglass_clock::Counter;
 use hourglass_time::Span;
@@ -96,8 +97,8 @@ pub trait AnyExecution: Send {
     /// Measures its loop.
     fn loop_time(&mut self, counter: AnyCounter) -> LoopTime;
 
-    /// Runs its loop for a while without recording.
-    fn warm_up(&mut self, counter: AnyCounter, ticks: u64);
+    /// Runs its loop for a while without recording, or until `stop`.
+    fn warm_up(&mut self, counter: AnyCounter, time: Span, stop: &AtomicBool);
 
     /// Runs until the thread's time is over.
     fn run(&mut self, recorder: &mut AnyRecorder);
@@ -108,8 +109,8 @@ impl<E: Execution> AnyExecution for E {
         crate::stage::with_counter!(counter, c => loop_time::measure(&c, self.work()))
     }
 
-    fn warm_up(&mut self, counter: AnyCounter, ticks: u64) {
-        crate::stage::with_counter!(counter, c => loop_time::spin(&c, self.work(), ticks));
+    fn warm_up(&mut self, counter: AnyCounter, time: Span, stop: &AtomicBool) {
+        crate::stage::with_counter!(counter, c => loop_time::spin(&c, self.work(), time, stop));
     }
 
     fn run(&mut self, recorder: &mut AnyRecorder) {

@@ -57,6 +57,16 @@ pub trait Method: Debug + Display + Send + Sync {
     /// The machine does not have it.
     fn open(&self, thread: &Sleeper) -> Result<Opened, Unavailable>;
 
+    /// Whether the thread takes the CPU while it waits.
+    fn busy_waits(&self) -> bool {
+        false
+    }
+
+    /// Whether it is an emulation by its very name, so that nobody takes it for the device.
+    fn is_emulation(&self) -> bool {
+        false
+    }
+
     /// How many threads of one run can use it, if there is a limit.
     fn most_users(&self) -> Option<usize> {
         None

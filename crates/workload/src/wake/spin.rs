@@ -35,6 +35,10 @@ impl Method for Spin {
     fn open(&self, _thread: &Sleeper) -> Result<Opened, Unavailable> {
         Ok(Opened { wake_up: Box::new(Spinning), emulated: None })
     }
+
+    fn busy_waits(&self) -> bool {
+        true
+    }
 }
 
 struct Spinning;

@@ -55,6 +55,10 @@ impl Method for Tick {
             emulated: Some(format!("clock interrupts at {} Hz{busy}", self.hertz)),
         })
     }
+
+    fn is_emulation(&self) -> bool {
+        true
+    }
 }
 
 struct Ticking {

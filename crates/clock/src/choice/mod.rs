@@ -1,6 +1,27 @@
 //! Which counter measures on this machine, and why.
+//!
+//! [`choose`] decides in microseconds, by what the kernel says; [`select`] gathers all the evidence
+//! there is, item by item, and decides by a [`Policy`].
+
+pub mod cross_cpu;
+pub mod evidence;
+pub mod machine;
+pub mod measured;
+pub mod monotonicity;
+pub mod policy;
+pub mod selection;
+pub mod thesis;
+pub mod verdicts;
 
 use std::path::Path;
+
+pub use cross_cpu::{CrossCpu, Pairs};
+pub use evidence::{Evidence, Verdict};
+pub use machine::Machine;
+pub use measured::{Effort, Measured};
+pub use monotonicity::Monotonicity;
+pub use policy::{Policy, UnknownPolicy};
+pub use selection::{SelectError, Selection, SourceReport, select};
 
 /// The counters there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

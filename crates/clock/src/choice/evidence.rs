@@ -1,0 +1,85 @@
+//! What was found about a source, item by item.
+
+/// One thing that was found, and what it says about the source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Evidence {
+    /// What was looked at; one word, constant between versions.
+    pub id: &'static str,
+    /// What was found, for people.
+    pub found: String,
+    /// What it says.
+    pub verdict: Verdict,
+}
+
+/// What a piece of evidence says about a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It speaks for trusting it.
+    Good,
+    /// It speaks against it; one is enough.
+    Bad,
+    /// It says nothing either way.
+    Neutral,
+    /// It could not be found out.
+    Unknown,
+}
+
+impl Verdict {
+    /// As documents write it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Good => "good",
+            Verdict::Bad => "bad",
+            Verdict::Neutral => "neutral",
+            Verdict::Unknown => "unknown",
+        }
+    }
+
+    /// Good or bad.
+    #[must_use]
+    pub(crate) fn good_if(good: bool) -> Verdict {
+        if good { Verdict::Good } else { Verdict::Bad }
+    }
+}
+
+impl Evidence {
+    pub(crate) fn new(id: &'static str, verdict: Verdict, found: impl Into<String>) -> Evidence {
+        Evidence { id, found: found.into(), verdict }
+    }
+}
+
+/// Whether nothing speaks against a source, and everything in `required` speaks for it.
+#[must_use]
+pub fn is_trusted(evidence: &[Evidence], required: &[&str]) -> bool {
+    objection(evidence, required).is_none()
+}
+
+/// The first thing that speaks against a source, or that should speak for it and does not; a
+/// missing item is not found out.
+#[must_use]
+pub fn objection(evidence: &[Evidence], required: &[&str]) -> Option<String> {
+    let is_required = |e: &Evidence| required.contains(&e.id);
+    let against =
+        |e: &&Evidence| e.verdict == Verdict::Bad || (is_required(e) && e.verdict != Verdict::Good);
+    if let Some(found) = evidence.iter().find(against) {
+        return Some(format!("{}: {}", found.id, found.found));
+    }
+    let missing = required.iter().find(|id| evidence.iter().all(|e| e.id != **id))?;
+    Some(format!("{missing}: not looked at"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_objection_is_enough_and_silence_is_not_consent() {
+        let item = |id, verdict| Evidence::new(id, verdict, "x");
+        let good = item("a", Verdict::Good);
+        assert!(is_trusted(&[good.clone(), item("b", Verdict::Unknown)], &["a"]));
+        assert!(!is_trusted(&[good.clone(), item("b", Verdict::Unknown)], &["a", "b"]));
+        assert!(!is_trusted(&[good.clone(), item("c", Verdict::Bad)], &["a"]));
+        assert_eq!(objection(&[good], &["a", "z"]).unwrap(), "z: not looked at");
+    }
+}

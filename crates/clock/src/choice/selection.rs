@@ -1,0 +1,303 @@
+//! The choice, with everything it rests on.
+
+use hourglass_time::Span;
+
+use super::cross_cpu::CrossCpu;
+use super::evidence::{Evidence, Verdict, objection};
+use super::machine::Machine;
+use super::measured::{Effort, Measured, measure_all};
+use super::monotonicity::Monotonicity;
+use super::policy::Policy;
+use super::thesis::{self, Because, Chosen, Cost};
+use super::verdicts;
+use crate::source::hpet::Width32;
+use crate::source::{self, Facts, Probed, ReadCost, SourceName, Unavailable};
+
+/// What was chosen, and why; the content of the document `hourglass.clocks/1`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Selection {
+    /// The rule.
+    pub policy: Policy,
+    /// The source chosen.
+    pub selected: SourceName,
+    /// Why this one; one clause for people.
+    pub reason: String,
+    /// Every source there is, in the order of [`source::all`].
+    pub sources: Vec<SourceReport>,
+    /// Offsets of the processor's counter between CPUs, as far as they were measured.
+    pub cross_cpu: Vec<CrossCpu>,
+    /// Whether the processor's counter went forward on all CPUs together, if that was measured.
+    pub monotonicity: Option<Monotonicity>,
+}
+
+/// What is known about one source.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SourceReport {
+    /// Its name.
+    pub name: SourceName,
+    /// Whether it can be read; if not, everything below but the reason is empty.
+    pub available: bool,
+    /// Why it cannot be read, with what would mend it ([`Unavailable::remedy`]).
+    pub unavailable: Option<Unavailable>,
+    /// Whether the policy takes it as fit to tell time by.
+    pub trusted: bool,
+    /// Why it is trusted, or not, or not available; one clause for people.
+    pub reason: String,
+    /// Item by item.
+    pub evidence: Vec<Evidence>,
+    /// What it is.
+    pub facts: Option<Facts>,
+    /// Ticks a second: measured for counters, else stated.
+    pub frequency_hz: Option<f64>,
+    /// Smallest step, ns.
+    pub resolution_ns: Option<f64>,
+    /// The cost of an unordered read.
+    pub cost: Option<ReadCost>,
+    /// For a counter: how far a conversion may be off `CLOCK_MONOTONIC` right after this
+    /// measurement (half the narrowest bracket, and a tick). For other sources: their smallest
+    /// step; not how far their own time is from the truth.
+    pub error_bound_ns: Option<f64>,
+}
+
+/// Why nothing was chosen.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SelectError {
+    /// The source that was to be forced cannot be read.
+    #[error("{name} cannot be read: {why}; {}", why.remedy())]
+    Unavailable {
+        /// The source.
+        name: SourceName,
+        /// Why.
+        why: Unavailable,
+    },
+}
+
+/// Probes and measures every source, gathers the evidence, and chooses.
+///
+/// Takes as long as `effort` says: 0.1 s by default. Measures on whatever CPU the caller is;
+/// measurements between CPUs run in threads of their own.
+///
+/// # Errors
+/// A forced source that cannot be read. The other policies always find one: `CLOCK_MONOTONIC`.
+pub fn select(policy: Policy, effort: &Effort) -> Result<Selection, SelectError> {
+    // The thesis refuses a counter of 32 bits.
+    let narrow = if policy == Policy::Thesis { Width32::Refuse } else { Width32::Extend };
+    let machine = Machine::find(&effort.root);
+    let probed = source::all(narrow);
+    let measured = measure_all(&probed, effort);
+    decide(policy, &machine, probed, &measured)
+}
+
+/// Chooses by what was found; pure.
+fn decide(
+    policy: Policy,
+    machine: &Machine,
+    probed: Vec<Probed>,
+    measured: &[Measured],
+) -> Result<Selection, SelectError> {
+    let mut sources: Vec<SourceReport> =
+        probed.into_iter().zip(measured).map(|(p, m)| report(policy, machine, p, m)).collect();
+    let (selected, reason) = match policy {
+        Policy::Thesis => by_thesis(machine, &mut sources),
+        Policy::Strict | Policy::Permissive => best_trusted(&sources),
+        Policy::Forced(name) => forced(name, &sources)?,
+    };
+    let on_processor = measured.iter().find(|found| found.monotonicity.is_some());
+    Ok(Selection {
+        policy,
+        selected,
+        reason,
+        sources,
+        cross_cpu: measured.iter().flat_map(|found| found.cross_cpu.clone()).collect(),
+        monotonicity: on_processor.and_then(|found| found.monotonicity),
+    })
+}
+
+fn report(policy: Policy, machine: &Machine, probed: Probed, measured: &Measured) -> SourceReport {
+    let name = probed.name;
+    let facts = match probed.source {
+        Ok(source) => source.facts(),
+        Err(why) => return unavailable(name, why),
+    };
+    let mut evidence = verdicts::about(&facts, machine, measured);
+    let required: &[&str] = match (policy, name) {
+        // Whatever else is said against it is shown, not heeded.
+        (Policy::Permissive, SourceName::Tsc) => &["invariant_tsc"],
+        (Policy::Permissive, SourceName::Cntvct) => &[],
+        _ => verdicts::required(name),
+    };
+    let is_permitted =
+        policy == Policy::Permissive && matches!(name, SourceName::Tsc | SourceName::Cntvct);
+    let against = if is_permitted {
+        let heeded: Vec<Evidence> =
+            evidence.iter().filter(|e| required.contains(&e.id)).cloned().collect();
+        objection(&heeded, required)
+    } else {
+        objection(&evidence, required)
+    };
+    let trusted = against.is_none();
+    let reason = match against {
+        Some(against) => against,
+        None if is_permitted => "its rate is constant, and the policy asks no more".into(),
+        None => favour(name, machine),
+    };
+    if let (Policy::Thesis, SourceName::Tsc, Some(cpuid)) = (policy, name, &machine.cpuid) {
+        let listed = thesis::has_constant_tsc(cpuid);
+        let found = format!(
+            "family {:#04x}, model {:#04x}{}",
+            cpuid.family,
+            cpuid.model,
+            if listed { ", listed" } else { ", not listed" }
+        );
+        let verdict = if listed { Verdict::Good } else { Verdict::Neutral };
+        evidence.push(Evidence { id: "family_list", found, verdict });
+    }
+    let frequency = measured.frequency.map(|found| found.frequency).or(facts.frequency);
+    let frequency_hz = frequency.map(|frequency| frequency.hertz());
+    let is_counter = super::measured::needs_frequency(&facts);
+    let resolution_ns = match frequency_hz {
+        Some(hertz) if is_counter => 1e9 / hertz,
+        _ => facts.resolution_ns,
+    };
+    SourceReport {
+        name,
+        available: true,
+        unavailable: None,
+        trusted,
+        reason,
+        evidence,
+        facts: Some(facts),
+        frequency_hz,
+        resolution_ns: Some(resolution_ns),
+        cost: measured.cost,
+        error_bound_ns: match measured.frequency {
+            Some(found) => Some(found.bracket_ns),
+            None if is_counter => None,
+            None => Some(resolution_ns),
+        },
+    }
+}
+
+fn unavailable(name: SourceName, why: Unavailable) -> SourceReport {
+    SourceReport {
+        name,
+        available: false,
+        trusted: false,
+        reason: why.to_string(),
+        unavailable: Some(why),
+        evidence: Vec::new(),
+        facts: None,
+        frequency_hz: None,
+        resolution_ns: None,
+        cost: None,
+        error_bound_ns: None,
+    }
+}
+
+/// Why a source is trusted.
+fn favour(name: SourceName, machine: &Machine) -> String {
+    match (name, machine.current.as_deref()) {
+        (SourceName::Tsc | SourceName::Cntvct, Some(kernel)) => {
+            format!("the kernel keeps time with it ({kernel}), and nothing speaks against it")
+        }
+        (SourceName::Os(_), Some(kernel)) => format!("the kernel keeps it, with {kernel}"),
+        (SourceName::Os(_), None) => "the kernel keeps it".into(),
+        _ => "nothing speaks against it".into(),
+    }
+}
+
+/// The trusted source with the highest rating.
+fn best_trusted(sources: &[SourceReport]) -> (SourceName, String) {
+    let rating = |report: &&SourceReport| report.facts.map_or(0, |facts| facts.rating);
+    // The last of equals would win otherwise.
+    match sources.iter().rev().filter(|report| report.trusted).max_by_key(rating) {
+        Some(best) => (best.name, best.reason.clone()),
+        None => (SourceName::MONOTONIC, "no source is trusted; every machine has this one".into()),
+    }
+}
+
+fn forced(name: SourceName, sources: &[SourceReport]) -> Result<(SourceName, String), SelectError> {
+    let found = sources.iter().find(|report| report.name == name);
+    let why = match found {
+        Some(report) if report.available => None,
+        Some(report) => report.unavailable.clone(),
+        // A number of a PTP clock that is not listed.
+        None => source::probe(name).err(),
+    };
+    match why {
+        Some(why) => Err(SelectError::Unavailable { name, why }),
+        None => Ok((name, "forced".into())),
+    }
+}
+
+/// The thesis' rule; says item by item what it rested on, and whom it takes as fit.
+fn by_thesis(machine: &Machine, sources: &mut [SourceReport]) -> (SourceName, String) {
+    let find = |name| sources.iter().find(|report| report.name == name && report.available);
+    let cost = |name| {
+        let cost = find(name)?.cost?;
+        Some(Cost { mean_ns: cost.mean_ns, stddev_ns: cost.stddev_ns })
+    };
+    let stable = machine.cpuid.as_ref().is_some_and(thesis::tsc_is_stable)
+        && find(SourceName::Tsc).is_some();
+    let hpet = cost(SourceName::Hpet);
+    let os = cost(SourceName::MONOTONIC).unwrap_or(Cost { mean_ns: 0.0, stddev_ns: 0.0 });
+    let (chosen, because) = thesis::choose(stable, hpet, os);
+    let selected = match chosen {
+        Chosen::Tsc => SourceName::Tsc,
+        Chosen::Hpet => SourceName::Hpet,
+        Chosen::Os => SourceName::MONOTONIC,
+    };
+    for report in sources.iter_mut().filter(|report| report.available) {
+        report.trusted = match report.name {
+            SourceName::Tsc => stable,
+            name => name == SourceName::Hpet || name == SourceName::MONOTONIC,
+        };
+        report.reason = match report.name {
+            SourceName::Tsc if stable => "stable by the thesis' rule".into(),
+            SourceName::Tsc => "neither invariant nor on the thesis' list".into(),
+            SourceName::Hpet | SourceName::MONOTONIC => "compared by the cost of a read".into(),
+            _ => "the thesis does not consider it".into(),
+        };
+        let compared = matches!(report.name, SourceName::Hpet | SourceName::MONOTONIC);
+        if let (true, Some(cost)) = (compared, report.cost) {
+            let found = format!("mean {:.1} ns, deviation {:.1} ns", cost.mean_ns, cost.stddev_ns);
+            report.evidence.push(Evidence::new("thesis_cost", Verdict::Neutral, found));
+        }
+    }
+    (selected, thesis_reason(because, hpet, os))
+}
+
+fn thesis_reason(because: Because, hpet: Option<Cost>, os: Cost) -> String {
+    let apart = hpet.map_or(0.0, |hpet| thesis::difference_percent(hpet.mean_ns, os.mean_ns));
+    match because {
+        Because::TscIsStable => "the TSC is stable".into(),
+        Because::NoHpet => "the TSC is not stable, and there is no HPET of 64 bits".into(),
+        Because::SmallerDeviation => {
+            format!("the means are {apart:.1} % apart, so the smaller deviation decides")
+        }
+        Because::SmallerMean => {
+            format!("the means are {apart:.1} % apart, so the smaller mean decides")
+        }
+    }
+}
+
+impl Selection {
+    /// The report about a source.
+    #[must_use]
+    pub fn source(&self, name: SourceName) -> Option<&SourceReport> {
+        self.sources.iter().find(|report| report.name == name)
+    }
+
+    /// How far the counts of two measured CPUs may be apart at most; `None` if no pair was
+    /// measured.
+    #[must_use]
+    pub fn cross_cpu_bound(&self) -> Option<Span> {
+        let furthest = |pair: &CrossCpu| {
+            pair.offset_lo_ns.saturating_abs().max(pair.offset_hi_ns.saturating_abs())
+        };
+        self.cross_cpu.iter().map(furthest).max().map(Span::from_nanos)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,370 @@
+//! What the facts and measurements say about a source: the rules of the policy `strict`.
+//!
+//! Pure functions. Each rule names the failure that it keeps out (research/time.md 0, 1 and 5).
+
+use super::evidence::{Evidence, Verdict};
+use super::machine::{Cpuid, Machine};
+use super::measured::Measured;
+use crate::source::{Counts, Facts, FrequencyOrigin, SourceName};
+
+/// A rate that differs from the stated one by more than this is refused, ppm: a crystal is within
+/// 100, NTP steers by up to 500.
+pub const RATE_LIMIT_PPM: f64 = 500.0;
+/// The same where only the base frequency of CPUID leaf 16h states it: that is a name in whole
+/// MHz, 3,000 ppm off the TSC on some processors.
+pub const NAMEPLATE_LIMIT_PPM: f64 = 10_000.0;
+/// A rate that changes by more than this within a second is refused, ppm.
+pub const DRIFT_LIMIT_PPM: f64 = 100.0;
+/// A processor's counter whose read takes longer than this is not read but emulated, ns; reads
+/// take 10 to 40, a trap 1,000 and more.
+pub const TRAP_NS: f64 = 500.0;
+/// Offsets between CPUs that are known less exactly than this say nothing, ns; messages take 100
+/// to 300, so a wider interval means that the threads hardly ever ran together.
+pub const CROSS_CPU_WIDEST_NS: i64 = 10_000;
+
+/// The evidence that must speak for a source if it is to be trusted, besides that nothing speaks
+/// against it.
+#[must_use]
+pub fn required(name: SourceName) -> &'static [&'static str] {
+    match name {
+        SourceName::Tsc => &["kernel_clocksource", "invariant_tsc", "rate"],
+        SourceName::Cntvct => &["kernel_clocksource", "rate"],
+        SourceName::Hpet => &["width", "rate"],
+        SourceName::Os(_) | SourceName::Ptp(_) | SourceName::Sim => &["counts", "settable"],
+    }
+}
+
+/// All that is known about a source that can be read.
+#[must_use]
+pub fn about(facts: &Facts, machine: &Machine, measured: &Measured) -> Vec<Evidence> {
+    let mut evidence = Vec::new();
+    match facts.name {
+        SourceName::Tsc => {
+            evidence.extend(about_kernel("tsc", machine, measured));
+            evidence.extend(about_tsc(machine));
+            evidence.extend(about_rate(facts, measured));
+            evidence.extend(about_cpus(measured));
+            evidence.push(trapped(measured));
+        }
+        SourceName::Cntvct => {
+            evidence.extend(about_kernel("arch_sys_counter", machine, measured));
+            evidence.extend(about_rate(facts, measured));
+            evidence.extend(about_cpus(measured));
+            evidence.push(trapped(measured));
+        }
+        SourceName::Hpet => {
+            evidence.push(width(facts));
+            evidence.push(available("hpet", machine));
+            evidence.extend(about_rate(facts, measured));
+        }
+        SourceName::Os(_) | SourceName::Ptp(_) | SourceName::Sim => {
+            evidence.push(counts(facts));
+            evidence.push(settable(facts));
+            if matches!(facts.name, SourceName::Os(_)) {
+                evidence.push(system_call(measured));
+            }
+        }
+    }
+    evidence
+}
+
+/// The kernel watches its clock source and leaves it when it misbehaves: a counter that it does
+/// not use is one that somebody found wanting (valkey #4691, #4345).
+fn about_kernel(wanted: &str, machine: &Machine, measured: &Measured) -> Vec<Evidence> {
+    let current = match machine.current.as_deref() {
+        Some(current) => Evidence::new(
+            "kernel_clocksource",
+            Verdict::good_if(current == wanted),
+            current.to_owned(),
+        ),
+        None => Evidence::new(
+            "kernel_clocksource",
+            Verdict::Unknown,
+            "the kernel does not say which it uses",
+        ),
+    };
+    let change = match (&machine.current, &measured.clocksource_after) {
+        (Some(before), Some(after)) if before != after => Evidence::new(
+            "clocksource_change",
+            Verdict::Bad,
+            format!("from {before} to {after} while this was measured"),
+        ),
+        (Some(_), Some(_)) => {
+            Evidence::new("clocksource_change", Verdict::Good, "none while this was measured")
+        }
+        _ => Evidence::new("clocksource_change", Verdict::Unknown, "not known"),
+    };
+    vec![current, available(wanted, machine), change]
+}
+
+/// Being available says little (minstant takes it for trust); not being available says a lot: the
+/// kernel drops a TSC that it has marked unstable.
+fn available(wanted: &str, machine: &Machine) -> Evidence {
+    let list = machine.available.join(" ");
+    let verdict = match machine.available.iter().any(|name| name == wanted) {
+        _ if list.is_empty() => Verdict::Unknown,
+        true => Verdict::Neutral,
+        false => Verdict::Bad,
+    };
+    let found = if list.is_empty() { "the kernel does not list them".into() } else { list };
+    Evidence::new("available_clocksources", verdict, found)
+}
+
+/// What processor, hypervisor and kernel say of the TSC.
+fn about_tsc(machine: &Machine) -> Vec<Evidence> {
+    let mut evidence = vec![
+        intercepted("tsc_access", "reading it", machine.tsc_intercepted),
+        intercepted("cpuid_access", "CPUID", machine.cpuid_intercepted),
+    ];
+    match &machine.cpuid {
+        Some(cpuid) => evidence.extend(about_processor(cpuid)),
+        None => {
+            evidence.push(Evidence::new("invariant_tsc", Verdict::Unknown, "no CPUID"));
+        }
+    }
+    evidence.push(kernel_flags(machine));
+    evidence.push(tsc_adjust(machine));
+    evidence
+}
+
+/// `prctl(PR_SET_TSC)` and `arch_prctl(ARCH_SET_CPUID)` let a signal handler make up the answers
+/// (testbeds.md section 2).
+fn intercepted(id: &'static str, what: &str, found: Option<bool>) -> Evidence {
+    match found {
+        Some(false) => Evidence::new(id, Verdict::Good, format!("{what} is not intercepted")),
+        Some(true) => Evidence::new(
+            id,
+            Verdict::Bad,
+            format!("{what} raises a signal in this thread; its answers are somebody else's"),
+        ),
+        None => Evidence::new(id, Verdict::Unknown, "the kernel does not say"),
+    }
+}
+
+fn about_processor(cpuid: &Cpuid) -> Vec<Evidence> {
+    let yes_no = |yes: bool| if yes { "yes" } else { "no" };
+    let rdtscp = match cpuid.rdtscp {
+        true => Verdict::Good,
+        // It can be read without; only the CPU number does not come with it.
+        false => Verdict::Neutral,
+    };
+    let invariant = Verdict::good_if(cpuid.invariant_tsc);
+    let mut evidence = vec![
+        Evidence::new("invariant_tsc", invariant, yes_no(cpuid.invariant_tsc)),
+        Evidence::new("rdtscp", rdtscp, yes_no(cpuid.rdtscp)),
+    ];
+    match &cpuid.hypervisor {
+        None => evidence.push(Evidence::new("hypervisor", Verdict::Good, "none")),
+        Some(hypervisor) => {
+            evidence.push(Evidence::new("hypervisor", Verdict::Neutral, hypervisor.name()));
+            // Without the bit KVM's own clock can differ between CPUs, and so can the TSC below it.
+            if let Some(stable) = hypervisor.kvm_stable {
+                let verdict = Verdict::good_if(stable);
+                evidence.push(Evidence::new("kvm_stable", verdict, yes_no(stable)));
+            }
+        }
+    }
+    evidence
+}
+
+/// The kernel sets both flags from the invariant bit, so one that is missing beside it means that
+/// the kernel thinks otherwise, or that the two were told different things.
+fn kernel_flags(machine: &Machine) -> Evidence {
+    let Some(flags) = machine.flags else {
+        return Evidence::new("kernel_flags", Verdict::Unknown, "no /proc/cpuinfo");
+    };
+    let named = [
+        ("constant_tsc", flags.constant_tsc),
+        ("nonstop_tsc", flags.nonstop_tsc),
+        ("tsc_known_freq", flags.tsc_known_freq),
+    ];
+    let list = |wanted: bool| {
+        let names = named.iter().filter(|(_, set)| *set == wanted).map(|(name, _)| *name);
+        names.collect::<Vec<_>>().join(" ")
+    };
+    let missing = list(false);
+    let verdict = Verdict::good_if(flags.constant_tsc && flags.nonstop_tsc);
+    let found = match missing.as_str() {
+        "" => list(true),
+        missing => format!("{}; not: {missing}", list(true)),
+    };
+    Evidence::new("kernel_flags", verdict, found.trim_start_matches("; ").to_owned())
+}
+
+/// Firmware that writes the TSC of one CPU shows in this register.
+fn tsc_adjust(machine: &Machine) -> Evidence {
+    const ID: &str = "tsc_adjust";
+    let values = &machine.tsc_adjust;
+    match values.first() {
+        Some((_, first)) if values.iter().all(|(_, value)| value == first) => {
+            Evidence::new(ID, Verdict::Good, format!("{first} on all {} CPUs", values.len()))
+        }
+        Some(_) => {
+            let list: Vec<String> =
+                values.iter().map(|(cpu, value)| format!("CPU {cpu}: {value}")).collect();
+            Evidence::new(ID, Verdict::Bad, list.join(", "))
+        }
+        None => match machine.cpuid {
+            Some(cpuid) if cpuid.tsc_adjust => Evidence::new(
+                ID,
+                Verdict::Neutral,
+                "the kernel can see writes to the TSC; this program may not read the register",
+            ),
+            Some(_) => Evidence::new(ID, Verdict::Neutral, "no such register"),
+            None => Evidence::new(ID, Verdict::Unknown, "not known"),
+        },
+    }
+}
+
+/// The rate against what is stated, and against itself a moment later.
+fn about_rate(facts: &Facts, measured: &Measured) -> Vec<Evidence> {
+    let mut evidence = vec![match facts.frequency {
+        Some(stated) => Evidence::new(
+            "stated_frequency",
+            Verdict::Neutral,
+            format!("{:.6} MHz, by {}", stated.hertz() / 1e6, origin(stated.origin)),
+        ),
+        None => Evidence::new("stated_frequency", Verdict::Neutral, "nobody states one"),
+    }];
+    let Some(found) = measured.frequency else {
+        evidence.push(Evidence::new("rate", Verdict::Bad, "it did not go forward steadily"));
+        return evidence;
+    };
+    let measured_text =
+        format!("{:.6} MHz +- {:.1} ppm", found.frequency.hertz() / 1e6, found.error_ppm);
+    evidence.push(match facts.frequency {
+        None => Evidence::new("rate", Verdict::Good, measured_text),
+        Some(stated) => {
+            let off = found.frequency.ppm_above(&stated);
+            let limit = match stated.origin {
+                FrequencyOrigin::Cpuid16 => NAMEPLATE_LIMIT_PPM,
+                _ => RATE_LIMIT_PPM,
+            };
+            let verdict = Verdict::good_if(off.abs() - found.error_ppm <= limit);
+            Evidence::new("rate", verdict, format!("{measured_text}, {off:+.1} ppm off"))
+        }
+    });
+    evidence.push(match measured.drift {
+        Some(drift) => Evidence::new(
+            "drift",
+            Verdict::good_if(drift.ppm.abs() - drift.error_ppm <= DRIFT_LIMIT_PPM),
+            format!("{:+.1} ppm +- {:.1}", drift.ppm, drift.error_ppm),
+        ),
+        None => Evidence::new("drift", Verdict::Unknown, "not measured"),
+    });
+    evidence
+}
+
+fn origin(origin: FrequencyOrigin) -> &'static str {
+    match origin {
+        FrequencyOrigin::Definition => "definition",
+        FrequencyOrigin::Cpuid15 => "CPUID leaf 15h",
+        FrequencyOrigin::Cpuid16 => "CPUID leaf 16h (nameplate)",
+        FrequencyOrigin::Hypervisor => "the hypervisor",
+        FrequencyOrigin::Register => "its register",
+        FrequencyOrigin::Measured => "measurement",
+    }
+}
+
+/// Offsets and steps between CPUs (quanta #61, fastant #5, valkey #4345).
+fn about_cpus(measured: &Measured) -> Vec<Evidence> {
+    let pairs = &measured.cross_cpu;
+    let lo = pairs.iter().map(|pair| pair.offset_lo_ns).min();
+    let hi = pairs.iter().map(|pair| pair.offset_hi_ns).max();
+    let offsets = match (lo.zip(hi), pairs.iter().find(|pair| !pair.may_agree())) {
+        (_, Some(apart)) => Evidence::new(
+            "cross_cpu",
+            Verdict::Bad,
+            format!(
+                "CPU {} is {} to {} ns ahead of CPU {}",
+                apart.b, apart.offset_lo_ns, apart.offset_hi_ns, apart.a
+            ),
+        ),
+        (Some((lo, hi)), None) => Evidence::new(
+            "cross_cpu",
+            if hi.saturating_sub(lo) <= CROSS_CPU_WIDEST_NS {
+                Verdict::Good
+            } else {
+                Verdict::Unknown
+            },
+            format!("between {lo} and {hi} ns, over {} of {} pairs", pairs.len(), measured.pairs),
+        ),
+        (None, None) => Evidence::new("cross_cpu", Verdict::Unknown, "no pair was measured"),
+    };
+    let steps = match measured.monotonicity {
+        Some(seen) if seen.reads > 0 => Evidence::new(
+            "monotonicity",
+            Verdict::good_if(seen.violations == 0),
+            match seen.violations {
+                0 => format!("{} reads on {} CPUs, none before another", seen.reads, seen.cpus),
+                n => format!(
+                    "{n} of {} reads on {} CPUs went back, by up to {} ticks",
+                    seen.reads, seen.cpus, seen.worst_ticks
+                ),
+            },
+        ),
+        _ => Evidence::new("monotonicity", Verdict::Unknown, "not measured"),
+    };
+    vec![offsets, steps]
+}
+
+/// A hypervisor or a signal handler that emulates each read.
+fn trapped(measured: &Measured) -> Evidence {
+    match measured.cost {
+        Some(cost) => Evidence::new(
+            "read_cost",
+            Verdict::good_if(cost.p50_ns <= TRAP_NS),
+            match cost.p50_ns <= TRAP_NS {
+                true => format!("{:.1} ns", cost.p50_ns),
+                false => format!("{:.0} ns: each read is emulated", cost.p50_ns),
+            },
+        ),
+        None => Evidence::new("read_cost", Verdict::Unknown, "not measured"),
+    }
+}
+
+fn width(facts: &Facts) -> Evidence {
+    let found = match facts.hardware_bits == facts.width_bits {
+        true => format!("{} bits", facts.hardware_bits),
+        false => format!("{} bits, extended by software", facts.hardware_bits),
+    };
+    // Extended, it is right only while somebody reads it often enough.
+    Evidence::new("width", Verdict::good_if(facts.hardware_bits == u64::BITS), found)
+}
+
+fn counts(facts: &Facts) -> Evidence {
+    let (good, found) = match facts.counts {
+        Counts::Oscillator => (true, "periods of an oscillator"),
+        Counts::Uptime => (true, "time since boot"),
+        Counts::TimeOfDay => (true, "time of day"),
+        Counts::CpuTime => (false, "processor time, not real time"),
+        Counts::Simulated => (false, "time that a test makes"),
+    };
+    Evidence::new("counts", Verdict::good_if(good), found)
+}
+
+/// A settable clock behind a monotonic type is minstant's and fastant's defect.
+fn settable(facts: &Facts) -> Evidence {
+    let found = if facts.settable { "it may be set, and jumps then" } else { "never set" };
+    Evidence::new("settable", Verdict::good_if(!facts.settable), found)
+}
+
+/// Whether a read enters the kernel: that follows from the kernel's clock source.
+fn system_call(measured: &Measured) -> Evidence {
+    /// A system call takes 100 ns and more, a read through the vDSO 5 to 50.
+    const SYSTEM_CALL_NS: f64 = 80.0;
+    match measured.cost {
+        Some(cost) if cost.p50_ns < SYSTEM_CALL_NS => {
+            let found = format!("{:.1} ns, in user space", cost.p50_ns);
+            Evidence::new("read_cost", Verdict::Good, found)
+        }
+        Some(cost) => {
+            let found = format!("{:.0} ns, as long as a system call", cost.p50_ns);
+            Evidence::new("read_cost", Verdict::Neutral, found)
+        }
+        None => Evidence::new("read_cost", Verdict::Unknown, "not measured"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,162 @@
+//! The clocks that a program can read, each behind [`ClockSource`].
+//!
+//! The abstraction is the kernel's clock source (*Hrtimers and Beyond*, sections 3.1 and 5):
+//! something that counts, and what is needed to turn its counts into nanoseconds. To add one,
+//! write a file and a line in `REGISTRY`.
+
+pub mod cntvct;
+pub mod cost;
+pub mod facts;
+pub mod frequency;
+pub mod hpet;
+pub mod hpet_registers;
+pub mod name;
+pub mod os;
+pub mod ptp;
+pub mod sim;
+pub mod tsc;
+pub mod unavailable;
+
+use std::fmt::Debug;
+
+pub use cost::{ReadCost, ReadOrder, read_cost};
+pub use facts::{Counts, Facts, Frequency, FrequencyOrigin};
+pub use frequency::{MeasuredFrequency, measure_frequency};
+pub use hpet::Width32;
+pub use name::{SourceName, UnknownSource};
+pub use sim::SimSource;
+pub use unavailable::Unavailable;
+
+/// Something that counts time and can be read.
+///
+/// Reading MUST
+/// - never fail, block, allocate or panic, so that it can be done in a signal handler (a source
+///   whose device vanishes stands still);
+/// - never go backwards on one CPU but by the wrap after [`Facts::width_bits`] bits, or by being
+///   set where [`Facts::settable`] says that it may be;
+/// - advance at one rate, that of [`Facts::frequency`] where it is known, however slowly that
+///   rate drifts; except for sources that do not count real time ([`Facts::counts`]);
+/// - give the same count ordered or not: the two differ only in *when* they sample.
+///
+/// Reading need not agree between CPUs: that is for [`crate::choice`] to find out.
+pub trait ClockSource: Debug + Send + Sync {
+    /// What this source is. Constant while the value lives.
+    fn facts(&self) -> Facts;
+
+    /// Reads the count. It may be sampled before earlier instructions have finished and after
+    /// later ones have begun: the fastest read there is.
+    fn read(&self) -> u64;
+
+    /// Reads the count after everything that the program did earlier. What it does later may
+    /// begin before the count is sampled, but a store of the value read is seen after it.
+    fn read_ordered(&self) -> u64;
+}
+
+/// A source that can be read, or why not.
+pub type Probe = Result<Box<dyn ClockSource>, Unavailable>;
+
+/// A name and what probing it gave.
+#[derive(Debug)]
+pub struct Probed {
+    /// The source's name.
+    pub name: SourceName,
+    /// The source, or why it is not available.
+    pub source: Probe,
+}
+
+/// Sources that are found and probed in one way.
+struct Entry {
+    owns: fn(SourceName) -> bool,
+    names: fn() -> Vec<SourceName>,
+    probe: fn(SourceName, Width32) -> Probe,
+}
+
+/// Every source, in the order in which they are listed.
+#[rustfmt::skip]
+const REGISTRY: &[Entry] = &[
+    Entry { owns: |n| n == SourceName::Tsc, names: || vec![SourceName::Tsc], probe: |_, _| tsc::probe() },
+    Entry { owns: |n| n == SourceName::Cntvct, names: || vec![SourceName::Cntvct], probe: |_, _| cntvct::probe() },
+    Entry { owns: |n| n == SourceName::Hpet, names: || vec![SourceName::Hpet], probe: |_, narrow| hpet::probe(narrow) },
+    Entry { owns: |n| matches!(n, SourceName::Os(_)), names: os::names, probe: |n, _| os::probe(n) },
+    Entry { owns: |n| matches!(n, SourceName::Ptp(_)), names: ptp::names, probe: |n, _| ptp::probe(n) },
+    Entry { owns: |n| n == SourceName::Sim, names: || vec![SourceName::Sim], probe: |_, _| sim::probe() },
+];
+
+/// Probes every source there is, and one PTP clock where there is none, for the reason.
+///
+/// Opens and maps devices; milliseconds at worst. `/dev/hpet` is held while its source lives.
+#[must_use]
+pub fn all(narrow: Width32) -> Vec<Probed> {
+    let found = |entry: &Entry| -> Vec<Probed> {
+        let probed = |name| Probed { name, source: (entry.probe)(name, narrow) };
+        (entry.names)().into_iter().map(probed).collect()
+    };
+    REGISTRY.iter().flat_map(found).collect()
+}
+
+/// Probes one source; an HPET of 32 bits is extended.
+///
+/// # Errors
+/// Why it cannot be read, and what would mend that.
+pub fn probe(name: SourceName) -> Probe {
+    match REGISTRY.iter().find(|entry| (entry.owns)(name)) {
+        Some(entry) => (entry.probe)(name, Width32::Extend),
+        None => Err(Unavailable::NotSupported { what: "no source has this name" }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_source_is_listed_once_and_found_by_name() {
+        let mut names: Vec<String> =
+            all(Width32::Extend).iter().map(|p| p.name.to_string()).collect();
+        let count = names.len();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), count);
+        for name in ["tsc", "hpet", "cntvct", "monotonic", "thread_cpu", "ptp0", "sim"] {
+            assert!(names.iter().any(|n| n == name), "{name} is not listed: {names:?}");
+        }
+        for probed in all(Width32::Extend) {
+            let again = probe(probed.name);
+            assert_eq!(again.is_ok(), probed.source.is_ok(), "{}", probed.name);
+            if let Ok(source) = again {
+                assert_eq!(source.facts().name, probed.name);
+            }
+        }
+    }
+
+    /// The MUSTs of [`ClockSource`] that can be seen from outside, on every source of this machine.
+    #[test]
+    fn sources_keep_their_contract() {
+        for probed in all(Width32::Extend) {
+            let Ok(source) = probed.source else { continue };
+            let facts = source.facts();
+            assert!((1..=499).contains(&facts.rating), "{facts:?}");
+            assert!((1..=64).contains(&facts.width_bits), "{facts:?}");
+            assert!(facts.resolution_ns > 0.0, "{facts:?}");
+            if facts.settable {
+                continue;
+            }
+            let mut last = source.read_ordered();
+            for turn in 0..1_000 {
+                let now = if turn % 2 == 0 { source.read_ordered() } else { source.read() };
+                // An unordered read may be sampled a little early.
+                assert!(now.wrapping_sub(last).cast_signed() > -1_000, "{facts:?}");
+                last = now;
+            }
+        }
+    }
+
+    #[test]
+    fn a_source_serves_several_threads() {
+        let source = probe(SourceName::MONOTONIC).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| source.read());
+            scope.spawn(|| source.read_ordered());
+        });
+    }
+}

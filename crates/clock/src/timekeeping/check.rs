@@ -1,0 +1,159 @@
+//! Whether a counter may still be trusted: what is looked at whenever a line is due.
+
+use super::event::What;
+use super::keeper::{Desk, Keeper};
+use super::sample::{Fit, Sample};
+use super::scales::{Offset, difference};
+use super::slope::{relative, relative_from_ppb, share_of};
+use super::timebase::{Scale, Timebase};
+
+/// What a check found.
+pub(super) enum Checked {
+    /// Counter and reference agree.
+    Sound,
+    /// The counter is sound, but the reference runs at another rate than was measured.
+    Predicted(Predicted),
+    /// The counter must not be used.
+    Distrust(What),
+}
+
+/// A slope that is more guessed than measured, with an error that says so.
+pub(super) struct Predicted(pub(super) Fit);
+
+/// BOOTTIME ahead of MONOTONIC by so much more than before: suspended. Suspending takes longer.
+const SUSPENDED_NS: i64 = 1_000_000;
+/// Between samples further apart nothing is promised about drift,
+const LONGEST_CHECK_NS: u64 = 32_000_000_000;
+/// but no counter that is fit drifts by more than this.
+const PAUSED_PPB: u64 = 500_000;
+/// How far a stretch between samples may be off for no reason, ns: two roundings.
+const ROUNDING_NS: u64 = 2;
+
+impl Keeper {
+    /// Looks at everything that may speak against the counter.
+    pub(super) fn check<B: Timebase>(
+        &mut self,
+        desk: &Desk<'_, B>,
+        sample: &Sample,
+        raw: &Sample,
+        now_ns: u64,
+    ) -> Checked {
+        let boottime = Offset::measure(desk.base, Scale::Boottime);
+        let before = self.scales.boottime;
+        let slept_ns = boottime.ns.saturating_sub(before.ns);
+        if before.is_known() && boottime.is_known() && slept_ns > SUSPENDED_NS {
+            return Checked::Distrust(What::Suspended { ns: slept_ns.unsigned_abs() });
+        }
+        let every_ns = desk.settings.look_every_ns;
+        if let Some(what) = self.watcher.look(desk.settings.root(), now_ns, every_ns) {
+            return Checked::Distrust(what);
+        }
+        let (Some(latest), Some(fit)) = (self.row.latest().copied(), self.fit) else {
+            return Checked::Sound;
+        };
+        let ticks = sample.ticks.wrapping_sub(latest.ticks);
+        if ticks > u64::MAX / 2 {
+            return Checked::Distrust(What::NegativeStep { ticks: ticks.wrapping_neg() });
+        }
+        let kernel = desk.base.discipline();
+        let allowance = desk.settings.allowance(self.kernel).max(desk.settings.allowance(kernel));
+        let correction = self.rate_change(kernel);
+        self.kernel = kernel;
+        // By the reference, so that a counter that steps far is not taken for a long pause.
+        let paused = sample.ns.saturating_sub(latest.ns) > LONGEST_CHECK_NS;
+        let doubt = if paused { relative_from_ppb(PAUSED_PPB) } else { 0 };
+        let allowance = allowance.saturating_add(doubt);
+        let stretch = Stretch::new(&latest, sample, fit, allowance);
+        if correction != 0 {
+            return self.after_rate_change(fit, correction, now_ns, &stretch);
+        }
+        if stretch.is_within() {
+            return Checked::Sound;
+        }
+        // Only a clock that nobody slews tells who left whom.
+        if self.raw_stretch(raw, allowance).is_some_and(|raw| raw.is_within()) {
+            self.log.note(now_ns, What::ReferenceSlewed { error_ns: stretch.error_ns });
+            return Checked::Predicted(Predicted(stretch.measured_anew(&latest, sample, fit)));
+        }
+        Checked::Distrust(stretch.residual())
+    }
+
+    /// How much faster (2^-32) the kernel makes its clock run than at the last check.
+    fn rate_change(&self, kernel: Option<super::timebase::Discipline>) -> i64 {
+        match (self.kernel, kernel) {
+            (Some(before), Some(now)) => now.correction.saturating_sub(before.correction),
+            _ => 0,
+        }
+    }
+
+    /// The kernel said that it changed the rate: the old slope with that change, until measured.
+    fn after_rate_change(
+        &mut self,
+        fit: Fit,
+        correction: i64,
+        now_ns: u64,
+        stretch: &Stretch,
+    ) -> Checked {
+        // The change fell somewhere into the stretch, so that explains so much of its error.
+        let explained_ns = share_of(stretch.length_ns, correction.unsigned_abs());
+        if stretch.error_ns.unsigned_abs() > stretch.bound_ns.saturating_add(explained_ns) {
+            return Checked::Distrust(stretch.residual());
+        }
+        let ppb = (i128::from(correction) * 1_000_000_000) >> 32;
+        self.log.note(now_ns, What::RateCorrected { ppb: i64::try_from(ppb).unwrap_or(i64::MAX) });
+        let slope = fit.slope.slower(correction.saturating_neg(), 1 << 32);
+        // A sixteenth of the change may be somewhere else than where it was said to be.
+        let doubt = correction.unsigned_abs() / 16;
+        Checked::Predicted(Predicted(Fit {
+            slope,
+            error: fit.error.saturating_add(doubt).saturating_add(1),
+            ..fit
+        }))
+    }
+
+    fn raw_stretch(&self, raw: &Sample, allowance: u64) -> Option<Stretch> {
+        let latest = self.raw_row.latest()?;
+        Some(Stretch::new(latest, raw, self.raw_fit?, allowance))
+    }
+}
+
+/// Two samples, what the slope predicts between them, and what may be between them.
+struct Stretch {
+    /// By the counter, ns.
+    length_ns: u64,
+    /// Counter minus clock, ns.
+    error_ns: i64,
+    /// What is allowed, ns.
+    bound_ns: u64,
+}
+
+impl Stretch {
+    fn new(first: &Sample, last: &Sample, fit: Fit, allowance: u64) -> Stretch {
+        let ticks = last.ticks.wrapping_sub(first.ticks);
+        let length_ns = fit.slope.ns_floor(if ticks > u64::MAX / 2 { 0 } else { ticks });
+        let by_clock_ns = difference(last.ns, first.ns);
+        let by_counter_ns = i64::try_from(length_ns).unwrap_or(i64::MAX);
+        let brackets = first.half_ticks.saturating_add(last.half_ticks);
+        let drift_ns = share_of(length_ns, fit.error.saturating_add(allowance));
+        Stretch {
+            length_ns,
+            error_ns: by_counter_ns.saturating_sub(by_clock_ns),
+            bound_ns: fit.slope.ns_ceil(brackets).saturating_add(drift_ns + ROUNDING_NS),
+        }
+    }
+
+    fn is_within(&self) -> bool {
+        self.error_ns.unsigned_abs() <= self.bound_ns
+    }
+
+    fn residual(&self) -> What {
+        What::Residual { error_ns: self.error_ns, bound_ns: self.bound_ns }
+    }
+
+    /// The slope over this stretch alone; how far it left the prediction is how far it is unsure.
+    fn measured_anew(&self, first: &Sample, last: &Sample, fit: Fit) -> Fit {
+        let doubt = relative(self.error_ns.unsigned_abs(), self.length_ns);
+        let anew = Fit::between(first, last).unwrap_or(fit);
+        Fit { error: anew.error.saturating_add(doubt), ..anew }
+    }
+}

@@ -1,0 +1,389 @@
+//! The clock.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+
+use super::bound::{Bounds, Reading, Status};
+use super::event::{Event, EventKind, What};
+use super::keeper::{Desk, Keeper, Stage};
+use super::native::Native;
+use super::page::{self, Page, Words, word};
+use super::read;
+use super::settings::Settings;
+use super::share::SharedPage;
+use super::slope::share_of;
+use super::timebase::{Scale, SourceId, Timebase};
+use super::wall::{WallReference, WallTime};
+
+/// A clock on `CLOCK_MONOTONIC`'s scale that tells how far it may be off.
+///
+/// Usable at once: nothing runs before `main`, nothing blocks. It never goes backwards, whatever
+/// serves: when a counter is calibrated anew, or left, or another one chosen, the new line begins
+/// where the old one is. It can be a `static`, shared by reference, or put into an `Arc`.
+///
+/// Reading takes no lock. Somebody calibrates now and then: whoever calls [`Clock::maintain`], a
+/// [`super::Helper`] thread, or (unless [`Settings::readers_refit`] is off) a reader that finds the
+/// line at its end.
+#[derive(Debug)]
+pub struct Clock<B: Timebase = Native> {
+    page: Page,
+    base: B,
+    settings: Settings,
+    keeper: Mutex<Keeper>,
+}
+
+/// A reading of the counter, and in which epoch: ticks of two epochs do not mix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Ticks {
+    /// The counter.
+    pub count: u64,
+    /// Counts changes of source.
+    pub epoch: u32,
+}
+
+/// A length of time by the difference clock: measured at the rate of `CLOCK_MONOTONIC_RAW`, which
+/// nobody slews or sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Elapsed {
+    /// ns, negative if the second reading is the earlier one.
+    pub ns: i64,
+    /// Bound on the error of the rate over that time, ns. The readings themselves may be some 40
+    /// ns off the instructions around them where they are not ordered.
+    pub error_ns: u64,
+}
+
+/// Ticks that cannot be compared any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the clock's source changed (epoch {current} now), so ticks of epochs {first} and {second} have no common measure; keep times (`Clock::now`), which stay valid"
+)]
+pub struct MixedTicks {
+    /// Epoch of the first reading.
+    pub first: u32,
+    /// Epoch of the second one.
+    pub second: u32,
+    /// Epoch now.
+    pub current: u32,
+}
+
+/// A source that cannot be set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("source {} ({}) cannot be read on this machine; `hourglass clocks` lists those that can", .0.0, .0.name())]
+pub struct SetSourceError(pub SourceId);
+
+/// Time on another scale.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScaleTime {
+    /// ns since that scale's beginning.
+    pub ns: i64,
+    /// Bound on the distance to what the kernel says on that scale, ns; holds unless somebody set
+    /// that clock since the last calibration.
+    pub error_ns: u64,
+    /// What the bound rests on.
+    pub status: Status,
+}
+
+/// What [`Clock::maintain`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Maintained {
+    /// Whether a line was drawn.
+    pub drawn: bool,
+    /// When to call again, ns from now.
+    pub next_ns: u64,
+}
+
+impl Clock<Native> {
+    /// This machine's clock with [`Settings::DEFAULT`]; does nothing yet.
+    #[must_use]
+    pub const fn new() -> Clock {
+        Clock::on(Native, Settings::DEFAULT)
+    }
+
+    /// This machine's clock, kept as `settings` say; does nothing yet.
+    #[must_use]
+    pub const fn with(settings: Settings) -> Clock {
+        Clock::on(Native, settings)
+    }
+}
+
+impl Default for Clock<Native> {
+    fn default() -> Self {
+        Clock::new()
+    }
+}
+
+impl<B: Timebase> Clock<B> {
+    /// A clock over any counter and reference; does nothing yet.
+    #[must_use]
+    pub const fn on(base: B, settings: Settings) -> Clock<B> {
+        Clock { page: Page::new(), base, settings, keeper: Mutex::new(Keeper::NEW) }
+    }
+
+    /// The time, ns on `CLOCK_MONOTONIC`'s scale. Unordered: the processor may take it some tens
+    /// of nanoseconds before or after the instructions around it. About 12 ns at 2.3 GHz.
+    #[inline]
+    #[must_use]
+    pub fn now(&self) -> u64 {
+        match page::now(&self.page, |source| Some(self.base.ticks(source))) {
+            Some(ns) => ns,
+            None => self.late().ns,
+        }
+    }
+
+    /// The time after all earlier instructions.
+    #[inline]
+    #[must_use]
+    pub fn now_ordered(&self) -> u64 {
+        match page::now(&self.page, |source| Some(self.base.ticks_ordered(source))) {
+            Some(ns) => ns,
+            None => self.late().ns,
+        }
+    }
+
+    /// The time between two bounds. Unordered; the bounds allow for that.
+    #[inline]
+    #[must_use]
+    pub fn now_bounded(&self) -> Bounds {
+        match page::bounded(&self.page, |source| Some(self.base.ticks(source))) {
+            Some(reading) => reading.bounds,
+            None => self.late().bounds,
+        }
+    }
+
+    /// The last time that anybody published: by [`Clock::maintain`] or a calibration. One load;
+    /// as old as that call.
+    #[inline]
+    #[must_use]
+    pub fn recent(&self) -> u64 {
+        match self.page.recent_ns() {
+            0 => self.now(),
+            ns => ns,
+        }
+    }
+
+    /// The counter that serves, unordered. Differences of them are measured by
+    /// [`Clock::elapsed`].
+    #[inline]
+    #[must_use]
+    pub fn ticks(&self) -> Ticks {
+        let (epoch, count) = page::ticks(&self.page, |source| self.base.ticks(source));
+        Ticks { count, epoch }
+    }
+
+    /// The time between two readings of the counter.
+    ///
+    /// # Errors
+    /// [`MixedTicks`] if the source changed between them or since.
+    pub fn elapsed(&self, first: Ticks, second: Ticks) -> Result<Elapsed, MixedTicks> {
+        let content = page::content(&self.page).unwrap_or(page::Content::UNDRAWN);
+        let current = content.line.epoch;
+        if first.epoch != current || second.epoch != current {
+            return Err(MixedTicks { first: first.epoch, second: second.epoch, current });
+        }
+        let ahead = second.count.wrapping_sub(first.count);
+        let backwards = ahead > u64::MAX / 2;
+        let length = if backwards { ahead.wrapping_neg() } else { ahead };
+        let length_ns = content.scales.raw.ns_floor(length);
+        let ns = i64::try_from(length_ns).unwrap_or(i64::MAX);
+        Ok(Elapsed {
+            ns: if backwards { -ns } else { ns },
+            error_ns: share_of(length_ns, content.scales.raw_error).saturating_add(1),
+        })
+    }
+
+    /// The time on another scale of the kernel: `now` plus that scale's own offset, with both
+    /// bounds. [`Scale::Raw`], of which no offset is kept, is read from the kernel.
+    #[must_use]
+    pub fn now_on(&self, scale: Scale) -> ScaleTime {
+        let bounds = self.now_bounded();
+        let content = page::content(&self.page).unwrap_or(page::Content::UNDRAWN);
+        let offset = content.scales.offset(scale);
+        if !offset.is_known() {
+            let ns = i64::try_from(self.base.reference_ns(scale)).unwrap_or(i64::MAX);
+            return ScaleTime { ns, error_ns: 1, status: Status::OsClock };
+        }
+        let middle = i64::try_from(bounds.middle()).unwrap_or(i64::MAX);
+        ScaleTime {
+            ns: middle.saturating_add(offset.ns),
+            error_ns: bounds.error_ns().saturating_add(offset.bound_ns),
+            status: bounds.status,
+        }
+    }
+
+    /// Wall-clock time, with a bound on its error against UTC if anybody vouches for it.
+    #[must_use]
+    pub fn wall(&self) -> WallTime {
+        let bounds = self.now_bounded();
+        let content = page::content(&self.page).unwrap_or(page::Content::UNDRAWN);
+        if content.wall == super::wall::WallLine::UNKNOWN {
+            let ns = i64::try_from(self.base.reference_ns(Scale::Realtime)).unwrap_or(i64::MAX);
+            let status = super::wall::WallStatus::Unknown;
+            return WallTime { ns, error_ns: None, status };
+        }
+        content.wall.at(bounds.middle(), bounds.error_ns())
+    }
+
+    /// Sets wall-clock time of this clock (not of the kernel). It may step.
+    pub fn set_wall(&self, said: WallReference) {
+        self.change(|keeper, _| keeper.wall.set(said));
+    }
+
+    /// Steers wall-clock time of this clock by an external reference, which is to come every some
+    /// seconds. Errors up to 128 ms are slewed away, larger ones stepped.
+    pub fn steer_wall(&self, said: WallReference) {
+        self.change(|keeper, _| keeper.wall.steer(said));
+    }
+
+    /// Lets the kernel say again what wall-clock time is.
+    pub fn release_wall(&self) {
+        self.change(|keeper, desk| {
+            keeper.wall.release();
+            keeper.kernel = desk.base.discipline();
+            keeper.measure_scales(desk, desk.base.reference_ns(Scale::Monotonic));
+        });
+    }
+
+    /// Does what is due: judges the machine, looks for reasons not to trust the counter, calibrates.
+    /// At most some tens of microseconds; nothing if another thread is at it or nothing is due.
+    /// Not for signal handlers.
+    pub fn maintain(&self) -> Maintained {
+        /// How soon to come back when another thread is at it.
+        const BUSY_NS: u64 = 1_000_000;
+        let Some(mut keeper) = self.try_keeper() else {
+            return Maintained { drawn: false, next_ns: BUSY_NS };
+        };
+        let drawn = keeper.tend(&self.desk(), false);
+        let shared = keeper.shared.as_ref().and_then(SharedPage::words);
+        self.page.set_recent(shared, self.now_under_lock());
+        Maintained { drawn, next_ns: keeper.next_ns(self.base.reference_ns(Scale::Monotonic)) }
+    }
+
+    /// Changes the source by hand, without a step; every time told so far stays valid. A counter
+    /// that was found wanting is thereby trusted again.
+    ///
+    /// # Errors
+    /// [`SetSourceError`] if it cannot be read here; nothing is changed then.
+    pub fn set_source(&self, source: SourceId) -> Result<(), SetSourceError> {
+        if !self.base.supports(source) {
+            return Err(SetSourceError(source));
+        }
+        let mut keeper = self.keeper();
+        let now_ns = self.base.reference_ns(Scale::Monotonic);
+        let from = keeper.source;
+        keeper.log.note(now_ns, What::ByHand { from, to: source });
+        keeper.begin(&self.desk(), source);
+        Ok(())
+    }
+
+    /// The source that serves.
+    #[must_use]
+    pub fn source(&self) -> SourceId {
+        self.keeper().source
+    }
+
+    /// The latest events, oldest first.
+    #[must_use]
+    pub fn events(&self) -> Vec<Event> {
+        self.keeper().log.latest()
+    }
+
+    /// How often something happened.
+    #[must_use]
+    pub fn count(&self, kind: EventKind) -> u64 {
+        self.keeper().log.count(kind)
+    }
+
+    /// Puts the page into a memfd, if it is in none yet, and gives a descriptor that other
+    /// processes read it by ([`super::PageReader`]). A forked child's copy of the clock stops
+    /// writing to it.
+    ///
+    /// # Errors
+    /// No descriptors or memory left; a kernel before 5.1.
+    pub fn share(&self) -> io::Result<OwnedFd> {
+        let mut keeper = self.keeper();
+        let shared = match keeper.shared.take() {
+            Some(shared) if shared.words().is_some() => shared,
+            _ => SharedPage::create(&self.page)?,
+        };
+        let descriptor = shared.descriptor();
+        keeper.shared = Some(shared);
+        descriptor
+    }
+
+    fn desk(&self) -> Desk<'_, B> {
+        Desk { page: &self.page, base: &self.base, settings: &self.settings }
+    }
+
+    /// A keeper that panicked left a whole page behind, so that its state may be used.
+    fn keeper(&self) -> MutexGuard<'_, Keeper> {
+        self.keeper.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn try_keeper(&self) -> Option<MutexGuard<'_, Keeper>> {
+        match self.keeper.try_lock() {
+            Ok(keeper) => Some(keeper),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// Changes what stands beside the line, and publishes it under the line as it is.
+    fn change(&self, change: impl FnOnce(&mut Keeper, &Desk<'_, B>)) {
+        let mut keeper = self.keeper();
+        let desk = self.desk();
+        if keeper.stage == Stage::Fresh {
+            keeper.tend(&desk, false);
+        }
+        change(&mut keeper, &desk);
+        keeper.publish(&desk, |old| *old);
+    }
+
+    /// The time, read while this thread keeps the clock.
+    fn now_under_lock(&self) -> u64 {
+        match page::now(&self.page, |source| Some(self.base.ticks_ordered(source))) {
+            Some(ns) => ns,
+            None => self.page.recent_ns(),
+        }
+    }
+
+    /// What is left to do when the page does not simply give the time: nobody looked at it yet, the
+    /// line is at its end, the counter is behind its base, or a writer is at work.
+    #[cold]
+    #[inline(never)]
+    fn late(&self) -> Reading {
+        let mut may_refit = self.settings.readers_refit;
+        for attempt in 0..read::ATTEMPTS {
+            let turn = self.page.load(word::TURN, Ordering::Acquire);
+            let line = page::line_under(&self.page, turn);
+            let place = line.place(self.base.ticks_ordered(line.source));
+            let switching = turn & page::SWITCHING != 0;
+            if may_refit && !switching && read::is_overdue(&line, place) {
+                may_refit = false;
+                if let Some(mut keeper) = self.try_keeper() {
+                    keeper.tend(&self.desk(), page::still(&self.page, turn));
+                    continue;
+                }
+            }
+            let reading = read::reading(&self.base, &line, place);
+            let whole = if !switching {
+                page::still(&self.page, turn)
+            } else if attempt < read::PATIENCE {
+                false
+            } else {
+                // The writer was interrupted in the midst: it shall begin again, after this read.
+                self.page.interrupt(turn)
+            };
+            if whole {
+                return reading;
+            }
+            std::hint::spin_loop();
+        }
+        Reading::of_os(self.base.reference_ns(Scale::Monotonic), 0, Status::OsClock)
+    }
+}
+
+#[cfg(test)]
+#[path = "tests/clock.rs"]
+mod tests;

@@ -1,0 +1,117 @@
+//! Drawing a line: from where the last one is, towards where the reference is.
+
+use super::bound::Status;
+use super::line::{Line, Place};
+use super::sample::Sample;
+use super::scales::difference;
+use super::slope::{Slope, share_of};
+use super::timebase::{Scale, SourceId, Timebase};
+
+/// How far an unordered read may be from the instructions around it, ns: the bound must hold for
+/// it too. Two reads of the clock and what stands between them fit into a processor's window.
+const UNORDERED_NS: u64 = 40;
+
+/// The shortest time in which an error is absorbed, ns.
+const SHORTEST_NS: u64 = 1_000_000;
+
+/// What is known when a line over a counter is to be drawn.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan {
+    pub(super) source: SourceId,
+    pub(super) status: Status,
+    pub(super) epoch: u32,
+    /// The slope as measured.
+    pub(super) slope: Slope,
+    /// Bound on its relative error from now on, with the allowance for drift; 2^-32.
+    pub(super) error: u64,
+    /// For how long the line is to hold, ns.
+    pub(super) interval_ns: u64,
+    /// Counter and `CLOCK_MONOTONIC` at a moment just past.
+    pub(super) anchor: Sample,
+    /// What somebody may have been told by other means than the last line, ns.
+    pub(super) floor_ns: u64,
+}
+
+/// What readers of `old` were told at most by now. Read while they wait.
+fn told_by_now<B: Timebase>(base: &B, old: &Line, ticks: u64) -> u64 {
+    match old.place(ticks) {
+        Place::Within(ahead) => old.at(ahead),
+        Place::Before(_) => old.base_ns,
+        // Since its end they were told the OS clock, but no less than its end.
+        Place::After(_) => base.reference_ns(Scale::Monotonic).max(old.end_ns()),
+    }
+}
+
+/// A line over a counter, without a step: it begins where the last one is, and absorbs 15/16 of
+/// the error within its interval (Abseil's `GetCurrentTimeNanos` does the same).
+pub(super) fn over_counter<B: Timebase>(base: &B, old: &Line, plan: &Plan) -> Line {
+    let mut ticks = base.ticks_enclosing(old.source);
+    let told_ns = told_by_now(base, old, ticks);
+    if plan.source != old.source || !matches!(old.place(ticks), Place::Within(_)) {
+        ticks = base.ticks_enclosing(plan.source);
+    }
+    let base_ns = told_ns.max(plan.floor_ns);
+    let since = ticks.wrapping_sub(plan.anchor.ticks);
+    // A counter that steps back just now is found by the next check; here nothing must overflow.
+    let since = if since > u64::MAX / 2 { 0 } else { since };
+    let since_ns = plan.slope.ns_floor(since);
+    let truth_ns = plan.anchor.ns.saturating_add(since_ns);
+    let ahead_ns = difference(base_ns, truth_ns);
+    let bound_ns = ahead_ns
+        .unsigned_abs()
+        .saturating_add(plan.slope.ns_ceil(plan.anchor.half_ticks))
+        .saturating_add(share_of(since_ns, plan.error))
+        .saturating_add(UNORDERED_NS + 1);
+    let slope = plan.slope.slower(absorbed(ahead_ns), plan.interval_ns);
+    Line {
+        source: plan.source,
+        status: plan.status,
+        epoch: plan.epoch,
+        slope,
+        base_ticks: ticks,
+        valid_for: slope.ticks_floor(plan.interval_ns),
+        base_ns,
+        bound_ns,
+        growth: plan.error,
+    }
+}
+
+/// A line over the OS clock, not below what readers were told. If it is ahead it runs up to 1/16
+/// slower until it is not, and then is the OS clock itself. `look_again_ns` ends its validity
+/// earlier, so that somebody looks.
+pub(super) fn over_os<B: Timebase>(
+    base: &B,
+    old: &Line,
+    floor_ns: u64,
+    epoch: u32,
+    status: Status,
+    look_again_ns: Option<u64>,
+) -> Line {
+    let told_ns = told_by_now(base, old, base.ticks_enclosing(old.source));
+    let ticks = base.reference_ns(Scale::Monotonic);
+    let base_ns = told_ns.max(floor_ns).max(ticks);
+    let ahead_ns = base_ns - ticks;
+    let mut slope = Slope::IDENTITY;
+    let mut valid_for = look_again_ns.unwrap_or(u64::MAX);
+    if ahead_ns > 0 {
+        let over_ns = ahead_ns.saturating_mul(16).max(SHORTEST_NS);
+        slope = slope.slower(absorbed(difference(base_ns, ticks)), over_ns);
+        valid_for = valid_for.min(over_ns);
+    }
+    Line {
+        source: SourceId::OS,
+        status,
+        epoch,
+        slope,
+        base_ticks: ticks,
+        valid_for,
+        base_ns,
+        bound_ns: ahead_ns,
+        growth: 0,
+    }
+}
+
+/// How much of an error is taken away until the next line: 15/16, so that noise does not echo.
+fn absorbed(error_ns: i64) -> i64 {
+    error_ns - error_ns / 16
+}

@@ -1,0 +1,239 @@
+//! What happened to a clock: typed, counted, the latest ones kept.
+
+use std::collections::VecDeque;
+
+use super::timebase::SourceId;
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// When it was found, ns on `CLOCK_MONOTONIC`.
+    pub at_ns: u64,
+    /// What.
+    pub what: What,
+}
+
+/// What happened, and what was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum What {
+    /// A counter was calibrated and serves.
+    Adopted(SourceId),
+    /// The source was changed by hand.
+    ByHand {
+        /// What served.
+        from: SourceId,
+        /// What was asked for.
+        to: SourceId,
+    },
+    /// The kernel's clock source is another one than when the counter was adopted. Failed over.
+    KernelChangedSource {
+        /// Its name then.
+        from: String,
+        /// Its name now.
+        to: String,
+    },
+    /// Counter and reference are further apart than the bound allows. Failed over.
+    Residual {
+        /// Counter minus reference, ns.
+        error_ns: i64,
+        /// What was allowed, ns.
+        bound_ns: u64,
+    },
+    /// The counter went backwards. Failed over.
+    NegativeStep {
+        /// By so many ticks; 0 if only within brackets.
+        ticks: u64,
+    },
+    /// The counter does not advance. Failed over.
+    Stuck(SourceId),
+    /// The counter asked for cannot be read here. The OS clock serves.
+    Unsupported(SourceId),
+    /// The measured frequency contradicts what was stated. Failed over.
+    PriorContradicted {
+        /// Stated, Hz.
+        stated_hz: u64,
+        /// Measured, Hz.
+        measured_hz: u64,
+    },
+    /// The machine was suspended. Failed over; the counter is tried again.
+    Suspended {
+        /// For so long, ns.
+        ns: u64,
+    },
+    /// Other CPUs are online than before. Failed over; the counter is tried again.
+    CpusChanged {
+        /// Online before, as the kernel lists them.
+        from: String,
+        /// Online now.
+        to: String,
+    },
+    /// The virtual machine was restored or migrated. Failed over; the counter is tried again.
+    VmChanged,
+    /// `CLOCK_MONOTONIC` left the bound while `CLOCK_MONOTONIC_RAW` did not: it is being slewed.
+    /// The counter stays, calibrated anew.
+    ReferenceSlewed {
+        /// Prediction minus reference, ns.
+        error_ns: i64,
+    },
+    /// The kernel changed the rate of `CLOCK_MONOTONIC`. The counter stays, calibrated anew.
+    RateCorrected {
+        /// By how much, parts per billion.
+        ppb: i64,
+    },
+    /// `CLOCK_REALTIME` was set.
+    WallSet {
+        /// Forward, ns.
+        ns: i64,
+    },
+}
+
+/// [`What`] without what was found; what events are counted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum EventKind {
+    /// [`What::Adopted`].
+    Adopted,
+    /// [`What::ByHand`].
+    ByHand,
+    /// [`What::KernelChangedSource`].
+    KernelChangedSource,
+    /// [`What::Residual`].
+    Residual,
+    /// [`What::NegativeStep`].
+    NegativeStep,
+    /// [`What::Stuck`].
+    Stuck,
+    /// [`What::Unsupported`].
+    Unsupported,
+    /// [`What::PriorContradicted`].
+    PriorContradicted,
+    /// [`What::Suspended`].
+    Suspended,
+    /// [`What::CpusChanged`].
+    CpusChanged,
+    /// [`What::VmChanged`].
+    VmChanged,
+    /// [`What::ReferenceSlewed`].
+    ReferenceSlewed,
+    /// [`What::RateCorrected`].
+    RateCorrected,
+    /// [`What::WallSet`].
+    WallSet,
+}
+
+/// How many kinds there are.
+const KINDS: usize = 14;
+
+impl EventKind {
+    /// Every kind, in the order in which they are counted.
+    pub const ALL: [EventKind; KINDS] = [
+        EventKind::Adopted,
+        EventKind::ByHand,
+        EventKind::KernelChangedSource,
+        EventKind::Residual,
+        EventKind::NegativeStep,
+        EventKind::Stuck,
+        EventKind::Unsupported,
+        EventKind::PriorContradicted,
+        EventKind::Suspended,
+        EventKind::CpusChanged,
+        EventKind::VmChanged,
+        EventKind::ReferenceSlewed,
+        EventKind::RateCorrected,
+        EventKind::WallSet,
+    ];
+
+    /// Whether the clock fails over to the OS clock when it happens.
+    #[must_use]
+    pub const fn fails_over(self) -> bool {
+        !matches!(
+            self,
+            EventKind::Adopted
+                | EventKind::ByHand
+                | EventKind::ReferenceSlewed
+                | EventKind::RateCorrected
+                | EventKind::WallSet
+        )
+    }
+}
+
+impl What {
+    /// Its kind.
+    #[must_use]
+    pub const fn kind(&self) -> EventKind {
+        match self {
+            What::Adopted(_) => EventKind::Adopted,
+            What::ByHand { .. } => EventKind::ByHand,
+            What::KernelChangedSource { .. } => EventKind::KernelChangedSource,
+            What::Residual { .. } => EventKind::Residual,
+            What::NegativeStep { .. } => EventKind::NegativeStep,
+            What::Stuck(_) => EventKind::Stuck,
+            What::Unsupported(_) => EventKind::Unsupported,
+            What::PriorContradicted { .. } => EventKind::PriorContradicted,
+            What::Suspended { .. } => EventKind::Suspended,
+            What::CpusChanged { .. } => EventKind::CpusChanged,
+            What::VmChanged => EventKind::VmChanged,
+            What::ReferenceSlewed { .. } => EventKind::ReferenceSlewed,
+            What::RateCorrected { .. } => EventKind::RateCorrected,
+            What::WallSet { .. } => EventKind::WallSet,
+        }
+    }
+
+    /// Whether the counter may be fit again once things have settled.
+    pub(super) const fn passes(&self) -> bool {
+        matches!(self, What::Suspended { .. } | What::CpusChanged { .. } | What::VmChanged)
+    }
+}
+
+/// How many events are kept; older ones are only counted.
+const KEPT: usize = 64;
+
+/// The events of a clock.
+#[derive(Debug)]
+pub(super) struct Log {
+    latest: VecDeque<Event>,
+    counts: [u64; KINDS],
+}
+
+impl Log {
+    pub(super) const EMPTY: Log = Log { latest: VecDeque::new(), counts: [0; KINDS] };
+
+    pub(super) fn note(&mut self, at_ns: u64, what: What) {
+        self.counts[what.kind() as usize] += 1;
+        if self.latest.len() == KEPT {
+            self.latest.pop_front();
+        }
+        self.latest.push_back(Event { at_ns, what });
+    }
+
+    pub(super) fn latest(&self) -> Vec<Event> {
+        self.latest.iter().cloned().collect()
+    }
+
+    pub(super) fn count(&self, kind: EventKind) -> u64 {
+        self.counts[kind as usize]
+    }
+
+    pub(super) fn total(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_counted_when_they_are_no_longer_kept() {
+        let mut log = Log::EMPTY;
+        for at_ns in 0..100 {
+            log.note(at_ns, What::VmChanged);
+        }
+        assert_eq!((log.count(EventKind::VmChanged), log.total()), (100, 100));
+        assert_eq!(log.latest().len(), KEPT);
+        assert_eq!(log.latest()[KEPT - 1].at_ns, 99);
+        let order: Vec<usize> = EventKind::ALL.iter().map(|kind| *kind as usize).collect();
+        assert_eq!(order, (0..KINDS).collect::<Vec<_>>());
+    }
+}

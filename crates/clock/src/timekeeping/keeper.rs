@@ -1,0 +1,417 @@
+//! Who keeps a clock: decides what is drawn next. One thread at a time has it.
+
+use super::bound::Status;
+use super::check::{Checked, Predicted};
+use super::draw::{self, Plan};
+use super::event::{Log, What};
+use super::line::Line;
+use super::page::{Content, Page};
+use super::sample::{Fit, Row, Sample, narrowest};
+use super::scales::{Offset, Scales};
+use super::settings::{Settings, Start};
+use super::share::SharedPage;
+use super::slope::{RELATIVE_BITS, Slope, relative_from_ppb};
+use super::timebase::{Discipline, Scale, SourceId, Timebase};
+use super::wall::Wall;
+use super::watch::Watcher;
+
+/// What a keeper works on.
+pub(super) struct Desk<'a, B> {
+    pub(super) page: &'a Page,
+    pub(super) base: &'a B,
+    pub(super) settings: &'a Settings,
+}
+
+/// What serves, and what comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Nothing was read yet.
+    Fresh,
+    /// The OS clock serves until the machine is judged.
+    Unjudged,
+    /// The OS clock serves between the two first brackets of this counter, because no time passes:
+    /// it is simulated.
+    Halfway(SourceId),
+    /// A counter serves.
+    Measuring,
+    /// The OS clock serves until this time (ns), when the machine is judged again.
+    Waiting(u64),
+    /// The OS clock serves until somebody says otherwise.
+    Resting,
+}
+
+/// For how long the OS clock serves before the machine is judged.
+const JUDGED_AFTER_NS: u64 = 1_000_000;
+/// The same after something that passes.
+const JUDGED_AGAIN_AFTER_NS: u64 = 1_000_000_000;
+/// The first interval between calibrations; they double.
+const FIRST_INTERVAL_NS: u64 = 1_000_000;
+/// Distance of the two brackets that begin a calibration.
+const FIRST_WINDOW_NS: u64 = 10_000;
+/// The longest window that a slope is taken over.
+const LONGEST_WINDOW_NS: u64 = 32_000_000_000;
+/// Calibrated for so long, a counter is steady.
+const STEADY_AFTER_NS: u64 = 1_000_000_000;
+/// What a bound begins with, about: two brackets and the margin for unordered reads.
+const USUAL_BOUND_NS: u64 = 80;
+/// How far MONOTONIC may run from RAW: NTP's 500 ppm and as much by `adjtime`.
+const SLEWED_AT_MOST_PPB: u64 = 1_000_000;
+/// Brackets of a calibration at most; a bracket as narrow as the narrowest before ends it.
+const TRIES: u32 = 64;
+/// The same at the beginning.
+const FIRST_TRIES: u32 = 8;
+
+/// The state of a clock that readers do not see.
+#[derive(Debug)]
+pub(super) struct Keeper {
+    pub(super) stage: Stage,
+    pub(super) source: SourceId,
+    pub(super) epoch: u32,
+    /// When the counter was adopted, ns.
+    adopted_ns: u64,
+    /// When the line was drawn, ns.
+    drawn_ns: u64,
+    pub(super) interval_ns: u64,
+    pub(super) row: Row,
+    pub(super) raw_row: Row,
+    pub(super) fit: Option<Fit>,
+    pub(super) raw_fit: Option<Fit>,
+    /// A half-width that is worth stopping at.
+    enough_ticks: u64,
+    pub(super) kernel: Option<Discipline>,
+    pub(super) scales: Scales,
+    pub(super) watcher: Watcher,
+    pub(super) log: Log,
+    pub(super) wall: Wall,
+    pub(super) shared: Option<SharedPage>,
+}
+
+impl Keeper {
+    pub(super) const NEW: Keeper = Keeper {
+        stage: Stage::Fresh,
+        source: SourceId::OS,
+        epoch: 0,
+        adopted_ns: 0,
+        drawn_ns: 0,
+        interval_ns: FIRST_INTERVAL_NS,
+        row: Row::EMPTY,
+        raw_row: Row::EMPTY,
+        fit: None,
+        raw_fit: None,
+        enough_ticks: 0,
+        kernel: None,
+        scales: Scales::UNKNOWN,
+        watcher: Watcher::NEW,
+        log: Log::EMPTY,
+        wall: Wall::FOLLOWING,
+        shared: None,
+    };
+
+    /// Does what is due; if `overdue`, whatever the time. Returns whether a line was drawn.
+    pub(super) fn tend<B: Timebase>(&mut self, desk: &Desk<'_, B>, overdue: bool) -> bool {
+        let now_ns = desk.base.reference_ns(Scale::Monotonic);
+        match self.stage {
+            Stage::Fresh => match desk.settings.start {
+                Start::With(source) if desk.base.supports(source) => self.begin(desk, source),
+                Start::With(source) => {
+                    self.log.note(now_ns, What::Unsupported(source));
+                    self.rest(desk, Stage::Resting, Status::OsClock, 0)
+                }
+                Start::Judged => self.rest(desk, Stage::Unjudged, Status::OsClock, 0),
+            },
+            Stage::Unjudged => self.judge(desk),
+            Stage::Waiting(until_ns) if now_ns >= until_ns => self.judge(desk),
+            Stage::Halfway(source) => self.finish(desk, source),
+            Stage::Measuring if overdue || self.is_due(now_ns) => self.refit(desk),
+            Stage::Measuring => false,
+            Stage::Waiting(_) | Stage::Resting => self.stay(desk),
+        }
+    }
+
+    /// Whether three quarters of the interval are over: who is called often enough redraws before
+    /// any reader finds the line at its end.
+    fn is_due(&self, now_ns: u64) -> bool {
+        now_ns.saturating_sub(self.drawn_ns) >= self.interval_ns / 4 * 3
+    }
+
+    /// When something is due again, ns from now.
+    pub(super) fn next_ns(&self, now_ns: u64) -> u64 {
+        let due_ns = match self.stage {
+            Stage::Fresh => now_ns,
+            Stage::Unjudged | Stage::Halfway(_) => self.drawn_ns.saturating_add(JUDGED_AFTER_NS),
+            Stage::Measuring => self.drawn_ns.saturating_add(self.interval_ns / 4 * 3),
+            Stage::Waiting(until_ns) => until_ns,
+            Stage::Resting => self.drawn_ns.saturating_add(JUDGED_AGAIN_AFTER_NS),
+        };
+        due_ns.saturating_sub(now_ns)
+    }
+
+    fn judge<B: Timebase>(&mut self, desk: &Desk<'_, B>) -> bool {
+        match desk.base.choose(desk.settings.root()) {
+            SourceId::OS => self.rest(desk, Stage::Resting, Status::OsClock, 0),
+            source => self.begin(desk, source),
+        }
+    }
+
+    /// Two brackets some microseconds apart, and a line with the wide bound that they allow.
+    pub(super) fn begin<B: Timebase>(&mut self, desk: &Desk<'_, B>, source: SourceId) -> bool {
+        if source == SourceId::OS {
+            return self.rest(desk, Stage::Resting, Status::OsClock, 0);
+        }
+        if self.first_bracket(desk.base, source).is_none() {
+            let now_ns = desk.base.reference_ns(Scale::Monotonic);
+            return self.fail_over(desk, now_ns, What::Stuck(source));
+        }
+        if !time_passes(desk.base) {
+            return self.rest(desk, Stage::Halfway(source), Status::OsClock, 0);
+        }
+        self.finish(desk, source)
+    }
+
+    fn first_bracket<B: Timebase>(&mut self, base: &B, source: SourceId) -> Option<()> {
+        self.row = Row::EMPTY;
+        self.raw_row = Row::EMPTY;
+        self.raw_fit = None;
+        self.watcher = Watcher::NEW;
+        self.row.push(narrowest(base, source, Scale::Monotonic, FIRST_TRIES, 0)?);
+        self.raw_row.push(narrowest(base, source, Scale::Raw, FIRST_TRIES, 0)?);
+        Some(())
+    }
+
+    /// The second bracket and the first line.
+    fn finish<B: Timebase>(&mut self, desk: &Desk<'_, B>, source: SourceId) -> bool {
+        let latest = narrowest(desk.base, source, Scale::Monotonic, FIRST_TRIES, 0);
+        let raw = narrowest(desk.base, source, Scale::Raw, FIRST_TRIES, 0);
+        let first = self.row.latest().copied();
+        let fit = first.zip(latest).and_then(|(first, latest)| Fit::between(&first, &latest));
+        let (Some(first), Some(latest), Some(raw), Some(fit)) = (first, latest, raw, fit) else {
+            let now_ns = desk.base.reference_ns(Scale::Monotonic);
+            return self.fail_over(desk, now_ns, What::Stuck(source));
+        };
+        let fit = match narrowed(desk.settings, fit) {
+            Ok(fit) => fit,
+            Err(what) => return self.fail_over(desk, latest.ns, what),
+        };
+        self.row.push(latest);
+        self.raw_row.push(raw);
+        self.raw_fit = self.raw_row.fit(LONGEST_WINDOW_NS);
+        self.enough_ticks = first.half_ticks.min(latest.half_ticks);
+        self.kernel = desk.base.discipline();
+        if self.stage != Stage::Measuring || self.source != source {
+            self.epoch = self.epoch.wrapping_add(1);
+            self.log.note(latest.ns, What::Adopted(source));
+        }
+        self.source = source;
+        self.stage = Stage::Measuring;
+        self.adopted_ns = latest.ns;
+        self.interval_ns = FIRST_INTERVAL_NS;
+        self.fit = Some(fit);
+        self.measure_scales(desk, latest.ns);
+        self.draw(desk, fit, latest)
+    }
+
+    /// Looks for reasons to stop trusting; without any draws a new line.
+    fn refit<B: Timebase>(&mut self, desk: &Desk<'_, B>) -> bool {
+        let sample = narrowest(desk.base, self.source, Scale::Monotonic, TRIES, self.enough_ticks);
+        let raw = narrowest(desk.base, self.source, Scale::Raw, TRIES, self.enough_ticks);
+        let now_ns = desk.base.reference_ns(Scale::Monotonic);
+        let (Some(sample), Some(raw)) = (sample, raw) else {
+            return self.fail_over(desk, now_ns, What::NegativeStep { ticks: 0 });
+        };
+        // Narrow brackets are rare on a busy machine: what is enough slowly widens again.
+        let wider = self.enough_ticks.saturating_add(self.enough_ticks / 8).saturating_add(1);
+        self.enough_ticks = sample.half_ticks.clamp(1, wider);
+        let fit = match self.check(desk, &sample, &raw, now_ns) {
+            Checked::Distrust(what) => return self.fail_over(desk, now_ns, what),
+            Checked::Predicted(fit) => self.predicted(sample, raw, fit),
+            Checked::Sound => {
+                self.row.push(sample);
+                self.raw_row.push(raw);
+                self.row.fit(LONGEST_WINDOW_NS)
+            }
+        };
+        self.raw_fit = self.raw_row.fit(LONGEST_WINDOW_NS).or(self.raw_fit);
+        // After a long pause there is nothing but the latest sample within the longest window.
+        let Some(fit) = fit else { return self.begin(desk, self.source) };
+        self.interval_ns = self.next_interval(desk.settings, fit, &sample);
+        self.fit = Some(fit);
+        self.measure_scales(desk, sample.ns);
+        self.draw(desk, fit, sample)
+    }
+
+    /// Begins the windows anew where the reference left what was measured.
+    fn predicted(&mut self, sample: Sample, raw: Sample, fit: Predicted) -> Option<Fit> {
+        self.row.push(sample);
+        self.row.begin_again();
+        self.raw_row.push(raw);
+        self.interval_ns = FIRST_INTERVAL_NS / 2;
+        Some(fit.0)
+    }
+
+    /// Twice the last one, as long as the bound stays below its target.
+    fn next_interval(&self, settings: &Settings, fit: Fit, sample: &Sample) -> u64 {
+        let growth = fit.error.saturating_add(settings.allowance(self.kernel)).max(1);
+        let bracket_ns = fit.slope.ns_ceil(sample.half_ticks);
+        let room_ns = settings.target_bound_ns.saturating_sub(USUAL_BOUND_NS.max(bracket_ns));
+        let room = u128::from(room_ns) << RELATIVE_BITS;
+        let allowed = u64::try_from(room / u128::from(growth)).unwrap_or(u64::MAX);
+        let doubled = self.interval_ns.saturating_mul(2).min(settings.longest_interval_ns);
+        allowed.min(doubled).max(FIRST_INTERVAL_NS)
+    }
+
+    fn draw<B: Timebase>(&mut self, desk: &Desk<'_, B>, fit: Fit, anchor: Sample) -> bool {
+        let steady = anchor.ns.saturating_sub(self.adopted_ns) >= STEADY_AFTER_NS;
+        let plan = Plan {
+            source: self.source,
+            status: if steady { Status::Steady } else { Status::Settling },
+            epoch: self.epoch,
+            slope: fit.slope,
+            error: fit.error.saturating_add(desk.settings.allowance(self.kernel)),
+            interval_ns: self.interval_ns,
+            anchor,
+            floor_ns: desk.page.recent_ns(),
+        };
+        self.publish(desk, |old| draw::over_counter(desk.base, old, &plan))
+    }
+
+    /// Hands over to the OS clock. `floor_ns` is what readers may have been told otherwise.
+    pub(super) fn rest<B: Timebase>(
+        &mut self,
+        desk: &Desk<'_, B>,
+        stage: Stage,
+        status: Status,
+        floor_ns: u64,
+    ) -> bool {
+        if self.source != SourceId::OS {
+            self.epoch = self.epoch.wrapping_add(1);
+        }
+        self.source = SourceId::OS;
+        self.stage = stage;
+        self.fit = None;
+        let floor_ns = floor_ns.max(desk.page.recent_ns());
+        let epoch = self.epoch;
+        let look_again_ns = match stage {
+            Stage::Unjudged | Stage::Halfway(_) => Some(JUDGED_AFTER_NS),
+            Stage::Waiting(_) => Some(JUDGED_AGAIN_AFTER_NS),
+            _ => None,
+        };
+        self.publish(desk, |old| {
+            draw::over_os(desk.base, old, floor_ns, epoch, status, look_again_ns)
+        })
+    }
+
+    /// Leaves a counter that was found wanting.
+    pub(super) fn fail_over<B: Timebase>(
+        &mut self,
+        desk: &Desk<'_, B>,
+        now_ns: u64,
+        what: What,
+    ) -> bool {
+        // Up to its last sound sample the counter was within its bound, so nobody was told more
+        // than the reference and that bound, unless the line itself says so.
+        let line = desk.page.written().line;
+        let told_ns = now_ns.saturating_add(line.bound_at(line.valid_for));
+        let floor_ns = if self.source == SourceId::OS { 0 } else { told_ns };
+        let stage = if what.passes() {
+            Stage::Waiting(now_ns.saturating_add(JUDGED_AGAIN_AFTER_NS))
+        } else {
+            Stage::Resting
+        };
+        let behind = matches!(what, What::NegativeStep { .. } | What::Residual { .. });
+        self.log.note(now_ns, what);
+        self.rest(desk, stage, Status::FailedOver, if behind { floor_ns } else { 0 })
+    }
+
+    /// The OS clock serves: takes up what other clocks say, and goes on absorbing.
+    fn stay<B: Timebase>(&mut self, desk: &Desk<'_, B>) -> bool {
+        self.kernel = desk.base.discipline();
+        self.measure_scales(desk, desk.base.reference_ns(Scale::Monotonic));
+        let line = desk.page.written().line;
+        if line.slope == Slope::IDENTITY && self.stage == Stage::Resting {
+            return self.publish(desk, |old| *old);
+        }
+        self.rest(desk, self.stage, line.status, 0)
+    }
+
+    /// Measures the other clocks; about 1 us.
+    pub(super) fn measure_scales<B: Timebase>(&mut self, desk: &Desk<'_, B>, now_ns: u64) {
+        let (base, before) = (desk.base, self.scales);
+        let allowance = desk.settings.allowance(self.kernel);
+        let counter = self.raw_fit.filter(|_| self.source != SourceId::OS);
+        let slewed = relative_from_ppb(SLEWED_AT_MOST_PPB);
+        self.scales = Scales {
+            raw: counter.map_or(Slope::IDENTITY, |fit| fit.slope),
+            raw_error: counter.map_or(slewed, |fit| fit.error.saturating_add(allowance)),
+            realtime: Offset::measure(base, Scale::Realtime),
+            tai: Offset::measure(base, Scale::Tai),
+            boottime: Offset::measure(base, Scale::Boottime),
+        };
+        if let Some(ns) = moved(before.realtime, self.scales.realtime) {
+            self.log.note(now_ns, What::WallSet { ns });
+        }
+        self.wall.follow(now_ns, self.scales.realtime, self.kernel);
+    }
+
+    /// Replaces what readers see.
+    pub(super) fn publish<B: Timebase>(
+        &mut self,
+        desk: &Desk<'_, B>,
+        mut line: impl FnMut(&Line) -> Line,
+    ) -> bool {
+        let (scales, wall) = (self.scales, self.wall.line);
+        let shared = self.shared.as_ref().and_then(SharedPage::words);
+        let drawn = desk.page.switch(shared, |old| Content { line: line(old), scales, wall });
+        if let Some(content) = drawn {
+            self.drawn_ns = desk.base.reference_ns(Scale::Monotonic);
+            desk.page.set_recent(shared, content.line.base_ns);
+            desk.page.set_beat(shared, self.drawn_ns, self.log.total());
+        }
+        drawn.is_some()
+    }
+}
+
+/// Waits until the distance of the first brackets is over, some microseconds; false if time
+/// stands still.
+fn time_passes<B: Timebase>(base: &B) -> bool {
+    /// A real clock moves within far fewer reads.
+    const PATIENCE: u32 = 1_000;
+    let from_ns = base.reference_ns(Scale::Monotonic);
+    let (mut last_ns, mut still) = (from_ns, 0);
+    while last_ns.saturating_sub(from_ns) < FIRST_WINDOW_NS {
+        let now_ns = base.reference_ns(Scale::Monotonic);
+        still = if now_ns == last_ns { still + 1 } else { 0 };
+        if still == PATIENCE {
+            return false;
+        }
+        last_ns = now_ns;
+    }
+    true
+}
+
+/// By how much an offset moved, if by more than its bounds.
+pub(super) fn moved(before: Offset, now: Offset) -> Option<i64> {
+    if !before.is_known() || !now.is_known() {
+        return None;
+    }
+    let by_ns = now.ns.saturating_sub(before.ns);
+    let noise_ns = before.bound_ns.saturating_add(now.bound_ns);
+    (by_ns.unsigned_abs() > noise_ns).then_some(by_ns)
+}
+
+/// The first slope, narrowed by what is said of the frequency if that agrees.
+fn narrowed(settings: &Settings, fit: Fit) -> Result<Fit, What> {
+    let Some(prior) = settings.prior else { return Ok(fit) };
+    if prior.contradicts(fit.slope, fit.error) {
+        let measured_hz = fit.slope.ticks_floor(1_000_000_000);
+        return Err(What::PriorContradicted { stated_hz: prior.hertz, measured_hz });
+    }
+    match prior.slope() {
+        // What is stated may serve until more is measured, if it is the more certain; what was
+        // measured then only had to be near.
+        Some((slope, error)) if error < fit.error => {
+            let apart = slope.distance(fit.slope).saturating_sub(fit.error);
+            Ok(Fit { slope, error: error.max(apart.saturating_add(1)), ..fit })
+        }
+        _ => Ok(fit),
+    }
+}

@@ -1,0 +1,127 @@
+//! A straight piece of time: what a page says until it says something else.
+
+use super::bound::Status;
+use super::slope::{RELATIVE_BITS, Slope, share_of};
+use super::timebase::SourceId;
+
+/// Time as a straight line over a counter, with a bound on its error and an end.
+///
+/// At `base_ticks` + d, d not beyond `valid_for`, it is `base_ns` + d x slope, and the reference is
+/// within `bound_ns` + growth x (time since the base) of that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Line {
+    pub(super) source: SourceId,
+    pub(super) status: Status,
+    /// Counts changes of source: ticks of two epochs do not mix.
+    pub(super) epoch: u32,
+    pub(super) slope: Slope,
+    pub(super) base_ticks: u64,
+    /// Ticks after the base for which the line may be used.
+    pub(super) valid_for: u64,
+    /// `CLOCK_MONOTONIC`, ns.
+    pub(super) base_ns: u64,
+    /// Bound on the error at the base, ns.
+    pub(super) bound_ns: u64,
+    /// Growth of the bound, in 2^-32 ns a nanosecond.
+    pub(super) growth: u64,
+}
+
+/// Where a reading of the counter lies with respect to a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// So many ticks before the base.
+    Before(u64),
+    /// So many ticks after the base, within the validity.
+    Within(u64),
+    /// So many ticks after the base, beyond the validity.
+    After(u64),
+}
+
+impl Line {
+    /// What holds before anything was measured: the OS clock as it is, already expired.
+    pub(super) const UNDRAWN: Line = Line {
+        source: SourceId::OS,
+        status: Status::OsClock,
+        epoch: 0,
+        slope: Slope::IDENTITY,
+        base_ticks: 0,
+        valid_for: 0,
+        base_ns: 0,
+        bound_ns: 0,
+        growth: 0,
+    };
+
+    pub(super) fn place(&self, ticks: u64) -> Place {
+        let ahead = ticks.wrapping_sub(self.base_ticks);
+        if ahead <= self.valid_for {
+            Place::Within(ahead)
+        } else if ahead > u64::MAX / 2 {
+            Place::Before(ahead.wrapping_neg())
+        } else {
+            Place::After(ahead)
+        }
+    }
+
+    /// Time so many ticks after the base, ns.
+    pub(super) fn at(&self, ahead: u64) -> u64 {
+        self.base_ns.saturating_add(self.slope.ns_floor(ahead))
+    }
+
+    /// Time at the end of the validity: no reader of this line was told more.
+    pub(super) fn end_ns(&self) -> u64 {
+        self.at(self.valid_for)
+    }
+
+    /// The bound on the error so many ns after the base, as a read computes it.
+    #[inline(always)]
+    pub(super) fn bound_within(bound_ns: u64, growth: u64, elapsed_ns: u64) -> u64 {
+        // Whoever draws a line keeps growth x validity below 2^63 (`Line::held`).
+        bound_ns.wrapping_add(elapsed_ns.wrapping_mul(growth) >> RELATIVE_BITS).wrapping_add(1)
+    }
+
+    /// The bound on the error at a reading, ns, if the allowance for drift still applies.
+    pub(super) fn bound_at(&self, ahead: u64) -> u64 {
+        self.bound_ns.saturating_add(share_of(self.slope.ns_floor(ahead), self.growth))
+    }
+
+    /// The same line with a validity so short that no product of a read overflows.
+    pub(super) fn held(mut self) -> Line {
+        const LONGEST_NS: u64 = 1 << 62;
+        let longest = LONGEST_NS.checked_div(self.growth).unwrap_or(LONGEST_NS);
+        let room_ns = (i64::MAX as u64).saturating_sub(self.base_ns).min(longest);
+        self.valid_for = self.valid_for.min(self.slope.ticks_floor(room_ns)).min(u64::MAX / 2);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places() {
+        let line = Line { base_ticks: 100, valid_for: 10, ..Line::UNDRAWN };
+        assert_eq!(line.place(100), Place::Within(0));
+        assert_eq!(line.place(110), Place::Within(10));
+        assert_eq!(line.place(111), Place::After(11));
+        assert_eq!(line.place(90), Place::Before(10));
+        let wrapped = Line { base_ticks: u64::MAX, valid_for: 10, ..Line::UNDRAWN };
+        assert_eq!(wrapped.place(4), Place::Within(5));
+    }
+
+    #[test]
+    fn a_held_line_does_not_overflow() {
+        let line = Line {
+            valid_for: u64::MAX,
+            base_ns: 1 << 60,
+            growth: 1 << 28,
+            bound_ns: 100,
+            ..Line::UNDRAWN
+        }
+        .held();
+        let elapsed = line.slope.ns_within(line.valid_for);
+        assert!(elapsed.checked_mul(line.growth).is_some());
+        assert!(line.end_ns() <= i64::MAX as u64);
+        assert!(Line::bound_within(100, line.growth, elapsed) <= line.bound_at(line.valid_for));
+    }
+}

@@ -1,0 +1,49 @@
+//! Timekeeping: a clock drawn in straight lines over a counter, each with a bound on its error.
+//!
+//! Owns: the calibration [`page`] and how it is read and replaced, the [`Clock`] with its
+//! calibration, failover and events, wall-clock time, the page shared with other processes.
+//! Must not: decide what is to be trusted at first (that is [`crate::choice`]'s), arm anything, run
+//! in a signal handler but for plain reads.
+//!
+//! A line begins where the last one is and leads towards where the reference is, so that time
+//! never steps; its bound grows with time, and it has an end, after which the OS clock serves.
+//! Whatever goes wrong ends in a line over the OS clock.
+
+mod bound;
+mod check;
+mod clock;
+mod draw;
+mod event;
+mod helper;
+mod keeper;
+mod line;
+mod native;
+pub mod page;
+mod read;
+mod sample;
+mod scales;
+mod settings;
+mod share;
+mod slope;
+mod sourced;
+mod timebase;
+mod wall;
+mod watch;
+
+#[cfg(test)]
+#[path = "tests/double.rs"]
+mod double;
+#[cfg(test)]
+#[path = "tests/properties.rs"]
+mod properties;
+
+pub use bound::{Bounds, Status};
+pub use clock::{Clock, Elapsed, Maintained, MixedTicks, ScaleTime, SetSourceError, Ticks};
+pub use event::{Event, EventKind, What};
+pub use helper::Helper;
+pub use native::Native;
+pub use settings::{Prior, Settings, Start};
+pub use share::{OpenPageError, PageReader, Writer};
+pub use sourced::WithSource;
+pub use timebase::{Discipline, Scale, SourceId, Timebase};
+pub use wall::{WallReference, WallStatus, WallTime};

@@ -1,0 +1,108 @@
+//! This machine's counter and the kernel's clocks.
+
+use std::path::Path;
+
+use hourglass_sys::clock::{ClockId, now_ns};
+use hourglass_sys::{adjtimex, counter};
+
+use super::timebase::{Discipline, Scale, SourceId, Timebase};
+
+/// The processor's counter and the clocks of the kernel it runs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Native;
+
+impl Timebase for Native {
+    #[inline(always)]
+    fn ticks(&self, source: SourceId) -> u64 {
+        #[cfg(target_arch = "x86_64")]
+        if source == SourceId::TSC {
+            return counter::tsc();
+        }
+        #[cfg(target_arch = "aarch64")]
+        if source == SourceId::CNTVCT {
+            return counter::cntvct();
+        }
+        os_ticks(source)
+    }
+
+    #[inline(always)]
+    fn ticks_ordered(&self, source: SourceId) -> u64 {
+        #[cfg(target_arch = "x86_64")]
+        if source == SourceId::TSC {
+            return counter::tsc_after_earlier();
+        }
+        #[cfg(target_arch = "aarch64")]
+        if source == SourceId::CNTVCT {
+            return counter::cntvct_after_earlier();
+        }
+        os_ticks(source)
+    }
+
+    #[inline]
+    fn ticks_enclosing(&self, source: SourceId) -> u64 {
+        let ticks = self.ticks_ordered(source);
+        #[cfg(target_arch = "x86_64")]
+        counter::fence_instructions();
+        // A second ordered read holds later instructions back; its value is not wanted.
+        #[cfg(target_arch = "aarch64")]
+        let _ = counter::cntvct_after_earlier();
+        ticks
+    }
+
+    #[inline]
+    fn reference_ns(&self, scale: Scale) -> u64 {
+        now_ns(match scale {
+            Scale::Monotonic => ClockId::Monotonic,
+            Scale::Raw => ClockId::MonotonicRaw,
+            Scale::Realtime => ClockId::Realtime,
+            Scale::Tai => ClockId::Tai,
+            Scale::Boottime => ClockId::Boottime,
+        })
+    }
+
+    #[inline]
+    fn supports(&self, source: SourceId) -> bool {
+        match source {
+            SourceId::OS => true,
+            #[cfg(target_arch = "x86_64")]
+            SourceId::TSC => counter::has_tsc_with_cpu(),
+            #[cfg(target_arch = "aarch64")]
+            SourceId::CNTVCT => true,
+            _ => false,
+        }
+    }
+
+    fn choose(&self, root: &Path) -> SourceId {
+        let choice = crate::choice::choose(root);
+        match choice.kind {
+            #[cfg(target_arch = "x86_64")]
+            crate::CounterKind::Tsc if choice.trusted => SourceId::TSC,
+            #[cfg(target_arch = "aarch64")]
+            crate::CounterKind::Cntvct if choice.trusted => SourceId::CNTVCT,
+            _ => SourceId::OS,
+        }
+    }
+
+    fn discipline(&self) -> Option<Discipline> {
+        /// Length of an uncorrected tick, us.
+        const TICK_US: i64 = 10_000;
+        let found = adjtimex::discipline().ok()?;
+        // Frequency in 2^-16 ppm, tick in units of 100 ppm; both to 2^-32.
+        let by_frequency = found.frequency.saturating_mul(1 << 16) / 1_000_000;
+        let by_tick = (found.tick_us - TICK_US).saturating_mul(1 << 32) / TICK_US;
+        Some(Discipline {
+            synchronised: found.synchronised,
+            max_error_ns: found.max_error_us.saturating_mul(1_000),
+            correction: by_frequency.saturating_add(by_tick),
+            slewing: found.slewing,
+            tai_offset_s: found.tai_offset_s,
+        })
+    }
+}
+
+/// `CLOCK_MONOTONIC` as a counter; kept out of the way of the counters that are faster.
+#[cold]
+#[inline(never)]
+fn os_ticks(_source: SourceId) -> u64 {
+    now_ns(ClockId::Monotonic)
+}

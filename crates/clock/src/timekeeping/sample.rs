@@ -1,0 +1,157 @@
+//! The counter and a clock of the reference at one moment, and what a row of such moments says.
+
+use super::slope::{Slope, relative};
+use super::timebase::{Scale, SourceId, Timebase};
+
+/// A counter and a clock at one moment, known to within a bracket.
+///
+/// [`crate::Pair`] is the same for a measuring loop's counter and `CLOCK_MONOTONIC`; this one is
+/// for any timebase and any clock of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sample {
+    /// The counter, in the middle of the bracket.
+    pub(super) ticks: u64,
+    /// Half the width of the bracket, ticks rounded up: how far `ticks` may be off.
+    pub(super) half_ticks: u64,
+    /// The clock, ns rounded down.
+    pub(super) ns: u64,
+}
+
+/// The narrowest of at most `tries` brackets (counter, clock, counter). Stops early at a
+/// half-width of `enough_ticks`. `None` if the counter went backwards in every one.
+pub(super) fn narrowest<B: Timebase>(
+    base: &B,
+    source: SourceId,
+    scale: Scale,
+    tries: u32,
+    enough_ticks: u64,
+) -> Option<Sample> {
+    let mut best: Option<Sample> = None;
+    for _ in 0..tries {
+        let before = base.ticks_enclosing(source);
+        let ns = base.reference_ns(scale);
+        let after = base.ticks_ordered(source);
+        let width = after.wrapping_sub(before);
+        if width > u64::MAX / 2 {
+            continue;
+        }
+        let half_ticks = width.div_ceil(2);
+        if best.is_none_or(|b| half_ticks < b.half_ticks) {
+            best = Some(Sample { ticks: before.wrapping_add(width / 2), half_ticks, ns });
+        }
+        if half_ticks <= enough_ticks {
+            break;
+        }
+    }
+    best
+}
+
+/// A slope and the bound on its relative error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fit {
+    pub(super) slope: Slope,
+    /// Relative, 2^-32: what the brackets leave open, without any allowance for drift.
+    pub(super) error: u64,
+    /// Time between the samples, ns.
+    pub(super) window_ns: u64,
+}
+
+impl Fit {
+    /// The slope between two samples; `None` if the counter or the clock did not advance.
+    pub(super) fn between(first: &Sample, last: &Sample) -> Option<Fit> {
+        let ticks = last.ticks.wrapping_sub(first.ticks);
+        let window_ns = last.ns.checked_sub(first.ns)?;
+        if ticks > u64::MAX / 2 {
+            return None;
+        }
+        let slope = Slope::between(window_ns, ticks)?;
+        let by_ticks = relative(first.half_ticks.saturating_add(last.half_ticks), ticks);
+        // Either reading of the clock is rounded down by less than 1 ns; 1 more for this rounding.
+        let by_clock = relative(1, window_ns).saturating_add(1);
+        Some(Fit { slope, error: by_ticks.saturating_add(by_clock), window_ns })
+    }
+}
+
+/// How many samples a row keeps.
+const KEPT: usize = 16;
+
+/// The samples of the last seconds, oldest first.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row {
+    samples: [Sample; KEPT],
+    count: usize,
+}
+
+impl Row {
+    pub(super) const EMPTY: Row =
+        Row { samples: [Sample { ticks: 0, half_ticks: 0, ns: 0 }; KEPT], count: 0 };
+
+    pub(super) fn latest(&self) -> Option<&Sample> {
+        self.samples[..self.count].last()
+    }
+
+    /// Adds a sample, forgetting the oldest if there is no room.
+    pub(super) fn push(&mut self, sample: Sample) {
+        if self.count == KEPT {
+            self.samples.rotate_left(1);
+            self.count -= 1;
+        }
+        self.samples[self.count] = sample;
+        self.count += 1;
+    }
+
+    /// Forgets all but the latest.
+    pub(super) fn begin_again(&mut self) {
+        if let Some(latest) = self.latest().copied() {
+            *self = Row::EMPTY;
+            self.push(latest);
+        }
+    }
+
+    /// The most certain slope up to the latest sample over at most `longest_ns`.
+    pub(super) fn fit(&self, longest_ns: u64) -> Option<Fit> {
+        let (latest, earlier) = self.samples[..self.count].split_last()?;
+        let fits = earlier.iter().filter_map(|first| Fit::between(first, latest));
+        fits.filter(|fit| fit.window_ns <= longest_ns).min_by_key(|fit| fit.error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::slope::relative_from_ppb;
+    use super::*;
+
+    fn sample(ticks: u64, ns: u64) -> Sample {
+        Sample { ticks, half_ticks: 23, ns }
+    }
+
+    #[test]
+    fn the_bound_holds_the_true_slope() {
+        // True rate 2.3 ticks a ns; each sample is off by its half-width, in opposite directions.
+        let fit = Fit::between(&sample(23, 0), &sample(46_000_000 - 23, 20_000_000)).unwrap();
+        let truth = Slope::between(10, 23).unwrap();
+        assert!(truth.distance(fit.slope) <= fit.error, "{fit:?}");
+        assert!(fit.error < relative_from_ppb(1_100));
+    }
+
+    #[test]
+    fn a_counter_that_stands_or_runs_backwards_has_no_slope() {
+        assert_eq!(Fit::between(&sample(5, 5), &sample(5, 9)), None);
+        assert_eq!(Fit::between(&sample(9, 5), &sample(5, 9)), None);
+        assert_eq!(Fit::between(&sample(5, 9), &sample(9, 5)), None);
+    }
+
+    #[test]
+    fn a_row_takes_the_most_certain_window_that_is_short_enough() {
+        let mut row = Row::EMPTY;
+        assert_eq!(row.fit(u64::MAX), None);
+        for second in 0..40u64 {
+            row.push(sample(second * 2_300_000_000, second * 1_000_000_000));
+        }
+        assert_eq!(row.fit(u64::MAX).unwrap().window_ns, 15_000_000_000);
+        assert_eq!(row.fit(4_500_000_000).unwrap().window_ns, 4_000_000_000);
+        row.begin_again();
+        assert_eq!(row.fit(u64::MAX), None);
+        assert_eq!(row.latest().unwrap().ns, 39_000_000_000);
+    }
+}

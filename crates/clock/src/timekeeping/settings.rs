@@ -1,0 +1,112 @@
+//! How a clock is to be kept.
+
+use std::path::{Path, PathBuf};
+
+use super::slope::{Slope, relative_from_ppb};
+use super::timebase::{Discipline, SourceId};
+
+/// Which source serves at first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// The OS clock serves the first reads, at its own bound; a millisecond later the machine is
+    /// judged (that takes tens of microseconds), and a counter that can be trusted takes over.
+    Judged,
+    /// This one, on the caller's word, from the first read.
+    With(SourceId),
+}
+
+/// What is said to be a counter's frequency: CPUID, the device tree, an earlier run. It narrows
+/// the first bound and is checked; it is never believed against what is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prior {
+    /// Stated frequency, Hz.
+    pub hertz: u64,
+    /// How far it may be off, parts per billion.
+    pub tolerance_ppb: u64,
+}
+
+/// How a clock is to be kept. [`Settings::DEFAULT`] is right unless something is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Which source serves at first.
+    pub start: Start,
+    /// What the counter's frequency is said to be.
+    pub prior: Option<Prior>,
+    /// How much the counter's rate against `CLOCK_MONOTONIC` may differ between any two moments of
+    /// half a minute, parts per billion: the drift that bounds allow for. `None`: 100 ppb while the
+    /// kernel leaves its clock alone, 2000 ppb while somebody synchronises it.
+    pub allowance_ppb: Option<u64>,
+    /// How wide a bound may grow before the line is drawn anew, ns. The interval between
+    /// calibrations follows from it.
+    pub target_bound_ns: u64,
+    /// The longest interval between calibrations, ns.
+    pub longest_interval_ns: u64,
+    /// Whether a reader that finds the calibration past its validity calibrates (some 10 us, once,
+    /// one reader; the others take the OS clock meanwhile). Without it reads are safe in signal
+    /// handlers and never longer than an OS clock read, and somebody must call
+    /// [`super::Clock::maintain`].
+    pub readers_refit: bool,
+    /// How often the kernel is asked about the machine, ns. A look costs some 30 us.
+    pub look_every_ns: u64,
+    /// Where the file system begins; `None` for `/`.
+    pub root: Option<PathBuf>,
+}
+
+/// Frequencies further than this from what was stated contradict it, whatever the brackets say.
+const CONTRADICTION_PPB: u64 = 500_000;
+/// Drift allowed for while the kernel leaves its clock alone. Its rate is then set in steps of
+/// about 137 ppb (one unit of its multiplier at 2.3 GHz), between which it alternates every tick.
+const FREE_RUNNING_PPB: u64 = 100;
+/// Drift allowed for while a synchroniser works: its usual corrections.
+const SYNCHRONISED_PPB: u64 = 2_000;
+
+impl Settings {
+    /// Judged source, bounds of about 200 ns, readers calibrate.
+    pub const DEFAULT: Settings = Settings {
+        start: Start::Judged,
+        prior: None,
+        allowance_ppb: None,
+        target_bound_ns: 190,
+        longest_interval_ns: 16_000_000_000,
+        readers_refit: true,
+        look_every_ns: 1_000_000_000,
+        root: None,
+    };
+
+    pub(super) fn root(&self) -> &Path {
+        self.root.as_deref().unwrap_or(Path::new("/"))
+    }
+
+    /// The allowance for drift, 2^-32.
+    pub(super) fn allowance(&self, kernel: Option<Discipline>) -> u64 {
+        let free = kernel.is_some_and(|k| !k.synchronised && !k.slewing);
+        let usual = if free { FREE_RUNNING_PPB } else { SYNCHRONISED_PPB };
+        relative_from_ppb(self.allowance_ppb.unwrap_or(usual))
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings::DEFAULT
+    }
+}
+
+impl Prior {
+    /// The slope it states and how far that may be off, 2^-32; `None` for a frequency of zero.
+    pub(super) fn slope(&self) -> Option<(Slope, u64)> {
+        // Over 2^20 seconds the rounding of the ratio does not matter.
+        let second = 1u64 << 20;
+        let slope =
+            Slope::between(second.saturating_mul(1_000_000_000), self.hertz.checked_mul(second)?)?;
+        Some((slope, relative_from_ppb(self.tolerance_ppb).saturating_add(1)))
+    }
+
+    /// Whether a measured slope with its error contradicts it.
+    pub(super) fn contradicts(&self, measured: Slope, error: u64) -> bool {
+        let allowed = relative_from_ppb(self.tolerance_ppb.max(CONTRADICTION_PPB));
+        match self.slope() {
+            Some((stated, _)) => measured.distance(stated) > allowed.saturating_add(error),
+            None => true,
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! The clock on this machine, and what its methods promise.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use super::super::properties::{Observed, quiet};
+use super::super::{Helper, Start, WallStatus};
+use super::*;
+use crate::timekeeping::double::Drift;
+
+fn os_ns() -> u64 {
+    Native.reference_ns(Scale::Monotonic)
+}
+
+/// The best source that this machine has, whatever the kernel thinks of it.
+fn some_source() -> SourceId {
+    let counters = [SourceId::TSC, SourceId::CNTVCT];
+    counters.into_iter().find(|s| Native.supports(*s)).unwrap_or(SourceId::OS)
+}
+
+#[test]
+fn the_first_read_is_the_time() {
+    static CLOCK: Clock = Clock::new();
+    let before = os_ns();
+    let now = CLOCK.now();
+    assert!((before..=os_ns()).contains(&now), "the OS clock serves first");
+    assert_eq!(CLOCK.now_bounded().status, Status::OsClock);
+    let given = Clock::with(Settings { start: Start::With(some_source()), ..quiet() });
+    let before = os_ns();
+    let bounds = given.now_bounded();
+    assert!(bounds.earliest <= os_ns() && bounds.latest >= before, "{bounds:?}");
+    assert_eq!(given.source(), some_source());
+}
+
+#[test]
+fn a_source_that_is_not_here_is_refused() {
+    let clock = Clock::new();
+    let error = clock.set_source(SourceId::HPET).unwrap_err();
+    assert!(error.to_string().contains("hpet"), "{error}");
+    let before = os_ns();
+    let now = clock.now();
+    assert!((before..=os_ns()).contains(&now));
+    let given = Clock::with(Settings { start: Start::With(SourceId(99)), ..quiet() });
+    assert!(given.now() >= before);
+    assert_eq!((given.source(), given.count(EventKind::Unsupported)), (SourceId::OS, 1));
+}
+
+#[test]
+fn ticks_of_two_epochs_do_not_mix() {
+    let mut observed = Observed::new(1, Drift::Constant(250_000));
+    observed.settle();
+    let clock = &observed.clock;
+    let first = clock.ticks();
+    observed.double.pass_ns(1_000_000);
+    let second = clock.ticks();
+    // Differences are measured at RAW's rate, which here is MONOTONIC's.
+    let elapsed = clock.elapsed(first, second).unwrap();
+    assert!(elapsed.ns.abs_diff(1_000_000) <= elapsed.error_ns + 200, "{elapsed:?}");
+    assert!(elapsed.error_ns < 10, "{elapsed:?}");
+    let backwards = clock.elapsed(second, first).unwrap();
+    assert_eq!(backwards.ns, -elapsed.ns);
+    clock.set_source(SourceId::SIMULATED).unwrap();
+    assert!(clock.elapsed(first, second).is_ok(), "the same counter, calibrated anew");
+    clock.set_source(SourceId::OS).unwrap();
+    let error = clock.elapsed(first, second).unwrap_err();
+    assert_eq!((error.first, error.current), (first.epoch, first.epoch + 1));
+    assert!(clock.elapsed(first, clock.ticks()).is_err());
+}
+
+/// The difference clock has its own rate: slewing MONOTONIC does not touch it.
+#[test]
+fn differences_are_not_slewed() {
+    let mut observed = Observed::new(2, Drift::Constant(0));
+    observed.double.with(|s| s.slew_ppb = -400_000);
+    observed.settle();
+    let first = observed.clock.ticks();
+    observed.double.pass_ns(100_000_000);
+    let elapsed = observed.clock.elapsed(first, observed.clock.ticks()).unwrap();
+    // RAW passes 400 ppm slower than MONOTONIC: 99.96 ms of RAW.
+    assert!(elapsed.ns.abs_diff(99_960_000) <= elapsed.error_ns + 200, "{elapsed:?}");
+}
+
+#[test]
+fn every_scale_has_its_own_offset_and_bound() {
+    let mut observed = Observed::new(3, Drift::Constant(5_000));
+    let unmeasured = observed.clock.now_on(Scale::Tai);
+    assert_eq!(unmeasured.status, Status::OsClock);
+    observed.settle();
+    let scales = [Scale::Monotonic, Scale::Raw, Scale::Realtime, Scale::Tai, Scale::Boottime];
+    for scale in scales {
+        let before = observed.double.reference_ns(scale).cast_signed();
+        let time = observed.clock.now_on(scale);
+        let after = observed.double.reference_ns(scale).cast_signed();
+        let error = time.error_ns.cast_signed();
+        assert!(time.ns - error <= after && time.ns + error >= before, "{scale:?} {time:?}");
+    }
+    observed.double.with(|s| s.wall_ns += 5_000_000_000);
+    observed.double.pass_ns(2_000_000_000);
+    observed.clock.maintain();
+    assert_eq!(observed.clock.count(EventKind::WallSet), 1);
+    let what = observed.clock.events().last().unwrap().what.clone();
+    assert!(matches!(what, What::WallSet { ns } if ns.abs_diff(5_000_000_000) < 100), "{what:?}");
+    assert_eq!(observed.clock.count(EventKind::Residual), 0);
+}
+
+#[test]
+fn wall_clock_time_is_the_kernels_until_somebody_else_says() {
+    let mut observed = Observed::new(4, Drift::Constant(0));
+    observed.settle();
+    let kernel = observed.clock.wall();
+    let truth = observed.double.reference_ns(Scale::Realtime).cast_signed();
+    assert!(kernel.ns.abs_diff(truth) < 2_000);
+    assert_eq!((kernel.error_ns, kernel.status), (None, WallStatus::Unknown));
+    let monotonic_ns = observed.clock.now();
+    observed.clock.set_wall(WallReference { monotonic_ns, wall_ns: 1_000, error_ns: 10 });
+    observed.double.pass_ns(1_000_000);
+    let by_hand = observed.clock.wall();
+    assert!(by_hand.ns.abs_diff(1_001_000) < 1_000, "{by_hand:?}");
+    assert_eq!(by_hand.status, WallStatus::ByHand);
+    let monotonic_ns = observed.clock.now();
+    observed.clock.steer_wall(WallReference { monotonic_ns, wall_ns: 1_002_000, error_ns: 10 });
+    assert_eq!(observed.clock.wall().status, WallStatus::Steered);
+    observed.look();
+    observed.clock.release_wall();
+    assert_eq!(observed.clock.wall().status, WallStatus::Unknown);
+    assert!(observed.clock.wall().ns.abs_diff(truth) < 2_000_000);
+}
+
+#[test]
+fn a_helper_keeps_a_clock() {
+    let settings = Settings { readers_refit: false, start: Start::With(some_source()), ..quiet() };
+    let helper = Helper::start(Arc::new(Clock::with(settings))).unwrap();
+    std::thread::sleep(Duration::from_millis(50));
+    let clock = helper.clock();
+    assert_eq!((clock.source(), clock.count(EventKind::Adopted)), (some_source(), 1));
+    let before = os_ns();
+    let bounds = clock.now_bounded();
+    assert!(bounds.earliest <= os_ns() && bounds.latest >= before, "{bounds:?}");
+    assert!(clock.recent() <= clock.now());
+}
+
+/// What one thread was told, no other thread is told less afterwards: with ordered reads, on a
+/// machine whose counters the kernel itself trusts to agree.
+#[test]
+fn time_does_not_go_backwards_from_thread_to_thread() {
+    let source = Native.choose(std::path::Path::new("/"));
+    let clock = Clock::with(quiet());
+    let (done, told) = (AtomicBool::new(false), std::sync::atomic::AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    let before = told.load(Ordering::Acquire);
+                    let now = clock.now_ordered();
+                    assert!(now >= before, "{now} after {before}");
+                    told.fetch_max(now, Ordering::AcqRel);
+                }
+            });
+        }
+        for turn in 0..2_000 {
+            clock.set_source(if turn % 2 == 0 { source } else { SourceId::OS }).unwrap();
+            std::thread::yield_now();
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+}
+
+/// Readers in several threads while one changes everything that can be changed: each reader's
+/// time does not go backwards, no reading is outside its bound.
+#[test]
+fn readers_and_a_busy_writer() {
+    let clock = Clock::with(quiet());
+    let done = AtomicBool::new(false);
+    let source = some_source();
+    std::thread::scope(|scope| {
+        for reader in 0..3 {
+            let (clock, done) = (&clock, &done);
+            scope.spawn(move || {
+                let mut last = 0;
+                while !done.load(Ordering::Relaxed) {
+                    let now = if reader == 0 { clock.now_ordered() } else { clock.now() };
+                    assert!(now >= last, "{now} after {last}");
+                    last = now;
+                    let before = os_ns();
+                    let bounds = clock.now_bounded();
+                    let after = os_ns();
+                    let inside = bounds.earliest <= after && bounds.latest >= before;
+                    assert!(inside, "{bounds:?} without {before}..{after}");
+                }
+            });
+        }
+        let end = Instant::now() + Duration::from_millis(500);
+        let mut turn = 0u64;
+        while Instant::now() < end {
+            turn += 1;
+            let wanted = if turn.is_multiple_of(2) { source } else { SourceId::OS };
+            clock.set_source(wanted).unwrap();
+            let monotonic_ns = clock.now();
+            clock.set_wall(WallReference { monotonic_ns, wall_ns: 0, error_ns: 0 });
+            clock.maintain();
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert!(clock.count(EventKind::ByHand) > 10);
+}

@@ -1,0 +1,101 @@
+//! The page: its layout, and that what is read together belongs together.
+
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use super::*;
+
+fn content(number: u64) -> Content {
+    let line = Line {
+        source: SourceId::OS,
+        status: Status::Steady,
+        epoch: number as u32,
+        slope: Slope { mult: number, shift: 60 },
+        base_ticks: number,
+        valid_for: 1 << 40,
+        base_ns: number,
+        bound_ns: number,
+        growth: 0,
+    };
+    Content {
+        line,
+        scales: Scales { raw_error: number, ..Scales::UNKNOWN },
+        wall: WallLine::UNKNOWN,
+    }
+}
+
+#[test]
+fn the_layout_is_the_documented_one() {
+    assert_eq!((size_of::<Page>(), align_of::<Page>()), (BYTES as usize, 64));
+    let page = Page::new();
+    let word = |index| Words::load(&page, index, Relaxed);
+    assert_eq!(word(0).to_le_bytes(), *b"hgclkpag");
+    assert_eq!((word(1), word(2), word(8)), (1, 512, 0));
+    page.switch(None, |_| content(7)).unwrap();
+    // Slot 1 counts, turn 1.
+    assert_eq!(word(8), 0b110);
+    assert_eq!(word(40), 1 | 60 << 16 | 2 << 24 | 7 << 32);
+    assert_eq!([word(41), word(42), word(43), word(44), word(45)], [7, 1 << 40, 7, 7, 7]);
+    assert_eq!(content_under(&page, 0b110), content(7));
+}
+
+#[test]
+fn before_anything_is_drawn_readers_are_sent_on() {
+    let page = Page::new();
+    assert_eq!(now(&page, |_| Some(5)), None);
+    assert_eq!(content_under(&page, 0), Content::UNDRAWN);
+}
+
+#[test]
+fn an_interrupted_writer_begins_again() {
+    let page = Page::new();
+    let mut turns = 0;
+    let drawn = page.switch(None, |old| {
+        assert_eq!(old.base_ns, 0);
+        turns += 1;
+        if turns < 3 {
+            let turn = Words::load(&page, word::TURN, Relaxed);
+            assert!(page.interrupt(turn));
+            assert!(!page.interrupt(turn), "once");
+        }
+        content(turns)
+    });
+    assert_eq!((turns, drawn), (3, Some(content(3))));
+    let busy = page.switch(None, |_| {
+        assert!(page.interrupt(Words::load(&page, word::TURN, Relaxed)));
+        content(9)
+    });
+    assert_eq!(busy, None);
+    assert_eq!(super::content(&page), Some(content(3)), "nothing changed");
+    assert!(!page.interrupt(Words::load(&page, word::TURN, Relaxed) | SWITCHING));
+}
+
+#[test]
+fn readers_never_see_half_of_a_line() {
+    let page = Page::new();
+    page.switch(None, |_| content(1)).unwrap();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                let mut last = 0;
+                while !done.load(Relaxed) {
+                    let Some(found) = super::content(&page) else { continue };
+                    assert_eq!(found, content(found.line.base_ns));
+                    assert!(found.line.base_ns >= last);
+                    last = found.line.base_ns;
+                    let told = bounded(&page, |_| Some(last)).map(|r| r.ns);
+                    assert!(told.is_none_or(|ns| ns >= last));
+                }
+            });
+        }
+        let end = Instant::now() + Duration::from_millis(300);
+        let mut number = 1;
+        while Instant::now() < end {
+            number += 1;
+            page.switch(None, |_| content(number)).unwrap();
+        }
+        done.store(true, Relaxed);
+        assert!(number > 1_000);
+    });
+}

@@ -1,0 +1,85 @@
+//! Wall-clock time set, steered and followed (hrtimers paper, 3.2 and 3.3).
+
+use super::*;
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// The true wall-clock time: 30 ppm faster than monotonic time.
+fn truth(monotonic_ns: u64) -> i64 {
+    1_700_000_000_000_000_000 + (monotonic_ns + monotonic_ns * 3 / 100_000).cast_signed()
+}
+
+fn said(monotonic_ns: u64, error_ns: u64) -> WallReference {
+    WallReference { monotonic_ns, wall_ns: truth(monotonic_ns), error_ns }
+}
+
+#[test]
+fn steering_slews_and_learns_the_rate() {
+    let mut wall = Wall::FOLLOWING;
+    wall.steer(said(SECOND_NS, 1_000));
+    let mut last = i64::MIN;
+    for second in 1..400u64 {
+        let now_ns = second * SECOND_NS;
+        if second.is_multiple_of(16) {
+            wall.steer(said(now_ns, 1_000));
+        }
+        let time = wall.line.at(now_ns, 0);
+        assert!(time.ns > last, "slewing does not step back");
+        last = time.ns;
+        let error = time.ns.abs_diff(truth(now_ns));
+        assert!(error <= time.error_ns.unwrap(), "{second} s: {error} ns, {time:?}");
+        assert_eq!(time.status, WallStatus::Steered);
+        assert!(second < 100 || error < 2_000, "{second} s: {error} ns");
+    }
+}
+
+#[test]
+fn large_errors_are_stepped() {
+    let mut wall = Wall::FOLLOWING;
+    wall.set(WallReference { monotonic_ns: 5, wall_ns: 77, error_ns: 3 });
+    let by_hand = wall.line.at(1_005, 0);
+    assert_eq!((by_hand.ns, by_hand.status), (1_077, WallStatus::ByHand));
+    wall.steer(said(SECOND_NS, 10));
+    assert_eq!(wall.line.at(SECOND_NS, 0).ns, truth(SECOND_NS));
+}
+
+#[test]
+fn an_unsynchronised_kernel_vouches_for_nothing() {
+    let offset = Offset { ns: 1_000, bound_ns: 20 };
+    let kernel = Discipline {
+        synchronised: false,
+        max_error_ns: 16_000_000_000,
+        correction: 0,
+        slewing: false,
+        tai_offset_s: 0,
+    };
+    let mut wall = Wall::FOLLOWING;
+    wall.follow(500, offset, Some(kernel));
+    let time = wall.line.at(600, 0);
+    assert_eq!((time.ns, time.error_ns, time.status), (1_600, None, WallStatus::Unknown));
+    wall.follow(500, offset, Some(Discipline { synchronised: true, max_error_ns: 40, ..kernel }));
+    let time = wall.line.at(500, 5);
+    // Offset, synchroniser, reading, and two roundings.
+    assert_eq!((time.error_ns, time.status), (Some(67), WallStatus::Synchronised));
+    wall.set(WallReference { monotonic_ns: 0, wall_ns: 0, error_ns: 0 });
+    wall.follow(500, offset, Some(kernel));
+    assert_eq!(wall.line.at(0, 0).status, WallStatus::ByHand, "set by hand stays");
+    wall.release();
+    wall.follow(500, offset, Some(kernel));
+    assert_eq!(wall.line.at(0, 0).status, WallStatus::Unknown);
+}
+
+#[test]
+fn nothing_overflows() {
+    let mut wall = Wall::FOLLOWING;
+    for monotonic_ns in [0, u64::MAX] {
+        for wall_ns in [i64::MIN, i64::MAX] {
+            let said = WallReference { monotonic_ns, wall_ns, error_ns: u64::MAX };
+            wall.steer(said);
+            let _ = wall.line.at(u64::MAX - monotonic_ns, u64::MAX);
+            wall.set(said);
+            let _ = wall.line.at(u64::MAX - monotonic_ns, u64::MAX);
+            assert_eq!(WallLine::from_words(wall.line.to_words()), wall.line);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! What a clock is made of: a counter that is fast to read and a reference that says what it means.
+
+use std::path::Path;
+
+/// Which counter a line is drawn over. The number stands in shared pages, so it keeps its meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SourceId(pub u16);
+
+impl SourceId {
+    /// The operating system's `CLOCK_MONOTONIC`, one tick a nanosecond. Every timebase has it.
+    pub const OS: SourceId = SourceId(1);
+    /// The x86 time-stamp counter.
+    pub const TSC: SourceId = SourceId(2);
+    /// The aarch64 generic timer.
+    pub const CNTVCT: SourceId = SourceId(3);
+    /// The High Precision Event Timer.
+    pub const HPET: SourceId = SourceId(4);
+    /// A simulated counter.
+    pub const SIMULATED: SourceId = SourceId(16);
+
+    /// The name in documents.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            SourceId::OS => "monotonic",
+            SourceId::TSC => "tsc",
+            SourceId::CNTVCT => "cntvct",
+            SourceId::HPET => "hpet",
+            SourceId::SIMULATED => "sim",
+            _ => "unknown",
+        }
+    }
+}
+
+/// A clock of the reference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Scale {
+    /// `CLOCK_MONOTONIC`: what [`super::Clock::now`] means.
+    Monotonic,
+    /// `CLOCK_MONOTONIC_RAW`: never slewed; what differences of ticks are measured in.
+    Raw,
+    /// `CLOCK_REALTIME`, ns since 1970.
+    Realtime,
+    /// `CLOCK_TAI`, ns since 1970.
+    Tai,
+    /// `CLOCK_BOOTTIME`: goes on in suspend.
+    Boottime,
+}
+
+/// What the reference's keeper says of its discipline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Discipline {
+    /// Whether wall-clock time is synchronised to anything.
+    pub synchronised: bool,
+    /// Greatest error of wall-clock time against UTC that is vouched for, ns.
+    pub max_error_ns: u64,
+    /// The rate at which `CLOCK_MONOTONIC` is made to run against `CLOCK_MONOTONIC_RAW`, in units
+    /// of 2^-32.
+    pub correction: i64,
+    /// Whether the rate is being changed for a while to slew an offset away.
+    pub slewing: bool,
+    /// TAI minus UTC, s; 0 where nobody said.
+    pub tai_offset_s: i32,
+}
+
+/// A counter and a reference clock that a [`super::Clock`] runs on: the machine's, or simulated
+/// ones.
+///
+/// Implementations MUST
+/// - answer for [`SourceId::OS`] with `CLOCK_MONOTONIC` of the reference;
+/// - never fail, block or allocate in the reading methods, and be callable from any thread;
+/// - keep `CLOCK_MONOTONIC` from going backwards;
+/// - sample an *ordered* read after all earlier instructions, and an *enclosing* one also before
+///   all later ones.
+pub trait Timebase: Send + Sync {
+    /// Reads a counter. The processor may sample it tens of nanoseconds early or late with
+    /// respect to the instructions around it. Only asked for supported sources.
+    fn ticks(&self, source: SourceId) -> u64;
+
+    /// Reads a counter after all earlier instructions.
+    fn ticks_ordered(&self, source: SourceId) -> u64;
+
+    /// Reads a counter after all earlier and before all later instructions.
+    fn ticks_enclosing(&self, source: SourceId) -> u64;
+
+    /// Reads a clock of the reference, ns rounded down.
+    fn reference_ns(&self, scale: Scale) -> u64;
+
+    /// Whether a source can be read here at all.
+    fn supports(&self, source: SourceId) -> bool;
+
+    /// The source to trust, judged by what stands below `root` (`/` but in tests);
+    /// [`SourceId::OS`] if none.
+    fn choose(&self, root: &Path) -> SourceId;
+
+    /// What the reference's keeper says; `None` if it does not tell.
+    fn discipline(&self) -> Option<Discipline>;
+}

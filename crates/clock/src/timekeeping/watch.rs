@@ -1,0 +1,145 @@
+//! What the kernel says of the machine while a counter serves: reasons to stop trusting it.
+
+use std::path::Path;
+
+use super::event::What;
+
+/// The kernel's clock source.
+const CLOCKSOURCE: &str = "sys/devices/system/clocksource/clocksource0/current_clocksource";
+/// The CPUs that are online.
+const ONLINE: &str = "sys/devices/system/cpu/online";
+/// The hypervisor's account of the virtual machine's clock (Linux 6.13, `CONFIG_PTP_1588_CLOCK_VMCLOCK`).
+const VMCLOCK: &str = "dev/vmclock0";
+
+/// What was found at one time. What cannot be read is not compared.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Facts {
+    clocksource: Option<String>,
+    online: Option<String>,
+    /// Counts restorations and migrations.
+    disruptions: Option<u64>,
+}
+
+/// Compares the machine with what it was when a counter was adopted.
+#[derive(Debug, Default)]
+pub(super) struct Watcher {
+    adopted_under: Option<Facts>,
+    looked_ns: u64,
+}
+
+impl Watcher {
+    pub(super) const NEW: Watcher = Watcher { adopted_under: None, looked_ns: 0 };
+
+    /// What changed since the first look, if `every_ns` have passed since the last one. A few small
+    /// files: about 30 us.
+    pub(super) fn look(&mut self, root: &Path, now_ns: u64, every_ns: u64) -> Option<What> {
+        if now_ns.saturating_sub(self.looked_ns) < every_ns {
+            return None;
+        }
+        self.looked_ns = now_ns;
+        let now = Facts::read(root);
+        let Some(before) = &self.adopted_under else {
+            self.adopted_under = Some(now);
+            return None;
+        };
+        if let Some((from, to)) = changed(&before.clocksource, &now.clocksource) {
+            return Some(What::KernelChangedSource { from, to });
+        }
+        if changed(&before.disruptions, &now.disruptions).is_some() {
+            return Some(What::VmChanged);
+        }
+        let (from, to) = changed(&before.online, &now.online)?;
+        Some(What::CpusChanged { from, to })
+    }
+}
+
+/// Both, if both are known and differ.
+fn changed<T: Clone + PartialEq>(before: &Option<T>, now: &Option<T>) -> Option<(T, T)> {
+    match (before, now) {
+        (Some(before), Some(now)) if before != now => Some((before.clone(), now.clone())),
+        _ => None,
+    }
+}
+
+impl Facts {
+    fn read(root: &Path) -> Facts {
+        let text = |path: &str| {
+            let text = std::fs::read_to_string(root.join(path)).ok()?;
+            Some(text.trim().to_owned())
+        };
+        Facts {
+            clocksource: text(CLOCKSOURCE),
+            online: text(ONLINE),
+            disruptions: disruption_marker(root),
+        }
+    }
+}
+
+/// The disruption marker of `struct vmclock_abi` (linux/vmclock-abi.h): magic `VCLK` at 0, a
+/// sequence count at 12 that is odd while the hypervisor writes, the marker at 16, little-endian.
+fn disruption_marker(root: &Path) -> Option<u64> {
+    use std::io::Read;
+    const MAGIC: u32 = 0x4b4c_4356;
+    const LENGTH: usize = 24;
+    let mut start = [0u8; LENGTH];
+    std::fs::File::open(root.join(VMCLOCK)).ok()?.read_exact(&mut start).ok()?;
+    let (head, marker) = start.split_last_chunk::<8>()?;
+    let (magic, _) = head.split_first_chunk::<4>()?;
+    let (_, sequence) = head.split_last_chunk::<4>()?;
+    let settled = u32::from_le_bytes(*sequence) & 1 == 0;
+    let whole = u32::from_le_bytes(*magic) == MAGIC && settled;
+    whole.then(|| u64::from_le_bytes(*marker))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(root: &Path, path: &str, contents: &[u8]) {
+        let path = root.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, contents).unwrap();
+    }
+
+    fn vmclock(sequence: u32, marker: u64) -> Vec<u8> {
+        let mut bytes = b"VCLK".to_vec();
+        bytes.extend([0; 8]);
+        bytes.extend(sequence.to_le_bytes());
+        bytes.extend(marker.to_le_bytes());
+        bytes.extend([0; 80]);
+        bytes
+    }
+
+    #[test]
+    fn what_changes_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        put(root, CLOCKSOURCE, b"tsc\n");
+        put(root, ONLINE, b"0-1\n");
+        put(root, VMCLOCK, &vmclock(2, 7));
+        let mut watcher = Watcher::NEW;
+        assert_eq!(watcher.look(root, 5, 5), None);
+        assert_eq!(watcher.look(root, 10, 5), None);
+        put(root, ONLINE, b"0\n");
+        assert_eq!(watcher.look(root, 12, 5), None, "looked 2 ns ago");
+        let cpus = What::CpusChanged { from: "0-1".into(), to: "0".into() };
+        assert_eq!(watcher.look(root, 20, 5), Some(cpus));
+        put(root, VMCLOCK, &vmclock(3, 8));
+        assert_ne!(watcher.look(root, 30, 5), Some(What::VmChanged), "being written");
+        put(root, VMCLOCK, &vmclock(4, 8));
+        assert_eq!(watcher.look(root, 40, 5), Some(What::VmChanged));
+        put(root, CLOCKSOURCE, b"hpet\n");
+        let source = What::KernelChangedSource { from: "tsc".into(), to: "hpet".into() };
+        assert_eq!(watcher.look(root, 50, 5), Some(source));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_no_reason() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut watcher = Watcher::NEW;
+        assert_eq!(watcher.look(folder.path(), 5, 5), None);
+        put(folder.path(), CLOCKSOURCE, b"tsc\n");
+        put(folder.path(), VMCLOCK, b"VCLK");
+        assert_eq!(watcher.look(folder.path(), 10, 5), None);
+    }
+}

@@ -1,0 +1,91 @@
+//! Distrust, natively: a TSC and a CPUID that lie (research/testbeds.md, section 2).
+
+#![cfg(target_arch = "x86_64")]
+
+use std::path::Path;
+use std::thread;
+
+use hourglass_clock::choice::evidence::Verdict;
+use hourglass_clock::choice::machine::Machine;
+use hourglass_clock::choice::{Effort, monotonicity, select};
+use hourglass_clock::source::tsc::TscSource;
+use hourglass_clock::source::{Unavailable, measure_frequency};
+use hourglass_clock::{Policy, SourceName};
+use hourglass_sys::lies::{self, Lies};
+use hourglass_time::Span;
+
+/// Runs `test` in a thread that is lied to; not at all where the machine cannot lie.
+fn lied_to<T: Send + 'static>(
+    begin: impl FnOnce() -> std::io::Result<()> + Send + 'static,
+    test: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
+    let found = thread::spawn(move || {
+        begin().ok()?;
+        let found = test();
+        lies::end().ok()?;
+        Some(found)
+    });
+    found.join().expect("the test panicked")
+}
+
+/// One test, since what is made up is one set for the process.
+#[test]
+fn lies_about_the_tsc_are_noticed() {
+    let begin = |lies| move || lies::about_tsc(lies);
+
+    // Whoever may not read it directly is told so, and the OS clock serves.
+    let effort = Effort { reads: 256, window: Span::from_millis(5), ..Effort::default() };
+    let chosen = lied_to(begin(Lies::default()), move || {
+        assert_eq!(TscSource::probe().err(), Some(Unavailable::DisabledForThread));
+        let forced = select(Policy::Forced(SourceName::Tsc), &effort);
+        assert!(forced.unwrap_err().to_string().contains("PR_SET_TSC"));
+        [Policy::Strict, Policy::Permissive, Policy::Thesis]
+            .map(|policy| select(policy, &effort).unwrap().selected)
+    });
+    if let Some(chosen) = chosen {
+        assert_eq!(chosen, [SourceName::MONOTONIC; 3]);
+    }
+
+    // Backward jumps of 2 ms show in a monotonicity check.
+    let jumps = Lies { jump_every: 50, jump_ticks: -5_000_000, ..Lies::default() };
+    let seen = lied_to(begin(jumps), || {
+        let cpus = hourglass_sys::thread::affinity().unwrap();
+        monotonicity::check(&TscSource::without_checks(), &cpus, Span::from_millis(5))
+    });
+    if let Some(seen) = seen {
+        assert!(seen.violations > 0 && seen.worst_ticks > 1_000_000, "{seen:?}");
+    }
+
+    // A rate that is 2,000 ppm off is measured as such.
+    let rate = |lies| {
+        lied_to(begin(lies), || {
+            measure_frequency(&TscSource::without_checks(), Span::from_millis(50))
+        })
+    };
+    let fast = Lies { rate_ppm: 2_000, ..Lies::default() };
+    if let (Some(Some(truth)), Some(Some(lie))) = (rate(Lies::default()), rate(fast)) {
+        let off = lie.frequency.ppm_above(&truth.frequency);
+        let error = truth.error_ppm + lie.error_ppm;
+        assert!((off - 2_000.0).abs() <= error + 1.0, "{off} ppm +- {error}");
+    }
+}
+
+/// CPUID faulting: the bit is denied, and that somebody answers in the processor's place shows.
+#[test]
+fn a_lie_about_the_invariant_bit_is_noticed() {
+    let Some(machine) = lied_to(lies::about_invariant_tsc, || Machine::find(Path::new("/"))) else {
+        return;
+    };
+    assert!(!machine.cpuid.unwrap().invariant_tsc);
+    assert_eq!(machine.cpuid_intercepted, Some(true));
+
+    let effort = Effort { reads: 256, window: Span::from_millis(5), ..Effort::default() };
+    let strict = lied_to(lies::about_invariant_tsc, move || select(Policy::Strict, &effort));
+    let strict = strict.expect("it worked before").unwrap();
+    assert_eq!(strict.selected, SourceName::MONOTONIC);
+    let tsc = strict.source(SourceName::Tsc).unwrap();
+    for id in ["invariant_tsc", "cpuid_access"] {
+        let item = tsc.evidence.iter().find(|e| e.id == id).unwrap();
+        assert_eq!(item.verdict, Verdict::Bad, "{id}");
+    }
+}

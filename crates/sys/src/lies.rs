@@ -1,0 +1,178 @@
+//! A TSC and a CPUID that lie, for tests of whoever must notice.
+//!
+//! The processor can be told to raise SIGSEGV where a thread reads the TSC
+//! (`prctl(PR_SET_TSC)`) or asks CPUID (`arch_prctl(ARCH_SET_CPUID)`); a handler then puts a made-up
+//! answer in its place. No privilege is needed, and it works in virtual machines. A read takes
+//! microseconds. The C library's clocks, which read the TSC too, are told the truth.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+
+use crate::counter::{TscMode, set_tsc_mode};
+use crate::{checked, checked_long};
+
+/// What is made up. The lies are one set for the whole process; who hears them is a thread's own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lies {
+    /// How much faster the TSC seems, parts per million.
+    pub rate_ppm: i64,
+    /// Every so many reads one is off by [`Lies::jump_ticks`]; 0 for never.
+    pub jump_every: u64,
+    /// How far that read is ahead, in ticks.
+    pub jump_ticks: i64,
+}
+
+static RATE_PPM: AtomicI64 = AtomicI64::new(0);
+static JUMP_EVERY: AtomicU64 = AtomicU64::new(0);
+static JUMP_TICKS: AtomicI64 = AtomicI64::new(0);
+static READS: AtomicU64 = AtomicU64::new(0);
+/// The count at which the lies began, so that a wrong rate begins at the right value.
+static BEGAN: AtomicU64 = AtomicU64::new(0);
+static INSTALLED: AtomicBool = AtomicBool::new(false);
+/// Where the kernel's own code in this process begins; zero if there is none.
+static VDSO: AtomicUsize = AtomicUsize::new(0);
+
+/// Makes the TSC lie to the calling thread and to the threads that it starts from now on.
+///
+/// # Errors
+/// What the kernel answers; EINVAL on one without `PR_SET_TSC`.
+pub fn about_tsc(lies: Lies) -> io::Result<()> {
+    install()?;
+    BEGAN.store(crate::counter::tsc(), Ordering::Relaxed);
+    RATE_PPM.store(lies.rate_ppm, Ordering::Relaxed);
+    JUMP_EVERY.store(lies.jump_every, Ordering::Relaxed);
+    JUMP_TICKS.store(lies.jump_ticks, Ordering::Relaxed);
+    set_tsc_mode(TscMode::Fault)
+}
+
+/// Makes CPUID deny to the calling thread, and to the threads that it starts from now on, that
+/// the TSC is invariant.
+///
+/// # Errors
+/// ENODEV where the processor cannot raise a signal at CPUID.
+pub fn about_invariant_tsc() -> io::Result<()> {
+    install()?;
+    set_cpuid_enabled(false)
+}
+
+/// Tells the calling thread the truth again.
+///
+/// # Errors
+/// What the kernel answers.
+pub fn end() -> io::Result<()> {
+    set_tsc_mode(TscMode::Enabled)?;
+    match set_cpuid_enabled(true) {
+        // It could not lie in the first place.
+        Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Ok(()),
+        ended => ended,
+    }
+}
+
+fn set_cpuid_enabled(enabled: bool) -> io::Result<()> {
+    const ARCH_SET_CPUID: libc::c_int = 0x1012;
+    // SAFETY: this request takes its argument by value.
+    checked_long(unsafe {
+        libc::syscall(libc::SYS_arch_prctl, ARCH_SET_CPUID, libc::c_long::from(enabled))
+    })
+    .map(|_| ())
+}
+
+fn install() -> io::Result<()> {
+    if INSTALLED.swap(true, Ordering::AcqRel) {
+        return Ok(());
+    }
+    // SAFETY: asks for a number of the auxiliary vector.
+    VDSO.store(unsafe { libc::getauxval(libc::AT_SYSINFO_EHDR) } as usize, Ordering::Relaxed);
+    // SAFETY: an all-zero sigaction is a valid one.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = answer as *const () as usize;
+    action.sa_flags = libc::SA_SIGINFO | libc::SA_NODEFER | libc::SA_ONSTACK;
+    // SAFETY: the handler has the signature that SA_SIGINFO asks for, makes only system calls that
+    // a handler may make, and hands every other fault to the default action.
+    checked(unsafe { libc::sigaction(libc::SIGSEGV, &raw const action, std::ptr::null_mut()) })
+        .map(|_| ())
+}
+
+/// The signal handler: recognises the instruction, answers, and goes on behind it.
+extern "C" fn answer(_signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    /// The code of faults that are not about an address.
+    const SI_KERNEL: libc::c_int = 0x80;
+    // SAFETY: the kernel passes live structures of these types to a handler with SA_SIGINFO, and
+    // nobody else refers to them while it runs.
+    let (code, registers) = unsafe {
+        let context = &mut *context.cast::<libc::ucontext_t>();
+        ((*info).si_code, &mut context.uc_mcontext.gregs)
+    };
+    let place = registers[libc::REG_RIP as usize] as usize;
+    let instruction = if code == SI_KERNEL { instruction_at(place) } else { [0; 3] };
+    let length = match instruction {
+        [0x0f, 0x31, _] => answer_tsc(registers, place, false),
+        [0x0f, 0x01, 0xf9] => answer_tsc(registers, place, true),
+        [0x0f, 0xa2, _] => answer_cpuid(registers),
+        _ => {
+            // SAFETY: resets the signal; the instruction faults again and ends the process.
+            unsafe { libc::signal(libc::SIGSEGV, libc::SIG_DFL) };
+            0
+        }
+    };
+    registers[libc::REG_RIP as usize] += length;
+}
+
+type Registers = [libc::greg_t; 23];
+
+/// The first bytes of the instruction that was about to run.
+fn instruction_at(place: usize) -> [u8; 3] {
+    // SAFETY: the processor has just fetched a faulting instruction of two or three bytes there,
+    // and one that is followed by another in every function that returns.
+    unsafe { std::ptr::with_exposed_provenance::<[u8; 3]>(place).read_unaligned() }
+}
+
+fn answer_tsc(registers: &mut Registers, place: usize, with_cpu: bool) -> libc::greg_t {
+    /// The kernel's code in a process takes no more than this, bytes.
+    const VDSO_LENGTH: usize = 0x4000;
+    // Neither call fails where the first one, outside the handler, did not.
+    let _ = set_tsc_mode(TscMode::Enabled);
+    let truth = crate::counter::tsc();
+    let cpu = if with_cpu { crate::counter::tsc_aux() } else { 0 };
+    let _ = set_tsc_mode(TscMode::Fault);
+    let is_kernels = place.wrapping_sub(VDSO.load(Ordering::Relaxed)) < VDSO_LENGTH;
+    let ticks = if is_kernels { truth } else { lie(truth) };
+    registers[libc::REG_RAX as usize] = i64::from(ticks as u32);
+    registers[libc::REG_RDX as usize] = i64::from((ticks >> 32) as u32);
+    if with_cpu {
+        registers[libc::REG_RCX as usize] = i64::from(cpu);
+        return 3;
+    }
+    2
+}
+
+fn lie(truth: u64) -> u64 {
+    const MILLION: i128 = 1_000_000;
+    let began = BEGAN.load(Ordering::Relaxed);
+    let since = i128::from(truth.wrapping_sub(began));
+    let extra = since * i128::from(RATE_PPM.load(Ordering::Relaxed)) / MILLION;
+    let every = JUMP_EVERY.load(Ordering::Relaxed);
+    let read = READS.fetch_add(1, Ordering::Relaxed);
+    let jumps = read.checked_rem(every) == Some(0);
+    let jump = if jumps { JUMP_TICKS.load(Ordering::Relaxed) } else { 0 };
+    truth.wrapping_add(extra as u64).wrapping_add(jump as u64)
+}
+
+fn answer_cpuid(registers: &mut Registers) -> libc::greg_t {
+    const POWER_MANAGEMENT: u32 = 0x8000_0007;
+    const INVARIANT_TSC: u32 = 1 << 8;
+    let leaf = registers[libc::REG_RAX as usize] as u32;
+    let subleaf = registers[libc::REG_RCX as usize] as u32;
+    // Neither call fails where the first one, outside the handler, did not.
+    let _ = set_cpuid_enabled(true);
+    let mut found = core::arch::x86_64::__cpuid_count(leaf, subleaf);
+    let _ = set_cpuid_enabled(false);
+    if leaf == POWER_MANAGEMENT {
+        found.edx &= !INVARIANT_TSC;
+    }
+    registers[libc::REG_RAX as usize] = i64::from(found.eax);
+    registers[libc::REG_RBX as usize] = i64::from(found.ebx);
+    registers[libc::REG_RCX as usize] = i64::from(found.ecx);
+    registers[libc::REG_RDX as usize] = i64::from(found.edx);
+    2
+}

@@ -1,0 +1,139 @@
+//! The threads of a run, started and not yet joined.
+
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::thread::{Builder, Scope, ScopedJoinHandle};
+use std::time::Duration;
+
+use hourglass_sys::signal;
+
+use crate::run::{RunError, Shortfall};
+use crate::thread::{Gate, Life, Order, Prepared, Shared, ThreadOutcome, Told};
+
+/// Stack of a measured thread; small, since all of it is locked.
+const STACK_BYTES: usize = 256 << 10;
+
+/// How often somebody looks for a signal while threads warm up.
+const WARM_UP_LOOK: Duration = Duration::from_millis(50);
+
+/// How often threads that should have ended are looked at, and kicked out of their waits if a
+/// signal asked for the end.
+const JOIN_LOOK: Duration = Duration::from_millis(5);
+
+/// The threads of a run.
+pub(crate) struct Crew<'scope> {
+    gate: &'scope Gate,
+    stop: &'scope AtomicBool,
+    members: Vec<Member<'scope>>,
+    tids: RefCell<Vec<u32>>,
+}
+
+struct Member<'scope> {
+    id: u32,
+    told: Receiver<Told>,
+    handle: ScopedJoinHandle<'scope, Option<Life>>,
+}
+
+impl<'scope> Crew<'scope> {
+    /// Starts every thread. If one cannot be started, those that were go home.
+    pub(crate) fn spawn<'env>(
+        scope: &'scope Scope<'scope, 'env>,
+        shared: &'env Shared<'env>,
+        prepared: Vec<Prepared>,
+    ) -> Result<Crew<'scope>, RunError> {
+        let mut members = Vec::with_capacity(prepared.len());
+        for thread in prepared {
+            let id = thread.id;
+            let (tell, told) = sync_channel(2);
+            let spawned = Builder::new()
+                .name(format!("hourglass-{id}"))
+                .stack_size(STACK_BYTES)
+                .spawn_scoped(scope, move || {
+                    thread.live(shared, |step| {
+                        // Nobody listens only if another thread was lost, and all go home then.
+                        let _ = tell.send(step);
+                    })
+                });
+            match spawned {
+                Ok(handle) => members.push(Member { id, told, handle }),
+                Err(error) => {
+                    send_home(shared.gate, shared.stop);
+                    return Err(RunError::Spawn(id, error));
+                }
+            }
+        }
+        Ok(Crew { gate: shared.gate, stop: shared.stop, members, tids: RefCell::default() })
+    }
+
+    /// Waits until every thread is set up; sends all home if one cannot go on.
+    pub(crate) fn await_set_up(&self) -> Result<Vec<Shortfall>, RunError> {
+        let mut all = Vec::new();
+        for member in &self.members {
+            let Ok(Told::SetUp { tid, shortfalls }) = member.told.recv() else {
+                send_home(self.gate, self.stop);
+                return Err(RunError::Lost(member.id));
+            };
+            self.tids.borrow_mut().push(tid);
+            all.extend(shortfalls);
+        }
+        if all.iter().any(|shortfall| shortfall.fatal) {
+            send_home(self.gate, self.stop);
+            return Err(RunError::Refused(all));
+        }
+        Ok(all)
+    }
+
+    /// Waits until every thread is warm; a signal cuts that short.
+    pub(crate) fn await_warm(&self) -> Result<(), RunError> {
+        for member in &self.members {
+            loop {
+                self.heed_signal();
+                match member.told.recv_timeout(WARM_UP_LOOK) {
+                    Ok(_) => break,
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Disconnected) => {
+                        send_home(self.gate, self.stop);
+                        return Err(RunError::Lost(member.id));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for all threads to end; if a signal asks for it, makes them end.
+    pub(crate) fn join(self) -> Result<Vec<ThreadOutcome>, RunError> {
+        while self.members.iter().any(|member| !member.handle.is_finished()) {
+            if self.heed_signal() {
+                for tid in self.tids.borrow().iter() {
+                    // It may have ended meanwhile.
+                    let _ = signal::kick(*tid);
+                }
+            }
+            std::thread::sleep(JOIN_LOOK);
+        }
+        // Their memory is freed only when all are through.
+        let lives: Vec<Life> = self
+            .members
+            .into_iter()
+            .map(|member| member.handle.join().ok().flatten().ok_or(RunError::Lost(member.id)))
+            .collect::<Result<_, _>>()?;
+        Ok(lives.into_iter().map(|life| life.outcome).collect())
+    }
+
+    /// Whether a signal asked for the end; passes it on.
+    fn heed_signal(&self) -> bool {
+        let asked = signal::stop_asked().is_some();
+        if asked {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+        asked
+    }
+}
+
+/// Lets all threads end without measuring, also those that warm up.
+fn send_home(gate: &Gate, stop: &AtomicBool) {
+    stop.store(true, Ordering::Relaxed);
+    gate.open(Order::GoHome);
+}
