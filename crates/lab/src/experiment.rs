@@ -181,9 +181,7 @@ pub fn run(request: Request, watch: &mut dyn Watch) -> Result<Finished, Failure>
 fn failure(error: RunError, host: &Host) -> Failure {
     match error {
         RunError::Spec(error) => Failure::Spec(error),
-        RunError::Refused(shortfalls) => Failure::Refused(
-            shortfalls.iter().filter(|s| s.fatal).map(|s| refusal::of(s, host)).collect(),
-        ),
+        RunError::Refused(shortfalls) => Failure::Refused(refusal::of_all(&shortfalls, host)),
         other => Failure::Other(other.to_string()),
     }
 }

@@ -46,6 +46,32 @@ pub(crate) fn warning(shortfall: &Shortfall, host: &Host) -> Warning {
     of(shortfall, host).into_warning(id)
 }
 
+/// What threads were refused, and why; those refused the same for the same reason together.
+pub(crate) fn of_all(shortfalls: &[Shortfall], host: &Host) -> Vec<Refusal> {
+    let mut together: Vec<(CpuSet, Refusal)> = Vec::new();
+    for shortfall in shortfalls.iter().filter(|shortfall| shortfall.fatal) {
+        let refusal = of(shortfall, host);
+        let known = together.iter_mut().find(|(_, known)| {
+            suffix(&known.what) == suffix(&refusal.what) && known.reason == refusal.reason
+        });
+        match known {
+            // Thread numbers print as CPU numbers do: 0-3,5.
+            Some((threads, _)) => threads.insert(shortfall.thread),
+            None => together.push(([shortfall.thread].into_iter().collect(), refusal)),
+        }
+    }
+    let named = |(threads, refusal): (CpuSet, Refusal)| match threads.len() {
+        1 => refusal,
+        _ => Refusal { what: format!("threads {threads}: {}", suffix(&refusal.what)), ..refusal },
+    };
+    together.into_iter().map(named).collect()
+}
+
+/// What stands behind the number of the thread.
+fn suffix(what: &str) -> &str {
+    what.split_once(": ").map_or(what, |(_, suffix)| suffix)
+}
+
 /// What a thread was refused, and why.
 pub(crate) fn of(shortfall: &Shortfall, host: &Host) -> Refusal {
     let thread = shortfall.thread;

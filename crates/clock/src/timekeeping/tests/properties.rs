@@ -190,7 +190,84 @@ fn after_a_backward_step_time_goes_on_from_what_readers_were_told() {
         observed.double.step_ticks(-HERTZ.cast_signed() * 3_600);
         // Far behind the base: the next reader looks into it by itself.
         assert_eq!(observed.look(), Status::FailedOver);
+        assert_eq!(observed.clock.count(EventKind::NegativeStep), 1);
         observed.live(&mut Dice(seed), SECOND_NS, SECOND_NS / 10);
+    }
+}
+
+/// A counter so bad that lines leave the truth by a hundred microseconds, and bounds that say so:
+/// what is a few nanoseconds with a good one, and hidden by what a read takes, shows here.
+fn wild(seed: u64, readers_refit: bool) -> Observed {
+    let settings = Settings {
+        allowance_ppb: Some(1_000_000),
+        target_bound_ns: 5_000_000,
+        longest_interval_ns: 2 * SECOND_NS,
+        readers_refit,
+        ..quiet()
+    };
+    Observed::with(seed, Drift::Periodic(450_000.0, 5.0), settings)
+}
+
+impl Observed {
+    /// Until readers are told so much more than the truth.
+    fn run_ahead(&mut self, by_ns: u64) {
+        for _ in 0..100_000 {
+            self.double.pass_ns(1_000_000);
+            self.look();
+            if self.last_ns > self.double.truth_ns() + by_ns {
+                return;
+            }
+        }
+        panic!("never {by_ns} ns ahead");
+    }
+}
+
+#[test]
+fn a_wild_counter_changes_nothing_but_the_bound() {
+    for seed in 0..10 {
+        let mut observed = wild(seed, true);
+        observed.settle();
+        observed.live(&mut Dice(seed), 100 * SECOND_NS, SECOND_NS);
+        observed.run_ahead(20_000);
+        observed.clock.set_source(SourceId::OS).unwrap();
+        observed.look();
+        assert!(observed.last_ns > observed.double.truth_ns() + 10_000, "slewed, not stepped");
+        observed.live(&mut Dice(seed), SECOND_NS, 10_000_000);
+        assert!(observed.clock.now() < observed.double.truth_ns() + 200);
+        observed.clock.set_source(SourceId::SIMULATED).unwrap();
+        observed.live(&mut Dice(seed), 100 * SECOND_NS, SECOND_NS);
+        // Steady again: what is left of the error is absorbed.
+        observed.run_ahead(20_000);
+        observed.double.with(|s| s.drift = Drift::Constant(0));
+        observed.live(&mut Dice(seed), 60 * SECOND_NS, SECOND_NS);
+        assert!(observed.clock.now().abs_diff(observed.double.truth_ns()) < 1_000);
+    }
+}
+
+#[test]
+fn who_was_told_too_much_is_not_told_less_at_the_end_of_a_line() {
+    for seed in 0..10 {
+        let mut observed = wild(seed, false);
+        observed.settle();
+        for _ in 0..20 {
+            for _ in 0..4_000 {
+                observed.double.pass_ns(1_000_000);
+                observed.look();
+            }
+            observed.clock.maintain();
+        }
+    }
+}
+
+#[test]
+fn who_was_told_too_much_is_not_told_less_after_a_backward_step() {
+    for seed in 0..10 {
+        let mut observed = wild(seed, true);
+        observed.settle();
+        observed.run_ahead(50_000);
+        observed.double.step_ticks(-HERTZ.cast_signed() * 100);
+        assert_eq!(observed.look(), Status::FailedOver);
+        observed.live(&mut Dice(seed), SECOND_NS, 10_000_000);
     }
 }
 
