@@ -101,7 +101,10 @@ pub(crate) const EXIT_CODES: [(&str, &str); 4] = [
     ("0", "measured, whatever was missed"),
     ("2", "wrong usage or bad input; nothing was run"),
     ("3", "this machine cannot: a privilege or a device is missing; nothing was run"),
-    ("130", "ended by Ctrl-C; what was measured is printed and kept, marked as interrupted"),
+    (
+        "130",
+        "ended by Ctrl-C (128+N for signal N); what was measured is printed and kept, marked as interrupted",
+    ),
 ];
 
 /// How wide help is.

@@ -8,6 +8,7 @@ pub(crate) mod show;
 
 use anyhow::Result;
 
+use crate::lab;
 use crate::settings::Settings;
 use crate::stop::Stop;
 
@@ -17,4 +18,12 @@ fn no_json(command: &str, prints: &str, settings: Settings) -> Result<()> {
         return Err(Stop::usage(format!("--json: {command} prints {prints}, not JSON")).into());
     }
     Ok(())
+}
+
+/// A folder that turns out to be damaged while it is read is bad input like any other.
+pub(crate) fn damaged(error: anyhow::Error) -> anyhow::Error {
+    if error.is::<lab::TraceError>() || error.is::<lab::LatencyError>() {
+        return Stop::usage(error.to_string()).into();
+    }
+    error
 }

@@ -62,13 +62,21 @@ pub(crate) struct Render {
 pub(crate) fn render(render: &Render, settings: Settings) -> Result<ExitCode> {
     let mut recalled =
         lab::recall(&render.folder).map_err(|error| Stop::usage(error.to_string()))?;
+    let ended = recalled.document().manifest.elapsed_ns;
+    let forwards = render.to.is_some_and(|to| to > render.from);
+    if forwards && render.from.nanos_or_zero() >= ended && ended > 0 {
+        let ended = Span::from_nanos(i64::try_from(ended).unwrap_or(i64::MAX));
+        return Err(Stop::usage(format!("--from: the run had ended by then, at {ended}")).into());
+    }
     let options = options(render, &recalled);
     let mut picture =
         TracePicture::new(&options).map_err(|error| Stop::usage(format!("--to: {error}")))?;
-    recalled.each_interval(|interval| {
-        picture.push(&interval);
-        Ok(())
-    })?;
+    recalled
+        .each_interval(|interval| {
+            picture.push(&interval);
+            Ok(())
+        })
+        .map_err(super::damaged)?;
     let mut svg = Vec::new();
     picture.finish(&mut svg)?;
     let name = render.output.display();

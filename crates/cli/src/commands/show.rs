@@ -44,14 +44,6 @@ pub(crate) fn show(show: &Show, settings: Settings) -> Result<ExitCode> {
     if !settings.quiet && format != Format::Summary {
         recalled.document().result.warnings.iter().for_each(messages::warn);
     }
-    output::print(&mut recalled, format).map_err(damaged)?;
+    output::print(&mut recalled, format).map_err(super::damaged)?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// A folder that turns out to be damaged while it is read is bad input like any other.
-fn damaged(error: anyhow::Error) -> anyhow::Error {
-    if error.is::<lab::TraceError>() || error.is::<lab::LatencyError>() {
-        return Stop::usage(error.to_string()).into();
-    }
-    error
 }
