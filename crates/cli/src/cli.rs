@@ -7,6 +7,7 @@ use clap::{
 
 use crate::args::help;
 use crate::args::options::{Entry, Key, OPTIONS};
+use crate::commands::clocks::Clocks;
 use crate::commands::completions::Completions;
 use crate::commands::man::Man;
 use crate::commands::render::Render;
@@ -38,7 +39,8 @@ Examples:
   hourglass -n 2 -d 5s -t 0 -p LOW         how is a low priority honoured?
   hourglass run audio.toml -o monday       run a workload file, keep the result
   hourglass show monday                    print it again
-  hourglass render monday -o monday.svg    draw when each thread ran";
+  hourglass render monday -o monday.svg    draw when each thread ran
+  hourglass clocks                         which clock can be trusted here?";
 
 /// The commands.
 #[derive(Debug, Subcommand)]
@@ -46,6 +48,7 @@ pub(crate) enum Command {
     Run(RunWords),
     Show(Show),
     Render(Render),
+    Clocks(Clocks),
     Completions(Completions),
     Man(Man),
 }
@@ -136,7 +139,7 @@ mod tests {
 
     #[test]
     fn help_of_the_other_commands() {
-        for name in ["show", "render", "completions", "man"] {
+        for name in ["show", "render", "clocks", "completions", "man"] {
             let mut command = command().term_width(80);
             command.build();
             let help = command.find_subcommand_mut(name).unwrap().render_help().to_string();

@@ -6,6 +6,8 @@ use anyhow::Result;
 use hourglass_model::Interval;
 use hourglass_model::document::RunDocument;
 
+pub(crate) use hourglass_lab::ClockPolicy;
+pub(crate) use hourglass_lab::clocks::clocks;
 pub(crate) use hourglass_lab::infer::CpuTimeline;
 pub(crate) use hourglass_lab::store::{LatencyError, TraceError};
 pub(crate) use hourglass_lab::workload::spec::MOST_THREADS;

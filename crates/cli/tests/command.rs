@@ -346,3 +346,26 @@ fn help_version_pages_and_completions() {
     printed(&format!("man --dir {}", home.path().display()));
     assert!(home.path().join("hourglass-run.1").exists());
 }
+
+/// CONTRACT, `hourglass.clocks/1`: names and keys that scripts rely on.
+#[test]
+fn clocks_tell_what_is_here_and_what_was_chosen() {
+    let output = Command::new(env!("CARGO_BIN_EXE_hourglass"))
+        .args(["clocks", "--json"])
+        .output()
+        .expect("hourglass starts");
+    assert_eq!(output.status.code(), Some(0));
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(document["schema"], "hourglass.clocks/1");
+    assert_eq!(document["policy"], "strict");
+    let sources = document["sources"].as_array().expect("sources");
+    let named = |name: &str| sources.iter().find(|source| source["name"] == name);
+    for name in ["tsc", "hpet", "cntvct", "monotonic", "monotonic_raw", "realtime", "tai", "sim"] {
+        assert!(named(name).is_some(), "{name}");
+    }
+    let monotonic = named("monotonic").expect("monotonic");
+    assert_eq!(monotonic["available"], true);
+    assert!(monotonic["read_p50_ns"].as_f64().is_some_and(|cost| cost > 0.0));
+    let selected = document["selected"].as_str().and_then(named).expect("the selected is listed");
+    assert_eq!(selected["trusted"], true);
+}

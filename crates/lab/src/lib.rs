@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod advice;
+pub mod clocks;
 mod dma_latency;
 pub mod experiment;
 mod findings;
@@ -18,6 +19,9 @@ pub mod refusal;
 pub mod workload_file;
 
 pub use experiment::{Failure, Finished, Request, Watch, run};
+/// The rules by which a clock is chosen.
+pub use hourglass_clock::Policy as ClockPolicy;
+
 pub use recall::{Recalled, recall};
 pub use refusal::Refusal;
 

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod clocks;
 pub mod cpus;
 pub mod document;
 pub mod execution_time;

@@ -1,5 +1,6 @@
 //! Results as text: the paper's lines for scripts, and the summary for people.
 
+mod clocks;
 mod records;
 mod summary;
 mod table;
@@ -7,6 +8,7 @@ mod verdict;
 
 use hourglass_model::document::{Deadlines, ThreadReport};
 
+pub use clocks::clocks;
 pub use records::RecordWriter;
 pub use summary::summary;
 

@@ -1,0 +1,66 @@
+//! What can tell the time on this machine.
+
+use hourglass_clock::choice::{self, Effort, SelectError, SourceReport};
+use hourglass_clock::{Policy, Selection};
+use hourglass_model::clocks::{
+    CLOCKS_SCHEMA, ClocksDocument, CrossCpuFacts, EvidenceFacts, MonotonicityFacts, SourceFacts,
+};
+
+/// Probes and measures every source and chooses by `policy`. Takes about 0.1 s, or, if
+/// `thorough`, some seconds: all pairs of CPUs, for longer.
+///
+/// # Errors
+/// The source that was to be forced cannot be read.
+pub fn clocks(policy: Policy, thorough: bool) -> Result<ClocksDocument, SelectError> {
+    let effort = if thorough { Effort::thorough() } else { Effort::default() };
+    choice::select(policy, &effort).map(document)
+}
+
+fn document(selection: Selection) -> ClocksDocument {
+    ClocksDocument {
+        schema: CLOCKS_SCHEMA.to_owned(),
+        selected: selection.selected.to_string(),
+        policy: selection.policy.to_string(),
+        reason: selection.reason,
+        sources: selection.sources.iter().map(source).collect(),
+        cross_cpu: selection
+            .cross_cpu
+            .iter()
+            .map(|pair| CrossCpuFacts {
+                a: pair.a,
+                b: pair.b,
+                offset_lo_ns: pair.offset_lo_ns,
+                offset_hi_ns: pair.offset_hi_ns,
+            })
+            .collect(),
+        monotonicity: selection.monotonicity.map(|found| MonotonicityFacts {
+            cpus: found.cpus,
+            reads: found.reads,
+            violations: found.violations,
+        }),
+    }
+}
+
+fn source(report: &SourceReport) -> SourceFacts {
+    SourceFacts {
+        name: report.name.to_string(),
+        available: report.available,
+        trusted: report.trusted,
+        reason: report.reason.clone(),
+        remedy: report.unavailable.as_ref().map(|why| why.remedy().to_string()).unwrap_or_default(),
+        evidence: report
+            .evidence
+            .iter()
+            .map(|item| EvidenceFacts {
+                id: item.id.to_owned(),
+                found: item.found.clone(),
+                verdict: item.verdict.name().to_owned(),
+            })
+            .collect(),
+        frequency_hz: report.frequency_hz,
+        resolution_ns: report.resolution_ns,
+        read_p50_ns: report.cost.as_ref().map(|cost| cost.p50_ns),
+        read_p99_ns: report.cost.as_ref().map(|cost| cost.p99_ns),
+        error_bound_ns: report.error_bound_ns,
+    }
+}

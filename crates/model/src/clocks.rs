@@ -1,0 +1,87 @@
+//! The document `hourglass.clocks/1`: what can tell the time here, and what speaks for it.
+
+use serde::{Deserialize, Serialize};
+
+/// Name and version of the document.
+pub const CLOCKS_SCHEMA: &str = "hourglass.clocks/1";
+
+/// The time sources of a machine, and the one that was chosen.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClocksDocument {
+    /// Always [`CLOCKS_SCHEMA`].
+    pub schema: String,
+    /// Name of the source chosen.
+    pub selected: String,
+    /// The rule by which it was chosen: `strict`, `thesis`, `permissive`, `forced:NAME`.
+    pub policy: String,
+    /// Why this one; one clause.
+    pub reason: String,
+    /// Every source that is known.
+    pub sources: Vec<SourceFacts>,
+    /// Offsets of the processor's counter between pairs of CPUs.
+    pub cross_cpu: Vec<CrossCpuFacts>,
+    /// Whether the processor's counter went forward on all CPUs together, if that was measured.
+    pub monotonicity: Option<MonotonicityFacts>,
+}
+
+/// A time source. What a source that cannot be read does not tell is null.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SourceFacts {
+    /// Its name.
+    pub name: String,
+    /// Whether it can be read.
+    pub available: bool,
+    /// Whether the policy takes it as fit to tell time by.
+    pub trusted: bool,
+    /// Why it is trusted, or not, or not available.
+    pub reason: String,
+    /// What would make it available; empty where it is.
+    pub remedy: String,
+    /// Item by item.
+    pub evidence: Vec<EvidenceFacts>,
+    /// Ticks a second.
+    pub frequency_hz: Option<f64>,
+    /// Smallest step.
+    pub resolution_ns: Option<f64>,
+    /// Cost of a read, median.
+    pub read_p50_ns: Option<f64>,
+    /// Cost of a read that 99 of 100 do not exceed.
+    pub read_p99_ns: Option<f64>,
+    /// For a counter: how far a conversion may be off `CLOCK_MONOTONIC` right after measuring.
+    pub error_bound_ns: Option<f64>,
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EvidenceFacts {
+    /// What; constant between versions.
+    pub id: String,
+    /// What was found.
+    pub found: String,
+    /// What that says about the source.
+    pub verdict: String,
+}
+
+/// How far the counter of CPU `b` is ahead of that of CPU `a`: somewhere in this interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CrossCpuFacts {
+    /// A CPU.
+    pub a: u32,
+    /// Another one.
+    pub b: u32,
+    /// At least so much.
+    pub offset_lo_ns: i64,
+    /// At most so much.
+    pub offset_hi_ns: i64,
+}
+
+/// Reads of the counter, handed from CPU to CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MonotonicityFacts {
+    /// CPUs that took part.
+    pub cpus: u32,
+    /// Reads compared.
+    pub reads: u64,
+    /// Reads that were before an earlier one.
+    pub violations: u64,
+}

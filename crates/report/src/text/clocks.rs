@@ -1,0 +1,79 @@
+//! The table of time sources, for people.
+
+use std::fmt::Write;
+
+use hourglass_model::clocks::{ClocksDocument, SourceFacts};
+
+use super::Style;
+use super::table::{Column, Table, Tone, paint};
+use crate::clean;
+
+/// What stands where there is nothing to show.
+const NOTHING: &str = "-";
+
+/// The time sources of a machine: a table, why each is trusted or not, and, if `evidence`, item
+/// by item what was found; then the offsets between CPUs.
+#[must_use]
+pub fn clocks(document: &ClocksDocument, evidence: bool, style: Style) -> String {
+    let mut out = String::new();
+    let chosen = format!("{} by policy {}", document.selected, document.policy);
+    out.push_str(&paint(&clean::for_terminal(&chosen), Tone::Heading, style));
+    // Writing to a string cannot fail.
+    let _ = writeln!(out, ": {}\n", clean::for_terminal(&document.reason));
+    let (there, missing): (Vec<_>, Vec<_>) = document.sources.iter().partition(|s| s.available);
+    table(&there).write(&mut out, style);
+    for source in &missing {
+        let _ = writeln!(out, "{:<16} not available: {}", source.name, why_not(source));
+    }
+    for source in there.iter().filter(|source| evidence || source.name == document.selected) {
+        let _ = writeln!(out, "\n{}: {}", source.name, clean::for_terminal(&source.reason));
+        for item in &source.evidence {
+            let found = clean::for_terminal(&item.found);
+            let _ = writeln!(out, "  {:<8} {:<24} {found}", item.verdict, item.id);
+        }
+    }
+    for pair in &document.cross_cpu {
+        let (a, b, lo, hi) = (pair.a, pair.b, pair.offset_lo_ns, pair.offset_hi_ns);
+        let _ = writeln!(out, "\nCPU {b} against CPU {a}: from {lo} to {hi} ns ahead");
+    }
+    if let Some(found) = &document.monotonicity {
+        let _ = writeln!(
+            out,
+            "\n{} reads handed between {} CPUs: {} backwards",
+            found.reads, found.cpus, found.violations
+        );
+    }
+    out
+}
+
+fn why_not(source: &SourceFacts) -> String {
+    let remedy = if source.remedy.is_empty() { "" } else { "; " };
+    clean::for_terminal(&format!("{}{remedy}{}", source.reason, source.remedy))
+}
+
+fn table(sources: &[&SourceFacts]) -> Table {
+    let mut table = Table::new("Sources, ns".to_owned())
+        .column(Column::Text, "source")
+        .column(Column::Text, "trusted")
+        .column(Column::Number, "MHz")
+        .column(Column::Number, "step")
+        .column(Column::Number, "read")
+        .column(Column::Number, "p99")
+        .column(Column::Number, "bound");
+    let number = |value: Option<f64>, digits: usize| {
+        (value.map_or(NOTHING.to_owned(), |v| format!("{v:.digits$}")), Tone::Normal)
+    };
+    for source in sources {
+        let trusted = if source.trusted { ("yes", Tone::Good) } else { ("no", Tone::Normal) };
+        table.row(vec![
+            (source.name.clone(), Tone::Normal),
+            (trusted.0.to_owned(), trusted.1),
+            number(source.frequency_hz.map(|hz| hz / 1e6), 3),
+            number(source.resolution_ns, 1),
+            number(source.read_p50_ns, 1),
+            number(source.read_p99_ns, 1),
+            number(source.error_bound_ns, 0),
+        ]);
+    }
+    table
+}
