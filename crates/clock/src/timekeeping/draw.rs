@@ -47,15 +47,18 @@ fn told_by_now<B: Timebase>(base: &B, old: &Line, ticks: u64) -> u64 {
 pub(super) fn over_counter<B: Timebase>(base: &B, old: &Line, plan: &Plan) -> Line {
     let mut ticks = base.ticks_enclosing(old.source);
     let told_ns = told_by_now(base, old, ticks);
-    if plan.source != old.source || !matches!(old.place(ticks), Place::Within(_)) {
+    let goes_on = plan.source == old.source && matches!(old.place(ticks), Place::Within(_));
+    if !goes_on {
         ticks = base.ticks_enclosing(plan.source);
     }
-    let base_ns = told_ns.max(plan.floor_ns);
     let since = ticks.wrapping_sub(plan.anchor.ticks);
     // A counter that steps back just now is found by the next check; here nothing must overflow.
     let since = if since > u64::MAX / 2 { 0 } else { since };
     let since_ns = plan.slope.ns_floor(since);
     let truth_ns = plan.anchor.ns.saturating_add(since_ns);
+    // Where another clock served until now, time has passed since it was read for `told_ns`.
+    let least_ns = if goes_on { plan.floor_ns } else { plan.floor_ns.max(truth_ns) };
+    let base_ns = told_ns.max(least_ns);
     let ahead_ns = difference(base_ns, truth_ns);
     let bound_ns = ahead_ns
         .unsigned_abs()
