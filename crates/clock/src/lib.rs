@@ -2,9 +2,10 @@
 //!
 //! Owns: everything that can be read ([`source`]), the choice among it and the evidence for the
 //! choice ([`choice`]), the conversion between ticks and nanoseconds ([`rate`]), pairs of counter
-//! and operating-system clock ([`calibration`]).
-//! Must not: arm anything, wait (but where a measurement says that it does), keep a global that a
-//! test can't replace.
+//! and operating-system clock ([`calibration`]), the clock that bounds its own error
+//! ([`timekeeping`]).
+//! Must not: arm anything, wait (but where a measurement or the helper thread says that it does),
+//! keep a global that a test can't replace.
 
 #![forbid(unsafe_code)]
 
