@@ -231,9 +231,11 @@ impl<'a, C: Counter> Recorder<'a, C> {
             return Ended::TimeOver;
         }
         // What passed since the last read was the thread's own, or else is noted as a gap.
-        let received = self.received();
+        let (received, intervals) = (self.received(), self.intervals);
         self.catch_up();
-        let wanted = wanted.saturating_sub(self.received() - received);
+        let wanted = wanted
+            .saturating_sub(self.received() - received)
+            .saturating_add(self.rounding_since(intervals));
         let gap = self.settings.gap;
         let finish = self.settings.finish;
         let mut cpu = self.last_cpu;
@@ -245,8 +247,9 @@ impl<'a, C: Counter> Recorder<'a, C> {
             let now = self.counter.read();
             if now.ticks.saturating_sub(last) > gap || now.cpu != cpu {
                 self.last = last;
+                let intervals = self.intervals;
                 let lost = self.interrupted(now, Onset::Gap);
-                target = target.saturating_add(lost).saturating_add(self.rounding);
+                target = target.saturating_add(lost).saturating_add(self.rounding_since(intervals));
                 until = target.min(finish);
                 cpu = self.last_cpu;
                 last = self.last;
@@ -355,6 +358,12 @@ impl<'a, C: Counter> Recorder<'a, C> {
             }
         }
         self.open.is_some()
+    }
+
+    /// What must pass in addition so that the intervals that ended since there were `intervals`
+    /// do not fall short when they are rounded to ns.
+    fn rounding_since(&self, intervals: u64) -> u64 {
+        self.rounding.saturating_mul(self.intervals - intervals)
     }
 
     /// Received time so far, in ticks.
