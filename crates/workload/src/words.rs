@@ -112,6 +112,24 @@ impl<'a> Words<'a> {
         }
     }
 
+    /// The next word as the period of `amount`, whose longest value, if it has one, must fit it.
+    ///
+    /// # Errors
+    /// There is none, it is no time above zero, or the amount is longer.
+    pub fn period_of(
+        &mut self,
+        amount: &dyn std::fmt::Display,
+        longest: Option<Span>,
+    ) -> Result<Span, WordError> {
+        let period = self.time("PERIOD")?;
+        match longest {
+            Some(longest) if longest > period => {
+                Err(self.together(format!("AMOUNT {amount} is longer than PERIOD {period}")))
+            }
+            _ => Ok(period),
+        }
+    }
+
     /// The next word as a size in bytes: a number of KB, as the paper has it, or with a unit
     /// (`32K`, `4M`).
     ///

@@ -18,10 +18,7 @@ pub(super) const ENTRY: Entry = Entry {
     parameters: 2,
     parse: |mut words| {
         let amount = words.time("AMOUNT")?;
-        let period = words.time("PERIOD")?;
-        if amount > period {
-            return Err(words.together(format!("AMOUNT {amount} is longer than PERIOD {period}")));
-        }
+        let period = words.period_of(&amount, Some(amount))?;
         words.end()?;
         Ok(Arc::new(CpuPeriodic { amount, period }))
     },

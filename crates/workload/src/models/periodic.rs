@@ -18,10 +18,7 @@ pub(super) const ENTRY: Entry = Entry {
     parameters: 2,
     parse: |mut words| {
         let amount: ExecutionTime = words.value("AMOUNT")?;
-        let period = words.time("PERIOD")?;
-        if amount.longest().is_some_and(|longest| longest > period) {
-            return Err(words.together(format!("AMOUNT {amount} is longer than PERIOD {period}")));
-        }
+        let period = words.period_of(&amount, amount.longest())?;
         words.end()?;
         Ok(Arc::new(Periodic { amount, period }))
     },
