@@ -161,3 +161,17 @@ proptest! {
         prop_assert_eq!(read_all(&path.join(TRACE_FILE)).unwrap(), written);
     }
 }
+
+/// serde_json's fast parser reads this frequency one bit too high, so that a run shown again was
+/// not the run that was kept.
+#[test]
+fn a_number_of_the_manifest_comes_back_to_the_last_bit() {
+    let parent = tempfile::tempdir().unwrap();
+    let mut written = manifest();
+    written.clock.calibration_start.frequency_hz = 2_299_998_073.072_765_4;
+    let path = parent.path().join("run");
+    let mut folder = RunFolder::create(&path).unwrap();
+    folder.trace().unwrap().finish().unwrap();
+    folder.finish(&written).unwrap();
+    assert_eq!(*RunFolder::open(&path).unwrap().manifest(), written);
+}
