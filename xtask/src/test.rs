@@ -17,6 +17,9 @@ pub(crate) enum Beds {
     Leave,
 }
 
+/// Systems that `time` and `clock` compile for, besides Linux.
+const OTHER_SYSTEMS: [&str; 2] = ["aarch64-apple-darwin", "x86_64-pc-windows-gnu"];
+
 /// How a step ended that did not fail.
 enum Done {
     Passed,
@@ -67,6 +70,7 @@ fn steps(workspace: &Workspace, beds: Beds) -> Vec<Step<'_>> {
                 tool(workspace, "clippy", &checks)
             }),
         ),
+        ("other systems".into(), Box::new(|| other_systems(workspace))),
         ("tidy".into(), Box::new(|| tidy::run(workspace).map(|()| Done::Passed))),
         (
             "tests".into(),
@@ -94,6 +98,23 @@ fn steps(workspace: &Workspace, beds: Beds) -> Vec<Step<'_>> {
         ));
     }
     steps
+}
+
+/// Whether the crates that promise it compile for other systems.
+fn other_systems(workspace: &Workspace) -> Result<Done, Failure> {
+    let added = Command::new("rustup").args(["target", "add"]).args(OTHER_SYSTEMS).status();
+    if !added.is_ok_and(|status| status.success()) {
+        let targets = OTHER_SYSTEMS.join(" ");
+        return Ok(Done::Skipped(format!("`rustup target add {targets}` does not succeed")));
+    }
+    let crates = ["-p", "hourglass-time", "-p", "hourglass-clock"];
+    for target in OTHER_SYSTEMS {
+        let check = [&["--target", target], &crates[..], &["--", "-D", "warnings"]].concat();
+        if let Done::Skipped(why) = tool(workspace, "clippy", &check)? {
+            return Ok(Done::Skipped(why));
+        }
+    }
+    Ok(Done::Passed)
 }
 
 /// A cargo command that not every machine has.

@@ -9,22 +9,29 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(target_os = "linux")]
 pub mod calibration;
+#[cfg(target_os = "linux")]
 pub mod choice;
+#[cfg(target_os = "linux")]
 pub mod counter;
 pub mod rate;
 pub mod source;
 pub mod timekeeping;
 
+#[cfg(target_os = "linux")]
 pub use calibration::{Calibration, Pair};
+#[cfg(target_os = "linux")]
 pub use choice::{Choice, CounterKind, Policy, Selection};
+#[cfg(target_os = "linux")]
 pub use counter::{Counter, OsMonotonic};
+#[cfg(target_os = "linux")]
 pub use hourglass_sys::counter::Reading;
 pub use rate::Rate;
 pub use source::{ClockSource, SourceName};
 pub use timekeeping::Clock;
 
-#[cfg(target_arch = "aarch64")]
+#[cfg(all(target_os = "linux", target_arch = "aarch64"))]
 pub use counter::Cntvct;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub use counter::Tsc;

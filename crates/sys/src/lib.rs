@@ -5,36 +5,47 @@
 //! Must not: hold policy, retry on its own judgement, know what a task or a run is.
 //!
 //! Errors are the kernel's own ([`std::io::Error`] with its errno); what they mean for a user is
-//! said further up. Linux only.
+//! said further up. Other systems than Linux have [`clock`] only.
 
-#[cfg(not(target_os = "linux"))]
-compile_error!("hourglass-sys speaks to Linux; on other systems use the crates `time` and `clock`");
-
+#[cfg(target_os = "linux")]
 pub mod adjtimex;
 pub mod clock;
+#[cfg(target_os = "linux")]
 pub mod counter;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod cpuid;
+#[cfg(target_os = "linux")]
 pub mod hpet;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod lies;
+#[cfg(target_os = "linux")]
 pub mod memfd;
+#[cfg(target_os = "linux")]
 pub mod memory;
+#[cfg(target_os = "linux")]
 pub mod ptp;
+#[cfg(target_os = "linux")]
 pub mod rtc;
+#[cfg(target_os = "linux")]
 pub mod sched;
+#[cfg(target_os = "linux")]
 pub mod signal;
+#[cfg(target_os = "linux")]
 pub mod thread;
+#[cfg(target_os = "linux")]
 pub mod wait;
 
+#[cfg(target_os = "linux")]
 use std::io;
 
 /// Turns the usual `-1 and errno` into a result.
+#[cfg(target_os = "linux")]
 fn checked(returned: libc::c_int) -> io::Result<libc::c_int> {
     if returned == -1 { Err(io::Error::last_os_error()) } else { Ok(returned) }
 }
 
 /// The same for raw system calls, which return a long.
+#[cfg(target_os = "linux")]
 fn checked_long(returned: libc::c_long) -> io::Result<libc::c_long> {
     if returned == -1 { Err(io::Error::last_os_error()) } else { Ok(returned) }
 }

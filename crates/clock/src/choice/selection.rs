@@ -10,7 +10,7 @@ use super::monotonicity::Monotonicity;
 use super::policy::Policy;
 use super::thesis::{self, Because, Chosen, Cost};
 use super::verdicts;
-use crate::source::hpet::Width32;
+use crate::source::Width32;
 use crate::source::{self, Facts, Probed, ReadCost, SourceName, Unavailable};
 
 /// What was chosen, and why; the content of the document `hourglass.clocks/1`.

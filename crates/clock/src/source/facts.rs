@@ -29,6 +29,15 @@ pub struct Facts {
     pub settable: bool,
 }
 
+/// What to do with a counter of 32 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Width32 {
+    /// Refuse it, as the thesis does.
+    Refuse,
+    /// Carry it on by software; it must then be read every `HpetSource::max_poll_interval`.
+    Extend,
+}
+
 impl Facts {
     /// Multiplier and shift from ticks to nanoseconds, if the frequency is known.
     #[must_use]

@@ -7,21 +7,12 @@ use hourglass_sys::hpet::{Error, Mapping, Register};
 
 use super::hpet_registers::{Capabilities, Extended, Registers, counter64};
 use super::{
-    ClockSource, Counts, Facts, Frequency, FrequencyOrigin, Probe, SourceName, Unavailable,
+    ClockSource, Counts, Facts, Frequency, FrequencyOrigin, Probe, SourceName, Unavailable, Width32,
 };
 use hourglass_time::Span;
 
 /// The device.
 pub const DEVICE: &str = "/dev/hpet";
-
-/// What to do with a counter of 32 bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Width32 {
-    /// Refuse it, as the thesis does.
-    Refuse,
-    /// Carry it on by software; it must then be read every [`HpetSource::max_poll_interval`].
-    Extend,
-}
 
 /// An HPET. A read takes 0.5 to 1 us, since it leaves the processor.
 #[derive(Debug)]

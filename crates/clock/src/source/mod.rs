@@ -4,25 +4,31 @@
 //! something that counts, and what is needed to turn its counts into nanoseconds. To add one,
 //! write a file and a line in `REGISTRY`.
 
+#[cfg(target_os = "linux")]
 pub mod cntvct;
 pub mod cost;
 pub mod facts;
+#[cfg(target_os = "linux")]
 pub mod frequency;
+#[cfg(target_os = "linux")]
 pub mod hpet;
+#[cfg(target_os = "linux")]
 pub mod hpet_registers;
 pub mod name;
 pub mod os;
+#[cfg(target_os = "linux")]
 pub mod ptp;
 pub mod sim;
+#[cfg(target_os = "linux")]
 pub mod tsc;
 pub mod unavailable;
 
 use std::fmt::Debug;
 
 pub use cost::{ReadCost, ReadOrder, read_cost};
-pub use facts::{Counts, Facts, Frequency, FrequencyOrigin};
+pub use facts::{Counts, Facts, Frequency, FrequencyOrigin, Width32};
+#[cfg(target_os = "linux")]
 pub use frequency::{MeasuredFrequency, measure_frequency};
-pub use hpet::Width32;
 pub use name::{SourceName, UnknownSource};
 pub use sim::SimSource;
 pub use unavailable::Unavailable;
@@ -74,10 +80,14 @@ struct Entry {
 /// Every source, in the order in which they are listed.
 #[rustfmt::skip]
 const REGISTRY: &[Entry] = &[
+    #[cfg(target_os = "linux")]
     Entry { owns: |n| n == SourceName::Tsc, names: || vec![SourceName::Tsc], probe: |_, _| tsc::probe() },
+    #[cfg(target_os = "linux")]
     Entry { owns: |n| n == SourceName::Cntvct, names: || vec![SourceName::Cntvct], probe: |_, _| cntvct::probe() },
+    #[cfg(target_os = "linux")]
     Entry { owns: |n| n == SourceName::Hpet, names: || vec![SourceName::Hpet], probe: |_, narrow| hpet::probe(narrow) },
     Entry { owns: |n| matches!(n, SourceName::Os(_)), names: os::names, probe: |n, _| os::probe(n) },
+    #[cfg(target_os = "linux")]
     Entry { owns: |n| matches!(n, SourceName::Ptp(_)), names: ptp::names, probe: |n, _| ptp::probe(n) },
     Entry { owns: |n| n == SourceName::Sim, names: || vec![SourceName::Sim], probe: |_, _| sim::probe() },
 ];

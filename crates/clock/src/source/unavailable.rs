@@ -1,5 +1,6 @@
 //! Why a source cannot be read, and what would mend it.
 
+#[cfg(target_os = "linux")]
 use std::io;
 
 /// Why a source cannot be read; the thesis' `HPETFail` (listing 2.3), for every source.
@@ -72,6 +73,7 @@ pub enum Unavailable {
 
 impl Unavailable {
     /// What an error in opening `device` means.
+    #[cfg(target_os = "linux")]
     pub(crate) fn from_open(device: &str, error: &io::Error) -> Unavailable {
         let device = device.to_owned();
         // The numbers are Linux's on every architecture that this crate reads devices on.
@@ -86,6 +88,7 @@ impl Unavailable {
     }
 
     /// What an error in mapping `device` means.
+    #[cfg(target_os = "linux")]
     pub(crate) fn from_map(device: &str, error: &io::Error) -> Unavailable {
         match error.raw_os_error().unwrap_or(0) {
             1 | 13 => Unavailable::MapRefused,

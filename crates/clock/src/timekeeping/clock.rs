@@ -1,6 +1,8 @@
 //! The clock.
 
+#[cfg(target_os = "linux")]
 use std::io;
+#[cfg(target_os = "linux")]
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
@@ -301,6 +303,7 @@ impl<B: Timebase> Clock<B> {
     ///
     /// # Errors
     /// No descriptors or memory left; a kernel before 5.1.
+    #[cfg(target_os = "linux")]
     pub fn share(&self) -> io::Result<OwnedFd> {
         let mut keeper = self.keeper();
         let shared = match keeper.shared.take() {

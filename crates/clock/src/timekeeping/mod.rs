@@ -23,6 +23,10 @@ mod read;
 mod sample;
 mod scales;
 mod settings;
+#[cfg(target_os = "linux")]
+mod share;
+#[cfg(not(target_os = "linux"))]
+#[path = "unshared.rs"]
 mod share;
 mod slope;
 mod sourced;
@@ -43,6 +47,7 @@ pub use event::{Event, EventKind, What};
 pub use helper::Helper;
 pub use native::Native;
 pub use settings::{Prior, Settings, Start};
+#[cfg(target_os = "linux")]
 pub use share::{OpenPageError, PageReader, Writer};
 pub use sourced::WithSource;
 pub use timebase::{Discipline, Scale, SourceId, Timebase};

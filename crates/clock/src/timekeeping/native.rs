@@ -1,8 +1,9 @@
-//! This machine's counter and the kernel's clocks.
+//! This machine's counter and the kernel's clocks. On other systems than Linux: their clocks only.
 
 use std::path::Path;
 
 use hourglass_sys::clock::{ClockId, now_ns};
+#[cfg(target_os = "linux")]
 use hourglass_sys::{adjtimex, counter};
 
 use super::timebase::{Discipline, Scale, SourceId, Timebase};
@@ -14,11 +15,11 @@ pub struct Native;
 impl Timebase for Native {
     #[inline(always)]
     fn ticks(&self, source: SourceId) -> u64 {
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
         if source == SourceId::TSC {
             return counter::tsc();
         }
-        #[cfg(target_arch = "aarch64")]
+        #[cfg(all(target_os = "linux", target_arch = "aarch64"))]
         if source == SourceId::CNTVCT {
             return counter::cntvct();
         }
@@ -27,11 +28,11 @@ impl Timebase for Native {
 
     #[inline(always)]
     fn ticks_ordered(&self, source: SourceId) -> u64 {
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
         if source == SourceId::TSC {
             return counter::tsc_after_earlier();
         }
-        #[cfg(target_arch = "aarch64")]
+        #[cfg(all(target_os = "linux", target_arch = "aarch64"))]
         if source == SourceId::CNTVCT {
             return counter::cntvct_after_earlier();
         }
@@ -41,10 +42,10 @@ impl Timebase for Native {
     #[inline]
     fn ticks_enclosing(&self, source: SourceId) -> u64 {
         let ticks = self.ticks_ordered(source);
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
         counter::fence_instructions();
         // A second ordered read holds later instructions back; its value is not wanted.
-        #[cfg(target_arch = "aarch64")]
+        #[cfg(all(target_os = "linux", target_arch = "aarch64"))]
         let _ = counter::cntvct_after_earlier();
         ticks
     }
@@ -64,25 +65,37 @@ impl Timebase for Native {
     fn supports(&self, source: SourceId) -> bool {
         match source {
             SourceId::OS => true,
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
             SourceId::TSC => counter::has_tsc_with_cpu(),
-            #[cfg(target_arch = "aarch64")]
+            #[cfg(all(target_os = "linux", target_arch = "aarch64"))]
             SourceId::CNTVCT => true,
             _ => false,
         }
     }
 
+    #[cfg(not(target_os = "linux"))]
+    fn choose(&self, _root: &Path) -> SourceId {
+        SourceId::OS
+    }
+
+    #[cfg(target_os = "linux")]
     fn choose(&self, root: &Path) -> SourceId {
         let choice = crate::choice::choose(root);
         match choice.kind {
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
             crate::CounterKind::Tsc if choice.trusted => SourceId::TSC,
-            #[cfg(target_arch = "aarch64")]
+            #[cfg(all(target_os = "linux", target_arch = "aarch64"))]
             crate::CounterKind::Cntvct if choice.trusted => SourceId::CNTVCT,
             _ => SourceId::OS,
         }
     }
 
+    #[cfg(not(target_os = "linux"))]
+    fn discipline(&self) -> Option<Discipline> {
+        None
+    }
+
+    #[cfg(target_os = "linux")]
     fn discipline(&self) -> Option<Discipline> {
         /// Length of an uncorrected tick, us.
         const TICK_US: i64 = 10_000;

@@ -44,11 +44,14 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
+#[cfg(target_os = "linux")]
 use hourglass_sys::memfd::{ReadOnlyWords, SharedWords};
 
 use super::bound::{Reading, Status};
 use super::line::Line;
 use super::scales::Scales;
+#[cfg(not(target_os = "linux"))]
+use super::share::SharedWords;
 use super::slope::Slope;
 use super::timebase::SourceId;
 use super::wall::WallLine;
@@ -76,6 +79,7 @@ pub(super) mod word {
     pub(in super::super) const VERSION: usize = 1;
     pub(in super::super) const BYTES: usize = 2;
     pub(in super::super) const ARCHITECTURE: usize = 3;
+    #[cfg(target_os = "linux")]
     pub(in super::super) const WRITER_PID: usize = 4;
     pub(in super::super) const HEARTBEAT_NS: usize = 5;
     pub(in super::super) const RECENT_NS: usize = 6;
@@ -110,6 +114,7 @@ pub(super) trait Words {
     fn load(&self, index: usize, order: Ordering) -> u64;
 }
 
+#[cfg(target_os = "linux")]
 impl Words for ReadOnlyWords {
     #[inline(always)]
     fn load(&self, index: usize, order: Ordering) -> u64 {
@@ -397,6 +402,7 @@ impl Page {
     }
 
     /// Copies everything to shared words: the header last, so that a reader finds a page or none.
+    #[cfg(target_os = "linux")]
     pub(super) fn copy_to(&self, shared: &SharedWords) {
         let words = shared.words();
         for (to, from) in words.iter().zip(&self.words).skip(word::WRITER_PID) {

@@ -1,47 +1,11 @@
-//! The operating system's clocks, in nanoseconds.
+//! `clock_gettime(2)` and its kin.
 
 use std::io;
 
+use super::ClockId;
 use crate::checked;
 
-/// A clock of the kernel (`clock_gettime(2)`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ClockId {
-    /// Never set, slewed by NTP, stops in suspend.
-    Monotonic,
-    /// Never set, never slewed, stops in suspend.
-    MonotonicRaw,
-    /// As [`ClockId::Monotonic`], but goes on in suspend.
-    Boottime,
-    /// Wall-clock time, ns since 1970; may be set, and is stepped at leap seconds.
-    Realtime,
-    /// International atomic time, ns since 1970; equals [`ClockId::Realtime`] where nobody told
-    /// the kernel the offset.
-    Tai,
-    /// [`ClockId::Monotonic`] at the last tick.
-    MonotonicCoarse,
-    /// [`ClockId::Realtime`] at the last tick.
-    RealtimeCoarse,
-    /// Processor time of the calling thread.
-    ThreadCpu,
-    /// Processor time of the process.
-    ProcessCpu,
-}
-
 impl ClockId {
-    /// Every clock listed.
-    pub const ALL: [ClockId; 9] = [
-        ClockId::Monotonic,
-        ClockId::MonotonicRaw,
-        ClockId::Boottime,
-        ClockId::Realtime,
-        ClockId::Tai,
-        ClockId::MonotonicCoarse,
-        ClockId::RealtimeCoarse,
-        ClockId::ThreadCpu,
-        ClockId::ProcessCpu,
-    ];
-
     #[inline(always)]
     fn raw(self) -> libc::clockid_t {
         match self {
