@@ -15,9 +15,12 @@ pub mod calibration;
 pub mod choice;
 #[cfg(target_os = "linux")]
 pub mod counter;
+mod instant;
+pub mod process;
 pub mod rate;
 pub mod source;
 pub mod timekeeping;
+pub mod trust;
 
 #[cfg(target_os = "linux")]
 pub use calibration::{Calibration, Pair};
@@ -27,9 +30,11 @@ pub use choice::{Choice, CounterKind, Policy, Selection};
 pub use counter::{Counter, OsMonotonic};
 #[cfg(target_os = "linux")]
 pub use hourglass_sys::counter::Reading;
+pub use instant::Instant;
 pub use rate::Rate;
 pub use source::{ClockSource, SourceName};
 pub use timekeeping::Clock;
+pub use trust::Trust;
 
 #[cfg(all(target_os = "linux", target_arch = "aarch64"))]
 pub use counter::Cntvct;

@@ -5,11 +5,11 @@
 use std::path::Path;
 use std::thread;
 
-use hourglass_clock::choice::evidence::Verdict;
 use hourglass_clock::choice::machine::Machine;
 use hourglass_clock::choice::{Effort, monotonicity, select};
 use hourglass_clock::source::tsc::TscSource;
 use hourglass_clock::source::{Unavailable, measure_frequency};
+use hourglass_clock::trust::Verdict;
 use hourglass_clock::{Policy, SourceName};
 use hourglass_sys::lies::{self, Lies};
 use hourglass_time::Span;
@@ -85,7 +85,7 @@ fn a_lie_about_the_invariant_bit_is_noticed() {
     assert_eq!(strict.selected, SourceName::MONOTONIC);
     let tsc = strict.source(SourceName::Tsc).unwrap();
     for id in ["invariant_tsc", "cpuid_access"] {
-        let item = tsc.evidence.iter().find(|e| e.id == id).unwrap();
+        let item = tsc.trust.evidence.iter().find(|e| e.id == id).unwrap();
         assert_eq!(item.verdict, Verdict::Bad, "{id}");
     }
 }

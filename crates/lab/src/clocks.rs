@@ -45,10 +45,11 @@ fn source(report: &SourceReport) -> SourceFacts {
     SourceFacts {
         name: report.name.to_string(),
         available: report.available,
-        trusted: report.trusted,
-        reason: report.reason.clone(),
+        trusted: report.trust.trusted,
+        reason: report.trust.reason.clone(),
         remedy: report.unavailable.as_ref().map(|why| why.remedy().to_string()).unwrap_or_default(),
         evidence: report
+            .trust
             .evidence
             .iter()
             .map(|item| EvidenceFacts {

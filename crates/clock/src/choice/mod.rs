@@ -4,7 +4,6 @@
 //! there is, item by item, and decides by a [`Policy`].
 
 pub mod cross_cpu;
-pub mod evidence;
 pub mod machine;
 pub mod measured;
 pub mod monotonicity;
@@ -16,12 +15,13 @@ pub mod verdicts;
 use std::path::Path;
 
 pub use cross_cpu::{CrossCpu, Pairs};
-pub use evidence::{Evidence, Verdict};
 pub use machine::Machine;
 pub use measured::{Effort, Measured};
 pub use monotonicity::Monotonicity;
 pub use policy::{Policy, UnknownPolicy};
 pub use selection::{SelectError, Selection, SourceReport, select};
+
+pub use crate::trust::{Evidence, Verdict};
 
 /// The counters there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,15 +3,14 @@
 use hourglass_time::Span;
 
 use super::cross_cpu::CrossCpu;
-use super::evidence::{Evidence, Verdict, objection};
 use super::machine::Machine;
 use super::measured::{Effort, Measured, measure_all};
 use super::monotonicity::Monotonicity;
 use super::policy::Policy;
 use super::thesis::{self, Because, Chosen, Cost};
 use super::verdicts;
-use crate::source::Width32;
-use crate::source::{self, Facts, Probed, ReadCost, SourceName, Unavailable};
+use crate::source::{self, Facts, Probed, ReadCost, SourceName, Unavailable, Width32};
+use crate::trust::{Evidence, Trust, Verdict, objection};
 
 /// What was chosen, and why; the content of the document `hourglass.clocks/1`.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,12 +38,8 @@ pub struct SourceReport {
     pub available: bool,
     /// Why it cannot be read, with what would mend it ([`Unavailable::remedy`]).
     pub unavailable: Option<Unavailable>,
-    /// Whether the policy takes it as fit to tell time by.
-    pub trusted: bool,
-    /// Why it is trusted, or not, or not available; one clause for people.
-    pub reason: String,
-    /// Item by item.
-    pub evidence: Vec<Evidence>,
+    /// Whether the policy takes it as fit to tell time by; if it is not available, why not.
+    pub trust: Trust,
     /// What it is.
     pub facts: Option<Facts>,
     /// Ticks a second: measured for counters, else stated.
@@ -163,9 +158,7 @@ fn report(policy: Policy, machine: &Machine, probed: Probed, measured: &Measured
         name,
         available: true,
         unavailable: None,
-        trusted,
-        reason,
-        evidence,
+        trust: Trust { trusted, reason, evidence },
         facts: Some(facts),
         frequency_hz,
         resolution_ns: Some(resolution_ns),
@@ -182,10 +175,8 @@ fn unavailable(name: SourceName, why: Unavailable) -> SourceReport {
     SourceReport {
         name,
         available: false,
-        trusted: false,
-        reason: why.to_string(),
+        trust: Trust { trusted: false, reason: why.to_string(), evidence: Vec::new() },
         unavailable: Some(why),
-        evidence: Vec::new(),
         facts: None,
         frequency_hz: None,
         resolution_ns: None,
@@ -210,8 +201,8 @@ fn favour(name: SourceName, machine: &Machine) -> String {
 fn best_trusted(sources: &[SourceReport]) -> (SourceName, String) {
     let rating = |report: &&SourceReport| report.facts.map_or(0, |facts| facts.rating);
     // The last of equals would win otherwise.
-    match sources.iter().rev().filter(|report| report.trusted).max_by_key(rating) {
-        Some(best) => (best.name, best.reason.clone()),
+    match sources.iter().rev().filter(|report| report.trust.trusted).max_by_key(rating) {
+        Some(best) => (best.name, best.trust.reason.clone()),
         None => (SourceName::MONOTONIC, "no source is trusted; every machine has this one".into()),
     }
 }
@@ -248,11 +239,11 @@ fn by_thesis(machine: &Machine, sources: &mut [SourceReport]) -> (SourceName, St
         Chosen::Os => SourceName::MONOTONIC,
     };
     for report in sources.iter_mut().filter(|report| report.available) {
-        report.trusted = match report.name {
+        report.trust.trusted = match report.name {
             SourceName::Tsc => stable,
             name => name == SourceName::Hpet || name == SourceName::MONOTONIC,
         };
-        report.reason = match report.name {
+        report.trust.reason = match report.name {
             SourceName::Tsc if stable => "stable by the thesis' rule".into(),
             SourceName::Tsc => "neither invariant nor on the thesis' list".into(),
             SourceName::Hpet | SourceName::MONOTONIC => "compared by the cost of a read".into(),
@@ -261,7 +252,7 @@ fn by_thesis(machine: &Machine, sources: &mut [SourceReport]) -> (SourceName, St
         let compared = matches!(report.name, SourceName::Hpet | SourceName::MONOTONIC);
         if let (true, Some(cost)) = (compared, report.cost) {
             let found = format!("mean {:.1} ns, deviation {:.1} ns", cost.mean_ns, cost.stddev_ns);
-            report.evidence.push(Evidence::new("thesis_cost", Verdict::Neutral, found));
+            report.trust.evidence.push(Evidence::new("thesis_cost", Verdict::Neutral, found));
         }
     }
     (selected, thesis_reason(because, hpet, os))

@@ -2,10 +2,10 @@
 //!
 //! Pure functions. Each rule names the failure that it keeps out (research/time.md 0, 1 and 5).
 
-use super::evidence::{Evidence, Verdict};
 use super::machine::{Cpuid, Machine};
 use super::measured::Measured;
 use crate::source::{Counts, Facts, FrequencyOrigin, SourceName};
+use crate::trust::{Evidence, Verdict};
 
 /// A rate that differs from the stated one by more than this is refused, ppm: a crystal is within
 /// 100, NTP steers by up to 500.

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use super::bound::{Bounds, Reading, Status};
-use super::event::{Event, EventKind, What};
+use super::event::{Event, EventKind};
 use super::keeper::{Desk, Keeper, Stage};
 use super::native::Native;
 use super::page::{self, Page, Words, word};
@@ -31,8 +31,8 @@ use super::wall::{WallReference, WallTime};
 #[derive(Debug)]
 pub struct Clock<B: Timebase = Native> {
     page: Page,
-    base: B,
-    settings: Settings,
+    pub(super) base: B,
+    pub(super) settings: Settings,
     keeper: Mutex<Keeper>,
 }
 
@@ -271,11 +271,7 @@ impl<B: Timebase> Clock<B> {
         if !self.base.supports(source) {
             return Err(SetSourceError(source));
         }
-        let mut keeper = self.keeper();
-        let now_ns = self.base.reference_ns(Scale::Monotonic);
-        let from = keeper.source;
-        keeper.log.note(now_ns, What::ByHand { from, to: source });
-        keeper.begin(&self.desk(), source);
+        self.keeper().change_by_hand(&self.desk(), source);
         Ok(())
     }
 
@@ -320,7 +316,7 @@ impl<B: Timebase> Clock<B> {
     }
 
     /// A keeper that panicked left a whole page behind, so that its state may be used.
-    fn keeper(&self) -> MutexGuard<'_, Keeper> {
+    pub(super) fn keeper(&self) -> MutexGuard<'_, Keeper> {
         self.keeper.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

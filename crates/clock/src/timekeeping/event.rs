@@ -1,6 +1,7 @@
 //! What happened to a clock: typed, counted, the latest ones kept.
 
 use std::collections::VecDeque;
+use std::fmt;
 
 use super::timebase::SourceId;
 
@@ -186,6 +187,43 @@ impl What {
     }
 }
 
+/// One clause for people, in the past tense.
+impl fmt::Display for What {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            What::Adopted(source) => write!(f, "{source} was calibrated and serves"),
+            What::ByHand { from, to } => write!(f, "changed by hand from {from} to {to}"),
+            What::KernelChangedSource { from, to } => {
+                write!(f, "the kernel changed its clock source from {from} to {to}")
+            }
+            What::Residual { error_ns, bound_ns } => {
+                write!(f, "the counter was {error_ns} ns off, {bound_ns} were allowed")
+            }
+            What::NegativeStep { ticks: 0 } => f.write_str("the counter went backwards"),
+            What::NegativeStep { ticks } => {
+                write!(f, "the counter went backwards by {ticks} ticks")
+            }
+            What::Stuck(source) => write!(f, "{source} did not advance"),
+            What::Unsupported(source) => write!(f, "{source} cannot be read here"),
+            What::PriorContradicted { stated_hz, measured_hz } => {
+                write!(f, "the counter ran at {measured_hz} Hz, {stated_hz} were stated")
+            }
+            What::Suspended { ns } => write!(f, "the machine was suspended for {ns} ns"),
+            What::CpusChanged { from, to } => {
+                write!(f, "the online CPUs changed from {from} to {to}")
+            }
+            What::VmChanged => f.write_str("the virtual machine was restored or migrated"),
+            What::ReferenceSlewed { error_ns } => {
+                write!(f, "CLOCK_MONOTONIC was slewed away by {error_ns} ns")
+            }
+            What::RateCorrected { ppb } => {
+                write!(f, "the kernel changed the rate of CLOCK_MONOTONIC by {ppb} ppb")
+            }
+            What::WallSet { ns } => write!(f, "CLOCK_REALTIME was set forward by {ns} ns"),
+        }
+    }
+}
+
 /// How many events are kept; older ones are only counted.
 const KEPT: usize = 64;
 
@@ -215,6 +253,11 @@ impl Log {
         self.counts[kind as usize]
     }
 
+    /// The latest event for which a counter was left, if there was one.
+    pub(super) fn latest_failover(&self) -> Option<&Event> {
+        self.latest.iter().rev().find(|event| event.what.kind().fails_over())
+    }
+
     pub(super) fn total(&self) -> u64 {
         self.counts.iter().sum()
     }
@@ -233,6 +276,7 @@ mod tests {
         assert_eq!((log.count(EventKind::VmChanged), log.total()), (100, 100));
         assert_eq!(log.latest().len(), KEPT);
         assert_eq!(log.latest()[KEPT - 1].at_ns, 99);
+        assert!(log.latest_failover().is_some_and(|event| event.at_ns == 99));
         let order: Vec<usize> = EventKind::ALL.iter().map(|kind| *kind as usize).collect();
         assert_eq!(order, (0..KINDS).collect::<Vec<_>>());
     }

@@ -8,7 +8,7 @@ use super::line::Line;
 use super::page::{Content, Page};
 use super::sample::{Fit, Row, Sample, narrowest};
 use super::scales::{Offset, Scales};
-use super::settings::{Settings, Start};
+use super::settings::{Prior, Settings, Start};
 use super::share::SharedPage;
 use super::slope::{RELATIVE_BITS, Slope, relative_from_ppb};
 use super::timebase::{Discipline, Scale, SourceId, Timebase};
@@ -68,7 +68,7 @@ pub(super) struct Keeper {
     pub(super) source: SourceId,
     pub(super) epoch: u32,
     /// When the counter was adopted, ns.
-    adopted_ns: u64,
+    pub(super) adopted_ns: u64,
     /// When the line was drawn, ns.
     drawn_ns: u64,
     pub(super) interval_ns: u64,
@@ -78,6 +78,11 @@ pub(super) struct Keeper {
     pub(super) raw_fit: Option<Fit>,
     /// A half-width that is worth stopping at.
     enough_ticks: u64,
+    /// What is said of the counter's frequency, once somebody was asked.
+    pub(super) stated: Option<Prior>,
+    asked: bool,
+    /// Whether the counter was chosen by hand: then the settings say nothing of it.
+    by_hand: bool,
     pub(super) kernel: Option<Discipline>,
     pub(super) scales: Scales,
     pub(super) watcher: Watcher,
@@ -99,6 +104,9 @@ impl Keeper {
         fit: None,
         raw_fit: None,
         enough_ticks: 0,
+        stated: None,
+        asked: false,
+        by_hand: false,
         kernel: None,
         scales: Scales::UNKNOWN,
         watcher: Watcher::NEW,
@@ -122,7 +130,12 @@ impl Keeper {
             Stage::Unjudged => self.judge(desk),
             Stage::Waiting(until_ns) if now_ns >= until_ns => self.judge(desk),
             Stage::Halfway(source) => self.finish(desk, source),
-            Stage::Measuring if overdue || self.is_due(now_ns) => self.refit(desk),
+            Stage::Measuring if overdue || self.is_due(now_ns) => {
+                if !overdue {
+                    self.ask(desk, self.source);
+                }
+                self.refit(desk)
+            }
             Stage::Measuring => false,
             Stage::Waiting(_) | Stage::Resting => self.stay(desk),
         }
@@ -149,7 +162,32 @@ impl Keeper {
     fn judge<B: Timebase>(&mut self, desk: &Desk<'_, B>) -> bool {
         match desk.base.choose(desk.settings.root()) {
             SourceId::OS => self.rest(desk, Stage::Resting, Status::OsClock, 0),
-            source => self.begin(desk, source),
+            source => {
+                self.ask(desk, source);
+                self.begin(desk, source)
+            }
+        }
+    }
+
+    /// What the settings say of the frequency of the counter that they choose.
+    fn prior(&self, settings: &Settings) -> Option<Prior> {
+        settings.prior.filter(|_| !self.by_hand)
+    }
+
+    /// Another source by hand, whatever was found before.
+    pub(super) fn change_by_hand<B: Timebase>(&mut self, desk: &Desk<'_, B>, to: SourceId) {
+        let now_ns = desk.base.reference_ns(Scale::Monotonic);
+        self.log.note(now_ns, What::ByHand { from: self.source, to });
+        self.by_hand = true;
+        self.asked = false;
+        self.begin(desk, to);
+    }
+
+    /// Asks, once for each judgement, what is said of the counter's frequency.
+    fn ask<B: Timebase>(&mut self, desk: &Desk<'_, B>, source: SourceId) {
+        if !self.asked {
+            self.asked = true;
+            self.stated = self.prior(desk.settings).or_else(|| desk.base.stated(source));
         }
     }
 
@@ -188,7 +226,7 @@ impl Keeper {
             let now_ns = desk.base.reference_ns(Scale::Monotonic);
             return self.fail_over(desk, now_ns, What::Stuck(source));
         };
-        let fit = match narrowed(desk.settings, fit) {
+        let fit = match narrowed(self.prior(desk.settings), fit) {
             Ok(fit) => fit,
             Err(what) => return self.fail_over(desk, latest.ns, what),
         };
@@ -233,6 +271,9 @@ impl Keeper {
         self.raw_fit = self.raw_row.fit(LONGEST_WINDOW_NS).or(self.raw_fit);
         // After a long pause there is nothing but the latest sample within the longest window.
         let Some(fit) = fit else { return self.begin(desk, self.source) };
+        if let Some(what) = self.stated.and_then(|stated| contradiction(stated, fit)) {
+            return self.fail_over(desk, now_ns, what);
+        }
         self.interval_ns = self.next_interval(desk.settings, fit, &sample);
         self.fit = Some(fit);
         self.measure_scales(desk, sample.ns);
@@ -286,6 +327,7 @@ impl Keeper {
             self.epoch = self.epoch.wrapping_add(1);
         }
         self.source = SourceId::OS;
+        self.asked = false;
         self.stage = stage;
         self.fit = None;
         let floor_ns = floor_ns.max(desk.page.recent_ns());
@@ -398,12 +440,18 @@ pub(super) fn moved(before: Offset, now: Offset) -> Option<i64> {
     (by_ns.unsigned_abs() > noise_ns).then_some(by_ns)
 }
 
+/// What is to be said if a measured slope contradicts what was stated.
+fn contradiction(stated: Prior, fit: Fit) -> Option<What> {
+    let measured_hz = fit.slope.ticks_floor(1_000_000_000);
+    let contradicts = stated.contradicts(fit.slope, fit.error);
+    contradicts.then_some(What::PriorContradicted { stated_hz: stated.hertz, measured_hz })
+}
+
 /// The first slope, narrowed by what is said of the frequency if that agrees.
-fn narrowed(settings: &Settings, fit: Fit) -> Result<Fit, What> {
-    let Some(prior) = settings.prior else { return Ok(fit) };
-    if prior.contradicts(fit.slope, fit.error) {
-        let measured_hz = fit.slope.ticks_floor(1_000_000_000);
-        return Err(What::PriorContradicted { stated_hz: prior.hertz, measured_hz });
+fn narrowed(prior: Option<Prior>, fit: Fit) -> Result<Fit, What> {
+    let Some(prior) = prior else { return Ok(fit) };
+    if let Some(what) = contradiction(prior, fit) {
+        return Err(what);
     }
     match prior.slope() {
         // What is stated may serve until more is measured, if it is the more certain; what was

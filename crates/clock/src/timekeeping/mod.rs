@@ -31,6 +31,8 @@ mod share;
 mod slope;
 mod sourced;
 mod timebase;
+mod trust;
+mod typed;
 mod wall;
 mod watch;
 
@@ -51,4 +53,5 @@ pub use settings::{Prior, Settings, Start};
 pub use share::{OpenPageError, PageReader, Writer};
 pub use sourced::WithSource;
 pub use timebase::{Discipline, Scale, SourceId, Timebase};
+pub use typed::Timeline;
 pub use wall::{WallReference, WallStatus, WallTime};

@@ -6,7 +6,10 @@ use hourglass_sys::clock::{ClockId, now_ns};
 #[cfg(target_os = "linux")]
 use hourglass_sys::{adjtimex, counter};
 
+use super::settings::Prior;
 use super::timebase::{Discipline, Scale, SourceId, Timebase};
+#[cfg(all(target_os = "linux", target_arch = "aarch64"))]
+use crate::source::{Frequency, FrequencyOrigin};
 
 /// The processor's counter and the clocks of the kernel it runs.
 #[derive(Clone, Copy, Debug, Default)]
@@ -111,6 +114,31 @@ impl Timebase for Native {
             tai_offset_s: found.tai_offset_s,
         })
     }
+
+    fn stated(&self, source: SourceId) -> Option<Prior> {
+        stated(source)
+    }
+}
+
+/// The frequency that the processor, or the hypervisor in its place, states.
+#[cfg(target_os = "linux")]
+fn stated(source: SourceId) -> Option<Prior> {
+    match source {
+        #[cfg(target_arch = "x86_64")]
+        SourceId::TSC => {
+            Prior::of(crate::choice::machine::Cpuid::of_this_processor()?.tsc_frequency()?)
+        }
+        #[cfg(target_arch = "aarch64")]
+        SourceId::CNTVCT => {
+            Prior::of(Frequency::from_hertz(counter::cntfrq(), FrequencyOrigin::Register))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn stated(_source: SourceId) -> Option<Prior> {
+    None
 }
 
 /// `CLOCK_MONOTONIC` as a counter; kept out of the way of the counters that are faster.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::slope::{Slope, relative_from_ppb};
 use super::timebase::{Discipline, SourceId};
+use crate::source::{Frequency, FrequencyOrigin};
 
 /// Which source serves at first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +31,8 @@ pub struct Prior {
 pub struct Settings {
     /// Which source serves at first.
     pub start: Start,
-    /// What the counter's frequency is said to be.
+    /// What the counter's frequency is said to be. `None`: what the machine itself states
+    /// ([`super::Timebase::stated`]), which is checked against, but narrows no bound.
     pub prior: Option<Prior>,
     /// How much the counter's rate against `CLOCK_MONOTONIC` may differ between any two moments of
     /// half a minute, parts per billion: the drift that bounds allow for. `None`: 100 ppb while the
@@ -92,6 +94,20 @@ impl Default for Settings {
 }
 
 impl Prior {
+    /// What a stated frequency says: to within 500 ppm (a crystal's 100, and what NTP steers), or
+    /// 1 % where it is a name in whole MHz. `None` for no frequency at all.
+    #[must_use]
+    pub fn of(frequency: Frequency) -> Option<Prior> {
+        const NAMEPLATE_PPB: u64 = 10_000_000;
+        let hertz = u128::from(frequency.ticks) * 1_000_000_000;
+        let hertz = u64::try_from(hertz.checked_div(u128::from(frequency.ns))?).ok()?;
+        let tolerance_ppb = match frequency.origin {
+            FrequencyOrigin::Cpuid16 => NAMEPLATE_PPB,
+            _ => CONTRADICTION_PPB,
+        };
+        (hertz > 0).then_some(Prior { hertz, tolerance_ppb })
+    }
+
     /// The slope it states and how far that may be off, 2^-32; `None` for a frequency of zero.
     pub(super) fn slope(&self) -> Option<(Slope, u64)> {
         // Over 2^20 seconds the rounding of the ratio does not matter.

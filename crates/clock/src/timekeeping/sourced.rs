@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::native::Native;
+use super::settings::Prior;
 use super::timebase::{Discipline, Scale, SourceId, Timebase};
 use crate::source::{ClockSource, SimSource, SourceName};
 
@@ -89,6 +90,13 @@ impl Timebase for WithSource {
     fn discipline(&self) -> Option<Discipline> {
         Native.discipline()
     }
+
+    fn stated(&self, source: SourceId) -> Option<Prior> {
+        if source != self.id {
+            return Native.stated(source);
+        }
+        Prior::of(self.counter.facts().frequency?)
+    }
 }
 
 /// Simulated time: the simulated counter against true time, which is every clock of the reference.
@@ -165,6 +173,10 @@ macro_rules! pass_on {
 
         fn discipline(&self) -> Option<Discipline> {
             (**self).discipline()
+        }
+
+        fn stated(&self, source: SourceId) -> Option<Prior> {
+            (**self).stated(source)
         }
     };
 }

@@ -1,6 +1,9 @@
 //! What a clock is made of: a counter that is fast to read and a reference that says what it means.
 
+use std::fmt;
 use std::path::Path;
+
+use super::settings::Prior;
 
 /// Which counter a line is drawn over. The number stands in shared pages, so it keeps its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -28,6 +31,15 @@ impl SourceId {
             SourceId::HPET => "hpet",
             SourceId::SIMULATED => "sim",
             _ => "unknown",
+        }
+    }
+}
+
+impl fmt::Display for SourceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            "unknown" => write!(f, "source {}", self.0),
+            name => f.write_str(name),
         }
     }
 }
@@ -95,4 +107,10 @@ pub trait Timebase: Send + Sync {
 
     /// What the reference's keeper says; `None` if it does not tell.
     fn discipline(&self) -> Option<Discipline>;
+
+    /// What is said to be a counter's frequency; `None` if nobody says. Asked once for each
+    /// adoption, not by readers on their way; may take some 50 us.
+    fn stated(&self, _source: SourceId) -> Option<Prior> {
+        None
+    }
 }

@@ -100,11 +100,14 @@ fn each_policy_on_three_machines() {
 fn permissive_keeps_the_evidence() {
     let selection = chosen(Policy::Permissive, true, "kvm-clock");
     let tsc = selection.source(SourceName::Tsc).unwrap();
-    assert!(tsc.trusted);
-    let kernel = tsc.evidence.iter().find(|e| e.id == "kernel_clocksource").unwrap();
+    assert!(tsc.trust.trusted);
+    let kernel = tsc.trust.evidence.iter().find(|e| e.id == "kernel_clocksource").unwrap();
     assert_eq!((kernel.verdict, kernel.found.as_str()), (Verdict::Bad, "kvm-clock"));
     let strict = chosen(Policy::Strict, true, "kvm-clock");
-    assert_eq!(strict.source(SourceName::Tsc).unwrap().reason, "kernel_clocksource: kvm-clock");
+    assert_eq!(
+        strict.source(SourceName::Tsc).unwrap().trust.reason,
+        "kernel_clocksource: kvm-clock"
+    );
 }
 
 #[test]
@@ -140,11 +143,11 @@ fn every_policy_on_this_machine() {
         let found = select(policy, &effort).unwrap();
         let selected = found.source(found.selected).unwrap();
         assert!(selected.available, "{found:?}");
-        assert!(selected.trusted || !matches!(policy, Policy::Strict), "{found:?}");
+        assert!(selected.trust.trusted || !matches!(policy, Policy::Strict), "{found:?}");
         for report in &found.sources {
             assert_eq!(report.available, report.cost.is_some(), "{report:?}");
             assert_eq!(report.available, report.unavailable.is_none(), "{report:?}");
-            assert!(!report.reason.is_empty());
+            assert!(!report.trust.reason.is_empty());
         }
         assert!(found.cross_cpu.iter().all(|pair| pair.rounds > 0));
     }

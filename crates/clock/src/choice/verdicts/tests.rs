@@ -2,11 +2,11 @@
 
 use super::*;
 use crate::choice::CrossCpu;
-use crate::choice::evidence::{is_trusted, objection};
 use crate::choice::machine::{CpuFlags, Hypervisor};
 use crate::choice::measured::RateChange;
 use crate::choice::monotonicity::Monotonicity;
 use crate::source::{Frequency, MeasuredFrequency, ReadCost};
+use crate::trust::{is_trusted, objection};
 
 /// The base machine of research/time.md 2.1: a KVM guest whose TSC is good.
 fn good_machine() -> Machine {

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use super::super::properties::{Observed, quiet};
-use super::super::{Helper, Start, WallStatus};
+use super::super::{Helper, Start, WallStatus, What};
 use super::*;
 use crate::timekeeping::double::Drift;
 

@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use super::settings::Prior;
 use super::timebase::{Discipline, Scale, SourceId, Timebase};
 
 /// Small, seeded, good enough (Steele & Vigna's splitmix64).
@@ -56,6 +57,8 @@ pub(super) struct State {
     pub(super) wall_ns: u64,
     pub(super) trusted: bool,
     pub(super) kernel: Discipline,
+    /// What is said of the counter.
+    pub(super) stated: Option<Prior>,
 }
 
 impl State {
@@ -118,6 +121,7 @@ impl Double {
             suspended_ns: 0,
             wall_ns: 1_700_000_000_000_000_000,
             trusted: true,
+            stated: None,
             kernel: Discipline {
                 synchronised: false,
                 max_error_ns: 0,
@@ -195,5 +199,9 @@ impl Timebase for Double {
 
     fn discipline(&self) -> Option<Discipline> {
         Some(self.with(|s| s.kernel))
+    }
+
+    fn stated(&self, _source: SourceId) -> Option<Prior> {
+        self.with(|s| s.stated)
     }
 }

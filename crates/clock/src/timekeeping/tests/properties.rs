@@ -44,7 +44,7 @@ impl Observed {
     }
 
     /// Lets time pass in random pieces, looking now and then, maintained or not.
-    fn live(&mut self, dice: &mut Dice, for_ns: u64, longest_ns: u64) {
+    pub(super) fn live(&mut self, dice: &mut Dice, for_ns: u64, longest_ns: u64) {
         let end_ns = self.double.truth_ns() + for_ns;
         while self.double.truth_ns() < end_ns {
             let magnitude = dice.in_range(0..longest_ns.ilog2().into());
@@ -403,4 +403,34 @@ fn a_stated_frequency_narrows_the_first_bound_and_is_never_believed() {
     wrong.look();
     assert_eq!(wrong.clock.count(EventKind::PriorContradicted), 1);
     assert_eq!(wrong.clock.source(), SourceId::OS);
+}
+
+/// Issue 3, item 2: the rate against a prior. Nobody set one, so what the machine states is looked
+/// at: it narrows nothing, but a counter that contradicts it is left.
+#[test]
+fn what_the_machine_states_is_a_check() {
+    use super::Prior;
+    let live = |ppm: u64| {
+        let mut observed = Observed::new(17, Drift::Constant(0));
+        let hertz = HERTZ + HERTZ / 1_000_000 * ppm;
+        observed.double.with(|s| s.stated = Some(Prior { hertz, tolerance_ppb: 500_000 }));
+        observed.live(&mut Dice(17), 3 * SECOND_NS, SECOND_NS / 10);
+        observed.clock
+    };
+    let near = live(450);
+    assert_eq!((near.source(), near.count(EventKind::PriorContradicted)), (SourceId::SIMULATED, 0));
+    let far = live(600);
+    assert_eq!((far.source(), far.count(EventKind::PriorContradicted)), (SourceId::OS, 1));
+    // Whoever changes the source by hand is not held to it.
+    let by_hand = Observed::with(
+        18,
+        Drift::Constant(0),
+        Settings {
+            prior: Some(Prior { hertz: HERTZ / 2, tolerance_ppb: 1_000 }),
+            start: super::Start::With(SourceId::OS),
+            ..quiet()
+        },
+    );
+    by_hand.clock.set_source(SourceId::SIMULATED).unwrap();
+    assert_eq!(by_hand.clock.source(), SourceId::SIMULATED);
 }

@@ -1,4 +1,18 @@
-//! What was found about a source, item by item.
+//! Whether a source of time can be relied on, why, and what was found about it, item by item.
+
+/// Whether a source of time can be relied on, and what that rests on.
+///
+/// Of a source before it is used: [`crate::choice::SourceReport::trust`]. Of a clock while it
+/// runs: [`crate::Clock::trust`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trust {
+    /// Whether it can.
+    pub trusted: bool,
+    /// Why, or why not; one clause for people.
+    pub reason: String,
+    /// Item by item.
+    pub evidence: Vec<Evidence>,
+}
 
 /// One thing that was found, and what it says about the source.
 #[derive(Clone, Debug, PartialEq, Eq)]

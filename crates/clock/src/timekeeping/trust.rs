@@ -1,0 +1,135 @@
+//! Whether what a running clock tells can be relied on, and why.
+
+use super::bound::Status;
+use super::clock::Clock;
+use super::keeper::{Keeper, Stage};
+use super::settings::Settings;
+use super::slope::share_of;
+use super::timebase::{Scale, SourceId, Timebase};
+use crate::trust::{Evidence, Trust, Verdict};
+
+impl<B: Timebase> Clock<B> {
+    /// Whether a counter serves that nothing speaks against; what happened, if one was left; and
+    /// what was measured, item by item. Where it says no, the OS clock serves: the time is right,
+    /// but a read costs more. For logs and people; takes a lock and allocates.
+    #[must_use]
+    pub fn trust(&self) -> Trust {
+        let bounds = self.now_bounded();
+        let now_ns = self.base.reference_ns(Scale::Monotonic);
+        let keeper = self.keeper();
+        let mut evidence = keeper.evidence(&self.settings, now_ns);
+        let status = format!("{}, known to {} ns", status_name(bounds.status), bounds.error_ns());
+        evidence.push(Evidence::new("status", verdict_of(bounds.status), status));
+        Trust {
+            trusted: keeper.source != SourceId::OS,
+            reason: keeper.reason(bounds.status),
+            evidence,
+        }
+    }
+}
+
+fn verdict_of(status: Status) -> Verdict {
+    match status {
+        Status::Steady | Status::Settling => Verdict::Good,
+        Status::OsClock => Verdict::Neutral,
+        Status::FailedOver => Verdict::Bad,
+    }
+}
+
+fn status_name(status: Status) -> &'static str {
+    match status {
+        Status::OsClock => "the OS clock serves",
+        Status::Settling => "a counter serves, calibrated for less than a second",
+        Status::Steady => "a counter serves",
+        Status::FailedOver => "the OS clock serves in a counter's place",
+    }
+}
+
+/// Parts per billion of a share in 2^-32.
+fn ppb(relative: u64) -> u64 {
+    share_of(1_000_000_000, relative)
+}
+
+impl Keeper {
+    fn reason(&self, status: Status) -> String {
+        let left = self.log.latest_failover().map(|event| &event.what);
+        match (self.stage, left) {
+            (Stage::Measuring, _) if status == Status::Settling => {
+                format!("{} serves, and its calibration narrows", self.source)
+            }
+            (Stage::Measuring, _) => {
+                format!("{} serves, and nothing speaks against it", self.source)
+            }
+            (Stage::Fresh | Stage::Unjudged | Stage::Halfway(_), _) => {
+                "the machine is not judged yet".into()
+            }
+            (Stage::Waiting(_), Some(what)) => format!("{what}; the counter is tried again"),
+            (_, Some(what)) => what.to_string(),
+            (_, None) => "no counter is trusted here, or the OS clock was asked for".into(),
+        }
+    }
+
+    fn evidence(&self, settings: &Settings, now_ns: u64) -> Vec<Evidence> {
+        let mut evidence = Vec::new();
+        let mut add = |id, verdict, found| evidence.push(Evidence::new(id, verdict, found));
+        if let Some(fit) = self.fit {
+            let hertz = fit.slope.ticks_floor(1_000_000_000);
+            let found = format!(
+                "{hertz} Hz to within {} ppb, after {} s",
+                ppb(fit.error),
+                now_ns.saturating_sub(self.adopted_ns) / 1_000_000_000,
+            );
+            add("rate", Verdict::Good, found);
+            add("drift_allowance", Verdict::Neutral, {
+                format!("{} ppb", ppb(settings.allowance(self.kernel)))
+            });
+        }
+        match self.stated {
+            Some(stated) => {
+                let tolerance_ppm = stated.tolerance_ppb / 1_000;
+                let found = format!("{} Hz stated, within {tolerance_ppm} ppm", stated.hertz);
+                let contradicted =
+                    self.fit.is_some_and(|fit| stated.contradicts(fit.slope, fit.error));
+                add("prior", Verdict::good_if(!contradicted), found);
+            }
+            None => add("prior", Verdict::Unknown, "nobody states the frequency".into()),
+        }
+        match self.log.latest_failover() {
+            Some(event) => {
+                let serves_again = self.source != SourceId::OS;
+                let verdict = if serves_again { Verdict::Neutral } else { Verdict::Bad };
+                add("left", verdict, event.what.to_string());
+            }
+            None => add("left", Verdict::Good, "never".into()),
+        }
+        evidence
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::double::{Dice, Drift};
+    use super::super::properties::Observed;
+    use crate::trust::Verdict;
+
+    #[test]
+    fn trust_follows_what_happens() {
+        let mut observed = Observed::new(21, Drift::Constant(0));
+        let fresh = observed.clock.trust();
+        assert!(!fresh.trusted && fresh.reason.contains("not judged"), "{fresh:?}");
+        observed.live(&mut Dice(21), 3_000_000_000, 100_000_000);
+        let steady = observed.clock.trust();
+        assert_eq!(
+            (steady.trusted, steady.reason.as_str()),
+            (true, "sim serves, and nothing speaks against it")
+        );
+        assert!(steady.evidence.iter().all(|e| e.verdict != Verdict::Bad), "{steady:?}");
+        observed.double.step_ticks(-1_000_000_000);
+        observed.double.pass_ns(20_000_000_000);
+        observed.clock.maintain();
+        let left = observed.clock.trust();
+        assert!(!left.trusted && left.reason.starts_with("the counter was -434782608 ns off"), "{left:?}");
+        let status = left.evidence.iter().find(|e| e.id == "status").unwrap();
+        assert_eq!(status.verdict, Verdict::Bad);
+    }
+}
