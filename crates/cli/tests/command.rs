@@ -369,3 +369,32 @@ fn clocks_tell_what_is_here_and_what_was_chosen() {
     let selected = document["selected"].as_str().and_then(named).expect("the selected is listed");
     assert_eq!(selected["trusted"], true);
 }
+
+/// Issue 3, item 6: `--watch`, drift and bound over time.
+#[test]
+fn a_watched_clock_is_told_look_by_look() {
+    let document = json(&printed("clocks --watch --for 200ms --every 50ms --json"));
+    let samples = document["watch"]["samples"].as_array().unwrap();
+    assert_eq!(samples.len(), 5);
+    assert!(samples.iter().all(|sample| sample["violated"] == false), "{samples:?}");
+    assert!(samples[4]["at_ns"].as_u64().unwrap() >= 200_000_000, "{samples:?}");
+    assert!(samples[4]["error_bound_ns"].is_u64() && samples[0]["drift_ppb"].is_null());
+    let lines = printed("clocks --watch --for 100ms --every 50ms");
+    let header = lines.lines().position(|line| line.ends_with("drift_ppb      +-")).unwrap();
+    assert_eq!(lines.lines().count() - header, 4, "{lines}");
+    refuses("clocks --every 1s", "the following required arguments were not provided: --watch");
+    refuses("clocks --watch --every 1ms", "invalid value '1ms' for '--every <TIME>': looks are");
+    refuses("clocks --watch --for -1s", "");
+}
+
+/// Ctrl-C: what was seen is written, exit 130.
+#[test]
+fn a_watch_ends_with_ctrl_c() {
+    let mut child = command("clocks --watch --every 20ms").stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.by_ref().any(|line| line.unwrap().ends_with("drift_ppb      +-")));
+    let _ = lines.next();
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+}

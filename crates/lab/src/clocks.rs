@@ -38,6 +38,7 @@ fn document(selection: Selection) -> ClocksDocument {
             reads: found.reads,
             violations: found.violations,
         }),
+        watch: None,
     }
 }
 

@@ -22,6 +22,53 @@ pub struct ClocksDocument {
     pub cross_cpu: Vec<CrossCpuFacts>,
     /// Whether the processor's counter went forward on all CPUs together, if that was measured.
     pub monotonicity: Option<MonotonicityFacts>,
+    /// The clock chosen, watched while it ran, if that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watch: Option<WatchFacts>,
+}
+
+/// A clock watched while it ran.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WatchFacts {
+    /// One look after the other.
+    pub samples: Vec<WatchSample>,
+    /// What happened to the clock, oldest first.
+    pub events: Vec<WatchEvent>,
+}
+
+/// A look at a clock beside `CLOCK_MONOTONIC`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WatchSample {
+    /// When, after the watch began.
+    pub at_ns: u64,
+    /// What served.
+    pub source: String,
+    /// How: `os_clock`, `settling`, `steady`, `failed_over`.
+    pub status: String,
+    /// The clock minus `CLOCK_MONOTONIC`.
+    pub offset_ns: i64,
+    /// How far that may be off: half the bracket of the comparison, and rounding.
+    pub offset_error_ns: u64,
+    /// The bound on its error that the clock claimed.
+    pub error_bound_ns: u64,
+    /// Whether the comparison contradicts the bound.
+    pub violated: bool,
+    /// How much faster the counter ran against `CLOCK_MONOTONIC` since the last look than in the
+    /// first interval, parts per billion; null for the first two looks and without a counter.
+    pub drift_ppb: Option<i64>,
+    /// How far that may be off.
+    pub drift_error_ppb: Option<u64>,
+}
+
+/// Something that happened to a clock.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WatchEvent {
+    /// When it was found, after the watch began; 0 if before.
+    pub at_ns: u64,
+    /// What, for people.
+    pub text: String,
+    /// Whether the clock left its counter because of it.
+    pub failed_over: bool,
 }
 
 /// A time source. What a source that cannot be read does not tell is null.

@@ -1,16 +1,19 @@
 //! `clocks`: what can tell the time on this machine, and what speaks for it.
 
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
+use console::Term;
+use hourglass_model::clocks::{ClocksDocument, WatchFacts};
 use hourglass_report::text::{self, Style};
+use hourglass_time::Span;
 
-use crate::lab::{self, ClockPolicy};
+use crate::lab::{self, ClockPolicy, ClockWatch, clock_watch};
 use crate::output;
 use crate::settings::Settings;
-use crate::stop::Stop;
+use crate::stop::{self, Stop};
 
 /// Show this machine's clocks: which can be trusted, why, and what a read costs
 #[derive(Args, Debug)]
@@ -18,6 +21,8 @@ use crate::stop::Stop;
   hourglass clocks                   the table, and the evidence for the clock chosen
   hourglass clocks --evidence        the evidence for every clock
   hourglass clocks --verify          all CPUs against each other, for some seconds
+  hourglass clocks --watch           bound and drift as they go, until Ctrl-C
+  hourglass clocks --watch --for 1m --json   the same for a minute, as a document
   hourglass clocks --policy thesis   the choice by the rule of Fedotova's thesis (2012)
   hourglass clocks --json            the document (hourglass.clocks/1)")]
 pub(crate) struct Clocks {
@@ -30,6 +35,26 @@ pub(crate) struct Clocks {
     /// Print what was found about every clock, item by item
     #[arg(long)]
     evidence: bool,
+    /// Then let the clock run and show its bound, its drift and what happens to it
+    #[arg(long)]
+    watch: bool,
+    /// Time between two looks of --watch, 10ms or more
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = pause, requires = "watch")]
+    every: Span,
+    /// How long --watch goes on; without it, until Ctrl-C
+    #[arg(long = "for", value_name = "TIME", value_parser = length, requires = "watch")]
+    length: Option<Span>,
+}
+
+fn pause(text: &str) -> Result<Span, String> {
+    const SHORTEST: Span = Span::from_millis(10);
+    let span: Span = text.parse().map_err(|error| format!("{error}"))?;
+    if span < SHORTEST { Err(format!("looks are at least {SHORTEST} apart")) } else { Ok(span) }
+}
+
+fn length(text: &str) -> Result<Span, String> {
+    let span: Span = text.parse().map_err(|error| format!("{error}"))?;
+    if span.is_negative() { Err("a time to come is not negative".to_owned()) } else { Ok(span) }
 }
 
 /// Probes, measures and prints.
@@ -37,14 +62,64 @@ pub(crate) struct Clocks {
 /// # Errors
 /// A source that was to be forced cannot be read.
 pub(crate) fn show(clocks: &Clocks, settings: Settings) -> Result<ExitCode> {
-    let document = lab::clocks(clocks.policy, clocks.verify)
+    let mut document = lab::clocks(clocks.policy, clocks.verify)
         .map_err(|error| Stop::machine(vec![error.to_string()]))?;
+    if !settings.json {
+        anstream::print!("{}", text::clocks(&document, clocks.evidence, style()));
+    }
+    let mut ended_by = None;
+    if clocks.watch {
+        let (facts, signal) = watch(clocks, &document, settings)?;
+        document.watch = Some(facts);
+        ended_by = signal;
+    }
     if settings.json {
         output::json(&document)?;
-    } else {
-        // anstream takes the colours away again where there are to be none.
-        let style = if std::io::stdout().is_terminal() { Style::Colour } else { Style::Plain };
-        anstream::print!("{}", text::clocks(&document, clocks.evidence, style));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(ended_by.map_or(ExitCode::SUCCESS, stop::ended_by))
+}
+
+/// anstream takes the colours away again where there are to be none.
+fn style() -> Style {
+    if io::stdout().is_terminal() { Style::Colour } else { Style::Plain }
+}
+
+fn watch(
+    clocks: &Clocks,
+    document: &ClocksDocument,
+    settings: Settings,
+) -> Result<(WatchFacts, Option<i32>)> {
+    let selected =
+        document.selected.parse().map_err(|error| Stop::machine(vec![format!("{error}")]))?;
+    let how = ClockWatch { every: clocks.every, length: clocks.length };
+    let terminal = Term::stdout();
+    let shows_picture = terminal.is_term() && !settings.json;
+    if !settings.json {
+        anstream::println!();
+    }
+    if !settings.json && !shows_picture {
+        println!("{}", text::watch_header());
+    }
+    let mut drawn = 0;
+    let watched = clock_watch::watch(clocks.policy, selected, how, |facts| {
+        if shows_picture {
+            drawn = redraw(&terminal, facts, drawn);
+        } else if let (false, Some(sample)) = (settings.json, facts.samples.last()) {
+            // Who reads the lines wants them as they come; who closed the pipe ended the program.
+            let _ = writeln!(io::stdout(), "{}", text::watch_line(sample));
+            let _ = io::stdout().flush();
+        }
+    });
+    Ok(watched)
+}
+
+/// Draws over the `drawn` lines of the last picture; returns how many the new one has.
+fn redraw(terminal: &Term, facts: &WatchFacts, drawn: usize) -> usize {
+    let (rows, columns) = terminal.size();
+    let picture = text::watch_picture(facts, columns, rows.saturating_sub(1), style());
+    // A terminal that went away is found out by the signal that it sends.
+    let _ = terminal.clear_last_lines(drawn);
+    anstream::print!("{picture}");
+    let _ = io::stdout().flush();
+    picture.lines().count()
 }

@@ -5,12 +5,14 @@ mod records;
 mod summary;
 mod table;
 mod verdict;
+mod watch;
 
 use hourglass_model::document::{Deadlines, ThreadReport};
 
 pub use clocks::clocks;
 pub use records::RecordWriter;
 pub use summary::summary;
+pub use watch::{watch_header, watch_line, watch_picture};
 
 /// Whether text may be coloured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
