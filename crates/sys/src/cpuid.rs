@@ -55,8 +55,11 @@ pub fn faults() -> Option<bool> {
     }
 }
 
-fn ask(leaf: u32, subleaf: u32) -> Leaf {
-    let found = core::arch::x86_64::__cpuid_count(leaf, subleaf);
+/// Asks the processor, or whoever answers in its place.
+#[allow(unused_unsafe, reason = "the function is safe since Rust 1.94")]
+pub(crate) fn ask(leaf: u32, subleaf: u32) -> Leaf {
+    // SAFETY: every x86-64 processor has CPUID; it touches nothing but the registers returned.
+    let found = unsafe { core::arch::x86_64::__cpuid_count(leaf, subleaf) };
     Leaf { eax: found.eax, ebx: found.ebx, ecx: found.ecx, edx: found.edx }
 }
 

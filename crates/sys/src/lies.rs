@@ -165,7 +165,7 @@ fn answer_cpuid(registers: &mut Registers) -> libc::greg_t {
     let subleaf = registers[libc::REG_RCX as usize] as u32;
     // Neither call fails where the first one, outside the handler, did not.
     let _ = set_cpuid_enabled(true);
-    let mut found = core::arch::x86_64::__cpuid_count(leaf, subleaf);
+    let mut found = crate::cpuid::ask(leaf, subleaf);
     let _ = set_cpuid_enabled(false);
     if leaf == POWER_MANAGEMENT {
         found.edx &= !INVARIANT_TSC;
