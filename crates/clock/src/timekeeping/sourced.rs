@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use hourglass_time::Span;
+
 use super::native::Native;
 use super::settings::Prior;
 use super::timebase::{Discipline, Scale, SourceId, Timebase};
@@ -99,8 +101,8 @@ impl Timebase for WithSource {
     }
 }
 
-/// Simulated time: the simulated counter against true time, which is every clock of the reference.
-/// Time passes by [`SimSource::advance`] and by what reads are set to cost.
+/// Simulated time: the simulated counter against true time, which is every clock of the reference
+/// but for `CLOCK_BOOTTIME`, which is ahead by [`SimSource::suspended`]. Time passes by [`SimSource::advance`] and by what reads are set to cost.
 impl Timebase for SimSource {
     fn ticks(&self, source: SourceId) -> u64 {
         match source {
@@ -117,8 +119,9 @@ impl Timebase for SimSource {
         self.ticks(source)
     }
 
-    fn reference_ns(&self, _scale: Scale) -> u64 {
-        self.true_time().nanos_or_zero()
+    fn reference_ns(&self, scale: Scale) -> u64 {
+        let slept = if scale == Scale::Boottime { self.suspended() } else { Span::ZERO };
+        self.true_time().nanos_or_zero().saturating_add(slept.nanos_or_zero())
     }
 
     fn supports(&self, source: SourceId) -> bool {
@@ -192,8 +195,6 @@ impl<B: Timebase + ?Sized> Timebase for Arc<B> {
 
 #[cfg(test)]
 mod tests {
-    use hourglass_time::Span;
-
     use super::super::{Clock, EventKind, Settings, Status};
     use super::*;
     use crate::source::sim::{Fault, FaultKind, SimConfig};

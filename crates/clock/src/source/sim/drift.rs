@@ -119,7 +119,7 @@ fn stepping(seed: u64, ppb: i64, interval: i128, t: i128) -> i128 {
 
 /// The `index`-th number of the SplitMix64 sequence of `seed` (Steele, Lea, Flood, *Fast
 /// Splittable Pseudorandom Number Generators*, OOPSLA 2014).
-fn random(seed: u64, index: u64) -> u64 {
+pub(super) fn random(seed: u64, index: u64) -> u64 {
     const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
     let mut z = seed.wrapping_add(GOLDEN.wrapping_mul(index.wrapping_add(1)));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -4,14 +4,16 @@
 //! since all arithmetic is in integers. Public and always compiled, for users' tests as for ours.
 
 pub mod drift;
+pub mod fault;
 
-use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 use hourglass_time::Span;
 
 use super::{ClockSource, Counts, Facts, Frequency, FrequencyOrigin, Probe, SourceName};
-use drift::ATTOSECONDS_PER_NS;
 pub use drift::Drift;
+use drift::{ATTOSECONDS_PER_NS, random};
+pub use fault::{Fault, FaultKind};
 
 /// CPUs that can have an offset of their own.
 const CPUS: usize = 64;
@@ -33,6 +35,8 @@ pub struct SimConfig {
     pub faults: Vec<Fault>,
     /// How far true time advances at every read; not negative.
     pub read_cost: Span,
+    /// How much longer a read may take, at random between nothing and this; not negative.
+    pub read_jitter: Span,
 }
 
 impl Default for SimConfig {
@@ -46,33 +50,9 @@ impl Default for SimConfig {
             drifts: Vec::new(),
             faults: Vec::new(),
             read_cost: Span::ZERO,
+            read_jitter: Span::ZERO,
         }
     }
-}
-
-/// Something that goes wrong at a moment of true time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// When, in true time since the beginning.
-    pub at: Span,
-    /// What.
-    pub kind: FaultKind,
-}
-
-/// What goes wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FaultKind {
-    /// The clock jumps, backwards if negative.
-    Step(Span),
-    /// The clock stands still for so long, then goes on from where it stood.
-    Stop(Span),
-    /// One CPU's count is off by so much from then on.
-    CpuOffset {
-        /// The CPU.
-        cpu: u32,
-        /// How far ahead of the others it is.
-        offset: Span,
-    },
 }
 
 /// A clock whose time advances only when told.
@@ -93,6 +73,8 @@ pub struct SimSource {
     lost_ns: AtomicI64,
     /// Injected offsets, ns.
     cpu_offsets_ns: [AtomicI64; CPUS],
+    /// Reads so far: the place in the sequence that their jitter is taken from.
+    reads: AtomicU64,
 }
 
 /// No stop is going on.
@@ -118,6 +100,7 @@ impl SimSource {
         config.hertz = config.hertz.clamp(1, HIGHEST_HERTZ);
         config.width_bits = config.width_bits.clamp(1, u64::BITS);
         config.read_cost = config.read_cost.max(Span::ZERO);
+        config.read_jitter = config.read_jitter.max(Span::ZERO);
         config.drifts.iter_mut().for_each(|drift| *drift = drift.clamped());
         SimSource {
             config,
@@ -127,6 +110,7 @@ impl SimSource {
             stopped_at_ns: AtomicI64::new(RUNNING),
             lost_ns: AtomicI64::new(0),
             cpu_offsets_ns: std::array::from_fn(|_| AtomicI64::new(0)),
+            reads: AtomicU64::new(0),
         }
     }
 
@@ -145,6 +129,17 @@ impl SimSource {
     #[must_use]
     pub fn true_time(&self) -> Span {
         Span::from_nanos(self.now_ns.load(Ordering::Relaxed))
+    }
+
+    /// For how long the machine was suspended so far: `CLOCK_BOOTTIME` minus true time.
+    #[must_use]
+    pub fn suspended(&self) -> Span {
+        let now = self.now_ns.load(Ordering::Relaxed);
+        let slept = |fault: &Fault| match fault.kind {
+            FaultKind::Suspend(length) if fault.at.nanos() <= now => length.nanos().max(0),
+            _ => 0,
+        };
+        Span::from_nanos(self.config.faults.iter().map(slept).fold(0, i64::saturating_add))
     }
 
     /// From now on reads happen on `cpu`.
@@ -182,16 +177,42 @@ impl SimSource {
     /// Reads the count as `cpu` sees it.
     #[must_use]
     pub fn read_on(&self, cpu: u32) -> u64 {
-        if !self.config.read_cost.is_zero() {
-            self.advance(self.config.read_cost);
-        }
+        self.pass_a_read();
         let now = self.now_ns.load(Ordering::Relaxed);
         let running = self.running_ns(now);
         let drifts = self.config.drifts.iter();
         let drift: i128 = drifts.map(|drift| drift.error(self.config.seed, running)).sum();
+        let drift = drift + self.wrong_rates(running);
         let jumps = i128::from(self.jumps_ns(now, cpu));
         let local = (i128::from(running) + jumps) * ATTOSECONDS_PER_NS + drift;
         self.ticks(local)
+    }
+
+    /// Lets the time pass that a read takes.
+    fn pass_a_read(&self) {
+        let (cost, jitter) = (self.config.read_cost.nanos(), self.config.read_jitter.nanos());
+        let longer = match jitter {
+            0 => 0,
+            _ => {
+                let read = self.reads.fetch_add(1, Ordering::Relaxed);
+                (random(self.config.seed, read) % (jitter.unsigned_abs() + 1)).cast_signed()
+            }
+        };
+        if cost > 0 || longer > 0 {
+            self.advance(Span::from_nanos(cost.saturating_add(longer)));
+        }
+    }
+
+    /// What the faults of the rate have added up to, attoseconds.
+    fn wrong_rates(&self, running: i64) -> i128 {
+        let error = |fault: &Fault| match fault.kind {
+            FaultKind::Rate { ppb } => {
+                let since = running.saturating_sub(self.running_ns(fault.at.nanos())).max(0);
+                Drift::Constant { ppb }.clamped().error(self.config.seed, since)
+            }
+            _ => 0,
+        };
+        self.config.faults.iter().map(error).sum()
     }
 
     /// True time less the time that the clock stood still.
@@ -296,6 +317,51 @@ mod tests {
     }
 
     #[test]
+    fn a_read_may_take_longer_than_usual() {
+        let read = |seed| {
+            let sim = sim(|c| {
+                c.seed = seed;
+                c.read_cost = Span::from_nanos(10);
+                c.read_jitter = Span::from_nanos(5);
+            });
+            (0..1_000).map(|_| sim.read()).collect::<Vec<u64>>()
+        };
+        let counts = read(3);
+        let took: Vec<u64> = counts.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!((10..=15).all(|ns| took.contains(&ns)), "{took:?}");
+        assert!(took.iter().all(|ns| (10..=15).contains(ns)));
+        assert_eq!(counts, read(3));
+        assert_ne!(counts, read(4));
+    }
+
+    #[test]
+    fn the_rate_can_go_wrong_at_its_time() {
+        let at = Span::from_secs;
+        let sim = sim(|c| {
+            c.faults = vec![
+                Fault { at: at(1), kind: FaultKind::Rate { ppb: 200_000 } },
+                Fault { at: at(3), kind: FaultKind::Stop(SECOND) },
+            ];
+        });
+        let mut seen = Vec::new();
+        for _ in 0..5 {
+            sim.advance(SECOND);
+            seen.push(sim.read());
+        }
+        let s = 1_000_000_000;
+        assert_eq!(seen, [s, 2 * s + 200_000, 3 * s + 400_000, 3 * s + 400_000, 4 * s + 600_000]);
+    }
+
+    #[test]
+    fn suspending_moves_neither_true_time_nor_the_count() {
+        let fault = Fault { at: SECOND, kind: FaultKind::Suspend(Span::from_secs(30)) };
+        let sim = sim(|c| c.faults = vec![fault]);
+        assert_eq!(sim.suspended(), Span::ZERO);
+        sim.advance(Span::from_secs(2));
+        assert_eq!((sim.suspended(), sim.read()), (Span::from_secs(30), 2_000_000_000));
+    }
+
+    #[test]
     fn the_same_seed_gives_the_same_counts_and_another_one_others() {
         let run = |seed| {
             let sim = sim(|c| {
@@ -377,7 +443,15 @@ mod tests {
                 Drift::Periodic { ppb: i64::MIN, period: Span::MAX },
                 Drift::Stepping { ppb: i64::MAX, interval: Span::MAX },
             ];
-            c.faults = vec![Fault { at: Span::MIN, kind: FaultKind::Step(Span::MAX) }];
+            c.faults = [
+                FaultKind::Step(Span::MAX),
+                FaultKind::Rate { ppb: i64::MIN },
+                FaultKind::Suspend(Span::MAX),
+                FaultKind::Suspend(Span::MAX),
+            ]
+            .map(|kind| Fault { at: Span::MIN, kind })
+            .to_vec();
+            c.read_jitter = Span::MAX;
         });
         for _ in 0..3 {
             sim.advance(Span::MAX);
@@ -386,6 +460,6 @@ mod tests {
             let _ = sim.read();
             sim.resume();
         }
-        assert_eq!(sim.true_time(), Span::MAX);
+        assert_eq!((sim.true_time(), sim.suspended()), (Span::MAX, Span::MAX));
     }
 }

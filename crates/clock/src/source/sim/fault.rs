@@ -1,0 +1,37 @@
+//! What goes wrong with a simulated clock, and when.
+
+use hourglass_time::Span;
+
+/// Something that goes wrong at a moment of true time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// When, in true time since the beginning.
+    pub at: Span,
+    /// What.
+    pub kind: FaultKind,
+}
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultKind {
+    /// The clock jumps, backwards if negative.
+    Step(Span),
+    /// The clock stands still for so long, then goes on from where it stood.
+    Stop(Span),
+    /// One CPU's count is off by so much from then on.
+    CpuOffset {
+        /// The CPU.
+        cpu: u32,
+        /// How far ahead of the others it is.
+        offset: Span,
+    },
+    /// The clock runs at another rate from then on.
+    Rate {
+        /// By how much faster, parts per billion.
+        ppb: i64,
+    },
+    /// The machine is suspended. True time is that of `CLOCK_MONOTONIC`, so it stands still, and
+    /// the count with it; `CLOCK_BOOTTIME` is ahead by so much from then on. A count that went on
+    /// meanwhile, or began anew, is a [`FaultKind::Step`] at the same moment.
+    Suspend(Span),
+}
