@@ -118,3 +118,7 @@ pub(super) fn over_os<B: Timebase>(
 fn absorbed(error_ns: i64) -> i64 {
     error_ns - error_ns / 16
 }
+
+#[cfg(test)]
+#[path = "tests/draw.rs"]
+mod tests;

@@ -53,6 +53,8 @@ pub(super) struct State {
     /// RAW's rate against MONOTONIC, and the counter's with it: what the kernel slews.
     pub(super) slew_ppb: i64,
     pub(super) frozen: bool,
+    /// Half of what a read takes, ps; it samples in the middle.
+    pub(super) half_read_ps: std::ops::Range<u64>,
     pub(super) suspended_ns: u64,
     pub(super) wall_ns: u64,
     pub(super) trusted: bool,
@@ -89,13 +91,13 @@ impl State {
         }
     }
 
-    /// A read takes 8 to 14 ns; now and then the thread is interrupted.
+    /// Half of a read; now and then the thread is interrupted.
     fn pass_a_read(&mut self) {
         let interrupted = self.dice.next().is_multiple_of(5_000);
         let ps = if interrupted {
             self.dice.in_range(1_000_000..100_000_000)
         } else {
-            self.dice.in_range(4_000..7_000)
+            self.dice.in_range(self.half_read_ps.clone())
         };
         self.pass(ps);
     }
@@ -118,6 +120,7 @@ impl Double {
             drift,
             slew_ppb: 0,
             frozen: false,
+            half_read_ps: 4_000..7_000,
             suspended_ns: 0,
             wall_ns: 1_700_000_000_000_000_000,
             trusted: true,
