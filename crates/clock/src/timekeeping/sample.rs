@@ -11,7 +11,8 @@ use super::timebase::{Scale, SourceId, Timebase};
 pub(super) struct Sample {
     /// The counter, in the middle of the bracket.
     pub(super) ticks: u64,
-    /// Half the width of the bracket, ticks rounded up: how far `ticks` may be off.
+    /// How far `ticks` may be off: half the width of the bracket, ticks rounded up, and one more,
+    /// since a counter that reads n may be about to read n + 1.
     pub(super) half_ticks: u64,
     /// The clock, ns rounded down.
     pub(super) ns: u64,
@@ -35,7 +36,7 @@ pub(super) fn narrowest<B: Timebase>(
         if width > u64::MAX / 2 {
             continue;
         }
-        let half_ticks = width.div_ceil(2);
+        let half_ticks = width.div_ceil(2).saturating_add(1);
         if best.is_none_or(|b| half_ticks < b.half_ticks) {
             best = Some(Sample { ticks: before.wrapping_add(width / 2), half_ticks, ns });
         }
@@ -118,8 +119,12 @@ impl Row {
 
 #[cfg(test)]
 mod tests {
+    use hourglass_time::Span;
+
     use super::super::slope::relative_from_ppb;
     use super::*;
+    use crate::source::SimSource;
+    use crate::source::sim::SimConfig;
 
     fn sample(ticks: u64, ns: u64) -> Sample {
         Sample { ticks, half_ticks: 23, ns }
@@ -132,6 +137,20 @@ mod tests {
         let truth = Slope::between(10, 23).unwrap();
         assert!(truth.distance(fit.slope) <= fit.error, "{fit:?}");
         assert!(fit.error < relative_from_ppb(1_100));
+    }
+
+    /// A tick of 52 ns (an ARM timer of 19.2 MHz) read in no time: the bracket has no width, and
+    /// still the moment is known to a tick only.
+    #[test]
+    fn a_bracket_is_never_narrower_than_a_tick() {
+        let config = SimConfig { hertz: 19_200_000, ..SimConfig::default() };
+        let sim = SimSource::new(config);
+        sim.advance(Span::from_nanos(1_041));
+        let found = narrowest(&sim, SourceId::SIMULATED, Scale::Monotonic, 8, 0).unwrap();
+        assert_eq!((found.ticks, found.ns), (19, 1_041));
+        // 19 ticks are 989.6 ns: the count is almost 20.
+        let truth_ticks = found.ns * 192 / 10_000 + 1;
+        assert!(truth_ticks - found.ticks <= found.half_ticks, "{found:?}");
     }
 
     #[test]

@@ -39,8 +39,8 @@ impl Offset {
         match narrowest(base, SourceId::OS, scale, TRIES, 0) {
             Some(Sample { ticks, half_ticks, ns }) => Offset {
                 ns: difference(ns, ticks),
-                // Both readings are rounded down.
-                bound_ns: half_ticks.saturating_add(1),
+                // Both readings are rounded down; the half-width allows for that.
+                bound_ns: half_ticks,
             },
             None => Offset::UNKNOWN,
         }
