@@ -14,7 +14,8 @@ pub struct Pair {
     pub ticks: u64,
     /// `CLOCK_MONOTONIC`, ns.
     pub monotonic_ns: u64,
-    /// Half the width of the bracket, in ticks: how far `ticks` may be off.
+    /// How far `ticks` may be off: half the width of the bracket and a tick, since a counter that
+    /// reads n may be about to read n + 1.
     pub half_width_ticks: u64,
 }
 
@@ -34,7 +35,7 @@ impl Pair {
             let pair = Pair {
                 ticks: before.ticks + width / 2,
                 monotonic_ns,
-                half_width_ticks: width.div_ceil(2),
+                half_width_ticks: width.div_ceil(2).saturating_add(1),
             };
             let sound = before.cpu == after.cpu && after.ticks >= before.ticks;
             let narrowest = best.is_none_or(|b| pair.half_width_ticks < b.half_width_ticks);
@@ -54,7 +55,8 @@ pub struct Calibration {
     pub rate: Rate,
     /// Time between the pairs, ns.
     pub window_ns: u64,
-    /// Bound on the relative error of `rate`, parts per billion: both half-widths over the window.
+    /// Bound on the relative error of `rate`, parts per billion: both half-widths, and a nanosecond
+    /// of the clock, over the window.
     pub rate_error_ppb: u64,
     /// The wider half-width of the two pairs, ns rounded up.
     pub bracket_ns: u64,
@@ -68,7 +70,9 @@ impl Calibration {
         let window_ns = second.monotonic_ns.checked_sub(first.monotonic_ns)?;
         let rate = Rate::from_ratio(window_ns, ticks)?;
         let uncertain = u128::from(first.half_width_ticks) + u128::from(second.half_width_ticks);
-        let rate_error_ppb = (uncertain * 1_000_000_000).div_ceil(u128::from(ticks));
+        let by_ticks = (uncertain * 1_000_000_000).div_ceil(u128::from(ticks));
+        // Both readings of the clock are rounded down.
+        let rate_error_ppb = by_ticks + u128::from(1_000_000_000u64.div_ceil(window_ns));
         let bracket = first.half_width_ticks.max(second.half_width_ticks);
         Some(Calibration {
             rate,
@@ -104,6 +108,29 @@ mod tests {
         assert!(off_ppb <= wrong.rate_error_ppb as f64, "{off_ppb} > {}", wrong.rate_error_ppb);
         // With the margin the amount is never short on the true rate.
         assert!(wrong.ticks_at_least(3_000_000) >= 6_900_000);
+    }
+
+    /// A counter of 24 MHz read in no time, and pairs at the worst moments of its ticks: the first
+    /// just before the count moves, the second just after.
+    #[test]
+    fn the_bound_allows_for_a_tick_of_a_slow_counter() {
+        let at = |ticks, monotonic_ns| Pair { ticks, monotonic_ns, half_width_ticks: 1 };
+        let found = Calibration::between(at(0, 41), at(24_000, 1_000_000)).unwrap();
+        let off_ppb = (found.rate.hertz() / 24e6 - 1.0).abs() * 1e9;
+        assert!(off_ppb > 40_000.0 && off_ppb <= found.rate_error_ppb as f64, "{found:?}");
+        let still = Pair::read(&Coarse);
+        assert!(still.half_width_ticks >= 1, "{still:?}");
+    }
+
+    /// A counter that does not move while it is bracketed.
+    struct Coarse;
+
+    impl Counter for Coarse {
+        const NAME: &'static str = "coarse";
+
+        fn read(&self) -> hourglass_sys::counter::Reading {
+            hourglass_sys::counter::Reading { ticks: 7, cpu: 0 }
+        }
     }
 
     #[test]
