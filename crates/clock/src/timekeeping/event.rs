@@ -43,7 +43,7 @@ pub enum What {
     },
     /// The counter went backwards. Failed over.
     NegativeStep {
-        /// By so many ticks; 0 if only within brackets.
+        /// By so many ticks.
         ticks: u64,
     },
     /// The counter does not advance. Failed over.

@@ -6,7 +6,7 @@ use super::draw::{self, Plan};
 use super::event::{Log, What};
 use super::line::Line;
 use super::page::{Content, Page};
-use super::sample::{Fit, Row, Sample, narrowest};
+use super::sample::{Backwards, Fit, Row, Sample, narrowest};
 use super::scales::{Offset, Scales};
 use super::settings::{Prior, Settings, Start};
 use super::share::SharedPage;
@@ -196,9 +196,8 @@ impl Keeper {
         if source == SourceId::OS {
             return self.rest(desk, Stage::Resting, Status::OsClock, 0);
         }
-        if self.first_bracket(desk.base, source).is_none() {
-            let now_ns = desk.base.reference_ns(Scale::Monotonic);
-            return self.fail_over(desk, now_ns, What::Stuck(source));
+        if let Err(back) = self.first_bracket(desk.base, source) {
+            return self.went_back(desk, back);
         }
         if !time_passes(desk.base) {
             return self.rest(desk, Stage::Halfway(source), Status::OsClock, 0);
@@ -206,23 +205,32 @@ impl Keeper {
         self.finish(desk, source)
     }
 
-    fn first_bracket<B: Timebase>(&mut self, base: &B, source: SourceId) -> Option<()> {
+    fn went_back<B: Timebase>(&mut self, desk: &Desk<'_, B>, back: Backwards) -> bool {
+        let now_ns = desk.base.reference_ns(Scale::Monotonic);
+        self.fail_over(desk, now_ns, What::NegativeStep { ticks: back.ticks })
+    }
+
+    fn first_bracket<B: Timebase>(&mut self, base: &B, source: SourceId) -> Result<(), Backwards> {
         self.row = Row::EMPTY;
         self.raw_row = Row::EMPTY;
         self.raw_fit = None;
         self.watcher = Watcher::NEW;
         self.row.push(narrowest(base, source, Scale::Monotonic, FIRST_TRIES, 0)?);
         self.raw_row.push(narrowest(base, source, Scale::Raw, FIRST_TRIES, 0)?);
-        Some(())
+        Ok(())
     }
 
     /// The second bracket and the first line.
     fn finish<B: Timebase>(&mut self, desk: &Desk<'_, B>, source: SourceId) -> bool {
         let latest = narrowest(desk.base, source, Scale::Monotonic, FIRST_TRIES, 0);
         let raw = narrowest(desk.base, source, Scale::Raw, FIRST_TRIES, 0);
+        let (latest, raw) = match (latest, raw) {
+            (Ok(latest), Ok(raw)) => (latest, raw),
+            (Err(back), _) | (_, Err(back)) => return self.went_back(desk, back),
+        };
         let first = self.row.latest().copied();
-        let fit = first.zip(latest).and_then(|(first, latest)| Fit::between(&first, &latest));
-        let (Some(first), Some(latest), Some(raw), Some(fit)) = (first, latest, raw, fit) else {
+        let fit = first.and_then(|first| Fit::between(&first, &latest));
+        let (Some(first), Some(fit)) = (first, fit) else {
             let now_ns = desk.base.reference_ns(Scale::Monotonic);
             return self.fail_over(desk, now_ns, What::Stuck(source));
         };
@@ -252,10 +260,11 @@ impl Keeper {
     fn refit<B: Timebase>(&mut self, desk: &Desk<'_, B>) -> bool {
         let sample = narrowest(desk.base, self.source, Scale::Monotonic, TRIES, self.enough_ticks);
         let raw = narrowest(desk.base, self.source, Scale::Raw, TRIES, self.enough_ticks);
-        let now_ns = desk.base.reference_ns(Scale::Monotonic);
-        let (Some(sample), Some(raw)) = (sample, raw) else {
-            return self.fail_over(desk, now_ns, What::NegativeStep { ticks: 0 });
+        let (sample, raw) = match (sample, raw) {
+            (Ok(sample), Ok(raw)) => (sample, raw),
+            (Err(back), _) | (_, Err(back)) => return self.went_back(desk, back),
         };
+        let now_ns = desk.base.reference_ns(Scale::Monotonic);
         // Narrow brackets are rare on a busy machine: what is enough slowly widens again.
         let wider = self.enough_ticks.saturating_add(self.enough_ticks / 8).saturating_add(1);
         self.enough_ticks = sample.half_ticks.clamp(1, wider);

@@ -18,33 +18,47 @@ pub(super) struct Sample {
     pub(super) ns: u64,
 }
 
+/// A counter that went backwards within a bracket, where nothing but time came between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Backwards {
+    pub(super) ticks: u64,
+}
+
 /// The narrowest of at most `tries` brackets (counter, clock, counter). Stops early at a
-/// half-width of `enough_ticks`. `None` if the counter went backwards in every one.
+/// half-width of `enough_ticks`.
+///
+/// # Errors
+/// The counter went backwards, once: no narrower bracket speaks against that.
 pub(super) fn narrowest<B: Timebase>(
     base: &B,
     source: SourceId,
     scale: Scale,
     tries: u32,
     enough_ticks: u64,
-) -> Option<Sample> {
-    let mut best: Option<Sample> = None;
-    for _ in 0..tries {
-        let before = base.ticks_enclosing(source);
-        let ns = base.reference_ns(scale);
-        let after = base.ticks_ordered(source);
-        let width = after.wrapping_sub(before);
-        if width > u64::MAX / 2 {
-            continue;
-        }
-        let half_ticks = width.div_ceil(2).saturating_add(1);
-        if best.is_none_or(|b| half_ticks < b.half_ticks) {
-            best = Some(Sample { ticks: before.wrapping_add(width / 2), half_ticks, ns });
-        }
-        if half_ticks <= enough_ticks {
+) -> Result<Sample, Backwards> {
+    let mut best = bracket(base, source, scale)?;
+    for _ in 1..tries {
+        if best.half_ticks <= enough_ticks {
             break;
         }
+        let next = bracket(base, source, scale)?;
+        if next.half_ticks < best.half_ticks {
+            best = next;
+        }
     }
-    best
+    Ok(best)
+}
+
+fn bracket<B: Timebase>(base: &B, source: SourceId, scale: Scale) -> Result<Sample, Backwards> {
+    let before = base.ticks_enclosing(source);
+    let ns = base.reference_ns(scale);
+    let after = base.ticks_ordered(source);
+    let width = after.wrapping_sub(before);
+    if width > u64::MAX / 2 {
+        return Err(Backwards { ticks: width.wrapping_neg() });
+    }
+    let half_ticks = width.div_ceil(2).saturating_add(1);
+    Ok(Sample { ticks: before.wrapping_add(width / 2), half_ticks, ns })
 }
 
 /// A slope and the bound on its relative error.
@@ -124,7 +138,7 @@ mod tests {
     use super::super::slope::relative_from_ppb;
     use super::*;
     use crate::source::SimSource;
-    use crate::source::sim::SimConfig;
+    use crate::source::sim::{Fault, FaultKind, SimConfig};
 
     fn sample(ticks: u64, ns: u64) -> Sample {
         Sample { ticks, half_ticks: 23, ns }
@@ -151,6 +165,21 @@ mod tests {
         // 19 ticks are 989.6 ns: the count is almost 20.
         let truth_ticks = found.ns * 192 / 10_000 + 1;
         assert!(truth_ticks - found.ticks <= found.half_ticks, "{found:?}");
+    }
+
+    /// One step back in sixty-four brackets was passed over for a narrower one.
+    #[test]
+    fn a_single_step_back_is_no_bad_bracket_but_a_bad_counter() {
+        let at = Span::from_nanos(1_000);
+        let config = SimConfig {
+            read_cost: Span::from_nanos(10),
+            faults: vec![Fault { at, kind: FaultKind::Step(Span::from_nanos(-500)) }],
+            ..SimConfig::default()
+        };
+        let sim = SimSource::new(config);
+        let found = narrowest(&sim, SourceId::SIMULATED, Scale::Monotonic, 64, 0);
+        assert_eq!(found, Err(Backwards { ticks: 490 }));
+        assert!(narrowest(&sim, SourceId::SIMULATED, Scale::Monotonic, 64, 0).is_ok());
     }
 
     #[test]

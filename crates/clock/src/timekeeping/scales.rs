@@ -37,12 +37,12 @@ impl Offset {
     pub(super) fn measure<B: Timebase>(base: &B, scale: Scale) -> Offset {
         const TRIES: u32 = 8;
         match narrowest(base, SourceId::OS, scale, TRIES, 0) {
-            Some(Sample { ticks, half_ticks, ns }) => Offset {
+            Ok(Sample { ticks, half_ticks, ns }) => Offset {
                 ns: difference(ns, ticks),
                 // Both readings are rounded down; the half-width allows for that.
                 bound_ns: half_ticks,
             },
-            None => Offset::UNKNOWN,
+            Err(_) => Offset::UNKNOWN,
         }
     }
 
