@@ -20,11 +20,18 @@ pub struct Lies {
     pub jump_every: u64,
     /// How far that read is ahead, in ticks.
     pub jump_ticks: i64,
+    /// How far every read is ahead, in ticks.
+    pub ahead_ticks: i64,
+    /// What every read gives, whatever else is made up: a counter that stands still.
+    pub frozen: Option<u64>,
 }
 
 static RATE_PPM: AtomicI64 = AtomicI64::new(0);
 static JUMP_EVERY: AtomicU64 = AtomicU64::new(0);
 static JUMP_TICKS: AtomicI64 = AtomicI64::new(0);
+static AHEAD_TICKS: AtomicI64 = AtomicI64::new(0);
+static IS_FROZEN: AtomicBool = AtomicBool::new(false);
+static FROZEN_TICKS: AtomicU64 = AtomicU64::new(0);
 static READS: AtomicU64 = AtomicU64::new(0);
 /// The count at which the lies began, so that a wrong rate begins at the right value.
 static BEGAN: AtomicU64 = AtomicU64::new(0);
@@ -38,11 +45,21 @@ static VDSO: AtomicUsize = AtomicUsize::new(0);
 /// What the kernel answers; EINVAL on one without `PR_SET_TSC`.
 pub fn about_tsc(lies: Lies) -> io::Result<()> {
     install()?;
+    set_tsc_mode(TscMode::Enabled)?;
+    make_up(lies);
+    set_tsc_mode(TscMode::Fault)
+}
+
+/// From now on makes up something else, for whoever is lied to; for a thread that is not. The rate
+/// begins anew, so what an earlier one has added up to is gone at once.
+pub fn make_up(lies: Lies) {
     BEGAN.store(crate::counter::tsc(), Ordering::Relaxed);
     RATE_PPM.store(lies.rate_ppm, Ordering::Relaxed);
     JUMP_EVERY.store(lies.jump_every, Ordering::Relaxed);
     JUMP_TICKS.store(lies.jump_ticks, Ordering::Relaxed);
-    set_tsc_mode(TscMode::Fault)
+    AHEAD_TICKS.store(lies.ahead_ticks, Ordering::Relaxed);
+    FROZEN_TICKS.store(lies.frozen.unwrap_or(0), Ordering::Relaxed);
+    IS_FROZEN.store(lies.frozen.is_some(), Ordering::Release);
 }
 
 /// Makes CPUID deny to the calling thread, and to the threads that it starts from now on, that
@@ -148,6 +165,9 @@ fn answer_tsc(registers: &mut Registers, place: usize, with_cpu: bool) -> libc::
 
 fn lie(truth: u64) -> u64 {
     const MILLION: i128 = 1_000_000;
+    if IS_FROZEN.load(Ordering::Acquire) {
+        return FROZEN_TICKS.load(Ordering::Relaxed);
+    }
     let began = BEGAN.load(Ordering::Relaxed);
     let since = i128::from(truth.wrapping_sub(began));
     let extra = since * i128::from(RATE_PPM.load(Ordering::Relaxed)) / MILLION;
@@ -155,7 +175,8 @@ fn lie(truth: u64) -> u64 {
     let read = READS.fetch_add(1, Ordering::Relaxed);
     let jumps = read.checked_rem(every) == Some(0);
     let jump = if jumps { JUMP_TICKS.load(Ordering::Relaxed) } else { 0 };
-    truth.wrapping_add(extra as u64).wrapping_add(jump as u64)
+    let ahead = AHEAD_TICKS.load(Ordering::Relaxed).wrapping_add(jump);
+    truth.wrapping_add(extra as u64).wrapping_add(ahead as u64)
 }
 
 fn answer_cpuid(registers: &mut Registers) -> libc::greg_t {

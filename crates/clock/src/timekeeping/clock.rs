@@ -28,6 +28,16 @@ use super::wall::{WallReference, WallTime};
 /// Reading takes no lock. Somebody calibrates now and then: whoever calls [`Clock::maintain`], a
 /// [`super::Helper`] thread, or (unless [`Settings::readers_refit`] is off) a reader that finds the
 /// line at its end.
+///
+/// # What it cannot notice
+/// A counter is compared with the reference now and then, and believed in between. One that leaves
+/// its line (a jump beyond the line's end or before its beginning) is left by the first read after
+/// that. One that stays on it (a short jump, another rate, counters of CPUs that disagree) is
+/// believed until the next check, at most [`Settings::longest_interval_ns`] away, and until then
+/// times told may go back or be outside their bounds. A counter that stands still brings no reader
+/// to the line's end: only [`Clock::maintain`] or a [`super::Helper`] find that. A constant offset
+/// and a constant wrong rate that nobody contradicts ([`Settings::prior`]) are never noticed and do
+/// no harm, since calibration takes them out.
 #[derive(Debug)]
 pub struct Clock<B: Timebase = Native> {
     page: Page,

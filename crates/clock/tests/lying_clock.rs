@@ -1,0 +1,306 @@
+//! The whole clock, natively, over a TSC and under a CPUID that lie.
+//!
+//! What is promised: no time told is before an earlier one or outside its bounds against
+//! `CLOCK_MONOTONIC`, and a counter that misbehaves is left, by an event that says why. A counter
+//! that leaves its line (a long jump either way, a count of 0) is left by the first read after
+//! that. One that stays on it (a short jump, another rate, a count that stands) is believed until
+//! the next check: [`Settings::longest_interval_ns`] says how long that may be, and the tests
+//! excuse what is told until then, and nothing else.
+//!
+//! Two lies are not noticed, because they change nothing that a clock tells: a rate that is wrong
+//! from the beginning, where nobody states the right one, and a count that is off by a constant.
+
+#![cfg(target_arch = "x86_64")]
+
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use hourglass_clock::source::tsc::TscSource;
+use hourglass_clock::source::{ClockSource, measure_frequency};
+use hourglass_clock::timekeeping::{
+    Clock, EventKind, Prior, Settings, SourceId, Start, Status, Timebase, WithSource,
+};
+use hourglass_sys::clock::{ClockId, now_ns};
+use hourglass_sys::lies::{self, Lies};
+use hourglass_time::Span;
+
+/// For how long a clock is watched before and after a lie begins.
+const WATCHED: Duration = Duration::from_millis(60);
+/// A lie is found at the next check, 20 ms away; the rest is for a busy machine.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Reads between two calls of `maintain`; each takes some microseconds.
+const READS: usize = 50;
+/// Ticks in 10 us to a second, at any rate that a TSC has.
+const MS: i64 = 2_000_000;
+
+/// What is made up is one set for the process.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// Runs `test` in a thread whose TSC is emulated, truthfully at first; not at all where the machine
+/// cannot do that.
+fn emulated(test: impl FnOnce() + Send + 'static) {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let run = thread::spawn(move || {
+        if lies::about_tsc(Lies::default()).is_ok() {
+            test();
+            lies::end().expect("it worked before");
+        }
+    });
+    if let Err(panic) = run.join() {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+fn lie(what: Lies) {
+    lies::about_tsc(what).expect("it worked before");
+}
+
+/// Calibrated anew every 20 ms; brackets around emulated reads are some 10 us wide.
+fn settings() -> Settings {
+    Settings {
+        start: Start::With(SourceId::TSC),
+        target_bound_ns: 10_000_000,
+        longest_interval_ns: 20_000_000,
+        look_every_ns: u64::MAX,
+        ..Settings::DEFAULT
+    }
+}
+
+/// Whether times told until a lie is found come one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    Promised,
+    Excused,
+}
+
+/// A clock that is read all the time.
+struct Watched<B: Timebase> {
+    clock: Clock<B>,
+    last_ns: u64,
+}
+
+impl Watched<WithSource> {
+    /// Over the TSC that is lied about.
+    fn new(settings: Settings) -> Watched<WithSource> {
+        let tsc = Box::new(TscSource::without_checks());
+        let base = WithSource::new(tsc).expect("64 bits, and nobody sets it");
+        Watched { clock: Clock::on(base, settings), last_ns: 0 }
+    }
+
+    /// The same after it was found sound for a while.
+    fn settled() -> Watched<WithSource> {
+        let mut watched = Watched::new(settings());
+        watched.live(WATCHED);
+        watched.assert_sound();
+        watched
+    }
+}
+
+impl<B: Timebase> Watched<B> {
+    fn look(&mut self) -> Status {
+        let events = || self.clock.events();
+        for ns in [self.clock.now(), self.clock.now_ordered()] {
+            assert!(ns >= self.last_ns, "{ns} after {}: {:?}", self.last_ns, events());
+            self.last_ns = ns;
+        }
+        let before_ns = now_ns(ClockId::Monotonic);
+        let told = self.clock.now_bounded();
+        let after_ns = now_ns(ClockId::Monotonic);
+        let inside = told.earliest <= after_ns && told.latest >= before_ns;
+        assert!(inside, "{told:?} without {before_ns}..{after_ns}: {:?}", events());
+        told.status
+    }
+
+    fn live(&mut self, time: Duration) {
+        let end = Instant::now() + time;
+        while Instant::now() < end {
+            for _ in 0..READS {
+                self.look();
+            }
+            self.clock.maintain();
+        }
+    }
+
+    /// Until the lie is found, bounds are not promised, nor order where the count went back.
+    fn wait_until_found(&mut self, kinds: &[EventKind], order: Order) {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let ns = self.clock.now();
+            let forward = ns >= self.last_ns || order == Order::Excused;
+            assert!(forward, "{ns} after {}: {:?}", self.last_ns, self.clock.events());
+            self.last_ns = self.last_ns.max(if order == Order::Promised { ns } else { 0 });
+            if self.clock.now_bounded().status == Status::FailedOver {
+                break;
+            }
+            assert!(Instant::now() < end, "{kinds:?}: never found");
+            self.clock.maintain();
+        }
+        self.assert_left(kinds);
+    }
+
+    /// One of these kinds was counted, and nothing else that speaks against the counter.
+    fn assert_left(&self, kinds: &[EventKind]) {
+        let counted: u64 = kinds.iter().map(|kind| self.clock.count(*kind)).sum();
+        let all = EventKind::ALL.iter().filter(|kind| kind.fails_over());
+        let all: u64 = all.map(|kind| self.clock.count(*kind)).sum();
+        assert_eq!((counted, all), (1, 1), "{kinds:?}: {:?}", self.clock.events());
+        assert_eq!(self.clock.source(), SourceId::OS);
+    }
+
+    fn assert_sound(&self) {
+        let left = EventKind::ALL.iter().filter(|kind| kind.fails_over());
+        let left: u64 = left.map(|kind| self.clock.count(*kind)).sum();
+        let found = (self.clock.source(), self.clock.count(EventKind::Adopted), left);
+        assert_eq!(found, (SourceId::TSC, 1, 0), "{:?}", self.clock.events());
+    }
+}
+
+const STEPPED: &[EventKind] = &[EventKind::NegativeStep, EventKind::Residual];
+
+/// fastant #5, quanta #61; a machine restored from a snapshot (CRIU #2668).
+#[test]
+fn a_long_jump_back_is_found_by_the_next_read() {
+    for ticks in [-500 * MS, -3_600_000 * MS] {
+        emulated(move || {
+            let mut watched = Watched::settled();
+            lie(Lies { ahead_ticks: ticks, ..Lies::default() });
+            assert_eq!(watched.look(), Status::FailedOver);
+            watched.assert_left(STEPPED);
+            watched.live(WATCHED);
+        });
+    }
+}
+
+/// valkey #4691: the TSC of a kvm-clock guest jumps forward.
+#[test]
+fn a_long_jump_forward_is_found_by_the_next_read() {
+    for ticks in [500 * MS, 3_600_000 * MS] {
+        emulated(move || {
+            let mut watched = Watched::settled();
+            lie(Lies { ahead_ticks: ticks, ..Lies::default() });
+            assert_eq!(watched.look(), Status::FailedOver);
+            watched.assert_left(STEPPED);
+            watched.live(WATCHED);
+        });
+    }
+}
+
+/// Within the line nothing tells a short jump from time: found by the next check. What was told
+/// before a jump back, nobody is told less afterwards.
+#[test]
+fn a_short_jump_is_found_by_the_next_check() {
+    for (ticks, order) in [(-2 * MS, Order::Excused), (2 * MS, Order::Promised)] {
+        emulated(move || {
+            let mut watched = Watched::settled();
+            lie(Lies { ahead_ticks: ticks, ..Lies::default() });
+            watched.wait_until_found(STEPPED, order);
+            watched.live(WATCHED);
+        });
+    }
+}
+
+/// One read in fifty is 2 ms behind: every calibration could pass over it.
+#[test]
+fn single_reads_that_go_back_are_found() {
+    emulated(|| {
+        let mut watched = Watched::settled();
+        lie(Lies { jump_every: 50, jump_ticks: -2 * MS, ..Lies::default() });
+        watched.wait_until_found(STEPPED, Order::Excused);
+        watched.live(WATCHED);
+    });
+}
+
+#[test]
+fn a_rate_that_changes_midway_is_found() {
+    for rate_ppm in [2_000, -2_000, 500_000] {
+        emulated(move || {
+            let mut watched = Watched::settled();
+            lie(Lies { rate_ppm, ..Lies::default() });
+            watched.wait_until_found(&[EventKind::Residual], Order::Promised);
+            watched.live(WATCHED);
+        });
+    }
+}
+
+/// Nobody knows the right rate, and nobody needs to: it is measured.
+#[test]
+fn a_rate_that_is_wrong_from_the_beginning_is_only_another_rate() {
+    for rate_ppm in [2_000, 500_000, -500_000] {
+        emulated(move || {
+            lie(Lies { rate_ppm, ..Lies::default() });
+            Watched::settled();
+        });
+    }
+}
+
+/// Somebody states the right rate: what contradicts it is left at once. Emulated reads leave the
+/// first measurement unsure by tens of per cent, so the lie must be larger than that.
+#[test]
+fn a_rate_that_contradicts_what_was_stated_is_left() {
+    let truth = measure_frequency(&TscSource::without_checks(), Span::from_millis(20)).unwrap();
+    let hertz = truth.frequency.hertz() as u64;
+    emulated(move || {
+        lie(Lies { rate_ppm: 5_000_000, ..Lies::default() });
+        let prior = Some(Prior { hertz, tolerance_ppb: 100_000 });
+        let mut watched = Watched::new(Settings { prior, ..settings() });
+        assert_eq!(watched.look(), Status::FailedOver);
+        watched.assert_left(&[EventKind::PriorContradicted]);
+        watched.live(WATCHED);
+    });
+}
+
+/// valkey #4345: the clock stood at 0 and no key expired.
+#[test]
+fn a_count_of_zero_is_no_time() {
+    emulated(|| {
+        lie(Lies { frozen: Some(0), ..Lies::default() });
+        let mut watched = Watched::new(settings());
+        assert_eq!(watched.look(), Status::FailedOver);
+        watched.assert_left(&[EventKind::Stuck]);
+        watched.live(WATCHED);
+    });
+    emulated(|| {
+        let mut watched = Watched::settled();
+        lie(Lies { frozen: Some(0), ..Lies::default() });
+        assert_eq!(watched.look(), Status::FailedOver);
+        watched.assert_left(STEPPED);
+        watched.live(WATCHED);
+    });
+}
+
+/// A count that stops where it is stays on its line, and no reader comes to its end: only who
+/// maintains the clock finds out.
+#[test]
+fn a_count_that_stops_is_found_by_whoever_maintains_the_clock() {
+    emulated(|| {
+        let mut watched = Watched::settled();
+        let frozen = Some(TscSource::without_checks().read());
+        lie(Lies { frozen, ..Lies::default() });
+        watched.wait_until_found(STEPPED, Order::Promised);
+        watched.live(WATCHED);
+    });
+}
+
+/// A thread that may not read the TSC, and one that is told it is not invariant: the clock of
+/// this machine does not touch it.
+#[test]
+fn a_clock_that_judges_for_itself_does_not_believe_either() {
+    let judged = || {
+        let clock = Clock::with(Settings { look_every_ns: u64::MAX, ..Settings::DEFAULT });
+        let mut watched = Watched { clock, last_ns: 0 };
+        watched.live(WATCHED);
+        assert_eq!(watched.look(), Status::OsClock);
+        assert_eq!(watched.clock.source(), SourceId::OS);
+        assert_eq!(watched.clock.count(EventKind::Adopted), 0);
+    };
+    emulated(judged);
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let run = thread::spawn(move || {
+        if lies::about_invariant_tsc().is_ok() {
+            judged();
+            lies::end().expect("it worked before");
+        }
+    });
+    run.join().expect("the test panicked");
+}
