@@ -1,0 +1,110 @@
+//! The first read of a clock is the time, however it is started: nothing has to be called before,
+//! nothing blocks (HighPerTimer took 46 to 147 ms before `main`, research/time.md 2.3).
+
+use hourglass_clock::timekeeping::{
+    Bounds, Clock, EventKind, Native, PageReader, Prior, Scale, Settings, SourceId, Start, Status,
+    Timebase,
+};
+use hourglass_sys::clock::{ClockId, now_ns};
+
+/// Every way to start, on any machine: two of the counters are not there on each.
+const STARTS: [Start; 6] = [
+    Start::Judged,
+    Start::With(SourceId::OS),
+    Start::With(SourceId::TSC),
+    Start::With(SourceId::CNTVCT),
+    Start::With(SourceId::HPET),
+    Start::With(SourceId(999)),
+];
+
+/// A prior that contradicts any counter: what was stated is wrong, the time must not be.
+const WRONG: Prior = Prior { hertz: 1, tolerance_ppb: 0 };
+
+fn all_settings() -> Vec<Settings> {
+    let mut all = Vec::new();
+    for start in STARTS {
+        for readers_refit in [true, false] {
+            for prior in [None, Some(WRONG)] {
+                let quiet = Settings { look_every_ns: u64::MAX, ..Settings::DEFAULT };
+                all.push(Settings { start, readers_refit, prior, ..quiet });
+            }
+        }
+    }
+    all
+}
+
+/// Reads once; the time must be between two of the kernel's, to within what the clock itself says
+/// of its error right afterwards.
+fn first_read(settings: &Settings, what: &str, read: impl Fn(&Clock) -> u64) {
+    let clock = Clock::with(settings.clone());
+    let before_ns = now_ns(ClockId::Monotonic);
+    let told_ns = read(&clock);
+    let after_ns = now_ns(ClockId::Monotonic);
+    let error_ns = clock.now_bounded().error_ns();
+    let least_ns = before_ns.saturating_sub(error_ns);
+    let inside = (least_ns..=after_ns + error_ns).contains(&told_ns);
+    assert!(
+        inside,
+        "{what}: {told_ns} without {before_ns}..{after_ns} +- {error_ns}, {settings:?}"
+    );
+    assert!(clock.now() >= told_ns, "{what}, {settings:?}");
+}
+
+#[test]
+fn the_first_read_is_the_time_in_every_start_mode() {
+    for settings in all_settings() {
+        first_read(&settings, "now", Clock::now);
+        first_read(&settings, "now_ordered", Clock::now_ordered);
+        first_read(&settings, "recent", Clock::recent);
+        first_read(&settings, "now_bounded", |clock| clock.now_bounded().middle());
+        let monotonic = |clock: &Clock| clock.now_on(Scale::Monotonic).ns.cast_unsigned();
+        first_read(&settings, "now_on", monotonic);
+    }
+}
+
+#[test]
+fn the_first_bound_holds_in_every_start_mode() {
+    for settings in all_settings() {
+        let clock = Clock::with(settings.clone());
+        let before_ns = now_ns(ClockId::Monotonic);
+        let told: Bounds = clock.now_bounded();
+        let after_ns = now_ns(ClockId::Monotonic);
+        let inside = told.earliest <= after_ns && told.latest >= before_ns;
+        assert!(inside, "{told:?} without {before_ns}..{after_ns}, {settings:?}");
+        assert_status(&clock, &settings, told.status);
+    }
+}
+
+/// The OS clock serves first, and a counter that was asked for by name at once.
+fn assert_status(clock: &Clock, settings: &Settings, status: Status) {
+    let asked = match settings.start {
+        Start::With(source) if settings.readers_refit => source,
+        // Nobody has looked yet: that is for whoever maintains the clock.
+        _ => SourceId::OS,
+    };
+    let expected = match asked {
+        SourceId::OS => Status::OsClock,
+        source if !Native.supports(source) => Status::OsClock,
+        _ if settings.prior.is_some() => Status::FailedOver,
+        _ => Status::Settling,
+    };
+    assert_eq!(status, expected, "{settings:?}: {:?}", clock.events());
+    let unsupported = asked != SourceId::OS && !Native.supports(asked);
+    assert_eq!(clock.count(EventKind::Unsupported), u64::from(unsupported), "{settings:?}");
+    let contradicted = u64::from(expected == Status::FailedOver);
+    assert_eq!(clock.count(EventKind::PriorContradicted), contradicted, "{settings:?}");
+}
+
+/// A page that nobody has drawn on yet sends its readers to the OS clock.
+#[test]
+fn the_first_read_of_a_shared_page_is_the_time() {
+    for settings in all_settings() {
+        let clock = Clock::with(settings);
+        let page = std::fs::File::from(clock.share().unwrap());
+        let reader = PageReader::open(&page).unwrap();
+        let before_ns = now_ns(ClockId::Monotonic);
+        let told = [reader.now(), reader.now_ordered(), reader.now_bounded().middle()];
+        let after_ns = now_ns(ClockId::Monotonic);
+        assert!(told.iter().all(|ns| (before_ns..=after_ns).contains(ns)), "{told:?}");
+    }
+}
