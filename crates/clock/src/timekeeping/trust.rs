@@ -128,10 +128,7 @@ mod tests {
         observed.double.pass_ns(20_000_000_000);
         observed.clock.maintain();
         let left = observed.clock.trust();
-        assert!(
-            !left.trusted && left.reason.starts_with("the counter was -4347"),
-            "{left:?}"
-        );
+        assert!(!left.trusted && left.reason.starts_with("the counter was -4347"), "{left:?}");
         let status = left.evidence.iter().find(|e| e.id == "status").unwrap();
         assert_eq!(status.verdict, Verdict::Bad);
     }
