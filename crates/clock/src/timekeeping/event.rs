@@ -258,6 +258,11 @@ impl Log {
         self.latest.iter().rev().find(|event| event.what.kind().fails_over())
     }
 
+    /// Whether a choice by hand was the last thing that happened.
+    pub(super) fn ends_with_choice(&self) -> bool {
+        self.latest.back().is_some_and(|event| event.what.kind() == EventKind::ByHand)
+    }
+
     pub(super) fn total(&self) -> u64 {
         self.counts.iter().sum()
     }

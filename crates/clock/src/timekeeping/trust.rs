@@ -64,8 +64,9 @@ impl Keeper {
                 "the machine is not judged yet".into()
             }
             (Stage::Waiting(_), Some(what)) => format!("{what}; the counter is tried again"),
+            _ if self.log.ends_with_choice() => "the OS clock was chosen by hand".into(),
             (_, Some(what)) => what.to_string(),
-            (_, None) => "no counter is trusted here, or the OS clock was asked for".into(),
+            (_, None) => "no counter is trusted here".into(),
         }
     }
 
