@@ -1,12 +1,16 @@
 //! `hourglass-bench`: Hourglass measured beside its peers, in one sitting, interleaved.
 //!
 //! Owns: the benchmark commands of the contract and their document `hourglass.bench/1`.
+//! Two of the peers, minstant and fastant, calibrate in constructors: they spin for some 20 ms each
+//! before `main`, whatever is to be measured.
 //! Must not: be a dependency of anything, or be run by the tests: figures are not verdicts.
 
 #![forbid(unsafe_code)]
 
+mod clock;
 mod document;
 mod paired;
+mod stats;
 mod workload;
 
 use std::path::PathBuf;
@@ -14,13 +18,13 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::{Parser, ValueEnum};
 
-use crate::document::Document;
+use crate::document::{Document, Findings};
 
 /// Measures Hourglass beside its peers.
 #[derive(Debug, Parser)]
 #[command(
     version,
-    after_help = "EXAMPLES:\n  cargo run --release -p hourglass-bench -- workload\n  cargo run --release -p hourglass-bench -- workload --json --record bench/record/workload.json"
+    after_help = "EXAMPLES:\n  cargo run --release -p hourglass-bench -- clock --seconds 5\n  cargo run --release -p hourglass-bench -- workload\n  cargo run --release -p hourglass-bench -- workload --json --record bench/record/workload.json"
 )]
 struct Arguments {
     /// What to measure.
@@ -34,21 +38,30 @@ struct Arguments {
     /// Rounds of each comparison; each runs ours and the peer's once.
     #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
+    /// clock: for how long bounds are compared with the kernel's clock, s.
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(2..=86_400))]
+    seconds: u64,
 }
 
 /// The suites there are.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Suite {
+    /// What reading the time costs, the first value, bounds and whether they hold.
+    Clock,
     /// Gap loop, start-up, received time, reading a large run folder.
     Workload,
 }
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    let (name, rows) = match arguments.name {
-        Suite::Workload => ("workload", workload::measure(arguments.rounds)?),
+    let (name, found) = match arguments.name {
+        Suite::Clock => ("clock", clock::measure(arguments.rounds, arguments.seconds)?),
+        Suite::Workload => {
+            let rows = workload::measure(arguments.rounds)?;
+            ("workload", Findings { rows, ..Findings::default() })
+        }
     };
-    let document = Document::new(name, arguments.rounds, rows);
+    let document = Document::new(name, arguments.rounds, found);
     let json = serde_json::to_string_pretty(&document)?;
     if let Some(path) = &arguments.record {
         std::fs::write(path, format!("{json}\n"))

@@ -72,17 +72,17 @@ impl WakeUp for Sleepless {
 
 /// An iteration of the gap loop against one of a loop that only reads the counter.
 #[cfg(target_arch = "x86_64")]
-fn gap_loop(rounds: u32) -> Result<[Row; 2]> {
+fn gap_loop(rounds: u32) -> Result<Vec<Row>> {
     loops(rounds, hourglass_clock::Tsc, "rdtscp")
 }
 
 /// An iteration of the gap loop against one of a loop that only reads the counter.
 #[cfg(not(target_arch = "x86_64"))]
-fn gap_loop(rounds: u32) -> Result<[Row; 2]> {
+fn gap_loop(rounds: u32) -> Result<Vec<Row>> {
     loops(rounds, hourglass_clock::OsMonotonic, "clock_gettime")
 }
 
-fn loops<C: Counter + Copy>(rounds: u32, counter: C, peer: &str) -> Result<[Row; 2]> {
+fn loops<C: Counter + Copy>(rounds: u32, counter: C, peer: &'static str) -> Result<Vec<Row>> {
     let first = Pair::read(&counter);
     std::thread::sleep(Duration::from_millis(50));
     let calibration =

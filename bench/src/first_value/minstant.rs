@@ -1,0 +1,10 @@
+//! A fresh process that takes one first value of minstant, which has calibrated in a constructor by the
+//! time `main` begins. Run by the suite `clock`.
+
+#![forbid(unsafe_code)]
+
+mod tell;
+
+fn main() {
+    tell::tell(minstant::Instant::now);
+}
