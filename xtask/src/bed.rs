@@ -11,10 +11,11 @@ mod clock;
 mod debian;
 mod expect;
 mod guest;
+mod hpet;
 mod rtc;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use crate::failure::Failure;
@@ -22,7 +23,7 @@ use crate::workspace::Workspace;
 use expect::Expect;
 
 /// Every bed.
-pub(crate) const BEDS: &[&Bed] = &[&rtc::BED, &clock::BED];
+pub(crate) const BEDS: &[&Bed] = &[&rtc::BED, &clock::BED, &hpet::BED, &hpet::REFUSED, &hpet::OFF];
 
 /// A guest, and what is done in it.
 #[derive(Debug)]
@@ -37,6 +38,8 @@ pub(crate) struct Bed {
     machine: &'static [&'static str],
     /// What the kernel is told.
     kernel_arguments: &'static str,
+    /// Test programs that the guest has beside hourglass.
+    tests: &'static [binary::Test],
     /// In this order; a later one finds what an earlier one left.
     steps: &'static [Step],
 }
@@ -66,7 +69,7 @@ pub(crate) fn named(name: &str) -> Result<&'static Bed, Failure> {
 /// Prints the beds.
 pub(crate) fn list() {
     for bed in BEDS {
-        println!("{:8} {}", bed.name, bed.purpose);
+        println!("{:13} {}", bed.name, bed.purpose);
     }
 }
 
@@ -93,9 +96,14 @@ pub(crate) fn run(
         None => binary::build(workspace)?,
     };
     binary::check_static(&binary)?;
+    let mut programs = vec![("busybox", busybox), ("hourglass", binary)];
+    for test in bed.tests {
+        programs.push((test.name, binary::build_test(workspace, test)?));
+    }
+    let programs: Vec<(&str, &Path)> = programs.iter().map(|(n, p)| (*n, p.as_path())).collect();
     watch.lap("static hourglass is here");
     let initramfs = folder.join("initramfs.cpio");
-    archive::write(&initramfs, &busybox, &binary, bed.steps)?;
+    archive::write(&initramfs, &programs, bed.steps)?;
     let log = folder.join("console.log");
     let console = guest::run(bed, &kernel, &initramfs, &log)?;
     watch.lap("guest has run");

@@ -19,14 +19,14 @@ const CONSOLE: (u32, u32) = (5, 1);
 /// Output beyond this is cut: the guest's serial line is slow.
 const OUTPUT_LIMIT: &str = "256k";
 
-/// Writes the archive: busybox, hourglass, and an init that runs the steps and powers off.
+/// Writes the archive: the programs, each under its name, and an init that runs the steps and
+/// powers off.
 ///
 /// # Errors
 /// A file cannot be read or written.
 pub(super) fn write(
     path: &Path,
-    busybox: &Path,
-    hourglass: &Path,
+    programs: &[(&str, &Path)],
     steps: &[Step],
 ) -> Result<(), Failure> {
     let read = |path: &Path| fs::read(path).map_err(|e| Failure::file(path, &e));
@@ -35,8 +35,9 @@ pub(super) fn write(
         archive.add(folder, FOLDER, (0, 0), &[]);
     }
     archive.add("dev/console", CHARACTER_DEVICE, CONSOLE, &[]);
-    archive.add("bin/busybox", PROGRAM, (0, 0), &read(busybox)?);
-    archive.add("bin/hourglass", PROGRAM, (0, 0), &read(hourglass)?);
+    for (name, program) in programs {
+        archive.add(&format!("bin/{name}"), PROGRAM, (0, 0), &read(program)?);
+    }
     archive.add("init", PROGRAM, (0, 0), init(steps).as_bytes());
     archive.add("TRAILER!!!", 0, (0, 0), &[]);
     fs::write(path, archive.bytes).map_err(|e| Failure::file(path, &e))

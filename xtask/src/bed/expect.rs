@@ -5,6 +5,8 @@
 pub(super) enum Expect {
     /// It ends with this code.
     ExitCode(i32),
+    /// A line that it prints contains this; any white space is like any other.
+    Says(&'static str),
     /// It prints lines that begin with `tag` and a number.
     Values { tag: &'static str, at_least: usize, none_below: f64 },
 }
@@ -52,12 +54,20 @@ impl Record {
         &self.output[hidden..]
     }
 
+    fn says(&self, text: &str) -> bool {
+        let words = |line: &String| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        self.output.iter().any(|line| words(line).contains(text))
+    }
+
     fn values(&self, tag: &str) -> Result<Vec<f64>, String> {
         let tagged = self.output.iter().filter_map(|l| l.strip_prefix(tag));
         tagged
             .map(|rest| {
                 let word = rest.split_whitespace().next().unwrap_or_default();
-                word.parse().map_err(|_| format!("`{tag}{rest}` is no number"))
+                // A comma ends it in a document.
+                word.trim_end_matches(',')
+                    .parse()
+                    .map_err(|_| format!("`{tag}{rest}` is no number"))
             })
             .collect()
     }
@@ -74,6 +84,8 @@ impl Expect {
                 let found = record.exit_code;
                 Err(format!("exit code {found} instead of {wanted}"))
             }
+            Expect::Says(text) if record.says(text) => Ok(format!("says `{text}`")),
+            Expect::Says(text) => Err(format!("does not say `{text}`")),
             Expect::Values { tag, at_least, none_below } => {
                 let values = record.values(tag)?;
                 let least = values.iter().copied().fold(f64::INFINITY, f64::min);
@@ -124,6 +136,10 @@ mod tests {
         assert!(values(3, 0.0).judge(&a).is_err());
         assert!(values(1, 0.5).judge(&a).is_err());
         assert!(values(0, 0.0).judge(&b).is_err());
+        assert!(Expect::Says("0.25 us").judge(&a).is_ok());
+        assert!(Expect::Says("latlate: 0.25 us other").judge(&a).is_err());
+        let table = Record { output: vec!["  good     width   64 bits".into()], exit_code: 0 };
+        assert!(Expect::Says("good width 64 bits").judge(&table).is_ok());
     }
 
     #[test]

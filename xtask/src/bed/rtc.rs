@@ -14,6 +14,7 @@ pub(super) const BED: Bed = Bed {
     kernel: "linux-image-cloud-amd64",
     machine: &["-smp", "2"],
     kernel_arguments: "",
+    tests: &[],
     steps: &[
         Step { name: "device", command: "ls -l /dev/rtc0", expect: &[ExitCode(0)] },
         Step {
