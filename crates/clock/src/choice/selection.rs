@@ -7,7 +7,7 @@ use super::machine::Machine;
 use super::measured::{Effort, Measured, measure_all};
 use super::monotonicity::Monotonicity;
 use super::policy::Policy;
-use super::thesis::{self, Because, Chosen, Cost};
+use super::thesis::{self, Cost};
 use super::verdicts;
 use crate::source::{self, Facts, Probed, ReadCost, SourceName, Unavailable, Width32};
 use crate::trust::{Evidence, Trust, Verdict, objection};
@@ -233,11 +233,7 @@ fn by_thesis(machine: &Machine, sources: &mut [SourceReport]) -> (SourceName, St
     let hpet = cost(SourceName::Hpet);
     let os = cost(SourceName::MONOTONIC).unwrap_or(Cost { mean_ns: 0.0, stddev_ns: 0.0 });
     let (chosen, because) = thesis::choose(stable, hpet, os);
-    let selected = match chosen {
-        Chosen::Tsc => SourceName::Tsc,
-        Chosen::Hpet => SourceName::Hpet,
-        Chosen::Os => SourceName::MONOTONIC,
-    };
+    let selected = chosen.source();
     for report in sources.iter_mut().filter(|report| report.available) {
         report.trust.trusted = match report.name {
             SourceName::Tsc => stable,
@@ -255,21 +251,7 @@ fn by_thesis(machine: &Machine, sources: &mut [SourceReport]) -> (SourceName, St
             report.trust.evidence.push(Evidence::new("thesis_cost", Verdict::Neutral, found));
         }
     }
-    (selected, thesis_reason(because, hpet, os))
-}
-
-fn thesis_reason(because: Because, hpet: Option<Cost>, os: Cost) -> String {
-    let apart = hpet.map_or(0.0, |hpet| thesis::difference_percent(hpet.mean_ns, os.mean_ns));
-    match because {
-        Because::TscIsStable => "the TSC is stable".into(),
-        Because::NoHpet => "the TSC is not stable, and there is no HPET of 64 bits".into(),
-        Because::SmallerDeviation => {
-            format!("the means are {apart:.1} % apart, so the smaller deviation decides")
-        }
-        Because::SmallerMean => {
-            format!("the means are {apart:.1} % apart, so the smaller mean decides")
-        }
-    }
+    (selected, thesis::reason(because, hpet, os))
 }
 
 impl Selection {

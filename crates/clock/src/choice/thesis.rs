@@ -2,6 +2,7 @@
 //! sections 2.1.3 and 3.1, listings 2.2, 3.1 and 3.2).
 
 use super::machine::Cpuid;
+use crate::source::SourceName;
 
 /// Mean and standard deviation of the cost of a read, ns.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,6 +22,18 @@ pub enum Chosen {
     Hpet,
     /// `CLOCK_MONOTONIC`.
     Os,
+}
+
+impl Chosen {
+    /// The source that is meant.
+    #[must_use]
+    pub fn source(self) -> SourceName {
+        match self {
+            Chosen::Tsc => SourceName::Tsc,
+            Chosen::Hpet => SourceName::Hpet,
+            Chosen::Os => SourceName::MONOTONIC,
+        }
+    }
 }
 
 /// Why.
@@ -60,6 +73,22 @@ pub fn choose(tsc_is_stable: bool, hpet: Option<Cost>, os: Cost) -> (Chosen, Bec
         (hpet.mean_ns < os.mean_ns, Because::SmallerMean)
     };
     (if hpet_wins { Chosen::Hpet } else { Chosen::Os }, because)
+}
+
+/// Why, in one clause for people.
+#[must_use]
+pub fn reason(because: Because, hpet: Option<Cost>, os: Cost) -> String {
+    let apart = hpet.map_or(0.0, |hpet| difference_percent(hpet.mean_ns, os.mean_ns));
+    match because {
+        Because::TscIsStable => "the TSC is stable".into(),
+        Because::NoHpet => "the TSC is not stable, and there is no HPET of 64 bits".into(),
+        Because::SmallerDeviation => {
+            format!("the means are {apart:.1} % apart, so the smaller deviation decides")
+        }
+        Because::SmallerMean => {
+            format!("the means are {apart:.1} % apart, so the smaller mean decides")
+        }
+    }
 }
 
 /// Whether the TSC is stable: by the invariant bit, or by being one of the older processors whose
