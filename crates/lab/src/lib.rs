@@ -15,6 +15,7 @@ pub mod experiment;
 mod findings;
 pub mod host;
 mod niceness;
+pub mod paper;
 pub mod recall;
 pub mod refusal;
 pub mod workload_file;

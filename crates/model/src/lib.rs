@@ -12,6 +12,7 @@ pub mod document;
 pub mod execution_time;
 pub mod host;
 pub mod manifest;
+pub mod paper;
 pub mod policy;
 pub mod reservation;
 pub mod trace;

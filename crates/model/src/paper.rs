@@ -1,0 +1,194 @@
+//! The document `hourglass.paper/1`: tables of a paper beside the same quantities measured here,
+//! and the figures that belong to them, as data.
+
+use serde::{Deserialize, Serialize};
+
+/// Name and version of the document.
+pub const PAPER_SCHEMA: &str = "hourglass.paper/1";
+
+/// Name and version of the list of papers.
+pub const PAPER_LIST_SCHEMA: &str = "hourglass.paper-list/1";
+
+/// Tables of one paper.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PaperDocument {
+    /// Always [`PAPER_SCHEMA`].
+    pub schema: String,
+    /// The paper's name on the command line.
+    pub paper: String,
+    /// The paper's title.
+    pub title: String,
+    /// Who wrote it, where and when.
+    pub source: String,
+    /// How much was measured: `quick` or `full`.
+    pub effort: String,
+    /// The machine measured on.
+    pub machine: MachineFacts,
+    /// The tables, in the paper's order.
+    pub tables: Vec<PaperTable>,
+    /// Whether a signal ended the measurement; tables that were not complete are left out.
+    pub interrupted: bool,
+}
+
+/// The machine measured on. What it does not tell is null.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MachineFacts {
+    /// The processor's model.
+    pub processor: Option<String>,
+    /// Ticks of the processor's counter in a second, measured.
+    pub counter_hz: Option<f64>,
+    /// Release of the kernel.
+    pub kernel: String,
+    /// What the kernel keeps time with.
+    pub clock_source: Option<String>,
+    /// The hypervisor below, if there is one; `unknown` if it does not say which.
+    pub virtual_machine: Option<String>,
+}
+
+/// A table of the paper and the same measured here.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PaperTable {
+    /// Its number in the paper, such as `2.1`.
+    pub id: String,
+    /// What it shows.
+    pub title: String,
+    /// The machine on which the paper measured it.
+    pub paper_machine: String,
+    /// How it was measured here.
+    pub method: String,
+    /// The quantities.
+    pub rows: Vec<PaperRow>,
+    /// What a rule of the paper decides by these numbers; empty where the table decides nothing.
+    pub decisions: Vec<Decision>,
+    /// What differs from the paper, and why.
+    pub difference: String,
+    /// What a reader of the paper should know about its numbers, one sentence or two each.
+    pub notes: Vec<String>,
+    /// Name of the file with the table's figure; null if none was written.
+    pub figure: Option<String>,
+}
+
+/// One quantity.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PaperRow {
+    /// What it is.
+    pub name: String,
+    /// The paper's number; null where the paper has none.
+    pub paper: Option<f64>,
+    /// The number found here; null where it could not be.
+    pub measured: Option<f64>,
+    /// Unit of both, as the paper prints it: `ns`, `us`.
+    pub unit: String,
+    /// How the number was found.
+    pub how: How,
+    /// Single measurements behind it; null where there is no number.
+    pub count: Option<u64>,
+    /// Why there is no number, and what would mend that; null where there is one.
+    pub missing: Option<String>,
+}
+
+/// How a number was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum How {
+    /// On this machine, by the means that the paper used.
+    Measured,
+    /// On this machine, by something put in the place of what it lacks.
+    Emulated,
+    /// On a simulated machine.
+    Simulated,
+}
+
+impl How {
+    /// As documents write it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            How::Measured => "measured",
+            How::Emulated => "emulated",
+            How::Simulated => "simulated",
+        }
+    }
+}
+
+/// What a rule decides by some numbers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decision {
+    /// By which numbers.
+    pub given: String,
+    /// What it chooses.
+    pub chosen: String,
+    /// Why; one clause.
+    pub because: String,
+}
+
+/// The figure of a table, as data.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// Number of the table that it belongs to.
+    pub id: String,
+    /// What it shows.
+    pub title: String,
+    /// What single measurement is counted along its lower edge: `read`.
+    pub counted: String,
+    /// Measurements of each series.
+    pub count: u64,
+    /// Of so many measurements each, the least, the greatest and one at random are among the
+    /// points; 1 if all are.
+    pub thinning: u64,
+    /// What was measured, in the order of the table.
+    pub series: Vec<Series>,
+}
+
+/// One quantity of a figure, measured many times.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// What it is.
+    pub name: String,
+    /// The paper's mean, ns.
+    pub paper_mean_ns: Option<f64>,
+    /// The mean found here, ns; null if it could not be measured.
+    pub mean_ns: Option<f64>,
+    /// Some of the measurements, in their order; the extremes are among them.
+    pub points: Vec<Point>,
+}
+
+/// A single measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// Its number, from 0.
+    pub number: u64,
+    /// What was measured, ns.
+    pub ns: f64,
+}
+
+/// The papers that there are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PaperList {
+    /// Always [`PAPER_LIST_SCHEMA`].
+    pub schema: String,
+    /// All of them.
+    pub papers: Vec<PaperEntry>,
+}
+
+/// A paper in the list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PaperEntry {
+    /// Its name on the command line.
+    pub name: String,
+    /// Its title.
+    pub title: String,
+    /// Who wrote it, where and when.
+    pub source: String,
+    /// Its tables that can be measured.
+    pub tables: Vec<TableEntry>,
+}
+
+/// A table in the list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TableEntry {
+    /// Its number in the paper.
+    pub id: String,
+    /// What it shows.
+    pub title: String,
+}
