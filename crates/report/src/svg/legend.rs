@@ -11,8 +11,11 @@ use crate::units::rounded;
 /// Colours for threads in the style sheet; further threads begin again with the first.
 pub(super) const THREAD_COLOURS: u32 = 12;
 
-/// Tenths of a pixel that a character takes on average: many entries stand in one line.
+/// Tenths of a pixel that a small letter takes on average: many entries stand in one line.
 const AVERAGE_CHARACTER: u32 = 67;
+
+/// Tenths of a pixel that a capital takes on average.
+const AVERAGE_CAPITAL: u32 = 90;
 
 /// Pixels from the sign of an entry to its text.
 const INDENT: u32 = 20;
@@ -21,9 +24,9 @@ const INDENT: u32 = 20;
 const LINE: u32 = 20;
 
 /// A sign, as SVG, and what it means.
-struct Entry {
-    sign: String,
-    text: String,
+pub(super) struct Entry {
+    pub(super) sign: String,
+    pub(super) text: String,
 }
 
 /// The class that gives a thread its colour.
@@ -83,11 +86,18 @@ fn thread_text(options: &TraceOptions, thread: u32, gap: Option<&Gap>) -> String
     text
 }
 
-fn placed(entries: &[Entry], width: u32, y: u32) -> (String, u32) {
+/// Pixels that a text in the font of labels takes, about.
+pub(super) fn width_of(text: &str) -> u32 {
+    let tenths = |c: char| if c.is_uppercase() { AVERAGE_CAPITAL } else { AVERAGE_CHARACTER };
+    text.chars().map(tenths).sum::<u32>() / 10
+}
+
+/// Entries from `y` downwards, in as many lines as they need; their text and its lower edge.
+pub(super) fn placed(entries: &[Entry], width: u32, y: u32) -> (String, u32) {
     let mut out = String::new();
     let (mut x, mut y) = (EDGE, y);
     for Entry { sign, text } in entries {
-        let length = INDENT + text.chars().count() as u32 * AVERAGE_CHARACTER / 10;
+        let length = INDENT + width_of(text);
         if x > EDGE && x + length > width {
             x = EDGE;
             y += LINE;

@@ -1,10 +1,13 @@
-//! Execution traces as pictures: the rows of rectangles of the paper's Figures 3 and 6.
+//! Execution traces as pictures: the rows of rectangles of the paper's Figures 3 and 6; and the
+//! figures of papers whose tables were measured here ([`costs()`]).
 //!
 //! A picture is one self-contained SVG: no script, no font, nothing fetched. It follows the
 //! reader's light or dark scheme, and its size depends on its pixels, not on the trace's length.
 
 mod axis;
+mod costs;
 mod legend;
+mod log_axis;
 mod options;
 mod page;
 mod row;
@@ -17,6 +20,7 @@ use hourglass_model::Interval;
 use hourglass_time::Span;
 use thiserror::Error;
 
+pub use costs::costs;
 pub use options::{Rows, TraceOptions};
 use row::{LongestGap, Row};
 use view::View;

@@ -160,24 +160,14 @@ macro_rules! put {
 
 impl Canvas<'_> {
     fn head(&mut self, content: &Content, height: u32) {
-        let width = self.frame.width;
-        let title = match self.options.title.is_empty() {
-            true => "Execution trace".to_owned(),
-            false => for_xml(&self.options.title),
+        let title = match self.options.title.as_str() {
+            "" => "Execution trace",
+            title => title,
         };
-        put!(
-            self,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"hg\" role=\"img\" \
-             aria-label=\"{title}\" width=\"{width}\" height=\"{height}\" \
-             viewBox=\"0 0 {width} {height}\">\n<title>{title}</title>\n<desc>{}</desc>\n\
-             <style>\n{STYLE}</style>\n\
-             <rect class=\"hg-paper\" width=\"{width}\" height=\"{height}\"/>\n",
-            self.description(content)
-        );
+        let size = (self.frame.width, height);
+        self.out.push_str(&head(size, title, &self.description(content), ""));
         if !self.options.title.is_empty() {
-            let room = (width - 2 * EDGE) / 9;
-            let short = for_xml(&shortened(&self.options.title, room as usize));
-            put!(self, "<text class=\"hg-ink hg-title\" x=\"{EDGE}\" y=\"26\">{short}</text>\n");
+            self.out.push_str(&heading(self.frame.width, title));
         }
     }
 
@@ -400,6 +390,31 @@ impl Canvas<'_> {
     }
 }
 
+/// The beginning of a picture of this width and height, with a style sheet of its own besides the
+/// common one. `description` is XML already.
+pub(super) fn head(
+    (width, height): (u32, u32),
+    title: &str,
+    description: &str,
+    style: &str,
+) -> String {
+    let title = for_xml(title);
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"hg\" role=\"img\" \
+         aria-label=\"{title}\" width=\"{width}\" height=\"{height}\" \
+         viewBox=\"0 0 {width} {height}\">\n<title>{title}</title>\n<desc>{description}</desc>\n\
+         <style>\n{STYLE}{style}</style>\n\
+         <rect class=\"hg-paper\" width=\"{width}\" height=\"{height}\"/>\n"
+    )
+}
+
+/// The title above a picture of this width.
+pub(super) fn heading(width: u32, title: &str) -> String {
+    let room = (width - 2 * EDGE) / 9;
+    let short = for_xml(&shortened(title, room as usize));
+    format!("<text class=\"hg-ink hg-title\" x=\"{EDGE}\" y=\"26\">{short}</text>\n")
+}
+
 pub(super) fn opacity(cover: Cover) -> &'static str {
     match cover {
         Cover::Quarter => "0.3",
@@ -411,7 +426,7 @@ pub(super) fn opacity(cover: Cover) -> &'static str {
 }
 
 /// A coordinate with two decimals, without zeros at the end.
-fn pixels(value: f64) -> String {
+pub(super) fn pixels(value: f64) -> String {
     let text = format!("{value:.2}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
     text.to_owned()

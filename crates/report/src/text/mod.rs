@@ -1,6 +1,7 @@
 //! Results as text: the paper's lines for scripts, and the summary for people.
 
 mod clocks;
+mod paper;
 mod records;
 mod summary;
 mod table;
@@ -10,6 +11,7 @@ mod watch;
 use hourglass_model::document::{Deadlines, ThreadReport};
 
 pub use clocks::clocks;
+pub use paper::{paper, papers};
 pub use records::RecordWriter;
 pub use summary::summary;
 pub use watch::{watch_header, watch_line, watch_picture};

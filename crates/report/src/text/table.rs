@@ -154,12 +154,17 @@ impl Table {
 /// line already holds `used` columns. A word that is longer than a line is left whole: it may be
 /// a command to be copied.
 pub(super) fn wrapped(text: &str, used: usize, indent: usize) -> String {
+    wrapped_within(PAGE, text, used, indent)
+}
+
+/// The same for lines of at most `page` columns.
+pub(super) fn wrapped_within(page: usize, text: &str, used: usize, indent: usize) -> String {
     let mut out = String::new();
     let mut column = used;
     let mut first = true;
     for word in text.split_whitespace() {
         let length = word.chars().count();
-        if !first && column + 1 + length > PAGE {
+        if !first && column + 1 + length > page {
             out.push('\n');
             out.extend(std::iter::repeat_n(' ', indent));
             column = indent;

@@ -1,0 +1,205 @@
+//! A paper's tables beside what was measured, for people.
+
+use std::fmt::Write;
+
+use hourglass_model::paper::{
+    Decision, How, MachineFacts, PaperDocument, PaperList, PaperRow, PaperTable,
+};
+
+use super::Style;
+use super::table::{Column, Table, Tone, paint, wrapped_within};
+use crate::clean;
+
+/// Columns of a terminal that the text fills at most.
+const PAGE: usize = 80;
+
+/// What stands where there is no number.
+const NOTHING: &str = "-";
+
+/// Significant digits of the least of the numbers that are in one unit, and decimals at most.
+const DIGITS: i32 = 3;
+const MOST_DECIMALS: i32 = 4;
+
+/// A paper's tables, each with what differs and why.
+#[must_use]
+pub fn paper(document: &PaperDocument, style: Style) -> String {
+    let mut out = String::new();
+    line(&mut out, Tone::Heading, &document.title, style);
+    line(&mut out, Tone::Normal, &document.source, style);
+    line(&mut out, Tone::Normal, &format!("here: {}", machine(&document.machine)), style);
+    for table in &document.tables {
+        out.push('\n');
+        write_table(&mut out, table, style);
+    }
+    if document.interrupted {
+        let text = "\nInterrupted: the tables that were not complete are left out.\n";
+        out.push_str(&paint(text, Tone::Caution, style));
+    }
+    out
+}
+
+/// The papers there are, with their tables.
+#[must_use]
+pub fn papers(list: &PaperList, style: Style) -> String {
+    let mut out = String::new();
+    for paper in &list.papers {
+        let name = paint(&clean::for_terminal(&paper.name), Tone::Heading, style);
+        let indent = paper.name.chars().count() + 2;
+        let text = format!("{} ({})", paper.title, paper.source);
+        let text = wrapped_within(PAGE, &clean::for_terminal(&text), indent, 4);
+        // Writing to a string cannot fail.
+        let _ = writeln!(out, "{name}: {text}");
+        for table in &paper.tables {
+            let _ = writeln!(out, "    {:<5} {}", table.id, table.title);
+        }
+    }
+    out
+}
+
+/// A line of text, wrapped.
+fn line(out: &mut String, tone: Tone, text: &str, style: Style) {
+    let text = wrapped_within(PAGE, &clean::for_terminal(text), 0, 2);
+    out.push_str(&paint(&text, tone, style));
+    out.push('\n');
+}
+
+fn machine(facts: &MachineFacts) -> String {
+    let mut parts = vec![facts.processor.clone().unwrap_or_else(|| "unknown processor".into())];
+    parts.extend(facts.counter_hz.map(|hz| format!("counter of {:.3} MHz", hz / 1e6)));
+    parts.push(format!("Linux {}", facts.kernel));
+    parts.extend(facts.clock_source.as_ref().map(|name| format!("clock source {name}")));
+    parts.extend(facts.virtual_machine.as_ref().map(|kind| format!("virtual machine ({kind})")));
+    parts.join(", ")
+}
+
+fn write_table(out: &mut String, table: &PaperTable, style: Style) {
+    rows(table).write(out, style);
+    for (rows, why) in missing(&table.rows) {
+        line(out, Tone::Caution, &format!("not measured ({}): {why}", rows.join("; ")), style);
+    }
+    line(out, Tone::Normal, &format!("there: {}", table.paper_machine), style);
+    line(out, Tone::Normal, &format!("here: {}", table.method), style);
+    line(out, Tone::Normal, &table.difference, style);
+    write_decisions(out, &table.decisions);
+    for note in &table.notes {
+        line(out, Tone::Faint, &format!("Note: {note}"), style);
+    }
+    if let Some(figure) = &table.figure {
+        line(out, Tone::Normal, &format!("Figure: {figure}"), style);
+    }
+}
+
+/// What is chosen, one below the other, each with the numbers it is chosen by and why.
+fn write_decisions(out: &mut String, decisions: &[Decision]) {
+    let longest = decisions.iter().map(|decision| decision.chosen.chars().count()).max();
+    let Some(width) = longest else { return };
+    out.push_str("The paper's rule chooses\n");
+    for Decision { given, chosen, because } in decisions {
+        let text = clean::for_terminal(&format!("by {given}: {because}"));
+        let text = wrapped_within(PAGE, &text, width + 4, width + 6);
+        let _ = writeln!(out, "  {:width$}  {text}", clean::for_terminal(chosen));
+    }
+}
+
+fn rows(table: &PaperTable) -> Table {
+    let all_measured = table.rows.iter().all(|row| row.how == How::Measured);
+    let title = clean::for_terminal(&format!("Table {}: {}", table.id, table.title));
+    let mut rows = Table::new(title)
+        .column(Column::Text, "")
+        .column(Column::Number, "paper")
+        .column(Column::Number, "here")
+        .column(Column::Number, "ratio")
+        .column(Column::Text, "unit")
+        .column_if(!all_measured, Column::Text, "how");
+    for row in &table.rows {
+        let normal = |text: String| (text, Tone::Normal);
+        let mut cells = vec![
+            normal(row.name.clone()),
+            normal(row.paper.map_or(NOTHING.into(), |number| number.to_string())),
+            normal(row.measured.map_or(NOTHING.into(), |number| {
+                format!("{number:.*}", decimals(&table.rows, &row.unit))
+            })),
+            (row.measured.zip(row.paper).map_or(String::new(), ratio), Tone::Faint),
+            normal(row.unit.clone()),
+        ];
+        if !all_measured {
+            cells.push(normal(row.how.name().into()));
+        }
+        rows.row(cells);
+    }
+    rows
+}
+
+/// Reasons, each with the rows that it is of.
+fn missing(rows: &[PaperRow]) -> Vec<(Vec<&str>, &str)> {
+    let mut reasons: Vec<(Vec<&str>, &str)> = Vec::new();
+    for row in rows {
+        let Some(why) = row.missing.as_deref() else { continue };
+        match reasons.iter_mut().find(|(_, known)| *known == why) {
+            Some((names, _)) => names.push(&row.name),
+            None => reasons.push((vec![&row.name], why)),
+        }
+    }
+    reasons
+}
+
+/// Decimals of all measured numbers in `unit`, so that the least of them keeps its digits.
+fn decimals(rows: &[PaperRow], unit: &str) -> usize {
+    let in_unit = rows.iter().filter(|row| row.unit == unit).filter_map(|row| row.measured);
+    let least = in_unit.map(f64::abs).filter(|number| *number > 0.0).reduce(f64::min);
+    // The exponent of the least number, -2 for 0.05: a few units, never near the ends of an i32.
+    let exponent = least.map_or(0, |least| least.log10().floor() as i32);
+    usize::try_from((DIGITS - 1 - exponent).clamp(0, MOST_DECIMALS)).unwrap_or(0)
+}
+
+/// How many times the paper's number the one measured here is.
+fn ratio((measured, paper): (f64, f64)) -> String {
+    let ratio = measured / paper;
+    match ratio {
+        // A difference that turned round has no ratio.
+        size if !size.is_finite() || size < 0.0 => String::new(),
+        size if size < 0.1 => format!("{ratio:.3}"),
+        size if size < 100.0 => format!("{ratio:.2}"),
+        _ => format!("{ratio:.0}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(measured: Option<f64>, unit: &str) -> PaperRow {
+        PaperRow {
+            name: "a quantity".into(),
+            paper: None,
+            measured,
+            unit: unit.into(),
+            how: How::Measured,
+            count: None,
+            missing: None,
+        }
+    }
+
+    #[test]
+    fn numbers_of_one_unit_share_their_decimals() {
+        let rows = [
+            row(Some(8.7), "ns"),
+            row(Some(-0.52), "ns"),
+            row(Some(0.0), "ns"),
+            row(Some(0.00006), "us"),
+            row(Some(4_000.0), "ms"),
+            row(None, "s"),
+        ];
+        let found = ["ns", "us", "ms", "s"].map(|unit| decimals(&rows, unit));
+        assert_eq!(found, [3, 4, 0, 2]);
+    }
+
+    #[test]
+    fn ratios_of_any_size() {
+        let ratios = [(8.7, 10.2, "0.85"), (22.0, 1129.4, "0.019"), (5e5, 1.0, "500000")];
+        for (measured, paper, text) in ratios {
+            assert_eq!(ratio((measured, paper)), text);
+        }
+        assert_eq!(ratio((1.0, 0.0)) + &ratio((-1.0, 2.0)), "");
+    }
+}

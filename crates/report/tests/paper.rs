@@ -1,0 +1,245 @@
+//! A paper's tables as text and as pictures, from a document that is written down here.
+
+use hourglass_model::paper::{
+    Decision, Figure, How, MachineFacts, PAPER_LIST_SCHEMA, PAPER_SCHEMA, PaperDocument,
+    PaperEntry, PaperList, PaperRow, PaperTable, Point, Series, TableEntry,
+};
+use hourglass_report::svg;
+use hourglass_report::text::{Style, paper, papers};
+
+fn row(name: &str, paper: Option<f64>, measured: Option<f64>, unit: &str) -> PaperRow {
+    PaperRow {
+        name: name.into(),
+        paper,
+        measured,
+        unit: unit.into(),
+        how: How::Measured,
+        count: measured.map(|_| 10),
+        missing: measured.is_none().then(|| "no such device; another machine has it".into()),
+    }
+}
+
+fn document() -> PaperDocument {
+    let table = PaperTable {
+        id: "7.1".into(),
+        title: "Cost of two things".into(),
+        paper_machine: "an old machine".into(),
+        method: "ten of each, one after the other, on a machine that has a long description".into(),
+        rows: vec![
+            row("A, mean", Some(1.1125), Some(0.02849), "us"),
+            row("B, mean", Some(1.25), None, "us"),
+            row("B, deviation", Some(0.5), None, "us"),
+            row("difference of the means", Some(137.5), Some(-12.125), "ns"),
+            row("A, median", None, Some(0.019), "us"),
+        ],
+        decisions: vec![
+            Decision { given: "a".into(), chosen: "hpet".into(), because: "it is".into() },
+            Decision { given: "b".into(), chosen: "monotonic".into(), because: "it is not".into() },
+        ],
+        difference: "A is faster here because time went on.".into(),
+        notes: vec!["The paper has a printing error.".into()],
+        figure: Some("figure-7.1.svg".into()),
+    };
+    PaperDocument {
+        schema: PAPER_SCHEMA.into(),
+        paper: "example".into(),
+        title: "On examples".into(),
+        source: "A. Nobody, 1999".into(),
+        effort: "quick".into(),
+        machine: MachineFacts {
+            processor: Some("Processor".into()),
+            counter_hz: Some(2_299_998_000.4),
+            kernel: "6.1".into(),
+            clock_source: Some("tsc".into()),
+            virtual_machine: None,
+        },
+        tables: vec![table],
+        interrupted: false,
+    }
+}
+
+const TEXT: &str = "\
+On examples
+A. Nobody, 1999
+here: Processor, counter of 2299.998 MHz, Linux 6.1, clock source tsc
+
+Table 7.1: Cost of two things
+                          paper    here  ratio  unit
+A, mean                  1.1125  0.0285  0.026  us
+B, mean                    1.25       -         us
+B, deviation                0.5       -         us
+difference of the means   137.5   -12.1         ns
+A, median                     -  0.0190         us
+
+not measured (B, mean; B, deviation): no such device; another machine has it
+there: an old machine
+here: ten of each, one after the other, on a machine that has a long description
+A is faster here because time went on.
+The paper's rule chooses
+  hpet       by a: it is
+  monotonic  by b: it is not
+Note: The paper has a printing error.
+Figure: figure-7.1.svg
+";
+
+#[test]
+fn the_whole_text() {
+    assert_eq!(paper(&document(), Style::Plain), TEXT);
+}
+
+#[test]
+fn what_is_not_measured_says_how_it_was_found_and_an_interruption_is_told() {
+    let mut document = document();
+    document.tables[0].rows[0].how = How::Simulated;
+    document.interrupted = true;
+    let text = paper(&document, Style::Plain);
+    assert!(text.contains("unit  how\n") && text.contains("us    simulated\n"), "{text}");
+    assert!(text.trim_end().ends_with("not complete are left out."), "{text}");
+}
+
+/// 80 columns, whatever stands in the document; and nothing that a terminal would obey.
+#[test]
+fn long_and_foreign_text_stays_in_its_place() {
+    let mut document = document();
+    document.machine.processor = Some("evil \u{1b}[2J ".repeat(20));
+    let table = &mut document.tables[0];
+    table.difference = "word ".repeat(200);
+    table.notes = vec!["word ".repeat(50)];
+    table.decisions[0].because = "reason ".repeat(30);
+    let text = paper(&document, Style::Plain);
+    assert!(!text.contains('\u{1b}'));
+    for line in text.lines() {
+        assert!(line.chars().count() <= 80 && !line.ends_with(' '), "'{line}'");
+    }
+}
+
+#[test]
+fn the_list_has_a_line_for_each_table() {
+    let table = |id: &str| TableEntry { id: id.into(), title: "Something".into() };
+    let list = PaperList {
+        schema: PAPER_LIST_SCHEMA.into(),
+        papers: vec![PaperEntry {
+            name: "example".into(),
+            title: "On examples".into(),
+            source: "A. Nobody, 1999".into(),
+            tables: vec![table("7.1"), table("10.2")],
+        }],
+    };
+    let expected = "example: On examples (A. Nobody, 1999)\n    \
+                    7.1   Something\n    10.2  Something\n";
+    assert_eq!(papers(&list, Style::Plain), expected);
+}
+
+fn figure() -> Figure {
+    let point = |number, ns| Point { number, ns };
+    Figure {
+        id: "7.1".into(),
+        title: "Cost of <two> things".into(),
+        counted: "read".into(),
+        count: 4_000_000,
+        thinning: 8_192,
+        series: vec![
+            Series {
+                name: "A & B".into(),
+                paper_mean_ns: Some(1_112.5),
+                mean_ns: Some(20.0),
+                points: vec![point(0, 18.0), point(1_000_000, 0.0), point(3_999_999, 2_000_000.0)],
+            },
+            Series {
+                name: "C".into(),
+                paper_mean_ns: Some(1_129.4),
+                mean_ns: None,
+                points: Vec::new(),
+            },
+        ],
+    }
+}
+
+/// Tags nest and text holds no markup.
+fn assert_well_formed(text: &str) {
+    let mut open = Vec::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('<') {
+        assert!(!before.contains('>') || open.last() == Some(&"style"), "{before}");
+        let (tag, after) = after.split_once('>').expect("a tag ends");
+        assert_eq!(tag.matches('"').count() % 2, 0, "{tag}");
+        if let Some(name) = tag.strip_prefix('/') {
+            assert_eq!(open.pop(), Some(name));
+        } else if !tag.ends_with('/') {
+            open.push(tag.split([' ', '\n']).next().unwrap());
+        }
+        rest = after;
+    }
+    assert!(open.is_empty() && rest.trim().is_empty());
+}
+
+/// Where the dots are, from the left.
+fn dots(svg: &str) -> Vec<(f64, f64)> {
+    let paths = svg.split("class=\"hg-dots\" d=\"").skip(1);
+    let dots = paths.flat_map(|path| path.split_once('"').unwrap().0.split('M').skip(1));
+    let place = |dot: &str| {
+        let (x, y) = dot.strip_suffix("h0").unwrap().split_once(' ').unwrap();
+        (x.parse().unwrap(), y.parse().unwrap())
+    };
+    let mut places: Vec<(f64, f64)> = dots.map(place).collect();
+    places.sort_by(|a, b| a.0.total_cmp(&b.0));
+    places
+}
+
+/// Every point is a dot between the edges of the plot: time to the right, dearer higher up.
+#[test]
+fn a_figure_has_a_dot_for_each_point() {
+    let svg = svg::costs(&figure());
+    assert_well_formed(&svg);
+    let dots = dots(&svg);
+    assert_eq!(dots.len(), 3);
+    assert!(dots[0].0 < dots[1].0 && dots[1].0 < dots[2].0, "{dots:?}");
+    assert!(dots[2].1 < dots[0].1 && dots[0].1 < dots[1].1, "no cost is lowest: {dots:?}");
+    assert_eq!(svg.matches("class=\"hg-dots\"").count(), 2, "A in two halves, C has no points");
+}
+
+#[test]
+fn a_figure_says_what_it_shows() {
+    let svg = svg::costs(&figure());
+    for text in [
+        ">Figure 7.1: Cost of &lt;two&gt; things</text>",
+        ">A &amp; B, paper 1.11 us</text>",
+        ">A &amp; B, here 20.0 ns</text>",
+        ">C, paper 1.13 us</text>",
+        ">C (not measured here)</text>",
+        ">number of the read, millions</text>",
+        ">cost of a read</text>",
+        ">100 us</text>",
+        "C: not measured here, 1.13 us in the paper.",
+        "of every 8192 reads the cheapest",
+        "prefers-color-scheme:dark",
+    ] {
+        assert!(svg.contains(text), "{text} is missing in {svg}");
+    }
+    assert_eq!(svg.matches("class=\"hg-halo\"").count(), 3, "a line for each mean");
+    assert!(!svg.contains("NaN") && !svg.contains("inf"));
+}
+
+/// Two means at almost one height have labels that can both be read.
+#[test]
+fn labels_do_not_overlap() {
+    let svg = svg::costs(&figure());
+    let heights = svg.lines().filter(|line| line.starts_with("<text class=\"hg-ink\" x="));
+    let mut heights: Vec<f64> = heights
+        .map(|line| {
+            let (_, y) = line.split_once(" y=\"").unwrap();
+            y.split_once('"').unwrap().0.parse().unwrap()
+        })
+        .collect();
+    heights.sort_by(f64::total_cmp);
+    assert_eq!(heights.len(), 3);
+    assert!(heights.windows(2).all(|pair| pair[1] - pair[0] >= 15.9), "{heights:?}");
+}
+
+#[test]
+fn a_figure_of_nothing_is_a_picture_all_the_same() {
+    let mut figure = figure();
+    figure.series.clear();
+    figure.count = 0;
+    assert_well_formed(&svg::costs(&figure));
+}
