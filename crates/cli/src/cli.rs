@@ -10,6 +10,7 @@ use crate::args::options::{Entry, Key, OPTIONS};
 use crate::commands::clocks::Clocks;
 use crate::commands::completions::Completions;
 use crate::commands::man::Man;
+use crate::commands::paper::Paper;
 use crate::commands::render::Render;
 use crate::commands::show::Show;
 use crate::settings::Settings;
@@ -40,7 +41,8 @@ Examples:
   hourglass run audio.toml -o monday       run a workload file, keep the result
   hourglass show monday                    print it again
   hourglass render monday -o monday.svg    draw when each thread ran
-  hourglass clocks                         which clock can be trusted here?";
+  hourglass clocks                         which clock can be trusted here?
+  hourglass paper --list                   whose tables can be measured here?";
 
 /// The commands.
 #[derive(Debug, Subcommand)]
@@ -49,6 +51,7 @@ pub(crate) enum Command {
     Show(Show),
     Render(Render),
     Clocks(Clocks),
+    Paper(Paper),
     Completions(Completions),
     Man(Man),
 }
@@ -139,7 +142,7 @@ mod tests {
 
     #[test]
     fn help_of_the_other_commands() {
-        for name in ["show", "render", "clocks", "completions", "man"] {
+        for name in ["show", "render", "clocks", "paper", "completions", "man"] {
             let mut command = command().term_width(80);
             command.build();
             let help = command.find_subcommand_mut(name).unwrap().render_help().to_string();

@@ -10,6 +10,7 @@ pub(crate) use hourglass_lab::ClockPolicy;
 pub(crate) use hourglass_lab::clock_watch::{self, Watch as ClockWatch};
 pub(crate) use hourglass_lab::clocks::clocks;
 pub(crate) use hourglass_lab::infer::CpuTimeline;
+pub(crate) use hourglass_lab::paper;
 pub(crate) use hourglass_lab::store::{LatencyError, TraceError};
 pub(crate) use hourglass_lab::workload::spec::MOST_THREADS;
 pub(crate) use hourglass_lab::workload::{RunSpec, SpecError, ThreadSpec, models, wake};

@@ -9,7 +9,7 @@ mod apply;
 pub(crate) mod help;
 mod lexer;
 pub(crate) mod options;
-mod suggest;
+pub(crate) mod suggest;
 #[cfg(test)]
 mod tests;
 

@@ -1,4 +1,4 @@
-//! What a mistyped option may have been meant to be.
+//! What a mistyped name may have been meant to be.
 
 use super::options::OPTIONS;
 
@@ -10,10 +10,18 @@ const FORGIVEN: usize = 2;
 
 /// The option most like `given`, if one is like it.
 pub(super) fn option_like(given: &str) -> Option<&'static str> {
+    name_like(given, OPTIONS.iter().flat_map(|entry| entry.names).copied())
+}
+
+/// The name most like `given`, if one is like it; dashes in front do not count.
+pub(crate) fn name_like<'a>(
+    given: &str,
+    names: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
     let plain = |name: &str| name.trim_start_matches('-').to_lowercase();
     let wanted = plain(given);
-    let names = OPTIONS.iter().flat_map(|entry| entry.names).copied();
     names
+        .into_iter()
         .filter_map(|name| {
             let known = plain(name);
             let distance = distance(&wanted, &known);

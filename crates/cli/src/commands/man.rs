@@ -159,7 +159,8 @@ mod tests {
     #[test]
     fn every_command_has_a_page() {
         let names: Vec<String> = pages().iter().map(|(c, _)| c.get_name().to_owned()).collect();
-        assert_eq!(names, ["hourglass", "run", "show", "render", "clocks", "completions", "man"]);
+        let known = ["hourglass", "run", "show", "render", "clocks", "paper", "completions", "man"];
+        assert_eq!(names, known);
         assert!(page("render").contains("pixels"));
     }
 }

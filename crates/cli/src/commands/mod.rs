@@ -3,6 +3,7 @@
 pub(crate) mod clocks;
 pub(crate) mod completions;
 pub(crate) mod man;
+pub(crate) mod paper;
 pub(crate) mod render;
 pub(crate) mod run;
 pub(crate) mod show;

@@ -1,0 +1,195 @@
+//! `paper`: a paper's tables and figures, measured on this machine.
+
+use std::fs;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Args, ValueHint};
+use hourglass_model::paper::{Figure, PaperDocument};
+use hourglass_report::svg;
+use hourglass_report::text::{self, Style};
+
+use crate::args::suggest::name_like;
+use crate::lab::paper::{self, Effort, PAPERS};
+use crate::messages;
+use crate::output;
+use crate::settings::Settings;
+use crate::stop::{self, Stop};
+
+/// Measure a paper's tables on this machine and show them beside the paper's numbers
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  hourglass paper --list                      the papers and their tables
+  hourglass paper highpertimer --quick        all tables of one, in seconds
+  hourglass paper highpertimer -o figures     measure more, draw the figures
+  hourglass paper highpertimer --table 2.1    one table
+  hourglass paper highpertimer --json         the document (hourglass.paper/1)
+
+Ctrl-C ends the measurement; tables that are complete are printed, and drawn.")]
+pub(crate) struct Paper {
+    /// Name of the paper, from the list
+    #[arg(value_name = "NAME", required_unless_present = "list", conflicts_with = "list")]
+    name: Option<String>,
+    /// List the papers and their tables
+    #[arg(long)]
+    list: bool,
+    /// Measure less: seconds for a paper instead of minutes at most
+    #[arg(long, conflicts_with = "list")]
+    quick: bool,
+    /// Measure only this table; may be given more than once
+    #[arg(long = "table", value_name = "ID", conflicts_with = "list")]
+    tables: Vec<String>,
+    /// Folder for the figures, made if need be; figures in it are replaced
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "list")]
+    output: Option<PathBuf>,
+}
+
+/// Lists papers, or measures one.
+///
+/// # Errors
+/// There is no such paper or table, or a figure cannot be written.
+pub(crate) fn paper(paper: &Paper, settings: Settings) -> Result<ExitCode> {
+    let Some(name) = paper.name.as_deref().filter(|_| !paper.list) else {
+        return list(settings);
+    };
+    let chosen = chosen(name)?;
+    for id in &paper.tables {
+        check_table(chosen, id)?;
+    }
+    let folder = paper.output.as_deref().map(Folder::make).transpose()?;
+    let effort = if paper.quick { Effort::Quick } else { Effort::Full };
+    let tell = io::stderr().is_terminal() && !settings.quiet;
+    let measured = chosen.measure(
+        effort,
+        |table| paper.tables.is_empty() || paper.tables.iter().any(|id| id == table.id),
+        |table| {
+            if tell {
+                messages::say(&format!("measuring table {}", table.id));
+            }
+        },
+    );
+    let mut document = measured.document;
+    let kept = match folder {
+        Some(folder) => folder.keep(&mut document, &measured.figures, settings),
+        None => Ok(()),
+    };
+    show(&document, settings)?;
+    kept?;
+    Ok(measured.signal.map_or(ExitCode::SUCCESS, stop::ended_by))
+}
+
+fn list(settings: Settings) -> Result<ExitCode> {
+    let list = paper::list();
+    if settings.json {
+        output::json(&list)?;
+    } else {
+        anstream::print!("{}", text::papers(&list, style()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(document: &PaperDocument, settings: Settings) -> Result<()> {
+    if settings.json {
+        return output::json(document);
+    }
+    anstream::print!("{}", text::paper(document, style()));
+    Ok(())
+}
+
+fn style() -> Style {
+    // anstream takes the colours away again where there are to be none.
+    if io::stdout().is_terminal() { Style::Colour } else { Style::Plain }
+}
+
+fn chosen(name: &str) -> Result<&'static paper::Paper, Stop> {
+    paper::Paper::named(name).ok_or_else(|| {
+        let names = || PAPERS.iter().map(|paper| paper.name);
+        Stop::usage(unknown("paper", name, name_like(name, names()), names()))
+    })
+}
+
+fn check_table(paper: &paper::Paper, id: &str) -> Result<(), Stop> {
+    if paper.table(id).is_some() {
+        return Ok(());
+    }
+    let ids = paper.tables.iter().map(|table| table.id);
+    Err(Stop::usage(format!("--table: {}", unknown("table", id, None, ids))))
+}
+
+/// What is asked for is none of what there is.
+fn unknown<'a>(
+    kind: &str,
+    name: &str,
+    like: Option<&str>,
+    known: impl Iterator<Item = &'a str>,
+) -> String {
+    let meant = like.map_or(String::new(), |like| format!("did you mean {like}? "));
+    let known: Vec<&str> = known.collect();
+    format!("no {kind} is called '{name}'; {meant}there is: {}", known.join(", "))
+}
+
+/// The folder that figures go to.
+struct Folder<'a> {
+    path: &'a Path,
+    /// Whether it was not there before.
+    new: bool,
+}
+
+impl Folder<'_> {
+    /// Made before the measurement, so that what was measured finds its place.
+    fn make(path: &Path) -> Result<Folder<'_>, Stop> {
+        let refused =
+            |error: &dyn std::fmt::Display| Stop::usage(format!("-o: {}: {error}", path.display()));
+        match fs::create_dir(path) {
+            Ok(()) => Ok(Folder { path, new: true }),
+            Err(_) if path.is_dir() => Ok(Folder { path, new: false }),
+            Err(_) if path.exists() => Err(refused(&"is not a folder")),
+            Err(error) => Err(refused(&error)),
+        }
+    }
+
+    /// Draws every figure that shows something, and notes its name at its table. A folder in
+    /// which nothing came to lie is removed again if it was made for it.
+    fn keep(
+        &self,
+        document: &mut PaperDocument,
+        figures: &[Figure],
+        settings: Settings,
+    ) -> Result<()> {
+        for (table, figure) in document.tables.iter_mut().zip(figures) {
+            if figure.count == 0 {
+                continue;
+            }
+            let name = format!("figure-{}.svg", figure.id);
+            let path = self.path.join(&name);
+            write_whole(&path, svg::costs(figure).as_bytes())
+                .map_err(|error| Stop::usage(format!("-o: {}: {error}", path.display())))?;
+            if !settings.quiet {
+                messages::say(&format!("wrote {}", path.display()));
+            }
+            table.figure = Some(name);
+        }
+        if self.new {
+            // Fails where something lies in it, which is as it should be.
+            let _ = fs::remove_dir(self.path);
+        }
+        Ok(())
+    }
+}
+
+/// Writes a file that has its name only once it is complete.
+fn write_whole(path: &Path, contents: &[u8]) -> io::Result<()> {
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(".partial");
+    let partial = PathBuf::from(partial);
+    let written = fs::File::create(&partial)
+        .and_then(|mut file| file.write_all(contents))
+        .and_then(|()| fs::rename(&partial, path));
+    if written.is_err() {
+        // The first error is the one to tell.
+        let _ = fs::remove_file(&partial);
+    }
+    written
+}
