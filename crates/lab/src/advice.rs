@@ -4,15 +4,16 @@
 //! Owns: the judgement of the facts that `host` read, for the threads of one run.
 //! Must not: read anything itself, change anything, or warn of what cannot touch this run.
 
-mod refused;
+pub(crate) mod machine;
+pub(crate) mod refused;
 #[cfg(test)]
 mod tests;
-mod throttling;
+pub(crate) mod throttling;
 
 use std::fmt::Write;
 
 use hourglass_model::document::Warning;
-use hourglass_model::host::{Bound, CpuQuota, Host, IdleState};
+use hourglass_model::host::Host;
 use hourglass_model::{CpuSet, Policy};
 use hourglass_time::Span;
 
@@ -20,19 +21,6 @@ pub use refused::{Refused, why_refused};
 
 /// Parts per million in a whole CPU.
 const WHOLE_CPU_PPM: u64 = 1_000_000;
-
-/// Idle states that take longer than this to leave show in wake-up latencies; shallower ones are
-/// within the noise of an interrupt.
-const DEEP_IDLE_US: u64 = 10;
-
-/// A machine with more runnable threads than this share of its CPUs is not at rest.
-const HIGH_LOAD_PER_CPU: f64 = 0.5;
-
-/// Clock sources that are read through a system call and a slow device.
-const SLOW_CLOCK_SOURCES: [&str; 5] = ["hpet", "acpi_pm", "pit", "jiffies", "refined-jiffies"];
-
-/// Clock sources that a hypervisor steers.
-const STEERED_CLOCK_SOURCES: [&str; 3] = ["kvm-clock", "xen", "hyperv"];
 
 /// What one thread of a run will want.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,7 +92,7 @@ fn name(threads: &[&ThreadDemand]) -> String {
 }
 
 /// A share in parts per million as per cent.
-fn percent(ppm: u64) -> String {
+pub(crate) fn percent(ppm: u64) -> String {
     format!("{} %", ppm as f64 / 10_000.0)
 }
 
@@ -115,18 +103,15 @@ fn share_ppm(runtime: u64, period: u64) -> u64 {
 }
 
 /// A span of microseconds, saturating.
-fn micros(us: u64) -> Span {
+pub(crate) fn micros(us: u64) -> Span {
     Span::from_micros(i64::try_from(us).unwrap_or(i64::MAX))
 }
 
 /// Real-time threads that never wait are killed where RLIMIT_RTTIME is set.
 fn rt_time_limit(host: &Host, threads: &[ThreadDemand]) -> Option<Warning> {
-    let limit = host.process.real_time_timeout_us?;
+    let longest_us = machine::rt_time_limit_us(host)?;
     let hogs: Vec<&ThreadDemand> =
         threads.iter().filter(|thread| thread.policy.is_real_time() && thread.cpu_bound).collect();
-    let Bound::At(longest_us) = limit.soft else {
-        return None;
-    };
     if hogs.is_empty() {
         return None;
     }
@@ -137,14 +122,14 @@ fn rt_time_limit(host: &Host, threads: &[ThreadDemand]) -> Option<Warning> {
             name(&hogs),
             micros(longest_us)
         ),
-        "sudo prlimit --pid $$ --rttime=unlimited, in the shell that starts the run".to_owned(),
+        machine::LIFT_RT_TIME.to_owned(),
     )
 }
 
 /// A control group's quota stops ordinary threads that together want more.
 fn cgroup_quota(host: &Host, threads: &[ThreadDemand]) -> Option<Warning> {
-    let share = |quota: &CpuQuota| share_ppm(quota.quota_us, quota.period_us);
-    let quota = host.cgroup.cpu_quotas.iter().min_by_key(|quota| share(quota))?;
+    let quota = machine::tightest_quota(host)?;
+    let granted = machine::quota_ppm(quota);
     let ordinary: Vec<&ThreadDemand> = threads
         .iter()
         .filter(|thread| matches!(thread.policy, Policy::Other(_) | Policy::Batch | Policy::Idle))
@@ -154,19 +139,10 @@ fn cgroup_quota(host: &Host, threads: &[ThreadDemand]) -> Option<Warning> {
     let reach =
         reach(host, &ordinary).map_or(u64::MAX, |cpus| WHOLE_CPU_PPM.saturating_mul(cpus as u64));
     let wanted = wanted.min(reach);
-    if wanted <= share(quota) {
+    if wanted <= granted {
         return None;
     }
-    // All busy CPUs draw on the quota at once, so it is spent that much sooner.
-    let busy = wanted.div_ceil(WHOLE_CPU_PPM).max(1);
-    let gap_us = quota.period_us.saturating_sub(quota.quota_us / busy);
-    let unlimited = if quota.file.ends_with("cpu.max") { "max" } else { "-1" };
-    let mut remedy = format!("echo {unlimited} | sudo tee {}", quota.file);
-    if host.container.is_some() {
-        remedy = "start the container without a CPU limit (docker run without --cpus, a pod \
-                  without limits.cpu)"
-            .to_owned();
-    }
+    let busy = wanted.div_ceil(WHOLE_CPU_PPM);
     warning(
         "cgroup-quota",
         format!(
@@ -174,11 +150,11 @@ fn cgroup_quota(host: &Host, threads: &[ThreadDemand]) -> Option<Warning> {
             name(&ordinary),
             percent(wanted),
             quota.file,
-            percent(share(quota)),
-            micros(gap_us),
+            percent(granted),
+            micros(machine::quota_gap_us(quota, busy)),
             micros(quota.period_us)
         ),
-        remedy,
+        machine::quota_remedy(host, quota),
     )
 }
 
@@ -195,34 +171,18 @@ fn reach(host: &Host, threads: &[&ThreadDemand]) -> Option<usize> {
 /// The kernel's clock is not the processor's counter.
 fn clock_source(host: &Host) -> Option<Warning> {
     let current = host.clock_source.current.as_deref()?;
-    let fault = if SLOW_CLOCK_SOURCES.contains(&current) {
-        "each read of the clock is a system call to a slow device, about a microsecond, and the \
-         kernel may have found the processor's counter unfit"
-    } else if STEERED_CLOCK_SOURCES.iter().any(|kind| current.starts_with(kind)) {
-        "the hypervisor steers it, and a read costs more than the processor's counter"
-    } else {
-        return None;
-    };
-    let remedy = if host.clock_source.available.iter().any(|source| source == "tsc") {
-        "echo tsc | sudo tee /sys/devices/system/clocksource/clocksource0/current_clocksource"
-    } else {
-        "sudo dmesg | grep -i -e tsc -e clocksource says why tsc is not offered; mend that cause"
-    };
+    let fault = machine::clock_fault(host)?;
     warning(
         "clock-source",
-        format!("the kernel keeps time with {current}: {fault}"),
-        remedy.to_owned(),
+        format!("the kernel keeps time with {current}: {}", fault.reason()),
+        machine::clock_remedy(host).to_owned(),
     )
 }
 
 /// The frequency changes during the run.
 fn governor(host: &Host, threads: &[ThreadDemand]) -> Option<Warning> {
     let policy = host.frequency.policies.iter().find(|policy| {
-        let moves = policy.min_khz.is_none() || policy.min_khz != policy.max_khz;
-        let governor = policy.governor.as_deref();
-        moves
-            && governor.is_some_and(|governor| governor != "performance")
-            && threads.iter().any(|thread| thread.may_use(&policy.cpus))
+        machine::moves(policy) && threads.iter().any(|thread| thread.may_use(&policy.cpus))
     })?;
     warning(
         "governor",
@@ -232,27 +192,20 @@ fn governor(host: &Host, threads: &[ThreadDemand]) -> Option<Warning> {
             policy.cpus,
             policy.governor.as_deref()?
         ),
-        "echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor"
-            .to_owned(),
+        machine::PERFORMANCE.to_owned(),
     )
 }
 
 /// Threads that wait are woken late from deep idle states.
 fn idle_states(host: &Host, threads: &[ThreadDemand]) -> Option<Warning> {
-    let limit = host.idle.latency_limit_us.map_or(u64::MAX, u64::from);
-    let deepest = |states: &[IdleState]| {
-        let open = states.iter().filter(|state| state.enabled);
-        open.filter_map(|state| Some((state.latency_us?, state.name.clone())))
-            .filter(|(latency_us, _)| *latency_us > DEEP_IDLE_US && *latency_us <= limit)
-            .max()
-    };
     let waiting: Vec<&ThreadDemand> = threads.iter().filter(|thread| !thread.cpu_bound).collect();
     let used = host
         .idle
         .policies
         .iter()
         .filter(|policy| waiting.iter().any(|thread| thread.may_use(&policy.cpus)));
-    let (latency_us, state) = used.filter_map(|policy| deepest(&policy.states)).max()?;
+    let (latency_us, state) =
+        used.filter_map(|policy| machine::deepest(host, &policy.states)).max()?;
     warning(
         "idle-states",
         format!(
@@ -266,41 +219,31 @@ fn idle_states(host: &Host, threads: &[ThreadDemand]) -> Option<Warning> {
 
 /// Others are at work on the machine.
 fn load(host: &Host, threads: &[ThreadDemand]) -> Option<Warning> {
-    let [load, ..] = host.start.load_average?;
-    let cpus = host.cpu.online.as_ref()?;
-    // The average still counts what has ended; nobody runnable now means that it has.
-    let at_rest = host.start.runnable_others == Some(0);
+    let (load, cpus) = machine::others_at_work(host)?;
     // Nobody is put on an isolated CPU who did not ask for it.
     let apart = host.cpu.isolated.as_ref().is_some_and(|isolated| {
         threads
             .iter()
             .all(|thread| !thread.cpus.is_empty() && thread.cpus.difference(isolated).is_empty())
     });
-    if at_rest || apart || load < HIGH_LOAD_PER_CPU * cpus.len() as f64 {
+    if apart {
         return None;
     }
     warning(
         "load",
         format!(
-            "other programs are running: load average {load} on {} CPUs before the run began",
-            cpus.len()
+            "other programs are running: load average {load} on {cpus} CPUs before the run began"
         ),
-        "end them or wait (top shows them), or run on isolated CPUs".to_owned(),
+        machine::END_THE_OTHERS.to_owned(),
     )
 }
 
 /// A hypervisor can take the CPUs away unseen.
 fn virtual_machine(host: &Host) -> Option<Warning> {
-    if host.virtual_machine.present != Some(true) {
-        return None;
-    }
-    let kind = host.virtual_machine.kind.as_deref();
+    let kind = machine::hypervisor(host)?;
     warning(
         "virtual-machine",
-        format!(
-            "a virtual machine ({}): some gaps are the host's, whatever steal time says",
-            kind.unwrap_or("unknown hypervisor")
-        ),
-        "run on bare metal, or pin the virtual CPUs to processors of their own".to_owned(),
+        format!("a virtual machine ({kind}): some gaps are the host's, whatever steal time says"),
+        machine::LEAVE_THE_GUEST.to_owned(),
     )
 }

@@ -55,6 +55,18 @@ impl CpuSet {
     pub fn difference(&self, other: &CpuSet) -> CpuSet {
         CpuSet(self.0.difference(&other.0).copied().collect())
     }
+
+    /// The CPUs that are in both sets.
+    #[must_use]
+    pub fn intersection(&self, other: &CpuSet) -> CpuSet {
+        CpuSet(self.0.intersection(&other.0).copied().collect())
+    }
+
+    /// The CPUs that are in one of the sets.
+    #[must_use]
+    pub fn union(&self, other: &CpuSet) -> CpuSet {
+        CpuSet(self.0.union(&other.0).copied().collect())
+    }
 }
 
 impl FromIterator<u32> for CpuSet {

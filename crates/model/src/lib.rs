@@ -8,6 +8,7 @@
 
 pub mod clocks;
 pub mod cpus;
+pub mod doctor;
 pub mod document;
 pub mod execution_time;
 pub mod host;
@@ -16,6 +17,7 @@ pub mod paper;
 pub mod policy;
 pub mod reservation;
 pub mod trace;
+pub mod tuning;
 
 pub use cpus::CpuSet;
 pub use execution_time::{ExecutionTime, Sampler};

@@ -48,17 +48,27 @@ pub enum Refused {
 /// each.
 #[must_use]
 pub fn why_refused(refused: Refused, errno: i32, host: &Host) -> (String, String) {
+    why_refused_to(Whom::Hourglass, refused, errno, host)
+}
+
+/// The same, with the line that grants it to `whom`.
+pub(crate) fn why_refused_to(
+    whom: Whom<'_>,
+    refused: Refused,
+    errno: i32,
+    host: &Host,
+) -> (String, String) {
     match (refused, errno) {
-        (Refused::RealTime { priority }, EPERM | EACCES) => real_time(priority, host),
+        (Refused::RealTime { priority }, EPERM | EACCES) => real_time(priority, whom, host),
         (Refused::RealTime { priority }, EINVAL) => (
             format!("{priority} is no real-time priority"),
             "choose one from 1 (lowest) to 99".to_owned(),
         ),
-        (Refused::NegativeNice { nice }, EPERM | EACCES) => negative_nice(nice, host),
+        (Refused::NegativeNice { nice }, EPERM | EACCES) => negative_nice(nice, whom, host),
         (Refused::Deadline, EPERM | EACCES) => deadline(host),
         (Refused::Deadline, EBUSY) => deadline_busy(host),
         (Refused::Deadline, EINVAL) => deadline_invalid(host),
-        (Refused::MemoryLock { bytes }, EPERM | EACCES | ENOMEM) => memory_lock(bytes, host),
+        (Refused::MemoryLock { bytes }, EPERM | EACCES | ENOMEM) => memory_lock(bytes, whom, host),
         _ => otherwise(errno),
     }
 }
@@ -73,45 +83,51 @@ fn otherwise(errno: i32) -> (String, String) {
     )
 }
 
+/// To whom a privilege is to be granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whom<'a> {
+    /// To this command.
+    Hourglass,
+    /// To all programs of the user with this name.
+    User(&'a str),
+}
+
+/// Where the limits of a user are set (`limits.conf(5)`).
+const LIMITS_FILE: &str = "/etc/security/limits.d/99-realtime.conf";
+
 /// How a privilege is granted, inside a container and outside.
 struct Grant {
     /// Capability, without `CAP_`.
     capability: &'static str,
     /// `--ulimit` of docker and podman, if a limit grants it too.
     ulimit: Option<&'static str>,
-    /// Line of `limits.d`, if a limit grants it too.
-    limit_line: Option<&'static str>,
+    /// Limit and value as `limits.conf(5)` writes them, if a limit grants it too.
+    limit: Option<&'static str>,
 }
 
-const GRANT_REAL_TIME: Grant = Grant {
-    capability: "SYS_NICE",
-    ulimit: Some("rtprio=99"),
-    limit_line: Some("@realtime - rtprio 99"),
-};
-const GRANT_NICE: Grant = Grant {
-    capability: "SYS_NICE",
-    ulimit: Some("nice=40"),
-    limit_line: Some("@realtime - nice -20"),
-};
-const GRANT_DEADLINE: Grant = Grant { capability: "SYS_NICE", ulimit: None, limit_line: None };
-const GRANT_LOCK: Grant = Grant {
-    capability: "IPC_LOCK",
-    ulimit: Some("memlock=-1"),
-    limit_line: Some("@realtime - memlock unlimited"),
-};
+const GRANT_REAL_TIME: Grant =
+    Grant { capability: "SYS_NICE", ulimit: Some("rtprio=99"), limit: Some("rtprio 99") };
+const GRANT_NICE: Grant =
+    Grant { capability: "SYS_NICE", ulimit: Some("nice=40"), limit: Some("nice -20") };
+const GRANT_DEADLINE: Grant = Grant { capability: "SYS_NICE", ulimit: None, limit: None };
+const GRANT_LOCK: Grant =
+    Grant { capability: "IPC_LOCK", ulimit: Some("memlock=-1"), limit: Some("memlock unlimited") };
 
 impl Grant {
-    /// The line that grants it on `host`.
-    fn remedy(&self, host: &Host) -> String {
+    /// The line that grants it to `whom` on `host`.
+    fn remedy(&self, whom: Whom<'_>, host: &Host) -> String {
         let rootless = host.process.user_namespace == Some(true);
         let Some(container) = &host.container else {
-            return match (rootless, self.limit_line) {
-                (true, _) => {
+            return match (rootless, self.limit, whom) {
+                (true, ..) => {
                     "run it outside of the user namespace, as a user with the privilege".to_owned()
                 }
-                (false, None) => SETCAP.to_owned(),
-                (false, Some(line)) => format!(
-                    "{SETCAP}; or the line '{line}' in /etc/security/limits.d/realtime.conf, for \
+                (false, None, _) => SETCAP.to_owned(),
+                (false, Some(limit), Whom::User(name)) => format!(
+                    "echo '{name} - {limit}' | sudo tee -a {LIMITS_FILE}  # then log in again"
+                ),
+                (false, Some(limit), Whom::Hourglass) => format!(
+                    "{SETCAP}; or the line '@realtime - {limit}' in /etc/security/limits.d/realtime.conf, for \
                      members of the group realtime after their next login"
                 ),
             };
@@ -136,7 +152,7 @@ impl Grant {
 }
 
 /// Why a capability does not help: `None` if it is there and counts.
-fn lacks(host: &Host, held: Option<bool>, name: &str) -> Option<String> {
+pub(crate) fn lacks(host: &Host, held: Option<bool>, name: &str) -> Option<String> {
     match (held, host.process.user_namespace) {
         (Some(true), Some(true)) => Some(format!(
             "{name} counts only inside this user namespace, and the kernel asks for it outside"
@@ -148,7 +164,7 @@ fn lacks(host: &Host, held: Option<bool>, name: &str) -> Option<String> {
 }
 
 /// A limit in words.
-fn told(limit: Option<Limit>) -> String {
+pub(crate) fn told(limit: Option<Limit>) -> String {
     match limit.map(|limit| limit.soft) {
         Some(Bound::At(most)) => most.to_string(),
         Some(Bound::Unlimited) => "unlimited".to_owned(),
@@ -162,7 +178,7 @@ fn allows(limit: Option<Limit>, amount: u64) -> (bool, bool) {
 }
 
 /// FIFO and RR.
-fn real_time(priority: u8, host: &Host) -> (String, String) {
+fn real_time(priority: u8, whom: Whom<'_>, host: &Host) -> (String, String) {
     let mut causes = Vec::new();
     causes.extend(no_rt_budget(host));
     let limit = host.process.real_time_priority;
@@ -171,7 +187,7 @@ fn real_time(priority: u8, host: &Host) -> (String, String) {
         let remedy = if when_raised {
             format!("ulimit -r {priority}, in the shell that starts the run")
         } else {
-            GRANT_REAL_TIME.remedy(host)
+            GRANT_REAL_TIME.remedy(whom, host)
         };
         causes.push((format!("{lack} and RLIMIT_RTPRIO is {}", told(limit)), remedy));
     }
@@ -182,7 +198,7 @@ fn real_time(priority: u8, host: &Host) -> (String, String) {
 }
 
 /// A control group of version 1 that gives real-time threads nothing.
-fn no_rt_budget(host: &Host) -> Option<(String, String)> {
+pub(crate) fn no_rt_budget(host: &Host) -> Option<(String, String)> {
     let (own, ancestors) = host.cgroup.rt_budgets.split_first()?;
     // Without a limit for the machine the kernel does not look at the groups.
     if own.runtime_us != 0 || host.scheduler.rt_runtime_us.is_some_and(|us| us < 0) {
@@ -209,7 +225,7 @@ fn no_rt_budget(host: &Host) -> Option<(String, String)> {
 }
 
 /// Real-time group scheduling under version 2, which has no file to show or to mend it.
-fn hidden_rt_budget(host: &Host) -> Option<(String, String)> {
+pub(crate) fn hidden_rt_budget(host: &Host) -> Option<(String, String)> {
     if host.scheduler.rt_runtime_us == Some(0) {
         return Some((
             "kernel.sched_rt_runtime_us is 0: real-time threads get no time".to_owned(),
@@ -275,7 +291,7 @@ fn joined(causes: Vec<(String, String)>) -> Option<(String, String)> {
 }
 
 /// A lower nice value.
-fn negative_nice(nice: i8, host: &Host) -> (String, String) {
+fn negative_nice(nice: i8, whom: Whom<'_>, host: &Host) -> (String, String) {
     let limit = host.process.nice_ceiling;
     // The limit counts upwards: 1 is nice 19, 40 is nice -20.
     let wanted = u64::try_from(20 - i16::from(nice)).unwrap_or_default();
@@ -286,7 +302,7 @@ fn negative_nice(nice: i8, host: &Host) -> (String, String) {
             if when_raised {
                 format!("ulimit -e {wanted}, in the shell that starts the run")
             } else {
-                GRANT_NICE.remedy(host)
+                GRANT_NICE.remedy(whom, host)
             },
         ),
         _ => withheld(host),
@@ -298,7 +314,7 @@ fn deadline(host: &Host) -> (String, String) {
     if let Some(lack) = lacks(host, host.process.cap_sys_nice, "CAP_SYS_NICE") {
         return (
             format!("{lack}; no resource limit grants the deadline class"),
-            GRANT_DEADLINE.remedy(host),
+            GRANT_DEADLINE.remedy(Whom::Hourglass, host),
         );
     }
     if host.scheduler.rt_runtime_us == Some(0) {
@@ -373,7 +389,7 @@ fn deadline_invalid(host: &Host) -> (String, String) {
 }
 
 /// Locking memory.
-fn memory_lock(bytes: u64, host: &Host) -> (String, String) {
+fn memory_lock(bytes: u64, whom: Whom<'_>, host: &Host) -> (String, String) {
     let limit = host.process.memory_lock_bytes;
     let Some(lack) = lacks(host, host.process.cap_ipc_lock, "CAP_IPC_LOCK")
         .filter(|_| limit.is_none_or(|limit| limit.soft != Bound::Unlimited))
@@ -387,7 +403,7 @@ fn memory_lock(bytes: u64, host: &Host) -> (String, String) {
         if when_raised && !now {
             format!("ulimit -l {}, in the shell that starts the run", bytes.div_ceil(1024))
         } else {
-            GRANT_LOCK.remedy(host)
+            GRANT_LOCK.remedy(whom, host)
         },
     )
 }

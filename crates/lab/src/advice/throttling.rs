@@ -22,21 +22,36 @@ const FAIR_SERVER_PERIOD_NS: u64 = 1_000_000_000;
 /// The period of a real-time limit whose file cannot be read: the kernel's default.
 const RT_PERIOD_US: u64 = 1_000_000;
 
+/// Lifts real-time throttling.
+pub(crate) const LIFT_THROTTLING: &str = "sudo sysctl kernel.sched_rt_runtime_us=-1";
+
+/// Takes the time away that fair servers keep; between the two stand their folders.
+const LIFT_FAIR_SERVERS: [&str; 2] = [
+    "sudo sh -c 'for f in /sys/kernel/debug/sched/fair_server/",
+    "/runtime; do echo 0 > $f; done'",
+];
+
 /// What lifting a protection risks.
-const RISK: &str = "a real-time thread that never waits can then hang its CPU, so leave at least \
-                    one CPU to the others";
+pub(crate) const RISK: &str = "a real-time thread that never waits can then hang its CPU, so \
+                               leave at least one CPU to the others";
 
 /// A limit on real-time threads.
-struct Limit {
+pub(crate) struct Limit {
     runtime_us: u64,
     period_us: u64,
     /// What sets it.
-    setting: String,
+    pub(crate) setting: String,
 }
 
 impl Limit {
-    fn share_ppm(&self) -> u64 {
+    /// The share of a CPU that it grants, parts per million.
+    pub(crate) fn share_ppm(&self) -> u64 {
         share_ppm(self.runtime_us, self.period_us)
+    }
+
+    /// How long it stops a thread that never waits, and how often.
+    pub(crate) fn stop(&self) -> (Span, Span) {
+        (micros(self.period_us.saturating_sub(self.runtime_us)), micros(self.period_us))
     }
 }
 
@@ -47,9 +62,7 @@ pub(super) fn rt_throttling(host: &Host, threads: &[ThreadDemand]) -> Option<War
 
 /// Stopped by real-time throttling.
 fn throttled(host: &Host, threads: &[ThreadDemand]) -> Option<Warning> {
-    let throttles =
-        host.scheduler.rt_group_scheduling == Some(true) || !has_fair_server(&host.kernel);
-    if !throttles {
+    if !throttles(host) {
         return None;
     }
     let limit = tightest(host)?;
@@ -61,18 +74,17 @@ fn throttled(host: &Host, threads: &[ThreadDemand]) -> Option<Warning> {
         Some(_) => "on the container's host: ",
         None => "",
     };
+    let (stop, period) = limit.stop();
     warning(
         "rt-throttling",
         format!(
-            "{} will be stopped for up to {} in every {}: real-time threads get at most {} of a \
-             CPU ({})",
+            "{} will be stopped for up to {stop} in every {period}: real-time threads get at \
+             most {} of a CPU ({})",
             name(&stopped),
-            micros(limit.period_us.saturating_sub(limit.runtime_us)),
-            micros(limit.period_us),
             percent(limit.share_ppm()),
             limit.setting
         ),
-        format!("{place}sudo sysctl kernel.sched_rt_runtime_us=-1; {RISK}"),
+        format!("{place}{LIFT_THROTTLING}; {RISK}"),
     )
 }
 
@@ -92,25 +104,36 @@ fn yielding_to_fair_server(host: &Host, threads: &[ThreadDemand]) -> Option<Warn
     if stopped.is_empty() {
         return None;
     }
-    let span = |ns: u64| Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX));
     warning(
         "rt-throttling",
         format!(
             "{} will be stopped for up to {} in every {} while an ordinary thread waits for the \
              CPU: the kernel's fair server keeps that much for it",
             name(&stopped),
-            span(runtime_ns),
-            span(period_ns)
+            nanos(runtime_ns),
+            nanos(period_ns)
         ),
-        format!(
-            "sudo sh -c 'for f in /sys/kernel/debug/sched/fair_server/cpu*/runtime; do echo 0 > \
-             $f; done'; {RISK}"
-        ),
+        format!("{}; {RISK}", lift_fair_servers("cpu*")),
     )
 }
 
+/// Takes the time away that the fair servers of `cpus` keep: `cpu*`, or a list of folders.
+pub(crate) fn lift_fair_servers(cpus: &str) -> String {
+    LIFT_FAIR_SERVERS.join(cpus)
+}
+
+/// A span of nanoseconds, saturating.
+pub(crate) fn nanos(ns: u64) -> Span {
+    Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX))
+}
+
+/// Whether this kernel throttles real-time threads at all.
+pub(crate) fn throttles(host: &Host) -> bool {
+    host.scheduler.rt_group_scheduling == Some(true) || !has_fair_server(&host.kernel)
+}
+
 /// Whether this kernel has fair servers.
-fn has_fair_server(release: &str) -> bool {
+pub(crate) fn has_fair_server(release: &str) -> bool {
     let mut numbers =
         release.split(|character: char| !character.is_ascii_digit()).map(str::parse::<u32>);
     match (numbers.next(), numbers.next()) {
@@ -120,7 +143,7 @@ fn has_fair_server(release: &str) -> bool {
 }
 
 /// The tightest limit of the machine and of the process's control groups; `None` without one.
-fn tightest(host: &Host) -> Option<Limit> {
+pub(crate) fn tightest(host: &Host) -> Option<Limit> {
     let period = |us: Option<i64>| {
         us.and_then(|us| u64::try_from(us).ok()).filter(|us| *us > 0).unwrap_or(RT_PERIOD_US)
     };

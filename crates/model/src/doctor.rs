@@ -1,0 +1,140 @@
+//! The document `hourglass.doctor/1`: what on this machine spoils real-time work, and the line
+//! that changes it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::cpus::CpuSet;
+
+/// Name and version of the document.
+pub const DOCTOR_SCHEMA: &str = "hourglass.doctor/1";
+
+/// A machine as real-time work finds it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DoctorDocument {
+    /// Always [`DOCTOR_SCHEMA`].
+    pub schema: String,
+    /// CPUs that the work is taken to run on. Empty where the machine does not tell its CPUs.
+    pub cpus: CpuSet,
+    /// Why these.
+    pub cpus_are: Judged,
+    /// How many checks ended with which status.
+    pub counts: Counts,
+    /// The checks, always in the same order.
+    pub checks: Vec<CheckResult>,
+}
+
+/// Why these CPUs are judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Judged {
+    /// They were asked for.
+    Asked,
+    /// They are isolated from the others.
+    Isolated,
+    /// They are all that are online.
+    Online,
+}
+
+/// How many checks ended with which status.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// [`Status::Ok`].
+    pub ok: usize,
+    /// [`Status::Warn`].
+    pub warn: usize,
+    /// [`Status::Fail`].
+    pub fail: usize,
+    /// [`Status::Unknown`].
+    pub unknown: usize,
+}
+
+impl Counts {
+    /// Counts `checks`.
+    #[must_use]
+    pub fn of(checks: &[CheckResult]) -> Counts {
+        let count = |status| checks.iter().filter(|check| check.status == status).count();
+        Counts {
+            ok: count(Status::Ok),
+            warn: count(Status::Warn),
+            fail: count(Status::Fail),
+            unknown: count(Status::Unknown),
+        }
+    }
+}
+
+/// One condition of the machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckResult {
+    /// Which; constant between versions.
+    pub id: String,
+    /// How it stands.
+    pub status: Status,
+    /// What was found, one line.
+    pub found: String,
+    /// What real-time work wants, and why; one line.
+    pub wanted: String,
+    /// The line that changes it, or that lets it be found out; empty where nothing is to be done.
+    pub remedy: String,
+}
+
+/// How a condition stands. Ordered from the worst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// Real-time work is refused, or is stopped or delayed for milliseconds whatever its priority.
+    Fail,
+    /// It costs latency or jitter, or will stop work that goes beyond a limit.
+    Warn,
+    /// It could not be found out.
+    Unknown,
+    /// As it should be, or without effect on this machine.
+    Ok,
+}
+
+impl Status {
+    /// As documents write it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Status::Ok => "ok",
+            Status::Warn => "warn",
+            Status::Fail => "fail",
+            Status::Unknown => "unknown",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The keys and words that scripts rely on.
+    #[test]
+    fn the_document_is_written_as_promised() {
+        let check = CheckResult {
+            id: "swap".to_owned(),
+            status: Status::Warn,
+            found: "8 GiB".to_owned(),
+            wanted: "none".to_owned(),
+            remedy: "sudo swapoff -a".to_owned(),
+        };
+        let document = DoctorDocument {
+            schema: DOCTOR_SCHEMA.to_owned(),
+            cpus: [2, 3].into_iter().collect(),
+            cpus_are: Judged::Isolated,
+            counts: Counts::of(std::slice::from_ref(&check)),
+            checks: vec![check],
+        };
+        let text = serde_json::to_string(&document).unwrap();
+        assert_eq!(
+            text,
+            r#"{"schema":"hourglass.doctor/1","cpus":"2-3","cpus_are":"isolated","counts":{"ok":0,"warn":1,"fail":0,"unknown":0},"checks":[{"id":"swap","status":"warn","found":"8 GiB","wanted":"none","remedy":"sudo swapoff -a"}]}"#
+        );
+        assert_eq!(serde_json::from_str::<DoctorDocument>(&text).unwrap(), document);
+        for status in [Status::Ok, Status::Warn, Status::Fail, Status::Unknown] {
+            let word = format!("\"{}\"", status.name());
+            assert_eq!(serde_json::to_string(&status).unwrap(), word);
+        }
+        assert!(Status::Fail < Status::Warn && Status::Warn < Status::Unknown);
+    }
+}
