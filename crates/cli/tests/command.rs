@@ -397,6 +397,8 @@ fn a_watch_ends_with_ctrl_c() {
     let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(killed.success());
     assert_eq!(child.wait().unwrap().code(), Some(130));
+}
+
 /// `paper --list`: every paper with its tables, for people and for scripts.
 #[test]
 fn papers_are_listed() {

@@ -7,6 +7,17 @@ use std::io::{self, Write};
 /// Where the request is made.
 pub(crate) const DEVICE: &str = "/dev/cpu_dma_latency";
 
+/// The value of the device where nobody asks for anything (`PM_QOS_CPU_LATENCY_DEFAULT_VALUE`).
+pub(crate) const NO_LIMIT_US: u32 = 2_000_000_000;
+
+/// Whether a request may be made. None is: without a number the kernel keeps to the others'.
+///
+/// # Errors
+/// The device is missing or may not be written.
+pub(crate) fn may_hold() -> Result<(), io::ErrorKind> {
+    OpenOptions::new().write(true).open(DEVICE).map(drop).map_err(|error| error.kind())
+}
+
 /// A latency request; ends when dropped.
 #[derive(Debug)]
 pub(crate) struct DmaLatency {

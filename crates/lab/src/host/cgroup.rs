@@ -50,11 +50,27 @@ pub(super) fn facts(files: &Files) -> CgroupFacts {
     }
 }
 
+/// Whether the folders that hold quotas can be seen.
+pub(super) fn sees_cpu_controller(files: &Files) -> bool {
+    lineage(&groups(files), &mounts(files), "cpu")
+        .is_some_and(|cpu| cpu.folders.iter().any(|folder| files.exists(folder)))
+}
+
+/// CPUs in isolated partitions. Only the root group of version 2 lists them, on newer kernels
+/// (`Documentation/admin-guide/cgroup-v2.rst`, `cpuset.cpus.isolated`).
+pub(super) fn isolated_partitions(files: &Files) -> Option<CpuSet> {
+    mounts(files)
+        .iter()
+        .filter(|mount| mount.controllers.is_none())
+        .find_map(|mount| files.cpus(&format!("{}/cpuset.cpus.isolated", mount.point)))
+}
+
 /// Whether groups have real-time budgets; `None` if the cpu controller is not a version 1 one.
 pub(super) fn has_rt_budget(files: &Files) -> Option<bool> {
     let cpu = lineage(&groups(files), &mounts(files), "cpu")?;
     let folder = cpu.folders.first()?;
-    (cpu.version == 1).then(|| files.exists(&format!("{folder}/cpu.rt_runtime_us")))
+    (cpu.version == 1 && files.exists(folder))
+        .then(|| files.exists(&format!("{folder}/cpu.rt_runtime_us")))
 }
 
 /// Periods in which a quota stopped the process, since its groups exist; `None` without a quota.

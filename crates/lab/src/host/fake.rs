@@ -37,6 +37,21 @@ impl FakeMachine {
         fs::write(place, content).unwrap();
     }
 
+    /// Puts `content` into every file.
+    pub(crate) fn fill(&self, content: &str) {
+        fn walk(folder: &Path, content: &str) {
+            for entry in fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    walk(&path, content);
+                } else {
+                    fs::write(&path, content).unwrap();
+                }
+            }
+        }
+        walk(self.0.path(), content);
+    }
+
     /// A reader of it.
     pub(crate) fn reader(&self) -> HostReader {
         HostReader::new(self.0.path())

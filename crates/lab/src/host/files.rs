@@ -4,11 +4,13 @@
 //! size, follows no `..`, and hands on no control characters that a terminal would obey.
 
 use std::fs;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use flate2::read::GzDecoder;
 use hourglass_model::CpuSet;
+use hourglass_model::tuning::Access;
 
 /// Most bytes of one file that are looked at. `/proc/cpuinfo` of a 512-CPU machine is longer, but
 /// only its first processor is wanted.
@@ -17,11 +19,23 @@ const MOST_BYTES: u64 = 1 << 20;
 /// Most characters of a one-line fact.
 const MOST_CHARACTERS: usize = 256;
 
+/// Most groups of 32 CPUs in a mask: the kernel's own limit is 8192 CPUs.
+const MOST_GROUPS: u32 = 256;
+
 /// Most names of one folder.
 const MOST_NAMES: usize = 16_384;
 
 /// The folder of the CPUs.
 pub(super) const CPUS: &str = "sys/devices/system/cpu";
+
+/// Where file systems of the kernel are mounted, the inner ones first, and what each always has.
+const SYSTEMS: [(&str, &str); 5] = [
+    ("sys/kernel/debug", "sys/kernel/debug/sched"),
+    ("sys/kernel/tracing", "sys/kernel/tracing/current_tracer"),
+    ("sys", "sys/devices/system/cpu"),
+    ("proc", "proc/self/status"),
+    ("dev", "dev/null"),
+];
 
 /// Files below a root.
 #[derive(Clone, Debug)]
@@ -54,6 +68,43 @@ impl Files {
     pub(super) fn text(&self, path: &str) -> Option<String> {
         let content = self.bytes(path)?;
         Some(String::from_utf8_lossy(&content).into_owned())
+    }
+
+    /// The first [`MOST_BYTES`] of a file that gzip has packed, as text.
+    pub(super) fn unpacked(&self, path: &str) -> Option<String> {
+        let mut content = Vec::new();
+        let packed = fs::File::open(self.locate(path)?).ok()?.take(MOST_BYTES);
+        GzDecoder::new(packed).take(MOST_BYTES).read_to_end(&mut content).ok()?;
+        Some(String::from_utf8_lossy(&content).into_owned())
+    }
+
+    /// Whether a file or folder can be read, and if not, why.
+    pub(super) fn access(&self, path: &str) -> Access {
+        let Some(place) = self.locate(path) else {
+            return Access::Missing;
+        };
+        let opened = match fs::metadata(&place) {
+            Ok(found) if found.is_dir() => fs::read_dir(&place).map(drop),
+            Ok(_) => fs::File::open(&place).and_then(|mut file| file.read(&mut [0]).map(drop)),
+            Err(error) => Err(error),
+        };
+        match opened.map_err(|error| error.kind()) {
+            Ok(()) => Access::Readable,
+            Err(ErrorKind::NotFound | ErrorKind::NotADirectory) if self.is_mounted(path) => {
+                Access::Missing
+            }
+            Err(ErrorKind::NotFound | ErrorKind::NotADirectory) => Access::Unmounted,
+            Err(_) => Access::Denied,
+        }
+    }
+
+    /// Whether the file system to which `path` belongs is there: it then has the file or folder
+    /// that no machine is without.
+    fn is_mounted(&self, path: &str) -> bool {
+        SYSTEMS
+            .iter()
+            .find(|(below, _)| path.trim_start_matches('/').starts_with(below))
+            .is_none_or(|(_, always)| self.exists(always))
     }
 
     /// The first line of a file without blanks around it; `None` if that is empty.
@@ -111,6 +162,19 @@ impl Files {
     pub(super) fn cpu_folders(&self) -> CpuSet {
         self.names(CPUS).iter().filter_map(|name| name.strip_prefix("cpu")?.parse().ok()).collect()
     }
+}
+
+/// A set of CPUs as the kernel writes it in hexadecimal: `c`, or `ff,ffffffff` with 32 CPUs in
+/// each group.
+pub(super) fn cpu_mask(text: &str) -> Option<CpuSet> {
+    const BITS: u32 = 32;
+    let mut cpus = CpuSet::default();
+    for (group, digits) in (0..MOST_GROUPS).zip(text.trim().rsplit(',')) {
+        let bits = u32::from_str_radix(digits, 16).ok()?;
+        let of_group = (0..BITS).filter(|bit| bits >> bit & 1 == 1);
+        of_group.for_each(|bit| cpus.insert(group * BITS + bit));
+    }
+    Some(cpus)
 }
 
 /// `text` without blanks around it and without control characters, cut to a line's length; `None`

@@ -9,7 +9,7 @@ use super::cgroup;
 use super::files::{Files, clean, field};
 
 /// Boot options that bear on time. Only these are copied: a command line may hold secrets.
-const BOOT_OPTIONS: [&str; 48] = [
+const BOOT_OPTIONS: [&str; 49] = [
     "acpi_pad",
     "amd_pstate",
     "audit",
@@ -19,6 +19,7 @@ const BOOT_OPTIONS: [&str; 48] = [
     "cpuidle.off",
     "cpuidle_haltpoll.force",
     "default_hugepagesz",
+    "efi",
     "haltpoll.guest_halt_poll_ns",
     "highres",
     "hpet",
@@ -61,19 +62,30 @@ const BOOT_OPTIONS: [&str; 48] = [
 ];
 
 /// Build options that bear on time.
-const BUILD_OPTIONS: [&str; 20] = [
+const BUILD_OPTIONS: [&str; 32] = [
     "CONFIG_CFS_BANDWIDTH",
     "CONFIG_CPU_ISOLATION",
+    "CONFIG_DEBUG_LOCK_ALLOC",
+    "CONFIG_DEBUG_PAGEALLOC",
     "CONFIG_HIGH_RES_TIMERS",
     "CONFIG_HWLAT_TRACER",
     "CONFIG_HZ",
+    "CONFIG_IRQSOFF_TRACER",
     "CONFIG_IRQ_TIME_ACCOUNTING",
+    "CONFIG_KASAN",
+    "CONFIG_KCSAN",
     "CONFIG_NO_HZ_FULL",
     "CONFIG_NO_HZ_IDLE",
     "CONFIG_OSNOISE_TRACER",
     "CONFIG_PARAVIRT_TIME_ACCOUNTING",
+    "CONFIG_PREEMPT",
     "CONFIG_PREEMPT_DYNAMIC",
+    "CONFIG_PREEMPT_LAZY",
+    "CONFIG_PREEMPT_NONE",
     "CONFIG_PREEMPT_RT",
+    "CONFIG_PREEMPT_TRACER",
+    "CONFIG_PREEMPT_VOLUNTARY",
+    "CONFIG_PROVE_LOCKING",
     "CONFIG_RCU_NOCB_CPU",
     "CONFIG_RSEQ",
     "CONFIG_RT_GROUP_SCHED",
@@ -81,13 +93,16 @@ const BUILD_OPTIONS: [&str; 20] = [
     "CONFIG_SCHED_CLASS_EXT",
     "CONFIG_SCHED_CORE",
     "CONFIG_SCHED_HRTICK",
+    "CONFIG_SLUB_DEBUG_ON",
     "CONFIG_TIMERLAT_TRACER",
 ];
 
-/// Where distributions keep the build options of the kernel that runs. `/proc/config.gz` is
-/// compressed and left alone.
+/// Where distributions keep the build options of the kernel that runs.
 const CONFIG_PLACES: [(&str, &str); 3] =
     [("boot/config-", ""), ("lib/modules/", "/config"), ("usr/lib/modules/", "/config")];
+
+/// Where a kernel built with `CONFIG_IKCONFIG_PROC` tells them itself.
+const CONFIG_OF_KERNEL: &str = "proc/config.gz";
 
 /// The tick rates that kernels are built with.
 const TICK_RATES_HZ: [u32; 6] = [100, 200, 250, 300, 500, 1000];
@@ -192,7 +207,8 @@ fn build_options(files: &Files, release: &str) -> BTreeMap<String, String> {
     }
     let text = CONFIG_PLACES
         .iter()
-        .find_map(|(before, after)| files.text(&format!("{before}{release}{after}")));
+        .find_map(|(before, after)| files.text(&format!("{before}{release}{after}")))
+        .or_else(|| files.unpacked(CONFIG_OF_KERNEL));
     let mut options = BTreeMap::new();
     for line in text.unwrap_or_default().lines() {
         let unset = line.strip_prefix("# ").and_then(|rest| rest.strip_suffix(" is not set"));

@@ -3,7 +3,7 @@
 //! Owns: which file tells which fact, below a root that is passed in, so that a test brings a tree
 //! of its own.
 //! Must not: make system calls besides opening and reading files, write anything, judge what it
-//! finds (`advice` does), fail: a file that is missing, unreadable or nonsense makes its fact
+//! finds (`advice` and `doctor` do), fail: a file that is missing, unreadable or nonsense makes its fact
 //! `None`.
 
 mod cgroup;
@@ -11,6 +11,7 @@ mod cpu;
 #[cfg(test)]
 pub(crate) mod fake;
 mod files;
+mod interrupts;
 mod kernel;
 mod moment;
 mod power;
@@ -18,10 +19,12 @@ mod process;
 mod surroundings;
 #[cfg(test)]
 mod tests;
+pub(crate) mod tuning;
 
 use std::path::Path;
 
 use hourglass_model::host::{Host, HostChange, HostMoment};
+use hourglass_model::tuning::Tuning;
 
 use files::Files;
 
@@ -69,6 +72,13 @@ impl HostReader {
             cpu,
             cgroup,
         }
+    }
+
+    /// What a diagnosis wants to know besides. Takes longer the more interrupts and processes the
+    /// machine has: some milliseconds.
+    #[must_use]
+    pub fn tuning(&self) -> Tuning {
+        tuning::facts(&self.files)
     }
 
     /// What changes while a run goes on, as it is now.

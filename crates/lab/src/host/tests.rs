@@ -1,9 +1,13 @@
 //! Facts of machines made of files, and of this one.
 
+use std::io::Write;
 use std::path::Path;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use hourglass_model::CpuSet;
 use hourglass_model::host::{Bound, Host};
+use hourglass_model::tuning::{Access, BootLoader};
 
 use super::HostReader;
 use super::fake::{FakeMachine, bare_metal, kvm_guest, v1_container, v2_container};
@@ -194,6 +198,7 @@ fn hostile_contents_are_survived() {
         machine.put("sys/devices/system/cpu/cpu4294967296/online", content);
         let host = machine.host();
         let _ = machine.reader().change_since(&host.start);
+        let _ = machine.reader().tuning();
         let document = serde_json::to_string(&host).unwrap();
         assert!(!document.contains('\u{1b}') && !document.contains("\\u001b"), "{document}");
         assert_eq!(serde_json::from_str::<Host>(&document).unwrap(), host);
@@ -222,6 +227,94 @@ fn every_path() -> Vec<String> {
     paths.sort();
     paths.dedup();
     paths
+}
+
+/// What a diagnosis asks for, in the forms in which the kernel writes it.
+#[test]
+fn settings_and_who_asks() {
+    let machine = bare_metal().with(&[
+        ("proc/self/status", "Uid:\t1000\t1001\t1001\t1001\n"),
+        ("etc/passwd", "root:x:0:0::/r:/bin/sh\nada:x:1001:1001::/h:/bin/sh\n"),
+        ("etc/os-release", "NAME=x\nID=\"opensuse-leap\"\n"),
+        ("etc/default/grub", "GRUB_CMDLINE_LINUX=\"\"\n"),
+        ("usr/sbin/grub2-mkconfig", ""),
+        ("sys/devices/virtual/workqueue/cpumask", "1,0000000c\n"),
+        ("sys/devices/system/machinecheck/machinecheck0/check_interval", "12c\n"),
+        ("etc/default/irqbalance", "#X\nIRQBALANCE_BANNED_CPULIST=\"2-3\"\n"),
+        ("proc/1/comm", "systemd\n"),
+        ("proc/irq/9/smp_affinity_list", "0-3\n"),
+        ("proc/irq/9/effective_affinity_list", "\n"),
+        ("proc/irq/9/acpi/x", ""),
+        ("proc/irq/11/smp_affinity_list", "0-3\n"),
+        ("proc/irq/default_smp_affinity", "f\n"),
+        ("sys/fs/cgroup/cpuset.cpus.isolated", "3\n"),
+        ("sys/kernel/debug/sched/fair_server/cpu1/runtime", "50000000\n"),
+        ("sys/kernel/debug/sched/fair_server/cpu1/period", "1000000000\n"),
+    ]);
+    let tuning = machine.reader().tuning();
+    assert_eq!((tuning.user.id, tuning.user.name.as_deref()), (Some(1001), Some("ada")));
+    assert_eq!(tuning.distribution.as_deref(), Some("opensuse-leap"));
+    assert_eq!(tuning.boot_loader, Some(BootLoader::Grub2Mkconfig));
+    assert_eq!(tuning.interrupts.workqueue_cpus, Some(cpus("2-3,32")));
+    assert_eq!(tuning.kernel.machine_check_interval_s, Some(300));
+    assert_eq!(tuning.interrupts.irqbalance, Some(false));
+    assert_eq!(tuning.interrupts.irqbalance_banned, Some(cpus("2-3")));
+    let lines = tuning.interrupts.lines.unwrap();
+    assert_eq!(lines.len(), 1, "an interrupt without a handler does not fire");
+    assert_eq!((lines[0].number, lines[0].name.as_str()), (9, "acpi"));
+    assert_eq!((&lines[0].allowed, &lines[0].delivered), (&cpus("0-3"), &None));
+    assert_eq!(tuning.isolated_partitions, Some(cpus("3")));
+    assert_eq!(tuning.kernel.fair_servers[&1].runtime_ns, 50_000_000);
+    assert!(tuning.quota_visible);
+
+    // Settings of GRUB that the line would not change, and a name that is no word for a shell.
+    let machine = machine.with(&[
+        ("etc/default/grub", "GRUB_CMDLINE_LINUX='quiet'\n"),
+        ("etc/passwd", "a;b:x:1001:1001::/h:/bin/sh\n"),
+        ("proc/700/comm", "irqbalance\n"),
+    ]);
+    let tuning = machine.reader().tuning();
+    assert_eq!((tuning.boot_loader, tuning.user.name), (None, None));
+    assert_eq!(tuning.interrupts.irqbalance, Some(true));
+}
+
+/// A file that the kernel does not have is told apart from a file system that is not there.
+#[test]
+fn why_a_file_cannot_be_read() {
+    let access = |machine: &FakeMachine, path: &str| machine.reader().tuning().files[path];
+    let (ksm, preempt) = ("/sys/kernel/mm/ksm/run", "/sys/kernel/debug/sched/preempt");
+    assert_eq!(access(&FakeMachine::empty(), ksm), Access::Unmounted);
+    assert_eq!(access(&bare_metal(), ksm), Access::Missing);
+    assert_eq!(access(&bare_metal(), preempt), Access::Unmounted);
+    let machine = bare_metal()
+        .with(&[("sys/kernel/mm/ksm/run", "0\n"), ("sys/kernel/debug/sched/debug", "")]);
+    assert_eq!(access(&machine, ksm), Access::Readable);
+    assert_eq!(access(&machine, preempt), Access::Missing);
+    assert_eq!(access(&machine, "/sys/kernel/debug"), Access::Readable, "a folder");
+}
+
+/// A kernel that keeps its build options tells them packed; damage is no panic.
+#[test]
+fn build_options_from_the_kernel_itself() {
+    let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+    packed.write_all(b"CONFIG_HZ=300\n# CONFIG_PREEMPT_RT is not set\n").unwrap();
+    let packed = packed.finish().unwrap();
+    let machine = FakeMachine::empty().with(&[("proc/sys/kernel/osrelease", "6.18.0\n")]);
+    machine.put("proc/config.gz", &packed);
+    let host = machine.host();
+    assert_eq!((host.tick_hz, host.kernel_config["CONFIG_PREEMPT_RT"].as_str()), (Some(300), "n"));
+    machine.put("proc/config.gz", &packed[..packed.len() / 2]);
+    assert!(machine.host().kernel_config.is_empty());
+}
+
+/// A hierarchy that is mounted but covered by something else shows nothing of its settings.
+#[test]
+fn a_hidden_hierarchy_does_not_say_that_it_has_no_budget() {
+    let machine = v1_container().with(&[
+        ("boot/config-5.15.0-1-generic", "CONFIG_RT_GROUP_SCHED=y\n"),
+        ("proc/self/mountinfo", "32 31 0:29 / /covered/cpu ro - cgroup cgroup rw,cpu,cpuacct\n"),
+    ]);
+    assert_eq!(machine.host().scheduler.rt_group_scheduling, Some(true));
 }
 
 /// The group's path comes from a file; it must not lead out of the tree.
