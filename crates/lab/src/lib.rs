@@ -1,8 +1,8 @@
 //! Experiments: the other crates put together into a run with its manifest, warnings and result.
 //!
 //! Owns: running a specification and explaining its numbers ([`experiment`]), reading a kept run
-//! ([`mod@recall`]), facts about the machine ([`host`]), advice about them ([`advice`]), workload
-//! files ([`workload_file`]).
+//! ([`mod@recall`]), facts about the machine ([`host`]), advice about them ([`advice`]), a diagnosis
+//! ([`doctor`]), workload files ([`workload_file`]).
 //! Must not: draw, print, or parse arguments.
 
 #![forbid(unsafe_code)]
@@ -11,6 +11,7 @@ pub mod advice;
 pub mod clock_watch;
 pub mod clocks;
 mod dma_latency;
+pub mod doctor;
 pub mod experiment;
 mod findings;
 pub mod host;

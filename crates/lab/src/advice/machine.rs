@@ -36,7 +36,7 @@ pub(crate) const END_THE_OTHERS: &str =
 
 /// Lifts the limit on how long a real-time thread may go without a wait.
 pub(crate) const LIFT_RT_TIME: &str =
-    "sudo prlimit --pid $$ --rttime=unlimited, in the shell that starts the run";
+    "sudo prlimit --pid $$ --rttime=unlimited # in the shell that starts the run";
 
 /// Why the kernel's clock source is not what one wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -124,7 +124,7 @@ impl Grant {
                 }
                 (false, None, _) => SETCAP.to_owned(),
                 (false, Some(limit), Whom::User(name)) => format!(
-                    "echo '{name} - {limit}' | sudo tee -a {LIMITS_FILE}  # then log in again"
+                    "echo '{name} - {limit}' | sudo tee -a {LIMITS_FILE} # then log in again"
                 ),
                 (false, Some(limit), Whom::Hourglass) => format!(
                     "{SETCAP}; or the line '@realtime - {limit}' in /etc/security/limits.d/realtime.conf, for \
@@ -185,7 +185,7 @@ fn real_time(priority: u8, whom: Whom<'_>, host: &Host) -> (String, String) {
     let (now, when_raised) = allows(limit, u64::from(priority));
     if let (false, Some(lack)) = (now, lacks(host, host.process.cap_sys_nice, "CAP_SYS_NICE")) {
         let remedy = if when_raised {
-            format!("ulimit -r {priority}, in the shell that starts the run")
+            format!("ulimit -r {priority} # in the shell that starts the run")
         } else {
             GRANT_REAL_TIME.remedy(whom, host)
         };
@@ -215,7 +215,7 @@ pub(crate) fn no_rt_budget(host: &Host) -> Option<(String, String)> {
     let mut lines: Vec<String> =
         empty.map(|budget| format!("echo {runtime} > {}", budget.file)).collect();
     lines.reverse();
-    let mut remedy = format!("{}, as root", lines.join(" && "));
+    let mut remedy = format!("{} # as root", lines.join(" && "));
     if host.container.is_some() {
         remedy.push_str(" on the container's host, or start the container with --cpu-rt-runtime=");
         remedy.push_str(&runtime.to_string());
@@ -300,7 +300,7 @@ fn negative_nice(nice: i8, whom: Whom<'_>, host: &Host) -> (String, String) {
         Some(lack) if !now => (
             format!("{lack} and RLIMIT_NICE is {}; nice {nice} needs {wanted}", told(limit)),
             if when_raised {
-                format!("ulimit -e {wanted}, in the shell that starts the run")
+                format!("ulimit -e {wanted} # in the shell that starts the run")
             } else {
                 GRANT_NICE.remedy(whom, host)
             },
@@ -401,7 +401,7 @@ fn memory_lock(bytes: u64, whom: Whom<'_>, host: &Host) -> (String, String) {
     (
         format!("{lack} and RLIMIT_MEMLOCK is {} bytes; {bytes} are wanted{besides}", told(limit)),
         if when_raised && !now {
-            format!("ulimit -l {}, in the shell that starts the run", bytes.div_ceil(1024))
+            format!("ulimit -l {} # in the shell that starts the run", bytes.div_ceil(1024))
         } else {
             GRANT_LOCK.remedy(whom, host)
         },

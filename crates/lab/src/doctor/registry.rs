@@ -1,0 +1,92 @@
+//! The checks: each is a name, what real-time work wants and why, and a function of the evidence.
+
+use super::evidence::Evidence;
+use super::verdict::{Verdict, unread};
+use super::{
+    build, clock, interrupts, isolation, limits, memory, noise, power, scheduler, surroundings,
+};
+
+/// One condition of a machine.
+pub(super) struct Check {
+    /// Its name, as in documents and behind `--check`; that of the warning of a run where one
+    /// tells the same.
+    pub(super) id: &'static str,
+    /// What real-time work wants, and why.
+    pub(super) wanted: &'static str,
+    judge: fn(&Evidence) -> Verdict,
+    /// Whether it asks what happens on the CPUs of the work.
+    of_cpus: bool,
+}
+
+impl Check {
+    /// Judges it.
+    pub(super) fn judge(&self, e: &Evidence) -> Verdict {
+        if self.of_cpus && e.judged().0.is_empty() {
+            return unread(e, "/sys/devices/system/cpu/online");
+        }
+        (self.judge)(e)
+    }
+}
+
+/// A check, on one line.
+const fn check(id: &'static str, judge: fn(&Evidence) -> Verdict, wanted: &'static str) -> Check {
+    Check { id, wanted, judge, of_cpus: false }
+}
+
+/// A check of what happens on the CPUs of the work, on one line.
+const fn of_cpus(id: &'static str, judge: fn(&Evidence) -> Verdict, wanted: &'static str) -> Check {
+    Check { of_cpus: true, ..check(id, judge, wanted) }
+}
+
+/// All checks, in the order of documents.
+#[rustfmt::skip]
+pub(super) const CHECKS: [Check; 48] = [
+    check("clock-source", clock::source, "the processor's counter: other clocks are slower, or not the machine's own"),
+    check("clock-choice", clock::choice, "a counter that all evidence speaks for: it is read in tens of nanoseconds, without the kernel"),
+    check("tsc", clock::tsc, "a counter of constant rate in all power states (constant_tsc, nonstop_tsc)"),
+    check("timer-resolution", clock::resolution, "timers to the nanosecond: else wake-ups wait for the next tick"),
+    check("rtprio", limits::real_time_priority, "real-time priorities above interrupt threads: ordinary threads wait for each other"),
+    check("deadline-class", limits::deadline_class, "leave to reserve a budget in every period, which the kernel then guarantees"),
+    check("rt-group", scheduler::group_budget, "real-time time for the control group: without it no real-time thread may run"),
+    check("memlock", limits::locked_memory, "leave to lock all memory: a page fault may wait for a disk"),
+    check("nice", limits::nice, "nice values below 0 for the ordinary threads that real-time ones wait for"),
+    check("rt-time-limit", limits::real_time_limit, "no limit on time without a wait: threads that spin are killed at it"),
+    check("timer-slack", limits::timer_slack, "little slack: ordinary threads are woken late by up to so much, real-time ones by none"),
+    check("cgroup-quota", surroundings::quota, "no quota (cpu.max): a group that has spent it stands still until the next period"),
+    check("cpuset", surroundings::cpuset, "the CPUs of the work within reach, and all others for the rest of it"),
+    check("rt-throttling", scheduler::throttling, "no limit on real-time threads that compute: they are stopped in the middle of it"),
+    of_cpus("fair-server", scheduler::fair_server, "no time kept for ordinary threads on CPUs of real-time threads that compute"),
+    check("preemption", scheduler::preemption, "PREEMPT_RT: everything but short sections of the kernel gives way to real-time threads"),
+    check("threaded-irqs", scheduler::threaded_interrupts, "interrupt handlers as threads, so that a priority can be above them"),
+    of_cpus("isolation", isolation::isolation, "CPUs that the scheduler gives to nobody unasked: what does not run there does not disturb"),
+    of_cpus("smt", isolation::smt, "a core for each thread of the work: a neighbour on it slows it down by half, unforeseeably"),
+    of_cpus("irq-affinity", interrupts::affinity, "interrupts on other CPUs than the work: each costs it microseconds"),
+    of_cpus("irqbalance", interrupts::balancer, "nobody who moves interrupts to the CPUs of the work"),
+    of_cpus("workqueues", isolation::workqueues, "the kernel's unbound workers on other CPUs than the work"),
+    of_cpus("tick", noise::tick, "no tick on CPUs of work that computes (nohz_full): each one costs microseconds"),
+    of_cpus("timer-migration", noise::timer_migration, "timers of other CPUs stay there: each that expires here interrupts the work"),
+    of_cpus("skew-tick", noise::skewed_ticks, "ticks of the CPUs at different moments: at one moment they wait for each other"),
+    of_cpus("rcu-callbacks", noise::rcu_callbacks, "RCU callbacks done by threads on other CPUs (rcu_nocbs)"),
+    check("rcu-expedited", noise::expedited_rcu, "normal grace periods: hurried ones interrupt all CPUs"),
+    of_cpus("watchdog", noise::watchdog, "no lockup detectors on CPUs of the work: they run above every priority"),
+    check("machine-check", noise::machine_check, "no polling for corrected errors: it interrupts every CPU"),
+    of_cpus("governor", power::governor, "a fixed frequency, the highest: work that begins at a low one is slow until it has risen"),
+    check("turbo", power::turbo, "one speed: with turbo a job takes longer when the machine is warm or busy"),
+    of_cpus("idle-states", power::idle_states, "no state that takes more than 10 us to leave: a wake-up waits for it"),
+    check("cpu-dma-latency", power::idle_latency, "leave to hold the CPUs out of deep idle states while the work runs"),
+    check("thermal", power::heat, "never slowed down by heat: nothing else in software delays so much"),
+    check("pcie-power", power::links, "links to devices that stay awake: waking one takes tens of microseconds"),
+    check("transparent-huge-pages", memory::huge_pages, "madvise or never: putting pages together stops those who use them"),
+    check("swap", memory::swap, "no swap, or locked memory: a page that was swapped out takes milliseconds to come back"),
+    check("ksm", memory::merging, "no merging of equal pages: writing to a merged one has to copy it"),
+    check("compaction", memory::compaction, "locked memory left in its place: else it faults although it is locked"),
+    check("numa-balancing", memory::numa_balancing, "pages that stay: each that is taken away faults at the next access"),
+    check("vm-statistics", memory::statistics, "memory statistics rarely brought up to date: a worker runs on each CPU for it"),
+    check("kernel-debugging", build::debugging, "a kernel without lock checkers and the like: they lengthen every section without preemption"),
+    check("firmware", build::firmware, "no calls into the firmware: interrupts may wait until it is done"),
+    check("tracing", noise::tracing, "no tracer left on: each event costs time"),
+    check("mitigations", build::mitigations, "for information: each costs a little on every entry into the kernel"),
+    check("virtual-machine", surroundings::virtual_machine, "bare metal, or virtual CPUs with processors of their own: a host stops its guests"),
+    check("steal-time", surroundings::stolen_time, "none: it is time in which nothing here ran"),
+    of_cpus("load", surroundings::load, "nobody else at work on the CPUs of the work, caches and memory"),
+];

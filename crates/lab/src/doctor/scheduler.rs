@@ -1,0 +1,239 @@
+//! The scheduler: what stops real-time threads, and what they have to wait for.
+//!
+//! Sources: `Documentation/scheduler/sched-rt-group.rst`, `sched-deadline.rst` and
+//! `sched-preemption.rst`, `Documentation/admin-guide/sysctl/kernel.rst`
+//! (`sched_rt_runtime_us`), `Documentation/core-api/real-time/`; the commits "sched/fair: Fair
+//! server interface" and "sched/rt: Remove default bandwidth control" of Linux 6.12.
+
+use hourglass_model::CpuSet;
+use hourglass_model::tuning::{Access, FairServer};
+
+use super::evidence::Evidence;
+use super::remedy;
+use super::verdict::{Verdict, unread};
+use crate::advice::refused::{hidden_rt_budget, no_rt_budget};
+use crate::advice::throttling::{self, LIFT_THROTTLING, RISK, nanos};
+
+const RT_RUNTIME: &str = "/proc/sys/kernel/sched_rt_runtime_us";
+const FAIR_SERVER: &str = "/sys/kernel/debug/sched/fair_server/cpu0/runtime";
+const PREEMPT: &str = "/sys/kernel/debug/sched/preempt";
+const RELEASE: &str = "/proc/sys/kernel/osrelease";
+
+/// Parts per million in a whole CPU.
+const WHOLE_CPU_PPM: u64 = 1_000_000;
+
+/// Real-time throttling.
+pub(super) fn throttling(e: &Evidence) -> Verdict {
+    let Some(runtime_us) = e.host.scheduler.rt_runtime_us else {
+        return unread(e, RT_RUNTIME);
+    };
+    if !throttling::throttles(&e.host) {
+        return match e.host.scheduler.rt_group_scheduling {
+            Some(_) => Verdict::ok(format!(
+                "Linux {} does not throttle; sched_rt_runtime_us={runtime_us} bounds the deadline \
+                 class only",
+                e.host.kernel
+            )),
+            None => Verdict::unknown(
+                "Linux 6.12 and later throttle only if built with CONFIG_RT_GROUP_SCHED, which \
+                 this one does not tell",
+                "grep RT_GROUP_SCHED /boot/config-$(uname -r)",
+            ),
+        };
+    }
+    let remedy = || remedy::kernel(e, &format!("{LIFT_THROTTLING} # {RISK}"));
+    match throttling::tightest(&e.host) {
+        None => Verdict::ok(format!("none (sched_rt_runtime_us={runtime_us})")),
+        Some(limit) if limit.share_ppm() >= WHOLE_CPU_PPM => {
+            Verdict::ok(format!("none ({})", limit.setting))
+        }
+        Some(limit) if limit.share_ppm() == 0 => {
+            let of_group = no_rt_budget(&e.host).map(|(_, line)| remedy::own(e, &line));
+            Verdict::fail(
+                format!("real-time threads get no time ({})", limit.setting),
+                of_group.unwrap_or_else(remedy),
+            )
+        }
+        Some(limit) => {
+            let (stop, period) = limit.stop();
+            Verdict::warn(
+                format!(
+                    "real-time threads that never wait are stopped for {stop} in every {period} \
+                     ({})",
+                    limit.setting
+                ),
+                remedy(),
+            )
+        }
+    }
+}
+
+/// The time that CPUs keep for ordinary threads.
+pub(super) fn fair_server(e: &Evidence) -> Verdict {
+    if e.host.kernel.is_empty() {
+        return unread(e, RELEASE);
+    }
+    if !throttling::has_fair_server(&e.host.kernel) {
+        return Verdict::ok(format!("Linux {} has none", e.host.kernel));
+    }
+    let servers = &e.tuning.kernel.fair_servers;
+    if servers.is_empty() {
+        let mut verdict = unread(e, FAIR_SERVER);
+        verdict.found.push_str("; the kernel's default is 50ms in every 1s");
+        return verdict;
+    }
+    let (cpus, _) = e.judged();
+    let (keeping, worst) = servers
+        .iter()
+        .filter(|(cpu, server)| cpus.contains(**cpu) && server.runtime_ns > 0)
+        .fold((Vec::new(), FairServer::default()), |(mut keeping, worst), (cpu, server)| {
+            keeping.push(*cpu);
+            (keeping, if server.runtime_ns > worst.runtime_ns { *server } else { worst })
+        });
+    if keeping.is_empty() {
+        return Verdict::ok(format!("none on CPUs {cpus}"));
+    }
+    let keeping: CpuSet = keeping.into_iter().collect();
+    let command = match keeping == e.online() {
+        true => throttling::lift_fair_servers("cpu*"),
+        false => {
+            let words = remedy::words(&keeping);
+            format!(
+                "sudo sh -c 'for c in {words}; do echo 0 > \
+                 /sys/kernel/debug/sched/fair_server/cpu$c/runtime; done'"
+            )
+        }
+    };
+    Verdict::warn(
+        format!(
+            "CPUs {keeping} keep {} in every {} for ordinary threads that starve",
+            nanos(worst.runtime_ns),
+            nanos(worst.period_ns)
+        ),
+        remedy::kernel(e, &format!("{command} # {RISK}")),
+    )
+}
+
+/// Real-time time by control group.
+pub(super) fn group_budget(e: &Evidence) -> Verdict {
+    let host = &e.host;
+    let grouped = host.scheduler.rt_group_scheduling;
+    if grouped == Some(false) {
+        return Verdict::ok("real-time threads are not accounted by control group");
+    }
+    if let Some((reason, line)) = no_rt_budget(host) {
+        return Verdict::fail(reason, remedy::own(e, &line));
+    }
+    if let Some(own) = host.cgroup.rt_budgets.first() {
+        return Verdict::ok(format!("{} is {}", own.file, own.runtime_us));
+    }
+    match hidden_rt_budget(host) {
+        _ if e.trials.real_time == Some(Ok(())) => {
+            Verdict::ok("the control group of this process lets real-time threads in")
+        }
+        Some((reason, line)) if grouped == Some(true) => {
+            Verdict::fail(reason, remedy::own(e, &line))
+        }
+        _ => unread(e, "/proc/config.gz"),
+    }
+}
+
+/// How long kernel code may keep a real-time thread waiting.
+pub(super) fn preemption(e: &Evidence) -> Verdict {
+    let Some(model) = e.host.preemption.as_deref() else {
+        return unread(e, "/proc/sys/kernel/version");
+    };
+    if model == "rt" {
+        return Verdict::ok("PREEMPT_RT");
+    }
+    let dynamic = model == "dynamic";
+    let (mode, told_by) = mode_of(e, model);
+    let effect = match mode {
+        "full" | "lazy" => "kernel code gives way, but not in locks and interrupts",
+        "none" | "voluntary" => "kernel code may keep a thread waiting for milliseconds",
+        _ => "how soon kernel code gives way is not told",
+    };
+    let kind = if dynamic { "PREEMPT_DYNAMIC" } else { "no PREEMPT_RT" };
+    let found = format!("{kind}, {mode}{told_by}: {effect}");
+    let at_once = dynamic && !matches!(mode, "full" | "lazy");
+    let remedy = match at_once {
+        true if e.access(PREEMPT) == Access::Readable => remedy::write(e, "full", PREEMPT),
+        true => remedy::boot(e, "preempt=full"),
+        false => real_time_kernel(e),
+    };
+    Verdict::warn(found, remedy)
+}
+
+/// The mode of preemption, and what tells it.
+fn mode_of<'a>(e: &'a Evidence, model: &str) -> (&'a str, &'static str) {
+    let known = |mode: &&str| ["none", "voluntary", "full", "lazy"].contains(mode);
+    // Newer kernels name the mode: PREEMPT(voluntary).
+    let named =
+        e.host.kernel_build.split_once("PREEMPT(").and_then(|(_, rest)| rest.split_once(')'));
+    if let Some((mode, _)) = named.filter(|(mode, _)| known(mode)) {
+        return (mode, "");
+    }
+    if let Some(mode) = e.host.preemption_mode.as_deref().filter(known) {
+        return (mode, "");
+    }
+    let built = [
+        ("CONFIG_PREEMPT_NONE", "none"),
+        ("CONFIG_PREEMPT_VOLUNTARY", "voluntary"),
+        ("CONFIG_PREEMPT_LAZY", "lazy"),
+        ("CONFIG_PREEMPT", "full"),
+    ];
+    if let Some((_, mode)) = built.iter().find(|(option, _)| e.built_with(option) == Some(true)) {
+        return (mode, " as built");
+    }
+    match model {
+        "full" => ("full", ""),
+        "none" => ("none", " or voluntary"),
+        _ => ("mode not told", ""),
+    }
+}
+
+/// How this distribution gets a fully preemptible kernel.
+fn real_time_kernel(e: &Evidence) -> String {
+    let line = match e.tuning.distribution.as_deref() {
+        // The package's name ends in the architecture.
+        Some("debian" | "raspbian") => {
+            "sudo apt-get install linux-image-rt-$(dpkg --print-architecture) # then reboot"
+        }
+        Some("ubuntu") => "sudo pro enable realtime-kernel # then reboot",
+        Some("rhel" | "centos" | "rocky" | "almalinux") => {
+            "sudo dnf install kernel-rt # then reboot"
+        }
+        Some("arch") => "sudo pacman -S linux-rt # then reboot",
+        Some("opensuse-tumbleweed" | "opensuse-leap" | "sles") => {
+            "sudo zypper install kernel-rt # then reboot"
+        }
+        _ => return own_kernel(e),
+    };
+    match e.is_guest() && e.tuning.boot_loader.is_none() {
+        // Such a guest gets its kernel from the host.
+        true => own_kernel(e),
+        false => remedy::kernel(e, line),
+    }
+}
+
+fn own_kernel(e: &Evidence) -> String {
+    let place = if e.is_contained() { "on the container's host: " } else { "" };
+    format!("{place}boot a kernel built with CONFIG_PREEMPT_RT=y (part of Linux since 6.12)")
+}
+
+/// Whether interrupt handlers are threads with a priority.
+pub(super) fn threaded_interrupts(e: &Evidence) -> Verdict {
+    if e.is_preempt_rt() {
+        return Verdict::ok("handlers are threads (PREEMPT_RT)");
+    }
+    if e.boot_option("threadirqs").is_some() {
+        return Verdict::ok("handlers are threads (threadirqs)");
+    }
+    if e.access("/proc/cmdline") != Access::Readable {
+        return unread(e, "/proc/cmdline");
+    }
+    Verdict::warn(
+        "handlers run before every thread, whatever its priority",
+        remedy::boot(e, "threadirqs"),
+    )
+}
