@@ -1,6 +1,7 @@
 //! Results as text: the paper's lines for scripts, and the summary for people.
 
 mod clocks;
+mod doctor;
 mod paper;
 mod records;
 mod summary;
@@ -11,6 +12,7 @@ mod watch;
 use hourglass_model::document::{Deadlines, ThreadReport};
 
 pub use clocks::clocks;
+pub use doctor::doctor;
 pub use paper::{paper, papers};
 pub use records::RecordWriter;
 pub use summary::summary;

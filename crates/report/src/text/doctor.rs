@@ -1,0 +1,87 @@
+//! What spoils real-time work on a machine, for people.
+
+use std::fmt::Write;
+
+use hourglass_model::doctor::{CheckResult, DoctorDocument, Judged, Status};
+
+use super::Style;
+use super::table::{Tone, paint, wrapped_within};
+use crate::clean;
+
+/// Columns that are filled at most, but for remedies: those stay on one line, to be copied.
+const PAGE: usize = 80;
+
+/// Width of the longest status, and of the gap behind it.
+const STATUS: usize = 9;
+
+/// Spaces behind the longest name.
+const BETWEEN: usize = 2;
+
+/// The checks, worst first: what was found, and where it is not as it should be, what is wanted
+/// and the line that changes it. The last line counts.
+#[must_use]
+pub fn doctor(document: &DoctorDocument, style: Style) -> String {
+    let mut out = String::new();
+    let heading = match (document.cpus.is_empty(), document.cpus_are) {
+        (true, _) => "Real-time work on this machine".to_owned(),
+        (false, Judged::Asked) => format!("Real-time work on CPUs {}", document.cpus),
+        (false, Judged::Isolated) => {
+            format!("Real-time work on CPUs {}, which are isolated", document.cpus)
+        }
+        (false, Judged::Online) => format!("Real-time work on CPUs {}, all of them", document.cpus),
+    };
+    out.push_str(&paint(&heading, Tone::Heading, style));
+    out.push_str("\n\n");
+    let mut checks: Vec<&CheckResult> = document.checks.iter().collect();
+    checks.sort_by_key(|check| check.status);
+    let widest = checks.iter().map(|check| check.id.chars().count()).max().unwrap_or(0);
+    for check in &checks {
+        entry(&mut out, check, widest, style);
+    }
+    let counts = &document.counts;
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        out,
+        "\n{} check{}: {} fail, {} warn, {} unknown, {} ok",
+        checks.len(),
+        if checks.len() == 1 { "" } else { "s" },
+        counts.fail,
+        counts.warn,
+        counts.unknown,
+        counts.ok
+    );
+    out
+}
+
+/// One check.
+fn entry(out: &mut String, check: &CheckResult, widest: usize, style: Style) {
+    let tone = match check.status {
+        Status::Fail => Tone::Bad,
+        Status::Warn => Tone::Caution,
+        Status::Unknown => Tone::Faint,
+        Status::Ok => Tone::Good,
+    };
+    let status = check.status.name();
+    let indent = STATUS + widest + BETWEEN;
+    let found = wrapped_within(PAGE, &clean::for_terminal(&check.found), indent, indent);
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        out,
+        "{}{:blank$}{:<width$}{found}",
+        paint(status, tone, style),
+        "",
+        clean::for_terminal(&check.id),
+        blank = STATUS - status.len(),
+        width = widest + BETWEEN
+    );
+    if check.remedy.is_empty() {
+        return;
+    }
+    let wanted = format!("wanted: {}", clean::for_terminal(&check.wanted));
+    let wanted = wrapped_within(PAGE, &wanted, STATUS, STATUS);
+    for line in wanted.split('\n') {
+        let _ = writeln!(out, "{:STATUS$}{}", "", paint(line.trim_start(), Tone::Faint, style));
+    }
+    let remedy = clean::for_terminal(&check.remedy);
+    let _ = writeln!(out, "{:STATUS$}{}", "", paint(&remedy, Tone::Heading, style));
+}

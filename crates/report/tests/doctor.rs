@@ -1,0 +1,87 @@
+//! The doctor's findings as people see them.
+
+use hourglass_model::doctor::{CheckResult, Counts, DOCTOR_SCHEMA, DoctorDocument, Judged, Status};
+use hourglass_report::text::{Style, doctor};
+
+fn check(id: &str, status: Status, found: &str, remedy: &str) -> CheckResult {
+    CheckResult {
+        id: id.to_owned(),
+        status,
+        found: found.to_owned(),
+        wanted: format!("what real-time work wants of {id}, and the reason for it in a few words"),
+        remedy: remedy.to_owned(),
+    }
+}
+
+fn document(checks: Vec<CheckResult>) -> DoctorDocument {
+    DoctorDocument {
+        schema: DOCTOR_SCHEMA.to_owned(),
+        cpus: [2, 3].into_iter().collect(),
+        cpus_are: Judged::Asked,
+        counts: Counts::of(&checks),
+        checks,
+    }
+}
+
+fn laptop() -> DoctorDocument {
+    document(vec![
+        check("clock-source", Status::Ok, "tsc", ""),
+        check("tracing", Status::Unknown, "permission denied", "sudo hourglass doctor"),
+        check(
+            "rt-throttling",
+            Status::Warn,
+            "real-time threads that never wait are stopped for 50ms in every 1s",
+            "sudo sysctl kernel.sched_rt_runtime_us=-1 # a real-time thread that never waits can \
+             then hang its CPU",
+        ),
+        check("transparent-huge-pages", Status::Ok, "madvise", ""),
+        check("rtprio", Status::Fail, "refused", "ulimit -r 99 # in the shell that starts it"),
+    ])
+}
+
+/// The worst first; a remedy stands alone on its line, however long, so that it can be copied.
+#[test]
+fn worst_first_with_remedies_to_copy() {
+    let text = doctor(&laptop(), Style::Plain);
+    insta::assert_snapshot!("doctor", text);
+    let remedies: Vec<String> =
+        laptop().checks.into_iter().map(|check| check.remedy).filter(|r| !r.is_empty()).collect();
+    for line in text.lines() {
+        let is_remedy = remedies.iter().any(|remedy| line.trim() == remedy);
+        assert!(is_remedy || line.chars().count() <= 80, "{line}");
+    }
+    for remedy in &remedies {
+        assert!(text.lines().any(|line| line.trim() == remedy), "{remedy}");
+    }
+}
+
+#[test]
+fn colours_follow_the_status() {
+    let text = doctor(&laptop(), Style::Colour);
+    let starts = |word: &str| text.lines().find(|line| line.contains(word)).unwrap();
+    assert!(starts("fail").starts_with("\u{1b}[1m\u{1b}[31mfail"), "{:?}", starts("fail"));
+    assert!(starts("warn").starts_with("\u{1b}[33mwarn"), "{:?}", starts("warn"));
+    assert!(text.contains("\u{1b}[32mok\u{1b}[0m"));
+    let plain = without_colours(&text);
+    assert_eq!(plain, doctor(&laptop(), Style::Plain));
+}
+
+/// `text` without its colours.
+fn without_colours(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("\u{1b}[") {
+        plain.push_str(before);
+        rest = after.split_once('m').map_or("", |(_, rest)| rest);
+    }
+    plain + rest
+}
+
+/// Names of devices come from the machine.
+#[test]
+fn nothing_reaches_the_terminal_that_it_would_obey() {
+    let found = "24 \u{1b}[2Jeth0\nrm";
+    let text = doctor(&document(vec![check("x", Status::Warn, found, found)]), Style::Plain);
+    assert!(!text.contains('\u{1b}'), "{text:?}");
+    assert!(text.contains("24 [2Jeth0 rm"), "{text:?}");
+}
