@@ -9,6 +9,7 @@ use crate::args::help;
 use crate::args::options::{Entry, Key, OPTIONS};
 use crate::commands::clocks::Clocks;
 use crate::commands::completions::Completions;
+use crate::commands::doctor::Doctor;
 use crate::commands::man::Man;
 use crate::commands::paper::Paper;
 use crate::commands::render::Render;
@@ -30,7 +31,8 @@ const AFTER_HELP: &str = "\
 `run` may be left out: a line that begins with one of its options is a run.
 
 Exit codes:
-  0    done
+  0    done, and the answer is yes
+  1    done, and the answer is no (doctor: a check fails)
   2    wrong usage or bad input
   3    this machine cannot: a privilege or a device is missing
   130  ended by Ctrl-C; what was measured is printed and kept
@@ -42,6 +44,7 @@ Examples:
   hourglass show monday                    print it again
   hourglass render monday -o monday.svg    draw when each thread ran
   hourglass clocks                         which clock can be trusted here?
+  hourglass doctor                         what spoils real-time work here?
   hourglass paper --list                   whose tables can be measured here?";
 
 /// The commands.
@@ -51,6 +54,7 @@ pub(crate) enum Command {
     Show(Show),
     Render(Render),
     Clocks(Clocks),
+    Doctor(Doctor),
     Paper(Paper),
     Completions(Completions),
     Man(Man),
@@ -142,7 +146,7 @@ mod tests {
 
     #[test]
     fn help_of_the_other_commands() {
-        for name in ["show", "render", "clocks", "paper", "completions", "man"] {
+        for name in ["show", "render", "clocks", "doctor", "paper", "completions", "man"] {
             let mut command = command().term_width(80);
             command.build();
             let help = command.find_subcommand_mut(name).unwrap().render_help().to_string();

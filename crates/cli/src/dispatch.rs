@@ -93,6 +93,7 @@ fn other(words: &[String]) -> Result<ExitCode> {
         Command::Render(render) => commands::render::render(&render, settings),
         Command::Clocks(clocks) => commands::clocks::show(&clocks, settings),
         Command::Paper(paper) => commands::paper::paper(&paper, settings),
+        Command::Doctor(doctor) => commands::doctor::examine(&doctor, settings),
         Command::Completions(completions) => commands::completions::print(&completions, settings),
         Command::Man(man) => commands::man::man(&man, settings),
     }

@@ -9,6 +9,7 @@ use hourglass_model::document::RunDocument;
 pub(crate) use hourglass_lab::ClockPolicy;
 pub(crate) use hourglass_lab::clock_watch::{self, Watch as ClockWatch};
 pub(crate) use hourglass_lab::clocks::clocks;
+pub(crate) use hourglass_lab::doctor;
 pub(crate) use hourglass_lab::infer::CpuTimeline;
 pub(crate) use hourglass_lab::paper;
 pub(crate) use hourglass_lab::store::{LatencyError, TraceError};

@@ -84,7 +84,8 @@ pub(crate) fn text(text: &str) -> Result<()> {
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("cannot write to stdout")
 }
 
-fn style() -> Style {
+/// Whether text on stdout is coloured.
+pub(crate) fn style() -> Style {
     match AutoStream::choice(&io::stdout()) {
         ColorChoice::Never => Style::Plain,
         _ => Style::Colour,

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::process::ExitCode;
 
+/// Done, and the answer is no.
+pub(crate) const NO: u8 = 1;
 /// The command line or something that it names is wrong.
 pub(crate) const USAGE: u8 = 2;
 /// This machine cannot do it: privilege, hardware, a full disk.

@@ -334,7 +334,8 @@ fn a_reader_that_has_read_enough_is_no_failure() {
 #[test]
 fn help_version_pages_and_completions() {
     assert!(printed("--version").starts_with("hourglass "));
-    for line in ["--help", "run --help", "-n 1 --help", "show --help", "help run"] {
+    for line in ["--help", "run --help", "-n 1 --help", "show --help", "doctor --help", "help run"]
+    {
         let help = printed(line);
         assert!(help.contains("Usage:") && help.contains("Examples:"), "{line}");
         assert!(!help.contains('\u{1b}'), "{line}: a pipe gets no colour");

@@ -159,7 +159,17 @@ mod tests {
     #[test]
     fn every_command_has_a_page() {
         let names: Vec<String> = pages().iter().map(|(c, _)| c.get_name().to_owned()).collect();
-        let known = ["hourglass", "run", "show", "render", "clocks", "paper", "completions", "man"];
+        let known = [
+            "hourglass",
+            "run",
+            "show",
+            "render",
+            "clocks",
+            "doctor",
+            "paper",
+            "completions",
+            "man",
+        ];
         assert_eq!(names, known);
         assert!(page("render").contains("pixels"));
     }

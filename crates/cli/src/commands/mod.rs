@@ -2,6 +2,7 @@
 
 pub(crate) mod clocks;
 pub(crate) mod completions;
+pub(crate) mod doctor;
 pub(crate) mod man;
 pub(crate) mod paper;
 pub(crate) mod render;
