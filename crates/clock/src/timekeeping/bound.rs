@@ -2,7 +2,7 @@
 
 /// How a reading came about, and so what its bound rests on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
+#[repr(u64)]
 pub enum Status {
     /// The OS clock serves: because nothing else was looked at yet, no counter is trusted, it was
     /// chosen by hand, or the calibration is past its validity. The bound is that of one read.
