@@ -84,6 +84,15 @@ pub(crate) fn text(text: &str) -> Result<()> {
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("cannot write to stdout")
 }
 
+/// Prints a text with colours, which go away where there are to be none.
+///
+/// # Errors
+/// Writing fails.
+pub(crate) fn ansi(text: &impl std::fmt::Display) -> Result<()> {
+    let mut out = anstream::stdout().lock();
+    write!(out, "{text}").and_then(|()| out.flush()).context("cannot write to stdout")
+}
+
 /// Whether text on stdout is coloured.
 pub(crate) fn style() -> Style {
     match AutoStream::choice(&io::stdout()) {

@@ -1,5 +1,6 @@
 //! A clock watched while it runs: its bound, its drift, what happens to it.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,7 +30,7 @@ const SHORTEST: Span = Span::from_millis(10);
 const ATTENTION_NS: u64 = 50_000_000;
 
 /// Lets a clock run over `selected`, chosen by `policy`, and tells `each` what was seen so far
-/// whenever it looked. Returns everything, and the signal that ended it, if one did.
+/// whenever it looked, until that breaks off. Returns everything, and the signal that ended it, if one did.
 ///
 /// With the policy `strict` the clock judges the machine itself, also while it runs; any other
 /// policy has it start with `selected` on the caller's word.
@@ -37,7 +38,7 @@ pub fn watch(
     policy: Policy,
     selected: SourceName,
     watch: Watch,
-    mut each: impl FnMut(&WatchFacts),
+    mut each: impl FnMut(&WatchFacts) -> ControlFlow<()>,
 ) -> (WatchFacts, Option<i32>) {
     // Without handlers Ctrl-C just ends the program.
     let _ = signal::catch_stop();
@@ -53,7 +54,9 @@ pub fn watch(
         let sample = observer.look();
         facts.samples.push(sample);
         facts.events = observer.events();
-        each(&facts);
+        if each(&facts).is_break() {
+            break;
+        }
     }
     (facts, signal::stop_asked())
 }
@@ -206,6 +209,7 @@ mod tests {
         let (facts, signal) = watch(Policy::Strict, SourceName::MONOTONIC, how, |facts| {
             told += 1;
             assert_eq!(facts.samples.len(), told);
+            ControlFlow::Continue(())
         });
         assert_eq!((facts.samples.len(), told, signal), (6, 6, None));
         assert!(facts.samples.iter().all(|sample| !sample.violated), "{facts:?}");

@@ -1,13 +1,14 @@
 //! `clocks`: what can tell the time on this machine, and what speaks for it.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
+use std::ops::ControlFlow;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Args;
 use console::Term;
 use hourglass_model::clocks::{ClocksDocument, WatchFacts};
-use hourglass_report::text::{self, Style};
+use hourglass_report::text;
 use hourglass_time::Span;
 
 use crate::lab::{self, ClockPolicy, ClockWatch, clock_watch};
@@ -65,7 +66,7 @@ pub(crate) fn show(clocks: &Clocks, settings: Settings) -> Result<ExitCode> {
     let mut document = lab::clocks(clocks.policy, clocks.verify)
         .map_err(|error| Stop::machine(vec![error.to_string()]))?;
     if !settings.json {
-        anstream::print!("{}", text::clocks(&document, clocks.evidence, style()));
+        output::text(&text::clocks(&document, clocks.evidence, output::style()))?;
     }
     let mut ended_by = None;
     if clocks.watch {
@@ -79,11 +80,6 @@ pub(crate) fn show(clocks: &Clocks, settings: Settings) -> Result<ExitCode> {
     Ok(ended_by.map_or(ExitCode::SUCCESS, stop::ended_by))
 }
 
-/// anstream takes the colours away again where there are to be none.
-fn style() -> Style {
-    if io::stdout().is_terminal() { Style::Colour } else { Style::Plain }
-}
-
 fn watch(
     clocks: &Clocks,
     document: &ClocksDocument,
@@ -95,31 +91,27 @@ fn watch(
     let terminal = Term::stdout();
     let shows_picture = terminal.is_term() && !settings.json;
     if !settings.json {
-        anstream::println!();
+        let header = if shows_picture { String::new() } else { text::watch_header() };
+        output::text(&format!("\n{header}\n"))?;
     }
-    if !settings.json && !shows_picture {
-        println!("{}", text::watch_header());
-    }
-    let mut drawn = 0;
+    let (mut drawn, mut written) = (0, Ok(()));
     let watched = clock_watch::watch(clocks.policy, selected, how, |facts| {
-        if shows_picture {
-            drawn = redraw(&terminal, facts, drawn);
-        } else if let (false, Some(sample)) = (settings.json, facts.samples.last()) {
-            // Who reads the lines wants them as they come; who closed the pipe ended the program.
-            let _ = writeln!(io::stdout(), "{}", text::watch_line(sample));
-            let _ = io::stdout().flush();
-        }
+        written = match facts.samples.last() {
+            _ if settings.json => Ok(()),
+            _ if shows_picture => redraw(&terminal, facts, &mut drawn),
+            Some(sample) => output::text(&format!("{}\n", text::watch_line(sample))),
+            None => Ok(()),
+        };
+        if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
-    Ok(watched)
+    written.map(|()| watched)
 }
 
-/// Draws over the `drawn` lines of the last picture; returns how many the new one has.
-fn redraw(terminal: &Term, facts: &WatchFacts, drawn: usize) -> usize {
+/// Draws over the `drawn` lines of the last picture, and counts those of the new one.
+fn redraw(terminal: &Term, facts: &WatchFacts, drawn: &mut usize) -> Result<()> {
     let (rows, columns) = terminal.size();
-    let picture = text::watch_picture(facts, columns, rows.saturating_sub(1), style());
-    // A terminal that went away is found out by the signal that it sends.
-    let _ = terminal.clear_last_lines(drawn);
-    anstream::print!("{picture}");
-    let _ = io::stdout().flush();
-    picture.lines().count()
+    let picture = text::watch_picture(facts, columns, rows.saturating_sub(1), output::style());
+    terminal.clear_last_lines(*drawn).context("cannot write to the terminal")?;
+    *drawn = picture.lines().count();
+    output::text(&picture)
 }

@@ -9,7 +9,7 @@ use anyhow::Result;
 use clap::{Args, ValueHint};
 use hourglass_model::paper::{Figure, PaperDocument};
 use hourglass_report::svg;
-use hourglass_report::text::{self, Style};
+use hourglass_report::text;
 
 use crate::args::suggest::name_like;
 use crate::lab::paper::{self, Effort, PAPERS};
@@ -85,7 +85,7 @@ fn list(settings: Settings) -> Result<ExitCode> {
     if settings.json {
         output::json(&list)?;
     } else {
-        anstream::print!("{}", text::papers(&list, style()));
+        output::text(&text::papers(&list, output::style()))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -94,13 +94,8 @@ fn show(document: &PaperDocument, settings: Settings) -> Result<()> {
     if settings.json {
         return output::json(document);
     }
-    anstream::print!("{}", text::paper(document, style()));
+    output::text(&text::paper(document, output::style()))?;
     Ok(())
-}
-
-fn style() -> Style {
-    // anstream takes the colours away again where there are to be none.
-    if io::stdout().is_terminal() { Style::Colour } else { Style::Plain }
 }
 
 fn chosen(name: &str) -> Result<&'static paper::Paper, Stop> {

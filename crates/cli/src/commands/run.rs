@@ -21,7 +21,7 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode> {
     match args::parse(words, &around)? {
         Parsed::Run(run) => measure(*run),
         Parsed::Help => {
-            anstream::print!("{}", help::text());
+            output::ansi(&help::text())?;
             Ok(ExitCode::SUCCESS)
         }
     }
