@@ -133,6 +133,13 @@ fn coarse(mut case: Case) -> Case {
     case
 }
 
+/// A timer of 62.5 MHz that moves once in 2 us: nothing says so but how it moves.
+fn jerky(mut case: Case) -> Case {
+    case.config.hertz = 62_500_000;
+    case.config.grain_ticks = 125;
+    case
+}
+
 /// Without a synchroniser 100 ppb are allowed for, between any two moments of half a minute.
 fn drifts_within_the_allowance() -> Vec<Case> {
     let s = Span::from_secs;
@@ -164,6 +171,8 @@ fn drifts_within_the_allowance() -> Vec<Case> {
         wild(sound("wild, and known to be", &[])),
         slow(sound("none, and slow reads", &[])),
         coarse(sound("none, and ticks of 52 ns", &[])),
+        jerky(sound("none, and steps of 2 us", &[])),
+        jerky(sound("steps of 2 us, and drift", &[ageing(-2), periodic(10, s(30))])),
         coarse(sound("ticks of 52 ns, and drift", &[ageing(2), periodic(10, s(30))])),
     ]
 }
@@ -202,6 +211,7 @@ fn faults() -> Vec<Case> {
         wild(faulty("a wild one, a minute back", &[step(s(-60))], left, BoundsAndOrder)),
         coarse(faulty("a coarse one, 2 us back", &[step(ns(-2_000))], left, BoundsAndOrder)),
         coarse(faulty("a coarse one, 2 us forward", &[step(ns(2_000))], left, Bounds)),
+        jerky(faulty("a jerky one, 3 ms back", &[step(ns(-3_000_000))], left, BoundsAndOrder)),
         slow(faulty("a slow one, 3 ms back", &[step(ns(-3_000_000))], left, BoundsAndOrder)),
         faulty("2 us forward", &[step(ns(2_000))], left, Bounds),
         faulty("3 ms forward", &[step(ns(3_000_000))], left, Bounds),

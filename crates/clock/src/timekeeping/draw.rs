@@ -64,8 +64,6 @@ pub(super) fn over_counter<B: Timebase>(base: &B, old: &Line, plan: &Plan) -> Li
         .unsigned_abs()
         .saturating_add(plan.slope.ns_ceil(plan.anchor.half_ticks))
         .saturating_add(share_of(since_ns, plan.error))
-        // A reader's count may be about to become the next one.
-        .saturating_add(plan.slope.ns_ceil(1))
         .saturating_add(UNORDERED_NS + 1);
     let slope = plan.slope.slower(absorbed(ahead_ns), plan.interval_ns);
     Line {

@@ -4,6 +4,7 @@ use super::bound::Status;
 use super::check::{Checked, Predicted};
 use super::draw::{self, Plan};
 use super::event::{Log, What};
+use super::grain::{self, Passed};
 use super::line::Line;
 use super::page::{Content, Page};
 use super::sample::{Backwards, Fit, Row, Sample, narrowest};
@@ -76,6 +77,8 @@ pub(super) struct Keeper {
     pub(super) raw_row: Row,
     pub(super) fit: Option<Fit>,
     pub(super) raw_fit: Option<Fit>,
+    /// What the counter and the reference move by at once, ticks.
+    grain: u64,
     /// A half-width that is worth stopping at.
     enough_ticks: u64,
     /// What is said of the counter's frequency, once somebody was asked.
@@ -103,6 +106,7 @@ impl Keeper {
         raw_row: Row::EMPTY,
         fit: None,
         raw_fit: None,
+        grain: 1,
         enough_ticks: 0,
         stated: None,
         asked: false,
@@ -199,10 +203,19 @@ impl Keeper {
         if let Err(back) = self.first_bracket(desk.base, source) {
             return self.went_back(desk, back);
         }
-        if !time_passes(desk.base) {
-            return self.rest(desk, Stage::Halfway(source), Status::OsClock, 0);
+        match grain::watch(desk.base, source, FIRST_WINDOW_NS) {
+            Passed::Nothing => self.rest(desk, Stage::Halfway(source), Status::OsClock, 0),
+            Passed::Stuck => {
+                let now_ns = desk.base.reference_ns(Scale::Monotonic);
+                self.fail_over(desk, now_ns, What::Stuck(source))
+            }
+            Passed::Moving { grain } => {
+                self.row.widen(grain.saturating_sub(self.grain));
+                self.raw_row.widen(grain.saturating_sub(self.grain));
+                self.grain = grain;
+                self.finish(desk, source)
+            }
         }
-        self.finish(desk, source)
     }
 
     fn went_back<B: Timebase>(&mut self, desk: &Desk<'_, B>, back: Backwards) -> bool {
@@ -215,15 +228,16 @@ impl Keeper {
         self.raw_row = Row::EMPTY;
         self.raw_fit = None;
         self.watcher = Watcher::NEW;
-        self.row.push(narrowest(base, source, Scale::Monotonic, FIRST_TRIES, 0)?);
-        self.raw_row.push(narrowest(base, source, Scale::Raw, FIRST_TRIES, 0)?);
+        self.grain = 1;
+        self.row.push(narrowest(base, source, Scale::Monotonic, self.grain, FIRST_TRIES, 0)?);
+        self.raw_row.push(narrowest(base, source, Scale::Raw, self.grain, FIRST_TRIES, 0)?);
         Ok(())
     }
 
     /// The second bracket and the first line.
     fn finish<B: Timebase>(&mut self, desk: &Desk<'_, B>, source: SourceId) -> bool {
-        let latest = narrowest(desk.base, source, Scale::Monotonic, FIRST_TRIES, 0);
-        let raw = narrowest(desk.base, source, Scale::Raw, FIRST_TRIES, 0);
+        let bracket = |scale| narrowest(desk.base, source, scale, self.grain, FIRST_TRIES, 0);
+        let (latest, raw) = (bracket(Scale::Monotonic), bracket(Scale::Raw));
         let (latest, raw) = match (latest, raw) {
             (Ok(latest), Ok(raw)) => (latest, raw),
             (Err(back), _) | (_, Err(back)) => return self.went_back(desk, back),
@@ -258,8 +272,9 @@ impl Keeper {
 
     /// Looks for reasons to stop trusting; without any draws a new line.
     fn refit<B: Timebase>(&mut self, desk: &Desk<'_, B>) -> bool {
-        let sample = narrowest(desk.base, self.source, Scale::Monotonic, TRIES, self.enough_ticks);
-        let raw = narrowest(desk.base, self.source, Scale::Raw, TRIES, self.enough_ticks);
+        let (source, enough) = (self.source, self.enough_ticks);
+        let bracket = |scale| narrowest(desk.base, source, scale, self.grain, TRIES, enough);
+        let (sample, raw) = (bracket(Scale::Monotonic), bracket(Scale::Raw));
         let (sample, raw) = match (sample, raw) {
             (Ok(sample), Ok(raw)) => (sample, raw),
             (Err(back), _) | (_, Err(back)) => return self.went_back(desk, back),
@@ -419,24 +434,6 @@ impl Keeper {
         }
         drawn.is_some()
     }
-}
-
-/// Waits until the distance of the first brackets is over, some microseconds; false if time
-/// stands still.
-fn time_passes<B: Timebase>(base: &B) -> bool {
-    /// A real clock moves within far fewer reads.
-    const PATIENCE: u32 = 1_000;
-    let from_ns = base.reference_ns(Scale::Monotonic);
-    let (mut last_ns, mut still) = (from_ns, 0);
-    while last_ns.saturating_sub(from_ns) < FIRST_WINDOW_NS {
-        let now_ns = base.reference_ns(Scale::Monotonic);
-        still = if now_ns == last_ns { still + 1 } else { 0 };
-        if still == PATIENCE {
-            return false;
-        }
-        last_ns = now_ns;
-    }
-    true
 }
 
 /// By how much an offset moved, if by more than its bounds.

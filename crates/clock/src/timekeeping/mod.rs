@@ -14,6 +14,7 @@ mod check;
 mod clock;
 mod draw;
 mod event;
+mod grain;
 mod helper;
 mod keeper;
 mod line;

@@ -11,8 +11,9 @@ use super::timebase::{Scale, SourceId, Timebase};
 pub(super) struct Sample {
     /// The counter, in the middle of the bracket.
     pub(super) ticks: u64,
-    /// How far `ticks` may be off: half the width of the bracket, ticks rounded up, and one more,
-    /// since a counter that reads n may be about to read n + 1.
+    /// How far `ticks` may be off: half the width of the bracket, ticks rounded up, and what clock
+    /// and counter move by at once. That is enough for later readings too: the bracket's count
+    /// makes the time told later at most, a reading's own count earlier.
     pub(super) half_ticks: u64,
     /// The clock, ns rounded down.
     pub(super) ns: u64,
@@ -24,8 +25,8 @@ pub(super) struct Backwards {
     pub(super) ticks: u64,
 }
 
-/// The narrowest of at most `tries` brackets (counter, clock, counter). Stops early at a
-/// half-width of `enough_ticks`.
+/// The narrowest of at most `tries` brackets (counter, clock, counter), of two that move by
+/// `grain` ticks at once. Stops early at a half-width of `enough_ticks`.
 ///
 /// # Errors
 /// The counter went backwards, once: no narrower bracket speaks against that.
@@ -33,15 +34,16 @@ pub(super) fn narrowest<B: Timebase>(
     base: &B,
     source: SourceId,
     scale: Scale,
+    grain: u64,
     tries: u32,
     enough_ticks: u64,
 ) -> Result<Sample, Backwards> {
-    let mut best = bracket(base, source, scale)?;
+    let mut best = bracket(base, source, scale, grain)?;
     for _ in 1..tries {
         if best.half_ticks <= enough_ticks {
             break;
         }
-        let next = bracket(base, source, scale)?;
+        let next = bracket(base, source, scale, grain)?;
         if next.half_ticks < best.half_ticks {
             best = next;
         }
@@ -49,7 +51,12 @@ pub(super) fn narrowest<B: Timebase>(
     Ok(best)
 }
 
-fn bracket<B: Timebase>(base: &B, source: SourceId, scale: Scale) -> Result<Sample, Backwards> {
+fn bracket<B: Timebase>(
+    base: &B,
+    source: SourceId,
+    scale: Scale,
+    grain: u64,
+) -> Result<Sample, Backwards> {
     let before = base.ticks_enclosing(source);
     let ns = base.reference_ns(scale);
     let after = base.ticks_ordered(source);
@@ -57,7 +64,7 @@ fn bracket<B: Timebase>(base: &B, source: SourceId, scale: Scale) -> Result<Samp
     if width > u64::MAX / 2 {
         return Err(Backwards { ticks: width.wrapping_neg() });
     }
-    let half_ticks = width.div_ceil(2).saturating_add(1);
+    let half_ticks = width.div_ceil(2).saturating_add(grain);
     Ok(Sample { ticks: before.wrapping_add(width / 2), half_ticks, ns })
 }
 
@@ -103,6 +110,13 @@ impl Row {
 
     pub(super) fn latest(&self) -> Option<&Sample> {
         self.samples[..self.count].last()
+    }
+
+    /// Allows for more in every sample.
+    pub(super) fn widen(&mut self, ticks: u64) {
+        for sample in &mut self.samples[..self.count] {
+            sample.half_ticks = sample.half_ticks.saturating_add(ticks);
+        }
     }
 
     /// Adds a sample, forgetting the oldest if there is no room.
@@ -160,7 +174,7 @@ mod tests {
         let config = SimConfig { hertz: 19_200_000, ..SimConfig::default() };
         let sim = SimSource::new(config);
         sim.advance(Span::from_nanos(1_041));
-        let found = narrowest(&sim, SourceId::SIMULATED, Scale::Monotonic, 8, 0).unwrap();
+        let found = narrowest(&sim, SourceId::SIMULATED, Scale::Monotonic, 1, 8, 0).unwrap();
         assert_eq!((found.ticks, found.ns), (19, 1_041));
         // 19 ticks are 989.6 ns: the count is almost 20.
         let truth_ticks = found.ns * 192 / 10_000 + 1;
@@ -177,9 +191,9 @@ mod tests {
             ..SimConfig::default()
         };
         let sim = SimSource::new(config);
-        let found = narrowest(&sim, SourceId::SIMULATED, Scale::Monotonic, 64, 0);
+        let found = narrowest(&sim, SourceId::SIMULATED, Scale::Monotonic, 1, 64, 0);
         assert_eq!(found, Err(Backwards { ticks: 490 }));
-        assert!(narrowest(&sim, SourceId::SIMULATED, Scale::Monotonic, 64, 0).is_ok());
+        assert!(narrowest(&sim, SourceId::SIMULATED, Scale::Monotonic, 1, 64, 0).is_ok());
     }
 
     #[test]

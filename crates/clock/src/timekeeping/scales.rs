@@ -36,7 +36,9 @@ impl Offset {
     /// Brackets a reading of `scale` between two of `CLOCK_MONOTONIC`; about 0.2 us.
     pub(super) fn measure<B: Timebase>(base: &B, scale: Scale) -> Offset {
         const TRIES: u32 = 8;
-        match narrowest(base, SourceId::OS, scale, TRIES, 0) {
+        // The kernel's clocks move together.
+        const GRAIN: u64 = 1;
+        match narrowest(base, SourceId::OS, scale, GRAIN, TRIES, 0) {
             Ok(Sample { ticks, half_ticks, ns }) => Offset {
                 ns: difference(ns, ticks),
                 // Both readings are rounded down; the half-width allows for that.

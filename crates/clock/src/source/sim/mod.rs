@@ -29,6 +29,8 @@ pub struct SimConfig {
     pub start_ticks: u64,
     /// Bits after which the count wraps, 1 to 64.
     pub width_bits: u32,
+    /// Ticks that it moves by at once, 1 or more.
+    pub grain_ticks: u64,
     /// What the clock's rate does; the effects add up.
     pub drifts: Vec<Drift>,
     /// What goes wrong at set times.
@@ -47,6 +49,7 @@ impl Default for SimConfig {
             hertz: 1_000_000_000,
             start_ticks: 0,
             width_bits: u64::BITS,
+            grain_ticks: 1,
             drifts: Vec::new(),
             faults: Vec::new(),
             read_cost: Span::ZERO,
@@ -99,6 +102,7 @@ impl SimSource {
         const HIGHEST_HERTZ: u64 = 10_000_000_000;
         config.hertz = config.hertz.clamp(1, HIGHEST_HERTZ);
         config.width_bits = config.width_bits.clamp(1, u64::BITS);
+        config.grain_ticks = config.grain_ticks.max(1);
         config.read_cost = config.read_cost.max(Span::ZERO);
         config.read_jitter = config.read_jitter.max(Span::ZERO);
         config.drifts.iter_mut().for_each(|drift| *drift = drift.clamped());
@@ -249,6 +253,7 @@ impl SimSource {
         const ATTOSECONDS_PER_S: i128 = ATTOSECONDS_PER_NS * 1_000_000_000;
         let ticks =
             local.saturating_mul(i128::from(self.config.hertz)).div_euclid(ATTOSECONDS_PER_S);
+        let ticks = ticks - ticks.rem_euclid(i128::from(self.config.grain_ticks));
         // Truncated on purpose: the count wraps at 64 bits, and then at its width.
         let count = self.config.start_ticks.wrapping_add(ticks as u64);
         count & (u64::MAX >> (u64::BITS - self.config.width_bits))
@@ -272,7 +277,7 @@ impl ClockSource for SimSource {
             rating: RATING,
             counts: Counts::Simulated,
             frequency: Some(Frequency::from_hertz(hertz, FrequencyOrigin::Definition)),
-            resolution_ns: 1e9 / hertz as f64,
+            resolution_ns: 1e9 * self.config.grain_ticks as f64 / hertz as f64,
             width_bits: self.config.width_bits,
             hardware_bits: self.config.width_bits,
             settable: false,
@@ -314,6 +319,19 @@ mod tests {
     fn reading_can_cost_time() {
         let sim = sim(|c| c.read_cost = Span::from_nanos(10));
         assert_eq!((sim.read(), sim.read()), (10, 20));
+    }
+
+    #[test]
+    fn a_count_may_move_by_several_ticks_at_once() {
+        let sim = sim(|c| {
+            c.grain_ticks = 16;
+            c.start_ticks = 3;
+        });
+        let read = |_| {
+            sim.advance(Span::from_nanos(7));
+            sim.read()
+        };
+        assert_eq!((0..8).map(read).collect::<Vec<u64>>(), [3, 3, 19, 19, 35, 35, 51, 51]);
     }
 
     #[test]
@@ -437,6 +455,7 @@ mod tests {
     fn the_ends_do_not_wrap() {
         let sim = sim(|c| {
             c.hertz = u64::MAX;
+            c.grain_ticks = u64::MAX;
             c.drifts = vec![
                 Drift::Constant { ppb: i64::MAX },
                 Drift::Linear { ppb_per_s: i64::MIN, limit_ppb: i64::MAX },

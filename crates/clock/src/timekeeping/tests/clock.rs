@@ -133,7 +133,8 @@ fn a_helper_keeps_a_clock() {
     let helper = Helper::start(Arc::new(Clock::with(settings))).unwrap();
     std::thread::sleep(Duration::from_millis(50));
     let clock = helper.clock();
-    assert_eq!((clock.source(), clock.count(EventKind::Adopted)), (some_source(), 1));
+    let found = (clock.source(), clock.count(EventKind::Adopted));
+    assert_eq!(found, (some_source(), 1), "{:?}", clock.events());
     let before = os_ns();
     let bounds = clock.now_bounded();
     assert!(bounds.earliest <= os_ns() && bounds.latest >= before, "{bounds:?}");
