@@ -4,7 +4,9 @@
 //! like [`rtc`] and a line in [`BEDS`].
 //!
 //! A guest is emulated, not accelerated, so its latencies mean nothing; beds check behaviour.
+//! One bed is no guest: [`aarch64`] runs tests on another processor.
 
+mod aarch64;
 mod archive;
 mod binary;
 mod clock;
@@ -22,7 +24,7 @@ use crate::failure::Failure;
 use crate::workspace::Workspace;
 use expect::Expect;
 
-/// Every bed.
+/// Every guest.
 pub(crate) const BEDS: &[&Bed] = &[&rtc::BED, &clock::BED, &hpet::BED, &hpet::REFUSED, &hpet::OFF];
 
 /// A guest, and what is done in it.
@@ -54,22 +56,35 @@ struct Step {
     expect: &'static [Expect],
 }
 
-/// The bed of this name.
-///
-/// # Errors
-/// There is none.
-pub(crate) fn named(name: &str) -> Result<&'static Bed, Failure> {
-    let found = BEDS.iter().find(|bed| bed.name == name);
-    found.copied().ok_or_else(|| {
-        let names: Vec<&str> = BEDS.iter().map(|bed| bed.name).collect();
-        Failure::Usage(format!("no bed `{name}`; there is: {}", names.join(", ")))
-    })
+/// Every bed's name, and what it shows.
+pub(crate) fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
+    BEDS.iter().map(|bed| (bed.name, bed.purpose)).chain([(aarch64::NAME, aarch64::PURPOSE)])
 }
 
 /// Prints the beds.
 pub(crate) fn list() {
-    for bed in BEDS {
-        println!("{:13} {}", bed.name, bed.purpose);
+    for (name, purpose) in all() {
+        println!("{name:13} {purpose}");
+    }
+}
+
+/// Runs the bed of this name. Without `binary`, a guest gets a static hourglass that is built.
+///
+/// # Errors
+/// There is no such bed; it cannot run here; it is broken.
+pub(crate) fn run(
+    workspace: &Workspace,
+    name: &str,
+    binary: Option<PathBuf>,
+) -> Result<(), Failure> {
+    match BEDS.iter().find(|bed| bed.name == name) {
+        Some(bed) => boot(workspace, bed, binary),
+        None if name == aarch64::NAME && binary.is_none() => aarch64::run(workspace),
+        None => {
+            let names: Vec<&str> = all().map(|(name, _)| name).collect();
+            let names = names.join(", ");
+            Err(Failure::Usage(format!("no bed `{name}` that this is for; there is: {names}")))
+        }
     }
 }
 
@@ -77,11 +92,7 @@ pub(crate) fn list() {
 ///
 /// # Errors
 /// `Unable` if the machine has not what it takes, `Broken` if a step did not do what is expected.
-pub(crate) fn run(
-    workspace: &Workspace,
-    bed: &Bed,
-    binary: Option<PathBuf>,
-) -> Result<(), Failure> {
+fn boot(workspace: &Workspace, bed: &Bed, binary: Option<PathBuf>) -> Result<(), Failure> {
     guest::possible()?;
     let cache = workspace.target.join("beds");
     let folder = cache.join(bed.name);
@@ -185,7 +196,16 @@ mod tests {
 
     #[test]
     fn beds_are_found_by_name() {
-        assert!(named("rtc").is_ok());
-        assert!(matches!(named("no-such-bed"), Err(Failure::Usage(_))));
+        let mut names: Vec<&str> = all().map(|(name, _)| name).collect();
+        assert!(names.contains(&"rtc") && names.contains(&"aarch64"), "{names:?}");
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all().count());
+        let workspace = Workspace { root: PathBuf::new(), target: PathBuf::new() };
+        let none = run(&workspace, "no-such-bed", None);
+        assert!(matches!(none, Err(Failure::Usage(text)) if text.contains("hpet-refused")));
+        // No guest, so there is nothing to give it.
+        let given = run(&workspace, "aarch64", Some(PathBuf::from("hourglass")));
+        assert!(matches!(given, Err(Failure::Usage(_))));
     }
 }

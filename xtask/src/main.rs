@@ -24,7 +24,7 @@ Usage: cargo xtask COMMAND
   tidy                       check the rules of the house: arrows, unsafe, sizes, leftovers
   test [--no-beds]           all that CI runs: format, lints, tidy, tests, release build, beds
   bed NAME [--binary PATH]   boot a guest and check hourglass in it; PATH is a static hourglass
-                             (built when not given)
+                             (built when not given); `bed aarch64` runs tests instead
   bed --list                 the beds
 
 Exit codes: 0 done, 1 a check failed, 2 usage, 3 this machine cannot (it says why).
@@ -55,10 +55,9 @@ fn dispatch(words: &[&str]) -> Result<(), Failure> {
             bed::list();
             Ok(())
         }
-        ["bed", name] => bed::run(&Workspace::find()?, bed::named(name)?, None),
+        ["bed", name] => bed::run(&Workspace::find()?, name, None),
         ["bed", name, "--binary", path] => {
-            let binary = PathBuf::from(path);
-            bed::run(&Workspace::find()?, bed::named(name)?, Some(binary))
+            bed::run(&Workspace::find()?, name, Some(PathBuf::from(path)))
         }
         _ => Err(Failure::Usage(format!("no such command\n\n{HELP}"))),
     }

@@ -87,13 +87,12 @@ fn steps(workspace: &Workspace, beds: Beds) -> Vec<Step<'_>> {
             }),
         ),
     ];
-    for bed in bed::BEDS {
-        let name = format!("bed {}", bed.name);
+    for (name, _) in bed::all() {
         steps.push((
-            name,
+            format!("bed {name}"),
             Box::new(move || match beds {
                 Beds::Leave => Ok(Done::Skipped("--no-beds".into())),
-                Beds::WherePossible => skip_if_unable(bed::run(workspace, bed, None)),
+                Beds::WherePossible => skip_if_unable(bed::run(workspace, name, None)),
             }),
         ));
     }

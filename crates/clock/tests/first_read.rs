@@ -88,7 +88,9 @@ fn assert_status(clock: &Clock, settings: &Settings, status: Status) {
         _ if settings.prior.is_some() => Status::FailedOver,
         _ => Status::Settling,
     };
-    assert_eq!(status, expected, "{settings:?}: {:?}", clock.events());
+    // The first line holds for a millisecond; whoever is interrupted for longer gets the OS clock.
+    let late = status == Status::OsClock && clock.source() == asked;
+    assert!(status == expected || late, "{status:?}, {settings:?}: {:?}", clock.events());
     let unsupported = asked != SourceId::OS && !Native.supports(asked);
     assert_eq!(clock.count(EventKind::Unsupported), u64::from(unsupported), "{settings:?}");
     let contradicted = u64::from(expected == Status::FailedOver);

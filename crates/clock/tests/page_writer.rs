@@ -1,5 +1,6 @@
 //! A calibration page whose writer is another process, and is killed (SIGKILL) at any moment.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::Path;
@@ -70,10 +71,20 @@ impl Drop for Writer {
     }
 }
 
+/// This program once more; by the words of `HOURGLASS_TEST_RUNNER` where the processor is emulated.
+fn ourselves() -> Command {
+    let runner = std::env::var("HOURGLASS_TEST_RUNNER").unwrap_or_default();
+    let mut words = runner.split_whitespace().map(OsString::from).collect::<Vec<OsString>>();
+    words.push(std::env::current_exe().unwrap().into_os_string());
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]);
+    command
+}
+
 /// Starts a writer and opens its page as another process would.
 fn start(folder: &Path, restless: bool) -> (Writer, File) {
     let answer = folder.join("answer");
-    let mut command = Command::new(std::env::current_exe().unwrap());
+    let mut command = ourselves();
     command.args(["--exact", "the_writer"]).env(ANSWER, &answer).stdout(Stdio::null());
     if restless {
         command.env(RESTLESS, "1");

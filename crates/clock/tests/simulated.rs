@@ -363,14 +363,14 @@ fn assert_outcome(name: &str, outcome: Outcome, world: &World) {
 }
 
 #[test]
-fn drift_within_the_allowance_is_inside_the_bounds() {
+fn hours_of_drift_within_the_allowance_are_inside_the_bounds() {
     for (seed, case) in (1..).zip(drifts_within_the_allowance()) {
         run(case, seed);
     }
 }
 
 #[test]
-fn drift_beyond_the_allowance_is_found() {
+fn hours_of_drift_beyond_the_allowance_are_not_kept() {
     for seed in 1..=3 {
         for case in drifts_beyond_the_allowance() {
             run(case, seed);
@@ -379,7 +379,7 @@ fn drift_beyond_the_allowance_is_found() {
 }
 
 #[test]
-fn every_fault_is_found() {
+fn hours_with_a_fault_end_with_its_event() {
     for seed in 1..=3 {
         for case in faults() {
             let asked = case.settings.start == Start::With(SourceId::SIMULATED);
@@ -405,7 +405,7 @@ fn every_fault_is_found() {
 
 /// The same seed gives the same hours, so that a failure can be run again.
 #[test]
-fn runs_are_repeatable() {
+fn hours_are_repeatable() {
     let told = |seed| {
         let world = run(faults().remove(1), seed);
         world.points.iter().map(|point| point.told).collect::<Vec<Bounds>>()

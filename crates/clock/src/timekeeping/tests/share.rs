@@ -159,7 +159,12 @@ fn another_process_reads_the_page() {
     let page = clock.share().unwrap();
     let path =
         format!("/proc/{}/fd/{}", std::process::id(), std::os::fd::AsRawFd::as_raw_fd(&page));
-    let status = Command::new(std::env::current_exe().unwrap())
+    // By these words where the processor is emulated.
+    let runner = std::env::var("HOURGLASS_TEST_RUNNER").unwrap_or_default();
+    let mut words: Vec<String> = runner.split_whitespace().map(str::to_owned).collect();
+    words.push(std::env::current_exe().unwrap().into_os_string().into_string().unwrap());
+    let status = Command::new(&words[0])
+        .args(&words[1..])
         .args(["--exact", "timekeeping::share::tests::the_other_process"])
         .env("HOURGLASS_TEST_PAGE", path)
         .stdout(std::process::Stdio::null())

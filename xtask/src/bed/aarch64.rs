@@ -1,0 +1,74 @@
+//! The crates that touch the processor, on an ARM one: its counter, its fences, its atomics.
+//!
+//! Emulated by QEMU's user mode under this machine's kernel, so nothing is booted. Its timer is
+//! stated at 62.5 MHz and moves once in a microsecond, which no bound may overlook.
+
+use std::process::Command;
+use std::time::Instant;
+
+use super::debian;
+use crate::failure::Failure;
+use crate::workspace::{Workspace, has_program};
+
+pub(crate) const NAME: &str = "aarch64";
+pub(super) const PURPOSE: &str = "tests of time, sys and clock on an emulated ARM processor";
+
+const TARGET: &str = "aarch64-unknown-linux-gnu";
+const LINKER: &str = "aarch64-linux-gnu-gcc";
+const EMULATOR: &str = "qemu-aarch64-static";
+/// The emulator, and where it finds the C library.
+const RUNNER: &str = "qemu-aarch64-static -L /usr/aarch64-linux-gnu";
+/// What brings compiler, C library and emulator.
+const PACKAGES: &[&str] = &["gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross", "qemu-user-static"];
+
+const CRATES: &[&str] = &["hourglass-time", "hourglass-sys", "hourglass-clock"];
+
+/// Hours of virtual time: integers that are the same on every processor, and minutes of emulation.
+const SKIPPED: &[&str] = &["properties::", "hours_"];
+
+/// Builds the tests and runs them.
+///
+/// # Errors
+/// `Unable` if the machine has not what it takes, `Broken` if a test fails.
+pub(super) fn run(workspace: &Workspace) -> Result<(), Failure> {
+    let begin = Instant::now();
+    if !has_program(LINKER) || !has_program(EMULATOR) {
+        debian::install(PACKAGES)?;
+    }
+    add_target()?;
+    let mut cargo = workspace.cargo(&["test", "--target", TARGET, "--no-fail-fast"]);
+    cargo.args(CRATES.iter().flat_map(|name| ["-p", name]));
+    cargo.args(["--", "--quiet"]).args(SKIPPED.iter().flat_map(|name| ["--skip", name]));
+    cargo.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", LINKER);
+    cargo.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", RUNNER);
+    // For tests that start themselves once more.
+    cargo.env("HOURGLASS_TEST_RUNNER", RUNNER);
+    let status = cargo.status().map_err(|e| Failure::Unable(format!("cargo: {e}")))?;
+    let took = begin.elapsed().as_secs_f64();
+    println!("bed {NAME}: built and run, {took:.1} s");
+    if status.success() {
+        Ok(())
+    } else {
+        Err(Failure::Broken(format!("bed {NAME}: tests failed on {TARGET}")))
+    }
+}
+
+/// Makes sure that the standard library of the target is there.
+fn add_target() -> Result<(), Failure> {
+    if has_standard_library() {
+        return Ok(());
+    }
+    let remedy = || Failure::Unable(format!("install the target: rustup target add {TARGET}"));
+    println!("installing {TARGET}");
+    let status = Command::new("rustup").args(["target", "add", TARGET]).status();
+    if status.is_ok_and(|status| status.success()) { Ok(()) } else { Err(remedy()) }
+}
+
+fn has_standard_library() -> bool {
+    let words = ["--print", "target-libdir", "--target", TARGET];
+    let output = Command::new("rustc").args(words).output();
+    output.is_ok_and(|output| {
+        let folder = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
+    })
+}
