@@ -1,6 +1,5 @@
 //! `clocks`: what can tell the time on this machine, and what speaks for it.
 
-use std::io::{self, IsTerminal};
 use std::ops::ControlFlow;
 use std::process::ExitCode;
 
