@@ -2,8 +2,8 @@
 //! whose TSC is not trustworthy: the case for which the thesis compares HPET and OS clock.
 //!
 //! QEMU's HPET has 64 bits, 100 MHz and three comparators; one with 32 bits is only made up, in the
-//! tests of `hourglass-clock`. QEMU's plain `max` is an AMD of family 0Fh, model 6Bh: the Athlon 64
-//! X2 of the thesis' tables 2.3 and 3.2. With two of them the kernel finds the TSCs unsynchronised.
+//! tests of `hourglass-clock`. QEMU's plain `max` is an AMD of family 0Fh, model 6Bh: an Athlon 64
+//! X2, as in the thesis' tables 2.3 and 3.2. With two of them the kernel finds the TSCs unsynchronised.
 
 use super::binary::Test;
 use super::expect::Expect::{ExitCode, Says, Values};

@@ -1,9 +1,9 @@
 //! In what steps a counter and its reference really move.
 //!
 //! A count is rounded down to the last step, and a step may be longer than a tick or a nanosecond:
-//! the timer of an ARM processor may add sixteen at a time (Arm ARM, D12.1.2: it need not be
-//! incremented by one), QEMU's user mode moves it once in a microsecond, a kernel on `acpi_pm`
-//! moves `CLOCK_MONOTONIC` once in 279 ns. Nobody states it, so it is looked at.
+//! the timer of an ARM processor may add sixteen at a time (Arm ARM, "The system counter": at a
+//! lower frequency it adds more), QEMU's user mode moves it once in a microsecond, a kernel on
+//! `acpi_pm` moves `CLOCK_MONOTONIC` once in 279 ns. Nobody states it, so it is looked at.
 
 use super::slope::Slope;
 use super::timebase::{Scale, SourceId, Timebase};
