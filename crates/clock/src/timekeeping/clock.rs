@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use super::bound::{Bounds, Reading, Status};
-use super::event::{Event, EventKind};
+use super::event::{Event, EventKind, What};
 use super::keeper::{Desk, Keeper, Stage};
 use super::native::Native;
 use super::page::{self, Page, Words, word};
@@ -18,6 +18,7 @@ use super::share::SharedPage;
 use super::slope::share_of;
 use super::timebase::{Scale, SourceId, Timebase};
 use super::wall::{WallReference, WallTime};
+use crate::trust::Trust;
 
 /// A clock on `CLOCK_MONOTONIC`'s scale that tells how far it may be off.
 ///
@@ -27,7 +28,17 @@ use super::wall::{WallReference, WallTime};
 ///
 /// Reading takes no lock. Somebody calibrates now and then: whoever calls [`Clock::maintain`], a
 /// [`super::Helper`] thread, or (unless [`Settings::readers_refit`] is off) a reader that finds the
-/// line at its end.
+/// line at its end. None of them allocates, and a reader only tries the lock, so that reading is
+/// safe in a signal handler, whatever it interrupts; what a reader spends there, some tens of
+/// microseconds now and then, the setting moves to others.
+///
+/// What is asked before a counter serves takes microseconds: the kernel's clock source, the
+/// invariant bit, KVM's stable bit, whether reads are emulated. The rest of policy `strict`
+/// (offsets between CPUs, order over all of them, drift) comes with [`Clock::examine`].
+///
+/// After a `fork` the child's reads go on. If another thread kept the clock at that moment, nobody
+/// can keep it in the child: it reads the OS clock from the line's end, and the methods that take
+/// the lock (all but reads and [`Clock::maintain`]) wait for ever. A child makes a clock of its own.
 ///
 /// # What it cannot notice
 /// A counter is compared with the reference now and then, and believed in between. One that leaves
@@ -272,6 +283,26 @@ impl<B: Timebase> Clock<B> {
         Maintained { drawn, next_ns: keeper.next_ns(self.base.reference_ns(Scale::Monotonic)) }
     }
 
+    /// Gathers the whole evidence of policy `strict` about the counter that serves, offsets between
+    /// CPUs and order over all of them included, and leaves it if anything speaks against it
+    /// ([`EventKind::Untrusted`]). About 0.1 s, in threads on the CPUs that the caller may run on.
+    /// A [`super::Helper`] does it once for each adoption ([`Settings::examine`]).
+    pub fn examine(&self) -> Trust {
+        let (source, epoch) = {
+            let keeper = self.keeper();
+            (keeper.source, keeper.epoch)
+        };
+        if source != SourceId::OS {
+            let against = self.base.examine(source, self.settings.root());
+            let mut keeper = self.keeper();
+            if let (Some(reason), true) = (against, keeper.epoch == epoch) {
+                let now_ns = self.base.reference_ns(Scale::Monotonic);
+                keeper.fail_over(&self.desk(), now_ns, What::Untrusted { reason });
+            }
+        }
+        self.trust()
+    }
+
     /// Changes the source by hand, without a step; every time told so far stays valid. A counter
     /// that was found wanting is thereby trusted again.
     ///
@@ -319,6 +350,11 @@ impl<B: Timebase> Clock<B> {
         let descriptor = shared.descriptor();
         keeper.shared = Some(shared);
         descriptor
+    }
+
+    /// Whether a counter serves steadily, and the settings ask for an examination.
+    pub(super) fn is_to_be_examined(&self) -> bool {
+        self.settings.examine && self.now_bounded().status == Status::Steady
     }
 
     fn desk(&self) -> Desk<'_, B> {

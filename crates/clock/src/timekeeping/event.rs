@@ -1,12 +1,12 @@
 //! What happened to a clock: typed, counted, the latest ones kept.
 
-use std::collections::VecDeque;
 use std::fmt;
 
+use super::text::Text;
 use super::timebase::SourceId;
 
 /// Something that happened.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     /// When it was found, ns on `CLOCK_MONOTONIC`.
     pub at_ns: u64,
@@ -15,7 +15,7 @@ pub struct Event {
 }
 
 /// What happened, and what was found.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum What {
     /// A counter was calibrated and serves.
@@ -30,9 +30,9 @@ pub enum What {
     /// The kernel's clock source is another one than when the counter was adopted. Failed over.
     KernelChangedSource {
         /// Its name then.
-        from: String,
+        from: Text<48>,
         /// Its name now.
-        to: String,
+        to: Text<48>,
     },
     /// Counter and reference are further apart than the bound allows. Failed over.
     Residual {
@@ -57,6 +57,11 @@ pub enum What {
         /// Measured, Hz.
         measured_hz: u64,
     },
+    /// The whole evidence of policy `strict` speaks against the counter. Failed over.
+    Untrusted {
+        /// What does.
+        reason: Text<48>,
+    },
     /// The machine was suspended. Failed over; the counter is tried again.
     Suspended {
         /// For so long, ns.
@@ -65,9 +70,9 @@ pub enum What {
     /// Other CPUs are online than before. Failed over; the counter is tried again.
     CpusChanged {
         /// Online before, as the kernel lists them.
-        from: String,
+        from: Text<48>,
         /// Online now.
-        to: String,
+        to: Text<48>,
     },
     /// The virtual machine was restored or migrated. Failed over; the counter is tried again.
     VmChanged,
@@ -109,6 +114,8 @@ pub enum EventKind {
     Unsupported,
     /// [`What::PriorContradicted`].
     PriorContradicted,
+    /// [`What::Untrusted`].
+    Untrusted,
     /// [`What::Suspended`].
     Suspended,
     /// [`What::CpusChanged`].
@@ -124,7 +131,7 @@ pub enum EventKind {
 }
 
 /// How many kinds there are.
-const KINDS: usize = 14;
+const KINDS: usize = 15;
 
 impl EventKind {
     /// Every kind, in the order in which they are counted.
@@ -137,6 +144,7 @@ impl EventKind {
         EventKind::Stuck,
         EventKind::Unsupported,
         EventKind::PriorContradicted,
+        EventKind::Untrusted,
         EventKind::Suspended,
         EventKind::CpusChanged,
         EventKind::VmChanged,
@@ -172,6 +180,7 @@ impl What {
             What::Stuck(_) => EventKind::Stuck,
             What::Unsupported(_) => EventKind::Unsupported,
             What::PriorContradicted { .. } => EventKind::PriorContradicted,
+            What::Untrusted { .. } => EventKind::Untrusted,
             What::Suspended { .. } => EventKind::Suspended,
             What::CpusChanged { .. } => EventKind::CpusChanged,
             What::VmChanged => EventKind::VmChanged,
@@ -208,6 +217,9 @@ impl fmt::Display for What {
             What::PriorContradicted { stated_hz, measured_hz } => {
                 write!(f, "the counter ran at {measured_hz} Hz, {stated_hz} were stated")
             }
+            What::Untrusted { reason } => {
+                write!(f, "the evidence spoke against the counter: {reason}")
+            }
             What::Suspended { ns } => write!(f, "the machine was suspended for {ns} ns"),
             What::CpusChanged { from, to } => {
                 write!(f, "the online CPUs changed from {from} to {to}")
@@ -225,28 +237,34 @@ impl fmt::Display for What {
 }
 
 /// How many events are kept; older ones are only counted.
-const KEPT: usize = 64;
+const KEPT: usize = 32;
 
 /// The events of a clock.
 #[derive(Debug)]
 pub(super) struct Log {
-    latest: VecDeque<Event>,
+    /// A ring, so that noting one never allocates.
+    ring: [Option<Event>; KEPT],
     counts: [u64; KINDS],
 }
 
 impl Log {
-    pub(super) const EMPTY: Log = Log { latest: VecDeque::new(), counts: [0; KINDS] };
+    pub(super) const EMPTY: Log = Log { ring: [None; KEPT], counts: [0; KINDS] };
 
     pub(super) fn note(&mut self, at_ns: u64, what: What) {
+        let place = (self.total() % KEPT as u64) as usize;
         self.counts[what.kind() as usize] += 1;
-        if self.latest.len() == KEPT {
-            self.latest.pop_front();
-        }
-        self.latest.push_back(Event { at_ns, what });
+        self.ring[place] = Some(Event { at_ns, what });
+    }
+
+    /// The events kept, oldest first.
+    fn in_order(&self) -> impl Iterator<Item = &Event> {
+        let oldest = (self.total() % KEPT as u64) as usize;
+        let (newer, older) = self.ring.split_at(oldest);
+        older.iter().chain(newer).flatten()
     }
 
     pub(super) fn latest(&self) -> Vec<Event> {
-        self.latest.iter().cloned().collect()
+        self.in_order().copied().collect()
     }
 
     pub(super) fn count(&self, kind: EventKind) -> u64 {
@@ -255,12 +273,12 @@ impl Log {
 
     /// The latest event for which a counter was left, if there was one.
     pub(super) fn latest_failover(&self) -> Option<&Event> {
-        self.latest.iter().rev().find(|event| event.what.kind().fails_over())
+        self.in_order().filter(|event| event.what.kind().fails_over()).last()
     }
 
     /// Whether a choice by hand was the last thing that happened.
     pub(super) fn ends_with_choice(&self) -> bool {
-        self.latest.back().is_some_and(|event| event.what.kind() == EventKind::ByHand)
+        self.in_order().last().is_some_and(|event| event.what.kind() == EventKind::ByHand)
     }
 
     pub(super) fn total(&self) -> u64 {

@@ -7,6 +7,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use super::clock::Clock;
+use super::event::EventKind;
 use super::native::Native;
 use super::timebase::Timebase;
 
@@ -33,8 +34,14 @@ impl<B: Timebase + 'static> Helper<B> {
         let stop = Arc::new(AtomicBool::new(false));
         let (its_clock, its_stop) = (Arc::clone(&clock), Arc::clone(&stop));
         let thread = Builder::new().name("hourglass-clock".to_owned()).spawn(move || {
+            let mut examined = None;
             while !its_stop.load(Ordering::Acquire) {
                 let next_ns = its_clock.maintain().next_ns;
+                let adopted = its_clock.count(EventKind::Adopted);
+                if examined != Some(adopted) && its_clock.is_to_be_examined() {
+                    examined = Some(adopted);
+                    its_clock.examine();
+                }
                 let sleep_ns = next_ns.clamp(*SLEEP_NS.start(), *SLEEP_NS.end());
                 std::thread::park_timeout(Duration::from_nanos(sleep_ns));
             }

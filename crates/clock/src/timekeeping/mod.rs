@@ -31,6 +31,7 @@ mod share;
 mod share;
 mod slope;
 mod sourced;
+mod text;
 mod timebase;
 mod trust;
 mod typed;
@@ -53,6 +54,7 @@ pub use settings::{Prior, Settings, Start};
 #[cfg(target_os = "linux")]
 pub use share::{OpenPageError, PageReader, Writer};
 pub use sourced::WithSource;
+pub use text::Text;
 pub use timebase::{Discipline, Scale, SourceId, Timebase};
 pub use typed::Timeline;
 pub use wall::{WallReference, WallStatus, WallTime};

@@ -7,6 +7,8 @@ use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::{adjtimex, counter};
 
 use super::settings::Prior;
+#[cfg(target_os = "linux")]
+use super::text::Text;
 use super::timebase::{Discipline, Scale, SourceId, Timebase};
 #[cfg(all(target_os = "linux", target_arch = "aarch64"))]
 use crate::source::{Frequency, FrequencyOrigin};
@@ -83,14 +85,20 @@ impl Timebase for Native {
 
     #[cfg(target_os = "linux")]
     fn choose(&self, root: &Path) -> SourceId {
-        let choice = crate::choice::choose(root);
-        match choice.kind {
-            #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-            crate::CounterKind::Tsc if choice.trusted => SourceId::TSC,
-            #[cfg(all(target_os = "linux", target_arch = "aarch64"))]
-            crate::CounterKind::Cntvct if choice.trusted => SourceId::CNTVCT,
-            _ => SourceId::OS,
-        }
+        let Some((source, name)) = processor_counter() else { return SourceId::OS };
+        let kernel = super::watch::kernel_clocksource(root);
+        let is_kernels = kernel.is_some_and(|kernel| kernel.as_str() == name);
+        if is_kernels && !is_emulated(source) { source } else { SourceId::OS }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn examine(&self, source: SourceId, root: &Path) -> Option<Text<48>> {
+        use crate::choice::{Effort, Policy, select};
+        let effort = Effort { root: root.to_owned(), ..Effort::default() };
+        let found = select(Policy::Strict, &effort).ok()?;
+        let report =
+            found.sources.iter().find(|report| SourceId::of(report.name) == Some(source))?;
+        (!report.trust.trusted).then(|| Text::new(&report.trust.reason))
     }
 
     #[cfg(not(target_os = "linux"))]
@@ -118,6 +126,42 @@ impl Timebase for Native {
     fn stated(&self, source: SourceId) -> Option<Prior> {
         stated(source)
     }
+}
+
+/// The processor's counter and what the kernel calls it, if nothing that can be asked in
+/// microseconds speaks against it. Allocates nothing.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn processor_counter() -> Option<(SourceId, &'static str)> {
+    let cpuid = crate::choice::machine::Cpuid::of_this_processor()?;
+    let unstable = cpuid.hypervisor.is_some_and(|found| found.kvm_stable == Some(false));
+    let fit = counter::has_tsc_with_cpu() && cpuid.invariant_tsc && !unstable;
+    fit.then_some((SourceId::TSC, "tsc"))
+}
+
+#[cfg(all(target_os = "linux", target_arch = "aarch64"))]
+fn processor_counter() -> Option<(SourceId, &'static str)> {
+    Some((SourceId::CNTVCT, "arch_sys_counter"))
+}
+
+#[cfg(all(target_os = "linux", not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+fn processor_counter() -> Option<(SourceId, &'static str)> {
+    None
+}
+
+/// Whether each read of a counter takes so long that somebody answers in its place; 3 us if not.
+#[cfg(target_os = "linux")]
+fn is_emulated(source: SourceId) -> bool {
+    const ROUNDS: u32 = 8;
+    const READS: u64 = 16;
+    let round = |_| {
+        let before = now_ns(ClockId::Monotonic);
+        for _ in 0..READS {
+            std::hint::black_box(Native.ticks(source));
+        }
+        now_ns(ClockId::Monotonic).saturating_sub(before) / READS
+    };
+    let limit_ns = crate::choice::verdicts::TRAP_NS as u64;
+    (0..ROUNDS).map(round).min().is_none_or(|ns| ns > limit_ns)
 }
 
 /// The frequency that the processor, or the hypervisor in its place, states.

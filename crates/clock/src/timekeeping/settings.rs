@@ -44,10 +44,12 @@ pub struct Settings {
     /// The longest interval between calibrations, ns.
     pub longest_interval_ns: u64,
     /// Whether a reader that finds the calibration past its validity calibrates (some 10 us, once,
-    /// one reader; the others take the OS clock meanwhile). Without it reads are safe in signal
-    /// handlers and never longer than an OS clock read, and somebody must call
-    /// [`super::Clock::maintain`].
+    /// one reader; the others take the OS clock meanwhile). Without it no read is much longer than
+    /// one of the OS clock, and somebody must call [`super::Clock::maintain`].
     pub readers_refit: bool,
+    /// Whether a [`super::Helper`] gathers the whole evidence once a counter is steady
+    /// ([`super::Clock::examine`]): 0.1 s in threads on the CPUs that the helper may run on.
+    pub examine: bool,
     /// How often the kernel is asked about the machine, ns. A look costs some 30 us.
     pub look_every_ns: u64,
     /// Where the file system begins; `None` for `/`.
@@ -71,6 +73,7 @@ impl Settings {
         target_bound_ns: 190,
         longest_interval_ns: 16_000_000_000,
         readers_refit: true,
+        examine: true,
         look_every_ns: 1_000_000_000,
         root: None,
     };

@@ -7,6 +7,7 @@ use hourglass_time::Span;
 
 use super::native::Native;
 use super::settings::Prior;
+use super::text::Text;
 use super::timebase::{Discipline, Scale, SourceId, Timebase};
 use crate::source::{ClockSource, SimSource, SourceName};
 
@@ -87,6 +88,10 @@ impl Timebase for WithSource {
 
     fn choose(&self, root: &Path) -> SourceId {
         Native.choose(root)
+    }
+
+    fn examine(&self, source: SourceId, root: &Path) -> Option<Text<48>> {
+        Native.examine(source, root)
     }
 
     fn discipline(&self) -> Option<Discipline> {
@@ -180,6 +185,10 @@ macro_rules! pass_on {
 
         fn stated(&self, source: SourceId) -> Option<Prior> {
             (**self).stated(source)
+        }
+
+        fn examine(&self, source: SourceId, root: &Path) -> Option<Text<48>> {
+            (**self).examine(source, root)
         }
     };
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::Path;
 
 use super::settings::Prior;
+use super::text::Text;
 
 /// Which counter a line is drawn over. The number stands in shared pages, so it keeps its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -101,9 +102,16 @@ pub trait Timebase: Send + Sync {
     /// Whether a source can be read here at all.
     fn supports(&self, source: SourceId) -> bool;
 
-    /// The source to trust, judged by what stands below `root` (`/` but in tests);
-    /// [`SourceId::OS`] if none.
+    /// The source to trust, judged in some tens of microseconds by what stands below `root` (`/`
+    /// but in tests); [`SourceId::OS`] if none. MUST NOT allocate or lock where `root` is `/`: a
+    /// reader may be who asks, in a signal handler.
     fn choose(&self, root: &Path) -> SourceId;
+
+    /// What speaks against a counter that serves, if everything is looked at that policy `strict`
+    /// knows; `None` if nothing does. May take some 0.1 s and threads of its own.
+    fn examine(&self, _source: SourceId, _root: &Path) -> Option<Text<48>> {
+        None
+    }
 
     /// What the reference's keeper says; `None` if it does not tell.
     fn discipline(&self) -> Option<Discipline>;

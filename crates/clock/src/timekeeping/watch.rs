@@ -1,21 +1,24 @@
-//! What the kernel says of the machine while a counter serves: reasons to stop trusting it.
+//! What the kernel says of the machine while a counter serves: reasons to stop trusting it. Allocates
+//! nothing: a reader may be who looks, in a signal handler.
 
 use std::path::Path;
 
 use super::event::What;
+use super::text::{self, Text};
 
 /// The kernel's clock source.
-const CLOCKSOURCE: &str = "sys/devices/system/clocksource/clocksource0/current_clocksource";
+const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 /// The CPUs that are online.
-const ONLINE: &str = "sys/devices/system/cpu/online";
+const ONLINE: &str = "/sys/devices/system/cpu/online";
 /// The hypervisor's account of the virtual machine's clock (Linux 6.13, `CONFIG_PTP_1588_CLOCK_VMCLOCK`).
-const VMCLOCK: &str = "dev/vmclock0";
+const VMCLOCK: &str = "/dev/vmclock0";
 
 /// What was found at one time. What cannot be read is not compared.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Facts {
-    clocksource: Option<String>,
-    online: Option<String>,
+    clocksource: Option<Text<48>>,
+    /// As the kernel lists them; changes behind the first 256 bytes go unnoticed.
+    online: Option<Text<256>>,
     /// Counts restorations and migrations.
     disruptions: Option<u64>,
 }
@@ -42,34 +45,33 @@ impl Watcher {
             self.adopted_under = Some(now);
             return None;
         };
-        if let Some((from, to)) = changed(&before.clocksource, &now.clocksource) {
+        if let Some((from, to)) = changed(before.clocksource, now.clocksource) {
             return Some(What::KernelChangedSource { from, to });
         }
-        if changed(&before.disruptions, &now.disruptions).is_some() {
+        if changed(before.disruptions, now.disruptions).is_some() {
             return Some(What::VmChanged);
         }
-        let (from, to) = changed(&before.online, &now.online)?;
-        Some(What::CpusChanged { from, to })
+        let (from, to) = changed(before.online, now.online)?;
+        Some(What::CpusChanged { from: Text::new(from.as_str()), to: Text::new(to.as_str()) })
     }
 }
 
 /// Both, if both are known and differ.
-fn changed<T: Clone + PartialEq>(before: &Option<T>, now: &Option<T>) -> Option<(T, T)> {
-    match (before, now) {
-        (Some(before), Some(now)) if before != now => Some((before.clone(), now.clone())),
-        _ => None,
-    }
+fn changed<T: Copy + PartialEq>(before: Option<T>, now: Option<T>) -> Option<(T, T)> {
+    before.zip(now).filter(|(before, now)| before != now)
+}
+
+/// The kernel's clock source.
+#[cfg(target_os = "linux")]
+pub(super) fn kernel_clocksource(root: &Path) -> Option<Text<48>> {
+    Text::read(root, CLOCKSOURCE)
 }
 
 impl Facts {
     fn read(root: &Path) -> Facts {
-        let text = |path: &str| {
-            let text = std::fs::read_to_string(root.join(path)).ok()?;
-            Some(text.trim().to_owned())
-        };
         Facts {
-            clocksource: text(CLOCKSOURCE),
-            online: text(ONLINE),
+            clocksource: Text::read(root, CLOCKSOURCE),
+            online: Text::read(root, ONLINE),
             disruptions: disruption_marker(root),
         }
     }
@@ -82,7 +84,7 @@ fn disruption_marker(root: &Path) -> Option<u64> {
     const MAGIC: u32 = 0x4b4c_4356;
     const LENGTH: usize = 24;
     let mut start = [0u8; LENGTH];
-    std::fs::File::open(root.join(VMCLOCK)).ok()?.read_exact(&mut start).ok()?;
+    text::open(root, VMCLOCK)?.read_exact(&mut start).ok()?;
     let (head, marker) = start.split_last_chunk::<8>()?;
     let (magic, _) = head.split_first_chunk::<4>()?;
     let (_, sequence) = head.split_last_chunk::<4>()?;
@@ -96,7 +98,7 @@ mod tests {
     use super::*;
 
     fn put(root: &Path, path: &str, contents: &[u8]) {
-        let path = root.join(path);
+        let path = root.join(path.trim_start_matches('/'));
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, contents).unwrap();
     }

@@ -99,7 +99,7 @@ fn every_scale_has_its_own_offset_and_bound() {
     observed.double.pass_ns(2_000_000_000);
     observed.clock.maintain();
     assert_eq!(observed.clock.count(EventKind::WallSet), 1);
-    let what = observed.clock.events().last().unwrap().what.clone();
+    let what = observed.clock.events().last().unwrap().what;
     assert!(matches!(what, What::WallSet { ns } if ns.abs_diff(5_000_000_000) < 100), "{what:?}");
     assert_eq!(observed.clock.count(EventKind::Residual), 0);
 }

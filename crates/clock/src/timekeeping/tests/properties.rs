@@ -169,7 +169,7 @@ fn a_counter_that_steps_is_found_and_left_without_a_jump_back() {
         observed.clock.maintain();
         observed.last_ns = if step_ns > 0 { observed.last_ns } else { 0 };
         assert_eq!(observed.look(), Status::FailedOver, "{:?}", observed.clock.events());
-        let what = observed.clock.events().last().unwrap().what.clone();
+        let what = observed.clock.events().last().unwrap().what;
         let typed = matches!(what, What::Residual { .. } | What::NegativeStep { .. });
         assert!(typed, "{what:?}");
         observed.live(&mut Dice(seed), 3 * SECOND_NS, SECOND_NS / 10);
@@ -355,7 +355,7 @@ fn a_counter_that_the_kernel_leaves_is_left() {
     std::fs::write(&file, "hpet\n").unwrap();
     observed.double.pass_ns(2 * SECOND_NS);
     assert_eq!(observed.look(), Status::FailedOver);
-    let what = observed.clock.events().last().unwrap().what.clone();
+    let what = observed.clock.events().last().unwrap().what;
     assert_eq!(what, What::KernelChangedSource { from: "tsc".into(), to: "hpet".into() });
     assert_eq!(observed.clock.count(EventKind::KernelChangedSource), 1);
 }
