@@ -1,14 +1,15 @@
 //! The only home of `unsafe` in Hourglass outside the foreign-function skins.
 //!
-//! Owns: processor counters, clocks, waits, scheduling calls, memory locking, signals; each as a
-//! safe function that says what the kernel answered.
+//! Owns: processor counters, clocks, waits, scheduling calls, memory locking, signals, memory
+//! hints; each as a safe function that says what the kernel answered.
 //! Must not: hold policy, retry on its own judgement, know what a task or a run is.
 //!
 //! Errors are the kernel's own ([`std::io::Error`] with its errno); what they mean for a user is
-//! said further up. Other systems than Linux have [`clock`] only.
+//! said further up. Other systems than Linux have [`clock`], [`prefetch`] and [`allocation`] only.
 
 #[cfg(target_os = "linux")]
 pub mod adjtimex;
+pub mod allocation;
 pub mod clock;
 #[cfg(target_os = "linux")]
 pub mod counter;
@@ -22,6 +23,7 @@ pub mod lies;
 pub mod memfd;
 #[cfg(target_os = "linux")]
 pub mod memory;
+pub mod prefetch;
 #[cfg(target_os = "linux")]
 pub mod ptp;
 #[cfg(target_os = "linux")]
