@@ -13,6 +13,18 @@ pub struct Rate {
 const FINEST_SHIFT: u32 = 62;
 
 impl Rate {
+    /// The multiplier.
+    #[must_use]
+    pub const fn mult(self) -> u64 {
+        self.mult
+    }
+
+    /// The shift, bits.
+    #[must_use]
+    pub const fn shift(self) -> u32 {
+        self.shift
+    }
+
     /// One tick a nanosecond.
     pub const NANOSECONDS: Rate = Rate { mult: 1 << FINEST_SHIFT, shift: FINEST_SHIFT };
 

@@ -32,12 +32,13 @@ const ATTENTION_NS: u64 = 50_000_000;
 /// Lets a clock run over `selected`, chosen by `policy`, and tells `each` what was seen so far
 /// whenever it looked, until that breaks off. Returns everything, and the signal that ended it, if one did.
 ///
-/// With the policy `strict` the clock judges the machine itself, also while it runs; any other
-/// policy has it start with `selected` on the caller's word.
+/// A counter selected by the policy `strict` is judged by the clock itself, also while it runs; any
+/// other source serves on the caller's word. Only the latest `kept` looks are kept.
 pub fn watch(
     policy: Policy,
     selected: SourceName,
     watch: Watch,
+    kept: usize,
     mut each: impl FnMut(&WatchFacts) -> ControlFlow<()>,
 ) -> (WatchFacts, Option<i32>) {
     // Without handlers Ctrl-C just ends the program.
@@ -52,6 +53,9 @@ pub fn watch(
             break;
         }
         let sample = observer.look();
+        if facts.samples.len() >= kept.max(1) {
+            facts.samples.remove(0);
+        }
         facts.samples.push(sample);
         facts.events = observer.events();
         if each(&facts).is_break() {
@@ -64,14 +68,14 @@ pub fn watch(
 /// A clock that runs as the policy says.
 fn clock(policy: Policy, selected: SourceName) -> Watched {
     let own: Arc<dyn Timebase> = Arc::new(Native);
-    if policy == Policy::Strict {
-        return Clock::on(own, Settings::DEFAULT);
-    }
     let id = SourceId::of(selected).unwrap_or(SourceId::OS);
     let other = || WithSource::new(source::probe(selected).ok()?);
     let base = if own.supports(id) { None } else { other() };
     let base: Arc<dyn Timebase> = base.map_or(own, |base| Arc::new(base));
-    Clock::on(base, Settings { start: Start::With(id), ..Settings::DEFAULT })
+    // A counter that all the evidence speaks for is judged by the clock itself, again and again.
+    let judged = policy == Policy::Strict && id != SourceId::OS;
+    let start = if judged { Start::Judged } else { Start::With(id) };
+    Clock::on(base, Settings { start, ..Settings::DEFAULT })
 }
 
 /// Looks at a clock.
@@ -206,12 +210,12 @@ mod tests {
     fn a_watch_looks_as_often_as_it_was_asked_and_finds_the_clock_within_its_bound() {
         let how = Watch { every: Span::from_millis(20), length: Some(Span::from_millis(100)) };
         let mut told = 0;
-        let (facts, signal) = watch(Policy::Strict, SourceName::MONOTONIC, how, |facts| {
+        let (facts, signal) = watch(Policy::Strict, SourceName::MONOTONIC, how, 5, |facts| {
             told += 1;
-            assert_eq!(facts.samples.len(), told);
+            assert_eq!(facts.samples.len(), told.min(5));
             ControlFlow::Continue(())
         });
-        assert_eq!((facts.samples.len(), told, signal), (6, 6, None));
+        assert_eq!((facts.samples.len(), told, signal), (5, 6, None));
         assert!(facts.samples.iter().all(|sample| !sample.violated), "{facts:?}");
         assert!(facts.samples.is_sorted_by_key(|sample| sample.at_ns));
     }

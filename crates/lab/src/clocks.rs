@@ -59,6 +59,10 @@ fn source(report: &SourceReport) -> SourceFacts {
                 verdict: item.verdict.name().to_owned(),
             })
             .collect(),
+        rating: report.facts.map(|facts| facts.rating),
+        width_bits: report.facts.map(|facts| facts.width_bits),
+        mult: report.rate.map(|rate| rate.mult()),
+        shift: report.rate.map(|rate| rate.shift()),
         frequency_hz: report.frequency_hz,
         resolution_ns: report.resolution_ns,
         read_p50_ns: report.cost.as_ref().map(|cost| cost.p50_ns),

@@ -36,6 +36,3 @@ pub use hourglass_infer as infer;
 
 /// The run folders that a run is kept in.
 pub use hourglass_store as store;
-
-/// Makes a program that writes into a closed pipe end quietly, as other filters do.
-pub use hourglass_sys::signal::die_on_closed_pipe;

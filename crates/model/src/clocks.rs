@@ -86,6 +86,18 @@ pub struct SourceFacts {
     pub remedy: String,
     /// Item by item.
     pub evidence: Vec<EvidenceFacts>,
+    /// How good it is as the base of time, on the kernel's scale of 1 to 499.
+    #[serde(default)]
+    pub rating: Option<u16>,
+    /// Bits after which its count wraps.
+    #[serde(default)]
+    pub width_bits: Option<u32>,
+    /// With `shift`: ns = ticks x mult / 2^shift, at the frequency stated or measured.
+    #[serde(default)]
+    pub mult: Option<u64>,
+    /// See `mult`.
+    #[serde(default)]
+    pub shift: Option<u32>,
     /// Ticks a second.
     pub frequency_hz: Option<f64>,
     /// Smallest step.

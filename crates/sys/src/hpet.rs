@@ -5,7 +5,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::ptr::NonNull;
 
@@ -56,7 +56,10 @@ impl Mapping {
     /// it, EBUSY if all its timers are taken. Map: EACCES if the kernel was started with
     /// `hpet_mmap=0`, ENOSYS if it was built without `CONFIG_HPET_MMAP`.
     pub fn open(device: &Path) -> Result<Mapping, Error> {
-        let file = File::open(device).map_err(Error::Open)?;
+        // Without waiting, should a pipe stand in its place.
+        let mut options = File::options();
+        options.read(true).custom_flags(libc::O_NONBLOCK);
+        let file = options.open(device).map_err(Error::Open)?;
         let metadata = file.metadata().map_err(Error::Open)?;
         if !metadata.file_type().is_char_device() && metadata.len() < LENGTH as u64 {
             return Err(Error::TooShort);

@@ -36,13 +36,6 @@ pub fn stop_asked() -> Option<i32> {
     STOP_ASKED.load(Ordering::Acquire).then(|| STOP_SIGNAL.load(Ordering::Relaxed))
 }
 
-/// Gives SIGPIPE its default meaning again, so that a closed pipe ends the program quietly as
-/// it ends any other filter (Rust's runtime ignores the signal).
-pub fn die_on_closed_pipe() {
-    // SAFETY: sets a disposition to its default; takes no memory.
-    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
-}
-
 /// Interrupts the wait that thread `tid` of this process is in, if it is in one.
 ///
 /// # Errors

@@ -93,8 +93,10 @@ fn watch(
         let header = if shows_picture { String::new() } else { text::watch_header() };
         output::text(&format!("\n{header}\n"))?;
     }
+    // A document has every look; on a terminal or in a pipe they go by.
+    let kept = if settings.json { usize::MAX } else { text::WATCH_SHOWN };
     let (mut drawn, mut written) = (0, Ok(()));
-    let watched = clock_watch::watch(clocks.policy, selected, how, |facts| {
+    let watched = clock_watch::watch(clocks.policy, selected, how, kept, |facts| {
         written = match facts.samples.last() {
             _ if settings.json => Ok(()),
             _ if shows_picture => redraw(&terminal, facts, &mut drawn),

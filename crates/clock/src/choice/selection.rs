@@ -9,6 +9,7 @@ use super::monotonicity::Monotonicity;
 use super::policy::Policy;
 use super::thesis::{self, Cost};
 use super::verdicts;
+use crate::Rate;
 use crate::source::{self, Facts, Probed, ReadCost, SourceName, Unavailable, Width32};
 use crate::trust::{Evidence, Trust, Verdict, objection};
 
@@ -44,6 +45,8 @@ pub struct SourceReport {
     pub facts: Option<Facts>,
     /// Ticks a second: measured for counters, else stated.
     pub frequency_hz: Option<f64>,
+    /// Multiplier and shift of that frequency.
+    pub rate: Option<Rate>,
     /// Smallest step, ns.
     pub resolution_ns: Option<f64>,
     /// The cost of an unordered read.
@@ -161,6 +164,7 @@ fn report(policy: Policy, machine: &Machine, probed: Probed, measured: &Measured
         trust: Trust { trusted, reason, evidence },
         facts: Some(facts),
         frequency_hz,
+        rate: frequency.and_then(|frequency| frequency.rate()),
         resolution_ns: Some(resolution_ns),
         cost: measured.cost,
         error_bound_ns: match measured.frequency {
@@ -179,6 +183,7 @@ fn unavailable(name: SourceName, why: Unavailable) -> SourceReport {
         unavailable: Some(why),
         facts: None,
         frequency_hz: None,
+        rate: None,
         resolution_ns: None,
         cost: None,
         error_bound_ns: None,

@@ -272,6 +272,16 @@ fn about_cpus(measured: &Measured) -> Vec<Evidence> {
     let lo = pairs.iter().map(|pair| pair.offset_lo_ns).min();
     let hi = pairs.iter().map(|pair| pair.offset_hi_ns).max();
     let offsets = match (lo.zip(hi), pairs.iter().find(|pair| !pair.may_agree())) {
+        (_, Some(apart)) if apart.offset_lo_ns > apart.offset_hi_ns => Evidence::new(
+            "cross_cpu",
+            Verdict::Bad,
+            format!(
+                "rounds between CPU {} and CPU {} contradict each other by {} ns: it jumped",
+                apart.a,
+                apart.b,
+                apart.offset_lo_ns.saturating_sub(apart.offset_hi_ns)
+            ),
+        ),
         (_, Some(apart)) => Evidence::new(
             "cross_cpu",
             Verdict::Bad,

@@ -29,8 +29,10 @@ impl Status {
 
 /// A moment between two others on `CLOCK_MONOTONIC`'s scale.
 ///
-/// `CLOCK_MONOTONIC` was not before `earliest` at the end of the call nor after `latest` at its
-/// beginning, as long as the drift stays within [`super::Settings::allowance_ppb`].
+/// `CLOCK_MONOTONIC` was not before `earliest` nor after `latest` when the counter was sampled, as
+/// long as the drift stays within [`super::Settings::allowance_ppb`]. Of an ordered read that is
+/// between the beginning and the end of the call; an unordered one may be sampled before earlier
+/// loads are done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// ns.

@@ -144,8 +144,12 @@ impl<B: Timebase> Clock<B> {
         Clock { page: Page::new(), base, settings, keeper: Mutex::new(Keeper::NEW) }
     }
 
-    /// The time, ns on `CLOCK_MONOTONIC`'s scale. Unordered: the processor may take it some tens
-    /// of nanoseconds before or after the instructions around it. About 12 ns at 2.3 GHz.
+    /// The time, ns on `CLOCK_MONOTONIC`'s scale. About 12 ns at 2.3 GHz.
+    ///
+    /// Unordered: the processor samples the counter while instructions around it are under way,
+    /// tens of nanoseconds off, and microseconds before an earlier load that waits for memory. So
+    /// a time that another thread stored may lie after one that is read behind its load;
+    /// [`Clock::now_ordered`] never does.
     #[inline]
     #[must_use]
     pub fn now(&self) -> u64 {
@@ -165,11 +169,24 @@ impl<B: Timebase> Clock<B> {
         }
     }
 
-    /// The time between two bounds. Unordered; the bounds allow for that.
+    /// The time between two bounds. Unordered, as [`Clock::now`]: they bound the time at which the
+    /// counter was sampled, with 40 ns for the instructions around it. To compare with times that
+    /// came from other threads, take [`Clock::now_bounded_ordered`].
     #[inline]
     #[must_use]
     pub fn now_bounded(&self) -> Bounds {
         match page::bounded(&self.page, |source| Some(self.base.ticks(source))) {
+            Some(reading) => reading.bounds,
+            None => self.late().bounds,
+        }
+    }
+
+    /// The time between two bounds, after all earlier instructions: not before any time that was
+    /// read, by whatever thread, before it.
+    #[inline]
+    #[must_use]
+    pub fn now_bounded_ordered(&self) -> Bounds {
+        match page::bounded(&self.page, |source| Some(self.base.ticks_ordered(source))) {
             Some(reading) => reading.bounds,
             None => self.late().bounds,
         }

@@ -235,6 +235,17 @@ impl<B: Timebase> PageReader<B> {
         }
     }
 
+    /// The time between two bounds, after all earlier instructions; as
+    /// [`super::Clock::now_bounded_ordered`].
+    #[inline]
+    #[must_use]
+    pub fn now_bounded_ordered(&self) -> Bounds {
+        match page::bounded(&self.words, |s| self.knows(s).then(|| self.base.ticks_ordered(s))) {
+            Some(reading) => reading.bounds,
+            None => self.late().bounds,
+        }
+    }
+
     /// The last time that the writer published, ns: the cheapest read, and the oldest.
     #[must_use]
     pub fn recent(&self) -> u64 {

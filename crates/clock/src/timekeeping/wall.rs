@@ -233,8 +233,11 @@ fn rate_between(first: &WallReference, last: &WallReference) -> (i64, u64) {
     let apart = wall - i128::from(monotonic);
     let rate = (apart << 32) / i128::from(monotonic);
     let limit = i128::from(LARGEST_RATE);
+    let held = rate.clamp(-limit, limit);
+    // A reference that runs off faster than is followed is left behind by the rest.
+    let left_behind = u64::try_from((rate - held).unsigned_abs()).unwrap_or(u64::MAX);
     let error = relative(first.error_ns.saturating_add(last.error_ns), monotonic);
-    (rate.clamp(-limit, limit) as i64, error)
+    (held as i64, error.saturating_add(left_behind))
 }
 
 #[cfg(test)]

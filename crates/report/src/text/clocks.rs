@@ -8,6 +8,10 @@ use super::Style;
 use super::table::{Column, Table, Tone, paint};
 use crate::clean;
 
+/// What one column means, and where to find more.
+const BOUND: &str =
+    "bound: of one comparison with CLOCK_MONOTONIC; --watch shows that of the running clock,
+--evidence what speaks for and against each source\n\n";
 /// What stands where there is nothing to show.
 const NOTHING: &str = "-";
 
@@ -22,6 +26,7 @@ pub fn clocks(document: &ClocksDocument, evidence: bool, style: Style) -> String
     let _ = writeln!(out, ": {}\n", clean::for_terminal(&document.reason));
     let (there, missing): (Vec<_>, Vec<_>) = document.sources.iter().partition(|s| s.available);
     table(&there).write(&mut out, style);
+    out.push_str(BOUND);
     for source in &missing {
         let _ = writeln!(out, "{:<16} not available: {}", source.name, why_not(source));
     }
@@ -34,7 +39,10 @@ pub fn clocks(document: &ClocksDocument, evidence: bool, style: Style) -> String
     }
     for pair in &document.cross_cpu {
         let (a, b, lo, hi) = (pair.a, pair.b, pair.offset_lo_ns, pair.offset_hi_ns);
-        let _ = writeln!(out, "\nCPU {b} against CPU {a}: from {lo} to {hi} ns ahead");
+        let _ = match lo > hi {
+            true => writeln!(out, "\nCPU {b} against CPU {a}: the rounds contradict each other"),
+            false => writeln!(out, "\nCPU {b} against CPU {a}: from {lo} to {hi} ns ahead"),
+        };
     }
     if let Some(found) = &document.monotonicity {
         let _ = writeln!(
@@ -59,7 +67,8 @@ fn table(sources: &[&SourceFacts]) -> Table {
         .column(Column::Number, "step")
         .column(Column::Number, "read")
         .column(Column::Number, "p99")
-        .column(Column::Number, "bound");
+        .column(Column::Number, "bound")
+        .column(Column::Elastic, "why");
     let number = |value: Option<f64>, digits: usize| {
         (value.map_or(NOTHING.to_owned(), |v| format!("{v:.digits$}")), Tone::Normal)
     };
@@ -73,6 +82,7 @@ fn table(sources: &[&SourceFacts]) -> Table {
             number(source.read_p50_ns, 1),
             number(source.read_p99_ns, 1),
             number(source.error_bound_ns, 0),
+            (clean::for_terminal(&source.reason), Tone::Faint),
         ]);
     }
     table

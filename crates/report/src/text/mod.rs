@@ -16,7 +16,7 @@ pub use doctor::doctor;
 pub use paper::{paper, papers};
 pub use records::RecordWriter;
 pub use summary::summary;
-pub use watch::{watch_header, watch_line, watch_picture};
+pub use watch::{WATCH_SHOWN, watch_header, watch_line, watch_picture};
 
 /// Whether text may be coloured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

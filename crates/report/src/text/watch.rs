@@ -14,7 +14,7 @@ use super::table::{Tone, paint};
 use crate::clean;
 
 /// Looks that a picture shows at most.
-const SHOWN: usize = 240;
+pub const WATCH_SHOWN: usize = 240;
 /// Events below a picture.
 const EVENTS: usize = 3;
 /// Fewer columns or rows than this hold no chart.
@@ -52,7 +52,7 @@ pub fn watch_line(sample: &WatchSample) -> String {
 /// `height` lines. What a terminal is too small for is left out.
 #[must_use]
 pub fn watch_picture(facts: &WatchFacts, width: u16, height: u16, style: Style) -> String {
-    let first = facts.samples.len().saturating_sub(SHOWN);
+    let first = facts.samples.len().saturating_sub(WATCH_SHOWN);
     let shown = &facts.samples[first..];
     let Some(last) = shown.last() else { return String::new() };
     let words = EVENTS as u16 + 4;

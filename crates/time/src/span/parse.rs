@@ -7,10 +7,12 @@ use core::str::FromStr;
 use crate::Span;
 
 /// Units and their length in nanoseconds. `m` is a minute, as in the paper.
-const UNITS: [(&str, u64); 8] = [
+const UNITS: [(&str, u64); 9] = [
     ("ns", 1),
     ("us", 1_000),
+    // The micro sign and the Greek letter.
     ("\u{b5}s", 1_000),
+    ("\u{3bc}s", 1_000),
     ("ms", 1_000_000),
     ("s", 1_000_000_000),
     ("m", 60_000_000_000),
@@ -156,6 +158,7 @@ mod tests {
         assert_eq!(ns("1.5s"), Ok(1_500_000_000));
         assert_eq!(ns("1020ms"), Ok(1_020_000_000));
         assert_eq!(ns("87.0us"), Ok(87_000));
+        assert_eq!((ns("1\u{b5}s"), ns("1\u{3bc}s")), (Ok(1_000), Ok(1_000)));
     }
 
     #[test]

@@ -33,6 +33,24 @@ fn steering_slews_and_learns_the_rate() {
     }
 }
 
+/// A reference that runs off by more than is followed: what is left behind is in the bound.
+#[test]
+fn a_reference_faster_than_is_followed_is_not_claimed_to_be_held() {
+    let fast = |monotonic_ns: u64| (monotonic_ns + monotonic_ns / 1_000).cast_signed();
+    let mut wall = Wall::FOLLOWING;
+    for second in 0..500u64 {
+        let now_ns = second * SECOND_NS;
+        if second <= 100 && second.is_multiple_of(10) {
+            let wall_ns = fast(now_ns);
+            wall.steer(WallReference { monotonic_ns: now_ns, wall_ns, error_ns: 1_000 });
+        }
+        let time = wall.line.at(now_ns, 0);
+        let error = time.ns.abs_diff(fast(now_ns));
+        // Between the first two references nothing is known of the rate.
+        assert!(second < 10 || error <= time.error_ns.unwrap(), "{second} s: {error}, {time:?}");
+    }
+}
+
 #[test]
 fn large_errors_are_stepped() {
     let mut wall = Wall::FOLLOWING;

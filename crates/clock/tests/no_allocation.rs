@@ -1,0 +1,57 @@
+//! Reading allocates nothing, whatever a reader finds to do: it may run in a signal handler that
+//! interrupted the allocator (issue 3, item 3).
+#![cfg(target_os = "linux")]
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use hourglass_clock::timekeeping::{Settings, SourceId, Start, Status};
+use hourglass_clock::{Clock, Instant};
+use hourglass_sys::allocation::{Counting, asked};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// What this thread asks of the allocator meanwhile.
+fn calls(work: impl FnOnce()) -> u64 {
+    let before = asked().calls;
+    work();
+    asked().calls - before
+}
+
+/// First read, judgement, adoption, and every look at the machine: nobody but the reader is there.
+#[test]
+fn a_reader_alone_keeps_the_clock_without_allocating() {
+    for start in [Start::Judged, Start::With(SourceId::TSC), Start::With(SourceId::OS)] {
+        let clock = Clock::with(Settings { start, look_every_ns: 0, ..Settings::DEFAULT });
+        let asked = calls(|| {
+            for _ in 0..200 {
+                let _ = (clock.now(), clock.now_ordered(), clock.now_bounded(), clock.recent());
+                let _ = (clock.ticks(), clock.wall());
+                sleep(Duration::from_millis(1));
+            }
+        });
+        assert_eq!(asked, 0, "{start:?}: {:?}", clock.events());
+        // It did have something to do, if this machine's counter is fit.
+        let status = clock.now_bounded().status;
+        assert!(status != Status::FailedOver, "{:?}", clock.events());
+    }
+}
+
+/// What std's interface promises of ours.
+#[test]
+fn an_instant_allocates_nothing() {
+    let asked = calls(|| {
+        let begin = Instant::now();
+        while begin.elapsed() < Duration::from_millis(20) {
+            let _ = Instant::now_unordered();
+        }
+    });
+    assert_eq!(asked, 0);
+}
+
+/// The counter of this test counts.
+#[test]
+fn an_allocation_is_seen() {
+    assert_eq!(calls(|| drop(std::hint::black_box(Box::new(1)))), 2);
+}
