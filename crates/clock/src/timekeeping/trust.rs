@@ -110,6 +110,7 @@ impl Keeper {
 #[cfg(test)]
 mod tests {
     use super::super::double::{Dice, Drift};
+    use super::super::event::EventKind;
     use super::super::properties::Observed;
     use crate::trust::Verdict;
 
@@ -132,5 +133,19 @@ mod tests {
         assert!(!left.trusted && left.reason.starts_with("the counter was -4347"), "{left:?}");
         let status = left.evidence.iter().find(|e| e.id == "status").unwrap();
         assert_eq!(status.verdict, Verdict::Bad);
+    }
+
+    /// Issue 3, item 2: what takes longer than microseconds to find out comes later.
+    #[test]
+    fn an_examination_leaves_a_counter_that_anything_speaks_against() {
+        let mut observed = Observed::new(22, Drift::Constant(0));
+        observed.live(&mut Dice(22), 3_000_000_000, 100_000_000);
+        assert!(observed.clock.examine().trusted);
+        observed.double.with(|s| s.against = Some("cross_cpu: 900 ns apart".into()));
+        let left = observed.clock.examine();
+        assert!(!left.trusted && left.reason.ends_with("cross_cpu: 900 ns apart"), "{left:?}");
+        assert_eq!(observed.clock.count(EventKind::Untrusted), 1);
+        observed.live(&mut Dice(23), 3_000_000_000, 100_000_000);
+        assert_eq!(observed.clock.count(EventKind::Adopted), 1, "it is not tried again");
     }
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use super::settings::Prior;
+use super::text::Text;
 use super::timebase::{Discipline, Scale, SourceId, Timebase};
 
 /// Small, seeded, good enough (Steele & Vigna's splitmix64).
@@ -61,6 +62,8 @@ pub(super) struct State {
     pub(super) kernel: Discipline,
     /// What is said of the counter.
     pub(super) stated: Option<Prior>,
+    /// What an examination brings to light.
+    pub(super) against: Option<Text<48>>,
 }
 
 impl State {
@@ -125,6 +128,7 @@ impl Double {
             wall_ns: 1_700_000_000_000_000_000,
             trusted: true,
             stated: None,
+            against: None,
             kernel: Discipline {
                 synchronised: false,
                 max_error_ns: 0,
@@ -202,6 +206,10 @@ impl Timebase for Double {
 
     fn discipline(&self) -> Option<Discipline> {
         Some(self.with(|s| s.kernel))
+    }
+
+    fn examine(&self, _source: SourceId, _root: &Path) -> Option<Text<48>> {
+        self.with(|s| s.against)
     }
 
     fn stated(&self, _source: SourceId) -> Option<Prior> {
