@@ -1,6 +1,8 @@
 //! When things happen: sleeping until a time, and timers.
 //!
-//! Owns: nothing yet; the queue and the sleeper come first.
+//! Owns: timers and timeouts in order of expiry ([`queue`]).
 //! Must not: read hardware but through `clock`; print.
 
 #![forbid(unsafe_code)]
+
+pub mod queue;
