@@ -318,6 +318,29 @@ mod tests {
         assert!(heap.len() > 1_000);
     }
 
+    /// Room for so many and not one more: no look beyond the end, whatever the last line holds.
+    #[test]
+    fn a_full_heap_of_any_size() {
+        for slots in 1..300u32 {
+            let mut heap = Heap::default();
+            heap.reserve(slots as usize).unwrap();
+            for slot in 0..slots {
+                heap.place(slot, Key { expiry: i64::from(slot), sequence: slot.into() });
+            }
+            // Each in turn from the front to the back, in place.
+            for slot in 0..slots {
+                assert_eq!(heap.first(), Some(First { slot, expiry: i64::from(slot) }));
+                heap.place(slot, Key { expiry: LAST, sequence: (slots + slot).into() });
+            }
+            assert_heap(&heap);
+            for slot in 0..slots {
+                assert_eq!(heap.first(), Some(First { slot, expiry: LAST }));
+                assert!(heap.remove(slot));
+            }
+            assert!(heap.first().is_none());
+        }
+    }
+
     #[test]
     fn slots_without_room_are_not_placed() {
         let mut heap = Heap::default();
