@@ -11,6 +11,7 @@ mod clock;
 mod document;
 mod paired;
 mod stats;
+mod timer;
 mod workload;
 
 use std::path::PathBuf;
@@ -50,6 +51,8 @@ enum Suite {
     Clock,
     /// Gap loop, start-up, received time, reading a large run folder.
     Workload,
+    /// The queue of timers and the wheel of timeouts.
+    Timer,
 }
 
 fn main() -> Result<()> {
@@ -59,6 +62,10 @@ fn main() -> Result<()> {
         Suite::Workload => {
             let rows = workload::measure(arguments.rounds)?;
             ("workload", Findings { rows, ..Findings::default() })
+        }
+        Suite::Timer => {
+            let rows = timer::measure(arguments.rounds)?;
+            ("timer", Findings { rows, ..Findings::default() })
         }
     };
     let document = Document::new(name, arguments.rounds, found);

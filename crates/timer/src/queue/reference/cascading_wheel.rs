@@ -195,6 +195,21 @@ impl<C: ClockTag, T> CascadingWheel<C, T> {
         Search { next: next.map(|tick| self.start_of(tick)), looked_at }
     }
 
+    /// When the next tick begins. The wheel has to be advanced then: it does not know when
+    /// something is due without a [`search`](CascadingWheel::search).
+    #[must_use]
+    pub fn next_tick(&self) -> Instant<C> {
+        self.start_of(self.base)
+    }
+
+    /// The timer's payload.
+    ///
+    /// # Errors
+    /// [`QueueError::StaleHandle`].
+    pub fn payload(&self, handle: Handle) -> Result<&T, QueueError> {
+        self.timers.payload(handle)
+    }
+
     /// Timers armed.
     #[must_use]
     pub fn armed(&self) -> usize {

@@ -1,0 +1,113 @@
+//! The suite `timer`: the queue of timers and the wheel of timeouts beside their peers.
+//!
+//! Owns: which structures run with how many timers, and the rows that come of it.
+//! Must not: know how a structure works ([`ours`], [`standard`] and [`crates`] do), or what is done to
+//! it ([`workload`] does).
+//!
+//! All structures take their turn in each round, each built anew, so that ratios are between
+//! neighbours in time. Every one keeps what its user would need anyway to cancel a timer by a small
+//! number: its handle or key, in a dense array.
+
+mod crates;
+mod dice;
+mod ours;
+mod standard;
+mod workload;
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use hourglass_timer::queue::{Heap, RedBlackTree};
+
+use crate::document::Row;
+use crate::paired::median;
+use workload::{Figures, Timers, run};
+
+/// Timers outstanding.
+const OUTSTANDING: [usize; 3] = [100, 10_000, 1_000_000];
+
+/// Whose figures ratios are given to. Our other variants are beside, not against.
+const PEERS: [&str; 5] = [
+    standard::Map::NAME,
+    standard::LazyHeap::NAME,
+    crates::DelayQueue::NAME,
+    crates::Nexus::NAME,
+    crates::HashWheel::NAME,
+];
+
+/// A structure's turn.
+type Turn = (&'static str, fn(usize, u32) -> Figures);
+
+fn turn<T: Timers>() -> Turn {
+    (T::NAME, run::<T>)
+}
+
+fn turns() -> Vec<Turn> {
+    vec![
+        turn::<ours::Exact<Heap>>(),
+        turn::<standard::Map>(),
+        turn::<ours::Timeouts>(),
+        turn::<standard::LazyHeap>(),
+        turn::<ours::Exact<RedBlackTree>>(),
+        turn::<crates::DelayQueue>(),
+        turn::<crates::Nexus>(),
+        turn::<crates::HashWheel>(),
+        turn::<ours::Cascading>(),
+    ]
+}
+
+/// All cases of the suite.
+pub(crate) fn measure(rounds: u32) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for outstanding in OUTSTANDING {
+        rows.extend(measure_with(outstanding, rounds));
+    }
+    Ok(rows)
+}
+
+/// All cases with so many timers outstanding.
+fn measure_with(outstanding: usize, rounds: u32) -> Vec<Row> {
+    let turns = turns();
+    let mut measured: BTreeMap<&str, Vec<Figures>> = BTreeMap::new();
+    for round in 0..rounds {
+        let mut turns = turns.clone();
+        if round % 2 == 1 {
+            turns.reverse();
+        }
+        for (name, run) in turns {
+            measured.entry(name).or_default().push(run(outstanding, round));
+        }
+    }
+    let mut rows = Vec::new();
+    for (case, unit, of) in CASES {
+        for (name, _) in &turns {
+            let values = |name: &str| measured[name].iter().map(of).collect::<Vec<f64>>();
+            let own = values(name);
+            let case = format!("{outstanding}/{case}");
+            let mut row = Row::alone(&case, name, median(&mut own.clone()), unit);
+            if name.starts_with("hourglass") {
+                row.ratio_to = PEERS.map(|peer| ratio(peer, &own, &values(peer))).into();
+            }
+            rows.push(row);
+        }
+    }
+    rows
+}
+
+/// A case's name, its unit, and which of the figures it is.
+type Case = (&'static str, &'static str, fn(&Figures) -> f64);
+
+const CASES: [Case; 6] = [
+    ("insert", "ns", |figures| figures.insert),
+    ("cancel", "ns", |figures| figures.cancel),
+    ("arm_cancel", "ns", |figures| figures.arm_cancel),
+    ("rearm", "ns", |figures| figures.rearm),
+    ("worst_poll", "us", |figures| figures.worst_poll),
+    ("p999_poll", "us", |figures| figures.p999_poll),
+];
+
+/// The median of the ratios within each round.
+fn ratio(peer: &str, own: &[f64], theirs: &[f64]) -> (String, f64) {
+    let mut ratios: Vec<f64> = own.iter().zip(theirs).map(|(own, their)| own / their).collect();
+    (peer.to_owned(), median(&mut ratios))
+}
