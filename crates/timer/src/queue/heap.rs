@@ -177,6 +177,9 @@ impl Heap {
             for child in 0..WIDTH {
                 hourglass_sys::prefetch::prefetch(&self.keys, first + child);
             }
+            for child in (0..WIDTH).step_by(2) {
+                hourglass_sys::prefetch::prefetch(&self.slots, first + child);
+            }
         }
     }
 
