@@ -30,6 +30,7 @@ pub(crate) struct DelayQueue {
 
 impl Timers for DelayQueue {
     const NAME: &'static str = "tokio-util DelayQueue";
+    type Fired = u32;
 
     fn with_room(ids: usize) -> DelayQueue {
         let mut builder = tokio::runtime::Builder::new_current_thread();
@@ -50,6 +51,10 @@ impl Timers for DelayQueue {
         let _entered = self.runtime.enter();
         let key = self.keys[id as usize].take().expect("it was inserted");
         self.queue.remove(&key);
+    }
+
+    fn rearm(&mut self, id: u32, now: u64, deadline: u64) {
+        self.insert(id, now, deadline);
     }
 
     fn next(&mut self) -> Option<u64> {
@@ -104,6 +109,7 @@ impl Nexus {
 
 impl Timers for Nexus {
     const NAME: &'static str = "nexus-timer";
+    type Fired = u32;
 
     fn with_room(ids: usize) -> Nexus {
         let zero = Instant::now();
@@ -122,6 +128,10 @@ impl Timers for Nexus {
     }
 
     /// Its next deadline may lie in the past; then the next tick is as good.
+    fn rearm(&mut self, id: u32, now: u64, deadline: u64) {
+        self.insert(id, now, deadline);
+    }
+
     fn next(&mut self) -> Option<u64> {
         let next = self.wheel.next_deadline()?;
         let next = next.saturating_duration_since(self.zero).as_nanos() as u64;
@@ -151,6 +161,7 @@ pub(crate) struct HashWheel {
 
 impl Timers for HashWheel {
     const NAME: &'static str = "hierarchical_hash_wheel_timer";
+    type Fired = u32;
 
     fn with_room(_ids: usize) -> HashWheel {
         HashWheel { wheel: QuadWheelWithOverflow::new(), now: 0 }
@@ -164,6 +175,10 @@ impl Timers for HashWheel {
 
     fn cancel(&mut self, id: u32) {
         self.wheel.cancel(&id).expect("it was inserted");
+    }
+
+    fn rearm(&mut self, id: u32, now: u64, deadline: u64) {
+        self.insert(id, now, deadline);
     }
 
     fn next(&mut self) -> Option<u64> {

@@ -3,6 +3,8 @@
 //! Owns: driving them as their users would.
 //! Must not: reach around their public face.
 
+use std::hint::black_box;
+
 use hourglass_time::{Instant, Monotonic, Span};
 use hourglass_timer::queue::reference::CascadingWheel;
 use hourglass_timer::queue::{Handle, Heap, Order, Queue, RedBlackTree, TimeoutWheel};
@@ -32,7 +34,7 @@ impl Named for RedBlackTree {
 }
 
 /// The exact queue. Inserting creates a timer and arms it, cancelling removes it, as the peers do;
-/// one that has fired lives on and is armed again, which is what handles are for.
+/// one that has fired lives on and is armed again by the handle that it fired with.
 pub(crate) struct Exact<B: Order> {
     queue: Queue<Monotonic, u64, B>,
     handles: Vec<Option<Handle>>,
@@ -40,6 +42,7 @@ pub(crate) struct Exact<B: Order> {
 
 impl<B: Named> Timers for Exact<B> {
     const NAME: &'static str = <B as Named>::NAME;
+    type Fired = Handle;
 
     fn with_room(ids: usize) -> Exact<B> {
         let queue = Queue::with_capacity(ids).expect("there is memory");
@@ -57,19 +60,28 @@ impl<B: Named> Timers for Exact<B> {
         self.queue.remove(handle).expect("it is alive");
     }
 
-    fn rearm(&mut self, id: u32, _now: u64, deadline: u64) {
-        let handle = self.handles[id as usize].expect("it was inserted");
+    fn rearm(&mut self, handle: Handle, _now: u64, deadline: u64) {
         self.queue.arm(handle, at(deadline), Span::ZERO).expect("it is alive");
+    }
+
+    /// A timer that lives on: of a connection, say, armed and cancelled for each request.
+    fn arm_and_cancel(&mut self, id: u32, _now: u64, deadline: u64) {
+        if self.handles[id as usize].is_none() {
+            self.handles[id as usize] = self.queue.create(id.into()).ok();
+        }
+        let handle = self.handles[id as usize].expect("it was created");
+        self.queue.arm(handle, at(deadline), Span::ZERO).expect("it is alive");
+        self.queue.cancel(handle).expect("it is alive");
     }
 
     fn next(&mut self) -> Option<u64> {
         self.queue.next_expiry().map(ns)
     }
 
-    fn poll(&mut self, now: u64, fired: &mut Vec<u32>) {
+    fn poll(&mut self, now: u64, fired: &mut Vec<Handle>) {
         while let Some(expired) = self.queue.pop_expired(at(now)) {
-            let id = self.queue.payload(expired.handle).expect("it lives on");
-            fired.push(*id as u32);
+            black_box(self.queue.payload(expired.handle).expect("it lives on"));
+            fired.push(expired.handle);
         }
     }
 }
@@ -82,6 +94,7 @@ pub(crate) struct Timeouts {
 
 impl Timers for Timeouts {
     const NAME: &'static str = "hourglass/timeouts";
+    type Fired = Handle;
 
     fn with_room(ids: usize) -> Timeouts {
         let granularity = Span::from_nanos(1 << 20);
@@ -101,8 +114,7 @@ impl Timers for Timeouts {
         self.wheel.remove(handle).expect("it is alive");
     }
 
-    fn rearm(&mut self, id: u32, now: u64, deadline: u64) {
-        let handle = self.handles[id as usize].expect("it was inserted");
+    fn rearm(&mut self, handle: Handle, now: u64, deadline: u64) {
         self.wheel.arm_at(handle, at(now), at(deadline)).expect("it is alive");
     }
 
@@ -120,11 +132,11 @@ impl Timers for Timeouts {
         self.wheel.next_expiry().map(ns)
     }
 
-    fn poll(&mut self, now: u64, fired: &mut Vec<u32>) {
+    fn poll(&mut self, now: u64, fired: &mut Vec<Handle>) {
         let budget = TimeoutWheel::<Monotonic, u64>::BUDGET;
         self.wheel.expire(at(now), budget, |wheel, expired| {
-            let id = wheel.payload(expired.handle).expect("it lives on");
-            fired.push(*id as u32);
+            black_box(wheel.payload(expired.handle).expect("it lives on"));
+            fired.push(expired.handle);
         });
     }
 }
@@ -137,6 +149,7 @@ pub(crate) struct Cascading {
 
 impl Timers for Cascading {
     const NAME: &'static str = "hourglass/cascading";
+    type Fired = Handle;
 
     fn with_room(ids: usize) -> Cascading {
         let wheel = CascadingWheel::new(Span::MILLISECOND, Instant::ZERO).expect("a tick");
@@ -154,8 +167,7 @@ impl Timers for Cascading {
         self.wheel.remove(handle).expect("it is alive");
     }
 
-    fn rearm(&mut self, id: u32, _now: u64, deadline: u64) {
-        let handle = self.handles[id as usize].expect("it was inserted");
+    fn rearm(&mut self, handle: Handle, _now: u64, deadline: u64) {
         self.wheel.arm(handle, at(deadline)).expect("it is alive");
     }
 
@@ -164,10 +176,10 @@ impl Timers for Cascading {
         Some(ns(self.wheel.next_tick()))
     }
 
-    fn poll(&mut self, now: u64, fired: &mut Vec<u32>) {
+    fn poll(&mut self, now: u64, fired: &mut Vec<Handle>) {
         self.wheel.advance(at(now), |wheel, expired| {
-            let id = wheel.payload(expired.handle).expect("it lives on");
-            fired.push(*id as u32);
+            black_box(wheel.payload(expired.handle).expect("it lives on"));
+            fired.push(expired.handle);
         });
     }
 }

@@ -16,6 +16,7 @@ pub(crate) struct Map {
 
 impl Timers for Map {
     const NAME: &'static str = "BTreeMap";
+    type Fired = u32;
 
     fn with_room(ids: usize) -> Map {
         Map { map: BTreeMap::new(), deadlines: vec![0; ids] }
@@ -28,6 +29,10 @@ impl Timers for Map {
 
     fn cancel(&mut self, id: u32) {
         self.map.remove(&(self.deadlines[id as usize], id.into()));
+    }
+
+    fn rearm(&mut self, id: u32, now: u64, deadline: u64) {
+        self.insert(id, now, deadline);
     }
 
     fn next(&mut self) -> Option<u64> {
@@ -66,6 +71,7 @@ impl LazyHeap {
 
 impl Timers for LazyHeap {
     const NAME: &'static str = "BinaryHeap";
+    type Fired = u32;
 
     fn with_room(ids: usize) -> LazyHeap {
         LazyHeap { heap: BinaryHeap::with_capacity(ids), generations: vec![0; ids], dead: 0 }
@@ -84,6 +90,10 @@ impl Timers for LazyHeap {
                 .retain(|Reverse((_, id, generation))| generations[*id as usize] == *generation);
             self.dead = 0;
         }
+    }
+
+    fn rearm(&mut self, id: u32, now: u64, deadline: u64) {
+        self.insert(id, now, deadline);
     }
 
     fn next(&mut self) -> Option<u64> {

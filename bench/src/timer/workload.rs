@@ -41,6 +41,9 @@ pub(crate) trait Timers {
     /// As in the document's `subject`.
     const NAME: &'static str;
 
+    /// What a poll hands out of a timer, by which it is armed again.
+    type Fired: Copy;
+
     /// Empty, at time 0, with room for so many ids.
     fn with_room(ids: usize) -> Self;
 
@@ -51,9 +54,7 @@ pub(crate) trait Timers {
     fn cancel(&mut self, id: u32);
 
     /// Arms a timer that has just fired again.
-    fn rearm(&mut self, id: u32, now: u64, deadline: u64) {
-        self.insert(id, now, deadline);
-    }
+    fn rearm(&mut self, fired: Self::Fired, now: u64, deadline: u64);
 
     /// Arms a timeout and cancels it at once.
     fn arm_and_cancel(&mut self, id: u32, now: u64, deadline: u64) {
@@ -65,7 +66,7 @@ pub(crate) trait Timers {
     fn next(&mut self) -> Option<u64>;
 
     /// Takes out what fires at `now`, or part of it if it says so in [`next`](Timers::next).
-    fn poll(&mut self, now: u64, fired: &mut Vec<u32>);
+    fn poll(&mut self, now: u64, fired: &mut Vec<Self::Fired>);
 
     /// From expiry to expiry until `fires` timers have fired, each armed again.
     fn hold(&mut self, now: &mut u64, fires: usize, dice: &mut Dice, watch: &mut Watch) {
@@ -78,9 +79,9 @@ pub(crate) trait Timers {
             self.poll(*now, &mut fired);
             watch.end();
             left = left.saturating_sub(fired.len());
-            for id in fired.drain(..) {
+            for timer in fired.drain(..) {
                 let deadline = *now + dice.delay();
-                self.rearm(id, *now, deadline);
+                self.rearm(timer, *now, deadline);
             }
         }
     }

@@ -63,6 +63,12 @@ pub trait Order: Default {
         self.len() == 0
     }
 
+    /// The slot that will probably be the first once the first is removed: a hint, in constant
+    /// time; `None` also where knowing it early is not worth the trouble.
+    fn second(&self) -> Option<u32> {
+        None
+    }
+
     /// A hint that this slot will be removed or placed soon.
     fn prefetch(&self, _slot: u32) {}
 }

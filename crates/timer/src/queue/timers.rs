@@ -185,11 +185,12 @@ impl<C: ClockTag, T, B: Order> Queue<C, T, B> {
         if expiry > now {
             return None;
         }
-        self.order.remove(first.slot);
-        if let Some(next) = self.order.first() {
-            self.timers.prefetch(next.slot);
-            self.order.prefetch(next.slot);
+        // Asked for here, what the next call looks at arrives while the order closes its gap.
+        if let Some(next) = self.order.second() {
+            self.timers.prefetch(next);
+            self.order.prefetch(next);
         }
+        self.order.remove(first.slot);
         Some(Expired { handle, expiry, latest: Instant::from_nanos(first.expiry) })
     }
 
