@@ -293,6 +293,14 @@ fn no_poll_exceeds_its_budget() {
     assert_eq!((queue.armed(), queue.timers()), (0, 10));
 }
 
+/// A queue may be built in one thread and used in another.
+#[test]
+fn a_queue_goes_to_another_thread() {
+    fn goes<T: Send + Sync>(_: T) {}
+    goes(Queue::<Sim, u64>::new());
+    goes(Queue::<Sim, u64, RedBlackTree>::new());
+}
+
 /// More timers than any machine has memory for, and more than have numbers.
 #[test]
 fn too_many_timers_are_refused() {

@@ -30,8 +30,8 @@ use super::{Expired, Handle, Heap, Key, Order, QueueError};
 /// 4.2). Expiries are absolute, so that setting the wall clock recalculates nothing: the same
 /// queue is looked at with the new time.
 ///
-/// **Memory.** With the default order 48 bytes a timer and the payload as an `Option`, at the room
-/// reserved; after growth by itself up to twice as much.
+/// **Memory.** With the default order 40 bytes a timer and the payload as an `Option` (so 56 with a
+/// payload of eight bytes), for as many as there is room.
 ///
 /// ```
 /// use hourglass_time::{Instant, Monotonic, Span};

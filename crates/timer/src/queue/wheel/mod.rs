@@ -42,7 +42,8 @@ use levels::{BUCKETS, LEVELS, Levels, Place};
 /// delay, which a clock that is set (`CLOCK_REALTIME`) does not. Timers on such clocks belong into a
 /// [`Queue`](super::Queue).
 ///
-/// **Memory.** 32 bytes a timeout and the payload as an `Option`; 16 kB of buckets.
+/// **Memory.** 32 bytes a timeout and the payload as an `Option`, for as many as there is room; 15 KiB
+/// of buckets.
 ///
 /// ```
 /// use hourglass_time::{Instant, Monotonic, Span};
@@ -80,8 +81,9 @@ impl<C: ClockTag, T> TimeoutWheel<C, T> {
     /// The finest granularity: with it the levels reach to the end of the range.
     pub const FINEST: Span = Span::from_nanos(2);
 
-    /// A budget for [`expire`](TimeoutWheel::expire) that keeps a call below a millisecond, if
-    /// firing one timeout takes less than a microsecond.
+    /// A budget for [`expire`](TimeoutWheel::expire) that keeps a call below a millisecond, if the
+    /// closure takes less than half a microsecond: the wheel's own part is about 0.3 ms with 10^6
+    /// timeouts, each of them a cache miss.
     pub const BUDGET: usize = 1_000;
 
     /// An empty wheel that starts at `now`, with granules of the largest power of two nanoseconds
