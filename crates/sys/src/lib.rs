@@ -16,6 +16,10 @@ pub mod counter;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod cpuid;
 #[cfg(target_os = "linux")]
+pub mod eventfd;
+#[cfg(target_os = "linux")]
+pub mod futex;
+#[cfg(target_os = "linux")]
 pub mod hpet;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod lies;
@@ -25,6 +29,8 @@ pub mod memfd;
 pub mod memory;
 pub mod prefetch;
 #[cfg(target_os = "linux")]
+pub mod posix_timer;
+#[cfg(target_os = "linux")]
 pub mod ptp;
 #[cfg(target_os = "linux")]
 pub mod rtc;
@@ -32,6 +38,8 @@ pub mod rtc;
 pub mod sched;
 #[cfg(target_os = "linux")]
 pub mod signal;
+#[cfg(target_os = "linux")]
+pub mod slack;
 #[cfg(target_os = "linux")]
 pub mod thread;
 #[cfg(target_os = "linux")]

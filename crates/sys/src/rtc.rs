@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::Path;
 
 use crate::checked;
@@ -46,6 +46,13 @@ impl Rtc {
     fn control(&self, request: libc::c_ulong, argument: libc::c_ulong) -> io::Result<()> {
         // SAFETY: both requests take their argument by value and write nothing.
         checked(unsafe { libc::ioctl(self.0.as_raw_fd(), request as _, argument) }).map(|_| ())
+    }
+}
+
+impl AsFd for Rtc {
+    /// Readable when an interrupt came.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }
 
