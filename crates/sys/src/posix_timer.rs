@@ -89,21 +89,41 @@ impl PosixTimer {
         Ok(count as u64)
     }
 
-    fn set(&self, flags: libc::c_int, first_ns: u64, interval_ns: u64) -> io::Result<()> {
-        let setting =
-            libc::itimerspec { it_interval: timespec(interval_ns), it_value: timespec(first_ns) };
-        // SAFETY: the setting is a live local; no old value is asked for.
-        checked_long(unsafe {
-            libc::syscall(
-                libc::SYS_timer_settime,
-                self.0,
-                flags,
-                &raw const setting,
-                ptr::null_mut::<libc::itimerspec>(),
-            )
-        })
-        .map(|_| ())
+    /// The kernel's number of it, for [`expire_soon`]. Valid while it lives.
+    #[must_use]
+    pub fn number(&self) -> i32 {
+        self.0
     }
+
+    fn set(&self, flags: libc::c_int, first_ns: u64, interval_ns: u64) -> io::Result<()> {
+        set(self.0, flags, first_ns, interval_ns)
+    }
+}
+
+/// Arms the timer of this process with that number to expire in a nanosecond. May be called in a
+/// signal handler.
+///
+/// # Errors
+/// EINVAL if there is none.
+pub fn expire_soon(number: i32) -> io::Result<()> {
+    set(number, 0, 1, 0)
+}
+
+fn set(number: i32, flags: i32, first_ns: u64, interval_ns: u64) -> io::Result<()> {
+    let setting =
+        libc::itimerspec { it_interval: timespec(interval_ns), it_value: timespec(first_ns) };
+    // SAFETY: the setting is a live local; no old value is asked for. A number that is no timer's
+    // is refused.
+    checked_long(unsafe {
+        libc::syscall(
+            libc::SYS_timer_settime,
+            number,
+            flags,
+            &raw const setting,
+            ptr::null_mut::<libc::itimerspec>(),
+        )
+    })
+    .map(|_| ())
 }
 
 impl Drop for PosixTimer {

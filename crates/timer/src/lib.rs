@@ -1,8 +1,9 @@
 //! When things happen: sleeping until a time, and timers.
 //!
-//! Owns: timers and timeouts in order of expiry ([`queue`]).
+//! Owns: timers and timeouts in order of expiry ([`queue`]), clock event devices ([`event`]).
 //! Must not: read hardware but through `clock`; print.
 
 #![forbid(unsafe_code)]
 
+pub mod event;
 pub mod queue;

@@ -1,0 +1,124 @@
+//! The device itself: what every implementation must do.
+
+use super::error::DeviceError;
+use super::facts::Facts;
+use super::kick::Kick;
+use super::period::Period;
+
+/// How a device operates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// It fires nothing.
+    Shutdown,
+    /// It fires once, at the time that it is programmed for.
+    OneShot,
+    /// It fires again and again.
+    Periodic(Period),
+}
+
+/// The next event in both forms: devices that compare with a clock take the first, devices that
+/// count down the second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NextEvent {
+    /// When, ns on the device's time base.
+    pub at_ns: u64,
+    /// How far ahead that is, ns; within the device's limits. [`super::Scale::units_ceil`] of
+    /// [`Facts::scale`] makes units of it.
+    pub delta_ns: u64,
+}
+
+/// Why a wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Woken {
+    /// The device fired.
+    Event {
+        /// Periods that ended since the last event; 1 in one-shot mode.
+        periods: u64,
+    },
+    /// Somebody wants the engine to look again ([`Kick`]).
+    Kicked,
+    /// A signal was handled.
+    Signal,
+    /// The limit of the wait is past, and the device did not fire.
+    Limit,
+}
+
+/// Something that makes a thread come back at a time: the kernel's clock event device (*Hrtimers
+/// and Beyond*, section 6.1).
+///
+/// An implementation MUST
+/// - not fire earlier than programmed by more than [`Facts::granularity_ns`], by
+///   [`ClockEvent::now_ns`] read after the wait;
+/// - fire nothing after [`Mode::Shutdown`] is set, nothing after [`Mode::OneShot`] is set until it
+///   is programmed, and once for each time that it is programmed;
+/// - forget what it was programmed for when it is programmed again;
+/// - keep a kick that comes before the wait, and let it end that wait (see [`super::Kicker`]);
+/// - neither allocate nor take a lock in `set_next_event`, `wait`, `start_event` and `end_event`;
+/// - in `wait`, give the processor away unless its documentation says otherwise, and come back
+///   from it only for a reason that [`Woken`] has.
+///
+/// A device is used by one thread at a time, and by one that called [`ClockEvent::attach`].
+pub trait ClockEvent: Send {
+    /// What the device is. Constant.
+    fn facts(&self) -> Facts;
+
+    /// The device's time base now, ns. For devices of the operating system `CLOCK_MONOTONIC`.
+    fn now_ns(&self) -> u64;
+
+    /// The calling thread will wait from now on.
+    ///
+    /// # Errors
+    /// What the device needs and does not get.
+    fn attach(&mut self) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    /// The calling thread, which attached the device, will no longer wait: the device is shut down
+    /// and leaves nothing behind in the thread.
+    fn detach(&mut self) {}
+
+    /// Sets the mode. Only modes that [`Facts`] announce are asked for.
+    ///
+    /// # Errors
+    /// What the operating system answers.
+    fn set_mode(&mut self, mode: Mode) -> Result<(), DeviceError>;
+
+    /// Programs the next event, in one-shot mode.
+    ///
+    /// # Errors
+    /// What the operating system answers.
+    fn set_next_event(&mut self, next: NextEvent) -> Result<(), DeviceError>;
+
+    /// Waits until the device fires, somebody kicks, a signal is handled, or the time base reaches
+    /// `limit_ns` (for ever without).
+    ///
+    /// # Errors
+    /// What the operating system answers.
+    fn wait(&mut self, limit_ns: Option<u64>) -> Result<Woken, DeviceError>;
+
+    /// A handle that ends waits of this device.
+    fn kick(&self) -> Kick;
+
+    /// Prepares for a suspension of the machine. What is programmed and the mode are restored by
+    /// the caller.
+    ///
+    /// # Errors
+    /// What the operating system answers.
+    fn suspend(&mut self) -> Result<(), DeviceError> {
+        self.set_mode(Mode::Shutdown)
+    }
+
+    /// The machine is back. Followed by [`ClockEvent::set_mode`].
+    ///
+    /// # Errors
+    /// What the operating system answers.
+    fn resume(&mut self) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    /// Runs before an event's handler.
+    fn start_event(&mut self) {}
+
+    /// Runs after an event's handler, also if that panics.
+    fn end_event(&mut self) {}
+}

@@ -1,0 +1,451 @@
+//! What is done with any device: modes, limits, emulated periods, suspension, the handler.
+
+use std::fmt;
+
+use super::clock_event::{ClockEvent, Mode, NextEvent, Woken};
+use super::error::{DeviceError, ModeError, ProgramError};
+use super::facts::{BadFacts, Facts};
+use super::kick::Kick;
+use super::period::{Grid, Period};
+
+/// Called when the device fired, with how many periods ended ([`Woken::Event`]).
+pub type EventHandler = Box<dyn FnMut(&mut EventDevice, u64) + Send>;
+
+/// A device under management (*Hrtimers and Beyond*, section 6; Linux `kernel/time/clockevents.c`).
+///
+/// Programming checks the device's limits: a time that is past is refused with
+/// [`ProgramError::Past`], one too near is taken to the shortest distance, one too far is reached
+/// in several steps that nobody outside sees. A period that the device cannot give by itself is
+/// emulated with one-shot events, each counted from the first one, so that no error adds up.
+///
+/// Neither allocates nor takes a lock once it is made.
+pub struct EventDevice {
+    hardware: Box<dyn ClockEvent>,
+    facts: Facts,
+    state: State,
+    suspended: bool,
+    handler: Option<EventHandler>,
+    counts: Counts,
+}
+
+/// What the device is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Shutdown,
+    /// When the event is wanted, if one is, and when the device was last told to fire.
+    OneShot {
+        wanted_ns: Option<u64>,
+        armed_ns: u64,
+    },
+    /// The device ticks by itself.
+    Ticking {
+        period: Period,
+    },
+    /// Its ticks are emulated.
+    Emulated {
+        ticks: Grid,
+    },
+}
+
+/// What became of an event that was programmed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Programmed {
+    /// The device fires at that time.
+    Exactly,
+    /// It was programmed for that already; the device was left alone.
+    Unchanged,
+    /// It is nearer than the device can: it will fire so much later, ns.
+    Later(u64),
+    /// It is farther than the device can: it is programmed in steps.
+    InSteps,
+    /// Nothing is programmed any more.
+    Nothing,
+}
+
+/// How a device came out of a suspension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resumed {
+    /// As it was.
+    AsBefore,
+    /// The event was due in the meantime: handle it now.
+    Past {
+        /// How long ago, ns.
+        late_ns: u64,
+    },
+}
+
+/// What a device did so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Events and periods that were told.
+    pub events: u64,
+    /// Times that the device was programmed.
+    pub programmed: u64,
+    /// Firings that were steps towards an event too far for the device.
+    pub steps: u64,
+    /// Firings before their time; each was programmed again, and not told.
+    pub early: u64,
+    /// Firings that nobody asked for; not told.
+    pub spurious: u64,
+}
+
+impl EventDevice {
+    /// Puts a device under management. It is shut down until a mode is set.
+    ///
+    /// # Errors
+    /// [`BadFacts`] of a device whose facts make no sense.
+    pub fn new(hardware: impl ClockEvent + 'static) -> Result<EventDevice, BadFacts> {
+        EventDevice::from_box(Box::new(hardware))
+    }
+
+    /// The same for a device already boxed.
+    ///
+    /// # Errors
+    /// As [`EventDevice::new`].
+    pub fn from_box(hardware: Box<dyn ClockEvent>) -> Result<EventDevice, BadFacts> {
+        let facts = hardware.facts();
+        facts.check()?;
+        Ok(EventDevice {
+            hardware,
+            facts,
+            state: State::Shutdown,
+            suspended: false,
+            handler: None,
+            counts: Counts::default(),
+        })
+    }
+
+    /// What the device is.
+    #[must_use]
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// The device's time base now, ns.
+    #[must_use]
+    pub fn now_ns(&self) -> u64 {
+        self.hardware.now_ns()
+    }
+
+    /// A handle that ends waits of this device.
+    #[must_use]
+    pub fn kick(&self) -> Kick {
+        self.hardware.kick()
+    }
+
+    /// What it did so far.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// The mode that was set.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        match self.state {
+            State::Shutdown => Mode::Shutdown,
+            State::OneShot { .. } => Mode::OneShot,
+            State::Ticking { period } => Mode::Periodic(period),
+            State::Emulated { ticks } => Mode::Periodic(ticks.period()),
+        }
+    }
+
+    /// The event that is programmed in one-shot mode, ns.
+    #[must_use]
+    pub fn next_event_ns(&self) -> Option<u64> {
+        match self.state {
+            State::OneShot { wanted_ns, .. } => wanted_ns,
+            _ => None,
+        }
+    }
+
+    /// The calling thread will wait from now on.
+    ///
+    /// # Errors
+    /// What the device needs and does not get.
+    pub fn attach(&mut self) -> Result<(), DeviceError> {
+        self.hardware.attach()
+    }
+
+    /// The calling thread will no longer wait; the device is shut down. To be called by the thread
+    /// that attached the device.
+    pub fn detach(&mut self) {
+        self.state = State::Shutdown;
+        self.hardware.detach();
+    }
+
+    /// Sets the mode. In one-shot mode nothing is programmed yet; the first period begins now.
+    ///
+    /// # Errors
+    /// [`ModeError`] for what the device cannot give; then it is as it was.
+    pub fn set_mode(&mut self, mode: Mode) -> Result<(), ModeError> {
+        if self.suspended {
+            return Err(DeviceError::Suspended(self.facts.name).into());
+        }
+        match mode {
+            Mode::Shutdown => {
+                self.hardware.set_mode(Mode::Shutdown)?;
+                self.state = State::Shutdown;
+            }
+            Mode::OneShot => self.set_one_shot()?,
+            Mode::Periodic(period) => self.tick_from(self.hardware.now_ns(), period)?,
+        }
+        Ok(())
+    }
+
+    /// Ticks every `period`, counted from `since_ns`, which must not be ahead. A device that ticks
+    /// by itself counts from now.
+    pub(super) fn tick_from(&mut self, since_ns: u64, period: Period) -> Result<(), ModeError> {
+        let device = self.facts.name;
+        if self.facts.periods.contains(period) {
+            self.hardware.set_mode(Mode::Periodic(period))?;
+            self.state = State::Ticking { period };
+            return Ok(());
+        }
+        if !self.facts.can_tick_at(period) {
+            if self.facts.one_shot {
+                let min_delta_ns = self.facts.min_delta_ns;
+                return Err(ModeError::TooShort { device, asked: period, min_delta_ns });
+            }
+            let nearest = self.facts.periods.nearest(period.span_ceil()).unwrap_or(period);
+            return Err(ModeError::Period { device, asked: period, nearest });
+        }
+        self.hardware.set_mode(Mode::OneShot)?;
+        let mut ticks = Grid::starting_at(since_ns, period);
+        ticks.advance(self.hardware.now_ns());
+        self.state = State::Emulated { ticks };
+        self.arm_ahead(ticks.next_ns())?;
+        Ok(())
+    }
+
+    fn set_one_shot(&mut self) -> Result<(), ModeError> {
+        if !self.facts.one_shot {
+            return Err(ModeError::NoOneShot(self.facts.name));
+        }
+        self.hardware.set_mode(Mode::OneShot)?;
+        self.state = State::OneShot { wanted_ns: None, armed_ns: 0 };
+        Ok(())
+    }
+
+    /// Programs the next event for `at_ns`, in place of the one before; `None` programs nothing,
+    /// and an idle engine is not woken (*Hrtimers and Beyond*, section 9).
+    ///
+    /// # Errors
+    /// [`ProgramError::Past`] if the time is not ahead: then nothing is programmed.
+    pub fn set_next_event(&mut self, at_ns: Option<u64>) -> Result<Programmed, ProgramError> {
+        let device = self.facts.name;
+        let State::OneShot { wanted_ns, .. } = self.state else {
+            return Err(ProgramError::NotOneShot(device));
+        };
+        if self.suspended {
+            return Err(DeviceError::Suspended(device).into());
+        }
+        match at_ns {
+            None if wanted_ns.is_none() => Ok(Programmed::Unchanged),
+            None => {
+                self.disarm()?;
+                Ok(Programmed::Nothing)
+            }
+            Some(at_ns) => self.program(at_ns, wanted_ns),
+        }
+    }
+
+    fn program(&mut self, at_ns: u64, before: Option<u64>) -> Result<Programmed, ProgramError> {
+        let now_ns = self.hardware.now_ns();
+        if at_ns <= now_ns {
+            if before.is_some() {
+                self.disarm()?;
+            }
+            return Err(ProgramError::Past { late_ns: now_ns - at_ns });
+        }
+        if before == Some(at_ns) {
+            return Ok(Programmed::Unchanged);
+        }
+        let armed_ns = self.arm(now_ns, at_ns)?;
+        self.state = State::OneShot { wanted_ns: Some(at_ns), armed_ns };
+        Ok(match armed_ns {
+            armed if armed > at_ns => Programmed::Later(armed - at_ns),
+            armed if armed < at_ns => Programmed::InSteps,
+            _ => Programmed::Exactly,
+        })
+    }
+
+    fn disarm(&mut self) -> Result<(), DeviceError> {
+        self.hardware.set_mode(Mode::OneShot)?;
+        self.state = State::OneShot { wanted_ns: None, armed_ns: 0 };
+        Ok(())
+    }
+
+    /// Programs the device within its limits; returns for when.
+    fn arm(&mut self, now_ns: u64, at_ns: u64) -> Result<u64, DeviceError> {
+        let Facts { min_delta_ns, max_delta_ns, .. } = self.facts;
+        let delta_ns = at_ns.saturating_sub(now_ns).clamp(min_delta_ns, max_delta_ns);
+        let at_ns = now_ns.saturating_add(delta_ns);
+        self.hardware.set_next_event(NextEvent { at_ns, delta_ns })?;
+        self.counts.programmed += 1;
+        Ok(at_ns)
+    }
+
+    /// The same from now; a time past becomes the shortest distance.
+    fn arm_ahead(&mut self, at_ns: u64) -> Result<u64, DeviceError> {
+        let now_ns = self.hardware.now_ns();
+        self.arm(now_ns, at_ns)
+    }
+
+    /// Waits until the device fires at or after the time wanted, somebody kicks, a signal is
+    /// handled, or the time base reaches `limit_ns` (for ever without).
+    ///
+    /// # Errors
+    /// [`DeviceError`] of the device.
+    pub fn wait(&mut self, limit_ns: Option<u64>) -> Result<Woken, DeviceError> {
+        if self.suspended {
+            return Err(DeviceError::Suspended(self.facts.name));
+        }
+        loop {
+            let woken = self.hardware.wait(limit_ns)?;
+            let Woken::Event { periods } = woken else { return Ok(woken) };
+            if let Some(periods) = self.fired(periods)? {
+                self.counts.events += periods;
+                return Ok(Woken::Event { periods });
+            }
+        }
+    }
+
+    /// The device fired: how many periods are to be told, if any.
+    fn fired(&mut self, periods: u64) -> Result<Option<u64>, DeviceError> {
+        match self.state {
+            State::Ticking { .. } => Ok(Some(periods)),
+            State::Emulated { mut ticks } => {
+                let now_ns = self.hardware.now_ns();
+                let passed = ticks.advance(now_ns);
+                self.state = State::Emulated { ticks };
+                self.arm(now_ns, ticks.next_ns())?;
+                if passed == 0 {
+                    self.counts.steps += 1;
+                }
+                Ok((passed > 0).then_some(passed))
+            }
+            State::OneShot { wanted_ns: Some(at_ns), armed_ns } => {
+                let now_ns = self.hardware.now_ns();
+                if now_ns >= at_ns {
+                    self.state = State::OneShot { wanted_ns: None, armed_ns: 0 };
+                    return Ok(Some(1));
+                }
+                match now_ns < armed_ns {
+                    true => self.counts.early += 1,
+                    false => self.counts.steps += 1,
+                }
+                let armed_ns = self.arm(now_ns, at_ns)?;
+                self.state = State::OneShot { wanted_ns: Some(at_ns), armed_ns };
+                Ok(None)
+            }
+            State::OneShot { wanted_ns: None, .. } | State::Shutdown => {
+                self.counts.spurious += 1;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Fills in what [`EventDevice::serve`] calls when the device fired; returns what was there.
+    pub fn set_event_handler(&mut self, handler: Option<EventHandler>) -> Option<EventHandler> {
+        std::mem::replace(&mut self.handler, handler)
+    }
+
+    /// The whole of an interrupt: waits, and if the device fired calls its `start_event`, the
+    /// handler, and its `end_event` (*Hrtimers and Beyond*, section 6.1).
+    ///
+    /// The handler may program the device, change its mode, or put another handler in its place. A
+    /// panic in it goes on to the caller, after `end_event`; the handler stays.
+    ///
+    /// # Errors
+    /// As [`EventDevice::wait`].
+    pub fn serve(&mut self, limit_ns: Option<u64>) -> Result<Woken, DeviceError> {
+        let woken = self.wait(limit_ns)?;
+        if let Woken::Event { periods } = woken {
+            self.hardware.start_event();
+            let handler = self.handler.take();
+            let mut interrupt = Interrupt { device: self, handler };
+            if let Some(handler) = &mut interrupt.handler {
+                handler(interrupt.device, periods);
+            }
+        }
+        Ok(woken)
+    }
+
+    /// Prepares for a suspension of the machine: nothing fires until [`EventDevice::resume`].
+    ///
+    /// # Errors
+    /// [`DeviceError`] of the device; then it is not suspended.
+    pub fn suspend(&mut self) -> Result<(), DeviceError> {
+        if !self.suspended {
+            self.hardware.suspend()?;
+            self.suspended = true;
+        }
+        Ok(())
+    }
+
+    /// Takes the device up where it was: mode and event are as before. Emulated ticks that were
+    /// missed are told by the next wait, at once; a device that ticks by itself starts a new
+    /// period.
+    ///
+    /// # Errors
+    /// [`DeviceError`] of the device; then it is still suspended.
+    pub fn resume(&mut self) -> Result<Resumed, DeviceError> {
+        if !self.suspended {
+            return Ok(Resumed::AsBefore);
+        }
+        self.hardware.resume()?;
+        let mode = match self.state {
+            State::Emulated { .. } => Mode::OneShot,
+            _ => self.mode(),
+        };
+        self.hardware.set_mode(mode)?;
+        self.suspended = false;
+        match self.state {
+            State::Emulated { ticks } => {
+                self.arm_ahead(ticks.next_ns())?;
+            }
+            State::OneShot { wanted_ns: Some(at_ns), .. } => {
+                self.state = State::OneShot { wanted_ns: None, armed_ns: 0 };
+                match self.program(at_ns, None) {
+                    Err(ProgramError::Past { late_ns }) => return Ok(Resumed::Past { late_ns }),
+                    Err(ProgramError::Device(error)) => return Err(error),
+                    Ok(_) | Err(ProgramError::NotOneShot(_)) => {}
+                }
+            }
+            State::OneShot { .. } | State::Shutdown | State::Ticking { .. } => {}
+        }
+        Ok(Resumed::AsBefore)
+    }
+}
+
+impl fmt::Debug for EventDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventDevice")
+            .field("name", &self.facts.name)
+            .field("state", &self.state)
+            .field("suspended", &self.suspended)
+            .field("counts", &self.counts)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Between `start_event` and `end_event`.
+struct Interrupt<'a> {
+    device: &'a mut EventDevice,
+    handler: Option<EventHandler>,
+}
+
+impl Drop for Interrupt<'_> {
+    fn drop(&mut self) {
+        self.device.hardware.end_event();
+        // Unless the handler put another one in its place.
+        if self.device.handler.is_none() {
+            self.device.handler = self.handler.take();
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "tests/device.rs"]
+mod tests;

@@ -1,0 +1,183 @@
+//! Whether an engine may be precise, or is bound to its tick.
+//!
+//! *Hrtimers and Beyond*, section 8: high resolution begins when both layers have announced fit
+//! hardware, a clock source and a clock event source; without either the engine works as before.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use hourglass_clock::Trust;
+
+use super::registry::{Engine, Registry, Subscription};
+
+/// How an engine works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Resolution {
+    /// Everything waits for the next tick.
+    TickBound,
+    /// The device is programmed for each expiry.
+    High,
+}
+
+impl Resolution {
+    /// As documents write it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Resolution::TickBound => "tick_bound",
+            Resolution::High => "high",
+        }
+    }
+}
+
+/// What is missing for high resolution.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WhyTickBound {
+    /// The engine has no one-shot device of its own.
+    #[error("the engine has no one-shot device of its own")]
+    NoDevice,
+    /// It has one that was not tried out yet.
+    #[error("the engine's device was not validated yet")]
+    DeviceUntried,
+    /// No clock source was announced.
+    #[error("no clock source was validated yet")]
+    NoSource,
+    /// The clock source was lost, or found wanting.
+    #[error("the clock source is not fit: {0}")]
+    SourceLost(String),
+}
+
+/// Is told of every change, in order, in the thread that caused it. It must not announce anything
+/// to the [`HighRes`] that calls it; [`HighRes::resolution`] it may ask.
+pub type ResolutionListener = Box<dyn Fn(Resolution) + Send + Sync>;
+
+/// The decision for one engine, made anew with every announcement of either layer.
+///
+/// Tick-bound until a device of the engine's own that can be programmed is registered and found
+/// valid *and* a clock source was announced; again when either is lost.
+pub struct HighRes {
+    engine: Engine,
+    registry: Arc<Registry>,
+    subscription: Mutex<Option<Subscription>>,
+    high: AtomicBool,
+    state: Mutex<State>,
+}
+
+struct State {
+    source: Result<(), WhyTickBound>,
+    device: Result<(), WhyTickBound>,
+    listeners: Vec<ResolutionListener>,
+}
+
+impl HighRes {
+    /// Follows the devices of `registry` for `engine`.
+    #[must_use]
+    pub fn follow(registry: &Arc<Registry>, engine: Engine) -> Arc<HighRes> {
+        let this = Arc::new(HighRes {
+            engine,
+            registry: Arc::clone(registry),
+            subscription: Mutex::new(None),
+            high: AtomicBool::new(false),
+            state: Mutex::new(State {
+                source: Err(WhyTickBound::NoSource),
+                device: Err(WhyTickBound::NoDevice),
+                listeners: Vec::new(),
+            }),
+        });
+        let weak: Weak<HighRes> = Arc::downgrade(&this);
+        let subscription = registry.subscribe(Arc::new(move |_| {
+            if let Some(this) = weak.upgrade() {
+                this.update(|_| ());
+            }
+        }));
+        *this.subscription.lock().unwrap_or_else(PoisonError::into_inner) = Some(subscription);
+        // What was registered before.
+        this.update(|_| ());
+        this
+    }
+
+    /// How the engine works now; one load.
+    #[must_use]
+    pub fn resolution(&self) -> Resolution {
+        match self.high.load(Ordering::Acquire) {
+            true => Resolution::High,
+            false => Resolution::TickBound,
+        }
+    }
+
+    /// What is missing for high resolution; both layers may lack something, the device is told
+    /// first.
+    ///
+    /// # Errors
+    /// [`WhyTickBound`]: what it is.
+    pub fn why(&self) -> Result<(), WhyTickBound> {
+        let state = self.lock();
+        state.device.clone().and(state.source.clone())
+    }
+
+    /// The clock layer announces a source that it validated ([`super::validate_source`]).
+    pub fn source_valid(&self) {
+        self.update(|state| state.source = Ok(()));
+    }
+
+    /// The clock layer announces that there is none any more; `reason` is one clause.
+    pub fn source_lost(&self, reason: &str) {
+        self.update(|state| state.source = Err(WhyTickBound::SourceLost(reason.to_owned())));
+    }
+
+    /// The clock layer announces what a clock says of itself ([`hourglass_clock::Clock::trust`]).
+    pub fn judge_source(&self, trust: &Trust) {
+        if trust.trusted { self.source_valid() } else { self.source_lost(&trust.reason) }
+    }
+
+    /// Tells `listener` of every change from now on.
+    pub fn subscribe(&self, listener: ResolutionListener) {
+        self.lock().listeners.push(listener);
+    }
+
+    /// Takes up an announcement and looks at the devices, both under the lock: whoever looks last
+    /// sees the newest.
+    fn update(&self, change: impl FnOnce(&mut State)) {
+        let mut state = self.lock();
+        change(&mut state);
+        let devices = self.registry.distribution(self.engine);
+        state.device = match (devices.next_event, devices.next_event_is_valid) {
+            (None, _) => Err(WhyTickBound::NoDevice),
+            (Some(_), false) => Err(WhyTickBound::DeviceUntried),
+            (Some(_), true) => Ok(()),
+        };
+        let high = state.device.is_ok() && state.source.is_ok();
+        if self.high.swap(high, Ordering::AcqRel) != high {
+            let resolution = self.resolution();
+            state.listeners.iter().for_each(|listener| listener(resolution));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for HighRes {
+    fn drop(&mut self) {
+        let subscription = self.subscription.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(subscription) = subscription.take() {
+            self.registry.unsubscribe(subscription);
+        }
+    }
+}
+
+impl fmt::Debug for HighRes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HighRes")
+            .field("engine", &self.engine)
+            .field("resolution", &self.resolution())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+#[path = "tests/high_res.rs"]
+mod tests;

@@ -1,0 +1,102 @@
+//! No sleep at all: the thread reads the clock until the time has come.
+
+use std::hint::spin_loop;
+use std::sync::Arc;
+
+use super::{FutexKick, now};
+use crate::event::clock_event::{ClockEvent, Mode, NextEvent, Woken};
+use crate::event::error::DeviceError;
+use crate::event::facts::Facts;
+use crate::event::kick::Kick;
+
+const NAME: &str = "busy";
+
+/// The thread spins on `CLOCK_MONOTONIC`: tens of nanoseconds late instead of tens of
+/// microseconds, for a whole CPU. Rated below all that sleep, so that it serves only where it is
+/// alone or asked for by name.
+///
+/// It keeps the processor while an event is programmed; with none it sleeps until a kick. A signal's
+/// handler runs in between and does not end the spin; if it kicks, that does.
+pub struct BusyEvent {
+    kick: Arc<FutexKick>,
+    next_ns: Option<u64>,
+}
+
+impl BusyEvent {
+    /// A device that fires nothing yet.
+    #[must_use]
+    pub fn new() -> BusyEvent {
+        BusyEvent { kick: FutexKick::shared(), next_ns: None }
+    }
+
+    /// Reads the clock until `next_ns`, a kick, or the limit.
+    fn spin(&self, next_ns: u64, limit_ns: u64) -> Woken {
+        loop {
+            let now_ns = now();
+            if now_ns >= next_ns {
+                return Woken::Event { periods: 1 };
+            }
+            if self.kick.0.take() {
+                return Woken::Kicked;
+            }
+            if now_ns >= limit_ns {
+                return Woken::Limit;
+            }
+            spin_loop();
+        }
+    }
+}
+
+impl Default for BusyEvent {
+    fn default() -> BusyEvent {
+        BusyEvent::new()
+    }
+}
+
+impl ClockEvent for BusyEvent {
+    fn facts(&self) -> Facts {
+        Facts { name: NAME, rating: 50, ..Facts::KERNEL }
+    }
+
+    fn now_ns(&self) -> u64 {
+        now()
+    }
+
+    fn detach(&mut self) {
+        self.next_ns = None;
+    }
+
+    fn set_mode(&mut self, mode: Mode) -> Result<(), DeviceError> {
+        self.next_ns = None;
+        match mode {
+            Mode::Shutdown | Mode::OneShot => Ok(()),
+            Mode::Periodic(_) => Err(DeviceError::Unsupported(NAME)),
+        }
+    }
+
+    fn set_next_event(&mut self, next: NextEvent) -> Result<(), DeviceError> {
+        self.next_ns = Some(next.at_ns);
+        Ok(())
+    }
+
+    fn wait(&mut self, limit_ns: Option<u64>) -> Result<Woken, DeviceError> {
+        let limit = limit_ns.unwrap_or(u64::MAX);
+        if let Some(next_ns) = self.next_ns {
+            let woken = self.spin(next_ns, limit);
+            if matches!(woken, Woken::Event { .. }) {
+                self.next_ns = None;
+            }
+            return Ok(woken);
+        }
+        while limit_ns.is_none() || now() < limit {
+            if let Some(woken) = self.kick.sleep(NAME, limit)? {
+                return Ok(woken);
+            }
+        }
+        Ok(if self.kick.0.take() { Woken::Kicked } else { Woken::Limit })
+    }
+
+    fn kick(&self) -> Kick {
+        FutexKick::handle(&self.kick)
+    }
+}

@@ -1,0 +1,131 @@
+//! Devices of this machine: what Linux offers to wake a thread at a time.
+//!
+//! All of them on `CLOCK_MONOTONIC`. A child made by `fork` makes its own: a timerfd would be
+//! shared with the parent, a POSIX timer is not inherited, and kicks of the parent do not reach it.
+
+mod busy;
+mod posix;
+mod rtc;
+mod sleep;
+mod timerfd;
+
+use std::io;
+use std::sync::Arc;
+
+use hourglass_sys::clock::{ClockId, now_ns};
+use hourglass_sys::eventfd::EventFd;
+use hourglass_sys::futex::wake_one;
+
+pub use busy::BusyEvent;
+pub use posix::PosixTimerEvent;
+pub use rtc::RtcEvent;
+pub use sleep::SleepEvent;
+pub use timerfd::TimerFdEvent;
+
+use super::clock_event::Woken;
+use super::error::DeviceError;
+use super::kick::{Kick, Kicker, Latch};
+
+/// `CLOCK_MONOTONIC`.
+#[inline]
+fn now() -> u64 {
+    now_ns(ClockId::Monotonic)
+}
+
+/// How far ahead `limit_ns` is.
+fn until(limit_ns: Option<u64>) -> Option<u64> {
+    limit_ns.map(|limit_ns| limit_ns.saturating_sub(now()))
+}
+
+/// A latch whose waiter sleeps on the word itself.
+struct FutexKick(Latch);
+
+impl FutexKick {
+    fn shared() -> Arc<FutexKick> {
+        Arc::new(FutexKick(Latch::new()))
+    }
+
+    fn handle(this: &Arc<FutexKick>) -> Kick {
+        Kick::new(Arc::clone(this) as Arc<dyn Kicker>)
+    }
+
+    /// Sleeps until `until_ns`, a kick or a signal. `None` when the time came or nothing did: look
+    /// at the clock.
+    fn sleep(&self, device: &'static str, until_ns: u64) -> Result<Option<Woken>, DeviceError> {
+        if !self.0.begin_wait() {
+            return Ok(Some(Woken::Kicked));
+        }
+        let answer = hourglass_sys::wait::futex_until(self.0.word(), Latch::WAITING, until_ns);
+        if now() >= until_ns {
+            self.0.end_wait_for_event();
+            return Ok(None);
+        }
+        match (self.0.end_wait(), answer) {
+            (true, _) => Ok(Some(Woken::Kicked)),
+            (false, Ok(())) => Ok(None),
+            (false, Err(e)) if e.kind() == io::ErrorKind::Interrupted => Ok(Some(Woken::Signal)),
+            (false, Err(e)) => Err(DeviceError::from_os(device, &e)),
+        }
+    }
+}
+
+impl Kicker for FutexKick {
+    fn kick(&self) {
+        self.0.kick(|| wake_one(self.0.word()));
+    }
+}
+
+/// A latch whose waiter polls a descriptor beside its own.
+struct FdKick {
+    latch: Latch,
+    event: EventFd,
+}
+
+impl FdKick {
+    fn shared(device: &'static str) -> Result<Arc<FdKick>, DeviceError> {
+        let event = EventFd::new().map_err(|e| DeviceError::from_os(device, &e))?;
+        Ok(Arc::new(FdKick { latch: Latch::new(), event }))
+    }
+
+    fn handle(this: &Arc<FdKick>) -> Kick {
+        Kick::new(Arc::clone(this) as Arc<dyn Kicker>)
+    }
+
+    /// Turns a poll of a device and of this into the reason to come back; `fired` reads the
+    /// device. `None` if there is none: poll again.
+    fn came_back(
+        &self,
+        device: &'static str,
+        polled: io::Result<(bool, bool)>,
+        fired: impl FnOnce() -> Result<u64, DeviceError>,
+    ) -> Result<Option<Woken>, DeviceError> {
+        match polled {
+            Ok((true, _)) => {
+                self.latch.end_wait_for_event();
+                let periods = fired()?;
+                Ok((periods > 0).then_some(Woken::Event { periods }))
+            }
+            Ok((false, true)) => {
+                // First the descriptor, then the latch: a kick in between stays in the latch.
+                self.event.drain();
+                Ok(self.latch.end_wait().then_some(Woken::Kicked))
+            }
+            Ok((false, false)) => {
+                Ok(Some(if self.latch.end_wait() { Woken::Kicked } else { Woken::Limit }))
+            }
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {
+                Ok(Some(if self.latch.end_wait() { Woken::Kicked } else { Woken::Signal }))
+            }
+            Err(e) => {
+                self.latch.end_wait();
+                Err(DeviceError::from_os(device, &e))
+            }
+        }
+    }
+}
+
+impl Kicker for FdKick {
+    fn kick(&self) {
+        self.latch.kick(|| self.event.post());
+    }
+}

@@ -1,0 +1,286 @@
+//! A POSIX timer that signals the engine's thread, which waits for the signal.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use hourglass_sys::posix_timer::{
+    Origin, PosixTimer, block, expire_soon, realtime_signals, send, take, unblock,
+};
+use hourglass_sys::thread::id;
+
+use super::{now, until};
+use crate::event::clock_event::{ClockEvent, Mode, NextEvent, Woken};
+use crate::event::error::DeviceError;
+use crate::event::facts::Facts;
+use crate::event::kick::{Kick, Kicker, Latch};
+use crate::event::period::Grid;
+use crate::event::periods::Periods;
+
+const NAME: &str = "posix";
+
+/// EAGAIN on Linux.
+const TRY_AGAIN: i32 = 11;
+
+/// The default signal, counted from the first real-time signal that programs may use.
+const DEFAULT_SIGNAL: i32 = 3;
+
+/// `timer_create` with `SIGEV_THREAD_ID`, waited for by `sigtimedwait` on a blocked real-time
+/// signal: what *Hrtimers and Beyond* measures as the "POSIX interval timer" (section 8.1).
+///
+/// [`ClockEvent::attach`] makes the timers and blocks the signal in the calling thread;
+/// [`ClockEvent::detach`] deletes them, takes what is pending, and restores the signal mask. If the
+/// device is dropped in another thread, the signal stays blocked in the one that attached it. Two
+/// queued signals are set aside (`RLIMIT_SIGPENDING`), one of them so that a kick arrives even when
+/// no other signal can be queued. Programs must not use the same signal in this thread. Not subject
+/// to timer slack.
+pub struct PosixTimerEvent {
+    shared: Arc<Shared>,
+    timers: Option<Timers>,
+    /// When it fires, in one-shot mode.
+    next_ns: Option<u64>,
+    /// Its ticks, in periodic mode.
+    ticks: Option<Grid>,
+}
+
+struct Timers {
+    thread: u32,
+    was_blocked: bool,
+    events: PosixTimer,
+    /// Only for kicks that find no signal left; armed by its number, and deleted with the rest.
+    _kicks: PosixTimer,
+}
+
+/// What kicks share with the device.
+struct Shared {
+    latch: Latch,
+    signal: i32,
+    /// The thread (upper half) and the number of the timer for kicks; [`NOBODY`] if not attached.
+    target: AtomicU64,
+    /// Kicks that may be looking at the target.
+    kicking: AtomicU32,
+}
+
+/// No thread has the number 0.
+const NOBODY: u64 = 0;
+
+impl Kicker for Shared {
+    fn kick(&self) {
+        self.latch.kick(|| {
+            // Counted before the target is read: `leave` waits until nobody is counted after
+            // taking it away. So neither number is used by anybody else yet.
+            self.kicking.fetch_add(1, Ordering::SeqCst);
+            let target = self.target.load(Ordering::SeqCst);
+            if target != NOBODY && send((target >> 32) as u32, self.signal).is_err() {
+                // No signal left; the timer has one set aside. It fails only in a child.
+                let _ = expire_soon(target as u32 as i32);
+            }
+            self.kicking.fetch_sub(1, Ordering::SeqCst);
+        });
+    }
+}
+
+impl Shared {
+    /// From here on no kick signals the thread. Sleeps in between: a kicker may be waiting for this
+    /// very CPU.
+    fn leave(&self) {
+        self.target.store(NOBODY, Ordering::SeqCst);
+        while self.kicking.load(Ordering::SeqCst) > 0 {
+            std::thread::sleep(Duration::from_micros(50));
+        }
+    }
+}
+
+impl PosixTimerEvent {
+    /// A device on the fourth real-time signal.
+    ///
+    /// # Errors
+    /// As [`PosixTimerEvent::on_signal`].
+    pub fn new() -> Result<PosixTimerEvent, DeviceError> {
+        PosixTimerEvent::on_signal(realtime_signals().0 + DEFAULT_SIGNAL)
+    }
+
+    /// A device on `signal`. The signals are each thread's own: all engines may use the same.
+    ///
+    /// # Errors
+    /// [`DeviceError::NotRealTime`].
+    pub fn on_signal(signal: i32) -> Result<PosixTimerEvent, DeviceError> {
+        let (first, last) = realtime_signals();
+        if !(first..=last).contains(&signal) {
+            return Err(DeviceError::NotRealTime { asked: signal, first, last });
+        }
+        let shared = Shared {
+            latch: Latch::new(),
+            signal,
+            target: AtomicU64::new(NOBODY),
+            kicking: AtomicU32::new(0),
+        };
+        Ok(PosixTimerEvent { shared: Arc::new(shared), timers: None, next_ns: None, ticks: None })
+    }
+
+    fn timers(&self) -> Result<&Timers, DeviceError> {
+        self.timers.as_ref().ok_or(DeviceError::NotAttached(NAME))
+    }
+
+    /// Whether the timer really expired, and how many periods ended: signals sent before it was
+    /// programmed anew may still be pending.
+    fn fired(&mut self) -> Option<Woken> {
+        let now_ns = now();
+        let periods = match &mut self.ticks {
+            Some(ticks) => ticks.advance(now_ns),
+            None => u64::from(self.next_ns.take_if(|next_ns| *next_ns <= now_ns).is_some()),
+        };
+        (periods > 0).then_some(Woken::Event { periods })
+    }
+
+    /// Takes one signal; `None` if it meant nothing.
+    fn take_one(&mut self, limit_ns: Option<u64>) -> Result<Option<Woken>, DeviceError> {
+        let answer = take(self.shared.signal, until(limit_ns));
+        if let Ok(Some(Origin::Timer)) = answer
+            && let Some(woken) = self.fired()
+        {
+            self.shared.latch.end_wait_for_event();
+            return Ok(Some(woken));
+        }
+        match (self.shared.latch.end_wait(), answer) {
+            (true, _) => Ok(Some(Woken::Kicked)),
+            (false, Ok(Some(_))) => Ok(None),
+            (false, Ok(None)) => Ok(Some(Woken::Limit)),
+            (false, Err(e)) if e.kind() == io::ErrorKind::Interrupted => Ok(Some(Woken::Signal)),
+            (false, Err(e)) => Err(DeviceError::from_os(NAME, &e)),
+        }
+    }
+}
+
+/// What a refused timer means.
+fn from_create(error: &io::Error) -> DeviceError {
+    match error.raw_os_error() {
+        Some(TRY_AGAIN) => DeviceError::SignalsExhausted,
+        _ => DeviceError::from_os(NAME, error),
+    }
+}
+
+impl ClockEvent for PosixTimerEvent {
+    fn facts(&self) -> Facts {
+        Facts { name: NAME, rating: 250, periods: Periods::NANOSECONDS, ..Facts::KERNEL }
+    }
+
+    fn now_ns(&self) -> u64 {
+        now()
+    }
+
+    fn attach(&mut self) -> Result<(), DeviceError> {
+        let thread = id();
+        if self.timers.as_ref().is_some_and(|timers| timers.thread == thread) {
+            return Ok(());
+        }
+        self.detach();
+        let signal = self.shared.signal;
+        // Blocked before there is a timer: its default action would end the program.
+        let was_blocked = block(signal).map_err(|e| DeviceError::from_os(NAME, &e))?;
+        let made = PosixTimer::new(thread, signal)
+            .and_then(|events| Ok((events, PosixTimer::new(thread, signal)?)));
+        let (events, kicks) = made.map_err(|e| {
+            if !was_blocked {
+                // Nothing can be pending yet.
+                let _ = unblock(signal);
+            }
+            from_create(&e)
+        })?;
+        let target = u64::from(thread) << 32 | u64::from(kicks.number() as u32);
+        self.shared.target.store(target, Ordering::SeqCst);
+        self.timers = Some(Timers { thread, was_blocked, events, _kicks: kicks });
+        Ok(())
+    }
+
+    fn detach(&mut self) {
+        (self.next_ns, self.ticks) = (None, None);
+        self.shared.leave();
+        let Some(Timers { thread, was_blocked, events, _kicks }) = self.timers.take() else {
+            return;
+        };
+        drop((events, _kicks));
+        if thread == id() {
+            while matches!(take(self.shared.signal, Some(0)), Ok(Some(_))) {}
+            if !was_blocked {
+                // Does not fail for a signal that was blocked.
+                let _ = unblock(self.shared.signal);
+            }
+        }
+    }
+
+    fn set_mode(&mut self, mode: Mode) -> Result<(), DeviceError> {
+        (self.next_ns, self.ticks) = (None, None);
+        let Some(Timers { events, .. }) = &self.timers else {
+            return match mode {
+                // Without a timer nothing fires.
+                Mode::Shutdown | Mode::OneShot => Ok(()),
+                Mode::Periodic(_) => Err(DeviceError::NotAttached(NAME)),
+            };
+        };
+        let answer = match mode {
+            Mode::Shutdown | Mode::OneShot => events.disarm(),
+            // Only whole nanoseconds are announced.
+            Mode::Periodic(period) => {
+                let ticks = Grid::starting_at(now(), period);
+                self.ticks = Some(ticks);
+                events.set_absolute(ticks.next_ns(), period.nth_ns(1))
+            }
+        };
+        answer.map_err(|e| DeviceError::from_os(NAME, &e))
+    }
+
+    fn set_next_event(&mut self, next: NextEvent) -> Result<(), DeviceError> {
+        let armed = self.timers()?.events.set_absolute(next.at_ns, 0);
+        armed.map_err(|e| DeviceError::from_os(NAME, &e))?;
+        self.next_ns = Some(next.at_ns);
+        Ok(())
+    }
+
+    fn wait(&mut self, limit_ns: Option<u64>) -> Result<Woken, DeviceError> {
+        if self.timers()?.thread != id() {
+            return Err(DeviceError::NotAttached(NAME));
+        }
+        loop {
+            if !self.shared.latch.begin_wait() {
+                return Ok(Woken::Kicked);
+            }
+            if let Some(woken) = self.take_one(limit_ns)? {
+                return Ok(woken);
+            }
+        }
+    }
+
+    fn kick(&self) -> Kick {
+        Kick::new(Arc::clone(&self.shared) as Arc<dyn Kicker>)
+    }
+}
+
+impl Drop for PosixTimerEvent {
+    fn drop(&mut self) {
+        self.detach();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// timers.md section 5, item 8.
+    #[test]
+    fn no_signals_left_has_a_name_and_a_remedy() {
+        let error = from_create(&io::Error::from_raw_os_error(TRY_AGAIN));
+        assert_eq!(error, DeviceError::SignalsExhausted);
+        assert!(error.to_string().contains("ulimit -i"), "{error}");
+        assert!(from_create(&io::Error::from_raw_os_error(22)) != error);
+    }
+
+    #[test]
+    fn only_real_time_signals_are_taken() {
+        for asked in [0, -1, 10, 9_999] {
+            let error = PosixTimerEvent::on_signal(asked).err().expect("refused");
+            assert!(matches!(error, DeviceError::NotRealTime { .. }), "{error}");
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! The PC's real-time clock: a device that only ticks.
+
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hourglass_sys::eventfd::either_readable;
+use hourglass_sys::rtc::Rtc;
+
+use super::{FdKick, now, until};
+use crate::event::clock_event::{ClockEvent, Mode, NextEvent, Woken};
+use crate::event::error::DeviceError;
+use crate::event::facts::Facts;
+use crate::event::kick::Kick;
+use crate::event::period::Period;
+use crate::event::periods::Periods;
+
+const NAME: &str = "rtc";
+
+/// An RTC's periodic interrupt (`rtc(4)`), 2 Hz to 8192 Hz in powers of two; one for the system.
+/// The chip is the MC146818 of *Time Services in RT-Mach*, section 2.2, or does as if.
+///
+/// The file is open only while it ticks: it can be opened once on a machine.
+pub struct RtcEvent {
+    path: PathBuf,
+    ticking: Option<Rtc>,
+    kick: Arc<FdKick>,
+}
+
+impl RtcEvent {
+    /// Where the device usually is.
+    pub const PATH: &str = "/dev/rtc";
+
+    /// A device that fires nothing yet. Opens the file once, to see whether it can.
+    ///
+    /// # Errors
+    /// [`DeviceError::Missing`], [`DeviceError::Denied`], [`DeviceError::Busy`]: why it cannot.
+    pub fn open(path: &Path) -> Result<RtcEvent, DeviceError> {
+        Rtc::open(path, 2).map_err(|e| DeviceError::from_file(NAME, path, &e))?;
+        Ok(RtcEvent { path: path.to_owned(), ticking: None, kick: FdKick::shared(NAME)? })
+    }
+}
+
+impl ClockEvent for RtcEvent {
+    fn facts(&self) -> Facts {
+        Facts {
+            name: NAME,
+            rating: 20,
+            per_cpu: false,
+            one_shot: false,
+            periods: Periods::MC146818,
+            ..Facts::KERNEL
+        }
+    }
+
+    fn now_ns(&self) -> u64 {
+        now()
+    }
+
+    fn detach(&mut self) {
+        self.ticking = None;
+    }
+
+    fn set_mode(&mut self, mode: Mode) -> Result<(), DeviceError> {
+        // It can be opened once, so it is closed first.
+        self.ticking = None;
+        let Mode::Periodic(period) = mode else {
+            return match mode {
+                Mode::Shutdown => Ok(()),
+                _ => Err(DeviceError::Unsupported(NAME)),
+            };
+        };
+        let hertz = period.passed(Period::SECOND_NS);
+        let hertz = u32::try_from(hertz).map_err(|_| DeviceError::Unsupported(NAME))?;
+        let rtc = Rtc::open(&self.path, hertz);
+        self.ticking = Some(rtc.map_err(|e| DeviceError::from_file(NAME, &self.path, &e))?);
+        Ok(())
+    }
+
+    fn set_next_event(&mut self, _next: NextEvent) -> Result<(), DeviceError> {
+        Err(DeviceError::Unsupported(NAME))
+    }
+
+    fn wait(&mut self, limit_ns: Option<u64>) -> Result<Woken, DeviceError> {
+        loop {
+            if !self.kick.latch.begin_wait() {
+                return Ok(Woken::Kicked);
+            }
+            let event = self.kick.event.as_fd();
+            let polled = match &self.ticking {
+                Some(rtc) => either_readable(rtc.as_fd(), event, until(limit_ns)),
+                None => either_readable(event, event, until(limit_ns)).map(|(_, b)| (false, b)),
+            };
+            let fired = || match &self.ticking {
+                Some(rtc) => rtc.wait().map_err(|e| DeviceError::from_os(NAME, &e)),
+                None => Ok(0),
+            };
+            if let Some(woken) = self.kick.came_back(NAME, polled, fired)? {
+                return Ok(woken);
+            }
+        }
+    }
+
+    fn kick(&self) -> Kick {
+        FdKick::handle(&self.kick)
+    }
+}

@@ -1,0 +1,45 @@
+//! What goes wrong, and what happens, in a simulation.
+
+use hourglass_time::Span;
+
+use super::Woken;
+
+/// Something that goes wrong with one event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SimFault {
+    /// Which event, from 0: the times that the device was programmed, and its ticks.
+    pub event: u64,
+    /// What.
+    pub kind: SimFaultKind,
+}
+
+/// What goes wrong with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SimFaultKind {
+    /// It comes so much later.
+    Late(Span),
+    /// It comes so much earlier, against the contract.
+    Early(Span),
+    /// It never comes.
+    Lost,
+}
+
+/// Something that happens outside, and ends a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Outside {
+    /// Somebody kicks.
+    Kick,
+    /// A signal is handled.
+    Signal,
+}
+
+impl Outside {
+    pub(super) fn woken(self) -> Woken {
+        match self {
+            Outside::Kick => Woken::Kicked,
+            Outside::Signal => Woken::Signal,
+        }
+    }
+}

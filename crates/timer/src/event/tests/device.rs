@@ -1,0 +1,330 @@
+//! Devices under management, in virtual time.
+
+use std::sync::{Arc, Mutex};
+
+use hourglass_clock::source::SimSource;
+use hourglass_time::Span;
+use proptest::prelude::*;
+
+use super::*;
+use crate::event::Periods;
+use crate::event::sim::{Outside, SimEvent, SimEventConfig, SimFault, SimFaultKind};
+
+const HOUR: u64 = 3_600_000_000_000;
+const EVENT: Woken = Woken::Event { periods: 1 };
+
+fn device(config: SimEventConfig) -> (Arc<SimSource>, EventDevice) {
+    let time = Arc::new(SimSource::default());
+    let device = EventDevice::new(SimEvent::new(&time, config)).unwrap();
+    (time, device)
+}
+
+fn one_shot(config: SimEventConfig) -> (Arc<SimSource>, EventDevice) {
+    let (time, mut device) = device(config);
+    device.set_mode(Mode::OneShot).unwrap();
+    (time, device)
+}
+
+fn ms(ms: i64) -> Span {
+    Span::from_millis(ms)
+}
+
+#[test]
+fn an_event_comes_at_its_time_once() {
+    let (_, mut device) = one_shot(SimEventConfig::exact());
+    assert_eq!(device.set_next_event(Some(5_000)), Ok(Programmed::Exactly));
+    assert_eq!(device.set_next_event(Some(5_000)), Ok(Programmed::Unchanged));
+    assert_eq!(device.wait(None), Ok(EVENT));
+    assert_eq!((device.now_ns(), device.next_event_ns()), (5_000, None));
+    assert_eq!(device.counts().programmed, 1);
+    assert_eq!(device.wait(None), Err(DeviceError::NeverEnds("sim")));
+    assert_eq!(device.wait(Some(9_000)), Ok(Woken::Limit));
+    assert_eq!(device.now_ns(), 9_000);
+}
+
+/// timers.md section 2.6: the kernel takes 25 us to wake for the past, so it is not asked.
+#[test]
+fn the_past_is_refused_and_programs_nothing() {
+    let (time, mut device) = one_shot(SimEventConfig::exact());
+    time.advance(Span::from_nanos(100));
+    for at in [0, 40, 100] {
+        let late_ns = 100 - at;
+        assert_eq!(device.set_next_event(Some(at)), Err(ProgramError::Past { late_ns }));
+    }
+    assert_eq!(device.counts().programmed, 0);
+    // An event that was programmed before is gone: the caller handles the earlier one now.
+    device.set_next_event(Some(200)).unwrap();
+    assert!(device.set_next_event(Some(50)).is_err());
+    assert_eq!(device.wait(Some(300)), Ok(Woken::Limit));
+}
+
+#[test]
+fn nothing_wanted_is_nothing_programmed() {
+    let (_, mut device) = one_shot(SimEventConfig::exact());
+    assert_eq!(device.set_next_event(None), Ok(Programmed::Unchanged));
+    device.set_next_event(Some(1_000)).unwrap();
+    assert_eq!(device.set_next_event(None), Ok(Programmed::Nothing));
+    assert_eq!(device.wait(Some(HOUR)), Ok(Woken::Limit));
+    device.set_next_event(Some(HOUR + 1)).unwrap();
+    device.set_mode(Mode::Shutdown).unwrap();
+    assert_eq!(device.wait(Some(2 * HOUR)), Ok(Woken::Limit));
+    assert_eq!(device.set_next_event(Some(3 * HOUR)), Err(ProgramError::NotOneShot("sim")));
+}
+
+/// *Hrtimers and Beyond*, section 6.1: `min_delta_ns` and `max_delta_ns`.
+#[test]
+fn the_limits_of_a_device_are_not_seen_outside() {
+    // 16 bits of 838 ns: 54.9 ms at most, 1.7 us at least.
+    let (_, mut device) = one_shot(SimEventConfig::i8254());
+    assert_eq!(device.facts().min_delta_ns, 1_677);
+    assert_eq!(device.facts().max_delta_ns, 54_925_401);
+    let second = 1_000_000_000;
+    assert_eq!(device.set_next_event(Some(second)), Ok(Programmed::InSteps));
+    assert_eq!(device.wait(None), Ok(EVENT));
+    let late = device.now_ns() - second;
+    assert!(late < 2 * 839, "{late}");
+    assert_eq!(device.counts().steps, 18);
+    let near = device.now_ns() + 1;
+    assert_eq!(device.set_next_event(Some(near)), Ok(Programmed::Later(1_676)));
+    assert_eq!(device.wait(None), Ok(EVENT));
+    assert!(device.now_ns() >= near + 1_676);
+    assert_eq!(device.counts().early, 0);
+    // Exactly at the limits.
+    for delta in [1_677, 54_925_401] {
+        let at = device.now_ns() + delta;
+        assert_eq!(device.set_next_event(Some(at)), Ok(Programmed::Exactly), "{delta}");
+        assert_eq!(device.wait(None), Ok(EVENT));
+        assert!(device.now_ns() >= at);
+    }
+}
+
+/// Section 6.1: "support code for clock event sources which do not provide a periodic mode".
+#[test]
+fn an_emulated_period_is_exact_in_the_long_run() {
+    let config = SimEventConfig {
+        seed: 11,
+        late: Span::from_micros(30),
+        jitter: Span::from_micros(200),
+        ..SimEventConfig::exact()
+    };
+    let (_, mut device) = device(config);
+    // 1024 Hz: 976,562.5 ns.
+    device.set_mode(Mode::Periodic(Period::from_hertz(1_024).unwrap())).unwrap();
+    let mut told = 0;
+    while device.now_ns() < HOUR {
+        let Woken::Event { periods } = device.wait(None).unwrap() else { panic!("only events") };
+        told += periods;
+        let due = u128::from(device.now_ns()) * 1_024 / 1_000_000_000;
+        assert_eq!(u128::from(told), due, "seed 11");
+    }
+    assert_eq!(told, 3_600 * 1_024);
+}
+
+#[test]
+fn periods_that_were_missed_are_counted_not_caught_up() {
+    let (time, mut device) = device(SimEventConfig::exact());
+    device.set_mode(Mode::Periodic(Period::from_span(ms(10)).unwrap())).unwrap();
+    time.advance(ms(35));
+    assert_eq!(device.wait(None), Ok(Woken::Event { periods: 3 }));
+    assert_eq!(device.wait(None), Ok(EVENT));
+    assert_eq!(device.now_ns(), 40_000_000);
+}
+
+#[test]
+fn a_device_that_ticks_by_itself_does() {
+    let (_, mut device) = device(SimEventConfig::mc146818());
+    let hertz = |hz| Period::from_hertz(hz).unwrap();
+    device.set_mode(Mode::Periodic(hertz(64))).unwrap();
+    assert_eq!(device.mode(), Mode::Periodic(hertz(64)));
+    for tick in 1..=64 {
+        assert_eq!(device.wait(None), Ok(EVENT));
+        assert_eq!(device.now_ns(), 15_625_000 * tick);
+    }
+    assert_eq!(device.counts().programmed, 0);
+    assert_eq!(device.set_mode(Mode::OneShot), Err(ModeError::NoOneShot("sim_mc146818")));
+    let refused = device.set_mode(Mode::Periodic(hertz(100))).unwrap_err();
+    let text = refused.to_string();
+    assert!(text.contains("7812500 ns") && text.lines().count() == 1, "{text}");
+    // What was refused changed nothing.
+    assert_eq!(device.wait(None), Ok(EVENT));
+    assert_eq!(device.now_ns(), 15_625_000 * 65);
+}
+
+#[test]
+fn a_period_shorter_than_the_device_is_refused() {
+    let config = SimEventConfig { periods: Periods::None, ..SimEventConfig::i8254() };
+    let (_, mut device) = device(config);
+    let asked = Period::from_span(Span::from_nanos(1_676)).unwrap();
+    let refused = device.set_mode(Mode::Periodic(asked)).unwrap_err();
+    assert!(matches!(refused, ModeError::TooShort { min_delta_ns: 1_677, .. }), "{refused}");
+}
+
+/// A device against its contract: nothing early is told, and it is seen that it was.
+#[test]
+fn a_device_that_fires_early_is_programmed_again() {
+    let fault = SimFault { event: 0, kind: SimFaultKind::Early(Span::from_micros(10)) };
+    let config = SimEventConfig { faults: vec![fault], ..SimEventConfig::exact() };
+    let (_, mut device) = one_shot(config);
+    device.set_next_event(Some(50_000)).unwrap();
+    assert_eq!(device.wait(None), Ok(EVENT));
+    assert_eq!((device.now_ns(), device.counts().early), (50_000, 1));
+}
+
+#[test]
+fn a_lost_event_is_found_by_the_limit() {
+    let fault = SimFault { event: 0, kind: SimFaultKind::Lost };
+    let config = SimEventConfig { faults: vec![fault], ..SimEventConfig::exact() };
+    let (_, mut device) = one_shot(config);
+    device.set_next_event(Some(50_000)).unwrap();
+    assert_eq!(device.wait(Some(60_000)), Ok(Woken::Limit));
+    // It can be programmed again, for the same time or another.
+    assert!(device.set_next_event(Some(70_000)).is_ok());
+    assert_eq!(device.wait(None), Ok(EVENT));
+}
+
+#[test]
+fn kicks_and_signals_leave_the_event_as_it_is() {
+    let at = |us| Span::from_micros(us);
+    let outside = vec![(at(20), Outside::Kick), (at(30), Outside::Signal)];
+    let (_, mut device) = one_shot(SimEventConfig { outside, ..SimEventConfig::exact() });
+    device.kick().kick();
+    device.kick().kick();
+    device.set_next_event(Some(50_000)).unwrap();
+    let woken = [device.wait(None), device.wait(None), device.wait(None), device.wait(None)];
+    assert_eq!(woken, [Ok(Woken::Kicked), Ok(Woken::Kicked), Ok(Woken::Signal), Ok(EVENT)]);
+    assert_eq!(device.now_ns(), 50_000);
+}
+
+/// Section 6.1: `suspend` and `resume`.
+#[test]
+fn a_device_comes_back_as_it_was() {
+    let (time, mut device) = one_shot(SimEventConfig::exact());
+    device.set_next_event(Some(5_000_000)).unwrap();
+    device.suspend().unwrap();
+    device.suspend().unwrap();
+    assert_eq!(device.wait(Some(1)), Err(DeviceError::Suspended("sim")));
+    assert!(matches!(device.set_next_event(Some(9)), Err(ProgramError::Device(_))));
+    assert!(matches!(device.set_mode(Mode::Shutdown), Err(ModeError::Device(_))));
+    time.advance(ms(1));
+    assert_eq!(device.resume(), Ok(Resumed::AsBefore));
+    assert_eq!(device.resume(), Ok(Resumed::AsBefore));
+    assert_eq!(device.wait(None), Ok(EVENT));
+    assert_eq!(device.now_ns(), 5_000_000);
+
+    device.set_next_event(Some(6_000_000)).unwrap();
+    device.suspend().unwrap();
+    time.advance(ms(3));
+    assert_eq!(device.resume(), Ok(Resumed::Past { late_ns: 2_000_000 }));
+    assert_eq!(device.wait(Some(20_000_000)), Ok(Woken::Limit));
+
+    device.set_mode(Mode::Periodic(Period::from_span(ms(1)).unwrap())).unwrap();
+    device.suspend().unwrap();
+    time.advance(Span::from_micros(4_500));
+    device.resume().unwrap();
+    // Four were missed, and the next comes at its place.
+    assert_eq!(device.wait(None), Ok(Woken::Event { periods: 4 }));
+    assert_eq!(device.now_ns(), 24_500_001);
+    assert_eq!(device.wait(None), Ok(EVENT));
+    assert_eq!(device.now_ns(), 25_000_000);
+}
+
+/// A device that counts what is called around its handler.
+struct Watched {
+    device: SimEvent,
+    calls: Arc<Mutex<Vec<&'static str>>>,
+}
+
+impl ClockEvent for Watched {
+    fn facts(&self) -> Facts {
+        self.device.facts()
+    }
+    fn now_ns(&self) -> u64 {
+        self.device.now_ns()
+    }
+    fn set_mode(&mut self, mode: Mode) -> Result<(), DeviceError> {
+        self.device.set_mode(mode)
+    }
+    fn set_next_event(&mut self, next: NextEvent) -> Result<(), DeviceError> {
+        self.device.set_next_event(next)
+    }
+    fn wait(&mut self, limit_ns: Option<u64>) -> Result<Woken, DeviceError> {
+        self.device.wait(limit_ns)
+    }
+    fn kick(&self) -> Kick {
+        self.device.kick()
+    }
+    fn start_event(&mut self) {
+        self.calls.lock().unwrap().push("start");
+    }
+    fn end_event(&mut self) {
+        self.calls.lock().unwrap().push("end");
+    }
+}
+
+/// Section 6.1: `start_event` is "called before the event_handler function", `end_event` after it.
+#[test]
+fn the_handler_runs_between_start_and_end_and_may_panic() {
+    let time = Arc::new(SimSource::default());
+    let calls = Arc::new(Mutex::new(Vec::new()));
+    let device = SimEvent::new(&time, SimEventConfig::exact());
+    let mut device = EventDevice::new(Watched { device, calls: Arc::clone(&calls) }).unwrap();
+    device.set_mode(Mode::OneShot).unwrap();
+    let seen = Arc::clone(&calls);
+    let handler: EventHandler = Box::new(move |device, _| {
+        seen.lock().unwrap().push("handler");
+        // Programs the device from inside, twice; then panics.
+        let next = device.now_ns() + 1_000;
+        assert!(next < 4_000, "the third event");
+        device.set_next_event(Some(next)).unwrap();
+    });
+    assert!(device.set_event_handler(Some(handler)).is_none());
+    device.set_next_event(Some(1_000)).unwrap();
+    assert_eq!(device.serve(Some(500)), Ok(Woken::Limit));
+    assert_eq!(device.serve(None), Ok(EVENT));
+    assert_eq!(device.serve(None), Ok(EVENT));
+    let serve = std::panic::AssertUnwindSafe(|| device.serve(None));
+    assert!(std::panic::catch_unwind(serve).is_err());
+    let round = ["start", "handler", "end"];
+    assert_eq!(*calls.lock().unwrap(), round.repeat(3));
+    assert!(device.set_event_handler(None).is_some(), "the handler stays after a panic");
+}
+
+/// Section 9: an idle engine is not woken before its next expiry.
+#[test]
+fn an_idle_hour_has_as_many_wake_ups_as_expiries() {
+    let (_, mut device) = one_shot(SimEventConfig::exact());
+    for minute in 1..=60 {
+        device.set_next_event(Some(minute * HOUR / 60)).unwrap();
+        assert_eq!(device.wait(None), Ok(EVENT));
+    }
+    let counts = device.counts();
+    assert_eq!((device.now_ns(), counts.programmed, counts.events), (HOUR, 60, 60));
+    assert_eq!((counts.steps, counts.early, counts.spurious), (0, 0, 0));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Hours of random programming on devices of every granularity: never early, and late by no
+    /// more than the granularity and the jitter.
+    #[test]
+    fn never_early_on_any_device(
+        seed: u64,
+        which in 0..2usize,
+        jitter in 0..100_000i64,
+        deltas in prop::collection::vec(1..200_000_000u64, 1..200),
+    ) {
+        let base = [SimEventConfig::exact(), SimEventConfig::i8254()][which].clone();
+        let config = SimEventConfig { seed, jitter: Span::from_nanos(jitter), ..base };
+        let (_, mut device) = one_shot(config);
+        for delta in deltas {
+            let at = device.now_ns() + delta;
+            device.set_next_event(Some(at)).unwrap();
+            prop_assert_eq!(device.wait(None), Ok(EVENT));
+            let late = device.now_ns().checked_sub(at);
+            let bound = jitter as u64 + device.facts().min_delta_ns + 2 * 839;
+            prop_assert!(late.is_some_and(|late| late <= bound), "{late:?} {bound}");
+        }
+        prop_assert_eq!(device.counts().early, 0);
+    }
+}
