@@ -56,6 +56,8 @@ const WAITING: u32 = 2;
 #[derive(Debug)]
 pub(super) struct Latch(AtomicU32);
 
+// Only devices of an operating system sleep.
+#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 impl Latch {
     pub(super) const fn new() -> Latch {
         Latch(AtomicU32::new(IDLE))

@@ -93,12 +93,12 @@ fn a_validated_device_is_not_displaced_by_an_untried_one() {
 #[test]
 fn everybody_is_told_who_comes_and_goes() {
     let registry = Arc::new(Registry::new());
-    let heard: Arc<Mutex<Vec<(u64, &'static str, NoticeKind)>>> = Arc::default();
+    let heard: Arc<Mutex<Vec<Notice>>> = Arc::default();
     let (all, asks) = (Arc::clone(&heard), Arc::clone(&registry));
     let subscription = registry.subscribe(Arc::new(move |notice| {
         // A listener may use the registry.
         assert!(asks.generation() >= notice.generation);
-        all.lock().unwrap().push((notice.generation, notice.name, notice.kind));
+        all.lock().unwrap().push(notice.clone());
     }));
     let a = registry.register_for(ENGINE, own("a", 100)).unwrap();
     registry.judge(a, true).unwrap();
@@ -107,7 +107,10 @@ fn everybody_is_told_who_comes_and_goes() {
     registry.unsubscribe(subscription);
     registry.register(named("b", 100, false)).unwrap();
     let kinds = [NoticeKind::Came, NoticeKind::Valid, NoticeKind::Invalid, NoticeKind::Went];
-    let expected: Vec<_> = (1..).zip(kinds).map(|(n, kind)| (n, "a", kind)).collect();
+    let expected: Vec<_> = (1..)
+        .zip(kinds)
+        .map(|(generation, kind)| Notice { generation, device: a, name: "a", kind })
+        .collect();
     assert_eq!(*heard.lock().unwrap(), expected);
     assert_eq!(registry.generation(), 5);
 }

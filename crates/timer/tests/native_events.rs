@@ -1,0 +1,361 @@
+//! The devices of this machine, one-sided: never early, whatever the load; kicks wake; what is shut
+//! down fires nothing. Upper bounds hold for the best of many only.
+
+#![cfg(target_os = "linux")]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use hourglass_sys::clock::{ClockId, now_ns};
+use hourglass_timer::event::native::{
+    BusyEvent, PosixTimerEvent, RtcEvent, SleepEvent, TimerFdEvent,
+};
+use hourglass_timer::event::{
+    ClockEvent, DeviceError, DevicePlan, EventDevice, Mode, ModeError, Period, ProgramError,
+    Programmed, SourcePlan, Woken, validate_device, validate_source,
+};
+
+const EVENT: Woken = Woken::Event { periods: 1 };
+const MS: u64 = 1_000_000;
+/// A wait that a broken device would never end.
+const PATIENCE: u64 = 20_000 * MS;
+
+fn now() -> u64 {
+    now_ns(ClockId::Monotonic)
+}
+
+fn managed(device: impl ClockEvent + 'static) -> EventDevice {
+    let mut device = EventDevice::new(device).unwrap();
+    device.attach().unwrap();
+    device
+}
+
+/// Every device of an engine's own, attached, in a thread of its own.
+fn on_each(test: impl Fn(&mut EventDevice) + Send + Sync) {
+    let test = &test;
+    let run = |mut device: EventDevice| {
+        test(&mut device);
+        device.detach();
+    };
+    thread::scope(|scope| {
+        scope.spawn(move || run(managed(TimerFdEvent::new().unwrap())));
+        scope.spawn(move || run(managed(PosixTimerEvent::new().unwrap())));
+        scope.spawn(move || run(managed(SleepEvent::new())));
+    });
+    // Afterwards and alone: it takes a CPU.
+    thread::scope(|scope| {
+        scope.spawn(move || run(managed(BusyEvent::new())));
+    });
+}
+
+fn wait(device: &mut EventDevice) -> Woken {
+    let limit_ns = now() + PATIENCE;
+    loop {
+        // The test harness's own signals, if any, are none of ours.
+        match device.wait(Some(limit_ns)).unwrap() {
+            Woken::Signal => {}
+            woken => return woken,
+        }
+    }
+}
+
+/// Programs an event so far ahead, again if the thread was preempted meanwhile; returns for when.
+fn program(device: &mut EventDevice, ahead_ns: u64) -> u64 {
+    loop {
+        let at_ns = now() + ahead_ns;
+        match device.set_next_event(Some(at_ns)) {
+            Ok(_) => return at_ns,
+            Err(ProgramError::Past { .. }) => {}
+            Err(error) => panic!("{}: {error}", device.facts().name),
+        }
+    }
+}
+
+#[test]
+fn events_are_never_early() {
+    on_each(|device| {
+        let name = device.facts().name;
+        device.set_mode(Mode::OneShot).unwrap();
+        let mut best = u64::MAX;
+        for turn in 0..60u64 {
+            let at_ns = program(device, 50_000 + turn * 7_919);
+            assert_eq!(wait(device), EVENT, "{name}");
+            let late = now().checked_sub(at_ns);
+            best = best.min(late.unwrap_or_else(|| panic!("{name} was early")));
+        }
+        assert!(best < 5 * MS, "{name}: the best of 60 is {best} ns late");
+        assert_eq!((device.counts().early, device.counts().spurious), (0, 0), "{name}");
+    });
+}
+
+#[test]
+fn periods_are_never_early_and_none_is_lost() {
+    on_each(|device| {
+        let name = device.facts().name;
+        // A period that no kernel timer has (976,562.5 ns), and one that some have.
+        for period in [Period::from_hertz(1_024).unwrap(), Period::new(2 * MS, 1).unwrap()] {
+            let begin_ns = now();
+            device.set_mode(Mode::Periodic(period)).unwrap();
+            let mut told = 0;
+            while told < 20 {
+                let Woken::Event { periods } = wait(device) else { panic!("{name}: no event") };
+                told += periods;
+                assert!(begin_ns + period.nth_ns(told) <= now(), "{name}: early");
+            }
+            assert!(told <= period.passed(now() - begin_ns), "{name}");
+            device.set_mode(Mode::Shutdown).unwrap();
+        }
+    });
+}
+
+#[test]
+fn what_is_shut_down_fires_nothing() {
+    on_each(|device| {
+        let name = device.facts().name;
+        for mode in [Mode::Shutdown, Mode::OneShot] {
+            device.set_mode(Mode::OneShot).unwrap();
+            program(device, 3 * MS);
+            device.set_mode(mode).unwrap();
+            assert_eq!(device.wait(Some(now() + 6 * MS)), Ok(Woken::Limit), "{name}");
+            device.set_mode(Mode::Periodic(Period::new(MS, 1).unwrap())).unwrap();
+            device.set_mode(mode).unwrap();
+            assert_eq!(device.wait(Some(now() + 3 * MS)), Ok(Woken::Limit), "{name}");
+        }
+        program(device, 3 * MS);
+        assert_eq!(device.set_next_event(None), Ok(Programmed::Nothing));
+        assert_eq!(device.wait(Some(now() + 6 * MS)), Ok(Woken::Limit), "{name}");
+    });
+}
+
+/// Programmed again, the earlier time is forgotten, also if it expires in between.
+#[test]
+fn the_last_time_programmed_counts() {
+    on_each(|device| {
+        let name = device.facts().name;
+        device.set_mode(Mode::OneShot).unwrap();
+        for _ in 0..5 {
+            program(device, 300_000);
+            thread::sleep(Duration::from_millis(1));
+            let at_ns = program(device, 2 * MS);
+            assert_eq!(wait(device), EVENT);
+            assert!(now() >= at_ns, "{name}: the old expiry was told");
+        }
+    });
+}
+
+#[test]
+fn kicks_wake_and_are_kept() {
+    on_each(|device| {
+        let name = device.facts().name;
+        device.set_mode(Mode::OneShot).unwrap();
+        let kick = device.kick();
+        // Before the wait; several are one.
+        kick.kick();
+        kick.kick();
+        assert_eq!(wait(device), Woken::Kicked, "{name}");
+        assert_eq!(device.wait(Some(now() + MS)), Ok(Woken::Limit), "{name}");
+        // During it, from another thread: with an event programmed, and with none.
+        for ahead_ns in [Some(PATIENCE), None] {
+            device.set_next_event(ahead_ns.map(|ahead_ns| now() + ahead_ns)).unwrap();
+            let other = kick.clone();
+            let kicker = thread::spawn(move || {
+                thread::sleep(Duration::from_millis(3));
+                other.kick();
+            });
+            assert_eq!(device.wait(None), Ok(Woken::Kicked), "{name}");
+            kicker.join().unwrap();
+        }
+        // A kick leaves the event as it is.
+        let at_ns = program(device, MS);
+        kick.kick();
+        assert_eq!(device.wait(None), Ok(Woken::Kicked), "{name}");
+        assert_eq!(wait(device), EVENT, "{name}");
+        assert!(now() >= at_ns, "{name}");
+    });
+}
+
+/// A wait ends when a signal was handled; the busy device goes on.
+#[test]
+fn signals_end_a_wait() {
+    hourglass_sys::signal::catch_stop().unwrap();
+    on_each(|device| {
+        let name = device.facts().name;
+        device.set_mode(Mode::OneShot).unwrap();
+        program(device, if name == "busy" { 10 * MS } else { PATIENCE });
+        let (me, done) = (hourglass_sys::thread::id(), Arc::new(AtomicBool::new(false)));
+        let stop = Arc::clone(&done);
+        // Again and again: one may come before the wait begins.
+        let sender = thread::spawn(move || {
+            while !stop.load(Ordering::Relaxed) {
+                hourglass_sys::signal::kick(me).unwrap();
+                thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let woken = device.wait(None).unwrap();
+        done.store(true, Ordering::Relaxed);
+        sender.join().unwrap();
+        assert_eq!(woken, if name == "busy" { EVENT } else { Woken::Signal }, "{name}");
+    });
+}
+
+/// No kick is lost, wherever it meets the wait: each one is waited for, without a limit that could
+/// hide a lost one (the test would hang).
+#[test]
+fn no_kick_is_lost() {
+    on_each(|device| {
+        let name = device.facts().name;
+        device.set_mode(Mode::OneShot).unwrap();
+        // Far away, so that the busy device really spins.
+        device.set_next_event(Some(now() + 3_600_000 * MS)).unwrap();
+        let (asked, seen) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+        let (asks, sees, kick) = (Arc::clone(&asked), Arc::clone(&seen), device.kick());
+        const ROUNDS: u64 = 2_000;
+        let kicker = thread::spawn(move || {
+            for round in 1..=ROUNDS {
+                asks.store(round, Ordering::Relaxed);
+                kick.kick();
+                // Sometimes as soon as it can, sometimes when the engine sleeps again.
+                if round % 16 == 0 {
+                    thread::sleep(Duration::from_micros(100));
+                }
+                while sees.load(Ordering::Relaxed) < round {
+                    thread::yield_now();
+                }
+            }
+        });
+        while seen.load(Ordering::Relaxed) < ROUNDS {
+            assert_eq!(device.wait(None), Ok(Woken::Kicked), "{name}");
+            // What was stored before the kick is visible.
+            seen.store(asked.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        kicker.join().unwrap();
+    });
+}
+
+#[test]
+fn kicks_outlive_their_device() {
+    on_each(|device| {
+        device.set_mode(Mode::OneShot).unwrap();
+    });
+    let kicks = thread::spawn(|| {
+        let devices = [
+            managed(TimerFdEvent::new().unwrap()),
+            managed(PosixTimerEvent::new().unwrap()),
+            managed(SleepEvent::new()),
+        ];
+        devices.map(|device| device.kick())
+    });
+    // Neither device nor thread is there any more.
+    for kick in kicks.join().unwrap() {
+        kick.kick();
+    }
+}
+
+/// Kicks while the device is attached and detached, again and again: no signal may be left over,
+/// since its default action would end this process.
+#[test]
+fn a_kick_may_meet_the_end_of_its_device() {
+    let mut device = EventDevice::new(PosixTimerEvent::new().unwrap()).unwrap();
+    let (kick, stop) = (device.kick(), Arc::new(AtomicBool::new(false)));
+    let stopped = Arc::clone(&stop);
+    let kicker = thread::spawn(move || {
+        while !stopped.load(Ordering::Relaxed) {
+            kick.kick();
+        }
+    });
+    for _ in 0..300 {
+        device.attach().unwrap();
+        let _ = device.wait(Some(now() + 20_000)).unwrap();
+        device.detach();
+    }
+    stop.store(true, Ordering::Relaxed);
+    kicker.join().unwrap();
+}
+
+/// timers.md section 2.6: a wait for the past would cost 25 us; a refusal costs nothing like it.
+#[test]
+fn the_past_is_refused() {
+    on_each(|device| {
+        device.set_mode(Mode::OneShot).unwrap();
+        for at_ns in [0, 1, now() - 1] {
+            let error = device.set_next_event(Some(at_ns)).unwrap_err();
+            assert!(matches!(error, ProgramError::Past { .. }), "{error}");
+        }
+        assert_eq!(device.counts().programmed, 0);
+        // A limit that is past does not wait either.
+        assert_eq!(device.wait(Some(1)), Ok(Woken::Limit));
+    });
+}
+
+#[test]
+fn the_devices_of_this_machine_are_fit() {
+    on_each(|device| {
+        let name = device.facts().name;
+        let tries: Vec<_> = (0..5).map(|_| validate_device(device, &DevicePlan::DEFAULT)).collect();
+        // One of five: the machine may be busy.
+        assert!(tries.iter().any(Result::is_ok), "{name}: {tries:?}");
+    });
+    assert!(validate_source(&SourcePlan::DEFAULT, now).is_ok());
+}
+
+#[test]
+fn a_posix_timer_belongs_to_the_thread_that_attached_it() {
+    let mut device = EventDevice::new(PosixTimerEvent::new().unwrap()).unwrap();
+    let not_attached = DeviceError::NotAttached("posix");
+    assert_eq!(device.wait(Some(1)), Err(not_attached.clone()));
+    device.set_mode(Mode::OneShot).unwrap();
+    let error = device.set_next_event(Some(now() + MS)).unwrap_err();
+    assert_eq!(error, ProgramError::Device(not_attached.clone()));
+    device.attach().unwrap();
+    thread::scope(|scope| {
+        let other = scope.spawn(|| {
+            let refused = device.wait(Some(1));
+            // It can be attached anew.
+            device.attach().unwrap();
+            device.set_mode(Mode::OneShot).unwrap();
+            program(&mut device, MS);
+            let woken = wait(&mut device);
+            device.detach();
+            (refused, woken)
+        });
+        assert_eq!(other.join().unwrap(), (Err(not_attached), EVENT));
+    });
+}
+
+/// `rtc(4)`. Skipped, with the reason, where there is none.
+#[test]
+fn an_rtc_ticks_at_powers_of_two() {
+    let path = Path::new(RtcEvent::PATH);
+    let mut device = match RtcEvent::open(path) {
+        Ok(device) => managed(device),
+        Err(reason) => {
+            assert_eq!(reason.to_string().lines().count(), 1);
+            println!("skipped: {reason}");
+            return;
+        }
+    };
+    assert_eq!(device.set_mode(Mode::OneShot), Err(ModeError::NoOneShot("rtc")));
+    let period = Period::from_hertz(64).unwrap();
+    device.set_mode(Mode::Periodic(period)).unwrap();
+    let begin_ns = now();
+    let mut told = 0;
+    while told < 8 {
+        let Woken::Event { periods } = wait(&mut device) else { panic!("no event") };
+        told += periods;
+    }
+    // Its first period may have begun before; its crystal is not ours.
+    assert!(now() - begin_ns >= period.nth_ns(7) * 9 / 10);
+    device.kick().kick();
+    device.set_mode(Mode::Shutdown).unwrap();
+    assert_eq!(wait(&mut device), Woken::Kicked);
+}
+
+#[test]
+fn a_missing_device_says_so() {
+    let error = RtcEvent::open(Path::new("/dev/rtc-that-is-not-there")).err().unwrap();
+    assert!(matches!(error, DeviceError::Missing { .. }), "{error}");
+    assert!(error.to_string().contains("/dev/rtc-that-is-not-there"));
+}
