@@ -127,6 +127,8 @@ fn what_is_shut_down_fires_nothing() {
         program(device, 3 * MS);
         assert_eq!(device.set_next_event(None), Ok(Programmed::Nothing));
         assert_eq!(device.wait(Some(now() + 6 * MS)), Ok(Woken::Limit), "{name}");
+        // Nor does the hardware itself.
+        assert_eq!((device.counts().early, device.counts().spurious), (0, 0), "{name}");
     });
 }
 
@@ -168,6 +170,11 @@ fn kicks_wake_and_are_kept() {
             assert_eq!(device.wait(None), Ok(Woken::Kicked), "{name}");
             kicker.join().unwrap();
         }
+        // What has been seen does not keep the thread awake.
+        let (begin_ns, ran_ns) = (now(), now_ns(ClockId::ThreadCpu));
+        assert_eq!(device.wait(Some(begin_ns + 30 * MS)), Ok(Woken::Limit), "{name}");
+        let ran_ns = now_ns(ClockId::ThreadCpu) - ran_ns;
+        assert!(ran_ns < 15 * MS, "{name} ran for {ran_ns} ns in a wait of 30 ms");
         // A kick leaves the event as it is.
         let at_ns = program(device, MS);
         kick.kick();

@@ -188,14 +188,12 @@ impl EventDevice {
                 self.state = State::Shutdown;
             }
             Mode::OneShot => self.set_one_shot()?,
-            Mode::Periodic(period) => self.tick_from(self.hardware.now_ns(), period)?,
+            Mode::Periodic(period) => self.set_periodic(period)?,
         }
         Ok(())
     }
 
-    /// Ticks every `period`, counted from `since_ns`, which must not be ahead. A device that ticks
-    /// by itself counts from now.
-    pub(super) fn tick_from(&mut self, since_ns: u64, period: Period) -> Result<(), ModeError> {
+    fn set_periodic(&mut self, period: Period) -> Result<(), ModeError> {
         let device = self.facts.name;
         if self.facts.periods.contains(period) {
             self.hardware.set_mode(Mode::Periodic(period))?;
@@ -211,8 +209,7 @@ impl EventDevice {
             return Err(ModeError::Period { device, asked: period, nearest });
         }
         self.hardware.set_mode(Mode::OneShot)?;
-        let mut ticks = Grid::starting_at(since_ns, period);
-        ticks.advance(self.hardware.now_ns());
+        let ticks = Grid::starting_at(self.hardware.now_ns(), period);
         self.state = State::Emulated { ticks };
         self.arm_ahead(ticks.next_ns())?;
         Ok(())

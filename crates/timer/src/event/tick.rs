@@ -159,7 +159,9 @@ impl TickDevice {
         self.ticks.actual(user)
     }
 
-    /// A user who wants to be told every `period`, exactly in the long run, from now on.
+    /// A user who wants to be told every `period`, exactly in the long run, from now on. If the
+    /// device does not have that period, single intervals are off by up to a tick; who prefers the
+    /// device's own period nearby calls [`TickDevice::set_resolution`] next.
     ///
     /// # Errors
     /// [`ResolutionError`]; then the others go on as they did.

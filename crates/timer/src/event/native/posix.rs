@@ -49,7 +49,7 @@ struct Timers {
     was_blocked: bool,
     events: PosixTimer,
     /// Only for kicks that find no signal left; armed by its number, and deleted with the rest.
-    _kicks: PosixTimer,
+    kicks: PosixTimer,
 }
 
 /// What kicks share with the device.
@@ -190,17 +190,17 @@ impl ClockEvent for PosixTimerEvent {
         })?;
         let target = u64::from(thread) << 32 | u64::from(kicks.number() as u32);
         self.shared.target.store(target, Ordering::SeqCst);
-        self.timers = Some(Timers { thread, was_blocked, events, _kicks: kicks });
+        self.timers = Some(Timers { thread, was_blocked, events, kicks });
         Ok(())
     }
 
     fn detach(&mut self) {
         (self.next_ns, self.ticks) = (None, None);
         self.shared.leave();
-        let Some(Timers { thread, was_blocked, events, _kicks }) = self.timers.take() else {
+        let Some(Timers { thread, was_blocked, events, kicks }) = self.timers.take() else {
             return;
         };
-        drop((events, _kicks));
+        drop((events, kicks));
         if thread == id() {
             while matches!(take(self.shared.signal, Some(0)), Ok(Some(_))) {}
             if !was_blocked {
@@ -264,23 +264,5 @@ impl Drop for PosixTimerEvent {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// timers.md section 5, item 8.
-    #[test]
-    fn no_signals_left_has_a_name_and_a_remedy() {
-        let error = from_create(&io::Error::from_raw_os_error(TRY_AGAIN));
-        assert_eq!(error, DeviceError::SignalsExhausted);
-        assert!(error.to_string().contains("ulimit -i"), "{error}");
-        assert!(from_create(&io::Error::from_raw_os_error(22)) != error);
-    }
-
-    #[test]
-    fn only_real_time_signals_are_taken() {
-        for asked in [0, -1, 10, 9_999] {
-            let error = PosixTimerEvent::on_signal(asked).err().expect("refused");
-            assert!(matches!(error, DeviceError::NotRealTime { .. }), "{error}");
-        }
-    }
-}
+#[path = "../tests/posix.rs"]
+mod tests;

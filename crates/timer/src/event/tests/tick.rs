@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use hourglass_clock::source::SimSource;
 use proptest::prelude::*;
 
 use super::*;
 use crate::event::sim::{SimEvent, SimEventConfig};
+use crate::event::{ClockEvent, Facts, Kick, NextEvent};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -174,6 +176,57 @@ fn users_keep_their_rates_whatever_the_others_do() {
     let (steady, odd) = (told[&steady], told[&odd]);
     assert!((359_998..=360_000).contains(&steady), "{steady}");
     assert!((215_998..=216_000).contains(&odd), "{odd}");
+}
+
+/// A device that refuses to tick when told to.
+struct Stubborn {
+    device: SimEvent,
+    refuses: Arc<AtomicBool>,
+}
+
+impl ClockEvent for Stubborn {
+    fn facts(&self) -> Facts {
+        self.device.facts()
+    }
+    fn now_ns(&self) -> u64 {
+        self.device.now_ns()
+    }
+    fn set_mode(&mut self, mode: Mode) -> Result<(), DeviceError> {
+        if self.refuses.load(Ordering::Relaxed) {
+            return Err(DeviceError::Os { device: "stubborn", errno: 5 });
+        }
+        self.device.set_mode(mode)
+    }
+    fn set_next_event(&mut self, next: NextEvent) -> Result<(), DeviceError> {
+        self.device.set_next_event(next)
+    }
+    fn wait(&mut self, limit_ns: Option<u64>) -> Result<Woken, DeviceError> {
+        self.device.wait(limit_ns)
+    }
+    fn kick(&self) -> Kick {
+        self.device.kick()
+    }
+}
+
+#[test]
+fn what_the_device_refuses_changes_nothing_for_its_users() {
+    let refuses = Arc::new(AtomicBool::new(false));
+    let time = Arc::new(SimSource::default());
+    let device = SimEvent::new(&time, SimEventConfig::i8254());
+    let device = EventDevice::new(Stubborn { device, refuses: Arc::clone(&refuses) }).unwrap();
+    let mut device = TickDevice::new(device).unwrap();
+    let user = device.add(period(us(10_000))).unwrap();
+    let tick = device.tick();
+    refuses.store(true, Ordering::Relaxed);
+    let error = device.add(period(us(1_000))).unwrap_err();
+    assert!(matches!(error, ResolutionError::Refused(_)), "{error}");
+    assert!(error.to_string().contains("stubborn") && error.to_string().lines().count() == 1);
+    assert_eq!(device.tick(), tick);
+    assert!(device.set_resolution(user, us(1_000), us(1)).is_err());
+    assert_eq!((device.tick(), device.actual(user)), (tick, Some(period(us(10_000)))));
+    refuses.store(false, Ordering::Relaxed);
+    // The device ticks every 9,999.3 us: the hundredth point is found 9.93 ms late.
+    assert_eq!(run(&mut device, SECOND + 9_950_000), BTreeMap::from([(user, 100)]));
 }
 
 #[test]
