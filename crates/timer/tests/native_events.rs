@@ -332,6 +332,20 @@ fn a_posix_timer_belongs_to_the_thread_that_attached_it() {
     });
 }
 
+/// timers.md section 5, item 9: 50 us of slack would make every sleep late.
+#[test]
+fn a_thread_that_sleeps_has_no_slack_while_it_is_attached() {
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let before_ns = hourglass_sys::slack::timer_slack();
+            let mut device = managed(SleepEvent::new());
+            assert!(hourglass_sys::slack::timer_slack() <= 1);
+            device.detach();
+            assert_eq!(hourglass_sys::slack::timer_slack(), before_ns);
+        });
+    });
+}
+
 /// `rtc(4)`. Skipped, with the reason, where there is none.
 #[test]
 fn an_rtc_ticks_at_powers_of_two() {
