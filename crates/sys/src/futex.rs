@@ -1,17 +1,149 @@
-//! Waking a thread that waits on a word ([`crate::wait::futex_until`]).
+//! Waiting on a word of memory and waking those who wait on it.
+//!
+//! Waits end by deadline, by wake or by signal, and say which. None retries. Waking is
+//! async-signal-safe: one system call, no memory but the word's address, `errno` as it was.
 
+use std::io;
+use std::ptr;
 use std::sync::atomic::AtomicU32;
 
-/// Wakes one thread of this process that waits on `word`, if there is one: 0.1 us if there is
-/// none. May be called in a signal handler.
-pub fn wake_one(word: &AtomicU32) {
-    // SAFETY: the kernel only takes the live word's address; it fails for no aligned one.
+use crate::clock::timespec;
+
+/// Why a wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Woken {
+    /// The time had come.
+    Timeout,
+    /// Somebody woke the waiters, or the kernel did for no reason.
+    Woken,
+    /// The word did not hold what was expected: nothing was waited for.
+    Changed,
+    /// A signal handler ran.
+    Signal,
+}
+
+/// Waits while `word` is `expected`, until the absolute `CLOCK_MONOTONIC` time `deadline_ns` at
+/// most (`FUTEX_WAIT_BITSET`). A deadline beyond 292 years is one that never comes.
+///
+/// # Errors
+/// What the kernel answers; does not happen for a word of this process.
+pub fn wait_until(word: &AtomicU32, expected: u32, deadline_ns: u64) -> io::Result<Woken> {
+    let deadline = timespec(deadline_ns);
+    // SAFETY: the word and the deadline outlive the call; the unused argument is null.
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            word.as_ptr(),
+            libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG,
+            expected,
+            &raw const deadline,
+            ptr::null::<u32>(),
+            libc::FUTEX_BITSET_MATCH_ANY,
+        )
+    };
+    ended(answer)
+}
+
+/// Waits while `word` is `expected`, `length_ns` from the kernel's entry at most (`FUTEX_WAIT`):
+/// what happens between the caller's reading of a clock and the entry comes on top.
+///
+/// # Errors
+/// What the kernel answers; does not happen for a word of this process.
+pub fn wait_for(word: &AtomicU32, expected: u32, length_ns: u64) -> io::Result<Woken> {
+    let length = timespec(length_ns);
+    // SAFETY: the word and the length outlive the call.
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            word.as_ptr(),
+            libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
+            expected,
+            &raw const length,
+        )
+    };
+    ended(answer)
+}
+
+/// Wakes at most `most` threads of this process that wait on `word`. May be called from a signal
+/// handler.
+pub fn wake(word: &AtomicU32, most: u32) {
+    // SAFETY: errno is this thread's own; the location is valid as long as the thread lives.
+    let errno = unsafe { *libc::__errno_location() };
+    let most = i32::try_from(most).unwrap_or(i32::MAX);
+    // SAFETY: the kernel takes the word's address as a name and does not write to it.
     unsafe {
         libc::syscall(
             libc::SYS_futex,
             word.as_ptr(),
             libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG,
-            1,
+            most,
         )
     };
+    // SAFETY: as above; what a handler interrupted must find its errno unchanged.
+    unsafe { *libc::__errno_location() = errno };
+}
+
+fn ended(answer: libc::c_long) -> io::Result<Woken> {
+    if answer != -1 {
+        return Ok(Woken::Woken);
+    }
+    let error = io::Error::last_os_error();
+    match error.raw_os_error() {
+        Some(libc::ETIMEDOUT) => Ok(Woken::Timeout),
+        Some(libc::EAGAIN) => Ok(Woken::Changed),
+        Some(libc::EINTR) => Ok(Woken::Signal),
+        _ => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use super::*;
+    use crate::clock::{ClockId, now_ns};
+
+    #[test]
+    fn a_wait_ends_by_its_deadline_and_not_before() {
+        let word = AtomicU32::new(7);
+        let deadline = now_ns(ClockId::Monotonic) + 2_000_000;
+        assert_eq!(wait_until(&word, 7, deadline).unwrap(), Woken::Timeout);
+        assert!(now_ns(ClockId::Monotonic) >= deadline);
+        let begun = now_ns(ClockId::Monotonic);
+        assert_eq!(wait_for(&word, 7, 2_000_000).unwrap(), Woken::Timeout);
+        assert!(now_ns(ClockId::Monotonic) >= begun + 2_000_000);
+    }
+
+    #[test]
+    fn another_value_is_not_waited_for() {
+        let word = AtomicU32::new(1);
+        assert_eq!(wait_until(&word, 0, u64::MAX).unwrap(), Woken::Changed);
+        assert_eq!(wait_for(&word, 0, u64::MAX).unwrap(), Woken::Changed);
+    }
+
+    #[test]
+    fn a_wake_ends_a_wait_without_end() {
+        let word = AtomicU32::new(0);
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| {
+                while word.load(Ordering::Acquire) == 0 {
+                    assert_ne!(wait_until(&word, 0, u64::MAX).unwrap(), Woken::Timeout);
+                }
+            });
+            word.store(1, Ordering::Release);
+            wake(&word, 1);
+            waiter.join().unwrap();
+        });
+    }
+
+    /// A handler may wake; whoever it interrupted finds errno as it left it.
+    #[test]
+    fn a_wake_leaves_errno_alone() {
+        let word = AtomicU32::new(0);
+        // SAFETY: errno is this thread's own, and valid as long as the thread lives.
+        let errno = unsafe { &mut *libc::__errno_location() };
+        *errno = libc::ENOTTY;
+        wake(&word, u32::MAX);
+        assert_eq!(io::Error::last_os_error().raw_os_error(), Some(libc::ENOTTY));
+    }
 }

@@ -33,6 +33,8 @@ pub mod posix_timer;
 #[cfg(target_os = "linux")]
 pub mod ptp;
 #[cfg(target_os = "linux")]
+pub mod relax;
+#[cfg(target_os = "linux")]
 pub mod rtc;
 #[cfg(target_os = "linux")]
 pub mod sched;

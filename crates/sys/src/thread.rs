@@ -61,6 +61,14 @@ pub fn set_timer_slack(ns: u64) -> io::Result<()> {
     checked(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, ns as libc::c_ulong) }).map(|_| ())
 }
 
+/// The calling thread's timer slack, ns (`PR_GET_TIMERSLACK`); 0 for a real-time thread on newer
+/// kernels. `None` if the kernel does not say.
+#[must_use]
+pub fn timer_slack() -> Option<u64> {
+    // SAFETY: takes nothing but its number; answers the slack as a positive int.
+    u64::try_from(unsafe { libc::prctl(libc::PR_GET_TIMERSLACK) }).ok()
+}
+
 /// Context switches of the calling thread so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Switches {
@@ -98,4 +106,41 @@ pub fn schedstat() -> Option<SchedStat> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     let mut numbers = text.split_ascii_whitespace().map(str::parse::<u64>);
     Some(SchedStat { run_ns: numbers.next()?.ok()?, wait_ns: numbers.next()?.ok()? })
+}
+
+/// What time the calling thread has used in user and in system mode, ns in whole microseconds, as
+/// `getrusage(RUSAGE_THREAD)` tells it. Kernels that count by ticks count in steps of a tick.
+#[must_use]
+pub fn rusage_time_ns() -> u64 {
+    // SAFETY: an all-zero rusage is a valid one.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel fills the live local; an answer that is not 0 leaves it as it was.
+    unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
+    let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1_000;
+    ns(usage.ru_utime).saturating_add(ns(usage.ru_stime))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slack_is_read_back() {
+        let before = timer_slack().unwrap();
+        set_timer_slack(1).unwrap();
+        assert_eq!(timer_slack(), Some(1));
+        // 0 means the default, which a thread takes from its parent.
+        set_timer_slack(0).unwrap();
+        assert_eq!(timer_slack(), Some(before));
+    }
+
+    #[test]
+    fn used_time_grows() {
+        let begun = rusage_time_ns();
+        let mut sum = 0u64;
+        while rusage_time_ns() == begun {
+            sum = sum.wrapping_add(1);
+        }
+        assert!(sum < u64::MAX);
+    }
 }
