@@ -1,9 +1,13 @@
 //! When things happen: sleeping until a time, and timers.
 //!
-//! Owns: timers and timeouts in order of expiry ([`queue`]), clock event devices ([`event`]).
+//! Owns: timers and timeouts in order of expiry ([`queue`]), clock event devices ([`event`]), precise
+//! sleep ([`mod@sleep`]).
 //! Must not: read hardware but through `clock`; print.
 
 #![forbid(unsafe_code)]
 
 pub mod event;
 pub mod queue;
+pub mod sleep;
+
+pub use sleep::Sleeper;

@@ -1,0 +1,208 @@
+//! The decision of each sleep: how long in the kernel, how long spinning.
+//!
+//! Owns: what is learnt for each scheduling class and CPU, the account of CPU time, the forced
+//! samples.
+//! Must not: sleep, read a clock, allocate.
+//!
+//! The margin between the kernel's wake-up and the deadline is the smaller of two: what covers the
+//! wanted share of the wake-ups seen lately, and what the account affords. Whoever only spins
+//! learns nothing, and one that learns nothing spins for ever (an estimate above the time asked
+//! for has locked programs into that). So every n-th sleep that would only spin waits in the
+//! kernel, as early as it can.
+
+use super::mechanism::Class;
+use super::overhead::{MILLION, Overheads};
+use super::settings::{Budget, Settings};
+
+/// Pairs of class and CPU remembered.
+const PLACES: usize = 8;
+/// Nothing shorter is worth a thought: it is spun.
+pub(super) const WORTH_NS: u64 = 2_000;
+/// The shortest kernel wait: what passes between the decision and the kernel's look at the time.
+pub(super) const SHORTEST_WAIT_NS: u64 = 1_000;
+/// What a kernel wait is thought to cost before one was measured, ns.
+const COST_SEED_NS: u64 = 10_000;
+/// The greatest interval between forced samples, sleeps.
+const RAREST_SAMPLE: u32 = 1 << 16;
+/// Over so many sleeps a debt or credit is made up for.
+const SETTLE: i64 = 16;
+
+/// Where a thread runs and by what rules: what wake-up times depend on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) class: Class,
+    pub(super) cpu: u32,
+}
+
+/// How a sleep is to be spent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Plan {
+    /// All of it spinning.
+    Spin,
+    /// In the kernel until so long before the deadline, ns.
+    Kernel {
+        margin_ns: u64,
+        /// Whether it is a sample that the account would not have asked for.
+        forced: bool,
+    },
+}
+
+/// What a sleep took.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Charge {
+    pub(super) place: Place,
+    pub(super) length_ns: u64,
+    pub(super) spin_ns: u64,
+    /// Whether it waited in the kernel.
+    pub(super) waited: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    place: Place,
+    known: Overheads,
+    /// Number of the sleep that used it last.
+    used: u64,
+    /// Sleeps that were spun since the last sample.
+    spun: u32,
+    /// How many may be.
+    sample_after: u32,
+}
+
+/// All that a sleeper has learnt.
+#[derive(Clone, Debug)]
+pub(super) struct Margins {
+    /// At most [`PLACES`], room for which is made at the beginning.
+    entries: Vec<Entry>,
+    sleeps: u64,
+    /// CPU time used beyond the allowance, ns; negative if less was used.
+    debt_ns: i64,
+}
+
+impl Margins {
+    pub(super) fn new() -> Margins {
+        Margins { entries: Vec::with_capacity(PLACES), sleeps: 0, debt_ns: 0 }
+    }
+
+    /// How to spend a sleep of `left_ns` here.
+    pub(super) fn plan(&mut self, settings: &Settings, place: Place, left_ns: u64) -> Plan {
+        if left_ns <= WORTH_NS {
+            return Plan::Spin;
+        }
+        let allowance = self.allowance_now(&settings.budget, left_ns);
+        let entry = self.entry(settings, place);
+        let known = &entry.known;
+        let affordable = known.margin_spinning_ns(allowance.saturating_sub(known.cost_ns));
+        let margin = known
+            .quantile_ns(settings.quantile_ppm)
+            .min(affordable)
+            .min(settings.longest_margin_ns)
+            .min(left_ns - SHORTEST_WAIT_NS);
+        let kernel_cost = known.cost_ns.saturating_add(known.mean_spin_ns(margin));
+        let pointless = left_ns <= (margin + SHORTEST_WAIT_NS).max(kernel_cost);
+        if !pointless || left_ns > allowance {
+            entry.spun = 0;
+            return Plan::Kernel { margin_ns: margin, forced: false };
+        }
+        entry.spun += 1;
+        if entry.spun >= entry.sample_after {
+            entry.spun = 0;
+            return Plan::Kernel { margin_ns: left_ns - SHORTEST_WAIT_NS, forced: true };
+        }
+        Plan::Spin
+    }
+
+    /// Counts a wake-up so much later than asked. `late`: after the deadline.
+    pub(super) fn record(
+        &mut self,
+        settings: &Settings,
+        place: Place,
+        plan: Plan,
+        overhead_ns: u64,
+        late: bool,
+    ) {
+        let entry = self.entry(settings, place);
+        entry.known.record(overhead_ns);
+        if matches!(plan, Plan::Kernel { forced: true, .. }) {
+            // A sample that costs lateness is taken less often, one that shows a way out often.
+            entry.sample_after = if late {
+                entry.sample_after.saturating_mul(2).min(RAREST_SAMPLE)
+            } else {
+                settings.sample_every.max(1)
+            };
+        }
+    }
+
+    /// Counts what a kernel wait took of the CPU.
+    pub(super) fn record_cost(&mut self, settings: &Settings, place: Place, cost_ns: u64) {
+        self.entry(settings, place).known.record_cost(cost_ns);
+    }
+
+    /// Charges a sleep to the account.
+    pub(super) fn charge(&mut self, settings: &Settings, charge: Charge) {
+        let Charge { place, length_ns, spin_ns, waited } = charge;
+        let cost = if waited { self.entry(settings, place).known.cost_ns } else { 0 };
+        let spent = i64::try_from(spin_ns.saturating_add(cost)).unwrap_or(i64::MAX);
+        let allowed = i64::try_from(allowance(&settings.budget, length_ns)).unwrap_or(i64::MAX);
+        let most = i64::try_from(settings.budget.per_sleep_ns).unwrap_or(i64::MAX);
+        let most = most.saturating_mul(SETTLE);
+        let debt = self.debt_ns.saturating_add(spent).saturating_sub(allowed);
+        self.debt_ns = debt.clamp(-most, most);
+    }
+
+    /// The margin that the next long sleep here would have, ns.
+    pub(super) fn margin_ns(&self, settings: &Settings, place: Place) -> Option<u64> {
+        let entry = self.entries.iter().find(|entry| entry.place == place)?;
+        let allowance = self.allowance_now(&settings.budget, u64::MAX);
+        let affordable =
+            entry.known.margin_spinning_ns(allowance.saturating_sub(entry.known.cost_ns));
+        let covering = entry.known.quantile_ns(settings.quantile_ppm);
+        Some(covering.min(affordable).min(settings.longest_margin_ns))
+    }
+
+    /// What a sleep may take of the CPU, with what others left or took.
+    fn allowance_now(&self, budget: &Budget, left_ns: u64) -> u64 {
+        let own = i64::try_from(allowance(budget, left_ns)).unwrap_or(i64::MAX);
+        u64::try_from(own.saturating_sub(self.debt_ns / SETTLE)).unwrap_or(0)
+    }
+
+    fn entry(&mut self, settings: &Settings, place: Place) -> &mut Entry {
+        self.sleeps += 1;
+        let index = match self.entries.iter().position(|entry| entry.place == place) {
+            Some(index) => index,
+            None => self.add(settings, place),
+        };
+        let entry = &mut self.entries[index];
+        entry.used = self.sleeps;
+        entry
+    }
+
+    /// Makes an entry, in the place of the one that was not used for longest if need be.
+    fn add(&mut self, settings: &Settings, place: Place) -> usize {
+        let known = self.guess(settings, place);
+        let sample_after = settings.sample_every.max(1);
+        let new = Entry { place, known, used: 0, spun: 0, sample_after };
+        if self.entries.len() < PLACES {
+            self.entries.push(new);
+            return self.entries.len() - 1;
+        }
+        let oldest = (0..PLACES).min_by_key(|index| self.entries[*index].used).unwrap_or(0);
+        self.entries[oldest] = new;
+        oldest
+    }
+
+    /// What to believe of a new place: what was learnt last in its class, else the seed.
+    fn guess(&self, settings: &Settings, place: Place) -> Overheads {
+        let same_class = self.entries.iter().filter(|entry| entry.place.class == place.class);
+        match same_class.max_by_key(|entry| entry.used) {
+            Some(entry) => Overheads::inherited(&entry.known),
+            None => Overheads::seeded(settings.seed_ns, COST_SEED_NS),
+        }
+    }
+}
+
+/// What a sleep of that length may take of the CPU, ns.
+fn allowance(budget: &Budget, length_ns: u64) -> u64 {
+    let share = u128::from(length_ns) * u128::from(budget.share_ppm) / u128::from(MILLION);
+    budget.per_sleep_ns.min(u64::try_from(share).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,139 @@
+//! How a sleeper is to sleep.
+
+use std::fmt;
+
+/// How the time until the deadline is spent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Policy {
+    /// In the kernel until a learnt margin before the deadline, then spinning.
+    #[default]
+    Learned,
+    /// As the thesis does it (section 5.3.2, listing 5.3): a relative kernel wait for all but one
+    /// tick of the scheduler, with the thread's own timer slack, then spinning. Kept for comparison;
+    /// see [`Policy::is_reliable`].
+    Thesis {
+        /// Ticks a second, 1 to 10,000 (beyond that taken as that); what [`super::HzProbe`] finds.
+        hz: u32,
+    },
+    /// In the kernel until the deadline. Costs least, and is late by the kernel's wake-up.
+    KernelOnly,
+    /// Spinning all the time. A whole CPU; real-time threads that do it for long are throttled.
+    SpinOnly,
+}
+
+/// Highest tick rate that [`Policy::Thesis`] takes.
+const HIGHEST_HZ: u32 = 10_000;
+
+impl Policy {
+    /// Whether the policy does on every machine what it is for. The thesis' does not: a tick (its
+    /// 1/HZ) is not what a sleep is late by since timers are not bound to ticks, so that it spins
+    /// up to a tick of each sleep; its relative wait adds whatever happens before the kernel is
+    /// entered; and its probe for HZ needs a kernel that counts CPU time in ticks.
+    #[must_use]
+    pub const fn is_reliable(self) -> bool {
+        !matches!(self, Policy::Thesis { .. })
+    }
+
+    /// The thesis' tick, ns; `None` for the other policies.
+    #[must_use]
+    pub fn tick_ns(self) -> Option<u64> {
+        match self {
+            Policy::Thesis { hz } => Some(1_000_000_000 / u64::from(hz.clamp(1, HIGHEST_HZ))),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Policy::Learned => f.write_str("learned"),
+            Policy::Thesis { hz } => write!(f, "thesis (HZ {hz}, unreliable)"),
+            Policy::KernelOnly => f.write_str("kernel only"),
+            Policy::SpinOnly => f.write_str("spin only"),
+        }
+    }
+}
+
+/// What a sleep may take of a CPU: spinning, and what the kernel charges for its wait.
+///
+/// Kept on average: what a sleep takes too much is taken from the next ones. A sleep no longer than
+/// the allowance may be spun as a whole. Whatever is allowed, no more is spun than the wanted
+/// quantile asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// CPU time for a sleep, ns.
+    pub per_sleep_ns: u64,
+    /// Share of the time slept, parts per million; the smaller of the two holds.
+    pub share_ppm: u32,
+}
+
+impl Budget {
+    /// 46 us for a sleep: 4.6 % of a sleep of 1 ms, 0.46 % of 10 ms, 46 % of 100 us, all of a sleep
+    /// of 46 us.
+    pub const DEFAULT: Budget = Budget { per_sleep_ns: 46_000, share_ppm: 1_000_000 };
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Budget::DEFAULT
+    }
+}
+
+/// Which reading of the clock ends a sleep.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EndsWhen {
+    /// `now_ordered` is at the deadline. Another reader of `CLOCK_MONOTONIC` may see it up to the
+    /// clock's bound later (some 100 ns; usually some ns).
+    #[default]
+    Reached,
+    /// The earliest time that `now_bounded` allows for is at the deadline: `CLOCK_MONOTONIC` has
+    /// surely reached it. Later by the bound.
+    SurelyReached,
+}
+
+/// How a sleeper is to sleep. [`Settings::DEFAULT`] is right unless something is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// How the time is spent.
+    pub policy: Policy,
+    /// What a sleep may take of a CPU, with [`Policy::Learned`].
+    pub budget: Budget,
+    /// Which share of the kernel's wake-ups the margin is to cover, parts per million, as far as
+    /// the budget allows.
+    pub quantile_ppm: u32,
+    /// The longest margin, ns; at most 0.5 ms are ever learnt.
+    pub longest_margin_ns: u64,
+    /// What the kernel is thought to wake late by before it was seen to, ns.
+    pub seed_ns: u64,
+    /// Of so many sleeps that would only be spun one waits in the kernel, to see whether it could;
+    /// fewer if that made it late.
+    pub sample_every: u32,
+    /// Which reading of the clock ends a sleep.
+    pub ends_when: EndsWhen,
+}
+
+impl Settings {
+    /// Learnt margins that cover 99 % of the wake-ups within [`Budget::DEFAULT`].
+    pub const DEFAULT: Settings = Settings {
+        policy: Policy::Learned,
+        budget: Budget::DEFAULT,
+        quantile_ppm: 990_000,
+        longest_margin_ns: 500_000,
+        seed_ns: 60_000,
+        sample_every: 32,
+        ends_when: EndsWhen::Reached,
+    };
+
+    /// The default with another policy.
+    #[must_use]
+    pub const fn with_policy(policy: Policy) -> Settings {
+        Settings { policy, ..Settings::DEFAULT }
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings::DEFAULT
+    }
+}

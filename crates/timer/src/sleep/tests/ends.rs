@@ -1,0 +1,222 @@
+//! How sleeps end: never early, by interrupts, late and why.
+
+use super::*;
+use crate::sleep::sim::{Lateness, Preemptions};
+use crate::sleep::{Delay, EndsWhen, Interrupt, Policy};
+
+const POLICIES: [Policy; 4] =
+    [Policy::Learned, Policy::Thesis { hz: 1_000 }, Policy::KernelOnly, Policy::SpinOnly];
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % end
+    }
+
+    /// From 0 to 2^24 ns, each order of magnitude as often.
+    fn length_ns(&mut self) -> u64 {
+        let bits = self.below(25);
+        self.below((1 << bits) + 1)
+    }
+}
+
+/// "Never early" on the sleeper's own clock, on every machine and by every policy: a million sleeps
+/// with interrupts and signals at random times. An interrupted sleep says so; one that was not is
+/// at its deadline.
+#[test]
+fn never_early() {
+    let seed = seed();
+    for (number, policy) in (0..).zip(POLICIES) {
+        let mut random = Random(seed + number);
+        for load in [Load::idle(), Load::busy()] {
+            let settings = Settings::with_policy(policy);
+            let mut sleeper = sleeper(seed + number, load, settings);
+            for _ in 0..125_000 {
+                let begun = sleeper.mechanism().now();
+                let length = random.length_ns();
+                let interrupted_at = match random.below(4) {
+                    0 => Some(begun + 1 + random.below(2 * length + 2)),
+                    _ => None,
+                };
+                if let Some(at) = interrupted_at {
+                    let interrupter = sleeper.interrupter();
+                    sleeper.mechanism().interrupt_at(at, interrupter);
+                }
+                if random.below(4) == 0 {
+                    sleeper.mechanism().signal_at(begun + random.below(length + 1));
+                }
+                let slept = sleeper.sleep_ns(length);
+                let told = format!("seed {seed}, {policy}, {length} ns: {slept:?}");
+                assert!(slept.reached() || slept.interrupted, "early: {told}");
+                let due = interrupted_at.is_some_and(|at| at <= sleeper.mechanism().now());
+                assert!(!slept.interrupted || due, "interrupted by nobody: {told}");
+                assert!(slept.kernel_ns + slept.spin_ns <= slept.woke_ns - begun + 1_000, "{told}");
+                // What comes between two sleeps is for the next one; it shall begin anew.
+                sleeper.mechanism().work(2 * length + 2);
+                sleeper.clear();
+            }
+        }
+    }
+}
+
+/// The kernel's own clock has reached the deadline, not only the sleeper's line over it.
+#[test]
+fn surely_reached_means_true_time() {
+    let settings = Settings { ends_when: EndsWhen::SurelyReached, ..Settings::DEFAULT };
+    let seed = seed();
+    let mut sleeper = sleeper(seed, Load::idle(), settings);
+    let mut random = Random(seed);
+    for _ in 0..20_000 {
+        let slept = sleeper.sleep_ns(random.length_ns());
+        let now = sleeper.mechanism().now();
+        assert!(now >= slept.deadline_ns && slept.reached(), "at {now}: {slept:?}");
+    }
+}
+
+#[test]
+fn a_past_deadline_does_not_enter_the_kernel() {
+    for policy in POLICIES {
+        let mut sleeper = sleeper(seed(), Load::idle(), Settings::with_policy(policy));
+        sleeper.mechanism().work(5_000_000);
+        for deadline in [0, 1, 4_999_999, 5_000_000] {
+            let before = sleeper.mechanism().now();
+            let slept = sleeper.sleep_until_ns(deadline);
+            assert_eq!((slept.delay, slept.kernel_ns, slept.spin_ns), (Delay::AlreadyPast, 0, 0));
+            assert!(slept.miss_ns() >= before - deadline && !slept.interrupted);
+            assert!(sleeper.mechanism().now() - before < 100);
+        }
+        assert_eq!(sleeper.mechanism().waits(), 0);
+    }
+}
+
+/// In the published program an early interrupt is lost, and a late one ends nothing (research
+/// 1.1 f).
+#[test]
+fn an_interrupt_latches_until_it_is_cleared() {
+    for policy in POLICIES {
+        let mut sleeper = sleeper(seed(), Load::idle(), Settings::with_policy(policy));
+        let interrupter = sleeper.interrupter();
+        interrupter.interrupt();
+        for _ in 0..3 {
+            let before = sleeper.mechanism().now();
+            let slept = sleeper.sleep_ns(1_000_000_000);
+            assert!(slept.interrupted && !slept.reached() && slept.miss_ns() == 0, "{slept:?}");
+            assert!(sleeper.mechanism().now() - before < 1_000);
+        }
+        assert_eq!(sleeper.mechanism().waits(), 0);
+        assert!(sleeper.clear() && !sleeper.clear());
+        assert!(!sleeper.sleep_ns(3_000_000).interrupted);
+    }
+}
+
+/// Half-way through the kernel wait, and in the spin before the deadline.
+#[test]
+fn an_interrupt_ends_both_phases() {
+    for (policy, before_deadline, within) in [
+        (Policy::Learned, 5_000_000, 60_000),
+        (Policy::KernelOnly, 5_000_000, 60_000),
+        (Policy::Thesis { hz: 1_000 }, 5_000_000, 60_000),
+        (Policy::SpinOnly, 5_000_000, 1_000),
+        (Policy::Learned, 2_000, 1_000),
+        (Policy::Thesis { hz: 1_000 }, 500_000, 1_000),
+    ] {
+        let mut sleeper = sleeper(seed(), Load::idle(), Settings::with_policy(policy));
+        let _ = Run::of(&mut sleeper, 300, || 1_000_000);
+        let at = sleeper.mechanism().now() + 10_000_000;
+        let interrupter = sleeper.interrupter();
+        sleeper.mechanism().interrupt_at(at - before_deadline, interrupter);
+        let slept = sleeper.sleep_until_ns(at);
+        assert!(slept.interrupted && !slept.reached(), "{policy}: {slept:?}");
+        let late = slept.woke_ns - (at - before_deadline);
+        assert!(late <= within, "{policy}: {late} ns after the interrupt");
+        sleeper.clear();
+    }
+}
+
+#[test]
+fn a_group_shares_a_word() {
+    static STOP: Interrupt = Interrupt::new();
+    let mut sleepers: Vec<SimSleeper> =
+        (0..3).map(|n| sleeper(n, Load::idle(), Settings::DEFAULT).interrupted_by(&STOP)).collect();
+    STOP.interrupt();
+    assert!(sleepers.iter_mut().all(|sleeper| sleeper.sleep_ns(1_000_000).interrupted));
+    STOP.clear();
+    assert!(sleepers.iter_mut().all(|sleeper| sleeper.sleep_ns(1_000_000).reached()));
+}
+
+/// Signals that interrupt nothing do not end a sleep, and cost no precision.
+#[test]
+fn other_signals_end_no_sleep() {
+    let mut sleeper = sleeper(seed(), Load::idle(), Settings::DEFAULT);
+    let _ = Run::of(&mut sleeper, 300, || 1_000_000);
+    let begun = sleeper.mechanism().now();
+    (1..50).for_each(|n| sleeper.mechanism().signal_at(begun + n * 100_000));
+    let slept = sleeper.sleep_until_ns(begun + 10_000_000);
+    assert!(slept.reached() && slept.miss_ns() <= 1_000, "{slept:?}");
+    assert!(slept.spin_ns < 100_000, "{slept:?}");
+}
+
+#[test]
+fn each_delay_is_told_for_what_it_is() {
+    let preempted = |counted| Load {
+        preemptions: Some(Preemptions {
+            every_ns: 1_000_000,
+            from_ns: 100_000,
+            to_ns: 200_000,
+            counted,
+        }),
+        ..Load::idle()
+    };
+    let late = Lateness { weight: 1, from_ns: 700_000, to_ns: 700_000 };
+    let mut found = Vec::new();
+    for (load, policy) in [
+        (Load { wake_ups: vec![late], ..Load::idle() }, Policy::Learned),
+        (preempted(true), Policy::SpinOnly),
+        (preempted(false), Policy::SpinOnly),
+    ] {
+        let mut sleeper = sleeper(seed(), load, Settings::with_policy(policy));
+        let delays: Vec<Slept> = (0..1_000)
+            .map(|_| sleeper.sleep_ns(2_000_000))
+            .filter(|slept| slept.delay != Delay::None)
+            .collect();
+        let first = delays[0];
+        assert!(delays.iter().all(|slept| slept.delay == first.delay), "{policy}");
+        assert!(delays.iter().all(|slept| slept.miss_ns() > Delay::ON_TIME_NS));
+        found.push((first.delay, first.preempted()));
+    }
+    let wanted = [(Delay::WokenLate, false), (Delay::Preempted, true), (Delay::Stalled, true)];
+    assert_eq!(found, wanted);
+}
+
+#[test]
+fn slack_is_as_before() {
+    for policy in POLICIES {
+        let mut sleeper = sleeper(seed(), Load::idle(), Settings::with_policy(policy));
+        sleeper.mechanism().set_slack_ns(12_345);
+        let _ = Run::of(&mut sleeper, 100, || 1_000_000);
+        assert_eq!(sleeper.mechanism().slack_ns(), Some(12_345), "{policy}");
+    }
+}
+
+/// The ends of the range: nothing overflows, nothing lasts longer than asked.
+#[test]
+fn no_length_is_too_long_or_too_short() {
+    for policy in POLICIES {
+        let mut sleeper = sleeper(seed(), Load::idle(), Settings::with_policy(policy));
+        for length in [Span::ZERO, Span::MIN, Span::from_nanos(-1)] {
+            assert_eq!(sleeper.sleep_for(length).delay, Delay::AlreadyPast);
+        }
+        assert_eq!(sleeper.sleep_until(hourglass_time::Instant::MIN).delay, Delay::AlreadyPast);
+        for deadline in [u64::MAX, u64::MAX / 2, 1 << 60] {
+            let (at, interrupter) = (sleeper.mechanism().now() + 1_000, sleeper.interrupter());
+            sleeper.mechanism().interrupt_at(at, interrupter);
+            let slept = sleeper.sleep_until_ns(deadline);
+            assert!(slept.interrupted && slept.woke_ns < at + 100_000, "{policy}: {slept:?}");
+            sleeper.clear();
+        }
+        assert!(sleeper.sleep(std::time::Duration::from_micros(3)).reached());
+    }
+}
