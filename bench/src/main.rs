@@ -10,6 +10,7 @@
 mod clock;
 mod document;
 mod paired;
+mod sleep;
 mod stats;
 mod timer;
 mod workload;
@@ -36,9 +37,9 @@ struct Arguments {
     /// Also keep the document in this file.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Rounds of each comparison; each runs ours and the peer's once.
-    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..))]
-    rounds: u32,
+    /// Rounds of each comparison; each runs ours and the peer's once. [default: 15, sleep 5]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: Option<u32>,
     /// clock: for how long bounds are compared with the kernel's clock, s.
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(2..=86_400))]
     seconds: u64,
@@ -49,6 +50,8 @@ struct Arguments {
 enum Suite {
     /// What reading the time costs, the first value, bounds and whether they hold.
     Clock,
+    /// Sleeping precisely: misses and CPU time, and how soon a sleeper is interrupted.
+    Sleep,
     /// Gap loop, start-up, received time, reading a large run folder.
     Workload,
     /// The queue of timers and the wheel of timeouts.
@@ -57,18 +60,15 @@ enum Suite {
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    let (name, found) = match arguments.name {
-        Suite::Clock => ("clock", clock::measure(arguments.rounds, arguments.seconds)?),
-        Suite::Workload => {
-            let rows = workload::measure(arguments.rounds)?;
-            ("workload", Findings { rows, ..Findings::default() })
-        }
-        Suite::Timer => {
-            let rows = timer::measure(arguments.rounds)?;
-            ("timer", Findings { rows, ..Findings::default() })
-        }
+    let rounds = |default| arguments.rounds.unwrap_or(default);
+    let plain = |rows| Findings { rows, ..Findings::default() };
+    let (name, rounds, found) = match arguments.name {
+        Suite::Clock => ("clock", rounds(15), clock::measure(rounds(15), arguments.seconds)?),
+        Suite::Sleep => ("sleep", rounds(5), plain(sleep::measure(rounds(5))?)),
+        Suite::Workload => ("workload", rounds(15), plain(workload::measure(rounds(15))?)),
+        Suite::Timer => ("timer", rounds(15), plain(timer::measure(rounds(15))?)),
     };
-    let document = Document::new(name, arguments.rounds, found);
+    let document = Document::new(name, rounds, found);
     let json = serde_json::to_string_pretty(&document)?;
     if let Some(path) = &arguments.record {
         std::fs::write(path, format!("{json}\n"))

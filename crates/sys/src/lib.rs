@@ -27,9 +27,9 @@ pub mod lies;
 pub mod memfd;
 #[cfg(target_os = "linux")]
 pub mod memory;
-pub mod prefetch;
 #[cfg(target_os = "linux")]
 pub mod posix_timer;
+pub mod prefetch;
 #[cfg(target_os = "linux")]
 pub mod ptp;
 #[cfg(target_os = "linux")]

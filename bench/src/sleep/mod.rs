@@ -1,0 +1,174 @@
+//! The suite `sleep`: how late sleeps end and what they take of a CPU, ours beside the peers'.
+//!
+//! Everything is slept on one CPU, in turn: each round every sleeper sleeps a block of sleeps of one
+//! length in one scheduling policy. The deadline is a reading of the same clock plus the length, the
+//! miss is what a reading after the return tells; both readings are in it for everyone.
+
+mod interrupt;
+mod sleepers;
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result};
+use hourglass_clock::process;
+use hourglass_sys::clock::{ClockId, now_ns};
+use hourglass_sys::{sched, thread};
+
+use crate::document::Row;
+use crate::paired::median;
+use sleepers::Subject;
+
+pub(crate) use interrupt::interrupts;
+
+/// How long is slept, and how often in a block.
+const LENGTHS: [(&str, u64, usize); 3] =
+    [("100us", 100_000, 1_500), ("1ms", 1_000_000, 400), ("10ms", 10_000_000, 50)];
+
+/// Sleeps before those that count, in which whoever learns learns.
+const FIRST: usize = 50;
+
+/// A real-time thread that only spins is stopped by the kernel after 0.95 s; longer blocks of such a
+/// sleeper are cut.
+const LONGEST_RT_SPIN_NS: u64 = 300_000_000;
+
+/// What ours is compared with.
+const PEERS: [&str; 5] =
+    ["clock_nanosleep", "std::thread::sleep", "spin_sleep", "spin_sleep/tuned", "thesis"];
+
+/// Scheduling policies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Policy {
+    Other,
+    Fifo,
+}
+
+/// What a block of sleeps came to.
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    p50_ns: f64,
+    p99_ns: f64,
+    cpu_percent: f64,
+}
+
+/// All cases of the suite.
+pub(crate) fn measure(rounds: u32) -> Result<Vec<Row>> {
+    let cpus = thread::affinity().context("cannot ask for the CPUs")?;
+    let last = *cpus.last().context("no CPU is allowed")?;
+    thread::set_affinity([last]).context("cannot choose a CPU")?;
+    let mut rows = Vec::new();
+    for policy in [Policy::Other, Policy::Fifo] {
+        if !policy.take() {
+            eprintln!(
+                "no SCHED_FIFO here (CAP_SYS_NICE or `ulimit -r 50`): its cases are left out"
+            );
+            continue;
+        }
+        let mut subjects = sleepers::all();
+        for length in LENGTHS {
+            rows.extend(compare(rounds, policy, length, &mut subjects));
+        }
+        Policy::Other.take();
+    }
+    thread::set_affinity(cpus.iter().copied()).context("cannot give the CPUs back")?;
+    rows.extend(interrupts(rounds, &cpus)?);
+    Ok(rows)
+}
+
+impl Policy {
+    /// Whether the calling thread now has it.
+    fn take(self) -> bool {
+        sched::set(match self {
+            Policy::Other => sched::Attributes::Other(0),
+            Policy::Fifo => sched::Attributes::Fifo(50),
+        })
+        .is_ok()
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Policy::Other => "other",
+            Policy::Fifo => "fifo",
+        }
+    }
+}
+
+/// Every sleeper in turn, as often as there are rounds, each round in another order.
+fn compare(
+    rounds: u32,
+    policy: Policy,
+    (name, length_ns, sleeps): (&str, u64, usize),
+    subjects: &mut [Subject],
+) -> Vec<Row> {
+    let mut blocks: Vec<Vec<Block>> = subjects.iter().map(|_| Vec::new()).collect();
+    let many = subjects.len();
+    for round in 0..rounds as usize {
+        for turn in 0..many {
+            let index = (turn + round) % many;
+            let subject = &mut subjects[index];
+            let spins = policy == Policy::Fifo && subject.may_spin_all;
+            let sleeps =
+                if spins { sleeps.min((LONGEST_RT_SPIN_NS / length_ns) as usize) } else { sleeps };
+            blocks[index].push(block(subject, length_ns, sleeps));
+        }
+    }
+    let figures: [(&str, &str, fn(&Block) -> f64); 3] = [
+        ("p50", "ns", |block| block.p50_ns),
+        ("p99", "ns", |block| block.p99_ns),
+        ("cpu", "%", |block| block.cpu_percent),
+    ];
+    let mut rows = Vec::new();
+    for (figure, unit, of) in figures {
+        let case = format!("{name}/{}/{figure}", policy.name());
+        for (subject, own) in subjects.iter().zip(&blocks) {
+            let mut values: Vec<f64> = own.iter().map(of).collect();
+            let ratio_to = if PEERS.contains(&subject.name) {
+                BTreeMap::new()
+            } else {
+                ratios(subjects, &blocks, own, of)
+            };
+            rows.push(Row {
+                ratio_to,
+                ..Row::alone(&case, subject.name, median(&mut values), unit)
+            });
+        }
+    }
+    rows
+}
+
+/// Of one sleeper to each peer, round by round.
+fn ratios(
+    subjects: &[Subject],
+    blocks: &[Vec<Block>],
+    own: &[Block],
+    of: fn(&Block) -> f64,
+) -> BTreeMap<String, f64> {
+    let peers = subjects.iter().zip(blocks).filter(|(peer, _)| PEERS.contains(&peer.name));
+    peers
+        .map(|(peer, theirs)| {
+            let mut ratios: Vec<f64> =
+                own.iter().zip(theirs).map(|(own, their)| of(own) / of(their)).collect();
+            (peer.name.to_owned(), median(&mut ratios))
+        })
+        .collect()
+}
+
+/// A block of sleeps of one length.
+fn block(subject: &mut Subject, length_ns: u64, sleeps: usize) -> Block {
+    let clock = process::clock();
+    thread::set_timer_slack(subject.slack_ns).unwrap_or_default();
+    for _ in 0..FIRST.min(sleeps) {
+        (subject.sleep)(length_ns);
+    }
+    let mut misses_ns: Vec<f64> = Vec::with_capacity(sleeps);
+    let (cpu, wall) = (now_ns(ClockId::ThreadCpu), now_ns(ClockId::Monotonic));
+    for _ in 0..sleeps {
+        let deadline = clock.now_ordered() + length_ns;
+        (subject.sleep)(length_ns);
+        misses_ns.push(clock.now_ordered() as f64 - deadline as f64);
+    }
+    let cpu = now_ns(ClockId::ThreadCpu) - cpu;
+    let wall = now_ns(ClockId::Monotonic) - wall;
+    misses_ns.sort_by(f64::total_cmp);
+    let at = |percent: usize| misses_ns[(misses_ns.len() - 1) * percent / 100];
+    Block { p50_ns: at(50), p99_ns: at(99), cpu_percent: cpu as f64 * 100.0 / wall as f64 }
+}
