@@ -10,7 +10,6 @@ mod sleepers;
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
-use hourglass_clock::process;
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::{sched, thread};
 
@@ -154,18 +153,10 @@ fn ratios(
 
 /// A block of sleeps of one length.
 fn block(subject: &mut Subject, length_ns: u64, sleeps: usize) -> Block {
-    let clock = process::clock();
     thread::set_timer_slack(subject.slack_ns).unwrap_or_default();
-    for _ in 0..FIRST.min(sleeps) {
-        (subject.sleep)(length_ns);
-    }
-    let mut misses_ns: Vec<f64> = Vec::with_capacity(sleeps);
+    (subject.sleep)(length_ns, FIRST.min(sleeps));
     let (cpu, wall) = (now_ns(ClockId::ThreadCpu), now_ns(ClockId::Monotonic));
-    for _ in 0..sleeps {
-        let deadline = clock.now_ordered() + length_ns;
-        (subject.sleep)(length_ns);
-        misses_ns.push(clock.now_ordered() as f64 - deadline as f64);
-    }
+    let mut misses_ns = (subject.sleep)(length_ns, sleeps);
     let cpu = now_ns(ClockId::ThreadCpu) - cpu;
     let wall = now_ns(ClockId::Monotonic) - wall;
     misses_ns.sort_by(f64::total_cmp);

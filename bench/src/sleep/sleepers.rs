@@ -17,13 +17,29 @@ pub(super) struct Subject {
     pub(super) slack_ns: u64,
     /// Whether it may spin through whole sleeps.
     pub(super) may_spin_all: bool,
-    pub(super) sleep: Box<dyn FnMut(u64)>,
+    /// Sleeps so many nanoseconds, so often; gives the misses, ns. The loop is compiled for each, so
+    /// that all return straight into it.
+    pub(super) sleep: Box<dyn FnMut(u64, usize) -> Vec<f64>>,
 }
 
 impl Subject {
-    fn new(name: &'static str, sleep: impl FnMut(u64) + 'static) -> Subject {
-        Subject { name, slack_ns: DEFAULT_SLACK_NS, may_spin_all: false, sleep: Box::new(sleep) }
+    fn new(name: &'static str, mut sleep: impl FnMut(u64) + 'static) -> Subject {
+        let sleep = Box::new(move |length_ns, times| misses_ns(&mut sleep, length_ns, times));
+        Subject { name, slack_ns: DEFAULT_SLACK_NS, may_spin_all: false, sleep }
     }
+}
+
+/// How late each of so many sleeps of one length ended, ns.
+#[inline(always)]
+fn misses_ns(mut sleep: impl FnMut(u64), length_ns: u64, times: usize) -> Vec<f64> {
+    let clock = process::clock();
+    let mut misses_ns = Vec::with_capacity(times);
+    for _ in 0..times {
+        let deadline = clock.now_ordered() + length_ns;
+        sleep(length_ns);
+        misses_ns.push(clock.now_ordered() as f64 - deadline as f64);
+    }
+    misses_ns
 }
 
 /// Ours, its variants, and the peers. Each begins without having learnt anything.

@@ -5,38 +5,45 @@ use std::time::Duration;
 
 use hourglass_clock::Clock;
 use hourglass_clock::timekeeping::{Ticks, Timebase};
+use hourglass_sys::ahead;
 use hourglass_time::{Instant, Monotonic, Span};
 
 use super::mechanism::Mechanism;
 use super::outcome::Slept;
-use super::sleeper::Sleeper;
+use super::sleeper::{Sleeper, Until};
 
 impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
     /// Sleeps until an absolute time (the thesis' `SleepTo`). Times before the clock's zero have
     /// passed.
+    #[inline(always)]
     pub fn sleep_until(&mut self, deadline: impl Into<Instant<Monotonic>>) -> Slept {
-        self.sleep_until_ns(deadline.into().since_zero().nanos_or_zero())
+        let deadline_ns = deadline.into().since_zero().nanos_or_zero();
+        self.sleep_and_return(Until::Time(deadline_ns), ahead::here())
     }
 
     /// Sleeps so long from now; not at all for spans that are not positive.
+    #[inline(always)]
     pub fn sleep_for(&mut self, length: Span) -> Slept {
-        self.sleep_ns(length.nanos_or_zero())
+        self.sleep_and_return(Until::Passed(length.nanos_or_zero()), ahead::here())
     }
 
     /// Sleeps as `std::thread::sleep` does; lengths beyond 584 years are held at that.
+    #[inline(always)]
     pub fn sleep(&mut self, length: Duration) -> Slept {
-        self.sleep_ns(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX))
+        let length_ns = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
+        self.sleep_and_return(Until::Passed(length_ns), ahead::here())
     }
 
     /// Sleeps so many nanoseconds from now (the thesis' `NSecSleep`).
+    #[inline(always)]
     pub fn sleep_ns(&mut self, length_ns: u64) -> Slept {
-        let begun = self.now_ns();
-        self.sleep_from(begun, begun.saturating_add(length_ns))
+        self.sleep_and_return(Until::Passed(length_ns), ahead::here())
     }
 
     /// Sleeps so many microseconds from now (the thesis' `USecSleep`).
+    #[inline(always)]
     pub fn sleep_us(&mut self, length_us: u64) -> Slept {
-        self.sleep_ns(length_us.saturating_mul(1_000))
+        self.sleep_and_return(Until::Passed(length_us.saturating_mul(1_000)), ahead::here())
     }
 
     /// Sleeps until the clock's counter has counted so many ticks from now (the thesis'
@@ -120,6 +127,7 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
 /// ```
 pub trait SleepToThis: Into<Instant<Monotonic>> {
     /// Sleeps until this time.
+    #[inline(always)]
     fn sleep_to_this<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism>(
         self,
         sleeper: &mut Sleeper<C, M>,

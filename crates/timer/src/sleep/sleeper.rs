@@ -4,6 +4,7 @@ use std::ops::Deref;
 
 use hourglass_clock::timekeeping::Timebase;
 use hourglass_clock::{Clock, process};
+use hourglass_sys::ahead;
 
 use super::interrupt::{Interrupt, Interrupter};
 use super::kernel::Kernel;
@@ -11,7 +12,7 @@ use super::margin::{Charge, Margins, Place, Plan, SHORTEST_WAIT_NS, WORTH_NS};
 use super::mechanism::{Class, Mechanism, Woken};
 use super::outcome::{Delay, Slept};
 use super::settings::{EndsWhen, Policy, Settings};
-use super::spin::spin;
+use super::spin::{Spun, spin};
 
 /// Puts a thread to sleep until an absolute time, to some tens of nanoseconds, at little CPU time.
 ///
@@ -53,6 +54,17 @@ pub struct Sleeper<C = &'static Clock, M = Kernel> {
     waits: u32,
     /// What the last sleep cost, until it is charged.
     charge: Option<Charge>,
+    /// Where the program goes on after the sleep.
+    here: usize,
+}
+
+/// When a sleep is to end.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Until {
+    /// At this time, ns.
+    Time(u64),
+    /// When so much time has passed, ns.
+    Passed(u64),
 }
 
 /// A kernel wait that is over.
@@ -65,6 +77,22 @@ struct Waited {
     interrupted: bool,
     /// What it took of the CPU, where that was measured.
     cost_ns: Option<u64>,
+}
+
+/// A sleep of which only the spin is left.
+#[derive(Clone, Copy, Debug)]
+struct Rest {
+    /// What is known so far.
+    slept: Slept,
+    place: Place,
+    begun_ns: u64,
+    /// The last reading of the clock, ns.
+    from_ns: u64,
+    /// The longest time between two readings so far, ns.
+    longest_step_ns: u64,
+    waited: Option<Waited>,
+    /// Preemptions before the sleep, where they were asked for.
+    before: Option<u64>,
 }
 
 impl Sleeper {
@@ -101,6 +129,7 @@ impl<C, M> Sleeper<C, M> {
             class: None,
             waits: 0,
             charge: None,
+            here: 0,
         }
     }
 
@@ -154,9 +183,23 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
     }
 
     /// Sleeps until an absolute time on the clock's scale, ns.
+    #[inline(always)]
     pub fn sleep_until_ns(&mut self, deadline_ns: u64) -> Slept {
+        self.sleep_and_return(Until::Time(deadline_ns), ahead::here())
+    }
+
+    /// Sleeps, to go on at `here`.
+    #[inline(never)]
+    pub(super) fn sleep_and_return(&mut self, until: Until, here: usize) -> Slept {
         let begun = self.clock.now_ordered();
-        self.sleep_from(begun, deadline_ns)
+        self.here = here;
+        self.sleep_from(
+            begun,
+            match until {
+                Until::Time(deadline_ns) => deadline_ns,
+                Until::Passed(length_ns) => begun.saturating_add(length_ns),
+            },
+        )
     }
 
     /// Sleeps from a time that was just read.
@@ -178,79 +221,110 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
         if slept.interrupted {
             return slept;
         }
-        let left = deadline.saturating_sub(begun);
+        let mut rest = self.approach(slept, deadline.saturating_sub(begun));
+        // The way out is gone once shortly before it counts: what other programs ran meanwhile has
+        // driven it out of the caches, which costs some 100 ns. The caller's code is brought near,
+        // too.
+        let rehearsal = deadline.saturating_sub(REHEARSAL_NS);
+        let mut until = if rest.from_ns < rehearsal { rehearsal } else { deadline };
+        loop {
+            let slept = self.finish(&rest, until);
+            if until == deadline || slept.interrupted {
+                return slept;
+            }
+            ahead::prefetch(self.here, LINES_AHEAD);
+            rest.from_ns = slept.woke_ns;
+            rest.longest_step_ns = slept.longest_step_ns;
+            until = deadline;
+        }
+    }
+
+    /// Gets near the deadline: all that is done before the spin.
+    fn approach(&mut self, slept: Slept, left: u64) -> Rest {
+        let Slept { deadline_ns: deadline, woke_ns: begun, .. } = slept;
         let place = self.place(left >= WORTH_ASKING_NS);
         let plan = self.plan(place, left);
         let before = (left > WORTH_NS).then(|| self.mechanism.preemptions());
-        let waited = match plan {
-            Plan::Spin => None,
-            Plan::Kernel { margin_ns, .. } => {
-                slept.margin_ns = margin_ns;
-                Some(self.wait(place, begun, deadline, margin_ns))
-            }
-        };
-        if let Some(waited) = waited {
-            slept.kernel_ns = waited.woke_ns - begun;
-            slept.interrupted = waited.interrupted;
-            slept.woke_ns = waited.woke_ns;
-            self.learn(place, plan, waited, deadline);
-        }
-        let away_ns = if slept.interrupted { 0 } else { self.finish(&mut slept, waited, before) };
-        self.charge = Some(Charge {
+        let mut rest = Rest {
+            slept,
             place,
-            length_ns: slept.woke_ns.saturating_sub(begun),
+            begun_ns: begun,
+            from_ns: begun,
+            longest_step_ns: 0,
+            waited: None,
+            before,
+        };
+        if let Plan::Kernel { margin_ns, .. } = plan {
+            let waited = self.wait(place, begun, deadline, margin_ns);
+            self.learn(place, plan, waited, deadline);
+            rest.slept.margin_ns = margin_ns;
+            rest.slept.kernel_ns = waited.woke_ns.saturating_sub(begun);
+            rest.slept.woke_ns = waited.woke_ns;
+            rest.slept.interrupted = waited.interrupted;
+            rest.waited = Some(waited);
+            rest.from_ns = self.clock.now_ordered();
+        }
+        rest
+    }
+
+    /// Spins until `until` (the deadline, but in a rehearsal) and says how the sleep went.
+    #[inline(never)]
+    fn finish(&mut self, rest: &Rest, until: u64) -> Slept {
+        let mut slept = rest.slept;
+        let mut away_ns = 0;
+        if !slept.interrupted {
+            let spun = self.spin(rest.from_ns, until);
+            slept.spin_ns = spun.ended_ns.saturating_sub(slept.woke_ns);
+            slept.woke_ns = spun.ended_ns;
+            slept.interrupted = spun.interrupted;
+            slept.longest_step_ns = spun.longest_step_ns.max(rest.longest_step_ns);
+            if slept.miss_ns() > Delay::ON_TIME_NS && !slept.interrupted {
+                slept.delay = self.delay(rest, spun);
+                let stood_still = spun.last_step_ns > Delay::ON_TIME_NS;
+                away_ns = if stood_still { spun.last_step_ns } else { 0 };
+            }
+        }
+        self.charge = Some(Charge {
+            place: rest.place,
+            length_ns: slept.woke_ns.saturating_sub(rest.begun_ns),
             spin_ns: slept.spin_ns.saturating_sub(away_ns),
-            waited: waited.is_some(),
+            waited: rest.waited.is_some(),
         });
         slept
     }
 
-    /// Spins the rest and says how it went. Returns for how long the CPU was away, ns.
-    fn finish(&mut self, slept: &mut Slept, waited: Option<Waited>, before: Option<u64>) -> u64 {
-        let from = if waited.is_some() { self.clock.now_ordered() } else { slept.woke_ns };
-        let spun = match self.settings.ends_when {
+    #[inline(always)]
+    fn spin(&mut self, from: u64, until: u64) -> Spun {
+        let (clock, word) = (&*self.clock, &*self.interrupter);
+        match self.settings.ends_when {
             EndsWhen::Reached => {
                 let read = |clock: &Clock<B>| (clock.now_ordered(), None);
-                spin(
-                    &*self.clock,
-                    &mut self.mechanism,
-                    &self.interrupter,
-                    read,
-                    from,
-                    slept.deadline_ns,
-                )
+                spin(clock, &mut self.mechanism, word, read, from, until)
             }
             EndsWhen::SurelyReached => {
                 let read = |clock: &Clock<B>| {
                     let bounds = clock.now_bounded();
                     (bounds.middle(), Some(bounds.earliest))
                 };
-                spin(
-                    &*self.clock,
-                    &mut self.mechanism,
-                    &self.interrupter,
-                    read,
-                    from,
-                    slept.deadline_ns,
-                )
+                spin(clock, &mut self.mechanism, word, read, from, until)
             }
-        };
-        slept.spin_ns = spun.ended_ns.saturating_sub(slept.woke_ns);
-        slept.woke_ns = spun.ended_ns;
-        slept.interrupted = spun.interrupted;
-        slept.longest_step_ns = spun.longest_step_ns;
-        let woken_late = waited.is_some_and(|waited| waited.woke_ns >= slept.deadline_ns);
-        let stood_still = spun.last_step_ns > Delay::ON_TIME_NS;
-        let late = !spun.interrupted && slept.miss_ns() > Delay::ON_TIME_NS;
-        if late && (woken_late || stood_still) {
-            let switched = before.is_some_and(|before| self.mechanism.preemptions() > before);
-            slept.delay = match (switched, woken_late) {
-                (true, _) => Delay::Preempted,
-                (false, true) => Delay::WokenLate,
-                (false, false) => Delay::Stalled,
-            };
         }
-        if late && stood_still { spun.last_step_ns } else { 0 }
+    }
+
+    /// Why a sleep ended late.
+    #[cold]
+    fn delay(&mut self, rest: &Rest, spun: Spun) -> Delay {
+        let deadline = rest.slept.deadline_ns;
+        let woken_late = rest.waited.is_some_and(|waited| waited.woke_ns >= deadline);
+        if !woken_late && spun.last_step_ns <= Delay::ON_TIME_NS {
+            return Delay::None;
+        }
+        let switched = rest.before.is_some_and(|before| self.mechanism.preemptions() > before);
+        match (switched, woken_late) {
+            (true, _) => Delay::Preempted,
+            (false, true) => Delay::WokenLate,
+            (false, false) => Delay::Stalled,
+        }
     }
 
     fn plan(&mut self, place: Place, left: u64) -> Plan {
@@ -377,3 +451,7 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
 
 /// Sleeps as long as this are worth a system call to ask for the scheduling class.
 const WORTH_ASKING_NS: u64 = 20_000;
+/// So long before the deadline the end of the sleep is rehearsed, ns.
+const REHEARSAL_NS: u64 = 1_500;
+/// As much of the caller's code is fetched, cache lines.
+const LINES_AHEAD: usize = 4;
