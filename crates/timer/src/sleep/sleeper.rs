@@ -86,7 +86,7 @@ struct Rest {
     slept: Slept,
     place: Place,
     begun_ns: u64,
-    /// The last reading of the clock, ns.
+    /// A reading of the clock, the last one or the one before, ns.
     from_ns: u64,
     /// The longest time between two readings so far, ns.
     longest_step_ns: u64,
@@ -228,13 +228,11 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
         let rehearsal = deadline.saturating_sub(REHEARSAL_NS);
         let mut until = if rest.from_ns < rehearsal { rehearsal } else { deadline };
         loop {
-            let slept = self.finish(&rest, until);
+            let slept = self.finish(&mut rest, until);
             if until == deadline || slept.interrupted {
                 return slept;
             }
             ahead::prefetch(self.here, LINES_AHEAD);
-            rest.from_ns = slept.woke_ns;
-            rest.longest_step_ns = slept.longest_step_ns;
             until = deadline;
         }
     }
@@ -269,7 +267,7 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
 
     /// Spins until `until` (the deadline, but in a rehearsal) and says how the sleep went.
     #[inline(never)]
-    fn finish(&mut self, rest: &Rest, until: u64) -> Slept {
+    fn finish(&mut self, rest: &mut Rest, until: u64) -> Slept {
         let mut slept = rest.slept;
         let mut away_ns = 0;
         if !slept.interrupted {
@@ -278,6 +276,9 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
             slept.woke_ns = spun.ended_ns;
             slept.interrupted = spun.interrupted;
             slept.longest_step_ns = spun.longest_step_ns.max(rest.longest_step_ns);
+            rest.longest_step_ns = slept.longest_step_ns;
+            // After a rehearsal its last step counts again: it may have led beyond the deadline.
+            rest.from_ns = spun.ended_ns.saturating_sub(spun.last_step_ns);
             if slept.miss_ns() > Delay::ON_TIME_NS && !slept.interrupted {
                 slept.delay = self.delay(rest, spun);
                 let stood_still = spun.last_step_ns > Delay::ON_TIME_NS;
