@@ -21,6 +21,7 @@ pub mod cpuid;
 pub mod eventfd;
 #[cfg(target_os = "linux")]
 pub mod futex;
+pub mod heap;
 #[cfg(target_os = "linux")]
 pub mod hpet;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

@@ -2,9 +2,9 @@
 
 use std::io;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
 
-use crate::{checked, checked_long};
+use crate::{checked, checked_long, futex};
 
 static STOP_ASKED: AtomicBool = AtomicBool::new(false);
 static STOP_SIGNAL: AtomicI32 = AtomicI32::new(0);
@@ -48,11 +48,85 @@ pub fn kick(tid: u32) -> io::Result<()> {
     .map(|_| ())
 }
 
+/// Signals have numbers below this.
+const SIGNALS: usize = 65;
+
+/// What [`latch`] was asked to set, for each signal.
+static LATCHES: [AtomicPtr<AtomicU32>; SIGNALS] =
+    [const { AtomicPtr::new(ptr::null_mut()) }; SIGNALS];
+static LATCH_BITS: [AtomicU32; SIGNALS] = [const { AtomicU32::new(0) }; SIGNALS];
+
+extern "C" fn on_latch(signal: libc::c_int) {
+    let index = signal as usize % SIGNALS;
+    let word = LATCHES[index].load(Ordering::Acquire);
+    // SAFETY: a pointer that is not null came from a `&'static AtomicU32`.
+    if let Some(word) = unsafe { word.as_ref() } {
+        word.fetch_or(LATCH_BITS[index].load(Ordering::Acquire), Ordering::AcqRel);
+        futex::wake(word, u32::MAX);
+    }
+}
+
+/// From here on `signal` sets `bits` in `word` and wakes whoever waits on it; nothing else, so that
+/// it may come at any time. System calls that it interrupts go on (`SA_RESTART`) where the kernel can
+/// do that. A later call for the same signal replaces this one.
+///
+/// # Errors
+/// EINVAL for signals that cannot be caught, and for those that the processor raises at an
+/// instruction, which would be raised again at once.
+pub fn latch(signal: i32, word: &'static AtomicU32, bits: u32) -> io::Result<()> {
+    const RAISED: [i32; 5] =
+        [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP];
+    let index = usize::try_from(signal).ok().filter(|index| (1..SIGNALS).contains(index));
+    let Some(index) = index.filter(|_| !RAISED.contains(&signal)) else {
+        return Err(io::Error::from_raw_os_error(libc::EINVAL));
+    };
+    LATCH_BITS[index].store(bits, Ordering::Release);
+    LATCHES[index].store(ptr::from_ref(word).cast_mut(), Ordering::Release);
+    install_with(signal, on_latch, libc::SA_RESTART)
+}
+
 fn install(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) -> io::Result<()> {
-    // SAFETY: an all-zero sigaction is a valid one: no flags (so that waits return EINTR) and an
-    // empty mask.
+    // No flags, so that waits return EINTR.
+    install_with(signal, handler, 0)
+}
+
+fn install_with(
+    signal: libc::c_int,
+    handler: extern "C" fn(libc::c_int),
+    flags: libc::c_int,
+) -> io::Result<()> {
+    // SAFETY: an all-zero sigaction is a valid one with an empty mask.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_flags = flags;
     action.sa_sigaction = handler as *const () as usize;
     // SAFETY: the handlers touch only atomics and may run at any time; the action is a live local.
     checked(unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) }).map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_sets_its_latch() {
+        static WORD: AtomicU32 = AtomicU32::new(8);
+        latch(libc::SIGWINCH, &WORD, 1).unwrap();
+        // SAFETY: takes no memory; the signal has a handler.
+        unsafe { libc::raise(libc::SIGWINCH) };
+        assert_eq!(WORD.load(Ordering::Acquire), 9);
+        latch(libc::SIGWINCH, &WORD, 6).unwrap();
+        // SAFETY: as above.
+        unsafe { libc::raise(libc::SIGWINCH) };
+        assert_eq!(WORD.load(Ordering::Acquire), 15);
+    }
+
+    #[test]
+    fn signals_that_cannot_be_latched_are_refused() {
+        static WORD: AtomicU32 = AtomicU32::new(0);
+        let refused = [0, -1, 65, i32::MAX, libc::SIGKILL, libc::SIGSTOP, libc::SIGSEGV];
+        for signal in refused {
+            let error = latch(signal, &WORD, 1).unwrap_err();
+            assert_eq!(error.raw_os_error(), Some(libc::EINVAL), "{signal}");
+        }
+    }
 }

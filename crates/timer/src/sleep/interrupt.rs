@@ -1,11 +1,12 @@
 //! Ending a sleep from elsewhere.
 
 use std::fmt;
+use std::io;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use hourglass_sys::futex;
+use hourglass_sys::{futex, signal};
 
 /// Set: somebody wants sleeping to end.
 const SET: u32 = 1;
@@ -63,6 +64,17 @@ impl Interrupt {
     #[must_use]
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Acquire) & SET != 0
+    }
+
+    /// Lets a signal do what [`Interrupt::interrupt`] does, on whatever thread it is delivered. The
+    /// signal has no other effect from then on; a later call for the same signal replaces this one.
+    /// (A handler of one's own may as well call `interrupt` itself.)
+    ///
+    /// # Errors
+    /// EINVAL for signals that cannot be caught (SIGKILL, SIGSTOP), that do not exist, or that the
+    /// processor raises (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP).
+    pub fn interrupt_on_signal(&'static self, signal: i32) -> io::Result<()> {
+        signal::latch(signal, &self.0, SET)
     }
 
     /// Announces a wait.
