@@ -2,6 +2,7 @@
 
 mod ends;
 mod learning;
+mod rate;
 mod thesis;
 
 use std::sync::Arc;

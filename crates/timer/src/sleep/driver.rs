@@ -1,0 +1,273 @@
+//! The thread that wakes futures.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::ops::Deref;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+use hourglass_clock::timekeeping::Timebase;
+use hourglass_clock::{Clock, process};
+use hourglass_time::{Instant, Monotonic, Span};
+
+use super::future::{Interval, SleepUntil};
+use super::grid::{Grid, MissedTicks, PeriodError};
+use super::interrupt::Interrupter;
+use super::kernel::Kernel;
+use super::settings::{Policy, Settings};
+use super::sleeper::Sleeper;
+
+/// One thread that wakes the tasks of any executor when their time has come.
+///
+/// # How precise that is
+/// Not as precise as a [`Sleeper`], which is the thread that waits. Here a thread is woken by the
+/// kernel (late by tens of microseconds, or precisely with [`Policy::Learned`] in the settings), and
+/// has to wake the executor's thread, which the kernel does again, which then gets to the task when
+/// it gets to it: some 50 us late when all is idle, and without a bound when it is not. Never early:
+/// a future is ready when the clock is at its deadline. For precision let a thread of its own sleep,
+/// and send a message.
+///
+/// Handles are cheap to clone. The thread ends with the last handle and future.
+#[derive(Clone, Debug)]
+pub struct Driver<C = &'static Clock>(Arc<Core<C>>);
+
+/// What handles and futures share; its end is the thread's.
+struct Core<C> {
+    clock: C,
+    shared: Arc<Shared>,
+}
+
+/// What the thread knows.
+struct Shared {
+    table: Mutex<Timetable>,
+    interrupter: Interrupter,
+}
+
+/// Who is to be woken when.
+#[derive(Debug, Default)]
+struct Timetable {
+    /// By time, and among equals in the order in which they came.
+    wakers: BTreeMap<Entry, Waker>,
+    /// Entries so far.
+    entries: u64,
+    /// When the thread looks again, ns.
+    looks_at_ns: u64,
+    stop: bool,
+}
+
+/// A place in the timetable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Entry {
+    deadline_ns: u64,
+    number: u64,
+}
+
+impl Driver {
+    /// On the clock of the process, waiting in the kernel only.
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub fn start() -> io::Result<Driver> {
+        Driver::with(process::clock(), Settings::with_policy(Policy::KernelOnly))
+    }
+}
+
+impl<B, C> Driver<C>
+where
+    B: Timebase,
+    C: Deref<Target = Clock<B>> + Clone + Send + 'static,
+{
+    /// On any clock on this machine's `CLOCK_MONOTONIC`; its thread sleeps as `settings` say.
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub fn with(clock: C, settings: Settings) -> io::Result<Driver<C>> {
+        let mut sleeper = Sleeper::on(clock.clone(), Kernel::new(), settings);
+        let shared = Arc::new(Shared {
+            table: Mutex::new(Timetable::default()),
+            interrupter: sleeper.interrupter(),
+        });
+        let own = Arc::clone(&shared);
+        let named = std::thread::Builder::new().name("hourglass-driver".to_owned());
+        named.spawn(move || own.drive(&mut sleeper))?;
+        Ok(Driver(Arc::new(Core { clock, shared })))
+    }
+
+    /// A future that is ready at an absolute time.
+    #[must_use]
+    pub fn sleep_until(&self, deadline: impl Into<Instant<Monotonic>>) -> SleepUntil<C> {
+        SleepUntil::new(self.clone(), deadline.into().since_zero().nanos_or_zero())
+    }
+
+    /// A future that is ready so long from now (not from when it is first polled).
+    #[must_use]
+    pub fn sleep_for(&self, length: Span) -> SleepUntil<C> {
+        let deadline_ns = self.now_ns().saturating_add(length.nanos_or_zero());
+        SleepUntil::new(self.clone(), deadline_ns)
+    }
+
+    /// Ticks in every period from now on; the first is due after one.
+    ///
+    /// # Errors
+    /// [`PeriodError::NotPositive`].
+    pub fn interval(&self, period: Span, missed: MissedTicks) -> Result<Interval<C>, PeriodError> {
+        Ok(Interval::new(self.clone(), Grid::every(self.now_ns(), period, missed)?))
+    }
+}
+
+impl<B: Timebase, C: Deref<Target = Clock<B>>> Driver<C> {
+    pub(super) fn now_ns(&self) -> u64 {
+        self.0.clock.now_ordered()
+    }
+}
+
+impl<C> Driver<C> {
+    /// Has a waker woken at that time.
+    pub(super) fn add(&self, deadline_ns: u64, waker: Waker) -> Entry {
+        let shared = &self.0.shared;
+        let mut table = shared.table();
+        let entry = table.add(deadline_ns, waker);
+        let looks_later = deadline_ns < table.looks_at_ns;
+        if looks_later {
+            // It will: nobody else needs to tell it.
+            table.looks_at_ns = deadline_ns;
+        }
+        drop(table);
+        if looks_later {
+            shared.interrupter.interrupt();
+        }
+        entry
+    }
+
+    /// Has another waker woken in its place; `false` if it was woken already.
+    pub(super) fn replace(&self, entry: Entry, waker: &Waker) -> bool {
+        let mut table = self.0.shared.table();
+        let Some(own) = table.wakers.get_mut(&entry) else { return false };
+        if own.will_wake(waker) {
+            return true;
+        }
+        drop(table);
+        // Cloning and dropping a waker is its executor's code: nothing is locked meanwhile.
+        let mut waker = waker.clone();
+        let mut table = self.0.shared.table();
+        let own = table.wakers.get_mut(&entry);
+        let still_there = own.map(|own| std::mem::swap(own, &mut waker)).is_some();
+        drop(table);
+        drop(waker);
+        still_there
+    }
+
+    /// Has it woken no more.
+    pub(super) fn remove(&self, entry: Entry) {
+        let waker = self.0.shared.table().wakers.remove(&entry);
+        // Dropped here, with nothing locked: it may be the last of its task.
+        drop(waker);
+    }
+}
+
+impl<C> Drop for Core<C> {
+    fn drop(&mut self) {
+        self.shared.table().stop = true;
+        // Nobody waits for the thread's end: it may be that thread which drops the last future.
+        self.shared.interrupter.interrupt();
+    }
+}
+
+impl<C> fmt::Debug for Core<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Core").field("waiting", &self.shared.table().wakers.len()).finish()
+    }
+}
+
+impl Shared {
+    fn table(&self) -> MutexGuard<'_, Timetable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The thread.
+    fn drive<B: Timebase, C: Deref<Target = Clock<B>>>(&self, sleeper: &mut Sleeper<C, Kernel>) {
+        loop {
+            // First, so that whoever comes after the look at the table ends the sleep.
+            sleeper.clear();
+            let now = sleeper.now_ns();
+            let mut table = self.table();
+            if table.stop {
+                return;
+            }
+            let Some(waker) = table.take_due(now) else {
+                let next = table.next_ns();
+                table.looks_at_ns = next;
+                drop(table);
+                let _ = sleeper.sleep_until_ns(next);
+                continue;
+            };
+            drop(table);
+            // A waker that panics is its executor's affair; the others are still to be woken.
+            let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+        }
+    }
+}
+
+impl Timetable {
+    fn add(&mut self, deadline_ns: u64, waker: Waker) -> Entry {
+        let entry = Entry { deadline_ns, number: self.entries };
+        self.entries += 1;
+        self.wakers.insert(entry, waker);
+        entry
+    }
+
+    /// The first one whose time has come.
+    fn take_due(&mut self, now_ns: u64) -> Option<Waker> {
+        let first = self.wakers.first_entry()?;
+        (first.key().deadline_ns <= now_ns).then(|| first.remove())
+    }
+
+    /// When the next one is due, ns; the end of time if there is none.
+    fn next_ns(&self) -> u64 {
+        self.wakers.first_key_value().map_or(u64::MAX, |(entry, _)| entry.deadline_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::task::Wake;
+
+    use super::*;
+
+    /// Notes in which order it was woken.
+    struct Noted {
+        own: AtomicU64,
+        order: Arc<AtomicU64>,
+    }
+
+    impl Wake for Noted {
+        fn wake(self: Arc<Self>) {
+            self.own.store(self.order.fetch_add(1, Ordering::AcqRel) + 1, Ordering::Release);
+        }
+    }
+
+    #[test]
+    fn the_due_ones_come_in_order_of_time_then_of_arrival() {
+        let order = Arc::new(AtomicU64::new(0));
+        let noted = |_| Arc::new(Noted { own: AtomicU64::new(0), order: Arc::clone(&order) });
+        let all: Vec<Arc<Noted>> = (0..5).map(noted).collect();
+        let mut table = Timetable::default();
+        let deadlines = [50, 10, 30, 10, 20];
+        let entries: Vec<Entry> = deadlines
+            .iter()
+            .zip(&all)
+            .map(|(ns, own)| table.add(*ns, Arc::clone(own).into()))
+            .collect();
+        table.wakers.remove(&entries[4]);
+        assert_eq!(table.next_ns(), 10);
+        assert!(table.take_due(9).is_none());
+        while let Some(waker) = table.take_due(30) {
+            waker.wake();
+        }
+        let woken: Vec<u64> = all.iter().map(|own| own.own.load(Ordering::Acquire)).collect();
+        assert_eq!((woken, table.next_ns()), (vec![0, 1, 3, 2, 0], 50));
+    }
+}
