@@ -96,13 +96,11 @@ where
     }
 
     /// A future that is ready at an absolute time.
-    #[must_use]
     pub fn sleep_until(&self, deadline: impl Into<Instant<Monotonic>>) -> SleepUntil<C> {
         SleepUntil::new(self.clone(), deadline.into().since_zero().nanos_or_zero())
     }
 
     /// A future that is ready so long from now (not from when it is first polled).
-    #[must_use]
     pub fn sleep_for(&self, length: Span) -> SleepUntil<C> {
         let deadline_ns = self.now_ns().saturating_add(length.nanos_or_zero());
         SleepUntil::new(self.clone(), deadline_ns)

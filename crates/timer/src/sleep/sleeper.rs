@@ -350,7 +350,7 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
         const MEASURE_EVERY: u32 = 8;
         let until = deadline - margin;
         let learning = self.settings.policy == Policy::Learned;
-        let measuring = self.waits < MEASURE_EVERY || self.waits % MEASURE_EVERY == 0;
+        let measuring = self.waits < MEASURE_EVERY || self.waits.is_multiple_of(MEASURE_EVERY);
         self.waits = self.waits.wrapping_add(1);
         let before = (learning && measuring).then(|| self.mechanism.cpu_time_ns());
         self.mechanism.clock_says(begun);
