@@ -49,6 +49,16 @@ struct Block {
     cpu_percent: f64,
 }
 
+/// Name, unit and value of a figure.
+type Figure = (&'static str, &'static str, fn(&Block) -> f64);
+
+/// What is told of the blocks.
+const FIGURES: [Figure; 3] = [
+    ("p50", "ns", |block| block.p50_ns),
+    ("p99", "ns", |block| block.p99_ns),
+    ("cpu", "%", |block| block.cpu_percent),
+];
+
 /// All cases of the suite.
 pub(crate) fn measure(rounds: u32) -> Result<Vec<Row>> {
     let cpus = thread::affinity().context("cannot ask for the CPUs")?;
@@ -110,13 +120,8 @@ fn compare(
             blocks[index].push(block(subject, length_ns, sleeps));
         }
     }
-    let figures: [(&str, &str, fn(&Block) -> f64); 3] = [
-        ("p50", "ns", |block| block.p50_ns),
-        ("p99", "ns", |block| block.p99_ns),
-        ("cpu", "%", |block| block.cpu_percent),
-    ];
     let mut rows = Vec::new();
-    for (figure, unit, of) in figures {
+    for (figure, unit, of) in FIGURES {
         let case = format!("{name}/{}/{figure}", policy.name());
         for (subject, own) in subjects.iter().zip(&blocks) {
             let mut values: Vec<f64> = own.iter().map(of).collect();

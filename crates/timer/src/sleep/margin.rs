@@ -92,7 +92,7 @@ impl Margins {
         let allowance = self.allowance_now(&settings.budget, left_ns);
         let entry = self.entry(settings, place);
         let known = &entry.known;
-        let affordable = known.margin_spinning_ns(allowance.saturating_sub(known.cost_ns));
+        let affordable = known.affordable_ns(allowance, settings.budget.least_spin_ns);
         let margin = known
             .quantile_ns(settings.quantile_ppm)
             .min(affordable)
@@ -154,8 +154,7 @@ impl Margins {
     pub(super) fn margin_ns(&self, settings: &Settings, place: Place) -> Option<u64> {
         let entry = self.entries.iter().find(|entry| entry.place == place)?;
         let allowance = self.allowance_now(&settings.budget, u64::MAX);
-        let affordable =
-            entry.known.margin_spinning_ns(allowance.saturating_sub(entry.known.cost_ns));
+        let affordable = entry.known.affordable_ns(allowance, settings.budget.least_spin_ns);
         let covering = entry.known.quantile_ns(settings.quantile_ppm);
         Some(covering.min(affordable).min(settings.longest_margin_ns))
     }
