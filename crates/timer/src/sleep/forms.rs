@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use hourglass_clock::Clock;
 use hourglass_clock::timekeeping::{Ticks, Timebase};
-use hourglass_sys::ahead;
 use hourglass_time::{Instant, Monotonic, Span};
 
+use super::approach::Until;
 use super::mechanism::Mechanism;
 use super::outcome::Slept;
-use super::sleeper::{Sleeper, Until};
+use super::sleeper::Sleeper;
 
 impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
     /// Sleeps until an absolute time (the thesis' `SleepTo`). Times before the clock's zero have
@@ -18,32 +18,32 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
     #[inline(always)]
     pub fn sleep_until(&mut self, deadline: impl Into<Instant<Monotonic>>) -> Slept {
         let deadline_ns = deadline.into().since_zero().nanos_or_zero();
-        self.sleep_and_return(Until::Time(deadline_ns), ahead::here())
+        self.sleep_to(Until::Time(deadline_ns))
     }
 
     /// Sleeps so long from now; not at all for spans that are not positive.
     #[inline(always)]
     pub fn sleep_for(&mut self, length: Span) -> Slept {
-        self.sleep_and_return(Until::Passed(length.nanos_or_zero()), ahead::here())
+        self.sleep_to(Until::Passed(length.nanos_or_zero()))
     }
 
     /// Sleeps as `std::thread::sleep` does; lengths beyond 584 years are held at that.
     #[inline(always)]
     pub fn sleep(&mut self, length: Duration) -> Slept {
         let length_ns = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
-        self.sleep_and_return(Until::Passed(length_ns), ahead::here())
+        self.sleep_to(Until::Passed(length_ns))
     }
 
     /// Sleeps so many nanoseconds from now (the thesis' `NSecSleep`).
     #[inline(always)]
     pub fn sleep_ns(&mut self, length_ns: u64) -> Slept {
-        self.sleep_and_return(Until::Passed(length_ns), ahead::here())
+        self.sleep_to(Until::Passed(length_ns))
     }
 
     /// Sleeps so many microseconds from now (the thesis' `USecSleep`).
     #[inline(always)]
     pub fn sleep_us(&mut self, length_us: u64) -> Slept {
-        self.sleep_and_return(Until::Passed(length_us.saturating_mul(1_000)), ahead::here())
+        self.sleep_to(Until::Passed(length_us.saturating_mul(1_000)))
     }
 
     /// Sleeps until the clock's counter has counted so many ticks from now (the thesis'
@@ -75,7 +75,7 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
                     continue;
                 }
             }
-            let mut slept = self.sleep_from(now, now.saturating_add(left));
+            let mut slept = self.sleep_to(Until::Time(now.saturating_add(left)));
             slept.kernel_ns = slept.kernel_ns.saturating_add(kernel_ns);
             self.count_out(begun, count, &mut slept);
             return slept;

@@ -34,6 +34,11 @@ pub(super) struct Place {
     pub(super) cpu: u32,
 }
 
+impl Place {
+    /// Not asked for.
+    pub(super) const UNKNOWN: Place = Place { class: Class::OTHER, cpu: u32::MAX };
+}
+
 /// How a sleep is to be spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Plan {

@@ -10,7 +10,9 @@
 //! is absolute, an interrupt ends it in both phases and is not lost when it comes early, and each
 //! sleep tells what happened.
 
+mod approach;
 mod driver;
+mod finish;
 mod forms;
 mod future;
 mod grid;
@@ -24,7 +26,6 @@ mod rate;
 mod settings;
 pub mod sim;
 mod sleeper;
-mod spin;
 mod thesis;
 
 #[cfg(test)]

@@ -1,0 +1,242 @@
+//! The first part of a sleep: all that is done before the spin.
+
+use std::ops::Deref;
+
+use hourglass_clock::Clock;
+use hourglass_clock::timekeeping::Timebase;
+
+use super::margin::{Place, Plan, SHORTEST_WAIT_NS, WORTH_NS};
+use super::mechanism::{Mechanism, Woken};
+use super::outcome::{Delay, Slept};
+use super::settings::{EndsWhen, Policy};
+use super::sleeper::Sleeper;
+
+/// Sleeps as long as this are worth a system call to ask for the scheduling class, ns.
+const WORTH_ASKING_NS: u64 = 20_000;
+/// So long before the deadline the end of the sleep is rehearsed, ns.
+pub(super) const REHEARSAL_NS: u64 = 1_500;
+
+/// When a sleep is to end.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Until {
+    /// At this time, ns.
+    Time(u64),
+    /// When so much time has passed, ns.
+    Passed(u64),
+}
+
+/// What is left of a sleep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Its end is to be rehearsed.
+    Rehearsal,
+    /// Its end.
+    Last,
+    /// Nothing.
+    Over,
+}
+
+/// A sleep of which only the spin is left, at most.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rest {
+    /// What is known so far.
+    pub(super) slept: Slept,
+    pub(super) stage: Stage,
+    pub(super) place: Place,
+    pub(super) begun_ns: u64,
+    /// A reading of the clock, the last one or the one before, ns.
+    pub(super) from_ns: u64,
+    pub(super) waited: Option<Waited>,
+    /// Preemptions before the sleep, where they were asked for.
+    pub(super) preemptions: Option<u64>,
+}
+
+/// A kernel wait that is over.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waited {
+    /// The time after it, ns.
+    pub(super) woke_ns: u64,
+    /// When it was to be over, ns.
+    until_ns: u64,
+    interrupted: bool,
+    /// What it took of the CPU, where that was measured.
+    cost_ns: Option<u64>,
+}
+
+impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
+    /// Gets near the deadline.
+    #[inline(never)]
+    pub(super) fn approach(&mut self, until: Until) -> Rest {
+        let begun = self.clock.now_ordered();
+        let deadline = match until {
+            Until::Time(deadline_ns) => deadline_ns,
+            Until::Passed(length_ns) => begun.saturating_add(length_ns),
+        };
+        let mut rest = Rest {
+            slept: Slept {
+                deadline_ns: deadline,
+                woke_ns: begun,
+                kernel_ns: 0,
+                spin_ns: 0,
+                margin_ns: 0,
+                longest_step_ns: 0,
+                interrupted: self.interrupter.is_set(),
+                delay: Delay::None,
+            },
+            stage: Stage::Over,
+            place: Place::UNKNOWN,
+            begun_ns: begun,
+            from_ns: begun,
+            waited: None,
+            preemptions: None,
+        };
+        if self.surely_reached(begun, deadline) {
+            rest.slept.delay = Delay::AlreadyPast;
+        } else if !rest.slept.interrupted {
+            self.get_near(&mut rest, deadline.saturating_sub(begun));
+        }
+        rest
+    }
+
+    fn get_near(&mut self, rest: &mut Rest, left: u64) {
+        let deadline = rest.slept.deadline_ns;
+        rest.place = self.place(left >= WORTH_ASKING_NS);
+        let plan = self.plan(rest.place, left);
+        rest.preemptions = (left > WORTH_NS).then(|| self.mechanism.preemptions());
+        if let Plan::Kernel { margin_ns, .. } = plan {
+            let waited = self.wait(rest.place, rest.begun_ns, deadline, margin_ns);
+            self.learn(rest.place, plan, waited, deadline);
+            rest.slept.margin_ns = margin_ns;
+            rest.slept.kernel_ns = waited.woke_ns.saturating_sub(rest.begun_ns);
+            rest.slept.woke_ns = waited.woke_ns;
+            rest.slept.interrupted = waited.interrupted;
+            rest.waited = Some(waited);
+            rest.from_ns = self.clock.now_ordered();
+        }
+        rest.stage = match deadline.saturating_sub(rest.from_ns) {
+            left if left > REHEARSAL_NS => Stage::Rehearsal,
+            _ => Stage::Last,
+        };
+    }
+
+    fn plan(&mut self, place: Place, left: u64) -> Plan {
+        if left < SHORTEST_WAIT_NS {
+            return Plan::Spin;
+        }
+        let kernel = |margin_ns| Plan::Kernel { margin_ns, forced: false };
+        match (self.settings.policy, self.settings.policy.tick_ns()) {
+            (_, Some(tick)) if left >= tick => kernel(tick),
+            (Policy::SpinOnly | Policy::Thesis { .. }, _) => Plan::Spin,
+            (Policy::KernelOnly, _) => kernel(0),
+            (Policy::Learned, _) => {
+                self.settle();
+                self.margins.plan(&self.settings, place, left)
+            }
+        }
+    }
+
+    /// Waits in the kernel.
+    fn wait(&mut self, place: Place, begun: u64, deadline: u64, margin: u64) -> Waited {
+        /// Of so many waits the cost of one is measured, and of each of the first ones.
+        const MEASURE_EVERY: u32 = 8;
+        let until = deadline - margin;
+        let learning = self.settings.policy == Policy::Learned;
+        let measuring = self.waits < MEASURE_EVERY || self.waits.is_multiple_of(MEASURE_EVERY);
+        self.waits = self.waits.wrapping_add(1);
+        let before = (learning && measuring).then(|| self.mechanism.cpu_time_ns());
+        self.mechanism.clock_says(begun);
+        let waited = match self.settings.policy {
+            Policy::Thesis { .. } => self.wait_relative(begun, until),
+            _ => self.wait_absolute(place, until),
+        };
+        self.mechanism.clock_says(waited.woke_ns);
+        // Who is late already does not stay for measurements.
+        let cost = before.filter(|_| waited.woke_ns < deadline);
+        let cost_ns = cost.map(|cost| self.mechanism.cpu_time_ns().saturating_sub(cost));
+        Waited { cost_ns, ..waited }
+    }
+
+    /// Waits for an absolute time, without slack.
+    fn wait_absolute(&mut self, place: Place, until: u64) -> Waited {
+        const LEAST_SLACK_NS: u64 = 1;
+        let slack = if place.class.is_real_time() { None } else { self.mechanism.slack_ns() };
+        let slack = slack.filter(|slack| *slack > LEAST_SLACK_NS);
+        if slack.is_some() {
+            self.mechanism.set_slack_ns(LEAST_SLACK_NS);
+        }
+        self.interrupter.enter();
+        let (woke_ns, interrupted) = loop {
+            let Some((word, value)) = self.interrupter.unset() else {
+                break (self.clock.now_ordered(), true);
+            };
+            let woken = self.mechanism.wait_until(word, value, until);
+            let now = self.clock.now_ordered();
+            // Otherwise a signal, or a wake-up of somebody else's: there is time left to wait.
+            if woken == Woken::Timeout || now >= until {
+                break (now, false);
+            }
+        };
+        self.interrupter.leave();
+        if let Some(slack) = slack {
+            self.mechanism.set_slack_ns(slack);
+        }
+        Waited { woke_ns, until_ns: until, interrupted, cost_ns: None }
+    }
+
+    /// Waits for a length of time as the thesis does: once, with the slack that the thread has, for
+    /// the length computed before. `usleep`, but on the word that interrupts it.
+    fn wait_relative(&mut self, begun: u64, until: u64) -> Waited {
+        self.interrupter.enter();
+        if let Some((word, value)) = self.interrupter.unset() {
+            self.mechanism.wait_for(word, value, until - begun);
+        }
+        self.interrupter.leave();
+        Waited {
+            woke_ns: self.clock.now_ordered(),
+            until_ns: until,
+            interrupted: self.interrupter.is_set(),
+            cost_ns: None,
+        }
+    }
+
+    /// Waits in the kernel until about that time, and learns nothing from it; `false` if
+    /// interrupted.
+    pub(super) fn wait_coarsely(&mut self, until: u64) -> bool {
+        let place = self.place(true);
+        !self.wait_absolute(place, until).interrupted
+    }
+
+    /// Before the spin, where it costs nothing.
+    fn learn(&mut self, place: Place, plan: Plan, waited: Waited, deadline: u64) {
+        if self.settings.policy == Policy::Learned && !waited.interrupted {
+            let overhead = waited.woke_ns.saturating_sub(waited.until_ns);
+            let late = waited.woke_ns >= deadline;
+            self.margins.record(&self.settings, place, plan, overhead, late);
+            if let Some(cost_ns) = waited.cost_ns {
+                self.margins.record_cost(&self.settings, place, cost_ns);
+            }
+        }
+    }
+
+    /// Charges the last sleep to the account; not at its end, where it would make it late.
+    pub(super) fn settle(&mut self) {
+        if let Some(charge) = self.charge.take() {
+            self.margins.charge(&self.settings, charge);
+        }
+    }
+
+    /// Where the thread is; the class as of the last time unless it is to be asked for.
+    pub(super) fn place(&mut self, ask: bool) -> Place {
+        let class = match self.class {
+            Some(class) if !ask => class,
+            _ => *self.class.insert(self.mechanism.class()),
+        };
+        Place { class, cpu: self.mechanism.cpu() }
+    }
+
+    fn surely_reached(&self, now: u64, deadline: u64) -> bool {
+        now >= deadline
+            && (self.settings.ends_when == EndsWhen::Reached
+                || self.clock.now_bounded().earliest >= deadline)
+    }
+}
