@@ -281,7 +281,7 @@ fn the_best_of_many_is_precise() {
     let mut sleeper = Sleeper::new();
     let best = (0..300).map(|_| sleeper.sleep_us(300).miss_ns()).min();
     assert!(best.is_some_and(|ns| ns < 2_000), "{best:?}");
-    assert!(sleeper.margin_ns().is_some());
+    assert!(sleeper.margin_ns(1_000_000).is_some());
 }
 
 /// A real-time thread has no slack, and a margin of its own.
@@ -296,9 +296,9 @@ fn real_time_threads_sleep_too() {
         for _ in 0..50 {
             assert!(sleeper.sleep_us(500).reached());
         }
-        assert!(sleeper.margin_ns().is_some());
+        assert!(sleeper.margin_ns(1_000_000).is_some());
         sched::set(sched::Attributes::Other(0)).unwrap();
-        assert_eq!(sleeper.margin_ns(), None);
+        assert_eq!(sleeper.margin_ns(1_000_000), None);
     });
     real_time.join().unwrap();
 }

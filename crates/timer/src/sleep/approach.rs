@@ -150,9 +150,8 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
             _ => self.wait_absolute(place, until),
         };
         self.mechanism.clock_says(waited.woke_ns);
-        // Who is late already does not stay for measurements.
-        let cost = before.filter(|_| waited.woke_ns < deadline);
-        let cost_ns = cost.map(|cost| self.mechanism.cpu_time_ns().saturating_sub(cost));
+        // Also of those that are late: they cost more than the others.
+        let cost_ns = before.map(|cost| self.mechanism.cpu_time_ns().saturating_sub(cost));
         Waited { cost_ns, ..waited }
     }
 

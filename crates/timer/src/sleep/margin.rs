@@ -155,13 +155,18 @@ impl Margins {
         self.debt_ns = debt.clamp(-most, most);
     }
 
-    /// The margin that the next long sleep here would have, ns.
-    pub(super) fn margin_ns(&self, settings: &Settings, place: Place) -> Option<u64> {
+    /// The margin that the next sleep here would have, ns.
+    pub(super) fn margin_ns(
+        &self,
+        settings: &Settings,
+        place: Place,
+        length_ns: u64,
+    ) -> Option<u64> {
         let entry = self.entries.iter().find(|entry| entry.place == place)?;
-        let allowance = self.allowance_now(&settings.budget, u64::MAX);
+        let allowance = self.allowance_now(&settings.budget, length_ns);
         let affordable = entry.known.affordable_ns(allowance, settings.budget.least_spin_ns);
         let covering = entry.known.quantile_ns(settings.quantile_ppm);
-        Some(covering.min(affordable).min(settings.longest_margin_ns))
+        Some(covering.min(affordable).min(settings.longest_margin_ns).min(length_ns))
     }
 
     /// What a sleep may take of the CPU, with what others left or took.
@@ -208,5 +213,5 @@ impl Margins {
 /// What a sleep of that length may take of the CPU, ns.
 fn allowance(budget: &Budget, length_ns: u64) -> u64 {
     let share = u128::from(length_ns) * u128::from(budget.share_ppm) / u128::from(MILLION);
-    budget.per_sleep_ns.min(u64::try_from(share).unwrap_or(u64::MAX))
+    budget.per_sleep_ns.saturating_add(u64::try_from(share).unwrap_or(u64::MAX))
 }

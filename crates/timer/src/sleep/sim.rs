@@ -28,7 +28,7 @@ pub struct Lateness {
 /// The CPU is taken from a spinning thread now and then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preemptions {
-    /// Mean time between two of them, ns.
+    /// Mean CPU time between two of them, ns.
     pub every_ns: u64,
     /// The shortest, ns.
     pub from_ns: u64,
@@ -252,7 +252,10 @@ impl SimMachine {
             }
         };
         self.advance_to(self.now().saturating_add(lateness));
-        self.away_ns += (self.now() - begun).saturating_sub(self.load.wait_cost_ns);
+        let waited = self.now() - begun;
+        self.away_ns += waited.saturating_sub(self.load.wait_cost_ns);
+        // Nobody is preempted while it waits.
+        self.next_preemption_ns = self.next_preemption_ns.saturating_add(waited);
         woken
     }
 

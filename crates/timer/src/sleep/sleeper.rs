@@ -125,12 +125,13 @@ impl<C, M> Sleeper<C, M> {
 }
 
 impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
-    /// The margin that a long sleep here and now would have, ns; `None` if nothing was learnt here.
+    /// The margin that a sleep of this length would have here and now, ns; `None` if nothing was
+    /// learnt here.
     #[must_use]
-    pub fn margin_ns(&mut self) -> Option<u64> {
+    pub fn margin_ns(&mut self, length_ns: u64) -> Option<u64> {
         let place = self.place(true);
         self.settle();
-        self.margins.margin_ns(&self.settings, place)
+        self.margins.margin_ns(&self.settings, place, length_ns)
     }
 
     /// The time on the sleeper's clock, ns.

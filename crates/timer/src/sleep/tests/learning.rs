@@ -40,7 +40,7 @@ fn load_does_not_inflate_the_margin_and_is_forgotten() {
     let after = Run::of(&mut sleeper, 1_000, || 1_000_000);
     assert!(after.cpu_ppm() <= 50_000, "after: {} ppm", after.cpu_ppm());
     assert!(after.miss_ns(970_000) <= 1_000, "after: {} ns", after.miss_ns(970_000));
-    let margin = sleeper.margin_ns().unwrap();
+    let margin = sleeper.margin_ns(1_000_000).unwrap();
     assert!(margin <= 60_000, "{margin}");
 }
 
@@ -69,9 +69,9 @@ fn what_was_learnt_under_load_does_not_lock_in() {
     let mut sleeper = sleeper(seed(), late_by(300_000), settings);
     let _ = Run::of(&mut sleeper, 1_000, || 2_000_000);
     sleeper.mechanism().set_load(late_by(10_000));
-    let stuck = Run::of(&mut sleeper, 1_000, || 200_000);
+    let stuck = Run::of(&mut sleeper, 100, || 200_000);
     assert!(stuck.cpu_ppm() > 500_000, "nothing to be freed from: {} ppm", stuck.cpu_ppm());
-    let _ = Run::of(&mut sleeper, 50_000, || 200_000);
+    let _ = Run::of(&mut sleeper, 5_000, || 200_000);
     let run = Run::of(&mut sleeper, 1_000, || 200_000);
     assert!(run.cpu_ppm() < 100_000, "{} ppm", run.cpu_ppm());
 }
@@ -94,13 +94,12 @@ fn the_budget_is_kept() {
     let loads = [Load::idle(), Load::busy(), late_by(5_000), late_by(100_000), late_by(400_000)];
     for (number, load) in (0..).zip(loads.iter().cycle().take(20)) {
         let budget =
-            Budget { per_sleep_ns: 30_000 + 20_000 * number, share_ppm: 700_000, least_spin_ns: 0 };
+            Budget { per_sleep_ns: 30_000 + 20_000 * number, share_ppm: 0, least_spin_ns: 0 };
         let settings = Settings { budget, ..Settings::DEFAULT };
         let mut sleeper = sleeper(seed + number, load.clone(), settings);
         let mut random = seed + number;
         let lengths = move || {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            // From 1 to 32 ms: any of these machines can sleep as short within 70 %.
             1_000_000 << ((random >> 33) % 6)
         };
         let sleeps = 3_000;
@@ -117,13 +116,13 @@ fn the_budget_is_kept() {
 #[test]
 fn margins_are_kept_apart() {
     let mut sleeper = sleeper(seed(), late_by(40_000), Settings::DEFAULT);
-    assert_eq!(sleeper.margin_ns(), None);
+    assert_eq!(sleeper.margin_ns(1_000_000), None);
     let mut margin_at = |class, cpu, load: Load| {
         sleeper.mechanism().set_class(class);
         sleeper.mechanism().run_on(cpu);
         sleeper.mechanism().set_load(load);
         let _ = Run::of(&mut sleeper, 1_500, || 1_000_000);
-        sleeper.margin_ns().unwrap()
+        sleeper.margin_ns(1_000_000).unwrap()
     };
     let other = margin_at(Class::OTHER, 0, late_by(40_000));
     let fifo = margin_at(Class::FIFO, 0, late_by(8_000));
@@ -131,7 +130,7 @@ fn margins_are_kept_apart() {
     assert!(fifo < elsewhere && elsewhere < other, "{fifo} {elsewhere} {other}");
     sleeper.mechanism().set_class(Class::OTHER);
     sleeper.mechanism().run_on(0);
-    assert!(sleeper.margin_ns().unwrap().abs_diff(other) < 3_000);
+    assert!(sleeper.margin_ns(1_000_000).unwrap().abs_diff(other) < 3_000);
 }
 
 /// More places than there is room for: the oldest is forgotten, nothing is allocated for the rest.
@@ -145,9 +144,9 @@ fn places_are_forgotten_in_order() {
         assert!(cpu == 0 || run.miss_ns(900_000) <= 1_000, "CPU {cpu}: {run:?}");
     }
     sleeper.mechanism().run_on(0);
-    assert_eq!(sleeper.margin_ns(), None);
+    assert_eq!(sleeper.margin_ns(1_000_000), None);
     sleeper.mechanism().run_on(39);
-    assert!(sleeper.margin_ns().is_some());
+    assert!(sleeper.margin_ns(1_000_000).is_some());
 }
 
 /// Without a budget nothing is spun on purpose. What a wake-up always takes is still allowed for,
@@ -180,5 +179,6 @@ fn an_hour_passes() {
     let mut sleeper = sleeper(seed(), Load::busy(), Settings::DEFAULT);
     let run = Run::of(&mut sleeper, 36_000, || 100_000_000);
     assert!(run.wall_ns >= 3_600_000_000_000);
-    assert!(run.cpu_ppm() <= 600, "{} ppm", run.cpu_ppm());
+    // 45 us and a thousandth of 100 ms, in that.
+    assert!(run.cpu_ppm() <= 1_500, "{} ppm", run.cpu_ppm());
 }
