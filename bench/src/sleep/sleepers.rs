@@ -10,33 +10,42 @@ use spin_sleep::{SpinSleeper, SpinStrategy};
 /// The slack that a thread has by default, ns.
 const DEFAULT_SLACK_NS: u64 = 50_000;
 
-/// One way to sleep for a number of nanoseconds.
+/// A way to sleep. Implementations are inlined, so that each returns straight into the loop that
+/// looks at the clock.
+trait Sleeps {
+    /// Sleeps so many nanoseconds.
+    fn sleep_ns(&mut self, length_ns: u64);
+}
+
+/// One way to sleep, in a loop.
 pub(super) struct Subject {
     pub(super) name: &'static str,
     /// The timer slack that its thread has, ns.
     pub(super) slack_ns: u64,
     /// Whether it may spin through whole sleeps.
     pub(super) may_spin_all: bool,
-    /// Sleeps so many nanoseconds, so often; gives the misses, ns. The loop is compiled for each, so
-    /// that all return straight into it.
+    /// Sleeps so many nanoseconds, so often; gives the misses, ns.
     pub(super) sleep: Box<dyn FnMut(u64, usize) -> Vec<f64>>,
 }
 
 impl Subject {
-    fn new(name: &'static str, mut sleep: impl FnMut(u64) + 'static) -> Subject {
-        let sleep = Box::new(move |length_ns, times| misses_ns(&mut sleep, length_ns, times));
+    fn new(name: &'static str, mut sleeps: impl Sleeps + 'static) -> Subject {
+        let sleep = Box::new(move |length_ns, times| misses_ns(&mut sleeps, length_ns, times));
         Subject { name, slack_ns: DEFAULT_SLACK_NS, may_spin_all: false, sleep }
+    }
+
+    fn without_slack(self) -> Subject {
+        Subject { slack_ns: 1, ..self }
     }
 }
 
 /// How late each of so many sleeps of one length ended, ns.
-#[inline(always)]
-fn misses_ns(mut sleep: impl FnMut(u64), length_ns: u64, times: usize) -> Vec<f64> {
+fn misses_ns(sleeps: &mut impl Sleeps, length_ns: u64, times: usize) -> Vec<f64> {
     let clock = process::clock();
     let mut misses_ns = Vec::with_capacity(times);
     for _ in 0..times {
         let deadline = clock.now_ordered() + length_ns;
-        sleep(length_ns);
+        sleeps.sleep_ns(length_ns);
         misses_ns.push(clock.now_ordered() as f64 - deadline as f64);
     }
     misses_ns
@@ -44,33 +53,53 @@ fn misses_ns(mut sleep: impl FnMut(u64), length_ns: u64, times: usize) -> Vec<f6
 
 /// Ours, its variants, and the peers. Each begins without having learnt anything.
 pub(super) fn all() -> Vec<Subject> {
-    let ours = |policy| {
-        let mut sleeper = Sleeper::with(Settings::with_policy(policy));
-        move |ns| {
-            let _ = sleeper.sleep_ns(ns);
-        }
-    };
-    let default = SpinSleeper::default();
+    let ours = |policy| Sleeper::with(Settings::with_policy(policy));
     // Long enough for this kernel's wake-ups without slack, and without yielding.
     let tuned = SpinSleeper::new(100_000).with_spin_strategy(SpinStrategy::SpinLoopHint);
     let thesis = HzProbe::run(&process::clock()).policy();
     vec![
         Subject::new("hourglass", ours(Policy::Learned)),
         Subject::new("hourglass/kernel-only", ours(Policy::KernelOnly)),
-        Subject::new("clock_nanosleep", |ns| {
-            let deadline = process::clock().now_ordered() + ns;
-            while wait::nanosleep_until(deadline).is_err() {}
-        }),
-        Subject {
-            slack_ns: 1,
-            ..Subject::new("clock_nanosleep/slack-1ns", |ns| {
-                let deadline = process::clock().now_ordered() + ns;
-                while wait::nanosleep_until(deadline).is_err() {}
-            })
-        },
-        Subject::new("std::thread::sleep", |ns| std::thread::sleep(Duration::from_nanos(ns))),
-        Subject::new("spin_sleep", move |ns| default.sleep_ns(ns)),
-        Subject { slack_ns: 1, ..Subject::new("spin_sleep/tuned", move |ns| tuned.sleep_ns(ns)) },
+        Subject::new("clock_nanosleep", Nanosleep),
+        Subject::new("clock_nanosleep/slack-1ns", Nanosleep).without_slack(),
+        Subject::new("std::thread::sleep", Std),
+        Subject::new("spin_sleep", SpinSleeper::default()),
+        Subject::new("spin_sleep/tuned", tuned).without_slack(),
         Subject { may_spin_all: true, ..Subject::new("thesis", ours(thesis)) },
     ]
+}
+
+impl Sleeps for Sleeper {
+    #[inline(always)]
+    fn sleep_ns(&mut self, length_ns: u64) {
+        let _ = Sleeper::sleep_ns(self, length_ns);
+    }
+}
+
+/// `clock_nanosleep` until an absolute time.
+struct Nanosleep;
+
+impl Sleeps for Nanosleep {
+    #[inline(always)]
+    fn sleep_ns(&mut self, length_ns: u64) {
+        let deadline = process::clock().now_ordered() + length_ns;
+        while wait::nanosleep_until(deadline).is_err() {}
+    }
+}
+
+/// `std::thread::sleep`.
+struct Std;
+
+impl Sleeps for Std {
+    #[inline(always)]
+    fn sleep_ns(&mut self, length_ns: u64) {
+        std::thread::sleep(Duration::from_nanos(length_ns));
+    }
+}
+
+impl Sleeps for SpinSleeper {
+    #[inline(always)]
+    fn sleep_ns(&mut self, length_ns: u64) {
+        SpinSleeper::sleep_ns(*self, length_ns);
+    }
 }

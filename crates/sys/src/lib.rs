@@ -10,8 +10,6 @@
 #[cfg(target_os = "linux")]
 pub mod adjtimex;
 pub mod allocation;
-#[cfg(target_os = "linux")]
-pub mod ahead;
 pub mod clock;
 #[cfg(target_os = "linux")]
 pub mod counter;

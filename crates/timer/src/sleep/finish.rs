@@ -4,7 +4,6 @@ use std::ops::Deref;
 
 use hourglass_clock::Clock;
 use hourglass_clock::timekeeping::Timebase;
-use hourglass_sys::ahead;
 
 use super::approach::{REHEARSAL_NS, Rest, Stage, Until};
 use super::interrupt::Interrupt;
@@ -14,9 +13,6 @@ use super::outcome::{Delay, Slept};
 use super::settings::EndsWhen;
 use super::sleeper::Sleeper;
 
-/// As much of the caller's code is fetched, cache lines.
-const LINES_AHEAD: usize = 4;
-
 impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
     /// Sleeps until an absolute time on the clock's scale, ns.
     #[inline(always)]
@@ -24,11 +20,10 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
         self.sleep_to(Until::Time(deadline_ns))
     }
 
-    /// Sleeps, in the caller's own code.
+    /// Sleeps. Inlined, so that the caller's own code is what is returned to.
     ///
-    /// The way out is gone once shortly before it counts, and what the caller does next is brought
-    /// near: what other programs ran meanwhile has driven both out of the caches, which makes the
-    /// return some 150 ns late.
+    /// That way out is gone once shortly before it counts: what other programs ran meanwhile has
+    /// driven it out of the caches, which makes the return some 150 ns late.
     #[inline(always)]
     pub(super) fn sleep_to(&mut self, until: Until) -> Slept {
         let mut rest = self.approach(until);
@@ -37,7 +32,6 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
             if rest.stage == Stage::Over {
                 return slept;
             }
-            ahead::prefetch(ahead::here(), LINES_AHEAD);
         }
     }
 
