@@ -56,7 +56,7 @@ pub(super) fn all() -> Vec<Subject> {
     let ours = |policy| Sleeper::with(Settings::with_policy(policy));
     // Long enough for this kernel's wake-ups without slack, and without yielding.
     let tuned = SpinSleeper::new(100_000).with_spin_strategy(SpinStrategy::SpinLoopHint);
-    let thesis = HzProbe::run(&process::clock()).policy();
+    let thesis = HzProbe::run(process::clock()).policy();
     vec![
         Subject::new("hourglass", ours(Policy::Learned)),
         Subject::new("hourglass/kernel-only", ours(Policy::KernelOnly)),

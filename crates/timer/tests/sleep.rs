@@ -177,6 +177,32 @@ fn an_interrupt_comes_from_a_signal_handler() {
     }
 }
 
+/// An interrupt at any moment of a sleep's beginning or of its end is not lost: whether before the
+/// word is looked at, between that and the kernel's own look, or in the wait.
+#[test]
+fn no_interrupt_is_lost() {
+    const TIMES: u64 = 3_000;
+    let mut random = Random::seeded();
+    let mut sleeper = Sleeper::with(Settings::with_policy(Policy::KernelOnly));
+    let interrupter = sleeper.interrupter();
+    let (tell, told) = mpsc::channel();
+    std::thread::spawn(move || {
+        for turn in 0..TIMES {
+            let slept = sleeper.sleep_for(FOR_EVER);
+            assert!(slept.interrupted && sleeper.clear());
+            tell.send(turn).unwrap();
+        }
+    });
+    for turn in 0..TIMES {
+        let until = monotonic() + random.below(60_000);
+        while monotonic() < until {
+            std::hint::spin_loop();
+        }
+        interrupter.interrupt();
+        assert_eq!(told.recv_timeout(SOON), Ok(turn), "lost");
+    }
+}
+
 /// In the published program all sleepers share one condition variable, and an interrupt wakes any
 /// of them (research 1.1 f).
 #[test]
@@ -319,7 +345,7 @@ fn ticks_are_slept_out() {
 /// on is said in any case.
 #[test]
 fn the_thesis_probe_ends_with_a_rate() {
-    let probe = HzProbe::run(&process::clock());
+    let probe = HzProbe::run(process::clock());
     assert!([100, 250, 300, 1_000].contains(&probe.hz), "{probe:?}");
     assert!(probe.counted_ns.iter().all(|ns| *ns < 60_000_000), "{probe:?}");
     assert!(probe.to_string().contains("unreliable") && !probe.policy().is_reliable());

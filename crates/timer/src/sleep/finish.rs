@@ -106,6 +106,10 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
     }
 }
 
+/// After so many looks (10 ms or more, longer than any margin) the clock is looked after: one whose
+/// counter stands still would never be at the deadline.
+const MANY_LOOKS: u32 = 1 << 19;
+
 /// A spin that is over.
 #[derive(Clone, Copy, Debug)]
 struct Spun {
@@ -129,7 +133,7 @@ fn spin<B: Timebase, M: Mechanism>(
     from: u64,
     deadline: u64,
 ) -> Spun {
-    let (mut last, mut longest_step_ns) = (from, 0);
+    let (mut last, mut longest_step_ns, mut looks) = (from, 0, 0u32);
     loop {
         let (now, counts) = read(clock);
         let last_step_ns = now.saturating_sub(last);
@@ -144,6 +148,10 @@ fn spin<B: Timebase, M: Mechanism>(
             return ended(true);
         }
         last = now;
+        looks = looks.wrapping_add(1);
+        if looks.is_multiple_of(MANY_LOOKS) {
+            clock.maintain();
+        }
         mechanism.relax(deadline - counts);
     }
 }

@@ -149,6 +149,11 @@ impl SimMachine {
         self.cpu = cpu;
     }
 
+    /// The clock's counter stands still from now on, while true time goes on.
+    pub fn stop_clock(&mut self) {
+        self.time.stop();
+    }
+
     /// At that time a sleeper is interrupted.
     pub fn interrupt_at(&mut self, at_ns: u64, interrupter: Interrupter) {
         self.happen(at_ns, Event::Interrupt(interrupter));

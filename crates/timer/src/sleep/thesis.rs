@@ -1,7 +1,6 @@
 //! The thesis' way to find the rate of the scheduler's tick (section 5.3.1).
 
 use std::fmt;
-use std::ops::Deref;
 
 use hourglass_clock::Clock;
 use hourglass_clock::timekeeping::Timebase;
@@ -48,7 +47,7 @@ pub struct HzProbe {
 impl HzProbe {
     /// Keeps this thread busy for 73 ms and looks.
     #[must_use]
-    pub fn run<B: Timebase, C: Deref<Target = Clock<B>>>(clock: &C) -> HzProbe {
+    pub fn run<B: Timebase>(clock: &Clock<B>) -> HzProbe {
         HzProbe::with(|| {
             let before = thread::rusage_time_ns();
             let begun = clock.now_ordered();

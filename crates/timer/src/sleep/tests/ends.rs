@@ -1,5 +1,7 @@
 //! How sleeps end: never early, by interrupts, late and why.
 
+use hourglass_clock::timekeeping::{EventKind, SourceId};
+
 use super::*;
 use crate::sleep::sim::{Lateness, Preemptions};
 use crate::sleep::{Delay, EndsWhen, Interrupt, Policy};
@@ -189,6 +191,19 @@ fn each_delay_is_told_for_what_it_is() {
     }
     let wanted = [(Delay::WokenLate, false), (Delay::Preempted, true), (Delay::Stalled, true)];
     assert_eq!(found, wanted);
+}
+
+/// A counter that stops is left for the kernel's clock; until then nothing would ever be over.
+#[test]
+fn a_clock_that_stands_still_does_not_hold_a_sleeper_for_ever() {
+    let mut sleeper = sleeper(seed(), Load::idle(), Settings::with_policy(Policy::SpinOnly));
+    let _ = Run::of(&mut sleeper, 300, || 1_000_000);
+    sleeper.mechanism().stop_clock();
+    let slept = sleeper.sleep_ns(1_000_000);
+    assert!(slept.reached(), "{slept:?}");
+    let found = [EventKind::Stuck, EventKind::Residual].map(|kind| sleeper.clock.count(kind));
+    assert_eq!(found.iter().sum::<u64>(), 1, "{:?}", sleeper.clock.events());
+    assert_eq!(sleeper.clock.source(), SourceId::OS);
 }
 
 #[test]
