@@ -54,33 +54,34 @@ const SIGNALS: usize = 65;
 /// What [`latch`] was asked to set, for each signal.
 static LATCHES: [AtomicPtr<AtomicU32>; SIGNALS] =
     [const { AtomicPtr::new(ptr::null_mut()) }; SIGNALS];
-static LATCH_BITS: [AtomicU32; SIGNALS] = [const { AtomicU32::new(0) }; SIGNALS];
+
+/// What is set in a latch.
+const LATCHED: u32 = 1;
 
 extern "C" fn on_latch(signal: libc::c_int) {
     let index = signal as usize % SIGNALS;
     let word = LATCHES[index].load(Ordering::Acquire);
     // SAFETY: a pointer that is not null came from a `&'static AtomicU32`.
     if let Some(word) = unsafe { word.as_ref() } {
-        word.fetch_or(LATCH_BITS[index].load(Ordering::Acquire), Ordering::AcqRel);
+        word.fetch_or(LATCHED, Ordering::AcqRel);
         futex::wake(word, u32::MAX);
     }
 }
 
-/// From here on `signal` sets `bits` in `word` and wakes whoever waits on it; nothing else, so that
-/// it may come at any time. System calls that it interrupts go on (`SA_RESTART`) where the kernel can
+/// From here on `signal` sets the lowest bit of `word` and wakes whoever waits on it; nothing else, so
+/// that it may come at any time. System calls that it interrupts go on (`SA_RESTART`) where the kernel can
 /// do that. A later call for the same signal replaces this one.
 ///
 /// # Errors
 /// EINVAL for signals that cannot be caught, and for those that the processor raises at an
 /// instruction, which would be raised again at once.
-pub fn latch(signal: i32, word: &'static AtomicU32, bits: u32) -> io::Result<()> {
+pub fn latch(signal: i32, word: &'static AtomicU32) -> io::Result<()> {
     const RAISED: [i32; 5] =
         [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP];
     let index = usize::try_from(signal).ok().filter(|index| (1..SIGNALS).contains(index));
     let Some(index) = index.filter(|_| !RAISED.contains(&signal)) else {
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
     };
-    LATCH_BITS[index].store(bits, Ordering::Release);
     LATCHES[index].store(ptr::from_ref(word).cast_mut(), Ordering::Release);
     install_with(signal, on_latch, libc::SA_RESTART)
 }
@@ -109,15 +110,15 @@ mod tests {
 
     #[test]
     fn a_signal_sets_its_latch() {
-        static WORD: AtomicU32 = AtomicU32::new(8);
-        latch(libc::SIGWINCH, &WORD, 1).unwrap();
-        // SAFETY: takes no memory; the signal has a handler.
-        unsafe { libc::raise(libc::SIGWINCH) };
-        assert_eq!(WORD.load(Ordering::Acquire), 9);
-        latch(libc::SIGWINCH, &WORD, 6).unwrap();
-        // SAFETY: as above.
-        unsafe { libc::raise(libc::SIGWINCH) };
-        assert_eq!(WORD.load(Ordering::Acquire), 15);
+        static FIRST: AtomicU32 = AtomicU32::new(8);
+        static SECOND: AtomicU32 = AtomicU32::new(8);
+        let both = || (FIRST.load(Ordering::Acquire), SECOND.load(Ordering::Acquire));
+        for (word, expected) in [(&FIRST, (9, 8)), (&SECOND, (9, 9))] {
+            latch(libc::SIGWINCH, word).unwrap();
+            // SAFETY: takes no memory; the signal has a handler.
+            unsafe { libc::raise(libc::SIGWINCH) };
+            assert_eq!(both(), expected);
+        }
     }
 
     #[test]
@@ -125,7 +126,7 @@ mod tests {
         static WORD: AtomicU32 = AtomicU32::new(0);
         let refused = [0, -1, 65, i32::MAX, libc::SIGKILL, libc::SIGSTOP, libc::SIGSEGV];
         for signal in refused {
-            let error = latch(signal, &WORD, 1).unwrap_err();
+            let error = latch(signal, &WORD).unwrap_err();
             assert_eq!(error.raw_os_error(), Some(libc::EINVAL), "{signal}");
         }
     }

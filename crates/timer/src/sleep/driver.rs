@@ -29,7 +29,8 @@ use super::sleeper::Sleeper;
 /// a future is ready when the clock is at its deadline. For precision let a thread of its own sleep,
 /// and send a message.
 ///
-/// Handles are cheap to clone. The thread ends with the last handle and future.
+/// Handles are cheap to clone. The thread ends with the last handle and future. A forked child has no
+/// such thread: what it inherits is never woken, and it starts a driver of its own.
 #[derive(Clone, Debug)]
 pub struct Driver<C = &'static Clock>(Arc<Core<C>>);
 

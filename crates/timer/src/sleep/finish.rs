@@ -10,7 +10,7 @@ use super::interrupt::Interrupt;
 use super::margin::Charge;
 use super::mechanism::Mechanism;
 use super::outcome::{Delay, Slept};
-use super::settings::EndsWhen;
+use super::settings::{EndsWhen, Policy};
 use super::sleeper::Sleeper;
 
 impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
@@ -60,7 +60,7 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
             // After a rehearsal its last step counts again: it may have led beyond the deadline.
             rest.from_ns = spun.ended_ns.saturating_sub(spun.last_step_ns);
         }
-        self.charge = Some(Charge {
+        self.charge = (self.settings.policy == Policy::Learned).then(|| Charge {
             place: rest.place,
             length_ns: slept.woke_ns.saturating_sub(rest.begun_ns),
             spin_ns: slept.spin_ns.saturating_sub(away_ns),

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use hourglass_sys::{futex, signal};
 
-/// Set: somebody wants sleeping to end.
+/// Set: somebody wants sleeping to end. The lowest bit, as `signal::latch` sets it.
 const SET: u32 = 1;
 /// One thread that is in the kernel, or about to be, waiting for the word to change.
 const WAITER: u32 = 2;
@@ -74,7 +74,7 @@ impl Interrupt {
     /// EINVAL for signals that cannot be caught (SIGKILL, SIGSTOP), that do not exist, or that the
     /// processor raises (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP).
     pub fn interrupt_on_signal(&'static self, signal: i32) -> io::Result<()> {
-        signal::latch(signal, &self.0, SET)
+        signal::latch(signal, &self.0)
     }
 
     /// Announces a wait.
