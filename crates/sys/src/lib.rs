@@ -42,8 +42,6 @@ pub mod sched;
 #[cfg(target_os = "linux")]
 pub mod signal;
 #[cfg(target_os = "linux")]
-pub mod slack;
-#[cfg(target_os = "linux")]
 pub mod thread;
 #[cfg(target_os = "linux")]
 pub mod wait;

@@ -65,8 +65,10 @@ pub fn set_timer_slack(ns: u64) -> io::Result<()> {
 /// kernels. `None` if the kernel does not say.
 #[must_use]
 pub fn timer_slack() -> Option<u64> {
-    // SAFETY: takes nothing but its number; answers the slack as a positive int.
-    u64::try_from(unsafe { libc::prctl(libc::PR_GET_TIMERSLACK) }).ok()
+    // As a raw call, since the library's function answers an int, and slack may be more.
+    // SAFETY: takes no memory.
+    let ns = unsafe { libc::syscall(libc::SYS_prctl, libc::PR_GET_TIMERSLACK, 0, 0, 0, 0) };
+    u64::try_from(ns).ok()
 }
 
 /// Context switches of the calling thread so far.

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use hourglass_sys::clock::{ClockId, now_ns};
-use hourglass_sys::slack::timer_slack;
+use hourglass_sys::thread::timer_slack;
 use hourglass_timer::event::native::{PosixTimerEvent, SleepEvent, TimerFdEvent};
 use hourglass_timer::event::{ClockEvent, DeviceError, EventDevice, Mode, Woken};
 

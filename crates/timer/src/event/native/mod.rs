@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::eventfd::EventFd;
-use hourglass_sys::futex::wake_one;
+use hourglass_sys::futex::wake;
 
 pub use busy::BusyEvent;
 pub use posix::PosixTimerEvent;
@@ -71,7 +71,7 @@ impl FutexKick {
 
 impl Kicker for FutexKick {
     fn kick(&self) {
-        self.0.kick(|| wake_one(self.0.word()));
+        self.0.kick(|| wake(self.0.word(), 1));
     }
 }
 

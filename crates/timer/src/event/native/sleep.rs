@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use hourglass_sys::slack::timer_slack;
-use hourglass_sys::thread::{id, set_timer_slack};
+use hourglass_sys::thread::{id, set_timer_slack, timer_slack};
 
 use super::{FutexKick, now};
 use crate::event::clock_event::{ClockEvent, Mode, NextEvent, Woken};
@@ -62,7 +61,7 @@ impl ClockEvent for SleepEvent {
         if self.attached.as_ref().is_some_and(|attached| attached.thread == id()) {
             return Ok(());
         }
-        let slack_ns = timer_slack();
+        let slack_ns = timer_slack().unwrap_or(0);
         set_timer_slack(1).map_err(|e| DeviceError::from_os(NAME, &e))?;
         self.attached = Some(Attached { thread: id(), slack_ns });
         Ok(())
