@@ -5,13 +5,14 @@ use std::ops::Deref;
 use hourglass_clock::Clock;
 use hourglass_clock::timekeeping::Timebase;
 
-use super::margin::{Place, Plan, SHORTEST_WAIT_NS, WORTH_NS};
+use super::margin::{Length, Place, Plan, SHORTEST_WAIT_NS, WORTH_NS};
 use super::mechanism::{Mechanism, Woken};
 use super::outcome::{Delay, Slept};
 use super::settings::{EndsWhen, Policy};
 use super::sleeper::Sleeper;
 
-/// Sleeps as long as this are worth a system call to ask for the scheduling class, ns.
+/// Sleeps as long as this are worth a system call to ask for the scheduling class, ns; for others it
+/// is as last asked for.
 const WORTH_ASKING_NS: u64 = 20_000;
 /// So long before the deadline the end of the sleep is rehearsed, ns.
 pub(super) const REHEARSAL_NS: u64 = 1_500;
@@ -100,7 +101,7 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
 
     fn get_near(&mut self, rest: &mut Rest, left: u64) {
         let deadline = rest.slept.deadline_ns;
-        rest.place = self.place(left >= WORTH_ASKING_NS);
+        rest.place = self.place(left);
         let plan = self.plan(rest.place, left);
         rest.preemptions = (left > WORTH_NS).then(|| self.mechanism.preemptions());
         if let Plan::Kernel { margin_ns, .. } = plan {
@@ -201,7 +202,7 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
     /// Waits in the kernel until about that time, and learns nothing from it; `false` if
     /// interrupted.
     pub(super) fn wait_coarsely(&mut self, until: u64) -> bool {
-        let place = self.place(true);
+        let place = self.place(u64::MAX);
         !self.wait_absolute(place, until).interrupted
     }
 
@@ -224,13 +225,13 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
         }
     }
 
-    /// Where the thread is; the class as of the last time unless it is to be asked for.
-    pub(super) fn place(&mut self, ask: bool) -> Place {
+    /// Where the thread is, for a sleep of that length.
+    pub(super) fn place(&mut self, length_ns: u64) -> Place {
         let class = match self.class {
-            Some(class) if !ask => class,
+            Some(class) if length_ns < WORTH_ASKING_NS => class,
             _ => *self.class.insert(self.mechanism.class()),
         };
-        Place { class, cpu: self.mechanism.cpu() }
+        Place { class, cpu: self.mechanism.cpu(), length: Length::of(length_ns) }
     }
 
     fn surely_reached(&self, now: u64, deadline: u64) -> bool {

@@ -129,7 +129,7 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
     /// learnt here.
     #[must_use]
     pub fn margin_ns(&mut self, length_ns: u64) -> Option<u64> {
-        let place = self.place(true);
+        let place = self.place(length_ns);
         self.settle();
         self.margins.margin_ns(&self.settings, place, length_ns)
     }

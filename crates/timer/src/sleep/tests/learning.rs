@@ -69,10 +69,10 @@ fn what_was_learnt_under_load_does_not_lock_in() {
     let mut sleeper = sleeper(seed(), late_by(300_000), settings);
     let _ = Run::of(&mut sleeper, 1_000, || 2_000_000);
     sleeper.mechanism().set_load(late_by(10_000));
-    let stuck = Run::of(&mut sleeper, 100, || 200_000);
+    let stuck = Run::of(&mut sleeper, 100, || 310_000);
     assert!(stuck.cpu_ppm() > 500_000, "nothing to be freed from: {} ppm", stuck.cpu_ppm());
-    let _ = Run::of(&mut sleeper, 5_000, || 200_000);
-    let run = Run::of(&mut sleeper, 1_000, || 200_000);
+    let _ = Run::of(&mut sleeper, 5_000, || 310_000);
+    let run = Run::of(&mut sleeper, 1_000, || 310_000);
     assert!(run.cpu_ppm() < 100_000, "{} ppm", run.cpu_ppm());
 }
 
@@ -131,6 +131,26 @@ fn margins_are_kept_apart() {
     sleeper.mechanism().set_class(Class::OTHER);
     sleeper.mechanism().run_on(0);
     assert!(sleeper.margin_ns(1_000_000).unwrap().abs_diff(other) < 3_000);
+}
+
+/// A CPU that may sleep for longer sleeps deeper: short and long sleeps in turn are both precise.
+#[test]
+fn lengths_are_kept_apart() {
+    let mut sleeper = sleeper(seed(), late_by(8_000), Settings::DEFAULT);
+    let (mut short, mut long) = (Vec::new(), Vec::new());
+    for _ in 0..2_000 {
+        sleeper.mechanism().set_load(late_by(8_000));
+        short.push(sleeper.sleep_ns(100_000));
+        sleeper.mechanism().set_load(late_by(40_000));
+        long.push(sleeper.sleep_ns(10_000_000));
+    }
+    for (sleeps, most_spun) in [(short, 6_000), (long, 25_000)] {
+        let settled = &sleeps[500..];
+        let late = settled.iter().filter(|slept| slept.miss_ns() > 1_000).count();
+        let spun = settled.iter().map(|slept| slept.spin_ns).sum::<u64>() / settled.len() as u64;
+        assert!(late < 60 && spun < most_spun, "{late} late, {spun} ns spun");
+    }
+    assert!(sleeper.margin_ns(100_000) < sleeper.margin_ns(10_000_000));
 }
 
 /// More places than there is room for: the oldest is forgotten, nothing is allocated for the rest.
