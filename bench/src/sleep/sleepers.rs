@@ -13,8 +13,8 @@ const DEFAULT_SLACK_NS: u64 = 50_000;
 /// A way to sleep. Implementations are inlined, so that each returns straight into the loop that
 /// looks at the clock.
 trait Sleeps {
-    /// Sleeps so many nanoseconds.
-    fn sleep_ns(&mut self, length_ns: u64);
+    /// Sleeps until that time, or who only knows lengths, for that length, ns.
+    fn sleep(&mut self, deadline_ns: u64, length_ns: u64);
 }
 
 /// One way to sleep, in a loop.
@@ -45,7 +45,7 @@ fn misses_ns(sleeps: &mut impl Sleeps, length_ns: u64, times: usize) -> Vec<f64>
     let mut misses_ns = Vec::with_capacity(times);
     for _ in 0..times {
         let deadline = clock.now_ordered() + length_ns;
-        sleeps.sleep_ns(length_ns);
+        sleeps.sleep(deadline, length_ns);
         misses_ns.push(clock.now_ordered() as f64 - deadline as f64);
     }
     misses_ns
@@ -71,8 +71,8 @@ pub(super) fn all() -> Vec<Subject> {
 
 impl Sleeps for Sleeper {
     #[inline(always)]
-    fn sleep_ns(&mut self, length_ns: u64) {
-        let _ = Sleeper::sleep_ns(self, length_ns);
+    fn sleep(&mut self, deadline_ns: u64, _length_ns: u64) {
+        let _ = self.sleep_until_ns(deadline_ns);
     }
 }
 
@@ -81,9 +81,8 @@ struct Nanosleep;
 
 impl Sleeps for Nanosleep {
     #[inline(always)]
-    fn sleep_ns(&mut self, length_ns: u64) {
-        let deadline = process::clock().now_ordered() + length_ns;
-        while wait::nanosleep_until(deadline).is_err() {}
+    fn sleep(&mut self, deadline_ns: u64, _length_ns: u64) {
+        while wait::nanosleep_until(deadline_ns).is_err() {}
     }
 }
 
@@ -92,14 +91,14 @@ struct Std;
 
 impl Sleeps for Std {
     #[inline(always)]
-    fn sleep_ns(&mut self, length_ns: u64) {
+    fn sleep(&mut self, _deadline_ns: u64, length_ns: u64) {
         std::thread::sleep(Duration::from_nanos(length_ns));
     }
 }
 
 impl Sleeps for SpinSleeper {
     #[inline(always)]
-    fn sleep_ns(&mut self, length_ns: u64) {
+    fn sleep(&mut self, _deadline_ns: u64, length_ns: u64) {
         SpinSleeper::sleep_ns(*self, length_ns);
     }
 }
