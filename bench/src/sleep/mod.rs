@@ -166,10 +166,6 @@ fn block(subject: &mut Subject, length_ns: u64, sleeps: usize) -> Block {
     let cpu = now_ns(ClockId::ThreadCpu) - cpu;
     let wall = now_ns(ClockId::Monotonic) - wall;
     misses_ns.sort_by(f64::total_cmp);
-    if subject.name.starts_with("hourglass") {
-        let q = |p: usize| misses_ns[(misses_ns.len() - 1) * p / 100];
-        eprintln!(subject.name, q(5), q(25), q(50), q(75), q(90));
-    }
     let at = |percent: usize| misses_ns[(misses_ns.len() - 1) * percent / 100];
     Block { p50_ns: at(50), p99_ns: at(99), cpu_percent: cpu as f64 * 100.0 / wall as f64 }
 }
