@@ -50,11 +50,11 @@ struct Arguments {
 enum Suite {
     /// What reading the time costs, the first value, bounds and whether they hold.
     Clock,
-    /// Sleeping precisely: misses and CPU time, and how soon a sleeper is interrupted.
+    /// Sleeping precisely: misses and CPU time.
     Sleep,
     /// Gap loop, start-up, received time, reading a large run folder.
     Workload,
-    /// The queue of timers and the wheel of timeouts.
+    /// The queue of timers, the wheel of timeouts, how soon a sleeper is interrupted.
     Timer,
 }
 

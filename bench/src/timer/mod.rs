@@ -24,7 +24,10 @@ use crate::paired::median;
 use workload::{Figures, Timers, run};
 
 /// Timers outstanding.
-const OUTSTANDING: [usize; 3] = [100, 10_000, 1_000_000];
+const OUTSTANDING: [usize; 3] = [100, 10_000, MANY];
+
+/// As many as the goals are set for.
+const MANY: usize = 1_000_000;
 
 /// Whose figures ratios are given to. Our other variants are beside, not against.
 const PEERS: [&str; 5] = [
@@ -62,6 +65,7 @@ pub(crate) fn measure(rounds: u32) -> Result<Vec<Row>> {
     for outstanding in OUTSTANDING {
         rows.extend(measure_with(outstanding, rounds));
     }
+    rows.extend(crate::sleep::interrupts(rounds)?);
     Ok(rows)
 }
 
@@ -88,10 +92,26 @@ fn measure_with(outstanding: usize, rounds: u32) -> Vec<Row> {
             if name.starts_with("hourglass") {
                 row.ratio_to = PEERS.map(|peer| ratio(peer, &own, &values(peer))).into();
             }
-            rows.push(row);
+            rows.push(if outstanding == MANY { with_goal(row) } else { row });
         }
     }
     rows
+}
+
+/// A row with what it is meant to be, if it is ours and something is.
+fn with_goal(mut row: Row) -> Row {
+    let case = row.case.rsplit_once('/').map_or("", |(_, case)| case).to_owned();
+    match (row.subject.as_str(), case.as_str()) {
+        (<ours::Exact<Heap>>::NAME, "insert") => row.set_goal(standard::Map::NAME, 0.1),
+        (<ours::Exact<Heap>>::NAME, "cancel") => row.set_goal(standard::Map::NAME, 0.15),
+        (<ours::Exact<Heap>>::NAME, "rearm") => row.set_goal(standard::Map::NAME, 0.75),
+        (<ours::Exact<Heap>>::NAME | ours::Timeouts::NAME, "worst_poll") => {
+            return row.at_most(1_000.0);
+        }
+        (ours::Timeouts::NAME, "arm_cancel") => return row.at_most(15.0),
+        _ => {}
+    }
+    row
 }
 
 /// A case's name, its unit, and which of the figures it is.
