@@ -23,8 +23,17 @@ impl PosixTimer {
     /// EAGAIN if the user may have no more signals queued (`RLIMIT_SIGPENDING`); EINVAL for a
     /// thread of another process or a number that is no signal.
     pub fn new(tid: u32, signal: i32) -> io::Result<PosixTimer> {
+        PosixTimer::with_value(tid, signal, 0)
+    }
+
+    /// The same, and the signal's information carries `value` (`si_value`).
+    ///
+    /// # Errors
+    /// As [`PosixTimer::new`].
+    pub(crate) fn with_value(tid: u32, signal: i32, value: usize) -> io::Result<PosixTimer> {
         // SAFETY: an all-zero sigevent is a valid one.
         let mut event: libc::sigevent = unsafe { std::mem::zeroed() };
+        event.sigev_value.sival_ptr = ptr::without_provenance_mut(value);
         event.sigev_notify = libc::SIGEV_THREAD_ID;
         event.sigev_signo = signal;
         event.sigev_notify_thread_id = tid as libc::c_int;

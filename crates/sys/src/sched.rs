@@ -1,4 +1,4 @@
-//! Scheduling policies of the calling thread.
+//! Scheduling policies of threads.
 
 use std::io;
 
@@ -46,7 +46,6 @@ struct RawAttributes {
     period: u64,
 }
 
-const SCHED_DEADLINE: u32 = 6;
 const FLAG_RECLAIM: u64 = 2;
 const FLAG_DL_OVERRUN: u64 = 4;
 
@@ -56,6 +55,14 @@ const FLAG_DL_OVERRUN: u64 = 4;
 /// EPERM without the privilege, EBUSY where deadline bandwidth is used up, EINVAL for times
 /// that the kernel does not take.
 pub fn set(attributes: Attributes) -> io::Result<()> {
+    set_of(0, attributes)
+}
+
+/// Gives thread `tid` a policy; 0 is the calling thread. The number must still be its own.
+///
+/// # Errors
+/// As [`set`]; ESRCH if there is no such thread.
+pub fn set_of(tid: u32, attributes: Attributes) -> io::Result<()> {
     let mut raw = RawAttributes { size: size_of::<RawAttributes>() as u32, ..Default::default() };
     match attributes {
         Attributes::Other(nice) => {
@@ -76,7 +83,7 @@ pub fn set(attributes: Attributes) -> io::Result<()> {
             raw.priority = u32::from(priority);
         }
         Attributes::Deadline { runtime_ns, deadline_ns, period_ns, reclaim, overrun_signal } => {
-            raw.policy = SCHED_DEADLINE;
+            raw.policy = libc::SCHED_DEADLINE as u32;
             raw.runtime = runtime_ns;
             raw.deadline = deadline_ns;
             raw.period = period_ns;
@@ -85,8 +92,36 @@ pub fn set(attributes: Attributes) -> io::Result<()> {
         }
     }
     // SAFETY: the structure is a live local that states its own size.
-    checked_long(unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const raw, 0) })
+    checked_long(unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &raw const raw, 0) })
         .map(|_| ())
+}
+
+/// The policy of thread `tid` (`sched_getattr`); 0 is the calling thread. `None` for a policy that
+/// [`Attributes`] cannot say.
+///
+/// # Errors
+/// ESRCH if there is no such thread.
+pub fn of(tid: u32) -> io::Result<Option<Attributes>> {
+    let mut raw = RawAttributes::default();
+    let size = size_of::<RawAttributes>() as u32;
+    // SAFETY: the kernel writes at most the size of the live local that it is given.
+    checked_long(unsafe { libc::syscall(libc::SYS_sched_getattr, tid, &raw mut raw, size, 0) })?;
+    let priority = raw.priority as u8;
+    Ok(match raw.policy as i32 {
+        libc::SCHED_OTHER => Some(Attributes::Other(raw.nice as i8)),
+        libc::SCHED_BATCH => Some(Attributes::Batch(raw.nice as i8)),
+        libc::SCHED_IDLE => Some(Attributes::Idle),
+        libc::SCHED_FIFO => Some(Attributes::Fifo(priority)),
+        libc::SCHED_RR => Some(Attributes::RoundRobin(priority)),
+        libc::SCHED_DEADLINE => Some(Attributes::Deadline {
+            runtime_ns: raw.runtime,
+            deadline_ns: raw.deadline,
+            period_ns: raw.period,
+            reclaim: raw.flags & FLAG_RECLAIM != 0,
+            overrun_signal: raw.flags & FLAG_DL_OVERRUN != 0,
+        }),
+        _ => None,
+    })
 }
 
 /// The nice value of the calling thread.
@@ -103,4 +138,26 @@ pub fn nice() -> i32 {
 pub fn policy_number() -> io::Result<i32> {
     // SAFETY: takes no memory.
     checked(unsafe { libc::sched_getscheduler(0) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_set_is_read_back() {
+        std::thread::spawn(|| {
+            for attributes in [Attributes::Other(3), Attributes::Batch(4), Attributes::Idle] {
+                // Without a privilege, a nice value only grows; SCHED_IDLE comes last.
+                set(attributes).unwrap();
+                assert_eq!(of(0).unwrap(), Some(attributes));
+                assert_eq!(of(crate::thread::id()).unwrap(), Some(attributes));
+            }
+            if set(Attributes::Fifo(1)).is_ok() {
+                assert_eq!(of(0).unwrap(), Some(Attributes::Fifo(1)));
+            }
+        })
+        .join()
+        .unwrap();
+    }
 }

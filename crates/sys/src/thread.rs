@@ -1,4 +1,4 @@
-//! The calling thread: its number, its CPUs, its timer slack, its use of the processor.
+//! Threads, mostly the calling one: its number, its CPUs, its timer slack, its use of the processor.
 
 use std::io;
 
@@ -40,6 +40,14 @@ pub fn affinity() -> io::Result<Vec<u32>> {
 /// # Errors
 /// EINVAL if none of them is online and allowed; EBUSY for a deadline thread.
 pub fn set_affinity(cpus: impl IntoIterator<Item = u32>) -> io::Result<()> {
+    set_affinity_of(0, cpus)
+}
+
+/// The same for thread `tid`; 0 is the calling thread. The number must still be its own.
+///
+/// # Errors
+/// As [`set_affinity`]; ESRCH if there is no such thread.
+pub fn set_affinity_of(tid: u32, cpus: impl IntoIterator<Item = u32>) -> io::Result<()> {
     // SAFETY: an all-zero cpu_set_t is the empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     for cpu in cpus.into_iter().filter(|cpu| (*cpu as usize) < CPU_LIMIT) {
@@ -47,8 +55,10 @@ pub fn set_affinity(cpus: impl IntoIterator<Item = u32>) -> io::Result<()> {
         unsafe { libc::CPU_SET(cpu as usize, &mut set) };
     }
     // SAFETY: the set is a live local of the size given.
-    checked(unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) })
-        .map(|_| ())
+    checked(unsafe {
+        libc::sched_setaffinity(tid as libc::pid_t, size_of::<libc::cpu_set_t>(), &raw const set)
+    })
+    .map(|_| ())
 }
 
 /// Sets how late the kernel may wake the calling thread to save power, in ns (`PR_SET_TIMERSLACK`).

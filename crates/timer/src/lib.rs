@@ -1,12 +1,13 @@
 //! When things happen: sleeping until a time, and timers.
 //!
 //! Owns: timers and timeouts in order of expiry ([`queue`]), clock event devices ([`event`]), precise
-//! sleep ([`mod@sleep`]).
+//! sleep ([`mod@sleep`]), timing faults ([`fault`]).
 //! Must not: read hardware but through `clock`; print.
 
 #![forbid(unsafe_code)]
 
 pub mod event;
+pub mod fault;
 pub mod queue;
 pub mod sleep;
 

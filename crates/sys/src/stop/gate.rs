@@ -1,0 +1,315 @@
+//! The words between a thread that may be stopped and whoever lets it go on.
+//!
+//! Owns: the deadline, the message about the last fault, the answer to it; the side of the thread
+//! that answers. Must not: read a clock, enter the kernel, know what an answer is given for.
+
+use super::machine::Machine;
+use super::words::{Native, Word, Words};
+
+/// No deadline.
+pub const NEVER: u64 = u64::MAX;
+
+/// A fault is to be acted upon.
+pub(super) const PENDING_FAULT: u32 = 1;
+/// An answer is to be taken.
+pub(super) const PENDING_ANSWER: u32 = 2;
+
+/// What is done to a thread that passes its deadline.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Strength {
+    /// Nothing; there is a message.
+    #[default]
+    Notify,
+    /// It stands until whoever takes the message lets it go, which is before they do anything that
+    /// takes time; if they are occupied it does not stand.
+    Hold,
+    /// It stands until it is answered.
+    Suspend,
+}
+
+impl Strength {
+    pub(super) const fn code(self) -> u32 {
+        match self {
+            Strength::Notify => 0,
+            Strength::Hold => 1,
+            Strength::Suspend => 2,
+        }
+    }
+
+    pub(super) const fn of(code: u32) -> Strength {
+        match code {
+            0 => Strength::Notify,
+            1 => Strength::Hold,
+            _ => Strength::Suspend,
+        }
+    }
+}
+
+/// A message about a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mail {
+    /// The fault's number, from 1.
+    pub number: u64,
+    /// The deadline that was passed, ns.
+    pub deadline_ns: u64,
+    /// When the thread was stopped, or the message written, ns.
+    pub stopped_ns: u64,
+    /// What was to be done to the thread.
+    pub strength: Strength,
+    /// Whether a region put it off.
+    pub deferred: bool,
+    /// Whether the thread stands at the gate.
+    pub stands: bool,
+}
+
+/// What a message is answered with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The deadline that the thread has from now on, if it has not taken another meanwhile; ns.
+    pub deadline_ns: Option<u64>,
+    /// It is to end.
+    pub end: bool,
+}
+
+impl Answer {
+    /// Go on.
+    pub const GO_ON: Answer = Answer { deadline_ns: None, end: false };
+}
+
+/// The words between a thread that may be stopped and whoever answers for it.
+///
+/// A thread waits on an epoch that every answer, every withdrawal changes, and looks again at what
+/// it waits for after it has read the epoch: no answer is missed however soon the next fault comes.
+/// (With a flag that is set and cleared, a thread that is let go and stopped again before it ran
+/// finds the flag cleared and stands for ever.)
+#[derive(Debug)]
+pub struct Gate<W: Words = Native> {
+    // Written by the thread itself, in its normal course and in its signal handler.
+    pub(super) deadline_ns: W::U64,
+    /// Counts deadlines taken and given up.
+    pub(super) arming: W::U64,
+    pub(super) pending: W::U32,
+    pub(super) pending_deadline_ns: W::U64,
+    /// Acting upon faults is under way.
+    pub(super) settling: W::U32,
+    pub(super) strength: W::U32,
+    pub(super) longest_stop_ns: W::U64,
+    pub(super) faults: W::U64,
+    pub(super) fault_arming: W::U64,
+    pub(super) untold: W::U64,
+    pub(super) overstayed: W::U64,
+    /// The thread is watched no more.
+    pub(super) gone: W::U32,
+    // The message; written by the thread while `mail` is 0, read while it is not.
+    pub(super) mail: W::U64,
+    pub(super) mail_deadline_ns: W::U64,
+    pub(super) mail_stopped_ns: W::U64,
+    pub(super) mail_flags: W::U32,
+    // Written by whoever answers.
+    pub(super) open: W::U32,
+    pub(super) busy: W::U32,
+    pub(super) released: W::U64,
+    pub(super) new_deadline_ns: W::U64,
+    /// The fault that the new deadline answers; 0 without one.
+    pub(super) new_for: W::U64,
+    pub(super) ended: W::U32,
+    /// What the thread waits on.
+    pub(super) epoch: W::U32,
+    /// What whoever answers waits on.
+    pub(super) bell: W::U32,
+}
+
+/// In the flags of a message, above its strength.
+pub(super) const DEFERRED: u32 = 1 << 8;
+/// The thread stands.
+pub(super) const STANDS: u32 = 1 << 9;
+
+impl<W: Words> Gate<W> {
+    /// Nothing armed, nobody to answer.
+    #[must_use]
+    pub fn new() -> Gate<W> {
+        let (zero32, zero64) = (|| W::U32::new(0), || W::U64::new(0));
+        Gate {
+            deadline_ns: W::U64::new(NEVER),
+            arming: zero64(),
+            pending: zero32(),
+            pending_deadline_ns: zero64(),
+            settling: zero32(),
+            strength: zero32(),
+            longest_stop_ns: W::U64::new(NEVER),
+            faults: zero64(),
+            fault_arming: zero64(),
+            untold: zero64(),
+            overstayed: zero64(),
+            gone: zero32(),
+            mail: zero64(),
+            mail_deadline_ns: zero64(),
+            mail_stopped_ns: zero64(),
+            mail_flags: zero32(),
+            open: zero32(),
+            busy: zero32(),
+            released: zero64(),
+            new_deadline_ns: zero64(),
+            new_for: zero64(),
+            ended: zero32(),
+            epoch: zero32(),
+            bell: zero32(),
+        }
+    }
+
+    /// The deadline in force, ns.
+    #[must_use]
+    pub fn deadline_ns(&self) -> Option<u64> {
+        Some(self.deadline_ns.load()).filter(|at| *at != NEVER)
+    }
+
+    /// Deadlines passed so far.
+    #[must_use]
+    pub fn faults(&self) -> u64 {
+        self.faults.load()
+    }
+
+    /// Of those, how many nobody was told of: nobody was there, or was still occupied with two others.
+    #[must_use]
+    pub fn untold(&self) -> u64 {
+        self.untold.load()
+    }
+
+    /// How often the thread went on without an answer, after its longest stop.
+    #[must_use]
+    pub fn overstayed(&self) -> u64 {
+        self.overstayed.load()
+    }
+
+    /// Whether an answer was to end.
+    #[must_use]
+    pub fn is_ended(&self) -> bool {
+        self.ended.load() != 0
+    }
+
+    /// Whether the thread gave up being watched.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.gone.load() != 0
+    }
+
+    /// What is done at the next fault.
+    #[must_use]
+    pub fn strength(&self) -> Strength {
+        Strength::of(self.strength.load())
+    }
+
+    /// Changes what is done at the next fault.
+    pub fn set_strength(&self, strength: Strength) {
+        self.strength.store(strength.code());
+    }
+
+    /// How long the thread stands at most; [`NEVER`] without a limit.
+    pub fn set_longest_stop_ns(&self, longest_ns: u64) {
+        self.longest_stop_ns.store(longest_ns);
+    }
+
+    /// Somebody answers from now on; `false` if somebody does already.
+    pub fn open(&self) -> bool {
+        let first = self.open.swap(1) == 0;
+        if first {
+            // Left by the one before.
+            self.mail.store(0);
+            self.busy.store(0);
+        }
+        first
+    }
+
+    /// Whether somebody answers.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.open.load() != 0
+    }
+
+    /// Nobody answers from now on: the thread stands no more. Wakes both sides.
+    pub fn close(&self, machine: &impl Machine<W>) {
+        self.open.store(0);
+        self.step(machine);
+        self.ring(machine);
+    }
+
+    /// Takes the message, if there is one. Until [`Gate::finish`] nobody stands for less than an
+    /// answer ([`Strength::Hold`]).
+    pub fn take(&self, machine: &impl Machine<W>) -> Option<Mail> {
+        let number = self.mail.load();
+        if number == 0 {
+            return None;
+        }
+        self.busy.store(1);
+        let flags = self.mail_flags.load();
+        let mail = Mail {
+            number,
+            deadline_ns: self.mail_deadline_ns.load(),
+            stopped_ns: self.mail_stopped_ns.load(),
+            strength: Strength::of(flags & !(DEFERRED | STANDS)),
+            deferred: flags & DEFERRED != 0,
+            stands: flags & STANDS != 0,
+        };
+        self.mail.store(0);
+        // The thread may be waiting for room.
+        self.step(machine);
+        Some(mail)
+    }
+
+    /// Lets the thread go on from the fault with that number.
+    pub fn release(&self, number: u64, machine: &impl Machine<W>) {
+        self.released.store(number);
+        self.step(machine);
+    }
+
+    /// Answers the fault with that number, and lets the thread go on. Whether the thread has to be
+    /// made to look: it does not stand, and there is a new deadline for it.
+    pub fn answer(&self, mail: &Mail, answer: Answer, machine: &impl Machine<W>) -> bool {
+        if let Some(at_ns) = answer.deadline_ns {
+            self.new_for.store(0);
+            self.new_deadline_ns.store(at_ns);
+            self.new_for.store(mail.number);
+        }
+        if answer.end {
+            self.ended.store(1);
+        }
+        self.release(mail.number, machine);
+        answer.deadline_ns.is_some() && !(mail.stands && mail.strength == Strength::Suspend)
+    }
+
+    /// Ready for the next message.
+    pub fn finish(&self) {
+        self.busy.store(0);
+    }
+
+    /// Waits until there may be something to take, or nobody to answer for.
+    pub fn wait_for_mail(&self, machine: &impl Machine<W>) {
+        let bell = self.bell.load();
+        if self.mail.load() == 0 && self.is_open() && !self.is_gone() {
+            machine.wait(&self.bell, bell, NEVER);
+        }
+    }
+
+    /// The thread is watched no more. Wakes whoever answers.
+    pub fn leave_for_good(&self, machine: &impl Machine<W>) {
+        self.gone.store(1);
+        self.deadline_ns.store(NEVER);
+        self.ring(machine);
+    }
+
+    pub(super) fn ring(&self, machine: &impl Machine<W>) {
+        self.bell.add(1);
+        machine.wake(&self.bell);
+    }
+
+    fn step(&self, machine: &impl Machine<W>) {
+        self.epoch.add(1);
+        machine.wake(&self.epoch);
+    }
+}
+
+impl<W: Words> Default for Gate<W> {
+    fn default() -> Self {
+        Gate::new()
+    }
+}

@@ -1,0 +1,316 @@
+//! Gates of this process' threads: the signal, the timer, the thread's own place.
+//!
+//! Owns: the disposition of the signal, once taken for good; which gate the calling thread has.
+//! Must not: know the steps at a gate.
+
+use std::cell::Cell;
+use std::io;
+use std::marker::PhantomData;
+use std::ptr;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering, compiler_fence};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::gate::Gate;
+use super::machine::Machine;
+use super::offender::{self, Disarmed, Offender};
+use crate::clock::{ClockId, now_ns};
+use crate::posix_timer::{PosixTimer, block, expire_soon, take, unblock};
+use crate::{checked, futex, thread};
+
+thread_local! {
+    /// How many regions the thread is in that put stops off.
+    static DEPTH: AtomicU32 = const { AtomicU32::new(0) };
+    /// What the calling thread's seat shares; null without one. Kept alive by the seat.
+    static CURRENT: Cell<*const Shared> = const { Cell::new(ptr::null()) };
+}
+
+/// Enters a region in which the calling thread is not stopped. May be called by any thread.
+#[inline]
+pub fn enter() {
+    DEPTH.with(offender::enter);
+    compiler_fence(Ordering::SeqCst);
+}
+
+/// Leaves it. If it is the outermost, what was put off happens now, before this returns.
+#[inline]
+pub fn leave() {
+    compiler_fence(Ordering::SeqCst);
+    match current() {
+        Some(shared) => shared.with_offender(|offender| offender.leave()),
+        None => DEPTH.with(|depth| {
+            depth.store(depth.load(Ordering::Relaxed).saturating_sub(1), Ordering::Relaxed);
+        }),
+    }
+}
+
+/// Whether the calling thread was told to end; `false` for one without a seat.
+#[inline]
+#[must_use]
+pub fn has_ended() -> bool {
+    current().is_some_and(|shared| shared.gate.is_ended())
+}
+
+fn current<'a>() -> Option<&'a Shared> {
+    // SAFETY: the pointer is null, or was made from an `Arc` that the thread's seat holds until it
+    // has set the pointer to null; only this thread uses it, and within one call.
+    unsafe { CURRENT.get().as_ref() }
+}
+
+/// What a seat shares with those who answer for its thread.
+#[derive(Debug)]
+struct Shared {
+    gate: Gate,
+    machine: Kernel,
+    tid: u32,
+    /// What the timer's signal carries, so that nobody else's is taken for it.
+    cookie: usize,
+    /// The thread has its seat: its number is its own. Locked while somebody uses the number.
+    alive: Mutex<bool>,
+}
+
+impl Shared {
+    fn with_offender<R>(&self, act: impl FnOnce(&Offender<'_, Kernel>) -> R) -> R {
+        DEPTH.with(|depth| act(&Offender { gate: &self.gate, depth, machine: &self.machine }))
+    }
+}
+
+/// The kernel as a gate's world.
+#[derive(Debug)]
+pub struct Kernel {
+    timer: Option<PosixTimer>,
+    pid: u32,
+}
+
+impl Kernel {
+    /// For the side that answers, which has no timer.
+    #[must_use]
+    pub fn without_timer() -> Kernel {
+        Kernel { timer: None, pid: std::process::id() }
+    }
+}
+
+impl Machine for Kernel {
+    fn now_ns(&self) -> u64 {
+        now_ns(ClockId::Monotonic)
+    }
+
+    fn set_timer(&self, at_ns: u64) -> bool {
+        self.timer.as_ref().is_some_and(|timer| timer.set_absolute(at_ns, 0).is_ok())
+    }
+
+    fn stop_timer(&self) {
+        if let Some(timer) = &self.timer {
+            // Refused only in a child, which has no such timer.
+            let _ = timer.disarm();
+        }
+    }
+
+    fn wait(&self, word: &AtomicU32, expected: u32, until_ns: u64) {
+        // Whatever ended the wait, the caller looks again.
+        let _ = futex::wait_until(word, expected, until_ns);
+    }
+
+    fn wake(&self, word: &AtomicU32) {
+        futex::wake(word, u32::MAX);
+    }
+
+    fn is_child(&self) -> bool {
+        std::process::id() != self.pid
+    }
+}
+
+/// Why a thread gets no seat.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SeatError {
+    /// The thread has one.
+    #[error("this thread has a seat")]
+    Taken,
+    /// The program handles this signal itself.
+    #[error("signal {0} has a handler of the program's")]
+    Handled(i32),
+    /// The kernel refused: EAGAIN if the user may have no more signals queued
+    /// (`RLIMIT_SIGPENDING`), EINVAL for a number that is no signal.
+    #[error(transparent)]
+    Os(#[from] io::Error),
+}
+
+/// The calling thread's seat: its gate, its timer, its signal. Not to be sent elsewhere.
+///
+/// Given up when dropped, also at the end of the thread; the signal's mask is as it was then. If it
+/// is leaked, so is what it shares: a late signal never finds freed memory.
+#[derive(Debug)]
+pub struct Seat {
+    shared: Arc<Shared>,
+    signal: i32,
+    was_blocked: bool,
+    own: PhantomData<*const ()>,
+}
+
+/// Tells the timers' signals of seats from each other; 0 is what other timers have.
+static NEXT_COOKIE: AtomicUsize = AtomicUsize::new(1);
+
+impl Seat {
+    /// Takes a seat with that signal, which from now on is the process' for this purpose. Blocked
+    /// signals are unblocked for the thread.
+    ///
+    /// # Errors
+    /// [`SeatError`].
+    pub fn take(signal: i32) -> Result<Seat, SeatError> {
+        if current().is_some() {
+            return Err(SeatError::Taken);
+        }
+        let was_blocked = block(signal)?;
+        let taken = catch(signal).and_then(|()| {
+            let cookie = NEXT_COOKIE.fetch_add(1, Ordering::Relaxed);
+            let tid = thread::id();
+            let timer = Some(PosixTimer::with_value(tid, signal, cookie)?);
+            let machine = Kernel { timer, pid: std::process::id() };
+            let alive = Mutex::new(true);
+            Ok(Shared { gate: Gate::new(), machine, tid, cookie, alive })
+        });
+        let shared = match taken {
+            Ok(shared) => Arc::new(shared),
+            Err(error) => {
+                if !was_blocked {
+                    unblock(signal)?;
+                }
+                return Err(error);
+            }
+        };
+        CURRENT.set(Arc::as_ptr(&shared));
+        let seat = Seat { shared, signal, was_blocked, own: PhantomData };
+        unblock(signal)?;
+        Ok(seat)
+    }
+
+    /// Takes a deadline: [`Offender::arm`].
+    pub fn arm(&self, at_ns: u64) -> bool {
+        self.shared.with_offender(|offender| offender.arm(at_ns))
+    }
+
+    /// Gives it up: [`Offender::disarm`].
+    pub fn disarm(&self) -> Disarmed {
+        self.shared.with_offender(|offender| offender.disarm())
+    }
+
+    /// Its gate.
+    #[must_use]
+    pub fn gate(&self) -> &Gate {
+        &self.shared.gate
+    }
+
+    /// For others: to answer for this thread.
+    #[must_use]
+    pub fn stops(&self) -> Stops {
+        Stops(Arc::clone(&self.shared))
+    }
+
+    /// Whether this is a child of the process that took the seat. There it has no timer.
+    #[must_use]
+    pub fn is_inherited(&self) -> bool {
+        self.shared.machine.is_child()
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        CURRENT.set(ptr::null());
+        if self.is_inherited() {
+            // Whoever answers is not here, and may have held the lock when the child was made.
+            return;
+        }
+        // Nothing here fails for a signal that was blocked once.
+        let _ = block(self.signal);
+        self.shared.gate.leave_for_good(&self.shared.machine);
+        *self.shared.alive.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        // Nobody makes it fire from here on.
+        self.shared.machine.stop_timer();
+        while matches!(take(self.signal, Some(0)), Ok(Some(_))) {}
+        if !self.was_blocked {
+            let _ = unblock(self.signal);
+        }
+    }
+}
+
+/// For those who answer for a thread: its gate, and its number as long as that is its own.
+#[derive(Clone, Debug)]
+pub struct Stops(Arc<Shared>);
+
+impl Stops {
+    /// The thread's gate.
+    #[must_use]
+    pub fn gate(&self) -> &Gate {
+        &self.0.gate
+    }
+
+    /// The kernel's number of the thread; may be another's once it has given up its seat.
+    #[must_use]
+    pub fn tid(&self) -> u32 {
+        self.0.tid
+    }
+
+    /// Uses the thread's number while that is surely its own; `None` if the thread has given up its
+    /// seat, which it cannot do meanwhile.
+    pub fn with_tid<R>(&self, act: impl FnOnce(u32) -> R) -> Option<R> {
+        let alive = self.0.alive.lock().unwrap_or_else(PoisonError::into_inner);
+        alive.then(|| act(self.0.tid))
+    }
+
+    /// Makes the thread look at its gate, wherever it is.
+    pub fn nudge(&self) {
+        self.with_tid(|_| {
+            if let Some(timer) = &self.0.machine.timer {
+                // It fails only in a child.
+                let _ = expire_soon(timer.number());
+            }
+        });
+    }
+
+    /// Whether this is a child of the process that took the seat.
+    #[must_use]
+    pub fn is_inherited(&self) -> bool {
+        self.0.machine.is_child()
+    }
+}
+
+/// Makes the signal ours. It stays so: one that is late must not meet another disposition, which may
+/// be to end the program.
+fn catch(signal: i32) -> Result<(), SeatError> {
+    /// One at a time, or a handler could be put back over ours.
+    static INSTALLING: Mutex<()> = Mutex::new(());
+    let _one = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner);
+    let ours = on_signal as *const () as usize;
+    // SAFETY: an all-zero sigaction is a valid one.
+    let mut before: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: asks only, and writes to a live local.
+    checked(unsafe { libc::sigaction(signal, ptr::null(), &raw mut before) })?;
+    if ![ours, libc::SIG_DFL, libc::SIG_IGN].contains(&before.sa_sigaction) {
+        return Err(SeatError::Handled(signal));
+    }
+    // SAFETY: an all-zero sigaction is a valid one.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
+    action.sa_sigaction = ours;
+    // SAFETY: writes to the live local's mask.
+    unsafe { libc::sigfillset(&raw mut action.sa_mask) };
+    // SAFETY: the handler is async-signal-safe: it uses atomics, the clock, the thread's timer and
+    // futexes only, and memory that is valid as long as the signal's thread has a seat.
+    checked(unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) })?;
+    Ok(())
+}
+
+extern "C" fn on_signal(_signal: i32, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
+    // SAFETY: errno is this thread's own; the location is valid as long as the thread lives.
+    let errno = unsafe { *libc::__errno_location() };
+    // SAFETY: the kernel gives a handler with SA_SIGINFO a valid one; `si_value` is set for timers.
+    let (code, value) = unsafe { ((*info).si_code, (*info).si_value().sival_ptr.addr()) };
+    if let Some(shared) = current()
+        && code == libc::SI_TIMER
+        && value == shared.cookie
+    {
+        shared.with_offender(|offender| offender.expired());
+    }
+    // SAFETY: as above; what was interrupted must find its errno unchanged.
+    unsafe { *libc::__errno_location() = errno };
+}

@@ -1,0 +1,251 @@
+//! The side of the thread that may be stopped.
+//!
+//! Owns: taking and giving up deadlines, what happens at an expiry, regions that put it off, standing
+//! at the gate. Everything here runs in a signal handler or may be interrupted by one at any
+//! instruction. Must not: allocate, lock, panic, unwind.
+
+use super::gate::{DEFERRED, Gate, NEVER, PENDING_ANSWER, PENDING_FAULT, STANDS, Strength};
+use super::machine::Machine;
+use super::words::{Native, Word, Words};
+
+/// What became of a deadline that was given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Disarmed {
+    /// There was none; it may have been passed before.
+    Nothing,
+    /// It was still ahead.
+    Ahead,
+    /// It was passed just now.
+    Passed,
+}
+
+/// The thread itself, at its gate.
+pub struct Offender<'a, M, W: Words = Native> {
+    /// Its gate.
+    pub gate: &'a Gate<W>,
+    /// How many regions it is in that put stops off.
+    pub depth: &'a W::U32,
+    /// Its world.
+    pub machine: &'a M,
+}
+
+impl<M: Machine<W>, W: Words> Offender<'_, M, W> {
+    /// Enters a region in which stops are put off.
+    pub fn enter(&self) {
+        enter(self.depth);
+    }
+
+    /// Takes a deadline. One that is past is a fault at once: that is acted upon before this returns,
+    /// unless the thread is in a region. `false` if there is no timer for it (a child of `fork`);
+    /// then there is no deadline.
+    pub fn arm(&self, at_ns: u64) -> bool {
+        enter(self.depth);
+        self.gate.arming.add(1);
+        self.gate.deadline_ns.store(at_ns);
+        let past = at_ns <= self.machine.now_ns();
+        let taken = if past { !self.machine.is_child() } else { self.machine.set_timer(at_ns) };
+        if !taken {
+            self.gate.deadline_ns.store(NEVER);
+        } else if past {
+            self.claim();
+        }
+        self.leave();
+        taken
+    }
+
+    /// Gives the deadline up. If it is past, and only its signal has not come yet, it is a fault as if
+    /// it had: no late one goes unseen because its signal was slow.
+    pub fn disarm(&self) -> Disarmed {
+        enter(self.depth);
+        let at_ns = self.gate.deadline_ns.load();
+        let outcome = if at_ns == NEVER {
+            Disarmed::Nothing
+        } else if at_ns <= self.machine.now_ns() {
+            self.claim();
+            Disarmed::Passed
+        } else if self.gate.deadline_ns.swap(NEVER) == NEVER {
+            // A signal came in between.
+            Disarmed::Passed
+        } else {
+            self.machine.stop_timer();
+            Disarmed::Ahead
+        };
+        // Whatever answers a fault until now has no new deadline for what comes next.
+        self.gate.arming.add(1);
+        self.leave();
+        outcome
+    }
+
+    /// The timer fired, or somebody made it fire: the body of the signal handler.
+    pub fn expired(&self) {
+        let deadline_ns = self.gate.deadline_ns.load();
+        if deadline_ns == NEVER {
+            self.gate.pending.set_bits(PENDING_ANSWER);
+        } else if self.machine.now_ns() < deadline_ns {
+            // For a deadline before this one, or made to fire: this one is not to be lost.
+            self.machine.set_timer(deadline_ns);
+            return;
+        } else {
+            self.claim();
+        }
+        if self.depth.load() == 0 {
+            self.settle();
+        } else if self.gate.strength() == Strength::Notify && self.gate.settling.load() == 0 {
+            // Nothing is done to the thread, so that there is nothing to put off.
+            self.tell();
+        }
+    }
+
+    /// Leaves a region; if it is the outermost, acts upon what was put off.
+    pub fn leave(&self) {
+        let depth = self.depth.load();
+        if depth > 1 {
+            self.depth.store(depth - 1);
+            return;
+        }
+        loop {
+            // Still within: a fault that comes now is put off, not acted upon in the middle of another.
+            self.settle();
+            self.depth.store(0);
+            // One that came between the two.
+            if self.gate.pending.load() == 0 {
+                return;
+            }
+            self.depth.store(1);
+        }
+    }
+
+    /// Acts upon everything that is pending.
+    fn settle(&self) {
+        self.gate.settling.store(1);
+        loop {
+            let pending = self.gate.pending.swap(0);
+            if pending & PENDING_FAULT != 0 {
+                self.act();
+            } else if pending & PENDING_ANSWER != 0 {
+                self.adopt();
+            } else {
+                break;
+            }
+        }
+        self.gate.settling.store(0);
+    }
+
+    /// Tells of a fault in a region.
+    fn tell(&self) {
+        self.gate.settling.store(1);
+        if self.gate.pending.load() & PENDING_FAULT != 0 {
+            let answer = self.gate.pending.swap(0) & PENDING_ANSWER;
+            self.act();
+            self.gate.pending.set_bits(answer);
+        }
+        self.gate.settling.store(0);
+    }
+
+    /// The deadline is passed: it is in force no more, and the fault is pending.
+    fn claim(&self) {
+        let deadline_ns = self.gate.deadline_ns.swap(NEVER);
+        if deadline_ns == NEVER {
+            // A signal was quicker.
+            return;
+        }
+        self.gate.fault_arming.store(self.gate.arming.load());
+        if self.gate.pending.load() & PENDING_FAULT == 0 {
+            self.gate.pending_deadline_ns.store(deadline_ns);
+            self.gate.pending.set_bits(PENDING_FAULT);
+        } else {
+            // Another one in the same region.
+            self.gate.faults.add(1);
+            self.gate.untold.add(1);
+        }
+    }
+
+    /// Acts upon a fault: tells of it, and stands.
+    fn act(&self) {
+        let gate = self.gate;
+        let deferred = if self.depth.load() == 0 { 0 } else { DEFERRED };
+        let stopped_ns = self.machine.now_ns();
+        let strength = gate.strength();
+        gate.faults.add(1);
+        let number = gate.faults.load();
+        if !self.find_room(strength) {
+            gate.untold.add(1);
+            return;
+        }
+        let stands = match strength {
+            Strength::Notify => false,
+            Strength::Hold => gate.busy.load() == 0,
+            Strength::Suspend => true,
+        };
+        gate.mail_deadline_ns.store(gate.pending_deadline_ns.load());
+        gate.mail_stopped_ns.store(stopped_ns);
+        let stands_flag = if stands { STANDS } else { 0 };
+        gate.mail_flags.store(strength.code() | deferred | stands_flag);
+        gate.mail.store(number);
+        gate.ring(self.machine);
+        if stands {
+            self.stand(number, stopped_ns);
+        }
+        if strength == Strength::Suspend {
+            self.adopt();
+        }
+    }
+
+    /// Whether there is somebody to tell, and room for the message. A thread that is to be suspended
+    /// waits for room.
+    fn find_room(&self, strength: Strength) -> bool {
+        loop {
+            let epoch = self.gate.epoch.load();
+            if !self.gate.is_open() || self.machine.is_child() {
+                return false;
+            }
+            if self.gate.mail.load() == 0 {
+                return true;
+            }
+            if strength != Strength::Suspend {
+                return false;
+            }
+            self.machine.wait(&self.gate.epoch, epoch, NEVER);
+        }
+    }
+
+    /// Stands until the fault with that number is answered, nobody is left to answer, or it has
+    /// stood long enough.
+    fn stand(&self, number: u64, since_ns: u64) {
+        let gate = self.gate;
+        let until_ns = since_ns.saturating_add(gate.longest_stop_ns.load());
+        loop {
+            let epoch = gate.epoch.load();
+            if gate.released.load() >= number || !gate.is_open() {
+                return;
+            }
+            if until_ns != NEVER && self.machine.now_ns() >= until_ns {
+                gate.overstayed.add(1);
+                return;
+            }
+            self.machine.wait(&gate.epoch, epoch, until_ns);
+        }
+    }
+
+    /// Takes the deadline of an answer, if it answers the last fault and nothing came after that.
+    fn adopt(&self) {
+        let gate = self.gate;
+        let is_last = gate.new_for.load() == gate.faults.load();
+        let is_same = gate.fault_arming.load() == gate.arming.load();
+        if !is_last || !is_same || gate.deadline_ns.load() != NEVER || gate.faults.load() == 0 {
+            return;
+        }
+        let at_ns = gate.new_deadline_ns.load();
+        gate.deadline_ns.store(at_ns);
+        if at_ns <= self.machine.now_ns() {
+            self.claim();
+        } else {
+            self.machine.set_timer(at_ns);
+        }
+    }
+}
+
+/// Enters a region in which stops are put off.
+pub(super) fn enter<U: Word<u32>>(depth: &U) {
+    depth.store(depth.load().wrapping_add(1));
+}

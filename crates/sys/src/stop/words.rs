@@ -1,0 +1,74 @@
+//! The words that a gate is made of, so that a test can put others in their place.
+//!
+//! Owns: the operations a gate needs of a word of memory. Must not: know what a word means.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// A word that several threads, and a signal handler, read and write.
+///
+/// Every operation MUST be one indivisible step, MUST be ordered with all others of the same thread
+/// as written (sequentially consistent), and MUST not allocate, lock or fail.
+pub trait Word<T> {
+    /// A word that holds `value`.
+    fn new(value: T) -> Self;
+    /// What it holds.
+    fn load(&self) -> T;
+    /// Replaces it.
+    fn store(&self, value: T);
+    /// Replaces it; what it held.
+    fn swap(&self, value: T) -> T;
+    /// Sets bits; what it held.
+    fn set_bits(&self, bits: T) -> T;
+    /// Adds, around the end; what it held.
+    fn add(&self, value: T) -> T;
+}
+
+/// Which kind of words.
+pub trait Words {
+    /// Words of 32 bits.
+    type U32: Word<u32>;
+    /// Words of 64 bits.
+    type U64: Word<u64>;
+}
+
+/// The processor's own.
+#[derive(Clone, Copy, Debug)]
+pub struct Native;
+
+impl Words for Native {
+    type U32 = AtomicU32;
+    type U64 = AtomicU64;
+}
+
+macro_rules! native {
+    ($atomic:ty, $value:ty) => {
+        impl Word<$value> for $atomic {
+            fn new(value: $value) -> Self {
+                <$atomic>::new(value)
+            }
+
+            fn load(&self) -> $value {
+                self.load(Ordering::SeqCst)
+            }
+
+            fn store(&self, value: $value) {
+                self.store(value, Ordering::SeqCst);
+            }
+
+            fn swap(&self, value: $value) -> $value {
+                self.swap(value, Ordering::SeqCst)
+            }
+
+            fn set_bits(&self, bits: $value) -> $value {
+                self.fetch_or(bits, Ordering::SeqCst)
+            }
+
+            fn add(&self, value: $value) -> $value {
+                self.fetch_add(value, Ordering::SeqCst)
+            }
+        }
+    };
+}
+
+native!(AtomicU32, u32);
+native!(AtomicU64, u64);

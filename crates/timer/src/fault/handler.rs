@@ -1,0 +1,305 @@
+//! The thread that is told of another's timing faults and decides what becomes of it.
+//!
+//! Owns: [`deadline_handler`], its thread, and what that does to the offender. Must not: touch the
+//! offender's memory, or allocate between taking a message and calling the entry.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread::{self, JoinHandle};
+
+use hourglass_sys::sched::{self, Attributes as Scheduling};
+use hourglass_sys::stop::{self, Answer, Kernel, Mail, Stops};
+use hourglass_sys::thread::{set_affinity, set_affinity_of};
+
+use super::error::FaultError;
+use super::jobs::Deadline;
+use super::region::defer;
+use super::verdict::{Change, Fault, Handled, Strength, Verdict};
+use super::watch::{Watched, now};
+
+/// ESRCH on Linux.
+const NO_THREAD: i32 = 3;
+
+/// How a handler's thread runs, and what it demotes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attributes {
+    /// Its class and priority; what the installing thread has if not given. Should be above those of
+    /// the watched thread, which otherwise runs first, or stands for longer.
+    pub scheduling: Option<Scheduling>,
+    /// The only CPU that it runs on, if given.
+    pub cpu: Option<u32>,
+    /// What a thread with [`Strength::Demote`] is given.
+    pub demoted: Scheduling,
+}
+
+impl Attributes {
+    /// As the installing thread; demotes to `SCHED_IDLE`.
+    pub const DEFAULT: Attributes =
+        Attributes { scheduling: None, cpu: None, demoted: Scheduling::Idle };
+}
+
+impl Default for Attributes {
+    fn default() -> Self {
+        Attributes::DEFAULT
+    }
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    faults: AtomicU64,
+    panics: AtomicU64,
+    refused: AtomicU64,
+}
+
+/// An installed handler, until dropped: then the thread is resumed if it stands, is no more stopped
+/// from there on, and the handler's thread is joined (unless it is the one that drops this). A
+/// demotion that a verdict kept is left as it is.
+#[derive(Debug)]
+pub struct DeadlineHandler {
+    stops: Stops,
+    thread: Option<JoinHandle<()>>,
+    counts: Arc<Counts>,
+}
+
+impl DeadlineHandler {
+    /// What it has done so far.
+    #[must_use]
+    pub fn handled(&self) -> Handled {
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let Counts { faults, panics, refused } = &*self.counts;
+        Handled { faults: of(faults), panics: of(panics), refused: of(refused) }
+    }
+}
+
+impl Drop for DeadlineHandler {
+    fn drop(&mut self) {
+        let Some(handler) = self.thread.take() else { return };
+        if self.stops.is_inherited() {
+            // That thread was not copied by `fork`.
+            std::mem::forget(handler);
+            return;
+        }
+        self.stops.gate().close(&Kernel::without_timer());
+        if handler.thread().id() != thread::current().id() {
+            // Its panics were caught.
+            defer(|| drop(handler.join()));
+        }
+    }
+}
+
+/// Installs a handler for a watched thread (RT-Mach's `thread_deadline_handler`): a thread of its own
+/// that calls `entry` with each fault and `argument`, and does what it answers. For periodic and for
+/// aperiodic deadlines.
+///
+/// The handler lives as long as what this returns. If the watched thread stands while `entry` runs,
+/// `entry` must not wait for anything that thread may hold; see the module. If `entry` panics, the
+/// thread is resumed, and later faults are handled.
+///
+/// # Errors
+/// [`FaultError::Gone`], [`FaultError::Handled`]; [`FaultError::Scheduling`] if `attributes` are
+/// refused; [`FaultError::CannotRestore`] if the thread's faults are to demote it and it could not be
+/// brought back.
+pub fn deadline_handler<A: Send + 'static>(
+    thread: &Watched,
+    attributes: Attributes,
+    entry: impl FnMut(&Fault, &mut A) -> Verdict + Send + 'static,
+    argument: A,
+) -> Result<DeadlineHandler, FaultError> {
+    // It may be the watched thread that calls.
+    defer(|| install(thread, attributes, entry, argument))
+}
+
+fn install<A: Send + 'static>(
+    watched: &Watched,
+    attributes: Attributes,
+    entry: impl FnMut(&Fault, &mut A) -> Verdict + Send + 'static,
+    argument: A,
+) -> Result<DeadlineHandler, FaultError> {
+    if watched.is_gone() {
+        return Err(FaultError::Gone);
+    }
+    let stops = watched.stops.clone();
+    if !stops.gate().open() {
+        return Err(FaultError::Handled);
+    }
+    let counts = Arc::<Counts>::default();
+    let mut service = Service {
+        stops: stops.clone(),
+        kernel: Kernel::without_timer(),
+        demoted: attributes.demoted,
+        before: None,
+        counts: Arc::clone(&counts),
+        entry,
+        argument,
+    };
+    let (told, started) = mpsc::sync_channel(1);
+    let spawned = thread::Builder::new().name("deadline".to_owned()).spawn(move || {
+        let prepared = prepare(&service.stops, attributes);
+        let goes_on = prepared.is_ok();
+        // Nobody listens if the installing thread has panicked.
+        let _ = told.send(prepared);
+        if goes_on {
+            service.run();
+        }
+    });
+    let handler = spawned
+        .map_err(|error| FaultError::os(&error))
+        .and_then(|handler| started.recv().unwrap_or(Err(FaultError::Gone)).map(|()| handler));
+    match handler {
+        Ok(handler) => Ok(DeadlineHandler { stops, thread: Some(handler), counts }),
+        Err(error) => {
+            stops.gate().close(&Kernel::without_timer());
+            Err(error)
+        }
+    }
+}
+
+fn errno(error: &io::Error) -> i32 {
+    error.raw_os_error().unwrap_or(0)
+}
+
+/// The handler's own scheduling, after trying on itself that it can bring the thread back.
+fn prepare(stops: &Stops, attributes: Attributes) -> Result<(), FaultError> {
+    if stops.gate().strength() == stop::Strength::Hold {
+        let before = stops.with_tid(sched::of).ok_or(FaultError::Gone)?;
+        let own = sched::of(0).map_err(|error| FaultError::os(&error))?;
+        match before.map_err(|error| FaultError::os(&error))? {
+            // A second one of these may not fit, which says nothing.
+            None | Some(Scheduling::Deadline { .. }) => {}
+            Some(before) => {
+                let tried = sched::set(attributes.demoted).and_then(|()| sched::set(before));
+                tried.map_err(|error| FaultError::CannotRestore { errno: errno(&error) })?;
+            }
+        }
+        if let Some(own) = own {
+            sched::set(own).map_err(|error| FaultError::CannotRestore { errno: errno(&error) })?;
+        }
+    }
+    let scheduling = attributes.scheduling.map_or(Ok(()), sched::set);
+    let cpu = attributes.cpu.map_or(Ok(()), |cpu| set_affinity([cpu]));
+    scheduling.and(cpu).map_err(|error| FaultError::Scheduling { errno: errno(&error) })
+}
+
+/// A handler's thread.
+struct Service<F, A> {
+    stops: Stops,
+    kernel: Kernel,
+    demoted: Scheduling,
+    /// What the watched thread had before it was demoted.
+    before: Option<Scheduling>,
+    counts: Arc<Counts>,
+    entry: F,
+    argument: A,
+}
+
+impl<A, F: FnMut(&Fault, &mut A) -> Verdict> Service<F, A> {
+    fn run(&mut self) {
+        loop {
+            // Asked before: what was told until then is handled.
+            let is_last = !self.stops.gate().is_open() || self.stops.gate().is_gone();
+            while let Some(mail) = self.stops.gate().take(&self.kernel) {
+                self.handle(&mail);
+                self.stops.gate().finish();
+            }
+            if is_last {
+                return;
+            }
+            self.stops.gate().wait_for_mail(&self.kernel);
+        }
+    }
+
+    fn handle(&mut self, mail: &Mail) {
+        let handled_ns = now();
+        if mail.strength == stop::Strength::Hold {
+            self.demote();
+            self.stops.gate().release(mail.number, &self.kernel);
+        }
+        let fault = Fault {
+            thread: self.stops.tid(),
+            count: mail.number,
+            untold: self.stops.gate().untold(),
+            deadline_ns: mail.deadline_ns,
+            stopped_ns: mail.stopped_ns,
+            handled_ns,
+            strength: match mail.strength {
+                stop::Strength::Notify => Strength::Notify,
+                stop::Strength::Hold => Strength::Demote,
+                stop::Strength::Suspend => Strength::Suspend,
+            },
+            deferred: mail.deferred,
+        };
+        self.counts.faults.fetch_add(1, Ordering::Relaxed);
+        let entry = AssertUnwindSafe(|| (self.entry)(&fault, &mut self.argument));
+        let answered = catch_unwind(entry);
+        if answered.is_err() {
+            self.counts.panics.fetch_add(1, Ordering::Relaxed);
+        }
+        self.carry_out(mail, *answered.as_ref().unwrap_or(&Verdict::Resume));
+        if let Err(panic) = answered {
+            // Freed only now: it may be the allocator that the thread stood in. And that may panic.
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(panic))).map_err(std::mem::forget);
+        }
+    }
+
+    fn demote(&mut self) {
+        if self.before.is_some() {
+            return;
+        }
+        let demoted = self.demoted;
+        let done = self.stops.with_tid(|tid| {
+            let before = sched::of(tid)?;
+            sched::set_of(tid, demoted)?;
+            io::Result::Ok(before)
+        });
+        match done {
+            Some(Ok(before)) => self.before = before,
+            Some(Err(error)) => self.refused(&error),
+            None => {}
+        }
+    }
+
+    fn carry_out(&mut self, mail: &Mail, verdict: Verdict) {
+        let (change, end) = match verdict {
+            Verdict::Resume => (Change::default(), false),
+            Verdict::ResumeBy(deadline) => {
+                (Change { deadline: Some(deadline), ..Change::default() }, false)
+            }
+            Verdict::Reschedule(change) => (change, false),
+            Verdict::KeepDemoted => (Change::default(), false),
+            Verdict::End => (Change::default(), true),
+        };
+        if verdict != Verdict::KeepDemoted
+            && let Some(scheduling) = change.scheduling.or(self.before)
+        {
+            match self.stops.with_tid(|tid| sched::set_of(tid, scheduling)) {
+                Some(Err(error)) => self.refused(&error),
+                Some(Ok(())) | None => self.before = None,
+            }
+        }
+        if let Some(cpu) = change.cpu
+            && let Some(Err(error)) = self.stops.with_tid(|tid| set_affinity_of(tid, [cpu]))
+        {
+            self.refused(&error);
+        }
+        let answer = Answer { deadline_ns: self.deadline_ns(change.deadline), end };
+        if self.stops.gate().answer(mail, answer, &self.kernel) {
+            self.stops.nudge();
+        }
+    }
+
+    fn deadline_ns(&self, deadline: Option<Deadline>) -> Option<u64> {
+        let at_ns = deadline?.at_ns(now());
+        if at_ns.is_err() {
+            self.counts.refused.fetch_add(1, Ordering::Relaxed);
+        }
+        at_ns.ok()
+    }
+
+    fn refused(&self, error: &io::Error) {
+        if errno(error) != NO_THREAD {
+            self.counts.refused.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Jobs and their deadlines: which one is in force, which comes next.
+//!
+//! Owns: the arithmetic. Times are passed in. Must not: read a clock, arm anything.
+
+use hourglass_time::Span;
+
+use super::error::FaultError;
+
+/// The latest deadline, ns: beyond it the kernel's times end.
+const LAST_NS: u64 = i64::MAX as u64;
+
+/// When something has to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deadline {
+    /// At a time on `CLOCK_MONOTONIC`, ns. One that is past, 0 as well, is a fault at once.
+    At(u64),
+    /// So far from now. Zero and negative ones are past.
+    In(Span),
+}
+
+impl Deadline {
+    /// As a time, ns.
+    ///
+    /// # Errors
+    /// [`FaultError::OutOfRange`] beyond 2^63 - 1 ns.
+    pub fn at_ns(self, now_ns: u64) -> Result<u64, FaultError> {
+        let at_ns = match self {
+            Deadline::At(at_ns) => Some(at_ns),
+            Deadline::In(span) => now_ns.checked_add(span.nanos_or_zero()),
+        };
+        at_ns.filter(|at_ns| *at_ns <= LAST_NS).ok_or(FaultError::OutOfRange)
+    }
+}
+
+/// Deadlines that come again: that of job k, from 0, is `first_ns + k * period`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Periodic {
+    /// The first job's deadline, ns on `CLOCK_MONOTONIC`: its release and the relative deadline.
+    pub first_ns: u64,
+    /// From each deadline to the next.
+    pub period: Span,
+}
+
+/// A job that was ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ending {
+    /// Its number, from 0; without a series of jobs always 0.
+    pub number: u64,
+    /// Its deadline, ns.
+    pub deadline_ns: u64,
+    /// When it was ended, ns.
+    pub finished_ns: u64,
+    /// The deadline of the next job, now in force, ns; none for a single job.
+    pub next_deadline_ns: Option<u64>,
+}
+
+impl Ending {
+    /// Whether it was ended at its deadline or after.
+    #[must_use]
+    pub fn has_missed(&self) -> bool {
+        self.finished_ns >= self.deadline_ns
+    }
+}
+
+/// The job that is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Job {
+    number: u64,
+    deadline_ns: u64,
+    period_ns: Option<u64>,
+}
+
+/// The jobs of one thread.
+#[derive(Clone, Debug, Default)]
+pub struct Jobs {
+    job: Option<Job>,
+}
+
+impl Jobs {
+    /// None under way.
+    #[must_use]
+    pub const fn new() -> Jobs {
+        Jobs { job: None }
+    }
+
+    /// Begins a single job, instead of what was under way; the deadline to be armed.
+    pub fn begin(&mut self, deadline_ns: u64) -> u64 {
+        self.job = Some(Job { number: 0, deadline_ns, period_ns: None });
+        deadline_ns
+    }
+
+    /// Begins the first of a series; the deadline to be armed.
+    ///
+    /// # Errors
+    /// [`FaultError::Period`], [`FaultError::OutOfRange`].
+    pub fn begin_series(&mut self, series: Periodic) -> Result<u64, FaultError> {
+        if !series.period.is_positive() {
+            return Err(FaultError::Period(series.period.nanos()));
+        }
+        if series.first_ns > LAST_NS {
+            return Err(FaultError::OutOfRange);
+        }
+        let period_ns = Some(series.period.nanos_or_zero());
+        self.job = Some(Job { number: 0, deadline_ns: series.first_ns, period_ns });
+        Ok(series.first_ns)
+    }
+
+    /// Ends the job under way; the next of the series begins, if there is one. Its deadline is that of
+    /// the one ended and a period, never counted from now. `None` if no job is under way.
+    pub fn end(&mut self, now_ns: u64) -> Option<Ending> {
+        let job = self.job.take()?;
+        self.job = job.period_ns.and_then(|period_ns| {
+            let deadline_ns = job.deadline_ns.checked_add(period_ns)?;
+            let number = job.number.wrapping_add(1);
+            // A series ends where time does.
+            (deadline_ns <= LAST_NS).then_some(Job { number, deadline_ns, ..job })
+        });
+        Some(Ending {
+            number: job.number,
+            deadline_ns: job.deadline_ns,
+            finished_ns: now_ns,
+            next_deadline_ns: self.job.map(|next| next.deadline_ns),
+        })
+    }
+
+    /// Whether a job is under way.
+    #[must_use]
+    pub fn is_under_way(&self) -> bool {
+        self.job.is_some()
+    }
+
+    /// Forgets the job under way, and those that were to follow.
+    pub fn stop(&mut self) {
+        self.job = None;
+    }
+}

@@ -1,0 +1,82 @@
+//! What a deadline handler is told, and what it may answer.
+//!
+//! Owns: the words of both. Must not: do any of it.
+
+use hourglass_sys::sched::Attributes as Scheduling;
+
+use super::jobs::Deadline;
+
+/// What is done to a thread that passes its deadline.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Strength {
+    /// Its handler is told; the thread runs on.
+    #[default]
+    Notify,
+    /// It is given the scheduling that its handler's [`super::Attributes::demoted`] says before its handler is called, and runs on,
+    /// locks and all, when nobody better wants its CPU.
+    Demote,
+    /// It stands where it is until its handler has answered. See the module on what that can break.
+    Suspend,
+}
+
+/// A deadline that was passed: what the handler's entry is called with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The kernel's number of the thread.
+    pub thread: u32,
+    /// How many deadlines the thread has passed since it is watched, with this one.
+    pub count: u64,
+    /// Of those, how many no handler was told of.
+    pub untold: u64,
+    /// The deadline, ns on `CLOCK_MONOTONIC` as the others.
+    pub deadline_ns: u64,
+    /// When the thread was stopped; with [`Strength::Notify`] when it was interrupted. With a region
+    /// that put the stop off: when that was left.
+    pub stopped_ns: u64,
+    /// When the handler ran.
+    pub handled_ns: u64,
+    /// What was done to the thread.
+    pub strength: Strength,
+    /// Whether a region put it off.
+    pub deferred: bool,
+}
+
+/// What is to become of a thread that passed its deadline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Verdict {
+    /// It goes on, with the scheduling that it had.
+    Resume,
+    /// The same with a new deadline, unless it has taken another, given this one up or passed the
+    /// next meanwhile (which only a thread that runs can). A relative one counts from the verdict.
+    ResumeBy(Deadline),
+    /// It goes on with other scheduling.
+    Reschedule(Change),
+    /// It goes on as demoted as it is. (Without a demotion: as [`Verdict::Resume`].)
+    KeepDemoted,
+    /// It goes on with the scheduling that it had, to its next safepoint or bound of a job, where it
+    /// gets [`super::Ended`].
+    End,
+}
+
+/// A change of scheduling.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Change {
+    /// Class and priority; what it had before a demotion if not given.
+    pub scheduling: Option<Scheduling>,
+    /// The CPU that it runs on; left alone if not given.
+    pub cpu: Option<u32>,
+    /// A new deadline, as with [`Verdict::ResumeBy`].
+    pub deadline: Option<Deadline>,
+}
+
+/// What a deadline handler has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Handled {
+    /// How often its entry was called.
+    pub faults: u64,
+    /// How often that panicked; the thread was resumed then.
+    pub panics: u64,
+    /// Demotions, restorations and changes that the kernel refused, or deadlines out of range.
+    pub refused: u64,
+}

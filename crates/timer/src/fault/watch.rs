@@ -1,0 +1,231 @@
+//! A thread that watches its own deadlines.
+//!
+//! Owns: the thread's side: settings, deadlines, jobs, safepoints, the handle for others.
+//! Must not: decide what becomes of a thread that is late.
+
+use hourglass_sys::clock::{ClockId, now_ns};
+use hourglass_sys::posix_timer::realtime_signals;
+use hourglass_sys::stop::{self, Disarmed, NEVER, Seat, Stops};
+use hourglass_time::Span;
+
+use super::error::{Ended, FaultError};
+use super::jobs::{Deadline, Ending, Jobs, Periodic};
+use super::verdict::Strength;
+
+/// The default signal, counted from the first real-time signal that programs may use.
+const DEFAULT_SIGNAL: i32 = 4;
+
+/// How a thread is to be watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// What is done to the thread when it passes a deadline.
+    pub strength: Strength,
+    /// How long it stands at most before it goes on without an answer; without a limit by default.
+    /// A way out of a handler that waits for what the suspended thread holds.
+    pub longest_stop: Option<Span>,
+    /// The signal of its timer; the fifth real-time signal if not given. All threads may use the same.
+    pub signal: Option<i32>,
+}
+
+impl Settings {
+    /// With this strength.
+    #[must_use]
+    pub const fn with_strength(strength: Strength) -> Settings {
+        Settings { strength, longest_stop: None, signal: None }
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings::with_strength(Strength::Notify)
+    }
+}
+
+/// The calling thread's deadlines. One a thread; dropped in it, and not later than its end.
+///
+/// It holds a POSIX timer (one queued signal of `RLIMIT_SIGPENDING`) and the signal, which stays the
+/// process' for this purpose. See the module for an example.
+#[derive(Debug)]
+pub struct Watch {
+    seat: Seat,
+    settings: Settings,
+    jobs: Jobs,
+}
+
+impl Watch {
+    /// Watches the calling thread.
+    ///
+    /// # Errors
+    /// [`FaultError::Watched`], [`FaultError::SignalsExhausted`], [`FaultError::SignalTaken`],
+    /// [`FaultError::NotRealTime`].
+    pub fn new(settings: Settings) -> Result<Watch, FaultError> {
+        let (first, last) = realtime_signals();
+        let signal = settings.signal.unwrap_or(first + DEFAULT_SIGNAL);
+        if !(first..=last).contains(&signal) {
+            return Err(FaultError::NotRealTime { asked: signal, first, last });
+        }
+        let watch = Watch { seat: Seat::take(signal)?, settings, jobs: Jobs::new() };
+        watch.set_up();
+        Ok(watch)
+    }
+
+    /// Watches on in another way, from the next fault on. The signal stays.
+    pub fn set(&mut self, settings: Settings) {
+        self.settings = Settings { signal: self.settings.signal, ..settings };
+        self.set_up();
+    }
+
+    fn set_up(&self) {
+        let Settings { strength, longest_stop, .. } = self.settings;
+        let longest_ns = longest_stop.map_or(NEVER, Span::nanos_or_zero);
+        self.seat.gate().set_longest_stop_ns(longest_ns);
+        self.seat.gate().set_strength(match strength {
+            Strength::Notify => stop::Strength::Notify,
+            Strength::Demote => stop::Strength::Hold,
+            Strength::Suspend => stop::Strength::Suspend,
+        });
+    }
+
+    /// For whoever installs a handler for this thread.
+    #[must_use]
+    pub fn thread(&self) -> Watched {
+        Watched { stops: self.seat.stops() }
+    }
+
+    /// Takes a deadline, instead of the one in force. When it is passed there is a fault; if it is past
+    /// already, at once, which is before this returns.
+    ///
+    /// # Errors
+    /// [`FaultError::Ended`] before and after; [`FaultError::OutOfRange`], [`FaultError::Forked`].
+    pub fn arm(&mut self, deadline: Deadline) -> Result<(), FaultError> {
+        self.jobs.stop();
+        self.arm_at(deadline.at_ns(now())?)
+    }
+
+    /// Gives the deadline up; whether it was still ahead. One that was passed just now is a fault.
+    ///
+    /// # Errors
+    /// [`Ended`].
+    pub fn disarm(&mut self) -> Result<bool, Ended> {
+        self.jobs.stop();
+        let disarmed = self.seat.disarm();
+        self.safepoint()?;
+        Ok(disarmed == Disarmed::Ahead)
+    }
+
+    /// Begins a single job with a deadline, an aperiodic one.
+    ///
+    /// # Errors
+    /// As [`Watch::arm`].
+    pub fn begin_job(&mut self, deadline: Deadline) -> Result<(), FaultError> {
+        let at_ns = self.jobs.begin(deadline.at_ns(now())?);
+        self.arm_at(at_ns)
+    }
+
+    /// Begins the first of a series of jobs; [`Watch::end_job`] goes on to the next.
+    ///
+    /// # Errors
+    /// As [`Watch::arm`]; [`FaultError::Period`].
+    pub fn begin_jobs(&mut self, series: Periodic) -> Result<(), FaultError> {
+        let at_ns = self.jobs.begin_series(series)?;
+        self.arm_at(at_ns)
+    }
+
+    /// Ends the job. If its deadline was passed just now, that is a fault first. In a series the next
+    /// deadline is in force from here on; if that is past as well, it is a fault at once.
+    /// `None` if no job was begun.
+    ///
+    /// # Errors
+    /// As [`Watch::arm`].
+    pub fn end_job(&mut self) -> Result<Option<Ending>, FaultError> {
+        self.seat.disarm();
+        self.safepoint()?;
+        let Some(ending) = self.jobs.end(now()) else { return Ok(None) };
+        if let Some(next_ns) = ending.next_deadline_ns {
+            self.arm_at(next_ns)?;
+        }
+        Ok(Some(ending))
+    }
+
+    fn arm_at(&mut self, at_ns: u64) -> Result<(), FaultError> {
+        self.safepoint()?;
+        if !self.seat.arm(at_ns) {
+            return Err(FaultError::Forked);
+        }
+        Ok(self.safepoint()?)
+    }
+
+    /// Where this thread may be ended. [`super::safepoint`] is the same without the watch at hand.
+    ///
+    /// # Errors
+    /// [`Ended`] from a handler's verdict on.
+    pub fn safepoint(&self) -> Result<(), Ended> {
+        if self.seat.gate().is_ended() { Err(Ended) } else { Ok(()) }
+    }
+
+    /// The deadline in force, ns.
+    #[must_use]
+    pub fn deadline_ns(&self) -> Option<u64> {
+        self.seat.gate().deadline_ns()
+    }
+
+    /// Deadlines passed so far.
+    #[must_use]
+    pub fn faults(&self) -> u64 {
+        self.seat.gate().faults()
+    }
+
+    /// Of those, how many no handler was told of.
+    #[must_use]
+    pub fn untold(&self) -> u64 {
+        self.seat.gate().untold()
+    }
+
+    /// How often this thread went on without an answer, after [`Settings::longest_stop`].
+    #[must_use]
+    pub fn overstayed(&self) -> u64 {
+        self.seat.gate().overstayed()
+    }
+
+    /// Whether this is a child made by `fork`, where nothing can be armed.
+    #[must_use]
+    pub fn is_inherited(&self) -> bool {
+        self.seat.is_inherited()
+    }
+}
+
+/// A watched thread, as others see it: what [`super::deadline_handler`] is installed for.
+#[derive(Clone, Debug)]
+pub struct Watched {
+    pub(super) stops: Stops,
+}
+
+impl Watched {
+    /// The kernel's number of the thread.
+    #[must_use]
+    pub fn tid(&self) -> u32 {
+        self.stops.tid()
+    }
+
+    /// Deadlines that it has passed.
+    #[must_use]
+    pub fn faults(&self) -> u64 {
+        self.stops.gate().faults()
+    }
+
+    /// Of those, how many no handler was told of.
+    #[must_use]
+    pub fn untold(&self) -> u64 {
+        self.stops.gate().untold()
+    }
+
+    /// Whether its watch was dropped.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.stops.gate().is_gone()
+    }
+}
+
+pub(super) fn now() -> u64 {
+    now_ns(ClockId::Monotonic)
+}
