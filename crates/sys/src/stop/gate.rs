@@ -119,6 +119,13 @@ pub struct Gate<W: Words = Native> {
     pub(super) bell: W::U32,
 }
 
+/// Nobody answers.
+const CLOSED: u32 = 0;
+/// Somebody does.
+const OPEN: u32 = 1;
+/// Nobody does any more, and whoever did is still there.
+const CLOSING: u32 = 2;
+
 /// In the flags of a message, above its strength.
 pub(super) const DEFERRED: u32 = 1 << 8;
 /// The thread stands.
@@ -209,28 +216,41 @@ impl<W: Words> Gate<W> {
         self.longest_stop_ns.store(longest_ns);
     }
 
-    /// Somebody answers from now on; `false` if somebody does already.
+    /// Somebody answers from now on; `false` if somebody does already, or has not [left](Gate::vacate).
     pub fn open(&self) -> bool {
-        let first = self.open.swap(1) == 0;
-        if first {
-            // Left by the one before.
-            self.mail.store(0);
-            self.busy.store(0);
+        if !self.open.replace(CLOSED, OPEN) {
+            return false;
         }
-        first
+        // Left by the one before.
+        self.mail.store(0);
+        self.busy.store(0);
+        true
     }
 
     /// Whether somebody answers.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        self.open.load() != 0
+        self.open.load() == OPEN
     }
 
-    /// Nobody answers from now on: the thread stands no more. Wakes both sides.
+    /// Whether somebody answers, or has not left yet.
+    #[must_use]
+    pub fn is_occupied(&self) -> bool {
+        self.open.load() != CLOSED
+    }
+
+    /// Nobody answers from now on: the thread stands no more. Wakes both sides. The place is free for
+    /// another when [`Gate::vacate`] was called, by whoever answered until now.
     pub fn close(&self, machine: &impl Machine<W>) {
-        self.open.store(0);
+        self.open.replace(OPEN, CLOSING);
         self.step(machine);
         self.ring(machine);
+    }
+
+    /// Leaves: from here on another may answer.
+    pub fn vacate(&self, machine: &impl Machine<W>) {
+        self.open.store(CLOSED);
+        self.step(machine);
     }
 
     /// Takes the message, if there is one. Until [`Gate::finish`] nobody stands for less than an

@@ -190,7 +190,7 @@ impl Seat {
     }
 
     /// Gives it up: [`Offender::disarm`].
-    pub fn disarm(&self) -> Disarmed {
+    pub fn disarm(&self) -> (Disarmed, u64) {
         self.shared.with_offender(|offender| offender.disarm())
     }
 

@@ -54,17 +54,20 @@ impl<M: Machine<W>, W: Words> Offender<'_, M, W> {
     }
 
     /// Gives the deadline up. If it is past, and only its signal has not come yet, it is a fault as if
-    /// it had: no late one goes unseen because its signal was slow.
-    pub fn disarm(&self) -> Disarmed {
+    /// it had: no late one goes unseen because its signal was slow. Beside what became of it the time,
+    /// ns, by which that was decided.
+    pub fn disarm(&self) -> (Disarmed, u64) {
         enter(self.depth);
         let at_ns = self.gate.deadline_ns.load();
+        let mut now_ns = self.machine.now_ns();
         let outcome = if at_ns == NEVER {
             Disarmed::Nothing
-        } else if at_ns <= self.machine.now_ns() {
+        } else if at_ns <= now_ns {
             self.claim();
             Disarmed::Passed
         } else if self.gate.deadline_ns.swap(NEVER) == NEVER {
             // A signal came in between.
+            now_ns = self.machine.now_ns();
             Disarmed::Passed
         } else {
             self.machine.stop_timer();
@@ -73,7 +76,7 @@ impl<M: Machine<W>, W: Words> Offender<'_, M, W> {
         // Whatever answers a fault until now has no new deadline for what comes next.
         self.gate.arming.add(1);
         self.leave();
-        outcome
+        (outcome, now_ns)
     }
 
     /// The timer fired, or somebody made it fire: the body of the signal handler.

@@ -17,6 +17,8 @@ pub trait Word<T> {
     fn store(&self, value: T);
     /// Replaces it; what it held.
     fn swap(&self, value: T) -> T;
+    /// Replaces it if it holds `current`; whether it did.
+    fn replace(&self, current: T, value: T) -> bool;
     /// Sets bits; what it held.
     fn set_bits(&self, bits: T) -> T;
     /// Adds, around the end; what it held.
@@ -57,6 +59,10 @@ macro_rules! native {
 
             fn swap(&self, value: $value) -> $value {
                 self.swap(value, Ordering::SeqCst)
+            }
+
+            fn replace(&self, current: $value, value: $value) -> bool {
+                self.compare_exchange(current, value, Ordering::SeqCst, Ordering::SeqCst).is_ok()
             }
 
             fn set_bits(&self, bits: $value) -> $value {

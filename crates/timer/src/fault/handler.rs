@@ -135,25 +135,27 @@ fn install<A: Send + 'static>(
         argument,
     };
     let (told, started) = mpsc::sync_channel(1);
+    let kernel = Kernel::without_timer();
     let spawned = thread::Builder::new().name("deadline".to_owned()).spawn(move || {
         let prepared = prepare(&service.stops, attributes);
+        if prepared.is_err() {
+            service.leave();
+        }
         let goes_on = prepared.is_ok();
         // Nobody listens if the installing thread has panicked.
         let _ = told.send(prepared);
         if goes_on {
             service.run();
+            service.leave();
         }
     });
-    let handler = spawned
-        .map_err(|error| FaultError::os(&error))
-        .and_then(|handler| started.recv().unwrap_or(Err(FaultError::Gone)).map(|()| handler));
-    match handler {
-        Ok(handler) => Ok(DeadlineHandler { stops, thread: Some(handler), counts }),
-        Err(error) => {
-            stops.gate().close(&Kernel::without_timer());
-            Err(error)
-        }
-    }
+    let handler = spawned.map_err(|error| {
+        stops.gate().vacate(&kernel);
+        FaultError::os(&error)
+    })?;
+    // It always says how it went.
+    started.recv().unwrap_or(Err(FaultError::Gone))?;
+    Ok(DeadlineHandler { stops, thread: Some(handler), counts })
 }
 
 fn errno(error: &io::Error) -> i32 {
@@ -208,6 +210,12 @@ impl<A, F: FnMut(&Fault, &mut A) -> Verdict> Service<F, A> {
             }
             self.stops.gate().wait_for_mail(&self.kernel);
         }
+    }
+
+    /// Somebody else may be installed from here on.
+    fn leave(&self) {
+        self.stops.gate().close(&self.kernel);
+        self.stops.gate().vacate(&self.kernel);
     }
 
     fn handle(&mut self, mail: &Mail) {

@@ -108,7 +108,7 @@ impl Watch {
     /// [`Ended`].
     pub fn disarm(&mut self) -> Result<bool, Ended> {
         self.jobs.stop();
-        let disarmed = self.seat.disarm();
+        let (disarmed, _) = self.seat.disarm();
         self.safepoint()?;
         Ok(disarmed == Disarmed::Ahead)
     }
@@ -138,9 +138,9 @@ impl Watch {
     /// # Errors
     /// As [`Watch::arm`].
     pub fn end_job(&mut self) -> Result<Option<Ending>, FaultError> {
-        self.seat.disarm();
+        let (_, finished_ns) = self.seat.disarm();
         self.safepoint()?;
-        let Some(ending) = self.jobs.end(now()) else { return Ok(None) };
+        let Some(ending) = self.jobs.end(finished_ns) else { return Ok(None) };
         if let Some(next_ns) = ending.next_deadline_ns {
             self.arm_at(next_ns)?;
         }
@@ -217,6 +217,12 @@ impl Watched {
     #[must_use]
     pub fn untold(&self) -> u64 {
         self.stops.gate().untold()
+    }
+
+    /// Whether it has a deadline handler, or one whose thread has not ended yet.
+    #[must_use]
+    pub fn is_handled(&self) -> bool {
+        self.stops.gate().is_occupied()
     }
 
     /// Whether its watch was dropped.

@@ -1,0 +1,567 @@
+//! Timing faults of real threads. Source: Savage and Tokuda, "Real-Time Mach Timers" (1993), section 4;
+//! the pitfalls are those of the project's own measurements (an epoch, not a flag).
+//!
+//! Timing is asserted one-sided: a thread is never stopped before its deadline. Nothing here runs at a
+//! real-time priority for longer than some ms, and no thread stays suspended: whatever stands is
+//! resumed when its handler is dropped.
+
+mod common;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use hourglass_sys::clock::{ClockId, now_ns};
+use hourglass_sys::sched;
+use hourglass_time::Span;
+use hourglass_timer::fault::{
+    Attributes, Change, Deadline, DeadlineHandler, Ended, Fault, FaultError, Periodic, Region,
+    Scheduling, Settings, Strength, Verdict, Watch, Watched, deadline_handler, defer, safepoint,
+};
+
+const SOON: Span = Span::from_millis(2);
+const FAR: Span = Span::from_secs(3_600);
+/// Surely enough for a thread of a busy machine.
+const LONG: Duration = Duration::from_secs(20);
+
+fn now() -> u64 {
+    now_ns(ClockId::Monotonic)
+}
+
+fn watch(strength: Strength) -> Watch {
+    Watch::new(Settings::with_strength(strength)).unwrap()
+}
+
+/// A handler that answers with `verdict`, and sends what it was told.
+fn answering(watched: &Watched, verdict: Verdict) -> (DeadlineHandler, mpsc::Receiver<Fault>) {
+    let (told, faults) = mpsc::channel();
+    let handler = deadline_handler(
+        watched,
+        Attributes::DEFAULT,
+        move |fault, told: &mut mpsc::Sender<Fault>| {
+            told.send(*fault).unwrap();
+            verdict
+        },
+        told,
+    );
+    (handler.unwrap(), faults)
+}
+
+/// Works until a deadline has been passed.
+fn work_until_late(watch: &Watch) {
+    let before = watch.faults();
+    let begun = now();
+    while watch.faults() == before {
+        assert!(now() - begun < 20_000_000_000, "no fault came");
+    }
+}
+
+/// In a thread of its own, which has its own watch.
+fn in_a_thread<R: Send>(test: impl FnOnce() -> R + Send) -> R {
+    thread::scope(|scope| scope.spawn(test).join().unwrap())
+}
+
+#[test]
+fn a_handler_is_told_of_each_strength_and_never_early() {
+    for strength in [Strength::Notify, Strength::Demote, Strength::Suspend] {
+        in_a_thread(|| {
+            let mut watch = watch(strength);
+            let handled = deadline_handler(
+                &watch.thread(),
+                Attributes::DEFAULT,
+                |fault, all: &mut Arc<Mutex<Vec<Fault>>>| {
+                    all.lock().unwrap().push(*fault);
+                    Verdict::Resume
+                },
+                Arc::default(),
+            );
+            let handler = match handled {
+                Err(FaultError::CannotRestore { .. }) => {
+                    println!("skipped: without a privilege a demoted thread stays demoted");
+                    return;
+                }
+                handled => handled.unwrap(),
+            };
+            for turn in 1..=50 {
+                watch.arm(Deadline::In(Span::from_micros(200))).unwrap();
+                work_until_late(&watch);
+                assert_eq!(watch.faults(), turn);
+            }
+            let begun = now();
+            while handler.handled().faults + watch.untold() < 50 && now() - begun < 20_000_000_000 {
+                thread::yield_now();
+            }
+            let handled = handler.handled();
+            assert_eq!(handled.faults + watch.untold(), 50);
+            assert_eq!((handled.panics, handled.refused), (0, 0));
+        });
+    }
+}
+
+#[test]
+fn what_is_told_is_in_order_and_after_the_deadline() {
+    in_a_thread(|| {
+        let mut watch = watch(Strength::Suspend);
+        let (_handler, faults) = answering(&watch.thread(), Verdict::Resume);
+        for count in 1..=100 {
+            let deadline = now() + 100_000;
+            watch.arm(Deadline::At(deadline)).unwrap();
+            work_until_late(&watch);
+            let resumed = now();
+            let fault = faults.recv_timeout(LONG).unwrap();
+            assert_eq!((fault.count, fault.untold, fault.deferred), (count, 0, false));
+            assert_eq!((fault.deadline_ns, fault.thread), (deadline, watch.thread().tid()));
+            assert!(deadline <= fault.stopped_ns && fault.stopped_ns <= fault.handled_ns);
+            assert!(fault.handled_ns <= resumed, "it ran before it was resumed");
+        }
+    });
+}
+
+/// A flag that is set to resume and cleared to stop is lost when the next fault comes before the
+/// thread ran. Deadlines that are past when the thread goes on make it so every time.
+#[test]
+fn resumed_and_at_once_late_again_it_does_not_hang() {
+    in_a_thread(|| {
+        let mut watch = watch(Strength::Suspend);
+        let handler = deadline_handler(
+            &watch.thread(),
+            Attributes::DEFAULT,
+            |fault, left: &mut u32| {
+                *left -= 1;
+                if *left == 0 {
+                    Verdict::Resume
+                } else {
+                    Verdict::ResumeBy(Deadline::At(fault.deadline_ns))
+                }
+            },
+            2_000,
+        )
+        .unwrap();
+        watch.arm(Deadline::In(Span::from_micros(100))).unwrap();
+        work_until_late(&watch);
+        assert_eq!((watch.faults(), handler.handled().faults), (2_000, 2_000));
+    });
+}
+
+#[test]
+fn a_deadline_already_past_is_a_fault_before_arm_returns() {
+    in_a_thread(|| {
+        let mut watch = watch(Strength::Suspend);
+        let (_handler, faults) = answering(&watch.thread(), Verdict::Resume);
+        let past = [
+            Deadline::At(0),
+            Deadline::At(now()),
+            Deadline::In(Span::ZERO),
+            Deadline::In(Span::from_secs(-5)),
+        ];
+        for (count, deadline) in past.into_iter().enumerate() {
+            watch.arm(deadline).unwrap();
+            assert_eq!(watch.faults(), count as u64 + 1);
+            assert!(faults.try_recv().is_ok());
+            assert_eq!(watch.deadline_ns(), None);
+        }
+    });
+}
+
+#[test]
+fn what_is_met_is_no_fault() {
+    in_a_thread(|| {
+        let mut watch = watch(Strength::Suspend);
+        let (handler, _faults) = answering(&watch.thread(), Verdict::Resume);
+        for _ in 0..1_000 {
+            watch.arm(Deadline::In(FAR)).unwrap();
+            assert!(watch.disarm().unwrap());
+        }
+        assert!(!watch.disarm().unwrap());
+        assert_eq!((watch.faults(), handler.handled().faults), (0, 0));
+    });
+}
+
+/// Ended after the deadline but before the signal came is late all the same.
+#[test]
+fn a_job_is_missed_or_met_and_a_fault_or_none_alike() {
+    in_a_thread(|| {
+        let mut watch = watch(Strength::Suspend);
+        let (_handler, _faults) = answering(&watch.thread(), Verdict::Resume);
+        let mut missed = 0;
+        for length_ns in 0..3_000u64 {
+            let deadline = now() + 3_000;
+            watch.begin_job(Deadline::At(deadline)).unwrap();
+            while now() < deadline - 1_500 + length_ns {}
+            let before = watch.faults();
+            let ending = watch.end_job().unwrap().unwrap();
+            missed += u64::from(ending.has_missed());
+            assert_eq!(watch.faults(), missed, "{before} {ending:?}");
+            assert_eq!(watch.end_job().unwrap(), None);
+        }
+        assert!(missed > 0);
+    });
+}
+
+#[test]
+fn periodic_deadlines_stay_on_their_grid() {
+    in_a_thread(|| {
+        let mut watch = watch(Strength::Notify);
+        let first_ns = now() + 2_000_000;
+        let period = Span::from_millis(1);
+        watch.begin_jobs(Periodic { first_ns, period }).unwrap();
+        let mut late = 0;
+        for number in 0..30u64 {
+            if number % 10 == 5 {
+                // Past two deadlines: its own, and the next when that comes into force.
+                while now() < first_ns + (number + 1) * 1_000_000 + 200_000 {}
+            }
+            let ending = watch.end_job().unwrap().unwrap();
+            assert_eq!(
+                (ending.number, ending.deadline_ns),
+                (number, first_ns + number * 1_000_000)
+            );
+            assert_eq!(ending.next_deadline_ns, Some(first_ns + (number + 1) * 1_000_000));
+            late += u64::from(ending.has_missed());
+        }
+        assert!(late >= 3 && watch.faults() >= late, "{late} {}", watch.faults());
+        assert!(watch.deadline_ns().is_some() || watch.faults() > late);
+    });
+}
+
+#[test]
+fn regions_put_the_stop_off_to_their_outermost_end() {
+    in_a_thread(|| {
+        let mut watch = watch(Strength::Suspend);
+        let (_handler, faults) = answering(&watch.thread(), Verdict::Resume);
+        for _ in 0..20 {
+            let before = watch.faults();
+            let outer = Region::enter();
+            let deadline = now() + 50_000;
+            watch.arm(Deadline::At(deadline)).unwrap();
+            defer(|| while now() < deadline + 300_000 {});
+            assert!(faults.try_recv().is_err(), "stopped in a region");
+            assert_eq!(watch.faults(), before);
+            drop(outer);
+            assert_eq!(watch.faults(), before + 1);
+            let fault = faults.try_recv().unwrap();
+            assert!(fault.deferred && fault.stopped_ns >= deadline + 300_000);
+        }
+    });
+}
+
+/// Nothing is done to a thread that is only reported, so that a region is no reason to wait: who
+/// never leaves it would never be reported.
+#[test]
+fn a_region_does_not_put_a_message_off() {
+    in_a_thread(|| {
+        let mut watch = watch(Strength::Notify);
+        let (_handler, faults) = answering(&watch.thread(), Verdict::Resume);
+        let _region = Region::enter();
+        watch.arm(Deadline::In(SOON)).unwrap();
+        assert!(faults.recv_timeout(LONG).unwrap().deferred);
+    });
+}
+
+#[test]
+fn a_verdict_gives_a_new_deadline_or_ends_at_a_safepoint() {
+    in_a_thread(|| {
+        for strength in [Strength::Notify, Strength::Suspend] {
+            in_a_thread(|| {
+                let mut watch = watch(strength);
+                let _handler = deadline_handler(
+                    &watch.thread(),
+                    Attributes::DEFAULT,
+                    |_, left: &mut u32| {
+                        *left -= 1;
+                        if *left == 0 {
+                            Verdict::End
+                        } else {
+                            Verdict::ResumeBy(Deadline::In(SOON))
+                        }
+                    },
+                    4,
+                )
+                .unwrap();
+                let work = |watch: &mut Watch| -> Result<(), Ended> {
+                    assert!(safepoint().is_ok());
+                    let _ = watch.arm(Deadline::In(SOON));
+                    let begun = now();
+                    while now() - begun < 20_000_000_000 {
+                        safepoint()?;
+                    }
+                    Ok(())
+                };
+                assert_eq!(work(&mut watch), Err(Ended));
+                assert_eq!(watch.faults(), 4);
+                // From here on always.
+                assert_eq!(watch.arm(Deadline::In(SOON)), Err(FaultError::Ended(Ended)));
+                assert_eq!(watch.disarm(), Err(Ended));
+                assert_eq!((watch.safepoint(), safepoint()), (Err(Ended), Err(Ended)));
+            });
+        }
+        // Another thread is not meant.
+        assert_eq!(safepoint(), Ok(()));
+    });
+}
+
+/// A new deadline is for the job that was late, not for what the thread has taken up since.
+#[test]
+fn an_answer_that_comes_late_does_not_touch_the_next_job() {
+    in_a_thread(|| {
+        let mut watch = watch(Strength::Notify);
+        let (go, gone) = mpsc::channel::<()>();
+        let (answered, answers) = mpsc::channel();
+        let handler = deadline_handler(
+            &watch.thread(),
+            Attributes::DEFAULT,
+            move |_, _: &mut ()| {
+                gone.recv_timeout(LONG).unwrap();
+                answered.send(()).unwrap();
+                Verdict::ResumeBy(Deadline::In(Span::from_micros(100)))
+            },
+            (),
+        )
+        .unwrap();
+        watch.arm(Deadline::In(Span::ZERO)).unwrap();
+        let next = now() + 3_600_000_000_000;
+        watch.begin_job(Deadline::At(next)).unwrap();
+        go.send(()).unwrap();
+        answers.recv_timeout(LONG).unwrap();
+        drop(handler);
+        thread::sleep(Duration::from_millis(2));
+        assert_eq!((watch.deadline_ns(), watch.faults()), (Some(next), 1));
+        // The timer is still set for it, not only written down.
+        assert!(watch.disarm().unwrap());
+    });
+}
+
+fn as_root() -> bool {
+    in_a_thread(|| sched::set(Scheduling::Fifo(2)).is_ok())
+}
+
+#[test]
+fn a_demoted_thread_is_demoted_until_its_verdict() {
+    if !as_root() {
+        println!("skipped: no SCHED_FIFO here (CAP_SYS_NICE or `ulimit -r 50`)");
+        return;
+    }
+    in_a_thread(|| {
+        sched::set(Scheduling::Fifo(2)).unwrap();
+        let mut watch = watch(Strength::Demote);
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let verdicts = [
+            Verdict::Resume,
+            Verdict::KeepDemoted,
+            Verdict::Resume,
+            Verdict::Reschedule(Change {
+                scheduling: Some(Scheduling::RoundRobin(3)),
+                ..Change::default()
+            }),
+        ];
+        let _handler = deadline_handler(
+            &watch.thread(),
+            Attributes { scheduling: Some(Scheduling::Fifo(4)), ..Attributes::DEFAULT },
+            move |fault, seen: &mut Arc<Mutex<Vec<_>>>| {
+                seen.lock().unwrap().push(sched::of(fault.thread).unwrap().unwrap());
+                verdicts[fault.count as usize - 1]
+            },
+            Arc::clone(&seen),
+        )
+        .unwrap();
+        let mut after = Vec::new();
+        for count in 1..=4 {
+            watch.arm(Deadline::In(Span::ZERO)).unwrap();
+            // The entry may still run: the verdict is awaited, asleep.
+            while seen.lock().unwrap().len() < count {
+                thread::sleep(Duration::from_micros(200));
+            }
+            thread::sleep(Duration::from_millis(3));
+            after.push(sched::of(0).unwrap().unwrap());
+        }
+        assert_eq!(*seen.lock().unwrap(), [Scheduling::Idle; 4]);
+        assert_eq!(
+            after,
+            [Scheduling::Fifo(2), Scheduling::Idle, Scheduling::Fifo(2), Scheduling::RoundRobin(3)]
+        );
+    });
+}
+
+#[test]
+fn a_suspended_thread_goes_on_with_other_scheduling_and_on_another_cpu() {
+    in_a_thread(|| {
+        let mut watch = watch(Strength::Suspend);
+        let cpu = *hourglass_sys::thread::affinity().unwrap().last().unwrap();
+        let change = Change {
+            scheduling: Some(Scheduling::Batch(5)),
+            cpu: Some(cpu),
+            deadline: Some(Deadline::In(FAR)),
+        };
+        let (handler, _faults) = answering(&watch.thread(), Verdict::Reschedule(change));
+        watch.arm(Deadline::In(Span::from_micros(100))).unwrap();
+        work_until_late(&watch);
+        assert_eq!(sched::of(0).unwrap(), Some(Scheduling::Batch(5)));
+        assert_eq!(hourglass_sys::thread::affinity().unwrap(), [cpu]);
+        assert!(watch.deadline_ns().is_some());
+        assert_eq!(handler.handled().refused, 0);
+    });
+}
+
+#[test]
+fn a_handler_that_panics_resumes_the_thread_and_handles_what_comes_later() {
+    in_a_thread(|| {
+        let mut watch = watch(Strength::Suspend);
+        let handler = deadline_handler(
+            &watch.thread(),
+            Attributes::DEFAULT,
+            |fault, _: &mut ()| {
+                assert!(
+                    fault.count % 2 == 0,
+                    "on purpose: this test is about a handler that panics"
+                );
+                Verdict::Resume
+            },
+            (),
+        )
+        .unwrap();
+        for _ in 0..6 {
+            // Stopped in a system call of its own, not in what the panic's message needs.
+            watch.arm(Deadline::In(Span::ZERO)).unwrap();
+        }
+        assert_eq!((watch.faults(), handler.handled().faults, handler.handled().panics), (6, 6, 3));
+    });
+}
+
+#[test]
+fn dropping_the_handler_resumes_the_thread() {
+    let entered = Arc::new(AtomicBool::new(false));
+    let (stop, stopped) = mpsc::channel::<()>();
+    let (give, watched) = mpsc::channel();
+    let resumed = Arc::new(AtomicU64::new(0));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut watch = watch(Strength::Suspend);
+            give.send(watch.thread()).unwrap();
+            // Until the handler is there.
+            while !watch.thread().is_handled() {
+                thread::yield_now();
+            }
+            watch.arm(Deadline::In(Span::ZERO)).unwrap();
+            resumed.store(now(), Ordering::SeqCst);
+            // Nobody answers now: counted, not stopped.
+            watch.arm(Deadline::In(Span::ZERO)).unwrap();
+            assert_eq!((watch.faults(), watch.untold()), (2, 1));
+        });
+        let watched = watched.recv_timeout(LONG).unwrap();
+        let says = Arc::clone(&entered);
+        let handler = deadline_handler(
+            &watched,
+            Attributes::DEFAULT,
+            move |_, stopped: &mut mpsc::Receiver<()>| {
+                says.store(true, Ordering::SeqCst);
+                stopped.recv_timeout(LONG).unwrap();
+                Verdict::Resume
+            },
+            stopped,
+        )
+        .unwrap();
+        let again = deadline_handler(&watched, Attributes::DEFAULT, |_, ()| Verdict::Resume, ());
+        assert_eq!(again.err(), Some(FaultError::Handled));
+        while !entered.load(Ordering::SeqCst) {
+            thread::yield_now();
+        }
+        thread::sleep(Duration::from_millis(5));
+        assert_eq!(resumed.load(Ordering::SeqCst), 0, "it ran while suspended");
+        let dropping = scope.spawn(|| drop(handler));
+        // Its entry still runs; the thread goes on all the same.
+        let begun = now();
+        while resumed.load(Ordering::SeqCst) == 0 {
+            assert!(now() - begun < 20_000_000_000);
+            thread::sleep(Duration::from_millis(1));
+        }
+        stop.send(()).unwrap();
+        dropping.join().unwrap();
+    });
+}
+
+#[test]
+fn a_handler_may_be_replaced_and_drop_itself() {
+    in_a_thread(|| {
+        let mut watch = watch(Strength::Suspend);
+        for _ in 0..5 {
+            let own: Arc<Mutex<Option<DeadlineHandler>>> = Arc::default();
+            let handler = deadline_handler(
+                &watch.thread(),
+                Attributes::DEFAULT,
+                |_, own: &mut Arc<Mutex<Option<DeadlineHandler>>>| {
+                    drop(own.lock().unwrap().take());
+                    Verdict::Resume
+                },
+                Arc::clone(&own),
+            );
+            *own.lock().unwrap() = Some(handler.unwrap());
+            watch.arm(Deadline::In(Span::ZERO)).unwrap();
+            assert!(own.lock().unwrap().is_none());
+            while watch.thread().is_handled() {
+                thread::yield_now();
+            }
+        }
+    });
+}
+
+#[test]
+fn the_longest_stop_is_a_way_out() {
+    in_a_thread(|| {
+        let settings = Settings {
+            longest_stop: Some(Span::from_millis(3)),
+            ..Settings::with_strength(Strength::Suspend)
+        };
+        let mut watch = Watch::new(settings).unwrap();
+        let (stop, stopped) = mpsc::channel::<()>();
+        let handler = deadline_handler(
+            &watch.thread(),
+            Attributes::DEFAULT,
+            |_, stopped: &mut mpsc::Receiver<()>| {
+                // Waits for what only the suspended thread can give.
+                stopped.recv_timeout(LONG).unwrap();
+                Verdict::Resume
+            },
+            stopped,
+        )
+        .unwrap();
+        let begun = now();
+        watch.arm(Deadline::In(Span::ZERO)).unwrap();
+        assert!(now() - begun >= 3_000_000);
+        assert_eq!(watch.overstayed(), 1);
+        stop.send(()).unwrap();
+        drop(handler);
+    });
+}
+
+#[test]
+fn bad_input_is_refused() {
+    in_a_thread(|| {
+        let signal = |signal| Settings { signal: Some(signal), ..Settings::default() };
+        assert!(matches!(
+            Watch::new(signal(9)).err(),
+            Some(FaultError::NotRealTime { asked: 9, .. })
+        ));
+        assert!(matches!(Watch::new(signal(-1)).err(), Some(FaultError::NotRealTime { .. })));
+        let mut watch = watch(Strength::Notify);
+        assert_eq!(Watch::new(Settings::default()).err(), Some(FaultError::Watched));
+        assert_eq!(watch.arm(Deadline::At(u64::MAX)), Err(FaultError::OutOfRange));
+        assert_eq!(watch.arm(Deadline::In(Span::MAX)), Err(FaultError::OutOfRange));
+        for period in [Span::ZERO, Span::from_nanos(-1)] {
+            let series = Periodic { first_ns: 0, period };
+            assert_eq!(watch.begin_jobs(series), Err(FaultError::Period(period.nanos())));
+        }
+        let series = Periodic { first_ns: u64::MAX, period: Span::from_nanos(1) };
+        assert_eq!(watch.begin_jobs(series), Err(FaultError::OutOfRange));
+        assert_eq!((watch.faults(), watch.deadline_ns()), (0, None));
+        let nowhere = Attributes { cpu: Some(1_023), ..Attributes::DEFAULT };
+        let handler = deadline_handler(&watch.thread(), nowhere, |_, ()| Verdict::Resume, ());
+        assert!(matches!(handler.err(), Some(FaultError::Scheduling { .. })));
+        // And is not in the way of one that is right.
+        let (_handler, _faults) = answering(&watch.thread(), Verdict::Resume);
+        let gone = watch.thread();
+        drop(watch);
+        let handler = deadline_handler(&gone, Attributes::DEFAULT, |_, ()| Verdict::Resume, ());
+        assert_eq!(handler.err(), Some(FaultError::Gone));
+    });
+}
