@@ -1,0 +1,414 @@
+//! The gate of timing faults in every order in which its two sides can meet (loom), and with a signal
+//! at every step of the thread's own course.
+//!
+//! Source: timers.md section 4.5: a gate that was a flag lost a resume (resumed, and late again before
+//! the old waiter ran), and hung. Waits are modelled as futexes: a wake-up that is missed is a
+//! deadlock, which loom reports.
+
+use hourglass_sys::stop::{Answer, Disarmed, Gate, Machine, Offender, Strength, Word, Words};
+
+/// A word around one of another kind of atomic, with `before` each of its operations.
+macro_rules! word {
+    ($word:ty, $atomic:ty, $value:ty, $make:expr, $before:expr) => {
+        impl Word<$value> for $word {
+            fn new(value: $value) -> Self {
+                $make(<$atomic>::new(value))
+            }
+            fn load(&self) -> $value {
+                $before();
+                self.0.load(Ordering::SeqCst)
+            }
+            fn store(&self, value: $value) {
+                $before();
+                self.0.store(value, Ordering::SeqCst);
+            }
+            fn swap(&self, value: $value) -> $value {
+                $before();
+                self.0.swap(value, Ordering::SeqCst)
+            }
+            fn replace(&self, current: $value, value: $value) -> bool {
+                $before();
+                let (success, failure) = (Ordering::SeqCst, Ordering::SeqCst);
+                self.0.compare_exchange(current, value, success, failure).is_ok()
+            }
+            fn set_bits(&self, bits: $value) -> $value {
+                $before();
+                self.0.fetch_or(bits, Ordering::SeqCst)
+            }
+            fn add(&self, value: $value) -> $value {
+                $before();
+                self.0.fetch_add(value, Ordering::SeqCst)
+            }
+        }
+    };
+}
+
+mod in_every_order {
+    use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+    use loom::sync::{Arc, Condvar, Mutex};
+
+    use super::*;
+
+    struct Modelled;
+
+    impl Words for Modelled {
+        type U32 = L32;
+        type U64 = L64;
+    }
+
+    /// With those who wait for it to change.
+    struct L32(AtomicU32, Condvar);
+    struct L64(AtomicU64);
+
+    word!(L32, AtomicU32, u32, |word| L32(word, Condvar::new()), || {});
+    word!(L64, AtomicU64, u64, L64, || {});
+
+    /// The kernel's lock: a futex is compared and its waiter queued in one step.
+    type Kernel = Mutex<()>;
+
+    struct World(Arc<Kernel>);
+
+    impl Machine<Modelled> for World {
+        fn now_ns(&self) -> u64 {
+            1_000
+        }
+        fn set_timer(&self, _at_ns: u64) -> bool {
+            true
+        }
+        fn stop_timer(&self) {}
+        fn wait(&self, word: &L32, expected: u32, _until_ns: u64) {
+            let held = self.0.lock().unwrap();
+            if word.load() == expected {
+                drop(word.1.wait(held).unwrap());
+            }
+        }
+        fn wake(&self, word: &L32) {
+            let _held = self.0.lock().unwrap();
+            word.1.notify_all();
+        }
+        fn is_child(&self) -> bool {
+            false
+        }
+    }
+
+    /// `faults` deadlines that are past, one after the other, against a handler that answers
+    /// `answers` of them and then closes the gate.
+    fn meet(strength: Strength, faults: u64, answers: u64) {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model.check(move || {
+            let gate = Arc::new(Gate::<Modelled>::new());
+            gate.set_strength(strength);
+            assert!(gate.open());
+            let kernel = Arc::new(Kernel::new(()));
+            let offender = {
+                let (gate, world) = (Arc::clone(&gate), World(Arc::clone(&kernel)));
+                loom::thread::spawn(move || {
+                    let depth = L32::new(0);
+                    let own = Offender { gate: &*gate, depth: &depth, machine: &world };
+                    for at_ns in 1..=faults {
+                        assert!(own.arm(at_ns));
+                    }
+                    gate.leave_for_good(&world);
+                })
+            };
+            let world = World(kernel);
+            let mut told = 0;
+            while told < answers {
+                let is_last = gate.is_gone();
+                while let Some(mail) = gate.take(&world) {
+                    // Whole, and in order.
+                    assert!(mail.number > told && mail.deadline_ns == mail.number);
+                    told = mail.number;
+                    if mail.strength == Strength::Hold {
+                        gate.release(mail.number, &world);
+                    }
+                    gate.answer(&mail, Answer::GO_ON, &world);
+                    gate.finish();
+                    if told >= answers {
+                        break;
+                    }
+                }
+                if is_last {
+                    break;
+                }
+                if told < answers {
+                    gate.wait_for_mail(&world);
+                }
+            }
+            gate.close(&world);
+            gate.vacate(&world);
+            offender.join().unwrap();
+            assert_eq!(gate.faults(), faults);
+            if strength == Strength::Suspend {
+                assert!(told == answers, "a suspended thread is answered for each of its faults");
+            }
+        });
+    }
+
+    #[test]
+    fn a_suspended_thread_always_goes_on() {
+        meet(Strength::Suspend, 2, 2);
+    }
+
+    #[test]
+    fn whoever_answers_may_leave_at_any_time() {
+        meet(Strength::Suspend, 2, 1);
+        meet(Strength::Suspend, 1, 0);
+    }
+
+    #[test]
+    fn a_held_thread_and_one_that_is_only_told_go_on_too() {
+        meet(Strength::Hold, 2, 2);
+        meet(Strength::Notify, 2, 2);
+    }
+}
+
+mod at_every_step {
+    use std::cell::{Cell, RefCell};
+    use std::rc::Rc;
+    use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+    use super::*;
+
+    /// Words that let a signal in before each operation.
+    struct Stepped;
+
+    impl Words for Stepped {
+        type U32 = S32;
+        type U64 = S64;
+    }
+
+    struct S32(AtomicU32);
+    struct S64(AtomicU64);
+
+    word!(S32, AtomicU32, u32, S32, step);
+    word!(S64, AtomicU64, u64, S64, step);
+
+    thread_local! {
+        static HERE: RefCell<Option<Rc<Thread>>> = const { RefCell::new(None) };
+    }
+
+    fn step() {
+        let here = HERE.with_borrow(Clone::clone);
+        if let Some(thread) = here {
+            thread.step();
+        }
+    }
+
+    /// A thread and its world. Before the step `at` the time jumps on, or does not, and a signal comes.
+    struct Thread {
+        gate: Gate<Stepped>,
+        depth: S32,
+        now_ns: Cell<u64>,
+        timer_ns: Cell<Option<u64>>,
+        steps: Cell<u64>,
+        at: u64,
+        then_ns: u64,
+        in_signal: Cell<bool>,
+        /// Of the script, by what it has called so far.
+        in_region: Cell<bool>,
+        /// What each fault is answered with, from the last on.
+        answers: RefCell<Vec<Option<u64>>>,
+        told: RefCell<Vec<u64>>,
+        /// The deadline that the signal found passed.
+        passed: Cell<Option<u64>>,
+    }
+
+    impl Thread {
+        fn own(&self) -> Offender<'_, Thread, Stepped> {
+            Offender { gate: &self.gate, depth: &self.depth, machine: self }
+        }
+
+        fn step(&self) {
+            if self.in_signal.get() {
+                return;
+            }
+            self.steps.set(self.steps.get() + 1);
+            if self.steps.get() == self.at {
+                self.now_ns.set(self.then_ns.max(self.now_ns.get()));
+                self.in_signal.set(true);
+                let in_force = self.gate.deadline_ns();
+                self.passed.set(in_force.filter(|at_ns| *at_ns <= self.now_ns.get()));
+                self.signal();
+            }
+        }
+
+        fn signal(&self) {
+            self.in_signal.set(true);
+            self.own().expired();
+            self.in_signal.set(false);
+        }
+
+        /// Whoever answers, whenever there is something.
+        fn answer(&self) {
+            while let Some(mail) = self.gate.take(self) {
+                self.told.borrow_mut().push(mail.deadline_ns);
+                let deadline_ns = self.answers.borrow_mut().pop().flatten();
+                let answer = Answer { deadline_ns, end: false };
+                if self.gate.answer(&mail, answer, self) {
+                    // As from another thread: comes when it comes.
+                    self.timer_ns.set(Some(self.now_ns.get()));
+                }
+                self.gate.finish();
+            }
+        }
+
+        /// The timer's signals that are still to come.
+        fn settle(&self) {
+            while self.timer_ns.get().is_some_and(|at_ns| at_ns <= self.now_ns.get()) {
+                self.timer_ns.set(None);
+                self.signal();
+                self.answer();
+            }
+        }
+    }
+
+    impl Machine<Stepped> for Thread {
+        fn now_ns(&self) -> u64 {
+            step();
+            self.now_ns.get()
+        }
+        fn set_timer(&self, at_ns: u64) -> bool {
+            step();
+            self.timer_ns.set(Some(at_ns));
+            true
+        }
+        fn stop_timer(&self) {
+            step();
+            self.timer_ns.set(None);
+        }
+        fn wait(&self, _word: &S32, _expected: u32, _until_ns: u64) {
+            assert!(!self.in_region.get(), "it stands in a region");
+            let was = self.in_signal.replace(true);
+            self.answer();
+            self.in_signal.set(was);
+        }
+        fn wake(&self, _word: &S32) {}
+        fn is_child(&self) -> bool {
+            false
+        }
+    }
+
+    /// What varies of a course.
+    #[derive(Clone, Copy, Debug)]
+    struct Course {
+        strength: Strength,
+        /// Whether the first deadline is given up in a region.
+        region: bool,
+        /// Before which step the signal comes.
+        at: u64,
+        /// When.
+        then_ns: u64,
+        /// The deadline that the first fault is answered with.
+        answer: Option<u64>,
+        /// Whether a thread that does not stand is answered only when it has taken the next deadline.
+        late: bool,
+    }
+
+    impl Course {
+        /// Deadlines at 100, given up at 50 if all goes well, and at 300. Whether the step was reached.
+        fn run(self) -> bool {
+            let thread = Rc::new(Thread {
+                gate: Gate::new(),
+                depth: S32::new(0),
+                now_ns: Cell::new(10),
+                timer_ns: Cell::new(None),
+                steps: Cell::new(0),
+                at: self.at,
+                then_ns: self.then_ns,
+                in_signal: Cell::new(false),
+                in_region: Cell::new(false),
+                answers: RefCell::new(vec![None, self.answer]),
+                told: RefCell::default(),
+                passed: Cell::new(None),
+            });
+            thread.gate.set_strength(self.strength);
+            assert!(thread.gate.open());
+            HERE.set(Some(Rc::clone(&thread)));
+            self.give_up_the_first(&thread);
+            assert!(thread.own().arm(300));
+            HERE.set(None);
+            thread.answer();
+            thread.settle();
+            self.check(&thread);
+            thread.steps.get() >= self.at
+        }
+
+        fn give_up_the_first(self, thread: &Thread) {
+            let own = thread.own();
+            assert!(own.arm(100));
+            self.check_nothing_is_put_off(thread);
+            if self.region {
+                own.enter();
+                thread.in_region.set(true);
+            }
+            thread.now_ns.set(thread.now_ns.get().max(50));
+            let (disarmed, _) = own.disarm();
+            if self.region {
+                if self.strength != Strength::Notify && disarmed == Disarmed::Passed {
+                    assert_eq!(thread.gate.faults(), 0, "{self:?}: acted upon in a region");
+                }
+                thread.in_region.set(false);
+                own.leave();
+            }
+            let faults = thread.gate.faults();
+            self.check_nothing_is_put_off(thread);
+            if self.answer.is_none() {
+                assert_eq!(faults == 0, disarmed == Disarmed::Ahead, "{self:?}");
+            }
+            if !self.late {
+                thread.answer();
+                thread.settle();
+                assert_eq!(thread.gate.deadline_ns(), None, "{self:?}: it was given up");
+            }
+        }
+
+        fn check_nothing_is_put_off(self, thread: &Thread) {
+            let put_off = thread.passed.get().is_some() && thread.gate.faults() == 0;
+            assert!(!put_off, "{self:?}: no region puts it off");
+        }
+
+        fn check(self, thread: &Thread) {
+            let told = thread.told.borrow().clone();
+            let what = format!("{self:?}: {told:?}");
+            // Told of each once, and in order but for what answers give.
+            let own_ones = told.iter().filter(|at_ns| [100, 300].contains(*at_ns));
+            assert!(own_ones.is_sorted_by(|one, next| one < next), "{what}");
+            let known = |at_ns: &u64| [100, 300].contains(at_ns) || Some(*at_ns) == self.answer;
+            assert!(told.iter().all(known), "{what}");
+            assert_eq!(told.len() as u64 + thread.gate.untold(), thread.gate.faults(), "{what}");
+            if self.strength == Strength::Suspend {
+                assert_eq!(thread.gate.untold(), 0, "{what}");
+            }
+            // The last one is in force and the timer set for it, or it was passed too.
+            if thread.now_ns.get() < 300 {
+                assert_eq!(thread.gate.deadline_ns(), Some(300), "{what}");
+                assert_eq!(thread.timer_ns.get(), Some(300), "{what}");
+            } else {
+                assert!(told.contains(&300) || thread.gate.untold() > 0, "{what}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_signal_may_come_before_any_step() {
+        let mut courses = 0;
+        for strength in [Strength::Notify, Strength::Hold, Strength::Suspend] {
+            for region in [false, true] {
+                for then_ns in [20, 120, 400] {
+                    for answer in [None, Some(60), Some(150), Some(1_000)] {
+                        for late in [false, true] {
+                            let course =
+                                |at| Course { strength, region, at, then_ns, answer, late };
+                            let reached = (1..).take_while(|at| course(*at).run());
+                            courses += reached.count();
+                        }
+                    }
+                }
+            }
+        }
+        println!("{courses} courses");
+        assert!(courses > 4_000);
+    }
+}
