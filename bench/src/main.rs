@@ -54,7 +54,7 @@ enum Suite {
     Sleep,
     /// Gap loop, start-up, received time, reading a large run folder.
     Workload,
-    /// The queue of timers, the wheel of timeouts, how soon a sleeper is interrupted.
+    /// The queue of timers, the wheel of timeouts, interrupted sleepers, timing faults.
     Timer,
 }
 

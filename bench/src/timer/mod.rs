@@ -1,4 +1,4 @@
-//! The suite `timer`: the queue of timers and the wheel of timeouts beside their peers.
+//! The suite `timer`: the queue of timers and the wheel of timeouts beside their peers, and timing faults.
 //!
 //! Owns: which structures run with how many timers, and the rows that come of it.
 //! Must not: know how a structure works ([`ours`], [`standard`] and [`crates`] do), or what is done to
@@ -10,6 +10,7 @@
 
 mod crates;
 mod dice;
+mod faults;
 mod ours;
 mod standard;
 mod workload;
@@ -66,6 +67,7 @@ pub(crate) fn measure(rounds: u32) -> Result<Vec<Row>> {
         rows.extend(measure_with(outstanding, rounds));
     }
     rows.extend(crate::sleep::interrupts(rounds)?);
+    rows.extend(faults::measure(rounds)?);
     Ok(rows)
 }
 

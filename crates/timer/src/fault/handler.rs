@@ -16,7 +16,7 @@ use hourglass_sys::thread::{set_affinity, set_affinity_of};
 use super::error::FaultError;
 use super::jobs::Deadline;
 use super::region::defer;
-use super::verdict::{Change, Fault, Handled, Strength, Verdict};
+use super::verdict::{Fault, Handled, Verdict};
 use super::watch::{Watched, now};
 
 /// ESRCH on Linux.
@@ -30,7 +30,7 @@ pub struct Attributes {
     pub scheduling: Option<Scheduling>,
     /// The only CPU that it runs on, if given.
     pub cpu: Option<u32>,
-    /// What a thread with [`Strength::Demote`] is given.
+    /// What a thread with [`super::Strength::Demote`] is given.
     pub demoted: Scheduling,
 }
 
@@ -224,20 +224,8 @@ impl<A, F: FnMut(&Fault, &mut A) -> Verdict> Service<F, A> {
             self.demote();
             self.stops.gate().release(mail.number, &self.kernel);
         }
-        let fault = Fault {
-            thread: self.stops.tid(),
-            count: mail.number,
-            untold: self.stops.gate().untold(),
-            deadline_ns: mail.deadline_ns,
-            stopped_ns: mail.stopped_ns,
-            handled_ns,
-            strength: match mail.strength {
-                stop::Strength::Notify => Strength::Notify,
-                stop::Strength::Hold => Strength::Demote,
-                stop::Strength::Suspend => Strength::Suspend,
-            },
-            deferred: mail.deferred,
-        };
+        let gate = self.stops.gate();
+        let fault = Fault::new(mail, self.stops.tid(), gate.untold(), handled_ns);
         self.counts.faults.fetch_add(1, Ordering::Relaxed);
         let entry = AssertUnwindSafe(|| (self.entry)(&fault, &mut self.argument));
         let answered = catch_unwind(entry);
@@ -269,15 +257,7 @@ impl<A, F: FnMut(&Fault, &mut A) -> Verdict> Service<F, A> {
     }
 
     fn carry_out(&mut self, mail: &Mail, verdict: Verdict) {
-        let (change, end) = match verdict {
-            Verdict::Resume => (Change::default(), false),
-            Verdict::ResumeBy(deadline) => {
-                (Change { deadline: Some(deadline), ..Change::default() }, false)
-            }
-            Verdict::Reschedule(change) => (change, false),
-            Verdict::KeepDemoted => (Change::default(), false),
-            Verdict::End => (Change::default(), true),
-        };
+        let change = verdict.change();
         if verdict != Verdict::KeepDemoted
             && let Some(scheduling) = change.scheduling.or(self.before)
         {
@@ -291,6 +271,7 @@ impl<A, F: FnMut(&Fault, &mut A) -> Verdict> Service<F, A> {
         {
             self.refused(&error);
         }
+        let end = verdict == Verdict::End;
         let answer = Answer { deadline_ns: self.deadline_ns(change.deadline), end };
         if self.stops.gate().answer(mail, answer, &self.kernel) {
             self.stops.nudge();

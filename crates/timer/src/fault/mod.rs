@@ -4,10 +4,12 @@
 //! ([`deadline_handler`]), regions that put a stop off ([`defer`]), safepoints ([`safepoint`]).
 //! Must not: end a thread anywhere else, ask for privileges, print.
 
+mod deadlines;
 mod error;
 mod handler;
 mod jobs;
 mod region;
+pub mod sim;
 mod verdict;
 mod watch;
 

@@ -3,6 +3,7 @@
 //! Owns: the words of both. Must not: do any of it.
 
 use hourglass_sys::sched::Attributes as Scheduling;
+use hourglass_sys::stop::{self, Mail};
 
 use super::jobs::Deadline;
 
@@ -17,6 +18,27 @@ pub enum Strength {
     Demote,
     /// It stands where it is until its handler has answered. See the module on what that can break.
     Suspend,
+}
+
+impl Strength {
+    /// What is done to the thread at its gate. A demotion is the handler's part.
+    pub(super) const fn done(self) -> stop::Strength {
+        match self {
+            Strength::Notify => stop::Strength::Notify,
+            Strength::Demote => stop::Strength::Hold,
+            Strength::Suspend => stop::Strength::Suspend,
+        }
+    }
+}
+
+impl From<stop::Strength> for Strength {
+    fn from(done: stop::Strength) -> Strength {
+        match done {
+            stop::Strength::Notify => Strength::Notify,
+            stop::Strength::Hold => Strength::Demote,
+            stop::Strength::Suspend => Strength::Suspend,
+        }
+    }
 }
 
 /// A deadline that was passed: what the handler's entry is called with.
@@ -41,6 +63,21 @@ pub struct Fault {
     pub deferred: bool,
 }
 
+impl Fault {
+    pub(super) fn new(mail: &Mail, thread: u32, untold: u64, handled_ns: u64) -> Fault {
+        Fault {
+            thread,
+            count: mail.number,
+            untold,
+            deadline_ns: mail.deadline_ns,
+            stopped_ns: mail.stopped_ns,
+            handled_ns,
+            strength: mail.strength.into(),
+            deferred: mail.deferred,
+        }
+    }
+}
+
 /// What is to become of a thread that passed its deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -57,6 +94,17 @@ pub enum Verdict {
     /// It goes on with the scheduling that it had, to its next safepoint or bound of a job, where it
     /// gets [`super::Ended`].
     End,
+}
+
+impl Verdict {
+    /// What it changes of the thread's scheduling and deadline.
+    pub(super) fn change(self) -> Change {
+        match self {
+            Verdict::ResumeBy(deadline) => Change { deadline: Some(deadline), ..Change::default() },
+            Verdict::Reschedule(change) => change,
+            Verdict::Resume | Verdict::KeepDemoted | Verdict::End => Change::default(),
+        }
+    }
 }
 
 /// A change of scheduling.

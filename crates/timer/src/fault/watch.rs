@@ -5,11 +5,12 @@
 
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::posix_timer::realtime_signals;
-use hourglass_sys::stop::{self, Disarmed, NEVER, Seat, Stops};
+use hourglass_sys::stop::{Disarmed, Gate, NEVER, Seat, Stops};
 use hourglass_time::Span;
 
+use super::deadlines::{Deadlines, Side};
 use super::error::{Ended, FaultError};
-use super::jobs::{Deadline, Ending, Jobs, Periodic};
+use super::jobs::{Deadline, Ending, Periodic};
 use super::verdict::Strength;
 
 /// The default signal, counted from the first real-time signal that programs may use.
@@ -47,9 +48,26 @@ impl Default for Settings {
 /// process' for this purpose. See the module for an example.
 #[derive(Debug)]
 pub struct Watch {
-    seat: Seat,
+    deadlines: Deadlines<Seat>,
     settings: Settings,
-    jobs: Jobs,
+}
+
+impl Side for Seat {
+    fn now_ns(&self) -> u64 {
+        now()
+    }
+
+    fn gate(&self) -> &Gate {
+        self.gate()
+    }
+
+    fn arm(&self, at_ns: u64) -> bool {
+        self.arm(at_ns)
+    }
+
+    fn disarm(&self) -> (Disarmed, u64) {
+        self.disarm()
+    }
 }
 
 impl Watch {
@@ -64,7 +82,8 @@ impl Watch {
         if !(first..=last).contains(&signal) {
             return Err(FaultError::NotRealTime { asked: signal, first, last });
         }
-        let watch = Watch { seat: Seat::take(signal)?, settings, jobs: Jobs::new() };
+        let deadlines = Deadlines::new(Seat::take(signal)?);
+        let watch = Watch { deadlines, settings };
         watch.set_up();
         Ok(watch)
     }
@@ -75,21 +94,21 @@ impl Watch {
         self.set_up();
     }
 
+    fn seat(&self) -> &Seat {
+        &self.deadlines.side
+    }
+
     fn set_up(&self) {
         let Settings { strength, longest_stop, .. } = self.settings;
         let longest_ns = longest_stop.map_or(NEVER, Span::nanos_or_zero);
-        self.seat.gate().set_longest_stop_ns(longest_ns);
-        self.seat.gate().set_strength(match strength {
-            Strength::Notify => stop::Strength::Notify,
-            Strength::Demote => stop::Strength::Hold,
-            Strength::Suspend => stop::Strength::Suspend,
-        });
+        self.seat().gate().set_longest_stop_ns(longest_ns);
+        self.seat().gate().set_strength(strength.done());
     }
 
     /// For whoever installs a handler for this thread.
     #[must_use]
     pub fn thread(&self) -> Watched {
-        Watched { stops: self.seat.stops() }
+        Watched { stops: self.seat().stops() }
     }
 
     /// Takes a deadline, instead of the one in force. When it is passed there is a fault; if it is past
@@ -98,8 +117,7 @@ impl Watch {
     /// # Errors
     /// [`FaultError::Ended`] before and after; [`FaultError::OutOfRange`], [`FaultError::Forked`].
     pub fn arm(&mut self, deadline: Deadline) -> Result<(), FaultError> {
-        self.jobs.stop();
-        self.arm_at(deadline.at_ns(now())?)
+        self.deadlines.arm(deadline)
     }
 
     /// Gives the deadline up; whether it was still ahead. One that was passed just now is a fault.
@@ -107,10 +125,7 @@ impl Watch {
     /// # Errors
     /// [`Ended`].
     pub fn disarm(&mut self) -> Result<bool, Ended> {
-        self.jobs.stop();
-        let (disarmed, _) = self.seat.disarm();
-        self.safepoint()?;
-        Ok(disarmed == Disarmed::Ahead)
+        self.deadlines.disarm()
     }
 
     /// Begins a single job with a deadline, an aperiodic one.
@@ -118,8 +133,7 @@ impl Watch {
     /// # Errors
     /// As [`Watch::arm`].
     pub fn begin_job(&mut self, deadline: Deadline) -> Result<(), FaultError> {
-        let at_ns = self.jobs.begin(deadline.at_ns(now())?);
-        self.arm_at(at_ns)
+        self.deadlines.begin_job(deadline)
     }
 
     /// Begins the first of a series of jobs; [`Watch::end_job`] goes on to the next.
@@ -127,32 +141,17 @@ impl Watch {
     /// # Errors
     /// As [`Watch::arm`]; [`FaultError::Period`].
     pub fn begin_jobs(&mut self, series: Periodic) -> Result<(), FaultError> {
-        let at_ns = self.jobs.begin_series(series)?;
-        self.arm_at(at_ns)
+        self.deadlines.begin_jobs(series)
     }
 
     /// Ends the job. If its deadline was passed just now, that is a fault first. In a series the next
     /// deadline is in force from here on; if that is past as well, it is a fault at once.
-    /// `None` if no job was begun.
+    /// `None` if no job was begun; then a deadline that is in force stays so.
     ///
     /// # Errors
     /// As [`Watch::arm`].
     pub fn end_job(&mut self) -> Result<Option<Ending>, FaultError> {
-        let (_, finished_ns) = self.seat.disarm();
-        self.safepoint()?;
-        let Some(ending) = self.jobs.end(finished_ns) else { return Ok(None) };
-        if let Some(next_ns) = ending.next_deadline_ns {
-            self.arm_at(next_ns)?;
-        }
-        Ok(Some(ending))
-    }
-
-    fn arm_at(&mut self, at_ns: u64) -> Result<(), FaultError> {
-        self.safepoint()?;
-        if !self.seat.arm(at_ns) {
-            return Err(FaultError::Forked);
-        }
-        Ok(self.safepoint()?)
+        self.deadlines.end_job()
     }
 
     /// Where this thread may be ended. [`super::safepoint`] is the same without the watch at hand.
@@ -160,37 +159,37 @@ impl Watch {
     /// # Errors
     /// [`Ended`] from a handler's verdict on.
     pub fn safepoint(&self) -> Result<(), Ended> {
-        if self.seat.gate().is_ended() { Err(Ended) } else { Ok(()) }
+        self.deadlines.safepoint()
     }
 
     /// The deadline in force, ns.
     #[must_use]
     pub fn deadline_ns(&self) -> Option<u64> {
-        self.seat.gate().deadline_ns()
+        self.seat().gate().deadline_ns()
     }
 
     /// Deadlines passed so far.
     #[must_use]
     pub fn faults(&self) -> u64 {
-        self.seat.gate().faults()
+        self.seat().gate().faults()
     }
 
     /// Of those, how many no handler was told of.
     #[must_use]
     pub fn untold(&self) -> u64 {
-        self.seat.gate().untold()
+        self.seat().gate().untold()
     }
 
     /// How often this thread went on without an answer, after [`Settings::longest_stop`].
     #[must_use]
     pub fn overstayed(&self) -> u64 {
-        self.seat.gate().overstayed()
+        self.seat().gate().overstayed()
     }
 
     /// Whether this is a child made by `fork`, where nothing can be armed.
     #[must_use]
     pub fn is_inherited(&self) -> bool {
-        self.seat.is_inherited()
+        self.seat().is_inherited()
     }
 }
 

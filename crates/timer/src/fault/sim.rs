@@ -1,0 +1,331 @@
+//! A thread with deadlines and its handler on virtual time.
+//!
+//! Owns: a world in which hours pass in milliseconds, for the same gate, jobs and verdicts as on real
+//! threads. Must not: know more of the gate than its two sides do.
+
+use std::cell::{Cell, RefCell};
+use std::sync::atomic::AtomicU32;
+
+use hourglass_sys::stop::{Answer, Disarmed, Gate, Machine, Mail, NEVER, Offender};
+use hourglass_time::Span;
+
+use super::deadlines::{Deadlines, Side};
+use super::error::{Ended, FaultError};
+use super::jobs::{Deadline, Ending, Periodic};
+use super::verdict::{Fault, Strength, Verdict};
+
+/// How long things take, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Delays {
+    /// From a deadline to the signal.
+    pub signal_ns: u64,
+    /// From a message to the handler that runs.
+    pub handler_ns: u64,
+    /// How long its entry takes.
+    pub entry_ns: u64,
+    /// From the answer to the thread that runs.
+    pub resume_ns: u64,
+}
+
+/// What the handler does next.
+#[derive(Clone, Copy, Debug)]
+enum Next {
+    Nothing,
+    Look { at_ns: u64 },
+    Answer { at_ns: u64, mail: Mail, verdict: Verdict },
+}
+
+impl Next {
+    fn at_ns(self) -> Option<u64> {
+        match self {
+            Next::Nothing => None,
+            Next::Look { at_ns } | Next::Answer { at_ns, .. } => Some(at_ns),
+        }
+    }
+}
+
+/// Everything but the thread's own course.
+#[derive(Debug)]
+struct World<F> {
+    gate: Gate,
+    depth: AtomicU32,
+    now_ns: Cell<u64>,
+    timer_ns: Cell<Option<u64>>,
+    next: Cell<Next>,
+    entry: RefCell<F>,
+    delays: Delays,
+    demoted: Cell<bool>,
+    hung: Cell<bool>,
+}
+
+impl<F: FnMut(&Fault) -> Verdict> World<F> {
+    fn own(&self) -> Offender<'_, World<F>> {
+        Offender { gate: &self.gate, depth: &self.depth, machine: self }
+    }
+
+    /// Lets the handler do what it does next. Its time has come.
+    fn handle(&self) {
+        let at_ns = self.now_ns.get();
+        match self.next.replace(Next::Nothing) {
+            Next::Nothing => {}
+            Next::Look { .. } => {
+                let Some(mail) = self.gate.take(self) else { return };
+                if mail.strength == Strength::Demote.done() {
+                    self.demoted.set(true);
+                    self.gate.release(mail.number, self);
+                }
+                let fault = Fault::new(&mail, 1, self.gate.untold(), at_ns);
+                let verdict = (self.entry.borrow_mut())(&fault);
+                let at_ns = at_ns.saturating_add(self.delays.entry_ns);
+                self.next.set(Next::Answer { at_ns, mail, verdict });
+            }
+            Next::Answer { mail, verdict, .. } => {
+                if verdict != Verdict::KeepDemoted {
+                    self.demoted.set(false);
+                }
+                let deadline = verdict.change().deadline;
+                let deadline_ns = deadline.and_then(|deadline| deadline.at_ns(at_ns).ok());
+                let answer = Answer { deadline_ns, end: verdict == Verdict::End };
+                if self.gate.answer(&mail, answer, self) {
+                    self.timer_ns.set(Some(at_ns));
+                }
+                self.gate.finish();
+                self.next.set(Next::Look { at_ns });
+            }
+        }
+    }
+
+    /// When the next signal comes, and when the handler goes on.
+    fn events(&self) -> (u64, u64) {
+        let signal_ns = self.timer_ns.get().map(|at| at.saturating_add(self.delays.signal_ns));
+        (signal_ns.unwrap_or(NEVER), self.next.get().at_ns().unwrap_or(NEVER))
+    }
+
+    /// The thread works, or sleeps, for so long; standing comes on top.
+    fn pass(&self, length_ns: u64) {
+        let mut left_ns = length_ns;
+        loop {
+            let (signal_ns, handler_ns) = self.events();
+            let now_ns = self.now_ns.get();
+            let next_ns = signal_ns.min(handler_ns).max(now_ns);
+            if next_ns - now_ns > left_ns {
+                self.now_ns.set(now_ns.saturating_add(left_ns));
+                return;
+            }
+            left_ns -= next_ns - now_ns;
+            self.now_ns.set(next_ns);
+            if handler_ns <= signal_ns {
+                self.handle();
+            } else {
+                self.timer_ns.set(None);
+                self.own().expired();
+            }
+        }
+    }
+}
+
+impl<F: FnMut(&Fault) -> Verdict> Machine for World<F> {
+    fn now_ns(&self) -> u64 {
+        self.now_ns.get()
+    }
+
+    fn set_timer(&self, at_ns: u64) -> bool {
+        self.timer_ns.set(Some(at_ns));
+        true
+    }
+
+    fn stop_timer(&self) {
+        self.timer_ns.set(None);
+    }
+
+    /// The thread stands: only the handler goes on.
+    fn wait(&self, _word: &AtomicU32, _expected: u32, until_ns: u64) {
+        let at_ns = self.events().1;
+        if at_ns > until_ns || at_ns == NEVER {
+            self.now_ns.set(self.now_ns.get().max(until_ns.min(NEVER - 1)));
+            if until_ns == NEVER {
+                // Nobody would ever let it go: it is told, and let go.
+                self.hung.set(true);
+                self.gate.close(self);
+            }
+            return;
+        }
+        self.now_ns.set(self.now_ns.get().max(at_ns));
+        let answers = matches!(self.next.get(), Next::Answer { .. });
+        self.handle();
+        if answers {
+            self.now_ns.set(self.now_ns.get().saturating_add(self.delays.resume_ns));
+        }
+    }
+
+    fn wake(&self, _word: &AtomicU32) {
+        if matches!(self.next.get(), Next::Nothing) {
+            let at_ns = self.now_ns.get().saturating_add(self.delays.handler_ns);
+            self.next.set(Next::Look { at_ns });
+        }
+    }
+
+    fn is_child(&self) -> bool {
+        false
+    }
+}
+
+impl<F: FnMut(&Fault) -> Verdict> Side for World<F> {
+    fn now_ns(&self) -> u64 {
+        self.now_ns.get()
+    }
+
+    fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    fn arm(&self, at_ns: u64) -> bool {
+        self.own().arm(at_ns)
+    }
+
+    fn disarm(&self) -> (Disarmed, u64) {
+        self.own().disarm()
+    }
+}
+
+/// A thread on virtual time, watched as [`super::Watch`] does it, with a handler of its own.
+///
+/// ```
+/// use hourglass_time::Span;
+/// use hourglass_timer::fault::sim::{Delays, SimThread};
+/// use hourglass_timer::fault::{Deadline, Strength, Verdict};
+///
+/// let delays = Delays { entry_ns: 5_000, ..Delays::default() };
+/// let mut thread = SimThread::new(Strength::Suspend, delays, |_| Verdict::Resume);
+/// thread.begin_job(Deadline::In(Span::from_millis(1)))?;
+/// thread.work(Span::from_millis(3));
+/// let ending = thread.end_job()?.unwrap();
+/// assert!(ending.has_missed() && thread.faults() == 1);
+/// assert_eq!(thread.now_ns(), 3_005_000);
+/// # Ok::<(), hourglass_timer::fault::FaultError>(())
+/// ```
+#[derive(Debug)]
+pub struct SimThread<F> {
+    deadlines: Deadlines<World<F>>,
+}
+
+impl<F: FnMut(&Fault) -> Verdict> SimThread<F> {
+    /// At time 0, with nothing armed.
+    pub fn new(strength: Strength, delays: Delays, entry: F) -> SimThread<F> {
+        let world = World {
+            gate: Gate::new(),
+            depth: AtomicU32::new(0),
+            now_ns: Cell::new(0),
+            timer_ns: Cell::new(None),
+            next: Cell::new(Next::Nothing),
+            entry: RefCell::new(entry),
+            delays,
+            demoted: Cell::new(false),
+            hung: Cell::new(false),
+        };
+        world.gate.set_strength(strength.done());
+        world.gate.open();
+        SimThread { deadlines: Deadlines::new(world) }
+    }
+
+    fn world(&self) -> &World<F> {
+        &self.deadlines.side
+    }
+
+    /// What time it is, ns.
+    #[must_use]
+    pub fn now_ns(&self) -> u64 {
+        self.world().now_ns.get()
+    }
+
+    /// Works, or sleeps, for so long; the time that it stands comes on top.
+    pub fn work(&mut self, length: Span) {
+        self.world().pass(length.nanos_or_zero());
+    }
+
+    /// As [`super::defer`].
+    pub fn defer<R>(&mut self, work: impl FnOnce(&mut SimThread<F>) -> R) -> R {
+        self.world().own().enter();
+        let done = work(self);
+        self.world().own().leave();
+        done
+    }
+
+    /// As [`super::Watch::arm`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn arm(&mut self, deadline: Deadline) -> Result<(), FaultError> {
+        self.deadlines.arm(deadline)
+    }
+
+    /// As [`super::Watch::disarm`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn disarm(&mut self) -> Result<bool, Ended> {
+        self.deadlines.disarm()
+    }
+
+    /// As [`super::Watch::begin_job`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn begin_job(&mut self, deadline: Deadline) -> Result<(), FaultError> {
+        self.deadlines.begin_job(deadline)
+    }
+
+    /// As [`super::Watch::begin_jobs`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn begin_jobs(&mut self, series: Periodic) -> Result<(), FaultError> {
+        self.deadlines.begin_jobs(series)
+    }
+
+    /// As [`super::Watch::end_job`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn end_job(&mut self) -> Result<Option<Ending>, FaultError> {
+        self.deadlines.end_job()
+    }
+
+    /// As [`super::Watch::safepoint`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn safepoint(&self) -> Result<(), Ended> {
+        self.deadlines.safepoint()
+    }
+
+    /// The deadline in force, ns.
+    #[must_use]
+    pub fn deadline_ns(&self) -> Option<u64> {
+        self.world().gate.deadline_ns()
+    }
+
+    /// Deadlines passed so far.
+    #[must_use]
+    pub fn faults(&self) -> u64 {
+        self.world().gate.faults()
+    }
+
+    /// Of those, how many the handler was not told of.
+    #[must_use]
+    pub fn untold(&self) -> u64 {
+        self.world().gate.untold()
+    }
+
+    /// Whether it is demoted.
+    #[must_use]
+    pub fn is_demoted(&self) -> bool {
+        self.world().demoted.get()
+    }
+
+    /// Whether it ever stood with nobody to let it go, which must not be.
+    #[must_use]
+    pub fn has_hung(&self) -> bool {
+        self.world().hung.get()
+    }
+}
