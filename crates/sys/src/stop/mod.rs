@@ -20,3 +20,6 @@ pub use machine::Machine;
 pub use native::{Kernel, Seat, SeatError, Stops, enter, has_ended, leave};
 pub use offender::{Disarmed, Offender};
 pub use words::{Native, Word, Words};
+
+#[cfg(test)]
+mod tests;

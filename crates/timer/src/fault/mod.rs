@@ -1,8 +1,110 @@
 //! Timing faults: what happens when a thread passes its deadline.
 //!
 //! Owns: a thread's own watch over its deadlines ([`Watch`]), handlers for those that it passes
-//! ([`deadline_handler`]), regions that put a stop off ([`defer`]), safepoints ([`safepoint`]).
-//! Must not: end a thread anywhere else, ask for privileges, print.
+//! ([`deadline_handler`]), regions that put a stop off ([`defer`]), safepoints ([`safepoint`]), the same
+//! on virtual time ([`sim`]). Must not: end a thread anywhere but at a safepoint, ask for privileges,
+//! print.
+//!
+//! After Savage and Tokuda, *Real-Time Mach Timers* (1993), section 4: a deadline is checked when it
+//! passes, not when the job ends; the offender is suspended; a message goes to its deadline handler,
+//! which may resume it, change its scheduling, or end it.
+//!
+//! ```
+//! use hourglass_time::Span;
+//! use hourglass_timer::fault::{
+//!     Attributes, Deadline, Ended, Settings, Strength, Verdict, Watch, deadline_handler, safepoint,
+//! };
+//!
+//! fn job(watch: &mut Watch) -> Result<u64, Ended> {
+//!     let mut steps = 0;
+//!     loop {
+//!         steps += 1;
+//!         safepoint()?;
+//!         # let _ = &watch;
+//!     }
+//! }
+//!
+//! let worker = std::thread::spawn(|| {
+//!     let mut watch = Watch::new(Settings::with_strength(Strength::Suspend))?;
+//!     // The second deadline that is passed ends the thread; the first gives it a little more.
+//!     let last = 2;
+//!     let handler = deadline_handler(
+//!         &watch.thread(),
+//!         Attributes::DEFAULT,
+//!         |fault, last| match fault.count {
+//!             count if count == *last => Verdict::End,
+//!             _ => Verdict::ResumeBy(Deadline::In(Span::from_millis(1))),
+//!         },
+//!         last,
+//!     )?;
+//!     watch.begin_job(Deadline::In(Span::from_millis(2)))?;
+//!     assert_eq!(job(&mut watch), Err(Ended));
+//!     Ok::<u64, hourglass_timer::fault::FaultError>(handler.handled().faults)
+//! });
+//! assert_eq!(worker.join().unwrap(), Ok(2));
+//! ```
+//!
+//! # How a thread is stopped
+//!
+//! It has a POSIX timer of its own that signals it, and arms it itself, so that the interrupt comes on
+//! its own CPU and nothing of it runs after that: measured by `hourglass-bench timer`, its last useful
+//! instruction lay 1 us before the deadline, where a watchdog thread on another CPU took 45 us; the
+//! handler ran 27 us after the deadline (a shared virtual machine, both at real-time priorities on one
+//! CPU). The signal handler notes the time, rings the handler's bell and stands at a gate. What it waits
+//! for there is an epoch, not a flag: a thread that is resumed and late again before it ran is not lost.
+//!
+//! # The three strengths
+//!
+//! - [`Strength::Notify`]: a message. Nothing is done to the thread. A handler that is occupied with one
+//!   fault keeps one more; others are counted ([`Fault::untold`]).
+//! - [`Strength::Demote`]: the thread gets another scheduling class before the entry is called, and its
+//!   own back by the verdict. It keeps running, so that its locks keep moving, if slowly. It stands for
+//!   the moment that this takes, unless the handler is occupied.
+//! - [`Strength::Suspend`]: the thread stands where it is until the verdict.
+//!
+//! Without a handler deadlines that are passed are only counted: nobody would resume the thread.
+//!
+//! # What suspension can break
+//!
+//! A thread is stopped at any instruction, whatever it holds. Who needs that waits until it is resumed;
+//! if that is the deadline handler itself, **nobody ever runs again**. How often a second thread at the
+//! same work was stuck in 300 suspensions (`tests/stuck_locks.rs`): a user's mutex 90 %, the lock of a
+//! standard stream 70 %, the allocator with one arena (`MALLOC_ARENA_MAX=1`) 41 %, computing never; all
+//! of it in regions never. Therefore:
+//!
+//! - Wrap what holds a lock that others want in [`defer`]: a mutex, `println!`, allocation and freeing,
+//!   loading a library, calls into foreign code that does any of it. A deadline that passes within is
+//!   acted upon at the end of the outermost region; a thread that never leaves it is never stopped.
+//! - The entry of a suspended thread's handler must not wait for what that thread may hold. It should
+//!   not allocate, print, or panic (which does both). [`Settings::longest_stop`] is a way out.
+//! - This module's own calls are regions: arming, jobs, installing and dropping handlers. **Other parts
+//!   of this crate are not**: those that lock are the registry of event devices, the decision on high
+//!   resolution, and the driver of futures. Sleeping, queues and event devices take no lock.
+//! - Waits that the kernel does not restart end with EINTR when the thread is stopped in them
+//!   (`poll`, `epoll_wait`, `nanosleep`, futexes with a deadline); reads and writes go on.
+//! - Time that a thread stands is not given back: relative time-outs of its own pass meanwhile.
+//!
+//! # Ending a thread
+//!
+//! [`Verdict::End`] resumes the thread, which gets [`Ended`] from its next safepoint or bound of a job,
+//! and from each later one. It propagates that like any error, and everything that it holds is dropped
+//! on the way. A thread that never comes to a safepoint never ends, and is not stopped again for that:
+//! it has no deadline any more. Let the verdict keep it demoted, or give it another deadline and suspend
+//! it again. Threads are not cancelled or unwound from outside: what they hold would stay held.
+//!
+//! # Ends of all kinds
+//!
+//! - A handler's entry that panics: the thread is resumed with the scheduling it had, that is counted
+//!   ([`Handled::panics`]), and later faults are handled.
+//! - A handler that is dropped: the thread is resumed if it stands.
+//! - A watch that is dropped, or a thread that ends: the timer is gone; its late signal finds nothing.
+//! - A child made by `fork` inherits neither timers nor the handler's thread: [`Watch::is_inherited`]
+//!   says so, arming is refused with [`FaultError::Forked`], and nothing stands.
+//! - `RLIMIT_SIGPENDING` exhausted: [`FaultError::SignalsExhausted`] when the watch is made. What is
+//!   watched already has its signal set aside.
+//! - A deadline that is past, or zero: a fault at once, before the call returns.
+//! - A handler of the program's own for the signal: [`FaultError::SignalTaken`]. Once taken, the signal
+//!   stays this module's; those that others send are ignored.
 
 mod deadlines;
 mod error;

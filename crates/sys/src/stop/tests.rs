@@ -1,0 +1,136 @@
+//! A seat at its gate, on this machine's kernel.
+
+use super::*;
+use crate::clock::{ClockId, now_ns};
+use crate::futex;
+use crate::posix_timer::realtime_signals;
+
+const SIGNAL_FROM_FIRST: i32 = 6;
+
+fn now() -> u64 {
+    now_ns(ClockId::Monotonic)
+}
+
+/// Signals and seats are the thread's own: each test has a thread of its own.
+fn seated(test: impl FnOnce(Seat) + Send) {
+    std::thread::scope(|scope| {
+        scope.spawn(|| test(Seat::take(realtime_signals().0 + SIGNAL_FROM_FIRST).unwrap()));
+    });
+}
+
+#[test]
+fn a_deadline_passes_by_itself_and_never_early() {
+    seated(|seat| {
+        for count in 1..=20 {
+            let deadline_ns = now() + 200_000;
+            assert!(seat.arm(deadline_ns));
+            assert_eq!(seat.gate().deadline_ns(), Some(deadline_ns));
+            while seat.gate().faults() < count {}
+            assert!(now() >= deadline_ns);
+            assert_eq!(seat.gate().deadline_ns(), None);
+        }
+        // Nobody is there to be told.
+        assert_eq!(seat.gate().untold(), 20);
+    });
+}
+
+#[test]
+fn a_thread_stands_until_it_is_answered_or_nobody_is_left() {
+    seated(|seat| {
+        let (stops, kernel) = (seat.stops(), Kernel::without_timer());
+        seat.gate().set_strength(Strength::Suspend);
+        assert!(seat.gate().open() && !seat.gate().open());
+        std::thread::scope(|scope| {
+            let keeper = scope.spawn(move || {
+                let mut mails = Vec::new();
+                while mails.len() < 2 {
+                    mails.extend(stops.gate().take(&kernel));
+                    match mails[..] {
+                        [Mail { stopped_ns, .. }] => {
+                            // It stands for at least so long.
+                            let until_ns = stopped_ns + 3_000_000;
+                            while now() < until_ns {
+                                let word = std::sync::atomic::AtomicU32::new(0);
+                                futex::wait_until(&word, 0, until_ns).unwrap();
+                            }
+                            stops.gate().answer(&mails[0], Answer::GO_ON, &kernel);
+                            stops.gate().finish();
+                        }
+                        // This one is never answered.
+                        [_, _] => stops.gate().close(&kernel),
+                        _ => {}
+                    }
+                    stops.gate().wait_for_mail(&kernel);
+                }
+                stops.gate().vacate(&kernel);
+                mails
+            });
+            let begun = now();
+            assert!(seat.arm(0));
+            assert!(now() - begun >= 3_000_000);
+            assert!(seat.arm(0));
+            let mails = keeper.join().unwrap();
+            assert_eq!([mails[0].number, mails[1].number], [1, 2]);
+            assert!(mails.iter().all(|mail| mail.stands && mail.deadline_ns == 0));
+        });
+    });
+}
+
+#[test]
+fn regions_are_counted_for_threads_without_a_seat_too() {
+    enter();
+    enter();
+    leave();
+    leave();
+    // One too many is nothing.
+    leave();
+    assert!(!has_ended());
+    seated(|seat| {
+        enter();
+        assert!(seat.arm(0));
+        assert_eq!(seat.gate().faults(), 0);
+        leave();
+        assert_eq!(seat.gate().faults(), 1);
+    });
+}
+
+#[test]
+fn seats_and_signals_that_are_taken_are_refused() {
+    seated(|_seat| {
+        let again = Seat::take(realtime_signals().0 + SIGNAL_FROM_FIRST);
+        assert!(matches!(again, Err(SeatError::Taken)));
+    });
+    let no_signal = Seat::take(9_999).map(|_| ()).unwrap_err();
+    let errno = match no_signal {
+        SeatError::Os(error) => error.raw_os_error(),
+        _ => None,
+    };
+    assert_eq!(errno, Some(libc::EINVAL));
+}
+
+/// timers.md section 5, item 8: timers are not inherited by `fork`, nor is the thread that answers. A
+/// deadline that is past must not make the child wait for it.
+#[test]
+fn a_child_has_no_timer_and_stands_for_nobody() {
+    seated(|seat| {
+        seat.gate().set_strength(Strength::Suspend);
+        assert!(seat.gate().open());
+        assert!(seat.arm(now() + 3_600_000_000_000));
+        // SAFETY: the child makes system calls and touches memory that it has, and leaves without
+        // running anything else.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let refused = !seat.arm(now() + 1_000_000_000) && !seat.arm(0);
+            let knows = seat.is_inherited() && seat.gate().deadline_ns().is_none();
+            drop(seat);
+            // SAFETY: ends the child at once.
+            unsafe { libc::_exit(i32::from(!(refused && knows))) };
+        }
+        let mut status = 0;
+        // SAFETY: writes to a live local; the child is ours.
+        unsafe { libc::waitpid(child, &raw mut status, 0) };
+        assert_eq!(status, 0, "the child had a timer, or stood");
+        assert!(!seat.is_inherited() && seat.gate().deadline_ns().is_some());
+        seat.gate().vacate(&Kernel::without_timer());
+    });
+}
