@@ -5,7 +5,8 @@
 //! Must not: hold policy, retry on its own judgement, know what a task or a run is.
 //!
 //! Errors are the kernel's own ([`std::io::Error`] with its errno); what they mean for a user is
-//! said further up. Other systems than Linux have [`clock`], [`prefetch`] and [`allocation`] only.
+//! said further up. Other systems than Linux have [`clock`], [`prefetch`], [`allocation`] and [`held`]
+//! only.
 
 #[cfg(target_os = "linux")]
 pub mod adjtimex;
@@ -20,6 +21,7 @@ pub mod eventfd;
 #[cfg(target_os = "linux")]
 pub mod futex;
 pub mod heap;
+pub mod held;
 #[cfg(target_os = "linux")]
 pub mod hpet;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

@@ -7,6 +7,8 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
+use hourglass_sys::held::Held;
+
 use super::bound::{Bounds, Reading, Status};
 use super::event::{Event, EventKind, What};
 use super::keeper::{Desk, Keeper, Stage};
@@ -379,16 +381,16 @@ impl<B: Timebase> Clock<B> {
     }
 
     /// A keeper that panicked left a whole page behind, so that its state may be used.
-    pub(super) fn keeper(&self) -> MutexGuard<'_, Keeper> {
-        self.keeper.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn keeper(&self) -> Held<MutexGuard<'_, Keeper>> {
+        Held::new(|| self.keeper.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn try_keeper(&self) -> Option<MutexGuard<'_, Keeper>> {
-        match self.keeper.try_lock() {
+    fn try_keeper(&self) -> Option<Held<MutexGuard<'_, Keeper>>> {
+        Held::maybe(|| match self.keeper.try_lock() {
             Ok(keeper) => Some(keeper),
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) => None,
-        }
+        })
     }
 
     /// Changes what stands beside the line, and publishes it under the line as it is.

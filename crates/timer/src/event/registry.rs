@@ -7,6 +7,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use hourglass_sys::held::Held;
+
 use super::device::EventDevice;
 use super::facts::Facts;
 use super::kick::Kick;
@@ -288,7 +290,7 @@ impl Registry {
     /// Tells the listeners, without the lock.
     fn tell(
         &self,
-        inner: MutexGuard<'_, Inner>,
+        inner: Held<MutexGuard<'_, Inner>>,
         device: DeviceId,
         name: &'static str,
         kind: NoticeKind,
@@ -300,9 +302,9 @@ impl Registry {
         listeners.iter().for_each(|listener| listener(&notice));
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> Held<MutexGuard<'_, Inner>> {
         // Nothing is half done while the lock is held.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        Held::new(|| self.inner.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

@@ -77,9 +77,10 @@
 //!   acted upon at the end of the outermost region; a thread that never leaves it is never stopped.
 //! - The entry of a suspended thread's handler must not wait for what that thread may hold. It should
 //!   not allocate, print, or panic (which does both). [`Settings::longest_stop`] is a way out.
-//! - This module's own calls are regions: arming, jobs, installing and dropping handlers. **Other parts
-//!   of this crate are not**: those that lock are the registry of event devices, the decision on high
-//!   resolution, and the driver of futures. Sleeping, queues and event devices take no lock.
+//! - This module's own calls are regions: arming, jobs, installing and dropping handlers. So is whatever
+//!   holds a lock of this crate's, or of the clock's. **Not in regions** is where other parts allocate:
+//!   making sleepers, queues and devices, adding to a queue that has to grow, polling a future for the
+//!   first time.
 //! - Waits that the kernel does not restart end with EINTR when the thread is stopped in them
 //!   (`poll`, `epoll_wait`, `nanosleep`, futexes with a deadline); reads and writes go on.
 //! - Time that a thread stands is not given back: relative time-outs of its own pass meanwhile.

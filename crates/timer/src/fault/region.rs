@@ -2,9 +2,7 @@
 //!
 //! Owns: [`defer`], [`Region`], [`safepoint`]. Must not: allocate, or ask whether the thread is watched.
 
-use std::marker::PhantomData;
-
-use hourglass_sys::stop;
+use hourglass_sys::{held, stop};
 
 use super::error::Ended;
 
@@ -16,21 +14,13 @@ use super::error::Ended;
 /// the thread for ever.
 #[must_use = "the region ends when this is dropped"]
 #[derive(Debug)]
-pub struct Region(PhantomData<*const ()>);
+pub struct Region(held::Region);
 
 impl Region {
     /// From here on the calling thread is not stopped.
     #[inline]
     pub fn enter() -> Region {
-        stop::enter();
-        Region(PhantomData)
-    }
-}
-
-impl Drop for Region {
-    #[inline]
-    fn drop(&mut self) {
-        stop::leave();
+        Region(held::Region::enter())
     }
 }
 

@@ -10,6 +10,7 @@ use std::task::Waker;
 
 use hourglass_clock::timekeeping::Timebase;
 use hourglass_clock::{Clock, process};
+use hourglass_sys::held::Held;
 use hourglass_time::{Instant, Monotonic, Span};
 
 use super::future::{Interval, SleepUntil};
@@ -181,8 +182,8 @@ impl<C> fmt::Debug for Core<C> {
 }
 
 impl Shared {
-    fn table(&self) -> MutexGuard<'_, Timetable> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    fn table(&self) -> Held<MutexGuard<'_, Timetable>> {
+        Held::new(|| self.table.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The thread.
