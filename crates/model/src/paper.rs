@@ -85,6 +85,20 @@ pub struct PaperRow {
     pub count: Option<u64>,
     /// Why there is no number, and what would mend that; null where there is one.
     pub missing: Option<String>,
+    /// Where it stands in a grid; null in a table that is a list.
+    pub cell: Option<Cell>,
+}
+
+/// A place in a grid. A grid has a column for each subject and statistic, in the order in which they
+/// first appear, and beside it the paper's numbers where it has some.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cell {
+    /// Which line: `1 s`.
+    pub line: String,
+    /// Of what: `learned`.
+    pub subject: String,
+    /// Which number of it: `median`.
+    pub statistic: String,
 }
 
 /// How a number was found.
@@ -122,13 +136,129 @@ pub struct Decision {
     pub because: String,
 }
 
-/// The figure of a table, as data.
+/// A figure, as data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Figure {
-    /// Number of the table that it belongs to.
+#[serde(rename_all = "lowercase")]
+pub enum Drawing {
+    /// Single measurements in their order.
+    Measurements(Figure),
+    /// One quantity against another.
+    Curves(Curves),
+}
+
+impl Drawing {
+    /// Its number in the paper.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        match self {
+            Drawing::Measurements(figure) => &figure.id,
+            Drawing::Curves(curves) => &curves.id,
+        }
+    }
+
+    /// Whether there is nothing measured in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Drawing::Measurements(figure) => figure.count == 0,
+            Drawing::Curves(curves) => curves.curves.iter().all(|curve| curve.points.is_empty()),
+        }
+    }
+}
+
+/// Quantities that depend on another one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Curves {
+    /// Its number in the paper.
     pub id: String,
     /// What it shows.
     pub title: String,
+    /// Its lower edge.
+    pub across: Edge,
+    /// Its left edge.
+    pub up: Edge,
+    /// The quantities.
+    pub curves: Vec<Curve>,
+    /// What else is to be known, a sentence; may be empty.
+    pub note: String,
+}
+
+/// An edge of a figure.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Edge {
+    /// What it is: `sleep time`.
+    pub text: String,
+    /// What is counted along it.
+    pub unit: EdgeUnit,
+    /// How it is divided.
+    pub scale: Scale,
+}
+
+/// What is counted along an edge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EdgeUnit {
+    /// Nanoseconds.
+    Time,
+    /// Things.
+    Number,
+}
+
+/// How an edge is divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scale {
+    /// Equal distances are equal differences. Begins at 0.
+    Linear,
+    /// Equal distances are equal ratios; what is not positive has no place.
+    Logarithmic,
+}
+
+/// One quantity.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Curve {
+    /// What it is.
+    pub name: String,
+    /// Where its points are from.
+    pub origin: Origin,
+    /// Its colour: curves of one number are about one thing.
+    pub colour: u32,
+    /// Whether a line joins its points.
+    pub joined: bool,
+    /// Its points, by their place across.
+    pub points: Vec<Place>,
+}
+
+/// Where the points of a curve are from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Origin {
+    /// The paper's text.
+    Paper,
+    /// This machine.
+    Here,
+    /// A simulated machine.
+    Simulated,
+}
+
+/// A point of a curve.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Place {
+    /// Along the lower edge.
+    pub across: f64,
+    /// Along the left edge.
+    pub up: f64,
+}
+
+/// A figure of single measurements, as data.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// Its number in the paper.
+    pub id: String,
+    /// What it shows.
+    pub title: String,
+    /// What is measured of each: `cost`.
+    pub quantity: String,
     /// What single measurement is counted along its lower edge: `read`.
     pub counted: String,
     /// Measurements of each series.

@@ -1,8 +1,9 @@
 //! A paper's tables as text and as pictures, from a document that is written down here.
 
 use hourglass_model::paper::{
-    Decision, Figure, How, MachineFacts, PAPER_LIST_SCHEMA, PAPER_SCHEMA, PaperDocument,
-    PaperEntry, PaperList, PaperRow, PaperTable, Point, Series, TableEntry,
+    Cell, Curve, Curves, Decision, Drawing, Edge, EdgeUnit, Figure, How, MachineFacts, Origin,
+    PAPER_LIST_SCHEMA, PAPER_SCHEMA, PaperDocument, PaperEntry, PaperList, PaperRow, PaperTable,
+    Place, Point, Scale, Series, TableEntry,
 };
 use hourglass_report::svg;
 use hourglass_report::text::{Style, paper, papers};
@@ -16,6 +17,7 @@ fn row(name: &str, paper: Option<f64>, measured: Option<f64>, unit: &str) -> Pap
         how: How::Measured,
         count: measured.map(|_| 10),
         missing: measured.is_none().then(|| "no such device; another machine has it".into()),
+        cell: None,
     }
 }
 
@@ -87,6 +89,42 @@ fn the_whole_text() {
     assert_eq!(paper(&document(), Style::Plain), TEXT);
 }
 
+const GRID: &str = "\
+Table 7.1: Cost of two things
+         A                  B
+     paper   mean   p99  mean
+        ns     ns    ns     %
+1 s  10.25  12.00     -  0.05
+2 s      -   9.50  99.0     -
+
+";
+
+/// A table whose rows have cells is a grid: the paper's numbers only where it has some.
+#[test]
+fn rows_with_places_make_a_grid() {
+    let mut document = document();
+    let cell = |line: &str, subject: &str, statistic: &str, row: PaperRow| PaperRow {
+        cell: Some(Cell {
+            line: line.into(),
+            subject: subject.into(),
+            statistic: statistic.into(),
+        }),
+        missing: None,
+        ..row
+    };
+    document.tables[0].rows = vec![
+        cell("1 s", "A", "mean", row("a", Some(10.25), Some(12.0), "ns")),
+        cell("2 s", "A", "mean", row("a", None, Some(9.5), "ns")),
+        cell("2 s", "A", "p99", row("a", None, Some(99.0), "ns")),
+        cell("1 s", "B", "mean", row("b", None, Some(0.05), "%")),
+    ];
+    let text = paper(&document, Style::Plain);
+    assert!(text.contains(GRID), "{text}");
+    // One row without a place: a list again.
+    document.tables[0].rows.push(row("c", None, Some(1.0), "ns"));
+    assert!(paper(&document, Style::Plain).contains("ratio  unit"));
+}
+
 #[test]
 fn what_is_not_measured_says_how_it_was_found_and_an_interruption_is_told() {
     let mut document = document();
@@ -135,6 +173,7 @@ fn figure() -> Figure {
     Figure {
         id: "7.1".into(),
         title: "Cost of <two> things".into(),
+        quantity: "cost".into(),
         counted: "read".into(),
         count: 4_000_000,
         thinning: 8_192,
@@ -211,7 +250,7 @@ fn a_figure_says_what_it_shows() {
         ">cost of a read</text>",
         ">100 us</text>",
         "C: not measured here, 1.13 us in the paper.",
-        "of every 8192 reads the cheapest",
+        "of every 8192 reads the least",
         "prefers-color-scheme:dark",
     ] {
         assert!(svg.contains(text), "{text} is missing in {svg}");
@@ -242,4 +281,50 @@ fn a_figure_of_nothing_is_a_picture_all_the_same() {
     figure.series.clear();
     figure.count = 0;
     assert_well_formed(&svg::costs(&figure));
+}
+
+fn curves() -> Curves {
+    let edge = |text: &str, scale| Edge { text: text.into(), unit: EdgeUnit::Time, scale };
+    let curve = |name: &str, origin, points: &[(f64, f64)]| Curve {
+        name: name.into(),
+        origin,
+        colour: 1,
+        joined: true,
+        points: points.iter().map(|(across, up)| Place { across: *across, up: *up }).collect(),
+    };
+    Curves {
+        id: "7.2".into(),
+        title: "Miss & more".into(),
+        across: edge("sleep time", Scale::Logarithmic),
+        up: edge("miss", Scale::Linear),
+        curves: vec![
+            curve("A, paper", Origin::Paper, &[(1e3, 50.0), (1e9, 334.0)]),
+            curve("A, here", Origin::Here, &[(1e3, 60.0), (0.0, 1.0), (1e6, f64::NAN)]),
+            curve("B", Origin::Simulated, &[]),
+        ],
+        note: "A <note>.".into(),
+    }
+}
+
+/// Points without a place (no time on an edge of ratios, no number) are left out.
+#[test]
+fn curves_show_what_has_a_place() {
+    let svg = svg::figure(&Drawing::Curves(curves()));
+    assert_well_formed(&svg);
+    assert_eq!(svg.matches("class=\"hg-dot\"").count(), 2, "one and that of the legend");
+    assert_eq!(svg.matches("<circle class=\"hg-ring\"").count(), 3);
+    for text in [
+        ">Figure 7.2: Miss &amp; more</text>",
+        ">A &lt;note&gt;.</text>",
+        ">B (not measured here)</text>",
+        ">1 us</text>",
+        ">350 ns</text>",
+        "A, paper: from 50.0 ns to 334 ns, 2 points.",
+    ] {
+        assert!(svg.contains(text), "{text} is missing in {svg}");
+    }
+    assert!(!svg.contains("NaN") && !svg.contains("inf"));
+    let nothing = Curves { curves: Vec::new(), ..curves() };
+    assert!(Drawing::Curves(nothing.clone()).is_empty() && !Drawing::Curves(curves()).is_empty());
+    assert_well_formed(&svg::curves(&nothing));
 }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
-use hourglass_model::paper::{Figure, PaperDocument};
+use hourglass_model::paper::{Drawing, PaperDocument};
 use hourglass_report::svg;
 use hourglass_report::text;
 
@@ -150,16 +150,16 @@ impl Folder<'_> {
     fn keep(
         &self,
         document: &mut PaperDocument,
-        figures: &[Figure],
+        figures: &[Option<Drawing>],
         settings: Settings,
     ) -> Result<()> {
         for (table, figure) in document.tables.iter_mut().zip(figures) {
-            if figure.count == 0 {
+            let Some(figure) = figure.as_ref().filter(|figure| !figure.is_empty()) else {
                 continue;
-            }
-            let name = format!("figure-{}.svg", figure.id);
+            };
+            let name = format!("figure-{}.svg", figure.id());
             let path = self.path.join(&name);
-            write_whole(&path, svg::costs(figure).as_bytes())
+            write_whole(&path, svg::figure(figure).as_bytes())
                 .map_err(|error| Stop::usage(format!("-o: {}: {error}", path.display())))?;
             if !settings.quiet {
                 messages::say(&format!("wrote {}", path.display()));

@@ -10,7 +10,7 @@ mod highpertimer;
 mod thin;
 
 use hourglass_model::paper::{
-    Figure, PAPER_LIST_SCHEMA, PAPER_SCHEMA, PaperDocument, PaperEntry, PaperList, PaperTable,
+    Drawing, PAPER_LIST_SCHEMA, PAPER_SCHEMA, PaperDocument, PaperEntry, PaperList, PaperTable,
     TableEntry,
 };
 use hourglass_sys::signal;
@@ -45,11 +45,11 @@ pub struct Table {
     measure: fn(&Bench) -> Option<MeasuredTable>,
 }
 
-/// A table with its figure.
+/// A table with the figure that belongs to it, if one does.
 #[derive(Debug)]
 struct MeasuredTable {
     table: PaperTable,
-    figure: Figure,
+    figure: Option<Drawing>,
 }
 
 /// A paper's tables as they were measured.
@@ -57,8 +57,8 @@ struct MeasuredTable {
 pub struct Measured {
     /// The tables.
     pub document: PaperDocument,
-    /// A figure for each of them, in the same order.
-    pub figures: Vec<Figure>,
+    /// What is drawn of each of them, in the same order.
+    pub figures: Vec<Option<Drawing>>,
     /// The signal that ended the measurement, if one did.
     pub signal: Option<i32>,
 }

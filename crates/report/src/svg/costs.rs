@@ -1,5 +1,5 @@
-//! The figure of a table of costs: single measurements in their order, on a logarithmic scale,
-//! with the means of the paper and those found here.
+//! Single measurements in their order, on a logarithmic scale, with the means of the paper and those
+//! found here.
 
 use std::fmt::Write as _;
 
@@ -92,8 +92,8 @@ fn means(figure: &Figure) -> Vec<Mean> {
 /// The picture in words.
 fn description(figure: &Figure) -> String {
     let mut text = format!(
-        "What every {} cost, in the order of measuring, on a logarithmic scale; {} of each.",
-        figure.counted, figure.count
+        "The {} of every {}, in the order of measuring, on a logarithmic scale; {} of each.",
+        figure.quantity, figure.counted, figure.count
     );
     for series in &figure.series {
         let _ = write!(text, " {}:", series.name);
@@ -104,9 +104,9 @@ fn description(figure: &Figure) -> String {
         if let Some(ns) = series.paper_mean_ns {
             let _ = write!(text, ", {} in the paper", three_digits(ns));
         }
-        let dearest = series.points.iter().map(|point| point.ns).reduce(f64::max);
-        if let Some(ns) = dearest {
-            let _ = write!(text, ", the dearest {}", three_digits(ns));
+        let greatest = series.points.iter().map(|point| point.ns).reduce(f64::max);
+        if let Some(ns) = greatest {
+            let _ = write!(text, ", the greatest {}", three_digits(ns));
         }
         text.push('.');
     }
@@ -130,7 +130,7 @@ fn entries(figure: &Figure) -> Vec<Entry> {
     let points = match figure.thinning {
         0 | 1 => format!("dots: every {counted}"),
         many => {
-            format!("dots: of every {many} {counted}s the cheapest, the dearest and one at random")
+            format!("dots: of every {many} {counted}s the least, the greatest and one at random")
         }
     };
     let dots = "<path class=\"hg-faint-line\" stroke-linecap=\"round\" d=\"M2 8h0M8 2h0M14 6h0\"/>";
@@ -174,8 +174,9 @@ impl Plot<'_> {
             out,
             "<path class=\"hg-axis\" d=\"M{LEFT} {bottom}H{right}\"/>\n\
              <g class=\"hg-faint\" text-anchor=\"end\">\n{labels}</g>\n\
-             <text class=\"hg-faint\" x=\"{EDGE}\" y=\"{}\">cost of a {}</text>",
+             <text class=\"hg-faint\" x=\"{EDGE}\" y=\"{}\">{} of a {}</text>",
             TOP - 16,
+            for_xml(&self.figure.quantity),
             for_xml(&self.figure.counted)
         );
         out.push_str(&self.numbers());

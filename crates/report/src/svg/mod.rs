@@ -1,11 +1,13 @@
 //! Execution traces as pictures: the rows of rectangles of the paper's Figures 3 and 6; and the
-//! figures of papers whose tables were measured here ([`costs()`]).
+//! figures of papers whose tables were measured here ([`figure()`]).
 //!
 //! A picture is one self-contained SVG: no script, no font, nothing fetched. It follows the
 //! reader's light or dark scheme, and its size depends on its pixels, not on the trace's length.
 
 mod axis;
 mod costs;
+mod curves;
+mod edge_axis;
 mod legend;
 mod log_axis;
 mod options;
@@ -17,10 +19,12 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use hourglass_model::Interval;
+use hourglass_model::paper::Drawing;
 use hourglass_time::Span;
 use thiserror::Error;
 
 pub use costs::costs;
+pub use curves::curves;
 pub use options::{Rows, TraceOptions};
 use row::{LongestGap, Row};
 use view::View;
@@ -47,6 +51,15 @@ pub enum SvgError {
     /// The picture could not be written.
     #[error("cannot write the picture")]
     Write(#[from] io::Error),
+}
+
+/// Draws a paper's figure.
+#[must_use]
+pub fn figure(drawing: &Drawing) -> String {
+    match drawing {
+        Drawing::Measurements(figure) => costs(figure),
+        Drawing::Curves(figure) => curves(figure),
+    }
 }
 
 /// Draws the intervals, which must come in the order of their starts, into `out`.

@@ -3,6 +3,7 @@
 mod clocks;
 mod doctor;
 mod paper;
+mod paper_grid;
 mod records;
 mod summary;
 mod table;

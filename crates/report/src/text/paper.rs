@@ -7,6 +7,7 @@ use hourglass_model::paper::{
 };
 
 use super::Style;
+use super::paper_grid::grid;
 use super::table::{Column, Table, Tone, paint, wrapped_within};
 use crate::clean;
 
@@ -14,7 +15,7 @@ use crate::clean;
 const PAGE: usize = 80;
 
 /// What stands where there is no number.
-const NOTHING: &str = "-";
+pub(super) const NOTHING: &str = "-";
 
 /// Significant digits of the least of the numbers that are in one unit, and decimals at most.
 const DIGITS: i32 = 3;
@@ -73,7 +74,7 @@ fn machine(facts: &MachineFacts) -> String {
 }
 
 fn write_table(out: &mut String, table: &PaperTable, style: Style) {
-    rows(table).write(out, style);
+    grid(table).unwrap_or_else(|| rows(table)).write(out, style);
     for (rows, why) in missing(&table.rows) {
         line(out, Tone::Caution, &format!("not measured ({}): {why}", rows.join("; ")), style);
     }
@@ -117,7 +118,7 @@ fn rows(table: &PaperTable) -> Table {
             normal(row.name.clone()),
             normal(row.paper.map_or(NOTHING.into(), |number| number.to_string())),
             normal(row.measured.map_or(NOTHING.into(), |number| {
-                format!("{number:.*}", decimals(&table.rows, &row.unit))
+                format!("{number:.*}", decimals(in_unit(&table.rows, &row.unit)))
             })),
             (row.measured.zip(row.paper).map_or(String::new(), ratio), Tone::Faint),
             normal(row.unit.clone()),
@@ -143,10 +144,14 @@ fn missing(rows: &[PaperRow]) -> Vec<(Vec<&str>, &str)> {
     reasons
 }
 
-/// Decimals of all measured numbers in `unit`, so that the least of them keeps its digits.
-fn decimals(rows: &[PaperRow], unit: &str) -> usize {
-    let in_unit = rows.iter().filter(|row| row.unit == unit).filter_map(|row| row.measured);
-    let least = in_unit.map(f64::abs).filter(|number| *number > 0.0).reduce(f64::min);
+fn in_unit<'a>(rows: &'a [PaperRow], unit: &'a str) -> impl Iterator<Item = &'a PaperRow> {
+    rows.iter().filter(move |row| row.unit == unit)
+}
+
+/// Decimals of all measured numbers of these rows, so that the least of them keeps its digits.
+pub(super) fn decimals<'a>(rows: impl Iterator<Item = &'a PaperRow>) -> usize {
+    let measured = rows.filter_map(|row| row.measured);
+    let least = measured.map(f64::abs).filter(|number| *number > 0.0).reduce(f64::min);
     // The exponent of the least number, -2 for 0.05: a few units, never near the ends of an i32.
     let exponent = least.map_or(0, |least| least.log10().floor() as i32);
     usize::try_from((DIGITS - 1 - exponent).clamp(0, MOST_DECIMALS)).unwrap_or(0)
@@ -177,6 +182,7 @@ mod tests {
             how: How::Measured,
             count: None,
             missing: None,
+            cell: None,
         }
     }
 
@@ -190,7 +196,7 @@ mod tests {
             row(Some(4_000.0), "ms"),
             row(None, "s"),
         ];
-        let found = ["ns", "us", "ms", "s"].map(|unit| decimals(&rows, unit));
+        let found = ["ns", "us", "ms", "s"].map(|unit| decimals(in_unit(&rows, unit)));
         assert_eq!(found, [3, 4, 0, 2]);
     }
 

@@ -1,5 +1,7 @@
 //! Columns of text that line up, within the width of a page.
 
+use std::borrow::Cow;
+
 use anstyle::{AnsiColor, Effects};
 
 use super::Style;
@@ -60,7 +62,9 @@ pub(super) enum Column {
 #[derive(Debug, Default)]
 pub(super) struct Table {
     title: String,
-    columns: Vec<(Column, &'static str)>,
+    columns: Vec<(Column, Cow<'static, str>)>,
+    /// Lines of heads above those of the columns.
+    above: Vec<Vec<String>>,
     rows: Vec<Vec<(String, Tone)>>,
 }
 
@@ -71,8 +75,14 @@ impl Table {
     }
 
     /// Adds a column.
-    pub(super) fn column(mut self, column: Column, head: &'static str) -> Table {
-        self.columns.push((column, head));
+    pub(super) fn column(mut self, column: Column, head: impl Into<Cow<'static, str>>) -> Table {
+        self.columns.push((column, head.into()));
+        self
+    }
+
+    /// Adds a line of heads above those of the columns, below such lines that there are.
+    pub(super) fn heads(mut self, heads: Vec<String>) -> Table {
+        self.above.push(heads);
         self
     }
 
@@ -91,7 +101,11 @@ impl Table {
         let widths = self.widths();
         out.push_str(&paint(&self.title, Tone::Heading, style));
         out.push('\n');
-        let heads = self.columns.iter().map(|&(_, head)| (head, Tone::Faint));
+        for heads in &self.above {
+            let heads = heads.iter().map(|head| (head.as_str(), Tone::Faint));
+            self.line(out, heads, &widths, style);
+        }
+        let heads = self.columns.iter().map(|(_, head)| (head.as_ref(), Tone::Faint));
         self.line(out, heads, &widths, style);
         for row in &self.rows {
             let cells = row.iter().map(|(text, tone)| (text.as_str(), *tone));
@@ -109,8 +123,8 @@ impl Table {
     ) {
         // Spaces are owed until something stands behind them: no line ends in a space.
         let mut owed = 0;
-        for ((text, tone), (&width, &(column, _))) in
-            cells.zip(widths.iter().zip(self.columns.iter()))
+        for ((text, tone), (&width, column)) in
+            cells.zip(widths.iter().zip(self.columns.iter().map(|(column, _)| *column)))
         {
             let text = clean::shortened(text, width);
             let room = width - text.chars().count();
@@ -129,10 +143,12 @@ impl Table {
     /// The width of each column: that of its widest cell, with the elastic ones cut, the widest
     /// first, until a row fits the page.
     fn widths(&self) -> Vec<usize> {
-        let widest = |(at, &(_, head)): (usize, &(Column, &'static str))| {
+        let widest = |(at, (_, head)): (usize, &(Column, Cow<'static, str>))| {
             let cells = self.rows.iter().filter_map(|row| row.get(at));
             let cells = cells.map(|(text, _)| text.chars().count());
-            cells.chain([head.chars().count()]).max().unwrap_or(0)
+            let above = self.above.iter().filter_map(|heads| heads.get(at));
+            let heads = above.map(|head| head.chars().count()).chain([head.chars().count()]);
+            cells.chain(heads).max().unwrap_or(0)
         };
         let mut widths: Vec<usize> = self.columns.iter().enumerate().map(widest).collect();
         let between = BETWEEN * widths.len().saturating_sub(1);

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use hourglass_clock::choice::machine::Cpuid;
 use hourglass_clock::source::{Probe, ReadOrder, SourceName, Unavailable, probe};
-use hourglass_model::paper::{Decision, Figure, How, MachineFacts, PaperRow, PaperTable, Series};
+use hourglass_model::paper::{
+    Decision, Drawing, Figure, How, MachineFacts, PaperRow, PaperTable, Series,
+};
 use hourglass_sys::clock::ClockId;
 
 use super::super::MeasuredTable;
@@ -194,6 +196,7 @@ impl ReadTable {
             how,
             count: both.map(|(first, second)| first.reads.min(second.reads)),
             missing: if both.is_some() { None } else { missing() },
+            cell: None,
         }
     }
 }
@@ -237,7 +240,7 @@ impl Here<'_> {
             notes: table.notes.iter().map(|note| (*note).to_owned()).collect(),
             figure: None,
         };
-        MeasuredTable { table, figure: self.figure() }
+        MeasuredTable { table, figure: Some(Drawing::Measurements(self.figure())) }
     }
 
     fn rows(&self, subject: &Subject, found: &Found, how: How) -> Vec<PaperRow> {
@@ -253,6 +256,7 @@ impl Here<'_> {
                 Found::Costs { .. } => None,
                 Found::Missing(why) => Some(why.clone()),
             },
+            cell: None,
         };
         let mut rows = vec![
             row("mean", Some(subject.mean), |costs| costs.mean_ns),
@@ -300,6 +304,7 @@ impl Here<'_> {
         Figure {
             id: table.id.into(),
             title: table.title.into(),
+            quantity: "cost".into(),
             counted: "read".into(),
             count: costs().map(|costs| costs.reads).max().unwrap_or(0),
             thinning: costs().map(|costs| costs.thinning).max().unwrap_or(1),
