@@ -124,12 +124,20 @@ pub fn schedstat() -> Option<SchedStat> {
 /// `getrusage(RUSAGE_THREAD)` tells it. Kernels that count by ticks count in steps of a tick.
 #[must_use]
 pub fn rusage_time_ns() -> u64 {
+    let (user, system) = rusage_split_ns();
+    user.saturating_add(system)
+}
+
+/// The same apart: in user and in system mode. Kernels that count the sum precisely divide it by
+/// what their ticks hit, so that short times may be all on one side.
+#[must_use]
+pub fn rusage_split_ns() -> (u64, u64) {
     // SAFETY: an all-zero rusage is a valid one.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: the kernel fills the live local; an answer that is not 0 leaves it as it was.
     unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
     let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1_000;
-    ns(usage.ru_utime).saturating_add(ns(usage.ru_stime))
+    (ns(usage.ru_utime), ns(usage.ru_stime))
 }
 
 #[cfg(test)]

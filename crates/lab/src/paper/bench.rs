@@ -9,6 +9,7 @@ use hourglass_model::host::VirtualMachine;
 use hourglass_model::paper::MachineFacts;
 use hourglass_time::Span;
 
+use super::highpertimer::Kept;
 use crate::host::HostReader;
 
 /// How much is measured of each table.
@@ -30,7 +31,7 @@ impl Effort {
         }
     }
 
-    /// Time for one table, at most; it is used up only by sources that are slow to read.
+    /// Time for one table of costs, at most; it is used up only by sources that are slow to read.
     #[must_use]
     pub fn budget(self) -> Duration {
         match self {
@@ -49,6 +50,10 @@ pub(super) struct Bench {
     pub(super) machine: MachineFacts,
     /// What its processor says of itself; `None` on other than x86.
     pub(super) cpuid: Option<Cpuid>,
+    /// Ticks of this kernel in a second, if it tells.
+    pub(super) tick_hz: Option<u32>,
+    /// What several tables of the thesis are made of, once it was measured.
+    pub(super) sleeps: Kept,
     /// Whether the measurement is to end.
     pub(super) stopped: fn() -> bool,
 }
@@ -71,7 +76,9 @@ impl Bench {
             clock_source: host.clock_source.current,
             virtual_machine: hypervisor(host.virtual_machine),
         };
-        Bench { effort, machine, cpuid: Cpuid::of_this_processor(), stopped }
+        let cpuid = Cpuid::of_this_processor();
+        let (tick_hz, sleeps) = (host.tick_hz, Kept::default());
+        Bench { effort, machine, cpuid, tick_hz, sleeps, stopped }
     }
 }
 

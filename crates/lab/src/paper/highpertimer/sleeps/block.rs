@@ -1,0 +1,165 @@
+//! Blocks of sleeps of one length by one way, with the thesis' four measuring points.
+
+use std::ops::Deref;
+
+use hourglass_clock::Clock;
+use hourglass_clock::timekeeping::Timebase;
+use hourglass_timer::sleep::{Mechanism, Sleeper, Slept};
+
+use super::Way;
+
+/// Somebody who sleeps. Implementations are inlined, so that each returns straight into the loop
+/// that looks at the clock.
+pub(in super::super) trait Sleeps {
+    /// Sleeps so long; what it tells of it.
+    fn sleep(&mut self, length_ns: u64) -> Option<Slept>;
+
+    /// What its thread used of its machine so far.
+    fn usage(&mut self) -> Usage;
+}
+
+impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeps for Sleeper<C, M> {
+    #[inline(always)]
+    fn sleep(&mut self, length_ns: u64) -> Option<Slept> {
+        Some(self.sleep_ns(length_ns))
+    }
+
+    fn usage(&mut self) -> Usage {
+        let wall_ns = self.now_ns();
+        let mechanism = self.mechanism();
+        Usage {
+            cpu_ns: mechanism.cpu_time_ns(),
+            wall_ns,
+            preemptions: mechanism.preemptions(),
+            split: None,
+        }
+    }
+}
+
+/// The same behind a call (Table 5.7).
+#[derive(Debug)]
+pub(in super::super) struct Called<S>(pub(in super::super) S);
+
+impl<S: Sleeps> Sleeps for Called<S> {
+    #[inline(never)]
+    fn sleep(&mut self, length_ns: u64) -> Option<Slept> {
+        self.0.sleep(length_ns)
+    }
+
+    fn usage(&mut self) -> Usage {
+        self.0.usage()
+    }
+}
+
+/// What a thread used, or what it used meanwhile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in super::super) struct Usage {
+    /// By the thread's CPU clock, ns.
+    pub(in super::super) cpu_ns: u64,
+    pub(in super::super) wall_ns: u64,
+    /// How often the CPU was taken from it.
+    pub(in super::super) preemptions: u64,
+    /// In user and in system mode, ns, where that is told.
+    pub(in super::super) split: Option<(u64, u64)>,
+}
+
+impl Usage {
+    /// What was used since `before`.
+    pub(super) fn since(self, before: Usage) -> Usage {
+        let split = self.split.zip(before.split);
+        Usage {
+            cpu_ns: self.cpu_ns.saturating_sub(before.cpu_ns),
+            wall_ns: self.wall_ns.saturating_sub(before.wall_ns),
+            preemptions: self.preemptions.saturating_sub(before.preemptions),
+            split: split
+                .map(|(now, then)| (now.0.saturating_sub(then.0), now.1.saturating_sub(then.1))),
+        }
+    }
+
+    /// Both together.
+    pub(super) fn and(self, more: Usage) -> Usage {
+        let split = match (self.split, more.split) {
+            (Some(a), Some(b)) => Some((a.0.saturating_add(b.0), a.1.saturating_add(b.1))),
+            (one, other) => one.or(other),
+        };
+        Usage {
+            cpu_ns: self.cpu_ns.saturating_add(more.cpu_ns),
+            wall_ns: self.wall_ns.saturating_add(more.wall_ns),
+            preemptions: self.preemptions.saturating_add(more.preemptions),
+            split,
+        }
+    }
+}
+
+/// One sleep by the measuring points of the thesis' Figure 5.7: T1 before the call, T2 once the
+/// deadline is computed, T3 the reading that ends the sleep, T4 after the call. Times in ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) struct Sample {
+    /// T4 - T1 less the length: the miss as a user has it.
+    pub(in super::super) miss: i64,
+    /// The parts of it, where the way tells them.
+    pub(in super::super) parts: Option<Parts>,
+}
+
+/// Parts of a miss, ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) struct Parts {
+    /// T2 - T1.
+    pub(in super::super) entry: i64,
+    /// T3 - T2 less the length.
+    pub(in super::super) inside: i64,
+    /// T4 - T3.
+    pub(in super::super) exit: i64,
+}
+
+/// A block of sleeps.
+#[derive(Clone, Debug, Default)]
+pub(in super::super) struct Block {
+    pub(in super::super) samples: Vec<Sample>,
+    pub(in super::super) usage: Usage,
+}
+
+/// Something that sleeps blocks.
+pub(in super::super) trait Machine {
+    /// Sleeps `times` times for `length_ns`; or why that cannot be, and what would mend it.
+    fn block(&mut self, way: Way, length_ns: u64, times: usize) -> Result<Block, String>;
+}
+
+/// Sleeps so often, and looks at the clock before and after each.
+#[inline(always)]
+pub(in super::super) fn block<B: Timebase>(
+    clock: &Clock<B>,
+    sleeper: &mut impl Sleeps,
+    length_ns: u64,
+    times: usize,
+) -> Block {
+    let mut samples = Vec::with_capacity(times);
+    let before = sleeper.usage();
+    for _ in 0..times {
+        let first = clock.now_ordered();
+        let slept = sleeper.sleep(length_ns);
+        let fourth = clock.now_ordered();
+        samples.push(sample(first, slept, fourth, length_ns));
+    }
+    let usage = sleeper.usage().since(before);
+    Block { samples, usage }
+}
+
+fn sample(first: u64, slept: Option<Slept>, fourth: u64, length_ns: u64) -> Sample {
+    let length = signed(length_ns);
+    let apart = |later: u64, earlier: u64| signed(later).saturating_sub(signed(earlier));
+    let parts = slept.map(|slept| {
+        // The deadline is a reading of the clock and the length.
+        let second = slept.deadline_ns.saturating_sub(length_ns);
+        Parts {
+            entry: apart(second, first),
+            inside: apart(slept.woke_ns, slept.deadline_ns),
+            exit: apart(fourth, slept.woke_ns),
+        }
+    });
+    Sample { miss: apart(fourth, first).saturating_sub(length), parts }
+}
+
+fn signed(ns: u64) -> i64 {
+    i64::try_from(ns).unwrap_or(i64::MAX)
+}
