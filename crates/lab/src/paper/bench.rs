@@ -52,6 +52,8 @@ pub(super) struct Bench {
     pub(super) cpuid: Option<Cpuid>,
     /// Ticks of this kernel in a second, if it tells.
     pub(super) tick_hz: Option<u32>,
+    /// Load average over the last minute, at the start, if the kernel tells.
+    pub(super) load: Option<f64>,
     /// What several tables of the thesis are made of, once it was measured.
     pub(super) sleeps: Kept,
     /// Whether the measurement is to end.
@@ -78,7 +80,8 @@ impl Bench {
         };
         let cpuid = Cpuid::of_this_processor();
         let (tick_hz, sleeps) = (host.tick_hz, Kept::default());
-        Bench { effort, machine, cpuid, tick_hz, sleeps, stopped }
+        let load = host.start.load_average.map(|[minute, ..]| minute);
+        Bench { effort, machine, cpuid, tick_hz, load, sleeps, stopped }
     }
 }
 

@@ -114,10 +114,11 @@ pub(super) fn measuring_cpu() -> Option<u32> {
 }
 
 /// The calling thread on one CPU; on drop it gets back those that it had.
-struct Pinned(Vec<u32>);
+pub(super) struct Pinned(Vec<u32>);
 
 impl Pinned {
-    fn to_last_cpu() -> Option<Pinned> {
+    /// `None` where that is not allowed.
+    pub(super) fn to_last_cpu() -> Option<Pinned> {
         let before = thread::affinity().ok()?;
         thread::set_affinity(before.last().copied()).ok()?;
         Some(Pinned(before))

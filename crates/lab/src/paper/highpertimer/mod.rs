@@ -7,6 +7,8 @@
 mod reads;
 mod rule;
 mod sleep_rows;
+#[cfg(test)]
+mod sleep_tests;
 mod sleeps;
 mod table_2_1;
 mod table_2_2;

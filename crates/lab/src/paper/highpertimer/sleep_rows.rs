@@ -22,21 +22,17 @@ impl<'a> Slept<'a> {
     pub(super) fn here(bench: &'a Bench) -> Option<Slept<'a>> {
         let sweep = super::sleeps::all(bench)?;
         let probe = super::sleeps::probe(bench);
-        let machine = bench.machine.virtual_machine.as_deref();
-        let below =
-            machine.map_or("on hardware".into(), |kind| format!("virtual machine ({kind})"));
-        let conditions = format!("{}, {below}", conditions());
-        Some(Slept { sweep, probe, conditions, how: How::Measured })
+        Some(Slept { sweep, probe, conditions: conditions(bench), how: How::Measured })
     }
 
     /// How all lengths were measured.
     pub(super) fn method(&self) -> String {
         let of = |at: usize| self.sweep.of(Way::Learned, at).count();
         format!(
-            "every length by every way in turn, from {} sleeps of 1 s to {} of 1 us each, in {} \
-             rounds; {}, a thread for each way; the miss is a reading after the sleep less one \
-             before it and the length; CPU by the thread's CPU clock; {}; the kernel gave the CPU \
-             to others {} times in sleeps",
+            "every length by every way in turn, {} times 1 s up to {} times 1 us, in {} rounds; \
+             {}; a thread for each way; the miss is a reading after the sleep less one before it \
+             and the length; CPU by the thread's CPU clock; {}; the kernel took the CPU {} times \
+             from sleepers, which makes misses of a tick",
             of(0),
             of(LENGTHS.len() - 1),
             self.sweep.rounds,

@@ -12,7 +12,7 @@ use super::sleeps::sweep::LENGTHS;
 /// The table.
 pub(super) const TABLE: Table = Table {
     id: "5.1",
-    title: "Miss of the system's sleep, and of ours, by the time slept",
+    title: "Miss of the system's sleep, and of ours",
     measure: |bench| Some(assembled(&Slept::here(bench)?)),
 };
 

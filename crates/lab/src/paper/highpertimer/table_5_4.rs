@@ -15,7 +15,7 @@ use super::{table_5_1, table_5_2};
 /// The table.
 pub(super) const TABLE: Table = Table {
     id: "5.4",
-    title: "Miss of the thesis' combined sleep in two runs, and of ours, by the time slept",
+    title: "Miss of the thesis' combined sleep in two runs, and of ours",
     measure: |bench| Some(assembled(&Slept::here(bench)?)),
 };
 

@@ -8,13 +8,13 @@ use super::INTEL_1000;
 use super::sleep_rows::{Slept, UNRELIABLE, said};
 use super::sleeps::block::Machine;
 use super::sleeps::here::Here;
-use super::sleeps::stats::{Values, deviation_of, mean_of};
+use super::sleeps::stats::{Values, deviation_of, mean_of, median_of};
 use super::sleeps::{Way, probe};
 
 /// The table.
 pub(super) const TABLE: Table = Table {
     id: "5.5",
-    title: "Mean miss of each way to sleep, of sleeps of 1/HZ and more and of shorter ones",
+    title: "Mean miss of each way to sleep, of sleeps >= 1/HZ and < 1/HZ",
     measure: |bench| {
         let slept = Slept::here(bench)?;
         let count = match bench.effort {
@@ -50,8 +50,8 @@ pub(super) fn assembled(slept: &Slept, figure: Figure) -> MeasuredTable {
         title: TABLE.title.into(),
         paper_machine: INTEL_1000.into(),
         method: format!(
-            "{}; lengths from 0.25 s down, each of which counts alike; of both classes the medians \
-             of the lengths, averaged, stand beside the means",
+            "{}; lengths from 0.25 s down, each of which counts alike; beside the means stand the \
+             medians of the lengths' medians",
             slept.method()
         ),
         rows,
@@ -98,10 +98,10 @@ fn line_rows(slept: &Slept, line: &Printed) -> Vec<PaperRow> {
         };
     vec![
         row(">= 1/HZ", "mean", printed(0), mean_of(&long, Values::mean), &long),
-        row(">= 1/HZ", "median", None, mean_of(&long, Values::median), &long),
+        row(">= 1/HZ", "median", None, median_of(&long), &long),
         row("< 1/HZ", "mean", printed(1), mean_of(&short, Values::mean), &short),
         row("< 1/HZ", "dev.", printed(2), deviation_of(&short), &short),
-        row("< 1/HZ", "median", None, mean_of(&short, Values::median), &short),
+        row("< 1/HZ", "median", None, median_of(&short), &short),
     ]
 }
 
@@ -109,7 +109,7 @@ fn explain(slept: &Slept) -> String {
     let median = |way: Way, long: bool| {
         let misses: Vec<Values> =
             slept.class(long).iter().map(|at| slept.sweep.of(way, *at).misses()).collect();
-        said(mean_of(&misses.iter().collect::<Vec<_>>(), Values::median))
+        said(median_of(&misses.iter().collect::<Vec<_>>()))
     };
     format!(
         "A mean over all sleeps is what preemptions make of it: one of a tick in a thousand sleeps \

@@ -12,7 +12,7 @@ use super::sleeps::sweep::{LENGTHS, Tally};
 /// The table.
 pub(super) const TABLE: Table = Table {
     id: "5.6",
-    title: "Parts of the miss of the thesis' sleep, by the time slept (medians)",
+    title: "Parts of the miss of the thesis' sleep (medians)",
     measure: |bench| Some(assembled(&Slept::here(bench)?)),
 };
 

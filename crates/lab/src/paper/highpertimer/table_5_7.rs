@@ -1,6 +1,6 @@
 //! Table 5.7: the thesis' sleep called, and expanded inline.
 
-use hourglass_model::paper::{PaperRow, PaperTable};
+use hourglass_model::paper::{How, PaperRow, PaperTable};
 use hourglass_timer::sleep::HzProbe;
 
 use super::super::bench::Effort;
@@ -9,9 +9,8 @@ use super::INTEL_1000;
 use super::sleep_rows::{UNRELIABLE, row, said};
 use super::sleeps::block::Machine;
 use super::sleeps::here::{Here, conditions};
-use super::sleeps::stats::{Values, mean_of};
+use super::sleeps::stats::{Values, mean_of, median_of};
 use super::sleeps::{Way, probe};
-use hourglass_model::paper::How;
 
 /// The table.
 pub(super) const TABLE: Table = Table {
@@ -25,8 +24,7 @@ pub(super) const TABLE: Table = Table {
         };
         let mut here = Here::new(&WAYS.map(|(way, ..)| way), probe.policy());
         let found = Found::measured(&mut here, probe, rounds, bench.stopped)?;
-        let below = bench.machine.virtual_machine.as_deref().unwrap_or("no hypervisor");
-        Some(found.assembled(How::Measured, &format!("{}, {below}", conditions())))
+        Some(found.assembled(How::Measured, &conditions(bench)))
     },
 };
 
@@ -83,6 +81,10 @@ impl Found {
         mean_of(&self.short[index].iter().collect::<Vec<_>>(), of)
     }
 
+    fn short_median(&self, index: usize) -> Option<f64> {
+        median_of(&self.short[index].iter().collect::<Vec<_>>())
+    }
+
     /// The table.
     pub(super) fn assembled(&self, how: How, conditions: &str) -> MeasuredTable {
         let mut rows: Vec<PaperRow> = Vec::new();
@@ -96,7 +98,7 @@ impl Found {
             add(">= 1/HZ: mean", Some(printed[0]), long.mean(), long.count());
             add(">= 1/HZ: median", None, long.median(), long.count());
             add("< 1/HZ: mean", Some(printed[1]), self.short(index, Values::mean), short);
-            add("< 1/HZ: median", None, self.short(index, Values::median), short);
+            add("< 1/HZ: median", None, self.short_median(index), short);
         }
         let tick_ms = self.probe.policy().tick_ns().map_or(0.0, |ns| ns as f64 / 1e6);
         let table = PaperTable {
@@ -121,13 +123,13 @@ impl Found {
 
     fn explain(&self) -> String {
         format!(
-            "By the medians the call adds nothing that matters here either: {} called and {} inline \
-             of long sleeps, {} and {} of short ones. The means are those of all sleeps, with \
-             preemptions.",
+            "By the medians long sleeps miss {} called and {} inline, short ones {} and {}; a call \
+             takes some nanoseconds, and the thesis found 8 and 0 ns. The means are those of all \
+             sleeps, and beyond that they are made of preemptions.",
             said(self.long[0].median()),
             said(self.long[1].median()),
-            said(self.short(0, Values::median)),
-            said(self.short(1, Values::median))
+            said(self.short_median(0)),
+            said(self.short_median(1))
         )
     }
 }

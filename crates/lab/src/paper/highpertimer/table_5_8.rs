@@ -71,7 +71,8 @@ pub(super) const TIMES_TEN: &str = "The text speaks of 10000 steps. One step of 
 
 /// How the kernel divides.
 pub(super) const SPLIT: &str = "The kernel counts a thread's CPU time precisely today, but divides it into user and system by \
-     what its ticks happen to hit; of sleeps that end between ticks they hit little.";
+     what its ticks happen to hit; of sleeps that end between ticks they hit little. \
+     The sums are those of the precise count.";
 
 fn rows(slept: &Slept, way: Way, printed: Option<[f64; 5]>) -> Vec<PaperRow> {
     let totals = slept.totals(way, &slept.lengths_of_5_8());

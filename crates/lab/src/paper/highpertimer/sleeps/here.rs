@@ -10,6 +10,7 @@ use hourglass_sys::sched;
 use hourglass_sys::thread::{affinity, rusage_split_ns, set_affinity, switches, timer_slack};
 use hourglass_timer::sleep::{Class, Policy, Settings, Sleeper, Slept};
 
+use super::super::super::bench::Bench;
 use super::super::super::costs::measuring_cpu;
 use super::Way;
 use super::block::{Block, Called, Machine, Sleeps, Usage, block};
@@ -53,8 +54,8 @@ fn class() -> Class {
     Class(sched::policy_number().unwrap_or(0))
 }
 
-/// Under which rules threads of this one's kind sleep, in words.
-pub(in super::super) fn conditions() -> String {
+/// Under which conditions is measured, in words.
+pub(in super::super) fn conditions(bench: &Bench) -> String {
     let policy = match class().0 {
         0 => "SCHED_OTHER",
         1 => "SCHED_FIFO",
@@ -69,7 +70,12 @@ pub(in super::super) fn conditions() -> String {
         Some(ns) => format!(", timer slack {:.1} us", ns as f64 / 1e3),
         None => String::new(),
     };
-    format!("{policy}{cpu}{slack}")
+    let below = match bench.machine.virtual_machine.as_deref() {
+        Some(kind) => format!(", virtual machine ({kind})"),
+        None => ", no hypervisor".into(),
+    };
+    let load = bench.load.map_or(String::new(), |load| format!(", load average {load:.1}"));
+    format!("{policy}{cpu}{slack}{below}{load}")
 }
 
 impl Machine for Here {

@@ -18,6 +18,7 @@ use hourglass_clock::process;
 use hourglass_timer::sleep::HzProbe;
 
 use super::super::bench::Bench;
+use super::super::costs::Pinned;
 use here::Here;
 use sweep::{Plan, Sweep, sweep};
 
@@ -65,7 +66,10 @@ pub(in super::super) struct Kept {
 
 /// What the thesis' probe says of this machine's HZ.
 pub(super) fn probe(bench: &Bench) -> HzProbe {
-    *bench.sleeps.probe.get_or_init(|| HzProbe::run(process::clock()))
+    *bench.sleeps.probe.get_or_init(|| {
+        let _pinned = Pinned::to_last_cpu();
+        HzProbe::run(process::clock())
+    })
 }
 
 /// All lengths by all ways on this machine; `None` if a signal asked to stop.

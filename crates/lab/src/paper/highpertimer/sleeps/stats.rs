@@ -49,6 +49,13 @@ pub(in super::super) fn mean_of(
     Some(values.iter().sum::<f64>() / values.len() as f64)
 }
 
+/// The median of the medians of several groups.
+pub(in super::super) fn median_of(groups: &[&Values]) -> Option<f64> {
+    let medians: Option<Vec<f64>> = groups.iter().map(|group| group.median()).collect();
+    // Medians are values, and so whole.
+    Values::of(medians?.into_iter().map(|median| median as i64)).median()
+}
+
 /// The standard deviation over several groups that count alike.
 pub(in super::super) fn deviation_of(groups: &[&Values]) -> Option<f64> {
     let mean = mean_of(groups, Values::mean)?;
@@ -77,5 +84,7 @@ mod tests {
         let (one, many) = (Values::of([10].into_iter()), Values::of([20; 100].into_iter()));
         assert_eq!(mean_of(&[&one, &many], Values::mean), Some(15.0));
         assert_eq!(deviation_of(&[&one, &many]), Some(5.0));
+        assert_eq!(median_of(&[&one, &many, &many]), Some(20.0));
+        assert_eq!((median_of(&[]), median_of(&[&one, &Values::default()])), (None, None));
     }
 }

@@ -82,11 +82,14 @@ impl Machine for Simulated {
     fn block(&mut self, way: Way, length_ns: u64, times: usize) -> Result<Block, String> {
         let clock = &*self.clock;
         let own = self.sleepers.iter_mut().find(|(own, _)| *own == way);
-        Ok(match (way, own) {
+        let mut done = match (way, own) {
             (Way::System, _) => block(clock, &mut self.system, length_ns, times),
             (_, Some((_, sleeper))) => block(clock, sleeper, length_ns, times),
             _ => block(clock, &mut self.called, length_ns, times),
-        })
+        };
+        // It has no system mode.
+        done.usage.split = Some((done.usage.cpu_ns, 0));
+        Ok(done)
     }
 }
 
