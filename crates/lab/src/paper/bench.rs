@@ -35,7 +35,7 @@ impl Effort {
     #[must_use]
     pub fn budget(self) -> Duration {
         match self {
-            Effort::Quick => Duration::from_secs(2),
+            Effort::Quick => Duration::from_millis(1_200),
             Effort::Full => Duration::from_secs(20),
         }
     }

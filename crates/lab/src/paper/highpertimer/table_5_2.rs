@@ -90,10 +90,10 @@ fn explain(slept: &Slept) -> String {
     )
 }
 
-/// Figure 5.3: busy times from half a millisecond on.
+/// Figure 5.3: busy times up to 25 ms.
 fn figure(mut counted: impl FnMut(u64) -> u64) -> Curves {
-    const STEP_NS: u64 = 500_000;
-    const STEPS: u64 = 50;
+    const STEP_NS: u64 = 1_000_000;
+    const STEPS: u64 = 25;
     let curve = |name: String, origin, colour, of: &mut dyn FnMut(u64) -> u64| {
         let place = |busy: u64| Place { across: busy as f64, up: of(busy) as f64 };
         let points = (1..=STEPS).map(|n| n * STEP_NS).map(place).collect();

@@ -19,7 +19,7 @@ pub(super) const TABLE: Table = Table {
     title: "CPU time counted for 14.5 ms of busy waiting: the probe for HZ",
     measure: |bench| {
         let tries = match bench.effort {
-            Effort::Quick => 40,
+            Effort::Quick => 25,
             Effort::Full => 400,
         };
         let _pinned = Pinned::to_last_cpu();
