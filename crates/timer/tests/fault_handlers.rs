@@ -1,0 +1,251 @@
+//! Handlers of timing faults: what they do to real threads, and their own ends. Source: Savage and
+//! Tokuda, "Real-Time Mach Timers" (1993), section 4 (`thread_deadline_handler`).
+
+mod watching;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use hourglass_sys::sched;
+use hourglass_time::Span;
+use hourglass_timer::fault::{
+    Attributes, Change, Deadline, DeadlineHandler, FaultError, Periodic, Scheduling, Settings,
+    Strength, Verdict, Watch, deadline_handler,
+};
+use watching::{FAR, LONG, answering, in_a_thread, now, watch, work_until_late};
+
+fn as_root() -> bool {
+    in_a_thread(|| sched::set(Scheduling::Fifo(2)).is_ok())
+}
+
+#[test]
+fn a_demoted_thread_is_demoted_until_its_verdict() {
+    if !as_root() {
+        println!("skipped: no SCHED_FIFO here (CAP_SYS_NICE or `ulimit -r 50`)");
+        return;
+    }
+    in_a_thread(|| {
+        sched::set(Scheduling::Fifo(2)).unwrap();
+        let mut watch = watch(Strength::Demote);
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let verdicts = [
+            Verdict::Resume,
+            Verdict::KeepDemoted,
+            Verdict::Resume,
+            Verdict::Reschedule(Change {
+                scheduling: Some(Scheduling::RoundRobin(3)),
+                ..Change::default()
+            }),
+        ];
+        let _handler = deadline_handler(
+            &watch.thread(),
+            Attributes { scheduling: Some(Scheduling::Fifo(4)), ..Attributes::DEFAULT },
+            move |fault, seen: &mut Arc<Mutex<Vec<_>>>| {
+                seen.lock().unwrap().push(sched::of(fault.thread).unwrap().unwrap());
+                verdicts[fault.count as usize - 1]
+            },
+            Arc::clone(&seen),
+        )
+        .unwrap();
+        let mut after = Vec::new();
+        for count in 1..=4 {
+            watch.arm(Deadline::In(Span::ZERO)).unwrap();
+            // The entry may still run: the verdict is awaited, asleep.
+            while seen.lock().unwrap().len() < count {
+                thread::sleep(Duration::from_micros(200));
+            }
+            thread::sleep(Duration::from_millis(3));
+            after.push(sched::of(0).unwrap().unwrap());
+        }
+        assert_eq!(*seen.lock().unwrap(), [Scheduling::Idle; 4]);
+        assert_eq!(
+            after,
+            [Scheduling::Fifo(2), Scheduling::Idle, Scheduling::Fifo(2), Scheduling::RoundRobin(3)]
+        );
+    });
+}
+
+#[test]
+fn a_suspended_thread_goes_on_with_other_scheduling_and_on_another_cpu() {
+    in_a_thread(|| {
+        let mut watch = watch(Strength::Suspend);
+        let cpu = *hourglass_sys::thread::affinity().unwrap().last().unwrap();
+        let change = Change {
+            scheduling: Some(Scheduling::Batch(5)),
+            cpu: Some(cpu),
+            deadline: Some(Deadline::In(FAR)),
+        };
+        let (handler, _faults) = answering(&watch.thread(), Verdict::Reschedule(change));
+        watch.arm(Deadline::In(Span::from_micros(100))).unwrap();
+        work_until_late(&watch);
+        assert_eq!(sched::of(0).unwrap(), Some(Scheduling::Batch(5)));
+        assert_eq!(hourglass_sys::thread::affinity().unwrap(), [cpu]);
+        assert!(watch.deadline_ns().is_some());
+        assert_eq!(handler.handled().refused, 0);
+    });
+}
+
+#[test]
+fn a_handler_that_panics_resumes_the_thread_and_handles_what_comes_later() {
+    in_a_thread(|| {
+        let mut watch = watch(Strength::Suspend);
+        let handler = deadline_handler(
+            &watch.thread(),
+            Attributes::DEFAULT,
+            |fault, _: &mut ()| {
+                assert!(
+                    fault.count % 2 == 0,
+                    "on purpose: this test is about a handler that panics"
+                );
+                Verdict::Resume
+            },
+            (),
+        )
+        .unwrap();
+        for _ in 0..6 {
+            // Stopped in a system call of its own, not in what the panic's message needs.
+            watch.arm(Deadline::In(Span::ZERO)).unwrap();
+        }
+        assert_eq!((watch.faults(), handler.handled().faults, handler.handled().panics), (6, 6, 3));
+    });
+}
+
+#[test]
+fn dropping_the_handler_resumes_the_thread() {
+    let entered = Arc::new(AtomicBool::new(false));
+    let (stop, stopped) = mpsc::channel::<()>();
+    let (give, watched) = mpsc::channel();
+    let resumed = Arc::new(AtomicU64::new(0));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut watch = watch(Strength::Suspend);
+            give.send(watch.thread()).unwrap();
+            // Until the handler is there.
+            while !watch.thread().is_handled() {
+                thread::yield_now();
+            }
+            watch.arm(Deadline::In(Span::ZERO)).unwrap();
+            resumed.store(now(), Ordering::SeqCst);
+            // Nobody answers now: counted, not stopped.
+            watch.arm(Deadline::In(Span::ZERO)).unwrap();
+            assert_eq!((watch.faults(), watch.untold()), (2, 1));
+        });
+        let watched = watched.recv_timeout(LONG).unwrap();
+        let says = Arc::clone(&entered);
+        let handler = deadline_handler(
+            &watched,
+            Attributes::DEFAULT,
+            move |_, stopped: &mut mpsc::Receiver<()>| {
+                says.store(true, Ordering::SeqCst);
+                stopped.recv_timeout(LONG).unwrap();
+                Verdict::Resume
+            },
+            stopped,
+        )
+        .unwrap();
+        let again = deadline_handler(&watched, Attributes::DEFAULT, |_, ()| Verdict::Resume, ());
+        assert_eq!(again.err(), Some(FaultError::Handled));
+        while !entered.load(Ordering::SeqCst) {
+            thread::yield_now();
+        }
+        thread::sleep(Duration::from_millis(5));
+        assert_eq!(resumed.load(Ordering::SeqCst), 0, "it ran while suspended");
+        let dropping = scope.spawn(|| drop(handler));
+        // Its entry still runs; the thread goes on all the same.
+        let begun = now();
+        while resumed.load(Ordering::SeqCst) == 0 {
+            assert!(now() - begun < 20_000_000_000);
+            thread::sleep(Duration::from_millis(1));
+        }
+        stop.send(()).unwrap();
+        dropping.join().unwrap();
+    });
+}
+
+#[test]
+fn a_handler_may_be_replaced_and_drop_itself() {
+    in_a_thread(|| {
+        let mut watch = watch(Strength::Suspend);
+        for _ in 0..5 {
+            let own: Arc<Mutex<Option<DeadlineHandler>>> = Arc::default();
+            let handler = deadline_handler(
+                &watch.thread(),
+                Attributes::DEFAULT,
+                |_, own: &mut Arc<Mutex<Option<DeadlineHandler>>>| {
+                    drop(own.lock().unwrap().take());
+                    Verdict::Resume
+                },
+                Arc::clone(&own),
+            );
+            *own.lock().unwrap() = Some(handler.unwrap());
+            watch.arm(Deadline::In(Span::ZERO)).unwrap();
+            assert!(own.lock().unwrap().is_none());
+            while watch.thread().is_handled() {
+                thread::yield_now();
+            }
+        }
+    });
+}
+
+#[test]
+fn the_longest_stop_is_a_way_out() {
+    in_a_thread(|| {
+        let settings = Settings {
+            longest_stop: Some(Span::from_millis(3)),
+            ..Settings::with_strength(Strength::Suspend)
+        };
+        let mut watch = Watch::new(settings).unwrap();
+        let (stop, stopped) = mpsc::channel::<()>();
+        let handler = deadline_handler(
+            &watch.thread(),
+            Attributes::DEFAULT,
+            |_, stopped: &mut mpsc::Receiver<()>| {
+                // Waits for what only the suspended thread can give.
+                stopped.recv_timeout(LONG).unwrap();
+                Verdict::Resume
+            },
+            stopped,
+        )
+        .unwrap();
+        let begun = now();
+        watch.arm(Deadline::In(Span::ZERO)).unwrap();
+        assert!(now() - begun >= 3_000_000);
+        assert_eq!(watch.overstayed(), 1);
+        stop.send(()).unwrap();
+        drop(handler);
+    });
+}
+
+#[test]
+fn bad_input_is_refused() {
+    in_a_thread(|| {
+        let signal = |signal| Settings { signal: Some(signal), ..Settings::default() };
+        assert!(matches!(
+            Watch::new(signal(9)).err(),
+            Some(FaultError::NotRealTime { asked: 9, .. })
+        ));
+        assert!(matches!(Watch::new(signal(-1)).err(), Some(FaultError::NotRealTime { .. })));
+        let mut watch = watch(Strength::Notify);
+        assert_eq!(Watch::new(Settings::default()).err(), Some(FaultError::Watched));
+        assert_eq!(watch.arm(Deadline::At(u64::MAX)), Err(FaultError::OutOfRange));
+        assert_eq!(watch.arm(Deadline::In(Span::MAX)), Err(FaultError::OutOfRange));
+        for period in [Span::ZERO, Span::from_nanos(-1)] {
+            let series = Periodic { first_ns: 0, period };
+            assert_eq!(watch.begin_jobs(series), Err(FaultError::Period(period.nanos())));
+        }
+        let series = Periodic { first_ns: u64::MAX, period: Span::from_nanos(1) };
+        assert_eq!(watch.begin_jobs(series), Err(FaultError::OutOfRange));
+        assert_eq!((watch.faults(), watch.deadline_ns()), (0, None));
+        let nowhere = Attributes { cpu: Some(1_023), ..Attributes::DEFAULT };
+        let handler = deadline_handler(&watch.thread(), nowhere, |_, ()| Verdict::Resume, ());
+        assert!(matches!(handler.err(), Some(FaultError::Scheduling { .. })));
+        // And is not in the way of one that is right.
+        let (_handler, _faults) = answering(&watch.thread(), Verdict::Resume);
+        let gone = watch.thread();
+        drop(watch);
+        let handler = deadline_handler(&gone, Attributes::DEFAULT, |_, ()| Verdict::Resume, ());
+        assert_eq!(handler.err(), Some(FaultError::Gone));
+    });
+}

@@ -1,0 +1,59 @@
+//! What the tests of timing faults share: watches, and handlers that tell what they were told.
+
+#![allow(dead_code, reason = "each test uses its part")]
+
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use hourglass_sys::clock::{ClockId, now_ns};
+use hourglass_time::Span;
+use hourglass_timer::fault::{
+    Attributes, DeadlineHandler, Fault, Settings, Strength, Verdict, Watch, Watched,
+    deadline_handler,
+};
+
+pub(crate) const SOON: Span = Span::from_millis(2);
+pub(crate) const FAR: Span = Span::from_secs(3_600);
+/// Surely enough for a thread of a busy machine.
+pub(crate) const LONG: Duration = Duration::from_secs(20);
+
+pub(crate) fn now() -> u64 {
+    now_ns(ClockId::Monotonic)
+}
+
+pub(crate) fn watch(strength: Strength) -> Watch {
+    Watch::new(Settings::with_strength(strength)).unwrap()
+}
+
+/// A handler that answers with `verdict`, and sends what it was told.
+pub(crate) fn answering(
+    watched: &Watched,
+    verdict: Verdict,
+) -> (DeadlineHandler, mpsc::Receiver<Fault>) {
+    let (told, faults) = mpsc::channel();
+    let handler = deadline_handler(
+        watched,
+        Attributes::DEFAULT,
+        move |fault, told: &mut mpsc::Sender<Fault>| {
+            told.send(*fault).unwrap();
+            verdict
+        },
+        told,
+    );
+    (handler.unwrap(), faults)
+}
+
+/// Works until a deadline has been passed.
+pub(crate) fn work_until_late(watch: &Watch) {
+    let before = watch.faults();
+    let begun = now();
+    while watch.faults() == before {
+        assert!(now() - begun < 20_000_000_000, "no fault came");
+    }
+}
+
+/// In a thread of its own, which has its own watch.
+pub(crate) fn in_a_thread<R: Send>(test: impl FnOnce() -> R + Send) -> R {
+    thread::scope(|scope| scope.spawn(test).join().unwrap())
+}
