@@ -79,7 +79,7 @@ fn a_suspended_thread_goes_on_with_other_scheduling_and_on_another_cpu() {
         };
         let (handler, _faults) = answering(&watch.thread(), Verdict::Reschedule(change));
         watch.arm(Deadline::In(Span::from_micros(100))).unwrap();
-        work_until_late(&watch);
+        work_until_late(&watch, 1);
         assert_eq!(sched::of(0).unwrap(), Some(Scheduling::Batch(5)));
         assert_eq!(hourglass_sys::thread::affinity().unwrap(), [cpu]);
         assert!(watch.deadline_ns().is_some());

@@ -41,7 +41,7 @@ fn a_handler_is_told_of_each_strength_and_never_early() {
             };
             for turn in 1..=50 {
                 watch.arm(Deadline::In(Span::from_micros(200))).unwrap();
-                work_until_late(&watch);
+                work_until_late(&watch, turn);
                 assert_eq!(watch.faults(), turn);
             }
             let begun = now();
@@ -63,7 +63,7 @@ fn what_is_told_is_in_order_and_after_the_deadline() {
         for count in 1..=100 {
             let deadline = now() + 100_000;
             watch.arm(Deadline::At(deadline)).unwrap();
-            work_until_late(&watch);
+            work_until_late(&watch, count);
             let resumed = now();
             let fault = faults.recv_timeout(LONG).unwrap();
             assert_eq!((fault.count, fault.untold, fault.deferred), (count, 0, false));
@@ -95,7 +95,7 @@ fn resumed_and_at_once_late_again_it_does_not_hang() {
         )
         .unwrap();
         watch.arm(Deadline::In(Span::from_micros(100))).unwrap();
-        work_until_late(&watch);
+        work_until_late(&watch, 1);
         assert_eq!((watch.faults(), handler.handled().faults), (2_000, 2_000));
     });
 }
