@@ -59,7 +59,7 @@ pub struct Fault {
     pub handled_ns: u64,
     /// What was done to the thread.
     pub strength: Strength,
-    /// Whether a region put it off.
+    /// Whether a region put it off, or one of this module's own calls.
     pub deferred: bool,
 }
 
