@@ -1,14 +1,16 @@
 //! When things happen: sleeping until a time, and timers.
 //!
 //! Owns: timers and timeouts in order of expiry ([`queue`]), clock event devices ([`event`]), precise
-//! sleep ([`mod@sleep`]), timing faults ([`fault`]).
+//! sleep ([`mod@sleep`]), timing faults ([`fault`]), periodic threads ([`periodic`]).
 //! Must not: read hardware but through `clock`; print.
 
 #![forbid(unsafe_code)]
 
 pub mod event;
 pub mod fault;
+pub mod periodic;
 pub mod queue;
 pub mod sleep;
 
+pub use periodic::PeriodicThread;
 pub use sleep::Sleeper;

@@ -1,0 +1,201 @@
+//! How a periodic thread is asked for.
+
+use std::fmt;
+use std::ops::Deref;
+
+use hourglass_clock::Clock;
+use hourglass_clock::timekeeping::Timebase;
+use hourglass_time::{Instant, Monotonic, Span};
+
+use crate::sleep::{Interrupt, Mechanism, Policy, Settings, Sleeper};
+
+use super::error::SpawnError;
+use super::job::{Completed, Job, Next};
+use super::parameters::{OverrunPolicy, Parameters};
+use super::periodic_loop::Told;
+use super::scheduling::Scheduling;
+use super::thread::{PeriodicThread, Plan};
+use super::watch::Watch;
+
+/// A periodic thread to be. Everything is checked when it is started.
+pub struct Builder {
+    pub(super) name: String,
+    pub(super) parameters: Parameters,
+    pub(super) scheduling: Scheduling,
+    pub(super) cpus: Option<Vec<u32>>,
+    pub(super) waiting: Settings,
+    pub(super) stop_on: Option<&'static Interrupt>,
+    pub(super) watch: Option<Box<dyn Watch>>,
+    pub(super) on_miss: Option<Told>,
+    pub(super) on_cost_overrun: Option<Told>,
+}
+
+impl Builder {
+    pub(super) fn new(name: String) -> Builder {
+        Builder {
+            name,
+            // No period is no period: to be given.
+            parameters: Parameters::every(Span::ZERO),
+            scheduling: Scheduling::Inherited,
+            cpus: None,
+            waiting: Settings::with_policy(Policy::KernelOnly),
+            stop_on: None,
+            watch: None,
+            on_miss: None,
+            on_cost_overrun: None,
+        }
+    }
+
+    /// All parameters at once.
+    #[must_use]
+    pub fn parameters(self, parameters: Parameters) -> Builder {
+        Builder { parameters, ..self }
+    }
+
+    /// A release every `period`. Needed, unless a rate is given.
+    #[must_use]
+    pub fn period(self, period: Span) -> Builder {
+        let parameters = self.parameters.with_period(period);
+        self.parameters(parameters)
+    }
+
+    /// So many releases a second; exact in the long run.
+    #[must_use]
+    pub fn hertz(self, hertz: u32) -> Builder {
+        let parameters = self.parameters.with_hertz(hertz);
+        self.parameters(parameters)
+    }
+
+    /// By when a job is to be complete, after its release. The period if not given.
+    #[must_use]
+    pub fn deadline(self, deadline: Span) -> Builder {
+        let parameters = self.parameters.with_deadline(deadline);
+        self.parameters(parameters)
+    }
+
+    /// How long after the epoch the first release is.
+    #[must_use]
+    pub fn phase(self, phase: Span) -> Builder {
+        let parameters = self.parameters.with_phase(phase);
+        self.parameters(parameters)
+    }
+
+    /// CPU time that a job may take. What takes more is told and counted; only
+    /// [`Scheduling::Deadline`] enforces it.
+    #[must_use]
+    pub fn budget(self, budget: Span) -> Builder {
+        let parameters = self.parameters.with_budget(budget);
+        self.parameters(parameters)
+    }
+
+    /// Where the grid of releases begins; threads with the same one keep their phases to each other.
+    #[must_use]
+    pub fn epoch(self, epoch: impl Into<Instant<Monotonic>>) -> Builder {
+        let parameters = self.parameters.with_epoch(epoch.into());
+        self.parameters(parameters)
+    }
+
+    /// What becomes of releases that pass while a job is running.
+    #[must_use]
+    pub fn on_overrun(self, policy: OverrunPolicy) -> Builder {
+        let parameters = self.parameters.with_overrun_policy(policy);
+        self.parameters(parameters)
+    }
+
+    /// The scheduling policy.
+    #[must_use]
+    pub fn policy(self, scheduling: Scheduling) -> Builder {
+        Builder { scheduling, ..self }
+    }
+
+    /// The one CPU that it may use.
+    #[must_use]
+    pub fn cpu(self, cpu: u32) -> Builder {
+        self.cpus([cpu])
+    }
+
+    /// The CPUs that it may use.
+    #[must_use]
+    pub fn cpus(self, cpus: impl IntoIterator<Item = u32>) -> Builder {
+        Builder { cpus: Some(cpus.into_iter().collect()), ..self }
+    }
+
+    /// How it waits for a release. In the kernel only, if not given: late by the kernel's wake-up,
+    /// and taking no CPU time from other threads and none from the thread's own budget.
+    /// [`Settings::DEFAULT`] spins the last part of each wait, within a budget of CPU time, for
+    /// releases that are late by some tens of nanoseconds.
+    #[must_use]
+    pub fn waiting(self, waiting: Settings) -> Builder {
+        Builder { waiting, ..self }
+    }
+
+    /// Has `interrupt` stop it: shared by several threads, or set by a signal handler. Stopping one
+    /// of them stops all that share it.
+    #[must_use]
+    pub fn stopped_by(self, interrupt: &'static Interrupt) -> Builder {
+        Builder { stop_on: Some(interrupt), ..self }
+    }
+
+    /// Has `watch` watch its deadlines while jobs run: see [`Watch`].
+    #[must_use]
+    pub fn on_deadline(self, watch: impl Watch + 'static) -> Builder {
+        Builder { watch: Some(Box::new(watch)), ..self }
+    }
+
+    /// Has `told` called after each job that missed its deadline, in the thread itself: it counts as
+    /// time between jobs, and must not block.
+    #[must_use]
+    pub fn on_miss(self, told: impl FnMut(&Completed) + Send + 'static) -> Builder {
+        Builder { on_miss: Some(Box::new(told)), ..self }
+    }
+
+    /// The same for each job that took more CPU time than its budget.
+    #[must_use]
+    pub fn on_cost_overrun(self, told: impl FnMut(&Completed) + Send + 'static) -> Builder {
+        Builder { on_cost_overrun: Some(Box::new(told)), ..self }
+    }
+
+    /// Starts it, on the clock of the process. When this returns it has its CPUs and its policy, and
+    /// is waiting for its first release.
+    ///
+    /// # Errors
+    /// [`SpawnError`]; then there is no thread.
+    pub fn spawn<F, R>(self, body: F) -> Result<PeriodicThread, SpawnError>
+    where
+        F: FnMut(&mut Job<'_>) -> R + Send + 'static,
+        R: Next,
+    {
+        let sleeper = Sleeper::with(self.waiting);
+        self.spawn_on(sleeper, body)
+    }
+
+    /// The same on any sleeper, which keeps its own settings.
+    ///
+    /// # Errors
+    /// [`SpawnError`]; then there is no thread.
+    pub fn spawn_on<B, C, M, F, R>(
+        self,
+        sleeper: Sleeper<C, M>,
+        body: F,
+    ) -> Result<PeriodicThread, SpawnError>
+    where
+        B: Timebase,
+        C: Deref<Target = Clock<B>> + Send + 'static,
+        M: Mechanism + Send + 'static,
+        F: FnMut(&mut Job<'_, C, M>) -> R + Send + 'static,
+        R: Next,
+    {
+        Plan::check(self)?.start(sleeper, body)
+    }
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("name", &self.name)
+            .field("parameters", &self.parameters)
+            .field("scheduling", &self.scheduling)
+            .field("cpus", &self.cpus)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,40 @@
+//! Periodic threads: jobs released at absolute times, with deadline, budget and statistics.
+//!
+//! Owns: the parameters of a task ([`Parameters`]), its grid of releases and what becomes of those
+//! that pass ([`OverrunPolicy`]), the loop that runs it on any clock ([`PeriodicLoop`]), the thread
+//! that runs the loop on this machine ([`PeriodicThread`]), and what it counts ([`Statistics`]).
+//! Must not: allocate, lock or do I/O between the first release and the end; enforce anything by
+//! itself (a job that takes too long is told and counted; [`Watch`] is where enforcement attaches).
+//!
+//! The periodic threads of RT-Mach (Savage and Tokuda, *Real-Time Mach Timers*, 1993, sections 3 and
+//! 4), which there check a deadline only when the job has ended. The words are the field's: a **job**
+//! is *released* at a point of the grid, *starts* when the thread has the CPU (the difference is the
+//! **release latency**, its spread the jitter), is *complete* after its **response time**, and has
+//! *missed* if that is above the deadline. A job that is running at the next release has **overrun**
+//! its period; one that took more CPU time than its **budget** has overrun its cost.
+
+mod builder;
+mod error;
+mod histogram;
+mod job;
+mod parameters;
+mod periodic_loop;
+mod releases;
+mod scheduling;
+mod statistics;
+mod thread;
+mod watch;
+
+#[cfg(test)]
+mod tests;
+
+pub use builder::Builder;
+pub use error::{JoinError, SpawnError};
+pub use histogram::Distribution;
+pub use job::{Completed, Job, Next, Standing};
+pub use parameters::{Checked, OverrunPolicy, ParameterError, Parameters};
+pub use periodic_loop::{Ended, PeriodicLoop, Step, Stop};
+pub use scheduling::{Refusal, Scheduling, SchedulingError};
+pub use statistics::{Snapshot, Statistics};
+pub use thread::PeriodicThread;
+pub use watch::{Released, Watch};

@@ -1,0 +1,274 @@
+//! The loop of a periodic task: waits for releases and runs jobs, on any clock and machine.
+
+use std::fmt;
+use std::io;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use hourglass_clock::Clock;
+use hourglass_clock::timekeeping::Timebase;
+
+use crate::sleep::{Interrupter, Kernel, Mechanism, Sleeper};
+
+use super::job::{Completed, Cost, Facts, Job, Next};
+use super::parameters::Checked;
+use super::releases::Releases;
+use super::statistics::{Begun, Done, Recorder, Statistics};
+use super::watch::{Released, Watch, Watched};
+
+/// Is told of a job that did something wrong, in the task's thread, after it.
+pub(super) type Told = Box<dyn FnMut(&Completed) + Send>;
+
+/// A handle that stops a periodic task; may be cloned, sent and kept beyond its life.
+///
+/// [`Stop::stop`] is lock-free and async-signal-safe (dropping and cloning a handle is not).
+#[derive(Clone, Debug)]
+pub struct Stop {
+    requested: Arc<AtomicBool>,
+    interrupter: Interrupter,
+}
+
+impl Stop {
+    pub(super) fn new(interrupter: Interrupter) -> Stop {
+        Stop { requested: Arc::new(AtomicBool::new(false)), interrupter }
+    }
+
+    /// Ends the wait in progress at once, whatever it waits by; a job that is running is finished
+    /// first. Does not wait for any of that.
+    pub fn stop(&self) {
+        self.requested.store(true, Ordering::Release);
+        self.interrupter.interrupt();
+    }
+
+    /// Whether somebody asked for it.
+    #[must_use]
+    pub fn is_requested(&self) -> bool {
+        self.requested.load(Ordering::Acquire) || self.interrupter.is_set()
+    }
+}
+
+/// Why a task is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Ended {
+    /// Somebody stopped it.
+    Stopped,
+    /// Its body said that this was the last job.
+    ByItself,
+}
+
+/// What [`PeriodicLoop::step`] came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A job was run.
+    Ran {
+        /// What became of it.
+        job: Completed,
+        /// Whether its body wants no other.
+        last: bool,
+    },
+    /// It was stopped before the next release; that one is still to come.
+    Stopped,
+}
+
+/// A periodic task without a thread: whoever calls it runs it. On a simulated machine, hours of it
+/// take moments.
+///
+/// ```
+/// use hourglass_time::Span;
+/// use hourglass_timer::Sleeper;
+/// use hourglass_timer::periodic::{Parameters, PeriodicLoop, Step};
+///
+/// let parameters = Parameters::every(Span::from_millis(1)).check()?;
+/// let mut task = PeriodicLoop::new(Sleeper::new(), &parameters);
+/// for _ in 0..3 {
+///     let Step::Ran { job, .. } = task.step(&mut |_job: &mut _| ()) else { break };
+///     assert!(job.started_ns >= job.release_ns);
+/// }
+/// assert_eq!(task.statistics().read().jobs, 3);
+/// # Ok::<(), hourglass_timer::periodic::ParameterError>(())
+/// ```
+pub struct PeriodicLoop<C = &'static Clock, M = Kernel> {
+    sleeper: Sleeper<C, M>,
+    releases: Releases,
+    deadline_ns: u64,
+    budget_ns: Option<u64>,
+    jobs: u64,
+    previous: Option<Completed>,
+    recorder: Arc<Recorder>,
+    stop: Stop,
+    watch: Option<Box<dyn Watch>>,
+    on_miss: Option<Told>,
+    on_cost_overrun: Option<Told>,
+}
+
+impl<C, M> PeriodicLoop<C, M> {
+    /// A handle that stops it.
+    #[must_use]
+    pub fn stopper(&self) -> Stop {
+        self.stop.clone()
+    }
+
+    /// A handle on what it counts.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        Statistics::of(Arc::clone(&self.recorder))
+    }
+
+    /// The sleeper; simulated machines take orders through it.
+    pub fn sleeper(&mut self) -> &mut Sleeper<C, M> {
+        &mut self.sleeper
+    }
+
+    /// Has `watch` watch the jobs from now on, by the thread that calls.
+    ///
+    /// # Errors
+    /// What [`Watch::attach`] answers; then nobody watches.
+    pub fn set_watch(&mut self, mut watch: Box<dyn Watch>) -> io::Result<()> {
+        watch.attach()?;
+        self.watch = Some(watch);
+        Ok(())
+    }
+
+    /// Has `told` called after each job that missed its deadline.
+    pub fn on_miss(&mut self, told: impl FnMut(&Completed) + Send + 'static) {
+        self.on_miss = Some(Box::new(told));
+    }
+
+    /// Has `told` called after each job that took more CPU time than its budget.
+    pub fn on_cost_overrun(&mut self, told: impl FnMut(&Completed) + Send + 'static) {
+        self.on_cost_overrun = Some(Box::new(told));
+    }
+
+    /// One that is attached already.
+    pub(super) fn set_attached(&mut self, watch: Option<Box<dyn Watch>>) {
+        self.watch = watch;
+    }
+
+    pub(super) fn set_handlers(&mut self, on_miss: Option<Told>, on_cost_overrun: Option<Told>) {
+        (self.on_miss, self.on_cost_overrun) = (on_miss, on_cost_overrun);
+    }
+
+    fn tell(&mut self, job: &Completed) {
+        if let (true, Some(told)) = (job.missed(), &mut self.on_miss) {
+            told(job);
+        }
+        if let (true, Some(told)) = (job.is_cost_overrun(), &mut self.on_cost_overrun) {
+            told(job);
+        }
+    }
+}
+
+impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> PeriodicLoop<C, M> {
+    /// A task that begins now, waiting by `sleeper`, whose interrupter stops it. Allocates what it
+    /// needs (some 20 KB); nothing is allocated later.
+    #[must_use]
+    pub fn new(sleeper: Sleeper<C, M>, parameters: &Checked) -> PeriodicLoop<C, M> {
+        let stop = Stop::new(sleeper.interrupter());
+        PeriodicLoop::with(sleeper, parameters, stop, Arc::new(Recorder::new()))
+    }
+
+    pub(super) fn with(
+        sleeper: Sleeper<C, M>,
+        parameters: &Checked,
+        stop: Stop,
+        recorder: Arc<Recorder>,
+    ) -> PeriodicLoop<C, M> {
+        PeriodicLoop {
+            releases: Releases::starting(parameters, sleeper.now_ns()),
+            deadline_ns: parameters.deadline_ns,
+            budget_ns: parameters.budget_ns,
+            jobs: 0,
+            previous: None,
+            recorder,
+            stop,
+            watch: None,
+            on_miss: None,
+            on_cost_overrun: None,
+            sleeper,
+        }
+    }
+
+    /// When the next job is released, ns.
+    #[must_use]
+    pub fn next_release_ns(&self) -> u64 {
+        self.releases.next_ns()
+    }
+
+    /// Waits for the next release and runs its job.
+    pub fn step<R: Next>(&mut self, body: &mut impl FnMut(&mut Job<'_, C, M>) -> R) -> Step {
+        let release_ns = self.releases.next_ns();
+        let slept = self.sleeper.sleep_until_ns(release_ns);
+        if slept.interrupted || self.stop.is_requested() {
+            return Step::Stopped;
+        }
+        let facts = Facts {
+            number: self.jobs,
+            release_ns,
+            started_ns: slept.woke_ns,
+            deadline_ns: release_ns.saturating_add(self.deadline_ns),
+            late: self.previous.is_some_and(|previous| previous.completed_ns > release_ns),
+        };
+        self.recorder.begin(Begun { latency_ns: slept.miss_ns(), late: facts.late });
+        let (last, completed_ns, took_ns) = self.run_job(facts, body);
+        let passed = self.releases.completed(completed_ns);
+        let cost = Cost { took_ns, budget_ns: self.budget_ns };
+        let job = Completed::of(facts, completed_ns, cost, passed);
+        self.recorder.complete(Done {
+            response_ns: job.response_ns(),
+            cost_ns: took_ns,
+            missed: job.missed(),
+            cost_overrun: job.is_cost_overrun(),
+            passed,
+        });
+        self.jobs += 1;
+        self.previous = Some(job);
+        self.tell(&job);
+        Step::Ran { job, last }
+    }
+
+    /// Whether it was the last, when it was complete, what it took of the CPU.
+    fn run_job<R: Next>(
+        &mut self,
+        facts: Facts,
+        body: &mut impl FnMut(&mut Job<'_, C, M>) -> R,
+    ) -> (bool, u64, u64) {
+        let Facts { number, release_ns, deadline_ns, .. } = facts;
+        let watched =
+            Watched::begin(self.watch.as_mut(), Released { number, release_ns, deadline_ns });
+        let cpu_begun_ns = self.sleeper.mechanism().cpu_time_ns();
+        let mut job = Job {
+            sleeper: &mut self.sleeper,
+            stop: &self.stop,
+            facts,
+            budget_ns: self.budget_ns,
+            cpu_begun_ns,
+            previous: self.previous,
+        };
+        let last = body(&mut job).is_last();
+        let completed_ns = job.now_ns();
+        let took_ns = job.cost_ns();
+        drop(watched);
+        (last, completed_ns, took_ns)
+    }
+
+    /// Runs jobs until it is stopped or its body ends it.
+    pub fn run<R: Next>(&mut self, mut body: impl FnMut(&mut Job<'_, C, M>) -> R) -> Ended {
+        loop {
+            match self.step(&mut body) {
+                Step::Stopped => return Ended::Stopped,
+                Step::Ran { last: true, .. } => return Ended::ByItself,
+                Step::Ran { .. } => {}
+            }
+        }
+    }
+}
+
+impl<C, M> fmt::Debug for PeriodicLoop<C, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PeriodicLoop")
+            .field("releases", &self.releases)
+            .field("jobs", &self.jobs)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,88 @@
+//! When the next release is, and what passed meanwhile. Pure arithmetic: time is passed in.
+
+use crate::event::Period;
+
+use super::parameters::{Checked, OverrunPolicy};
+
+/// The releases of one task: points of a grid, each computed from its beginning, so that no error
+/// adds up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Releases {
+    /// Point 0, ns. Before the clock's zero if the epoch was.
+    base_ns: i128,
+    period: Period,
+    /// The next release.
+    index: u64,
+    policy: OverrunPolicy,
+}
+
+/// What passed while a job was running.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Passed {
+    /// Whether the next release did.
+    pub(super) overrun: bool,
+    /// Releases that there will not be.
+    pub(super) lost: u64,
+    /// By how much the grid moved, ns.
+    pub(super) moved_ns: u64,
+}
+
+impl Releases {
+    /// The first release is the first point of the grid that is not before `now_ns`.
+    pub(super) fn starting(checked: &Checked, now_ns: u64) -> Releases {
+        let epoch_ns = checked.epoch.map_or(i128::from(now_ns), |at| i128::from(at.nanos()));
+        let mut releases = Releases {
+            base_ns: epoch_ns + i128::from(checked.phase_ns),
+            period: checked.period,
+            index: 0,
+            policy: checked.on_overrun,
+        };
+        releases.index = releases.first_not_before(now_ns);
+        releases
+    }
+
+    /// The next release, ns; held at the clock's end.
+    pub(super) fn next_ns(&self) -> u64 {
+        let at_ns = self.base_ns + i128::from(self.period.nth_ns(self.index));
+        u64::try_from(at_ns.max(0)).unwrap_or(u64::MAX)
+    }
+
+    /// The job of the next release ended at `completed_ns`.
+    pub(super) fn completed(&mut self, completed_ns: u64) -> Passed {
+        self.index = self.index.saturating_add(1);
+        let behind_ns = completed_ns.saturating_sub(self.next_ns());
+        if behind_ns == 0 {
+            return Passed::default();
+        }
+        let (lost, moved_ns) = match self.policy {
+            OverrunPolicy::CatchUp => (0, 0),
+            OverrunPolicy::Skip => {
+                let ahead = self.first_not_before(completed_ns);
+                let lost = ahead - self.index;
+                self.index = ahead;
+                (lost, 0)
+            }
+            OverrunPolicy::Delay => {
+                self.base_ns += i128::from(behind_ns);
+                (self.period.passed(behind_ns), behind_ns)
+            }
+        };
+        Passed { overrun: true, lost, moved_ns }
+    }
+
+    /// The first point from the next release on that is not before `at_ns`.
+    fn first_not_before(&self, at_ns: u64) -> u64 {
+        // The greatest count that is before it, plus one.
+        match i128::from(at_ns) - self.base_ns {
+            ..=0 => self.index,
+            since => {
+                let since = u64::try_from(since).unwrap_or(u64::MAX);
+                self.index.max(self.period.passed(since - 1).saturating_add(1))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "tests/releases.rs"]
+mod tests;

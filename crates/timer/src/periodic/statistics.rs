@@ -1,0 +1,220 @@
+//! What a task did so far: written by its thread, read by anybody.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::time::Duration;
+
+use super::histogram::{Distribution, Times, raise};
+use super::releases::Passed;
+
+/// A task's counts, on a sequence lock of atomics.
+///
+/// One thread writes and never waits: it makes the version odd, stores, makes it even. Readers copy
+/// and look whether the version is even and as before.
+#[derive(Debug)]
+pub(super) struct Recorder {
+    version: AtomicU64,
+    releases: AtomicU64,
+    jobs: AtomicU64,
+    misses: AtomicU64,
+    overruns: AtomicU64,
+    late: AtomicU64,
+    lost: AtomicU64,
+    drift_ns: AtomicU64,
+    cost_overruns: AtomicU64,
+    cpu_ns: AtomicU64,
+    latency: Times,
+    response: Times,
+}
+
+/// A job that has begun.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Begun {
+    pub(super) latency_ns: u64,
+    pub(super) late: bool,
+}
+
+/// A job that is complete.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Done {
+    pub(super) response_ns: u64,
+    pub(super) cost_ns: u64,
+    pub(super) missed: bool,
+    pub(super) cost_overrun: bool,
+    pub(super) passed: Passed,
+}
+
+impl Recorder {
+    pub(super) fn new() -> Recorder {
+        Recorder {
+            version: AtomicU64::new(0),
+            releases: AtomicU64::new(0),
+            jobs: AtomicU64::new(0),
+            misses: AtomicU64::new(0),
+            overruns: AtomicU64::new(0),
+            late: AtomicU64::new(0),
+            lost: AtomicU64::new(0),
+            drift_ns: AtomicU64::new(0),
+            cost_overruns: AtomicU64::new(0),
+            cpu_ns: AtomicU64::new(0),
+            latency: Times::new(),
+            response: Times::new(),
+        }
+    }
+
+    pub(super) fn begin(&self, begun: Begun) {
+        self.write(|this| {
+            raise(&this.releases, 1);
+            raise(&this.late, u64::from(begun.late));
+            this.latency.add(begun.latency_ns);
+        });
+    }
+
+    pub(super) fn complete(&self, done: Done) {
+        self.write(|this| {
+            raise(&this.jobs, 1);
+            raise(&this.misses, u64::from(done.missed));
+            raise(&this.overruns, u64::from(done.passed.overrun));
+            raise(&this.lost, done.passed.lost);
+            raise(&this.drift_ns, done.passed.moved_ns);
+            raise(&this.cost_overruns, u64::from(done.cost_overrun));
+            raise(&this.cpu_ns, done.cost_ns);
+            this.response.add(done.response_ns);
+        });
+    }
+
+    /// By the one writer.
+    fn write(&self, store: impl FnOnce(&Recorder)) {
+        let version = self.version.load(Ordering::Relaxed);
+        self.version.store(version.wrapping_add(1), Ordering::Relaxed);
+        // Nothing below is seen without the odd version.
+        fence(Ordering::Release);
+        store(self);
+        self.version.store(version.wrapping_add(2), Ordering::Release);
+    }
+
+    /// Copies once; whether nobody wrote meanwhile.
+    fn try_read(&self, into: &mut Snapshot) -> bool {
+        let before = self.version.load(Ordering::Acquire);
+        if before % 2 == 1 {
+            return false;
+        }
+        let load = |word: &AtomicU64| word.load(Ordering::Relaxed);
+        into.releases = load(&self.releases);
+        into.jobs = load(&self.jobs);
+        into.misses = load(&self.misses);
+        into.overruns = load(&self.overruns);
+        into.late = load(&self.late);
+        into.lost = load(&self.lost);
+        into.drift_ns = load(&self.drift_ns);
+        into.cost_overruns = load(&self.cost_overruns);
+        into.cpu_ns = load(&self.cpu_ns);
+        self.latency.copy_to(&mut into.latency);
+        self.response.copy_to(&mut into.response);
+        // The loads above are done before the version is looked at again.
+        fence(Ordering::Acquire);
+        self.version.load(Ordering::Relaxed) == before
+    }
+}
+
+/// A handle on a task's counts, readable from any thread at any time, also when the task is over.
+///
+/// Reading takes no lock and never delays the task, which does not know of it. A copy is of one
+/// moment: no field is ahead of another.
+#[derive(Clone, Debug)]
+pub struct Statistics(Arc<Recorder>);
+
+impl Statistics {
+    pub(super) fn of(recorder: Arc<Recorder>) -> Statistics {
+        Statistics(recorder)
+    }
+
+    /// What the task did so far. Allocates some 20 KB; [`Statistics::read_into`] does not.
+    #[must_use]
+    pub fn read(&self) -> Snapshot {
+        let mut snapshot = Snapshot::new();
+        self.read_into(&mut snapshot);
+        snapshot
+    }
+
+    /// The same into an older copy. A microsecond or two, and again if the task wrote meanwhile;
+    /// should the task have lost its CPU in the middle of writing, the reader sleeps until it is
+    /// done rather than keep the CPU from it.
+    pub fn read_into(&self, into: &mut Snapshot) {
+        /// Tries in a row; a writer that has its CPU is done sooner.
+        const TRIES: u32 = 64;
+        const PAUSE: Duration = Duration::from_micros(50);
+        loop {
+            for _ in 0..TRIES {
+                if self.0.try_read(into) {
+                    return;
+                }
+                std::hint::spin_loop();
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+}
+
+/// What a periodic task did up to one moment.
+///
+/// Releases that were due are `releases + lost`; a job is running while `releases` is one above
+/// `jobs` (or its body panicked).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Snapshot {
+    /// Jobs that were released and begun.
+    pub releases: u64,
+    /// Jobs that are complete.
+    pub jobs: u64,
+    /// Jobs that were complete after their deadline.
+    pub misses: u64,
+    /// Jobs that were complete after the next release.
+    pub overruns: u64,
+    /// Jobs whose release had passed when the one before was complete: only with
+    /// [`super::OverrunPolicy::CatchUp`].
+    pub late: u64,
+    /// Periods without a job: releases left out, or with [`super::OverrunPolicy::Delay`] whole
+    /// periods by which the grid moved.
+    pub lost: u64,
+    /// By how much the grid moved so far, ns: only with [`super::OverrunPolicy::Delay`].
+    pub drift_ns: u64,
+    /// Jobs that took more CPU time than the budget.
+    pub cost_overruns: u64,
+    /// CPU time of all complete jobs, ns.
+    pub cpu_ns: u64,
+    /// From release to the start of the job.
+    pub latency: Distribution,
+    /// From release to completion.
+    pub response: Distribution,
+}
+
+impl Snapshot {
+    /// Nothing happened yet.
+    #[must_use]
+    pub fn new() -> Snapshot {
+        Snapshot {
+            releases: 0,
+            jobs: 0,
+            misses: 0,
+            overruns: 0,
+            late: 0,
+            lost: 0,
+            drift_ns: 0,
+            cost_overruns: 0,
+            cpu_ns: 0,
+            latency: Distribution::new(),
+            response: Distribution::new(),
+        }
+    }
+}
+
+impl Default for Snapshot {
+    fn default() -> Snapshot {
+        Snapshot::new()
+    }
+}
+
+#[cfg(test)]
+#[path = "tests/statistics.rs"]
+mod tests;

@@ -1,0 +1,60 @@
+use super::*;
+use std::sync::atomic::AtomicBool;
+
+fn done(number: u64) -> Done {
+    let passed = Passed { overrun: true, lost: 2, moved_ns: 3 };
+    Done { response_ns: number, cost_ns: 5, missed: true, cost_overrun: true, passed }
+}
+
+/// Readers in other threads see copies of one moment only: in each the fields hang together as the
+/// writer writes them.
+#[test]
+fn copies_are_of_one_moment() {
+    let recorder = Arc::new(Recorder::new());
+    let over = Arc::new(AtomicBool::new(false));
+    let readers = [(); 2].map(|()| {
+        let statistics = Statistics::of(Arc::clone(&recorder));
+        let over = Arc::clone(&over);
+        std::thread::spawn(move || {
+            let mut copy = Snapshot::new();
+            let mut reads = 0u64;
+            while !over.load(Ordering::Acquire) || reads == 0 {
+                let before = copy.jobs;
+                statistics.read_into(&mut copy);
+                reads += 1;
+                assert!(copy.jobs >= before);
+                let Snapshot { releases, jobs, .. } = copy;
+                assert!(releases == jobs || releases == jobs + 1, "{releases} {jobs}");
+                assert_eq!((copy.misses, copy.overruns, copy.cost_overruns), (jobs, jobs, jobs));
+                assert_eq!((copy.lost, copy.drift_ns, copy.cpu_ns), (2 * jobs, 3 * jobs, 5 * jobs));
+                assert_eq!((copy.late, copy.latency.count()), (releases, releases));
+                let counted = |of: &Distribution| of.buckets().map(|(_, count)| count).sum::<u64>();
+                assert_eq!(counted(&copy.latency), releases);
+                assert_eq!((counted(&copy.response), copy.response.count()), (jobs, jobs));
+            }
+            reads
+        })
+    });
+    for number in 0..100_000 {
+        recorder.begin(Begun { latency_ns: number, late: true });
+        recorder.complete(done(number));
+        if number % 64 == 0 {
+            std::thread::yield_now();
+        }
+    }
+    over.store(true, Ordering::Release);
+    let reads: u64 = readers.map(|reader| reader.join().unwrap()).iter().sum();
+    let last = Statistics::of(recorder).read();
+    println!("{reads} copies");
+    assert_eq!((last.jobs, last.response.max_ns()), (100_000, Some(99_999)));
+}
+
+/// A copy taken in the middle of writing is not given out.
+#[test]
+fn a_half_written_moment_is_not_read() {
+    let recorder = Recorder::new();
+    let mut copy = Snapshot::new();
+    assert!(recorder.try_read(&mut copy));
+    recorder.write(|this| assert!(!this.try_read(&mut copy)));
+    assert!(recorder.try_read(&mut copy));
+}

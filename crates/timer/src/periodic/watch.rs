@@ -1,0 +1,59 @@
+//! Where something that enforces deadlines attaches to a periodic task.
+
+use std::io;
+
+/// A job that was released, as a [`Watch`] is told of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Released {
+    /// How many jobs there were before.
+    pub number: u64,
+    /// Its release, ns.
+    pub release_ns: u64,
+    /// By when it is to be complete, ns; may have passed already.
+    pub deadline_ns: u64,
+}
+
+/// Watches the jobs of a periodic task while they run: a deadline handler, a watchdog.
+///
+/// Everything is called by the task's own thread. An implementation MUST
+/// - neither allocate, block nor panic in [`Watch::released`] and [`Watch::completed`], which run in
+///   the task's time (both count towards its response times and its CPU time, not towards its
+///   budget);
+/// - disarm whatever it armed in [`Watch::completed`], which is also called when the body panics;
+/// - undo [`Watch::attach`] when it is dropped, which happens in the same thread.
+pub trait Watch: Send {
+    /// Before the first release.
+    ///
+    /// # Errors
+    /// What it needs and does not get; then there is no thread.
+    fn attach(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// A job is about to begin.
+    fn released(&mut self, job: Released);
+
+    /// The job is complete.
+    fn completed(&mut self);
+}
+
+/// Calls [`Watch::completed`] once, however the job ends.
+pub(super) struct Watched<'a>(Option<&'a mut (dyn Watch + 'static)>);
+
+impl<'a> Watched<'a> {
+    pub(super) fn begin(watch: Option<&'a mut Box<dyn Watch>>, job: Released) -> Watched<'a> {
+        let mut watch = watch.map(|watch| &mut **watch);
+        if let Some(watch) = &mut watch {
+            watch.released(job);
+        }
+        Watched(watch)
+    }
+}
+
+impl Drop for Watched<'_> {
+    fn drop(&mut self) {
+        if let Some(watch) = &mut self.0 {
+            watch.completed();
+        }
+    }
+}
