@@ -5,7 +5,10 @@ mod common;
 use common::Dice;
 use hourglass_sys::allocation::{Counting, asked};
 use hourglass_time::{Instant, Sim, Span};
+use hourglass_timer::Sleeper;
+use hourglass_timer::periodic::{Job, OverrunPolicy, Parameters, PeriodicLoop, Snapshot};
 use hourglass_timer::queue::{Handle, Heap, Order, Queue, RedBlackTree, TimeoutWheel};
+use hourglass_timer::sleep::{Policy, Settings};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -76,6 +79,37 @@ fn timeouts_never_allocate() {
     }
     assert_eq!(asked(), before);
     assert!(wheel.armed() > 10);
+}
+
+/// From the first release on: waiting in the kernel and with the learnt margin, in time and overrun,
+/// under each overrun policy; and reading the statistics into an older copy.
+#[test]
+fn a_periodic_task_never_allocates() {
+    let policies = [OverrunPolicy::Skip, OverrunPolicy::CatchUp, OverrunPolicy::Delay];
+    for (settings, policy) in [Settings::with_policy(Policy::KernelOnly), Settings::DEFAULT]
+        .map(|s| policies.map(|p| (s, p)))
+        .concat()
+    {
+        let parameters = Parameters::every(Span::from_micros(200)).with_overrun_policy(policy);
+        let parameters = parameters.with_budget(Span::from_micros(100)).check().unwrap();
+        let mut task = PeriodicLoop::new(Sleeper::with(settings), &parameters);
+        let statistics = task.statistics();
+        let mut copy = Snapshot::new();
+        let mut told = 0u64;
+        let mut body = |job: &mut Job<'_>| {
+            let end = job.now_ns() + if job.number().is_multiple_of(8) { 450_000 } else { 10_000 };
+            while job.now_ns() < end {
+                told += u64::from(!job.check().is_within());
+            }
+        };
+        let before = asked();
+        for _ in 0..200 {
+            let _ = task.step(&mut body);
+            statistics.read_into(&mut copy);
+        }
+        assert_eq!(asked(), before, "{policy:?}");
+        assert!(copy.jobs == 200 && copy.overruns >= 25 && told > 0);
+    }
 }
 
 /// The project's bound, with an eight-byte payload; all arrays included, at the room reserved.

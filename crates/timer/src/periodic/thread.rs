@@ -302,3 +302,7 @@ impl Plan {
         Ok(os::id())
     }
 }
+
+#[cfg(test)]
+#[path = "tests/thread.rs"]
+mod tests;

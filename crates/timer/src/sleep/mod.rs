@@ -29,7 +29,7 @@ mod sleeper;
 mod thesis;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use driver::Driver;
 pub use forms::SleepToThis;

@@ -1,1 +1,39 @@
-//! Periodic tasks: hours of them on simulated machines, and threads of this one.
+//! Periodic tasks: hours of them on simulated machines. Every random run prints its seed.
+
+mod stopping;
+mod twin;
+
+use hourglass_time::Span;
+
+use super::{Checked, Parameters, PeriodicLoop};
+use crate::sleep::sim::{Load, SimMachine};
+use crate::sleep::tests::{SimClock, seed, sleeper};
+use crate::sleep::{Mechanism, Policy, Settings};
+
+type SimLoop = PeriodicLoop<SimClock, SimMachine>;
+type SimJob<'a> = super::Job<'a, SimClock, SimMachine>;
+
+const MS: u64 = 1_000_000;
+
+/// A task on a simulated machine that waits in the kernel only.
+fn task(seed: u64, load: Load, parameters: &Checked) -> SimLoop {
+    let sleeper = sleeper(seed, load, Settings::with_policy(Policy::KernelOnly));
+    PeriodicLoop::new(sleeper, parameters)
+}
+
+fn every_ms(ms: i64) -> Parameters {
+    Parameters::every(Span::from_millis(ms))
+}
+
+/// A small generator (SplitMix64), so that a printed seed replays a run.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % n
+    }
+}

@@ -16,11 +16,11 @@ use hourglass_time::Span;
 use super::sim::{Load, SimMachine};
 use super::{Mechanism, Settings, Sleeper, Slept};
 
-type SimClock = Arc<Clock<Arc<SimSource>>>;
-type SimSleeper = Sleeper<SimClock, SimMachine>;
+pub(crate) type SimClock = Arc<Clock<Arc<SimSource>>>;
+pub(crate) type SimSleeper = Sleeper<SimClock, SimMachine>;
 
 /// Seeds that go round: the time, so that each run is another one.
-fn seed() -> u64 {
+pub(crate) fn seed() -> u64 {
     // To play a failure again: the seed that it printed.
     let given = std::env::var("HOURGLASS_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed = given.unwrap_or_else(|| hourglass_clock::process::clock().now());
@@ -28,7 +28,7 @@ fn seed() -> u64 {
     seed
 }
 
-fn sleeper(seed: u64, load: Load, settings: Settings) -> SimSleeper {
+pub(crate) fn sleeper(seed: u64, load: Load, settings: Settings) -> SimSleeper {
     let time = Arc::new(SimSource::new(SimConfig {
         seed,
         read_cost: Span::from_nanos(15),

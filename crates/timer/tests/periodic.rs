@@ -1,0 +1,261 @@
+//! Periodic threads of this machine. Timing is judged on one side only: never early.
+
+#![cfg(target_os = "linux")]
+
+use std::ops::ControlFlow;
+use std::sync::mpsc::channel;
+use std::time::Instant;
+
+use hourglass_sys::clock::{ClockId, now_ns};
+use hourglass_sys::{sched, thread as os};
+use hourglass_time::Span;
+use hourglass_timer::PeriodicThread;
+use hourglass_timer::periodic::{
+    Ended, JoinError, OverrunPolicy, ParameterError, Scheduling, SchedulingError, SpawnError,
+};
+use hourglass_timer::sleep::{Interrupt, Settings};
+
+const MS: u64 = 1_000_000;
+
+/// Takes the CPU for so long.
+fn spin(length_ns: u64) {
+    let end = now_ns(ClockId::ThreadCpu) + length_ns;
+    while now_ns(ClockId::ThreadCpu) < end {}
+}
+
+/// Ends a body after so many jobs.
+fn until(jobs: u64, number: u64) -> ControlFlow<()> {
+    if number + 1 < jobs { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+}
+
+/// Each start is at or after its point of the grid, by the kernel's own clock beyond the stated bound
+/// of ours; waiting in the kernel, and with the learnt margin.
+#[test]
+fn no_job_is_early() {
+    for waiting in
+        [Settings::with_policy(hourglass_timer::sleep::Policy::KernelOnly), Settings::DEFAULT]
+    {
+        let (tell, told) = channel();
+        let thread = PeriodicThread::builder("grid")
+            .period(Span::from_millis(2))
+            .phase(Span::from_micros(300))
+            .waiting(waiting)
+            .spawn(move |job| {
+                let now = now_ns(ClockId::Monotonic);
+                let bound = 2 * hourglass_clock::process::clock().now_bounded().error_ns() + 1;
+                tell.send((job.release_ns(), job.started_ns(), now + bound)).unwrap();
+                until(50, job.number())
+            })
+            .unwrap();
+        let (ended, statistics) = thread.join().unwrap();
+        assert_eq!((ended, statistics.jobs), (Ended::ByItself, 50));
+        let jobs: Vec<(u64, u64, u64)> = told.iter().collect();
+        for (release, started, now) in &jobs {
+            assert!(started >= release && now >= release);
+            assert_eq!((release - jobs[0].0) % (2 * MS), 0);
+        }
+        let periods = (jobs[49].0 - jobs[0].0) / (2 * MS);
+        assert!(periods <= 49 + statistics.lost);
+    }
+}
+
+/// A wait of an hour ends when it is told to, and when the handle is dropped.
+#[test]
+fn stopping_does_not_wait_for_the_release() {
+    let hourly = || {
+        let builder = PeriodicThread::builder("hourly").period(Span::from_secs(3_600));
+        builder.phase(Span::from_secs(1_800)).spawn(|_| ()).unwrap()
+    };
+    let begun = Instant::now();
+    let thread = hourly();
+    assert!(!thread.is_finished());
+    let (ended, statistics) = thread.stop().unwrap();
+    assert_eq!((ended, statistics.releases), (Ended::Stopped, 0));
+    drop(hourly());
+    let thread = hourly();
+    thread.stopper().stop();
+    assert_eq!(thread.join().unwrap().0, Ended::Stopped);
+    assert!(begun.elapsed().as_secs() < 60);
+}
+
+/// One word stops a group, and a signal handler could set it.
+#[test]
+fn a_group_is_stopped_by_one_word() {
+    static ALL: Interrupt = Interrupt::new();
+    let threads = [1, 2, 3].map(|hours| {
+        PeriodicThread::builder(format!("group-{hours}"))
+            .period(Span::from_secs(3_600 * hours))
+            .phase(Span::from_secs(60))
+            .stopped_by(&ALL)
+            .spawn(|_| ())
+            .unwrap()
+    });
+    ALL.interrupt();
+    for thread in threads {
+        assert_eq!(thread.join().unwrap().0, Ended::Stopped);
+    }
+}
+
+/// What it counted is read while it runs, and kept when its body panics.
+#[test]
+fn a_panic_is_told_and_the_statistics_are_kept() {
+    let thread = PeriodicThread::builder("doomed")
+        .period(Span::from_millis(1))
+        .on_overrun(OverrunPolicy::CatchUp)
+        .spawn(|job| assert!(job.number() < 7, "the pump is gone"))
+        .unwrap();
+    let statistics = thread.statistics();
+    while statistics.read().releases < 8 {
+        std::thread::yield_now();
+    }
+    let error = thread.join().unwrap_err();
+    let text = error.to_string();
+    assert_eq!(text, "doomed panicked in job 7: the pump is gone");
+    let JoinError::Panicked { statistics: kept, job, .. } = error else { panic!("{error}") };
+    assert_eq!((job, kept.releases, kept.jobs), (7, 8, 7));
+    assert_eq!(*kept, statistics.read());
+}
+
+/// A job that spins three times its budget has overrun it; a sleep in it would not have.
+#[test]
+fn a_cost_overrun_is_seen_by_the_cpu_clock() {
+    let (tell, told) = channel();
+    let thread = PeriodicThread::builder("greedy")
+        .period(Span::from_millis(20))
+        .budget(Span::from_millis(1))
+        .on_cost_overrun(move |job| tell.send((job.number, job.cost_ns)).unwrap())
+        .spawn(|job| {
+            match job.number() % 2 {
+                0 => spin(3 * MS),
+                _ => std::thread::sleep(std::time::Duration::from_millis(3)),
+            }
+            assert_eq!(job.check().is_cost_overrun(), job.number() % 2 == 0);
+            until(6, job.number())
+        })
+        .unwrap();
+    let (_, statistics) = thread.join().unwrap();
+    assert_eq!((statistics.cost_overruns, statistics.jobs), (3, 6));
+    assert!(statistics.cpu_ns >= 9 * MS && statistics.response.max_ns() >= Some(3 * MS));
+    let told: Vec<(u64, u64)> = told.iter().collect();
+    assert_eq!(told.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [0, 2, 4]);
+    assert!(told.iter().all(|(_, cost_ns)| *cost_ns >= 3 * MS));
+}
+
+/// Threads with one epoch are released at points of one grid, each at its phase.
+#[test]
+fn threads_share_an_epoch() {
+    let epoch = hourglass_clock::Instant::now();
+    let (tell, told) = channel();
+    let threads = [0, 1, 2].map(|slot| {
+        let tell = tell.clone();
+        PeriodicThread::builder("slot")
+            .period(Span::from_millis(3))
+            .phase(Span::from_millis(slot))
+            .epoch(epoch)
+            .spawn(move |job| {
+                tell.send((slot as u64, job.release_ns())).unwrap();
+                until(5, job.number())
+            })
+            .unwrap()
+    });
+    drop(tell);
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    let released: Vec<(u64, u64)> = told.iter().collect();
+    assert_eq!(released.len(), 15);
+    let base = released.iter().find(|(slot, _)| *slot == 0).unwrap().1;
+    for (slot, release) in released {
+        assert_eq!((release + 3_000 * MS - base) % (3 * MS), slot * MS);
+    }
+}
+
+/// The thread has the policy that it asked for, or the refusal names the line that grants it.
+#[test]
+fn a_policy_is_given_or_its_remedy() {
+    let deadline = Scheduling::Deadline { reclaim: false };
+    for (scheduling, number) in [
+        (Scheduling::Fifo(10), 1),
+        (Scheduling::RoundRobin(1), 2),
+        (deadline, 6),
+        (Scheduling::Other(19), 0),
+    ] {
+        let (tell, told) = channel();
+        let started = PeriodicThread::builder("policed")
+            .period(Span::from_millis(10))
+            .budget(Span::from_micros(500))
+            .policy(scheduling)
+            .spawn(move |_| {
+                tell.send((sched::policy_number().unwrap(), sched::nice())).unwrap();
+                ControlFlow::<()>::Break(())
+            });
+        match started {
+            Ok(thread) => {
+                thread.join().unwrap();
+                let (policy, nice) = told.recv().unwrap();
+                assert_eq!(policy, number);
+                assert!(scheduling != Scheduling::Other(19) || nice == 19);
+            }
+            Err(SpawnError::Refused { name, refusal }) => {
+                let line = refusal.to_string();
+                println!("{line}");
+                assert_eq!((name.as_str(), line.lines().count()), ("policed", 1));
+                let lines = ["setcap", "ulimit", "bandwidth", "dmesg"];
+                assert!(lines.iter().any(|word| refusal.remedy.contains(word)), "{line}");
+                assert_ne!(scheduling, Scheduling::Other(19), "nobody may be refused that");
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+}
+
+#[test]
+fn it_runs_where_it_is_told_to() {
+    let cpu = *os::affinity().unwrap().last().unwrap();
+    let (tell, told) = channel();
+    let thread = PeriodicThread::builder("pinned")
+        .period(Span::from_millis(1))
+        .cpu(cpu)
+        .spawn(move |_| {
+            tell.send((os::affinity().unwrap(), os::id())).unwrap();
+            ControlFlow::<()>::Break(())
+        })
+        .unwrap();
+    let id = thread.id();
+    thread.join().unwrap();
+    assert_eq!(told.recv().unwrap(), (vec![cpu], id));
+    let nowhere = PeriodicThread::builder("nowhere").period(Span::MILLISECOND).cpu(1_023);
+    let error = nowhere.spawn(|_| ()).unwrap_err();
+    assert!(matches!(error, SpawnError::Affinity { .. }), "{error}");
+    assert!(error.to_string().starts_with("nowhere: CPUs [1023] cannot be used"), "{error}");
+}
+
+/// Issue 4, "Bad input": one clear line that names the culprit, and no thread.
+#[test]
+fn what_cannot_be_is_refused() {
+    let named = |name: &str| PeriodicThread::builder(name);
+    let error = named("idle").spawn(|_| ()).unwrap_err();
+    assert!(matches!(error, SpawnError::Parameters { error: ParameterError::Period(_), .. }));
+    assert!(error.to_string().starts_with("idle: the period: "), "{error}");
+    let error = named("a\0b").period(Span::MILLISECOND).spawn(|_| ()).unwrap_err();
+    assert!(matches!(error, SpawnError::Name(_)), "{error}");
+    let error = named("x").hertz(50).policy(Scheduling::Fifo(0)).spawn(|_| ()).unwrap_err();
+    let SpawnError::Scheduling { error, .. } = error else { panic!("{error}") };
+    assert_eq!(error, SchedulingError::Priority(0));
+}
+
+/// A watch that is refused what it needs: no thread.
+#[test]
+fn a_watch_that_cannot_be_attached_is_told() {
+    struct Refused;
+    impl hourglass_timer::periodic::Watch for Refused {
+        fn attach(&mut self) -> std::io::Result<()> {
+            Err(std::io::Error::from_raw_os_error(11))
+        }
+        fn released(&mut self, _: hourglass_timer::periodic::Released) {}
+        fn completed(&mut self) {}
+    }
+    let builder = PeriodicThread::builder("watched").hertz(100).on_deadline(Refused);
+    let error = builder.spawn(|_| ()).unwrap_err();
+    assert!(matches!(error, SpawnError::Watch { .. }), "{error}");
+}
