@@ -1,11 +1,13 @@
 //! When things happen: sleeping until a time, and timers.
 //!
 //! Owns: timers and timeouts in order of expiry ([`queue`]), clock event devices ([`event`]), precise
-//! sleep ([`mod@sleep`]), timing faults ([`fault`]), periodic threads ([`periodic`]).
+//! sleep ([`mod@sleep`]), timing faults ([`fault`]), periodic threads ([`periodic`]), clock devices
+//! by name ([`clock_device`]).
 //! Must not: read hardware but through `clock`; print.
 
 #![forbid(unsafe_code)]
 
+pub mod clock_device;
 pub mod event;
 pub mod fault;
 pub mod periodic;

@@ -26,7 +26,7 @@ mod thread;
 mod watch;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use builder::Builder;
 pub use error::{JoinError, SpawnError};

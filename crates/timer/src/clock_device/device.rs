@@ -1,0 +1,348 @@
+//! One clock device: a source, an event device and a queue.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use hourglass_clock::Clock;
+use hourglass_clock::timekeeping::{Bounds, Timebase};
+use hourglass_time::{Instant, Monotonic, Span};
+
+use crate::event::{
+    DeviceError, EventDevice, Kick, Period, Periods, ResolutionError, TickDevice, TickUser, Woken,
+};
+use crate::queue::{Handle, QueueError};
+
+use super::error::{ArmError, OpenError};
+use super::reader::{ClockReader, Face};
+use super::timers::{Cancel, Due, Timers, instant};
+
+/// A clock device, with timers that carry a `T`.
+///
+/// It belongs to the thread that opened it, which serves it: [`ClockDevice::wait`] is the interrupt,
+/// and what expired at it is taken by [`ClockDevice::pop_expired`] afterwards, "at a safe point"
+/// (section 2.2). Other threads read it ([`ClockDevice::reader`]) and make it look again
+/// ([`ClockDevice::kick`]).
+///
+/// **Ticks.** The device ticks as fast as the finest of its users needs: its own resolution, and
+/// whoever wants a rate of its own ([`ClockDevice::add_user`]). All keep their rates whatever the
+/// others do.
+///
+/// **Timers** expire at the first tick that is not before their expiry, so never early, and late by
+/// less than a tick plus whatever the thread is late. One that is armed for a time that has passed
+/// expires at the next tick.
+///
+/// ```
+/// use hourglass_time::Span;
+/// use hourglass_timer::clock_device::{ClockDevice, ClockDevices};
+///
+/// let devices = ClockDevices::native();
+/// let mut clock: ClockDevice<&str> = devices.open(ClockDevices::BASELINE)?;
+/// let actual = clock.set_resolution(Span::from_millis(1), Span::from_micros(50))?;
+/// println!("it ticks every {actual}");
+///
+/// let timer = clock.create("sample")?;
+/// clock.arm_after(timer, Span::from_millis(3), Some(Span::from_millis(2)))?;
+/// let due = loop {
+///     clock.wait(None, |_, _| ())?;
+///     if let Some(due) = clock.pop_expired() {
+///         break due;
+///     }
+/// };
+/// assert!(due.tick_ns >= due.expiry.since_zero().nanos_or_zero());
+/// assert!(clock.now_ns() <= clock.now_precise().latest);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct ClockDevice<T = (), C = &'static Clock> {
+    name: String,
+    clock: C,
+    device: TickDevice,
+    /// What resolutions may be set.
+    periods: Periods,
+    own: TickUser,
+    face: Arc<Face>,
+    timers: Timers<T>,
+}
+
+/// The resolution that a device has when it is opened: "the standard 10ms scheduling clock tick".
+pub(super) const USUAL: Span = Span::from_millis(10);
+
+impl<T, C: Clone> ClockDevice<T, C> {
+    /// A device by the name of `name` that tells the time of `clock` and ticks by `device`, at its
+    /// period nearest to 10 ms; no finer than `finest` may be asked for. For devices that no
+    /// registry has.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn new(
+        name: impl Into<String>,
+        clock: C,
+        mut device: EventDevice,
+        finest: Option<Span>,
+    ) -> Result<ClockDevice<T, C>, OpenError> {
+        let name = name.into();
+        let named = || name.clone();
+        let attached = device.attach();
+        attached.map_err(|error| OpenError::Device { name: named(), error })?;
+        let periods = limited(device.facts().grantable(), finest);
+        let none = ResolutionError::NoPeriods;
+        let usual = periods.nearest(USUAL);
+        let usual = usual.ok_or_else(|| OpenError::Resolution { name: named(), error: none })?;
+        let device = TickDevice::new(device);
+        let mut device = device.map_err(|error| OpenError::Mode { name: named(), error })?;
+        let own = device.add(usual);
+        let own = own.map_err(|error| OpenError::Resolution { name: named(), error })?;
+        let face = Arc::new(Face::default());
+        face.show(device.device().now_ns());
+        let this = ClockDevice { name, clock, device, periods, own, face, timers: Timers::new() };
+        this.show_tick();
+        Ok(this)
+    }
+
+    /// A handle that reads it from any thread.
+    #[must_use]
+    pub fn reader(&self) -> ClockReader<C> {
+        ClockReader { face: Arc::clone(&self.face), clock: self.clock.clone() }
+    }
+}
+
+/// The periods from `finest` on.
+fn limited(periods: Periods, finest: Option<Span>) -> Periods {
+    match (periods, finest) {
+        (Periods::Multiples { unit, fewest, most }, Some(finest)) => {
+            let fewest = fewest.max(unit.covering(finest.nanos_or_zero())).min(most);
+            Periods::Multiples { unit, fewest, most }
+        }
+        (periods, _) => periods,
+    }
+}
+
+impl<T, C> ClockDevice<T, C> {
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The cheap read: the time at the last tick, ns ([`ClockReader::now_ns`]).
+    #[inline]
+    #[must_use]
+    pub fn now_ns(&self) -> u64 {
+        self.face.shown_ns()
+    }
+
+    /// The resolution that was granted last, exactly; about 10 ms at first.
+    #[must_use]
+    pub fn resolution(&self) -> Period {
+        // It has its own user while it lives.
+        self.device.actual(self.own).unwrap_or(Period::NANOSECOND)
+    }
+
+    /// The distance at which the device ticks now, exactly: its resolution, or what a user needs if
+    /// that is finer.
+    #[must_use]
+    pub fn tick(&self) -> Period {
+        self.device.tick().unwrap_or(Period::NANOSECOND)
+    }
+
+    /// The resolutions that can be set.
+    #[must_use]
+    pub fn resolutions(&self) -> Periods {
+        self.periods
+    }
+
+    /// Changes the resolution to the possible one nearest to `desired`, if that is at most `skew`
+    /// away, either way. In force at once: the next tick is at most one new period away. The users
+    /// keep their rates. Returns the actual one.
+    ///
+    /// # Errors
+    /// [`ResolutionError`]; then nothing changed. [`ResolutionError::TooFar`] names the nearest
+    /// possible and the skew that would do.
+    pub fn set_resolution(&mut self, desired: Span, skew: Span) -> Result<Period, ResolutionError> {
+        let granted = self.periods.grant(desired, skew)?;
+        // Where the limit was what decided, the device itself would have gone further.
+        let wanted = if self.device.device().facts().grantable() == self.periods {
+            (desired, skew)
+        } else {
+            (granted.span_ceil(), Span::NANOSECOND)
+        };
+        let actual = self.device.set_resolution(self.own, wanted.0, wanted.1)?;
+        self.show_tick();
+        Ok(actual)
+    }
+
+    /// Somebody who wants to be told every `period`, exactly in the long run: a scheduling tick, a
+    /// profiler. Where `period` is no multiple of the tick, single intervals are off by less than a
+    /// tick ("temporarily skewed", section 2.2).
+    ///
+    /// # Errors
+    /// [`ResolutionError::TooShort`] if the device does not tick so fast.
+    pub fn add_user(&mut self, period: Period) -> Result<TickUser, ResolutionError> {
+        let shortest = self.periods.shortest().ok_or(ResolutionError::NoPeriods)?;
+        if period < shortest {
+            return Err(ResolutionError::TooShort { asked: period, shortest });
+        }
+        let user = self.device.add(period)?;
+        self.show_tick();
+        Ok(user)
+    }
+
+    /// The user leaves; whether it was there. The device slows down to what the others need.
+    ///
+    /// # Errors
+    /// [`ResolutionError::Refused`] if the device refuses to slow down: it ticks on as it did.
+    pub fn remove_user(&mut self, user: TickUser) -> Result<bool, ResolutionError> {
+        if user == self.own {
+            return Err(ResolutionError::UnknownUser);
+        }
+        let left = self.device.remove(user)?;
+        self.show_tick();
+        Ok(left)
+    }
+
+    fn show_tick(&self) {
+        self.face.show_resolution(self.device.tick().map_or(0, |tick| tick.nth_ns(1)));
+    }
+
+    /// The interrupt: waits until the device ticks, somebody kicks, a signal is handled, or the time
+    /// reaches `limit_ns`. After a tick the time is shown, users were told (each with how many of its
+    /// periods ended), and timers can be taken.
+    ///
+    /// # Errors
+    /// [`DeviceError`] of the event device.
+    pub fn wait(
+        &mut self,
+        limit_ns: Option<u64>,
+        mut each: impl FnMut(TickUser, u64),
+    ) -> Result<Woken, DeviceError> {
+        let own = self.own;
+        let woken = self.device.wait(limit_ns, |user, periods| {
+            if user != own {
+                each(user, periods);
+            }
+        })?;
+        if matches!(woken, Woken::Event { .. }) {
+            self.face.show(self.device.device().now_ns());
+        }
+        Ok(woken)
+    }
+
+    /// A handle that ends waits, from any thread and from signal handlers.
+    #[must_use]
+    pub fn kick(&self) -> Kick {
+        self.device.device().kick()
+    }
+
+    /// Ticks of the event device so far.
+    #[must_use]
+    pub fn ticks(&self) -> u64 {
+        self.device.device().counts().events
+    }
+
+    /// Makes room for so many timers altogether, so that creating them does not allocate.
+    ///
+    /// # Errors
+    /// [`QueueError::Full`], [`QueueError::OutOfMemory`].
+    pub fn reserve(&mut self, timers: usize) -> Result<(), QueueError> {
+        self.timers.reserve(timers)
+    }
+
+    /// A timer on this clock, not armed.
+    ///
+    /// # Errors
+    /// [`QueueError::Full`], [`QueueError::OutOfMemory`].
+    pub fn create(&mut self, payload: T) -> Result<Handle, QueueError> {
+        self.timers.create(payload)
+    }
+
+    /// Takes the timer away, armed or not; its handle is stale from now on.
+    ///
+    /// # Errors
+    /// [`QueueError::StaleHandle`].
+    pub fn terminate(&mut self, timer: Handle) -> Result<T, QueueError> {
+        self.timers.terminate(timer)
+    }
+
+    /// What the timer carries.
+    ///
+    /// # Errors
+    /// [`QueueError::StaleHandle`].
+    pub fn payload_mut(&mut self, timer: Handle) -> Result<&mut T, QueueError> {
+        self.timers.payload_mut(timer)
+    }
+
+    /// Arms the timer for an absolute time, and then every `period` after that: "relative to the
+    /// last expiration time" (section 3), so that no lateness adds up. An armed one is moved.
+    ///
+    /// # Errors
+    /// [`ArmError`]; then it is armed as it was.
+    pub fn arm(
+        &mut self,
+        timer: Handle,
+        expiry: impl Into<Instant<Monotonic>>,
+        period: Option<Span>,
+    ) -> Result<(), ArmError> {
+        self.timers.arm(timer, expiry.into(), period, self.face.shown_ns())
+    }
+
+    /// Arms the timer for so long from now (from the true time, not from the last tick).
+    ///
+    /// # Errors
+    /// [`ArmError`]; then it is armed as it was.
+    pub fn arm_after(
+        &mut self,
+        timer: Handle,
+        after: Span,
+        period: Option<Span>,
+    ) -> Result<(), ArmError> {
+        let now = instant(self.device.device().now_ns());
+        self.arm(timer, now.saturating_add(after), period)
+    }
+
+    /// Cancels the next expiration, or all; whether there was one.
+    ///
+    /// # Errors
+    /// [`QueueError::StaleHandle`].
+    pub fn cancel(&mut self, timer: Handle, cancel: Cancel) -> Result<bool, QueueError> {
+        self.timers.cancel(timer, cancel, self.face.shown_ns())
+    }
+
+    /// When the timer expires next; `None` if it is not armed.
+    ///
+    /// # Errors
+    /// [`QueueError::StaleHandle`].
+    pub fn expiry(&self, timer: Handle) -> Result<Option<Instant<Monotonic>>, QueueError> {
+        self.timers.expiry(timer)
+    }
+
+    /// The next timer that expired by the last tick, in order of expiry, first armed first; a
+    /// periodic one is armed again already. Whatever is armed between two calls expires at a later
+    /// tick, so that taking all of them always ends.
+    pub fn pop_expired(&mut self) -> Option<Due> {
+        self.timers.pop(self.face.shown_ns())
+    }
+
+    /// When something expires next, if nobody arms or cancels.
+    #[must_use]
+    pub fn next_expiry(&self) -> Option<Instant<Monotonic>> {
+        self.timers.next_expiry()
+    }
+}
+
+impl<T, B: Timebase, C: Deref<Target = Clock<B>>> ClockDevice<T, C> {
+    /// The precise read: the source's time between two bounds ([`ClockReader::now_precise`]).
+    #[inline]
+    #[must_use]
+    pub fn now_precise(&self) -> Bounds {
+        self.clock.now_bounded_ordered()
+    }
+}
+
+impl<T, C> fmt::Debug for ClockDevice<T, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClockDevice")
+            .field("name", &self.name)
+            .field("device", &self.device)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,69 @@
+//! What clock devices refuse.
+
+use hourglass_time::Span;
+
+use crate::event::{BadFacts, DeviceError, ModeError, ResolutionError};
+use crate::queue::QueueError;
+
+/// A clock device that was not opened.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// No clock device has this name.
+    #[error("no clock device is called '{name}'; there are {known}")]
+    Unknown {
+        /// The name asked for.
+        name: String,
+        /// The names there are, separated by commas.
+        known: String,
+    },
+    /// This machine does not have the device, or not for this program.
+    #[error("clock device '{name}': {error}")]
+    Device {
+        /// The name.
+        name: String,
+        /// Why not.
+        error: DeviceError,
+    },
+    /// The device contradicts itself.
+    #[error("clock device '{name}': {error}")]
+    Facts {
+        /// The name.
+        name: String,
+        /// How.
+        error: BadFacts,
+    },
+    /// The device does not take a mode that a clock device needs.
+    #[error("clock device '{name}': {error}")]
+    Mode {
+        /// The name.
+        name: String,
+        /// Why not.
+        error: ModeError,
+    },
+    /// The device does not tick.
+    #[error("clock device '{name}': {error}")]
+    Resolution {
+        /// The name.
+        name: String,
+        /// Why not.
+        error: ResolutionError,
+    },
+}
+
+/// A name that a clock device has already.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a clock device is called '{0}' already; take another name")]
+pub struct NameTaken(pub String);
+
+/// A timer that was not armed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ArmError {
+    /// The period is zero or negative.
+    #[error("a period of {0} never ends; give one of at least 1 ns, or none to fire once")]
+    Period(Span),
+    /// The timer was terminated.
+    #[error(transparent)]
+    Timer(#[from] QueueError),
+}

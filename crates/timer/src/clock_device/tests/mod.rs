@@ -1,0 +1,222 @@
+//! RT-Mach's clock devices in virtual time: the paper's examples, and a slow twin.
+
+mod timers;
+
+use std::sync::Arc;
+
+use hourglass_clock::Clock;
+use hourglass_clock::source::SimSource;
+use hourglass_clock::timekeeping::Settings;
+use hourglass_time::Span;
+
+use super::*;
+use crate::event::{
+    DeviceError, Period, Periods, ResolutionError, SimEvent, SimEventConfig, Woken,
+};
+
+type SimClock = Arc<Clock<Arc<SimSource>>>;
+type Device<T = u32> = ClockDevice<T, SimClock>;
+
+const MS: u64 = 1_000_000;
+const SECOND: u64 = 1_000 * MS;
+
+fn us(us: i64) -> Span {
+    Span::from_micros(us)
+}
+
+fn period(span: Span) -> Period {
+    Period::from_span(span).unwrap()
+}
+
+fn machine() -> (Arc<SimSource>, ClockDevices<SimClock>) {
+    let time = Arc::new(SimSource::default());
+    let settings = Settings { look_every_ns: u64::MAX, ..Settings::DEFAULT };
+    let clock = Arc::new(Clock::on(Arc::clone(&time), settings));
+    let devices = ClockDevices::simulated(clock, &time);
+    (time, devices)
+}
+
+fn open(name: &str) -> Device {
+    machine().1.open(name).unwrap()
+}
+
+/// Serves the device to `until_ns`; the times at which `user` was told.
+fn told_at(device: &mut Device, user: crate::event::TickUser, until_ns: u64) -> Vec<u64> {
+    let mut times = Vec::new();
+    loop {
+        let mut now = false;
+        if device.wait(Some(until_ns), |told, _| now |= told == user).unwrap() == Woken::Limit {
+            return times;
+        }
+        if now {
+            times.push(device.now_ns());
+        }
+    }
+}
+
+/// Section 2.2: "when the baseline clock on the i486 AT is directed to increase its resolution to
+/// 1ms, the scheduling clock tick frequency increases by 10. To preserve the illusion of the standard
+/// 10ms scheduling clock tick, the `clock_interrupt()` routine is executed only at every tenth
+/// interrupt."
+#[test]
+fn the_scheduling_tick_is_every_tenth_interrupt() {
+    let mut device = open(ClockDevices::BASELINE);
+    // The i8254 counts in 838 ns: the standard tick is 11,932 of them, 10.0001 ms.
+    let standard = Period::I8254.times(11_932).unwrap();
+    assert_eq!((device.resolution(), device.tick()), (standard, standard));
+    // And 1 ms is 1,193 of them; ten of those are the scheduling tick.
+    let fine = device.set_resolution(us(1_000), Span::from_nanos(153)).unwrap();
+    assert_eq!(fine, Period::I8254.times(1_193).unwrap());
+    let scheduling = device.add_user(fine.times(10).unwrap()).unwrap();
+    let mut executed = 0;
+    for interrupt in 1..=1_000u64 {
+        let mut now = false;
+        device.wait(None, |user, periods| now |= user == scheduling && periods == 1).unwrap();
+        assert_eq!(now, interrupt % 10 == 0, "interrupt {interrupt}");
+        executed += u64::from(now);
+    }
+    assert_eq!((executed, device.resolution()), (100, fine));
+}
+
+/// Section 2.2: "When the interrupt frequency is not an integral divisor of the scheduling clock tick
+/// frequency, the scheduling clock tick will be temporarily skewed over the period of the modulo of
+/// the two": never early, by less than an interrupt, and not in the long run.
+#[test]
+fn a_rate_that_does_not_divide_is_skewed_for_a_while() {
+    for (name, desired, skew) in [("sim_mc146818", 1_000, 24), (ClockDevices::BASELINE, 3_000, 1)] {
+        let mut device = open(name);
+        let fine = device.set_resolution(us(desired), us(skew)).unwrap();
+        let begun = device.now_ns();
+        let scheduling = device.add_user(period(us(10_000))).unwrap();
+        let times = told_at(&mut device, scheduling, begun + 60 * SECOND);
+        // Every one of the minute, but for the last if that is skewed beyond the end.
+        assert!(times.len() == 6_000 || times.len() == 5_999, "{name}: {}", times.len());
+        let mut skewed = 0;
+        for (exact, at) in (1..).map(|tick| begun + tick * 10 * MS).zip(&times) {
+            assert!(*at >= exact && at - exact <= fine.nth_ns(1), "{name}: {at} for {exact}");
+            skewed += u64::from(*at != exact);
+        }
+        assert!(skewed > 3_000, "{name}: {skewed}");
+    }
+}
+
+/// Section 2.2: "in terms of a desired resolution and an allowable skew"; what is refused changes
+/// nothing, and "the correct resolution may be queried later".
+#[test]
+fn a_resolution_is_granted_within_its_skew_only() {
+    let mut device = open("sim_mc146818");
+    assert_eq!(device.resolution(), Period::from_hertz(128).unwrap());
+    let refused = device.set_resolution(us(1_000), us(23)).unwrap_err();
+    let nearest = Period::from_hertz(1_024).unwrap();
+    let error = ResolutionError::TooFar { desired: us(1_000), skew: us(23), nearest };
+    assert_eq!(refused, error);
+    assert_eq!(device.resolution(), Period::from_hertz(128).unwrap());
+    assert_eq!(device.set_resolution(us(1_000), us(24)), Ok(nearest));
+    assert_eq!((device.resolution(), device.tick()), (nearest, nearest));
+    assert_eq!(device.reader().tick_ns(), 976_563);
+    assert_eq!(device.resolutions(), Periods::MC146818);
+    // "Any multiple of 838ns up to .055 seconds."
+    let mut device = open("sim_i8254");
+    assert!(device.set_resolution(us(55_001), us(75)).is_err());
+    let longest = Period::I8254.times(65_536).unwrap();
+    assert_eq!(device.set_resolution(us(55_000), us(75)), Ok(longest));
+    for (desired, skew) in [(0, 1), (-5, 1), (5, -1)] {
+        let error = device.set_resolution(us(desired), us(skew)).unwrap_err();
+        assert_eq!(error.to_string().lines().count(), 1, "{error}");
+    }
+    assert_eq!(device.resolution(), longest);
+}
+
+/// Section 5.3: "changes in resolution may be postponed from the time of invocation for the duration
+/// of one clock device tick"; users keep their rates through it.
+#[test]
+fn a_new_resolution_is_in_force_within_one_tick() {
+    for name in ["sim", "sim_i8254", "sim_mc146818"] {
+        let mut device = open(name);
+        let user = device.add_user(period(us(31_250))).unwrap();
+        let mut told = 0;
+        let mut count = |who, periods| told += if who == user { periods } else { 0 };
+        for step in 1..200u64 {
+            // From the middle of a tick, to something finer or coarser.
+            let until = step * 77_654_321;
+            while device.wait(Some(until), &mut count).unwrap() != Woken::Limit {}
+            let hertz = 32 << (step * 7 % 8);
+            let desired = SECOND / hertz;
+            let actual = device.set_resolution(Span::from_nanos(desired as i64), us(1)).unwrap();
+            assert!(device.tick() <= actual);
+            let asked_ns = until.max(device.now_ns());
+            assert!(matches!(device.wait(None, &mut count), Ok(Woken::Event { .. })));
+            assert!(device.now_ns() <= asked_ns + actual.nth_ns(1), "{name}, step {step}");
+        }
+        let passed = period(us(31_250)).passed(device.now_ns());
+        assert_eq!(told, passed, "{name}");
+        assert!(device.remove_user(user).unwrap() && !device.remove_user(user).unwrap());
+        assert_eq!(device.tick(), device.resolution());
+    }
+}
+
+/// Section 5.3 and Table 3: the mapped read is as coarse as the interrupts, the precise one is not.
+#[test]
+fn the_mapped_read_is_coarse_and_the_precise_one_is_not() {
+    let (time, devices) = machine();
+    let mut device: Device = devices.open(ClockDevices::BASELINE).unwrap();
+    let reader = device.reader();
+    for step in 1..2_000u64 {
+        // Anywhere within a tick.
+        let _ = device.wait(Some(step * 12_345_677), |_, _| ()).unwrap();
+        let true_ns = time.true_time().nanos_or_zero();
+        let precise = reader.now_precise();
+        assert!(reader.now_ns() <= true_ns && true_ns - reader.now_ns() <= reader.tick_ns());
+        assert_eq!((device.now_ns(), device.name()), (reader.now_ns(), "baseline"));
+        assert!(precise.earliest <= true_ns + 100 && true_ns <= precise.latest);
+        assert!(precise.error_ns() < 10_000, "{precise:?}");
+    }
+    device.set_resolution(us(100), us(1)).unwrap();
+    assert!(reader.tick_ns() < 101_000);
+}
+
+/// Section 2.1: opened by name, one universal name; an unknown one is told those that there are.
+#[test]
+fn devices_are_opened_by_name() {
+    let (time, mut devices) = machine();
+    let error = devices.open::<()>("stat").unwrap_err();
+    let text = "no clock device is called 'stat'; there are baseline, sim_i8254, sim_mc146818, sim";
+    assert_eq!(error.to_string(), text);
+    let taken = devices.register("sim", "another", None, || Err(DeviceError::TooManyFiles));
+    assert_eq!(taken, Err(NameTaken("sim".to_owned())));
+    // Section 7: "the STAT! timer board": hardware of one's own.
+    let finest = Some(us(1));
+    devices
+        .register("stat", "a timer board", finest, move || {
+            Ok(Box::new(SimEvent::new(&time, SimEventConfig::exact())))
+        })
+        .unwrap();
+    assert_eq!(devices.list().last().map(|known| known.text), Some("a timer board"));
+    let mut stat: Device = devices.open("stat").unwrap();
+    // No finer than it says, and no user either.
+    let error = stat.set_resolution(Span::from_nanos(500), Span::from_nanos(499)).unwrap_err();
+    assert!(matches!(error, ResolutionError::TooFar { nearest, .. } if nearest == period(us(1))));
+    let least = stat.set_resolution(Span::from_nanos(500), Span::from_nanos(500));
+    assert_eq!((least, stat.tick()), (Ok(period(us(1))), period(us(1))));
+    let error = stat.add_user(Period::NANOSECOND).unwrap_err();
+    assert!(matches!(error, ResolutionError::TooShort { .. }), "{error}");
+    assert_eq!(stat.set_resolution(Span::from_nanos(1_234), Span::ZERO).unwrap().nth_ns(1), 1_234);
+}
+
+/// Issue 4, "Bad input": "a clock without the wanted device".
+#[test]
+fn a_clock_without_its_device_is_told() {
+    let (time, mut devices) = machine();
+    let missing = || Err(DeviceError::Missing { path: "/dev/stat".to_owned() });
+    devices.register("stat", "a timer board that is not there", None, missing).unwrap();
+    let error = devices.open::<()>("stat").unwrap_err();
+    assert!(matches!(error, OpenError::Device { error: DeviceError::Missing { .. }, .. }));
+    assert!(error.to_string().starts_with("clock device 'stat': /dev/stat does not exist"));
+    assert_eq!(error.to_string().lines().count(), 1);
+    // A device that neither ticks nor can be programmed.
+    let useless = SimEventConfig { one_shot: None, ..SimEventConfig::exact() };
+    let make = move || Ok(Box::new(SimEvent::new(&time, useless.clone())) as _);
+    devices.register("useless", "nothing", None, make).unwrap();
+    let error = devices.open::<()>("useless").unwrap_err();
+    assert!(matches!(error, OpenError::Facts { .. }), "{error}");
+}
