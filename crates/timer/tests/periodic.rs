@@ -253,7 +253,9 @@ fn a_watch_that_cannot_be_attached_is_told() {
             Err(std::io::Error::from_raw_os_error(11))
         }
         fn released(&mut self, _: hourglass_timer::periodic::Released) {}
-        fn completed(&mut self) {}
+        fn completed(&mut self) -> ControlFlow<()> {
+            ControlFlow::Continue(())
+        }
     }
     let builder = PeriodicThread::builder("watched").hertz(100).on_deadline(Refused);
     let error = builder.spawn(|_| ()).unwrap_err();

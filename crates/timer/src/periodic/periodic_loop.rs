@@ -55,6 +55,8 @@ pub enum Ended {
     Stopped,
     /// Its body said that this was the last job.
     ByItself,
+    /// Its [`Watch`] said so when a job was complete.
+    ByWatch,
 }
 
 /// What [`PeriodicLoop::step`] came to.
@@ -64,8 +66,8 @@ pub enum Step {
     Ran {
         /// What became of it.
         job: Completed,
-        /// Whether its body wants no other.
-        last: bool,
+        /// Why there is to be no other, if there is not.
+        ended: Option<Ended>,
     },
     /// It was stopped before the next release; that one is still to come.
     Stopped,
@@ -210,7 +212,7 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> PeriodicLoop<C, M> 
             late: self.previous.is_some_and(|previous| previous.completed_ns > release_ns),
         };
         self.recorder.begin(Begun { latency_ns: slept.miss_ns(), late: facts.late });
-        let (last, completed_ns, took_ns) = self.run_job(facts, body);
+        let (ended, completed_ns, took_ns) = self.run_job(facts, body);
         let passed = self.releases.completed(completed_ns);
         let cost = Cost { took_ns, budget_ns: self.budget_ns };
         let job = Completed::of(facts, completed_ns, cost, passed);
@@ -224,15 +226,15 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> PeriodicLoop<C, M> 
         self.jobs += 1;
         self.previous = Some(job);
         self.tell(&job);
-        Step::Ran { job, last }
+        Step::Ran { job, ended }
     }
 
-    /// Whether it was the last, when it was complete, what it took of the CPU.
+    /// Why it was the last, if it was; when it was complete; what it took of the CPU.
     fn run_job<R: Next>(
         &mut self,
         facts: Facts,
         body: &mut impl FnMut(&mut Job<'_, C, M>) -> R,
-    ) -> (bool, u64, u64) {
+    ) -> (Option<Ended>, u64, u64) {
         let Facts { number, release_ns, deadline_ns, .. } = facts;
         let watched =
             Watched::begin(self.watch.as_mut(), Released { number, release_ns, deadline_ns });
@@ -245,11 +247,11 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> PeriodicLoop<C, M> 
             cpu_begun_ns,
             previous: self.previous,
         };
-        let last = body(&mut job).is_last();
+        let last = body(&mut job).is_last().then_some(Ended::ByItself);
         let completed_ns = job.now_ns();
         let took_ns = job.cost_ns();
-        drop(watched);
-        (last, completed_ns, took_ns)
+        let ended = last.or(watched.complete().then_some(Ended::ByWatch));
+        (ended, completed_ns, took_ns)
     }
 
     /// Runs jobs until it is stopped or its body ends it.
@@ -257,8 +259,8 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> PeriodicLoop<C, M> 
         loop {
             match self.step(&mut body) {
                 Step::Stopped => return Ended::Stopped,
-                Step::Ran { last: true, .. } => return Ended::ByItself,
-                Step::Ran { .. } => {}
+                Step::Ran { ended: Some(ended), .. } => return ended,
+                Step::Ran { ended: None, .. } => {}
             }
         }
     }

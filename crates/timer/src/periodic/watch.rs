@@ -1,6 +1,7 @@
 //! Where something that enforces deadlines attaches to a periodic task.
 
 use std::io;
+use std::ops::ControlFlow;
 
 /// A job that was released, as a [`Watch`] is told of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,8 +34,8 @@ pub trait Watch: Send {
     /// A job is about to begin.
     fn released(&mut self, job: Released);
 
-    /// The job is complete.
-    fn completed(&mut self);
+    /// The job is complete. [`ControlFlow::Break`] ends the task ([`super::Ended::ByWatch`]).
+    fn completed(&mut self) -> ControlFlow<()>;
 }
 
 /// Calls [`Watch::completed`] once, however the job ends.
@@ -48,12 +49,18 @@ impl<'a> Watched<'a> {
         }
         Watched(watch)
     }
+
+    /// The job is complete: whether the watch ends the task.
+    pub(super) fn complete(mut self) -> bool {
+        self.0.take().is_some_and(|watch| watch.completed().is_break())
+    }
 }
 
 impl Drop for Watched<'_> {
     fn drop(&mut self) {
         if let Some(watch) = &mut self.0 {
-            watch.completed();
+            // The body panicked: the task ends in any case.
+            let _ = watch.completed();
         }
     }
 }

@@ -159,9 +159,27 @@ impl Watch for Log {
         self.write(format!("{} {}", job.number, job.deadline_ns - job.release_ns));
     }
 
-    fn completed(&mut self) {
+    fn completed(&mut self) -> ControlFlow<()> {
         self.write("completed".to_owned());
+        match self.0.lock().unwrap().len() {
+            0..7 => ControlFlow::Continue(()),
+            _ => ControlFlow::Break(()),
+        }
     }
+}
+
+/// "In practice the most frequent actions include ... thread termination" (section 4).
+#[test]
+fn a_watch_ends_its_task() {
+    let mut task = task(seed(), Load::idle(), &every_ms(10).check().unwrap());
+    let log = Log::default();
+    task.set_watch(Box::new(log.clone())).unwrap();
+    assert_eq!(task.run(|_: &mut SimJob<'_>| ()), Ended::ByWatch);
+    // Attached, and two lines a job.
+    assert_eq!((task.statistics().read().jobs, log.0.lock().unwrap().len()), (3, 7));
+    // What the body says comes first.
+    let ended = task.run(|_: &mut SimJob<'_>| ControlFlow::<()>::Break(()));
+    assert_eq!(ended, Ended::ByItself);
 }
 
 /// RT-Mach section 4: a deadline is watched while the job runs, and no longer, also if it panics.
