@@ -10,6 +10,7 @@ use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::{sched, thread as os};
 use hourglass_time::Span;
 use hourglass_timer::PeriodicThread;
+use hourglass_timer::fault::{self, Fault, Strength, Verdict};
 use hourglass_timer::periodic::{
     Ended, JoinError, OverrunPolicy, ParameterError, Scheduling, SchedulingError, SpawnError,
 };
@@ -246,18 +247,76 @@ fn what_cannot_be_is_refused() {
 
 /// A watch that is refused what it needs: no thread.
 #[test]
-fn a_watch_that_cannot_be_attached_is_told() {
+fn a_watch_that_cannot_be_made_is_told() {
     struct Refused;
     impl hourglass_timer::periodic::Watch for Refused {
-        fn attach(&mut self) -> std::io::Result<()> {
-            Err(std::io::Error::from_raw_os_error(11))
-        }
         fn released(&mut self, _: hourglass_timer::periodic::Released) {}
         fn completed(&mut self) -> ControlFlow<()> {
             ControlFlow::Continue(())
         }
     }
-    let builder = PeriodicThread::builder("watched").hertz(100).on_deadline(Refused);
+    let builder = PeriodicThread::builder("watched").hertz(100);
+    let builder = builder.on_deadline(|| Err::<Refused, _>("no signals are left"));
     let error = builder.spawn(|_| ()).unwrap_err();
     assert!(matches!(error, SpawnError::Watch { .. }), "{error}");
+}
+
+/// RT-Mach section 4: the handler is told when the deadline passes, while the job runs, and may end
+/// the thread; "in practice the most frequent actions include ... thread termination".
+#[test]
+fn a_deadline_handler_ends_the_thread() {
+    let (tell, told) = channel();
+    let thread = PeriodicThread::builder("late")
+        .period(Span::from_millis(50))
+        .deadline(Span::from_millis(5))
+        .deadline_handler(
+            fault::Settings::with_strength(Strength::Notify),
+            fault::Attributes::DEFAULT,
+            move |fault: &Fault, faults: &mut u64| {
+                *faults += 1;
+                tell.send(*fault).unwrap();
+                if *faults < 3 { Verdict::Resume } else { Verdict::End }
+            },
+            0,
+        )
+        .spawn(|job| {
+            // Runs on until its deadline has passed; the handler is told meanwhile.
+            while !job.check().missed() {}
+            spin(MS);
+        })
+        .unwrap();
+    let id = thread.id();
+    let (ended, statistics) = thread.join().unwrap();
+    assert_eq!(ended, Ended::ByWatch);
+    let faults: Vec<Fault> = told.iter().collect();
+    // More than three only where the handler was slower than a period.
+    assert!(faults.len() >= 3 && faults[2].count == 3, "{faults:?}");
+    assert!(statistics.jobs >= 3 && statistics.misses == statistics.jobs);
+    for fault in &faults {
+        assert!(fault.thread == id && fault.handled_ns >= fault.deadline_ns);
+        assert_eq!((fault.deadline_ns - faults[0].deadline_ns) % (50 * MS), 0);
+    }
+}
+
+/// Jobs within their deadlines are no faults, also with a watch that suspends.
+#[test]
+fn in_time_is_no_fault() {
+    let (tell, told) = channel();
+    let thread = PeriodicThread::builder("timely")
+        .period(Span::from_millis(2))
+        .deadline(Span::from_secs(3_600))
+        .deadline_handler(
+            fault::Settings::with_strength(Strength::Suspend),
+            fault::Attributes::DEFAULT,
+            move |fault, (): &mut ()| {
+                tell.send(*fault).unwrap();
+                Verdict::Resume
+            },
+            (),
+        )
+        .spawn(|job| until(20, job.number()))
+        .unwrap();
+    let (ended, statistics) = thread.join().unwrap();
+    assert_eq!((ended, statistics.jobs, statistics.misses), (Ended::ByItself, 20, 0));
+    assert_eq!(told.iter().count(), 0);
 }

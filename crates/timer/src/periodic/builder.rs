@@ -7,15 +7,17 @@ use hourglass_clock::Clock;
 use hourglass_clock::timekeeping::Timebase;
 use hourglass_time::{Instant, Monotonic, Span};
 
+use crate::fault::{self, Fault, Verdict};
 use crate::sleep::{Interrupt, Mechanism, Policy, Settings, Sleeper};
 
 use super::error::SpawnError;
+use super::handled::Handled;
 use super::job::{Completed, Job, Next};
 use super::parameters::{OverrunPolicy, Parameters};
 use super::periodic_loop::Told;
 use super::scheduling::Scheduling;
 use super::thread::{PeriodicThread, Plan};
-use super::watch::Watch;
+use super::watch::{MakeWatch, Watch, WatchError};
 
 /// A periodic thread to be. Everything is checked when it is started.
 pub struct Builder {
@@ -25,7 +27,7 @@ pub struct Builder {
     pub(super) cpus: Option<Vec<u32>>,
     pub(super) waiting: Settings,
     pub(super) stop_on: Option<&'static Interrupt>,
-    pub(super) watch: Option<Box<dyn Watch>>,
+    pub(super) watch: Option<MakeWatch>,
     pub(super) on_miss: Option<Told>,
     pub(super) on_cost_overrun: Option<Told>,
 }
@@ -136,10 +138,35 @@ impl Builder {
         Builder { stop_on: Some(interrupt), ..self }
     }
 
-    /// Has `watch` watch its deadlines while jobs run: see [`Watch`].
+    /// Has a watch watch its deadlines while jobs run. `make` makes it, in the new thread and before
+    /// the first release; if that fails there is no thread.
     #[must_use]
-    pub fn on_deadline(self, watch: impl Watch + 'static) -> Builder {
-        Builder { watch: Some(Box::new(watch)), ..self }
+    pub fn on_deadline<W, E>(self, make: impl FnOnce() -> Result<W, E> + Send + 'static) -> Builder
+    where
+        W: Watch + 'static,
+        E: Into<WatchError>,
+    {
+        let make = || match make() {
+            Ok(watch) => Ok(Box::new(watch) as Box<dyn Watch>),
+            Err(error) => Err(error.into()),
+        };
+        Builder { watch: Some(Box::new(make)), ..self }
+    }
+
+    /// Has a handler told of each deadline that a job passes, at that time and not when the job is
+    /// complete: RT-Mach's `thread_deadline_handler` (section 4). The handler's thread calls `entry`
+    /// with the fault and `argument`, and does what it answers; what it can do to the thread while it
+    /// runs is `settings.strength`. [`Verdict::End`] ends the thread when the job is complete
+    /// ([`super::Ended::ByWatch`]), or earlier at a [`crate::fault::safepoint`] of its body.
+    #[must_use]
+    pub fn deadline_handler<A: Send + 'static>(
+        self,
+        settings: fault::Settings,
+        attributes: fault::Attributes,
+        entry: impl FnMut(&Fault, &mut A) -> Verdict + Send + 'static,
+        argument: A,
+    ) -> Builder {
+        self.on_deadline(move || Handled::install(settings, attributes, entry, argument))
     }
 
     /// Has `told` called after each job that missed its deadline, in the thread itself: it counts as

@@ -1,5 +1,6 @@
 //! Why a periodic thread was not started, and why it ended badly.
 
+use std::error::Error;
 use std::io;
 
 use super::parameters::ParameterError;
@@ -49,13 +50,13 @@ pub enum SpawnError {
     /// A name that no thread can have.
     #[error("a thread cannot be called {0:?}: leave the zero byte out")]
     Name(String),
-    /// The watch was not attached.
+    /// There is no watch.
     #[error("{name}: its deadlines cannot be watched: {error}")]
     Watch {
         /// The thread.
         name: String,
         /// Why not.
-        error: io::Error,
+        error: Box<dyn Error + Send + Sync>,
     },
     /// There is no thread to be had.
     #[error("{name}: no thread to be had ({error}): end others or raise the limit (ulimit -u)")]
@@ -66,7 +67,7 @@ pub enum SpawnError {
         error: io::Error,
     },
     /// It ended while it was set up.
-    #[error("{0}: ended while it was set up, by a panic in `Watch::attach`")]
+    #[error("{0}: ended while it was set up, by a panic where its watch is made")]
     Gone(String),
 }
 

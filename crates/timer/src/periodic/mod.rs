@@ -4,7 +4,8 @@
 //! that pass ([`OverrunPolicy`]), the loop that runs it on any clock ([`PeriodicLoop`]), the thread
 //! that runs the loop on this machine ([`PeriodicThread`]), and what it counts ([`Statistics`]).
 //! Must not: allocate, lock or do I/O between the first release and the end; enforce anything by
-//! itself (a job that takes too long is told and counted; [`Watch`] is where enforcement attaches).
+//! itself (a job that takes too long is told and counted; [`Watch`] is where enforcement attaches, and
+//! [`Builder::deadline_handler`] attaches that of [`crate::fault`]).
 //!
 //! The periodic threads of RT-Mach (Savage and Tokuda, *Real-Time Mach Timers*, 1993, sections 3 and
 //! 4), which there check a deadline only when the job has ended. The words are the field's: a **job**
@@ -15,6 +16,7 @@
 
 mod builder;
 mod error;
+mod handled;
 mod histogram;
 mod job;
 mod parameters;

@@ -1,7 +1,6 @@
 //! The loop of a periodic task: waits for releases and runs jobs, on any clock and machine.
 
 use std::fmt;
-use std::io;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -122,14 +121,9 @@ impl<C, M> PeriodicLoop<C, M> {
         &mut self.sleeper
     }
 
-    /// Has `watch` watch the jobs from now on, by the thread that calls.
-    ///
-    /// # Errors
-    /// What [`Watch::attach`] answers; then nobody watches.
-    pub fn set_watch(&mut self, mut watch: Box<dyn Watch>) -> io::Result<()> {
-        watch.attach()?;
-        self.watch = Some(watch);
-        Ok(())
+    /// Has `watch` watch the jobs from now on, or nobody; returns who did.
+    pub fn set_watch(&mut self, watch: Option<Box<dyn Watch>>) -> Option<Box<dyn Watch>> {
+        std::mem::replace(&mut self.watch, watch)
     }
 
     /// Has `told` called after each job that missed its deadline.
@@ -140,11 +134,6 @@ impl<C, M> PeriodicLoop<C, M> {
     /// Has `told` called after each job that took more CPU time than its budget.
     pub fn on_cost_overrun(&mut self, told: impl FnMut(&Completed) + Send + 'static) {
         self.on_cost_overrun = Some(Box::new(told));
-    }
-
-    /// One that is attached already.
-    pub(super) fn set_attached(&mut self, watch: Option<Box<dyn Watch>>) {
-        self.watch = watch;
     }
 
     pub(super) fn set_handlers(&mut self, on_miss: Option<Told>, on_cost_overrun: Option<Told>) {

@@ -20,6 +20,7 @@ use super::job::{Job, Next};
 use super::parameters::Checked;
 use super::periodic_loop::{Ended, PeriodicLoop, Stop};
 use super::statistics::{Recorder, Snapshot, Statistics};
+use super::watch::Watch;
 
 /// The slack of the thread's waits, ns, so that no wait has to set it.
 const LEAST_SLACK_NS: u64 = 1;
@@ -267,23 +268,24 @@ impl Plan {
         F: FnMut(&mut Job<'_, C, M>) -> R,
         R: Next,
     {
-        let set_up = self.set_up();
-        let refused = set_up.is_err();
-        // Nobody hears it if the starter is gone, which cannot be: it waits for this.
-        let _ = tell.send(set_up);
-        if refused {
-            return Ok(Ended::Stopped);
-        }
+        // Nobody hears what is told if the starter is gone, which cannot be: it waits for this.
+        let watch = match self.set_up() {
+            Ok(watch) => watch,
+            Err(error) => {
+                let _ = tell.send(Err(error));
+                return Ok(Ended::Stopped);
+            }
+        };
+        let _ = tell.send(Ok(os::id()));
         let mut task = PeriodicLoop::with(sleeper, &self.parameters, stop, recorder);
-        let Builder { watch, on_miss, on_cost_overrun, .. } = self.builder;
-        task.set_handlers(on_miss, on_cost_overrun);
-        task.set_attached(watch);
+        task.set_handlers(self.builder.on_miss, self.builder.on_cost_overrun);
+        task.set_watch(watch);
         // What the body has left half done is its own, and dropped with it.
         catch_unwind(AssertUnwindSafe(|| task.run(body)))
     }
 
-    /// Gives the calling thread what it is to have; tells its number.
-    fn set_up(&mut self) -> Result<u32, SpawnError> {
+    /// Gives the calling thread what it is to have.
+    fn set_up(&mut self) -> Result<Option<Box<dyn Watch>>, SpawnError> {
         let name = || self.builder.name.clone();
         if let Some(cpus) = &self.builder.cpus {
             os::set_affinity(cpus.iter().copied()).map_err(|error| SpawnError::Affinity {
@@ -296,10 +298,9 @@ impl Plan {
         let _ = os::set_timer_slack(LEAST_SLACK_NS);
         let policy = self.builder.scheduling.take(&self.parameters);
         policy.map_err(|refusal| SpawnError::Refused { name: name(), refusal })?;
-        if let Some(watch) = &mut self.builder.watch {
-            watch.attach().map_err(|error| SpawnError::Watch { name: name(), error })?;
-        }
-        Ok(os::id())
+        let make = self.builder.watch.take();
+        let watch = make.map(|make| make()).transpose();
+        watch.map_err(|error| SpawnError::Watch { name: self.builder.name.clone(), error })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Where something that enforces deadlines attaches to a periodic task.
 
-use std::io;
+use std::error::Error;
 use std::ops::ControlFlow;
 
 /// A job that was released, as a [`Watch`] is told of it.
@@ -16,27 +16,25 @@ pub struct Released {
 
 /// Watches the jobs of a periodic task while they run: a deadline handler, a watchdog.
 ///
-/// Everything is called by the task's own thread. An implementation MUST
+/// It is made, called and dropped by the task's own thread. An implementation MUST
 /// - neither allocate, block nor panic in [`Watch::released`] and [`Watch::completed`], which run in
 ///   the task's time (both count towards its response times and its CPU time, not towards its
 ///   budget);
 /// - disarm whatever it armed in [`Watch::completed`], which is also called when the body panics;
-/// - undo [`Watch::attach`] when it is dropped, which happens in the same thread.
-pub trait Watch: Send {
-    /// Before the first release.
-    ///
-    /// # Errors
-    /// What it needs and does not get; then there is no thread.
-    fn attach(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
+/// - leave nothing behind in the thread when it is dropped.
+pub trait Watch {
     /// A job is about to begin.
     fn released(&mut self, job: Released);
 
     /// The job is complete. [`ControlFlow::Break`] ends the task ([`super::Ended::ByWatch`]).
     fn completed(&mut self) -> ControlFlow<()>;
 }
+
+/// What is wrong with a watch that was not made.
+pub(super) type WatchError = Box<dyn Error + Send + Sync>;
+
+/// Makes a watch, in the thread that it is for.
+pub(super) type MakeWatch = Box<dyn FnOnce() -> Result<Box<dyn Watch>, WatchError> + Send>;
 
 /// Calls [`Watch::completed`] once, however the job ends.
 pub(super) struct Watched<'a>(Option<&'a mut (dyn Watch + 'static)>);

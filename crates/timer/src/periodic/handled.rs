@@ -1,0 +1,46 @@
+//! A periodic thread's deadlines, handled as timing faults.
+
+use std::ops::ControlFlow;
+
+use crate::fault::{
+    self, Attributes, Deadline, DeadlineHandler, Fault, FaultError, Settings, Verdict,
+    deadline_handler,
+};
+
+use super::watch::{Released, Watch};
+
+/// The thread's watch, with a handler installed. Of the two the handler goes first.
+#[derive(Debug)]
+pub(super) struct Handled {
+    _handler: DeadlineHandler,
+    watch: fault::Watch,
+}
+
+impl Handled {
+    /// Watches the calling thread.
+    pub(super) fn install<A: Send + 'static>(
+        settings: Settings,
+        attributes: Attributes,
+        entry: impl FnMut(&Fault, &mut A) -> Verdict + Send + 'static,
+        argument: A,
+    ) -> Result<Handled, FaultError> {
+        let watch = fault::Watch::new(settings)?;
+        let handler = deadline_handler(&watch.thread(), attributes, entry, argument)?;
+        Ok(Handled { _handler: handler, watch })
+    }
+}
+
+impl Watch for Handled {
+    fn released(&mut self, job: Released) {
+        // A deadline beyond the end of time is never passed; a verdict to end is asked for again when
+        // the job is complete.
+        let _ = self.watch.begin_job(Deadline::At(job.deadline_ns));
+    }
+
+    fn completed(&mut self) -> ControlFlow<()> {
+        match self.watch.end_job() {
+            Err(FaultError::Ended(_)) => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
