@@ -96,7 +96,8 @@ impl<C, M> Job<'_, C, M> {
         self.facts.release_ns
     }
 
-    /// When it started, ns: never before its release.
+    /// When its body was entered, ns: never before its release. Half a microsecond after the wait for
+    /// it: the CPU clock is read in between.
     #[must_use]
     pub const fn started_ns(&self) -> u64 {
         self.facts.started_ns
@@ -187,7 +188,7 @@ pub struct Completed {
     pub number: u64,
     /// When it was released, ns.
     pub release_ns: u64,
-    /// When it started, ns.
+    /// When its body was entered, ns.
     pub started_ns: u64,
     /// By when it was to be complete, ns.
     pub deadline_ns: u64,

@@ -9,7 +9,7 @@
 //!
 //! The periodic threads of RT-Mach (Savage and Tokuda, *Real-Time Mach Timers*, 1993, sections 3 and
 //! 4), which there check a deadline only when the job has ended. The words are the field's: a **job**
-//! is *released* at a point of the grid, *starts* when the thread has the CPU (the difference is the
+//! is *released* at a point of the grid, *starts* when its body is entered (the difference is the
 //! **release latency**, its spread the jitter), is *complete* after its **response time**, and has
 //! *missed* if that is above the deadline. A job that is running at the next release has **overrun**
 //! its period; one that took more CPU time than its **budget** has overrun its cost.

@@ -13,7 +13,7 @@ use crate::sleep::{Interrupter, Kernel, Mechanism, Sleeper};
 use super::job::{Completed, Cost, Facts, Job, Next};
 use super::parameters::Checked;
 use super::releases::Releases;
-use super::statistics::{Begun, Done, Recorder, Statistics};
+use super::statistics::{Done, Recorder, Statistics};
 use super::watch::{Released, Watch, Watched};
 
 /// Is told of a job that did something wrong, in the task's thread, after it.
@@ -74,6 +74,9 @@ pub enum Step {
 
 /// A periodic task without a thread: whoever calls it runs it. On a simulated machine, hours of it
 /// take moments.
+///
+/// It is made and run in one thread. Nothing is allocated, locked or written to a file in
+/// [`PeriodicLoop::step`], but for what body, handlers and watch do.
 ///
 /// ```
 /// use hourglass_time::Span;
@@ -193,19 +196,20 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> PeriodicLoop<C, M> 
         if slept.interrupted || self.stop.is_requested() {
             return Step::Stopped;
         }
-        let facts = Facts {
+        let mut facts = Facts {
             number: self.jobs,
             release_ns,
             started_ns: slept.woke_ns,
             deadline_ns: release_ns.saturating_add(self.deadline_ns),
             late: self.previous.is_some_and(|previous| previous.completed_ns > release_ns),
         };
-        self.recorder.begin(Begun { latency_ns: slept.miss_ns(), late: facts.late });
-        let (ended, completed_ns, took_ns) = self.run_job(facts, body);
+        self.recorder.begin(facts.late);
+        let (ended, completed_ns, took_ns) = self.run_job(&mut facts, body);
         let passed = self.releases.completed(completed_ns);
         let cost = Cost { took_ns, budget_ns: self.budget_ns };
         let job = Completed::of(facts, completed_ns, cost, passed);
         self.recorder.complete(Done {
+            latency_ns: job.latency_ns(),
             response_ns: job.response_ns(),
             cost_ns: took_ns,
             missed: job.missed(),
@@ -221,17 +225,19 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> PeriodicLoop<C, M> 
     /// Why it was the last, if it was; when it was complete; what it took of the CPU.
     fn run_job<R: Next>(
         &mut self,
-        facts: Facts,
+        facts: &mut Facts,
         body: &mut impl FnMut(&mut Job<'_, C, M>) -> R,
     ) -> (Option<Ended>, u64, u64) {
-        let Facts { number, release_ns, deadline_ns, .. } = facts;
+        let Facts { number, release_ns, deadline_ns, .. } = *facts;
         let watched =
             Watched::begin(self.watch.as_mut(), Released { number, release_ns, deadline_ns });
         let cpu_begun_ns = self.sleeper.mechanism().cpu_time_ns();
+        // Last, so that the latency told is what the body sees.
+        facts.started_ns = self.sleeper.now_ns();
         let mut job = Job {
             sleeper: &mut self.sleeper,
             stop: &self.stop,
-            facts,
+            facts: *facts,
             budget_ns: self.budget_ns,
             cpu_begun_ns,
             previous: self.previous,

@@ -27,16 +27,10 @@ pub(super) struct Recorder {
     response: Times,
 }
 
-/// A job that has begun.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Begun {
-    pub(super) latency_ns: u64,
-    pub(super) late: bool,
-}
-
 /// A job that is complete.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Done {
+    pub(super) latency_ns: u64,
     pub(super) response_ns: u64,
     pub(super) cost_ns: u64,
     pub(super) missed: bool,
@@ -62,11 +56,11 @@ impl Recorder {
         }
     }
 
-    pub(super) fn begin(&self, begun: Begun) {
+    /// A job begins: as little as that, since its body waits for it.
+    pub(super) fn begin(&self, late: bool) {
         self.write(|this| {
             raise(&this.releases, 1);
-            raise(&this.late, u64::from(begun.late));
-            this.latency.add(begun.latency_ns);
+            raise(&this.late, u64::from(late));
         });
     }
 
@@ -79,6 +73,7 @@ impl Recorder {
             raise(&this.drift_ns, done.passed.moved_ns);
             raise(&this.cost_overruns, u64::from(done.cost_overrun));
             raise(&this.cpu_ns, done.cost_ns);
+            this.latency.add(done.latency_ns);
             this.response.add(done.response_ns);
         });
     }
@@ -183,9 +178,9 @@ pub struct Snapshot {
     pub cost_overruns: u64,
     /// CPU time of all complete jobs, ns.
     pub cpu_ns: u64,
-    /// From release to the start of the job.
+    /// From release to the start of the body, of all complete jobs.
     pub latency: Distribution,
-    /// From release to completion.
+    /// From release to completion, of all complete jobs.
     pub response: Distribution,
 }
 

@@ -18,8 +18,8 @@ pub struct Released {
 ///
 /// It is made, called and dropped by the task's own thread. An implementation MUST
 /// - neither allocate, block nor panic in [`Watch::released`] and [`Watch::completed`], which run in
-///   the task's time (both count towards its response times and its CPU time, not towards its
-///   budget);
+///   the task's time (the first counts towards the job's response time, neither towards what it
+///   costs);
 /// - disarm whatever it armed in [`Watch::completed`], which is also called when the body panics;
 /// - leave nothing behind in the thread when it is dropped.
 pub trait Watch {

@@ -36,6 +36,21 @@ fn what_passes_is_told() {
     }
 }
 
+/// A job that ends exactly at a release three periods on: two releases passed, that one did not. When
+/// the grid moves to where it ends, two whole periods have no job.
+#[test]
+fn a_release_at_the_end_of_a_job_has_not_passed() {
+    use OverrunPolicy::{CatchUp, Delay, Skip};
+    for (policy, next, lost, moved_ns) in
+        [(Skip, 13, 2, 0), (CatchUp, 11, 0, 0), (Delay, 13, 2, 2 * MS)]
+    {
+        let mut releases = every_ms(policy);
+        let passed = releases.completed(13 * MS);
+        assert_eq!(passed, Passed { overrun: true, lost, moved_ns }, "{policy:?}");
+        assert_eq!(releases.next_ns(), next * MS, "{policy:?}");
+    }
+}
+
 /// Issue 4, item 8: "the epoch can be given so that several threads share one". One that has passed
 /// loses nothing.
 #[test]
