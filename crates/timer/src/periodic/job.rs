@@ -96,8 +96,8 @@ impl<C, M> Job<'_, C, M> {
         self.facts.release_ns
     }
 
-    /// When its body was entered, ns: never before its release. Half a microsecond after the wait for
-    /// it: the CPU clock is read in between.
+    /// When its body was entered, ns: never before its release, and after the CPU clock was
+    /// read for it.
     #[must_use]
     pub const fn started_ns(&self) -> u64 {
         self.facts.started_ns

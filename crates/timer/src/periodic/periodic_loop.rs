@@ -8,13 +8,31 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use hourglass_clock::Clock;
 use hourglass_clock::timekeeping::Timebase;
 
-use crate::sleep::{Interrupter, Kernel, Mechanism, Sleeper};
+use crate::sleep::{Delay, Interrupter, Kernel, Mechanism, Policy, Settings, Sleeper, Slept};
 
 use super::job::{Completed, Cost, Facts, Job, Next};
 use super::parameters::Checked;
 use super::releases::Releases;
 use super::statistics::{Done, Recorder, Statistics};
 use super::watch::{Released, Watch, Watched};
+
+/// So long before a release the CPU clock is read, where the end of the wait is spun, ns.
+const LEAD_NS: u64 = 5_000;
+
+/// The CPU clock shortly before a job, in a thread that spins since.
+#[derive(Clone, Copy, Debug)]
+struct CpuRead {
+    cpu_ns: u64,
+    at_ns: u64,
+}
+
+impl CpuRead {
+    /// What it says at that time if nobody took the CPU meanwhile. If somebody did, and was gone by
+    /// the release, up to [`LEAD_NS`] too much.
+    fn at(self, now_ns: u64) -> u64 {
+        self.cpu_ns.saturating_add(now_ns.saturating_sub(self.at_ns))
+    }
+}
 
 /// Is told of a job that did something wrong, in the task's thread, after it.
 pub(super) type Told = Box<dyn FnMut(&Completed) + Send>;
@@ -192,7 +210,7 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> PeriodicLoop<C, M> 
     /// Waits for the next release and runs its job.
     pub fn step<R: Next>(&mut self, body: &mut impl FnMut(&mut Job<'_, C, M>) -> R) -> Step {
         let release_ns = self.releases.next_ns();
-        let slept = self.sleeper.sleep_until_ns(release_ns);
+        let (slept, read) = self.wait(release_ns);
         if slept.interrupted || self.stop.is_requested() {
             return Step::Stopped;
         }
@@ -203,12 +221,13 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> PeriodicLoop<C, M> 
             deadline_ns: release_ns.saturating_add(self.deadline_ns),
             late: self.previous.is_some_and(|previous| previous.completed_ns > release_ns),
         };
-        self.recorder.begin(facts.late);
-        let (ended, completed_ns, took_ns) = self.run_job(&mut facts, body);
+        self.recorder.begin();
+        let (ended, completed_ns, took_ns) = self.run_job(&mut facts, read, body);
         let passed = self.releases.completed(completed_ns);
         let cost = Cost { took_ns, budget_ns: self.budget_ns };
         let job = Completed::of(facts, completed_ns, cost, passed);
         self.recorder.complete(Done {
+            late: job.late,
             latency_ns: job.latency_ns(),
             response_ns: job.response_ns(),
             cost_ns: took_ns,
@@ -222,18 +241,43 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> PeriodicLoop<C, M> 
         Step::Ran { job, ended }
     }
 
+    /// Waits for a release.
+    ///
+    /// Reading the CPU clock takes half a microsecond and more when the thread has just been woken.
+    /// If the end of the wait is spun anyway, that is done shortly before the release.
+    fn wait(&mut self, release_ns: u64) -> (Slept, Option<CpuRead>) {
+        let settings = *self.sleeper.settings();
+        if settings.policy == Policy::KernelOnly {
+            return (self.sleeper.sleep_until_ns(release_ns), None);
+        }
+        let early = self.sleeper.sleep_until_ns(release_ns.saturating_sub(LEAD_NS));
+        // A release that is near or past is met at once, and a stop as well.
+        if early.interrupted || early.woke_ns >= release_ns {
+            return (Slept { deadline_ns: release_ns, ..early }, None);
+        }
+        let cpu_ns = self.sleeper.mechanism().cpu_time_ns();
+        let read = CpuRead { cpu_ns, at_ns: self.sleeper.now_ns() };
+        // Spun in any case, and nothing to learn from.
+        self.sleeper.set(Settings { policy: Policy::SpinOnly, ..settings });
+        let slept = self.sleeper.sleep_until_ns(release_ns);
+        self.sleeper.set(settings);
+        (slept, (slept.delay == Delay::None).then_some(read))
+    }
+
     /// Why it was the last, if it was; when it was complete; what it took of the CPU.
     fn run_job<R: Next>(
         &mut self,
         facts: &mut Facts,
+        read: Option<CpuRead>,
         body: &mut impl FnMut(&mut Job<'_, C, M>) -> R,
     ) -> (Option<Ended>, u64, u64) {
         let Facts { number, release_ns, deadline_ns, .. } = *facts;
         let watched =
             Watched::begin(self.watch.as_mut(), Released { number, release_ns, deadline_ns });
-        let cpu_begun_ns = self.sleeper.mechanism().cpu_time_ns();
+        let late_read = read.is_none().then(|| self.sleeper.mechanism().cpu_time_ns());
         // Last, so that the latency told is what the body sees.
         facts.started_ns = self.sleeper.now_ns();
+        let cpu_begun_ns = read.map_or(late_read.unwrap_or(0), |read| read.at(facts.started_ns));
         let mut job = Job {
             sleeper: &mut self.sleeper,
             stop: &self.stop,

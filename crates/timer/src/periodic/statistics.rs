@@ -30,6 +30,7 @@ pub(super) struct Recorder {
 /// A job that is complete.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Done {
+    pub(super) late: bool,
     pub(super) latency_ns: u64,
     pub(super) response_ns: u64,
     pub(super) cost_ns: u64,
@@ -56,17 +57,16 @@ impl Recorder {
         }
     }
 
-    /// A job begins: as little as that, since its body waits for it.
-    pub(super) fn begin(&self, late: bool) {
-        self.write(|this| {
-            raise(&this.releases, 1);
-            raise(&this.late, u64::from(late));
-        });
+    /// A job begins: one store, since its body waits for it. Outside of the sequence lock: whoever
+    /// reads the counts of a complete job has seen it begin.
+    pub(super) fn begin(&self) {
+        raise(&self.releases, 1);
     }
 
     pub(super) fn complete(&self, done: Done) {
         self.write(|this| {
             raise(&this.jobs, 1);
+            raise(&this.late, u64::from(done.late));
             raise(&this.misses, u64::from(done.missed));
             raise(&this.overruns, u64::from(done.passed.overrun));
             raise(&this.lost, done.passed.lost);
