@@ -107,6 +107,51 @@ impl AsFd for Timer {
     }
 }
 
+/// Becomes readable when somebody sets `CLOCK_REALTIME`, and when the machine comes back from a
+/// suspension: a timerfd for the end of time with `TFD_TIMER_CANCEL_ON_SET`. Does not block, is
+/// closed by `exec`.
+#[derive(Debug)]
+pub struct ClockSetWatch(OwnedFd);
+
+impl ClockSetWatch {
+    /// Watches from now on.
+    ///
+    /// # Errors
+    /// EMFILE, ENFILE: no descriptors left.
+    pub fn new() -> io::Result<ClockSetWatch> {
+        let flags = libc::TFD_CLOEXEC | libc::TFD_NONBLOCK;
+        // SAFETY: takes no memory.
+        let fd = checked(unsafe { libc::timerfd_create(libc::CLOCK_REALTIME, flags) })?;
+        // SAFETY: the descriptor was just opened and is owned by nobody else.
+        let watch = ClockSetWatch(unsafe { OwnedFd::from_raw_fd(fd) });
+        let never =
+            libc::itimerspec { it_interval: timespec(0), it_value: timespec(i64::MAX as u64) };
+        // SAFETY: the setting is a live local; no old value is asked for.
+        checked(unsafe {
+            libc::timerfd_settime(
+                watch.0.as_raw_fd(),
+                libc::TFD_TIMER_ABSTIME | libc::TFD_TIMER_CANCEL_ON_SET,
+                &raw const never,
+                ptr::null_mut(),
+            )
+        })?;
+        Ok(watch)
+    }
+
+    /// Whether the clock was set since the last call. It watches on.
+    #[must_use]
+    pub fn was_set(&self) -> bool {
+        let read = read_count(self.0.as_fd());
+        read.is_err_and(|e| e.raw_os_error() == Some(libc::ECANCELED))
+    }
+}
+
+impl AsFd for ClockSetWatch {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
 /// Waits until one of two descriptors is readable, at most `timeout_ns` (for ever without); tells
 /// which are.
 ///
@@ -149,6 +194,16 @@ mod tests {
         event.post();
         event.post();
         assert_eq!((event.drain(), event.drain()), (2, 0));
+    }
+
+    /// Setting the clock is no business of a test: only that nothing is seen where nothing is.
+    #[test]
+    fn a_clock_that_nobody_set_was_not_set() {
+        let watch = ClockSetWatch::new().unwrap();
+        let event = EventFd::new().unwrap();
+        event.post();
+        assert!(either_readable(watch.as_fd(), event.as_fd(), None).unwrap().1);
+        assert!(!watch.was_set());
     }
 
     #[test]

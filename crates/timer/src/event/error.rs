@@ -67,7 +67,7 @@ pub enum DeviceError {
 impl DeviceError {
     /// What an answer of the operating system means for a device.
     #[cfg(target_os = "linux")]
-    pub(super) fn from_os(device: &'static str, error: &std::io::Error) -> DeviceError {
+    pub(crate) fn from_os(device: &'static str, error: &std::io::Error) -> DeviceError {
         // The numbers are Linux's on every architecture.
         match error.raw_os_error().unwrap_or(0) {
             23 | 24 => DeviceError::TooManyFiles,

@@ -230,6 +230,18 @@ impl Grid {
         fresh
     }
 
+    /// The first point at or after `at_ns`, the base included; held at `u64::MAX`.
+    #[must_use]
+    pub fn first_from(&self, at_ns: u64) -> u64 {
+        self.point_ns(self.period.covering(at_ns.saturating_sub(self.base_ns)))
+    }
+
+    /// The last point at or before `at_ns`, or the base if that is later.
+    #[must_use]
+    pub fn last_until(&self, at_ns: u64) -> u64 {
+        self.point_ns(self.period.passed(at_ns.saturating_sub(self.base_ns)))
+    }
+
     /// The `count`th point.
     #[must_use]
     pub fn point_ns(&self, count: u64) -> u64 {

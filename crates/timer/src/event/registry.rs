@@ -267,6 +267,12 @@ impl Registry {
         self.lock().entries.iter().find(|e| e.id == id).map(|e| e.facts)
     }
 
+    /// Whether a device is registered and was not found wanting.
+    #[must_use]
+    pub fn is_fit(&self, id: DeviceId) -> bool {
+        self.lock().fit().any(|entry| entry.id == id)
+    }
+
     /// Counts what happened; one load, so that an engine can see cheaply whether to ask again.
     #[must_use]
     pub fn generation(&self) -> u64 {

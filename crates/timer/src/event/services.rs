@@ -9,6 +9,7 @@ use super::device::EventDevice;
 use super::error::{DeviceError, ModeError, ProgramError};
 use super::high_res::Resolution;
 use super::period::{Grid, Period};
+use super::validation::{DevicePlan, InvalidDevice, Validated};
 
 /// What a device is for (section 6.2 there).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -45,6 +46,9 @@ impl Service {
 pub struct Due([u64; 4]);
 
 impl Due {
+    /// Nothing is.
+    pub const NONE: Due = Due([0; 4]);
+
     /// How often this one is.
     #[must_use]
     pub const fn times(&self, service: Service) -> u64 {
@@ -114,10 +118,12 @@ impl Services {
 
 /// A device that serves as many services as are wanted of it.
 ///
-/// In high resolution it is programmed for the first of them, and for nothing if nothing is wanted
-/// (dynamic tick). Bound to a tick it ticks at the shortest period, and everything else, the next
-/// event too, waits for a tick: "*hrtimers* are bound to jiffy tick boundaries again" (section 7
-/// there).
+/// In high resolution it is programmed for the first of them. Bound to a tick everything, the next
+/// event too, waits for a tick at the shortest period: "*hrtimers* are bound to jiffy tick
+/// boundaries again" (section 7 there). A tick at which nothing is due is left out (section 9
+/// there, dynamic tick): the device is programmed for the tick that something waits for, and for
+/// nothing if nothing is wanted. A device that only ticks is shut down while nothing is wanted, and
+/// otherwise ticks all the time.
 #[derive(Debug)]
 pub struct ServiceDevice {
     device: EventDevice,
@@ -125,6 +131,10 @@ pub struct ServiceDevice {
     /// The tick where no service has a period.
     tick: Period,
     resolution: Resolution,
+    /// The ticks of a device that is programmed for them.
+    ticks: Grid,
+    /// When the device last ticked, if it does so by itself, or was begun with.
+    ticked_ns: u64,
     /// Whether what the device was told is out of date.
     stale: bool,
 }
@@ -144,16 +154,58 @@ impl ServiceDevice {
     /// # Errors
     /// [`ModeError`] if the device cannot tick so.
     pub fn new(device: EventDevice, tick: Period) -> Result<ServiceDevice, ModeError> {
-        let (services, resolution) = (Services::NONE, Resolution::TickBound);
-        let mut this = ServiceDevice { device, services, tick, resolution, stale: false };
-        this.device.set_mode(Mode::Periodic(this.tick_period()))?;
-        Ok(this)
+        ServiceDevice::with_services(device, tick, Services::NONE).map_err(|(error, _)| error)
+    }
+
+    /// The same, to serve what another device served.
+    ///
+    /// # Errors
+    /// [`ModeError`] if the device cannot tick so, and the device.
+    pub fn with_services(
+        device: EventDevice,
+        tick: Period,
+        services: Services,
+    ) -> Result<ServiceDevice, (ModeError, Box<EventDevice>)> {
+        let now_ns = device.now_ns();
+        let mut this = ServiceDevice {
+            device,
+            services,
+            tick,
+            resolution: Resolution::TickBound,
+            ticks: Grid::starting_at(now_ns, tick),
+            ticked_ns: now_ns,
+            stale: true,
+        };
+        match this.start() {
+            Ok(()) => Ok(this),
+            Err(error) => Err((error, Box::new(this.device))),
+        }
+    }
+
+    fn start(&mut self) -> Result<(), ModeError> {
+        self.restart_ticks()?;
+        let one_shot = self.device.facts().one_shot;
+        self.device.set_mode(if one_shot { Mode::OneShot } else { Mode::Shutdown })
     }
 
     /// The device.
     #[must_use]
     pub fn device(&self) -> &EventDevice {
         &self.device
+    }
+
+    /// Tries the device out ([`super::validate_device`]); it serves on afterwards.
+    ///
+    /// # Errors
+    /// [`InvalidDevice`]: why it is not fit.
+    pub fn validate(&mut self, plan: &DevicePlan) -> Result<Validated, InvalidDevice> {
+        let validated = super::validate_device(&mut self.device, plan);
+        self.stale = true;
+        if self.device.facts().one_shot {
+            let back = self.device.set_mode(Mode::OneShot);
+            back.map_err(|_| InvalidDevice::NoOneShot(self.device.facts().name))?;
+        }
+        validated
     }
 
     /// Gives the device back, in whatever mode it is.
@@ -179,17 +231,13 @@ impl ServiceDevice {
     /// # Errors
     /// [`ModeError`] if the device has no such mode; then it works on as before.
     pub fn set_resolution(&mut self, resolution: Resolution) -> Result<(), ModeError> {
-        if resolution == self.resolution {
-            return Ok(());
-        }
-        match resolution {
-            Resolution::High => self.device.set_mode(Mode::OneShot)?,
-            Resolution::TickBound => {
-                self.device.set_mode(Mode::Periodic(self.tick_period()))?;
+        if resolution != self.resolution {
+            if resolution == Resolution::High && !self.device.facts().one_shot {
+                return Err(ModeError::NoOneShot(self.device.facts().name));
             }
+            self.resolution = resolution;
+            self.stale = true;
         }
-        self.resolution = resolution;
-        self.stale = resolution == Resolution::High;
         Ok(())
     }
 
@@ -204,15 +252,12 @@ impl ServiceDevice {
     ) -> Result<(), ModeError> {
         let before = (self.services, self.tick_period());
         self.services.set_period(service, period, self.device.now_ns());
-        match self.resolution {
-            Resolution::High => self.stale = true,
-            Resolution::TickBound if self.tick_period() != before.1 => {
-                if let Err(error) = self.device.set_mode(Mode::Periodic(self.tick_period())) {
-                    self.services = before.0;
-                    return Err(error);
-                }
-            }
-            Resolution::TickBound => {}
+        self.stale = true;
+        if self.tick_period() != before.1
+            && let Err(error) = self.restart_ticks()
+        {
+            self.services = before.0;
+            return Err(error);
         }
         Ok(())
     }
@@ -220,8 +265,33 @@ impl ServiceDevice {
     /// Wants the next event at `at_ns`, or none. The device is told when it waits next, and only
     /// if the first of all changed.
     pub fn set_next_event(&mut self, at_ns: Option<u64>) {
-        self.services.set_next_event(at_ns);
-        self.stale |= self.resolution == Resolution::High;
+        if self.services.next_event_ns != at_ns {
+            self.services.set_next_event(at_ns);
+            self.stale = true;
+        }
+    }
+
+    /// When the device comes back by itself, ns, as far as it is known: bound to a tick, at the
+    /// tick that the first service waits for; where the device ticks by itself, not before that
+    /// service's time. `None` if it does not.
+    #[must_use]
+    pub fn next_wake_ns(&self) -> Option<u64> {
+        let wanted_ns = self.services.earliest_ns()?;
+        Some(match self.is_bound_to_grid() {
+            true => self.ticks.first_from(wanted_ns),
+            false => wanted_ns,
+        })
+    }
+
+    /// The tick that time has come to at `now_ns`, ns: what is due later waits for the next one.
+    /// Time itself in high resolution.
+    #[must_use]
+    pub fn boundary_ns(&self, now_ns: u64) -> u64 {
+        match self.resolution {
+            Resolution::High => now_ns,
+            Resolution::TickBound if self.device.facts().one_shot => self.ticks.last_until(now_ns),
+            Resolution::TickBound => self.ticked_ns,
+        }
     }
 
     /// Waits until something is due, somebody kicks, a signal is handled, or the time base reaches
@@ -231,21 +301,17 @@ impl ServiceDevice {
     /// [`DeviceError`] of the device.
     pub fn wait(&mut self, limit_ns: Option<u64>) -> Result<Served, DeviceError> {
         loop {
-            if self.resolution == Resolution::High && self.stale {
-                match self.device.set_next_event(self.services.earliest_ns()) {
-                    Ok(_) | Err(ProgramError::NotOneShot(_)) => self.stale = false,
-                    Err(ProgramError::Past { .. }) => {
-                        let due = self.services.due(self.device.now_ns());
-                        return Ok(Served { woken: Woken::Event { periods: 1 }, due });
-                    }
-                    Err(ProgramError::Device(error)) => return Err(error),
-                }
+            if self.stale
+                && let Some(due) = self.program()?
+            {
+                return Ok(Served { woken: Woken::Event { periods: 1 }, due });
             }
             let woken = self.device.wait(limit_ns)?;
             let mut due = Due::default();
             if matches!(woken, Woken::Event { .. }) {
-                self.stale = self.resolution == Resolution::High;
-                due = self.services.due(self.device.now_ns());
+                self.stale = true;
+                self.ticked_ns = self.device.now_ns();
+                due = self.services.due(self.ticked_ns);
                 if !due.any() {
                     // A tick for nobody.
                     continue;
@@ -253,6 +319,55 @@ impl ServiceDevice {
             }
             return Ok(Served { woken, due });
         }
+    }
+
+    /// Tells the device what is wanted now; what is due if it is due already.
+    fn program(&mut self) -> Result<Option<Due>, DeviceError> {
+        if !self.device.facts().one_shot {
+            self.tick_or_rest()?;
+        } else {
+            match self.device.set_next_event(self.next_wake_ns()) {
+                Ok(_) | Err(ProgramError::NotOneShot(_)) => {}
+                Err(ProgramError::Past { .. }) => {
+                    return Ok(Some(self.services.due(self.device.now_ns())));
+                }
+                Err(ProgramError::Device(error)) => return Err(error),
+            }
+        }
+        self.stale = false;
+        Ok(None)
+    }
+
+    /// A device that only ticks does so while anything is wanted.
+    fn tick_or_rest(&mut self) -> Result<(), DeviceError> {
+        let wanted = self.services.earliest_ns().map(|_| self.tick_period());
+        let mode = wanted.map_or(Mode::Shutdown, Mode::Periodic);
+        if self.device.mode() == mode {
+            return Ok(());
+        }
+        self.ticked_ns = self.device.now_ns();
+        match self.device.set_mode(mode) {
+            Ok(()) => Ok(()),
+            Err(ModeError::Device(error)) => Err(error),
+            // Its periods were looked at before.
+            Err(_) => Err(DeviceError::Unsupported(self.device.facts().name)),
+        }
+    }
+
+    /// Whether it is programmed for ticks.
+    fn is_bound_to_grid(&self) -> bool {
+        self.resolution == Resolution::TickBound && self.device.facts().one_shot
+    }
+
+    /// Ticks at the period that is wanted now, counted from now.
+    fn restart_ticks(&mut self) -> Result<(), ModeError> {
+        let period = self.tick_period();
+        if !self.device.facts().can_tick_at(period) {
+            // It refuses, and says why.
+            self.device.set_mode(Mode::Periodic(period))?;
+        }
+        self.ticks = Grid::starting_at(self.device.now_ns(), period);
+        Ok(())
     }
 
     /// The longest period of the device that is not above what is wanted.

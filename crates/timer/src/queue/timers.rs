@@ -220,6 +220,15 @@ impl<C: ClockTag, T, B: Order> Queue<C, T, B> {
         Ok(self.order.expiry(handle.slot()).map(|_| expiry))
     }
 
+    /// By when an armed timer is to fire, expiry plus slack; `None` if it is not armed.
+    ///
+    /// # Errors
+    /// [`QueueError::StaleHandle`].
+    pub fn latest(&self, handle: Handle) -> Result<Option<Instant<C>>, QueueError> {
+        self.timers.find(handle)?;
+        Ok(self.order.expiry(handle.slot()).map(Instant::from_nanos))
+    }
+
     /// The timer's payload.
     ///
     /// # Errors

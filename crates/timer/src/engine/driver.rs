@@ -1,0 +1,434 @@
+//! Timers on several bases over one clock event device.
+//!
+//! Owns: when the device is programmed for what, which device it is, and how precise it may be.
+//! Must not: start threads (its times may), take a lock or allocate but when devices come and go.
+
+use std::fmt;
+use std::sync::Arc;
+
+#[cfg(target_os = "linux")]
+use super::OsTimes;
+use super::fired::Home;
+use super::seat::{Follow, KICKED, Seat, add};
+use super::statistics::LongCallback;
+use super::{
+    Base, Cause, EngineError, Fired, NextWake, Now, Settings, SimTimes, Statistics, Timers, Times,
+};
+#[cfg(target_os = "linux")]
+use crate::event::native::{SleepEvent, TimerFdEvent};
+use crate::event::{
+    self, DevicePlan, EventDevice, HighRes, InvalidDevice, Kick, Period, Registry, Resolution,
+    Served, Service, ServiceDevice, SimEvent, SimEventConfig, Validated,
+};
+#[cfg(target_os = "linux")]
+use crate::event::{SourcePlan, validate_source};
+
+/// Timers of one thread, and the device that wakes it.
+///
+/// One thread arms, waits and expires; others hand it what they want by means of their own, and
+/// kick it ([`Engine::kick`], [`Engine::next_wake`]). No locks, and no allocation while arming
+/// within the room reserved, waiting and expiring.
+///
+/// **Device.** The best that the [`Registry`] has for this engine, or else the system's ticking
+/// one. It is programmed when the engine waits, and only if the first of all bases and services
+/// changed. With a new, better device, or when its own is removed or fails, the engine changes over
+/// in its next wait, which then returns [`Woken::Kicked`].
+///
+/// **Resolution.** By [`HighRes`]: with a validated device of its own and a validated clock source
+/// each expiry is programmed; otherwise the engine is bound to its tick: timers expire in looks at
+/// tick boundaries only, late by up to a tick. It changes over while it runs, with timers armed.
+/// Ticks at which nothing is due are left out, so that an idle engine is not woken at all.
+///
+/// ```
+/// use std::sync::Arc;
+/// use hourglass_clock::source::SimSource;
+/// use hourglass_timer::engine::{Base, Engine, EngineError, Settings, SimTimes};
+/// use hourglass_timer::event::SimEventConfig;
+///
+/// // Virtual time: an hour passes at once.
+/// let time = Arc::new(SimSource::default());
+/// let times = SimTimes::new(&time);
+/// let mut engine = Engine::simulated(Settings::DEFAULT, SimEventConfig::exact(), &times)?;
+/// let bell = engine.timers().create(Base::Monotonic, "bell")?;
+/// engine.timers().arm(bell, 3_600_000_000_000, 0)?;
+/// engine.wait(None)?;
+/// engine.expire(100, |timers, fired| {
+///     assert_eq!(timers.payload(fired.id), Ok(&"bell"));
+///     assert_eq!(fired.now_ns, 3_600_000_000_000);
+/// });
+/// assert_eq!(engine.statistics().wakes, 1);
+/// # Ok::<(), EngineError>(())
+/// ```
+pub struct Engine<T> {
+    timers: Timers<T>,
+    times: Box<dyn Times>,
+    settings: Settings,
+    seat: Seat,
+    next_wake: NextWake,
+    /// Whether the clocks are watched for being set.
+    watched: bool,
+    planned: Option<Planned>,
+    looks: Looks,
+    statistics: Statistics,
+    last_long: LongCallback,
+}
+
+/// What the device is programmed for, as far as timers go.
+#[derive(Clone, Copy, Debug)]
+struct Planned {
+    home: Home,
+    latest_ns: i64,
+    sets: u64,
+    at_ns: u64,
+}
+
+/// Looks that are over, which are those that left nothing due behind.
+#[derive(Clone, Copy, Debug)]
+struct Looks {
+    /// The tick boundary of the last one; `None` in high resolution.
+    boundary_ns: Option<u64>,
+    /// Device time of the last one: what was due before was armed after it.
+    last_ns: u64,
+}
+
+/// Two readings of a base that differ by less are one: a base is mapped to device time anew at each
+/// wait, and reading several clocks takes some 100 ns.
+const SAME_NS: u64 = 1_000;
+
+impl<T> Engine<T> {
+    /// An engine with the devices that `registry` has for it, for the calling thread. `number` is
+    /// the engine's among all that share the registry.
+    ///
+    /// It is bound to its tick until the device is found valid ([`Registry::judge`],
+    /// [`Engine::validate`]) and a clock source is announced ([`Engine::high_res`]).
+    ///
+    /// # Errors
+    /// [`EngineError::NoDevice`]; what a device refuses; [`EngineError::Timers`] for timeouts finer
+    /// than a wheel has.
+    pub fn new(
+        settings: Settings,
+        registry: &Arc<Registry>,
+        number: event::Engine,
+        times: impl Times + 'static,
+    ) -> Result<Engine<T>, EngineError> {
+        let now = times.now();
+        let mut engine = Engine {
+            timers: Timers::new(settings.timeouts, &now)?,
+            times: Box::new(times),
+            settings,
+            seat: Seat::new(registry, number, settings.tick),
+            next_wake: NextWake::new(),
+            watched: false,
+            planned: None,
+            looks: Looks { boundary_ns: None, last_ns: now.device_ns() },
+            statistics: Statistics::default(),
+            last_long: LongCallback::default(),
+        };
+        engine.seat.choose_device()?;
+        engine.seat.listen();
+        Ok(engine)
+    }
+
+    /// An engine in virtual time on one simulated device, in high resolution if that belongs to
+    /// the engine and can be programmed. (Not tried out first: time stays where it is.)
+    ///
+    /// # Errors
+    /// As [`Engine::new`].
+    pub fn simulated(
+        settings: Settings,
+        device: SimEventConfig,
+        times: &SimTimes,
+    ) -> Result<Engine<T>, EngineError> {
+        let registry = Arc::new(Registry::new());
+        let number = event::Engine(0);
+        let device = SimEvent::new(times.source(), device);
+        let id = add(&registry, number, Box::new(device)).ok_or(EngineError::NoDevice)?;
+        let _ = registry.judge(id, true);
+        let mut engine = Engine::new(settings, &registry, number, times.clone())?;
+        engine.seat.high_res().source_valid();
+        engine.begin()?;
+        Ok(engine)
+    }
+
+    /// An engine on this machine's devices and clocks, for the calling thread: it sleeps, or if
+    /// that should fail waits for a timerfd. Both layers are tried out first, for 3 ms; where one
+    /// is not fit the engine is bound to its tick.
+    ///
+    /// # Errors
+    /// As [`Engine::new`].
+    #[cfg(target_os = "linux")]
+    pub fn native(settings: Settings) -> Result<Engine<T>, EngineError> {
+        let registry = Arc::new(Registry::new());
+        let number = event::Engine(0);
+        add(&registry, number, Box::new(SleepEvent::new()));
+        if let Ok(spare) = TimerFdEvent::new() {
+            add(&registry, number, Box::new(spare));
+        }
+        let times = OsTimes::new();
+        let source = validate_source(&SourcePlan::DEFAULT, || times.monotonic_ns());
+        let mut engine = Engine::new(settings, &registry, number, times)?;
+        match source {
+            Ok(_) => engine.seat.high_res().source_valid(),
+            Err(why) => engine.seat.high_res().source_lost(&why.to_string()),
+        }
+        // A device that fails here is exchanged in the first wait.
+        let _ = engine.validate(&DevicePlan::DEFAULT);
+        engine.begin()?;
+        Ok(engine)
+    }
+
+    /// Acts on what was announced while it was made, and takes the kicks of that.
+    fn begin(&mut self) -> Result<(), EngineError> {
+        self.seat.follow()?;
+        let now_ns = self.times.monotonic_ns();
+        // Kicked already, so that this does not wait.
+        let _ = self.seat.device_mut()?.wait(Some(now_ns));
+        Ok(())
+    }
+
+    /// Its timers: to create, arm and cancel. The device is told by the next wait.
+    #[must_use]
+    pub fn timers(&mut self) -> &mut Timers<T> {
+        &mut self.timers
+    }
+
+    /// One reading of all bases.
+    #[must_use]
+    pub fn now(&self) -> Now {
+        self.times.now()
+    }
+
+    /// What it did so far.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        Statistics { device_changes: self.seat.taken().saturating_sub(1), ..self.statistics }
+    }
+
+    /// The device that it has, if it has one.
+    #[must_use]
+    pub fn device(&self) -> Option<&EventDevice> {
+        self.seat.device().map(ServiceDevice::device)
+    }
+
+    /// How it works now. What was announced since the last wait is acted upon by the next one.
+    #[must_use]
+    pub fn resolution(&self) -> Resolution {
+        self.seat.resolution()
+    }
+
+    /// The decision on its resolution; where clock sources are announced.
+    #[must_use]
+    pub fn high_res(&self) -> &Arc<HighRes> {
+        self.seat.high_res()
+    }
+
+    /// Tries its device out, which takes some milliseconds, and tells the registry: without that a
+    /// device is never used for high resolution.
+    ///
+    /// # Errors
+    /// [`InvalidDevice`]: why it is not fit. The next wait takes another one.
+    pub fn validate(&mut self, plan: &DevicePlan) -> Result<Validated, InvalidDevice> {
+        self.planned = None;
+        self.seat.validate(plan)
+    }
+
+    /// Serves the tick, accounting or profiling every `period` from now on, beside the timers and
+    /// on the same device, or no longer; [`Served::due`] tells in each wait what is due. Goes on if
+    /// the device is exchanged.
+    ///
+    /// # Errors
+    /// [`EngineError::Mode`] if the device cannot tick so fast; then the service is as it was.
+    /// [`EngineError::NoDevice`].
+    pub fn set_period(
+        &mut self,
+        service: Service,
+        period: Option<Period>,
+    ) -> Result<(), EngineError> {
+        self.seat.set_period(service, period)
+    }
+
+    /// A handle that makes the engine look again, whichever device it has.
+    #[must_use]
+    pub fn kick(&self) -> Kick {
+        self.seat.kick()
+    }
+
+    /// When it wakes, for threads that decide whether they need kick it.
+    #[must_use]
+    pub fn next_wake(&self) -> NextWake {
+        self.next_wake.clone()
+    }
+
+    /// Device time for which the device was last asked, ns; `u64::MAX` for none.
+    #[must_use]
+    pub fn next_wake_ns(&self) -> u64 {
+        self.seat.device().and_then(ServiceDevice::next_wake_ns).unwrap_or(u64::MAX)
+    }
+
+    /// Gives the device back to the registry, so that another thread may go on: its first wait
+    /// takes it again. Timers stay armed. To be called by the thread that waited.
+    pub fn detach(&mut self) {
+        self.planned = None;
+        self.seat.release();
+    }
+
+    /// Waits until a timer or a service is due, somebody kicks, a signal is handled, or the device's
+    /// time reaches `limit_ns`. What is due already is told at once. Timers expire in
+    /// [`Engine::expire`], which is to be called whatever this returned.
+    ///
+    /// The first wait with a timer on another base than [`Base::Monotonic`] has the clocks watched
+    /// for being set; on this machine that starts a thread.
+    ///
+    /// # Errors
+    /// [`EngineError::NoDevice`], or what the device said that failed as the last one;
+    /// [`EngineError::Watch`].
+    pub fn wait(&mut self, limit_ns: Option<u64>) -> Result<Served, EngineError> {
+        self.wait_with(limit_ns, |_, _| false)
+    }
+
+    /// The same for an engine that other threads hand something to: after [`NextWake`] was
+    /// published, and before it waits, `again` takes what was handed over; it returns whether there
+    /// was something, and is then called again.
+    ///
+    /// # Errors
+    /// As [`Engine::wait`].
+    pub fn wait_with(
+        &mut self,
+        limit_ns: Option<u64>,
+        mut again: impl FnMut(&mut Timers<T>, &Now) -> bool,
+    ) -> Result<Served, EngineError> {
+        loop {
+            match self.seat.follow()? {
+                Follow::Same => {}
+                Follow::Resolution => self.start_over(),
+                // A kick may still have gone to the device before.
+                Follow::Device => {
+                    self.start_over();
+                    return Ok(KICKED);
+                }
+            }
+            let now = self.plan(limit_ns)?;
+            if again(&mut self.timers, &now) {
+                continue;
+            }
+            let served = self.seat.device_mut()?.wait(limit_ns);
+            self.next_wake.awake();
+            self.statistics.wakes += 1;
+            return match served {
+                Ok(served) => Ok(served),
+                Err(error) => {
+                    self.seat.lose(error)?;
+                    self.start_over();
+                    Ok(KICKED)
+                }
+            };
+        }
+    }
+
+    /// Expires what is due, `budget` timers and timeouts at most; how many there were. If that is
+    /// the budget, more may be due, and the next wait comes back at once.
+    ///
+    /// All expire as of one reading of the clocks; bound to a tick, as of the last tick. How long
+    /// `fire` takes is measured each time, and who was delayed by it ([`Statistics`]).
+    pub fn expire(&mut self, budget: usize, mut fire: impl FnMut(&mut Timers<T>, Fired)) -> usize {
+        let actual = self.times.now();
+        let Some(now) = self.look_as_of(&actual) else { return 0 };
+        self.statistics.looks += 1;
+        let long_ns = self.settings.long_callback.nanos_or_zero();
+        let mut begin_ns = actual.device_ns();
+        for count in 0..budget {
+            let Some(fired) = self.timers.pop_due(&now) else {
+                self.looks.last_ns = now.device_ns();
+                if self.seat.resolution() == Resolution::TickBound {
+                    self.looks.boundary_ns = Some(now.device_ns());
+                }
+                return count;
+            };
+            let due_ns = match fired.cause {
+                Cause::Expiry => now.to_device_ns(fired.base, fired.latest_ns),
+                Cause::ClockSet => now.device_ns(),
+            };
+            // What was due before the last look was armed after it.
+            let due_ns = due_ns.max(self.looks.last_ns);
+            self.statistics.fired(due_ns, begin_ns, &self.last_long);
+            fire(&mut self.timers, fired);
+            let end_ns = self.times.monotonic_ns();
+            let span = (begin_ns, end_ns);
+            self.statistics.callback(fired.id, span, long_ns, &mut self.last_long);
+            begin_ns = end_ns;
+        }
+        budget
+    }
+
+    /// The reading that timers expire by: bound to a tick, that of the last tick; `None` if its
+    /// look is over.
+    fn look_as_of(&self, actual: &Now) -> Option<Now> {
+        let device = self.seat.device()?;
+        if device.resolution() == Resolution::High {
+            return Some(*actual);
+        }
+        let boundary_ns = device.boundary_ns(actual.device_ns());
+        (self.looks.boundary_ns != Some(boundary_ns)).then(|| actual.at_device_ns(boundary_ns))
+    }
+
+    /// Tells the device what the timers want, and others when the engine wakes.
+    fn plan(&mut self, limit_ns: Option<u64>) -> Result<Now, EngineError> {
+        let others = [Base::Boottime, Base::Realtime, Base::Tai];
+        if !self.watched && others.into_iter().any(|base| self.timers.armed(base) > 0) {
+            self.times.watch(&self.seat.kick()).map_err(EngineError::Watch)?;
+            self.watched = true;
+        }
+        let now = self.times.now();
+        let at_ns = self.timers_want(&now);
+        let device = self.seat.device_mut()?;
+        device.set_next_event(at_ns);
+        let wake_ns = device.next_wake_ns().unwrap_or(u64::MAX);
+        self.next_wake.publish(limit_ns.map_or(wake_ns, |limit_ns| wake_ns.min(limit_ns)));
+        Ok(now)
+    }
+
+    /// When the first timer is to expire, device time.
+    fn timers_want(&mut self, now: &Now) -> Option<u64> {
+        let at_ns = if self.timers.is_anyone_to_be_told(now) {
+            self.planned = None;
+            now.device_ns()
+        } else {
+            let Some(first) = self.timers.first(now) else {
+                self.planned = None;
+                return None;
+            };
+            let at_ns = first.device_ns(now);
+            let (home, latest_ns, sets) = (first.home, first.latest_ns, now.sets());
+            let same = self.planned.filter(|planned| {
+                (planned.home, planned.latest_ns, planned.sets) == (home, latest_ns, sets)
+                    && planned.at_ns <= at_ns.saturating_add(SAME_NS)
+                    && at_ns <= planned.at_ns.saturating_add(now.gap_ns())
+            });
+            let planned = same.unwrap_or(Planned { home, latest_ns, sets, at_ns });
+            self.planned = Some(planned);
+            planned.at_ns
+        };
+        // What a tick's look left behind waits for the next tick.
+        Some(match (self.seat.resolution(), self.looks.boundary_ns) {
+            (Resolution::TickBound, Some(boundary_ns)) => at_ns.max(boundary_ns.saturating_add(1)),
+            _ => at_ns,
+        })
+    }
+
+    /// The device or the resolution has changed.
+    fn start_over(&mut self) {
+        self.planned = None;
+        self.looks.boundary_ns = None;
+    }
+}
+
+impl<T> fmt::Debug for Engine<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine")
+            .field("device", &self.seat.device())
+            .field("timers", &self.timers.count())
+            .field("next_wake", &self.next_wake)
+            .field("statistics", &self.statistics())
+            .finish_non_exhaustive()
+    }
+}

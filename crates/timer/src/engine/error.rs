@@ -1,0 +1,49 @@
+//! What timers and engines refuse.
+
+use super::{Base, TimerId};
+use crate::event::{DeviceError, ModeError};
+use crate::queue::QueueError;
+
+/// Why [`Timers`](super::Timers) did not do as asked. Nothing has changed when one comes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TimerError {
+    /// The timer was removed, or there is no room.
+    #[error(transparent)]
+    Queue(#[from] QueueError),
+    /// No clock is ever before its zero.
+    #[error("an expiry of {expiry_ns} ns on {}: it must be 0 to {}", .base.name(), i64::MAX)]
+    ExpiryOutOfRange {
+        /// The clock.
+        base: Base,
+        /// What was asked for.
+        expiry_ns: i64,
+    },
+    /// A timeout was to be armed as a timer.
+    #[error("{0} is a timeout: arm it with `arm_timeout`")]
+    IsATimeout(TimerId),
+    /// A timer was to be armed as a timeout.
+    #[error("{0} is a timer: arm it with `arm`")]
+    IsATimer(TimerId),
+}
+
+/// Why an [`Engine`](super::Engine) does not go on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// No registered device serves this engine, or every one failed.
+    #[error("no clock event device is left for this engine: register one for it")]
+    NoDevice,
+    /// The device cannot tick like this.
+    #[error(transparent)]
+    Mode(#[from] ModeError),
+    /// The device refused.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// The clocks cannot be watched for being set.
+    #[error("the clocks cannot be watched for being set: {0}")]
+    Watch(DeviceError),
+    /// The timers refused.
+    #[error(transparent)]
+    Timers(#[from] TimerError),
+}

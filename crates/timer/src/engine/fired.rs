@@ -1,0 +1,105 @@
+//! Which timer, and what is told when it expires.
+
+use std::fmt;
+
+use super::Base;
+use crate::queue::Handle;
+
+/// Names a timer or timeout of the [`Timers`](super::Timers) that created it. Stale once that is
+/// removed, and refused from then on: generations never repeat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TimerId {
+    pub(super) home: Home,
+    pub(super) handle: Handle,
+}
+
+/// Where a timer lives. The order is that of equal device times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Home {
+    Queue(Base),
+    Wheel,
+}
+
+impl Home {
+    /// The clock of its expiries.
+    pub(super) const fn base(self) -> Base {
+        match self {
+            Home::Queue(base) => base,
+            Home::Wheel => Base::Monotonic,
+        }
+    }
+}
+
+impl TimerId {
+    /// The clock of its expiries; timeouts measure delays, on [`Base::Monotonic`].
+    #[must_use]
+    pub const fn base(self) -> Base {
+        self.home.base()
+    }
+
+    /// Whether it is a timeout.
+    #[must_use]
+    pub const fn is_timeout(self) -> bool {
+        matches!(self.home, Home::Wheel)
+    }
+}
+
+/// `realtime 7.1`, `timeout 3.2`.
+impl fmt::Display for TimerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let home = match self.home {
+            Home::Queue(base) => base.name(),
+            Home::Wheel => "timeout",
+        };
+        write!(f, "{home} {}", self.handle)
+    }
+}
+
+/// What a timer on a clock that may be set does when it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum OnSet {
+    /// It follows the clock: it expires when the clock reaches its expiry, whenever that is.
+    #[default]
+    Follow,
+    /// It expires at once, with [`Cause::ClockSet`] (as timerfds with `TFD_TIMER_CANCEL_ON_SET`
+    /// do). On a clock that nobody sets the same as [`OnSet::Follow`].
+    Expire,
+}
+
+/// Why a timer expired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cause {
+    /// Its time came.
+    Expiry,
+    /// Its clock was set, and it wanted to be told ([`OnSet::Expire`]).
+    ClockSet,
+}
+
+/// A timer or timeout that has expired. It is not armed any more, but lives on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fired {
+    /// Which.
+    pub id: TimerId,
+    /// Its clock.
+    pub base: Base,
+    /// The expiry that it was armed with, ns on its clock.
+    pub expiry_ns: i64,
+    /// By when it was to expire, ns on its clock: expiry plus slack, or the time of its bucket.
+    pub latest_ns: i64,
+    /// What its clock said when the look at it began, ns. Not before the expiry, unless the clock
+    /// was set.
+    pub now_ns: i64,
+    /// Why.
+    pub cause: Cause,
+}
+
+impl Fired {
+    /// By how much the look missed the latest time, ns.
+    #[must_use]
+    pub const fn late_ns(&self) -> u64 {
+        match self.cause {
+            Cause::Expiry if self.now_ns > self.latest_ns => self.now_ns.abs_diff(self.latest_ns),
+            Cause::Expiry | Cause::ClockSet => 0,
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! A thread that sleeps until somebody sets the wall clock.
+//!
+//! Owns: noticing that, and the end of a suspension.
+//! Must not: decide what it means for timers.
+
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+
+use hourglass_sys::eventfd::{ClockSetWatch, EventFd, either_readable};
+
+use super::os_times::read_all;
+use super::{Base, Now};
+use crate::event::{DeviceError, Kick};
+
+const NAME: &str = "clock watcher";
+
+/// The thread. Dropping it ends and joins it.
+#[derive(Debug)]
+pub(super) struct Watcher {
+    stop: Arc<EventFd>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Watcher {
+    /// From now on each setting of the wall clock counts in `sets`, and kicks; the end of a
+    /// suspension kicks.
+    pub(super) fn start(kick: Kick, sets: &Arc<AtomicU64>) -> Result<Watcher, DeviceError> {
+        let failed = |e: std::io::Error| DeviceError::from_os(NAME, &e);
+        let stop = Arc::new(EventFd::new().map_err(failed)?);
+        // Before the thread starts: what happens from now on is seen.
+        let watch = ClockSetWatch::new().map_err(failed)?;
+        let before = read_all();
+        let (sets, stopped) = (Arc::clone(sets), Arc::clone(&stop));
+        let named = thread::Builder::new().name("hourglass-clock".to_owned());
+        let thread = named.spawn(move || run(&watch, &stopped, before, &sets, &kick));
+        Ok(Watcher { stop, thread: Some(thread.map_err(failed)?) })
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.stop.post();
+        if let Some(thread) = self.thread.take() {
+            // It does not panic.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(watch: &ClockSetWatch, stop: &EventFd, before: Now, sets: &AtomicU64, kick: &Kick) {
+    let mut before = before;
+    loop {
+        match either_readable(watch.as_fd(), stop.as_fd(), None) {
+            Ok((_, true)) => return,
+            Ok((true, false)) if watch.was_set() => {
+                let now = read_all();
+                if is_set(&before, &now) {
+                    sets.fetch_add(1, Ordering::Release);
+                }
+                before = now;
+                kick.kick();
+            }
+            // A signal's handler ran, or somebody else read it.
+            Ok(_) | Err(_) => {}
+        }
+    }
+}
+
+/// Whether the wall clock was set between two readings: only then does it move against
+/// `CLOCK_BOOTTIME`, which goes on in suspend as it does. By less than the readings took is not
+/// seen.
+fn is_set(before: &Now, now: &Now) -> bool {
+    let ahead = |now: &Now| now.ns(Base::Realtime).saturating_sub(now.ns(Base::Boottime));
+    ahead(now).abs_diff(ahead(before)) > before.gap_ns().saturating_add(now.gap_ns())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_suspension_is_no_setting() {
+        let before = Now::new([1_000, 1_000, 501_000, 538_000]).with_gap(60);
+        let suspended = Now::new([2_000, 82_000, 582_050, 619_000]).with_gap(60);
+        assert!(!is_set(&before, &suspended));
+        let set = Now::new([2_000, 2_000, 501_800, 538_800]).with_gap(60);
+        assert!(is_set(&before, &set));
+    }
+}
