@@ -212,7 +212,7 @@ impl<T> Timers<T> {
     }
 
     /// Arms the timeout to expire at `expiry_ns` of [`Base::Monotonic`] or later, as late as
-    /// [`TimeoutWheel`] says for its delay from `now`.
+    /// [`TimeoutWheel`] says for its delay from `now`; if that is past, by the end of a granule.
     ///
     /// # Errors
     /// [`TimerError::ExpiryOutOfRange`] for a negative expiry, [`TimerError::IsATimer`],
@@ -226,7 +226,9 @@ impl<T> Timers<T> {
     ) -> Result<(), TimerError> {
         let Home::Wheel = id.home else { return Err(TimerError::IsATimer(id)) };
         check(Base::Monotonic, expiry_ns)?;
-        let now = Instant::from_nanos(now.ns(Base::Monotonic));
+        // Never in a bucket that begins before the expiry, as the wheel does with what is due
+        // already: a look as of the last tick must not find it.
+        let now = Instant::from_nanos(now.ns(Base::Monotonic).min(expiry_ns - 1));
         self.wheel.arm_at(id.handle, now, Instant::from_nanos(expiry_ns))?;
         self.wheel_stale = true;
         Ok(())

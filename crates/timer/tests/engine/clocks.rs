@@ -1,0 +1,154 @@
+//! Several clocks over one device: order, clocks that are set, suspensions, ranges.
+
+use super::*;
+
+#[test]
+fn four_clocks_expire_in_the_order_of_the_device() {
+    let (mut engine, times) = exact();
+    times.set_realtime(1_000 * SECOND);
+    times.set_tai_offset(Span::from_secs(37));
+    times.suspend(Span::from_secs(5));
+    // Setting it before the engine watches kicks nobody.
+    armed(&mut engine, Base::Tai, 4, 1_046 * SECOND);
+    armed(&mut engine, Base::Realtime, 3, 1_008 * SECOND);
+    armed(&mut engine, Base::Boottime, 2, 7 * SECOND);
+    armed(&mut engine, Base::Monotonic, 1, SECOND);
+    let expected = [(SECOND, 1), (2 * SECOND, 2), (3 * SECOND, 3), (4 * SECOND, 4)];
+    assert_eq!(run(&mut engine, &times, 10 * SECOND), expected);
+    // In one look the same order, whatever the order of arming; equal times by base, then first
+    // in, first out.
+    let mono = 20 * SECOND;
+    for (base, name, offset) in [
+        (Base::Tai, 4, 1_042 * SECOND),
+        (Base::Realtime, 3, 1_005 * SECOND - 1),
+        (Base::Boottime, 2, 5 * SECOND),
+        (Base::Monotonic, 1, 0),
+        (Base::Monotonic, 5, 0),
+    ] {
+        armed(&mut engine, base, name, mono + offset);
+    }
+    times.source().advance(Span::from_secs(30));
+    assert_eq!(expired(&mut engine), [3, 1, 5, 2, 4]);
+}
+
+/// Section 4.2 there: setting the clock recalculates no expiry; here not even the device is told
+/// twice.
+#[test]
+fn setting_the_clock_moves_no_timer_and_tells_the_device_once() {
+    let (mut engine, times) = exact();
+    times.set_realtime(1_000 * SECOND);
+    let ids: Vec<TimerId> = (0..1_000)
+        .map(|i| armed(&mut engine, Base::Realtime, i, (1_010 + i64::from(i)) * SECOND))
+        .collect();
+    engine.wait(Some(SECOND as u64)).unwrap();
+    assert_eq!(programmed(&engine), 1);
+    times.step_realtime(Span::from_secs(3));
+    // The set ends the wait.
+    assert_eq!(engine.wait(None).unwrap().woken, Woken::Kicked);
+    assert_eq!(engine.expire(10, |_, _| ()), 0);
+    let served = engine.wait(None).unwrap();
+    assert_eq!((served.woken, now_ns(&times)), (EVENT, 7 * SECOND));
+    assert_eq!(programmed(&engine), 2);
+    assert_eq!(expired(&mut engine), [0]);
+    for (i, id) in ids.iter().enumerate().skip(1) {
+        let expiry_ns = engine.timers().expiry_ns(*id).unwrap();
+        assert_eq!(expiry_ns, Some((1_010 + i as i64) * SECOND));
+    }
+    // Set past many of them: those are due at once, in order.
+    times.step_realtime(Span::from_secs(100));
+    assert_eq!(expired(&mut engine), (1..=100).collect::<Vec<u32>>());
+    // Set back: the others wait longer.
+    times.step_realtime(Span::from_secs(-50));
+    assert_eq!(engine.wait(None).unwrap().woken, Woken::Kicked);
+    engine.wait(None).unwrap();
+    assert_eq!((expired(&mut engine), now_ns(&times)), (vec![101], 58 * SECOND));
+}
+
+/// As timerfds with `TFD_TIMER_CANCEL_ON_SET`; a suspension is no setting.
+#[test]
+fn a_timer_is_told_that_its_clock_was_set() {
+    let (mut engine, times) = exact();
+    let told = |engine: &mut Engine<u32>, base| {
+        engine.timers().create_with(base, OnSet::Expire, 7).unwrap()
+    };
+    let [a, b, c, d] =
+        [Base::Tai, Base::Realtime, Base::Realtime, Base::Boottime].map(|b| told(&mut engine, b));
+    for (id, expiry_ns) in [(a, HOUR), (b, 2 * HOUR), (c, 9 * HOUR), (d, HOUR)] {
+        engine.timers().arm(id, expiry_ns, 5).unwrap();
+    }
+    assert_eq!(engine.timers().cancel(c), Ok(true));
+    armed(&mut engine, Base::Realtime, 8, 8 * HOUR);
+    engine.wait(Some(1)).unwrap();
+    times.suspend(Span::from_secs(1));
+    assert_eq!(engine.wait(None).unwrap().woken, Woken::Kicked);
+    assert_eq!(engine.expire(10, |_, _| ()), 0);
+
+    times.step_realtime(Span::from_secs(-1));
+    assert_eq!(engine.wait(None).unwrap().woken, EVENT);
+    let mut fired = Vec::new();
+    engine.expire(10, |timers, f| {
+        fired.push((f.id, f.cause, f.expiry_ns, f.latest_ns, f.late_ns()));
+        // Armed for the new time: that one it is not told of.
+        timers.arm(f.id, 3 * HOUR, 0).unwrap();
+    });
+    let set = Cause::ClockSet;
+    assert_eq!(fired, [(a, set, HOUR, HOUR + 5, 0), (b, set, 2 * HOUR, 2 * HOUR + 5, 0)]);
+    assert_eq!(engine.expire(10, |_, _| ()), 0);
+    // And expire like any other.
+    let seen = run(&mut engine, &times, 4 * HOUR);
+    assert_eq!(seen, [(HOUR - SECOND + 5, 7), (3 * HOUR, 7), (3 * HOUR, 7)]);
+    // Removed ones are not told.
+    engine.timers().arm(a, 30 * HOUR, 0).unwrap();
+    assert_eq!(engine.timers().remove(a), Ok(7));
+    times.step_realtime(Span::from_secs(1));
+    assert_eq!(engine.expire(10, |_, _| ()), 0);
+}
+
+/// What [`Base`] says of each clock in a suspension.
+#[test]
+fn after_a_suspension_boottime_expires_and_monotonic_waits() {
+    let (mut engine, times) = exact();
+    armed(&mut engine, Base::Monotonic, 1, 10 * SECOND);
+    armed(&mut engine, Base::Boottime, 2, 60 * SECOND);
+    engine.wait(Some(SECOND as u64)).unwrap();
+    times.suspend(Span::from_secs(600));
+    assert_eq!(engine.wait(None).unwrap().woken, EVENT);
+    assert_eq!((expired(&mut engine), now_ns(&times)), (vec![2], SECOND));
+    assert_eq!(run(&mut engine, &times, 20 * SECOND), [(10 * SECOND, 1)]);
+}
+
+#[test]
+fn bad_input_is_refused_with_one_line() {
+    let (mut engine, times) = exact();
+    let timer = engine.timers().create(Base::Realtime, 1).unwrap();
+    let timeout = engine.timers().create_timeout(2).unwrap();
+    let now = times.now();
+    let timers = engine.timers();
+    let errors = [
+        timers.arm(timer, -1, 0).unwrap_err(),
+        timers.arm(timer, i64::MIN, 0).unwrap_err(),
+        timers.arm_timeout(timeout, &now, -1).unwrap_err(),
+        timers.arm(timeout, 1, 0).unwrap_err(),
+        timers.arm_timeout(timer, &now, 1).unwrap_err(),
+    ];
+    for error in errors {
+        let text = error.to_string();
+        assert!(text.lines().count() == 1 && text.contains(": "), "{text}");
+    }
+    assert_eq!((timers.armed(Base::Realtime), timers.armed_timeouts()), (0, 0));
+    // The ends of the range are in it.
+    timers.arm(timer, i64::MAX, u64::MAX).unwrap();
+    timers.arm_timeout(timeout, &now, i64::MAX).unwrap();
+    assert_eq!(timers.earliest(&now), Some(i64::MAX as u64));
+    assert_eq!(engine.wait(Some(HOUR as u64)).unwrap().woken, Woken::Limit);
+    let timers = engine.timers();
+    assert_eq!((timers.remove(timer), timers.remove(timeout)), (Ok(1), Ok(2)));
+    for id in [timer, timeout] {
+        let stale = |e: TimerError| matches!(e, TimerError::Queue(QueueError::StaleHandle { .. }));
+        assert!(stale(timers.cancel(id).unwrap_err()) && stale(timers.remove(id).unwrap_err()));
+        assert!(stale(timers.payload(id).unwrap_err()));
+        assert!(stale(timers.expiry_ns(id).unwrap_err()));
+    }
+    assert_eq!(size_of::<Option<TimerId>>(), 12);
+    assert_eq!(size_of::<Handle>(), 8);
+}

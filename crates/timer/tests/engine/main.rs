@@ -1,0 +1,80 @@
+//! Engines in virtual time: one device for several clocks, programmed only for what is first;
+//! clocks that are set, suspensions, ticks, lost devices, callbacks that take long.
+//!
+//! Source: "Hrtimers and Beyond" (2006), sections 4.2, 6.2, 7, 8 and 9.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use hourglass_clock::source::SimSource;
+use hourglass_time::Span;
+use hourglass_timer::engine::{
+    Base, Cause, Engine, EngineError, OnSet, Settings, SimTimes, TimerError, TimerId, Timers, Times,
+};
+use hourglass_timer::event::{
+    self, ClockEvent, DeviceError, EventDevice, Facts, Kick, Mode, NextEvent, Period, Registry,
+    Resolution, Service, SimEvent, SimEventConfig, Woken,
+};
+use hourglass_timer::queue::{Handle, QueueError};
+
+mod clocks;
+#[path = "../common/mod.rs"]
+mod common;
+mod devices;
+mod looks;
+mod random;
+mod ticks;
+
+const MS: i64 = 1_000_000;
+const SECOND: i64 = 1_000 * MS;
+const HOUR: i64 = 3_600 * SECOND;
+const EVENT: Woken = Woken::Event { periods: 1 };
+
+fn simulated(config: SimEventConfig) -> (Engine<u32>, SimTimes) {
+    let times = SimTimes::new(&Arc::new(SimSource::default()));
+    let engine = Engine::simulated(Settings::DEFAULT, config, &times).unwrap();
+    (engine, times)
+}
+
+fn exact() -> (Engine<u32>, SimTimes) {
+    simulated(SimEventConfig::exact())
+}
+
+fn tick_bound(engine: &mut Engine<u32>) {
+    engine.high_res().source_lost("test");
+    // Kicked by the change.
+    assert_eq!(engine.wait(None).unwrap().woken, Woken::Kicked);
+    assert_eq!(engine.resolution(), Resolution::TickBound);
+}
+
+fn now_ns(times: &SimTimes) -> i64 {
+    times.now().ns(Base::Monotonic)
+}
+
+/// A timer armed at once.
+fn armed(engine: &mut Engine<u32>, base: Base, name: u32, expiry_ns: i64) -> TimerId {
+    let id = engine.timers().create(base, name).unwrap();
+    engine.timers().arm(id, expiry_ns, 0).unwrap();
+    id
+}
+
+/// Everything that expires in one look, by name.
+fn expired(engine: &mut Engine<u32>) -> Vec<u32> {
+    let mut names = Vec::new();
+    engine.expire(usize::MAX, |timers, fired| names.push(*timers.payload(fired.id).unwrap()));
+    names
+}
+
+/// Waits for timers, and tells which expired when.
+fn run(engine: &mut Engine<u32>, times: &SimTimes, until_ns: i64) -> Vec<(i64, u32)> {
+    let mut seen = Vec::new();
+    while now_ns(times) < until_ns {
+        engine.wait(Some(until_ns as u64)).unwrap();
+        seen.extend(expired(engine).into_iter().map(|name| (now_ns(times), name)));
+    }
+    seen
+}
+
+fn programmed(engine: &Engine<u32>) -> u64 {
+    engine.device().unwrap().counts().programmed
+}

@@ -1,0 +1,391 @@
+//! Hours of virtual time, at random, beside a slow twin: the same timers expire in the same order,
+//! never early on their own clock, and no later than slack, device and tick allow.
+//!
+//! Source: the issue, "ordering and never early over hours of simulated time with random arm, cancel,
+//! re-arm and clock steps, seed printed". A failure is played again with its seed in
+//! `HOURGLASS_SEED`.
+
+use hourglass_sys::clock::{ClockId, now_ns as os_ns};
+use hourglass_timer::engine::{Fired, Now};
+use hourglass_timer::event::Grid;
+use hourglass_timer::queue::reference::SortedList;
+use hourglass_timer::queue::{Key, Order};
+
+use super::*;
+use crate::common::Dice;
+
+/// The granule of the default settings, ns.
+const GRANULE: i64 = 65_536;
+/// Timers alive at a time.
+const CROWD: usize = 150;
+
+/// A timer as the twin knows it.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    id: TimerId,
+    on_set: OnSet,
+    alive: bool,
+    armed: Option<Armed>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Armed {
+    expiry_ns: i64,
+    /// By when it must be looked at, on its clock; of a timeout the furthest that its bucket may be.
+    latest_ns: i64,
+    sequence: u64,
+    /// Settings of the clock that the engine knew of.
+    sets: u64,
+}
+
+/// Lists that are searched from end to end.
+struct Twin {
+    known: Vec<Known>,
+    /// A list a base, of places in `known`.
+    lists: [SortedList; 4],
+    times: SimTimes,
+    dice: Dice,
+    sequence: u64,
+    sets: u64,
+    /// Monotonic time of the last look that left nothing behind.
+    complete_ns: i64,
+    fired: u64,
+    told: u64,
+}
+
+impl Twin {
+    fn one_of(&mut self, wanted: impl Fn(&Known) -> bool) -> Option<usize> {
+        let places: Vec<usize> =
+            (0..self.known.len()).filter(|i| wanted(&self.known[*i])).collect();
+        let n = places.len() as u64;
+        (n > 0).then(|| places[self.dice.below(n) as usize])
+    }
+
+    /// Something is done with the timers.
+    fn act(&mut self, timers: &mut Timers<u32>) {
+        let alive = self.known.iter().filter(|known| known.alive).count();
+        match self.dice.below(12) {
+            0..=2 if alive < CROWD => self.create(timers),
+            3 => {
+                let Some(i) = self.one_of(|known| known.alive) else { return };
+                assert_eq!(timers.remove(self.known[i].id), Ok(i as u32));
+                self.disarm(i);
+                self.known[i].alive = false;
+            }
+            4..=5 => {
+                let Some(i) = self.one_of(|known| known.alive) else { return };
+                let armed = self.known[i].armed.is_some();
+                assert_eq!(timers.cancel(self.known[i].id), Ok(armed));
+                self.disarm(i);
+            }
+            6 => {
+                let Some(i) = self.one_of(|known| !known.alive) else { return };
+                let id = self.known[i].id;
+                assert!(timers.cancel(id).is_err() && timers.expiry_ns(id).is_err());
+            }
+            _ => {
+                if let Some(i) = self.one_of(|known| known.alive) {
+                    self.arm(timers, i);
+                }
+            }
+        }
+    }
+
+    fn create(&mut self, timers: &mut Timers<u32>) {
+        let name = self.known.len() as u32;
+        let on_set = if self.dice.below(4) == 0 { OnSet::Expire } else { OnSet::Follow };
+        let id = match self.dice.below(5) {
+            4 => timers.create_timeout(name).unwrap(),
+            base => timers.create_with(Base::ALL[base as usize], on_set, name).unwrap(),
+        };
+        self.known.push(Known { id, on_set, alive: true, armed: None });
+    }
+
+    fn disarm(&mut self, i: usize) {
+        self.known[i].armed = None;
+        for list in &mut self.lists {
+            list.remove(i as u32);
+        }
+    }
+
+    fn arm(&mut self, timers: &mut Timers<u32>, i: usize) {
+        let Known { id, .. } = self.known[i];
+        let now = self.times.now();
+        let base_ns = now.ns(id.base());
+        let expiry_ns = match self.dice.below(10) {
+            // Often the same times, some of them on a tick.
+            0..=2 => (base_ns / (12 * MS) + 1 + self.dice.below(3) as i64) * 12 * MS,
+            3 => base_ns - self.dice.magnitude(36),
+            _ => base_ns + self.dice.magnitude(44),
+        };
+        let expiry_ns = expiry_ns.max(0);
+        let slack_ns = match self.dice.below(4) {
+            0 => self.dice.magnitude(34),
+            _ => 0,
+        };
+        self.sequence += 1;
+        let latest_ns = if id.is_timeout() {
+            timers.arm_timeout(id, &now, expiry_ns).unwrap();
+            // The wheel's own promise; its time may lie behind while a look is unfinished.
+            let delay_ns = (expiry_ns - self.complete_ns).max(0);
+            expiry_ns.max(base_ns) + delay_ns / 15 + 2 * GRANULE
+        } else {
+            timers.arm(id, expiry_ns, slack_ns as u64).unwrap();
+            expiry_ns + slack_ns
+        };
+        let (sequence, sets) = (self.sequence, self.sets);
+        self.known[i].armed = Some(Armed { expiry_ns, latest_ns, sequence, sets });
+        if !id.is_timeout() {
+            let list = &mut self.lists[id.base() as usize];
+            list.reserve(self.known.len()).unwrap();
+            list.place(i as u32, Key { expiry: latest_ns, sequence });
+        }
+    }
+
+    /// Who is to be told first that its clock was set.
+    fn to_tell(&self, sets: u64) -> Option<usize> {
+        let waits = |known: &Known| {
+            let armed = known.armed?;
+            let settable = known.id.base().is_settable() && known.on_set == OnSet::Expire;
+            (settable && armed.sets < sets).then_some((armed.sets, armed.sequence))
+        };
+        let all = self.known.iter().enumerate();
+        all.filter_map(|(i, known)| Some((waits(known)?, i))).min().map(|(_, i)| i)
+    }
+
+    /// Which timer of the queues is to expire next at `now`, and how far its latest time is.
+    fn next(&self, now: &Now) -> Option<(i64, usize)> {
+        let mut next: Option<(i64, usize)> = None;
+        for (base, list) in Base::ALL.into_iter().zip(&self.lists) {
+            let Some(first) = list.first() else { continue };
+            let i = first.slot as usize;
+            let until_ns = first.expiry - now.ns(base);
+            let may = self.known[i].armed.unwrap().expiry_ns <= now.ns(base);
+            if may && next.is_none_or(|(sooner, _)| until_ns < sooner) {
+                next = Some((until_ns, i));
+            }
+        }
+        next
+    }
+
+    /// By when the engine must have come back, device time, but for what its device needs.
+    fn due_ns(&self, now: &Now) -> u64 {
+        if self.to_tell(now.sets()).is_some() {
+            return now.device_ns();
+        }
+        let latest = |known: &Known| {
+            let armed = known.armed?;
+            Some(now.to_device_ns(known.id.base(), armed.latest_ns))
+        };
+        self.known.iter().filter_map(latest).min().map_or(u64::MAX, |ns| ns.max(now.device_ns()))
+    }
+
+    /// The engine says that a timer expired, in a look as of `now`.
+    fn check(&mut self, name: u32, fired: &Fired, now: &Now) {
+        let i = name as usize;
+        let known = self.known[i];
+        let armed = known.armed.expect("it is not armed");
+        assert_eq!((fired.id, fired.expiry_ns), (known.id, armed.expiry_ns));
+        assert_eq!(fired.now_ns, now.ns(fired.base));
+        self.sets = now.sets();
+        match fired.cause {
+            Cause::ClockSet => {
+                assert_eq!(self.to_tell(now.sets()), Some(i));
+                assert_eq!(fired.latest_ns, armed.latest_ns);
+                self.told += 1;
+            }
+            Cause::Expiry => {
+                assert_eq!(self.to_tell(now.sets()), None);
+                let actual_ns = self.times.now().ns(fired.base);
+                assert!(armed.expiry_ns <= actual_ns.min(fired.now_ns), "early: {fired:?}");
+                let until_ns = fired.latest_ns - fired.now_ns;
+                let next = self.next(now);
+                if fired.id.is_timeout() {
+                    assert!((armed.expiry_ns..=armed.latest_ns).contains(&fired.latest_ns));
+                    assert!(until_ns <= 0 && next.is_none_or(|(other, _)| other > until_ns));
+                } else {
+                    assert_eq!(fired.latest_ns, armed.latest_ns);
+                    assert_eq!(next, Some((until_ns, i)));
+                }
+            }
+        }
+        self.fired += 1;
+        self.disarm(i);
+    }
+}
+
+struct World {
+    engine: Engine<u32>,
+    twin: Twin,
+    /// Whether the device can be programmed, and then the ticks of it.
+    ticks: Option<Grid>,
+    /// How late the device may be; its tick.
+    device_ns: u64,
+    tick_ns: u64,
+}
+
+impl World {
+    fn new(seed: u64, config: SimEventConfig) -> World {
+        let mut dice = Dice(seed);
+        let config = SimEventConfig { seed: dice.roll(), ..config };
+        let (one_shot, unit) = (config.one_shot.is_some(), config.unit);
+        let periods = config.periods;
+        // The edge that counting begins with, two units at least, and one to round up.
+        let device_ns = 4 * (unit.nth_ns(1) - 1) + config.jitter.nanos_or_zero();
+        let (engine, times) = simulated(config);
+        times.set_realtime(1_700_000_000 * SECOND);
+        times.set_tai_offset(Span::from_secs(37));
+        let asked = Settings::DEFAULT.tick;
+        let tick = periods.at_most(asked).unwrap_or(asked);
+        World {
+            twin: Twin {
+                known: Vec::new(),
+                lists: std::array::from_fn(|_| SortedList::default()),
+                sets: 0,
+                times,
+                dice,
+                sequence: 0,
+                complete_ns: 0,
+                fired: 0,
+                told: 0,
+            },
+            engine,
+            ticks: one_shot.then(|| Grid::starting_at(0, tick)),
+            device_ns,
+            tick_ns: tick.nth_ns(1),
+        }
+    }
+
+    /// Somebody sets the clock, the machine is suspended, a clock source comes or goes.
+    fn outside(&mut self) {
+        let Twin { times, dice, .. } = &mut self.twin;
+        let by = Span::from_nanos(dice.magnitude(43));
+        match dice.below(60) {
+            0 => times.step_realtime(by),
+            1 => times.step_realtime(-by),
+            2 => times.suspend(by),
+            3 => self.engine.high_res().source_lost("the dice"),
+            4..=5 => self.engine.high_res().source_valid(),
+            _ => {}
+        }
+    }
+
+    /// Waits, and checks that it is back in time.
+    fn wait(&mut self) -> Woken {
+        let begin = self.twin.times.now();
+        let limit_ns = begin.device_ns() + self.twin.dice.magnitude(42) as u64;
+        let due_ns = self.twin.due_ns(&begin);
+        let woken = self.engine.wait(Some(limit_ns)).unwrap().woken;
+        let now_ns = self.twin.times.now().device_ns();
+        let tick_ns = match self.engine.resolution() {
+            Resolution::High => 0,
+            Resolution::TickBound => self.tick_ns,
+        };
+        let allowed_ns = due_ns.saturating_add(self.device_ns + tick_ns);
+        assert!(now_ns <= limit_ns.min(allowed_ns), "{now_ns} for {due_ns}, limit {limit_ns}");
+        woken
+    }
+
+    /// Expires, and checks who, in which order, and that nobody is left.
+    fn look(&mut self, woken: Woken) {
+        let actual = self.twin.times.now();
+        let now_ns = actual.device_ns();
+        // Where a look is as of: a device that ticks says when, this is then not known here.
+        let as_of_ns = match (self.engine.resolution(), &self.ticks) {
+            (Resolution::High, _) => Some(now_ns),
+            (Resolution::TickBound, Some(ticks)) => Some(ticks.last_until(now_ns)),
+            (Resolution::TickBound, None) => (woken == EVENT).then_some(now_ns),
+        };
+        let moved = |as_of_ns: u64| {
+            let back = now_ns as i64 - as_of_ns as i64;
+            Now::new(Base::ALL.map(|base| actual.ns(base) - back)).with_sets(actual.sets())
+        };
+        let budget = 1 + self.twin.dice.below(12) as usize;
+        let looks = self.engine.statistics().looks;
+        let twin = &mut self.twin;
+        let count = self.engine.expire(budget, |timers, fired| {
+            let seen_ns = now_ns as i64 - (actual.ns(fired.base) - fired.now_ns);
+            assert!(as_of_ns.is_none_or(|ns| ns as i64 == seen_ns) && seen_ns <= now_ns as i64);
+            let name = *timers.payload(fired.id).unwrap();
+            twin.check(name, &fired, &moved(seen_ns as u64));
+            if twin.dice.below(3) == 0 {
+                let long = Span::from_nanos(twin.dice.magnitude(26));
+                twin.times.source().advance(long);
+            }
+            if twin.dice.below(2) == 0 {
+                // Often itself.
+                twin.arm(timers, name as usize);
+            }
+            for _ in 0..twin.dice.below(3) {
+                twin.act(timers);
+            }
+        });
+        let looked = self.engine.statistics().looks > looks;
+        assert!(woken != EVENT || count > 0, "woken for nothing at {now_ns}");
+        if looked {
+            twin.sets = actual.sets();
+        }
+        if let Some(as_of_ns) = as_of_ns
+            && looked
+            && count < budget
+        {
+            let now = moved(as_of_ns);
+            assert_eq!((twin.to_tell(now.sets()), twin.next(&now)), (None, None));
+            twin.complete_ns = as_of_ns as i64;
+        }
+    }
+}
+
+fn seed() -> u64 {
+    let given = std::env::var("HOURGLASS_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = given.unwrap_or_else(|| os_ns(ClockId::Monotonic));
+    eprintln!("seed {seed}");
+    seed
+}
+
+/// At random until `hours` are over.
+fn hours(config: SimEventConfig, hours: i64) {
+    let name = config.name;
+    let mut world = World::new(seed(), config);
+    let mut resolutions = [0u64; 2];
+    while now_ns(&world.twin.times) < hours * HOUR {
+        for _ in 0..world.twin.dice.below(8) {
+            world.twin.act(world.engine.timers());
+        }
+        world.outside();
+        let woken = world.wait();
+        resolutions[usize::from(world.engine.resolution() == Resolution::High)] += 1;
+        world.look(woken);
+    }
+    let statistics = world.engine.statistics();
+    eprintln!("{name}: {} told, {resolutions:?}, {statistics:?}", world.twin.told);
+    assert_eq!(statistics.fired, world.twin.fired);
+    assert!(world.twin.fired > 100 && world.twin.told > 0, "too little happened");
+}
+
+#[test]
+fn hours_on_an_exact_device() {
+    hours(SimEventConfig::exact(), 200);
+}
+
+#[test]
+fn hours_on_a_late_device() {
+    let jitter = Span::from_micros(300);
+    hours(SimEventConfig { jitter, ..SimEventConfig::exact() }, 100);
+}
+
+/// One of the engine's own, in both resolutions.
+#[test]
+fn hours_on_an_i8254_of_its_own() {
+    hours(SimEventConfig { per_cpu: true, ..SimEventConfig::i8254() }, 50);
+}
+
+#[test]
+fn hours_on_the_systems_i8254() {
+    hours(SimEventConfig::i8254(), 50);
+}
+
+#[test]
+fn hours_on_an_mc146818() {
+    hours(SimEventConfig::mc146818(), 50);
+}
