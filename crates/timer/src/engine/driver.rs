@@ -79,6 +79,7 @@ struct Planned {
     home: Home,
     latest_ns: i64,
     sets: u64,
+    gap_ns: u64,
     at_ns: u64,
 }
 
@@ -91,8 +92,8 @@ struct Looks {
     last_ns: u64,
 }
 
-/// Two readings of a base that differ by less are one: a base is mapped to device time anew at each
-/// wait, and reading several clocks takes some 100 ns.
+/// A base is mapped to device time anew at each wait. Two results no further apart than the two
+/// readings took are one, but no further than this, should a thread have been preempted in between.
 const SAME_NS: u64 = 1_000;
 
 impl<T> Engine<T> {
@@ -399,12 +400,13 @@ impl<T> Engine<T> {
             };
             let at_ns = first.device_ns(now);
             let (home, latest_ns, sets) = (first.home, first.latest_ns, now.sets());
+            let gap_ns = now.gap_ns();
             let same = self.planned.filter(|planned| {
+                let apart_ns = planned.gap_ns.saturating_add(gap_ns).min(SAME_NS);
                 (planned.home, planned.latest_ns, planned.sets) == (home, latest_ns, sets)
-                    && planned.at_ns <= at_ns.saturating_add(SAME_NS)
-                    && at_ns <= planned.at_ns.saturating_add(now.gap_ns())
+                    && planned.at_ns.abs_diff(at_ns) <= apart_ns
             });
-            let planned = same.unwrap_or(Planned { home, latest_ns, sets, at_ns });
+            let planned = same.unwrap_or(Planned { home, latest_ns, sets, gap_ns, at_ns });
             self.planned = Some(planned);
             planned.at_ns
         };

@@ -226,10 +226,9 @@ impl<T> Timers<T> {
     ) -> Result<(), TimerError> {
         let Home::Wheel = id.home else { return Err(TimerError::IsATimer(id)) };
         check(Base::Monotonic, expiry_ns)?;
-        // Never in a bucket that begins before the expiry, as the wheel does with what is due
-        // already: a look as of the last tick must not find it.
-        let now = Instant::from_nanos(now.ns(Base::Monotonic).min(expiry_ns - 1));
-        self.wheel.arm_at(id.handle, now, Instant::from_nanos(expiry_ns))?;
+        let now = Instant::from_nanos(now.ns(Base::Monotonic));
+        // In granules, for a look that is as of the last tick.
+        self.wheel.arm_in_granules(id.handle, now, Instant::from_nanos(expiry_ns))?;
         self.wheel_stale = true;
         Ok(())
     }

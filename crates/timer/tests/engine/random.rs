@@ -116,7 +116,11 @@ impl Twin {
             // Often the same times, some of them on a tick.
             0..=2 => (base_ns / (12 * MS) + 1 + self.dice.below(3) as i64) * 12 * MS,
             3 => base_ns - self.dice.magnitude(36),
-            _ => base_ns + self.dice.magnitude(44),
+            4 => base_ns + self.dice.magnitude(30),
+            _ => {
+                let bits = 30 + self.dice.below(15);
+                base_ns + self.dice.below(1 << bits) as i64
+            }
         };
         let expiry_ns = expiry_ns.max(0);
         let slack_ns = match self.dice.below(4) {
@@ -201,7 +205,8 @@ impl Twin {
                 let until_ns = fired.latest_ns - fired.now_ns;
                 let next = self.next(now);
                 if fired.id.is_timeout() {
-                    assert!((armed.expiry_ns..=armed.latest_ns).contains(&fired.latest_ns));
+                    let promised = armed.expiry_ns..=armed.latest_ns;
+                    assert!(promised.contains(&fired.latest_ns), "{armed:?} {fired:?}");
                     assert!(until_ns <= 0 && next.is_none_or(|(other, _)| other > until_ns));
                 } else {
                     assert_eq!(fired.latest_ns, armed.latest_ns);
@@ -273,7 +278,7 @@ impl World {
     /// Waits, and checks that it is back in time.
     fn wait(&mut self) -> Woken {
         let begin = self.twin.times.now();
-        let limit_ns = begin.device_ns() + self.twin.dice.magnitude(42) as u64;
+        let limit_ns = begin.device_ns() + self.twin.dice.magnitude(46) as u64;
         let due_ns = self.twin.due_ns(&begin);
         let woken = self.engine.wait(Some(limit_ns)).unwrap().woken;
         let now_ns = self.twin.times.now().device_ns();
