@@ -2,11 +2,16 @@
 
 mod common;
 
+use std::sync::Arc;
+
 use common::Dice;
+use hourglass_clock::source::SimSource;
 use hourglass_sys::allocation::{Counting, asked};
 use hourglass_time::{Instant, Sim, Span};
 use hourglass_timer::Sleeper;
 use hourglass_timer::periodic::{Job, OverrunPolicy, Parameters, PeriodicLoop, Snapshot};
+use hourglass_timer::engine::{self, Base, Engine, OnSet, SimTimes, TimerId};
+use hourglass_timer::event::SimEventConfig;
 use hourglass_timer::queue::{Handle, Heap, Order, Queue, RedBlackTree, TimeoutWheel};
 use hourglass_timer::sleep::{Policy, Settings};
 
@@ -112,6 +117,63 @@ fn a_periodic_task_never_allocates() {
     }
 }
 
+/// Timers of every kind on an engine, armed, cancelled and moved.
+fn run(engine: &mut Engine<u64>, turns: u64, mut ahead_ns: impl FnMut(&mut Dice) -> i64) {
+    let mut dice = Dice(3);
+    let timers = engine.timers();
+    let mut ids: Vec<TimerId> = Vec::new();
+    for i in 0..100 {
+        ids.extend(Base::ALL.map(|base| timers.create_with(base, OnSet::Expire, i).unwrap()));
+        ids.push(timers.create_timeout(i).unwrap());
+    }
+    let mut fired = 0;
+    let mut turn = |engine: &mut Engine<u64>, dice: &mut Dice| {
+        let now = engine.now();
+        for _ in 0..5 {
+            let id = ids[dice.below(ids.len() as u64) as usize];
+            let expiry_ns = now.ns(id.base()) + ahead_ns(dice);
+            let timers = engine.timers();
+            match dice.below(4) {
+                0 => assert!(timers.cancel(id).is_ok()),
+                _ if id.is_timeout() => timers.arm_timeout(id, &now, expiry_ns).unwrap(),
+                _ => timers.arm(id, expiry_ns, dice.below(1_000)).unwrap(),
+            }
+        }
+        engine.wait(Some(now.device_ns() + 50_000_000)).unwrap();
+        fired += engine.expire(20, |timers, fired| {
+            if !fired.id.is_timeout() {
+                timers.arm(fired.id, fired.now_ns + 1_000_000, 0).unwrap();
+            }
+        });
+    };
+    // The first wait may start a thread that watches the clocks.
+    for _ in 0..10 {
+        turn(engine, &mut dice);
+    }
+    let before = asked();
+    for _ in 0..turns {
+        turn(engine, &mut dice);
+    }
+    assert_eq!(asked(), before);
+    assert!(fired > turns as usize / 2, "{fired}");
+}
+
+#[test]
+fn engines_never_allocate() {
+    for config in [SimEventConfig::exact(), SimEventConfig::i8254(), SimEventConfig::mc146818()] {
+        let times = SimTimes::new(&Arc::new(SimSource::default()));
+        let mut engine = Engine::simulated(engine::Settings::DEFAULT, config, &times).unwrap();
+        run(&mut engine, 5_000, |dice| dice.magnitude(30));
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn an_engine_of_this_machine_never_allocates() {
+    let mut engine = Engine::native(engine::Settings::DEFAULT).unwrap();
+    run(&mut engine, 200, |dice| dice.magnitude(20));
+}
+
 /// The project's bound, with an eight-byte payload; all arrays included, at the room reserved.
 #[test]
 fn a_timer_takes_64_bytes_at_most() {
@@ -126,6 +188,13 @@ fn a_timer_takes_64_bytes_at_most() {
     wheel.reserve(timers).unwrap();
     let timeout = (asked().held - before) as f64 / timers as f64;
     assert!(timeout <= 64.0, "{timeout} bytes a timeout");
+    let before = asked().held;
+    let times = SimTimes::new(&Arc::new(SimSource::default()));
+    let mut engine: Engine<u64> =
+        Engine::simulated(engine::Settings::DEFAULT, SimEventConfig::exact(), &times).unwrap();
+    engine.timers().reserve(Base::Realtime, timers).unwrap();
+    let of_engine = (asked().held - before) as f64 / timers as f64;
+    assert!(of_engine <= 64.5, "{of_engine} bytes a timer, with the engine's own 20 KiB or so");
     println!("{timer} bytes a timer, {timeout} bytes a timeout");
     assert_eq!((queue.capacity(), wheel.capacity()), (timers, timers));
 }

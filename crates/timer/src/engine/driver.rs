@@ -90,6 +90,25 @@ struct Looks {
     boundary_ns: Option<u64>,
     /// Device time of the last one: what was due before was armed after it.
     last_ns: u64,
+    /// The clocks in the look before this one, over or not.
+    seen: Now,
+    /// Device time since which each base has not jumped, in the order of [`Base::ALL`]: what it
+    /// jumped over was not due before.
+    steady_ns: [u64; 4],
+}
+
+impl Looks {
+    /// A look begins.
+    fn see(&mut self, now: &Now) {
+        let apart_ns = now.gap_ns().saturating_add(self.seen.gap_ns());
+        for (base, steady_ns) in Base::ALL.into_iter().zip(&mut self.steady_ns) {
+            let ahead = |now: &Now| now.ns(base).saturating_sub(now.ns(Base::Monotonic));
+            if ahead(now).abs_diff(ahead(&self.seen)) > apart_ns {
+                *steady_ns = now.device_ns();
+            }
+        }
+        self.seen = *now;
+    }
 }
 
 /// A base is mapped to device time anew at each wait. Two results no further apart than the two
@@ -121,7 +140,12 @@ impl<T> Engine<T> {
             next_wake: NextWake::new(),
             watched: false,
             planned: None,
-            looks: Looks { boundary_ns: None, last_ns: now.device_ns() },
+            looks: Looks {
+                boundary_ns: None,
+                last_ns: now.device_ns(),
+                seen: now,
+                steady_ns: [0; 4],
+            },
             statistics: Statistics::default(),
             last_long: LongCallback::default(),
         };
@@ -335,6 +359,7 @@ impl<T> Engine<T> {
         let actual = self.times.now();
         let Some(now) = self.look_as_of(&actual) else { return 0 };
         self.statistics.looks += 1;
+        self.looks.see(&actual);
         let long_ns = self.settings.long_callback.nanos_or_zero();
         let mut begin_ns = actual.device_ns();
         for count in 0..budget {
@@ -349,8 +374,8 @@ impl<T> Engine<T> {
                 Cause::Expiry => now.to_device_ns(fired.base, fired.latest_ns),
                 Cause::ClockSet => now.device_ns(),
             };
-            // What was due before the last look was armed after it.
             let due_ns = due_ns.max(self.looks.last_ns);
+            let due_ns = due_ns.max(self.looks.steady_ns[fired.base as usize]);
             self.statistics.fired(due_ns, begin_ns, &self.last_long);
             fire(&mut self.timers, fired);
             let end_ns = self.times.monotonic_ns();

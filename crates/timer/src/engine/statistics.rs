@@ -11,9 +11,10 @@ pub struct Statistics {
     pub looks: u64,
     /// Timers and timeouts that expired.
     pub fired: u64,
-    /// The most that one began to be handled after its latest time, ns of device time. Timers that
-    /// were armed for the past count from when they could first be looked at, which is not known:
-    /// they are left out.
+    /// The most that one began to be handled after its latest time, ns of device time. One that was
+    /// due before the last look that left nothing behind was armed after it, and counts from
+    /// there; one that its clock jumped over (set, or the machine suspended) counts from when that
+    /// was seen.
     pub worst_late_ns: u64,
     /// Times that the device was lost or exchanged.
     pub device_changes: u64,

@@ -40,6 +40,12 @@ fn lateness_counts_from_when_the_engine_could_have_known() {
     times.source().advance(Span::from_nanos(300));
     assert_eq!(expired(&mut engine), [1]);
     assert_eq!(engine.statistics().worst_late_ns, 300);
+    // Nor is one that its clock jumped over.
+    armed(&mut engine, Base::Boottime, 2, HOUR);
+    times.source().advance(Span::from_secs(60));
+    times.suspend(Span::from_secs(7_200));
+    assert_eq!(expired(&mut engine), [2]);
+    assert_eq!(engine.statistics().worst_late_ns, 300);
 }
 
 #[test]

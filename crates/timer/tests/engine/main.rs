@@ -22,6 +22,8 @@ mod clocks;
 mod common;
 mod devices;
 mod looks;
+#[cfg(target_os = "linux")]
+mod native;
 mod random;
 mod ticks;
 

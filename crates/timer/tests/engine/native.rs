@@ -1,0 +1,126 @@
+//! Engines on this machine's devices, one-sided: never early on any clock.
+
+use std::thread;
+use std::time::Duration;
+
+use hourglass_timer::engine::OsTimes;
+use hourglass_timer::event::native::{BusyEvent, PosixTimerEvent, SleepEvent, TimerFdEvent};
+use hourglass_timer::event::{DevicePlan, validate_device};
+
+use super::*;
+
+/// A wait that a broken engine would never end, ns.
+const PATIENCE: u64 = 20_000 * MS as u64;
+
+fn devices() -> [Box<dyn ClockEvent>; 4] {
+    [
+        Box::new(TimerFdEvent::new().unwrap()),
+        Box::new(SleepEvent::new()),
+        Box::new(PosixTimerEvent::new().unwrap()),
+        Box::new(BusyEvent::new()),
+    ]
+}
+
+/// An engine on one device, and whether that was found valid: a busy machine may fail it.
+fn on(device: Box<dyn ClockEvent>) -> Engine<u32> {
+    let registry = Arc::new(Registry::new());
+    let device = EventDevice::from_box(device).unwrap();
+    let id = registry.register_for(NUMBER, device).unwrap();
+    let engine = Engine::new(Settings::DEFAULT, &registry, NUMBER, OsTimes::new()).unwrap();
+    engine.high_res().source_valid();
+    registry.judge(id, true).unwrap();
+    engine
+}
+
+const NUMBER: event::Engine = event::Engine(0);
+
+/// Waits until so many have expired; each must find its own clock at its expiry or after it.
+fn run(engine: &mut Engine<u32>, count: usize) {
+    let limit_ns = engine.now().device_ns() + PATIENCE;
+    let times = OsTimes::new();
+    let mut seen = 0;
+    while seen < count {
+        engine.wait(Some(limit_ns)).unwrap();
+        assert!(engine.now().device_ns() < limit_ns, "{seen} of {count} expired");
+        seen += engine.expire(100, |_, fired| {
+            let now_ns = times.now().ns(fired.base);
+            assert!(
+                fired.cause == Cause::ClockSet || fired.expiry_ns <= now_ns,
+                "early: {fired:?}"
+            );
+        });
+    }
+}
+
+#[test]
+fn timers_of_this_machine_are_never_early() {
+    for device in devices() {
+        let mut engine = on(device);
+        let now = engine.now();
+        for i in 0..40 {
+            let base = Base::ALL[i as usize % 4];
+            let expiry_ns = now.ns(base) + 500_000 + i64::from(i) * 333_333;
+            armed(&mut engine, base, i, expiry_ns);
+        }
+        let timeout = engine.timers().create_timeout(0).unwrap();
+        engine.timers().arm_timeout(timeout, &now, now.ns(Base::Monotonic) + 3 * MS).unwrap();
+        run(&mut engine, 41);
+        assert_eq!(engine.resolution(), Resolution::High);
+        // And bound to its tick.
+        engine.high_res().source_lost("test");
+        let now = engine.now();
+        for i in 0..8 {
+            let base = Base::ALL[i as usize % 4];
+            armed(&mut engine, base, i, now.ns(base) + MS + i64::from(i) * 1_333_333);
+        }
+        run(&mut engine, 8);
+        assert_eq!(engine.resolution(), Resolution::TickBound);
+    }
+}
+
+#[test]
+fn an_engine_of_this_machine_is_kicked_from_another_thread() {
+    let mut engine: Engine<u32> = Engine::native(Settings::DEFAULT).unwrap();
+    let (kick, next_wake) = (engine.kick(), engine.next_wake());
+    let handed = Arc::new(AtomicU64::new(0));
+    let hand = Arc::clone(&handed);
+    let other = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(5));
+        hand.store(7, Ordering::Release);
+        // It is wanted at once.
+        if next_wake.needs_kick(1) {
+            kick.kick();
+        }
+    });
+    let limit_ns = engine.now().device_ns() + PATIENCE;
+    let mut got = 0;
+    while got == 0 {
+        let look = || handed.swap(0, Ordering::Acquire);
+        engine
+            .wait_with(Some(limit_ns), |_, _| {
+                got = got.max(look());
+                false
+            })
+            .unwrap();
+        got = got.max(look());
+        assert!(engine.now().device_ns() < limit_ns, "nobody kicked");
+    }
+    assert_eq!(got, 7);
+    other.join().unwrap();
+}
+
+#[test]
+fn a_device_is_tried_out_by_its_engine() {
+    let mut device = EventDevice::new(SleepEvent::new()).unwrap();
+    device.attach().unwrap();
+    let alone = validate_device(&mut device, &DevicePlan::DEFAULT);
+    device.detach();
+    let mut engine: Engine<u32> = Engine::native(Settings::DEFAULT).unwrap();
+    let by_engine = engine.validate(&DevicePlan::DEFAULT);
+    // A busy machine may fail either; if neither does, the engine is precise.
+    if alone.is_ok() && by_engine.is_ok() {
+        engine.wait(Some(1)).unwrap();
+        assert_eq!(engine.high_res().why(), Ok(()));
+        assert_eq!(engine.resolution(), Resolution::High);
+    }
+}
