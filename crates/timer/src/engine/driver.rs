@@ -32,7 +32,7 @@ use crate::event::{SourcePlan, validate_source};
 /// **Device.** The best that the [`Registry`] has for this engine, or else the system's ticking
 /// one. It is programmed when the engine waits, and only if the first of all bases and services
 /// changed. With a new, better device, or when its own is removed or fails, the engine changes over
-/// in its next wait, which then returns [`Woken::Kicked`].
+/// in its next wait, which then returns [`Kicked`](event::Woken::Kicked).
 ///
 /// **Resolution.** By [`HighRes`]: with a validated device of its own and a validated clock source
 /// each expiry is programmed; otherwise the engine is bound to its tick: timers expire in looks at
