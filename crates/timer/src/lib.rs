@@ -13,6 +13,7 @@ pub mod event;
 pub mod fault;
 pub mod periodic;
 pub mod queue;
+pub mod service;
 pub mod sleep;
 
 pub use periodic::PeriodicThread;

@@ -1,0 +1,62 @@
+//! The set of timers that changed since the engine looked.
+//!
+//! Owns: a bit a timer and a bit for each 64 of them.
+//! Must not: rely on another thread to finish what it began: whoever marks sets both bits itself,
+//! which a list with one link a timer could not promise.
+
+use super::super::atomic::{AtomicU64, Ordering, fence};
+
+/// A set of the numbers below `WORDS` times 64; `WORDS` is 64 at most.
+pub(crate) struct Changed<const WORDS: usize> {
+    /// A bit for each word that has one.
+    upper: AtomicU64,
+    words: [AtomicU64; WORDS],
+}
+
+impl<const WORDS: usize> Changed<WORDS> {
+    pub(crate) fn new() -> Changed<WORDS> {
+        Changed { upper: AtomicU64::new(0), words: std::array::from_fn(|_| AtomicU64::new(0)) }
+    }
+
+    /// Adds a number. Whoever takes it out sees what the caller did before. Followed by a full
+    /// fence, as [`super::Wake::wants`] needs it.
+    ///
+    /// A bit that is set is not set again: then nobody took it since, and whoever takes it later
+    /// has a fence after that, which comes after the one here.
+    pub(crate) fn mark(&self, number: usize) {
+        let (word, bit) = ((number / 64) % WORDS, number % 64);
+        fence(Ordering::SeqCst);
+        set(&self.words[word], bit);
+        set(&self.upper, word);
+    }
+
+    /// Whether there is a number in the set. After a full fence, it sees every mark whose own
+    /// fence came before that.
+    pub(crate) fn any(&self) -> bool {
+        self.upper.load(Ordering::Relaxed) != 0
+    }
+
+    /// Takes out one word of numbers, the first one from word `from` on, in a circle: which word,
+    /// and which of its numbers.
+    pub(crate) fn take(&self, from: u32) -> Option<(usize, u64)> {
+        let upper = self.upper.load(Ordering::Relaxed);
+        if upper == 0 {
+            return None;
+        }
+        let word = ((upper.rotate_right(from % 64).trailing_zeros() + from) % 64) as usize;
+        self.upper.fetch_and(!(1 << word), Ordering::AcqRel);
+        // Who still sees the upper bit set after this fence sets the lower one before the next.
+        fence(Ordering::SeqCst);
+        let bits = self.words[word % WORDS].swap(0, Ordering::AcqRel);
+        fence(Ordering::SeqCst);
+        Some((word, bits))
+    }
+}
+
+fn set(word: &AtomicU64, bit: usize) {
+    let bit = 1 << bit;
+    if word.load(Ordering::Relaxed) & bit == 0 {
+        word.fetch_or(bit, Ordering::AcqRel);
+        fence(Ordering::SeqCst);
+    }
+}

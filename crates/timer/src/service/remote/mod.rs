@@ -1,0 +1,25 @@
+//! What threads say to an engine about its timers, without a lock.
+//!
+//! Owns: the words in which arming, cancelling, firing and terminating meet ([`Slot`]), the set of
+//! timers that changed since the engine looked ([`Changed`]), and whether the engine must be woken
+//! for it ([`Wake`]).
+//! Must not: allocate, block, read a clock, know what an action is, or reach beyond `atomic` and
+//! itself: `tests/interleavings.rs` compiles these files once more with the atomics of a model checker.
+//!
+//! An arming goes like this: claim one of the timer's cells, write expiry and period into it, make
+//! it the current one by one exchange of the state word, mark the timer as changed, and kick the
+//! engine only if it would wake too late by itself. Whoever is preempted in between holds up nobody:
+//! another thread takes another cell, marks the timer itself and kicks for itself. The engine never
+//! sees half an arming, because it believes what it read of a cell only if the state word is still
+//! the same.
+
+mod changed;
+mod slot;
+mod state;
+mod wake;
+
+pub(crate) use changed::Changed;
+pub(crate) use slot::{Arming, Context, Ended, Fire, Fired, Slot};
+pub use state::Which;
+pub(crate) use state::{Refused, Slept, State};
+pub(crate) use wake::{AWAKE, Wake};

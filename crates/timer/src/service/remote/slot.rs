@@ -1,0 +1,328 @@
+//! One timer, as all threads see it.
+//!
+//! Owns: the state word, the cells that armings are written into, and what may happen in which
+//! order: of firing and cancelling exactly one wins, after terminating nothing begins.
+//! Must not: wait.
+
+use super::super::atomic::{AtomicU64, Ordering};
+use super::state::{CELLS, Refused, Slept, State, Which};
+
+/// What an arming says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Arming {
+    /// When, ns on the timer's base.
+    pub(crate) expiry_ns: i64,
+    /// How far apart expiries are, ns; 0 if there is one only.
+    pub(crate) period_ns: u64,
+    /// How much later it may fire, ns.
+    pub(crate) slack_ns: u64,
+    /// Whatever else there is, in the owner's terms.
+    pub(crate) flags: u64,
+}
+
+/// Four words, of which a reader believes nothing until the state word says that they stood still.
+struct Cell([AtomicU64; 4]);
+
+impl Cell {
+    fn new() -> Cell {
+        Cell(std::array::from_fn(|_| AtomicU64::new(0)))
+    }
+
+    /// Releasing, so that who reads one of these words sees that the cell was taken for it.
+    fn write(&self, arming: &Arming) {
+        let Arming { expiry_ns, period_ns, slack_ns, flags } = *arming;
+        self.0[0].store(expiry_ns as u64, Ordering::Release);
+        self.0[1].store(period_ns, Ordering::Release);
+        self.0[2].store(slack_ns, Ordering::Release);
+        self.0[3].store(flags, Ordering::Release);
+    }
+
+    fn read(&self) -> Arming {
+        Arming {
+            expiry_ns: self.0[0].load(Ordering::Acquire) as i64,
+            period_ns: self.0[1].load(Ordering::Acquire),
+            slack_ns: self.0[2].load(Ordering::Acquire),
+            flags: self.0[3].load(Ordering::Acquire),
+        }
+    }
+}
+
+/// Where an action runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Context {
+    /// In the expiry path.
+    Immediate,
+    /// On a worker.
+    Deferred,
+}
+
+/// An expiry, as the engine sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fire {
+    /// The arming that expired.
+    pub(crate) sequence: u64,
+    /// Where the action runs.
+    pub(crate) context: Context,
+    /// Further expiries of a periodic timer that are past too.
+    pub(crate) further: u64,
+    /// It ends here, and why: not because the time came, but the clock was set, or the machine
+    /// suspended.
+    pub(crate) torn: Option<Slept>,
+}
+
+/// What is to be done about an expiry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fired {
+    /// Nothing: it was cancelled, replaced or terminated before.
+    Lost,
+    /// Nothing: this one expiry was cancelled.
+    Skipped,
+    /// Wake the thread that sleeps on it.
+    Woke,
+    /// Run the action now, then [`Slot::end`].
+    Run {
+        /// The first of the expiries was cancelled.
+        skipped: bool,
+    },
+    /// Give it to a worker.
+    Queue {
+        /// The first of the expiries was cancelled.
+        skipped: bool,
+    },
+    /// A worker runs it, and will find this expiry when it is done.
+    AfterRun {
+        /// The first of the expiries was cancelled.
+        skipped: bool,
+    },
+    /// The expiry before still waits for a worker, and this one goes with it.
+    Behind,
+}
+
+/// What the end of an action leaves to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ended {
+    /// It expired again meanwhile: queue it again.
+    pub(crate) again: bool,
+    /// Somebody waits for this end: wake them.
+    pub(crate) awaited: bool,
+    /// It was terminated meanwhile.
+    pub(crate) dead: bool,
+    /// Nobody has a handle: give the slot back.
+    pub(crate) orphan: bool,
+}
+
+/// A timer.
+pub(crate) struct Slot {
+    state: AtomicU64,
+    cells: [Cell; CELLS],
+}
+
+impl Slot {
+    /// A slot in which no timer lives.
+    pub(crate) fn new() -> Slot {
+        Slot { state: AtomicU64::new(State::VACANT.0), cells: std::array::from_fn(|_| Cell::new()) }
+    }
+
+    /// The state now.
+    pub(crate) fn state(&self) -> State {
+        State(self.state.load(Ordering::Acquire))
+    }
+
+    /// Makes one change as if at once; which state it began from and which it led to. Nothing if
+    /// `change` refuses.
+    fn change<E>(
+        &self,
+        mut change: impl FnMut(State) -> Result<State, E>,
+    ) -> Result<(State, State), E> {
+        let mut before = self.state.load(Ordering::Acquire);
+        loop {
+            let after = change(State(before))?;
+            let exchanged =
+                self.state.compare_exchange(before, after.0, Ordering::AcqRel, Ordering::Acquire);
+            match exchanged {
+                Ok(_) => return Ok((State(before), after)),
+                Err(other) => before = other,
+            }
+        }
+    }
+
+    /// A timer lives here from now on. Nobody else has the slot.
+    pub(crate) fn open(&self) {
+        let _ = self.change(|state| Ok::<_, Refused>(state.open()));
+    }
+
+    /// Arms it, whatever it was; the state before. Whoever slept on it is to be woken. The caller
+    /// marks the timer as changed.
+    ///
+    /// With `sleeps` for the calling thread to sleep, which only one thread does at a time.
+    pub(crate) fn arm(&self, arming: &Arming, sleeps: bool) -> Result<State, Refused> {
+        let free_for = |state: State| match state.slept() {
+            _ if state.dead() => Err(Refused::Terminated),
+            Slept::Nobody => Ok(state),
+            _ if sleeps => Err(Refused::Slept),
+            _ => Ok(state),
+        };
+        let mut cell = 0;
+        self.change(|state| {
+            let (claimed, free) = free_for(state)?.claim()?;
+            cell = free;
+            Ok(claimed)
+        })?;
+        self.cells[cell].write(arming);
+        let armed = self.change(|state| {
+            let armed = free_for(state)?.arm(cell, arming.period_ns > 0);
+            Ok(if sleeps { armed.with_sleep(Slept::Sleeps) } else { armed })
+        });
+        match armed {
+            Ok((before, _)) => Ok(before),
+            Err(refused) => {
+                let _ = self.change(|state| Ok::<_, Refused>(state.unclaim(cell)));
+                Err(refused)
+            }
+        }
+    }
+
+    /// Cancels; the state before if there was something to cancel. Whoever slept is to be woken.
+    pub(crate) fn cancel(&self, which: Which) -> Result<Option<State>, Refused> {
+        let cancelled = self.change(|state| match state.cancel(which) {
+            _ if state.dead() => Err(Some(Refused::Terminated)),
+            Some(cancelled) => Ok(cancelled),
+            None => Err(None),
+        });
+        match cancelled {
+            Ok((before, _)) => Ok(Some(before)),
+            Err(Some(refused)) => Err(refused),
+            Err(None) => Ok(None),
+        }
+    }
+
+    /// Terminates it; the state before. From now on no action begins; one may still run. Whoever
+    /// slept is to be woken.
+    pub(crate) fn terminate(&self) -> State {
+        let terminated = self.change(|state| Ok::<_, State>(state.terminate()));
+        terminated.map_or_else(|state| state, |(before, _)| before)
+    }
+
+    /// The handle is gone; whether the caller gives the slot back. If not, whoever ends last does.
+    pub(crate) fn abandon(&self) -> bool {
+        let after = self.change(|state| Ok::<_, State>(state.with_orphan()));
+        let after = after.map_or_else(|state| state, |(_, after)| after);
+        !after.pending() && !after.running()
+    }
+
+    /// Says that somebody waits for the end of the action; false if it does not run.
+    pub(crate) fn await_end(&self) -> bool {
+        let waits =
+            self.change(|state| if state.running() { Ok(state.with_awaited()) } else { Err(()) });
+        waits.is_ok()
+    }
+
+    /// What became of the sleep, which is over with this unless it still goes on. The second is
+    /// whether the timer was terminated.
+    pub(crate) fn slept(&self) -> (Slept, bool) {
+        let over = self.change(|state| match state.slept() {
+            Slept::Sleeps if !state.dead() => Err((Slept::Sleeps, false)),
+            _ => Ok(state.with_sleep(Slept::Nobody)),
+        });
+        over.map_or_else(|goes_on| goes_on, |(before, _)| (before.slept(), before.dead()))
+    }
+
+    /// For the engine: the arming that stands, and which it is. `None` within if nothing does. The
+    /// outer `None`: it changed so often that nothing could be read; mark it and look later.
+    pub(crate) fn standing(&self) -> Option<Option<(u64, Arming)>> {
+        // An arming takes many times what a reading does: a second one hardly ever falls into it.
+        const TRIES: u32 = 16;
+        for _ in 0..TRIES {
+            let state = self.state();
+            if !state.armed() {
+                return Some(None);
+            }
+            let arming = self.cells[state.cell()].read();
+            let after = self.state();
+            if (after.sequence(), after.cell()) == (state.sequence(), state.cell()) {
+                return Some(Some((state.sequence(), arming)));
+            }
+        }
+        None
+    }
+
+    /// For the engine: a timer expired. Of this and of cancelling, arming anew and terminating, one
+    /// wins. `prepare` runs once before any worker can see the expiry, and perhaps for nothing; it
+    /// is given whether the first expiry was cancelled.
+    pub(crate) fn fire(&self, fire: Fire, mut prepare: impl FnMut(bool)) -> Fired {
+        let mut fired = Fired::Lost;
+        let mut prepared = false;
+        let _ = self
+            .change(|state| {
+                let (after, outcome) = expire(state, fire).ok_or(())?;
+                fired = outcome;
+                if let Fired::Queue { skipped } | Fired::AfterRun { skipped } = outcome
+                    && !prepared
+                {
+                    prepared = true;
+                    prepare(skipped);
+                }
+                Ok::<_, ()>(after)
+            })
+            .inspect_err(|()| fired = Fired::Lost);
+        fired
+    }
+
+    /// For a worker: the expiry that waits is taken up. False if it was terminated: then the
+    /// second tells whether the slot is to be given back.
+    pub(crate) fn begin(&self) -> Result<(), Ended> {
+        let begun = self.change(|state| {
+            let taken = state.without_pending();
+            Ok::<_, State>(if state.dead() { taken } else { taken.with_running() })
+        });
+        match begun {
+            Ok((before, after)) if before.dead() => Err(Ended {
+                again: false,
+                awaited: false,
+                dead: true,
+                orphan: after.orphan() && !after.running(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// The action is over.
+    pub(crate) fn end(&self) -> Ended {
+        let ended = self.change(|state| Ok::<_, State>(state.ended()));
+        let (before, after) = ended.unwrap_or_else(|state| (state, state));
+        Ended {
+            again: before.pending(),
+            awaited: before.awaited(),
+            dead: before.dead(),
+            orphan: after.orphan() && !after.pending(),
+        }
+    }
+
+    /// Takes the arming away after an action that failed; nobody is told.
+    pub(crate) fn disarm(&self) {
+        let _ =
+            self.change(|state| if state.armed() { Ok(state.disarm().next()) } else { Err(()) });
+    }
+}
+
+/// What an expiry makes of a state; nothing if another arming stands there, or none.
+fn expire(state: State, fire: Fire) -> Option<(State, Fired)> {
+    if !state.armed() || state.sequence() != fire.sequence {
+        return None;
+    }
+    let skipped = state.skips();
+    let stays = state.periodic() && fire.torn.is_none();
+    let after = if stays { state.unskip() } else { state.disarm() }.next();
+    if state.slept() == Slept::Sleeps {
+        return Some((after.with_sleep(fire.torn.unwrap_or(Slept::Woken)), Fired::Woke));
+    }
+    if skipped && fire.further == 0 && fire.torn.is_none() {
+        return Some((after, Fired::Skipped));
+    }
+    Some(match fire.context {
+        Context::Immediate => (after.with_running(), Fired::Run { skipped }),
+        Context::Deferred if state.pending() => (after, Fired::Behind),
+        Context::Deferred if state.running() => (after.with_pending(), Fired::AfterRun { skipped }),
+        Context::Deferred => (after.with_pending(), Fired::Queue { skipped }),
+    })
+}

@@ -1,0 +1,234 @@
+//! The state word of a timer: one value, every change of which is one exchange.
+//!
+//! Owns: which bit means what, and which changes there are.
+//! Must not: touch an atomic.
+
+/// Cells for armings that a timer has: one that stands, the others for threads that write.
+pub(crate) const CELLS: usize = 4;
+
+/// The cell that stands.
+const CELL: u64 = 0b11;
+/// Cells that somebody writes into.
+const CLAIMED_AT: u32 = 2;
+const CLAIMED: u64 = 0b1111 << CLAIMED_AT;
+/// It will fire.
+const ARMED: u64 = 1 << 6;
+/// It will fire again and again.
+const PERIODIC: u64 = 1 << 7;
+/// Its next expiry was cancelled, and only that.
+const SKIP: u64 = 1 << 8;
+/// An expiry waits for a worker.
+const PENDING: u64 = 1 << 9;
+/// Its action runs.
+const RUNNING: u64 = 1 << 10;
+/// Somebody waits for the action's end.
+const AWAITED: u64 = 1 << 11;
+/// Terminated.
+const DEAD: u64 = 1 << 12;
+/// Nobody has a handle any more: whoever finishes last gives the slot back.
+const ORPHAN: u64 = 1 << 13;
+/// What became of the thread that sleeps on it.
+const SLEEP_AT: u32 = 14;
+const SLEEP: u64 = 0b111 << SLEEP_AT;
+/// Counts armings, cancellings and expiries: 2^47 of them, 4 years at a billion in 1000 s.
+const SEQUENCE_AT: u32 = 17;
+
+/// Why a timer does not do what is asked of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// It was terminated.
+    Terminated,
+    /// As many threads as there are cells to write into are arming it at this moment.
+    Contended,
+    /// Another thread sleeps on it.
+    Slept,
+}
+
+/// What became of the thread that sleeps on a timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Slept {
+    /// Nobody sleeps.
+    Nobody,
+    /// It still does.
+    Sleeps,
+    /// The time came.
+    Woken,
+    /// The expiry was cancelled, or replaced by another.
+    Cancelled,
+    /// The clock was set.
+    ClockSet,
+    /// The machine was suspended.
+    Suspended,
+}
+
+impl Slept {
+    const ALL: [Slept; 6] = [
+        Slept::Nobody,
+        Slept::Sleeps,
+        Slept::Woken,
+        Slept::Cancelled,
+        Slept::ClockSet,
+        Slept::Suspended,
+    ];
+}
+
+/// How much is cancelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Which {
+    /// The next expiry: a periodic timer stays armed for the one after, in phase.
+    Current,
+    /// All of them.
+    All,
+}
+
+/// The word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct State(pub(crate) u64);
+
+impl State {
+    /// Of a slot that no timer lives in.
+    pub(crate) const VACANT: State = State(DEAD);
+
+    pub(crate) const fn armed(self) -> bool {
+        self.0 & ARMED != 0
+    }
+
+    pub(crate) const fn periodic(self) -> bool {
+        self.0 & PERIODIC != 0
+    }
+
+    pub(crate) const fn skips(self) -> bool {
+        self.0 & SKIP != 0
+    }
+
+    pub(crate) const fn pending(self) -> bool {
+        self.0 & PENDING != 0
+    }
+
+    pub(crate) const fn running(self) -> bool {
+        self.0 & RUNNING != 0
+    }
+
+    pub(crate) const fn awaited(self) -> bool {
+        self.0 & AWAITED != 0
+    }
+
+    pub(crate) const fn dead(self) -> bool {
+        self.0 & DEAD != 0
+    }
+
+    pub(crate) const fn orphan(self) -> bool {
+        self.0 & ORPHAN != 0
+    }
+
+    pub(crate) fn slept(self) -> Slept {
+        let at = ((self.0 & SLEEP) >> SLEEP_AT) as usize;
+        Slept::ALL.get(at).copied().unwrap_or(Slept::Nobody)
+    }
+
+    pub(crate) const fn cell(self) -> usize {
+        (self.0 & CELL) as usize
+    }
+
+    /// Which arming this is, or how many changes later.
+    pub(crate) const fn sequence(self) -> u64 {
+        self.0 >> SEQUENCE_AT
+    }
+
+    /// A cell to write an arming into.
+    pub(crate) fn claim(self) -> Result<(State, usize), Refused> {
+        if self.dead() {
+            return Err(Refused::Terminated);
+        }
+        let taken = ((self.0 & CLAIMED) >> CLAIMED_AT) | 1 << self.cell();
+        let cell = taken.trailing_ones() as usize;
+        if cell >= CELLS {
+            return Err(Refused::Contended);
+        }
+        Ok((State(self.0 | 1 << (CLAIMED_AT + cell as u32)), cell))
+    }
+
+    /// The claim of a cell given up.
+    pub(crate) const fn unclaim(self, cell: usize) -> State {
+        State(self.0 & !(1 << (CLAIMED_AT + cell as u32)))
+    }
+
+    /// What stands in a claimed cell is the arming from now on; who slept for another is told.
+    pub(crate) fn arm(self, cell: usize, periodic: bool) -> State {
+        let before = self.unclaim(cell).0 & !(CELL | PERIODIC | SKIP);
+        let periodic = if periodic { PERIODIC } else { 0 };
+        State(before | cell as u64 | ARMED | periodic).cancel_sleep().next()
+    }
+
+    /// Somebody sleeps for the arming.
+    pub(crate) fn with_sleep(self, slept: Slept) -> State {
+        let at = Slept::ALL.iter().position(|other| *other == slept).unwrap_or(0);
+        State(self.0 & !SLEEP | (at as u64) << SLEEP_AT)
+    }
+
+    fn cancel_sleep(self) -> State {
+        match self.slept() {
+            Slept::Sleeps => self.with_sleep(Slept::Cancelled),
+            _ => self,
+        }
+    }
+
+    /// What is left after cancelling, if anything was armed.
+    pub(crate) fn cancel(self, which: Which) -> Option<State> {
+        match which {
+            _ if !self.armed() => None,
+            // The arming stays the same one, so that the engine finds it again.
+            Which::Current if self.periodic() => (!self.skips()).then_some(State(self.0 | SKIP)),
+            _ => Some(self.disarm().cancel_sleep().next()),
+        }
+    }
+
+    /// Not armed.
+    pub(crate) const fn disarm(self) -> State {
+        State(self.0 & !(ARMED | PERIODIC | SKIP))
+    }
+
+    /// The next expiry counts again.
+    pub(crate) const fn unskip(self) -> State {
+        State(self.0 & !SKIP)
+    }
+
+    pub(crate) const fn with_pending(self) -> State {
+        State(self.0 | PENDING)
+    }
+
+    pub(crate) const fn without_pending(self) -> State {
+        State(self.0 & !PENDING)
+    }
+
+    pub(crate) const fn with_running(self) -> State {
+        State(self.0 | RUNNING)
+    }
+
+    /// The action is over, and whoever waits for that will be told.
+    pub(crate) const fn ended(self) -> State {
+        State(self.0 & !(RUNNING | AWAITED))
+    }
+
+    pub(crate) const fn with_awaited(self) -> State {
+        State(self.0 | AWAITED)
+    }
+
+    pub(crate) const fn with_orphan(self) -> State {
+        State(self.0 | ORPHAN)
+    }
+
+    /// Terminated. Who sleeps stays written down: it sees that the timer is dead.
+    pub(crate) const fn terminate(self) -> State {
+        State(self.disarm().0 | DEAD).next()
+    }
+
+    /// A timer lives here again: nothing is left of the one before but the count.
+    pub(crate) const fn open(self) -> State {
+        State(self.sequence() << SEQUENCE_AT).next()
+    }
+
+    pub(crate) const fn next(self) -> State {
+        State(self.0.wrapping_add(1 << SEQUENCE_AT))
+    }
+}

@@ -1,0 +1,293 @@
+//! Every order in which threads can meet in the lock-free part of the service (issue: "loom or
+//! shuttle on the lock-free paths"). The files of the library are compiled here once more, with the
+//! atomics of the model checker, so that this is the code that runs and not a copy of it.
+//!
+//! What a model shows it shows up to the preemptions that it is bound to, three for each order.
+
+#![allow(dead_code, unused_imports, missing_docs, unreachable_pub)]
+
+mod atomic {
+    pub(crate) use loom::sync::atomic::{AtomicU64, Ordering, fence};
+}
+
+#[path = "../src/service/remote/mod.rs"]
+mod remote;
+
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicUsize, Ordering};
+use loom::thread;
+use remote::{Arming, Changed, Context, Fire, Fired, Refused, Slept, Slot, Wake, Which};
+
+fn explore(model: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(model);
+}
+
+/// What only belongs together: any mixture of two of them is torn.
+fn arming(number: u64) -> Arming {
+    Arming { expiry_ns: number as i64, period_ns: 0, slack_ns: number, flags: number }
+}
+
+fn fire(sequence: u64, context: Context) -> Fire {
+    Fire { sequence, context, further: 0, torn: None }
+}
+
+fn open() -> Slot {
+    let slot = Slot::new();
+    slot.open();
+    slot
+}
+
+fn standing(slot: &Slot) -> Option<(u64, Arming)> {
+    slot.standing().expect("nobody arms it in a circle")
+}
+
+/// The engine publishes when it wakes while another thread arms: either the engine finds the mark,
+/// or the other thread finds that it must kick.
+#[test]
+fn no_wake_up_is_lost() {
+    explore(|| {
+        let shared = Arc::new((Changed::<2>::new(), Wake::new()));
+        let remote = Arc::clone(&shared);
+        let other = thread::spawn(move || {
+            remote.0.mark(70);
+            remote.1.wants(1_000)
+        });
+        shared.1.sleeps_until(5_000);
+        let found = shared.0.any();
+        let kicked = other.join().unwrap();
+        assert!(found || kicked, "the engine sleeps to 5000, the timer is due at 1000");
+    });
+}
+
+/// Two threads mark the same timer; the first may be preempted anywhere. Whoever finished is
+/// seen, with what it published before, also when it found the bits set already.
+#[test]
+fn a_marker_relies_on_no_other() {
+    explore(|| {
+        let shared = Arc::new((Changed::<1>::new(), Wake::new(), open()));
+        let mark = |number| {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                shared.2.arm(&arming(number), false).unwrap();
+                shared.0.mark(3);
+                shared.1.wants(1_000)
+            })
+        };
+        let others = [mark(1), mark(2)];
+        // The engine: looks, sleeps, and is woken if somebody wants it.
+        let mut seen = None;
+        let mut look = || {
+            while let Some((_, bits)) = shared.0.take(0) {
+                if bits != 0 {
+                    seen = standing(&shared.2).map(|(sequence, _)| sequence);
+                }
+            }
+        };
+        look();
+        shared.1.sleeps_until(5_000);
+        if shared.0.any() {
+            look();
+        }
+        let kicked = others.map(|other| other.join().unwrap());
+        if kicked.contains(&true) {
+            look();
+        }
+        let last = standing(&shared.2).unwrap().0;
+        assert_eq!(seen, Some(last), "the engine sleeps and knows an older arming");
+    });
+}
+
+/// Two threads arm the same timer while the engine reads it: it sees one arming or the other, or
+/// none yet, and never half of one and half of another.
+#[test]
+fn two_armers_are_never_seen_torn() {
+    explore(|| {
+        let slot = Arc::new(open());
+        let arm = |number| {
+            let slot = Arc::clone(&slot);
+            thread::spawn(move || slot.arm(&arming(number), false).map(|_| ()))
+        };
+        let others = [arm(1), arm(2)];
+        if let Some(Some((_, seen))) = slot.standing() {
+            assert!(seen == arming(1) || seen == arming(2), "{seen:?}");
+        }
+        for other in others {
+            other.join().unwrap().unwrap();
+        }
+        let (_, last) = standing(&slot).unwrap();
+        assert!(last == arming(1) || last == arming(2), "{last:?}");
+    });
+}
+
+/// A cell that the engine reads is taken for another arming meanwhile, twice over.
+#[test]
+fn a_cell_that_is_taken_again_is_noticed() {
+    explore(|| {
+        let slot = Arc::new(open());
+        slot.arm(&arming(1), false).unwrap();
+        let remote = Arc::clone(&slot);
+        let other = thread::spawn(move || {
+            remote.arm(&arming(2), false).unwrap();
+            remote.arm(&arming(3), false).unwrap();
+        });
+        if let Some(Some((_, seen))) = slot.standing() {
+            assert!((1..=3).any(|number| seen == arming(number)), "{seen:?}");
+        }
+        other.join().unwrap();
+    });
+}
+
+/// Exactly one of an expiry and a cancelling wins.
+#[test]
+fn fire_or_cancel() {
+    explore(|| {
+        let slot = Arc::new(open());
+        slot.arm(&arming(1), false).unwrap();
+        let (sequence, _) = standing(&slot).unwrap();
+        let remote = Arc::clone(&slot);
+        let other = thread::spawn(move || remote.cancel(Which::All).unwrap().is_some());
+        let fired = slot.fire(fire(sequence, Context::Immediate), |_| ());
+        let cancelled = other.join().unwrap();
+        assert_eq!(fired == Fired::Lost, cancelled);
+        assert!(!slot.state().armed());
+    });
+}
+
+/// Cancelling the current expiry of a periodic timer: it is skipped, or it was too late and the
+/// next one is; the timer stays armed either way.
+#[test]
+fn fire_or_cancel_current() {
+    explore(|| {
+        let slot = Arc::new(open());
+        slot.arm(&Arming { period_ns: 10, ..arming(1) }, false).unwrap();
+        let (sequence, _) = standing(&slot).unwrap();
+        let remote = Arc::clone(&slot);
+        let other = thread::spawn(move || remote.cancel(Which::Current).unwrap().is_some());
+        let first = slot.fire(fire(sequence, Context::Immediate), |_| ());
+        assert!(other.join().unwrap());
+        slot.end();
+        let second = slot.fire(fire(sequence + 1, Context::Immediate), |_| ());
+        let skips = [first, second].iter().filter(|fired| **fired == Fired::Skipped).count();
+        assert_eq!(skips, 1, "{first:?}, {second:?}");
+        assert!(slot.state().armed());
+    });
+}
+
+/// An arming meets the expiry of the one before: the old one fires or is replaced, the new one
+/// stands, and one that was replaced cannot fire.
+#[test]
+fn arm_or_fire() {
+    explore(|| {
+        let slot = Arc::new(open());
+        slot.arm(&arming(1), false).unwrap();
+        let (sequence, _) = standing(&slot).unwrap();
+        let remote = Arc::clone(&slot);
+        let other = thread::spawn(move || remote.arm(&arming(2), false).unwrap().armed());
+        let fired = slot.fire(fire(sequence, Context::Immediate), |_| ());
+        let replaced = other.join().unwrap();
+        assert_eq!(fired == Fired::Lost, replaced);
+        assert_eq!(standing(&slot).unwrap().1, arming(2));
+        assert_eq!(slot.fire(fire(sequence, Context::Immediate), |_| ()), Fired::Lost);
+    });
+}
+
+/// After `terminate` returned (and the end of a running action was waited for) no action runs.
+#[test]
+fn terminate_or_fire() {
+    explore(|| {
+        let slot = Arc::new(open());
+        slot.arm(&arming(1), false).unwrap();
+        let (sequence, _) = standing(&slot).unwrap();
+        let runs = Arc::new(AtomicUsize::new(0));
+        let (remote, counted) = (Arc::clone(&slot), Arc::clone(&runs));
+        let engine = thread::spawn(move || {
+            if let Fired::Run { .. } = remote.fire(fire(sequence, Context::Immediate), |_| ()) {
+                counted.store(1, Ordering::Relaxed);
+                counted.store(2, Ordering::Relaxed);
+                remote.end();
+            }
+        });
+        slot.terminate();
+        if !slot.await_end() {
+            // Either it is over or it never begins.
+            let seen = runs.load(Ordering::Relaxed);
+            assert_ne!(seen, 1);
+            engine.join().unwrap();
+            assert_eq!(runs.load(Ordering::Relaxed), seen, "an action after terminate");
+        } else {
+            engine.join().unwrap();
+            assert_eq!(runs.load(Ordering::Relaxed), 2);
+        }
+        assert_eq!(slot.arm(&arming(2), false), Err(Refused::Terminated));
+    });
+}
+
+/// The same for an action that waits for a worker; and the slot is given back exactly once.
+#[test]
+fn terminate_or_begin() {
+    explore(|| {
+        let slot = Arc::new(open());
+        slot.arm(&arming(1), false).unwrap();
+        let (sequence, _) = standing(&slot).unwrap();
+        let queued = slot.fire(fire(sequence, Context::Deferred), |_| ());
+        assert_eq!(queued, Fired::Queue { skipped: false });
+        let remote = Arc::clone(&slot);
+        let worker = thread::spawn(move || match remote.begin() {
+            Ok(()) => remote.end().orphan,
+            Err(ended) => ended.orphan,
+        });
+        slot.terminate();
+        let given_back = slot.abandon();
+        let by_worker = worker.join().unwrap();
+        assert!(given_back != by_worker, "given back {given_back} and {by_worker}");
+    });
+}
+
+/// A timer expires while its action runs on a worker: the expiry is neither lost nor run at the
+/// same time.
+#[test]
+fn an_expiry_while_it_runs() {
+    explore(|| {
+        let slot = Arc::new(open());
+        slot.arm(&Arming { period_ns: 1, ..arming(1) }, false).unwrap();
+        let (sequence, _) = standing(&slot).unwrap();
+        assert_eq!(
+            slot.fire(fire(sequence, Context::Deferred), |_| ()),
+            Fired::Queue { skipped: false }
+        );
+        let remote = Arc::clone(&slot);
+        let worker = thread::spawn(move || {
+            remote.begin().unwrap();
+            remote.end().again
+        });
+        let fired = slot.fire(fire(sequence + 1, Context::Deferred), |_| ());
+        let again = worker.join().unwrap();
+        match fired {
+            Fired::AfterRun { .. } => assert!(again, "nobody queues it again"),
+            Fired::Queue { .. } => assert!(!again, "it is queued twice"),
+            Fired::Behind => assert!(!again),
+            other => panic!("{other:?}"),
+        }
+    });
+}
+
+/// A sleeper learns of exactly one end; a second sleeper is refused.
+#[test]
+fn a_sleep_ends_once() {
+    explore(|| {
+        let slot = Arc::new(open());
+        slot.arm(&arming(1), true).unwrap();
+        assert_eq!(slot.arm(&arming(2), true), Err(Refused::Slept));
+        let (sequence, _) = standing(&slot).unwrap();
+        let remote = Arc::clone(&slot);
+        let other = thread::spawn(move || remote.cancel(Which::All).unwrap().is_some());
+        let fired = slot.fire(fire(sequence, Context::Immediate), |_| ());
+        let cancelled = other.join().unwrap();
+        assert_eq!(fired == Fired::Woke, !cancelled);
+        let end = if cancelled { Slept::Cancelled } else { Slept::Woken };
+        assert_eq!(slot.slept(), (end, false));
+        assert_eq!(slot.slept(), (Slept::Nobody, false));
+    });
+}
