@@ -19,6 +19,8 @@ pub mod cpuid;
 #[cfg(target_os = "linux")]
 pub mod eventfd;
 #[cfg(target_os = "linux")]
+pub mod fork;
+#[cfg(target_os = "linux")]
 pub mod futex;
 pub mod heap;
 pub mod held;
