@@ -1,8 +1,9 @@
 //! When things happen: sleeping until a time, and timers.
 //!
 //! Owns: timers and timeouts in order of expiry ([`queue`]), clock event devices ([`event`]), timers on
-//! several clocks over one device ([`engine`]), precise sleep ([`mod@sleep`]), timing faults
-//! ([`fault`]), periodic threads ([`periodic`]), clock devices by name ([`clock_device`]).
+//! several clocks over one device ([`engine`]), timers that any thread arms ([`service`]), precise
+//! sleep ([`mod@sleep`]), timing faults ([`fault`]), periodic threads ([`periodic`]), clock devices by
+//! name ([`clock_device`]).
 //! Must not: read hardware but through `clock`; print.
 
 #![forbid(unsafe_code)]

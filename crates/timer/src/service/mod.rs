@@ -1,8 +1,55 @@
-//! The timer service.
+//! The timer service: timers with an owner, armed and cancelled from any thread.
+//!
+//! After *Real-Time Mach Timers* (1993), section 3, in user space: create, sleep, arm once or
+//! periodically, cancel the next expiry or all, terminate, with everything torn down with its owner.
+//! The actions' two contexts and the raising of workers are the issue's.
+//!
+//! Owns: the [`TimerService`] and its threads, its simulated twin ([`SimService`]), [`Owner`],
+//! [`Timer`], [`Action`], [`Class`] and [`Port`].
+//! Must not: keep a global but the cached priority of a thread; take a lock or allocate when arming,
+//! cancelling or firing; let one class of actions wait for another.
+//!
+//! What a timer costs: 256 bytes that all threads see, 48 in the engine's thread and its place in the
+//! engine's queue (56), besides what its action owns. Memory is kept for the next timer until the
+//! service ends.
 
+mod action;
+mod arm;
+mod class;
+mod clock;
+mod error;
+mod expiration;
+mod keeper;
+mod owner;
+mod port;
+mod priority;
 mod remote;
+mod ring;
+mod run;
+#[expect(clippy::module_inception, reason = "the service itself")]
+mod service;
+mod sim;
+mod statistics;
+mod table;
+mod thread;
+mod timer;
 
 /// The atomics of [`remote`], which a model checker replaces.
 mod atomic {
     pub(crate) use std::sync::atomic::{AtomicU64, Ordering, fence};
 }
+
+pub use action::{Action, FaultThread};
+pub use arm::{Arm, Expiry};
+pub use class::{Class, ClassSettings, ClassStatistics};
+pub use error::ServiceError;
+pub use expiration::Expiration;
+pub use owner::{Owner, TimerSettings};
+pub use port::{Message, Port};
+pub use priority::refresh_priority;
+pub use remote::Which;
+pub use service::{ServiceSettings, TimerService};
+pub use sim::SimService;
+pub use statistics::{LONG_NS, Statistics};
+pub use thread::{Device, EngineSettings};
+pub use timer::{Status, Timer};

@@ -65,8 +65,7 @@ pub(crate) struct Fire {
     pub(crate) context: Context,
     /// Further expiries of a periodic timer that are past too.
     pub(crate) further: u64,
-    /// It ends here, and why: not because the time came, but the clock was set, or the machine
-    /// suspended.
+    /// It ends here, and why: not because the time came, but because the clock was set.
     pub(crate) torn: Option<Slept>,
 }
 
@@ -105,8 +104,6 @@ pub(crate) struct Ended {
     pub(crate) again: bool,
     /// Somebody waits for this end: wake them.
     pub(crate) awaited: bool,
-    /// It was terminated meanwhile.
-    pub(crate) dead: bool,
     /// Nobody has a handle: give the slot back.
     pub(crate) orphan: bool,
 }
@@ -279,7 +276,6 @@ impl Slot {
             Ok((before, after)) if before.dead() => Err(Ended {
                 again: false,
                 awaited: false,
-                dead: true,
                 orphan: after.orphan() && !after.running(),
             }),
             _ => Ok(()),
@@ -293,7 +289,6 @@ impl Slot {
         Ended {
             again: before.pending(),
             awaited: before.awaited(),
-            dead: before.dead(),
             orphan: after.orphan() && !after.pending(),
         }
     }

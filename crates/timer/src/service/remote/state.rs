@@ -57,19 +57,11 @@ pub(crate) enum Slept {
     Cancelled,
     /// The clock was set.
     ClockSet,
-    /// The machine was suspended.
-    Suspended,
 }
 
 impl Slept {
-    const ALL: [Slept; 6] = [
-        Slept::Nobody,
-        Slept::Sleeps,
-        Slept::Woken,
-        Slept::Cancelled,
-        Slept::ClockSet,
-        Slept::Suspended,
-    ];
+    const ALL: [Slept; 5] =
+        [Slept::Nobody, Slept::Sleeps, Slept::Woken, Slept::Cancelled, Slept::ClockSet];
 }
 
 /// How much is cancelled.

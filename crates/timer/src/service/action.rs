@@ -1,0 +1,117 @@
+//! What a timer does when it expires.
+
+use std::fmt;
+use std::thread::Thread;
+
+use super::class::Class;
+use super::expiration::Expiration;
+use super::port::{Message, Port};
+
+/// Suspends, demotes or tells a thread that missed its deadline (RT-Mach, section 4): what
+/// [`Action::fault`] calls.
+///
+/// An implementation MUST neither block nor allocate: it runs in the expiry path.
+pub trait FaultThread: Send {
+    /// The deadline is past.
+    fn fault(&mut self, expiration: &Expiration);
+}
+
+/// A timer's synchronization action. It is given when the timer is made, so that arming publishes
+/// numbers only.
+///
+/// **Two contexts.** [`Action::wake`], [`Action::send`], [`Action::immediate`] and [`Action::fault`]
+/// run at once, on the engine's thread, in the expiry path. Whatever runs there delays every other
+/// timer of that engine, so a function given to [`Action::immediate`] MUST NOT block, wait for
+/// another action, or take long; how long it took is in
+/// [`Statistics`](super::Statistics). It may arm and cancel timers, also its own: that is a message
+/// to the engine, which it finds when the expired timers are done. [`Action::deferred`] runs on the
+/// thread of its [`Class`].
+///
+/// A function that panics is counted, its timer is disarmed (it may be armed again), and everybody
+/// else goes on.
+pub struct Action(pub(super) Kind);
+
+/// What a user's function is to the service.
+pub(super) type Function = Box<dyn FnMut(&Expiration) + Send>;
+
+pub(super) enum Kind {
+    Nothing,
+    Wake(Thread),
+    Send(Port, u64),
+    Immediate(Function),
+    Deferred(Class, Function),
+    Fault(Box<dyn FaultThread>),
+}
+
+impl Action {
+    /// Nothing: for a timer that is only slept on, or asked for its status.
+    #[must_use]
+    pub fn nothing() -> Action {
+        Action(Kind::Nothing)
+    }
+
+    /// Unparks a thread ([`std::thread::park`]).
+    #[must_use]
+    pub fn wake(thread: Thread) -> Action {
+        Action(Kind::Wake(thread))
+    }
+
+    /// Sends a message with `tag` and the time to a port. A full port counts it as lost.
+    #[must_use]
+    pub fn send(port: &Port, tag: u64) -> Action {
+        Action(Kind::Send(port.clone(), tag))
+    }
+
+    /// Calls a function in the expiry path; what it MUST NOT do is said above.
+    #[must_use]
+    pub fn immediate(call: impl FnMut(&Expiration) + Send + 'static) -> Action {
+        Action(Kind::Immediate(Box::new(call)))
+    }
+
+    /// Calls a function on the thread of a class. Never twice at the same time: what expires
+    /// meanwhile is one more call afterwards, with the rest in
+    /// [`Expiration::overruns`].
+    #[must_use]
+    pub fn deferred(class: &Class, call: impl FnMut(&Expiration) + Send + 'static) -> Action {
+        Action(Kind::Deferred(class.clone(), Box::new(call)))
+    }
+
+    /// Faults a thread.
+    #[must_use]
+    pub fn fault(thread: impl FaultThread + 'static) -> Action {
+        Action(Kind::Fault(Box::new(thread)))
+    }
+
+    pub(super) fn class(&self) -> Option<&Class> {
+        match &self.0 {
+            Kind::Deferred(class, _) => Some(class),
+            _ => None,
+        }
+    }
+
+    pub(super) fn run(&mut self, expiration: &Expiration) {
+        match &mut self.0 {
+            Kind::Nothing => {}
+            Kind::Wake(thread) => thread.unpark(),
+            Kind::Send(port, tag) => {
+                // A port that is full has counted it.
+                port.send(&Message { tag: *tag, expiration: *expiration });
+            }
+            Kind::Immediate(call) | Kind::Deferred(_, call) => call(expiration),
+            Kind::Fault(thread) => thread.fault(expiration),
+        }
+    }
+}
+
+impl fmt::Debug for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match &self.0 {
+            Kind::Nothing => "Action::nothing",
+            Kind::Wake(_) => "Action::wake",
+            Kind::Send(..) => "Action::send",
+            Kind::Immediate(_) => "Action::immediate",
+            Kind::Deferred(..) => "Action::deferred",
+            Kind::Fault(_) => "Action::fault",
+        })
+    }
+}

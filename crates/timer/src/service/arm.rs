@@ -1,0 +1,112 @@
+//! What an arming says.
+
+use hourglass_time::Span;
+
+use super::error::ServiceError;
+use super::keeper::PRIORITY;
+use super::priority;
+use super::remote::Arming;
+use crate::engine::Base;
+
+/// When a timer expires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expiry {
+    /// At a time of the timer's clock, ns: from 0 to 2^63 - 1. One that is past expires at once.
+    At(i64),
+    /// So long from now. It is made an absolute time at once, which stands: "program-wide accuracy
+    /// may be skewed by preemption" between the reading of a clock and the sleep (RT-Mach, section
+    /// 3.1), so that whoever computed a time passes that. On a clock that may be set it follows the
+    /// clock like any other expiry.
+    After(Span),
+}
+
+/// An arming: expiry, period, slack, priority. Copies may be armed again and again.
+///
+/// ```
+/// use hourglass_time::Span;
+/// use hourglass_timer::service::{Arm, Expiry};
+///
+/// let every_second = Arm::after(Span::SECOND).every(Span::SECOND).slack(Span::MILLISECOND);
+/// assert_eq!(every_second.expiry, Expiry::After(Span::SECOND));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arm {
+    /// When, the first time.
+    pub expiry: Expiry,
+    /// Again so long after each *scheduled* expiry, however late that was served. Longer than 0.
+    pub period: Option<Span>,
+    /// How much later the timer may expire, to share a wake-up with others. Not negative.
+    pub slack: Span,
+    /// Which of several deferred actions comes first. `None`: the real-time priority of the thread
+    /// that arms, as last read ([`super::refresh_priority`]).
+    pub priority: Option<u8>,
+}
+
+impl Arm {
+    /// Once, at a time of the timer's clock, ns.
+    #[must_use]
+    pub const fn at(ns: i64) -> Arm {
+        Arm::once(Expiry::At(ns))
+    }
+
+    /// Once, so long from now.
+    #[must_use]
+    pub const fn after(length: Span) -> Arm {
+        Arm::once(Expiry::After(length))
+    }
+
+    /// Once.
+    #[must_use]
+    pub const fn once(expiry: Expiry) -> Arm {
+        Arm { expiry, period: None, slack: Span::ZERO, priority: None }
+    }
+
+    /// And then periodically.
+    #[must_use]
+    pub const fn every(self, period: Span) -> Arm {
+        Arm { period: Some(period), ..self }
+    }
+
+    /// Late by up to so much.
+    #[must_use]
+    pub const fn slack(self, slack: Span) -> Arm {
+        Arm { slack, ..self }
+    }
+
+    /// With a priority of its own.
+    #[must_use]
+    pub const fn priority(self, priority: u8) -> Arm {
+        Arm { priority: Some(priority), ..self }
+    }
+
+    pub(super) fn arming(
+        &self,
+        base: Base,
+        now_ns: impl FnOnce() -> i64,
+    ) -> Result<Arming, ServiceError> {
+        let expiry = match self.expiry {
+            Expiry::At(ns) => i128::from(ns),
+            Expiry::After(length) => i128::from(now_ns()) + i128::from(length.nanos()),
+        };
+        let expiry_ns = i64::try_from(expiry).ok().filter(|ns| *ns >= 0);
+        let expiry_ns =
+            expiry_ns.ok_or(ServiceError::ExpiryOutOfRange { base, expiry_ns: expiry })?;
+        let period_ns = match self.period {
+            None => 0,
+            Some(period) if period <= Span::ZERO => {
+                return Err(ServiceError::PeriodNotPositive { period });
+            }
+            Some(period) => period.nanos_or_zero(),
+        };
+        if self.slack.is_negative() {
+            return Err(ServiceError::NegativeSlack { slack: self.slack });
+        }
+        let priority = self.priority.unwrap_or_else(priority::own);
+        Ok(Arming {
+            expiry_ns,
+            period_ns,
+            slack_ns: self.slack.nanos_or_zero(),
+            flags: u64::from(priority) & PRIORITY,
+        })
+    }
+}

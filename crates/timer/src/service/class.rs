@@ -1,0 +1,301 @@
+//! Classes of deferred actions: each has a thread and a queue of its own.
+//!
+//! Owns: which action of a class is next, and the priority of its thread.
+//! Must not: let the engine wait for a worker, or one class for another.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::Thread;
+
+use hourglass_sys::sched::{self, Attributes};
+
+use super::expiration::Expiration;
+use super::ring::Ring;
+use super::run::{finish, run};
+use super::table::{Table, of_kind};
+use crate::engine::Cause;
+
+/// How a class is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClassSettings {
+    /// The policy of its thread while nothing more urgent is queued. `None`: as the thread that
+    /// makes the class.
+    pub attributes: Option<Attributes>,
+    /// Expiries that may wait; rounded up to a power of two. A timer takes one place at most, so that
+    /// as many as there are timers is always enough.
+    pub room: usize,
+    /// Whether the thread is raised to the priority of the thread that armed, while such an action
+    /// waits or runs.
+    pub raise: bool,
+}
+
+impl Default for ClassSettings {
+    fn default() -> ClassSettings {
+        ClassSettings { attributes: None, room: 1024, raise: true }
+    }
+}
+
+/// What a class did so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClassStatistics {
+    /// Actions that ran.
+    pub ran: u64,
+    /// The longest, ns: so long it held up the others of this class, and nobody else.
+    pub longest_ns: u64,
+    /// Expiries that found no room: their action did not run. Also in the
+    /// [`Statistics`](super::Statistics) of the engine.
+    pub without_room: u64,
+    /// Times that the thread was raised, by an expiry or for the next action.
+    pub raised: u64,
+    /// Times that it should have been and the operating system refused: the actions ran with the
+    /// priority that the thread has. Raise the limit (`ulimit -r 99`) or grant `CAP_SYS_NICE`.
+    pub raise_refused: u64,
+}
+
+/// A class of deferred actions, made by [`TimerService::class`](super::TimerService::class). A long
+/// action delays the others of its class only.
+///
+/// Order: the highest priority first, which is that of the thread that armed the timer (or what
+/// [`Arm::priority`](super::Arm::priority) says); first in, first out among equals.
+#[derive(Clone)]
+pub struct Class(pub(super) Arc<Shared>);
+
+/// What engines and the worker share.
+pub(super) struct Shared {
+    pub(super) name: String,
+    pub(super) settings: ClassSettings,
+    /// Which class of its service.
+    pub(super) number: u32,
+    /// Timer and engine, and priority.
+    ring: Ring<2>,
+    /// The real-time priority that the worker has, or that was asked for it.
+    level: AtomicU32,
+    /// Somebody else changed the priority: what the worker believes of it may be wrong.
+    touched: AtomicBool,
+    pub(super) tid: AtomicU32,
+    pub(super) thread: OnceLock<Thread>,
+    pub(super) stop: AtomicBool,
+    /// The operating system refused to raise.
+    refuses: AtomicBool,
+    ran: AtomicU64,
+    longest_ns: AtomicU64,
+    without_room: AtomicU64,
+    raised: AtomicU64,
+    raise_refused: AtomicU64,
+}
+
+/// The priority of a policy.
+fn level_of(attributes: Option<Attributes>) -> u32 {
+    match attributes {
+        Some(Attributes::Fifo(priority) | Attributes::RoundRobin(priority)) => priority.into(),
+        // No priority raises a deadline thread.
+        Some(Attributes::Deadline { .. }) => u32::MAX,
+        _ => 0,
+    }
+}
+
+impl Class {
+    pub(super) fn new(name: &str, settings: ClassSettings, number: u32) -> Class {
+        Class(Arc::new(Shared {
+            name: name.to_owned(),
+            settings,
+            number,
+            ring: Ring::new(settings.room),
+            level: AtomicU32::new(level_of(settings.attributes)),
+            touched: AtomicBool::new(false),
+            tid: AtomicU32::new(0),
+            thread: OnceLock::new(),
+            stop: AtomicBool::new(false),
+            refuses: AtomicBool::new(false),
+            ran: AtomicU64::new(0),
+            longest_ns: AtomicU64::new(0),
+            without_room: AtomicU64::new(0),
+            raised: AtomicU64::new(0),
+            raise_refused: AtomicU64::new(0),
+        }))
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// What it did so far.
+    #[must_use]
+    pub fn statistics(&self) -> ClassStatistics {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        ClassStatistics {
+            ran: read(&self.0.ran),
+            longest_ns: read(&self.0.longest_ns),
+            without_room: read(&self.0.without_room),
+            raised: read(&self.0.raised),
+            raise_refused: read(&self.0.raise_refused),
+        }
+    }
+}
+
+impl fmt::Debug for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Class").field(&self.0.name).finish()
+    }
+}
+
+impl Shared {
+    /// An expiry for the worker; false if there is no room. Raises the worker at once if it is more
+    /// urgent than what that has: an action that runs now is done the sooner.
+    pub(super) fn push(&self, engine: u32, index: u32, priority: u32) -> bool {
+        let job = u64::from(engine) << 32 | u64::from(index);
+        if !self.ring.push([job, priority.into()]) {
+            self.without_room.fetch_add(1, Ordering::Relaxed);
+            return false;
+        }
+        if self.settings.raise && self.level.fetch_max(priority, Ordering::AcqRel) < priority {
+            self.give(priority);
+            // After it as well as before: the worker may have lowered itself in between.
+            self.touched.store(true, Ordering::Release);
+        }
+        if let Some(worker) = self.thread.get() {
+            worker.unpark();
+        }
+        true
+    }
+
+    /// Gives the worker a priority, or its own policy back.
+    fn give(&self, level: u32) {
+        let Some(tid) = Some(self.tid.load(Ordering::Acquire)).filter(|tid| *tid != 0) else {
+            return;
+        };
+        let base = level_of(self.settings.attributes);
+        let wanted = match u8::try_from(level.min(99)) {
+            Ok(priority) if level > base => Attributes::Fifo(priority),
+            _ => self.settings.attributes.unwrap_or(Attributes::Other(0)),
+        };
+        let counter = match level > base {
+            true if self.refuses.load(Ordering::Relaxed) => &self.raise_refused,
+            _ => match sched::set_of(tid, wanted) {
+                Ok(()) if level > base => &self.raised,
+                Ok(()) => return,
+                Err(_) => {
+                    self.refuses.store(true, Ordering::Relaxed);
+                    &self.raise_refused
+                }
+            },
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// An expiry that waits: most urgent first, then first come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Job {
+    priority: u32,
+    number: Reverse<u64>,
+    job: u64,
+}
+
+/// The worker of a class.
+pub(super) struct Worker {
+    class: Arc<Shared>,
+    tables: Arc<[Arc<Table>]>,
+    jobs: BinaryHeap<Job>,
+    /// Jobs so far.
+    numbers: u64,
+    /// The priority that it gave itself last.
+    level: u32,
+}
+
+impl Worker {
+    pub(super) fn new(class: &Class, tables: &Arc<[Arc<Table>]>) -> Worker {
+        Worker {
+            class: Arc::clone(&class.0),
+            tables: Arc::clone(tables),
+            // What is queued again while the ring is full takes one place more.
+            jobs: BinaryHeap::with_capacity(class.0.ring.room() + 1),
+            numbers: 0,
+            level: level_of(class.0.settings.attributes),
+        }
+    }
+
+    /// The thread.
+    pub(super) fn work(&mut self) {
+        while !self.class.stop.load(Ordering::Acquire) {
+            if !self.step() {
+                std::thread::park();
+            }
+        }
+        // Nothing of it runs any more, but places are given back.
+        while self.step() {}
+    }
+
+    /// Runs the most urgent action; false if none waits.
+    pub(super) fn step(&mut self) -> bool {
+        while self.jobs.len() < self.class.ring.room()
+            && let Some([job, priority]) = self.class.ring.pop()
+        {
+            self.add(job, priority as u32);
+        }
+        let next = self.jobs.pop();
+        let base = level_of(self.class.settings.attributes);
+        self.take_level(next.map_or(base, |next| next.priority.max(base)));
+        let Some(next) = next else {
+            return !self.class.ring.is_empty();
+        };
+        if self.run(next.job) {
+            // It expired again meanwhile: behind those that waited.
+            let priority = self.entry_priority(next.job).unwrap_or(next.priority);
+            self.add(next.job, priority);
+        }
+        true
+    }
+
+    fn add(&mut self, job: u64, priority: u32) {
+        self.numbers += 1;
+        self.jobs.push(Job { priority, number: Reverse(self.numbers), job });
+    }
+
+    /// Has the priority of the next action from now on.
+    fn take_level(&mut self, level: u32) {
+        if !self.class.settings.raise {
+            return;
+        }
+        let touched = self.class.touched.swap(false, Ordering::AcqRel);
+        let was = self.class.level.swap(level, Ordering::AcqRel);
+        if touched || level != self.level || was != self.level {
+            self.level = level;
+            self.class.give(level);
+        }
+    }
+
+    fn entry_priority(&self, job: u64) -> Option<u32> {
+        let entry = self.tables.get((job >> 32) as usize)?.entry(job as u32)?;
+        Some(entry.told.kind.load(Ordering::Relaxed) >> 1)
+    }
+
+    /// Runs an action; whether it is to be queued again.
+    fn run(&self, job: u64) -> bool {
+        let index = job as u32;
+        let Some(table) = self.tables.get((job >> 32) as usize) else { return false };
+        let Some(entry) = table.entry(index) else { return false };
+        let told = &entry.told;
+        // Before it begins, while the engine leaves them alone.
+        let kind = told.kind.load(Ordering::Relaxed);
+        let expiration = Expiration {
+            base: of_kind(entry.kind.load(Ordering::Relaxed) as usize).0,
+            expiry_ns: told.expiry_ns.load(Ordering::Relaxed),
+            now_ns: told.now_ns.load(Ordering::Relaxed),
+            overruns: told.overruns.swap(0, Ordering::Relaxed),
+            cause: if kind & 1 == 1 { Cause::ClockSet } else { Cause::Expiry },
+        };
+        match entry.slot.begin() {
+            Err(ended) => finish(table, index, entry, ended),
+            Ok(()) => run(table, index, entry, &expiration, |took_ns| {
+                self.class.ran.fetch_add(1, Ordering::Relaxed);
+                self.class.longest_ns.fetch_max(took_ns, Ordering::Relaxed);
+            }),
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! What the service refuses, and what can be done about it.
+
+use hourglass_time::Span;
+
+use super::remote::Refused;
+use crate::engine::{Base, EngineError};
+
+/// Why a call of the timer service did not do as asked, or why a sleep ended before its time.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServiceError {
+    /// The sleep's expiry was cancelled, or replaced by another arming (RT-Mach, section 3.1).
+    #[error("the timer was cancelled or armed anew while a thread slept on it")]
+    Cancelled,
+    /// The timer was terminated, or its owner was.
+    #[error("the timer was terminated: make another one")]
+    Terminated,
+    /// The clock was set, and the sleep wanted to be told.
+    #[error("the clock was set during the sleep")]
+    ClockSet,
+    /// Three other threads are in the middle of arming this timer.
+    #[error("four threads arm this timer at the same moment: arm again")]
+    Contended,
+    /// One thread at a time sleeps on a timer.
+    #[error("another thread sleeps on this timer: make one for each thread")]
+    AnotherSleeps,
+    /// The expiry cannot be.
+    #[error("an expiry of {expiry_ns} ns on {}: it must be 0 to {}", .base.name(), i64::MAX)]
+    ExpiryOutOfRange {
+        /// The clock.
+        base: Base,
+        /// What was asked for, ns.
+        expiry_ns: i128,
+    },
+    /// Periods are positive.
+    #[error("a period of {period}: it must be longer than 0")]
+    PeriodNotPositive {
+        /// What was asked for.
+        period: Span,
+    },
+    /// Slack is not negative.
+    #[error("a slack of {slack}: it must be 0 or more")]
+    NegativeSlack {
+        /// What was asked for.
+        slack: Span,
+    },
+    /// This process was forked from that of the service, whose threads are not here.
+    #[error("the service's threads are in the parent process: start a service after the fork")]
+    Forked,
+    /// A call that waits, on a service whose time is simulated.
+    #[error("the service is simulated: sleep by `SimService::sleep`")]
+    Simulated,
+    /// There is room for no more timers.
+    #[error(
+        "an engine of the service has {timers} timers, and room for no more: start more engines"
+    )]
+    TooManyTimers {
+        /// How many there are.
+        timers: usize,
+    },
+    /// There is room for no more classes.
+    #[error("the service has {classes} classes, and room for no more")]
+    TooManyClasses {
+        /// How many there are.
+        classes: usize,
+    },
+    /// The class belongs to another service.
+    #[error("class {class:?} belongs to another service: create one on this service")]
+    ForeignClass {
+        /// Its name.
+        class: String,
+    },
+    /// An engine was asked for that there is none of.
+    #[error("there is no engine {engine}: the service has {engines}")]
+    NoEngine {
+        /// What was asked for, from 0.
+        engine: usize,
+        /// How many there are.
+        engines: usize,
+    },
+    /// The operating system refuses a thread, its CPUs or its policy.
+    #[error("thread {thread}: {what}: error {errno} of the operating system (man 3 errno)")]
+    Thread {
+        /// Its name.
+        thread: String,
+        /// What was refused.
+        what: &'static str,
+        /// The number, as `errno(3)`: 1 is a privilege that is missing (`ulimit -r 99`).
+        errno: i32,
+    },
+    /// The engine refuses; with a POSIX timer perhaps because no signals are left
+    /// ([`crate::event::DeviceError::SignalsExhausted`]).
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+impl From<Refused> for ServiceError {
+    fn from(refused: Refused) -> ServiceError {
+        match refused {
+            Refused::Terminated => ServiceError::Terminated,
+            Refused::Contended => ServiceError::Contended,
+            Refused::Slept => ServiceError::AnotherSleeps,
+        }
+    }
+}
+
+impl ServiceError {
+    pub(super) fn thread(thread: &str, what: &'static str, error: &std::io::Error) -> ServiceError {
+        let errno = error.raw_os_error().unwrap_or(0);
+        ServiceError::Thread { thread: thread.to_owned(), what, errno }
+    }
+}

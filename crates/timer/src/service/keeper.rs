@@ -1,0 +1,259 @@
+//! What the engine's thread does about its timers.
+//!
+//! Owns: each timer's place in the queue, and what becomes of an expiry.
+//! Must not: block, but for an action that does what it must not.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::expiration::Expiration;
+use super::remote::{Arming, Context, Fire, Fired as Outcome, Slept};
+use super::run::{account, finish, run};
+use super::service::Classes;
+use super::statistics::count;
+use super::table::{BLOCK, CHUNK, Entry, Table, of_kind};
+use crate::engine::{Cause, Fired, TimerId, Timers};
+
+/// The bits of [`Arming::flags`] that are the priority.
+pub(super) const PRIORITY: u64 = 0xff;
+
+/// A timer as the engine has it.
+#[derive(Clone, Copy)]
+struct Local {
+    id: Option<TimerId>,
+    /// Which arming is in the queue.
+    sequence: u64,
+    arming: Arming,
+}
+
+const UNSEEN: Local = Local {
+    id: None,
+    sequence: 0,
+    arming: Arming { expiry_ns: 0, period_ns: 0, slack_ns: 0, flags: 0 },
+};
+
+/// One engine's part of the service.
+pub(super) struct Keeper {
+    table: Arc<Table>,
+    classes: Arc<Classes>,
+    locals: Vec<Local>,
+    /// Where the next look at what changed begins.
+    cursor: u32,
+}
+
+/// How many words of changed timers are looked at before expired ones have their turn: 4096 timers.
+const WORDS: usize = 64;
+
+impl Keeper {
+    pub(super) fn new(table: &Arc<Table>, classes: &Arc<Classes>) -> Keeper {
+        Keeper {
+            table: Arc::clone(table),
+            classes: Arc::clone(classes),
+            locals: Vec::new(),
+            cursor: 0,
+        }
+    }
+
+    /// Takes up what threads said since the last look, some of it if it is much.
+    pub(super) fn take_changes(&mut self, timers: &mut Timers<u32>) {
+        let table = Arc::clone(&self.table);
+        count(&table.counters.turns, 1);
+        for (number, chunk) in table.changed() {
+            for _ in 0..WORDS {
+                let Some((word, mut bits)) = chunk.changed.take(self.cursor) else { break };
+                self.cursor = (word as u32 + 1) % BLOCK as u32;
+                while bits != 0 {
+                    let bit = bits.trailing_zeros() as usize;
+                    bits &= bits - 1;
+                    let index = number * CHUNK + word * BLOCK + bit;
+                    if !self.look(timers, index) {
+                        chunk.changed.mark(index % CHUNK);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Has a timer's arming in the queue; false if it changes too often to be read.
+    fn look(&mut self, timers: &mut Timers<u32>, index: usize) -> bool {
+        let Some(entry) = self.table.entry(index as u32) else { return true };
+        let Some(standing) = entry.slot.standing() else { return false };
+        if self.locals.len() <= index {
+            self.locals.resize((index / BLOCK + 1) * BLOCK, UNSEEN);
+        }
+        let local = &mut self.locals[index];
+        let id = match local.id {
+            Some(id) => id,
+            None => match create(timers, entry, index as u32) {
+                Some(id) => *local.id.insert(id),
+                None => return refuse(&self.table, entry),
+            },
+        };
+        match standing {
+            None => {
+                let _ = timers.cancel(id);
+            }
+            Some((sequence, _)) if sequence == local.sequence => {}
+            Some((sequence, arming)) => {
+                (local.sequence, local.arming) = (sequence, arming);
+                if !put(timers, entry, id, local) {
+                    return refuse(&self.table, entry);
+                }
+            }
+        }
+        true
+    }
+
+    /// A timer came off the queue.
+    pub(super) fn expired(&mut self, timers: &mut Timers<u32>, fired: &Fired) {
+        let Ok(&index) = timers.payload(fired.id) else { return };
+        let table = Arc::clone(&self.table);
+        let Some(entry) = table.entry(index) else { return };
+        let Some(local) = self.locals.get_mut(index as usize) else { return };
+        let arming = local.arming;
+        let torn = (fired.cause == Cause::ClockSet).then_some(Slept::ClockSet);
+        let (further, last_ns) = periods_past(&arming, fired.now_ns, torn.is_some());
+        let route = entry.route.load(Ordering::Acquire);
+        let context = if route == 0 { Context::Immediate } else { Context::Deferred };
+        let fire = Fire { sequence: local.sequence, context, further, torn };
+        let priority = (arming.flags & PRIORITY) as u32;
+        let mut prepared = None;
+        let outcome = entry.slot.fire(fire, |skipped| {
+            let told = &entry.told;
+            told.expiry_ns.store(last_ns, Ordering::Relaxed);
+            told.now_ns.store(fired.now_ns, Ordering::Relaxed);
+            told.kind.store(priority << 1 | u32::from(torn.is_some()), Ordering::Relaxed);
+            let overruns = further - u64::from(skipped).min(further);
+            told.overruns.fetch_add(overruns, Ordering::Relaxed);
+            prepared = Some(overruns);
+        });
+        if outcome == Outcome::Lost {
+            // What stands there now was marked as changed.
+            entry.told.overruns.fetch_sub(prepared.unwrap_or(0), Ordering::Relaxed);
+            count(&table.counters.lost_races, 1);
+            return;
+        }
+        if arming.period_ns > 0 && torn.is_none() {
+            local.sequence += 1;
+            self.rearm(timers, entry, index, last_ns);
+        }
+        table.counters.latest_ns.fetch_max(fired.late_ns(), Ordering::Relaxed);
+        let cause = fired.cause;
+        let now_ns = fired.now_ns;
+        let expiration =
+            Expiration { base: fired.base, expiry_ns: last_ns, now_ns, overruns: further, cause };
+        self.act(entry, index, outcome, expiration, route, priority);
+    }
+
+    /// The next expiry of a periodic timer: from the scheduled one, however late this was.
+    fn rearm(&mut self, timers: &mut Timers<u32>, entry: &Entry, index: u32, last_ns: i64) {
+        let Some(local) = self.locals.get_mut(index as usize) else { return };
+        let next = i64::try_from(local.arming.period_ns).ok();
+        let next = next.and_then(|period| last_ns.checked_add(period));
+        let Some((next, id)) = next.zip(local.id) else {
+            // At the end of the clock's range, in 292 years.
+            entry.slot.disarm();
+            return;
+        };
+        local.arming.expiry_ns = next;
+        if !put(timers, entry, id, local) {
+            refuse(&self.table, entry);
+        }
+    }
+
+    /// Does what the expiry came to.
+    fn act(
+        &self,
+        entry: &Entry,
+        index: u32,
+        outcome: Outcome,
+        mut expiration: Expiration,
+        route: u32,
+        priority: u32,
+    ) {
+        let counters = &self.table.counters;
+        let overran = |skipped: bool| {
+            let overruns = expiration.overruns - u64::from(skipped).min(expiration.overruns);
+            entry.overruns.fetch_add(overruns, Ordering::Relaxed);
+            count(&counters.overruns, overruns);
+            overruns
+        };
+        match outcome {
+            Outcome::Lost | Outcome::Skipped => return,
+            Outcome::Woke => {
+                entry.fired.fetch_add(1, Ordering::Relaxed);
+                entry.open_gate();
+            }
+            Outcome::Run { skipped } => {
+                expiration.overruns = overran(skipped);
+                let table = &self.table;
+                // An immediate action is never queued.
+                run(table, index, entry, &expiration, |took_ns| account(table, took_ns));
+            }
+            Outcome::Queue { skipped } => {
+                overran(skipped);
+                if !self.classes.push(route, self.table.engine, index, priority) {
+                    self.unqueue(entry, index);
+                    return;
+                }
+            }
+            Outcome::AfterRun { skipped } => {
+                overran(skipped);
+            }
+            Outcome::Behind => {
+                // All of them go with the one that waits.
+                let overruns = expiration.overruns + 1;
+                entry.told.overruns.fetch_add(overruns, Ordering::Relaxed);
+                entry.overruns.fetch_add(overruns, Ordering::Relaxed);
+                count(&counters.overruns, overruns);
+            }
+        }
+        count(&counters.fired, 1);
+    }
+
+    /// The class has no room: as if the action had been run, but for the action.
+    fn unqueue(&self, entry: &Entry, index: u32) {
+        count(&self.table.counters.without_room, 1);
+        entry.told.overruns.fetch_add(1, Ordering::Relaxed);
+        let ended = match entry.slot.begin() {
+            Ok(()) => entry.slot.end(),
+            Err(ended) => ended,
+        };
+        // Only this thread makes expiries, so none has come meanwhile.
+        finish(&self.table, index, entry, ended);
+    }
+}
+
+/// Further expiries of a periodic timer that are past as well, and the last of all, ns.
+fn periods_past(arming: &Arming, now_ns: i64, torn: bool) -> (u64, i64) {
+    let late = i128::from(now_ns) - i128::from(arming.expiry_ns);
+    if torn || arming.period_ns == 0 || late <= 0 {
+        return (0, arming.expiry_ns);
+    }
+    let further = late / i128::from(arming.period_ns);
+    let last = i128::from(arming.expiry_ns) + further * i128::from(arming.period_ns);
+    // Between the expiry and now, so both fit.
+    (u64::try_from(further).unwrap_or(u64::MAX), i64::try_from(last).unwrap_or(now_ns))
+}
+
+/// Gives a timer its place in the queue of its clock, for as long as the engine lives.
+fn create(timers: &mut Timers<u32>, entry: &Entry, index: u32) -> Option<TimerId> {
+    let (base, on_set) = of_kind(entry.kind.load(Ordering::Acquire) as usize);
+    timers.create_with(base, on_set, index).ok()
+}
+
+/// Arms it in the queue.
+fn put(timers: &mut Timers<u32>, entry: &Entry, id: TimerId, local: &Local) -> bool {
+    let Arming { expiry_ns, slack_ns, .. } = local.arming;
+    entry.scheduled_ns.store(expiry_ns, Ordering::Relaxed);
+    entry.scheduled_for.store(local.sequence, Ordering::Release);
+    timers.arm(id, expiry_ns, slack_ns).is_ok()
+}
+
+/// The queue does not take it, for want of memory: it is disarmed and counted. It is looked at, so
+/// always true.
+fn refuse(table: &Table, entry: &Entry) -> bool {
+    count(&table.counters.refused, 1);
+    entry.slot.disarm();
+    true
+}

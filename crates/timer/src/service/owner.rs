@@ -1,0 +1,126 @@
+//! Owners: what timers are torn down with.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use super::action::Action;
+use super::error::ServiceError;
+use super::service::Core;
+use super::timer::{Inner, Timer, open};
+use crate::engine::{Base, OnSet};
+
+/// The owner of timers, the paper's task: "If a task is terminated, then the timer resources owned
+/// by it are terminated as well" (RT-Mach, section 3.1). Terminated or dropped, it terminates all of
+/// its timers, by the rules of [`Timer::terminate`].
+pub struct Owner {
+    name: String,
+    core: Arc<Core>,
+    timers: Mutex<Owned>,
+}
+
+#[derive(Default)]
+struct Owned {
+    timers: Vec<Weak<Inner>>,
+    terminated: bool,
+}
+
+/// What a timer is made with.
+#[derive(Debug)]
+pub struct TimerSettings {
+    /// Its clock, which also says what a suspension of the machine does to it (see [`Base`]).
+    pub base: Base,
+    /// What it does when that is set.
+    pub on_set: OnSet,
+    /// What it does when it expires.
+    pub action: Action,
+    /// Which engine serves it, from 0; `None` takes them in turn.
+    pub engine: Option<usize>,
+}
+
+impl Owner {
+    pub(super) fn new(name: &str, core: &Arc<Core>) -> Owner {
+        Owner { name: name.to_owned(), core: Arc::clone(core), timers: Mutex::default() }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// A new timer on a clock, not armed, that follows that when it is set.
+    ///
+    /// Allocates, and wakes the engine when it needs more room.
+    ///
+    /// # Errors
+    /// [`ServiceError::Terminated`] for an owner that was terminated,
+    /// [`ServiceError::TooManyTimers`], [`ServiceError::ForeignClass`],
+    /// [`ServiceError::Forked`].
+    pub fn timer(&self, base: Base, action: Action) -> Result<Timer, ServiceError> {
+        self.timer_with(TimerSettings { base, on_set: OnSet::Follow, action, engine: None })
+    }
+
+    /// The same with all there is to choose.
+    ///
+    /// # Errors
+    /// As [`Owner::timer`], and [`ServiceError::NoEngine`].
+    pub fn timer_with(&self, settings: TimerSettings) -> Result<Timer, ServiceError> {
+        let TimerSettings { base, on_set, action, engine } = settings;
+        self.core.here()?;
+        if let Some(class) = action.class()
+            && !self.core.classes.has(class)
+        {
+            return Err(ServiceError::ForeignClass { class: class.name().to_owned() });
+        }
+        let table = self.core.table(engine)?;
+        let mut owned = self.owned();
+        if owned.terminated {
+            return Err(ServiceError::Terminated);
+        }
+        if owned.timers.len() == owned.timers.capacity() {
+            owned.timers.retain(|timer| timer.strong_count() > 0);
+        }
+        let timer = open(table, (base, on_set), action)?;
+        owned.timers.push(Arc::downgrade(&timer.0));
+        Ok(timer)
+    }
+
+    /// Terminates all its timers; it makes none any more.
+    ///
+    /// # Errors
+    /// [`ServiceError::Forked`].
+    pub fn terminate(&self) -> Result<(), ServiceError> {
+        self.core.here()?;
+        let mut owned = self.owned();
+        owned.terminated = true;
+        let timers = std::mem::take(&mut owned.timers);
+        drop(owned);
+        for timer in timers.iter().filter_map(Weak::upgrade) {
+            Timer(timer).terminate()?;
+        }
+        Ok(())
+    }
+
+    /// Timers of it that live.
+    #[must_use]
+    pub fn timers(&self) -> usize {
+        self.owned().timers.iter().filter(|timer| timer.strong_count() > 0).count()
+    }
+
+    fn owned(&self) -> MutexGuard<'_, Owned> {
+        self.timers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        // Only a forked child is refused, where nothing of it is.
+        let _ = self.terminate();
+    }
+}
+
+impl fmt::Debug for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Owner").field("name", &self.name).finish_non_exhaustive()
+    }
+}

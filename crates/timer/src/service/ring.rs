@@ -1,0 +1,159 @@
+//! A bounded queue of a few words each, for any number of threads, without a lock.
+//!
+//! Owns: the order of what was pushed. (After Vyukov's bounded queue: each place counts whose turn
+//! it is.)
+//! Must not: allocate after it was made, or wait.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What is queued.
+type Words<const W: usize> = [u64; W];
+
+struct Place<const W: usize> {
+    /// Whose turn it is: that of the push with this number, or of the pop with one less.
+    turn: AtomicU64,
+    words: [AtomicU64; W],
+}
+
+/// The queue.
+pub(super) struct Ring<const W: usize> {
+    places: Box<[Place<W>]>,
+    pushed: AtomicU64,
+    popped: AtomicU64,
+}
+
+impl<const W: usize> Ring<W> {
+    /// With room for at least so much; a power of two.
+    pub(super) fn new(room: usize) -> Ring<W> {
+        let room = room.clamp(2, 1 << 24).next_power_of_two() as u64;
+        let place = |turn| Place {
+            turn: AtomicU64::new(turn),
+            words: std::array::from_fn(|_| AtomicU64::new(0)),
+        };
+        Ring {
+            places: (0..room).map(place).collect(),
+            pushed: AtomicU64::new(0),
+            popped: AtomicU64::new(0),
+        }
+    }
+
+    pub(super) fn room(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Whether nothing is queued, or what is being pushed is not there yet.
+    pub(super) fn is_empty(&self) -> bool {
+        let number = self.popped.load(Ordering::Acquire);
+        self.place(number).turn.load(Ordering::Acquire) <= number
+    }
+
+    fn place(&self, number: u64) -> &Place<W> {
+        // A power of two, so that the mask is within the places.
+        &self.places[(number & (self.places.len() as u64 - 1)) as usize]
+    }
+
+    /// Pushes; false if there is no room.
+    pub(super) fn push(&self, words: Words<W>) -> bool {
+        let mut number = self.pushed.load(Ordering::Relaxed);
+        loop {
+            let place = self.place(number);
+            let turn = place.turn.load(Ordering::Acquire);
+            if turn < number {
+                return false;
+            }
+            let next = number.wrapping_add(1);
+            let order = (Ordering::Relaxed, Ordering::Relaxed);
+            if turn > number {
+                number = self.pushed.load(Ordering::Relaxed);
+            } else if let Err(other) =
+                self.pushed.compare_exchange_weak(number, next, order.0, order.1)
+            {
+                number = other;
+            } else {
+                for (own, word) in place.words.iter().zip(words) {
+                    own.store(word, Ordering::Relaxed);
+                }
+                place.turn.store(next, Ordering::Release);
+                return true;
+            }
+        }
+    }
+
+    /// The first one, if there is any.
+    pub(super) fn pop(&self) -> Option<Words<W>> {
+        let mut number = self.popped.load(Ordering::Relaxed);
+        loop {
+            let place = self.place(number);
+            let turn = place.turn.load(Ordering::Acquire);
+            let next = number.wrapping_add(1);
+            if turn < next {
+                return None;
+            }
+            let order = (Ordering::Relaxed, Ordering::Relaxed);
+            if turn > next {
+                number = self.popped.load(Ordering::Relaxed);
+            } else if let Err(other) =
+                self.popped.compare_exchange_weak(number, next, order.0, order.1)
+            {
+                number = other;
+            } else {
+                let words = std::array::from_fn(|at| place.words[at].load(Ordering::Relaxed));
+                place.turn.store(number.wrapping_add(self.places.len() as u64), Ordering::Release);
+                return Some(words);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_in_first_out_and_no_more_than_there_is_room() {
+        let ring = Ring::<2>::new(4);
+        for turn in 0..3u64 {
+            for number in 0..4 {
+                assert!(ring.push([turn, number]));
+            }
+            assert!(!ring.push([9, 9]));
+            for number in 0..4 {
+                assert_eq!(ring.pop(), Some([turn, number]));
+            }
+            assert_eq!(ring.pop(), None);
+        }
+    }
+
+    #[test]
+    fn threads_lose_and_invent_nothing() {
+        const EACH: u64 = 20_000;
+        let ring = Ring::<2>::new(64);
+        let sum = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for number in 1..=EACH {
+                        while !ring.push([number, !number]) {
+                            std::thread::yield_now();
+                        }
+                    }
+                });
+            }
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for _ in 0..EACH {
+                        let [number, inverse] = loop {
+                            match ring.pop() {
+                                Some(words) => break words,
+                                None => std::thread::yield_now(),
+                            }
+                        };
+                        assert_eq!(inverse, !number);
+                        sum.fetch_add(number, Ordering::Relaxed);
+                    }
+                });
+            }
+        });
+        assert_eq!(sum.into_inner(), EACH * (EACH + 1));
+    }
+}

@@ -1,0 +1,84 @@
+//! Running an action, wherever it runs.
+//!
+//! Owns: what happens around it: the panic that ends with it, the time that it took, who waits for
+//! its end, and what is torn down with it.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+use super::expiration::Expiration;
+use super::remote::Ended;
+use super::statistics::{LONG_NS, count};
+use super::table::{Entry, Table};
+use crate::engine::Base;
+
+thread_local! {
+    /// Whose action this thread runs: the address of its timer.
+    static OWN: Cell<usize> = const { Cell::new(0) };
+}
+
+fn address(entry: &Entry) -> usize {
+    std::ptr::from_ref(entry).addr()
+}
+
+/// Whether the calling thread is in this timer's own action.
+pub(super) fn is_own(entry: &Entry) -> bool {
+    OWN.get() == address(entry)
+}
+
+/// Runs the action of a timer whose state says that it runs, and ends it; whether it is to be queued
+/// again. `account` is told how long it took, ns, before anybody sees that it is over.
+pub(super) fn run(
+    table: &Table,
+    index: u32,
+    entry: &Entry,
+    expiration: &Expiration,
+    account: impl FnOnce(u64),
+) -> bool {
+    entry.fired.fetch_add(1, Ordering::Relaxed);
+    let begun = table.clock.now_ns(Base::Monotonic);
+    let outer = OWN.replace(address(entry));
+    let ran = catch_unwind(AssertUnwindSafe(|| {
+        let mut action = entry.action.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(action) = action.as_mut() {
+            action.run(expiration);
+        }
+    }));
+    OWN.set(outer);
+    let took = table.clock.now_ns(Base::Monotonic).saturating_sub(begun);
+    account(took.max(0).unsigned_abs());
+    if ran.is_err() {
+        entry.panics.fetch_add(1, Ordering::Relaxed);
+        count(&table.counters.panics, 1);
+        entry.slot.disarm();
+    }
+    if entry.slot.state().dead() {
+        // Terminated by itself, or by one who waits for the end: until that, the place is its own.
+        // Dropping is the user's code too.
+        let _ = catch_unwind(AssertUnwindSafe(|| entry.retire()));
+    }
+    finish(table, index, entry, entry.slot.end())
+}
+
+/// What the end of an action, or one that was not run any more, leaves to do; whether it is to be
+/// queued again. The place may be another timer's right after.
+pub(super) fn finish(table: &Table, index: u32, entry: &Entry, ended: Ended) -> bool {
+    if ended.awaited {
+        entry.open_gate();
+    }
+    if ended.orphan {
+        table.release(index);
+    }
+    ended.again
+}
+
+/// Counts how long an immediate action held up the engine.
+pub(super) fn account(table: &Table, took_ns: u64) {
+    let counters = &table.counters;
+    if took_ns > LONG_NS {
+        count(&counters.long_actions, 1);
+    }
+    counters.longest_action_ns.fetch_max(took_ns, Ordering::Relaxed);
+}

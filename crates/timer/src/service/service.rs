@@ -1,0 +1,301 @@
+//! The service: its engines, its classes, and who owns timers.
+//!
+//! Owns: threads, from their start to their end.
+//! Must not: have one thread wait for another but at the start and the end.
+
+use std::fmt;
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use hourglass_sys::sched::Attributes;
+
+use super::class::{self, Class, ClassSettings, Worker};
+use super::error::ServiceError;
+use super::owner::Owner;
+use super::statistics::Statistics;
+use super::table::Table;
+use super::thread::{self as engine_thread, EngineSettings};
+use crate::event::Resolution;
+
+/// Classes that a service can have.
+const CLASSES: usize = 64;
+
+/// How a service works: its engines, at least one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServiceSettings {
+    /// One entry an engine; none is one engine with the default settings.
+    pub engines: Vec<EngineSettings>,
+}
+
+impl ServiceSettings {
+    /// So many engines with the same settings.
+    #[must_use]
+    pub fn engines(count: usize, settings: &EngineSettings) -> ServiceSettings {
+        ServiceSettings { engines: vec![settings.clone(); count] }
+    }
+}
+
+/// The classes of a service, which engines reach without a lock.
+pub(super) struct Classes {
+    classes: [OnceLock<Class>; CLASSES],
+    used: Mutex<usize>,
+}
+
+impl Classes {
+    pub(super) fn new() -> Arc<Classes> {
+        let classes = std::array::from_fn(|_| OnceLock::new());
+        Arc::new(Classes { classes, used: Mutex::new(0) })
+    }
+
+    pub(super) fn add(&self, name: &str, settings: ClassSettings) -> Result<Class, ServiceError> {
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = self.classes.get(*used);
+        let place = place.ok_or(ServiceError::TooManyClasses { classes: CLASSES })?;
+        let class = place.get_or_init(|| Class::new(name, settings, *used as u32));
+        *used += 1;
+        Ok(class.clone())
+    }
+
+    /// Whether it is one of these.
+    pub(super) fn has(&self, class: &Class) -> bool {
+        let own = self.classes.get(class.0.number as usize).and_then(OnceLock::get);
+        own.is_some_and(|own| Arc::ptr_eq(&own.0, &class.0))
+    }
+
+    /// Gives an expiry to the class with this number, counted from 1.
+    pub(super) fn push(&self, route: u32, engine: u32, index: u32, priority: u32) -> bool {
+        let class = self.classes.get((route as usize).wrapping_sub(1)).and_then(OnceLock::get);
+        class.is_some_and(|class| class.0.push(engine, index, priority))
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Class> {
+        self.classes.iter().filter_map(OnceLock::get)
+    }
+}
+
+/// What the service and its owners share. Its end is that of the threads.
+pub(super) struct Core {
+    tables: Arc<[Arc<Table>]>,
+    pub(super) classes: Arc<Classes>,
+    turn: AtomicUsize,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Core {
+    pub(super) fn new(tables: Vec<Arc<Table>>, classes: Arc<Classes>) -> Core {
+        let (turn, threads) = (AtomicUsize::new(0), Mutex::default());
+        Core { tables: tables.into(), classes, turn, threads }
+    }
+
+    pub(super) fn here(&self) -> Result<(), ServiceError> {
+        self.tables.iter().try_for_each(|table| table.here())
+    }
+
+    /// The table of an engine, or of the one whose turn it is.
+    pub(super) fn table(&self, engine: Option<usize>) -> Result<&Arc<Table>, ServiceError> {
+        let engines = self.tables.len();
+        let engine = engine.unwrap_or_else(|| match engines {
+            0 => 0,
+            engines => self.turn.fetch_add(1, Ordering::Relaxed) % engines,
+        });
+        self.tables.get(engine).ok_or(ServiceError::NoEngine { engine, engines })
+    }
+
+    pub(super) fn tables(&self) -> &Arc<[Arc<Table>]> {
+        &self.tables
+    }
+
+    fn threads(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        if self.here().is_err() {
+            // A forked child: the threads are the parent's.
+            return;
+        }
+        for table in self.tables.iter() {
+            table.stop.store(true, Ordering::Release);
+            table.kick();
+        }
+        for class in self.classes.all() {
+            class.0.stop.store(true, Ordering::Release);
+            if let Some(worker) = class.0.thread.get() {
+                worker.unpark();
+            }
+        }
+        let threads = std::mem::take(&mut *self.threads());
+        let own = thread::current().id();
+        if threads.iter().any(|thread| thread.thread().id() == own) {
+            // The last owner went in an action: the threads end by themselves.
+            return;
+        }
+        for thread in threads {
+            // A panic outside of actions would be a bug that the thread has told of.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Timers of RT-Mach (1993, section 3): owners make them on a clock, any thread arms, cancels,
+/// sleeps on and terminates them, and they act when they expire.
+///
+/// Each engine is a thread with a queue and a clock event device. Its timers are served by it alone,
+/// so that more engines, on CPUs of their own, share nothing. Deferred actions run on the thread of
+/// their [`Class`].
+///
+/// Clones are the same service. Its threads end with the last clone and the last [`Owner`]. In a
+/// child made by `fork` there are none of them: every call gives [`ServiceError::Forked`].
+///
+/// ```
+/// use hourglass_time::Span;
+/// use hourglass_timer::engine::Base;
+/// use hourglass_timer::service::{Action, Arm, Port, TimerService, Which};
+///
+/// let service = TimerService::start()?;
+/// let owner = service.owner("pump");
+/// let port = Port::new(8)?;
+///
+/// // A message with the time every 5 ms, counted from when each is scheduled.
+/// let stroke = owner.timer(Base::Monotonic, Action::send(&port, 1))?;
+/// stroke.arm(Arm::after(Span::from_millis(5)).every(Span::from_millis(5)))?;
+/// let first = port.receive(None)?.expect("there is no limit");
+/// assert!(first.expiration.now_ns >= first.expiration.expiry_ns);
+/// assert!(stroke.cancel(Which::All)?);
+///
+/// // A thread sleeps on a timer; whoever cancels that timer ends the sleep.
+/// let nap = owner.timer(Base::Monotonic, Action::nothing())?;
+/// nap.sleep_for(Span::MILLISECOND)?;
+///
+/// // Everything of an owner is torn down with it.
+/// drop(owner);
+/// assert!(stroke.arm(Arm::after(Span::SECOND)).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct TimerService(Arc<Core>);
+
+impl TimerService {
+    /// With one engine, on any CPU, with the policy of the calling thread.
+    ///
+    /// # Errors
+    /// As [`TimerService::with`].
+    pub fn start() -> Result<TimerService, ServiceError> {
+        TimerService::with(&ServiceSettings::default())
+    }
+
+    /// With engines as `settings` say. Each has tried its device when this returns.
+    ///
+    /// # Errors
+    /// [`ServiceError::Thread`] if a thread, its CPUs or its policy are refused,
+    /// [`ServiceError::Engine`] if an engine finds no device. Then nothing of the service is left.
+    pub fn with(settings: &ServiceSettings) -> Result<TimerService, ServiceError> {
+        let classes = Classes::new();
+        let default = [EngineSettings::default()];
+        let engines = if settings.engines.is_empty() { &default } else { &settings.engines[..] };
+        let tables = (0..engines.len() as u32).map(engine_thread::table).collect();
+        let core = Core::new(tables, Arc::clone(&classes));
+        for (table, settings) in core.tables.iter().zip(engines) {
+            let started = engine_thread::start(table, &classes, settings)?;
+            core.threads().push(started);
+        }
+        Ok(TimerService(Arc::new(core)))
+    }
+
+    /// A new owner of timers. Names need not differ.
+    #[must_use]
+    pub fn owner(&self, name: &str) -> Owner {
+        Owner::new(name, &self.0)
+    }
+
+    /// A new class of deferred actions, with a thread of that name.
+    ///
+    /// # Errors
+    /// [`ServiceError::Thread`] if the thread or its policy is refused,
+    /// [`ServiceError::TooManyClasses`], [`ServiceError::Forked`].
+    pub fn class(&self, name: &str, settings: ClassSettings) -> Result<Class, ServiceError> {
+        self.0.here()?;
+        let policy = settings.attributes.or_else(own_policy);
+        let settings = ClassSettings { attributes: policy, ..settings };
+        let class = self.0.classes.add(name, settings)?;
+        let worker = Worker::new(&class, &self.0.tables);
+        let started = start_worker(Arc::clone(&class.0), worker);
+        self.0.threads().push(started?);
+        Ok(class)
+    }
+
+    /// What engine number `engine`, from 0, did so far.
+    ///
+    /// # Errors
+    /// [`ServiceError::NoEngine`].
+    pub fn statistics(&self, engine: usize) -> Result<Statistics, ServiceError> {
+        Ok(self.0.table(Some(engine))?.counters.read())
+    }
+
+    /// Whether engine number `engine` is precise, or bound to its tick since its device, tried out at
+    /// the start, was late: then timers are late by up to a tick
+    /// ([`Settings::tick`](crate::engine::Settings::tick)).
+    ///
+    /// # Errors
+    /// [`ServiceError::NoEngine`].
+    pub fn resolution(&self, engine: usize) -> Result<Resolution, ServiceError> {
+        match self.0.table(Some(engine))?.is_precise.load(Ordering::Relaxed) {
+            true => Ok(Resolution::High),
+            false => Ok(Resolution::TickBound),
+        }
+    }
+
+    /// How many engines it has.
+    #[must_use]
+    pub fn engines(&self) -> usize {
+        self.0.tables.len()
+    }
+
+    /// Timers that live.
+    #[must_use]
+    pub fn timers(&self) -> usize {
+        self.0.tables.iter().map(|table| table.timers()).sum()
+    }
+}
+
+impl fmt::Debug for TimerService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TimerService").field("engines", &self.engines()).finish_non_exhaustive()
+    }
+}
+
+fn own_policy() -> Option<Attributes> {
+    hourglass_sys::sched::of(0).ok().flatten()
+}
+
+/// Starts a class's thread, which has its policy when this returns.
+fn start_worker(
+    class: Arc<class::Shared>,
+    mut worker: Worker,
+) -> Result<JoinHandle<()>, ServiceError> {
+    let name = class.name.clone();
+    let (tell, told) = std::sync::mpsc::channel::<io::Result<()>>();
+    let started = thread::Builder::new().name(name.clone()).spawn(move || {
+        let policy = class.settings.attributes.map_or(Ok(()), hourglass_sys::sched::set);
+        let refused = policy.is_err();
+        class.tid.store(hourglass_sys::thread::id(), Ordering::Release);
+        let _ = class.thread.set(thread::current());
+        drop(class);
+        let _ = tell.send(policy);
+        drop(tell);
+        if !refused {
+            worker.work();
+        }
+    });
+    let started = started.map_err(|e| ServiceError::thread(&name, "it cannot be started", &e))?;
+    let refused = "its policy was refused";
+    match told.recv() {
+        Ok(Ok(())) => Ok(started),
+        Ok(Err(e)) => Err(ServiceError::thread(&name, refused, &e)),
+        Err(_) => Err(ServiceError::thread(&name, refused, &io::Error::from_raw_os_error(0))),
+    }
+}

@@ -1,0 +1,193 @@
+//! The service on simulated time, in one thread.
+//!
+//! Owns: when a simulated engine looks, and what comes after what.
+//! Must not: do anything with timers that the threads do not do; the same keeper, worker, owner and
+//! timer work here.
+
+use std::fmt;
+use std::sync::Arc;
+
+use hourglass_time::Span;
+
+use super::arm::Expiry;
+use super::class::{Class, ClassSettings, Worker};
+use super::clock::ServiceClock;
+use super::error::ServiceError;
+use super::keeper::Keeper;
+use super::owner::Owner;
+use super::service::{Classes, Core};
+use super::statistics::Statistics;
+use super::table::Table;
+use super::timer::Timer;
+use crate::engine::{Base, EngineError, Settings, SimTimes, Timers, Times};
+
+/// A [`TimerService`](super::TimerService) whose time is simulated and passes only when it is told
+/// to: hours take milliseconds, and the same calls give the same outcome, always.
+///
+/// Immediate actions run in the step in which they are due, deferred ones right after, class by
+/// class in the order in which the classes were made, within a class as on threads.
+///
+/// ```
+/// use std::sync::Arc;
+/// use hourglass_clock::source::SimSource;
+/// use hourglass_time::Span;
+/// use hourglass_timer::engine::{Base, SimTimes};
+/// use hourglass_timer::service::{Action, Arm, Port, ServiceError, SimService};
+///
+/// let times = SimTimes::new(&Arc::new(SimSource::default()));
+/// let mut service = SimService::new(&times)?;
+/// let owner = service.owner("test");
+/// let port = Port::new(4).expect("a descriptor is left");
+/// let noon = owner.timer(Base::Realtime, Action::send(&port, 12))?;
+/// noon.arm(Arm::at(12 * 3_600_000_000_000))?;
+///
+/// // Somebody sets the wall clock to one minute before noon.
+/// times.set_realtime((12 * 3_600 - 60) * 1_000_000_000);
+/// assert!(service.step());
+/// assert_eq!(port.try_receive().unwrap().tag, 12);
+/// assert_eq!(service.now_ns(Base::Monotonic), 60_000_000_000);
+/// # Ok::<(), ServiceError>(())
+/// ```
+pub struct SimService {
+    core: Arc<Core>,
+    table: Arc<Table>,
+    times: SimTimes,
+    timers: Timers<u32>,
+    keeper: Keeper,
+    workers: Vec<Worker>,
+}
+
+/// Timers that expire before what changed is looked at again, as on threads.
+const BUDGET: usize = 256;
+
+impl SimService {
+    /// With one engine on these clocks. Its device is exact: it comes back when the first timer is
+    /// due.
+    ///
+    /// # Errors
+    /// [`ServiceError::Engine`]; does not happen.
+    pub fn new(times: &SimTimes) -> Result<SimService, ServiceError> {
+        let table = Arc::new(Table::new(0, ServiceClock::Sim(times.clone())));
+        let classes = Classes::new();
+        let timers = Timers::new(Settings::DEFAULT.timeouts, &times.now());
+        Ok(SimService {
+            core: Arc::new(Core::new(vec![Arc::clone(&table)], Arc::clone(&classes))),
+            keeper: Keeper::new(&table, &classes),
+            timers: timers.map_err(EngineError::from)?,
+            table,
+            times: times.clone(),
+            workers: Vec::new(),
+        })
+    }
+
+    /// A new owner of timers.
+    #[must_use]
+    pub fn owner(&self, name: &str) -> Owner {
+        Owner::new(name, &self.core)
+    }
+
+    /// A new class of deferred actions. Nobody is raised here.
+    ///
+    /// # Errors
+    /// [`ServiceError::TooManyClasses`].
+    pub fn class(&mut self, name: &str, settings: ClassSettings) -> Result<Class, ServiceError> {
+        let class = self.core.classes.add(name, settings)?;
+        self.workers.push(Worker::new(&class, self.core.tables()));
+        Ok(class)
+    }
+
+    /// What a clock says, ns.
+    #[must_use]
+    pub fn now_ns(&self, base: Base) -> i64 {
+        self.times.now().ns(base)
+    }
+
+    /// When the engine would look by itself, ns on [`Base::Monotonic`]; `None` if nothing is armed.
+    pub fn next_ns(&mut self) -> Option<u64> {
+        self.keeper.take_changes(&mut self.timers);
+        self.timers.earliest(&self.times.now())
+    }
+
+    /// Lets time pass until the next timer is due, and does what is due then; false if nothing is
+    /// armed.
+    pub fn step(&mut self) -> bool {
+        let Some(next_ns) = self.next_ns() else { return false };
+        self.pass_until(next_ns);
+        self.look();
+        true
+    }
+
+    /// Lets so much time pass, and does all that is due until then, each when it is due.
+    pub fn run_for(&mut self, length: Span) {
+        let end_ns = self.times.monotonic_ns().saturating_add(length.nanos_or_zero());
+        self.look();
+        while self.next_ns().is_some_and(|next_ns| next_ns <= end_ns) {
+            self.step();
+        }
+        self.pass_until(end_ns);
+    }
+
+    /// Does what is due now, as an engine that looks late would. If actions let time pass, what
+    /// comes due by that is left for the next look.
+    pub fn look(&mut self) {
+        let now = self.times.now();
+        loop {
+            self.keeper.take_changes(&mut self.timers);
+            let keeper = &mut self.keeper;
+            let expired =
+                self.timers.expire(&now, BUDGET, |timers, fired| keeper.expired(timers, &fired));
+            let mut ran = false;
+            for worker in &mut self.workers {
+                while worker.step() {
+                    ran = true;
+                }
+            }
+            if expired < BUDGET && !ran && !self.table.any_changed() {
+                return;
+            }
+        }
+    }
+
+    /// Sleeps on a timer: time passes until the sleep is over.
+    ///
+    /// # Errors
+    /// As [`Timer::sleep_until`]. A sleep that nothing ends any more is cancelled.
+    pub fn sleep(&mut self, timer: &Timer, expiry: Expiry) -> Result<(), ServiceError> {
+        timer.begin_sleep(expiry)?;
+        loop {
+            if let Some(end) = timer.end_sleep() {
+                return end;
+            }
+            if !self.step() {
+                timer.cancel(super::Which::All)?;
+            }
+        }
+    }
+
+    /// What the engine did so far.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        self.table.counters.read()
+    }
+
+    /// Timers that live.
+    #[must_use]
+    pub fn timers(&self) -> usize {
+        self.table.timers()
+    }
+
+    fn pass_until(&self, ns: u64) {
+        let length = ns.saturating_sub(self.times.monotonic_ns());
+        let length = i64::try_from(length).unwrap_or(i64::MAX);
+        self.times.source().advance(Span::from_nanos(length));
+    }
+}
+
+impl fmt::Debug for SimService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SimService")
+            .field("now", &self.times.now())
+            .field("timers", &self.timers())
+            .finish_non_exhaustive()
+    }
+}

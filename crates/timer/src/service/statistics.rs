@@ -1,0 +1,67 @@
+//! What an engine and its workers did so far.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Counts of one engine of the service, since it started. Each is read by itself while the engine
+/// goes on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Timers made.
+    pub created: u64,
+    /// Expiries that did something: woke, ran or queued an action.
+    pub fired: u64,
+    /// Expiries of periodic timers without an action of their own.
+    pub overruns: u64,
+    /// Expiries found cancelled, replaced or terminated when their time came.
+    pub lost_races: u64,
+    /// Actions that panicked.
+    pub panics: u64,
+    /// Immediate actions that took longer than [`LONG_NS`].
+    pub long_actions: u64,
+    /// The longest immediate action, ns: so long it held up every other timer of this engine.
+    pub longest_action_ns: u64,
+    /// The most that the engine looked after a timer's latest time (expiry plus slack), ns.
+    pub latest_ns: u64,
+    /// Times that the engine was kicked awake or looked by itself.
+    pub turns: u64,
+    /// Expiries for which a class had no room.
+    pub without_room: u64,
+    /// Timers that the queue could not take for want of memory; they were disarmed.
+    pub refused: u64,
+}
+
+/// Above this an immediate action is counted as long: 100 us, what a wake-up of a thread may cost.
+pub const LONG_NS: u64 = 100_000;
+
+macro_rules! counters {
+    ($($name:ident),*) => {
+        /// The same, counting.
+        #[derive(Debug, Default)]
+        pub(super) struct Counters { $(pub(super) $name: AtomicU64),* }
+
+        impl Counters {
+            pub(super) fn read(&self) -> Statistics {
+                Statistics { $($name: self.$name.load(Ordering::Relaxed)),* }
+            }
+        }
+    };
+}
+
+counters!(
+    created,
+    fired,
+    overruns,
+    lost_races,
+    panics,
+    long_actions,
+    longest_action_ns,
+    latest_ns,
+    turns,
+    without_room,
+    refused
+);
+
+/// Counts one; only one thread counts here, or it does not matter who.
+pub(super) fn count(counter: &AtomicU64, more: u64) {
+    counter.fetch_add(more, Ordering::Relaxed);
+}

@@ -1,0 +1,301 @@
+//! Where the timers of one engine live, as all threads see them.
+//!
+//! Owns: memory for timers, which never moves; which places are free; which timers changed.
+//! Must not: give memory back before the service ends: a place is used again instead.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use hourglass_sys::{fork, futex};
+
+use super::action::Action;
+use super::clock::ServiceClock;
+use super::error::ServiceError;
+use super::remote::{Changed, Slot, Wake};
+use super::statistics::Counters;
+use crate::engine::{Base, EngineError, OnSet};
+use crate::event::Kick;
+
+/// Timers that are made at once, and share a word of [`Changed`].
+pub(super) const BLOCK: usize = 64;
+/// Timers that share a [`Changed`].
+pub(super) const CHUNK: usize = BLOCK * BLOCK;
+/// Chunks of an engine: 1,048,576 timers.
+const CHUNKS: usize = 256;
+
+/// One timer, as all threads see it.
+pub(super) struct Entry {
+    pub(super) slot: Slot,
+    /// Counts what waiting threads wait for: a sleep's end, an action's end.
+    gate: AtomicU32,
+    /// Its clock, and what it does when that is set: for good, since its queue remembers it.
+    pub(super) kind: AtomicU32,
+    /// The class of its action plus one; 0 for an immediate action.
+    pub(super) route: AtomicU32,
+    /// What the action is told next; the engine's until a worker may see it.
+    pub(super) told: Told,
+    /// When it expires next, as the engine has it, and for which state that holds.
+    pub(super) scheduled_ns: AtomicI64,
+    pub(super) scheduled_for: AtomicU64,
+    pub(super) fired: AtomicU64,
+    pub(super) overruns: AtomicU64,
+    pub(super) panics: AtomicU32,
+    /// Locked by whoever runs it, and by whoever takes it away when nobody can run it any more.
+    pub(super) action: Mutex<Option<Action>>,
+}
+
+/// The next expiry for a worker.
+pub(super) struct Told {
+    pub(super) expiry_ns: AtomicI64,
+    pub(super) now_ns: AtomicI64,
+    pub(super) overruns: AtomicU64,
+    /// The priority, and in the lowest bit whether the clock was set.
+    pub(super) kind: AtomicU32,
+}
+
+impl Entry {
+    fn new() -> Entry {
+        let told = Told {
+            expiry_ns: AtomicI64::new(0),
+            now_ns: AtomicI64::new(0),
+            overruns: AtomicU64::new(0),
+            kind: AtomicU32::new(0),
+        };
+        Entry {
+            slot: Slot::new(),
+            gate: AtomicU32::new(0),
+            kind: AtomicU32::new(0),
+            route: AtomicU32::new(0),
+            told,
+            scheduled_ns: AtomicI64::new(0),
+            scheduled_for: AtomicU64::new(0),
+            fired: AtomicU64::new(0),
+            overruns: AtomicU64::new(0),
+            panics: AtomicU32::new(0),
+            action: Mutex::new(None),
+        }
+    }
+
+    /// Whatever somebody waits for may have come.
+    pub(super) fn open_gate(&self) {
+        self.gate.fetch_add(1, Ordering::Release);
+        futex::wake(&self.gate, u32::MAX);
+    }
+
+    /// Waits until `over` says something; it looks again whenever the gate was opened.
+    pub(super) fn wait<T>(&self, mut over: impl FnMut() -> Option<T>) -> T {
+        loop {
+            let gate = self.gate.load(Ordering::Acquire);
+            if let Some(ends) = over() {
+                return ends;
+            }
+            // However it ends, the state is looked at again.
+            let _ = futex::wait_until(&self.gate, gate, u64::MAX);
+        }
+    }
+
+    /// Drops the action, when nobody can run it any more.
+    pub(super) fn retire(&self) {
+        let action = self.action.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // Dropped with nothing locked: it may own timers, and it is the user's code.
+        drop(action);
+    }
+}
+
+/// As many timers as share a word.
+pub(super) type Block = [Entry; BLOCK];
+
+/// Timers and which of them changed.
+pub(super) struct Chunk {
+    pub(super) changed: Changed<BLOCK>,
+    blocks: [OnceLock<Arc<Block>>; BLOCK],
+}
+
+/// The timers of one engine.
+pub(super) struct Table {
+    /// Which engine of the service, from 0.
+    pub(super) engine: u32,
+    chunks: Box<[OnceLock<Arc<Chunk>>]>,
+    /// Chunks that there are.
+    used: AtomicUsize,
+    free: Mutex<Free>,
+    pub(super) wake: Wake,
+    pub(super) kick: OnceLock<Kick>,
+    pub(super) counters: Counters,
+    pub(super) clock: ServiceClock,
+    pub(super) stop: AtomicBool,
+    /// Whether the engine is not bound to its tick.
+    pub(super) is_precise: AtomicBool,
+    /// Why the engine's thread ended by itself.
+    failed: OnceLock<EngineError>,
+    is_failed: AtomicBool,
+    /// Of the process that the engine's thread is in.
+    forks: u32,
+}
+
+/// A kind of timer for which the engine's queue has places of its own.
+pub(super) const KINDS: usize = 8;
+
+pub(super) fn kind(base: Base, on_set: OnSet) -> usize {
+    base as usize * 2 + usize::from(on_set == OnSet::Expire)
+}
+
+/// What a kind is.
+pub(super) fn of_kind(kind: usize) -> (Base, OnSet) {
+    let on_set = if kind % 2 == 1 { OnSet::Expire } else { OnSet::Follow };
+    (Base::ALL[(kind / 2) % Base::ALL.len()], on_set)
+}
+
+#[derive(Default)]
+struct Free {
+    /// Places that a timer of the kind has lived in, which its queue remembers.
+    places: [Vec<u32>; KINDS],
+    /// Places that were ever used.
+    used: usize,
+}
+
+/// A place for a timer.
+#[derive(Clone)]
+pub(super) struct Place {
+    pub(super) index: u32,
+    pub(super) chunk: Arc<Chunk>,
+    pub(super) block: Arc<Block>,
+}
+
+impl Place {
+    #[inline]
+    pub(super) fn entry(&self) -> &Entry {
+        &self.block[self.index as usize % BLOCK]
+    }
+}
+
+impl Table {
+    pub(super) fn new(engine: u32, clock: ServiceClock) -> Table {
+        Table {
+            engine,
+            chunks: (0..CHUNKS).map(|_| OnceLock::new()).collect(),
+            used: AtomicUsize::new(0),
+            free: Mutex::default(),
+            wake: Wake::new(),
+            kick: OnceLock::new(),
+            counters: Counters::default(),
+            clock,
+            stop: AtomicBool::new(false),
+            is_precise: AtomicBool::new(true),
+            failed: OnceLock::new(),
+            is_failed: AtomicBool::new(false),
+            forks: fork::watch(),
+        }
+    }
+
+    /// Whether this is a child of the service's process.
+    #[inline]
+    pub(super) fn is_forked(&self) -> bool {
+        fork::generation() != self.forks
+    }
+
+    /// # Errors
+    /// [`ServiceError::Forked`] in a child of the service's process.
+    #[inline]
+    pub(super) fn here(&self) -> Result<(), ServiceError> {
+        if self.is_forked() { Err(ServiceError::Forked) } else { Ok(()) }
+    }
+
+    /// Whether the engine serves its timers.
+    ///
+    /// # Errors
+    /// [`ServiceError::Forked`]; [`ServiceError::Engine`] if it lost its last device.
+    #[inline]
+    pub(super) fn serves(&self) -> Result<(), ServiceError> {
+        self.here()?;
+        match self.is_failed.load(Ordering::Relaxed) {
+            false => Ok(()),
+            true => Err(self.failed.get().cloned().unwrap_or(EngineError::NoDevice).into()),
+        }
+    }
+
+    /// The engine's thread ends: whoever arms is told, and whoever sleeps is woken to be told.
+    pub(super) fn fail(&self, why: EngineError) {
+        let _ = self.failed.set(why);
+        self.is_failed.store(true, Ordering::Release);
+        for (_, chunk) in self.changed() {
+            let blocks = chunk.blocks.iter().filter_map(OnceLock::get);
+            blocks.flat_map(|block| block.iter()).for_each(Entry::open_gate);
+        }
+    }
+
+    pub(super) fn place(&self, index: u32) -> Option<Place> {
+        let number = index as usize;
+        let chunk = self.chunks.get(number / CHUNK)?.get()?;
+        let block = chunk.blocks[number / BLOCK % BLOCK].get()?;
+        Some(Place { index, chunk: Arc::clone(chunk), block: Arc::clone(block) })
+    }
+
+    /// For the engine, which looks at many.
+    pub(super) fn entry(&self, index: u32) -> Option<&Entry> {
+        let number = index as usize;
+        let chunk = self.chunks.get(number / CHUNK)?.get()?;
+        let block = chunk.blocks[number / BLOCK % BLOCK].get()?;
+        Some(&block[number % BLOCK])
+    }
+
+    /// A place for a timer of a kind, vacant. Second: whether the engine never saw it.
+    pub(super) fn take(&self, kind: usize) -> Result<(Place, bool), ServiceError> {
+        let mut free = self.free();
+        if let Some(index) = free.places[kind].pop()
+            && let Some(place) = self.place(index)
+        {
+            return Ok((place, false));
+        }
+        let number = free.used;
+        let full = || ServiceError::TooManyTimers { timers: number };
+        let chunk = self.chunks.get(number / CHUNK).ok_or_else(full)?;
+        let chunk = chunk.get_or_init(|| {
+            let blocks = std::array::from_fn(|_| OnceLock::new());
+            Arc::new(Chunk { changed: Changed::new(), blocks })
+        });
+        self.used.store(number / CHUNK + 1, Ordering::Release);
+        let block = chunk.blocks[number / BLOCK % BLOCK]
+            .get_or_init(|| Arc::new(std::array::from_fn(|_| Entry::new())));
+        free.used += 1;
+        let index = u32::try_from(number).map_err(|_| full())?;
+        let place = Place { index, chunk: Arc::clone(chunk), block: Arc::clone(block) };
+        place.entry().kind.store(kind as u32, Ordering::Release);
+        Ok((place, true))
+    }
+
+    /// Gives a place back.
+    pub(super) fn release(&self, index: u32) {
+        let Some(entry) = self.entry(index) else { return };
+        let kind = entry.kind.load(Ordering::Acquire) as usize % KINDS;
+        self.free().places[kind].push(index);
+    }
+
+    fn free(&self) -> MutexGuard<'_, Free> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Timers that live.
+    pub(super) fn timers(&self) -> usize {
+        let free = self.free();
+        free.used - free.places.iter().map(Vec::len).sum::<usize>()
+    }
+
+    /// Whether a timer changed since it was looked at.
+    pub(super) fn any_changed(&self) -> bool {
+        self.changed().any(|(_, chunk)| chunk.changed.any())
+    }
+
+    pub(super) fn changed(&self) -> impl Iterator<Item = (usize, &Arc<Chunk>)> {
+        let used = self.used.load(Ordering::Acquire).min(CHUNKS);
+        let chunks = self.chunks[..used].iter().enumerate();
+        chunks.filter_map(|(number, chunk)| Some((number, chunk.get()?)))
+    }
+
+    /// Makes the engine look, wherever it is.
+    pub(super) fn kick(&self) {
+        if let Some(kick) = self.kick.get() {
+            kick.kick();
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! The thread of an engine.
+//!
+//! Owns: the loop of looking, expiring and waiting.
+//! Must not: know what an expiry comes to (that is the keeper's).
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::{self, JoinHandle};
+
+use hourglass_sys::sched::{self, Attributes};
+use hourglass_sys::thread::set_affinity;
+
+use super::clock::ServiceClock;
+use super::error::ServiceError;
+use super::keeper::Keeper;
+use super::service::Classes;
+use super::table::Table;
+use crate::engine::{Engine, EngineError, OsTimes, Settings, Times};
+use crate::event::native::{BusyEvent, PosixTimerEvent, SleepEvent, TimerFdEvent};
+use crate::event::{
+    self, ClockEvent, DevicePlan, EventDevice, InvalidDevice, Registry, Resolution, SourcePlan,
+    validate_source,
+};
+
+/// What wakes an engine's thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Device {
+    /// Sleeping in the kernel: the quickest to wake, and what needs least.
+    #[default]
+    Sleep,
+    /// A timerfd.
+    TimerFd,
+    /// A POSIX timer with a signal of its own. Where no signals are left (`RLIMIT_SIGPENDING`) the
+    /// service does not start: [`crate::event::DeviceError::SignalsExhausted`].
+    PosixTimer,
+    /// Polling: as exact as can be, with a CPU of its own.
+    BusyPoll,
+}
+
+/// One engine's thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EngineSettings {
+    /// The CPUs on which it may run; none named: those of the thread that starts it.
+    pub cpus: Vec<u32>,
+    /// Its policy; `None`: that of the thread that starts it.
+    pub attributes: Option<Attributes>,
+    /// What wakes it.
+    pub device: Device,
+    /// How its queue and its device work.
+    pub engine: Settings,
+}
+
+/// Timers that expire before what changed is looked at again.
+const BUDGET: usize = 256;
+
+pub(super) fn table(number: u32) -> Arc<Table> {
+    Arc::new(Table::new(number, ServiceClock::Os))
+}
+
+/// Starts the thread; it is ready when this returns.
+pub(super) fn start(
+    table: &Arc<Table>,
+    classes: &Arc<Classes>,
+    settings: &EngineSettings,
+) -> Result<JoinHandle<()>, ServiceError> {
+    let name = format!("hg-engine-{}", table.engine);
+    let keeper = Keeper::new(table, classes);
+    let (table, settings) = (Arc::clone(table), settings.clone());
+    let (tell, told) = channel();
+    let own_name = name.clone();
+    let started = thread::Builder::new().name(name.clone()).spawn(move || {
+        serve(&own_name, &table, keeper, &settings, tell);
+    });
+    let started = started.map_err(|e| ServiceError::thread(&name, "it cannot be started", &e))?;
+    match told.recv() {
+        Ok(Ok(())) => Ok(started),
+        Ok(Err(refused)) => Err(refused),
+        Err(_) => Err(ServiceError::Engine(EngineError::NoDevice)),
+    }
+}
+
+/// The thread.
+fn serve(
+    name: &str,
+    table: &Table,
+    mut keeper: Keeper,
+    settings: &EngineSettings,
+    tell: Sender<Result<(), ServiceError>>,
+) {
+    let mut engine = match prepare(name, settings) {
+        Ok(engine) => engine,
+        Err(refused) => {
+            let _ = tell.send(Err(refused));
+            return;
+        }
+    };
+    let _ = table.kick.set(engine.kick());
+    table.is_precise.store(engine.resolution() == Resolution::High, Ordering::Relaxed);
+    let _ = tell.send(Ok(()));
+    drop(tell);
+    while !table.stop.load(Ordering::Acquire) {
+        if let Err(failed) = turn(&mut engine, table, &mut keeper) {
+            // Without a device nothing can be waited for.
+            table.fail(failed);
+            break;
+        }
+    }
+    engine.detach();
+}
+
+/// Takes up changes, expires what is due, and waits.
+fn turn(engine: &mut Engine<u32>, table: &Table, keeper: &mut Keeper) -> Result<(), EngineError> {
+    keeper.take_changes(engine.timers());
+    if engine.expire(BUDGET, |timers, fired| keeper.expired(timers, &fired)) >= BUDGET {
+        return Ok(());
+    }
+    let next_wake = engine.next_wake();
+    table.is_precise.store(engine.resolution() == Resolution::High, Ordering::Relaxed);
+    engine.wait_with(None, |timers, _| {
+        table.wake.sleeps_until(next_wake.ns());
+        if !table.any_changed() {
+            return false;
+        }
+        table.wake.awake();
+        keeper.take_changes(timers);
+        true
+    })?;
+    table.wake.awake();
+    Ok(())
+}
+
+fn prepare(name: &str, settings: &EngineSettings) -> Result<Engine<u32>, ServiceError> {
+    if !settings.cpus.is_empty() {
+        set_affinity(settings.cpus.iter().copied())
+            .map_err(|e| ServiceError::thread(name, "its CPUs were refused", &e))?;
+    }
+    if let Some(attributes) = settings.attributes {
+        sched::set(attributes)
+            .map_err(|e| ServiceError::thread(name, "its policy was refused", &e))?;
+    }
+    Ok(open(settings)?)
+}
+
+/// How often a device is tried out that was late: other threads may have been in its way.
+const TRIALS: u32 = 3;
+
+/// The engine on its device, tried out. One that stays late serves as well, but then the engine is
+/// bound to its tick.
+fn open(settings: &EngineSettings) -> Result<Engine<u32>, EngineError> {
+    for _ in 0..TRIALS {
+        let mut engine = engine_on(settings)?;
+        match engine.validate(&DevicePlan::DEFAULT) {
+            Ok(_) | Err(InvalidDevice::Global(_) | InvalidDevice::NoOneShot(_)) => {
+                return Ok(engine);
+            }
+            Err(InvalidDevice::Device(error)) => return Err(error.into()),
+            // It is registered anew, since the registry keeps no device that was found wanting.
+            Err(_) => engine.detach(),
+        }
+    }
+    engine_on(settings)
+}
+
+fn engine_on(settings: &EngineSettings) -> Result<Engine<u32>, EngineError> {
+    let device: Box<dyn ClockEvent> = match settings.device {
+        Device::Sleep => Box::new(SleepEvent::new()),
+        Device::TimerFd => Box::new(TimerFdEvent::new()?),
+        Device::PosixTimer => Box::new(PosixTimerEvent::new()?),
+        Device::BusyPoll => Box::new(BusyEvent::new()),
+    };
+    let (registry, number) = (Arc::new(Registry::new()), event::Engine(0));
+    let mut device = EventDevice::from_box(device).map_err(|_| EngineError::NoDevice)?;
+    // Attached here once, since the registry would look for another if it is refused, and not say why.
+    device.attach()?;
+    device.detach();
+    let registered = match device.facts().per_cpu {
+        true => registry.register_for(number, device),
+        false => registry.register(device),
+    };
+    registered.map_err(|_| EngineError::NoDevice)?;
+    let times = OsTimes::new();
+    let source = validate_source(&SourcePlan::DEFAULT, || times.monotonic_ns());
+    let engine = Engine::new(settings.engine, &registry, number, times)?;
+    match source {
+        Ok(_) => engine.high_res().source_valid(),
+        Err(why) => engine.high_res().source_lost(&why.to_string()),
+    }
+    Ok(engine)
+}

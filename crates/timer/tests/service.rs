@@ -1,0 +1,489 @@
+//! The timer service on threads: each sentence of the issue's item 6 and of RT-Mach (1993), section 3.
+//! One-sided in time: never early on every sample.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use hourglass_sys::clock::{ClockId, now_ns};
+use hourglass_time::Span;
+use hourglass_timer::engine::{Base, OnSet};
+use hourglass_timer::service::{
+    Action, Arm, ClassSettings, Expiration, Expiry, FaultThread, Owner, Port, ServiceError, Timer,
+    TimerService, TimerSettings, Which,
+};
+
+const MS: i64 = 1_000_000;
+/// Longer than any test takes, unless it hangs.
+const LONG: Span = Span::from_secs(60);
+const PATIENCE: Option<Span> = Some(Span::from_secs(20));
+
+fn clock(base: Base) -> i64 {
+    let clock = match base {
+        Base::Monotonic => ClockId::Monotonic,
+        Base::Boottime => ClockId::Boottime,
+        Base::Realtime => ClockId::Realtime,
+        Base::Tai => ClockId::Tai,
+    };
+    now_ns(clock) as i64
+}
+
+fn service() -> (TimerService, Owner) {
+    let service = TimerService::start().unwrap();
+    let owner = service.owner("test");
+    (service, owner)
+}
+
+fn nothing(owner: &Owner) -> Timer {
+    owner.timer(Base::Monotonic, Action::nothing()).unwrap()
+}
+
+/// "timer_sleep() ... The caller specifies a time to wakeup and indicates whether that time is
+/// relative or absolute" (section 3.1): never early on the timer's own clock.
+#[test]
+fn sleeps_are_never_early_on_their_own_clock() {
+    let (_service, owner) = service();
+    for base in Base::ALL {
+        let timer = owner.timer(base, Action::nothing()).unwrap();
+        for round in 0..20 {
+            let at = clock(base) + round * 100_000;
+            timer.sleep_until(at).unwrap();
+            assert!(clock(base) >= at, "{}", base.name());
+            let begun = clock(base);
+            timer.sleep_for(Span::from_nanos(round * 50_000)).unwrap();
+            assert!(clock(base) >= begun + round * 50_000);
+        }
+        // A time that is past.
+        timer.sleep_until(0).unwrap();
+        assert_eq!(timer.status().unwrap().fired, 41);
+    }
+}
+
+fn slept(timer: &Timer) -> thread::JoinHandle<Result<(), ServiceError>> {
+    let own = timer.clone();
+    let sleeper = thread::spawn(move || own.sleep_for(LONG));
+    while !timer.status().unwrap().armed {
+        thread::yield_now();
+    }
+    sleeper
+}
+
+/// "Timers which are terminated or canceled while sleeping return an error to the user."
+#[test]
+fn a_sleeper_is_told_why_it_woke() {
+    let (_service, owner) = service();
+    let timer = nothing(&owner);
+    let sleeper = slept(&timer);
+    assert_eq!(timer.sleep_for(LONG), Err(ServiceError::AnotherSleeps));
+    assert_eq!(timer.cancel(Which::All), Ok(true));
+    assert_eq!(sleeper.join().unwrap(), Err(ServiceError::Cancelled));
+    assert_eq!(timer.cancel(Which::All), Ok(false));
+
+    // Armed anew: that expiry is not the sleeper's any more.
+    let sleeper = slept(&timer);
+    timer.arm(Arm::after(LONG)).unwrap();
+    assert_eq!(sleeper.join().unwrap(), Err(ServiceError::Cancelled));
+
+    timer.cancel(Which::All).unwrap();
+    let sleeper = slept(&timer);
+    timer.terminate().unwrap();
+    assert_eq!(sleeper.join().unwrap(), Err(ServiceError::Terminated));
+    assert_eq!(timer.sleep_for(LONG), Err(ServiceError::Terminated));
+
+    let timer = nothing(&owner);
+    let sleeper = slept(&timer);
+    drop(owner);
+    assert_eq!(sleeper.join().unwrap(), Err(ServiceError::Terminated));
+}
+
+/// "timer_arm() ... an expiration time, an optional period, and a port which will receive expiration
+/// notification messages ... containing the current time"; "re-arm itself with the specified period
+/// relative to the last expiration time".
+#[test]
+fn a_periodic_timer_keeps_its_phase_whoever_is_late() {
+    let (_service, owner) = service();
+    let port = Port::new(256).unwrap();
+    let timer = owner.timer(Base::Monotonic, Action::send(&port, 7)).unwrap();
+    let first = clock(Base::Monotonic) + 3 * MS;
+    let period = MS / 2;
+    timer.arm(Arm::at(first).every(Span::from_nanos(period))).unwrap();
+    let mut expected = first;
+    let mut overruns = 0;
+    for _ in 0..40 {
+        let message = port.receive(PATIENCE).unwrap().unwrap();
+        let expiration = message.expiration;
+        assert_eq!(message.tag, 7);
+        // What was lost is counted, and the phase is kept.
+        expected += expiration.overruns as i64 * period;
+        overruns += expiration.overruns;
+        assert_eq!(expiration.expiry_ns, expected);
+        assert!(expiration.now_ns >= expiration.expiry_ns, "early");
+        expected += period;
+    }
+    assert!(timer.cancel(Which::All).unwrap());
+    let status = timer.status().unwrap();
+    assert!(!status.armed && status.overruns >= overruns && status.fired >= 40);
+}
+
+/// A timer that is armed for the past with a period: all that is past is one expiry with a count.
+#[test]
+fn overruns_are_counted_and_told() {
+    let (_service, owner) = service();
+    let port = Port::new(4).unwrap();
+    let timer = owner.timer(Base::Monotonic, Action::send(&port, 0)).unwrap();
+    let first = clock(Base::Monotonic) - 10_500 * MS;
+    timer.arm(Arm::at(first).every(Span::SECOND)).unwrap();
+    let expiration = port.receive(PATIENCE).unwrap().unwrap().expiration;
+    assert_eq!((expiration.overruns, expiration.expiry_ns), (10, first + 10_000 * MS));
+    assert_eq!(timer.status().unwrap().next_ns, Some(first + 11_000 * MS));
+}
+
+/// "For periodic timers, the user has the option of canceling only the current expiration, or all
+/// forthcoming expiration."
+#[test]
+fn cancelling_the_current_expiry_keeps_the_next() {
+    let (_service, owner) = service();
+    let port = Port::new(4).unwrap();
+    let timer = owner.timer(Base::Monotonic, Action::send(&port, 0)).unwrap();
+    let first = clock(Base::Monotonic) + 50 * MS;
+    let period = Span::from_millis(20);
+    timer.arm(Arm::at(first).every(period)).unwrap();
+    assert_eq!(timer.cancel(Which::Current), Ok(true));
+    assert_eq!(timer.cancel(Which::Current), Ok(false), "it is one expiry");
+    assert_eq!(timer.status().unwrap().next_ns, Some(first + 20 * MS));
+    let expiration = port.receive(PATIENCE).unwrap().unwrap().expiration;
+    let since = expiration.expiry_ns - first;
+    assert!(since >= 20 * MS && since % (20 * MS) == 0, "{since}");
+    assert_eq!(timer.cancel(Which::All), Ok(true));
+    // Of one that is armed once, the current expiry is all.
+    timer.arm(Arm::after(LONG)).unwrap();
+    assert_eq!(timer.cancel(Which::Current), Ok(true));
+    assert!(!timer.status().unwrap().armed);
+}
+
+/// Each action does what it is called for.
+#[test]
+fn actions_wake_send_call_and_fault() {
+    struct Fault(mpsc::Sender<i64>);
+    impl FaultThread for Fault {
+        fn fault(&mut self, expiration: &Expiration) {
+            let _ = self.0.send(expiration.now_ns - expiration.expiry_ns);
+        }
+    }
+    let (service, owner) = service();
+    let class = service.class("test-class", ClassSettings::default()).unwrap();
+    let soon = Arm::after(Span::MILLISECOND);
+
+    let waits = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&waits);
+    let woken = thread::spawn(move || {
+        seen.store(true, Ordering::Release);
+        thread::park();
+    });
+    while !waits.load(Ordering::Acquire) {
+        thread::yield_now();
+    }
+    let wake = owner.timer(Base::Monotonic, Action::wake(woken.thread().clone())).unwrap();
+    wake.arm(soon).unwrap();
+    woken.join().unwrap();
+
+    let (tell, told) = mpsc::channel();
+    let name = |tell: mpsc::Sender<Option<String>>| {
+        move |_: &Expiration| {
+            let _ = tell.send(thread::current().name().map(str::to_owned));
+        }
+    };
+    let immediate = Action::immediate(name(tell.clone()));
+    let immediate = owner.timer(Base::Monotonic, immediate).unwrap();
+    immediate.arm(soon).unwrap();
+    assert_eq!(told.recv().unwrap().as_deref(), Some("hg-engine-0"));
+    let deferred = owner.timer(Base::Monotonic, Action::deferred(&class, name(tell))).unwrap();
+    deferred.arm(soon).unwrap();
+    assert_eq!(told.recv().unwrap().as_deref(), Some("test-class"));
+
+    let (tell, told) = mpsc::channel();
+    let fault = owner.timer(Base::Monotonic, Action::fault(Fault(tell))).unwrap();
+    fault.arm(soon).unwrap();
+    assert!(told.recv().unwrap() >= 0);
+}
+
+/// After `terminate` returned no action runs; a running one is waited for.
+#[test]
+fn terminate_waits_for_a_running_action() {
+    let (service, owner) = service();
+    let class = service.class("waits", ClassSettings::default()).unwrap();
+    for deferred in [false, true] {
+        let over = Arc::new(AtomicBool::new(false));
+        let (begun, begins) = mpsc::channel();
+        let own = Arc::clone(&over);
+        let call = move |_: &Expiration| {
+            let _ = begun.send(());
+            thread::sleep(Duration::from_millis(20));
+            own.store(true, Ordering::Release);
+        };
+        let action =
+            if deferred { Action::deferred(&class, call) } else { Action::immediate(call) };
+        let timer = owner.timer(Base::Monotonic, action).unwrap();
+        timer.arm(Arm::after(Span::ZERO)).unwrap();
+        begins.recv().unwrap();
+        timer.terminate().unwrap();
+        assert!(over.load(Ordering::Acquire), "terminate did not wait");
+        assert_eq!(timer.arm(Arm::after(Span::ZERO)), Err(ServiceError::Terminated));
+        assert_eq!(timer.cancel(Which::All), Err(ServiceError::Terminated));
+        assert!(timer.status().unwrap().terminated);
+    }
+    assert!(service.statistics(0).unwrap().long_actions >= 1, "20 ms are hidden");
+}
+
+/// Called from its own action it returns, and no further one runs; the last handle may go there.
+#[test]
+fn a_timer_may_terminate_itself() {
+    let (service, owner) = service();
+    let class = service.class("own", ClassSettings::default()).unwrap();
+    for deferred in [false, true] {
+        for drops in [false, true] {
+            let own: Arc<Mutex<Option<Timer>>> = Arc::default();
+            let (tell, told) = mpsc::channel();
+            let slot = Arc::clone(&own);
+            let call = move |_: &Expiration| {
+                if let Some(timer) = slot.lock().unwrap().take() {
+                    if !drops {
+                        timer.terminate().unwrap();
+                    }
+                    drop(timer);
+                }
+                let _ = tell.send(());
+            };
+            let action =
+                if deferred { Action::deferred(&class, call) } else { Action::immediate(call) };
+            let timer = owner.timer(Base::Monotonic, action).unwrap();
+            let period = Span::from_micros(200);
+            *own.lock().unwrap() = Some(timer.clone());
+            if drops {
+                // Armed by the handle that the action will drop.
+                drop(timer);
+                own.lock()
+                    .unwrap()
+                    .as_ref()
+                    .unwrap()
+                    .arm(Arm::after(period).every(period))
+                    .unwrap();
+            } else {
+                timer.arm(Arm::after(period).every(period)).unwrap();
+            }
+            told.recv_timeout(Duration::from_secs(20)).unwrap();
+            // The channel closes with the action, which is gone with its timer.
+            assert!(told.recv_timeout(Duration::from_secs(20)).is_err());
+        }
+    }
+    while service.timers() > 0 {
+        thread::yield_now();
+    }
+}
+
+/// Issue: "a handler that panics": counted, disarmed, and everybody else goes on.
+#[test]
+fn a_panic_is_counted_and_disarms() {
+    let (service, owner) = service();
+    let class = service.class("panics", ClassSettings::default()).unwrap();
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| ()));
+    for deferred in [false, true] {
+        let call = |_: &Expiration| panic!("on purpose");
+        let action =
+            if deferred { Action::deferred(&class, call) } else { Action::immediate(call) };
+        let timer = owner.timer(Base::Monotonic, action).unwrap();
+        for times in 1..=2 {
+            timer.arm(Arm::after(Span::MILLISECOND).every(Span::SECOND)).unwrap();
+            while timer.status().unwrap().panics < times || timer.status().unwrap().busy {
+                thread::sleep(Duration::from_millis(1));
+            }
+            assert!(!timer.status().unwrap().armed);
+        }
+    }
+    std::panic::set_hook(hook);
+    nothing(&owner).sleep_for(Span::MILLISECOND).unwrap();
+    assert_eq!(service.statistics(0).unwrap().panics, 4);
+}
+
+/// Issue, "Bad input": typed errors, and nothing changes.
+#[test]
+fn bad_input_is_refused() {
+    let (service, owner) = service();
+    let timer = nothing(&owner);
+    for period in [Span::ZERO, Span::from_nanos(-1)] {
+        let refused = timer.arm(Arm::after(LONG).every(period));
+        assert_eq!(refused, Err(ServiceError::PeriodNotPositive { period }));
+    }
+    let slack = Span::from_nanos(-1);
+    assert_eq!(
+        timer.arm(Arm::after(LONG).slack(slack)),
+        Err(ServiceError::NegativeSlack { slack })
+    );
+    let base = Base::Monotonic;
+    let refused = ServiceError::ExpiryOutOfRange { base, expiry_ns: -1 };
+    assert_eq!(timer.arm(Arm::at(-1)), Err(refused));
+    assert!(matches!(
+        timer.arm(Arm::after(Span::MAX)),
+        Err(ServiceError::ExpiryOutOfRange { base: Base::Monotonic, .. })
+    ));
+    assert!(matches!(timer.sleep_for(Span::MIN), Err(ServiceError::ExpiryOutOfRange { .. })));
+    assert!(!timer.status().unwrap().armed);
+    // The far end of the range is in it.
+    timer.arm(Arm::at(i64::MAX).every(Span::MAX).slack(Span::MAX)).unwrap();
+
+    let other = TimerService::start().unwrap();
+    let class = other.class("theirs", ClassSettings::default()).unwrap();
+    let refused = owner.timer(base, Action::deferred(&class, |_| ()));
+    assert!(matches!(refused, Err(ServiceError::ForeignClass { class }) if class == "theirs"));
+    let settings =
+        TimerSettings { base, on_set: OnSet::Follow, action: Action::nothing(), engine: Some(3) };
+    let refused = owner.timer_with(settings);
+    assert!(matches!(refused, Err(ServiceError::NoEngine { engine: 3, engines: 1 })));
+    owner.terminate().unwrap();
+    assert!(matches!(owner.timer(base, Action::nothing()), Err(ServiceError::Terminated)));
+    assert_eq!(timer.arm(Arm::after(LONG)), Err(ServiceError::Terminated));
+    drop(service);
+}
+
+/// A port without room counts; the timer goes on.
+#[test]
+fn a_full_port_counts() {
+    let (_service, owner) = service();
+    let port = Port::new(2).unwrap();
+    let timer = owner.timer(Base::Monotonic, Action::send(&port, 0)).unwrap();
+    timer.arm(Arm::after(Span::ZERO).every(Span::from_micros(100))).unwrap();
+    while port.lost() < 3 {
+        thread::sleep(Duration::from_millis(1));
+    }
+    assert!(timer.status().unwrap().armed);
+}
+
+/// Whatever hits a timer from several threads: after `terminate` returned its action is over and
+/// does not begin; of an expiry and a cancelling exactly one wins.
+#[test]
+fn hammered_from_all_sides() {
+    let (service, owner) = service();
+    let class = service.class("hammer", ClassSettings::default()).unwrap();
+    for round in 0..60 {
+        let running = Arc::new(AtomicUsize::new(0));
+        let inside = Arc::clone(&running);
+        let call = move |_: &Expiration| {
+            assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "twice at the same time");
+            std::hint::spin_loop();
+            inside.fetch_sub(1, Ordering::SeqCst);
+        };
+        let action =
+            if round % 2 == 0 { Action::immediate(call) } else { Action::deferred(&class, call) };
+        let timer = owner.timer(Base::Monotonic, action).unwrap();
+        thread::scope(|scope| {
+            for thread in 0..3 {
+                let timer = timer.clone();
+                scope.spawn(move || {
+                    for step in 0..400u64 {
+                        let after = Span::from_nanos((step as i64 * 37 + thread * 11) % 3_000);
+                        let done = match step % 4 {
+                            0 | 1 => timer.arm(Arm::after(after)),
+                            2 => timer.arm(Arm::after(after).every(Span::from_nanos(700))),
+                            _ => timer.cancel(Which::All).map(|_| ()),
+                        };
+                        match done {
+                            Ok(()) | Err(ServiceError::Terminated | ServiceError::Contended) => {}
+                            Err(other) => panic!("{other}"),
+                        }
+                    }
+                });
+            }
+            let (timer, running) = (timer.clone(), Arc::clone(&running));
+            scope.spawn(move || {
+                thread::sleep(Duration::from_micros(200));
+                timer.terminate().unwrap();
+                let fired = timer.status().unwrap().fired;
+                assert_eq!(running.load(Ordering::SeqCst), 0, "an action after terminate");
+                thread::yield_now();
+                assert_eq!(timer.status().unwrap().fired, fired);
+            });
+        });
+    }
+    assert_eq!(service.statistics(0).unwrap().panics, 0);
+}
+
+/// One-shot arming against cancelling: every arming fires once or is cancelled once.
+#[test]
+fn every_arming_fires_or_is_cancelled() {
+    let (_service, owner) = service();
+    let fired = Arc::new(AtomicU64::new(0));
+    let own = Arc::clone(&fired);
+    let action = Action::immediate(move |_| {
+        own.fetch_add(1, Ordering::SeqCst);
+    });
+    let timer = owner.timer(Base::Monotonic, action).unwrap();
+    let mut cancelled = 0;
+    const ARMINGS: u64 = 2_000;
+    for arming in 0..ARMINGS {
+        timer.arm(Arm::after(Span::from_nanos(arming as i64 % 50 * 1_000))).unwrap();
+        for _ in 0..arming % 40 * 20 {
+            std::hint::spin_loop();
+        }
+        if timer.cancel(Which::All).unwrap() {
+            cancelled += 1;
+        } else {
+            while timer.status().unwrap().busy {}
+        }
+    }
+    timer.terminate().unwrap();
+    assert_eq!(fired.load(Ordering::SeqCst) + cancelled, ARMINGS);
+    assert!(cancelled > 0, "nothing was cancelled: the test shows nothing");
+}
+
+/// Several engines: each timer is served by one, and all of an owner's are torn down.
+#[test]
+fn engines_share_owners() {
+    use hourglass_timer::service::{Device, EngineSettings, ServiceSettings};
+    let cpus = hourglass_sys::thread::affinity().unwrap();
+    let settings = EngineSettings { cpus: cpus[..1].to_vec(), ..EngineSettings::default() };
+    let posix = EngineSettings { device: Device::PosixTimer, ..settings.clone() };
+    let fd = EngineSettings { device: Device::TimerFd, ..settings.clone() };
+    let engines = vec![settings, posix, fd];
+    let service = TimerService::with(&ServiceSettings { engines }).unwrap();
+    let owner = service.owner("all");
+    let port = Port::new(16).unwrap();
+    let timers: Vec<Timer> =
+        (0..6).map(|tag| owner.timer(Base::Monotonic, Action::send(&port, tag)).unwrap()).collect();
+    for timer in &timers {
+        timer.arm(Arm::after(Span::MILLISECOND)).unwrap();
+    }
+    let mut tags: Vec<u64> = (0..6).map(|_| port.receive(PATIENCE).unwrap().unwrap().tag).collect();
+    tags.sort_unstable();
+    assert_eq!(tags, [0, 1, 2, 3, 4, 5]);
+    for engine in 0..3 {
+        assert_eq!(service.statistics(engine).unwrap().created, 2);
+    }
+    assert_eq!(owner.timers(), 6);
+    owner.terminate().unwrap();
+    assert!(timers.iter().all(|timer| timer.status().unwrap().terminated));
+    drop(timers);
+    assert_eq!(service.timers(), 0);
+    let bad = EngineSettings { cpus: vec![1_023], ..EngineSettings::default() };
+    let refused = TimerService::with(&ServiceSettings::engines(1, &bad));
+    assert!(matches!(refused, Err(ServiceError::Thread { thread, .. }) if thread == "hg-engine-0"));
+}
+
+/// The service ends with its last owner, also in an action.
+#[test]
+fn the_last_owner_may_go_in_an_action() {
+    let (service, owner) = service();
+    let owned: Arc<Mutex<Option<(TimerService, Owner)>>> = Arc::default();
+    let (tell, told) = mpsc::channel();
+    let own = Arc::clone(&owned);
+    let action = Action::immediate(move |_| {
+        drop(own.lock().unwrap().take());
+        let _ = tell.send(());
+    });
+    let timer = owner.timer(Base::Monotonic, action).unwrap();
+    *owned.lock().unwrap() = Some((service, owner));
+    timer.arm(Arm::after(Span::MILLISECOND)).unwrap();
+    told.recv_timeout(Duration::from_secs(20)).unwrap();
+    assert_eq!(timer.arm(Arm::once(Expiry::At(0))), Err(ServiceError::Terminated));
+}

@@ -1,0 +1,178 @@
+//! What the service does to its process: no allocation when arming, cancelling and firing; nothing
+//! left in a forked child that hangs; no thread left behind. In a process of its own, which is
+//! forked and whose allocations are counted; one test after the other.
+
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use hourglass_sys::allocation::{Counting, asked};
+use hourglass_sys::fork::child_says;
+use hourglass_time::Span;
+use hourglass_timer::engine::{Base, EngineError};
+use hourglass_timer::event::DeviceError;
+use hourglass_timer::service::{
+    Action, Arm, ClassSettings, Device, EngineSettings, Port, ServiceError, ServiceSettings, Timer,
+    TimerService, Which,
+};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// A millisecond: long enough that a timer can be cancelled before it expires.
+const SOON: Span = Span::MILLISECOND;
+
+fn threads() -> usize {
+    std::fs::read_dir("/proc/self/task").unwrap().count()
+}
+
+/// Every timer with another action, armed and cancelled and fired, by this thread and the engine's.
+fn arming_and_firing_never_allocate() {
+    let service = TimerService::start().unwrap();
+    let owner = service.owner("quiet");
+    let class = service.class("quiet", ClassSettings::default()).unwrap();
+    let port = Port::new(64).unwrap();
+    let calls = Arc::new(AtomicU64::new(0));
+    let call = || {
+        let calls = Arc::clone(&calls);
+        move |_: &_| {
+            calls.fetch_add(1, Ordering::Relaxed);
+        }
+    };
+    let mut timers: Vec<Timer> = Vec::new();
+    for base in Base::ALL {
+        for action in [
+            Action::nothing(),
+            Action::wake(thread::current()),
+            Action::send(&port, 1),
+            Action::immediate(call()),
+            Action::deferred(&class, call()),
+        ] {
+            timers.push(owner.timer(base, action).unwrap());
+        }
+    }
+    // The engine makes room and watches the wall clock; what a thread needs once it has.
+    for timer in &timers {
+        timer.sleep_for(SOON).unwrap();
+        timer.arm(Arm::after(SOON)).unwrap();
+    }
+    thread::sleep(Duration::from_millis(20));
+    while port.try_receive().is_some() {}
+    let before = asked();
+    for round in 0..20 {
+        for timer in &timers {
+            timer.arm(Arm::after(Span::from_nanos(round * 50_000)).every(SOON)).unwrap();
+            timer.cancel(Which::Current).unwrap();
+        }
+        thread::sleep(Duration::from_millis(2));
+        while port.try_receive().is_some() {}
+        for timer in &timers {
+            timer.cancel(Which::All).unwrap();
+            timer.status().unwrap();
+        }
+        timers[0].sleep_for(SOON).unwrap();
+    }
+    assert_eq!(asked(), before);
+    assert!(calls.load(Ordering::Relaxed) > 10, "too few fired to show anything");
+}
+
+/// What the module's documentation says of memory.
+fn a_timer_costs_what_is_said() {
+    let service = TimerService::start().unwrap();
+    let owner = service.owner("many");
+    let make = || owner.timer(Base::Monotonic, Action::nothing()).unwrap();
+    let timers = 20_000usize;
+    let mut all = Vec::with_capacity(timers);
+    let before = asked().held;
+    all.extend((0..timers).map(|_| make()));
+    // The engine takes them up.
+    all[timers - 1].sleep_for(SOON).unwrap();
+    let each = (asked().held - before) / timers as i64;
+    println!("{each} bytes a timer of the service, handle and queue included");
+    assert!(each <= 640, "{each} bytes");
+    // Memory is used again, whatever comes and goes: an owner remembers as many that went as live.
+    for _ in 0..10 {
+        all.clear();
+        all.extend((0..timers).map(|_| make()));
+    }
+    let held = (asked().held - before) / timers as i64;
+    assert!(held <= 2 * each, "{each} bytes a timer became {held}");
+}
+
+/// Issue, "Bad input": "fork while armed". The child has no engine: every call says so at once, and
+/// dropping does not hang.
+fn a_forked_child_is_told() {
+    let service = TimerService::start().unwrap();
+    let owner = service.owner("parent");
+    let class = service.class("parent", ClassSettings::default()).unwrap();
+    let port = Port::new(4).unwrap();
+    let timer = owner.timer(Base::Monotonic, Action::send(&port, 5)).unwrap();
+    let other = timer.clone();
+    timer.arm(Arm::after(Span::from_millis(300))).unwrap();
+    let said = child_says(10_000, move || {
+        let forked = Err(ServiceError::Forked);
+        let arms = timer.arm(Arm::after(SOON)) == forked;
+        let cancels = timer.cancel(Which::All) == Err(ServiceError::Forked);
+        let sleeps = timer.sleep_for(SOON) == forked && timer.sleep_until(0) == forked;
+        let ends = timer.terminate() == forked && owner.terminate() == forked;
+        let status = matches!(timer.status(), Err(ServiceError::Forked));
+        let made = owner.timer(Base::Tai, Action::nothing());
+        let makes = matches!(made, Err(ServiceError::Forked));
+        let classes = service.class("child", ClassSettings::default());
+        let classes = matches!(classes, Err(ServiceError::Forked));
+        drop((timer, class, owner, service));
+        arms && cancels && sleeps && ends && status && makes && classes
+    });
+    assert!(said.unwrap(), "a call in the child did not say `Forked`");
+    // The closure's handles went with it here: those of the parent, which tears down for real.
+    assert_eq!(other.arm(Arm::after(SOON)), Err(ServiceError::Terminated));
+}
+
+/// The parent's timers go on after a fork.
+fn the_parent_goes_on() {
+    let service = TimerService::start().unwrap();
+    let owner = service.owner("parent");
+    let port = Port::new(4).unwrap();
+    let timer = owner.timer(Base::Monotonic, Action::send(&port, 5)).unwrap();
+    timer.arm(Arm::after(Span::from_millis(30))).unwrap();
+    assert!(
+        child_says(10_000, || timer.arm(Arm::after(SOON)) == Err(ServiceError::Forked)).unwrap()
+    );
+    assert_eq!(port.receive(Some(Span::from_secs(20))).unwrap().unwrap().tag, 5);
+}
+
+/// Issue, "Bad input": "signals exhausted (RLIMIT_SIGPENDING)": a typed error, and no thread.
+fn without_signals_a_posix_timer_is_refused() {
+    let me = std::process::id().to_string();
+    let limited = Command::new("prlimit").args(["--pid", &me, "--sigpending=0:"]).status();
+    if !limited.is_ok_and(|status| status.success()) {
+        println!("skipped: no prlimit here to take the signals away");
+        return;
+    }
+    let posix = EngineSettings { device: Device::PosixTimer, ..EngineSettings::default() };
+    let refused = TimerService::with(&ServiceSettings::engines(1, &posix));
+    let exhausted = EngineError::Device(DeviceError::SignalsExhausted);
+    assert_eq!(refused.map(|_| ()), Err(ServiceError::Engine(exhausted)));
+    // Other devices need none.
+    let service = TimerService::start().unwrap();
+    let owner = service.owner("other");
+    owner.timer(Base::Monotonic, Action::nothing()).unwrap().sleep_for(SOON).unwrap();
+}
+
+#[test]
+fn what_the_service_does_to_its_process() {
+    let before = threads();
+    arming_and_firing_never_allocate();
+    a_timer_costs_what_is_said();
+    a_forked_child_is_told();
+    the_parent_goes_on();
+    without_signals_a_posix_timer_is_refused();
+    // The wall clock's watcher ends by itself, a moment later.
+    let patience = std::time::Instant::now();
+    while threads() > before && patience.elapsed() < Duration::from_secs(20) {
+        thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(threads(), before, "a thread is left behind");
+}

@@ -1,0 +1,216 @@
+//! Deferred actions on their classes' threads: issue, item 4.
+
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use hourglass_sys::clock::{ClockId, now_ns};
+use hourglass_time::Span;
+use hourglass_timer::engine::Base;
+use hourglass_timer::service::{
+    Action, Arm, Class, ClassSettings, Expiration, Owner, Timer, TimerService, Which,
+};
+
+const MS: i64 = 1_000_000;
+/// Longer than any test takes, unless it hangs.
+const LONG: Span = Span::from_secs(60);
+
+fn now() -> i64 {
+    now_ns(ClockId::Monotonic) as i64
+}
+
+fn service() -> (TimerService, Owner) {
+    let service = TimerService::start().unwrap();
+    let owner = service.owner("test");
+    (service, owner)
+}
+
+fn nothing(owner: &Owner) -> Timer {
+    owner.timer(Base::Monotonic, Action::nothing()).unwrap()
+}
+
+/// Issue, item 4: "own worker threads per class, so that a long action delays no other class".
+#[test]
+fn a_long_action_delays_no_other_class_and_no_timer() {
+    let (service, owner) = service();
+    let long = service.class("long", ClassSettings::default()).unwrap();
+    let short = service.class("short", ClassSettings::default()).unwrap();
+    let (release, held) = mpsc::channel::<()>();
+    let held = Mutex::new(held);
+    let (begun, begins) = mpsc::channel();
+    let call = move |_: &Expiration| {
+        let _ = begun.send(());
+        let _ = held.lock().unwrap().recv();
+    };
+    let hog = owner.timer(Base::Monotonic, Action::deferred(&long, call)).unwrap();
+    hog.arm(Arm::after(Span::ZERO)).unwrap();
+    begins.recv().unwrap();
+    let (tell, told) = mpsc::channel();
+    let quick = Action::deferred(&short, move |_| {
+        let _ = tell.send(());
+    });
+    let quick = owner.timer(Base::Monotonic, quick).unwrap();
+    for _ in 0..5 {
+        quick.arm(Arm::after(Span::MILLISECOND)).unwrap();
+        told.recv().unwrap();
+    }
+    nothing(&owner).sleep_for(Span::MILLISECOND).unwrap();
+    release.send(()).unwrap();
+    hog.terminate().unwrap();
+    let longest = long.statistics().longest_ns;
+    assert!(longest >= 1_000_000, "it held on for milliseconds, {longest} ns are told");
+    assert_eq!(short.statistics().ran, 5);
+}
+
+/// Highest priority first, first in first out among equals.
+#[test]
+fn queued_actions_run_by_priority_then_by_age() {
+    let (service, owner) = service();
+    let class = service.class("order", ClassSettings::default()).unwrap();
+    let (release, held) = mpsc::channel::<()>();
+    let held = Mutex::new(held);
+    let gate = Action::deferred(&class, move |_| {
+        let _ = held.lock().unwrap().recv();
+    });
+    let gate = owner.timer(Base::Monotonic, gate).unwrap();
+    gate.arm(Arm::after(Span::ZERO)).unwrap();
+    let (tell, told) = mpsc::channel();
+    let start = now() + 2 * MS;
+    let priorities = [1, 5, 1, 9, 5];
+    let mut timers = Vec::new();
+    for (number, priority) in priorities.into_iter().enumerate() {
+        let tell = tell.clone();
+        let action = Action::deferred(&class, move |_| tell.send(number).unwrap());
+        let timer = owner.timer(Base::Monotonic, action).unwrap();
+        timer.arm(Arm::at(start + number as i64).priority(priority)).unwrap();
+        timers.push(timer);
+    }
+    nothing(&owner).sleep_until(start + MS).unwrap();
+    release.send(()).unwrap();
+    let order: Vec<usize> = (0..5).map(|_| told.recv().unwrap()).collect();
+    assert_eq!(order, [3, 1, 4, 0, 2]);
+}
+
+/// Expiries that come while the one before waits for its worker go with it, and are counted; none
+/// is lost when they come while the action runs.
+#[test]
+fn expiries_wait_together() {
+    let (service, owner) = service();
+    let class = service.class("together", ClassSettings::default()).unwrap();
+    let (release, held) = mpsc::channel::<()>();
+    let held = Mutex::new(held);
+    let gate = Action::deferred(&class, move |_| {
+        let _ = held.lock().unwrap().recv();
+    });
+    let gate = owner.timer(Base::Monotonic, gate).unwrap();
+    gate.arm(Arm::after(Span::ZERO)).unwrap();
+    let (tell, told) = mpsc::channel();
+    let action = Action::deferred(&class, move |expiration| {
+        let _ = tell.send((expiration.expiry_ns, expiration.overruns));
+    });
+    let timer = owner.timer(Base::Monotonic, action).unwrap();
+    let first = now() + 2 * MS;
+    timer.arm(Arm::at(first).every(Span::MILLISECOND)).unwrap();
+    nothing(&owner).sleep_until(first + 5 * MS).unwrap();
+    while timer.status().unwrap().overruns < 3 {
+        thread::yield_now();
+    }
+    release.send(()).unwrap();
+    let (_, overruns) = told.recv().unwrap();
+    assert!(overruns >= 3, "{overruns}");
+    // Every period is told: with a call, or in a count.
+    let mut periods = overruns + 1;
+    for _ in 0..20 {
+        periods += told.recv().unwrap().1 + 1;
+    }
+    timer.cancel(Which::All).unwrap();
+    while timer.status().unwrap().busy {
+        thread::yield_now();
+    }
+    periods += told.try_iter().map(|(_, overruns)| overruns + 1).sum::<u64>();
+    let status = timer.status().unwrap();
+    let counted = status.fired + status.overruns;
+    // What is counted at the very moment at which a call begins is told with the next.
+    assert!((24..=counted).contains(&periods), "{periods} told, {counted} counted");
+    assert_eq!(gate.status().unwrap().fired, 1);
+}
+
+/// An expiry of a high priority raises the worker; afterwards it falls back. Where that is refused
+/// it is counted.
+#[test]
+fn a_worker_is_raised_and_falls_back() {
+    use hourglass_sys::sched::{Attributes, of};
+    let (service, owner) = service();
+    let class = service.class("raised", ClassSettings::default()).unwrap();
+    let (tell, told) = mpsc::channel();
+    let action = Action::deferred(&class, move |_| tell.send(of(0).unwrap()).unwrap());
+    let timer = owner.timer(Base::Monotonic, action).unwrap();
+    timer.arm(Arm::after(Span::MILLISECOND).priority(3)).unwrap();
+    let high = told.recv().unwrap();
+    timer.arm(Arm::after(Span::MILLISECOND).priority(0)).unwrap();
+    let low = told.recv().unwrap();
+    let statistics = class.statistics();
+    match high {
+        Some(Attributes::Fifo(priority)) => assert_eq!(priority, 3),
+        _ => assert!(statistics.raise_refused > 0, "not raised, and nobody told: {statistics:?}"),
+    }
+    assert!(matches!(low, Some(Attributes::Other(_))), "{low:?}");
+}
+
+/// A timer stores the priority of the thread that armed it.
+#[test]
+fn the_arming_threads_priority_is_stored() {
+    use hourglass_sys::sched::{Attributes, set};
+    let (service, owner) = service();
+    let class = service.class("stored", ClassSettings::default()).unwrap();
+    let (tell, told) = mpsc::channel();
+    let action = Action::deferred(&class, move |_| {
+        tell.send(hourglass_sys::sched::of(0).unwrap()).unwrap();
+    });
+    let timer = owner.timer(Base::Monotonic, action).unwrap();
+    let armed = thread::spawn(move || {
+        if set(Attributes::Fifo(2)).is_err() {
+            return false;
+        }
+        hourglass_timer::service::refresh_priority();
+        timer.arm(Arm::after(Span::MILLISECOND)).unwrap();
+        told.recv().unwrap() == Some(Attributes::Fifo(2))
+    });
+    if !armed.join().unwrap() {
+        println!("skipped: no real-time policy is permitted here");
+        assert_eq!(class.statistics().ran, 0, "it ran without the priority");
+    }
+}
+
+/// A class without room: what does not fit is counted, and its timer can be armed again.
+#[test]
+fn a_class_without_room_counts() {
+    let (service, owner) = service();
+    let settings = ClassSettings { room: 2, ..ClassSettings::default() };
+    let class: Class = service.class("narrow", settings).unwrap();
+    let (release, held) = mpsc::channel::<()>();
+    let held = Arc::new(Mutex::new(held));
+    let timers: Vec<Timer> = (0..12)
+        .map(|_| {
+            let held = Arc::clone(&held);
+            let action = Action::deferred(&class, move |_| {
+                let _ = held.lock().unwrap().recv();
+            });
+            owner.timer(Base::Monotonic, action).unwrap()
+        })
+        .collect();
+    for timer in &timers {
+        timer.arm(Arm::after(Span::ZERO)).unwrap();
+    }
+    while class.statistics().without_room == 0 {
+        thread::sleep(Duration::from_millis(1));
+    }
+    drop(release);
+    for timer in &timers {
+        while timer.status().unwrap().busy {
+            thread::yield_now();
+        }
+        timer.arm(Arm::after(LONG)).unwrap();
+    }
+    assert_eq!(class.statistics().without_room, service.statistics(0).unwrap().without_room);
+}

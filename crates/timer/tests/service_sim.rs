@@ -1,0 +1,296 @@
+//! The service over hours of simulated time: random arming, cancelling, terminating and setting of the
+//! clock, against a slow twin that keeps a plain list. The seed is printed, and `HOURGLASS_SEED` gives
+//! it back.
+
+mod common;
+
+use std::sync::{Arc, Mutex};
+
+use common::Dice;
+use hourglass_clock::source::SimSource;
+use hourglass_time::Span;
+use hourglass_timer::engine::{Base, Cause, OnSet, SimTimes};
+use hourglass_timer::service::{
+    Action, Arm, ClassSettings, Expiration, Expiry, Owner, Port, ServiceError, SimService, Timer,
+    TimerSettings, Which,
+};
+
+const S: i64 = 1_000_000_000;
+
+fn simulated() -> (SimService, SimTimes) {
+    let times = SimTimes::new(&Arc::new(SimSource::default()));
+    times.set_realtime(1_000_000 * S);
+    (SimService::new(&times).unwrap(), times)
+}
+
+fn seed() -> u64 {
+    let given = std::env::var("HOURGLASS_SEED").ok().and_then(|text| text.parse().ok());
+    let seed = given.unwrap_or_else(|| {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        now.map_or(1, |now| now.as_nanos() as u64)
+    });
+    println!("HOURGLASS_SEED={seed}");
+    seed
+}
+
+/// What the twin knows of a timer.
+struct Twin {
+    timer: Timer,
+    base: Base,
+    on_set: OnSet,
+    /// Expiry and period, if it is armed.
+    armed: Option<(i64, i64)>,
+    skips: bool,
+}
+
+/// What an action wrote down: which timer, and what it was told.
+type Log = Arc<Mutex<Vec<(usize, Expiration)>>>;
+
+fn make(
+    owner: &Owner,
+    number: usize,
+    dice: &mut Dice,
+    log: &Log,
+    class: &hourglass_timer::service::Class,
+) -> Twin {
+    let log = Arc::clone(log);
+    let call = move |expiration: &Expiration| log.lock().unwrap().push((number, *expiration));
+    let base = Base::ALL[dice.below(4) as usize];
+    let on_set = if dice.below(3) == 0 { OnSet::Expire } else { OnSet::Follow };
+    let action =
+        if dice.below(2) == 0 { Action::immediate(call) } else { Action::deferred(class, call) };
+    let timer = owner.timer_with(TimerSettings { base, on_set, action, engine: None }).unwrap();
+    Twin { timer, base, on_set, armed: None, skips: false }
+}
+
+impl Twin {
+    /// What the action is told when the service looks at `now`, by a list and nothing else.
+    fn look(&mut self, now: i64, was_set: bool) -> Option<(i64, u64, Cause)> {
+        let (expiry, period) = self.armed?;
+        if was_set && self.on_set == OnSet::Expire && self.base.is_settable() {
+            self.armed = None;
+            self.skips = false;
+            return Some((expiry, 0, Cause::ClockSet));
+        }
+        if expiry > now {
+            return None;
+        }
+        let mut past = 1;
+        let mut last = expiry;
+        while period > 0 && last + period <= now {
+            last += period;
+            past += 1;
+        }
+        let skipped = std::mem::take(&mut self.skips);
+        self.armed = (period > 0).then_some((last + period, period));
+        let told = past - u64::from(skipped);
+        (told > 0).then(|| (last, told - 1, Cause::Expiry))
+    }
+}
+
+/// One of what users do.
+fn act(twin: &mut Twin, now: i64, dice: &mut Dice) {
+    match dice.below(10) {
+        0..=5 => {
+            let expiry = (now + dice.magnitude(42) - dice.magnitude(34)).max(0);
+            let period = if dice.below(3) == 0 { S / 4 + dice.magnitude(40) } else { 0 };
+            let mut arm = Arm::at(expiry);
+            if period > 0 {
+                arm = arm.every(Span::from_nanos(period));
+            }
+            twin.timer.arm(arm).unwrap();
+            (twin.armed, twin.skips) = (Some((expiry, period)), false);
+        }
+        6 => {
+            let armed = twin.armed.take().is_some();
+            twin.skips = false;
+            assert_eq!(twin.timer.cancel(Which::All), Ok(armed));
+        }
+        _ => {
+            let was = match twin.armed {
+                None => false,
+                Some((_, 0)) => twin.armed.take().is_some(),
+                Some(_) => !std::mem::replace(&mut twin.skips, true),
+            };
+            assert_eq!(twin.timer.cancel(Which::Current), Ok(was));
+        }
+    }
+    let next = twin.armed.map(|(expiry, period)| if twin.skips { expiry + period } else { expiry });
+    assert_eq!(twin.timer.status().unwrap().next_ns, next);
+}
+
+/// Issue, "How it will be checked": ordering and never early over hours with random arm, cancel,
+/// re-arm and clock steps.
+#[test]
+fn hours_of_everything_agree_with_a_list() {
+    let mut dice = Dice(seed());
+    let (mut service, times) = simulated();
+    let class = service.class("deferred", ClassSettings::default()).unwrap();
+    let owner = service.owner("random");
+    let log: Log = Arc::default();
+    let mut twins: Vec<Twin> =
+        (0..40).map(|number| make(&owner, number, &mut dice, &log, &class)).collect();
+    let mut told = 0;
+    for _ in 0..60_000 {
+        let at = dice.below(40) as usize;
+        let now = service.now_ns(twins[at].base);
+        act(&mut twins[at], now, &mut dice);
+        if dice.below(500) == 0 {
+            // The old one is torn down, action and all.
+            twins[at].timer.terminate().unwrap();
+            assert_eq!(twins[at].timer.arm(Arm::at(0)), Err(ServiceError::Terminated));
+            twins[at] = make(&owner, at, &mut dice, &log, &class);
+        }
+        let was_set = dice.below(200) == 0;
+        match dice.below(4) {
+            _ if was_set => {
+                let by = dice.magnitude(43) - dice.magnitude(43);
+                times.step_realtime(Span::from_nanos(by.max(-S)));
+            }
+            0 if dice.below(100) == 0 => times.suspend(Span::from_nanos(dice.magnitude(40))),
+            0 | 1 => times.source().advance(Span::from_nanos(dice.magnitude(34))),
+            _ => {}
+        }
+        service.look();
+        told += compare(&mut twins, &service, &log, was_set);
+    }
+    let hours = service.now_ns(Base::Monotonic) / S / 3_600;
+    println!("{told} expiries in {hours} hours, {:?}", service.statistics());
+    assert!(hours >= 2 && told > 5_000);
+    owner.terminate().unwrap();
+    drop(twins);
+    service.look();
+    assert_eq!(service.timers(), 0);
+}
+
+/// What was told in this look, against the list; how much that was.
+fn compare(twins: &mut [Twin], service: &SimService, log: &Log, was_set: bool) -> usize {
+    let mut seen = std::mem::take(&mut *log.lock().unwrap());
+    for (_, expiration) in &seen {
+        let early = expiration.cause == Cause::Expiry && expiration.now_ns < expiration.expiry_ns;
+        assert!(!early, "early: {expiration:?}");
+    }
+    seen.sort_by_key(|(number, _)| *number);
+    let mut expected = Vec::new();
+    for (number, twin) in twins.iter_mut().enumerate() {
+        let now = service.now_ns(twin.base);
+        if let Some((expiry_ns, overruns, cause)) = twin.look(now, was_set) {
+            let base = twin.base;
+            expected.push((number, Expiration { base, expiry_ns, now_ns: now, overruns, cause }));
+        }
+    }
+    assert_eq!(seen, expected);
+    seen.len()
+}
+
+/// Stepped to each next event, everything expires at its time to the nanosecond, in order.
+#[test]
+fn stepping_is_exact_and_in_order() {
+    let mut dice = Dice(seed());
+    let (mut service, times) = simulated();
+    let owner = service.owner("exact");
+    let order: Arc<Mutex<Vec<i64>>> = Arc::default();
+    let timers: Vec<(Timer, i64)> = (0..500)
+        .map(|_| {
+            let (log, clock) = (Arc::clone(&order), times.source().clone());
+            let action = Action::immediate(move |expiration| {
+                assert_eq!(expiration.now_ns, expiration.expiry_ns, "late on an exact device");
+                log.lock().unwrap().push(clock.true_time().nanos());
+            });
+            let base = Base::ALL[dice.below(4) as usize];
+            let timer = owner.timer(base, action).unwrap();
+            let delay = 1 + dice.magnitude(44);
+            timer.arm(Arm::after(Span::from_nanos(delay))).unwrap();
+            (timer, delay)
+        })
+        .collect();
+    while service.step() {}
+    let mut delays: Vec<i64> = timers.iter().map(|(_, delay)| *delay).collect();
+    delays.sort_unstable();
+    assert_eq!(*order.lock().unwrap(), delays);
+}
+
+/// A sleep on a clock that is set: with [`OnSet::Expire`] a typed error, otherwise it follows.
+#[test]
+fn a_sleeper_is_told_that_the_clock_was_set() {
+    for (on_set, answer) in [(OnSet::Expire, Err(ServiceError::ClockSet)), (OnSet::Follow, Ok(()))]
+    {
+        let (mut service, times) = simulated();
+        let owner = service.owner("set");
+        let settings =
+            TimerSettings { base: Base::Realtime, on_set, action: Action::nothing(), engine: None };
+        let timer = owner.timer_with(settings).unwrap();
+        let other = times.clone();
+        let setter = Action::immediate(move |_| other.step_realtime(Span::from_secs(-100)));
+        let setter = owner.timer(Base::Monotonic, setter).unwrap();
+        setter.arm(Arm::after(Span::from_secs(5))).unwrap();
+        let begun = service.now_ns(Base::Monotonic);
+        assert_eq!(service.sleep(&timer, Expiry::After(Span::from_secs(10))), answer);
+        let slept = (service.now_ns(Base::Monotonic) - begun) / S;
+        assert_eq!(slept, if on_set == OnSet::Expire { 5 } else { 110 });
+        assert_eq!(timer.sleep_until(0), Err(ServiceError::Simulated));
+    }
+}
+
+/// What a suspension does is the base's affair: [`Base::Monotonic`] stands still, the others go on.
+#[test]
+fn a_suspension_is_the_clocks_affair() {
+    let (mut service, times) = simulated();
+    let owner = service.owner("suspended");
+    let port = Port::new(8).unwrap();
+    let timer = |base, tag| {
+        let timer = owner.timer(base, Action::send(&port, tag)).unwrap();
+        timer.arm(Arm::after(Span::from_secs(60))).unwrap();
+        timer
+    };
+    let _timers = [timer(Base::Monotonic, 0), timer(Base::Boottime, 1), timer(Base::Realtime, 2)];
+    times.suspend(Span::from_secs(3_600));
+    service.look();
+    let tags: Vec<u64> = std::iter::from_fn(|| port.try_receive()).map(|m| m.tag).collect();
+    assert_eq!(tags, [1, 2]);
+    assert!(service.step());
+    assert_eq!(port.try_receive().unwrap().tag, 0);
+    assert_eq!(service.now_ns(Base::Monotonic), 60 * S);
+}
+
+/// Slack is there to be shared: two timers with windows that overlap take one wake-up, and neither
+/// is early.
+#[test]
+fn slack_shares_a_wake_up() {
+    let (mut service, _) = simulated();
+    let owner = service.owner("slack");
+    let port = Port::new(8).unwrap();
+    let make = |tag| owner.timer(Base::Monotonic, Action::send(&port, tag)).unwrap();
+    let (one, two) = (make(1), make(2));
+    one.arm(Arm::at(1_000).slack(Span::from_nanos(1_000))).unwrap();
+    two.arm(Arm::at(1_800)).unwrap();
+    assert!(service.step());
+    let tags: Vec<u64> = std::iter::from_fn(|| port.try_receive()).map(|m| m.tag).collect();
+    // The order of the latest times: 1,800 before 2,000.
+    assert_eq!((tags, service.now_ns(Base::Monotonic)), (vec![2, 1], 1_800));
+    assert!(!service.step());
+}
+
+/// A periodic action that takes longer than its period: the phase stays, and what had no call of its
+/// own is counted.
+#[test]
+fn an_action_longer_than_its_period() {
+    let (mut service, times) = simulated();
+    let class = service.class("slow", ClassSettings::default()).unwrap();
+    let owner = service.owner("slow");
+    let log: Arc<Mutex<Vec<(i64, u64)>>> = Arc::default();
+    let (own, time) = (Arc::clone(&log), times.source().clone());
+    let action = Action::deferred(&class, move |expiration| {
+        own.lock().unwrap().push((expiration.expiry_ns / 1_000_000, expiration.overruns));
+        time.advance(Span::from_millis(35));
+    });
+    let timer = owner.timer(Base::Monotonic, action).unwrap();
+    timer.arm(Arm::at(0).every(Span::from_millis(10))).unwrap();
+    for _ in 0..5 {
+        assert!(service.step());
+    }
+    // It runs at 0, 35, 70, 105 and 140 ms.
+    assert_eq!(*log.lock().unwrap(), [(0, 0), (30, 2), (70, 3), (100, 2), (140, 3)]);
+    assert_eq!(timer.status().unwrap().overruns, 10);
+    assert_eq!(class.statistics().longest_ns, 35_000_000);
+}
