@@ -1,4 +1,5 @@
-//! The suite `timer`: the queue of timers and the wheel of timeouts beside their peers, and timing faults.
+//! The suite `timer`: the queue of timers and the wheel of timeouts beside their peers, arming from
+//! another thread, interrupted sleepers, timing faults.
 //!
 //! Owns: which structures run with how many timers, and the rows that come of it.
 //! Must not: know how a structure works ([`ours`], [`standard`] and [`crates`] do), or what is done to
@@ -12,6 +13,7 @@ mod crates;
 mod dice;
 mod faults;
 mod ours;
+mod remote;
 mod standard;
 mod workload;
 
@@ -61,6 +63,9 @@ fn turns() -> Vec<Turn> {
 }
 
 /// All cases of the suite.
+///
+/// # Errors
+/// No thread can be started.
 pub(crate) fn measure(rounds: u32) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for outstanding in OUTSTANDING {
@@ -68,6 +73,7 @@ pub(crate) fn measure(rounds: u32) -> Result<Vec<Row>> {
     }
     rows.extend(crate::sleep::interrupts(rounds)?);
     rows.extend(faults::measure(rounds)?);
+    rows.extend(remote::rows(rounds)?);
     Ok(rows)
 }
 
