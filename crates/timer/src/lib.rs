@@ -18,4 +18,5 @@ pub mod service;
 pub mod sleep;
 
 pub use periodic::PeriodicThread;
+pub use service::{Timer, TimerService};
 pub use sleep::Sleeper;
