@@ -16,7 +16,7 @@ mod remote;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
-use remote::{Arming, Changed, Context, Fire, Fired, Refused, Slept, Slot, Wake, Which};
+use remote::{Arming, Changed, Context, Fire, Fired, Refused, Ring, Slept, Slot, Wake, Which};
 
 fn explore(model: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
@@ -289,5 +289,34 @@ fn a_sleep_ends_once() {
         let end = if cancelled { Slept::Cancelled } else { Slept::Woken };
         assert_eq!(slot.slept(), (end, false));
         assert_eq!(slot.slept(), (Slept::Nobody, false));
+    });
+}
+
+/// Two threads push while one pops: nothing is lost, invented, torn or out of a thread's order.
+#[test]
+fn a_queue_of_two_writers() {
+    explore(|| {
+        let ring = Arc::new(Ring::<2>::new(2));
+        let push = |numbers: &'static [u64]| {
+            let ring = Arc::clone(&ring);
+            thread::spawn(move || {
+                let pushed = numbers.iter().filter(|number| ring.push([**number, !**number]));
+                pushed.count()
+            })
+        };
+        let writers = [push(&[1, 2]), push(&[9])];
+        let mut seen = Vec::new();
+        let mut look = || {
+            while let Some([number, inverse]) = ring.pop() {
+                assert_eq!(inverse, !number, "torn");
+                seen.push(number);
+            }
+        };
+        look();
+        let pushed: usize = writers.map(|writer| writer.join().unwrap()).iter().sum();
+        look();
+        assert_eq!(seen.len(), pushed);
+        seen.retain(|number| *number != 9);
+        assert!(seen.is_sorted() && seen.len() <= 2, "{seen:?}");
     });
 }

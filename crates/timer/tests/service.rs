@@ -470,6 +470,21 @@ fn engines_share_owners() {
     assert!(matches!(refused, Err(ServiceError::Thread { thread, .. }) if thread == "hg-engine-0"));
 }
 
+/// An engine that polls serves as well, until its service goes.
+#[test]
+fn an_engine_may_poll() {
+    use hourglass_timer::service::{Device, EngineSettings, ServiceSettings};
+    let polls = EngineSettings { device: Device::BusyPoll, ..EngineSettings::default() };
+    let service = TimerService::with(&ServiceSettings::engines(1, &polls)).unwrap();
+    let timer = nothing(&service.owner("polls"));
+    assert_eq!(timer.sleep_for(Span::MILLISECOND), Err(ServiceError::Terminated));
+    let owner = service.owner("polls");
+    let timer = nothing(&owner);
+    let at = clock(Base::Monotonic) + 2 * MS;
+    timer.sleep_until(at).unwrap();
+    assert!(clock(Base::Monotonic) >= at);
+}
+
 /// The service ends with its last owner, also in an action.
 #[test]
 fn the_last_owner_may_go_in_an_action() {

@@ -13,7 +13,7 @@ use std::thread::Thread;
 use hourglass_sys::sched::{self, Attributes};
 
 use super::expiration::Expiration;
-use super::ring::Ring;
+use super::remote::Ring;
 use super::run::{finish, run};
 use super::table::{Table, of_kind};
 use crate::engine::Cause;

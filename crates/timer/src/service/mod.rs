@@ -24,7 +24,8 @@ mod owner;
 mod port;
 mod priority;
 mod remote;
-mod ring;
+#[cfg(test)]
+mod ring_tests;
 mod run;
 #[expect(clippy::module_inception, reason = "the service itself")]
 mod service;

@@ -14,7 +14,7 @@ use hourglass_sys::eventfd::{EventFd, either_readable};
 use hourglass_time::Span;
 
 use super::expiration::Expiration;
-use super::ring::Ring;
+use super::remote::Ring;
 
 /// What a timer sends when it expires (RT-Mach, section 3: "an asynchronous message containing the
 /// current time").

@@ -20,7 +20,8 @@ pub struct Statistics {
     pub long_actions: u64,
     /// The longest immediate action, ns: so long it held up every other timer of this engine.
     pub longest_action_ns: u64,
-    /// The most that the engine looked after a timer's latest time (expiry plus slack), ns.
+    /// The most that the engine looked after a timer's latest time (expiry plus slack), ns. Setting
+    /// a clock forward makes timers late.
     pub latest_ns: u64,
     /// Times that the engine was kicked awake or looked by itself.
     pub turns: u64,

@@ -1,8 +1,8 @@
 //! What threads say to an engine about its timers, without a lock.
 //!
 //! Owns: the words in which arming, cancelling, firing and terminating meet ([`Slot`]), the set of
-//! timers that changed since the engine looked ([`Changed`]), and whether the engine must be woken
-//! for it ([`Wake`]).
+//! timers that changed since the engine looked ([`Changed`]), whether the engine must be woken for
+//! it ([`Wake`]), and a bounded queue ([`Ring`]).
 //! Must not: allocate, block, read a clock, know what an action is, or reach beyond `atomic` and
 //! itself: `tests/interleavings.rs` compiles these files once more with the atomics of a model checker.
 //!
@@ -14,11 +14,13 @@
 //! the same.
 
 mod changed;
+mod ring;
 mod slot;
 mod state;
 mod wake;
 
 pub(crate) use changed::Changed;
+pub(crate) use ring::Ring;
 pub(crate) use slot::{Arming, Context, Ended, Fire, Fired, Slot};
 pub use state::Which;
 pub(crate) use state::{Refused, Slept, State};

@@ -4,7 +4,7 @@
 //! it is.)
 //! Must not: allocate after it was made, or wait.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use super::super::atomic::{AtomicU64, Ordering};
 
 /// What is queued.
 type Words<const W: usize> = [u64; W];
@@ -16,7 +16,7 @@ struct Place<const W: usize> {
 }
 
 /// The queue.
-pub(super) struct Ring<const W: usize> {
+pub(crate) struct Ring<const W: usize> {
     places: Box<[Place<W>]>,
     pushed: AtomicU64,
     popped: AtomicU64,
@@ -24,7 +24,7 @@ pub(super) struct Ring<const W: usize> {
 
 impl<const W: usize> Ring<W> {
     /// With room for at least so much; a power of two.
-    pub(super) fn new(room: usize) -> Ring<W> {
+    pub(crate) fn new(room: usize) -> Ring<W> {
         let room = room.clamp(2, 1 << 24).next_power_of_two() as u64;
         let place = |turn| Place {
             turn: AtomicU64::new(turn),
@@ -37,12 +37,12 @@ impl<const W: usize> Ring<W> {
         }
     }
 
-    pub(super) fn room(&self) -> usize {
+    pub(crate) fn room(&self) -> usize {
         self.places.len()
     }
 
     /// Whether nothing is queued, or what is being pushed is not there yet.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         let number = self.popped.load(Ordering::Acquire);
         self.place(number).turn.load(Ordering::Acquire) <= number
     }
@@ -53,7 +53,7 @@ impl<const W: usize> Ring<W> {
     }
 
     /// Pushes; false if there is no room.
-    pub(super) fn push(&self, words: Words<W>) -> bool {
+    pub(crate) fn push(&self, words: Words<W>) -> bool {
         let mut number = self.pushed.load(Ordering::Relaxed);
         loop {
             let place = self.place(number);
@@ -80,7 +80,7 @@ impl<const W: usize> Ring<W> {
     }
 
     /// The first one, if there is any.
-    pub(super) fn pop(&self) -> Option<Words<W>> {
+    pub(crate) fn pop(&self) -> Option<Words<W>> {
         let mut number = self.popped.load(Ordering::Relaxed);
         loop {
             let place = self.place(number);
@@ -102,58 +102,5 @@ impl<const W: usize> Ring<W> {
                 return Some(words);
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn first_in_first_out_and_no_more_than_there_is_room() {
-        let ring = Ring::<2>::new(4);
-        for turn in 0..3u64 {
-            for number in 0..4 {
-                assert!(ring.push([turn, number]));
-            }
-            assert!(!ring.push([9, 9]));
-            for number in 0..4 {
-                assert_eq!(ring.pop(), Some([turn, number]));
-            }
-            assert_eq!(ring.pop(), None);
-        }
-    }
-
-    #[test]
-    fn threads_lose_and_invent_nothing() {
-        const EACH: u64 = 20_000;
-        let ring = Ring::<2>::new(64);
-        let sum = AtomicU64::new(0);
-        std::thread::scope(|scope| {
-            for _ in 0..2 {
-                scope.spawn(|| {
-                    for number in 1..=EACH {
-                        while !ring.push([number, !number]) {
-                            std::thread::yield_now();
-                        }
-                    }
-                });
-            }
-            for _ in 0..2 {
-                scope.spawn(|| {
-                    for _ in 0..EACH {
-                        let [number, inverse] = loop {
-                            match ring.pop() {
-                                Some(words) => break words,
-                                None => std::thread::yield_now(),
-                            }
-                        };
-                        assert_eq!(inverse, !number);
-                        sum.fetch_add(number, Ordering::Relaxed);
-                    }
-                });
-            }
-        });
-        assert_eq!(sum.into_inner(), EACH * (EACH + 1));
     }
 }
