@@ -437,54 +437,6 @@ fn every_arming_fires_or_is_cancelled() {
     assert!(cancelled > 0, "nothing was cancelled: the test shows nothing");
 }
 
-/// Several engines: each timer is served by one, and all of an owner's are torn down.
-#[test]
-fn engines_share_owners() {
-    use hourglass_timer::service::{Device, EngineSettings, ServiceSettings};
-    let cpus = hourglass_sys::thread::affinity().unwrap();
-    let settings = EngineSettings { cpus: cpus[..1].to_vec(), ..EngineSettings::default() };
-    let posix = EngineSettings { device: Device::PosixTimer, ..settings.clone() };
-    let fd = EngineSettings { device: Device::TimerFd, ..settings.clone() };
-    let engines = vec![settings, posix, fd];
-    let service = TimerService::with(&ServiceSettings { engines }).unwrap();
-    let owner = service.owner("all");
-    let port = Port::new(16).unwrap();
-    let timers: Vec<Timer> =
-        (0..6).map(|tag| owner.timer(Base::Monotonic, Action::send(&port, tag)).unwrap()).collect();
-    for timer in &timers {
-        timer.arm(Arm::after(Span::MILLISECOND)).unwrap();
-    }
-    let mut tags: Vec<u64> = (0..6).map(|_| port.receive(PATIENCE).unwrap().unwrap().tag).collect();
-    tags.sort_unstable();
-    assert_eq!(tags, [0, 1, 2, 3, 4, 5]);
-    for engine in 0..3 {
-        assert_eq!(service.statistics(engine).unwrap().created, 2);
-    }
-    assert_eq!(owner.timers(), 6);
-    owner.terminate().unwrap();
-    assert!(timers.iter().all(|timer| timer.status().unwrap().terminated));
-    drop(timers);
-    assert_eq!(service.timers(), 0);
-    let bad = EngineSettings { cpus: vec![1_023], ..EngineSettings::default() };
-    let refused = TimerService::with(&ServiceSettings::engines(1, &bad));
-    assert!(matches!(refused, Err(ServiceError::Thread { thread, .. }) if thread == "hg-engine-0"));
-}
-
-/// An engine that polls serves as well, until its service goes.
-#[test]
-fn an_engine_may_poll() {
-    use hourglass_timer::service::{Device, EngineSettings, ServiceSettings};
-    let polls = EngineSettings { device: Device::BusyPoll, ..EngineSettings::default() };
-    let service = TimerService::with(&ServiceSettings::engines(1, &polls)).unwrap();
-    let timer = nothing(&service.owner("polls"));
-    assert_eq!(timer.sleep_for(Span::MILLISECOND), Err(ServiceError::Terminated));
-    let owner = service.owner("polls");
-    let timer = nothing(&owner);
-    let at = clock(Base::Monotonic) + 2 * MS;
-    timer.sleep_until(at).unwrap();
-    assert!(clock(Base::Monotonic) >= at);
-}
-
 /// The service ends with its last owner, also in an action.
 #[test]
 fn the_last_owner_may_go_in_an_action() {
