@@ -91,7 +91,7 @@ fn a_timer_costs_what_is_said() {
     all[timers - 1].sleep_for(SOON).unwrap();
     let each = (asked().held - before) / timers as i64;
     println!("{each} bytes a timer of the service, handle and queue included");
-    assert!(each <= 640, "{each} bytes");
+    assert!(each <= 400, "{each} bytes");
     // Memory is used again, whatever comes and goes: an owner remembers as many that went as live.
     for _ in 0..10 {
         all.clear();
