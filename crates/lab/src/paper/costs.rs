@@ -117,7 +117,7 @@ pub(super) fn measuring_cpu() -> Option<u32> {
 pub(super) struct Pinned(Vec<u32>);
 
 impl Pinned {
-    /// `None` where that is not allowed.
+    /// On the last CPU that it may use, if it may choose.
     pub(super) fn to_last_cpu() -> Option<Pinned> {
         let before = thread::affinity().ok()?;
         thread::set_affinity(before.last().copied()).ok()?;

@@ -7,7 +7,11 @@
 mod bench;
 mod costs;
 mod highpertimer;
+mod hrtimers;
+mod rows;
 mod thin;
+mod wakeups;
+mod words;
 
 use hourglass_model::paper::{
     Drawing, PAPER_LIST_SCHEMA, PAPER_SCHEMA, PaperDocument, PaperEntry, PaperList, PaperTable,
@@ -19,7 +23,7 @@ use bench::Bench;
 pub use bench::Effort;
 
 /// Every paper of which tables can be measured.
-pub const PAPERS: &[Paper] = &[highpertimer::PAPER];
+pub const PAPERS: &[Paper] = &[highpertimer::PAPER, hrtimers::PAPER];
 
 /// A paper.
 #[derive(Debug)]

@@ -86,7 +86,7 @@ fn merged(pair: &[Bucket]) -> Bucket {
 
 /// A number that looks random and is the same every time (the finaliser of SplitMix64): samples
 /// must not keep step with anything that the measurements do periodically.
-fn scattered(number: u64) -> u64 {
+pub(super) fn scattered(number: u64) -> u64 {
     let mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

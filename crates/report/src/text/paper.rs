@@ -148,10 +148,14 @@ fn in_unit<'a>(rows: &'a [PaperRow], unit: &'a str) -> impl Iterator<Item = &'a 
     rows.iter().filter(move |row| row.unit == unit)
 }
 
-/// Decimals of all measured numbers of these rows, so that the least of them keeps its digits.
+/// Decimals of all measured numbers of these rows, so that the least of them keeps its digits; none
+/// where all are whole.
 pub(super) fn decimals<'a>(rows: impl Iterator<Item = &'a PaperRow>) -> usize {
-    let measured = rows.filter_map(|row| row.measured);
-    let least = measured.map(f64::abs).filter(|number| *number > 0.0).reduce(f64::min);
+    let measured: Vec<f64> = rows.filter_map(|row| row.measured.map(f64::abs)).collect();
+    if measured.iter().all(|number| number.fract() == 0.0) {
+        return 0;
+    }
+    let least = measured.into_iter().filter(|number| *number > 0.0).reduce(f64::min);
     // The exponent of the least number, -2 for 0.05: a few units, never near the ends of an i32.
     let exponent = least.map_or(0, |least| least.log10().floor() as i32);
     usize::try_from((DIGITS - 1 - exponent).clamp(0, MOST_DECIMALS)).unwrap_or(0)
@@ -193,11 +197,14 @@ mod tests {
             row(Some(-0.52), "ns"),
             row(Some(0.0), "ns"),
             row(Some(0.00006), "us"),
-            row(Some(4_000.0), "ms"),
+            row(Some(4_000.5), "ms"),
+            row(Some(1.0), "timers"),
+            row(Some(27_401.0), "timers"),
             row(None, "s"),
         ];
-        let found = ["ns", "us", "ms", "s"].map(|unit| decimals(in_unit(&rows, unit)));
-        assert_eq!(found, [3, 4, 0, 2]);
+        let units = ["ns", "us", "ms", "timers", "s"];
+        let found = units.map(|unit| decimals(in_unit(&rows, unit)));
+        assert_eq!(found, [3, 4, 0, 0, 0]);
     }
 
     #[test]

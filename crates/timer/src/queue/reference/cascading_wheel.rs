@@ -202,6 +202,21 @@ impl<C: ClockTag, T> CascadingWheel<C, T> {
         self.start_of(self.base)
     }
 
+    /// The array of Table 1, counted from 1, and the entry of it that the timer lies in; `None` if it
+    /// is not armed.
+    ///
+    /// # Errors
+    /// [`QueueError::StaleHandle`].
+    pub fn place(&self, handle: Handle) -> Result<Option<(u32, u32)>, QueueError> {
+        let list = self.timers.find(handle)?.kept.list;
+        let (first, other) = (1 << FIRST_BITS, 1 << OTHER_BITS);
+        Ok(match list {
+            NONE => None,
+            list if list < first => Some((1, list)),
+            list => Some((2 + (list - first) / other, (list - first) % other)),
+        })
+    }
+
     /// The timer's payload.
     ///
     /// # Errors
@@ -315,6 +330,22 @@ mod tests {
             }
             assert_eq!(1 << bits_below(array), granularity);
         }
+    }
+
+    /// A timer lies in its entry until the one below has come round to it.
+    #[test]
+    fn where_a_timer_lies() {
+        let mut wheel = wheel();
+        let timer = wheel.create(0).unwrap();
+        assert_eq!(wheel.place(timer), Ok(None));
+        wheel.arm(timer, at(256)).unwrap();
+        assert_eq!(wheel.place(timer), Ok(Some((1, 0))));
+        wheel.arm(timer, at(3 * 256 + 7)).unwrap();
+        assert_eq!(wheel.place(timer), Ok(Some((2, 3))));
+        wheel.advance(at(3 * 256), |_, _| ());
+        assert_eq!(wheel.place(timer), Ok(Some((1, 7))));
+        wheel.arm(timer, at(4_294_967_295)).unwrap();
+        assert_eq!(wheel.place(timer), Ok(Some((5, 63))));
     }
 
     #[test]

@@ -1,0 +1,59 @@
+//! `hourglass paper` of papers that count and compare, as a script sees it. What was measured is not
+//! judged.
+
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+fn paper(line: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hourglass"));
+    command.arg("paper").args(line.split_whitespace()).stdin(Stdio::null()).output().unwrap()
+}
+
+fn document(line: &str) -> Value {
+    let output = paper(line);
+    assert_eq!(output.status.code(), Some(0), "{line}: {output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn row<'a>(table: &'a Value, name: &str) -> &'a Value {
+    let rows = table["rows"].as_array().unwrap();
+    rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("{name}: {table}"))
+}
+
+/// CONTRACT, `hourglass.paper/1`: a counted table has the same keys, nothing is drawn of it, and a
+/// cell that cannot be read in the paper is null.
+#[test]
+fn counted_tables_and_illegible_cells() {
+    let document = document("hrtimers --quick --table 1 --table 8.1.2 --json");
+    assert_eq!(document["schema"], "hourglass.paper/1");
+    assert_eq!((&document["paper"], &document["effort"]), (&"hrtimers".into(), &"quick".into()));
+    let [arrays, latency] = &document["tables"].as_array().unwrap()[..] else {
+        panic!("{document}")
+    };
+    let end = row(arrays, "array 2, end");
+    assert_eq!((&end["paper"], &end["measured"]), (&16_384.0.into(), &16_384.0.into()));
+    assert_eq!((&end["unit"], &end["how"]), (&"ticks".into(), &"simulated".into()));
+    assert_eq!(arrays["figure"], Value::Null);
+    assert_eq!(row(latency, "2.6.16-rt12; here kernel, min")["paper"], 16.0);
+    assert_eq!(row(latency, "2.6.16-rt12; here kernel, avg")["paper"], Value::Null);
+    let ticks = row(latency, "2.6.16; here engine, ticks, avg");
+    assert_eq!((&ticks["paper"], &ticks["how"]), (&2_198.0.into(), &"emulated".into()));
+    assert!(ticks["measured"].as_f64().is_some_and(|us| us > 0.0), "{ticks}");
+}
+
+/// Exit code 2, and the tables that there are.
+#[test]
+fn tables_that_are_not_there() {
+    let output = paper("hrtimers --table 8.1");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(output.stdout.is_empty());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.starts_with(
+            "hourglass: --table: no table is called '8.1'; there is: 1, 4.1, 4.3, 8.1.1,"
+        ),
+        "{said}"
+    );
+    assert_eq!(said.lines().count(), 1, "{said}");
+}

@@ -1,0 +1,279 @@
+//! Section 4.1: what one tick of the cascading timer wheel may cost, beside structures that save up
+//! no work.
+//!
+//! What is counted is exact and the same on every machine; what is timed is not.
+
+use std::time::Instant as Watch;
+
+use hourglass_model::paper::{Figure, How, PaperRow, PaperTable, Point, Series};
+use hourglass_time::{Instant, Span};
+
+use super::super::MeasuredTable;
+use super::super::bench::{Bench, Effort};
+use super::super::rows::{found, with_figure};
+use super::super::thin::Thinned;
+use super::super::words::{sentence, time, times};
+use super::NO_MACHINE;
+use super::contender::{BUDGET, Kind, Numbers};
+
+pub(super) const ID: &str = "4.1";
+pub(super) const TITLE: &str = "Cascades: the dearest single tick or poll";
+
+/// The tick of "the early 2.6 kernels".
+const TICK: Span = Span::MILLISECOND;
+
+/// Timers expire within this, in ticks: the farthest lie in the third array.
+const HORIZON: u64 = 60_000;
+
+/// Timers at once.
+const QUICK: &[u64] = &[10_000, 100_000];
+const FULL: &[u64] = &[10_000, 100_000, 1_000_000];
+
+/// All is done so often; each tick counts with the least of its times, which leaves out what
+/// other work and the host of a virtual machine did to it.
+const ROUNDS: usize = 5;
+
+/// In a hundred timers, those that are removed before the first cascade in the second case.
+const CANCELLED: u64 = 95;
+
+/// Where the expiries come from.
+const SEED: u64 = 2006;
+
+/// What came of one structure with one number of timers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Run {
+    pub(super) fired: u64,
+    pub(super) moved: u64,
+    pub(super) moved_at_once: u64,
+    /// Entries and timers looked at for the next expiry.
+    pub(super) looked_at: Option<u64>,
+    /// Time of that search, ns.
+    pub(super) search_ns: u64,
+    /// Time of each look in turn, ns.
+    pub(super) polls_ns: Vec<u64>,
+}
+
+impl Run {
+    /// Keeps the lesser of each two times.
+    fn least_of(mut self, other: &Run) -> Run {
+        self.search_ns = self.search_ns.min(other.search_ns);
+        for (ns, other) in self.polls_ns.iter_mut().zip(&other.polls_ns) {
+            *ns = (*ns).min(*other);
+        }
+        self
+    }
+
+    fn worst_ns(&self) -> f64 {
+        self.polls_ns.iter().max().map_or(0.0, |ns| *ns as f64)
+    }
+
+    fn mean_ns(&self) -> f64 {
+        self.polls_ns.iter().sum::<u64>() as f64 / self.polls_ns.len().max(1) as f64
+    }
+}
+
+/// Arms so many timers in an empty structure, removes some, and looks at it every tick until all are
+/// past. `None` if `stopped` said so, or if the structure refused a timer.
+pub(super) fn run(kind: Kind, timers: u64, cancelled: u64, stopped: fn() -> bool) -> Option<Run> {
+    let mut structure = kind.empty(TICK).ok()?;
+    let mut numbers = Numbers::from_seed(SEED);
+    let horizon_ns = TICK.nanos_or_zero() * HORIZON;
+    for _ in 0..timers {
+        let after = i64::try_from(1 + numbers.below(horizon_ns)).ok()?;
+        let timer = structure.arm(Instant::ZERO, Span::from_nanos(after)).ok()?;
+        if numbers.below(100) < cancelled {
+            structure.remove(timer).ok()?;
+        }
+    }
+    let watch = Watch::now();
+    let (_, looked_at) = structure.next();
+    let search_ns = nanos(watch);
+    let mut run = Run { looked_at, search_ns, ..Run::default() };
+    for tick in 1..=last_tick(kind) {
+        if stopped() {
+            return None;
+        }
+        let now = Instant::from_zero(TICK.checked_mul(i64::try_from(tick).ok()?)?);
+        let mut again = true;
+        while again {
+            let watch = Watch::now();
+            let polled = structure.poll(now, &mut |_| ());
+            run.polls_ns.push(nanos(watch));
+            run.fired += polled.fired;
+            run.moved += polled.moved;
+            run.moved_at_once = run.moved_at_once.max(polled.moved);
+            again = polled.again;
+        }
+    }
+    Some(run)
+}
+
+/// The wheel of timeouts is up to a fifteenth of a delay late.
+fn last_tick(kind: Kind) -> u64 {
+    match kind {
+        Kind::Timeouts => HORIZON + HORIZON / 15 + 2,
+        _ => HORIZON + 1,
+    }
+}
+
+fn nanos(watch: Watch) -> u64 {
+    u64::try_from(watch.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// All structures with so many timers, in turns, `rounds` times.
+fn turns(
+    timers: u64,
+    cancelled: u64,
+    rounds: usize,
+    stopped: fn() -> bool,
+) -> Option<Vec<(Kind, Run)>> {
+    let mut found: Vec<(Kind, Run)> = Vec::new();
+    for round in 0..rounds {
+        for (at, kind) in Kind::ALL.into_iter().enumerate() {
+            let run = run(kind, timers, cancelled, stopped)?;
+            match found.get_mut(at) {
+                Some((_, least)) if round > 0 => *least = run.least_of(least),
+                _ => found.push((kind, run)),
+            }
+        }
+    }
+    Some(found)
+}
+
+pub(super) fn measure(bench: &Bench) -> Option<MeasuredTable> {
+    let (sizes, rounds) = match bench.effort {
+        Effort::Quick => (QUICK, ROUNDS - 2),
+        Effort::Full => (FULL, ROUNDS),
+    };
+    measure_sizes(sizes, rounds, bench.stopped)
+}
+
+pub(super) fn measure_sizes(
+    sizes: &[u64],
+    rounds: usize,
+    stopped: fn() -> bool,
+) -> Option<MeasuredTable> {
+    let mut rows = Vec::new();
+    let mut difference = String::new();
+    let mut figure = drawn(0, &[]);
+    for &timers in sizes {
+        let all = turns(timers, 0, rounds, stopped)?;
+        for (kind, run) in &all {
+            rows.extend(rows_of(*kind, run, timers));
+        }
+        let some = run(Kind::Cascading, timers, CANCELLED, stopped)?;
+        let name = format!("{}, {CANCELLED} % removed: moved at once", short(timers));
+        rows.push(found(name, some.moved_at_once as f64, "timers", How::Simulated, timers));
+        difference = explain(timers, &all, &some);
+        figure = drawn(timers, &all);
+    }
+    let table = PaperTable {
+        id: ID.into(),
+        title: TITLE.into(),
+        paper_machine: NO_MACHINE.into(),
+        method: format!(
+            "timers due within 60 s, uniformly, all armed at time zero on the simulated clock; every \
+             structure is looked at every millisecond (the wheels' tick and granule) until all \
+             have fired, the cascading wheel without a limit, the others for at most {BUDGET} \
+             timers a poll; counts are exact; times are those of single looks, each the least of \
+             {rounds} rounds in which the structures took turns"
+        ),
+        rows,
+        decisions: Vec::new(),
+        difference,
+        notes: vec![
+            "The paper says that a single step of cascading moves many timers, with excellent \
+             average and unacceptable worst case performance; it has no numbers for it."
+                .into(),
+            "The first number of a row is that of the timers armed at the beginning. A time includes \
+             two reads of the clock."
+                .into(),
+            "The search is for the next expiry (section 9: \"the code has to walk through a large \
+             number of hash buckets\"), with all timers armed."
+                .into(),
+        ],
+        figure: None,
+    };
+    Some(with_figure(table, figure))
+}
+
+fn rows_of(kind: Kind, run: &Run, timers: u64) -> Vec<PaperRow> {
+    let name = |what: &str| format!("{} {}: {what}", short(timers), kind.name());
+    let looks = run.polls_ns.len() as u64;
+    let counted = |what: &str, number: u64, unit: &str, count: u64| {
+        found(name(what), number as f64, unit, How::Simulated, count)
+    };
+    let timed = |what: &str, number: f64, unit: &str, count: u64| {
+        found(name(what), number, unit, How::Measured, count)
+    };
+    let mut rows = Vec::new();
+    if kind == Kind::Cascading {
+        rows.push(counted("moved at once", run.moved_at_once, "timers", looks));
+        rows.push(counted("moved in all", run.moved, "timers", looks));
+    }
+    rows.push(timed("dearest look", run.worst_ns() / 1e3, "us", looks));
+    rows.push(timed("mean look", run.mean_ns(), "ns", looks));
+    if let Some(looked_at) = run.looked_at {
+        rows.push(counted("searched", looked_at, "entries", 1));
+    }
+    rows.push(timed("search", run.search_ns as f64 / 1e3, "us", 1));
+    rows
+}
+
+/// A number of timers in few letters.
+fn short(timers: u64) -> String {
+    match timers {
+        n if n >= 1_000_000 && n % 1_000_000 == 0 => format!("{}M", n / 1_000_000),
+        n if n >= 1_000 && n % 1_000 == 0 => format!("{}k", n / 1_000),
+        n => n.to_string(),
+    }
+}
+
+/// Every look at every structure.
+fn drawn(timers: u64, all: &[(Kind, Run)]) -> Figure {
+    let mut thinning = 1;
+    let mut series = Vec::new();
+    for (kind, run) in all {
+        let mut thinned = Thinned::default();
+        run.polls_ns.iter().for_each(|ns| thinned.push(*ns));
+        thinning = thinning.max(thinned.stretch());
+        let point = |(number, ns): (u64, u64)| Point { number, ns: ns as f64 };
+        series.push(Series {
+            name: kind.name().into(),
+            paper_mean_ns: None,
+            mean_ns: Some(run.mean_ns()),
+            points: thinned.kept().into_iter().map(point).collect(),
+        });
+    }
+    Figure {
+        id: ID.into(),
+        title: format!("Looks at structures of {timers} timers"),
+        quantity: "cost".into(),
+        counted: "look".into(),
+        count: all.iter().map(|(_, run)| run.polls_ns.len() as u64).max().unwrap_or(0),
+        thinning,
+        series,
+    }
+}
+
+fn explain(timers: u64, all: &[(Kind, Run)], some: &Run) -> String {
+    let run = |kind: Kind| all.iter().find(|(of, _)| *of == kind).map(|(_, run)| run);
+    let (Some(cascading), Some(wheel), Some(heap)) =
+        (run(Kind::Cascading), run(Kind::Timeouts), run(Kind::Heap))
+    else {
+        return "Nothing could be compared.".into();
+    };
+    sentence(&format!(
+        "of {timers} timers the cascading wheel moves {} in one tick, which takes {} where its mean \
+         tick takes {}; the dearest poll of the wheel that never cascades takes {} ({} that), of \
+         the heap {}; with {CANCELLED} of 100 timers removed in time it moves {} at once, and is \
+         the excellent solution that the paper calls it for those",
+        cascading.moved_at_once,
+        time(cascading.worst_ns()),
+        time(cascading.mean_ns()),
+        time(wheel.worst_ns()),
+        times(wheel.worst_ns(), cascading.worst_ns()),
+        time(heap.worst_ns()),
+        some.moved_at_once,
+    ))
+}

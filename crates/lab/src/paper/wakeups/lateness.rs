@@ -1,0 +1,75 @@
+//! What is kept of wake-ups, and what it says.
+
+use hourglass_model::paper::Point;
+
+use super::super::thin::Thinned;
+
+/// How late each wake-up was. Recording allocates nothing within the room.
+#[derive(Debug)]
+pub(in super::super) struct Lateness {
+    ns: Vec<u64>,
+    /// Wake-ups before their time; they count as on time.
+    pub(in super::super) early: u64,
+    /// Times that passed while an earlier wake-up was still awaited.
+    pub(in super::super) lost: u64,
+}
+
+/// Least, greatest and what lies between, ns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(in super::super) struct Summary {
+    pub(in super::super) count: u64,
+    pub(in super::super) min_ns: f64,
+    pub(in super::super) max_ns: f64,
+    pub(in super::super) mean_ns: f64,
+    pub(in super::super) median_ns: f64,
+    pub(in super::super) p99_ns: f64,
+}
+
+impl Lateness {
+    /// Nothing yet; the memory for so many is there, and in use.
+    pub(in super::super) fn with_room(wake_ups: usize) -> Lateness {
+        // Written to, so that no page is missing later.
+        let mut ns = vec![1; wake_ups];
+        ns.clear();
+        Lateness { ns, early: 0, lost: 0 }
+    }
+
+    /// A thread that was to run at `wanted_ns` ran at `now_ns`, when `passed` further times were
+    /// past.
+    #[inline]
+    pub(in super::super) fn record(&mut self, now_ns: u64, wanted_ns: u64, passed: u64) {
+        self.early += u64::from(now_ns < wanted_ns);
+        self.lost += passed;
+        self.ns.push(now_ns.saturating_sub(wanted_ns));
+    }
+
+    /// What they say together; `None` if there are none.
+    pub(in super::super) fn summary(&self) -> Option<Summary> {
+        let mut sorted = self.ns.clone();
+        sorted.sort_unstable();
+        let (least, greatest) = (sorted.first()?, sorted.last()?);
+        let sum: u128 = sorted.iter().map(|ns| u128::from(*ns)).sum();
+        Some(Summary {
+            count: sorted.len() as u64,
+            min_ns: *least as f64,
+            max_ns: *greatest as f64,
+            mean_ns: sum as f64 / sorted.len() as f64,
+            median_ns: quantile(&sorted, 50) as f64,
+            p99_ns: quantile(&sorted, 99) as f64,
+        })
+    }
+
+    /// Some of them for a figure, and of how many each the extremes and one at random are kept.
+    pub(in super::super) fn points(&self) -> (Vec<Point>, u64) {
+        let mut thinned = Thinned::default();
+        self.ns.iter().for_each(|ns| thinned.push(*ns));
+        let point = |(number, ns)| Point { number, ns: ns as f64 };
+        (thinned.kept().into_iter().map(point).collect(), thinned.stretch())
+    }
+}
+
+/// The least value that at least so many in a hundred do not exceed; 0 of nothing.
+pub(in super::super) fn quantile(sorted: &[u64], percent: usize) -> u64 {
+    let rank = (sorted.len() * percent).div_ceil(100).max(1);
+    sorted.get(rank - 1).copied().unwrap_or(0)
+}

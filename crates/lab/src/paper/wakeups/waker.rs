@@ -1,0 +1,190 @@
+//! Ways of being woken at the times of a grid: the kernel's, and the library's own engine.
+
+use std::io;
+
+use hourglass_sys::posix_timer::{self, PosixTimer, block, realtime_signals, take, unblock};
+use hourglass_sys::thread;
+use hourglass_sys::wait::nanosleep_until;
+use hourglass_time::{Instant, Monotonic, Span};
+use hourglass_timer::event::native::{PosixTimerEvent, SleepEvent};
+use hourglass_timer::event::{EventDevice, Period, Resolution, ServiceDevice, Woken};
+use hourglass_timer::queue::{Handle, Queue};
+
+/// How a wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Slept {
+    /// The time has come.
+    Woken,
+    /// A signal came first: wait again, or give up.
+    Interrupted,
+}
+
+/// Something that wakes the calling thread at times one interval apart.
+pub(in super::super) trait Waker {
+    /// The first time, and from one to the next.
+    fn begin(&mut self, first_ns: u64, interval_ns: u64) -> io::Result<()>;
+
+    /// Sleeps until `at_ns`, the next time.
+    fn wait(&mut self, at_ns: u64) -> io::Result<Slept>;
+
+    /// How many times after `at_ns` will not be waited for, now that it is `now_ns`: those that are
+    /// past.
+    fn passed(&mut self, now_ns: u64, at_ns: u64, interval_ns: u64) -> io::Result<u64> {
+        Ok(now_ns.saturating_sub(at_ns) / interval_ns.max(1))
+    }
+
+    /// There are no more times.
+    fn end(&mut self) -> io::Result<()>;
+}
+
+/// `clock_nanosleep` with an absolute time.
+#[derive(Debug)]
+pub(in super::super) struct Sleep;
+
+impl Waker for Sleep {
+    fn begin(&mut self, _: u64, _: u64) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn wait(&mut self, at_ns: u64) -> io::Result<Slept> {
+        or_interrupted(nanosleep_until(at_ns))
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn or_interrupted(slept: io::Result<()>) -> io::Result<Slept> {
+    match slept {
+        Ok(()) => Ok(Slept::Woken),
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(Slept::Interrupted),
+        Err(error) => Err(error),
+    }
+}
+
+/// The signal of [`PosixSignal`], counted from the first real-time signal that programs may use; the
+/// one of our own device of that kind is another.
+const SIGNAL: i32 = 4;
+
+/// A signal is waited for at most so long before the thread looks whether it is to stop.
+const LOOK_NS: u64 = 1_000_000_000;
+
+/// A periodic POSIX timer that signals the thread, which takes the signal.
+#[derive(Debug)]
+pub(in super::super) struct PosixSignal {
+    timer: PosixTimer,
+    signal: i32,
+    was_blocked: bool,
+}
+
+impl PosixSignal {
+    /// For the calling thread.
+    pub(in super::super) fn new() -> io::Result<PosixSignal> {
+        let signal = realtime_signals().0 + SIGNAL;
+        let timer = PosixTimer::new(thread::id(), signal)?;
+        Ok(PosixSignal { timer, signal, was_blocked: block(signal)? })
+    }
+}
+
+impl Waker for PosixSignal {
+    fn begin(&mut self, first_ns: u64, interval_ns: u64) -> io::Result<()> {
+        self.timer.set_absolute(first_ns, interval_ns)
+    }
+
+    fn wait(&mut self, _: u64) -> io::Result<Slept> {
+        match take(self.signal, Some(LOOK_NS)) {
+            Ok(Some(posix_timer::Origin::Timer)) => Ok(Slept::Woken),
+            Ok(_) => Ok(Slept::Interrupted),
+            Err(error) => or_interrupted(Err(error)),
+        }
+    }
+
+    /// What the timer itself counts: it signals every time but these.
+    fn passed(&mut self, _: u64, _: u64, _: u64) -> io::Result<u64> {
+        self.timer.overrun()
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        self.timer.disarm()?;
+        while take(self.signal, Some(0))?.is_some() {}
+        Ok(())
+    }
+}
+
+impl Drop for PosixSignal {
+    fn drop(&mut self) {
+        // Ends what an error left; there is nobody to tell of another one.
+        let _ = self.end();
+        if !self.was_blocked {
+            let _ = unblock(self.signal);
+        }
+    }
+}
+
+/// What makes the library's engine come back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Device {
+    /// Its thread sleeps.
+    Sleep,
+    /// A POSIX timer signals it.
+    PosixTimer,
+}
+
+/// The library's own queue of timers on its own event device.
+#[derive(Debug)]
+pub(in super::super) struct EngineWaker {
+    device: ServiceDevice,
+    queue: Queue<Monotonic, ()>,
+    timer: Handle,
+}
+
+impl EngineWaker {
+    /// An engine of the calling thread; bound to ticks of this length, or precise.
+    pub(in super::super) fn new(
+        device: Device,
+        resolution: Resolution,
+        tick: Span,
+    ) -> Result<EngineWaker, String> {
+        let said = |error: &dyn std::fmt::Display| error.to_string();
+        let device = match device {
+            Device::Sleep => EventDevice::new(SleepEvent::new()),
+            Device::PosixTimer => EventDevice::new(PosixTimerEvent::new().map_err(|e| said(&e))?),
+        };
+        let mut device = device.map_err(|e| said(&e))?;
+        device.attach().map_err(|e| said(&e))?;
+        let tick = Period::from_span(tick).map_err(|e| said(&e))?;
+        let mut device = ServiceDevice::new(device, tick).map_err(|e| said(&e))?;
+        device.set_resolution(resolution).map_err(|e| said(&e))?;
+        let mut queue = Queue::with_capacity(1).map_err(|e| said(&e))?;
+        let timer = queue.create(()).map_err(|e| said(&e))?;
+        Ok(EngineWaker { device, queue, timer })
+    }
+}
+
+impl Waker for EngineWaker {
+    fn begin(&mut self, _: u64, _: u64) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn wait(&mut self, at_ns: u64) -> io::Result<Slept> {
+        let at = Instant::from_nanos(i64::try_from(at_ns).unwrap_or(i64::MAX));
+        self.queue.arm(self.timer, at, Span::ZERO).map_err(io::Error::other)?;
+        self.device.set_next_event(Some(at_ns));
+        loop {
+            let served = self.device.wait(None).map_err(io::Error::other)?;
+            let now = i64::try_from(self.device.device().now_ns()).unwrap_or(i64::MAX);
+            if self.queue.pop_expired(Instant::from_nanos(now)).is_some() {
+                return Ok(Slept::Woken);
+            }
+            if served.woken == Woken::Signal {
+                return Ok(Slept::Interrupted);
+            }
+        }
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        self.device.set_next_event(None);
+        self.queue.cancel(self.timer).map(|_| ()).map_err(io::Error::other)
+    }
+}
