@@ -418,9 +418,12 @@ fn papers_are_listed() {
 fn papers_and_tables_that_are_not_there_are_named_beside_those_that_are() {
     refuses(
         "paper highpertimr",
-        "no paper is called 'highpertimr'; did you mean highpertimer? there is: highpertimer, hrtimers\n",
+        "no paper is called 'highpertimr'; did you mean highpertimer? there is: highpertimer, hrtimers, rt-mach-timers\n",
     );
-    refuses("paper xyz", "no paper is called 'xyz'; there is: highpertimer, hrtimers\n");
+    refuses(
+        "paper xyz",
+        "no paper is called 'xyz'; there is: highpertimer, hrtimers, rt-mach-timers\n",
+    );
     refuses(
         "paper highpertimer --table 2.1 --table 9.9",
         "--table: no table is called '9.9'; there is: 2.1, 2.2, 2.3, 2.4, 3.1, 3.2, \

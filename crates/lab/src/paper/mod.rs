@@ -4,11 +4,13 @@
 //! paper is a folder and a line in [`PAPERS`]; a table is a file and a line in its paper's list.
 //! Must not: draw, print, write files.
 
+mod batches;
 mod bench;
 mod costs;
 mod highpertimer;
 mod hrtimers;
 mod rows;
+mod rt_mach_timers;
 mod thin;
 mod wakeups;
 mod words;
@@ -23,7 +25,7 @@ use bench::Bench;
 pub use bench::Effort;
 
 /// Every paper of which tables can be measured.
-pub const PAPERS: &[Paper] = &[highpertimer::PAPER, hrtimers::PAPER];
+pub const PAPERS: &[Paper] = &[highpertimer::PAPER, hrtimers::PAPER, rt_mach_timers::PAPER];
 
 /// A paper.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ mod linux;
 mod portable;
 
 #[cfg(target_os = "linux")]
-pub use linux::{current_cpu, now_ns, resolution_ns};
+pub use linux::{current_cpu, now_ns, now_ns_by_system_call, resolution_ns};
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{timespec, try_now_ns, try_resolution_ns};
 #[cfg(not(target_os = "linux"))]

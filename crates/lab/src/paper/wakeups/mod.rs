@@ -24,7 +24,7 @@ use super::costs::Pinned;
 pub(super) use class::Class;
 pub(super) use lateness::{Lateness, Summary, quantile};
 pub(super) use load::Hogs;
-pub(super) use waker::{Device, EngineWaker, PosixSignal, Sleep, Slept, Waker};
+pub(super) use waker::{Device, EngineWaker, FileTimer, PosixSignal, Sleep, Slept, Waker};
 
 /// Makes a way of being woken, in the thread that will be; the error says why there is none, and
 /// what would mend that.

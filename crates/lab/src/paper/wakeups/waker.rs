@@ -1,7 +1,9 @@
 //! Ways of being woken at the times of a grid: the kernel's, and the library's own engine.
 
 use std::io;
+use std::os::fd::AsFd;
 
+use hourglass_sys::eventfd::{EventFd, Timer as TimerFd, either_readable};
 use hourglass_sys::posix_timer::{self, PosixTimer, block, realtime_signals, take, unblock};
 use hourglass_sys::thread;
 use hourglass_sys::wait::nanosleep_until;
@@ -186,5 +188,47 @@ impl Waker for EngineWaker {
     fn end(&mut self) -> io::Result<()> {
         self.device.set_next_event(None);
         self.queue.cancel(self.timer).map(|_| ()).map_err(io::Error::other)
+    }
+}
+
+/// A periodic timerfd that the thread reads.
+#[derive(Debug)]
+pub(in super::super) struct FileTimer {
+    timer: TimerFd,
+    event: EventFd,
+    expiries: u64,
+}
+
+impl FileTimer {
+    pub(in super::super) fn new() -> io::Result<FileTimer> {
+        Ok(FileTimer { timer: TimerFd::new()?, event: EventFd::new()?, expiries: 0 })
+    }
+}
+
+impl Waker for FileTimer {
+    fn begin(&mut self, first_ns: u64, interval_ns: u64) -> io::Result<()> {
+        self.timer.set_absolute(first_ns, interval_ns)
+    }
+
+    /// Polled, as an event loop does, then read.
+    fn wait(&mut self, _: u64) -> io::Result<Slept> {
+        let polled = either_readable(self.timer.as_fd(), self.event.as_fd(), Some(LOOK_NS));
+        match polled {
+            Ok((true, _)) => {
+                self.expiries = self.timer.expiries();
+                Ok(if self.expiries > 0 { Slept::Woken } else { Slept::Interrupted })
+            }
+            Ok((false, _)) => Ok(Slept::Interrupted),
+            Err(error) => or_interrupted(Err(error)),
+        }
+    }
+
+    /// What the timer itself counts.
+    fn passed(&mut self, _: u64, _: u64, _: u64) -> io::Result<u64> {
+        Ok(self.expiries.saturating_sub(1))
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        self.timer.disarm()
     }
 }

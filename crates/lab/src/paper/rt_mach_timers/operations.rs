@@ -1,0 +1,121 @@
+//! The operations of Table 1, timed in batches, everybody in turns.
+
+use std::hint::black_box;
+use std::io;
+use std::os::unix::process::parent_id;
+
+use hourglass_sys::clock::{ClockId, now_ns};
+use hourglass_sys::thread;
+
+use super::super::batches::Batches;
+use super::super::costs::Pinned;
+use super::subject::{Subject, Timers};
+
+/// Timers of one batch: none but them are pending, and each is armed earlier than those before.
+const BATCH: usize = 64;
+
+/// No timer expires while it is measured: they are armed an hour ahead.
+const AHEAD_NS: u64 = 3_600_000_000_000;
+
+/// The period of a periodic one.
+const PERIOD_NS: u64 = 1_000_000_000;
+
+/// What is timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operation {
+    ArmOnce,
+    ArmPeriodic,
+    Cancel,
+    Create,
+    Terminate,
+}
+
+impl Operation {
+    pub(super) const ALL: [Operation; 5] = [
+        Operation::ArmOnce,
+        Operation::ArmPeriodic,
+        Operation::Cancel,
+        Operation::Create,
+        Operation::Terminate,
+    ];
+}
+
+/// What one subject's operations took, or why it has none.
+pub(super) type Found = Result<Vec<(Operation, Batches)>, String>;
+
+/// All that was timed.
+pub(super) struct Timed {
+    /// In the order of [`Subject::ALL`].
+    pub(super) subjects: Vec<(Subject, Found)>,
+    /// Asking the kernel for the thread's number.
+    pub(super) thread_self: Batches,
+    /// Entering the kernel for the least that it does.
+    pub(super) null_trap: Batches,
+}
+
+/// Times `rounds` batches of everything on one CPU. `None` if `stopped` said so before.
+pub(super) fn time_all(rounds: u64, stopped: fn() -> bool) -> Option<Timed> {
+    let _pinned = Pinned::to_last_cpu();
+    let size = BATCH as u64;
+    let none = || Operation::ALL.map(|of| (of, Batches::of(size))).to_vec();
+    let mut open: Vec<_> = Subject::ALL.map(|subject| (subject, subject.open(BATCH))).into();
+    let mut subjects: Vec<(Subject, Found)> = Subject::ALL.map(|of| (of, Ok(none()))).into();
+    let (mut thread_self, mut null_trap) = (Batches::of(size), Batches::of(size));
+    for _ in 0..rounds {
+        if stopped() {
+            return None;
+        }
+        for ((subject, timers), (_, found)) in open.iter_mut().zip(&mut subjects) {
+            let done = match (timers, &mut *found) {
+                (Ok(timers), Ok(batches)) => round(*subject, timers.as_mut(), batches),
+                (Err(why), Ok(_)) => Err(io::Error::other(why.clone())),
+                (_, Err(_)) => Ok(()),
+            };
+            if let Err(error) = done {
+                *found = Err(refused(*subject, &error));
+            }
+        }
+        thread_self.time(|| (0..BATCH).for_each(|_| _ = black_box(thread::id())));
+        null_trap.time(|| (0..BATCH).for_each(|_| _ = black_box(parent_id())));
+    }
+    Some(Timed { subjects, thread_self, null_trap })
+}
+
+fn refused(subject: Subject, error: &io::Error) -> String {
+    let limit = match subject {
+        Subject::Posix => "; ulimit -i tells how many signals may be queued",
+        Subject::TimerFd => "; ulimit -n tells how many files may be open",
+        Subject::Queue => "",
+    };
+    format!("{error}{limit}")
+}
+
+/// One batch of every operation.
+fn round(
+    subject: Subject,
+    timers: &mut dyn Timers,
+    batches: &mut [(Operation, Batches)],
+) -> io::Result<()> {
+    let latest_ns = now_ns(ClockId::Monotonic) + AHEAD_NS;
+    let mut time = |of: Operation, run: &mut dyn FnMut() -> io::Result<()>| match batches
+        .iter_mut()
+        .find(|(operation, _)| *operation == of)
+    {
+        Some((_, batches)) => batches.time(run),
+        None => Ok(()),
+    };
+    time(Operation::Create, &mut || (0..BATCH).try_for_each(|_| timers.create()))?;
+    let arm = |timers: &mut dyn Timers, interval_ns: u64| {
+        (0..BATCH).try_for_each(|at| timers.arm(at, latest_ns - at as u64, interval_ns))
+    };
+    if subject.is_periodic() {
+        time(Operation::ArmPeriodic, &mut || arm(timers, PERIOD_NS))?;
+        (0..BATCH).try_for_each(|at| timers.cancel(at))?;
+    }
+    time(Operation::ArmOnce, &mut || arm(timers, 0))?;
+    time(Operation::Cancel, &mut || (0..BATCH).try_for_each(|at| timers.cancel(at)))?;
+    time(Operation::Terminate, &mut || {
+        while timers.terminate() {}
+        Ok(())
+    })
+}

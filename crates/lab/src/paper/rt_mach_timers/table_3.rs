@@ -1,0 +1,128 @@
+//! Table 3: latency of timestamps: asking the kernel, and reading what is mapped.
+
+use std::hint::black_box;
+
+use hourglass_clock::Clock;
+use hourglass_model::paper::{How, PaperTable};
+use hourglass_sys::clock::{ClockId, now_ns, now_ns_by_system_call, resolution_ns};
+
+use super::super::MeasuredTable;
+use super::super::batches::Batches;
+use super::super::bench::{Bench, Effort};
+use super::super::costs::Pinned;
+use super::super::rows::{beside, found, without_figure};
+use super::super::words::{sentence, time, times};
+use super::MACHINE;
+
+pub(super) const ID: &str = "3";
+pub(super) const TITLE: &str = "Latency of clock timestamp operations";
+
+/// Batches of every read.
+const QUICK: u64 = 1_000;
+const FULL: u64 = 20_000;
+
+/// Reads of one batch.
+const BATCH: u64 = 256;
+
+/// The paper's microseconds: by IPC, and mapped, of which it says "<2".
+pub(super) const BY_IPC_US: f64 = 85.0;
+pub(super) const MAPPED_US: f64 = 2.0;
+
+/// A way to get a timestamp, with the paper's number beside it.
+struct Way<'a> {
+    name: &'static str,
+    printed_us: f64,
+    read: Box<dyn Fn() -> u64 + 'a>,
+}
+
+fn ways(clock: &Clock) -> Vec<Way<'_>> {
+    let way = |name, printed_us, read| Way { name, printed_us, read };
+    vec![
+        way(
+            "device_get_status; system call",
+            BY_IPC_US,
+            Box::new(|| now_ns_by_system_call(ClockId::Monotonic)),
+        ),
+        way("mapped page; coarse clock", MAPPED_US, Box::new(|| now_ns(ClockId::MonotonicCoarse))),
+        way("mapped page; kernel's clock", MAPPED_US, Box::new(|| now_ns(ClockId::Monotonic))),
+        way("mapped page; hourglass clock", MAPPED_US, Box::new(|| clock.now())),
+        way(
+            "mapped page; the same with bound",
+            MAPPED_US,
+            Box::new(|| clock.now_bounded().latest),
+        ),
+    ]
+}
+
+pub(super) fn measure(bench: &Bench) -> Option<MeasuredTable> {
+    let rounds = match bench.effort {
+        Effort::Quick => QUICK,
+        Effort::Full => FULL,
+    };
+    measure_rounds(rounds, bench.stopped)
+}
+
+pub(super) fn measure_rounds(rounds: u64, stopped: fn() -> bool) -> Option<MeasuredTable> {
+    let _pinned = Pinned::to_last_cpu();
+    let clock = Clock::new();
+    let ways = ways(&clock);
+    let mut batches: Vec<Batches> = ways.iter().map(|_| Batches::of(BATCH)).collect();
+    for _ in 0..rounds {
+        if stopped() {
+            return None;
+        }
+        for (way, batches) in ways.iter().zip(&mut batches) {
+            batches.time(|| (0..BATCH).for_each(|_| _ = black_box((way.read)())));
+        }
+    }
+    let mut rows = Vec::new();
+    for (way, batches) in ways.iter().zip(&batches) {
+        let us = batches.median_ns()? / 1e3;
+        let row = found(way.name.into(), us, "us", How::Measured, batches.operations());
+        rows.push(beside(Some(way.printed_us), row));
+    }
+    for (name, clock) in
+        [("coarse clock", ClockId::MonotonicCoarse), ("kernel's clock", ClockId::Monotonic)]
+    {
+        let ns = resolution_ns(clock).unwrap_or(0);
+        let name = format!("mapped page; {name}, step");
+        rows.push(found(name, ns as f64, "ns", How::Measured, 1));
+    }
+    Some(without_figure(PaperTable {
+        id: ID.into(),
+        title: TITLE.into(),
+        paper_machine: MACHINE.into(),
+        method: format!(
+            "{} reads of each in batches of {BATCH}, all in turns; medians of the batches; under \
+             SCHED_OTHER, no load of our own",
+            BATCH * rounds
+        ),
+        rows,
+        decisions: Vec::new(),
+        difference: explain(&batches),
+        notes: vec![
+            "Of the mapped read the paper says \"<2\": the number beside it is a bound.".into(),
+            "The paper's warning holds of the coarse clock alone: it is the time of the last tick, \
+             as the paper's mapped page was; the others read the processor's counter, which a \
+             486 does not have."
+                .into(),
+        ],
+        figure: None,
+    }))
+}
+
+fn explain(batches: &[Batches]) -> String {
+    let median = |at: usize| batches.get(at).and_then(Batches::median_ns);
+    let (Some(call), Some(coarse), Some(kernel)) = (median(0), median(1), median(2)) else {
+        return "Nothing could be measured here.".into();
+    };
+    sentence(&format!(
+        "a system call takes {} the mapped read here, {} against {}, and at least {} there; asking \
+         the kernel gives no finer time any more; the tick's time is still the cheapest, {}",
+        times(call, kernel),
+        time(call),
+        time(kernel),
+        times(BY_IPC_US, MAPPED_US),
+        time(coarse),
+    ))
+}
