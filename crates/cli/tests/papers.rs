@@ -57,3 +57,27 @@ fn tables_that_are_not_there() {
     );
     assert_eq!(said.lines().count(), 1, "{said}");
 }
+
+/// Section 5 of the paper of 1993: every table has rows beside the paper's numbers, and the curves are
+/// drawn.
+#[test]
+fn costs_of_timers_beside_those_of_1993() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("figures");
+    let line =
+        format!("rt-mach-timers --quick --table 1 --table 5.1 --json -o {}", folder.display());
+    let document = document(&line);
+    let [operations, pending] = &document["tables"].as_array().unwrap()[..] else {
+        panic!("{document}")
+    };
+    let create = row(operations, "timer_create(); POSIX timer");
+    assert_eq!((&create["paper"], &create["unit"]), (&220.0.into(), &"us".into()));
+    assert_eq!(row(operations, "null trap; getppid")["paper"], 7.0);
+    assert_eq!(row(pending, "sorted list: for each pending")["paper"], 600.0);
+    assert_eq!(
+        (&operations["figure"], &pending["figure"]),
+        (&Value::Null, &"figure-5.1.svg".into())
+    );
+    let figure = std::fs::read_to_string(folder.join("figure-5.1.svg")).unwrap();
+    assert!(figure.starts_with("<svg ") && figure.ends_with("</svg>\n"));
+}

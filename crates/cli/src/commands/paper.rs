@@ -26,6 +26,7 @@ use crate::stop::{self, Stop};
   hourglass paper highpertimer -o figures     measure more, draw the figures
   hourglass paper highpertimer --table 2.1    one table
   hourglass paper highpertimer --json         the document (hourglass.paper/1)
+  hourglass paper hrtimers                    half an hour: all loops of the paper
 
 Ctrl-C ends the measurement; tables that are complete are printed, and drawn.")]
 pub(crate) struct Paper {
@@ -35,7 +36,7 @@ pub(crate) struct Paper {
     /// List the papers and their tables
     #[arg(long)]
     list: bool,
-    /// Measure less: seconds for a paper instead of minutes at most
+    /// Measure less: seconds for a paper instead of minutes
     #[arg(long, conflicts_with = "list")]
     quick: bool,
     /// Measure only this table; may be given more than once

@@ -17,7 +17,8 @@ use crate::host::HostReader;
 pub enum Effort {
     /// Seconds for a whole paper.
     Quick,
-    /// As much as the paper measured, where that is known, but minutes at most.
+    /// As much as the paper measured, where that is known: minutes, up to half an hour for
+    /// `hrtimers`.
     Full,
 }
 

@@ -167,6 +167,7 @@ fn ratio((measured, paper): (f64, f64)) -> String {
     match ratio {
         // A difference that turned round has no ratio.
         size if !size.is_finite() || size < 0.0 => String::new(),
+        size if size > 0.0 && size < 0.001 => format!("{ratio:.1e}"),
         size if size < 0.1 => format!("{ratio:.3}"),
         size if size < 100.0 => format!("{ratio:.2}"),
         _ => format!("{ratio:.0}"),
@@ -209,7 +210,12 @@ mod tests {
 
     #[test]
     fn ratios_of_any_size() {
-        let ratios = [(8.7, 10.2, "0.85"), (22.0, 1129.4, "0.019"), (5e5, 1.0, "500000")];
+        let ratios = [
+            (0.0135, 33.0, "4.1e-4"),
+            (8.7, 10.2, "0.85"),
+            (22.0, 1129.4, "0.019"),
+            (5e5, 1.0, "500000"),
+        ];
         for (measured, paper, text) in ratios {
             assert_eq!(ratio((measured, paper)), text);
         }

@@ -16,7 +16,7 @@ use hourglass_timer::queue::{Handle, Heap, Order, Queue, QueueError, RedBlackTre
 
 use super::super::MeasuredTable;
 use super::super::batches::Batches;
-use super::super::bench::{Bench, Effort};
+use super::super::bench::Bench;
 use super::super::costs::Pinned;
 use super::super::rows::{beside, found, lacking};
 use super::super::words::{sentence, time, times};
@@ -28,6 +28,9 @@ pub(super) const TITLE: &str = "Cost of arming behind pending timers";
 /// The paper's nanoseconds for each pending timer, and those of arming with none.
 pub(super) const EACH_NS: f64 = 600.0;
 const ARM_NS: f64 = 33_000.0;
+
+/// The unit of the first.
+const EACH: &str = "ns/timer";
 
 /// Timers of one batch, all armed behind those pending.
 const BATCH: usize = 16;
@@ -63,12 +66,11 @@ impl Structure {
 
     /// Numbers of pending timers. A list cannot be filled with more in seconds, and a user may not
     /// have many more signals queued.
-    fn sizes(self, effort: Effort) -> &'static [usize] {
-        match (self, effort) {
-            (Structure::List, _) => &[0, 10, 100, 1_000, 10_000],
-            (Structure::Kernel, _) => &[0, 10, 100, 1_000],
-            (_, Effort::Quick) => &[0, 1_000, 100_000],
-            (_, Effort::Full) => &[0, 1_000, 100_000, 1_000_000],
+    fn sizes(self) -> &'static [usize] {
+        match self {
+            Structure::List => &[0, 10, 100, 1_000, 10_000],
+            Structure::Kernel => &[0, 10, 100, 1_000],
+            Structure::RedBlack | Structure::Heap => &[0, 10, 1_000, 100_000, 1_000_000],
         }
     }
 
@@ -195,19 +197,15 @@ fn behind(
 }
 
 pub(super) fn measure(bench: &Bench) -> Option<MeasuredTable> {
-    measure_rounds(ROUNDS, bench.effort, bench.stopped)
+    measure_rounds(ROUNDS, bench.stopped)
 }
 
-pub(super) fn measure_rounds(
-    rounds: u64,
-    effort: Effort,
-    stopped: fn() -> bool,
-) -> Option<MeasuredTable> {
+pub(super) fn measure_rounds(rounds: u64, stopped: fn() -> bool) -> Option<MeasuredTable> {
     let _pinned = Pinned::to_last_cpu();
     let mut all: Vec<(Structure, Vec<Found>)> = Vec::new();
     for structure in Structure::ALL {
         let mut found = Vec::new();
-        for &pending in structure.sizes(effort) {
+        for &pending in structure.sizes() {
             found.push((pending, behind(structure, pending, rounds, stopped)?));
         }
         all.push((structure, found));
@@ -245,7 +243,9 @@ fn costs(found: &[Found]) -> Vec<(usize, f64)> {
 /// The cost of each pending timer.
 pub(super) fn slope(costs: &[(usize, f64)]) -> Option<f64> {
     let (least, most) = (costs.first()?, costs.last()?);
-    (most.0 > least.0).then(|| (most.1 - least.1) / (most.0 - least.0) as f64)
+    let each = (most.0 > least.0).then(|| (most.1 - least.1) / (most.0 - least.0) as f64)?;
+    // To a picosecond; and nothing is nothing, from whichever side.
+    Some((each * 1e3).round() / 1e3 + 0.0)
 }
 
 fn rows_of(structure: Structure, all: &[Found]) -> Vec<PaperRow> {
@@ -263,8 +263,8 @@ fn rows_of(structure: Structure, all: &[Found]) -> Vec<PaperRow> {
         .collect();
     let name = format!("{}: for each pending", structure.name());
     let each = match slope(&costs(all)) {
-        Some(ns) => found(name, ns, "ns", How::Measured, 1),
-        None => lacking(name, "ns", How::Measured, "arming behind timers could not be measured"),
+        Some(ns) => found(name, ns, EACH, How::Measured, 1),
+        None => lacking(name, EACH, How::Measured, "arming behind timers could not be measured"),
     };
     rows.push(beside(Some(EACH_NS), each));
     rows

@@ -161,7 +161,7 @@ fn figure(loops: u64, session: &Session) -> Figure {
         id: ID.into(),
         title: TITLE.into(),
         quantity: "latency".into(),
-        counted: "expiry".into(),
+        counted: "wake-up".into(),
         count: loops,
         thinning: session.found.iter().map(|late| points(late).1).max().unwrap_or(1),
         series: series.collect(),
