@@ -298,7 +298,7 @@ impl Here<'_> {
         format!(
             "{loops} loops of each{cut}{cpu}, in turns of {turn}, under {}; {load}; a wake-up's \
              latency is counted from its absolute time on a grid, as cyclictest does; the engine is \
-             the library's own queue and event device in user space, the device {device}{ticks}",
+             the library's own in user space, its device {device}{ticks}",
             self.session.class.words()
         )
     }

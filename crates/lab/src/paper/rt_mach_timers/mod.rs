@@ -6,6 +6,7 @@
 mod operations;
 mod pending;
 mod queue_cost;
+mod service;
 mod subject;
 mod table_1;
 mod table_2;

@@ -55,10 +55,11 @@ pub(super) struct Timed {
 
 /// Times `rounds` batches of everything on one CPU. `None` if `stopped` said so before.
 pub(super) fn time_all(rounds: u64, stopped: fn() -> bool) -> Option<Timed> {
-    let _pinned = Pinned::to_last_cpu();
     let size = BATCH as u64;
     let none = || Operation::ALL.map(|of| (of, Batches::of(size))).to_vec();
+    // Before this thread has one CPU alone, which their threads would share.
     let mut open: Vec<_> = Subject::ALL.map(|subject| (subject, subject.open(BATCH))).into();
+    let _pinned = Pinned::to_last_cpu();
     let mut subjects: Vec<(Subject, Found)> = Subject::ALL.map(|of| (of, Ok(none()))).into();
     let (mut thread_self, mut null_trap) = (Batches::of(size), Batches::of(size));
     for _ in 0..rounds {
@@ -85,7 +86,7 @@ fn refused(subject: Subject, error: &io::Error) -> String {
     let limit = match subject {
         Subject::Posix => "; ulimit -i tells how many signals may be queued",
         Subject::TimerFd => "; ulimit -n tells how many files may be open",
-        Subject::Queue => "",
+        Subject::Service | Subject::Queue => "",
     };
     format!("{error}{limit}")
 }

@@ -1,4 +1,4 @@
-//! Who offers timers: this kernel in two ways, and the library's queue.
+//! Who offers timers: this kernel in two ways, the library's service, and its queue.
 
 use std::io;
 
@@ -8,6 +8,8 @@ use hourglass_sys::thread;
 use hourglass_time::{Instant, Monotonic, Span};
 use hourglass_timer::queue::{Handle, Queue};
 
+use super::service::ServiceTimers;
+
 /// Who.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Subject {
@@ -15,17 +17,21 @@ pub(super) enum Subject {
     Posix,
     /// `timerfd_create` and its kin.
     TimerFd,
+    /// The library's timer service, whose engine is another thread.
+    Service,
     /// The library's queue, in the thread that uses it.
     Queue,
 }
 
 impl Subject {
-    pub(super) const ALL: [Subject; 3] = [Subject::Posix, Subject::TimerFd, Subject::Queue];
+    pub(super) const ALL: [Subject; 4] =
+        [Subject::Posix, Subject::TimerFd, Subject::Service, Subject::Queue];
 
     pub(super) fn name(self) -> &'static str {
         match self {
             Subject::Posix => "POSIX timer",
             Subject::TimerFd => "timerfd",
+            Subject::Service => "service",
             Subject::Queue => "queue",
         }
     }
@@ -35,6 +41,7 @@ impl Subject {
         Ok(match self {
             Subject::Posix => Box::new(PosixTimers(Vec::with_capacity(timers))),
             Subject::TimerFd => Box::new(TimerFds(Vec::with_capacity(timers))),
+            Subject::Service => Box::new(ServiceTimers::with_room(timers)?),
             Subject::Queue => Box::new(QueueTimers {
                 queue: Queue::with_capacity(timers).map_err(|error| error.to_string())?,
                 timers: Vec::with_capacity(timers),

@@ -67,6 +67,10 @@ pub(super) fn measure_rounds(rounds: u64, stopped: fn() -> bool) -> Option<Measu
              library's own, used in its own thread: arming it does not reach the kernel until the \
              thread waits."
                 .into(),
+            "The service's timers are armed by another thread than its engine's, which each arming that \
+             is earlier than all others wakes, unless it is awake; terminating waits until no \
+             action of the timer runs."
+                .into(),
             "The queue has no periodic timers: who fires one arms it again.".into(),
         ],
         figure: None,

@@ -14,6 +14,7 @@ use super::super::wakeups::{
 };
 use super::super::words::{sentence, time, times};
 use super::MACHINE;
+use super::service::{ServicePort, ServiceSleep};
 
 pub(super) const ID: &str = "2";
 pub(super) const TITLE: &str = "Latency of thread execution from the expiry";
@@ -40,7 +41,7 @@ struct Way {
     open: fn() -> Open,
 }
 
-const WAYS: [Way; 5] = [
+const WAYS: [Way; 7] = [
     Way {
         name: "unblock thread; clock_nanosleep",
         printed_us: UNBLOCK_US,
@@ -52,6 +53,16 @@ const WAYS: [Way; 5] = [
         open: || {
             Box::new(|| Ok(Box::new(EngineWaker::new(Device::Sleep, Resolution::High, NO_TICK)?)))
         },
+    },
+    Way {
+        name: "unblock thread; service, sleep",
+        printed_us: UNBLOCK_US,
+        open: || Box::new(|| Ok(Box::new(ServiceSleep::new()?))),
+    },
+    Way {
+        name: "send message; service, port",
+        printed_us: MESSAGE_US,
+        open: || Box::new(|| Ok(Box::new(ServicePort::new()?))),
     },
     Way {
         name: "send message; POSIX timer, signal",
@@ -125,6 +136,9 @@ fn notes(session: &Session) -> Vec<String> {
         "The paper's thread that waits for a message is compared with threads that take a signal \
          or read a file descriptor: on Linux these carry the word of an expiry."
             .into(),
+        "Whoever waits for the service waits for two threads to be woken, the engine's and its own; \
+         the paper's kernel wakes one."
+            .into(),
     ];
     if let Class::Other { why } = &session.class {
         notes.push(format!("SCHED_FIFO with priority 80 was refused: {why}."));
@@ -134,16 +148,16 @@ fn notes(session: &Session) -> Vec<String> {
 
 fn explain(session: &Session) -> String {
     let median = |at: usize| Some(session.found.get(at)?.as_ref().ok()?.summary()?.median_ns);
-    let (Some(sleep), Some(signal), Some(file)) = (median(0), median(2), median(3)) else {
+    let (Some(sleep), Some(served), Some(message)) = (median(0), median(2), median(3)) else {
         return "Not all ways could be measured here.".into();
     };
     let more = |ns: f64| format!("{} ({} the sleep)", time(ns), times(ns, sleep));
     sentence(&format!(
-        "by the medians a sleeper runs {} after its time; word by a signal takes {}, by a file \
-         descriptor {}; there a message took {} the sleep",
+        "by the medians a thread that sleeps by itself runs {} after its time; one that the service \
+         wakes {}, one that the service sends a message {}; there a message took {} the sleep",
         time(sleep),
-        more(signal),
-        more(file),
+        more(served),
+        more(message),
         times(MESSAGE_US, UNBLOCK_US),
     ))
 }

@@ -5,12 +5,13 @@ use std::hint::black_box;
 use hourglass_clock::Clock;
 use hourglass_model::paper::{How, PaperTable};
 use hourglass_sys::clock::{ClockId, now_ns, now_ns_by_system_call, resolution_ns};
+use hourglass_timer::clock_device::{ClockDevice, ClockDevices, ClockReader};
 
 use super::super::MeasuredTable;
 use super::super::batches::Batches;
 use super::super::bench::{Bench, Effort};
 use super::super::costs::Pinned;
-use super::super::rows::{beside, found, without_figure};
+use super::super::rows::{beside, found, lacking, without_figure};
 use super::super::words::{sentence, time, times};
 use super::MACHINE;
 
@@ -35,7 +36,21 @@ struct Way<'a> {
     read: Box<dyn Fn() -> u64 + 'a>,
 }
 
-fn ways(clock: &Clock) -> Vec<Way<'_>> {
+fn ways<'a>(clock: &'a Clock, device: Option<&'a ClockReader>) -> Vec<Way<'a>> {
+    let way = |name, printed_us, read| Way { name, printed_us, read };
+    let mut ways = kernel_and_clock(clock);
+    if let Some(device) = device {
+        ways.push(way(
+            "device_get_status; clock device",
+            BY_IPC_US,
+            Box::new(|| device.now_precise().latest),
+        ));
+        ways.push(way("mapped page; clock device", MAPPED_US, Box::new(|| device.now_ns())));
+    }
+    ways
+}
+
+fn kernel_and_clock(clock: &Clock) -> Vec<Way<'_>> {
     let way = |name, printed_us, read| Way { name, printed_us, read };
     vec![
         way(
@@ -62,7 +77,9 @@ pub(super) fn measure(bench: &Bench) -> Option<MeasuredTable> {
 pub(super) fn measure_rounds(rounds: u64, stopped: fn() -> bool) -> Option<MeasuredTable> {
     let _pinned = Pinned::to_last_cpu();
     let clock = Clock::new();
-    let ways = ways(&clock);
+    let device = ClockDevices::native().open::<()>(ClockDevices::BASELINE);
+    let reader = device.as_ref().ok().map(ClockDevice::reader);
+    let ways = ways(&clock, reader.as_ref());
     let mut batches: Vec<Batches> = ways.iter().map(|_| Batches::of(BATCH)).collect();
     for _ in 0..rounds {
         if stopped() {
@@ -77,6 +94,19 @@ pub(super) fn measure_rounds(rounds: u64, stopped: fn() -> bool) -> Option<Measu
         let us = batches.median_ns()? / 1e3;
         let row = found(way.name.into(), us, "us", How::Measured, batches.operations());
         rows.push(beside(Some(way.printed_us), row));
+    }
+    if let Err(why) = &device {
+        for (name, printed_us) in [
+            ("device_get_status; clock device", BY_IPC_US),
+            ("mapped page; clock device", MAPPED_US),
+        ] {
+            let row = lacking(name.into(), "us", How::Measured, &why.to_string());
+            rows.push(beside(Some(printed_us), row));
+        }
+    }
+    if let Some(reader) = &reader {
+        let name = "mapped page; clock device, step".into();
+        rows.push(found(name, reader.tick_ns() as f64, "ns", How::Measured, 1));
     }
     for (name, clock) in
         [("coarse clock", ClockId::MonotonicCoarse), ("kernel's clock", ClockId::Monotonic)]
@@ -101,7 +131,10 @@ pub(super) fn measure_rounds(rounds: u64, stopped: fn() -> bool) -> Option<Measu
             "Of the mapped read the paper says \"<2\": the number beside it is a bound.".into(),
             "\"Published\" is the time that the clock's owner last wrote to its page, as old as that."
                 .into(),
-            "The paper's warning holds of the coarse clock alone: it is the time of the last tick, \
+            "The clock device is the library's baseline one: its mapped read is the time of its last \
+             tick, its precise read the clock's with bounds, in order, without asking the kernel."
+                .into(),
+            "The paper's warning holds of the coarse clock and the device alone: theirs is the time of the last tick, \
              as the paper's mapped page was; the others read the processor's counter, which a \
              486 does not have."
                 .into(),

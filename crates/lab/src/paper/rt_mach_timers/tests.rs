@@ -46,6 +46,7 @@ fn operations_of_everybody() {
     assert_eq!((arm.paper, arm.unit.as_str(), arm.count), (Some(33.0), "us", Some(192)));
     assert!(arm.measured.is_some_and(|us| us > 0.0), "{arm:?}");
     assert_eq!(row(&table, "timer_terminate(); timerfd").paper, Some(119.0));
+    assert!(row(&table, "timer_arm() [periodic]; service").measured.is_some());
     assert_eq!(row(&table, "null trap; getppid").paper, Some(7.0));
     assert!(!table.rows.iter().any(|row| row.name == "timer_arm() [periodic]; queue"));
     assert!(table_1::measure_rounds(3, || true).is_none());
@@ -57,6 +58,8 @@ fn from_the_expiry_to_the_thread() {
     is_whole(&measured.table);
     let sleep = row(&measured.table, "unblock thread; clock_nanosleep, mean");
     assert_eq!((sleep.paper, sleep.count), (Some(106.0), Some(6)));
+    assert!(row(&measured.table, "unblock thread; service, sleep, mean").measured.is_some());
+    assert_eq!(row(&measured.table, "send message; service, port, mean").paper, Some(162.0));
     assert_eq!(row(&measured.table, "send message; timerfd, read, mean").paper, Some(162.0));
     let Some(Drawing::Measurements(figure)) = measured.figure else { panic!("no figure") };
     assert_eq!((figure.series[0].paper_mean_ns, figure.count), (Some(106_000.0), 6));
@@ -68,6 +71,8 @@ fn timestamps_by_call_and_mapped() {
     is_whole(&table);
     assert_eq!(row(&table, "device_get_status; system call").paper, Some(85.0));
     assert_eq!(row(&table, "mapped page; kernel's clock").paper, Some(2.0));
+    assert_eq!(row(&table, "device_get_status; clock device").paper, Some(85.0));
+    assert!(row(&table, "mapped page; clock device").measured.is_some());
     assert!(table.notes.iter().any(|note| note.contains("<2")));
 }
 

@@ -2,15 +2,18 @@
 
 use std::io;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 
 use hourglass_sys::eventfd::{EventFd, Timer as TimerFd, either_readable};
 use hourglass_sys::posix_timer::{self, PosixTimer, block, realtime_signals, take, unblock};
 use hourglass_sys::thread;
 use hourglass_sys::wait::nanosleep_until;
-use hourglass_time::{Instant, Monotonic, Span};
+use hourglass_time::Span;
+use hourglass_timer::engine::{Base, Engine, OsTimes, Settings, TimerId, Times};
 use hourglass_timer::event::native::{PosixTimerEvent, SleepEvent};
-use hourglass_timer::event::{EventDevice, Period, Resolution, ServiceDevice, Woken};
-use hourglass_timer::queue::{Handle, Queue};
+use hourglass_timer::event::{
+    self, DevicePlan, EventDevice, Period, Registry, Resolution, SourcePlan, Woken, validate_source,
+};
 
 /// How a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,12 +136,10 @@ pub(in super::super) enum Device {
     PosixTimer,
 }
 
-/// The library's own queue of timers on its own event device.
-#[derive(Debug)]
+/// The library's own engine, in the thread that is woken.
 pub(in super::super) struct EngineWaker {
-    device: ServiceDevice,
-    queue: Queue<Monotonic, ()>,
-    timer: Handle,
+    engine: Engine<()>,
+    timer: TimerId,
 }
 
 impl EngineWaker {
@@ -149,18 +150,26 @@ impl EngineWaker {
         tick: Span,
     ) -> Result<EngineWaker, String> {
         let said = |error: &dyn std::fmt::Display| error.to_string();
+        let number = event::Engine(0);
+        let registry = Arc::new(Registry::new());
         let device = match device {
             Device::Sleep => EventDevice::new(SleepEvent::new()),
             Device::PosixTimer => EventDevice::new(PosixTimerEvent::new().map_err(|e| said(&e))?),
         };
-        let mut device = device.map_err(|e| said(&e))?;
-        device.attach().map_err(|e| said(&e))?;
+        registry.register_for(number, device.map_err(|e| said(&e))?).map_err(|e| said(&e))?;
         let tick = Period::from_span(tick).map_err(|e| said(&e))?;
-        let mut device = ServiceDevice::new(device, tick).map_err(|e| said(&e))?;
-        device.set_resolution(resolution).map_err(|e| said(&e))?;
-        let mut queue = Queue::with_capacity(1).map_err(|e| said(&e))?;
-        let timer = queue.create(()).map_err(|e| said(&e))?;
-        Ok(EngineWaker { device, queue, timer })
+        let times = OsTimes::new();
+        let fit = validate_source(&SourcePlan::DEFAULT, || times.now().device_ns());
+        let settings = Settings { tick, ..Settings::DEFAULT };
+        let mut engine = Engine::new(settings, &registry, number, times).map_err(|e| said(&e))?;
+        // Without a source that is announced it stays bound to its tick.
+        if resolution == Resolution::High {
+            fit.map_err(|e| said(&e))?;
+            engine.validate(&DevicePlan::DEFAULT).map_err(|e| said(&e))?;
+            engine.high_res().source_valid();
+        }
+        let timer = engine.timers().create(Base::Monotonic, ()).map_err(|e| said(&e))?;
+        Ok(EngineWaker { engine, timer })
     }
 }
 
@@ -170,13 +179,11 @@ impl Waker for EngineWaker {
     }
 
     fn wait(&mut self, at_ns: u64) -> io::Result<Slept> {
-        let at = Instant::from_nanos(i64::try_from(at_ns).unwrap_or(i64::MAX));
-        self.queue.arm(self.timer, at, Span::ZERO).map_err(io::Error::other)?;
-        self.device.set_next_event(Some(at_ns));
+        let at_ns = i64::try_from(at_ns).unwrap_or(i64::MAX);
+        self.engine.timers().arm(self.timer, at_ns, 0).map_err(io::Error::other)?;
         loop {
-            let served = self.device.wait(None).map_err(io::Error::other)?;
-            let now = i64::try_from(self.device.device().now_ns()).unwrap_or(i64::MAX);
-            if self.queue.pop_expired(Instant::from_nanos(now)).is_some() {
+            let served = self.engine.wait(None).map_err(io::Error::other)?;
+            if self.engine.expire(1, |_, _| ()) > 0 {
                 return Ok(Slept::Woken);
             }
             if served.woken == Woken::Signal {
@@ -186,8 +193,7 @@ impl Waker for EngineWaker {
     }
 
     fn end(&mut self) -> io::Result<()> {
-        self.device.set_next_event(None);
-        self.queue.cancel(self.timer).map(|_| ()).map_err(io::Error::other)
+        self.engine.timers().cancel(self.timer).map(|_| ()).map_err(io::Error::other)
     }
 }
 
