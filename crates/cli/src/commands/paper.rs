@@ -26,7 +26,7 @@ use crate::stop::{self, Stop};
   hourglass paper highpertimer -o figures     measure more, draw the figures
   hourglass paper highpertimer --table 2.1    one table
   hourglass paper highpertimer --json         the document (hourglass.paper/1)
-  hourglass paper hrtimers                    half an hour: all loops of the paper
+  hourglass paper hrtimers                    half an hour: all its loops
 
 Ctrl-C ends the measurement; tables that are complete are printed, and drawn.")]
 pub(crate) struct Paper {

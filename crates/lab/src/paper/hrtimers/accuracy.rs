@@ -288,7 +288,7 @@ impl Here<'_> {
             false => String::new(),
         };
         let device = match self.table.method {
-            Method::Sleep => "its thread sleeping",
+            Method::Sleep => "its thread's own sleep",
             Method::PosixTimer => "a POSIX timer",
         };
         let ticks = match self.table.printed.vanilla.is_some() {
@@ -298,7 +298,7 @@ impl Here<'_> {
         format!(
             "{loops} loops of each{cut}{cpu}, in turns of {turn}, under {}; {load}; a wake-up's \
              latency is counted from its absolute time on a grid, as cyclictest does; the engine is \
-             the library's own in user space, its device {device}{ticks}",
+             the library's own in user space, woken by {device}{ticks}",
             self.session.class.words()
         )
     }

@@ -65,7 +65,7 @@ const WAYS: [Way; 7] = [
         open: || Box::new(|| Ok(Box::new(ServicePort::new()?))),
     },
     Way {
-        name: "send message; POSIX timer, signal",
+        name: "send message; POSIX signal",
         printed_us: MESSAGE_US,
         open: || Box::new(|| Ok(Box::new(PosixSignal::new().map_err(|e| e.to_string())?))),
     },
