@@ -75,7 +75,7 @@ const WAYS: [Way; 7] = [
         open: || Box::new(|| Ok(Box::new(FileTimer::new().map_err(|e| e.to_string())?))),
     },
     Way {
-        name: "send message; engine, POSIX timer",
+        name: "send message; engine, signal",
         printed_us: MESSAGE_US,
         open: || {
             Box::new(|| {
