@@ -1,5 +1,5 @@
 //! The nouns that the other crates share: policies, CPU sets, reservations, execution times,
-//! trace records, and the documents that scripts read.
+//! sets of tasks, trace records, and the documents that scripts read.
 //!
 //! Owns: the shape and the text form of these things, seeded randomness.
 //! Must not: touch the operating system, read a clock, hold an algorithm that judges anything.
@@ -16,6 +16,7 @@ pub mod manifest;
 pub mod paper;
 pub mod policy;
 pub mod reservation;
+pub mod tasks;
 pub mod trace;
 pub mod tuning;
 

@@ -1,0 +1,284 @@
+//! Whether a set of tasks can be meant.
+//!
+//! Owns: the rules that values must keep, alone and together, and the warnings. Must not: judge
+//! whether deadlines hold. A task whose execution time is longer than its deadline is accepted,
+//! with a warning: the analysis answers that it is infeasible.
+
+mod alone;
+mod machine;
+mod servers;
+mod warn;
+
+use std::collections::BTreeSet;
+
+use hourglass_time::Span;
+
+use super::error::{Place, TaskSetError};
+use super::keys::remedy;
+use super::{Assignment, Preemption, Protocol, Task, TaskSet, TaskSetWarning};
+
+type Checked = Result<(), TaskSetError>;
+
+impl TaskSet {
+    /// That every value is in its range, every name is known, and nothing contradicts something
+    /// else.
+    ///
+    /// # Errors
+    /// The first fault: parts one by one in the order of the set, then how they fit together.
+    pub fn check(&self) -> Result<(), TaskSetError> {
+        if self.tasks.is_empty() {
+            return Err(TaskSetError::NoTasks);
+        }
+        let background = self.background.iter().map(|thread| &thread.name);
+        unique("task", self.tasks.iter().map(|task| &task.name).chain(background))?;
+        unique("resource", self.resources.iter().map(|resource| &resource.name))?;
+        unique("server", self.servers.iter().map(|server| &server.name))?;
+        machine::check(self)?;
+        for task in &self.tasks {
+            alone::check(task)?;
+        }
+        servers::check(self)?;
+        precedence(&self.tasks)?;
+        periods_of_chains(&self.tasks)?;
+        priorities(self)?;
+        critical_sections(self)?;
+        thresholds(self)
+    }
+
+    /// What may not be meant, although the set can be used.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<TaskSetWarning> {
+        warn::warnings(self)
+    }
+}
+
+/// That a value is wrong, as it is printed.
+fn bad(place: Place, key: &str, value: impl std::fmt::Display, reason: &str) -> TaskSetError {
+    TaskSetError::BadValue {
+        place,
+        key: key.to_owned(),
+        value: value.to_string(),
+        reason: reason.to_owned(),
+    }
+}
+
+fn above_zero(place: &Place, key: &str, value: Span, remedy: &str) -> Checked {
+    if value.is_positive() {
+        return Ok(());
+    }
+    Err(bad(place.clone(), key, value, &format!("it must be above zero; {remedy}")))
+}
+
+fn not_negative(place: &Place, key: &str, value: Span) -> Checked {
+    if !value.is_negative() {
+        return Ok(());
+    }
+    Err(bad(place.clone(), key, value, "it must not be negative"))
+}
+
+fn contradiction(place: Place, message: String) -> TaskSetError {
+    TaskSetError::Contradiction { place, message }
+}
+
+/// That a name is one of those known.
+fn known_name(
+    place: &Place,
+    key: &'static str,
+    kind: &'static str,
+    name: &str,
+    known: &BTreeSet<&str>,
+) -> Checked {
+    if known.contains(name) {
+        return Ok(());
+    }
+    Err(TaskSetError::UnknownName {
+        place: place.clone(),
+        key,
+        name: name.escape_debug().to_string(),
+        kind,
+        remedy: remedy(name, known.iter().copied()),
+    })
+}
+
+fn unique<'a>(kind: &'static str, names: impl Iterator<Item = &'a String>) -> Checked {
+    let mut seen = BTreeSet::new();
+    for name in names {
+        if !seen.insert(name) {
+            let name = name.escape_debug().to_string();
+            return Err(TaskSetError::DuplicateName { kind, name });
+        }
+    }
+    Ok(())
+}
+
+fn task_names(tasks: &[Task]) -> BTreeSet<&str> {
+    tasks.iter().map(|task| task.name.as_str()).collect()
+}
+
+/// That every `after` names a task, and no task waits for itself by whatever detour.
+pub(super) fn precedence(tasks: &[Task]) -> Checked {
+    let names = task_names(tasks);
+    for task in tasks {
+        let place = Place::named("task", &task.name);
+        for name in &task.after {
+            known_name(&place, "after", "task", name, &names)?;
+        }
+    }
+    // Tasks whose predecessors are all done are done; what is left over holds a circle.
+    let mut open: Vec<&Task> = tasks.iter().collect();
+    loop {
+        let waiting: BTreeSet<&str> = open.iter().map(|task| task.name.as_str()).collect();
+        let is_ready = |task: &&Task| task.after.iter().all(|n| !waiting.contains(n.as_str()));
+        let before = open.len();
+        open.retain(|task| !is_ready(task));
+        if open.len() == before {
+            break;
+        }
+    }
+    match open.first() {
+        None => Ok(()),
+        Some(start) => Err(TaskSetError::Circle { names: circle(start, &open) }),
+    }
+}
+
+/// One circle among tasks each of which waits for another of them: from `start` along the waits
+/// until a task comes again.
+fn circle(start: &Task, open: &[&Task]) -> Vec<String> {
+    let mut path: Vec<&str> = Vec::new();
+    let mut task = start;
+    loop {
+        if let Some(first) = path.iter().position(|name| *name == task.name) {
+            path.push(&task.name);
+            return path[first..].iter().map(|name| name.escape_debug().to_string()).collect();
+        }
+        path.push(&task.name);
+        let waits_for = |other: &&&Task| task.after.contains(&other.name);
+        match open.iter().find(waits_for) {
+            Some(next) => task = next,
+            None => return path.iter().map(|name| (*name).to_owned()).collect(),
+        }
+    }
+}
+
+/// A task that is released by others comes as often as they do.
+fn periods_of_chains(tasks: &[Task]) -> Checked {
+    for task in tasks {
+        for name in &task.after {
+            let Some(other) = tasks.iter().find(|other| other.name == *name) else { continue };
+            if other.period != task.period {
+                let reason = format!(
+                    "'{}', which it is after, has {}; leave the period out or make them equal",
+                    other.name.escape_debug(),
+                    other.period
+                );
+                let place = Place::named("task", &task.name);
+                return Err(bad(place, "period", task.period, &reason));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// That priorities are given to all or to none.
+fn priorities(set: &TaskSet) -> Checked {
+    for task in &set.tasks {
+        let place = || Place::named("task", &task.name);
+        if let (Some(priority), Some(policy)) = (task.priority, task.policy) {
+            let message = format!(
+                "priority {priority} and policy {policy} both say how it is scheduled; keep one \
+                 of them"
+            );
+            return Err(contradiction(place(), message));
+        }
+        match (set.assignment, task.priority()) {
+            (Some(Assignment::Given) | None, _) | (_, None) => {}
+            (Some(_), Some(priority)) => {
+                let message = format!(
+                    "priority {priority} contradicts the file's priorities, which are assigned; \
+                     drop one of them"
+                );
+                return Err(contradiction(place(), message));
+            }
+        }
+        let is_needed = set.assignment() == Assignment::Given && task.has_fixed_priority();
+        if is_needed && task.priority().is_none() {
+            return Err(TaskSetError::MissingKey {
+                place: place(),
+                key: "priority",
+                remedy: "other tasks have one; give it to all, or to none to have them assigned"
+                    .to_owned(),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn critical_sections(set: &TaskSet) -> Checked {
+    let resources: BTreeSet<&str> = set.resources.iter().map(|r| r.name.as_str()).collect();
+    for task in &set.tasks {
+        let place = Place::named("task", &task.name);
+        for section in &task.critical_sections {
+            let key = "critical_sections";
+            known_name(&place, key, "resource", &section.resource, &resources)?;
+            above_zero(&place, "length", section.length, "or leave the section out")?;
+            if section.count == 0 {
+                let reason = "it must be at least 1; or leave the section out";
+                return Err(bad(place, "count", section.count, reason));
+            }
+            if section.length > task.wcet {
+                let reason = format!(
+                    "longer than the wcet of {}, which contains the critical sections",
+                    task.wcet
+                );
+                return Err(bad(place, "length", section.length, &reason));
+            }
+        }
+    }
+    for resource in &set.resources {
+        if resource.ceiling.is_some() && resource.protocol != Protocol::Ceiling {
+            let message = "ceiling belongs to the protocol 'ceiling'; drop one of them".to_owned();
+            return Err(contradiction(Place::named("resource", &resource.name), message));
+        }
+    }
+    ceilings(set)
+}
+
+/// A ceiling below a user's priority would be none.
+fn ceilings(set: &TaskSet) -> Checked {
+    for resource in &set.resources {
+        let Some(ceiling) = resource.ceiling else { continue };
+        for (task, priority) in set.tasks.iter().zip(set.priorities()) {
+            let uses = task.critical_sections.iter().any(|s| s.resource == resource.name);
+            if let (true, Some(priority)) = (uses, priority)
+                && priority > ceiling
+            {
+                let place = Place::named("resource", &resource.name);
+                let reason = format!(
+                    "below the priority {priority} of task '{}', which uses it; leave it out for \
+                     the highest of its users",
+                    task.name.escape_debug()
+                );
+                return Err(bad(place, "ceiling", ceiling, &reason));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A preemption threshold is not below the priority, and both are numbers of the same scale.
+fn thresholds(set: &TaskSet) -> Checked {
+    for task in &set.tasks {
+        let Preemption::Threshold(threshold) = task.preemption else { continue };
+        let place = Place::named("task", &task.name);
+        let key = "preemption_threshold";
+        let Some(priority) = task.priority() else {
+            let reason = "it is compared with priorities, which must be given, not assigned";
+            return Err(bad(place, key, threshold, reason));
+        };
+        if threshold < priority {
+            let reason = format!("below the task's own priority {priority}");
+            return Err(bad(place, key, threshold, &reason));
+        }
+    }
+    Ok(())
+}

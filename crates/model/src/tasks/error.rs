@@ -1,0 +1,218 @@
+//! What can be wrong with a description of tasks, and what merely deserves a warning.
+//!
+//! Owns: the messages, one line each, with the culprit and the remedy. Must not: find the faults
+//! (`read` and `check` do).
+
+use std::fmt;
+
+use hourglass_time::Span;
+use thiserror::Error;
+
+/// Where in a description a fault lies: `task 'video'`, `machine`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place(String);
+
+impl Place {
+    /// The description as a whole.
+    pub(crate) fn file() -> Place {
+        Place("the file".to_owned())
+    }
+
+    /// A part that has no name.
+    pub(crate) fn part(name: &str) -> Place {
+        Place(name.to_owned())
+    }
+
+    /// A part with a name.
+    pub(crate) fn named(kind: &str, name: &str) -> Place {
+        Place(format!("{kind} '{}'", name.escape_debug()))
+    }
+
+    /// A part whose name is not known: `the 2nd task`.
+    pub(crate) fn numbered(kind: &str, position: usize) -> Place {
+        Place(format!("{kind} number {}", position + 1))
+    }
+
+    /// A part of a part.
+    pub(crate) fn within(&self, part: impl fmt::Display) -> Place {
+        Place(format!("{}, {part}", self.0))
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A description of tasks that cannot be used. The text is one line and says what to change.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TaskSetError {
+    /// The syntax is broken.
+    #[error("line {line}, column {column}: {message}")]
+    Syntax {
+        /// Line, from 1.
+        line: usize,
+        /// Column, from 1.
+        column: usize,
+        /// What the parser says.
+        message: String,
+    },
+    /// A key that means nothing there.
+    #[error("{place}: unknown key '{key}'; {remedy}")]
+    UnknownKey {
+        /// Where it stands.
+        place: Place,
+        /// The key.
+        key: String,
+        /// The key that may be meant, or those that there are.
+        remedy: String,
+    },
+    /// A key that stands there twice.
+    #[error("{place}: {key} stands there twice; keep one of them")]
+    KeyTwice {
+        /// Where.
+        place: Place,
+        /// The key.
+        key: String,
+    },
+    /// A key that must be there.
+    #[error("{place}: {key} is missing; {remedy}")]
+    MissingKey {
+        /// Where it should stand.
+        place: Place,
+        /// The key.
+        key: &'static str,
+        /// What to write.
+        remedy: String,
+    },
+    /// A value that its key cannot have.
+    #[error("{place}: {key} = {value}: {reason}")]
+    BadValue {
+        /// Where it stands.
+        place: Place,
+        /// The key.
+        key: String,
+        /// The value as it stands in the file, or as it is printed.
+        value: String,
+        /// What is wrong, and what would be right.
+        reason: String,
+    },
+    /// Two parts of one kind with one name.
+    #[error("two {kind}s are called '{name}'; give each a name of its own")]
+    DuplicateName {
+        /// `task`, `resource`, `server`.
+        kind: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// A name that nothing has.
+    #[error("{place}: {key} names '{name}', but there is no such {kind}; {remedy}")]
+    UnknownName {
+        /// Where it is named.
+        place: Place,
+        /// The key.
+        key: &'static str,
+        /// The name.
+        name: String,
+        /// What it should be the name of.
+        kind: &'static str,
+        /// The name that may be meant, or those that there are.
+        remedy: String,
+    },
+    /// Tasks that wait for each other.
+    #[error(
+        "tasks wait for each other: {}; take one name out of an 'after'",
+        names.join(" after ")
+    )]
+    Circle {
+        /// The tasks, each after the next; the last is the first again.
+        names: Vec<String>,
+    },
+    /// Two statements of which one is wrong.
+    #[error("{place}: {message}")]
+    Contradiction {
+        /// Where.
+        place: Place,
+        /// The contradiction, and how to resolve it.
+        message: String,
+    },
+    /// There is nothing to look at.
+    #[error("no tasks; add a table [[task]] for each")]
+    NoTasks,
+}
+
+/// Something that may not be meant, although the description can be used.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TaskSetWarning {
+    /// A priority that the kernel does not have. Analyses do not mind.
+    #[error(
+        "task '{task}': priority {priority} is outside the kernel's 1 to 99; the set can be \
+         analysed and simulated, but not run"
+    )]
+    PriorityOutOfRange {
+        /// The task.
+        task: String,
+        /// Its priority.
+        priority: u32,
+    },
+    /// A job that cannot be finished in time even alone.
+    #[error(
+        "task '{task}': the execution time of {wcet} is longer than the deadline of {deadline}; \
+         it is infeasible on any processor of this speed"
+    )]
+    WcetOverDeadline {
+        /// The task.
+        task: String,
+        /// Its execution time.
+        wcet: Span,
+        /// Its deadline.
+        deadline: Span,
+    },
+    /// A distribution that reaches beyond the worst case.
+    #[error(
+        "task '{task}': execution times drawn from {drawn} may exceed the wcet of {wcet}; bounds \
+         do not hold for such jobs"
+    )]
+    DrawsOverWcet {
+        /// The task.
+        task: String,
+        /// The distribution.
+        drawn: String,
+        /// The worst case.
+        wcet: Span,
+    },
+    /// Tasks that need more than their server has.
+    #[error(
+        "server '{server}': its tasks need more processor time than {budget} every {period}; \
+         no deadline in it can be kept for long"
+    )]
+    ServerOverloaded {
+        /// The server.
+        server: String,
+        /// Its budget.
+        budget: Span,
+        /// Its period.
+        period: Span,
+    },
+    /// A server in which nothing runs.
+    #[error("server '{server}': no task runs in it; name some with tasks = [...]")]
+    EmptyServer {
+        /// The server.
+        server: String,
+    },
+    /// A resource that no task uses.
+    #[error("resource '{resource}': no task uses it")]
+    UnusedResource {
+        /// The resource.
+        resource: String,
+    },
+    /// Rates between siblings on a machine without siblings.
+    #[error(
+        "interference is described, but no core has two CPUs; give machine.cores, for example \
+         [[0, 1]]"
+    )]
+    NoSiblings,
+}

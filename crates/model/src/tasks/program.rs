@@ -1,0 +1,227 @@
+//! What a thread does step by step: phases of run, sleep, timer, lock and the like, as rt-app has
+//! them, so that a run can replay them.
+//!
+//! Owns: [`Program`], [`Phase`], [`Step`] and the text form of a step. Must not: execute anything.
+
+use std::fmt;
+use std::str::FromStr;
+
+use hourglass_time::Span;
+use thiserror::Error;
+
+use crate::{CpuSet, Policy};
+
+/// All that a thread does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Program {
+    /// How often all phases are gone through; without a number, for ever.
+    pub loops: Option<u64>,
+    /// The phases in their order.
+    pub phases: Vec<Phase>,
+}
+
+/// A part of a program that is repeated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Phase {
+    /// Its name; may be empty.
+    pub name: String,
+    /// How often it is gone through before the next; without a number, for ever.
+    pub loops: Option<u64>,
+    /// The policy that the thread takes when the phase begins, if it is another.
+    pub policy: Option<Policy>,
+    /// The CPUs that it moves to when the phase begins, if they are others.
+    pub cpus: Option<CpuSet>,
+    /// What it does.
+    pub steps: Vec<Step>,
+}
+
+/// One step of a phase.
+///
+/// Written as a word and its operands: `run 3ms`, `timer wake 8ms`, `lock bus`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Step {
+    /// Executes an amount of work, calibrated to take so long at full speed.
+    Run(Span),
+    /// Executes until so much time has passed, however fast the CPU is.
+    RunFor(Span),
+    /// Sleeps for so long from now.
+    Sleep(Span),
+    /// Sleeps until so long after the last time that this timer fired.
+    Timer {
+        /// The timer; shared by threads that use the same name, but for names that begin with
+        /// `unique`.
+        name: String,
+        /// The time between two expiries.
+        period: Span,
+        /// Whether late expiries are caught up with, rather than counted anew from the late one.
+        absolute: bool,
+    },
+    /// Locks a mutex.
+    Lock(String),
+    /// Unlocks a mutex.
+    Unlock(String),
+    /// Waits for a condition, a mutex being let go meanwhile.
+    Wait {
+        /// The condition.
+        condition: String,
+        /// The mutex.
+        mutex: String,
+    },
+    /// Wakes one thread that waits for a condition.
+    Signal(String),
+    /// Wakes all threads that wait for a condition.
+    Broadcast(String),
+    /// Wakes one and waits itself.
+    Sync {
+        /// The condition.
+        condition: String,
+        /// The mutex.
+        mutex: String,
+    },
+    /// Waits until all threads with this barrier have come to it.
+    Barrier(String),
+    /// Stops until a thread resumes the one with this name.
+    Suspend(String),
+    /// Resumes a thread.
+    Resume(String),
+    /// Gives up the CPU.
+    Yield,
+    /// Writes so many bytes of memory.
+    Memory(u64),
+    /// Writes so many bytes to a device.
+    Io(u64),
+    /// Starts another thread of the description.
+    Fork(String),
+}
+
+/// A text that is no step.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error(
+    "not a step; write run TIME, run_for TIME, sleep TIME, timer NAME TIME [absolute], lock NAME, \
+     unlock NAME, wait CONDITION MUTEX, signal NAME, broadcast NAME, sync CONDITION MUTEX, \
+     barrier NAME, suspend NAME, resume NAME, yield, memory BYTES, io BYTES or fork NAME"
+)]
+pub struct ParseStepError;
+
+impl Step {
+    /// The time for which the step wants the processor.
+    #[must_use]
+    pub fn execution(&self) -> Span {
+        match self {
+            Step::Run(time) | Step::RunFor(time) => *time,
+            _ => Span::ZERO,
+        }
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Step::Run(time) => write!(f, "run {time}"),
+            Step::RunFor(time) => write!(f, "run_for {time}"),
+            Step::Sleep(time) => write!(f, "sleep {time}"),
+            Step::Timer { name, period, absolute: false } => write!(f, "timer {name} {period}"),
+            Step::Timer { name, period, absolute: true } => {
+                write!(f, "timer {name} {period} absolute")
+            }
+            Step::Lock(name) => write!(f, "lock {name}"),
+            Step::Unlock(name) => write!(f, "unlock {name}"),
+            Step::Wait { condition, mutex } => write!(f, "wait {condition} {mutex}"),
+            Step::Signal(name) => write!(f, "signal {name}"),
+            Step::Broadcast(name) => write!(f, "broadcast {name}"),
+            Step::Sync { condition, mutex } => write!(f, "sync {condition} {mutex}"),
+            Step::Barrier(name) => write!(f, "barrier {name}"),
+            Step::Suspend(name) => write!(f, "suspend {name}"),
+            Step::Resume(name) => write!(f, "resume {name}"),
+            Step::Yield => f.write_str("yield"),
+            Step::Memory(bytes) => write!(f, "memory {bytes}"),
+            Step::Io(bytes) => write!(f, "io {bytes}"),
+            Step::Fork(name) => write!(f, "fork {name}"),
+        }
+    }
+}
+
+impl FromStr for Step {
+    type Err = ParseStepError;
+
+    fn from_str(text: &str) -> Result<Step, ParseStepError> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let name = |word: &str| word.to_owned();
+        let bytes = |word: &str| word.parse::<u64>().map_err(|_| ParseStepError);
+        let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+        Ok(match words[..] {
+            ["run", time] => Step::Run(not_negative(time)?),
+            ["run_for", time] => Step::RunFor(not_negative(time)?),
+            ["sleep", time] => Step::Sleep(not_negative(time)?),
+            ["timer", timer, time] => {
+                Step::Timer { name: name(timer), period: not_negative(time)?, absolute: false }
+            }
+            ["timer", timer, time, "absolute"] => {
+                Step::Timer { name: name(timer), period: not_negative(time)?, absolute: true }
+            }
+            ["lock", mutex] => Step::Lock(name(mutex)),
+            ["unlock", mutex] => Step::Unlock(name(mutex)),
+            ["wait", condition, mutex] => {
+                let (condition, mutex) = pair(condition, mutex);
+                Step::Wait { condition, mutex }
+            }
+            ["signal", condition] => Step::Signal(name(condition)),
+            ["broadcast", condition] => Step::Broadcast(name(condition)),
+            ["sync", condition, mutex] => {
+                let (condition, mutex) = pair(condition, mutex);
+                Step::Sync { condition, mutex }
+            }
+            ["barrier", barrier] => Step::Barrier(name(barrier)),
+            ["suspend", thread] => Step::Suspend(name(thread)),
+            ["resume", thread] => Step::Resume(name(thread)),
+            ["yield"] => Step::Yield,
+            ["memory", amount] => Step::Memory(bytes(amount)?),
+            ["io", amount] => Step::Io(bytes(amount)?),
+            ["fork", thread] => Step::Fork(name(thread)),
+            _ => return Err(ParseStepError),
+        })
+    }
+}
+
+fn not_negative(text: &str) -> Result<Span, ParseStepError> {
+    text.parse::<Span>().ok().filter(|time| !time.is_negative()).ok_or(ParseStepError)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_step_parses_back() {
+        for text in [
+            "run 3ms",
+            "run_for 20us",
+            "sleep 1s",
+            "timer unique0 8ms",
+            "timer wake 33ms absolute",
+            "lock bus",
+            "unlock bus",
+            "wait ready bus",
+            "signal ready",
+            "broadcast ready",
+            "sync ready bus",
+            "barrier start",
+            "suspend video",
+            "resume audio",
+            "yield",
+            "memory 4096",
+            "io 512",
+            "fork late",
+        ] {
+            assert_eq!(text.parse::<Step>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for text in ["", "run", "run 3", "run -3ms", "lock", "lock a b", "memory x", "jump 3ms"] {
+            assert_eq!(text.parse::<Step>(), Err(ParseStepError), "{text}");
+        }
+    }
+}

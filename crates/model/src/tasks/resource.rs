@@ -1,0 +1,31 @@
+//! What tasks share and lock.
+//!
+//! Owns: [`Resource`] and its protocols. Must not: bound blocking (`sched` does).
+
+/// A shared resource.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Resource {
+    /// Its name, unique among resources.
+    pub name: String,
+    /// The rules of its lock.
+    pub protocol: Protocol,
+    /// The priority that its holder runs at, for the ceiling protocol; without it, the highest
+    /// of the tasks that use it.
+    pub ceiling: Option<u32>,
+}
+
+/// The rules by which a resource is locked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Protocol {
+    /// The holder runs at the highest priority of all users (Sha, Rajkumar and Lehoczky 1990;
+    /// `PTHREAD_PRIO_PROTECT`).
+    #[default]
+    Ceiling,
+    /// The holder inherits the priority of whom it blocks (`PTHREAD_PRIO_INHERIT`).
+    Inheritance,
+    /// Who waits spins, first come, first served, and is not preempted (MSRP, Gai, Lipari and
+    /// Di Natale 2001).
+    Spin,
+    /// A plain mutex; less urgent tasks may prolong the blocking without a bound.
+    Plain,
+}
