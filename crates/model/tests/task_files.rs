@@ -164,3 +164,38 @@ fn times_may_have_a_blank_and_numbers_a_unit() {
     let set = TaskSet::from_toml(text).unwrap();
     assert_eq!((set.tasks[0].wcet, set.tasks[0].period), (Span::from_micros(1500), ms(8)));
 }
+
+/// The example in the description of the format.
+#[test]
+fn the_documented_example() {
+    let text = include_str!("../src/tasks/format.md");
+    let example = text.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+    let set = TaskSet::from_toml(example).unwrap();
+    assert_eq!(set.task("log").unwrap().period, ms(5));
+    assert_eq!(set.ceiling(&set.resources[0]), Some(3));
+    assert_eq!(set.warnings(), []);
+}
+
+/// Large and deep files end, and soon.
+#[test]
+fn large_files() {
+    let mut text = String::new();
+    for position in 0..4_000 {
+        let after = if position == 3_999 {
+            "period = \"1s\"".to_owned()
+        } else {
+            format!("after = \"t{}\"", position + 1)
+        };
+        text += &format!("[[task]]\nname = \"t{position}\"\nwcet = \"1us\"\n{after}\n");
+    }
+    let set = TaskSet::from_toml(&text).unwrap();
+    assert_eq!(set.tasks[0].period, Span::SECOND, "along 3999 steps");
+    let circle = text.replace("period = \"1s\"", "after = \"t0\"");
+    let message = TaskSet::from_toml(&circle).unwrap_err().to_string();
+    assert!(message.starts_with("tasks wait for each other: t0 after t1 after"), "{message}");
+    for open in ["[", "{a = "] {
+        let deep = format!("a = {}", open.repeat(100_000));
+        assert!(TaskSet::from_toml(&deep).is_err());
+    }
+    assert!(TaskSet::from_json(&"[".repeat(100_000)).is_err());
+}

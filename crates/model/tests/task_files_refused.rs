@@ -261,7 +261,7 @@ fn words() {
         with("phases = [{ steps = [\"run 3ms\"] }, { steps = [\"walk\"] }]"),
         "task 'video', phase 2: steps = \"walk\": not a step; write run TIME, run_for TIME, sleep \
          TIME, timer NAME TIME [absolute], lock NAME, unlock NAME, wait CONDITION MUTEX, signal \
-         NAME, broadcast NAME, sync CONDITION MUTEX, barrier NAME, suspend NAME, resume NAME, \
+         NAME, broadcast NAME, barrier NAME, suspend NAME, resume NAME, \
          yield, memory BYTES, io BYTES or fork NAME"
     );
 }

@@ -47,7 +47,7 @@ pub struct Fact {
 pub enum Origin {
     /// The description says so.
     Given,
-    /// The description says nothing, and this then holds.
+    /// What holds where the description says nothing. Who says the same counts here too.
     Default,
     /// It follows from what the description says.
     Derived,
@@ -92,6 +92,17 @@ impl Facts {
         self.put(key, value, Origin::Derived);
     }
 
+    /// A word of a choice, which counts as said where it is not the one that holds anyway.
+    fn choice<T: PartialEq + Default>(
+        &mut self,
+        key: &'static str,
+        words: &[(&'static str, T)],
+        value: &T,
+    ) {
+        let origin = if *value == T::default() { Origin::Default } else { Origin::Given };
+        self.put(key, word(words, value), origin);
+    }
+
     /// What was given, else what then holds.
     fn or(&mut self, key: &'static str, given: Option<impl fmt::Display>, then: impl fmt::Display) {
         match given {
@@ -114,7 +125,7 @@ impl Facts {
 
 fn about_set(set: &TaskSet) -> Subject {
     let mut facts = Facts::default();
-    facts.given("scheduler", word(&words::SCHEDULERS, &set.scheduler));
+    facts.choice("scheduler", &words::SCHEDULERS, &set.scheduler);
     let assigned = word(&words::ASSIGNMENTS, &set.assignment());
     let origin = match (set.assignment, set.assignment()) {
         (Some(_), _) => Origin::Given,
@@ -146,7 +157,7 @@ fn about_machine(set: &TaskSet) -> Subject {
 
 fn about_resource(set: &TaskSet, resource: &Resource) -> Subject {
     let mut facts = Facts::default();
-    facts.given("protocol", word(&words::PROTOCOLS, &resource.protocol));
+    facts.choice("protocol", &words::PROTOCOLS, &resource.protocol);
     match (resource.ceiling, set.ceiling(resource)) {
         (Some(ceiling), _) => facts.given("ceiling", ceiling),
         (None, Some(ceiling)) => facts.derived("ceiling", ceiling),
@@ -166,14 +177,14 @@ fn about_server(server: &Server) -> Subject {
     facts.or("deadline", server.deadline, server.period);
     facts.or("priority", server.priority, "none");
     facts.or("cpus", server.cpus.as_ref(), "all");
-    facts.given("scheduler", word(&words::SCHEDULERS, &server.scheduler));
+    facts.choice("scheduler", &words::SCHEDULERS, &server.scheduler);
     facts.list("tasks", &server.tasks);
     facts.about("server", &server.name)
 }
 
 fn about_task(set: &TaskSet, task: &Task, priority: Option<u32>) -> Subject {
     let mut facts = Facts::default();
-    facts.given("activation", word(&words::ACTIVATIONS, &task.activation));
+    facts.choice("activation", &words::ACTIVATIONS, &task.activation);
     facts.given("period", task.period);
     facts.given("wcet", task.wcet);
     facts.or("bcet", task.bcet, "not known");

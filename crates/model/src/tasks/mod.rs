@@ -28,6 +28,7 @@
 #![doc = include_str!("format.md")]
 
 mod check;
+pub mod corpus;
 mod error;
 mod explain;
 mod fraction;
@@ -37,7 +38,9 @@ mod near;
 mod node;
 pub mod program;
 mod read;
+pub mod recorded;
 mod resource;
+pub mod rt_app;
 mod server;
 mod set;
 mod task;

@@ -36,7 +36,7 @@ pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
     if let Some(key) = known.iter().find(|key| Some(**key) == synonym) {
         return Some(key);
     }
-    let allowed = MOST_CHANGES.min(lower.chars().count().div_ceil(3));
+    let allowed = MOST_CHANGES.min(lower.chars().count() / 3);
     known
         .into_iter()
         .map(|key| (changes(&lower, &key.to_lowercase()), key))

@@ -72,13 +72,6 @@ pub enum Step {
     Signal(String),
     /// Wakes all threads that wait for a condition.
     Broadcast(String),
-    /// Wakes one and waits itself.
-    Sync {
-        /// The condition.
-        condition: String,
-        /// The mutex.
-        mutex: String,
-    },
     /// Waits until all threads with this barrier have come to it.
     Barrier(String),
     /// Stops until a thread resumes the one with this name.
@@ -99,8 +92,7 @@ pub enum Step {
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error(
     "not a step; write run TIME, run_for TIME, sleep TIME, timer NAME TIME [absolute], lock NAME, \
-     unlock NAME, wait CONDITION MUTEX, signal NAME, broadcast NAME, sync CONDITION MUTEX, \
-     barrier NAME, suspend NAME, resume NAME, yield, memory BYTES, io BYTES or fork NAME"
+     unlock NAME, wait CONDITION MUTEX, signal NAME, broadcast NAME, barrier NAME, suspend NAME, resume NAME, yield, memory BYTES, io BYTES or fork NAME"
 )]
 pub struct ParseStepError;
 
@@ -130,7 +122,6 @@ impl fmt::Display for Step {
             Step::Wait { condition, mutex } => write!(f, "wait {condition} {mutex}"),
             Step::Signal(name) => write!(f, "signal {name}"),
             Step::Broadcast(name) => write!(f, "broadcast {name}"),
-            Step::Sync { condition, mutex } => write!(f, "sync {condition} {mutex}"),
             Step::Barrier(name) => write!(f, "barrier {name}"),
             Step::Suspend(name) => write!(f, "suspend {name}"),
             Step::Resume(name) => write!(f, "resume {name}"),
@@ -168,10 +159,6 @@ impl FromStr for Step {
             }
             ["signal", condition] => Step::Signal(name(condition)),
             ["broadcast", condition] => Step::Broadcast(name(condition)),
-            ["sync", condition, mutex] => {
-                let (condition, mutex) = pair(condition, mutex);
-                Step::Sync { condition, mutex }
-            }
             ["barrier", barrier] => Step::Barrier(name(barrier)),
             ["suspend", thread] => Step::Suspend(name(thread)),
             ["resume", thread] => Step::Resume(name(thread)),
@@ -205,7 +192,6 @@ mod tests {
             "wait ready bus",
             "signal ready",
             "broadcast ready",
-            "sync ready bus",
             "barrier start",
             "suspend video",
             "resume audio",

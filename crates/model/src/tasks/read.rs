@@ -3,6 +3,8 @@
 //! Owns: the way from a document to a [`TaskSet`] that has been checked. Must not: open files,
 //! judge values that only make sense together (`check` does).
 
+use std::collections::BTreeMap;
+
 use hourglass_time::Span;
 
 use super::error::{Place, TaskSetError};
@@ -43,13 +45,16 @@ impl TaskSet {
 
 /// The tree of a JSON text.
 pub(crate) fn parse_json(text: &str) -> Read<Node> {
-    serde_json::from_str(text).map_err(|error| {
-        let (line, column) = (error.line(), error.column());
-        let message = error.to_string();
-        let end = message.rfind(" at line ").unwrap_or(message.len());
-        let message = message.get(..end).unwrap_or_default().to_owned();
-        TaskSetError::Syntax { line, column, message }
-    })
+    serde_json::from_str(text).map_err(|error| syntax(&error))
+}
+
+/// What the JSON parser says, the place before it.
+pub(crate) fn syntax(error: &serde_json::Error) -> TaskSetError {
+    let (line, column) = (error.line(), error.column());
+    let message = error.to_string();
+    let end = message.rfind(" at line ").unwrap_or(message.len());
+    let message = message.get(..end).unwrap_or_default().replace('\n', " ");
+    TaskSetError::Syntax { line, column, message }
 }
 
 /// Reads the tree of a document.
@@ -121,7 +126,6 @@ fn cpus(keys: &Keys<'_>) -> Read<Option<crate::CpuSet>> {
 /// A task whose period may still have to be taken from the one that it follows.
 struct Draft {
     task: Task,
-    place: Place,
     has_period: bool,
 }
 
@@ -172,42 +176,23 @@ fn task(place: Place, node: &Node, unit: Option<Span>) -> Read<Draft> {
             "give the shortest time between two jobs, for example period = \"8ms\"",
         ));
     }
-    Ok(Draft { task, place: keys.place, has_period: period.is_some() })
+    Ok(Draft { task, has_period: period.is_some() })
 }
 
-/// A task without a period has that of the first task that it is after. Circles and unknown
-/// names are left for `check` to name.
-fn inherit_periods(mut drafts: Vec<Draft>) -> Read<Vec<Task>> {
-    for _ in 0..drafts.len() {
-        let known: Vec<(String, Span)> = drafts
-            .iter()
-            .filter(|draft| draft.has_period)
-            .map(|draft| (draft.task.name.clone(), draft.task.period))
-            .collect();
-        let mut changed = false;
-        for draft in drafts.iter_mut().filter(|draft| !draft.has_period) {
-            let first = draft.task.after.first();
-            if let Some((_, period)) = known.iter().find(|(name, _)| Some(name) == first) {
-                draft.task.period = *period;
-                draft.has_period = true;
-                changed = true;
-            }
+/// A task without a period has that of the first task that it is after.
+fn inherit_periods(drafts: Vec<Draft>) -> Read<Vec<Task>> {
+    let mut tasks: Vec<Task> = drafts.iter().map(|draft| draft.task.clone()).collect();
+    let mut periods: BTreeMap<String, Span> = BTreeMap::new();
+    for position in super::check::in_order(&tasks)? {
+        let task = &mut tasks[position];
+        if !drafts[position].has_period {
+            // A task without a period is after another, which stands earlier in this order.
+            let first = task.after.first().and_then(|first| periods.get(first));
+            task.period = first.copied().unwrap_or_default();
         }
-        if !changed {
-            break;
-        }
+        periods.insert(task.name.clone(), task.period);
     }
-    let tasks: Vec<Task> = drafts.iter().map(|draft| draft.task.clone()).collect();
-    super::check::precedence(&tasks)?;
-    match drafts.into_iter().find(|draft| !draft.has_period) {
-        None => Ok(tasks),
-        Some(draft) => Err(TaskSetError::MissingKey {
-            place: draft.place,
-            key: "period",
-            remedy: "give the shortest time between two jobs, for example period = \"8ms\""
-                .to_owned(),
-        }),
-    }
+    Ok(tasks)
 }
 
 fn preemption(keys: &Keys<'_>) -> Read<Preemption> {

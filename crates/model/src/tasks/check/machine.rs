@@ -1,5 +1,7 @@
 //! What must hold for the machine, and for everything that names its CPUs.
 
+use std::collections::BTreeMap;
+
 use hourglass_time::Span;
 
 use super::{Checked, above_zero, bad, known_name, not_negative, task_names};
@@ -84,6 +86,7 @@ fn overheads(overheads: &Overheads) -> Checked {
 fn interference(set: &TaskSet) -> Checked {
     let mut names = task_names(&set.tasks);
     names.extend(set.background.iter().map(|thread| thread.name.as_str()));
+    let mut pairs = BTreeMap::new();
     for (position, entry) in set.interference.iter().enumerate() {
         let place = Place::numbered("interference", position);
         for (key, name) in [("task", &entry.task), ("beside", &entry.beside)] {
@@ -95,10 +98,7 @@ fn interference(set: &TaskSet) -> Checked {
             let reason = "nothing runs faster for running beside another; give 0 to 1";
             return Err(bad(place, "rate", entry.rate, reason));
         }
-        let same = |other: &crate::tasks::Interference| {
-            other.task == entry.task && other.beside == entry.beside
-        };
-        if let Some(first) = set.interference[..position].iter().position(same) {
+        if let Some(first) = pairs.insert((&entry.task, &entry.beside), position) {
             let message = format!("interference number {} is about the same two", first + 1);
             return Err(super::contradiction(place, format!("{message}; keep one of them")));
         }

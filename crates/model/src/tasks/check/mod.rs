@@ -9,7 +9,7 @@ mod machine;
 mod servers;
 mod warn;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hourglass_time::Span;
 
@@ -38,7 +38,7 @@ impl TaskSet {
             alone::check(task)?;
         }
         servers::check(self)?;
-        precedence(&self.tasks)?;
+        in_order(&self.tasks)?;
         periods_of_chains(&self.tasks)?;
         priorities(self)?;
         critical_sections(self)?;
@@ -115,56 +115,77 @@ fn task_names(tasks: &[Task]) -> BTreeSet<&str> {
     tasks.iter().map(|task| task.name.as_str()).collect()
 }
 
-/// That every `after` names a task, and no task waits for itself by whatever detour.
-pub(super) fn precedence(tasks: &[Task]) -> Checked {
+/// Positions of the tasks that each one is after.
+///
+/// # Errors
+/// A name that no task has.
+fn predecessors(tasks: &[Task]) -> Result<Vec<Vec<usize>>, TaskSetError> {
     let names = task_names(tasks);
-    for task in tasks {
+    let positions: BTreeMap<&str, usize> =
+        tasks.iter().enumerate().map(|(position, task)| (task.name.as_str(), position)).collect();
+    let of = |task: &Task| {
         let place = Place::named("task", &task.name);
+        let mut before = Vec::new();
         for name in &task.after {
             known_name(&place, "after", "task", name, &names)?;
+            before.extend(positions.get(name.as_str()));
+        }
+        Ok(before)
+    };
+    tasks.iter().map(of).collect()
+}
+
+/// Positions of all tasks, each behind those that it is after (Kahn 1962).
+///
+/// # Errors
+/// An `after` that names no task; tasks that wait for each other.
+pub(super) fn in_order(tasks: &[Task]) -> Result<Vec<usize>, TaskSetError> {
+    let before = predecessors(tasks)?;
+    let mut followers = vec![Vec::new(); tasks.len()];
+    for (position, before) in before.iter().enumerate() {
+        for predecessor in before {
+            followers[*predecessor].push(position);
         }
     }
-    // Tasks whose predecessors are all done are done; what is left over holds a circle.
-    let mut open: Vec<&Task> = tasks.iter().collect();
-    loop {
-        let waiting: BTreeSet<&str> = open.iter().map(|task| task.name.as_str()).collect();
-        let is_ready = |task: &&Task| task.after.iter().all(|n| !waiting.contains(n.as_str()));
-        let before = open.len();
-        open.retain(|task| !is_ready(task));
-        if open.len() == before {
-            break;
+    let mut waits: Vec<usize> = before.iter().map(Vec::len).collect();
+    let mut order: Vec<usize> = (0..tasks.len()).filter(|position| waits[*position] == 0).collect();
+    let mut done = 0;
+    while let Some(position) = order.get(done).copied() {
+        done += 1;
+        for follower in &followers[position] {
+            waits[*follower] -= 1;
+            if waits[*follower] == 0 {
+                order.push(*follower);
+            }
         }
     }
-    match open.first() {
-        None => Ok(()),
-        Some(start) => Err(TaskSetError::Circle { names: circle(start, &open) }),
+    match waits.iter().position(|waits| *waits > 0) {
+        None => Ok(order),
+        Some(start) => Err(TaskSetError::Circle { names: circle(tasks, &before, &waits, start) }),
     }
 }
 
-/// One circle among tasks each of which waits for another of them: from `start` along the waits
-/// until a task comes again.
-fn circle(start: &Task, open: &[&Task]) -> Vec<String> {
-    let mut path: Vec<&str> = Vec::new();
-    let mut task = start;
-    loop {
-        if let Some(first) = path.iter().position(|name| *name == task.name) {
-            path.push(&task.name);
-            return path[first..].iter().map(|name| name.escape_debug().to_string()).collect();
-        }
-        path.push(&task.name);
-        let waits_for = |other: &&&Task| task.after.contains(&other.name);
-        match open.iter().find(waits_for) {
-            Some(next) => task = next,
-            None => return path.iter().map(|name| (*name).to_owned()).collect(),
-        }
+/// One circle among tasks each of which still waits for another that waits: from `start` along
+/// the waits until a task comes again.
+fn circle(tasks: &[Task], before: &[Vec<usize>], waits: &[usize], start: usize) -> Vec<String> {
+    let mut seen_at = vec![None; tasks.len()];
+    let mut path = Vec::new();
+    let mut position = start;
+    while seen_at[position].is_none() {
+        seen_at[position] = Some(path.len());
+        path.push(position);
+        let next = before[position].iter().find(|predecessor| waits[**predecessor] > 0);
+        position = next.copied().unwrap_or(start);
     }
+    path.push(position);
+    let names = path[seen_at[position].unwrap_or(0)..].iter();
+    names.map(|position| tasks[*position].name.escape_debug().to_string()).collect()
 }
 
 /// A task that is released by others comes as often as they do.
 fn periods_of_chains(tasks: &[Task]) -> Checked {
-    for task in tasks {
-        for name in &task.after {
-            let Some(other) = tasks.iter().find(|other| other.name == *name) else { continue };
+    for (task, before) in tasks.iter().zip(predecessors(tasks)?) {
+        for other in before.into_iter().map(|position| &tasks[position]) {
             if other.period != task.period {
                 let reason = format!(
                     "'{}', which it is after, has {}; leave the period out or make them equal",

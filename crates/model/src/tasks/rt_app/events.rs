@@ -1,0 +1,159 @@
+//! The events of a thread or phase.
+//!
+//! Owns: their keys and operands. Must not: know in which order they make sense.
+
+use super::Import;
+use super::read::{bad, micros, table};
+use crate::tasks::Step;
+use crate::tasks::error::{Place, TaskSetError};
+use crate::tasks::node::Node;
+
+/// Keys of events. One that begins with another stands before it.
+pub(super) const EVENTS: [&str; 17] = [
+    "runtime", "run", "sleep", "mem", "iorun", "timer", "lock", "unlock", "wait", "signal",
+    "broad", "sync", "barrier", "suspend", "resume", "yield", "fork",
+];
+
+/// The event that a key stands for: its name, perhaps with something behind it that is no letter,
+/// as in `run1` or `timer_a`.
+pub(super) fn name_of(key: &str) -> Option<&'static str> {
+    EVENTS.into_iter().find(|event| {
+        let rest = key.strip_prefix(event);
+        rest.is_some_and(|rest| !rest.starts_with(|letter: char| letter.is_ascii_alphabetic()))
+    })
+}
+
+/// The steps of one event: one, but four for `sync`.
+pub(super) fn read(
+    place: &Place,
+    thread: &str,
+    event: &str,
+    key: &str,
+    node: &Node,
+) -> Import<Vec<Step>> {
+    let name = || word(place, key, node);
+    let step = match event {
+        "run" => Step::Run(micros(place, key, node)?),
+        "runtime" => Step::RunFor(micros(place, key, node)?),
+        "sleep" => Step::Sleep(micros(place, key, node)?),
+        "mem" => Step::Memory(bytes(place, key, node)?),
+        "iorun" => Step::Io(bytes(place, key, node)?),
+        "timer" => timer(place, key, node)?,
+        "lock" => Step::Lock(name()?),
+        "unlock" => Step::Unlock(name()?),
+        "signal" => Step::Signal(name()?),
+        "broad" => Step::Broadcast(name()?),
+        "barrier" => Step::Barrier(name()?),
+        "resume" => Step::Resume(name()?),
+        "fork" => Step::Fork(name()?),
+        "yield" => Step::Yield,
+        "suspend" => match node {
+            Node::Text(text) if text.is_empty() => Step::Suspend(thread.to_owned()),
+            _ => Step::Suspend(name()?),
+        },
+        "wait" => {
+            let (condition, mutex) = condition(place, key, node)?;
+            Step::Wait { condition, mutex }
+        }
+        // `sync` stands for these four.
+        _ => {
+            let (condition, mutex) = condition(place, key, node)?;
+            return Ok(vec![
+                Step::Lock(mutex.clone()),
+                Step::Signal(condition.clone()),
+                Step::Wait { condition, mutex: mutex.clone() },
+                Step::Unlock(mutex),
+            ]);
+        }
+    };
+    Ok(vec![step])
+}
+
+/// A name without blanks, so that steps can be written as words.
+fn word(place: &Place, key: &str, node: &Node) -> Import<String> {
+    match node {
+        Node::Text(text) if text.is_empty() => Err(bad(place, key, node, "give a name")),
+        Node::Text(text) if text.contains(|c: char| c.is_whitespace() || c.is_control()) => {
+            Err(bad(place, key, node, "a name with blanks; write it without"))
+        }
+        Node::Text(text) => Ok(text.clone()),
+        _ => Err(bad(place, key, node, "give a name as a text")),
+    }
+}
+
+fn bytes(place: &Place, key: &str, node: &Node) -> Import<u64> {
+    let number = if let Node::Whole(number) = node { u64::try_from(*number).ok() } else { None };
+    number.ok_or_else(|| bad(place, key, node, "give a number of bytes"))
+}
+
+/// The values of these keys in the object of an event; no other may stand there.
+fn members<'a, const N: usize>(
+    place: &Place,
+    key: &str,
+    node: &'a Node,
+    names: [&'static str; N],
+) -> Import<[Option<&'a Node>; N]> {
+    let place = place.within(key.escape_debug());
+    let entries = table(&place, node)?;
+    let is_unknown = |name: &str| !names.contains(&name);
+    if let Some((key, _)) = entries.iter().find(|(name, _)| is_unknown(name)) {
+        let remedy = crate::tasks::keys::remedy(key, names.into_iter());
+        let key = key.escape_debug().to_string();
+        return Err(TaskSetError::UnknownKey { place, key, remedy });
+    }
+    Ok(names.map(|name| entries.iter().rev().find(|(k, _)| k == name).map(|(_, node)| node)))
+}
+
+fn missing(place: &Place, key: &str, name: &'static str, remedy: &str) -> TaskSetError {
+    let place = place.within(key.escape_debug());
+    TaskSetError::MissingKey { place, key: name, remedy: remedy.to_owned() }
+}
+
+fn timer(place: &Place, key: &str, node: &Node) -> Import<Step> {
+    let [name, period, mode] = members(place, key, node, ["ref", "period", "mode"])?;
+    let name = name.ok_or_else(|| missing(place, key, "ref", "name the timer"))?;
+    let period = period.ok_or_else(|| missing(place, key, "period", "give it in microseconds"))?;
+    let absolute = match mode {
+        None => false,
+        Some(Node::Text(mode)) if mode == "relative" => false,
+        Some(Node::Text(mode)) if mode == "absolute" => true,
+        Some(node) => {
+            let place = place.within(key.escape_debug());
+            return Err(bad(&place, "mode", node, "give \"relative\" or \"absolute\""));
+        }
+    };
+    let place = place.within(key.escape_debug());
+    Ok(Step::Timer {
+        name: word(&place, "ref", name)?,
+        period: micros(&place, "period", period)?,
+        absolute,
+    })
+}
+
+fn condition(place: &Place, key: &str, node: &Node) -> Import<(String, String)> {
+    let [condition, mutex] = members(place, key, node, ["ref", "mutex"])?;
+    let condition = condition.ok_or_else(|| missing(place, key, "ref", "name the condition"))?;
+    let mutex = mutex.ok_or_else(|| missing(place, key, "mutex", "name the mutex"))?;
+    let place = place.within(key.escape_debug());
+    Ok((word(&place, "ref", condition)?, word(&place, "mutex", mutex)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_may_have_a_number_behind_them() {
+        for (key, event) in [
+            ("run", Some("run")),
+            ("run12", Some("run")),
+            ("runtime0", Some("runtime")),
+            ("timer_a", Some("timer")),
+            ("iorun-1", Some("iorun")),
+            ("runner", None),
+            ("walk", None),
+        ] {
+            assert_eq!(name_of(key), event, "{key}");
+        }
+    }
+}
