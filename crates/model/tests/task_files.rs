@@ -1,13 +1,14 @@
 //! The example files are read as their comments say, and what is written reads back the same.
 
 use hourglass_model::tasks::{
-    Activation, Assignment, Fraction, Origin, Preemption, Protocol, Scheduler, ServerKind, Step,
-    TaskSet,
+    Activation, Assignment, Format, Fraction, Origin, Preemption, Protocol, Scheduler, ServerKind,
+    Step, TaskSet,
 };
 use hourglass_time::Span;
 
 const BASE: &str = include_str!("data/section-5-5.toml");
 const TICK: &str = include_str!("data/section-5-5-tick.toml");
+const SHORTER: &str = include_str!("data/section-5-5-shorter.toml");
 const SMT: &str = include_str!("data/smt.toml");
 const SERVERS: &str = include_str!("data/servers.toml");
 
@@ -36,6 +37,8 @@ fn the_papers_set_on_a_tick() {
     assert_eq!((video.wcet, video.jitter, video.tick()), (ms(19), ms(8), Some(ms(10))));
     assert_eq!(video.execution_time.as_ref().unwrap().longest(), Some(ms(17)));
     assert_eq!(set.task("audio").unwrap().tick(), None);
+    let video = &TaskSet::from_toml(SHORTER).unwrap().tasks[1];
+    assert_eq!((video.wcet, video.jitter, video.tick()), (ms(14), ms(8), Some(ms(10))));
 }
 
 /// SMT paper, section 5.2; the matrix answers by the most specific entry.
@@ -95,7 +98,7 @@ fn everything_that_can_be_said() {
 
 #[test]
 fn what_is_written_reads_back_the_same() {
-    for text in [BASE, TICK, SMT, SERVERS] {
+    for text in [BASE, TICK, SHORTER, SMT, SERVERS] {
         let set = TaskSet::from_toml(text).unwrap();
         let written = set.to_toml();
         assert_eq!(TaskSet::from_toml(&written).unwrap(), set, "{written}");
@@ -198,4 +201,24 @@ fn large_files() {
         assert!(TaskSet::from_toml(&deep).is_err());
     }
     assert!(TaskSet::from_json(&"[".repeat(100_000)).is_err());
+}
+
+#[test]
+fn formats_are_told_apart() {
+    let set = TaskSet::from_toml(SERVERS).unwrap();
+    for (text, format) in [
+        (BASE, Format::Toml),
+        (&set.to_toml(), Format::Toml),
+        ("[[task]]", Format::Toml),
+        ("[machine]", Format::Toml),
+        ("", Format::Toml),
+        (&set.to_json(), Format::Json),
+        ("{", Format::Json),
+        (include_str!("data/rt-app.json"), Format::RtApp),
+        ("{\"tasks\": {\"a\": {\"suspend\"}},}", Format::RtApp),
+        (include_str!("data/corpus.json"), Format::Corpus),
+        ("[]", Format::Corpus),
+    ] {
+        assert_eq!(Format::of(text), format, "{text}");
+    }
 }

@@ -1,4 +1,4 @@
-//! Properties of random sets of tasks. A failure prints its seed, and `proptest` replays it.
+//! Properties of random sets of tasks. Each test prints its seed; `HOURGLASS_SEED` replays it.
 
 use hourglass_model::tasks::{
     Activation, CriticalSection, Fraction, Interference, Preemption, Protocol, Resource, Server,
@@ -6,6 +6,19 @@ use hourglass_model::tasks::{
 };
 use hourglass_time::Span;
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+
+/// The seed that was given, or a new one.
+fn seeded() -> ProptestConfig {
+    let given = std::env::var("HOURGLASS_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = given.unwrap_or_else(|| {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        now.map_or(0, |time| u64::from(time.subsec_nanos()))
+    });
+    eprintln!("seed {seed}; HOURGLASS_SEED={seed} replays it");
+    let rng_seed = RngSeed::Fixed(seed);
+    ProptestConfig { rng_seed, failure_persistence: None, ..ProptestConfig::default() }
+}
 
 /// Times of every size, above zero.
 fn times() -> impl Strategy<Value = Span> {
@@ -87,6 +100,8 @@ prop_compose! {
 }
 
 proptest! {
+    #![proptest_config(seeded())]
+
     #[test]
     fn what_is_written_reads_back_the_same(set in sets()) {
         prop_assert_eq!(set.check(), Ok(()));

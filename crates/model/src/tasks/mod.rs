@@ -31,6 +31,7 @@ mod check;
 pub mod corpus;
 mod error;
 mod explain;
+mod format;
 mod fraction;
 mod keys;
 mod machine;
@@ -49,6 +50,7 @@ mod write;
 
 pub use error::{Place, TaskSetError, TaskSetWarning};
 pub use explain::{Explanation, Fact, Origin, Subject};
+pub use format::Format;
 pub use fraction::{Fraction, ParseFractionError};
 pub use machine::{Interference, Machine, Overheads};
 pub use program::{Phase, Program, Step};

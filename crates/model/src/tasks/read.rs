@@ -79,11 +79,11 @@ pub(crate) fn from_node(node: &Node) -> Read<TaskSet> {
             .map(|node| machine(node, unit))
             .transpose()?
             .unwrap_or_default(),
-        resources: each(&file, "resource", |place, node| resource(place, node))?,
+        resources: each(&file, "resource", resource)?,
         servers: each(&file, "server", |place, node| server(place, node, unit))?,
         tasks: Vec::new(),
-        interference: each(&file, "interference", |place, node| interference(place, node))?,
-        background: each(&file, "background", |place, node| background(place, node))?,
+        interference: each(&file, "interference", interference)?,
+        background: each(&file, "background", background)?,
     };
     let drafts = each(&file, "task", |place, node| task(place, node, unit))?;
     set.tasks = inherit_periods(drafts)?;

@@ -134,10 +134,8 @@ impl Walk {
                 }
             }
             Step::Timer { period, .. } if period.is_positive() => self.wakes_after(*period),
-            Step::Sleep(time) if self.jobs.wake_up == WakeUp::Sleep => {
-                if time.is_positive() {
-                    self.wakes_after(time.saturating_add(self.execution));
-                }
+            Step::Sleep(time) if self.jobs.wake_up == WakeUp::Sleep && time.is_positive() => {
+                self.wakes_after(time.saturating_add(self.execution));
             }
             Step::Sleep(time) => self.suspension = self.suspension.saturating_add(*time),
             Step::Lock(mutex) => self.held.push((mutex.clone(), Span::ZERO)),

@@ -7,7 +7,7 @@ use super::Import;
 use crate::tasks::TaskSetError;
 
 /// The same text, comments and superfluous commas being blanks, missing values empty texts.
-pub(super) fn plain(text: &str) -> Import<String> {
+pub(in crate::tasks) fn plain(text: &str) -> Import<String> {
     let without = comments(text)?;
     Ok(commas(&values(&without)))
 }

@@ -23,6 +23,8 @@ mod wakes;
 
 use std::fmt;
 
+pub(super) use lenient::plain;
+
 use super::error::TaskSetError;
 use super::{Program, TaskSet};
 use crate::{CpuSet, Policy};
@@ -80,7 +82,7 @@ impl TaskSet {
     /// The text is not rt-app's JSON, a key or value in it is not understood, or there is no
     /// thread in it that comes again and again.
     pub fn from_rt_app(text: &str) -> Result<Imported, TaskSetError> {
-        let node = super::read::parse_json(&lenient::plain(text)?)?;
+        let node = super::read::parse_json(&plain(text)?)?;
         let mut notes = Vec::new();
         let file = read::file(&node, &mut notes)?;
         let set = wakes::task_set(&file, &mut notes)?;

@@ -1,0 +1,49 @@
+//! Which of the formats a text has.
+//!
+//! Owns: telling them apart. Must not: read them.
+
+use super::keys::Read;
+use super::node::Node;
+use super::rt_app;
+
+/// A format in which tasks are described.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// [`TaskSet::from_toml`](super::TaskSet::from_toml).
+    Toml,
+    /// [`TaskSet::from_json`](super::TaskSet::from_json).
+    Json,
+    /// [`TaskSet::from_rt_app`](super::TaskSet::from_rt_app).
+    RtApp,
+    /// [`corpus::read`](super::corpus::read).
+    Corpus,
+}
+
+impl Format {
+    /// The format of `text`, by its beginning; of JSON objects, rt-app's is the one with `tasks`
+    /// and without `task`. Whatever looks like nothing else is TOML, whose reader then says what
+    /// is wrong.
+    #[must_use]
+    pub fn of(text: &str) -> Format {
+        let start = text.trim_start_matches('\u{feff}').trim_start();
+        if start.starts_with("/*") || start.starts_with("//") {
+            return Format::RtApp;
+        }
+        let after_bracket = |bracket| start.strip_prefix(bracket).map(str::trim_start);
+        match (after_bracket('{'), after_bracket('[')) {
+            (Some(_), _) => of_object(text).unwrap_or(Format::Json),
+            // A table of TOML has its name there, or another bracket.
+            (_, Some(rest)) if rest.starts_with(['{', ']']) => Format::Corpus,
+            _ => Format::Toml,
+        }
+    }
+}
+
+fn of_object(text: &str) -> Read<Format> {
+    let node = super::read::parse_json(&rt_app::plain(text)?)?;
+    let has = |key: &str| match &node {
+        Node::Table(entries) => entries.iter().any(|(name, _)| name == key),
+        _ => false,
+    };
+    Ok(if has("tasks") && !has("task") { Format::RtApp } else { Format::Json })
+}
