@@ -79,7 +79,10 @@ impl Case {
                 Preemption::Floating { longest }
             }
             Kind::FpLimitedPreemptive | Kind::EdfLimitedPreemptive if longest.is_positive() => {
-                Preemption::Limited { longest, last: time("last", task.last.unwrap_or(1))? }
+                Preemption::Limited {
+                    longest,
+                    last: time("last", task.last.filter(|last| *last > 0).unwrap_or(1))?,
+                }
             }
             _ => Preemption::Full,
         };

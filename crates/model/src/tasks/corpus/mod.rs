@@ -1,7 +1,7 @@
 //! Worked examples with known answers: the corpus against which analyses are checked.
 //!
-//! Owns: the format, read as it stands and written back without loss; the case as a [`TaskSet`];
-//! the comparison of answers. Must not: compute an answer.
+//! Owns: the format, read as it stands and written back without loss; the case as a
+//! [`TaskSet`](super::TaskSet); the comparison of answers. Must not: compute an answer.
 //!
 //! A file is a JSON array of cases. Times are integers without a unit; as a set of tasks one unit
 //! is a nanosecond. Fixed-priority tasks are listed in decreasing priority. Keys that are not
