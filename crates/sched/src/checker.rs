@@ -1,0 +1,318 @@
+//! Verifies answers by substitution: no search, no fixed-point iteration.
+//!
+//! Owns: [`Defect`] and one check a policy. It builds every equation anew from the task set, with
+//! 128-bit sums, and shares no code with the searches but the comparison of utilisations. Must not:
+//! find anything.
+
+use std::cmp::Ordering;
+
+use crate::exact::compare_shares;
+use crate::fixed_priority::{Sections, TimeModel};
+use crate::task::{Task, TaskSet};
+use crate::verdict::{Analysis, Outcome, Point, ResponseTime, TaskResult, Verdict, Window};
+
+/// What does not hold in an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Defect {
+    /// A point does not satisfy its equation.
+    #[error("task {task}: point {point} is no fixed point")]
+    NotFixed {
+        /// Position of the task.
+        task: usize,
+        /// Position of the point among the task's.
+        point: usize,
+    },
+    /// A case of the busy window was not looked at.
+    #[error("task {task}: a case after point {point} is missing")]
+    Missing {
+        /// Position of the task.
+        task: usize,
+        /// Position of the point before the gap.
+        point: usize,
+    },
+    /// The window is longer than stated.
+    #[error("task {task}: the busy window does not end where it is said to")]
+    Window {
+        /// Position of the task.
+        task: usize,
+    },
+    /// The bound is not the largest of its points.
+    #[error("task {task}: the bound does not follow from its points")]
+    Bound {
+        /// Position of the task.
+        task: usize,
+    },
+    /// The verdict does not follow from the bound.
+    #[error("task {task}: the verdict does not follow from the bound")]
+    Verdict {
+        /// Position of the task.
+        task: usize,
+    },
+    /// The numbers of the set do not fit the equations.
+    #[error("task {task}: a number does not fit")]
+    Numbers {
+        /// Position of the task.
+        task: usize,
+    },
+}
+
+/// Checks an answer of [`crate::fixed_priority::analyse`].
+///
+/// # Errors
+/// The first thing that does not hold.
+pub fn fixed_priority(
+    set: &TaskSet,
+    sections: Sections,
+    time: TimeModel,
+    analysis: &Analysis,
+) -> Result<(), Defect> {
+    for (task, result) in analysis.tasks.iter().enumerate() {
+        let equation = Equation::new(set, task, sections, time, analysis);
+        match (&result.outcome, equation) {
+            (Outcome::Bounded(bound), Some(equation)) => {
+                let points = analysis.points(task);
+                equation.check_points(points)?;
+                equation.check_window(points, result.window)?;
+                check_bound(task, &set.tasks()[task], points, *bound)?;
+            }
+            (Outcome::Bounded(_), None) => return Err(Defect::Numbers { task }),
+            (Outcome::Unbounded, Some(equation)) if !equation.overloaded() => {
+                return Err(Defect::Verdict { task });
+            }
+            (Outcome::Unbounded | Outcome::Unknown(_), _) => {}
+        }
+        check_verdict(task, &set.tasks()[task], result)?;
+    }
+    Ok(())
+}
+
+fn check_bound(
+    position: usize,
+    task: &Task,
+    points: &[Point],
+    bound: ResponseTime,
+) -> Result<(), Defect> {
+    let arrival = |p: &Point| {
+        let nominal = u128::from(p.jobs - 1) * u128::from(task.period);
+        (u128::from(p.finish) + u128::from(task.jitter))
+            .saturating_sub(nominal.max(p.offset.into()))
+    };
+    let from_arrival = points.iter().map(arrival).max();
+    let from_release = points.iter().map(|p| p.finish.saturating_sub(p.offset)).max();
+    let holds =
+        from_arrival == Some(bound.from_arrival.into()) && from_release == Some(bound.from_release);
+    if holds { Ok(()) } else { Err(Defect::Bound { task: position }) }
+}
+
+pub(crate) fn check_verdict(
+    position: usize,
+    task: &Task,
+    result: &TaskResult,
+) -> Result<(), Defect> {
+    let holds = match (result.outcome, result.verdict) {
+        (Outcome::Bounded(bound), Verdict::Feasible) => bound.from_arrival <= task.deadline,
+        (Outcome::Bounded(bound), Verdict::Infeasible(_) | Verdict::Unknown(_)) => {
+            bound.from_arrival > task.deadline
+        }
+        (Outcome::Unbounded, Verdict::NoBound) => true,
+        (Outcome::Unknown(a), Verdict::Unknown(b)) => a == b,
+        _ => false,
+    };
+    if holds { Ok(()) } else { Err(Defect::Verdict { task: position }) }
+}
+
+/// The equation of one task, as the papers write it.
+struct Equation<'a> {
+    position: usize,
+    own: &'a Task,
+    equals: Vec<&'a Task>,
+    /// With the jitter that their suspension amounts to.
+    higher: Vec<(&'a Task, u64)>,
+    blocking: u128,
+    cost: u128,
+    rest: u128,
+}
+
+fn released_before(window: u128, jitter: u64, period: u64) -> u128 {
+    (window + u128::from(jitter)).div_ceil(period.into())
+}
+
+fn released_by(instant: u128, jitter: u64, period: u64) -> u128 {
+    (instant + u128::from(jitter)) / u128::from(period) + 1
+}
+
+impl<'a> Equation<'a> {
+    fn new(
+        set: &'a TaskSet,
+        position: usize,
+        sections: Sections,
+        time: TimeModel,
+        analysis: &Analysis,
+    ) -> Option<Equation<'a>> {
+        let own = &set.tasks()[position];
+        let mut equation = Equation {
+            position,
+            own,
+            equals: Vec::new(),
+            higher: Vec::new(),
+            blocking: u128::from(own.blocking),
+            cost: u128::from(own.cost) + u128::from(own.suspension),
+            rest: match sections {
+                Sections::Preemptive | Sections::Floating => 0,
+                Sections::NonPreemptive => u128::from(own.cost - 1),
+                Sections::Limited => u128::from(own.last.saturating_sub(1)),
+            },
+        };
+        let mut segment = 0;
+        for (other, task) in set.tasks().iter().enumerate().filter(|(o, _)| *o != position) {
+            match task.priority.cmp(&own.priority) {
+                Ordering::Greater if task.suspension == 0 => {
+                    equation.higher.push((task, task.jitter));
+                }
+                Ordering::Greater => {
+                    let bound = analysis.tasks[other].outcome.response()?.from_arrival;
+                    let jitter = bound.checked_sub(task.cost).filter(|_| bound <= task.period);
+                    equation.higher.push((task, jitter?));
+                }
+                Ordering::Equal => equation.equals.push(task),
+                Ordering::Less => segment = segment.max(segment_before(task, sections, time)),
+            }
+        }
+        equation.blocking += u128::from(segment);
+        Some(equation)
+    }
+
+    fn overloaded(&self) -> bool {
+        let own = (u64::try_from(self.cost).unwrap_or(u64::MAX), self.own.period);
+        let equals = self.equals.iter().map(|t| (t.cost, t.period));
+        let higher = self.higher.iter().map(|(t, _)| (t.cost, t.period));
+        let all = std::iter::once(own).chain(equals).chain(higher);
+        compare_shares(all, (1, 1)) == Ordering::Greater
+    }
+
+    fn check_points(&self, points: &[Point]) -> Result<(), Defect> {
+        for (index, point) in points.iter().enumerate() {
+            let Some(x) = u128::from(point.finish).checked_sub(self.rest) else {
+                return Err(Defect::NotFixed { task: self.position, point: index });
+            };
+            let own = u128::from(point.jobs) * self.cost;
+            let equals = self
+                .equals
+                .iter()
+                .map(|t| released_by(point.offset.into(), t.jitter, t.period) * u128::from(t.cost));
+            let higher = self
+                .higher
+                .iter()
+                .map(|(t, jitter)| released_before(x, *jitter, t.period) * u128::from(t.cost));
+            let sum = self.blocking + own + equals.sum::<u128>() + higher.sum::<u128>();
+            if sum != x + self.rest {
+                return Err(Defect::NotFixed { task: self.position, point: index });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_window(&self, points: &[Point], window: Window) -> Result<(), Defect> {
+        let broken = Defect::Window { task: self.position };
+        let period = u128::from(self.own.period);
+        let jitter = u128::from(self.own.jitter);
+        let (jobs, limit) = match window {
+            Window::Closed => {
+                let last = points.last().ok_or(broken)?;
+                let next = u128::from(last.jobs) * period;
+                let closed = u128::from(last.finish) <= next.saturating_sub(jitter);
+                if !closed || self.rest > 0 || !self.equals.is_empty() {
+                    return Err(broken);
+                }
+                (u128::from(last.jobs), u128::MAX)
+            }
+            Window::Length(length) => {
+                let length = u128::from(length);
+                if self.blocking + self.all_before(length) > length {
+                    return Err(broken);
+                }
+                ((length + jitter).div_ceil(period), length)
+            }
+            Window::Repeats(after) => {
+                let after = u128::from(after);
+                let divides = |t: &Task| after % u128::from(t.period) == 0;
+                let mut all = self.equals.iter().chain(self.higher.iter().map(|(t, _)| t));
+                let divides = all.all(|t| divides(t)) && divides(self.own);
+                if !divides || self.work_in(after) != after {
+                    return Err(broken);
+                }
+                ((after + jitter) / period + 1, u128::MAX)
+            }
+        };
+        self.check_cover(points, jobs, limit)
+    }
+
+    fn all_before(&self, window: u128) -> u128 {
+        let own = released_before(window, self.own.jitter, self.own.period) * self.cost;
+        let work =
+            |t: &Task, jitter: u64| released_before(window, jitter, t.period) * u128::from(t.cost);
+        let equals: u128 = self.equals.iter().map(|t| work(t, t.jitter)).sum();
+        own + equals + self.higher.iter().map(|(t, jitter)| work(t, *jitter)).sum::<u128>()
+    }
+
+    /// Work of all tasks in a time that all periods divide.
+    fn work_in(&self, time: u128) -> u128 {
+        let work = |t: &Task| time / u128::from(t.period) * u128::from(t.cost);
+        let own = time / u128::from(self.own.period) * self.cost;
+        let equals: u128 = self.equals.iter().map(|t| work(t)).sum();
+        own + equals + self.higher.iter().map(|(t, _)| work(t)).sum::<u128>()
+    }
+
+    /// Every job from 1 to `jobs` has its points, and between two of them nothing changes.
+    fn check_cover(&self, points: &[Point], jobs: u128, limit: u128) -> Result<(), Defect> {
+        let missing = |point: usize| Err(Defect::Missing { task: self.position, point });
+        let mut at = 0;
+        let mut job = 0;
+        while job < jobs {
+            job += 1;
+            let nominal = (job - 1) * u128::from(self.own.period);
+            let start = nominal.saturating_sub(self.own.jitter.into());
+            let end = (nominal + u128::from(self.own.period)).min(limit);
+            let mut offset = start;
+            let mut nominal_seen = nominal >= end || self.equals.is_empty();
+            loop {
+                let found = points
+                    .get(at)
+                    .is_some_and(|p| u128::from(p.jobs) == job && u128::from(p.offset) == offset);
+                if !found {
+                    return missing(at);
+                }
+                nominal_seen |= offset == nominal;
+                let next = points.get(at + 1).filter(|p| u128::from(p.jobs) == job);
+                let until = next.map_or(end, |p| p.offset.into());
+                if until > offset + 1 && self.equals_by(until - 1) != self.equals_by(offset) {
+                    return missing(at);
+                }
+                at += 1;
+                match next {
+                    Some(_) => offset = until,
+                    None => break,
+                }
+            }
+            if !nominal_seen {
+                return missing(at);
+            }
+        }
+        if at == points.len() { Ok(()) } else { missing(at) }
+    }
+
+    /// How many jobs of equal priority are released up to and at an instant.
+    fn equals_by(&self, instant: u128) -> u128 {
+        self.equals.iter().map(|t| released_by(instant, t.jitter, t.period)).sum()
+    }
+}
+
+/// By how much a task of lower priority that has just begun a segment delays others.
+pub(crate) fn segment_before(task: &Task, sections: Sections, time: TimeModel) -> u64 {
+    let segment = match sections {
+        Sections::Preemptive => 0,
+        Sections::NonPreemptive => task.cost,
+        Sections::Limited | Sections::Floating => task.np,
+    };
+    if time == TimeModel::Discrete { segment.saturating_sub(1) } else { segment }
+}

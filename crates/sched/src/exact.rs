@@ -1,0 +1,217 @@
+//! Utilisations compared exactly, whatever their denominators.
+//!
+//! Owns: comparisons of sums and products of fractions of 64-bit numbers. First with 64 binary
+//! digits behind the point, which nearly always decides; else with numbers of any length. Must not:
+//! use floating point.
+
+use std::cmp::Ordering;
+
+use crate::task::Task;
+
+/// A natural number of any length, in digits of 64 bits, the least first, without leading zeros.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Natural(Vec<u64>);
+
+impl Natural {
+    fn of(value: u64) -> Natural {
+        Natural(if value == 0 { Vec::new() } else { vec![value] })
+    }
+
+    fn times(&self, factor: &Natural) -> Natural {
+        let mut digits = vec![0u64; self.0.len() + factor.0.len()];
+        for (low, a) in self.0.iter().enumerate() {
+            let mut carry = 0u128;
+            for (high, b) in factor.0.iter().enumerate() {
+                let sum = u128::from(*a) * u128::from(*b) + u128::from(digits[low + high]) + carry;
+                digits[low + high] = low_half(sum);
+                carry = sum >> 64;
+            }
+            digits[low + factor.0.len()] = low_half(carry);
+        }
+        Natural(digits).trimmed()
+    }
+
+    fn plus(&self, other: &Natural) -> Natural {
+        let mut digits = Vec::with_capacity(self.0.len().max(other.0.len()) + 1);
+        let mut carry = 0u128;
+        for place in 0..self.0.len().max(other.0.len()) {
+            let digit = |number: &Natural| u128::from(number.0.get(place).copied().unwrap_or(0));
+            let sum = digit(self) + digit(other) + carry;
+            digits.push(low_half(sum));
+            carry = sum >> 64;
+        }
+        digits.push(low_half(carry));
+        Natural(digits).trimmed()
+    }
+
+    fn power(&self, exponent: usize) -> Natural {
+        (0..exponent).fold(Natural::of(1), |product, _| product.times(self))
+    }
+
+    fn trimmed(mut self) -> Natural {
+        while self.0.last() == Some(&0) {
+            self.0.pop();
+        }
+        self
+    }
+
+    fn compare(&self, other: &Natural) -> Ordering {
+        let by_digits = || self.0.iter().rev().cmp(other.0.iter().rev());
+        self.0.len().cmp(&other.0.len()).then_with(by_digits)
+    }
+}
+
+/// The lower 64 bits.
+fn low_half(value: u128) -> u64 {
+    (value & u128::from(u64::MAX)) as u64
+}
+
+/// One, with 64 binary digits behind the point.
+const ONE: u128 = 1 << 64;
+
+/// `part / whole` rounded down to 64 binary digits behind the point. `whole` is not 0.
+pub(crate) fn share_floor(part: u64, whole: u64) -> u128 {
+    (u128::from(part) << 64) / u128::from(whole)
+}
+
+/// Compares the sum of `cost / period` with 1. Periods are not 0.
+#[must_use]
+pub fn compare_utilisation_with_one<'a>(tasks: impl Iterator<Item = &'a Task> + Clone) -> Ordering {
+    compare_shares(tasks.map(|task| (task.cost, task.period)), (1, 1))
+}
+
+/// Compares the sum of the shares `(part, whole)` with the fraction `limit`. No denominator is 0.
+pub(crate) fn compare_shares(
+    shares: impl Iterator<Item = (u64, u64)> + Clone,
+    limit: (u64, u64),
+) -> Ordering {
+    // Up to 2^63 shares of up to 2^64 with 64 digits behind the point do not fit; saturate.
+    let mut low = 0u128;
+    let mut count = 0u128;
+    for (part, whole) in shares.clone() {
+        low = low.saturating_add(share_floor(part, whole));
+        count += 1;
+    }
+    let limit_low = share_floor(limit.0, limit.1);
+    if low > limit_low {
+        return if low > limit_low + 1 { Ordering::Greater } else { sum_exactly(shares, limit) };
+    }
+    // The true sum is below low + count.
+    if low + count <= limit_low { Ordering::Less } else { sum_exactly(shares, limit) }
+}
+
+fn sum_exactly(shares: impl Iterator<Item = (u64, u64)>, limit: (u64, u64)) -> Ordering {
+    let (sum, whole) = sum(shares);
+    sum.times(&Natural::of(limit.1)).compare(&whole.times(&Natural::of(limit.0)))
+}
+
+/// The sum of fractions as numerator and denominator.
+fn sum(shares: impl Iterator<Item = (u64, u64)>) -> (Natural, Natural) {
+    let start = (Natural::of(0), Natural::of(1));
+    shares.fold(start, |(numerator, denominator), (part, whole)| {
+        let whole = Natural::of(whole);
+        let added = denominator.times(&Natural::of(part));
+        (numerator.times(&whole).plus(&added), denominator.times(&whole))
+    })
+}
+
+/// Whether the product of (1 + `cost / period`) is at most 2 (Bini and Buttazzo, 2003).
+#[must_use]
+pub fn hyperbolic_holds(tasks: &[Task]) -> bool {
+    let start = (Natural::of(1), Natural::of(2));
+    let (grown, doubled) = tasks.iter().fold(start, |(grown, doubled), task| {
+        let period = Natural::of(task.period);
+        (grown.times(&period.plus(&Natural::of(task.cost))), doubled.times(&period))
+    });
+    grown.compare(&doubled) != Ordering::Greater
+}
+
+/// Whether the utilisation is at most n (2^(1/n) - 1) (Liu and Layland, 1973). With a utilisation
+/// of a/b, that is (a + n b)^n <= 2 (n b)^n.
+#[must_use]
+pub fn liu_layland_holds(tasks: &[Task]) -> bool {
+    if compare_utilisation_with_one(tasks.iter()) == Ordering::Greater {
+        return false;
+    }
+    let (numerator, denominator) = sum(tasks.iter().map(|task| (task.cost, task.period)));
+    let count = tasks.len();
+    let scaled = denominator.times(&Natural::of(count as u64));
+    let left = numerator.plus(&scaled).power(count);
+    let right = scaled.power(count).times(&Natural::of(2));
+    left.compare(&right) != Ordering::Greater
+}
+
+/// The least common multiple of the periods; `None` if it has more than 64 bits.
+#[must_use]
+pub fn hyperperiod<'a>(tasks: impl Iterator<Item = &'a Task>) -> Option<u64> {
+    tasks.map(|task| task.period).try_fold(1u64, |multiple, period| {
+        (multiple / greatest_common_divisor(multiple, period)).checked_mul(period)
+    })
+}
+
+/// The greatest common divisor; the other number if one is 0.
+pub(crate) fn greatest_common_divisor(a: u64, b: u64) -> u64 {
+    let (mut a, mut b) = (a, b);
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+/// A lower bound on the least `x` with `x = base + x * used`, where `used` has 64 binary digits
+/// behind the point and is rounded down. `None` if all is used, or the bound has over 64 bits.
+pub(crate) fn stretched(base: u64, used: u128) -> Option<u64> {
+    let free = ONE.checked_sub(used).filter(|free| *free > 0)?;
+    // base << 64 divided by free, which is at most 2^64.
+    u64::try_from((u128::from(base) << 64) / free).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task(cost: u64, period: u64) -> Task {
+        Task::new(cost, period, period).unwrap()
+    }
+
+    /// Halves, thirds and sixths make one, which no binary fraction says.
+    #[test]
+    fn one_is_one() {
+        let tasks = [task(1, 2), task(1, 3), task(1, 6)];
+        assert_eq!(compare_utilisation_with_one(tasks.iter()), Ordering::Equal);
+        let more = [task(1, 2), task(1, 3), task(1, 6), task(1, u64::MAX)];
+        assert_eq!(compare_utilisation_with_one(more.iter()), Ordering::Greater);
+        let less = [task(1, 2), task(1, 3), task((u64::MAX / 6) - 1, u64::MAX)];
+        assert_eq!(compare_utilisation_with_one(less.iter()), Ordering::Less);
+    }
+
+    #[test]
+    fn huge_costs_are_compared() {
+        let tasks = vec![task(u64::MAX, 1); 5];
+        assert_eq!(compare_utilisation_with_one(tasks.iter()), Ordering::Greater);
+    }
+
+    /// Bini and Buttazzo 2003: 1/2 and 1/3 pass (1 + U1)(1 + U2) = 2 and fail Liu and Layland.
+    #[test]
+    fn the_hyperbolic_bound_accepts_its_edge() {
+        let tasks = [task(1, 2), task(1, 3)];
+        assert!(hyperbolic_holds(&tasks) && !liu_layland_holds(&tasks));
+        assert!(!hyperbolic_holds(&[task(1, 2), task(1_000_001, 3_000_000)]));
+        assert!(liu_layland_holds(&[task(1, 1)]) && !liu_layland_holds(&[task(2, 1)]));
+    }
+
+    /// 2 (sqrt 2 - 1) = 0.828427124...
+    #[test]
+    fn the_bound_of_liu_and_layland_is_sharp() {
+        assert!(liu_layland_holds(&[task(414_213_562, 1_000_000_000); 2]));
+        assert!(!liu_layland_holds(&[task(414_213_563, 1_000_000_000); 2]));
+        let many: Vec<Task> = (0..30).map(|i| task(1_000_003 + i, 45_000_017 + i * i)).collect();
+        assert!(liu_layland_holds(&many), "0.667 is below ln 2");
+    }
+
+    #[test]
+    fn hyperperiods_that_do_not_fit_are_not_wrapped() {
+        assert_eq!(hyperperiod([task(1, 4), task(1, 6)].iter()), Some(12));
+        assert_eq!(hyperperiod([task(1, u64::MAX), task(1, u64::MAX - 1)].iter()), None);
+    }
+}

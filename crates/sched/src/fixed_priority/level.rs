@@ -1,0 +1,301 @@
+//! One task at a time: equal priorities, blocking, segments, suspension, windows that never end.
+//!
+//! Owns: what delays a task in its busy window, and the points of that window. Must not: know how
+//! least fixed points are found.
+//!
+//! With `tail` units of a job being non-preemptive at its end, the last of them begins at
+//! x = B + q C - tail + 1 + ..., where releases before x count, and the job is done tail - 1 later.
+//! With a tail of 1 or 0, that is the usual equation.
+
+use std::cmp::Ordering;
+
+use crate::effort::Effort;
+use crate::exact::{compare_shares, greatest_common_divisor};
+use crate::recurrence::{Interference, Stream};
+use crate::task::{Task, TaskSet};
+use crate::verdict::{Analysis, Outcome, Point, Refusal, TaskResult, Window};
+
+use super::{Sections, TimeModel, judge, overloaded, refused};
+
+/// Everything that decides when jobs of one task are done.
+struct Level {
+    own: Stream,
+    /// Tasks of equal priority: their jobs count if they were released first.
+    equals: Vec<Stream>,
+    /// Tasks of higher priority: their jobs count until the job is done.
+    higher: Interference,
+    /// All of these.
+    all: Vec<Stream>,
+    /// By how much lower priorities delay the window.
+    blocking: u64,
+    /// How much of a job runs after the instant at which it can be preempted no longer.
+    rest: u64,
+}
+
+pub(super) fn analyse(
+    set: &TaskSet,
+    order: &[usize],
+    sections: Sections,
+    time: TimeModel,
+    effort: Effort,
+) -> Analysis {
+    let mut effort = effort;
+    let mut points = Vec::new();
+    let mut tasks: Vec<TaskResult> = Vec::new();
+    tasks.resize_with(set.len(), || overloaded(0));
+    for position in order {
+        let from = points.len();
+        let result = match level_of(set, *position, sections, time, &tasks) {
+            Ok(level) => {
+                let task = &set.tasks()[*position];
+                let exact = task.blocking == 0 && set.tasks().iter().all(|t| t.suspension == 0);
+                match level.solve(&mut effort, &mut points) {
+                    Ok(Some(window)) => {
+                        judge(set, *position, &points, from..points.len(), window, exact)
+                    }
+                    Ok(None) => overloaded(from),
+                    Err(why) => {
+                        points.truncate(from);
+                        refused(why, from)
+                    }
+                }
+            }
+            Err(why) => refused(why, from),
+        };
+        tasks[*position] = result;
+    }
+    Analysis { tasks, points }
+}
+
+/// The result of one preemptive task whose window repeats: all of the processor is used, and
+/// releases jitter. The tasks before `rank` in the order are of higher priority.
+pub(super) fn repeating(
+    set: &TaskSet,
+    order: &[usize],
+    rank: usize,
+    effort: Effort,
+    points: &mut Vec<Point>,
+) -> TaskResult {
+    let mut effort = effort;
+    let from = points.len();
+    let position = order[rank];
+    let higher = order[..rank].iter().map(|p| Stream::of(&set.tasks()[*p])).collect();
+    let level = Level::new(Stream::of(&set.tasks()[position]), Vec::new(), higher, 0, 0);
+    match level.solve(&mut effort, points) {
+        Ok(Some(window)) => judge(set, position, points, from..points.len(), window, true),
+        Ok(None) => overloaded(from),
+        Err(why) => {
+            points.truncate(from);
+            refused(why, from)
+        }
+    }
+}
+
+/// The level of a task; `done` has the results of all tasks of higher priority.
+fn level_of(
+    set: &TaskSet,
+    position: usize,
+    sections: Sections,
+    time: TimeModel,
+    done: &[TaskResult],
+) -> Result<Level, Refusal> {
+    let task = &set.tasks()[position];
+    let others = || set.tasks().iter().enumerate().filter(|(other, _)| *other != position);
+    let suspends = |t: &Task| t.suspension > 0;
+    if sections != Sections::Preemptive && set.tasks().iter().any(suspends) {
+        return Err(Refusal::SuspensionInSegments);
+    }
+    let mut higher = Vec::new();
+    for (other, t) in others().filter(|(_, t)| t.priority > task.priority) {
+        higher.push(Stream { jitter: effective_jitter(t, &done[other])?, ..Stream::of(t) });
+    }
+    let equals: Vec<&Task> =
+        others().map(|(_, t)| t).filter(|t| t.priority == task.priority).collect();
+    let mixed = equals.iter().any(|t| suspends(t) || suspends(task));
+    if mixed {
+        return Err(Refusal::Suspension);
+    }
+    let lower = others().map(|(_, t)| t).filter(|t| t.priority < task.priority);
+    let segment = lower.map(|t| segment_of(t, sections, time)).max().unwrap_or(0);
+    let blocking = task.blocking.checked_add(segment).ok_or(Refusal::Overflow)?;
+    let cost = task.cost.checked_add(task.suspension).ok_or(Refusal::Overflow)?;
+    let own = Stream { cost, ..Stream::of(task) };
+    let equals = equals.into_iter().map(Stream::of).collect();
+    Ok(Level::new(own, equals, higher, blocking, tail_of(task, sections).saturating_sub(1)))
+}
+
+/// The jitter by which a task's work may come early: a suspending task's work may be as late as its
+/// response time allows, and then be followed by the next job at once (Chen et al., RTSJ 2019,
+/// section 4.2: R - C). That holds if its jobs do not overlap.
+fn effective_jitter(task: &Task, result: &TaskResult) -> Result<u64, Refusal> {
+    if task.suspension == 0 {
+        return Ok(task.jitter);
+    }
+    match result.outcome {
+        Outcome::Bounded(bound) if bound.from_arrival <= task.period => {
+            Ok(bound.from_arrival - task.cost)
+        }
+        _ => Err(Refusal::Suspension),
+    }
+}
+
+/// By how much a task of lower priority delays others.
+pub(crate) fn segment_of(task: &Task, sections: Sections, time: TimeModel) -> u64 {
+    let length = match sections {
+        Sections::Preemptive => 0,
+        Sections::NonPreemptive => task.cost,
+        Sections::Limited | Sections::Floating => task.np,
+    };
+    match time {
+        TimeModel::Discrete => length.saturating_sub(1),
+        TimeModel::Continuous => length,
+    }
+}
+
+/// How long the end of a job is that cannot be preempted.
+pub(crate) fn tail_of(task: &Task, sections: Sections) -> u64 {
+    match sections {
+        Sections::Preemptive | Sections::Floating => 0,
+        Sections::NonPreemptive => task.cost,
+        Sections::Limited => task.last,
+    }
+}
+
+impl Level {
+    fn new(
+        own: Stream,
+        equals: Vec<Stream>,
+        higher: Vec<Stream>,
+        blocking: u64,
+        rest: u64,
+    ) -> Level {
+        let all = [&[own], equals.as_slice(), higher.as_slice()].concat();
+        Level { own, equals, higher: Interference::of(higher), all, blocking, rest }
+    }
+
+    /// All points of the window; `None` if more is demanded than there is.
+    fn solve(
+        &self,
+        effort: &mut Effort,
+        points: &mut Vec<Point>,
+    ) -> Result<Option<Window>, Refusal> {
+        let at_rest = self.blocking == 0 && self.all.iter().all(|s| s.jitter == 0);
+        match compare_shares(self.all.iter().map(Stream::share), (1, 1)) {
+            Ordering::Greater => return Ok(None),
+            Ordering::Equal if !at_rest => return self.repeating(effort, points).map(Some),
+            Ordering::Equal | Ordering::Less => {}
+        }
+        if self.rest == 0 && self.equals.is_empty() {
+            self.closing(effort, points)?;
+            return Ok(Some(Window::Closed));
+        }
+        let first = self.all.iter().try_fold(self.blocking, |sum, s| sum.checked_add(s.cost));
+        let first = first.ok_or(Refusal::Overflow)?;
+        let length = Interference::of(self.all.clone()).least(self.blocking, first, effort)?;
+        let end = length.checked_add(self.own.jitter).ok_or(Refusal::Overflow)?;
+        let mut x = 0;
+        for jobs in 1..=end.div_ceil(self.own.period) {
+            x = self.jobs(jobs, length, x, effort, points)?;
+        }
+        Ok(Some(Window::Length(length)))
+    }
+
+    /// Preemptive and without equals: the window ends with a job that is done before the next.
+    fn closing(&self, effort: &mut Effort, points: &mut Vec<Point>) -> Result<(), Refusal> {
+        let (mut x, mut offset) = (0, 0);
+        for jobs in 1..u64::MAX {
+            x = self.finish(jobs, 0, x, effort)?;
+            points.push(Point { offset, jobs, finish: x });
+            let next = jobs.checked_mul(self.own.period).ok_or(Refusal::Overflow)?;
+            offset = next.saturating_sub(self.own.jitter);
+            if x <= offset {
+                return Ok(());
+            }
+        }
+        Err(Refusal::TooLong)
+    }
+
+    /// At full utilisation, x(q + H/T) = x(q) + H with the hyperperiod H: all jobs of one
+    /// hyperperiod, after those that jitter may bring to the beginning, are all cases there are.
+    fn repeating(&self, effort: &mut Effort, points: &mut Vec<Point>) -> Result<Window, Refusal> {
+        let multiple = self.all.iter().try_fold(1u64, |multiple, s| {
+            (multiple / greatest_common_divisor(multiple, s.period)).checked_mul(s.period)
+        });
+        let multiple = multiple.ok_or(Refusal::Endless)?;
+        let end = multiple.checked_add(self.own.jitter).ok_or(Refusal::Overflow)?;
+        let mut x = 0;
+        for jobs in 1..=end / self.own.period + 1 {
+            x = self.jobs(jobs, u64::MAX, x, effort, points)?;
+        }
+        Ok(Window::Repeats(multiple))
+    }
+
+    /// The points of the job with the number `jobs`: released as early as can be, and, if others
+    /// have the same priority, wherever one of them comes before it. Offsets are below `limit`.
+    /// `from` is a time before which it is not done; gives one for the next job.
+    fn jobs(
+        &self,
+        jobs: u64,
+        limit: u64,
+        from: u64,
+        effort: &mut Effort,
+        points: &mut Vec<Point>,
+    ) -> Result<u64, Refusal> {
+        let mut x = from;
+        let mut least = None;
+        for offset in self.offsets(jobs, limit, effort)? {
+            let mut first = 0u64;
+            for equal in &self.equals {
+                let work = equal.work_by(offset).ok_or(Refusal::Overflow)?;
+                first = first.checked_add(work).ok_or(Refusal::Overflow)?;
+            }
+            x = self.finish(jobs, first, x, effort)?;
+            least = least.or(Some(x));
+            let finish = x.checked_add(self.rest).ok_or(Refusal::Overflow)?;
+            points.push(Point { offset, jobs, finish });
+        }
+        Ok(least.unwrap_or(from))
+    }
+
+    /// Offsets of the job with the number `jobs` at which its delay may be longest, ascending.
+    fn offsets(&self, jobs: u64, limit: u64, effort: &mut Effort) -> Result<Vec<u64>, Refusal> {
+        let nominal = (jobs - 1).checked_mul(self.own.period).ok_or(Refusal::Overflow)?;
+        let start = nominal.saturating_sub(self.own.jitter);
+        if self.equals.is_empty() {
+            return Ok(vec![start]);
+        }
+        let end = nominal.saturating_add(self.own.period).min(limit);
+        let mut offsets = vec![start];
+        if nominal < end {
+            offsets.push(nominal);
+        }
+        for equal in &self.equals {
+            let shifted = start.checked_add(equal.jitter).ok_or(Refusal::Overflow)?;
+            let first = (shifted / equal.period + 1).checked_mul(equal.period);
+            let mut release = first.ok_or(Refusal::Overflow)? - equal.jitter;
+            while release < end {
+                effort.step()?;
+                offsets.push(release);
+                release = release.checked_add(equal.period).ok_or(Refusal::Overflow)?;
+            }
+        }
+        offsets.sort_unstable();
+        offsets.dedup();
+        Ok(offsets)
+    }
+
+    /// When a job with `jobs - 1` of its task and the work `first` before it can be preempted no
+    /// longer; not before `from`.
+    fn finish(
+        &self,
+        jobs: u64,
+        first: u64,
+        from: u64,
+        effort: &mut Effort,
+    ) -> Result<u64, Refusal> {
+        let own = jobs.checked_mul(self.own.cost).ok_or(Refusal::Overflow)?;
+        let base = self.blocking.checked_add(own).and_then(|base| base.checked_add(first));
+        let base = base.ok_or(Refusal::Overflow)? - self.rest;
+        self.higher.least(base, from.max(base), effort)
+    }
+}

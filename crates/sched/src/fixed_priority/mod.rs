@@ -1,0 +1,134 @@
+//! Response times under fixed priorities, on one processor.
+//!
+//! Owns: which analysis applies to a set, and the verdicts. The window is looked at as a whole, so
+//! deadlines may be longer than periods (Lehoczky, RTSS 1990; Tindell, Burns and Wellings, RTSJ
+//! 1994); release jitter and blocking follow Audsley et al., SEJ 1993. Non-preemptive segments follow
+//! Davis, Burns, Bril and Lukkien, RTSJ 2007, and Bozhko and Brandenburg, ECRTS 2020. Equal
+//! priorities are served first come, first served.
+//!
+//! Must not: order tasks; see `assign`.
+
+mod level;
+mod sweep;
+#[cfg(test)]
+mod tests;
+
+use crate::effort::Effort;
+use crate::task::TaskSet;
+use crate::verdict::{Analysis, Outcome, Point, Refusal, ResponseTime, TaskResult, Verdict};
+use crate::verdict::{Window, Witness};
+
+/// Where a job may be preempted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sections {
+    /// Anywhere; the segments of the tasks are ignored.
+    Preemptive,
+    /// Nowhere.
+    NonPreemptive,
+    /// Between segments at fixed places: the longest and the last one count.
+    Limited,
+    /// Outside of sections that may lie anywhere: the longest one counts.
+    Floating,
+}
+
+/// How finely time passes, which decides by how much a segment that has just begun delays others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeModel {
+    /// In steps of one unit: a segment began a unit before, and delays by its length less one.
+    Discrete,
+    /// Without steps: a segment delays by its length, which is never quite reached.
+    Continuous,
+}
+
+/// Bounds the response times of a set under fixed priorities.
+#[must_use]
+pub fn analyse(set: &TaskSet, sections: Sections, time: TimeModel) -> Analysis {
+    analyse_within(set, sections, time, Effort::default())
+}
+
+/// The same with a stated effort.
+#[must_use]
+pub fn analyse_within(
+    set: &TaskSet,
+    sections: Sections,
+    time: TimeModel,
+    effort: Effort,
+) -> Analysis {
+    let order = set.by_priority();
+    let analysis = if sections == Sections::Preemptive && sweep::applies(set, &order) {
+        sweep::analyse(set, &order, effort)
+    } else {
+        level::analyse(set, &order, sections, time, effort)
+    };
+    debug_assert_eq!(crate::checker::fixed_priority(set, sections, time, &analysis), Ok(()));
+    #[cfg(debug_assertions)]
+    crate::twin::assert_fixed_priority(set, sections, &analysis);
+    analysis
+}
+
+/// The bounds of a job by a point of its busy window. Its nominal arrival is at the latest both a
+/// jitter before its release and where its number puts it.
+pub(crate) fn response(point: &Point, period: u64, jitter: u64) -> Option<ResponseTime> {
+    let nominal = (point.jobs.checked_sub(1)?).checked_mul(period)?;
+    let from_arrival = point.finish.checked_add(jitter)?.saturating_sub(nominal.max(point.offset));
+    Some(ResponseTime { from_arrival, from_release: point.finish.saturating_sub(point.offset) })
+}
+
+/// The larger of two bounds, each way.
+pub(crate) fn larger(a: ResponseTime, b: ResponseTime) -> ResponseTime {
+    ResponseTime {
+        from_arrival: a.from_arrival.max(b.from_arrival),
+        from_release: a.from_release.max(b.from_release),
+    }
+}
+
+/// No response yet.
+pub(crate) const NO_RESPONSE: ResponseTime = ResponseTime { from_arrival: 0, from_release: 0 };
+
+/// The result of a task from all of its points. `exact`: what the bound counts can happen.
+pub(crate) fn judge(
+    set: &TaskSet,
+    position: usize,
+    points: &[Point],
+    range: std::ops::Range<usize>,
+    window: Window,
+    exact: bool,
+) -> TaskResult {
+    let task = &set.tasks()[position];
+    let mut bound = NO_RESPONSE;
+    let mut worst = 0;
+    for point in &points[range.clone()] {
+        let Some(found) = response(point, task.period, task.jitter) else {
+            return refused(Refusal::Overflow, range.start);
+        };
+        if found.from_arrival > bound.from_arrival {
+            worst = point.jobs;
+        }
+        bound = larger(bound, found);
+    }
+    let verdict = if bound.from_arrival <= task.deadline {
+        Verdict::Feasible
+    } else if exact {
+        Verdict::Infeasible(Witness::Response {
+            task: position,
+            job: worst,
+            response: bound.from_arrival,
+            deadline: task.deadline,
+        })
+    } else {
+        Verdict::Unknown(Refusal::NotExact)
+    };
+    TaskResult { outcome: Outcome::Bounded(bound), verdict, window, points: range }
+}
+
+/// The result of a task that the analysis cannot tell about; its points would begin at `at`.
+pub(crate) fn refused(why: Refusal, at: usize) -> TaskResult {
+    let (outcome, verdict) = (Outcome::Unknown(why), Verdict::Unknown(why));
+    TaskResult { outcome, verdict, window: Window::Closed, points: at..at }
+}
+
+/// The result of a task for which more is demanded than there is.
+pub(crate) fn overloaded(at: usize) -> TaskResult {
+    let (outcome, verdict) = (Outcome::Unbounded, Verdict::NoBound);
+    TaskResult { outcome, verdict, window: Window::Closed, points: at..at }
+}

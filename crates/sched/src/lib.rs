@@ -1,0 +1,28 @@
+//! What theory says about a set of tasks: will every deadline hold, and why.
+//!
+//! Owns: the analyst's view of tasks, response-time bounds, demand, supply, admission, slack algebra.
+//! All of it are pure functions of exact integers. A time is a `u64` in whatever unit the caller
+//! uses (the programs use nanoseconds); sums are checked or have 128 bits; utilisations are compared
+//! as fractions.
+//!
+//! Must not: know Linux, read a clock or a file, start a thread, use floating point for a verdict,
+//! run without a bound ([`effort`]).
+//!
+//! An answer is a [`Verdict`], never a bare bool. A bound comes with the fixed points that prove it,
+//! and [`checker`] verifies them by substitution. In debug builds, small sets are also simulated
+//! instant by instant (`twin`), and the simulation must stay within the bound.
+
+#![forbid(unsafe_code)]
+
+pub mod checker;
+pub mod effort;
+pub mod exact;
+pub mod fixed_priority;
+mod recurrence;
+pub mod task;
+#[cfg(debug_assertions)]
+pub(crate) mod twin;
+pub mod verdict;
+
+pub use task::{Task, TaskError, TaskSet};
+pub use verdict::{Analysis, Outcome, Point, Refusal, ResponseTime, TaskResult, Verdict, Witness};

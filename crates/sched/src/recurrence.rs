@@ -1,0 +1,113 @@
+//! Least fixed points of sums of ceilings: what every response-time equation is solved with.
+//!
+//! Owns: [`Stream`], [`Interference`] and the search. Must not: know a policy.
+
+use crate::effort::Effort;
+use crate::exact::{share_floor, stretched};
+use crate::task::Task;
+use crate::verdict::Refusal;
+
+/// Jobs of one task as others see them: so much work, so often, so much earlier than expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stream {
+    pub(crate) cost: u64,
+    pub(crate) period: u64,
+    pub(crate) jitter: u64,
+}
+
+impl Stream {
+    pub(crate) fn of(task: &Task) -> Stream {
+        Stream { cost: task.cost, period: task.period, jitter: task.jitter }
+    }
+
+    /// Work of jobs released in a window of length `window`.
+    pub(crate) fn work_before(&self, window: u64) -> Option<u64> {
+        window.checked_add(self.jitter)?.div_ceil(self.period).checked_mul(self.cost)
+    }
+
+    /// Work of jobs released up to and at `instant` of a window.
+    pub(crate) fn work_by(&self, instant: u64) -> Option<u64> {
+        (instant.checked_add(self.jitter)? / self.period).checked_add(1)?.checked_mul(self.cost)
+    }
+
+    /// The share of the processor that it uses, as (part, whole).
+    pub(crate) fn share(&self) -> (u64, u64) {
+        (self.cost, self.period)
+    }
+}
+
+/// Streams that delay a job without end, and what the search needs to begin near its end.
+#[derive(Clone, Debug)]
+pub(crate) struct Interference {
+    streams: Vec<Stream>,
+    /// Share of the processor, rounded down, with 64 binary digits behind the point.
+    used: u128,
+    /// Work that jitter brings into a window at least.
+    early: u64,
+}
+
+impl Interference {
+    pub(crate) fn of(streams: Vec<Stream>) -> Interference {
+        let used =
+            streams.iter().map(|s| share_floor(s.cost, s.period)).fold(0, u128::saturating_add);
+        let early = |s: &Stream| u128::from(s.jitter) * u128::from(s.cost) / u128::from(s.period);
+        let early = streams.iter().map(early).fold(0, u128::saturating_add);
+        Interference { streams, used, early: u64::try_from(early).unwrap_or(u64::MAX) }
+    }
+
+    /// `base` and the work of all streams in a window of length `window`.
+    fn demand(&self, base: u64, window: u64) -> Option<u64> {
+        let add = |sum: u64, stream: &Stream| sum.checked_add(stream.work_before(window)?);
+        self.streams.iter().try_fold(base, add)
+    }
+
+    /// The least `x` above 0 with `x = base + work(x)`, given that it is not below `from`.
+    ///
+    /// The search begins at what x would be if work came evenly (Sjodin and Hansson, RTSS 1998),
+    /// which is never above the least fixed point.
+    pub(crate) fn least(&self, base: u64, from: u64, effort: &mut Effort) -> Result<u64, Refusal> {
+        let even = base.checked_add(self.early).and_then(|base| stretched(base, self.used));
+        let mut x = from.max(even.unwrap_or(0)).max(1);
+        loop {
+            effort.step()?;
+            let next = self.demand(base, x).ok_or(Refusal::Overflow)?;
+            if next <= x {
+                return Ok(next.max(1));
+            }
+            x = next;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The set of the Hourglass paper, section 5.5: 17 behind 3 every 8.
+    #[test]
+    fn the_search_ends_at_the_least_fixed_point_wherever_it_begins() {
+        let streams = vec![Stream { cost: 3, period: 8, jitter: 0 }];
+        let interference = Interference::of(streams);
+        for from in 0..=29 {
+            assert_eq!(interference.least(17, from, &mut Effort::default()), Ok(29));
+        }
+    }
+
+    #[test]
+    fn a_window_that_outgrows_64_bits_is_refused() {
+        let streams = vec![Stream { cost: 7, period: 8, jitter: u64::MAX - 3 }];
+        let found = Interference::of(streams).least(100, 0, &mut Effort::default());
+        assert_eq!(found, Err(Refusal::Overflow));
+    }
+
+    /// Used almost completely: the even start is already close, whatever the size.
+    #[test]
+    fn nearly_full_processors_do_not_take_long() {
+        let streams = vec![Stream { cost: 999_999, period: 1_000_000, jitter: 0 }];
+        let mut effort = Effort::of(10);
+        assert_eq!(
+            Interference::of(streams).least(1_000_000, 0, &mut effort),
+            Ok(1_000_000_000_000)
+        );
+    }
+}

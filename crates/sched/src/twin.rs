@@ -1,0 +1,148 @@
+//! The slow twin of the analyses: small busy windows simulated one unit of time after the other.
+//!
+//! Owns: the simulation, and the assertion that no simulated response is over its bound. Must not:
+//! be compiled into release builds, or share code with the searches.
+
+use crate::fixed_priority::Sections;
+use crate::task::{Task, TaskSet};
+use crate::verdict::{Analysis, ResponseTime};
+
+/// Larger sets are not simulated: most units of time, over all cases of a task.
+const MOST_UNITS: u64 = 20_000;
+
+/// A job in the simulated queue.
+#[derive(Clone, Copy, Debug)]
+struct Job {
+    priority: u32,
+    release: u64,
+    /// Nominal arrival plus the task's jitter, so that it is not negative.
+    nominal: u64,
+    own: bool,
+    remaining: u64,
+    /// What is left when it can be preempted no longer.
+    tail: u64,
+}
+
+/// Asserts that what an analysis bounds stays within the bound, if the set is small.
+pub(crate) fn assert_fixed_priority(set: &TaskSet, sections: Sections, analysis: &Analysis) {
+    if set.len() > 6 || set.tasks().iter().any(|t| t.suspension > 0) {
+        return;
+    }
+    for position in 0..set.len() {
+        let Some(bound) = analysis.tasks[position].outcome.response() else { continue };
+        let Some(worst) = worst_fixed_priority(set, sections, position, analysis) else { continue };
+        assert!(
+            worst.from_arrival <= bound.from_arrival && worst.from_release <= bound.from_release,
+            "task {position} of {set:?}, {sections:?}: {worst:?} simulated, bound {bound:?}"
+        );
+    }
+}
+
+/// The worst response of a task in its busy window in discrete time, by simulation of every offset
+/// that its first job may have; `None` if that takes too long.
+pub(crate) fn worst_fixed_priority(
+    set: &TaskSet,
+    sections: Sections,
+    position: usize,
+    analysis: &Analysis,
+) -> Option<ResponseTime> {
+    let own = &set.tasks()[position];
+    let equals = set.tasks().iter().filter(|t| t.priority == own.priority).count() > 1;
+    // Among equals it matters when a job is released, not only that it is.
+    let (offsets, delays) = if equals { (own.period, own.jitter + 1) } else { (1, 1) };
+    let last = analysis.points(position).iter().map(|p| p.finish).max()?;
+    let units = last.checked_add(own.period)?.checked_mul(offsets)?.checked_mul(delays)?;
+    if units > MOST_UNITS {
+        return None;
+    }
+    let mut worst = ResponseTime { from_arrival: 0, from_release: 0 };
+    for offset in 0..offsets {
+        for delay in 0..delays {
+            let found = simulate(set, sections, position, Own { offset, delay }, last);
+            worst.from_arrival = worst.from_arrival.max(found.from_arrival);
+            worst.from_release = worst.from_release.max(found.from_release);
+        }
+    }
+    Some(worst)
+}
+
+/// When jobs of the task under analysis come.
+#[derive(Clone, Copy, Debug, Default)]
+struct Own {
+    /// Nominal arrival of the first, plus the task's jitter.
+    offset: u64,
+    /// Releases are so much later than they could be, but never later than jitter allows.
+    delay: u64,
+}
+
+fn tail(task: &Task, sections: Sections) -> u64 {
+    match sections {
+        Sections::Preemptive | Sections::Floating => 0,
+        Sections::NonPreemptive => task.cost,
+        Sections::Limited => task.last,
+    }
+}
+
+/// All jobs of a task whose release is before `until`; `own` if it is the task under analysis.
+fn jobs_of(task: &Task, own: Option<Own>, sections: Sections, until: u64, jobs: &mut Vec<Job>) {
+    let Own { offset, delay } = own.unwrap_or_default();
+    let mut nominal = offset;
+    while nominal.saturating_sub(task.jitter) < until {
+        jobs.push(Job {
+            priority: task.priority,
+            release: (nominal.saturating_sub(task.jitter) + delay).min(nominal),
+            nominal,
+            own: own.is_some(),
+            remaining: task.cost,
+            tail: tail(task, sections),
+        });
+        nominal += task.period;
+    }
+}
+
+fn simulate(
+    set: &TaskSet,
+    sections: Sections,
+    position: usize,
+    own: Own,
+    until: u64,
+) -> ResponseTime {
+    let task = &set.tasks()[position];
+    let mut jobs = Vec::new();
+    let mut blocker = 0;
+    for (other, t) in set.tasks().iter().enumerate() {
+        if t.priority < task.priority {
+            let segment = match sections {
+                Sections::Preemptive => 0,
+                Sections::NonPreemptive => t.cost,
+                Sections::Limited | Sections::Floating => t.np,
+            };
+            blocker = blocker.max(segment.saturating_sub(1));
+        } else {
+            jobs_of(t, (other == position).then_some(own), sections, until, &mut jobs);
+        }
+    }
+    blocker += task.blocking;
+    let mut worst = ResponseTime { from_arrival: 0, from_release: 0 };
+    let mut held: Option<usize> = None;
+    for now in blocker..until {
+        let ready = |job: &Job| job.release <= now && job.remaining > 0;
+        // Of equals the first released; of those released together ours is last.
+        let chosen = held.or_else(|| {
+            let order =
+                |i: &usize| (std::cmp::Reverse(jobs[*i].priority), jobs[*i].release, jobs[*i].own);
+            (0..jobs.len()).filter(|i| ready(&jobs[*i])).min_by_key(order)
+        });
+        let Some(index) = chosen else { continue };
+        let job = &mut jobs[index];
+        job.remaining -= 1;
+        held = (job.remaining > 0 && job.remaining < job.tail).then_some(index);
+        if job.remaining == 0 && job.own {
+            // The nominal arrival is a jitter before what the job remembers.
+            let finish = now + 1;
+            worst.from_arrival = worst.from_arrival.max(finish + task.jitter - job.nominal);
+            worst.from_release = worst.from_release.max(finish - job.release);
+        }
+    }
+    worst
+}
