@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 pub mod checker;
+pub mod edf;
 pub mod effort;
 pub mod exact;
 pub mod fixed_priority;

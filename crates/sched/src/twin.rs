@@ -146,3 +146,100 @@ fn simulate(
     }
     worst
 }
+
+/// The same as [`assert_fixed_priority`] for EDF.
+pub(crate) fn assert_edf(set: &TaskSet, sections: Sections, analysis: &Analysis) {
+    if set.len() > 6 || set.tasks().iter().any(|t| t.suspension > 0) {
+        return;
+    }
+    for position in 0..set.len() {
+        let Some(bound) = analysis.tasks[position].outcome.response() else { continue };
+        let Some(worst) = worst_edf(set, sections, position, analysis) else { continue };
+        assert!(
+            worst.from_arrival <= bound.from_arrival && worst.from_release <= bound.from_release,
+            "task {position} of {set:?}, {sections:?}: {worst:?} simulated, bound {bound:?}"
+        );
+    }
+}
+
+/// The worst response of a task under EDF: every offset of its first job, and every segment that
+/// may have just begun, by simulation; `None` if that takes too long.
+pub(crate) fn worst_edf(
+    set: &TaskSet,
+    sections: Sections,
+    position: usize,
+    analysis: &Analysis,
+) -> Option<ResponseTime> {
+    let own = &set.tasks()[position];
+    let last = analysis.points(position).iter().map(|p| p.finish).max()?;
+    let units = last.checked_add(own.period)?.checked_mul(own.period)?;
+    let units = units.checked_mul(set.len() as u64)?;
+    if units > MOST_UNITS {
+        return None;
+    }
+    let mut worst = ResponseTime { from_arrival: 0, from_release: 0 };
+    for offset in 0..own.period {
+        for blocker in 0..set.len() {
+            let found = simulate_edf(set, sections, position, offset, blocker, last);
+            worst.from_arrival = worst.from_arrival.max(found.from_arrival);
+            worst.from_release = worst.from_release.max(found.from_release);
+        }
+    }
+    Some(worst)
+}
+
+/// All tasks but ours begin at 0, `blocker` (unless it is ours) instead a unit before with its
+/// longest segment.
+fn simulate_edf(
+    set: &TaskSet,
+    sections: Sections,
+    position: usize,
+    offset: u64,
+    blocker: usize,
+    until: u64,
+) -> ResponseTime {
+    let task = &set.tasks()[position];
+    let mut worst = ResponseTime { from_arrival: 0, from_release: 0 };
+    let segment = match sections {
+        Sections::Preemptive => 0,
+        Sections::NonPreemptive => set.tasks()[blocker].cost,
+        Sections::Limited | Sections::Floating => set.tasks()[blocker].np,
+    };
+    let blocked = blocker != position && segment > 1;
+    let busy = task.blocking + if blocked { segment - 1 } else { 0 };
+    let mut jobs = Vec::new();
+    for (other, t) in set.tasks().iter().enumerate() {
+        let own = Own { offset, delay: 0 };
+        let own = (other == position).then_some(own);
+        if own.is_some() || !(blocked && other == blocker) {
+            let from = jobs.len();
+            jobs_of(t, own, sections, until, &mut jobs);
+            // Due dates in the place of priorities; jitter of all is added to keep them positive.
+            for job in &mut jobs[from..] {
+                let due = job.nominal + t.deadline + MOST_UNITS - t.jitter;
+                job.priority = u32::MAX - u32::try_from(due).unwrap_or(u32::MAX);
+            }
+        }
+    }
+    // Who blocks is due later than our job; those of ours that are due no earlier do not count.
+    let blocks_until = set.tasks()[blocker].deadline;
+    let mut held: Option<usize> = None;
+    for now in busy..until {
+        let ready = |job: &Job| job.release <= now && job.remaining > 0;
+        let chosen = held.or_else(|| {
+            let order = |i: &usize| (std::cmp::Reverse(jobs[*i].priority), jobs[*i].own, *i);
+            (0..jobs.len()).filter(|i| ready(&jobs[*i])).min_by_key(order)
+        });
+        let Some(index) = chosen else { continue };
+        let job = &mut jobs[index];
+        job.remaining -= 1;
+        held = (job.remaining > 0 && job.remaining < job.tail).then_some(index);
+        let counts = !blocked || job.nominal + task.deadline < blocks_until + task.jitter;
+        if job.remaining == 0 && job.own && counts {
+            let finish = now + 1;
+            worst.from_arrival = worst.from_arrival.max(finish + task.jitter - job.nominal);
+            worst.from_release = worst.from_release.max(finish - job.release);
+        }
+    }
+    worst
+}

@@ -140,7 +140,7 @@ fn effective_jitter(task: &Task, result: &TaskResult) -> Result<u64, Refusal> {
 }
 
 /// By how much a task of lower priority delays others.
-pub(crate) fn segment_of(task: &Task, sections: Sections, time: TimeModel) -> u64 {
+fn segment_of(task: &Task, sections: Sections, time: TimeModel) -> u64 {
     let length = match sections {
         Sections::Preemptive => 0,
         Sections::NonPreemptive => task.cost,

@@ -13,6 +13,8 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use level::tail_of;
+
 use crate::effort::Effort;
 use crate::task::TaskSet;
 use crate::verdict::{Analysis, Outcome, Point, Refusal, ResponseTime, TaskResult, Verdict};

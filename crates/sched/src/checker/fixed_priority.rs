@@ -1,60 +1,15 @@
-//! Verifies answers by substitution: no search, no fixed-point iteration.
+//! The equations of busy windows under fixed priorities, checked by substitution.
 //!
-//! Owns: [`Defect`] and one check a policy. It builds every equation anew from the task set, with
-//! 128-bit sums, and shares no code with the searches but the comparison of utilisations. Must not:
-//! find anything.
+//! Owns: what [`fixed_priority`] checks. Must not: search.
 
 use std::cmp::Ordering;
 
 use crate::exact::compare_shares;
 use crate::fixed_priority::{Sections, TimeModel};
 use crate::task::{Task, TaskSet};
-use crate::verdict::{Analysis, Outcome, Point, ResponseTime, TaskResult, Verdict, Window};
+use crate::verdict::{Analysis, Outcome, Point, ResponseTime, Window};
 
-/// What does not hold in an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Defect {
-    /// A point does not satisfy its equation.
-    #[error("task {task}: point {point} is no fixed point")]
-    NotFixed {
-        /// Position of the task.
-        task: usize,
-        /// Position of the point among the task's.
-        point: usize,
-    },
-    /// A case of the busy window was not looked at.
-    #[error("task {task}: a case after point {point} is missing")]
-    Missing {
-        /// Position of the task.
-        task: usize,
-        /// Position of the point before the gap.
-        point: usize,
-    },
-    /// The window is longer than stated.
-    #[error("task {task}: the busy window does not end where it is said to")]
-    Window {
-        /// Position of the task.
-        task: usize,
-    },
-    /// The bound is not the largest of its points.
-    #[error("task {task}: the bound does not follow from its points")]
-    Bound {
-        /// Position of the task.
-        task: usize,
-    },
-    /// The verdict does not follow from the bound.
-    #[error("task {task}: the verdict does not follow from the bound")]
-    Verdict {
-        /// Position of the task.
-        task: usize,
-    },
-    /// The numbers of the set do not fit the equations.
-    #[error("task {task}: a number does not fit")]
-    Numbers {
-        /// Position of the task.
-        task: usize,
-    },
-}
+use super::{Defect, check_verdict, released_before, released_by, segment_before};
 
 /// Checks an answer of [`crate::fixed_priority::analyse`].
 ///
@@ -104,23 +59,6 @@ fn check_bound(
     if holds { Ok(()) } else { Err(Defect::Bound { task: position }) }
 }
 
-pub(crate) fn check_verdict(
-    position: usize,
-    task: &Task,
-    result: &TaskResult,
-) -> Result<(), Defect> {
-    let holds = match (result.outcome, result.verdict) {
-        (Outcome::Bounded(bound), Verdict::Feasible) => bound.from_arrival <= task.deadline,
-        (Outcome::Bounded(bound), Verdict::Infeasible(_) | Verdict::Unknown(_)) => {
-            bound.from_arrival > task.deadline
-        }
-        (Outcome::Unbounded, Verdict::NoBound) => true,
-        (Outcome::Unknown(a), Verdict::Unknown(b)) => a == b,
-        _ => false,
-    };
-    if holds { Ok(()) } else { Err(Defect::Verdict { task: position }) }
-}
-
 /// The equation of one task, as the papers write it.
 struct Equation<'a> {
     position: usize,
@@ -131,14 +69,6 @@ struct Equation<'a> {
     blocking: u128,
     cost: u128,
     rest: u128,
-}
-
-fn released_before(window: u128, jitter: u64, period: u64) -> u128 {
-    (window + u128::from(jitter)).div_ceil(period.into())
-}
-
-fn released_by(instant: u128, jitter: u64, period: u64) -> u128 {
-    (instant + u128::from(jitter)) / u128::from(period) + 1
 }
 
 impl<'a> Equation<'a> {
@@ -305,14 +235,4 @@ impl<'a> Equation<'a> {
     fn equals_by(&self, instant: u128) -> u128 {
         self.equals.iter().map(|t| released_by(instant, t.jitter, t.period)).sum()
     }
-}
-
-/// By how much a task of lower priority that has just begun a segment delays others.
-pub(crate) fn segment_before(task: &Task, sections: Sections, time: TimeModel) -> u64 {
-    let segment = match sections {
-        Sections::Preemptive => 0,
-        Sections::NonPreemptive => task.cost,
-        Sections::Limited | Sections::Floating => task.np,
-    };
-    if time == TimeModel::Discrete { segment.saturating_sub(1) } else { segment }
 }

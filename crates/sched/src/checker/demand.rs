@@ -1,0 +1,99 @@
+//! The points of a quick processor-demand analysis, checked by substitution.
+//!
+//! Owns: what [`demand`] checks. Must not: search.
+
+use crate::edf::qpa::Feasibility;
+use crate::fixed_priority::{Sections, TimeModel};
+use crate::task::{Task, TaskSet};
+use crate::verdict::{Verdict, Witness};
+
+use super::{Defect, segment_before};
+
+/// Checks an answer of [`crate::edf::qpa::feasible`]: each demand, and that no interval was skipped
+/// that may demand too much.
+///
+/// # Errors
+/// The first thing that does not hold; the task is always 0.
+pub fn demand(
+    set: &TaskSet,
+    sections: Sections,
+    time: TimeModel,
+    found: &Feasibility,
+) -> Result<(), Defect> {
+    let case = Case { set, sections, time };
+    for (point, (interval, stated)) in found.visited.iter().enumerate() {
+        let demand = case.demand(*interval) + case.blocking(*interval);
+        if demand != u128::from(*stated) && *stated != u64::MAX {
+            return Err(Defect::NotFixed { task: 0, point });
+        }
+    }
+    match found.verdict {
+        Verdict::Feasible => case.check_cover(found),
+        Verdict::Infeasible(Witness::Demand { interval, demand }) => {
+            let holds = demand > interval
+                && case.demand(interval) + case.blocking(interval) >= demand.into();
+            if holds { Ok(()) } else { Err(Defect::Verdict { task: 0 }) }
+        }
+        Verdict::Infeasible(_) => Err(Defect::Verdict { task: 0 }),
+        Verdict::NoBound | Verdict::Unknown(_) => Ok(()),
+    }
+}
+
+struct Case<'a> {
+    set: &'a TaskSet,
+    sections: Sections,
+    time: TimeModel,
+}
+
+impl Case<'_> {
+    fn demand(&self, interval: u64) -> u128 {
+        let work = |t: &Task| {
+            let after =
+                (u128::from(interval) + u128::from(t.jitter)).checked_sub(t.deadline.into());
+            let jobs = after.map_or(0, |after| after / u128::from(t.period) + 1);
+            jobs.saturating_mul(u128::from(t.cost) + u128::from(t.suspension))
+        };
+        self.set.tasks().iter().map(work).sum()
+    }
+
+    fn blocking(&self, interval: u64) -> u128 {
+        let later =
+            self.set.tasks().iter().filter(|t| t.deadline.saturating_sub(t.jitter) > interval);
+        let segment = later.map(|t| segment_before(t, self.sections, self.time)).max().unwrap_or(0);
+        let stated = self.set.tasks().iter().map(|t| t.blocking).max().unwrap_or(0);
+        u128::from(segment) + u128::from(stated)
+    }
+
+    /// From the longest interval down to the first deadline: with `(t, h)` visited, all intervals
+    /// between h and t demand at most h, as long as the blocking is the same; and where nothing is
+    /// due between two intervals, the longer one demands as much as the shorter.
+    fn check_cover(&self, found: &Feasibility) -> Result<(), Defect> {
+        let mut below = found.length;
+        for (point, (interval, demand)) in found.visited.iter().enumerate() {
+            // Nothing is due between this interval and what is proven already.
+            let silent = *interval >= below || self.silent(*interval, below);
+            if demand > interval || !silent {
+                return Err(Defect::Missing { task: 0, point });
+            }
+            below = below.min(if self.blocking(*demand) == self.blocking(*interval) {
+                *demand
+            } else {
+                self.edge(*interval, *demand)
+            });
+        }
+        let last = Defect::Missing { task: 0, point: found.visited.len() };
+        if below == 0 || self.demand(below - 1) == 0 { Ok(()) } else { Err(last) }
+    }
+
+    /// Whether no deadline lies between an interval and a longer one, both left out.
+    fn silent(&self, interval: u64, longer: u64) -> bool {
+        longer <= interval + 1 || self.demand(longer - 1) == self.demand(interval)
+    }
+
+    /// Down to where the blocking stays as it is for `interval`, but not below `demand`.
+    fn edge(&self, interval: u64, demand: u64) -> u64 {
+        let edges = self.set.tasks().iter().map(|t| t.deadline.saturating_sub(t.jitter));
+        let edges = edges.filter(|d| *d <= interval);
+        edges.max().unwrap_or(0).max(demand)
+    }
+}

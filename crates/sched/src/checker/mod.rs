@@ -1,0 +1,97 @@
+//! Verifies answers by substitution: no search, no fixed-point iteration.
+//!
+//! Owns: [`Defect`] and one check a policy. It builds every equation anew from the task set, with
+//! 128-bit sums, and shares no code with the searches but the comparison of utilisations. Must not:
+//! find anything.
+
+mod demand;
+mod edf;
+mod fixed_priority;
+
+pub use demand::demand;
+pub use edf::edf;
+pub use fixed_priority::fixed_priority;
+
+use crate::fixed_priority::{Sections, TimeModel};
+use crate::task::Task;
+use crate::verdict::{Outcome, TaskResult, Verdict};
+
+/// What does not hold in an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Defect {
+    /// A point does not satisfy its equation.
+    #[error("task {task}: point {point} is no fixed point")]
+    NotFixed {
+        /// Position of the task.
+        task: usize,
+        /// Position of the point among the task's.
+        point: usize,
+    },
+    /// A case of the busy window was not looked at.
+    #[error("task {task}: a case after point {point} is missing")]
+    Missing {
+        /// Position of the task.
+        task: usize,
+        /// Position of the point before the gap.
+        point: usize,
+    },
+    /// The window is longer than stated.
+    #[error("task {task}: the busy window does not end where it is said to")]
+    Window {
+        /// Position of the task.
+        task: usize,
+    },
+    /// The bound is not the largest of its points.
+    #[error("task {task}: the bound does not follow from its points")]
+    Bound {
+        /// Position of the task.
+        task: usize,
+    },
+    /// The verdict does not follow from the bound.
+    #[error("task {task}: the verdict does not follow from the bound")]
+    Verdict {
+        /// Position of the task.
+        task: usize,
+    },
+    /// The numbers of the set do not fit the equations.
+    #[error("task {task}: a number does not fit")]
+    Numbers {
+        /// Position of the task.
+        task: usize,
+    },
+}
+
+pub(crate) fn check_verdict(
+    position: usize,
+    task: &Task,
+    result: &TaskResult,
+) -> Result<(), Defect> {
+    let holds = match (result.outcome, result.verdict) {
+        (Outcome::Bounded(bound), Verdict::Feasible) => bound.from_arrival <= task.deadline,
+        (Outcome::Bounded(bound), Verdict::Infeasible(_) | Verdict::Unknown(_)) => {
+            bound.from_arrival > task.deadline
+        }
+        (Outcome::Unbounded, Verdict::NoBound) => true,
+        (Outcome::Unknown(a), Verdict::Unknown(b)) => a == b,
+        _ => false,
+    };
+    if holds { Ok(()) } else { Err(Defect::Verdict { task: position }) }
+}
+
+fn released_before(window: u128, jitter: u64, period: u64) -> u128 {
+    (window + u128::from(jitter)).div_ceil(period.into())
+}
+
+fn released_by(instant: u128, jitter: u64, period: u64) -> u128 {
+    (instant + u128::from(jitter)) / u128::from(period) + 1
+}
+
+/// By how much a task of lower priority that has just begun a segment delays others.
+pub(crate) fn segment_before(task: &Task, sections: Sections, time: TimeModel) -> u64 {
+    let segment = match sections {
+        Sections::Preemptive => 0,
+        Sections::NonPreemptive => task.cost,
+        Sections::Limited | Sections::Floating => task.np,
+    };
+    if time == TimeModel::Discrete { segment.saturating_sub(1) } else { segment }
+}

@@ -1,0 +1,110 @@
+//! Up to which length intervals must be looked at.
+//!
+//! Owns: the bounds called La (Baruah, Rosier and Howell, RTSJ 1990; Hoang et al., 2006) and Lb, the
+//! synchronous busy period (Spuri, 1996). Must not: be exact; any larger length does as well.
+
+use std::cmp::Ordering;
+
+use crate::effort::Effort;
+use crate::exact::{compare_shares, greatest_common_divisor, share_floor, stretched};
+use crate::fixed_priority::{Sections, TimeModel};
+use crate::recurrence::{Interference, Stream};
+use crate::task::{Task, TaskSet};
+use crate::verdict::Refusal;
+
+use super::demand::{blocking_within, first_deadline};
+
+/// What an interval that demands too much is shorter than.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Length {
+    /// If there is one, there is one below this length.
+    Below(u64),
+    /// More is demanded than there is in all intervals that are long enough.
+    Overload,
+}
+
+/// Binary digits behind the point of the quick sum of shares.
+const DIGITS: u32 = 32;
+
+pub(crate) fn length(
+    set: &TaskSet,
+    sections: Sections,
+    time: TimeModel,
+    effort: &mut Effort,
+) -> Result<Length, Refusal> {
+    let blocking = blocking_within(set, 0, sections, time);
+    if let Some(end) = quick(set.tasks(), blocking) {
+        return Ok(Length::Below(end));
+    }
+    let share = |t: &Task| (t.cost.saturating_add(t.suspension), t.period);
+    match compare_shares(set.tasks().iter().map(share), (1, 1)) {
+        Ordering::Greater => Ok(Length::Overload),
+        Ordering::Less => match slow(set.tasks(), blocking) {
+            Some(end) => Ok(Length::Below(end)),
+            None => full(set.tasks(), blocking, effort),
+        },
+        Ordering::Equal => full(set.tasks(), blocking, effort),
+    }
+}
+
+fn stream(task: &Task, jitter: u64) -> Option<Stream> {
+    Some(Stream { cost: task.cost.checked_add(task.suspension)?, jitter, ..Stream::of(task) })
+}
+
+/// La for numbers of usual size and a utilisation that is clearly below one:
+/// the larger of D - T and (B + sum of (T - D) U) / (1 - U), rounded up.
+fn quick(tasks: &[Task], blocking: u64) -> Option<u64> {
+    let mut used = 0u64;
+    let mut excess = i64::try_from(blocking).ok()?;
+    let mut least = 0;
+    for task in tasks {
+        let cost = u32::try_from(task.cost.checked_add(task.suspension)?).ok()?;
+        used = used.checked_add((u64::from(cost) << DIGITS) / task.period + 1)?;
+        let deadline = first_deadline(task);
+        least = least.max(deadline.saturating_sub(task.period));
+        let gap = i64::try_from(task.period).ok()? - i64::try_from(deadline).ok()?;
+        let work = gap.checked_mul(i64::from(cost))?;
+        // Division rounds towards zero: up if negative.
+        excess = excess.checked_add(work / i64::try_from(task.period).ok()? + 1)?;
+    }
+    let free = (1u64 << DIGITS).checked_sub(used).filter(|free| *free >= 1 << (DIGITS / 2))?;
+    let excess = u128::try_from(excess).unwrap_or(0);
+    let end = u64::try_from((excess << DIGITS) / u128::from(free)).ok()?;
+    end.max(least).checked_add(1)
+}
+
+/// The same for any numbers, with 64 binary digits behind the point; `None` if they do not suffice.
+fn slow(tasks: &[Task], blocking: u64) -> Option<u64> {
+    let mut used = 0u128;
+    let mut excess = i128::from(blocking);
+    let mut least = 0;
+    for task in tasks {
+        let cost = task.cost.checked_add(task.suspension)?;
+        used = used.checked_add(share_floor(cost, task.period) + 1)?;
+        let deadline = first_deadline(task);
+        least = least.max(deadline.saturating_sub(task.period));
+        let gap = i128::from(task.period) - i128::from(deadline);
+        excess = excess.checked_add(gap.checked_mul(cost.into())? / i128::from(task.period) + 1)?;
+    }
+    let end = stretched(u64::try_from(excess.max(0)).ok()?, used)?;
+    end.max(least).checked_add(2)
+}
+
+/// At full utilisation the demand repeats after the hyperperiod, once every task has begun.
+fn full(tasks: &[Task], blocking: u64, effort: &mut Effort) -> Result<Length, Refusal> {
+    if blocking == 0 && tasks.iter().all(|t| t.jitter == 0) {
+        // The busy period is at most a hyperperiod, and may be found where that has no number.
+        let plain = tasks.iter().map(|t| stream(t, 0)).collect::<Option<Vec<_>>>();
+        let plain = plain.ok_or(Refusal::Overflow)?;
+        let first = plain.iter().try_fold(0u64, |sum, s| sum.checked_add(s.cost));
+        let first = first.ok_or(Refusal::Overflow)?;
+        let end = Interference::of(plain).least(0, first, effort)?;
+        return end.checked_add(1).map(Length::Below).ok_or(Refusal::Overflow);
+    }
+    let multiple = tasks.iter().try_fold(1u64, |multiple, t| {
+        (multiple / greatest_common_divisor(multiple, t.period)).checked_mul(t.period)
+    });
+    let last = tasks.iter().map(|t| t.deadline).max().unwrap_or(0);
+    let end = multiple.ok_or(Refusal::Endless)?.checked_add(last).and_then(|e| e.checked_add(1));
+    end.map(Length::Below).ok_or(Refusal::Overflow)
+}

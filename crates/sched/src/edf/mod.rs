@@ -1,0 +1,15 @@
+//! Earliest deadline first, on one processor.
+//!
+//! Owns: the demand of a set, tests whether it is ever too much (processor demand, QPA), response
+//! times. Deadlines count from nominal arrivals, so release jitter shortens them.
+//!
+//! Must not: assume that deadlines are at most the periods.
+
+pub mod demand;
+mod length;
+pub mod qpa;
+mod response;
+#[cfg(test)]
+mod tests;
+
+pub use response::{response_times, response_times_within};
