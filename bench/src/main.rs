@@ -10,6 +10,7 @@
 mod clock;
 mod document;
 mod paired;
+mod sched;
 mod sleep;
 mod stats;
 mod timer;
@@ -54,6 +55,8 @@ enum Suite {
     Sleep,
     /// Gap loop, start-up, received time, reading a large run folder.
     Workload,
+    /// Response times under fixed priorities, EDF's demand test.
+    Sched,
     /// The queue of timers, the wheel of timeouts, interrupted sleepers, timing faults.
     Timer,
 }
@@ -66,6 +69,7 @@ fn main() -> Result<()> {
         Suite::Clock => ("clock", rounds(15), clock::measure(rounds(15), arguments.seconds)?),
         Suite::Sleep => ("sleep", rounds(5), plain(sleep::measure(rounds(5))?)),
         Suite::Workload => ("workload", rounds(15), plain(workload::measure(rounds(15))?)),
+        Suite::Sched => ("sched", rounds(15), plain(sched::measure(rounds(15))?)),
         Suite::Timer => ("timer", rounds(15), plain(timer::measure(rounds(15))?)),
     };
     let document = Document::new(name, rounds, found);

@@ -14,12 +14,16 @@
 
 #![forbid(unsafe_code)]
 
+pub mod assign;
+pub mod bounds;
 pub mod checker;
 pub mod edf;
 pub mod effort;
 pub mod exact;
+pub mod fifo;
 pub mod fixed_priority;
 mod recurrence;
+pub mod supply;
 pub mod task;
 #[cfg(debug_assertions)]
 pub(crate) mod twin;

@@ -173,13 +173,17 @@ impl Task {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskSet {
     tasks: Vec<Task>,
+    /// Positions, the most urgent first.
+    order: Vec<usize>,
 }
 
 impl TaskSet {
     /// A set of these tasks, with the priorities that they have.
     #[must_use]
     pub fn new(tasks: Vec<Task>) -> TaskSet {
-        TaskSet { tasks }
+        let mut order: Vec<usize> = (0..tasks.len()).collect();
+        order.sort_by_key(|position| std::cmp::Reverse(tasks[*position].priority));
+        TaskSet { tasks, order }
     }
 
     /// A set of these tasks, the first being the most urgent.
@@ -187,7 +191,7 @@ impl TaskSet {
     pub fn in_order(tasks: Vec<Task>) -> TaskSet {
         let priorities = (0..=u32::MAX).rev();
         let tasks = tasks.into_iter().zip(priorities).map(|(task, p)| task.with_priority(p));
-        TaskSet { tasks: tasks.collect() }
+        TaskSet::new(tasks.collect())
     }
 
     /// The tasks as given.
@@ -210,9 +214,7 @@ impl TaskSet {
 
     /// Positions in the set, the most urgent first; equals in the order given.
     #[must_use]
-    pub fn by_priority(&self) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..self.tasks.len()).collect();
-        order.sort_by_key(|position| std::cmp::Reverse(self.tasks[*position].priority));
-        order
+    pub fn by_priority(&self) -> &[usize] {
+        &self.order
     }
 }

@@ -13,7 +13,7 @@ use crate::effort::Effort;
 use crate::exact::{compare_shares, greatest_common_divisor};
 use crate::recurrence::{Interference, Stream};
 use crate::task::{Task, TaskSet};
-use crate::verdict::{Analysis, Outcome, Point, Refusal, TaskResult, Window};
+use crate::verdict::{Analysis, Outcome, Point, Refusal, TaskResult, Verdict, Window};
 
 use super::{Sections, TimeModel, judge, overloaded, refused};
 
@@ -67,6 +67,28 @@ pub(super) fn analyse(
     Analysis { tasks, points }
 }
 
+/// The verdict on one task of a set without suspension.
+pub(super) fn one(
+    set: &TaskSet,
+    position: usize,
+    sections: Sections,
+    time: TimeModel,
+    mut effort: Effort,
+) -> Verdict {
+    if set.tasks().iter().any(|task| task.suspension > 0) {
+        return Verdict::Unknown(Refusal::Suspension);
+    }
+    let mut points = Vec::new();
+    let exact = set.tasks()[position].blocking == 0;
+    let solved = level_of(set, position, sections, time, &[])
+        .and_then(|level| level.solve(&mut effort, &mut points));
+    match solved {
+        Ok(Some(window)) => judge(set, position, &points, 0..points.len(), window, exact).verdict,
+        Ok(None) => Verdict::NoBound,
+        Err(why) => Verdict::Unknown(why),
+    }
+}
+
 /// The result of one preemptive task whose window repeats: all of the processor is used, and
 /// releases jitter. The tasks before `rank` in the order are of higher priority.
 pub(super) fn repeating(
@@ -107,7 +129,8 @@ fn level_of(
     }
     let mut higher = Vec::new();
     for (other, t) in others().filter(|(_, t)| t.priority > task.priority) {
-        higher.push(Stream { jitter: effective_jitter(t, &done[other])?, ..Stream::of(t) });
+        let jitter = effective_jitter(t, done.get(other))?;
+        higher.push(Stream { jitter, ..Stream::of(t) });
     }
     let equals: Vec<&Task> =
         others().map(|(_, t)| t).filter(|t| t.priority == task.priority).collect();
@@ -127,12 +150,12 @@ fn level_of(
 /// The jitter by which a task's work may come early: a suspending task's work may be as late as its
 /// response time allows, and then be followed by the next job at once (Chen et al., RTSJ 2019,
 /// section 4.2: R - C). That holds if its jobs do not overlap.
-fn effective_jitter(task: &Task, result: &TaskResult) -> Result<u64, Refusal> {
+fn effective_jitter(task: &Task, result: Option<&TaskResult>) -> Result<u64, Refusal> {
     if task.suspension == 0 {
         return Ok(task.jitter);
     }
-    match result.outcome {
-        Outcome::Bounded(bound) if bound.from_arrival <= task.period => {
+    match result.map(|result| result.outcome) {
+        Some(Outcome::Bounded(bound)) if bound.from_arrival <= task.period => {
             Ok(bound.from_arrival - task.cost)
         }
         _ => Err(Refusal::Suspension),

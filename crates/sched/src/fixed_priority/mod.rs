@@ -57,15 +57,25 @@ pub fn analyse_within(
     effort: Effort,
 ) -> Analysis {
     let order = set.by_priority();
-    let analysis = if sections == Sections::Preemptive && sweep::applies(set, &order) {
-        sweep::analyse(set, &order, effort)
+    let analysis = if sections == Sections::Preemptive && sweep::applies(set, order) {
+        sweep::analyse(set, order, effort)
     } else {
-        level::analyse(set, &order, sections, time, effort)
+        level::analyse(set, order, sections, time, effort)
     };
     debug_assert_eq!(crate::checker::fixed_priority(set, sections, time, &analysis), Ok(()));
     #[cfg(debug_assertions)]
     crate::twin::assert_fixed_priority(set, sections, &analysis);
     analysis
+}
+
+/// The verdict on one task. The same as in [`analyse`], without looking at tasks of lower priority
+/// but for what they block.
+#[must_use]
+pub fn verdict_of(set: &TaskSet, task: usize, sections: Sections, time: TimeModel) -> Verdict {
+    match set.tasks().get(task) {
+        Some(_) => level::one(set, task, sections, time, Effort::default()),
+        None => Verdict::Feasible,
+    }
 }
 
 /// The bounds of a job by a point of its busy window. Its nominal arrival is at the latest both a

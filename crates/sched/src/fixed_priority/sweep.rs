@@ -9,7 +9,7 @@
 use std::cmp::Ordering;
 
 use crate::effort::Effort;
-use crate::exact::{compare_utilisation_with_one, share_floor, stretched};
+use crate::exact::{compare_utilisation_with_one, share_floor};
 use crate::task::{Task, TaskSet};
 use crate::verdict::{Analysis, Point, Refusal, TaskResult, Window};
 
@@ -39,66 +39,78 @@ struct Sweep {
     earliest: u64,
     /// The end of the window so far.
     end: u64,
+    /// What the tasks counted use, rounded down, and their number: see [`Shares`].
+    used: u64,
+    /// Work that jitter brings into the window at least.
+    early: u64,
     effort: Effort,
 }
 
-/// After as many rounds the even start is tried, which jumps over many small steps.
-const ROUNDS_BEFORE_JUMP: u32 = 32;
-
 pub(super) fn analyse(set: &TaskSet, order: &[usize], effort: Effort) -> Analysis {
-    let mut sweep =
-        Sweep { counted: Vec::with_capacity(order.len()), earliest: u64::MAX, end: 0, effort };
-    let mut points = Vec::with_capacity(order.len() * 2);
-    let mut tasks: Vec<TaskResult> = Vec::new();
-    tasks.resize_with(set.len(), || overloaded(0));
+    let mut sweep = Sweep {
+        counted: Vec::with_capacity(order.len()),
+        earliest: u64::MAX,
+        end: 0,
+        used: 0,
+        early: 0,
+        effort,
+    };
+    let mut points = Vec::with_capacity(order.len());
+    let mut tasks: Vec<TaskResult> = Vec::with_capacity(order.len());
     let mut shares = Shares::default();
     for (rank, position) in order.iter().enumerate() {
         let from = points.len();
         let task = &set.tasks()[*position];
         let used = shares.add(task, || order[..=rank].iter().map(|p| &set.tasks()[*p]));
         let found = match used {
-            Ordering::Less => sweep.task(task, &mut points),
-            Ordering::Equal if shares.jitter == 0 => sweep.task(task, &mut points),
-            Ordering::Equal => {
-                tasks[*position] = level::repeating(set, order, rank, effort, &mut points);
+            Ordering::Equal if shares.jitter > 0 => {
+                tasks.push(level::repeating(set, order, rank, effort, &mut points));
                 continue;
             }
             Ordering::Greater => {
-                tasks[*position] = overloaded(from);
+                tasks.push(overloaded(from));
                 continue;
             }
+            Ordering::Less | Ordering::Equal => sweep.task(task, shares.last, &mut points),
         };
-        tasks[*position] = match found {
-            Ok(()) => judge(set, *position, &points, from..points.len(), Window::Closed, true),
-            Err(why) => {
-                points.truncate(from);
-                return give_up(set, &order[rank..], why, tasks, points);
+        match found {
+            Ok(()) => {
+                let range = from..points.len();
+                tasks.push(judge(set, *position, &points, range, Window::Closed, true));
             }
-        };
+            Err(why) => {
+                // What is below it depends on where its window ends.
+                points.truncate(from);
+                tasks.resize_with(order.len(), || refused(why, from));
+                break;
+            }
+        }
     }
-    Analysis { tasks, points }
+    Analysis { tasks: in_order_given(tasks, order), points }
 }
 
-/// The sweep has ended early: this task and all below it are unknown.
-fn give_up(
-    set: &TaskSet,
-    rest: &[usize],
-    why: Refusal,
-    mut tasks: Vec<TaskResult>,
-    points: Vec<Point>,
-) -> Analysis {
-    debug_assert!(rest.len() <= set.len());
-    for position in rest {
-        tasks[*position] = refused(why, points.len());
+/// Results by rank, put where their tasks are in the set.
+fn in_order_given(tasks: Vec<TaskResult>, order: &[usize]) -> Vec<TaskResult> {
+    if order.is_sorted() {
+        return tasks;
     }
-    Analysis { tasks, points }
+    let mut placed: Vec<(usize, TaskResult)> = order.iter().copied().zip(tasks).collect();
+    placed.sort_unstable_by_key(|(position, _)| *position);
+    placed.into_iter().map(|(_, task)| task).collect()
 }
+
+/// Binary digits behind the point of a share.
+const DIGITS: u32 = 32;
+/// The whole processor.
+const ONE: u64 = 1 << DIGITS;
 
 /// How much of the processor the tasks so far use, kept cheaply from above.
 #[derive(Default)]
 struct Shares {
-    /// The sum, each share rounded up to 32 binary digits behind the point.
+    /// The sum, each share rounded up.
     above: u64,
+    /// The share of the task added last, rounded down.
+    last: u64,
     /// The largest jitter so far.
     jitter: u64,
 }
@@ -109,12 +121,11 @@ impl Shares {
     where
         I: Iterator<Item = &'a Task> + Clone,
     {
-        const ONE: u64 = 1 << 32;
-        let share = match u32::try_from(task.cost) {
-            Ok(cost) => (u64::from(cost) << 32) / task.period,
+        self.last = match u32::try_from(task.cost) {
+            Ok(cost) => (u64::from(cost) << DIGITS) / task.period,
             Err(_) => u64::try_from(share_floor(task.cost, task.period) >> 32).unwrap_or(u64::MAX),
         };
-        self.above = self.above.saturating_add(share).saturating_add(1);
+        self.above = self.above.saturating_add(self.last).saturating_add(1);
         self.jitter = self.jitter.max(task.jitter);
         if self.above <= ONE { Ordering::Less } else { compare_utilisation_with_one(all()) }
     }
@@ -122,14 +133,16 @@ impl Shares {
 
 impl Sweep {
     /// Adds all jobs of `task` in its busy window, a point each, and then counts it.
-    fn task(&mut self, task: &Task, points: &mut Vec<Point>) -> Result<(), Refusal> {
+    fn task(&mut self, task: &Task, share: u64, points: &mut Vec<Point>) -> Result<(), Refusal> {
         let mut jobs = 0u64;
         let mut offset = 0u64;
+        let mut work = self.early;
         loop {
             jobs += 1;
             self.end = self.end.checked_add(task.cost).ok_or(Refusal::Overflow)?;
+            work = work.saturating_add(task.cost);
             if self.end > self.earliest {
-                self.settle()?;
+                self.settle(work)?;
             }
             points.push(Point { offset, jobs, finish: self.end });
             let next = jobs.checked_mul(task.period).ok_or(Refusal::Overflow)?;
@@ -137,6 +150,12 @@ impl Sweep {
             if self.end <= next {
                 self.earliest = self.earliest.min(next);
                 self.counted.push(Counted { next, period: task.period, cost: task.cost });
+                self.used = self.used.saturating_add(share);
+                if task.jitter > 0 {
+                    let early = (u128::from(task.jitter) * u128::from(share)) >> DIGITS;
+                    let early = u64::try_from(early).unwrap_or(u64::MAX);
+                    self.early = self.early.saturating_add(early);
+                }
                 return Ok(());
             }
             self.effort.step()?;
@@ -144,30 +163,41 @@ impl Sweep {
         }
     }
 
-    /// Counts releases until none is left before the end.
-    fn settle(&mut self) -> Result<(), Refusal> {
-        let mut rounds = 0;
+    /// Counts releases until none is left before the end. `work` is what would end the window if
+    /// nothing more came than the shares of the tasks counted.
+    fn settle(&mut self, work: u64) -> Result<(), Refusal> {
+        let reached = self.reached(work);
+        if reached > self.end {
+            self.effort.step()?;
+            self.count_before(reached).ok_or(Refusal::Overflow)?;
+        }
         while self.end > self.earliest {
             self.effort.step()?;
-            rounds += 1;
-            let jumps = rounds % ROUNDS_BEFORE_JUMP == 0;
-            let reached = if jumps { self.reached() } else { 0 };
-            self.round(reached).ok_or(Refusal::Overflow)?;
+            self.round().ok_or(Refusal::Overflow)?;
         }
         Ok(())
     }
 
-    /// Looks at every task once. The window is known to reach `reached`.
-    fn round(&mut self, reached: u64) -> Option<()> {
+    /// A time that the window is known to reach: if all work came evenly, it would end there
+    /// (Sjodin and Hansson, RTSS 1998). Rounded down; 0 if it does not fit.
+    fn reached(&self, work: u64) -> u64 {
+        let free = ONE.saturating_sub(self.used);
+        match u32::try_from(work) {
+            Ok(work) => (u64::from(work) << DIGITS).checked_div(free).unwrap_or(0),
+            Err(_) => {
+                let end = (u128::from(work) << DIGITS).checked_div(free.into()).unwrap_or(0);
+                u64::try_from(end).unwrap_or(0)
+            }
+        }
+    }
+
+    /// Counts all releases before a time that the window is known to reach.
+    fn count_before(&mut self, reached: u64) -> Option<()> {
         let mut end = self.end;
         let mut earliest = u64::MAX;
         for task in &mut self.counted {
-            let until = end.max(reached);
-            if task.next < until {
-                let late = until - task.next;
-                let jobs = if late <= task.period { 1 } else { late.div_ceil(task.period) };
-                task.next = task.next.checked_add(jobs.checked_mul(task.period)?)?;
-                end = end.checked_add(jobs.checked_mul(task.cost)?)?;
+            if task.next < reached {
+                end = end.checked_add(task.count_before(reached)?)?;
             }
             earliest = earliest.min(task.next);
         }
@@ -176,18 +206,32 @@ impl Sweep {
         Some(())
     }
 
-    /// A time that the window is known to reach: where it would end if all further work came evenly.
-    /// A task brings at least (x - next) cost / period more until x, so that
-    /// x (1 - U) >= end - sum of next cost / period.
-    fn reached(&self) -> u64 {
-        let mut used = 0u128;
-        let mut behind = 0u128;
-        for task in &self.counted {
-            used = used.saturating_add(share_floor(task.cost, task.period));
-            let work = (u128::from(task.next) * u128::from(task.cost)).div_ceil(task.period.into());
-            behind = behind.saturating_add(work);
+    /// Looks at every task once, and counts what is released before the end so far.
+    fn round(&mut self) -> Option<()> {
+        let mut end = self.end;
+        let mut earliest = u64::MAX;
+        for task in &mut self.counted {
+            if task.next < end {
+                end = end.checked_add(task.count_before(end)?)?;
+            }
+            earliest = earliest.min(task.next);
         }
-        let base = u128::from(self.end).saturating_sub(behind);
-        u64::try_from(base).ok().and_then(|base| stretched(base, used)).unwrap_or(0)
+        self.end = end;
+        self.earliest = earliest;
+        Some(())
+    }
+}
+
+impl Counted {
+    /// Counts all releases before `time`, of which there is one at least; gives their work.
+    fn count_before(&mut self, time: u64) -> Option<u64> {
+        let late = time - self.next;
+        if late <= self.period {
+            self.next = self.next.checked_add(self.period)?;
+            return Some(self.cost);
+        }
+        let jobs = late.div_ceil(self.period);
+        self.next = self.next.checked_add(jobs.checked_mul(self.period)?)?;
+        jobs.checked_mul(self.cost)
     }
 }

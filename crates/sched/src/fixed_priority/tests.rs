@@ -50,9 +50,9 @@ proptest! {
         let scaled = tasks.iter().map(|t| scaled(t, scale)).collect();
         let set = TaskSet::in_order(scaled);
         let order = set.by_priority();
-        let fast = sweep::analyse(&set, &order, Effort::default());
+        let fast = sweep::analyse(&set, order, Effort::default());
         let slow =
-            level::analyse(&set, &order, Sections::Preemptive, TimeModel::Discrete, Effort::default());
+            level::analyse(&set, order, Sections::Preemptive, TimeModel::Discrete, Effort::default());
         for position in 0..set.len() {
             prop_assert_eq!(&fast.tasks[position].outcome, &slow.tasks[position].outcome);
             prop_assert_eq!(fast.tasks[position].verdict, slow.tasks[position].verdict);

@@ -1,0 +1,295 @@
+//! What a reservation supplies at least, and what that makes of response times.
+//!
+//! Owns: the supply of a periodic resource (Shin and Lee, RTSS 2003) and of an explicit-deadline
+//! periodic resource (Easwaran, Anand and Lee, RTSS 2007), its inverse, fixed priorities on it, and
+//! the smallest budget that is enough. Must not: know how a reservation is enforced.
+
+use std::cmp::Ordering;
+
+use crate::effort::Effort;
+use crate::exact::compare_shares;
+use crate::recurrence::Stream;
+use crate::task::TaskSet;
+use crate::verdict::{Analysis, Outcome, Point, Refusal, TaskResult, Verdict, Window};
+
+/// `budget` units of processor time in every period, within `deadline` of the period's beginning.
+///
+/// Invariant: 0 < budget <= deadline <= period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Supply {
+    period: u64,
+    budget: u64,
+    deadline: u64,
+}
+
+/// A supply that cannot be meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SupplyError {
+    /// The budget is zero.
+    #[error("the budget is 0; give the processor time of a period")]
+    NoBudget,
+    /// The budget does not fit.
+    #[error("a budget of {budget} does not fit into {deadline}")]
+    BudgetOverDeadline {
+        /// The budget.
+        budget: u64,
+        /// The time for it.
+        deadline: u64,
+    },
+    /// The deadline is over the period.
+    #[error("a deadline of {deadline} is longer than the period of {period}")]
+    DeadlineOverPeriod {
+        /// The deadline.
+        deadline: u64,
+        /// The period.
+        period: u64,
+    },
+}
+
+impl Supply {
+    /// A periodic resource: `budget` anywhere in every `period`.
+    ///
+    /// # Errors
+    /// A budget of 0 or over the period.
+    pub fn periodic(period: u64, budget: u64) -> Result<Supply, SupplyError> {
+        Supply::with_deadline(period, budget, period)
+    }
+
+    /// An explicit-deadline periodic resource.
+    ///
+    /// # Errors
+    /// A budget of 0 or over the deadline, a deadline over the period.
+    pub fn with_deadline(period: u64, budget: u64, deadline: u64) -> Result<Supply, SupplyError> {
+        if budget == 0 {
+            return Err(SupplyError::NoBudget);
+        }
+        if budget > deadline {
+            return Err(SupplyError::BudgetOverDeadline { budget, deadline });
+        }
+        if deadline > period {
+            return Err(SupplyError::DeadlineOverPeriod { deadline, period });
+        }
+        Ok(Supply { period, budget, deadline })
+    }
+
+    /// The processor time of a period.
+    #[must_use]
+    pub fn budget(&self) -> u64 {
+        self.budget
+    }
+
+    /// The period.
+    #[must_use]
+    pub fn period(&self) -> u64 {
+        self.period
+    }
+
+    /// The longest time without supply: it came at once, and comes as late as it may.
+    fn gap(&self) -> u128 {
+        u128::from(self.period - self.budget) + u128::from(self.deadline - self.budget)
+    }
+
+    /// The least processor time in any window of length `window`: the supply bound function.
+    #[must_use]
+    pub fn least_in(&self, window: u64) -> u64 {
+        let Some(after) = u128::from(window).checked_sub(self.gap()) else { return 0 };
+        let (periods, into) = (after / u128::from(self.period), after % u128::from(self.period));
+        let budget = u128::from(self.budget);
+        // No more than the window, which has 64 bits.
+        u64::try_from(periods * budget + into.min(budget)).unwrap_or(u64::MAX)
+    }
+
+    /// The shortest window that is sure to have `work` units of processor time; 0 for none. `None`
+    /// if it has more than 64 bits.
+    #[must_use]
+    pub fn window_for(&self, work: u64) -> Option<u64> {
+        let Some(before) = work.checked_sub(1) else { return Some(0) };
+        let (periods, into) = (before / self.budget, before % self.budget);
+        let window =
+            self.gap() + u128::from(periods) * u128::from(self.period) + u128::from(into) + 1;
+        u64::try_from(window).ok()
+    }
+}
+
+/// Bounds response times under preemptive fixed priorities inside a reservation: as on a processor
+/// of its own, with windows as long as it takes to supply them. Equal priorities count as higher.
+///
+/// A bound over a deadline leaves it unknown: the supply need not be the least every time.
+#[must_use]
+pub fn fixed_priority(set: &TaskSet, supply: &Supply) -> Analysis {
+    let mut effort = Effort::default();
+    let mut points = Vec::new();
+    let tasks = (0..set.len())
+        .map(|position| {
+            let from = points.len();
+            match solve(set, position, supply, &mut effort, &mut points) {
+                Ok(true) => crate::fixed_priority::judge(
+                    set,
+                    position,
+                    &points,
+                    from..points.len(),
+                    Window::Closed,
+                    false,
+                ),
+                Ok(false) => crate::fixed_priority::overloaded(from),
+                Err(why) => {
+                    points.truncate(from);
+                    crate::fixed_priority::refused(why, from)
+                }
+            }
+        })
+        .collect::<Vec<TaskResult>>();
+    Analysis { tasks, points }
+}
+
+/// The points of a task's window; false if more is demanded than is supplied.
+fn solve(
+    set: &TaskSet,
+    position: usize,
+    supply: &Supply,
+    effort: &mut Effort,
+    points: &mut Vec<Point>,
+) -> Result<bool, Refusal> {
+    let task = &set.tasks()[position];
+    if set.tasks().iter().any(|t| t.suspension > 0) {
+        return Err(Refusal::Suspension);
+    }
+    let others = set.tasks().iter().enumerate();
+    let higher = others.filter(|(at, t)| *at != position && t.priority >= task.priority);
+    let higher: Vec<Stream> = higher.map(|(_, t)| Stream::of(t)).collect();
+    let shares = higher.iter().map(Stream::share).chain([(task.cost, task.period)]);
+    match compare_shares(shares, (supply.budget, supply.period)) {
+        Ordering::Greater => return Ok(false),
+        // The window may never end; whether it does is not decided here.
+        Ordering::Equal | Ordering::Less => {}
+    }
+    let (mut finish, mut offset) = (1, 0);
+    for jobs in 1..u64::MAX {
+        let own = jobs.checked_mul(task.cost).and_then(|own| own.checked_add(task.blocking));
+        let own = own.ok_or(Refusal::Overflow)?;
+        loop {
+            effort.step()?;
+            let add = |sum: u64, stream: &Stream| sum.checked_add(stream.work_before(finish)?);
+            let work = higher.iter().try_fold(own, add).ok_or(Refusal::Overflow)?;
+            let window = supply.window_for(work).ok_or(Refusal::Overflow)?;
+            if window <= finish {
+                break;
+            }
+            finish = window;
+        }
+        points.push(Point { offset, jobs, finish });
+        let next = jobs.checked_mul(task.period).ok_or(Refusal::Overflow)?;
+        offset = next.saturating_sub(task.jitter);
+        if finish <= offset {
+            return Ok(true);
+        }
+    }
+    Err(Refusal::TooLong)
+}
+
+/// The smallest budget that makes a set feasible inside a periodic resource of this period, found by
+/// bisection, which needs at most 64 analyses; `None` if the whole processor is not known to suffice.
+#[must_use]
+pub fn smallest_budget(set: &TaskSet, period: u64) -> Option<Supply> {
+    let enough = |budget: u64| {
+        let supply = Supply::periodic(period, budget).ok()?;
+        let analysis = fixed_priority(set, &supply);
+        (analysis.verdict() == Verdict::Feasible).then_some(supply)
+    };
+    let mut found = enough(period)?;
+    let mut too_small = 0;
+    while found.budget - too_small > 1 {
+        let middle = too_small + (found.budget - too_small) / 2;
+        match enough(middle) {
+            Some(supply) => found = supply,
+            None => too_small = middle,
+        }
+    }
+    Some(found)
+}
+
+/// Checks the points of [`fixed_priority`] by substitution: each is as long as the supply of its
+/// work takes, and the last one ends the window.
+#[must_use]
+pub fn holds(set: &TaskSet, supply: &Supply, analysis: &Analysis) -> bool {
+    let task_holds = |(position, result): (usize, &TaskResult)| {
+        let Outcome::Bounded(_) = result.outcome else { return true };
+        let task = &set.tasks()[position];
+        let points = analysis.points(position);
+        let fixed = |(index, point): (usize, &Point)| {
+            let others = set.tasks().iter().enumerate();
+            let higher = others.filter(|(at, t)| *at != position && t.priority >= task.priority);
+            let work = higher.map(|(_, t)| Stream::of(t).work_before(point.finish));
+            let own = (index as u64 + 1).checked_mul(task.cost)?.checked_add(task.blocking);
+            let work = work.chain([own]).try_fold(0u64, |sum, work| sum.checked_add(work?))?;
+            Some(supply.window_for(work)? == point.finish && point.jobs == index as u64 + 1)
+        };
+        let closed = points.last().is_some_and(|last| {
+            last.finish <= last.jobs.saturating_mul(task.period).saturating_sub(task.jitter)
+        });
+        closed && points.iter().enumerate().all(|point| fixed(point) == Some(true))
+    };
+    analysis.tasks.iter().enumerate().all(task_holds)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::task::Task;
+
+    /// The least supply of all windows, by placing budgets as early and late as can be.
+    fn by_force(supply: &Supply, window: u64) -> u64 {
+        let Supply { period, budget, deadline } = *supply;
+        // The first budget at the beginning of its period, all others at the end of their time.
+        let given = |t: u64| {
+            let (index, into) = (t / period, t % period);
+            let from = if index == 0 { 0 } else { deadline - budget };
+            u64::from(into >= from && into < from + budget)
+        };
+        let sums = (0..=2 * period).map(|from| (from..from + window).map(given).sum::<u64>());
+        sums.min().unwrap_or(0)
+    }
+
+    proptest! {
+        #[test]
+        fn the_supply_is_the_least(
+            period in 1..14u64, a in 0..14u64, b in 0..14u64, window in 0..60u64
+        ) {
+            let budget = 1 + a % period;
+            let deadline = budget + b % (period - budget + 1);
+            let supply = Supply::with_deadline(period, budget, deadline).unwrap();
+            prop_assert_eq!(supply.least_in(window), by_force(&supply, window));
+        }
+
+        #[test]
+        fn the_inverse_is_the_first_window(
+            period in 1..1_000_000u64, a in any::<u64>(), work in 1..1u64 << 40
+        ) {
+            let supply = Supply::periodic(period, 1 + a % period).unwrap();
+            let window = supply.window_for(work).unwrap();
+            prop_assert!(supply.least_in(window) >= work && supply.least_in(window - 1) < work);
+        }
+
+        #[test]
+        fn bounds_are_proven(period in 1..20u64, budget in 1..20u64, c in 1..4u64) {
+            let Ok(supply) = Supply::periodic(period, budget) else { return Ok(()) };
+            let tasks = [Task::new(c, 10, 10).unwrap(), Task::new(2 * c, 23, 20).unwrap()];
+            let set = TaskSet::in_order(tasks.to_vec());
+            prop_assert!(holds(&set, &supply, &fixed_priority(&set, &supply)));
+        }
+    }
+
+    /// One every 10 and three every 20, behind a budget every 5.
+    #[test]
+    fn the_smallest_budget_is_enough_and_no_smaller_one_is() {
+        let tasks = [Task::new(1, 10, 10).unwrap(), Task::new(3, 20, 20).unwrap()];
+        let set = TaskSet::in_order(tasks.to_vec());
+        let found = smallest_budget(&set, 5).unwrap();
+        let verdict =
+            |budget| fixed_priority(&set, &Supply::periodic(5, budget).unwrap()).verdict();
+        assert_eq!(verdict(found.budget()), Verdict::Feasible);
+        assert_ne!(verdict(found.budget() - 1), Verdict::Feasible);
+    }
+}
