@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod clocks;
+pub mod corpus;
 pub mod cpus;
 pub mod doctor;
 pub mod document;

@@ -14,15 +14,20 @@
 
 #![forbid(unsafe_code)]
 
+pub mod admission;
 pub mod assign;
 pub mod bounds;
+pub mod cbs;
 pub mod checker;
+pub mod corpus;
 pub mod edf;
 pub mod effort;
 pub mod exact;
 pub mod fifo;
 pub mod fixed_priority;
+pub mod jobset;
 mod recurrence;
+pub mod slack;
 pub mod supply;
 pub mod task;
 #[cfg(debug_assertions)]

@@ -1,0 +1,210 @@
+//! Worked examples answered: from a case as it is kept to answers of the same shape.
+//!
+//! Owns: which analysis answers which kind of case, and whether two answers agree. Of what is
+//! expected, only the names and the points asked for are read, never the answers.
+//! Must not: read files.
+
+mod busy;
+mod others;
+
+use hourglass_model::corpus::{Answers, Case, CaseTask, Value};
+
+use crate::fixed_priority::TimeModel;
+use crate::task::{Task, TaskError, TaskSet};
+use crate::verdict::Verdict;
+
+/// A case that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadCase {
+    /// No analysis here answers this kind.
+    #[error("cases of the kind `{0}` are not supported")]
+    Unsupported(String),
+    /// A field is missing.
+    #[error("the case has no `{0}`")]
+    Missing(&'static str),
+    /// A field cannot be read.
+    #[error("`{field}` is `{value}`, which is {wanted}")]
+    Field {
+        /// The field.
+        field: &'static str,
+        /// What it says.
+        value: String,
+        /// What was expected instead.
+        wanted: &'static str,
+    },
+    /// An answer is asked for that the analysis does not give.
+    #[error("`{0}` is asked for, which cases of this kind do not have")]
+    Asked(String),
+    /// A task cannot be meant.
+    #[error("task {position}: {source}")]
+    Task {
+        /// Its position.
+        position: usize,
+        /// Why.
+        source: TaskError,
+    },
+    /// A number does not fit, or the analysis has no answer.
+    #[error("no answer: {0}")]
+    NoAnswer(String),
+}
+
+/// The kinds that are answered here.
+pub const KINDS: &[&str] = &[
+    "bounds",
+    "cbs",
+    "dbf",
+    "dl-admission",
+    "edf-feasibility",
+    "edf-floating-np",
+    "edf-limited-preemptive",
+    "edf-nonpreemptive",
+    "edf-preemptive",
+    "edf-trace",
+    "fifo",
+    "fp-floating-np",
+    "fp-limited-preemptive",
+    "fp-nonpreemptive",
+    "fp-preemptive",
+    "fp-suspension",
+    "jitter-two-readings",
+    "np-jobset",
+    "slack-monitor",
+    "slack-multi",
+    "supply-edp",
+    "supply-periodic",
+    "supply-rta",
+    "trap-equal-priority",
+];
+
+/// Answers a case: all that it asks for, by the same names.
+///
+/// # Errors
+/// A kind that is not among [`KINDS`], a field that is missing or cannot be read.
+pub fn answer(case: &Case) -> Result<Answers, BadCase> {
+    let mut answers = Answers::new();
+    for name in case.expect.keys() {
+        answers.insert(name.clone(), answer_one(case, name)?);
+    }
+    Ok(answers)
+}
+
+fn answer_one(case: &Case, name: &str) -> Result<Value, BadCase> {
+    match case.kind.as_str() {
+        "fp-preemptive"
+        | "fp-suspension"
+        | "fp-nonpreemptive"
+        | "fp-limited-preemptive"
+        | "fp-floating-np"
+        | "jitter-two-readings" => busy::fixed_priority(case, name),
+        "edf-preemptive" | "edf-nonpreemptive" | "edf-limited-preemptive" | "edf-floating-np" => {
+            busy::edf(case, name)
+        }
+        "edf-feasibility" | "dbf" => busy::demand(case, name),
+        "fifo" => busy::fifo(case, name),
+        "trap-equal-priority" => busy::equal_priorities(case, name),
+        "supply-periodic" | "supply-edp" | "supply-rta" => busy::supply(case, name),
+        "bounds" => others::bounds(case, name),
+        "dl-admission" => others::admission(case, name),
+        "np-jobset" => others::jobset(case, name),
+        "cbs" | "edf-trace" => others::trace(case, name),
+        "slack-monitor" => others::slack_monitor(case, name),
+        "slack-multi" => others::slack_multi(case, name),
+        kind => Err(BadCase::Unsupported(kind.to_owned())),
+    }
+}
+
+/// Whether an answer is the expected one: numbers to six places, those named `_near` to 0.02.
+#[must_use]
+pub fn agrees(name: &str, expected: &Value, got: &Value) -> bool {
+    let near = if name.ends_with("_near") { 0.02 } else { 5e-7 };
+    match (expected, got) {
+        (Value::Text(a), Value::Text(b)) if name.ends_with("_near") => {
+            matches!((a.parse::<f64>(), b.parse::<f64>()), (Ok(a), Ok(b)) if (a - b).abs() <= near)
+        }
+        (Value::Number(a), b) | (b, Value::Number(a)) => {
+            number(b).is_some_and(|b| (a - b).abs() <= near)
+        }
+        (Value::List(a), Value::List(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| agrees(name, a, b))
+        }
+        (Value::Map(a), Value::Map(b)) => {
+            a.len() == b.len()
+                && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| agrees(name, a, b)))
+        }
+        (a, b) => a == b,
+    }
+}
+
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Number(number) => Some(*number),
+        Value::Whole(number) => Some(*number as f64),
+        Value::Signed(number) => Some(*number as f64),
+        _ => None,
+    }
+}
+
+/// The tasks of a case, the first the most urgent; those that follow each other with the same `p`
+/// are equal.
+fn task_set(tasks: &[CaseTask]) -> Result<TaskSet, BadCase> {
+    let mut priority = u32::MAX;
+    let mut before = None;
+    let mut found = Vec::with_capacity(tasks.len());
+    for (position, task) in tasks.iter().enumerate() {
+        if position > 0 && (task.p.is_none() || task.p != before) {
+            priority -= 1;
+        }
+        before = task.p;
+        let made = Task::new(task.c, task.t, task.d.unwrap_or(task.t))
+            .and_then(|made| made.with_segments(task.np.max(task.last), task.last))
+            .map_err(|source| BadCase::Task { position, source })?;
+        let made = made.with_jitter(task.j).with_blocking(task.b).with_suspension(task.s);
+        found.push(made.with_priority(priority));
+    }
+    Ok(TaskSet::new(found))
+}
+
+fn time_model(case: &Case) -> Result<TimeModel, BadCase> {
+    match case.model.as_deref() {
+        Some("discrete") => Ok(TimeModel::Discrete),
+        Some("continuous") | None => Ok(TimeModel::Continuous),
+        Some(other) => Err(BadCase::Field {
+            field: "model",
+            value: other.to_owned(),
+            wanted: "neither discrete nor continuous",
+        }),
+    }
+}
+
+/// `yes` only of what is certain.
+fn is_feasible(verdict: Verdict) -> Value {
+    Value::Bool(verdict == Verdict::Feasible)
+}
+
+fn bounds_of(bounds: Vec<Option<u64>>) -> Value {
+    Value::List(bounds.into_iter().map(optional).collect())
+}
+
+fn optional(value: Option<u64>) -> Value {
+    value.map_or(Value::Null, Value::Whole)
+}
+
+fn missing<T>(field: Option<T>, name: &'static str) -> Result<T, BadCase> {
+    field.ok_or(BadCase::Missing(name))
+}
+
+/// The points at which an answer is asked for: the keys of its map.
+fn at_points(
+    case: &Case,
+    name: &str,
+    value: impl Fn(&str) -> Option<Value>,
+) -> Result<Value, BadCase> {
+    let Some(Value::Map(points)) = case.expect.get(name) else {
+        return Err(BadCase::Asked(name.to_owned()));
+    };
+    let answer = |key: &String| {
+        let value = value(key).ok_or_else(|| BadCase::Asked(format!("{name} at {key}")))?;
+        Ok((key.clone(), value))
+    };
+    Ok(Value::Map(points.keys().map(answer).collect::<Result<_, BadCase>>()?))
+}

@@ -1,0 +1,218 @@
+//! Jobs that are not preempted, on one processor: every order that can happen.
+//!
+//! Owns: the exploration by Nasri and Brandenburg (RTSS 2017), which merges all schedules that have
+//! done the same jobs, and is exact on one processor in discrete time. Must not: assume an order of
+//! the jobs given.
+
+use std::collections::BTreeMap;
+
+use crate::effort::Effort;
+use crate::verdict::{Refusal, Verdict, Witness};
+
+/// A job with release and execution time known up to an interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// Its number; of equal priorities the smaller one goes first.
+    pub id: u64,
+    /// Earliest and latest release.
+    pub release: (u64, u64),
+    /// Shortest and longest execution time.
+    pub cost: (u64, u64),
+    /// Absolute deadline.
+    pub deadline: u64,
+    /// The smaller number is more urgent; under EDF the deadline.
+    pub priority: u64,
+}
+
+/// A job whose intervals are empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("job {id}: the earliest is later than the latest")]
+pub struct EmptyInterval {
+    /// The job.
+    pub id: u64,
+}
+
+/// The verdict and when each job is done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explored {
+    /// Whether all jobs are done by their deadlines in every order.
+    pub verdict: Verdict,
+    /// Earliest and latest completion of each job, by its position; nothing where the search was
+    /// given up.
+    pub finish: Vec<Option<(u64, u64)>>,
+}
+
+/// A set of positions.
+type Done = Vec<u64>;
+
+/// Explores all schedules of a work-conserving scheduler that never preempts. Goes on after a
+/// deadline is missed.
+///
+/// # Errors
+/// An interval that is empty.
+pub fn explore(jobs: &[Job], effort: Effort) -> Result<Explored, EmptyInterval> {
+    let empty = |job: &&Job| job.release.0 > job.release.1 || job.cost.0 > job.cost.1;
+    if let Some(job) = jobs.iter().find(empty) {
+        return Err(EmptyInterval { id: job.id });
+    }
+    let mut finish = vec![None; jobs.len()];
+    let verdict = match search(jobs, effort, &mut finish) {
+        Ok(()) => judge(jobs, &finish),
+        Err(why) => {
+            finish = vec![None; jobs.len()];
+            Verdict::Unknown(why)
+        }
+    };
+    Ok(Explored { verdict, finish })
+}
+
+fn judge(jobs: &[Job], finish: &[Option<(u64, u64)>]) -> Verdict {
+    let late = jobs.iter().zip(finish).filter_map(|(job, finish)| {
+        let (_, latest) = (*finish)?;
+        (latest > job.deadline).then_some(Witness::Job {
+            job: job.id,
+            finish: latest,
+            deadline: job.deadline,
+        })
+    });
+    late.into_iter().next().map_or(Verdict::Feasible, Verdict::Infeasible)
+}
+
+fn search(
+    jobs: &[Job],
+    mut effort: Effort,
+    finish: &mut [Option<(u64, u64)>],
+) -> Result<(), Refusal> {
+    // All states with the same number of jobs done: which, and when the processor becomes free.
+    let start: Done = vec![0; jobs.len().div_ceil(64)];
+    let mut states = BTreeMap::from([(start, vec![(0, 0)])]);
+    for _ in 0..jobs.len() {
+        let mut next: BTreeMap<Done, Vec<(u64, u64)>> = BTreeMap::new();
+        for (done, frees) in &states {
+            for free in frees {
+                for position in 0..jobs.len() {
+                    effort.step()?;
+                    let Some(start) = starts(jobs, done, *free, position) else { continue };
+                    let cost = jobs[position].cost;
+                    let earliest = start.0.checked_add(cost.0).ok_or(Refusal::Overflow)?;
+                    let latest = start.1.checked_add(cost.1).ok_or(Refusal::Overflow)?;
+                    let seen = finish[position].unwrap_or((earliest, latest));
+                    finish[position] = Some((seen.0.min(earliest), seen.1.max(latest)));
+                    let mut after = done.clone();
+                    after[position / 64] |= 1 << (position % 64);
+                    next.entry(after).or_default().push((earliest, latest));
+                }
+            }
+        }
+        next.values_mut().for_each(|frees| *frees = merged(std::mem::take(frees)));
+        states = next;
+    }
+    Ok(())
+}
+
+fn is_done(done: &Done, position: usize) -> bool {
+    done[position / 64] >> (position % 64) & 1 == 1
+}
+
+/// When a job may start as the next one, if the processor becomes free within `free`.
+fn starts(jobs: &[Job], done: &Done, free: (u64, u64), position: usize) -> Option<(u64, u64)> {
+    if is_done(done, position) {
+        return None;
+    }
+    let job = &jobs[position];
+    let waiting = || jobs.iter().enumerate().filter(|(other, _)| !is_done(done, *other));
+    // At the latest when the first job is sure to be released, if the processor is free by then.
+    let first_sure = waiting().map(|(_, other)| other.release.1).min()?;
+    let mut latest = free.1.max(first_sure);
+    let before = |other: &Job| (other.priority, other.id) < (job.priority, job.id);
+    for (_, other) in waiting().filter(|(at, other)| *at != position && before(other)) {
+        // Before a more urgent one is sure to be released.
+        latest = latest.min(other.release.1.checked_sub(1)?);
+    }
+    let earliest = free.0.max(job.release.0);
+    (earliest <= latest).then_some((earliest, latest))
+}
+
+/// Intervals that touch become one.
+fn merged(mut intervals: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+    intervals.sort_unstable();
+    let mut merged: Vec<(u64, u64)> = Vec::with_capacity(intervals.len());
+    for (from, to) in intervals {
+        match merged.last_mut() {
+            Some(last) if from <= last.1.saturating_add(1) => last.1 = last.1.max(to),
+            _ => merged.push((from, to)),
+        }
+    }
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Completion times by running every combination of whole release and execution times.
+    fn by_force(jobs: &[Job]) -> Vec<Option<(u64, u64)>> {
+        let mut finish = vec![None; jobs.len()];
+        let choices: Vec<(u64, u64)> = jobs.iter().flat_map(|j| [j.release, j.cost]).collect();
+        let mut chosen: Vec<u64> = choices.iter().map(|(from, _)| *from).collect();
+        loop {
+            run(jobs, &chosen, &mut finish);
+            let Some(at) = (0..chosen.len()).find(|at| chosen[*at] < choices[*at].1) else { break };
+            chosen[at] += 1;
+            for before in 0..at {
+                chosen[before] = choices[before].0;
+            }
+        }
+        finish
+    }
+
+    fn run(jobs: &[Job], chosen: &[u64], finish: &mut [Option<(u64, u64)>]) {
+        let mut left: Vec<usize> = (0..jobs.len()).collect();
+        let mut now = 0;
+        while !left.is_empty() {
+            let ready = left.iter().filter(|at| chosen[**at * 2] <= now);
+            match ready.min_by_key(|at| (jobs[**at].priority, jobs[**at].id)).copied() {
+                Some(at) => {
+                    now += chosen[at * 2 + 1];
+                    let seen = finish[at].unwrap_or((now, now));
+                    finish[at] = Some((seen.0.min(now), seen.1.max(now)));
+                    left.retain(|other| *other != at);
+                }
+                None => now += 1,
+            }
+        }
+    }
+
+    fn job() -> impl Strategy<Value = (u64, u64, u64, u64, u64)> {
+        (0..8u64, 0..3u64, 1..5u64, 0..3u64, 0..4u64)
+    }
+
+    proptest! {
+        #[test]
+        fn all_completion_times_are_found_and_no_others(
+            numbers in proptest::collection::vec(job(), 1..5)
+        ) {
+            let jobs: Vec<Job> = numbers
+                .iter()
+                .zip(0..)
+                .map(|((r, rs, c, cs, priority), id)| Job {
+                    id,
+                    release: (*r, r + rs),
+                    cost: (*c, c + cs),
+                    deadline: 12,
+                    priority: *priority,
+                })
+                .collect();
+            let found = explore(&jobs, Effort::default()).unwrap();
+            prop_assert_eq!(found.finish, by_force(&jobs));
+        }
+    }
+
+    #[test]
+    fn intervals_must_not_be_empty() {
+        let job = Job { id: 7, release: (3, 2), cost: (1, 1), deadline: 9, priority: 0 };
+        assert_eq!(explore(&[job], Effort::default()), Err(EmptyInterval { id: 7 }));
+    }
+}
