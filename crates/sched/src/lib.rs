@@ -26,6 +26,7 @@ pub mod exact;
 pub mod fifo;
 pub mod fixed_priority;
 pub mod jobset;
+pub mod partition;
 mod recurrence;
 pub mod slack;
 pub mod supply;
