@@ -98,6 +98,7 @@ pub(crate) fn larger(a: ResponseTime, b: ResponseTime) -> ResponseTime {
 pub(crate) const NO_RESPONSE: ResponseTime = ResponseTime { from_arrival: 0, from_release: 0 };
 
 /// The result of a task from all of its points. `exact`: what the bound counts can happen.
+#[inline]
 pub(crate) fn judge(
     set: &TaskSet,
     position: usize,

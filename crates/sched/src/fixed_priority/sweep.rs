@@ -43,16 +43,27 @@ struct Sweep {
     used: u64,
     /// Work that jitter brings into the window at least.
     early: u64,
+    /// Whether all costs and periods together are below [`NEAR`].
+    near: bool,
     effort: Effort,
 }
 
+/// A time that can be doubled.
+const NEAR: u64 = 1 << 62;
+
+/// In every so many rounds all releases of a task are counted at once.
+const LONG_ROUND: u32 = 3;
+
 pub(super) fn analyse(set: &TaskSet, order: &[usize], effort: Effort) -> Analysis {
+    let sizes = set.tasks().iter().flat_map(|task| [task.cost, task.period]);
+    let near = sizes.fold(0, u64::saturating_add) < NEAR;
     let mut sweep = Sweep {
         counted: Vec::with_capacity(order.len()),
         earliest: u64::MAX,
         end: 0,
         used: 0,
         early: 0,
+        near,
         effort,
     };
     let mut points = Vec::with_capacity(order.len());
@@ -171,9 +182,15 @@ impl Sweep {
             self.effort.step()?;
             self.count_before(reached).ok_or(Refusal::Overflow)?;
         }
+        let mut rounds = 0u32;
         while self.end > self.earliest {
             self.effort.step()?;
-            self.round().ok_or(Refusal::Overflow)?;
+            rounds += 1;
+            if rounds % LONG_ROUND != 0 && self.near && self.end < NEAR {
+                (self.end, self.earliest) = short_round(&mut self.counted, self.end);
+            } else {
+                self.round().ok_or(Refusal::Overflow)?;
+            }
         }
         Ok(())
     }
@@ -208,29 +225,57 @@ impl Sweep {
 
     /// Looks at every task once, and counts what is released before the end so far.
     fn round(&mut self) -> Option<()> {
-        let mut end = self.end;
-        let mut earliest = u64::MAX;
-        for task in &mut self.counted {
-            if task.next < end {
-                end = end.checked_add(task.count_before(end)?)?;
-            }
-            earliest = earliest.min(task.next);
-        }
+        let (end, earliest) = round(&mut self.counted, self.end)?;
         self.end = end;
         self.earliest = earliest;
         Some(())
     }
 }
 
+/// The new end and the earliest release that is not counted. On its own and with the rare part
+/// elsewhere, so that the loop keeps its values in registers.
+#[inline(never)]
+fn round(counted: &mut [Counted], end: u64) -> Option<(u64, u64)> {
+    let mut end = end;
+    let mut earliest = u64::MAX;
+    for task in counted {
+        let mut next = task.next;
+        if next < end {
+            if end - next <= task.period {
+                next = next.checked_add(task.period)?;
+                task.next = next;
+                end = end.checked_add(task.cost)?;
+            } else {
+                end = end.checked_add(task.count_before(end)?)?;
+                next = task.next;
+            }
+        }
+        earliest = earliest.min(next);
+    }
+    Some((end, earliest))
+}
+
+/// The same, but of each task one release at most, and without a branch that may be mispredicted.
+/// Only for times below [`NEAR`], which cannot overflow.
+#[inline(never)]
+fn short_round(counted: &mut [Counted], end: u64) -> (u64, u64) {
+    let mut end = end;
+    let mut earliest = u64::MAX;
+    for task in counted {
+        let due = u64::from(task.next < end).wrapping_neg();
+        let next = task.next.wrapping_add(task.period & due);
+        task.next = next;
+        end = end.wrapping_add(task.cost & due);
+        earliest = earliest.min(next);
+    }
+    (end, earliest)
+}
+
 impl Counted {
     /// Counts all releases before `time`, of which there is one at least; gives their work.
+    #[inline(never)]
     fn count_before(&mut self, time: u64) -> Option<u64> {
-        let late = time - self.next;
-        if late <= self.period {
-            self.next = self.next.checked_add(self.period)?;
-            return Some(self.cost);
-        }
-        let jobs = late.div_ceil(self.period);
+        let jobs = (time - self.next).div_ceil(self.period);
         self.next = self.next.checked_add(jobs.checked_mul(self.period)?)?;
         jobs.checked_mul(self.cost)
     }
