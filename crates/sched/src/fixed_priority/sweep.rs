@@ -186,7 +186,7 @@ impl Sweep {
         while self.end > self.earliest {
             self.effort.step()?;
             rounds += 1;
-            if rounds % LONG_ROUND != 0 && self.near && self.end < NEAR {
+            if !rounds.is_multiple_of(LONG_ROUND) && self.near && self.end < NEAR {
                 (self.end, self.earliest) = short_round(&mut self.counted, self.end);
             } else {
                 self.round().ok_or(Refusal::Overflow)?;
