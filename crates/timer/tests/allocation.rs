@@ -9,9 +9,9 @@ use hourglass_clock::source::SimSource;
 use hourglass_sys::allocation::{Counting, asked};
 use hourglass_time::{Instant, Sim, Span};
 use hourglass_timer::Sleeper;
-use hourglass_timer::periodic::{Job, OverrunPolicy, Parameters, PeriodicLoop, Snapshot};
 use hourglass_timer::engine::{self, Base, Engine, OnSet, SimTimes, TimerId};
 use hourglass_timer::event::SimEventConfig;
+use hourglass_timer::periodic::{Job, OverrunPolicy, Parameters, PeriodicLoop, Snapshot};
 use hourglass_timer::queue::{Handle, Heap, Order, Queue, RedBlackTree, TimeoutWheel};
 use hourglass_timer::sleep::{Policy, Settings};
 

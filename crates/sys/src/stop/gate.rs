@@ -13,6 +13,8 @@ pub const NEVER: u64 = u64::MAX;
 pub(super) const PENDING_FAULT: u32 = 1;
 /// An answer is to be taken.
 pub(super) const PENDING_ANSWER: u32 = 2;
+/// Somebody else called the thread to account ([`Gate::call`]).
+pub(super) const PENDING_CALL: u32 = 4;
 
 /// What is done to a thread that passes its deadline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -100,6 +102,9 @@ pub struct Gate<W: Words = Native> {
     pub(super) overstayed: W::U64,
     /// The thread is watched no more.
     pub(super) gone: W::U32,
+    // Written by whoever calls the thread to account, taken by the thread.
+    called: W::U32,
+    called_deadline_ns: W::U64,
     // The message; written by the thread while `mail` is 0, read while it is not.
     pub(super) mail: W::U64,
     pub(super) mail_deadline_ns: W::U64,
@@ -149,6 +154,8 @@ impl<W: Words> Gate<W> {
             untold: zero64(),
             overstayed: zero64(),
             gone: zero32(),
+            called: zero32(),
+            called_deadline_ns: zero64(),
             mail: zero64(),
             mail_deadline_ns: zero64(),
             mail_stopped_ns: zero64(),
@@ -214,6 +221,24 @@ impl<W: Words> Gate<W> {
     /// How long the thread stands at most; [`NEVER`] without a limit.
     pub fn set_longest_stop_ns(&self, longest_ns: u64) {
         self.longest_stop_ns.store(longest_ns);
+    }
+
+    /// Another thread says that a deadline is past which it keeps for this one: a fault like those of
+    /// the thread's own, once it is made to look ([`super::Stops::nudge`]). Calls that it has not seen
+    /// yet are one.
+    pub fn call(&self, deadline_ns: u64) {
+        self.called_deadline_ns.store(deadline_ns);
+        self.called.store(1);
+    }
+
+    /// Whether somebody called since this was last asked.
+    pub(super) fn take_call(&self) -> bool {
+        self.called.swap(0) != 0
+    }
+
+    /// The deadline of the last call.
+    pub(super) fn called_deadline_ns(&self) -> u64 {
+        self.called_deadline_ns.load()
     }
 
     /// Somebody answers from now on; `false` if somebody does already, or has not [left](Gate::vacate).

@@ -257,14 +257,11 @@ impl Stops {
         alive.then(|| act(self.0.tid))
     }
 
-    /// Makes the thread look at its gate, wherever it is.
-    pub fn nudge(&self) {
-        self.with_tid(|_| {
-            if let Some(timer) = &self.0.machine.timer {
-                // It fails only in a child.
-                let _ = expire_soon(timer.number());
-            }
-        });
+    /// Makes the thread look at its gate, wherever it is; whether it will.
+    pub fn nudge(&self) -> bool {
+        // It fails only in a child.
+        let expire = |timer: &PosixTimer| expire_soon(timer.number()).is_ok();
+        self.with_tid(|_| self.0.machine.timer.as_ref().is_some_and(expire)).unwrap_or(false)
     }
 
     /// Whether this is a child of the process that took the seat.

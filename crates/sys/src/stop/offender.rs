@@ -4,7 +4,9 @@
 //! at the gate. Everything here runs in a signal handler or may be interrupted by one at any
 //! instruction. Must not: allocate, lock, panic, unwind.
 
-use super::gate::{DEFERRED, Gate, NEVER, PENDING_ANSWER, PENDING_FAULT, STANDS, Strength};
+use super::gate::{
+    DEFERRED, Gate, NEVER, PENDING_ANSWER, PENDING_CALL, PENDING_FAULT, STANDS, Strength,
+};
 use super::machine::Machine;
 use super::words::{Native, Word, Words};
 
@@ -49,6 +51,7 @@ impl<M: Machine<W>, W: Words> Offender<'_, M, W> {
         } else if past {
             self.claim();
         }
+        self.look_for_call();
         self.leave();
         taken
     }
@@ -75,19 +78,24 @@ impl<M: Machine<W>, W: Words> Offender<'_, M, W> {
         };
         // Whatever answers a fault until now has no new deadline for what comes next.
         self.gate.arming.add(1);
+        self.look_for_call();
         self.leave();
         (outcome, now_ns)
     }
 
     /// The timer fired, or somebody made it fire: the body of the signal handler.
     pub fn expired(&self) {
+        self.look_for_call();
         let deadline_ns = self.gate.deadline_ns.load();
         if deadline_ns == NEVER {
             self.gate.pending.set_bits(PENDING_ANSWER);
         } else if self.machine.now_ns() < deadline_ns {
             // For a deadline before this one, or made to fire: this one is not to be lost.
             self.machine.set_timer(deadline_ns);
-            return;
+            self.look_for_call();
+            if self.gate.pending.load() & PENDING_CALL == 0 {
+                return;
+            }
         } else {
             self.claim();
         }
@@ -124,7 +132,10 @@ impl<M: Machine<W>, W: Words> Offender<'_, M, W> {
         loop {
             let pending = self.gate.pending.swap(0);
             if pending & PENDING_FAULT != 0 {
-                self.act();
+                self.gate.pending.set_bits(pending & PENDING_CALL);
+                self.act(self.gate.pending_deadline_ns.load());
+            } else if pending & PENDING_CALL != 0 {
+                self.answer_call();
             } else if pending & PENDING_ANSWER != 0 {
                 self.adopt();
             } else {
@@ -137,11 +148,14 @@ impl<M: Machine<W>, W: Words> Offender<'_, M, W> {
     /// Tells of a fault in a region.
     fn tell(&self) {
         self.gate.settling.store(1);
-        if self.gate.pending.load() & PENDING_FAULT != 0 {
-            let answer = self.gate.pending.swap(0) & PENDING_ANSWER;
-            self.act();
-            self.gate.pending.set_bits(answer);
+        let pending = self.gate.pending.swap(0);
+        if pending & PENDING_FAULT != 0 {
+            self.act(self.gate.pending_deadline_ns.load());
         }
+        if pending & PENDING_CALL != 0 {
+            self.answer_call();
+        }
+        self.gate.pending.set_bits(pending & PENDING_ANSWER);
         self.gate.settling.store(0);
     }
 
@@ -163,8 +177,14 @@ impl<M: Machine<W>, W: Words> Offender<'_, M, W> {
         }
     }
 
+    /// Acts upon a call: a fault that takes no deadline of the thread's own away.
+    fn answer_call(&self) {
+        self.gate.fault_arming.store(self.gate.arming.load());
+        self.act(self.gate.called_deadline_ns());
+    }
+
     /// Acts upon a fault: tells of it, and stands.
-    fn act(&self) {
+    fn act(&self, deadline_ns: u64) {
         let gate = self.gate;
         let deferred = if self.depth.load() == 0 { 0 } else { DEFERRED };
         let stopped_ns = self.machine.now_ns();
@@ -180,7 +200,7 @@ impl<M: Machine<W>, W: Words> Offender<'_, M, W> {
             Strength::Hold => gate.busy.load() == 0,
             Strength::Suspend => true,
         };
-        gate.mail_deadline_ns.store(gate.pending_deadline_ns.load());
+        gate.mail_deadline_ns.store(deadline_ns);
         gate.mail_stopped_ns.store(stopped_ns);
         let stands_flag = if stands { STANDS } else { 0 };
         gate.mail_flags.store(strength.code() | deferred | stands_flag);
@@ -244,6 +264,15 @@ impl<M: Machine<W>, W: Words> Offender<'_, M, W> {
             self.claim();
         } else {
             self.machine.set_timer(at_ns);
+            self.look_for_call();
+        }
+    }
+
+    /// Takes up a call. Also after every change of the timer: whoever called made the timer fire, and
+    /// the change may have come in between.
+    fn look_for_call(&self) {
+        if self.gate.take_call() {
+            self.gate.pending.set_bits(PENDING_CALL);
         }
     }
 }

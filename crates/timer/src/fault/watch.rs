@@ -206,6 +206,27 @@ impl Watched {
         self.stops.tid()
     }
 
+    /// The time on the clock of deadlines, ns.
+    #[must_use]
+    pub fn now_ns(&self) -> u64 {
+        now()
+    }
+
+    /// Faults the thread now, from another one, for a deadline that is kept elsewhere, ns: as if it had
+    /// passed a deadline of its own, which it keeps beside. Whether it is still watched; in a child
+    /// made by `fork` it is not.
+    ///
+    /// The thread runs on until the signal reaches it, some 40 us if it is on another CPU; what is to
+    /// be stopped at once arms its own [`Watch`]. Calls that it has not seen yet are one. Takes a
+    /// system call, and a lock that is held for as long as one by whoever answers for the thread.
+    pub fn fault(&self, deadline_ns: u64) -> bool {
+        if self.stops.is_inherited() || self.is_gone() {
+            return false;
+        }
+        self.stops.gate().call(deadline_ns);
+        self.stops.nudge()
+    }
+
     /// Deadlines that it has passed.
     #[must_use]
     pub fn faults(&self) -> u64 {

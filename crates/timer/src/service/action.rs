@@ -6,14 +6,30 @@ use std::thread::Thread;
 use super::class::Class;
 use super::expiration::Expiration;
 use super::port::{Message, Port};
+use crate::engine::Base;
+use crate::fault::Watched;
 
 /// Suspends, demotes or tells a thread that missed its deadline (RT-Mach, section 4): what
-/// [`Action::fault`] calls.
+/// [`Action::fault`] calls. A watched thread is one ([`Watched`], by [`Watched::fault`]).
 ///
 /// An implementation MUST neither block nor allocate: it runs in the expiry path.
 pub trait FaultThread: Send {
     /// The deadline is past.
     fn fault(&mut self, expiration: &Expiration);
+}
+
+/// What is done is what the thread's [`crate::fault::Settings`] say, and its deadline handler is
+/// told of a deadline on `CLOCK_MONOTONIC`.
+impl FaultThread for Watched {
+    fn fault(&mut self, expiration: &Expiration) {
+        let deadline_ns = match expiration.base {
+            Base::Monotonic => u64::try_from(expiration.expiry_ns).unwrap_or(0),
+            // As far back as on the timer's own clock.
+            _ => self.now_ns().saturating_sub(expiration.late_ns()),
+        };
+        // One that is watched no more has nothing to be stopped in.
+        Watched::fault(self, deadline_ns);
+    }
 }
 
 /// A timer's synchronization action. It is given when the timer is made, so that arming publishes
@@ -76,7 +92,10 @@ impl Action {
         Action(Kind::Deferred(class.clone(), Box::new(call)))
     }
 
-    /// Faults a thread.
+    /// Faults a thread: what RT-Mach does for an armed timer with the flag for it (section 4). For
+    /// the thread that arms the timer, `Action::fault(watch.thread())`, where `watch` is its own
+    /// [`crate::fault::Watch`]; on time to microseconds are deadlines that a thread arms with that
+    /// watch itself, since their interrupt comes on its own CPU.
     #[must_use]
     pub fn fault(thread: impl FaultThread + 'static) -> Action {
         Action(Kind::Fault(Box::new(thread)))
