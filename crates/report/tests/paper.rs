@@ -91,11 +91,11 @@ fn the_whole_text() {
 
 const GRID: &str = "\
 Table 7.1: Cost of two things
-         A                  B
-     paper   mean   p99  mean
-        ns     ns    ns     %
-1 s  10.25  12.00     -  0.05
-2 s      -   9.50  99.0     -
+         A                 B
+     paper   mean  p99  mean
+        ns     ns   ns     %
+1 s  10.25  12.00    -  0.05
+2 s      -   9.50   99     -
 
 ";
 
