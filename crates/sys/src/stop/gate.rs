@@ -130,6 +130,8 @@ const CLOSED: u32 = 0;
 const OPEN: u32 = 1;
 /// Nobody does any more, and whoever did is still there.
 const CLOSING: u32 = 2;
+/// Somebody is about to.
+const OPENING: u32 = 3;
 
 /// In the flags of a message, above its strength.
 pub(super) const DEFERRED: u32 = 1 << 8;
@@ -243,12 +245,13 @@ impl<W: Words> Gate<W> {
 
     /// Somebody answers from now on; `false` if somebody does already, or has not [left](Gate::vacate).
     pub fn open(&self) -> bool {
-        if !self.open.replace(CLOSED, OPEN) {
+        if !self.open.replace(CLOSED, OPENING) {
             return false;
         }
-        // Left by the one before.
+        // Left by the one before. What comes from the next line on is for this one.
         self.mail.store(0);
         self.busy.store(0);
+        self.open.store(OPEN);
         true
     }
 
@@ -272,8 +275,11 @@ impl<W: Words> Gate<W> {
         self.ring(machine);
     }
 
-    /// Leaves: from here on another may answer.
+    /// Leaves: from here on another may answer. After [`Gate::close`]; a thread that stands, and does
+    /// not run before another answers, would find the gate open and nobody with its message: whatever
+    /// was told until now is let go for good.
     pub fn vacate(&self, machine: &impl Machine<W>) {
+        self.released.store(self.faults.load());
         self.open.store(CLOSED);
         self.step(machine);
     }

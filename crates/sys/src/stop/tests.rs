@@ -1,5 +1,8 @@
 //! A seat at its gate, on this machine's kernel.
 
+use std::cell::Cell;
+use std::sync::atomic::AtomicU32;
+
 use super::*;
 use crate::clock::{ClockId, now_ns};
 use crate::futex;
@@ -50,7 +53,7 @@ fn a_thread_stands_until_it_is_answered_or_nobody_is_left() {
                             // It stands for at least so long.
                             let until_ns = stopped_ns + 3_000_000;
                             while now() < until_ns {
-                                let word = std::sync::atomic::AtomicU32::new(0);
+                                let word = AtomicU32::new(0);
                                 futex::wait_until(&word, 0, until_ns).unwrap();
                             }
                             stops.gate().answer(&mails[0], Answer::GO_ON, &kernel);
@@ -74,6 +77,46 @@ fn a_thread_stands_until_it_is_answered_or_nobody_is_left() {
             assert!(mails.iter().all(|mail| mail.stands && mail.deadline_ns == 0));
         });
     });
+}
+
+/// Whoever answers goes, and another comes, before a thread that stands runs again: its message went
+/// with the first.
+#[test]
+fn a_thread_that_stands_does_not_wait_for_whoever_comes_next() {
+    #[derive(Default)]
+    struct Replaced {
+        gate: Gate,
+        waits: Cell<u32>,
+    }
+
+    impl Machine for Replaced {
+        fn now_ns(&self) -> u64 {
+            1_000
+        }
+        fn set_timer(&self, _at_ns: u64) -> bool {
+            true
+        }
+        fn stop_timer(&self) {}
+        fn wait(&self, _word: &AtomicU32, _expected: u32, _until_ns: u64) {
+            self.waits.set(self.waits.get() + 1);
+            assert_eq!(self.waits.get(), 1, "it stands on, and nobody has its message");
+            assert!(self.gate.take(self).is_some());
+            self.gate.close(self);
+            self.gate.vacate(self);
+            assert!(self.gate.open());
+        }
+        fn wake(&self, _word: &AtomicU32) {}
+        fn is_child(&self) -> bool {
+            false
+        }
+    }
+
+    let world = Replaced::default();
+    world.gate.set_strength(Strength::Suspend);
+    assert!(world.gate.open());
+    let depth = AtomicU32::new(0);
+    assert!(Offender { gate: &world.gate, depth: &depth, machine: &world }.arm(1));
+    assert_eq!((world.waits.get(), world.gate.faults(), world.gate.untold()), (1, 1, 0));
 }
 
 #[test]

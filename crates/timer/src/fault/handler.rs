@@ -150,6 +150,7 @@ fn install<A: Send + 'static>(
         }
     });
     let handler = spawned.map_err(|error| {
+        stops.gate().close(&kernel);
         stops.gate().vacate(&kernel);
         FaultError::os(&error)
     })?;
