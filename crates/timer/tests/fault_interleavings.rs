@@ -146,6 +146,44 @@ mod in_every_order {
         });
     }
 
+    /// Somebody comes while the thread is late: it is told of the fault, or that is not told at all.
+    #[test]
+    fn whoever_comes_in_between_loses_no_message() {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model.check(|| {
+            let gate = Arc::new(Gate::<Modelled>::new());
+            gate.set_strength(Strength::Suspend);
+            let kernel = Arc::new(Kernel::new(()));
+            let offender = {
+                let (gate, world) = (Arc::clone(&gate), World(Arc::clone(&kernel)));
+                loom::thread::spawn(move || {
+                    let depth = L32::new(0);
+                    let own = Offender { gate: &*gate, depth: &depth, machine: &world };
+                    assert!(own.arm(1));
+                    gate.leave_for_good(&world);
+                })
+            };
+            let world = World(kernel);
+            assert!(gate.open());
+            let mut told = 0;
+            loop {
+                let is_last = gate.is_gone();
+                if let Some(mail) = gate.take(&world) {
+                    told += 1;
+                    gate.answer(&mail, Answer::GO_ON, &world);
+                    gate.finish();
+                }
+                if is_last {
+                    break;
+                }
+                gate.wait_for_mail(&world);
+            }
+            offender.join().unwrap();
+            assert_eq!(told + gate.untold(), 1);
+        });
+    }
+
     #[test]
     fn a_suspended_thread_always_goes_on() {
         meet(Strength::Suspend, 2, 2);
