@@ -218,6 +218,69 @@ fn the_longest_stop_is_a_way_out() {
     });
 }
 
+/// Also for the fault that finds no room, since the handler still has two others.
+#[test]
+fn the_longest_stop_is_a_way_out_however_often() {
+    in_a_thread(|| {
+        let settings = Settings {
+            longest_stop: Some(Span::from_millis(2)),
+            ..Settings::with_strength(Strength::Suspend)
+        };
+        let mut watch = Watch::new(settings).unwrap();
+        let (stop, stopped) = mpsc::channel::<()>();
+        let handler = deadline_handler(
+            &watch.thread(),
+            Attributes::DEFAULT,
+            |_, stopped: &mut mpsc::Receiver<()>| {
+                let _ = stopped.recv_timeout(LONG);
+                Verdict::Resume
+            },
+            stopped,
+        )
+        .unwrap();
+        let begun = now();
+        for _ in 0..4 {
+            watch.arm(Deadline::In(Span::ZERO)).unwrap();
+        }
+        assert!(now() - begun < LONG.as_nanos() as u64 / 2, "it waited for the handler");
+        assert_eq!((watch.faults(), watch.overstayed()), (4, 4));
+        // It may not even have begun with the first.
+        assert!(watch.untold() >= 2);
+        drop(stop);
+        drop(handler);
+    });
+}
+
+/// The verdict comes when the thread has gone on without it; its deadline is not lost.
+#[test]
+fn a_new_deadline_reaches_a_thread_that_stood_long_enough() {
+    in_a_thread(|| {
+        let settings = Settings {
+            longest_stop: Some(Span::from_millis(2)),
+            ..Settings::with_strength(Strength::Suspend)
+        };
+        let mut watch = Watch::new(settings).unwrap();
+        let (stop, stopped) = mpsc::channel::<()>();
+        let _handler = deadline_handler(
+            &watch.thread(),
+            Attributes::DEFAULT,
+            |fault, stopped: &mut mpsc::Receiver<()>| {
+                if fault.count > 1 {
+                    return Verdict::Resume;
+                }
+                stopped.recv_timeout(LONG).unwrap();
+                Verdict::ResumeBy(Deadline::In(Span::from_millis(1)))
+            },
+            stopped,
+        )
+        .unwrap();
+        watch.arm(Deadline::In(Span::ZERO)).unwrap();
+        assert_eq!(watch.overstayed(), 1);
+        stop.send(()).unwrap();
+        work_until_late(&watch, 2);
+    });
+}
+
 #[test]
 fn bad_input_is_refused() {
     in_a_thread(|| {

@@ -314,7 +314,8 @@ impl<W: Words> Gate<W> {
     }
 
     /// Answers the fault with that number, and lets the thread go on. Whether the thread has to be
-    /// made to look: it does not stand, and there is a new deadline for it.
+    /// made to look: there is a new deadline for it, and it does not stand, or may have stood long
+    /// enough meanwhile.
     pub fn answer(&self, mail: &Mail, answer: Answer, machine: &impl Machine<W>) -> bool {
         if let Some(at_ns) = answer.deadline_ns {
             self.new_for.store(0);
@@ -325,7 +326,8 @@ impl<W: Words> Gate<W> {
             self.ended.store(1);
         }
         self.release(mail.number, machine);
-        answer.deadline_ns.is_some() && !(mail.stands && mail.strength == Strength::Suspend)
+        let stood = mail.stands && mail.strength == Strength::Suspend;
+        answer.deadline_ns.is_some() && !(stood && self.longest_stop_ns.load() == NEVER)
     }
 
     /// Ready for the next message.

@@ -191,7 +191,7 @@ impl<M: Machine<W>, W: Words> Offender<'_, M, W> {
         let strength = gate.strength();
         gate.faults.add(1);
         let number = gate.faults.load();
-        if !self.find_room(strength) {
+        if !self.find_room(strength, stopped_ns) {
             gate.untold.add(1);
             return;
         }
@@ -215,8 +215,9 @@ impl<M: Machine<W>, W: Words> Offender<'_, M, W> {
     }
 
     /// Whether there is somebody to tell, and room for the message. A thread that is to be suspended
-    /// waits for room.
-    fn find_room(&self, strength: Strength) -> bool {
+    /// waits for room, no longer than it stands at most.
+    fn find_room(&self, strength: Strength, since_ns: u64) -> bool {
+        let until_ns = since_ns.saturating_add(self.gate.longest_stop_ns.load());
         loop {
             let epoch = self.gate.epoch.load();
             if !self.gate.is_open() || self.machine.is_child() {
@@ -228,7 +229,10 @@ impl<M: Machine<W>, W: Words> Offender<'_, M, W> {
             if strength != Strength::Suspend {
                 return false;
             }
-            self.machine.wait(&self.gate.epoch, epoch, NEVER);
+            if self.is_over(until_ns) {
+                return false;
+            }
+            self.machine.wait(&self.gate.epoch, epoch, until_ns);
         }
     }
 
@@ -242,12 +246,20 @@ impl<M: Machine<W>, W: Words> Offender<'_, M, W> {
             if gate.released.load() >= number || !gate.is_open() {
                 return;
             }
-            if until_ns != NEVER && self.machine.now_ns() >= until_ns {
-                gate.overstayed.add(1);
+            if self.is_over(until_ns) {
                 return;
             }
             self.machine.wait(&gate.epoch, epoch, until_ns);
         }
+    }
+
+    /// Whether it stood long enough; then that is counted.
+    fn is_over(&self, until_ns: u64) -> bool {
+        let is_over = until_ns != NEVER && self.machine.now_ns() >= until_ns;
+        if is_over {
+            self.gate.overstayed.add(1);
+        }
+        is_over
     }
 
     /// Takes the deadline of an answer, if it answers the last fault and nothing came after that.
