@@ -95,12 +95,14 @@ impl Machine for Kernel {
     }
 
     fn set_timer(&self, at_ns: u64) -> bool {
-        self.timer.as_ref().is_some_and(|timer| timer.set_absolute(at_ns, 0).is_ok())
+        // In a child the number may be that of a timer of its own.
+        let timer = self.timer.as_ref().filter(|_| !self.is_child());
+        timer.is_some_and(|timer| timer.set_absolute(at_ns, 0).is_ok())
     }
 
     fn stop_timer(&self) {
-        if let Some(timer) = &self.timer {
-            // Refused only in a child, which has no such timer.
+        if let Some(timer) = self.timer.as_ref().filter(|_| !self.is_child()) {
+            // Refused by no kernel: it is there, and the setting is a valid one.
             let _ = timer.disarm();
         }
     }
@@ -116,6 +118,15 @@ impl Machine for Kernel {
 
     fn is_child(&self) -> bool {
         std::process::id() != self.pid
+    }
+}
+
+impl Drop for Kernel {
+    fn drop(&mut self) {
+        if self.is_child() {
+            // Not to be deleted: its number may be that of a timer of the child's own.
+            std::mem::forget(self.timer.take());
+        }
     }
 }
 
@@ -251,15 +262,18 @@ impl Stops {
     }
 
     /// Uses the thread's number while that is surely its own; `None` if the thread has given up its
-    /// seat, which it cannot do meanwhile.
+    /// seat, which it cannot do meanwhile, and in a child made by `fork`, where it is not.
     pub fn with_tid<R>(&self, act: impl FnOnce(u32) -> R) -> Option<R> {
+        if self.is_inherited() {
+            return None;
+        }
         let alive = self.0.alive.lock().unwrap_or_else(PoisonError::into_inner);
         alive.then(|| act(self.0.tid))
     }
 
     /// Makes the thread look at its gate, wherever it is; whether it will.
     pub fn nudge(&self) -> bool {
-        // It fails only in a child.
+        // It is there, and the setting is a valid one.
         let expire = |timer: &PosixTimer| expire_soon(timer.number()).is_ok();
         self.with_tid(|_| self.0.machine.timer.as_ref().is_some_and(expire)).unwrap_or(false)
     }

@@ -98,7 +98,7 @@ impl Drop for DeadlineHandler {
 /// thread is resumed, and later faults are handled.
 ///
 /// # Errors
-/// [`FaultError::Gone`], [`FaultError::Handled`]; [`FaultError::Scheduling`] if `attributes` are
+/// [`FaultError::Gone`], [`FaultError::Handled`], [`FaultError::Forked`]; [`FaultError::Scheduling`] if `attributes` are
 /// refused; [`FaultError::CannotRestore`] if the thread's faults are to demote it and it could not be
 /// brought back.
 pub fn deadline_handler<A: Send + 'static>(
@@ -117,6 +117,9 @@ fn install<A: Send + 'static>(
     entry: impl FnMut(&Fault, &mut A) -> Verdict + Send + 'static,
     argument: A,
 ) -> Result<DeadlineHandler, FaultError> {
+    if watched.stops.is_inherited() {
+        return Err(FaultError::Forked);
+    }
     if watched.is_gone() {
         return Err(FaultError::Gone);
     }
