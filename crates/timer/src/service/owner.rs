@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use hourglass_sys::held::Held;
+
 use super::action::Action;
 use super::error::ServiceError;
 use super::service::Core;
@@ -107,8 +109,8 @@ impl Owner {
         self.owned().timers.iter().filter(|timer| timer.strong_count() > 0).count()
     }
 
-    fn owned(&self) -> MutexGuard<'_, Owned> {
-        self.timers.lock().unwrap_or_else(PoisonError::into_inner)
+    fn owned(&self) -> Held<MutexGuard<'_, Owned>> {
+        Held::new(|| self.timers.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

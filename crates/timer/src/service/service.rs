@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 
+use hourglass_sys::held::Held;
 use hourglass_sys::sched::Attributes;
 
 use super::class::{self, Class, ClassSettings, Worker};
@@ -50,7 +51,7 @@ impl Classes {
     }
 
     pub(super) fn add(&self, name: &str, settings: ClassSettings) -> Result<Class, ServiceError> {
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut used = Held::new(|| self.used.lock().unwrap_or_else(PoisonError::into_inner));
         let place = self.classes.get(*used);
         let place = place.ok_or(ServiceError::TooManyClasses { classes: CLASSES })?;
         let class = place.get_or_init(|| Class::new(name, settings, *used as u32));
@@ -107,8 +108,8 @@ impl Core {
         &self.tables
     }
 
-    fn threads(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
-        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+    fn threads(&self) -> Held<MutexGuard<'_, Vec<JoinHandle<()>>>> {
+        Held::new(|| self.threads.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

@@ -6,6 +6,7 @@
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use hourglass_sys::held::Held;
 use hourglass_sys::{fork, futex};
 
 use super::action::Action;
@@ -96,7 +97,8 @@ impl Entry {
 
     /// Drops the action, when nobody can run it any more.
     pub(super) fn retire(&self) {
-        let action = self.action.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let action =
+            Held::new(|| self.action.lock().unwrap_or_else(PoisonError::into_inner)).take();
         // Dropped with nothing locked: it may own timers, and it is the user's code.
         drop(action);
     }
@@ -271,8 +273,8 @@ impl Table {
         self.free().places[kind].push(index);
     }
 
-    fn free(&self) -> MutexGuard<'_, Free> {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    fn free(&self) -> Held<MutexGuard<'_, Free>> {
+        Held::new(|| self.free.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Timers that live.
