@@ -79,6 +79,51 @@ fn stopping_does_not_wait_for_the_release() {
     assert!(begun.elapsed().as_secs() < 60);
 }
 
+/// A body that sleeps, and takes notice of the interrupt that ended its sleep, has not called the stop
+/// off.
+#[test]
+fn a_stop_that_a_body_saw_is_not_lost() {
+    let (tell, told) = std::sync::mpsc::channel();
+    let thread = PeriodicThread::builder("sleeper")
+        .period(Span::from_secs(3_600))
+        .spawn(move |job| {
+            tell.send(()).unwrap();
+            let far = job.now_ns() + 60_000_000_000;
+            assert!(job.sleeper().sleep_until_ns(far).interrupted);
+            job.sleeper().clear();
+        })
+        .unwrap();
+    told.recv().unwrap();
+    let begun = std::time::Instant::now();
+    thread.stop().unwrap();
+    assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
+}
+
+/// A thread of the deadline class cannot start others: what handles its faults is there before.
+#[test]
+fn the_deadline_class_may_have_a_handler() {
+    let builder = || {
+        PeriodicThread::builder("deadline")
+            .period(Span::from_millis(20))
+            .budget(Span::from_millis(1))
+            .policy(Scheduling::Deadline { reclaim: false })
+    };
+    if let Err(refused) = builder().spawn(|_job| ()) {
+        println!("skipped: {refused}");
+        return;
+    }
+    let settings = fault::Settings::with_strength(fault::Strength::Suspend);
+    let attributes = fault::Attributes::DEFAULT;
+    let entry = |_: &fault::Fault, (): &mut ()| fault::Verdict::Resume;
+    let thread = builder().deadline_handler(settings, attributes, entry, ()).spawn(|_job| ());
+    match thread {
+        Ok(thread) => drop(thread),
+        // The bandwidth of the one before may not be free yet.
+        Err(SpawnError::Refused { .. }) => {}
+        Err(error) => panic!("{error}"),
+    }
+}
+
 /// One word stops a group, and a signal handler could set it.
 #[test]
 fn a_group_is_stopped_by_one_word() {

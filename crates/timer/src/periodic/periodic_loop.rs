@@ -209,6 +209,10 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> PeriodicLoop<C, M> 
 
     /// Waits for the next release and runs its job.
     pub fn step<R: Next>(&mut self, body: &mut impl FnMut(&mut Job<'_, C, M>) -> R) -> Step {
+        // Whoever cleared the sleeper's interrupt in a body has not called the stop off.
+        if self.stop.is_requested() {
+            return Step::Stopped;
+        }
         let release_ns = self.releases.next_ns();
         let (slept, read) = self.wait(release_ns);
         if slept.interrupted || self.stop.is_requested() {

@@ -19,6 +19,7 @@ use super::error::{JoinError, SpawnError};
 use super::job::{Job, Next};
 use super::parameters::Checked;
 use super::periodic_loop::{Ended, PeriodicLoop, Stop};
+use super::scheduling::Scheduling;
 use super::statistics::{Recorder, Snapshot, Statistics};
 use super::watch::Watch;
 
@@ -286,18 +287,25 @@ impl Plan {
 
     /// Gives the calling thread what it is to have.
     fn set_up(&mut self) -> Result<Option<Box<dyn Watch>>, SpawnError> {
-        let name = || self.builder.name.clone();
         if let Some(cpus) = &self.builder.cpus {
             os::set_affinity(cpus.iter().copied()).map_err(|error| SpawnError::Affinity {
-                name: name(),
+                name: self.builder.name.clone(),
                 cpus: cpus.clone(),
                 error,
             })?;
         }
         // Refused only where there is no such call.
         let _ = os::set_timer_slack(LEAST_SLACK_NS);
+        // A thread of the deadline class starts no others, which its watch may have to.
+        let is_first = matches!(self.builder.scheduling, Scheduling::Deadline { .. });
+        let early = if is_first { self.make_watch()? } else { None };
         let policy = self.builder.scheduling.take(&self.parameters);
-        policy.map_err(|refusal| SpawnError::Refused { name: name(), refusal })?;
+        policy
+            .map_err(|refusal| SpawnError::Refused { name: self.builder.name.clone(), refusal })?;
+        if is_first { Ok(early) } else { self.make_watch() }
+    }
+
+    fn make_watch(&mut self) -> Result<Option<Box<dyn Watch>>, SpawnError> {
         let make = self.builder.watch.take();
         let watch = make.map(|make| make()).transpose();
         watch.map_err(|error| SpawnError::Watch { name: self.builder.name.clone(), error })
