@@ -229,6 +229,22 @@ impl TickDevice {
         }
     }
 
+    /// The same, but returns after each tick of the device, whether anybody is to be told or not.
+    ///
+    /// # Errors
+    /// [`DeviceError`] of the device.
+    pub fn wait_tick(
+        &mut self,
+        limit_ns: Option<u64>,
+        each: impl FnMut(TickUser, u64),
+    ) -> Result<Woken, DeviceError> {
+        let woken = self.device.wait(limit_ns)?;
+        if matches!(woken, Woken::Event { .. }) {
+            self.ticks.due(self.device.now_ns(), each);
+        }
+        Ok(woken)
+    }
+
     /// Makes the device tick as its users need it, if that is otherwise than `before`.
     fn follow(&mut self, before: Option<Period>) -> Result<(), ResolutionError> {
         let mode = match self.tick() {

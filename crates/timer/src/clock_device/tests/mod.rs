@@ -100,6 +100,31 @@ fn a_rate_that_does_not_divide_is_skewed_for_a_while() {
     }
 }
 
+/// Also at a tick that no user is told of: 3 ms are no multiple of the 1/512 s that serve them.
+#[test]
+fn a_timer_expires_at_the_first_tick_whoever_is_told_of_it() {
+    let mut device = open("sim_mc146818");
+    device.set_resolution(us(15_000), us(1_000)).unwrap();
+    device.add_user(period(us(3_000))).unwrap();
+    let tick_ns = device.tick().nth_ns(1);
+    let timer = device.create(1).unwrap();
+    for turn in 0..2_000 {
+        let after = Span::from_nanos(turn * 37_337 % 20_000_000);
+        device.arm_after(timer, after, None).unwrap();
+        let asked_ns = device.expiry(timer).unwrap().unwrap().nanos() as u64;
+        let due = loop {
+            device.wait(None, |_, _| ()).unwrap();
+            if let Some(due) = device.pop_expired() {
+                break due;
+            }
+        };
+        assert!(
+            due.tick_ns >= asked_ns && due.tick_ns - asked_ns <= tick_ns,
+            "turn {turn}: {due:?}"
+        );
+    }
+}
+
 /// Section 2.2: "in terms of a desired resolution and an allowable skew"; what is refused changes
 /// nothing, and "the correct resolution may be queried later".
 #[test]
