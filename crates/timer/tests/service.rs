@@ -2,9 +2,9 @@
 //! One-sided in time: never early on every sample.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_time::Span;
@@ -280,6 +280,68 @@ fn a_timer_may_terminate_itself() {
     while service.timers() > 0 {
         thread::yield_now();
     }
+}
+
+/// The last handle may also be what the action itself owns, and go when that is dropped.
+#[test]
+fn an_action_may_own_its_timer() {
+    let (service, owner) = service();
+    let class = service.class("owns", ClassSettings::default()).unwrap();
+    for deferred in [false, true] {
+        let own: Arc<OnceLock<Timer>> = Arc::default();
+        let inner = Arc::clone(&own);
+        let (tell, told) = mpsc::channel();
+        let call = move |_: &Expiration| {
+            // Waits for the test, which puts it there.
+            inner.wait().terminate().unwrap();
+            let _ = tell.send(());
+        };
+        let action =
+            if deferred { Action::deferred(&class, call) } else { Action::immediate(call) };
+        let timer = owner.timer(Base::Monotonic, action).unwrap();
+        timer.arm(Arm::after(Span::MILLISECOND)).unwrap();
+        assert!(own.set(timer).is_ok());
+        drop(own);
+        told.recv_timeout(Duration::from_secs(20)).unwrap();
+        // The channel closes with the action.
+        let closed = told.recv_timeout(Duration::from_secs(20));
+        assert_eq!(closed, Err(mpsc::RecvTimeoutError::Disconnected));
+    }
+    let begun = Instant::now();
+    while service.timers() > 0 {
+        assert!(begun.elapsed() < Duration::from_secs(20), "the engine waits for itself");
+        thread::yield_now();
+    }
+}
+
+/// Whoever slept on a timer whose action panics meanwhile is woken: its expiry does not come.
+#[test]
+fn a_panic_ends_a_sleep() {
+    let (service, owner) = service();
+    let class = service.class("panics", ClassSettings::default()).unwrap();
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| ()));
+    let (begun, begins) = mpsc::channel();
+    let (go_on, goes_on) = mpsc::channel();
+    let call = move |_: &Expiration| {
+        let _ = begun.send(());
+        let _ = goes_on.recv();
+        panic!("on purpose");
+    };
+    let timer = owner.timer(Base::Monotonic, Action::deferred(&class, call)).unwrap();
+    timer.arm(Arm::after(Span::ZERO)).unwrap();
+    begins.recv().unwrap();
+    let (tell, told) = mpsc::channel();
+    let sleeper = timer.clone();
+    let sleeps = thread::spawn(move || tell.send(sleeper.sleep_for(LONG)));
+    while !timer.status().unwrap().armed {
+        thread::yield_now();
+    }
+    go_on.send(()).unwrap();
+    let slept = told.recv_timeout(Duration::from_secs(20));
+    std::panic::set_hook(hook);
+    assert_eq!(slept, Ok(Err(ServiceError::Cancelled)));
+    sleeps.join().unwrap().unwrap();
 }
 
 /// Issue: "a handler that panics": counted, disarmed, and everybody else goes on.

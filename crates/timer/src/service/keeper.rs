@@ -152,7 +152,7 @@ impl Keeper {
         let next = next.and_then(|period| last_ns.checked_add(period));
         let Some((next, id)) = next.zip(local.id) else {
             // At the end of the clock's range, in 292 years.
-            entry.slot.disarm();
+            entry.disarm();
             return;
         };
         local.arming.expiry_ns = next;
@@ -254,6 +254,6 @@ fn put(timers: &mut Timers<u32>, entry: &Entry, id: TimerId, local: &Local) -> b
 /// always true.
 fn refuse(table: &Table, entry: &Entry) -> bool {
     count(&table.counters.refused, 1);
-    entry.slot.disarm();
+    entry.disarm();
     true
 }

@@ -46,19 +46,20 @@ pub(super) fn run(
             action.run(expiration);
         }
     }));
-    OWN.set(outer);
     let took = table.clock.now_ns(Base::Monotonic).saturating_sub(begun);
     account(took.max(0).unsigned_abs());
     if ran.is_err() {
         entry.panics.fetch_add(1, Ordering::Relaxed);
         count(&table.counters.panics, 1);
-        entry.slot.disarm();
+        entry.disarm();
     }
     if entry.slot.state().dead() {
         // Terminated by itself, or by one who waits for the end: until that, the place is its own.
         // Dropping is the user's code too.
         let _ = catch_unwind(AssertUnwindSafe(|| entry.retire()));
     }
+    // Only now: what was just dropped may have been the last handle of this very timer.
+    OWN.set(outer);
     finish(table, index, entry, entry.slot.end())
 }
 

@@ -95,6 +95,13 @@ impl Entry {
         }
     }
 
+    /// Takes the arming away; who slept for it is woken.
+    pub(super) fn disarm(&self) {
+        if self.slot.disarm() {
+            self.open_gate();
+        }
+    }
+
     /// Drops the action, when nobody can run it any more.
     pub(super) fn retire(&self) {
         let action =

@@ -140,8 +140,8 @@ impl Timer {
     /// for precision see [`Sleeper`](crate::Sleeper).
     ///
     /// # Errors
-    /// [`ServiceError::Cancelled`], [`ServiceError::Terminated`], [`ServiceError::ClockSet`] if the
-    /// timer was made with [`OnSet::Expire`], [`ServiceError::AnotherSleeps`], and those of
+    /// [`ServiceError::Cancelled`], also when an action of this timer panics meanwhile,
+    /// [`ServiceError::Terminated`], [`ServiceError::ClockSet`] if the timer was made with [`OnSet::Expire`], [`ServiceError::AnotherSleeps`], and those of
     /// [`Timer::arm`].
     pub fn sleep_until(&self, at_ns: i64) -> Result<(), ServiceError> {
         self.sleep(Expiry::At(at_ns))

@@ -293,10 +293,14 @@ impl Slot {
         }
     }
 
-    /// Takes the arming away after an action that failed; nobody is told.
-    pub(crate) fn disarm(&self) {
-        let _ =
-            self.change(|state| if state.armed() { Ok(state.disarm().next()) } else { Err(()) });
+    /// Takes the arming away after an action that failed, or that cannot be kept; whether somebody
+    /// slept for it, who is to be woken.
+    pub(crate) fn disarm(&self) -> bool {
+        let disarmed = self.change(|state| match state.armed() {
+            true => Ok(state.disarm().cancel_sleep().next()),
+            false => Err(()),
+        });
+        disarmed.is_ok_and(|(before, _)| before.slept() == Slept::Sleeps)
     }
 }
 

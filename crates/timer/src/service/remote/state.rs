@@ -158,7 +158,8 @@ impl State {
         State(self.0 & !SLEEP | (at as u64) << SLEEP_AT)
     }
 
-    fn cancel_sleep(self) -> State {
+    /// Who sleeps is told that the expiry does not come.
+    pub(crate) fn cancel_sleep(self) -> State {
         match self.slept() {
             Slept::Sleeps => self.with_sleep(Slept::Cancelled),
             _ => self,
