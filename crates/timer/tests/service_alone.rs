@@ -130,6 +130,22 @@ fn a_forked_child_is_told() {
     assert_eq!(other.arm(Arm::after(SOON)), Err(ServiceError::Terminated));
 }
 
+/// A child drops the service that it inherited while it has one of its own: threads of the one may
+/// have got the places of the other's.
+fn a_child_has_a_service_of_its_own() {
+    let mut inherited = Some(TimerService::start().unwrap());
+    let said = child_says(10_000, || {
+        let service = TimerService::start().unwrap();
+        drop(inherited.take());
+        let owner = service.owner("child");
+        let timer = owner.timer(Base::Monotonic, Action::nothing()).unwrap();
+        let sleeps = timer.sleep_for(SOON) == Ok(());
+        drop((timer, owner, service));
+        sleeps
+    });
+    assert!(said.unwrap(), "the child's threads were taken for the parent's");
+}
+
 /// The parent's timers go on after a fork.
 fn the_parent_goes_on() {
     let service = TimerService::start().unwrap();
@@ -167,6 +183,7 @@ fn what_the_service_does_to_its_process() {
     arming_and_firing_never_allocate();
     a_timer_costs_what_is_said();
     a_forked_child_is_told();
+    a_child_has_a_service_of_its_own();
     the_parent_goes_on();
     without_signals_a_posix_timer_is_refused();
     // The wall clock's watcher ends by itself, a moment later.

@@ -116,7 +116,11 @@ impl Core {
 impl Drop for Core {
     fn drop(&mut self) {
         if self.here().is_err() {
-            // A forked child: the threads are the parent's.
+            // A forked child: the threads are the parent's. Not even their handles may be dropped:
+            // the C library may have given their places to threads of the child, which that would
+            // detach.
+            let threads = self.threads.get_mut().unwrap_or_else(PoisonError::into_inner);
+            std::mem::forget(std::mem::take(threads));
             return;
         }
         for table in self.tables.iter() {
