@@ -236,6 +236,30 @@ fn terminate_waits_for_a_running_action() {
     assert!(service.statistics(0).unwrap().long_actions >= 1, "20 ms are hidden");
 }
 
+/// Two threads may terminate an owner, one of them in an action: the other one waits for that.
+#[test]
+fn an_owner_is_terminated_twice() {
+    let (service, owner) = service();
+    let class = service.class("twice", ClassSettings::default()).unwrap();
+    let owner = Arc::new(owner);
+    let own = Arc::downgrade(&owner);
+    let over = Arc::new(AtomicBool::new(false));
+    let ends = Arc::clone(&over);
+    let (begun, begins) = mpsc::channel();
+    let call = move |_: &Expiration| {
+        own.upgrade().unwrap().terminate().unwrap();
+        let _ = begun.send(());
+        thread::sleep(Duration::from_millis(20));
+        ends.store(true, Ordering::Release);
+    };
+    let timer = owner.timer(Base::Monotonic, Action::deferred(&class, call)).unwrap();
+    timer.arm(Arm::after(Span::ZERO)).unwrap();
+    begins.recv().unwrap();
+    owner.terminate().unwrap();
+    assert!(over.load(Ordering::Acquire), "terminate did not wait");
+    assert_eq!(owner.timers(), 0);
+}
+
 /// Called from its own action it returns, and no further one runs; the last handle may go there.
 #[test]
 fn a_timer_may_terminate_itself() {
@@ -312,6 +336,30 @@ fn an_action_may_own_its_timer() {
         assert!(begun.elapsed() < Duration::from_secs(20), "the engine waits for itself");
         thread::yield_now();
     }
+}
+
+/// A panic may carry anything, also what panics when it is dropped.
+#[test]
+fn a_panic_may_carry_a_panic() {
+    struct Bomb;
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            std::panic::panic_any(Bomb);
+        }
+    }
+    let (_service, owner) = service();
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| ()));
+    let call = |_: &Expiration| std::panic::panic_any(Bomb);
+    let timer = owner.timer(Base::Monotonic, Action::immediate(call)).unwrap();
+    timer.arm(Arm::after(Span::ZERO)).unwrap();
+    let begun = Instant::now();
+    while timer.status().unwrap().panics == 0 || timer.status().unwrap().busy {
+        assert!(begun.elapsed() < Duration::from_secs(20), "the engine ended with it");
+        thread::yield_now();
+    }
+    std::panic::set_hook(hook);
+    nothing(&owner).sleep_for(Span::MILLISECOND).unwrap();
 }
 
 /// Whoever slept on a timer whose action panics meanwhile is woken: its expiry does not come.

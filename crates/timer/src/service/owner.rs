@@ -7,6 +7,7 @@ use hourglass_sys::held::Held;
 
 use super::action::Action;
 use super::error::ServiceError;
+use super::run::is_in_action;
 use super::service::Core;
 use super::timer::{Inner, Timer, open};
 use crate::engine::{Base, OnSet};
@@ -87,15 +88,20 @@ impl Owner {
         Ok(timer)
     }
 
-    /// Terminates all its timers; it makes none any more.
+    /// Terminates all its timers; it makes none any more. Terminating twice does no harm, and waits
+    /// as the first time does, but not from an action: of two actions that terminate the owner of
+    /// both, one returns while the other still runs.
     ///
     /// # Errors
     /// [`ServiceError::Forked`].
     pub fn terminate(&self) -> Result<(), ServiceError> {
         self.core.here()?;
         let mut owned = self.owned();
-        owned.terminated = true;
-        let timers = std::mem::take(&mut owned.timers);
+        if std::mem::replace(&mut owned.terminated, true) && is_in_action() {
+            return Ok(());
+        }
+        // They stay listed: another thread that terminates it too has to wait for the same actions.
+        let timers = owned.timers.clone();
         drop(owned);
         for timer in timers.iter().filter_map(Weak::upgrade) {
             Timer(timer).terminate()?;
@@ -106,7 +112,11 @@ impl Owner {
     /// Timers of it that live.
     #[must_use]
     pub fn timers(&self) -> usize {
-        self.owned().timers.iter().filter(|timer| timer.strong_count() > 0).count()
+        let owned = self.owned();
+        if owned.terminated {
+            return 0;
+        }
+        owned.timers.iter().filter(|timer| timer.strong_count() > 0).count()
     }
 
     fn owned(&self) -> Held<MutexGuard<'_, Owned>> {

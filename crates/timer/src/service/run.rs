@@ -28,6 +28,11 @@ pub(super) fn is_own(entry: &Entry) -> bool {
     OWN.get() == address(entry)
 }
 
+/// Whether the calling thread is in any timer's action.
+pub(super) fn is_in_action() -> bool {
+    OWN.get() != 0
+}
+
 /// Runs the action of a timer whose state says that it runs, and ends it; whether it is to be queued
 /// again. `account` is told how long it took, ns, before anybody sees that it is over.
 pub(super) fn run(
@@ -48,7 +53,11 @@ pub(super) fn run(
     }));
     let took = table.clock.now_ns(Base::Monotonic).saturating_sub(begun);
     account(took.max(0).unsigned_abs());
-    if ran.is_err() {
+    if let Err(payload) = ran {
+        // Dropping that is the user's code too. If it panics, so may what that drops: it is leaked.
+        if let Err(other) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+            std::mem::forget(other);
+        }
         entry.panics.fetch_add(1, Ordering::Relaxed);
         count(&table.counters.panics, 1);
         entry.disarm();
@@ -56,7 +65,9 @@ pub(super) fn run(
     if entry.slot.state().dead() {
         // Terminated by itself, or by one who waits for the end: until that, the place is its own.
         // Dropping is the user's code too.
-        let _ = catch_unwind(AssertUnwindSafe(|| entry.retire()));
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| entry.retire())) {
+            std::mem::forget(payload);
+        }
     }
     // Only now: what was just dropped may have been the last handle of this very timer.
     OWN.set(outer);
