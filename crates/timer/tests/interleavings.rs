@@ -99,6 +99,29 @@ fn a_marker_relies_on_no_other() {
     });
 }
 
+/// The same where the first has time, and so wakes nobody: what it marked must not keep the second,
+/// which has none, from being seen or waking.
+#[test]
+fn a_marker_in_a_hurry_relies_on_none_that_is_not() {
+    explore(|| {
+        let shared = Arc::new((Changed::<1>::new(), Wake::new(), open()));
+        let mark = |due| {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                shared.2.arm(&arming(due), false).unwrap();
+                shared.0.mark(3);
+                shared.1.wants(due)
+            })
+        };
+        let others = [mark(9_000), mark(1_000)];
+        shared.1.sleeps_until(5_000);
+        let found = shared.0.any();
+        let kicked = others.map(|other| other.join().unwrap());
+        let due = standing(&shared.2).unwrap().1.expiry_ns;
+        assert!(found || kicked[1] || due > 5_000, "the engine sleeps to 5000");
+    });
+}
+
 /// Two threads arm the same timer while the engine reads it: it sees one arming or the other, or
 /// none yet, and never half of one and half of another.
 #[test]

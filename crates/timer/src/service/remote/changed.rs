@@ -22,12 +22,18 @@ impl<const WORDS: usize> Changed<WORDS> {
     /// fence, as [`super::Wake::wants`] needs it.
     ///
     /// A bit that is set is not set again: then nobody took it since, and whoever takes it later
-    /// has a fence after that, which comes after the one here.
+    /// has a fence after that, which comes after the first one here. The last one is for
+    /// [`super::Wake::wants`] and stands in any case: whoever set the bits may have had time, and
+    /// woken nobody.
     pub(crate) fn mark(&self, number: usize) {
         let (word, bit) = ((number / 64) % WORDS, number % 64);
         fence(Ordering::SeqCst);
-        set(&self.words[word], bit);
+        if set(&self.words[word], bit) {
+            // Between both bits, as in `take`.
+            fence(Ordering::SeqCst);
+        }
         set(&self.upper, word);
+        fence(Ordering::SeqCst);
     }
 
     /// Whether there is a number in the set. After a full fence, it sees every mark whose own
@@ -53,10 +59,12 @@ impl<const WORDS: usize> Changed<WORDS> {
     }
 }
 
-fn set(word: &AtomicU64, bit: usize) {
+/// Whether it was not set.
+fn set(word: &AtomicU64, bit: usize) -> bool {
     let bit = 1 << bit;
-    if word.load(Ordering::Relaxed) & bit == 0 {
+    let is_new = word.load(Ordering::Relaxed) & bit == 0;
+    if is_new {
         word.fetch_or(bit, Ordering::AcqRel);
-        fence(Ordering::SeqCst);
     }
+    is_new
 }
