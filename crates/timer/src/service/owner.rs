@@ -82,6 +82,9 @@ impl Owner {
         }
         if owned.timers.len() == owned.timers.capacity() {
             owned.timers.retain(|timer| timer.strong_count() > 0);
+            // So that the next time is as many timers away as there are.
+            let living = owned.timers.len();
+            owned.timers.reserve(living + 1);
         }
         let timer = open(table, (base, on_set), action)?;
         owned.timers.push(Arc::downgrade(&timer.0));
@@ -134,5 +137,31 @@ impl Drop for Owner {
 impl fmt::Debug for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Owner").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::service::TimerService;
+
+    /// One that is dropped and one that is made, at a full list, must not have it searched each
+    /// time.
+    #[test]
+    fn a_full_list_is_searched_rarely() {
+        let service = TimerService::start().unwrap();
+        let owner = service.owner("many");
+        let make = || owner.timer(Base::Monotonic, Action::nothing()).unwrap();
+        let mut timers: Vec<Timer> = (0..64).map(|_| make()).collect();
+        let room = || {
+            let owned = owner.owned();
+            owned.timers.capacity() - owned.timers.len()
+        };
+        while room() > 0 {
+            timers.push(make());
+        }
+        timers.pop();
+        timers.push(make());
+        assert!(room() >= timers.len() / 2);
     }
 }
