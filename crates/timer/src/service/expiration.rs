@@ -10,13 +10,14 @@ use crate::engine::{Base, Cause};
 pub struct Expiration {
     /// The timer's clock.
     pub base: Base,
-    /// The last expiry that this stands for, ns on the timer's clock: as scheduled, not as late as
-    /// it was.
+    /// The last expiry that the engine had found when it ran or queued the action, ns on the timer's
+    /// clock: as scheduled, not as late as it was.
     pub expiry_ns: i64,
     /// What the clock said when the engine looked at it, ns. Not before the expiry, unless the
     /// clock was set.
     pub now_ns: i64,
-    /// Expiries before it that had no action of their own.
+    /// Expiries that had no action of their own: before it, and after it those that came while the
+    /// action waited for its worker.
     pub overruns: u64,
     /// Whether its time came or its clock was set.
     pub cause: Cause,
