@@ -122,6 +122,10 @@ impl Ticks {
 pub struct TickDevice {
     device: EventDevice,
     ticks: Ticks,
+    /// When it ticked last, or began to, ns.
+    last_ns: u64,
+    /// Its period was changed since, and began anew.
+    begun_anew: bool,
 }
 
 impl TickDevice {
@@ -132,7 +136,7 @@ impl TickDevice {
     pub fn new(mut device: EventDevice) -> Result<TickDevice, ModeError> {
         device.set_mode(Mode::Shutdown)?;
         let ticks = Ticks::new(device.facts().grantable());
-        Ok(TickDevice { device, ticks })
+        Ok(TickDevice { device, ticks, last_ns: 0, begun_anew: false })
     }
 
     /// The device.
@@ -221,9 +225,9 @@ impl TickDevice {
         mut each: impl FnMut(TickUser, u64),
     ) -> Result<Woken, DeviceError> {
         loop {
-            let woken = self.device.wait(limit_ns)?;
+            let woken = self.next_tick(limit_ns)?;
             let fired = matches!(woken, Woken::Event { .. });
-            if !fired || self.ticks.due(self.device.now_ns(), &mut each) > 0 {
+            if !fired || self.ticks.due(self.last_ns, &mut each) > 0 {
                 return Ok(woken);
             }
         }
@@ -238,9 +242,27 @@ impl TickDevice {
         limit_ns: Option<u64>,
         each: impl FnMut(TickUser, u64),
     ) -> Result<Woken, DeviceError> {
+        let woken = self.next_tick(limit_ns)?;
+        if matches!(woken, Woken::Event { .. }) {
+            self.ticks.due(self.last_ns, each);
+        }
+        Ok(woken)
+    }
+
+    /// Waits for a tick. One that a change of the period would put off beyond a period is now:
+    /// changes that come again and again before the first tick stop nobody's time.
+    fn next_tick(&mut self, limit_ns: Option<u64>) -> Result<Woken, DeviceError> {
+        if std::mem::take(&mut self.begun_anew) {
+            let now_ns = self.device.now_ns();
+            let since_ns = now_ns.saturating_sub(self.last_ns);
+            if self.tick().is_some_and(|tick| since_ns >= tick.nth_ns(1)) {
+                self.last_ns = now_ns;
+                return Ok(Woken::Event { periods: 1 });
+            }
+        }
         let woken = self.device.wait(limit_ns)?;
         if matches!(woken, Woken::Event { .. }) {
-            self.ticks.due(self.device.now_ns(), each);
+            self.last_ns = self.device.now_ns();
         }
         Ok(woken)
     }
@@ -252,7 +274,12 @@ impl TickDevice {
             Some(period) => Mode::Periodic(period),
             None => Mode::Shutdown,
         };
-        self.device.set_mode(mode).map_err(ResolutionError::Refused)
+        self.device.set_mode(mode).map_err(ResolutionError::Refused)?;
+        match before {
+            Some(_) => self.begun_anew = true,
+            None => self.last_ns = self.device.now_ns(),
+        }
+        Ok(())
     }
 }
 

@@ -132,6 +132,23 @@ fn a_new_resolution_is_in_force_within_one_tick() {
     }
 }
 
+/// Each change begins the device's period anew; changes that come faster than it ticks must not stop
+/// everybody's time.
+#[test]
+fn changes_before_every_tick_starve_nobody() {
+    let mut device = ticking(SimEventConfig::exact());
+    let steady = device.add(period(us(10_000))).unwrap();
+    let restless = device.add(period(us(8_000))).unwrap();
+    let mut told = 0;
+    for change in 0..200 {
+        let desired = if change % 2 == 0 { us(9_000) } else { us(8_000) };
+        device.set_resolution(restless, desired, Span::ZERO).unwrap();
+        let until_ns = device.device().now_ns() + 5_000_000;
+        told += run(&mut device, until_ns).get(&steady).copied().unwrap_or(0);
+    }
+    assert!((98..=100).contains(&told), "told {told} times in a second");
+}
+
 /// Section 2.2: "when the interrupt frequency is not an integral divisor of the scheduling clock
 /// tick frequency, the scheduling clock tick will be temporarily skewed". In the long run it is not.
 #[test]
