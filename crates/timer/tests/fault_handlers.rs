@@ -67,6 +67,39 @@ fn a_demoted_thread_is_demoted_until_its_verdict() {
     });
 }
 
+/// Its watch goes while the handler's entry still runs: the verdict finds nobody, and the thread brings
+/// itself back.
+#[test]
+fn a_demoted_thread_that_is_watched_no_more_is_as_before() {
+    if !as_root() {
+        println!("skipped: no SCHED_FIFO here (CAP_SYS_NICE or `ulimit -r 50`)");
+        return;
+    }
+    in_a_thread(|| {
+        let before = sched::of(0).unwrap();
+        let mut watch = watch(Strength::Demote);
+        let (go_on, waits) = mpsc::channel::<()>();
+        let handler = deadline_handler(
+            &watch.thread(),
+            Attributes::DEFAULT,
+            |_, waits: &mut mpsc::Receiver<()>| {
+                let _ = waits.recv_timeout(LONG);
+                Verdict::Resume
+            },
+            waits,
+        );
+        watch.arm(Deadline::In(Span::ZERO)).unwrap();
+        while sched::of(0).unwrap() == before {
+            thread::sleep(Duration::from_micros(200));
+        }
+        drop(watch);
+        assert_eq!(sched::of(0).unwrap(), before);
+        go_on.send(()).unwrap();
+        drop(handler);
+        assert_eq!(sched::of(0).unwrap(), before);
+    });
+}
+
 #[test]
 fn a_suspended_thread_goes_on_with_other_scheduling_and_on_another_cpu() {
     in_a_thread(|| {

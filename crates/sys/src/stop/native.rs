@@ -8,14 +8,14 @@ use std::io;
 use std::marker::PhantomData;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering, compiler_fence};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::gate::Gate;
 use super::machine::Machine;
 use super::offender::{self, Disarmed, Offender};
 use crate::clock::{ClockId, now_ns};
 use crate::posix_timer::{PosixTimer, block, expire_soon, take, unblock};
-use crate::{checked, futex, thread};
+use crate::{checked, futex, sched, thread};
 
 thread_local! {
     /// How many regions the thread is in that put stops off.
@@ -64,11 +64,24 @@ struct Shared {
     tid: u32,
     /// What the timer's signal carries, so that nobody else's is taken for it.
     cookie: usize,
-    /// The thread has its seat: its number is its own. Locked while somebody uses the number.
-    alive: Mutex<bool>,
+    /// Whether the number is its own; locked while somebody uses that.
+    life: Mutex<Life>,
+}
+
+/// What others may do with the thread's number.
+#[derive(Debug)]
+struct Life {
+    /// Anything at all.
+    seated: bool,
+    /// The scheduling that the thread had before it was demoted, while it is.
+    before: Option<sched::Attributes>,
 }
 
 impl Shared {
+    fn life(&self) -> MutexGuard<'_, Life> {
+        self.life.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn with_offender<R>(&self, act: impl FnOnce(&Offender<'_, Kernel>) -> R) -> R {
         DEPTH.with(|depth| act(&Offender { gate: &self.gate, depth, machine: &self.machine }))
     }
@@ -177,8 +190,8 @@ impl Seat {
             let tid = thread::id();
             let timer = Some(PosixTimer::with_value(tid, signal, cookie)?);
             let machine = Kernel { timer, pid: std::process::id() };
-            let alive = Mutex::new(true);
-            Ok(Shared { gate: Gate::new(), machine, tid, cookie, alive })
+            let life = Mutex::new(Life { seated: true, before: None });
+            Ok(Shared { gate: Gate::new(), machine, tid, cookie, life })
         });
         let shared = match taken {
             Ok(shared) => Arc::new(shared),
@@ -234,7 +247,15 @@ impl Drop for Seat {
         // Nothing here fails for a signal that was blocked once.
         let _ = block(self.signal);
         self.shared.gate.leave_for_good(&self.shared.machine);
-        *self.shared.alive.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        let before = {
+            let mut life = self.shared.life();
+            life.seated = false;
+            life.before.take()
+        };
+        if let Some(before) = before {
+            // Nobody else will bring it back. Refused only if a privilege was given up since.
+            let _ = sched::set(before);
+        }
         // Nobody makes it fire from here on.
         self.shared.machine.stop_timer();
         while matches!(take(self.signal, Some(0)), Ok(Some(_))) {}
@@ -267,8 +288,47 @@ impl Stops {
         if self.is_inherited() {
             return None;
         }
-        let alive = self.0.alive.lock().unwrap_or_else(PoisonError::into_inner);
-        alive.then(|| act(self.0.tid))
+        let life = self.0.life();
+        life.seated.then(|| act(self.0.tid))
+    }
+
+    /// Gives the thread another scheduling until [`Stops::restore`], or until it gives up its seat.
+    /// `None` as for [`Stops::with_tid`].
+    ///
+    /// # Errors
+    /// The kernel's; `Unsupported` for a policy that could not be given back.
+    pub fn demote(&self, to: sched::Attributes) -> Option<io::Result<()>> {
+        if self.is_inherited() {
+            return None;
+        }
+        let mut life = self.0.life();
+        life.seated.then(|| {
+            if life.before.is_none() {
+                let before = sched::of(self.0.tid)?.ok_or(io::ErrorKind::Unsupported)?;
+                sched::set_of(self.0.tid, to)?;
+                life.before = Some(before);
+            }
+            Ok(())
+        })
+    }
+
+    /// Gives the thread this scheduling, or what it had before it was demoted. `None` as for
+    /// [`Stops::with_tid`].
+    ///
+    /// # Errors
+    /// The kernel's; then it stays demoted.
+    pub fn restore(&self, to: Option<sched::Attributes>) -> Option<io::Result<()>> {
+        if self.is_inherited() {
+            return None;
+        }
+        let mut life = self.0.life();
+        life.seated.then(|| {
+            if let Some(scheduling) = to.or(life.before) {
+                sched::set_of(self.0.tid, scheduling)?;
+                life.before = None;
+            }
+            Ok(())
+        })
     }
 
     /// Makes the thread look at its gate, wherever it is; whether it will.

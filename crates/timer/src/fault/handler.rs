@@ -132,7 +132,6 @@ fn install<A: Send + 'static>(
         stops: stops.clone(),
         kernel: Kernel::without_timer(),
         demoted: attributes.demoted,
-        before: None,
         counts: Arc::clone(&counts),
         entry,
         argument,
@@ -193,8 +192,6 @@ struct Service<F, A> {
     stops: Stops,
     kernel: Kernel,
     demoted: Scheduling,
-    /// What the watched thread had before it was demoted.
-    before: Option<Scheduling>,
     counts: Arc<Counts>,
     entry: F,
     argument: A,
@@ -243,32 +240,18 @@ impl<A, F: FnMut(&Fault, &mut A) -> Verdict> Service<F, A> {
         }
     }
 
-    fn demote(&mut self) {
-        if self.before.is_some() {
-            return;
-        }
-        let demoted = self.demoted;
-        let done = self.stops.with_tid(|tid| {
-            let before = sched::of(tid)?;
-            sched::set_of(tid, demoted)?;
-            io::Result::Ok(before)
-        });
-        match done {
-            Some(Ok(before)) => self.before = before,
-            Some(Err(error)) => self.refused(&error),
-            None => {}
+    fn demote(&self) {
+        if let Some(Err(error)) = self.stops.demote(self.demoted) {
+            self.refused(&error);
         }
     }
 
-    fn carry_out(&mut self, mail: &Mail, verdict: Verdict) {
+    fn carry_out(&self, mail: &Mail, verdict: Verdict) {
         let change = verdict.change();
         if verdict != Verdict::KeepDemoted
-            && let Some(scheduling) = change.scheduling.or(self.before)
+            && let Some(Err(error)) = self.stops.restore(change.scheduling)
         {
-            match self.stops.with_tid(|tid| sched::set_of(tid, scheduling)) {
-                Some(Err(error)) => self.refused(&error),
-                Some(Ok(())) | None => self.before = None,
-            }
+            self.refused(&error);
         }
         if let Some(cpu) = change.cpu
             && let Some(Err(error)) = self.stops.with_tid(|tid| set_affinity_of(tid, [cpu]))
