@@ -37,7 +37,23 @@ mod timer;
 
 /// The atomics of [`remote`], which a model checker replaces.
 mod atomic {
-    pub(crate) use std::sync::atomic::{AtomicU64, Ordering, fence};
+    pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
+
+    /// A full fence. On x86-64 a locked exchange is one, at a third of what `mfence` takes, which is
+    /// what the standard library's becomes there.
+    #[inline(always)]
+    pub(crate) fn fence(order: Ordering) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            let word = AtomicU64::new(0);
+            let exchanged =
+                std::hint::black_box(&word).compare_exchange(0, 1, order, Ordering::Relaxed);
+            std::hint::black_box(exchanged.is_ok());
+            std::sync::atomic::compiler_fence(order);
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        std::sync::atomic::fence(order);
+    }
 }
 
 pub use action::{Action, FaultThread};
