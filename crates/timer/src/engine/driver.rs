@@ -115,6 +115,9 @@ impl Looks {
 /// readings took are one, but no further than this, should a thread have been preempted in between.
 const SAME_NS: u64 = 1_000;
 
+/// How often a device that is late is tried out.
+const TRIALS: u32 = 3;
+
 impl<T> Engine<T> {
     /// An engine with the devices that `registry` has for it, for the calling thread. `number` is
     /// the engine's among all that share the registry.
@@ -176,8 +179,8 @@ impl<T> Engine<T> {
     }
 
     /// An engine on this machine's devices and clocks, for the calling thread: it sleeps, or if
-    /// that should fail waits for a timerfd. Both layers are tried out first, for 3 ms; where one
-    /// is not fit the engine is bound to its tick.
+    /// that should fail waits for a timerfd. Both layers are tried out first, for 3 ms, and a late
+    /// device again ([`Engine::try_out`]); where one is not fit the engine is bound to its tick.
     ///
     /// # Errors
     /// As [`Engine::new`].
@@ -196,8 +199,10 @@ impl<T> Engine<T> {
             Ok(_) => engine.seat.high_res().source_valid(),
             Err(why) => engine.seat.high_res().source_lost(&why.to_string()),
         }
-        // A device that fails here is exchanged in the first wait.
-        let _ = engine.validate(&DevicePlan::DEFAULT);
+        // The registry keeps no broken one for this engine, so that this ends.
+        while engine.try_out().is_err() {
+            engine.seat.follow()?;
+        }
         engine.begin()?;
         Ok(engine)
     }
@@ -251,10 +256,28 @@ impl<T> Engine<T> {
     /// device is never used for high resolution.
     ///
     /// # Errors
-    /// [`InvalidDevice`]: why it is not fit. The next wait takes another one.
+    /// [`InvalidDevice`]: why it is not fit. The next wait takes another one in place of a broken
+    /// one ([`InvalidDevice::is_broken`]); any other stays, and the engine is bound to its tick.
     pub fn validate(&mut self, plan: &DevicePlan) -> Result<Validated, InvalidDevice> {
         self.planned = None;
         self.seat.validate(plan)
+    }
+
+    /// The same by [`DevicePlan::DEFAULT`], up to three times if the device is late: other threads
+    /// may have been in its way. Whether the engine may be precise then is for
+    /// [`Engine::high_res`] to say.
+    ///
+    /// # Errors
+    /// [`InvalidDevice`]: why it is broken. The next wait takes another one.
+    pub fn try_out(&mut self) -> Result<(), InvalidDevice> {
+        for _ in 0..TRIALS {
+            match self.validate(&DevicePlan::DEFAULT) {
+                Err(InvalidDevice::Late { .. }) => {}
+                Err(why) if why.is_broken() => return Err(why),
+                Ok(_) | Err(_) => break,
+            }
+        }
+        Ok(())
     }
 
     /// Serves the tick, accounting or profiling every `period` from now on, beside the timers and

@@ -1,7 +1,7 @@
 //! What timers and engines refuse.
 
 use super::{Base, TimerId};
-use crate::event::{DeviceError, ModeError};
+use crate::event::{DeviceError, InvalidDevice, ModeError};
 use crate::queue::QueueError;
 
 /// Why [`Timers`](super::Timers) did not do as asked. Nothing has changed when one comes back.
@@ -40,6 +40,9 @@ pub enum EngineError {
     /// The device refused.
     #[error(transparent)]
     Device(#[from] DeviceError),
+    /// The device was found broken when it was tried out.
+    #[error(transparent)]
+    Invalid(InvalidDevice),
     /// The clocks cannot be watched for being set.
     #[error("the clocks cannot be watched for being set: {0}")]
     Watch(DeviceError),

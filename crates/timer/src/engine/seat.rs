@@ -107,14 +107,19 @@ impl Seat {
         Ok(self.device_mut()?.set_period(service, period)?)
     }
 
-    /// Tries the device out, and says so in the registry.
+    /// Tries the device out, and says so in the registry. One that is merely not fit for high
+    /// resolution stays, for ticking.
     pub(super) fn validate(&mut self, plan: &DevicePlan) -> Result<Validated, InvalidDevice> {
         let Some(device) = &mut self.device else {
             return Err(DeviceError::Unsupported("an engine without a device").into());
         };
         let validated = device.served.validate(plan);
         // It may have been removed meanwhile.
-        let _ = self.registry.judge(device.id, validated.is_ok());
+        let _ = match &validated {
+            Ok(_) => self.registry.judge(device.id, true),
+            Err(why) if why.is_broken() => self.registry.judge(device.id, false),
+            Err(_) => self.registry.doubt(device.id),
+        };
         validated
     }
 

@@ -39,8 +39,8 @@ pub enum WhyTickBound {
     /// The engine has no one-shot device of its own.
     #[error("the engine has no one-shot device of its own")]
     NoDevice,
-    /// It has one that was not tried out yet.
-    #[error("the engine's device was not validated yet")]
+    /// It has one that was not tried out yet, or was late when it was.
+    #[error("the engine's device was not validated")]
     DeviceUntried,
     /// No clock source was announced.
     #[error("no clock source was validated yet")]

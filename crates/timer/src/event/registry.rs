@@ -72,6 +72,8 @@ pub enum NoticeKind {
     Valid,
     /// It was found wanting; it serves nothing any more.
     Invalid,
+    /// It is no longer held to be fit for high resolution, but ticks.
+    Doubted,
 }
 
 /// Is told of every [`Notice`], in the thread that made it happen. It may use the registry.
@@ -105,7 +107,7 @@ pub enum UnknownDevice {
     InUse(&'static str),
 }
 
-/// Whether a device has been tried out.
+/// Whether a device has been tried out. `Untried` is also one that may only tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Health {
     Invalid,
@@ -235,11 +237,26 @@ impl Registry {
     /// # Errors
     /// [`UnknownDevice::Removed`].
     pub fn judge(&self, id: DeviceId, fit: bool) -> Result<(), UnknownDevice> {
+        match fit {
+            true => self.note(id, Health::Valid, NoticeKind::Valid),
+            false => self.note(id, Health::Invalid, NoticeKind::Invalid),
+        }
+    }
+
+    /// Says that trying a device out has shown that it is not fit for high resolution, but not
+    /// broken: it may tick, like one that was never tried.
+    ///
+    /// # Errors
+    /// [`UnknownDevice::Removed`].
+    pub fn doubt(&self, id: DeviceId) -> Result<(), UnknownDevice> {
+        self.note(id, Health::Untried, NoticeKind::Doubted)
+    }
+
+    fn note(&self, id: DeviceId, health: Health, kind: NoticeKind) -> Result<(), UnknownDevice> {
         let mut inner = self.lock();
         let entry = inner.entries.iter_mut().find(|e| e.id == id).ok_or(UnknownDevice::Removed)?;
-        entry.health = if fit { Health::Valid } else { Health::Invalid };
+        entry.health = health;
         let name = entry.facts.name;
-        let kind = if fit { NoticeKind::Valid } else { NoticeKind::Invalid };
         self.tell(inner, id, name, kind);
         Ok(())
     }

@@ -9,7 +9,7 @@ use super::device::EventDevice;
 use super::error::{DeviceError, ModeError, ProgramError};
 use super::high_res::Resolution;
 use super::period::{Grid, Period};
-use super::validation::{DevicePlan, InvalidDevice, Validated};
+use super::validation::{DevicePlan, InvalidDevice, Validated, from_mode};
 
 /// What a device is for (section 6.2 there).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -203,7 +203,7 @@ impl ServiceDevice {
         self.stale = true;
         if self.device.facts().one_shot {
             let back = self.device.set_mode(Mode::OneShot);
-            back.map_err(|_| InvalidDevice::NoOneShot(self.device.facts().name))?;
+            back.map_err(|error| from_mode(self.device.facts().name, error))?;
         }
         validated
     }

@@ -94,6 +94,21 @@ pub enum InvalidDevice {
     Device(#[from] DeviceError),
 }
 
+impl InvalidDevice {
+    /// Whether it is broken, and fit for nothing. Otherwise it may tick all the same.
+    #[must_use]
+    pub const fn is_broken(&self) -> bool {
+        match self {
+            InvalidDevice::Early { .. } | InvalidDevice::Lost { .. } | InvalidDevice::Device(_) => {
+                true
+            }
+            InvalidDevice::Global(_) | InvalidDevice::NoOneShot(_) | InvalidDevice::Late { .. } => {
+                false
+            }
+        }
+    }
+}
+
 /// Programs the attached device a few times and looks at what comes. Kicks and signals do not end
 /// it; a kick in the meantime is kicked again at the end. Leaves the device shut down.
 ///
@@ -183,7 +198,7 @@ fn one_event(
     Ok(device.now_ns().saturating_sub(at_ns))
 }
 
-fn from_mode(name: &'static str, error: ModeError) -> InvalidDevice {
+pub(super) fn from_mode(name: &'static str, error: ModeError) -> InvalidDevice {
     match error {
         ModeError::Device(error) => InvalidDevice::Device(error),
         _ => InvalidDevice::NoOneShot(name),

@@ -19,8 +19,7 @@ use super::table::Table;
 use crate::engine::{Engine, EngineError, OsTimes, Settings, Times};
 use crate::event::native::{BusyEvent, PosixTimerEvent, SleepEvent, TimerFdEvent};
 use crate::event::{
-    self, ClockEvent, DevicePlan, EventDevice, InvalidDevice, Registry, Resolution, SourcePlan,
-    validate_source,
+    self, ClockEvent, EventDevice, InvalidDevice, Registry, Resolution, SourcePlan, validate_source,
 };
 
 /// What wakes an engine's thread.
@@ -142,24 +141,15 @@ fn prepare(name: &str, settings: &EngineSettings) -> Result<Engine<u32>, Service
     Ok(open(settings)?)
 }
 
-/// How often a device is tried out that was late: other threads may have been in its way.
-const TRIALS: u32 = 3;
-
 /// The engine on its device, tried out. One that stays late serves as well, but then the engine is
 /// bound to its tick.
 fn open(settings: &EngineSettings) -> Result<Engine<u32>, EngineError> {
-    for _ in 0..TRIALS {
-        let mut engine = engine_on(settings)?;
-        match engine.validate(&DevicePlan::DEFAULT) {
-            Ok(_) | Err(InvalidDevice::Global(_) | InvalidDevice::NoOneShot(_)) => {
-                return Ok(engine);
-            }
-            Err(InvalidDevice::Device(error)) => return Err(error.into()),
-            // It is registered anew, since the registry keeps no device that was found wanting.
-            Err(_) => engine.detach(),
-        }
+    let mut engine = engine_on(settings)?;
+    match engine.try_out() {
+        Ok(()) => Ok(engine),
+        Err(InvalidDevice::Device(error)) => Err(error.into()),
+        Err(broken) => Err(EngineError::Invalid(broken)),
     }
-    engine_on(settings)
 }
 
 fn engine_on(settings: &EngineSettings) -> Result<Engine<u32>, EngineError> {

@@ -174,3 +174,86 @@ fn an_engine_moves_to_another_thread() {
     .unwrap();
     assert_eq!(engine.wait(Some(0)).unwrap().woken, Woken::Kicked);
 }
+
+/// One with so many events from the first that go wrong like this, and a spare that is not tried.
+fn faulty(times: &SimTimes, kind: SimFaultKind, events: u64) -> (Engine<u32>, Arc<Registry>) {
+    let faults = (0..events).map(|event| SimFault { event, kind }).collect();
+    let config =
+        SimEventConfig { name: "sim_faulty", rating: 400, faults, ..SimEventConfig::exact() };
+    let faulty = EventDevice::new(SimEvent::new(times.source(), config)).unwrap();
+    let (engine, registry, _) = registered(times, [faulty, device(times, "sim_spare", 100)]);
+    (engine, registry)
+}
+
+const LATE: SimFaultKind = SimFaultKind::Late(Span::from_millis(2));
+
+/// Section 8 there: without fit hardware "the system works as before". Late is not broken.
+#[test]
+fn a_late_device_stays_and_ticks() {
+    let times = SimTimes::new(&Arc::new(SimSource::default()));
+    let (mut engine, registry) = faulty(&times, LATE, 10_000);
+    // As often as one likes.
+    for _ in 0..5 {
+        let late = engine.validate(&DevicePlan::DEFAULT).unwrap_err();
+        assert!(matches!(late, InvalidDevice::Late { .. }), "{late}");
+    }
+    engine.try_out().unwrap();
+    assert_eq!(engine.high_res().why(), Err(WhyTickBound::DeviceUntried));
+    let begin_ns = now_ns(&times);
+    armed(&mut engine, Base::Monotonic, 1, begin_ns + MS);
+    let seen = run(&mut engine, &times, begin_ns + 30 * MS);
+    assert_eq!(seen.len(), 1);
+    assert_eq!((name(&engine), engine.resolution()), ("sim_faulty", Resolution::TickBound));
+    assert_eq!(engine.statistics().device_changes, 0);
+    // One that was valid until now is no longer trusted, but stays, too.
+    let own = registry.distribution(NUMBER).own.unwrap();
+    registry.judge(own, true).unwrap();
+    engine.wait(Some(0)).unwrap();
+    assert_eq!(engine.resolution(), Resolution::High);
+    engine.validate(&DevicePlan::DEFAULT).unwrap_err();
+    engine.wait(Some(0)).unwrap();
+    assert_eq!((name(&engine), engine.resolution()), ("sim_faulty", Resolution::TickBound));
+}
+
+/// Other threads were in its way: the same device is tried out again.
+#[test]
+fn a_device_that_was_late_is_tried_out_up_to_three_times() {
+    let per_trial = u64::from(DevicePlan::DEFAULT.events);
+    for (late, expected) in [(2, Resolution::High), (3, Resolution::TickBound)] {
+        let times = SimTimes::new(&Arc::new(SimSource::default()));
+        let (mut engine, _registry) = faulty(&times, LATE, late * per_trial);
+        engine.try_out().unwrap();
+        engine.wait(Some(0)).unwrap();
+        assert_eq!((name(&engine), engine.resolution()), ("sim_faulty", expected));
+    }
+}
+
+#[test]
+fn a_broken_device_is_dropped() {
+    let early = SimFaultKind::Early(Span::from_nanos(1));
+    for kind in [early, SimFaultKind::Lost] {
+        let times = SimTimes::new(&Arc::new(SimSource::default()));
+        let (mut engine, _registry) = faulty(&times, kind, 1);
+        assert!(engine.try_out().unwrap_err().is_broken());
+        assert_eq!(engine.wait(Some(0)).unwrap().woken, Woken::Kicked);
+        assert_eq!((name(&engine), engine.statistics().device_changes), ("sim_spare", 1));
+        engine.try_out().unwrap();
+        engine.wait(Some(0)).unwrap();
+        assert_eq!((name(&engine), engine.resolution()), ("sim_spare", Resolution::High));
+    }
+}
+
+/// A device of the system serves an engine without being fit for high resolution.
+#[test]
+fn a_device_of_the_system_stays_when_it_is_tried_out() {
+    let times = SimTimes::new(&Arc::new(SimSource::default()));
+    let registry = Arc::new(Registry::new());
+    let shared = SimEvent::new(times.source(), SimEventConfig::i8254());
+    registry.register(EventDevice::new(shared).unwrap()).unwrap();
+    let mut engine =
+        Engine::<u32>::new(Settings::DEFAULT, &registry, NUMBER, times.clone()).unwrap();
+    let refused = engine.validate(&DevicePlan::DEFAULT).unwrap_err();
+    assert_eq!(refused, InvalidDevice::Global("sim_i8254"));
+    engine.wait(Some(0)).unwrap();
+    assert_eq!((name(&engine), engine.resolution()), ("sim_i8254", Resolution::TickBound));
+}

@@ -11,9 +11,11 @@ use hourglass_time::Span;
 use hourglass_timer::engine::{
     Base, Cause, Engine, EngineError, OnSet, Settings, SimTimes, TimerError, TimerId, Timers, Times,
 };
+use hourglass_timer::event::sim::{SimFault, SimFaultKind};
 use hourglass_timer::event::{
-    self, ClockEvent, DeviceError, EventDevice, Facts, Kick, Mode, NextEvent, Period, Registry,
-    Resolution, Service, SimEvent, SimEventConfig, Woken,
+    self, ClockEvent, DeviceError, DevicePlan, EventDevice, Facts, InvalidDevice, Kick, Mode,
+    NextEvent, Period, Registry, Resolution, Service, SimEvent, SimEventConfig, WhyTickBound,
+    Woken,
 };
 use hourglass_timer::queue::{Handle, QueueError};
 

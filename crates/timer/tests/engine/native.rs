@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hourglass_timer::engine::OsTimes;
 use hourglass_timer::event::native::{BusyEvent, PosixTimerEvent, SleepEvent, TimerFdEvent};
-use hourglass_timer::event::{DevicePlan, validate_device};
+use hourglass_timer::event::validate_device;
 
 use super::*;
 

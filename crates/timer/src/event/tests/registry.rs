@@ -102,17 +102,19 @@ fn everybody_is_told_who_comes_and_goes() {
     }));
     let a = registry.register_for(ENGINE, own("a", 100)).unwrap();
     registry.judge(a, true).unwrap();
+    registry.doubt(a).unwrap();
     registry.judge(a, false).unwrap();
     registry.remove(a).unwrap();
     registry.unsubscribe(subscription);
     registry.register(named("b", 100, false)).unwrap();
-    let kinds = [NoticeKind::Came, NoticeKind::Valid, NoticeKind::Invalid, NoticeKind::Went];
+    use NoticeKind::{Came, Doubted, Invalid, Valid, Went};
+    let kinds = [Came, Valid, Doubted, Invalid, Went];
     let expected: Vec<_> = (1..)
         .zip(kinds)
         .map(|(generation, kind)| Notice { generation, device: a, name: "a", kind })
         .collect();
     assert_eq!(*heard.lock().unwrap(), expected);
-    assert_eq!(registry.generation(), 5);
+    assert_eq!(registry.generation(), 6);
 }
 
 #[test]
