@@ -9,6 +9,7 @@ use std::sync::Arc;
 #[cfg(target_os = "linux")]
 use super::OsTimes;
 use super::fired::Home;
+use super::looks::Looks;
 use super::seat::{Follow, KICKED, Seat, add};
 use super::statistics::LongCallback;
 use super::{
@@ -18,7 +19,7 @@ use super::{
 use crate::event::native::{SleepEvent, TimerFdEvent};
 use crate::event::{
     self, DevicePlan, EventDevice, HighRes, InvalidDevice, Kick, Period, Registry, Resolution,
-    Served, Service, ServiceDevice, SimEvent, SimEventConfig, Validated,
+    Served, Service, ServiceDevice, SimEvent, SimEventConfig, Validated, Woken,
 };
 #[cfg(target_os = "linux")]
 use crate::event::{SourcePlan, validate_source};
@@ -67,6 +68,8 @@ pub struct Engine<T> {
     next_wake: NextWake,
     /// Whether the clocks are watched for being set.
     watched: bool,
+    /// Device time from which on that is tried again.
+    watch_again_ns: u64,
     planned: Option<Planned>,
     looks: Looks,
     statistics: Statistics,
@@ -81,34 +84,6 @@ struct Planned {
     sets: u64,
     gap_ns: u64,
     at_ns: u64,
-}
-
-/// Looks that are over, which are those that left nothing due behind.
-#[derive(Clone, Copy, Debug)]
-struct Looks {
-    /// The tick boundary of the last one; `None` in high resolution.
-    boundary_ns: Option<u64>,
-    /// Device time of the last one: what was due before was armed after it.
-    last_ns: u64,
-    /// The clocks in the look before this one, over or not.
-    seen: Now,
-    /// Device time since which each base has not jumped, in the order of [`Base::ALL`]: what it
-    /// jumped over was not due before.
-    steady_ns: [u64; 4],
-}
-
-impl Looks {
-    /// A look begins.
-    fn see(&mut self, now: &Now) {
-        let apart_ns = now.gap_ns().saturating_add(self.seen.gap_ns());
-        for (base, steady_ns) in Base::ALL.into_iter().zip(&mut self.steady_ns) {
-            let ahead = |now: &Now| now.ns(base).saturating_sub(now.ns(Base::Monotonic));
-            if ahead(now).abs_diff(ahead(&self.seen)) > apart_ns {
-                *steady_ns = now.device_ns();
-            }
-        }
-        self.seen = *now;
-    }
 }
 
 /// A base is mapped to device time anew at each wait. Two results no further apart than the two
@@ -142,13 +117,9 @@ impl<T> Engine<T> {
             seat: Seat::new(registry, number, settings.tick),
             next_wake: NextWake::new(),
             watched: false,
+            watch_again_ns: 0,
             planned: None,
-            looks: Looks {
-                boundary_ns: None,
-                last_ns: now.device_ns(),
-                seen: now,
-                steady_ns: [0; 4],
-            },
+            looks: Looks::from(now),
             statistics: Statistics::default(),
             last_long: LongCallback::default(),
         };
@@ -325,11 +296,12 @@ impl<T> Engine<T> {
     /// [`Engine::expire`], which is to be called whatever this returned.
     ///
     /// The first wait with a timer on another base than [`Base::Monotonic`] has the clocks watched
-    /// for being set; on this machine that starts a thread.
+    /// for being set; on this machine that starts a thread. While that fails, which is counted
+    /// ([`Statistics::watch_failures`]) and tried again, no wait is longer than a tick: it then
+    /// returns [`Kicked`](event::Woken::Kicked), so that a clock that was set is seen.
     ///
     /// # Errors
-    /// [`EngineError::NoDevice`], or what the device said that failed as the last one;
-    /// [`EngineError::Watch`].
+    /// [`EngineError::NoDevice`], or what the device said that failed as the last one.
     pub fn wait(&mut self, limit_ns: Option<u64>) -> Result<Served, EngineError> {
         self.wait_with(limit_ns, |_, _| false)
     }
@@ -355,14 +327,19 @@ impl<T> Engine<T> {
                     return Ok(KICKED);
                 }
             }
-            let now = self.plan(limit_ns)?;
+            let until_ns = self.watch_clocks(limit_ns);
+            let now = self.plan(until_ns)?;
             if again(&mut self.timers, &now) {
                 continue;
             }
-            let served = self.seat.device_mut()?.wait(limit_ns);
+            let served = self.seat.device_mut()?.wait(until_ns);
             self.next_wake.awake();
             self.statistics.wakes += 1;
             return match served {
+                // Not the caller's limit.
+                Ok(served) if served.woken == Woken::Limit && until_ns != limit_ns => {
+                    Ok(Served { woken: Woken::Kicked, ..served })
+                }
                 Ok(served) => Ok(served),
                 Err(error) => {
                     self.seat.lose(error)?;
@@ -420,13 +397,28 @@ impl<T> Engine<T> {
         (self.looks.boundary_ns != Some(boundary_ns)).then(|| actual.at_device_ns(boundary_ns))
     }
 
+    /// Has the clocks watched if timers need that; until when may be waited. A clock that is not
+    /// watched is looked at after a tick.
+    fn watch_clocks(&mut self, limit_ns: Option<u64>) -> Option<u64> {
+        let others = [Base::Boottime, Base::Realtime, Base::Tai];
+        if self.watched || others.into_iter().all(|base| self.timers.armed(base) == 0) {
+            return limit_ns;
+        }
+        let now_ns = self.times.monotonic_ns();
+        let tick_ns = now_ns.saturating_add(self.settings.tick.span_ceil().nanos_or_zero());
+        if now_ns >= self.watch_again_ns {
+            self.watched = self.times.watch(&self.seat.kick()).is_ok();
+            if self.watched {
+                return limit_ns;
+            }
+            self.statistics.watch_failures += 1;
+            self.watch_again_ns = tick_ns;
+        }
+        Some(limit_ns.map_or(tick_ns, |limit_ns| limit_ns.min(tick_ns)))
+    }
+
     /// Tells the device what the timers want, and others when the engine wakes.
     fn plan(&mut self, limit_ns: Option<u64>) -> Result<Now, EngineError> {
-        let others = [Base::Boottime, Base::Realtime, Base::Tai];
-        if !self.watched && others.into_iter().any(|base| self.timers.armed(base) > 0) {
-            self.times.watch(&self.seat.kick()).map_err(EngineError::Watch)?;
-            self.watched = true;
-        }
         let now = self.times.now();
         let at_ns = self.timers_want(&now);
         let device = self.seat.device_mut()?;

@@ -43,9 +43,6 @@ pub enum EngineError {
     /// The device was found broken when it was tried out.
     #[error(transparent)]
     Invalid(InvalidDevice),
-    /// The clocks cannot be watched for being set.
-    #[error("the clocks cannot be watched for being set: {0}")]
-    Watch(DeviceError),
     /// The timers refused.
     #[error(transparent)]
     Timers(#[from] TimerError),

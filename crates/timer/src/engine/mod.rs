@@ -14,6 +14,7 @@ mod driver;
 mod error;
 mod fired;
 mod kicks;
+mod looks;
 #[cfg(target_os = "linux")]
 mod os_times;
 mod seat;

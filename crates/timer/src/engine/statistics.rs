@@ -18,6 +18,10 @@ pub struct Statistics {
     pub worst_late_ns: u64,
     /// Times that the device was lost or exchanged.
     pub device_changes: u64,
+    /// Times that the clocks could not be watched for being set, for want of file descriptors or
+    /// threads: until it succeeds the engine looks at them each tick, and does not know of a
+    /// setting that is over ([`OnSet::Expire`](super::OnSet::Expire)).
+    pub watch_failures: u64,
     /// The longest callback, ns.
     pub longest_callback_ns: u64,
     /// Whose it was.

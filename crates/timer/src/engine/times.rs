@@ -25,10 +25,11 @@ pub trait Times: Send {
 
     /// From now on `kick` is to be kicked when the wall clock is set or the machine comes back from
     /// a suspension, since a device on [`Base::Monotonic`](super::Base::Monotonic) does not notice.
-    /// Called before the first wait with a timer on another base, again after an error only.
+    /// Called before the first wait with a timer on another base, again after an error only, at
+    /// most once a tick.
     ///
     /// # Errors
-    /// What the operating system answers.
+    /// What the operating system answers. The engine goes on without.
     fn watch(&mut self, kick: &Kick) -> Result<(), DeviceError> {
         let _ = kick;
         Ok(())

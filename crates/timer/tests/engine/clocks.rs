@@ -152,3 +152,82 @@ fn bad_input_is_refused_with_one_line() {
     assert_eq!(size_of::<Option<TimerId>>(), 12);
     assert_eq!(size_of::<Handle>(), 8);
 }
+
+/// Clocks that cannot be watched for the first times asked; and are not, then.
+struct Scarce(SimTimes, u64);
+
+impl Times for Scarce {
+    fn now(&self) -> Now {
+        self.0.now()
+    }
+    fn watch(&mut self, kick: &Kick) -> Result<(), DeviceError> {
+        if self.1 > 0 {
+            self.1 -= 1;
+            return Err(DeviceError::TooManyFiles);
+        }
+        self.0.watch(kick)
+    }
+}
+
+/// An engine in high resolution with a tick of 10 ms.
+fn scarce(failures: u64) -> (Engine<u32>, SimTimes) {
+    let times = SimTimes::new(&Arc::new(SimSource::default()));
+    let (registry, number) = (Arc::new(Registry::new()), event::Engine(0));
+    let device = SimEvent::new(times.source(), SimEventConfig::exact());
+    let id = registry.register_for(number, EventDevice::new(device).unwrap()).unwrap();
+    registry.judge(id, true).unwrap();
+    let settings = Settings { tick: Period::from_hertz(100).unwrap(), ..Settings::DEFAULT };
+    let clocks = Scarce(times.clone(), failures);
+    let mut engine = Engine::new(settings, &registry, number, clocks).unwrap();
+    engine.high_res().source_valid();
+    engine.wait(Some(0)).unwrap();
+    (engine, times)
+}
+
+/// No file descriptors left (`timerfd_create(2)`, EMFILE): timers of every clock go on.
+#[test]
+fn an_engine_goes_on_while_its_clocks_cannot_be_watched() {
+    let (mut engine, times) = scarce(3);
+    armed(&mut engine, Base::Monotonic, 1, 15 * MS);
+    armed(&mut engine, Base::Realtime, 2, HOUR);
+    let woken = engine.wait(None).unwrap().woken;
+    assert_eq!((woken, now_ns(&times)), (Woken::Kicked, 10 * MS));
+    assert_eq!(engine.statistics().watch_failures, 1);
+    // A limit of the caller's is one still.
+    let woken = engine.wait(Some(12 * MS as u64)).unwrap().woken;
+    assert_eq!((woken, now_ns(&times)), (Woken::Limit, 12 * MS));
+    // Nothing of others is late. It is tried once a tick, not in each wait.
+    assert_eq!(run(&mut engine, &times, 16 * MS), [(15 * MS, 1)]);
+    assert_eq!(engine.statistics().watch_failures, 2);
+    // Set while nobody watches: seen in the next look.
+    times.set_realtime(HOUR);
+    assert_eq!(expired(&mut engine), [2]);
+    let set = now_ns(&times);
+    armed(&mut engine, Base::Realtime, 3, 3 * HOUR);
+    engine.wait(Some(set as u64)).unwrap();
+    let source = Arc::clone(times.source());
+    source.advance(Span::from_millis(1));
+    times.set_realtime(3 * HOUR - 100 * MS);
+    // Three failures, then it is watched, and waits are as long as they may be.
+    assert_eq!(run(&mut engine, &times, set + 200 * MS), [(set + 101 * MS, 3)]);
+    assert_eq!(engine.statistics().watch_failures, 3);
+    let begin_ns = now_ns(&times);
+    armed(&mut engine, Base::Boottime, 4, times.now().ns(Base::Boottime) + HOUR);
+    let wakes = engine.statistics().wakes;
+    assert_eq!(run(&mut engine, &times, begin_ns + HOUR), [(begin_ns + HOUR, 4)]);
+    assert_eq!(engine.statistics().wakes, wakes + 1);
+}
+
+#[test]
+fn a_clock_set_while_nobody_can_watch_is_seen_within_a_tick() {
+    let (mut engine, times) = scarce(u64::MAX);
+    armed(&mut engine, Base::Realtime, 1, HOUR);
+    engine.wait(None).unwrap();
+    assert!(expired(&mut engine).is_empty());
+    times.set_realtime(HOUR - 15 * MS);
+    assert_eq!(run(&mut engine, &times, 40 * MS), [(25 * MS, 1)]);
+    // Nothing on those clocks is armed: nobody is woken for them.
+    let failures = engine.statistics().watch_failures;
+    assert_eq!(engine.wait(Some(SECOND as u64)).unwrap().woken, Woken::Limit);
+    assert_eq!((now_ns(&times), engine.statistics().watch_failures), (SECOND, failures));
+}

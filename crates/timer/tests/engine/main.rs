@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use hourglass_clock::source::SimSource;
 use hourglass_time::Span;
 use hourglass_timer::engine::{
-    Base, Cause, Engine, EngineError, OnSet, Settings, SimTimes, TimerError, TimerId, Timers, Times,
+    Base, Cause, Engine, EngineError, Now, OnSet, Settings, SimTimes, TimerError, TimerId, Timers,
+    Times,
 };
 use hourglass_timer::event::sim::{SimFault, SimFaultKind};
 use hourglass_timer::event::{
