@@ -308,7 +308,8 @@ impl<T> Engine<T> {
 
     /// The same for an engine that other threads hand something to: after [`NextWake`] was
     /// published, and before it waits, `again` takes what was handed over; it returns whether there
-    /// was something, and is then called again.
+    /// was something, and is then called again; but once a timer, a service or the limit is due, this
+    /// returns all the same, however much is handed over.
     ///
     /// # Errors
     /// As [`Engine::wait`].
@@ -327,10 +328,15 @@ impl<T> Engine<T> {
                     return Ok(KICKED);
                 }
             }
-            let until_ns = self.watch_clocks(limit_ns);
-            let now = self.plan(until_ns)?;
+            let mut until_ns = self.watch_clocks(limit_ns);
+            let (now, wake_ns) = self.plan(until_ns)?;
             if again(&mut self.timers, &now) {
-                continue;
+                if now.device_ns() < wake_ns {
+                    continue;
+                }
+                // No longer: the rest of what is handed over is taken after what is due.
+                let now_ns = now.device_ns();
+                until_ns = Some(limit_ns.map_or(now_ns, |limit_ns| limit_ns.min(now_ns)));
             }
             let served = self.seat.device_mut()?.wait(until_ns);
             self.next_wake.awake();
@@ -417,15 +423,17 @@ impl<T> Engine<T> {
         Some(limit_ns.map_or(tick_ns, |limit_ns| limit_ns.min(tick_ns)))
     }
 
-    /// Tells the device what the timers want, and others when the engine wakes.
-    fn plan(&mut self, limit_ns: Option<u64>) -> Result<Now, EngineError> {
+    /// Tells the device what the timers want, and others when the engine wakes; the clocks, and that
+    /// time.
+    fn plan(&mut self, limit_ns: Option<u64>) -> Result<(Now, u64), EngineError> {
         let now = self.times.now();
         let at_ns = self.timers_want(&now);
         let device = self.seat.device_mut()?;
         device.set_next_event(at_ns);
         let wake_ns = device.next_wake_ns().unwrap_or(u64::MAX);
-        self.next_wake.publish(limit_ns.map_or(wake_ns, |limit_ns| wake_ns.min(limit_ns)));
-        Ok(now)
+        let wake_ns = limit_ns.map_or(wake_ns, |limit_ns| wake_ns.min(limit_ns));
+        self.next_wake.publish(wake_ns);
+        Ok((now, wake_ns))
     }
 
     /// When the first timer is to expire, device time.

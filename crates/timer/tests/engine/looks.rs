@@ -135,3 +135,73 @@ fn what_is_handed_over_late_is_seen_before_the_wait() {
         })
         .unwrap();
 }
+
+/// Waits while something is handed over every microsecond, without an end but for a broken engine.
+fn wait_in_a_storm(
+    engine: &mut Engine<u32>,
+    times: &SimTimes,
+    limit_ns: Option<u64>,
+) -> (Woken, event::Due) {
+    let storm_ends_ns = now_ns(times) + SECOND;
+    let served = engine
+        .wait_with(limit_ns, |timers, now| {
+            let id = timers.create(Base::Monotonic, 99).unwrap();
+            timers.arm(id, now.ns(Base::Monotonic) + HOUR, 0).unwrap();
+            timers.remove(id).unwrap();
+            times.source().advance(Span::from_micros(1));
+            now_ns(times) < storm_ends_ns
+        })
+        .unwrap();
+    (served.woken, served.due)
+}
+
+/// What is handed over again and again delays nothing that is due.
+#[test]
+fn a_storm_of_what_is_handed_over_does_not_delay_what_is_due() {
+    let (mut engine, times) = exact();
+    armed(&mut engine, Base::Monotonic, 1, 5 * MS);
+    armed(&mut engine, Base::Realtime, 2, 7 * MS);
+    for (name, due_ns) in [(1, 5 * MS), (2, 7 * MS)] {
+        wait_in_a_storm(&mut engine, &times, None);
+        assert_eq!(expired(&mut engine), [name]);
+        let late_ns = now_ns(&times) - due_ns;
+        assert!((0..=1_000).contains(&late_ns), "{late_ns} ns late");
+    }
+    // One that came with the storm itself.
+    let mut is_armed = false;
+    engine
+        .wait_with(None, |timers, now| {
+            if !is_armed {
+                let id = timers.create(Base::Monotonic, 3).unwrap();
+                timers.arm(id, now.ns(Base::Monotonic) + MS, 0).unwrap();
+                is_armed = true;
+            }
+            times.source().advance(Span::from_micros(1));
+            now_ns(&times) < SECOND
+        })
+        .unwrap();
+    assert_eq!(expired(&mut engine), [3]);
+    assert!(now_ns(&times) < 9 * MS);
+    // Nor the limit, nor a service.
+    let (woken, _) = wait_in_a_storm(&mut engine, &times, Some(20 * MS as u64));
+    assert_eq!((woken, now_ns(&times) / MS), (Woken::Limit, 20));
+    engine.set_period(Service::Tick, Some(Period::from_hertz(100).unwrap())).unwrap();
+    let begin_ns = now_ns(&times);
+    let (_, due) = wait_in_a_storm(&mut engine, &times, None);
+    assert_eq!(due.times(Service::Tick), 1);
+    assert!(now_ns(&times) - begin_ns <= 10 * MS + 1_000);
+}
+
+/// Bound to its tick, a storm is interrupted at ticks only.
+#[test]
+fn a_storm_on_a_tick_bound_engine_waits_for_the_tick() {
+    let (mut engine, times) = exact();
+    tick_bound(&mut engine);
+    expired(&mut engine);
+    armed(&mut engine, Base::Monotonic, 1, now_ns(&times) + 100_000);
+    let before = engine.statistics().wakes;
+    wait_in_a_storm(&mut engine, &times, None);
+    assert_eq!((expired(&mut engine), engine.statistics().wakes), (vec![1], before + 1));
+    let tick_ns = Settings::DEFAULT.tick.span_ceil().nanos();
+    assert!(now_ns(&times) <= tick_ns + 1_000, "{} ns", now_ns(&times));
+}
