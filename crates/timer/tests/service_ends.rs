@@ -1,0 +1,252 @@
+//! How timers, owners and actions end: terminating, also from an action, and panics.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use hourglass_time::Span;
+use hourglass_timer::engine::Base;
+use hourglass_timer::service::{
+    Action, Arm, ClassSettings, Expiration, Expiry, Owner, ServiceError, Timer, TimerService, Which,
+};
+
+/// Longer than any test takes, unless it hangs.
+const LONG: Span = Span::from_secs(60);
+
+fn service() -> (TimerService, Owner) {
+    let service = TimerService::start().unwrap();
+    let owner = service.owner("test");
+    (service, owner)
+}
+
+fn nothing(owner: &Owner) -> Timer {
+    owner.timer(Base::Monotonic, Action::nothing()).unwrap()
+}
+
+/// After `terminate` returned no action runs; a running one is waited for.
+#[test]
+fn terminate_waits_for_a_running_action() {
+    let (service, owner) = service();
+    let class = service.class("waits", ClassSettings::default()).unwrap();
+    for deferred in [false, true] {
+        let over = Arc::new(AtomicBool::new(false));
+        let (begun, begins) = mpsc::channel();
+        let own = Arc::clone(&over);
+        let call = move |_: &Expiration| {
+            let _ = begun.send(());
+            thread::sleep(Duration::from_millis(20));
+            own.store(true, Ordering::Release);
+        };
+        let action =
+            if deferred { Action::deferred(&class, call) } else { Action::immediate(call) };
+        let timer = owner.timer(Base::Monotonic, action).unwrap();
+        timer.arm(Arm::after(Span::ZERO)).unwrap();
+        begins.recv().unwrap();
+        timer.terminate().unwrap();
+        assert!(over.load(Ordering::Acquire), "terminate did not wait");
+        assert_eq!(timer.arm(Arm::after(Span::ZERO)), Err(ServiceError::Terminated));
+        assert_eq!(timer.cancel(Which::All), Err(ServiceError::Terminated));
+        assert!(timer.status().unwrap().terminated);
+    }
+    assert!(service.statistics(0).unwrap().long_actions >= 1, "20 ms are hidden");
+}
+
+/// Two threads may terminate an owner, one of them in an action: the other one waits for that.
+#[test]
+fn an_owner_is_terminated_twice() {
+    let (service, owner) = service();
+    let class = service.class("twice", ClassSettings::default()).unwrap();
+    let owner = Arc::new(owner);
+    let own = Arc::downgrade(&owner);
+    let over = Arc::new(AtomicBool::new(false));
+    let ends = Arc::clone(&over);
+    let (begun, begins) = mpsc::channel();
+    let call = move |_: &Expiration| {
+        own.upgrade().unwrap().terminate().unwrap();
+        let _ = begun.send(());
+        thread::sleep(Duration::from_millis(20));
+        ends.store(true, Ordering::Release);
+    };
+    let timer = owner.timer(Base::Monotonic, Action::deferred(&class, call)).unwrap();
+    timer.arm(Arm::after(Span::ZERO)).unwrap();
+    begins.recv().unwrap();
+    owner.terminate().unwrap();
+    assert!(over.load(Ordering::Acquire), "terminate did not wait");
+    assert_eq!(owner.timers(), 0);
+}
+
+/// Called from its own action it returns, and no further one runs; the last handle may go there.
+#[test]
+fn a_timer_may_terminate_itself() {
+    let (service, owner) = service();
+    let class = service.class("own", ClassSettings::default()).unwrap();
+    for deferred in [false, true] {
+        for drops in [false, true] {
+            let own: Arc<Mutex<Option<Timer>>> = Arc::default();
+            let (tell, told) = mpsc::channel();
+            let slot = Arc::clone(&own);
+            let call = move |_: &Expiration| {
+                if let Some(timer) = slot.lock().unwrap().take() {
+                    if !drops {
+                        timer.terminate().unwrap();
+                    }
+                    drop(timer);
+                }
+                let _ = tell.send(());
+            };
+            let action =
+                if deferred { Action::deferred(&class, call) } else { Action::immediate(call) };
+            let timer = owner.timer(Base::Monotonic, action).unwrap();
+            let period = Span::from_micros(200);
+            *own.lock().unwrap() = Some(timer.clone());
+            if drops {
+                // Armed by the handle that the action will drop.
+                drop(timer);
+                own.lock()
+                    .unwrap()
+                    .as_ref()
+                    .unwrap()
+                    .arm(Arm::after(period).every(period))
+                    .unwrap();
+            } else {
+                timer.arm(Arm::after(period).every(period)).unwrap();
+            }
+            told.recv_timeout(Duration::from_secs(20)).unwrap();
+            // The channel closes with the action, which is gone with its timer.
+            assert!(told.recv_timeout(Duration::from_secs(20)).is_err());
+        }
+    }
+    while service.timers() > 0 {
+        thread::yield_now();
+    }
+}
+
+/// The last handle may also be what the action itself owns, and go when that is dropped.
+#[test]
+fn an_action_may_own_its_timer() {
+    let (service, owner) = service();
+    let class = service.class("owns", ClassSettings::default()).unwrap();
+    for deferred in [false, true] {
+        let own: Arc<OnceLock<Timer>> = Arc::default();
+        let inner = Arc::clone(&own);
+        let (tell, told) = mpsc::channel();
+        let call = move |_: &Expiration| {
+            // Waits for the test, which puts it there.
+            inner.wait().terminate().unwrap();
+            let _ = tell.send(());
+        };
+        let action =
+            if deferred { Action::deferred(&class, call) } else { Action::immediate(call) };
+        let timer = owner.timer(Base::Monotonic, action).unwrap();
+        timer.arm(Arm::after(Span::MILLISECOND)).unwrap();
+        assert!(own.set(timer).is_ok());
+        drop(own);
+        told.recv_timeout(Duration::from_secs(20)).unwrap();
+        // The channel closes with the action.
+        let closed = told.recv_timeout(Duration::from_secs(20));
+        assert_eq!(closed, Err(mpsc::RecvTimeoutError::Disconnected));
+    }
+    let begun = Instant::now();
+    while service.timers() > 0 {
+        assert!(begun.elapsed() < Duration::from_secs(20), "the engine waits for itself");
+        thread::yield_now();
+    }
+}
+
+/// A panic may carry anything, also what panics when it is dropped.
+#[test]
+fn a_panic_may_carry_a_panic() {
+    struct Bomb;
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            std::panic::panic_any(Bomb);
+        }
+    }
+    let (_service, owner) = service();
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| ()));
+    let call = |_: &Expiration| std::panic::panic_any(Bomb);
+    let timer = owner.timer(Base::Monotonic, Action::immediate(call)).unwrap();
+    timer.arm(Arm::after(Span::ZERO)).unwrap();
+    let begun = Instant::now();
+    while timer.status().unwrap().panics == 0 || timer.status().unwrap().busy {
+        assert!(begun.elapsed() < Duration::from_secs(20), "the engine ended with it");
+        thread::yield_now();
+    }
+    std::panic::set_hook(hook);
+    nothing(&owner).sleep_for(Span::MILLISECOND).unwrap();
+}
+
+/// Whoever slept on a timer whose action panics meanwhile is woken: its expiry does not come.
+#[test]
+fn a_panic_ends_a_sleep() {
+    let (service, owner) = service();
+    let class = service.class("panics", ClassSettings::default()).unwrap();
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| ()));
+    let (begun, begins) = mpsc::channel();
+    let (go_on, goes_on) = mpsc::channel();
+    let call = move |_: &Expiration| {
+        let _ = begun.send(());
+        let _ = goes_on.recv();
+        panic!("on purpose");
+    };
+    let timer = owner.timer(Base::Monotonic, Action::deferred(&class, call)).unwrap();
+    timer.arm(Arm::after(Span::ZERO)).unwrap();
+    begins.recv().unwrap();
+    let (tell, told) = mpsc::channel();
+    let sleeper = timer.clone();
+    let sleeps = thread::spawn(move || tell.send(sleeper.sleep_for(LONG)));
+    while !timer.status().unwrap().armed {
+        thread::yield_now();
+    }
+    go_on.send(()).unwrap();
+    let slept = told.recv_timeout(Duration::from_secs(20));
+    std::panic::set_hook(hook);
+    assert_eq!(slept, Ok(Err(ServiceError::Cancelled)));
+    sleeps.join().unwrap().unwrap();
+}
+
+/// Issue: "a handler that panics": counted, disarmed, and everybody else goes on.
+#[test]
+fn a_panic_is_counted_and_disarms() {
+    let (service, owner) = service();
+    let class = service.class("panics", ClassSettings::default()).unwrap();
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| ()));
+    for deferred in [false, true] {
+        let call = |_: &Expiration| panic!("on purpose");
+        let action =
+            if deferred { Action::deferred(&class, call) } else { Action::immediate(call) };
+        let timer = owner.timer(Base::Monotonic, action).unwrap();
+        for times in 1..=2 {
+            timer.arm(Arm::after(Span::MILLISECOND).every(Span::SECOND)).unwrap();
+            while timer.status().unwrap().panics < times || timer.status().unwrap().busy {
+                thread::sleep(Duration::from_millis(1));
+            }
+            assert!(!timer.status().unwrap().armed);
+        }
+    }
+    std::panic::set_hook(hook);
+    nothing(&owner).sleep_for(Span::MILLISECOND).unwrap();
+    assert_eq!(service.statistics(0).unwrap().panics, 4);
+}
+
+/// The service ends with its last owner, also in an action.
+#[test]
+fn the_last_owner_may_go_in_an_action() {
+    let (service, owner) = service();
+    let owned: Arc<Mutex<Option<(TimerService, Owner)>>> = Arc::default();
+    let (tell, told) = mpsc::channel();
+    let own = Arc::clone(&owned);
+    let action = Action::immediate(move |_| {
+        drop(own.lock().unwrap().take());
+        let _ = tell.send(());
+    });
+    let timer = owner.timer(Base::Monotonic, action).unwrap();
+    *owned.lock().unwrap() = Some((service, owner));
+    timer.arm(Arm::after(Span::MILLISECOND)).unwrap();
+    told.recv_timeout(Duration::from_secs(20)).unwrap();
+    assert_eq!(timer.arm(Arm::once(Expiry::At(0))), Err(ServiceError::Terminated));
+}
