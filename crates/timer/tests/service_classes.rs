@@ -8,7 +8,7 @@ use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_time::Span;
 use hourglass_timer::engine::Base;
 use hourglass_timer::service::{
-    Action, Arm, Class, ClassSettings, Expiration, Owner, Timer, TimerService, Which,
+    Action, Arm, Class, ClassSettings, Expiration, Owner, ServiceError, Timer, TimerService, Which,
 };
 
 const MS: i64 = 1_000_000;
@@ -213,4 +213,38 @@ fn a_class_without_room_counts() {
         timer.arm(Arm::after(LONG)).unwrap();
     }
     assert_eq!(class.statistics().without_room, service.statistics(0).unwrap().without_room);
+}
+
+/// A class whose policy the operating system refuses takes no place: sched(7) asks for runtime <=
+/// deadline <= period. The full number is still there afterwards, and no more.
+#[test]
+fn a_refused_class_takes_no_place() {
+    use hourglass_sys::sched::Attributes;
+    const CLASSES: usize = 64;
+    let (service, owner) = service();
+    let never = Attributes::Deadline {
+        runtime_ns: 5,
+        deadline_ns: 2,
+        period_ns: 1,
+        reclaim: false,
+        overrun_signal: false,
+    };
+    let refused = ClassSettings { attributes: Some(never), ..ClassSettings::default() };
+    for _ in 0..=CLASSES {
+        let class = service.class("refused", refused);
+        assert!(matches!(class, Err(ServiceError::Thread { .. })), "{class:?}");
+    }
+    let classes: Vec<_> =
+        (0..CLASSES).map(|_| service.class("good", ClassSettings::default()).unwrap()).collect();
+    let more = service.class("more", ClassSettings::default()).map(|_| ());
+    assert_eq!(more, Err(ServiceError::TooManyClasses { classes: CLASSES }));
+    for class in &classes {
+        let (tell, told) = mpsc::channel();
+        let call = move |_: &Expiration| {
+            let _ = tell.send(());
+        };
+        let timer = owner.timer(Base::Monotonic, Action::deferred(class, call)).unwrap();
+        timer.arm(Arm::after(Span::ZERO)).unwrap();
+        told.recv_timeout(Duration::from_secs(20)).unwrap();
+    }
 }

@@ -41,22 +41,58 @@ impl ServiceSettings {
 /// The classes of a service, which engines reach without a lock.
 pub(super) struct Classes {
     classes: [OnceLock<Class>; CLASSES],
-    used: Mutex<usize>,
+    /// One bit a place: whether a class is there, or about to be.
+    taken: Mutex<u64>,
+}
+
+const _: () = assert!(CLASSES as u32 == u64::BITS, "one bit a class");
+
+/// A place for a class that is about to be. Dropped before that, the place is free again.
+pub(super) struct Reserved<'a> {
+    classes: &'a Classes,
+    number: usize,
+    is_set: bool,
+}
+
+impl Reserved<'_> {
+    /// Which class of its service it will be.
+    pub(super) fn number(&self) -> u32 {
+        self.number as u32
+    }
+
+    /// The class is there from now on: its worker runs.
+    pub(super) fn set(mut self, class: &Class) {
+        self.is_set = self.classes.classes[self.number].set(class.clone()).is_ok();
+    }
+}
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        if !self.is_set {
+            *self.classes.taken() &= !(1 << self.number);
+        }
+    }
 }
 
 impl Classes {
     pub(super) fn new() -> Arc<Classes> {
         let classes = std::array::from_fn(|_| OnceLock::new());
-        Arc::new(Classes { classes, used: Mutex::new(0) })
+        Arc::new(Classes { classes, taken: Mutex::new(0) })
     }
 
-    pub(super) fn add(&self, name: &str, settings: ClassSettings) -> Result<Class, ServiceError> {
-        let mut used = Held::new(|| self.used.lock().unwrap_or_else(PoisonError::into_inner));
-        let place = self.classes.get(*used);
-        let place = place.ok_or(ServiceError::TooManyClasses { classes: CLASSES })?;
-        let class = place.get_or_init(|| Class::new(name, settings, *used as u32));
-        *used += 1;
-        Ok(class.clone())
+    /// A place, which nobody else gets. Not locked while the worker starts: that takes its time.
+    pub(super) fn reserve(&self) -> Result<Reserved<'_>, ServiceError> {
+        let mut taken = self.taken();
+        let number = taken.trailing_ones() as usize;
+        if number >= CLASSES {
+            return Err(ServiceError::TooManyClasses { classes: CLASSES });
+        }
+        *taken |= 1 << number;
+        Ok(Reserved { classes: self, number, is_set: false })
+    }
+
+    fn taken(&self) -> Held<MutexGuard<'_, u64>> {
+        Held::new(|| self.taken.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Whether it is one of these.
@@ -221,15 +257,17 @@ impl TimerService {
     ///
     /// # Errors
     /// [`ServiceError::Thread`] if the thread or its policy is refused,
-    /// [`ServiceError::TooManyClasses`], [`ServiceError::Forked`].
+    /// [`ServiceError::TooManyClasses`], [`ServiceError::Forked`]. Nothing of the class is left then.
     pub fn class(&self, name: &str, settings: ClassSettings) -> Result<Class, ServiceError> {
         self.0.here()?;
         let policy = settings.attributes.or_else(own_policy);
         let settings = ClassSettings { attributes: policy, ..settings };
-        let class = self.0.classes.add(name, settings)?;
+        let place = self.0.classes.reserve()?;
+        let class = Class::new(name, settings, place.number());
         let worker = Worker::new(&class, &self.0.tables);
-        let started = start_worker(Arc::clone(&class.0), worker);
-        self.0.threads().push(started?);
+        let started = start_worker(Arc::clone(&class.0), worker)?;
+        place.set(&class);
+        self.0.threads().push(started);
         Ok(class)
     }
 

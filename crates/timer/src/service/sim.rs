@@ -91,7 +91,9 @@ impl SimService {
     /// # Errors
     /// [`ServiceError::TooManyClasses`].
     pub fn class(&mut self, name: &str, settings: ClassSettings) -> Result<Class, ServiceError> {
-        let class = self.core.classes.add(name, settings)?;
+        let place = self.core.classes.reserve()?;
+        let class = Class::new(name, settings, place.number());
+        place.set(&class);
         self.workers.push(Worker::new(&class, self.core.tables()));
         Ok(class)
     }
