@@ -250,3 +250,94 @@ fn the_last_owner_may_go_in_an_action() {
     told.recv_timeout(Duration::from_secs(20)).unwrap();
     assert_eq!(timer.arm(Arm::once(Expiry::At(0))), Err(ServiceError::Terminated));
 }
+
+/// An owner waits for a running action of a timer that it cannot terminate any more, since the last
+/// handle went in that action or is just being dropped: `Owner::terminate`, as `Timer::terminate`,
+/// leaves none running.
+#[test]
+fn an_owner_waits_for_timers_without_handles() {
+    let (service, owner) = service();
+    let class = service.class("orphans", ClassSettings::default()).unwrap();
+    for (deferred, in_action) in [(false, false), (false, true), (true, false), (true, true)] {
+        let owner = service.owner("orphans");
+        let over = Arc::new(AtomicBool::new(false));
+        let ends = Arc::clone(&over);
+        let handle: Arc<Mutex<Option<Timer>>> = Arc::default();
+        let own = Arc::clone(&handle);
+        let (begun, begins) = mpsc::channel();
+        let call = move |_: &Expiration| {
+            if in_action {
+                drop(own.lock().unwrap().take());
+            }
+            let _ = begun.send(());
+            thread::sleep(Duration::from_millis(100));
+            ends.store(true, Ordering::Release);
+        };
+        let action =
+            if deferred { Action::deferred(&class, call) } else { Action::immediate(call) };
+        let timer = owner.timer(Base::Monotonic, action).unwrap();
+        {
+            let mut handle = handle.lock().unwrap();
+            timer.arm(Arm::after(Span::ZERO)).unwrap();
+            *handle = Some(timer);
+        }
+        begins.recv().unwrap();
+        let last = handle.lock().unwrap().take();
+        assert_eq!(last.is_none(), in_action);
+        let dropping = thread::spawn(move || drop(last));
+        while owner.timers() > 0 {
+            thread::yield_now();
+        }
+        // Makes room in the list, where a timer that still acts has to stay.
+        let others: Vec<_> = (0..9).map(|_| nothing(&owner)).collect();
+        owner.terminate().unwrap();
+        assert!(over.load(Ordering::Acquire), "deferred {deferred}, in its action {in_action}");
+        dropping.join().unwrap();
+        drop(others);
+    }
+    // From the very action in which the handle went it returns at once.
+    let owner = Arc::new(owner);
+    let own = Arc::clone(&owner);
+    let handle: Arc<Mutex<Option<Timer>>> = Arc::default();
+    let last = Arc::clone(&handle);
+    let (tell, told) = mpsc::channel();
+    let action = Action::deferred(&class, move |_| {
+        drop(last.lock().unwrap().take());
+        let _ = tell.send(own.terminate());
+    });
+    *handle.lock().unwrap() = Some(owner.timer(Base::Monotonic, action).unwrap());
+    handle.lock().unwrap().as_ref().unwrap().arm(Arm::after(Span::MILLISECOND)).unwrap();
+    assert_eq!(told.recv_timeout(Duration::from_secs(20)), Ok(Ok(())));
+}
+
+/// The moment between the last handle's end and its timer's: whoever drops and whoever terminates
+/// the owner meet there in any order, and no action runs once both returned.
+#[test]
+fn owners_and_last_handles_go_at_the_same_moment() {
+    let (service, _owner) = service();
+    let class = service.class("moment", ClassSettings::default()).unwrap();
+    for round in 0..500 {
+        let owner = service.owner("moment");
+        let running = Arc::new(AtomicBool::new(false));
+        let inside = Arc::clone(&running);
+        let call = move |_: &Expiration| {
+            inside.store(true, Ordering::SeqCst);
+            thread::sleep(Duration::from_micros(20));
+            inside.store(false, Ordering::SeqCst);
+        };
+        let action =
+            if round % 2 == 0 { Action::immediate(call) } else { Action::deferred(&class, call) };
+        let timer = owner.timer(Base::Monotonic, action).unwrap();
+        timer.arm(Arm::after(Span::ZERO).every(Span::from_micros(30))).unwrap();
+        thread::scope(|scope| {
+            scope.spawn(move || drop(timer));
+            for _ in 0..round % 50 * 20 {
+                std::hint::spin_loop();
+            }
+            owner.terminate().unwrap();
+            for _ in 0..100 {
+                assert!(!running.load(Ordering::SeqCst), "an action after terminate");
+            }
+        });
+    }
+}

@@ -9,6 +9,7 @@ use super::action::Action;
 use super::error::ServiceError;
 use super::run::is_in_action;
 use super::service::Core;
+use super::table::Entry;
 use super::timer::{Inner, Timer, open};
 use crate::engine::{Base, OnSet};
 
@@ -23,8 +24,48 @@ pub struct Owner {
 
 #[derive(Default)]
 struct Owned {
-    timers: Vec<Weak<Inner>>,
+    timers: Vec<Listed>,
     terminated: bool,
+}
+
+/// A timer of an owner, and where it lives: what it does can still be seen when its last handle is
+/// about to go, and while an action runs in which that went.
+#[derive(Clone)]
+struct Listed {
+    timer: Weak<Inner>,
+    engine: u32,
+    index: u32,
+    generation: u32,
+}
+
+impl Listed {
+    fn new(timer: &Timer) -> Listed {
+        let Inner { table, place, generation, .. } = &*timer.0;
+        let (engine, index) = (table.engine, place.index);
+        Listed { timer: Arc::downgrade(&timer.0), engine, index, generation: *generation }
+    }
+
+    /// Whether an owner that is terminated has anything to do with it.
+    fn may_act(&self, core: &Core) -> bool {
+        let acts = |entry: &Entry| entry.may_act(self.generation);
+        self.timer.strong_count() > 0 || self.in_place(core, acts).unwrap_or(false)
+    }
+
+    fn terminate(&self, core: &Core) -> Result<(), ServiceError> {
+        if let Some(timer) = self.timer.upgrade() {
+            return Timer(timer).terminate();
+        }
+        // Whoever drops the last handle terminates it. Its action may be the caller's own.
+        if !is_in_action() {
+            self.in_place(core, |entry| entry.wait_for_orphan(self.generation));
+        }
+        Ok(())
+    }
+
+    fn in_place<T>(&self, core: &Core, look: impl FnOnce(&Entry) -> T) -> Option<T> {
+        let table = core.table(Some(self.engine as usize)).ok()?;
+        table.entry(self.index).map(look)
+    }
 }
 
 /// What a timer is made with.
@@ -81,19 +122,21 @@ impl Owner {
             return Err(ServiceError::Terminated);
         }
         if owned.timers.len() == owned.timers.capacity() {
-            owned.timers.retain(|timer| timer.strong_count() > 0);
+            owned.timers.retain(|timer| timer.may_act(&self.core));
             // So that the next time is as many timers away as there are.
             let living = owned.timers.len();
             owned.timers.reserve(living + 1);
         }
         let timer = open(table, (base, on_set), action)?;
-        owned.timers.push(Arc::downgrade(&timer.0));
+        owned.timers.push(Listed::new(&timer));
         Ok(timer)
     }
 
     /// Terminates all its timers; it makes none any more. Terminating twice does no harm, and waits
     /// as the first time does, but not from an action: of two actions that terminate the owner of
-    /// both, one returns while the other still runs.
+    /// both, one returns while the other still runs. Waited for is also an action in which the last
+    /// handle of its timer went, or for whose end another thread waits that drops that; not from an
+    /// action.
     ///
     /// # Errors
     /// [`ServiceError::Forked`].
@@ -106,10 +149,7 @@ impl Owner {
         // They stay listed: another thread that terminates it too has to wait for the same actions.
         let timers = owned.timers.clone();
         drop(owned);
-        for timer in timers.iter().filter_map(Weak::upgrade) {
-            Timer(timer).terminate()?;
-        }
-        Ok(())
+        timers.iter().try_for_each(|timer| timer.terminate(&self.core))
     }
 
     /// Timers of it that live.
@@ -119,7 +159,7 @@ impl Owner {
         if owned.terminated {
             return 0;
         }
-        owned.timers.iter().filter(|timer| timer.strong_count() > 0).count()
+        owned.timers.iter().filter(|listed| listed.timer.strong_count() > 0).count()
     }
 
     fn owned(&self) -> Held<MutexGuard<'_, Owned>> {

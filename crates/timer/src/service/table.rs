@@ -3,7 +3,9 @@
 //! Owns: memory for timers, which never moves; which places are free; which timers changed.
 //! Must not: give memory back before the service ends: a place is used again instead.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{
+    AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use hourglass_sys::held::Held;
@@ -29,6 +31,10 @@ pub(super) struct Entry {
     pub(super) slot: Slot,
     /// Counts what waiting threads wait for: a sleep's end, an action's end.
     gate: AtomicU32,
+    /// Which of the timers that lived here one after the other it is.
+    generation: AtomicU32,
+    /// Whether an owner waits for the last handle to go.
+    watched: AtomicBool,
     /// Its clock, and what it does when that is set: for good, since its queue remembers it.
     pub(super) kind: AtomicU32,
     /// The class of its action plus one; 0 for an immediate action.
@@ -65,6 +71,8 @@ impl Entry {
         Entry {
             slot: Slot::new(),
             gate: AtomicU32::new(0),
+            generation: AtomicU32::new(0),
+            watched: AtomicBool::new(false),
             kind: AtomicU32::new(0),
             route: AtomicU32::new(0),
             told,
@@ -92,6 +100,48 @@ impl Entry {
             }
             // However it ends, the state is looked at again.
             let _ = futex::wait_until(&self.gate, gate, u64::MAX);
+        }
+    }
+
+    /// A timer lives here from now on; which one.
+    pub(super) fn open(&self) -> u32 {
+        // Before it: whoever sees the new timer's state sees that it is another one.
+        let before = self.generation.fetch_add(1, Ordering::Relaxed);
+        self.slot.open();
+        before.wrapping_add(1)
+    }
+
+    /// Which timer lives here, or lived here last.
+    pub(super) fn generation(&self) -> u32 {
+        self.generation.load(Ordering::Relaxed)
+    }
+
+    /// Whether a timer whose last handle goes, or is gone, may still act: it is not terminated yet,
+    /// or its action runs.
+    pub(super) fn may_act(&self, generation: u32) -> bool {
+        let state = self.slot.state();
+        // Last: what was seen before may be the next timer's.
+        (!state.dead() || state.running()) && self.generation() == generation
+    }
+
+    /// Waits until such a timer acts no more. Not for a timer with handles: that waits for ever.
+    pub(super) fn wait_for_orphan(&self, generation: u32) {
+        self.wait(|| {
+            self.watched.store(true, Ordering::Relaxed);
+            // Either this sees that it was terminated, or the one that did sees that it is watched.
+            fence(Ordering::SeqCst);
+            // Of the next timer this asks for one needless look.
+            let _ = self.slot.await_end();
+            (!self.may_act(generation)).then_some(())
+        });
+    }
+
+    /// The timer was terminated: an owner may wait for the one who drops its last handle to do so.
+    pub(super) fn terminated(&self) {
+        fence(Ordering::SeqCst);
+        if self.watched.load(Ordering::Relaxed) {
+            self.watched.store(false, Ordering::Relaxed);
+            self.open_gate();
         }
     }
 

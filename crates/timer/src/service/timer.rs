@@ -34,6 +34,8 @@ pub struct Timer(pub(super) Arc<Inner>);
 pub(super) struct Inner {
     pub(super) table: Arc<Table>,
     pub(super) place: Place,
+    /// Which of the timers that lived there.
+    pub(super) generation: u32,
     pub(super) base: Base,
     pub(super) on_set: OnSet,
 }
@@ -237,6 +239,7 @@ impl Inner {
         self.table.here()?;
         let entry = self.place.entry();
         let before = entry.slot.terminate();
+        entry.terminated();
         if before.slept() == Slept::Sleeps {
             entry.open_gate();
         }
@@ -288,8 +291,9 @@ pub(super) fn open(
     }
     entry.panics.store(0, Ordering::Relaxed);
     *entry.action.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(action);
-    entry.slot.open();
-    let timer = Timer(Arc::new(Inner { table: Arc::clone(table), place, base, on_set }));
+    let generation = entry.open();
+    let inner = Inner { table: Arc::clone(table), place, generation, base, on_set };
+    let timer = Timer(Arc::new(inner));
     if new {
         // The engine makes room for it in its queue, so that nothing is left to do when it is armed.
         timer.mark();
