@@ -88,6 +88,14 @@ pub enum ServiceError {
         /// The number, as `errno(3)`: 1 is a privilege that is missing (`ulimit -r 99`).
         errno: i32,
     },
+    /// The thread of an engine panicked, outside of actions: a bug of this library.
+    #[error(
+        "the thread of engine {engine} panicked: its timers expire no more; start a new service"
+    )]
+    Panicked {
+        /// Which engine of the service, from 0.
+        engine: u32,
+    },
     /// The engine refuses; with a POSIX timer perhaps because no signals are left
     /// ([`crate::event::DeviceError::SignalsExhausted`]).
     #[error(transparent)]

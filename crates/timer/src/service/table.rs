@@ -186,7 +186,7 @@ pub(super) struct Table {
     /// Whether the engine is not bound to its tick.
     pub(super) is_precise: AtomicBool,
     /// Why the engine's thread ended by itself.
-    failed: OnceLock<EngineError>,
+    failed: OnceLock<ServiceError>,
     is_failed: AtomicBool,
     /// Of the process that the engine's thread is in.
     forks: u32,
@@ -263,18 +263,19 @@ impl Table {
     /// Whether the engine serves its timers.
     ///
     /// # Errors
-    /// [`ServiceError::Forked`]; [`ServiceError::Engine`] if it lost its last device.
+    /// [`ServiceError::Forked`]; [`ServiceError::Engine`] if it lost its last device,
+    /// [`ServiceError::Panicked`].
     #[inline]
     pub(super) fn serves(&self) -> Result<(), ServiceError> {
         self.here()?;
         match self.is_failed.load(Ordering::Relaxed) {
             false => Ok(()),
-            true => Err(self.failed.get().cloned().unwrap_or(EngineError::NoDevice).into()),
+            true => Err(self.failed.get().cloned().unwrap_or(EngineError::NoDevice.into())),
         }
     }
 
     /// The engine's thread ends: whoever arms is told, and whoever sleeps is woken to be told.
-    pub(super) fn fail(&self, why: EngineError) {
+    pub(super) fn fail(&self, why: ServiceError) {
         let _ = self.failed.set(why);
         self.is_failed.store(true, Ordering::Release);
         for (_, chunk) in self.changed() {

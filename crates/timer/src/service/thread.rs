@@ -98,14 +98,27 @@ fn serve(
     table.is_precise.store(engine.resolution() == Resolution::High, Ordering::Relaxed);
     let _ = tell.send(Ok(()));
     drop(tell);
+    let _panics = TellsPanic(table);
     while !table.stop.load(Ordering::Acquire) {
         if let Err(failed) = turn(&mut engine, table, &mut keeper) {
             // Without a device nothing can be waited for.
-            table.fail(failed);
+            table.fail(failed.into());
             break;
         }
     }
     engine.detach();
+}
+
+/// Dropped by a panic of the engine's thread, it tells whoever arms and whoever sleeps: nobody else
+/// would.
+struct TellsPanic<'a>(&'a Table);
+
+impl Drop for TellsPanic<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.fail(ServiceError::Panicked { engine: self.0.engine });
+        }
+    }
 }
 
 /// Takes up changes, expires what is due, and waits.
@@ -177,4 +190,46 @@ fn engine_on(settings: &EngineSettings) -> Result<Engine<u32>, EngineError> {
         Err(why) => engine.high_res().source_lost(&why.to_string()),
     }
     Ok(engine)
+}
+
+#[cfg(test)]
+mod tests {
+    use hourglass_time::Span;
+
+    use super::*;
+    use crate::engine::{Base, OnSet};
+    use crate::service::timer::open;
+    use crate::service::{Action, Arm};
+
+    /// A sleeper is woken by the panic and told, and so is whoever arms afterwards.
+    #[test]
+    fn a_panic_of_the_engine_is_told() {
+        let table = table(3);
+        let timer = open(&table, (Base::Monotonic, OnSet::Follow), Action::nothing()).unwrap();
+        let own = timer.clone();
+        let (tell, told) = channel();
+        let sleeps = thread::spawn(move || tell.send(own.sleep_for(Span::from_secs(3_600))));
+        while !timer.status().unwrap().armed {
+            thread::yield_now();
+        }
+        let engine = Arc::clone(&table);
+        let panics = thread::spawn(move || {
+            let _panics = TellsPanic(&engine);
+            // No hook is called, so that nothing is printed.
+            std::panic::resume_unwind(Box::new("on purpose"));
+        });
+        assert!(panics.join().is_err());
+        let failed = Err(ServiceError::Panicked { engine: 3 });
+        assert_eq!(told.recv_timeout(std::time::Duration::from_secs(20)).unwrap(), failed);
+        assert_eq!(timer.arm(Arm::after(Span::SECOND)), failed);
+        sleeps.join().unwrap().unwrap();
+    }
+
+    /// An engine that ends as it should has not failed.
+    #[test]
+    fn an_end_without_a_panic_is_none() {
+        let table = table(0);
+        drop(TellsPanic(&table));
+        assert_eq!(table.serves(), Ok(()));
+    }
 }

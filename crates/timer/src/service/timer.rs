@@ -78,7 +78,8 @@ impl Timer {
     /// # Errors
     /// [`ServiceError::PeriodNotPositive`], [`ServiceError::NegativeSlack`],
     /// [`ServiceError::ExpiryOutOfRange`], [`ServiceError::Terminated`],
-    /// [`ServiceError::Contended`], [`ServiceError::Forked`]. Nothing changed then.
+    /// [`ServiceError::Contended`], [`ServiceError::Forked`]; [`ServiceError::Engine`] and
+    /// [`ServiceError::Panicked`] if the engine does not go on. Nothing changed then.
     #[inline]
     pub fn arm(&self, arm: Arm) -> Result<(), ServiceError> {
         self.publish(arm, false)
