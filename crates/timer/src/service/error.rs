@@ -50,13 +50,19 @@ pub enum ServiceError {
     /// A call that waits, on a service whose time is simulated.
     #[error("the service is simulated: sleep by `SimService::sleep`")]
     Simulated,
-    /// There is room for no more timers.
+    /// There is no place for such a timer. A place stays with the clock of the first timer in it, and
+    /// with what that does when the clock is set: others do not get it, though none may live there.
     #[error(
-        "an engine of the service has {timers} timers, and room for no more: start more engines"
+        "an engine of the service has no place for a timer on {}: all {places} are given to clocks, \
+         for good, and {timers} timers live there; start more engines", .base.name()
     )]
     TooManyTimers {
-        /// How many there are.
+        /// The clock of the timer that there is no place for.
+        base: Base,
+        /// How many timers of that engine live.
         timers: usize,
+        /// How many places the engine has.
+        places: usize,
     },
     /// There is room for no more classes.
     #[error("the service has {classes} classes, and room for no more")]

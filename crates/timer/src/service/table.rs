@@ -213,6 +213,13 @@ struct Free {
     used: usize,
 }
 
+impl Free {
+    /// Timers that live.
+    fn living(&self) -> usize {
+        self.used - self.places.iter().map(Vec::len).sum::<usize>()
+    }
+}
+
 /// A place for a timer.
 #[derive(Clone)]
 pub(super) struct Place {
@@ -299,7 +306,8 @@ impl Table {
         Some(&block[number % BLOCK])
     }
 
-    /// A place for a timer of a kind, vacant. Second: whether the engine never saw it.
+    /// A place for a timer of a kind, vacant; one of another kind does not do, since the engine's queue
+    /// remembers the kind. Second: whether the engine never saw it.
     pub(super) fn take(&self, kind: usize) -> Result<(Place, bool), ServiceError> {
         let mut free = self.free();
         if let Some(index) = free.places[kind].pop()
@@ -308,7 +316,9 @@ impl Table {
             return Ok((place, false));
         }
         let number = free.used;
-        let full = || ServiceError::TooManyTimers { timers: number };
+        let timers = free.living();
+        let base = of_kind(kind).0;
+        let full = || ServiceError::TooManyTimers { base, timers, places: number };
         let chunk = self.chunks.get(number / CHUNK).ok_or_else(full)?;
         let chunk = chunk.get_or_init(|| {
             let blocks = std::array::from_fn(|_| OnceLock::new());
@@ -337,8 +347,7 @@ impl Table {
 
     /// Timers that live.
     pub(super) fn timers(&self) -> usize {
-        let free = self.free();
-        free.used - free.places.iter().map(Vec::len).sum::<usize>()
+        self.free().living()
     }
 
     /// Whether a timer changed since it was looked at.
@@ -357,5 +366,34 @@ impl Table {
         if let Some(kick) = self.kick.get() {
             kick.kick();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Places that went to one clock are not another's: the refusal says that, and counts the timers
+    /// that live, not the places.
+    #[test]
+    fn what_is_full_is_said() {
+        let table = Table::new(0, ServiceClock::Os);
+        let [monotonic, realtime] =
+            [Base::Monotonic, Base::Realtime].map(|base| kind(base, OnSet::Follow));
+        let (place, _) = table.take(monotonic).unwrap();
+        // As if as many timers had lived on that clock as there are places.
+        let places = CHUNKS * CHUNK;
+        {
+            let mut free = table.free();
+            free.used = places;
+            free.places[monotonic] = (1..places as u32).collect();
+        }
+        let refused = table.take(realtime).map(|_| ()).unwrap_err();
+        let full = ServiceError::TooManyTimers { base: Base::Realtime, timers: 1, places };
+        assert_eq!(refused, full);
+        assert!(refused.to_string().contains("all 1048576 are given to clocks"), "{refused}");
+        table.release(place.index);
+        assert_eq!(table.timers(), 0);
+        assert!(table.take(monotonic).is_ok_and(|(again, new)| again.index == place.index && !new));
     }
 }
