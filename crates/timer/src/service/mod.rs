@@ -9,7 +9,7 @@
 //! Must not: keep a global but the cached priority of a thread; take a lock or allocate when arming,
 //! cancelling or firing; let one class of actions wait for another.
 //!
-//! What a timer costs: some 330 bytes, its handle and its place in the engine's queue included, besides
+//! What a timer costs: some 350 bytes, its handle and its place in the engine's queue included, besides
 //! what its action owns (`tests/service_alone.rs` measures it). Memory is kept until the
 //! service ends, for the next timer of the same clock that does the same when that is set: an engine
 //! has 1,048,576 places, and one that was a timer's of one clock is never another's.
