@@ -5,6 +5,28 @@
 //! sleep ([`mod@sleep`]), timing faults ([`fault`]), periodic threads ([`periodic`]), clock devices by
 //! name ([`clock_device`]).
 //! Must not: read hardware but through `clock`; print.
+//!
+//! ```
+//! use hourglass_time::Span;
+//! use hourglass_timer::engine::Base;
+//! use hourglass_timer::service::{Action, Arm};
+//! use hourglass_timer::{PeriodicThread, Sleeper, TimerService};
+//!
+//! let slept = Sleeper::new().sleep_for(Span::from_micros(300));
+//! println!("{} ns late, {} ns of CPU spun", slept.miss_ns(), slept.spin_ns);
+//!
+//! let service = TimerService::start()?;
+//! let owner = service.owner("example");
+//! let action = Action::immediate(|expiry| println!("{} ns late", expiry.late_ns()));
+//! let timer = owner.timer(Base::Monotonic, action)?;
+//! timer.arm(Arm::after(Span::from_millis(1)).every(Span::from_millis(1)))?; // from any thread
+//! timer.terminate()?; // nothing of it runs after this
+//!
+//! let control = PeriodicThread::builder("control").period(Span::from_millis(1)).spawn(|_job| ())?;
+//! let (_why, statistics) = control.stop()?;
+//! println!("{} missed of {}", statistics.misses, statistics.jobs);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #![forbid(unsafe_code)]
 
