@@ -2,7 +2,7 @@
 //!
 //! Owns: running a specification and explaining its numbers ([`experiment`]), reading a kept run
 //! ([`mod@recall`]), facts about the machine ([`host`]), advice about them ([`advice`]), a diagnosis
-//! ([`doctor`]), workload files ([`workload_file`]).
+//! ([`doctor`]), theory put to use ([`theory`]), workload files ([`workload_file`]).
 //! Must not: draw, print, or parse arguments.
 
 #![forbid(unsafe_code)]
@@ -19,6 +19,7 @@ mod niceness;
 pub mod paper;
 pub mod recall;
 pub mod refusal;
+pub mod theory;
 pub mod workload_file;
 
 pub use experiment::{Failure, Finished, Request, Watch, run};
