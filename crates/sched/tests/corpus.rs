@@ -1,10 +1,10 @@
 //! Worked examples with known answers: every case of a supported kind is answered as expected.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use hourglass_model::corpus::Case;
-use hourglass_sched::corpus::{BadCase, KINDS, agrees, answer};
+use hourglass_model::corpus::{self, Case, Value};
+use hourglass_sched::corpus::{BadCase, KINDS, agrees, answer, disagreements};
 
 /// Kinds that other parts of the theory answer. One that is answered must leave the list.
 const NOT_YET: &[&str] =
@@ -17,7 +17,8 @@ fn cases() -> Vec<Case> {
     files.sort();
     let read = |file: &std::path::PathBuf| -> Vec<Case> {
         let text = std::fs::read_to_string(file).unwrap();
-        serde_json::from_str(&text).unwrap_or_else(|why| panic!("{}: {why}", file.display()))
+        let cases = corpus::read(&text).unwrap_or_else(|why| panic!("{}: {why}", file.display()));
+        cases.into_iter().map(Result::unwrap).collect()
     };
     files.iter().flat_map(read).collect()
 }
@@ -54,4 +55,37 @@ fn kinds_are_listed() {
     let listed: BTreeSet<String> =
         KINDS.iter().chain(NOT_YET).map(|kind| (*kind).to_owned()).collect();
     assert_eq!(found, listed);
+}
+
+/// As the README of the corpus says: decimals to six places, `_near` to 0.02, the rest exactly.
+#[test]
+fn answers_are_compared() {
+    let value = |json: &str| serde_json::from_str::<Value>(json).unwrap();
+    let same = |name: &str, a: &str, b: &str| agrees(name, &value(a), &value(b));
+    assert!(!same("r", "[3, 39]", "[3, 38]"));
+    assert!(!same("r", "[3, 39]", "[3]"));
+    assert!(!same("r", "[4, null]", "[4, 4]"));
+    assert!(!same("schedulable", "false", "null"));
+    assert!(same("ll", r#"{"1": 1.0, "2": 0.828427}"#, r#"{"1": 1, "2": 0.8284271247}"#));
+    assert!(!same("ll", r#"{"1": 1.0, "2": 0.828427}"#, r#"{"1": 1.0, "2": 0.828428}"#));
+    assert!(same("preempt_near", "\"37.48\"", "\"37.47\""));
+    assert!(same("preempt_near", "\"37.48\"", "37.47"));
+    assert!(!same("preempt_near", "\"37.48\"", "\"37.5001\""));
+    assert!(!same("u", "\"3/8\"", "\"6/16\""));
+    for case in cases() {
+        assert_eq!(disagreements(&case, &case.expect), [""; 0], "{}", case.id);
+        assert_eq!(disagreements(&case, &BTreeMap::new()).len(), case.expect.len());
+    }
+}
+
+/// A key that may change the question is not ignored; a text is a remark.
+#[test]
+fn an_unknown_key_is_not_ignored() {
+    let mut case = cases().into_iter().find(|case| case.kind == "fp-preemptive").unwrap();
+    case.other.insert("remark".to_owned(), Value::Text("a remark".to_owned()));
+    assert!(answer(&case).is_ok());
+    let on_two = Case { m: Some(2), ..case.clone() };
+    assert_eq!(answer(&on_two), Err(BadCase::UnknownKey("m".to_owned())));
+    case.tasks[0].other.insert("offset".to_owned(), Value::Whole(3));
+    assert_eq!(answer(&case), Err(BadCase::UnknownKey("offset".to_owned())));
 }

@@ -15,7 +15,7 @@ pub enum Format {
     Json,
     /// [`TaskSet::from_rt_app`](super::TaskSet::from_rt_app).
     RtApp,
-    /// [`corpus::read`](super::corpus::read).
+    /// [`corpus::read`](crate::corpus::read).
     Corpus,
 }
 

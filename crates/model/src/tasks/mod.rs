@@ -28,7 +28,6 @@
 #![doc = include_str!("format.md")]
 
 mod check;
-pub mod corpus;
 mod error;
 mod explain;
 mod format;
@@ -54,6 +53,7 @@ pub use format::Format;
 pub use fraction::{Fraction, ParseFractionError};
 pub use machine::{Interference, Machine, Overheads};
 pub use program::{Phase, Program, Step};
+pub(crate) use read::syntax;
 pub use resource::{Protocol, Resource};
 pub use server::{Server, ServerKind};
 pub use set::{Assignment, Background, Scheduler, TaskSet};

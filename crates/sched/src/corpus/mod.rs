@@ -19,6 +19,9 @@ pub enum BadCase {
     /// No analysis here answers this kind.
     #[error("cases of the kind `{0}` are not supported")]
     Unsupported(String),
+    /// A key that is not known and may change the question.
+    #[error("the key `{0}` is not known")]
+    UnknownKey(String),
     /// A field is missing.
     #[error("the case has no `{0}`")]
     Missing(&'static str),
@@ -79,13 +82,34 @@ pub const KINDS: &[&str] = &[
 /// Answers a case: all that it asks for, by the same names.
 ///
 /// # Errors
-/// A kind that is not among [`KINDS`], a field that is missing or cannot be read.
+/// A kind that is not among [`KINDS`], a key that is not known, a field that is missing or cannot
+/// be read.
 pub fn answer(case: &Case) -> Result<Answers, BadCase> {
+    if !KINDS.contains(&case.kind.as_str()) {
+        return Err(BadCase::Unsupported(case.kind.clone()));
+    }
+    if let Some(key) = case.unknown_keys().first().copied().or_else(|| key_of_others(case)) {
+        return Err(BadCase::UnknownKey(key.to_owned()));
+    }
     let mut answers = Answers::new();
     for name in case.expect.keys() {
         answers.insert(name.clone(), answer_one(case, name)?);
     }
     Ok(answers)
+}
+
+/// A key that belongs to questions of other kinds, and would be passed over here.
+fn key_of_others(case: &Case) -> Option<&'static str> {
+    let several = |kind: &str| ["global", "mp-", "dl-"].iter().any(|begin| kind.starts_with(begin));
+    let one = case.m.is_none_or(|m| m == 1) || several(&case.kind);
+    let plain = case.variant.is_none() || case.kind.starts_with("global");
+    if !one {
+        Some("m")
+    } else if !plain {
+        Some("variant")
+    } else {
+        None
+    }
 }
 
 fn answer_one(case: &Case, name: &str) -> Result<Value, BadCase> {
@@ -118,8 +142,8 @@ fn answer_one(case: &Case, name: &str) -> Result<Value, BadCase> {
 pub fn agrees(name: &str, expected: &Value, got: &Value) -> bool {
     let near = if name.ends_with("_near") { 0.02 } else { 5e-7 };
     match (expected, got) {
-        (Value::Text(a), Value::Text(b)) if name.ends_with("_near") => {
-            matches!((a.parse::<f64>(), b.parse::<f64>()), (Ok(a), Ok(b)) if (a - b).abs() <= near)
+        (Value::Text(_), _) | (_, Value::Text(_)) if name.ends_with("_near") => {
+            matches!((number(expected), number(got)), (Some(a), Some(b)) if (a - b).abs() <= near)
         }
         (Value::Number(a), b) | (b, Value::Number(a)) => {
             number(b).is_some_and(|b| (a - b).abs() <= near)
@@ -135,11 +159,21 @@ pub fn agrees(name: &str, expected: &Value, got: &Value) -> bool {
     }
 }
 
+/// The names of what is expected and not given, or given otherwise, in alphabetical order.
+#[must_use]
+pub fn disagreements<'a>(case: &'a Case, got: &Answers) -> Vec<&'a str> {
+    let differs = |(name, expected): &(&String, &Value)| {
+        !got.get(*name).is_some_and(|got| agrees(name, expected, got))
+    };
+    case.expect.iter().filter(differs).map(|(name, _)| name.as_str()).collect()
+}
+
 fn number(value: &Value) -> Option<f64> {
     match value {
         Value::Number(number) => Some(*number),
         Value::Whole(number) => Some(*number as f64),
         Value::Signed(number) => Some(*number as f64),
+        Value::Text(text) => text.parse().ok(),
         _ => None,
     }
 }

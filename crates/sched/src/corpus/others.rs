@@ -2,7 +2,7 @@
 //!
 //! Owns: the answers' shapes, numbers as fractions. Must not: compute a bound.
 
-use hourglass_model::corpus::{Case, Value};
+use hourglass_model::corpus::{Case, CaseJob, Value};
 
 use crate::admission::{self, Fraction};
 use crate::bounds as limits;
@@ -72,11 +72,15 @@ pub(super) fn admission(case: &Case, name: &str) -> Result<Value, BadCase> {
 }
 
 pub(super) fn jobset(case: &Case, name: &str) -> Result<Value, BadCase> {
-    let job = |columns: &[u64; 7]| {
-        let [id, r_min, r_max, c_min, c_max, deadline, priority] = *columns;
-        Job { id, release: (r_min, r_max), cost: (c_min, c_max), deadline, priority }
+    let read = case.job_set().map_err(|why| BadCase::NoAnswer(why.to_string()))?;
+    let job = |job: &CaseJob| Job {
+        id: job.id,
+        release: job.release,
+        cost: job.cost,
+        deadline: job.deadline,
+        priority: job.priority,
     };
-    let jobs: Vec<Job> = case.jobs.iter().map(job).collect();
+    let jobs: Vec<Job> = read.iter().map(job).collect();
     let found = jobset::explore(&jobs, Effort::default())
         .map_err(|why| BadCase::NoAnswer(why.to_string()))?;
     match name {

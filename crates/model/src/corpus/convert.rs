@@ -1,13 +1,14 @@
 //! A case as a set of tasks.
+//!
+//! Owns: which noun of [`tasks`](crate::tasks) each field becomes. Must not: judge.
 
 use hourglass_time::Span;
 
-use super::{Case, CaseTask, Flow, Kind};
+use super::{Case, CaseFlow, CaseTask};
 use crate::CpuSet;
-use crate::tasks::error::{Place, TaskSetError};
 use crate::tasks::{
-    Activation, Assignment, CriticalSection, Preemption, Protocol, Resource, Scheduler, Server,
-    ServerKind, Task, TaskSet,
+    Activation, Assignment, CriticalSection, Place, Preemption, Protocol, Resource, Scheduler,
+    Server, ServerKind, Task, TaskSet, TaskSetError,
 };
 
 impl Case {
@@ -22,12 +23,11 @@ impl Case {
         if let Some(count) = self.m {
             set.machine.cpus = Some(cpus(count)?);
         }
-        let tasks = if self.tasks.is_empty() { self.periodic.as_deref() } else { None };
-        let tasks = tasks.unwrap_or(&self.tasks);
+        let tasks = if self.tasks.is_empty() { &self.periodic } else { &self.tasks };
         for (position, task) in tasks.iter().enumerate() {
             set.tasks.push(self.task(task, position, tasks.len())?);
         }
-        for (position, flow) in self.flows.iter().flatten().enumerate() {
+        for (position, flow) in self.flows.iter().enumerate() {
             add_flow(&mut set, flow, position, &self.processors())?;
         }
         let has_priorities = set.tasks.iter().any(|task| task.priority.is_some());
@@ -42,18 +42,18 @@ impl Case {
     }
 
     fn scheduler(&self) -> Scheduler {
-        match self.kind {
-            Kind::EdfPreemptive
-            | Kind::EdfNonpreemptive
-            | Kind::EdfFloatingNp
-            | Kind::EdfLimitedPreemptive
-            | Kind::EdfFeasibility
-            | Kind::EdfTrace
-            | Kind::GlobalEdf
-            | Kind::Cbs
-            | Kind::Dbf
-            | Kind::DlAdmission => Scheduler::Edf,
-            Kind::Fifo => Scheduler::Fifo,
+        match self.kind.as_str() {
+            "edf-preemptive"
+            | "edf-nonpreemptive"
+            | "edf-floating-np"
+            | "edf-limited-preemptive"
+            | "edf-feasibility"
+            | "edf-trace"
+            | "global-edf"
+            | "cbs"
+            | "dbf"
+            | "dl-admission" => Scheduler::Edf,
+            "fifo" => Scheduler::Fifo,
             _ => Scheduler::FixedPriority,
         }
     }
@@ -62,39 +62,36 @@ impl Case {
         let name = format!("task-{}", position + 1);
         let place = Place::named("task", &name);
         let time = |key: &str, value: u64| span(&place, key, value);
-        let optional = |key: &str, value: Option<u64>| time(key, value.unwrap_or(0));
         let mut model = Task {
             activation: Activation::Sporadic,
             deadline: task.d.map(|d| time("d", d)).transpose()?,
-            jitter: optional("j", task.j)?,
-            blocking: optional("b", task.b)?,
-            suspension: optional("s", task.s)?,
+            jitter: time("j", task.j)?,
+            blocking: time("b", task.b)?,
+            suspension: time("s", task.s)?,
             ..Task::new(&name, time("c", task.c)?, time("t", task.t)?)
         };
-        let longest = optional("np", task.np)?;
-        model.preemption = match self.kind {
-            Kind::FpNonpreemptive | Kind::EdfNonpreemptive => Preemption::None,
+        let longest = time("np", task.np)?;
+        model.preemption = match self.kind.as_str() {
+            "fp-nonpreemptive" | "edf-nonpreemptive" => Preemption::None,
             // Of a floating segment it is not known where it lies, so that the last is not either.
-            Kind::FpFloatingNp | Kind::EdfFloatingNp if longest.is_positive() => {
+            "fp-floating-np" | "edf-floating-np" if longest.is_positive() => {
                 Preemption::Floating { longest }
             }
-            Kind::FpLimitedPreemptive | Kind::EdfLimitedPreemptive if longest.is_positive() => {
-                Preemption::Limited {
-                    longest,
-                    last: time("last", task.last.filter(|last| *last > 0).unwrap_or(1))?,
-                }
+            "fp-limited-preemptive" | "edf-limited-preemptive" if longest.is_positive() => {
+                Preemption::Limited { longest, last: time("last", task.last.max(1))? }
             }
             _ => Preemption::Full,
         };
-        if self.kind == Kind::MpSpinlock {
+        if self.kind == SPIN_LOCK {
             let mut one = CpuSet::default();
-            one.insert(task.p.unwrap_or(0));
+            one.insert(small(&place, "p", task.p.unwrap_or(0))?);
             model.cpus = Some(one);
             model.critical_sections = self.sections(&place)?;
         }
         if self.scheduler() == Scheduler::FixedPriority {
             let by_order = u32::try_from(count - position).ok();
-            let given = task.p.filter(|_| self.kind != Kind::MpSpinlock);
+            let given = task.p.filter(|_| self.kind != SPIN_LOCK);
+            let given = given.map(|p| small(&place, "p", p)).transpose()?;
             model.priority = given.or(by_order);
         }
         Ok(model)
@@ -111,7 +108,7 @@ impl Case {
     /// The processors of chains, in the order of their first mention.
     fn processors(&self) -> Vec<&str> {
         let mut known: Vec<&str> = Vec::new();
-        for (_, processor, _) in self.flows.iter().flatten().flat_map(|flow| &flow.steps) {
+        for (_, processor, _) in self.flows.iter().flat_map(|flow| &flow.steps) {
             if !known.contains(&processor.as_str()) {
                 known.push(processor);
             }
@@ -120,7 +117,7 @@ impl Case {
     }
 
     fn add_servers(&self, set: &mut TaskSet) -> Result<(), TaskSetError> {
-        for (position, server) in self.servers.iter().flatten().enumerate() {
+        for (position, server) in self.servers.iter().enumerate() {
             let name = format!("server-{}", position + 1);
             let place = Place::named("server", &name);
             let (q, p) = (span(&place, "q", server.q)?, span(&place, "p", server.p)?);
@@ -142,22 +139,35 @@ impl Case {
     }
 }
 
-/// The one lock of [`Kind::MpSpinlock`].
+/// Cases whose `p` is a processor, and that have one lock.
+const SPIN_LOCK: &str = "mp-spinlock";
+
+/// That lock.
 const LOCK: &str = "lock";
 
 /// The reservation that all tasks of a case run in.
 const RESERVATION: &str = "reservation";
 
 fn span(place: &Place, key: &str, value: u64) -> Result<Span, TaskSetError> {
-    i64::try_from(value).map(Span::from_nanos).map_err(|_| TaskSetError::BadValue {
+    let time = i64::try_from(value).map(Span::from_nanos);
+    time.map_err(|_| too_large(place, key, value, "more than 63 bits"))
+}
+
+/// A priority or the number of a processor.
+fn small(place: &Place, key: &str, value: u64) -> Result<u32, TaskSetError> {
+    u32::try_from(value).map_err(|_| too_large(place, key, value, "more than 32 bits"))
+}
+
+fn too_large(place: &Place, key: &str, value: u64, reason: &str) -> TaskSetError {
+    TaskSetError::BadValue {
         place: place.clone(),
         key: key.to_owned(),
         value: value.to_string(),
-        reason: "more than 63 bits".to_owned(),
-    })
+        reason: reason.to_owned(),
+    }
 }
 
-fn cpus(count: u32) -> Result<CpuSet, TaskSetError> {
+fn cpus(count: u64) -> Result<CpuSet, TaskSetError> {
     let wrong = || TaskSetError::BadValue {
         place: Place::file(),
         key: "m".to_owned(),
@@ -170,7 +180,7 @@ fn cpus(count: u32) -> Result<CpuSet, TaskSetError> {
 
 fn add_flow(
     set: &mut TaskSet,
-    flow: &Flow,
+    flow: &CaseFlow,
     position: usize,
     processors: &[&str],
 ) -> Result<(), TaskSetError> {
@@ -184,7 +194,7 @@ fn add_flow(
         set.tasks.push(Task {
             activation: Activation::Sporadic,
             deadline: Some(span(&place, "d", flow.d)?),
-            priority: Some(*priority),
+            priority: Some(small(&place, "priority", *priority)?),
             cpus: Some(one),
             after: before.into_iter().collect(),
             ..Task::new(&name, span(&place, "cost", *cost)?, span(&place, "t", flow.t)?)
