@@ -59,3 +59,31 @@ fn an_engine_may_poll() {
     timer.sleep_until(at).unwrap();
     assert!(now() >= at);
 }
+
+/// "At most one wake-up, and none when the owner wakes earlier anyway" (issue, item 9), and no CPU
+/// either: an engine whose timers are armed all the time goes to sleep with what it knows. (It looked
+/// again and again for as long as anything changed, which took a CPU and three times as long for
+/// whoever armed.)
+#[test]
+fn an_engine_sleeps_though_timers_are_armed() {
+    let service = TimerService::start().unwrap();
+    let owner = service.owner("busy");
+    let make = |_| owner.timer(Base::Monotonic, Action::nothing()).unwrap();
+    let timers: Vec<Timer> = (0..100).map(make).collect();
+    let far = now() + 3_600_000 * MS;
+    timers[0].arm(Arm::at(far)).unwrap();
+    timers[1].sleep_for(Span::MILLISECOND).unwrap();
+    let turns = || service.statistics(0).unwrap().turns;
+    let (before, until) = (turns(), now() + 50 * MS);
+    let mut later = far;
+    while now() < until {
+        for timer in &timers[1..] {
+            later += 1;
+            timer.arm(Arm::at(later)).unwrap();
+        }
+    }
+    let looks = turns() - before;
+    assert!(looks <= 10, "{looks} looks at timers that none is due of for an hour");
+    // It has them all the same: it finds the first when that is due, and whoever is earlier kicks.
+    timers[99].sleep_for(Span::MILLISECOND).unwrap();
+}

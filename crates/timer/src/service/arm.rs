@@ -3,9 +3,8 @@
 use hourglass_time::Span;
 
 use super::error::ServiceError;
-use super::keeper::PRIORITY;
 use super::priority;
-use super::remote::Arming;
+use super::remote::{Arming, SLACK_MAX_NS};
 use crate::engine::Base;
 
 /// When a timer expires.
@@ -35,7 +34,8 @@ pub struct Arm {
     pub expiry: Expiry,
     /// Again so long after each *scheduled* expiry, however late that was served. Longer than 0.
     pub period: Option<Span>,
-    /// How much later the timer may expire, to share a wake-up with others. Not negative.
+    /// How much later the timer may expire, to share a wake-up with others. Not negative; what is
+    /// beyond 2^56 - 1 ns, 2 years and 3 months, is as that.
     pub slack: Span,
     /// Which of several deferred actions comes first. `None`: the real-time priority of the thread
     /// that arms, as last read ([`super::refresh_priority`]).
@@ -105,8 +105,9 @@ impl Arm {
         Ok(Arming {
             expiry_ns,
             period_ns,
-            slack_ns: self.slack.nanos_or_zero(),
-            flags: u64::from(priority) & PRIORITY,
+            slack_ns: self.slack.nanos_or_zero().min(SLACK_MAX_NS),
+            // The priority is all that there is so far.
+            flags: priority,
         })
     }
 }

@@ -14,9 +14,6 @@ use super::statistics::count;
 use super::table::{BLOCK, CHUNK, Entry, Table, of_kind};
 use crate::engine::{Cause, Fired, TimerId, Timers};
 
-/// The bits of [`Arming::flags`] that are the priority.
-pub(super) const PRIORITY: u64 = 0xff;
-
 /// A timer as the engine has it.
 #[derive(Clone, Copy)]
 struct Local {
@@ -54,11 +51,14 @@ impl Keeper {
         }
     }
 
-    /// Takes up what threads said since the last look, some of it if it is much.
-    pub(super) fn take_changes(&mut self, timers: &mut Timers<u32>) {
+    /// Takes up what threads said since the last look; whether that was all that they had said when
+    /// this began. What they say meanwhile may be left for the next look.
+    pub(super) fn take_changes(&mut self, timers: &mut Timers<u32>) -> bool {
         let table = Arc::clone(&self.table);
+        let mut is_all = true;
         count(&table.counters.turns, 1);
         for (number, chunk) in table.changed() {
+            // In a circle: what is set now is reached, whatever is set again behind.
             for _ in 0..WORDS {
                 let Some((word, mut bits)) = chunk.changed.take(self.cursor) else { break };
                 self.cursor = (word as u32 + 1) % BLOCK as u32;
@@ -68,10 +68,12 @@ impl Keeper {
                     let index = number * CHUNK + word * BLOCK + bit;
                     if !self.look(timers, index) {
                         chunk.changed.mark(index % CHUNK);
+                        is_all = false;
                     }
                 }
             }
         }
+        is_all
     }
 
     /// Has a timer's arming in the queue; false if it changes too often to be read.
@@ -116,7 +118,7 @@ impl Keeper {
         let route = entry.route.load(Ordering::Acquire);
         let context = if route == 0 { Context::Immediate } else { Context::Deferred };
         let fire = Fire { sequence: local.sequence, context, further, torn };
-        let priority = (arming.flags & PRIORITY) as u32;
+        let priority = u32::from(arming.flags);
         let mut prepared = None;
         let outcome = entry.slot.fire(fire, |skipped| {
             let told = &entry.told;

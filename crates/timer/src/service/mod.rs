@@ -55,6 +55,22 @@ mod atomic {
         #[cfg(not(target_arch = "x86_64"))]
         std::sync::atomic::fence(order);
     }
+
+    /// A full fence for what this thread published by a read-modify-write (an exchange, say) before,
+    /// and for all that came before that. Plain stores since then it need not hold back.
+    ///
+    /// On x86-64 the processor needs none: such an operation is locked, and so a full fence itself;
+    /// loads after it stay in their order, among themselves and before later locked operations
+    /// (Intel SDM volume 3, section 10.2.3). What is left is to hold the compiler to it. On ARM an
+    /// exchange that acquires and releases is no full fence: what follows may be read before it is
+    /// written. There this is one.
+    #[inline(always)]
+    pub(crate) fn fence_behind_exchange(order: Ordering) {
+        #[cfg(target_arch = "x86_64")]
+        std::sync::atomic::compiler_fence(order);
+        #[cfg(not(target_arch = "x86_64"))]
+        std::sync::atomic::fence(order);
+    }
 }
 
 pub use action::{Action, FaultThread};

@@ -27,6 +27,9 @@ pub(super) const CHUNK: usize = BLOCK * BLOCK;
 const CHUNKS: usize = 256;
 
 /// One timer, as all threads see it.
+///
+/// Its first line of memory is what an arming writes; what the engine writes lies in others.
+#[repr(C, align(64))]
 pub(super) struct Entry {
     pub(super) slot: Slot,
     /// Counts what waiting threads wait for: a sleep's end, an action's end.
@@ -164,10 +167,25 @@ impl Entry {
 /// As many timers as share a word.
 pub(super) type Block = [Entry; BLOCK];
 
+const _: () =
+    assert!(std::mem::offset_of!(Entry, slot) == 0 && std::mem::size_of::<Entry>() <= 256);
+
 /// Timers and which of them changed.
 pub(super) struct Chunk {
     pub(super) changed: Changed<BLOCK>,
     blocks: [OnceLock<Arc<Block>>; BLOCK],
+}
+
+/// What the engine writes all the time, away from what threads that arm read.
+#[repr(align(64))]
+pub(super) struct Apart<T>(T);
+
+impl<T> std::ops::Deref for Apart<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
 }
 
 /// The timers of one engine.
@@ -180,7 +198,7 @@ pub(super) struct Table {
     free: Mutex<Free>,
     pub(super) wake: Wake,
     pub(super) kick: OnceLock<Kick>,
-    pub(super) counters: Counters,
+    pub(super) counters: Apart<Counters>,
     pub(super) clock: ServiceClock,
     pub(super) stop: AtomicBool,
     /// Whether the engine is not bound to its tick.
@@ -244,7 +262,7 @@ impl Table {
             free: Mutex::default(),
             wake: Wake::new(),
             kick: OnceLock::new(),
-            counters: Counters::default(),
+            counters: Apart(Counters::default()),
             clock,
             stop: AtomicBool::new(false),
             is_precise: AtomicBool::new(true),

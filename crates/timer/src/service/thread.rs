@@ -14,6 +14,7 @@ use hourglass_sys::thread::set_affinity;
 use super::clock::ServiceClock;
 use super::error::ServiceError;
 use super::keeper::Keeper;
+use super::remote::Retiring;
 use super::service::Classes;
 use super::table::Table;
 use crate::engine::{Engine, EngineError, OsTimes, Settings, Times};
@@ -129,13 +130,13 @@ fn turn(engine: &mut Engine<u32>, table: &Table, keeper: &mut Keeper) -> Result<
     }
     let next_wake = engine.next_wake();
     table.is_precise.store(engine.resolution() == Resolution::High, Ordering::Relaxed);
+    let mut retiring = Retiring::default();
     engine.wait_with(None, |timers, _| {
-        table.wake.sleeps_until(next_wake.ns());
-        if !table.any_changed() {
+        if retiring.may_sleep(&table.wake, next_wake.ns(), || table.any_changed()) {
             return false;
         }
-        table.wake.awake();
-        keeper.take_changes(timers);
+        // What was published stands: whoever arms meanwhile decides by it.
+        retiring.looked(keeper.take_changes(timers));
         true
     })?;
     table.wake.awake();

@@ -4,7 +4,7 @@
 //! Must not: rely on another thread to finish what it began: whoever marks sets both bits itself,
 //! which a list with one link a timer could not promise.
 
-use super::super::atomic::{AtomicU64, Ordering, fence};
+use super::super::atomic::{AtomicU64, Ordering, fence_behind_exchange};
 
 /// A set of the numbers below `WORDS` times 64; `WORDS` is 64 at most.
 pub(crate) struct Changed<const WORDS: usize> {
@@ -18,22 +18,26 @@ impl<const WORDS: usize> Changed<WORDS> {
         Changed { upper: AtomicU64::new(0), words: std::array::from_fn(|_| AtomicU64::new(0)) }
     }
 
-    /// Adds a number. Whoever takes it out sees what the caller did before. Followed by a full
+    /// Adds a number. Whoever takes it out sees what the caller did before, which it MUST have
+    /// published by a read-modify-write (the state word of a [`super::Slot`] is). Followed by a full
     /// fence, as [`super::Wake::wants`] needs it.
     ///
     /// A bit that is set is not set again: then nobody took it since, and whoever takes it later
     /// has a fence after that, which comes after the first one here. The last one is for
     /// [`super::Wake::wants`] and stands in any case: whoever set the bits may have had time, and
     /// woken nobody.
+    ///
+    /// All three come after a read-modify-write with nothing stored in between: that of the caller,
+    /// or one of those here. So an x86 processor, on which those are full fences, gets no others.
     pub(crate) fn mark(&self, number: usize) {
         let (word, bit) = ((number / 64) % WORDS, number % 64);
-        fence(Ordering::SeqCst);
+        fence_behind_exchange(Ordering::SeqCst);
         if set(&self.words[word], bit) {
             // Between both bits, as in `take`.
-            fence(Ordering::SeqCst);
+            fence_behind_exchange(Ordering::SeqCst);
         }
         set(&self.upper, word);
-        fence(Ordering::SeqCst);
+        fence_behind_exchange(Ordering::SeqCst);
     }
 
     /// Whether there is a number in the set. After a full fence, it sees every mark whose own
@@ -52,9 +56,9 @@ impl<const WORDS: usize> Changed<WORDS> {
         let word = ((upper.rotate_right(from % 64).trailing_zeros() + from) % 64) as usize;
         self.upper.fetch_and(!(1 << word), Ordering::AcqRel);
         // Who still sees the upper bit set after this fence sets the lower one before the next.
-        fence(Ordering::SeqCst);
+        fence_behind_exchange(Ordering::SeqCst);
         let bits = self.words[word % WORDS].swap(0, Ordering::AcqRel);
-        fence(Ordering::SeqCst);
+        fence_behind_exchange(Ordering::SeqCst);
         Some((word, bits))
     }
 }

@@ -21,7 +21,7 @@ mod wake;
 
 pub(crate) use changed::Changed;
 pub(crate) use ring::Ring;
-pub(crate) use slot::{Arming, Context, Ended, Fire, Fired, Slot};
+pub(crate) use slot::{Arming, Context, Ended, Fire, Fired, SLACK_MAX_NS, Slot};
 pub use state::Which;
 pub(crate) use state::{Refused, Slept, State};
-pub(crate) use wake::{AWAKE, Wake};
+pub(crate) use wake::{AWAKE, Retiring, Wake};

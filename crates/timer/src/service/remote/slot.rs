@@ -14,14 +14,21 @@ pub(crate) struct Arming {
     pub(crate) expiry_ns: i64,
     /// How far apart expiries are, ns; 0 if there is one only.
     pub(crate) period_ns: u64,
-    /// How much later it may fire, ns.
+    /// How much later it may fire, ns: [`SLACK_MAX_NS`] at most.
     pub(crate) slack_ns: u64,
     /// Whatever else there is, in the owner's terms.
-    pub(crate) flags: u64,
+    pub(crate) flags: u8,
 }
 
-/// Four words, of which a reader believes nothing until the state word says that they stood still.
-struct Cell([AtomicU64; 4]);
+/// 2 years and 3 months, what fits beside the flags; a longer slack is stored as this one.
+pub(crate) const SLACK_MAX_NS: u64 = u64::MAX >> u8::BITS;
+
+/// Three words, of which a reader believes nothing until the state word says that they stood still.
+///
+/// Not four: the state word and the two cells that one thread which arms again and again takes in
+/// turn are 56 bytes, so that an arming costs one line of memory, which the engine's CPU took by
+/// reading the one before.
+struct Cell([AtomicU64; 3]);
 
 impl Cell {
     fn new() -> Cell {
@@ -33,16 +40,18 @@ impl Cell {
         let Arming { expiry_ns, period_ns, slack_ns, flags } = *arming;
         self.0[0].store(expiry_ns as u64, Ordering::Release);
         self.0[1].store(period_ns, Ordering::Release);
-        self.0[2].store(slack_ns, Ordering::Release);
-        self.0[3].store(flags, Ordering::Release);
+        let slack_ns = slack_ns.min(SLACK_MAX_NS);
+        self.0[2].store(slack_ns << u8::BITS | u64::from(flags), Ordering::Release);
     }
 
     fn read(&self) -> Arming {
+        let [expiry_ns, period_ns, others] =
+            std::array::from_fn(|word| self.0[word].load(Ordering::Acquire));
         Arming {
-            expiry_ns: self.0[0].load(Ordering::Acquire) as i64,
-            period_ns: self.0[1].load(Ordering::Acquire),
-            slack_ns: self.0[2].load(Ordering::Acquire),
-            flags: self.0[3].load(Ordering::Acquire),
+            expiry_ns: expiry_ns as i64,
+            period_ns,
+            slack_ns: others >> u8::BITS,
+            flags: others as u8,
         }
     }
 }
@@ -108,7 +117,8 @@ pub(crate) struct Ended {
     pub(crate) orphan: bool,
 }
 
-/// A timer.
+/// A timer. In this order, and to be put at the beginning of a line of memory.
+#[repr(C)]
 pub(crate) struct Slot {
     state: AtomicU64,
     cells: [Cell; CELLS],

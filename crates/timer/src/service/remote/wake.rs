@@ -1,6 +1,6 @@
 //! Whether an engine that sleeps must be woken.
 //!
-//! Owns: when the engine looks by itself.
+//! Owns: when the engine looks by itself, and how often it looks before it sleeps.
 //! Must not: wake anybody.
 
 use super::super::atomic::{AtomicU64, Ordering, fence};
@@ -38,5 +38,46 @@ impl Wake {
     /// What was published last.
     pub(crate) fn published(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// An engine on its way to sleep: it publishes when it wakes, looks at what changed, and sleeps.
+///
+/// One look is enough unless that puts the wake-up off: whoever marks a timer after it compares with
+/// what was published before it, and kicks if that is too late. So an engine whose timers are armed
+/// all the time sleeps all the same. (If it slept only once nothing had changed, it would look for
+/// ever, on a CPU of its own, and each of its looks would take a line of memory away from those that
+/// arm.)
+#[derive(Default)]
+pub(crate) struct Retiring {
+    /// What was published before a look at everything that had changed by then.
+    published: Option<u64>,
+}
+
+impl Retiring {
+    /// Whether the engine may sleep until then, with all that it knows. If not, it MUST look at what
+    /// changed, tell by [`Retiring::looked`], and ask again.
+    pub(crate) fn may_sleep(
+        &mut self,
+        wake: &Wake,
+        until_ns: u64,
+        any_changed: impl FnOnce() -> bool,
+    ) -> bool {
+        wake.sleeps_until(until_ns);
+        if self.published.take().is_some_and(|published| until_ns <= published) {
+            return true;
+        }
+        if !any_changed() {
+            return true;
+        }
+        self.published = Some(until_ns);
+        false
+    }
+
+    /// The engine looked, `at_everything` that was marked when it began or not.
+    pub(crate) fn looked(&mut self, at_everything: bool) {
+        if !at_everything {
+            self.published = None;
+        }
     }
 }
