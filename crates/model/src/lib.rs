@@ -1,7 +1,7 @@
 //! The nouns that the other crates share: policies, CPU sets, reservations, execution times,
 //! sets of tasks, trace records, and the documents that scripts read.
 //!
-//! Owns: the shape and the text form of these things, seeded randomness.
+//! Owns: the shape and the text form of these things, seeded randomness, random sets of tasks.
 //! Must not: touch the operating system, read a clock, hold an algorithm that judges anything.
 
 #![forbid(unsafe_code)]
@@ -12,11 +12,13 @@ pub mod cpus;
 pub mod doctor;
 pub mod document;
 pub mod execution_time;
+pub mod generate;
 pub mod host;
 pub mod manifest;
 pub mod paper;
 pub mod policy;
 pub mod reservation;
+pub mod sweep;
 pub mod tasks;
 pub mod trace;
 pub mod tuning;

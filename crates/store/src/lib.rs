@@ -27,6 +27,7 @@ mod manifest;
 mod merge;
 mod partial;
 mod samples;
+pub mod sweep;
 mod table;
 mod trace;
 

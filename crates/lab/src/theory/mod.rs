@@ -3,3 +3,5 @@
 //! Owns: which analyses answer a file of tasks, and the documents that come of it. `sched` has the
 //! theory itself, `model::tasks` the files.
 //! Must not: parse arguments, draw, contain an analysis.
+
+pub mod sweep;

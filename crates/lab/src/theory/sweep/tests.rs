@@ -1,0 +1,1 @@
+//! Experiments: whatever the threads and interruptions, one result.

@@ -1,0 +1,161 @@
+//! The sets of an experiment, judged on several threads.
+//!
+//! Owns: cutting points into blocks, the threads, putting answers together in the order of sets and
+//! points. Must not: depend on which thread is done when; write files.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::Duration;
+
+use super::analyses::Answer;
+use super::experiment::{Experiment, SweepError};
+
+/// Sets that a thread takes at a time: enough that handing over costs nothing, few enough that all
+/// threads end together.
+const BLOCK: u64 = 32;
+
+/// How often the waiting thread looks whether it is to stop.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// The answers of a finished point: for each set, in order, one of each analysis.
+pub(super) struct Answers {
+    pub(super) number: usize,
+    pub(super) sets: Vec<Vec<Answer>>,
+}
+
+/// What a thread reports.
+struct Done {
+    place: Place,
+    answers: Result<Vec<Vec<Answer>>, SweepError>,
+}
+
+/// A block of sets of a point.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    point: usize,
+    first: u64,
+}
+
+/// Judges the points from `first` on and hands them over in their order. `look` is asked now and
+/// then, with the number of sets done so far, whether to go on.
+///
+/// # Errors
+/// A set that cannot be drawn, or what `finished` says.
+pub(super) fn judge(
+    experiment: &Experiment,
+    first: usize,
+    threads: usize,
+    mut look: impl FnMut(u64) -> ControlFlow<()>,
+    mut finished: impl FnMut(Answers) -> Result<(), SweepError>,
+) -> Result<(), SweepError> {
+    let blocks = experiment.sets.div_ceil(BLOCK);
+    let points = (experiment.utilisations.len() - first) as u64;
+    let (next, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+    let (send, receive) = mpsc::channel();
+    thread::scope(|scope| {
+        for _ in 0..threads.max(1) {
+            let send = send.clone();
+            let (next, stop) = (&next, &stop);
+            scope.spawn(move || {
+                work(experiment, first, (points * blocks, blocks), next, stop, &send)
+            });
+        }
+        drop(send);
+        let mut open: BTreeMap<Place, Vec<Vec<Answer>>> = BTreeMap::new();
+        let (mut point, mut done) = (first, 0);
+        let result = loop {
+            if look(done).is_break() {
+                break Ok(());
+            }
+            let report = match receive.recv_timeout(LOOK) {
+                Ok(report) => report,
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => break Ok(()),
+            };
+            let answers = match report.answers {
+                Ok(answers) => answers,
+                Err(error) => break Err(error),
+            };
+            done += answers.len() as u64;
+            open.insert(report.place, answers);
+            let handed = hand_over(&mut open, &mut point, blocks, &mut finished);
+            if handed.is_err() {
+                break handed;
+            }
+        };
+        look(done).is_break();
+        stop.store(true, Ordering::Relaxed);
+        result
+    })
+}
+
+/// Hands over every point that is complete and whose turn it is.
+fn hand_over(
+    open: &mut BTreeMap<Place, Vec<Vec<Answer>>>,
+    point: &mut usize,
+    blocks: u64,
+    finished: &mut impl FnMut(Answers) -> Result<(), SweepError>,
+) -> Result<(), SweepError> {
+    while open.keys().take_while(|place| place.point == *point).count() as u64 == blocks {
+        let later = open.split_off(&Place { point: *point + 1, first: 0 });
+        let sets = std::mem::replace(open, later).into_values().flatten().collect();
+        finished(Answers { number: *point, sets })?;
+        *point += 1;
+    }
+    Ok(())
+}
+
+/// Takes block after block until there is none, or `stop` is set.
+fn work(
+    experiment: &Experiment,
+    first: usize,
+    (all, blocks): (u64, u64),
+    next: &AtomicU64,
+    stop: &AtomicBool,
+    send: &Sender<Done>,
+) {
+    while !stop.load(Ordering::Relaxed) {
+        let block = next.fetch_add(1, Ordering::Relaxed);
+        if block >= all {
+            return;
+        }
+        let place =
+            Place { point: first + (block / blocks) as usize, first: block % blocks * BLOCK };
+        let Some(answers) = judge_block(experiment, place, stop) else { return };
+        // Nobody listens any more: then nobody wants more.
+        if send.send(Done { place, answers }).is_err() {
+            return;
+        }
+    }
+}
+
+/// The answers about a block; `None` if it was stopped before it was done.
+fn judge_block(
+    experiment: &Experiment,
+    place: Place,
+    stop: &AtomicBool,
+) -> Option<Result<Vec<Vec<Answer>>, SweepError>> {
+    let utilisation = experiment.utilisations[place.point];
+    let sets = match experiment.at(utilisation) {
+        Ok(sets) => sets,
+        Err(error) => return Some(Err(error)),
+    };
+    let last = (place.first + BLOCK).min(experiment.sets);
+    let mut answers = Vec::with_capacity((last - place.first) as usize);
+    for set in place.first..last {
+        if stop.load(Ordering::Relaxed) {
+            return None;
+        }
+        let tasks = match experiment.tasks(&sets, utilisation, set) {
+            Ok(tasks) => tasks,
+            Err(error) => return Some(Err(error)),
+        };
+        let processors = experiment.processors as usize;
+        let asked = experiment.analyses.iter().map(|a| a.answer(&tasks, processors));
+        answers.push(asked.collect());
+    }
+    Some(Ok(answers))
+}

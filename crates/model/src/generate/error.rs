@@ -1,0 +1,151 @@
+//! What cannot be drawn, and what would help.
+//!
+//! Owns: the two error types. Must not: know options or files.
+
+use hourglass_time::Span;
+use thiserror::Error;
+
+use super::millionths::Millionths;
+
+/// A text that describes no part of a recipe.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum WordError {
+    /// Not a number with up to six decimals.
+    #[error("'{0}' is no number with up to six decimals; write for example 0.85")]
+    Number(String),
+    /// A time that cannot be read, or is not above zero.
+    #[error("bad time '{text}': {reason}; write for example 10ms")]
+    Time {
+        /// What was given.
+        text: String,
+        /// Why it is none.
+        reason: String,
+    },
+    /// Another form than the one wanted.
+    #[error("'{given}' is not understood; write {wanted}")]
+    Form {
+        /// What was given.
+        given: String,
+        /// What can be given.
+        wanted: &'static str,
+    },
+    /// A range whose end is before its beginning.
+    #[error("'{0}' ends before it begins; give the smaller one first")]
+    Backwards(String),
+}
+
+/// A recipe by which nothing can be drawn.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum GenerateError {
+    /// The number of tasks is out of range.
+    #[error("{0} tasks cannot be drawn; take 1 to {most}", most = super::MOST_TASKS)]
+    Tasks(usize),
+    /// The number of processors is out of range.
+    #[error("{0} processors cannot be drawn for; take 1 to {most}", most = super::MOST_PROCESSORS)]
+    Processors(u32),
+    /// A utilisation of zero.
+    #[error("a utilisation of 0 asks for nothing; take one above 0")]
+    NoUtilisation,
+    /// More than all processors have.
+    #[error(
+        "utilisation {utilisation} is over the number of processors, {processors}; take a smaller \
+         one, or more processors"
+    )]
+    OverProcessors {
+        /// What was asked for.
+        utilisation: Millionths,
+        /// How many there are.
+        processors: u32,
+    },
+    /// More than the tasks can have, each at most 1 or its bound.
+    #[error(
+        "utilisation {utilisation} is over {most}, the most that {tasks} tasks can have together; \
+         take more tasks, larger bounds or a smaller utilisation"
+    )]
+    OverTasks {
+        /// What was asked for.
+        utilisation: Millionths,
+        /// The sum of the upper bounds.
+        most: Millionths,
+        /// How many tasks.
+        tasks: usize,
+    },
+    /// Less than the tasks must have.
+    #[error(
+        "utilisation {utilisation} is under {least}, the sum of the lower bounds of {tasks} tasks; \
+         take smaller bounds or a larger utilisation"
+    )]
+    UnderTasks {
+        /// What was asked for.
+        utilisation: Millionths,
+        /// The sum of the lower bounds.
+        least: Millionths,
+        /// How many tasks.
+        tasks: usize,
+    },
+    /// Neither one pair of bounds nor one for each task.
+    #[error("{bounds} bounds for {tasks} tasks; give one for all, or one for each task")]
+    Bounds {
+        /// How many bounds.
+        bounds: usize,
+        /// How many tasks.
+        tasks: usize,
+    },
+    /// Bounds that exclude each other, or reach over 1.
+    #[error("the bound {0} is none; its ends go from 0 to 1, the lower one first")]
+    Bound(String),
+    /// UUniFast where it would give a task more than a processor.
+    #[error(
+        "uunifast can give a task more than its bound or more than 1; take uunifast-discard, \
+         randfixedsum or drs where there are bounds or several processors"
+    )]
+    NeedsDiscard,
+    /// Randfixedsum with bounds of single tasks.
+    #[error("randfixedsum has the same bounds for all tasks; take drs for bounds of each task")]
+    NeedsRescale,
+    /// Too many draws were thrown away.
+    #[error(
+        "{tries} draws of {tasks} tasks with utilisation {utilisation} had a task outside its \
+         bounds; take randfixedsum or drs"
+    )]
+    Discarded {
+        /// How many.
+        tries: u32,
+        /// How many tasks.
+        tasks: usize,
+        /// What was asked for.
+        utilisation: Millionths,
+    },
+    /// No multiple of the granularity lies among the periods.
+    #[error("no multiple of the granularity {granularity} lies in {periods}; take a finer one")]
+    NoPeriod {
+        /// The granularity.
+        granularity: Span,
+        /// The periods.
+        periods: String,
+    },
+    /// A list of periods without an entry.
+    #[error("the list of periods is empty; write for example list:5ms,10ms,20ms")]
+    NoPeriods,
+    /// The granularity or the rounding of costs is not above zero.
+    #[error("the {0} must be above zero; take for example 1us")]
+    NoGranularity(&'static str),
+    /// The least costs alone use more than was asked for.
+    #[error(
+        "{tasks} tasks of at least {granularity} every {period} use more than {utilisation}; take \
+         a finer cost granularity, longer periods, fewer tasks or a larger utilisation"
+    )]
+    TooCoarse {
+        /// How many tasks.
+        tasks: usize,
+        /// The granularity of costs.
+        granularity: Span,
+        /// The shortest period.
+        period: Span,
+        /// What was asked for.
+        utilisation: Millionths,
+    },
+    /// Deadlines of nothing.
+    #[error("deadlines may be 0 by '{0}'; take a share above 0")]
+    NoDeadline(String),
+}

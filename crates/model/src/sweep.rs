@@ -1,0 +1,96 @@
+//! The document `hourglass.sweep/1`: how many sets of tasks each analysis accepts, by utilisation.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Name and version of the document.
+pub const SWEEP_SCHEMA: &str = "hourglass.sweep/1";
+
+/// The result of an experiment of schedulability.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SweepDocument {
+    /// Always [`SWEEP_SCHEMA`].
+    pub schema: String,
+    /// What was done; with the same program it gives the same document.
+    pub experiment: SweepExperiment,
+    /// The points that are finished, by utilisation, ascending.
+    pub points: Vec<SweepPoint>,
+    /// For each analysis the sum of utilisation times share accepted, over that of the utilisations
+    /// (Bastoni, Brandenburg and Anderson, OSPERT 2010), from 0 to 1. For display.
+    pub weighted: BTreeMap<String, f64>,
+    /// Whether points are missing because a signal asked to stop.
+    pub interrupted: bool,
+}
+
+/// An experiment, in the words of its file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SweepExperiment {
+    /// Which version of the program: another one may draw or judge otherwise.
+    pub version: String,
+    /// The utilisations, as decimals, ascending.
+    pub utilisations: Vec<String>,
+    /// Sets a point.
+    pub sets: u64,
+    /// Tasks a set.
+    pub tasks: usize,
+    /// Processors.
+    pub processors: u32,
+    /// How utilisations are drawn, or `scaled` where a given set is.
+    pub generator: String,
+    /// Bounds on the utilisation of tasks; none, one for all, or one for each.
+    pub bounds: Vec<String>,
+    /// How periods are drawn.
+    pub periods: String,
+    /// Periods and deadlines are multiples of it.
+    pub granularity: String,
+    /// Execution times are multiples of it.
+    pub cost_granularity: String,
+    /// How deadlines are drawn.
+    pub deadlines: String,
+    /// Release jitter as a share of the period: two decimals.
+    pub jitter: String,
+    /// Where the random sequences begin.
+    pub seed: u64,
+    /// The analyses compared.
+    pub analyses: Vec<String>,
+    /// The set whose execution times are scaled, as a task file, if one is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template: Option<String>,
+    /// Whether what each analysis said of each set is kept.
+    pub keep_sets: bool,
+}
+
+/// A point of a curve.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SweepPoint {
+    /// Utilisation of its sets: each has at most this, and only rounding less.
+    pub utilisation: f64,
+    /// How many sets.
+    pub sets: u64,
+    /// How many of them each analysis found feasible.
+    pub accepted: BTreeMap<String, u64>,
+    /// How many of them each analysis gave up, because its search or a number grew too long; none
+    /// of these counts as accepted.
+    pub undecided: BTreeMap<String, u64>,
+}
+
+/// A finished point as a folder keeps it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KeptPoint {
+    /// Which point of the experiment, from 0.
+    pub number: usize,
+    /// What was found.
+    pub point: SweepPoint,
+    /// For each analysis a letter for each set, if sets are kept: [`ACCEPTED`], [`REFUSED`],
+    /// [`UNDECIDED`].
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub answers: BTreeMap<String, String>,
+}
+
+/// Found feasible.
+pub const ACCEPTED: char = 'a';
+/// Not found feasible.
+pub const REFUSED: char = 'r';
+/// Given up.
+pub const UNDECIDED: char = 'u';

@@ -1,0 +1,65 @@
+//! What can go wrong with the folder of an experiment.
+//!
+//! Owns: [`SweepFolderError`]. Must not: know options.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// A folder that cannot hold this experiment.
+#[derive(Debug, Error)]
+pub enum SweepFolderError {
+    /// It is a file.
+    #[error("{} is not a folder; name another place", .0.display())]
+    NotAFolder(PathBuf),
+    /// It holds other things.
+    #[error(
+        "{} holds no experiment but other things ({name}); name a new or empty folder",
+        .path.display()
+    )]
+    Others {
+        /// The folder.
+        path: PathBuf,
+        /// One of the things.
+        name: String,
+    },
+    /// It holds another experiment.
+    #[error(
+        "{} holds another experiment: there {key} is {there}, here {here}; name another folder, or \
+         ask for the same",
+        .path.display()
+    )]
+    Another {
+        /// The folder.
+        path: PathBuf,
+        /// The first key that differs.
+        key: String,
+        /// What it is there.
+        there: String,
+        /// What was asked for.
+        here: String,
+    },
+    /// Its description is not what this program writes.
+    #[error("{}: {reason}; remove the folder, or name another", .path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The system or an encoder refused; most often the disk is full.
+    #[error("{} cannot be written: {source}", .path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl SweepFolderError {
+    pub(super) fn io(path: &Path, source: io::Error) -> SweepFolderError {
+        SweepFolderError::Io { path: path.to_path_buf(), source }
+    }
+}
