@@ -28,6 +28,7 @@ pub mod fixed_priority;
 pub mod jobset;
 pub mod partition;
 mod recurrence;
+pub mod sim;
 pub mod slack;
 pub mod supply;
 pub mod task;

@@ -1,0 +1,83 @@
+//! Tasks on a simulated machine: what runs when, exactly, event by event.
+//!
+//! Owns: the machine ([`System`]: CPUs that may share cores, [`Thread`]s under the scheduling classes
+//! of Linux, [`Server`]s, what the kernel costs), the engine that executes it, what comes of it
+//! ([`Outcome`]). Time is in whole nanoseconds, in `u64`; work on shared cores is in fractions of a
+//! nanosecond, as small as the rates of progress need. Must not: know Linux, read a clock, use
+//! floating point for what happens when, run without a bound ([`Settings`]).
+//!
+//! The same system with the same seed does the same. [`run`] gives statistics only, and has a fast
+//! path for the common case. [`run_with`] also tells a [`Sink`] what ran when, and lets a
+//! [`Monitor`] close CPUs and stop threads, which is how the policies for hardware threads are
+//! written.
+//!
+//! ```
+//! use hourglass_sched::sim::{self, Settings, System, Thread};
+//!
+//! // Two periodic threads on one CPU, the first being more urgent: 3/8 and 17/33.
+//! let mut system = System::new(1);
+//! system.threads.push(Thread::periodic(3, 8).with_priority(2));
+//! system.threads.push(Thread::periodic(17, 33).with_priority(1));
+//! let outcome = sim::run(&system, Settings::until(264))?;
+//! assert_eq!(outcome.threads[0].max_response, Some(3));
+//! assert_eq!(outcome.threads[1].max_response, Some(29));
+//! # Ok::<(), sim::SimError>(())
+//! ```
+//!
+//! # Rounding
+//! Releases, replenishments and all other events happen at whole nanoseconds. A job is done in the
+//! nanosecond in which its work ends, that is, less than 1 ns late; this only happens where it
+//! shares a core (rates below 1). What is left is never rounded, so that nothing drifts.
+//!
+//! # At the same instant
+//! First what ends, ends (jobs, sections, budgets, quanta), in the order of CPUs; then timers expire
+//! in the order replenishments, periods of throttling, releases in the order of threads, ticks,
+//! timers of the monitor; then CPUs are given out; then the monitor looks, and if it gives orders,
+//! CPUs are given out again.
+
+mod check;
+mod engine;
+mod error;
+mod histogram;
+mod interference;
+mod monitor;
+mod outcome;
+mod random;
+mod server;
+mod settings;
+mod sink;
+mod system;
+mod thread;
+
+pub use error::SimError;
+pub use histogram::Histogram;
+pub use interference::Interference;
+pub use monitor::{Gate, JobView, Monitor, Orders, Reasons, Unwatched, View};
+pub use outcome::{CpuOutcome, FirstMiss, Outcome, ServerOutcome, ThreadOutcome};
+pub use server::{Charge, Rank, Server, ServerKind};
+pub use settings::Settings;
+pub use sink::{Event, Nobody, Sink, Slice};
+pub use system::{Overheads, Protocol, System, Throttling};
+pub use thread::{Action, Arrivals, Class, Cost, Jitter, Late, Mark, Preemption, Thread};
+
+/// Simulates a system and keeps statistics.
+///
+/// # Errors
+/// A system that makes no sense, more events than the settings allow, or a time over 64 bits.
+pub fn run(system: &System, settings: Settings) -> Result<Outcome, SimError> {
+    run_with(system, settings, &mut Nobody, &mut Unwatched)
+}
+
+/// Simulates a system, tells `sink` what happens, and follows the orders of `monitor`.
+///
+/// # Errors
+/// Those of [`run`], and [`SimError::Restless`] for a monitor that never comes to rest.
+pub fn run_with<S: Sink, M: Monitor>(
+    system: &System,
+    settings: Settings,
+    sink: &mut S,
+    monitor: &mut M,
+) -> Result<Outcome, SimError> {
+    check::check(system)?;
+    engine::run(system, settings, sink, monitor)
+}

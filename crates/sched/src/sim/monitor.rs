@@ -1,0 +1,221 @@
+//! Who watches what runs, and may stop it.
+//!
+//! Owns: [`Monitor`], what it sees ([`View`]) and what it may order ([`Orders`]). Must not: be a
+//! policy; those of the SMT paper are written elsewhere, with this.
+
+use super::engine::Seen;
+
+/// Watches a simulation. Called at an instant at which something that it asked for has happened,
+/// after all CPUs have been given out; may close CPUs, stop threads and set timers.
+///
+/// An implementation
+/// - MUST come to rest: after its orders, CPUs are given out again at the same instant, and it is
+///   called again if its orders changed who runs. At most [`MOST_LOOKS`] calls are made an instant.
+/// - MUST depend on nothing but what it sees and has seen.
+///
+/// The slack monitor of the SMT paper is: when a job of the real-time thread is dispatched, and when
+/// the timer expires, compute slack from [`View::job`], close the siblings or set the timer; when
+/// the job is done, open them. Disabling SMT is: siblings are closed while it runs.
+pub trait Monitor {
+    /// Whether there is one. If not, looking costs nothing.
+    const ACTIVE: bool = true;
+
+    /// How many timers it has, numbered from 0.
+    fn timers(&self) -> usize {
+        1
+    }
+
+    /// What it is called for, beside its timers.
+    fn wants(&self) -> Reasons {
+        Reasons { release: false, completion: true, dispatch: true, timer: true, budget: false }
+    }
+
+    /// Looks at the machine at an instant, and orders.
+    fn look(&mut self, view: &View<'_>, orders: &mut Orders<'_>);
+}
+
+/// How often a monitor is called at one instant before the simulation is given up.
+pub const MOST_LOOKS: u32 = 64;
+
+/// What happened at this instant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reasons {
+    /// A job was released.
+    pub release: bool,
+    /// A job was done.
+    pub completion: bool,
+    /// A CPU runs another thread than before, or none.
+    pub dispatch: bool,
+    /// A timer of the monitor expired.
+    pub timer: bool,
+    /// A server's budget was spent or came back.
+    pub budget: bool,
+}
+
+impl Reasons {
+    /// Whether any of `wanted` happened.
+    pub(super) fn meets(self, wanted: Reasons) -> bool {
+        (self.release && wanted.release)
+            || (self.completion && wanted.completion)
+            || (self.dispatch && wanted.dispatch)
+            || (self.timer && wanted.timer)
+            || (self.budget && wanted.budget)
+    }
+}
+
+/// Who may run on a CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Gate {
+    /// Everybody.
+    #[default]
+    Open,
+    /// Deadlines and fixed priorities, servers with budget among them; not the fair class.
+    RealTime,
+    /// Nobody: the CPU is idle.
+    Closed,
+}
+
+/// A job that is released and not done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JobView {
+    /// Its number, from 0.
+    pub job: u64,
+    /// Its nominal arrival, ns.
+    pub arrival: u64,
+    /// Its absolute deadline, ns.
+    pub due: u64,
+    /// What it needs, ns of an unshared CPU. A scheduler that does not know the future uses what is
+    /// reserved instead.
+    pub cost: u64,
+    /// The work that it has done, ns of an unshared CPU, rounded down.
+    pub done: u64,
+}
+
+/// The machine at an instant, after CPUs have been given out.
+#[derive(Debug)]
+pub struct View<'a> {
+    pub(super) seen: &'a Seen<'a>,
+}
+
+/// What a monitor orders. Orders are carried out when its call returns.
+#[derive(Debug)]
+pub struct Orders<'a> {
+    pub(super) given: &'a mut Vec<Order>,
+}
+
+/// One order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    Gate(u32, Gate),
+    Stop(usize),
+    Resume(usize),
+    Wake(usize, u64),
+    Cancel(usize),
+    Spend(u32, u64),
+}
+
+impl View<'_> {
+    /// Now, ns.
+    #[must_use]
+    pub fn now(&self) -> u64 {
+        self.seen.now
+    }
+
+    /// What happened.
+    #[must_use]
+    pub fn reasons(&self) -> Reasons {
+        self.seen.reasons
+    }
+
+    /// Whether this timer of the monitor has just expired.
+    #[must_use]
+    pub fn expired(&self, timer: usize) -> bool {
+        self.seen.expired.get(timer).copied().unwrap_or(false)
+    }
+
+    /// The thread that has the CPU.
+    #[must_use]
+    pub fn running(&self, cpu: u32) -> Option<usize> {
+        self.seen.running(cpu)
+    }
+
+    /// The CPU that a thread has.
+    #[must_use]
+    pub fn cpu_of(&self, thread: usize) -> Option<u32> {
+        self.seen.cpu_of(thread)
+    }
+
+    /// Who may run on a CPU.
+    #[must_use]
+    pub fn gate(&self, cpu: u32) -> Gate {
+        self.seen.gate(cpu)
+    }
+
+    /// The first unfinished job of a thread that has been released.
+    #[must_use]
+    pub fn job(&self, thread: usize) -> Option<JobView> {
+        self.seen.job(thread)
+    }
+
+    /// What is left of a server's budget in this period, ns rounded up.
+    #[must_use]
+    pub fn budget(&self, server: usize) -> Option<u64> {
+        self.seen.budget(server)
+    }
+
+    /// When a server's period or deadline ends, ns.
+    #[must_use]
+    pub fn server_deadline(&self, server: usize) -> Option<u64> {
+        self.seen.server_deadline(server)
+    }
+}
+
+impl Orders<'_> {
+    /// Who may run on a CPU from now on.
+    pub fn gate(&mut self, cpu: u32, gate: Gate) {
+        self.given.push(Order::Gate(cpu, gate));
+    }
+
+    /// The thread does not run, as if frozen.
+    pub fn stop(&mut self, thread: usize) {
+        self.given.push(Order::Stop(thread));
+    }
+
+    /// The thread may run again.
+    pub fn resume(&mut self, thread: usize) {
+        self.given.push(Order::Resume(thread));
+    }
+
+    /// Sets a timer to a time, ns; at once if that is past.
+    pub fn wake_at(&mut self, timer: usize, at: u64) {
+        self.given.push(Order::Wake(timer, at));
+    }
+
+    /// A timer does not expire.
+    pub fn cancel(&mut self, timer: usize) {
+        self.given.push(Order::Cancel(timer));
+    }
+
+    /// The monitor itself takes so much of a CPU, ns, before anything goes on there.
+    pub fn spend(&mut self, cpu: u32, time: u64) {
+        self.given.push(Order::Spend(cpu, time));
+    }
+}
+
+/// Nobody watches.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unwatched;
+
+impl Monitor for Unwatched {
+    const ACTIVE: bool = false;
+
+    fn timers(&self) -> usize {
+        0
+    }
+
+    fn wants(&self) -> Reasons {
+        Reasons::default()
+    }
+
+    fn look(&mut self, _: &View<'_>, _: &mut Orders<'_>) {}
+}

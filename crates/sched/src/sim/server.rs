@@ -1,0 +1,110 @@
+//! Servers and reservations: processor time by budget and period.
+//!
+//! Owns: [`Server`] and its kinds. Must not: execute them.
+
+/// Processor time for the threads that name it. It runs one of them at a time, chosen by their own
+/// classes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Server {
+    /// The rules of its budget.
+    pub kind: ServerKind,
+    /// Processor time in a period, ns; above zero, at most the deadline.
+    pub budget: u64,
+    /// The period, ns; at least the deadline.
+    pub period: u64,
+    /// Within which time of a period's begin the budget is delivered, ns.
+    pub deadline: u64,
+    /// How it competes while it has budget.
+    pub rank: Rank,
+    /// What spends the budget.
+    pub charge: Charge,
+    /// Whether it takes what others leave (GRUB, Lipari and Baruah 2000; `SCHED_FLAG_RECLAIM`). Only
+    /// for [`ServerKind::CbsHard`] and [`ServerKind::CbsSoft`], charged by time.
+    pub reclaim: bool,
+}
+
+/// The rules of a server's budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerKind {
+    /// Constant bandwidth; when the budget is spent, it waits for its next period: the kernel's
+    /// deadline class.
+    CbsHard,
+    /// Constant bandwidth; when the budget is spent, it goes on at once with a later deadline (Abeni
+    /// and Buttazzo 1998).
+    CbsSoft,
+    /// Full at each multiple of the period; what is not used at once is lost.
+    Polling,
+    /// Full at each multiple of the period; kept until its end (Lehoczky, Sha and Strosnider 1987).
+    Deferrable,
+    /// What was used comes back a period after its use began (Sprunt, Sha and Lehoczky 1989).
+    Sporadic,
+    /// A hard reserve of a resource kernel: as deferrable (Rajkumar et al. 1998).
+    ReserveHard,
+    /// A soft reserve: when the budget is spent, its threads go on in the fair class.
+    ReserveSoft,
+}
+
+/// How a server competes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rank {
+    /// By its absolute deadline, before all priorities.
+    Deadline,
+    /// By this fixed priority.
+    Priority(u32),
+}
+
+/// What spends a budget.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Charge {
+    /// Time on a CPU, however fast it is.
+    #[default]
+    Time,
+    /// Work done: processor time as if nothing ran beside it (the SMT paper, section 3.1).
+    Progress,
+}
+
+impl Server {
+    /// A server with this budget and period. Constant bandwidth servers compete by deadline, the
+    /// others by priority 100, above the kernel's priorities.
+    #[must_use]
+    pub fn new(kind: ServerKind, budget: u64, period: u64) -> Server {
+        let rank = match kind {
+            ServerKind::CbsHard | ServerKind::CbsSoft => Rank::Deadline,
+            _ => Rank::Priority(100),
+        };
+        Server {
+            kind,
+            budget,
+            period,
+            deadline: period,
+            rank,
+            charge: Charge::Time,
+            reclaim: false,
+        }
+    }
+
+    /// The same with this rank.
+    #[must_use]
+    pub fn with_rank(self, rank: Rank) -> Server {
+        Server { rank, ..self }
+    }
+
+    /// The same, charged by this.
+    #[must_use]
+    pub fn with_charge(self, charge: Charge) -> Server {
+        Server { charge, ..self }
+    }
+
+    /// The same with reclaiming.
+    #[must_use]
+    pub fn reclaiming(self) -> Server {
+        Server { reclaim: true, ..self }
+    }
+
+    /// The same, delivered within `deadline` of each period's begin.
+    #[must_use]
+    pub fn with_deadline(self, deadline: u64) -> Server {
+        Server { deadline, ..self }
+    }
+}

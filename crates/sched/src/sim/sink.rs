@@ -1,0 +1,106 @@
+//! Who is told what ran when.
+//!
+//! Owns: [`Sink`], [`Slice`] and [`Event`]. Must not: keep anything itself.
+
+/// A thread ran on a CPU without interruption.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slice {
+    /// On which CPU.
+    pub cpu: u32,
+    /// Which thread.
+    pub thread: usize,
+    /// Which job of it, from 0.
+    pub job: u64,
+    /// From when, ns.
+    pub start: u64,
+    /// Until when, ns; later than `start`.
+    pub end: u64,
+}
+
+/// Something that happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A job may run.
+    Release {
+        /// Which thread.
+        thread: usize,
+        /// Which job, from 0.
+        job: u64,
+        /// When it arrived, ns.
+        arrival: u64,
+    },
+    /// A job is done.
+    Completion {
+        /// Which thread.
+        thread: usize,
+        /// Which job.
+        job: u64,
+        /// Since its arrival, ns.
+        response: u64,
+    },
+    /// A job is late. Told when it is done, or at the horizon if it was due before and is not done.
+    Miss {
+        /// Which thread.
+        thread: usize,
+        /// Which job.
+        job: u64,
+        /// When it was due, ns.
+        due: u64,
+    },
+    /// A job is never to start, because an earlier one was still running.
+    Lost {
+        /// Which thread.
+        thread: usize,
+        /// Which job.
+        job: u64,
+    },
+    /// A server has spent its budget.
+    Exhausted {
+        /// Which server.
+        server: usize,
+    },
+    /// A server has its budget back, or has a new deadline.
+    Replenished {
+        /// Which server.
+        server: usize,
+        /// Its absolute deadline, ns; of servers without one, the end of the period.
+        deadline: u64,
+    },
+    /// Fixed priorities may not run on a CPU until their next period.
+    Throttled {
+        /// Which CPU.
+        cpu: u32,
+    },
+    /// They may again.
+    Unthrottled {
+        /// Which CPU.
+        cpu: u32,
+    },
+}
+
+/// Takes in what happens, in order of time; slices when they end.
+///
+/// An implementation MUST NOT assume that slices of different CPUs are sorted by their start: a slice
+/// that began earlier may end later.
+pub trait Sink {
+    /// Whether anything is told. If not, telling costs nothing.
+    const ACTIVE: bool = true;
+
+    /// A thread ran.
+    fn ran(&mut self, slice: Slice);
+
+    /// Something happened at `at`, ns.
+    fn happened(&mut self, at: u64, event: Event);
+}
+
+/// Nobody wants to know.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Nobody;
+
+impl Sink for Nobody {
+    const ACTIVE: bool = false;
+
+    fn ran(&mut self, _: Slice) {}
+
+    fn happened(&mut self, _: u64, _: Event) {}
+}

@@ -1,0 +1,122 @@
+//! The simulated machine and all that runs on it.
+//!
+//! Owns: [`System`], what its kernel costs, the kernel's limits. Must not: judge, execute.
+
+use super::interference::Interference;
+use super::server::Server;
+use super::thread::Thread;
+
+/// A machine and all that runs on it. Whatever takes it checks it first.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct System {
+    /// CPUs, numbered from 0; from 1 to 128.
+    pub cpus: u32,
+    /// CPUs that are hardware threads of one core, core by core. A CPU in none has a core of its own.
+    pub cores: Vec<Vec<u32>>,
+    /// Whatever runs. Threads are known by their positions.
+    pub threads: Vec<Thread>,
+    /// Servers and reservations, known by their positions.
+    pub servers: Vec<Server>,
+    /// Locks, known by their positions.
+    pub resources: Vec<Protocol>,
+    /// How fast threads progress beside others on the same core.
+    pub interference: Interference,
+    /// What the kernel costs.
+    pub overheads: Overheads,
+    /// The limit on fixed priorities; none as a rule.
+    pub throttling: Option<Throttling>,
+    /// How long a round-robin thread runs before others of its priority, ns; above zero.
+    pub quantum: u64,
+    /// How long a fair thread runs before the next is looked for, ns; above zero.
+    pub slice: u64,
+}
+
+/// What the kernel costs, ns. During such times nothing progresses on the CPU, and no budget is
+/// spent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Overheads {
+    /// Before a thread runs on a CPU that last ran another.
+    pub context_switch: u64,
+    /// Time between two ticks, the same on all CPUs, from time 0 on; 0 without ticks.
+    pub tick_period: u64,
+    /// What a tick takes; shorter than the time between two.
+    pub tick_cost: u64,
+    /// Before a preempted job goes on.
+    pub cache_delay: u64,
+}
+
+/// Fixed priorities use at most `runtime` of a CPU in every `period`: `sched_rt_runtime_us` and
+/// `sched_rt_period_us`. Periods begin at 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Throttling {
+    /// Processor time, ns.
+    pub runtime: u64,
+    /// The period, ns; above zero.
+    pub period: u64,
+}
+
+impl Throttling {
+    /// The kernel's defaults: 950 ms of every second.
+    pub const LINUX: Throttling = Throttling { runtime: 950_000_000, period: 1_000_000_000 };
+}
+
+/// The rules of a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// The holder has at least this priority from the moment it locks (Sha, Rajkumar and Lehoczky
+    /// 1990 in its immediate form; `PTHREAD_PRIO_PROTECT`).
+    Ceiling(u32),
+    /// The holder inherits the urgency of whom it blocks (`PTHREAD_PRIO_INHERIT`).
+    Inheritance,
+    /// Who waits spins, first come, first served; waiters and holder are not preempted (MSRP).
+    Spin,
+    /// A plain mutex.
+    Plain,
+}
+
+/// The kernel's default quantum of `SCHED_RR`, 100 ms.
+pub const QUANTUM: u64 = 100_000_000;
+
+/// The kernel's usual slice of the fair class on machines of several CPUs, 3 ms.
+pub const SLICE: u64 = 3_000_000;
+
+impl System {
+    /// A machine of `cpus` CPUs on cores of their own, with nothing on it and at no cost.
+    #[must_use]
+    pub fn new(cpus: u32) -> System {
+        System {
+            cpus,
+            cores: Vec::new(),
+            threads: Vec::new(),
+            servers: Vec::new(),
+            resources: Vec::new(),
+            interference: Interference::default(),
+            overheads: Overheads::default(),
+            throttling: None,
+            quantum: QUANTUM,
+            slice: SLICE,
+        }
+    }
+
+    /// The CPUs that share a core with `cpu`, without itself.
+    #[must_use]
+    pub fn siblings(&self, cpu: u32) -> Vec<u32> {
+        let core = self.cores.iter().find(|core| core.contains(&cpu));
+        core.into_iter().flatten().copied().filter(|other| *other != cpu).collect()
+    }
+
+    /// Shifts first arrivals so that all jobs with the worst jitter are released together: what
+    /// bounds of response times assume. Threads whose arrivals are listed or chained stay.
+    ///
+    /// Each thread with [`Jitter::Worst`](super::Jitter::Worst) first arrives its jitter before the
+    /// common instant.
+    pub fn align_worst_releases(&mut self) {
+        let longest = self.threads.iter().map(Thread::worst_jitter).max().unwrap_or(0);
+        for thread in &mut self.threads {
+            let lead = longest - thread.worst_jitter();
+            thread.arrivals.set_offset(lead);
+        }
+    }
+}

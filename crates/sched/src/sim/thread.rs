@@ -1,0 +1,263 @@
+//! What runs: its class, when its jobs come, what they need and do.
+//!
+//! Owns: [`Thread`] and the small nouns in it. Must not: know the other threads.
+
+use hourglass_model::ExecutionTime;
+
+/// Something that runs: a task with jobs, or a thread that is always ready.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Thread {
+    /// How it competes, while no server runs it.
+    pub class: Class,
+    /// CPUs on which it may run; empty for all.
+    pub cpus: Vec<u32>,
+    /// When jobs arrive.
+    pub arrivals: Arrivals,
+    /// Threads whose job of the same number must be done before a job of this one is released. Its
+    /// own arrivals are then not used: a job arrives with that of the first of these threads.
+    pub after: Vec<usize>,
+    /// What jobs need.
+    pub cost: Cost,
+    /// The time from a job's nominal arrival within which it should be done, ns. Above zero.
+    pub deadline: u64,
+    /// How much later than they arrive jobs are released.
+    pub jitter: Jitter,
+    /// Releases happen at multiples of this only, ns: the tick of the timer that wakes the thread. 0
+    /// or 1 for any nanosecond.
+    pub tick: u64,
+    /// Who may preempt it, and where.
+    pub preemption: Preemption,
+    /// What a job does on its way, by work done; ascending.
+    pub marks: Vec<Mark>,
+    /// What becomes of a job that is released while an earlier one is unfinished.
+    pub late: Late,
+    /// The server that it runs in.
+    pub server: Option<usize>,
+    /// Numbers the random draws of this thread: threads with the same number draw the same. `None`
+    /// takes the position.
+    pub stream: Option<u64>,
+}
+
+/// How a thread competes. Deadlines come before priorities, these before fair shares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// By its job's absolute deadline. Of equal ones the running thread goes on, then the first.
+    Edf,
+    /// By priority, the larger first; equals in the order of release.
+    Fifo(u32),
+    /// By priority; equals take turns of [`System::quantum`](super::System::quantum).
+    RoundRobin(u32),
+    /// By its share of what is left; nice from -20 to 19.
+    Fair(i8),
+    /// With the smallest share: `SCHED_IDLE`.
+    Idle,
+}
+
+/// When jobs arrive, ns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Arrivals {
+    /// One job that begins at this time and never ends: a best-effort thread. It has no deadline.
+    Always {
+        /// When it becomes ready.
+        offset: u64,
+    },
+    /// A period apart.
+    Periodic {
+        /// The first arrival.
+        offset: u64,
+        /// Above zero.
+        period: u64,
+    },
+    /// A period and up to `extra` more apart, every length being equally likely.
+    Sporadic {
+        /// The first arrival.
+        offset: u64,
+        /// Above zero.
+        period: u64,
+        /// The longest addition.
+        extra: u64,
+    },
+    /// A burst, then a period apart.
+    Burst {
+        /// The first arrival.
+        offset: u64,
+        /// From the first to the 2nd, 3rd, ... arrival; ascending.
+        distances: Vec<u64>,
+        /// Between arrivals after these. Above zero.
+        period: u64,
+    },
+    /// At these times; ascending.
+    Listed(Vec<u64>),
+}
+
+/// What jobs need, ns of a CPU that is not shared.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cost {
+    /// Always this; above zero.
+    Worst(u64),
+    /// Draws, cut off at `at_most`.
+    Drawn {
+        /// The distribution.
+        times: ExecutionTime,
+        /// The longest execution time; above zero.
+        at_most: u64,
+    },
+    /// One after the other, from the first again at the end. None is zero.
+    Listed(Vec<u64>),
+}
+
+/// How much later than they arrive jobs are released, ns. Jobs are released in order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Jitter {
+    /// At once.
+    #[default]
+    None,
+    /// No job before the first one has had all of it, the others at once: what bounds of response
+    /// times assume.
+    Worst(u64),
+    /// By up to this, every length being equally likely.
+    Random(u64),
+}
+
+/// Who may preempt a job, and where.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Preemption {
+    /// Any more urgent thread, at any point.
+    #[default]
+    Full,
+    /// Nobody.
+    None,
+    /// Fixed priorities above this only, once a job has begun (Wang and Saksena 1999).
+    Threshold(u32),
+    /// Any more urgent thread, at fixed points: a job consists of sections of `longest`, a shorter
+    /// one for what remains, and at the end one of `last`.
+    Limited {
+        /// The longest section, ns of work; above zero.
+        longest: u64,
+        /// The last section, ns of work; not longer.
+        last: u64,
+    },
+}
+
+/// A point of a job's execution at which it does something. Beyond the end of a job that needs
+/// less, it is not reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// Work done until then, ns.
+    pub at: u64,
+    /// What it does.
+    pub action: Action,
+}
+
+/// What a job does at a mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Suspends itself for so long, ns.
+    Suspend(u64),
+    /// Takes the lock of this resource.
+    Lock(usize),
+    /// Gives it back. At its end a job gives back whatever it still holds.
+    Unlock(usize),
+}
+
+/// What becomes of a job that is released while an earlier one is unfinished.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Late {
+    /// It waits for its turn.
+    #[default]
+    Queue,
+    /// It never starts: it is lost.
+    Skip,
+}
+
+impl Thread {
+    /// A thread whose jobs need `cost` and arrive every `period` from 0 on, with the period as
+    /// deadline, at priority 1.
+    #[must_use]
+    pub fn periodic(cost: u64, period: u64) -> Thread {
+        let arrivals = Arrivals::Periodic { offset: 0, period };
+        Thread::new(Class::Fifo(1), arrivals, Cost::Worst(cost), period)
+    }
+
+    /// A thread of the fair class that always has something to do.
+    #[must_use]
+    pub fn best_effort(nice: i8) -> Thread {
+        let arrivals = Arrivals::Always { offset: 0 };
+        Thread::new(Class::Fair(nice), arrivals, Cost::Worst(1), u64::MAX)
+    }
+
+    /// A thread that runs anywhere, is preempted anywhere, and queues late jobs.
+    #[must_use]
+    pub fn new(class: Class, arrivals: Arrivals, cost: Cost, deadline: u64) -> Thread {
+        Thread {
+            class,
+            cpus: Vec::new(),
+            arrivals,
+            after: Vec::new(),
+            cost,
+            deadline,
+            jitter: Jitter::None,
+            tick: 0,
+            preemption: Preemption::Full,
+            marks: Vec::new(),
+            late: Late::Queue,
+            server: None,
+            stream: None,
+        }
+    }
+
+    /// The same with a fixed priority; the larger is more urgent.
+    #[must_use]
+    pub fn with_priority(self, priority: u32) -> Thread {
+        Thread { class: Class::Fifo(priority), ..self }
+    }
+
+    /// The same in this class.
+    #[must_use]
+    pub fn with_class(self, class: Class) -> Thread {
+        Thread { class, ..self }
+    }
+
+    /// The same with this relative deadline.
+    #[must_use]
+    pub fn with_deadline(self, deadline: u64) -> Thread {
+        Thread { deadline, ..self }
+    }
+
+    /// The same on these CPUs only.
+    #[must_use]
+    pub fn on(self, cpus: &[u32]) -> Thread {
+        Thread { cpus: cpus.to_vec(), ..self }
+    }
+
+    /// The same in the server at this position.
+    #[must_use]
+    pub fn in_server(self, server: usize) -> Thread {
+        Thread { server: Some(server), ..self }
+    }
+
+    /// The jitter that is to be suffered first, ns.
+    pub(super) fn worst_jitter(&self) -> u64 {
+        if let Jitter::Worst(jitter) = self.jitter { jitter } else { 0 }
+    }
+
+    /// Whether it is one endless job.
+    #[must_use]
+    pub fn is_best_effort(&self) -> bool {
+        matches!(self.arrivals, Arrivals::Always { .. })
+    }
+}
+
+impl Arrivals {
+    /// Moves the first arrival; listed times stay.
+    pub fn set_offset(&mut self, to: u64) {
+        match self {
+            Arrivals::Always { offset }
+            | Arrivals::Periodic { offset, .. }
+            | Arrivals::Sporadic { offset, .. }
+            | Arrivals::Burst { offset, .. } => *offset = to,
+            Arrivals::Listed(_) => {}
+        }
+    }
+}
