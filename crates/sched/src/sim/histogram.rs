@@ -14,7 +14,7 @@ const BUCKETS: usize = (64 - DIGITS as usize + 1) * LINEAR;
 
 /// Counts of values from 0 to 2^64 - 1. Values below 128 are exact, others fall into buckets that
 /// are no wider than 1/64 of them. It has 30 KB once it holds a value, and never more.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Histogram {
     counts: Vec<u64>,
     total: u64,
@@ -88,6 +88,13 @@ impl Histogram {
             }
         }
         self.total += other.total;
+    }
+}
+
+/// Only the buckets that are not empty.
+impl std::fmt::Debug for Histogram {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_map().entries(self.buckets()).finish()
     }
 }
 

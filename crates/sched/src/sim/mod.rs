@@ -46,18 +46,19 @@ mod random;
 mod server;
 mod settings;
 mod sink;
+mod source;
 mod system;
 mod thread;
 
 pub use error::SimError;
 pub use histogram::Histogram;
 pub use interference::Interference;
-pub use monitor::{Gate, JobView, Monitor, Orders, Reasons, Unwatched, View};
+pub use monitor::{Gate, JobView, MOST_LOOKS, Monitor, Orders, Reasons, Unwatched, View};
 pub use outcome::{CpuOutcome, FirstMiss, Outcome, ServerOutcome, ThreadOutcome};
 pub use server::{Charge, Rank, Server, ServerKind};
-pub use settings::Settings;
+pub use settings::{MOST_EVENTS, Settings};
 pub use sink::{Event, Nobody, Sink, Slice};
-pub use system::{Overheads, Protocol, System, Throttling};
+pub use system::{Overheads, Protocol, QUANTUM, SLICE, System, Throttling};
 pub use thread::{Action, Arrivals, Class, Cost, Jitter, Late, Mark, Preemption, Thread};
 
 /// Simulates a system and keeps statistics.

@@ -92,9 +92,8 @@ pub struct JobView {
 }
 
 /// The machine at an instant, after CPUs have been given out.
-#[derive(Debug)]
 pub struct View<'a> {
-    pub(super) seen: &'a Seen<'a>,
+    pub(super) seen: &'a dyn Seen,
 }
 
 /// What a monitor orders. Orders are carried out when its call returns.
@@ -114,23 +113,29 @@ pub(super) enum Order {
     Spend(u32, u64),
 }
 
+impl std::fmt::Debug for View<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("View").field("now", &self.now()).finish_non_exhaustive()
+    }
+}
+
 impl View<'_> {
     /// Now, ns.
     #[must_use]
     pub fn now(&self) -> u64 {
-        self.seen.now
+        self.seen.now()
     }
 
     /// What happened.
     #[must_use]
     pub fn reasons(&self) -> Reasons {
-        self.seen.reasons
+        self.seen.reasons()
     }
 
     /// Whether this timer of the monitor has just expired.
     #[must_use]
     pub fn expired(&self, timer: usize) -> bool {
-        self.seen.expired.get(timer).copied().unwrap_or(false)
+        self.seen.expired(timer)
     }
 
     /// The thread that has the CPU.

@@ -1,54 +1,250 @@
 //! Executes a system, event by event.
+//!
+//! Owns: the machine's state, the order of what happens at an instant. Must not: allocate for each
+//! event, round what is left of anything.
+//!
+//! At every event all CPUs are accounted up to it, so that what follows may change rates, drains and
+//! threads without looking back.
+
+mod account;
+mod build;
+mod choose;
+mod fair;
+mod finish;
+mod give;
+mod jobs;
+mod locks;
+mod orders;
+mod servers;
+mod state;
+mod timers;
 
 use super::error::SimError;
-use super::monitor::{Gate, JobView, Monitor, Reasons};
-use super::outcome::{CpuOutcome, Outcome, ServerOutcome, ThreadOutcome};
+use super::interference::Rates;
+use super::monitor::{MOST_LOOKS, Monitor, Order, Reasons};
+use super::outcome::Outcome;
 use super::settings::Settings;
-use super::sink::Sink;
-use super::system::System;
+use super::sink::{Event, Sink, Slice};
+use super::system::{Overheads, System, Throttling};
+use choose::Candidate;
+pub(super) use orders::Seen;
+use state::{Cpu, Domain, Keeper, Lock, Runner};
+use timers::{NEVER, Timers};
 
-/// What a monitor sees.
-#[derive(Debug)]
-pub(super) struct Seen<'a> {
-    pub(super) now: u64,
-    pub(super) reasons: Reasons,
-    pub(super) expired: &'a [bool],
+/// Rounds at one instant after which a monitor is taken to set its timer to the same instant for
+/// ever.
+const MOST_STILL: u32 = 1 << 20;
+
+/// What is told to the sink.
+#[derive(Clone, Copy, Debug)]
+enum Told {
+    Ran(Slice),
+    Happened(u64, Event),
 }
 
-impl Seen<'_> {
-    pub(super) fn running(&self, _: u32) -> Option<usize> {
-        None
-    }
-    pub(super) fn cpu_of(&self, _: usize) -> Option<u32> {
-        None
-    }
-    pub(super) fn gate(&self, _: u32) -> Gate {
-        Gate::Open
-    }
-    pub(super) fn job(&self, _: usize) -> Option<JobView> {
-        None
-    }
-    pub(super) fn budget(&self, _: usize) -> Option<u64> {
-        None
-    }
-    pub(super) fn server_deadline(&self, _: usize) -> Option<u64> {
-        None
-    }
+/// The state of a simulation. `TELL` says whether somebody listens.
+#[derive(Clone, Debug)]
+pub(super) struct Machine<const TELL: bool> {
+    now: u64,
+    horizon: u64,
+    events: u64,
+    most_events: u64,
+    runners: Vec<Runner>,
+    cpus: Vec<Cpu>,
+    keepers: Vec<Keeper>,
+    locks: Vec<Lock>,
+    domains: Vec<Domain>,
+    timers: Timers,
+    slots: Slots,
+    rates: Rates,
+    overheads: Overheads,
+    throttling: Option<Throttling>,
+    quantum: u64,
+    slice: u64,
+    /// Numbers who came first.
+    turns: u64,
+    reasons: Reasons,
+    expired: Vec<bool>,
+    told: Vec<Told>,
+    /// Room for choosing.
+    candidates: Vec<Candidate>,
+    winners: Vec<Option<usize>>,
+    displaced: Vec<usize>,
 }
 
-/// Runs it.
+/// Which timer stands for what, in the order in which they expire at one instant.
+#[derive(Clone, Copy, Debug)]
+struct Slots {
+    replenish: usize,
+    zero_lag: usize,
+    throttle: usize,
+    wake: usize,
+    release: usize,
+    tick: usize,
+    monitor: usize,
+    end: usize,
+}
+
+/// Simulates.
 pub(super) fn run<S: Sink, M: Monitor>(
     system: &System,
     settings: Settings,
-    _: &mut S,
-    _: &mut M,
+    sink: &mut S,
+    monitor: &mut M,
 ) -> Result<Outcome, SimError> {
-    Ok(Outcome {
-        horizon: settings.horizon,
-        events: 0,
-        jobs: 0,
-        threads: vec![ThreadOutcome::default(); system.threads.len()],
-        servers: vec![ServerOutcome::default(); system.servers.len()],
-        cpus: vec![CpuOutcome::default(); system.cpus as usize],
-    })
+    if S::ACTIVE {
+        Machine::<true>::build(system, settings, monitor.timers())?.run(sink, monitor)
+    } else {
+        Machine::<false>::build(system, settings, monitor.timers())?.run(sink, monitor)
+    }
+}
+
+impl<const TELL: bool> Machine<TELL> {
+    fn run<S: Sink, M: Monitor>(
+        mut self,
+        sink: &mut S,
+        monitor: &mut M,
+    ) -> Result<Outcome, SimError> {
+        let mut given = Vec::new();
+        if M::ACTIVE {
+            // Before anything runs, so that it can set its first timer.
+            self.look(monitor, &mut given)?;
+        }
+        let mut still = 0u32;
+        loop {
+            let ends = self.cpus.iter().map(|cpu| cpu.end).min().unwrap_or(NEVER);
+            let next = self.timers.first().0.min(ends);
+            if next > self.horizon || (next == self.horizon && ends > next) || next == NEVER {
+                break;
+            }
+            if M::ACTIVE {
+                still = if next == self.now { still + 1 } else { 0 };
+                if still > MOST_STILL {
+                    return Err(SimError::Restless { at: next });
+                }
+            }
+            self.account(next);
+            self.now = next;
+            for cpu in 0..self.cpus.len() {
+                if self.cpus[cpu].end == next {
+                    self.count_event()?;
+                    self.end_on(cpu)?;
+                }
+            }
+            if next < self.horizon {
+                self.expire()?;
+            }
+            self.give_out();
+            if M::ACTIVE {
+                self.consult(monitor, &mut given)?;
+            }
+            self.flush(sink);
+        }
+        let horizon = self.horizon;
+        self.account(horizon);
+        self.now = horizon;
+        let outcome = self.finish();
+        self.flush(sink);
+        Ok(outcome)
+    }
+
+    /// Expires what is due.
+    fn expire(&mut self) -> Result<(), SimError> {
+        loop {
+            let (at, slot) = self.timers.first();
+            if at > self.now || at == NEVER {
+                return Ok(());
+            }
+            self.count_event()?;
+            self.timers.set(slot, NEVER);
+            let slots = self.slots;
+            match slot {
+                _ if slot >= slots.monitor => {
+                    self.expired[slot - slots.monitor] = true;
+                    self.reasons.timer = true;
+                }
+                _ if slot >= slots.tick => self.tick(),
+                _ if slot >= slots.release => self.release_timer(slot - slots.release)?,
+                _ if slot >= slots.wake => self.wake(slot - slots.wake)?,
+                _ if slot >= slots.throttle => self.unthrottle(),
+                _ if slot >= slots.zero_lag => self.end_of_lag(slot - slots.zero_lag),
+                _ => self.replenish(slot)?,
+            }
+        }
+    }
+
+    /// Gives out CPUs wherever something has changed.
+    fn give_out(&mut self) {
+        for domain in 0..self.domains.len() {
+            if self.domains[domain].dirty {
+                self.domains[domain].dirty = false;
+                self.dispatch(domain);
+            }
+        }
+    }
+
+    /// Lets the monitor look until nothing changes any more.
+    fn consult<M: Monitor>(
+        &mut self,
+        monitor: &mut M,
+        given: &mut Vec<Order>,
+    ) -> Result<(), SimError> {
+        let wanted = monitor.wants();
+        for _ in 0..MOST_LOOKS {
+            if !self.reasons.meets(wanted) {
+                self.reasons = Reasons::default();
+                return Ok(());
+            }
+            self.look(monitor, given)?;
+        }
+        Err(SimError::Restless { at: self.now })
+    }
+
+    fn look<M: Monitor>(
+        &mut self,
+        monitor: &mut M,
+        given: &mut Vec<Order>,
+    ) -> Result<(), SimError> {
+        self.consulted(monitor, given);
+        self.reasons = Reasons::default();
+        self.expired.fill(false);
+        self.obey(given)?;
+        self.give_out();
+        Ok(())
+    }
+
+    fn count_event(&mut self) -> Result<(), SimError> {
+        self.events += 1;
+        if self.events > self.most_events {
+            return Err(SimError::TooManyEvents { events: self.most_events, at: self.now });
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, event: Event) {
+        if TELL {
+            self.told.push(Told::Happened(self.now, event));
+        }
+    }
+
+    fn flush<S: Sink>(&mut self, sink: &mut S) {
+        if TELL {
+            for told in self.told.drain(..) {
+                match told {
+                    Told::Ran(slice) => sink.ran(slice),
+                    Told::Happened(at, event) => sink.happened(at, event),
+                }
+            }
+        }
+    }
+
+    /// The next place among equals.
+    fn next_turn(&mut self) -> u64 {
+        self.turns += 1;
+        self.turns
+    }
+
+    fn soil(&mut self, domain: usize) {
+        self.domains[domain].dirty = true;
+    }
 }

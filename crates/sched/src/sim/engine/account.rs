@@ -1,0 +1,89 @@
+//! What has happened since the last event.
+//!
+//! Owns: work, budgets, quanta, slices and times brought up to an instant; when the next of them
+//! ends. Must not: act on what has ended.
+
+use super::Machine;
+use super::timers::NEVER;
+
+impl<const TELL: bool> Machine<TELL> {
+    /// Brings all CPUs up to `to`.
+    pub(super) fn account(&mut self, to: u64) {
+        for cpu in 0..self.cpus.len() {
+            let passed = to.saturating_sub(self.cpus[cpu].since);
+            if passed > 0 {
+                self.cpus[cpu].since = to;
+                if let Some(thread) = self.cpus[cpu].thread {
+                    self.pass(cpu, thread, passed);
+                }
+            }
+        }
+    }
+
+    /// A thread has had a CPU for so long, ns.
+    fn pass(&mut self, at: usize, thread: usize, passed: u64) {
+        let cpu = &mut self.cpus[at];
+        let runner = &mut self.runners[thread];
+        cpu.outcome.busy += passed;
+        runner.outcome.received += passed;
+        if let Some(job) = runner.job.as_mut().filter(|_| !runner.spinning) {
+            if runner.endless {
+                runner.work += u128::from(cpu.rate) * u128::from(passed);
+            } else {
+                // The event is at the end of the work at the latest; what is over is below 1 ns.
+                let done = cpu.rate.saturating_mul(passed).min(job.left);
+                job.left -= done;
+                runner.work += u128::from(done);
+            }
+        }
+        if cpu.counted {
+            cpu.used += passed;
+        }
+        if cpu.shared {
+            let share = &mut runner.share;
+            share.time += i128::from(passed) * i128::from(share.pace);
+            share.slice = share.slice.saturating_sub(passed);
+        }
+        runner.quantum = runner.quantum.saturating_sub(passed);
+        if let Some(payer) = cpu.payer {
+            let keeper = &mut self.keepers[payer];
+            keeper.left = keeper.left.saturating_sub(cpu.drain.saturating_mul(passed));
+            keeper.outcome.received += passed;
+        }
+    }
+
+    /// When something is to be done on a CPU, as it is now.
+    pub(super) fn next_end(&self, at: usize) -> u64 {
+        let cpu = &self.cpus[at];
+        let Some(thread) = cpu.thread else { return NEVER };
+        let runner = &self.runners[thread];
+        let mut soonest = NEVER;
+        if let Some(job) = runner.job.as_ref().filter(|_| !runner.spinning && !runner.endless) {
+            soonest = time_for(job.left.saturating_sub(job.point), cpu.rate);
+        }
+        if let Some(payer) = cpu.payer {
+            soonest = soonest.min(time_for(self.keepers[payer].left, cpu.drain));
+        }
+        if self.takes_turns(thread) {
+            soonest = soonest.min(runner.quantum);
+        }
+        if cpu.shared {
+            soonest = soonest.min(runner.share.slice);
+        }
+        if cpu.counted
+            && let Some(throttling) = self.throttling
+        {
+            soonest = soonest.min(throttling.runtime.saturating_sub(cpu.used));
+        }
+        cpu.since.saturating_add(soonest)
+    }
+}
+
+/// How long `units` take at so many a ns, rounded up to whole ns; [`NEVER`] at none.
+fn time_for(units: u64, rate: u64) -> u64 {
+    match rate {
+        0 if units > 0 => NEVER,
+        0 | 1 => units,
+        _ => units.div_ceil(rate),
+    }
+}

@@ -1,0 +1,304 @@
+//! From a system to a machine that stands at time 0.
+//!
+//! Owns: domains, slots, first timers. Must not: run.
+
+use std::collections::VecDeque;
+
+use super::super::check;
+use super::super::error::SimError;
+use super::super::interference::Rates;
+use super::super::monitor::{Gate, Reasons};
+use super::super::outcome::{CpuOutcome, ServerOutcome, ThreadOutcome};
+use super::super::server::{Charge, Server, ServerKind};
+use super::super::settings::Settings;
+use super::super::source::{Costs, Releases};
+use super::super::system::System;
+use super::super::thread::{Class, Mark, Thread};
+use super::fair::Share;
+use super::servers::ONE;
+use super::state::{Chain, Cpu, Domain, Keeper, Lock, Runner};
+use super::timers::{NEVER, Timers};
+use super::{Machine, Slots};
+
+impl<const TELL: bool> Machine<TELL> {
+    /// A machine at time 0, on which nothing has happened.
+    pub(super) fn build(
+        system: &System,
+        settings: Settings,
+        timers: usize,
+    ) -> Result<Machine<TELL>, SimError> {
+        let most = system.cores.iter().map(Vec::len).max().unwrap_or(1);
+        let rates = Rates::new(&system.interference, system.threads.len(), most)?;
+        let (home, domains) = domains(system);
+        let slots = Slots::new(system, timers);
+        let mut machine = Machine {
+            now: 0,
+            horizon: settings.horizon,
+            events: 0,
+            most_events: settings.most_events,
+            runners: runners(system, settings.seed, &home, rates.scale)?,
+            cpus: cpus(system, &home, rates.scale),
+            keepers: keepers(system, &home, rates.scale)?,
+            locks: locks(system),
+            domains,
+            timers: Timers::new(slots.end),
+            slots,
+            rates,
+            overheads: system.overheads,
+            throttling: system.throttling,
+            quantum: system.quantum,
+            slice: system.slice,
+            turns: 0,
+            reasons: Reasons::default(),
+            expired: vec![false; timers],
+            told: Vec::new(),
+            candidates: Vec::with_capacity(system.threads.len()),
+            winners: vec![None; system.cpus as usize],
+            displaced: Vec::new(),
+        };
+        machine.join_servers();
+        machine.set_first_timers();
+        Ok(machine)
+    }
+
+    /// Servers join their domains.
+    fn join_servers(&mut self) {
+        for at in 0..self.keepers.len() {
+            let keeper = &self.keepers[at];
+            if keeper.threads.is_empty() {
+                continue;
+            }
+            let domain = &mut self.domains[keeper.domain];
+            domain.bandwidth += keeper.bandwidth;
+            if keeper.server.kind == ServerKind::Polling {
+                domain.polling.push(at);
+            }
+        }
+    }
+
+    fn set_first_timers(&mut self) {
+        for thread in 0..self.runners.len() {
+            let runner = &mut self.runners[thread];
+            if runner.chain.done.is_empty() {
+                runner.coming = runner.releases.next();
+                let at = runner.coming.map_or(NEVER, |coming| coming.release);
+                self.timers.set(self.slots.release + thread, at);
+            }
+        }
+        for server in 0..self.keepers.len() {
+            let constant = matches!(
+                self.keepers[server].server.kind,
+                ServerKind::CbsHard | ServerKind::CbsSoft | ServerKind::Sporadic
+            );
+            if !constant {
+                self.timers.set(self.slots.replenish + server, 0);
+            }
+        }
+        if self.overheads.tick_period > 0 && self.overheads.tick_cost > 0 {
+            self.timers.set(self.slots.tick, self.overheads.tick_period);
+        }
+        if let Some(throttling) = self.throttling {
+            self.timers.set(self.slots.throttle, throttling.period);
+        }
+    }
+}
+
+impl Slots {
+    fn new(system: &System, timers: usize) -> Slots {
+        let (servers, threads) = (system.servers.len(), system.threads.len());
+        let zero_lag = servers;
+        let throttle = zero_lag + servers;
+        let wake = throttle + 1;
+        let release = wake + threads;
+        let tick = release + threads;
+        let monitor = tick + 1;
+        Slots {
+            replenish: 0,
+            zero_lag,
+            throttle,
+            wake,
+            release,
+            tick,
+            monitor,
+            end: monitor + timers,
+        }
+    }
+}
+
+/// Which domain each CPU belongs to, and the domains: CPUs that one thread may use belong together.
+fn domains(system: &System) -> (Vec<usize>, Vec<Domain>) {
+    let count = system.cpus as usize;
+    let mut home: Vec<usize> = (0..count).collect();
+    for thread in &system.threads {
+        let mask = check::mask(thread, system.cpus);
+        let mut members = (0..count).filter(|cpu| mask & (1 << *cpu) != 0).map(|cpu| home[cpu]);
+        let Some(first) = members.next() else { continue };
+        let others: Vec<usize> = members.filter(|other| *other != first).collect();
+        for place in &mut home {
+            if others.contains(place) {
+                *place = first;
+            }
+        }
+    }
+    let mut numbers: Vec<usize> = Vec::new();
+    let mut domains: Vec<Domain> = Vec::new();
+    for (cpu, place) in home.iter_mut().enumerate() {
+        let number = numbers.iter().position(|other| other == place).unwrap_or_else(|| {
+            numbers.push(*place);
+            domains.push(Domain::default());
+            domains.len() - 1
+        });
+        *place = number;
+        domains[number].cpus.push(cpu);
+    }
+    (home, domains)
+}
+
+fn home_of(thread: &Thread, system: &System, home: &[usize]) -> usize {
+    let mask = check::mask(thread, system.cpus);
+    home.get(mask.trailing_zeros() as usize).copied().unwrap_or(0)
+}
+
+fn runners(
+    system: &System,
+    seed: u64,
+    home: &[usize],
+    scale: u64,
+) -> Result<Vec<Runner>, SimError> {
+    let mut runners = Vec::with_capacity(system.threads.len());
+    for (position, thread) in system.threads.iter().enumerate() {
+        runners.push(runner(system, position, thread, seed, home, scale)?);
+    }
+    for (position, thread) in system.threads.iter().enumerate() {
+        for (place, before) in thread.after.iter().enumerate() {
+            runners[*before].chain.successors.push((position, place));
+        }
+    }
+    Ok(runners)
+}
+
+fn runner(
+    system: &System,
+    position: usize,
+    thread: &Thread,
+    seed: u64,
+    home: &[usize],
+    scale: u64,
+) -> Result<Runner, SimError> {
+    let stream = thread.stream.unwrap_or(position as u64);
+    let scaled = |mark: &Mark| {
+        let at = mark.at.checked_mul(scale).ok_or(SimError::Overflow { thread: position });
+        at.map(|at| Mark { at, ..*mark })
+    };
+    let nice = match thread.class {
+        Class::Fair(nice) => Some(nice),
+        Class::Idle => None,
+        _ => Some(0),
+    };
+    Ok(Runner {
+        class: thread.class,
+        mask: check::mask(thread, system.cpus),
+        domain: home_of(thread, system, home),
+        server: thread.server,
+        endless: thread.is_best_effort(),
+        deadline: thread.deadline,
+        preemption: thread.preemption,
+        late: thread.late,
+        marks: thread.marks.iter().map(scaled).collect::<Result<_, _>>()?,
+        releases: Releases::new(thread, stream, seed),
+        costs: Costs::new(thread, stream, seed),
+        coming: None,
+        chain: Chain { done: vec![0; thread.after.len()], ..Chain::default() },
+        number: 0,
+        waiting: VecDeque::new(),
+        job: None,
+        ready: false,
+        stopped: false,
+        held: false,
+        spinning: false,
+        cpu: None,
+        last_cpu: None,
+        turn: 0,
+        quantum: system.quantum,
+        share: Share::new(nice, system.slice),
+        holds: None,
+        work: 0,
+        outcome: ThreadOutcome::default(),
+    })
+}
+
+fn cpus(system: &System, home: &[usize], scale: u64) -> Vec<Cpu> {
+    let cpu = |(number, domain): (u32, &usize)| Cpu {
+        domain: *domain,
+        siblings: system.siblings(number).iter().map(|cpu| *cpu as usize).collect(),
+        gate: Gate::Open,
+        thread: None,
+        last: None,
+        since: 0,
+        rate: scale,
+        end: NEVER,
+        payer: None,
+        drain: 0,
+        counted: false,
+        shared: false,
+        used: 0,
+        throttled: false,
+        slice_from: 0,
+        slice_job: 0,
+        outcome: CpuOutcome::default(),
+    };
+    (0..).zip(home).map(cpu).collect()
+}
+
+fn keepers(system: &System, home: &[usize], scale: u64) -> Result<Vec<Keeper>, SimError> {
+    let servers = system.servers.iter().enumerate();
+    servers.map(|(position, server)| keeper(system, position, server, home, scale)).collect()
+}
+
+fn keeper(
+    system: &System,
+    position: usize,
+    server: &Server,
+    home: &[usize],
+    scale: u64,
+) -> Result<Keeper, SimError> {
+    let threads: Vec<usize> = (0..system.threads.len())
+        .filter(|thread| system.threads[*thread].server == Some(position))
+        .collect();
+    let domain = threads.first().map_or(0, |at| home_of(&system.threads[*at], system, home));
+    let unit = match (server.charge, server.reclaim) {
+        (Charge::Progress, _) => scale,
+        (Charge::Time, true) => ONE,
+        (Charge::Time, false) => 1,
+    };
+    let full = server.budget.checked_mul(unit).ok_or(SimError::TimeOverflow)?;
+    let constant = matches!(server.kind, ServerKind::CbsHard | ServerKind::CbsSoft);
+    let bandwidth = u128::from(server.budget) * u128::from(ONE) / u128::from(server.period);
+    // At most ONE, since a budget is at most its period.
+    let bandwidth = if constant { u64::try_from(bandwidth).unwrap_or(ONE) } else { 0 };
+    let left = if constant || server.kind == ServerKind::Sporadic { full } else { 0 };
+    Ok(Keeper {
+        server: *server,
+        domain,
+        threads,
+        unit,
+        full,
+        left,
+        due: 0,
+        throttled: false,
+        ready: 0,
+        cpu: None,
+        turn: 0,
+        begun: false,
+        bandwidth,
+        active: false,
+        used_since: None,
+        back: VecDeque::new(),
+        outcome: ServerOutcome::default(),
+    })
+}
+
+fn locks(system: &System) -> Vec<Lock> {
+    let free = |protocol: &_| Lock { protocol: *protocol, holder: None, waiters: Vec::new() };
+    system.resources.iter().map(free).collect()
+}

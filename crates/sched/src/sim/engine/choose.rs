@@ -1,0 +1,237 @@
+//! Who is more urgent than whom, and who gets which CPU.
+//!
+//! Owns: the order of candidates, and the choice of CPUs for them. A thread takes a CPU that it may
+//! use, in the order of urgency; none is moved to make room for another (weak affinities, Gujarati,
+//! Cerqueira and Brandenburg 2013). Where threads of a domain may use all of its CPUs, the most
+//! urgent ones run. Must not: change what runs.
+
+use super::super::monitor::Gate;
+use super::super::system::Protocol;
+use super::super::thread::{Class, Preemption};
+use super::Machine;
+use super::fair::Sums;
+
+/// Nobody may take its CPU.
+pub(super) const HELD: u8 = 0;
+/// By absolute deadline.
+pub(super) const DEADLINE: u8 = 1;
+/// By fixed priority.
+pub(super) const PRIORITY: u8 = 2;
+/// By fair share.
+pub(super) const FAIR: u8 = 3;
+
+/// How urgent something is: the smaller comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Urgency {
+    /// Which class.
+    pub(super) band: u8,
+    /// The absolute deadline, or the priority counted downwards.
+    pub(super) level: u64,
+    /// Among equals.
+    pub(super) place: i128,
+}
+
+/// A thread that may run. Of one server, its own urgency decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Candidate {
+    pub(super) urgency: Urgency,
+    /// Of equals the first thread, of a server the first of its threads.
+    first: usize,
+    inner: Urgency,
+    pub(super) thread: usize,
+}
+
+impl Urgency {
+    fn priority(priority: u32, turn: u64) -> Urgency {
+        let level = u64::from(u32::MAX - priority);
+        Urgency { band: PRIORITY, level, place: i128::from(turn) }
+    }
+
+    fn deadline(due: u64, running: bool) -> Urgency {
+        Urgency { band: DEADLINE, level: due, place: i128::from(!running) }
+    }
+}
+
+impl<const TELL: bool> Machine<TELL> {
+    /// A ready thread as a candidate; `None` if it may not run now.
+    fn candidate(&self, thread: usize, sums: Sums) -> Option<Candidate> {
+        let runner = &self.runners[thread];
+        if runner.stopped {
+            return None;
+        }
+        let mut found = self.by_itself(thread, sums)?;
+        if let Some(lock) = runner.holds {
+            self.boost(&mut found.urgency, lock, runner.turn, sums);
+        }
+        if runner.held && runner.cpu.is_some() {
+            found.urgency = Urgency { band: HELD, level: 0, place: 0 };
+        }
+        Some(found)
+    }
+
+    /// A thread as a candidate, without what it inherits; `None` if its server may not run.
+    fn by_itself(&self, thread: usize, sums: Sums) -> Option<Candidate> {
+        let own = self.own_urgency(thread, sums);
+        let Some(server) = self.runners[thread].server else {
+            return Some(Candidate { urgency: own, first: thread, inner: own, thread });
+        };
+        if self.is_spent_and_soft(server) {
+            let urgency = self.fair_urgency(thread, sums);
+            return Some(Candidate { urgency, first: thread, inner: own, thread });
+        }
+        let keeper = &self.keepers[server];
+        if keeper.throttled || keeper.left == 0 {
+            return None;
+        }
+        let urgency = match keeper.server.rank {
+            super::super::Rank::Deadline => Urgency::deadline(keeper.due, keeper.cpu.is_some()),
+            super::super::Rank::Priority(priority) => Urgency::priority(priority, keeper.turn),
+        };
+        let first = keeper.threads.first().copied().unwrap_or(thread);
+        Some(Candidate { urgency, first, inner: own, thread })
+    }
+
+    /// By class alone.
+    fn own_urgency(&self, thread: usize, sums: Sums) -> Urgency {
+        let runner = &self.runners[thread];
+        match runner.class {
+            Class::Edf => {
+                let due = runner.job.map_or(u64::MAX, |job| job.due);
+                Urgency::deadline(due, runner.cpu.is_some())
+            }
+            Class::Fifo(priority) | Class::RoundRobin(priority) => {
+                let threshold = match runner.preemption {
+                    Preemption::Threshold(threshold) if runner.job.is_some_and(|j| j.begun) => {
+                        threshold
+                    }
+                    _ => 0,
+                };
+                Urgency::priority(priority.max(threshold), runner.turn)
+            }
+            Class::Fair(_) | Class::Idle => self.fair_urgency(thread, sums),
+        }
+    }
+
+    /// Who runs goes on until its slice is over; then the earliest virtual deadline of those that
+    /// are eligible.
+    fn fair_urgency(&self, thread: usize, sums: Sums) -> Urgency {
+        let runner = &self.runners[thread];
+        let share = &runner.share;
+        let begun = runner.cpu.is_some() && share.slice > 0 && share.slice < self.slice;
+        let level = if begun { 0 } else { 1 + u64::from(!sums.eligible(share.time)) };
+        Urgency { band: FAIR, level, place: share.due }
+    }
+
+    /// The holder of a lock gets the urgency of the ceiling, or of whom it blocks.
+    fn boost(&self, urgency: &mut Urgency, lock: usize, turn: u64, sums: Sums) {
+        match self.locks[lock].protocol {
+            Protocol::Ceiling(priority) => {
+                *urgency = (*urgency).min(Urgency::priority(priority, turn));
+            }
+            Protocol::Inheritance => {
+                // Waiters hold nothing, so that the inheritance goes no further.
+                let waiting = self.locks[lock].waiters.iter();
+                let most = waiting.filter_map(|waiter| self.by_itself(*waiter, sums)).min();
+                if let Some(most) = most {
+                    *urgency = (*urgency).min(most.urgency);
+                }
+            }
+            Protocol::Spin | Protocol::Plain => {}
+        }
+    }
+
+    /// The most urgent of some threads.
+    pub(super) fn most_urgent(&self, threads: &[usize]) -> Option<usize> {
+        let none = Sums::default();
+        let candidate = |thread: &usize| self.by_itself(*thread, none);
+        threads.iter().filter_map(candidate).min().map(|found| found.thread)
+    }
+
+    /// Whether a band may run on a CPU.
+    fn admits(&self, cpu: usize, band: u8, thread: usize) -> bool {
+        let cpu = &self.cpus[cpu];
+        let gate = match cpu.gate {
+            Gate::Open => true,
+            Gate::RealTime => band != FAIR,
+            Gate::Closed => false,
+        };
+        gate && !(cpu.throttled && self.is_counted(thread))
+    }
+
+    /// Whether a thread's time counts for throttling: fixed priorities outside servers.
+    pub(super) fn is_counted(&self, thread: usize) -> bool {
+        let runner = &self.runners[thread];
+        let by_priority = matches!(runner.class, Class::Fifo(_) | Class::RoundRobin(_));
+        self.throttling.is_some() && runner.server.is_none() && by_priority
+    }
+
+    /// Whether a thread yields to equals after its quantum.
+    pub(super) fn takes_turns(&self, thread: usize) -> bool {
+        matches!(self.runners[thread].class, Class::RoundRobin(_))
+    }
+
+    /// Chooses for a domain of one CPU.
+    pub(super) fn choose_one(&self, domain: usize, sums: Sums) -> Option<usize> {
+        let cpu = self.domains[domain].cpus[0];
+        let ready = self.domains[domain].ready.iter();
+        let found = ready.filter_map(|thread| self.candidate(*thread, sums));
+        found.filter(|c| self.admits(cpu, c.urgency.band, c.thread)).min().map(|c| c.thread)
+    }
+
+    /// Chooses for a domain of several CPUs: `winners` by CPU of the machine.
+    pub(super) fn choose_many(&mut self, domain: usize, sums: Sums) {
+        let mut candidates = std::mem::take(&mut self.candidates);
+        let mut winners = std::mem::take(&mut self.winners);
+        candidates.clear();
+        let ready = self.domains[domain].ready.iter();
+        candidates.extend(ready.filter_map(|thread| self.candidate(*thread, sums)));
+        candidates.sort_unstable();
+        let cpus = &self.domains[domain].cpus;
+        let mut free = cpus.iter().fold(0u128, |mask, cpu| mask | (1 << *cpu));
+        for cpu in cpus {
+            winners[*cpu] = None;
+        }
+        // CPUs whose threads will probably stay.
+        let first = candidates.iter().take(cpus.len());
+        let staying = first.filter_map(|c| self.runners[c.thread].cpu);
+        let staying = staying.fold(0u128, |mask, cpu| mask | (1 << cpu));
+        for candidate in &candidates {
+            if free == 0 {
+                break;
+            }
+            let runner = &self.runners[candidate.thread];
+            let server = runner.server.filter(|s| !self.is_spent_and_soft(*s));
+            let served = |cpu: &usize| {
+                winners[*cpu].is_some_and(|other: usize| self.runners[other].server == server)
+            };
+            if server.is_some() && cpus.iter().any(served) {
+                continue;
+            }
+            if let Some(cpu) = self.place(candidate, free & runner.mask, staying) {
+                winners[cpu] = Some(candidate.thread);
+                free &= !(1 << cpu);
+            }
+        }
+        self.candidates = candidates;
+        self.winners = winners;
+    }
+
+    /// The CPU for a candidate: its own, else one whose thread will not stay (its last one, an idle
+    /// one, the first), else the first.
+    fn place(&self, candidate: &Candidate, allowed: u128, staying: u128) -> Option<usize> {
+        let runner = &self.runners[candidate.thread];
+        let fits = |cpu: &usize| {
+            allowed & (1 << *cpu) != 0
+                && self.admits(*cpu, candidate.urgency.band, candidate.thread)
+        };
+        if let Some(own) = runner.cpu.filter(fits) {
+            return Some(own);
+        }
+        let cost = |cpu: &usize| {
+            let stays = staying & (1 << *cpu) != 0;
+            let other = runner.last_cpu != Some(*cpu);
+            (stays, other, self.cpus[*cpu].thread.is_some(), *cpu)
+        };
+        self.domains[runner.domain].cpus.iter().copied().filter(fits).min_by_key(cost)
+    }
+}

@@ -1,0 +1,62 @@
+//! The end of a simulation.
+//!
+//! Owns: what is unfinished at the horizon, and the outcome. Must not: go on.
+
+use super::super::outcome::{FirstMiss, Outcome};
+use super::super::sink::Event;
+use super::super::source::Coming;
+use super::Machine;
+
+impl<const TELL: bool> Machine<TELL> {
+    /// Closes what is open, and says what came of it.
+    pub(super) fn finish(&mut self) -> Outcome {
+        for cpu in 0..self.cpus.len() {
+            if let Some(thread) = self.cpus[cpu].thread {
+                self.end_slice(cpu, thread);
+            }
+            // What the kernel would have taken after the horizon.
+            let over = self.cpus[cpu].since.saturating_sub(self.horizon);
+            let outcome = &mut self.cpus[cpu].outcome;
+            outcome.overhead = outcome.overhead.saturating_sub(over);
+        }
+        for thread in 0..self.runners.len() {
+            if !self.runners[thread].endless {
+                self.count_unfinished(thread);
+            }
+        }
+        let scale = u128::from(self.rates.scale);
+        for runner in &mut self.runners {
+            let progress = runner.work / scale;
+            // At most the horizon.
+            runner.outcome.progress = u64::try_from(progress).unwrap_or(u64::MAX);
+        }
+        Outcome {
+            horizon: self.horizon,
+            events: self.events,
+            jobs: self.runners.iter().map(|runner| runner.outcome.jobs).sum(),
+            threads: self.runners.iter_mut().map(|r| std::mem::take(&mut r.outcome)).collect(),
+            servers: self.keepers.iter().map(|keeper| keeper.outcome).collect(),
+            cpus: self.cpus.iter().map(|cpu| cpu.outcome).collect(),
+        }
+    }
+
+    fn count_unfinished(&mut self, thread: usize) {
+        let runner = &self.runners[thread];
+        let current = runner.job.map(|job| (job.number, job.coming));
+        let waiting = runner.waiting.iter().map(|waiting| (waiting.number, waiting.coming));
+        let open: Vec<(u64, Coming)> = current.into_iter().chain(waiting).collect();
+        self.runners[thread].outcome.unfinished = open.len() as u64;
+        for (job, coming) in open {
+            let runner = &mut self.runners[thread];
+            let due = coming.arrival.saturating_add(runner.deadline);
+            // Done at the horizon would still be in time if it is due then.
+            if due < self.horizon {
+                let arrival = coming.arrival;
+                let outcome = &mut runner.outcome;
+                outcome.missed += 1;
+                outcome.first_miss.get_or_insert(FirstMiss { job, arrival, due, done: None });
+                self.tell(Event::Miss { thread, job, due });
+            }
+        }
+    }
+}

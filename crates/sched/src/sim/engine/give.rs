@@ -1,0 +1,227 @@
+//! CPUs change hands.
+//!
+//! Owns: giving CPUs to those chosen, what the kernel takes for it, rates of progress, ticks and
+//! throttling. Must not: choose.
+
+use super::super::sink::{Event, Slice};
+use super::super::thread::Preemption;
+use super::Machine;
+use super::Told;
+use super::timers::NEVER;
+
+impl<const TELL: bool> Machine<TELL> {
+    /// Gives out the CPUs of a domain.
+    pub(super) fn dispatch(&mut self, domain: usize) {
+        self.empty_polling(domain);
+        let sums = match self.domains[domain].sharing {
+            0 => super::fair::Sums::default(),
+            _ => self.sums(domain),
+        };
+        if let [cpu] = self.domains[domain].cpus[..] {
+            self.winners[cpu] = self.choose_one(domain, sums);
+        } else {
+            self.choose_many(domain, sums);
+        }
+        let count = self.domains[domain].cpus.len();
+        let mut changed = false;
+        for index in 0..count {
+            let cpu = self.domains[domain].cpus[index];
+            if self.cpus[cpu].thread != self.winners[cpu] {
+                changed = true;
+                self.take(cpu);
+            }
+        }
+        for index in 0..count {
+            let cpu = self.domains[domain].cpus[index];
+            if let (None, Some(thread)) = (self.cpus[cpu].thread, self.winners[cpu]) {
+                self.give(cpu, thread);
+            }
+        }
+        if changed {
+            self.reasons.dispatch = true;
+            self.count_preemptions();
+        }
+        for index in 0..count {
+            let cpu = self.domains[domain].cpus[index];
+            if changed {
+                self.refresh_core(cpu);
+            }
+            self.refresh(cpu);
+        }
+    }
+
+    /// Takes a CPU from its thread.
+    fn take(&mut self, cpu: usize) {
+        let Some(thread) = self.cpus[cpu].thread.take() else { return };
+        self.end_slice(cpu, thread);
+        self.cpus[cpu].last = Some(thread);
+        let runner = &mut self.runners[thread];
+        runner.cpu = None;
+        if runner.ready && runner.job.is_some_and(|job| job.begun) {
+            self.displaced.push(thread);
+        }
+        if let Some(server) = runner.server
+            && self.keepers[server].cpu == Some(cpu)
+        {
+            self.keepers[server].cpu = None;
+        }
+    }
+
+    /// Who lost a CPU and got no other was preempted.
+    fn count_preemptions(&mut self) {
+        while let Some(thread) = self.displaced.pop() {
+            let runner = &mut self.runners[thread];
+            if runner.cpu.is_none() {
+                runner.outcome.preemptions += 1;
+                if let Some(job) = &mut runner.job {
+                    job.preempted = true;
+                }
+            }
+        }
+    }
+
+    /// Gives a free CPU to a thread.
+    fn give(&mut self, at: usize, thread: usize) {
+        let cpu = &mut self.cpus[at];
+        let runner = &mut self.runners[thread];
+        let mut cost = 0u64;
+        if cpu.last != Some(thread) {
+            cpu.outcome.switches += 1;
+            cost = self.overheads.context_switch;
+        }
+        if runner.last_cpu.is_some_and(|last| last != at) {
+            runner.outcome.migrations += 1;
+        }
+        if let Some(job) = &mut runner.job {
+            if job.preempted && cpu.last != Some(thread) {
+                cost = cost.saturating_add(self.overheads.cache_delay);
+            }
+            job.preempted = false;
+        }
+        cpu.thread = Some(thread);
+        cpu.since = cpu.since.max(self.now);
+        runner.cpu = Some(at);
+        runner.last_cpu = Some(at);
+        self.spend(at, cost);
+        let cpu = &mut self.cpus[at];
+        cpu.slice_from = cpu.since;
+        cpu.slice_job = self.runners[thread].job.map_or(0, |job| job.number);
+    }
+
+    /// The kernel takes a CPU for so long.
+    pub(super) fn spend(&mut self, at: usize, time: u64) {
+        if time == 0 {
+            return;
+        }
+        if let Some(thread) = self.cpus[at].thread {
+            self.end_slice(at, thread);
+        }
+        let cpu = &mut self.cpus[at];
+        cpu.since = cpu.since.max(self.now).saturating_add(time);
+        cpu.outcome.overhead = cpu.outcome.overhead.saturating_add(time);
+        cpu.slice_from = cpu.since;
+    }
+
+    /// A thread has run on a CPU from the slice's begin until now.
+    pub(super) fn end_slice(&mut self, at: usize, thread: usize) {
+        if TELL {
+            let cpu = &mut self.cpus[at];
+            let (start, job) = (cpu.slice_from, cpu.slice_job);
+            if start < self.now {
+                cpu.slice_from = self.now;
+                let cpu = u32::try_from(at).unwrap_or(u32::MAX);
+                let slice = Slice { cpu, thread, job, start, end: self.now };
+                self.told.push(Told::Ran(slice));
+            }
+        }
+    }
+
+    /// Rates of a core after one of its CPUs has changed hands.
+    fn refresh_core(&mut self, cpu: usize) {
+        if self.rates.all_full() {
+            self.cpus[cpu].rate = self.rates.scale;
+            return;
+        }
+        for index in 0..=self.cpus[cpu].siblings.len() {
+            let at = match index {
+                0 => cpu,
+                _ => self.cpus[cpu].siblings[index - 1],
+            };
+            let Some(thread) = self.cpus[at].thread else { continue };
+            let siblings = self.cpus[at].siblings.iter();
+            let beside = siblings.filter_map(|sibling| self.cpus[*sibling].thread);
+            let rate = self.rates.of(thread, beside);
+            self.cpus[at].rate = rate;
+            if at != cpu {
+                self.refresh(at);
+            }
+        }
+    }
+
+    /// What a CPU's thread is charged for, and when that ends.
+    fn refresh(&mut self, at: usize) {
+        let Some(thread) = self.cpus[at].thread else {
+            self.cpus[at].end = NEVER;
+            self.cpus[at].payer = None;
+            return;
+        };
+        let server = self.runners[thread].server;
+        let payer = server.filter(|server| !self.is_spent_and_soft(*server));
+        let drain = payer.map_or(0, |payer| self.drain(payer, at));
+        let (counted, shared) = (self.is_counted(thread), self.runners[thread].share.counts);
+        if let Some(server) = server {
+            self.keepers[server].cpu = payer.map(|_| at);
+        }
+        let cpu = &mut self.cpus[at];
+        (cpu.payer, cpu.drain, cpu.counted, cpu.shared) = (payer, drain, counted, shared);
+        self.begin(thread);
+        self.cpus[at].end = self.next_end(at);
+    }
+
+    /// A job has a CPU: from now on thresholds hold, and sections are not preempted.
+    fn begin(&mut self, thread: usize) {
+        let runner = &mut self.runners[thread];
+        if let Some(job) = &mut runner.job {
+            job.begun = true;
+        }
+        if matches!(runner.preemption, Preemption::None | Preemption::Limited { .. }) {
+            runner.held = true;
+        }
+    }
+
+    /// A tick on all CPUs.
+    pub(super) fn tick(&mut self) {
+        for cpu in 0..self.cpus.len() {
+            self.spend(cpu, self.overheads.tick_cost);
+            let domain = self.cpus[cpu].domain;
+            self.soil(domain);
+        }
+        let next = self.now.checked_add(self.overheads.tick_period).unwrap_or(NEVER);
+        self.timers.set(self.slots.tick, next);
+    }
+
+    /// Fixed priorities have had their share of a CPU.
+    pub(super) fn throttle(&mut self, at: usize) {
+        let cpu = &mut self.cpus[at];
+        cpu.throttled = true;
+        cpu.outcome.throttled += 1;
+        let domain = cpu.domain;
+        self.soil(domain);
+        self.tell(Event::Throttled { cpu: u32::try_from(at).unwrap_or(u32::MAX) });
+    }
+
+    /// A period of throttling begins on all CPUs.
+    pub(super) fn unthrottle(&mut self) {
+        let Some(throttling) = self.throttling else { return };
+        for at in 0..self.cpus.len() {
+            self.cpus[at].used = 0;
+            let domain = self.cpus[at].domain;
+            self.soil(domain);
+            if std::mem::take(&mut self.cpus[at].throttled) {
+                self.tell(Event::Unthrottled { cpu: u32::try_from(at).unwrap_or(u32::MAX) });
+            }
+        }
+        let next = self.now.checked_add(throttling.period).unwrap_or(NEVER);
+        self.timers.set(self.slots.throttle, next);
+    }
+}

@@ -1,0 +1,196 @@
+//! What the engine knows of threads, CPUs, servers and locks.
+//!
+//! Owns: the records. Must not: change them.
+
+use std::collections::VecDeque;
+
+use super::super::monitor::Gate;
+use super::super::outcome::{CpuOutcome, ServerOutcome, ThreadOutcome};
+use super::super::server::Server;
+use super::super::source::{Coming, Costs, Releases};
+use super::super::system::Protocol;
+use super::super::thread::{Class, Late, Mark, Preemption};
+use super::fair::Share;
+
+/// A thread and its jobs.
+#[derive(Clone, Debug)]
+pub(super) struct Runner {
+    pub(super) class: Class,
+    pub(super) mask: u128,
+    pub(super) domain: usize,
+    pub(super) server: Option<usize>,
+    pub(super) endless: bool,
+    /// Relative deadline, ns.
+    pub(super) deadline: u64,
+    pub(super) preemption: Preemption,
+    pub(super) late: Late,
+    /// Marks, with work in units.
+    pub(super) marks: Vec<Mark>,
+    pub(super) releases: Releases,
+    pub(super) costs: Costs,
+    /// The job that the release timer stands for.
+    pub(super) coming: Option<Coming>,
+    pub(super) chain: Chain,
+    /// Number of the next job to be released.
+    pub(super) number: u64,
+    /// Released jobs behind the current one.
+    pub(super) waiting: VecDeque<Waiting>,
+    pub(super) job: Option<Job>,
+    /// Whether it has a job and neither suspends itself nor waits for a lock.
+    pub(super) ready: bool,
+    /// Whether the monitor has stopped it.
+    pub(super) stopped: bool,
+    /// Whether nobody may take its CPU now.
+    pub(super) held: bool,
+    /// Whether it has its CPU but waits for a spin lock.
+    pub(super) spinning: bool,
+    pub(super) cpu: Option<usize>,
+    pub(super) last_cpu: Option<usize>,
+    /// Its place among equals.
+    pub(super) turn: u64,
+    /// What is left of its quantum, ns.
+    pub(super) quantum: u64,
+    pub(super) share: Share,
+    /// The lock that it holds; sections do not overlap.
+    pub(super) holds: Option<usize>,
+    /// Work done, in units.
+    pub(super) work: u128,
+    pub(super) outcome: ThreadOutcome,
+}
+
+/// Predecessors and successors.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Chain {
+    /// How many jobs of each predecessor are done and not yet followed.
+    pub(super) done: Vec<u64>,
+    /// Arrivals of those of the first predecessor.
+    pub(super) arrivals: VecDeque<u64>,
+    /// Jobs to be released, with the time; the first one is `coming`.
+    pub(super) due: VecDeque<Coming>,
+    /// Who comes after it, and as which predecessor.
+    pub(super) successors: Vec<(usize, usize)>,
+}
+
+/// A job that has been released and has not begun.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiting {
+    pub(super) number: u64,
+    pub(super) coming: Coming,
+    pub(super) turn: u64,
+}
+
+/// The current job of a thread. Work is in units.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Job {
+    pub(super) number: u64,
+    pub(super) coming: Coming,
+    pub(super) due: u64,
+    pub(super) cost: u64,
+    pub(super) left: u64,
+    /// What is left at the next mark, the next preemption point, or the end.
+    pub(super) point: u64,
+    /// What is left at the end of its non-preemptive section.
+    pub(super) section: u64,
+    /// How many marks are behind it.
+    pub(super) marks: usize,
+    pub(super) begun: bool,
+    pub(super) preempted: bool,
+}
+
+/// A CPU.
+#[derive(Clone, Debug)]
+pub(super) struct Cpu {
+    pub(super) domain: usize,
+    /// CPUs of the same core, without itself.
+    pub(super) siblings: Vec<usize>,
+    pub(super) gate: Gate,
+    pub(super) thread: Option<usize>,
+    /// The last thread that it ran.
+    pub(super) last: Option<usize>,
+    /// Accounted until here; in the future while the kernel has the CPU.
+    pub(super) since: u64,
+    /// Units of work a ns.
+    pub(super) rate: u64,
+    /// When something is to be done on it.
+    pub(super) end: u64,
+    /// The server that pays.
+    pub(super) payer: Option<usize>,
+    /// Units of budget a ns.
+    pub(super) drain: u64,
+    /// Whether what runs counts for throttling.
+    pub(super) counted: bool,
+    /// Whether what runs has a fair share.
+    pub(super) shared: bool,
+    /// Time of fixed priorities in this period of throttling, ns.
+    pub(super) used: u64,
+    pub(super) throttled: bool,
+    pub(super) slice_from: u64,
+    pub(super) slice_job: u64,
+    pub(super) outcome: CpuOutcome,
+}
+
+/// A server.
+#[derive(Clone, Debug)]
+pub(super) struct Keeper {
+    pub(super) server: Server,
+    pub(super) domain: usize,
+    pub(super) threads: Vec<usize>,
+    /// Units of budget that are 1 ns.
+    pub(super) unit: u64,
+    /// Budget of a period, in units.
+    pub(super) full: u64,
+    /// What is left of it, in units.
+    pub(super) left: u64,
+    /// Absolute deadline, ns.
+    pub(super) due: u64,
+    /// Whether it waits for its replenishment.
+    pub(super) throttled: bool,
+    /// Threads of it that are ready.
+    pub(super) ready: usize,
+    pub(super) cpu: Option<usize>,
+    pub(super) turn: u64,
+    /// Whether it has ever had a deadline.
+    pub(super) begun: bool,
+    /// Reclaiming: bandwidth in 2^-20, and whether it counts as active.
+    pub(super) bandwidth: u64,
+    pub(super) active: bool,
+    /// Sporadic: since when it is in use, with which budget, and what comes back when.
+    pub(super) used_since: Option<(u64, u64)>,
+    pub(super) back: VecDeque<(u64, u64)>,
+    pub(super) outcome: ServerOutcome,
+}
+
+/// A lock.
+#[derive(Clone, Debug)]
+pub(super) struct Lock {
+    pub(super) protocol: Protocol,
+    pub(super) holder: Option<usize>,
+    /// Who waits, first come first.
+    pub(super) waiters: Vec<usize>,
+}
+
+/// CPUs that share threads.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Domain {
+    pub(super) cpus: Vec<usize>,
+    /// Threads that are ready, in no order.
+    pub(super) ready: Vec<usize>,
+    /// Whether CPUs must be given out again.
+    pub(super) dirty: bool,
+    /// Servers that lose their budget when nobody wants it.
+    pub(super) polling: Vec<usize>,
+    /// How many ready threads have a fair share.
+    pub(super) sharing: usize,
+    /// The last average virtual time of its fair threads.
+    pub(super) virtual_time: i128,
+    /// Bandwidth of all servers, and of active ones, in 2^-20.
+    pub(super) bandwidth: u64,
+    pub(super) active: u64,
+}
+
+impl Runner {
+    /// Whether the class has a fair share.
+    pub(super) fn is_fair(&self) -> bool {
+        matches!(self.class, Class::Fair(_) | Class::Idle)
+    }
+}

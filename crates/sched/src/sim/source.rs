@@ -1,0 +1,141 @@
+//! When jobs come and what they need, one after the other.
+//!
+//! Owns: the streams of releases and execution times, which the engine and its fast path share. Must
+//! not: know what becomes of the jobs.
+
+use hourglass_model::Sampler;
+
+use super::random::{Dice, Purpose, seed_of};
+use super::thread::{Arrivals, Cost, Jitter, Thread};
+
+/// Arrival and release of a job, ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Coming {
+    pub(super) arrival: u64,
+    pub(super) release: u64,
+}
+
+/// The releases of a thread.
+#[derive(Clone, Debug)]
+pub(super) struct Releases {
+    arrivals: Arrivals,
+    jitter: Jitter,
+    tick: u64,
+    gaps: Dice,
+    delays: Dice,
+    /// How many have come.
+    count: usize,
+    /// The last arrival.
+    last: u64,
+    /// The first arrival, once it has come.
+    first: Option<u64>,
+    /// No release before this, so that jobs stay in order.
+    floor: u64,
+}
+
+impl Releases {
+    pub(super) fn new(thread: &Thread, stream: u64, seed: u64) -> Releases {
+        Releases {
+            arrivals: thread.arrivals.clone(),
+            jitter: thread.jitter,
+            tick: thread.tick.max(1),
+            gaps: Dice::new(seed_of(seed, stream, Purpose::Gap)),
+            delays: Dice::new(seed_of(seed, stream, Purpose::Jitter)),
+            count: 0,
+            last: 0,
+            first: None,
+            floor: 0,
+        }
+    }
+
+    /// The next job of a thread with arrivals of its own; `None` when there is none, or not within
+    /// 64 bits.
+    pub(super) fn next(&mut self) -> Option<Coming> {
+        let arrival = self.next_arrival()?;
+        self.count += 1;
+        self.last = arrival;
+        self.of(arrival, 0)
+    }
+
+    /// The release of a job that arrives at `arrival` and cannot be released before `from`.
+    pub(super) fn of(&mut self, arrival: u64, from: u64) -> Option<Coming> {
+        let first = *self.first.get_or_insert(arrival);
+        let delayed = match self.jitter {
+            Jitter::None => arrival,
+            Jitter::Worst(jitter) => arrival.max(first.checked_add(jitter)?),
+            Jitter::Random(jitter) => arrival.checked_add(self.delays.up_to(jitter))?,
+        };
+        self.floor = self.floor.max(delayed).max(from);
+        let release = if self.tick == 1 {
+            self.floor
+        } else {
+            self.floor.div_ceil(self.tick).checked_mul(self.tick)?
+        };
+        Some(Coming { arrival, release })
+    }
+
+    fn next_arrival(&mut self) -> Option<u64> {
+        match &self.arrivals {
+            Arrivals::Always { offset } => (self.count == 0).then_some(*offset),
+            Arrivals::Listed(times) => times.get(self.count).copied(),
+            Arrivals::Periodic { offset, .. }
+            | Arrivals::Sporadic { offset, .. }
+            | Arrivals::Burst { offset, .. }
+                if self.count == 0 =>
+            {
+                Some(*offset)
+            }
+            Arrivals::Periodic { period, .. } => self.last.checked_add(*period),
+            Arrivals::Sporadic { period, extra, .. } => {
+                let gap = period.checked_add(self.gaps.up_to(*extra))?;
+                self.last.checked_add(gap)
+            }
+            Arrivals::Burst { offset, distances, period } => match distances.get(self.count - 1) {
+                Some(distance) => offset.checked_add(*distance),
+                None => self.last.checked_add(*period),
+            },
+        }
+    }
+}
+
+/// The execution times of a thread.
+#[derive(Clone, Debug)]
+pub(super) enum Costs {
+    /// Always this.
+    Worst(u64),
+    /// Draws, cut off.
+    Drawn(Box<Sampler>, u64),
+    /// In turn.
+    Listed(Vec<u64>, usize),
+}
+
+impl Costs {
+    pub(super) fn new(thread: &Thread, stream: u64, seed: u64) -> Costs {
+        match &thread.cost {
+            Cost::Worst(cost) => Costs::Worst(*cost),
+            Cost::Drawn { times, at_most } => {
+                let sampler = Sampler::new(times, seed_of(seed, stream, Purpose::Cost));
+                Costs::Drawn(Box::new(sampler), *at_most)
+            }
+            Cost::Listed(costs) => Costs::Listed(costs.clone(), 0),
+        }
+    }
+
+    /// The execution time of the next job, ns, above zero.
+    #[inline]
+    pub(super) fn next(&mut self) -> u64 {
+        match self {
+            Costs::Worst(cost) => *cost,
+            Costs::Drawn(sampler, at_most) => {
+                // A draw is at least 1.
+                let drawn = u64::try_from(sampler.draw().nanos()).unwrap_or(1);
+                drawn.clamp(1, *at_most)
+            }
+            Costs::Listed(costs, next) => {
+                let cost = costs.get(*next).copied().unwrap_or(1);
+                *next = if *next + 1 >= costs.len() { 0 } else { *next + 1 };
+                cost
+            }
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! The simulator against the analyses, against traces worked by hand, and against itself.
+
+mod bounds;
+mod classes;
+mod global;
+mod locks;
+mod machine;
+mod servers;
+mod smt;
+mod support;
