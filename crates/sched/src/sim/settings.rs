@@ -6,7 +6,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Simulated time, ns. What would happen at this instant or later does not happen, but what ends
-    /// at it ends.
+    /// at it ends. 2^64 - 1 itself is never reached.
     pub horizon: u64,
     /// Whatever is drawn is drawn from this.
     pub seed: u64,

@@ -132,7 +132,7 @@ fn edf_agrees_with_demand_and_stays_within_response_times() {
             }
         }
     }
-    assert!(feasible > 100 && infeasible > 100, "{feasible} {infeasible}");
+    assert!(feasible > 100 && infeasible > 20, "{feasible} {infeasible}");
 }
 
 /// Hourglass paper, section 5.5: 3/8 and 17/33 respond in 3 and 29; with 8 of jitter and 19 of cost

@@ -1,1 +1,146 @@
-//! To be written.
+//! Several CPUs.
+
+use hourglass_sched::sim::{self, Class, Settings, Thread, run_with};
+
+use crate::support::{Dice, Record, set, system, threads};
+
+fn dhall(class: impl Fn(u64) -> Class) -> Vec<Thread> {
+    let tasks = [(2, 10), (2, 10), (10, 11)];
+    tasks.iter().map(|(c, t)| Thread::periodic(*c, *t).with_class(class(*t))).collect()
+}
+
+/// Dhall and Liu 1978, scaled (`global.json`, g-dhall): a utilisation of 1.31 on two CPUs misses at 11
+/// under global EDF and global rate-monotonic priorities; partitioned it is feasible.
+#[test]
+fn the_effect_of_dhall() {
+    let rate_monotonic = |period: u64| Class::Fifo(100 - period as u32);
+    // The light ones' second jobs come at 10; only their priorities are above the heavy one.
+    for (global, done) in [(dhall(|_| Class::Edf), 12), (dhall(rate_monotonic), 14)] {
+        let outcome = sim::run(&system(2, global), Settings::until(1_100)).unwrap();
+        let first = outcome.threads[2].first_miss.unwrap();
+        assert_eq!((first.due, first.done), (11, Some(done)));
+    }
+    let mut partitioned = dhall(|_| Class::Edf);
+    for (thread, cpu) in partitioned.iter_mut().zip([0, 0, 1]) {
+        thread.cpus = vec![cpu];
+    }
+    let outcome = sim::run(&system(2, partitioned), Settings::until(1_100)).unwrap();
+    assert!(outcome.threads.iter().all(|thread| thread.missed == 0));
+}
+
+/// CPUs that share no thread do not know of each other.
+#[test]
+fn partitions_are_machines_of_their_own() {
+    for seed in 0..200 {
+        let mut dice = Dice::new(seed);
+        let (here, there) = (set(&mut dice, 4, false), set(&mut dice, 4, false));
+        let settings = Settings::until(2_000);
+        let mut together = Vec::new();
+        let mut alone = Vec::new();
+        for (cpu, set) in [(0, here), (1, there)] {
+            alone.extend(sim::run(&system(1, threads(&set)), settings).unwrap().threads);
+            together.extend(threads(&set).into_iter().map(|thread| thread.on(&[cpu])));
+        }
+        let together = sim::run(&system(2, together), settings).unwrap();
+        assert_eq!(together.threads, alone, "seed {seed}");
+    }
+}
+
+/// At every instant the m most urgent run: checked against a simulation step by step.
+#[test]
+fn global_priorities_agree_with_a_simulation_by_the_tick() {
+    for seed in 0..200 {
+        let mut dice = Dice::new(seed);
+        let cpus = dice.between(2, 4);
+        let set = set(&mut dice, 8, false);
+        let mut all = threads(&set);
+        for (at, thread) in all.iter_mut().enumerate() {
+            *thread = Thread::periodic(dice.between(1, 12), dice.between(4, 30));
+            thread.class = Class::Fifo(at as u32);
+        }
+        let horizon = 300;
+        let mut record = Record::default();
+        let machine = system(cpus as u32, all.clone());
+        run_with(&machine, Settings::until(horizon), &mut record, &mut sim::Unwatched).unwrap();
+        let expected = step_by_step(&all, cpus as usize, horizon);
+        for (at, finish) in expected.iter().enumerate() {
+            assert_eq!(&record.completions(at), finish, "seed {seed}, thread {at}: {machine:?}");
+        }
+    }
+}
+
+/// Completions of periodic threads, the last being the most urgent.
+fn step_by_step(all: &[Thread], cpus: usize, horizon: u64) -> Vec<Vec<u64>> {
+    let numbers: Vec<(u64, u64)> = all
+        .iter()
+        .map(|thread| match (&thread.cost, &thread.arrivals) {
+            (sim::Cost::Worst(cost), sim::Arrivals::Periodic { period, .. }) => (*cost, *period),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    let mut left = vec![0u64; all.len()];
+    let mut done = vec![Vec::new(); all.len()];
+    for now in 0..horizon {
+        for (at, (cost, period)) in numbers.iter().enumerate() {
+            left[at] += if now % period == 0 { *cost } else { 0 };
+        }
+        let ready: Vec<usize> =
+            (0..all.len()).rev().filter(|at| left[*at] > 0).take(cpus).collect();
+        for at in ready {
+            left[at] -= 1;
+            if left[at] % numbers[at].0 == 0 {
+                done[at].push(now + 1);
+            }
+        }
+    }
+    done
+}
+
+/// What ran is what jobs needed; nothing runs twice at a time; a CPU runs one at a time.
+#[test]
+fn work_is_conserved() {
+    for seed in 0..200 {
+        let mut dice = Dice::new(seed);
+        let cpus = dice.between(1, 4) as u32;
+        let mut all = threads(&set(&mut dice, 8, false));
+        for thread in &mut all {
+            if dice.between(0, 2) == 0 {
+                thread.cpus = vec![dice.between(0, u64::from(cpus) - 1) as u32];
+            }
+            if dice.between(0, 2) == 0 {
+                thread.class = Class::Edf;
+            }
+        }
+        let mut record = Record::default();
+        let machine = system(cpus, all);
+        let settings = Settings::until(1_000);
+        let outcome = run_with(&machine, settings, &mut record, &mut sim::Unwatched).unwrap();
+        assert_eq!(outcome, sim::run(&machine, settings).unwrap(), "seed {seed}");
+        for (at, thread) in outcome.threads.iter().enumerate() {
+            let sim::Cost::Worst(cost) = machine.threads[at].cost else { panic!() };
+            let mut own: Vec<_> = record.slices.iter().filter(|s| s.thread == at).collect();
+            let ran: u64 = own.iter().map(|s| s.end - s.start).sum();
+            assert_eq!((ran, ran), (thread.received, thread.progress), "seed {seed}");
+            assert!(ran >= thread.jobs * cost && ran < (thread.jobs + 1) * cost, "seed {seed}");
+            assert_eq!(thread.released, thread.jobs + thread.unfinished);
+            own.sort_by_key(|slice| slice.start);
+            assert!(own.windows(2).all(|pair| pair[0].end <= pair[1].start), "seed {seed}");
+        }
+        for cpu in 0..cpus {
+            let on = record.on(cpu);
+            assert!(on.windows(2).all(|pair| pair[0].2 <= pair[1].1), "seed {seed}");
+            let busy: u64 = on.iter().map(|(_, start, end)| end - start).sum();
+            assert_eq!(busy, outcome.cpus[cpu as usize].busy);
+        }
+    }
+}
+
+/// A thread stays on its CPU while it runs: with as many CPUs as threads nobody ever moves.
+#[test]
+fn nobody_moves_without_need() {
+    let all = [(3, 7), (4, 9), (5, 11)].map(|(c, t)| Thread::periodic(c, t).with_class(Class::Edf));
+    let outcome = sim::run(&system(3, all.to_vec()), Settings::until(10_000)).unwrap();
+    for thread in &outcome.threads {
+        assert_eq!((thread.migrations, thread.preemptions, thread.missed), (0, 0, 0));
+    }
+}

@@ -1,1 +1,69 @@
-//! To be written.
+//! Locks and suspensions, by hand.
+
+use hourglass_sched::sim::{
+    self, Action, Arrivals, Class, Cost, Mark, Protocol, Settings, Thread, run_with,
+};
+
+use crate::support::{Record, system};
+
+fn once(priority: u32, at: u64, cost: u64, marks: &[(u64, Action)]) -> Thread {
+    let arrivals = Arrivals::Listed(vec![at]);
+    let mut thread = Thread::new(Class::Fifo(priority), arrivals, Cost::Worst(cost), 100);
+    thread.marks = marks.iter().map(|(at, action)| Mark { at: *at, action: *action }).collect();
+    thread
+}
+
+/// The lowest locks from 1 to 3, the highest comes at 2 and wants the lock after 1; between them
+/// somebody without a lock comes at 3.
+fn inversion(protocol: Protocol) -> Vec<(usize, u64, u64)> {
+    let threads = vec![
+        once(1, 0, 4, &[(1, Action::Lock(0)), (3, Action::Unlock(0))]),
+        once(2, 3, 3, &[]),
+        once(3, 2, 2, &[(1, Action::Lock(0))]),
+    ];
+    let mut machine = system(1, threads);
+    machine.resources = vec![protocol];
+    let mut record = Record::default();
+    run_with(&machine, Settings::until(50), &mut record, &mut sim::Unwatched).unwrap();
+    record.on(0)
+}
+
+/// Sha, Rajkumar and Lehoczky 1990: a plain lock lets the middle one prolong the blocking;
+/// inheritance and ceilings do not; under a ceiling the highest does not even begin.
+#[test]
+fn priority_inversion_is_bounded_by_the_protocols() {
+    let plain = [(0, 0, 2), (2, 2, 3), (1, 3, 6), (0, 6, 7), (2, 7, 8), (0, 8, 9)];
+    assert_eq!(inversion(Protocol::Plain), plain);
+    let inherited = [(0, 0, 2), (2, 2, 3), (0, 3, 4), (2, 4, 5), (1, 5, 8), (0, 8, 9)];
+    assert_eq!(inversion(Protocol::Inheritance), inherited);
+    let ceiling = [(0, 0, 3), (2, 3, 5), (1, 5, 8), (0, 8, 9)];
+    assert_eq!(inversion(Protocol::Ceiling(3)), ceiling);
+}
+
+/// Gai, Lipari and Di Natale 2001: who waits on another CPU spins, and is not preempted until it has
+/// given the lock back.
+#[test]
+fn spin_locks_hold_the_cpu() {
+    let threads = vec![
+        once(1, 0, 4, &[(0, Action::Lock(0)), (3, Action::Unlock(0))]).on(&[0]),
+        once(1, 1, 2, &[(0, Action::Lock(0)), (1, Action::Unlock(0))]).on(&[1]),
+        once(2, 2, 1, &[]).on(&[1]),
+    ];
+    let mut machine = system(2, threads);
+    machine.resources = vec![Protocol::Spin];
+    let mut record = Record::default();
+    let outcome =
+        run_with(&machine, Settings::until(50), &mut record, &mut sim::Unwatched).unwrap();
+    assert_eq!(record.on(0), [(0, 0, 4)]);
+    assert_eq!(record.on(1), [(1, 1, 4), (2, 4, 5), (1, 5, 6)]);
+    assert_eq!((outcome.threads[1].received, outcome.threads[1].progress), (4, 2));
+}
+
+#[test]
+fn who_suspends_itself_leaves_the_cpu() {
+    let threads = vec![once(2, 0, 4, &[(2, Action::Suspend(3))]), once(1, 0, 5, &[])];
+    let mut record = Record::default();
+    let machine = system(1, threads);
+    run_with(&machine, Settings::until(50), &mut record, &mut sim::Unwatched).unwrap();
+    assert_eq!(record.on(0), [(0, 0, 2), (1, 2, 5), (0, 5, 7), (1, 7, 9)]);
+}

@@ -1,1 +1,193 @@
-//! To be written.
+//! Servers and reservations, against the library's own constant bandwidth server and by hand.
+
+use hourglass_sched::Task;
+use hourglass_sched::cbs;
+use hourglass_sched::effort::Effort;
+use hourglass_sched::sim::{
+    self, Arrivals, Class, Cost, Rank, Server, ServerKind, Settings, System, Thread, run_with,
+};
+
+use crate::support::{Dice, Record, system};
+
+fn traced(system: &System, horizon: u64) -> Record {
+    let mut record = Record::default();
+    run_with(system, Settings::until(horizon), &mut record, &mut sim::Unwatched).unwrap();
+    record
+}
+
+/// Jobs of given arrivals and costs in a server.
+fn served(jobs: &[(u64, u64)], server: usize) -> Thread {
+    let arrivals = Arrivals::Listed(jobs.iter().map(|(at, _)| *at).collect());
+    let costs = Cost::Listed(jobs.iter().map(|(_, cost)| *cost).collect());
+    Thread::new(Class::Edf, arrivals, costs, 1_000).in_server(server)
+}
+
+/// The same for [`cbs`] and for the simulator: periodic tasks first, then servers.
+fn soft(tasks: &[(u64, u64)], servers: &[cbs::Server]) -> System {
+    let mut threads: Vec<Thread> =
+        tasks.iter().map(|(c, t)| Thread::periodic(*c, *t).with_class(Class::Edf)).collect();
+    threads.extend(servers.iter().enumerate().map(|(at, server)| served(&server.jobs, at)));
+    let mut machine = system(1, threads);
+    let kind = ServerKind::CbsSoft;
+    machine.servers = servers.iter().map(|s| Server::new(kind, s.budget, s.period)).collect();
+    machine
+}
+
+fn agree(tasks: &[(u64, u64)], servers: &[cbs::Server], horizon: u64, about: &str) -> Record {
+    let analysed: Vec<Task> = tasks.iter().map(|(c, t)| Task::new(*c, *t, *t).unwrap()).collect();
+    let expected = cbs::run(&analysed, servers, horizon, Effort::default()).unwrap();
+    let record = traced(&soft(tasks, servers), horizon);
+    for (at, finish) in expected.task_finish.iter().chain(&expected.server_finish).enumerate() {
+        assert_eq!(&record.completions(at), finish, "{about}: thread {at}");
+    }
+    for (at, deadlines) in expected.deadlines.iter().enumerate() {
+        assert_eq!(&record.deadlines(at), deadlines, "{about}: server {at}");
+    }
+    record
+}
+
+/// PARTSim old/test/test_CBS.cpp: "Original", "Task with suspension", "period ratio" (`cbs.json`).
+#[test]
+fn soft_servers_run_as_in_partsim() {
+    let server =
+        |budget, period, jobs: &[(u64, u64)]| cbs::Server { budget, period, jobs: jobs.to_vec() };
+    let original = agree(&[(2, 8)], &[server(5, 15, &[(0, 3), (10, 3)])], 11, "original");
+    assert_eq!(original.completions(1), [5]);
+    assert_eq!(original.deadlines(0).last(), Some(&(10, 25)));
+    let suspension = agree(&[(5, 15)], &[server(4, 8, &[(0, 2), (5, 2)])], 6, "suspension");
+    assert_eq!(suspension.deadlines(0).last().map(|(_, due)| *due), Some(13));
+    let two = [server(3, 6, &[(0, 5)]), server(4, 9, &[(0, 7)])];
+    let ratio = agree(&[], &two, 13, "period ratio");
+    assert_eq!((ratio.completions(0), ratio.completions(1)), (vec![9], vec![12]));
+}
+
+#[test]
+fn soft_servers_agree_with_the_short_traces() {
+    for seed in 0..1_000 {
+        let mut dice = Dice::new(seed);
+        let tasks: Vec<(u64, u64)> =
+            (0..dice.between(0, 2)).map(|_| (dice.between(1, 3), dice.between(4, 12))).collect();
+        let servers: Vec<cbs::Server> = (0..dice.between(1, 3))
+            .map(|_| {
+                let period = dice.between(3, 12);
+                let mut at = 0;
+                let jobs = (0..dice.between(1, 5)).map(|_| {
+                    at += dice.between(0, 10);
+                    (at, dice.between(1, 6))
+                });
+                let jobs = jobs.collect();
+                cbs::Server { budget: dice.between(1, period), period, jobs }
+            })
+            .collect();
+        agree(&tasks, &servers, 80, &format!("seed {seed}"));
+    }
+}
+
+/// Hourglass paper, section 5.6: a hard reservation of exactly what a job needs is missed if the
+/// job needs a little more. Here 3 of 8 for jobs of 4.
+#[test]
+fn a_hard_server_throttles_until_its_next_period() {
+    let mut machine = system(1, vec![Thread::periodic(4, 8).in_server(0)]);
+    machine.servers = vec![Server::new(ServerKind::CbsHard, 3, 8)];
+    let record = traced(&machine, 30);
+    assert_eq!(
+        record.on(0),
+        [(0, 0, 3), (0, 8, 9), (0, 9, 11), (0, 16, 18), (0, 18, 19), (0, 24, 27)]
+    );
+    assert_eq!(record.completions(0), [9, 18, 27]);
+    machine.servers[0].budget = 4;
+    let outcome = sim::run(&machine, Settings::until(8_000)).unwrap();
+    assert_eq!((outcome.threads[0].missed, outcome.servers[0].exhausted), (0, 0));
+}
+
+/// A wake-up after the deadline begins a new period then (`enqueue_dl_entity`).
+#[test]
+fn a_hard_server_wakes_with_a_new_deadline() {
+    let mut machine = system(1, vec![served(&[(0, 2), (3, 1), (20, 3), (22, 1)], 0)]);
+    machine.servers = vec![Server::new(ServerKind::CbsHard, 3, 10)];
+    let record = traced(&machine, 40);
+    // At 3 one is left until 10, which is no more than 3 of 10. At 23 the budget is spent.
+    assert_eq!(record.deadlines(0), [(0, 10), (10, 20), (20, 30), (30, 40)]);
+    assert_eq!(record.completions(0), [2, 4, 23, 31]);
+}
+
+fn against_fifo(kind: ServerKind) -> Vec<(usize, u64, u64)> {
+    let threads =
+        vec![Thread::periodic(5, 20).in_server(0), Thread::periodic(4, 20).with_priority(50)];
+    let mut machine = system(1, threads);
+    machine.servers = vec![Server::new(kind, 3, 10)];
+    traced(&machine, 20).on(0)
+}
+
+/// Rajkumar et al. 1998: a hard reserve waits for its next period, a soft one goes on among the
+/// others.
+#[test]
+fn reserves_are_hard_or_soft() {
+    assert_eq!(against_fifo(ServerKind::ReserveHard), [(0, 0, 3), (1, 3, 7), (0, 10, 12)]);
+    assert_eq!(against_fifo(ServerKind::ReserveSoft), [(0, 0, 3), (1, 3, 7), (0, 7, 9)]);
+}
+
+fn late_job(kind: ServerKind, jobs: &[(u64, u64)]) -> Vec<u64> {
+    let mut machine = system(1, vec![served(jobs, 0)]);
+    machine.servers = vec![Server::new(kind, 2, 5).with_rank(Rank::Priority(9))];
+    traced(&machine, 40).completions(0)
+}
+
+/// Strosnider, Lehoczky and Sha 1995: a polling server loses what nobody wants at its period, a
+/// deferrable one keeps it; Sprunt, Sha and Lehoczky 1989: what a sporadic one uses from 1 on comes
+/// back at 6.
+#[test]
+fn aperiodic_servers_differ_in_what_they_keep() {
+    assert_eq!(late_job(ServerKind::Polling, &[(1, 1)]), [6]);
+    assert_eq!(late_job(ServerKind::Polling, &[(5, 1), (7, 1)]), [6, 11]);
+    assert_eq!(late_job(ServerKind::Deferrable, &[(1, 1)]), [2]);
+    assert_eq!(late_job(ServerKind::Deferrable, &[(4, 4)]), [11]);
+    assert_eq!(late_job(ServerKind::Sporadic, &[(1, 2), (4, 1)]), [3, 7]);
+}
+
+/// Never more than the budget in any period, whatever the load: hard servers are isolated.
+#[test]
+fn servers_protect_one_another() {
+    for seed in 0..300 {
+        let mut dice = Dice::new(seed);
+        let hog = Thread::periodic(50, 50).in_server(0);
+        let (budget, period) = (dice.between(1, 10), dice.between(20, 40));
+        let mut machine = system(1, vec![hog, Thread::periodic(budget, period).in_server(1)]);
+        let kind = [ServerKind::CbsHard, ServerKind::CbsSoft][dice.between(0, 1) as usize];
+        machine.servers = vec![
+            Server::new(kind, dice.between(1, 5), 10),
+            Server::new(ServerKind::CbsHard, budget, period),
+        ];
+        let outcome = sim::run(&machine, Settings::until(4_000)).unwrap();
+        assert_eq!(outcome.threads[1].missed, 0, "seed {seed}: {machine:?}");
+    }
+}
+
+const MS: u64 = 1_000_000;
+
+/// Lipari and Baruah 2000: a reclaiming server uses what is left, and others still get theirs.
+#[test]
+fn reclaiming_takes_only_what_is_left() {
+    let greedy = Thread::periodic(99 * MS / 10, 10 * MS).in_server(0);
+    let mut alone = system(1, vec![greedy.clone()]);
+    alone.servers = vec![Server::new(ServerKind::CbsHard, 3 * MS, 10 * MS)];
+    let without = sim::run(&alone, Settings::until(1_000 * MS)).unwrap();
+    assert!(without.threads[0].missed > 90, "{:?}", without.threads[0]);
+    alone.servers[0].reclaim = true;
+    let with = sim::run(&alone, Settings::until(1_000 * MS)).unwrap();
+    assert_eq!(with.threads[0].missed, 0);
+    for seed in 0..100 {
+        let mut dice = Dice::new(seed);
+        let (budget, period) = (dice.between(1, 13), dice.between(20, 40));
+        let other = Thread::periodic(budget * MS, period * MS).in_server(1);
+        let mut both = system(1, vec![greedy.clone(), other]);
+        both.servers = vec![
+            alone.servers[0],
+            Server::new(ServerKind::CbsHard, budget * MS, period * MS).reclaiming(),
+        ];
+        let outcome = sim::run(&both, Settings::until(1_000 * MS)).unwrap();
+        // Budgets in 2^-20 are rounded up by less than a millionth.
+        let late = outcome.threads[1].max_response.unwrap_or(0);
+        assert!(late <= period * MS + 1_000, "seed {seed}: {late}: {both:?}");
+    }
+}
