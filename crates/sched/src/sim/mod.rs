@@ -38,6 +38,7 @@
 mod check;
 mod engine;
 mod error;
+mod fast;
 mod histogram;
 mod interference;
 mod monitor;
@@ -66,7 +67,9 @@ pub use thread::{Action, Arrivals, Class, Cost, Jitter, Late, Mark, Preemption, 
 /// # Errors
 /// A system that makes no sense, more events than the settings allow, or a time over 64 bits.
 pub fn run(system: &System, settings: Settings) -> Result<Outcome, SimError> {
-    run_with(system, settings, &mut Nobody, &mut Unwatched)
+    check::check(system)?;
+    fast::run(system, settings)
+        .unwrap_or_else(|| engine::run(system, settings, &mut Nobody, &mut Unwatched))
 }
 
 /// Simulates a system, tells `sink` what happens, and follows the orders of `monitor`.

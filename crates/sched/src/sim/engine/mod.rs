@@ -27,6 +27,7 @@ use super::settings::Settings;
 use super::sink::{Event, Sink, Slice};
 use super::system::{Overheads, System, Throttling};
 use choose::Candidate;
+pub(super) use jobs::MOST_WAITING;
 pub(super) use orders::Seen;
 use state::{Cpu, Domain, Keeper, Lock, Runner};
 use timers::{NEVER, Timers};
