@@ -10,14 +10,14 @@ use crate::task::Task;
 
 /// A natural number of any length, in digits of 64 bits, the least first, without leading zeros.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Natural(Vec<u64>);
+pub(crate) struct Natural(Vec<u64>);
 
 impl Natural {
-    fn of(value: u64) -> Natural {
+    pub(crate) fn of(value: u64) -> Natural {
         Natural(if value == 0 { Vec::new() } else { vec![value] })
     }
 
-    fn times(&self, factor: &Natural) -> Natural {
+    pub(crate) fn times(&self, factor: &Natural) -> Natural {
         let mut digits = vec![0u64; self.0.len() + factor.0.len()];
         for (low, a) in self.0.iter().enumerate() {
             let mut carry = 0u128;
@@ -31,7 +31,7 @@ impl Natural {
         Natural(digits).trimmed()
     }
 
-    fn plus(&self, other: &Natural) -> Natural {
+    pub(crate) fn plus(&self, other: &Natural) -> Natural {
         let mut digits = Vec::with_capacity(self.0.len().max(other.0.len()) + 1);
         let mut carry = 0u128;
         for place in 0..self.0.len().max(other.0.len()) {
@@ -42,6 +42,10 @@ impl Natural {
         }
         digits.push(low_half(carry));
         Natural(digits).trimmed()
+    }
+
+    pub(crate) fn of_wide(value: u128) -> Natural {
+        Natural(vec![low_half(value), low_half(value >> 64)]).trimmed()
     }
 
     fn power(&self, exponent: usize) -> Natural {
@@ -55,9 +59,37 @@ impl Natural {
         self
     }
 
-    fn compare(&self, other: &Natural) -> Ordering {
+    pub(crate) fn compare(&self, other: &Natural) -> Ordering {
         let by_digits = || self.0.iter().rev().cmp(other.0.iter().rev());
         self.0.len().cmp(&other.0.len()).then_with(by_digits)
+    }
+}
+
+/// A sum of fractions, kept exactly.
+#[derive(Clone, Debug)]
+pub(crate) struct Sum {
+    above: Natural,
+    below: Natural,
+}
+
+impl Sum {
+    pub(crate) fn zero() -> Sum {
+        Sum { above: Natural::of(0), below: Natural::of(1) }
+    }
+
+    /// Adds `above / below`, which is not a division by 0.
+    pub(crate) fn add(&mut self, above: &Natural, below: &Natural) {
+        self.above = self.above.times(below).plus(&self.below.times(above));
+        self.below = self.below.times(below);
+    }
+
+    pub(crate) fn add_sum(&mut self, other: &Sum) {
+        self.add(&other.above, &other.below);
+    }
+
+    /// Compares the sum with a whole number.
+    pub(crate) fn compare(&self, whole: u64) -> Ordering {
+        self.above.compare(&self.below.times(&Natural::of(whole)))
     }
 }
 

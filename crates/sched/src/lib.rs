@@ -25,6 +25,7 @@ pub mod effort;
 pub mod exact;
 pub mod fifo;
 pub mod fixed_priority;
+pub mod global;
 pub mod jobset;
 pub mod partition;
 mod recurrence;

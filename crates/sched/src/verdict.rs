@@ -71,6 +71,15 @@ pub enum Refusal {
         "a task suspends itself, and what others do in non-preemptive segments meanwhile is not bounded here"
     )]
     SuspensionInSegments,
+    /// Parameters that the test does not know.
+    #[error("this test knows neither jitter, nor blocking, nor suspension")]
+    OutsideModel,
+    /// Deadlines longer than periods, which the test does not know.
+    #[error("this test needs deadlines of at most the period")]
+    LongDeadlines,
+    /// Response times and jitter of chains drive each other up.
+    #[error("response times and jitter raise each other and do not settle")]
+    Diverges,
     /// All of the processor is used and releases jitter, so that the busy window never ends.
     #[error("the processor is fully used and the busy window never ends")]
     Endless,

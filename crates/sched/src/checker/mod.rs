@@ -7,10 +7,12 @@
 mod demand;
 mod edf;
 mod fixed_priority;
+mod global;
 
 pub use demand::demand;
 pub use edf::edf;
 pub use fixed_priority::fixed_priority;
+pub use global::{global_edf, global_fixed_priority};
 
 use crate::fixed_priority::{Sections, TimeModel};
 use crate::task::Task;

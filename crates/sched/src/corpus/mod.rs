@@ -5,6 +5,7 @@
 //! Must not: read files.
 
 mod busy;
+mod global;
 mod others;
 
 use hourglass_model::corpus::{Answers, Case, CaseTask, Value};
@@ -69,6 +70,9 @@ pub const KINDS: &[&str] = &[
     "fp-nonpreemptive",
     "fp-preemptive",
     "fp-suspension",
+    "global-edf",
+    "global-fp-bc",
+    "global-fp-rta-lc",
     "jitter-two-readings",
     "np-jobset",
     "slack-monitor",
@@ -127,6 +131,8 @@ fn answer_one(case: &Case, name: &str) -> Result<Value, BadCase> {
         "fifo" => busy::fifo(case, name),
         "trap-equal-priority" => busy::equal_priorities(case, name),
         "supply-periodic" | "supply-edp" | "supply-rta" => busy::supply(case, name),
+        "global-edf" => global::earliest_deadline(case, name),
+        "global-fp-bc" | "global-fp-rta-lc" => global::fixed_priority(case, name),
         "bounds" => others::bounds(case, name),
         "dl-admission" => others::admission(case, name),
         "np-jobset" => others::jobset(case, name),

@@ -125,12 +125,12 @@ pub(super) fn trace(case: &Case, name: &str) -> Result<Value, BadCase> {
     }
 }
 
-fn lists<T>(values: &[Vec<T>], value: impl Fn(&T) -> Value) -> Vec<Vec<Value>> {
+pub(super) fn lists<T>(values: &[Vec<T>], value: impl Fn(&T) -> Value) -> Vec<Vec<Value>> {
     values.iter().map(|list| list.iter().map(&value).collect()).collect()
 }
 
 /// The beginning of each list: a trace is asked for as far as its source shows it.
-fn as_asked(case: &Case, name: &str, mut found: Vec<Vec<Value>>) -> Value {
+pub(super) fn as_asked(case: &Case, name: &str, mut found: Vec<Vec<Value>>) -> Value {
     if let Some(Value::List(asked)) = case.expect.get(name) {
         for (list, asked) in found.iter_mut().zip(asked) {
             if let Value::List(asked) = asked {

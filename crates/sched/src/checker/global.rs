@@ -1,0 +1,118 @@
+//! Bounds on several processors that share all jobs, checked by substitution.
+//!
+//! Owns: what [`global_fixed_priority`] and [`global_edf`] check. A bound R of a task holds if the
+//! others' work in a window of R, counted by their own bounds, does not delay a job beyond R: then no
+//! job can be the first to break its bound. Must not: search.
+
+use crate::global::fixed_priority::Bound;
+use crate::task::{Task, TaskSet};
+use crate::verdict::{Analysis, Outcome};
+
+use super::{Defect, check_verdict};
+
+/// Checks an answer of [`crate::global::fixed_priority::analyse`].
+///
+/// # Errors
+/// The first thing that does not hold.
+pub fn global_fixed_priority(
+    set: &TaskSet,
+    cpus: u64,
+    bound: Bound,
+    analysis: &Analysis,
+) -> Result<(), Defect> {
+    for (k, task) in set.tasks().iter().enumerate() {
+        let Some(x) = bound_of(analysis, k) else { continue };
+        let own = u128::from(task.cost) + u128::from(task.blocking);
+        let Some(room) = x.checked_sub(own) else { return Err(Defect::Numbers { task: k }) };
+        let mut works = Vec::new();
+        for (i, other) in set.tasks().iter().enumerate() {
+            if i == k || other.priority < task.priority {
+                continue;
+            }
+            let limit = u128::from(other.deadline.min(other.period));
+            let known = bound_of(analysis, i).filter(|known| *known <= limit);
+            let known = known.ok_or(Defect::Missing { task: k, point: i })?;
+            let known = if other.priority > task.priority { known } else { limit };
+            works.push(work(other, x, room, known, bound));
+        }
+        let sum = if (works.len() as u64) < cpus { 0 } else { sum(&works, cpus) };
+        if sum / u128::from(cpus) > room {
+            return Err(Defect::NotFixed { task: k, point: 0 });
+        }
+        check_verdict(k, task, &analysis.tasks[k])?;
+    }
+    Ok(())
+}
+
+fn bound_of(analysis: &Analysis, task: usize) -> Option<u128> {
+    match analysis.tasks.get(task)?.outcome {
+        Outcome::Bounded(bound) => Some(bound.from_arrival.into()),
+        Outcome::Unbounded | Outcome::Unknown(_) => None,
+    }
+}
+
+/// The work of a task without and with work carried in, if its jobs respond within `known`.
+fn work(task: &Task, x: u128, room: u128, known: u128, bound: Bound) -> (u128, u128) {
+    let (cost, period) = (u128::from(task.cost), u128::from(task.period));
+    match bound {
+        Bound::BertognaCirinei { slack, clamp } => {
+            let known = if slack { known } else { u128::from(task.deadline.min(task.period)) };
+            let reach = x + known - cost;
+            let jobs = reach / period;
+            let all = jobs * cost + cost.min(reach - jobs * period);
+            let all = if clamp { all.min(room + 1) } else { all };
+            (all, all)
+        }
+        Bound::LimitedCarryIn => {
+            let jobs = x / period;
+            let without = jobs * cost + cost.min(x - jobs * period);
+            let after = x.saturating_sub(cost);
+            let alpha = (after % period).saturating_sub(period - known).min(cost - 1);
+            let with = after / period * cost + cost + alpha;
+            (without.min(room + 1), with.min(room + 1))
+        }
+    }
+}
+
+/// All work without, and the largest differences that m - 1 tasks can make.
+fn sum(works: &[(u128, u128)], cpus: u64) -> u128 {
+    let mut more: Vec<u128> = works.iter().map(|(a, b)| b.saturating_sub(*a)).collect();
+    more.sort_unstable();
+    let count = usize::try_from(cpus - 1).unwrap_or(usize::MAX);
+    let more: u128 = more.iter().rev().take(count).sum();
+    works.iter().map(|(without, _)| without).sum::<u128>() + more
+}
+
+/// Checks an answer of [`crate::global::edf_response::analyse`].
+///
+/// # Errors
+/// The first thing that does not hold.
+pub fn global_edf(set: &TaskSet, cpus: u64, analysis: &Analysis) -> Result<(), Defect> {
+    let bounds: Option<Vec<u128>> = (0..set.len()).map(|k| bound_of(analysis, k)).collect();
+    let Some(bounds) = bounds else {
+        // One without a bound leaves all without.
+        let some = (0..set.len()).find(|k| bound_of(analysis, *k).is_some());
+        return some.map_or(Ok(()), |task| Err(Defect::Bound { task }));
+    };
+    for (k, task) in set.tasks().iter().enumerate() {
+        let (x, due) = (bounds[k], u128::from(task.deadline));
+        let Some(room) = x.checked_sub(task.cost.into()) else {
+            return Err(Defect::Numbers { task: k });
+        };
+        let mut sum = 0;
+        for (i, other) in set.tasks().iter().enumerate().filter(|(i, _)| *i != k) {
+            let (cost, period) = (u128::from(other.cost), u128::from(other.period));
+            let slack = u128::from(other.deadline).checked_sub(bounds[i]);
+            let slack = slack.ok_or(Defect::Verdict { task: i })?;
+            let reach = x + bounds[i] - cost;
+            let anywhere = reach / period * cost + cost.min(reach % period);
+            let urgent = due / period * cost + cost.min((due % period).saturating_sub(slack));
+            sum += anywhere.min(urgent).min(room + 1);
+        }
+        if sum / u128::from(cpus) > room {
+            return Err(Defect::NotFixed { task: k, point: 0 });
+        }
+        check_verdict(k, task, &analysis.tasks[k])?;
+    }
+    Ok(())
+}

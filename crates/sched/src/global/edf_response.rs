@@ -1,0 +1,156 @@
+//! Global EDF: bounds on response times, each task's helping the others'.
+//!
+//! Owns: the response-time analysis of Bertogna and Cirinei (RTSS 2007) and the iterative test of
+//! Bertogna, Cirinei and Lipari (IEEE TPDS 2009). Both assume that every job responds within its
+//! deadline and bound the responses under that assumption, then assume those bounds, and so on. If
+//! all bounds are within the deadlines in the end, no job can be the first to break them; if one is
+//! not, none of the bounds is good for anything. Must not: guess; a bound is checked by
+//! [`crate::checker::global_edf`].
+
+use crate::effort::Effort;
+use crate::task::{Task, TaskSet};
+use crate::verdict::{
+    Analysis, Outcome, Point, Refusal, ResponseTime, TaskResult, Verdict, Window,
+};
+
+use super::{accepted, beforehand_constrained, without_bound, work_with_carry_in};
+
+/// How the work of others is bounded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Looks {
+    /// Once, in the window from the arrival of a job to its deadline (TPDS 2009, equations 17, 18).
+    AtDeadline,
+    /// Also in each window in which the job may have to wait (RTSS 2007, equations 4, 5, 8, 9).
+    AtResponse,
+}
+
+/// Bounds the response times of a set under global EDF (Bertogna and Cirinei, RTSS 2007). Needs
+/// deadlines of at most periods.
+#[must_use]
+pub fn analyse(set: &TaskSet, cpus: u64) -> Analysis {
+    analyse_within(set, cpus, Effort::default())
+}
+
+/// The same with a stated effort: a step looks once at the work of all tasks in a window.
+#[must_use]
+pub fn analyse_within(set: &TaskSet, cpus: u64, effort: Effort) -> Analysis {
+    let analysis = improve(set, cpus, Looks::AtResponse, effort);
+    debug_assert_eq!(crate::checker::global_edf(set, cpus, &analysis), Ok(()));
+    analysis
+}
+
+/// The iterative test of Bertogna, Cirinei and Lipari (IEEE TPDS 2009): its slacks, as bounds on
+/// response times. Accepts what their first test ([`super::edf::bcl`]) accepts.
+#[must_use]
+pub fn bcl_iterative(set: &TaskSet, cpus: u64) -> Analysis {
+    improve(set, cpus, Looks::AtDeadline, Effort::default())
+}
+
+fn improve(set: &TaskSet, cpus: u64, looks: Looks, mut effort: Effort) -> Analysis {
+    if let Some(verdict) = beforehand_constrained(set, cpus) {
+        let tasks = set.tasks().iter().map(|_| without_bound(verdict, 0)).collect();
+        return Analysis { tasks, points: Vec::new() };
+    }
+    let mut bounds: Vec<u64> = set.tasks().iter().map(Task::deadline).collect();
+    let mut proven = vec![false; set.len()];
+    let rounds = rounds(set, cpus, looks, &mut bounds, &mut proven, &mut effort);
+    match rounds {
+        // Bounds that are all proven stay so, even if more steps would have lowered them.
+        _ if proven.iter().all(|proven| *proven) => all_bounded(&bounds),
+        Err(why) => unknown(set, why),
+        Ok(()) => unknown(set, Refusal::NotExact),
+    }
+}
+
+/// Lowers bounds until none can be lowered.
+fn rounds(
+    set: &TaskSet,
+    cpus: u64,
+    looks: Looks,
+    bounds: &mut [u64],
+    proven: &mut [bool],
+    effort: &mut Effort,
+) -> Result<(), Refusal> {
+    loop {
+        let mut lower = false;
+        for k in 0..set.len() {
+            let Some(found) = least(set, cpus, looks, k, bounds, effort)? else { continue };
+            lower |= !proven[k] || found < bounds[k];
+            proven[k] = true;
+            bounds[k] = bounds[k].min(found);
+        }
+        if !lower {
+            return Ok(());
+        }
+    }
+}
+
+/// The least response of task k that its equation allows, if it is within the deadline.
+fn least(
+    set: &TaskSet,
+    cpus: u64,
+    looks: Looks,
+    k: usize,
+    bounds: &[u64],
+    effort: &mut Effort,
+) -> Result<Option<u64>, Refusal> {
+    let task = &set.tasks()[k];
+    let mut window = match looks {
+        Looks::AtDeadline => task.deadline,
+        Looks::AtResponse => task.cost,
+    };
+    loop {
+        effort.step()?;
+        let delay = interference(set, looks, k, bounds, window) / u128::from(cpus);
+        let next = u128::from(task.cost) + delay;
+        let Some(next) = u64::try_from(next).ok().filter(|next| *next <= task.deadline) else {
+            return Ok(None);
+        };
+        if next <= window {
+            return Ok(Some(next));
+        }
+        window = next;
+    }
+}
+
+/// Work of the others that can delay task k in a window, none counted beyond what a delay takes.
+fn interference(set: &TaskSet, looks: Looks, k: usize, bounds: &[u64], window: u64) -> u128 {
+    let task = &set.tasks()[k];
+    let most = u128::from(window - task.cost) + 1;
+    let of = |(i, other): (usize, &Task)| {
+        let due = work_due_with(other, task.deadline, other.deadline - bounds[i]);
+        let work = match looks {
+            Looks::AtDeadline => due,
+            Looks::AtResponse => due.min(work_with_carry_in(other, window, bounds[i])),
+        };
+        work.min(most)
+    };
+    set.tasks().iter().enumerate().filter(|(i, _)| *i != k).map(of).sum()
+}
+
+/// Most work of a task in a window that ends with one of its deadlines, if its jobs end `slack`
+/// before theirs.
+fn work_due_with(task: &Task, window: u64, slack: u64) -> u128 {
+    let jobs = u128::from(window / task.period);
+    let before = u128::from((window % task.period).saturating_sub(slack));
+    jobs * u128::from(task.cost) + before.min(task.cost.into())
+}
+
+fn all_bounded(bounds: &[u64]) -> Analysis {
+    let point = |bound: &u64| Point { offset: 0, jobs: 1, finish: *bound };
+    let task = |(at, bound): (usize, &u64)| TaskResult {
+        outcome: Outcome::Bounded(ResponseTime { from_arrival: *bound, from_release: *bound }),
+        verdict: accepted(true),
+        window: Window::Closed,
+        points: at..at + 1,
+    };
+    Analysis {
+        tasks: bounds.iter().enumerate().map(task).collect(),
+        points: bounds.iter().map(point).collect(),
+    }
+}
+
+fn unknown(set: &TaskSet, why: Refusal) -> Analysis {
+    let tasks = set.tasks().iter().map(|_| without_bound(Verdict::Unknown(why), 0)).collect();
+    Analysis { tasks, points: Vec::new() }
+}

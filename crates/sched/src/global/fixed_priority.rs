@@ -1,0 +1,259 @@
+//! Global fixed priorities.
+//!
+//! Owns: response times by Bertogna and Cirinei (RTSS 2007), by Guan, Stigge, Yi and Yu (RTSS
+//! 2009), and the tests that do not depend on the order of higher priorities, for which an
+//! assignment can be searched (Davis and Burns, RTSJ 2011). Tasks of equal priority are taken to
+//! delay each other, whoever is served first.
+//!
+//! A task's deadline may be longer than its period, but a response must not be: nothing is said of
+//! tasks whose jobs may overlap. Must not: order tasks; see [`super::assign`].
+
+use std::cmp::Ordering;
+
+use crate::effort::Effort;
+use crate::exact::compare_shares;
+use crate::task::{Task, TaskSet};
+use crate::verdict::{
+    Analysis, Outcome, Point, Refusal, ResponseTime, TaskResult, Verdict, Window,
+};
+
+use super::schedule::{Policy, first_miss};
+use super::{accepted, late, outside, with_largest, without_bound};
+use super::{work_with_carry_in, work_without_carry_in};
+
+/// How response times are bounded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// Bertogna and Cirinei: all tasks of higher priority carry work in.
+    BertognaCirinei {
+        /// Whether the bounds of higher priorities are used, or only their deadlines.
+        slack: bool,
+        /// Whether no task is counted beyond R - C + 1, which is what it can delay. The paper does
+        /// so (its equation 7); SchedCAT does not.
+        clamp: bool,
+    },
+    /// Guan et al.: at most m - 1 tasks carry work in.
+    LimitedCarryIn,
+}
+
+/// The analysis of the paper of Bertogna and Cirinei, theorem 7.
+pub const AS_PUBLISHED: Bound = Bound::BertognaCirinei { slack: true, clamp: true };
+
+/// A test of one task that depends on which tasks are of higher priority, but not on their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OrderFree {
+    /// Deadline analysis (Bertogna, Cirinei and Lipari, TPDS 2009).
+    Deadline,
+    /// The same, where at most m - 1 tasks carry work in (Davis and Burns, RTSJ 2011).
+    LimitedCarryIn,
+}
+
+/// Bounds the response times of a set under global fixed priorities.
+#[must_use]
+pub fn analyse(set: &TaskSet, cpus: u64, bound: Bound) -> Analysis {
+    analyse_within(set, cpus, bound, Effort::default())
+}
+
+/// The same with a stated effort: a step looks once at the work of all tasks in a window.
+#[must_use]
+pub fn analyse_within(set: &TaskSet, cpus: u64, bound: Bound, mut effort: Effort) -> Analysis {
+    let mut points = Vec::with_capacity(set.len());
+    let mut tasks: Vec<TaskResult> = Vec::with_capacity(set.len());
+    tasks.resize_with(set.len(), || without_bound(Verdict::Unknown(Refusal::NotExact), 0));
+    if let Some(why) = outside(set, true) {
+        tasks.iter_mut().for_each(|task| *task = without_bound(Verdict::Unknown(why), 0));
+        return Analysis { tasks, points };
+    }
+    let order = set.by_priority();
+    let mut rank = 0;
+    while rank < order.len() {
+        let priority = set.tasks()[order[rank]].priority;
+        let same = |p: &&usize| set.tasks()[**p].priority == priority;
+        let class = &order[rank..rank + order[rank..].iter().take_while(same).count()];
+        bound_class(set, cpus, bound, class, &mut tasks, &mut points, &mut effort);
+        rank += class.len();
+    }
+    let analysis = Analysis { tasks, points };
+    debug_assert_eq!(crate::checker::global_fixed_priority(set, cpus, bound, &analysis), Ok(()));
+    analysis
+}
+
+/// The verdict by the analysis; if it does not accept, a schedule is looked at for a miss.
+#[must_use]
+pub fn verdict(set: &TaskSet, cpus: u64, bound: Bound) -> Verdict {
+    let found = analyse(set, cpus, bound).verdict();
+    if !matches!(found, Verdict::Unknown(Refusal::NotExact | Refusal::TooLong)) {
+        return found;
+    }
+    let miss = first_miss(set, cpus, Policy::FixedPriority, Effort::of(200_000));
+    miss.map_or(found, |miss| Verdict::Infeasible(miss.witness()))
+}
+
+/// The tasks of one priority: each bounded on the assumption that the others keep their deadlines,
+/// so that either all of the bounds hold or none.
+fn bound_class(
+    set: &TaskSet,
+    cpus: u64,
+    bound: Bound,
+    class: &[usize],
+    tasks: &mut [TaskResult],
+    points: &mut Vec<Point>,
+    effort: &mut Effort,
+) {
+    let response = |k: &usize| response(set, cpus, bound, *k, tasks, effort);
+    let found: Vec<Result<u64, Verdict>> = class.iter().map(response).collect();
+    let holds = found.iter().all(Result::is_ok);
+    for (k, found) in class.iter().zip(found) {
+        let finish = match found {
+            Ok(finish) if holds => finish,
+            Ok(_) => continue,
+            Err(verdict) => {
+                tasks[*k] = without_bound(verdict, points.len());
+                continue;
+            }
+        };
+        points.push(Point { offset: 0, jobs: 1, finish });
+        let response = ResponseTime { from_arrival: finish, from_release: finish };
+        tasks[*k] = TaskResult {
+            outcome: Outcome::Bounded(response),
+            verdict: accepted(true),
+            window: Window::Closed,
+            points: points.len() - 1..points.len(),
+        };
+    }
+}
+
+/// The longest response that the analysis accepts of a task.
+fn limit(task: &Task) -> u64 {
+    task.deadline.min(task.period)
+}
+
+/// The tasks that may delay the one at `k`, and within what they respond.
+fn rivals<'a>(
+    set: &'a TaskSet,
+    k: usize,
+    slack: bool,
+    done: &[TaskResult],
+) -> Result<Vec<(&'a Task, u64)>, Refusal> {
+    let own = set.tasks()[k].priority;
+    let mut found = Vec::new();
+    for (i, task) in set.tasks().iter().enumerate() {
+        if i == k || task.priority < own {
+            continue;
+        }
+        let assumed = match done[i].outcome {
+            Outcome::Bounded(bound) if slack && task.priority > own => bound.from_arrival,
+            Outcome::Bounded(_) => limit(task),
+            _ if task.priority == own => limit(task),
+            _ => return Err(Refusal::NotExact),
+        };
+        found.push((task, assumed));
+    }
+    Ok(found)
+}
+
+fn response(
+    set: &TaskSet,
+    cpus: u64,
+    bound: Bound,
+    k: usize,
+    done: &[TaskResult],
+    effort: &mut Effort,
+) -> Result<u64, Verdict> {
+    let task = &set.tasks()[k];
+    if let Some(late) = late(k, task) {
+        return Err(late);
+    }
+    let slack = bound != (Bound::BertognaCirinei { slack: false, clamp: true })
+        && bound != (Bound::BertognaCirinei { slack: false, clamp: false });
+    let rivals = rivals(set, k, slack, done).map_err(Verdict::Unknown)?;
+    if starves(task, &rivals, cpus) {
+        return Err(Verdict::NoBound);
+    }
+    let own = task.cost.checked_add(task.blocking).ok_or(Verdict::Unknown(Refusal::Overflow))?;
+    let mut window = own;
+    loop {
+        if window > limit(task) {
+            return Err(Verdict::Unknown(Refusal::NotExact));
+        }
+        effort.step().map_err(Verdict::Unknown)?;
+        let work = match bound {
+            // Fewer rivals than processors never keep all of them busy.
+            _ if (rivals.len() as u64) < cpus => 0,
+            Bound::BertognaCirinei { clamp, .. } => {
+                let most = if clamp { u128::from(window - own) + 1 } else { u128::MAX };
+                rivals.iter().map(|(t, r)| work_with_carry_in(t, window, *r).min(most)).sum()
+            }
+            Bound::LimitedCarryIn => limited(&rivals, cpus, window, own),
+        };
+        let next = u64::try_from(u128::from(own) + work / u128::from(cpus));
+        let next = next.map_err(|_| Verdict::Unknown(Refusal::Overflow))?;
+        if next <= window {
+            return Ok(window);
+        }
+        window = next;
+    }
+}
+
+/// Whether a task and the rivals that are known to get all they need together need more than there
+/// is.
+fn starves(task: &Task, rivals: &[(&Task, u64)], cpus: u64) -> bool {
+    let all = rivals.iter().map(|(t, _)| *t).chain(std::iter::once(task));
+    let shares = all.map(|t| (t.cost, t.period));
+    task.cost > task.period || compare_shares(shares, (cpus, 1)) == Ordering::Greater
+}
+
+/// Work of rivals of which at most m - 1 carry work in (Guan et al., equations 5 to 9).
+fn limited(rivals: &[(&Task, u64)], cpus: u64, window: u64, own: u64) -> u128 {
+    let most = u128::from(window - own) + 1;
+    let (mut sum, mut more) = (0u128, Vec::with_capacity(rivals.len()));
+    for (task, response) in rivals {
+        let without = work_without_carry_in(task, window).min(most);
+        let with = carried_in(task, window, *response).min(most);
+        sum += without;
+        more.push(with.saturating_sub(without));
+    }
+    with_largest(sum, more, cpus - 1)
+}
+
+/// Most work in a window that begins while a job runs that began before (equation 6).
+fn carried_in(task: &Task, window: u64, response: u64) -> u128 {
+    let after = window.saturating_sub(task.cost);
+    let late = (after % task.period).saturating_sub(task.period.saturating_sub(response));
+    let jobs = u128::from(after / task.period) + 1;
+    jobs * u128::from(task.cost) + u128::from(late.min(task.cost - 1))
+}
+
+/// Whether the task at `k` keeps its deadline whatever the order of `higher` is, if those keep
+/// theirs. Blocking is added to the cost. For [`super::assign::audsley`].
+#[must_use]
+pub fn keeps_deadline(
+    tasks: &[Task],
+    higher: &[usize],
+    k: usize,
+    cpus: u64,
+    test: OrderFree,
+) -> bool {
+    let task = &tasks[k];
+    let window = limit(task);
+    let Some(own) = task.cost.checked_add(task.blocking).filter(|own| *own <= window) else {
+        return false;
+    };
+    if (higher.len() as u64) < cpus {
+        return true;
+    }
+    let most = u128::from(window - own) + 1;
+    let (mut sum, mut more) = (0u128, Vec::with_capacity(higher.len()));
+    for other in higher.iter().map(|i| &tasks[*i]) {
+        let with = work_with_carry_in(other, window, limit(other)).min(most);
+        match test {
+            OrderFree::Deadline => sum += with,
+            OrderFree::LimitedCarryIn => {
+                let without = work_without_carry_in(other, window).min(most);
+                sum += without;
+                more.push(with.saturating_sub(without));
+            }
+        }
+    }
+    with_largest(sum, more, cpus.saturating_sub(1)) / u128::from(cpus) <= u128::from(window - own)
+}
