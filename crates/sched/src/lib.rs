@@ -18,6 +18,7 @@ pub mod admission;
 pub mod assign;
 pub mod bounds;
 pub mod cbs;
+pub mod chains;
 pub mod checker;
 pub mod corpus;
 pub mod edf;
@@ -31,6 +32,7 @@ pub mod partition;
 mod recurrence;
 pub mod sim;
 pub mod slack;
+pub mod spin;
 pub mod supply;
 pub mod task;
 #[cfg(debug_assertions)]

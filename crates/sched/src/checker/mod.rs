@@ -4,15 +4,19 @@
 //! 128-bit sums, and shares no code with the searches but the comparison of utilisations. Must not:
 //! find anything.
 
+mod chains;
 mod demand;
 mod edf;
 mod fixed_priority;
 mod global;
+mod spin;
 
+pub use chains::holistic;
 pub use demand::demand;
 pub use edf::edf;
 pub use fixed_priority::fixed_priority;
 pub use global::{global_edf, global_fixed_priority};
+pub use spin::spin_counting;
 
 use crate::fixed_priority::{Sections, TimeModel};
 use crate::task::Task;

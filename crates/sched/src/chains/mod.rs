@@ -1,0 +1,144 @@
+//! Chains of steps across processors: each step begins when the one before it is done.
+//!
+//! Owns: [`System`], what is refused in it, and the holistic analysis ([`holistic`]). Steps are
+//! scheduled by fixed priorities on their processor; a network is a processor whose steps are not
+//! preempted. Must not: know clocks; a chain's arrivals are all that it is timed by.
+
+pub mod holistic;
+#[cfg(test)]
+mod tests;
+
+/// How a processor serves its steps, by fixed priorities.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Service {
+    /// A more urgent step preempts.
+    Preemptive,
+    /// A step that has begun is finished.
+    NonPreemptive,
+}
+
+/// One step of a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Its longest execution time.
+    pub cost: u64,
+    /// Its shortest, for how early the next step may begin; 0 if it is not known.
+    pub least: u64,
+    /// Position of its processor.
+    pub processor: usize,
+    /// The larger number is more urgent.
+    pub priority: u32,
+}
+
+/// A chain: jobs that go through all steps in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flow {
+    /// The shortest time between two arrivals.
+    pub period: u64,
+    /// The time from an arrival within which the last step should be done.
+    pub deadline: u64,
+    /// By how much the first step may begin after the arrival.
+    pub jitter: u64,
+    /// The steps.
+    pub steps: Vec<Step>,
+}
+
+/// Chains and the processors that they share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct System {
+    flows: Vec<Flow>,
+    services: Vec<Service>,
+}
+
+/// A system that cannot be meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SystemError {
+    /// A chain without steps.
+    #[error("flow {flow} has no steps; give it one, or leave it out")]
+    NoSteps {
+        /// Position of the chain.
+        flow: usize,
+    },
+    /// A period of 0.
+    #[error("flow {flow} has a period of 0; give the shortest time between two arrivals")]
+    NoPeriod {
+        /// Position of the chain.
+        flow: usize,
+    },
+    /// A cost of 0, or a shortest time over the longest.
+    #[error(
+        "step {step} of flow {flow} takes from {least} to {cost}; give 0 <= shortest <= longest and a longest above 0"
+    )]
+    Cost {
+        /// Position of the chain.
+        flow: usize,
+        /// Position of the step.
+        step: usize,
+        /// Shortest time.
+        least: u64,
+        /// Longest time.
+        cost: u64,
+    },
+    /// A processor that is not there.
+    #[error("step {step} of flow {flow} is on processor {processor}, of which there are {of}")]
+    Processor {
+        /// Position of the chain.
+        flow: usize,
+        /// Position of the step.
+        step: usize,
+        /// Position of the processor.
+        processor: usize,
+        /// How many there are.
+        of: usize,
+    },
+}
+
+impl System {
+    /// These chains on processors of which each serves as stated.
+    ///
+    /// # Errors
+    /// The first thing that cannot be meant.
+    pub fn new(flows: Vec<Flow>, services: Vec<Service>) -> Result<System, SystemError> {
+        for (flow, of) in flows.iter().enumerate() {
+            if of.steps.is_empty() {
+                return Err(SystemError::NoSteps { flow });
+            }
+            if of.period == 0 {
+                return Err(SystemError::NoPeriod { flow });
+            }
+            for (step, Step { cost, least, processor, .. }) in of.steps.iter().enumerate() {
+                let (cost, least, processor) = (*cost, *least, *processor);
+                if cost == 0 || least > cost {
+                    return Err(SystemError::Cost { flow, step, least, cost });
+                }
+                if processor >= services.len() {
+                    let of = services.len();
+                    return Err(SystemError::Processor { flow, step, processor, of });
+                }
+            }
+        }
+        Ok(System { flows, services })
+    }
+
+    /// The chains.
+    #[must_use]
+    pub fn flows(&self) -> &[Flow] {
+        &self.flows
+    }
+
+    /// How each processor serves.
+    #[must_use]
+    pub fn services(&self) -> &[Service] {
+        &self.services
+    }
+
+    /// The steps on a processor, as (chain, step), in the order of chains.
+    pub(crate) fn on(&self, processor: usize) -> Vec<(usize, usize)> {
+        let of = |(flow, of): (usize, &Flow)| {
+            let steps = of.steps.iter().enumerate();
+            let here = steps.filter(|(_, step)| step.processor == processor);
+            here.map(|(step, _)| (flow, step)).collect::<Vec<_>>()
+        };
+        self.flows.iter().enumerate().flat_map(of).collect()
+    }
+}

@@ -1,0 +1,85 @@
+//! Bounds of chains, checked by substitution: each processor's points, and that the jitters they
+//! rest on are those that the bounds imply.
+//!
+//! Owns: what [`holistic`] checks. Must not: search.
+
+use crate::chains::holistic::{Holistic, sections};
+use crate::chains::{Service, System};
+use crate::fixed_priority::TimeModel;
+use crate::verdict::Outcome;
+
+use super::{Defect, fixed_priority};
+
+/// Checks an answer of [`crate::chains::holistic::analyse`]. The task of a defect is the chain's
+/// position.
+///
+/// # Errors
+/// The first thing that does not hold.
+pub fn holistic(system: &System, time: TimeModel, found: &Holistic) -> Result<(), Defect> {
+    for processor in &found.processors {
+        let Some((flow, step)) = processor.steps.first() else { continue };
+        let at = system.flows()[*flow].steps[*step].processor;
+        fixed_priority(&processor.set, sections(system.services()[at]), time, &processor.analysis)?;
+        for (position, (flow, step)) in processor.steps.iter().enumerate() {
+            let defect = Defect::Numbers { task: *flow };
+            let task = &processor.set.tasks()[position];
+            let of = &system.flows()[*flow];
+            let result = &found.flows[*flow].steps[*step];
+            let least = of.steps[..*step].iter().map(|s| s.least);
+            let earliest = least.fold(0, u64::saturating_add);
+            let before = match step.checked_sub(1) {
+                None => Some(of.jitter),
+                Some(before) => {
+                    let before = found.flows[*flow].steps[before].outcome.response();
+                    before.and_then(|before| before.from_arrival.checked_sub(earliest))
+                }
+            };
+            let Outcome::Bounded(bound) = result.outcome else { continue };
+            let local = processor.analysis.tasks[position].outcome.response();
+            let same = local.and_then(|local| local.from_arrival.checked_add(earliest));
+            let holds = before == Some(task.jitter)
+                && same == Some(bound.from_arrival)
+                && task.cost == of.steps[*step].cost
+                && task.period == of.period
+                && task.priority == of.steps[*step].priority;
+            if !holds {
+                return Err(defect);
+            }
+        }
+        check_rivals(system, at, time, found)?;
+    }
+    Ok(())
+}
+
+/// A step with a bound has all steps beside it that may delay it, or is blocked by those left out.
+fn check_rivals(
+    system: &System,
+    at: usize,
+    time: TimeModel,
+    found: &Holistic,
+) -> Result<(), Defect> {
+    let beside = |processor: &&crate::chains::holistic::Processor| {
+        let first = processor.steps.first();
+        first.is_some_and(|(flow, step)| system.flows()[*flow].steps[*step].processor == at)
+    };
+    let Some(processor) = found.processors.iter().find(beside) else { return Ok(()) };
+    for (flow, step) in system.on(at) {
+        if processor.steps.contains(&(flow, step)) {
+            continue;
+        }
+        let left_out = &system.flows()[flow].steps[step];
+        let begun = left_out.cost - u64::from(time == TimeModel::Discrete);
+        for (position, (other, _)) in processor.steps.iter().enumerate() {
+            let task = &processor.set.tasks()[position];
+            let lower = processor.set.tasks().iter().filter(|t| t.priority < task.priority);
+            let lower = lower.map(|t| t.cost - u64::from(time == TimeModel::Discrete)).max();
+            let covered = system.services()[at] == Service::Preemptive
+                || task.blocking + lower.unwrap_or(0) >= begun;
+            let bounded = processor.analysis.tasks[position].outcome.response().is_some();
+            if bounded && (task.priority <= left_out.priority || !covered) {
+                return Err(Defect::Missing { task: *other, point: 0 });
+            }
+        }
+    }
+    Ok(())
+}
