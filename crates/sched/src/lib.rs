@@ -16,11 +16,14 @@
 
 pub mod admission;
 pub mod assign;
+pub mod blocking;
 pub mod bounds;
+pub mod bursts;
 pub mod cbs;
 pub mod chains;
 pub mod checker;
 pub mod corpus;
+pub mod curve;
 pub mod edf;
 pub mod effort;
 pub mod exact;
@@ -35,6 +38,7 @@ pub mod slack;
 pub mod spin;
 pub mod supply;
 pub mod task;
+pub mod thresholds;
 #[cfg(debug_assertions)]
 pub(crate) mod twin;
 pub mod verdict;

@@ -3,8 +3,11 @@
 //! Owns: the simulation, and the assertion that no simulated response is over its bound. Must not:
 //! be compiled into release builds, or share code with the searches.
 
+use crate::bursts::Bursty;
+use crate::curve::Curve;
 use crate::fixed_priority::Sections;
 use crate::task::{Task, TaskSet};
+use crate::thresholds::Thresholds;
 use crate::verdict::{Analysis, ResponseTime};
 
 /// Larger sets are not simulated: most units of time, over all cases of a task.
@@ -46,6 +49,47 @@ pub(crate) fn worst_fixed_priority(
     position: usize,
     analysis: &Analysis,
 ) -> Option<ResponseTime> {
+    worst_of(set, &periodic(set), sections, position, analysis)
+}
+
+/// The curves of tasks without bursts.
+fn periodic(set: &TaskSet) -> Vec<Curve> {
+    set.tasks().iter().filter_map(|task| Curve::periodic(task.period).ok()).collect()
+}
+
+/// The same as [`assert_fixed_priority`] for tasks with bursts.
+pub(crate) fn assert_bursts(bursty: &Bursty, sections: Sections, analysis: &Analysis) {
+    if bursty.set().len() > 6 {
+        return;
+    }
+    for position in 0..bursty.set().len() {
+        let Some(bound) = analysis.tasks[position].outcome.response() else { continue };
+        let worst = worst_with_bursts(bursty, sections, position, analysis);
+        assert!(
+            worst.is_none_or(|worst| worst.from_arrival <= bound.from_arrival
+                && worst.from_release <= bound.from_release),
+            "task {position} of {bursty:?}, {sections:?}: {worst:?} simulated, bound {bound:?}"
+        );
+    }
+}
+
+/// The same as [`worst_fixed_priority`] for tasks with bursts.
+pub(crate) fn worst_with_bursts(
+    bursty: &Bursty,
+    sections: Sections,
+    position: usize,
+    analysis: &Analysis,
+) -> Option<ResponseTime> {
+    worst_of(bursty.set(), bursty.curves(), sections, position, analysis)
+}
+
+fn worst_of(
+    set: &TaskSet,
+    curves: &[Curve],
+    sections: Sections,
+    position: usize,
+    analysis: &Analysis,
+) -> Option<ResponseTime> {
     let own = &set.tasks()[position];
     let equals = set.tasks().iter().filter(|t| t.priority == own.priority).count() > 1;
     // Among equals it matters when a job is released, not only that it is.
@@ -58,7 +102,7 @@ pub(crate) fn worst_fixed_priority(
     let mut worst = ResponseTime { from_arrival: 0, from_release: 0 };
     for offset in 0..offsets {
         for delay in 0..delays {
-            let found = simulate(set, sections, position, Own { offset, delay }, last);
+            let found = simulate(set, curves, sections, position, Own { offset, delay }, last);
             worst.from_arrival = worst.from_arrival.max(found.from_arrival);
             worst.from_release = worst.from_release.max(found.from_release);
         }
@@ -84,10 +128,16 @@ fn tail(task: &Task, sections: Sections) -> u64 {
 }
 
 /// All jobs of a task whose release is before `until`; `own` if it is the task under analysis.
-fn jobs_of(task: &Task, own: Option<Own>, sections: Sections, until: u64, jobs: &mut Vec<Job>) {
+fn jobs_of(
+    (task, curve): (&Task, &Curve),
+    own: Option<Own>,
+    sections: Sections,
+    until: u64,
+    jobs: &mut Vec<Job>,
+) {
     let Own { offset, delay } = own.unwrap_or_default();
-    let mut nominal = offset;
-    while nominal.saturating_sub(task.jitter) < until {
+    let nominals = (1..).map_while(|number| offset.checked_add(curve.distance(number)?));
+    for nominal in nominals.take_while(|nominal| nominal.saturating_sub(task.jitter) < until) {
         jobs.push(Job {
             priority: task.priority,
             release: (nominal.saturating_sub(task.jitter) + delay).min(nominal),
@@ -96,12 +146,12 @@ fn jobs_of(task: &Task, own: Option<Own>, sections: Sections, until: u64, jobs: 
             remaining: task.cost,
             tail: tail(task, sections),
         });
-        nominal += task.period;
     }
 }
 
 fn simulate(
     set: &TaskSet,
+    curves: &[Curve],
     sections: Sections,
     position: usize,
     own: Own,
@@ -119,7 +169,8 @@ fn simulate(
             };
             blocker = blocker.max(segment.saturating_sub(1));
         } else {
-            jobs_of(t, (other == position).then_some(own), sections, until, &mut jobs);
+            let own = (other == position).then_some(own);
+            jobs_of((t, &curves[other]), own, sections, until, &mut jobs);
         }
     }
     blocker += task.blocking;
@@ -139,6 +190,104 @@ fn simulate(
         held = (job.remaining > 0 && job.remaining < job.tail).then_some(index);
         if job.remaining == 0 && job.own {
             // The nominal arrival is a jitter before what the job remembers.
+            let finish = now + 1;
+            worst.from_arrival = worst.from_arrival.max(finish + task.jitter - job.nominal);
+            worst.from_release = worst.from_release.max(finish - job.release);
+        }
+    }
+    worst
+}
+
+/// The same as [`assert_fixed_priority`] with preemption thresholds.
+pub(crate) fn assert_thresholds(of: &Thresholds, analysis: &Analysis) {
+    if of.set().len() > 6 {
+        return;
+    }
+    for position in 0..of.set().len() {
+        let Some(bound) = analysis.tasks[position].outcome.response() else { continue };
+        let worst = worst_with_thresholds(of, position, analysis);
+        assert!(
+            worst.is_none_or(|worst| worst.from_arrival <= bound.from_arrival
+                && worst.from_release <= bound.from_release),
+            "task {position} of {of:?}: {worst:?} simulated, bound {bound:?}"
+        );
+    }
+}
+
+/// The worst response of a task with thresholds: every offset of its first job, behind every job of
+/// lower priority that may have just begun; `None` if that takes too long.
+pub(crate) fn worst_with_thresholds(
+    of: &Thresholds,
+    position: usize,
+    analysis: &Analysis,
+) -> Option<ResponseTime> {
+    let own = &of.set().tasks()[position];
+    let equals = of.set().tasks().iter().filter(|t| t.priority == own.priority).count() > 1;
+    let (offsets, delays) = if equals { (own.period, own.jitter + 1) } else { (1, 1) };
+    let last = analysis.points(position).iter().map(|p| p.finish).max()?;
+    let units = last.checked_add(own.period)?.checked_mul(offsets)?.checked_mul(delays)?;
+    if units.checked_mul(of.set().len() as u64)? > MOST_UNITS {
+        return None;
+    }
+    let mut worst = ResponseTime { from_arrival: 0, from_release: 0 };
+    for offset in 0..offsets {
+        for delay in 0..delays {
+            for blocker in 0..of.set().len() {
+                let own = Own { offset, delay };
+                let found = simulate_thresholds(of, position, own, blocker, last);
+                worst.from_arrival = worst.from_arrival.max(found.from_arrival);
+                worst.from_release = worst.from_release.max(found.from_release);
+            }
+        }
+    }
+    Some(worst)
+}
+
+/// All that is not of lower priority begins at 0; `blocker`, if of lower priority, began a unit
+/// before.
+fn simulate_thresholds(
+    of: &Thresholds,
+    position: usize,
+    own: Own,
+    blocker: usize,
+    until: u64,
+) -> ResponseTime {
+    let set = of.set();
+    let task = &set.tasks()[position];
+    // Each job with the priority that it has from its first unit on, and its cost.
+    let mut jobs: Vec<(Job, u32, u64)> = Vec::new();
+    for (other, t) in set.tasks().iter().enumerate().filter(|(_, t)| t.priority >= task.priority) {
+        let own = (other == position).then_some(own);
+        let mut of_task = Vec::new();
+        let Ok(curve) = Curve::periodic(t.period) else { continue };
+        jobs_of((t, &curve), own, Sections::Preemptive, until, &mut of_task);
+        jobs.extend(of_task.into_iter().map(|job| (job, of.thresholds()[other], t.cost)));
+    }
+    let lower = &set.tasks()[blocker];
+    if lower.priority < task.priority {
+        let job = Job {
+            priority: lower.priority,
+            release: 0,
+            nominal: 0,
+            own: false,
+            remaining: lower.cost - 1,
+            tail: 0,
+        };
+        jobs.push((job, of.thresholds()[blocker], lower.cost));
+    }
+    let mut worst = ResponseTime { from_arrival: 0, from_release: 0 };
+    for now in task.blocking..until {
+        let key = |at: &usize| {
+            let (job, threshold, cost) = &jobs[*at];
+            let begun = job.remaining < *cost;
+            let priority = if begun { *threshold } else { job.priority };
+            (std::cmp::Reverse(priority), !begun, job.release, job.own)
+        };
+        let ready = |at: &usize| jobs[*at].0.release <= now && jobs[*at].0.remaining > 0;
+        let Some(at) = (0..jobs.len()).filter(ready).min_by_key(key) else { continue };
+        let job = &mut jobs[at].0;
+        job.remaining -= 1;
+        if job.remaining == 0 && job.own {
             let finish = now + 1;
             worst.from_arrival = worst.from_arrival.max(finish + task.jitter - job.nominal);
             worst.from_release = worst.from_release.max(finish - job.release);
@@ -208,12 +357,13 @@ fn simulate_edf(
     let blocked = blocker != position && segment > 1;
     let busy = task.blocking + if blocked { segment - 1 } else { 0 };
     let mut jobs = Vec::new();
+    let curves = periodic(set);
     for (other, t) in set.tasks().iter().enumerate() {
         let own = Own { offset, delay: 0 };
         let own = (other == position).then_some(own);
         if own.is_some() || !(blocked && other == blocker) {
             let from = jobs.len();
-            jobs_of(t, own, sections, until, &mut jobs);
+            jobs_of((t, &curves[other]), own, sections, until, &mut jobs);
             // Due dates in the place of priorities; jitter of all is added to keep them positive.
             for job in &mut jobs[from..] {
                 let due = job.nominal + t.deadline + MOST_UNITS - t.jitter;

@@ -83,6 +83,9 @@ pub enum Refusal {
     /// All of the processor is used and releases jitter, so that the busy window never ends.
     #[error("the processor is fully used and the busy window never ends")]
     Endless,
+    /// Nothing bounds how long a plain mutex is waited for.
+    #[error("a plain mutex is shared, and nothing bounds how long it is waited for")]
+    Mutex,
 }
 
 /// Bounds on a task's response time. Both, since tools differ in which they mean.

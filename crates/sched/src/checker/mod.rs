@@ -4,19 +4,25 @@
 //! 128-bit sums, and shares no code with the searches but the comparison of utilisations. Must not:
 //! find anything.
 
+mod bursts;
 mod chains;
 mod demand;
 mod edf;
 mod fixed_priority;
 mod global;
+mod shared;
 mod spin;
+mod thresholds;
 
+pub use bursts::{bursts, bursty_demand};
 pub use chains::holistic;
 pub use demand::demand;
 pub use edf::edf;
 pub use fixed_priority::fixed_priority;
 pub use global::{global_edf, global_fixed_priority};
+pub use shared::shared_demand;
 pub use spin::spin_counting;
+pub use thresholds::thresholds;
 
 use crate::fixed_priority::{Sections, TimeModel};
 use crate::task::Task;

@@ -6,9 +6,10 @@
 //! Must not: assume that deadlines are at most the periods.
 
 pub mod demand;
-mod length;
+pub(crate) mod length;
 pub mod qpa;
 mod response;
+pub(crate) mod steps;
 #[cfg(test)]
 mod tests;
 

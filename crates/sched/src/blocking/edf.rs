@@ -1,0 +1,185 @@
+//! Demand under EDF with shared resources.
+//!
+//! Owns: the blocking of an interval, a function of its length (Baker, RTSJ 1991; Baruah, RTSS 2006), and the
+//! processor demand test with it. Preemption levels follow deadlines less jitter. Must not: take
+//! blocking for certain: where only it is too much, the answer is unknown.
+
+use super::{CriticalSection, Protocol, Usage, total};
+use crate::curve::Curve;
+use crate::edf::demand::first_deadline;
+use crate::edf::length::{Length, length};
+use crate::edf::qpa::Feasibility;
+use crate::edf::steps::{Due, each_step};
+use crate::effort::Effort;
+use crate::fixed_priority::{Sections, TimeModel};
+use crate::task::{Task, TaskSet};
+use crate::verdict::{Refusal, Verdict, Witness};
+
+/// How long jobs that are due within `interval` wait for those that are due later: sections of tasks
+/// whose deadline is longer, on resources that a task uses which may be due within. `None` if a
+/// plain mutex is among them, for which nothing bounds the wait.
+#[must_use]
+pub fn blocking_within(usage: &Usage, interval: u64, time: TimeModel) -> Option<u64> {
+    let tasks = usage.set.tasks();
+    let mut wanted = vec![false; usage.protocols.len()];
+    for section in &usage.sections {
+        wanted[section.resource] |= first_deadline(&tasks[section.task]) <= interval;
+    }
+    let blocks = |section: &&CriticalSection| {
+        let spins = usage.protocols[section.resource] == Protocol::Spin;
+        tasks[section.task].deadline > interval && (spins || wanted[section.resource])
+    };
+    let sections: Vec<CriticalSection> = usage.sections.iter().filter(blocks).copied().collect();
+    total(&sections, &usage.protocols, time)?.checked_add(stated(&usage.set))
+}
+
+/// The longest blocking that a task states.
+fn stated(set: &TaskSet) -> u64 {
+    set.tasks().iter().map(Task::blocking).max().unwrap_or(0)
+}
+
+/// Whether demand and blocking ever exceed an interval.
+#[must_use]
+pub fn feasible(usage: &Usage, time: TimeModel) -> Feasibility {
+    feasible_within(usage, time, Effort::default())
+}
+
+/// The same with a stated effort. The intervals visited ascend, and are all at which demand grows.
+#[must_use]
+pub fn feasible_within(usage: &Usage, time: TimeModel, effort: Effort) -> Feasibility {
+    let mut found = Feasibility { verdict: Verdict::Feasible, length: 0, visited: Vec::new() };
+    match search(usage, time, effort, &mut found) {
+        Ok(verdict) => found.verdict = verdict,
+        Err(why) => found.verdict = Verdict::Unknown(why),
+    }
+    debug_assert_eq!(crate::checker::shared_demand(usage, time, &found), Ok(()));
+    found
+}
+
+/// The most that any interval is blocked: it changes only where one more task is due within.
+fn most(usage: &Usage, time: TimeModel) -> Result<u64, Refusal> {
+    let tasks = usage.set.tasks();
+    let edges = tasks.iter().map(first_deadline);
+    let mut blocking = edges.map(|edge| blocking_within(usage, edge, time).ok_or(Refusal::Mutex));
+    blocking.try_fold(0, |most, blocking| Ok(blocking?.max(most)))
+}
+
+fn search(
+    usage: &Usage,
+    time: TimeModel,
+    mut effort: Effort,
+    found: &mut Feasibility,
+) -> Result<Verdict, Refusal> {
+    let most = most(usage, time)?;
+    let blocked = usage.set.tasks().iter().map(|task| task.with_blocking(most));
+    let blocked = TaskSet::new(blocked.collect());
+    found.length = match length(&blocked, Sections::Preemptive, time, &mut effort)? {
+        Length::Below(end) => end,
+        Length::Overload => return Ok(Verdict::NoBound),
+    };
+    let tasks = usage.set.tasks();
+    let curves: Vec<Curve> = tasks.iter().filter_map(|t| Curve::periodic(t.period).ok()).collect();
+    let due = |(t, curve)| {
+        let t: &Task = t;
+        let cost = t.cost.checked_add(t.suspension)?;
+        Some(Due { curve, cost, deadline: t.deadline, jitter: t.jitter })
+    };
+    let dues = tasks.iter().zip(&curves).map(due).collect::<Option<Vec<Due>>>();
+    let mut verdict = Verdict::Feasible;
+    each_step(
+        &dues.ok_or(Refusal::Overflow)?,
+        found.length,
+        &mut effort,
+        &mut |interval, work| {
+            let blocking = blocking_within(usage, interval, time).unwrap_or(u64::MAX);
+            let demand = work.saturating_add(blocking.into());
+            let demand = u64::try_from(demand).unwrap_or(u64::MAX);
+            found.visited.push((interval, demand));
+            if demand > interval {
+                let certain =
+                    work > u128::from(interval) && tasks.iter().all(|t| t.suspension == 0);
+                verdict = if certain {
+                    let demand = u64::try_from(work).unwrap_or(u64::MAX);
+                    Verdict::Infeasible(Witness::Demand { interval, demand })
+                } else {
+                    Verdict::Unknown(Refusal::NotExact)
+                };
+            }
+            verdict == Verdict::Feasible
+        },
+    )?;
+    Ok(verdict)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::edf::qpa;
+
+    fn set(tasks: &[(u64, u64, u64)]) -> TaskSet {
+        TaskSet::in_order(tasks.iter().map(|(c, t, d)| Task::new(*c, *t, *d).unwrap()).collect())
+    }
+
+    /// A section delays an interval only if somebody who is due in it wants the resource.
+    #[test]
+    fn blocking_depends_on_the_interval() {
+        let sections = [(0, 0, 1), (2, 0, 3), (1, 1, 2), (2, 1, 4)]
+            .map(|(task, resource, length)| CriticalSection { task, resource, length });
+        let protocols = vec![Protocol::Ceiling(None); 2];
+        let set = set(&[(1, 10, 5), (3, 20, 12), (8, 40, 30)]);
+        let usage = Usage::new(set, protocols, &sections).unwrap();
+        let blocking =
+            [4, 5, 11, 12, 29, 30].map(|t| blocking_within(&usage, t, TimeModel::Continuous));
+        assert_eq!(blocking, [Some(0), Some(3), Some(3), Some(4), Some(4), Some(0)]);
+        assert_eq!(feasible(&usage, TimeModel::Continuous).verdict, Verdict::Feasible);
+    }
+
+    /// 2 by 4, and 3 more while the other holds what it wants.
+    #[test]
+    fn blocking_may_be_too_much() {
+        let sections = [(0, 0, 1), (1, 0, 3)].map(|(task, resource, length)| CriticalSection {
+            task,
+            resource,
+            length,
+        });
+        let of = |protocol| {
+            Usage::new(set(&[(2, 20, 4), (5, 20, 20)]), vec![protocol], &sections).unwrap()
+        };
+        let found = feasible(&of(Protocol::Ceiling(None)), TimeModel::Continuous);
+        assert_eq!(found.verdict, Verdict::Unknown(Refusal::NotExact));
+        assert_eq!(found.visited, [(4, 5)]);
+        let plain = feasible(&of(Protocol::Plain), TimeModel::Continuous);
+        assert_eq!(plain.verdict, Verdict::Unknown(Refusal::Mutex));
+    }
+
+    proptest! {
+        /// A section that is never preempted is a non-preemptive segment; without sections, the test
+        /// is the usual one.
+        #[test]
+        fn spinning_is_a_segment(
+            numbers in proptest::collection::vec((3..20u64, 1..6u64, 1..30u64, 0..4u64), 1..5),
+        ) {
+            let tasks: Vec<Task> = numbers.iter().map(|(period, tenths, deadline, np)| {
+                let cost = (period * tenths / 16).max(1);
+                Task::new(cost, *period, *deadline).unwrap().with_segments(*np.min(&cost), 0).unwrap()
+            }).collect();
+            let set = TaskSet::in_order(tasks);
+            let section = |(task, of): (usize, &Task)| CriticalSection {
+                task, resource: 0, length: of.longest_segment(),
+            };
+            let sections: Vec<_> = set.tasks().iter().enumerate().map(section).collect();
+            let usage = Usage::new(set.clone(), vec![Protocol::Spin], &sections).unwrap();
+            let floating = qpa::feasible(&set, Sections::Floating, TimeModel::Discrete).verdict;
+            let spinning = feasible(&usage, TimeModel::Discrete).verdict;
+            prop_assert_eq!(spinning == Verdict::Feasible, floating == Verdict::Feasible);
+            prop_assert_eq!(spinning == Verdict::NoBound, floating == Verdict::NoBound);
+            let ceilings = Usage::new(set, vec![Protocol::Ceiling(None)], &sections).unwrap();
+            if spinning == Verdict::Feasible {
+                let verdict = feasible(&ceilings, TimeModel::Discrete).verdict;
+                prop_assert_eq!(verdict, Verdict::Feasible);
+            }
+        }
+    }
+}

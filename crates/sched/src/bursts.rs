@@ -1,0 +1,520 @@
+//! Tasks whose jobs arrive in bursts.
+//!
+//! Owns: [`Bursty`], a set with an arrival curve for each task; response times under fixed
+//! priorities (the busy window of Tindell, Burns and Wellings, RTSJ 1994, with the curves of
+//! Richter, 2005, in the place of ceilings); demand under EDF. Without bursts, all answers are those
+//! of [`crate::fixed_priority`] and [`crate::edf`]. Must not: bound the responses of tasks that suspend
+//! themselves.
+
+use std::cmp::Ordering;
+
+use crate::curve::{Curve, CurveError};
+use crate::edf::demand::{blocking_within, is_exact};
+use crate::edf::qpa::Feasibility;
+use crate::edf::steps::{Due, each_step};
+use crate::effort::Effort;
+use crate::exact::compare_shares;
+use crate::fixed_priority::{self, Sections, TimeModel};
+use crate::fixed_priority::{NO_RESPONSE, larger, overloaded, refused, tail_of};
+use crate::task::{Task, TaskSet};
+use crate::verdict::{Analysis, Outcome, Point, Refusal, ResponseTime, TaskResult, Verdict};
+use crate::verdict::{Window, Witness};
+
+/// A set of tasks, each with the curve of its arrivals. The period of a task is that after its burst.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bursty {
+    set: TaskSet,
+    curves: Vec<Curve>,
+}
+
+impl Bursty {
+    /// `later` has for each task the shortest times from its first to its 2nd, 3rd, ... arrival, none
+    /// where jobs are a period apart. Tasks beyond the end of `later` have no bursts.
+    ///
+    /// # Errors
+    /// Distances that descend or are too many.
+    pub fn new(set: TaskSet, later: &[Vec<u64>]) -> Result<Bursty, CurveError> {
+        let of = |position: usize| later.get(position).map_or(&[][..], Vec::as_slice);
+        let curves = set.tasks().iter().enumerate();
+        let curves = curves.map(|(position, task)| Curve::bursts(of(position), task.period));
+        let curves = curves.collect::<Result<_, _>>()?;
+        Ok(Bursty { set, curves })
+    }
+
+    /// The tasks.
+    #[must_use]
+    pub fn set(&self) -> &TaskSet {
+        &self.set
+    }
+
+    /// The arrival curve of each task.
+    #[must_use]
+    pub fn curves(&self) -> &[Curve] {
+        &self.curves
+    }
+
+    fn is_plain(&self) -> bool {
+        self.curves.iter().all(Curve::is_periodic)
+    }
+
+    fn is_as_given(&self) -> bool {
+        self.curves.iter().all(Curve::is_as_given)
+    }
+
+    /// Whether more is demanded than there is, in the long run.
+    fn load(&self) -> Ordering {
+        let share = |(task, curve): (&Task, &Curve)| (task.cost, curve.period());
+        let shares = self.set.tasks().iter().zip(&self.curves).map(share);
+        compare_shares(shares, (1, 1))
+    }
+}
+
+/// Bounds response times under fixed priorities. Equal priorities are served first come, first
+/// served.
+#[must_use]
+pub fn fixed_priority(bursty: &Bursty, sections: Sections, time: TimeModel) -> Analysis {
+    fixed_priority_within(bursty, sections, time, Effort::default())
+}
+
+/// The same with a stated effort.
+#[must_use]
+pub fn fixed_priority_within(
+    bursty: &Bursty,
+    sections: Sections,
+    time: TimeModel,
+    effort: Effort,
+) -> Analysis {
+    if bursty.is_plain() {
+        return fixed_priority::analyse_within(&bursty.set, sections, time, effort);
+    }
+    let analysis = with_curves(bursty, sections, time, effort);
+    debug_assert_eq!(crate::checker::bursts(bursty, sections, time, &analysis), Ok(()));
+    #[cfg(debug_assertions)]
+    crate::twin::assert_bursts(bursty, sections, &analysis);
+    analysis
+}
+
+/// The search itself, also for sets without bursts.
+pub(crate) fn with_curves(
+    bursty: &Bursty,
+    sections: Sections,
+    time: TimeModel,
+    effort: Effort,
+) -> Analysis {
+    let mut effort = effort;
+    let mut points = Vec::new();
+    let suspends = bursty.set.tasks().iter().any(|task| task.suspension > 0);
+    let mut tasks = Vec::with_capacity(bursty.set.len());
+    for position in 0..bursty.set.len() {
+        let from = points.len();
+        let level = Level::new(bursty, position, sections, time);
+        let solved = match (suspends, &level) {
+            (true, _) => Err(Refusal::Suspension),
+            (false, None) => Err(Refusal::Overflow),
+            (false, Some(level)) => level.solve(&mut effort, &mut points),
+        };
+        tasks.push(match solved {
+            Ok(Some(window)) => judge(bursty, position, &points, from, window),
+            Ok(None) => overloaded(from),
+            Err(why) => {
+                points.truncate(from);
+                refused(why, from)
+            }
+        });
+    }
+    Analysis { tasks, points }
+}
+
+/// The bounds of a job by a point: its nominal arrival is at the latest both a jitter before its
+/// release and where its number puts it.
+fn response(point: &Point, curve: &Curve, jitter: u64) -> Option<ResponseTime> {
+    let nominal = curve.distance(point.jobs)?;
+    let from_arrival = point.finish.checked_add(jitter)?.saturating_sub(nominal.max(point.offset));
+    Some(ResponseTime { from_arrival, from_release: point.finish.saturating_sub(point.offset) })
+}
+
+fn judge(
+    bursty: &Bursty,
+    position: usize,
+    points: &[Point],
+    from: usize,
+    window: Window,
+) -> TaskResult {
+    let task = &bursty.set.tasks()[position];
+    let mut bound = NO_RESPONSE;
+    let mut worst = 0;
+    for point in &points[from..] {
+        let Some(found) = response(point, &bursty.curves[position], task.jitter) else {
+            return refused(Refusal::Overflow, from);
+        };
+        if found.from_arrival > bound.from_arrival {
+            worst = point.jobs;
+        }
+        bound = larger(bound, found);
+    }
+    let verdict = if bound.from_arrival <= task.deadline {
+        Verdict::Feasible
+    } else if task.blocking == 0 && bursty.is_as_given() {
+        let (response, deadline) = (bound.from_arrival, task.deadline);
+        Verdict::Infeasible(Witness::Response { task: position, job: worst, response, deadline })
+    } else {
+        Verdict::Unknown(Refusal::NotExact)
+    };
+    TaskResult { outcome: Outcome::Bounded(bound), verdict, window, points: from..points.len() }
+}
+
+/// Jobs of one task as others see them.
+#[derive(Clone, Copy)]
+struct Flow<'a> {
+    curve: &'a Curve,
+    cost: u64,
+    jitter: u64,
+}
+
+impl Flow<'_> {
+    fn work_before(&self, window: u64) -> Option<u64> {
+        if window == 0 {
+            return Some(0);
+        }
+        self.curve.before(window.checked_add(self.jitter)?).checked_mul(self.cost)
+    }
+
+    fn work_by(&self, instant: u64) -> Option<u64> {
+        self.curve.by(instant.checked_add(self.jitter)?).checked_mul(self.cost)
+    }
+
+    /// The earliest release of the job with this number, from 1.
+    fn release(&self, number: u64) -> Option<u64> {
+        Some(self.curve.distance(number)?.saturating_sub(self.jitter))
+    }
+}
+
+/// Everything that decides when jobs of one task are done.
+struct Level<'a> {
+    own: Flow<'a>,
+    equals: Vec<Flow<'a>>,
+    higher: Vec<Flow<'a>>,
+    blocking: u64,
+    rest: u64,
+}
+
+impl<'a> Level<'a> {
+    fn new(
+        bursty: &'a Bursty,
+        position: usize,
+        sections: Sections,
+        time: TimeModel,
+    ) -> Option<Level<'a>> {
+        let task = &bursty.set.tasks()[position];
+        let flow = |at: usize| {
+            let task = &bursty.set.tasks()[at];
+            Flow { curve: &bursty.curves[at], cost: task.cost, jitter: task.jitter }
+        };
+        let (mut equals, mut higher, mut segment) = (Vec::new(), Vec::new(), 0);
+        for (at, other) in bursty.set.tasks().iter().enumerate().filter(|(at, _)| *at != position) {
+            match other.priority.cmp(&task.priority) {
+                Ordering::Greater => higher.push(flow(at)),
+                Ordering::Equal => equals.push(flow(at)),
+                Ordering::Less => {
+                    segment = segment.max(crate::checker::segment_before(other, sections, time));
+                }
+            }
+        }
+        let blocking = task.blocking.checked_add(segment)?;
+        let rest = tail_of(task, sections).saturating_sub(1);
+        Some(Level { own: flow(position), equals, higher, blocking, rest })
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Flow<'a>> + Clone {
+        std::iter::once(&self.own).chain(&self.equals).chain(&self.higher)
+    }
+
+    /// All points of the window; `None` if more is demanded than there is.
+    fn solve(
+        &self,
+        effort: &mut Effort,
+        points: &mut Vec<Point>,
+    ) -> Result<Option<Window>, Refusal> {
+        match compare_shares(self.all().map(|f| (f.cost, f.curve.period())), (1, 1)) {
+            Ordering::Greater => return Ok(None),
+            // Bursts, jitter or blocking may keep the window open for ever.
+            Ordering::Equal => return Err(Refusal::Endless),
+            Ordering::Less => {}
+        }
+        let flows: Vec<Flow> = self.all().copied().collect();
+        let length = least(self.blocking, 1, &flows, effort)?;
+        let end = length.checked_add(self.own.jitter).ok_or(Refusal::Overflow)?;
+        let mut from = 1;
+        for jobs in 1..=self.own.curve.before(end) {
+            let mut first = None;
+            for offset in self.offsets(jobs, length, effort)? {
+                let x = self.finish(jobs, offset, from, effort)?;
+                first = first.or(Some(x));
+                let finish = x.checked_add(self.rest).ok_or(Refusal::Overflow)?;
+                points.push(Point { offset, jobs, finish });
+            }
+            from = first.unwrap_or(from);
+        }
+        Ok(Some(Window::Length(length)))
+    }
+
+    /// Offsets of a job at which its delay may be longest, ascending: as early as can be, at its
+    /// nominal place, and wherever a job of equal priority comes before it.
+    fn offsets(&self, jobs: u64, limit: u64, effort: &mut Effort) -> Result<Vec<u64>, Refusal> {
+        effort.step()?;
+        let nominal = self.own.curve.distance(jobs).ok_or(Refusal::Overflow)?;
+        let start = nominal.saturating_sub(self.own.jitter);
+        if self.equals.is_empty() {
+            return Ok(vec![start]);
+        }
+        let end = self.own.curve.distance(jobs + 1).unwrap_or(u64::MAX).min(limit);
+        let mut offsets = vec![start];
+        offsets.extend((nominal < end).then_some(nominal));
+        for equal in &self.equals {
+            let mut number = equal.curve.by(start.saturating_add(equal.jitter)) + 1;
+            while let Some(release) = equal.release(number).filter(|release| *release < end) {
+                effort.step()?;
+                offsets.extend((release > start).then_some(release));
+                number += 1;
+            }
+        }
+        offsets.sort_unstable();
+        offsets.dedup();
+        Ok(offsets)
+    }
+
+    /// When the job can be preempted no longer; not before `from`.
+    fn finish(
+        &self,
+        jobs: u64,
+        offset: u64,
+        from: u64,
+        effort: &mut Effort,
+    ) -> Result<u64, Refusal> {
+        let own = jobs.checked_mul(self.own.cost).and_then(|own| own.checked_add(self.blocking));
+        let add = |sum: u64, equal: &Flow| sum.checked_add(equal.work_by(offset)?);
+        let base = self.equals.iter().try_fold(own.ok_or(Refusal::Overflow)?, add);
+        let base = base.ok_or(Refusal::Overflow)? - self.rest;
+        least(base, from.max(base), &self.higher, effort)
+    }
+}
+
+/// The least `x` above 0 with `x = base + work(x)`, given that it is not below `from`.
+fn least(base: u64, from: u64, flows: &[Flow], effort: &mut Effort) -> Result<u64, Refusal> {
+    let mut x = from.max(1);
+    loop {
+        effort.step()?;
+        let add = |sum: u64, flow: &Flow| sum.checked_add(flow.work_before(x)?);
+        let next = flows.iter().try_fold(base, add).ok_or(Refusal::Overflow)?;
+        if next <= x {
+            return Ok(next.max(1));
+        }
+        x = next;
+    }
+}
+
+/// Whether the demand under EDF ever exceeds the interval in which it is due: at every deadline
+/// below the length of the longest busy period.
+#[must_use]
+pub fn edf(bursty: &Bursty, sections: Sections, time: TimeModel) -> Feasibility {
+    edf_within(bursty, sections, time, Effort::default())
+}
+
+/// The same with a stated effort.
+#[must_use]
+pub fn edf_within(
+    bursty: &Bursty,
+    sections: Sections,
+    time: TimeModel,
+    effort: Effort,
+) -> Feasibility {
+    if bursty.is_plain() {
+        return crate::edf::qpa::feasible_within(&bursty.set, sections, time, effort);
+    }
+    let found = demand_with_curves(bursty, sections, time, effort);
+    debug_assert_eq!(crate::checker::bursty_demand(bursty, sections, time, &found), Ok(()));
+    found
+}
+
+/// The test itself, also for sets without bursts.
+pub(crate) fn demand_with_curves(
+    bursty: &Bursty,
+    sections: Sections,
+    time: TimeModel,
+    mut effort: Effort,
+) -> Feasibility {
+    let mut found = Feasibility { verdict: Verdict::Feasible, length: 0, visited: Vec::new() };
+    if bursty.set.tasks().iter().any(|task| task.suspension > 0) {
+        found.verdict = Verdict::Unknown(Refusal::Suspension);
+        return found;
+    }
+    match bursty.load() {
+        Ordering::Greater => found.verdict = Verdict::NoBound,
+        Ordering::Equal => found.verdict = Verdict::Unknown(Refusal::Endless),
+        Ordering::Less => {
+            if let Err(why) = steps(bursty, sections, time, &mut effort, &mut found) {
+                found.verdict = Verdict::Unknown(why);
+            }
+        }
+    }
+    found
+}
+
+fn steps(
+    bursty: &Bursty,
+    sections: Sections,
+    time: TimeModel,
+    effort: &mut Effort,
+    found: &mut Feasibility,
+) -> Result<(), Refusal> {
+    let tasks = || bursty.set.tasks().iter().zip(&bursty.curves);
+    let flow = |(t, curve)| Flow { curve, cost: Task::cost(t), jitter: t.jitter };
+    let flows: Vec<Flow> = tasks().map(flow).collect();
+    let blocking = blocking_within(&bursty.set, 0, sections, time);
+    let length = least(blocking, 1, &flows, effort)?;
+    found.length = length.checked_add(1).ok_or(Refusal::Overflow)?;
+    let due = |(t, curve): (&'_ Task, _)| Due {
+        curve,
+        cost: t.cost,
+        deadline: t.deadline,
+        jitter: t.jitter,
+    };
+    let dues: Vec<Due> = tasks().map(due).collect();
+    let (mut worst, visited) = (None, &mut found.visited);
+    each_step(&dues, found.length, effort, &mut |interval, demand| {
+        let blocked = blocking_within(&bursty.set, interval, sections, time);
+        let demand = demand.saturating_add(u128::from(blocked));
+        visited.push((interval, u64::try_from(demand).unwrap_or(u64::MAX)));
+        if demand > u128::from(interval) {
+            worst = Some((interval, u64::try_from(demand).unwrap_or(u64::MAX)));
+        }
+        worst.is_none()
+    })?;
+    if let Some((interval, demand)) = worst {
+        let exact = bursty.is_as_given() && is_exact(&bursty.set, sections);
+        found.verdict = if exact {
+            Verdict::Infeasible(Witness::Demand { interval, demand })
+        } else {
+            Verdict::Unknown(Refusal::NotExact)
+        };
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::twin::worst_with_bursts;
+
+    const ALL: [Sections; 4] =
+        [Sections::Preemptive, Sections::NonPreemptive, Sections::Limited, Sections::Floating];
+
+    type Numbers = (u64, u64, u64, u64, u64, Vec<u64>);
+
+    fn numbers() -> impl Strategy<Value = Vec<Numbers>> {
+        let gaps = proptest::collection::vec(0..12u64, 0..4);
+        let one = (3..30u64, 1..6u64, 1..40u64, 0..9u64, 1..4u64, gaps);
+        proptest::collection::vec(one, 1..4)
+    }
+
+    fn set_of(numbers: &[Numbers], bursts: bool) -> Bursty {
+        let task = |(period, tenths, deadline, jitter, np, _): &Numbers| {
+            let cost = (period * tenths / 20).max(1);
+            let made = Task::new(cost, *period, *deadline).unwrap();
+            let np = (*np).min(cost);
+            made.with_jitter(jitter.saturating_sub(4)).with_segments(np, 1).unwrap()
+        };
+        let later = |(.., gaps): &Numbers| -> Vec<u64> {
+            let distances = gaps.iter().scan(0, |sum, gap| {
+                *sum += gap;
+                Some(*sum)
+            });
+            if bursts { distances.collect() } else { Vec::new() }
+        };
+        let later: Vec<Vec<u64>> = numbers.iter().map(later).collect();
+        Bursty::new(TaskSet::in_order(numbers.iter().map(task).collect()), &later).unwrap()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(400))]
+
+        /// Without bursts the equations are those of sporadic tasks with jitter, point by point.
+        #[test]
+        fn without_bursts_nothing_changes(numbers in numbers(), kind in 0..4usize, equal in any::<bool>()) {
+            let mut bursty = set_of(&numbers, false);
+            if equal {
+                let tasks = bursty.set.tasks().iter().map(|t| t.with_priority(7)).collect();
+                bursty.set = TaskSet::new(tasks);
+            }
+            let (sections, time) = (ALL[kind], TimeModel::Discrete);
+            let curves = with_curves(&bursty, sections, time, Effort::default());
+            let plain = fixed_priority::analyse(&bursty.set, sections, time);
+            for (at, (a, b)) in curves.tasks.iter().zip(&plain.tasks).enumerate() {
+                if a.outcome == Outcome::Unknown(Refusal::Endless) {
+                    continue;
+                }
+                prop_assert_eq!(a.outcome, b.outcome, "task {}", at);
+                prop_assert_eq!(a.verdict, b.verdict);
+            }
+            let curves = demand_with_curves(&bursty, sections, time, Effort::default()).verdict;
+            let plain = crate::edf::qpa::feasible(&bursty.set, sections, time).verdict;
+            if curves != Verdict::Unknown(Refusal::Endless) {
+                prop_assert_eq!(curves == Verdict::Feasible, plain == Verdict::Feasible);
+            }
+        }
+
+        /// The simulated worst case is the bound.
+        #[test]
+        fn bounds_are_reached(numbers in numbers(), kind in 0..4usize) {
+            let bursty = set_of(&numbers, true);
+            let analysis = with_curves(&bursty, ALL[kind], TimeModel::Discrete, Effort::default());
+            for (position, result) in analysis.tasks.iter().enumerate() {
+                let Some(bound) = result.outcome.response() else { continue };
+                let worst = worst_with_bursts(&bursty, ALL[kind], position, &analysis);
+                if let Some(worst) = worst {
+                    prop_assert_eq!(worst, bound, "task {} of {:?}", position, &bursty);
+                }
+            }
+        }
+
+        /// EDF is optimal: it accepts what fixed priorities schedule.
+        #[test]
+        fn edf_accepts_what_fixed_priorities_accept(numbers in numbers()) {
+            let bursty = set_of(&numbers, true);
+            let (sections, time) = (Sections::Preemptive, TimeModel::Discrete);
+            if fixed_priority(&bursty, sections, time).verdict() == Verdict::Feasible {
+                prop_assert_eq!(edf(&bursty, sections, time).verdict, Verdict::Feasible);
+            }
+        }
+
+        /// A burst is never better than none.
+        #[test]
+        fn bursts_do_not_help(numbers in numbers(), kind in 0..4usize) {
+            let tight = |(period, a, b, c, d, gaps): &Numbers| {
+                let gaps = gaps.iter().map(|gap| (*gap).min(*period)).collect();
+                (*period, *a, *b, *c, *d, gaps)
+            };
+            let numbers: Vec<Numbers> = numbers.iter().map(tight).collect();
+            let with = fixed_priority(&set_of(&numbers, true), ALL[kind], TimeModel::Discrete);
+            let without = fixed_priority(&set_of(&numbers, false), ALL[kind], TimeModel::Discrete);
+            for (with, without) in with.from_arrival().iter().zip(without.from_arrival()) {
+                prop_assert!(with.is_none_or(|with| without.is_some_and(|w| w <= with)));
+            }
+        }
+    }
+
+    /// Three jobs at once every 20: a burst of 3 x 2 delays the second task by 6.
+    #[test]
+    fn a_burst_delays_by_all_of_it() {
+        let tasks = [Task::new(2, 20, 20).unwrap(), Task::new(4, 40, 40).unwrap()];
+        let bursty = Bursty::new(TaskSet::in_order(tasks.to_vec()), &[vec![0, 0]]).unwrap();
+        let found = fixed_priority(&bursty, Sections::Preemptive, TimeModel::Discrete);
+        assert_eq!(found.from_arrival(), [Some(6), Some(10)]);
+        assert_eq!(
+            edf(&bursty, Sections::Preemptive, TimeModel::Discrete).verdict,
+            Verdict::Feasible
+        );
+    }
+}

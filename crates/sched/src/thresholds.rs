@@ -1,0 +1,397 @@
+//! Response times with preemption thresholds.
+//!
+//! Owns: [`Thresholds`] and the busy window in which a job that has begun is preempted only by
+//! priorities above its threshold (Wang and Saksena, RTCSA 1999; corrected by Regehr, RTSS 2002, and
+//! Keskin, Bril and Lukkien, ETFA 2010: all jobs of the window are looked at, and what counts before
+//! a start does not count again after it). A threshold that is the own priority gives the preemptive
+//! analysis, the highest one the non-preemptive. Equal priorities are served first come, first
+//! served. Must not: choose thresholds.
+
+use std::cmp::Ordering;
+
+use crate::effort::Effort;
+use crate::exact::compare_shares;
+use crate::fixed_priority::{NO_RESPONSE, TimeModel, larger, overloaded, refused, response};
+use crate::recurrence::{Interference, Stream};
+use crate::task::TaskSet;
+use crate::verdict::{Analysis, Outcome, Point, Refusal, TaskResult, Verdict, Window, Witness};
+
+/// A set of tasks with a threshold each, none below the task's priority.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Thresholds {
+    set: TaskSet,
+    thresholds: Vec<u32>,
+}
+
+/// Thresholds that cannot be meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ThresholdError {
+    /// A threshold below the priority.
+    #[error("task {task}: a threshold of {threshold} is below its priority of {priority}")]
+    BelowPriority {
+        /// Position of the task.
+        task: usize,
+        /// The threshold.
+        threshold: u32,
+        /// The priority.
+        priority: u32,
+    },
+    /// Not as many thresholds as tasks.
+    #[error("{given} thresholds for {tasks} tasks")]
+    Count {
+        /// How many were given.
+        given: usize,
+        /// How many tasks there are.
+        tasks: usize,
+    },
+}
+
+impl Thresholds {
+    /// Only priorities above `thresholds[i]` preempt the task at position i once it has begun.
+    ///
+    /// # Errors
+    /// Not as many thresholds as tasks; one below the priority.
+    pub fn new(set: TaskSet, thresholds: Vec<u32>) -> Result<Thresholds, ThresholdError> {
+        if thresholds.len() != set.len() {
+            return Err(ThresholdError::Count { given: thresholds.len(), tasks: set.len() });
+        }
+        for (task, (of, threshold)) in set.tasks().iter().zip(&thresholds).enumerate() {
+            if *threshold < of.priority {
+                let (threshold, priority) = (*threshold, of.priority);
+                return Err(ThresholdError::BelowPriority { task, threshold, priority });
+            }
+        }
+        Ok(Thresholds { set, thresholds })
+    }
+
+    /// The tasks.
+    #[must_use]
+    pub fn set(&self) -> &TaskSet {
+        &self.set
+    }
+
+    /// The threshold of each task.
+    #[must_use]
+    pub fn thresholds(&self) -> &[u32] {
+        &self.thresholds
+    }
+
+    /// By how much a job of lower priority that has begun delays the task: the longest of those
+    /// whose threshold is not below its priority.
+    pub(crate) fn segment_before(&self, task: usize, time: TimeModel) -> u64 {
+        let own = self.set.tasks()[task].priority;
+        let others = self.set.tasks().iter().zip(&self.thresholds);
+        let blocks = others.filter(|(other, threshold)| other.priority < own && **threshold >= own);
+        let longest = blocks.map(|(other, _)| other.cost).max().unwrap_or(0);
+        if time == TimeModel::Discrete { longest.saturating_sub(1) } else { longest }
+    }
+}
+
+/// The answer and, beside the points of [`Analysis`], when each of their jobs begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Bounds, verdicts and points.
+    pub analysis: Analysis,
+    /// Of each point, in the order of all points, when its job has begun at the latest.
+    starts: Vec<u64>,
+}
+
+impl Answer {
+    /// When the jobs of [`Analysis::points`] begin, in the same order.
+    #[must_use]
+    pub fn starts(&self, position: usize) -> &[u64] {
+        let range = self.analysis.tasks.get(position).map(|task| task.points.clone());
+        range.and_then(|range| self.starts.get(range)).unwrap_or_default()
+    }
+}
+
+/// Bounds the response times of a set with thresholds.
+#[must_use]
+pub fn analyse(thresholds: &Thresholds, time: TimeModel) -> Answer {
+    analyse_within(thresholds, time, Effort::default())
+}
+
+/// The same with a stated effort.
+#[must_use]
+pub fn analyse_within(thresholds: &Thresholds, time: TimeModel, effort: Effort) -> Answer {
+    let mut effort = effort;
+    let (mut points, mut starts, mut tasks) = (Vec::new(), Vec::new(), Vec::new());
+    for position in 0..thresholds.set.len() {
+        let from = points.len();
+        let solved = Level::new(thresholds, position, time)
+            .and_then(|level| level.solve(&mut effort, &mut points, &mut starts));
+        tasks.push(match solved {
+            Ok(Some(length)) => judge(&thresholds.set, position, &points, from, length),
+            Ok(None) => overloaded(from),
+            Err(why) => {
+                points.truncate(from);
+                starts.truncate(from);
+                refused(why, from)
+            }
+        });
+    }
+    let answer = Answer { analysis: Analysis { tasks, points }, starts };
+    debug_assert_eq!(crate::checker::thresholds(thresholds, time, &answer), Ok(()));
+    #[cfg(debug_assertions)]
+    crate::twin::assert_thresholds(thresholds, &answer.analysis);
+    answer
+}
+
+fn judge(set: &TaskSet, position: usize, points: &[Point], from: usize, length: u64) -> TaskResult {
+    let task = &set.tasks()[position];
+    let (mut bound, mut worst) = (NO_RESPONSE, 0);
+    for point in &points[from..] {
+        let Some(found) = response(point, task.period, task.jitter) else {
+            return refused(Refusal::Overflow, from);
+        };
+        if found.from_arrival > bound.from_arrival {
+            worst = point.jobs;
+        }
+        bound = larger(bound, found);
+    }
+    let verdict = if bound.from_arrival <= task.deadline {
+        Verdict::Feasible
+    } else if task.blocking == 0 {
+        let (response, deadline) = (bound.from_arrival, task.deadline);
+        Verdict::Infeasible(Witness::Response { task: position, job: worst, response, deadline })
+    } else {
+        Verdict::Unknown(Refusal::NotExact)
+    };
+    let window = Window::Length(length);
+    TaskResult { outcome: Outcome::Bounded(bound), verdict, window, points: from..points.len() }
+}
+
+/// Everything that decides when jobs of one task begin and are done.
+struct Level {
+    own: Stream,
+    equals: Vec<Stream>,
+    /// Of higher priority: these come before a start.
+    higher: Vec<Stream>,
+    /// Above the threshold: these come also after it.
+    above: Vec<Stream>,
+    blocking: u64,
+}
+
+impl Level {
+    fn new(thresholds: &Thresholds, position: usize, time: TimeModel) -> Result<Level, Refusal> {
+        let set = &thresholds.set;
+        if set.tasks().iter().any(|task| task.suspension > 0) {
+            return Err(Refusal::SuspensionInSegments);
+        }
+        let task = &set.tasks()[position];
+        let threshold = thresholds.thresholds[position];
+        let segment = thresholds.segment_before(position, time);
+        let blocking = task.blocking.checked_add(segment).ok_or(Refusal::Overflow)?;
+        let (equals, higher, above) = (Vec::new(), Vec::new(), Vec::new());
+        let mut level = Level { own: Stream::of(task), equals, higher, above, blocking };
+        for (_, other) in set.tasks().iter().enumerate().filter(|(at, _)| *at != position) {
+            match other.priority.cmp(&task.priority) {
+                Ordering::Greater => level.higher.push(Stream::of(other)),
+                Ordering::Equal => level.equals.push(Stream::of(other)),
+                Ordering::Less => {}
+            }
+            if other.priority > threshold {
+                level.above.push(Stream::of(other));
+            }
+        }
+        Ok(level)
+    }
+
+    /// All points of the window, whose length is given; `None` if more is demanded than there is.
+    fn solve(
+        &self,
+        effort: &mut Effort,
+        points: &mut Vec<Point>,
+        starts: &mut Vec<u64>,
+    ) -> Result<Option<u64>, Refusal> {
+        let all = [&[self.own], self.equals.as_slice(), self.higher.as_slice()].concat();
+        let at_rest = self.blocking == 0 && all.iter().all(|s| s.jitter == 0);
+        match compare_shares(all.iter().map(Stream::share), (1, 1)) {
+            Ordering::Greater => return Ok(None),
+            Ordering::Equal if !at_rest => return Err(Refusal::Endless),
+            Ordering::Equal | Ordering::Less => {}
+        }
+        let first = all.iter().try_fold(self.blocking, |sum, s| sum.checked_add(s.cost));
+        let first = first.ok_or(Refusal::Overflow)?;
+        let length = Interference::of(all).least(self.blocking, first, effort)?;
+        let end = length.checked_add(self.own.jitter).ok_or(Refusal::Overflow)?;
+        let mut from = 0;
+        for jobs in 1..=end.div_ceil(self.own.period) {
+            let mut first = None;
+            for offset in self.offsets(jobs, length, effort)? {
+                let start = self.start(jobs, offset, from, effort)?;
+                first = first.or(Some(start));
+                points.push(Point { offset, jobs, finish: self.finish(start, effort)? });
+                starts.push(start);
+            }
+            from = first.unwrap_or(from);
+        }
+        Ok(Some(length))
+    }
+
+    /// Offsets of a job at which its delay may be longest, ascending: as early as can be, at its
+    /// nominal place, and wherever a job of equal priority comes before it.
+    fn offsets(&self, jobs: u64, limit: u64, effort: &mut Effort) -> Result<Vec<u64>, Refusal> {
+        effort.step()?;
+        let nominal = (jobs - 1).checked_mul(self.own.period).ok_or(Refusal::Overflow)?;
+        let start = nominal.saturating_sub(self.own.jitter);
+        if self.equals.is_empty() {
+            return Ok(vec![start]);
+        }
+        let end = nominal.saturating_add(self.own.period).min(limit);
+        let mut offsets = vec![start];
+        offsets.extend((nominal < end).then_some(nominal));
+        for equal in &self.equals {
+            let shifted = start.checked_add(equal.jitter).ok_or(Refusal::Overflow)?;
+            let first = (shifted / equal.period + 1).checked_mul(equal.period);
+            let mut release = first.ok_or(Refusal::Overflow)? - equal.jitter;
+            while release < end {
+                effort.step()?;
+                offsets.push(release);
+                release = release.checked_add(equal.period).ok_or(Refusal::Overflow)?;
+            }
+        }
+        offsets.sort_unstable();
+        offsets.dedup();
+        Ok(offsets)
+    }
+
+    /// When a job begins: everything of higher priority that is released by then is done. Not
+    /// before `from`.
+    fn start(
+        &self,
+        jobs: u64,
+        offset: u64,
+        from: u64,
+        effort: &mut Effort,
+    ) -> Result<u64, Refusal> {
+        let own = (jobs - 1).checked_mul(self.own.cost).ok_or(Refusal::Overflow)?;
+        let base = self.equals.iter().try_fold(own, |sum, e| sum.checked_add(e.work_by(offset)?));
+        let base =
+            base.and_then(|base| base.checked_add(self.blocking)).ok_or(Refusal::Overflow)?;
+        let mut start = base.max(from);
+        loop {
+            effort.step()?;
+            let add = |sum: u64, stream: &Stream| sum.checked_add(stream.work_by(start)?);
+            let next = self.higher.iter().try_fold(base, add).ok_or(Refusal::Overflow)?;
+            if next <= start {
+                return Ok(next);
+            }
+            start = next;
+        }
+    }
+
+    /// When a job that begins at `start` is done: what is released later and above the threshold
+    /// preempts it.
+    fn finish(&self, start: u64, effort: &mut Effort) -> Result<u64, Refusal> {
+        let base = start.checked_add(self.own.cost).ok_or(Refusal::Overflow)?;
+        let mut finish = base;
+        loop {
+            effort.step()?;
+            let add = |sum: u64, stream: &Stream| {
+                let since = stream.work_before(finish)?.checked_sub(stream.work_by(start)?)?;
+                sum.checked_add(since)
+            };
+            let next = self.above.iter().try_fold(base, add).ok_or(Refusal::Overflow)?;
+            if next <= finish {
+                return Ok(next);
+            }
+            finish = next;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::fixed_priority::{self, Sections};
+    use crate::task::Task;
+    use crate::twin::worst_with_thresholds;
+
+    fn numbers() -> impl Strategy<Value = Vec<(u64, u64, u64, u64, u32)>> {
+        proptest::collection::vec((3..24u64, 1..8u64, 1..40u64, 0..9u64, 0..5u32), 1..5)
+    }
+
+    fn set_of(numbers: &[(u64, u64, u64, u64, u32)]) -> TaskSet {
+        let task =
+            |(at, (period, tenths, deadline, jitter, _)): (usize, &(u64, u64, u64, u64, u32))| {
+                let made = Task::new((period * tenths / 16).max(1), *period, *deadline).unwrap();
+                made.with_jitter(jitter.saturating_sub(5)).with_priority(10 - at as u32)
+            };
+        TaskSet::new(numbers.iter().enumerate().map(task).collect())
+    }
+
+    fn with(set: &TaskSet, above: impl Fn(usize) -> u32) -> Thresholds {
+        let thresholds = set.tasks().iter().enumerate();
+        let thresholds = thresholds.map(|(at, task)| task.priority().saturating_add(above(at)));
+        Thresholds::new(set.clone(), thresholds.collect()).unwrap()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(400))]
+
+        /// The simulated worst case is the bound.
+        #[test]
+        fn bounds_are_reached(numbers in numbers(), equal in any::<bool>()) {
+            let mut set = set_of(&numbers);
+            if equal {
+                let halved = set.tasks().iter().map(|t| t.with_priority(t.priority() / 2));
+                set = TaskSet::new(halved.collect());
+            }
+            let thresholds = with(&set, |at| numbers[at].4);
+            let found = analyse(&thresholds, TimeModel::Discrete).analysis;
+            for (position, result) in found.tasks.iter().enumerate() {
+                let Some(bound) = result.outcome.response() else { continue };
+                if let Some(worst) = worst_with_thresholds(&thresholds, position, &found) {
+                    prop_assert_eq!(worst, bound, "task {} of {:?}", position, &thresholds);
+                }
+            }
+        }
+
+        /// The own priority as threshold is preemption, the highest is none.
+        #[test]
+        fn the_extremes_are_known(numbers in numbers(), continuous in any::<bool>()) {
+            let set = set_of(&numbers);
+            let time = if continuous { TimeModel::Continuous } else { TimeModel::Discrete };
+            for (above, sections) in [(0, Sections::Preemptive), (u32::MAX, Sections::NonPreemptive)] {
+                let found = analyse(&with(&set, |_| above), time).analysis;
+                let known = fixed_priority::analyse(&set, sections, time);
+                for (found, known) in found.tasks.iter().zip(&known.tasks) {
+                    if found.outcome != Outcome::Unknown(Refusal::Endless) {
+                        prop_assert_eq!(found.outcome, known.outcome);
+                        prop_assert_eq!(found.verdict, known.verdict);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The example of Wang and Saksena 1999: C = 20, 20, 35; T = 70, 80, 200; D = 50, 80, 100.
+    /// Neither preemption everywhere nor nowhere is feasible, thresholds are.
+    #[test]
+    fn thresholds_are_feasible_where_neither_extreme_is() {
+        let tasks = [(20, 70, 50, 3), (20, 80, 80, 2), (35, 200, 100, 1)];
+        let tasks = tasks.map(|(c, t, d, p)| Task::new(c, t, d).unwrap().with_priority(p));
+        let set = TaskSet::new(tasks.to_vec());
+        let verdict = |thresholds: [u32; 3]| {
+            let thresholds = Thresholds::new(set.clone(), thresholds.to_vec()).unwrap();
+            analyse(&thresholds, TimeModel::Continuous).analysis
+        };
+        let preemptive = verdict([3, 2, 1]).from_arrival();
+        assert_eq!(preemptive, [Some(20), Some(40), Some(115)]);
+        let none = verdict([3, 3, 3]).from_arrival();
+        assert_eq!(none, [Some(55), Some(75), Some(75)]);
+        let both = verdict([3, 3, 2]);
+        assert_eq!(both.from_arrival(), [Some(40), Some(75), Some(95)]);
+        assert_eq!(both.verdict(), Verdict::Feasible);
+    }
+
+    #[test]
+    fn thresholds_below_priorities_are_refused() {
+        let set = TaskSet::in_order(vec![Task::new(1, 2, 2).unwrap()]);
+        assert!(Thresholds::new(set.clone(), vec![0]).is_err());
+        assert_eq!(Thresholds::new(set, vec![]), Err(ThresholdError::Count { given: 0, tasks: 1 }));
+    }
+}
