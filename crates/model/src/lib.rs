@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod check;
 pub mod clocks;
 pub mod corpus;
 pub mod cpus;

@@ -4,4 +4,7 @@
 //! theory itself, `model::tasks` the files.
 //! Must not: parse arguments, draw, contain an analysis.
 
+pub mod check;
+pub mod examples;
+pub mod input;
 pub mod sweep;

@@ -1,0 +1,131 @@
+//! The analyses by name.
+//!
+//! Owns: names, what each answers, whose it is. Must not: analyse.
+
+use hourglass_model::check::AnalysisFacts;
+use hourglass_sched::fixed_priority::Sections;
+
+use super::processor::{Processor, Rule};
+
+/// An analysis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its name.
+    pub name: &'static str,
+    /// What it answers.
+    pub about: &'static str,
+    /// Whose it is.
+    pub source: &'static str,
+}
+
+/// All analyses, in the order in which they are listed.
+pub const ALL: &[Entry] = &[
+    Entry {
+        name: "fp-preemptive",
+        about: "response times under fixed priorities",
+        source: "Joseph and Pandya 1986; Lehoczky 1990; Audsley et al. 1993; Tindell et al. 1994",
+    },
+    Entry {
+        name: "fp-suspension",
+        about: "the same with tasks that suspend themselves",
+        source: "Chen et al. 2019",
+    },
+    Entry {
+        name: "fp-nonpreemptive",
+        about: "response times under fixed priorities, jobs not preempted",
+        source: "Davis, Burns, Bril and Lukkien 2007",
+    },
+    Entry {
+        name: "fp-limited-preemptive",
+        about: "response times under fixed priorities, jobs preempted at fixed points",
+        source: "Bril, Lukkien and Verhaegh 2009; Bozhko and Brandenburg 2020",
+    },
+    Entry {
+        name: "fp-floating-np",
+        about: "response times under fixed priorities, sections anywhere not preempted",
+        source: "Bozhko and Brandenburg 2020",
+    },
+    Entry {
+        name: "edf-preemptive",
+        about: "response times and demand under earliest deadline first",
+        source: "Spuri 1996; Zhang and Burns 2009",
+    },
+    Entry {
+        name: "edf-nonpreemptive",
+        about: "the same, jobs not preempted",
+        source: "Jeffay, Stanat and Martel 1991; George, Rivierre and Spuri 1996",
+    },
+    Entry {
+        name: "edf-limited-preemptive",
+        about: "the same, jobs preempted at fixed points",
+        source: "Bozhko and Brandenburg 2020",
+    },
+    Entry {
+        name: "edf-floating-np",
+        about: "the same, sections anywhere not preempted",
+        source: "Baruah 2005; Bozhko and Brandenburg 2020",
+    },
+    Entry {
+        name: "edf-demand",
+        about: "whether deadlines hold under EDF, by demand alone",
+        source: "Baruah, Mok and Rosier 1990; Zhang and Burns 2009",
+    },
+    Entry {
+        name: "fifo",
+        about: "response times first come, first served",
+        source: "Bedarkar et al. 2022",
+    },
+    Entry {
+        name: "supply",
+        about: "response times under fixed priorities inside a server or reservation",
+        source: "Shin and Lee 2003; Easwaran, Anand and Lee 2007",
+    },
+    Entry {
+        name: "liu-layland",
+        about: "the utilisation bound of rate-monotonic priorities",
+        source: "Liu and Layland 1973",
+    },
+    Entry {
+        name: "hyperbolic",
+        about: "the hyperbolic bound of rate-monotonic priorities",
+        source: "Bini, Buttazzo and Buttazzo 2003",
+    },
+];
+
+impl Entry {
+    /// The analysis as a document has it.
+    #[must_use]
+    pub fn facts(&self) -> AnalysisFacts {
+        AnalysisFacts {
+            name: self.name.to_owned(),
+            about: self.about.to_owned(),
+            source: self.source.to_owned(),
+        }
+    }
+}
+
+/// The analysis with this name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Entry> {
+    ALL.iter().find(|entry| entry.name == name)
+}
+
+/// The one that fits what is known of a processor.
+pub(super) fn for_processor(processor: &Processor) -> &'static str {
+    let suspends = processor.members.iter().any(|member| member.task.suspension() > 0);
+    if processor.supply.is_some() {
+        return "supply";
+    }
+    match (processor.rule, processor.sections) {
+        (Rule::Fifo, _) => "fifo",
+        (Rule::FixedPriority, Sections::Preemptive) if suspends => "fp-suspension",
+        (Rule::FixedPriority, Sections::Preemptive) => "fp-preemptive",
+        (Rule::FixedPriority, Sections::NonPreemptive) => "fp-nonpreemptive",
+        (Rule::FixedPriority, Sections::Limited) => "fp-limited-preemptive",
+        (Rule::FixedPriority, Sections::Floating) => "fp-floating-np",
+        (Rule::Edf, Sections::Preemptive) => "edf-preemptive",
+        (Rule::Edf, Sections::NonPreemptive) => "edf-nonpreemptive",
+        (Rule::Edf, Sections::Limited) => "edf-limited-preemptive",
+        (Rule::Edf, Sections::Floating) => "edf-floating-np",
+    }
+}

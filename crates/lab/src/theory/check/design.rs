@@ -1,0 +1,73 @@
+//! The smallest reservation that makes a set of tasks work.
+//!
+//! Owns: which sets it can be designed for. Must not: search (`sched::supply` does).
+
+use hourglass_model::check::ServerDesign;
+use hourglass_model::tasks::TaskSet;
+use hourglass_sched::{TaskSet as Numbers, supply};
+use hourglass_time::Span;
+
+use super::RequestError;
+use super::host;
+use super::processor::{Notes, Rule};
+use hourglass_sched::fixed_priority::Sections;
+
+/// The smallest budget every `period` in which all tasks of the set meet their deadlines under fixed
+/// priorities. At most 64 analyses.
+///
+/// # Errors
+/// The period is not above zero.
+pub(super) fn design(set: &TaskSet, period: Span) -> Result<ServerDesign, RequestError> {
+    if !period.is_positive() {
+        return Err(RequestError::NoPeriod(period));
+    }
+    let period_ns = period.nanos_or_zero();
+    let none = |reason: &str| ServerDesign {
+        period_ns,
+        budget_ns: None,
+        response_times_ns: vec![None; set.tasks.len()],
+        reason: reason.to_owned(),
+    };
+    if !set.servers.is_empty() {
+        return Ok(none("the set has servers already; take them out"));
+    }
+    let mut notes = Notes::default();
+    let one = match host::processors(set, &mut notes) {
+        Ok(mut all) if all.len() == 1 => all.remove(0),
+        Ok(_) => return Ok(none("the tasks run on several CPUs; give those of one")),
+        Err(why) => return Ok(none(&why)),
+    };
+    if let Some(why) = &one.refused {
+        return Ok(none(why));
+    }
+    let plain = one.rule == Rule::FixedPriority
+        && one.sections == Sections::Preemptive
+        && !one.finds_priorities
+        && one.members.iter().all(|member| member.unknown.is_none());
+    if !plain {
+        return Ok(none(
+            "a reservation is designed for preemptive fixed priorities that are known",
+        ));
+    }
+    let burst = one.members.iter().any(|member| member.task.jitter() > member.jitter);
+    if burst {
+        return Ok(none("a reservation for tasks with bursts is not designed here"));
+    }
+    let numbers = Numbers::new(one.members.iter().map(|member| member.task).collect());
+    let Some(found) = supply::smallest_budget(&numbers, period_ns) else {
+        return Ok(none("even the whole processor is not known to suffice"));
+    };
+    let analysis = supply::fixed_priority(&numbers, &found);
+    if !supply::holds(&numbers, &found, &analysis) {
+        return Ok(none("the proof of the budget does not hold; please report this"));
+    }
+    let bounds = analysis.from_arrival();
+    let mut response_times_ns = vec![None; set.tasks.len()];
+    for (member, bound) in one.members.iter().zip(bounds) {
+        if let Some(position) = member.position {
+            response_times_ns[position] = bound;
+        }
+    }
+    let reason = "with one nanosecond less, some deadline is not known to hold".to_owned();
+    Ok(ServerDesign { period_ns, budget_ns: Some(found.budget()), response_times_ns, reason })
+}

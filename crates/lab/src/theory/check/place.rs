@@ -1,0 +1,88 @@
+//! Tasks placed on the CPUs of their machine by a packing heuristic.
+//!
+//! Owns: what the heuristic is told to try. Must not: pack (`sched::partition` does).
+
+use hourglass_model::CpuSet;
+use hourglass_model::tasks::{Assignment, TaskSet};
+use hourglass_sched::fixed_priority::{self, TimeModel};
+use hourglass_sched::partition::{Fit, Order, partition};
+use hourglass_sched::{Task, TaskSet as Numbers, Verdict, assign, edf};
+
+use super::RequestError;
+use super::host;
+use super::processor::{Notes, Rule};
+
+/// The set with a CPU for each task; in the inner result, why the heuristic found none.
+///
+/// # Errors
+/// A task has its place already.
+pub(super) fn place(
+    set: &TaskSet,
+    fit: Fit,
+    order: Order,
+    notes: &mut Notes,
+) -> Result<Result<TaskSet, String>, RequestError> {
+    let taken = |task: &&hourglass_model::tasks::Task| {
+        task.cpus.is_some() || set.server_of(&task.name).is_some()
+    };
+    if let Some(task) = set.tasks.iter().find(taken) {
+        return Err(RequestError::Placed(task.name.clone()));
+    }
+    if set.tasks.iter().any(|task| !task.critical_sections.is_empty()) {
+        return Ok(Err(
+            "how long locks are waited for depends on who shares a CPU; place the tasks \
+                       in the file"
+                .to_owned(),
+        ));
+    }
+    let cpus: Vec<u32> = set.cpus().iter().collect();
+    // All tasks as on one CPU, for their numbers.
+    let mut together = set.clone();
+    together.machine.cpus = Some(only(cpus.first().copied().unwrap_or(0)));
+    together.machine.cores.clear();
+    together.interference.clear();
+    if !set.interference.is_empty() {
+        return Ok(Err(
+            "how fast a task is depends on who runs on the sibling CPU; place the tasks \
+                       in the file"
+                .to_owned(),
+        ));
+    }
+    let one = match host::processors(&together, notes) {
+        Ok(mut all) if all.len() == 1 => all.remove(0),
+        Ok(_) => return Ok(Err("no tasks to place".to_owned())),
+        Err(why) => return Ok(Err(why)),
+    };
+    if let Some(why) = &one.refused {
+        return Ok(Err(why.clone()));
+    }
+    let (sections, time) = (one.sections, TimeModel::Continuous);
+    let finds = set.assignment() == Assignment::Optimal;
+    let fits = |set: &Numbers| match one.rule {
+        Rule::Edf => edf::qpa::feasible(set, sections, time).verdict,
+        Rule::FixedPriority if finds => match assign::audsley(set.tasks(), sections, time) {
+            Some(_) => Verdict::Feasible,
+            None => Verdict::NoBound,
+        },
+        Rule::FixedPriority | Rule::Fifo => fixed_priority::analyse(set, sections, time).verdict(),
+    };
+    let members: Vec<Task> =
+        one.members.iter().filter(|m| m.position.is_some()).map(|m| m.task).collect();
+    let Some(found) = partition(&members, cpus.len(), order, fit, fits) else {
+        return Ok(Err("this heuristic finds no CPU for every task; another one, or another \
+                       order, may"
+            .to_owned()));
+    };
+    let mut placed = set.clone();
+    for (task, cpu) in placed.tasks.iter_mut().zip(found) {
+        task.cpus = cpus.get(cpu).copied().map(only);
+    }
+    placed.machine.cpus = Some(set.cpus());
+    Ok(Ok(placed))
+}
+
+fn only(cpu: u32) -> CpuSet {
+    let mut one = CpuSet::default();
+    one.insert(cpu);
+    one
+}

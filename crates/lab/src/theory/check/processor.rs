@@ -1,0 +1,84 @@
+//! One processor as the analyst sees it: who runs on it, by which rule, and what is not known.
+//!
+//! Owns: [`Processor`], [`Member`]. Must not: analyse.
+
+use hourglass_sched::Task;
+use hourglass_sched::fixed_priority::Sections;
+use hourglass_sched::supply::Supply;
+
+/// Who runs next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rule {
+    FixedPriority,
+    Edf,
+    Fifo,
+}
+
+/// A task of the set, or something else that takes processor time.
+#[derive(Clone, Debug)]
+pub(super) struct Member {
+    /// Its position in the set; `None` for ticks and servers, whose bounds nobody asks for.
+    pub(super) position: Option<usize>,
+    pub(super) name: String,
+    pub(super) task: Task,
+    /// From nominal arrival to release. That of `task` may be longer, to stand for bursts.
+    pub(super) jitter: u64,
+    /// Why nothing can be said about it, although others can be analysed beside it.
+    pub(super) unknown: Option<String>,
+}
+
+/// A processor, or the budget of a server.
+#[derive(Clone, Debug)]
+pub(super) struct Processor {
+    pub(super) cpus: String,
+    /// The server whose budget it is, and how much that is.
+    pub(super) supply: Option<(String, Supply)>,
+    pub(super) rule: Rule,
+    pub(super) sections: Sections,
+    pub(super) members: Vec<Member>,
+    /// Priorities are to be found.
+    pub(super) finds_priorities: bool,
+    /// What the numbers count that may never happen. Where there is such a thing, a bound over a
+    /// deadline proves no miss.
+    pub(super) inexact: Vec<String>,
+    /// Why nothing can be said about any of them.
+    pub(super) refused: Option<String>,
+    /// A bound over the deadline is none: ticks count only up to the deadline.
+    pub(super) holds_to_deadline: bool,
+}
+
+impl Processor {
+    pub(super) fn new(cpus: String, rule: Rule) -> Processor {
+        Processor {
+            cpus,
+            supply: None,
+            rule,
+            sections: Sections::Preemptive,
+            members: Vec::new(),
+            finds_priorities: false,
+            inexact: Vec::new(),
+            refused: None,
+            holds_to_deadline: false,
+        }
+    }
+
+    /// Says that the numbers count something that may never happen.
+    pub(super) fn counts(&mut self, what: &str) {
+        if !self.inexact.iter().any(|known| known == what) {
+            self.inexact.push(what.to_owned());
+        }
+    }
+}
+
+/// Sentences, each once.
+#[derive(Debug, Default)]
+pub(super) struct Notes(pub(super) Vec<String>);
+
+impl Notes {
+    pub(super) fn say(&mut self, sentence: impl Into<String>) {
+        let sentence = sentence.into();
+        if !self.0.contains(&sentence) {
+            self.0.push(sentence);
+        }
+    }
+}

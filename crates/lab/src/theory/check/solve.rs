@@ -1,0 +1,348 @@
+//! A processor analysed: the analysis that fits is asked, its proof verified, its answer put into
+//! the words of the document.
+//!
+//! Owns: verdicts of tasks from bounds. A bound is never below what the analysis says, and a miss is
+//! only called one if everything that the numbers count can happen. Must not: bound anything itself.
+
+use hourglass_model::check::{DemandPoint, ProcessorFacts, TaskFacts, Verdict, WitnessFacts};
+use hourglass_sched::edf::{self, qpa};
+use hourglass_sched::fixed_priority::{self, Sections, TimeModel};
+use hourglass_sched::{Analysis, Outcome, Refusal, TaskSet as Numbers};
+use hourglass_sched::{ResponseTime, Verdict as Judged, Witness};
+use hourglass_sched::{admission, assign, bounds, checker, supply};
+
+use super::catalogue;
+use super::processor::{Member, Processor, Rule};
+use super::proof;
+use super::servers::LEAST_SUPPLY;
+
+/// Sections delay by their whole length, which is never quite reached.
+const TIME: TimeModel = TimeModel::Continuous;
+
+/// What was found of a processor.
+pub(super) struct Solved {
+    pub(super) facts: ProcessorFacts,
+    /// One for each member that is a task of the set, with its position in it.
+    pub(super) tasks: Vec<(usize, TaskFacts)>,
+    pub(super) witness: Option<WitnessFacts>,
+    pub(super) reason: Option<String>,
+}
+
+/// Answers for a processor, by the analysis with this name if one is given.
+pub(super) fn solve(processor: &Processor, asked: Option<&str>) -> Solved {
+    let mut processor = processor.clone();
+    let mut nothing_found = None;
+    if processor.finds_priorities && processor.refused.is_none() {
+        nothing_found = find_priorities(&mut processor);
+    }
+    let numbers = Numbers::new(processor.members.iter().map(|member| member.task).collect());
+    let name = asked.unwrap_or_else(|| catalogue::for_processor(&processor));
+    let mut solved = Solved::new(&processor, name, &numbers);
+    match (&processor.refused, asked) {
+        (Some(why), _) => solved.refuse(why),
+        (None, Some("edf-demand")) => by_demand(&processor, &numbers, &mut solved),
+        (None, Some("liu-layland")) => {
+            by_bound(&processor, &numbers, bounds::liu_layland, &mut solved)
+        }
+        (None, Some("hyperbolic")) => {
+            by_bound(&processor, &numbers, bounds::hyperbolic, &mut solved)
+        }
+        _ => by_response(&processor, &numbers, &mut solved),
+    }
+    if let Some(why) = nothing_found
+        && solved.facts.verdict == Verdict::Unknown
+    {
+        solved.reason = Some(why);
+    }
+    solved
+}
+
+/// Finds priorities; if there are none, says so and goes on with deadline-monotonic ones.
+fn find_priorities(processor: &mut Processor) -> Option<String> {
+    let tasks: Vec<hourglass_sched::Task> = processor.members.iter().map(|m| m.task).collect();
+    let found = assign::audsley(&tasks, processor.sections, TIME);
+    let set = found.clone().unwrap_or_else(|| assign::deadline_monotonic(&tasks));
+    for (member, task) in processor.members.iter_mut().zip(set.tasks()) {
+        member.task = *task;
+    }
+    if found.is_some() {
+        return None;
+    }
+    processor.counts("other priorities may do where these do not");
+    Some(
+        "no order of priorities is known to be feasible; the bounds are for deadline-monotonic \
+          ones"
+            .to_owned(),
+    )
+}
+
+impl Solved {
+    fn new(processor: &Processor, name: &str, numbers: &Numbers) -> Solved {
+        let utilisation = admission::utilisation(numbers);
+        let parts = |u: admission::Fraction| {
+            let parts = (u128::from(u.numerator) * 1_000_000).div_ceil(u.denominator.into());
+            u64::try_from(parts).unwrap_or(u64::MAX)
+        };
+        let facts = ProcessorFacts {
+            cpus: processor.cpus.clone(),
+            server: processor.supply.as_ref().map(|(name, _)| name.clone()),
+            analysis: name.to_owned(),
+            utilisation: utilisation
+                .map(|u| format!("{}/{}", u.numerator, u.denominator))
+                .unwrap_or_default(),
+            utilisation_ppm: utilisation.map(parts),
+            ..ProcessorFacts::default()
+        };
+        let tasks = processor.members.iter().filter_map(|member| {
+            let priority = Some(member.task.priority()).filter(|_| processor.finds_priorities);
+            Some((member.position?, TaskFacts { priority, ..TaskFacts::default() }))
+        });
+        Solved { facts, tasks: tasks.collect(), witness: None, reason: None }
+    }
+
+    /// Nothing can be said.
+    fn refuse(&mut self, why: &str) {
+        for (_, task) in &mut self.tasks {
+            task.verdict = Verdict::Unknown;
+            task.reason = why.to_owned();
+        }
+        self.facts.verdict = Verdict::Unknown;
+        self.reason = Some(why.to_owned());
+    }
+
+    /// The verdict of the processor from those of its tasks.
+    fn conclude(&mut self) {
+        let worst = self.tasks.iter().map(|(_, task)| task).max_by_key(|task| task.verdict);
+        self.facts.verdict = worst.map_or(Verdict::Feasible, |task| task.verdict);
+        let unknown = self.tasks.iter().find(|(_, task)| task.verdict == Verdict::Unknown);
+        self.reason = unknown
+            .filter(|_| self.facts.verdict == Verdict::Unknown)
+            .map(|(_, task)| task.reason.clone());
+    }
+}
+
+fn by_response(processor: &Processor, numbers: &Numbers, solved: &mut Solved) {
+    let sections = processor.sections;
+    let (analysis, proven) = match (&processor.supply, processor.rule) {
+        (Some((_, budget)), _) => {
+            let found = supply::fixed_priority(numbers, budget);
+            let proven = supply::holds(numbers, budget, &found);
+            (found, proven)
+        }
+        (None, Rule::Edf) => {
+            let found = edf::response_times(numbers, sections, TIME);
+            let proven = checker::edf(numbers, sections, TIME, &found).is_ok();
+            (found, proven)
+        }
+        (None, Rule::FixedPriority | Rule::Fifo) => {
+            let found = fixed_priority::analyse(numbers, sections, TIME);
+            let proven = checker::fixed_priority(numbers, sections, TIME, &found).is_ok();
+            (found, proven)
+        }
+    };
+    if !proven {
+        solved.refuse("the proof of the bounds does not hold; please report this");
+        return;
+    }
+    let points = (0..numbers.len()).map(|member| analysis.points(member).len() as u64);
+    solved.facts.verified_points = points.sum();
+    solved.facts.verified_by = Some("substitution".to_owned());
+    let members = processor.members.iter().enumerate().filter(|(_, m)| m.position.is_some());
+    for ((at, member), (_, facts)) in members.zip(&mut solved.tasks) {
+        let witness = task(processor, member, at, &analysis, facts);
+        proof::add_points(processor, &analysis, at, facts);
+        if solved.witness.is_none() {
+            solved.witness = witness;
+        }
+    }
+    if processor.rule == Rule::Edf && processor.supply.is_none() {
+        let found = add_demand(processor, numbers, solved);
+        if found == Some(Judged::Feasible) {
+            deadlines_are_bounds(processor, solved);
+        }
+    }
+    solved.conclude();
+}
+
+/// What is known of one task, and a witness if it is late.
+fn task(
+    processor: &Processor,
+    member: &Member,
+    at: usize,
+    analysis: &Analysis,
+    facts: &mut TaskFacts,
+) -> Option<WitnessFacts> {
+    if let Some(why) = &member.unknown {
+        (facts.verdict, facts.reason) = (Verdict::Unknown, why.clone());
+        return None;
+    }
+    let result = &analysis.tasks[at];
+    let deadline = member.task.deadline();
+    let because = |what: &str| match processor.inexact.as_slice() {
+        [] => what.to_owned(),
+        reasons => format!("{what}, but {}", reasons.join(", ")),
+    };
+    match result.outcome {
+        Outcome::Unknown(why) => {
+            (facts.verdict, facts.reason) = (Verdict::Unknown, why.to_string());
+        }
+        Outcome::Unbounded if processor.inexact.iter().all(|what| what == LEAST_SUPPLY) => {
+            facts.verdict = Verdict::NoBound;
+            facts.reason = "more is demanded than there is".to_owned();
+        }
+        Outcome::Unbounded => {
+            facts.verdict = Verdict::Unknown;
+            facts.reason = because("more is demanded than there is");
+        }
+        Outcome::Bounded(bound) => {
+            let Some(bound) = own_bound(processor, member, bound) else {
+                facts.verdict = Verdict::Unknown;
+                facts.reason = Refusal::Overflow.to_string();
+                return None;
+            };
+            if bound.from_arrival > deadline && processor.holds_to_deadline {
+                facts.verdict = Verdict::Unknown;
+                facts.reason = because("the bound is over the deadline");
+                return None;
+            }
+            facts.response_time_ns = Some(bound.from_arrival);
+            facts.response_time_from_release_ns = Some(bound.from_release);
+            facts.slack_ns =
+                i64::try_from(i128::from(deadline) - i128::from(bound.from_arrival)).ok();
+            facts.verdict = match result.verdict {
+                _ if bound.from_arrival <= deadline => Verdict::Feasible,
+                Judged::Infeasible(_) if processor.inexact.is_empty() => Verdict::Infeasible,
+                Judged::Unknown(why) => {
+                    facts.reason = why.to_string();
+                    Verdict::Unknown
+                }
+                _ => {
+                    facts.reason = because("the bound is over the deadline");
+                    Verdict::Unknown
+                }
+            };
+            if facts.verdict == Verdict::Infeasible
+                && let Judged::Infeasible(Witness::Response { job, .. }) = result.verdict
+            {
+                return Some(proof::late(member, job, bound.from_arrival));
+            }
+        }
+    }
+    None
+}
+
+/// The bounds of the task itself, where its numbers have a burst as jitter.
+fn own_bound(processor: &Processor, member: &Member, bound: ResponseTime) -> Option<ResponseTime> {
+    let has_burst = member.task.jitter() > member.jitter;
+    if !has_burst {
+        return Some(bound);
+    }
+    if processor.rule == Rule::Edf {
+        // Its deadlines are later than those that the analysis orders by.
+        return None;
+    }
+    let from_arrival = bound.from_release.checked_add(member.jitter)?;
+    Some(ResponseTime { from_arrival, from_release: bound.from_release })
+}
+
+/// The demand test of EDF, whose points join the proof.
+fn add_demand(processor: &Processor, numbers: &Numbers, solved: &mut Solved) -> Option<Judged> {
+    let found = qpa::feasible(numbers, processor.sections, TIME);
+    checker::demand(numbers, processor.sections, TIME, &found).ok()?;
+    let point = |(interval, demand): &(u64, u64)| DemandPoint {
+        interval_ns: *interval,
+        demand_ns: *demand,
+    };
+    let shown = found.visited.iter().take(hourglass_model::check::MOST_POINTS);
+    solved.facts.demand_points = shown.map(point).collect();
+    solved.facts.demand_length_ns = Some(found.length);
+    solved.facts.verified_points += found.visited.len() as u64;
+    solved.facts.verified_by = Some("substitution".to_owned());
+    if let Judged::Infeasible(Witness::Demand { interval, demand }) = found.verdict
+        && processor.inexact.is_empty()
+        && solved.witness.is_none()
+    {
+        solved.witness = Some(proof::too_much(interval, demand));
+    }
+    Some(found.verdict)
+}
+
+/// Where the demand test holds, every deadline is a bound, also where no better one is known.
+fn deadlines_are_bounds(processor: &Processor, solved: &mut Solved) {
+    let members = processor.members.iter().filter(|member| member.position.is_some());
+    for (member, (_, facts)) in members.zip(&mut solved.tasks) {
+        if member.unknown.is_some() || facts.response_time_ns.is_some() {
+            continue;
+        }
+        let deadline = member.task.deadline();
+        facts.response_time_ns = Some(deadline);
+        facts.response_time_from_release_ns = Some(deadline);
+        (facts.slack_ns, facts.verdict) = (Some(0), Verdict::Feasible);
+        facts.reason = "the demand test holds, so that the deadline is a bound".to_owned();
+    }
+}
+
+fn by_demand(processor: &Processor, numbers: &Numbers, solved: &mut Solved) {
+    let found = add_demand(processor, numbers, solved);
+    let exact = processor.inexact.is_empty();
+    let (verdict, reason) = match found {
+        None => (Verdict::Unknown, "the proof does not hold; please report this".to_owned()),
+        Some(Judged::Feasible) => (Verdict::Feasible, String::new()),
+        Some(Judged::NoBound) if exact => {
+            (Verdict::NoBound, "more is demanded than there is".to_owned())
+        }
+        Some(Judged::Infeasible(_)) if exact => {
+            (Verdict::Infeasible, "some deadline is missed; the demand says not whose".to_owned())
+        }
+        Some(Judged::Unknown(why)) => (Verdict::Unknown, why.to_string()),
+        Some(_) => (Verdict::Unknown, processor.inexact.join(", ")),
+    };
+    for (_, facts) in &mut solved.tasks {
+        (facts.verdict, facts.reason) = (verdict, reason.clone());
+    }
+    if verdict == Verdict::Feasible {
+        deadlines_are_bounds(processor, solved);
+    }
+    solved.conclude();
+    solved.facts.verdict = verdict;
+}
+
+fn by_bound(
+    processor: &Processor,
+    numbers: &Numbers,
+    bound: fn(&Numbers) -> Judged,
+    solved: &mut Solved,
+) {
+    let by_priority = numbers.by_priority();
+    let monotonic = by_priority.windows(2).all(|pair| {
+        let (upper, lower) = (&numbers.tasks()[pair[0]], &numbers.tasks()[pair[1]]);
+        upper.period() <= lower.period()
+    });
+    let plain = processor.sections == Sections::Preemptive && processor.supply.is_none();
+    let all_known = processor.members.iter().all(|m| m.unknown.is_none() && m.position.is_some());
+    if processor.rule != Rule::FixedPriority || !monotonic || !plain || !all_known {
+        solved.refuse("the bound is for preemptive rate-monotonic priorities");
+        return;
+    }
+    let (verdict, reason) = match bound(numbers) {
+        Judged::Feasible => (Verdict::Feasible, "the deadline is the bound".to_owned()),
+        Judged::NoBound if processor.inexact.is_empty() => {
+            (Verdict::NoBound, "more is demanded than there is".to_owned())
+        }
+        _ => (
+            Verdict::Unknown,
+            "the utilisation is over the bound, or a task has a shorter deadline, jitter, \
+             blocking or suspension; ask for fp-preemptive"
+                .to_owned(),
+        ),
+    };
+    for (member, (_, facts)) in processor.members.iter().zip(&mut solved.tasks) {
+        (facts.verdict, facts.reason) = (verdict, reason.clone());
+        if verdict == Verdict::Feasible {
+            facts.response_time_ns = Some(member.task.deadline());
+            facts.response_time_from_release_ns = Some(member.task.deadline());
+            facts.slack_ns = Some(0);
+        }
+    }
+    solved.conclude();
+}

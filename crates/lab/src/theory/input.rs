@@ -1,0 +1,155 @@
+//! Sets of tasks from files and run folders.
+//!
+//! Owns: which format a file has, and what is refused before its reader sees it. Must not: judge the
+//! tasks.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use hourglass_model::tasks::{Format, TaskSet, TaskSetError};
+use hourglass_store::{OpenError, TraceError};
+use thiserror::Error;
+
+use crate::recall;
+
+/// A file of tasks has at most so many bytes: 64 MiB. A thousand tasks take a tenth of one.
+pub const MOST_BYTES: u64 = 64 << 20;
+
+/// A format that tasks are read from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A file of tasks, TOML.
+    Toml,
+    /// The same, JSON.
+    Json,
+    /// rt-app's JSON.
+    RtApp,
+    /// A run folder.
+    Run,
+}
+
+impl Source {
+    /// All of them, by the names that `--from` takes.
+    pub const ALL: [(&'static str, Source); 4] = [
+        ("toml", Source::Toml),
+        ("json", Source::Json),
+        ("rt-app", Source::RtApp),
+        ("run", Source::Run),
+    ];
+}
+
+/// A set of tasks that was read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Input {
+    /// The tasks.
+    pub set: TaskSet,
+    /// What was left out or means something else, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// Why a set of tasks cannot be read. The text is one line with the culprit and the remedy.
+#[derive(Debug, Error)]
+pub enum InputError {
+    /// The file cannot be opened or read.
+    #[error("{}: {reason}", .path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        reason: std::io::Error,
+    },
+    /// There is nothing in it.
+    #[error("{}: the file is empty; write a table [[task]] with name, wcet and period for each task", .0.display())]
+    Empty(PathBuf),
+    /// More than a file of tasks can have.
+    #[error("{}: more than {} MiB; that is no file of tasks", .0.display(), MOST_BYTES >> 20)]
+    TooLong(PathBuf),
+    /// It is no text.
+    #[error("{}: no text: byte {at} is not UTF-8; give a file of tasks (TOML, JSON, rt-app) or a run folder", .path.display())]
+    Binary {
+        /// The file.
+        path: PathBuf,
+        /// Position of the first such byte, from 0.
+        at: usize,
+    },
+    /// It holds worked examples.
+    #[error("{}: worked examples, not tasks; use hourglass check --corpus FOLDER", .0.display())]
+    Corpus(PathBuf),
+    /// It is a folder, but of no run.
+    #[error(transparent)]
+    Folder(#[from] OpenError),
+    /// The trace of a run is damaged.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// The description is wrong.
+    #[error("{}: {source}", .path.display())]
+    Tasks {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: TaskSetError,
+    },
+}
+
+/// Reads a set of tasks; without `source`, the format is told by the content.
+///
+/// # Errors
+/// The file cannot be read, or what it says is no set of tasks.
+pub fn read(path: &Path, source: Option<Source>) -> Result<Input, InputError> {
+    if source == Some(Source::Run) || (source.is_none() && path.is_dir()) {
+        return run_folder(path);
+    }
+    let text = text(path)?;
+    let wrong = |source| InputError::Tasks { path: path.to_owned(), source };
+    let format = match source {
+        Some(Source::Toml) => Format::Toml,
+        Some(Source::Json) => Format::Json,
+        Some(Source::RtApp) => Format::RtApp,
+        Some(Source::Run) | None => Format::of(&text),
+    };
+    let plain = |set| Input { set, notes: Vec::new() };
+    match format {
+        Format::Toml => TaskSet::from_toml(&text).map(plain).map_err(wrong),
+        Format::Json => TaskSet::from_json(&text).map(plain).map_err(wrong),
+        Format::RtApp => {
+            let read = TaskSet::from_rt_app(&text).map_err(wrong)?;
+            let notes = read.notes.iter().map(ToString::to_string).collect();
+            Ok(Input { set: read.set, notes })
+        }
+        Format::Corpus => Err(InputError::Corpus(path.to_owned())),
+    }
+}
+
+fn run_folder(path: &Path) -> Result<Input, InputError> {
+    let recalled = recall(path)?;
+    let intervals = recalled.intervals()?.collect::<Result<Vec<_>, _>>()?;
+    let read = TaskSet::from_run(&recalled.document.manifest, &intervals)
+        .map_err(|source| InputError::Tasks { path: path.to_owned(), source })?;
+    let mut notes = read.notes;
+    notes.push(
+        "execution times are the longest that the run has seen, which is no bound".to_owned(),
+    );
+    Ok(Input { set: read.set, notes })
+}
+
+/// The text of a file of at most [`MOST_BYTES`].
+///
+/// # Errors
+/// It cannot be read, is empty, too long, or no text.
+pub fn text(path: &Path) -> Result<String, InputError> {
+    let unreadable = |reason| InputError::Unreadable { path: path.to_owned(), reason };
+    let file = File::open(path).map_err(unreadable)?;
+    let mut bytes = Vec::new();
+    file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(InputError::TooLong(path.to_owned()));
+    }
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Err(InputError::Empty(path.to_owned()));
+    }
+    String::from_utf8(bytes).map_err(|error| InputError::Binary {
+        path: path.to_owned(),
+        at: error.utf8_error().valid_up_to(),
+    })
+}
