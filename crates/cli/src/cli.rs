@@ -7,6 +7,7 @@ use clap::{
 
 use crate::args::help;
 use crate::args::options::{Entry, Key, OPTIONS};
+use crate::commands::check::Check;
 use crate::commands::clocks::Clocks;
 use crate::commands::completions::Completions;
 use crate::commands::doctor::Doctor;
@@ -32,7 +33,7 @@ const AFTER_HELP: &str = "\
 
 Exit codes:
   0    done, and the answer is yes
-  1    done, and the answer is no (doctor: a check fails)
+  1    done, and the answer is no (doctor: a check fails; check: not feasible)
   2    wrong usage or bad input
   3    this machine cannot: a privilege or a device is missing
   130  ended by Ctrl-C; what was measured is printed and kept
@@ -45,6 +46,7 @@ Examples:
   hourglass render monday -o monday.svg    draw when each thread ran
   hourglass clocks                         which clock can be trusted here?
   hourglass doctor                         what spoils real-time work here?
+  hourglass check tasks.toml               will every deadline hold?
   hourglass paper --list                   whose tables can be measured here?";
 
 /// The commands.
@@ -55,6 +57,7 @@ pub(crate) enum Command {
     Render(Render),
     Clocks(Clocks),
     Doctor(Doctor),
+    Check(Check),
     Paper(Paper),
     Completions(Completions),
     Man(Man),
@@ -146,7 +149,7 @@ mod tests {
 
     #[test]
     fn help_of_the_other_commands() {
-        for name in ["show", "render", "clocks", "doctor", "paper", "completions", "man"] {
+        for name in ["show", "render", "clocks", "doctor", "check", "paper", "completions", "man"] {
             let mut command = command().term_width(80);
             command.build();
             let help = command.find_subcommand_mut(name).unwrap().render_help().to_string();

@@ -166,6 +166,7 @@ mod tests {
             "render",
             "clocks",
             "doctor",
+            "check",
             "paper",
             "completions",
             "man",

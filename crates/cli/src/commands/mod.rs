@@ -1,5 +1,6 @@
 //! The commands, one each.
 
+pub(crate) mod check;
 pub(crate) mod clocks;
 pub(crate) mod completions;
 pub(crate) mod doctor;

@@ -11,6 +11,7 @@ mod convert;
 mod read;
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +37,13 @@ pub enum Value {
     List(Vec<Value>),
     /// Values by point, task or job.
     Map(BTreeMap<String, Value>),
+}
+
+/// As in JSON.
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
+    }
 }
 
 /// Answers by name.

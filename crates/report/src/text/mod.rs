@@ -1,5 +1,6 @@
 //! Results as text: the paper's lines for scripts, and the summary for people.
 
+mod check;
 mod clocks;
 mod doctor;
 mod paper;
@@ -12,6 +13,7 @@ mod watch;
 
 use hourglass_model::document::{Deadlines, ThreadReport};
 
+pub use check::{analyses, check, examples};
 pub use clocks::clocks;
 pub use doctor::doctor;
 pub use paper::{paper, papers};

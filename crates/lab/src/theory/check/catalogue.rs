@@ -105,8 +105,7 @@ impl Entry {
 }
 
 /// The analysis with this name.
-#[must_use]
-pub fn find(name: &str) -> Option<&'static Entry> {
+pub(super) fn find(name: &str) -> Option<&'static Entry> {
     ALL.iter().find(|entry| entry.name == name)
 }
 

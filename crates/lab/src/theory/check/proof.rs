@@ -71,7 +71,7 @@ fn terms(processor: &Processor, at: usize, point: &Point) -> Vec<Term> {
         jobs: point.jobs,
         each_ns: own.cost().saturating_add(own.suspension()),
     }];
-    for (other, member) in processor.members.iter().enumerate().filter(|(other, _)| *other != at) {
+    for (_, member) in processor.members.iter().enumerate().filter(|(other, _)| *other != at) {
         let task = &member.task;
         let released = u128::from(begin) + u128::from(task.jitter());
         let before = released.div_ceil(task.period().into());

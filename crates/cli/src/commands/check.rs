@@ -1,0 +1,152 @@
+//! `check`: what theory says about a set of tasks.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Args, ValueHint};
+use hourglass_model::check::{CheckDocument, Verdict};
+use hourglass_report::text;
+use hourglass_time::Span;
+
+use crate::lab::theory::check::{self, ANALYSES, Fit, Order, Request};
+use crate::lab::theory::examples;
+use crate::lab::theory::input::{self, Source};
+use crate::messages;
+use crate::output;
+use crate::settings::Settings;
+use crate::stop::{NO, Stop};
+
+/// Say whether the deadlines of a set of tasks hold, by analysis, and why
+#[derive(Args, Debug)]
+#[command(after_help = "\
+The analysis follows from what the file says. Exit code 0: every deadline holds; 1: some does
+not, or nobody knows; 2: the file cannot be read. An analysis is given up, with the verdict
+unknown, after 4 000 000 steps for each processor, about a second; a file has 64 MiB at most.
+
+Examples:
+  hourglass check tasks.toml                    a table, and a sentence that says why
+  hourglass check tasks.toml --explain          what was understood, and the proof
+  hourglass check tasks.toml --server 8ms       the smallest budget every 8 ms that suffices
+  hourglass check tasks.toml --partition worst-fit,utilisation   tasks placed on the CPUs
+  hourglass check video.json --from rt-app      a file of rt-app
+  hourglass check monday                        what a recorded run was seen to need
+  hourglass check --corpus examples/ --json     worked examples (hourglass.check-corpus/1)
+  hourglass check --list-analyses               the analyses, and whose they are")]
+pub(crate) struct Check {
+    /// Files of tasks (TOML, JSON, rt-app) or run folders
+    #[arg(value_name = "FILE", value_hint = ValueHint::AnyPath)]
+    #[arg(required_unless_present_any = ["corpus", "list_analyses"])]
+    files: Vec<PathBuf>,
+    /// Format: toml, json, rt-app or run [default: told by the content]
+    #[arg(long, value_name = "FORMAT", value_parser = source)]
+    from: Option<Source>,
+    /// Print what was understood, and the proof of every bound
+    #[arg(long)]
+    explain: bool,
+    /// Ask this analysis, rather than the one that fits
+    #[arg(long, value_name = "NAME")]
+    analysis: Option<String>,
+    /// Place the tasks on CPUs: first-fit, best-fit or worst-fit, and if wanted an order:
+    /// given, utilisation (without one), density, period, deadline
+    #[arg(long, value_name = "FIT[,ORDER]", value_parser = partition)]
+    partition: Option<(Fit, Order)>,
+    /// Find the smallest reservation with this period
+    #[arg(long, value_name = "PERIOD", value_parser = str::parse::<Span>)]
+    server: Option<Span>,
+    /// Answer a folder of worked examples instead
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    #[arg(conflicts_with_all = ["files", "from", "explain", "analysis", "partition", "server"])]
+    corpus: Option<PathBuf>,
+    /// List the analyses with their sources
+    #[arg(long, conflicts_with_all = ["files", "corpus"])]
+    list_analyses: bool,
+}
+
+fn source(text: &str) -> Result<Source, String> {
+    let found = Source::ALL.iter().find(|(name, _)| *name == text);
+    found.map(|(_, source)| *source).ok_or_else(|| "use toml, json, rt-app or run".to_owned())
+}
+
+fn partition(text: &str) -> Result<(Fit, Order), String> {
+    let (fit, order) = text.split_once(',').unwrap_or((text, "utilisation"));
+    let fit = match fit {
+        "first-fit" => Fit::First,
+        "best-fit" => Fit::Best,
+        "worst-fit" => Fit::Worst,
+        _ => return Err("use first-fit, best-fit or worst-fit".to_owned()),
+    };
+    let order = match order {
+        "given" => Order::Given,
+        "utilisation" => Order::Utilisation,
+        "density" => Order::Density,
+        "period" => Order::Period,
+        "deadline" => Order::Deadline,
+        _ => return Err("an order is given, utilisation, density, period or deadline".to_owned()),
+    };
+    Ok((fit, order))
+}
+
+/// Analyses and prints.
+///
+/// # Errors
+/// A file cannot be read, or what is asked does not fit it.
+pub(crate) fn check(check: &Check, settings: Settings) -> Result<ExitCode> {
+    if check.list_analyses {
+        let entries: Vec<_> = ANALYSES.iter().map(check::Entry::facts).collect();
+        if settings.json {
+            output::json(&entries)?;
+        } else {
+            output::text(&text::analyses(&entries, output::style()))?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(folder) = &check.corpus {
+        return corpus(folder, settings);
+    }
+    if settings.json && check.files.len() > 1 {
+        return Err(Stop::usage("--json: one document is for one file; name one").into());
+    }
+    let mut all_hold = true;
+    for (position, file) in check.files.iter().enumerate() {
+        let document = analyse(check, file, settings)?;
+        all_hold &= document.verdict == Verdict::Feasible;
+        if settings.json {
+            output::json(&document)?;
+            continue;
+        }
+        let gap = if position == 0 { "" } else { "\n" };
+        let text = text::check(&document, check.explain, output::style());
+        output::text(&format!("{gap}{text}"))?;
+    }
+    Ok(if all_hold { ExitCode::SUCCESS } else { ExitCode::from(NO) })
+}
+
+fn analyse(check: &Check, file: &Path, settings: Settings) -> Result<CheckDocument> {
+    let input = input::read(file, check.from).map_err(|error| Stop::usage(error.to_string()))?;
+    if !settings.quiet {
+        let warnings = input.set.warnings();
+        let warnings = warnings.iter().filter(|_| !check.explain).map(ToString::to_string);
+        for note in input.notes.iter().cloned().chain(warnings) {
+            messages::say(&format!("{}: {note}", file.display()));
+        }
+    }
+    let request = Request {
+        analysis: check.analysis.clone(),
+        partition: check.partition,
+        server: check.server,
+        explain: check.explain,
+    };
+    let document = check::check(&input.set, &request);
+    Ok(document.map_err(|error| Stop::usage(format!("{}: {error}", file.display())))?)
+}
+
+fn corpus(folder: &Path, settings: Settings) -> Result<ExitCode> {
+    let document = examples::check(folder).map_err(|error| Stop::usage(error.to_string()))?;
+    if settings.json {
+        output::json(&document)?;
+    } else {
+        output::text(&text::examples(&document, output::style()))?;
+    }
+    Ok(if document.failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(NO) })
+}
