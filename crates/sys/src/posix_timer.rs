@@ -7,13 +7,19 @@ use std::io;
 use std::ptr;
 
 use crate::clock::timespec;
-use crate::{checked, checked_long};
+use crate::{checked, checked_long, fork};
 
 /// A timer on `CLOCK_MONOTONIC` whose expiry is a signal to one thread. Deleted when dropped.
 ///
-/// A child made by `fork` does not inherit it; there every call answers EINVAL.
+/// A child made by `fork` does not inherit it; there every call answers EINVAL, and dropping does
+/// nothing: the number may be that of a timer of the child's own. Known by [`fork::generation`], so
+/// not in a child made by a raw system call or by `vfork`, which MUST NOT use its parent's timers.
 #[derive(Debug)]
-pub struct PosixTimer(libc::c_int);
+pub struct PosixTimer {
+    number: libc::c_int,
+    /// Of the process that it is in.
+    forks: u32,
+}
 
 impl PosixTimer {
     /// A disarmed timer that will send `signal` to thread `tid` of this process. The kernel sets
@@ -48,7 +54,7 @@ impl PosixTimer {
                 &raw mut id,
             )
         })?;
-        Ok(PosixTimer(id))
+        Ok(PosixTimer { number: id, forks: fork::watch() })
     }
 
     /// Arms it for an absolute time, and then every `interval_ns`; 0 for once.
@@ -81,10 +87,11 @@ impl PosixTimer {
     /// # Errors
     /// EINVAL in a child made by `fork`.
     pub fn remaining(&self) -> io::Result<(u64, u64)> {
+        let number = self.here()?;
         let zero = timespec(0);
         let mut setting = libc::itimerspec { it_interval: zero, it_value: zero };
         // SAFETY: the kernel fills the live local.
-        checked_long(unsafe { libc::syscall(libc::SYS_timer_gettime, self.0, &raw mut setting) })?;
+        checked_long(unsafe { libc::syscall(libc::SYS_timer_gettime, number, &raw mut setting) })?;
         Ok((nanoseconds(setting.it_value), nanoseconds(setting.it_interval)))
     }
 
@@ -93,24 +100,34 @@ impl PosixTimer {
     /// # Errors
     /// EINVAL in a child made by `fork`.
     pub fn overrun(&self) -> io::Result<u64> {
+        let number = self.here()?;
         // SAFETY: takes no memory.
-        let count = checked_long(unsafe { libc::syscall(libc::SYS_timer_getoverrun, self.0) })?;
+        let count = checked_long(unsafe { libc::syscall(libc::SYS_timer_getoverrun, number) })?;
         Ok(count as u64)
     }
 
     /// The kernel's number of it, for [`expire_soon`]. Valid while it lives.
     #[must_use]
     pub fn number(&self) -> i32 {
-        self.0
+        self.number
+    }
+
+    /// The number, where it is this timer's. What the kernel says where it is nobody's otherwise.
+    fn here(&self) -> io::Result<libc::c_int> {
+        match fork::generation() == self.forks {
+            true => Ok(self.number),
+            false => Err(io::Error::from_raw_os_error(libc::EINVAL)),
+        }
     }
 
     fn set(&self, flags: libc::c_int, first_ns: u64, interval_ns: u64) -> io::Result<()> {
-        set(self.0, flags, first_ns, interval_ns)
+        set(self.here()?, flags, first_ns, interval_ns)
     }
 }
 
 /// Arms the timer of this process with that number to expire in a nanosecond. May be called in a
-/// signal handler.
+/// signal handler. In a child made by `fork` the number is not that of the parent's timer: ask
+/// [`fork::generation`] before.
 ///
 /// # Errors
 /// EINVAL if there is none.
@@ -137,8 +154,9 @@ fn set(number: i32, flags: i32, first_ns: u64, interval_ns: u64) -> io::Result<(
 
 impl Drop for PosixTimer {
     fn drop(&mut self) {
+        let Ok(number) = self.here() else { return };
         // SAFETY: takes no memory; the number is this timer's until now.
-        unsafe { libc::syscall(libc::SYS_timer_delete, self.0) };
+        unsafe { libc::syscall(libc::SYS_timer_delete, number) };
     }
 }
 
@@ -321,5 +339,32 @@ mod tests {
         unsafe { libc::waitpid(child, &raw mut status, 0) };
         assert_eq!(status, 0, "the child could use the timer");
         assert!(timer.remaining().unwrap().0 > 0);
+    }
+
+    /// A child counts its timers from the first again: one of its own gets the number of its parent's,
+    /// and is neither changed nor deleted by that.
+    #[test]
+    fn a_childs_own_timer_is_not_taken_for_its_parents() {
+        let signal = realtime_signals().0;
+        let inherited = PosixTimer::new(thread::id(), signal).unwrap();
+        let said = fork::child_says(10_000, move || {
+            let mut own = Vec::new();
+            while own.len() < 10_000
+                && own.last().is_none_or(|own: &PosixTimer| own.number != inherited.number)
+            {
+                own.push(PosixTimer::new(thread::id(), signal).unwrap());
+            }
+            let own = own.last().unwrap();
+            own.set_relative(60_000_000_000).unwrap();
+            let errno = inherited.disarm().map_err(|error| error.raw_os_error());
+            let is_left_alone = own.remaining().unwrap().0 > 0;
+            let number = inherited.number;
+            drop(inherited);
+            number == own.number
+                && errno == Err(Some(libc::EINVAL))
+                && is_left_alone
+                && own.remaining().is_ok_and(|(left, _)| left > 0)
+        });
+        assert!(said.unwrap(), "the parent's timer was the child's own");
     }
 }

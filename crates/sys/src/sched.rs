@@ -1,6 +1,6 @@
 //! Scheduling policies of threads.
 
-use std::io;
+use std::{io, ptr};
 
 use crate::{checked, checked_long};
 
@@ -34,7 +34,7 @@ pub enum Attributes {
 
 /// `struct sched_attr`, its first published size.
 #[repr(C)]
-#[derive(Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct RawAttributes {
     size: u32,
     policy: u32,
@@ -46,6 +46,7 @@ struct RawAttributes {
     period: u64,
 }
 
+const FLAG_RESET_ON_FORK: u64 = 1;
 const FLAG_RECLAIM: u64 = 2;
 const FLAG_DL_OVERRUN: u64 = 4;
 
@@ -91,9 +92,21 @@ pub fn set_of(tid: u32, attributes: Attributes) -> io::Result<()> {
                 | if overrun_signal { FLAG_DL_OVERRUN } else { 0 };
         }
     }
-    // SAFETY: the structure is a live local that states its own size.
-    checked_long(unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &raw const raw, 0) })
+    set_raw(tid, &raw)
+}
+
+fn set_raw(tid: u32, raw: &RawAttributes) -> io::Result<()> {
+    // SAFETY: the structure is a live one that states its own size.
+    checked_long(unsafe { libc::syscall(libc::SYS_sched_setattr, tid, ptr::from_ref(raw), 0) })
         .map(|_| ())
+}
+
+fn raw_of(tid: u32) -> io::Result<RawAttributes> {
+    let mut raw = RawAttributes::default();
+    let size = size_of::<RawAttributes>() as u32;
+    // SAFETY: the kernel writes at most the size of the live local that it is given.
+    checked_long(unsafe { libc::syscall(libc::SYS_sched_getattr, tid, &raw mut raw, size, 0) })?;
+    Ok(raw)
 }
 
 /// The policy of thread `tid` (`sched_getattr`); 0 is the calling thread. `None` for a policy that
@@ -102,10 +115,7 @@ pub fn set_of(tid: u32, attributes: Attributes) -> io::Result<()> {
 /// # Errors
 /// ESRCH if there is no such thread.
 pub fn of(tid: u32) -> io::Result<Option<Attributes>> {
-    let mut raw = RawAttributes::default();
-    let size = size_of::<RawAttributes>() as u32;
-    // SAFETY: the kernel writes at most the size of the live local that it is given.
-    checked_long(unsafe { libc::syscall(libc::SYS_sched_getattr, tid, &raw mut raw, size, 0) })?;
+    let raw = raw_of(tid)?;
     let priority = raw.priority as u8;
     Ok(match raw.policy as i32 {
         libc::SCHED_OTHER => Some(Attributes::Other(raw.nice as i8)),
@@ -122,6 +132,41 @@ pub fn of(tid: u32) -> io::Result<Option<Attributes>> {
         }),
         _ => None,
     })
+}
+
+/// Until it is dropped, a calling thread of `SCHED_DEADLINE` may make threads, which the kernel refuses
+/// otherwise (EAGAIN): those begin with `SCHED_OTHER` (`SCHED_FLAG_RESET_ON_FORK`). Threads of other
+/// policies may anyway, and hand theirs on; for them this does nothing.
+#[derive(Debug)]
+pub struct MayFork {
+    /// What is to be set again; nothing if nothing was changed.
+    before: Option<RawAttributes>,
+    own: std::marker::PhantomData<*const ()>,
+}
+
+impl MayFork {
+    /// For the calling thread.
+    ///
+    /// # Errors
+    /// As [`set`].
+    pub fn enter() -> io::Result<MayFork> {
+        let own = std::marker::PhantomData;
+        let before = raw_of(0)?;
+        if before.policy as i32 != libc::SCHED_DEADLINE || before.flags & FLAG_RESET_ON_FORK != 0 {
+            return Ok(MayFork { before: None, own });
+        }
+        set_raw(0, &RawAttributes { flags: before.flags | FLAG_RESET_ON_FORK, ..before })?;
+        Ok(MayFork { before: Some(before), own })
+    }
+}
+
+impl Drop for MayFork {
+    fn drop(&mut self) {
+        if let Some(before) = self.before {
+            // Refused without the privilege to have set the policy; then it stays allowed.
+            let _ = set_raw(0, &before);
+        }
+    }
 }
 
 /// The nice value of the calling thread.

@@ -345,3 +345,41 @@ fn bad_input_is_refused() {
         assert_eq!(handler.err(), Some(FaultError::Gone));
     });
 }
+
+/// The kernel lets a deadline thread make no threads; its handler's is one.
+#[test]
+fn a_deadline_thread_gets_a_handler() {
+    in_a_thread(|| {
+        let own = Scheduling::Deadline {
+            runtime_ns: 2_000_000,
+            deadline_ns: 50_000_000,
+            period_ns: 50_000_000,
+            reclaim: false,
+            overrun_signal: false,
+        };
+        if sched::set(own).is_err() {
+            println!(
+                "skipped: no SCHED_DEADLINE here (CAP_SYS_NICE, and all CPUs of a root domain)"
+            );
+            return;
+        }
+        let mut watch = watch(Strength::Notify);
+        let (tell, told) = mpsc::channel();
+        let handler = deadline_handler(
+            &watch.thread(),
+            Attributes::DEFAULT,
+            |_, tell: &mut mpsc::Sender<Option<Scheduling>>| {
+                let _ = tell.send(sched::of(0).unwrap());
+                Verdict::Resume
+            },
+            tell,
+        );
+        let _handler = handler.unwrap();
+        watch.arm(Deadline::In(Span::ZERO)).unwrap();
+        let handlers = told.recv_timeout(Duration::from_secs(20)).unwrap();
+        assert_eq!(handlers, Some(Scheduling::Other(0)));
+        // It is what it was, and hands nothing on to others.
+        assert_eq!(sched::of(0).unwrap(), Some(own));
+        assert!(thread::Builder::new().spawn(|| ()).is_err());
+    });
+}

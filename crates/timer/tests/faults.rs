@@ -287,3 +287,31 @@ fn an_answer_that_comes_late_does_not_touch_the_next_job() {
         assert!(watch.disarm().unwrap());
     });
 }
+
+/// "`Strength::Notify` does nothing to the thread and so is not put off": nor where the deadline is past
+/// already when it is taken, in a region.
+#[test]
+fn a_deadline_that_is_past_is_told_of_in_a_region() {
+    in_a_thread(|| {
+        let mut watch = watch(Strength::Notify);
+        let (tell, told) = mpsc::channel();
+        let handler = deadline_handler(
+            &watch.thread(),
+            Attributes::DEFAULT,
+            |fault, tell: &mut mpsc::Sender<u64>| {
+                let _ = tell.send(fault.count);
+                Verdict::Resume
+            },
+            tell,
+        );
+        let _handler = handler.unwrap();
+        let region = Region::enter();
+        for count in 1..=3 {
+            watch.arm(Deadline::At(1)).unwrap();
+            assert_eq!(told.recv_timeout(Duration::from_secs(20)), Ok(count));
+            assert_eq!(watch.faults(), count);
+        }
+        drop(region);
+        assert_eq!((watch.faults(), watch.untold()), (3, 0));
+    });
+}

@@ -263,6 +263,25 @@ fn arm_or_fire() {
     });
 }
 
+/// The engine gives up an arming that it cannot keep (at the end of the clock's range, or for want of
+/// memory) while another thread arms the timer anew: that stands.
+#[test]
+fn giving_up_an_arming_leaves_another() {
+    explore(|| {
+        let slot = Arc::new(open());
+        slot.arm(&Arming { period_ns: 10, ..arming(1) }, false).unwrap();
+        let (sequence, _) = standing(&slot).unwrap();
+        let remote = Arc::clone(&slot);
+        let other = thread::spawn(move || remote.arm(&arming(2), false).map(|_| ()));
+        if slot.fire(fire(sequence, Context::Immediate), |_| ()) != Fired::Lost {
+            slot.end();
+            slot.disarm(sequence + 1);
+        }
+        other.join().unwrap().unwrap();
+        assert_eq!(standing(&slot).map(|(_, stands)| stands), Some(arming(2)));
+    });
+}
+
 /// After `terminate` returned (and the end of a running action was waited for) no action runs.
 #[test]
 fn terminate_or_fire() {

@@ -217,6 +217,10 @@ fn bad_input_is_refused() {
         let refused = timer.arm(Arm::after(LONG).every(period));
         assert_eq!(refused, Err(ServiceError::PeriodNotPositive { period }));
     }
+    let delay = Span::from_nanos(-1);
+    let refused = Err(ServiceError::NegativeDelay { delay });
+    assert_eq!(timer.arm(Arm::after(delay)), refused);
+    assert_eq!(timer.sleep_for(delay), refused);
     let slack = Span::from_nanos(-1);
     assert_eq!(
         timer.arm(Arm::after(LONG).slack(slack)),
@@ -229,7 +233,7 @@ fn bad_input_is_refused() {
         timer.arm(Arm::after(Span::MAX)),
         Err(ServiceError::ExpiryOutOfRange { base: Base::Monotonic, .. })
     ));
-    assert!(matches!(timer.sleep_for(Span::MIN), Err(ServiceError::ExpiryOutOfRange { .. })));
+    assert!(matches!(timer.sleep_for(Span::MIN), Err(ServiceError::NegativeDelay { .. })));
     assert!(!timer.status().unwrap().armed);
     // The far end of the range is in it.
     timer.arm(Arm::at(i64::MAX).every(Span::MAX).slack(Span::MAX)).unwrap();

@@ -91,6 +91,49 @@ fn queued_actions_run_by_priority_then_by_age() {
     assert_eq!(order, [3, 1, 4, 0, 2]);
 }
 
+/// An expiry that joins one that waits makes that as urgent as itself: its timer was armed anew by a
+/// thread with a higher priority (issue, item 4: "an expiry raises the worker to the highest expired
+/// one").
+#[test]
+fn an_expiry_that_joins_another_makes_it_more_urgent() {
+    let (service, owner) = service();
+    let class = service.class("joins", ClassSettings::default()).unwrap();
+    let (release, held) = mpsc::channel::<()>();
+    let held = Mutex::new(held);
+    let (begun, begins) = mpsc::channel();
+    let gate = Action::deferred(&class, move |_| {
+        let _ = begun.send(());
+        let _ = held.lock().unwrap().recv();
+    });
+    let gate = owner.timer(Base::Monotonic, gate).unwrap();
+    gate.arm(Arm::after(Span::ZERO).priority(1)).unwrap();
+    begins.recv().unwrap();
+    let (tell, told) = mpsc::channel();
+    let timers = [1, 20, 10].map(|priority| {
+        let tell = tell.clone();
+        let action = Action::deferred(&class, move |_| tell.send(priority).unwrap());
+        let timer = owner.timer(Base::Monotonic, action).unwrap();
+        timer.arm(Arm::after(Span::ZERO).priority(priority)).unwrap();
+        timer
+    });
+    let raised = || class.statistics().raised + class.statistics().raise_refused;
+    let queued = |count: u64| timers[0].status().unwrap().overruns == count;
+    while !timers.iter().all(|timer| timer.status().unwrap().busy) {
+        thread::yield_now();
+    }
+    nothing(&owner).sleep_for(Span::MILLISECOND).unwrap();
+    let before = raised();
+    timers[0].arm(Arm::after(Span::ZERO).priority(30)).unwrap();
+    while !queued(1) {
+        thread::yield_now();
+    }
+    nothing(&owner).sleep_for(Span::MILLISECOND).unwrap();
+    assert_eq!(raised(), before + 1, "the worker holds the gate at a lower priority");
+    release.send(()).unwrap();
+    let order: Vec<u8> = (0..3).map(|_| told.recv().unwrap()).collect();
+    assert_eq!(order, [1, 20, 10]);
+}
+
 /// Expiries that come while the one before waits for its worker go with it, and are counted; none
 /// is lost when they come while the action runs.
 #[test]

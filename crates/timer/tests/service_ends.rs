@@ -178,9 +178,10 @@ fn a_panic_may_carry_a_panic() {
     nothing(&owner).sleep_for(Span::MILLISECOND).unwrap();
 }
 
-/// Whoever slept on a timer whose action panics meanwhile is woken: its expiry does not come.
+/// Whoever armed a timer, or slept on it, while its action ran, has armed it for a time that comes: a
+/// panic of that action takes away what it was armed for before, and nothing else.
 #[test]
-fn a_panic_ends_a_sleep() {
+fn a_panic_leaves_a_fresh_arming_alone() {
     let (service, owner) = service();
     let class = service.class("panics", ClassSettings::default()).unwrap();
     let hook = std::panic::take_hook();
@@ -197,15 +198,42 @@ fn a_panic_ends_a_sleep() {
     begins.recv().unwrap();
     let (tell, told) = mpsc::channel();
     let sleeper = timer.clone();
-    let sleeps = thread::spawn(move || tell.send(sleeper.sleep_for(LONG)));
+    let sleeps = thread::spawn(move || tell.send(sleeper.sleep_for(Span::from_millis(100))));
     while !timer.status().unwrap().armed {
         thread::yield_now();
     }
     go_on.send(()).unwrap();
     let slept = told.recv_timeout(Duration::from_secs(20));
-    std::panic::set_hook(hook);
-    assert_eq!(slept, Ok(Err(ServiceError::Cancelled)));
+    assert_eq!(slept, Ok(Ok(())));
     sleeps.join().unwrap().unwrap();
+    timer.arm(Arm::after(Span::ZERO)).unwrap();
+    begins.recv().unwrap();
+    timer.arm(Arm::after(LONG)).unwrap();
+    go_on.send(()).unwrap();
+    while timer.status().unwrap().busy {
+        thread::yield_now();
+    }
+    std::panic::set_hook(hook);
+    let status = timer.status().unwrap();
+    assert_eq!((status.armed, status.panics), (true, 2));
+}
+
+/// What was terminated does not live, whoever holds it.
+#[test]
+fn terminated_timers_are_not_counted() {
+    let (service, owner) = service();
+    let timers = [nothing(&owner), nothing(&owner), nothing(&owner)];
+    assert_eq!((service.timers(), owner.timers()), (3, 3));
+    timers[1].terminate().unwrap();
+    timers[1].terminate().unwrap();
+    assert_eq!((service.timers(), owner.timers()), (2, 2));
+    drop(timers);
+    assert_eq!((service.timers(), owner.timers()), (0, 0));
+    let again = nothing(&owner);
+    assert_eq!((service.timers(), owner.timers()), (1, 1));
+    owner.terminate().unwrap();
+    assert_eq!((service.timers(), owner.timers()), (0, 0));
+    drop(again);
 }
 
 /// Issue: "a handler that panics": counted, disarmed, and everybody else goes on.

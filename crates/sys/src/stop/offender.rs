@@ -101,9 +101,8 @@ impl<M: Machine<W>, W: Words> Offender<'_, M, W> {
         }
         if self.depth.load() == 0 {
             self.settle();
-        } else if self.gate.strength() == Strength::Notify && self.gate.settling.load() == 0 {
-            // Nothing is done to the thread, so that there is nothing to put off.
-            self.tell();
+        } else {
+            self.tell_within();
         }
     }
 
@@ -112,6 +111,8 @@ impl<M: Machine<W>, W: Words> Offender<'_, M, W> {
         let depth = self.depth.load();
         if depth > 1 {
             self.depth.store(depth - 1);
+            // Of a deadline that was past when it was taken, or given up.
+            self.tell_within();
             return;
         }
         loop {
@@ -143,6 +144,18 @@ impl<M: Machine<W>, W: Words> Offender<'_, M, W> {
             }
         }
         self.gate.settling.store(0);
+    }
+
+    /// In a region: tells of what is pending, if that is all there is to do. Nothing is done to the
+    /// thread then, so that there is nothing to put off.
+    fn tell_within(&self) {
+        // Once more for a signal that came while this told, and left the telling to this.
+        while self.gate.pending.load() & (PENDING_FAULT | PENDING_CALL) != 0
+            && self.gate.strength() == Strength::Notify
+            && self.gate.settling.load() == 0
+        {
+            self.tell();
+        }
     }
 
     /// Tells of a fault in a region.

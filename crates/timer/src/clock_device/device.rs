@@ -84,10 +84,10 @@ impl<T, C: Clone> ClockDevice<T, C> {
         let named = || name.clone();
         let attached = device.attach();
         attached.map_err(|error| OpenError::Device { name: named(), error })?;
-        let periods = limited(device.facts().grantable(), finest);
-        let none = ResolutionError::NoPeriods;
+        let refused = |error| OpenError::Resolution { name: named(), error };
+        let periods = limited(device.facts().grantable(), finest).map_err(refused)?;
         let usual = periods.nearest(USUAL);
-        let usual = usual.ok_or_else(|| OpenError::Resolution { name: named(), error: none })?;
+        let usual = usual.ok_or_else(|| refused(ResolutionError::NoPeriods))?;
         let device = TickDevice::new(device);
         let mut device = device.map_err(|error| OpenError::Mode { name: named(), error })?;
         let own = device.add(usual);
@@ -106,16 +106,27 @@ impl<T, C: Clone> ClockDevice<T, C> {
     }
 }
 
-/// The periods from `finest` on.
-fn limited(periods: Periods, finest: Option<Span>) -> Periods {
-    match (periods, finest) {
-        (Periods::Multiples { unit, fewest, most }, Some(finest)) => {
-            let fewest = fewest.max(unit.covering(finest.nanos_or_zero())).min(most);
-            Periods::Multiples { unit, fewest, most }
+/// The periods that are `finest` or longer.
+fn limited(periods: Periods, finest: Option<Span>) -> Result<Periods, ResolutionError> {
+    let Some((finest, longest)) = finest.zip(periods.longest()) else { return Ok(periods) };
+    let least_ns = finest.nanos_or_zero();
+    let is_short_enough = |exponent: &u32| u128::from(least_ns) << exponent <= NS_A_SECOND;
+    let limited = match periods {
+        Periods::None => Some(periods),
+        Periods::Multiples { unit, fewest, most } => {
+            let fewest = fewest.max(unit.covering(least_ns));
+            (fewest <= most).then_some(Periods::Multiples { unit, fewest, most })
         }
-        (periods, _) => periods,
-    }
+        Periods::PowersOfTwo { slowest, fastest } => {
+            // At most 31, so that nothing is shifted out.
+            let fastest = (slowest..=fastest.min(31)).rev().find(is_short_enough);
+            fastest.map(|fastest| Periods::PowersOfTwo { slowest, fastest })
+        }
+    };
+    limited.ok_or(ResolutionError::NoneSoLong { finest, longest })
 }
+
+const NS_A_SECOND: u128 = 1_000_000_000;
 
 impl<T, C> ClockDevice<T, C> {
     /// Its name.

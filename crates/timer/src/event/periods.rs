@@ -66,6 +66,14 @@ pub enum ResolutionError {
         /// The shortest that there is.
         shortest: Period,
     },
+    /// The device ticks more often than it may.
+    #[error("no period of this device is {finest} or longer: its longest is {longest}")]
+    NoneSoLong {
+        /// The shortest that is allowed.
+        finest: Span,
+        /// The longest that there is.
+        longest: Period,
+    },
     /// The user is not, or no longer, one of this device's.
     #[error("this user has left the device, or never was one of its")]
     UnknownUser,

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
-use hourglass_sys::sched::{self, Attributes as Scheduling};
+use hourglass_sys::sched::{self, Attributes as Scheduling, MayFork};
 use hourglass_sys::stop::{self, Answer, Kernel, Mail, Stops};
 use hourglass_sys::thread::{set_affinity, set_affinity_of};
 
@@ -25,8 +25,9 @@ const NO_THREAD: i32 = 3;
 /// How a handler's thread runs, and what it demotes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attributes {
-    /// Its class and priority; what the installing thread has if not given. Should be above those of
-    /// the watched thread, which otherwise runs first, or stands for longer.
+    /// Its class and priority; what the installing thread has if not given, but for a deadline thread,
+    /// which hands nothing on: `SCHED_OTHER` then. Should be above those of the watched thread, which
+    /// otherwise runs first, or stands for longer.
     pub scheduling: Option<Scheduling>,
     /// The only CPU that it runs on, if given.
     pub cpu: Option<u32>,
@@ -138,6 +139,8 @@ fn install<A: Send + 'static>(
     };
     let (told, started) = mpsc::sync_channel(1);
     let kernel = Kernel::without_timer();
+    // A deadline thread makes no other without. If that is refused, so is the thread, and that is told.
+    let may_fork = MayFork::enter();
     let spawned = thread::Builder::new().name("deadline".to_owned()).spawn(move || {
         let prepared = prepare(&service.stops, attributes);
         if prepared.is_err() {
@@ -151,6 +154,7 @@ fn install<A: Send + 'static>(
             service.leave();
         }
     });
+    drop(may_fork);
     let handler = spawned.map_err(|error| {
         stops.gate().close(&kernel);
         stops.gate().vacate(&kernel);

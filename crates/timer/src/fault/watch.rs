@@ -46,6 +46,10 @@ impl Default for Settings {
 ///
 /// It holds a POSIX timer (one queued signal of `RLIMIT_SIGPENDING`) and the signal, which stays the
 /// process' for this purpose. See the module for an example.
+///
+/// Not to be leaked (`std::mem::forget`): whoever answers for its thread takes that for alive, and its
+/// number for the thread's own, also when the thread has ended and the kernel has given the number to
+/// another one, which a handler would then demote.
 #[derive(Debug)]
 pub struct Watch {
     deadlines: Deadlines<Seat>,

@@ -43,8 +43,8 @@ impl FaultThread for Watched {
 /// to the engine, which it finds when the expired timers are done. [`Action::deferred`] runs on the
 /// thread of its [`Class`].
 ///
-/// A function that panics is counted, its timer is disarmed (it may be armed again), and everybody
-/// else goes on.
+/// A function that panics is counted, its timer is disarmed, unless somebody armed it since the expiry,
+/// and everybody else goes on.
 pub struct Action(pub(super) Kind);
 
 /// What a user's function is to the service.

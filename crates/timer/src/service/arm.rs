@@ -12,7 +12,8 @@ use crate::engine::Base;
 pub enum Expiry {
     /// At a time of the timer's clock, ns: from 0 to 2^63 - 1. One that is past expires at once.
     At(i64),
-    /// So long from now. It is made an absolute time at once, which stands: "program-wide accuracy
+    /// So long from now, not negative: a length that was computed and went wrong is told, and does not
+    /// expire at once. It is made an absolute time at once, which stands: "program-wide accuracy
     /// may be skewed by preemption" between the reading of a clock and the sleep (RT-Mach, section
     /// 3.1), so that whoever computed a time passes that. On a clock that may be set it follows the
     /// clock like any other expiry.
@@ -86,6 +87,9 @@ impl Arm {
     ) -> Result<Arming, ServiceError> {
         let expiry = match self.expiry {
             Expiry::At(ns) => i128::from(ns),
+            Expiry::After(delay) if delay.is_negative() => {
+                return Err(ServiceError::NegativeDelay { delay });
+            }
             Expiry::After(length) => i128::from(now_ns()) + i128::from(length.nanos()),
         };
         let expiry_ns = i64::try_from(expiry).ok().filter(|ns| *ns >= 0);

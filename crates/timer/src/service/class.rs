@@ -75,6 +75,8 @@ pub(super) struct Shared {
     level: AtomicU32,
     /// Somebody else changed the priority: what the worker believes of it may be wrong.
     touched: AtomicBool,
+    /// What waits has become more urgent than it was when it was queued.
+    reorder: AtomicBool,
     pub(super) tid: AtomicU32,
     pub(super) thread: OnceLock<Thread>,
     pub(super) stop: AtomicBool,
@@ -106,6 +108,7 @@ impl Class {
             ring: Ring::new(settings.room),
             level: AtomicU32::new(level_of(settings.attributes)),
             touched: AtomicBool::new(false),
+            reorder: AtomicBool::new(false),
             tid: AtomicU32::new(0),
             thread: OnceLock::new(),
             stop: AtomicBool::new(false),
@@ -153,15 +156,26 @@ impl Shared {
             self.without_room.fetch_add(1, Ordering::Relaxed);
             return false;
         }
+        self.raise_worker(priority);
+        if let Some(worker) = self.thread.get() {
+            worker.unpark();
+        }
+        true
+    }
+
+    /// An expiry that waits has got this priority, which is more than it had; its timer knows. It needs
+    /// no place, and the worker, which has it, no waking.
+    pub(super) fn raise(&self, priority: u32) {
+        self.reorder.store(true, Ordering::Release);
+        self.raise_worker(priority);
+    }
+
+    fn raise_worker(&self, priority: u32) {
         if self.settings.raise && self.level.fetch_max(priority, Ordering::AcqRel) < priority {
             self.give(priority);
             // After it as well as before: the worker may have lowered itself in between.
             self.touched.store(true, Ordering::Release);
         }
-        if let Some(worker) = self.thread.get() {
-            worker.unpark();
-        }
-        true
     }
 
     /// Gives the worker a priority, or its own policy back.
@@ -233,15 +247,16 @@ impl Worker {
 
     /// Runs the most urgent action; false if none waits.
     pub(super) fn step(&mut self) -> bool {
-        while self.jobs.len() < self.class.ring.room()
-            && let Some([job, priority]) = self.class.ring.pop()
-        {
-            self.add(job, priority as u32);
-        }
-        let next = self.jobs.pop();
         let base = level_of(self.class.settings.attributes);
-        self.take_level(next.map_or(base, |next| next.priority.max(base)));
-        let Some(next) = next else {
+        loop {
+            self.collect();
+            let next = self.jobs.peek();
+            if self.take_level(next.map_or(base, |next| next.priority.max(base))) {
+                break;
+            }
+            // Raised for what came since it looked: that is next, and not to wait at a lower level.
+        }
+        let Some(next) = self.jobs.pop() else {
             return !self.class.ring.is_empty();
         };
         if self.run(next.job) {
@@ -252,22 +267,45 @@ impl Worker {
         true
     }
 
+    /// Takes what was queued, and has it in order.
+    fn collect(&mut self) {
+        // Before it looks at any priority: who raises one after that says so again.
+        let reorder = self.class.reorder.swap(false, Ordering::AcqRel);
+        while self.jobs.len() < self.class.ring.room()
+            && let Some([job, priority]) = self.class.ring.pop()
+        {
+            let own = self.entry_priority(job).unwrap_or(0);
+            self.add(job, own.max(priority as u32));
+        }
+        if reorder {
+            // In its own memory.
+            let mut jobs = std::mem::take(&mut self.jobs).into_vec();
+            for job in &mut jobs {
+                job.priority = self.entry_priority(job.job).unwrap_or(0).max(job.priority);
+            }
+            self.jobs = jobs.into();
+        }
+    }
+
     fn add(&mut self, job: u64, priority: u32) {
         self.numbers += 1;
         self.jobs.push(Job { priority, number: Reverse(self.numbers), job });
     }
 
-    /// Has the priority of the next action from now on.
-    fn take_level(&mut self, level: u32) {
+    /// Has the priority of the next action from now on; false if somebody raised it further since it
+    /// looked, which is known once for each time.
+    fn take_level(&mut self, level: u32) -> bool {
         if !self.class.settings.raise {
-            return;
+            return true;
         }
         let touched = self.class.touched.swap(false, Ordering::AcqRel);
         let was = self.class.level.swap(level, Ordering::AcqRel);
+        let is_raised = was > level && was != self.level;
         if touched || level != self.level || was != self.level {
             self.level = level;
             self.class.give(level);
         }
+        !is_raised
     }
 
     fn entry_priority(&self, job: u64) -> Option<u32> {

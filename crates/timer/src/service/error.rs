@@ -38,6 +38,12 @@ pub enum ServiceError {
         /// What was asked for.
         period: Span,
     },
+    /// A time from now is not before it: arming for a time that is past is [`super::Arm::at`].
+    #[error("an expiry {delay} from now: it must be 0 or more; for a time that is past give that")]
+    NegativeDelay {
+        /// What was asked for.
+        delay: Span,
+    },
     /// Slack is not negative.
     #[error("a slack of {slack}: it must be 0 or more")]
     NegativeSlack {
@@ -59,7 +65,7 @@ pub enum ServiceError {
     TooManyTimers {
         /// The clock of the timer that there is no place for.
         base: Base,
-        /// How many timers of that engine live.
+        /// How many timers of that engine live, terminated ones that somebody still holds included.
         timers: usize,
         /// How many places the engine has.
         places: usize,

@@ -88,7 +88,10 @@ impl Keeper {
             Some(id) => id,
             None => match create(timers, entry, index as u32) {
                 Some(id) => *local.id.insert(id),
-                None => return refuse(&self.table, entry),
+                None => {
+                    let sequence = standing.map(|(sequence, _)| sequence);
+                    return sequence.is_none_or(|own| refuse(&self.table, entry, own));
+                }
             },
         };
         match standing {
@@ -99,7 +102,7 @@ impl Keeper {
             Some((sequence, arming)) => {
                 (local.sequence, local.arming) = (sequence, arming);
                 if !put(timers, entry, id, local) {
-                    return refuse(&self.table, entry);
+                    return refuse(&self.table, entry, sequence);
                 }
             }
         }
@@ -154,12 +157,12 @@ impl Keeper {
         let next = next.and_then(|period| last_ns.checked_add(period));
         let Some((next, id)) = next.zip(local.id) else {
             // At the end of the clock's range, in 292 years.
-            entry.disarm();
+            entry.disarm(local.sequence);
             return;
         };
         local.arming.expiry_ns = next;
         if !put(timers, entry, id, local) {
-            refuse(&self.table, entry);
+            refuse(&self.table, entry, local.sequence);
         }
     }
 
@@ -208,6 +211,9 @@ impl Keeper {
                 entry.told.overruns.fetch_add(overruns, Ordering::Relaxed);
                 entry.overruns.fetch_add(overruns, Ordering::Relaxed);
                 count(&counters.overruns, overruns);
+                if entry.told.raise(priority) {
+                    self.classes.raise(route, priority);
+                }
             }
         }
         count(&counters.fired, 1);
@@ -254,8 +260,8 @@ fn put(timers: &mut Timers<u32>, entry: &Entry, id: TimerId, local: &Local) -> b
 
 /// The queue does not take it, for want of memory: it is disarmed and counted. It is looked at, so
 /// always true.
-fn refuse(table: &Table, entry: &Entry) -> bool {
+fn refuse(table: &Table, entry: &Entry, sequence: u64) -> bool {
     count(&table.counters.refused, 1);
-    entry.disarm();
+    entry.disarm(sequence);
     true
 }

@@ -51,6 +51,15 @@ impl Listed {
         self.timer.strong_count() > 0 || self.in_place(core, acts).unwrap_or(false)
     }
 
+    fn lives(&self, core: &Core) -> bool {
+        let lives = |entry: &Entry| {
+            let is_dead = entry.slot.state().dead();
+            // Last: what was seen before may be the next timer's.
+            !is_dead && entry.generation() == self.generation
+        };
+        self.timer.strong_count() > 0 && self.in_place(core, lives).unwrap_or(false)
+    }
+
     fn terminate(&self, core: &Core) -> Result<(), ServiceError> {
         if let Some(timer) = self.timer.upgrade() {
             return Timer(timer).terminate();
@@ -159,7 +168,7 @@ impl Owner {
         if owned.terminated {
             return 0;
         }
-        owned.timers.iter().filter(|listed| listed.timer.strong_count() > 0).count()
+        owned.timers.iter().filter(|listed| listed.lives(&self.core)).count()
     }
 
     fn owned(&self) -> Held<MutexGuard<'_, Owned>> {

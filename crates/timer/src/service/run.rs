@@ -60,7 +60,7 @@ pub(super) fn run(
         }
         entry.panics.fetch_add(1, Ordering::Relaxed);
         count(&table.counters.panics, 1);
-        entry.disarm();
+        entry.slot.disarm_stale();
     }
     if entry.slot.state().dead() {
         // Terminated by itself, or by one who waits for the end: until that, the place is its own.

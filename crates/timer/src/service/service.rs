@@ -107,6 +107,15 @@ impl Classes {
         class.is_some_and(|class| class.0.push(engine, index, priority))
     }
 
+    /// An expiry that waits in the class with this number, counted from 1, has become more urgent.
+    pub(super) fn raise(&self, route: u32, priority: u32) {
+        if let Some(class) =
+            self.classes.get((route as usize).wrapping_sub(1)).and_then(OnceLock::get)
+        {
+            class.0.raise(priority);
+        }
+    }
+
     fn all(&self) -> impl Iterator<Item = &Class> {
         self.classes.iter().filter_map(OnceLock::get)
     }
@@ -298,7 +307,7 @@ impl TimerService {
         self.0.tables.len()
     }
 
-    /// Timers that live.
+    /// Timers that live: made, and not terminated.
     #[must_use]
     pub fn timers(&self) -> usize {
         self.0.tables.iter().map(|table| table.timers()).sum()

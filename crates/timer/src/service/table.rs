@@ -63,6 +63,19 @@ pub(super) struct Told {
     pub(super) kind: AtomicU32,
 }
 
+impl Told {
+    /// An expiry joined the one that waits; whether it is more urgent. Only the engine writes the
+    /// kind; a worker that takes the expiry up at this moment may still find the old one.
+    pub(super) fn raise(&self, priority: u32) -> bool {
+        let kind = self.kind.load(Ordering::Relaxed);
+        let is_more = priority > kind >> 1;
+        if is_more {
+            self.kind.store(priority << 1 | kind & 1, Ordering::Release);
+        }
+        is_more
+    }
+}
+
 impl Entry {
     fn new() -> Entry {
         let told = Told {
@@ -148,9 +161,9 @@ impl Entry {
         }
     }
 
-    /// Takes the arming away; who slept for it is woken.
-    pub(super) fn disarm(&self) {
-        if self.slot.disarm() {
+    /// Takes the arming with that sequence away; who slept for it is woken.
+    pub(super) fn disarm(&self, sequence: u64) {
+        if self.slot.disarm(sequence) {
             self.open_gate();
         }
     }
@@ -199,6 +212,8 @@ pub(super) struct Table {
     pub(super) wake: Wake,
     pub(super) kick: OnceLock<Kick>,
     pub(super) counters: Apart<Counters>,
+    /// Timers that were terminated.
+    pub(super) ended: AtomicU64,
     pub(super) clock: ServiceClock,
     pub(super) stop: AtomicBool,
     /// Whether the engine is not bound to its tick.
@@ -232,8 +247,8 @@ struct Free {
 }
 
 impl Free {
-    /// Timers that live.
-    fn living(&self) -> usize {
+    /// Timers that live, and terminated ones that somebody still holds.
+    fn held(&self) -> usize {
         self.used - self.places.iter().map(Vec::len).sum::<usize>()
     }
 }
@@ -263,6 +278,7 @@ impl Table {
             wake: Wake::new(),
             kick: OnceLock::new(),
             counters: Apart(Counters::default()),
+            ended: AtomicU64::new(0),
             clock,
             stop: AtomicBool::new(false),
             is_precise: AtomicBool::new(true),
@@ -334,7 +350,7 @@ impl Table {
             return Ok((place, false));
         }
         let number = free.used;
-        let timers = free.living();
+        let timers = free.held();
         let base = of_kind(kind).0;
         let full = || ServiceError::TooManyTimers { base, timers, places: number };
         let chunk = self.chunks.get(number / CHUNK).ok_or_else(full)?;
@@ -365,7 +381,9 @@ impl Table {
 
     /// Timers that live.
     pub(super) fn timers(&self) -> usize {
-        self.free().living()
+        let ended = self.ended.load(Ordering::Acquire);
+        let created = self.counters.created.load(Ordering::Acquire);
+        usize::try_from(created.saturating_sub(ended)).unwrap_or(usize::MAX)
     }
 
     /// Whether a timer changed since it was looked at.
@@ -411,7 +429,7 @@ mod tests {
         assert_eq!(refused, full);
         assert!(refused.to_string().contains("all 1048576 are given to clocks"), "{refused}");
         table.release(place.index);
-        assert_eq!(table.timers(), 0);
+        assert_eq!(table.free().held(), 0);
         assert!(table.take(monotonic).is_ok_and(|(again, new)| again.index == place.index && !new));
     }
 }

@@ -76,7 +76,7 @@ impl Timer {
     /// on it wakes with [`ServiceError::Cancelled`]. From its own action too.
     ///
     /// # Errors
-    /// [`ServiceError::PeriodNotPositive`], [`ServiceError::NegativeSlack`],
+    /// [`ServiceError::PeriodNotPositive`], [`ServiceError::NegativeDelay`], [`ServiceError::NegativeSlack`],
     /// [`ServiceError::ExpiryOutOfRange`], [`ServiceError::Terminated`],
     /// [`ServiceError::Contended`], [`ServiceError::Forked`]; [`ServiceError::Engine`] and
     /// [`ServiceError::Panicked`] if the engine does not go on. Nothing changed then.
@@ -143,9 +143,8 @@ impl Timer {
     /// for precision see [`Sleeper`](crate::Sleeper).
     ///
     /// # Errors
-    /// [`ServiceError::Cancelled`], also when an action of this timer panics meanwhile,
-    /// [`ServiceError::Terminated`], [`ServiceError::ClockSet`] if the timer was made with [`OnSet::Expire`], [`ServiceError::AnotherSleeps`], and those of
-    /// [`Timer::arm`].
+    /// [`ServiceError::Cancelled`], [`ServiceError::Terminated`], [`ServiceError::ClockSet`] if the timer
+    /// was made with [`OnSet::Expire`], [`ServiceError::AnotherSleeps`], and those of [`Timer::arm`].
     pub fn sleep_until(&self, at_ns: i64) -> Result<(), ServiceError> {
         self.sleep(Expiry::At(at_ns))
     }
@@ -240,6 +239,9 @@ impl Inner {
         self.table.here()?;
         let entry = self.place.entry();
         let before = entry.slot.terminate();
+        if !before.dead() {
+            self.table.ended.fetch_add(1, Ordering::Release);
+        }
         entry.terminated();
         if before.slept() == Slept::Sleeps {
             entry.open_gate();
@@ -292,6 +294,8 @@ pub(super) fn open(
     }
     entry.panics.store(0, Ordering::Relaxed);
     *entry.action.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(action);
+    // Before anybody can terminate it.
+    count(&table.counters.created, 1);
     let generation = entry.open();
     let inner = Inner { table: Arc::clone(table), place, generation, base, on_set };
     let timer = Timer(Arc::new(inner));
@@ -300,6 +304,5 @@ pub(super) fn open(
         timer.mark();
         table.kick();
     }
-    count(&table.counters.created, 1);
     Ok(timer)
 }

@@ -245,3 +245,37 @@ fn a_clock_without_its_device_is_told() {
     let error = devices.open::<()>("useless").unwrap_err();
     assert!(matches!(error, OpenError::Facts { .. }), "{error}");
 }
+
+/// `finest` holds for every kind of device, and is refused where the device only ticks more often.
+#[test]
+fn the_finest_resolution_is_kept() {
+    let open = |periods: Periods, finest: Span| -> Result<Device, OpenError> {
+        let (time, _) = machine();
+        let settings = Settings { look_every_ns: u64::MAX, ..Settings::DEFAULT };
+        let clock = Arc::new(Clock::on(Arc::clone(&time), settings));
+        let config = SimEventConfig { periods, one_shot: None, ..SimEventConfig::exact() };
+        let device = crate::event::EventDevice::new(SimEvent::new(&time, config)).unwrap();
+        Device::new("limited", clock, device, Some(finest))
+    };
+    // 2^9 Hz is every 1.95 ms; 2^10 Hz would be every 0.98 ms.
+    let mut rtc = open(Periods::MC146818, us(1_000)).unwrap();
+    assert_eq!(rtc.resolutions(), Periods::PowersOfTwo { slowest: 1, fastest: 9 });
+    assert!(rtc.set_resolution(us(122), us(10)).is_err());
+    assert!(rtc.add_user(period(us(1_000))).is_err());
+    assert_eq!(
+        rtc.set_resolution(us(1_000), us(1_000)).unwrap(),
+        Period::new(1_953_125, 1).unwrap()
+    );
+    // A period that is the limit itself.
+    let rtc = open(Periods::MC146818, Span::from_nanos(1_953_125)).unwrap();
+    assert_eq!(rtc.resolutions(), Periods::PowersOfTwo { slowest: 1, fastest: 9 });
+    let multiples = Periods::Multiples { unit: period(us(1_000)), fewest: 1, most: 50 };
+    let device = open(multiples, us(1_500)).unwrap();
+    assert_eq!(device.resolutions().shortest(), Some(period(us(2_000))));
+    for (periods, finest) in [(multiples, us(50_001)), (Periods::MC146818, us(500_001))] {
+        let refused = open(periods, finest).err();
+        let longest = periods.longest().unwrap();
+        let error = ResolutionError::NoneSoLong { finest, longest };
+        assert_eq!(refused, Some(OpenError::Resolution { name: "limited".to_owned(), error }));
+    }
+}

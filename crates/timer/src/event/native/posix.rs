@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
+use hourglass_sys::fork;
 use hourglass_sys::posix_timer::{
     Origin, PosixTimer, block, expire_soon, realtime_signals, send, take, unblock,
 };
@@ -33,7 +34,8 @@ const DEFAULT_SIGNAL: i32 = 3;
 /// [`ClockEvent::detach`] deletes them, takes what is pending, and restores the signal mask. If the
 /// device is dropped in another thread, the signal stays blocked in the one that attached it. Two
 /// queued signals are set aside (`RLIMIT_SIGPENDING`), one of them so that a kick arrives even when
-/// no other signal can be queued. Programs must not use the same signal in this thread. Not subject
+/// no other signal can be queued. In a child made by `fork` kicks do nothing, and what is programmed
+/// is refused ([`DeviceError::Os`], 22), until it is attached anew. Programs must not use the same signal in this thread. Not subject
 /// to timer slack.
 pub struct PosixTimerEvent {
     shared: Arc<Shared>,
@@ -56,6 +58,8 @@ struct Timers {
 struct Shared {
     latch: Latch,
     signal: i32,
+    /// Of the process that its thread is in.
+    forks: AtomicU32,
     /// The thread (upper half) and the number of the timer for kicks; [`NOBODY`] if not attached.
     target: AtomicU64,
     /// Kicks that may be looking at the target.
@@ -68,6 +72,10 @@ const NOBODY: u64 = 0;
 impl Kicker for Shared {
     fn kick(&self) {
         self.latch.kick(|| {
+            // In a child neither number is the device's, and may be one of the child's own.
+            if self.is_inherited() {
+                return;
+            }
             // Counted before the target is read: `leave` waits until nobody is counted after
             // taking it away. So neither number is used by anybody else yet.
             self.kicking.fetch_add(1, Ordering::SeqCst);
@@ -82,10 +90,19 @@ impl Kicker for Shared {
 }
 
 impl Shared {
+    /// Whether this is a child of the process that attached the device.
+    fn is_inherited(&self) -> bool {
+        fork::generation() != self.forks.load(Ordering::Relaxed)
+    }
+
     /// From here on no kick signals the thread. Sleeps in between: a kicker may be waiting for this
     /// very CPU.
     fn leave(&self) {
         self.target.store(NOBODY, Ordering::SeqCst);
+        if self.is_inherited() {
+            // Whoever was counted is in the parent.
+            self.kicking.store(0, Ordering::SeqCst);
+        }
         while self.kicking.load(Ordering::SeqCst) > 0 {
             std::thread::sleep(Duration::from_micros(50));
         }
@@ -113,6 +130,7 @@ impl PosixTimerEvent {
         let shared = Shared {
             latch: Latch::new(),
             signal,
+            forks: AtomicU32::new(fork::watch()),
             target: AtomicU64::new(NOBODY),
             kicking: AtomicU32::new(0),
         };
@@ -188,6 +206,7 @@ impl ClockEvent for PosixTimerEvent {
             }
             from_create(&e)
         })?;
+        self.shared.forks.store(fork::generation(), Ordering::Relaxed);
         let target = u64::from(thread) << 32 | u64::from(kicks.number() as u32);
         self.shared.target.store(target, Ordering::SeqCst);
         self.timers = Some(Timers { thread, was_blocked, events, kicks });

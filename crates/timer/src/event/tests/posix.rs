@@ -75,3 +75,28 @@ fn a_stray_signal_is_no_event() {
         assert!(periods > 0 && now() >= begin_ns + periods * delta_ns);
     });
 }
+
+/// A kick in a child made by `fork` must not make a timer of the child's own fire, which has the number
+/// that the device's had in the parent; attached anew the device serves the child.
+#[test]
+fn a_kick_in_a_child_leaves_its_timers_alone() {
+    attached(|device| {
+        let signal = device.shared.signal;
+        let number = device.timers.as_ref().unwrap().kicks.number();
+        assert!(device.shared.latch.begin_wait());
+        let said = fork::child_says(10_000, || {
+            let mut own = Vec::new();
+            while own.last().is_none_or(|own: &PosixTimer| own.number() != number) {
+                own.push(PosixTimer::new(id(), signal).unwrap());
+            }
+            let own = own.last().unwrap();
+            own.set_relative(60_000_000_000).unwrap();
+            device.kick().kick();
+            let is_left_alone = own.remaining().unwrap().0 > 0;
+            device.attach().unwrap();
+            device.kick().kick();
+            is_left_alone && device.wait(None) == Ok(Woken::Kicked)
+        });
+        assert!(said.unwrap(), "the child's timer fired, or its device did not");
+    });
+}

@@ -303,10 +303,20 @@ impl Slot {
         }
     }
 
-    /// Takes the arming away after an action that failed, or that cannot be kept; whether somebody
-    /// slept for it, who is to be woken.
-    pub(crate) fn disarm(&self) -> bool {
-        let disarmed = self.change(|state| match state.armed() {
+    /// Takes the arming away after an action that failed, unless it was made since the expiry of that
+    /// one.
+    pub(crate) fn disarm_stale(&self) {
+        // Nobody sleeps for it: who slept for this arming was woken by the expiry.
+        let _ = self.change(|state| match state.armed() && !state.fresh() {
+            true => Ok(state.disarm().next()),
+            false => Err(()),
+        });
+    }
+
+    /// Takes away the arming with that sequence, which cannot be kept; another one stands. Whether
+    /// somebody slept for it, who is to be woken.
+    pub(crate) fn disarm(&self, sequence: u64) -> bool {
+        let disarmed = self.change(|state| match state.armed() && state.sequence() == sequence {
             true => Ok(state.disarm().cancel_sleep().next()),
             false => Err(()),
         });
@@ -321,7 +331,7 @@ fn expire(state: State, fire: Fire) -> Option<(State, Fired)> {
     }
     let skipped = state.skips();
     let stays = state.periodic() && fire.torn.is_none();
-    let after = if stays { state.unskip() } else { state.disarm() }.next();
+    let after = if stays { state.unskip() } else { state.disarm() }.stale().next();
     if state.slept() == Slept::Sleeps {
         return Some((after.with_sleep(fire.torn.unwrap_or(Slept::Woken)), Fired::Woke));
     }

@@ -30,8 +30,10 @@ const ORPHAN: u64 = 1 << 13;
 /// What became of the thread that sleeps on it.
 const SLEEP_AT: u32 = 14;
 const SLEEP: u64 = 0b111 << SLEEP_AT;
-/// Counts armings, cancellings and expiries: 2^47 of them, 4 years at a billion in 1000 s.
-const SEQUENCE_AT: u32 = 17;
+/// Armed since its last expiry.
+const FRESH: u64 = 1 << 17;
+/// Counts armings, cancellings and expiries: 2^46 of them, 2 years at a billion in 1000 s.
+const SEQUENCE_AT: u32 = 18;
 
 /// Why a timer does not do what is asked of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,7 +151,17 @@ impl State {
     pub(crate) fn arm(self, cell: usize, periodic: bool) -> State {
         let before = self.unclaim(cell).0 & !(CELL | PERIODIC | SKIP);
         let periodic = if periodic { PERIODIC } else { 0 };
-        State(before | cell as u64 | ARMED | periodic).cancel_sleep().next()
+        State(before | cell as u64 | ARMED | FRESH | periodic).cancel_sleep().next()
+    }
+
+    /// Armed, and not expired since.
+    pub(crate) const fn fresh(self) -> bool {
+        self.0 & (ARMED | FRESH) == ARMED | FRESH
+    }
+
+    /// Expired, or for the first time again.
+    pub(crate) const fn stale(self) -> State {
+        State(self.0 & !FRESH)
     }
 
     /// Somebody sleeps for the arming.
