@@ -15,42 +15,65 @@ use super::source::Costs;
 use super::system::{Overheads, System};
 use super::thread::{Arrivals, Class, Jitter, Late, Preemption, Thread};
 
-/// Threads that there are bits for.
-const MOST_THREADS: usize = 64;
+/// Binary digits of a key that say which lane it is.
+const LANE_BITS: u32 = 6;
 
-/// A thread and its job.
-#[derive(Clone, Debug)]
+/// Threads that there are bits for.
+const MOST_THREADS: usize = 1 << LANE_BITS;
+
+/// Times in keys are below this: nine years.
+const MOST_TIME: u64 = 1 << (u64::BITS - LANE_BITS);
+
+/// Keys are looked at four at a time, which the processor does side by side.
+const ABREAST: usize = 4;
+
+/// No time.
+const NEVER: u64 = u64::MAX;
+
+/// A thread and its current job: what every event touches.
+#[derive(Clone, Copy, Debug)]
 struct Lane {
-    /// Position in the system.
-    thread: usize,
+    arrival: u64,
+    left: u64,
     period: u64,
     deadline: u64,
-    offset: u64,
-    skips: bool,
-    costs: Costs,
-    /// Of the current job: arrival, cost, what is left, absolute deadline.
-    arrival: u64,
+    /// Of all jobs, or of the current one where costs differ.
     cost: u64,
-    left: u64,
-    due: u64,
     begun: bool,
+    skips: bool,
+    /// Whether costs differ.
+    drawn: bool,
     /// Released jobs behind the current one.
-    waiting: u64,
+    waiting: u32,
+}
+
+/// What fewer events touch.
+#[derive(Clone, Debug)]
+struct Ledger {
+    /// Position in the system.
+    thread: usize,
+    offset: u64,
+    costs: Costs,
     min: u64,
     max: u64,
     outcome: ThreadOutcome,
 }
 
-/// The state.
+/// The state. A key is a time with the number of its lane behind it, so that the least one says both.
 #[derive(Debug)]
 struct Track {
     now: u64,
     horizon: u64,
-    /// Next releases, in the order of lanes.
+    /// Keys of next releases, padded with [`NEVER`].
     next: Vec<u64>,
+    /// Keys of the absolute deadlines of current jobs, for EDF.
+    dues: Vec<u64>,
     lanes: Vec<Lane>,
+    ledgers: Vec<Ledger>,
     /// A bit for each lane with a job.
     ready: u64,
+    /// Lanes that came to have one at this instant.
+    fresh: u64,
     running: Option<usize>,
     last: Option<usize>,
     switches: u64,
@@ -79,14 +102,18 @@ fn simple(system: &System, settings: Settings) -> Option<bool> {
 }
 
 fn is_simple(thread: &Thread, by_deadline: bool, horizon: u64) -> bool {
+    let below = |time: u64| horizon.checked_add(time).is_some_and(|sum| sum < MOST_TIME);
     let class = match thread.class {
-        // Deadlines that do not fit are refused by the engine.
-        Class::Edf => by_deadline && thread.deadline <= u64::MAX - horizon,
+        Class::Edf => by_deadline && below(thread.deadline),
         Class::Fifo(_) => !by_deadline,
         _ => false,
     };
+    let arrivals = match thread.arrivals {
+        Arrivals::Periodic { offset, period } => below(period) && offset < MOST_TIME,
+        _ => false,
+    };
     class
-        && matches!(thread.arrivals, Arrivals::Periodic { .. })
+        && arrivals
         && thread.after.is_empty()
         && thread.jitter == Jitter::None
         && thread.tick <= 1
@@ -95,57 +122,50 @@ fn is_simple(thread: &Thread, by_deadline: bool, horizon: u64) -> bool {
         && thread.server.is_none()
 }
 
-impl Lane {
-    fn new(thread: &Thread, position: usize, seed: u64) -> Option<Lane> {
-        let Arrivals::Periodic { offset, period } = thread.arrivals else { return None };
-        let stream = thread.stream.unwrap_or(position as u64);
-        Some(Lane {
-            thread: position,
-            period,
-            deadline: thread.deadline,
-            offset,
-            skips: thread.late == Late::Skip,
-            costs: Costs::new(thread, stream, seed),
-            arrival: 0,
-            cost: 0,
-            left: 0,
-            due: 0,
-            begun: false,
-            waiting: 0,
-            min: u64::MAX,
-            max: 0,
-            outcome: ThreadOutcome::default(),
-        })
-    }
+/// The key of a time below [`MOST_TIME`].
+#[inline]
+fn key(time: u64, lane: usize) -> u64 {
+    (time << LANE_BITS) | lane as u64
+}
 
-    /// A job that arrived at `arrival` becomes the current one.
-    #[inline]
-    fn start(&mut self, arrival: u64) {
-        self.arrival = arrival;
-        self.cost = self.costs.next();
-        self.left = self.cost;
-        self.due = arrival.saturating_add(self.deadline);
-        self.begun = false;
-    }
-
-    /// Counts the current job as done.
-    #[inline]
-    fn complete(&mut self, now: u64) {
-        let response = now - self.arrival;
-        self.min = self.min.min(response);
-        self.max = self.max.max(response);
-        self.outcome.responses.record(response);
-        self.outcome.received += self.cost;
-        if response > self.deadline {
-            self.miss(Some(now));
+/// The least key.
+#[inline]
+fn least(keys: &[u64]) -> u64 {
+    let mut found = [NEVER; ABREAST];
+    for keys in keys.chunks_exact(ABREAST) {
+        for (least, key) in found.iter_mut().zip(keys) {
+            *least = (*least).min(*key);
         }
     }
+    found.iter().fold(NEVER, |least, key| least.min(*key))
+}
 
+/// A lane and its ledger at time 0.
+fn lane(thread: &Thread, position: usize, seed: u64) -> Option<(Lane, Ledger)> {
+    let Arrivals::Periodic { offset, period } = thread.arrivals else { return None };
+    let stream = thread.stream.unwrap_or(position as u64);
+    let costs = Costs::new(thread, stream, seed);
+    let lane = Lane {
+        arrival: 0,
+        left: 0,
+        period,
+        deadline: thread.deadline,
+        cost: if let Costs::Worst(cost) = costs { cost } else { 0 },
+        begun: false,
+        skips: thread.late == Late::Skip,
+        drawn: !matches!(costs, Costs::Worst(_)),
+        waiting: 0,
+    };
+    let outcome = ThreadOutcome::default();
+    Some((lane, Ledger { thread: position, offset, costs, min: NEVER, max: 0, outcome }))
+}
+
+impl Ledger {
     #[cold]
-    fn miss(&mut self, done: Option<u64>) {
+    fn miss(&mut self, lane: &Lane, done: Option<u64>) {
         self.outcome.missed += 1;
-        let job = (self.arrival - self.offset) / self.period;
-        let (arrival, due) = (self.arrival, self.due);
+        let (job, arrival) = ((lane.arrival - self.offset) / lane.period, lane.arrival);
+        let due = arrival.saturating_add(lane.deadline);
         self.outcome.first_miss.get_or_insert(FirstMiss { job, arrival, due, done });
     }
 }
@@ -153,24 +173,31 @@ impl Lane {
 impl Track {
     fn new(system: &System, settings: Settings, by_deadline: bool) -> Option<Track> {
         let threads = system.threads.iter().enumerate();
-        let lanes = threads.map(|(position, thread)| Lane::new(thread, position, settings.seed));
-        let mut lanes: Vec<Lane> = lanes.collect::<Option<_>>()?;
+        let made = threads.map(|(position, thread)| lane(thread, position, settings.seed));
+        let mut made: Vec<(Lane, Ledger)> = made.collect::<Option<_>>()?;
         if !by_deadline {
-            let priority = |lane: &Lane| match system.threads[lane.thread].class {
+            let priority = |made: &(Lane, Ledger)| match system.threads[made.1.thread].class {
                 Class::Fifo(priority) => priority,
                 _ => 0,
             };
-            lanes.sort_by_key(|lane| std::cmp::Reverse(priority(lane)));
-            if lanes.windows(2).any(|pair| priority(&pair[0]) == priority(&pair[1])) {
+            made.sort_by_key(|made| std::cmp::Reverse(priority(made)));
+            if made.windows(2).any(|pair| priority(&pair[0]) == priority(&pair[1])) {
                 return None;
             }
         }
+        let (lanes, ledgers): (Vec<Lane>, Vec<Ledger>) = made.into_iter().unzip();
+        let offsets = ledgers.iter().enumerate().map(|(at, ledger)| key(ledger.offset, at));
+        let mut next: Vec<u64> = offsets.collect();
+        next.resize(next.len().next_multiple_of(ABREAST), NEVER);
         Some(Track {
             now: 0,
             horizon: settings.horizon,
-            next: lanes.iter().map(|lane| lane.offset).collect(),
+            dues: vec![NEVER; next.len()],
+            next,
             lanes,
+            ledgers,
             ready: 0,
+            fresh: 0,
             running: None,
             last: None,
             switches: 0,
@@ -181,31 +208,34 @@ impl Track {
 
     /// Up to the horizon. Each round goes to the next release or completion.
     fn run<const EDF: bool>(&mut self) -> Result<(), SimError> {
-        let mut soonest = self.soonest();
+        let mut soonest = least(&self.next);
+        let mut end = NEVER;
         loop {
-            let end = match self.running {
-                Some(at) => self.now.saturating_add(self.lanes[at].left),
-                None => u64::MAX,
-            };
-            let now = end.min(soonest);
-            if now >= self.horizon && (now > self.horizon || end > now) || now == u64::MAX {
+            let release = soonest >> LANE_BITS;
+            let now = end.min(release);
+            if now >= self.horizon && (now > self.horizon || end > now) {
                 break;
             }
             if let Some(at) = self.running {
                 self.lanes[at].left -= now - self.now;
             }
             self.now = now;
-            if end == now {
+            let completed = end == now;
+            if completed {
                 self.count_event()?;
-                self.complete();
+                self.complete::<EDF>();
             }
             if now < self.horizon {
-                while soonest == now {
-                    self.release(now)?;
-                    soonest = self.soonest();
+                while soonest >> LANE_BITS == now {
+                    self.release::<EDF>(soonest)?;
+                    soonest = least(&self.next);
                 }
             }
-            self.dispatch::<EDF>();
+            self.dispatch::<EDF>(completed);
+            end = match self.running {
+                Some(at) => now.saturating_add(self.lanes[at].left),
+                None => NEVER,
+            };
         }
         if let Some(at) = self.running {
             self.lanes[at].left -= self.horizon - self.now;
@@ -213,48 +243,66 @@ impl Track {
         Ok(())
     }
 
+    /// A job that arrived at `arrival` becomes the current one of its lane.
     #[inline]
-    fn soonest(&self) -> u64 {
-        self.next.iter().fold(u64::MAX, |least, at| least.min(*at))
+    fn start<const EDF: bool>(&mut self, at: usize, arrival: u64) {
+        let lane = &mut self.lanes[at];
+        if lane.drawn {
+            lane.cost = self.ledgers[at].costs.next();
+        }
+        lane.arrival = arrival;
+        lane.left = lane.cost;
+        lane.begun = false;
+        if EDF {
+            self.dues[at] = key(arrival + lane.deadline, at);
+        }
     }
 
     /// The running job is done.
     #[inline]
-    fn complete(&mut self) {
+    fn complete<const EDF: bool>(&mut self) {
         let Some(at) = self.running else { return };
         let lane = &mut self.lanes[at];
-        lane.complete(self.now);
+        let ledger = &mut self.ledgers[at];
+        let response = self.now - lane.arrival;
+        ledger.min = ledger.min.min(response);
+        ledger.max = ledger.max.max(response);
+        ledger.outcome.responses.record(response);
+        ledger.outcome.received += lane.cost;
+        if response > lane.deadline {
+            ledger.miss(lane, Some(self.now));
+        }
         if lane.waiting > 0 {
             lane.waiting -= 1;
             // Of those that wait the first came a period after it.
-            lane.start(lane.arrival + lane.period);
+            let arrival = lane.arrival + lane.period;
+            self.start::<EDF>(at, arrival);
         } else {
             self.ready &= !(1 << at);
+            self.dues[at] = NEVER;
         }
     }
 
-    /// Releases what is due.
+    /// Releases what has this key.
     #[inline]
-    fn release(&mut self, now: u64) -> Result<(), SimError> {
-        for at in 0..self.lanes.len() {
-            if self.next[at] != now {
-                continue;
-            }
-            self.count_event()?;
-            let lane = &mut self.lanes[at];
-            self.next[at] = now.checked_add(lane.period).unwrap_or(u64::MAX);
-            let bit = 1 << at;
-            if self.ready & bit == 0 {
-                self.ready |= bit;
-                lane.start(now);
-            } else if lane.skips {
-                lane.outcome.lost += 1;
-            } else {
-                if lane.waiting >= MOST_WAITING as u64 {
-                    let thread = lane.thread;
-                    return Err(SimError::Backlog { thread, waiting: MOST_WAITING });
-                }
-                lane.waiting += 1;
+    fn release<const EDF: bool>(&mut self, soonest: u64) -> Result<(), SimError> {
+        self.count_event()?;
+        let (now, at) = (soonest >> LANE_BITS, soonest as usize % MOST_THREADS);
+        let lane = &mut self.lanes[at];
+        // Below MOST_TIME, since now is below the horizon.
+        self.next[at] = key(now + lane.period, at);
+        let bit = 1 << at;
+        if self.ready & bit == 0 {
+            self.ready |= bit;
+            self.fresh |= bit;
+            self.start::<EDF>(at, now);
+        } else if lane.skips {
+            self.ledgers[at].outcome.lost += 1;
+        } else {
+            lane.waiting += 1;
+            if lane.waiting as usize > MOST_WAITING {
+                let thread = self.ledgers[at].thread;
+                return Err(SimError::Backlog { thread, waiting: MOST_WAITING });
             }
         }
         Ok(())
@@ -262,47 +310,49 @@ impl Track {
 
     /// Gives the CPU to the most urgent.
     #[inline]
-    fn dispatch<const EDF: bool>(&mut self) {
+    fn dispatch<const EDF: bool>(&mut self, completed: bool) {
         let chosen = if self.ready == 0 {
             None
         } else if EDF {
-            self.earliest()
+            self.earliest(completed)
         } else {
             Some(self.ready.trailing_zeros() as usize)
         };
-        if chosen == self.running {
-            if let Some(at) = chosen {
-                self.lanes[at].begun = true;
+        self.fresh = 0;
+        if chosen != self.running {
+            if let Some(at) = self.running {
+                self.last = Some(at);
+                if self.ready & (1 << at) != 0 && self.lanes[at].begun {
+                    self.ledgers[at].outcome.preemptions += 1;
+                }
             }
-            return;
-        }
-        if let Some(at) = self.running {
-            self.last = Some(at);
-            if self.ready & (1 << at) != 0 && self.lanes[at].begun {
-                self.lanes[at].outcome.preemptions += 1;
-            }
+            self.switches += u64::from(chosen.is_some() && self.last != chosen);
+            self.running = chosen;
         }
         if let Some(at) = chosen {
-            self.switches += u64::from(self.last != Some(at));
             self.lanes[at].begun = true;
         }
-        self.running = chosen;
     }
 
     /// The earliest deadline; of equal ones that of who runs, else the first.
     #[inline]
-    fn earliest(&self) -> Option<usize> {
-        let mut found = self.running.filter(|at| self.ready & (1 << at) != 0);
-        let mut due = found.map_or(u64::MAX, |at| self.lanes[at].due);
-        let mut rest = self.ready;
-        while rest != 0 {
-            let at = rest.trailing_zeros() as usize;
-            rest &= rest - 1;
-            if self.lanes[at].due < due || found.is_none() {
-                (found, due) = (Some(at), self.lanes[at].due);
+    fn earliest(&self, completed: bool) -> Option<usize> {
+        let running = self.running.filter(|at| self.ready & (1 << at) != 0);
+        let found = match running {
+            // Who runs was the earliest; only what has just come can be earlier.
+            Some(at) if !completed => {
+                let mut found = self.dues[at];
+                let mut fresh = self.fresh;
+                while fresh != 0 {
+                    found = found.min(self.dues[fresh.trailing_zeros() as usize]);
+                    fresh &= fresh - 1;
+                }
+                found
             }
-        }
-        found
+            _ => least(&self.dues),
+        };
+        let equal = running.filter(|at| self.dues[*at] >> LANE_BITS == found >> LANE_BITS);
+        Some(equal.unwrap_or(found as usize % MOST_THREADS))
     }
 
     #[inline]
@@ -316,30 +366,30 @@ impl Track {
 
     fn finish(mut self) -> Outcome {
         let mut threads = vec![ThreadOutcome::default(); self.lanes.len()];
-        for (at, lane) in self.lanes.iter_mut().enumerate() {
-            let jobs = lane.outcome.responses.count();
+        for (at, ledger) in self.ledgers.iter_mut().enumerate() {
+            let lane = &mut self.lanes[at];
+            let jobs = ledger.outcome.responses.count();
             if self.ready & (1 << at) != 0 {
-                lane.outcome.received += lane.cost - lane.left;
-                lane.outcome.unfinished = 1 + lane.waiting;
+                ledger.outcome.received += lane.cost - lane.left;
+                ledger.outcome.unfinished = 1 + u64::from(lane.waiting);
                 // The current job, and those behind it that are due.
                 for _ in 0..=lane.waiting {
-                    if lane.due < self.horizon {
-                        lane.miss(None);
+                    if lane.arrival.saturating_add(lane.deadline) < self.horizon {
+                        ledger.miss(lane, None);
                     }
                     lane.arrival = lane.arrival.saturating_add(lane.period);
-                    lane.due = lane.arrival.saturating_add(lane.deadline);
                 }
             }
-            let outcome = &mut lane.outcome;
+            let outcome = &mut ledger.outcome;
             outcome.jobs = jobs;
             outcome.released = jobs + outcome.unfinished;
             outcome.progress = outcome.received;
             if jobs > 0 {
-                outcome.min_response = Some(lane.min);
-                outcome.max_response = Some(lane.max);
-                outcome.max_response_from_release = Some(lane.max);
+                outcome.min_response = Some(ledger.min);
+                outcome.max_response = Some(ledger.max);
+                outcome.max_response_from_release = Some(ledger.max);
             }
-            threads[lane.thread] = std::mem::take(outcome);
+            threads[ledger.thread] = std::mem::take(outcome);
         }
         let busy = threads.iter().map(|thread| thread.received).sum();
         Outcome {
