@@ -72,7 +72,11 @@ pub(crate) struct Goal {
     /// The peer to whose figure the ratio is meant; none if the value itself.
     pub(crate) ratio_to: Option<String>,
     /// The largest that meets it.
-    pub(crate) at_most: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) at_most: Option<f64>,
+    /// The smallest that meets it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) at_least: Option<f64>,
     /// Whether it is met.
     pub(crate) met: bool,
 }
@@ -92,7 +96,15 @@ impl Row {
 
     /// The row with a goal for its value.
     pub(crate) fn at_most(mut self, limit: f64) -> Row {
-        self.goals.push(Goal { ratio_to: None, at_most: limit, met: self.value <= limit });
+        let met = self.value <= limit;
+        self.goals.push(Goal { ratio_to: None, at_most: Some(limit), at_least: None, met });
+        self
+    }
+
+    /// The row with a goal for its value, of which more is better.
+    pub(crate) fn at_least(mut self, limit: f64) -> Row {
+        let met = self.value >= limit;
+        self.goals.push(Goal { ratio_to: None, at_most: None, at_least: Some(limit), met });
         self
     }
 
@@ -100,7 +112,8 @@ impl Row {
     pub(crate) fn set_goal(&mut self, peer: &str, limit: f64) {
         if let Some(ratio) = self.ratio_to.get(peer) {
             let met = *ratio <= limit;
-            self.goals.push(Goal { ratio_to: Some(peer.to_owned()), at_most: limit, met });
+            let (ratio_to, at_most) = (Some(peer.to_owned()), Some(limit));
+            self.goals.push(Goal { ratio_to, at_most, at_least: None, met });
         }
     }
 }
@@ -162,7 +175,11 @@ impl fmt::Display for Row {
                 None => format!(" {unit}"),
             };
             let met = if goal.met { "met" } else { "NOT met" };
-            writeln!(f, "{:INDENT$}goal: at most {}{of}: {met}", "", goal.at_most)?;
+            for (side, limit) in [("most", goal.at_most), ("least", goal.at_least)] {
+                if let Some(limit) = limit {
+                    writeln!(f, "{:INDENT$}goal: at {side} {limit}{of}: {met}", "")?;
+                }
+            }
         }
         Ok(())
     }

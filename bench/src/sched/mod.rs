@@ -1,4 +1,4 @@
-//! The suite `sched`: response times under fixed priorities and EDF's demand test.
+//! The suite `sched`: response times under fixed priorities, EDF's demand test, the simulator.
 //!
 //! Owns: which sets are analysed, and the rows that come of it. Every bound is compared with the
 //! peer's on every set before anything is timed.
@@ -6,6 +6,7 @@
 
 mod peer;
 mod sets;
+mod simulate;
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -55,6 +56,7 @@ pub(crate) fn measure(rounds: u32) -> Result<Vec<Row>> {
             rows.push(if (count, name) == (20, "0.95") { row.at_most(QPA_GOAL) } else { row });
         }
     }
+    rows.extend(simulate::measure(rounds)?);
     Ok(rows)
 }
 
