@@ -23,6 +23,7 @@ pub mod cbs;
 pub mod chains;
 pub mod checker;
 pub mod corpus;
+pub mod cpa;
 pub mod curve;
 pub mod edf;
 pub mod effort;

@@ -37,8 +37,8 @@ fn the_example_of_palencia() {
 /// less urgent beside the end of the other, so that each one's jitter is the other's interference.
 #[test]
 fn a_cycle_that_does_not_settle_has_no_bound() {
-    let first = vec![step(6, 0, 1), step(6, 1, 2)];
-    let second = vec![step(6, 1, 1), step(6, 0, 2)];
+    let first = vec![step(5, 0, 1), step(7, 1, 2)];
+    let second = vec![step(5, 1, 1), step(7, 0, 2)];
     let flows = vec![flow(13, 30, first), flow(13, 30, second)];
     let harmless = flow(100, 40, vec![step(1, 0, 9)]);
     let found = analyse(&system([flows, vec![harmless]].concat(), &[P, P]), TimeModel::Discrete);
@@ -202,7 +202,7 @@ fn small_systems() -> impl Strategy<Value = System> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
     fn bounds_hold(system in small_systems(), seed in 1..u64::MAX) {

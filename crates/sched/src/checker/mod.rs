@@ -6,6 +6,7 @@
 
 mod bursts;
 mod chains;
+mod cpa;
 mod demand;
 mod edf;
 mod fixed_priority;
@@ -16,6 +17,7 @@ mod thresholds;
 
 pub use bursts::{bursts, bursty_demand};
 pub use chains::holistic;
+pub use cpa::cpa;
 pub use demand::demand;
 pub use edf::edf;
 pub use fixed_priority::fixed_priority;
