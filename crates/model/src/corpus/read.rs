@@ -39,7 +39,25 @@ fn read_case(position: usize, row: serde_json::Value) -> Result<Case, Unread> {
     };
     let id = word("id").unwrap_or_else(|| format!("number {}", position + 1));
     let kind = word("kind").unwrap_or_default();
-    serde_json::from_value(row).map_err(|error| Unread { id, kind, reason: error.to_string() })
+    let graph = kind.starts_with("cpa");
+    let found = if graph { read_graph(row) } else { serde_json::from_value(row) };
+    found.map_err(|error| Unread { id, kind, reason: error.to_string() })
+}
+
+/// Keys of a case that mean the same in all kinds.
+const OF_ALL: [&str; 7] = ["id", "kind", "provenance", "source", "expect", "variant", "note"];
+
+/// A task graph is written in more ways than a set of tasks: its tasks, chains and processors stay as
+/// they are, in `other`.
+fn read_graph(row: serde_json::Value) -> Result<Case, serde_json::Error> {
+    let serde_json::Value::Object(row) = row else { return serde_json::from_value(row) };
+    let (common, graph): (serde_json::Map<_, _>, serde_json::Map<_, _>) =
+        row.into_iter().partition(|(key, _)| OF_ALL.contains(&key.as_str()));
+    let mut case: Case = serde_json::from_value(serde_json::Value::Object(common))?;
+    for (key, value) in graph {
+        case.other.insert(key, serde_json::from_value(value)?);
+    }
+    Ok(case)
 }
 
 /// A job of a job set.
