@@ -11,8 +11,10 @@ mod demand;
 mod edf;
 mod fixed_priority;
 mod global;
+mod phases;
 mod shared;
 mod spin;
+mod supplied;
 mod thresholds;
 
 pub use bursts::{bursts, bursty_demand};
@@ -22,8 +24,10 @@ pub use demand::demand;
 pub use edf::edf;
 pub use fixed_priority::fixed_priority;
 pub use global::{global_edf, global_fixed_priority};
+pub use phases::phases;
 pub use shared::shared_demand;
 pub use spin::spin_counting;
+pub use supplied::supplied_demand;
 pub use thresholds::thresholds;
 
 use crate::fixed_priority::{Sections, TimeModel};

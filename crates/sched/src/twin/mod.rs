@@ -3,6 +3,12 @@
 //! Owns: the simulation, and the assertion that no simulated response is over its bound. Must not:
 //! be compiled into release builds, or share code with the searches.
 
+mod phases;
+
+pub(crate) use phases::assert_phases;
+#[cfg(test)]
+pub(crate) use phases::worst_with_phases;
+
 use crate::bursts::Bursty;
 use crate::curve::Curve;
 use crate::fixed_priority::Sections;

@@ -1,25 +1,30 @@
 //! What a reservation supplies at least, and what that makes of response times.
 //!
 //! Owns: the supply of a periodic resource (Shin and Lee, RTSS 2003) and of an explicit-deadline
-//! periodic resource (Easwaran, Anand and Lee, RTSS 2007), its inverse, fixed priorities on it, and
-//! the smallest budget that is enough. Must not: know how a reservation is enforced.
+//! periodic resource (Easwaran, Anand and Lee, RTSS 2007), its inverse, fixed priorities and EDF
+//! on it, and the smallest budget that is enough. Must not: know how a reservation is enforced; see
+//! [`crate::servers`].
+
+pub mod edf;
 
 use std::cmp::Ordering;
 
 use crate::effort::Effort;
-use crate::exact::compare_shares;
+use crate::exact::{compare_shares, greatest_common_divisor};
 use crate::recurrence::Stream;
-use crate::task::TaskSet;
+use crate::task::{Task, TaskSet};
 use crate::verdict::{Analysis, Outcome, Point, Refusal, TaskResult, Verdict, Window};
 
 /// `budget` units of processor time in every period, within `deadline` of the period's beginning.
 ///
-/// Invariant: 0 < budget <= deadline <= period.
+/// Invariants: 0 < budget <= deadline <= period; wait <= period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Supply {
     period: u64,
     budget: u64,
     deadline: u64,
+    /// The longest time from the beginning of a window to that of a period.
+    wait: u64,
 }
 
 /// A supply that cannot be meant.
@@ -69,7 +74,12 @@ impl Supply {
         if deadline > period {
             return Err(SupplyError::DeadlineOverPeriod { deadline, period });
         }
-        Ok(Supply { period, budget, deadline })
+        Ok(Supply { period, budget, deadline, wait: period - budget })
+    }
+
+    /// The same, but a window may begin `wait` before a period does; at most the period.
+    pub(crate) fn with_wait(self, wait: u64) -> Supply {
+        Supply { wait: wait.min(self.period), ..self }
     }
 
     /// The processor time of a period.
@@ -84,9 +94,10 @@ impl Supply {
         self.period
     }
 
-    /// The longest time without supply: it came at once, and comes as late as it may.
+    /// The longest time without supply: in a periodic resource, it came at once, and comes as late as
+    /// it may.
     fn gap(&self) -> u128 {
-        u128::from(self.period - self.budget) + u128::from(self.deadline - self.budget)
+        u128::from(self.wait) + u128::from(self.deadline - self.budget)
     }
 
     /// The least processor time in any window of length `window`: the supply bound function.
@@ -123,15 +134,15 @@ pub fn fixed_priority(set: &TaskSet, supply: &Supply) -> Analysis {
         .map(|position| {
             let from = points.len();
             match solve(set, position, supply, &mut effort, &mut points) {
-                Ok(true) => crate::fixed_priority::judge(
+                Ok(Some(window)) => crate::fixed_priority::judge(
                     set,
                     position,
                     &points,
                     from..points.len(),
-                    Window::Closed,
+                    window,
                     false,
                 ),
-                Ok(false) => crate::fixed_priority::overloaded(from),
+                Ok(None) => crate::fixed_priority::overloaded(from),
                 Err(why) => {
                     points.truncate(from);
                     crate::fixed_priority::refused(why, from)
@@ -142,29 +153,46 @@ pub fn fixed_priority(set: &TaskSet, supply: &Supply) -> Analysis {
     Analysis { tasks, points }
 }
 
-/// The points of a task's window; false if more is demanded than is supplied.
+/// A time that the period of a reservation and those of all tasks divide: if all supply is used,
+/// x(q + H/T) = x(q) + H with it. `None` if it has more than 64 bits.
+fn repetition<'a>(supply: &Supply, tasks: impl Iterator<Item = &'a Task>) -> Option<u64> {
+    let periods = tasks.map(|task| task.period).chain([supply.period]);
+    periods.fold(Some(1u64), |multiple, period| {
+        let multiple = multiple?;
+        (multiple / greatest_common_divisor(multiple, period)).checked_mul(period)
+    })
+}
+
+/// The points of a task's window; `None` if more is demanded than is supplied.
 fn solve(
     set: &TaskSet,
     position: usize,
     supply: &Supply,
     effort: &mut Effort,
     points: &mut Vec<Point>,
-) -> Result<bool, Refusal> {
+) -> Result<Option<Window>, Refusal> {
     let task = &set.tasks()[position];
     if set.tasks().iter().any(|t| t.suspension > 0) {
         return Err(Refusal::Suspension);
     }
     let others = set.tasks().iter().enumerate();
     let higher = others.filter(|(at, t)| *at != position && t.priority >= task.priority);
-    let higher: Vec<Stream> = higher.map(|(_, t)| Stream::of(t)).collect();
-    let shares = higher.iter().map(Stream::share).chain([(task.cost, task.period)]);
-    match compare_shares(shares, (supply.budget, supply.period)) {
-        Ordering::Greater => return Ok(false),
-        // The window may never end; whether it does is not decided here.
-        Ordering::Equal | Ordering::Less => {}
+    let higher: Vec<&Task> = higher.map(|(_, t)| t).collect();
+    let all = || higher.iter().copied().chain([task]);
+    let mut repeats = None;
+    match compare_shares(all().map(|t| (t.cost, t.period)), (supply.budget, supply.period)) {
+        Ordering::Greater => return Ok(None),
+        // Then the window need not end.
+        Ordering::Equal => repeats = repetition(supply, all()),
+        Ordering::Less => {}
     }
+    let most = match repeats {
+        Some(after) => after.checked_add(task.jitter).ok_or(Refusal::Overflow)? / task.period + 1,
+        None => u64::MAX,
+    };
+    let higher: Vec<Stream> = higher.into_iter().map(Stream::of).collect();
     let (mut finish, mut offset) = (1, 0);
-    for jobs in 1..u64::MAX {
+    for jobs in 1..=most {
         let own = jobs.checked_mul(task.cost).and_then(|own| own.checked_add(task.blocking));
         let own = own.ok_or(Refusal::Overflow)?;
         loop {
@@ -181,10 +209,10 @@ fn solve(
         let next = jobs.checked_mul(task.period).ok_or(Refusal::Overflow)?;
         offset = next.saturating_sub(task.jitter);
         if finish <= offset {
-            return Ok(true);
+            return Ok(Some(Window::Closed));
         }
     }
-    Err(Refusal::TooLong)
+    repeats.map(|after| Some(Window::Repeats(after))).ok_or(Refusal::TooLong)
 }
 
 /// The smallest budget that makes a set feasible inside a periodic resource of this period, found by
@@ -224,10 +252,23 @@ pub fn holds(set: &TaskSet, supply: &Supply, analysis: &Analysis) -> bool {
             let work = work.chain([own]).try_fold(0u64, |sum, work| sum.checked_add(work?))?;
             Some(supply.window_for(work)? == point.finish && point.jobs == index as u64 + 1)
         };
-        let closed = points.last().is_some_and(|last| {
-            last.finish <= last.jobs.saturating_mul(task.period).saturating_sub(task.jitter)
+        let ends = points.last().is_some_and(|last| match result.window {
+            Window::Repeats(after) => {
+                let periods = set.tasks().iter().enumerate();
+                let mut counted = periods
+                    .filter(|(at, t)| *at == position || t.priority >= task.priority)
+                    .map(|(_, t)| t.period);
+                let repeats = counted.all(|period| after % period == 0);
+                repeats
+                    && after % supply.period == 0
+                    && last.jobs > after.saturating_add(task.jitter) / task.period
+            }
+            Window::Closed => {
+                last.finish <= last.jobs.saturating_mul(task.period).saturating_sub(task.jitter)
+            }
+            Window::Length(_) => false,
         });
-        closed && points.iter().enumerate().all(|point| fixed(point) == Some(true))
+        ends && points.iter().enumerate().all(|point| fixed(point) == Some(true))
     };
     analysis.tasks.iter().enumerate().all(task_holds)
 }
@@ -237,11 +278,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::task::Task;
 
     /// The least supply of all windows, by placing budgets as early and late as can be.
     fn by_force(supply: &Supply, window: u64) -> u64 {
-        let Supply { period, budget, deadline } = *supply;
+        let Supply { period, budget, deadline, .. } = *supply;
         // The first budget at the beginning of its period, all others at the end of their time.
         let given = |t: u64| {
             let (index, into) = (t / period, t % period);

@@ -1,0 +1,146 @@
+//! Server design: the smallest reservation in which a set of tasks works.
+//!
+//! Owns: the search for the smallest budget of a period, by bisection, and for the best of several
+//! periods (the problem of Shin and Lee, RTSS 2003, and of Lipari and Bini, ECRTS 2003, in whole numbers).
+//! Must not: judge; [`crate::servers`] does.
+//!
+//! More budget never supplies less, so that bisection finds the smallest budget that the test
+//! accepts. It is rounded up to whole steps.
+
+use crate::servers::{Inside, Kind, Server};
+use crate::task::TaskSet;
+use crate::verdict::{Refusal, Verdict};
+
+/// What a server is wanted for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted<'a> {
+    /// The tasks in it.
+    pub set: &'a TaskSet,
+    /// Who is chosen among them.
+    pub inside: Inside,
+    /// The rules of the budget.
+    pub kind: Kind,
+    /// Budgets are multiples of this; 1 for the smallest of all, 0 is taken as 1.
+    pub step: u64,
+}
+
+/// A server that is enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The server.
+    pub server: Server,
+    /// Whether a step less is known to fail the test. If not, the test was given up there.
+    pub smallest: bool,
+}
+
+/// The smallest budget with which the set is feasible in every `period`; `None` if no multiple of the
+/// step up to the whole period is known to be enough. At most 65 analyses.
+#[must_use]
+pub fn smallest_budget(wanted: &Wanted, period: u64) -> Option<Found> {
+    let step = wanted.step.max(1);
+    let verdict = |steps: u64| {
+        let server = Server::new(wanted.kind, period, steps * step).ok()?;
+        Some((server, server.verdict(wanted.set, wanted.inside)))
+    };
+    let enough = |steps| verdict(steps).filter(|(_, v)| *v == Verdict::Feasible).map(|(s, _)| s);
+    let mut most = period / step;
+    let mut server = enough(most)?;
+    let mut too_few = 0;
+    while most - too_few > 1 {
+        let middle = too_few + (most - too_few) / 2;
+        match enough(middle) {
+            Some(found) => (server, most) = (found, middle),
+            None => too_few = middle,
+        }
+    }
+    let given_up = |v: Verdict| {
+        matches!(v, Verdict::Unknown(Refusal::TooLong | Refusal::Overflow | Refusal::Endless))
+    };
+    let smallest = !verdict(too_few).is_some_and(|(_, v)| given_up(v));
+    Some(Found { server, smallest })
+}
+
+/// The server that takes the least share of the processor over all these periods; of equal ones, that
+/// with the longest period. `switch` is what a period costs beyond the budget: without it, shorter
+/// periods are nearly always better. `None` if no period has a budget that is enough.
+#[must_use]
+pub fn best(wanted: &Wanted, periods: &[u64], switch: u64) -> Option<Found> {
+    let found = periods.iter().filter_map(|period| smallest_budget(wanted, *period));
+    let share = |found: &Found| {
+        let cost = u128::from(found.server.budget()) + u128::from(switch);
+        (cost, u128::from(found.server.period()))
+    };
+    found.reduce(|best, next| {
+        let ((a, b), (c, d)) = (share(&best), share(&next));
+        // Below 2^65 times 2^64: halves suffice where a product does not fit.
+        let less = match (c.checked_mul(b), a.checked_mul(d)) {
+            (Some(next), Some(best)) => next.cmp(&best),
+            _ => (c / d).cmp(&(a / b)),
+        };
+        if less.then(b.cmp(&d)).is_lt() { next } else { best }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::servers::KINDS;
+    use crate::task::Task;
+
+    fn set(tasks: &[(u64, u64)]) -> TaskSet {
+        TaskSet::in_order(tasks.iter().map(|(c, t)| Task::new(*c, *t, *t).unwrap()).collect())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(100))]
+
+        /// Every smaller budget fails, the one found and every larger one does not.
+        #[test]
+        fn no_smaller_budget_is_enough(
+            tasks in proptest::collection::vec((1..4u64, 8..30u64), 1..4), period in 1..14u64,
+            step in 1..4u64, edf in any::<bool>(),
+        ) {
+            let set = set(&tasks);
+            let inside = if edf { Inside::Edf } else { Inside::FixedPriority };
+            for kind in KINDS {
+                let found = smallest_budget(&Wanted { set: &set, inside, kind, step }, period);
+                let enough = (1..=period).filter(|budget| budget % step == 0).find(|budget| {
+                    let server = Server::new(kind, period, *budget).unwrap();
+                    server.verdict(&set, inside) == Verdict::Feasible
+                });
+                prop_assert_eq!(found.map(|found| found.server.budget()), enough);
+            }
+        }
+    }
+
+    /// Hourglass paper, section 5.6, and Shin and Lee: 3 every 8. Alone under a soft server 3 of 8 is
+    /// enough; under a hard one that begins at another time than the work, more is needed.
+    #[test]
+    fn a_reservation_for_the_paper() {
+        let set = set(&[(3_000, 8_000)]);
+        let budget = |kind, period| {
+            let wanted = Wanted { set: &set, inside: Inside::FixedPriority, kind, step: 1 };
+            smallest_budget(&wanted, period).map(|found| (found.server.budget(), found.smallest))
+        };
+        assert_eq!(budget(Kind::SoftBandwidth, 8_000), Some((3_000, true)));
+        // 2 (8000 - Q) + 3000 <= 8000.
+        assert_eq!(budget(Kind::HardBandwidth, 8_000), Some((5_500, true)));
+        // 2 (2000 - Q) + 2 periods + ... : 3000 in at most 8000 of a period of 2000.
+        assert_eq!(budget(Kind::HardBandwidth, 2_000), Some((1_000, true)));
+    }
+
+    /// Without a cost of switching the shortest period is the best, with one it is not.
+    #[test]
+    fn periods_are_compared_by_their_share() {
+        let set = set(&[(1_000, 10_000), (3_000, 20_000)]);
+        let (inside, kind) = (Inside::FixedPriority, Kind::Periodic);
+        let wanted = Wanted { set: &set, inside, kind, step: 1 };
+        let periods = [200, 1_000, 4_000, 8_000];
+        let period = |switch| best(&wanted, &periods, switch).unwrap().server.period();
+        assert_eq!(period(0), 200);
+        assert_eq!(period(50), 1_000);
+        assert!(best(&wanted, &[], 0).is_none());
+    }
+}
