@@ -1,0 +1,299 @@
+//! Properties that every bound and verdict must have, on random sets.
+//!
+//! `HOURGLASS_CASES` says how many sets (500 without it; a million takes hours in a debug build), `HOURGLASS_SEED` where the
+//! seeds begin. Each set has its own seed; what fails names it, and
+//! `HOURGLASS_CASES=1 HOURGLASS_SEED=...` repeats it.
+
+use hourglass_sched::bursts::{self, Bursty};
+use hourglass_sched::edf::{self, qpa};
+use hourglass_sched::fixed_priority::{self, Sections, TimeModel};
+use hourglass_sched::offsets::{self, Phased};
+use hourglass_sched::supply::{self, Supply};
+use hourglass_sched::thresholds::{self, Thresholds};
+use hourglass_sched::{Analysis, Task, TaskSet, Verdict, assign, bounds, checker};
+
+const ALL: [Sections; 4] =
+    [Sections::Preemptive, Sections::NonPreemptive, Sections::Limited, Sections::Floating];
+
+/// Numbers from a seed (Steele, Lea and Flood, OOPSLA 2014: SplitMix).
+struct Dice(u64);
+
+impl Dice {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn within(&mut self, from: u64, to: u64) -> u64 {
+        from + self.next() % (to - from + 1)
+    }
+
+    fn one_in(&mut self, count: u64) -> bool {
+        self.next().is_multiple_of(count)
+    }
+
+    /// Some tasks whose utilisation is mostly below one, periods of 2 to 200 units, one in four with
+    /// jitter.
+    fn tasks(&mut self) -> Vec<Task> {
+        let count = self.within(1, 6);
+        let tasks = (0..count).map(|_| {
+            let period = self.within(2, if count > 3 { 200 } else { 40 });
+            let cost = (period * self.within(1, 22 / count) / 20).max(1);
+            let deadline = if self.one_in(2) { period } else { self.within(cost, 2 * period) };
+            let jitter = if self.one_in(4) { self.within(0, period) } else { 0 };
+            let (np, last) = (self.within(0, cost), self.within(0, cost));
+            let made = Task::new(cost, period, deadline).unwrap().with_jitter(jitter);
+            made.with_segments(np, last.min(np)).unwrap()
+        });
+        tasks.collect()
+    }
+}
+
+fn number(variable: &str, without: u64) -> u64 {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(without)
+}
+
+/// Calls `property` with dice of each seed.
+fn for_all(property: impl Fn(&mut Dice)) {
+    let (first, cases) = (number("HOURGLASS_SEED", 1), number("HOURGLASS_CASES", 500));
+    for seed in first..first.saturating_add(cases) {
+        let tried = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            property(&mut Dice(seed.wrapping_mul(0xd134_2543_de82_ef95)));
+        }));
+        if let Err(why) = tried {
+            eprintln!("again with HOURGLASS_CASES=1 HOURGLASS_SEED={seed}");
+            std::panic::resume_unwind(why);
+        }
+    }
+}
+
+fn analyse(set: &TaskSet, sections: Sections) -> Analysis {
+    fixed_priority::analyse(set, sections, TimeModel::Discrete)
+}
+
+/// Every analysis of a set that gives bounds, by name. `extra` decides thresholds, bursts, phases and
+/// the supply in the same way for the same set.
+fn all_bounds(set: &TaskSet, extra: u64) -> Vec<(&'static str, Vec<Option<u64>>)> {
+    let (discrete, continuous) = (TimeModel::Discrete, TimeModel::Continuous);
+    let thresholds = set.tasks().iter().map(|t| t.priority().saturating_add(extra as u32 % 3));
+    let thresholds = Thresholds::new(set.clone(), thresholds.collect()).unwrap();
+    let later = vec![vec![extra % 7, extra % 7 + extra % 5]; set.len()];
+    let bursty = Bursty::new(set.clone(), &later).unwrap();
+    let supply = Supply::periodic(8, 5 + extra % 4).unwrap();
+    let of = |sections| fixed_priority::analyse(set, sections, discrete).from_arrival();
+    vec![
+        ("preemptive", of(Sections::Preemptive)),
+        ("non-preemptive", of(Sections::NonPreemptive)),
+        ("limited", of(Sections::Limited)),
+        ("floating", of(Sections::Floating)),
+        ("thresholds", thresholds::analyse(&thresholds, continuous).analysis.from_arrival()),
+        (
+            "bursts",
+            bursts::fixed_priority(&bursty, ALL[extra as usize % 4], discrete).from_arrival(),
+        ),
+        ("supply", supply::fixed_priority(set, &supply).from_arrival()),
+    ]
+}
+
+/// Under EDF, whether a set is feasible by demand, with segments too, and in a reservation.
+fn all_demands(set: &TaskSet, extra: u64) -> Vec<(&'static str, bool)> {
+    let discrete = TimeModel::Discrete;
+    let feasible = |sections| qpa::feasible(set, sections, discrete).verdict == Verdict::Feasible;
+    let later = vec![vec![extra % 7, extra % 7 + extra % 5]; set.len()];
+    let bursty = Bursty::new(set.clone(), &later).unwrap();
+    let supply = Supply::periodic(8, 5 + extra % 4).unwrap();
+    let bursts = bursts::edf(&bursty, Sections::Preemptive, discrete).verdict;
+    let supplied = supply::edf::feasible(set, &supply).verdict;
+    vec![
+        ("preemptive", feasible(Sections::Preemptive)),
+        ("non-preemptive", feasible(Sections::NonPreemptive)),
+        ("floating", feasible(Sections::Floating)),
+        ("bursts", bursts == Verdict::Feasible),
+        ("supply", supplied == Verdict::Feasible),
+    ]
+}
+
+/// The order in which tasks are given does not matter, their priorities do.
+#[test]
+fn permuting_changes_nothing() {
+    for_all(|dice| {
+        let set = TaskSet::in_order(dice.tasks());
+        let (turn, extra) = (dice.within(0, 5) as usize % set.len(), dice.next() % 1_000);
+        let mut turned = set.tasks().to_vec();
+        turned.rotate_left(turn);
+        let turned = TaskSet::new(turned);
+        for ((name, mut before), (_, after)) in
+            all_bounds(&set, extra).into_iter().zip(all_bounds(&turned, extra))
+        {
+            before.rotate_left(turn);
+            assert_eq!(before, after, "{name}: {set:?}");
+        }
+        assert_eq!(all_demands(&set, extra), all_demands(&turned, extra), "{set:?}");
+    });
+}
+
+/// A twin of equal priority has the same bound, and shortens nobody's.
+#[test]
+fn duplicating_never_helps() {
+    for_all(|dice| {
+        let set = TaskSet::in_order(dice.tasks());
+        let (which, extra) = (dice.within(0, 5) as usize % set.len(), dice.next() % 1_000);
+        let mut twins = set.tasks().to_vec();
+        twins.push(twins[which]);
+        let twins = TaskSet::new(twins);
+        for ((name, before), (_, after)) in
+            all_bounds(&set, extra).into_iter().zip(all_bounds(&twins, extra))
+        {
+            assert_eq!(after[which], after[set.len()], "{name}: {set:?}");
+            for (before, after) in before.iter().zip(&after) {
+                assert!(after.is_none_or(|a| before.is_some_and(|b| b <= a)), "{name}: {set:?}");
+            }
+        }
+        for ((name, before), (_, after)) in
+            all_demands(&set, extra).into_iter().zip(all_demands(&twins, extra))
+        {
+            assert!(before || !after, "{name}: {set:?}");
+        }
+    });
+}
+
+/// k times all times make k times all bounds, where no unit of discrete time is counted.
+#[test]
+fn scaling_scales() {
+    for_all(|dice| {
+        let set = TaskSet::in_order(dice.tasks());
+        let k = dice.within(2, 1 << 40);
+        let scaled = |t: &Task| {
+            let made = Task::new(t.cost() * k, t.period() * k, t.deadline() * k).unwrap();
+            made.with_jitter(t.jitter() * k).with_priority(t.priority())
+        };
+        let scaled = TaskSet::new(set.tasks().iter().map(scaled).collect());
+        let same = |name: &str, one: &Analysis, many: &Analysis| {
+            let one: Vec<_> = one.from_arrival().iter().map(|r| r.map(|r| r * k)).collect();
+            assert_eq!(one, many.from_arrival(), "{name}: {k} times {set:?}");
+        };
+        let (sections, time) = (Sections::Preemptive, TimeModel::Continuous);
+        same("preemptive", &analyse(&set, sections), &analyse(&scaled, sections));
+        let times = |set| edf::response_times(set, sections, time);
+        same("edf", &times(&set), &times(&scaled));
+        let own = |set: &TaskSet| {
+            let above = set.tasks().iter().map(|t| t.priority().saturating_add(1)).collect();
+            thresholds::analyse(&Thresholds::new(set.clone(), above).unwrap(), time).analysis
+        };
+        same("thresholds", &own(&set), &own(&scaled));
+        let supply = |k| Supply::periodic(8 * k, 6 * k).unwrap();
+        let supplied = |set, k| supply::fixed_priority(set, &supply(k));
+        same("supply", &supplied(&set, 1), &supplied(&scaled, k));
+        let demand = |set| qpa::feasible(set, sections, time).verdict == Verdict::Feasible;
+        assert_eq!(demand(&set), demand(&scaled), "{k} times {set:?}");
+    });
+}
+
+/// More cost, jitter or blocking of one task shortens nobody's bound.
+#[test]
+fn growing_never_helps() {
+    for_all(|dice| {
+        let set = TaskSet::in_order(dice.tasks());
+        let (which, what) = (dice.within(0, 5) as usize % set.len(), dice.within(0, 2));
+        let (by, extra) = (dice.within(1, 5), dice.next() % 1_000);
+        let mut grown = set.tasks().to_vec();
+        let t = grown[which];
+        grown[which] = match what {
+            0 => {
+                let made = Task::new(t.cost() + by, t.period(), t.deadline()).unwrap();
+                let made = made.with_segments(t.longest_segment(), t.last_segment()).unwrap();
+                made.with_jitter(t.jitter()).with_priority(t.priority())
+            }
+            1 => t.with_jitter(t.jitter() + by),
+            _ => t.with_blocking(t.blocking() + by),
+        };
+        let grown = TaskSet::new(grown);
+        for ((name, before), (_, after)) in
+            all_bounds(&set, extra).into_iter().zip(all_bounds(&grown, extra))
+        {
+            for (before, after) in before.iter().zip(&after) {
+                let holds = after.is_none_or(|a| before.is_some_and(|b| b <= a));
+                assert!(holds, "{name}: {set:?}, {which} grown: {grown:?}");
+            }
+        }
+        for ((name, before), (_, after)) in
+            all_demands(&set, extra).into_iter().zip(all_demands(&grown, extra))
+        {
+            assert!(before || !after, "{name}: {set:?}, {which} grown: {grown:?}");
+        }
+    });
+}
+
+/// Exact tests accept whatever sufficient ones do: Liu and Layland, hyperbolic, response times, EDF.
+#[test]
+fn exact_tests_accept_what_sufficient_ones_do() {
+    for_all(|dice| {
+        let tasks = dice.tasks();
+        let implicit = tasks.iter().map(|t| Task::new(t.cost(), t.period(), t.period()).unwrap());
+        let set = assign::rate_monotonic(&implicit.collect::<Vec<_>>());
+        let accepted = [
+            bounds::liu_layland(&set),
+            bounds::hyperbolic(&set),
+            analyse(&set, Sections::Preemptive).verdict(),
+            qpa::feasible(&set, Sections::Preemptive, TimeModel::Discrete).verdict,
+        ];
+        assert!(accepted.map(|v| v == Verdict::Feasible).is_sorted(), "{accepted:?}: {set:?}");
+
+        let set = assign::deadline_monotonic(&tasks);
+        for sections in ALL {
+            let fixed = analyse(&set, sections).verdict() == Verdict::Feasible;
+            let best = assign::audsley(&tasks, sections, TimeModel::Discrete);
+            assert!(!fixed || best.is_some(), "{sections:?}: {set:?}");
+        }
+        let fixed = analyse(&set, Sections::Preemptive).verdict() == Verdict::Feasible;
+        let demand = qpa::feasible(&set, Sections::Preemptive, TimeModel::Discrete).verdict;
+        let times = edf::response_times(&set, Sections::Preemptive, TimeModel::Discrete).verdict();
+        assert!(!fixed || demand == Verdict::Feasible, "{set:?}");
+        if !matches!(times, Verdict::Unknown(_)) {
+            assert_eq!(times == Verdict::Feasible, demand == Verdict::Feasible, "{set:?}");
+        }
+    });
+}
+
+/// Knowing more never makes a bound longer: phases, and a whole processor in the place of a part.
+#[test]
+fn knowing_more_never_hurts() {
+    for_all(|dice| {
+        let set = TaskSet::in_order(dice.tasks());
+        let phases: Vec<Option<u64>> =
+            (0..set.len()).map(|_| Some(dice.within(0, 40)).filter(|at| at % 5 > 0)).collect();
+        let any = analyse(&set, Sections::Preemptive).from_arrival();
+        if set.tasks().iter().all(|t| t.period() <= 40) {
+            let known = offsets::fixed_priority(&Phased::new(set.clone(), &phases)).analysis;
+            for (known, any) in known.from_arrival().iter().zip(&any) {
+                assert!(any.is_none_or(|a| known.is_some_and(|k| k <= a)), "{phases:?} {set:?}");
+            }
+        }
+        let whole = supply::fixed_priority(&set, &Supply::periodic(7, 7).unwrap());
+        let part = supply::fixed_priority(&set, &Supply::periodic(7, 6).unwrap());
+        for (whole, part) in whole.from_arrival().iter().zip(part.from_arrival()) {
+            assert!(part.is_none_or(|p| whole.is_some_and(|w| w <= p)), "{set:?}");
+        }
+    });
+}
+
+/// Every answer passes its substitution check, in release builds too.
+#[test]
+fn answers_are_proven() {
+    for_all(|dice| {
+        let set = TaskSet::in_order(dice.tasks());
+        for (sections, time) in ALL
+            .iter()
+            .flat_map(|s| [TimeModel::Discrete, TimeModel::Continuous].map(|time| (*s, time)))
+        {
+            let found = fixed_priority::analyse(&set, sections, time);
+            assert_eq!(checker::fixed_priority(&set, sections, time, &found), Ok(()), "{set:?}");
+            let found = edf::response_times(&set, sections, time);
+            assert_eq!(checker::edf(&set, sections, time, &found), Ok(()), "{set:?}");
+            let found = qpa::feasible(&set, sections, time);
+            assert_eq!(checker::demand(&set, sections, time, &found), Ok(()), "{set:?}");
+        }
+    });
+}
