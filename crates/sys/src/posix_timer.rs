@@ -7,7 +7,7 @@ use std::io;
 use std::ptr;
 
 use crate::clock::timespec;
-use crate::{checked, checked_long, fork};
+use crate::{checked, checked_long, fork, thread};
 
 /// A timer on `CLOCK_MONOTONIC` whose expiry is a signal to one thread. Deleted when dropped.
 ///
@@ -37,6 +37,19 @@ impl PosixTimer {
     /// # Errors
     /// As [`PosixTimer::new`].
     pub(crate) fn with_value(tid: u32, signal: i32, value: usize) -> io::Result<PosixTimer> {
+        PosixTimer::on(libc::CLOCK_MONOTONIC, tid, signal, value)
+    }
+
+    /// The same on the CPU time of the calling thread, which is the one that is signalled. The kernel
+    /// looks at these at its ticks, so that they are late by up to one (1 to 10 ms), and never early.
+    ///
+    /// # Errors
+    /// As [`PosixTimer::new`].
+    pub(crate) fn on_own_cpu_time(signal: i32, value: usize) -> io::Result<PosixTimer> {
+        PosixTimer::on(libc::CLOCK_THREAD_CPUTIME_ID, thread::id(), signal, value)
+    }
+
+    fn on(clock: i32, tid: u32, signal: i32, value: usize) -> io::Result<PosixTimer> {
         // SAFETY: an all-zero sigevent is a valid one.
         let mut event: libc::sigevent = unsafe { std::mem::zeroed() };
         event.sigev_value.sival_ptr = ptr::without_provenance_mut(value);
@@ -47,12 +60,7 @@ impl PosixTimer {
         // SAFETY: the kernel reads the live event and writes its timer's number, an int, to a live
         // local.
         checked_long(unsafe {
-            libc::syscall(
-                libc::SYS_timer_create,
-                libc::CLOCK_MONOTONIC,
-                &raw mut event,
-                &raw mut id,
-            )
+            libc::syscall(libc::SYS_timer_create, clock, &raw mut event, &raw mut id)
         })?;
         Ok(PosixTimer { number: id, forks: fork::watch() })
     }
@@ -255,7 +263,6 @@ fn nanoseconds(time: libc::timespec) -> u64 {
 mod tests {
     use super::*;
     use crate::clock::{ClockId, now_ns};
-    use crate::thread;
 
     /// Signals are the thread's own: each test takes one in a thread of its own.
     fn in_a_thread(test: impl FnOnce(i32) + Send) {

@@ -343,6 +343,65 @@ fn a_deadline_handler_ends_the_thread() {
     }
 }
 
+/// Issue, item 8: "cost overrun detected by the thread's CPU clock", here while the job runs: the handler
+/// is told though the deadline is far, and may end the thread at a safepoint.
+#[test]
+fn an_overrun_of_the_budget_is_told_while_the_job_runs() {
+    let (tell, told) = channel();
+    let thread = PeriodicThread::builder("costly")
+        .period(Span::from_secs(60))
+        .budget(Span::from_millis(5))
+        .deadline_and_budget_handler(
+            fault::Settings::with_strength(Strength::Suspend),
+            fault::Attributes::DEFAULT,
+            move |fault: &Fault, (): &mut ()| {
+                tell.send(*fault).unwrap();
+                Verdict::End
+            },
+            (),
+        )
+        .spawn(|job| {
+            // No deadline ends this.
+            while fault::safepoint().is_ok() {}
+            // Its own count begins a moment after that of the timer.
+            spin(MS);
+            assert!(job.check().is_cost_overrun());
+        })
+        .unwrap();
+    let (ended, statistics) = thread.join().unwrap();
+    assert_eq!(ended, Ended::ByWatch);
+    assert_eq!((statistics.jobs, statistics.misses, statistics.cost_overruns), (1, 0, 1));
+    let faults: Vec<Fault> = told.iter().collect();
+    assert_eq!(faults.len(), 1);
+    assert!(faults[0].is_over_budget() && faults[0].count == 1);
+}
+
+/// A job within its budget is no fault, though its thread runs on: each job has a budget of its own.
+#[test]
+fn a_job_within_its_budget_is_no_fault() {
+    let (tell, told) = channel();
+    let thread = PeriodicThread::builder("frugal")
+        .period(Span::from_millis(100))
+        .budget(Span::from_millis(90))
+        .deadline_and_budget_handler(
+            fault::Settings::with_strength(Strength::Suspend),
+            fault::Attributes::DEFAULT,
+            move |fault, (): &mut ()| {
+                tell.send(*fault).unwrap();
+                Verdict::Resume
+            },
+            (),
+        )
+        .spawn(|job| {
+            spin(20 * MS);
+            until(6, job.number())
+        })
+        .unwrap();
+    let (_, statistics) = thread.join().unwrap();
+    let overruns = told.iter().filter(Fault::is_over_budget).count() as u64;
+    assert_eq!((overruns, statistics.cost_overruns), (0, 0));
+}
+
 /// Jobs within their deadlines are no faults, also with a watch that suspends.
 #[test]
 fn in_time_is_no_fault() {

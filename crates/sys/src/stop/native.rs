@@ -7,10 +7,10 @@ use std::cell::Cell;
 use std::io;
 use std::marker::PhantomData;
 use std::ptr;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering, compiler_fence};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, compiler_fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::gate::Gate;
+use super::gate::{Gate, NEVER};
 use super::machine::Machine;
 use super::offender::{self, Disarmed, Offender};
 use crate::clock::{ClockId, now_ns};
@@ -64,6 +64,8 @@ struct Shared {
     tid: u32,
     /// What the timer's signal carries, so that nobody else's is taken for it.
     cookie: usize,
+    /// Whether the thread is to be called to account when its budget's timer signals.
+    counts_budget: AtomicBool,
     /// Whether the number is its own; locked while somebody uses that.
     life: Mutex<Life>,
 }
@@ -166,10 +168,15 @@ pub enum SeatError {
 #[derive(Debug)]
 pub struct Seat {
     shared: Arc<Shared>,
+    /// Made when it is first asked for.
+    budget: Option<PosixTimer>,
     signal: i32,
     was_blocked: bool,
     own: PhantomData<*const ()>,
 }
+
+/// In the cookie of a budget's timer, above all that are counted.
+const OF_BUDGET: usize = 1 << (usize::BITS - 1);
 
 /// Tells the timers' signals of seats from each other; 0 is what other timers have.
 static NEXT_COOKIE: AtomicUsize = AtomicUsize::new(1);
@@ -191,7 +198,8 @@ impl Seat {
             let timer = Some(PosixTimer::with_value(tid, signal, cookie)?);
             let machine = Kernel { timer, pid: std::process::id() };
             let life = Mutex::new(Life { seated: true, before: None });
-            Ok(Shared { gate: Gate::new(), machine, tid, cookie, life })
+            let counts_budget = AtomicBool::new(false);
+            Ok(Shared { gate: Gate::new(), machine, tid, cookie, counts_budget, life })
         });
         let shared = match taken {
             Ok(shared) => Arc::new(shared),
@@ -203,7 +211,7 @@ impl Seat {
             }
         };
         CURRENT.set(Arc::as_ptr(&shared));
-        let seat = Seat { shared, signal, was_blocked, own: PhantomData };
+        let seat = Seat { shared, budget: None, signal, was_blocked, own: PhantomData };
         unblock(signal)?;
         Ok(seat)
     }
@@ -216,6 +224,37 @@ impl Seat {
     /// Gives it up: [`Offender::disarm`].
     pub fn disarm(&self) -> (Disarmed, u64) {
         self.shared.with_offender(|offender| offender.disarm())
+    }
+
+    /// When the thread has used so much CPU time from now on, ns, it is called to account
+    /// ([`Gate::call`], for the deadline [`NEVER`]), instead of what was asked for before. The deadline
+    /// stays. Late by up to a tick of the kernel.
+    ///
+    /// # Errors
+    /// EAGAIN if the user may have no more signals queued; EINVAL in a child made by `fork`.
+    pub fn arm_budget(&mut self, budget_ns: u64) -> io::Result<()> {
+        self.disarm_budget();
+        let cookie = self.shared.cookie | OF_BUDGET;
+        let timer = match self.budget.take() {
+            Some(timer) => timer,
+            None => PosixTimer::on_own_cpu_time(self.signal, cookie)?,
+        };
+        let timer = self.budget.insert(timer);
+        self.shared.counts_budget.store(true, Ordering::Relaxed);
+        timer.set_relative(budget_ns).inspect_err(|_| {
+            self.shared.counts_budget.store(false, Ordering::Relaxed);
+        })
+    }
+
+    /// Gives it up. A signal that is on its way means nothing.
+    pub fn disarm_budget(&self) {
+        if self.shared.counts_budget.swap(false, Ordering::Relaxed)
+            && let Some(timer) = &self.budget
+        {
+            // What was sent is delivered before this returns, and finds nothing asked for. Refused in
+            // a child only.
+            let _ = timer.disarm();
+        }
     }
 
     /// Its gate.
@@ -256,6 +295,7 @@ impl Drop for Seat {
             // Nobody else will bring it back. Refused only if a privilege was given up since.
             let _ = sched::set(before);
         }
+        self.disarm_budget();
         // Nobody makes it fire from here on.
         self.shared.machine.stop_timer();
         while matches!(take(self.signal, Some(0)), Ok(Some(_))) {}
@@ -378,9 +418,15 @@ extern "C" fn on_signal(_signal: i32, info: *mut libc::siginfo_t, _context: *mut
     let (code, value) = unsafe { ((*info).si_code, (*info).si_value().sival_ptr.addr()) };
     if let Some(shared) = current()
         && code == libc::SI_TIMER
-        && value == shared.cookie
     {
-        shared.with_offender(|offender| offender.expired());
+        let is_of_budget = value == shared.cookie | OF_BUDGET
+            && shared.counts_budget.swap(false, Ordering::Relaxed);
+        if is_of_budget {
+            shared.gate.call(NEVER);
+        }
+        if is_of_budget || value == shared.cookie {
+            shared.with_offender(|offender| offender.expired());
+        }
     }
     // SAFETY: as above; what was interrupted must find its errno unchanged.
     unsafe { *libc::__errno_location() = errno };

@@ -1,6 +1,7 @@
 //! What the fault module refuses, and what can be done about it.
 
 use hourglass_sys::stop::SeatError;
+use hourglass_time::Span;
 
 /// A thread that cannot be watched, or not like this.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -42,6 +43,9 @@ pub enum FaultError {
     /// The period is zero or negative.
     #[error("the period is {0} ns: it must be positive")]
     Period(i64),
+    /// The budget is zero or negative.
+    #[error("a budget of {0} lets nothing run: give one of at least 1 ns")]
+    Budget(Span),
     /// The thread could be demoted, but not brought back.
     #[error(
         "after a demotion the thread could not be given its scheduling back (error {errno}): as root, with CAP_SYS_NICE, or ulimit -r and ulimit -e"

@@ -50,7 +50,7 @@ pub struct Fault {
     pub count: u64,
     /// Of those, how many no handler was told of.
     pub untold: u64,
-    /// The deadline, ns on `CLOCK_MONOTONIC` as the others.
+    /// The deadline, ns on `CLOCK_MONOTONIC` as the others; `u64::MAX` for a budget.
     pub deadline_ns: u64,
     /// When the thread was stopped; with [`Strength::Notify`] when it was interrupted. With a region
     /// that put the stop off: when that was left.
@@ -64,6 +64,13 @@ pub struct Fault {
 }
 
 impl Fault {
+    /// Whether the thread used up its budget of CPU time ([`super::Watch::arm_budget`]), and did not
+    /// pass a deadline by this.
+    #[must_use]
+    pub fn is_over_budget(&self) -> bool {
+        self.deadline_ns == stop::NEVER
+    }
+
     pub(super) fn new(mail: &Mail, thread: u32, untold: u64, handled_ns: u64) -> Fault {
         Fault {
             thread,

@@ -5,7 +5,7 @@
 
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::posix_timer::realtime_signals;
-use hourglass_sys::stop::{Disarmed, Gate, NEVER, Seat, Stops};
+use hourglass_sys::stop::{Disarmed, Gate, NEVER, Seat, SeatError, Stops};
 use hourglass_time::Span;
 
 use super::deadlines::{Deadlines, Side};
@@ -130,6 +130,32 @@ impl Watch {
     /// [`Ended`].
     pub fn disarm(&mut self) -> Result<bool, Ended> {
         self.deadlines.disarm()
+    }
+
+    /// Has a fault made when the thread has used so much CPU time from now on, instead of what was
+    /// asked for before: the cost overrun of a job that runs ([`super::Fault::is_over_budget`]). Beside
+    /// the deadline, which stays. The first call makes a second POSIX timer (`RLIMIT_SIGPENDING`).
+    ///
+    /// Never early, and late by up to one tick of the kernel (1 to 10 ms), at which it looks at CPU
+    /// clocks. For what is to be exact a deadline is the better bound.
+    ///
+    /// # Errors
+    /// [`FaultError::Budget`] for one of nothing or less, [`FaultError::SignalsExhausted`],
+    /// [`FaultError::Forked`].
+    pub fn arm_budget(&mut self, budget: Span) -> Result<(), FaultError> {
+        if !budget.is_positive() {
+            return Err(FaultError::Budget(budget));
+        }
+        if self.is_inherited() {
+            return Err(FaultError::Forked);
+        }
+        let armed = self.deadlines.side.arm_budget(budget.nanos_or_zero());
+        armed.map_err(|error| SeatError::Os(error).into())
+    }
+
+    /// Gives the budget up.
+    pub fn disarm_budget(&mut self) {
+        self.seat().disarm_budget();
     }
 
     /// Begins a single job with a deadline, an aperiodic one.

@@ -82,8 +82,9 @@ impl Builder {
         self.parameters(parameters)
     }
 
-    /// CPU time that a job may take. What takes more is told and counted; only
-    /// [`Scheduling::Deadline`] enforces it.
+    /// CPU time that a job may take. What takes more is told when it is complete, and counted; a body may
+    /// ask before ([`super::Job::check`]), [`Builder::deadline_and_budget_handler`] tells a handler
+    /// meanwhile, and [`Scheduling::Deadline`] enforces it.
     #[must_use]
     pub fn budget(self, budget: Span) -> Builder {
         let parameters = self.parameters.with_budget(budget);
@@ -166,7 +167,21 @@ impl Builder {
         entry: impl FnMut(&Fault, &mut A) -> Verdict + Send + 'static,
         argument: A,
     ) -> Builder {
-        self.on_deadline(move || Handled::install(settings, attributes, entry, argument))
+        self.on_deadline(move || Handled::install(settings, attributes, entry, argument, false))
+    }
+
+    /// The same, and the handler is told as well when a job has used its budget, while it runs: a fault
+    /// that [`Fault::is_over_budget`]. By a timer on the thread's CPU clock, at which the kernel looks at
+    /// its ticks only: late by up to one of them (1 to 10 ms), which is for budgets of some ms and more.
+    #[must_use]
+    pub fn deadline_and_budget_handler<A: Send + 'static>(
+        self,
+        settings: fault::Settings,
+        attributes: fault::Attributes,
+        entry: impl FnMut(&Fault, &mut A) -> Verdict + Send + 'static,
+        argument: A,
+    ) -> Builder {
+        self.on_deadline(move || Handled::install(settings, attributes, entry, argument, true))
     }
 
     /// Has `told` called after each job that missed its deadline, in the thread itself: it counts as

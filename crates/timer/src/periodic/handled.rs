@@ -7,6 +7,8 @@ use crate::fault::{
     deadline_handler,
 };
 
+use hourglass_time::Span;
+
 use super::watch::{Released, Watch};
 
 /// The thread's watch, with a handler installed. Of the two the handler goes first.
@@ -14,6 +16,8 @@ use super::watch::{Released, Watch};
 pub(super) struct Handled {
     _handler: DeadlineHandler,
     watch: fault::Watch,
+    /// Whether overruns of the budget are faults too.
+    budget: bool,
 }
 
 impl Handled {
@@ -23,10 +27,11 @@ impl Handled {
         attributes: Attributes,
         entry: impl FnMut(&Fault, &mut A) -> Verdict + Send + 'static,
         argument: A,
+        budget: bool,
     ) -> Result<Handled, FaultError> {
         let watch = fault::Watch::new(settings)?;
         let handler = deadline_handler(&watch.thread(), attributes, entry, argument)?;
-        Ok(Handled { _handler: handler, watch })
+        Ok(Handled { _handler: handler, watch, budget })
     }
 }
 
@@ -35,9 +40,14 @@ impl Watch for Handled {
         // A deadline beyond the end of time is never passed; a verdict to end is asked for again when
         // the job is complete.
         let _ = self.watch.begin_job(Deadline::At(job.deadline_ns));
+        if let Some(budget_ns) = job.budget_ns.filter(|_| self.budget) {
+            // Refused where no signals were left for the first one: then it is told after the job.
+            let _ = self.watch.arm_budget(Span::from_nanos(budget_ns.cast_signed()));
+        }
     }
 
     fn completed(&mut self) -> ControlFlow<()> {
+        self.watch.disarm_budget();
         match self.watch.end_job() {
             Err(FaultError::Ended(_)) => ControlFlow::Break(()),
             _ => ControlFlow::Continue(()),

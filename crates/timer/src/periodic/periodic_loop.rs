@@ -276,8 +276,9 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> PeriodicLoop<C, M> 
         body: &mut impl FnMut(&mut Job<'_, C, M>) -> R,
     ) -> (Option<Ended>, u64, u64) {
         let Facts { number, release_ns, deadline_ns, .. } = *facts;
-        let watched =
-            Watched::begin(self.watch.as_mut(), Released { number, release_ns, deadline_ns });
+        let budget_ns = self.budget_ns;
+        let released = Released { number, release_ns, deadline_ns, budget_ns };
+        let watched = Watched::begin(self.watch.as_mut(), released);
         let late_read = read.is_none().then(|| self.sleeper.mechanism().cpu_time_ns());
         // Last, so that the latency told is what the body sees.
         facts.started_ns = self.sleeper.now_ns();

@@ -12,6 +12,8 @@ pub struct Released {
     pub release_ns: u64,
     /// By when it is to be complete, ns; may have passed already.
     pub deadline_ns: u64,
+    /// CPU time that it may take, ns, if that is limited.
+    pub budget_ns: Option<u64>,
 }
 
 /// Watches the jobs of a periodic task while they run: a deadline handler, a watchdog.

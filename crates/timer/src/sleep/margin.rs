@@ -9,6 +9,13 @@
 //! learns nothing, and one that learns nothing spins for ever (an estimate above the time asked
 //! for has locked programs into that). So every n-th sleep that would only spin waits in the
 //! kernel, as early as it can.
+//!
+//! What does not help: waking early and waiting in the kernel a second time, when the CPU is not deep
+//! asleep. Measured with SCHED_FIFO and sleeps of 1 ms on a virtual machine, the second wake-up was
+//! late by 30 us where a single one was by 50, but spread as widely (99th percentile 35 us above the
+//! mean, both), and each kernel wait took 30 us of CPU time: more than the budget of 5 %, for nothing.
+//! By the same figures 5 % do not buy the 99th percentile of such a machine: the wait and that spread
+//! are 6.6 %.
 
 use super::mechanism::Class;
 use super::overhead::{MILLION, Overheads};
