@@ -46,6 +46,16 @@ pub const ALL: &[Entry] = &[
         source: "Bozhko and Brandenburg 2020",
     },
     Entry {
+        name: "fp-bursts",
+        about: "response times under fixed priorities, jobs arriving in bursts",
+        source: "Tindell, Burns and Wellings 1994; Richter 2005",
+    },
+    Entry {
+        name: "fp-thresholds",
+        about: "response times under fixed priorities with preemption thresholds",
+        source: "Wang and Saksena 1999; Regehr 2002; Keskin, Bril and Lukkien 2010",
+    },
+    Entry {
         name: "edf-preemptive",
         about: "response times and demand under earliest deadline first",
         source: "Spuri 1996; Zhang and Burns 2009",
@@ -81,6 +91,26 @@ pub const ALL: &[Entry] = &[
         source: "Shin and Lee 2003; Easwaran, Anand and Lee 2007",
     },
     Entry {
+        name: "holistic",
+        about: "chains of tasks across CPUs under fixed priorities",
+        source: "Tindell and Clark 1994; Palencia and Gonzalez Harbour 1998",
+    },
+    Entry {
+        name: "global-fp-lc",
+        about: "response times under global fixed priorities, limited carry-in",
+        source: "Guan, Stigge, Yi and Yu 2009",
+    },
+    Entry {
+        name: "global-fp-bc",
+        about: "response times under global fixed priorities",
+        source: "Bertogna and Cirinei 2007",
+    },
+    Entry {
+        name: "global-edf",
+        about: "global EDF: GFB, BAK, BCL, BAR and response times, whichever accepts",
+        source: "Goossens et al. 2003; Baker 2003; Bertogna et al. 2005, 2007; Baruah 2007",
+    },
+    Entry {
         name: "liu-layland",
         about: "the utilisation bound of rate-monotonic priorities",
         source: "Liu and Layland 1973",
@@ -114,6 +144,15 @@ pub(super) fn for_processor(processor: &Processor) -> &'static str {
     let suspends = processor.members.iter().any(|member| member.task.suspension() > 0);
     if processor.supply.is_some() {
         return "supply";
+    }
+    if processor.shared_by.is_some() {
+        return if processor.rule == Rule::Edf { "global-edf" } else { "global-fp-lc" };
+    }
+    if processor.has_thresholds {
+        return "fp-thresholds";
+    }
+    if processor.has_bursts() && processor.rule == Rule::FixedPriority && !suspends {
+        return "fp-bursts";
     }
     match (processor.rule, processor.sections) {
         (Rule::Fifo, _) => "fifo",

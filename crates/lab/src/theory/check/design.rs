@@ -42,6 +42,8 @@ pub(super) fn design(set: &TaskSet, period: Span) -> Result<ServerDesign, Reques
     }
     let plain = one.rule == Rule::FixedPriority
         && one.sections == Sections::Preemptive
+        && !one.has_thresholds
+        && one.shared_by.is_none()
         && !one.finds_priorities
         && one.members.iter().all(|member| member.unknown.is_none());
     if !plain {
@@ -49,7 +51,7 @@ pub(super) fn design(set: &TaskSet, period: Span) -> Result<ServerDesign, Reques
             "a reservation is designed for preemptive fixed priorities that are known",
         ));
     }
-    let burst = one.members.iter().any(|member| member.task.jitter() > member.jitter);
+    let burst = one.has_bursts();
     if burst {
         return Ok(none("a reservation for tasks with bursts is not designed here"));
     }

@@ -6,7 +6,7 @@
 
 use hourglass_model::CpuSet;
 use hourglass_model::Policy;
-use hourglass_model::tasks::{Assignment, Preemption, Scheduler, TaskSet};
+use hourglass_model::tasks::{Assignment, Preemption, Scheduler, Task, TaskSet};
 use hourglass_sched as sched;
 use hourglass_sched::fixed_priority::Sections;
 
@@ -16,47 +16,92 @@ use super::{locks, numbers, servers};
 /// The processors of a set, each task on one of them.
 ///
 /// # Errors
-/// Where a task runs is not one processor, or tasks wait for others, in a sentence.
+/// The CPUs of tasks overlap, or no analysis knows the scheduler, in a sentence.
 pub(super) fn processors(set: &TaskSet, notes: &mut Notes) -> Result<Vec<Processor>, String> {
-    if let Some(task) = set.tasks.iter().find(|task| !task.after.is_empty()) {
-        return Err(format!(
-            "task '{}' is released by '{}', and no analysis of chains applies here",
-            task.name,
-            task.after.join(", ")
-        ));
-    }
-    let rule = match set.scheduler {
-        Scheduler::FixedPriority => Rule::FixedPriority,
-        Scheduler::Edf => Rule::Edf,
-        Scheduler::Fifo => Rule::Fifo,
-        Scheduler::RoundRobin | Scheduler::Fair => {
-            let name = if set.scheduler == Scheduler::Fair { "fair" } else { "round-robin" };
-            return Err(format!(
-                "no analysis here bounds response times under the scheduler {name}; give \
-                 fixed-priority, edf or fifo"
-            ));
-        }
-    };
+    let rule = rule(set)?;
     let all = set.cpus();
-    let mut here: Vec<(u32, Vec<usize>)> = all.iter().map(|cpu| (cpu, Vec::new())).collect();
+    let mut here: Vec<(CpuSet, Vec<usize>)> = Vec::new();
     for (position, task) in set.tasks.iter().enumerate() {
         let server = set.server_of(&task.name).and_then(|server| server.cpus.as_ref());
-        let cpu = only_cpu(task.cpus.as_ref().or(server).unwrap_or(&all)).ok_or_else(|| {
-            format!(
-                "task '{}' may run on several CPUs; pin each task to one, or place them with \
-                 --partition",
-                task.name
-            )
-        })?;
-        if let Some((_, tasks)) = here.iter_mut().find(|(known, _)| *known == cpu) {
-            tasks.push(position);
+        let cpus = task.cpus.as_ref().or(server).unwrap_or(&all);
+        match here.iter_mut().find(|(known, _)| known == cpus) {
+            Some((_, tasks)) => tasks.push(position),
+            None => here.push((cpus.clone(), vec![position])),
         }
     }
+    for (at, (cpus, tasks)) in here.iter().enumerate() {
+        let other = here[..at].iter().find(|(other, _)| !other.intersection(cpus).is_empty());
+        if let Some((other, _)) = other {
+            return Err(format!(
+                "task '{}' runs on CPUs {cpus} and others on CPUs {other}, which overlap; no \
+                 analysis here has that: pin each task to one CPU, or none",
+                set.tasks[tasks[0]].name
+            ));
+        }
+    }
+    here.sort_by_key(|(cpus, _)| cpus.iter().next());
     let mut found = Vec::new();
-    for (cpu, tasks) in here.into_iter().filter(|(_, tasks)| !tasks.is_empty()) {
-        found.extend(servers::processors(set, cpu, &tasks, rule, notes));
+    for (cpus, tasks) in here {
+        match only_cpu(&cpus) {
+            Some(cpu) => found.extend(servers::processors(set, cpu, &tasks, rule, notes)),
+            None => found.push(shared(set, &cpus, &tasks, rule, notes)),
+        }
     }
     Ok(found)
+}
+
+/// The rule by which a set is scheduled.
+///
+/// # Errors
+/// No analysis knows it, in a sentence.
+pub(super) fn rule(set: &TaskSet) -> Result<Rule, String> {
+    match set.scheduler {
+        Scheduler::FixedPriority => Ok(Rule::FixedPriority),
+        Scheduler::Edf => Ok(Rule::Edf),
+        Scheduler::Fifo => Ok(Rule::Fifo),
+        Scheduler::RoundRobin | Scheduler::Fair => {
+            let name = if set.scheduler == Scheduler::Fair { "fair" } else { "round-robin" };
+            Err(format!(
+                "no analysis here bounds response times under the scheduler {name}; give \
+                 fixed-priority, edf or fifo"
+            ))
+        }
+    }
+}
+
+/// Several CPUs that share tasks.
+fn shared(
+    set: &TaskSet,
+    cpus: &CpuSet,
+    tasks: &[usize],
+    rule: Rule,
+    notes: &mut Notes,
+) -> Processor {
+    let mut found = processor(set, cpus.to_string(), tasks, rule, notes);
+    found.shared_by = Some(cpus.len() as u64);
+    let why = |what: &str| format!("no analysis here has {what} where several CPUs share tasks");
+    let plain = || {
+        let locks = |position: &usize| !set.tasks[*position].critical_sections.is_empty();
+        if !set.servers.is_empty() {
+            Err(why("servers"))
+        } else if tasks.iter().any(locks) {
+            Err(why("locks"))
+        } else if found.sections != Sections::Preemptive || found.has_thresholds {
+            Err(why("non-preemptive sections or thresholds"))
+        } else if rule == Rule::Fifo {
+            Err(why("first in, first out"))
+        } else if found.members.iter().any(|m| m.position.is_none() || !m.arrivals.is_empty()) {
+            Err(why("ticks or bursts"))
+        } else if found.members.iter().any(|m| m.task.priority() == 0 && m.unknown.is_some()) {
+            Err(why("time-sharing classes"))
+        } else {
+            Ok(())
+        }
+    };
+    if let Err(why) = plain() {
+        found.refused.get_or_insert(why);
+    }
+    found
 }
 
 fn only_cpu(cpus: &CpuSet) -> Option<u32> {
@@ -92,6 +137,8 @@ fn bare(set: &TaskSet, position: usize) -> Option<Member> {
         name: task.name.clone(),
         task: made,
         jitter,
+        arrivals: Vec::new(),
+        threshold: 0,
         unknown: None,
     })
 }
@@ -112,12 +159,20 @@ fn fill(
                     them; give priorities"
             .to_owned());
     }
+    processor.has_thresholds = has_thresholds(set, tasks, rule);
+    let known = known_priorities(set);
     for ((position, rank), blocking) in tasks.iter().zip(&priorities).zip(blocking) {
         let mut member = numbers::member(set, *position, processor, notes)?;
         let task = &set.tasks[*position];
         let blocking = task.blocking.nanos_or_zero().checked_add(blocking);
         let blocking = blocking.ok_or("a blocking time has more than 64 bits")?;
         member.task = member.task.with_priority(*rank).with_blocking(blocking);
+        member.threshold = match task.preemption {
+            Preemption::None => u32::MAX,
+            // Of the priorities known, so many are not above it.
+            Preemption::Threshold(threshold) => rank_above(&known, threshold).max(*rank),
+            _ => *rank,
+        };
         if rule == Rule::FixedPriority && !task.has_fixed_priority() {
             member.unknown = Some("no analysis here bounds the time-sharing classes".to_owned());
         }
@@ -126,6 +181,7 @@ fn fill(
     processor.finds_priorities = finds;
     processor.sections = match rule {
         Rule::Fifo => Sections::Preemptive,
+        _ if processor.has_thresholds => Sections::Preemptive,
         Rule::FixedPriority | Rule::Edf => sections(set, tasks),
     };
     if finds && processor.members.iter().any(|member| member.unknown.is_some()) {
@@ -133,6 +189,25 @@ fn fill(
     }
     background(set, processor)?;
     ticks(set, processor, notes)
+}
+
+/// Whether there are preemption thresholds, and nothing that their analysis does not know.
+fn has_thresholds(set: &TaskSet, tasks: &[usize], rule: Rule) -> bool {
+    let tasks = || tasks.iter().map(|position| &set.tasks[*position]);
+    let known = |task: &Task| {
+        let kind = matches!(
+            task.preemption,
+            Preemption::Full | Preemption::None | Preemption::Threshold(_)
+        );
+        let inside = set.server_of(&task.name).is_some();
+        kind && !task.suspension.is_positive() && task.arrivals.is_empty() && !inside
+    };
+    rule == Rule::FixedPriority
+        && set.assignment() == Assignment::Given
+        && set.servers.is_empty()
+        && !set.machine.overheads.tick_cost.is_some_and(|cost| cost.is_positive())
+        && tasks().any(|task| matches!(task.preemption, Preemption::Threshold(_)))
+        && tasks().all(known)
 }
 
 /// What sections there are: if all tasks have the same kind, that one; else each its own, of which
@@ -206,6 +281,12 @@ pub(super) fn known_priorities(set: &TaskSet) -> Vec<u32> {
     known.sort_unstable();
     known.dedup();
     known
+}
+
+/// The rank of the most urgent priority known that is not above a threshold.
+fn rank_above(known: &[u32], threshold: u32) -> u32 {
+    let among = known.partition_point(|known| *known <= threshold);
+    u32::try_from(among).unwrap_or(DEADLINE_CLASS - 2)
 }
 
 /// The rank of a priority among those known; from 1.
@@ -290,6 +371,8 @@ fn ticks(set: &TaskSet, processor: &mut Processor, notes: &mut Notes) -> Result<
         name: "the tick".to_owned(),
         task,
         jitter: 0,
+        arrivals: Vec::new(),
+        threshold: TICK,
         unknown: None,
     });
     Ok(())

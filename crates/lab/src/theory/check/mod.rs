@@ -8,7 +8,9 @@
 //! steps for each processor or server, finding priorities n (n + 1) / 2 times as many for n tasks.
 
 mod catalogue;
+mod chains;
 mod design;
+mod global;
 mod host;
 mod locks;
 mod numbers;
@@ -84,7 +86,9 @@ pub fn check(set: &TaskSet, request: &Request) -> Result<CheckDocument, RequestE
     }
     let mut notes = Notes::default();
     let mut placed = None;
+    let chained = set.tasks.iter().any(|task| !task.after.is_empty());
     let mut found = match request.partition {
+        _ if chained => Ok(Ok(Vec::new())),
         Some((fit, order)) => place::place(set, fit, order, &mut notes)?.map(|by| {
             let by = placed.insert(by);
             host::processors(by, &mut notes)
@@ -98,6 +102,13 @@ pub fn check(set: &TaskSet, request: &Request) -> Result<CheckDocument, RequestE
     let set = placed.as_ref().unwrap_or(set);
     let mut document = empty(set, notes.0);
     match found {
+        Ok(_) if chained => match chains::solve(set, asked) {
+            Ok((solved, assumed)) => {
+                put_together(&mut document, solved);
+                document.assumptions.extend(assumed);
+            }
+            Err(why) => refuse(&mut document, &why),
+        },
         Ok(processors) => {
             let solved: Vec<Solved> = processors.iter().map(|p| solve::solve(p, asked)).collect();
             put_together(&mut document, solved);
@@ -126,6 +137,7 @@ fn fit(processors: &mut [Processor], name: &str) -> Result<(), RequestError> {
             "edf-demand" => processor.rule == Rule::Edf && processor.supply.is_none(),
             "liu-layland" | "hyperbolic" => processor.rule == Rule::FixedPriority,
             // Without suspension, both say the same.
+            "global-fp-bc" => fitting == "global-fp-lc",
             "fp-suspension" => fitting == "fp-preemptive" || fitting == name,
             _ => fitting == name,
         };

@@ -26,26 +26,22 @@ pub(super) fn member(
     let task = &set.tasks[position];
     let cost = cost(set, position, processor, notes)?;
     let jitter = jitter(set, task, notes)?;
-    let burst = burst(task).ok_or(TOO_LONG)?;
-    if burst > 0 {
-        processor.counts("bursts count as jitter");
-        notes.say(format!("the burst of '{}' counts as a jitter of {burst} ns", task.name));
-    }
     if task.offset.is_some() {
         processor.counts("offsets are not used: any phase is taken to be possible");
         notes.say("offsets are not used: any phase is taken to be possible");
     }
-    let together = jitter.checked_add(burst).ok_or(TOO_LONG)?;
     let (longest, last) = segments(task, cost, processor, notes);
     let made = sched::Task::new(cost, task.period.nanos_or_zero(), task.deadline().nanos_or_zero())
         .and_then(|made| made.with_segments(longest, last))
         .map_err(|why| format!("task '{}': {why}", task.name))?;
-    let made = made.with_jitter(together).with_suspension(task.suspension.nanos_or_zero());
+    let made = made.with_jitter(jitter).with_suspension(task.suspension.nanos_or_zero());
     Ok(Member {
         position: Some(position),
         name: task.name.clone(),
         task: made,
         jitter,
+        arrivals: task.arrivals.iter().map(|distance| distance.nanos_or_zero()).collect(),
+        threshold: 0,
         unknown: None,
     })
 }
@@ -144,14 +140,29 @@ fn jitter(set: &TaskSet, task: &Task, notes: &mut Notes) -> Result<u64, String> 
     Ok(jitter)
 }
 
+/// Bursts as jitter, for analyses that know no arrival curves.
+///
+/// # Errors
+/// A number does not fit.
+pub(super) fn bursts_as_jitter(processor: &mut Processor) -> Result<(), String> {
+    for member in &mut processor.members {
+        let burst = burst(&member.arrivals, member.task.period()).ok_or(TOO_LONG)?;
+        let together = member.jitter.checked_add(burst).ok_or(TOO_LONG)?;
+        member.task = member.task.with_jitter(together);
+    }
+    if processor.has_bursts() {
+        processor.counts("bursts count as jitter");
+    }
+    Ok(())
+}
+
 /// The jitter that makes periodic arrivals cover a burst: the k-th of its arrivals comes so much
 /// before (k - 1) periods. `None` if it has more than 64 bits.
-fn burst(task: &Task) -> Option<u64> {
-    let period = task.period.nanos_or_zero();
+fn burst(arrivals: &[u64], period: u64) -> Option<u64> {
     let mut most = 0;
-    for (distance, periods) in task.arrivals.iter().zip(1u64..) {
+    for (distance, periods) in arrivals.iter().zip(1u64..) {
         let nominal = periods.checked_mul(period)?;
-        most = most.max(nominal.saturating_sub(distance.nanos_or_zero()));
+        most = most.max(nominal.saturating_sub(*distance));
     }
     Some(most)
 }
@@ -162,9 +173,11 @@ fn segments(task: &Task, cost: u64, processor: &mut Processor, notes: &mut Notes
     let longer = |span: hourglass_time::Span| span.nanos_or_zero().saturating_add(added).min(cost);
     match task.preemption {
         Preemption::Full => (0, 0),
+        Preemption::None if processor.has_thresholds => (0, 0),
         Preemption::None => (cost, cost),
         Preemption::Limited { longest, last } => (longer(longest), last.nanos_or_zero().min(cost)),
         Preemption::Floating { longest } => (longer(longest), 0),
+        Preemption::Threshold(_) if processor.has_thresholds => (0, 0),
         Preemption::Threshold(threshold) => {
             processor.counts("the preemption threshold is taken to hold up everybody");
             notes.say(format!(

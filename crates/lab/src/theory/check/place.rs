@@ -53,6 +53,11 @@ pub(super) fn place(
         Ok(_) => return Ok(Err("no tasks to place".to_owned())),
         Err(why) => return Ok(Err(why)),
     };
+    if one.has_bursts() || one.has_thresholds {
+        return Ok(Err(
+            "bursts and thresholds are not placed here; place the tasks in the file".to_owned()
+        ));
+    }
     if let Some(why) = &one.refused {
         return Ok(Err(why.clone()));
     }

@@ -23,6 +23,10 @@ pub(super) struct Member {
     pub(super) task: Task,
     /// From nominal arrival to release. That of `task` may be longer, to stand for bursts.
     pub(super) jitter: u64,
+    /// From the first to the 2nd, 3rd, ... arrival of a burst; empty without bursts.
+    pub(super) arrivals: Vec<u64>,
+    /// Only ranks above this preempt it; its own if there is no threshold.
+    pub(super) threshold: u32,
     /// Why nothing can be said about it, although others can be analysed beside it.
     pub(super) unknown: Option<String>,
 }
@@ -43,6 +47,10 @@ pub(super) struct Processor {
     pub(super) inexact: Vec<String>,
     /// Why nothing can be said about any of them.
     pub(super) refused: Option<String>,
+    /// More than one CPU that share all of the tasks.
+    pub(super) shared_by: Option<u64>,
+    /// Tasks have preemption thresholds, and no other sections.
+    pub(super) has_thresholds: bool,
     /// A bound over the deadline is none: ticks count only up to the deadline.
     pub(super) holds_to_deadline: bool,
 }
@@ -58,8 +66,15 @@ impl Processor {
             finds_priorities: false,
             inexact: Vec::new(),
             refused: None,
+            shared_by: None,
+            has_thresholds: false,
             holds_to_deadline: false,
         }
+    }
+
+    /// Whether any task arrives in bursts.
+    pub(super) fn has_bursts(&self) -> bool {
+        self.members.iter().any(|member| !member.arrivals.is_empty())
     }
 
     /// Says that the numbers count something that may never happen.

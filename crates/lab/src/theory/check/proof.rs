@@ -5,6 +5,7 @@
 
 use hourglass_model::check::{FixedPoint, MOST_POINTS, TaskFacts, Term, WitnessFacts};
 use hourglass_model::tasks::Task;
+use hourglass_sched::curve::Curve;
 use hourglass_sched::fixed_priority::Sections;
 use hourglass_sched::{Analysis, Point};
 use hourglass_time::Span;
@@ -37,6 +38,20 @@ pub(super) fn add_points(
         all.filter(|(p, _)| *p < MOST_POINTS - 1 || *p == worst).map(shown).collect();
 }
 
+/// Adds the fixed points of a step of a chain; response times in them count from its release.
+pub(super) fn add_steps(analysis: &Analysis, at: usize, facts: &mut TaskFacts) {
+    let points = analysis.points(at);
+    facts.fixed_point_count = points.len() as u64;
+    let shown = |point: &Point| FixedPoint {
+        job: point.jobs,
+        offset_ns: point.offset,
+        finish_ns: point.finish,
+        response_time_ns: point.finish.saturating_sub(point.offset),
+        terms: Vec::new(),
+    };
+    facts.fixed_points = points.iter().take(MOST_POINTS).map(shown).collect();
+}
+
 /// The response time from nominal arrival that follows from a point.
 fn response(processor: &Processor, member: &Member, point: &Point) -> u64 {
     let task = &member.task;
@@ -45,6 +60,11 @@ fn response(processor: &Processor, member: &Member, point: &Point) -> u64 {
     }
     let nominal = match processor.rule {
         Rule::Edf => point.offset,
+        _ if !member.arrivals.is_empty() => Curve::bursts(&member.arrivals, task.period())
+            .ok()
+            .and_then(|curve| curve.distance(point.jobs))
+            .unwrap_or(0)
+            .max(point.offset),
         Rule::FixedPriority | Rule::Fifo => {
             point.jobs.saturating_sub(1).saturating_mul(task.period()).max(point.offset)
         }
@@ -55,7 +75,9 @@ fn response(processor: &Processor, member: &Member, point: &Point) -> u64 {
 /// What adds up to the completion of a point; nothing where it does not add up, as inside a server,
 /// whose supply comes between.
 fn terms(processor: &Processor, at: usize, point: &Point) -> Vec<Term> {
-    if processor.supply.is_some() {
+    let counted =
+        processor.has_bursts() || processor.has_thresholds || processor.shared_by.is_some();
+    if processor.supply.is_some() || counted {
         return Vec::new();
     }
     let own = &processor.members[at].task;
@@ -115,6 +137,18 @@ pub(super) fn late(member: &Member, job: u64, response: u64) -> WitnessFacts {
         member.name,
         time(response),
         time(response.saturating_sub(deadline)),
+        time(deadline)
+    );
+    witness("response", Some(member), Some(job), response, deadline, text)
+}
+
+/// The witness of a job that is late in a schedule.
+pub(super) fn late_in_schedule(member: &Member, job: u64, response: u64) -> WitnessFacts {
+    let deadline = member.task.deadline();
+    let text = format!(
+        "when all tasks begin together, job {job} of '{}' responds in {}, after its deadline of {}",
+        member.name,
+        time(response),
         time(deadline)
     );
     witness("response", Some(member), Some(job), response, deadline, text)

@@ -109,6 +109,8 @@ fn add_servers(set: &TaskSet, servers: &[&Server], host: &mut Processor) -> Resu
             name: format!("server '{}'", server.name),
             task: made.with_jitter(jitter).with_priority(rank),
             jitter,
+            arrivals: Vec::new(),
+            threshold: rank,
             unknown: None,
         });
     }

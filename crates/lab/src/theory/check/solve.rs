@@ -5,8 +5,10 @@
 //! only called one if everything that the numbers count can happen. Must not: bound anything itself.
 
 use hourglass_model::check::{DemandPoint, ProcessorFacts, TaskFacts, Verdict, WitnessFacts};
+use hourglass_sched::bursts::{self, Bursty};
 use hourglass_sched::edf::{self, qpa};
 use hourglass_sched::fixed_priority::{self, Sections, TimeModel};
+use hourglass_sched::thresholds::{self, Thresholds};
 use hourglass_sched::{Analysis, Outcome, Refusal, TaskSet as Numbers};
 use hourglass_sched::{ResponseTime, Verdict as Judged, Witness};
 use hourglass_sched::{admission, assign, bounds, checker, supply};
@@ -15,6 +17,7 @@ use super::catalogue;
 use super::processor::{Member, Processor, Rule};
 use super::proof;
 use super::servers::LEAST_SUPPLY;
+use super::{global, numbers};
 
 /// Sections delay by their whole length, which is never quite reached.
 const TIME: TimeModel = TimeModel::Continuous;
@@ -32,14 +35,28 @@ pub(super) struct Solved {
 pub(super) fn solve(processor: &Processor, asked: Option<&str>) -> Solved {
     let mut processor = processor.clone();
     let mut nothing_found = None;
-    if processor.finds_priorities && processor.refused.is_none() {
+    if processor.finds_priorities && processor.refused.is_none() && processor.shared_by.is_none() {
         nothing_found = find_priorities(&mut processor);
+    }
+    let curves = processor.rule == Rule::FixedPriority || processor.rule == Rule::Edf;
+    let suspends = processor.members.iter().any(|member| member.task.suspension() > 0);
+    if processor.has_bursts() && (!curves || suspends || processor.supply.is_some()) {
+        if let Err(why) = numbers::bursts_as_jitter(&mut processor) {
+            processor.refused.get_or_insert(why);
+        }
+        processor.members.iter_mut().for_each(|member| member.arrivals.clear());
     }
     let numbers = Numbers::new(processor.members.iter().map(|member| member.task).collect());
     let name = asked.unwrap_or_else(|| catalogue::for_processor(&processor));
     let mut solved = Solved::new(&processor, name, &numbers);
     match (&processor.refused, asked) {
         (Some(why), _) => solved.refuse(why),
+        (None, _) if processor.shared_by.is_some() => {
+            global::solve(&processor, &numbers, asked, &mut solved);
+        }
+        (None, _) if processor.has_bursts() && processor.rule == Rule::Edf => {
+            by_demand(&processor, &numbers, &mut solved);
+        }
         (None, Some("edf-demand")) => by_demand(&processor, &numbers, &mut solved),
         (None, Some("liu-layland")) => {
             by_bound(&processor, &numbers, bounds::liu_layland, &mut solved)
@@ -77,7 +94,7 @@ fn find_priorities(processor: &mut Processor) -> Option<String> {
 }
 
 impl Solved {
-    fn new(processor: &Processor, name: &str, numbers: &Numbers) -> Solved {
+    pub(super) fn new(processor: &Processor, name: &str, numbers: &Numbers) -> Solved {
         let utilisation = admission::utilisation(numbers);
         let parts = |u: admission::Fraction| {
             let parts = (u128::from(u.numerator) * 1_000_000).div_ceil(u.denominator.into());
@@ -101,7 +118,7 @@ impl Solved {
     }
 
     /// Nothing can be said.
-    fn refuse(&mut self, why: &str) {
+    pub(super) fn refuse(&mut self, why: &str) {
         for (_, task) in &mut self.tasks {
             task.verdict = Verdict::Unknown;
             task.reason = why.to_owned();
@@ -111,7 +128,7 @@ impl Solved {
     }
 
     /// The verdict of the processor from those of its tasks.
-    fn conclude(&mut self) {
+    pub(super) fn conclude(&mut self) {
         let worst = self.tasks.iter().map(|(_, task)| task).max_by_key(|task| task.verdict);
         self.facts.verdict = worst.map_or(Verdict::Feasible, |task| task.verdict);
         let unknown = self.tasks.iter().find(|(_, task)| task.verdict == Verdict::Unknown);
@@ -132,6 +149,25 @@ fn by_response(processor: &Processor, numbers: &Numbers, solved: &mut Solved) {
         (None, Rule::Edf) => {
             let found = edf::response_times(numbers, sections, TIME);
             let proven = checker::edf(numbers, sections, TIME, &found).is_ok();
+            (found, proven)
+        }
+        _ if processor.has_thresholds => {
+            let ranks = processor.members.iter().map(|member| member.threshold).collect();
+            let made = match Thresholds::new(numbers.clone(), ranks) {
+                Ok(made) => made,
+                Err(why) => return solved.refuse(&why.to_string()),
+            };
+            let found = thresholds::analyse(&made, TIME);
+            let proven = checker::thresholds(&made, TIME, &found).is_ok();
+            (found.analysis, proven)
+        }
+        _ if processor.has_bursts() => {
+            let bursty = match bursty(processor, numbers) {
+                Ok(bursty) => bursty,
+                Err(why) => return solved.refuse(&why),
+            };
+            let found = bursts::fixed_priority(&bursty, sections, TIME);
+            let proven = checker::bursts(&bursty, sections, TIME, &found).is_ok();
             (found, proven)
         }
         (None, Rule::FixedPriority | Rule::Fifo) => {
@@ -164,8 +200,14 @@ fn by_response(processor: &Processor, numbers: &Numbers, solved: &mut Solved) {
     solved.conclude();
 }
 
+/// The set with its arrival curves.
+fn bursty(processor: &Processor, numbers: &Numbers) -> Result<Bursty, String> {
+    let later: Vec<Vec<u64>> = processor.members.iter().map(|m| m.arrivals.clone()).collect();
+    Bursty::new(numbers.clone(), &later).map_err(|why| why.to_string())
+}
+
 /// What is known of one task, and a witness if it is late.
-fn task(
+pub(super) fn task(
     processor: &Processor,
     member: &Member,
     at: usize,
@@ -247,8 +289,16 @@ fn own_bound(processor: &Processor, member: &Member, bound: ResponseTime) -> Opt
 
 /// The demand test of EDF, whose points join the proof.
 fn add_demand(processor: &Processor, numbers: &Numbers, solved: &mut Solved) -> Option<Judged> {
-    let found = qpa::feasible(numbers, processor.sections, TIME);
-    checker::demand(numbers, processor.sections, TIME, &found).ok()?;
+    let found = if processor.has_bursts() {
+        let bursty = bursty(processor, numbers).ok()?;
+        let found = bursts::edf(&bursty, processor.sections, TIME);
+        checker::bursty_demand(&bursty, processor.sections, TIME, &found).ok()?;
+        found
+    } else {
+        let found = qpa::feasible(numbers, processor.sections, TIME);
+        checker::demand(numbers, processor.sections, TIME, &found).ok()?;
+        found
+    };
     let point = |(interval, demand): &(u64, u64)| DemandPoint {
         interval_ns: *interval,
         demand_ns: *demand,
@@ -268,7 +318,7 @@ fn add_demand(processor: &Processor, numbers: &Numbers, solved: &mut Solved) -> 
 }
 
 /// Where the demand test holds, every deadline is a bound, also where no better one is known.
-fn deadlines_are_bounds(processor: &Processor, solved: &mut Solved) {
+pub(super) fn deadlines_are_bounds(processor: &Processor, solved: &mut Solved) {
     let members = processor.members.iter().filter(|member| member.position.is_some());
     for (member, (_, facts)) in members.zip(&mut solved.tasks) {
         if member.unknown.is_some() || facts.response_time_ns.is_some() {

@@ -1,0 +1,225 @@
+//! Tasks that are released by others: chains across the CPUs that their tasks are pinned to.
+//!
+//! Owns: which descriptions are chains of steps, and what the answer for chains says of their tasks.
+//! Must not: bound anything itself.
+
+use hourglass_model::check::{ProcessorFacts, TaskFacts, Verdict};
+use hourglass_model::tasks::{Preemption, TaskSet};
+use hourglass_sched::chains::holistic::{self, Holistic};
+use hourglass_sched::chains::{Flow, Service, Step, System};
+use hourglass_sched::fixed_priority::TimeModel;
+use hourglass_sched::{Outcome, checker};
+
+use super::host;
+use super::processor::{Notes, Processor, Rule};
+use super::proof;
+use super::solve::Solved;
+
+/// The answer for each processor, and what was assumed.
+///
+/// # Errors
+/// The tasks are no chains that the analysis knows, in a sentence.
+pub(super) fn solve(
+    set: &TaskSet,
+    asked: Option<&str>,
+) -> Result<(Vec<Solved>, Vec<String>), String> {
+    if let Some(name) = asked.filter(|name| *name != "holistic") {
+        return Err(format!("tasks release each other, which {name} does not know; ask holistic"));
+    }
+    if host::rule(set)? != Rule::FixedPriority {
+        return Err("chains are analysed under fixed priorities only".to_owned());
+    }
+    // Without the order, each task by itself has the numbers of its step.
+    let mut alone = set.clone();
+    alone.tasks.iter_mut().for_each(|task| task.after.clear());
+    let mut notes = Notes::default();
+    let processors = host::processors(&alone, &mut notes)?;
+    processors.iter().try_for_each(|processor| is_plain(set, processor))?;
+    let chains = chains(set)?;
+    let flows = chains.iter().map(|chain| flow(set, chain, &processors));
+    let flows = flows.collect::<Result<Vec<_>, _>>()?;
+    let services = processors.iter().map(|processor| service(set, processor));
+    let services = services.collect::<Result<Vec<_>, _>>()?;
+    let system = System::new(flows, services).map_err(|why| why.to_string())?;
+    let found = holistic::analyse(&system, TimeModel::Continuous);
+    if checker::holistic(&system, TimeModel::Continuous, &found).is_err() {
+        return Err("the proof of the bounds does not hold; please report this".to_owned());
+    }
+    notes.say(
+        "a task in a chain is released when the one before it is done; its deadline counts \
+               from the arrival of the first",
+    );
+    let solved = processors.iter().enumerate();
+    let solved = solved.map(|(at, processor)| answer(set, at, processor, &chains, &found));
+    Ok((solved.collect(), notes.0))
+}
+
+/// That a processor has nothing that the analysis of chains does not know.
+fn is_plain(set: &TaskSet, processor: &Processor) -> Result<(), String> {
+    if let Some(why) = &processor.refused {
+        return Err(why.clone());
+    }
+    let none = |what: &str| Err(format!("no analysis here has {what} where tasks release others"));
+    let members = || processor.members.iter();
+    if processor.shared_by.is_some() {
+        none("several CPUs for a task")
+    } else if !set.servers.is_empty() || members().any(|member| member.position.is_none()) {
+        none("servers or ticks")
+    } else if processor.finds_priorities || members().any(|member| member.unknown.is_some()) {
+        none("priorities that are not known")
+    } else if processor.has_bursts() || processor.has_thresholds {
+        none("bursts or preemption thresholds")
+    } else if members().any(|m| m.task.blocking() > 0 || m.task.suspension() > 0) {
+        none("blocking or suspension")
+    } else {
+        Ok(())
+    }
+}
+
+fn service(set: &TaskSet, processor: &Processor) -> Result<Service, String> {
+    let kinds = || {
+        let positions = processor.members.iter().filter_map(|member| member.position);
+        positions.map(|position| set.tasks[position].preemption)
+    };
+    if kinds().all(|kind| kind == Preemption::Full) {
+        Ok(Service::Preemptive)
+    } else if kinds().all(|kind| kind == Preemption::None) {
+        Ok(Service::NonPreemptive)
+    } else {
+        Err(format!(
+            "on CPU {} some tasks are preemptive and some are not, which no analysis of chains here \
+             has",
+            processor.cpus
+        ))
+    }
+}
+
+/// Positions of the tasks of each chain in order; a task that is in none is a chain by itself.
+fn chains(set: &TaskSet) -> Result<Vec<Vec<usize>>, String> {
+    let mut next: Vec<Option<usize>> = vec![None; set.tasks.len()];
+    for (position, task) in set.tasks.iter().enumerate() {
+        if task.after.len() > 1 {
+            return Err(format!(
+                "task '{}' waits for several others, which no analysis here has",
+                task.name
+            ));
+        }
+        let before = task
+            .after
+            .iter()
+            .filter_map(|name| set.tasks.iter().position(|other| other.name == *name));
+        for before in before {
+            if next[before].replace(position).is_some() {
+                return Err(format!(
+                    "task '{}' releases several others, which no analysis here has",
+                    set.tasks[before].name
+                ));
+            }
+        }
+        if !task.after.is_empty() && task.jitter.is_positive() {
+            return Err(format!(
+                "task '{}' has a jitter of its own behind the task that releases it, which no \
+                 analysis here has",
+                task.name
+            ));
+        }
+    }
+    let first = |position: &usize| set.tasks[*position].after.is_empty();
+    let follow = |first: usize| {
+        let mut chain = vec![first];
+        let mut last = first;
+        while let Some(after) = next[last].filter(|_| chain.len() <= set.tasks.len()) {
+            chain.push(after);
+            last = after;
+        }
+        chain
+    };
+    Ok((0..set.tasks.len()).filter(first).map(follow).collect())
+}
+
+fn flow(set: &TaskSet, chain: &[usize], processors: &[Processor]) -> Result<Flow, String> {
+    let (first, last) = match (chain.first(), chain.last()) {
+        (Some(first), Some(last)) => (*first, *last),
+        _ => return Err("a chain without tasks".to_owned()),
+    };
+    let find = |position: usize| {
+        let here = processors.iter().enumerate().find_map(|(at, processor)| {
+            let member = processor.members.iter().find(|m| m.position == Some(position))?;
+            Some((at, member))
+        });
+        here.ok_or_else(|| format!("task '{}' has no CPU", set.tasks[position].name))
+    };
+    let step = |position: &usize| {
+        let (processor, member) = find(*position)?;
+        // Slowed or burdened by overheads, a job still may take no longer than described.
+        let least = set.tasks[*position].bcet.map_or(0, |least| least.nanos_or_zero());
+        let cost = member.task.cost();
+        Ok(Step { cost, least: least.min(cost), processor, priority: member.task.priority() })
+    };
+    Ok(Flow {
+        period: set.tasks[first].period.nanos_or_zero(),
+        deadline: set.tasks[last].deadline().nanos_or_zero(),
+        jitter: find(first)?.1.jitter,
+        steps: chain.iter().map(step).collect::<Result<_, String>>()?,
+    })
+}
+
+/// What the answer says of the tasks of one processor.
+fn answer(
+    set: &TaskSet,
+    at: usize,
+    processor: &Processor,
+    chains: &[Vec<usize>],
+    found: &Holistic,
+) -> Solved {
+    let numbers = processor.members.iter().map(|member| member.task).collect();
+    let mut solved = Solved::new(processor, "holistic", &hourglass_sched::TaskSet::new(numbers));
+    for (position, facts) in &mut solved.tasks {
+        let place = chains.iter().enumerate().find_map(|(flow, chain)| {
+            Some((flow, chain.iter().position(|task| task == position)?))
+        });
+        let Some((flow, step)) = place else { continue };
+        let deadline = set.tasks[*position].deadline().nanos_or_zero();
+        one(found, flow, step, deadline, facts);
+        let here = found.processors.iter().find(|p| p.steps.contains(&(flow, step)));
+        if let Some(proven) = here
+            && let Some(index) = proven.steps.iter().position(|known| *known == (flow, step))
+        {
+            proof::add_steps(&proven.analysis, index, facts);
+        }
+    }
+    let _ = at;
+    let points = solved.tasks.iter().map(|(_, facts)| facts.fixed_point_count).sum();
+    solved.facts = ProcessorFacts {
+        verified_by: Some("substitution".to_owned()),
+        verified_points: points,
+        ..solved.facts
+    };
+    solved.conclude();
+    solved
+}
+
+fn one(found: &Holistic, flow: usize, step: usize, deadline: u64, facts: &mut TaskFacts) {
+    match found.flows[flow].steps[step].outcome {
+        Outcome::Bounded(bound) => {
+            facts.response_time_ns = Some(bound.from_arrival);
+            facts.response_time_from_release_ns = Some(bound.from_release);
+            let slack = i128::from(deadline) - i128::from(bound.from_arrival);
+            facts.slack_ns = i64::try_from(slack).ok();
+            facts.verdict = Verdict::Feasible;
+            if bound.from_arrival > deadline {
+                facts.verdict = Verdict::Unknown;
+                facts.reason = "the bound is over the deadline, but the worst cases of the steps \
+                                of a chain need not come together"
+                    .to_owned();
+            }
+        }
+        Outcome::Unbounded => {
+            facts.verdict = Verdict::Unknown;
+            facts.reason = "more is demanded than there is".to_owned();
+        }
+        Outcome::Unknown(why) => {
+            (facts.verdict, facts.reason) = (Verdict::Unknown, why.to_string());
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Several CPUs that share tasks.
+//!
+//! Owns: which of the global tests answers. Must not: bound anything itself.
+
+use hourglass_model::check::Verdict;
+use hourglass_sched::global::fixed_priority::{AS_PUBLISHED, Bound, OrderFree};
+use hourglass_sched::global::{self, edf, edf_response};
+use hourglass_sched::{TaskSet as Numbers, Verdict as Judged, Witness, checker};
+
+use super::processor::{Processor, Rule};
+use super::proof;
+use super::solve::{self, Solved};
+
+/// Answers for CPUs that share tasks, by the analysis with this name if one is given.
+pub(super) fn solve(
+    processor: &Processor,
+    numbers: &Numbers,
+    asked: Option<&str>,
+    solved: &mut Solved,
+) {
+    let cpus = processor.shared_by.unwrap_or(1);
+    let mut processor = processor.clone();
+    let mut numbers = numbers.clone();
+    if processor.finds_priorities {
+        let found = global::assign::audsley(numbers.tasks(), cpus, OrderFree::LimitedCarryIn);
+        let Some(found) = found else {
+            return solved.refuse("no order of priorities is known to be feasible");
+        };
+        for (member, task) in processor.members.iter_mut().zip(found.tasks()) {
+            member.task = *task;
+        }
+        for ((_, facts), task) in solved.tasks.iter_mut().zip(found.tasks()) {
+            facts.priority = Some(task.priority());
+        }
+        numbers = found;
+    }
+    match processor.rule {
+        Rule::Edf => by_deadlines(&processor, &numbers, cpus, solved),
+        Rule::FixedPriority | Rule::Fifo => {
+            by_priorities(&processor, &numbers, cpus, asked, solved);
+        }
+    }
+}
+
+fn by_priorities(
+    processor: &Processor,
+    numbers: &Numbers,
+    cpus: u64,
+    asked: Option<&str>,
+    solved: &mut Solved,
+) {
+    let both = [("global-fp-lc", Bound::LimitedCarryIn), ("global-fp-bc", AS_PUBLISHED)];
+    let mut chosen = None;
+    for (name, bound) in both.into_iter().filter(|(name, _)| asked.is_none_or(|a| a == *name)) {
+        let found = global::fixed_priority::analyse(numbers, cpus, bound);
+        let feasible = found.verdict() == Judged::Feasible;
+        if feasible || chosen.is_none() {
+            chosen = Some((name, bound, found));
+        }
+        if feasible {
+            break;
+        }
+    }
+    let Some((name, bound, analysis)) = chosen else { return };
+    if checker::global_fixed_priority(numbers, cpus, bound, &analysis).is_err() {
+        return solved.refuse("the proof of the bounds does not hold; please report this");
+    }
+    solved.facts.analysis = name.to_owned();
+    each(processor, &analysis, solved);
+    if solved.facts.verdict == Verdict::Unknown {
+        missed(processor, global::fixed_priority::verdict(numbers, cpus, bound), solved);
+    }
+}
+
+fn by_deadlines(processor: &Processor, numbers: &Numbers, cpus: u64, solved: &mut Solved) {
+    let analysis = edf_response::analyse(numbers, cpus);
+    if checker::global_edf(numbers, cpus, &analysis).is_err() {
+        return solved.refuse("the proof of the bounds does not hold; please report this");
+    }
+    each(processor, &analysis, solved);
+    if solved.facts.verdict != Verdict::Unknown {
+        return;
+    }
+    let decided = edf::analyse(numbers, cpus);
+    if decided.verdict == Judged::Feasible {
+        // What the response times could not prove, a test of the whole set has.
+        for (_, facts) in &mut solved.tasks {
+            facts.response_time_ns = None;
+        }
+        solve::deadlines_are_bounds(processor, solved);
+        let by = decided.by.map_or("enough CPUs", edf::Test::name);
+        for (_, facts) in &mut solved.tasks {
+            facts.fixed_points.clear();
+            facts.fixed_point_count = 0;
+            facts.reason = format!("the test {by} accepts, so that the deadline is a bound");
+        }
+        (solved.facts.verified_by, solved.facts.verified_points) = (None, 0);
+        solved.conclude();
+    } else {
+        missed(processor, decided.verdict, solved);
+    }
+}
+
+/// Bounds and points of each task.
+fn each(processor: &Processor, analysis: &hourglass_sched::Analysis, solved: &mut Solved) {
+    for ((at, member), (_, facts)) in processor.members.iter().enumerate().zip(&mut solved.tasks) {
+        let witness = solve::task(processor, member, at, analysis, facts);
+        proof::add_points(processor, analysis, at, facts);
+        solved.facts.verified_points += facts.fixed_point_count;
+        if solved.witness.is_none() {
+            solved.witness = witness;
+        }
+    }
+    solved.facts.verified_by = Some("substitution".to_owned());
+    solved.conclude();
+}
+
+/// A miss that a schedule has shown, if everything in the numbers can happen.
+fn missed(processor: &Processor, found: Judged, solved: &mut Solved) {
+    let Judged::Infeasible(Witness::Response { task, job, response, .. }) = found else { return };
+    let (true, Some(member)) = (processor.inexact.is_empty(), processor.members.get(task)) else {
+        return;
+    };
+    if let Some((_, facts)) = solved.tasks.get_mut(task) {
+        facts.verdict = Verdict::Infeasible;
+        facts.reason = "it is late when all tasks begin together".to_owned();
+    }
+    solved.witness.get_or_insert(proof::late_in_schedule(member, job, response));
+    solved.conclude();
+}

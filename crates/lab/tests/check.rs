@@ -1,0 +1,211 @@
+//! Which analysis answers what a set says, against answers known from papers or worked out by hand.
+
+use hourglass_lab::theory::check::{Fit, Order, Request, check};
+use hourglass_model::check::{CheckDocument, Verdict};
+use hourglass_model::tasks::TaskSet;
+
+fn read(text: &str) -> TaskSet {
+    TaskSet::from_toml(&format!("unit = \"1ms\"\n{text}")).unwrap()
+}
+
+fn answer(text: &str) -> CheckDocument {
+    check(&read(text), &Request::default()).unwrap()
+}
+
+/// Bounds from nominal arrival in microseconds; -1 for none.
+fn bounds(document: &CheckDocument) -> Vec<i64> {
+    let bound = |ns: Option<u64>| ns.map_or(-1, |ns| i64::try_from(ns / 1_000).unwrap());
+    document.tasks.iter().map(|task| bound(task.response_time_ns)).collect()
+}
+
+fn task(name: &str, rest: &str) -> String {
+    format!("[[task]]\nname = \"{name}\"\n{rest}\n")
+}
+
+/// Davis, Burns, Bril and Lukkien, RTSJ 2007, table 3: the second job of C is the worst.
+#[test]
+fn not_preempted() {
+    let set = ["2.5", "3.5", "3.5"].iter().zip(["2.5", "3.25", "3.25"]).zip(["a", "b", "c"]);
+    let text = |((t, d), name): ((&&str, &str), &str)| {
+        task(
+            name,
+            &format!("wcet = 1\nperiod = \"{t}ms\"\ndeadline = \"{d}ms\"\npreemptive = false"),
+        )
+    };
+    let text: String = set.map(text).collect();
+    let found = answer(&format!("priorities = \"deadline-monotonic\"\n{text}"));
+    assert_eq!(found.analysis, "fp-nonpreemptive");
+    assert_eq!(bounds(&found), [2_000, 3_000, 3_500]);
+    assert_eq!(found.verdict, Verdict::Infeasible);
+}
+
+/// Wang and Saksena, RTCSA 1999, tables 1 and 2.
+#[test]
+fn thresholds() {
+    let text = task("a", "wcet = 20\nperiod = 70\ndeadline = 50\npriority = 3")
+        + &task("b", "wcet = 20\nperiod = 80\npriority = 2\npreemption_threshold = 3")
+        + &task(
+            "c",
+            "wcet = 35\nperiod = 200\ndeadline = 100\npriority = 1\npreemption_threshold = 2",
+        );
+    let found = answer(&text);
+    assert_eq!(found.analysis, "fp-thresholds");
+    assert_eq!(bounds(&found), [40_000, 75_000, 95_000]);
+    assert_eq!(found.verdict, Verdict::Feasible);
+}
+
+/// Bedarkar et al.'s setting: everybody waits for everybody, 79 + 11 + 1.
+#[test]
+fn first_come_first_served() {
+    let text = "scheduler = \"fifo\"\n".to_owned()
+        + &task("a", "wcet = 79\nperiod = 120")
+        + &task("b", "wcet = 11\nperiod = 340")
+        + &task("c", "wcet = 1\nperiod = 190");
+    let found = answer(&text);
+    assert_eq!((found.analysis.as_str(), bounds(&found)), ("fifo", vec![91_000; 3]));
+}
+
+/// Equal priorities: who came first goes first.
+#[test]
+fn equal_priorities() {
+    let text = task("a", "wcet = 3\nperiod = 10\npriority = 1")
+        + &task("b", "wcet = 3\nperiod = 10\npriority = 1");
+    assert_eq!(bounds(&answer(&text)), [6_000, 6_000]);
+}
+
+/// One section of a less urgent task under the ceiling protocol; under inheritance one of each.
+#[test]
+fn locks() {
+    let tasks = task(
+        "high",
+        "wcet = 2\nperiod = 20\npriority = 3\ncritical_sections = [{ resource = \"p\", length = 1 }, { resource = \"q\", length = 1 }]",
+    ) + &task(
+        "middle",
+        "wcet = 4\nperiod = 40\npriority = 2\ncritical_sections = [{ resource = \"p\", length = 2 }]",
+    ) + &task(
+        "low",
+        "wcet = 5\nperiod = 60\npriority = 1\ncritical_sections = [{ resource = \"q\", length = 3 }]",
+    );
+    let with = |protocol: &str| {
+        let resource =
+            |name: &str| format!("[[resource]]\nname = \"{name}\"\nprotocol = \"{protocol}\"\n");
+        answer(&format!("{tasks}{}{}", resource("p"), resource("q")))
+    };
+    // 2 + max(2, 3); 4 + 2 + 3, since low may hold q at the ceiling; 5 + 2 + 4.
+    assert_eq!(bounds(&with("ceiling")), [5_000, 9_000, 11_000]);
+    // 2 + 2 + 3.
+    assert_eq!(bounds(&with("inheritance")), [7_000, 9_000, 11_000]);
+    assert_eq!(bounds(&with("spin")), [5_000, 9_000, 11_000]);
+    let plain = with("plain");
+    assert_eq!(plain.verdict, Verdict::Unknown);
+    assert!(plain.reason.unwrap().contains("plain lock"));
+}
+
+/// A burst of three at once, then one every 10 ms: the last of them waits for the two before it.
+#[test]
+fn bursts() {
+    let text = task(
+        "a",
+        "wcet = 1\nperiod = 10\nactivation = \"sporadic\"\narrivals = [0, 0]\ndeadline = 5",
+    ) + &task("b", "wcet = 2\nperiod = 30");
+    let found = answer(&text);
+    assert_eq!((found.analysis.as_str(), bounds(&found)), ("fp-bursts", vec![3_000, 5_000]));
+    let deadlines = answer(&format!("scheduler = \"edf\"\n{text}"));
+    assert_eq!(deadlines.verdict, Verdict::Feasible);
+}
+
+/// Liu and Layland 1973, section 7: a full processor is feasible by deadlines alone.
+#[test]
+fn earliest_deadline_first() {
+    let text = task("a", "wcet = 2\nperiod = 5") + &task("b", "wcet = 4\nperiod = 7");
+    let found = answer(&format!("scheduler = \"edf\"\n{text}"));
+    assert_eq!((found.analysis.as_str(), found.verdict), ("edf-preemptive", Verdict::Feasible));
+    assert!(!found.processors[0].demand_points.is_empty());
+    assert_eq!(answer(&text).verdict, Verdict::Infeasible);
+}
+
+/// Audsley 1991: an order that neither periods nor deadlines give.
+#[test]
+fn priorities_are_found() {
+    let text = "priorities = \"optimal\"\n".to_owned()
+        + &task("a", "wcet = 3\nperiod = 20\ndeadline = 5")
+        + &task("b", "wcet = 3\nperiod = 15\ndeadline = 7");
+    let found = answer(&text);
+    assert_eq!(found.verdict, Verdict::Feasible);
+    assert!(found.tasks[0].priority > found.tasks[1].priority);
+}
+
+/// Dhall and Liu 1978: with global EDF two CPUs are not enough; partitioned they are.
+#[test]
+fn several_cpus() {
+    let text = "scheduler = \"edf\"\nmachine.cpus = \"0-1\"\n".to_owned()
+        + &task("a", "wcet = 1\nperiod = 10")
+        + &task("b", "wcet = 1\nperiod = 10")
+        + &task("heavy", "wcet = 11\nperiod = 11");
+    let global = answer(&text);
+    assert_eq!((global.analysis.as_str(), global.verdict), ("global-edf", Verdict::Infeasible));
+    let partition = Some((Fit::First, Order::Utilisation));
+    let placed = check(&read(&text), &Request { partition, ..Request::default() }).unwrap();
+    assert_eq!(placed.verdict, Verdict::Feasible);
+    assert_ne!(placed.tasks[0].cpus, placed.tasks[2].cpus);
+}
+
+/// 2 on one CPU, then 3 on the next behind 1 of another task.
+#[test]
+fn chains() {
+    let text = task("first", "wcet = 2\nperiod = 20\ncpu = 0\npriority = 1")
+        + &task("then", "wcet = 3\nafter = [\"first\"]\ncpu = 1\npriority = 1")
+        + &task("other", "wcet = 1\nperiod = 10\ncpu = 1\npriority = 2");
+    let found = answer(&text);
+    assert_eq!((found.analysis.as_str(), bounds(&found)), ("holistic", vec![2_000, 6_000, 1_000]));
+    assert_eq!(found.verdict, Verdict::Feasible);
+}
+
+/// Shin and Lee 2003: 2 ms of every 5 come at the worst after 6 ms.
+#[test]
+fn servers() {
+    let server = |kind: &str| {
+        let text = task("a", "wcet = 2\nperiod = 30");
+        answer(&format!(
+            "{text}[[server]]\nname = \"s\"\nkind = \"{kind}\"\nbudget = 2\nperiod = 5\ntasks = [\"a\"]\npriority = 5\n"
+        ))
+    };
+    let found = server("periodic-resource");
+    assert_eq!((found.analysis.as_str(), bounds(&found)), ("supply", vec![8_000]));
+    // A polling server may just have let its budget go.
+    assert_eq!(bounds(&server("polling")), [13_000]);
+    assert_eq!(server("cbs-soft").verdict, Verdict::Unknown);
+}
+
+/// A key that makes no difference to the analysis must not make one to the verdict; one that does is
+/// told.
+#[test]
+fn transformations_are_told() {
+    let text = task("a", "wcet = 1\nperiod = 10\noffset = 3")
+        + &task("b", "wcet = 9\nperiod = 20\ndeadline = 10\noffset = 0");
+    let found = answer(&text);
+    assert!(
+        found.assumptions.iter().any(|told| told.contains("offsets")),
+        "{:?}",
+        found.assumptions
+    );
+    assert_eq!((found.verdict, bounds(&found)), (Verdict::Feasible, vec![1_000, 10_000]));
+    // Over the deadline in some phase, but perhaps not in this one.
+    let late = answer(&text.replace("deadline = 10", "deadline = \"9500us\""));
+    assert_eq!(late.verdict, Verdict::Unknown);
+    let overheads = "[machine]\noverheads = { context_switch = \"1ms\", tick_period = 100, tick_cost = \"1ms\" }\n";
+    let found = answer(&format!("{}{overheads}", task("a", "wcet = 1\nperiod = 10")));
+    // 1 + 2 switches, and a tick.
+    assert_eq!(bounds(&found), [4_000]);
+}
+
+/// A neighbour on the same core halves the speed.
+#[test]
+fn siblings() {
+    let text = "[machine]\ncpus = \"0-1\"\ncores = [[0, 1]]\n[[interference]]\ntask = \"a\"\nrate = \"1/2\"\n".to_owned()
+        + &task("a", "wcet = 2\nperiod = 10\ncpu = 0")
+        + &task("b", "wcet = 2\nperiod = 10\ncpu = 1");
+    assert_eq!(bounds(&answer(&text)), [4_000, 2_000]);
+    let apart = text.replace("cores = [[0, 1]]", "cores = [[0], [1]]");
+    assert_eq!(bounds(&answer(&apart)), [2_000, 2_000]);
+}
