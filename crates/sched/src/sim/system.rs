@@ -2,9 +2,12 @@
 //!
 //! Owns: [`System`], what its kernel costs, the kernel's limits. Must not: judge, execute.
 
+use std::cmp::Ordering;
+
 use super::interference::Interference;
-use super::server::Server;
+use super::server::{Server, ServerKind};
 use super::thread::Thread;
+use crate::exact::compare_shares;
 
 /// A machine and all that runs on it. Whatever takes it checks it first.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,7 +42,7 @@ pub struct System {
 pub struct Overheads {
     /// Before a thread runs on a CPU that last ran another.
     pub context_switch: u64,
-    /// Time between two ticks, the same on all CPUs, from time 0 on; 0 without ticks.
+    /// Ticks come at all multiples of this above 0, on all CPUs; 0 without ticks.
     pub tick_period: u64,
     /// What a tick takes; shorter than the time between two.
     pub tick_cost: u64,
@@ -105,6 +108,21 @@ impl System {
     pub fn siblings(&self, cpu: u32) -> Vec<u32> {
         let core = self.cores.iter().find(|core| core.contains(&cpu));
         core.into_iter().flatten().copied().filter(|other| *other != cpu).collect()
+    }
+
+    /// Whether the kernel would take all constant bandwidth servers into its deadline class: if
+    /// their sum is at most what throttling allows on each CPU, 95 % without it (Documentation/
+    /// scheduler/sched-deadline.rst, section 4). The simulation does not ask.
+    #[must_use]
+    pub fn admits_deadlines(&self) -> bool {
+        let constant = |server: &&Server| {
+            matches!(server.kind, ServerKind::CbsHard | ServerKind::CbsSoft) && server.period > 0
+        };
+        let shares = self.servers.iter().filter(constant).map(|s| (s.budget, s.period));
+        let limit = self.throttling.unwrap_or(Throttling::LINUX);
+        // Above 2^64 a share of so many CPUs is no limit to speak of.
+        let all = limit.runtime.saturating_mul(u64::from(self.cpus));
+        limit.period > 0 && compare_shares(shares, (all, limit.period)) != Ordering::Greater
     }
 
     /// Shifts first arrivals so that all jobs with the worst jitter are released together: what

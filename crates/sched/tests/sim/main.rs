@@ -2,6 +2,7 @@
 
 mod bounds;
 mod classes;
+mod everything;
 mod global;
 mod locks;
 mod machine;

@@ -191,3 +191,14 @@ fn reclaiming_takes_only_what_is_left() {
         assert!(late <= period * MS + 1_000, "seed {seed}: {late}: {both:?}");
     }
 }
+
+/// Seen on a kernel with two CPUs: 36 servers of 5 % and the two of the fair class are 1.90, and there
+/// is no room for more.
+#[test]
+fn admission_is_the_kernels_sum() {
+    let mut machine = System::new(2);
+    machine.servers = vec![Server::new(ServerKind::CbsHard, 5, 100); 38];
+    assert!(machine.admits_deadlines());
+    machine.servers.push(Server::new(ServerKind::CbsHard, 1, 1_000_000_000));
+    assert!(!machine.admits_deadlines());
+}

@@ -100,12 +100,11 @@ impl<const TELL: bool> Machine<TELL> {
         }
         cpu.thread = Some(thread);
         cpu.since = cpu.since.max(self.now);
+        cpu.slice_from = cpu.since;
+        cpu.slice_job = runner.job.map_or(0, |job| job.number);
         runner.cpu = Some(at);
         runner.last_cpu = Some(at);
         self.spend(at, cost);
-        let cpu = &mut self.cpus[at];
-        cpu.slice_from = cpu.since;
-        cpu.slice_job = self.runners[thread].job.map_or(0, |job| job.number);
     }
 
     /// The kernel takes a CPU for so long.

@@ -271,7 +271,7 @@ impl<const TELL: bool> Machine<TELL> {
             if chain.arrivals.len() > MOST_WAITING || chain.due.len() > MOST_WAITING {
                 return Err(SimError::Backlog { thread: successor, waiting: MOST_WAITING });
             }
-            if chain.done.iter().any(|done| *done == 0) {
+            if chain.done.contains(&0) {
                 continue;
             }
             chain.done.iter_mut().for_each(|done| *done -= 1);

@@ -71,7 +71,7 @@ mod tests {
             for _ in 0..2_000 {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 let slot = (state >> 33) as usize % slots;
-                let at = if state % 5 == 0 { NEVER } else { (state >> 40) % 50 };
+                let at = if state.is_multiple_of(5) { NEVER } else { (state >> 40) % 50 };
                 timers.set(slot, at);
                 twin[slot] = at;
                 let first = (0..slots).min_by_key(|slot| (twin[*slot], *slot)).unwrap();
