@@ -2,8 +2,10 @@
 
 use hourglass_sched::edf;
 use hourglass_sched::fixed_priority::{self, Sections, TimeModel};
-use hourglass_sched::sim::{self, Arrivals, Class, Jitter, Preemption, Settings, System};
-use hourglass_sched::{TaskSet, Verdict};
+use hourglass_sched::sim::{
+    self, Action, Arrivals, Class, Jitter, Mark, Preemption, Settings, System,
+};
+use hourglass_sched::{Task, TaskSet, Verdict};
 
 use crate::support::{Dice, set, system, threads};
 
@@ -92,6 +94,64 @@ fn non_preemptive_responses_stay_within_their_bounds() {
     }
 }
 
+/// The set with other tasks, one by one.
+fn changed(set: &TaskSet, mut change: impl FnMut(Task) -> Task) -> TaskSet {
+    TaskSet::new(set.tasks().iter().map(|task| change(*task)).collect())
+}
+
+/// Bril, Lukkien and Verhaegh 2009, Davis and Bertogna 2012: sections between fixed preemption points.
+#[test]
+fn limited_preemption_stays_within_its_bounds() {
+    for seed in 0..SETS {
+        let mut dice = Dice::new(seed);
+        let set = set(&mut dice, 5, false);
+        let set = changed(&set, |task| {
+            let longest = dice.between(1, task.cost());
+            let last = dice.between(0, longest);
+            task.with_segments(longest, last).unwrap()
+        });
+        let analysis = fixed_priority::analyse(&set, Sections::Limited, TimeModel::Discrete);
+        for mut system in [critical(&set), any(&set, &mut dice)] {
+            for (thread, task) in system.threads.iter_mut().zip(set.tasks()) {
+                let (longest, last) = (task.longest_segment(), task.last_segment());
+                thread.preemption = Preemption::Limited { longest, last };
+            }
+            let outcome = sim::run(&system, Settings::until(3_000).with_seed(seed)).unwrap();
+            for at in 0..set.len() {
+                let Some(bound) = analysis.tasks[at].outcome.response() else { continue };
+                let longest = outcome.threads[at].max_response.unwrap_or(0);
+                assert!(longest <= bound.from_arrival, "seed {seed}, task {at}: {longest} {set:?}");
+            }
+        }
+    }
+}
+
+/// Chen et al. 2019: wherever jobs suspend themselves, they stay within the bounds.
+#[test]
+fn suspension_stays_within_its_bounds() {
+    for seed in 0..SETS {
+        let mut dice = Dice::new(seed);
+        let set = set(&mut dice, 4, false);
+        let set = changed(&set, |task| task.with_suspension(dice.between(0, 4)));
+        let analysis = fixed_priority::analyse(&set, Sections::Preemptive, TimeModel::Discrete);
+        for mut system in [critical(&set), any(&set, &mut dice)] {
+            for (thread, task) in system.threads.iter_mut().zip(set.tasks()) {
+                let at = dice.between(0, task.cost() - 1);
+                if task.suspension() > 0 {
+                    let action = Action::Suspend(task.suspension());
+                    thread.marks = vec![Mark { at, action }];
+                }
+            }
+            let outcome = sim::run(&system, Settings::until(3_000).with_seed(seed)).unwrap();
+            for at in 0..set.len() {
+                let Some(bound) = analysis.tasks[at].outcome.response() else { continue };
+                let longest = outcome.threads[at].max_response.unwrap_or(0);
+                assert!(longest <= bound.from_arrival, "seed {seed}, task {at}: {longest} {set:?}");
+            }
+        }
+    }
+}
+
 /// Baruah, Rosier and Howell 1990: a synchronous set meets all deadlines if and only if its demand
 /// never exceeds the interval; Spuri 1996: response times.
 #[test]
@@ -139,7 +199,6 @@ fn edf_agrees_with_demand_and_stays_within_response_times() {
 /// in 39 from nominal arrival (`fp.json`); with a tick of 10 the first misses two of five.
 #[test]
 fn the_example_of_the_paper() {
-    use hourglass_sched::Task;
     let task =
         |cost, period, priority| Task::new(cost, period, period).unwrap().with_priority(priority);
     let longest = |system: &System| -> Vec<Option<u64>> {

@@ -88,7 +88,7 @@ fn step_by_step(all: &[Thread], cpus: usize, horizon: u64) -> Vec<Vec<u64>> {
             (0..all.len()).rev().filter(|at| left[*at] > 0).take(cpus).collect();
         for at in ready {
             left[at] -= 1;
-            if left[at] % numbers[at].0 == 0 {
+            if left[at].is_multiple_of(numbers[at].0) {
                 done[at].push(now + 1);
             }
         }
