@@ -181,8 +181,8 @@ fn arrivals(value: &Value) -> Option<Arrivals> {
 }
 
 fn read(case: &Map) -> Result<Graph, BadCase> {
-    let mut graph = Graph::default();
-    graph.smaller_wins = case.get("smaller_wins") == Some(&Value::Bool(true));
+    let smaller_wins = case.get("smaller_wins") == Some(&Value::Bool(true));
+    let mut graph = Graph { smaller_wins, ..Graph::default() };
     for (name, of) in get(case, RESOURCES).map(parts).unwrap_or_default() {
         let (own, how, tasks) = match of {
             Value::Map(map) => (

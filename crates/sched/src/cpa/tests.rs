@@ -284,16 +284,18 @@ fn next_turn(
 ) -> Option<usize> {
     for _ in 0..=here.len() {
         let task = *here.get(*place)?;
-        if *used < tasks[task].parameter {
-            if let Some(job) = first(task) {
-                *used += 1;
-                return Some(job);
-            }
+        let job = first(task).filter(|_| *used < tasks[task].parameter);
+        if job.is_some() {
+            *used += 1;
+            return job;
         }
         (*place, *used) = ((*place + 1) % here.len(), 0);
     }
     None
 }
+
+/// Cost, shortest cost, processor, parameter, period, jitter, distance, predecessor.
+type Drawn = (u64, u64, usize, u64, u64, u64, u64, usize);
 
 fn small_systems() -> impl Strategy<Value = System> {
     let task = (1..6u64, 0..3u64, 0..2usize, 1..5u64, 12..60u64, 0..40u64, 0..4u64, 0..6usize);
@@ -305,7 +307,7 @@ fn small_systems() -> impl Strategy<Value = System> {
     ];
     (proptest::collection::vec(task, 1..6), proptest::collection::vec(schedulers, 2)).prop_map(
         |(tasks, schedulers)| {
-            let make = |(at, of): (usize, &(u64, u64, usize, u64, u64, u64, u64, usize))| {
+            let make = |(at, of): (usize, &Drawn)| {
                 let (cost, least, processor, parameter, period, jitter, distance, after) = *of;
                 let activation = if after < at {
                     Activation::After(after)
