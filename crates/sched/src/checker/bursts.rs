@@ -54,10 +54,11 @@ pub fn bursts(
             check_points(bursty, task, sections, time, points)?;
             check_cover(bursty, task, sections, time, points, length.into())?;
             let nominal = |p: &Point| bursty.curves()[task].distance(p.jobs).unwrap_or(u64::MAX);
-            let arrival =
-                |p: &Point| p.finish.saturating_add(own.jitter) - nominal(p).max(p.offset);
+            let arrival = |p: &Point| {
+                p.finish.saturating_add(own.jitter).saturating_sub(nominal(p).max(p.offset))
+            };
             let arrival = points.iter().map(arrival).max();
-            let release = points.iter().map(|p| p.finish - p.offset).max();
+            let release = points.iter().map(|p| p.finish.saturating_sub(p.offset)).max();
             if (arrival, release) != (Some(bound.from_arrival), Some(bound.from_release)) {
                 return Err(Defect::Bound { task });
             }
