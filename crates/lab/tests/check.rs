@@ -114,10 +114,10 @@ fn bursts() {
     assert_eq!(deadlines.verdict, Verdict::Feasible);
 }
 
-/// Liu and Layland 1973, section 7: a full processor is feasible by deadlines alone.
+/// Of 34/35 of a processor, feasible by deadlines alone; the demand within 20 is 20.
 #[test]
 fn earliest_deadline_first() {
-    let text = task("a", "wcet = 2\nperiod = 5") + &task("b", "wcet = 4\nperiod = 7");
+    let text = task("a", "wcet = 2\nperiod = 5") + &task("b", "wcet = 4\nperiod = 7\ndeadline = 6");
     let found = answer(&format!("scheduler = \"edf\"\n{text}"));
     assert_eq!((found.analysis.as_str(), found.verdict), ("edf-preemptive", Verdict::Feasible));
     assert!(!found.processors[0].demand_points.is_empty());
@@ -181,8 +181,8 @@ fn servers() {
 /// told.
 #[test]
 fn transformations_are_told() {
-    let text = task("a", "wcet = 1\nperiod = 10\noffset = 3")
-        + &task("b", "wcet = 9\nperiod = 20\ndeadline = 10\noffset = 0");
+    let text = task("a", "wcet = 1\nperiod = 10\noffset = 3\npriority = 2")
+        + &task("b", "wcet = 9\nperiod = 20\ndeadline = 10\noffset = 0\npriority = 1");
     let found = answer(&text);
     assert!(
         found.assumptions.iter().any(|told| told.contains("offsets")),
@@ -208,4 +208,17 @@ fn siblings() {
     assert_eq!(bounds(&answer(&text)), [4_000, 2_000]);
     let apart = text.replace("cores = [[0, 1]]", "cores = [[0], [1]]");
     assert_eq!(bounds(&answer(&apart)), [2_000, 2_000]);
+}
+
+/// Section 5.5 of the Hourglass paper: video may take 20 ms, come every 29 ms or jitter by 4 ms.
+#[test]
+fn how_far_tasks_may_change() {
+    let text = task("audio", "wcet = 3\nperiod = 8") + &task("video", "wcet = 17\nperiod = 33");
+    let request = Request { sensitivity: true, ..Request::default() };
+    let found = check(&read(&text), &request).unwrap().sensitivity.unwrap();
+    let ms = |ns: Option<u64>| ns.map(|ns| ns / 1_000_000);
+    // 20 + 4 x 3 = 32, when the fifth job of audio comes.
+    assert_eq!(ms(found[1].largest_wcet_ns), Some(20));
+    assert_eq!(ms(found[1].largest_jitter_ns), Some(4));
+    assert_eq!(ms(found[1].smallest_period_ns), Some(29));
 }

@@ -28,6 +28,7 @@ Examples:
   hourglass check tasks.toml                    a table, and a sentence that says why
   hourglass check tasks.toml --explain          what was understood, and the proof
   hourglass check tasks.toml --server 8ms       the smallest budget every 8 ms that suffices
+  hourglass check tasks.toml --sensitivity      how far each task may change
   hourglass check tasks.toml --partition worst-fit,utilisation   tasks placed on the CPUs
   hourglass check video.json --from rt-app      a file of rt-app
   hourglass check monday                        what a recorded run was seen to need
@@ -54,9 +55,12 @@ pub(crate) struct Check {
     /// Find the smallest reservation with this period
     #[arg(long, value_name = "PERIOD", value_parser = str::parse::<Span>)]
     server: Option<Span>,
+    /// Find how far each task may change while the others stay as they are
+    #[arg(long)]
+    sensitivity: bool,
     /// Answer a folder of worked examples instead
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
-    #[arg(conflicts_with_all = ["files", "from", "explain", "analysis", "partition", "server"])]
+    #[arg(conflicts_with_all = ["files", "from", "explain", "analysis", "partition", "server", "sensitivity"])]
     corpus: Option<PathBuf>,
     /// List the analyses with their sources
     #[arg(long, conflicts_with_all = ["files", "corpus"])]
@@ -135,6 +139,7 @@ fn analyse(check: &Check, file: &Path, settings: Settings) -> Result<CheckDocume
         analysis: check.analysis.clone(),
         partition: check.partition,
         server: check.server,
+        sensitivity: check.sensitivity,
         explain: check.explain,
     };
     let document = check::check(&input.set, &request);

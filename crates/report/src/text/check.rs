@@ -34,6 +34,7 @@ pub fn check(document: &CheckDocument, proof: bool, style: Style) -> String {
     }
     table(document).write(&mut out, style);
     sentence(&mut out, document, style);
+    sensitivity(&mut out, document, style);
     for assumption in &document.assumptions {
         bullet(&mut out, "assumed: ", assumption);
     }
@@ -176,6 +177,27 @@ fn place(task: &TaskFacts) -> String {
         None => task.cpus.clone(),
     };
     clean::shortened(&clean::for_terminal(&place), NAME / 2)
+}
+
+/// How far each task may change while the others stay as they are.
+fn sensitivity(out: &mut String, document: &CheckDocument, style: Style) {
+    let Some(all) = &document.sensitivity else { return };
+    let mut table = Table::new("\nWhile all others stay as they are".to_owned())
+        .column(Column::Text, "task")
+        .column(Column::Number, "C up to")
+        .column(Column::Number, "T down to")
+        .column(Column::Number, "jitter up to");
+    for facts in all {
+        let cell = |ns: Option<u64>| (ns.map_or(NOTHING.to_owned(), time), Tone::Normal);
+        let short = clean::shortened(&clean::for_terminal(&facts.name), NAME);
+        table.row(vec![
+            (short, Tone::Normal),
+            cell(facts.largest_wcet_ns),
+            cell(facts.smallest_period_ns),
+            cell(facts.largest_jitter_ns),
+        ]);
+    }
+    table.write(out, style);
 }
 
 /// The verdict on the set, and why.

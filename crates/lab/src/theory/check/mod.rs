@@ -17,6 +17,7 @@ mod numbers;
 mod place;
 mod processor;
 mod proof;
+mod sensitivity;
 mod servers;
 mod solve;
 
@@ -44,6 +45,8 @@ pub struct Request {
     pub partition: Option<(Fit, Order)>,
     /// The smallest reservation with this period is looked for.
     pub server: Option<Span>,
+    /// How far each task may change is looked for.
+    pub sensitivity: bool,
     /// What was understood goes into the document.
     pub explain: bool,
 }
@@ -112,6 +115,9 @@ pub fn check(set: &TaskSet, request: &Request) -> Result<CheckDocument, RequestE
         Ok(processors) => {
             let solved: Vec<Solved> = processors.iter().map(|p| solve::solve(p, asked)).collect();
             put_together(&mut document, solved);
+            if request.sensitivity {
+                document.sensitivity = Some(sensitivity::sensitivity(set, &processors));
+            }
         }
         Err(why) => refuse(&mut document, &why),
     }

@@ -70,8 +70,10 @@ fn add_servers(set: &TaskSet, servers: &[&Server], host: &mut Processor) -> Resu
     if let Some(server) = servers.iter().find(whole) {
         return Err(format!("server '{}' may run on several CPUs; pin it to one", server.name));
     }
-    let assigned =
-        set.assignment() != Assignment::Given && set.servers.iter().any(|s| s.priority.is_some());
+    let beside = host.members.iter().any(|member| member.position.is_some());
+    let assigned = beside
+        && set.assignment() != Assignment::Given
+        && servers.iter().any(|server| server.priority.is_some());
     if host.rule == Rule::FixedPriority && assigned {
         return Err("servers have priorities, and those of the tasks are assigned; give them too"
             .to_owned());
