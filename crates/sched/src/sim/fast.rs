@@ -374,7 +374,7 @@ impl Track {
                 ledger.outcome.unfinished = 1 + u64::from(lane.waiting);
                 // The current job, and those behind it that are due.
                 for _ in 0..=lane.waiting {
-                    if lane.arrival.saturating_add(lane.deadline) < self.horizon {
+                    if lane.arrival.saturating_add(lane.deadline) <= self.horizon {
                         ledger.miss(lane, None);
                     }
                     lane.arrival = lane.arrival.saturating_add(lane.period);

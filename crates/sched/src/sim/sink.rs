@@ -91,6 +91,12 @@ pub trait Sink {
 
     /// Something happened at `at`, ns.
     fn happened(&mut self, at: u64, event: Event);
+
+    /// Told now and then how far the simulation is, ns. Whether it is to go on; if not, it ends at
+    /// this instant as at its horizon.
+    fn reached(&mut self, _: u64) -> bool {
+        true
+    }
 }
 
 /// Nobody wants to know.

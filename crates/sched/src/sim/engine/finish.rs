@@ -49,8 +49,8 @@ impl<const TELL: bool> Machine<TELL> {
         for (job, coming) in open {
             let runner = &mut self.runners[thread];
             let due = coming.arrival.saturating_add(runner.deadline);
-            // Done at the horizon would still be in time if it is due then.
-            if due < self.horizon {
+            // What ends at the horizon has ended, so that a job due then is late.
+            if due <= self.horizon {
                 let arrival = coming.arrival;
                 let outcome = &mut runner.outcome;
                 outcome.missed += 1;

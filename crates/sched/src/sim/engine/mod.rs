@@ -36,6 +36,9 @@ use timers::{NEVER, Timers};
 /// ever.
 const MOST_STILL: u32 = 1 << 20;
 
+/// After so many rounds the sink is asked whether to go on: some thousand times a second.
+const ROUNDS_TO_ASK: u32 = 1 << 12;
+
 /// What is told to the sink.
 #[derive(Clone, Copy, Debug)]
 enum Told {
@@ -111,7 +114,7 @@ impl<const TELL: bool> Machine<TELL> {
             // Before anything runs, so that it can set its first timer.
             self.look(monitor, &mut given)?;
         }
-        let mut still = 0u32;
+        let (mut still, mut rounds) = (0u32, 0u32);
         loop {
             let ends = self.cpus.iter().map(|cpu| cpu.end).min().unwrap_or(NEVER);
             let next = self.timers.first().0.min(ends);
@@ -140,6 +143,11 @@ impl<const TELL: bool> Machine<TELL> {
                 self.consult(monitor, &mut given)?;
             }
             self.flush(sink);
+            rounds = rounds.wrapping_add(1);
+            if TELL && rounds % ROUNDS_TO_ASK == 0 && !sink.reached(self.now) {
+                self.horizon = self.now;
+                break;
+            }
         }
         let horizon = self.horizon;
         self.account(horizon);
