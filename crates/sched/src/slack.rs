@@ -39,6 +39,12 @@ impl Rate {
     pub fn new(part: u64, whole: u64) -> Option<Rate> {
         (part < whole).then_some(Rate { part, whole })
     }
+
+    /// The fraction, as `part` and `whole`.
+    #[must_use]
+    pub fn parts(self) -> (u64, u64) {
+        (self.part, self.whole)
+    }
 }
 
 /// What to do with the neighbours at a check.

@@ -47,6 +47,7 @@ mod random;
 mod server;
 mod settings;
 mod sink;
+pub mod smt;
 mod source;
 mod system;
 mod thread;

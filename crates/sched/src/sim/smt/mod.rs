@@ -1,0 +1,212 @@
+//! Real-time threads on cores of several hardware threads: the three policies of the SMT paper (Inoue
+//! et al., CPU Resource Reservation for SMT, 2006, section 4.2), and what they cost and gain.
+//!
+//! Owns: the policies as monitors of the simulator, slack with arrivals to come ([`slack`]), the
+//! comparison of their throughput. Must not: execute threads (the engine does), know the paper's
+//! equations a second time (`crate::slack` has them).
+//!
+//! On a core of several CPUs all real-time threads share one CPU, as the paper has it; the scheduler
+//! orders them there as on a processor of its own. The other CPUs of the core are for threads without
+//! a deadline, as far as the policy lets them.
+
+mod disabling;
+mod monitoring;
+mod plan;
+pub mod slack;
+#[cfg(test)]
+mod tests;
+
+use super::{Outcome, Settings, SimError, Sink, System, Unwatched};
+pub use crate::slack::Rate;
+use crate::slack::{Decision, Promise};
+
+use disabling::Disabling;
+use monitoring::SlackMonitor;
+use plan::Plan;
+
+/// What is done about the other CPUs of a core while a real-time thread runs on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// Nothing.
+    Unaware,
+    /// They are idle.
+    Disabling,
+    /// They run threads without a deadline for as long as slack lasts.
+    Monitoring(Monitoring),
+}
+
+/// How slack is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Monitoring {
+    /// The worst rate of progress beside others, equation 3. It must hold; zero always does.
+    pub alpha: Rate,
+    /// Neighbours are stopped when slack is no more than this, ns: 10 us in section 4.2. It bounds
+    /// the number of looks, which would else come ever closer to one another.
+    pub margin: u64,
+    /// What stopping takes, ns: neighbours run on for so long after the decision. It is kept back
+    /// from the slack.
+    pub latency: u64,
+    /// When to look.
+    pub looks: Looks,
+    /// How progress is known.
+    pub progress: Progress,
+}
+
+/// When slack is looked at, beside the releases and completions of real-time jobs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Looks {
+    /// When it may be used up: equations 2 and 3.
+    #[default]
+    Variable,
+    /// So far apart, ns; above zero. Neighbours are also stopped if slack may be used up before the
+    /// next look.
+    Fixed(u64),
+}
+
+/// How the progress of a job is known (section 3.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Progress {
+    /// The scheduler counts what is executed. What a job needs less than its reserve is not known
+    /// before its end.
+    #[default]
+    Counted,
+    /// The program reports the share that is done, in so many equal steps; above zero. 256 in the
+    /// paper.
+    Reported(u32),
+}
+
+/// The paper's margin, 10 us (section 4.2).
+pub const MARGIN: u64 = 10_000;
+
+impl Default for Monitoring {
+    fn default() -> Monitoring {
+        Monitoring {
+            alpha: Rate::ZERO,
+            margin: MARGIN,
+            latency: 0,
+            looks: Looks::Variable,
+            progress: Progress::Counted,
+        }
+    }
+}
+
+impl Monitoring {
+    /// What to do with the neighbours at `now`, if so much slack is left.
+    #[must_use]
+    pub fn decide(&self, now: u64, slack: i128) -> Decision {
+        let slack = slack - i128::from(self.latency);
+        let promise = Promise::new(0, 0, self.alpha, self.margin);
+        match (self.looks, promise.decide_as_published(now, slack)) {
+            (Looks::Fixed(interval), Decision::RunUntil(until)) => {
+                let next = now.saturating_add(interval);
+                if until >= next { Decision::RunUntil(next) } else { Decision::Stop }
+            }
+            (_, decision) => decision,
+        }
+    }
+
+    /// What of a reserve of `reserve` is certainly done, given what the job needs and has done, all
+    /// in ns of a CPU that is not shared. Never more than in truth is left undone of the job.
+    #[must_use]
+    pub fn done(&self, reserve: u64, cost: u64, done: u64) -> u64 {
+        match self.progress {
+            Progress::Counted => done.min(reserve),
+            Progress::Reported(steps) => {
+                let steps = u128::from(steps.max(1));
+                let reached = u128::from(done.min(cost)) * steps / u128::from(cost.max(1));
+                let share = u128::from(reserve) * reached / steps;
+                u64::try_from(share).unwrap_or(reserve)
+            }
+        }
+    }
+}
+
+/// What a policy did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Watched {
+    /// Looks at the slack by a timer; those at releases and completions come for free.
+    pub wakeups: u64,
+    /// The most of them while one job was the one running.
+    pub wakeups_per_job_max: u64,
+    /// How often neighbours were stopped.
+    pub stops: u64,
+}
+
+/// A simulation under a policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SmtOutcome {
+    /// What came of the system.
+    pub outcome: Outcome,
+    /// What the policy did.
+    pub watched: Watched,
+    /// Work of all threads without a deadline, ns of a CPU that is not shared.
+    pub best_effort: u64,
+}
+
+/// What keeps a policy from being simulated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SmtError {
+    /// No core has several CPUs.
+    #[error("no core has two CPUs, so that there is nothing for the policy to do")]
+    NoSiblings,
+    /// A real-time thread that may run on several cores.
+    #[error("thread {0} may run on several cores; under this policy give it CPUs of one core")]
+    SeveralCores(usize),
+    /// A thread of which slack cannot be told.
+    #[error("thread {thread}: slack is not known for a thread {what}; use the policy disabling")]
+    Slack {
+        /// Position of the thread.
+        thread: usize,
+        /// What it does.
+        what: &'static str,
+    },
+    /// Slack is not known where fixed priorities are throttled.
+    #[error("slack is not known where fixed priorities are throttled; leave one of them out")]
+    Throttled,
+    /// Looks that are no time apart.
+    #[error("looks at the slack are 0 apart; give a time above zero")]
+    Interval,
+    /// The system itself cannot be simulated.
+    #[error(transparent)]
+    Sim(#[from] SimError),
+}
+
+/// Simulates a system under a policy, and tells `sink` what happens.
+///
+/// # Errors
+/// See [`SmtError`].
+pub fn run<S: Sink>(
+    system: &System,
+    policy: Policy,
+    settings: Settings,
+    sink: &mut S,
+) -> Result<SmtOutcome, SmtError> {
+    let mut system = system.clone();
+    let plan = Plan::new(&mut system, policy)?;
+    let (outcome, watched) = match policy {
+        Policy::Unaware => {
+            (super::run_with(&system, settings, sink, &mut Unwatched)?, Watched::default())
+        }
+        Policy::Disabling => {
+            let mut monitor = Disabling::new(plan);
+            let outcome = super::run_with(&system, settings, sink, &mut monitor)?;
+            (outcome, monitor.watched())
+        }
+        Policy::Monitoring(monitoring) => {
+            let mut monitor = SlackMonitor::new(&system, plan, monitoring);
+            let outcome = super::run_with(&system, settings, sink, &mut monitor)?;
+            (outcome, monitor.watched())
+        }
+    };
+    let best_effort = best_effort(&system, &outcome);
+    Ok(SmtOutcome { outcome, watched, best_effort })
+}
+
+/// Work of all threads without a deadline, ns of a CPU that is not shared.
+#[must_use]
+pub fn best_effort(system: &System, outcome: &Outcome) -> u64 {
+    let threads = system.threads.iter().zip(&outcome.threads);
+    let without = threads.filter(|(thread, _)| !plan::is_real_time(thread));
+    without.map(|(_, outcome)| outcome.progress).fold(0, u64::saturating_add)
+}
