@@ -48,6 +48,7 @@ fn thread_report(timeline: &Timeline, outcome: &ThreadOutcome, asked: &ThreadSpe
     let unstored = recorded.lateness.as_ref().map_or(0, |lateness| lateness.dropped);
     ThreadReport {
         id: outcome.id,
+        name: None,
         workload: asked.model.to_string(),
         wake_up: asked.wake.to_string(),
         emulated: outcome.emulated.clone(),
@@ -217,6 +218,7 @@ pub(crate) fn manifest(measured: &Measured, facts: Facts) -> Manifest {
         memory: measured.memory,
         dma_latency_us,
         host,
+        simulation: None,
         result: None,
     }
 }

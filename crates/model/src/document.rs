@@ -49,6 +49,9 @@ pub struct RunResult {
 pub struct ThreadReport {
     /// Number of the thread, from 0.
     pub id: u32,
+    /// What it is called, if it has a name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// The workload as it is written: `PERIODIC 3ms 8ms`.
     pub workload: String,
     /// What wakes it, as it is written: `HR`, `TICK:100`.

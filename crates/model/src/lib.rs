@@ -19,6 +19,7 @@ pub mod manifest;
 pub mod paper;
 pub mod policy;
 pub mod reservation;
+pub mod simulation;
 pub mod sweep;
 pub mod tasks;
 pub mod trace;

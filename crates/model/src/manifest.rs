@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::document::RunResult;
 use crate::host::Host;
+use crate::simulation::SimulationDocument;
 
 /// Name and version of the manifest as a file.
 pub const MANIFEST_SCHEMA: &str = "hourglass.manifest/1";
@@ -37,8 +38,11 @@ pub struct Manifest {
     pub memory: MemoryFacts,
     /// Latency in microseconds that `/dev/cpu_dma_latency` was held at, if it was.
     pub dma_latency_us: Option<u32>,
-    /// The machine.
+    /// The machine. Empty if it was simulated.
     pub host: Host,
+    /// What was simulated, if nothing was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub simulation: Option<SimulationDocument>,
     /// The findings, in a run folder. The run document carries them beside the manifest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<RunResult>,

@@ -39,6 +39,7 @@ fn manifest() -> Manifest {
         memory: MemoryFacts::default(),
         dma_latency_us: None,
         host: Host { kernel: "6.8.0-41-generic".to_owned(), ..Host::default() },
+        simulation: None,
         result: None,
     }
 }
@@ -46,6 +47,7 @@ fn manifest() -> Manifest {
 fn thread(id: u32, workload: &str, policy: &str) -> ThreadReport {
     ThreadReport {
         id,
+        name: None,
         workload: workload.to_owned(),
         wake_up: "HR".to_owned(),
         emulated: None,

@@ -6,6 +6,7 @@ mod doctor;
 mod paper;
 mod paper_grid;
 mod records;
+mod simulation;
 mod summary;
 mod table;
 mod verdict;
@@ -18,6 +19,7 @@ pub use clocks::clocks;
 pub use doctor::doctor;
 pub use paper::{paper, papers};
 pub use records::RecordWriter;
+pub use simulation::simulation;
 pub use summary::summary;
 pub use watch::{WATCH_SHOWN, watch_header, watch_line, watch_picture};
 

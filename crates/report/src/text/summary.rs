@@ -55,6 +55,9 @@ fn title(out: &mut String, document: &RunDocument, style: Style) {
     let count = document.result.threads.len();
     let threads = if count == 1 { "thread" } else { "threads" };
     let mut text = format!("{count} {threads}, {}", rounded(document.manifest.elapsed_ns));
+    if document.manifest.simulation.is_some() {
+        text.push_str(" simulated");
+    }
     let kernel = clean::for_terminal(&document.manifest.host.kernel);
     if !kernel.is_empty() {
         text.push_str(", Linux ");
@@ -67,8 +70,10 @@ fn title(out: &mut String, document: &RunDocument, style: Style) {
 fn threads(threads: &[ThreadReport]) -> Table {
     let work = threads.iter().any(|t| t.work.is_some());
     let migrations = threads.iter().any(|t| t.migrations > 0);
+    let named = threads.iter().any(|t| t.name.is_some());
     let mut table = Table::new("Threads".to_owned())
         .column(Column::Number, "thread")
+        .column_if(named, Column::Elastic, "name")
         .column(Column::Elastic, "workload")
         .column(Column::Elastic, "policy")
         .column(Column::Number, "CPU share")
@@ -77,14 +82,18 @@ fn threads(threads: &[ThreadReport]) -> Table {
         .column_if(migrations, Column::Number, "migrations")
         .column_if(work, Column::Number, "work");
     for thread in threads {
-        let mut row = vec![
-            normal(thread.id.to_string()),
+        let mut row = vec![normal(thread.id.to_string())];
+        if named {
+            let name = thread.name.as_deref().unwrap_or(NOTHING);
+            row.push(normal(clean::for_terminal(name)));
+        }
+        row.extend([
             normal(clean::for_terminal(&thread.workload)),
             normal(clean::for_terminal(&thread.policy)),
             normal(share(thread.cpu_time_ns, thread.wall_ns)),
             normal(cpus(thread)),
             normal(thread.intervals.to_string()),
-        ];
+        ]);
         if migrations {
             row.push(normal(thread.migrations.to_string()));
         }

@@ -53,6 +53,7 @@ pub(crate) fn manifest() -> Manifest {
         memory: MemoryFacts::default(),
         dma_latency_us: None,
         host: Host::default(),
+        simulation: None,
         result: Some(RunResult::default()),
     }
 }
