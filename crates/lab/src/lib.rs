@@ -35,5 +35,8 @@ pub use hourglass_workload as workload;
 /// What a trace says, for those who go through one themselves.
 pub use hourglass_infer as infer;
 
+/// The theory itself, for those who choose its parts.
+pub use hourglass_sched as sched;
+
 /// The run folders that a run is kept in.
 pub use hourglass_store as store;

@@ -7,4 +7,5 @@
 pub mod check;
 pub mod examples;
 pub mod input;
+pub mod simulate;
 pub mod sweep;

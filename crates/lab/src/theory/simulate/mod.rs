@@ -1,0 +1,300 @@
+//! Sets of tasks simulated: `hourglass simulate`.
+//!
+//! Owns: what a file means to the simulator ([`system`]), how long to go on ([`horizon`]), the
+//! document, and the run folder that a simulation is kept in. Must not: simulate (`sched::sim` does),
+//! draw, parse arguments.
+
+mod findings;
+mod folder;
+mod horizon;
+mod job;
+mod record;
+mod servers;
+pub mod system;
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+
+use hourglass_model::document::Warning;
+use hourglass_model::simulation::SimulationDocument;
+use hourglass_model::tasks::TaskSet;
+use hourglass_sched::sim::{self, Late, Settings, SimError, Throttling, smt};
+use hourglass_store::{CreateError, RunFolder, WriteError};
+use hourglass_sys::signal;
+use hourglass_time::Span;
+use thiserror::Error;
+
+pub use horizon::DEFAULT_JOBS;
+pub use system::{Choices, Model, model};
+
+use record::{Recorded, Recorder};
+
+/// When jobs are released, as far as a set leaves it open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Releases {
+    /// The first job of each task suffers the longest jitter, and if no offsets are given, all of
+    /// these are released together: what bounds of response times assume. Sporadic tasks come as
+    /// often as they may.
+    #[default]
+    Critical,
+    /// At the nominal arrival, without jitter. Sporadic tasks come as often as they may.
+    Nominal,
+    /// Anywhere within the jitter. Sporadic tasks come up to a period later than they may.
+    Random,
+}
+
+impl Releases {
+    /// All of them by name.
+    pub const ALL: [(&'static str, Releases); 3] = [
+        ("critical", Releases::Critical),
+        ("nominal", Releases::Nominal),
+        ("random", Releases::Random),
+    ];
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Releases::ALL.iter().find(|(_, releases)| *releases == self).map_or("", |(name, _)| name)
+    }
+}
+
+/// What to simulate, and how.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The tasks.
+    pub set: TaskSet,
+    /// What was left out when they were read, one sentence each.
+    pub notes: Vec<String>,
+    /// How long; without it, the hyperperiod if it has at most [`DEFAULT_JOBS`] and nothing is
+    /// drawn, else as long as so many jobs take.
+    pub horizon: Option<Span>,
+    /// Whatever is drawn is drawn from this.
+    pub seed: u64,
+    /// When jobs are released.
+    pub releases: Releases,
+    /// What becomes of jobs that are released while an earlier one runs.
+    pub late: Late,
+    /// The kernel's limit on fixed priorities.
+    pub throttling: Option<Throttling>,
+    /// What is done about siblings beside real-time tasks; without it, nothing, and no account is
+    /// given of it.
+    pub smt: Option<smt::Policy>,
+    /// Keep the simulation in this folder, which must not exist.
+    pub folder: Option<PathBuf>,
+    /// Intervals that the folder has room for; the oldest are kept.
+    pub records: u64,
+    /// The command line, word by word, for the manifest.
+    pub command_line: Vec<String>,
+}
+
+impl Request {
+    /// All as it is unless it is asked for otherwise.
+    #[must_use]
+    pub fn new(set: TaskSet) -> Request {
+        Request {
+            set,
+            notes: Vec::new(),
+            horizon: None,
+            seed: 0,
+            releases: Releases::default(),
+            late: Late::default(),
+            throttling: None,
+            smt: None,
+            folder: None,
+            records: DEFAULT_RECORDS,
+            command_line: Vec::new(),
+        }
+    }
+}
+
+/// Intervals that a folder has room for unless it is asked for otherwise; 48 MB of memory.
+pub const DEFAULT_RECORDS: u64 = 1_000_000;
+
+/// Hears how far a simulation is, on the thread that called [`simulate`].
+pub trait Watch {
+    /// So much of the horizon is simulated, both in ns. Told now and then; a comparison of two
+    /// policies begins again at 0.
+    fn reached(&mut self, simulated: u64, horizon: u64);
+}
+
+/// Nobody looks.
+impl Watch for () {
+    fn reached(&mut self, _: u64, _: u64) {}
+}
+
+/// Why there was no simulation. The text is one line that names the culprit and the remedy.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Failure {
+    /// Priorities that an analysis would have to find.
+    #[error(
+        "priorities = \"optimal\" are found by analysis, not by simulation; give each task the \
+         priority that hourglass check finds"
+    )]
+    NoPriorities,
+    /// Critical sections that do not fit into a job.
+    #[error(
+        "task '{task}': its critical sections, with 1ns between two, take longer than its wcet of \
+         {wcet}; make them shorter or fewer"
+    )]
+    SectionsOverWcet {
+        /// The task.
+        task: String,
+        /// Its execution time.
+        wcet: Span,
+    },
+    /// More critical sections than a simulation takes.
+    #[error(
+        "task '{task}': more than {} critical sections in a job; lower the counts",
+        job::MOST_SECTIONS
+    )]
+    TooManySections {
+        /// The task.
+        task: String,
+    },
+    /// A horizon of no time.
+    #[error("--horizon: {0} is no time to simulate; give a time above zero")]
+    Horizon(Span),
+    /// The simulator refuses the system, or gave up.
+    #[error("{0}")]
+    Refused(String),
+    /// The folder cannot be made.
+    #[error("-o: {0}")]
+    Folder(#[from] CreateError),
+}
+
+/// A finished simulation.
+#[derive(Debug)]
+pub struct Simulated {
+    /// What was found.
+    pub document: SimulationDocument,
+    /// Where it was kept, or why it could not be.
+    pub kept: Option<Result<PathBuf, WriteError>>,
+    /// The signal that ended it early, if one did.
+    pub signal: Option<i32>,
+}
+
+/// One pass through the simulator.
+struct Pass {
+    outcome: sim::Outcome,
+    threads: Vec<Recorded>,
+    watched: smt::Watched,
+    best_effort: u64,
+}
+
+/// Simulates, and keeps the simulation if a folder is given.
+///
+/// From here on SIGINT, SIGTERM and SIGHUP end the simulation and not the process: what was
+/// simulated by then is returned.
+///
+/// # Errors
+/// See [`Failure`]. A folder that cannot be written afterwards is no failure: the findings come
+/// back with the reason.
+pub fn simulate(request: &Request, watch: &mut dyn Watch) -> Result<Simulated, Failure> {
+    let choices =
+        Choices { releases: request.releases, late: request.late, throttling: request.throttling };
+    let mut model = model(&request.set, choices)?;
+    for note in &request.notes {
+        system::warn(&mut model.warnings, "input", note.clone(), "");
+    }
+    let asked = match request.horizon {
+        Some(horizon) if !horizon.is_positive() => return Err(Failure::Horizon(horizon)),
+        horizon => horizon.map(system::ns),
+    };
+    let horizon = horizon::horizon(&request.set, asked, model.is_drawn);
+    smt_warnings(request, &mut model);
+    // Without the handlers a signal ends the process, as it does anywhere else.
+    let _ = signal::catch_stop();
+    let folder = request.folder.clone().map(RunFolder::create).transpose()?;
+    let settings = Settings::until(horizon.ns).with_seed(request.seed);
+    let capacity = folder.as_ref().map(|_| request.records);
+    let pass = pass(&model, request.smt, settings, capacity, watch)?;
+    let compared = match request.smt {
+        Some(smt::Policy::Monitoring(_) | smt::Policy::Unaware)
+            if signal::stop_asked().is_none() =>
+        {
+            // A set that cannot be simulated with siblings disabled has nothing to be compared with.
+            self::pass(&model, Some(smt::Policy::Disabling), settings, None, watch).ok()
+        }
+        _ => None,
+    };
+    let mut document = findings::document(request, &model, horizon, &pass, compared.as_ref());
+    document.interrupted = signal::stop_asked().is_some();
+    let kept = folder.map(|folder| folder::keep(folder, request, &model, &document, &pass));
+    Ok(Simulated { document, kept, signal: signal::stop_asked() })
+}
+
+fn pass(
+    model: &Model,
+    policy: Option<smt::Policy>,
+    settings: Settings,
+    capacity: Option<u64>,
+    watch: &mut dyn Watch,
+) -> Result<Pass, Failure> {
+    let system = &model.system;
+    let mut recorder = Recorder::new(system, &model.cpus, settings.horizon, capacity, watch);
+    let (outcome, watched, best_effort) = match policy {
+        None => {
+            let outcome = sim::run_with(system, settings, &mut recorder, &mut sim::Unwatched)
+                .map_err(|error| named(&error, model))?;
+            let best_effort = smt::best_effort(system, &outcome);
+            (outcome, smt::Watched::default(), best_effort)
+        }
+        Some(policy) => {
+            let found = smt::run(system, policy, settings, &mut recorder);
+            let found = found.map_err(|error| named_smt(&error, model))?;
+            (found.outcome, found.watched, found.best_effort)
+        }
+    };
+    Ok(Pass { outcome, threads: recorder.close(), watched, best_effort })
+}
+
+/// A refusal in the words of the file: tasks and servers by their names.
+fn named(error: &SimError, model: &Model) -> Failure {
+    Failure::Refused(with_names(error.to_string(), model))
+}
+
+fn named_smt(error: &smt::SmtError, model: &Model) -> Failure {
+    Failure::Refused(format!("--smt: {}", with_names(error.to_string(), model)))
+}
+
+/// The simulator says `thread 3`; what is meant is known by its name.
+fn with_names(text: String, model: &Model) -> String {
+    let Some((before, after)) = text.split_once("thread ") else { return text };
+    let digits = after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len());
+    let (number, rest) = after.split_at(digits);
+    let name = number.parse::<usize>().ok().and_then(|number| model.names.get(number));
+    match name {
+        Some(name) => format!("{before}task '{name}'{rest}"),
+        None => text,
+    }
+}
+
+/// What a policy for shared cores rests on, and does not hold.
+fn smt_warnings(request: &Request, model: &mut Model) {
+    let Some(smt::Policy::Monitoring(monitoring)) = request.smt else { return };
+    let (part, whole) = monitoring.alpha.parts();
+    let is_above = |(least, of): (u128, u128)| {
+        let left = u128::from(part).checked_mul(of)?;
+        Some(left > u128::from(whole).checked_mul(least)?)
+    };
+    if findings::least_rate(&model.system).and_then(is_above) == Some(true) {
+        let warning = Warning {
+            id: "alpha".to_owned(),
+            text: "alpha is above the least rate of interference, so that deadlines may be missed"
+                .to_owned(),
+            remedy: "lower --alpha, or leave it out".to_owned(),
+        };
+        model.warnings.push(warning);
+    }
+    let costs = model.system.overheads;
+    if costs.context_switch + costs.tick_cost + costs.cache_delay > 0 {
+        system::warn(
+            &mut model.warnings,
+            "slack-overheads",
+            "slack does not count what switches, ticks and caches cost".to_owned(),
+            "count them in each wcet",
+        );
+    }
+}
