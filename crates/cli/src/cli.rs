@@ -15,6 +15,7 @@ use crate::commands::man::Man;
 use crate::commands::paper::Paper;
 use crate::commands::render::Render;
 use crate::commands::show::Show;
+use crate::commands::simulate::Simulate;
 use crate::settings::Settings;
 
 /// Shows where the CPU time of your threads goes: when each of them ran, for how long it was
@@ -47,6 +48,7 @@ Examples:
   hourglass clocks                         which clock can be trusted here?
   hourglass doctor                         what spoils real-time work here?
   hourglass check tasks.toml               will every deadline hold?
+  hourglass simulate tasks.toml            what would become of these tasks?
   hourglass paper --list                   whose tables can be measured here?";
 
 /// The commands.
@@ -58,6 +60,7 @@ pub(crate) enum Command {
     Clocks(Clocks),
     Doctor(Doctor),
     Check(Check),
+    Simulate(Simulate),
     Paper(Paper),
     Completions(Completions),
     Man(Man),
@@ -150,6 +153,9 @@ mod tests {
     #[test]
     fn help_of_the_other_commands() {
         for name in ["show", "render", "clocks", "doctor", "check", "paper", "completions", "man"] {
+        for name in
+            ["show", "render", "clocks", "doctor", "simulate", "paper", "completions", "man"]
+        {
             let mut command = command().term_width(80);
             command.build();
             let help = command.find_subcommand_mut(name).unwrap().render_help().to_string();

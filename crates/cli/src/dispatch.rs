@@ -92,6 +92,7 @@ fn other(words: &[String]) -> Result<ExitCode> {
         Command::Show(show) => commands::show::show(&show, settings),
         Command::Render(render) => commands::render::render(&render, settings),
         Command::Clocks(clocks) => commands::clocks::show(&clocks, settings),
+        Command::Simulate(simulate) => commands::simulate::simulate(&simulate, settings),
         Command::Paper(paper) => commands::paper::paper(&paper, settings),
         Command::Doctor(doctor) => commands::doctor::examine(&doctor, settings),
         Command::Check(check) => commands::check::check(&check, settings),

@@ -12,6 +12,7 @@ pub(crate) use hourglass_lab::clocks::clocks;
 pub(crate) use hourglass_lab::doctor;
 pub(crate) use hourglass_lab::infer::CpuTimeline;
 pub(crate) use hourglass_lab::paper;
+pub(crate) use hourglass_lab::sched::sim;
 pub(crate) use hourglass_lab::store::{LatencyError, TraceError};
 pub(crate) use hourglass_lab::theory;
 pub(crate) use hourglass_lab::workload::spec::MOST_THREADS;

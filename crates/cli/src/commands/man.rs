@@ -167,6 +167,7 @@ mod tests {
             "clocks",
             "doctor",
             "check",
+            "simulate",
             "paper",
             "completions",
             "man",

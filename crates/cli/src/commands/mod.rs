@@ -9,6 +9,7 @@ pub(crate) mod paper;
 pub(crate) mod render;
 pub(crate) mod run;
 pub(crate) mod show;
+pub(crate) mod simulate;
 
 use anyhow::Result;
 

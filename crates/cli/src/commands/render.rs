@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum, ValueHint};
+use hourglass_model::document::ThreadReport;
 use hourglass_report::svg::{Rows, TraceOptions, TracePicture};
 use hourglass_time::Span;
 use serde_json::json;
@@ -112,6 +113,10 @@ fn options(render: &Render, recalled: &lab::Recalled) -> TraceOptions {
     };
     // Latency threads write no trace: a row of theirs would look like a thread that starved.
     let traced = document.result.threads.iter().filter(|thread| thread.latency.is_none());
-    options.threads = traced.map(|thread| (thread.id, thread.workload.clone())).collect();
+    let label = |thread: &ThreadReport| match &thread.name {
+        Some(name) => format!("{name}: {}", thread.workload),
+        None => thread.workload.clone(),
+    };
+    options.threads = traced.map(|thread| (thread.id, label(thread))).collect();
     options
 }

@@ -1,0 +1,285 @@
+//! `simulate`: a set of tasks on virtual time.
+
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use clap::builder::PossibleValuesParser;
+use clap::{Args, ValueEnum, ValueHint};
+use hourglass_model::tasks::Fraction;
+use hourglass_report::text;
+use hourglass_time::Span;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::lab::sim::{Late, Throttling, smt};
+use crate::lab::theory::input;
+use crate::lab::theory::simulate::{self as simulation, Failure, Releases, Request, Watch};
+use crate::messages;
+use crate::output;
+use crate::settings::Settings;
+use crate::stop::{self, NO, Stop};
+
+/// Simulate a set of tasks on virtual time: response times and missed deadlines, exactly
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Without --horizon a simulation goes on until everything repeats (the hyperperiod,
+with offsets twice that), if that takes at most a million jobs and nothing is
+drawn; else as long as a million jobs take, a day at most.
+
+A job is hit, missed (started, not finished in time) or lost (never started,
+because an earlier one was still running). Jobs whose deadline lies beyond the
+horizon do not count. A simulation without a miss proves nothing for other
+phases and execution times: hourglass check does.
+
+With --smt, real-time tasks of a core share its first CPU, and threads without a
+deadline run on the others as the policy lets them (Inoue et al., 2006):
+  unaware    always
+  disabling  never while a real-time job runs on the core
+  slack      until the slack of the real-time jobs is used up
+The file says which CPUs share a core (machine.cores) and how much they slow each
+other down (interference).
+
+Exit codes:
+  0    no deadline was missed
+  1    some deadline was missed
+  2    wrong usage, a file that cannot be read, tasks that cannot be simulated
+  130  ended by Ctrl-C; what was simulated is printed and kept
+
+Examples:
+  hourglass simulate tasks.toml
+  hourglass simulate tasks.toml --horizon 60s --releases random --seed 7
+  hourglass simulate tasks.toml -o monday && hourglass render monday -o monday.svg
+  hourglass simulate tasks.toml --rt-throttling 950ms/1s
+  hourglass simulate smt.toml --smt slack --alpha 1/2 --margin 10us
+  hourglass simulate tasks.toml --json    the document (hourglass.simulate/1)")]
+pub(crate) struct Simulate {
+    /// File of tasks (TOML, JSON, rt-app's JSON), or the folder of a run
+    #[arg(value_name = "TASKS", value_hint = ValueHint::AnyPath)]
+    tasks: PathBuf,
+    /// How long to simulate
+    #[arg(long, value_name = "TIME", value_parser = str::parse::<Span>)]
+    horizon: Option<Span>,
+    /// Start of all that is drawn
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// When jobs are released: critical (the longest jitter first, all together), nominal (at the
+    /// arrival), random (within the jitter; sporadic ones up to a period later)
+    #[arg(long, value_name = "HOW", default_value = "critical")]
+    #[arg(value_parser = PossibleValuesParser::new(Releases::ALL.map(|(name, _)| name)))]
+    releases: String,
+    /// What becomes of a job that is released while an earlier one runs
+    #[arg(long, value_enum, value_name = "HOW", default_value = "queue")]
+    late: LateAsked,
+    /// Limit on fixed priorities on each CPU, as the kernel's default 950ms/1s
+    #[arg(long, value_name = "RUNTIME/PERIOD", value_parser = throttling)]
+    rt_throttling: Option<Throttling>,
+    /// What is done about the other CPUs of a core beside real-time tasks
+    #[arg(long, value_enum, value_name = "POLICY")]
+    smt: Option<SmtAsked>,
+    /// slack: worst rate of progress beside others that can be relied on, below 1
+    /// [default: 0]
+    #[arg(long, value_name = "FRACTION", value_parser = alpha)]
+    alpha: Option<smt::Rate>,
+    /// slack: neighbours stop when no more than this is left [default: 10us]
+    #[arg(long, value_name = "TIME", value_parser = not_negative)]
+    margin: Option<u64>,
+    /// slack: what stopping neighbours takes [default: 0s]
+    #[arg(long, value_name = "TIME", value_parser = not_negative)]
+    stop_latency: Option<u64>,
+    /// slack: time between two looks [default: as the slack has it]
+    #[arg(long, value_name = "TIME", value_parser = above_zero)]
+    interval: Option<u64>,
+    /// slack: how progress is known: counted by the scheduler, or reported:STEPS by the program
+    /// [default: counted]
+    #[arg(long, value_name = "HOW", value_parser = progress)]
+    progress: Option<smt::Progress>,
+    /// Keep the simulation in this folder, which must not exist
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    output: Option<PathBuf>,
+    /// Intervals that the folder has room for
+    #[arg(long, value_name = "N", default_value_t = simulation::DEFAULT_RECORDS)]
+    records: u64,
+}
+
+/// What becomes of late jobs.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum LateAsked {
+    /// It waits for its turn
+    Queue,
+    /// It never starts: it is lost, as with the threads of hourglass run
+    Skip,
+}
+
+/// The policies of the SMT paper.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum SmtAsked {
+    /// Nothing
+    Unaware,
+    /// They are idle
+    Disabling,
+    /// They run while slack lasts
+    Slack,
+}
+
+fn throttling(text: &str) -> Result<Throttling, String> {
+    let (runtime, period) = text.split_once('/').ok_or("write RUNTIME/PERIOD, as in 950ms/1s")?;
+    Ok(Throttling { runtime: not_negative(runtime)?, period: above_zero(period)? })
+}
+
+fn alpha(text: &str) -> Result<smt::Rate, String> {
+    let fraction: Fraction = text.parse().map_err(|error| format!("{error}"))?;
+    smt::Rate::new(fraction.numerator(), fraction.denominator())
+        .ok_or_else(|| "it must be below 1: neighbours that cost nothing need no policy".to_owned())
+}
+
+fn not_negative(text: &str) -> Result<u64, String> {
+    let span: Span = text.parse().map_err(|error| format!("{error}"))?;
+    u64::try_from(span.nanos()).map_err(|_| "it must not be negative".to_owned())
+}
+
+fn above_zero(text: &str) -> Result<u64, String> {
+    match not_negative(text)? {
+        0 => Err("it must be above zero".to_owned()),
+        ns => Ok(ns),
+    }
+}
+
+fn progress(text: &str) -> Result<smt::Progress, String> {
+    let steps = match text.split_once(':') {
+        None if text == "counted" => return Ok(smt::Progress::Counted),
+        Some(("reported", steps)) => steps.parse::<u32>().ok().filter(|steps| *steps > 0),
+        _ => None,
+    };
+    steps
+        .map(smt::Progress::Reported)
+        .ok_or_else(|| "write counted, or reported:STEPS as in reported:256".to_owned())
+}
+
+/// Simulates and prints.
+///
+/// # Errors
+/// The tasks cannot be read or simulated, or the folder cannot be made.
+pub(crate) fn simulate(asked: &Simulate, settings: Settings) -> Result<ExitCode> {
+    let request = request(asked)?;
+    let mut progress = Progress::new(settings.quiet);
+    let simulated = simulation::simulate(&request, &mut progress).map_err(refusal)?;
+    progress.ended();
+    if settings.json {
+        output::json(&simulated.document)?;
+    } else {
+        output::text(&text::simulation(&simulated.document, output::style()))?;
+    }
+    match &simulated.kept {
+        Some(Ok(folder)) if !settings.quiet => {
+            messages::say(&format!("wrote {}", folder.display()));
+        }
+        Some(Err(error)) => {
+            let line = format!("-o: the simulation was not kept: {error}");
+            return Err(Stop::machine(vec![line]).into());
+        }
+        _ => {}
+    }
+    Ok(match simulated.signal {
+        Some(signal) => stop::ended_by(signal),
+        None if simulated.document.failed() > 0 => ExitCode::from(NO),
+        None => ExitCode::SUCCESS,
+    })
+}
+
+fn request(asked: &Simulate) -> Result<Request, Stop> {
+    let input = input::read(&asked.tasks, None).map_err(|error| Stop::usage(error.to_string()))?;
+    let releases = Releases::ALL.iter().find(|(name, _)| *name == asked.releases);
+    Ok(Request {
+        notes: input.notes,
+        horizon: asked.horizon,
+        seed: asked.seed,
+        releases: releases.map_or(Releases::default(), |(_, releases)| *releases),
+        late: match asked.late {
+            LateAsked::Queue => Late::Queue,
+            LateAsked::Skip => Late::Skip,
+        },
+        throttling: asked.rt_throttling,
+        smt: policy(asked)?,
+        folder: asked.output.clone(),
+        records: asked.records,
+        command_line: std::env::args().collect(),
+        ..Request::new(input.set)
+    })
+}
+
+/// The policy of shared cores. What belongs to one of them is not taken for another.
+fn policy(asked: &Simulate) -> Result<Option<smt::Policy>, Stop> {
+    let options = [
+        ("--alpha", asked.alpha.is_some()),
+        ("--margin", asked.margin.is_some()),
+        ("--stop-latency", asked.stop_latency.is_some()),
+        ("--interval", asked.interval.is_some()),
+        ("--progress", asked.progress.is_some()),
+    ];
+    let given = options.into_iter().find(|(_, given)| *given);
+    if let Some((option, _)) = given.filter(|_| asked.smt != Some(SmtAsked::Slack)) {
+        return Err(Stop::usage(format!("{option} belongs to --smt slack; add that, or drop it")));
+    }
+    let usual = smt::Monitoring::default();
+    Ok(asked.smt.map(|policy| match policy {
+        SmtAsked::Unaware => smt::Policy::Unaware,
+        SmtAsked::Disabling => smt::Policy::Disabling,
+        SmtAsked::Slack => smt::Policy::Monitoring(smt::Monitoring {
+            alpha: asked.alpha.unwrap_or(usual.alpha),
+            margin: asked.margin.unwrap_or(usual.margin),
+            latency: asked.stop_latency.unwrap_or(usual.latency),
+            looks: asked.interval.map_or(usual.looks, smt::Looks::Fixed),
+            progress: asked.progress.unwrap_or(usual.progress),
+        }),
+    }))
+}
+
+fn refusal(failure: Failure) -> Stop {
+    Stop::usage(failure.to_string())
+}
+
+/// A simulation that takes longer than this shows how far it is.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// The bar counts thousandths of the horizon.
+const STEPS: u64 = 1_000;
+
+/// How far a simulation is, on stderr, if that is a terminal and may be written to.
+struct Progress {
+    shows: bool,
+    began: Instant,
+    bar: Option<ProgressBar>,
+}
+
+impl Progress {
+    fn new(quiet: bool) -> Progress {
+        let shows = !quiet && io::stderr().is_terminal();
+        Progress { shows, began: Instant::now(), bar: None }
+    }
+
+    fn ended(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Watch for Progress {
+    fn reached(&mut self, simulated: u64, horizon: u64) {
+        if !self.shows || self.began.elapsed() < PATIENCE {
+            return;
+        }
+        let bar = self.bar.get_or_insert_with(|| {
+            let target = ProgressDrawTarget::stderr();
+            let bar = ProgressBar::with_draw_target(Some(STEPS), target);
+            match ProgressStyle::with_template("simulating {bar:40} {percent} %, {eta} left") {
+                Ok(style) => bar.with_style(style),
+                Err(_) => bar,
+            }
+        });
+        let done = u128::from(simulated) * u128::from(STEPS) / u128::from(horizon.max(1));
+        bar.set_position(u64::try_from(done).unwrap_or(STEPS));
+    }
+}

@@ -1,0 +1,141 @@
+//! `hourglass simulate` as a script sees it.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use serde_json::Value;
+
+const PAPER: &str = "[[task]]\nname = \"audio\"\nwcet = \"3ms\"\nperiod = \"8ms\"\n\
+                     [[task]]\nname = \"video\"\nwcet = \"17ms\"\nperiod = \"33ms\"\n";
+
+fn hourglass(folder: &Path, line: &str) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_hourglass"))
+        .args(line.split_whitespace())
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// A folder with the set of section 5.5 in it.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("tasks.toml"), PAPER).unwrap();
+    let ticked = format!("{PAPER}timer = \"TICK:100\"\n");
+    fs::write(folder.path().join("ticked.toml"), ticked).unwrap();
+    folder
+}
+
+/// Exit code 2, nothing on stdout, one line on stderr with this in it.
+fn refuses(folder: &Path, line: &str, part: &str) {
+    let output = hourglass(folder, line);
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{line}: {stderr}");
+    assert!(output.stdout.is_empty(), "{line}");
+    assert_eq!(stderr.lines().count(), 1, "{line}: {stderr}");
+    assert!(stderr.contains(part), "{line}: {stderr}");
+}
+
+/// The contract's keys, and its exit codes: 0 without a miss, 1 with one.
+#[test]
+fn documents_and_exit_codes() {
+    let folder = folder();
+    let output = hourglass(folder.path(), "simulate tasks.toml --json");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["schema"], "hourglass.simulate/1");
+    assert_eq!(document["horizon_ns"], 264_000_000);
+    assert_eq!(document["jobs"], 41);
+    assert!(document["events"].as_u64().unwrap() >= 41);
+    let video = &document["tasks"][1];
+    assert_eq!(
+        (&video["name"], &video["jobs"], &video["missed"]),
+        (&"video".into(), &8.into(), &0.into())
+    );
+    assert_eq!(video["max_response_ns"], 29_000_000);
+    let output = hourglass(folder.path(), "simulate ticked.toml --json");
+    assert_eq!(output.status.code(), Some(1));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(document["tasks"][1]["missed"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn a_kept_simulation_is_shown_and_drawn() {
+    let folder = folder();
+    let output = hourglass(folder.path(), "simulate tasks.toml -o kept");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("all 41 deadlines met"), "{}", text(&output.stdout));
+    let shown = hourglass(folder.path(), "show kept --json");
+    let document: Value = serde_json::from_slice(&shown.stdout).unwrap();
+    assert_eq!(document["schema"], "hourglass.run/1");
+    assert_eq!(document["manifest"]["simulation"]["jobs"], 41);
+    assert_eq!(document["threads"][1]["name"], "video");
+    assert_eq!(document["threads"][1]["deadlines"]["hit"], 8);
+    let lines = text(&hourglass(folder.path(), "show kept").stdout);
+    assert!(lines.starts_with("0 0.000000 3.000000 3.000000 0.000000\n"), "{lines}");
+    let drawn = hourglass(folder.path(), "render kept -o kept.svg");
+    assert_eq!(drawn.status.code(), Some(0), "{}", text(&drawn.stderr));
+    assert!(fs::read_to_string(folder.path().join("kept.svg")).unwrap().contains("video"));
+    refuses(folder.path(), "simulate tasks.toml -o kept", "kept");
+    // And simulated again from what it recorded.
+    let again = hourglass(folder.path(), "simulate kept --json");
+    let document: Value = serde_json::from_slice(&again.stdout).unwrap();
+    assert_eq!(document["tasks"][1]["max_response_ns"], 29_000_000);
+}
+
+#[test]
+fn bad_input_is_refused_in_one_line() {
+    let folder = folder();
+    let path = folder.path();
+    fs::write(path.join("bad.toml"), "[[task]]\nname = \"a\"\nperiods = \"8ms\"\n").unwrap();
+    refuses(path, "simulate missing.toml", "missing.toml");
+    refuses(path, "simulate bad.toml", "periods");
+    refuses(path, "simulate tasks.toml --horizon 0s", "--horizon");
+    refuses(path, "simulate tasks.toml --alpha 1/2", "--smt slack");
+    refuses(path, "simulate tasks.toml --smt slack --alpha 1", "below 1");
+    refuses(path, "simulate tasks.toml --smt slack", "no core has two CPUs");
+    refuses(path, "simulate tasks.toml --rt-throttling 1s", "RUNTIME/PERIOD");
+    refuses(path, "simulate tasks.toml --progress reported:0 --smt slack", "reported:256");
+    refuses(path, "simulate", "TASKS");
+}
+
+/// Ctrl-C: exit 130, and what was simulated is printed and kept.
+#[test]
+fn ctrl_c_keeps_what_was_simulated() {
+    let folder = folder();
+    let child = Command::new(env!("CARGO_BIN_EXE_hourglass"))
+        .args("simulate tasks.toml --horizon 1000d --json -o kept".split_whitespace())
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The folder is made once signals are caught.
+    for _ in 0..2_000 {
+        if folder.path().join("kept").exists() {
+            break;
+        }
+        sleep(Duration::from_millis(10));
+    }
+    sleep(Duration::from_millis(300));
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["interrupted"], true);
+    let simulated = document["simulated_ns"].as_u64().unwrap();
+    assert!(simulated > 0 && simulated < document["horizon_ns"].as_u64().unwrap());
+    let shown = hourglass(folder.path(), "show kept --json");
+    let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
+    assert_eq!(shown["interrupted"], true);
+    assert_eq!(shown["manifest"]["elapsed_ns"], simulated);
+}
