@@ -219,6 +219,8 @@ pub fn simulate(request: &Request, watch: &mut dyn Watch) -> Result<Simulated, F
         }
         _ => None,
     };
+    // Half a comparison is none.
+    let compared = compared.filter(|_| signal::stop_asked().is_none());
     let mut document = findings::document(request, &model, horizon, &pass, compared.as_ref());
     document.interrupted = signal::stop_asked().is_some();
     let kept = folder.map(|folder| folder::keep(folder, request, &model, &document, &pass));
