@@ -18,6 +18,7 @@ pub mod host;
 pub mod manifest;
 pub mod paper;
 pub mod policy;
+pub mod predict;
 pub mod reservation;
 pub mod simulation;
 pub mod sweep;

@@ -111,6 +111,8 @@ pub enum How {
     Emulated,
     /// On a simulated machine.
     Simulated,
+    /// By a schedulability analysis, without any run.
+    Analysed,
 }
 
 impl How {
@@ -121,6 +123,7 @@ impl How {
             How::Measured => "measured",
             How::Emulated => "emulated",
             How::Simulated => "simulated",
+            How::Analysed => "analysed",
         }
     }
 }

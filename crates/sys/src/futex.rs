@@ -7,6 +7,7 @@ use std::io;
 use std::ptr;
 use std::sync::atomic::AtomicU32;
 
+use crate::checked_long;
 use crate::clock::timespec;
 
 /// Why a wait ended.
@@ -83,6 +84,46 @@ pub fn wake(word: &AtomicU32, most: u32) {
     unsafe { *libc::__errno_location() = errno };
 }
 
+/// Locks the word that the kernel knows as a mutex with priority inheritance (`FUTEX_LOCK_PI`): it
+/// holds 0, or its owner's thread number and a bit for waiters. To be called where exchanging 0 for
+/// the own number failed; while the caller waits, the owner has at least its priority. Waits until
+/// the absolute `CLOCK_REALTIME` time `deadline_ns` at most; a signal does not end it.
+///
+/// # Errors
+/// `TimedOut`; `Deadlock` (EDEADLK) where owners wait for each other in a ring, the caller among
+/// them; `WouldBlock` where it is to be tried again.
+pub fn lock_inheriting(word: &AtomicU32, deadline_ns: u64) -> io::Result<()> {
+    let deadline = timespec(deadline_ns);
+    // SAFETY: the word and the deadline outlive the call; the kernel writes to the word atomically.
+    checked_long(unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            word.as_ptr(),
+            libc::FUTEX_LOCK_PI | libc::FUTEX_PRIVATE_FLAG,
+            0,
+            &raw const deadline,
+        )
+    })
+    .map(|_| ())
+}
+
+/// Unlocks such a word and hands it to the most urgent waiter (`FUTEX_UNLOCK_PI`). To be called
+/// where exchanging the own number for 0 failed.
+///
+/// # Errors
+/// The caller does not own it.
+pub fn unlock_inheriting(word: &AtomicU32) -> io::Result<()> {
+    // SAFETY: the word outlives the call; the kernel writes to it atomically.
+    checked_long(unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            word.as_ptr(),
+            libc::FUTEX_UNLOCK_PI | libc::FUTEX_PRIVATE_FLAG,
+        )
+    })
+    .map(|_| ())
+}
+
 fn ended(answer: libc::c_long) -> io::Result<Woken> {
     if answer != -1 {
         return Ok(Woken::Woken);
@@ -134,6 +175,27 @@ mod tests {
             wake(&word, 1);
             waiter.join().unwrap();
         });
+    }
+
+    /// A mutex is handed to who waits for it, and a wait for one's own ends as an error.
+    #[test]
+    fn an_inheriting_mutex_changes_hands() {
+        let me = crate::thread::id();
+        let word = AtomicU32::new(me);
+        let own = lock_inheriting(&word, u64::MAX).unwrap_err();
+        assert_eq!(own.raw_os_error(), Some(libc::EDEADLK));
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| {
+                lock_inheriting(&word, u64::MAX).unwrap();
+                word.load(Ordering::Acquire)
+            });
+            while word.load(Ordering::Acquire) == me {
+                std::thread::yield_now();
+            }
+            unlock_inheriting(&word).unwrap();
+            assert_ne!(waiter.join().unwrap() & !(1 << 31), me);
+        });
+        assert!(unlock_inheriting(&word).is_err(), "not the owner");
     }
 
     /// A handler may wake; whoever it interrupted finds errno as it left it.

@@ -1,6 +1,6 @@
 //! The hourglass itself: threads that measure when they run.
 //!
-//! Owns: the thread execution models ([`models`]), the wake-up methods ([`wake`]), gap detection
+//! Owns: the thread execution models ([`models`]), tasks as threads ([`replay`]), the wake-up methods ([`wake`]), gap detection
 //! and the recorder ([`recorder`]), the hook by which a thread asks for a reservation
 //! ([`reserving`]), and the run that puts them on the machine ([`mod@run`]).
 //! Must not: know which scheduler it is under, infer anything, and, between start and stop, do
@@ -13,10 +13,12 @@
 
 mod buffer;
 mod crew;
+pub mod jobs;
 mod loop_time;
 pub mod memory;
 pub mod models;
 pub mod recorder;
+pub mod replay;
 pub mod reserving;
 pub mod run;
 #[cfg(test)]

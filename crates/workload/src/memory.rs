@@ -3,6 +3,7 @@
 use hdrhistogram::Histogram;
 
 use crate::buffer::{Record, TraceBuffer};
+use crate::jobs::Jobs;
 
 /// Lateness of wake-ups: every sample in the histogram, the first ones also one by one.
 #[derive(Debug)]
@@ -110,6 +111,8 @@ pub struct Memory {
     pub trace: TraceBuffer,
     /// Wake-ups, for models that measure them; those write no trace.
     pub lateness: Option<Lateness>,
+    /// Jobs one by one, where they are wanted.
+    pub jobs: Option<Jobs>,
     pub(crate) gaps: Gaps,
 }
 
@@ -119,8 +122,18 @@ impl Memory {
         let locked = hourglass_sys::memory::lock(self.trace.memory()).and_then(|()| {
             self.lateness.as_ref().map_or(Ok(()), |l| hourglass_sys::memory::lock(l.room()))
         });
+        let locked = locked.and_then(|()| {
+            self.jobs.as_ref().map_or(Ok(()), |jobs| hourglass_sys::memory::lock(jobs.memory()))
+        });
+        let jobs = self.jobs.as_ref().map_or(0, |jobs| size_of_val(jobs.memory()));
         let samples = self.lateness.as_ref().map_or(0, |l| size_of_val(l.room()));
-        (size_of_val(self.trace.memory()) + samples, locked)
+        (size_of_val(self.trace.memory()) + samples + jobs, locked)
+    }
+
+    /// The same with room for so many jobs; none is kept for 0.
+    #[must_use]
+    pub fn with_jobs(self, room: usize) -> Memory {
+        Memory { jobs: (room > 0).then(|| Jobs::new(room)), ..self }
     }
 
     /// Room for `records` intervals, or for a model that measures `latency`, for samples in the
@@ -134,10 +147,11 @@ impl Memory {
             Memory {
                 trace: TraceBuffer::new(0, false),
                 lateness: Some(Lateness::new(samples)),
+                jobs: None,
                 gaps,
             }
         } else {
-            Memory { trace: TraceBuffer::new(records, ring), lateness: None, gaps }
+            Memory { trace: TraceBuffer::new(records, ring), lateness: None, jobs: None, gaps }
         }
     }
 }

@@ -7,6 +7,7 @@ use hourglass_time::Span;
 use thiserror::Error;
 
 use crate::buffer::Record;
+use crate::jobs::Job;
 use crate::models::{self, Model};
 use crate::wake::{self, Method};
 
@@ -63,6 +64,8 @@ pub struct ThreadSpec {
     pub finish: Option<Span>,
     /// Gaps longer than this are recorded; measured if `None` (`--gap`).
     pub gap: Option<Span>,
+    /// How many jobs are kept one by one, for models that have jobs.
+    pub jobs: usize,
 }
 
 impl ThreadSpec {
@@ -86,6 +89,7 @@ impl Default for ThreadSpec {
             start: Span::ZERO,
             finish: None,
             gap: None,
+            jobs: 0,
         }
     }
 }
@@ -178,8 +182,9 @@ impl RunSpec {
         let records = self.records.saturating_mul(size_of::<Record>() as u64);
         let threads = (self.threads.len() as u64).saturating_mul(BYTES_PER_THREAD);
         let records = records.saturating_add(threads);
-        let own = self.threads.iter().map(|thread| thread.model.demand().bytes as u64);
-        own.fold(records, u64::saturating_add)
+        let jobs = |thread: &ThreadSpec| thread.jobs.saturating_mul(size_of::<Job>());
+        let own = |thread: &ThreadSpec| thread.model.demand().bytes.saturating_add(jobs(thread));
+        self.threads.iter().map(|thread| own(thread) as u64).fold(records, u64::saturating_add)
     }
 
     /// That the run can be meant. [`crate::run()`] takes only what passes here.

@@ -257,7 +257,8 @@ fn errno(error: &io::Error) -> i32 {
     error.raw_os_error().unwrap_or(0)
 }
 
-fn attributes(policy: Policy) -> Attributes {
+/// What the kernel is asked for.
+pub(crate) fn attributes(policy: Policy) -> Attributes {
     match policy {
         Policy::Other(nice) => Attributes::Other(nice),
         Policy::Batch => Attributes::Batch(nice_now()),

@@ -80,10 +80,12 @@ impl Execution for Running {
         let grid = Grid::new(recorder, self.period);
         let mut periods = Periods::default();
         while recorder.wait_until(grid.boundary(periods.current)) == Ended::Done {
+            recorder.begin_job(grid.boundary(periods.current));
             let amount = self.amounts.draw();
             if recorder.receive(amount, &mut self.work) == Ended::TimeOver {
                 break;
             }
+            recorder.end_job();
             periods.finished(&grid, recorder.now());
         }
         recorder.tally.deadlines = Some(periods.close(&grid, recorder.now()));

@@ -62,6 +62,19 @@ pub trait Method: Debug + Display + Send + Sync {
         false
     }
 
+    /// The time between two moments at which it wakes, if it wakes on a grid that begins with the
+    /// run.
+    fn grid(&self) -> Option<Span> {
+        None
+    }
+
+    /// A thread under `policy` that asks for a time no farther away than this keeps the CPU until
+    /// then.
+    fn busy_wait(&self, policy: Policy) -> Span {
+        let _ = policy;
+        if self.busy_waits() { Span::MAX } else { Span::ZERO }
+    }
+
     /// Whether it is an emulation by its very name, so that nobody takes it for the device.
     fn is_emulation(&self) -> bool {
         false

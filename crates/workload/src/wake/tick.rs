@@ -6,6 +6,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use hourglass_model::Policy;
+use hourglass_time::Span;
+
 use super::nanosleep::{FINEST, set_slack};
 use super::spin::spin_until;
 use super::{Alarm, Entry, Method, Opened, Sleeper, Unavailable, WakeUp};
@@ -28,7 +31,9 @@ pub(super) const ENTRY: Entry = Entry {
 };
 
 /// Linux 2.4 busy-waited in `nanosleep` up to this length, for real-time threads.
-const LONGEST_BUSY_WAIT_NS: u64 = 2_000_000;
+const LONGEST_BUSY_WAIT: Span = Span::from_millis(2);
+
+const SECOND_NS: u64 = 1_000_000_000;
 
 #[derive(Clone, Copy, Debug)]
 struct Tick {
@@ -46,7 +51,7 @@ impl Method for Tick {
         // The grid is the only lateness wanted.
         set_slack(self, Some(FINEST))?;
         let wake_up = Box::new(Ticking {
-            tick_ns: 1_000_000_000 / self.hertz,
+            tick_ns: SECOND_NS / self.hertz,
             busy_waits: thread.policy.is_real_time(),
         });
         let busy = if wake_up.busy_waits { ", busy-waiting up to 2ms" } else { "" };
@@ -54,6 +59,15 @@ impl Method for Tick {
             wake_up,
             emulated: Some(format!("clock interrupts at {} Hz{busy}", self.hertz)),
         })
+    }
+
+    fn grid(&self) -> Option<Span> {
+        let tick_ns = SECOND_NS / self.hertz;
+        i64::try_from(tick_ns).ok().map(Span::from_nanos)
+    }
+
+    fn busy_wait(&self, policy: Policy) -> Span {
+        if policy.is_real_time() { LONGEST_BUSY_WAIT } else { Span::ZERO }
     }
 
     fn is_emulation(&self) -> bool {
@@ -68,7 +82,8 @@ struct Ticking {
 
 impl WakeUp for Ticking {
     fn wait(&mut self, alarm: Alarm) {
-        if self.busy_waits && alarm.due_ns.saturating_sub(alarm.now_ns) <= LONGEST_BUSY_WAIT_NS {
+        let ahead = alarm.due_ns.saturating_sub(alarm.now_ns);
+        if self.busy_waits && ahead <= LONGEST_BUSY_WAIT.nanos_or_zero() {
             return spin_until(alarm.due_ns);
         }
         let _ = hourglass_sys::wait::nanosleep_until(tick_at_or_after(alarm, self.tick_ns));

@@ -1,0 +1,122 @@
+//! The document `hourglass.predict/1`: what theory, simulation and a run say of the same tasks.
+
+use serde::{Deserialize, Serialize};
+
+/// Name and version of the document.
+pub const PREDICT_SCHEMA: &str = "hourglass.predict/1";
+
+/// Bounds, simulated and measured worst cases of a set of tasks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PredictDocument {
+    /// Always [`PREDICT_SCHEMA`].
+    pub schema: String,
+    /// What the set is called; its file where it has no name.
+    pub name: String,
+    /// The analysis that gave the bounds.
+    pub analysis: String,
+    /// What it says of the set: `feasible`, `infeasible`, `no_bound` or `unknown`.
+    pub verdict: String,
+    /// Why the set has no bounds; null where it was analysed.
+    pub not_analysed: Option<String>,
+    /// How far the set was simulated; null where it was not.
+    pub simulation: Option<SimulationFacts>,
+    /// Why the set was not simulated; null where it was.
+    pub not_simulated: Option<String>,
+    /// The run; null where there was none.
+    pub run: Option<MeasurementFacts>,
+    /// What takes the CPUs from the most urgent thread, if that was measured.
+    pub noise: Option<NoiseFacts>,
+    /// The tasks, in the order of the set.
+    pub tasks: Vec<PredictedTask>,
+    /// What else a reader should know, one sentence each.
+    pub notes: Vec<String>,
+    /// Whether a signal ended the measurement early.
+    pub interrupted: bool,
+}
+
+/// A simulation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SimulationFacts {
+    /// Virtual time.
+    pub horizon_ns: u64,
+    /// Jobs that ended in it.
+    pub jobs: u64,
+}
+
+/// A run of the tasks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MeasurementFacts {
+    /// How long it was to take.
+    pub duration_ns: u64,
+    /// How long it took.
+    pub elapsed_ns: u64,
+    /// Start of its random sequences.
+    pub seed: u64,
+    /// Where it was kept; null if it was not.
+    pub folder: Option<String>,
+    /// What spoils its numbers, each with its remedy.
+    pub warnings: Vec<String>,
+}
+
+/// What takes a CPU from a thread of the highest priority: the kernel, other threads of that
+/// priority, a hypervisor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NoiseFacts {
+    /// Processor time that was watched, over all CPUs.
+    pub watched_ns: u64,
+    /// The longest single gap.
+    pub longest_ns: u64,
+    /// All gaps together.
+    pub total_ns: u64,
+    /// How many gaps.
+    pub gaps: u64,
+}
+
+/// One task.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PredictedTask {
+    /// Its name.
+    pub name: String,
+    /// The bound on its response time from nominal arrival; null where there is none.
+    pub bound_ns: Option<u64>,
+    /// The longest simulated response; null without a simulation.
+    pub simulated_ns: Option<u64>,
+    /// The longest measured response; null where no job of it ended in a run.
+    pub measured_ns: Option<u64>,
+    /// Its relative deadline.
+    pub deadline_ns: u64,
+    /// Jobs of the run that finished late or were not finished in time; null without a run.
+    pub missed: Option<u64>,
+    /// What makes measurement and theory differ; null where they do not.
+    pub explanation: Option<String>,
+    /// Whether the explanation covers all of the difference; null where there is none to explain.
+    pub explained: Option<bool>,
+    /// What the analysis says of it: `feasible`, `infeasible`, `no_bound` or `unknown`.
+    pub verdict: String,
+    /// The bound with what was measured put in the place of what was assumed; null without a
+    /// difference or where there is no such bound.
+    pub corrected_bound_ns: Option<u64>,
+    /// Simulated jobs that missed their deadlines; null without a simulation.
+    pub simulated_missed: Option<u64>,
+    /// Jobs that were done in time; null without a run.
+    pub hit: Option<u64>,
+    /// Jobs that never started because an earlier one was still running; null without a run.
+    pub lost: Option<u64>,
+    /// What was found about its jobs; null without a run.
+    pub measured: Option<MeasuredTerms>,
+}
+
+/// What jobs of a task were found to do, where the analysis assumes something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MeasuredTerms {
+    /// Jobs that ended.
+    pub jobs: u64,
+    /// The longest processor time that a job received.
+    pub execution_ns: u64,
+    /// The longest time from nominal arrival to release that its timer is to blame for.
+    pub jitter_ns: u64,
+    /// The longest time for which it kept the CPU while it waited for its next job.
+    pub busy_wait_ns: u64,
+    /// The longest time within one job in which nobody of the set ran.
+    pub taken_ns: u64,
+}

@@ -1,0 +1,89 @@
+//! The jobs of a thread, one by one: when they arrived, began and finished.
+//!
+//! Owns: [`Job`] and the room for them, made before the start. Must not: know deadlines.
+
+/// A job that ended. Times are on the raw counter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Job {
+    /// When it arrived, nominally.
+    pub arrival: u64,
+    /// When it first ran.
+    pub begun: u64,
+    /// When it was done.
+    pub finished: u64,
+    /// Processor time that it received meanwhile, in ticks.
+    pub received: u64,
+}
+
+impl Job {
+    /// From its arrival to its end, in ticks.
+    #[must_use]
+    pub fn response(&self) -> u64 {
+        self.finished.saturating_sub(self.arrival)
+    }
+}
+
+/// The jobs of a thread, as far as there was room; the worst of all of them.
+#[derive(Debug)]
+pub struct Jobs {
+    room: Vec<Job>,
+    taken: usize,
+    /// Jobs that are not there one by one.
+    pub dropped: u64,
+    /// The job with the longest response, kept or not.
+    pub worst: Option<Job>,
+    /// When the job arrived that had begun and not ended when the thread's time was over.
+    pub unfinished: Option<u64>,
+}
+
+impl Jobs {
+    /// Room for `capacity` jobs, its pages written.
+    #[must_use]
+    pub fn new(capacity: usize) -> Jobs {
+        // Not all zero, so that making the room writes its pages.
+        let empty = Job { arrival: u64::MAX, ..Job::default() };
+        let room = vec![empty; capacity];
+        Jobs { room, taken: 0, dropped: 0, worst: None, unfinished: None }
+    }
+
+    /// Keeps a job if there is room.
+    pub(crate) fn record(&mut self, job: Job) {
+        if self.worst.is_none_or(|worst| job.response() > worst.response()) {
+            self.worst = Some(job);
+        }
+        match self.room.get_mut(self.taken) {
+            Some(place) => {
+                *place = job;
+                self.taken += 1;
+            }
+            None => self.dropped += 1,
+        }
+    }
+
+    /// The jobs that are there, in the order in which they ended.
+    #[must_use]
+    pub fn kept(&self) -> &[Job] {
+        self.room.get(..self.taken).unwrap_or(&self.room)
+    }
+
+    /// The memory that must not be paged out.
+    pub(crate) fn memory(&self) -> &[Job] {
+        &self.room
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worst_job_is_kept_even_without_room() {
+        let mut jobs = Jobs::new(1);
+        for (arrival, finished) in [(0, 5), (10, 29), (30, 34)] {
+            jobs.record(Job { arrival, begun: arrival, finished, received: 1 });
+        }
+        assert_eq!(jobs.kept().len(), 1);
+        assert_eq!(jobs.dropped, 2);
+        assert_eq!(jobs.worst.map(|job| job.response()), Some(19));
+    }
+}

@@ -1,0 +1,329 @@
+//! From tasks to scripts: names become places, tasks without steps get some.
+//!
+//! Owns: what a job of a task does that says no more than its numbers. Must not: execute.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use hourglass_model::ExecutionTime;
+use hourglass_model::tasks::{Preemption, Program, Protocol, Step, Task, TaskSet};
+use hourglass_time::Span;
+
+use super::arrivals::Arrivals;
+use super::execution::ScriptModel;
+use super::lock::Lock;
+use super::script::{Act, Beginning, Jobs, Part, Phase, Phases, Script};
+use super::shared::{Barrier, Done, Event, Shared, Timer};
+use super::{Manner, ReplayError, Replayed, Threads};
+use crate::models::{self, Model};
+
+/// A thread before its script is put to work.
+struct Draft<'a> {
+    name: &'a str,
+    /// Its task, if it is one.
+    task: Option<usize>,
+    script: Script,
+}
+
+pub(super) fn threads(set: &TaskSet, manner: Manner) -> Result<Threads, ReplayError> {
+    let mut names = Names::of(set);
+    let mut notes = Vec::new();
+    let mut drafts = Vec::new();
+    for (position, task) in set.tasks.iter().enumerate() {
+        let script = match &task.program {
+            Some(program) => Script::Phases(names.phases(&task.name, program)?),
+            None => Script::Jobs(names.jobs(set, position, manner, &mut notes)),
+        };
+        drafts.push(Draft { name: &task.name, task: Some(position), script });
+    }
+    for thread in &set.background {
+        let script = Script::Phases(names.phases(&thread.name, &thread.program)?);
+        drafts.push(Draft { name: &thread.name, task: None, script });
+    }
+    let shared = Arc::new(names.shared(set));
+    let mut models = Vec::new();
+    for draft in drafts {
+        let task = draft.task.map(|position| &set.tasks[position]);
+        let simple = task.filter(|task| is_simple(set, task, manner)).and_then(as_periodic);
+        let model = match simple {
+            Some(model) => model,
+            None => Arc::new(ScriptModel::new(draft.name, draft.task, task, draft.script, &shared)?),
+        };
+        models.push(Replayed { name: draft.name.to_owned(), model });
+    }
+    let background = models.split_off(set.tasks.len());
+    Ok(Threads { tasks: models, background, notes })
+}
+
+/// Whether a task is no more than an execution time in a period.
+fn is_simple(set: &TaskSet, task: &Task, manner: Manner) -> bool {
+    let waits_for_others = !task.after.is_empty() || is_waited_for(set, &task.name);
+    let jitters = manner.draws_jitter && task.jitter.is_positive();
+    task.program.is_none()
+        && task.deadline() == task.period
+        && task.suspension.is_zero()
+        && task.critical_sections.is_empty()
+        && task.arrivals.is_empty()
+        && !matches!(task.preemption, Preemption::None | Preemption::Threshold(_))
+        && !waits_for_others
+        && !jitters
+}
+
+/// The paper's model of it; `None` where it does not take the numbers.
+fn as_periodic(task: &Task) -> Option<Arc<dyn Model>> {
+    let ExecutionTime::Fixed(amount) = execution(task) else { return None };
+    let words = [amount.to_string(), task.period.to_string()];
+    models::parse(&["PERIODIC", &words[0], &words[1]]).ok()
+}
+
+fn is_waited_for(set: &TaskSet, name: &str) -> bool {
+    set.tasks.iter().any(|task| task.after.iter().any(|before| before == name))
+}
+
+fn execution(task: &Task) -> ExecutionTime {
+    task.execution_time.clone().unwrap_or(ExecutionTime::Fixed(task.wcet))
+}
+
+/// The places of what threads share by name.
+#[derive(Default)]
+struct Names {
+    locks: BTreeMap<String, usize>,
+    conditions: BTreeMap<String, usize>,
+    suspends: BTreeMap<String, usize>,
+    events: usize,
+    barriers: BTreeMap<String, (usize, u32)>,
+    timers: BTreeMap<(String, String), usize>,
+}
+
+/// The place of a name, a new one if it has none.
+fn place<K: Ord>(places: &mut BTreeMap<K, usize>, name: K) -> usize {
+    let next = places.len();
+    *places.entry(name).or_insert(next)
+}
+
+impl Names {
+    fn of(set: &TaskSet) -> Names {
+        let mut names = Names::default();
+        for resource in &set.resources {
+            place(&mut names.locks, resource.name.clone());
+        }
+        names
+    }
+
+    fn event(&mut self, suspends: bool, name: &str) -> usize {
+        let places = if suspends { &mut self.suspends } else { &mut self.conditions };
+        *places.entry(name.to_owned()).or_insert_with(|| {
+            self.events += 1;
+            self.events - 1
+        })
+    }
+
+    fn lock(&mut self, name: &str) -> usize {
+        place(&mut self.locks, name.to_owned())
+    }
+
+    /// Each thread with a barrier is one of its parties, however often its steps come to it.
+    fn barrier(&mut self, name: &str, met: &mut Vec<usize>) -> usize {
+        let next = self.barriers.len();
+        let (place, parties) = self.barriers.entry(name.to_owned()).or_insert((next, 0));
+        if !met.contains(place) {
+            met.push(*place);
+            *parties += 1;
+        }
+        *place
+    }
+
+    /// Timers are shared by name, but for those that rt-app calls unique.
+    fn timer(&mut self, thread: &str, name: &str) -> usize {
+        let owner = if name.starts_with("unique") { thread } else { "" };
+        place(&mut self.timers, (owner.to_owned(), name.to_owned()))
+    }
+
+    fn phases(&mut self, thread: &str, program: &Program) -> Result<Phases, ReplayError> {
+        let mut met = Vec::new();
+        let mut phases = Vec::new();
+        for phase in &program.phases {
+            let acts = phase.steps.iter().map(|step| self.act(thread, step, &mut met));
+            phases.push(Phase {
+                loops: phase.loops,
+                policy: phase.policy,
+                cpus: phase.cpus.clone(),
+                acts: acts.collect::<Result<_, _>>()?,
+            });
+        }
+        Ok(Phases { loops: program.loops, phases, beginning: beginning(program) })
+    }
+
+    fn act(
+        &mut self,
+        thread: &str,
+        step: &Step,
+        met: &mut Vec<usize>,
+    ) -> Result<Act, ReplayError> {
+        Ok(match step {
+            Step::Run(time) => Act::Run(*time),
+            Step::RunFor(time) => Act::RunFor(*time),
+            Step::Sleep(time) => Act::Sleep(*time),
+            Step::Timer { name, period, absolute } => Act::Timer {
+                timer: self.timer(thread, name),
+                period_ns: period.nanos_or_zero(),
+                absolute: *absolute,
+            },
+            Step::Lock(name) => Act::Lock(self.lock(name)),
+            Step::Unlock(name) => Act::Unlock(self.lock(name)),
+            Step::Wait { condition, mutex } => {
+                Act::Wait { event: self.event(false, condition), lock: self.lock(mutex) }
+            }
+            Step::Signal(name) => Act::Signal(self.event(false, name)),
+            Step::Broadcast(name) => Act::Broadcast(self.event(false, name)),
+            Step::Barrier(name) => Act::Barrier(self.barrier(name, met)),
+            Step::Suspend(name) => Act::Suspend(self.event(true, name)),
+            Step::Resume(name) => Act::Broadcast(self.event(true, name)),
+            Step::Yield => Act::Yield,
+            Step::Memory(bytes) => Act::Memory(*bytes),
+            Step::Io(bytes) => Act::Io(*bytes),
+            Step::Fork(started) => {
+                let (thread, started) = (thread.to_owned(), started.clone());
+                return Err(ReplayError::Fork { thread, started });
+            }
+            other => {
+                let (thread, step) = (thread.to_owned(), other.to_string());
+                return Err(ReplayError::Step { thread, step });
+            }
+        })
+    }
+
+    fn jobs(
+        &mut self,
+        set: &TaskSet,
+        position: usize,
+        manner: Manner,
+        notes: &mut Vec<String>,
+    ) -> Jobs {
+        let task = &set.tasks[position];
+        let mut note = |text: String| notes.push(format!("{}: {text}", task.name.escape_debug()));
+        let top = || set.priorities().into_iter().flatten().max();
+        let raised = match task.preemption {
+            Preemption::None => top(),
+            Preemption::Threshold(priority) => Some(priority),
+            Preemption::Limited { .. } | Preemption::Floating { .. } => {
+                note("its non-preemptive sections are preemptive in the run".to_owned());
+                None
+            }
+            Preemption::Full => None,
+        };
+        let find = |name: &String| set.tasks.iter().position(|other| other.name == *name);
+        let first = first_of_chain(set, task);
+        let (acts, in_sections) = self.acts(task);
+        Jobs {
+            arrivals: Arrivals::of(first),
+            jitter: if manner.draws_jitter { task.jitter } else { Span::ZERO },
+            after: task.after.iter().filter_map(find).collect(),
+            raised: raised.and_then(real_time),
+            execution: execution(task),
+            in_sections,
+            acts,
+        }
+    }
+
+    /// A job of a task without steps: half of its free execution time, its critical sections, its
+    /// suspension, the other half.
+    fn acts(&mut self, task: &Task) -> (Vec<Act>, Span) {
+        let mut acts = Vec::new();
+        let mut in_sections = Span::ZERO;
+        for section in &task.critical_sections {
+            let all = section.length.checked_mul(i64::from(section.count)).unwrap_or(Span::MAX);
+            in_sections = in_sections.saturating_add(all);
+            let lock = self.lock(&section.resource);
+            acts.push(Act::Section { lock, length: section.length, count: section.count });
+        }
+        if task.suspension.is_positive() {
+            acts.push(Act::Sleep(task.suspension));
+        }
+        if acts.is_empty() {
+            return (vec![Act::Rest(Part::Whole)], in_sections);
+        }
+        acts.insert(0, Act::Rest(Part::FirstHalf));
+        acts.push(Act::Rest(Part::SecondHalf));
+        (acts, in_sections)
+    }
+
+    /// What was named, made.
+    fn shared(self, set: &TaskSet) -> Shared {
+        let mut locks: Vec<(usize, Lock)> =
+            self.locks.iter().map(|(name, place)| (*place, lock_named(set, name))).collect();
+        locks.sort_by_key(|(place, _)| *place);
+        let mut parties: Vec<(usize, u32)> = self.barriers.into_values().collect();
+        parties.sort_unstable();
+        let barrier = |(_, parties)| Barrier { parties, ..Barrier::default() };
+        let done = |task: &Task| Done {
+            is_waited_for: is_waited_for(set, &task.name),
+            ..Done::default()
+        };
+        Shared {
+            locks: locks.into_iter().map(|(_, lock)| lock).collect(),
+            events: (0..self.events).map(|_| Event::default()).collect(),
+            barriers: parties.into_iter().map(barrier).collect(),
+            timers: (0..self.timers.len()).map(|_| Timer::default()).collect(),
+            done: set.tasks.iter().map(done).collect(),
+        }
+    }
+}
+
+/// The lock of a resource; one that no task executes under has the protocol of the others, if
+/// they all have the same.
+fn lock_named(set: &TaskSet, name: &str) -> Lock {
+    let top = || set.priorities().into_iter().flatten().max();
+    match set.resources.iter().find(|resource| resource.name == name) {
+        Some(resource) => {
+            let ceiling = match resource.protocol {
+                Protocol::Ceiling => set.ceiling(resource),
+                Protocol::Spin => top(),
+                Protocol::Inheritance | Protocol::Plain => None,
+            };
+            Lock::new(resource.protocol, ceiling.and_then(real_time))
+        }
+        None => {
+            let protocol = |of: Protocol| set.resources.iter().all(|other| other.protocol == of);
+            let inherits = !set.resources.is_empty() && protocol(Protocol::Inheritance);
+            Lock::new(if inherits { Protocol::Inheritance } else { Protocol::Plain }, None)
+        }
+    }
+}
+
+/// A priority that the kernel has.
+fn real_time(priority: u32) -> Option<u8> {
+    u8::try_from(priority).ok().filter(|priority| (1..=99).contains(priority))
+}
+
+/// Where a task's jobs come from: going back along the first task of each `after`, at most once
+/// through the set.
+fn first_of_chain<'a>(set: &'a TaskSet, task: &'a Task) -> &'a Task {
+    let mut first = task;
+    for _ in 0..set.tasks.len() {
+        match first.after.first().and_then(|name| set.task(name)) {
+            Some(before) => first = before,
+            None => break,
+        }
+    }
+    first
+}
+
+/// As the importer cuts threads into jobs.
+fn beginning(program: &Program) -> Beginning {
+    let steps = || program.phases.iter().flat_map(|phase| &phase.steps);
+    let is_timer =
+        |step: &Step| matches!(step, Step::Timer { period, .. } if period.is_positive());
+    let is_wait =
+        |step: &Step| matches!(step, Step::Wait { .. } | Step::Suspend(_) | Step::Barrier(_));
+    let is_sleep = |step: &Step| matches!(step, Step::Sleep(time) if time.is_positive());
+    if steps().any(is_timer) {
+        Beginning::Timer
+    } else if steps().any(is_wait) {
+        Beginning::Event
+    } else if steps().any(is_sleep) {
+        Beginning::Sleep
+    } else {
+        Beginning::Start
+    }
+}

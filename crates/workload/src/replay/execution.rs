@@ -1,0 +1,480 @@
+//! The thread execution model of a script.
+//!
+//! Owns: jobs, their releases and their account; what a thread does act by act. Must not: allocate
+//! or print; what waits for others is in [`super::signals`].
+
+use std::fmt;
+use std::fs::File;
+use std::io::Write;
+use std::sync::Arc;
+
+use hourglass_clock::Counter;
+use hourglass_model::document::Deadlines;
+use hourglass_model::tasks::Task;
+use hourglass_model::{ExecutionTime, Policy, Sampler};
+use hourglass_sys::sched::Attributes;
+use hourglass_sys::thread as os;
+use hourglass_time::Span;
+
+use super::ReplayError;
+use super::script::{Act, Beginning, Jobs, Part, Phase, Phases, Script};
+use super::shared::Shared;
+use crate::models::{AnyExecution, Demand, Execution, Model};
+use crate::recorder::{Ended, Recorder, Watching};
+
+/// What io steps write to.
+const DEVICE: &str = "/dev/null";
+
+/// The largest buffer that memory and io steps write, as rt-app's default is.
+const MOST_BYTES: u64 = 4 << 20;
+
+/// Written between two looks at the counter.
+const CHUNK: usize = 4 << 10;
+
+/// Nested locks for which there is room without allocating.
+const DEEPEST: usize = 64;
+
+/// A script with what its threads share.
+#[derive(Debug)]
+pub(super) struct ScriptModel {
+    name: String,
+    /// The task's number and times, if it is one.
+    task: Option<Numbers>,
+    script: Arc<Script>,
+    shared: Arc<Shared>,
+    /// Opened before the run, if there are io steps.
+    device: Option<Arc<File>>,
+    bytes: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Numbers {
+    position: usize,
+    period: Span,
+    deadline: Span,
+    wcet: Span,
+}
+
+impl ScriptModel {
+    pub(super) fn new(
+        name: &str,
+        position: Option<usize>,
+        task: Option<&Task>,
+        script: Script,
+        shared: &Arc<Shared>,
+    ) -> Result<ScriptModel, ReplayError> {
+        let numbers = position.zip(task).map(|(position, task)| Numbers {
+            position,
+            period: task.period,
+            deadline: task.deadline(),
+            wcet: task.wcet,
+        });
+        let (bytes, writes) = buffers(&script);
+        let open = || {
+            let opened = File::options().write(true).open(DEVICE);
+            opened.map(Arc::new).map_err(|error| ReplayError::Device {
+                device: DEVICE,
+                reason: error.to_string(),
+            })
+        };
+        Ok(ScriptModel {
+            name: name.to_owned(),
+            task: numbers,
+            script: Arc::new(script),
+            shared: Arc::clone(shared),
+            device: writes.then(open).transpose()?,
+            bytes,
+        })
+    }
+}
+
+/// Bytes of the buffer that memory and io steps need, and whether any writes to the device.
+fn buffers(script: &Script) -> (u64, bool) {
+    let Script::Phases(phases) = script else { return (0, false) };
+    let acts = || phases.phases.iter().flat_map(|phase| &phase.acts);
+    let written = acts().filter_map(|act| match act {
+        Act::Memory(bytes) | Act::Io(bytes) => Some(*bytes),
+        _ => None,
+    });
+    let bytes = written.max().unwrap_or(0).min(MOST_BYTES);
+    (bytes, acts().any(|act| matches!(act, Act::Io(_))))
+}
+
+/// `TASK 17ms 33ms`, and `PHASES name` for steps.
+impl fmt::Display for ScriptModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&*self.script, &self.task) {
+            (Script::Jobs(_), Some(task)) => write!(f, "TASK {} {}", task.wcet, task.period),
+            _ => write!(f, "PHASES {}", self.name.escape_debug()),
+        }
+    }
+}
+
+impl Model for ScriptModel {
+    fn demand(&self) -> Demand {
+        let hogs = matches!(&*self.script, Script::Phases(p) if p.beginning == Beginning::Start);
+        Demand {
+            cpu_bound: hogs,
+            period: self.task.map(|task| task.period),
+            longest: self.task.map(|task| task.wcet),
+            mean_ns: self.task.map(|task| task.wcet.nanos() as f64),
+            latency: false,
+            bytes: usize::try_from(self.bytes).unwrap_or(usize::MAX),
+        }
+    }
+
+    fn prepare(&self, seed: u64) -> Box<dyn AnyExecution> {
+        let (execution, jitter) = match &*self.script {
+            Script::Jobs(jobs) => (jobs.execution.clone(), jobs.jitter),
+            Script::Phases(_) => (ExecutionTime::Fixed(Span::ZERO), Span::ZERO),
+        };
+        let jitter = match jitter.is_positive() {
+            true => ExecutionTime::Uniform(Span::ZERO, jitter),
+            false => ExecutionTime::Fixed(Span::ZERO),
+        };
+        Box::new(Running {
+            script: Arc::clone(&self.script),
+            shared: Arc::clone(&self.shared),
+            device: self.device.clone(),
+            task: self.task.map(|task| task.position),
+            deadline_ns: self.task.map(|task| task.deadline.nanos_or_zero()),
+            buffer: vec![1; usize::try_from(self.bytes).unwrap_or(0)],
+            amounts: Sampler::new(&execution, seed),
+            // Another sequence than that of the amounts.
+            jitters: Sampler::new(&jitter, !seed),
+            held: Vec::with_capacity(DEEPEST),
+            raised: None,
+            me: 0,
+            policy: None,
+            in_force: None,
+            last_arrival: 0,
+            has_worked: false,
+            counted: Deadlines::default(),
+            work: Watching,
+        })
+    }
+}
+
+/// A script at work.
+pub(super) struct Running {
+    script: Arc<Script>,
+    pub(super) shared: Arc<Shared>,
+    device: Option<Arc<File>>,
+    /// The place of the task, if it is one.
+    task: Option<usize>,
+    deadline_ns: Option<u64>,
+    buffer: Vec<u8>,
+    amounts: Sampler,
+    jitters: Sampler,
+    /// Locks that are held, in the order in which they were taken.
+    pub(super) held: Vec<usize>,
+    /// The priority that the job at hand has taken.
+    pub(super) raised: Option<u8>,
+    /// The kernel's number of the thread.
+    pub(super) me: u32,
+    /// The policy without what raises it, where that is real-time.
+    pub(super) policy: Option<Policy>,
+    /// What the kernel was told last.
+    pub(super) in_force: Option<Attributes>,
+    /// When the last job arrived that another thread brought about, on the counter.
+    pub(super) last_arrival: u64,
+    /// Whether the job at hand has executed anything.
+    has_worked: bool,
+    counted: Deadlines,
+    work: Watching,
+}
+
+impl Execution for Running {
+    type Work = Watching;
+
+    fn work(&mut self) -> &mut Watching {
+        &mut self.work
+    }
+
+    fn run<C: Counter>(&mut self, recorder: &mut Recorder<C>) {
+        self.me = os::id();
+        self.policy = super::signals::policy_now();
+        let script = Arc::clone(&self.script);
+        match &*script {
+            Script::Jobs(jobs) => {
+                let _ = self.run_jobs(jobs, recorder);
+                self.close_jobs(jobs, recorder);
+            }
+            Script::Phases(phases) => {
+                let _ = self.run_phases(phases, recorder);
+                self.close_phases(recorder);
+            }
+        }
+        self.release_all();
+        if self.task.is_some() {
+            recorder.tally.deadlines = Some(self.counted);
+        }
+    }
+}
+
+impl Running {
+    /// Runs until the thread's time is over.
+    fn run_jobs<C: Counter>(&mut self, jobs: &Jobs, recorder: &mut Recorder<C>) -> Ended {
+        let mut number = 0;
+        loop {
+            let arrival_ns = jobs.arrivals.at(number);
+            let release_ns = arrival_ns.saturating_add(self.jitters.draw().nanos_or_zero());
+            let release = recorder.timeline().ticks_at(release_ns);
+            if recorder.wait_until(release) == Ended::TimeOver {
+                return Ended::TimeOver;
+            }
+            for before in &jobs.after {
+                if self.await_job(*before, number, recorder) == Ended::TimeOver {
+                    return Ended::TimeOver;
+                }
+            }
+            let arrival = recorder.timeline().ticks_at(arrival_ns);
+            recorder.begin_job(arrival);
+            self.raised = jobs.raised;
+            self.apply_priority();
+            let amount = self.amounts.draw();
+            let free = amount.saturating_sub(jobs.in_sections);
+            let free = if free.is_negative() { Span::ZERO } else { free };
+            for act in &jobs.acts {
+                if self.perform(act, free, recorder) == Ended::TimeOver {
+                    return Ended::TimeOver;
+                }
+            }
+            self.has_worked = true;
+            if self.finish_job(recorder) == Ended::TimeOver {
+                return Ended::TimeOver;
+            }
+            self.raised = None;
+            self.apply_priority();
+            number += 1;
+        }
+    }
+
+    /// Goes through the phases until they or the thread's time are over.
+    fn run_phases<C: Counter>(&mut self, phases: &Phases, recorder: &mut Recorder<C>) -> Ended {
+        recorder.begin_job(recorder.start());
+        let rounds = phases.loops.unwrap_or(u64::MAX);
+        for _ in 0..rounds {
+            for phase in &phases.phases {
+                if self.run_phase(phase, phases.beginning, recorder) == Ended::TimeOver {
+                    return Ended::TimeOver;
+                }
+            }
+            // Also phases without steps take time.
+            if recorder.touch() == Ended::TimeOver {
+                return Ended::TimeOver;
+            }
+        }
+        self.finish_job(recorder)
+    }
+
+    fn run_phase<C: Counter>(
+        &mut self,
+        phase: &Phase,
+        beginning: Beginning,
+        recorder: &mut Recorder<C>,
+    ) -> Ended {
+        self.enter(phase);
+        for _ in 0..phase.loops.unwrap_or(u64::MAX) {
+            for act in &phase.acts {
+                let ended = if begins_job(act, beginning) {
+                    self.next_job(act, recorder)
+                } else {
+                    self.perform(act, Span::ZERO, recorder)
+                };
+                if ended == Ended::TimeOver {
+                    return Ended::TimeOver;
+                }
+            }
+            if recorder.touch() == Ended::TimeOver {
+                return Ended::TimeOver;
+            }
+        }
+        Ended::Done
+    }
+
+    /// Ends the job at hand, waits as the act says, and begins the next.
+    fn next_job<C: Counter>(&mut self, act: &Act, recorder: &mut Recorder<C>) -> Ended {
+        if self.finish_job(recorder) == Ended::TimeOver {
+            return Ended::TimeOver;
+        }
+        let asleep = recorder.now();
+        let arrival = match act {
+            Act::Timer { timer, period_ns, absolute } => {
+                self.await_timer(*timer, *period_ns, *absolute, recorder)
+            }
+            Act::Sleep(time) => {
+                let due = asleep.saturating_add(recorder.timeline().ticks_at_least(*time));
+                (recorder.wait_until(due) == Ended::Done).then_some(due)
+            }
+            _ => {
+                let ended = self.perform(act, Span::ZERO, recorder);
+                (ended == Ended::Done).then(|| self.woken_by(act, recorder.now()))
+            }
+        };
+        match arrival {
+            Some(arrival) => {
+                self.last_arrival = arrival;
+                recorder.begin_job(arrival);
+                Ended::Done
+            }
+            None => Ended::TimeOver,
+        }
+    }
+
+    /// The job at hand is done. One that executed nothing was none: a thread that begins by
+    /// waiting.
+    fn finish_job<C: Counter>(&mut self, recorder: &mut Recorder<C>) -> Ended {
+        if recorder.touch() == Ended::TimeOver {
+            return Ended::TimeOver;
+        }
+        if !std::mem::take(&mut self.has_worked) {
+            recorder.forget_job();
+            return Ended::Done;
+        }
+        let Some(response) = recorder.end_job() else { return Ended::Done };
+        let response_ns = recorder.timeline().ns_in(response);
+        self.counted.completed += 1;
+        if self.deadline_ns.is_none_or(|deadline_ns| response_ns <= deadline_ns) {
+            self.counted.hit += 1;
+        } else {
+            self.counted.missed += 1;
+        }
+        if let Some(done) = self.task.and_then(|task| self.shared.done.get(task)) {
+            done.count();
+        }
+        Ended::Done
+    }
+
+    /// Jobs that were due by the end and are not done: the one that had begun was missed, those
+    /// behind it are lost.
+    fn close_jobs<C: Counter>(&mut self, jobs: &Jobs, recorder: &Recorder<C>) {
+        let ended_ns = recorder.timeline().ns_at(recorder.now()).max(0).unsigned_abs();
+        let deadline_ns = self.deadline_ns.unwrap_or(0);
+        let Some(latest) = ended_ns.checked_sub(deadline_ns) else { return };
+        let mut undone = jobs.arrivals.until(latest).saturating_sub(self.counted.completed);
+        if undone > 0 && recorder.job_arrival().is_some() {
+            self.counted.missed += 1;
+            undone -= 1;
+        }
+        self.counted.lost += undone;
+    }
+
+    /// The same for phases, whose later jobs nobody knows.
+    fn close_phases<C: Counter>(&mut self, recorder: &Recorder<C>) {
+        let Some(arrival) = recorder.job_arrival().filter(|_| self.has_worked) else { return };
+        let passed = recorder.timeline().ns_in(recorder.now().saturating_sub(arrival));
+        if self.deadline_ns.is_some_and(|deadline_ns| passed > deadline_ns) {
+            self.counted.missed += 1;
+        }
+    }
+
+    /// Does one thing that begins no job. `free` is the job's execution time without its critical
+    /// sections.
+    fn perform<C: Counter>(
+        &mut self,
+        act: &Act,
+        free: Span,
+        recorder: &mut Recorder<C>,
+    ) -> Ended {
+        match act {
+            Act::Run(time) => self.receive(*time, recorder),
+            Act::Rest(part) => self.receive(Part::of(*part, free), recorder),
+            Act::RunFor(time) => {
+                self.has_worked = true;
+                recorder.pass(*time, &mut self.work)
+            }
+            Act::Sleep(time) => {
+                let due = recorder.timeline().ticks_at_least(*time);
+                recorder.wait_until(recorder.now().saturating_add(due))
+            }
+            Act::Timer { timer, period_ns, absolute } => {
+                match self.await_timer(*timer, *period_ns, *absolute, recorder) {
+                    Some(_) => Ended::Done,
+                    None => Ended::TimeOver,
+                }
+            }
+            Act::Lock(lock) => self.take(*lock, recorder),
+            Act::Unlock(lock) => {
+                self.release(*lock);
+                recorder.touch()
+            }
+            Act::Section { lock, length, count } => self.sections(*lock, *length, *count, recorder),
+            Act::Wait { event, lock } => self.await_condition(*event, *lock, recorder),
+            Act::Signal(event) => self.signal(*event, 1, recorder),
+            Act::Broadcast(event) => self.signal(*event, u32::MAX, recorder),
+            Act::Barrier(barrier) => self.await_barrier(*barrier, recorder),
+            Act::Suspend(event) => self.await_event(*event, recorder),
+            Act::Yield => recorder.yield_now(),
+            Act::Memory(bytes) => self.write_memory(*bytes, recorder),
+            Act::Io(bytes) => self.write_device(*bytes, recorder),
+        }
+    }
+
+    fn receive<C: Counter>(&mut self, time: Span, recorder: &mut Recorder<C>) -> Ended {
+        self.has_worked = true;
+        if time.is_positive() { recorder.receive(time, &mut self.work) } else { Ended::Done }
+    }
+
+    fn sections<C: Counter>(
+        &mut self,
+        lock: usize,
+        length: Span,
+        count: u32,
+        recorder: &mut Recorder<C>,
+    ) -> Ended {
+        for _ in 0..count {
+            if self.take(lock, recorder) == Ended::TimeOver
+                || self.receive(length, recorder) == Ended::TimeOver
+            {
+                return Ended::TimeOver;
+            }
+            self.release(lock);
+        }
+        recorder.touch()
+    }
+
+    fn write_memory<C: Counter>(&mut self, bytes: u64, recorder: &mut Recorder<C>) -> Ended {
+        self.has_worked = true;
+        let mut left = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let mut ended = recorder.touch();
+        while left > 0 && ended == Ended::Done && !self.buffer.is_empty() {
+            for chunk in self.buffer.chunks_mut(CHUNK) {
+                let length = chunk.len().min(left);
+                // What is written depends on what was there, so that it is not left out.
+                chunk[..length].iter_mut().for_each(|byte| *byte = byte.wrapping_add(1));
+                left -= length;
+                ended = recorder.touch();
+                if left == 0 || ended == Ended::TimeOver {
+                    break;
+                }
+            }
+        }
+        ended
+    }
+
+    fn write_device<C: Counter>(&mut self, bytes: u64, recorder: &mut Recorder<C>) -> Ended {
+        self.has_worked = true;
+        let mut left = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let mut ended = recorder.touch();
+        let Some(mut device) = self.device.as_deref() else { return ended };
+        while left > 0 && ended == Ended::Done {
+            let length = self.buffer.len().min(left).max(1);
+            // A device that refuses is not asked again.
+            let written = device.write(self.buffer.get(..length).unwrap_or_default()).unwrap_or(0);
+            left = if written == 0 { 0 } else { left.saturating_sub(written) };
+            ended = recorder.touch();
+        }
+        ended
+    }
+}
+
+/// Whether a job ends before this act and the next begins after it.
+fn begins_job(act: &Act, beginning: Beginning) -> bool {
+    match (beginning, act) {
+        (Beginning::Timer, Act::Timer { period_ns, .. }) => *period_ns > 0,
+        (Beginning::Event, Act::Wait { .. } | Act::Suspend(_) | Act::Barrier(_)) => true,
+        (Beginning::Sleep, Act::Sleep(time)) => time.is_positive(),
+        _ => false,
+    }
+}

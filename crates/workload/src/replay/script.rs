@@ -1,0 +1,128 @@
+//! What a thread does, with the names of what it shares resolved to places.
+//!
+//! Owns: the forms. Must not: execute them.
+
+use hourglass_model::{CpuSet, ExecutionTime, Policy};
+use hourglass_time::Span;
+
+use super::arrivals::Arrivals;
+
+/// One thing to do.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Act {
+    /// Receive so much processor time.
+    Run(Span),
+    /// Receive a part of what the job's execution time leaves beside its critical sections.
+    Rest(Part),
+    /// Execute until so much time has passed.
+    RunFor(Span),
+    /// Block for so long.
+    Sleep(Span),
+    /// Block until the next expiry of a timer.
+    Timer {
+        timer: usize,
+        period_ns: u64,
+        absolute: bool,
+    },
+    Lock(usize),
+    Unlock(usize),
+    /// Lock, receive so much, unlock; so many times.
+    Section {
+        lock: usize,
+        length: Span,
+        count: u32,
+    },
+    Wait {
+        event: usize,
+        lock: usize,
+    },
+    Signal(usize),
+    Broadcast(usize),
+    Barrier(usize),
+    /// Wait for an event without a lock.
+    Suspend(usize),
+    Yield,
+    /// Write so many bytes of memory.
+    Memory(u64),
+    /// Write so many bytes to a device.
+    Io(u64),
+}
+
+/// A part of an amount; both halves together are all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Whole,
+    FirstHalf,
+    SecondHalf,
+}
+
+impl Part {
+    pub(super) fn of(self, amount: Span) -> Span {
+        let half = Span::from_nanos(amount.nanos() / 2);
+        match self {
+            Part::Whole => amount,
+            Part::FirstHalf => half,
+            Part::SecondHalf => Span::from_nanos(amount.nanos() - half.nanos()),
+        }
+    }
+}
+
+/// What a thread is from its start to its end.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Script {
+    /// Jobs that arrive by themselves.
+    Jobs(Jobs),
+    /// Phases.
+    Phases(Phases),
+}
+
+/// Jobs that arrive by themselves.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Jobs {
+    /// When they arrive; in a chain, those of its first task.
+    pub(super) arrivals: Arrivals,
+    /// The longest delay of a release, drawn evenly for each job.
+    pub(super) jitter: Span,
+    /// Tasks whose job of the same number is waited for.
+    pub(super) after: Vec<usize>,
+    /// The priority that a job takes when it begins.
+    pub(super) raised: Option<u8>,
+    /// How long each executes.
+    pub(super) execution: ExecutionTime,
+    /// What of that is in critical sections.
+    pub(super) in_sections: Span,
+    /// What each does.
+    pub(super) acts: Vec<Act>,
+}
+
+/// Phases, and where jobs begin in them.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Phases {
+    /// How often all are gone through; for ever without a number.
+    pub(super) loops: Option<u64>,
+    pub(super) phases: Vec<Phase>,
+    /// What a job begins with.
+    pub(super) beginning: Beginning,
+}
+
+/// What a job of a thread in phases begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Beginning {
+    /// A timer.
+    Timer,
+    /// Another thread, in a thread without timers.
+    Event,
+    /// The end of a sleep, in a thread that waits for nothing else.
+    Sleep,
+    /// Nothing: the thread never waits and has one job.
+    Start,
+}
+
+/// One phase.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Phase {
+    pub(super) loops: Option<u64>,
+    pub(super) policy: Option<Policy>,
+    pub(super) cpus: Option<CpuSet>,
+    pub(super) acts: Vec<Act>,
+}

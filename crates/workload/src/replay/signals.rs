@@ -1,0 +1,225 @@
+//! What a thread of a script waits for and what it tells others: locks and their priorities,
+//! conditions, barriers, timers, other tasks' jobs.
+//!
+//! Owns: each wait, which ends with the thread's time at the latest. Must not: account for jobs.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use hourglass_clock::Counter;
+use hourglass_model::Policy;
+use hourglass_sys::sched::{self, Attributes};
+use hourglass_sys::{futex, thread as os};
+
+use super::execution::Running;
+use super::lock::Taken;
+use super::script::{Act, Phase};
+use crate::recorder::{Ended, Recorder};
+
+/// The policy of the calling thread, if it is one whose priority can be raised.
+pub(super) fn policy_now() -> Option<Policy> {
+    match sched::of(0) {
+        Ok(Some(Attributes::Fifo(priority))) => Some(Policy::Fifo(priority)),
+        Ok(Some(Attributes::RoundRobin(priority))) => Some(Policy::RoundRobin(priority)),
+        _ => None,
+    }
+}
+
+impl Running {
+    /// Takes the policy and the CPUs of a phase, where it has its own.
+    pub(super) fn enter(&mut self, phase: &Phase) {
+        if let Some(policy) = phase.policy {
+            self.policy = policy.is_real_time().then_some(policy);
+            // What the machine refused, it refused at the start, where it was told.
+            let _ = sched::set(crate::thread::attributes(policy));
+            self.apply_priority();
+        }
+        if let Some(cpus) = &phase.cpus {
+            let _ = os::set_affinity(cpus.iter());
+        }
+    }
+
+    /// Gives the thread the highest of its own priority, that of the job at hand, and those of the
+    /// locks that it holds.
+    pub(super) fn apply_priority(&mut self) {
+        let Some(policy) = self.policy else { return };
+        let locks = self.held.iter().filter_map(|lock| self.shared.locks.get(*lock)?.ceiling);
+        let raised = locks.chain(self.raised).max().unwrap_or(0);
+        let wanted = match policy {
+            Policy::Fifo(own) => Attributes::Fifo(own.max(raised)),
+            Policy::RoundRobin(own) => Attributes::RoundRobin(own.max(raised)),
+            _ => return,
+        };
+        if self.in_force != Some(wanted) {
+            self.in_force = Some(wanted);
+            let _ = sched::set(wanted);
+        }
+    }
+
+    /// Takes a lock, waiting as its protocol wants. One that the thread holds already is left so.
+    pub(super) fn take<C: Counter>(&mut self, place: usize, recorder: &mut Recorder<C>) -> Ended {
+        let shared = Arc::clone(&self.shared);
+        let Some(lock) = shared.locks.get(place) else { return Ended::Done };
+        if self.held.contains(&place) {
+            return recorder.touch();
+        }
+        // The ceiling also counts for who waits: from here on it is in `held`, and comes out again
+        // if the lock is not got.
+        self.held.push(place);
+        self.apply_priority();
+        let mut got = false;
+        let ended = match lock.take(self.me) {
+            Taken::Yes => {
+                got = true;
+                recorder.touch()
+            }
+            Taken::NotYet => recorder.block(|latest_ns| {
+                got = got || lock.wait(latest_ns);
+                got
+            }),
+            Taken::Ticket(ticket) => recorder.poll(|| {
+                got = lock.is_served(ticket);
+                got
+            }),
+        };
+        if !got {
+            self.held.pop();
+            self.apply_priority();
+        }
+        ended
+    }
+
+    /// Gives up a lock, if the thread holds it.
+    pub(super) fn release(&mut self, place: usize) {
+        let Some(position) = self.held.iter().rposition(|held| *held == place) else { return };
+        self.held.remove(position);
+        if let Some(lock) = self.shared.locks.get(place) {
+            lock.release(self.me);
+        }
+        self.apply_priority();
+    }
+
+    /// Gives up all locks.
+    pub(super) fn release_all(&mut self) {
+        while let Some(place) = self.held.last().copied() {
+            self.release(place);
+        }
+    }
+
+    /// Lets the lock go, waits for the condition, and takes the lock again.
+    pub(super) fn await_condition<C: Counter>(
+        &mut self,
+        event: usize,
+        lock: usize,
+        recorder: &mut Recorder<C>,
+    ) -> Ended {
+        let shared = Arc::clone(&self.shared);
+        let Some(event) = shared.events.get(event) else { return Ended::Done };
+        // Read before the lock is let go: a signal given under the lock is not missed.
+        let seen = event.times.load(Ordering::Acquire);
+        self.release(lock);
+        let ended = recorder.block(|latest_ns| {
+            let _ = futex::wait_until(&event.times, seen, latest_ns);
+            event.times.load(Ordering::Acquire) != seen
+        });
+        match ended {
+            Ended::Done => self.take(lock, recorder),
+            Ended::TimeOver => Ended::TimeOver,
+        }
+    }
+
+    /// Waits for an event that happens from now on.
+    pub(super) fn await_event<C: Counter>(
+        &mut self,
+        event: usize,
+        recorder: &mut Recorder<C>,
+    ) -> Ended {
+        let shared = Arc::clone(&self.shared);
+        let Some(event) = shared.events.get(event) else { return Ended::Done };
+        let seen = event.times.load(Ordering::Acquire);
+        recorder.block(|latest_ns| {
+            let _ = futex::wait_until(&event.times, seen, latest_ns);
+            event.times.load(Ordering::Acquire) != seen
+        })
+    }
+
+    /// Wakes at most `most` of those who wait for an event.
+    pub(super) fn signal<C: Counter>(
+        &mut self,
+        event: usize,
+        most: u32,
+        recorder: &mut Recorder<C>,
+    ) -> Ended {
+        if let Some(event) = self.shared.events.get(event) {
+            let arrival = recorder.job_arrival().unwrap_or(recorder.now());
+            event.signal(arrival, most);
+        }
+        recorder.touch()
+    }
+
+    /// When the job arrived that a thread begins which was woken by the act: with the job that woke
+    /// it; now, where that is not known or has woken it before.
+    pub(super) fn woken_by(&self, act: &Act, now: u64) -> u64 {
+        let (Act::Wait { event, .. } | Act::Suspend(event)) = act else { return now };
+        let arrival = self.shared.events.get(*event).map(|e| e.arrival.load(Ordering::Relaxed));
+        let is_new = |arrival: &u64| *arrival > self.last_arrival && *arrival <= now;
+        arrival.filter(is_new).unwrap_or(now)
+    }
+
+    pub(super) fn await_barrier<C: Counter>(
+        &mut self,
+        barrier: usize,
+        recorder: &mut Recorder<C>,
+    ) -> Ended {
+        let shared = Arc::clone(&self.shared);
+        let Some(barrier) = shared.barriers.get(barrier) else { return Ended::Done };
+        let Some(seen) = barrier.arrive() else { return recorder.touch() };
+        recorder.block(|latest_ns| {
+            let _ = futex::wait_until(&barrier.times, seen, latest_ns);
+            barrier.times.load(Ordering::Acquire) != seen
+        })
+    }
+
+    /// Waits until a task has done its job of this number (from 0).
+    pub(super) fn await_job<C: Counter>(
+        &mut self,
+        task: usize,
+        number: u64,
+        recorder: &mut Recorder<C>,
+    ) -> Ended {
+        let shared = Arc::clone(&self.shared);
+        let Some(done) = shared.done.get(task) else { return Ended::Done };
+        let is_done = |jobs: u32| u64::from(jobs) > number;
+        if is_done(done.jobs.load(Ordering::Acquire)) {
+            return recorder.touch();
+        }
+        recorder.block(|latest_ns| {
+            let jobs = done.jobs.load(Ordering::Acquire);
+            if !is_done(jobs) {
+                let _ = futex::wait_until(&done.jobs, jobs, latest_ns);
+            }
+            is_done(done.jobs.load(Ordering::Acquire))
+        })
+    }
+
+    /// Waits for the next expiry of a timer, which comes back; `None` when the time is over. As
+    /// rt-app has it, a timer whose expiry is past does not wait, and a relative one then counts
+    /// from now.
+    pub(super) fn await_timer<C: Counter>(
+        &mut self,
+        timer: usize,
+        period_ns: u64,
+        absolute: bool,
+        recorder: &mut Recorder<C>,
+    ) -> Option<u64> {
+        let timer = self.shared.timers.get(timer)?;
+        let timeline = *recorder.timeline();
+        let since_start = |ticks: u64| timeline.ns_at(ticks).max(0).unsigned_abs();
+        let due_ns = timer.next(since_start(recorder.start()), period_ns);
+        let due = timeline.ticks_at(due_ns);
+        if recorder.now() >= due && !absolute {
+            timer.restart(since_start(recorder.now()));
+        }
+        (recorder.wait_until(due) == Ended::Done).then_some(due)
+    }
+}
