@@ -9,6 +9,7 @@ use hourglass_model::host::Host;
 use hourglass_model::{CpuSet, Interval, Policy, Reservation};
 use hourglass_store::{CreateError, NewRunFolder, RunFolder, WriteError, merge_by_start};
 use hourglass_time::Span;
+use hourglass_workload::jobs::{Job, Jobs};
 use hourglass_workload::reserving::Reserver;
 use hourglass_workload::run::{Measured, RunError, ThreadOutcome};
 use hourglass_workload::spec::{RunSpec, SpecError};
@@ -101,6 +102,44 @@ impl Finished {
         merged(&self.measured)
     }
 
+    /// The jobs of a thread that were kept one by one, in the order in which they ended.
+    pub fn jobs(&self, thread: u32) -> impl Iterator<Item = JobTimes> + '_ {
+        let jobs = self.jobs_of(thread).map_or(&[][..], Jobs::kept);
+        jobs.iter().map(|job| self.times(job))
+    }
+
+    /// The job of a thread with the longest response, whether it was kept or not.
+    #[must_use]
+    pub fn worst_job(&self, thread: u32) -> Option<JobTimes> {
+        self.jobs_of(thread)?.worst.as_ref().map(|job| self.times(job))
+    }
+
+    /// For how long the job had been there, from its arrival, that the end of the run cut off.
+    #[must_use]
+    pub fn cut_off_ns(&self, thread: u32) -> Option<u64> {
+        let arrival = self.jobs_of(thread)?.unfinished?;
+        let ended = self.outcome(thread)?.recorded.ended;
+        Some(self.measured.timeline.ns_in(ended.saturating_sub(arrival)))
+    }
+
+    fn outcome(&self, thread: u32) -> Option<&ThreadOutcome> {
+        self.measured.threads.iter().find(|outcome| outcome.id == thread)
+    }
+
+    fn jobs_of(&self, thread: u32) -> Option<&Jobs> {
+        self.outcome(thread)?.recorded.jobs.as_ref()
+    }
+
+    fn times(&self, job: &Job) -> JobTimes {
+        let timeline = &self.measured.timeline;
+        JobTimes {
+            arrival_ns: timeline.ns_at(job.arrival),
+            begun_ns: timeline.ns_at(job.begun),
+            finished_ns: timeline.ns_at(job.finished),
+            received_ns: timeline.ns_in(job.received),
+        }
+    }
+
     /// The signal that ended the run early, if one did.
     pub fn signal(&self) -> Option<i32> {
         self.measured.interrupted
@@ -110,6 +149,27 @@ impl Finished {
     /// were stored.
     pub fn latencies_ps(&self, thread: u32) -> impl Iterator<Item = u64> + '_ {
         lateness_ps(&self.measured).filter(move |(id, _)| *id == thread).flat_map(|(_, late)| late)
+    }
+}
+
+/// A job, in nanoseconds from the run's start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JobTimes {
+    /// Its nominal arrival.
+    pub arrival_ns: i64,
+    /// When it first ran.
+    pub begun_ns: i64,
+    /// When it was done.
+    pub finished_ns: i64,
+    /// Processor time that it received.
+    pub received_ns: u64,
+}
+
+impl JobTimes {
+    /// From its arrival to its end.
+    #[must_use]
+    pub fn response_ns(&self) -> u64 {
+        self.finished_ns.saturating_sub(self.arrival_ns).max(0).unsigned_abs()
     }
 }
 

@@ -220,8 +220,8 @@ fn prepare(spec: &RunSpec, counter: AnyCounter) -> Vec<Prepared> {
                     measured
                 }
             };
-            let memory = Memory::new(share, spec.ring, thread.model.demand().latency)
-                .with_jobs(thread.jobs);
+            let memory =
+                Memory::new(share, spec.ring, thread.model.demand().latency).with_jobs(thread.jobs);
             Prepared { id, spec: thread.clone(), execution, memory, loop_time }
         })
         .collect()

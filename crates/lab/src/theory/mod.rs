@@ -8,4 +8,5 @@ pub mod check;
 pub mod examples;
 pub mod input;
 pub mod simulate;
+pub mod predict;
 pub mod sweep;

@@ -47,7 +47,9 @@ pub(super) fn threads(set: &TaskSet, manner: Manner) -> Result<Threads, ReplayEr
         let simple = task.filter(|task| is_simple(set, task, manner)).and_then(as_periodic);
         let model = match simple {
             Some(model) => model,
-            None => Arc::new(ScriptModel::new(draft.name, draft.task, task, draft.script, &shared)?),
+            None => {
+                Arc::new(ScriptModel::new(draft.name, draft.task, task, draft.script, &shared)?)
+            }
         };
         models.push(Replayed { name: draft.name.to_owned(), model });
     }
@@ -154,12 +156,7 @@ impl Names {
         Ok(Phases { loops: program.loops, phases, beginning: beginning(program) })
     }
 
-    fn act(
-        &mut self,
-        thread: &str,
-        step: &Step,
-        met: &mut Vec<usize>,
-    ) -> Result<Act, ReplayError> {
+    fn act(&mut self, thread: &str, step: &Step, met: &mut Vec<usize>) -> Result<Act, ReplayError> {
         Ok(match step {
             Step::Run(time) => Act::Run(*time),
             Step::RunFor(time) => Act::RunFor(*time),
@@ -256,10 +253,8 @@ impl Names {
         let mut parties: Vec<(usize, u32)> = self.barriers.into_values().collect();
         parties.sort_unstable();
         let barrier = |(_, parties)| Barrier { parties, ..Barrier::default() };
-        let done = |task: &Task| Done {
-            is_waited_for: is_waited_for(set, &task.name),
-            ..Done::default()
-        };
+        let done =
+            |task: &Task| Done { is_waited_for: is_waited_for(set, &task.name), ..Done::default() };
         Shared {
             locks: locks.into_iter().map(|(_, lock)| lock).collect(),
             events: (0..self.events).map(|_| Event::default()).collect(),
@@ -312,8 +307,7 @@ fn first_of_chain<'a>(set: &'a TaskSet, task: &'a Task) -> &'a Task {
 /// As the importer cuts threads into jobs.
 fn beginning(program: &Program) -> Beginning {
     let steps = || program.phases.iter().flat_map(|phase| &phase.steps);
-    let is_timer =
-        |step: &Step| matches!(step, Step::Timer { period, .. } if period.is_positive());
+    let is_timer = |step: &Step| matches!(step, Step::Timer { period, .. } if period.is_positive());
     let is_wait =
         |step: &Step| matches!(step, Step::Wait { .. } | Step::Suspend(_) | Step::Barrier(_));
     let is_sleep = |step: &Step| matches!(step, Step::Sleep(time) if time.is_positive());

@@ -72,10 +72,9 @@ impl ScriptModel {
         let (bytes, writes) = buffers(&script);
         let open = || {
             let opened = File::options().write(true).open(DEVICE);
-            opened.map(Arc::new).map_err(|error| ReplayError::Device {
-                device: DEVICE,
-                reason: error.to_string(),
-            })
+            opened
+                .map(Arc::new)
+                .map_err(|error| ReplayError::Device { device: DEVICE, reason: error.to_string() })
         };
         Ok(ScriptModel {
             name: name.to_owned(),
@@ -371,12 +370,7 @@ impl Running {
 
     /// Does one thing that begins no job. `free` is the job's execution time without its critical
     /// sections.
-    fn perform<C: Counter>(
-        &mut self,
-        act: &Act,
-        free: Span,
-        recorder: &mut Recorder<C>,
-    ) -> Ended {
+    fn perform<C: Counter>(&mut self, act: &Act, free: Span, recorder: &mut Recorder<C>) -> Ended {
         match act {
             Act::Run(time) => self.receive(*time, recorder),
             Act::Rest(part) => self.receive(Part::of(*part, free), recorder),

@@ -132,8 +132,7 @@ mod tests {
     #[test]
     fn one_at_a_time_under_every_protocol() {
         const TURNS: u32 = 2_000;
-        let protocols =
-            [Protocol::Plain, Protocol::Ceiling, Protocol::Inheritance, Protocol::Spin];
+        let protocols = [Protocol::Plain, Protocol::Ceiling, Protocol::Inheritance, Protocol::Spin];
         for protocol in protocols {
             let lock = Lock::new(protocol, None);
             let (inside, total) = (AtomicU32::new(0), AtomicU32::new(0));

@@ -1,0 +1,200 @@
+//! Why a run and an analysis differ (Hourglass paper, section 5.5): the analysis is asked again
+//! with what was measured in the place of what was assumed.
+//!
+//! Owns: the corrected set, and the sentence. Must not: analyse.
+
+use hourglass_model::Policy;
+use hourglass_model::predict::{MeasuredTerms, PredictDocument, PredictedTask};
+use hourglass_model::tasks::{Assignment, Task, TaskSet};
+use hourglass_time::Span;
+
+use super::noise::{self, Noise};
+use super::plan::Plan;
+use super::terms::Found;
+use super::theory;
+use crate::experiment::{Failure, Watch};
+
+/// Lengths of time over which noise is averaged, in ms; each gives a bound, and the least counts.
+const WINDOWS_MS: [i64; 12] = [1, 2, 4, 5, 8, 10, 16, 20, 33, 50, 100, 200];
+
+/// What is less than this does not stand in a sentence, where something else does.
+const TRIFLE_NS: u64 = 10_000;
+
+/// Explains each task whose run contradicts its bound.
+///
+/// # Errors
+/// The machine refuses to measure noise.
+pub(super) fn explain(
+    set: &TaskSet,
+    plan: &Plan,
+    found: &[Found],
+    document: &mut PredictDocument,
+    _watch: &mut dyn Watch,
+) -> Result<(), Failure> {
+    let differ: Vec<usize> = (0..document.tasks.len())
+        .filter(|position| contradicts(&document.tasks[*position]))
+        .collect();
+    if differ.is_empty() {
+        return Ok(());
+    }
+    let corrected = corrected(set, found);
+    let bounds = theory::bounds(&corrected);
+    let bound_of = |position: usize| bounds.tasks.get(position).and_then(|b| b.response_ns);
+    let mut open = Vec::new();
+    for position in differ {
+        let (task, found) = (&mut document.tasks[position], &found[position]);
+        task.corrected_bound_ns = bound_of(position);
+        let reaches = reaches(task.measured_ns, task.corrected_bound_ns);
+        task.explained = Some(reaches);
+        task.explanation = Some(sentence(task, &found.terms, None));
+        if !reaches && task.corrected_bound_ns.is_some() {
+            open.push(position);
+        }
+    }
+    if open.is_empty() {
+        return Ok(());
+    }
+    let noises = noise::measure(plan)?;
+    document.noise = Some(noise::facts(&noises));
+    for position in open {
+        let (task, found) = (&mut document.tasks[position], &found[position]);
+        with_noise(&corrected, &noises, position, task, found);
+    }
+    Ok(())
+}
+
+/// Whether the run shows what the analysis excludes.
+fn contradicts(task: &PredictedTask) -> bool {
+    let late = task.missed.unwrap_or(0) + task.lost.unwrap_or(0) > 0;
+    let over = task.measured_ns.zip(task.bound_ns).is_some_and(|(ran, bound)| ran > bound);
+    over || (late && task.verdict == "feasible")
+}
+
+fn reaches(measured: Option<u64>, bound: Option<u64>) -> bool {
+    measured.zip(bound).is_some_and(|(measured, bound)| measured <= bound)
+}
+
+/// The set with what was measured where that is more than what it says.
+pub(super) fn corrected(set: &TaskSet, found: &[Found]) -> TaskSet {
+    let mut corrected = set.clone();
+    for (task, found) in corrected.tasks.iter_mut().zip(found) {
+        let terms = found.terms;
+        task.jitter = task.jitter.max(span(terms.jitter_ns));
+        let executes = span(terms.execution_ns.saturating_add(terms.busy_wait_ns));
+        task.wcet = task.wcet.max(executes);
+    }
+    corrected
+}
+
+/// The set with one more task on each CPU, more urgent than all others, that demands in each
+/// `window` the most that noise took of any time of that length. Time of any length is covered by
+/// whole windows, so that no more noise falls into it than this task demands.
+pub(super) fn beside_noise(set: &TaskSet, noises: &[Noise], window: Span) -> Option<TaskSet> {
+    let mut beside = set.clone();
+    let priorities: Option<Vec<u32>> = set.priorities().into_iter().collect();
+    let priorities = priorities?;
+    let top = priorities.iter().max()?.checked_add(1)?;
+    beside.assignment = Some(Assignment::Given);
+    for (task, priority) in beside.tasks.iter_mut().zip(priorities) {
+        task.policy = task.policy.filter(|policy| matches!(policy, Policy::Deadline));
+        task.priority = Some(priority);
+    }
+    for noise in noises {
+        let taken = span(noise.most_in(window.nanos_or_zero()));
+        if taken.is_positive() {
+            beside.tasks.push(Task {
+                priority: Some(top),
+                cpus: Some([noise.cpu].into_iter().collect()),
+                ..Task::new(&format!("others on CPU {}", noise.cpu), taken, window)
+            });
+        }
+    }
+    Some(beside)
+}
+
+/// Counts in the noise, which nobody knew before.
+fn with_noise(
+    corrected: &TaskSet,
+    noises: &[Noise],
+    position: usize,
+    task: &mut PredictedTask,
+    found: &Found,
+) {
+    let Some(measured) = task.measured_ns else { return };
+    let own = [Span::from_nanos(i64::try_from(measured).unwrap_or(i64::MAX))];
+    let windows = WINDOWS_MS.into_iter().map(Span::from_millis).chain(own);
+    let bound_in = |window: Span| {
+        let beside = beside_noise(corrected, noises, window)?;
+        Some((theory::bounds(&beside).tasks.get(position)?.response_ns?, window))
+    };
+    let best = windows.filter_map(bound_in).min();
+    let without = task.corrected_bound_ns;
+    if let Some((bound, window)) = best {
+        let most = noises.iter().map(|noise| noise.most_in(window.nanos_or_zero())).max();
+        task.corrected_bound_ns = Some(bound);
+        task.explained = Some(measured <= bound);
+        let taken = Some((most.unwrap_or(0), window.nanos_or_zero()));
+        task.explanation = Some(sentence(task, &found.terms, taken));
+    }
+    let taken = found.taken_from_worst_ns;
+    if task.explained != Some(true) && reaches(Some(measured.saturating_sub(taken)), without) {
+        task.explained = Some(true);
+        let without = without.unwrap_or(0);
+        task.explanation = Some(format!(
+            "the worst job lost {} to others than these tasks, more than was seen in such a time \
+             when nobody else ran; without that it stays within {}",
+            about(taken),
+            about(without)
+        ));
+    }
+}
+
+/// What was measured and what bound follows. `taken`: so much by others in so long.
+fn sentence(task: &PredictedTask, terms: &MeasuredTerms, taken: Option<(u64, u64)>) -> String {
+    let mut clauses = Vec::new();
+    if terms.jitter_ns >= TRIFLE_NS {
+        clauses.push(format!("its timer releases it up to {} late", about(terms.jitter_ns)));
+    }
+    if terms.busy_wait_ns >= TRIFLE_NS {
+        clauses.push(format!("it keeps the CPU for up to {} to wait", about(terms.busy_wait_ns)));
+    }
+    if terms.execution_ns > 0 {
+        clauses.push(format!("it executes for up to {}", about(terms.execution_ns)));
+    }
+    if let Some((most, window)) = taken {
+        clauses.push(format!("others take up to {} in {}", about(most), about(window)));
+    }
+    let all = clauses.join(", ");
+    let measured = task.measured_ns.map_or_else(|| "nothing".to_owned(), about);
+    match (task.corrected_bound_ns, task.explained) {
+        (Some(bound), Some(true)) => format!("{all}: with this the bound is {}", about(bound)),
+        (Some(bound), _) => {
+            format!(
+                "{all}: with this the bound is {}, and {measured} is not explained",
+                about(bound)
+            )
+        }
+        (None, _) => format!("{all}: with this there is no bound"),
+    }
+}
+
+fn span(ns: u64) -> Span {
+    Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX))
+}
+
+/// A time for people, in hundredths of its unit, rounded up.
+pub(super) fn about(ns: u64) -> String {
+    let (unit, name) = match ns {
+        0..1_000 => return format!("{ns} ns"),
+        1_000..1_000_000 => (1_000, "us"),
+        1_000_000..1_000_000_000 => (1_000_000, "ms"),
+        _ => (1_000_000_000, "s"),
+    };
+    let hundredths = ns.div_ceil(unit / 100);
+    let (whole, part) = (hundredths / 100, hundredths % 100);
+    match part {
+        0 => format!("{whole} {name}"),
+        part if part % 10 == 0 => format!("{whole}.{} {name}", part / 10),
+        part => format!("{whole}.{part:02} {name}"),
+    }
+}
