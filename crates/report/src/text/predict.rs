@@ -1,0 +1,151 @@
+//! What theory, simulation and a run say of the same tasks, in columns of 80.
+
+use hourglass_model::predict::{PredictDocument, PredictedTask};
+
+use super::Style;
+use super::table::{Column, Table, Tone, paint, wrapped_within};
+use crate::clean;
+use crate::units::{Scale, rounded};
+
+/// Columns of a line of text.
+const PAGE: usize = 80;
+
+/// A name is cut behind this, so that the numbers fit the page.
+const LONGEST_NAME: usize = 18;
+
+/// The table, what explains its differences, and the verdict.
+#[must_use]
+pub fn predict(document: &PredictDocument, style: Style) -> String {
+    let mut out = String::new();
+    table(document).write(&mut out, style);
+    for task in &document.tasks {
+        if let Some(explanation) = &task.explanation {
+            let name = clean::shortened(&clean::for_terminal(&task.name), LONGEST_NAME);
+            paragraph(&mut out, &name, explanation, Tone::Normal, style);
+        }
+    }
+    if document.tasks.iter().any(|task| task.explanation.is_some()) {
+        out.push('\n');
+    }
+    for (what, why) in
+        [("no bounds", &document.not_analysed), ("not simulated", &document.not_simulated)]
+    {
+        if let Some(why) = why {
+            paragraph(&mut out, what, why, Tone::Caution, style);
+        }
+    }
+    document.notes.iter().for_each(|note| paragraph(&mut out, "note", note, Tone::Faint, style));
+    let run = document.run.as_ref();
+    for warning in run.map(|run| &run.warnings[..]).unwrap_or_default() {
+        paragraph(&mut out, "warning", warning, Tone::Caution, style);
+    }
+    paragraph(&mut out, "based on", &basis(document), Tone::Faint, style);
+    let (text, tone) = verdict(document);
+    out.push_str(&paint(&wrapped_within(PAGE, &text, 0, 2), tone, style));
+    out.push('\n');
+    out
+}
+
+fn table(document: &PredictDocument) -> Table {
+    let times = document.tasks.iter().flat_map(|task| {
+        // The last tells apart what differs by a hundredth.
+        let fine = task.bound_ns.map(|ns| ns / 10);
+        [Some(task.deadline_ns), task.bound_ns, task.simulated_ns, task.measured_ns, fine]
+    });
+    let scale = Scale::for_block(times.flatten());
+    let title = format!("{} ({})", clean::shortened(&clean::for_terminal(&document.name), PAGE / 2), scale.name());
+    let mut table = Table::new(title)
+        .column(Column::Text, "task")
+        .column(Column::Number, "bound")
+        .column(Column::Number, "simulated")
+        .column(Column::Number, "measured")
+        .column(Column::Number, "deadline")
+        .column(Column::Number, "missed")
+        .column(Column::Number, "of");
+    for task in &document.tasks {
+        table.row(row(task, &scale));
+    }
+    table
+}
+
+fn row(task: &PredictedTask, scale: &Scale) -> Vec<(String, Tone)> {
+    let time = |ns: Option<u64>| {
+        let tone = match ns {
+            Some(ns) if ns > task.deadline_ns => Tone::Bad,
+            Some(_) => Tone::Good,
+            None => Tone::Faint,
+        };
+        (ns.map_or_else(|| "-".to_owned(), |ns| scale.text(ns)), tone)
+    };
+    let late = task.missed.map(|missed| missed + task.lost.unwrap_or(0));
+    let all = late.map(|late| late + task.hit.unwrap_or(0));
+    let count = |number: Option<u64>| number.map_or_else(|| "-".to_owned(), |n| n.to_string());
+    let tone = if late.unwrap_or(0) > 0 { Tone::Bad } else { Tone::Normal };
+    vec![
+        (clean::shortened(&clean::for_terminal(&task.name), LONGEST_NAME), Tone::Normal),
+        time(task.bound_ns),
+        time(task.simulated_ns),
+        time(task.measured_ns),
+        (scale.text(task.deadline_ns), Tone::Normal),
+        (count(late), tone),
+        (count(all), Tone::Faint),
+    ]
+}
+
+fn paragraph(out: &mut String, head: &str, text: &str, tone: Tone, style: Style) {
+    let used = head.chars().count() + 2;
+    let text = clean::for_terminal(text);
+    let text = wrapped_within(PAGE, &text, used, 2);
+    out.push_str(&format!("{}: {text}\n", paint(head, tone, style)));
+}
+
+/// What the numbers come from.
+fn basis(document: &PredictDocument) -> String {
+    let mut parts = Vec::new();
+    if document.not_analysed.is_none() {
+        parts.push(format!("analysis: {}", document.analysis));
+    }
+    if let Some(simulation) = &document.simulation {
+        let horizon = rounded(simulation.horizon_ns);
+        parts.push(format!("{} jobs simulated over {horizon}", simulation.jobs));
+    }
+    match &document.run {
+        Some(run) => parts.push(format!("a run of {}", rounded(run.elapsed_ns))),
+        None => parts.push("no run".to_owned()),
+    }
+    if let Some(noise) = &document.noise {
+        parts.push(format!(
+            "noise watched for {}: {} gaps, the longest {}",
+            rounded(noise.watched_ns),
+            noise.gaps,
+            rounded(noise.longest_ns)
+        ));
+    }
+    parts.join("; ")
+}
+
+fn verdict(document: &PredictDocument) -> (String, Tone) {
+    let late = |task: &&PredictedTask| task.missed.unwrap_or(0) + task.lost.unwrap_or(0) > 0;
+    let missing: Vec<&str> =
+        document.tasks.iter().filter(late).map(|task| task.name.as_str()).collect();
+    let theory = match document.verdict.as_str() {
+        "feasible" => "on paper every deadline holds",
+        "infeasible" => "on paper deadlines are missed",
+        "no_bound" => "on paper nothing bounds the response times",
+        _ => "the analysis cannot tell",
+    };
+    let is_feasible = document.verdict == "feasible";
+    match (document.run.is_some(), missing.is_empty()) {
+        (false, _) => (format!("{theory}; nothing was run"), tone(is_feasible)),
+        (true, true) => (format!("{theory}; in the run all were met"), tone(is_feasible)),
+        (true, false) => {
+            let name = |name: &&str| clean::shortened(&clean::for_terminal(name), LONGEST_NAME);
+            let names: Vec<String> = missing.iter().map(name).collect();
+            (format!("{theory}; in the run they were missed by {}", names.join(", ")), Tone::Bad)
+        }
+    }
+}
+
+fn tone(good: bool) -> Tone {
+    if good { Tone::Good } else { Tone::Bad }
+}
