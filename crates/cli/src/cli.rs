@@ -13,6 +13,7 @@ use crate::commands::completions::Completions;
 use crate::commands::doctor::Doctor;
 use crate::commands::man::Man;
 use crate::commands::paper::Paper;
+use crate::commands::predict::Predict;
 use crate::commands::render::Render;
 use crate::commands::show::Show;
 use crate::commands::simulate::Simulate;
@@ -49,6 +50,7 @@ Examples:
   hourglass doctor                         what spoils real-time work here?
   hourglass check tasks.toml               will every deadline hold?
   hourglass simulate tasks.toml            what would become of these tasks?
+  hourglass predict tasks.toml             will they make it, and do they?
   hourglass paper --list                   whose tables can be measured here?";
 
 /// The commands.
@@ -61,6 +63,7 @@ pub(crate) enum Command {
     Doctor(Doctor),
     Check(Check),
     Simulate(Simulate),
+    Predict(Predict),
     Paper(Paper),
     Completions(Completions),
     Man(Man),
@@ -155,6 +158,7 @@ mod tests {
         for name in ["show", "render", "clocks", "doctor", "check", "paper", "completions", "man"] {
         for name in
             ["show", "render", "clocks", "doctor", "simulate", "paper", "completions", "man"]
+        for name in ["show", "render", "clocks", "doctor", "predict", "paper", "completions", "man"]
         {
             let mut command = command().term_width(80);
             command.build();

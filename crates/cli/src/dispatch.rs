@@ -96,6 +96,7 @@ fn other(words: &[String]) -> Result<ExitCode> {
         Command::Paper(paper) => commands::paper::paper(&paper, settings),
         Command::Doctor(doctor) => commands::doctor::examine(&doctor, settings),
         Command::Check(check) => commands::check::check(&check, settings),
+        Command::Predict(predict) => commands::predict::predict(&predict, settings),
         Command::Completions(completions) => commands::completions::print(&completions, settings),
         Command::Man(man) => commands::man::man(&man, settings),
     }

@@ -168,6 +168,7 @@ mod tests {
             "doctor",
             "check",
             "simulate",
+            "predict",
             "paper",
             "completions",
             "man",

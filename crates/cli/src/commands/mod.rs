@@ -6,6 +6,7 @@ pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod man;
 pub(crate) mod paper;
+pub(crate) mod predict;
 pub(crate) mod render;
 pub(crate) mod run;
 pub(crate) mod show;

@@ -68,7 +68,8 @@ fn draws_at_random(spec: &RunSpec) -> bool {
     })
 }
 
-fn refusal(failure: Failure) -> Stop {
+/// Why there was no run, and the exit code for it.
+pub(crate) fn refusal(failure: Failure) -> Stop {
     match failure {
         Failure::Spec(_)
         | Failure::NoSuchCpu { .. }

@@ -8,6 +8,7 @@ mod batches;
 mod bench;
 mod costs;
 mod highpertimer;
+mod hourglass_2002;
 mod hrtimers;
 mod rows;
 mod rt_mach_timers;
@@ -25,7 +26,8 @@ use bench::Bench;
 pub use bench::Effort;
 
 /// Every paper of which tables can be measured.
-pub const PAPERS: &[Paper] = &[highpertimer::PAPER, hrtimers::PAPER, rt_mach_timers::PAPER];
+pub const PAPERS: &[Paper] =
+    &[hourglass_2002::PAPER, highpertimer::PAPER, hrtimers::PAPER, rt_mach_timers::PAPER];
 
 /// A paper.
 #[derive(Debug)]

@@ -53,7 +53,11 @@ fn table(document: &PredictDocument) -> Table {
         [Some(task.deadline_ns), task.bound_ns, task.simulated_ns, task.measured_ns, fine]
     });
     let scale = Scale::for_block(times.flatten());
-    let title = format!("{} ({})", clean::shortened(&clean::for_terminal(&document.name), PAGE / 2), scale.name());
+    let title = format!(
+        "{} ({})",
+        clean::shortened(&clean::for_terminal(&document.name), PAGE / 2),
+        scale.name()
+    );
     let mut table = Table::new(title)
         .column(Column::Text, "task")
         .column(Column::Number, "bound")

@@ -57,6 +57,19 @@ pub(super) fn threads(set: &TaskSet, manner: Manner) -> Result<Threads, ReplayEr
     Ok(Threads { tasks: models, background, notes })
 }
 
+/// The script of one task at work, for the simulated machine.
+#[cfg(test)]
+pub(super) fn running(set: &TaskSet, position: usize) -> super::execution::Running {
+    let mut names = Names::of(set);
+    let task = &set.tasks[position];
+    let script = match &task.program {
+        Some(program) => Script::Phases(names.phases(&task.name, program).unwrap()),
+        None => Script::Jobs(names.jobs(set, position, Manner::default(), &mut Vec::new())),
+    };
+    let shared = Arc::new(names.shared(set));
+    ScriptModel::new(&task.name, Some(position), Some(task), script, &shared).unwrap().running(0)
+}
+
 /// Whether a task is no more than an execution time in a period.
 fn is_simple(set: &TaskSet, task: &Task, manner: Manner) -> bool {
     let waits_for_others = !task.after.is_empty() || is_waited_for(set, &task.name);

@@ -85,6 +85,38 @@ impl ScriptModel {
             bytes,
         })
     }
+
+    /// What a thread needs, allocated and written.
+    pub(super) fn running(&self, seed: u64) -> Running {
+        let (execution, jitter) = match &*self.script {
+            Script::Jobs(jobs) => (jobs.execution.clone(), jobs.jitter),
+            Script::Phases(_) => (ExecutionTime::Fixed(Span::ZERO), Span::ZERO),
+        };
+        let jitter = match jitter.is_positive() {
+            true => ExecutionTime::Uniform(Span::ZERO, jitter),
+            false => ExecutionTime::Fixed(Span::ZERO),
+        };
+        Running {
+            script: Arc::clone(&self.script),
+            shared: Arc::clone(&self.shared),
+            device: self.device.clone(),
+            task: self.task.map(|task| task.position),
+            deadline_ns: self.task.map(|task| task.deadline.nanos_or_zero()),
+            buffer: vec![1; usize::try_from(self.bytes).unwrap_or(0)],
+            amounts: Sampler::new(&execution, seed),
+            // Another sequence than that of the amounts.
+            jitters: Sampler::new(&jitter, !seed),
+            held: Vec::with_capacity(DEEPEST),
+            raised: None,
+            me: 0,
+            policy: None,
+            in_force: None,
+            last_arrival: 0,
+            has_worked: false,
+            counted: Deadlines::default(),
+            work: Watching,
+        }
+    }
 }
 
 /// Bytes of the buffer that memory and io steps need, and whether any writes to the device.
@@ -123,34 +155,7 @@ impl Model for ScriptModel {
     }
 
     fn prepare(&self, seed: u64) -> Box<dyn AnyExecution> {
-        let (execution, jitter) = match &*self.script {
-            Script::Jobs(jobs) => (jobs.execution.clone(), jobs.jitter),
-            Script::Phases(_) => (ExecutionTime::Fixed(Span::ZERO), Span::ZERO),
-        };
-        let jitter = match jitter.is_positive() {
-            true => ExecutionTime::Uniform(Span::ZERO, jitter),
-            false => ExecutionTime::Fixed(Span::ZERO),
-        };
-        Box::new(Running {
-            script: Arc::clone(&self.script),
-            shared: Arc::clone(&self.shared),
-            device: self.device.clone(),
-            task: self.task.map(|task| task.position),
-            deadline_ns: self.task.map(|task| task.deadline.nanos_or_zero()),
-            buffer: vec![1; usize::try_from(self.bytes).unwrap_or(0)],
-            amounts: Sampler::new(&execution, seed),
-            // Another sequence than that of the amounts.
-            jitters: Sampler::new(&jitter, !seed),
-            held: Vec::with_capacity(DEEPEST),
-            raised: None,
-            me: 0,
-            policy: None,
-            in_force: None,
-            last_arrival: 0,
-            has_worked: false,
-            counted: Deadlines::default(),
-            work: Watching,
-        })
+        Box::new(self.running(seed))
     }
 }
 

@@ -3,10 +3,10 @@
 //! Owns: the choice of both. Must not: contain either.
 
 use hourglass_model::predict::SimulationFacts;
-use hourglass_model::tasks::{Preemption, Scheduler, TaskSet};
-use hourglass_sched::fixed_priority::{self, Sections, TimeModel};
-use hourglass_sched::{Task, TaskSet as Plain, Verdict};
+use hourglass_model::tasks::TaskSet;
 use hourglass_time::Span;
+
+use crate::theory::check::{self, Request};
 
 /// Bounds of a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,67 +39,28 @@ pub(super) struct Simulated {
 
 /// Bounds the response times of a set.
 pub(super) fn bounds(set: &TaskSet) -> Bounds {
-    match plain(set) {
-        Ok(tasks) => {
-            let tasks = Plain::new(tasks);
-            let analysis =
-                fixed_priority::analyse(&tasks, Sections::Preemptive, TimeModel::Continuous);
-            let bound = |result: &hourglass_sched::TaskResult| Bound {
-                response_ns: result.outcome.response().map(|response| response.from_arrival),
-                verdict: name(&result.verdict),
-            };
-            Bounds {
-                analysis: "fixed priorities, preemptive".to_owned(),
-                verdict: name(&analysis.verdict()),
-                reason: None,
-                tasks: analysis.tasks.iter().map(bound).collect(),
-            }
-        }
-        Err(reason) => Bounds {
-            analysis: "none".to_owned(),
-            verdict: "unknown",
-            reason: Some(reason),
-            tasks: set
+    match check::check(set, &Request::default()) {
+        Ok(document) => Bounds {
+            analysis: document.analysis,
+            verdict: document.verdict.name(),
+            reason: document.reason,
+            tasks: document
                 .tasks
                 .iter()
-                .map(|_| Bound { response_ns: None, verdict: "unknown" })
+                .map(|task| Bound {
+                    response_ns: task.response_time_ns,
+                    verdict: task.verdict.name(),
+                })
                 .collect(),
         },
+        // Not for a request that asks for nothing in particular.
+        Err(error) => Bounds {
+            analysis: String::new(),
+            verdict: "unknown",
+            reason: Some(error.to_string()),
+            tasks: Vec::new(),
+        },
     }
-}
-
-fn name(verdict: &Verdict) -> &'static str {
-    match verdict {
-        Verdict::Feasible => "feasible",
-        Verdict::Infeasible(_) => "infeasible",
-        Verdict::NoBound => "no_bound",
-        Verdict::Unknown(_) => "unknown",
-    }
-}
-
-/// The tasks of a set that is no more than tasks by fixed priorities on one CPU.
-fn plain(set: &TaskSet) -> Result<Vec<Task>, String> {
-    let is_plain = set.scheduler == Scheduler::FixedPriority
-        && set.servers.is_empty()
-        && set.cpus().len() == 1
-        && set.tasks.iter().all(|task| {
-            task.critical_sections.is_empty()
-                && task.after.is_empty()
-                && task.arrivals.is_empty()
-                && task.preemption == Preemption::Full
-        });
-    if !is_plain {
-        return Err("more than fixed priorities on one CPU is not analysed here".to_owned());
-    }
-    let task = |(task, priority): (&hourglass_model::tasks::Task, Option<u32>)| {
-        let ns = Span::nanos_or_zero;
-        let plain = Task::new(ns(task.wcet), ns(task.period), ns(task.deadline()));
-        let plain = plain.map_err(|error| error.to_string())?;
-        let plain = plain.with_jitter(ns(task.jitter)).with_blocking(ns(task.blocking));
-        let priority = priority.ok_or_else(|| format!("task '{}' has no priority", task.name))?;
-        Ok(plain.with_suspension(ns(task.suspension)).with_priority(priority))
-    };
-    set.tasks.iter().zip(set.priorities()).map(task).collect()
 }
 
 /// Simulates a set.
