@@ -64,8 +64,9 @@ fn table(document: &PredictDocument) -> Table {
         .column(Column::Number, "simulated")
         .column(Column::Number, "measured")
         .column(Column::Number, "deadline")
+        .column(Column::Number, "hit")
         .column(Column::Number, "missed")
-        .column(Column::Number, "of");
+        .column(Column::Number, "lost");
     for task in &document.tasks {
         table.row(row(task, &scale));
     }
@@ -81,18 +82,20 @@ fn row(task: &PredictedTask, scale: &Scale) -> Vec<(String, Tone)> {
         };
         (ns.map_or_else(|| "-".to_owned(), |ns| scale.text(ns)), tone)
     };
-    let late = task.missed.map(|missed| missed + task.lost.unwrap_or(0));
-    let all = late.map(|late| late + task.hit.unwrap_or(0));
     let count = |number: Option<u64>| number.map_or_else(|| "-".to_owned(), |n| n.to_string());
-    let tone = if late.unwrap_or(0) > 0 { Tone::Bad } else { Tone::Normal };
+    let late = |number: Option<u64>| match number {
+        Some(1..) => (count(number), Tone::Bad),
+        _ => (count(number), Tone::Normal),
+    };
     vec![
         (clean::shortened(&clean::for_terminal(&task.name), LONGEST_NAME), Tone::Normal),
         time(task.bound_ns),
         time(task.simulated_ns),
         time(task.measured_ns),
         (scale.text(task.deadline_ns), Tone::Normal),
-        (count(late), tone),
-        (count(all), Tone::Faint),
+        (count(task.hit), Tone::Normal),
+        late(task.missed),
+        late(task.lost),
     ]
 }
 

@@ -12,13 +12,42 @@ use super::noise::{self, Noise};
 use super::plan::Plan;
 use super::terms::Found;
 use super::theory;
-use crate::experiment::{Failure, Watch};
+use crate::experiment::Failure;
 
 /// Lengths of time over which noise is averaged, in ms; each gives a bound, and the least counts.
 const WINDOWS_MS: [i64; 12] = [1, 2, 4, 5, 8, 10, 16, 20, 33, 50, 100, 200];
 
 /// What is less than this does not stand in a sentence, where something else does.
 const TRIFLE_NS: u64 = 10_000;
+
+/// Explains each task whose simulation is over its bound: it simulates ticks, which on paper there
+/// are none of.
+pub(super) fn explain_simulation(set: &TaskSet, document: &mut PredictDocument) {
+    let over =
+        |task: &PredictedTask| task.simulated_ns.zip(task.bound_ns).is_some_and(|(s, b)| s > b);
+    if !document.tasks.iter().any(over) {
+        return;
+    }
+    let with_ticks = theory::bounds(set);
+    for (position, task) in document.tasks.iter_mut().enumerate() {
+        if !over(task) {
+            continue;
+        }
+        let bound = with_ticks.tasks.get(position).and_then(|bound| bound.response_ns);
+        task.corrected_bound_ns = bound;
+        let simulated = task.simulated_ns.unwrap_or(0);
+        task.explained = Some(reaches(task.simulated_ns, bound));
+        task.explanation = Some(match bound {
+            Some(bound) => format!(
+                "the simulated {} comes with the ticks of its timers, which the bound leaves out: \
+                 with them it is {}",
+                about(simulated),
+                about(bound)
+            ),
+            None => format!("nothing bounds it with the ticks that lead to {}", about(simulated)),
+        });
+    }
+}
 
 /// Explains each task whose run contradicts its bound.
 ///
@@ -29,7 +58,6 @@ pub(super) fn explain(
     plan: &Plan,
     found: &[Found],
     document: &mut PredictDocument,
-    _watch: &mut dyn Watch,
 ) -> Result<(), Failure> {
     let differ: Vec<usize> = (0..document.tasks.len())
         .filter(|position| contradicts(&document.tasks[*position]))
@@ -38,7 +66,7 @@ pub(super) fn explain(
         return Ok(());
     }
     let corrected = corrected(set, found);
-    let bounds = theory::bounds(&corrected);
+    let bounds = theory::bounds_on_paper(&corrected);
     let bound_of = |position: usize| bounds.tasks.get(position).and_then(|b| b.response_ns);
     let mut open = Vec::new();
     for position in differ {
@@ -125,7 +153,7 @@ fn with_noise(
     let windows = WINDOWS_MS.into_iter().map(Span::from_millis).chain(own);
     let bound_in = |window: Span| {
         let beside = beside_noise(corrected, noises, window)?;
-        Some((theory::bounds(&beside).tasks.get(position)?.response_ns?, window))
+        Some((theory::bounds_on_paper(&beside).tasks.get(position)?.response_ns?, window))
     };
     let best = windows.filter_map(bound_in).min();
     let without = task.corrected_bound_ns;

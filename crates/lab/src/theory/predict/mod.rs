@@ -121,26 +121,26 @@ pub fn predict(request: Request, watch: &mut dyn Watch) -> Result<Predicted, Pre
     let Request { set, name, notes, run, seed, horizon } = request;
     // Whatever is wrong with the run is said before anything is computed.
     let plan = run.as_ref().map(|wish| plan::plan(&set, wish, seed)).transpose()?;
-    let bounds = theory::bounds(&set);
+    let bounds = theory::bounds_on_paper(&set);
     let simulated = theory::simulate(&set, horizon, seed);
     let mut document = begun(&set, name, notes, &bounds, simulated);
-    let mut predicted = Predicted { document: document.clone(), not_kept: None, signal: None };
+    let (mut not_kept, mut signal) = (None, None);
+    explain::explain_simulation(&set, &mut document);
     if let Some((wish, plan)) = run.zip(plan) {
         document.notes.extend(plan.notes.iter().cloned());
         let finished = experiment::run(plan.request(&wish), watch)?;
-        predicted.signal = finished.signal();
-        document.interrupted = finished.signal().is_some();
-        predicted.not_kept = tell_run(&mut document, &plan, &finished);
+        signal = finished.signal();
+        document.interrupted = signal.is_some();
+        not_kept = tell_run(&mut document, &plan, &finished);
         let found = terms::found(&set, &plan, &finished);
         for (task, found) in document.tasks.iter_mut().zip(&found) {
             found.tell(task);
         }
         if !document.interrupted {
-            explain::explain(&set, &plan, &found, &mut document, watch)?;
+            explain::explain(&set, &plan, &found, &mut document)?;
         }
     }
-    predicted.document = document;
-    Ok(predicted)
+    Ok(Predicted { document, not_kept, signal })
 }
 
 /// The document as far as theory and simulation go.

@@ -80,7 +80,11 @@ fn of_task(
             Some(..=0) => {}
             _ => {
                 let late = match (grid, covered) {
-                    (Some(grid), _) => after_grid(job.arrival_ns, grid),
+                    (Some(grid), _) => {
+                        // One that ran before was woken at the point that its arrival lies on.
+                        let late = after_grid(job.arrival_ns, grid);
+                        if length(job.arrival_ns, job.begun_ns) < late { 0 } else { late }
+                    }
                     (None, Some((covered, cpu))) if task.after.is_empty() => {
                         covered.uncovered(cpu, job.arrival_ns, job.begun_ns)
                     }

@@ -39,7 +39,11 @@ fn request(set: TaskSet, run: Option<RunRequest>) -> Request {
 }
 
 fn bounds_ms(set: &TaskSet) -> Vec<Option<u64>> {
-    theory::bounds(set).tasks.iter().map(|task| task.response_ns.map(|ns| ns / MS)).collect()
+    theory::bounds_on_paper(set)
+        .tasks
+        .iter()
+        .map(|task| task.response_ns.map(|ns| ns / MS))
+        .collect()
 }
 
 #[test]

@@ -37,7 +37,15 @@ pub(super) struct Simulated {
     pub(super) tasks: Vec<(Option<u64>, u64)>,
 }
 
-/// Bounds the response times of a set.
+/// Bounds the response times of a set as it is on paper: by whatever timers jobs are released, it is
+/// without delay.
+pub(super) fn bounds_on_paper(set: &TaskSet) -> Bounds {
+    let mut on_paper = set.clone();
+    on_paper.tasks.iter_mut().for_each(|task| task.timer = None);
+    bounds(&on_paper)
+}
+
+/// Bounds the response times of a set, the ticks of its timers counted as release jitter.
 pub(super) fn bounds(set: &TaskSet) -> Bounds {
     match check::check(set, &Request::default()) {
         Ok(document) => Bounds {

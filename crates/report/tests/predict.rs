@@ -1,0 +1,93 @@
+//! The table of a prediction.
+
+use hourglass_model::predict::{
+    MeasuredTerms, MeasurementFacts, NoiseFacts, PREDICT_SCHEMA, PredictDocument, PredictedTask,
+    SimulationFacts,
+};
+use hourglass_report::text::{Style, predict};
+
+const MS: u64 = 1_000_000;
+
+fn task(name: &str, bound_ms: u64, measured_ns: u64, deadline_ms: u64) -> PredictedTask {
+    PredictedTask {
+        name: name.into(),
+        bound_ns: Some(bound_ms * MS),
+        simulated_ns: Some(bound_ms * MS),
+        measured_ns: Some(measured_ns),
+        deadline_ns: deadline_ms * MS,
+        missed: Some(0),
+        hit: Some(1_000),
+        lost: Some(0),
+        verdict: "feasible".into(),
+        measured: Some(MeasuredTerms::default()),
+        ..PredictedTask::default()
+    }
+}
+
+/// Section 5.5 of the Hourglass paper, as it comes out on some machine.
+fn document() -> PredictDocument {
+    let video = PredictedTask {
+        missed: Some(142),
+        hit: Some(143),
+        lost: Some(18),
+        explanation: Some(
+            "its timer releases it up to 9 ms late, it keeps the CPU for up to 1.9 ms to wait: with \
+             this the bound is 38.9 ms"
+                .into(),
+        ),
+        explained: Some(true),
+        ..task("video with a name that is far too long", 29, 38_123_456, 33)
+    };
+    PredictDocument {
+        schema: PREDICT_SCHEMA.into(),
+        name: "audio and video".into(),
+        analysis: "fp-preemptive".into(),
+        verdict: "feasible".into(),
+        not_analysed: None,
+        simulation: Some(SimulationFacts { horizon_ns: 264 * MS, jobs: 41 }),
+        not_simulated: None,
+        run: Some(MeasurementFacts {
+            duration_ns: 10_000 * MS,
+            elapsed_ns: 10_001 * MS,
+            seed: 0,
+            folder: None,
+            warnings: vec!["somebody else is at work; ask them to stop".into()],
+        }),
+        noise: Some(NoiseFacts { watched_ns: MS, longest_ns: 300, total_ns: 400, gaps: 2 }),
+        tasks: vec![task("au\u{1b}[31mdio", 3, 3_010_000, 8), video],
+        notes: vec!["nothing was left out".into()],
+        interrupted: false,
+    }
+}
+
+#[test]
+fn the_table_fits_a_page_of_80_columns() {
+    let text = predict(&document(), Style::Plain);
+    for line in text.lines() {
+        assert!(line.chars().count() <= 80, "{line}");
+        assert!(!line.ends_with(' '), "{line:?}");
+        assert!(!line.contains('\u{1b}'), "{line:?}");
+    }
+    let audio = text.lines().nth(2).unwrap();
+    assert!(audio.contains("3.00") && audio.contains("3.01"), "a hundredth is seen: {audio}");
+    let wanted = ["missed", "142", "18", "with this", "41 jobs simulated", "were missed by"];
+    for word in wanted {
+        assert!(text.contains(word), "{word}: {text}");
+    }
+}
+
+#[test]
+fn what_was_not_done_is_said() {
+    let mut document = document();
+    document.run = None;
+    document.noise = None;
+    document.simulation = None;
+    document.not_simulated = Some("it has no end".into());
+    for task in &mut document.tasks {
+        (task.measured_ns, task.missed, task.lost, task.hit) = (None, None, None, None);
+    }
+    let text = predict(&document, Style::Plain);
+    for word in ["not simulated: it has no end", "no run", "nothing was run"] {
+        assert!(text.contains(word), "{word}: {text}");
+    }
+}
