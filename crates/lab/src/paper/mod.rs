@@ -27,7 +27,7 @@ pub use bench::Effort;
 
 /// Every paper of which tables can be measured.
 pub const PAPERS: &[Paper] =
-    &[hourglass_2002::PAPER, highpertimer::PAPER, hrtimers::PAPER, rt_mach_timers::PAPER];
+    &[highpertimer::PAPER, hrtimers::PAPER, rt_mach_timers::PAPER, hourglass_2002::PAPER];
 
 /// A paper.
 #[derive(Debug)]
