@@ -5,7 +5,7 @@
 
 use hourglass_model::Policy;
 use hourglass_model::predict::{MeasuredTerms, PredictDocument, PredictedTask};
-use hourglass_model::tasks::{Assignment, Task, TaskSet};
+use hourglass_model::tasks::{Assignment, Preemption, Protocol, Scheduler, Task, TaskSet};
 use hourglass_time::Span;
 
 use super::noise::{self, Noise};
@@ -117,7 +117,12 @@ pub(super) fn corrected(set: &TaskSet, found: &[Found]) -> TaskSet {
 /// The set with one more task on each CPU, more urgent than all others, that demands in each
 /// `window` the most that noise took of any time of that length. Time of any length is covered by
 /// whole windows, so that no more noise falls into it than this task demands.
+///
+/// `None` where an analysis would not let that task preempt at any time: then it bounds nothing.
 pub(super) fn beside_noise(set: &TaskSet, noises: &[Noise], window: Span) -> Option<TaskSet> {
+    if !preempts_everywhere(set) {
+        return None;
+    }
     let mut beside = set.clone();
     let priorities: Option<Vec<u32>> = set.priorities().into_iter().collect();
     let priorities = priorities?;
@@ -138,6 +143,14 @@ pub(super) fn beside_noise(set: &TaskSet, noises: &[Noise], window: Span) -> Opt
         }
     }
     Some(beside)
+}
+
+/// Whether the most urgent task gets the CPU whenever it wants it, in the eyes of an analysis.
+fn preempts_everywhere(set: &TaskSet) -> bool {
+    set.scheduler == Scheduler::FixedPriority
+        && set.servers.is_empty()
+        && set.tasks.iter().all(|task| task.preemption == Preemption::Full)
+        && set.resources.iter().all(|resource| resource.protocol != Protocol::Spin)
 }
 
 /// Counts in the noise, which nobody knew before.

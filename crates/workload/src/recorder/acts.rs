@@ -1,0 +1,105 @@
+//! What a thread does beside receiving time: it has jobs, polls, lets time pass, blocks for others.
+//!
+//! Owns: keeping the intervals right meanwhile. Must not: know what it is done for.
+
+use hourglass_clock::Counter;
+use hourglass_model::Onset;
+use hourglass_time::Span;
+
+use super::{Ended, Recorder, Work};
+use crate::jobs::Job;
+
+/// [`Recorder::pass`] looks at the time so often: by so much it may be late after an interruption.
+const PASS_SLICE: Span = Span::from_micros(2);
+
+impl<C: Counter> Recorder<'_, C> {
+    /// A job that arrived at `arrival` (on the counter) begins to run, now.
+    pub fn begin_job(&mut self, arrival: u64) {
+        let received = self.received();
+        self.job = Some(Job { arrival, begun: self.last, finished: 0, received });
+    }
+
+    /// The job that has begun is done, now. Its response time in ticks; `None` if none has begun.
+    pub fn end_job(&mut self) -> Option<u64> {
+        let begun = self.job.take()?;
+        let received = self.received() - begun.received;
+        let job = Job { finished: self.last, received, ..begun };
+        if let Some(jobs) = &mut self.memory.jobs {
+            jobs.record(job);
+        }
+        Some(job.response())
+    }
+
+    /// There was no job after all.
+    pub fn forget_job(&mut self) {
+        self.job = None;
+    }
+
+    /// When the job arrived that has begun.
+    #[must_use]
+    pub fn job_arrival(&self) -> Option<u64> {
+        self.job.map(|job| job.arrival)
+    }
+
+    /// Looks at the counter after the thread did something of its own, and notes a gap if it took
+    /// too long for that.
+    pub fn touch(&mut self) -> Ended {
+        if !self.ensure_open() {
+            return Ended::TimeOver;
+        }
+        self.catch_up();
+        if self.is_over() { Ended::TimeOver } else { Ended::Done }
+    }
+
+    /// Polls until `ready`, keeping the CPU.
+    pub fn poll(&mut self, mut ready: impl FnMut() -> bool) -> Ended {
+        while !ready() {
+            if self.touch() == Ended::TimeOver {
+                return Ended::TimeOver;
+            }
+            std::hint::spin_loop();
+        }
+        self.touch()
+    }
+
+    /// Runs `work` until `amount` has passed, however much of it the thread received.
+    pub fn pass(&mut self, amount: Span, work: &mut impl Work) -> Ended {
+        let slice = self.settings.timeline.ticks_at_least(PASS_SLICE);
+        let mut end = self.last.saturating_add(self.settings.timeline.ticks_at_least(amount));
+        if !self.ensure_open() {
+            return Ended::TimeOver;
+        }
+        end = end.max(self.last);
+        while self.last < end {
+            if self.watch(slice.min(end - self.last), work) == Ended::TimeOver {
+                return Ended::TimeOver;
+            }
+        }
+        Ended::Done
+    }
+
+    /// Ends the interval and calls `wait` again and again until it says that what the thread
+    /// waits for has come, or the thread's time is over.
+    ///
+    /// `wait` gets the `CLOCK_MONOTONIC` time by which it MUST return. It MAY return earlier, and
+    /// SHOULD when a signal comes.
+    pub fn block(&mut self, mut wait: impl FnMut(u64) -> bool) -> Ended {
+        if self.open.is_some() {
+            self.catch_up();
+        }
+        self.close();
+        let latest = self.settings.timeline.monotonic_at(self.settings.finish);
+        loop {
+            let has_come = wait(latest);
+            let now = self.counter.read();
+            self.last = now.ticks.min(self.settings.finish).max(self.last);
+            if self.is_over() {
+                return Ended::TimeOver;
+            }
+            if has_come {
+                self.open_at(now.cpu, Onset::Wait);
+                return Ended::Done;
+            }
+        }
+    }
+}
