@@ -160,6 +160,17 @@ mod tests {
             ["show", "render", "clocks", "doctor", "simulate", "paper", "completions", "man"]
         for name in ["show", "render", "clocks", "doctor", "predict", "paper", "completions", "man"]
         {
+        for name in [
+            "show",
+            "render",
+            "clocks",
+            "doctor",
+            "simulate",
+            "predict",
+            "paper",
+            "completions",
+            "man",
+        ] {
             let mut command = command().term_width(80);
             command.build();
             let help = command.find_subcommand_mut(name).unwrap().render_help().to_string();

@@ -32,6 +32,9 @@ fn bounds_without_a_run() {
     let tasks = document["tasks"].as_array().unwrap();
     let bounds: Vec<_> = tasks.iter().map(|task| task["bound_ns"].as_u64().unwrap()).collect();
     assert_eq!(bounds, [3_000_000, 29_000_000]);
+    // The tick is simulated, and makes video late.
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(tasks[0]["simulated_ns"], 3_000_000);
     let keys =
         ["name", "bound_ns", "simulated_ns", "measured_ns", "deadline_ns", "missed", "explanation"];
     for key in keys {

@@ -7,6 +7,6 @@
 pub mod check;
 pub mod examples;
 pub mod input;
-pub mod simulate;
 pub mod predict;
+pub mod simulate;
 pub mod sweep;

@@ -54,7 +54,22 @@ fn the_seed_set_without_a_run() {
     assert_eq!(bounds, [Some(3 * MS), Some(29 * MS)]);
     assert_eq!((document.verdict.as_str(), document.name.as_str()), ("feasible", "a file"));
     assert!(document.tasks.iter().all(|task| task.measured_ns.is_none() && task.missed.is_none()));
+    let simulated: Vec<_> = document.tasks.iter().map(|task| task.simulated_ns).collect();
+    assert_eq!(simulated, bounds, "the critical instant reaches both bounds");
     assert!(document.run.is_none() && predicted.holds());
+}
+
+/// Section 5.5 without a run: ticks make the simulation late, and with them the bound is 39 ms.
+#[test]
+fn a_simulated_tick_is_explained() {
+    let mut set = audio_and_video();
+    set.tasks[1].timer = Some("TICK:100".into());
+    let predicted = predict(request(set, None), &mut Quiet).unwrap();
+    let video = &predicted.document.tasks[1];
+    assert_eq!((video.bound_ns, video.corrected_bound_ns), (Some(29 * MS), Some(39 * MS)));
+    assert!(video.simulated_ns > Some(33 * MS) && video.simulated_ns <= Some(39 * MS), "{video:?}");
+    assert_eq!(video.explained, Some(true));
+    assert!(video.simulated_missed > Some(0) && !predicted.holds());
 }
 
 /// Section 5.5: "with 8 ms of release jitter and a 19 ms worst-case compute time" it is 39 ms.

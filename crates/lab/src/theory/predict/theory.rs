@@ -7,6 +7,7 @@ use hourglass_model::tasks::TaskSet;
 use hourglass_time::Span;
 
 use crate::theory::check::{self, Request};
+use crate::theory::simulate;
 
 /// Bounds of a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,11 +72,28 @@ pub(super) fn bounds(set: &TaskSet) -> Bounds {
     }
 }
 
-/// Simulates a set.
+/// Simulates a set from the moment at which all bounds look.
+///
+/// # Errors
+/// Why it cannot be, in one line.
 pub(super) fn simulate(
-    _set: &TaskSet,
-    _horizon: Option<Span>,
-    _seed: u64,
+    set: &TaskSet,
+    horizon: Option<Span>,
+    seed: u64,
 ) -> Result<Simulated, String> {
-    Err("there is no simulator".to_owned())
+    let request = simulate::Request { horizon, seed, ..simulate::Request::new(set.clone()) };
+    let simulated =
+        simulate::simulate(&request, &mut Onward).map_err(|error| error.to_string())?.document;
+    let facts = SimulationFacts { horizon_ns: simulated.simulated_ns, jobs: simulated.jobs };
+    let tasks = simulated.tasks.iter().map(|task| (task.max_response_ns, task.missed + task.lost));
+    Ok(Simulated { facts, tasks: tasks.collect() })
+}
+
+/// Lets a simulation go on.
+struct Onward;
+
+impl simulate::Watch for Onward {
+    fn reached(&mut self, _simulated: u64, _horizon: u64) -> bool {
+        true
+    }
 }
