@@ -83,17 +83,8 @@ pub(super) fn simulate(
 ) -> Result<Simulated, String> {
     let request = simulate::Request { horizon, seed, ..simulate::Request::new(set.clone()) };
     let simulated =
-        simulate::simulate(&request, &mut Onward).map_err(|error| error.to_string())?.document;
+        simulate::simulate(&request, &mut ()).map_err(|error| error.to_string())?.document;
     let facts = SimulationFacts { horizon_ns: simulated.simulated_ns, jobs: simulated.jobs };
     let tasks = simulated.tasks.iter().map(|task| (task.max_response_ns, task.missed + task.lost));
     Ok(Simulated { facts, tasks: tasks.collect() })
-}
-
-/// Lets a simulation go on.
-struct Onward;
-
-impl simulate::Watch for Onward {
-    fn reached(&mut self, _simulated: u64, _horizon: u64) -> bool {
-        true
-    }
 }
