@@ -155,16 +155,12 @@ mod tests {
 
     #[test]
     fn help_of_the_other_commands() {
-        for name in ["show", "render", "clocks", "doctor", "check", "paper", "completions", "man"] {
-        for name in
-            ["show", "render", "clocks", "doctor", "simulate", "paper", "completions", "man"]
-        for name in ["show", "render", "clocks", "doctor", "predict", "paper", "completions", "man"]
-        {
         for name in [
             "show",
             "render",
             "clocks",
             "doctor",
+            "check",
             "simulate",
             "predict",
             "paper",
