@@ -24,7 +24,7 @@ mod solve;
 use std::cmp::Ordering;
 
 use hourglass_model::check::{CHECK_SCHEMA, CheckDocument, TaskFacts, Verdict, WitnessFacts};
-use hourglass_model::tasks::{Task, TaskSet};
+use hourglass_model::tasks::{Scheduler, Task, TaskSet};
 use hourglass_sched::admission::{self, Fraction};
 use hourglass_sched::{self as sched, TaskSet as Numbers};
 use hourglass_time::Span;
@@ -168,7 +168,8 @@ fn empty(set: &TaskSet, assumptions: Vec<String>) -> CheckDocument {
         verdict: Verdict::Unknown,
         wcet_ns: task.wcet.nanos_or_zero(),
         period_ns: task.period.nanos_or_zero(),
-        priority,
+        // Under EDF and FIFO, priorities play no part.
+        priority: priority.filter(|_| set.scheduler == Scheduler::FixedPriority),
         cpus: task.cpus.as_ref().unwrap_or(&all).to_string(),
         server: set.server_of(&task.name).map(|server| server.name.clone()),
         utilisation: TaskSet::utilisation(task).map(|u| u.to_string()).unwrap_or_default(),

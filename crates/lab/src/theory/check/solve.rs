@@ -196,6 +196,13 @@ fn by_response(processor: &Processor, numbers: &Numbers, solved: &mut Solved) {
         if found == Some(Judged::Feasible) {
             deadlines_are_bounds(processor, solved);
         }
+        solved.conclude();
+        // Where no response time is known, the demand may still show that some deadline is missed.
+        if matches!(found, Some(Judged::Infeasible(_))) && processor.inexact.is_empty() {
+            solved.facts.verdict = Verdict::Infeasible;
+            solved.reason = None;
+        }
+        return;
     }
     solved.conclude();
 }
