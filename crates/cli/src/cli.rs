@@ -17,6 +17,7 @@ use crate::commands::predict::Predict;
 use crate::commands::render::Render;
 use crate::commands::show::Show;
 use crate::commands::simulate::Simulate;
+use crate::commands::sweep::Sweep;
 use crate::settings::Settings;
 
 /// Shows where the CPU time of your threads goes: when each of them ran, for how long it was
@@ -52,6 +53,8 @@ Examples:
   hourglass simulate tasks.toml            what would become of these tasks?
   hourglass predict tasks.toml             will they make it, and do they?
   hourglass paper --list                   whose tables can be measured here?";
+  hourglass paper --list                   whose tables can be measured here?
+  hourglass sweep -o monday                how many random task sets does each analysis accept?";
 
 /// The commands.
 #[derive(Debug, Subcommand)]
@@ -65,6 +68,7 @@ pub(crate) enum Command {
     Simulate(Simulate),
     Predict(Predict),
     Paper(Paper),
+    Sweep(Box<Sweep>),
     Completions(Completions),
     Man(Man),
 }
@@ -167,6 +171,7 @@ mod tests {
             "completions",
             "man",
         ] {
+        for name in ["show", "render", "clocks", "doctor", "paper", "sweep", "completions", "man"] {
             let mut command = command().term_width(80);
             command.build();
             let help = command.find_subcommand_mut(name).unwrap().render_help().to_string();

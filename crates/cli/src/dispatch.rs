@@ -94,6 +94,7 @@ fn other(words: &[String]) -> Result<ExitCode> {
         Command::Clocks(clocks) => commands::clocks::show(&clocks, settings),
         Command::Simulate(simulate) => commands::simulate::simulate(&simulate, settings),
         Command::Paper(paper) => commands::paper::paper(&paper, settings),
+        Command::Sweep(sweep) => commands::sweep::sweep(&sweep, settings),
         Command::Doctor(doctor) => commands::doctor::examine(&doctor, settings),
         Command::Check(check) => commands::check::check(&check, settings),
         Command::Predict(predict) => commands::predict::predict(&predict, settings),

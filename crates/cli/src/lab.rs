@@ -15,6 +15,7 @@ pub(crate) use hourglass_lab::paper;
 pub(crate) use hourglass_lab::sched::sim;
 pub(crate) use hourglass_lab::store::{LatencyError, TraceError};
 pub(crate) use hourglass_lab::theory;
+pub(crate) use hourglass_lab::theory::sweep;
 pub(crate) use hourglass_lab::workload::spec::MOST_THREADS;
 pub(crate) use hourglass_lab::workload::{RunSpec, SpecError, ThreadSpec, models, wake};
 pub(crate) use hourglass_lab::workload_file;

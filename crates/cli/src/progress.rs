@@ -1,4 +1,4 @@
-//! What a person at the terminal sees while a run goes on.
+//! What a person at the terminal sees while a run or a sweep goes on.
 
 use std::fmt::Write;
 use std::io::{self, IsTerminal};
@@ -7,7 +7,7 @@ use hourglass_model::document::Warning;
 use hourglass_time::Span;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-use crate::lab::Watch;
+use crate::lab::{Watch, sweep};
 use crate::messages;
 
 /// What the bar looks like; its message is the duration of the run.
@@ -107,4 +107,48 @@ fn time_of(steps: u64) -> Span {
 
 fn steps(span: Span) -> u64 {
     span.nanos_or_zero() / Span::from_millis(STEP_MS).nanos_or_zero().max(1)
+}
+
+/// What the bar of a sweep looks like.
+const SETS_TEMPLATE: &str = "judging {bar:40} {pos} of {len} sets, {eta} left";
+
+/// Follows a sweep.
+#[derive(Debug)]
+pub(crate) struct SetsProgress {
+    shown: bool,
+    bar: Option<ProgressBar>,
+}
+
+impl SetsProgress {
+    /// Progress on stderr, if that is a terminal and may be written to.
+    pub(crate) fn new(quiet: bool) -> SetsProgress {
+        SetsProgress { shown: !quiet && io::stderr().is_terminal(), bar: None }
+    }
+}
+
+impl sweep::Watch for SetsProgress {
+    fn started(&mut self, done: u64, all: u64) {
+        if !self.shown || done == all {
+            return;
+        }
+        let bar = ProgressBar::with_draw_target(Some(all), ProgressDrawTarget::stderr());
+        if let Ok(style) = ProgressStyle::with_template(SETS_TEMPLATE) {
+            bar.set_style(style);
+        }
+        bar.set_position(done);
+        bar.reset_eta();
+        self.bar = Some(bar);
+    }
+
+    fn moved(&mut self, done: u64) {
+        if let Some(bar) = &self.bar {
+            bar.set_position(done);
+        }
+    }
+
+    fn ended(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
 }

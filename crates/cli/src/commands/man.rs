@@ -170,6 +170,7 @@ mod tests {
             "simulate",
             "predict",
             "paper",
+            "sweep",
             "completions",
             "man",
         ];

@@ -11,6 +11,7 @@ pub(crate) mod render;
 pub(crate) mod run;
 pub(crate) mod show;
 pub(crate) mod simulate;
+pub(crate) mod sweep;
 
 use anyhow::Result;
 

@@ -176,7 +176,7 @@ impl Folder<'_> {
 }
 
 /// Writes a file that has its name only once it is complete.
-fn write_whole(path: &Path, contents: &[u8]) -> io::Result<()> {
+pub(super) fn write_whole(path: &Path, contents: &[u8]) -> io::Result<()> {
     let mut partial = path.as_os_str().to_owned();
     partial.push(".partial");
     let partial = PathBuf::from(partial);

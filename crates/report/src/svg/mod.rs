@@ -4,6 +4,7 @@
 //! A picture is one self-contained SVG: no script, no font, nothing fetched. It follows the
 //! reader's light or dark scheme, and its size depends on its pixels, not on the trace's length.
 
+mod acceptance;
 mod axis;
 mod costs;
 mod curves;
@@ -23,6 +24,7 @@ use hourglass_model::paper::Drawing;
 use hourglass_time::Span;
 use thiserror::Error;
 
+pub use acceptance::acceptance;
 pub use costs::costs;
 pub use curves::curves;
 pub use options::{Rows, TraceOptions};

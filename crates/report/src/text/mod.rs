@@ -9,6 +9,7 @@ mod predict;
 mod records;
 mod simulation;
 mod summary;
+mod sweep;
 mod table;
 mod verdict;
 mod watch;
@@ -23,6 +24,7 @@ pub use predict::predict;
 pub use records::RecordWriter;
 pub use simulation::simulation;
 pub use summary::summary;
+pub use sweep::{sweep, sweep_summary};
 pub use watch::{WATCH_SHOWN, watch_header, watch_line, watch_picture};
 
 /// Whether text may be coloured.

@@ -5,6 +5,7 @@
 
 use hourglass_model::generate::{GenerateError, Method, Millionths, Recipe, Source};
 use hourglass_model::sweep::SweepExperiment;
+use hourglass_model::tasks::TaskSetError;
 use hourglass_sched::{Task, TaskError};
 use hourglass_store::sweep::SweepFolderError;
 use thiserror::Error;
@@ -99,6 +100,12 @@ pub enum SweepError {
     /// A set that cannot be scaled.
     #[error(transparent)]
     Template(#[from] TemplateError),
+    /// A task file that is none.
+    #[error(transparent)]
+    Tasks(#[from] TaskSetError),
+    /// A file of worked examples.
+    #[error("a file of worked examples has many sets; take one set, as TOML")]
+    Examples,
     /// The folder.
     #[error(transparent)]
     Folder(#[from] SweepFolderError),

@@ -10,6 +10,7 @@
 
 mod analyses;
 mod experiment;
+mod file;
 mod run;
 mod template;
 #[cfg(test)]
@@ -19,6 +20,7 @@ mod workers;
 
 pub use analyses::{ANALYSES, Analysis, Answer, Machine};
 pub use experiment::{Experiment, Subject, SweepError};
+pub use file::Described;
 pub use run::{Swept, Watch, run, run_until};
 pub use template::Template;
 pub use words::Draft;

@@ -1,0 +1,227 @@
+//! `sweep`: how many random sets of tasks each analysis accepts.
+
+use std::fmt::Display;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Args, ValueHint};
+use hourglass_model::sweep::SweepDocument;
+use hourglass_report::{svg, text};
+
+use super::paper::write_whole;
+use crate::args::suggest::name_like;
+use crate::lab::sweep::{self, ANALYSES, Analysis, Described, Draft, Experiment, SweepError};
+use crate::messages;
+use crate::output;
+use crate::progress::SetsProgress;
+use crate::settings::Settings;
+use crate::stop::{self, Stop};
+
+/// Name of the picture in the folder.
+const PICTURE: &str = "sweep.svg";
+
+/// Threads that can be asked for.
+const MOST_THREADS: usize = 1_024;
+
+/// Compare analyses on random sets of tasks: how many sets does each accept?
+#[derive(Args, Debug)]
+#[command(after_help = "\
+FILE is an experiment, with the long options as its keys (cost_granularity, keep_sets), or a task
+file: then the execution times of its one set are scaled from utilisation to utilisation. Options
+come before what the file says. The same options give the same result, on any number of threads.
+
+Generators: uunifast (one CPU), uunifast-discard, randfixedsum (one CPU or several; the default
+with several), drs (bounds for each task; not always uniform where these are uneven).
+Periods: log-uniform:A,B uniform:A,B harmonic:A,B list:A,B,...
+Deadlines: implicit, share:LOW,HIGH (of the period), slack:LOW,HIGH (of what the cost leaves).
+
+With -o every finished point is kept. Ctrl-C ends early; the same command goes on from there. The
+folder holds sweep.json, sweep.parquet, sweep.svg, and with --keep-sets sets.parquet.
+
+Examples:
+  hourglass sweep --list                               the analyses
+  hourglass sweep -o monday                            ten tasks on one CPU, 1000 sets a point
+  hourglass sweep -u 0.6:1:0.02 -n 20 -a rm,edf        another range, two analyses
+  hourglass sweep -m 4 -n 16 -o tuesday                four CPUs
+  hourglass sweep --deadlines share:0.7,1 -a dm,opa,edf-np,edf
+  hourglass sweep experiment.toml -o wednesday         an experiment from a file
+  hourglass sweep car.toml -u 0.5:1:0.01 -a dm,edf     up to which utilisation does this set work?")]
+pub(crate) struct Sweep {
+    /// Experiment or task file
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "list")]
+    file: Option<PathBuf>,
+    /// Folder for the results, made if need be; a sweep that it holds is gone on with
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "list")]
+    output: Option<PathBuf>,
+    /// List the analyses
+    #[arg(long)]
+    list: bool,
+    /// Utilisations of the points: FROM:TO:STEP, or numbers with commas
+    #[arg(short, long, value_name = "RANGE")]
+    utilisations: Option<String>,
+    /// Sets a point [default: 1000]
+    #[arg(short, long, value_name = "N")]
+    sets: Option<String>,
+    /// Tasks a set [default: 10]
+    #[arg(short = 'n', long, value_name = "N")]
+    tasks: Option<String>,
+    /// CPUs [default: 1]
+    #[arg(short = 'm', long, value_name = "M")]
+    processors: Option<String>,
+    /// How utilisations are drawn
+    #[arg(short, long, value_name = "NAME")]
+    generator: Option<String>,
+    /// Bounds on the utilisation of tasks: LEAST..MOST, for all or one for each
+    #[arg(long, value_name = "BOUNDS")]
+    bounds: Option<String>,
+    /// How periods are drawn [default: log-uniform:10ms,1s]
+    #[arg(long, value_name = "HOW")]
+    periods: Option<String>,
+    /// Periods and deadlines are multiples of it [default: 1us]
+    #[arg(long, value_name = "TIME")]
+    granularity: Option<String>,
+    /// Execution times are multiples of it [default: 1ns]
+    #[arg(long, value_name = "TIME")]
+    cost_granularity: Option<String>,
+    /// How deadlines are drawn [default: implicit]
+    #[arg(long, value_name = "HOW")]
+    deadlines: Option<String>,
+    /// Release jitter as shares of the period: LOW,HIGH [default: 0]
+    #[arg(long, value_name = "SHARES")]
+    jitter: Option<String>,
+    /// Where the random sequences begin [default: 1]
+    #[arg(long, value_name = "N")]
+    seed: Option<String>,
+    /// Analyses, with commas
+    #[arg(short, long, value_name = "NAMES")]
+    analyses: Option<String>,
+    /// Keep what each analysis said of each set
+    #[arg(long)]
+    keep_sets: bool,
+    /// Threads [default: one for each CPU here]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+}
+
+/// Lists analyses, or compares them.
+///
+/// # Errors
+/// The experiment cannot be meant, or the folder cannot hold it.
+pub(crate) fn sweep(sweep: &Sweep, settings: Settings) -> Result<ExitCode> {
+    if sweep.list {
+        return list(settings);
+    }
+    let experiment = sweep.experiment()?;
+    let mut progress = SetsProgress::new(settings.quiet);
+    let folder = sweep.output.as_deref();
+    let swept = sweep::run(&experiment, folder, sweep.threads()?, &mut progress)
+        .map_err(|error| refused("", &error))?;
+    if let Some(folder) = folder {
+        draw(&swept.document, folder, settings)?;
+    }
+    show(&swept.document, settings)?;
+    Ok(swept.signal.map_or(ExitCode::SUCCESS, stop::ended_by))
+}
+
+impl Sweep {
+    /// The options by the names of the keys.
+    fn said(&self) -> [(&'static str, Option<&str>); 13] {
+        [
+            ("utilisations", self.utilisations.as_deref()),
+            ("sets", self.sets.as_deref()),
+            ("tasks", self.tasks.as_deref()),
+            ("processors", self.processors.as_deref()),
+            ("generator", self.generator.as_deref()),
+            ("bounds", self.bounds.as_deref()),
+            ("periods", self.periods.as_deref()),
+            ("granularity", self.granularity.as_deref()),
+            ("cost_granularity", self.cost_granularity.as_deref()),
+            ("deadlines", self.deadlines.as_deref()),
+            ("jitter", self.jitter.as_deref()),
+            ("seed", self.seed.as_deref()),
+            ("analyses", self.analyses.as_deref()),
+        ]
+    }
+
+    /// What the file says, and the options after it.
+    fn experiment(&self) -> Result<Experiment, Stop> {
+        let (mut draft, mut template) = (Draft::default(), None);
+        if let Some(file) = &self.file {
+            let place = format!("{}: ", file.display());
+            let text = fs::read_to_string(file).map_err(|error| {
+                Stop::usage(format!("{place}{error}; name a file that is there"))
+            })?;
+            match Described::read(&text).map_err(|error| refused(&place, &error))? {
+                Described::Experiment(found) => draft = *found,
+                Described::Tasks(found) => template = Some(*found),
+            }
+        }
+        let said = self.said();
+        for (key, value) in said.iter().filter_map(|(key, value)| Some((key, (*value)?))) {
+            draft.set(key, value).map_err(|error| refused("--", &error))?;
+        }
+        if self.keep_sets {
+            draft.set("keep_sets", "true").map_err(|error| refused("--", &error))?;
+        }
+        draft.finish(template).map_err(|error| refused("", &error))
+    }
+
+    fn threads(&self) -> Result<usize, Stop> {
+        match self.threads {
+            Some(threads) if threads == 0 || threads > MOST_THREADS => Err(Stop::usage(format!(
+                "--threads: '{threads}' is out of range; take 1 to {MOST_THREADS}"
+            ))),
+            Some(threads) => Ok(threads),
+            None => Ok(std::thread::available_parallelism().map_or(1, usize::from)),
+        }
+    }
+}
+
+/// The line about an error, with the names like an unknown one.
+fn refused(place: &str, error: &SweepError) -> Stop {
+    let hint = match error {
+        SweepError::UnknownAnalysis(name) => {
+            let like = name_like(name, ANALYSES.iter().map(|analysis| analysis.name));
+            let meant = like.map_or(String::new(), |like| format!("did you mean {like}? "));
+            format!("; {meant}hourglass sweep --list names them all")
+        }
+        SweepError::UnknownKey(key) => name_like(key, Draft::KEYS)
+            .map_or(String::new(), |like| format!("; did you mean {like}?")),
+        _ => String::new(),
+    };
+    let line = format!("{place}{error}{hint}");
+    // An option is written with dashes where a key has underscores.
+    Stop::usage(match line.strip_prefix("--cost_granularity") {
+        Some(rest) => format!("--cost-granularity{rest}"),
+        None => line,
+    })
+}
+
+fn list(settings: Settings) -> Result<ExitCode> {
+    if settings.json {
+        return Err(Stop::usage("--list: the list is text; leave --json out").into());
+    }
+    let widest = ANALYSES.iter().map(|analysis| analysis.name.len()).max().unwrap_or(0);
+    let line = |analysis: &Analysis| format!("{:<widest$}  {}\n", analysis.name, analysis.about);
+    output::text(&ANALYSES.iter().map(line).collect::<String>())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn draw(document: &SweepDocument, folder: &Path, settings: Settings) -> Result<(), Stop> {
+    let path = folder.join(PICTURE);
+    let failed = |error: &dyn Display| Stop::usage(format!("-o: {}: {error}", path.display()));
+    write_whole(&path, svg::acceptance(document).as_bytes()).map_err(|error| failed(&error))?;
+    if !settings.quiet {
+        messages::say(&format!("wrote {}", folder.display()));
+    }
+    Ok(())
+}
+
+fn show(document: &SweepDocument, settings: Settings) -> Result<()> {
+    if settings.json {
+        return output::json(document);
+    }
+    output::text(&text::sweep(document, output::style()))
+}

@@ -1,0 +1,89 @@
+//! The table of an experiment of schedulability, for people.
+//!
+//! Owns: its look. Must not: count.
+
+use std::fmt::Write;
+
+use hourglass_model::sweep::{SweepDocument, SweepExperiment, SweepPoint};
+
+use super::Style;
+use super::table::{Column, Table, Tone};
+use crate::clean;
+
+/// Thousandths in one.
+const THOUSAND: u64 = 1_000;
+
+/// Points as rows, analyses as columns; what the numbers mean below.
+#[must_use]
+pub fn sweep(document: &SweepDocument, style: Style) -> String {
+    let experiment = &document.experiment;
+    let mut out = String::new();
+    let title = format!("Sets accepted, % of {}", clean::for_terminal(&sweep_summary(experiment)));
+    let mut table = Table::new(title).column(Column::Number, "utilisation");
+    for name in &experiment.analyses {
+        table = table.column(Column::Number, clean::for_terminal(name));
+    }
+    for (point, utilisation) in document.points.iter().zip(&experiment.utilisations) {
+        let mut cells = vec![(clean::for_terminal(utilisation), Tone::Normal)];
+        cells.extend(experiment.analyses.iter().map(|name| (share(point, name), Tone::Normal)));
+        table.row(cells);
+    }
+    let weighted = |name: &String| match document.weighted.get(name) {
+        Some(weighted) => (format!("{weighted:.3}"), Tone::Faint),
+        None => (String::new(), Tone::Faint),
+    };
+    let mut cells = vec![("weighted".to_owned(), Tone::Faint)];
+    cells.extend(experiment.analyses.iter().map(weighted));
+    table.row(cells);
+    table.write(&mut out, style);
+    out.push_str("weighted: sum of utilisation times share accepted, over that of utilisations\n");
+    let undecided = |name: &&String| given_up(&document.points, name) > 0;
+    for name in experiment.analyses.iter().filter(undecided) {
+        let count = given_up(&document.points, name);
+        let name = clean::for_terminal(name);
+        // Writing to a string cannot fail.
+        let _ = writeln!(out, "{name}: gave up {count} sets, which do not count as accepted");
+    }
+    if document.interrupted {
+        let missing = experiment.utilisations.len().saturating_sub(document.points.len());
+        let _ = writeln!(
+            out,
+            "interrupted: {missing} of {} points missing",
+            experiment.utilisations.len()
+        );
+    }
+    out
+}
+
+/// An experiment in a line: what was drawn, and how.
+#[must_use]
+pub fn sweep_summary(experiment: &SweepExperiment) -> String {
+    let cpus = match experiment.processors {
+        1 => "1 CPU".to_owned(),
+        count => format!("{count} CPUs"),
+    };
+    let SweepExperiment { sets, tasks, generator, periods, deadlines, seed, .. } = experiment;
+    if experiment.template.is_some() {
+        return format!("one set of {tasks} tasks with scaled execution times, {cpus}");
+    }
+    format!(
+        "{sets} sets of {tasks} tasks, {cpus}, {generator}, periods {periods}, deadlines {deadlines}, \
+         seed {seed}"
+    )
+}
+
+fn given_up(points: &[SweepPoint], name: &str) -> u64 {
+    points.iter().filter_map(|point| point.undecided.get(name)).sum()
+}
+
+/// Per cent with a decimal, rounded towards the middle: only all are 100, only none are 0.
+fn share(point: &SweepPoint, name: &str) -> String {
+    let Some(accepted) = point.accepted.get(name).copied() else { return String::new() };
+    let thousandths = accepted.saturating_mul(THOUSAND) / point.sets.max(1);
+    match (accepted, thousandths) {
+        (0, _) => "0".to_owned(),
+        (_, 0) => "<0.1".to_owned(),
+        (all, _) if all >= point.sets => "100".to_owned(),
+        (_, part) => format!("{}.{}", part / 10, part % 10),
+    }
+}
