@@ -3,6 +3,7 @@
 //! Owns: rate monotonic, deadline monotonic, and Audsley's optimal assignment. Must not: look into an
 //! analysis; it only asks for verdicts.
 
+use crate::effort::Effort;
 use crate::fixed_priority::{self, Sections, TimeModel};
 use crate::task::{Task, TaskSet};
 use crate::verdict::Verdict;
@@ -42,6 +43,18 @@ fn with_ranks(tasks: &[Task], order: &[usize]) -> TaskSet {
 /// Not for sets with suspension, whose analysis needs to know the order of all higher priorities.
 #[must_use]
 pub fn audsley(tasks: &[Task], sections: Sections, time: TimeModel) -> Option<TaskSet> {
+    audsley_within(tasks, sections, time, Effort::default())
+}
+
+/// The same with a stated effort for each analysis of a task. With too little of it, no assignment
+/// may be found where there is one.
+#[must_use]
+pub fn audsley_within(
+    tasks: &[Task],
+    sections: Sections,
+    time: TimeModel,
+    effort: Effort,
+) -> Option<TaskSet> {
     if tasks.iter().any(|task| task.suspension > 0) {
         return None;
     }
@@ -54,7 +67,9 @@ pub fn audsley(tasks: &[Task], sections: Sections, time: TimeModel) -> Option<Ta
             let lower = std::iter::once(*candidate).chain(assigned.iter().rev().copied());
             let order: Vec<usize> = order.into_iter().chain(lower).collect();
             let set = with_ranks(tasks, &order);
-            fixed_priority::verdict_of(&set, *candidate, sections, time) == Verdict::Feasible
+            let verdict =
+                fixed_priority::verdict_of_within(&set, *candidate, sections, time, effort);
+            verdict == Verdict::Feasible
         };
         let found = unassigned.iter().position(fits)?;
         assigned.push(unassigned.remove(found));

@@ -18,6 +18,8 @@ mod recipe;
 mod rescale;
 mod rounding;
 mod stream;
+#[cfg(test)]
+mod tests;
 mod utilisations;
 
 pub use error::{GenerateError, WordError};

@@ -12,10 +12,14 @@
 use super::stream::Stream;
 
 /// Rescalings of one point: each uses up some of the digits with which it began.
-const MOST_RESCALINGS: u32 = 1_000;
+const MOST_RESCALINGS: u32 = 10_000;
 
 /// Points begun with; by then something is wrong that no further point mends.
 const MOST_STARTS: u32 = 100;
+
+/// A number with less room than this share of the sum is drawn uniformly from its room: rescaling
+/// would take so many steps. Its true density changes by less than the number of tasks times this.
+const LEAST_ROOM: f64 = 1e-3;
 
 /// A corner smaller than this share of the simplex has too few digits left.
 const LEAST_CORNER: f64 = 1e-9;
@@ -30,12 +34,32 @@ pub(super) fn rescaled(total: f64, bounds: &[f64], stream: &mut Stream) -> Optio
     if sum <= 0.0 {
         return Some(if mirrored { bounds.to_vec() } else { vec![0.0; bounds.len()] });
     }
-    let drawn = (0..MOST_STARTS).find_map(|_| one_start(sum, bounds, stream))?;
+    let drawn = split(sum, bounds, stream)?;
     Some(if mirrored {
         bounds.iter().zip(drawn).map(|(bound, value)| (bound - value).max(0.0)).collect()
     } else {
         drawn
     })
+}
+
+/// Draws numbers with hardly any room by themselves, the others by rescaling.
+fn split(sum: f64, bounds: &[f64], stream: &mut Stream) -> Option<Vec<f64>> {
+    let tight = |bound: f64| bound < sum * LEAST_ROOM;
+    let (mut rest, mut room) = (sum, bounds.iter().sum::<f64>());
+    let mut drawn = vec![0.0; bounds.len()];
+    for (value, bound) in drawn.iter_mut().zip(bounds).filter(|(_, bound)| tight(**bound)) {
+        room -= bound;
+        let (low, high) = ((rest - room).clamp(0.0, *bound), bound.min(rest));
+        *value = low + (high - low).max(0.0) * stream.share();
+        rest = (rest - *value).max(0.0);
+    }
+    let wide: Vec<usize> = (0..bounds.len()).filter(|at| !tight(bounds[*at])).collect();
+    let limits: Vec<f64> = wide.iter().map(|at| bounds[*at]).collect();
+    let others = (0..MOST_STARTS).find_map(|_| one_start(rest, &limits, stream))?;
+    for (at, value) in wide.into_iter().zip(others) {
+        drawn[at] = value;
+    }
+    Some(drawn)
 }
 
 fn one_start(sum: f64, bounds: &[f64], stream: &mut Stream) -> Option<Vec<f64>> {

@@ -72,8 +72,20 @@ pub fn analyse_within(
 /// but for what they block.
 #[must_use]
 pub fn verdict_of(set: &TaskSet, task: usize, sections: Sections, time: TimeModel) -> Verdict {
+    verdict_of_within(set, task, sections, time, Effort::default())
+}
+
+/// The same with a stated effort.
+#[must_use]
+pub fn verdict_of_within(
+    set: &TaskSet,
+    task: usize,
+    sections: Sections,
+    time: TimeModel,
+    effort: Effort,
+) -> Verdict {
     match set.tasks().get(task) {
-        Some(_) => level::one(set, task, sections, time, Effort::default()),
+        Some(_) => level::one(set, task, sections, time, effort),
         None => Verdict::Feasible,
     }
 }

@@ -3,9 +3,15 @@
 //! Owns: the table [`ANALYSES`], and what counts as accepted. Must not: contain an analysis.
 
 use hourglass_sched::edf::{demand, qpa};
+use hourglass_sched::effort::Effort;
 use hourglass_sched::fixed_priority::{self, Sections, TimeModel};
+use hourglass_sched::global::fixed_priority::{AS_PUBLISHED, Bound, OrderFree};
 use hourglass_sched::partition::{Fit, Order, partition};
-use hourglass_sched::{Refusal, Task, TaskSet, Verdict, assign, bounds};
+use hourglass_sched::{Refusal, Task, TaskSet, Verdict, assign, bounds, global};
+
+/// Steps for each analysis of a set. Feasible sets with deadlines of at most their periods need some
+/// hundreds; only at full utilisation do busy windows take more, and then a set is seldom feasible.
+const EFFORT: Effort = Effort::of(20_000);
 
 /// Times are whole nanoseconds, in steps of which they pass.
 const TIME: TimeModel = TimeModel::Discrete;
@@ -41,7 +47,7 @@ pub enum Answer {
     /// Infeasible, without a bound, or not known to be feasible by a test that does not promise to
     /// know.
     Refused,
-    /// Given up: the search, or a number, grew too long.
+    /// Given up: the search, or a number, grew too long, or the analysis does not know such tasks.
     Undecided,
 }
 
@@ -57,10 +63,10 @@ impl Analysis {
     pub fn answer(&self, tasks: &[Task], processors: usize) -> Answer {
         match (self.judge)(tasks, processors) {
             Verdict::Feasible => Answer::Accepted,
-            Verdict::Unknown(Refusal::TooLong | Refusal::Overflow | Refusal::Endless) => {
-                Answer::Undecided
+            Verdict::Infeasible(_) | Verdict::NoBound | Verdict::Unknown(Refusal::NotExact) => {
+                Answer::Refused
             }
-            Verdict::Infeasible(_) | Verdict::NoBound | Verdict::Unknown(_) => Answer::Refused,
+            Verdict::Unknown(_) => Answer::Undecided,
         }
     }
 }
@@ -123,7 +129,8 @@ pub const ANALYSES: &[Analysis] = &[
         demand::processor_demand(&TaskSet::new(tasks.to_vec()), Sections::Preemptive, TIME)
     }),
     single("edf-np", "EDF, non-preemptive (Jeffay et al. 1991, by QPA)", |tasks, _| {
-        qpa::feasible(&TaskSet::new(tasks.to_vec()), Sections::NonPreemptive, TIME).verdict
+        let set = TaskSet::new(tasks.to_vec());
+        qpa::feasible_within(&set, Sections::NonPreemptive, TIME, EFFORT).verdict
     }),
     any("p-rm-ff", "partitioned rate-monotonic, first fit", |tasks, m| {
         spread(tasks, m, Fit::First, by_rm)
@@ -146,23 +153,61 @@ pub const ANALYSES: &[Analysis] = &[
     any("p-edf-ff", "partitioned EDF, first fit", |tasks, m| spread(tasks, m, Fit::First, by_qpa)),
     any("p-edf-bf", "partitioned EDF, best fit", |tasks, m| spread(tasks, m, Fit::Best, by_qpa)),
     any("p-edf-wf", "partitioned EDF, worst fit", |tasks, m| spread(tasks, m, Fit::Worst, by_qpa)),
+    any("g-edf-gfb", "global EDF (Goossens, Funk and Baruah 2003)", |tasks, m| {
+        global::edf::gfb(&TaskSet::new(tasks.to_vec()), m as u64)
+    }),
+    any("g-edf-bak", "global EDF (Baker 2003)", |tasks, m| {
+        global::edf::bak(&TaskSet::new(tasks.to_vec()), m as u64)
+    }),
+    any("g-edf-bcl", "global EDF (Bertogna, Cirinei and Lipari 2005)", |tasks, m| {
+        global::edf::bcl(&TaskSet::new(tasks.to_vec()), m as u64)
+    }),
+    any("g-edf-bar", "global EDF (Baruah 2007)", |tasks, m| {
+        global::edf::bar_within(&TaskSet::new(tasks.to_vec()), m as u64, EFFORT)
+    }),
+    any("g-edf-rta", "global EDF, response times (Bertogna and Cirinei 2007)", |tasks, m| {
+        let set = TaskSet::new(tasks.to_vec());
+        global::edf_response::analyse_within(&set, m as u64, EFFORT).verdict()
+    }),
+    any("g-dm-bc", "global deadline-monotonic (Bertogna and Cirinei 2007)", |tasks, m| {
+        by_global(&assign::deadline_monotonic(tasks), m, AS_PUBLISHED)
+    }),
+    any("g-dm-lc", "global deadline-monotonic, limited carry-in (Guan et al. 2009)", |tasks, m| {
+        by_global(&assign::deadline_monotonic(tasks), m, Bound::LimitedCarryIn)
+    }),
+    any("g-dkc-lc", "global priorities by D - k C, limited carry-in", |tasks, m| {
+        match global::assign::dkc(tasks, m as u64) {
+            Some(set) => by_global(&set, m, Bound::LimitedCarryIn),
+            None => Verdict::Unknown(Refusal::OutsideModel),
+        }
+    }),
+    any("g-opa-lc", "global optimal priorities (Davis and Burns 2011)", |tasks, m| {
+        match global::assign::audsley(tasks, m as u64, OrderFree::LimitedCarryIn) {
+            Some(_) => Verdict::Feasible,
+            None => Verdict::Unknown(Refusal::NotExact),
+        }
+    }),
 ];
 
 /// What is compared if nothing is said.
 pub(super) fn default_names(processors: u32) -> &'static [&'static str] {
     match processors {
         1 => &["rm-ll", "rm-hyperbolic", "rm", "dm", "opa", "edf"],
-        _ => &["p-dm-ff", "p-dm-wf", "p-edf-ff", "p-edf-wf"],
+        _ => &["g-edf-gfb", "g-edf-rta", "g-dm-lc", "g-opa-lc", "p-dm-ff", "p-edf-ff"],
     }
 }
 
 fn fixed(set: &TaskSet, sections: Sections) -> Verdict {
-    fixed_priority::analyse(set, sections, TIME).verdict()
+    fixed_priority::analyse_within(set, sections, TIME, EFFORT).verdict()
 }
 
-/// That no assignment is found is an answer of the analysis, not a witness.
+/// That no assignment is found is an answer of the analysis, not a witness. Where deadline-monotonic
+/// priorities do, there is one to be found.
 fn optimal(tasks: &[Task], sections: Sections) -> Verdict {
-    match assign::audsley(tasks, sections, TIME) {
+    if fixed(&assign::deadline_monotonic(tasks), sections) == Verdict::Feasible {
+        return Verdict::Feasible;
+    }
+    match assign::audsley_within(tasks, sections, TIME, EFFORT) {
         Some(_) => Verdict::Feasible,
         None => Verdict::Unknown(Refusal::NotExact),
     }
@@ -177,7 +222,12 @@ fn by_dm(set: &TaskSet) -> Verdict {
 }
 
 fn by_qpa(set: &TaskSet) -> Verdict {
-    qpa::feasible(set, Sections::Preemptive, TIME).verdict
+    qpa::feasible_within(set, Sections::Preemptive, TIME, EFFORT).verdict
+}
+
+fn by_global(set: &TaskSet, processors: usize, bound: Bound) -> Verdict {
+    let analysis = global::fixed_priority::analyse_within(set, processors as u64, bound, EFFORT);
+    analysis.verdict()
 }
 
 /// The largest tasks first; that the heuristic fails does not prove that there is no way.

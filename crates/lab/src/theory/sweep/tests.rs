@@ -1,1 +1,211 @@
-//! Experiments: whatever the threads and interruptions, one result.
+//! Experiments: whatever the threads and interruptions, one result; and refusals with their reasons.
+
+use std::cell::Cell;
+use std::fs;
+use std::path::Path;
+
+use hourglass_model::sweep::SweepDocument;
+
+use super::*;
+
+struct Nobody;
+
+impl Watch for Nobody {
+    fn started(&mut self, _: u64, _: u64) {}
+    fn moved(&mut self, _: u64) {}
+    fn ended(&mut self) {}
+}
+
+const SMALL: &str = "
+utilisations = [0.5, 0.7, 0.8, 0.9]
+sets = 70
+tasks = 4
+deadlines = \"share:0.8,1\"
+analyses = [\"dm\", \"opa\", \"edf\", \"edf-demand\"]
+keep_sets = true
+";
+
+fn draft(text: &str) -> Draft {
+    Draft::from_toml(text).unwrap()
+}
+
+fn experiment(text: &str) -> Experiment {
+    draft(text).finish(None).unwrap()
+}
+
+fn done(experiment: &Experiment, folder: Option<&Path>, threads: usize) -> SweepDocument {
+    run_until(experiment, folder, threads, &mut Nobody, || None).unwrap().document
+}
+
+/// Every file of a folder with its contents.
+fn contents(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut files: Vec<(String, Vec<u8>)> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .map(|path| {
+            (path.file_name().unwrap().to_str().unwrap().to_owned(), fs::read(path).unwrap())
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn threads_change_nothing() {
+    let experiment = experiment(SMALL);
+    let one = done(&experiment, None, 1);
+    assert_eq!(done(&experiment, None, 3), one);
+    assert_eq!(one.points.len(), 4);
+    assert!(!one.interrupted);
+    // Zhang and Burns 2009: QPA decides as the full test does; Audsley 1991: the optimal assignment
+    // accepts what any other does; EDF is optimal on one processor.
+    for point in &one.points {
+        let accepted = |name: &str| point.accepted[name];
+        assert_eq!(accepted("edf"), accepted("edf-demand"));
+        assert!(accepted("dm") <= accepted("opa") && accepted("opa") <= accepted("edf"));
+    }
+    assert!(one.points[0].accepted["dm"] > one.points[3].accepted["dm"]);
+}
+
+#[test]
+fn an_interrupted_sweep_goes_on_to_the_same_files() {
+    let experiment = experiment(SMALL);
+    let parent = tempfile::tempdir().unwrap();
+    let (whole, parts) = (parent.path().join("whole"), parent.path().join("parts"));
+    let wanted = done(&experiment, Some(&whole), 2);
+    for stop_after in [1, 3, 9] {
+        let looks = Cell::new(0);
+        let stop = || {
+            looks.set(looks.get() + 1);
+            (looks.get() > stop_after).then_some(2)
+        };
+        let swept = run_until(&experiment, Some(&parts), 1, &mut Nobody, stop).unwrap();
+        assert_eq!(swept.document.interrupted, swept.document.points.len() < 4);
+        assert_eq!(swept.signal.is_some(), swept.document.interrupted);
+    }
+    // Killed while a line and a table were written.
+    let journal = parts.join("points.jsonl");
+    let mut text = fs::read(&journal).unwrap();
+    text.extend_from_slice(b"{\"number\":");
+    fs::write(&journal, text).unwrap();
+    fs::write(parts.join("sweep.parquet.partial"), "PAR1").unwrap();
+    assert_eq!(done(&experiment, Some(&parts), 2), wanted);
+    assert_eq!(contents(&parts), contents(&whole));
+    // And once more, with nothing left to do.
+    assert_eq!(done(&experiment, Some(&parts), 2), wanted);
+    assert_eq!(contents(&parts), contents(&whole));
+}
+
+#[test]
+fn a_folder_of_something_else_is_left_alone() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path().join("sweep");
+    let first = experiment(SMALL);
+    done(&first, Some(&folder), 1);
+    let refused = |text: &str, folder: &Path| {
+        run_until(&experiment(text), Some(folder), 1, &mut Nobody, || None).unwrap_err().to_string()
+    };
+    let error = refused(&format!("seed = 7\n{SMALL}"), &folder);
+    assert!(error.contains("there seed is 1, here 7"), "{error}");
+    let other = parent.path().join("other");
+    fs::create_dir(&other).unwrap();
+    fs::write(other.join("letter.txt"), "Dear").unwrap();
+    let error = refused(SMALL, &other);
+    assert!(error.contains("letter.txt"), "{error}");
+    let error = refused(SMALL, &other.join("letter.txt"));
+    assert!(error.contains("not a folder"), "{error}");
+}
+
+/// Bini and Buttazzo 2003; Liu and Layland 1973: EDF is feasible up to 1, and bounds accept what
+/// response times accept.
+#[test]
+fn implicit_deadlines_on_one_processor() {
+    let found = done(
+        &experiment(
+            "utilisations = \"0.6:1:0.1\"\nsets = 60\ntasks = 5\nanalyses = [\"rm-ll\", \
+             \"rm-hyperbolic\", \"rm\", \"dm\", \"edf\", \"p-edf-ff\", \"g-edf-gfb\"]",
+        ),
+        None,
+        2,
+    );
+    for point in &found.points {
+        let accepted = |name: &str| point.accepted[name];
+        assert_eq!((accepted("edf"), accepted("p-edf-ff")), (60, 60), "{point:?}");
+        assert_eq!(accepted("g-edf-gfb"), 60, "{point:?}");
+        assert!(accepted("rm-ll") <= accepted("rm-hyperbolic"), "{point:?}");
+        assert!(accepted("rm-hyperbolic") <= accepted("rm"), "{point:?}");
+        assert_eq!(accepted("rm"), accepted("dm"), "{point:?}");
+    }
+    // n (2^(1/n) - 1) is 0.743 for 5.
+    assert_eq!(found.points[1].accepted["rm-ll"], 60);
+    assert_eq!(found.points[2].accepted["rm-ll"], 0);
+    assert!((found.weighted["edf"] - 1.0).abs() < 1e-12);
+}
+
+/// Liu and Layland 1973, figure: C 20, 40, 100 every 100, 150, 350 use 75.2 %; their density may be
+/// scaled up until response times are over the deadlines, and with EDF up to 1.
+#[test]
+fn a_given_set_is_scaled() {
+    let tasks = "
+[[task]]
+name = \"a\"
+wcet = \"20ms\"
+period = \"100ms\"
+[[task]]
+name = \"b\"
+wcet = \"40ms\"
+period = \"150ms\"
+[[task]]
+name = \"c\"
+wcet = \"100ms\"
+period = \"350ms\"
+";
+    let Described::Tasks(template) = Described::read(tasks).unwrap() else { panic!("tasks") };
+    let found = draft("utilisations = \"0.05:1:0.05\"").finish(Some(*template.clone())).unwrap();
+    let found = done(&found, None, 1);
+    let accepted = |name: &str| found.points.iter().map(|p| p.accepted[name]).collect::<Vec<_>>();
+    assert_eq!(accepted("edf"), vec![1; 20]);
+    let fixed = accepted("rm");
+    assert!(fixed.is_sorted_by(|a, b| a >= b), "{fixed:?}");
+    assert_eq!((fixed[14], fixed[19]), (1, 0), "{fixed:?}");
+    let error = draft("seed = 3").finish(Some(*template)).unwrap_err().to_string();
+    assert!(error.starts_with("seed:"), "{error}");
+    let chained = format!("{tasks}after = [\"a\"]\n");
+    let error = Described::read(&chained).unwrap_err().to_string();
+    assert!(error.contains("task 'c' has tasks that it comes after"), "{error}");
+}
+
+#[test]
+fn what_cannot_be_meant_is_refused() {
+    for (text, part) in [
+        ("utilisations = \"0:1:0.1\"", "utilisation of 0"),
+        ("utilisations = \"0.5:1.2:0.1\"", "over the number of processors"),
+        ("utilisations = \"0.5:1:0\"", "the step is 0"),
+        ("utilisations = \"1:0.5:0.1\"", "ends before it begins"),
+        ("utilisations = \"0.5-1\"", "0.5-1"),
+        ("tasks = 0", "0 tasks"),
+        ("sets = 0", "sets: '0' is out of range"),
+        ("processors = 2\ntasks = 1\nutilisations = [1.5]", "over 1, the most that 1 tasks"),
+        ("processors = 2\nanalyses = [\"rm\"]", "'rm' is for one processor"),
+        ("analyses = [\"rmm\"]", "no analysis is called 'rmm'"),
+        ("analyses = [\"rm\", \"rm\"]", "twice"),
+        ("analyses = [\"fp\"]", "priorities of a task file"),
+        ("generator = \"dice\"", "uunifast"),
+        ("generator = \"drs\"\nbounds = \"0.3..\"", "under 3, the sum of the lower bounds"),
+        ("bounds = \"0.3\"", "LEAST..MOST"),
+        ("periods = \"10ms\"", "periods: "),
+        ("periods = \"uniform:1s,10ms\"", "ends before it begins"),
+        ("periods = \"list:0ms\"", "above zero"),
+        ("deadlines = \"share:0,1\"", "deadlines may be 0"),
+        ("jitter = \"1,0\"", "ends before it begins"),
+        ("task = 5", "unknown key 'task'"),
+        ("sets = {a = 1}", "sets: has a value of another kind"),
+        ("sets = = 1", "line 1"),
+        ("processors = 2\ngenerator = \"uunifast\"", "uunifast-discard"),
+    ] {
+        let error = Draft::from_toml(text).and_then(|draft| draft.finish(None)).unwrap_err();
+        let error = error.to_string();
+        assert!(error.contains(part), "{text}: {error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+    }
+}
