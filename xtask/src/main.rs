@@ -8,6 +8,7 @@
 
 mod bed;
 mod failure;
+mod soak;
 mod test;
 mod tidy;
 mod workspace;
@@ -26,6 +27,8 @@ Usage: cargo xtask COMMAND
   bed NAME [--binary PATH]   boot a guest and check hourglass in it; PATH is a static hourglass
                              (built when not given); `bed aarch64` runs tests instead
   bed --list                 the beds
+  soak [--sets N]            compare simulated responses with their bounds on N random sets, a
+                             million if not said, in a release build
 
 Exit codes: 0 done, 1 a check failed, 2 usage, 3 this machine cannot (it says why).
 ";
@@ -51,6 +54,11 @@ fn dispatch(words: &[&str]) -> Result<(), Failure> {
         ["tidy"] => tidy::run(&Workspace::find()?),
         ["test"] => test::run(&Workspace::find()?, test::Beds::WherePossible),
         ["test", "--no-beds"] => test::run(&Workspace::find()?, test::Beds::Leave),
+        ["soak"] => soak::run(&Workspace::find()?, soak::MANY),
+        ["soak", "--sets", sets] => match sets.parse() {
+            Ok(sets) if sets > 0 => soak::run(&Workspace::find()?, sets),
+            _ => Err(Failure::Usage(format!("--sets: '{sets}' is no number above 0"))),
+        },
         ["bed", "--list"] => {
             bed::list();
             Ok(())
