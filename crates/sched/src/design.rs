@@ -1,8 +1,8 @@
 //! Server design: the smallest reservation in which a set of tasks works.
 //!
 //! Owns: the search for the smallest budget of a period, by bisection, and for the best of several
-//! periods (the problem of Shin and Lee, RTSS 2003, and of Lipari and Bini, ECRTS 2003, in whole numbers).
-//! Must not: judge; [`crate::servers`] does.
+//! periods (the problem of Shin and Lee, RTSS 2003, and of Lipari and Bini, ECRTS 2003, in whole
+//! numbers). Must not: judge; [`crate::servers`] does.
 //!
 //! More budget never supplies less, so that bisection finds the smallest budget that the test
 //! accepts. It is rounded up to whole steps.

@@ -2,9 +2,9 @@
 //!
 //! Owns: [`Phased`] and the busy windows that known phases leave possible, under preemptive fixed
 //! priorities. Every window has a job that is released as late as it may when the window begins
-//! (Palencia and Gonzalez Harbour, RTSS 1998, theorem 1); with phases, these instants repeat after the
-//! least common multiple of the periods (Leung and Merrill, IPL 1980), and all of them are looked at.
-//! Must not: be used for sporadic tasks as if they had phases; these have none.
+//! (Palencia and Gonzalez Harbour, RTSS 1998, theorem 1); with phases, these instants repeat after
+//! the least common multiple of the periods (Leung and Merrill, IPL 1980), and all of them are
+//! looked at. Must not: be used for sporadic tasks as if they had phases; these have none.
 //!
 //! Exact, if no task states blocking or suspension, and priorities differ. Blocking counts in every
 //! window, and equal priorities count as higher, so that then a bound is only sufficient. Where
@@ -66,8 +66,8 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// When the windows of [`Analysis::points`] begin, in the same order; none where the bound is that
-    /// without phases.
+    /// When the windows of [`Analysis::points`] begin, in the same order; none where the bound is
+    /// that without phases.
     #[must_use]
     pub fn starts(&self, position: usize) -> &[u64] {
         let range = self.analysis.tasks.get(position).map(|task| task.points.clone());

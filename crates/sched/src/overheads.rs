@@ -209,8 +209,8 @@ impl Charged {
         }
     }
 
-    /// Response times under EDF of the tasks, without the tick. Bounds hold up to the deadline, since ticks
-    /// after it are not counted; beyond it there is none.
+    /// Response times under EDF of the tasks, without the tick. Bounds hold up to the deadline,
+    /// since ticks after it are not counted; beyond it there is none.
     ///
     /// # Errors
     /// Times that have more than 64 bits.

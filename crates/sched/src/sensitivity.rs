@@ -5,11 +5,12 @@
 //! Natale and Buttazzo, RTS 2008; the breakdown utilisation of Lehoczky, Sha and Ding, RTSS 1989).
 //! Must not: know an analysis; it asks a test.
 //!
-//! Bisection needs a test that is monotone: what it accepts, it accepts also with less cost, jitter or
-//! blocking, or a longer period. The tests here for fixed priorities (all [`crate::fixed_priority::Sections`],
-//! thresholds, bursts), for EDF's demand and in reservations are. The exact schedule of known phases
-//! ([`crate::offsets`]) is not in periods, since other periods meet in other phases, and
-//! explored job sets ([`crate::jobset`]) are not in anything; for these an answer is only a value that the test accepts.
+//! Bisection needs a test that is monotone: what it accepts, it accepts also with less cost, jitter
+//! or blocking, or a longer period. The tests here for fixed priorities (all
+//! [`crate::fixed_priority::Sections`], thresholds, bursts), for EDF's demand and in reservations
+//! are. The exact schedule of known phases ([`crate::offsets`]) is not in periods, since other
+//! periods meet in other phases, and explored job sets ([`crate::jobset`]) are not in anything; for
+//! these an answer is only a value that the test accepts.
 
 use crate::admission::{Fraction, utilisation};
 use crate::edf::qpa::Feasibility;
@@ -144,9 +145,9 @@ pub fn smallest_period(
     Some(LONGEST - shorter)
 }
 
-/// The largest factor of all costs and segments, in parts of `parts`, with which the set is feasible: `None`
-/// if none is, or if times of so many parts have more than 64 bits. Times are divided, costs are not
-/// rounded, so that the factor is exact to a part.
+/// The largest factor of all costs and segments, in parts of `parts`, with which the set is
+/// feasible: `None` if none is, or if times of so many parts have more than 64 bits. Times are
+/// divided, costs are not rounded, so that the factor is exact to a part.
 #[must_use]
 pub fn largest_scale(
     set: &TaskSet,
@@ -243,7 +244,7 @@ mod tests {
         let set = set(&[(41_421, 100_000, 100_000), (58_579, 141_421, 141_421)]);
         let found = largest_scale(&set, 100_000, preemptive).unwrap();
         let u = found.utilisation.unwrap();
-        let permille = u.numerator as u128 * 1_000 / u.denominator as u128;
+        let permille = u128::from(u.numerator) * 1_000 / u128::from(u.denominator);
         assert_eq!(permille, 828);
     }
 

@@ -152,7 +152,8 @@ impl Server {
     }
 
     /// Bounds response times of the server's tasks under preemptive fixed priorities; in a soft
-    /// server, in whatever order they are served. `None` cannot happen of a server that could be made.
+    /// server, in whatever order they are served. `None` cannot happen of a server that could be
+    /// made.
     #[must_use]
     pub fn response_times(&self, set: &TaskSet) -> Option<Analysis> {
         Some(supply::fixed_priority(&self.counted(set), &self.supply()?))

@@ -143,8 +143,8 @@ pub struct Pending {
     pub left: u64,
 }
 
-/// Section 3.4: the slack of the whole system at `now`, given in any order; `None` if nothing is left to do.
-/// Processes that are done have no slack and do not count.
+/// Section 3.4: the slack of the whole system at `now`, given in any order; `None` if nothing is
+/// left to do. Processes that are done have no slack and do not count.
 #[must_use]
 pub fn system_slack(now: u64, processes: &[Pending]) -> Option<i128> {
     let mut pending: Vec<Pending> = processes.iter().copied().filter(|p| p.left > 0).collect();

@@ -1,8 +1,8 @@
 //! Every known defect of other tools is a case here, with the right answer and how it comes about.
 //! The tools were run on these very sets; what they answered stands with each case.
 //!
-//! A peer's looser bound for global scheduling (Bertogna's analysis without the clamp to R - C + 1) is a
-//! case of the global tests.
+//! A peer's looser bound for global scheduling (Bertogna's analysis without the clamp to R - C + 1)
+//! is a case of the global tests.
 
 use hourglass_sched::bursts::{self, Bursty};
 use hourglass_sched::edf::{self, qpa};
@@ -30,8 +30,9 @@ fn dynamic(set: &TaskSet) -> Analysis {
     edf::response_times(set, Sections::Preemptive, TimeModel::Discrete)
 }
 
-/// SchedCAT's `fp/rta.py` calls the set of the Hourglass paper schedulable with a jitter of 8, and says
-/// in the same breath that the response is 39, of 33: it compares the window, 31, with the deadline.
+/// SchedCAT's `fp/rta.py` calls the set of the Hourglass paper schedulable with a jitter of 8, and
+/// says in the same breath that the response is 39, of 33: it compares the window, 31, with the
+/// deadline.
 #[test]
 fn own_jitter_counts_in_the_verdict() {
     let jitters = vec![task(3, 8, 8), task(19, 33, 33).with_jitter(8)];
@@ -41,8 +42,9 @@ fn own_jitter_counts_in_the_verdict() {
     assert_eq!(found.verdict(), Verdict::Infeasible(missed));
 }
 
-/// The same set is 39 to some tools (from the nominal arrival: SchedCAT, Tindell) and 37 to others (from
-/// the actual release: the `response-time-analysis` crate, pyRTA, pyCPA). Both are given, by name.
+/// The same set is 39 to some tools (from the nominal arrival: SchedCAT, Tindell) and 37 to others
+/// (from the actual release: the `response-time-analysis` crate, pyRTA, pyCPA). Both are given, by
+/// name.
 #[test]
 fn there_are_two_response_times() {
     let jitters = vec![task(3, 8, 8), task(19, 33, 33).with_jitter(8)];
@@ -100,8 +102,8 @@ fn identical_tasks_are_two() {
     assert_eq!(found.from_arrival(), [Some(6), Some(6)]);
 }
 
-/// pyRTA's arrival curves divide in floating point: beyond 2^53 a ceiling is one too small. EVA's time
-/// is a 64-bit float altogether. Every analysis here is asked just where the ceiling jumps.
+/// pyRTA's arrival curves divide in floating point: beyond 2^53 a ceiling is one too small. EVA's
+/// time is a 64-bit float altogether. Every analysis here is asked just where the ceiling jumps.
 #[test]
 fn times_beyond_floats_are_exact() {
     let edge = (1u64 << 53) + 1;
@@ -152,16 +154,16 @@ fn discrete_and_continuous_time_differ_by_a_unit() {
     assert_eq!((bound(TimeModel::Discrete), bound(TimeModel::Continuous)), (Some(6), Some(7)));
 }
 
-/// A test of seL4 expects 60, 80 and 260 of three tasks under FIFO; whoever comes last waits for all of
-/// them, whichever it is.
+/// A test of seL4 expects 60, 80 and 260 of three tasks under FIFO; whoever comes last waits for
+/// all of them, whichever it is.
 #[test]
 fn first_come_first_served_is_the_same_for_all() {
     let found = fifo::analyse(&set(&[(20, 100, 100), (20, 150, 150), (20, 350, 350)]));
     assert_eq!(found.from_arrival(), [Some(60); 3]);
 }
 
-/// Published figures were wrong because a set of tasks was given to a tool for sets of jobs: one job of
-/// each makes its deadline, but the second job of the first does not.
+/// Published figures were wrong because a set of tasks was given to a tool for sets of jobs: one
+/// job of each makes its deadline, but the second job of the first does not.
 #[test]
 fn a_set_of_jobs_is_no_set_of_tasks() {
     let job = |id, cost, deadline| Job {

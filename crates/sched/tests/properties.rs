@@ -1,7 +1,7 @@
 //! Properties that every bound and verdict must have, on random sets.
 //!
-//! `HOURGLASS_CASES` says how many sets (500 without it; a million takes hours in a debug build), `HOURGLASS_SEED` where the
-//! seeds begin. Each set has its own seed; what fails names it, and
+//! `HOURGLASS_CASES` says how many sets (500 without it; a million takes hours in a debug build),
+//! `HOURGLASS_SEED` where the seeds begin. Each set has its own seed; what fails names it, and
 //! `HOURGLASS_CASES=1 HOURGLASS_SEED=...` repeats it.
 
 use hourglass_sched::bursts::{self, Bursty};

@@ -1,8 +1,8 @@
 //! Demand under EDF with shared resources.
 //!
-//! Owns: the blocking of an interval, a function of its length (Baker, RTSJ 1991; Baruah, RTSS 2006), and the
-//! processor demand test with it. Preemption levels follow deadlines less jitter. Must not: take
-//! blocking for certain: where only it is too much, the answer is unknown.
+//! Owns: the blocking of an interval, a function of its length (Baker, RTSJ 1991; Baruah, RTSS
+//! 2006), and the processor demand test with it. Preemption levels follow deadlines less jitter.
+//! Must not: take blocking for certain: where only it is too much, the answer is unknown.
 
 use super::{CriticalSection, Protocol, Usage, total};
 use crate::curve::Curve;

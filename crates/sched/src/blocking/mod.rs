@@ -1,14 +1,14 @@
 //! How long tasks keep each other from shared resources, on one processor.
 //!
 //! Owns: [`Usage`], who holds what for how long, and what of it delays a task under each protocol:
-//! ceilings (Sha, Rajkumar and Lehoczky, IEEE TC 1990; Baker, RTSJ 1991), inheritance (Sha, Rajkumar
-//! and Lehoczky 1990), spinning without preemption, plain mutexes. Under EDF see [`edf`]. Must not: know names,
-//! or bound what other processors do.
+//! ceilings (Sha, Rajkumar and Lehoczky, IEEE TC 1990; Baker, RTSJ 1991), inheritance (Sha,
+//! Rajkumar and Lehoczky 1990), spinning without preemption, plain mutexes. Under EDF see [`edf`].
+//! Must not: know names, or bound what other processors do.
 //!
 //! All bounds are of a whole busy window, however many jobs it has: in it, a task of lower priority
 //! executes only a section that it had entered before, one at most. That needs sections of a task
-//! that do not lie in each other, unless all are under ceilings or spin, where the outermost counts; and
-//! jobs that do not suspend themselves.
+//! that do not lie in each other, unless all are under ceilings or spin, where the outermost
+//! counts; and jobs that do not suspend themselves.
 
 pub mod edf;
 

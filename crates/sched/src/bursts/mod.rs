@@ -2,9 +2,9 @@
 //!
 //! Owns: [`Bursty`], a set with an arrival curve for each task; response times under fixed
 //! priorities (the busy window of Tindell, Burns and Wellings, RTSJ 1994, with the curves of
-//! Richter, 2005, in the place of ceilings); demand under EDF. Without bursts, all answers are those
-//! of [`crate::fixed_priority`] and [`crate::edf`]. Must not: bound the responses of tasks that suspend
-//! themselves.
+//! Richter, 2005, in the place of ceilings); demand under EDF. Without bursts, all answers are
+//! those of [`crate::fixed_priority`] and [`crate::edf`]. Must not: bound the responses of tasks
+//! that suspend themselves.
 
 #[cfg(test)]
 mod tests;

@@ -9,7 +9,8 @@ use crate::verdict::{Outcome, Window};
 
 use super::Defect;
 
-/// Checks an answer of [`crate::offsets::fixed_priority`]. Bounds without phases are not checked here.
+/// Checks an answer of [`crate::offsets::fixed_priority`]. Bounds without phases are not checked
+/// here.
 ///
 /// # Errors
 /// The first thing that does not hold.
@@ -50,7 +51,7 @@ pub fn phases(of: &Phased, answer: &Answer) -> Result<(), Defect> {
         let known = counted.iter().filter(|at| of.offsets()[**at].is_some());
         let mut periods = known.map(|at| of.set().tasks()[*at].period);
         match result.window {
-            Window::Repeats(after) if periods.all(|period| after % period == 0) => {}
+            Window::Repeats(after) if periods.all(|period| after.is_multiple_of(period)) => {}
             _ => return Err(Defect::Window { task }),
         }
         super::check_verdict(task, own, result)?;

@@ -46,7 +46,11 @@ pub fn supplied_demand(set: &TaskSet, supply: &Supply, found: &Feasibility) -> R
         let begun = begun.max(supply.window_for(1).map_or(u64::MAX, |first| first - 1));
         let whole = found.length.checked_sub(begun).filter(|whole| *whole > 0);
         let divides = |whole: u64| {
-            set.tasks().iter().map(Task::period).chain([supply.period()]).all(|p| whole % p == 0)
+            set.tasks()
+                .iter()
+                .map(Task::period)
+                .chain([supply.period()])
+                .all(|p| whole.is_multiple_of(p))
         };
         whole.is_some_and(divides)
     };

@@ -1,6 +1,7 @@
 //! The steps of a demand, one after the other.
 //!
-//! Owns: the walk over deadlines in ascending order, for tests that QPA does not cover. Must not: judge.
+//! Owns: the walk over deadlines in ascending order, for tests that QPA does not cover. Must not:
+//! judge.
 
 use crate::curve::Curve;
 use crate::effort::Effort;

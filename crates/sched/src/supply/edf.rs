@@ -17,8 +17,8 @@ use crate::recurrence::Stream;
 use crate::task::{Task, TaskSet};
 use crate::verdict::{Refusal, Verdict};
 
-/// Whether the demand of a set and the longest blocking stated ever exceed the least supply. Too much demand leaves it
-/// unknown: the supply need not be the least every time.
+/// Whether the demand of a set and the longest blocking stated ever exceed the least supply. Too
+/// much demand leaves it unknown: the supply need not be the least every time.
 #[must_use]
 pub fn feasible(set: &TaskSet, supply: &Supply) -> Feasibility {
     feasible_within(set, supply, Effort::default())

@@ -156,9 +156,8 @@ pub fn fixed_priority(set: &TaskSet, supply: &Supply) -> Analysis {
 /// A time that the period of a reservation and those of all tasks divide: if all supply is used,
 /// x(q + H/T) = x(q) + H with it. `None` if it has more than 64 bits.
 fn repetition<'a>(supply: &Supply, tasks: impl Iterator<Item = &'a Task>) -> Option<u64> {
-    let periods = tasks.map(|task| task.period).chain([supply.period]);
-    periods.fold(Some(1u64), |multiple, period| {
-        let multiple = multiple?;
+    let mut periods = tasks.map(|task| task.period).chain([supply.period]);
+    periods.try_fold(1u64, |multiple, period| {
         (multiple / greatest_common_divisor(multiple, period)).checked_mul(period)
     })
 }
@@ -258,9 +257,9 @@ pub fn holds(set: &TaskSet, supply: &Supply, analysis: &Analysis) -> bool {
                 let mut counted = periods
                     .filter(|(at, t)| *at == position || t.priority >= task.priority)
                     .map(|(_, t)| t.period);
-                let repeats = counted.all(|period| after % period == 0);
+                let repeats = counted.all(|period| after.is_multiple_of(period));
                 repeats
-                    && after % supply.period == 0
+                    && after.is_multiple_of(supply.period)
                     && last.jobs > after.saturating_add(task.jitter) / task.period
             }
             Window::Closed => {
