@@ -77,13 +77,14 @@ mod tests {
 
     use super::*;
     use crate::posix_timer::realtime_signals;
-    use crate::stop::Seat;
+    use crate::stop::{Seat, Strength};
 
     #[test]
     fn whoever_holds_it_is_not_stopped() {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let seat = Seat::take(realtime_signals().0 + 6).unwrap();
+                seat.gate().set_strength(Strength::Suspend);
                 let lock = Mutex::new(1);
                 let mut held = Held::new(|| lock.lock().unwrap());
                 assert!(Held::maybe(|| lock.try_lock().ok()).is_none());

@@ -128,13 +128,17 @@ fn regions_are_counted_for_threads_without_a_seat_too() {
     // One too many is nothing.
     leave();
     assert!(!has_ended());
-    seated(|seat| {
-        enter();
-        assert!(seat.arm(0));
-        assert_eq!(seat.gate().faults(), 0);
-        leave();
-        assert_eq!(seat.gate().faults(), 1);
-    });
+    for strength in [Strength::Notify, Strength::Hold, Strength::Suspend] {
+        seated(|seat| {
+            seat.gate().set_strength(strength);
+            enter();
+            assert!(seat.arm(0));
+            // What does nothing to the thread is not put off.
+            assert_eq!(seat.gate().faults(), u64::from(strength == Strength::Notify));
+            leave();
+            assert_eq!(seat.gate().faults(), 1);
+        });
+    }
 }
 
 #[test]
