@@ -12,7 +12,7 @@ use super::events::Events;
 use super::{Scheduler, System};
 
 /// Jobs of a busy window, before it is given up.
-const MOST_JOBS: u64 = 5_000;
+const MOST_JOBS: u64 = 1_000;
 
 /// Event models by task.
 type Models = [Option<Rc<Events>>];

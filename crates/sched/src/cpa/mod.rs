@@ -229,7 +229,7 @@ impl Cpa {
 const MOST_ROUNDS: usize = 200;
 
 /// Steps of the search in all rounds; a step looks at the events of one task in a window.
-const STEPS: u64 = 500_000;
+const STEPS: u64 = 100_000;
 
 /// Bounds the responses of all tasks.
 #[must_use]

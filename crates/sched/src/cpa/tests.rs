@@ -323,7 +323,7 @@ fn small_systems() -> impl Strategy<Value = System> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(800))]
+    #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
     fn bounds_hold(system in small_systems(), seed in 1..u64::MAX) {

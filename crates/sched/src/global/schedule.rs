@@ -127,7 +127,7 @@ struct Job {
 
 /// What must be the same for a schedule to repeat: remaining costs in heap and on processors, and
 /// how late each task's next job is.
-type State = (Vec<(usize, u64)>, Vec<Option<(usize, u64)>>, Vec<u64>);
+type State = (Vec<(usize, u64)>, Vec<Option<(usize, u64)>>, Vec<i128>);
 
 struct Machine<'a> {
     set: &'a TaskSet,
@@ -320,7 +320,7 @@ impl<'a> Machine<'a> {
         (
             self.waiting.iter().map(left).collect(),
             self.running.iter().map(|job| job.as_ref().map(left)).collect(),
-            self.next.iter().map(|next| next.abs_diff(self.now)).collect(),
+            self.next.iter().map(|next| i128::from(*next) - i128::from(self.now)).collect(),
         )
     }
 
