@@ -52,9 +52,8 @@ Examples:
   hourglass check tasks.toml               will every deadline hold?
   hourglass simulate tasks.toml            what would become of these tasks?
   hourglass predict tasks.toml             will they make it, and do they?
+  hourglass sweep -o sets                  how many random sets pass which test?
   hourglass paper --list                   whose tables can be measured here?";
-  hourglass paper --list                   whose tables can be measured here?
-  hourglass sweep -o monday                how many random task sets does each analysis accept?";
 
 /// The commands.
 #[derive(Debug, Subcommand)]
@@ -67,8 +66,8 @@ pub(crate) enum Command {
     Check(Check),
     Simulate(Simulate),
     Predict(Predict),
-    Paper(Paper),
     Sweep(Box<Sweep>),
+    Paper(Paper),
     Completions(Completions),
     Man(Man),
 }
@@ -167,11 +166,11 @@ mod tests {
             "check",
             "simulate",
             "predict",
+            "sweep",
             "paper",
             "completions",
             "man",
         ] {
-        for name in ["show", "render", "clocks", "doctor", "paper", "sweep", "completions", "man"] {
             let mut command = command().term_width(80);
             command.build();
             let help = command.find_subcommand_mut(name).unwrap().render_help().to_string();

@@ -169,8 +169,8 @@ mod tests {
             "check",
             "simulate",
             "predict",
-            "paper",
             "sweep",
+            "paper",
             "completions",
             "man",
         ];
