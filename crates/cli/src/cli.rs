@@ -54,6 +54,8 @@ Examples:
   hourglass predict tasks.toml             will they make it, and do they?
   hourglass sweep -o sets                  how many random sets pass which test?
   hourglass paper --list                   whose tables can be measured here?";
+  hourglass paper --list                   whose tables can be measured here?
+  hourglass sweep -o tuesday               how many task sets does a test accept?";
 
 /// The commands.
 #[derive(Debug, Subcommand)]

@@ -28,26 +28,30 @@ const MOST_THREADS: usize = 1_024;
 /// Compare analyses on random sets of tasks: how many sets does each accept?
 #[derive(Args, Debug)]
 #[command(after_help = "\
-FILE is an experiment, with the long options as its keys (cost_granularity, keep_sets), or a task
-file: then the execution times of its one set are scaled from utilisation to utilisation. Options
-come before what the file says. The same options give the same result, on any number of threads.
+FILE is an experiment, with the long options as its keys (cost_granularity,
+keep_sets), or a task file: then the execution times of its one set are scaled
+from utilisation to utilisation. Options come before what the file says. The
+same options give the same result, on any number of threads.
 
-Generators: uunifast (one CPU), uunifast-discard, randfixedsum (one CPU or several; the default
-with several), drs (bounds for each task; not always uniform where these are uneven).
+Generators: uunifast (one CPU), uunifast-discard, randfixedsum (the default with
+several CPUs), drs (bounds for each task; not always uniform where these are
+uneven).
 Periods: log-uniform:A,B uniform:A,B harmonic:A,B list:A,B,...
-Deadlines: implicit, share:LOW,HIGH (of the period), slack:LOW,HIGH (of what the cost leaves).
+Deadlines: implicit, share:LOW,HIGH (of the period), slack:LOW,HIGH (of what the
+cost leaves of it).
 
-With -o every finished point is kept. Ctrl-C ends early; the same command goes on from there. The
-folder holds sweep.json, sweep.parquet, sweep.svg, and with --keep-sets sets.parquet.
+With -o every finished point is kept. Ctrl-C ends early; the same command goes
+on from there. The folder holds sweep.json, sweep.parquet, sweep.svg, and with
+--keep-sets sets.parquet.
 
 Examples:
-  hourglass sweep --list                               the analyses
-  hourglass sweep -o monday                            ten tasks on one CPU, 1000 sets a point
-  hourglass sweep -u 0.6:1:0.02 -n 20 -a rm,edf        another range, two analyses
-  hourglass sweep -m 4 -n 16 -o tuesday                four CPUs
+  hourglass sweep --list                          the analyses
+  hourglass sweep -o monday                       ten tasks on one CPU
+  hourglass sweep -u 0.6:1:0.02 -n 20 -a rm,edf   another range, two analyses
+  hourglass sweep -m 4 -n 16 -o tuesday           four CPUs
   hourglass sweep --deadlines share:0.7,1 -a dm,opa,edf-np,edf
-  hourglass sweep experiment.toml -o wednesday         an experiment from a file
-  hourglass sweep car.toml -u 0.5:1:0.01 -a dm,edf     up to which utilisation does this set work?")]
+  hourglass sweep experiment.toml -o wednesday    an experiment from a file
+  hourglass sweep car.toml -u 0.5:1:0.01          how far can its set be scaled?")]
 pub(crate) struct Sweep {
     /// Experiment or task file
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "list")]
