@@ -48,7 +48,7 @@ fn bounds_without_a_run() {
 #[test]
 fn exit_codes() {
     let home = tempfile::tempdir().unwrap();
-    let file = |name, text| written(home.path(), name, text);
+    let file = |name: &str, text: &str| written(home.path(), name, text);
     let task =
         |wcet: &str| format!("[[task]]\nname = \"a\"\nwcet = \"{wcet}\"\nperiod = \"10ms\"\n");
     let light = file("light.toml", &task("1ms"));

@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn a_grid_delays_to_its_next_point() {
         let ms = 1_000_000;
-        let late = |at| after_grid(at * ms, Span::from_millis(10)) / 1_000_000;
+        let late = |at: i64| after_grid(at * ms, Span::from_millis(10)) / 1_000_000;
         assert_eq!([0, 33, 66, 231, 330].map(late), [0, 7, 4, 9, 0]);
     }
 }
