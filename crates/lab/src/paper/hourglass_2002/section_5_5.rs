@@ -129,7 +129,7 @@ fn table(rows: Vec<PaperRow>, difference: String, duration: Span) -> PaperTable 
         difference,
         notes: vec![
             "The paper's 8 ms of jitter are a tick less the 2 ms for which it busy-waits. Here ticks \
-             begin with the run, and periods of 33 ms are up to 9 ms ahead of the next tick."
+             begin with the run, and a release comes 9 ms late, or 10 where a period ends with a tick."
                 .into(),
             "hourglass predict examples/tasks-5-5.toml replays the first case.".into(),
         ],

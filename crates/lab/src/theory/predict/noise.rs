@@ -50,6 +50,9 @@ impl Noise {
 
     /// The most that gaps take of any `window` ns. The worst window begins with a gap.
     pub(super) fn most_in(&self, window: u64) -> u64 {
+        if window == 0 {
+            return 0;
+        }
         let (mut most, mut sum, mut next) = (0, 0, 0);
         for (first, (begin, length)) in self.gaps.iter().enumerate() {
             let end = begin.saturating_add(window);
