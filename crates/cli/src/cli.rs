@@ -52,10 +52,8 @@ Examples:
   hourglass check tasks.toml               will every deadline hold?
   hourglass simulate tasks.toml            what would become of these tasks?
   hourglass predict tasks.toml             will they make it, and do they?
-  hourglass sweep -o sets                  how many random sets pass which test?
+  hourglass sweep -o tuesday               how many task sets does a test accept?
   hourglass paper --list                   whose tables can be measured here?";
-  hourglass paper --list                   whose tables can be measured here?
-  hourglass sweep -o tuesday               how many task sets does a test accept?";
 
 /// The commands.
 #[derive(Debug, Subcommand)]

@@ -83,7 +83,6 @@ pub(super) fn simulate(
 ) -> Result<Simulated, String> {
     let request = simulate::Request { horizon, seed, ..simulate::Request::new(set.clone()) };
     let simulated =
-        simulate::simulate(&request, &mut ()).map_err(|error| error.to_string())?.document;
         simulate::simulate(&request, &mut Unwatched).map_err(|error| error.to_string())?.document;
     let facts = SimulationFacts { horizon_ns: simulated.simulated_ns, jobs: simulated.jobs };
     let tasks = simulated.tasks.iter().map(|task| (task.max_response_ns, task.missed + task.lost));
