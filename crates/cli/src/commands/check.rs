@@ -20,20 +20,21 @@ use crate::stop::{NO, Stop};
 /// Say whether the deadlines of a set of tasks hold, by analysis, and why
 #[derive(Args, Debug)]
 #[command(after_help = "\
-The analysis follows from what the file says. Exit code 0: every deadline holds; 1: some does
-not, or nobody knows; 2: the file cannot be read. An analysis is given up, with the verdict
-unknown, after 4 000 000 steps for each processor, about a second; a file has 64 MiB at most.
+The analysis follows from what the file says. Exit codes: 0, every deadline
+holds; 1, some does not, or nobody knows; 2, the file cannot be read.
+
+Every search ends: an analysis is given up, and the verdict is unknown, after
+4 000 000 steps for each processor, about a second. A file has 64 MiB at most.
 
 Examples:
-  hourglass check tasks.toml                    a table, and a sentence that says why
-  hourglass check tasks.toml --explain          what was understood, and the proof
-  hourglass check tasks.toml --server 8ms       the smallest budget every 8 ms that suffices
-  hourglass check tasks.toml --sensitivity      how far each task may change
-  hourglass check tasks.toml --partition worst-fit,utilisation   tasks placed on the CPUs
-  hourglass check video.json --from rt-app      a file of rt-app
-  hourglass check monday                        what a recorded run was seen to need
-  hourglass check --corpus examples/ --json     worked examples (hourglass.check-corpus/1)
-  hourglass check --list-analyses               the analyses, and whose they are")]
+  hourglass check tasks.toml                  a table, and why
+  hourglass check tasks.toml --explain        what was understood, and the proof
+  hourglass check tasks.toml --server 8ms     the smallest budget every 8 ms
+  hourglass check tasks.toml --sensitivity    how far each task may change
+  hourglass check tasks.toml --partition worst-fit,period
+  hourglass check video.json --from rt-app    a file of rt-app
+  hourglass check monday                      what a recorded run needed
+  hourglass check --corpus examples --json    worked examples")]
 pub(crate) struct Check {
     /// Files of tasks (TOML, JSON, rt-app) or run folders
     #[arg(value_name = "FILE", value_hint = ValueHint::AnyPath)]

@@ -30,14 +30,14 @@ pub enum ExamplesError {
     NoFiles(PathBuf),
     /// A file cannot be read.
     #[error(transparent)]
-    File(#[from] InputError),
+    File(#[from] Box<InputError>),
     /// A file is no array of cases.
     #[error("{}: {source}; a file of worked examples is a JSON array of cases", .path.display())]
     NoCases {
         /// The file.
         path: PathBuf,
         /// What is wrong.
-        source: TaskSetError,
+        source: Box<TaskSetError>,
     },
 }
 
@@ -50,8 +50,9 @@ pub fn check(folder: &Path) -> Result<CheckCorpusDocument, ExamplesError> {
     let mut cases = Vec::new();
     for path in files(folder)? {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let read = corpus::read(&input::text(&path)?)
-            .map_err(|source| ExamplesError::NoCases { path: path.clone(), source })?;
+        let read = corpus::read(&input::text(&path).map_err(Box::new)?).map_err(|source| {
+            ExamplesError::NoCases { path: path.clone(), source: Box::new(source) }
+        })?;
         cases.extend(read.into_iter().map(|case| facts(case, &name)));
     }
     let count = |status| cases.iter().filter(|case| case.status == status).count() as u64;

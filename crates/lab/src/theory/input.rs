@@ -88,7 +88,7 @@ pub enum InputError {
         /// The file.
         path: PathBuf,
         /// What is wrong.
-        source: TaskSetError,
+        source: Box<TaskSetError>,
     },
 }
 
@@ -101,7 +101,7 @@ pub fn read(path: &Path, source: Option<Source>) -> Result<Input, InputError> {
         return run_folder(path);
     }
     let text = text(path)?;
-    let wrong = |source| InputError::Tasks { path: path.to_owned(), source };
+    let wrong = |source| InputError::Tasks { path: path.to_owned(), source: Box::new(source) };
     let format = match source {
         Some(Source::Toml) => Format::Toml,
         Some(Source::Json) => Format::Json,
@@ -125,7 +125,7 @@ fn run_folder(path: &Path) -> Result<Input, InputError> {
     let recalled = recall(path)?;
     let intervals = recalled.intervals()?.collect::<Result<Vec<_>, _>>()?;
     let read = TaskSet::from_run(&recalled.document.manifest, &intervals)
-        .map_err(|source| InputError::Tasks { path: path.to_owned(), source })?;
+        .map_err(|source| InputError::Tasks { path: path.to_owned(), source: Box::new(source) })?;
     let mut notes = read.notes;
     notes.push(
         "execution times are the longest that the run has seen, which is no bound".to_owned(),
