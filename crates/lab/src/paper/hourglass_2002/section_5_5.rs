@@ -188,10 +188,10 @@ fn counts(task: &PredictedTask) -> Option<(u64, u64)> {
     task.missed.zip(task.hit)
 }
 
-/// Missed of all, in per cent.
+/// Missed of all, in per cent, to a tenth.
 fn share(missed: u64, hit: u64) -> Option<f64> {
     let all = missed + hit;
-    (all > 0).then(|| missed as f64 * 100.0 / all as f64)
+    (all > 0).then(|| (missed as f64 * 1_000.0 / all as f64).round() / 10.0)
 }
 
 fn refused_rows(case: &Case, why: &str, set: TaskSet, rows: &mut Vec<PaperRow>) {
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn shares_are_the_papers() {
-        assert_eq!(share(142, 143).map(|percent| percent.round()), Some(50.0));
+        assert_eq!(share(142, 143), Some(49.8));
         assert_eq!((share(0, 1001), share(0, 0)), (Some(0.0), None));
     }
 }
