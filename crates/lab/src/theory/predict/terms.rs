@@ -60,7 +60,7 @@ fn of_task(
     let cut_off = finished.cut_off_ns(id).filter(|ns| *ns > task.deadline().nanos_or_zero());
     found.longest_ns = worst.map(|job| job.response_ns()).max(cut_off);
     let cpu = report.and_then(|thread| only_cpu(&thread.cpus));
-    let covered = covered.zip(cpu).map(|(covered, cpu)| (covered, cpu));
+    let covered = covered.zip(cpu);
     let busy_wait = plan.timer(id as usize).map_or(Span::ZERO, |timer| {
         let policy = plan.spec.threads.get(id as usize).map(|thread| thread.policy);
         policy.map_or(Span::ZERO, |policy| timer.busy_wait(policy))
