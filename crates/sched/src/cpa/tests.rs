@@ -334,17 +334,4 @@ proptest! {
             }
         }
     }
-
-    /// Knowing more of what comes out of a task never makes a bound larger.
-    #[test]
-    fn better_models_give_no_larger_bounds(system in small_systems()) {
-        let [jitter, distance, busy] = ALL.map(|propagation| responses(&system, propagation));
-        for at in 0..jitter.len() {
-            let none_or = |worse: Option<u64>, better: Option<u64>| {
-                worse.is_none_or(|worse| better.is_some_and(|better| better <= worse))
-            };
-            prop_assert!(none_or(jitter[at], distance[at]));
-            prop_assert!(none_or(distance[at], busy[at]));
-        }
-    }
 }
