@@ -374,7 +374,8 @@ impl Track {
                 ledger.outcome.unfinished = 1 + u64::from(lane.waiting);
                 // The current job, and those behind it that are due.
                 for _ in 0..=lane.waiting {
-                    if lane.arrival.saturating_add(lane.deadline) <= self.horizon {
+                    let due = lane.arrival.checked_add(lane.deadline);
+                    if due.is_some_and(|due| due <= self.horizon) {
                         ledger.miss(lane, None);
                     }
                     lane.arrival = lane.arrival.saturating_add(lane.period);

@@ -58,29 +58,6 @@ fn a_seed_replays() {
     assert!((3_500_000..4_500_000).contains(&first.received), "{}", first.received);
 }
 
-/// A day of simulated time: what is kept does not grow with it. What one number a job would take is
-/// many times the limit.
-#[test]
-fn a_day_takes_no_more_memory_than_a_minute() {
-    let day = 86_400_000_000_000;
-    let periods = [20u64, 50, 70, 110, 130].map(|ms| ms * 1_000_000);
-    let mut threads: Vec<Thread> =
-        periods.iter().map(|t| Thread::periodic(t / 6, *t).with_class(Class::Edf)).collect();
-    threads[0].jitter = Jitter::Random(1_000_000);
-    let resident = || -> Option<u64> {
-        let status = std::fs::read_to_string("/proc/self/status").ok()?;
-        let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
-        line.split_whitespace().nth(1)?.parse().ok()
-    };
-    let before = resident();
-    let outcome = sim::run(&system(1, threads), Settings::until(day)).unwrap();
-    assert!(outcome.jobs > 8_000_000 && outcome.threads.iter().all(|t| t.missed == 0));
-    if let (Some(before), Some(after)) = (before, resident()) {
-        // Other tests run beside.
-        assert!(after.saturating_sub(before) < 40_000, "{before} kB, then {after} kB");
-    }
-}
-
 #[test]
 fn what_is_too_much_is_said() {
     let settings = Settings::until(1_000_000).with_most_events(100);

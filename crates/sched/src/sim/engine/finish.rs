@@ -48,9 +48,9 @@ impl<const TELL: bool> Machine<TELL> {
         self.runners[thread].outcome.unfinished = open.len() as u64;
         for (job, coming) in open {
             let runner = &mut self.runners[thread];
-            let due = coming.arrival.saturating_add(runner.deadline);
             // What ends at the horizon has ended, so that a job due then is late.
-            if due <= self.horizon {
+            let due = coming.arrival.checked_add(runner.deadline);
+            if let Some(due) = due.filter(|due| *due <= self.horizon) {
                 let arrival = coming.arrival;
                 let outcome = &mut runner.outcome;
                 outcome.missed += 1;
