@@ -170,7 +170,7 @@ period = \"350ms\"
     assert_eq!((fixed[14], fixed[19]), (1, 0), "{fixed:?}");
     let error = draft("seed = 3").finish(Some(*template)).unwrap_err().to_string();
     assert!(error.starts_with("seed:"), "{error}");
-    let chained = format!("{tasks}after = [\"a\"]\n");
+    let chained = tasks.replace("period = \"350ms\"", "after = [\"a\"]");
     let error = Described::read(&chained).unwrap_err().to_string();
     assert!(error.contains("task 'c' has tasks that it comes after"), "{error}");
 }
