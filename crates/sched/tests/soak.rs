@@ -20,7 +20,7 @@ use hourglass_sched::{Analysis, Task, TaskSet, edf};
 const FEW: u64 = 300;
 
 /// Virtual time of a simulation: some windows of the longest period.
-const HORIZON: u64 = 6_000;
+const HORIZON: u64 = 2_000;
 
 /// Steps of an analysis: what is not bounded within is not compared.
 const EFFORT: Effort = Effort::of(5_000);
