@@ -32,8 +32,7 @@ pub(super) fn thread(
     thread.after = task.after.iter().filter_map(position).collect();
     thread.preemption = preemption(task, warnings);
     thread.late = choices.late;
-    thread.server =
-        set.servers.iter().position(|server| server.tasks.iter().any(|name| *name == task.name));
+    thread.server = set.servers.iter().position(|server| server.tasks.contains(&task.name));
     thread.marks = marks(set, task, warnings)?;
     unsaid(task, warnings);
     Ok(thread)

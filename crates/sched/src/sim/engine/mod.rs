@@ -144,7 +144,7 @@ impl<const TELL: bool> Machine<TELL> {
             }
             self.flush(sink);
             rounds = rounds.wrapping_add(1);
-            if TELL && rounds % ROUNDS_TO_ASK == 0 && !sink.reached(self.now) {
+            if TELL && rounds.is_multiple_of(ROUNDS_TO_ASK) && !sink.reached(self.now) {
                 self.horizon = self.now;
                 break;
             }

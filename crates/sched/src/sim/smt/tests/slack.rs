@@ -46,7 +46,7 @@ fn holds(threads: &[Small], lost: u64) -> bool {
     }
     for now in 0..HORIZON {
         for (at, thread) in threads.iter().enumerate() {
-            if now >= thread.next && (now - thread.next) % thread.period == 0 {
+            if now >= thread.next && (now - thread.next).is_multiple_of(thread.period) {
                 jobs.push((at, now + thread.deadline, thread.cost));
             }
         }
