@@ -52,7 +52,7 @@ struct Sweep {
 const NEAR: u64 = 1 << 62;
 
 /// In every so many rounds all releases of a task are counted at once.
-const LONG_ROUND: u32 = 3;
+const LONG_ROUND: u32 = 4;
 
 pub(super) fn analyse(set: &TaskSet, order: &[usize], effort: Effort) -> Analysis {
     let sizes = set.tasks().iter().flat_map(|task| [task.cost, task.period]);
