@@ -29,6 +29,8 @@ pub mod hpet;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod lies;
 #[cfg(target_os = "linux")]
+pub mod lock;
+#[cfg(target_os = "linux")]
 pub mod memfd;
 #[cfg(target_os = "linux")]
 pub mod memory;

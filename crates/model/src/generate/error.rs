@@ -41,7 +41,7 @@ pub enum GenerateError {
     #[error("{0} tasks cannot be drawn; take 1 to {most}", most = super::MOST_TASKS)]
     Tasks(usize),
     /// The number of processors is out of range.
-    #[error("{0} processors cannot be drawn for; take 1 to {most}", most = super::MOST_PROCESSORS)]
+    #[error("{0} processors are out of range; take 1 to {most}", most = super::MOST_PROCESSORS)]
     Processors(u32),
     /// A utilisation of zero.
     #[error("a utilisation of 0 asks for nothing; take one above 0")]

@@ -7,35 +7,35 @@ use std::fmt::Write;
 use hourglass_model::sweep::{SweepDocument, SweepExperiment, SweepPoint};
 
 use super::Style;
-use super::table::{Column, Table, Tone};
+use super::table::{Column, Table, Tone, wrapped_within};
 use crate::clean;
 
 /// Thousandths in one.
 const THOUSAND: u64 = 1_000;
 
-/// Points as rows, analyses as columns; what the numbers mean below.
+/// Columns that are filled at most.
+const PAGE: usize = 80;
+
+/// The least width of a column of shares: `<0.1`, and a weighted share.
+const SHARE: usize = 5;
+
+/// Spaces before a column of shares.
+const BETWEEN: usize = 2;
+
+/// The head of the points.
+const POINTS: &str = "utilisation";
+
+/// Points as rows, analyses as columns; what the numbers mean below. Analyses that do not fit beside
+/// each other stand in tables below each other.
 #[must_use]
 pub fn sweep(document: &SweepDocument, style: Style) -> String {
     let experiment = &document.experiment;
     let mut out = String::new();
     let title = format!("Sets accepted, % of {}", clean::for_terminal(&sweep_summary(experiment)));
-    let mut table = Table::new(title).column(Column::Number, "utilisation");
-    for name in &experiment.analyses {
-        table = table.column(Column::Number, clean::for_terminal(name));
+    let mut title = wrapped_within(PAGE, &title, 0, 2);
+    for names in beside_each_other(&experiment.analyses) {
+        block(document, names, std::mem::take(&mut title)).write(&mut out, style);
     }
-    for (point, utilisation) in document.points.iter().zip(&experiment.utilisations) {
-        let mut cells = vec![(clean::for_terminal(utilisation), Tone::Normal)];
-        cells.extend(experiment.analyses.iter().map(|name| (share(point, name), Tone::Normal)));
-        table.row(cells);
-    }
-    let weighted = |name: &String| match document.weighted.get(name) {
-        Some(weighted) => (format!("{weighted:.3}"), Tone::Faint),
-        None => (String::new(), Tone::Faint),
-    };
-    let mut cells = vec![("weighted".to_owned(), Tone::Faint)];
-    cells.extend(experiment.analyses.iter().map(weighted));
-    table.row(cells);
-    table.write(&mut out, style);
     out.push_str("weighted: sum of utilisation times share accepted, over that of utilisations\n");
     let undecided = |name: &&String| given_up(&document.points, name) > 0;
     for name in experiment.analyses.iter().filter(undecided) {
@@ -53,6 +53,42 @@ pub fn sweep(document: &SweepDocument, style: Style) -> String {
         );
     }
     out
+}
+
+/// The names in parts whose columns fit the page; a name alone stands there however long it is.
+fn beside_each_other(names: &[String]) -> Vec<&[String]> {
+    let width = |name: &String| BETWEEN + clean::for_terminal(name).chars().count().max(SHARE);
+    let (mut parts, mut first, mut used) = (Vec::new(), 0, POINTS.len());
+    for (at, name) in names.iter().enumerate() {
+        if at > first && used + width(name) > PAGE {
+            parts.push(&names[first..at]);
+            (first, used) = (at, POINTS.len());
+        }
+        used += width(name);
+    }
+    parts.push(&names[first..]);
+    parts
+}
+
+/// The table of some of the analyses.
+fn block(document: &SweepDocument, names: &[String], title: String) -> Table {
+    let mut table = Table::new(title).column(Column::Number, POINTS);
+    for name in names {
+        table = table.column(Column::Number, clean::for_terminal(name));
+    }
+    for (point, utilisation) in document.points.iter().zip(&document.experiment.utilisations) {
+        let mut cells = vec![(clean::for_terminal(utilisation), Tone::Normal)];
+        cells.extend(names.iter().map(|name| (share(point, name), Tone::Normal)));
+        table.row(cells);
+    }
+    let weighted = |name: &String| match document.weighted.get(name) {
+        Some(weighted) => (format!("{weighted:.3}"), Tone::Faint),
+        None => (String::new(), Tone::Faint),
+    };
+    let mut cells = vec![("weighted".to_owned(), Tone::Faint)];
+    cells.extend(names.iter().map(weighted));
+    table.row(cells);
+    table
 }
 
 /// An experiment in a line: what was drawn, and how.

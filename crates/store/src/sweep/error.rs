@@ -13,6 +13,13 @@ pub enum SweepFolderError {
     /// It is a file.
     #[error("{} is not a folder; name another place", .0.display())]
     NotAFolder(PathBuf),
+    /// The folder that it is to be made in is not there.
+    #[error(
+        "{} cannot be made: no folder {} is there; make that first, or name another place",
+        .0.display(),
+        .0.parent().unwrap_or(.0).display()
+    )]
+    NoParent(PathBuf),
     /// It holds other things.
     #[error(
         "{} holds no experiment but other things ({name}); name a new or empty folder",

@@ -43,7 +43,18 @@ pub struct SweepFolder {
 }
 
 impl SweepFolder {
-    /// Opens the folder of this experiment, or makes it. An empty folder will do.
+    /// Makes the folder if it is not there, and opens it, so that it can be locked before anything in
+    /// it is read.
+    ///
+    /// # Errors
+    /// It is a file; it cannot be made or opened.
+    pub fn place(path: &Path) -> Result<File, SweepFolderError> {
+        make(path)?;
+        File::open(path).map_err(|error| SweepFolderError::io(path, error))
+    }
+
+    /// Opens the folder of this experiment, or makes it. An empty folder will do. Two must not
+    /// have it open at the same time: the caller locks its [`place`](SweepFolder::place).
     ///
     /// # Errors
     /// It holds another experiment or something else; it cannot be made, read or written.
@@ -118,6 +129,9 @@ fn make(path: &Path) -> Result<(), SweepFolderError> {
         Ok(()) => Ok(()),
         Err(_) if path.is_dir() => Ok(()),
         Err(_) if path.exists() => Err(SweepFolderError::NotAFolder(path.to_path_buf())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && path.parent().is_some() => {
+            Err(SweepFolderError::NoParent(path.to_path_buf()))
+        }
         Err(error) => Err(SweepFolderError::io(path, error)),
     }
 }

@@ -3,7 +3,11 @@
 //! Owns: [`Experiment`], its defaults, what is refused, and its description for documents.
 //! Must not: run it.
 
-use hourglass_model::generate::{GenerateError, Method, Millionths, Recipe, Source};
+use std::path::PathBuf;
+
+use hourglass_model::generate::{
+    GenerateError, MOST_PROCESSORS, Method, Millionths, Recipe, Source,
+};
 use hourglass_model::sweep::SweepExperiment;
 use hourglass_model::tasks::TaskSetError;
 use hourglass_sched::{Task, TaskError};
@@ -106,6 +110,12 @@ pub enum SweepError {
     /// A file of worked examples.
     #[error("a file of worked examples has many sets; take one set, as TOML")]
     Examples,
+    /// Another program works in the folder.
+    #[error(
+        "{}: another sweep is at work in this folder; wait until it ends, or name another folder",
+        .0.display()
+    )]
+    InUse(PathBuf),
     /// The folder.
     #[error(transparent)]
     Folder(#[from] SweepFolderError),
@@ -131,6 +141,9 @@ impl Draft {
             Some(template) => self.processors.unwrap_or_else(|| template.processors()),
             None => self.processors.unwrap_or(1),
         };
+        if processors == 0 || processors > MOST_PROCESSORS {
+            return Err(GenerateError::Processors(processors).into());
+        }
         let subject = match template {
             Some(template) => {
                 self.refuse_drawing()?;

@@ -3,6 +3,7 @@
 //! Owns: the order of things, the document. Must not: print, draw.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -11,7 +12,7 @@ use hourglass_model::sweep::{
     ACCEPTED, KeptPoint, REFUSED, SWEEP_SCHEMA, SweepDocument, SweepPoint, UNDECIDED,
 };
 use hourglass_store::sweep::SweepFolder;
-use hourglass_sys::signal;
+use hourglass_sys::{lock, signal};
 
 use super::analyses::Answer;
 use super::experiment::{Experiment, SweepError};
@@ -67,6 +68,7 @@ pub fn run_until(
     stop: impl Fn() -> Option<i32>,
 ) -> Result<Swept, SweepError> {
     let facts = experiment.facts();
+    let _held = folder.map(held).transpose()?;
     let mut folder = folder.map(|path| SweepFolder::open(path, &facts)).transpose()?;
     let mut kept = folder.as_mut().map(SweepFolder::take_points).unwrap_or_default();
     let begun = kept.len() as u64 * experiment.sets;
@@ -98,6 +100,16 @@ pub fn run_until(
         folder.write_results(&document, &kept)?;
     }
     Ok(Swept { document, signal: signal.filter(|_| !complete) })
+}
+
+/// The folder, locked against another sweep until this is dropped. Where the file system has no
+/// locks, it is taken as it is.
+fn held(path: &Path) -> Result<File, SweepError> {
+    let place = SweepFolder::place(path)?;
+    match lock::try_exclusive(&place) {
+        Ok(false) => Err(SweepError::InUse(path.to_path_buf())),
+        Ok(true) | Err(_) => Ok(place),
+    }
 }
 
 /// A finished point, counted.

@@ -168,8 +168,15 @@ period = \"350ms\"
     let fixed = accepted("rm");
     assert!(fixed.is_sorted_by(|a, b| a >= b), "{fixed:?}");
     assert_eq!((fixed[14], fixed[19]), (1, 0), "{fixed:?}");
-    let error = draft("seed = 3").finish(Some(*template)).unwrap_err().to_string();
-    assert!(error.starts_with("seed:"), "{error}");
+    for (text, part) in [
+        ("seed = 3", "seed:"),
+        ("processors = 0", "0 processors are out of range"),
+        // As many lists of tasks would not fit into memory.
+        ("processors = 4294967295", "4294967295 processors are out of range; take 1 to 1024"),
+    ] {
+        let error = draft(text).finish(Some(*template.clone())).unwrap_err().to_string();
+        assert!(error.starts_with(part), "{error}");
+    }
     let chained = tasks.replace("period = \"350ms\"", "after = [\"a\"]");
     let error = Described::read(&chained).unwrap_err().to_string();
     assert!(error.contains("task 'c' has tasks that it comes after"), "{error}");
@@ -184,6 +191,7 @@ fn what_cannot_be_meant_is_refused() {
         ("utilisations = \"1:0.5:0.1\"", "ends before it begins"),
         ("utilisations = \"0.5-1\"", "0.5-1"),
         ("tasks = 0", "0 tasks"),
+        ("processors = 0", "0 processors are out of range"),
         ("sets = 0", "sets: '0' is out of range"),
         ("processors = 2\ntasks = 1\nutilisations = [1.5]", "over 1, the most that 1 tasks"),
         ("processors = 2\nanalyses = [\"rm\"]", "'rm' is for one processor"),
@@ -208,4 +216,25 @@ fn what_cannot_be_meant_is_refused() {
         assert!(error.contains(part), "{text}: {error}");
         assert_eq!(error.lines().count(), 1, "{error}");
     }
+}
+
+/// Two sweeps at once would write over each other's points.
+#[test]
+fn a_folder_has_one_sweep_at_a_time() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path().join("shared");
+    let experiment = experiment(SMALL);
+    let refused = Cell::new(0);
+    let swept = run_until(&experiment, Some(&folder), 1, &mut Nobody, || {
+        let second = run_until(&experiment, Some(&folder), 1, &mut Nobody, || None);
+        let text = second.unwrap_err().to_string();
+        assert!(text.contains("another sweep is at work in this folder; wait"), "{text}");
+        refused.set(refused.get() + 1);
+        None
+    });
+    let first = contents(&folder);
+    assert!(refused.get() > 0 && !swept.unwrap().document.interrupted);
+    // It is free again, and whole.
+    assert_eq!(done(&experiment, Some(&folder), 1).points.len(), 4);
+    assert_eq!(contents(&folder), first);
 }

@@ -93,23 +93,23 @@ impl Draft {
         match key {
             "utilisations" => self.utilisations = Some(utilisations(value)?),
             "sets" => self.sets = Some(count(key, value, MOST_SETS)?),
-            "tasks" => self.tasks = Some(read(key, value)?),
-            "processors" => self.processors = Some(read(key, value)?),
+            "tasks" => self.tasks = Some(whole(key, value, "10")?),
+            "processors" => self.processors = Some(whole(key, value, "4")?),
             "generator" => self.generator = Some(read(key, value)?),
             "bounds" => {
                 self.bounds = Some(each(value, |part| read(key, part))?);
             }
             "periods" => self.periods = Some(read(key, value)?),
-            "granularity" => self.granularity = Some(read(key, value)?),
-            "cost_granularity" => self.cost_granularity = Some(read(key, value)?),
+            "granularity" => self.granularity = Some(time(key, value)?),
+            "cost_granularity" => self.cost_granularity = Some(time(key, value)?),
             "deadlines" => self.deadlines = Some(read(key, value)?),
             "jitter" => {
                 let range = Recipe::jitter_of(value).map_err(|error| wrong(key, error))?;
                 self.jitter = Some(range);
             }
-            "seed" => self.seed = Some(read(key, value)?),
+            "seed" => self.seed = Some(whole(key, value, "1")?),
             "analyses" => self.analyses = Some(each(value, analysis)?),
-            "keep_sets" => self.keep_sets = Some(read(key, value)?),
+            "keep_sets" => self.keep_sets = Some(truth(key, value)?),
             _ => return Err(SweepError::UnknownKey(key.to_owned())),
         }
         Ok(())
@@ -120,11 +120,29 @@ fn wrong(key: &str, reason: impl std::fmt::Display) -> SweepError {
     SweepError::Word { key: key.to_owned(), reason: reason.to_string() }
 }
 
+/// The errors of these texts name the text themselves.
 fn read<T: FromStr>(key: &str, value: &str) -> Result<T, SweepError>
 where
     T::Err: std::fmt::Display,
 {
-    value.trim().parse().map_err(|error| wrong(key, format!("'{}': {error}", value.trim())))
+    value.trim().parse().map_err(|error| wrong(key, error))
+}
+
+fn whole<T: FromStr>(key: &str, value: &str, example: &str) -> Result<T, SweepError> {
+    let value = value.trim();
+    value.parse().map_err(|_| {
+        wrong(key, format!("'{value}' is no whole number that fits; write for example {example}"))
+    })
+}
+
+fn time(key: &str, value: &str) -> Result<Span, SweepError> {
+    let value = value.trim();
+    value.parse().map_err(|error| wrong(key, format!("'{value}': {error}")))
+}
+
+fn truth(key: &str, value: &str) -> Result<bool, SweepError> {
+    let value = value.trim();
+    value.parse().map_err(|_| wrong(key, format!("'{value}' is neither; write true or false")))
 }
 
 fn each<T>(
@@ -135,7 +153,7 @@ fn each<T>(
 }
 
 fn count(key: &str, value: &str, most: u64) -> Result<u64, SweepError> {
-    let count: u64 = read(key, value)?;
+    let count: u64 = whole(key, value, "1000")?;
     if count == 0 || count > most {
         return Err(wrong(key, format!("'{count}' is out of range; take 1 to {most}")));
     }
