@@ -82,7 +82,7 @@ fn what_is_missing_is_said() {
     found.interrupted = true;
     let table = sweep(&found, Style::Plain);
     assert!(table.ends_with(
-        "rm: gave up 7 sets, which do not count as accepted\n\
+        "rm: undecided: 7; these do not count as accepted\n\
          interrupted: 2 of 3 points missing\n"
     ));
     found.points.clear();

@@ -63,16 +63,16 @@ pub(crate) struct Sweep {
     #[arg(long)]
     list: bool,
     /// Utilisations of the points: FROM:TO:STEP, or numbers with commas
-    #[arg(short, long, value_name = "RANGE")]
+    #[arg(short, long, value_name = "RANGE", allow_negative_numbers = true)]
     utilisations: Option<String>,
     /// Sets a point [default: 1000]
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N", allow_negative_numbers = true)]
     sets: Option<String>,
     /// Tasks a set [default: 10]
-    #[arg(short = 'n', long, value_name = "N")]
+    #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true)]
     tasks: Option<String>,
     /// CPUs [default: 1]
-    #[arg(short = 'm', long, value_name = "M")]
+    #[arg(short = 'm', long, value_name = "M", allow_negative_numbers = true)]
     processors: Option<String>,
     /// How utilisations are drawn
     #[arg(short, long, value_name = "NAME")]
@@ -96,7 +96,7 @@ pub(crate) struct Sweep {
     #[arg(long, value_name = "SHARES")]
     jitter: Option<String>,
     /// Where the random sequences begin [default: 1]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     seed: Option<String>,
     /// Analyses, with commas
     #[arg(short, long, value_name = "NAMES")]

@@ -42,7 +42,7 @@ pub fn sweep(document: &SweepDocument, style: Style) -> String {
         let count = given_up(&document.points, name);
         let name = clean::for_terminal(name);
         // Writing to a string cannot fail.
-        let _ = writeln!(out, "{name}: gave up {count} sets, which do not count as accepted");
+        let _ = writeln!(out, "{name}: undecided: {count}; these do not count as accepted");
     }
     if document.interrupted {
         let missing = experiment.utilisations.len().saturating_sub(document.points.len());
