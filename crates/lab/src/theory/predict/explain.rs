@@ -12,7 +12,6 @@ use super::noise::{self, Noise};
 use super::plan::Plan;
 use super::terms::Found;
 use super::theory;
-use crate::experiment::Failure;
 
 /// Lengths of time over which noise is averaged, in ms; each gives a bound, and the least counts.
 const WINDOWS_MS: [i64; 12] = [1, 2, 4, 5, 8, 10, 16, 20, 33, 50, 100, 200];
@@ -41,29 +40,27 @@ pub(super) fn explain_simulation(set: &TaskSet, document: &mut PredictDocument) 
             Some(bound) => format!(
                 "the simulated {} comes with the ticks of its timers, which the bound leaves out: \
                  with them it is {}",
-                about(simulated),
+                nearly(simulated),
                 about(bound)
             ),
-            None => format!("nothing bounds it with the ticks that lead to {}", about(simulated)),
+            None => format!("nothing bounds it with the ticks that lead to {}", nearly(simulated)),
         });
     }
 }
 
-/// Explains each task whose run contradicts its bound.
-///
-/// # Errors
-/// The machine refuses to measure noise.
+/// Explains each task whose run contradicts its bound. Comes back with the signal that ended the
+/// measurement of noise, if one did.
 pub(super) fn explain(
     set: &TaskSet,
     plan: &Plan,
     found: &[Found],
     document: &mut PredictDocument,
-) -> Result<(), Failure> {
+) -> Option<i32> {
     let differ: Vec<usize> = (0..document.tasks.len())
         .filter(|position| contradicts(&document.tasks[*position]))
         .collect();
     if differ.is_empty() {
-        return Ok(());
+        return None;
     }
     let corrected = corrected(set, found);
     let bounds = theory::bounds_on_paper(&corrected);
@@ -80,15 +77,39 @@ pub(super) fn explain(
         }
     }
     if open.is_empty() {
-        return Ok(());
+        return None;
     }
-    let noises = noise::measure(plan)?;
-    document.noise = Some(noise::facts(&noises));
+    let (noises, signal) = watch_others(set, plan, document);
     for position in open {
         let (task, found) = (&mut document.tasks[position], &found[position]);
         with_noise(&corrected, &noises, position, task, found);
+        if task.explained != Some(true) {
+            with_taken(&corrected, position, task, found);
+        }
     }
-    Ok(())
+    signal
+}
+
+/// Measures noise where an analysis can make something of it. What the run has shown stands also
+/// without it.
+fn watch_others(
+    set: &TaskSet,
+    plan: &Plan,
+    document: &mut PredictDocument,
+) -> (Vec<Noise>, Option<i32>) {
+    if !plan.watches_others || !preempts_everywhere(set) {
+        return (Vec::new(), None);
+    }
+    match noise::measure(plan) {
+        Ok((noises, signal)) => {
+            document.noise = (!noises.is_empty()).then(|| noise::facts(&noises));
+            (noises, signal)
+        }
+        Err(failure) => {
+            document.notes.push(format!("what others take was not measured: {failure}"));
+            (Vec::new(), None)
+        }
+    }
 }
 
 /// Whether the run shows what the analysis excludes.
@@ -169,7 +190,6 @@ fn with_noise(
         Some((theory::bounds_on_paper(&beside).tasks.get(position)?.response_ns?, window))
     };
     let best = windows.filter_map(bound_in).min();
-    let without = task.corrected_bound_ns;
     if let Some((bound, window)) = best {
         let most = noises.iter().map(|noise| noise.most_in(window.nanos_or_zero())).max();
         task.corrected_bound_ns = Some(bound);
@@ -177,36 +197,38 @@ fn with_noise(
         let taken = Some((most.unwrap_or(0), window.nanos_or_zero()));
         task.explanation = Some(sentence(task, &found.terms, taken));
     }
+}
+
+/// Counts in what the worst job itself lost to others, as blocking: also the jobs of more urgent
+/// tasks that arrive while it is delayed come on top.
+pub(super) fn with_taken(
+    corrected: &TaskSet,
+    position: usize,
+    task: &mut PredictedTask,
+    found: &Found,
+) {
     let taken = found.taken_from_worst_ns;
-    if task.explained != Some(true) && reaches(Some(measured.saturating_sub(taken)), without) {
-        task.explained = Some(true);
-        let without = without.unwrap_or(0);
-        task.explanation = Some(format!(
-            "the worst job lost {} to others than these tasks, more than was seen in such a time \
-             when nobody else ran; without that it stays within {}",
-            about(taken),
-            about(without)
-        ));
-    }
+    let Some(own) = corrected.tasks.get(position).filter(|_| taken > 0) else { return };
+    let mut delayed = corrected.clone();
+    delayed.tasks[position].blocking = own.blocking.saturating_add(span(taken));
+    let bounds = theory::bounds_on_paper(&delayed);
+    let bound = bounds.tasks.get(position).and_then(|bound| bound.response_ns);
+    let Some(bound) = bound.filter(|bound| reaches(task.measured_ns, Some(*bound))) else { return };
+    task.corrected_bound_ns = Some(bound);
+    task.explained = Some(true);
+    let lost = format!("its worst job loses {} to others than these tasks", about(taken));
+    let clauses = clauses(&found.terms).into_iter().chain([lost]).collect::<Vec<_>>().join(", ");
+    task.explanation = Some(format!("{clauses}: with this the bound is {}", about(bound)));
 }
 
 /// What was measured and what bound follows. `taken`: so much by others in so long.
 fn sentence(task: &PredictedTask, terms: &MeasuredTerms, taken: Option<(u64, u64)>) -> String {
-    let mut clauses = Vec::new();
-    if terms.jitter_ns >= TRIFLE_NS {
-        clauses.push(format!("its timer releases it up to {} late", about(terms.jitter_ns)));
-    }
-    if terms.busy_wait_ns >= TRIFLE_NS {
-        clauses.push(format!("it keeps the CPU for up to {} to wait", about(terms.busy_wait_ns)));
-    }
-    if terms.execution_ns > 0 {
-        clauses.push(format!("it executes for up to {}", about(terms.execution_ns)));
-    }
+    let mut clauses = clauses(terms);
     if let Some((most, window)) = taken {
-        clauses.push(format!("others take up to {} in {}", about(most), about(window)));
+        clauses.push(format!("others take up to {} in {}", about(most), nearly(window)));
     }
     let all = clauses.join(", ");
-    let measured = task.measured_ns.map_or_else(|| "nothing".to_owned(), about);
+    let measured = task.measured_ns.map_or_else(|| "nothing".to_owned(), nearly);
     match (task.corrected_bound_ns, task.explained) {
         (Some(bound), Some(true)) => format!("{all}: with this the bound is {}", about(bound)),
         (Some(bound), _) => {
@@ -219,19 +241,43 @@ fn sentence(task: &PredictedTask, terms: &MeasuredTerms, taken: Option<(u64, u64
     }
 }
 
+/// What was measured, in words.
+fn clauses(terms: &MeasuredTerms) -> Vec<String> {
+    let mut clauses = Vec::new();
+    if terms.jitter_ns >= TRIFLE_NS {
+        clauses.push(format!("its timer releases it up to {} late", about(terms.jitter_ns)));
+    }
+    if terms.busy_wait_ns >= TRIFLE_NS {
+        clauses.push(format!("it keeps the CPU for up to {} to wait", about(terms.busy_wait_ns)));
+    }
+    if terms.execution_ns > 0 {
+        clauses.push(format!("it executes for up to {}", about(terms.execution_ns)));
+    }
+    clauses
+}
+
 fn span(ns: u64) -> Span {
     Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX))
 }
 
-/// A time for people, in hundredths of its unit, rounded up.
+/// A bound for people, in hundredths of its unit, rounded up.
 pub(super) fn about(ns: u64) -> String {
+    in_words(ns, |ns, step| ns.div_ceil(step))
+}
+
+/// What was seen, for people: rounded to the nearest, as tables do.
+pub(super) fn nearly(ns: u64) -> String {
+    in_words(ns, |ns, step| ns.saturating_add(step / 2) / step)
+}
+
+fn in_words(ns: u64, hundredths: fn(u64, u64) -> u64) -> String {
     let (unit, name) = match ns {
         0..1_000 => return format!("{ns} ns"),
         1_000..1_000_000 => (1_000, "us"),
         1_000_000..1_000_000_000 => (1_000_000, "ms"),
         _ => (1_000_000_000, "s"),
     };
-    let hundredths = ns.div_ceil(unit / 100);
+    let hundredths = hundredths(ns, unit / 100);
     let (whole, part) = (hundredths / 100, hundredths % 100);
     match part {
         0 => format!("{whole} {name}"),

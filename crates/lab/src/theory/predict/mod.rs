@@ -57,6 +57,9 @@ pub struct RunRequest {
     pub draws_jitter: bool,
     /// Go on, degraded, where the machine refuses something.
     pub best_effort: bool,
+    /// Measure what others take from the CPUs if the run leaves a difference open: a second or more
+    /// for each CPU.
+    pub watches_others: bool,
     /// Keep the run in this folder, which must not exist.
     pub folder: Option<PathBuf>,
     /// The command line, word by word, for the manifest.
@@ -72,6 +75,7 @@ impl RunRequest {
             cpus: None,
             draws_jitter: false,
             best_effort: false,
+            watches_others: true,
             folder: None,
             command_line: Vec::new(),
         }
@@ -137,7 +141,8 @@ pub fn predict(request: Request, watch: &mut dyn Watch) -> Result<Predicted, Pre
             found.tell(task);
         }
         if !document.interrupted {
-            explain::explain(&set, &plan, &found, &mut document)?;
+            signal = explain::explain(&set, &plan, &found, &mut document);
+            document.interrupted = signal.is_some();
         }
     }
     Ok(Predicted { document, not_kept, signal })

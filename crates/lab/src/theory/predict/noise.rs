@@ -82,20 +82,22 @@ pub(super) fn facts(noises: &[Noise]) -> NoiseFacts {
 }
 
 /// Watches each CPU that threads of the plan are bound to, one after the other, by a thread as
-/// urgent as the most urgent of them.
+/// urgent as the most urgent of them. Comes back also with the signal that ended it, if one did.
 ///
 /// # Errors
 /// The machine refuses it.
-pub(super) fn measure(plan: &Plan) -> Result<Vec<Noise>, Failure> {
+pub(super) fn measure(plan: &Plan) -> Result<(Vec<Noise>, Option<i32>), Failure> {
     let mut cpus = CpuSet::default();
     plan.spec.threads.iter().filter_map(|t| t.cpus.as_ref()).for_each(|some| {
         some.iter().for_each(|cpu| cpus.insert(cpu));
     });
     let most_urgent = plan.spec.threads.iter().max_by_key(|thread| urgency(thread));
-    let Some(policy) = most_urgent.map(|thread| thread.policy) else { return Ok(Vec::new()) };
+    let Some(policy) = most_urgent.map(|thread| thread.policy) else {
+        return Ok((Vec::new(), None));
+    };
     let fifth = Span::from_nanos(plan.spec.duration.nanos() / 5);
     let duration = fifth.max(SHORTEST).min(LONGEST);
-    let mut noises = Vec::new();
+    let (mut noises, mut signal) = (Vec::new(), None);
     for cpu in cpus.iter() {
         let model = models::parse(&WATCHING).map_err(|error| Failure::Other(error.to_string()))?;
         let wake = hourglass_workload::wake::parse("HR")
@@ -118,11 +120,12 @@ pub(super) fn measure(plan: &Plan) -> Result<Vec<Noise>, Failure> {
         };
         let finished = experiment::run(request, &mut Unheard)?;
         noises.push(Noise::between(cpu, finished.intervals()));
-        if finished.signal().is_some() {
+        signal = finished.signal();
+        if signal.is_some() {
             break;
         }
     }
-    Ok(noises)
+    Ok((noises, signal))
 }
 
 /// The kernel's order of classes; within the real-time ones by priority.

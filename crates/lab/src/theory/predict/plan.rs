@@ -109,6 +109,8 @@ pub enum PlanError {
 pub(super) struct Plan {
     pub(super) spec: RunSpec,
     pub(super) notes: Vec<String>,
+    /// Whether what others take is measured if the run leaves a difference open.
+    pub(super) watches_others: bool,
 }
 
 impl Plan {
@@ -190,7 +192,7 @@ pub(super) fn plan(set: &TaskSet, wish: &RunRequest, seed: u64) -> Result<Plan, 
         best_effort: wish.best_effort,
         ..RunSpec::new(threads)
     };
-    Ok(Plan { spec, notes })
+    Ok(Plan { spec, notes, watches_others: wish.watches_others })
 }
 
 /// Where threads run that say nothing about it: all CPUs of the set's machine. If the set names no

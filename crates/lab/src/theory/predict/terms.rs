@@ -80,11 +80,7 @@ fn of_task(
             Some(..=0) => {}
             _ => {
                 let late = match (grid, covered) {
-                    (Some(grid), _) => {
-                        // One that ran before was woken at the point that its arrival lies on.
-                        let late = after_grid(job.arrival_ns, grid);
-                        if length(job.arrival_ns, job.begun_ns) < late { 0 } else { late }
-                    }
+                    (Some(grid), _) => waited_for_grid(job.arrival_ns, job.begun_ns, grid),
                     (None, Some((covered, cpu))) if task.after.is_empty() => {
                         covered.uncovered(cpu, job.arrival_ns, job.begun_ns)
                     }
@@ -115,6 +111,22 @@ fn after_grid(at: i64, grid: Span) -> u64 {
     let step = grid.nanos_or_zero().max(1);
     let past = at.max(0).unsigned_abs() % step;
     if past == 0 { 0 } else { step - past }
+}
+
+/// How much of the time from `arrival` to `begun` a timer is to blame for that wakes only on a grid.
+/// A job that ran before the next point was woken at the one that its arrival lies on. Where the
+/// counter and the kernel's clock differ by a trifle about an arrival on a point, what the job did
+/// tells whether it had to wait for the one behind.
+fn waited_for_grid(arrival: i64, begun: i64, grid: Span) -> u64 {
+    let (late, waited) = (after_grid(arrival, grid), length(arrival, begun));
+    let step = grid.nanos_or_zero();
+    if late <= step / 100 && waited >= late.saturating_add(step) {
+        late.saturating_add(step)
+    } else if waited < late {
+        0
+    } else {
+        late
+    }
 }
 
 fn only_cpu(cpus: &[u32]) -> Option<u32> {
@@ -189,6 +201,21 @@ mod tests {
         assert_eq!(coverage.uncovered(0, 21, 24), 3);
         assert_eq!(coverage.uncovered(1, 0, 30), 29);
         assert_eq!(coverage.uncovered(2, 0, 30), 30);
+    }
+
+    /// A period of whole ticks: the clocks' rounding decides between no delay and one of a tick.
+    #[test]
+    fn an_arrival_on_the_grid_waits_as_it_did() {
+        let waited = |arrival, begun| waited_for_grid(arrival, begun, Span::from_millis(10));
+        let (point, tick) = (30_000_000, 10_000_000);
+        assert_eq!(waited(point, point + 5_000), 0);
+        assert_eq!(waited(point, point + 10_050_000), tick);
+        assert_eq!(waited(point - 1, point + 5_000), 1);
+        assert_eq!(waited(point - 1, point + 10_050_000), tick + 1);
+        assert_eq!(waited(point + 1, point + 10_050_000), tick - 1);
+        assert_eq!(waited(point + 1, point + 5_000), 0);
+        // In the middle it can only be the next.
+        assert_eq!(waited(point + 3_000_000, point + 25_000_000), 7_000_000);
     }
 
     /// Section 5.5: with ticks of 10 ms a frame that is due at 33 ms is released 7 ms late.
