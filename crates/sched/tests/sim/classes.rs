@@ -115,6 +115,12 @@ fn priorities_are_throttled() {
     assert_eq!(outcome.threads[0].received, 9_500_000_000);
     assert_eq!(outcome.threads[1].received, 500_000_000);
     assert_eq!(outcome.cpus[0].throttled, 10);
+    machine.throttling = Some(Throttling { runtime: 1_000, period: 1_000 });
+    let outcome = sim::run(&machine, Settings::until(10_000)).unwrap();
+    assert_eq!((outcome.cpus[0].throttled, outcome.threads[0].received), (0, 10_000));
+    machine.throttling = Some(Throttling { runtime: 0, period: 1_000 });
+    let outcome = sim::run(&machine, Settings::until(10_000)).unwrap();
+    assert_eq!((outcome.threads[0].received, outcome.threads[1].received), (0, 10_000));
 }
 
 /// CONTRACT: a period is lost that never started because an earlier one was still running.

@@ -145,6 +145,49 @@ fn aperiodic_servers_differ_in_what_they_keep() {
     assert_eq!(late_job(ServerKind::Sporadic, &[(1, 2), (4, 1)]), [3, 7]);
 }
 
+/// A sporadic server of 4 every 10 between an urgent job of 9 and a low one of 3.
+fn delayed_server(jobs: &[(u64, u64)], urgent: u64) -> System {
+    let first = Thread::new(
+        Class::Fifo(9),
+        Arrivals::Listed(vec![urgent]),
+        Cost::Listed(vec![9]),
+        1_000,
+    );
+    let low = Thread::periodic(3, 1_000).with_priority(1);
+    let mut machine = system(1, vec![first, served(jobs, 0), low]);
+    let sporadic = Server::new(ServerKind::Sporadic, 4, 10);
+    machine.servers = vec![sporadic.with_rank(Rank::Priority(5))];
+    machine
+}
+
+/// Stanovich, Baker, Wang and Gonzalez Harbour 2010, "premature replenishments", by hand. From 2 on
+/// a first half of the budget is in use, and delayed until 11. The second comes back at 10, so that
+/// what is used of it comes back at 20, and not with the first half at 12.
+#[test]
+fn a_sporadic_server_gets_nothing_back_too_soon() {
+    let record = traced(&delayed_server(&[(0, 2), (2, 20)], 2), 30);
+    let expected =
+        [(1, 0, 2), (0, 2, 11), (1, 11, 17), (2, 17, 20), (1, 20, 22), (1, 25, 27)];
+    assert_eq!(record.on(0), expected);
+}
+
+/// Sprunt, Sha and Lehoczky 1989: to those below, a sporadic server is a periodic task.
+#[test]
+fn a_sporadic_server_delays_as_a_periodic_task() {
+    for seed in 0..2_000 {
+        let mut dice = Dice::new(seed);
+        let (mut at, mut jobs) = (0, Vec::new());
+        for _ in 0..8 {
+            jobs.push((at, dice.between(1, 9)));
+            at += dice.between(1, 12);
+        }
+        let machine = delayed_server(&jobs, dice.between(0, 40));
+        // 3 + 9 + 2 times 4.
+        let outcome = sim::run(&machine, Settings::until(900)).unwrap();
+        assert!(outcome.threads[2].max_response <= Some(20), "seed {seed}: {jobs:?}");
+    }
+}
+
 /// Never more than the budget in any period, whatever the load: hard servers are isolated.
 #[test]
 fn servers_protect_one_another() {

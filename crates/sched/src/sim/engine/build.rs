@@ -45,7 +45,8 @@ impl<const TELL: bool> Machine<TELL> {
             slots,
             rates,
             overheads: system.overheads,
-            throttling: system.throttling,
+            // All of a period is no limit.
+            throttling: system.throttling.filter(|limit| limit.runtime < limit.period),
             quantum: system.quantum,
             slice: system.slice,
             turns: 0,
@@ -292,7 +293,7 @@ fn keeper(
         begun: false,
         bandwidth,
         active: false,
-        used_since: None,
+        uses: VecDeque::new(),
         back: VecDeque::new(),
         outcome: ServerOutcome::default(),
     })

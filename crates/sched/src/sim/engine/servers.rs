@@ -212,26 +212,33 @@ impl<const TELL: bool> Machine<TELL> {
     fn open_use(&mut self, server: usize) -> Result<(), SimError> {
         let now = self.now;
         let keeper = &mut self.keepers[server];
-        keeper.used_since = Some((now, keeper.left));
+        keeper.uses.push_back((now, keeper.left));
         let due = now.checked_add(keeper.server.deadline);
         keeper.due = due.ok_or(SimError::TimeOverflow)?;
         Ok(())
     }
 
-    /// What a sporadic server has used since it came into use comes back a period after that.
+    /// What a sporadic server has used comes back a period after it came into use. What came back
+    /// while the server was in use is in use from then on, and not before: else a delayed server
+    /// takes more than its budget in a period (Stanovich, Baker, Wang and Gonzalez Harbour 2010,
+    /// section 3.2).
     fn close_use(&mut self, server: usize) -> Result<(), SimError> {
         let slot = self.slots.replenish + server;
         let keeper = &mut self.keepers[server];
-        let Some((since, had)) = keeper.used_since.take() else { return Ok(()) };
-        let used = had.saturating_sub(keeper.left);
-        if used == 0 {
-            return Ok(());
-        }
-        let at = since.checked_add(keeper.server.period).ok_or(SimError::TimeOverflow)?;
-        let full = keeper.back.len() >= MOST_BACK;
-        match keeper.back.back_mut() {
-            Some(last) if full => *last = (at, last.1 + used),
-            _ => keeper.back.push_back((at, used)),
+        let had = keeper.uses.iter().map(|(_, amount)| *amount).sum::<u64>();
+        let mut used = had.saturating_sub(keeper.left);
+        while let Some((since, amount)) = keeper.uses.pop_front() {
+            let part = amount.min(used);
+            if part == 0 {
+                continue;
+            }
+            used -= part;
+            let at = since.checked_add(keeper.server.period).ok_or(SimError::TimeOverflow)?;
+            let full = keeper.back.len() >= MOST_BACK;
+            match keeper.back.back_mut() {
+                Some(last) if full => *last = (at, last.1 + part),
+                _ => keeper.back.push_back((at, part)),
+            }
         }
         if let Some((first, _)) = keeper.back.front() {
             let first = (*first).max(self.now);
@@ -246,10 +253,11 @@ impl<const TELL: bool> Machine<TELL> {
         let (now, keeper) = (self.now, &mut self.keepers[server]);
         let Some((_, amount)) = keeper.back.pop_front() else { return Ok(()) };
         let was_empty = keeper.left == 0;
-        keeper.left = (keeper.left + amount).min(keeper.full);
-        if let Some((_, had)) = &mut keeper.used_since {
-            *had += amount;
+        let left = (keeper.left + amount).min(keeper.full);
+        if !keeper.uses.is_empty() {
+            keeper.uses.push_back((now, left - keeper.left));
         }
+        keeper.left = left;
         if let Some((next, _)) = keeper.back.front() {
             let next = (*next).max(now);
             self.timers.set(slot, next);

@@ -154,8 +154,9 @@ pub(super) struct Keeper {
     /// Reclaiming: bandwidth in 2^-20, and whether it counts as active.
     pub(super) bandwidth: u64,
     pub(super) active: bool,
-    /// Sporadic: since when it is in use, with which budget, and what comes back when.
-    pub(super) used_since: Option<(u64, u64)>,
+    /// Sporadic: the parts of the budget in use, with the time since when each is, and what comes
+    /// back when.
+    pub(super) uses: VecDeque<(u64, u64)>,
     pub(super) back: VecDeque<(u64, u64)>,
     pub(super) outcome: ServerOutcome,
 }
