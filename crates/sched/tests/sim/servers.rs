@@ -147,12 +147,8 @@ fn aperiodic_servers_differ_in_what_they_keep() {
 
 /// A sporadic server of 4 every 10 between an urgent job of 9 and a low one of 3.
 fn delayed_server(jobs: &[(u64, u64)], urgent: u64) -> System {
-    let first = Thread::new(
-        Class::Fifo(9),
-        Arrivals::Listed(vec![urgent]),
-        Cost::Listed(vec![9]),
-        1_000,
-    );
+    let first =
+        Thread::new(Class::Fifo(9), Arrivals::Listed(vec![urgent]), Cost::Listed(vec![9]), 1_000);
     let low = Thread::periodic(3, 1_000).with_priority(1);
     let mut machine = system(1, vec![first, served(jobs, 0), low]);
     let sporadic = Server::new(ServerKind::Sporadic, 4, 10);
@@ -166,8 +162,7 @@ fn delayed_server(jobs: &[(u64, u64)], urgent: u64) -> System {
 #[test]
 fn a_sporadic_server_gets_nothing_back_too_soon() {
     let record = traced(&delayed_server(&[(0, 2), (2, 20)], 2), 30);
-    let expected =
-        [(1, 0, 2), (0, 2, 11), (1, 11, 17), (2, 17, 20), (1, 20, 22), (1, 25, 27)];
+    let expected = [(1, 0, 2), (0, 2, 11), (1, 11, 17), (2, 17, 20), (1, 20, 22), (1, 25, 27)];
     assert_eq!(record.on(0), expected);
 }
 
