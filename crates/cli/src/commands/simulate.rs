@@ -26,7 +26,7 @@ use crate::stop::{self, NO, Stop};
 #[command(after_help = "\
 Without --horizon a simulation goes on until everything repeats (the hyperperiod,
 with offsets twice that), if that takes at most a million jobs and nothing is
-drawn; else as long as a million jobs take, a day at most.
+drawn or taken in turns; else as long as a million jobs take, a day at most.
 
 A job is hit, missed (started, not finished in time) or lost (never started,
 because an earlier one was still running). Jobs whose deadline lies beyond the
@@ -60,6 +60,7 @@ pub(crate) struct Simulate {
     tasks: PathBuf,
     /// How long to simulate
     #[arg(long, value_name = "TIME", value_parser = str::parse::<Span>)]
+    #[arg(allow_hyphen_values = true)]
     horizon: Option<Span>,
     /// Start of all that is drawn
     #[arg(long, value_name = "N", default_value_t = 0)]

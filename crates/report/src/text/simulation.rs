@@ -53,11 +53,11 @@ fn title(document: &SimulationDocument) -> String {
         name => format!("{}: ", clean::shortened(&clean::for_terminal(name), 40)),
     };
     format!(
-        "{name}{} simulated, {}, {} jobs, {} events",
+        "{name}{} simulated, {}, {}, {}",
         counted(document.tasks.len() as u64, "task"),
         document.scheduler,
-        document.jobs,
-        document.events
+        counted(document.jobs, "job"),
+        counted(document.events, "event")
     )
 }
 
@@ -163,15 +163,22 @@ fn verdict(document: &SimulationDocument) -> (String, Tone) {
         return ("no deadline came within the horizon".to_owned(), Tone::Caution);
     }
     if failed == 0 {
-        let text = format!("all {} met; that is no proof for longer", counted(settled, "deadline"));
-        return (text, Tone::Good);
+        let met = match settled {
+            1 => "the only deadline".to_owned(),
+            _ => format!("all {settled} deadlines"),
+        };
+        return (format!("{met} met; that is no proof for longer"), Tone::Good);
     }
     let of = |task: &&TaskFindings| task.missed.saturating_add(task.lost);
     let worst = document.tasks.iter().max_by_key(of);
     let text = format!("{failed} of {} not met", counted(settled, "deadline"));
     let text = match worst {
         Some(task) if document.tasks.len() > 1 => {
-            format!("{text}, most of them by {}: {}", clean::for_terminal(&task.name), of(&task))
+            let name = clean::for_terminal(&task.name);
+            match of(&task) {
+                missed if missed == failed => format!("{text}, all by {name}"),
+                missed => format!("{text}, most of them by {name}: {missed}"),
+            }
         }
         _ => text,
     };
