@@ -3,7 +3,8 @@
 //! Owns: the hyperperiod of a set, and the horizon where none is asked for. Must not: know the
 //! outcome.
 
-use hourglass_model::tasks::{Task, TaskSet};
+use hourglass_model::Policy;
+use hourglass_model::tasks::{Scheduler, Task, TaskSet};
 
 use super::system::ns;
 
@@ -20,26 +21,54 @@ pub(super) struct Horizon {
 }
 
 /// What was asked for; else until everything has repeated, if that takes no more than
-/// [`DEFAULT_JOBS`] and nothing is drawn; else as long as so many jobs take.
-pub(super) fn horizon(set: &TaskSet, asked: Option<u64>, is_drawn: bool) -> Horizon {
-    let hyperperiod = hyperperiod(set);
+/// [`DEFAULT_JOBS`] and nothing is drawn or taken in turns; else as long as so many jobs take.
+/// `throttling` is the period of the kernel's limit on fixed priorities, ns.
+pub(super) fn horizon(
+    set: &TaskSet,
+    asked: Option<u64>,
+    is_drawn: bool,
+    throttling: Option<u64>,
+) -> Horizon {
+    let hyperperiod = hyperperiod(set, throttling);
     if let Some(ns) = asked {
         return Horizon { ns, from: "asked", hyperperiod };
     }
-    match hyperperiod.and_then(|period| until_repeated(set, period)) {
-        Some(ns) if !is_drawn && jobs_until(set, ns) <= u128::from(DEFAULT_JOBS) => {
-            Horizon { ns, from: "hyperperiod", hyperperiod }
+    let stays = !is_drawn && !takes_turns(set);
+    let repeated = hyperperiod.and_then(|period| until_repeated(set, period, throttling.is_some()));
+    match (hyperperiod, repeated) {
+        (Some(period), Some(ns)) if stays && jobs_until(set, ns) <= u128::from(DEFAULT_JOBS) => {
+            // More work than time: what waits grows, and nothing repeats.
+            let from = if is_overloaded(set, period) { "default" } else { "hyperperiod" };
+            Horizon { ns, from, hyperperiod }
         }
         _ => Horizon { ns: time_of(set, DEFAULT_JOBS), from: "default", hyperperiod },
     }
 }
 
-/// The least common multiple of all periods: of tasks, servers, ticks and timers.
-fn hyperperiod(set: &TaskSet) -> Option<u64> {
+/// Whether quanta or shares are carried from one job to the next, over any number of hyperperiods.
+fn takes_turns(set: &TaskSet) -> bool {
+    let by_turns = |scheduler| matches!(scheduler, Scheduler::RoundRobin | Scheduler::Fair);
+    by_turns(set.scheduler)
+        || set.servers.iter().any(|server| by_turns(server.scheduler))
+        || set.tasks.iter().any(|task| matches!(task.policy, Some(Policy::RoundRobin(_))))
+}
+
+/// Whether tasks need more in a hyperperiod than all CPUs have.
+fn is_overloaded(set: &TaskSet, hyperperiod: u64) -> bool {
+    let need = |task: &Task| {
+        u128::from(ns(task.wcet)).checked_mul(u128::from(hyperperiod / ns(task.period).max(1)))
+    };
+    let all = set.tasks.iter().try_fold(0u128, |sum, task| sum.checked_add(need(task)?));
+    let cpus = set.cpus().iter().count() as u128;
+    all.is_none_or(|all| all > cpus * u128::from(hyperperiod))
+}
+
+/// The least common multiple of all periods: of tasks, servers, ticks, timers and throttling.
+fn hyperperiod(set: &TaskSet, throttling: Option<u64>) -> Option<u64> {
     let overheads = &set.machine.overheads;
     let periods = set.tasks.iter().map(|task| ns(task.period));
     let periods = periods.chain(set.servers.iter().map(|server| ns(server.period)));
-    let periods = periods.chain(set.tasks.iter().filter_map(Task::tick).map(ns));
+    let periods = periods.chain(set.tasks.iter().filter_map(Task::tick).map(ns)).chain(throttling);
     let periods = periods
         .chain([overheads.tick_period, overheads.timer_granularity].into_iter().flatten().map(ns));
     periods.filter(|period| *period > 0).try_fold(1u64, |multiple, period| {
@@ -57,7 +86,7 @@ fn greatest_common_divisor(a: u64, b: u64) -> u64 {
 
 /// One hyperperiod where all begins at 0 and is done within its period; else the last beginning
 /// and two hyperperiods (Leung and Merrill, IPL 1980, for periodic tasks on one CPU).
-fn until_repeated(set: &TaskSet, hyperperiod: u64) -> Option<u64> {
+fn until_repeated(set: &TaskSet, hyperperiod: u64, is_throttled: bool) -> Option<u64> {
     let begin = |task: &Task| {
         let burst = task.arrivals.last().copied().map_or(0, ns);
         task.offset.map_or(0, ns).checked_add(ns(task.jitter))?.checked_add(burst)
@@ -65,7 +94,7 @@ fn until_repeated(set: &TaskSet, hyperperiod: u64) -> Option<u64> {
     let begins = set.tasks.iter().map(begin).collect::<Option<Vec<u64>>>()?;
     let last = begins.into_iter().max().unwrap_or(0);
     let constrained = set.tasks.iter().all(|task| task.deadline() <= task.period);
-    let alone = set.servers.is_empty() && set.background.is_empty();
+    let alone = set.servers.is_empty() && set.background.is_empty() && !is_throttled;
     if last == 0 && constrained && alone {
         return Some(hyperperiod);
     }
@@ -105,18 +134,18 @@ mod tests {
     /// Hourglass paper, section 5.5: 8 and 33 repeat after 264 ms.
     #[test]
     fn a_small_hyperperiod_is_taken() {
-        let found = horizon(&set(PAPER), None, false);
+        let found = horizon(&set(PAPER), None, false, None);
         assert_eq!(
             found,
             Horizon { ns: 264_000_000, from: "hyperperiod", hyperperiod: Some(264_000_000) }
         );
         let ticked = set(&format!("{PAPER}timer = \"TICK:100\"\n"));
-        assert_eq!(horizon(&ticked, None, false).ns, 1_320_000_000);
+        assert_eq!(horizon(&ticked, None, false, None).ns, 1_320_000_000);
     }
 
     #[test]
     fn what_is_drawn_does_not_repeat() {
-        let found = horizon(&set(PAPER), None, true);
+        let found = horizon(&set(PAPER), None, true, None);
         assert_eq!(found.from, "default");
         let jobs = found.ns / 8_000_000 + found.ns / 33_000_000;
         assert!((DEFAULT_JOBS - 10..=DEFAULT_JOBS).contains(&jobs), "{jobs}");
@@ -125,7 +154,34 @@ mod tests {
     #[test]
     fn offsets_take_two_hyperperiods() {
         let late = set(&format!("{PAPER}offset = 5\n"));
-        assert_eq!(horizon(&late, None, false).ns, 5_000_000 + 2 * 264_000_000);
+        assert_eq!(horizon(&late, None, false, None).ns, 5_000_000 + 2 * 264_000_000);
+    }
+
+    /// Else a limit of 950 ms a second would never be seen in 264 ms.
+    #[test]
+    fn throttling_has_its_period() {
+        let second = Some(1_000_000_000);
+        let found = horizon(&set(PAPER), None, false, second);
+        assert_eq!((found.ns, found.hyperperiod), (66_000_000_000, Some(33_000_000_000)));
+    }
+
+    /// What is left of a quantum of 100 ms goes over from one job of 17 ms to the next.
+    #[test]
+    fn turns_do_not_repeat() {
+        for scheduler in ["round-robin", "fair"] {
+            let turns = set(&format!("scheduler = \"{scheduler}\"\n{PAPER}"));
+            let found = horizon(&turns, None, false, None);
+            assert_eq!((found.from, found.hyperperiod), ("default", Some(264_000_000)));
+            assert!(found.ns > 1_000 * 264_000_000, "{found:?}");
+        }
+    }
+
+    /// 3/8 and 21/33 are 1.01.
+    #[test]
+    fn an_overload_does_not_repeat() {
+        let over = set(&PAPER.replace("17", "21"));
+        let found = horizon(&over, None, false, None);
+        assert_eq!((found.from, found.ns), ("default", 264_000_000));
     }
 
     /// Primes of seconds in nanoseconds: their product has more than 64 bits.
@@ -134,7 +190,7 @@ mod tests {
         let primes = "unit = \"1ns\"\n\
             [[task]]\nname = \"a\"\nwcet = 3\nperiod = 10000000019\n\
             [[task]]\nname = \"b\"\nwcet = 3\nperiod = 10000000033\n";
-        let found = horizon(&set(primes), None, false);
+        let found = horizon(&set(primes), None, false, None);
         assert_eq!((found.from, found.hyperperiod), ("default", None));
         assert_eq!(found.ns, LONGEST);
     }

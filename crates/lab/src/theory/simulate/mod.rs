@@ -202,7 +202,8 @@ pub fn simulate(request: &Request, watch: &mut dyn Watch) -> Result<Simulated, F
         Some(horizon) if !horizon.is_positive() => return Err(Failure::Horizon(horizon)),
         horizon => horizon.map(system::ns),
     };
-    let horizon = horizon::horizon(&request.set, asked, model.is_drawn);
+    let throttling = request.throttling.map(|limit| limit.period);
+    let horizon = horizon::horizon(&request.set, asked, model.is_drawn, throttling);
     smt_warnings(request, &mut model);
     // Without the handlers a signal ends the process, as it does anywhere else.
     let _ = signal::catch_stop();
