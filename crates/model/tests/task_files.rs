@@ -34,11 +34,11 @@ fn the_papers_set() {
 fn the_papers_set_on_a_tick() {
     let set = TaskSet::from_toml(TICK).unwrap();
     let video = set.task("video").unwrap();
-    assert_eq!((video.wcet, video.jitter, video.tick()), (ms(19), ms(8), Some(ms(10))));
+    assert_eq!((video.wcet, video.tick_delay(), video.tick()), (ms(19), ms(8), Some(ms(10))));
     assert_eq!(video.execution_time.as_ref().unwrap().longest(), Some(ms(17)));
     assert_eq!(set.task("audio").unwrap().tick(), None);
     let video = &TaskSet::from_toml(SHORTER).unwrap().tasks[1];
-    assert_eq!((video.wcet, video.jitter, video.tick()), (ms(14), ms(8), Some(ms(10))));
+    assert_eq!((video.wcet, video.tick_delay(), video.tick()), (ms(14), ms(8), Some(ms(10))));
 }
 
 /// SMT paper, section 5.2; the matrix answers by the most specific entry.

@@ -209,6 +209,9 @@ fn about_task(set: &TaskSet, task: &Task, priority: Option<u32>) -> Subject {
     let section = |s: &super::CriticalSection| format!("{} {} x {}", s.resource, s.count, s.length);
     facts.list("critical_sections", &sections.map(section).collect::<Vec<_>>());
     facts.or("timer", task.timer.as_ref(), "the run's own");
+    if let Some(tick) = task.tick() {
+        facts.or("tick_jitter", task.tick_jitter, tick);
+    }
     if let Some(server) = set.server_of(&task.name) {
         facts.derived("server", &server.name);
     }

@@ -167,6 +167,7 @@ fn task(place: Place, node: &Node, unit: Option<Span>) -> Read<Draft> {
         after: keys.names("after")?,
         critical_sections: critical_sections(&keys, unit)?,
         timer: keys.text("timer")?.map(str::to_owned),
+        tick_jitter: keys.span("tick_jitter")?,
         program: program(&keys)?,
         ..Task::new(&name, wcet, period.unwrap_or_default())
     };

@@ -29,7 +29,8 @@ pub struct Task {
     /// The time from a job's nominal arrival within which it should be done; may be longer than
     /// the period. Without it, the period.
     pub deadline: Option<Span>,
-    /// The longest time from a job's nominal arrival to its release.
+    /// The longest time from a job's nominal arrival to its release, or to the wait for a tick that
+    /// ends in its release.
     pub jitter: Span,
     /// When the first job arrives, if phases are known. Without it, any phase is possible.
     pub offset: Option<Span>,
@@ -56,6 +57,9 @@ pub struct Task {
     pub critical_sections: Vec<CriticalSection>,
     /// What wakes it in a run: a wake-up method of `hourglass run`, such as `HR` or `TICK:100`.
     pub timer: Option<String>,
+    /// For how long the tick of [`Task::timer`] delays a release at most; a whole tick without it.
+    /// From 0 to a tick.
+    pub tick_jitter: Option<Span>,
     /// The steps of a job, where they are known and can be replayed.
     pub program: Option<Program>,
 }
@@ -129,6 +133,7 @@ impl Task {
             after: Vec::new(),
             critical_sections: Vec::new(),
             timer: None,
+            tick_jitter: None,
             program: None,
         }
     }
@@ -161,6 +166,13 @@ impl Task {
     pub fn tick(&self) -> Option<Span> {
         let hertz = self.timer.as_ref()?.strip_prefix("TICK:")?.parse::<i64>().ok()?;
         Span::SECOND.nanos().checked_div(hertz).filter(|ns| *ns > 0).map(Span::from_nanos)
+    }
+
+    /// For how long the tick that wakes the task delays a release at most: what is given, else a
+    /// whole tick; 0 without a tick.
+    #[must_use]
+    pub fn tick_delay(&self) -> Span {
+        self.tick().map_or(Span::ZERO, |tick| self.tick_jitter.unwrap_or(tick))
     }
 
     /// The longest non-preemptive section: the whole job where nobody preempts it, else what was

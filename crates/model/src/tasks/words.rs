@@ -24,7 +24,7 @@ pub(crate) const FILE_KEYS: [&str; 11] = [
     "background",
 ];
 
-pub(crate) const TASK_KEYS: [&str; 26] = [
+pub(crate) const TASK_KEYS: [&str; 27] = [
     "name",
     "activation",
     "period",
@@ -49,6 +49,7 @@ pub(crate) const TASK_KEYS: [&str; 26] = [
     "after",
     "critical_sections",
     "timer",
+    "tick_jitter",
     "loops",
     "phases",
 ];

@@ -127,6 +127,7 @@ fn task(task: &Task) -> Node {
     table.list("after", &task.after, Node::text);
     table.list("critical_sections", &task.critical_sections, section);
     table.if_some("timer", task.timer.as_ref());
+    table.if_some("tick_jitter", task.tick_jitter);
     program(&mut table, task.program.as_ref());
     Node::Table(table.0)
 }

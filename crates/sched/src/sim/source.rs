@@ -21,6 +21,8 @@ pub(super) struct Releases {
     arrivals: Arrivals,
     jitter: Jitter,
     tick: u64,
+    /// The longest wait for it.
+    tick_jitter: u64,
     gaps: Dice,
     delays: Dice,
     /// How many have come.
@@ -39,6 +41,7 @@ impl Releases {
             arrivals: thread.arrivals.clone(),
             jitter: thread.jitter,
             tick: thread.tick.max(1),
+            tick_jitter: thread.tick_jitter,
             gaps: Dice::new(seed_of(seed, stream, Purpose::Gap)),
             delays: Dice::new(seed_of(seed, stream, Purpose::Jitter)),
             count: 0,
@@ -69,7 +72,8 @@ impl Releases {
         let release = if self.tick == 1 {
             self.floor
         } else {
-            self.floor.div_ceil(self.tick).checked_mul(self.tick)?
+            let tick = self.floor.div_ceil(self.tick).checked_mul(self.tick)?;
+            tick.min(self.floor.saturating_add(self.tick_jitter))
         };
         Some(Coming { arrival, release })
     }

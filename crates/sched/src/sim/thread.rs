@@ -26,6 +26,8 @@ pub struct Thread {
     /// Releases happen at multiples of this only, ns: the tick of the timer that wakes the thread. 0
     /// or 1 for any nanosecond.
     pub tick: u64,
+    /// No release waits longer for the tick than this, ns.
+    pub tick_jitter: u64,
     /// Who may preempt it, and where.
     pub preemption: Preemption,
     /// What a job does on its way, by work done; ascending.
@@ -199,6 +201,7 @@ impl Thread {
             deadline,
             jitter: Jitter::None,
             tick: 0,
+            tick_jitter: u64::MAX,
             preemption: Preemption::Full,
             marks: Vec::new(),
             late: Late::Queue,

@@ -116,7 +116,10 @@ fn chains(set: &TaskSet) -> Result<Vec<Vec<usize>>, String> {
                 ));
             }
         }
-        if !task.after.is_empty() && task.jitter.is_positive() {
+        let granular =
+            set.machine.overheads.timer_granularity.is_some_and(|step| step.is_positive());
+        let late = granular || task.jitter.is_positive() || task.tick_delay().is_positive();
+        if !task.after.is_empty() && late {
             return Err(format!(
                 "task '{}' has a jitter of its own behind the task that releases it, which no \
                  analysis here has",

@@ -123,15 +123,17 @@ fn slowest_rate(set: &TaskSet, position: usize) -> Fraction {
 fn jitter(set: &TaskSet, task: &Task, notes: &mut Notes) -> Result<u64, String> {
     let mut jitter = task.jitter.nanos_or_zero();
     if let Some(tick) = task.tick() {
-        if jitter == 0 {
-            jitter = tick.nanos_or_zero();
-            notes.say(format!("'{}' is woken by a tick: a jitter of {tick}", task.name));
-        } else {
-            notes.say(format!(
-                "'{}' is woken by a tick of {tick}, which its jitter of {} is taken to contain",
-                task.name, task.jitter
-            ));
-        }
+        let delay = task.tick_delay();
+        jitter = jitter.checked_add(delay.nanos_or_zero()).ok_or(TOO_LONG)?;
+        let more = if task.jitter.is_positive() { " more" } else { "" };
+        notes.say(match task.tick_jitter {
+            None => format!("'{}' is woken by a tick: a jitter of {tick}{more}", task.name),
+            Some(_) => format!(
+                "'{}' is woken by a tick of {tick}, which is said to delay it by {delay} at most: \
+                 a jitter of that{more}",
+                task.name
+            ),
+        });
     }
     if let Some(step) = set.machine.overheads.timer_granularity {
         jitter = jitter.checked_add(step.nanos_or_zero()).ok_or(TOO_LONG)?;

@@ -128,7 +128,16 @@ pub(super) fn corrected(set: &TaskSet, found: &[Found]) -> TaskSet {
     let mut corrected = set.clone();
     for (task, found) in corrected.tasks.iter_mut().zip(found) {
         let terms = found.terms;
-        task.jitter = task.jitter.max(span(terms.jitter_ns));
+        let mut late = span(terms.jitter_ns);
+        if let Some(tick) = task.tick()
+            && late.is_positive()
+        {
+            // What was measured of it takes the place of a whole tick.
+            let waits = late.min(tick).max(task.tick_jitter.unwrap_or_default());
+            task.tick_jitter = Some(waits);
+            late = late.saturating_sub(waits);
+        }
+        task.jitter = task.jitter.max(late);
         let executes = span(terms.execution_ns.saturating_add(terms.busy_wait_ns));
         task.wcet = task.wcet.max(executes);
     }

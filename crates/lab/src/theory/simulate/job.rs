@@ -28,6 +28,7 @@ pub(super) fn thread(
     };
     let granularity = set.machine.overheads.timer_granularity;
     thread.tick = task.tick().or(granularity).map_or(0, ns);
+    thread.tick_jitter = task.tick().and(task.tick_jitter).map_or(u64::MAX, ns);
     let position = |name: &String| set.tasks.iter().position(|task| task.name == *name);
     thread.after = task.after.iter().filter_map(position).collect();
     thread.preemption = preemption(task, warnings);

@@ -85,10 +85,26 @@ fn arrivals(place: &Place, task: &Task) -> Checked {
 
 /// A tick has a frequency from 1 Hz to 1 GHz; other wake-up methods are for the run to know.
 fn timer(place: &Place, task: &Task) -> Checked {
-    let Some(timer) = &task.timer else { return Ok(()) };
-    if timer.starts_with("TICK") && task.tick().is_none() {
+    if let Some(timer) = &task.timer
+        && timer.starts_with("TICK")
+        && task.tick().is_none()
+    {
         let reason = "a tick has a frequency in hertz, as in TICK:100";
         return Err(bad(place.clone(), "timer", format!("{timer:?}"), reason));
     }
-    Ok(())
+    let Some(jitter) = task.tick_jitter else { return Ok(()) };
+    not_negative(place, "tick_jitter", jitter)?;
+    match task.tick() {
+        None => {
+            let message = "tick_jitter is what a tick delays, and no tick wakes the task; give it \
+                           timer = \"TICK:HZ\", or call the delay jitter"
+                .to_owned();
+            Err(contradiction(place.clone(), message))
+        }
+        Some(tick) if jitter > tick => {
+            let reason = format!("longer than the tick of {tick}; the rest is jitter");
+            Err(bad(place.clone(), "tick_jitter", jitter, &reason))
+        }
+        Some(_) => Ok(()),
+    }
 }

@@ -90,7 +90,7 @@ impl Known {
         Known {
             order,
             reserve,
-            jitter: jitter.saturating_add(thread.tick),
+            jitter: jitter.saturating_add(thread.tick.min(thread.tick_jitter)),
             coming: Coming::new(order, &thread.arrivals, reserve, thread.deadline),
             unseen: 0,
         }
