@@ -177,6 +177,70 @@ fn servers() {
     assert_eq!(server("cbs-soft").verdict, Verdict::Unknown);
 }
 
+/// Shin and Lee 2003, theorem 1: 2 ms of every 5 ms are certain within 8 ms, not within 7.
+#[test]
+fn deadlines_inside_a_server() {
+    let verdict = |deadline: u32| {
+        let task = task("a", &format!("wcet = 2\nperiod = 30\ndeadline = {deadline}"));
+        let server = "[[server]]\nname = \"s\"\nkind = \"periodic-resource\"\nbudget = 2\nperiod = 5\n\
+                      tasks = [\"a\"]\nscheduler = \"edf\"\n";
+        let found = answer(&format!("scheduler = \"edf\"\n{task}{server}"));
+        (found.analysis.clone(), found.verdict)
+    };
+    assert_eq!(verdict(8), ("supply".to_owned(), Verdict::Feasible));
+    assert_eq!(verdict(7), ("supply".to_owned(), Verdict::Unknown));
+}
+
+/// Switches of a server and ticks before the deadline class are in nobody's numbers.
+#[test]
+fn costs_beside_servers() {
+    let verdict = |kind: &str, costs: &str| {
+        answer(&format!(
+            "[machine]\noverheads = {{ {costs} }}\n{}{}[[server]]\nname = \"s\"\nkind = \"{kind}\"\n\
+             budget = 2\nperiod = 5\ntasks = [\"a\"]\n",
+            task("a", "wcet = 1\nperiod = 30"),
+            task("b", "wcet = 1\nperiod = 30"),
+        ))
+        .verdict
+    };
+    assert_eq!(verdict("cbs-hard", "timer_granularity = 1"), Verdict::Feasible);
+    assert_eq!(verdict("cbs-hard", "context_switch = \"1us\""), Verdict::Unknown);
+    assert_eq!(verdict("cbs-hard", "tick_period = 4, tick_cost = \"1us\""), Verdict::Unknown);
+}
+
+/// A lock shared across CPUs is waited for, first come, first served or not.
+#[test]
+fn locks_across_cpus() {
+    let uses = "critical_sections = [{ resource = \"r\", length = 1 }]";
+    let text = |cpu: u32| {
+        format!("scheduler = \"fifo\"\nmachine.cpus = \"0-1\"\n[[resource]]\nname = \"r\"\n")
+            + &task("a", &format!("wcet = 2\nperiod = 10\ncpu = 0\n{uses}"))
+            + &task("b", &format!("wcet = 2\nperiod = 10\ncpu = {cpu}\n{uses}"))
+    };
+    assert_eq!(bounds(&answer(&text(0))), [4_000, 4_000]);
+    let across = answer(&text(1));
+    assert_eq!(across.verdict, Verdict::Unknown);
+    assert!(across.reason.unwrap().contains("other processors"));
+}
+
+/// Hourglass paper, section 5.5: the tick delays by 8 ms where that is said, else by all of it, and
+/// other jitter comes on top.
+#[test]
+fn ticks_of_timers() {
+    let video = |rest: &str| {
+        let text = task("audio", "wcet = 3\nperiod = 8")
+            + &task("video", &format!("wcet = 19\nperiod = 33\ntimer = \"TICK:100\"\n{rest}"));
+        bounds(&answer(&text))[1]
+    };
+    assert_eq!(video("tick_jitter = 8"), 39_000);
+    assert_eq!(video(""), 41_000);
+    assert_eq!(video("jitter = 1"), 42_000);
+    assert_eq!(video("jitter = 1\ntick_jitter = 8"), 40_000);
+    let chain = task("first", "wcet = 1\nperiod = 40")
+        + &task("then", "wcet = 1\nafter = [\"first\"]\ntimer = \"TICK:100\"");
+    assert_eq!(answer(&chain).verdict, Verdict::Unknown);
+}
+
 /// A key that makes no difference to the analysis must not make one to the verdict; one that does is
 /// told.
 #[test]
@@ -195,8 +259,8 @@ fn transformations_are_told() {
     assert_eq!(late.verdict, Verdict::Unknown);
     let overheads = "[machine]\noverheads = { context_switch = \"1ms\", tick_period = 100, tick_cost = \"1ms\" }\n";
     let found = answer(&format!("{}{overheads}", task("a", "wcet = 1\nperiod = 10")));
-    // 1 + 2 switches, and a tick.
-    assert_eq!(bounds(&found), [4_000]);
+    // 1 + 2 switches, one that has just begun, and a tick.
+    assert_eq!(bounds(&found), [5_000]);
 }
 
 /// A neighbour on the same core halves the speed.

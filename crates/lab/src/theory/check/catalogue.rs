@@ -87,7 +87,7 @@ pub const ALL: &[Entry] = &[
     },
     Entry {
         name: "supply",
-        about: "response times under fixed priorities inside a server or reservation",
+        about: "response times under fixed priorities, and demand under EDF, inside a server",
         source: "Shin and Lee 2003; Easwaran, Anand and Lee 2007",
     },
     Entry {

@@ -164,7 +164,11 @@ fn fill(
     for ((position, rank), blocking) in tasks.iter().zip(&priorities).zip(blocking) {
         let mut member = numbers::member(set, *position, processor, notes)?;
         let task = &set.tasks[*position];
-        let blocking = task.blocking.nanos_or_zero().checked_add(blocking);
+        let blocking = task
+            .blocking
+            .nanos_or_zero()
+            .checked_add(blocking)
+            .and_then(|sum| sum.checked_add(numbers::switch(set)));
         let blocking = blocking.ok_or("a blocking time has more than 64 bits")?;
         member.task = member.task.with_priority(*rank).with_blocking(blocking);
         member.threshold = match task.preemption {

@@ -32,11 +32,12 @@ pub(super) fn blocking(
     extra: u64,
 ) -> Result<Vec<u64>, String> {
     let sections = sections(set, here, extra)?;
-    if sections.is_empty() || rule == Rule::Fifo {
-        return Ok(vec![0; here.len()]);
-    }
     for section in &sections {
         bounded(set, here, priorities, rule, section)?;
+    }
+    // Nobody overtakes whoever holds a lock, so that nobody waits for one of the same processor.
+    if sections.is_empty() || rule == Rule::Fifo {
+        return Ok(vec![0; here.len()]);
     }
     let too_long = || "a blocking time has more than 64 bits".to_owned();
     let of = |task: &usize| {
@@ -117,7 +118,7 @@ fn bounded(
         ));
     }
     match resource.protocol {
-        Protocol::Plain => Err(format!(
+        Protocol::Plain if rule != Rule::Fifo => Err(format!(
             "resource '{}' has a plain lock: tasks in between may prolong the wait without a \
              bound; give it the protocol ceiling or inheritance",
             resource.name
@@ -132,7 +133,7 @@ fn bounded(
                 )),
             }
         }
-        Protocol::Inheritance | Protocol::Ceiling | Protocol::Spin => Ok(()),
+        Protocol::Inheritance | Protocol::Ceiling | Protocol::Spin | Protocol::Plain => Ok(()),
     }
 }
 

@@ -46,10 +46,14 @@ pub(super) fn member(
     })
 }
 
+/// One context switch: whoever is released while one is going on waits for its end.
+pub(super) fn switch(set: &TaskSet) -> u64 {
+    set.machine.overheads.context_switch.map_or(0, |span| span.nanos_or_zero())
+}
+
 /// What a job adds to each section and each lock for the switches around it.
 pub(super) fn switches(set: &TaskSet) -> u64 {
-    let switch = set.machine.overheads.context_switch.map_or(0, |span| span.nanos_or_zero());
-    switch.saturating_mul(2)
+    switch(set).saturating_mul(2)
 }
 
 fn cost(
@@ -91,7 +95,7 @@ fn cost(
     processor.counts("not every job costs all the switches and cache delays counted for it");
     notes.say(
         "each job costs two context switches, two more for each critical section, and the cache \
-         delay of the one that it preempts",
+         delay of the one that it preempts; each waits for one switch that has just begun",
     );
     let sections = task.critical_sections.iter().map(|section| u64::from(section.count));
     let times = sections.sum::<u64>() + 1;

@@ -13,6 +13,7 @@ use hourglass_sched::edf::qpa;
 use hourglass_sched::fixed_priority::{self, Sections, TimeModel};
 use hourglass_sched::supply::Supply;
 use hourglass_sched::{TaskSet as Numbers, Verdict};
+use hourglass_time::Span;
 
 use super::host;
 use super::processor::{Member, Notes, Processor, Rule};
@@ -65,6 +66,21 @@ fn add_servers(set: &TaskSet, servers: &[&Server], host: &mut Processor) -> Resu
     }
     if host.finds_priorities {
         return Err("priorities are to be found beside servers; give priorities".to_owned());
+    }
+    let overheads = &set.machine.overheads;
+    let costs = |span: Option<Span>| span.is_some_and(|span| span.is_positive());
+    if costs(overheads.context_switch) || costs(overheads.cache_delay) {
+        return Err(
+            "how often a server is switched to is not known, and each time costs a switch \
+                    and caches"
+                .to_owned(),
+        );
+    }
+    let ticks = costs(overheads.tick_period) && costs(overheads.tick_cost);
+    if ticks && host.rule == Rule::FixedPriority && servers.iter().any(|server| is_first(server)) {
+        return Err("a tick may make a server of the deadline class late, which no analysis here \
+                    counts"
+            .to_owned());
     }
     let whole = |server: &&&Server| server.cpus.as_ref().unwrap_or(&set.cpus()).len() != 1;
     if let Some(server) = servers.iter().find(whole) {
@@ -186,10 +202,9 @@ fn inside_is_plain(inside: &Processor, server: &Server) -> Result<(), String> {
     if matches!(server.scheduler, Scheduler::RoundRobin | Scheduler::Fair) {
         return Err(format!("no analysis here bounds the scheduler inside server '{name}'"));
     }
-    if inside.rule != Rule::FixedPriority || inside.finds_priorities {
+    if inside.rule == Rule::Fifo || inside.finds_priorities {
         return Err(format!(
-            "inside server '{name}', only given or assigned fixed priorities are \
-                            analysed"
+            "inside server '{name}', only given or assigned fixed priorities and edf are analysed"
         ));
     }
     if inside.sections != Sections::Preemptive {
@@ -225,8 +240,7 @@ fn guaranteed(set: &TaskSet, server: &Server, host: &Processor) -> Result<(), St
                 let (q, p) = (other.budget.nanos_or_zero(), other.period.nanos_or_zero());
                 sched::Task::new(q, p, other.deadline().nanos_or_zero()).ok()
             });
-            let ticks = host.members.iter().any(|m| m.position.is_none() && m.name == "the tick");
-            !ticks && demand_holds(&Numbers::new(first.collect()), Sections::Preemptive)
+            demand_holds(&Numbers::new(first.collect()), Sections::Preemptive)
         }
         Rule::FixedPriority => {
             let mut tasks: Vec<sched::Task> = all().collect();

@@ -57,6 +57,9 @@ pub(super) fn solve(processor: &Processor, asked: Option<&str>) -> Solved {
         (None, _) if processor.has_bursts() && processor.rule == Rule::Edf => {
             by_demand(&processor, &numbers, &mut solved);
         }
+        (None, _) if processor.supply.is_some() && processor.rule == Rule::Edf => {
+            by_supply(&processor, &numbers, &mut solved);
+        }
         (None, Some("edf-demand")) => by_demand(&processor, &numbers, &mut solved),
         (None, Some("liu-layland")) => {
             by_bound(&processor, &numbers, bounds::liu_layland, &mut solved)
@@ -306,6 +309,17 @@ fn add_demand(processor: &Processor, numbers: &Numbers, solved: &mut Solved) -> 
         checker::demand(numbers, processor.sections, TIME, &found).ok()?;
         found
     };
+    show_demand(&found, solved);
+    if let Judged::Infeasible(Witness::Demand { interval, demand }) = found.verdict
+        && processor.inexact.is_empty()
+        && solved.witness.is_none()
+    {
+        solved.witness = Some(proof::too_much(interval, demand));
+    }
+    Some(found.verdict)
+}
+
+fn show_demand(found: &qpa::Feasibility, solved: &mut Solved) {
     let point = |(interval, demand): &(u64, u64)| DemandPoint {
         interval_ns: *interval,
         demand_ns: *demand,
@@ -315,13 +329,39 @@ fn add_demand(processor: &Processor, numbers: &Numbers, solved: &mut Solved) -> 
     solved.facts.demand_length_ns = Some(found.length);
     solved.facts.verified_points += found.visited.len() as u64;
     solved.facts.verified_by = Some("substitution".to_owned());
-    if let Judged::Infeasible(Witness::Demand { interval, demand }) = found.verdict
-        && processor.inexact.is_empty()
-        && solved.witness.is_none()
-    {
-        solved.witness = Some(proof::too_much(interval, demand));
+}
+
+/// EDF inside a server: the demand against its least supply.
+fn by_supply(processor: &Processor, numbers: &Numbers, solved: &mut Solved) {
+    let Some((_, budget)) = &processor.supply else { return };
+    let found = supply::edf::feasible(numbers, budget);
+    if checker::supplied_demand(numbers, budget, &found).is_err() {
+        solved.refuse("the proof of the bounds does not hold; please report this");
+        return;
     }
-    Some(found.verdict)
+    show_demand(&found, solved);
+    let only_supply = processor.inexact.iter().all(|what| what == LEAST_SUPPLY);
+    let (verdict, reason) = match found.verdict {
+        Judged::Feasible => {
+            deadlines_are_bounds(processor, solved);
+            return solved.conclude();
+        }
+        Judged::NoBound if only_supply => {
+            (Verdict::NoBound, "more is demanded than there is".to_owned())
+        }
+        Judged::Unknown(why) => (Verdict::Unknown, why.to_string()),
+        _ => (
+            Verdict::Unknown,
+            format!(
+                "more is demanded than is certain to come, but {}",
+                processor.inexact.join(", ")
+            ),
+        ),
+    };
+    for (_, facts) in &mut solved.tasks {
+        (facts.verdict, facts.reason) = (verdict, reason.clone());
+    }
+    solved.conclude();
 }
 
 /// Where the demand test holds, every deadline is a bound, also where no better one is known.
