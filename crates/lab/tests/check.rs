@@ -213,7 +213,7 @@ fn costs_beside_servers() {
 fn locks_across_cpus() {
     let uses = "critical_sections = [{ resource = \"r\", length = 1 }]";
     let text = |cpu: u32| {
-        format!("scheduler = \"fifo\"\nmachine.cpus = \"0-1\"\n[[resource]]\nname = \"r\"\n")
+        String::from("scheduler = \"fifo\"\nmachine.cpus = \"0-1\"\n[[resource]]\nname = \"r\"\n")
             + &task("a", &format!("wcet = 2\nperiod = 10\ncpu = 0\n{uses}"))
             + &task("b", &format!("wcet = 2\nperiod = 10\ncpu = {cpu}\n{uses}"))
     };
