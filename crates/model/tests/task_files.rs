@@ -29,6 +29,22 @@ fn the_papers_set() {
     assert_eq!(set.warnings(), []);
 }
 
+/// What a tick delays is at most a tick, and there must be one.
+#[test]
+fn a_tick_delays_by_a_tick_at_most() {
+    let refused =
+        |old: &str, new: &str| TaskSet::from_toml(&TICK.replace(old, new)).unwrap_err().to_string();
+    assert_eq!(
+        refused("tick_jitter = \"8ms\"", "tick_jitter = \"11ms\""),
+        "task 'video': tick_jitter = 11ms: longer than the tick of 10ms; the rest is jitter"
+    );
+    assert_eq!(
+        refused("timer = \"TICK:100\"", ""),
+        "task 'video': tick_jitter is what a tick delays, and no tick wakes the task; give it \
+         timer = \"TICK:HZ\", or call the delay jitter"
+    );
+}
+
 /// Hourglass paper, section 5.5: a tick of 10 ms, 8 ms of jitter, 19 ms of execution.
 #[test]
 fn the_papers_set_on_a_tick() {

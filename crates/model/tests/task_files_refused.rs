@@ -252,15 +252,6 @@ fn words() {
         "task 'video': timer = \"TICK:0\": a tick has a frequency in hertz, as in TICK:100"
     );
     assert_eq!(
-        with("timer = \"TICK:100\"\ntick_jitter = \"11ms\""),
-        "task 'video': tick_jitter = 11ms: longer than the tick of 10ms; the rest is jitter"
-    );
-    assert_eq!(
-        with("tick_jitter = \"8ms\""),
-        "task 'video': tick_jitter is what a tick delays, and no tick wakes the task; give it \
-         timer = \"TICK:HZ\", or call the delay jitter"
-    );
-    assert_eq!(
         with("execution_time = \"gamma:3ms\""),
         "task 'video': execution_time = \"gamma:3ms\": unknown distribution 'gamma'; use \
          uniform:A,B normal:MEAN,SD lognormal:MEAN,SD exponential:MEAN bimodal:A,B,SHARE or \

@@ -67,21 +67,7 @@ fn add_servers(set: &TaskSet, servers: &[&Server], host: &mut Processor) -> Resu
     if host.finds_priorities {
         return Err("priorities are to be found beside servers; give priorities".to_owned());
     }
-    let overheads = &set.machine.overheads;
-    let costs = |span: Option<Span>| span.is_some_and(|span| span.is_positive());
-    if costs(overheads.context_switch) || costs(overheads.cache_delay) {
-        return Err(
-            "how often a server is switched to is not known, and each time costs a switch \
-                    and caches"
-                .to_owned(),
-        );
-    }
-    let ticks = costs(overheads.tick_period) && costs(overheads.tick_cost);
-    if ticks && host.rule == Rule::FixedPriority && servers.iter().any(|server| is_first(server)) {
-        return Err("a tick may make a server of the deadline class late, which no analysis here \
-                    counts"
-            .to_owned());
-    }
+    costs(set, servers, host.rule)?;
     let whole = |server: &&&Server| server.cpus.as_ref().unwrap_or(&set.cpus()).len() != 1;
     if let Some(server) = servers.iter().find(whole) {
         return Err(format!("server '{}' may run on several CPUs; pin it to one", server.name));
@@ -131,6 +117,26 @@ fn add_servers(set: &TaskSet, servers: &[&Server], host: &mut Processor) -> Resu
             threshold: rank,
             unknown: None,
         });
+    }
+    Ok(())
+}
+
+/// That no overheads come with the servers that nobody counts.
+fn costs(set: &TaskSet, servers: &[&Server], rule: Rule) -> Result<(), String> {
+    let overheads = &set.machine.overheads;
+    let is_some = |span: Option<Span>| span.is_some_and(|span| span.is_positive());
+    if is_some(overheads.context_switch) || is_some(overheads.cache_delay) {
+        return Err(
+            "how often a server is switched to is not known, and each time costs a switch \
+                    and caches"
+                .to_owned(),
+        );
+    }
+    let ticks = is_some(overheads.tick_period) && is_some(overheads.tick_cost);
+    if ticks && rule == Rule::FixedPriority && servers.iter().any(|server| is_first(server)) {
+        return Err("a tick may make a server of the deadline class late, which no analysis here \
+                    counts"
+            .to_owned());
     }
     Ok(())
 }

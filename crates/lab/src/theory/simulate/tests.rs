@@ -64,6 +64,17 @@ fn ticks_make_it_miss_about_half() {
     assert_eq!(video("wcet = 12\ntimer = \"TICK:100\"").missed, 0);
 }
 
+/// Multiples of 33 ms wait up to 9 ms for a tick of 10 ms, if nothing else is said.
+#[test]
+fn a_tick_delays_no_longer_than_is_said() {
+    let alone = |rest: &str| {
+        let text = "unit = \"1ms\"\n[[task]]\nname = \"a\"\nwcet = 1\nperiod = 33\n";
+        document(&format!("{text}timer = \"TICK:100\"\n{rest}")).tasks[0].max_response_ns
+    };
+    assert_eq!(alone(""), ms(10));
+    assert_eq!(alone("tick_jitter = 8"), ms(9));
+}
+
 /// The contract: hit, missed and lost add up to the periods that are over. A thread of a run skips
 /// the periods that it runs past.
 #[test]
