@@ -68,6 +68,7 @@ fn add_servers(set: &TaskSet, servers: &[&Server], host: &mut Processor) -> Resu
         return Err("priorities are to be found beside servers; give priorities".to_owned());
     }
     costs(set, servers, host.rule)?;
+    by_deadlines(servers, host)?;
     let whole = |server: &&&Server| server.cpus.as_ref().unwrap_or(&set.cpus()).len() != 1;
     if let Some(server) = servers.iter().find(whole) {
         return Err(format!("server '{}' may run on several CPUs; pin it to one", server.name));
@@ -139,6 +140,38 @@ fn costs(set: &TaskSet, servers: &[&Server], rule: Rule) -> Result<(), String> {
             .to_owned());
     }
     Ok(())
+}
+
+/// That servers which are served by deadlines take no more than the numbers say.
+///
+/// Work may come late to a budget, so that its deadline is near and more of it falls into a window
+/// than of a task. With its rule for waking up, a constant-bandwidth server never demands more than
+/// its rate (Abeni and Buttazzo 1998), which is enough among servers whose deadlines are their
+/// periods, but not for the response times and shorter deadlines of tasks beside it.
+fn by_deadlines(servers: &[&Server], host: &Processor) -> Result<(), String> {
+    let edf = host.rule == Rule::Edf;
+    let ordered: Vec<&&Server> = servers.iter().filter(|server| edf || is_first(server)).collect();
+    if edf && host.members.iter().any(|member| member.position.is_some()) {
+        return Err(
+            "work may come to a server when its deadline is near, and no analysis here has \
+                    tasks beside servers under edf; put the tasks into servers of their own, or \
+                    give fixed-priority"
+                .to_owned(),
+        );
+    }
+    let is_constant = |server: &&&&Server| {
+        matches!(server.kind, ServerKind::CbsHard | ServerKind::CbsSoft)
+            && server.deadline() == server.period
+    };
+    match ordered.iter().find(|server| !is_constant(server)) {
+        Some(server) if ordered.len() > 1 => Err(format!(
+            "server '{}' shares its CPU by deadlines with other servers, which no analysis here has \
+             but of constant-bandwidth servers; give it the kind cbs-hard, and a deadline of its \
+             period",
+            server.name
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// The jitter as others see it of a server above all fixed priorities. A CBS may take
