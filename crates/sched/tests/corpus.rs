@@ -10,6 +10,7 @@ fn cases() -> Vec<Case> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
     let mut files: Vec<_> =
         std::fs::read_dir(&folder).unwrap().map(|f| f.unwrap().path()).collect();
+    files.retain(|file| file.extension().is_some_and(|ending| ending == "json"));
     files.sort();
     let read = |file: &std::path::PathBuf| -> Vec<Case> {
         let text = std::fs::read_to_string(file).unwrap();
