@@ -101,6 +101,7 @@ fn noise_is_one_more_task_above_all() {
         start_ticks: 0,
         end_ticks: 0,
         onset,
+        evidence: Default::default(),
     };
     // 1 ms is taken every 10 ms, and once 2 ms in a row.
     let noise = Noise::between(
@@ -215,15 +216,18 @@ fn a_short_run_is_accounted_for() {
     };
     let predicted = predict(request(set, Some(run)), &mut Quiet).unwrap();
     let document = &predicted.document;
-    // From ticks of the counter to nanoseconds it may round down by one.
-    assert!(document.run.as_ref().is_some_and(|run| run.elapsed_ns + 1 >= 200 * MS));
+    // The run's end is set by the rate measured before it and told by the rate measured over all
+    // of it: they differ by some parts in 100,000, more on a busy machine.
+    let within = |ns: u64| ns - ns / 1_000;
+    let elapsed_ns = document.run.as_ref().map(|run| run.elapsed_ns).unwrap();
+    assert!(elapsed_ns >= within(200 * MS), "{elapsed_ns}");
     for (task, wcet, periods) in [(0, 200_000, 20), (1, 300_000, 10)] {
         let task = &document.tasks[task];
         let all = task.hit.unwrap() + task.missed.unwrap() + task.lost.unwrap();
         assert!((periods - 1..=periods).contains(&all), "{task:?}");
         let terms = task.measured.unwrap();
-        assert!(terms.jobs == 0 || terms.execution_ns >= wcet, "{task:?}");
-        assert!(task.measured_ns.is_none_or(|ns| ns >= wcet), "{task:?}");
+        assert!(terms.jobs == 0 || terms.execution_ns >= within(wcet), "{task:?}");
+        assert!(task.measured_ns.is_none_or(|ns| ns >= within(wcet)), "{task:?}");
         let over = task.measured_ns > task.bound_ns;
         assert!(task.explanation.is_some() || !over, "{task:?}");
     }
