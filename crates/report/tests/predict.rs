@@ -91,3 +91,23 @@ fn what_was_not_done_is_said() {
         assert!(text.contains(word), "{word}: {text}");
     }
 }
+
+/// What the simulation missed is not passed over by a verdict on paper.
+#[test]
+fn a_simulated_miss_is_in_the_verdict() {
+    let mut document = document();
+    document.run = None;
+    document.verdict = "feasible".into();
+    for task in &mut document.tasks {
+        (task.measured_ns, task.missed, task.lost, task.hit) = (None, None, None, None);
+        task.simulated_ns = Some(task.deadline_ns);
+    }
+    let last = |document: &PredictDocument| {
+        predict(document, Style::Plain).replace("\n  ", " ").lines().last().unwrap().to_owned()
+    };
+    assert_eq!(last(&document), "on paper every deadline holds; nothing was run");
+    let name = document.tasks[1].name.clone();
+    document.tasks[1].simulated_ns = Some(document.tasks[1].deadline_ns + 1);
+    let wanted = format!("in the simulation they are missed by {name}");
+    assert!(last(&document).contains(&wanted), "{}", last(&document));
+}

@@ -132,25 +132,29 @@ fn basis(document: &PredictDocument) -> String {
 }
 
 fn verdict(document: &PredictDocument) -> (String, Tone) {
-    let late = |task: &&PredictedTask| task.missed.unwrap_or(0) + task.lost.unwrap_or(0) > 0;
-    let missing: Vec<&str> =
-        document.tasks.iter().filter(late).map(|task| task.name.as_str()).collect();
-    let theory = match document.verdict.as_str() {
+    let names = |late: &dyn Fn(&PredictedTask) -> bool| -> Vec<String> {
+        let late = document.tasks.iter().filter(|task| late(task));
+        late.map(|task| clean::shortened(&clean::for_terminal(&task.name), LONGEST_NAME)).collect()
+    };
+    let missing = names(&|task| task.missed.unwrap_or(0) + task.lost.unwrap_or(0) > 0);
+    let simulated = names(&|task| task.simulated_ns.is_some_and(|ns| ns > task.deadline_ns));
+    let mut text = match document.verdict.as_str() {
         "feasible" => "on paper every deadline holds",
         "infeasible" => "on paper deadlines are missed",
         "no_bound" => "on paper nothing bounds the response times",
         _ => "the analysis cannot tell",
-    };
-    let is_feasible = document.verdict == "feasible";
-    match (document.run.is_some(), missing.is_empty()) {
-        (false, _) => (format!("{theory}; nothing was run"), tone(is_feasible)),
-        (true, true) => (format!("{theory}; in the run all were met"), tone(is_feasible)),
-        (true, false) => {
-            let name = |name: &&str| clean::shortened(&clean::for_terminal(name), LONGEST_NAME);
-            let names: Vec<String> = missing.iter().map(name).collect();
-            (format!("{theory}; in the run they were missed by {}", names.join(", ")), Tone::Bad)
-        }
     }
+    .to_owned();
+    if !simulated.is_empty() {
+        text.push_str(&format!("; in the simulation they are missed by {}", simulated.join(", ")));
+    }
+    text.push_str(&match (document.run.is_some(), missing.is_empty()) {
+        (false, _) => "; nothing was run".to_owned(),
+        (true, true) => "; in the run all were met".to_owned(),
+        (true, false) => format!("; in the run they were missed by {}", missing.join(", ")),
+    });
+    let is_good = document.verdict == "feasible" && simulated.is_empty() && missing.is_empty();
+    (text, tone(is_good))
 }
 
 fn tone(good: bool) -> Tone {
