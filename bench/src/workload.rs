@@ -211,6 +211,7 @@ fn synthetic() -> impl Iterator<Item = Interval> {
             start_ticks: 77_000_000_000 + start * 23 / 10,
             end_ticks: 77_000_000_000 + end * 23 / 10,
             onset: Onset::Gap,
+            evidence: Default::default(),
         }
     })
 }

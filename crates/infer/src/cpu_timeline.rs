@@ -129,6 +129,7 @@ mod tests {
             start_ticks: start_ns.unsigned_abs() * 2,
             end_ticks: end_ns.unsigned_abs() * 2,
             onset: Onset::Gap,
+            evidence: Default::default(),
         }
     }
 

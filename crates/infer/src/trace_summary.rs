@@ -154,7 +154,16 @@ mod tests {
     use hourglass_model::Onset;
 
     fn interval(thread: u32, cpu: u32, start_ns: i64, end_ns: i64, onset: Onset) -> Interval {
-        Interval { thread, cpu, start_ns, end_ns, start_ticks: 0, end_ticks: 0, onset }
+        Interval {
+            thread,
+            cpu,
+            start_ns,
+            end_ns,
+            start_ticks: 0,
+            end_ticks: 0,
+            onset,
+            evidence: Default::default(),
+        }
     }
 
     fn summary(intervals: &[Interval]) -> TraceSummary {

@@ -6,12 +6,14 @@
 
 #![forbid(unsafe_code)]
 
+pub mod cause;
 pub mod check;
 pub mod clocks;
 pub mod corpus;
 pub mod cpus;
 pub mod doctor;
 pub mod document;
+pub mod evidence;
 pub mod execution_time;
 pub mod generate;
 pub mod host;
@@ -26,7 +28,9 @@ pub mod tasks;
 pub mod trace;
 pub mod tuning;
 
+pub use cause::Cause;
 pub use cpus::CpuSet;
+pub use evidence::{Counted, Evidence, KernelEvent, KernelEventKind, Vector};
 pub use execution_time::{ExecutionTime, Sampler};
 pub use policy::Policy;
 pub use reservation::{Reservation, Strength};

@@ -1,5 +1,7 @@
 //! The execution trace: intervals of continuous processor time.
 
+use crate::Evidence;
+
 /// What stands before an interval: why the one before it ended.
 ///
 /// This is what the recorder itself knows, without inference.
@@ -64,6 +66,8 @@ pub struct Interval {
     pub end_ticks: u64,
     /// Why the interval before this one ended.
     pub onset: Onset,
+    /// What else was seen about what stands before this interval.
+    pub evidence: Evidence,
 }
 
 impl Interval {

@@ -311,7 +311,16 @@ fn cases_become_sets_of_tasks() {
 }
 
 fn interval(thread: u32, start_ns: i64, end_ns: i64, onset: Onset) -> Interval {
-    Interval { thread, cpu: 0, start_ns, end_ns, start_ticks: 0, end_ticks: 0, onset }
+    Interval {
+        thread,
+        cpu: 0,
+        start_ns,
+        end_ns,
+        start_ticks: 0,
+        end_ticks: 0,
+        onset,
+        evidence: Default::default(),
+    }
 }
 
 /// Jobs begin after waits; gaps within one do not count.

@@ -32,6 +32,7 @@ fn interval(thread: u32, cpu: u32, start_ns: i64, end_ns: i64, onset: Onset) -> 
         start_ticks: start_ns.unsigned_abs(),
         end_ticks: end_ns.unsigned_abs(),
         onset,
+        evidence: Default::default(),
     }
 }
 

@@ -98,6 +98,7 @@ proptest! {
             start_ticks,
             end_ticks: start_ticks.saturating_add(ticks),
             onset: Onset::Gap,
+            evidence: Default::default(),
         };
         let gap = gap.map(|n| CpuGap { ns: n, ticks: n });
         let mut lines = RecordWriter::new(Vec::new());

@@ -8,7 +8,16 @@ use hourglass_time::Span;
 use proptest::prelude::*;
 
 fn interval(thread: u32, cpu: u32, start_ns: i64, end_ns: i64) -> Interval {
-    Interval { thread, cpu, start_ns, end_ns, start_ticks: 0, end_ticks: 0, onset: Onset::Gap }
+    Interval {
+        thread,
+        cpu,
+        start_ns,
+        end_ns,
+        start_ticks: 0,
+        end_ticks: 0,
+        onset: Onset::Gap,
+        evidence: Default::default(),
+    }
 }
 
 fn picture(trace: &[Interval], options: &TraceOptions) -> String {

@@ -78,6 +78,7 @@ mod tests {
             start_ticks,
             end_ticks: start_ticks,
             onset: Onset::Gap,
+            evidence: Default::default(),
         }
     }
 

@@ -302,6 +302,7 @@ fn a_trace_written_by_pyarrow() {
             start_ticks: (1 << 63) + 305,
             end_ticks: u64::MAX,
             onset: Onset::Gap,
+            evidence: Default::default(),
         }
     );
     assert_eq!(read[0].start_ns, -5);

@@ -134,6 +134,7 @@ fn any_intervals() -> impl Strategy<Value = Vec<Interval>> {
             start_ticks: ticks.min(other_ticks),
             end_ticks: ticks.max(other_ticks),
             onset: Onset::ALL[onset],
+            evidence: Default::default(),
         },
     );
     prop::collection::vec(interval, 0..200).prop_map(|mut intervals| {

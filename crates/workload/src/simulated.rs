@@ -138,6 +138,7 @@ pub(crate) fn intervals(recorded: &Recorded) -> Vec<Interval> {
             start_ticks: record.start,
             end_ticks: record.end,
             onset: record.onset(),
+            evidence: Default::default(),
         })
         .collect()
 }

@@ -274,6 +274,7 @@ mod tests {
             start_ticks: 0,
             end_ticks: 0,
             onset: Onset::Gap,
+            evidence: Default::default(),
         }
     }
 

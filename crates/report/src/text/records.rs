@@ -34,6 +34,7 @@ static PAIRS: [[u8; 2]; 100] = {
 ///
 /// let record = |thread, start_ns, end_ns| Interval {
 ///     thread, cpu: 0, start_ns, end_ns, start_ticks: 0, end_ticks: 0, onset: Onset::Gap,
+///     evidence: Default::default(),
 /// };
 /// let mut lines = RecordWriter::new(Vec::new());
 /// for (interval, gap) in CpuGaps::new([
@@ -249,6 +250,7 @@ mod tests {
             start_ticks: 0,
             end_ticks: 0,
             onset: Onset::Gap,
+            evidence: Default::default(),
         }
     }
 

@@ -97,6 +97,7 @@ impl DecodeRows for Columns {
                 start_ticks: start_ticks[row].cast_unsigned(),
                 end_ticks: end_ticks[row].cast_unsigned(),
                 onset: onsets.map_or(Onset::Gap, |onsets| onset_of(onsets[row])),
+                evidence: Default::default(),
             };
             self.order.admit(&interval)?;
             batch.push(interval);

@@ -72,6 +72,7 @@ pub(crate) fn intervals(count: u64) -> Vec<Interval> {
                 start_ticks: ticks,
                 end_ticks: ticks + 360,
                 onset: Onset::ALL[usize::try_from(row % 5).unwrap()],
+                evidence: Default::default(),
             }
         })
         .collect()

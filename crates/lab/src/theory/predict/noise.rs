@@ -188,6 +188,7 @@ mod tests {
             start_ticks: 0,
             end_ticks: 0,
             onset,
+            evidence: Default::default(),
         };
         let noise = Noise::between(
             3,

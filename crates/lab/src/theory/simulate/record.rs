@@ -144,6 +144,7 @@ impl Sink for Recorder<'_> {
             start_ticks: slice.start,
             end_ticks: slice.end,
             onset,
+            evidence: Default::default(),
         };
         thread.open = Some((interval, slice.job));
     }

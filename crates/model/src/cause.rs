@@ -1,0 +1,111 @@
+//! Why a thread did not run: the causes of gaps by their names in `hourglass.run/1`.
+
+use std::fmt;
+
+/// The cause of a gap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Cause {
+    /// The thread gave up the CPU by itself (yielded or waited) and another ran.
+    ContextSwitchVoluntary,
+    /// Another thread was put in its place.
+    ContextSwitchInvoluntary,
+    /// Another thread ran; by whose will is not known.
+    ContextSwitch,
+    /// The periodic timer interrupt, and what it did.
+    TimerTick,
+    /// An interrupt of a device, or from another CPU.
+    Irq,
+    /// Work that an interrupt had left for later.
+    Softirq,
+    /// The thread was moved to another CPU.
+    Migration,
+    /// Memory that was not there.
+    PageFault,
+    /// The kernel keeps a share of the CPU from real-time threads (`sched_rt_runtime_us`).
+    RtThrottling,
+    /// The budget of the deadline class was used up.
+    DeadlineBudget,
+    /// The quota of the control group was used up.
+    CgroupQuota,
+    /// The thread was stopped by a signal.
+    Stopped,
+    /// Nothing that the kernel knows of: a hypervisor, or firmware.
+    BelowKernel,
+    /// Not known.
+    Unknown,
+}
+
+impl Cause {
+    /// All.
+    pub const ALL: [Cause; 14] = [
+        Cause::ContextSwitchVoluntary,
+        Cause::ContextSwitchInvoluntary,
+        Cause::ContextSwitch,
+        Cause::TimerTick,
+        Cause::Irq,
+        Cause::Softirq,
+        Cause::Migration,
+        Cause::PageFault,
+        Cause::RtThrottling,
+        Cause::DeadlineBudget,
+        Cause::CgroupQuota,
+        Cause::Stopped,
+        Cause::BelowKernel,
+        Cause::Unknown,
+    ];
+
+    /// The name in documents.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Cause::ContextSwitchVoluntary => "context_switch_voluntary",
+            Cause::ContextSwitchInvoluntary => "context_switch_involuntary",
+            Cause::ContextSwitch => "context_switch",
+            Cause::TimerTick => "timer_tick",
+            Cause::Irq => "irq",
+            Cause::Softirq => "softirq",
+            Cause::Migration => "migration",
+            Cause::PageFault => "page_fault",
+            Cause::RtThrottling => "rt_throttling",
+            Cause::DeadlineBudget => "deadline_budget",
+            Cause::CgroupQuota => "cgroup_quota",
+            Cause::Stopped => "stopped",
+            Cause::BelowKernel => "below_kernel",
+            Cause::Unknown => "unknown",
+        }
+    }
+
+    /// The cause with this name in documents.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Cause> {
+        Cause::ALL.into_iter().find(|cause| cause.name() == name)
+    }
+
+    /// Whether another thread ran in the gap.
+    #[must_use]
+    pub fn is_switch(self) -> bool {
+        matches!(
+            self,
+            Cause::ContextSwitchVoluntary | Cause::ContextSwitchInvoluntary | Cause::ContextSwitch
+        )
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_come_back() {
+        for cause in Cause::ALL {
+            assert_eq!(Cause::from_name(cause.name()), Some(cause));
+        }
+        assert_eq!(Cause::from_name("tick"), None);
+    }
+}
