@@ -38,6 +38,7 @@ pub mod periodic;
 pub mod queue;
 pub mod service;
 pub mod sleep;
+mod start_thread;
 
 pub use periodic::PeriodicThread;
 pub use service::{Timer, TimerService};

@@ -369,3 +369,41 @@ fn owners_and_last_handles_go_at_the_same_moment() {
         });
     }
 }
+
+/// The kernel lets a thread of `SCHED_DEADLINE` make no threads (sched(7)): the engine and the worker of
+/// a class are some.
+#[test]
+fn a_deadline_thread_starts_services() {
+    use hourglass_sys::sched::{self, Attributes};
+    let own = Attributes::Deadline {
+        runtime_ns: 2_000_000,
+        deadline_ns: 50_000_000,
+        period_ns: 50_000_000,
+        reclaim: false,
+        overrun_signal: false,
+    };
+    let started = move || {
+        if sched::set(own).is_err() {
+            println!(
+                "skipped: no SCHED_DEADLINE here (CAP_SYS_NICE, and all CPUs of a root domain)"
+            );
+            return;
+        }
+        let service = TimerService::start().unwrap();
+        let settings = ClassSettings { raise: false, ..ClassSettings::default() };
+        let class = service.class("worker", settings).unwrap();
+        let owner = service.owner("test");
+        let (tell, told) = mpsc::channel();
+        let call = move |_: &Expiration| {
+            let _ = tell.send(sched::of(0).unwrap());
+        };
+        let timer = owner.timer(Base::Monotonic, Action::deferred(&class, call)).unwrap();
+        timer.arm(Arm::after(Span::ZERO)).unwrap();
+        let workers = told.recv_timeout(Duration::from_secs(20)).unwrap();
+        assert_eq!(workers, Some(Attributes::Other(0)));
+        // It is what it was, and hands nothing on to others.
+        assert_eq!(sched::of(0).unwrap(), Some(own));
+        assert!(thread::Builder::new().spawn(|| ()).is_err());
+    };
+    thread::spawn(started).join().unwrap();
+}

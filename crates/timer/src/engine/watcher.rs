@@ -6,13 +6,14 @@
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 use hourglass_sys::eventfd::{ClockSetWatch, EventFd, either_readable};
 
 use super::os_times::read_all;
 use super::{Base, Now};
 use crate::event::{DeviceError, Kick};
+use crate::start_thread::start_thread;
 
 const NAME: &str = "clock watcher";
 
@@ -33,8 +34,8 @@ impl Watcher {
         let watch = ClockSetWatch::new().map_err(failed)?;
         let before = read_all();
         let (sets, stopped) = (Arc::clone(sets), Arc::clone(&stop));
-        let named = thread::Builder::new().name("hourglass-clock".to_owned());
-        let thread = named.spawn(move || run(&watch, &stopped, before, &sets, &kick));
+        let thread =
+            start_thread("hourglass-clock", move || run(&watch, &stopped, before, &sets, &kick));
         Ok(Watcher { stop, thread: Some(thread.map_err(failed)?) })
     }
 }

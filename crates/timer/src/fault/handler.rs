@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
-use hourglass_sys::sched::{self, Attributes as Scheduling, MayFork};
+use hourglass_sys::sched::{self, Attributes as Scheduling};
 use hourglass_sys::stop::{self, Answer, Kernel, Mail, Stops};
 use hourglass_sys::thread::{set_affinity, set_affinity_of};
 
@@ -18,6 +18,7 @@ use super::jobs::Deadline;
 use super::region::defer;
 use super::verdict::{Fault, Handled, Verdict};
 use super::watch::{Watched, now};
+use crate::start_thread::start_thread;
 
 /// ESRCH on Linux.
 const NO_THREAD: i32 = 3;
@@ -139,9 +140,7 @@ fn install<A: Send + 'static>(
     };
     let (told, started) = mpsc::sync_channel(1);
     let kernel = Kernel::without_timer();
-    // A deadline thread makes no other without. If that is refused, so is the thread, and that is told.
-    let may_fork = MayFork::enter();
-    let spawned = thread::Builder::new().name("deadline".to_owned()).spawn(move || {
+    let spawned = start_thread("deadline", move || {
         let prepared = prepare(&service.stops, attributes);
         if prepared.is_err() {
             service.leave();
@@ -154,7 +153,6 @@ fn install<A: Send + 'static>(
             service.leave();
         }
     });
-    drop(may_fork);
     let handler = spawned.map_err(|error| {
         stops.gate().close(&kernel);
         stops.gate().vacate(&kernel);

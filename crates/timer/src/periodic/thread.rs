@@ -13,6 +13,7 @@ use hourglass_clock::timekeeping::Timebase;
 use hourglass_sys::thread as os;
 
 use crate::sleep::{Mechanism, Sleeper};
+use crate::start_thread::start_thread;
 
 use super::builder::Builder;
 use super::error::{JoinError, SpawnError};
@@ -229,9 +230,7 @@ impl Plan {
         let statistics = Statistics::of(Arc::clone(&recorder));
         let (tell, told) = sync_channel(1);
         let own = stop.clone();
-        let started = thread::Builder::new()
-            .name(name.clone())
-            .spawn(move || self.live(sleeper, own, recorder, body, &tell));
+        let started = start_thread(&name, move || self.live(sleeper, own, recorder, body, &tell));
         let handle = started.map_err(|error| SpawnError::NoThread { name: name.clone(), error })?;
         match told.recv() {
             Ok(Ok(tid)) => Ok(PeriodicThread {

@@ -22,7 +22,8 @@ use crate::engine::Cause;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClassSettings {
     /// The policy of its thread while nothing more urgent is queued. `None`: as the thread that
-    /// makes the class.
+    /// makes the class; but the reservation of a deadline thread is not handed on, it makes
+    /// `SCHED_OTHER`.
     pub attributes: Option<Attributes>,
     /// Expiries that may wait; rounded up to a power of two. A timer takes one place at most, so that
     /// as many as there are timers is always enough.

@@ -19,6 +19,7 @@ use super::statistics::Statistics;
 use super::table::Table;
 use super::thread::{self as engine_thread, EngineSettings};
 use crate::event::Resolution;
+use crate::start_thread::start_thread;
 
 /// Classes that a service can have.
 const CLASSES: usize = 64;
@@ -320,8 +321,10 @@ impl fmt::Debug for TimerService {
     }
 }
 
+/// What the calling thread hands on: a reservation is its own.
 fn own_policy() -> Option<Attributes> {
-    hourglass_sys::sched::of(0).ok().flatten()
+    let own = hourglass_sys::sched::of(0).ok().flatten();
+    own.filter(|attributes| !matches!(attributes, Attributes::Deadline { .. }))
 }
 
 /// Starts a class's thread, which has its policy when this returns.
@@ -331,7 +334,7 @@ fn start_worker(
 ) -> Result<JoinHandle<()>, ServiceError> {
     let name = class.name.clone();
     let (tell, told) = std::sync::mpsc::channel::<io::Result<()>>();
-    let started = thread::Builder::new().name(name.clone()).spawn(move || {
+    let started = start_thread(&name, move || {
         let policy = class.settings.attributes.map_or(Ok(()), hourglass_sys::sched::set);
         let refused = policy.is_err();
         class.tid.store(hourglass_sys::thread::id(), Ordering::Release);

@@ -22,6 +22,7 @@ use crate::event::native::{BusyEvent, PosixTimerEvent, SleepEvent, TimerFdEvent}
 use crate::event::{
     self, ClockEvent, EventDevice, InvalidDevice, Registry, Resolution, SourcePlan, validate_source,
 };
+use crate::start_thread::start_thread;
 
 /// What wakes an engine's thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -43,7 +44,8 @@ pub enum Device {
 pub struct EngineSettings {
     /// The CPUs on which it may run; none named: those of the thread that starts it.
     pub cpus: Vec<u32>,
-    /// Its policy; `None`: that of the thread that starts it.
+    /// Its policy; `None`: that of the thread that starts it, or `SCHED_OTHER` if that is a
+    /// deadline thread, whose reservation is not handed on.
     pub attributes: Option<Attributes>,
     /// What wakes it.
     pub device: Device,
@@ -69,7 +71,7 @@ pub(super) fn start(
     let (table, settings) = (Arc::clone(table), settings.clone());
     let (tell, told) = channel();
     let own_name = name.clone();
-    let started = thread::Builder::new().name(name.clone()).spawn(move || {
+    let started = start_thread(&name, move || {
         serve(&own_name, &table, keeper, &settings, tell);
     });
     let started = started.map_err(|e| ServiceError::thread(&name, "it cannot be started", &e))?;

@@ -19,6 +19,7 @@ use super::interrupt::Interrupter;
 use super::kernel::Kernel;
 use super::settings::{Policy, Settings};
 use super::sleeper::Sleeper;
+use crate::start_thread::start_thread;
 
 /// One thread that wakes the tasks of any executor when their time has come.
 ///
@@ -92,8 +93,7 @@ where
             interrupter: sleeper.interrupter(),
         });
         let own = Arc::clone(&shared);
-        let named = std::thread::Builder::new().name("hourglass-driver".to_owned());
-        named.spawn(move || own.drive(&mut sleeper))?;
+        start_thread("hourglass-driver", move || own.drive(&mut sleeper))?;
         Ok(Driver(Arc::new(Core { clock, shared })))
     }
 

@@ -1,0 +1,22 @@
+//! Starting the threads of this crate, from a thread of any policy.
+
+use std::io;
+use std::thread::{Builder, JoinHandle};
+
+use hourglass_sys::sched::MayFork;
+
+/// Starts a thread called `name`.
+///
+/// The kernel lets a thread of `SCHED_DEADLINE` make no other, since a reservation is not handed on;
+/// what it starts here begins with `SCHED_OTHER`. Threads of other policies hand theirs on.
+///
+/// # Errors
+/// What the operating system answers.
+pub(crate) fn start_thread<T: Send + 'static>(
+    name: &str,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<JoinHandle<T>> {
+    // Where it is refused the start is refused too, and that is told.
+    let _may_fork = MayFork::enter();
+    Builder::new().name(name.to_owned()).spawn(body)
+}
