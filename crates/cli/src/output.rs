@@ -10,6 +10,7 @@ use hourglass_report::text::{RecordWriter, Style, summary};
 use serde::Serialize;
 
 use crate::lab::CpuTimeline;
+use crate::stop::Stop;
 
 /// How a run is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,11 +25,18 @@ pub(crate) enum Format {
 
 impl Format {
     /// The summary on a terminal, lines to anything else, unless something else is asked for.
-    pub(crate) fn choose(json: bool, records: bool, cycles: bool) -> Format {
-        match (json, records || cycles || !io::stdout().is_terminal()) {
-            (true, _) => Format::Json,
-            (false, true) => Format::Lines { cycles },
-            (false, false) => Format::Summary,
+    ///
+    /// # Errors
+    /// A document and lines are asked for.
+    pub(crate) fn choose(json: bool, records: bool, cycles: bool) -> Result<Format, Stop> {
+        let lines = if cycles { "-c" } else { "--records" };
+        match (json, records || cycles) {
+            (true, true) => Err(Stop::usage(format!(
+                "{lines} prints lines and --json a document: leave one of them out"
+            ))),
+            (true, false) => Ok(Format::Json),
+            (false, asked) if asked || !io::stdout().is_terminal() => Ok(Format::Lines { cycles }),
+            (false, _) => Ok(Format::Summary),
         }
     }
 }

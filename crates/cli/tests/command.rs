@@ -207,6 +207,8 @@ fn bad_input_is_refused_before_anything_runs() {
         ("run /nonexistent/audio.toml", "/nonexistent/audio.toml: "),
         ("show /nonexistent", "/nonexistent"),
         ("shwo x", "unrecognized subcommand 'shwo'"),
+        ("-n 1 -d 30s --json -c", "-c prints lines and --json a document"),
+        ("-n 1 -d 30s --json --records", "--records prints lines and --json a document"),
         ("man nothing", "no manual page for 'nothing'"),
     ] {
         refuses(line, message);

@@ -10,6 +10,9 @@ use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::SeedableRng;
 use thiserror::Error;
 
+/// Bytes that a table of execution times may have.
+const LARGEST_TABLE: u64 = 64 << 20;
+
 /// The execution time of successive jobs.
 ///
 /// Written `3ms`, `uniform:2ms,4ms`, `normal:3ms,0.5ms` (mean, standard deviation),
@@ -62,7 +65,7 @@ pub enum ExecutionTimeError {
     /// A parameter is outside its range.
     #[error("{0}")]
     Range(&'static str),
-    /// The table cannot be read.
+    /// The table cannot be read, is no regular file, or has more than 64 MiB.
     #[error("table '{path}': {reason}")]
     Table {
         /// The file.
@@ -175,9 +178,24 @@ fn bimodal(parts: &[&str]) -> Result<ExecutionTime, ExecutionTimeError> {
 
 /// Reads times from the first column of a CSV file. Empty lines and lines that begin with `#`
 /// are passed over; the first line may be a heading.
+/// The text of a table. Nothing that may never end is opened: a pipe, a device.
+fn read_text(path: &str) -> Result<String, String> {
+    let facts = std::fs::metadata(path).map_err(|error| error.to_string())?;
+    if !facts.is_file() {
+        return Err("is no file; give a file with a time such as 3.2ms on each line".into());
+    }
+    if facts.len() > LARGEST_TABLE {
+        return Err(format!(
+            "has {} bytes; a table may have {LARGEST_TABLE}: take fewer times, they repeat",
+            facts.len()
+        ));
+    }
+    std::fs::read_to_string(path).map_err(|error| error.to_string())
+}
+
 fn read_table(path: &str) -> Result<ExecutionTime, ExecutionTimeError> {
     let refused = |reason: String| ExecutionTimeError::Table { path: path.to_owned(), reason };
-    let text = std::fs::read_to_string(path).map_err(|e| refused(e.to_string()))?;
+    let text = read_text(path).map_err(refused)?;
     let mut spans = Vec::new();
     let mut heading_allowed = true;
     for (number, line) in text.lines().enumerate() {
@@ -346,6 +364,19 @@ mod tests {
         std::fs::write(&path, "3ms\nsoon\n").unwrap();
         let error = format!("table:{}", path.display()).parse::<ExecutionTime>().unwrap_err();
         assert!(error.to_string().contains("line 2"), "{error}");
+    }
+
+    /// Opening a pipe without a writer waits for ever, and a device may never end.
+    #[test]
+    fn what_is_no_file_is_not_opened() {
+        for path in ["/dev/zero", "/"] {
+            let error = format!("table:{path}").parse::<ExecutionTime>().unwrap_err();
+            assert!(error.to_string().contains("is no file"), "{error}");
+        }
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(LARGEST_TABLE + 1).unwrap();
+        let error = format!("table:{}", file.path().display()).parse::<ExecutionTime>();
+        assert!(error.unwrap_err().to_string().contains("67108864"));
     }
 
     #[test]

@@ -41,7 +41,7 @@ fn measure(run: RunArguments) -> Result<ExitCode> {
         dma_latency_us: run.dma_latency_us,
         folder: run.folder,
     };
-    let format = Format::choose(run.settings.json, run.records, run.cycles);
+    let format = Format::choose(run.settings.json, run.records, run.cycles)?;
     let mut progress = Progress::new(quiet, format == Format::Summary);
     let mut finished = lab::run(request, &mut progress).map_err(refusal)?;
     let result = &finished.document.result;

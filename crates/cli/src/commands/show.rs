@@ -40,7 +40,7 @@ pub(crate) struct Show {
 /// The folder holds none, or cannot be read.
 pub(crate) fn show(show: &Show, settings: Settings) -> Result<ExitCode> {
     let mut recalled = lab::recall(&show.folder).map_err(|error| Stop::usage(error.to_string()))?;
-    let format = Format::choose(settings.json, show.records, show.cycles);
+    let format = Format::choose(settings.json, show.records, show.cycles)?;
     if !settings.quiet && format != Format::Summary {
         recalled.document().result.warnings.iter().for_each(messages::warn);
     }
