@@ -49,6 +49,9 @@ pub struct RunResult {
 pub struct ThreadReport {
     /// Number of the thread, from 0.
     pub id: u32,
+    /// The kernel's number of the thread while it ran, if it was a real one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tid: Option<u32>,
     /// What it is called, if it has a name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,

@@ -38,6 +38,9 @@ pub struct Manifest {
     pub memory: MemoryFacts,
     /// Latency in microseconds that `/dev/cpu_dma_latency` was held at, if it was.
     pub dma_latency_us: Option<u32>,
+    /// What threads and kernel could tell about gaps, and what would give the rest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<EvidenceFacts>,
     /// The machine. Empty if it was simulated.
     pub host: Host,
     /// What was simulated, if nothing was measured.
@@ -46,6 +49,31 @@ pub struct Manifest {
     /// The findings, in a run folder. The run document carries them beside the manifest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<RunResult>,
+}
+
+/// A source of evidence about gaps, and whether the run had it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EvidenceFacts {
+    /// Which: [`EvidenceFacts::RSEQ`] and the others.
+    pub source: String,
+    /// Whether the run had it.
+    pub used: bool,
+    /// What it told, or why it was not there.
+    pub found: String,
+    /// What would give it; a command where there is one. `None` if it was there, or nothing helps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+}
+
+impl EvidenceFacts {
+    /// Whether the kernel cleared a thread's critical section during a gap.
+    pub const RSEQ: &'static str = "rseq";
+    /// The kernel's counts of a thread (`getrusage`), asked after gaps.
+    pub const COUNTERS: &'static str = "counters";
+    /// Records of context switches (`perf_event_open`).
+    pub const PERF: &'static str = "perf";
+    /// The kernel's trace events (`--trace`).
+    pub const TRACE: &'static str = "trace";
 }
 
 /// The run's zero on three clocks, read together.

@@ -9,6 +9,7 @@ use proptest::prelude::*;
 fn thread(id: u32, workload: &str, deadlines: Option<Deadlines>) -> ThreadReport {
     ThreadReport {
         id,
+        tid: None,
         name: None,
         workload: workload.to_owned(),
         wake_up: String::new(),

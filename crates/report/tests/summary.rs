@@ -38,6 +38,7 @@ fn manifest() -> Manifest {
         threads: Vec::new(),
         memory: MemoryFacts::default(),
         dma_latency_us: None,
+        evidence: Vec::new(),
         host: Host { kernel: "6.8.0-41-generic".to_owned(), ..Host::default() },
         simulation: None,
         result: None,
@@ -47,6 +48,7 @@ fn manifest() -> Manifest {
 fn thread(id: u32, workload: &str, policy: &str) -> ThreadReport {
     ThreadReport {
         id,
+        tid: None,
         name: None,
         workload: workload.to_owned(),
         wake_up: "HR".to_owned(),

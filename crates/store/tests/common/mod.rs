@@ -10,7 +10,7 @@ use hourglass_model::host::Host;
 use hourglass_model::manifest::{
     ClockFacts, Epoch, MANIFEST_SCHEMA, Manifest, MemoryFacts, ThreadFacts,
 };
-use hourglass_model::{Interval, Onset};
+use hourglass_model::{Counted, Evidence, Interval, Onset};
 use hourglass_store::{LatencyError, RunFolder, Trace};
 
 pub(crate) fn manifest() -> Manifest {
@@ -52,13 +52,24 @@ pub(crate) fn manifest() -> Manifest {
         }],
         memory: MemoryFacts::default(),
         dma_latency_us: None,
+        evidence: Vec::new(),
         host: Host::default(),
         simulation: None,
         result: Some(RunResult::default()),
     }
 }
 
-/// `count` records of three threads in order of start, with every onset.
+/// Every kind of evidence in turn, none among them.
+fn evidence(row: u64) -> Evidence {
+    let count = |shift: u32| (row.wrapping_mul(0x9e37_79b9) >> shift) as u8;
+    let counted = Counted { involuntary: count(3), voluntary: count(9), faults: count(17) };
+    Evidence {
+        cleared: [None, Some(false), Some(true)][usize::try_from(row / 5 % 3).unwrap()],
+        counted: (row % 4 > 1).then_some(counted),
+    }
+}
+
+/// `count` records of three threads in order of start, with every onset and every kind of evidence.
 pub(crate) fn intervals(count: u64) -> Vec<Interval> {
     (0..count)
         .map(|row| {
@@ -72,7 +83,7 @@ pub(crate) fn intervals(count: u64) -> Vec<Interval> {
                 start_ticks: ticks,
                 end_ticks: ticks + 360,
                 onset: Onset::ALL[usize::try_from(row % 5).unwrap()],
-                evidence: Default::default(),
+                evidence: evidence(row),
             }
         })
         .collect()

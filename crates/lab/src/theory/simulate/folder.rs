@@ -93,6 +93,7 @@ fn report(
     let found = document.tasks.get(position);
     Some(ThreadReport {
         id: u32::try_from(position).ok()?,
+        tid: None,
         name: Some(name.clone()),
         workload: workload(task),
         wake_up: task.and_then(|task| task.timer.clone()).unwrap_or_default(),
@@ -224,6 +225,7 @@ fn manifest(
         threads: model.system.threads.iter().zip(&result.threads).map(facts).collect(),
         memory: MemoryFacts::default(),
         dma_latency_us: None,
+        evidence: Vec::new(),
         host: Host::default(),
         simulation: Some(document.clone()),
         result: Some(result),
