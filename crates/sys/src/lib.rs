@@ -42,6 +42,8 @@ pub mod ptp;
 #[cfg(target_os = "linux")]
 pub mod relax;
 #[cfg(target_os = "linux")]
+pub mod rseq;
+#[cfg(target_os = "linux")]
 pub mod rtc;
 #[cfg(target_os = "linux")]
 pub mod sched;

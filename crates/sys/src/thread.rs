@@ -81,26 +81,37 @@ pub fn timer_slack() -> Option<u64> {
     u64::try_from(ns).ok()
 }
 
-/// Context switches of the calling thread so far.
+/// What the kernel counted for a thread since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Switches {
-    /// By its own wait or yield.
+pub struct Counters {
+    /// Context switches by its own wait.
     pub voluntary: u64,
-    /// Forced on it.
+    /// Context switches forced on it, and those of its yields.
     pub involuntary: u64,
+    /// Page faults that needed no input.
+    pub minor_faults: u64,
+    /// Page faults that waited for input.
+    pub major_faults: u64,
 }
 
-/// Context switches of the calling thread so far (`getrusage(RUSAGE_THREAD)`).
+/// Counters of the calling thread (`getrusage(RUSAGE_THREAD)`): a system call, some 150 ns.
 #[must_use]
-pub fn switches() -> Switches {
+pub fn counters() -> Counters {
+    let usage = usage();
+    Counters {
+        voluntary: usage.ru_nvcsw as u64,
+        involuntary: usage.ru_nivcsw as u64,
+        minor_faults: usage.ru_minflt as u64,
+        major_faults: usage.ru_majflt as u64,
+    }
+}
+
+fn usage() -> libc::rusage {
     // SAFETY: an all-zero rusage is a valid one.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: the kernel fills the live local.
-    let answer = unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
-    if answer == -1 {
-        return Switches::default();
-    }
-    Switches { voluntary: usage.ru_nvcsw as u64, involuntary: usage.ru_nivcsw as u64 }
+    // SAFETY: the kernel fills the live local; an answer that is not 0 leaves it as it was.
+    unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
+    usage
 }
 
 /// What `/proc/thread-self/schedstat` counts, in ns.
@@ -132,10 +143,7 @@ pub fn rusage_time_ns() -> u64 {
 /// what their ticks hit, so that short times may be all on one side.
 #[must_use]
 pub fn rusage_split_ns() -> (u64, u64) {
-    // SAFETY: an all-zero rusage is a valid one.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: the kernel fills the live local; an answer that is not 0 leaves it as it was.
-    unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
+    let usage = usage();
     let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1_000;
     (ns(usage.ru_utime), ns(usage.ru_stime))
 }

@@ -85,7 +85,7 @@ pub(super) fn compare(
     stopped: impl Fn() -> bool,
 ) -> Option<Comparison> {
     let _pinned = Pinned::to_last_cpu();
-    let before = thread::switches().involuntary;
+    let before = thread::counters().involuntary;
     let begin = Instant::now();
     let mut slots = vec![0; TURN + 1];
     let mut tallies: Vec<Tally> = compared.iter().map(|_| Tally::default()).collect();
@@ -102,7 +102,7 @@ pub(super) fn compare(
         }
         done += turn as u64;
     }
-    let preempted = thread::switches().involuntary.saturating_sub(before);
+    let preempted = thread::counters().involuntary.saturating_sub(before);
     let costs = compared.iter().zip(tallies).map(|(each, tally)| tally.costs(*each)).collect();
     Some(Comparison { costs, preempted })
 }

@@ -86,7 +86,7 @@ impl Mechanism for Kernel {
     }
 
     fn preemptions(&mut self) -> u64 {
-        thread::switches().involuntary
+        thread::counters().involuntary
     }
 
     fn cpu_time_ns(&mut self) -> u64 {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use hourglass_clock::process;
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::sched;
-use hourglass_sys::thread::{affinity, rusage_split_ns, set_affinity, switches, timer_slack};
+use hourglass_sys::thread::{affinity, counters, rusage_split_ns, set_affinity, timer_slack};
 use hourglass_timer::sleep::{Class, Policy, Settings, Sleeper, Slept};
 
 use super::super::super::bench::Bench;
@@ -160,7 +160,7 @@ impl Sleeps for System {
         Usage {
             cpu_ns: now_ns(ClockId::ThreadCpu),
             wall_ns: process::clock().now_ordered(),
-            preemptions: switches().involuntary,
+            preemptions: counters().involuntary,
             split: None,
         }
     }

@@ -1,0 +1,423 @@
+//! Restartable sequences (rseq), turned round: a critical section that nobody runs tells whether the
+//! kernel took the CPU from the thread.
+//!
+//! When a thread comes back to user mode after it was descheduled, migrated, or given a signal, the
+//! kernel looks at the critical section named in the thread's rseq area. If the thread is not inside,
+//! it clears the name. So whoever writes a name there and finds it gone knows that something of the
+//! kind happened; after a plain interrupt or system call it stays, as a rule.
+//!
+//! Owns: finding the area that the C library registered, registering one where it did not, the
+//! descriptor, and the test whether all of this works here. Must not: say why the thread lost its CPU.
+
+use std::fmt;
+use std::io;
+use std::marker::PhantomData;
+use std::ptr;
+
+use thiserror::Error;
+
+use crate::thread::counters;
+
+/// What stands before an abort address, so that nothing else can be one (`RSEQ_SIG` of the C
+/// library): an undefined instruction.
+#[cfg(target_arch = "x86_64")]
+const SIGNATURE: u32 = 0x5305_3053;
+/// The same for aarch64: a breakpoint.
+#[cfg(target_arch = "aarch64")]
+const SIGNATURE: u32 = 0xd428_bc00;
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+const SIGNATURE: u32 = 0;
+
+/// Whether this module knows the processor.
+const KNOWN: bool = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
+
+/// `struct rseq`, as every kernel takes it: 32 bytes.
+#[repr(C, align(32))]
+struct Area {
+    cpu_id_start: u32,
+    cpu_id: u32,
+    /// Address of the critical section's descriptor, or 0.
+    rseq_cs: u64,
+    flags: u32,
+    rest: [u32; 3],
+}
+
+const _: () = assert!(size_of::<Area>() == AREA_BYTES);
+const AREA_BYTES: usize = 32;
+
+/// `RSEQ_CPU_ID_UNINITIALIZED`.
+const NO_CPU: u32 = u32::MAX;
+
+/// `RSEQ_FLAG_UNREGISTER`.
+const UNREGISTER: libc::c_int = 1;
+
+/// Where the critical section would be if it were code. It is data, so that no thread is ever inside.
+#[repr(C, align(32))]
+struct Nowhere {
+    range: [u8; RANGE_BYTES],
+    padding: [u8; 12],
+    /// Read by the kernel before it believes the abort address.
+    signature: u32,
+    abort: u8,
+}
+
+const RANGE_BYTES: usize = 16;
+
+static NOWHERE: Nowhere =
+    Nowhere { range: [0; RANGE_BYTES], padding: [0; 12], signature: SIGNATURE, abort: 0 };
+
+/// `struct rseq_cs`.
+#[repr(C, align(32))]
+struct Descriptor {
+    version: u32,
+    flags: u32,
+    start: &'static [u8; RANGE_BYTES],
+    post_commit_offset: u64,
+    abort: &'static u8,
+}
+
+static DESCRIPTOR: Descriptor = Descriptor {
+    version: 0,
+    flags: 0,
+    start: &NOWHERE.range,
+    post_commit_offset: RANGE_BYTES as u64,
+    abort: &NOWHERE.abort,
+};
+
+/// Why there is no critical section to look at.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum Unusable {
+    /// A processor that is not known here.
+    #[error("restartable sequences are not known for this processor")]
+    Processor,
+    /// The kernel refused to register an area, with this errno: ENOSYS where it has no
+    /// restartable sequences, or a filter forbids them.
+    #[error("the kernel refuses restartable sequences: {}", io::Error::from_raw_os_error(*.0))]
+    Refused(i32),
+    /// Cleared by a plain system call: it would tell nothing.
+    #[error("this kernel clears a critical section at every system call")]
+    AlwaysCleared,
+    /// Kept while the thread slept.
+    #[error("this kernel does not clear a critical section when a thread sleeps")]
+    NeverCleared,
+}
+
+/// What became of the critical section since it was armed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It is still there.
+    Kept,
+    /// The kernel cleared it; also before the first [`Section::arm`].
+    Cleared,
+    /// Somebody else in this thread named another one in its place.
+    Foreign,
+}
+
+/// The calling thread's critical section. Dropped, it is disarmed; it belongs to its thread.
+pub struct Section {
+    area: *mut Area,
+    /// Whether the area is ours, and not the C library's.
+    own: bool,
+    _of_this_thread: PhantomData<*const ()>,
+}
+
+impl fmt::Debug for Section {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Section").field("own", &self.own).finish_non_exhaustive()
+    }
+}
+
+impl Section {
+    /// Finds the calling thread's area, or registers one. Allocates; arms nothing.
+    ///
+    /// # Errors
+    /// See [`Unusable`].
+    pub fn open() -> Result<Section, Unusable> {
+        if !KNOWN {
+            return Err(Unusable::Processor);
+        }
+        match registered() {
+            Some(area) => Ok(Section { area, own: false, _of_this_thread: PhantomData }),
+            None => Section::register(),
+        }
+    }
+
+    /// Registers an area of our own.
+    fn register() -> Result<Section, Unusable> {
+        let area = Area { cpu_id_start: 0, cpu_id: NO_CPU, rseq_cs: 0, flags: 0, rest: [0; 3] };
+        let area = Box::into_raw(Box::new(area));
+        if let Err(error) = rseq(area, 0) {
+            // SAFETY: the kernel refused the area, so that the box is ours alone again.
+            drop(unsafe { Box::from_raw(area) });
+            return Err(Unusable::Refused(error.raw_os_error().unwrap_or(0)));
+        }
+        Ok(Section { area, own: true, _of_this_thread: PhantomData })
+    }
+
+    /// Names the critical section, from now on.
+    #[inline]
+    pub fn arm(&self) {
+        self.write((&raw const DESCRIPTOR).addr() as u64);
+    }
+
+    /// What became of it. Some nanoseconds; no system call.
+    #[inline]
+    #[must_use]
+    pub fn look(&self) -> State {
+        // SAFETY: the area is registered for this thread and lives at least as long as `self`; only
+        // the kernel writes it meanwhile, between two instructions of this thread.
+        let named = unsafe { (&raw const (*self.area).rseq_cs).read_volatile() };
+        match named {
+            0 => State::Cleared,
+            ours if ours == (&raw const DESCRIPTOR).addr() as u64 => State::Kept,
+            _ => State::Foreign,
+        }
+    }
+
+    #[inline]
+    fn write(&self, named: u64) {
+        // SAFETY: as in `look`; the name is 0 or the address of a descriptor that is never freed and
+        // has the signature where the kernel looks for it. One aligned store, so that the kernel
+        // never sees half of it.
+        unsafe { (&raw mut (*self.area).rseq_cs).write_volatile(named) };
+    }
+}
+
+impl Drop for Section {
+    fn drop(&mut self) {
+        // What somebody else named is left alone.
+        if self.look() == State::Kept {
+            self.write(0);
+        }
+        if self.own && rseq(self.area, UNREGISTER).is_ok() {
+            // SAFETY: it came from a box, and the kernel has just let go of it. If it had not, the
+            // area would have to stay for as long as the thread.
+            drop(unsafe { Box::from_raw(self.area) });
+        }
+    }
+}
+
+/// Whether a critical section tells on this machine what it should: kept at a plain system call,
+/// cleared when the thread slept. Takes less than a millisecond.
+///
+/// # Errors
+/// See [`Unusable`].
+pub fn self_test() -> Result<(), Unusable> {
+    /// Interruptions may spoil a round, not all of them.
+    const ROUNDS: u32 = 10;
+    const SLEEP_NS: i64 = 50_000;
+    let section = Section::open()?;
+    let is_kept = |_| {
+        section.arm();
+        system_call();
+        section.look() == State::Kept
+    };
+    if !(0..ROUNDS).any(is_kept) {
+        return Err(Unusable::AlwaysCleared);
+    }
+    let mut slept = false;
+    for _ in 0..ROUNDS {
+        let before = counters().voluntary;
+        section.arm();
+        sleep(SLEEP_NS);
+        // A sleep may be over before it has begun; then the thread kept its CPU.
+        if counters().voluntary != before {
+            if section.look() != State::Cleared {
+                return Err(Unusable::NeverCleared);
+            }
+            slept = true;
+        }
+    }
+    if slept { Ok(()) } else { Err(Unusable::NeverCleared) }
+}
+
+/// A system call that does nothing.
+fn system_call() {
+    // SAFETY: no arguments, no memory.
+    unsafe { libc::syscall(libc::SYS_getppid) };
+}
+
+fn sleep(ns: i64) {
+    let time = libc::timespec { tv_sec: 0, tv_nsec: ns as libc::c_long };
+    // SAFETY: reads a live local; asks for no remainder.
+    unsafe { libc::nanosleep(&raw const time, ptr::null_mut()) };
+}
+
+/// Registers or unregisters an area for the calling thread.
+fn rseq(area: *mut Area, flags: libc::c_int) -> io::Result<()> {
+    // SAFETY: the area is writable, aligned and of the length given, and the callers keep it for as
+    // long as it is registered.
+    let answer = unsafe { libc::syscall(libc::SYS_rseq, area, AREA_BYTES, flags, SIGNATURE) };
+    crate::checked_long(answer).map(|_| ())
+}
+
+/// The area that the C library registered for the calling thread.
+fn registered() -> Option<*mut Area> {
+    let offset = library_offset();
+    if offset.is_null() {
+        return None;
+    }
+    // SAFETY: a C library that has the symbol keeps there a constant of this type.
+    let offset = unsafe { *offset };
+    let area = thread_pointer().wrapping_offset(offset).cast::<Area>();
+    // SAFETY: the C library keeps an area at this offset for every thread, registered or not.
+    let cpu = unsafe { (&raw const (*area).cpu_id).read_volatile() };
+    // Negative as a signed number until it is registered, or if that failed.
+    i32::try_from(cpu).is_ok().then_some(area)
+}
+
+/// Where the C library says at which offset from the thread pointer it keeps the area
+/// (`__rseq_offset`, glibc 2.35); null where it does not say so, as musl.
+#[cfg(target_arch = "x86_64")]
+fn library_offset() -> *const isize {
+    let address: *const isize;
+    // SAFETY: only loads an address from the global offset table; being weak, the linker puts 0 there
+    // where no library has the symbol.
+    unsafe {
+        std::arch::asm!(
+            ".weak __rseq_offset",
+            "mov {}, qword ptr [rip + __rseq_offset@GOTPCREL]",
+            out(reg) address,
+            options(pure, readonly, nostack, preserves_flags)
+        );
+    }
+    address
+}
+
+/// Where the C library says at which offset from the thread pointer it keeps the area
+/// (`__rseq_offset`, glibc 2.35); null where it does not say so, as musl.
+#[cfg(target_arch = "aarch64")]
+fn library_offset() -> *const isize {
+    let address: *const isize;
+    // SAFETY: only loads an address from the global offset table; being weak, the linker puts 0 there
+    // where no library has the symbol.
+    unsafe {
+        std::arch::asm!(
+            ".weak __rseq_offset",
+            "adrp {0}, :got:__rseq_offset",
+            "ldr {0}, [{0}, :got_lo12:__rseq_offset]",
+            out(reg) address,
+            options(pure, readonly, nostack, preserves_flags)
+        );
+    }
+    address
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+fn library_offset() -> *const isize {
+    ptr::null()
+}
+
+#[cfg(target_arch = "x86_64")]
+fn thread_pointer() -> *mut u8 {
+    let pointer: *mut u8;
+    // SAFETY: the first word of the thread's block holds its own address on every x86-64 Linux.
+    unsafe {
+        std::arch::asm!("mov {}, qword ptr fs:[0]", out(reg) pointer, options(pure, readonly, nostack, preserves_flags));
+    }
+    pointer
+}
+
+#[cfg(target_arch = "aarch64")]
+fn thread_pointer() -> *mut u8 {
+    let pointer: *mut u8;
+    // SAFETY: reads a register that user mode may read.
+    unsafe {
+        std::arch::asm!("mrs {}, tpidr_el0", out(reg) pointer, options(pure, nomem, nostack, preserves_flags));
+    }
+    pointer
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+fn thread_pointer() -> *mut u8 {
+    ptr::null_mut()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs `check` on a thread of its own with a section, unless the machine has none; then the
+    /// reason must be the kernel's.
+    fn with_section(open: fn() -> Result<Section, Unusable>, check: fn(&Section)) {
+        let on_its_own = move || match open() {
+            Ok(section) => check(&section),
+            Err(reason) => assert!(matches!(reason, Unusable::Refused(errno) if errno > 0)),
+        };
+        std::thread::spawn(on_its_own).join().unwrap();
+    }
+
+    fn kept_and_cleared(section: &Section) {
+        let kept = (0..100).any(|_| {
+            section.arm();
+            system_call();
+            section.look() == State::Kept
+        });
+        assert!(kept);
+        let before = counters().voluntary;
+        section.arm();
+        while counters().voluntary == before {
+            sleep(100_000);
+        }
+        assert_eq!(section.look(), State::Cleared);
+    }
+
+    /// The mechanism as it was measured on such machines: a system call keeps the section, a sleep
+    /// clears it.
+    #[test]
+    fn a_system_call_keeps_it_and_a_sleep_clears_it() {
+        with_section(Section::open, kept_and_cleared);
+        if let Err(reason) = self_test() {
+            assert!(matches!(reason, Unusable::Refused(_)), "{reason}");
+        }
+    }
+
+    #[test]
+    fn another_name_is_foreign_and_left_alone() {
+        with_section(Section::open, |section| {
+            static OTHER: Descriptor = Descriptor {
+                version: 0,
+                flags: 0,
+                start: &NOWHERE.range,
+                post_commit_offset: RANGE_BYTES as u64,
+                abort: &NOWHERE.abort,
+            };
+            let seen = (0..100).any(|_| {
+                section.write((&raw const OTHER).addr() as u64);
+                section.look() == State::Foreign
+            });
+            assert!(seen);
+        });
+    }
+
+    /// Dropped, the name is gone: the memory may be a library's that is unloaded.
+    #[test]
+    fn a_dropped_section_is_disarmed() {
+        with_section(Section::open, |first| {
+            if first.own {
+                return;
+            }
+            for _ in 0..100 {
+                let again = Section::open().unwrap();
+                again.arm();
+                drop(again);
+                assert_eq!(first.look(), State::Cleared);
+            }
+        });
+    }
+
+    /// What happens where the C library registers nothing: its registration is taken away first.
+    #[test]
+    fn without_the_c_library_an_area_of_our_own_serves() {
+        let open = || {
+            if let Some(area) = registered() {
+                rseq(area, UNREGISTER).map_err(|_| Unusable::Refused(libc::EINVAL))?;
+                assert!(registered().is_none());
+            }
+            let section = Section::open()?;
+            assert!(section.own);
+            Ok(section)
+        };
+        with_section(open, kept_and_cleared);
+    }
+}
