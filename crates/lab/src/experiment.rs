@@ -346,7 +346,7 @@ fn of_thread<'a>(
         start_ticks: record.start,
         end_ticks: record.end,
         onset: record.onset(),
-        evidence: Default::default(),
+        evidence: record.evidence(),
     })
 }
 

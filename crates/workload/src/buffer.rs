@@ -1,6 +1,6 @@
 //! Where records go while a thread is measured.
 
-use hourglass_model::Onset;
+use hourglass_model::{Counted, Evidence, Onset};
 
 /// An interval on the raw counter: 24 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,26 +12,66 @@ pub struct Record {
     pub end: u64,
     /// CPU on which it ran.
     pub cpu: u32,
-    /// [`Onset`] code.
-    onset: u32,
+    /// [`Onset`] code and what is known of the evidence ([`ONSET`] and the bits below).
+    what: u8,
+    /// [`Counted`], if it was asked.
+    involuntary: u8,
+    voluntary: u8,
+    faults: u8,
 }
 
 const _: () = assert!(size_of::<Record>() <= 24, "records of at most 24 bytes");
 
+/// The bits of `what` that hold the [`Onset`] code.
+const ONSET: u8 = 0x0f;
+/// The critical section was looked at.
+const LOOKED: u8 = 0x10;
+/// It was cleared.
+const CLEARED: u8 = 0x20;
+/// The counters were asked.
+const ASKED: u8 = 0x40;
+
 impl Record {
     /// What an unused place holds. Not all zero, so that making the buffer writes its pages.
-    const EMPTY: Record = Record { start: 0, end: 0, cpu: u32::MAX, onset: 0 };
+    const EMPTY: Record = Record {
+        start: 0,
+        end: 0,
+        cpu: u32::MAX,
+        what: 0,
+        involuntary: 0,
+        voluntary: 0,
+        faults: 0,
+    };
 
     /// A record.
     #[must_use]
-    pub fn new(start: u64, end: u64, cpu: u32, onset: Onset) -> Record {
-        Record { start, end, cpu, onset: u32::from(onset.code()) }
+    pub fn new(start: u64, end: u64, cpu: u32, onset: Onset, evidence: Evidence) -> Record {
+        let looked = match evidence.cleared {
+            None => 0,
+            Some(false) => LOOKED,
+            Some(true) => LOOKED | CLEARED,
+        };
+        let asked = if evidence.counted.is_some() { ASKED } else { 0 };
+        let Counted { involuntary, voluntary, faults } = evidence.counted.unwrap_or_default();
+        let what = onset.code() & ONSET | looked | asked;
+        Record { start, end, cpu, what, involuntary, voluntary, faults }
     }
 
     /// Why the interval before this one ended.
     #[must_use]
     pub fn onset(&self) -> Onset {
-        u8::try_from(self.onset).ok().and_then(Onset::from_code).unwrap_or(Onset::Gap)
+        Onset::from_code(self.what & ONSET).unwrap_or(Onset::Gap)
+    }
+
+    /// What the thread found out about what stands before this interval.
+    #[must_use]
+    pub fn evidence(&self) -> Evidence {
+        let Record { involuntary, voluntary, faults, .. } = *self;
+        let counted = Counted { involuntary, voluntary, faults };
+        Evidence {
+            cleared: (self.what & LOOKED != 0).then_some(self.what & CLEARED != 0),
+            counted: (self.what & ASKED != 0).then_some(counted),
+        }
     }
 }
 
@@ -104,9 +144,28 @@ mod tests {
     fn filled(capacity: usize, ring: bool, records: u64) -> TraceBuffer {
         let mut buffer = TraceBuffer::new(capacity, ring);
         for start in 0..records {
-            buffer.push(Record::new(start, start, 0, Onset::Gap));
+            buffer.push(Record::new(start, start, 0, Onset::Gap, Evidence::NONE));
         }
         buffer
+    }
+
+    #[test]
+    fn onset_and_evidence_come_back() {
+        let counted = [
+            None,
+            Some(Counted::default()),
+            Some(Counted { involuntary: 1, voluntary: 255, faults: 7 }),
+        ];
+        for onset in Onset::ALL {
+            for cleared in [None, Some(false), Some(true)] {
+                for counted in counted {
+                    let evidence = Evidence { cleared, counted };
+                    let record = Record::new(1, 2, 3, onset, evidence);
+                    assert_eq!((record.onset(), record.evidence()), (onset, evidence));
+                }
+            }
+        }
+        assert_eq!(size_of::<Record>(), 24);
     }
 
     #[test]

@@ -28,11 +28,13 @@ mod stage;
 mod thread;
 mod timeline;
 pub mod wake;
+pub mod witness;
 mod words;
 
 pub use buffer::{Record, TraceBuffer};
 pub use recorder::{Ended, Recorder, Work};
 pub use run::{Measured, RunError, Watch, run};
 pub use spec::{RunSpec, SpecError, ThreadSpec};
+pub use stage::Stage;
 pub use timeline::{Epoch, Timeline};
 pub use words::{WordError, Words};

@@ -9,17 +9,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use hourglass_clock::Cntvct;
 #[cfg(target_arch = "x86_64")]
 use hourglass_clock::Tsc;
-use hourglass_clock::{Counter, OsMonotonic, Reading};
-use hourglass_model::Onset;
+use hourglass_clock::{OsMonotonic, Reading};
 use hourglass_model::document::Deadlines;
+use hourglass_model::{Evidence, Onset};
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_time::Span;
 
 use crate::buffer::{Record, TraceBuffer};
 use crate::jobs::{Job, Jobs};
 use crate::memory::{Gaps, Lateness, Memory};
+use crate::stage::Stage;
 use crate::timeline::Timeline;
 use crate::wake::{Alarm, WakeUp};
+use crate::witness::Witness;
 
 /// What a thread does between two reads of the counter.
 ///
@@ -72,12 +74,13 @@ pub struct Settings {
 }
 
 /// Records when one thread runs. Lives on that thread while it is measured.
-pub struct Recorder<'a, C: Counter> {
+pub struct Recorder<'a, C: Stage> {
     counter: C,
     stop: &'a AtomicBool,
     wake_up: &'a mut dyn WakeUp,
     settings: Settings,
     memory: Memory,
+    witness: Witness<C::Senses>,
     /// What must pass at least on every interval so that its length in ns does not fall short
     /// when both ends are rounded down.
     rounding: u64,
@@ -114,6 +117,7 @@ struct Open {
     start: u64,
     cpu: u32,
     onset: Onset,
+    evidence: Evidence,
 }
 
 /// A recorder with its counter known only at run time.
@@ -155,7 +159,7 @@ pub struct Recorded {
     pub ended: u64,
 }
 
-impl<'a, C: Counter> Recorder<'a, C> {
+impl<'a, C: Stage> Recorder<'a, C> {
     /// A recorder for the calling thread. `stop` ends it early.
     pub fn new(
         counter: C,
@@ -172,6 +176,7 @@ impl<'a, C: Counter> Recorder<'a, C> {
             wake_up,
             settings,
             memory,
+            witness: Witness::default(),
             rounding,
             settling,
             open: None,
@@ -187,11 +192,22 @@ impl<'a, C: Counter> Recorder<'a, C> {
         }
     }
 
+    /// The same, asking these senses about every gap. They MUST be the calling thread's. A model that
+    /// writes no trace has no use for them.
+    #[must_use]
+    pub fn asking(mut self, senses: C::Senses) -> Recorder<'a, C> {
+        if self.memory.lateness.is_none() {
+            self.witness = Witness::with(senses);
+        }
+        self
+    }
+
     /// Begins the thread's first interval, now.
     pub fn begin(&mut self) {
+        self.witness.begin();
         let now = self.counter.read();
         self.last = now.ticks;
-        self.open_at(now.cpu, Onset::Start);
+        self.open_at(now.cpu, Onset::Start, Evidence::NONE);
     }
 
     /// When the thread was to start, on the counter: the origin of its periods.
@@ -321,7 +337,8 @@ impl<'a, C: Counter> Recorder<'a, C> {
         }
         self.last = now.ticks.max(self.last);
         if self.open.is_none() {
-            self.open_at(now.cpu, Onset::Wait);
+            let evidence = self.witness.testify();
+            self.open_at(now.cpu, Onset::Wait, evidence);
         }
         Ended::Done
     }
@@ -366,7 +383,8 @@ impl<'a, C: Counter> Recorder<'a, C> {
             let now = self.counter.read();
             self.last = now.ticks.max(self.last);
             if !self.is_over() {
-                self.open_at(now.cpu, Onset::Wait);
+                let evidence = self.witness.testify();
+                self.open_at(now.cpu, Onset::Wait, evidence);
             }
         }
         self.open.is_some()
@@ -406,6 +424,7 @@ impl<'a, C: Counter> Recorder<'a, C> {
             let now = self.counter.read();
             if now.ticks.saturating_sub(self.last) <= self.settling && now.cpu == self.last_cpu {
                 self.last = now.ticks.max(self.last);
+                self.witness.pass_over();
                 break;
             }
             lost += self.note_gap(now, Onset::Gap);
@@ -416,6 +435,8 @@ impl<'a, C: Counter> Recorder<'a, C> {
     /// Ends the interval, counts what passed until `now`, and begins the next interval there. A
     /// gap that outlasts the thread's time ends with it, and no interval begins.
     fn note_gap(&mut self, now: Reading, onset: Onset) -> u64 {
+        // Before anything else, so that it is about what passed until `now`.
+        let evidence = self.witness.testify();
         let migrated = self.last_cpu != now.cpu;
         if now.ticks < self.last {
             self.backwards += 1;
@@ -429,19 +450,19 @@ impl<'a, C: Counter> Recorder<'a, C> {
         self.last = resumed;
         if !over {
             let onset = if migrated && onset == Onset::Gap { Onset::Migration } else { onset };
-            self.open_at(now.cpu, onset);
+            self.open_at(now.cpu, onset, evidence);
         }
         lost
     }
 
     /// Begins an interval at the last moment seen.
-    fn open_at(&mut self, cpu: u32, onset: Onset) {
+    fn open_at(&mut self, cpu: u32, onset: Onset, evidence: Evidence) {
         if let Some(word) = self.cpus_seen.get_mut((cpu / 64) as usize) {
             *word |= 1 << (cpu % 64);
         }
         self.migrations += u64::from(onset != Onset::Start && self.last_cpu != cpu);
         self.last_cpu = cpu;
-        self.open = Some(Open { start: self.last, cpu, onset });
+        self.open = Some(Open { start: self.last, cpu, onset, evidence });
     }
 
     /// Ends the open interval at the last moment seen.
@@ -450,7 +471,8 @@ impl<'a, C: Counter> Recorder<'a, C> {
             self.received_closed += self.last - open.start;
             self.intervals += 1;
             if self.memory.lateness.is_none() {
-                let record = Record::new(open.start, self.last, open.cpu, open.onset);
+                let record =
+                    Record::new(open.start, self.last, open.cpu, open.onset, open.evidence);
                 self.memory.trace.push(record);
             }
         }

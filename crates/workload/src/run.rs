@@ -6,6 +6,7 @@ use hourglass_clock::{Calibration, Choice, Pair};
 use hourglass_model::manifest::MemoryFacts;
 use hourglass_model::{CpuSet, Policy, Reservation};
 use hourglass_sys::clock::{ClockId, now_ns};
+use hourglass_sys::rseq;
 use hourglass_sys::wait::nanosleep_until;
 use hourglass_sys::{memory, signal, thread as os};
 use hourglass_time::Span;
@@ -105,6 +106,9 @@ pub struct Measured {
     pub threads: Vec<ThreadOutcome>,
     /// What was refused and gone without.
     pub shortfalls: Vec<Shortfall>,
+    /// Whether critical sections told what became of them; where not, counters were asked after
+    /// every gap.
+    pub rseq: Result<(), rseq::Unusable>,
     /// What was locked.
     pub memory: MemoryFacts,
     /// The signal that ended the run early.
@@ -132,6 +136,7 @@ pub fn run(
     let prepared = prepare(spec, counter);
     let memory = lock_memory(&prepared);
     let (gate, stop) = (Gate::default(), AtomicBool::new(false));
+    let tested = rseq::self_test();
     let shared = Shared {
         counter,
         reserver,
@@ -139,6 +144,7 @@ pub fn run(
         warm_up: spec.warm_up,
         gate: &gate,
         stop: &stop,
+        rseq: &tested,
     };
     let ran = std::thread::scope(|scope| {
         let crew = Crew::spawn(scope, &shared, prepared)?;
@@ -168,7 +174,9 @@ pub fn run(
     });
     memory::unlock_all();
     let (timeline, calibration_start, threads, shortfalls, memory) = ran?;
-    Ok(conclude(choice, counter, first, timeline, calibration_start, threads, shortfalls, memory))
+    let measured =
+        conclude(choice, counter, first, timeline, calibration_start, threads, shortfalls, memory);
+    Ok(Measured { rseq: tested, ..measured })
 }
 
 /// Puts together what was found; the rate over the whole run is better than the first one.
@@ -194,6 +202,7 @@ fn conclude(
         elapsed: Span::from_nanos(timeline.ns_at(ended).max(0)),
         threads,
         shortfalls,
+        rseq: Ok(()),
         memory,
         interrupted: signal::stop_asked(),
     }

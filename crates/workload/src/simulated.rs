@@ -5,13 +5,17 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use hourglass_clock::{Calibration, Counter, Rate, Reading};
 use hourglass_model::{Interval, Onset};
+use hourglass_sys::rseq::State;
+use hourglass_sys::thread::Counters;
 use hourglass_time::Span;
 
 use crate::memory::Memory;
 use crate::models::Execution;
 use crate::recorder::{Recorded, Recorder, Settings};
+use crate::stage::Stage;
 use crate::timeline::{Epoch, Timeline};
 use crate::wake::{Alarm, WakeUp};
+use crate::witness::Senses;
 
 /// One tick is one nanosecond; the run begins here, so that times before it can be told.
 pub(crate) const EPOCH: u64 = 1_000_000;
@@ -29,6 +33,18 @@ pub(crate) struct Interruption {
     pub(crate) at: u64,
     pub(crate) length: u64,
     pub(crate) cpu: u32,
+    pub(crate) by: By,
+}
+
+/// Who takes the CPU, as far as the thread can find out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum By {
+    /// Another thread: the kernel clears the critical section and counts.
+    Thread,
+    /// An interrupt upon which the kernel thought of a switch: cleared, and nothing counted.
+    Resched,
+    /// A plain interrupt, or nobody that the kernel knows: neither.
+    Below,
 }
 
 /// A machine in virtual time.
@@ -38,6 +54,10 @@ pub(crate) struct Machine {
     cpu: AtomicU32,
     next: AtomicU64,
     interruptions: Vec<Interruption>,
+    /// Whether the critical section is armed and was not cleared.
+    kept: AtomicBool,
+    voluntary: AtomicU64,
+    involuntary: AtomicU64,
     /// How late wake-ups are.
     pub(crate) wake_latency: u64,
 }
@@ -68,7 +88,7 @@ impl Machine {
             start: EPOCH,
             finish: EPOCH + duration.nanos_or_zero(),
         };
-        let mut recorder = Recorder::new(self, settings, memory, &mut bed, &stop);
+        let mut recorder = Recorder::new(self, settings, memory, &mut bed, &stop).asking(self);
         recorder.begin();
         execution.run(&mut recorder);
         recorder.end()
@@ -106,9 +126,37 @@ impl Counter for &Machine {
             now += interruption.length;
             self.cpu.store(interruption.cpu, Ordering::Relaxed);
             self.next.store(next + 1, Ordering::Relaxed);
+            if interruption.by != By::Below {
+                self.kept.store(false, Ordering::Relaxed);
+            }
+            if interruption.by == By::Thread {
+                self.involuntary.fetch_add(1, Ordering::Relaxed);
+            }
         }
         self.now.store(now, Ordering::Relaxed);
         Reading { ticks: now, cpu: self.cpu.load(Ordering::Relaxed) }
+    }
+}
+
+impl Stage for &Machine {
+    type Senses = Self;
+}
+
+impl Senses for &Machine {
+    fn arm(&mut self) {
+        self.kept.store(true, Ordering::Relaxed);
+    }
+
+    fn look(&self) -> Option<State> {
+        Some(if self.kept.load(Ordering::Relaxed) { State::Kept } else { State::Cleared })
+    }
+
+    fn counters(&self) -> Counters {
+        Counters {
+            voluntary: self.voluntary.load(Ordering::Relaxed),
+            involuntary: self.involuntary.load(Ordering::Relaxed),
+            ..Counters::default()
+        }
     }
 }
 
@@ -121,6 +169,8 @@ impl WakeUp for Bed<'_> {
         let ahead = alarm.due_ns - alarm.now_ns;
         let now = self.0.now.load(Ordering::Relaxed);
         self.0.advance_to(now + ahead + self.0.wake_latency);
+        self.0.kept.store(false, Ordering::Relaxed);
+        self.0.voluntary.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -138,7 +188,7 @@ pub(crate) fn intervals(recorded: &Recorded) -> Vec<Interval> {
             start_ticks: record.start,
             end_ticks: record.end,
             onset: record.onset(),
-            evidence: Default::default(),
+            evidence: record.evidence(),
         })
         .collect()
 }
@@ -162,9 +212,10 @@ mod tests {
     use super::*;
     use crate::models::simulated_executions::{cpu, cpu_periodic, lat, periodic};
     use hourglass_model::document::Deadlines;
+    use hourglass_model::{Counted, Evidence};
 
     fn taken(at: u64, length: u64) -> Interruption {
-        Interruption { at, length, cpu: 0 }
+        Interruption { at, length, cpu: 0, by: By::Thread }
     }
 
     fn account(hit: u64, missed: u64, lost: u64, completed: u64) -> Option<Deadlines> {
@@ -193,12 +244,53 @@ mod tests {
 
     #[test]
     fn a_migration_ends_a_record_however_short_it_is() {
-        let machine = Machine::new(vec![Interruption { at: ms(1), length: 0, cpu: 3 }]);
+        let machine =
+            Machine::new(vec![Interruption { at: ms(1), length: 0, cpu: 3, by: By::Thread }]);
         let recorded = machine.run(&mut cpu(), Span::from_millis(2));
         let cpus: Vec<(u32, Onset)> =
             intervals(&recorded).iter().map(|i| (i.cpu, i.onset)).collect();
         assert_eq!(cpus, [(0, Onset::Start), (3, Onset::Migration)]);
         assert_eq!((recorded.migrations, &recorded.cpus_seen[..]), (1, &[0, 3][..]));
+    }
+
+    /// Issue 6, part 1: cleared and counted is a context switch, cleared alone is not; a section that
+    /// was kept asks nobody.
+    #[test]
+    fn each_gap_has_its_own_evidence() {
+        let by = |at, by| Interruption { at: ms(at), length: 9_000, cpu: 0, by };
+        let machine = Machine::new(vec![
+            by(1, By::Below),
+            by(2, By::Thread),
+            by(3, By::Below),
+            by(4, By::Resched),
+            by(5, By::Thread),
+        ]);
+        let recorded = machine.run(&mut cpu(), Span::from_millis(6));
+        let seen: Vec<Evidence> = intervals(&recorded).iter().map(|i| i.evidence).collect();
+        let kept = Evidence { cleared: Some(false), counted: None };
+        let cleared = |involuntary| Evidence {
+            cleared: Some(true),
+            counted: Some(Counted { involuntary, ..Counted::default() }),
+        };
+        let expected = [Evidence::NONE, kept, cleared(1), kept, cleared(0), cleared(1)];
+        assert_eq!(seen, expected);
+    }
+
+    /// A thread's own wait is not taken for a switch in the gap behind it.
+    #[test]
+    fn a_wait_is_counted_before_its_interval() {
+        let taken =
+            [1, 9].map(|at| Interruption { at: ms(at), length: 5_000, cpu: 0, by: By::Below });
+        let machine = Machine::new(taken.to_vec());
+        let recorded = machine.run(&mut periodic(3, 8), Span::from_millis(16));
+        let seen: Vec<(Onset, Evidence)> =
+            intervals(&recorded).iter().map(|i| (i.onset, i.evidence)).collect();
+        let kept = (Onset::Gap, Evidence { cleared: Some(false), counted: None });
+        let waited = Evidence {
+            cleared: Some(true),
+            counted: Some(Counted { voluntary: 1, ..Counted::default() }),
+        };
+        assert_eq!(seen, [(Onset::Start, Evidence::NONE), kept, (Onset::Wait, waited), kept]);
     }
 
     #[test]

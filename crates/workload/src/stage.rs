@@ -8,6 +8,30 @@ use hourglass_clock::Counter;
 #[cfg(target_arch = "x86_64")]
 use hourglass_clock::Tsc;
 
+use crate::witness::{Senses, ThreadSenses};
+
+/// A counter that a thread is measured with, and what that thread can ask about its gaps.
+///
+/// Implementations MUST keep what [`Counter`] demands.
+pub trait Stage: Counter {
+    /// The senses of a thread where this counter is.
+    type Senses: Senses;
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Stage for Tsc {
+    type Senses = ThreadSenses;
+}
+
+#[cfg(target_arch = "aarch64")]
+impl Stage for Cntvct {
+    type Senses = ThreadSenses;
+}
+
+impl Stage for OsMonotonic {
+    type Senses = ThreadSenses;
+}
+
 /// A counter of any kind.
 #[derive(Clone, Copy, Debug)]
 pub enum AnyCounter {

@@ -4,10 +4,10 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
-use hourglass_clock::Counter;
 use hourglass_model::document::KernelAccount;
 use hourglass_model::{Policy, Reservation};
 use hourglass_sys::clock::{ClockId, now_ns};
+use hourglass_sys::rseq::Unusable;
 use hourglass_sys::sched::{self, Attributes};
 use hourglass_sys::thread as os;
 use hourglass_sys::wait::nanosleep_until;
@@ -20,9 +20,10 @@ use crate::recorder::{AnyRecorder, Recorded, Recorder, Settings};
 use crate::reserving::Reserver;
 use crate::run::{Refused, Shortfall};
 use crate::spec::ThreadSpec;
-use crate::stage::{AnyCounter, with_counter};
+use crate::stage::{AnyCounter, Stage, with_counter};
 use crate::timeline::Timeline;
 use crate::wake::{Opened, Sleeper};
+use crate::witness::ThreadSenses;
 
 /// Before its start a thread polls the counter for this long, so that the kernel's wake-up does
 /// not delay it.
@@ -70,6 +71,8 @@ pub(crate) struct Shared<'a> {
     pub(crate) warm_up: Span,
     pub(crate) gate: &'a Gate,
     pub(crate) stop: &'a AtomicBool,
+    /// Whether critical sections tell on this machine what they should.
+    pub(crate) rseq: &'a Result<(), Unusable>,
 }
 
 /// A thread that was allocated for and is about to set itself up.
@@ -100,6 +103,8 @@ pub(crate) enum Told {
 pub struct ThreadOutcome {
     /// Its number.
     pub id: u32,
+    /// The kernel's number of the thread.
+    pub tid: u32,
     /// The policy in force, as it is written.
     pub policy: String,
     /// CPUs on which it was allowed to run.
@@ -136,7 +141,9 @@ impl Prepared {
             });
         });
         let cpus = os::affinity().unwrap_or_default();
-        tell(Told::SetUp { tid: os::id(), shortfalls });
+        let senses = ThreadSenses::open(shared.rseq);
+        let tid = os::id();
+        tell(Told::SetUp { tid, shortfalls });
         if shared.warm_up > Span::ZERO {
             execution.warm_up(shared.counter, shared.warm_up, shared.stop);
         }
@@ -149,7 +156,8 @@ impl Prepared {
         let before = account();
         let started = sleep_until(start, &timeline, shared);
         let mut recorder = with_counter!(shared.counter, counter => {
-            wrap(Recorder::new(counter, settings, memory, &mut *wake_up, shared.stop))
+            let recorder = Recorder::new(counter, settings, memory, &mut *wake_up, shared.stop);
+            wrap(recorder.asking(senses))
         });
         if started {
             begin(&mut recorder);
@@ -161,6 +169,7 @@ impl Prepared {
         let kernel = before.zip(account()).map(|(before, after)| difference(before, after));
         let outcome = ThreadOutcome {
             id,
+            tid,
             policy,
             cpus,
             emulated,
@@ -289,12 +298,12 @@ fn sleep_until(start: u64, timeline: &Timeline, shared: &Shared) -> bool {
 
 fn account() -> Option<KernelAccount> {
     let stat = os::schedstat()?;
-    let switches = os::switches();
+    let counters = os::counters();
     Some(KernelAccount {
         run_ns: stat.run_ns,
         wait_ns: stat.wait_ns,
-        voluntary_switches: switches.voluntary,
-        involuntary_switches: switches.involuntary,
+        voluntary_switches: counters.voluntary,
+        involuntary_switches: counters.involuntary,
     })
 }
 
@@ -310,7 +319,7 @@ fn difference(before: KernelAccount, after: KernelAccount) -> KernelAccount {
 }
 
 /// Puts a recorder of a concrete counter behind the enum of all of them.
-trait Wrap<'a>: Counter + Sized {
+trait Wrap<'a>: Stage + Sized {
     fn wrap(recorder: Recorder<'a, Self>) -> AnyRecorder<'a>;
 }
 

@@ -3,13 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use hourglass_clock::Counter;
 use hourglass_time::Span;
 
 use super::cpu_yield::yield_after;
 use super::scanning::Scan;
 use super::{AnyExecution, Demand, Entry, Execution, Model};
 use crate::recorder::Recorder;
+use crate::stage::Stage;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "CPU_SCAN_YIELD",
@@ -58,7 +58,7 @@ impl Execution for Running {
         &mut self.scan
     }
 
-    fn run<C: Counter>(&mut self, recorder: &mut Recorder<C>) {
+    fn run<C: Stage>(&mut self, recorder: &mut Recorder<C>) {
         self.scan.restart();
         yield_after(self.amount, &mut self.scan, recorder);
         recorder.tally.work = Some(self.scan.passes());

@@ -16,12 +16,11 @@ use std::fmt::{Debug, Display};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use hourglass_clock::Counter;
 use hourglass_time::Span;
 
 use crate::loop_time::{self, LoopTime};
 use crate::recorder::{AnyRecorder, Recorder, Work};
-use crate::stage::AnyCounter;
+use crate::stage::{AnyCounter, Stage};
 use crate::words::{WordError, Words};
 
 /// The models there are.
@@ -89,7 +88,7 @@ pub trait Execution: Send {
     fn work(&mut self) -> &mut Self::Work;
 
     /// Runs until the thread's time is over.
-    fn run<C: Counter>(&mut self, recorder: &mut Recorder<C>);
+    fn run<C: Stage>(&mut self, recorder: &mut Recorder<C>);
 }
 
 /// An [`Execution`] behind a pointer: one dispatch at the start, none in the loop.

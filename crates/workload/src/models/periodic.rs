@@ -3,13 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use hourglass_clock::Counter;
 use hourglass_model::document::Deadlines;
 use hourglass_model::{ExecutionTime, Sampler};
 use hourglass_time::Span;
 
 use super::{AnyExecution, Demand, Entry, Execution, Model};
 use crate::recorder::{Ended, Recorder, Watching};
+use crate::stage::Stage;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "PERIODIC",
@@ -76,7 +76,7 @@ impl Execution for Running {
         &mut self.work
     }
 
-    fn run<C: Counter>(&mut self, recorder: &mut Recorder<C>) {
+    fn run<C: Stage>(&mut self, recorder: &mut Recorder<C>) {
         let grid = Grid::new(recorder, self.period);
         let mut periods = Periods::default();
         while recorder.wait_until(grid.boundary(periods.current)) == Ended::Done {
@@ -101,7 +101,7 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    pub(super) fn new<C: Counter>(recorder: &Recorder<C>, period: Span) -> Grid {
+    pub(super) fn new<C: Stage>(recorder: &Recorder<C>, period: Span) -> Grid {
         Grid {
             timeline: *recorder.timeline(),
             start: recorder.start(),

@@ -2,17 +2,17 @@
 //!
 //! Owns: keeping the intervals right meanwhile. Must not: know what it is done for.
 
-use hourglass_clock::Counter;
 use hourglass_model::Onset;
 use hourglass_time::Span;
 
 use super::{Ended, Recorder, Work};
 use crate::jobs::Job;
+use crate::stage::Stage;
 
 /// [`Recorder::pass`] looks at the time so often: by so much it may be late after an interruption.
 const PASS_SLICE: Span = Span::from_micros(2);
 
-impl<C: Counter> Recorder<'_, C> {
+impl<C: Stage> Recorder<'_, C> {
     /// A job that arrived at `arrival` (on the counter) begins to run, now.
     pub fn begin_job(&mut self, arrival: u64) {
         let received = self.received();
@@ -97,7 +97,8 @@ impl<C: Counter> Recorder<'_, C> {
                 return Ended::TimeOver;
             }
             if has_come {
-                self.open_at(now.cpu, Onset::Wait);
+                let evidence = self.witness.testify();
+                self.open_at(now.cpu, Onset::Wait, evidence);
                 return Ended::Done;
             }
         }

@@ -8,7 +8,6 @@ use std::fs::File;
 use std::io::Write;
 use std::sync::Arc;
 
-use hourglass_clock::Counter;
 use hourglass_model::document::Deadlines;
 use hourglass_model::tasks::Task;
 use hourglass_model::{ExecutionTime, Policy, Sampler};
@@ -21,6 +20,7 @@ use super::script::{Act, Beginning, Jobs, Part, Phase, Phases, Script};
 use super::shared::Shared;
 use crate::models::{AnyExecution, Demand, Execution, Model};
 use crate::recorder::{Ended, Recorder, Watching};
+use crate::stage::Stage;
 
 /// What io steps write to.
 const DEVICE: &str = "/dev/null";
@@ -195,7 +195,7 @@ impl Execution for Running {
         &mut self.work
     }
 
-    fn run<C: Counter>(&mut self, recorder: &mut Recorder<C>) {
+    fn run<C: Stage>(&mut self, recorder: &mut Recorder<C>) {
         self.me = os::id();
         self.policy = super::signals::policy_now();
         let script = Arc::clone(&self.script);
@@ -218,7 +218,7 @@ impl Execution for Running {
 
 impl Running {
     /// Runs until the thread's time is over.
-    fn run_jobs<C: Counter>(&mut self, jobs: &Jobs, recorder: &mut Recorder<C>) -> Ended {
+    fn run_jobs<C: Stage>(&mut self, jobs: &Jobs, recorder: &mut Recorder<C>) -> Ended {
         let mut number = 0;
         loop {
             let arrival_ns = jobs.arrivals.at(number);
@@ -255,7 +255,7 @@ impl Running {
     }
 
     /// Goes through the phases until they or the thread's time are over.
-    fn run_phases<C: Counter>(&mut self, phases: &Phases, recorder: &mut Recorder<C>) -> Ended {
+    fn run_phases<C: Stage>(&mut self, phases: &Phases, recorder: &mut Recorder<C>) -> Ended {
         recorder.begin_job(recorder.start());
         let rounds = phases.loops.unwrap_or(u64::MAX);
         for _ in 0..rounds {
@@ -272,7 +272,7 @@ impl Running {
         self.finish_job(recorder)
     }
 
-    fn run_phase<C: Counter>(
+    fn run_phase<C: Stage>(
         &mut self,
         phase: &Phase,
         beginning: Beginning,
@@ -298,7 +298,7 @@ impl Running {
     }
 
     /// Ends the job at hand, waits as the act says, and begins the next.
-    fn next_job<C: Counter>(&mut self, act: &Act, recorder: &mut Recorder<C>) -> Ended {
+    fn next_job<C: Stage>(&mut self, act: &Act, recorder: &mut Recorder<C>) -> Ended {
         if self.finish_job(recorder) == Ended::TimeOver {
             return Ended::TimeOver;
         }
@@ -328,7 +328,7 @@ impl Running {
 
     /// The job at hand is done. One that executed nothing was none: a thread that begins by
     /// waiting.
-    fn finish_job<C: Counter>(&mut self, recorder: &mut Recorder<C>) -> Ended {
+    fn finish_job<C: Stage>(&mut self, recorder: &mut Recorder<C>) -> Ended {
         if recorder.touch() == Ended::TimeOver {
             return Ended::TimeOver;
         }
@@ -352,7 +352,7 @@ impl Running {
 
     /// Jobs that were due by the end and are not done: the one that had begun was missed, those
     /// behind it are lost.
-    fn close_jobs<C: Counter>(&mut self, jobs: &Jobs, recorder: &Recorder<C>) {
+    fn close_jobs<C: Stage>(&mut self, jobs: &Jobs, recorder: &Recorder<C>) {
         let ended_ns = recorder.timeline().ns_at(recorder.now()).max(0).unsigned_abs();
         let deadline_ns = self.deadline_ns.unwrap_or(0);
         let Some(latest) = ended_ns.checked_sub(deadline_ns) else { return };
@@ -365,7 +365,7 @@ impl Running {
     }
 
     /// The same for phases, whose later jobs nobody knows.
-    fn close_phases<C: Counter>(&mut self, recorder: &Recorder<C>) {
+    fn close_phases<C: Stage>(&mut self, recorder: &Recorder<C>) {
         let Some(arrival) = recorder.job_arrival().filter(|_| self.has_worked) else { return };
         let passed = recorder.timeline().ns_in(recorder.now().saturating_sub(arrival));
         if self.deadline_ns.is_some_and(|deadline_ns| passed > deadline_ns) {
@@ -375,7 +375,7 @@ impl Running {
 
     /// Does one thing that begins no job. `free` is the job's execution time without its critical
     /// sections.
-    fn perform<C: Counter>(&mut self, act: &Act, free: Span, recorder: &mut Recorder<C>) -> Ended {
+    fn perform<C: Stage>(&mut self, act: &Act, free: Span, recorder: &mut Recorder<C>) -> Ended {
         match act {
             Act::Run(time) => self.receive(*time, recorder),
             Act::Rest(part) => self.receive(Part::of(*part, free), recorder),
@@ -410,12 +410,12 @@ impl Running {
         }
     }
 
-    fn receive<C: Counter>(&mut self, time: Span, recorder: &mut Recorder<C>) -> Ended {
+    fn receive<C: Stage>(&mut self, time: Span, recorder: &mut Recorder<C>) -> Ended {
         self.has_worked = true;
         if time.is_positive() { recorder.receive(time, &mut self.work) } else { Ended::Done }
     }
 
-    fn sections<C: Counter>(
+    fn sections<C: Stage>(
         &mut self,
         lock: usize,
         length: Span,
@@ -433,7 +433,7 @@ impl Running {
         recorder.touch()
     }
 
-    fn write_memory<C: Counter>(&mut self, bytes: u64, recorder: &mut Recorder<C>) -> Ended {
+    fn write_memory<C: Stage>(&mut self, bytes: u64, recorder: &mut Recorder<C>) -> Ended {
         self.has_worked = true;
         let mut left = usize::try_from(bytes).unwrap_or(usize::MAX);
         let mut ended = recorder.touch();
@@ -452,7 +452,7 @@ impl Running {
         ended
     }
 
-    fn write_device<C: Counter>(&mut self, bytes: u64, recorder: &mut Recorder<C>) -> Ended {
+    fn write_device<C: Stage>(&mut self, bytes: u64, recorder: &mut Recorder<C>) -> Ended {
         self.has_worked = true;
         let mut left = usize::try_from(bytes).unwrap_or(usize::MAX);
         let mut ended = recorder.touch();

@@ -6,7 +6,6 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use hourglass_clock::Counter;
 use hourglass_model::Policy;
 use hourglass_sys::sched::{self, Attributes};
 use hourglass_sys::{futex, thread as os};
@@ -15,6 +14,7 @@ use super::execution::Running;
 use super::lock::Taken;
 use super::script::{Act, Phase};
 use crate::recorder::{Ended, Recorder};
+use crate::stage::Stage;
 
 /// The policy of the calling thread, if it is one whose priority can be raised.
 pub(super) fn policy_now() -> Option<Policy> {
@@ -57,7 +57,7 @@ impl Running {
     }
 
     /// Takes a lock, waiting as its protocol wants. One that the thread holds already is left so.
-    pub(super) fn take<C: Counter>(&mut self, place: usize, recorder: &mut Recorder<C>) -> Ended {
+    pub(super) fn take<C: Stage>(&mut self, place: usize, recorder: &mut Recorder<C>) -> Ended {
         let shared = Arc::clone(&self.shared);
         let Some(lock) = shared.locks.get(place) else { return Ended::Done };
         if self.held.contains(&place) {
@@ -107,7 +107,7 @@ impl Running {
     }
 
     /// Lets the lock go, waits for the condition, and takes the lock again.
-    pub(super) fn await_condition<C: Counter>(
+    pub(super) fn await_condition<C: Stage>(
         &mut self,
         event: usize,
         lock: usize,
@@ -129,7 +129,7 @@ impl Running {
     }
 
     /// Waits for an event that happens from now on.
-    pub(super) fn await_event<C: Counter>(
+    pub(super) fn await_event<C: Stage>(
         &mut self,
         event: usize,
         recorder: &mut Recorder<C>,
@@ -144,7 +144,7 @@ impl Running {
     }
 
     /// Wakes at most `most` of those who wait for an event.
-    pub(super) fn signal<C: Counter>(
+    pub(super) fn signal<C: Stage>(
         &mut self,
         event: usize,
         most: u32,
@@ -166,7 +166,7 @@ impl Running {
         arrival.filter(is_new).unwrap_or(now)
     }
 
-    pub(super) fn await_barrier<C: Counter>(
+    pub(super) fn await_barrier<C: Stage>(
         &mut self,
         barrier: usize,
         recorder: &mut Recorder<C>,
@@ -181,7 +181,7 @@ impl Running {
     }
 
     /// Waits until a task has done its job of this number (from 0).
-    pub(super) fn await_job<C: Counter>(
+    pub(super) fn await_job<C: Stage>(
         &mut self,
         task: usize,
         number: u64,
@@ -205,7 +205,7 @@ impl Running {
     /// Waits for the next expiry of a timer, which comes back; `None` when the time is over. As
     /// rt-app has it, a timer whose expiry is past does not wait, and a relative one then counts
     /// from now.
-    pub(super) fn await_timer<C: Counter>(
+    pub(super) fn await_timer<C: Stage>(
         &mut self,
         timer: usize,
         period_ns: u64,

@@ -15,7 +15,7 @@ use crate::memory::Memory;
 use crate::recorder::Recorded;
 use crate::reserving::Reserver;
 use crate::run::Measured;
-use crate::simulated::{EPOCH, Interruption, Machine};
+use crate::simulated::{By, EPOCH, Interruption, Machine};
 use crate::spec::{RunSpec, ThreadSpec};
 
 const MS: u64 = 1_000_000;
@@ -28,7 +28,7 @@ fn ms(ms: i64) -> Span {
 }
 
 fn taken(at_ms: u64, length_ms: u64) -> Interruption {
-    Interruption { at: at_ms * MS, length: length_ms * MS, cpu: 0 }
+    Interruption { at: at_ms * MS, length: length_ms * MS, cpu: 0, by: By::Thread }
 }
 
 /// Runs one task of a set on a machine that takes the CPU away now and then.

@@ -1,0 +1,237 @@
+//! What a thread can find out about a gap by itself, right after it and without a privilege.
+//!
+//! Owns: when the kernel's counters are asked, and that they are about one gap; the senses of this
+//! machine. Must not: say what caused the gap; do anything between two gaps.
+
+use hourglass_model::{Counted, Evidence};
+use hourglass_sys::rseq::{self, Section, State, Unusable};
+use hourglass_sys::thread::{Counters, counters};
+
+/// What a thread can ask about itself.
+///
+/// Implementations MUST answer about the calling thread, MUST NOT allocate or block, and `look` and
+/// `arm` MUST NOT enter the kernel.
+pub trait Senses {
+    /// Arms the critical section that the kernel clears when it takes the CPU from the thread.
+    fn arm(&mut self);
+    /// What became of it since; `None` where there is none.
+    fn look(&self) -> Option<State>;
+    /// What the kernel counted so far.
+    fn counters(&self) -> Counters;
+}
+
+/// Asks a thread's [`Senses`] about its gaps. Without them it sees nothing.
+#[derive(Debug)]
+pub(crate) struct Witness<S> {
+    senses: Option<S>,
+    last: Counters,
+}
+
+impl<S> Default for Witness<S> {
+    fn default() -> Witness<S> {
+        Witness { senses: None, last: Counters::default() }
+    }
+}
+
+impl<S: Senses> Witness<S> {
+    /// Asks these senses, from [`Witness::begin`] on.
+    pub(crate) fn with(senses: S) -> Witness<S> {
+        Witness { senses: Some(senses), last: Counters::default() }
+    }
+
+    /// From here on everything belongs to the next gap.
+    pub(crate) fn begin(&mut self) {
+        if let Some(senses) = &mut self.senses {
+            senses.arm();
+            self.last = senses.counters();
+        }
+    }
+
+    /// What happened since the last question. To be asked right after a gap: the critical section is
+    /// looked at first, and armed again before the counters are read, so that what happens meanwhile
+    /// belongs to the next gap.
+    pub(crate) fn testify(&mut self) -> Evidence {
+        let Some(senses) = &mut self.senses else { return Evidence::NONE };
+        let cleared = match senses.look() {
+            Some(State::Kept) => return Evidence { cleared: Some(false), counted: None },
+            Some(State::Cleared) => Some(true),
+            Some(State::Foreign) | None => None,
+        };
+        senses.arm();
+        let now = senses.counters();
+        let counted = since(self.last, now);
+        self.last = now;
+        Evidence { cleared, counted: Some(counted) }
+    }
+
+    /// What passed since the last question was too short for a gap: it must not be taken for the next.
+    #[inline]
+    pub(crate) fn pass_over(&mut self) {
+        let look = self.senses.as_ref().and_then(Senses::look);
+        if look.is_some_and(|state| state != State::Kept) {
+            self.begin();
+        }
+    }
+}
+
+/// What came to the counts between two readings, up to 255 of each.
+fn since(last: Counters, now: Counters) -> Counted {
+    let up = |last: u64, now: u64| u8::try_from(now.saturating_sub(last)).unwrap_or(u8::MAX);
+    Counted {
+        involuntary: up(last.involuntary, now.involuntary),
+        voluntary: up(last.voluntary, now.voluntary),
+        faults: up(
+            last.minor_faults.saturating_add(last.major_faults),
+            now.minor_faults.saturating_add(now.major_faults),
+        ),
+    }
+}
+
+/// The senses of a thread of this machine. They belong to the thread that opened them.
+#[derive(Debug)]
+pub struct ThreadSenses {
+    section: Option<Section>,
+}
+
+impl ThreadSenses {
+    /// The calling thread's. Where the critical section does not work ([`rseq::self_test`]), or this
+    /// thread can have none, the counters are asked after every gap. Allocates.
+    #[must_use]
+    pub fn open(tested: &Result<(), Unusable>) -> ThreadSenses {
+        ThreadSenses { section: tested.is_ok().then(|| Section::open().ok()).flatten() }
+    }
+
+    /// Whether there is a critical section to look at.
+    #[must_use]
+    pub fn has_section(&self) -> bool {
+        self.section.is_some()
+    }
+}
+
+impl Senses for ThreadSenses {
+    #[inline]
+    fn arm(&mut self) {
+        if let Some(section) = &self.section {
+            section.arm();
+        }
+    }
+
+    #[inline]
+    fn look(&self) -> Option<State> {
+        self.section.as_ref().map(rseq::Section::look)
+    }
+
+    fn counters(&self) -> Counters {
+        counters()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Senses that answer what they are told.
+    #[derive(Default)]
+    struct Told {
+        state: Option<State>,
+        counters: Counters,
+    }
+
+    impl Senses for Told {
+        fn arm(&mut self) {
+            self.state = self.state.map(|_| State::Kept);
+        }
+        fn look(&self) -> Option<State> {
+            self.state
+        }
+        fn counters(&self) -> Counters {
+            self.counters
+        }
+    }
+
+    fn witness(state: Option<State>) -> Witness<Told> {
+        let mut witness = Witness::with(Told { state, counters: Counters::default() });
+        witness.begin();
+        witness
+    }
+
+    fn happen(witness: &mut Witness<Told>, state: State, involuntary: u64, faults: u64) {
+        let senses = witness.senses.as_mut().unwrap();
+        senses.state = senses.state.map(|_| state);
+        senses.counters.involuntary += involuntary;
+        senses.counters.minor_faults += faults;
+    }
+
+    fn counted(involuntary: u8, faults: u8) -> Option<Counted> {
+        Some(Counted { involuntary, voluntary: 0, faults })
+    }
+
+    /// Issue 6, part 1: the counters are asked only where the critical section was cleared.
+    #[test]
+    fn a_kept_section_asks_nobody() {
+        let mut witness = witness(Some(State::Cleared));
+        assert_eq!(witness.testify(), Evidence { cleared: Some(false), counted: None });
+        happen(&mut witness, State::Cleared, 1, 2);
+        assert_eq!(witness.testify(), Evidence { cleared: Some(true), counted: counted(1, 2) });
+        assert_eq!(witness.testify(), Evidence { cleared: Some(false), counted: None });
+        happen(&mut witness, State::Cleared, 0, 0);
+        assert_eq!(witness.testify(), Evidence { cleared: Some(true), counted: counted(0, 0) });
+    }
+
+    #[test]
+    fn without_a_section_the_counters_are_asked_always() {
+        for state in [None, Some(State::Foreign)] {
+            let mut witness = witness(state);
+            for involuntary in [0, 3, 0] {
+                happen(&mut witness, State::Foreign, involuntary, 0);
+                let counted = counted(involuntary as u8, 0);
+                assert_eq!(witness.testify(), Evidence { cleared: None, counted });
+            }
+        }
+    }
+
+    #[test]
+    fn more_than_fit_are_255() {
+        let mut witness = witness(Some(State::Kept));
+        happen(&mut witness, State::Cleared, 255, 256);
+        assert_eq!(witness.testify().counted, counted(255, 255));
+        happen(&mut witness, State::Cleared, 1, 0);
+        assert_eq!(witness.testify().counted, counted(1, 0));
+    }
+
+    /// What was too short for a gap is not taken for the next one's.
+    #[test]
+    fn what_was_passed_over_is_forgotten() {
+        let mut witness = witness(Some(State::Kept));
+        happen(&mut witness, State::Cleared, 1, 1);
+        witness.pass_over();
+        assert_eq!(witness.testify(), Evidence { cleared: Some(false), counted: None });
+        happen(&mut witness, State::Cleared, 2, 0);
+        assert_eq!(witness.testify().counted, counted(2, 0));
+    }
+
+    #[test]
+    fn who_has_no_senses_sees_nothing() {
+        let mut blind = Witness::<Told>::default();
+        blind.begin();
+        blind.pass_over();
+        assert!(blind.testify().is_none());
+    }
+
+    /// On this machine: a thread that slept was cleared and counts it as its own wait.
+    #[test]
+    fn a_sleep_is_seen() {
+        let look = || {
+            let tested = rseq::self_test();
+            let mut witness = Witness::with(ThreadSenses::open(&tested));
+            witness.begin();
+            while counters().voluntary == witness.last.voluntary {
+                std::thread::sleep(std::time::Duration::from_micros(200));
+            }
+            let seen = witness.testify();
+            assert_eq!(seen.cleared, tested.is_ok().then_some(true));
+            assert!(seen.counted.unwrap().voluntary >= 1);
+        };
+        std::thread::spawn(look).join().unwrap();
+    }
+}
