@@ -16,12 +16,34 @@ const START_NS: Column = Column::required("start_ns", Kind::Int64);
 const END_NS: Column = Column::required("end_ns", Kind::Int64);
 const START_TICKS: Column = Column::required("start_ticks", Kind::Uint64);
 const END_TICKS: Column = Column::required("end_ticks", Kind::Uint64);
-/// The column is ours: traces of others have no such evidence.
+/// From here on the columns are ours: traces of others have no such evidence.
 const ONSET: Column = Column { name: "onset", kind: Kind::Int32, optional: true };
+
+/// 0 the critical section was kept during what stands before the interval, 1 cleared, -1 not known.
+const RSEQ: Column = Column { name: "rseq", kind: Kind::Int32, optional: true };
+/// What the kernel counted meanwhile, up to 255; -1 not asked.
+const INVOLUNTARY: Column = Column { name: "involuntary", kind: Kind::Int32, optional: true };
+const VOLUNTARY: Column = Column { name: "voluntary", kind: Kind::Int32, optional: true };
+const FAULTS: Column = Column { name: "faults", kind: Kind::Int32, optional: true };
+
+/// What stands in a column of evidence where there is none.
+const UNKNOWN: i32 = -1;
 
 const LAYOUT: Layout = Layout {
     name: "trace",
-    columns: &[THREAD, CPU, START_NS, END_NS, START_TICKS, END_TICKS, ONSET],
+    columns: &[
+        THREAD,
+        CPU,
+        START_NS,
+        END_NS,
+        START_TICKS,
+        END_TICKS,
+        ONSET,
+        RSEQ,
+        INVOLUNTARY,
+        VOLUNTARY,
+        FAULTS,
+    ],
     sorted_by: START_TICKS,
 };
 
@@ -57,7 +79,8 @@ pub struct Trace {
 
 impl Trace {
     /// Opens the trace in the file `path`. Columns that are not ours are left alone; without
-    /// `onset` every interval is taken to follow a gap.
+    /// `onset` every interval is taken to follow a gap, and what `rseq`, `involuntary`, `voluntary` and
+    /// `faults` do not tell is not known.
     ///
     /// # Errors
     /// See [`TraceError`].

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use common::{folder_of_samples, intervals, manifest, read_all, read_samples, run_folder};
 use hourglass_model::document::ThreadReport;
 use hourglass_model::manifest::MANIFEST_SCHEMA;
-use hourglass_model::{Interval, Onset};
+use hourglass_model::{Counted, Evidence, Interval, Onset};
 use hourglass_store::{
     LATENCY_FILE, LatencyError, MANIFEST_FILE, OpenError, RowFault, RunFolder, SAMPLES_FILE,
     TRACE_FILE, TraceError,
@@ -206,6 +206,38 @@ fn onsets_of_a_later_version_are_gaps() {
         foreign(&path, &columns);
         let onsets: Vec<Onset> = read_all(&path).unwrap().iter().map(|i| i.onset).collect();
         assert_eq!(onsets, [Onset::Start, Onset::Gap]);
+    }
+}
+
+/// Counts beyond a record's are the most that it can say; what is not all there, or of a later version,
+/// is not known.
+#[test]
+fn evidence_that_is_not_all_there() {
+    let parent = tempfile::tempdir().unwrap();
+    let path = parent.path().join("trace.parquet");
+    let mut columns = six();
+    columns.extend([
+        ("required int32 rseq", Values::Narrow(&[1, 2])),
+        ("required int32 involuntary", Values::Narrow(&[300, 1])),
+        ("required int32 voluntary", Values::Narrow(&[0, 1])),
+        ("required int32 faults", Values::Narrow(&[7, -1])),
+    ]);
+    foreign(&path, &columns);
+    let counted = Counted { involuntary: 255, voluntary: 0, faults: 7 };
+    let known = Evidence { cleared: Some(true), counted: Some(counted) };
+    let read: Vec<Evidence> = read_all(&path).unwrap().iter().map(|i| i.evidence).collect();
+    assert_eq!(read, [known, Evidence::NONE]);
+
+    columns.remove(8);
+    foreign(&path, &columns);
+    let read = read_all(&path).unwrap();
+    assert_eq!(read[0].evidence, Evidence { cleared: Some(true), counted: None });
+
+    columns[6] = ("required int64 rseq", Values::Wide(&[0, 1]));
+    foreign(&path, &columns);
+    match read_all(&path) {
+        Err(TraceError::WrongType { column, .. }) => assert_eq!(column, "rseq"),
+        other => panic!("{other:?}"),
     }
 }
 

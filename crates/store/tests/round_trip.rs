@@ -6,7 +6,7 @@ use std::thread;
 
 use common::{folder_of_samples, intervals, manifest, read_all, read_samples, run_folder};
 use hdrhistogram::Histogram;
-use hourglass_model::{Interval, Onset};
+use hourglass_model::{Counted, Evidence, Interval, Onset};
 use hourglass_store::{LATENCY_FILE, RunFolder, SAMPLES_FILE, TRACE_FILE};
 use proptest::prelude::*;
 
@@ -122,11 +122,23 @@ fn no_samples_and_no_file_are_two_things() {
     assert_eq!(read_samples(&folder_of_samples(other.path(), &[]), 0).unwrap(), None);
 }
 
+fn any_evidence() -> impl Strategy<Value = Evidence> {
+    let counted = any::<Option<(u8, u8, u8)>>();
+    (any::<Option<bool>>(), counted).prop_map(|(cleared, counted)| Evidence {
+        cleared,
+        counted: counted.map(|(involuntary, voluntary, faults)| Counted {
+            involuntary,
+            voluntary,
+            faults,
+        }),
+    })
+}
+
 fn any_intervals() -> impl Strategy<Value = Vec<Interval>> {
     let times = (any::<i64>(), any::<i64>(), any::<u64>(), any::<u64>());
     let number = 0..=u32::try_from(i32::MAX).unwrap();
-    let interval = (number.clone(), number, times, 0_usize..Onset::ALL.len()).prop_map(
-        |(thread, cpu, (ns, other_ns, ticks, other_ticks), onset)| Interval {
+    let interval = (number.clone(), number, times, 0_usize..Onset::ALL.len(), any_evidence())
+        .prop_map(|(thread, cpu, (ns, other_ns, ticks, other_ticks), onset, evidence)| Interval {
             thread,
             cpu,
             start_ns: ns.min(other_ns),
@@ -134,9 +146,8 @@ fn any_intervals() -> impl Strategy<Value = Vec<Interval>> {
             start_ticks: ticks.min(other_ticks),
             end_ticks: ticks.max(other_ticks),
             onset: Onset::ALL[onset],
-            evidence: Default::default(),
-        },
-    );
+            evidence,
+        });
     prop::collection::vec(interval, 0..200).prop_map(|mut intervals| {
         // Both starts must rise, and they were drawn apart: sort by one, then deal out the other
         // by size, with ends that stay behind them.

@@ -17,7 +17,7 @@ use crate::partial::PartialFile;
 use crate::table::{Kind, Layout};
 
 /// Rows in a row group. They are kept until the group is full: records of a trace, the widest
-/// rows, have 44 bytes each, which makes 11 MiB.
+/// rows, have 60 bytes each, which makes 15 MiB.
 const ROW_GROUP_ROWS: usize = 256 * 1024;
 
 /// Values handed to an encoder at a time.

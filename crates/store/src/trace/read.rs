@@ -2,12 +2,15 @@
 
 use std::iter::FusedIterator;
 
-use hourglass_model::{Interval, Onset};
+use hourglass_model::{Counted, Evidence, Interval, Onset};
 use parquet::data_type::{Int32Type, Int64Type};
 
 use crate::error::{RowFault, TraceError};
 use crate::table::read::{ColumnBuffer, DecodeColumn, DecodeRows, Rows};
-use crate::trace::{CPU, END_NS, END_TICKS, ONSET, Order, START_NS, START_TICKS, THREAD, Trace};
+use crate::trace::{
+    CPU, END_NS, END_TICKS, FAULTS, INVOLUNTARY, ONSET, Order, RSEQ, START_NS, START_TICKS, THREAD,
+    Trace, VOLUNTARY,
+};
 
 impl Trace {
     /// The records in the order of their start, decoded as they are asked for. Each call starts
@@ -25,6 +28,11 @@ impl Trace {
             start_ticks: ColumnBuffer::new(table, START_TICKS)?,
             end_ticks: ColumnBuffer::new(table, END_TICKS)?,
             onset: ColumnBuffer::if_there(table, ONSET),
+            rseq: ColumnBuffer::if_there(table, RSEQ),
+            counts: ColumnBuffer::if_there(table, INVOLUNTARY)
+                .zip(ColumnBuffer::if_there(table, VOLUNTARY))
+                .zip(ColumnBuffer::if_there(table, FAULTS))
+                .map(|((involuntary, voluntary), faults)| [involuntary, voluntary, faults]),
             order: Order::FIRST,
         };
         Rows::new(table, columns).map(Intervals)
@@ -63,6 +71,9 @@ struct Columns {
     start_ticks: ColumnBuffer<Int64Type>,
     end_ticks: ColumnBuffer<Int64Type>,
     onset: Option<ColumnBuffer<Int32Type>>,
+    rseq: Option<ColumnBuffer<Int32Type>>,
+    /// Involuntary switches, voluntary ones, faults; all of them or none.
+    counts: Option<[ColumnBuffer<Int32Type>; 3]>,
     order: Order,
 }
 
@@ -78,12 +89,17 @@ impl DecodeRows for Columns {
             &mut self.start_ticks,
             &mut self.end_ticks,
         ];
-        columns.extend(self.onset.as_mut().map(|onset| onset as &mut dyn DecodeColumn));
+        let evidence = self.onset.iter_mut().chain(&mut self.rseq);
+        let evidence = evidence.chain(self.counts.iter_mut().flatten());
+        columns.extend(evidence.map(|column| column as &mut dyn DecodeColumn));
         columns
     }
 
     fn assemble(&mut self, rows: usize, batch: &mut Vec<Interval>) -> Result<(), RowFault> {
         let onsets = self.onset.as_ref().map(|onset| &onset.values[..rows]);
+        let cleared = self.rseq.as_ref().map(|rseq| &rseq.values[..rows]);
+        let counts =
+            self.counts.as_ref().map(|counts| counts.each_ref().map(|c| &c.values[..rows]));
         let (threads, cpus) = (&self.thread.values[..rows], &self.cpu.values[..rows]);
         let (starts, ends) = (&self.start_ns.values[..rows], &self.end_ns.values[..rows]);
         let start_ticks = &self.start_ticks.values[..rows];
@@ -97,13 +113,35 @@ impl DecodeRows for Columns {
                 start_ticks: start_ticks[row].cast_unsigned(),
                 end_ticks: end_ticks[row].cast_unsigned(),
                 onset: onsets.map_or(Onset::Gap, |onsets| onset_of(onsets[row])),
-                evidence: Default::default(),
+                evidence: Evidence {
+                    cleared: cleared.and_then(|cleared| cleared_of(cleared[row])),
+                    counted: counts.and_then(|counts| counted_of(counts.map(|count| count[row]))),
+                },
             };
             self.order.admit(&interval)?;
             batch.push(interval);
         }
         Ok(())
     }
+}
+
+/// What became of the critical section; a number of a later version tells nothing.
+fn cleared_of(code: i32) -> Option<bool> {
+    match code {
+        0 => Some(false),
+        1 => Some(true),
+        _ => None,
+    }
+}
+
+/// Counts, up to 255 each, if all of them are known.
+fn counted_of([involuntary, voluntary, faults]: [i32; 3]) -> Option<Counted> {
+    let count = |count: i32| u32::try_from(count).ok().map(|n| u8::try_from(n).unwrap_or(u8::MAX));
+    Some(Counted {
+        involuntary: count(involuntary)?,
+        voluntary: count(voluntary)?,
+        faults: count(faults)?,
+    })
 }
 
 /// What a stored code means; a code of a later version is a gap of a kind not known here.

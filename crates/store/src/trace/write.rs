@@ -1,13 +1,13 @@
 //! Writing the records of a trace.
 
-use hourglass_model::Interval;
+use hourglass_model::{Counted, Evidence, Interval};
 use parquet::data_type::{Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 
 use crate::error::{RowFault, WriteError};
 use crate::partial::PartialFile;
 use crate::table::write::{EncodeRows, RowGroup, TableWriter, write_column};
-use crate::trace::{LAYOUT, Order};
+use crate::trace::{LAYOUT, Order, UNKNOWN};
 
 /// Writes `trace.parquet`. Until [`TraceWriter::finish`] the file has another name.
 pub struct TraceWriter<'a>(TableWriter<'a, Rows>);
@@ -56,6 +56,10 @@ struct Rows {
     start_ticks: Vec<i64>,
     end_ticks: Vec<i64>,
     onset: Vec<i32>,
+    rseq: Vec<i32>,
+    involuntary: Vec<i32>,
+    voluntary: Vec<i32>,
+    faults: Vec<i32>,
     order: Order,
 }
 
@@ -69,6 +73,10 @@ impl Rows {
             start_ticks: Vec::new(),
             end_ticks: Vec::new(),
             onset: Vec::new(),
+            rseq: Vec::new(),
+            involuntary: Vec::new(),
+            voluntary: Vec::new(),
+            faults: Vec::new(),
             order: Order::FIRST,
         }
     }
@@ -88,6 +96,13 @@ impl EncodeRows for Rows {
         self.start_ticks.push(interval.start_ticks.cast_signed());
         self.end_ticks.push(interval.end_ticks.cast_signed());
         self.onset.push(i32::from(interval.onset.code()));
+        let Evidence { cleared, counted } = interval.evidence;
+        let count =
+            |count: fn(&Counted) -> u8| counted.as_ref().map(count).map_or(UNKNOWN, i32::from);
+        self.rseq.push(cleared.map_or(UNKNOWN, i32::from));
+        self.involuntary.push(count(|counted| counted.involuntary));
+        self.voluntary.push(count(|counted| counted.voluntary));
+        self.faults.push(count(|counted| counted.faults));
         Ok(())
     }
 
@@ -102,7 +117,11 @@ impl EncodeRows for Rows {
         write_column::<Int64Type>(group, &self.end_ns)?;
         write_column::<Int64Type>(group, &self.start_ticks)?;
         write_column::<Int64Type>(group, &self.end_ticks)?;
-        write_column::<Int32Type>(group, &self.onset)
+        write_column::<Int32Type>(group, &self.onset)?;
+        write_column::<Int32Type>(group, &self.rseq)?;
+        write_column::<Int32Type>(group, &self.involuntary)?;
+        write_column::<Int32Type>(group, &self.voluntary)?;
+        write_column::<Int32Type>(group, &self.faults)
     }
 
     fn clear(&mut self) {
@@ -113,5 +132,9 @@ impl EncodeRows for Rows {
         self.start_ticks.clear();
         self.end_ticks.clear();
         self.onset.clear();
+        self.rseq.clear();
+        self.involuntary.clear();
+        self.voluntary.clear();
+        self.faults.clear();
     }
 }
