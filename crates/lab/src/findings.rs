@@ -220,6 +220,7 @@ pub(crate) fn manifest(measured: &Measured, facts: Facts) -> Manifest {
         dma_latency_us,
         evidence: evidence(measured),
         host,
+        kernel: None,
         simulation: None,
         result: None,
     }

@@ -60,7 +60,8 @@ pub enum KernelEventKind {
     SoftirqEntry = 5,
     /// `softirq_exit` of vector `a`.
     SoftirqExit = 6,
-    /// Entry of a processor's own interrupt of [`Vector`] code `a`.
+    /// Entry of a processor's own interrupt of [`Vector`] code `a`; `b` is the processor's number
+    /// of it, where it has one.
     VectorEntry = 7,
     /// Exit of a processor's own interrupt of [`Vector`] code `a`.
     VectorExit = 8,
@@ -68,14 +69,14 @@ pub enum KernelEventKind {
     HrtimerEntry = 9,
     /// `hrtimer_expire_exit` of the timer `value`.
     HrtimerExit = 10,
-    /// `hrtimer_start`: the timer `value` was armed.
+    /// `hrtimer_start`: the timer `value` was armed; see [`KernelEvent::expiry_ns`].
     HrtimerStart = 11,
     /// A page fault of the running thread at address `value`; `a` is 1 where the thread was in
     /// user space.
     PageFault = 12,
     /// `signal_deliver`: signal `a` was given to the running thread.
     Signal = 13,
-    /// Here the ring had lost `value` events of this CPU.
+    /// Here `value` events of this CPU were lost; 0 if nobody counted them.
     Lost = 14,
 }
 
@@ -171,6 +172,16 @@ pub struct KernelEvent {
     pub b: u32,
     /// What happened.
     pub kind: KernelEventKind,
+}
+
+impl KernelEvent {
+    /// The time for which a timer was armed, on the timer's own clock, ns: `CLOCK_MONOTONIC` for
+    /// all that sleeps on it. `a` has the lower half, `b` the upper. `None` for other kinds.
+    #[must_use]
+    pub fn expiry_ns(&self) -> Option<u64> {
+        let armed = self.kind == KernelEventKind::HrtimerStart;
+        armed.then(|| u64::from(self.b) << 32 | u64::from(self.a))
+    }
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ pub mod evidence;
 pub mod execution_time;
 pub mod generate;
 pub mod host;
+pub mod kernel;
 pub mod manifest;
 pub mod paper;
 pub mod policy;

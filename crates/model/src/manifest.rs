@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::document::RunResult;
 use crate::host::Host;
+use crate::kernel::KernelFacts;
 use crate::simulation::SimulationDocument;
 
 /// Name and version of the manifest as a file.
@@ -43,6 +44,9 @@ pub struct Manifest {
     pub evidence: Vec<EvidenceFacts>,
     /// The machine. Empty if it was simulated.
     pub host: Host,
+    /// How the kernel's events were recorded, where they were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<KernelFacts>,
     /// What was simulated, if nothing was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub simulation: Option<SimulationDocument>,

@@ -40,6 +40,7 @@ fn manifest() -> Manifest {
         dma_latency_us: None,
         evidence: Vec::new(),
         host: Host { kernel: "6.8.0-41-generic".to_owned(), ..Host::default() },
+        kernel: None,
         simulation: None,
         result: None,
     }

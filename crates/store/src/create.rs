@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use hdrhistogram::Histogram;
+use hourglass_model::KernelEvent;
 use hourglass_model::manifest::{Epoch, Manifest};
 
 use crate::error::{CreateError, WriteError};
@@ -12,7 +13,9 @@ use crate::folder::RunFolder;
 use crate::partial::{PartialFile, sync_folder};
 use crate::samples::{self, Sample};
 use crate::trace::write::TraceWriter;
-use crate::{FILES, LATENCY_FILE, SAMPLES_FILE, TRACE_FILE, latency, manifest};
+use crate::{
+    FILES, KERNEL_FILE, LATENCY_FILE, SAMPLES_FILE, TRACE_FILE, kernel, latency, manifest,
+};
 
 /// A run folder that is being written.
 ///
@@ -126,6 +129,20 @@ impl NewRunFolder {
         samples::write(&partial, threads.flat_map(of_thread))
     }
 
+    /// Writes `kernel.parquet`: what the kernel told by its trace events, in order of `ticks`.
+    /// Returns the number of events.
+    ///
+    /// # Errors
+    /// The events are not in order or have a CPU that the format cannot hold; or the file refuses.
+    pub fn write_kernel_events(
+        &mut self,
+        events: impl IntoIterator<Item = KernelEvent>,
+    ) -> Result<u64, WriteError> {
+        let partial = PartialFile::create(&self.path, KERNEL_FILE)
+            .map_err(|error| WriteError::file(self.path.join(KERNEL_FILE), error))?;
+        kernel::write(&partial, events.into_iter())
+    }
+
     /// Writes `manifest.json`, which completes the folder, and opens it for reading.
     ///
     /// # Errors
@@ -172,7 +189,7 @@ impl Drop for NewRunFolder {
         }
         self.trace.discard();
         // Nobody is left to be told; what stays behind is recognised as half-written.
-        for name in [LATENCY_FILE, SAMPLES_FILE] {
+        for name in [LATENCY_FILE, SAMPLES_FILE, KERNEL_FILE] {
             let _ = fs::remove_file(self.path.join(name));
         }
         let _ = fs::remove_dir(&self.path);

@@ -238,6 +238,9 @@ pub enum RowFault {
     /// It belongs to an earlier thread than the latency above it.
     #[error("belongs to an earlier thread than the one above it; sort the rows by thread")]
     ThreadOrder,
+    /// It happened before the event above it.
+    #[error("happened before the one above it; sort the rows by ticks")]
+    EventOrder,
 }
 
 /// Latencies that cannot be read.

@@ -9,10 +9,11 @@ use hdrhistogram::Histogram;
 use hourglass_model::manifest::Manifest;
 
 use crate::error::{LatencyError, OpenError, TraceError};
+use crate::kernel::{self, KernelEvents};
 use crate::partial::partial_path;
 use crate::trace::Trace;
 use crate::trace::read::Intervals;
-use crate::{FILES, LATENCY_FILE, MANIFEST_FILE, SAMPLES_FILE, TRACE_FILE};
+use crate::{FILES, KERNEL_FILE, LATENCY_FILE, MANIFEST_FILE, SAMPLES_FILE, TRACE_FILE};
 use crate::{latency, manifest, samples};
 
 /// A complete run folder, open for reading.
@@ -115,6 +116,19 @@ impl RunFolder {
             Ok(samples) => Ok(Some(samples.map(|sample| sample.map_err(LatencyError::from)))),
             Err(TraceError::Missing(_)) => Ok(None),
             Err(error) => Err(error.into()),
+        }
+    }
+
+    /// What the kernel told by its trace events, in order of `ticks` and decoded as it is asked
+    /// for. `None` if the run did not trace the kernel.
+    ///
+    /// # Errors
+    /// The file is missing although the manifest tells of it, or is damaged; each event may be
+    /// the first that cannot be read.
+    pub fn kernel_events(&self) -> Result<Option<KernelEvents>, TraceError> {
+        match kernel::read(self.path.join(KERNEL_FILE)) {
+            Err(TraceError::Missing(_)) if self.manifest.kernel.is_none() => Ok(None),
+            events => events.map(Some),
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Run folders on disk: the manifest, the trace as Parquet, the latencies as an HDR log and one by
-//! one as Parquet.
+//! one as Parquet, the kernel's events as Parquet.
 //!
 //! Owns: the layout of a run folder, the versions of its files, the recognition of half-written
 //! ones, and the merging of the threads' records into one order of start.
@@ -11,7 +11,8 @@
 //! 2. [`NewRunFolder::trace`]: `trace.parquet`, renamed from its partial name when complete.
 //! 3. [`NewRunFolder::write_latencies`]: `latency.hlog`, where latencies were recorded.
 //! 4. [`NewRunFolder::write_samples`]: `latency.parquet`, the same latencies one by one.
-//! 5. [`NewRunFolder::finish`]: `manifest.json`. A folder without it is half-written.
+//! 5. [`NewRunFolder::write_kernel_events`]: `kernel.parquet`, where the kernel was traced.
+//! 6. [`NewRunFolder::finish`]: `manifest.json`. A folder without it is half-written.
 //!
 //! Every file reaches the disk (`fsync`) before it gets its final name. Reading never panics,
 //! whatever the files contain.
@@ -22,6 +23,7 @@ mod create;
 mod error;
 mod folder;
 mod guard;
+mod kernel;
 mod latency;
 mod manifest;
 mod merge;
@@ -34,6 +36,7 @@ mod trace;
 pub use create::NewRunFolder;
 pub use error::{CreateError, LatencyError, OpenError, RowFault, TraceError, WriteError};
 pub use folder::RunFolder;
+pub use kernel::KernelEvents;
 pub use merge::{Merge, merge_by_start};
 pub use trace::Trace;
 pub use trace::read::Intervals;
@@ -51,5 +54,8 @@ pub const LATENCY_FILE: &str = "latency.hlog";
 /// Name of the single latencies in a run folder.
 pub const SAMPLES_FILE: &str = "latency.parquet";
 
+/// Name of the kernel's events in a run folder.
+pub const KERNEL_FILE: &str = "kernel.parquet";
+
 /// Every file of a run folder.
-const FILES: [&str; 4] = [TRACE_FILE, LATENCY_FILE, SAMPLES_FILE, MANIFEST_FILE];
+const FILES: [&str; 5] = [TRACE_FILE, LATENCY_FILE, SAMPLES_FILE, KERNEL_FILE, MANIFEST_FILE];

@@ -7,8 +7,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use common::{intervals, manifest, read_all, read_samples};
+use hourglass_model::kernel::KernelFacts;
+use hourglass_model::manifest::Manifest;
+use hourglass_model::{KernelEvent, KernelEventKind};
 use hourglass_store::{
-    LATENCY_FILE, LatencyError, RunFolder, SAMPLES_FILE, TRACE_FILE, TraceError,
+    KERNEL_FILE, LATENCY_FILE, LatencyError, RunFolder, SAMPLES_FILE, TRACE_FILE, TraceError,
 };
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -21,6 +24,14 @@ const ROWS: u64 = 60;
 fn replace(path: &Path, bytes: &[u8]) {
     let _ = fs::remove_file(path);
     fs::write(path, bytes).unwrap();
+}
+
+fn kernel_events() -> impl Iterator<Item = KernelEvent> {
+    (0..ROWS).map(|row| {
+        let (kind, ticks) = (KernelEventKind::Switch, row * 3);
+        let (a, b) = (row as u32, 7);
+        KernelEvent { ns: -5, ticks, value: row << 40, cpu: 1, a, b, kind }
+    })
 }
 
 /// A table of a run folder, and what a reader makes of it when it is damaged.
@@ -45,13 +56,15 @@ impl Bench {
         }
         trace.finish().unwrap();
         folder.write_samples((0..3).map(|thread| (thread, samples(thread)))).unwrap();
-        let folder = folder.finish(&manifest()).unwrap();
+        folder.write_kernel_events(kernel_events()).unwrap();
+        let traced = Manifest { kernel: Some(KernelFacts::default()), ..manifest() };
+        let folder = folder.finish(&traced).unwrap();
         let path = folder.path().join(name);
         let good = fs::read(&path).unwrap();
         Bench { _home: home, path, good, read: Box::new(make(folder)) }
     }
 
-    fn both() -> [Bench; 2] {
+    fn all() -> [Bench; 3] {
         let of_trace = |folder: RunFolder| {
             let path = folder.path().join(TRACE_FILE);
             move || read_all(&path).map(drop)
@@ -68,7 +81,17 @@ impl Bench {
                 })
             }
         };
-        [Bench::new(TRACE_FILE, of_trace), Bench::new(SAMPLES_FILE, of_samples)]
+        let of_events = |folder: RunFolder| {
+            move || match folder.kernel_events()? {
+                Some(mut events) => events.try_for_each(|event| event.map(drop)),
+                None => panic!("the manifest tells of no events, and there are some"),
+            }
+        };
+        [
+            Bench::new(TRACE_FILE, of_trace),
+            Bench::new(SAMPLES_FILE, of_samples),
+            Bench::new(KERNEL_FILE, of_events),
+        ]
     }
 
     /// Reads `bytes` in the place of the file to its end. Damage inside the values may go unseen.
@@ -85,7 +108,7 @@ fn samples(thread: u32) -> impl Iterator<Item = u64> {
 
 #[test]
 fn every_bit_of_a_table() {
-    for bench in Bench::both() {
+    for bench in Bench::all() {
         bench.read(&bench.good).unwrap();
         let mut seen = 0;
         for bit in 0..bench.good.len() * 8 {
@@ -101,7 +124,7 @@ fn every_bit_of_a_table() {
 
 #[test]
 fn every_length_of_a_table() {
-    for bench in Bench::both() {
+    for bench in Bench::all() {
         let good = &bench.good;
         for length in 0..good.len() {
             let cut = bench.read(&good[..length]);
@@ -118,7 +141,7 @@ fn every_length_of_a_table() {
 /// Numbers of several bytes are as good as endless when their bytes are all ones.
 #[test]
 fn runs_of_ones_and_zeros_in_a_table() {
-    for bench in Bench::both() {
+    for bench in Bench::all() {
         for value in [0x00, 0x80, 0xff] {
             for length in [1, 4, 9] {
                 for start in 0..bench.good.len() - length {
@@ -135,7 +158,7 @@ type Changes = Vec<(prop::sample::Index, u8)>;
 
 #[test]
 fn several_bytes_of_a_table() {
-    for bench in Bench::both() {
+    for bench in Bench::all() {
         let changes = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..12);
         TestRunner::new(ProptestConfig::with_cases(500))
             .run(&changes, |changes: Changes| {
@@ -152,7 +175,7 @@ fn several_bytes_of_a_table() {
 
 #[test]
 fn anything_between_the_marks() {
-    for bench in Bench::both() {
+    for bench in Bench::all() {
         TestRunner::new(ProptestConfig::with_cases(500))
             .run(&prop::collection::vec(any::<u8>(), 0..300), |middle| {
                 let mut bytes = b"PAR1".to_vec();

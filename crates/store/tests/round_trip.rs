@@ -6,8 +6,8 @@ use std::thread;
 
 use common::{folder_of_samples, intervals, manifest, read_all, read_samples, run_folder};
 use hdrhistogram::Histogram;
-use hourglass_model::{Counted, Evidence, Interval, Onset};
-use hourglass_store::{LATENCY_FILE, RunFolder, SAMPLES_FILE, TRACE_FILE};
+use hourglass_model::{Counted, Evidence, Interval, KernelEvent, KernelEventKind, Onset};
+use hourglass_store::{LATENCY_FILE, RunFolder, SAMPLES_FILE, TRACE_FILE, TraceError};
 use proptest::prelude::*;
 
 #[test]
@@ -186,4 +186,59 @@ fn a_number_of_the_manifest_comes_back_to_the_last_bit() {
     folder.trace().unwrap().finish().unwrap();
     folder.finish(&written).unwrap();
     assert_eq!(*RunFolder::open(&path).unwrap().manifest(), written);
+}
+
+/// `count` events of two CPUs, of every kind.
+fn kernel_events(count: u64) -> Vec<KernelEvent> {
+    (0..count)
+        .map(|row| KernelEvent {
+            ns: i64::try_from(row * 3).unwrap() - 50,
+            ticks: (1 << 63) + row / 2 * 7,
+            value: u64::MAX - row,
+            cpu: u32::try_from(row % 2).unwrap(),
+            a: u32::MAX - u32::try_from(row).unwrap(),
+            b: u32::try_from(row).unwrap(),
+            kind: KernelEventKind::ALL[usize::try_from(row).unwrap() % 15],
+        })
+        .collect()
+}
+
+#[test]
+fn kernel_events_come_back() {
+    let parent = tempfile::tempdir().unwrap();
+    let mut folder = RunFolder::create(parent.path().join("run")).unwrap();
+    folder.trace().unwrap().finish().unwrap();
+    let written = kernel_events(20_000);
+    assert_eq!(folder.write_kernel_events(written.iter().copied()).unwrap(), 20_000);
+    let folder = folder.finish(&manifest()).unwrap();
+    let mut events = folder.kernel_events().unwrap().unwrap();
+    assert_eq!(events.rows(), 20_000);
+    let read: Vec<KernelEvent> = events.by_ref().map(Result::unwrap).collect();
+    assert!(read == written);
+    assert_eq!(events.left_out(), 0);
+}
+
+/// A run that did not trace has none; one that says it did must have them.
+#[test]
+fn missing_kernel_events() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = RunFolder::open(run_folder(parent.path(), &[])).unwrap();
+    assert!(folder.kernel_events().unwrap().is_none());
+
+    let mut traced = manifest();
+    traced.kernel = Some(Default::default());
+    let mut folder = RunFolder::create(parent.path().join("traced")).unwrap();
+    folder.trace().unwrap().finish().unwrap();
+    let folder = folder.finish(&traced).unwrap();
+    assert!(matches!(folder.kernel_events(), Err(TraceError::Missing(_))));
+}
+
+#[test]
+fn kernel_events_out_of_order_are_refused() {
+    let parent = tempfile::tempdir().unwrap();
+    let mut folder = RunFolder::create(parent.path().join("run")).unwrap();
+    let mut events = kernel_events(4);
+    events.reverse();
+    let error = folder.write_kernel_events(events).unwrap_err();
+    assert!(error.to_string().contains("happened before the one above it"), "{error}");
 }

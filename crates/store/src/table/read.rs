@@ -88,8 +88,14 @@ impl<D: DecodeRows> Rows<D> {
         &self.table
     }
 
-    /// Decodes the next batch; leaves it empty at the end.
-    fn refill(&mut self) -> Result<(), TraceError> {
+    /// The decoder, with what it has counted so far.
+    pub(crate) fn decoder(&self) -> &D {
+        &self.decoder
+    }
+
+    /// Decodes the next batch. Whether there was one; it may be empty where the decoder leaves
+    /// rows out.
+    fn refill(&mut self) -> Result<bool, TraceError> {
         self.rows_before_batch += self.batch.len() as u64;
         self.batch.clear();
         self.next = 0;
@@ -102,7 +108,7 @@ impl<D: DecodeRows> Rows<D> {
         while self.rows_in_group == 0 {
             let (file, number) = (&self.file, self.group);
             let Some(group) = metadata.row_groups().get(number) else {
-                return Ok(());
+                return Ok(false);
             };
             // Checked when the table was opened.
             self.rows_in_group = usize::try_from(group.num_rows()).unwrap_or(0);
@@ -118,7 +124,8 @@ impl<D: DecodeRows> Rows<D> {
             path: path.clone(),
             row: self.rows_before_batch + self.batch.len() as u64,
             fault,
-        })
+        })?;
+        Ok(true)
     }
 }
 
@@ -134,8 +141,13 @@ impl<D: DecodeRows> Iterator for Rows<D> {
             if self.ended {
                 return self.failure.take().map(Err);
             }
-            self.failure = self.refill().err();
-            self.ended = self.failure.is_some() || self.batch.is_empty();
+            match self.refill() {
+                Ok(more) => self.ended = !more,
+                Err(failure) => {
+                    self.failure = Some(failure);
+                    self.ended = true;
+                }
+            }
         }
     }
 

@@ -54,6 +54,7 @@ pub(crate) fn manifest() -> Manifest {
         dma_latency_us: None,
         evidence: Vec::new(),
         host: Host::default(),
+        kernel: None,
         simulation: None,
         result: Some(RunResult::default()),
     }

@@ -227,6 +227,7 @@ fn manifest(
         dma_latency_us: None,
         evidence: Vec::new(),
         host: Host::default(),
+        kernel: None,
         simulation: Some(document.clone()),
         result: Some(result),
     }
