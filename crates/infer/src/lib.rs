@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod cause;
 mod cpu_timeline;
 mod gap_statistics;
 mod trace_summary;

@@ -1,0 +1,84 @@
+//! What is known about a run beside its trace. All of it may be absent: then only the trace speaks.
+
+use std::collections::BTreeMap;
+
+use hourglass_model::Policy;
+
+/// Gaps longer than this have a cause of their own, ns; shorter ones are counted together. Below
+/// a microsecond lies a dense population of which nothing is known.
+pub const REPORTED_NS: u64 = 1_000;
+
+/// Facts about a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Facts {
+    /// The threads by their numbers.
+    pub threads: BTreeMap<u32, ThreadFacts>,
+    /// Timer ticks per second, where the kernel told.
+    pub tick_hz: Option<u32>,
+    /// Whether a hypervisor is below the kernel.
+    pub virtual_machine: Option<bool>,
+    /// What keeps real-time threads from using all of a CPU.
+    pub rt_limit: Option<RtLimit>,
+    /// The control group's quota, and whether it stopped the group in this run.
+    pub quota: Option<Quota>,
+    /// What the kernel's events cover, where there are any.
+    pub kernel: Option<KernelCoverage>,
+    /// Gaps longer than this are attributed, ns.
+    pub reported_ns: u64,
+}
+
+impl Default for Facts {
+    fn default() -> Facts {
+        Facts {
+            threads: BTreeMap::new(),
+            tick_hz: None,
+            virtual_machine: None,
+            rt_limit: None,
+            quota: None,
+            kernel: None,
+            reported_ns: REPORTED_NS,
+        }
+    }
+}
+
+/// Facts about a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadFacts {
+    /// Its policy, where it is known.
+    pub policy: Option<Policy>,
+    /// Whether it neither waits nor yields by itself.
+    pub never_waits: bool,
+    /// Whether it may wait without the trace saying so, as a program's own loop may.
+    pub waits_unseen: bool,
+    /// Its reservation in the deadline class: budget and period, ns.
+    pub reservation: Option<(u64, u64)>,
+}
+
+/// Real-time threads get at most `runtime_ns` in every `period_ns`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RtLimit {
+    /// Time in each period, ns.
+    pub runtime_ns: u64,
+    /// The period, ns.
+    pub period_ns: u64,
+}
+
+/// A quota on the time of ordinary threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quota {
+    /// The period of the quota, ns.
+    pub period_ns: u64,
+    /// Periods of this run in which the group was stopped (`nr_throttled`, after less before).
+    pub throttled: u64,
+    /// For how long, ns (`throttled_usec`), where the kernel tells; summed over CPUs.
+    pub throttled_ns: Option<u64>,
+}
+
+/// What the kernel's events of a run cover.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KernelCoverage {
+    /// CPUs whose events were recorded: for each, how many were lost.
+    pub cpus: BTreeMap<u32, u64>,
+    /// How far the events' time line may be off, ns; 0 where it is the trace's own counter.
+    pub error_ns: u64,
+}

@@ -1,0 +1,110 @@
+//! A gap with its cause.
+
+use hourglass_model::Cause;
+
+use super::signs::Signs;
+
+/// How a cause is known (section 4 keeps these apart).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Basis {
+    /// It follows from what was seen: non-statistical inference.
+    Seen,
+    /// It is the best explanation of what was seen many times: statistical inference.
+    Inferred {
+        /// From 0 to 1.
+        confidence: f64,
+    },
+}
+
+impl Basis {
+    /// From 0 to 1; what was seen has 1.
+    #[must_use]
+    pub fn confidence(self) -> f64 {
+        match self {
+            Basis::Seen => 1.0,
+            Basis::Inferred { confidence } => confidence,
+        }
+    }
+}
+
+/// The thread that had the CPU in a gap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Successor {
+    /// A thread of the run, by its number in the run.
+    OfRun(u32),
+    /// Another thread, by the kernel's number.
+    Kernel(u32),
+}
+
+/// Where the time of a gap went, as the kernel's events tell it. Nanoseconds; nested work counts
+/// for the innermost. The sum is the length of the gap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Composition {
+    /// Other threads had the CPU, or the thread waited for one.
+    pub switched_ns: u64,
+    /// The timer interrupt.
+    pub tick_ns: u64,
+    /// Other interrupts.
+    pub irq_ns: u64,
+    /// Softirqs.
+    pub softirq_ns: u64,
+    /// Page faults: from each to the next event.
+    pub fault_ns: u64,
+    /// Signals: from each to the next event.
+    pub signal_ns: u64,
+    /// Outside of everything that the kernel recorded: its way in and out, and what is below it.
+    pub silent_ns: u64,
+}
+
+/// A gap, and why it was there.
+///
+/// Its length is `end_ns - start_ns`, nanoseconds from the run's start.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AttributedGap {
+    /// Number of the thread in the run.
+    pub thread: u32,
+    /// CPU on which it ran before.
+    pub cpu_before: u32,
+    /// CPU on which it went on.
+    pub cpu_after: u32,
+    /// Last moment at which it was seen to run.
+    pub start_ns: i64,
+    /// First moment at which it was seen to run again.
+    pub end_ns: i64,
+    /// Why.
+    pub cause: Cause,
+    /// How that is known.
+    pub basis: Basis,
+    /// What speaks for it.
+    pub evidence: Signs,
+    /// Who had the CPU first, where another thread had it and is known.
+    pub to_thread: Option<Successor>,
+    /// Where the time went, where the kernel's events cover all of the gap.
+    pub composition: Option<Composition>,
+}
+
+impl AttributedGap {
+    /// Length in nanoseconds; 0 for a gap that ends before it starts.
+    #[must_use]
+    pub fn length_ns(&self) -> u64 {
+        length_ns(self.start_ns, self.end_ns)
+    }
+
+    /// How sure the cause is, from 0 to 1.
+    #[must_use]
+    pub fn confidence(&self) -> f64 {
+        self.basis.confidence()
+    }
+
+    /// Whether another thread had the CPU in the gap, whatever made it so: a context switch, and
+    /// also throttling, a budget, a quota, a stop or a migration that was proven to be one.
+    #[must_use]
+    pub fn was_switched(&self) -> bool {
+        self.cause.is_switch() || self.evidence.prove_a_switch()
+    }
+}
+
+/// `end - start`, never negative.
+pub(super) fn length_ns(start: i64, end: i64) -> u64 {
+    u64::try_from(i128::from(end) - i128::from(start)).unwrap_or(0)
+}
