@@ -13,6 +13,8 @@ mod cpu_timeline;
 mod gap_statistics;
 mod trace_summary;
 
+pub mod statistics;
+
 pub use cpu_timeline::{CpuGap, CpuGaps, CpuTimeline};
 pub use gap_statistics::GapStatistics;
 pub use trace_summary::{ThreadSummary, TraceSummary};

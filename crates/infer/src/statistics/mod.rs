@@ -1,0 +1,66 @@
+//! Numbers with their uncertainty: means, medians, percentiles, shares, ratios, and whether two
+//! sets of measurements differ.
+//!
+//! Owns: the formulae. Must not: know what was measured.
+//!
+//! Floats are fine here: these are estimates, and none of them is a verdict about time. Every
+//! interval is two-sided and says with which confidence it holds the quantity, for independent
+//! measurements of one distribution. Measurements that follow each other closely in time are not
+//! independent: repeat the whole experiment, interleaved, and take one number of each trial.
+
+mod bootstrap;
+mod mean;
+mod order;
+mod quantiles;
+mod rank;
+mod ratio;
+mod share;
+mod windows;
+
+pub use bootstrap::{Resampling, bootstrap};
+pub use mean::mean;
+pub use order::{median, mode, percentile, quantile_of};
+pub use rank::{RankTest, mann_whitney};
+pub use ratio::paired_ratio;
+pub use share::share;
+pub use windows::Windows;
+
+/// The confidence that is usual: 19 of 20 such intervals hold the quantity.
+pub const USUAL: f64 = 0.95;
+
+/// An estimate and the interval that holds the quantity with some confidence.
+///
+/// The unit is that of the measurements. `lo` and `hi` are infinite where the measurements bound
+/// the quantity on one side only, or not at all: a mean of one measurement, a percentile of too few.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// The estimate.
+    pub value: f64,
+    /// Lower end of the interval.
+    pub lo: f64,
+    /// Upper end of the interval.
+    pub hi: f64,
+    /// Measurements behind it.
+    pub count: u64,
+}
+
+impl Estimate {
+    /// Half the width of the interval, for `value ± it`.
+    #[must_use]
+    pub fn half_width(&self) -> f64 {
+        (self.hi - self.lo) / 2.0
+    }
+
+    /// Whether the interval holds `value`.
+    #[must_use]
+    pub fn holds(&self, value: f64) -> bool {
+        self.lo <= value && value <= self.hi
+    }
+
+    /// The same in another unit, `factor` of which make one of this.
+    #[must_use]
+    pub fn scaled(&self, factor: f64) -> Estimate {
+        let (a, b) = (self.lo * factor, self.hi * factor);
+        Estimate { value: self.value * factor, lo: a.min(b), hi: a.max(b), count: self.count }
+    }
+}

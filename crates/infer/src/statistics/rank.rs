@@ -1,0 +1,76 @@
+//! Whether measurements of one kind tend to be larger than those of another.
+
+use super::quantiles::normal_below;
+
+/// What the test of Mann and Whitney says of two sets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RankTest {
+    /// How often a measurement of the second set is larger than one of the first, ties counted
+    /// half: 0.5 where neither tends to be larger.
+    pub larger: f64,
+    /// The probability of at least this difference if both came from one distribution.
+    pub p: f64,
+}
+
+/// The rank-sum test (H. B. Mann and D. R. Whitney, *Annals of Mathematical Statistics* 18, 1947) by
+/// its normal approximation, with the corrections for ties and continuity; good from eight
+/// measurements a side. `None` where a side has none.
+#[must_use]
+pub fn mann_whitney(first: &[u64], second: &[u64]) -> Option<RankTest> {
+    if first.is_empty() || second.is_empty() {
+        return None;
+    }
+    let (n, m) = (first.len() as f64, second.len() as f64);
+    let mut all: Vec<(u64, bool)> = Vec::with_capacity(first.len() + second.len());
+    all.extend(first.iter().map(|value| (*value, false)));
+    all.extend(second.iter().map(|value| (*value, true)));
+    all.sort_unstable();
+    let (mut before, mut rank_sum, mut ties) = (0.0, 0.0, 0.0);
+    for tied in all.chunk_by(|a, b| a.0 == b.0) {
+        let length = tied.len() as f64;
+        let of_second = tied.iter().filter(|(_, second)| *second).count() as f64;
+        rank_sum += of_second * (before + (length + 1.0) / 2.0);
+        ties += length * length * length - length;
+        before += length;
+    }
+    let u = rank_sum - m * (m + 1.0) / 2.0;
+    let total = n + m;
+    let variance = n * m / 12.0 * (total + 1.0 - ties / (total * (total - 1.0)));
+    let distance = ((u - n * m / 2.0).abs() - 0.5).max(0.0);
+    let p = if variance > 0.0 {
+        (2.0 * normal_below(-distance / variance.sqrt())).min(1.0)
+    } else {
+        1.0
+    };
+    Some(RankTest { larger: u / (n * m), p })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// M. Hollander and D. A. Wolfe, *Nonparametric Statistical Methods* (1973), pages 69 to 71:
+    /// permeability of membranes, W = 35 of 50; here times 100. The exact two-sided p is 0.2544; by the
+    /// normal approximation, z = (35 - 25 - 0.5) / sqrt(10 * 5 * 16 / 12) = 1.1635.
+    #[test]
+    fn the_membranes_of_hollander_and_wolfe() {
+        let x = [80, 83, 189, 104, 145, 138, 191, 164, 73, 146];
+        let y = [115, 88, 90, 74, 121];
+        let found = mann_whitney(&x, &y).unwrap();
+        assert!((found.larger - 15.0 / 50.0).abs() < 1e-12, "{found:?}");
+        assert!((found.p - 0.2446).abs() < 0.0001, "{found:?}");
+    }
+
+    #[test]
+    fn same_and_apart() {
+        let low: Vec<u64> = (0..50).collect();
+        let high: Vec<u64> = (100..150).collect();
+        let apart = mann_whitney(&low, &high).unwrap();
+        assert!(apart.larger == 1.0 && apart.p < 1e-15, "{apart:?}");
+        let same = mann_whitney(&low, &low).unwrap();
+        assert!(same.larger == 0.5 && same.p == 1.0, "{same:?}");
+        let tied = mann_whitney(&[7; 20], &[7; 30]).unwrap();
+        assert!(tied.larger == 0.5 && tied.p == 1.0, "{tied:?}");
+        assert_eq!(mann_whitney(&[], &low), None);
+    }
+}
