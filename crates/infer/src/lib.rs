@@ -3,8 +3,8 @@
 //! Owns: statements that follow from a trace alone (Hourglass paper, sections 3.1 and 4).
 //! Must not: run anything, read a clock or a file, draw. A trace from any machine is enough.
 //!
-//! Everything here takes intervals one by one, in the order of their starts, and keeps state per
-//! thread and per CPU only: memory does not grow with the length of the trace.
+//! Everything here takes intervals one by one, in the order of their starts. Summaries keep state per
+//! thread and per CPU only; inferences keep, for exact percentiles, a number for each switch and gap.
 
 #![forbid(unsafe_code)]
 
@@ -13,6 +13,7 @@ mod cpu_timeline;
 mod gap_statistics;
 mod trace_summary;
 
+pub mod inferences;
 pub mod statistics;
 
 pub use cpu_timeline::{CpuGap, CpuGaps, CpuTimeline};

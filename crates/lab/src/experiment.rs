@@ -19,6 +19,7 @@ use crate::advice::{self, ThreadDemand};
 use crate::dma_latency::DmaLatency;
 use crate::findings;
 use crate::host::HostReader;
+use crate::inferences;
 use crate::niceness;
 use crate::refusal::{self, Refusal};
 
@@ -234,6 +235,8 @@ pub fn run(request: Request, watch: &mut dyn Watch) -> Result<Finished, Failure>
     let facts = findings::Facts { spec: &spec, command_line, dma_latency_us, host };
     let manifest = findings::manifest(&measured, facts);
     let mut document = RunDocument { schema: RUN_SCHEMA.to_owned(), manifest, result };
+    document.result.inferences =
+        inferences::of_run(&document, merged(&measured), lateness_ps(&measured));
     let kept = folder.map(|folder| keep(folder, &mut document, &measured));
     Ok(Finished { document, kept, measured })
 }

@@ -15,6 +15,7 @@ pub mod doctor;
 pub mod experiment;
 mod findings;
 pub mod host;
+mod inferences;
 mod niceness;
 pub mod paper;
 pub mod recall;

@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::inference::Inference;
 use crate::manifest::Manifest;
 
 /// Name and version of the run document.
@@ -33,6 +34,10 @@ pub struct RunResult {
     /// switches that the trace proves (section 4, first rule).
     #[serde(default)]
     pub switches: u64,
+    /// What the trace says by the rules of the paper's sections 4 and 5. Empty where nothing
+    /// could be inferred.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inferences: Vec<Inference>,
     /// What a reader must know before believing the numbers.
     #[serde(default)]
     pub warnings: Vec<Warning>,

@@ -119,6 +119,7 @@ fn full() -> RunDocument {
             confidence: 0.97,
         }],
         switches: 4_012,
+        inferences: Vec::new(),
         warnings: vec![Warning {
             id: "rt-throttling".to_owned(),
             text:

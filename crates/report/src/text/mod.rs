@@ -3,6 +3,7 @@
 mod check;
 mod clocks;
 mod doctor;
+mod inferences;
 mod paper;
 mod paper_grid;
 mod predict;

@@ -6,6 +6,7 @@ use hourglass_model::document::{LatencyReport, RunDocument, RunResult, ThreadRep
 use hourglass_model::manifest::ClockFacts;
 
 use super::Style;
+use super::inferences;
 use super::table::{Column, Table, Tone, paint, wrapped};
 use super::verdict::verdict;
 use crate::clean;
@@ -42,6 +43,9 @@ pub fn summary(document: &RunDocument, style: Style) -> String {
     }
     if !result.causes.is_empty() {
         causes(result).write(&mut out, style);
+    }
+    if let Some(table) = inferences::times(&result.inferences) {
+        table.write(&mut out, style);
     }
     let mut lines = Lines { out, style };
     facts(&mut lines, document);
@@ -219,6 +223,13 @@ impl Lines {
         self.continued(text, tone);
     }
 
+    /// Lines under one word; nothing where there are none.
+    fn block(&mut self, label: &str, texts: &[String]) {
+        let Some((first, rest)) = texts.split_first() else { return };
+        self.line(label, first, Tone::Normal);
+        rest.iter().for_each(|text| self.below(text));
+    }
+
     /// A line that belongs to the one before it.
     fn below(&mut self, text: &str) {
         self.out.extend(std::iter::repeat_n(' ', LABEL));
@@ -239,7 +250,12 @@ fn facts(lines: &mut Lines, document: &RunDocument) {
         let text =
             format!("{} from one thread of the run to another on the same CPU", result.switches);
         lines.line("Switches", &text, Tone::Normal);
+        if let Some(text) = inferences::switches(&result.inferences) {
+            lines.below(&text);
+        }
     }
+    lines.block("Interrupts", &inferences::interrupts(&result.inferences));
+    lines.block("Late", &inferences::late(&result.inferences));
     let mut emulated: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
     for thread in &result.threads {
         if let Some(how) = &thread.emulated {

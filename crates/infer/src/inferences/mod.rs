@@ -1,0 +1,51 @@
+//! The paper's inferences: each a function from a trace to a statement with its uncertainty
+//! (Hourglass paper, sections 4 and 5).
+//!
+//! Owns: which gaps and turns a statement is made of, what is set aside, and whether the statement is
+//! certain or statistical (section 4 keeps these apart). Must not: give a single gap its cause, which
+//! is another module's, or run anything.
+//!
+//! Traces are iterators of [`hourglass_model::Interval`] in the order of their starts. What a trace
+//! does not say, [`ThreadFact`] does.
+
+mod cache;
+mod cost;
+mod cpu_share;
+mod deadlines;
+mod dispatch;
+mod document;
+mod interrupts;
+mod placing;
+mod quantum;
+mod statements;
+mod switches;
+
+pub use cache::{CacheTrial, cache_cost};
+pub use cost::Cost;
+pub use cpu_share::{CpuShares, cpu_shares};
+pub use deadlines::{MissedShare, missed};
+pub use dispatch::{Dispatch, LATER_THAN_NS, Later, dispatch};
+pub use interrupts::{InterruptCost, Interrupts, interrupts};
+pub use placing::{Placed, place};
+pub use quantum::{Quantum, quantum};
+pub use statements::{Collector, Statements};
+pub use switches::{Switch, SwitchKind, Switches, switch_cost, switch_rate, switches};
+
+/// What is known of a thread beside its trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadFact {
+    /// Its number in the run.
+    pub thread: u32,
+    /// When it began, ns from the run's start.
+    pub start_ns: i64,
+    /// When it ended, ns from the run's start.
+    pub finish_ns: i64,
+    /// Whether it never waits or yields by itself.
+    pub never_blocks: bool,
+    /// Whether no other thread can have taken its CPU: a real-time priority above that of every
+    /// thread that may run there, as far as is known.
+    pub highest: bool,
+}
+
+#[cfg(test)]
+mod simulated;

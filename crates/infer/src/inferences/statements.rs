@@ -1,0 +1,124 @@
+//! All that a trace says, by one reading.
+
+use hourglass_model::Interval;
+
+use super::{
+    Cost, CpuShares, InterruptCost, Interrupts, Quantum, SwitchKind, Switches, ThreadFact,
+};
+use crate::statistics::Estimate;
+
+/// Takes a trace record by record for all statements at once.
+#[derive(Clone, Debug)]
+pub struct Collector {
+    from_ns: i64,
+    to_ns: i64,
+    switches: Switches,
+    interrupts: Interrupts,
+    shares: CpuShares,
+    /// Whether every thread never yields or blocks: then each preemption is certain.
+    never_block: bool,
+}
+
+/// What a trace says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Statements {
+    /// Direct cost of a switch by the thread's own will.
+    pub voluntary: Option<Cost>,
+    /// Direct cost of a preemption, with the interrupt that comes with it.
+    pub involuntary: Option<Cost>,
+    /// Whether the preemptions are certain (section 4, second rule).
+    pub preemptions_certain: bool,
+    /// Switches from one thread of the run to another, in a second.
+    pub switches_per_second: Option<Estimate>,
+    /// Length of a quantum.
+    pub quantum: Option<Quantum>,
+    /// What interrupts cost each thread.
+    pub interrupts: Vec<InterruptCost>,
+    /// Share of the CPU that each thread had.
+    pub shares: Vec<(u32, Estimate)>,
+}
+
+impl Collector {
+    /// For these threads.
+    #[must_use]
+    pub fn of(threads: &[ThreadFact]) -> Collector {
+        Collector {
+            from_ns: threads.iter().map(|fact| fact.start_ns).min().unwrap_or(0),
+            to_ns: threads.iter().map(|fact| fact.finish_ns).max().unwrap_or(0),
+            switches: Switches::default(),
+            interrupts: Interrupts::of(threads),
+            shares: CpuShares::of(threads),
+            never_block: threads.iter().all(|fact| fact.never_blocks),
+        }
+    }
+
+    /// Takes the next record, in the order of starts.
+    pub fn push(&mut self, interval: &Interval) {
+        self.switches.push(interval);
+        self.interrupts.push(interval);
+        self.shares.push(interval);
+    }
+
+    /// What the trace says.
+    #[must_use]
+    pub fn finish(self) -> Statements {
+        let switches = self.switches.finish();
+        let rate = super::switch_rate(&switches, self.from_ns, self.to_ns);
+        Statements {
+            voluntary: super::switch_cost(&switches, SwitchKind::Voluntary),
+            involuntary: super::switch_cost(&switches, SwitchKind::Involuntary),
+            preemptions_certain: self.never_block,
+            switches_per_second: rate.filter(|_| !switches.is_empty()),
+            quantum: super::quantum(&switches),
+            interrupts: self.interrupts.finish(),
+            shares: self.shares.finish(),
+        }
+    }
+}
+
+impl Extend<Interval> for Collector {
+    fn extend<T: IntoIterator<Item = Interval>>(&mut self, intervals: T) {
+        intervals.into_iter().for_each(|interval| self.push(&interval));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hourglass_model::Onset;
+
+    use super::super::simulated::Turns;
+    use super::*;
+
+    /// One reading says the same as each inference by itself.
+    #[test]
+    fn together_and_alone() {
+        let trace = Turns { threads: 3, turn_ns: 4_000_000, cost_ns: 2_000, turns: 90 };
+        let records = trace.records(Onset::Gap);
+        let facts: Vec<ThreadFact> = (0..3)
+            .map(|thread| ThreadFact {
+                thread,
+                start_ns: 0,
+                finish_ns: records.last().unwrap().end_ns,
+                never_blocks: true,
+                highest: false,
+            })
+            .collect();
+        let mut collector = Collector::of(&facts);
+        collector.extend(records.iter().copied());
+        let found = collector.finish();
+        let alone = super::super::switches(records.iter().copied());
+        assert_eq!(found.involuntary, super::super::switch_cost(&alone, SwitchKind::Involuntary));
+        assert_eq!(found.quantum, super::super::quantum(&alone));
+        assert_eq!(found.interrupts, super::super::interrupts(records.iter().copied(), &facts));
+        assert_eq!(found.shares, super::super::cpu_shares(records, &facts));
+        assert!(found.preemptions_certain && found.voluntary.is_none());
+        let share: f64 = found.shares.iter().map(|(_, share)| share.value).sum();
+        assert!((share - 1.0).abs() < 0.001, "{share}");
+        let mut nothing = Collector::of(&[]);
+        nothing.extend([]);
+        assert_eq!(
+            nothing.finish(),
+            Statements { preemptions_certain: true, ..Default::default() }
+        );
+    }
+}

@@ -1,0 +1,193 @@
+//! What was inferred from a trace, for people.
+//!
+//! Owns: which numbers the summary shows and how; shares of the CPU stand with the threads already.
+
+use hourglass_model::Inference;
+use hourglass_model::inference::Basis;
+
+use super::table::{Column, Table, Tone};
+use crate::clean;
+use crate::units::rounded;
+
+/// What stands where there is nothing to show.
+const NOTHING: &str = "-";
+
+/// Times with a fastest, a typical and a median one: their names, and what they are for people.
+const TIMES: [(&str, &str); 4] = [
+    ("switch_cost_voluntary", "voluntary switch"),
+    ("switch_cost_involuntary", "preemption"),
+    ("interrupt_cost", "interrupt"),
+    ("quantum", "quantum"),
+];
+
+/// Costs and quanta: one row for each; `None` if there is none.
+pub(super) fn times(all: &[Inference]) -> Option<Table> {
+    let mut rows = Vec::new();
+    for (name, text) in TIMES {
+        let medians = all.iter().filter(|i| i.name == name && i.statistic == "median");
+        rows.extend(medians.map(|median| time_row(all, median, text)));
+    }
+    if rows.is_empty() {
+        return None;
+    }
+    let mut table = Table::new("Inferred from the trace".to_owned())
+        .column(Column::Elastic, "what")
+        .column(Column::Number, "thread")
+        .column(Column::Number, "fastest")
+        .column(Column::Number, "mode")
+        .column(Column::Number, "median")
+        .column(Column::Number, "95 % from")
+        .column(Column::Number, "to")
+        .column(Column::Number, "count")
+        .column(Column::Number, "set aside")
+        .column(Column::Text, "basis");
+    rows.into_iter().for_each(|row| table.row(row));
+    Some(table)
+}
+
+fn time_row(all: &[Inference], median: &Inference, text: &str) -> Vec<(String, Tone)> {
+    let same = |i: &&Inference| i.name == median.name && i.thread == median.thread;
+    let value = |statistic: &str| {
+        let found = all.iter().filter(same).find(|i| i.statistic == statistic);
+        time(found.map(|found| found.value))
+    };
+    let cells = [
+        clean::for_terminal(text),
+        median.thread.map_or(NOTHING.to_owned(), |thread| thread.to_string()),
+        value("fastest"),
+        value("mode"),
+        time(Some(median.value)),
+        time(median.ci_lo),
+        time(median.ci_hi),
+        median.count.to_string(),
+        median.set_aside.to_string(),
+        basis(median.basis).to_owned(),
+    ];
+    cells.map(|cell| (cell, Tone::Normal)).into()
+}
+
+fn basis(basis: Basis) -> &'static str {
+    match basis {
+        Basis::Certain => "certain",
+        Basis::Statistical => "statistical",
+    }
+}
+
+fn time(ns: Option<f64>) -> String {
+    ns.map_or(NOTHING.to_owned(), |ns| rounded(ns.max(0.0).round() as u64))
+}
+
+/// Switches a second, if they were found: `250 a second (95 %: from 249 to 251)`.
+pub(super) fn switches(all: &[Inference]) -> Option<String> {
+    let rate = all.iter().find(|i| i.name == "switches" && i.statistic == "rate")?;
+    let interval = rate.ci_lo.zip(rate.ci_hi);
+    let interval = interval.map_or(String::new(), |(lo, hi)| {
+        format!(" (95 %: from {} to {})", digits(lo), digits(hi))
+    });
+    Some(format!("{} a second{interval}", digits(rate.value)))
+}
+
+/// Interrupts a second and what they took, one line for each thread.
+pub(super) fn interrupts(all: &[Inference]) -> Vec<String> {
+    let of = |statistic: &'static str, thread| {
+        let wanted = move |i: &&Inference| i.statistic == statistic && i.thread == thread;
+        all.iter().filter(|i| i.name == "interrupts").find(wanted)
+    };
+    let rates = all.iter().filter(|i| i.name == "interrupts" && i.statistic == "rate");
+    let line = |rate: &Inference| {
+        let share = of("share", rate.thread)?.value * 100.0;
+        let thread = rate.thread?;
+        let (rate, share) = (digits(rate.value), digits(share));
+        Some(format!("thread {thread}: {rate} a second, which take {share} % of its time"))
+    };
+    rates.filter_map(line).collect()
+}
+
+/// Wake-ups later than the limits of the paper's Table 1, one line for each thread that has such.
+pub(super) fn late(all: &[Inference]) -> Vec<String> {
+    let mut lines: Vec<(u32, Vec<String>)> = Vec::new();
+    let found = all.iter().filter(|i| i.name == "dispatch_latency" && i.value > 0.0);
+    for inference in found {
+        let Some(limit) = inference.statistic.strip_prefix("later_than_") else { continue };
+        let Some(thread) = inference.thread else { continue };
+        let samples = (inference.value * inference.count as f64).round();
+        let text = format!("{samples} later than {}", clean::for_terminal(limit));
+        match lines.iter_mut().find(|(other, _)| *other == thread) {
+            Some((_, texts)) => texts.push(text),
+            None => lines.push((thread, vec![text])),
+        }
+    }
+    lines.iter().map(|(thread, texts)| format!("thread {thread}: {}", texts.join(", "))).collect()
+}
+
+/// Three digits, or as many as there are before the point.
+fn digits(value: f64) -> String {
+    match value.abs() {
+        size if size >= 99.95 => format!("{value:.0}"),
+        size if size >= 9.995 => format!("{value:.1}"),
+        size if size >= 0.01 || size == 0.0 => format!("{value:.2}"),
+        _ => format!("{value:.4}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Style;
+    use super::*;
+
+    fn inference(name: &str, thread: Option<u32>, statistic: &str, value: f64) -> Inference {
+        Inference {
+            name: name.to_owned(),
+            thread,
+            statistic: statistic.to_owned(),
+            value,
+            ci_lo: Some(value * 0.99),
+            ci_hi: None,
+            unit: "ns".to_owned(),
+            count: 1_000,
+            set_aside: 7,
+            basis: Basis::Statistical,
+        }
+    }
+
+    #[test]
+    fn a_row_for_each_cost() {
+        let all = [
+            inference("switch_cost_involuntary", None, "fastest", 4_100.0),
+            inference("switch_cost_involuntary", None, "mode", 5_210.0),
+            inference("switch_cost_involuntary", None, "median", 5_500.0),
+            inference("interrupt_cost", Some(3), "median", 2_000.0),
+            inference("cpu_share", Some(3), "share", 0.5),
+        ];
+        let mut text = String::new();
+        times(&all).unwrap().write(&mut text, Style::Plain);
+        let rows: Vec<Vec<&str>> =
+            text.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(
+            rows[2].join(" "),
+            "preemption - 4.10 us 5.21 us 5.50 us 5.45 us - 1000 7 statistical"
+        );
+        assert_eq!(rows[3].join(" "), "interrupt 3 - - 2.00 us 1.98 us - 1000 7 statistical");
+        assert!(times(&all[4..]).is_none());
+    }
+
+    #[test]
+    fn lines() {
+        let mut rate = inference("switches", None, "rate", 250.0);
+        assert_eq!(switches(&[rate.clone()]).unwrap(), "250 a second");
+        rate.ci_hi = Some(252.5);
+        assert_eq!(switches(&[rate]).unwrap(), "250 a second (95 %: from 248 to 252)");
+        let late_ones = [
+            inference("dispatch_latency", Some(0), "later_than_1ms", 0.012),
+            inference("dispatch_latency", Some(0), "later_than_5ms", 0.001),
+            inference("dispatch_latency", Some(0), "later_than_10ms", 0.0),
+            inference("dispatch_latency", Some(0), "median", 9.0),
+        ];
+        assert_eq!(late(&late_ones), ["thread 0: 12 later than 1ms, 1 later than 5ms"]);
+        let taken = [
+            inference("interrupts", Some(2), "rate", 99.99),
+            inference("interrupts", Some(2), "share", 0.005),
+        ];
+        assert_eq!(interrupts(&taken), ["thread 2: 100 a second, which take 0.50 % of its time"]);
+    }
+}
