@@ -1,4 +1,5 @@
-//! Drawing results: the paper's record lines, the summary on a terminal, execution traces as SVG.
+//! Drawing results: the paper's record lines, the summary on a terminal, execution traces as SVG,
+//! a report as one page, and the formats of others.
 //!
 //! Owns: how a result looks. Everything is written into a `String` or a [`std::io::Write`].
 //! Must not: compute a result (a percentile, a switch, a cause: those come from `infer` and the
@@ -10,8 +11,11 @@
 #![forbid(unsafe_code)]
 
 mod clean;
+pub mod foreign;
+mod run;
 pub mod svg;
 pub mod text;
 mod units;
 
+pub use run::{Explained, LatencyCounts, Names, Run};
 pub use units::rounded;

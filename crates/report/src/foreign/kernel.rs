@@ -1,0 +1,91 @@
+//! Kernel events in words.
+
+use hourglass_model::evidence::{KernelEvent, KernelEventKind, Vector};
+
+use crate::run::Names;
+
+/// What a softirq vector is for, in the kernel's order.
+const SOFTIRQS: [&str; 10] = [
+    "high tasklets",
+    "timers",
+    "network transmit",
+    "network receive",
+    "block",
+    "poll",
+    "tasklets",
+    "scheduler",
+    "hrtimers",
+    "RCU",
+];
+
+/// Whether an event begins or ends something, or is only a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// The beginning.
+    Begin,
+    /// The end of what began last on the same CPU.
+    End,
+    /// A moment.
+    Moment,
+}
+
+/// Which of them `kind` is.
+pub(crate) fn phase(kind: KernelEventKind) -> Phase {
+    match kind {
+        KernelEventKind::IrqEntry
+        | KernelEventKind::SoftirqEntry
+        | KernelEventKind::VectorEntry
+        | KernelEventKind::HrtimerEntry => Phase::Begin,
+        KernelEventKind::IrqExit
+        | KernelEventKind::SoftirqExit
+        | KernelEventKind::VectorExit
+        | KernelEventKind::HrtimerExit => Phase::End,
+        _ => Phase::Moment,
+    }
+}
+
+/// The event in a few words: `switch from sh to kworker/0:1`, `interrupt 24 (virtio0)`.
+pub(crate) fn words(event: &KernelEvent, names: &Names) -> String {
+    let thread = |number: u32| match names.threads.get(&number) {
+        _ if number == 0 => "idle".to_owned(),
+        Some(name) => format!("{name} ({number})"),
+        None => format!("thread {number}"),
+    };
+    match event.kind {
+        KernelEventKind::Switch => {
+            format!("switch from {} to {}", thread(event.a), thread(event.b))
+        }
+        KernelEventKind::Waking => format!("waking {} for CPU {}", thread(event.a), event.b),
+        KernelEventKind::Migrate => {
+            format!("{} moves from CPU {} to CPU {}", thread(event.a), event.value, event.b)
+        }
+        KernelEventKind::IrqEntry | KernelEventKind::IrqExit => {
+            match names.interrupts.get(&event.a) {
+                Some(device) => format!("interrupt {} ({device})", event.a),
+                None => format!("interrupt {}", event.a),
+            }
+        }
+        KernelEventKind::SoftirqEntry | KernelEventKind::SoftirqExit => {
+            let vector = usize::try_from(event.a).ok().and_then(|at| SOFTIRQS.get(at));
+            vector.map_or_else(|| format!("softirq {}", event.a), |name| format!("softirq {name}"))
+        }
+        KernelEventKind::VectorEntry | KernelEventKind::VectorExit => {
+            vector(Vector::from_code(event.a)).to_owned()
+        }
+        KernelEventKind::HrtimerEntry | KernelEventKind::HrtimerExit => "timer handler".to_owned(),
+        KernelEventKind::HrtimerStart => "timer armed".to_owned(),
+        KernelEventKind::PageFault => "page fault".to_owned(),
+        KernelEventKind::Signal => format!("signal {}", event.a),
+        KernelEventKind::Lost => format!("{} events lost", event.value),
+    }
+}
+
+fn vector(vector: Vector) -> &'static str {
+    match vector {
+        Vector::LocalTimer => "local timer interrupt",
+        Vector::Reschedule => "reschedule interrupt",
+        Vector::CallFunction => "function call interrupt",
+        Vector::IrqWork => "interrupt work",
+        Vector::Other => "interrupt of the processor",
+    }
+}
