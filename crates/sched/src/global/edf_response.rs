@@ -13,7 +13,8 @@ use crate::verdict::{
     Analysis, Outcome, Point, Refusal, ResponseTime, TaskResult, Verdict, Window,
 };
 
-use super::{accepted, beforehand_constrained, without_bound, work_with_carry_in};
+use super::window::{Job, Work};
+use super::{accepted, beforehand_constrained, without_bound};
 
 /// How the work of others is bounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,37 +96,41 @@ fn least(
     effort: &mut Effort,
 ) -> Result<Option<u64>, Refusal> {
     let task = &set.tasks()[k];
-    let mut window = match looks {
-        Looks::AtDeadline => task.deadline,
-        Looks::AtResponse => task.cost,
-    };
-    loop {
-        effort.step()?;
-        let delay = interference(set, looks, k, bounds, window) / u128::from(cpus);
-        let next = u128::from(task.cost) + delay;
-        let Some(next) = u64::try_from(next).ok().filter(|next| *next <= task.deadline) else {
-            return Ok(None);
+    let (own, limit) = (task.cost, task.deadline);
+    if looks == Looks::AtResponse {
+        let works = |window: u64, works: &mut Vec<Work>| {
+            interference(set, looks, k, bounds, window, works);
         };
-        if next <= window {
-            return Ok(Some(next));
-        }
-        window = next;
+        return Job { own, limit, cpus }.shortest(effort, works);
     }
+    effort.step()?;
+    let mut works = Vec::new();
+    interference(set, looks, k, bounds, limit, &mut works);
+    let delay = works.iter().map(|work| work.now).sum::<u128>() / u128::from(cpus);
+    let bound = u64::try_from(u128::from(own) + delay).ok();
+    Ok(bound.filter(|bound| *bound <= limit))
 }
 
-/// Work of the others that can delay task k in a window, none counted beyond what a delay takes.
-fn interference(set: &TaskSet, looks: Looks, k: usize, bounds: &[u64], window: u64) -> u128 {
+/// Works of the others that can delay task k in a window, none counted beyond what a delay takes.
+fn interference(
+    set: &TaskSet,
+    looks: Looks,
+    k: usize,
+    bounds: &[u64],
+    window: u64,
+    works: &mut Vec<Work>,
+) {
     let task = &set.tasks()[k];
     let most = u128::from(window - task.cost) + 1;
     let of = |(i, other): (usize, &Task)| {
         let due = work_due_with(other, task.deadline, other.deadline - bounds[i]);
         let work = match looks {
-            Looks::AtDeadline => due,
-            Looks::AtResponse => due.min(work_with_carry_in(other, window, bounds[i])),
+            Looks::AtDeadline => Work { now: due, grows: 0 },
+            Looks::AtResponse => Work::with_carry_in(other, window, bounds[i]).at_most(due),
         };
-        work.min(most)
+        work.at_most_growing(most)
     };
-    set.tasks().iter().enumerate().filter(|(i, _)| *i != k).map(of).sum()
+    works.extend(set.tasks().iter().enumerate().filter(|(i, _)| *i != k).map(of));
 }
 
 /// Most work of a task in a window that ends with one of its deadlines, if its jobs end `slack`

@@ -18,6 +18,7 @@ use crate::verdict::{
 };
 
 use super::schedule::{Policy, first_miss};
+use super::window::{Job, Work};
 use super::{accepted, late, outside, with_largest, without_bound};
 use super::{work_with_carry_in, work_without_carry_in};
 
@@ -171,28 +172,19 @@ fn response(
         return Err(Verdict::NoBound);
     }
     let own = task.cost.checked_add(task.blocking).ok_or(Verdict::Unknown(Refusal::Overflow))?;
-    let mut window = own;
-    loop {
-        if window > limit(task) {
-            return Err(Verdict::Unknown(Refusal::NotExact));
+    let job = Job { own, limit: limit(task), cpus };
+    let works = |window: u64, works: &mut Vec<Work>| match bound {
+        // Fewer rivals than processors never keep all of them busy.
+        _ if (rivals.len() as u64) < cpus => {}
+        Bound::BertognaCirinei { clamp, .. } => {
+            let most = if clamp { u128::from(window - own) + 1 } else { u128::MAX };
+            let of = |(t, r): &(&Task, u64)| Work::with_carry_in(t, window, *r);
+            works.extend(rivals.iter().map(|rival| of(rival).at_most_growing(most)));
         }
-        effort.step().map_err(Verdict::Unknown)?;
-        let work = match bound {
-            // Fewer rivals than processors never keep all of them busy.
-            _ if (rivals.len() as u64) < cpus => 0,
-            Bound::BertognaCirinei { clamp, .. } => {
-                let most = if clamp { u128::from(window - own) + 1 } else { u128::MAX };
-                rivals.iter().map(|(t, r)| work_with_carry_in(t, window, *r).min(most)).sum()
-            }
-            Bound::LimitedCarryIn => limited(&rivals, cpus, window, own),
-        };
-        let next = u64::try_from(u128::from(own) + work / u128::from(cpus));
-        let next = next.map_err(|_| Verdict::Unknown(Refusal::Overflow))?;
-        if next <= window {
-            return Ok(window);
-        }
-        window = next;
-    }
+        Bound::LimitedCarryIn => limited(&rivals, cpus, window, own, works),
+    };
+    let found = job.shortest(effort, works).map_err(Verdict::Unknown)?;
+    found.ok_or(Verdict::Unknown(Refusal::NotExact))
 }
 
 /// Whether a task and the rivals that are known to get all they need together need more than there
@@ -203,25 +195,33 @@ fn starves(task: &Task, rivals: &[(&Task, u64)], cpus: u64) -> bool {
     task.cost > task.period || compare_shares(shares, (cpus, 1)) == Ordering::Greater
 }
 
-/// Work of rivals of which at most m - 1 carry work in (Guan et al., equations 5 to 9).
-fn limited(rivals: &[(&Task, u64)], cpus: u64, window: u64, own: u64) -> u128 {
+/// Works of rivals of which at most m - 1 carry work in, those whose work it makes the largest
+/// (Guan et al., equations 5 to 9).
+fn limited(rivals: &[(&Task, u64)], cpus: u64, window: u64, own: u64, works: &mut Vec<Work>) {
     let most = u128::from(window - own) + 1;
-    let (mut sum, mut more) = (0u128, Vec::with_capacity(rivals.len()));
+    let mut both: Vec<(u128, Work, Work)> = Vec::with_capacity(rivals.len());
     for (task, response) in rivals {
-        let without = work_without_carry_in(task, window).min(most);
-        let with = carried_in(task, window, *response).min(most);
-        sum += without;
-        more.push(with.saturating_sub(without));
+        let without = Work::without_carry_in(task, window).at_most_growing(most);
+        let with = carried_in(task, window, *response).at_most_growing(most);
+        both.push((with.now.saturating_sub(without.now), with, without));
     }
-    with_largest(sum, more, cpus - 1)
+    both.sort_unstable_by_key(|(more, ..)| std::cmp::Reverse(*more));
+    for (rank, (more, with, without)) in both.into_iter().enumerate() {
+        let carries = more > 0 && (rank as u64) < cpus - 1;
+        works.push(if carries { with } else { without });
+    }
 }
 
 /// Most work in a window that begins while a job runs that began before (equation 6).
-fn carried_in(task: &Task, window: u64, response: u64) -> u128 {
-    let after = window.saturating_sub(task.cost);
-    let late = (after % task.period).saturating_sub(task.period.saturating_sub(response));
+fn carried_in(task: &Task, window: u64, response: u64) -> Work {
+    let Some(after) = window.checked_sub(task.cost) else {
+        return Work { now: task.cost.into(), grows: 0 };
+    };
     let jobs = u128::from(after / task.period) + 1;
-    jobs * u128::from(task.cost) + u128::from(late.min(task.cost - 1))
+    let (rest, most) = (task.period.saturating_sub(response), u128::from(task.cost - 1));
+    let late = u128::from((after % task.period).saturating_sub(rest)).min(most);
+    let grows = if after % task.period < rest { 0 } else { most - late };
+    Work { now: jobs * u128::from(task.cost) + late, grows }
 }
 
 /// Whether the task at `k` keeps its deadline whatever the order of `higher` is, if those keep

@@ -16,6 +16,7 @@ pub mod schedule;
 pub mod tardiness;
 #[cfg(test)]
 mod tests;
+mod window;
 
 use std::cmp::Ordering;
 
@@ -83,7 +84,7 @@ pub(crate) fn without_bound(verdict: Verdict, at: usize) -> TaskResult {
 pub(crate) fn work_with_carry_in(task: &Task, length: u64, response: u64) -> u128 {
     let reach = u128::from(length) + u128::from(response.saturating_sub(task.cost));
     let (cost, period) = (u128::from(task.cost), u128::from(task.period));
-    reach / period * cost + (reach % period).min(cost)
+    (reach / period).saturating_mul(cost).saturating_add((reach % period).min(cost))
 }
 
 /// Most work in a window that begins with a release (Guan et al., RTSS 2009, equation 5).
