@@ -360,7 +360,7 @@ fn lateness_ps(
     let rate = measured.timeline.calibration.rate;
     measured.threads.iter().filter_map(move |thread| {
         let samples = thread.recorded.lateness.as_ref()?.samples();
-        Some((thread.id, samples.iter().map(move |ticks| rate.ps_floor(*ticks))))
+        Some((thread.id, samples.map(move |ticks| rate.ps_floor(ticks))))
     })
 }
 

@@ -9,6 +9,9 @@ use crate::{checked, checked_long, futex};
 static STOP_ASKED: AtomicBool = AtomicBool::new(false);
 static STOP_SIGNAL: AtomicI32 = AtomicI32::new(0);
 
+/// A signal that the system leaves to programs.
+pub const SIGUSR1: i32 = libc::SIGUSR1;
+
 /// The signal that gets a thread out of a wait.
 const KICK: libc::c_int = libc::SIGUSR2;
 

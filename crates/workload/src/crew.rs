@@ -102,7 +102,7 @@ impl<'scope> Crew<'scope> {
         Ok(())
     }
 
-    /// Waits for all threads to end; if a signal asks for it, makes them end.
+    /// Waits for all threads to end; if a signal or one of them asks for it, makes them end.
     pub(crate) fn join(self) -> Result<Vec<ThreadOutcome>, RunError> {
         while self.members.iter().any(|member| !member.handle.is_finished()) {
             if self.heed_signal() {
@@ -122,13 +122,12 @@ impl<'scope> Crew<'scope> {
         Ok(lives.into_iter().map(|life| life.outcome).collect())
     }
 
-    /// Whether a signal asked for the end; passes it on.
+    /// Whether a signal or a thread asked for the end; passes it on.
     fn heed_signal(&self) -> bool {
-        let asked = signal::stop_asked().is_some();
-        if asked {
+        if signal::stop_asked().is_some() {
             self.stop.store(true, Ordering::Relaxed);
         }
-        asked
+        self.stop.load(Ordering::Relaxed)
     }
 }
 

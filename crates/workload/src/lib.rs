@@ -11,9 +11,12 @@
 
 #![forbid(unsafe_code)]
 
+mod bell;
 mod buffer;
 mod crew;
+pub mod guard;
 pub mod jobs;
+pub mod live;
 mod loop_time;
 pub mod memory;
 pub mod models;
@@ -32,6 +35,8 @@ pub mod witness;
 mod words;
 
 pub use buffer::{Record, TraceBuffer};
+pub use guard::{Guard, Hit, HitKind};
+pub use live::{Board, Glance};
 pub use recorder::{Ended, Recorder, Work};
 pub use run::{Measured, RunError, Watch, run};
 pub use spec::{RunSpec, SpecError, ThreadSpec};

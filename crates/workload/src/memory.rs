@@ -1,8 +1,10 @@
 //! The memory that a recorder writes into, allocated and touched before anything is measured.
 
 use hdrhistogram::Histogram;
+use hourglass_time::Span;
 
 use crate::buffer::{Record, TraceBuffer};
+use crate::guard::Excess;
 use crate::jobs::Jobs;
 
 /// Lateness of wake-ups: every sample in the histogram, the first ones also one by one.
@@ -12,6 +14,7 @@ pub struct Lateness {
     pub histogram: Histogram<u64>,
     room: Vec<u64>,
     taken: usize,
+    ring: bool,
     /// Samples that are in the histogram only.
     pub dropped: u64,
     /// Sum of all, ns.
@@ -20,20 +23,24 @@ pub struct Lateness {
     pub min_ns: u64,
     /// The greatest, ns.
     pub max_ns: u64,
+    /// How many were beyond limits.
+    pub excess: Excess,
 }
 
 impl Lateness {
-    /// Room for `capacity` single samples, its pages written.
+    /// Room for `capacity` single samples, its pages written; in a ring the newest are kept.
     #[must_use]
-    pub fn new(capacity: usize) -> Lateness {
+    pub fn new(capacity: usize, ring: bool) -> Lateness {
         Lateness {
             histogram: histogram(),
             room: vec![u64::MAX; capacity],
             taken: 0,
+            ring,
             dropped: 0,
             total_ns: 0,
             min_ns: u64::MAX,
             max_ns: 0,
+            excess: Excess::default(),
         }
     }
 
@@ -42,19 +49,24 @@ impl Lateness {
         self.total_ns = self.total_ns.saturating_add(ns);
         self.min_ns = self.min_ns.min(ns);
         self.max_ns = self.max_ns.max(ns);
-        match self.room.get_mut(self.taken) {
-            Some(place) => {
-                *place = ticks;
-                self.taken += 1;
-            }
-            None => self.dropped += 1,
+        self.excess.record(ns);
+        let place = match self.room.len() {
+            capacity if self.ring && capacity > 0 => self.taken % capacity,
+            _ => self.taken,
+        };
+        self.dropped += u64::from(self.taken >= self.room.len());
+        if let Some(place) = self.room.get_mut(place) {
+            *place = ticks;
         }
+        self.taken += 1;
     }
 
     /// Single samples in ticks, in order.
-    #[must_use]
-    pub fn samples(&self) -> &[u64] {
-        self.room.get(..self.taken).unwrap_or(&self.room)
+    pub fn samples(&self) -> impl Iterator<Item = u64> + '_ {
+        let stored = self.taken.min(self.room.len());
+        let oldest = if self.ring && self.taken > stored { self.taken % stored.max(1) } else { 0 };
+        let (newer, older) = self.room[..stored].split_at(oldest);
+        older.iter().chain(newer).copied()
     }
 
     /// How many single samples fit.
@@ -90,17 +102,20 @@ pub struct Gaps {
     pub total_ticks: u64,
     /// The longest, in ticks.
     pub longest_ticks: u64,
+    /// How many were beyond limits.
+    pub excess: Excess,
 }
 
 impl Gaps {
     fn new() -> Gaps {
-        Gaps { histogram: histogram(), total_ticks: 0, longest_ticks: 0 }
+        Gaps { histogram: histogram(), total_ticks: 0, longest_ticks: 0, excess: Excess::default() }
     }
 
     pub(crate) fn record(&mut self, ticks: u64, ns: u64) {
         self.histogram.saturating_record(ns);
         self.total_ticks = self.total_ticks.saturating_add(ticks);
         self.longest_ticks = self.longest_ticks.max(ticks);
+        self.excess.record(ns);
     }
 }
 
@@ -136,6 +151,17 @@ impl Memory {
         Memory { jobs: (room > 0).then(|| Jobs::new(room)), ..self }
     }
 
+    /// The same with exact counts of what is beyond `limits`; `period_ns` is that of wake-ups on a
+    /// grid.
+    #[must_use]
+    pub fn counting(mut self, limits: &[Span], period_ns: Option<u64>) -> Memory {
+        self.gaps.excess = Excess::new(limits, None);
+        if let Some(lateness) = &mut self.lateness {
+            lateness.excess = Excess::new(limits, period_ns);
+        }
+        self
+    }
+
     /// Room for `records` intervals, or for a model that measures `latency`, for samples in the
     /// same number of bytes.
     #[must_use]
@@ -146,12 +172,30 @@ impl Memory {
             let samples = records.saturating_mul(SAMPLES_PER_RECORD);
             Memory {
                 trace: TraceBuffer::new(0, false),
-                lateness: Some(Lateness::new(samples)),
+                lateness: Some(Lateness::new(samples, ring)),
                 jobs: None,
                 gaps,
             }
         } else {
             Memory { trace: TraceBuffer::new(records, ring), lateness: None, jobs: None, gaps }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn single_samples_are_the_first_or_in_a_ring_the_last() {
+        for (ring, kept) in [(false, vec![1, 2, 3]), (true, vec![3, 4, 5])] {
+            let mut lateness = Lateness::new(3, ring);
+            (1..=5).for_each(|late| lateness.record(late, late));
+            assert_eq!(lateness.samples().collect::<Vec<_>>(), kept);
+            assert_eq!((lateness.dropped, lateness.histogram.len()), (2, 5));
+        }
+        let mut none = Lateness::new(0, true);
+        none.record(1, 1);
+        assert_eq!((none.samples().count(), none.dropped), (0, 1));
     }
 }

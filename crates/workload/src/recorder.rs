@@ -2,7 +2,9 @@
 //! paper, section 3.1 and Figure 2), made multi-core.
 
 mod acts;
+mod limits;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 #[cfg(target_arch = "aarch64")]
@@ -16,7 +18,9 @@ use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_time::Span;
 
 use crate::buffer::{Record, TraceBuffer};
+use crate::guard::Hit;
 use crate::jobs::{Job, Jobs};
+use crate::live::Live;
 use crate::memory::{Gaps, Lateness, Memory};
 use crate::stage::Stage;
 use crate::timeline::Timeline;
@@ -58,6 +62,8 @@ pub struct Tally {
     pub deadlines: Option<Deadlines>,
     /// Passes, for models that scan.
     pub work: Option<u64>,
+    /// Wake-ups that never took place, for models on a grid.
+    pub lost_wake_ups: u64,
 }
 
 /// What a recorder needs before it starts. Everything in it was allocated and touched.
@@ -71,6 +77,12 @@ pub struct Settings {
     pub start: u64,
     /// When the thread's time is over, on the counter.
     pub finish: u64,
+    /// A longer gap ends the run, in ticks.
+    pub stop_gap: u64,
+    /// A later wake-up ends the run, in ticks.
+    pub stop_late: u64,
+    /// Where the thread shows how it is doing.
+    pub live: Option<Arc<Live>>,
 }
 
 /// Records when one thread runs. Lives on that thread while it is measured.
@@ -96,6 +108,7 @@ pub struct Recorder<'a, C: Stage> {
     migrations: u64,
     backwards: u64,
     cpus_seen: [u64; CPU_WORDS],
+    hit: Option<Hit>,
     /// What the model tells.
     pub tally: Tally,
 }
@@ -157,6 +170,8 @@ pub struct Recorded {
     pub tally: Tally,
     /// When the thread's time ended, on the counter.
     pub ended: u64,
+    /// What made the thread end the run, if it did.
+    pub hit: Option<Hit>,
 }
 
 impl<'a, C: Stage> Recorder<'a, C> {
@@ -188,6 +203,7 @@ impl<'a, C: Stage> Recorder<'a, C> {
             migrations: 0,
             backwards: 0,
             cpus_seen: [0; CPU_WORDS],
+            hit: None,
             tally: Tally::default(),
         }
     }
@@ -343,14 +359,6 @@ impl<'a, C: Stage> Recorder<'a, C> {
         Ended::Done
     }
 
-    /// Records that the thread woke `late` ticks after the time it had asked for.
-    pub fn record_lateness(&mut self, late: u64) {
-        let ns = self.settings.timeline.ns_in(late);
-        if let Some(lateness) = &mut self.memory.lateness {
-            lateness.record(late, ns);
-        }
-    }
-
     /// Ends recording: an interval still open is written.
     #[must_use]
     pub fn end(mut self) -> Recorded {
@@ -370,6 +378,7 @@ impl<'a, C: Stage> Recorder<'a, C> {
             cpus_seen: cpus_in(&self.cpus_seen),
             tally: self.tally,
             ended: self.last,
+            hit: self.hit,
         }
     }
 
@@ -446,12 +455,13 @@ impl<'a, C: Stage> Recorder<'a, C> {
         // Counters of two CPUs may disagree; a step backwards is taken as no time at all.
         let resumed = now.ticks.min(self.settings.finish).max(self.last);
         let lost = resumed - self.last;
-        self.memory.gaps.record(lost, self.settings.timeline.ns_in(lost));
+        self.count_gap(lost);
         self.last = resumed;
         if !over {
             let onset = if migrated && onset == Onset::Gap { Onset::Migration } else { onset };
             self.open_at(now.cpu, onset, evidence);
         }
+        self.heed_gap(lost);
         lost
     }
 

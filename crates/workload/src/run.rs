@@ -1,6 +1,6 @@
 //! A run: threads are prepared, set up, let go together, and joined.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use hourglass_clock::{Calibration, Choice, Pair};
 use hourglass_model::manifest::MemoryFacts;
@@ -12,7 +12,10 @@ use hourglass_sys::{memory, signal, thread as os};
 use hourglass_time::Span;
 use thiserror::Error;
 
+use crate::bell;
 use crate::crew::Crew;
+use crate::guard::Hit;
+use crate::live::Board;
 use crate::loop_time::LoopTime;
 use crate::memory::Memory;
 use crate::reserving::Reserver;
@@ -41,6 +44,14 @@ pub trait Watch {
     fn started(&mut self, duration: Span, ticking: bool);
     /// So much has passed.
     fn tick(&mut self, elapsed: Span);
+    /// Before the run begins: where it can be seen how the threads are doing.
+    fn board(&mut self, board: &Board) {
+        let _ = board;
+    }
+    /// Somebody asked by SIGUSR1 how the run goes, if the specification says that one may.
+    fn asked(&mut self, elapsed: Span) {
+        let _ = elapsed;
+    }
     /// All threads have ended.
     fn ended(&mut self);
 }
@@ -115,6 +126,15 @@ pub struct Measured {
     pub interrupted: Option<i32>,
 }
 
+impl Measured {
+    /// What ended the run from within: the thread, and the first hit of any.
+    #[must_use]
+    pub fn hit(&self) -> Option<(u32, Hit)> {
+        let hits = self.threads.iter().filter_map(|thread| Some((thread.id, thread.recorded.hit?)));
+        hits.min_by_key(|(_, hit)| hit.over)
+    }
+}
+
 /// Measures. Blocks until all threads have ended.
 ///
 /// Installs handlers for SIGINT, SIGTERM and SIGHUP, which end the run early.
@@ -133,6 +153,12 @@ pub fn run(
     // Without handlers an interrupt would end the program at once, which loses the run but
     // leaves nothing behind.
     let _ = signal::catch_stop();
+    if spec.snapshots {
+        // Without it the signal would end the program, as it does any other.
+        let _ = bell::heed_questions();
+    }
+    let board = Board::new(spec.threads.len());
+    watch.board(&board);
     let prepared = prepare(spec, counter);
     let memory = lock_memory(&prepared);
     let (gate, stop) = (Gate::default(), AtomicBool::new(false));
@@ -142,6 +168,8 @@ pub fn run(
         reserver,
         best_effort: spec.best_effort,
         warm_up: spec.warm_up,
+        guard: &spec.guard,
+        board: &board,
         gate: &gate,
         stop: &stop,
         rseq: &tested,
@@ -151,7 +179,10 @@ pub fn run(
         let shortfalls = crew.await_set_up()?;
         crew.await_warm()?;
         // Whatever a watcher prints is printed before anything is measured.
-        let elsewhere = unmeasured_cpus(&spec.threads);
+        let elsewhere = match &spec.watch_on {
+            Some(cpus) => cpus.clone(),
+            None => unmeasured_cpus(&spec.threads),
+        };
         let home = os::affinity().unwrap_or_default();
         let ticking = !elsewhere.is_empty() && os::set_affinity(elsewhere.iter()).is_ok();
         watch.started(spec.duration, ticking);
@@ -162,7 +193,7 @@ pub fn run(
             return Err(RunError::Counter(counter.name()));
         };
         gate.open(Order::Go(timeline, spec.duration));
-        supervise(spec, &timeline, ticking, watch);
+        supervise(spec, &timeline, &stop, ticking, watch);
         let threads = crew.join()?;
         if ticking {
             // Refused only if these CPUs went away meanwhile.
@@ -229,8 +260,11 @@ fn prepare(spec: &RunSpec, counter: AnyCounter) -> Vec<Prepared> {
                     measured
                 }
             };
-            let memory =
-                Memory::new(share, spec.ring, thread.model.demand().latency).with_jobs(thread.jobs);
+            let demand = thread.model.demand();
+            let period = demand.period.filter(|_| demand.on_grid).map(Span::nanos_or_zero);
+            let memory = Memory::new(share, spec.ring, demand.latency)
+                .with_jobs(thread.jobs)
+                .counting(&spec.guard.counted, period);
             Prepared { id, spec: thread.clone(), execution, memory, loop_time }
         })
         .collect()
@@ -260,21 +294,45 @@ fn set_off(spec: &RunSpec, counter: AnyCounter, first: Pair) -> Option<(Timeline
     let lead = LEAD_PER_THREAD.checked_mul(threads).unwrap_or(Span::MAX).saturating_add(LEAD);
     let now = counter.pair();
     let realtime_ns = now_ns(ClockId::Realtime);
+    let lead = if spec.whole_second { to_whole_second(realtime_ns, lead) } else { lead };
     Some((Timeline::starting(now, realtime_ns, lead, calibration), calibration))
 }
 
-/// Waits for the end of the run or for a signal, telling the watcher meanwhile if there is a CPU
-/// to do it on.
-fn supervise(spec: &RunSpec, timeline: &Timeline, ticking: bool, watch: &mut dyn Watch) {
+/// `lead`, made longer until it ends on a whole second.
+fn to_whole_second(realtime_ns: u64, lead: Span) -> Span {
+    const SECOND_NS: u64 = 1_000_000_000;
+    let over = realtime_ns.saturating_add(lead.nanos_or_zero()) % SECOND_NS;
+    let missing = if over == 0 { 0 } else { SECOND_NS - over };
+    lead.saturating_add(Span::from_nanos(missing as i64))
+}
+
+/// Waits for the end of the run, for a signal, or for a thread that ends it, telling the watcher
+/// meanwhile if there is a CPU to do it on.
+fn supervise(
+    spec: &RunSpec,
+    timeline: &Timeline,
+    stop: &AtomicBool,
+    ticking: bool,
+    watch: &mut dyn Watch,
+) {
     let start = timeline.epoch.monotonic_ns;
     let end = start.saturating_add(spec.duration.nanos_or_zero());
+    let elapsed =
+        |now: u64| Span::from_nanos(now.saturating_sub(start).min(i64::MAX as u64) as i64);
     let mut now = now_ns(ClockId::Monotonic);
-    while now < end && signal::stop_asked().is_none() {
-        let next = if ticking { end.min(now.saturating_add(WATCH_PERIOD_NS)) } else { end };
-        let _ = nanosleep_until(next);
+    loop {
+        let heard = bell::heard();
+        if now >= end || signal::stop_asked().is_some() || stop.load(Ordering::Relaxed) {
+            return;
+        }
+        if spec.snapshots && bell::take_question() {
+            watch.asked(elapsed(now));
+            continue;
+        }
+        bell::wait(heard, if ticking { end.min(now.saturating_add(WATCH_PERIOD_NS)) } else { end });
         now = now_ns(ClockId::Monotonic);
         if ticking {
-            watch.tick(Span::from_nanos(now.saturating_sub(start).min(i64::MAX as u64) as i64));
+            watch.tick(elapsed(now));
         }
     }
 }

@@ -7,6 +7,7 @@ use hourglass_time::Span;
 use thiserror::Error;
 
 use crate::buffer::Record;
+use crate::guard::Guard;
 use crate::jobs::Job;
 use crate::models::{self, Model};
 use crate::wake::{self, Method};
@@ -38,6 +39,15 @@ pub struct RunSpec {
     pub seed: u64,
     /// Whether to go on, degraded, where the machine refuses something (`--best-effort`).
     pub best_effort: bool,
+    /// What ends the run early from within, and what it counts beyond limits.
+    pub guard: Guard,
+    /// Where the calling thread watches; if `None`, on the CPUs that no thread uses, or not at
+    /// all (`--mainaffinity` of `latency`).
+    pub watch_on: Option<CpuSet>,
+    /// Whether SIGUSR1 asks how the run goes.
+    pub snapshots: bool,
+    /// Whether the run's zero lies on a whole second of `CLOCK_REALTIME`.
+    pub whole_second: bool,
     /// The threads, in the order of their numbers.
     pub threads: Vec<ThreadSpec>,
 }
@@ -143,6 +153,9 @@ pub enum SpecError {
         /// What `-p` says.
         policy: Policy,
     },
+    /// A limit that every run exceeds.
+    #[error("{0} must not be negative")]
+    Limit(&'static str),
     /// A device that fewer threads can share.
     #[error("timer {timer} can be used by {most} thread of a run, not by {users}")]
     TimerShared {
@@ -172,6 +185,10 @@ impl RunSpec {
             warm_up: Span::ZERO,
             seed: 0,
             best_effort: false,
+            guard: Guard::default(),
+            watch_on: None,
+            snapshots: false,
+            whole_second: false,
             threads,
         }
     }
@@ -204,6 +221,14 @@ impl RunSpec {
         }
         if self.records < threads as u64 {
             return Err(SpecError::Records { records: self.records, threads });
+        }
+        for (option, limit) in [
+            ("--stop-on-gap", self.guard.stop_on_gap),
+            ("--stop-on-latency", self.guard.stop_on_latency),
+        ] {
+            if limit.is_some_and(Span::is_negative) {
+                return Err(SpecError::Limit(option));
+            }
         }
         self.check_timers()?;
         self.threads.iter().enumerate().try_for_each(|(i, thread)| self.check_thread(i, thread))

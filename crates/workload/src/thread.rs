@@ -13,6 +13,8 @@ use hourglass_sys::thread as os;
 use hourglass_sys::wait::nanosleep_until;
 use hourglass_time::Span;
 
+use crate::guard::Guard;
+use crate::live::Board;
 use crate::loop_time::LoopTime;
 use crate::memory::Memory;
 use crate::models::AnyExecution;
@@ -69,6 +71,8 @@ pub(crate) struct Shared<'a> {
     pub(crate) reserver: &'a dyn Reserver,
     pub(crate) best_effort: bool,
     pub(crate) warm_up: Span,
+    pub(crate) guard: &'a Guard,
+    pub(crate) board: &'a Board,
     pub(crate) gate: &'a Gate,
     pub(crate) stop: &'a AtomicBool,
     /// Whether critical sections tell on this machine what they should.
@@ -142,7 +146,10 @@ impl Prepared {
         });
         let cpus = os::affinity().unwrap_or_default();
         let senses = ThreadSenses::open(shared.rseq);
-        let tid = os::id();
+        let (tid, live) = (os::id(), shared.board.seat(id));
+        if let Some(live) = &live {
+            live.set_tid(tid);
+        }
         tell(Told::SetUp { tid, shortfalls });
         if shared.warm_up > Span::ZERO {
             execution.warm_up(shared.counter, shared.warm_up, shared.stop);
@@ -151,7 +158,8 @@ impl Prepared {
         let Order::Go(timeline, duration) = shared.gate.pass() else { return None };
         let Opened { mut wake_up, emulated } = opened.ok()?;
 
-        let settings = settings(&spec, loop_time, timeline, duration);
+        let mut settings = settings(&spec, loop_time, timeline, duration, shared.guard);
+        settings.live = live;
         let (start, finish, gap) = (settings.start, settings.finish, settings.gap);
         let before = account();
         let started = sleep_until(start, &timeline, shared);
@@ -204,12 +212,19 @@ fn settings(
     loop_time: LoopTime,
     timeline: Timeline,
     duration: Span,
+    guard: &Guard,
 ) -> Settings {
+    // Beyond in ticks is beyond in ns, whatever the error of calibration.
+    let beyond =
+        |limit: Option<Span>| limit.map_or(u64::MAX, |limit| timeline.ticks_at_least(limit));
     Settings {
         gap: spec.gap.map_or(loop_time.gap(), |gap| timeline.ticks_at_least(gap)),
         timeline,
         start: timeline.ticks_at(spec.start.nanos_or_zero()),
         finish: timeline.ticks_at(spec.finish_in(duration).nanos_or_zero()),
+        stop_gap: beyond(guard.stop_on_gap),
+        stop_late: beyond(guard.stop_on_latency),
+        live: None,
     }
 }
 

@@ -8,6 +8,7 @@ mod cpu_periodic;
 mod cpu_scan;
 mod cpu_scan_yield;
 mod cpu_yield;
+mod grid;
 mod lat;
 mod periodic;
 mod scanning;
@@ -23,8 +24,10 @@ use crate::recorder::{AnyRecorder, Recorder, Work};
 use crate::stage::{AnyCounter, Stage};
 use crate::words::{WordError, Words};
 
+pub use grid::on_grid;
+
 /// The models there are.
-pub const ALL: [&Entry; 7] = [
+pub const ALL: [&Entry; 8] = [
     &cpu::ENTRY,
     &cpu_scan::ENTRY,
     &cpu_yield::ENTRY,
@@ -32,6 +35,7 @@ pub const ALL: [&Entry; 7] = [
     &periodic::ENTRY,
     &cpu_periodic::ENTRY,
     &lat::ENTRY,
+    &grid::ENTRY,
 ];
 
 /// How a model is named and read.
@@ -72,6 +76,8 @@ pub struct Demand {
     pub mean_ns: Option<f64>,
     /// Measures the lateness of wake-ups instead of writing a trace.
     pub latency: bool,
+    /// Its wake-ups lie on a grid that lateness does not move, so that periods can be lost.
+    pub on_grid: bool,
     /// Memory for its own data, beside the records.
     pub bytes: usize,
 }
@@ -149,7 +155,7 @@ pub fn parse(words: &[&str]) -> Result<Arc<dyn Model>, WordError> {
 pub(crate) mod simulated_executions {
     use hourglass_time::Span;
 
-    use super::{Execution, cpu, cpu_periodic, lat, periodic};
+    use super::{Execution, cpu, cpu_periodic, grid, lat, periodic};
     use crate::recorder::Watching;
 
     pub(crate) fn cpu() -> impl Execution {
@@ -167,5 +173,9 @@ pub(crate) mod simulated_executions {
 
     pub(crate) fn lat(period: i64) -> impl Execution {
         lat::Running { period: Span::from_millis(period), work: Watching }
+    }
+
+    pub(crate) fn grid(period: i64, cycles: Option<u64>) -> impl Execution {
+        grid::Running { period: Span::from_millis(period), cycles, work: Watching }
     }
 }

@@ -149,6 +149,7 @@ impl Model for ScriptModel {
             period: self.task.map(|task| task.period),
             longest: self.task.map(|task| task.wcet),
             mean_ns: self.task.map(|task| task.wcet.nanos() as f64),
+            on_grid: false,
             latency: false,
             bytes: usize::try_from(self.bytes).unwrap_or(usize::MAX),
         }

@@ -1,0 +1,67 @@
+//! Wake-ups and gaps as they are counted, and the limits that end a run.
+//!
+//! Owns: what one wake-up or gap changes. Must not: decide whether a run passed.
+
+use std::sync::atomic::Ordering;
+
+use hourglass_clock::Counter;
+
+use super::Recorder;
+use crate::bell;
+use crate::guard::{Hit, HitKind};
+
+impl<C: Counter> Recorder<'_, C> {
+    /// Records that the thread woke `late` ticks after the time it had asked for.
+    pub fn record_lateness(&mut self, late: u64) {
+        let ns = self.settings.timeline.ns_in(late);
+        let Some(lateness) = &mut self.memory.lateness else { return };
+        lateness.record(late, ns);
+        if let Some(live) = &self.settings.live {
+            live.record(ns);
+        }
+        if late > self.settings.stop_late {
+            self.hit(HitKind::Latency, late);
+        }
+    }
+
+    /// Counts wake-ups that never took place because the one before them was too late.
+    pub fn lose_wake_ups(&mut self, count: u64) {
+        if count > 0 {
+            self.tally.lost_wake_ups = self.tally.lost_wake_ups.saturating_add(count);
+            if let Some(live) = &self.settings.live {
+                live.lose(count);
+            }
+        }
+    }
+
+    /// Counts a gap of `lost` ticks that is over now.
+    pub(super) fn count_gap(&mut self, lost: u64) {
+        let ns = self.settings.timeline.ns_in(lost);
+        self.memory.gaps.record(lost, ns);
+        if self.memory.lateness.is_none()
+            && let Some(live) = &self.settings.live
+        {
+            live.record(ns);
+        }
+    }
+
+    /// Ends the run if a gap of `lost` ticks, which is over and noted, is longer than allowed.
+    pub(super) fn heed_gap(&mut self, lost: u64) {
+        if lost > self.settings.stop_gap {
+            self.hit(HitKind::Gap, lost);
+        }
+    }
+
+    /// Ends the run, for all threads.
+    pub fn end_run(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        bell::ring();
+    }
+
+    fn hit(&mut self, kind: HitKind, ticks: u64) {
+        if self.hit.is_none() {
+            self.hit = Some(Hit { kind, cpu: self.last_cpu, over: self.last, ticks });
+            self.end_run();
+        }
+    }
+}
