@@ -4,13 +4,12 @@
 
 use std::sync::atomic::Ordering;
 
-use hourglass_clock::Counter;
-
 use super::Recorder;
 use crate::bell;
 use crate::guard::{Hit, HitKind};
+use crate::stage::Stage;
 
-impl<C: Counter> Recorder<'_, C> {
+impl<C: Stage> Recorder<'_, C> {
     /// Records that the thread woke `late` ticks after the time it had asked for.
     pub fn record_lateness(&mut self, late: u64) {
         let ns = self.settings.timeline.ns_in(late);
