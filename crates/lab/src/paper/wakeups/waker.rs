@@ -12,7 +12,8 @@ use hourglass_time::Span;
 use hourglass_timer::engine::{Base, Engine, OsTimes, Settings, TimerId, Times};
 use hourglass_timer::event::native::{PosixTimerEvent, SleepEvent};
 use hourglass_timer::event::{
-    self, DevicePlan, EventDevice, Period, Registry, Resolution, SourcePlan, Woken, validate_source,
+    self, DevicePlan, EventDevice, InvalidDevice, Period, Registry, Resolution, SourcePlan, Woken,
+    validate_source,
 };
 
 /// How a wait ended.
@@ -165,12 +166,26 @@ impl EngineWaker {
         // Without a source that is announced it stays bound to its tick.
         if resolution == Resolution::High {
             fit.map_err(|e| said(&e))?;
-            engine.validate(&DevicePlan::DEFAULT).map_err(|e| said(&e))?;
+            try_out(&mut engine).map_err(|e| said(&e))?;
             engine.high_res().source_valid();
         }
         let timer = engine.timers().create(Base::Monotonic, ()).map_err(|e| said(&e))?;
         Ok(EngineWaker { engine, timer })
     }
+}
+
+/// Tries the device out until it was in time once: a busy host makes every device late at times, and a
+/// whole table would go without its row.
+fn try_out(engine: &mut Engine<()>) -> Result<(), InvalidDevice> {
+    const TRIALS: u32 = 10;
+    let mut tried = engine.validate(&DevicePlan::DEFAULT);
+    for _ in 1..TRIALS {
+        if !matches!(tried, Err(InvalidDevice::Late { .. })) {
+            break;
+        }
+        tried = engine.validate(&DevicePlan::DEFAULT);
+    }
+    tried.map(|_| ())
 }
 
 impl Waker for EngineWaker {
