@@ -8,6 +8,7 @@ use hourglass_lab::workload::spec::{RunSpec, ThreadSpec};
 use hourglass_lab::workload::{models, wake};
 use hourglass_lab::{Failure, Finished, Request, Watch, recall};
 use hourglass_model::document::Warning;
+use hourglass_model::manifest::EvidenceFacts;
 use hourglass_model::{CpuSet, Interval, Policy};
 use hourglass_time::Span;
 
@@ -126,6 +127,42 @@ fn known_interruptions_are_found_with_their_lengths() {
             .any(|w| w[0].end_ticks <= taken.start_ticks && taken.end_ticks <= w[1].start_ticks);
         assert!(in_a_gap, "not in a gap: {taken:?}");
     }
+}
+
+/// Issue 6, part 1: where another thread of the run ran on the thread's CPU in a gap, the kernel took
+/// the CPU away and counted it; what was counted in gaps is not more than the kernel's account.
+#[test]
+fn gaps_in_which_another_thread_ran_were_switches() {
+    let pinned = |words| ThreadSpec { cpus: Some(a_cpu()), ..thread(words) };
+    let finished = run(spec(500, vec![pinned("CPU"), pinned("CPU")]));
+    let intervals: Vec<Interval> = finished.intervals().collect();
+    let (mut switched, mut witnessed) = (0u32, 0u32);
+    for thread in &finished.document.result.threads {
+        let own = of(&intervals, thread.id);
+        let others = of(&intervals, 1 - thread.id);
+        for pair in own.windows(2).filter(|pair| pair[1].onset.is_gap()) {
+            let (begun, ended) = (pair[0].end_ticks, pair[1].start_ticks);
+            let next = others.partition_point(|other| other.start_ticks < begun);
+            if others.get(next).is_some_and(|other| other.end_ticks <= ended) {
+                let evidence = pair[1].evidence;
+                let counted = evidence.counted.map_or(0, |counted| counted.involuntary);
+                switched += 1;
+                witnessed += u32::from(evidence.cleared != Some(false) && counted > 0);
+            }
+        }
+        let counted = own.iter().filter_map(|interval| interval.evidence.counted);
+        let counted: u64 = counted.map(|counted| u64::from(counted.involuntary)).sum();
+        let account = thread.kernel.unwrap().involuntary_switches;
+        assert!(counted <= account, "thread {}: {counted} of {account}", thread.id);
+    }
+    assert!(switched >= 5, "{switched}");
+    // Two interruptions in a row may be told in one.
+    assert!(witnessed * 10 >= switched * 9, "{witnessed} of {switched}");
+    let tids: Vec<u32> = finished.document.result.threads.iter().filter_map(|t| t.tid).collect();
+    assert!(matches!(tids[..], [a, b] if a != b));
+    let told = &finished.document.manifest.evidence;
+    assert!(told.iter().any(|facts| facts.source == EvidenceFacts::COUNTERS && facts.used));
+    assert!(told.iter().all(|facts| facts.used || !facts.found.is_empty()));
 }
 
 /// Never below: every job receives at least what it asked for, in ns as they are stored.
