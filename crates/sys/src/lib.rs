@@ -1,7 +1,7 @@
 //! The only home of `unsafe` in Hourglass outside the foreign-function skins.
 //!
 //! Owns: processor counters, clocks, waits, scheduling calls, memory locking, signals, memory
-//! hints; each as a safe function that says what the kernel answered.
+//! hints, the kernel's trace; each as a safe function that says what the kernel answered.
 //! Must not: hold policy, retry on its own judgement, know what a task or a run is.
 //!
 //! Errors are the kernel's own ([`std::io::Error`] with its errno); what they mean for a user is
@@ -53,6 +53,8 @@ pub mod signal;
 pub mod stop;
 #[cfg(target_os = "linux")]
 pub mod thread;
+#[cfg(target_os = "linux")]
+pub mod tracefs;
 #[cfg(target_os = "linux")]
 pub mod wait;
 

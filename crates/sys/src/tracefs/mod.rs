@@ -1,0 +1,43 @@
+//! The kernel's trace: finding `tracefs`, a private instance of it, its ring buffers, and the
+//! formats of its events.
+//!
+//! Owns: the files of an instance and their removal, the layout of sub-buffers and of events as
+//! the kernel describes them. Nothing of the global trace is touched, and nothing is assumed
+//! about an event: identifiers, places and sizes come from its `format` file.
+//! Must not: know which events matter, convert times, keep events.
+//!
+//! Sources: `Documentation/trace/ftrace.rst` and `ring-buffer-design.rst` of the kernel;
+//! `events/header_page` and `events/header_event` of a running one.
+
+mod format;
+mod guardian;
+mod instance;
+mod mount;
+mod page;
+mod stale;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+pub use format::{Field, Format};
+pub use instance::{Instance, Reader, RingCounts};
+pub use mount::{Tracefs, Unavailable};
+pub use page::{Entries, Entry, Page, PageLayout};
+
+/// A file of the trace that could not be read or written.
+#[derive(Debug, Error)]
+#[error("{}: {source}", .path.display())]
+pub struct TraceFileError {
+    /// The file.
+    pub path: PathBuf,
+    /// What the kernel said.
+    pub source: io::Error,
+}
+
+impl TraceFileError {
+    fn new(path: &Path, source: io::Error) -> TraceFileError {
+        TraceFileError { path: path.to_path_buf(), source }
+    }
+}
