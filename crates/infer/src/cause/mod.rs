@@ -5,11 +5,25 @@
 //! (Hourglass paper, section 4), and at last statistics over all gaps. What was seen and what was
 //! inferred are kept apart ([`Basis`]).
 //! Must not: read a file or a clock, draw. State is kept per thread and per CPU, not per gap.
+//!
+//! A trace is read twice: [`survey`] learns grids and periods, [`attribute`] gives causes.
 
+mod attribution;
 mod facts;
 mod gap;
+mod grid;
+mod judge;
+mod kernel;
+mod repeats;
 mod signs;
+mod stream;
+mod survey;
+mod tally;
 
+pub use attribution::{Attribution, Remarks};
 pub use facts::{Facts, KernelCoverage, Quota, REPORTED_NS, RtLimit, ThreadFacts};
 pub use gap::{AttributedGap, Basis, Composition, Successor};
 pub use signs::{Sign, Signs};
+pub use stream::{Attributed, attribute, survey};
+pub use survey::{Patterns, Survey, TickFound};
+pub use tally::CauseTally;

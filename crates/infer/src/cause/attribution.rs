@@ -1,0 +1,316 @@
+//! The second reading of a trace: each gap gets its cause.
+
+use std::collections::BTreeMap;
+
+use hourglass_model::{Interval, KernelEvent, Onset, Policy};
+
+use super::facts::Facts;
+use super::gap::{AttributedGap, length_ns};
+use super::judge::{Case, Stops};
+use super::kernel::{KernelSide, Told};
+use super::repeats::RepeatFollower;
+use super::signs::{Sign, Signs};
+use super::survey::{Patterns, may_be_budget, may_be_quota, may_be_throttling, tick_ns};
+
+/// Events inside intervals are looked at once there are so many of them.
+const INSIDE_FEWEST: u64 = 32;
+/// If more than one in so many events of threads of the run lies where the thread was seen to
+/// run, events and trace do not have one time line.
+const INSIDE_ONE_IN: u64 = 5;
+
+/// Gives each gap its cause. Takes intervals in order of start, and between them the kernel's
+/// events in order of time: before an interval all events up to [`Attribution::wants_events_to`].
+///
+/// Memory: some kilobytes for each CPU and thread.
+#[derive(Clone, Debug)]
+pub struct Attribution<'a> {
+    facts: &'a Facts,
+    patterns: &'a Patterns,
+    kernel: Option<KernelSide<'a>>,
+    threads: BTreeMap<u32, Thread>,
+    cpus: BTreeMap<u32, Cpu>,
+    highest: Option<u32>,
+    last_start_ns: i64,
+    remarks: Remarks,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Thread {
+    cpu: u32,
+    end_ns: i64,
+    successor: Option<u32>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Cpu {
+    occupant: Option<u32>,
+    end_ns: i64,
+    repeats: RepeatFollower,
+}
+
+/// What a reader must know of how the causes were found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Remarks {
+    /// Intervals read.
+    pub intervals: u64,
+    /// Gaps that have a cause.
+    pub gaps: u64,
+    /// Gaps too short to have one of their own.
+    pub short: u64,
+    /// Sum of their lengths, ns.
+    pub short_ns: u64,
+    /// Gaps with a cause about which the thread itself found out something.
+    pub with_evidence: u64,
+    /// Gaps with a cause that the kernel's events cover without a hole.
+    pub with_events: u64,
+    /// Gaps with a cause where events are missing.
+    pub in_holes: u64,
+    /// Intervals that began while another of the same CPU, or of the same thread, went on.
+    pub overlapping: u64,
+    /// Intervals that came before one with an earlier start.
+    pub out_of_order: u64,
+    /// Kernel events read.
+    pub events: u64,
+    /// Kernel events that lie where the thread was seen to run.
+    pub events_inside: u64,
+    /// Kernel events that were lost, as the events themselves say.
+    pub events_lost: u64,
+    /// Whether the kernel's events were not believed, because too many lie inside of intervals.
+    pub events_refused: bool,
+}
+
+impl<'a> Attribution<'a> {
+    /// Gives causes by these facts, and by the patterns that a [`super::Survey`] found.
+    #[must_use]
+    pub fn new(facts: &'a Facts, patterns: &'a Patterns) -> Attribution<'a> {
+        let kernel = facts.kernel.as_ref();
+        Attribution {
+            facts,
+            patterns,
+            kernel: kernel.map(|coverage| KernelSide::new(coverage, facts.tick_hz.map(tick_ns))),
+            threads: BTreeMap::new(),
+            cpus: BTreeMap::new(),
+            highest: highest(facts),
+            last_start_ns: i64::MIN,
+            remarks: Remarks::default(),
+        }
+    }
+
+    /// Up to which moment events must have been given before `interval` is, ns.
+    #[must_use]
+    pub fn wants_events_to(&self, interval: &Interval) -> i64 {
+        let error_ns = self.kernel.as_ref().map_or(0, KernelSide::error_ns);
+        interval.start_ns.saturating_add(error_ns)
+    }
+
+    /// Takes the next event of the kernel.
+    pub fn event(&mut self, event: &KernelEvent) {
+        self.remarks.events = self.remarks.events.saturating_add(1);
+        if let Some(kernel) = &mut self.kernel {
+            kernel.event(event);
+        }
+    }
+
+    /// Takes the next interval, and gives the gap before it if it has a cause of its own.
+    pub fn push(&mut self, interval: &Interval) -> Option<AttributedGap> {
+        self.remarks.intervals = self.remarks.intervals.saturating_add(1);
+        self.look_at_order(interval);
+        self.note_successor(interval);
+        let told = self.kernel.as_mut().and_then(|kernel| kernel.run(interval));
+        let fresh = Thread { cpu: interval.cpu, end_ns: interval.end_ns, successor: None };
+        let before = self.threads.insert(interval.thread, fresh)?;
+        if !interval.onset.is_gap() {
+            return None;
+        }
+        let length = length_ns(before.end_ns, interval.start_ns);
+        if length <= self.facts.reported_ns {
+            self.remarks.short = self.remarks.short.saturating_add(1);
+            self.remarks.short_ns = self.remarks.short_ns.saturating_add(length);
+            return None;
+        }
+        Some(self.attribute(&before, interval, length, told))
+    }
+
+    /// From here on there are no more events, although the run went on: they could not be read.
+    pub fn lose_events(&mut self) {
+        self.kernel = None;
+    }
+
+    /// How the causes were found, so far.
+    #[must_use]
+    pub fn remarks(&self) -> Remarks {
+        let sound = self.kernel.as_ref().map(KernelSide::soundness).unwrap_or_default();
+        Remarks {
+            events_inside: sound.inside,
+            events_lost: sound.lost,
+            events_refused: self.events_refused(),
+            ..self.remarks
+        }
+    }
+
+    fn events_refused(&self) -> bool {
+        let sound = self.kernel.as_ref().map(KernelSide::soundness).unwrap_or_default();
+        let all = sound.inside.saturating_add(sound.in_gaps);
+        sound.inside >= INSIDE_FEWEST && sound.inside > all / INSIDE_ONE_IN
+    }
+
+    fn look_at_order(&mut self, interval: &Interval) {
+        if interval.start_ns < self.last_start_ns {
+            self.remarks.out_of_order = self.remarks.out_of_order.saturating_add(1);
+        }
+        self.last_start_ns = self.last_start_ns.max(interval.start_ns);
+        let own = self.threads.get(&interval.thread).is_some_and(|t| t.end_ns > interval.start_ns);
+        let cpu = self.cpus.get(&interval.cpu).is_some_and(|cpu| cpu.end_ns > interval.start_ns);
+        if own || cpu {
+            self.remarks.overlapping = self.remarks.overlapping.saturating_add(1);
+        }
+    }
+
+    /// Tells the thread that had the CPU last who has it now (section 4, first rule).
+    fn note_successor(&mut self, interval: &Interval) {
+        let cpu = self.cpus.entry(interval.cpu).or_default();
+        cpu.end_ns = interval.end_ns;
+        let Some(last) = cpu.occupant.replace(interval.thread) else { return };
+        if last != interval.thread
+            && let Some(thread) = self.threads.get_mut(&last)
+            && thread.cpu == interval.cpu
+            && thread.end_ns <= interval.start_ns
+        {
+            thread.successor.get_or_insert(interval.thread);
+        }
+    }
+
+    fn attribute(
+        &mut self,
+        before: &Thread,
+        interval: &Interval,
+        length: u64,
+        told: Option<Told>,
+    ) -> AttributedGap {
+        let told = told.filter(|_| !self.events_refused());
+        self.count(interval, told);
+        let cpu_changed = before.cpu != interval.cpu;
+        let thread = self.facts.threads.get(&interval.thread);
+        let grid = self.patterns.ticks.get(&before.cpu);
+        let tick = grid.filter(|grid| grid.holds(before.end_ns)).map(|grid| grid.confidence());
+        let case = Case {
+            facts: self.facts,
+            thread,
+            onset: interval.onset,
+            length,
+            told,
+            successor: before.successor,
+            cpu_changed,
+            highest: self.highest == Some(interval.thread),
+            stops: self.stops(before, interval, length),
+            tick,
+            ticks_known: grid.is_some(),
+            periodic: tick.is_none() && self.periodic(before, length),
+            signs: signs(before, interval),
+        };
+        let verdict = case.judge();
+        AttributedGap {
+            thread: interval.thread,
+            cpu_before: before.cpu,
+            cpu_after: interval.cpu,
+            start_ns: before.end_ns,
+            end_ns: interval.start_ns,
+            cause: verdict.cause,
+            basis: verdict.basis,
+            evidence: verdict.signs,
+            to_thread: verdict.to,
+            composition: verdict.composition,
+        }
+    }
+
+    fn count(&mut self, interval: &Interval, told: Option<Told>) {
+        let remarks = &mut self.remarks;
+        remarks.gaps = remarks.gaps.saturating_add(1);
+        remarks.with_evidence =
+            remarks.with_evidence.saturating_add(u64::from(!interval.evidence.is_none()));
+        if let Some(told) = told {
+            let count = if told.hole { &mut remarks.in_holes } else { &mut remarks.with_events };
+            *count = count.saturating_add(1);
+        }
+    }
+
+    fn periodic(&mut self, before: &Thread, length: u64) -> bool {
+        let Some(repeats) = self.patterns.repeats.get(&before.cpu) else { return false };
+        let cpu = self.cpus.entry(before.cpu).or_default();
+        cpu.repeats.push(repeats, before.end_ns, length).is_some()
+    }
+
+    fn stops(&self, before: &Thread, interval: &Interval, length: u64) -> Stops {
+        let known = self.facts.threads.get(&interval.thread);
+        let policy = known.and_then(|known| known.policy);
+        let patterns = self.patterns;
+        let limit = self.facts.rt_limit;
+        let throttled = limit
+            .filter(|limit| may_be_throttling(policy, *limit, length))
+            .and_then(|_| patterns.throttlings.get(&interval.thread))
+            .map(|found| found.chained > 0 && found.chained * 2 >= found.gaps.saturating_sub(1));
+        let on = |grid: Option<&super::grid::Grid>| {
+            grid.filter(|grid| grid.holds(interval.start_ns)).map(|grid| grid.confidence())
+        };
+        let budget = known.and_then(|known| known.reservation);
+        let replenished = budget
+            .filter(|budget| may_be_budget(*budget, length))
+            .and_then(|_| on(patterns.replenished.get(&interval.thread)));
+        let quota = self
+            .facts
+            .quota
+            .filter(|quota| may_be_quota(known, length, quota.period_ns))
+            .filter(|_| before.cpu == interval.cpu || interval.onset == Onset::Migration)
+            .and_then(|_| on(patterns.quota.as_ref()));
+        Stops { throttled, replenished, quota }
+    }
+}
+
+/// What the thread itself found out, and what the trace shows by itself.
+fn signs(before: &Thread, interval: &Interval) -> Signs {
+    let mut signs = Signs::NONE;
+    let mut insert = |sign: Sign, holds: bool| {
+        if holds {
+            signs.insert(sign);
+        }
+    };
+    let evidence = interval.evidence;
+    insert(Sign::Cleared, evidence.cleared == Some(true));
+    insert(Sign::NotCleared, evidence.cleared == Some(false));
+    if let Some(counted) = evidence.counted {
+        insert(Sign::CountedInvoluntary, counted.involuntary > 0);
+        insert(Sign::CountedVoluntary, counted.voluntary > 0);
+        insert(Sign::NoneCounted, counted.involuntary == 0 && counted.voluntary == 0);
+        insert(Sign::CountedFault, counted.faults > 0);
+    }
+    insert(Sign::OtherThreadSeen, before.successor.is_some());
+    insert(Sign::CpuChanged, before.cpu != interval.cpu);
+    insert(Sign::Yielded, interval.onset == Onset::Yield);
+    signs
+}
+
+/// The thread of the run that no other one can keep from running, if it never waits (section 4,
+/// third rule). `None` if two have the same priority.
+fn highest(facts: &Facts) -> Option<u32> {
+    let urgency = |policy: Policy| match policy {
+        Policy::Deadline => 100,
+        Policy::Fifo(priority) | Policy::RoundRobin(priority) => priority,
+        Policy::Other(_) | Policy::Batch | Policy::Idle => 0,
+    };
+    let mut best: Option<(u8, u32)> = None;
+    let mut shared = false;
+    for (number, thread) in &facts.threads {
+        let urgency = urgency(thread.policy?);
+        match best {
+            Some((most, _)) if urgency < most => {}
+            Some((most, _)) if urgency == most => shared = true,
+            _ => {
+                best = Some((urgency, *number));
+                shared = false;
+            }
+        }
+    }
+    let (urgency, number) = best.filter(|_| !shared)?;
+    let never_waits = facts.threads.get(&number).is_some_and(|thread| thread.never_waits);
+    (urgency > 0 && never_waits).then_some(number)
+}

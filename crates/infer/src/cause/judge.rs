@@ -1,0 +1,347 @@
+//! One gap, all that is known about it, and the verdict.
+//!
+//! Confidences that are constants here are the shares measured against the kernel's own events,
+//! rounded down: they are what the rule is worth where nothing else speaks.
+
+use hourglass_model::{Cause, Onset, Policy};
+
+use super::facts::{Facts, ThreadFacts};
+use super::gap::{Basis, Composition, Successor};
+use super::kernel::Told;
+use super::signs::{Sign, Signs};
+
+/// On its way into the kernel and out an interrupt takes no longer than this, ns; in virtual
+/// machines 12 us are usual. What is silent for longer was not the interrupt's delivery.
+const DELIVERY_NS: u64 = 50_000;
+/// A wait was counted for a thread that never waits: it was stopped, or waited for a page.
+const STOPPED: f64 = 0.8;
+/// Nothing cleared the critical section, no tick was due, and there is a hypervisor: of such gaps
+/// 9 in 10 had no event of the kernel.
+const BELOW_VIRTUAL: f64 = 0.85;
+/// The same without a known hypervisor: an interrupt is as likely as firmware.
+const BELOW_UNKNOWN: f64 = 0.4;
+/// The same where gaps of that size are periodic.
+const BELOW_PERIODIC: f64 = 0.95;
+/// The critical section was cleared, nothing was counted: an interrupt that thought of switching.
+const INTERRUPT_CLEARED: f64 = 0.9;
+/// The same where all that is known is that no switch is possible (section 4, third rule).
+const INTERRUPT_BY_RULE: f64 = 0.6;
+/// The kernel recorded nothing, but lost events somewhere in the run.
+const SILENT_WITH_LOSSES: f64 = 0.6;
+/// A stop of the length of a throttling, once; and at the period's distance from others.
+const THROTTLED_ONCE: f64 = 0.7;
+const THROTTLED_PERIODIC: f64 = 0.97;
+/// A budget or a quota explains a long gap that ends on its grid, at most with this.
+const MOST_BUDGET: f64 = 0.97;
+/// The thread yielded and was away for longer than a yield takes, nothing else is known.
+const YIELDED: f64 = 0.7;
+/// Another CPU, and nothing else is known.
+const MOVED: f64 = 0.9;
+/// A gap of a thread that may be switched, of which nothing else is known.
+const GUESSED: f64 = 0.3;
+/// A gap that ordinary threads make each other is not shorter, ns: the shortest turn that
+/// schedulers give.
+const TURN_NS: u64 = 500_000;
+/// A tick and what it does are not longer, ns.
+const TICK_NS: u64 = 500_000;
+
+/// All that is known about a gap.
+pub(super) struct Case<'a> {
+    pub(super) facts: &'a Facts,
+    pub(super) thread: Option<&'a ThreadFacts>,
+    pub(super) onset: Onset,
+    pub(super) length: u64,
+    pub(super) told: Option<Told>,
+    pub(super) successor: Option<u32>,
+    pub(super) cpu_changed: bool,
+    pub(super) highest: bool,
+    pub(super) stops: Stops,
+    pub(super) tick: Option<f64>,
+    pub(super) ticks_known: bool,
+    pub(super) periodic: bool,
+    pub(super) signs: Signs,
+}
+
+/// Patterns of being kept off the CPU that the gap fits, with what they are worth.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Stops {
+    /// As long as throttling; whether such gaps are a period apart.
+    pub(super) throttled: Option<bool>,
+    /// Ended at a replenishment.
+    pub(super) replenished: Option<f64>,
+    /// Ended with a quota's period.
+    pub(super) quota: Option<f64>,
+}
+
+/// A cause, how it is known, who had the CPU, where the time went.
+pub(super) struct Verdict {
+    pub(super) cause: Cause,
+    pub(super) basis: Basis,
+    pub(super) signs: Signs,
+    pub(super) to: Option<Successor>,
+    pub(super) composition: Option<Composition>,
+}
+
+impl Case<'_> {
+    /// The verdict.
+    pub(super) fn judge(mut self) -> Verdict {
+        let (cause, basis) = match self.told {
+            Some(told) if !told.hole => self.by_kernel(&told),
+            told => {
+                if told.is_some() {
+                    self.signs.insert(Sign::KernelLost);
+                }
+                self.without_kernel()
+            }
+        };
+        let told = self.told.filter(|told| !told.hole);
+        let kernel = told.and_then(|told| told.to).map(Successor::Kernel);
+        Verdict {
+            cause,
+            basis,
+            signs: self.signs,
+            to: self.successor.map(Successor::OfRun).or(kernel),
+            composition: told.map(|told| told.composition),
+        }
+    }
+
+    fn by_kernel(&mut self, told: &Told) -> (Cause, Basis) {
+        if told.to.is_some() {
+            self.signs.insert(Sign::KernelSwitch);
+        }
+        if told.worked {
+            self.signs.insert(Sign::KernelWork);
+        }
+        if told.stopped {
+            self.signs.insert(Sign::StoppedState);
+            return (Cause::Stopped, Basis::Seen);
+        }
+        let sums = told.composition;
+        if told.to.is_some() {
+            if let Some(stop) = self.stopped_by_rule() {
+                return stop;
+            }
+            let rest = sums.tick_ns.max(sums.irq_ns).max(sums.softirq_ns).max(sums.fault_ns);
+            let silent = sums.silent_ns.saturating_sub(DELIVERY_NS);
+            if sums.switched_ns >= rest.max(silent) {
+                return (self.switch_seen(told), Basis::Seen);
+            }
+        }
+        if !told.worked && told.to.is_none() {
+            return self.silent(told);
+        }
+        (longest(told), Basis::Seen)
+    }
+
+    fn switch_seen(&self, told: &Told) -> Cause {
+        if told.moved_away && self.cpu_changed {
+            Cause::Migration
+        } else if told.waiting || self.onset == Onset::Yield {
+            Cause::ContextSwitchVoluntary
+        } else {
+            Cause::ContextSwitchInvoluntary
+        }
+    }
+
+    fn silent(&mut self, told: &Told) -> (Cause, Basis) {
+        if told.complete {
+            self.signs.insert(Sign::KernelSilent);
+            return (Cause::BelowKernel, Basis::Seen);
+        }
+        match self.counted_switch() {
+            Some(cause) => (cause, Basis::Seen),
+            None => (Cause::BelowKernel, Basis::Inferred { confidence: SILENT_WITH_LOSSES }),
+        }
+    }
+
+    fn without_kernel(&mut self) -> (Cause, Basis) {
+        let counted = self.counted_switch();
+        let seen = self.successor.is_some();
+        let kept = self.signs.contains(Sign::NotCleared) || self.signs.contains(Sign::NoneCounted);
+        if (!kept || seen || counted.is_some())
+            && let Some(stop) = self.stopped_by_rule()
+        {
+            return stop;
+        }
+        if let Some(cause) = counted {
+            return (cause, Basis::Seen).adjusted(self);
+        }
+        if seen {
+            return (self.interleaved(), Basis::Seen);
+        }
+        if kept { self.kept() } else { self.from_the_trace() }
+    }
+
+    /// Throttling, a budget, a quota: all look like switches, so these rules come first.
+    fn stopped_by_rule(&mut self) -> Option<(Cause, Basis)> {
+        let inferred = |cause, confidence| Some((cause, Basis::Inferred { confidence }));
+        if let Some(confidence) = self.stops.replenished {
+            self.signs.insert(Sign::Replenished);
+            return inferred(Cause::DeadlineBudget, confidence.min(MOST_BUDGET));
+        }
+        if let Some(periodic) = self.stops.throttled {
+            self.signs.insert(Sign::ThrottlingLength);
+            if periodic {
+                self.signs.insert(Sign::ThrottlingPeriod);
+                return inferred(Cause::RtThrottling, THROTTLED_PERIODIC);
+            }
+            return inferred(Cause::RtThrottling, THROTTLED_ONCE);
+        }
+        // Another thread of the run in the same control group could not have run meanwhile.
+        let confidence = self.stops.quota.filter(|_| self.successor.is_none())?;
+        self.signs.insert(Sign::QuotaPeriod);
+        inferred(Cause::CgroupQuota, confidence.min(MOST_BUDGET))
+    }
+
+    /// What the kernel's counters say.
+    fn counted_switch(&self) -> Option<Cause> {
+        let involuntary = self.signs.contains(Sign::CountedInvoluntary);
+        let voluntary = self.signs.contains(Sign::CountedVoluntary);
+        match (involuntary, voluntary) {
+            // A yield that switches is counted as involuntary (kernel/sched/core.c).
+            (true, _) if self.onset == Onset::Yield => Some(Cause::ContextSwitchVoluntary),
+            (true, _) => Some(Cause::ContextSwitchInvoluntary),
+            (false, true) => Some(Cause::ContextSwitchVoluntary),
+            (false, false) => None,
+        }
+    }
+
+    /// Another thread of the run had the CPU (section 4, first and second rule).
+    fn interleaved(&self) -> Cause {
+        let thread = self.thread.copied();
+        match self.onset {
+            Onset::Yield => Cause::ContextSwitchVoluntary,
+            _ if thread.is_some_and(|thread| thread.waits_unseen) => Cause::ContextSwitch,
+            _ if thread.is_some_and(|thread| thread.never_waits) => Cause::ContextSwitchInvoluntary,
+            // The recorder marks waits and yields; but of a thread of which nothing is known it
+            // may be anybody's trace.
+            _ if thread.is_some() => Cause::ContextSwitchInvoluntary,
+            _ => Cause::ContextSwitch,
+        }
+    }
+
+    /// The thread was not switched out: a fault, a tick, another interrupt, or what is below.
+    fn kept(&mut self) -> (Cause, Basis) {
+        if self.signs.contains(Sign::CountedFault) {
+            return (Cause::PageFault, Basis::Seen);
+        }
+        if self.cpu_changed {
+            return (Cause::Migration, Basis::Inferred { confidence: MOVED });
+        }
+        if let Some(confidence) = self.tick {
+            self.signs.insert(Sign::OnTickGrid);
+            let confidence = match self.length > TICK_NS {
+                true => confidence / 2.0,
+                false => confidence,
+            };
+            return (Cause::TimerTick, Basis::Inferred { confidence });
+        }
+        if self.signs.contains(Sign::Cleared) {
+            return (Cause::Irq, Basis::Inferred { confidence: INTERRUPT_CLEARED });
+        }
+        self.below()
+    }
+
+    fn below(&mut self) -> (Cause, Basis) {
+        let machine = self.facts.virtual_machine;
+        if machine == Some(true) {
+            self.signs.insert(Sign::VirtualMachine);
+        }
+        if self.periodic {
+            self.signs.insert(Sign::Periodic);
+        }
+        let inferred = |cause, confidence| (cause, Basis::Inferred { confidence });
+        match (machine, self.periodic) {
+            (Some(true), true) => inferred(Cause::BelowKernel, BELOW_PERIODIC),
+            // Where the tick's grid is not known, some of these are ticks.
+            (Some(true), false) if self.ticks_known => inferred(Cause::BelowKernel, BELOW_VIRTUAL),
+            (Some(true), false) => inferred(Cause::BelowKernel, BELOW_UNKNOWN),
+            (Some(false), _) => inferred(Cause::Irq, INTERRUPT_BY_RULE),
+            (None, _) => inferred(Cause::BelowKernel, BELOW_UNKNOWN),
+        }
+    }
+
+    /// Neither the kernel's events nor the thread's own evidence: section 4's rules.
+    fn from_the_trace(&mut self) -> (Cause, Basis) {
+        let inferred = |cause, confidence| (cause, Basis::Inferred { confidence });
+        if self.cpu_changed {
+            return inferred(Cause::Migration, MOVED);
+        }
+        if let Some(confidence) = self.tick.filter(|_| self.length <= TICK_NS) {
+            self.signs.insert(Sign::OnTickGrid);
+            return inferred(Cause::TimerTick, confidence);
+        }
+        if self.signs.contains(Sign::Cleared) {
+            return inferred(Cause::ContextSwitch, 0.5);
+        }
+        if self.onset == Onset::Yield {
+            return inferred(Cause::ContextSwitchVoluntary, YIELDED);
+        }
+        if self.highest {
+            self.signs.insert(Sign::HighestPriority);
+            return match self.facts.virtual_machine {
+                Some(true) => self.below(),
+                _ => inferred(Cause::Irq, INTERRUPT_BY_RULE),
+            };
+        }
+        if self.periodic {
+            return self.below();
+        }
+        let real_time = self.thread.and_then(|thread| thread.policy).is_some_and(is_real_time);
+        match self.length >= TURN_NS && !real_time {
+            true => inferred(Cause::ContextSwitch, 0.6),
+            false if self.facts.virtual_machine == Some(true) && self.ticks_known => self.below(),
+            false => inferred(Cause::Unknown, GUESSED),
+        }
+    }
+}
+
+/// A seen switch that may be a stop.
+trait Adjusted {
+    fn adjusted(self, case: &mut Case) -> (Cause, Basis);
+}
+
+impl Adjusted for (Cause, Basis) {
+    /// A wait that was counted for a thread that never waits was no wait of its own: it was
+    /// stopped (by a signal, a tracer or the freezer), unless it waited for a page.
+    fn adjusted(self, case: &mut Case) -> (Cause, Basis) {
+        let never = case.thread.is_some_and(|thread| thread.never_waits && !thread.waits_unseen);
+        let only_waited = self.0 == Cause::ContextSwitchVoluntary
+            && !case.signs.contains(Sign::CountedInvoluntary)
+            && case.onset != Onset::Yield;
+        if !never || !only_waited {
+            return self;
+        }
+        if case.signs.contains(Sign::CountedFault) {
+            return (Cause::PageFault, Basis::Inferred { confidence: STOPPED });
+        }
+        case.signs.insert(Sign::NeverWaits);
+        (Cause::Stopped, Basis::Inferred { confidence: STOPPED })
+    }
+}
+
+/// Whether a policy is above ordinary threads.
+fn is_real_time(policy: Policy) -> bool {
+    matches!(policy, Policy::Fifo(_) | Policy::RoundRobin(_) | Policy::Deadline)
+}
+
+/// The work that took the longest. What no event accounts for is the delivery of that work, but
+/// for what is longer than any delivery.
+fn longest(told: &Told) -> Cause {
+    let sums = told.composition;
+    let tick = if told.other_timer { Cause::Irq } else { Cause::TimerTick };
+    let silent = sums.silent_ns.saturating_sub(DELIVERY_NS);
+    let parts = [
+        (sums.switched_ns, Cause::ContextSwitch),
+        (sums.signal_ns, Cause::Stopped),
+        (sums.softirq_ns, Cause::Softirq),
+        (sums.irq_ns, Cause::Irq),
+        (sums.fault_ns, Cause::PageFault),
+        (sums.tick_ns, tick),
+    ];
+    match parts.into_iter().max_by_key(|(ns, _)| *ns) {
+        Some((ns, _)) if silent > ns => Cause::BelowKernel,
+        Some((_, cause)) => cause,
+        None => Cause::Unknown,
+    }
+}

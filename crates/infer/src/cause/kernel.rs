@@ -1,0 +1,360 @@
+//! What the kernel's events say about the gap that each thread is in.
+//!
+//! Each thread has an account from the end of its last interval on. Events of the CPU on which it
+//! runs are charged to it; once it is switched out only a switch back to it counts. The kernel's
+//! number of a thread is learnt: whoever a switch takes off a CPU on which a thread of the run was
+//! seen just before is that thread.
+
+use std::collections::BTreeMap;
+
+use hourglass_model::{Interval, KernelEvent, KernelEventKind, Vector};
+
+use super::facts::KernelCoverage;
+use super::gap::{Composition, length_ns};
+
+/// Nested contexts that are told apart; deeper ones count for the innermost of these.
+const DEEPEST: usize = 8;
+/// `TASK_STOPPED` and `TASK_TRACED` of `sched_switch` (trace/events/sched.h).
+const STOPPED_STATES: u64 = 0x4 | 0x8;
+/// Bits of the state that mean that the thread waits; a higher one says that it was preempted.
+const WAITING_STATES: u64 = 0xff;
+/// Timers of a CPU that are followed, to find the tick's.
+const TIMERS: usize = 8;
+/// A timer that expired so often in a row at the tick's distance is the tick's.
+const TICKS_IN_A_ROW: u8 = 8;
+
+/// What the kernel was doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Doing {
+    #[default]
+    Nothing,
+    Tick,
+    Irq,
+    Softirq,
+    Fault,
+    Signal,
+}
+
+/// What the kernel's events say about a gap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Told {
+    /// Where the time went.
+    pub(super) composition: Composition,
+    /// Who took the CPU first, if the thread was switched out.
+    pub(super) to: Option<u32>,
+    /// Whether the thread was waiting when it was switched out.
+    pub(super) waiting: bool,
+    /// Whether it was stopped or traced.
+    pub(super) stopped: bool,
+    /// Whether the thread that took its CPU moved it to another.
+    pub(super) moved_away: bool,
+    /// Whether there was an interrupt, a softirq, a fault or a signal.
+    pub(super) worked: bool,
+    /// Whether a timer interrupt was there for other timers than the tick's only.
+    pub(super) other_timer: bool,
+    /// Whether events are missing.
+    pub(super) hole: bool,
+    /// Whether the CPU's events were recorded, and none of them was lost in the whole run.
+    pub(super) complete: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Account {
+    told: Told,
+    cpu: u32,
+    since_ns: i64,
+    mark_ns: i64,
+    stack: [Doing; DEEPEST],
+    depth: usize,
+    between: Doing,
+    out: bool,
+    tick_expired: bool,
+    other_expired: bool,
+    number: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Timer {
+    value: u64,
+    last_ns: i64,
+    in_a_row: u8,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Cpu {
+    running: Option<u32>,
+    current: Option<u32>,
+    timers: [Timer; TIMERS],
+    next_timer: usize,
+    tick: Option<u64>,
+}
+
+/// How sound the events are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Soundness {
+    /// Events of threads of the run that lay in a gap, as they must.
+    pub(super) in_gaps: u64,
+    /// Those that lay where the thread was seen to run.
+    pub(super) inside: u64,
+    /// Events that were lost, as the events themselves say.
+    pub(super) lost: u64,
+}
+
+/// Follows the kernel's events.
+#[derive(Clone, Debug)]
+pub(super) struct KernelSide<'a> {
+    coverage: &'a KernelCoverage,
+    tick_ns: Option<u64>,
+    accounts: BTreeMap<u32, Account>,
+    cpus: BTreeMap<u32, Cpu>,
+    numbers: BTreeMap<u32, u32>,
+    soundness: Soundness,
+}
+
+impl<'a> KernelSide<'a> {
+    pub(super) fn new(coverage: &'a KernelCoverage, tick_ns: Option<u64>) -> KernelSide<'a> {
+        KernelSide {
+            coverage,
+            tick_ns,
+            accounts: BTreeMap::new(),
+            cpus: BTreeMap::new(),
+            numbers: BTreeMap::new(),
+            soundness: Soundness::default(),
+        }
+    }
+
+    /// How far events may be off, ns.
+    pub(super) fn error_ns(&self) -> i64 {
+        i64::try_from(self.coverage.error_ns).unwrap_or(i64::MAX)
+    }
+
+    pub(super) fn soundness(&self) -> Soundness {
+        self.soundness
+    }
+
+    /// Takes the next event, in order of time.
+    pub(super) fn event(&mut self, event: &KernelEvent) {
+        use KernelEventKind as Kind;
+        match event.kind {
+            Kind::Lost => self.lost(event),
+            Kind::Switch => self.switch(event),
+            Kind::Migrate => self.migrate(event),
+            Kind::Waking | Kind::HrtimerStart | Kind::HrtimerExit => {}
+            Kind::HrtimerEntry => self.timer(event),
+            Kind::IrqEntry => self.enter(event, Doing::Irq),
+            Kind::SoftirqEntry => self.enter(event, Doing::Softirq),
+            Kind::VectorEntry if event.a == Vector::LocalTimer.code() => {
+                self.enter(event, Doing::Tick);
+            }
+            Kind::VectorEntry => self.enter(event, Doing::Irq),
+            Kind::IrqExit | Kind::SoftirqExit | Kind::VectorExit => self.leave(event),
+            Kind::PageFault => self.happen(event, Doing::Fault),
+            Kind::Signal => self.happen(event, Doing::Signal),
+        }
+    }
+
+    /// The thread of `interval` runs again, and the interval is all of it: gives what happened
+    /// since it was last seen, and begins a new account at the interval's end. `None` where it was
+    /// not seen before, or the events do not cover the CPUs.
+    pub(super) fn run(&mut self, interval: &Interval) -> Option<Told> {
+        let before = self.accounts.get(&interval.thread).copied();
+        if let Some(cpu) = before.and_then(|account| self.cpus.get_mut(&account.cpu))
+            && cpu.running == Some(interval.thread)
+        {
+            cpu.running = None;
+        }
+        self.cpus.entry(interval.cpu).or_default().running = Some(interval.thread);
+        let fresh = Account {
+            told: Told { complete: self.complete(interval.cpu), ..Told::default() },
+            cpu: interval.cpu,
+            since_ns: interval.end_ns,
+            mark_ns: interval.end_ns,
+            stack: [Doing::Nothing; DEEPEST],
+            depth: 0,
+            between: Doing::Nothing,
+            out: false,
+            tick_expired: false,
+            other_expired: false,
+            number: before.and_then(|account| account.number),
+        };
+        self.accounts.insert(interval.thread, fresh);
+        let mut account = before?;
+        account.pass(interval.start_ns);
+        let covers = |cpu| self.coverage.cpus.contains_key(&cpu);
+        account.told.other_timer = account.other_expired && !account.tick_expired;
+        account.told.complete &= self.complete(interval.cpu);
+        (covers(account.cpu) && covers(interval.cpu)).then_some(account.told)
+    }
+
+    fn complete(&self, cpu: u32) -> bool {
+        self.coverage.cpus.get(&cpu).is_some_and(|lost| *lost == 0)
+    }
+
+    fn lost(&mut self, event: &KernelEvent) {
+        self.soundness.lost = self.soundness.lost.saturating_add(event.value.max(1));
+        for account in self.accounts.values_mut() {
+            if account.cpu == event.cpu || account.out {
+                account.told.hole = true;
+            }
+        }
+        if let Some(cpu) = self.cpus.get_mut(&event.cpu) {
+            cpu.running = None;
+            cpu.current = None;
+        }
+    }
+
+    /// The account of the thread that runs on the event's CPU, if the event is in a gap of it.
+    fn running(&mut self, event: &KernelEvent) -> Option<&mut Account> {
+        let thread = self.cpus.get(&event.cpu)?.running?;
+        let error_ns = self.error_ns();
+        let account = self.accounts.get_mut(&thread)?;
+        if account.out || account.cpu != event.cpu {
+            return None;
+        }
+        if event.ns < account.since_ns.saturating_sub(error_ns) {
+            self.soundness.inside = self.soundness.inside.saturating_add(1);
+            return None;
+        }
+        self.soundness.in_gaps = self.soundness.in_gaps.saturating_add(1);
+        Some(account)
+    }
+
+    fn enter(&mut self, event: &KernelEvent, doing: Doing) {
+        if let Some(account) = self.running(event) {
+            account.pass(event.ns);
+            account.told.worked = true;
+            if let Some(place) = account.stack.get_mut(account.depth) {
+                *place = doing;
+            }
+            account.depth = account.depth.saturating_add(1);
+        }
+    }
+
+    fn leave(&mut self, event: &KernelEvent) {
+        if let Some(account) = self.running(event) {
+            account.pass(event.ns);
+            account.depth = account.depth.saturating_sub(1);
+        }
+    }
+
+    fn happen(&mut self, event: &KernelEvent, doing: Doing) {
+        if let Some(account) = self.running(event) {
+            account.pass(event.ns);
+            account.told.worked = true;
+            account.between = doing;
+        }
+    }
+
+    fn timer(&mut self, event: &KernelEvent) {
+        let tick_ns = self.tick_ns;
+        let cpu = self.cpus.entry(event.cpu).or_default();
+        if let Some(tick_ns) = tick_ns {
+            cpu.follow(event, tick_ns);
+        }
+        let tick = cpu.tick;
+        if let (Some(tick), Some(account)) = (tick, self.running(event)) {
+            account.tick_expired |= event.value == tick;
+            account.other_expired |= event.value != tick;
+        }
+    }
+
+    fn switch(&mut self, event: &KernelEvent) {
+        self.switch_out(event);
+        let next = self.numbers.get(&event.b).copied();
+        let cpu = self.cpus.entry(event.cpu).or_default();
+        cpu.running = next;
+        cpu.current = Some(event.b);
+        if let Some(account) = next.and_then(|thread| self.accounts.get_mut(&thread)) {
+            account.pass(event.ns);
+            account.out = false;
+            account.cpu = event.cpu;
+        }
+    }
+
+    fn switch_out(&mut self, event: &KernelEvent) {
+        let here = self.cpus.get(&event.cpu).and_then(|cpu| cpu.running);
+        let known = self.numbers.get(&event.a).copied();
+        let fits = |thread: &u32| match self.accounts.get(thread) {
+            Some(account) => account.number.is_none_or(|number| number == event.a),
+            None => false,
+        };
+        let Some(thread) = known.or(here.filter(fits)).filter(|_| event.a != 0) else { return };
+        let error_ns = self.error_ns();
+        let Some(account) = self.accounts.get_mut(&thread) else { return };
+        if event.ns < account.since_ns.saturating_sub(error_ns) {
+            self.soundness.inside = self.soundness.inside.saturating_add(1);
+            return;
+        }
+        self.soundness.in_gaps = self.soundness.in_gaps.saturating_add(1);
+        account.number = Some(event.a);
+        account.pass(event.ns);
+        account.out = true;
+        account.depth = 0;
+        account.between = Doing::Nothing;
+        account.told.stopped |= event.value & STOPPED_STATES != 0;
+        if account.told.to.is_none() {
+            account.told.to = Some(event.b);
+            account.told.waiting = event.value & WAITING_STATES != 0;
+        }
+        self.numbers.insert(event.a, thread);
+    }
+
+    fn migrate(&mut self, event: &KernelEvent) {
+        let current = self.cpus.get(&event.cpu).and_then(|cpu| cpu.current);
+        let Some(thread) = self.numbers.get(&event.a) else { return };
+        if let Some(account) = self.accounts.get_mut(thread)
+            && account.out
+            && account.cpu == event.cpu
+            && account.told.to == current
+        {
+            account.told.moved_away = true;
+        }
+    }
+}
+
+impl Account {
+    /// Charges the time up to `ns` to what was going on.
+    fn pass(&mut self, ns: i64) {
+        let passed = length_ns(self.mark_ns, ns);
+        self.mark_ns = self.mark_ns.max(ns);
+        let innermost = self.depth.min(DEEPEST).checked_sub(1);
+        let doing = innermost.map_or(self.between, |place| self.stack[place]);
+        let sums = &mut self.told.composition;
+        let sum = match doing {
+            _ if self.out => &mut sums.switched_ns,
+            Doing::Nothing => &mut sums.silent_ns,
+            Doing::Tick => &mut sums.tick_ns,
+            Doing::Irq => &mut sums.irq_ns,
+            Doing::Softirq => &mut sums.softirq_ns,
+            Doing::Fault => &mut sums.fault_ns,
+            Doing::Signal => &mut sums.signal_ns,
+        };
+        *sum = sum.saturating_add(passed);
+        if innermost.is_none() {
+            self.between = Doing::Nothing;
+        }
+    }
+}
+
+impl Cpu {
+    /// Finds out which timer is the tick's: the one that expires at the tick's distance.
+    fn follow(&mut self, event: &KernelEvent, tick_ns: u64) {
+        let known = self.timers.iter().position(|t| t.last_ns != 0 && t.value == event.value);
+        let place = known.unwrap_or_else(|| {
+            // The oldest makes room, but never one that is the tick's.
+            let place = self.next_timer % TIMERS;
+            self.next_timer = self.next_timer.wrapping_add(1);
+            let tick = self.tick == Some(self.timers[place].value);
+            if tick { (place + 1) % TIMERS } else { place }
+        });
+        let timer = &mut self.timers[place];
+        let distance = length_ns(timer.last_ns, event.ns);
+        let at_tick = timer.value == event.value && super::grid::near(distance, tick_ns, 8);
+        timer.in_a_row = if at_tick { timer.in_a_row.saturating_add(1) } else { 0 };
+        timer.value = event.value;
+        timer.last_ns = event.ns;
+        if timer.in_a_row >= TICKS_IN_A_ROW {
+            self.tick = Some(event.value);
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! The first reading of a trace: what its gaps have in common.
+//!
+//! Grids and periods can only be seen in many gaps together, so a trace is read twice: once to
+//! learn them here, once to give each gap its cause.
+
+use std::collections::BTreeMap;
+
+use hourglass_model::{Interval, Onset, Policy};
+
+use super::facts::{Facts, Quota, RtLimit, ThreadFacts};
+use super::gap::length_ns;
+use super::grid::{Grid, GridFinder, near, periods_apart};
+use super::repeats::{RepeatFinder, Repeats};
+
+/// Ticks per second that kernels are built with.
+const TICK_RATES: [u32; 4] = [1_000, 300, 250, 100];
+/// Of the ticks to expect one in so many must be seen where the rate is known, and where not.
+const TICKS_KNOWN: u64 = 4;
+const TICKS_GUESSED: u64 = 2;
+/// Of the ends of a thread's long gaps one in so many must be a replenishment.
+const REPLENISHED_ONE_IN: u64 = 3;
+/// Of the ends of long gaps one in so many must be with the quota's period.
+const QUOTA_ONE_IN: u64 = 8;
+/// A gap for a budget or a quota is not shorter, ns.
+const STOPPED_NS: u64 = 100_000;
+/// Throttlings are a period apart within one part in so many (measured: 1.000 to 1.004 s).
+const THROTTLING_PARTS: u64 = 50;
+
+/// Learns what the gaps of a trace have in common.
+///
+/// Memory: some tens of kilobytes for each CPU and thread.
+#[derive(Clone, Debug)]
+pub struct Survey<'a> {
+    facts: &'a Facts,
+    threads: BTreeMap<u32, Thread>,
+    cpus: BTreeMap<u32, Cpu>,
+    quota: Option<GridFinder>,
+}
+
+#[derive(Clone, Debug)]
+struct Thread {
+    cpu: u32,
+    end_ns: i64,
+    succeeded: bool,
+    throttled_at: Option<i64>,
+    throttlings: Throttlings,
+    replenished: Option<GridFinder>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Cpu {
+    occupant: Option<u32>,
+    ticks: Vec<GridFinder>,
+    repeats: RepeatFinder,
+}
+
+/// Gaps of a thread that are as long as throttling makes them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Throttlings {
+    /// How many.
+    pub(super) gaps: u64,
+    /// How many began a period after another.
+    pub(super) chained: u64,
+}
+
+/// What the gaps of a trace have in common.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Patterns {
+    pub(super) ticks: BTreeMap<u32, Grid>,
+    pub(super) repeats: BTreeMap<u32, Repeats>,
+    pub(super) throttlings: BTreeMap<u32, Throttlings>,
+    pub(super) replenished: BTreeMap<u32, Grid>,
+    pub(super) quota: Option<Grid>,
+}
+
+/// The timer tick of a CPU as its gaps show it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TickFound {
+    /// The CPU.
+    pub cpu: u32,
+    /// Distance of the ticks, ns.
+    pub period_ns: u64,
+    /// Share of the ticks to expect that were seen, per mille.
+    pub seen_per_mille: u64,
+    /// That a gap on the grid is a tick, from 0 to 1.
+    pub confidence: f64,
+}
+
+impl<'a> Survey<'a> {
+    /// A survey of a trace with these facts.
+    #[must_use]
+    pub fn new(facts: &'a Facts) -> Survey<'a> {
+        let throttling = facts.quota.filter(|quota| quota.throttled > 0);
+        let quota = throttling.and_then(|quota| GridFinder::new(quota.period_ns, QUOTA_ONE_IN));
+        Survey { facts, threads: BTreeMap::new(), cpus: BTreeMap::new(), quota }
+    }
+
+    /// Takes the next interval, in order of start.
+    pub fn push(&mut self, interval: &Interval) {
+        let facts = self.facts;
+        let cpu = self.cpus.entry(interval.cpu).or_insert_with(|| Cpu::new(facts));
+        cpu.pass(length_ns(interval.start_ns, interval.end_ns));
+        let before = cpu.occupant.replace(interval.thread);
+        if let Some(other) = before.filter(|other| *other != interval.thread)
+            && let Some(other) = self.threads.get_mut(&other)
+        {
+            other.succeeded = true;
+        }
+        match self.threads.get_mut(&interval.thread) {
+            None => {
+                let thread = Thread::new(interval, facts);
+                self.threads.insert(interval.thread, thread);
+            }
+            Some(_) => self.gap(interval),
+        }
+    }
+
+    fn gap(&mut self, interval: &Interval) {
+        let Some(thread) = self.threads.get_mut(&interval.thread) else { return };
+        let length = length_ns(thread.end_ns, interval.start_ns);
+        if interval.onset.is_gap() && length > self.facts.reported_ns {
+            let gap = Gap {
+                start: thread.end_ns,
+                end: interval.start_ns,
+                length,
+                switched: thread.succeeded || switched(interval),
+            };
+            let known = self.facts.threads.get(&interval.thread);
+            thread.learn(&gap, known, self.facts.rt_limit);
+            if let Some(finder) = &mut self.quota
+                && gap.may_be_quota(known, self.facts.quota, interval)
+            {
+                finder.push_expected(gap.end);
+            }
+            let stayed = thread.cpu == interval.cpu && interval.onset == Onset::Gap;
+            if stayed
+                && !gap.switched
+                && let Some(cpu) = self.cpus.get_mut(&interval.cpu)
+            {
+                cpu.learn(&gap, interval.evidence.cleared);
+            }
+        }
+        thread.cpu = interval.cpu;
+        thread.end_ns = interval.end_ns;
+        thread.succeeded = false;
+    }
+
+    /// What was learnt.
+    #[must_use]
+    pub fn finish(self) -> Patterns {
+        let mut patterns =
+            Patterns { quota: self.quota.and_then(GridFinder::finish), ..Patterns::default() };
+        for (number, cpu) in self.cpus {
+            // Ticks of a slow rate lie on the grid of a fast one, seldom: the fastest rate whose
+            // points mostly have a gap is the right one.
+            let tick = cpu.ticks.into_iter().filter_map(GridFinder::finish).next();
+            patterns.repeats.insert(number, cpu.repeats.finish());
+            if let Some(tick) = tick {
+                patterns.ticks.insert(number, tick);
+            }
+        }
+        for (number, thread) in self.threads {
+            patterns.throttlings.insert(number, thread.throttlings);
+            if let Some(grid) = thread.replenished.and_then(GridFinder::finish) {
+                patterns.replenished.insert(number, grid);
+            }
+        }
+        patterns
+    }
+}
+
+impl Patterns {
+    /// The timer ticks that were found, by CPU.
+    pub fn ticks(&self) -> impl Iterator<Item = TickFound> + '_ {
+        self.ticks.iter().map(|(cpu, grid)| TickFound {
+            cpu: *cpu,
+            period_ns: grid.period_ns.unsigned_abs(),
+            seen_per_mille: grid.share_per_mille(),
+            confidence: grid.confidence(),
+        })
+    }
+}
+
+struct Gap {
+    start: i64,
+    end: i64,
+    length: u64,
+    switched: bool,
+}
+
+impl Gap {
+    fn may_be_quota(
+        &self,
+        thread: Option<&ThreadFacts>,
+        quota: Option<Quota>,
+        interval: &Interval,
+    ) -> bool {
+        let longest = quota.map_or(0, |quota| quota.period_ns);
+        may_be_quota(thread, self.length, longest) && not_kept(interval)
+    }
+}
+
+/// Whether a gap of this length may be a quota's.
+pub(super) fn may_be_quota(thread: Option<&ThreadFacts>, length: u64, period_ns: u64) -> bool {
+    let ordinary = thread
+        .and_then(|thread| thread.policy)
+        .is_none_or(|policy| matches!(policy, Policy::Other(_) | Policy::Batch | Policy::Idle));
+    ordinary && length >= STOPPED_NS && length <= period_ns
+}
+
+/// Whether a gap of this length may be one in which the thread's reservation had no budget left.
+pub(super) fn may_be_budget(reservation: (u64, u64), length: u64) -> bool {
+    let (budget, period) = reservation;
+    // The budget is taken at the tick, so that much may be overdrawn and paid back later.
+    length >= (period.saturating_sub(budget) / 4).max(STOPPED_NS) && length <= period * 2
+}
+
+/// Whether a gap of this length may be a throttling. What throttles looks at each tick.
+pub(super) fn may_be_throttling(policy: Option<Policy>, limit: RtLimit, length: u64) -> bool {
+    let stop = limit.period_ns.saturating_sub(limit.runtime_ns);
+    let real_time = matches!(policy, Some(Policy::Fifo(_) | Policy::RoundRobin(_)));
+    real_time && stop > 0 && (near(length, stop, 5) || near(length, stop + MOST_TICK_NS, 5))
+}
+
+/// The longest tick.
+const MOST_TICK_NS: u64 = 10_000_000;
+
+/// Whether the thread itself found out that it had been off the CPU.
+fn switched(interval: &Interval) -> bool {
+    interval
+        .evidence
+        .counted
+        .is_some_and(|counted| counted.involuntary > 0 || counted.voluntary > 0)
+}
+
+/// Whether nothing says that the thread kept its CPU.
+fn not_kept(interval: &Interval) -> bool {
+    interval.evidence.cleared != Some(false)
+}
+
+impl Thread {
+    fn new(interval: &Interval, facts: &Facts) -> Thread {
+        let reservation = facts.threads.get(&interval.thread).and_then(|thread| thread.reservation);
+        Thread {
+            cpu: interval.cpu,
+            end_ns: interval.end_ns,
+            succeeded: false,
+            throttled_at: None,
+            throttlings: Throttlings::default(),
+            replenished: reservation
+                .and_then(|(_, period)| GridFinder::new(period, REPLENISHED_ONE_IN)),
+        }
+    }
+
+    fn learn(&mut self, gap: &Gap, known: Option<&ThreadFacts>, limit: Option<RtLimit>) {
+        if let Some(finder) = &mut self.replenished
+            && known.and_then(|k| k.reservation).is_some_and(|r| may_be_budget(r, gap.length))
+        {
+            finder.push_expected(gap.end);
+        }
+        let policy = known.and_then(|known| known.policy);
+        if let Some(limit) = limit.filter(|limit| may_be_throttling(policy, *limit, gap.length)) {
+            self.throttlings.gaps += 1;
+            let before = self.throttled_at.replace(gap.start);
+            let apart = |b: i64| periods_apart(b, gap.start, limit.period_ns, THROTTLING_PARTS);
+            self.throttlings.chained += u64::from(before.is_some_and(apart));
+        }
+    }
+}
+
+impl Cpu {
+    fn new(facts: &Facts) -> Cpu {
+        let finders = |rates: &[u32], one_in: u64| -> Vec<GridFinder> {
+            let finder = |hz: &u32| GridFinder::new(tick_ns(*hz), one_in);
+            rates.iter().filter_map(finder).collect()
+        };
+        let ticks = match facts.tick_hz {
+            Some(hz) => finders(&[hz], TICKS_KNOWN),
+            None => finders(&TICK_RATES, TICKS_GUESSED),
+        };
+        Cpu { occupant: None, ticks, repeats: RepeatFinder::default() }
+    }
+
+    fn pass(&mut self, ns: u64) {
+        self.ticks.iter_mut().for_each(|finder| finder.pass(ns));
+    }
+
+    fn learn(&mut self, gap: &Gap, cleared: Option<bool>) {
+        let mut on_grid = false;
+        for finder in &mut self.ticks {
+            finder.push(gap.start);
+            on_grid |= finder.holds(gap.start);
+        }
+        if !on_grid && cleared != Some(true) {
+            self.repeats.push(gap.start, gap.length);
+        }
+    }
+}
+
+/// Distance of ticks at this rate, ns, rounded as the kernel does.
+pub(super) fn tick_ns(hz: u32) -> u64 {
+    let hz = u64::from(hz.max(1));
+    (1_000_000_000 + hz / 2) / hz
+}

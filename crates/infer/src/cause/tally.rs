@@ -1,0 +1,60 @@
+//! Causes summed up for the run document.
+
+use std::collections::BTreeMap;
+
+use hourglass_model::Cause;
+use hourglass_model::document::CauseReport;
+
+use super::gap::AttributedGap;
+use crate::GapStatistics;
+
+/// Sums up gaps by their causes.
+///
+/// Memory: some tens of kilobytes for each cause.
+#[derive(Clone, Debug, Default)]
+pub struct CauseTally {
+    causes: BTreeMap<Cause, Sum>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Sum {
+    lengths: GapStatistics,
+    believed_ns: f64,
+}
+
+impl CauseTally {
+    /// Nothing summed up.
+    #[must_use]
+    pub fn new() -> CauseTally {
+        CauseTally::default()
+    }
+
+    /// Adds a gap.
+    pub fn push(&mut self, gap: &AttributedGap) {
+        let sum = self.causes.entry(gap.cause).or_default();
+        let length = gap.length_ns();
+        sum.lengths.push(length);
+        sum.believed_ns += gap.confidence() * length as f64;
+    }
+
+    /// One report for each cause, by total time lost, the most first. A cause's confidence is the
+    /// mean of its gaps', each weighing as much as it is long.
+    #[must_use]
+    pub fn reports(&self) -> Vec<CauseReport> {
+        let report = |(cause, sum): (&Cause, &Sum)| {
+            let lengths = sum.lengths.report();
+            let mean = sum.believed_ns / (lengths.total_ns.max(1) as f64);
+            CauseReport {
+                cause: cause.name().to_owned(),
+                count: lengths.count,
+                total_ns: lengths.total_ns,
+                p50_ns: lengths.p50_ns,
+                max_ns: lengths.max_ns,
+                confidence: (mean * 1e4).round() / 1e4,
+            }
+        };
+        let mut reports: Vec<CauseReport> = self.causes.iter().map(report).collect();
+        reports.sort_by_key(|report| std::cmp::Reverse(report.total_ns));
+        reports
+    }
+}
