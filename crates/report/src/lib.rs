@@ -12,6 +12,7 @@
 
 mod clean;
 pub mod foreign;
+pub mod html;
 mod run;
 pub mod svg;
 pub mod text;

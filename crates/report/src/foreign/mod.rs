@@ -6,8 +6,8 @@
 mod csv;
 mod cyclictest;
 mod hdr;
-mod kernel;
-mod moment;
+pub(crate) mod kernel;
+pub(crate) mod moment;
 mod perfetto;
 mod protobuf;
 

@@ -26,6 +26,8 @@ pub use records::RecordWriter;
 pub use simulation::simulation;
 pub use summary::summary;
 pub use sweep::{sweep, sweep_summary};
+pub(crate) use table::Tone;
+pub(crate) use verdict::verdict;
 pub use watch::{WATCH_SHOWN, watch_header, watch_line, watch_picture};
 
 /// Whether text may be coloured.

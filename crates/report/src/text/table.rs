@@ -18,7 +18,7 @@ const LEAST_ELASTIC: usize = 12;
 
 /// What a text means, from which its colour follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tone {
+pub(crate) enum Tone {
     /// Nothing in particular.
     Normal,
     /// A heading.

@@ -7,7 +7,7 @@ use crate::units::rounded;
 
 /// The verdict, and whether it is good news. Deadlines speak first, then wake-ups, then gaps:
 /// finishing in time is what an application cares about (section 5.4).
-pub(super) fn verdict(result: &RunResult) -> (String, Tone) {
+pub(crate) fn verdict(result: &RunResult) -> (String, Tone) {
     let periodic: Vec<(u32, Deadlines)> =
         result.threads.iter().filter_map(|thread| Some((thread.id, thread.deadlines?))).collect();
     if periodic.is_empty() {

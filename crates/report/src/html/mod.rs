@@ -1,0 +1,179 @@
+//! A run as one page of HTML that opens from disk: no other file, nothing fetched.
+//!
+//! Owns: how the page looks and what its script does. Must not: compute a result, read a file.
+//!
+//! The trace is embedded as columns of differences in base64 ([`data`]); the script beside this
+//! file makes typed arrays of them and draws by binary search, so that a picture costs as much as
+//! it has pixels. What comes from outside is text: it goes through [`crate::clean`] where it
+//! stands in markup, and `<` is escaped where it stands in data. The page forbids itself the
+//! network (`Content-Security-Policy`).
+
+mod causes;
+mod columns;
+mod data;
+mod facts;
+mod gaps;
+mod histograms;
+mod overview;
+mod plot;
+mod table;
+mod tables;
+
+use std::fmt::Write;
+
+use crate::clean::for_xml;
+use crate::foreign::moment;
+use crate::run::Run;
+use crate::units::rounded;
+use gaps::Gap;
+
+const STYLE: &str = include_str!("page.css");
+
+/// The parts of the script, in order; they share one scope.
+const SCRIPTS: [&str; 6] = [
+    include_str!("data.js"),
+    include_str!("rows.js"),
+    include_str!("timeline.js"),
+    include_str!("controls.js"),
+    include_str!("selftest.js"),
+    include_str!("start.js"),
+];
+
+/// The whole page; `title` stands above it, or nothing in particular if it is empty.
+///
+/// Takes the time and the memory of the trace a few times over; 300,000 records become 4 MB.
+#[must_use]
+pub fn page(run: &Run<'_>, title: &str) -> String {
+    let title = if title.is_empty() { "Run of Hourglass" } else { title };
+    let gaps = gaps::collect(run);
+    let mut out = String::new();
+    head(&mut out, title);
+    header(&mut out, run, title);
+    out.push_str("<main>\n");
+    overview::write(&mut out, run.document);
+    timeline(&mut out, run);
+    causes::write(&mut out, &run.document.result);
+    histograms::latency(&mut out, run);
+    histograms::gaps(&mut out, &gaps);
+    causes::longest(&mut out, run, &gaps);
+    tables::write(&mut out, &run.document.result.threads);
+    facts::write(&mut out, run.document);
+    out.push_str("</main>\n");
+    script(&mut out, run, &gaps);
+    out.push_str("</body>\n</html>\n");
+    out
+}
+
+fn head(out: &mut String, title: &str) {
+    let title = for_xml(title);
+    // Writing to a string cannot fail.
+    let _ = write!(
+        out,
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
+         style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; \
+         base-uri 'none'; form-action 'none'\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <link rel=\"icon\" href=\"data:,\">\n\
+         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n"
+    );
+}
+
+fn header(out: &mut String, run: &Run<'_>, title: &str) {
+    let manifest = &run.document.manifest;
+    let count = run.document.result.threads.len();
+    let mut said = vec![
+        format!("{count} {}", if count == 1 { "thread" } else { "threads" }),
+        rounded(manifest.elapsed_ns),
+    ];
+    if manifest.simulation.is_some() {
+        said.push("simulated".to_owned());
+    } else if manifest.epoch.realtime_ns > 0 {
+        said.push(moment::plain(manifest.epoch.realtime_ns));
+    }
+    if !manifest.host.kernel.is_empty() {
+        said.push(format!("Linux {}", manifest.host.kernel));
+    }
+    if let Some(model) = &manifest.host.cpu.model {
+        said.push(model.clone());
+    }
+    let said: Vec<String> = said.iter().map(|part| for_xml(part)).collect();
+    let _ = write!(
+        out,
+        "<header>\n<div><h1>{}</h1>\n<p class=\"sub\">{}</p></div>\n\
+         <button type=\"button\" id=\"theme\" class=\"quiet\" \
+         title=\"Light, dark, or as the system has it\">Theme: system</button>\n</header>\n",
+        for_xml(title),
+        said.join(" <span aria-hidden=\"true\">·</span> ")
+    );
+}
+
+/// The keys of the timeline, for those who use it by keyboard.
+const KEYS: [(&str, &str); 7] = [
+    ("+ −", "zoom in and out"),
+    ("← →", "move"),
+    ("↑ ↓", "another row"),
+    ("n p", "next and previous gap"),
+    ("l", "longest gap in view"),
+    ("Enter", "zoom to the gap"),
+    ("Home", "the whole run"),
+];
+
+/// Buttons: what the script calls them, what is on them, and what they are for.
+const BUTTONS: [(&str, &str, &str); 8] = [
+    ("in", "+", "Zoom in"),
+    ("out", "−", "Zoom out"),
+    ("left", "←", "Earlier"),
+    ("right", "→", "Later"),
+    ("whole", "Whole run", "Show the whole run"),
+    ("previous", "Previous gap", "Go to the previous gap of the row"),
+    ("next", "Next gap", "Go to the next gap of the row"),
+    ("longest", "Longest gap", "Go to the longest gap in view"),
+];
+
+fn timeline(out: &mut String, run: &Run<'_>) {
+    out.push_str("<section aria-labelledby=\"timeline-h\">\n<h2 id=\"timeline-h\">Timeline</h2>\n");
+    if run.intervals.is_empty() {
+        out.push_str(
+            "<p class=\"note\">The run has no trace: its threads record wake-ups only, or nothing \
+             was recorded.</p>\n</section>\n",
+        );
+        return;
+    }
+    out.push_str("<div class=\"bar\" role=\"toolbar\" aria-label=\"Timeline\">\n");
+    for (name, face, about) in BUTTONS {
+        let _ = writeln!(
+            out,
+            "<button type=\"button\" data-do=\"{name}\" title=\"{about}\" aria-label=\"{about}\">\
+             {face}</button>"
+        );
+    }
+    out.push_str(
+        "<output id=\"range\"></output>\n</div>\n<div id=\"stage\">\n\
+         <canvas id=\"timeline\" tabindex=\"0\" role=\"application\" \
+         aria-roledescription=\"timeline\" aria-label=\"Timeline of the run\" \
+         aria-describedby=\"keys said\"></canvas>\n\
+         <div id=\"tip\" role=\"tooltip\" hidden></div>\n</div>\n\
+         <p id=\"said\" role=\"status\" aria-live=\"polite\"></p>\n\
+         <div id=\"legend\" class=\"legend\"></div>\n<p id=\"keys\" class=\"note\">",
+    );
+    for (key, about) in KEYS {
+        let _ = write!(out, "<kbd>{key}</kbd> {about} ");
+    }
+    out.push_str(
+        "Wheel or pinch to zoom, drag to move, double click to zoom to a gap. \
+         Below each thread its gaps: the higher, the longer.</p>\n\
+         <noscript><p class=\"note\">The timeline needs JavaScript.</p></noscript>\n</section>\n",
+    );
+}
+
+fn script(out: &mut String, run: &Run<'_>, gaps: &[Gap]) {
+    let data = data::json(run, gaps);
+    out.reserve(data.len());
+    out.push_str("<script type=\"application/json\" id=\"data\">");
+    out.push_str(&data);
+    out.push_str("</script>\n<script>\n\"use strict\";\n(() => {\n");
+    SCRIPTS.iter().for_each(|part| out.push_str(part));
+    out.push_str("})();\n</script>\n");
+}

@@ -1,0 +1,86 @@
+//! The top of the page: the verdict, gates, and what must be known before the numbers are
+//! believed.
+
+use std::fmt::Write;
+
+use hourglass_model::document::RunDocument;
+
+use super::table::grouped;
+use crate::clean::for_xml;
+use crate::text::{Tone, verdict};
+use crate::units::rounded;
+
+/// Writes the section.
+pub(super) fn write(out: &mut String, document: &RunDocument) {
+    let result = &document.result;
+    let (text, tone) = verdict(result);
+    let class = match tone {
+        Tone::Good => "good",
+        Tone::Bad => "bad",
+        Tone::Caution => "caution",
+        _ => "plain",
+    };
+    // Writing to a string cannot fail.
+    let _ = write!(
+        out,
+        "<section class=\"verdict {class}\" aria-labelledby=\"verdict-h\">\n\
+         <h2 id=\"verdict-h\">Verdict</h2>\n<p class=\"big\">{}</p>\n",
+        for_xml(&text)
+    );
+    gates(out, document);
+    out.push_str("</section>\n");
+    warnings(out, document);
+}
+
+fn gates(out: &mut String, document: &RunDocument) {
+    if document.result.gates.is_empty() {
+        return;
+    }
+    out.push_str("<ul class=\"gates\">\n");
+    for gate in &document.result.gates {
+        let (class, word) = if gate.passed { ("good", "kept") } else { ("bad", "broken") };
+        let _ = writeln!(
+            out,
+            "<li><span class=\"badge {class}\">{word}</span> <code>{}</code> \
+             <span class=\"faint\">{} found, {} allowed</span></li>",
+            for_xml(&gate.name),
+            gate.value,
+            gate.limit
+        );
+    }
+    out.push_str("</ul>\n");
+}
+
+fn warnings(out: &mut String, document: &RunDocument) {
+    let result = &document.result;
+    let manifest = &document.manifest;
+    let mut entries: Vec<(String, String)> =
+        result.warnings.iter().map(|w| (w.text.clone(), w.remedy.clone())).collect();
+    if result.interrupted {
+        let (after, of) = (rounded(manifest.elapsed_ns), rounded(manifest.duration_ns));
+        entries.push((format!("The run was interrupted after {after} of {of}."), String::new()));
+    }
+    let dropped = result.threads.iter().fold(0u64, |sum, t| sum.saturating_add(t.records_dropped));
+    if dropped > 0 {
+        let text = format!(
+            "{} records found the buffer full: the numbers count them, the trace lacks them.",
+            grouped(dropped)
+        );
+        entries.push((text, "make room for more with -e".to_owned()));
+    }
+    if entries.is_empty() {
+        return;
+    }
+    out.push_str(
+        "<section aria-labelledby=\"warnings-h\">\n<h2 id=\"warnings-h\">Before the numbers are \
+         believed</h2>\n<ul class=\"warnings\">\n",
+    );
+    for (text, remedy) in entries {
+        let _ = write!(out, "<li><p>{}</p>", for_xml(&text));
+        if !remedy.is_empty() {
+            let _ = write!(out, "<p class=\"remedy\">{}</p>", for_xml(&remedy));
+        }
+        out.push_str("</li>\n");
+    }
+    out.push_str("</ul>\n</section>\n");
+}

@@ -1,0 +1,82 @@
+// Brings the page to life.
+
+/** Asked for from start to end, so that a check can tell what went wrong. */
+const failures = [];
+window.addEventListener("error", (event) => failures.push(`${event.message}`));
+window.addEventListener("unhandledrejection", (event) => failures.push(`${event.reason}`));
+document.addEventListener("securitypolicyviolation", (event) => failures.push(`${event.violatedDirective}`));
+
+const byId = (id) => document.getElementById(id);
+const run = readRun(JSON.parse(byId("data").textContent));
+const canvas = byId("timeline");
+let controls = null;
+
+/** Themes in the order in which the switch goes through them. */
+const THEMES = ["system", "light", "dark"];
+
+function setTheme(theme) {
+  if (theme === "system") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = theme;
+  byId("theme").textContent = `Theme: ${theme}`;
+  repaint();
+}
+
+function repaint() {
+  if (!controls) return;
+  controls.timeline.colour = palette();
+  controls.timeline.draw();
+}
+
+function currentTheme() {
+  return document.documentElement.dataset.theme || "system";
+}
+
+function drawLegend(line) {
+  const used = new Set();
+  for (const thread of run.threads) for (const kind of thread.kind) if (kind > 0) used.add(kind - 1);
+  const legend = byId("legend");
+  for (const kind of [...used].sort((a, b) => a - b)) {
+    const entry = document.createElement("span");
+    const dot = document.createElement("span");
+    dot.className = `dot k${kind}`;
+    entry.append(dot, document.createTextNode(run.kinds[kind]));
+    legend.append(entry);
+  }
+  const notes = [];
+  if (run.shortest > 0) notes.push(`gaps below ${timeText(run.shortest)} are left out of the timeline`);
+  if (run.eventsLeftOut > 0) notes.push(`the last ${run.eventsLeftOut} kernel events are left out`);
+  if (notes.length) legend.append(document.createTextNode(notes.join("; ")));
+}
+
+byId("theme").addEventListener("click", () => {
+  setTheme(THEMES[(THEMES.indexOf(currentTheme()) + 1) % THEMES.length]);
+});
+window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
+
+if (canvas) {
+  const timeline = new Timeline(canvas, run);
+  controls = new Controls(timeline, { tip: byId("tip"), said: byId("said"), range: byId("range") });
+  drawLegend(timeline);
+  document.querySelectorAll("[data-do]").forEach((button) => {
+    button.addEventListener("click", () => controls.act(button.dataset.do));
+  });
+  document.querySelectorAll("button.show").forEach((button) => {
+    button.addEventListener("click", () => {
+      controls.showGap(Number(button.dataset.thread), Number(button.dataset.end));
+      canvas.scrollIntoView({ block: "center" });
+      canvas.focus({ preventScroll: true });
+    });
+  });
+  new ResizeObserver(() => {
+    if (timeline.width !== Math.max(320, canvas.parentElement.clientWidth)) timeline.fit();
+  }).observe(canvas.parentElement);
+  // Paper is white, whatever the screen is.
+  let screenTheme = "system";
+  window.addEventListener("beforeprint", () => {
+    screenTheme = currentTheme();
+    setTheme("light");
+  });
+  window.addEventListener("afterprint", () => setTheme(screenTheme));
+}
+
+if (location.hash === "#selftest") selfTest();
