@@ -1,6 +1,8 @@
 //! The timer service on threads: each sentence of the issue's item 6 and of RT-Mach (1993), section 3.
 //! One-sided in time: never early on every sample.
 
+mod serving;
+
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -10,13 +12,13 @@ use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_time::Span;
 use hourglass_timer::engine::{Base, OnSet};
 use hourglass_timer::service::{
-    Action, Arm, ClassSettings, Expiration, FaultThread, Owner, Port, ServiceError, Timer,
-    TimerService, TimerSettings, Which,
+    Action, Arm, ClassSettings, Expiration, FaultThread, Port, ServiceError, Timer, TimerService,
+    TimerSettings, Which,
 };
 
+use serving::{LONG, nothing, service};
+
 const MS: i64 = 1_000_000;
-/// Longer than any test takes, unless it hangs.
-const LONG: Span = Span::from_secs(60);
 const PATIENCE: Option<Span> = Some(Span::from_secs(20));
 
 fn clock(base: Base) -> i64 {
@@ -27,16 +29,6 @@ fn clock(base: Base) -> i64 {
         Base::Tai => ClockId::Tai,
     };
     now_ns(clock) as i64
-}
-
-fn service() -> (TimerService, Owner) {
-    let service = TimerService::start().unwrap();
-    let owner = service.owner("test");
-    (service, owner)
-}
-
-fn nothing(owner: &Owner) -> Timer {
-    owner.timer(Base::Monotonic, Action::nothing()).unwrap()
 }
 
 /// "timer_sleep() ... The caller specifies a time to wakeup and indicates whether that time is

@@ -1,5 +1,7 @@
 //! Deferred actions on their classes' threads: issue, item 4.
 
+mod serving;
+
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
@@ -8,25 +10,15 @@ use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_time::Span;
 use hourglass_timer::engine::Base;
 use hourglass_timer::service::{
-    Action, Arm, Class, ClassSettings, Expiration, Owner, ServiceError, Timer, TimerService, Which,
+    Action, Arm, Class, ClassSettings, Expiration, ServiceError, Timer, Which,
 };
 
+use serving::{Gate, LONG, nothing, service};
+
 const MS: i64 = 1_000_000;
-/// Longer than any test takes, unless it hangs.
-const LONG: Span = Span::from_secs(60);
 
 fn now() -> i64 {
     now_ns(ClockId::Monotonic) as i64
-}
-
-fn service() -> (TimerService, Owner) {
-    let service = TimerService::start().unwrap();
-    let owner = service.owner("test");
-    (service, owner)
-}
-
-fn nothing(owner: &Owner) -> Timer {
-    owner.timer(Base::Monotonic, Action::nothing()).unwrap()
 }
 
 /// Issue, item 4: "own worker threads per class, so that a long action delays no other class".
@@ -35,16 +27,8 @@ fn a_long_action_delays_no_other_class_and_no_timer() {
     let (service, owner) = service();
     let long = service.class("long", ClassSettings::default()).unwrap();
     let short = service.class("short", ClassSettings::default()).unwrap();
-    let (release, held) = mpsc::channel::<()>();
-    let held = Mutex::new(held);
-    let (begun, begins) = mpsc::channel();
-    let call = move |_: &Expiration| {
-        let _ = begun.send(());
-        let _ = held.lock().unwrap().recv();
-    };
-    let hog = owner.timer(Base::Monotonic, Action::deferred(&long, call)).unwrap();
-    hog.arm(Arm::after(Span::ZERO)).unwrap();
-    begins.recv().unwrap();
+    let hog = Gate::armed(&owner, &long, None);
+    hog.wait();
     let (tell, told) = mpsc::channel();
     let quick = Action::deferred(&short, move |_| {
         let _ = tell.send(());
@@ -55,8 +39,8 @@ fn a_long_action_delays_no_other_class_and_no_timer() {
         told.recv().unwrap();
     }
     nothing(&owner).sleep_for(Span::MILLISECOND).unwrap();
-    release.send(()).unwrap();
-    hog.terminate().unwrap();
+    hog.release();
+    hog.timer.terminate().unwrap();
     let longest = long.statistics().longest_ns;
     assert!(longest >= 1_000_000, "it held on for milliseconds, {longest} ns are told");
     assert_eq!(short.statistics().ran, 5);
@@ -67,13 +51,7 @@ fn a_long_action_delays_no_other_class_and_no_timer() {
 fn queued_actions_run_by_priority_then_by_age() {
     let (service, owner) = service();
     let class = service.class("order", ClassSettings::default()).unwrap();
-    let (release, held) = mpsc::channel::<()>();
-    let held = Mutex::new(held);
-    let gate = Action::deferred(&class, move |_| {
-        let _ = held.lock().unwrap().recv();
-    });
-    let gate = owner.timer(Base::Monotonic, gate).unwrap();
-    gate.arm(Arm::after(Span::ZERO)).unwrap();
+    let gate = Gate::armed(&owner, &class, None);
     let (tell, told) = mpsc::channel();
     let start = now() + 2 * MS;
     let priorities = [1, 5, 1, 9, 5];
@@ -86,7 +64,7 @@ fn queued_actions_run_by_priority_then_by_age() {
         timers.push(timer);
     }
     nothing(&owner).sleep_until(start + MS).unwrap();
-    release.send(()).unwrap();
+    gate.release();
     let order: Vec<usize> = (0..5).map(|_| told.recv().unwrap()).collect();
     assert_eq!(order, [3, 1, 4, 0, 2]);
 }
@@ -98,16 +76,8 @@ fn queued_actions_run_by_priority_then_by_age() {
 fn an_expiry_that_joins_another_makes_it_more_urgent() {
     let (service, owner) = service();
     let class = service.class("joins", ClassSettings::default()).unwrap();
-    let (release, held) = mpsc::channel::<()>();
-    let held = Mutex::new(held);
-    let (begun, begins) = mpsc::channel();
-    let gate = Action::deferred(&class, move |_| {
-        let _ = begun.send(());
-        let _ = held.lock().unwrap().recv();
-    });
-    let gate = owner.timer(Base::Monotonic, gate).unwrap();
-    gate.arm(Arm::after(Span::ZERO).priority(1)).unwrap();
-    begins.recv().unwrap();
+    let gate = Gate::armed(&owner, &class, Some(1));
+    gate.wait();
     let (tell, told) = mpsc::channel();
     let timers = [1, 20, 10].map(|priority| {
         let tell = tell.clone();
@@ -129,7 +99,7 @@ fn an_expiry_that_joins_another_makes_it_more_urgent() {
     }
     nothing(&owner).sleep_for(Span::MILLISECOND).unwrap();
     let raises = raised() - before;
-    release.send(()).unwrap();
+    gate.release();
     assert_eq!(raises, 1, "the worker holds the gate at a lower priority");
     let order: Vec<u8> = (0..3).map(|_| told.recv().unwrap()).collect();
     assert_eq!(order, [1, 20, 10]);
@@ -141,13 +111,7 @@ fn an_expiry_that_joins_another_makes_it_more_urgent() {
 fn expiries_wait_together() {
     let (service, owner) = service();
     let class = service.class("together", ClassSettings::default()).unwrap();
-    let (release, held) = mpsc::channel::<()>();
-    let held = Mutex::new(held);
-    let gate = Action::deferred(&class, move |_| {
-        let _ = held.lock().unwrap().recv();
-    });
-    let gate = owner.timer(Base::Monotonic, gate).unwrap();
-    gate.arm(Arm::after(Span::ZERO)).unwrap();
+    let gate = Gate::armed(&owner, &class, None);
     let (tell, told) = mpsc::channel();
     let action = Action::deferred(&class, move |expiration| {
         let _ = tell.send((expiration.expiry_ns, expiration.overruns));
@@ -159,7 +123,7 @@ fn expiries_wait_together() {
     while timer.status().unwrap().overruns < 3 {
         thread::yield_now();
     }
-    release.send(()).unwrap();
+    gate.release();
     let (_, overruns) = told.recv().unwrap();
     assert!(overruns >= 3, "{overruns}");
     // Every period is told: with a call, or in a count.
@@ -176,7 +140,7 @@ fn expiries_wait_together() {
     let counted = status.fired + status.overruns;
     // What is counted at the very moment at which a call begins is told with the next.
     assert!((24..=counted).contains(&periods), "{periods} told, {counted} counted");
-    assert_eq!(gate.status().unwrap().fired, 1);
+    assert_eq!(gate.timer.status().unwrap().fired, 1);
 }
 
 /// An expiry of a high priority raises the worker; afterwards it falls back. Where that is refused

@@ -1,5 +1,7 @@
 //! How timers, owners and actions end: terminating, also from an action, and panics.
 
+mod serving;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::thread;
@@ -11,18 +13,7 @@ use hourglass_timer::service::{
     Action, Arm, ClassSettings, Expiration, Expiry, Owner, ServiceError, Timer, TimerService, Which,
 };
 
-/// Longer than any test takes, unless it hangs.
-const LONG: Span = Span::from_secs(60);
-
-fn service() -> (TimerService, Owner) {
-    let service = TimerService::start().unwrap();
-    let owner = service.owner("test");
-    (service, owner)
-}
-
-fn nothing(owner: &Owner) -> Timer {
-    owner.timer(Base::Monotonic, Action::nothing()).unwrap()
-}
+use serving::{LONG, nothing, service};
 
 /// After `terminate` returned no action runs; a running one is waited for.
 #[test]

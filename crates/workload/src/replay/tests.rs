@@ -58,6 +58,11 @@ fn toml(text: &str) -> TaskSet {
     TaskSet::from_toml(text).unwrap()
 }
 
+/// One task that goes through `phases`, in TOML; how long and how often it says is not looked at.
+fn going_through(phases: &str) -> TaskSet {
+    toml(&format!("task = [{{ name = 't', wcet = '1ms', period = '20ms', phases = [{phases}] }}]"))
+}
+
 #[test]
 fn jobs_are_never_skipped_and_count_from_their_arrival() {
     let task = Task { deadline: Some(ms(7)), ..Task::new("t", ms(3), ms(8)) };
@@ -101,15 +106,8 @@ fn jobs_that_were_due_by_the_end_are_missed_or_lost() {
 #[test]
 fn phases_have_jobs_between_their_timers() {
     let set = |absolute: &str| {
-        toml(&format!(
-            r#"
-            [[task]]
-            name = "t"
-            wcet = "3ms"
-            period = "10ms"
-            phases = [{{ steps = ["run 3ms", "timer unique0 10ms{absolute}"] }}]
-            "#
-        ))
+        let steps = format!(r#"["run 3ms", "timer unique0 10ms{absolute}"]"#);
+        going_through(&format!("{{ steps = {steps} }}"))
     };
     let undisturbed = run(&set(""), 0, vec![], ms(35));
     assert_eq!(jobs(&undisturbed), [(0, 3, 3), (10, 3, 3), (20, 3, 3), (30, 3, 3)]);
@@ -127,17 +125,7 @@ fn phases_have_jobs_between_their_timers() {
 /// `run` is work, `run_for` is time, whoever has the CPU.
 #[test]
 fn run_is_received_and_run_for_passes() {
-    let steps = |run: &str| {
-        toml(&format!(
-            r#"
-            [[task]]
-            name = "t"
-            wcet = "4ms"
-            period = "10ms"
-            phases = [{{ steps = ["{run} 4ms", "sleep 5ms"] }}]
-            "#
-        ))
-    };
+    let steps = |run: &str| going_through(&format!(r#"{{ steps = ["{run} 4ms", "sleep 5ms"] }}"#));
     let work = run(&steps("run"), 0, vec![taken(1, 2)], ms(7));
     assert_eq!(jobs(&work), [(0, 6, 4)]);
     let time = run(&steps("run_for"), 0, vec![taken(1, 2)], ms(7));
@@ -176,15 +164,7 @@ fn only_the_simplest_task_is_the_papers_periodic() {
 
 #[test]
 fn fork_is_refused() {
-    let set = toml(
-        r#"
-        [[task]]
-        name = "t"
-        wcet = "1ms"
-        period = "2ms"
-        phases = [{ steps = ["run 1ms", "fork late", "sleep 1ms"] }]
-        "#,
-    );
+    let set = going_through(r#"{ steps = ["run 1ms", "fork late", "sleep 1ms"] }"#);
     let refused = threads(&set, Manner::default()).unwrap_err();
     assert!(matches!(&refused, ReplayError::Fork { started, .. } if started == "late"));
 }
