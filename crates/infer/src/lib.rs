@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cause;
+pub mod compare;
 mod cpu_timeline;
 mod gap_statistics;
 mod trace_summary;

@@ -11,6 +11,7 @@ pub mod check;
 pub mod clocks;
 pub mod corpus;
 pub mod cpus;
+pub mod diff;
 pub mod doctor;
 pub mod document;
 pub mod evidence;

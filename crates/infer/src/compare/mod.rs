@@ -1,0 +1,30 @@
+//! Whether two ways of running differ: by rounds of runs in turn, or, with one run each, by the parts
+//! of the runs.
+//!
+//! Owns: what is taken from a run for a comparison ([`Sample`]), its quantities ([`Quantity`]), and
+//! the verdict on each. Must not: read files, know how the runs came about.
+//!
+//! With rounds ([`by_rounds`]) each pair of runs gives one difference for each quantity. Under the
+//! assumption that nothing differs, its sign is as good as the other one; that is all that is
+//! assumed. With one run each ([`by_parts`]) the run is cut into parts and these are drawn anew; what
+//! changes between runs remains unseen, so that the interval is too narrow for runs that were made
+//! one after the other on a machine whose load changes.
+//!
+//! Several quantities are looked at, and one of them may seem to have moved by chance. So what is
+//! called better or worse holds for all together: if nothing differs, one comparison in twenty says
+//! that something does.
+
+mod judge;
+mod parts;
+mod quantity;
+mod rounds;
+mod sample;
+mod signed_rank;
+#[cfg(test)]
+mod tests;
+
+pub use judge::{Rules, overall};
+pub use parts::by_parts;
+pub use quantity::{Quantity, Value};
+pub use rounds::{LEAST_ROUNDS, by_rounds};
+pub use sample::{PARTS, Sample};

@@ -1,0 +1,133 @@
+//! What is compared.
+
+use std::fmt;
+
+/// A quantity of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Quantity {
+    /// The gap that half of all do not exceed, ns.
+    GapP50,
+    /// That 99 of 100 do not exceed.
+    GapP99,
+    /// That 999 of 1000 do not exceed.
+    GapP999,
+    /// The longest.
+    GapMax,
+    /// Gaps in a second that was watched.
+    GapRate,
+    /// The part of the watched time that gaps took, per cent.
+    GapLost,
+    /// The lateness of a wake-up that half of all do not exceed, ns.
+    LatencyP50,
+    /// That 99 of 100 do not exceed.
+    LatencyP99,
+    /// That 999 of 1000 do not exceed.
+    LatencyP999,
+    /// The latest.
+    LatencyMax,
+    /// Periods that were not finished in time, or lost, per cent.
+    DeadlinesFailed,
+    /// Passes in a second.
+    Work,
+    /// The part of the watched time that gaps of one cause took, per cent.
+    CauseLost(String),
+}
+
+impl Quantity {
+    /// All but those of causes, in the order in which they are shown.
+    pub(super) const PLAIN: [Quantity; 12] = [
+        Quantity::GapP50,
+        Quantity::GapP99,
+        Quantity::GapP999,
+        Quantity::GapMax,
+        Quantity::GapRate,
+        Quantity::GapLost,
+        Quantity::LatencyP50,
+        Quantity::LatencyP99,
+        Quantity::LatencyP999,
+        Quantity::LatencyMax,
+        Quantity::DeadlinesFailed,
+        Quantity::Work,
+    ];
+
+    /// `ns`, `1/s` or `percent`.
+    #[must_use]
+    pub fn unit(&self) -> &'static str {
+        match self {
+            Quantity::GapRate | Quantity::Work => "1/s",
+            Quantity::GapLost | Quantity::DeadlinesFailed | Quantity::CauseLost(_) => "percent",
+            _ => "ns",
+        }
+    }
+
+    /// Whether more of it is worse.
+    #[must_use]
+    pub fn less_is_better(&self) -> bool {
+        *self != Quantity::Work
+    }
+
+    /// Whether it only explains others: it has a family of its own and no part in the verdict.
+    #[must_use]
+    pub fn explains(&self) -> bool {
+        matches!(self, Quantity::CauseLost(_))
+    }
+
+    /// Which share of the measurements lies below it, for percentiles.
+    pub(super) fn percentile(&self) -> Option<f64> {
+        match self {
+            Quantity::GapP50 | Quantity::LatencyP50 => Some(0.5),
+            Quantity::GapP99 | Quantity::LatencyP99 => Some(0.99),
+            Quantity::GapP999 | Quantity::LatencyP999 => Some(0.999),
+            _ => None,
+        }
+    }
+
+    /// Changes below this are none in any case, in its unit: what clocks resolve, or what a person
+    /// cares for.
+    pub(super) fn least_margin(&self) -> f64 {
+        match self.unit() {
+            "ns" => 10.0,
+            _ => 0.1,
+        }
+    }
+}
+
+/// The name in `hourglass.diff/1`.
+impl fmt::Display for Quantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Quantity::GapP50 => "gaps.p50_ns",
+            Quantity::GapP99 => "gaps.p99_ns",
+            Quantity::GapP999 => "gaps.p999_ns",
+            Quantity::GapMax => "gaps.max_ns",
+            Quantity::GapRate => "gaps.per_s",
+            Quantity::GapLost => "gaps.lost_percent",
+            Quantity::LatencyP50 => "latency.p50_ns",
+            Quantity::LatencyP99 => "latency.p99_ns",
+            Quantity::LatencyP999 => "latency.p999_ns",
+            Quantity::LatencyMax => "latency.max_ns",
+            Quantity::DeadlinesFailed => "deadlines.failed_percent",
+            Quantity::Work => "work.per_s",
+            Quantity::CauseLost(name) => return write!(f, "causes.{name}.lost_percent"),
+        })
+    }
+}
+
+/// A quantity as one run has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Value {
+    /// Which.
+    pub quantity: Quantity,
+    /// How much; `None` where the run has nothing to take it from.
+    pub value: Option<f64>,
+    /// Measurements behind it.
+    pub count: u64,
+}
+
+impl Value {
+    /// Whether the value says more than a maximum does: so many measurements lie above it.
+    pub(super) fn has_above(&self, least: f64) -> bool {
+        let above = |share: f64| self.count as f64 * (1.0 - share) >= least * (1.0 - 1e-9);
+        self.quantity.percentile().is_none_or(above)
+    }
+}
