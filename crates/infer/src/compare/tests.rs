@@ -205,6 +205,7 @@ fn few_rounds_are_no_verdict() {
 
 fn thread_report() -> ThreadReport {
     ThreadReport {
+        tid: None,
         id: 0,
         name: None,
         workload: "PERIODIC 3ms 8ms".to_owned(),
