@@ -9,6 +9,7 @@
 
 mod clock;
 mod document;
+mod infer;
 mod paired;
 mod sched;
 mod sleep;
@@ -55,6 +56,8 @@ enum Suite {
     Sleep,
     /// Gap loop, start-up, received time, reading a large run folder.
     Workload,
+    /// Causes of gaps: what finding them costs, and whether they are true.
+    Infer,
     /// Response times under fixed priorities, EDF's demand test.
     Sched,
     /// The queue of timers, the wheel of timeouts, interrupted sleepers, timing faults.
@@ -69,6 +72,7 @@ fn main() -> Result<()> {
         Suite::Clock => ("clock", rounds(15), clock::measure(rounds(15), arguments.seconds)?),
         Suite::Sleep => ("sleep", rounds(5), plain(sleep::measure(rounds(5))?)),
         Suite::Workload => ("workload", rounds(15), plain(workload::measure(rounds(15))?)),
+        Suite::Infer => ("infer", rounds(15), plain(infer::measure(rounds(15))?)),
         Suite::Sched => ("sched", rounds(15), plain(sched::measure(rounds(15))?)),
         Suite::Timer => ("timer", rounds(15), plain(timer::measure(rounds(15))?)),
     };

@@ -14,7 +14,7 @@ use hourglass_time::Span;
 use hourglass_workload::memory::Memory;
 use hourglass_workload::recorder::Settings;
 use hourglass_workload::wake::{Alarm, WakeUp};
-use hourglass_workload::{Recorder, Timeline, Work};
+use hourglass_workload::{Recorder, Stage, Timeline, Work};
 
 use crate::document::Row;
 use crate::paired::{compare, median};
@@ -70,54 +70,81 @@ impl WakeUp for Sleepless {
     fn wait(&mut self, _alarm: Alarm) {}
 }
 
-/// An iteration of the gap loop against one of a loop that only reads the counter.
-#[cfg(target_arch = "x86_64")]
-fn gap_loop(rounds: u32) -> Result<Vec<Row>> {
-    loops(rounds, hourglass_clock::Tsc, "rdtscp")
+/// The gap loop on a counter, for as long as a turn takes.
+pub(crate) struct GapLoop<C> {
+    counter: C,
+    calibration: Calibration,
 }
 
-/// An iteration of the gap loop against one of a loop that only reads the counter.
-#[cfg(not(target_arch = "x86_64"))]
-fn gap_loop(rounds: u32) -> Result<Vec<Row>> {
-    loops(rounds, hourglass_clock::OsMonotonic, "clock_gettime")
-}
+impl<C: Stage + Copy> GapLoop<C> {
+    /// Calibrates the counter, which takes 50 ms.
+    pub(crate) fn new(counter: C) -> Result<GapLoop<C>> {
+        let first = Pair::read(&counter);
+        std::thread::sleep(Duration::from_millis(50));
+        let calibration = Calibration::between(first, Pair::read(&counter))
+            .context("the counter stands still")?;
+        Ok(GapLoop { counter, calibration })
+    }
 
-fn loops<C: Counter + Copy>(rounds: u32, counter: C, peer: &'static str) -> Result<Vec<Row>> {
-    let first = Pair::read(&counter);
-    std::thread::sleep(Duration::from_millis(50));
-    let calibration =
-        Calibration::between(first, Pair::read(&counter)).context("the counter stands still")?;
-    let stop = AtomicBool::new(false);
-    let turn_ns = TURN.nanos() as f64;
-    let our_turn = || {
+    /// The fastest of a round's turns, ns an iteration. `senses` are opened anew for each.
+    pub(crate) fn round(&self, senses: impl Fn() -> Option<C::Senses>) -> f64 {
+        (0..TURNS).map(|_| self.turn(senses())).fold(f64::INFINITY, f64::min)
+    }
+
+    fn turn(&self, senses: Option<C::Senses>) -> f64 {
+        let stop = AtomicBool::new(false);
         let memory = Memory::new(1_000, false, false);
-        let now = Pair::read(&counter);
-        let timeline = Timeline::starting(now, 0, Span::ZERO, calibration);
+        let now = Pair::read(&self.counter);
+        let timeline = Timeline::starting(now, 0, Span::ZERO, self.calibration);
         let settings = Settings {
             gap: timeline.ticks_at_least(Span::from_nanos(60)),
             timeline,
             start: now.ticks,
             finish: timeline.ticks_at(TURN.nanos_or_zero()),
+            stop_gap: u64::MAX,
+            stop_late: u64::MAX,
+            live: None,
         };
         let mut sleepless = Sleepless;
-        let mut recorder = Recorder::new(counter, settings, memory, &mut sleepless, &stop);
+        let recorder = Recorder::new(self.counter, settings, memory, &mut sleepless, &stop);
+        let mut recorder = match senses {
+            Some(senses) => recorder.asking(senses),
+            None => recorder,
+        };
         let mut work = Counting(0);
         recorder.begin();
         let begun = recorder.now();
         recorder.receive_all(&mut work);
         let recorded = recorder.end();
         let passed = recorded.ended.saturating_sub(begun);
-        calibration.rate.ns_floor(passed) as f64 / work.0.max(1) as f64
-    };
+        self.calibration.rate.ns_floor(passed) as f64 / work.0.max(1) as f64
+    }
+}
+
+/// The counter that gaps are found with on this machine, as a rule.
+#[cfg(target_arch = "x86_64")]
+pub(crate) const COUNTER: (hourglass_clock::Tsc, &str) = (hourglass_clock::Tsc, "rdtscp");
+
+/// The counter that gaps are found with on this machine, as a rule.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) const COUNTER: (hourglass_clock::OsMonotonic, &str) =
+    (hourglass_clock::OsMonotonic, "clock_gettime");
+
+/// An iteration of the gap loop against one of a loop that only reads the counter.
+fn gap_loop(rounds: u32) -> Result<Vec<Row>> {
+    let (counter, peer) = COUNTER;
+    let gap_loop = GapLoop::new(counter)?;
+    let turn_ns = TURN.nanos() as f64;
+    let turn_ticks = gap_loop.calibration.rate.ticks_ceil(TURN.nanos_or_zero());
     let bare_turn = || {
-        let end = counter.read().ticks + calibration.rate.ticks_ceil(TURN.nanos_or_zero());
+        let end = counter.read().ticks + turn_ticks;
         let mut iterations = 0u64;
         while counter.read().ticks < end {
             iterations += 1;
         }
         turn_ns / iterations.max(1) as f64
     };
-    let ours = || (0..TURNS).map(|_| our_turn()).fold(f64::INFINITY, f64::min);
+    let ours = || gap_loop.round(|| None);
     let bare = || (0..TURNS).map(|_| bare_turn()).fold(f64::INFINITY, f64::min);
     Ok(compare("loop", "ns", rounds, peer, ours, bare))
 }

@@ -1,0 +1,79 @@
+//! The suite `infer`: what finding the causes of gaps costs.
+
+use anyhow::Result;
+use hourglass_clock::{Counter, Reading};
+use hourglass_sys::rseq::{self, State};
+use hourglass_sys::thread::Counters;
+use hourglass_workload::Stage;
+use hourglass_workload::witness::{Senses, ThreadSenses};
+
+use crate::document::Row;
+use crate::paired::{Rounds, median};
+use crate::workload::{COUNTER, GapLoop};
+
+/// All cases of the suite.
+pub(crate) fn measure(rounds: u32) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    rows.extend(classifier(rounds)?);
+    Ok(rows)
+}
+
+/// The same counter, compiled with nobody to ask.
+#[derive(Clone, Copy, Debug)]
+struct Blind<C>(C);
+
+impl<C: Counter> Counter for Blind<C> {
+    const NAME: &'static str = C::NAME;
+
+    #[inline(always)]
+    fn read(&self) -> Reading {
+        self.0.read()
+    }
+}
+
+impl<C: Counter> Stage for Blind<C> {
+    type Senses = Nobody;
+}
+
+/// Cannot be made.
+enum Nobody {}
+
+impl Senses for Nobody {
+    fn arm(&mut self) {}
+
+    fn look(&self) -> Option<State> {
+        None
+    }
+
+    fn counters(&self) -> Counters {
+        Counters::default()
+    }
+}
+
+/// An iteration of the gap loop while a critical section is armed and asked about, beside one that is
+/// compiled without. What it adds is the median of the differences within a round.
+fn classifier(rounds: u32) -> Result<Vec<Row>> {
+    let (counter, _) = COUNTER;
+    let tested = rseq::self_test();
+    if let Err(reason) = &tested {
+        eprintln!("classifier: {reason}; the counters are asked after every gap instead");
+    }
+    let seeing = GapLoop::new(counter)?;
+    let blind = GapLoop::new(Blind(counter))?;
+    let mut found = Rounds::of(vec!["hourglass/with", "hourglass/without"]);
+    let mut added = Vec::new();
+    for _ in 0..rounds {
+        let mut pair = [0.0; 2];
+        found.round(|subject| {
+            pair[subject] = match subject {
+                0 => seeing.round(|| Some(ThreadSenses::open(&tested))),
+                _ => blind.round(|| None),
+            };
+            pair[subject]
+        });
+        added.push(pair[0] - pair[1]);
+    }
+    let mut rows = vec![Row::alone("classifier", "hourglass", median(&mut added), "ns")];
+    rows.extend(found.rows("classifier", "ns"));
+    Ok(rows)
+}
