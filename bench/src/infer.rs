@@ -48,6 +48,10 @@ impl Senses for Nobody {
     fn counters(&self) -> Counters {
         Counters::default()
     }
+
+    fn cpu_ns(&self) -> u64 {
+        0
+    }
 }
 
 /// An iteration of the gap loop while a critical section is armed and asked about, beside one that is

@@ -3,6 +3,7 @@
 
 mod acts;
 mod limits;
+mod marks;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -310,21 +311,6 @@ impl<'a, C: Stage> Recorder<'a, C> {
         self.last >= self.settings.finish || self.stop.load(Ordering::Relaxed)
     }
 
-    /// Yields the processor once. If anything ran meanwhile, the interval ends.
-    pub fn yield_now(&mut self) -> Ended {
-        if !self.ensure_open() {
-            return Ended::TimeOver;
-        }
-        hourglass_sys::thread::yield_now();
-        let now = self.counter.read();
-        if now.ticks.saturating_sub(self.last) > self.settings.gap || now.cpu != self.last_cpu {
-            self.interrupted(now, Onset::Yield);
-        } else {
-            self.last = now.ticks.max(self.last);
-        }
-        if self.is_over() { Ended::TimeOver } else { Ended::Done }
-    }
-
     /// Ends the interval and blocks until `due` (on the counter) by the thread's wake-up method.
     /// Returns at once if that has passed. Never returns `Done` early.
     pub fn wait_until(&mut self, due: u64) -> Ended {
@@ -446,6 +432,11 @@ impl<'a, C: Stage> Recorder<'a, C> {
     fn note_gap(&mut self, now: Reading, onset: Onset) -> u64 {
         // Before anything else, so that it is about what passed until `now`.
         let evidence = self.witness.testify();
+        self.note_gap_with(now, onset, evidence)
+    }
+
+    /// The same with what the thread found out about the gap.
+    fn note_gap_with(&mut self, now: Reading, onset: Onset, evidence: Evidence) -> u64 {
         let migrated = self.last_cpu != now.cpu;
         if now.ticks < self.last {
             self.backwards += 1;

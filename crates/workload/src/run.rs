@@ -206,20 +206,20 @@ pub fn run(
     memory::unlock_all();
     let (timeline, calibration_start, threads, shortfalls, memory) = ran?;
     let measured =
-        conclude(choice, counter, first, timeline, calibration_start, threads, shortfalls, memory);
-    Ok(Measured { rseq: tested, ..measured })
+        conclude(choice, counter, first, timeline, calibration_start, threads, tested, memory);
+    Ok(Measured { shortfalls, ..measured })
 }
 
-/// Puts together what was found; the rate over the whole run is better than the first one.
+/// Puts together what was found, as if nothing had been refused; the rate over the whole run is better than the first one.
 #[allow(clippy::too_many_arguments)] // each is a finding of its own, used once
-fn conclude(
+pub(crate) fn conclude(
     choice: Choice,
     counter: AnyCounter,
     first: Pair,
     timeline: Timeline,
     calibration_start: Calibration,
     threads: Vec<ThreadOutcome>,
-    shortfalls: Vec<Shortfall>,
+    rseq: Result<(), rseq::Unusable>,
     memory: MemoryFacts,
 ) -> Measured {
     let ended = threads.iter().map(|thread| thread.recorded.ended).max().unwrap_or(0);
@@ -232,8 +232,8 @@ fn conclude(
         calibration_start,
         elapsed: Span::from_nanos(timeline.ns_at(ended).max(0)),
         threads,
-        shortfalls,
-        rseq: Ok(()),
+        shortfalls: Vec::new(),
+        rseq,
         memory,
         interrupted: signal::stop_asked(),
     }
@@ -285,11 +285,16 @@ fn lock_memory(prepared: &[Prepared]) -> MemoryFacts {
     facts
 }
 
-/// Calibrates over a long enough window and fixes the run's zero.
-fn set_off(spec: &RunSpec, counter: AnyCounter, first: Pair) -> Option<(Timeline, Calibration)> {
+/// Calibrates over a long enough window that began at `first`; `None` if the counter stood still.
+pub(crate) fn calibrate(counter: AnyCounter, first: Pair) -> Option<Calibration> {
     // A signal may shorten the window, which widens the bound and does no other harm.
     let _ = nanosleep_until(first.monotonic_ns.saturating_add(CALIBRATION_WINDOW_NS));
-    let calibration = Calibration::between(first, counter.pair())?;
+    Calibration::between(first, counter.pair())
+}
+
+/// Calibrates and fixes the run's zero.
+fn set_off(spec: &RunSpec, counter: AnyCounter, first: Pair) -> Option<(Timeline, Calibration)> {
+    let calibration = calibrate(counter, first)?;
     let threads = i64::try_from(spec.threads.len()).unwrap_or(i64::MAX);
     let lead = LEAD_PER_THREAD.checked_mul(threads).unwrap_or(Span::MAX).saturating_add(LEAD);
     let now = counter.pair();

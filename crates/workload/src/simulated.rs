@@ -59,6 +59,8 @@ pub(crate) struct Machine {
     kept: AtomicBool,
     voluntary: AtomicU64,
     involuntary: AtomicU64,
+    /// Time for which another thread had the CPU, or the thread waited.
+    away: AtomicU64,
     /// How late wake-ups are.
     pub(crate) wake_latency: u64,
     /// A longer gap ends the run.
@@ -102,6 +104,19 @@ impl Machine {
         recorder.end()
     }
 
+    /// The thread computes for `ns`, looking at no counter.
+    pub(crate) fn compute(&self, ns: u64) {
+        self.now.fetch_add(ns, Ordering::Relaxed);
+    }
+
+    /// The thread waits for `ns`, by means of its own.
+    pub(crate) fn wait(&self, ns: u64) {
+        self.now.fetch_add(ns, Ordering::Relaxed);
+        self.away.fetch_add(ns, Ordering::Relaxed);
+        self.kept.store(false, Ordering::Relaxed);
+        self.voluntary.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Time passes to `ticks`, unless it has.
     fn advance_to(&self, ticks: u64) {
         self.now.fetch_max(ticks, Ordering::Relaxed);
@@ -139,6 +154,7 @@ impl Counter for &Machine {
             }
             if interruption.by == By::Thread {
                 self.involuntary.fetch_add(1, Ordering::Relaxed);
+                self.away.fetch_add(interruption.length, Ordering::Relaxed);
             }
         }
         self.now.store(now, Ordering::Relaxed);
@@ -165,6 +181,10 @@ impl Senses for &Machine {
             involuntary: self.involuntary.load(Ordering::Relaxed),
             ..Counters::default()
         }
+    }
+
+    fn cpu_ns(&self) -> u64 {
+        self.now.load(Ordering::Relaxed) - self.away.load(Ordering::Relaxed)
     }
 }
 

@@ -311,7 +311,7 @@ fn sleep_until(start: u64, timeline: &Timeline, shared: &Shared) -> bool {
     true
 }
 
-fn account() -> Option<KernelAccount> {
+pub(crate) fn account() -> Option<KernelAccount> {
     let stat = os::schedstat()?;
     let counters = os::counters();
     Some(KernelAccount {
@@ -322,7 +322,7 @@ fn account() -> Option<KernelAccount> {
     })
 }
 
-fn difference(before: KernelAccount, after: KernelAccount) -> KernelAccount {
+pub(crate) fn difference(before: KernelAccount, after: KernelAccount) -> KernelAccount {
     KernelAccount {
         run_ns: after.run_ns.saturating_sub(before.run_ns),
         wait_ns: after.wait_ns.saturating_sub(before.wait_ns),
@@ -334,7 +334,7 @@ fn difference(before: KernelAccount, after: KernelAccount) -> KernelAccount {
 }
 
 /// Puts a recorder of a concrete counter behind the enum of all of them.
-trait Wrap<'a>: Stage + Sized {
+pub(crate) trait Wrap<'a>: Stage + Sized {
     fn wrap(recorder: Recorder<'a, Self>) -> AnyRecorder<'a>;
 }
 
@@ -358,7 +358,7 @@ impl<'a> Wrap<'a> for hourglass_clock::OsMonotonic {
     }
 }
 
-fn wrap<'a, C: Wrap<'a>>(recorder: Recorder<'a, C>) -> AnyRecorder<'a> {
+pub(crate) fn wrap<'a, C: Wrap<'a>>(recorder: Recorder<'a, C>) -> AnyRecorder<'a> {
     C::wrap(recorder)
 }
 

@@ -4,6 +4,7 @@
 //! machine. Must not: say what caused the gap; do anything between two gaps.
 
 use hourglass_model::{Counted, Evidence};
+use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::rseq::{self, Section, State, Unusable};
 use hourglass_sys::thread::{Counters, counters};
 
@@ -18,6 +19,8 @@ pub trait Senses {
     fn look(&self) -> Option<State>;
     /// What the kernel counted so far.
     fn counters(&self) -> Counters;
+    /// Processor time that the thread received so far, ns.
+    fn cpu_ns(&self) -> u64;
 }
 
 /// Asks a thread's [`Senses`] about its gaps. Without them it sees nothing.
@@ -25,18 +28,20 @@ pub trait Senses {
 pub(crate) struct Witness<S> {
     senses: Option<S>,
     last: Counters,
+    /// Where a marked stretch began: on the counter, and on the thread's CPU clock.
+    stretch: (u64, u64),
 }
 
 impl<S> Default for Witness<S> {
     fn default() -> Witness<S> {
-        Witness { senses: None, last: Counters::default() }
+        Witness { senses: None, last: Counters::default(), stretch: (0, 0) }
     }
 }
 
 impl<S: Senses> Witness<S> {
     /// Asks these senses, from [`Witness::begin`] on.
     pub(crate) fn with(senses: S) -> Witness<S> {
-        Witness { senses: Some(senses), last: Counters::default() }
+        Witness { senses: Some(senses), ..Witness::default() }
     }
 
     /// From here on everything belongs to the next gap.
@@ -71,6 +76,24 @@ impl<S: Senses> Witness<S> {
         if look.is_some_and(|state| state != State::Kept) {
             self.begin();
         }
+    }
+
+    /// A marked stretch begins at `now`, on the counter.
+    pub(crate) fn begin_stretch(&mut self, now: u64) {
+        let received_ns = self.senses.as_ref().map_or(0, Senses::cpu_ns);
+        self.stretch = (now, received_ns);
+    }
+
+    /// When the stretch began, and the processor time since, ns; `None` without senses.
+    pub(crate) fn stretch(&self) -> Option<(u64, u64)> {
+        let (begun, before_ns) = self.stretch;
+        Some((begun, self.senses.as_ref()?.cpu_ns().saturating_sub(before_ns)))
+    }
+
+    /// Whether it can tell without asking that the kernel did not take the CPU since the last question.
+    #[inline]
+    pub(crate) fn saw_nothing(&self) -> bool {
+        self.senses.as_ref().is_none_or(|senses| senses.look() == Some(State::Kept))
     }
 }
 
@@ -124,6 +147,10 @@ impl Senses for ThreadSenses {
     fn counters(&self) -> Counters {
         counters()
     }
+
+    fn cpu_ns(&self) -> u64 {
+        now_ns(ClockId::ThreadCpu)
+    }
 }
 
 #[cfg(test)]
@@ -146,6 +173,9 @@ mod tests {
         }
         fn counters(&self) -> Counters {
             self.counters
+        }
+        fn cpu_ns(&self) -> u64 {
+            0
         }
     }
 

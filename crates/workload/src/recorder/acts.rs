@@ -62,6 +62,21 @@ impl<C: Stage> Recorder<'_, C> {
         self.touch()
     }
 
+    /// Yields the processor once. If anything ran meanwhile, the interval ends.
+    pub fn yield_now(&mut self) -> Ended {
+        if !self.ensure_open() {
+            return Ended::TimeOver;
+        }
+        hourglass_sys::thread::yield_now();
+        let now = self.counter.read();
+        if now.ticks.saturating_sub(self.last) > self.settings.gap || now.cpu != self.last_cpu {
+            self.interrupted(now, Onset::Yield);
+        } else {
+            self.last = now.ticks.max(self.last);
+        }
+        if self.is_over() { Ended::TimeOver } else { Ended::Done }
+    }
+
     /// Runs `work` until `amount` has passed, however much of it the thread received.
     pub fn pass(&mut self, amount: Span, work: &mut impl Work) -> Ended {
         let slice = self.settings.timeline.ticks_at_least(PASS_SLICE);

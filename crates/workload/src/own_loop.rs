@@ -1,0 +1,365 @@
+//! A loop of the user's own, an audio callback or a robot's control, that marks its periods.
+//!
+//! Owns: the handle, the account of its periods, what a run of it measured. Must not: wait for it,
+//! choose its policy or its CPUs, allocate or lock between two marks; write anything (`lab` does).
+
+use std::sync::atomic::AtomicBool;
+
+use hourglass_clock::{Choice, Pair};
+use hourglass_model::Policy;
+use hourglass_model::document::{Deadlines, KernelAccount};
+use hourglass_model::manifest::MemoryFacts;
+use hourglass_sys::clock::{ClockId, now_ns};
+use hourglass_sys::rseq::{self, Unusable};
+use hourglass_sys::sched::{self, Attributes};
+use hourglass_sys::thread as os;
+use hourglass_time::Span;
+use thiserror::Error;
+
+use crate::memory::Memory;
+use crate::recorder::{AnyRecorder, Recorder, Settings};
+use crate::run::{Measured, ThreadOutcome, calibrate, conclude};
+use crate::spec::DEFAULT_RECORDS;
+use crate::stage::{AnyCounter, Stage, with_counter, with_recorder};
+use crate::thread::{account, difference, wrap};
+use crate::timeline::Timeline;
+use crate::wake::{Alarm, WakeUp};
+use crate::witness::ThreadSenses;
+
+/// What is known of a loop before it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoopSpec {
+    /// What it is called in documents.
+    pub name: String,
+    /// From one period to the next.
+    pub period: Span,
+    /// From the time at which a period was due to the time at which it must be done; the period
+    /// itself if `None`.
+    pub deadline: Option<Span>,
+    /// Two marks further apart than this are a gap, whatever lay between them: for loops that call
+    /// [`OwnLoop::check`] often. `None` leaves gaps to what kernel and CPU clock say.
+    pub gap: Option<Span>,
+    /// Room for so many intervals: one a period, and one more for each gap.
+    pub records: u64,
+    /// Whether a full buffer keeps the newest.
+    pub ring: bool,
+    /// How many periods are kept one by one.
+    pub jobs: usize,
+}
+
+impl LoopSpec {
+    /// A loop with the defaults of a run.
+    #[must_use]
+    pub fn every(name: &str, period: Span) -> LoopSpec {
+        LoopSpec {
+            name: name.to_owned(),
+            period,
+            deadline: None,
+            gap: None,
+            records: DEFAULT_RECORDS,
+            ring: false,
+            jobs: 0,
+        }
+    }
+
+    /// That it can be meant.
+    ///
+    /// # Errors
+    /// The first contradiction found.
+    pub fn check(&self) -> Result<(), LoopError> {
+        let times = [("period", Some(self.period)), ("deadline", self.deadline), ("gap", self.gap)];
+        for (name, time) in times {
+            if time.is_some_and(|time| time <= Span::ZERO) {
+                return Err(LoopError::NotPositive(name));
+            }
+        }
+        if self.records == 0 {
+            return Err(LoopError::NotPositive("records"));
+        }
+        Ok(())
+    }
+}
+
+/// Why a loop cannot be measured.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum LoopError {
+    /// A number of the specification that must be above zero.
+    #[error("{0} must be above zero")]
+    NotPositive(&'static str),
+    /// The counter stood still.
+    #[error("the counter {0} does not advance")]
+    Counter(&'static str),
+}
+
+/// A loop that is being measured. It belongs to the thread that started it.
+///
+/// The marks may come in any order: a period begins where none had, ends where one had begun, and a
+/// mark that does not fit changes nothing. None of them allocates, takes a lock, or waits; each costs
+/// some tens of nanoseconds, and the first of a period, or one behind a gap, up to three system calls
+/// (CPU clock and counters of the thread), about half a microsecond.
+pub struct OwnLoop {
+    recorder: AnyRecorder<'static>,
+    account: Account,
+    spec: LoopSpec,
+    choice: Choice,
+    counter: AnyCounter,
+    first: Pair,
+    timeline: Timeline,
+    tested: Result<(), Unusable>,
+    memory: MemoryFacts,
+    kernel: Option<KernelAccount>,
+}
+
+impl OwnLoop {
+    /// Makes everything ready: allocates and touches the room for records, locks it if it may,
+    /// calibrates the counter, tests what the thread can find out about its gaps. Takes some 25 ms.
+    /// CPUs and policy are the caller's, and should be set before.
+    ///
+    /// # Errors
+    /// See [`LoopError`].
+    pub fn start(spec: LoopSpec, choice: Choice) -> Result<OwnLoop, LoopError> {
+        spec.check()?;
+        let counter = AnyCounter::from(choice.kind);
+        let first = counter.pair();
+        let memory =
+            Memory::new(usize::try_from(spec.records).unwrap_or(usize::MAX), spec.ring, false)
+                .with_jobs(spec.jobs);
+        let facts = locked(&memory);
+        let tested = rseq::self_test();
+        let calibration = calibrate(counter, first).ok_or(LoopError::Counter(counter.name()))?;
+        let realtime_ns = now_ns(ClockId::Realtime);
+        let timeline = Timeline::starting(counter.pair(), realtime_ns, Span::ZERO, calibration);
+        let settings = Settings {
+            gap: spec.gap.map_or(u64::MAX, |gap| timeline.ticks_at_least(gap)),
+            timeline,
+            start: timeline.epoch.ticks,
+            finish: u64::MAX,
+            stop_gap: u64::MAX,
+            stop_late: u64::MAX,
+            live: None,
+        };
+        let senses = ThreadSenses::open(&tested);
+        let kernel = account();
+        // Of no size, so that nothing is leaked.
+        let sleepless = Box::leak(Box::new(Sleepless));
+        let mut recorder = with_counter!(counter, counter => {
+            let recorder = Recorder::new(counter, settings, memory, sleepless, &NEVER);
+            wrap(recorder.asking(senses))
+        });
+        with_recorder!(&mut recorder, r => r.await_marks());
+        let account = Account::new(&spec, &timeline);
+        Ok(OwnLoop {
+            recorder,
+            account,
+            spec,
+            choice,
+            counter,
+            first,
+            timeline,
+            tested,
+            memory: facts,
+            kernel,
+        })
+    }
+
+    /// What is known of it.
+    #[must_use]
+    pub fn spec(&self) -> &LoopSpec {
+        &self.spec
+    }
+
+    /// A period begins, and was due now. One that has not ended, ends.
+    #[inline]
+    pub fn begin_period(&mut self) {
+        let account = &mut self.account;
+        with_recorder!(&mut self.recorder, r => begin(r, account, None));
+    }
+
+    /// The same for a period that was due at `due_ns` of `CLOCK_MONOTONIC`: its deadline counts from
+    /// there, so that a late wake-up leaves less time.
+    #[inline]
+    pub fn begin_period_due(&mut self, due_ns: u64) {
+        let rate = self.timeline.calibration.rate;
+        let ns = due_ns.saturating_sub(self.timeline.epoch.monotonic_ns);
+        let due = self.timeline.epoch.ticks.saturating_add(rate.ticks_ceil(ns));
+        let account = &mut self.account;
+        with_recorder!(&mut self.recorder, r => begin(r, account, Some(due)));
+    }
+
+    /// Within a period: makes known that the thread runs. The closer the checks, the closer is it
+    /// known where a gap was.
+    #[inline]
+    pub fn check(&mut self) {
+        with_recorder!(&mut self.recorder, r => r.mark());
+    }
+
+    /// The period is done. The thread may wait now, by whatever means.
+    #[inline]
+    pub fn end_period(&mut self) {
+        let account = &mut self.account;
+        with_recorder!(&mut self.recorder, r => end(r, account));
+    }
+
+    /// What was counted so far. The period at hand is not among it.
+    #[must_use]
+    pub fn deadlines(&self) -> Deadlines {
+        self.account.counted
+    }
+
+    /// Ends measuring. A period that has begun and is not done counts as missed if its deadline has
+    /// passed, else not at all.
+    #[must_use]
+    pub fn finish(self) -> Measured {
+        let OwnLoop { mut recorder, mut account, .. } = self;
+        with_recorder!(&mut recorder, r => {
+            r.pause();
+            account.close(r.now());
+            r.tally.deadlines = Some(account.counted);
+        });
+        let kernel = self.kernel.zip(crate::thread::account());
+        let recorded = with_recorder!(recorder, r => r.end());
+        let outcome = ThreadOutcome {
+            id: 0,
+            tid: os::id(),
+            policy: policy_now(),
+            cpus: os::affinity().unwrap_or_default(),
+            emulated: None,
+            gap: self.spec.gap.map_or(0, |gap| self.timeline.ticks_at_least(gap)),
+            typical_iteration: 0,
+            start: self.timeline.epoch.ticks,
+            finish: recorded.ended,
+            recorded,
+            kernel: kernel.map(|(before, after)| difference(before, after)),
+        };
+        let Timeline { calibration, .. } = self.timeline;
+        let measured = conclude(
+            self.choice,
+            self.counter,
+            self.first,
+            self.timeline,
+            calibration,
+            vec![outcome],
+            self.tested,
+            self.memory,
+        );
+        Measured { interrupted: None, ..measured }
+    }
+}
+
+impl std::fmt::Debug for OwnLoop {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OwnLoop")
+            .field("spec", &self.spec)
+            .field("counted", &self.account.counted)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Nobody ends such a loop but itself.
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+/// Never asked: the loop waits by its own means.
+struct Sleepless;
+
+impl WakeUp for Sleepless {
+    fn wait(&mut self, _alarm: Alarm) {}
+}
+
+/// Locks the buffers, as far as the limit allows; the rest of the process is its owner's.
+fn locked(memory: &Memory) -> MemoryFacts {
+    let (bytes, locked) = memory.lock();
+    let bytes = bytes as u64;
+    match locked {
+        Ok(()) => MemoryFacts { buffers_locked_bytes: bytes, ..MemoryFacts::default() },
+        Err(_) => MemoryFacts { buffers_unlocked_bytes: bytes, ..MemoryFacts::default() },
+    }
+}
+
+/// The policy that the thread is under, as it is written.
+fn policy_now() -> String {
+    let policy = match sched::of(0) {
+        Ok(Some(Attributes::Other(nice))) => Policy::Other(nice),
+        Ok(Some(Attributes::Batch(_))) => Policy::Batch,
+        Ok(Some(Attributes::Idle)) => Policy::Idle,
+        Ok(Some(Attributes::Fifo(priority))) => Policy::Fifo(priority),
+        Ok(Some(Attributes::RoundRobin(priority))) => Policy::RoundRobin(priority),
+        Ok(Some(Attributes::Deadline { .. })) => Policy::Deadline,
+        Ok(None) | Err(_) => return String::new(),
+    };
+    policy.to_string()
+}
+
+/// The account of a loop's periods.
+#[derive(Clone, Copy, Debug, Default)]
+struct Account {
+    /// In ticks, as are the other times.
+    period: u64,
+    deadline: u64,
+    /// When the period at hand, or the last one, was due.
+    due: Option<u64>,
+    running: bool,
+    counted: Deadlines,
+}
+
+impl Account {
+    fn new(spec: &LoopSpec, timeline: &Timeline) -> Account {
+        let ticks = |span: Span| timeline.calibration.rate.ticks_ceil(span.nanos_or_zero()).max(1);
+        let deadline = ticks(spec.deadline.unwrap_or(spec.period));
+        Account { period: ticks(spec.period), deadline, ..Account::default() }
+    }
+
+    /// A period was due. What lies between it and the one before, in whole periods to the nearest, was
+    /// lost: loops come early and late, and not all of them keep to a grid.
+    fn begin(&mut self, due: u64) {
+        if let Some(before) = self.due {
+            let passed = due.saturating_sub(before).saturating_add(self.period / 2) / self.period;
+            self.counted.lost = self.counted.lost.saturating_add(passed.saturating_sub(1));
+        }
+        self.due = Some(due);
+        self.running = true;
+    }
+
+    /// The period at hand is done.
+    fn end(&mut self, now: u64) {
+        if std::mem::take(&mut self.running) {
+            self.counted.completed += 1;
+            if self.is_late(now) {
+                self.counted.missed += 1;
+            } else {
+                self.counted.hit += 1;
+            }
+        }
+    }
+
+    /// There are no more.
+    fn close(&mut self, now: u64) {
+        if std::mem::take(&mut self.running) && self.is_late(now) {
+            self.counted.missed += 1;
+        }
+    }
+
+    fn is_late(&self, now: u64) -> bool {
+        self.due.is_some_and(|due| now > due.saturating_add(self.deadline))
+    }
+}
+
+#[inline]
+fn begin<C: Stage>(recorder: &mut Recorder<C>, account: &mut Account, due: Option<u64>) {
+    end(recorder, account);
+    recorder.resume();
+    let due = due.unwrap_or(recorder.now());
+    account.begin(due);
+    recorder.begin_job(due);
+}
+
+#[inline]
+fn end<C: Stage>(recorder: &mut Recorder<C>, account: &mut Account) {
+    if account.running {
+        recorder.pause();
+        recorder.end_job();
+        account.end(recorder.now());
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,204 @@
+//! Marked loops on the simulated machine, where outcomes are exact, and one on the real one.
+
+use hourglass_clock::choice;
+use hourglass_model::{Evidence, Onset};
+
+use super::*;
+use crate::recorder::Recorded;
+use crate::simulated::{self, Bed, By, EPOCH, GAP, Interruption, Machine, STEP, ms};
+
+/// What reading the counter takes in a period.
+const SLIP: u64 = 20 * STEP;
+
+fn spec() -> LoopSpec {
+    LoopSpec::every("loop", Span::from_millis(10))
+}
+
+/// Runs a marked loop on a machine that takes the CPU away as told.
+fn marked(
+    spec: &LoopSpec,
+    taken: Vec<Interruption>,
+    body: impl FnOnce(&Machine, &mut Recorder<&Machine>, &mut Account),
+) -> (Recorded, Deadlines) {
+    let machine = Machine::new(taken);
+    let mut bed = Bed(&machine);
+    let timeline = simulated::timeline();
+    let settings = Settings {
+        gap: spec.gap.map_or(u64::MAX, |gap| timeline.ticks_at_least(gap)),
+        timeline,
+        start: EPOCH,
+        finish: u64::MAX,
+        stop_gap: u64::MAX,
+        stop_late: u64::MAX,
+        live: None,
+    };
+    let memory = Memory::new(1_000, false, false).with_jobs(100);
+    let mut recorder = Recorder::new(&machine, settings, memory, &mut bed, &NEVER).asking(&machine);
+    recorder.await_marks();
+    let mut account = Account::new(spec, &timeline);
+    body(&machine, &mut recorder, &mut account);
+    recorder.pause();
+    account.close(recorder.now());
+    (recorder.end(), account.counted)
+}
+
+fn by(at: u64, length: u64, by: By) -> Interruption {
+    Interruption { at, length, cpu: 0, by }
+}
+
+fn counted(hit: u64, missed: u64, lost: u64, completed: u64) -> Deadlines {
+    Deadlines { hit, missed, lost, completed }
+}
+
+/// An undisturbed loop has an interval a period, and a wait before each but the first.
+#[test]
+fn an_undisturbed_loop_hits_every_period() {
+    let (recorded, deadlines) = marked(&spec(), vec![], |machine, recorder, account| {
+        for _ in 0..5 {
+            begin(recorder, account, None);
+            machine.compute(ms(3));
+            recorder.mark();
+            machine.compute(ms(1));
+            end(recorder, account);
+            machine.wait(ms(6));
+        }
+    });
+    assert_eq!(deadlines, counted(5, 0, 0, 5));
+    let intervals = simulated::intervals(&recorded);
+    let onsets: Vec<Onset> = intervals.iter().map(|interval| interval.onset).collect();
+    assert_eq!(onsets, [Onset::Start, Onset::Wait, Onset::Wait, Onset::Wait, Onset::Wait]);
+    assert!(intervals.iter().all(|i| (ms(4)..ms(4) + SLIP).contains(&(i.duration_ns() as u64))));
+    assert!(intervals[1..].iter().all(|i| i.evidence.counted.is_some_and(|c| c.voluntary == 1)));
+    assert_eq!(recorded.gaps.histogram.len(), 0);
+    assert_eq!(recorded.jobs.unwrap().kept().len(), 5);
+}
+
+/// Another thread takes 2 ms in the middle of a stretch of 5 ms without a mark: the gap is as long as
+/// the CPU clock says, and lies at the end of the stretch.
+#[test]
+fn a_switch_within_a_stretch_is_a_gap_of_its_length() {
+    let taken = vec![by(ms(2), ms(2), By::Thread)];
+    let (recorded, deadlines) = marked(&spec(), taken, |machine, recorder, account| {
+        begin(recorder, account, None);
+        machine.compute(ms(3));
+        end(recorder, account);
+    });
+    assert_eq!(deadlines, counted(1, 0, 0, 1));
+    let intervals = simulated::intervals(&recorded);
+    let [gap] = simulated::gaps(&recorded)[..] else { panic!("{intervals:?}") };
+    assert!((gap as u64).abs_diff(ms(2)) <= SLIP, "{gap}");
+    assert!(recorded.received.abs_diff(ms(3)) <= SLIP, "{}", recorded.received);
+    let evidence = intervals[1].evidence;
+    assert_eq!((evidence.cleared, evidence.counted.unwrap().involuntary), (Some(true), 1));
+    assert_eq!(intervals[1].onset, Onset::Gap);
+}
+
+/// What the kernel does not know is found by marks that lie close, as in the loop of Figure 2.
+#[test]
+fn marks_further_apart_than_gap_are_one() {
+    let close = LoopSpec { gap: Some(Span::from_nanos(GAP as i64)), ..spec() };
+    let taken = || vec![by(ms(1), 9_000, By::Below)];
+    let body = |_: &Machine, recorder: &mut Recorder<&Machine>, account: &mut Account| {
+        begin(recorder, account, None);
+        while recorder.now() < EPOCH + ms(2) {
+            recorder.mark();
+        }
+        end(recorder, account);
+    };
+    let (recorded, _) = marked(&close, taken(), body);
+    let gaps = simulated::gaps(&recorded);
+    assert_eq!(gaps, [9_000 + STEP as i64]);
+    let kept = Evidence { cleared: Some(false), counted: None };
+    assert_eq!(simulated::intervals(&recorded)[1].evidence, kept);
+    // Without the rule nobody can tell it from the loop's own work.
+    let (recorded, _) = marked(&spec(), taken(), body);
+    assert!(simulated::gaps(&recorded).is_empty());
+}
+
+/// A period that takes 27 of 10 ms is late, and the two that it runs over never start.
+#[test]
+fn a_late_period_is_missed_and_those_it_ran_over_are_lost() {
+    let (_, deadlines) = marked(&spec(), vec![], |machine, recorder, account| {
+        for (work, wait) in [(4, 6), (27, 3), (4, 6), (2, 0)] {
+            begin(recorder, account, None);
+            machine.compute(ms(work));
+            end(recorder, account);
+            machine.wait(ms(wait));
+        }
+    });
+    assert_eq!(deadlines, counted(3, 1, 2, 4));
+}
+
+/// Due 4 ms before it began: 7 ms of work end 1 ms after the deadline.
+#[test]
+fn a_deadline_counts_from_when_a_period_was_due() {
+    let late = |machine: &Machine, recorder: &mut Recorder<&Machine>, account: &mut Account| {
+        machine.compute(ms(4));
+        begin(recorder, account, Some(EPOCH));
+        machine.compute(ms(7));
+        end(recorder, account);
+    };
+    assert_eq!(marked(&spec(), vec![], late).1, counted(0, 1, 0, 1));
+    let generous = LoopSpec { deadline: Some(Span::from_millis(12)), ..spec() };
+    assert_eq!(marked(&generous, vec![], late).1, counted(1, 0, 0, 1));
+}
+
+/// Marks that do not fit change nothing; a period cut off by the end counts only if it is late.
+#[test]
+fn marks_in_any_order() {
+    for (work, missed) in [(1, 0), (11, 1)] {
+        let (recorded, deadlines) = marked(&spec(), vec![], |machine, recorder, account| {
+            recorder.mark();
+            end(recorder, account);
+            begin(recorder, account, None);
+            begin(recorder, account, None);
+            end(recorder, account);
+            end(recorder, account);
+            recorder.mark();
+            begin(recorder, account, None);
+            machine.compute(ms(work));
+        });
+        assert_eq!(deadlines, counted(2, missed, 0, 2));
+        assert_eq!(recorded.intervals, 3);
+    }
+}
+
+#[test]
+fn a_specification_that_cannot_be_meant_is_refused() {
+    let refused = |spec: LoopSpec| spec.check().unwrap_err();
+    assert_eq!(refused(LoopSpec::every("x", Span::ZERO)), LoopError::NotPositive("period"));
+    let late = LoopSpec { deadline: Some(Span::from_nanos(-1)), ..spec() };
+    assert_eq!(refused(late), LoopError::NotPositive("deadline"));
+    assert_eq!(refused(LoopSpec { records: 0, ..spec() }), LoopError::NotPositive("records"));
+    assert_eq!(spec().check(), Ok(()));
+}
+
+/// On this machine: periods are counted, time received is not more than passed, and the intervals lie
+/// within the periods.
+#[test]
+fn a_loop_on_this_machine() {
+    let spec = LoopSpec { jobs: 10, ..LoopSpec::every("real", Span::from_millis(2)) };
+    let mut own = OwnLoop::start(spec, choice::choose(std::path::Path::new("/"))).unwrap();
+    for _ in 0..10 {
+        own.begin_period();
+        let begun = now_ns(ClockId::Monotonic);
+        while now_ns(ClockId::Monotonic) < begun + 200_000 {
+            own.check();
+        }
+        own.end_period();
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    let Deadlines { hit, missed, completed, .. } = own.deadlines();
+    assert_eq!((hit + missed, completed), (10, 10));
+    let measured = own.finish();
+    let [thread] = &measured.threads[..] else { panic!() };
+    assert_eq!(thread.tid, os::id());
+    assert_eq!(thread.recorded.tally.deadlines.unwrap().completed, 10);
+    assert!(thread.recorded.intervals >= 10);
+    let received = measured.timeline.ns_in(thread.recorded.received);
+    assert!(received <= measured.elapsed.nanos_or_zero());
+    let jobs = thread.recorded.jobs.as_ref().unwrap();
+    assert!(jobs.kept().iter().all(|job| job.received <= job.finished - job.begun));
+    let waits = thread.recorded.trace.iter().filter(|record| record.onset() == Onset::Wait);
+    assert_eq!(waits.count(), 9);
+}
