@@ -1,0 +1,172 @@
+//! Gaps with the kernel's own events.
+
+use hourglass_infer::cause::{Basis, Facts, KernelCoverage, Sign, Successor};
+use hourglass_model::{Cause, KernelEventKind as Kind, Onset, Policy};
+
+use crate::generator::{
+    Dice, MS, OTHER, OURS, Planted, SECOND, TICK_TIMER, US, event, events, interval, periodic,
+    random, trace, woven,
+};
+use crate::support::{attributed, facts, of};
+
+fn covered(policy: Policy, lost: u64) -> Facts {
+    let kernel = Some(KernelCoverage { cpus: [(0, lost), (1, lost)].into(), error_ns: 0 });
+    Facts { kernel, ..facts(&[policy]) }
+}
+
+fn everything(dice: &mut Dice, until: i64) -> Vec<Planted> {
+    let mut all = periodic(dice, Cause::TimerTick, [MS, 4 * MS, 5 * US], [12 * US, 26 * US], until);
+    for (cause, mean, length) in [
+        (Cause::ContextSwitchInvoluntary, 20 * MS, [5 * US, 5 * MS]),
+        (Cause::ContextSwitchVoluntary, 90 * MS, [5 * US, 5 * MS]),
+        (Cause::Irq, 11 * MS, [3 * US, 30 * US]),
+        (Cause::Softirq, 17 * MS, [6 * US, 60 * US]),
+        (Cause::PageFault, 70 * MS, [3 * US, 30 * US]),
+        (Cause::Stopped, 500 * MS, [MS, 50 * MS]),
+        (Cause::BelowKernel, 5 * MS, [1_100, 900 * US]),
+    ] {
+        all.extend(random(dice, cause, mean, length, until));
+    }
+    woven(all)
+}
+
+#[test]
+fn every_cause_is_read_from_the_events() {
+    let mut dice = Dice::new(51);
+    let planted = everything(&mut dice, 5 * SECOND);
+    let trace = trace(&mut dice, 0, 1, &planted, 5 * SECOND, false);
+    let (found, _, remarks) =
+        attributed(&covered(Policy::Other(0), 0), &trace, &events(&planted, 0, 1));
+    assert_eq!((remarks.with_events, remarks.events_inside), (remarks.gaps, 0));
+    for cause in [
+        Cause::TimerTick,
+        Cause::ContextSwitchInvoluntary,
+        Cause::ContextSwitchVoluntary,
+        Cause::Irq,
+        Cause::Softirq,
+        Cause::PageFault,
+        Cause::Stopped,
+        Cause::BelowKernel,
+    ] {
+        let score = of(&found, &planted, cause);
+        assert!(score.planted > 0, "{cause}");
+        assert_eq!((score.precision, score.recall), (1.0, 1.0), "{cause}: {score:?}");
+    }
+    assert!(found.iter().all(|gap| gap.basis == Basis::Seen));
+    for gap in &found {
+        let parts = gap.composition.unwrap();
+        let sum = parts.switched_ns
+            + parts.tick_ns
+            + parts.irq_ns
+            + parts.softirq_ns
+            + parts.fault_ns
+            + parts.signal_ns
+            + parts.silent_ns;
+        assert_eq!(sum, gap.length_ns(), "{gap:?}");
+        let to = gap.cause.is_switch().then_some(Successor::Kernel(OTHER));
+        assert!(gap.cause == Cause::Stopped || gap.to_thread == to, "{gap:?}");
+    }
+}
+
+/// A host that takes the CPU for milliseconds delivers the tick that it delayed at the end.
+#[test]
+fn what_is_silent_for_longer_than_a_delivery_is_below() {
+    let trace = [
+        interval(0, 1, 0, 1_000_000, Onset::Start, Default::default()),
+        interval(0, 1, 4_000_000, 5_000_000, Onset::Gap, Default::default()),
+    ];
+    let events = [
+        event(3_980_000, 1, Kind::VectorEntry, 0, 0, 0),
+        event(3_999_800, 1, Kind::VectorExit, 0, 0, 0),
+    ];
+    let (found, _, _) = attributed(&covered(Policy::Other(0), 0), &trace, &events);
+    assert_eq!(found[0].cause, Cause::BelowKernel);
+    assert_eq!(found[0].composition.unwrap().tick_ns, 19_800);
+    assert!(found[0].evidence.contains(Sign::KernelWork));
+}
+
+/// The timer interrupt serves every timer of the CPU: only the tick's is a tick.
+#[test]
+fn another_timer_is_no_tick() {
+    let mut dice = Dice::new(52);
+    let ticks =
+        periodic(&mut dice, Cause::TimerTick, [MS, 4 * MS, 5 * US], [12 * US, 26 * US], 200 * MS);
+    let mut trace = trace(&mut dice, 0, 1, &ticks, 200 * MS, false);
+    let mut events = events(&ticks, 0, 1);
+    trace.push(interval(0, 1, 200 * MS + 20 * US, 201 * MS, Onset::Gap, Default::default()));
+    for (at, kind, value) in [
+        (5, Kind::VectorEntry, 0),
+        (6, Kind::HrtimerEntry, TICK_TIMER + 64),
+        (15, Kind::HrtimerExit, TICK_TIMER + 64),
+        (19, Kind::VectorExit, 0),
+    ] {
+        events.push(event(200 * MS + at * US, 1, kind, 0, 0, value));
+    }
+    let (found, _, _) = attributed(&covered(Policy::Other(0), 0), &trace, &events);
+    assert_eq!(found.last().unwrap().cause, Cause::Irq);
+    assert!(found[..found.len() - 1].iter().all(|gap| gap.cause == Cause::TimerTick));
+}
+
+/// The migration thread takes the CPU, moves the thread, and nobody waits.
+#[test]
+fn a_migration_is_told_from_a_switch_that_ended_elsewhere() {
+    let trace = [
+        interval(0, 0, 0, MS, Onset::Start, Default::default()),
+        interval(0, 1, MS + 30 * US, 2 * MS, Onset::Migration, Default::default()),
+        interval(0, 0, 4 * MS, 5 * MS, Onset::Migration, Default::default()),
+    ];
+    let at = |us: i64| MS + us * US;
+    let events = [
+        event(at(1), 0, Kind::Switch, OURS, 18, 0),
+        event(at(3), 0, Kind::Migrate, OURS, 1, 0),
+        event(at(20), 1, Kind::Switch, 0, OURS, 0),
+        event(at(1_001), 1, Kind::Switch, OURS, OTHER, 0),
+        event(at(2_900), 0, Kind::Migrate, OURS, 0, 1),
+        event(at(2_990), 0, Kind::Switch, 0, OURS, 0),
+    ];
+    let (found, _, _) = attributed(&covered(Policy::Other(0), 0), &trace, &events);
+    assert_eq!(found[0].cause, Cause::Migration);
+    assert_eq!(found[1].cause, Cause::ContextSwitchInvoluntary);
+    assert!(found.iter().all(|gap| gap.evidence.contains(Sign::CpuChanged)));
+    assert_eq!(found[1].to_thread, Some(Successor::Kernel(OTHER)));
+}
+
+/// Where events are missing, silence proves nothing: the thread's own evidence speaks.
+#[test]
+fn lost_events_are_no_proof() {
+    let mut dice = Dice::new(53);
+    let planted = everything(&mut dice, 2 * SECOND);
+    let trace = trace(&mut dice, 0, 1, &planted, 2 * SECOND, true);
+    let mut events = events(&planted, 0, 1);
+    let whole = events.len();
+    let (from, to) = (SECOND / 2, SECOND);
+    events.retain(|event| !(from..to).contains(&event.ns));
+    let lost = (whole - events.len()) as u64;
+    let place = events.partition_point(|event| event.ns < to);
+    events.insert(place, event(to, 1, Kind::Lost, 0, 0, lost));
+    let (found, _, remarks) = attributed(&covered(Policy::Other(0), lost), &trace, &events);
+    assert_eq!(remarks.events_lost, lost);
+    let silent = found.iter().filter(|gap| gap.cause == Cause::BelowKernel);
+    assert!(silent.clone().count() > 0 && silent.clone().all(|gap| gap.basis != Basis::Seen));
+    let switches = crate::support::score(
+        &found,
+        &planted,
+        |p| p.cause.is_switch(),
+        |gap| gap.cause.is_switch(),
+    );
+    assert!(switches.recall >= 0.99 && switches.precision >= 0.97, "{switches:?}");
+}
+
+/// Events on another time line must not be believed.
+#[test]
+fn events_of_a_drifted_clock_are_refused() {
+    let mut dice = Dice::new(54);
+    let planted = everything(&mut dice, 2 * SECOND);
+    let trace = trace(&mut dice, 0, 1, &planted, 2 * SECOND, true);
+    let mut events = events(&planted, 0, 1);
+    events.iter_mut().for_each(|event| event.ns += event.ns / 1_000 + 700 * US);
+    let (found, _, remarks) = attributed(&covered(Policy::Other(0), 0), &trace, &events);
+    assert!(remarks.events_refused && remarks.events_inside > 100, "{remarks:?}");
+    let late = found.iter().filter(|gap| gap.start_ns > SECOND);
+    assert!(late.clone().count() > 100 && late.clone().all(|gap| gap.composition.is_none()));
+}
