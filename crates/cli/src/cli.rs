@@ -7,6 +7,7 @@ use clap::{
 
 use crate::args::help;
 use crate::args::options::{Entry, Key, OPTIONS};
+use crate::commands::cache_cost::CacheCost;
 use crate::commands::check::Check;
 use crate::commands::clocks::Clocks;
 use crate::commands::completions::Completions;
@@ -53,6 +54,7 @@ Examples:
   hourglass simulate tasks.toml            what would become of these tasks?
   hourglass predict tasks.toml             will they make it, and do they?
   hourglass sweep -o tuesday               how many task sets does a test accept?
+  hourglass cache-cost                     what does a switch cost by cache?
   hourglass paper --list                   whose tables can be measured here?";
 
 /// The commands.
@@ -67,6 +69,7 @@ pub(crate) enum Command {
     Simulate(Simulate),
     Predict(Predict),
     Sweep(Box<Sweep>),
+    CacheCost(CacheCost),
     Paper(Paper),
     Completions(Completions),
     Man(Man),
@@ -167,6 +170,7 @@ mod tests {
             "simulate",
             "predict",
             "sweep",
+            "cache-cost",
             "paper",
             "completions",
             "man",

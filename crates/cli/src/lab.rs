@@ -7,6 +7,7 @@ use hourglass_model::Interval;
 use hourglass_model::document::RunDocument;
 
 pub(crate) use hourglass_lab::ClockPolicy;
+pub(crate) use hourglass_lab::cache_cost;
 pub(crate) use hourglass_lab::clock_watch::{self, Watch as ClockWatch};
 pub(crate) use hourglass_lab::clocks::clocks;
 pub(crate) use hourglass_lab::doctor;

@@ -175,7 +175,7 @@ impl JobTimes {
 }
 
 /// The reservations of this machine.
-struct Kernel;
+pub(crate) struct Kernel;
 
 impl Reserver for Kernel {
     fn reserve(&self, reservation: &Reservation) -> std::io::Result<()> {
@@ -241,7 +241,7 @@ pub fn run(request: Request, watch: &mut dyn Watch) -> Result<Finished, Failure>
     Ok(Finished { document, kept, measured })
 }
 
-fn failure(error: RunError, host: &Host) -> Failure {
+pub(crate) fn failure(error: RunError, host: &Host) -> Failure {
     match error {
         RunError::Spec(error) => Failure::Spec(error),
         RunError::Refused(shortfalls) => Failure::Refused(refusal::of_all(&shortfalls, host)),
@@ -268,7 +268,7 @@ fn hold_latency(
     }
 }
 
-fn check_cpus(spec: &RunSpec, host: &Host) -> Result<(), Failure> {
+pub(crate) fn check_cpus(spec: &RunSpec, host: &Host) -> Result<(), Failure> {
     // What the machine does not tell is left to the kernel to refuse.
     let Some(online) = &host.cpu.online else { return Ok(()) };
     for (thread, wanted) in spec.threads.iter().enumerate() {
@@ -299,7 +299,7 @@ fn idle_priorities(spec: &RunSpec) -> impl Iterator<Item = Warning> + '_ {
 /// Locking more than this share of the memory would end in the kernel killing somebody.
 const LOCKABLE: (u64, u64) = (3, 4);
 
-fn check_memory(spec: &RunSpec, host: &Host) -> Result<(), Failure> {
+pub(crate) fn check_memory(spec: &RunSpec, host: &Host) -> Result<(), Failure> {
     const MIB: u64 = 1 << 20;
     let limits = [host.memory.total_bytes, host.cgroup.memory_limit_bytes];
     let Some(total) = limits.into_iter().flatten().min() else { return Ok(()) };
@@ -332,7 +332,7 @@ fn demands(spec: &RunSpec) -> Vec<ThreadDemand> {
         .collect()
 }
 
-fn merged(measured: &Measured) -> impl Iterator<Item = Interval> + '_ {
+pub(crate) fn merged(measured: &Measured) -> impl Iterator<Item = Interval> + '_ {
     merge_by_start(measured.threads.iter().map(|thread| of_thread(measured, thread)).collect())
 }
 

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod advice;
+pub mod cache_cost;
 pub mod clock_watch;
 pub mod clocks;
 mod dma_latency;

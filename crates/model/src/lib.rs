@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod cache_cost;
 pub mod cause;
 pub mod check;
 pub mod clocks;

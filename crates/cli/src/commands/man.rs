@@ -170,6 +170,7 @@ mod tests {
             "simulate",
             "predict",
             "sweep",
+            "cache-cost",
             "paper",
             "completions",
             "man",

@@ -1,5 +1,6 @@
 //! The commands, one each.
 
+pub(crate) mod cache_cost;
 pub(crate) mod check;
 pub(crate) mod clocks;
 pub(crate) mod completions;

@@ -7,6 +7,15 @@ use crate::statistics::{Estimate, USUAL, median, mode, quantile_of};
 /// contaminated without moving the limit by more than that.
 const FENCE: f64 = 1.5;
 
+/// A gap of the same kind is not much longer than the shortest ones (section 4): at most so many times
+/// as long as the one in twenty that is shortest. What is longer holds the whole turn of somebody else.
+const NOT_MUCH_LONGER: u64 = 10;
+const SHORT_ONES: f64 = 0.05;
+
+/// Unless fewer than this share of the gaps is left then: in that case nothing is typical of them, and
+/// all are taken.
+const MANY: f64 = 0.1;
+
 /// The cost of something, from the lengths of gaps (section 4, first rule, and section 5.1).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cost {
@@ -30,11 +39,15 @@ impl Cost {
     #[must_use]
     pub fn of(mut lengths: Vec<u64>) -> Option<Cost> {
         lengths.sort_unstable();
-        let quartile = |share| quantile_of(&lengths, share);
+        let most_ns = quantile_of(&lengths, SHORT_ONES)?.saturating_mul(NOT_MUCH_LONGER);
+        let near = lengths.get(..lengths.partition_point(|ns| *ns <= most_ns))?;
+        let many = near.len() as f64 >= MANY * lengths.len() as f64;
+        let near = if many { near } else { &lengths };
+        let quartile = |share| quantile_of(near, share);
         let (first, third) = (quartile(0.25)?, quartile(0.75)?);
         let reach = (FENCE * third.saturating_sub(first) as f64) as u64;
         let limit_ns = third.saturating_add(reach);
-        let kept = lengths.get(..lengths.partition_point(|ns| *ns <= limit_ns))?;
+        let kept = near.get(..near.partition_point(|ns| *ns <= limit_ns))?;
         Some(Cost {
             fastest_ns: *kept.first()?,
             mode_ns: mode(kept)?,
@@ -63,12 +76,26 @@ mod tests {
         assert!(cost.median.holds(2_114.0) && cost.median.hi < 2_130.0, "{cost:?}");
     }
 
+    /// On a machine with other programs most gaps hold the whole turn of one of them.
+    #[test]
+    fn turns_of_others_do_not_become_the_cost() {
+        let mut lengths: Vec<u64> = (0..40).map(|n| 20_000 + n * 100).collect();
+        lengths.extend((0..100).map(|n| 4_000_000 + n * 1_000));
+        let cost = Cost::of(lengths).unwrap();
+        assert_eq!((cost.count, cost.set_aside), (40, 100));
+        assert!(cost.median.hi < 24_000.0, "{cost:?}");
+        // One short gap among many long ones is not typical of them.
+        let mut rare = vec![100; 6];
+        rare.extend((0..94).map(|n| 5_000 + n));
+        assert!(Cost::of(rare).unwrap().median.lo > 4_000.0);
+    }
+
     #[test]
     fn one_and_none() {
         assert_eq!(Cost::of(Vec::new()), None);
         let one = Cost::of(vec![5]).unwrap();
         assert_eq!((one.fastest_ns, one.count, one.set_aside), (5, 1, 0));
-        let all = Cost::of(vec![u64::MAX, 0, u64::MAX, u64::MAX]).unwrap();
-        assert_eq!(all.limit_ns, u64::MAX);
+        let longest = Cost::of(vec![u64::MAX, u64::MAX - 9, u64::MAX]).unwrap();
+        assert_eq!((longest.limit_ns, longest.count), (u64::MAX, 3));
     }
 }

@@ -76,8 +76,8 @@ impl Statements {
             all.push(About::certain("switches", None).estimate("rate", PER_SECOND, rate));
         }
         if let Some(quantum) = &self.quantum {
-            let basis = basis(self.preemptions_certain);
-            let about = About { basis, ..About::certain("quantum", None) };
+            // That it was preempted may be certain; that nobody else ran within the turn is not.
+            let about = About { basis: Basis::Statistical, ..About::certain("quantum", None) };
             let count = quantum.median.count;
             all.push(about.number("mode", NS, quantum.mode_ns as f64, count));
             all.push(about.estimate("median", NS, &quantum.median));

@@ -7,6 +7,10 @@ use hourglass_model::{Interval, Onset};
 use super::{Cost, ThreadFact};
 use crate::statistics::{Estimate, USUAL, Windows};
 
+/// Entering and leaving the kernel takes longer than this on every processor: a shorter gap is the
+/// measuring loop itself, delayed.
+const SHORTEST_NS: i64 = 300;
+
 /// What interrupts, and whatever else is no thread, took from a thread.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InterruptCost {
@@ -82,9 +86,12 @@ impl Interrupts {
         if ran == Ran::Somebody {
             return;
         }
+        let gap = interval.start_ns.saturating_sub(end_ns);
+        if gap < SHORTEST_NS {
+            return;
+        }
         let alone = thread.fact.highest && thread.fact.never_blocks;
         thread.certain &= alone || ran == Ran::Nobody;
-        let gap = interval.start_ns.saturating_sub(end_ns);
         thread.lengths.push(u64::try_from(gap).unwrap_or(0));
         thread.often.event(end_ns);
         thread.lost.stretch(end_ns, interval.start_ns);

@@ -1,5 +1,6 @@
 //! Results as text: the paper's lines for scripts, and the summary for people.
 
+mod cache_cost;
 mod check;
 mod clocks;
 mod doctor;
@@ -17,6 +18,7 @@ mod watch;
 
 use hourglass_model::document::{Deadlines, ThreadReport};
 
+pub use cache_cost::cache_cost;
 pub use check::{analyses, check, examples};
 pub use clocks::clocks;
 pub use doctor::doctor;

@@ -1,0 +1,89 @@
+//! One run of scanning threads on one CPU, and what it did.
+
+use std::sync::Arc;
+
+use hourglass_clock::Choice;
+use hourglass_infer::CpuTimeline;
+use hourglass_model::CpuSet;
+use hourglass_time::Span;
+use hourglass_workload::models::Model;
+use hourglass_workload::run::{Measured, RunError};
+use hourglass_workload::{RunSpec, ThreadSpec};
+
+use crate::experiment::{Kernel, merged};
+
+/// Records of each thread: a switch in every millisecond of a minute, and interrupts.
+const RECORDS_PER_THREAD: u64 = 60_000;
+
+/// A pass that the end of a run cut off counts as half of one.
+const CUT_OFF: f64 = 0.5;
+
+/// What a run of scanning threads did.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Ran {
+    /// Passes of all threads.
+    pub(super) passes: f64,
+    /// Time that all threads received together, ns.
+    pub(super) received_ns: f64,
+    /// How long it took, ns.
+    pub(super) elapsed_ns: f64,
+    /// Context switches.
+    pub(super) switches: u64,
+    /// Whether a signal ended it.
+    pub(super) interrupted: bool,
+}
+
+/// The run of `count` threads that scan by `model`, on `cpu`, under the usual policy.
+pub(super) fn spec(model: &Arc<dyn Model>, count: u32, cpu: u32, duration: Span) -> RunSpec {
+    let thread = ThreadSpec {
+        model: Arc::clone(model),
+        cpus: Some(CpuSet::from_iter([cpu])),
+        ..ThreadSpec::default()
+    };
+    let threads = vec![thread; count as usize];
+    let records = RECORDS_PER_THREAD * u64::from(count);
+    RunSpec { duration, records, ..RunSpec::new(threads) }
+}
+
+/// Runs it.
+pub(super) fn run(spec: &RunSpec, choice: &Choice) -> Result<Ran, RunError> {
+    let measured = hourglass_workload::run(spec, choice.clone(), &Kernel, &mut Unheard)?;
+    Ok(summed(&measured))
+}
+
+fn summed(measured: &Measured) -> Ran {
+    let threads = &measured.threads;
+    let passes = |work: Option<u64>| work.map_or(0.0, |passes| passes as f64 + CUT_OFF);
+    Ran {
+        passes: threads.iter().map(|thread| passes(thread.recorded.tally.work)).sum(),
+        received_ns: threads
+            .iter()
+            .map(|thread| measured.timeline.ns_in(thread.recorded.received) as f64)
+            .sum(),
+        elapsed_ns: measured.elapsed.nanos() as f64,
+        switches: switches(measured),
+        interrupted: measured.interrupted.is_some(),
+    }
+}
+
+/// Switches that the trace proves, or where it is not whole, those that the kernel counted.
+fn switches(measured: &Measured) -> u64 {
+    if measured.threads.iter().any(|thread| thread.recorded.trace.dropped() > 0) {
+        let counted = measured.threads.iter().filter_map(|thread| thread.kernel);
+        return counted.map(|k| k.involuntary_switches + k.voluntary_switches).sum();
+    }
+    let mut timeline = CpuTimeline::new();
+    merged(measured).for_each(|interval| {
+        timeline.push(&interval);
+    });
+    timeline.switches()
+}
+
+/// Nobody watches a single run: whatever moved would run on a CPU beside it.
+struct Unheard;
+
+impl hourglass_workload::Watch for Unheard {
+    fn started(&mut self, _duration: Span, _ticking: bool) {}
+    fn tick(&mut self, _elapsed: Span) {}
+    fn ended(&mut self) {}
+}

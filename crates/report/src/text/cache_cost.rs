@@ -1,0 +1,146 @@
+//! The cost of context switches by the size of working sets, for people.
+
+use std::fmt::Write;
+
+use hourglass_model::cache_cost::{CacheCostDocument, SizeCost};
+
+use super::Style;
+use super::table::{Column, Table, Tone, paint, wrapped_within};
+use crate::clean;
+use crate::units::rounded;
+
+/// Columns that are filled at most.
+const PAGE: usize = 80;
+
+/// What stands where there is nothing to show.
+const NOTHING: &str = "-";
+
+/// What the two columns mean.
+const MEANING: &str = "\
+penalty: work that ten threads lose against one, for each switch (the paper's C); refill: the same by
+work in received time, without the kernel's part and without what others took. Both ± half of their
+95 % interval.";
+
+/// A row for each size; then what spoils the numbers.
+#[must_use]
+pub fn cache_cost(document: &CacheCostDocument, style: Style) -> String {
+    let mut out = String::new();
+    let title = format!(
+        "Cost of a context switch by working set, {} threads against one on CPU {}, runs of {}",
+        document.threads,
+        document.cpu,
+        rounded(document.duration_ns)
+    );
+    let mut table = Table::new(wrapped_within(PAGE, &title, 0, 2))
+        .column(Column::Number, "working set")
+        .column(Column::Number, "penalty")
+        .column(Column::Number, "±")
+        .column(Column::Number, "refill")
+        .column(Column::Number, "±")
+        .column(Column::Number, "switches/s")
+        .column(Column::Number, "trials");
+    for size in &document.sizes {
+        table.row(row(size));
+    }
+    table.write(&mut out, style);
+    let meaning = MEANING.replace('\n', " ").replace("ten threads", "the threads");
+    out.push_str(&paint(&wrapped_within(PAGE, &meaning, 0, 2), Tone::Faint, style));
+    out.push('\n');
+    for warning in &document.warnings {
+        let text = clean::for_terminal(&format!("Warning: {}; {}", warning.text, warning.remedy));
+        out.push_str(&paint(&wrapped_within(PAGE, &text, 0, 2), Tone::Caution, style));
+        out.push('\n');
+    }
+    if document.interrupted {
+        let measured: u32 = document.sizes.iter().map(|size| size.trials).sum();
+        let all = document.trials as usize * document.sizes.len();
+        // Writing to a string cannot fail.
+        let _ = writeln!(out, "Interrupted: {measured} of {all} trials were complete.");
+    }
+    out
+}
+
+fn row(size: &SizeCost) -> Vec<(String, Tone)> {
+    let half = |lo: Option<f64>, hi: Option<f64>| lo.zip(hi).map(|(lo, hi)| (hi - lo) / 2.0);
+    let rate = size.switches_per_s.map_or(NOTHING.to_owned(), |rate| format!("{rate:.0}"));
+    [
+        bytes(size.bytes),
+        time(size.penalty_ns),
+        time(half(size.ci_lo_ns, size.ci_hi_ns)),
+        time(size.refill_ns),
+        time(half(size.refill_ci_lo_ns, size.refill_ci_hi_ns)),
+        rate,
+        size.trials.to_string(),
+    ]
+    .map(|cell| (cell, Tone::Normal))
+    .into()
+}
+
+/// A time that may be below zero.
+fn time(ns: Option<f64>) -> String {
+    let Some(ns) = ns else { return NOTHING.to_owned() };
+    let sign = if ns <= -0.5 { "-" } else { "" };
+    format!("{sign}{}", rounded(ns.abs().round() as u64))
+}
+
+/// A size in the largest unit of which it is a whole number.
+fn bytes(bytes: u64) -> String {
+    match bytes {
+        bytes if bytes >= 1 << 20 && bytes % (1 << 20) == 0 => format!("{} MiB", bytes >> 20),
+        bytes if bytes >= 1 << 10 && bytes % (1 << 10) == 0 => format!("{} KiB", bytes >> 10),
+        bytes => format!("{bytes} B"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hourglass_model::cache_cost::CACHE_COST_SCHEMA;
+
+    use super::*;
+
+    fn document() -> CacheCostDocument {
+        let size = |bytes, penalty_ns| SizeCost {
+            bytes,
+            penalty_ns,
+            ci_lo_ns: penalty_ns.map(|ns| ns - 2_500.0),
+            ci_hi_ns: penalty_ns.map(|ns| ns + 2_500.0),
+            refill_ns: penalty_ns.map(|ns| ns / 2.0),
+            refill_ci_lo_ns: None,
+            refill_ci_hi_ns: None,
+            trials: u32::from(penalty_ns.is_some()) * 5,
+            switches_per_s: penalty_ns.map(|_| 249.6),
+            work_of_one: None,
+            work_of_many: None,
+        };
+        CacheCostDocument {
+            schema: CACHE_COST_SCHEMA.to_owned(),
+            cpu: 1,
+            processor: None,
+            kernel: "6.8.0".to_owned(),
+            threads: 10,
+            duration_ns: 45_000_000_000,
+            trials: 15,
+            sizes: vec![
+                size(4 << 10, Some(-1_200.0)),
+                size(1 << 20, Some(334e3)),
+                size(1_500, None),
+            ],
+            warnings: Vec::new(),
+            interrupted: true,
+        }
+    }
+
+    #[test]
+    fn a_row_for_each_size() {
+        let text = cache_cost(&document(), Style::Plain);
+        let rows: Vec<String> = text
+            .lines()
+            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+            .collect();
+        assert!(rows.contains(&"4 KiB -1.20 us 2.50 us -600 ns - 250 5".to_owned()), "{text}");
+        assert!(rows.contains(&"1 MiB 334 us 2.50 us 167 us - 250 5".to_owned()), "{text}");
+        assert!(rows.contains(&"1500 B - - - - - 0".to_owned()), "{text}");
+        assert!(text.ends_with("Interrupted: 10 of 45 trials were complete.\n"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= PAGE), "{text}");
+    }
+}
