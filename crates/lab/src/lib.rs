@@ -17,6 +17,7 @@ pub mod experiment;
 mod findings;
 pub mod host;
 mod inferences;
+pub mod load;
 mod niceness;
 pub mod paper;
 pub mod recall;

@@ -2,6 +2,7 @@
 //!
 //! Owns: processor counters, clocks, waits, scheduling calls, memory locking, signals, memory
 //! hints, the kernel's trace; each as a safe function that says what the kernel answered.
+//! hints, network namespaces; each as a safe function that says what the kernel answered.
 //! Must not: hold policy, retry on its own judgement, know what a task or a run is.
 //!
 //! Errors are the kernel's own ([`std::io::Error`] with its errno); what they mean for a user is
@@ -34,6 +35,8 @@ pub mod lock;
 pub mod memfd;
 #[cfg(target_os = "linux")]
 pub mod memory;
+#[cfg(target_os = "linux")]
+pub mod namespace;
 #[cfg(target_os = "linux")]
 pub mod posix_timer;
 pub mod prefetch;
