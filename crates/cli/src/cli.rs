@@ -12,10 +12,12 @@ use crate::commands::check::Check;
 use crate::commands::clocks::Clocks;
 use crate::commands::completions::Completions;
 use crate::commands::doctor::Doctor;
+use crate::commands::export::Export;
 use crate::commands::man::Man;
 use crate::commands::paper::Paper;
 use crate::commands::predict::Predict;
 use crate::commands::render::Render;
+use crate::commands::report::Report;
 use crate::commands::show::Show;
 use crate::commands::simulate::Simulate;
 use crate::commands::sweep::Sweep;
@@ -48,6 +50,8 @@ Examples:
   hourglass run audio.toml -o monday       run a workload file, keep the result
   hourglass show monday                    print it again
   hourglass render monday -o monday.svg    draw when each thread ran
+  hourglass report monday -o monday.html   all of it as one page
+  hourglass export monday --csv monday.csv the records for other tools
   hourglass clocks                         which clock can be trusted here?
   hourglass doctor                         what spoils real-time work here?
   hourglass check tasks.toml               will every deadline hold?
@@ -63,6 +67,8 @@ pub(crate) enum Command {
     Run(RunWords),
     Show(Show),
     Render(Render),
+    Report(Report),
+    Export(Export),
     Clocks(Clocks),
     Doctor(Doctor),
     Check(Check),
@@ -164,6 +170,8 @@ mod tests {
         for name in [
             "show",
             "render",
+            "report",
+            "export",
             "clocks",
             "doctor",
             "check",

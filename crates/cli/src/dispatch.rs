@@ -91,6 +91,8 @@ fn other(words: &[String]) -> Result<ExitCode> {
         Command::Run(_) => commands::run::run(words),
         Command::Show(show) => commands::show::show(&show, settings),
         Command::Render(render) => commands::render::render(&render, settings),
+        Command::Report(report) => commands::report::report(&report, settings),
+        Command::Export(export) => commands::export::export(&export, settings),
         Command::Clocks(clocks) => commands::clocks::show(&clocks, settings),
         Command::Doctor(doctor) => commands::doctor::examine(&doctor, settings),
         Command::Check(check) => commands::check::check(&check, settings),

@@ -23,6 +23,7 @@ pub mod paper;
 pub mod recall;
 pub mod refusal;
 pub mod theory;
+pub mod whole;
 pub mod workload_file;
 
 pub use experiment::{Failure, Finished, Request, Watch, run};
@@ -31,6 +32,7 @@ pub use hourglass_clock::Policy as ClockPolicy;
 
 pub use recall::{Recalled, recall};
 pub use refusal::Refusal;
+pub use whole::{Whole, WholeError};
 
 /// The types of which a run is specified.
 pub use hourglass_workload as workload;

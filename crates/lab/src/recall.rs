@@ -14,7 +14,7 @@ const PS_PER_NS: u64 = 1_000;
 pub struct Recalled {
     /// What was found, as the run itself said it.
     pub document: RunDocument,
-    folder: RunFolder,
+    pub(crate) folder: RunFolder,
 }
 
 /// Opens a run folder.

@@ -2,9 +2,8 @@
 //!
 //! Owns: the shape of what is handed over. Must not: read it from anywhere, or infer it.
 
-use std::collections::BTreeMap;
-
 use hourglass_model::document::{RunDocument, ThreadReport};
+use hourglass_model::kernel::KernelNames;
 use hourglass_model::{Cause, Interval, KernelEvent};
 
 /// All that there is to show of a run.
@@ -22,7 +21,7 @@ pub struct Run<'a> {
     /// What the kernel told, in order of time. Empty where it told nothing.
     pub events: &'a [KernelEvent],
     /// Names for what the kernel's events number.
-    pub names: &'a Names,
+    pub names: &'a KernelNames,
 }
 
 /// Why a thread did not run.
@@ -56,15 +55,6 @@ impl LatencyCounts {
         let late = self.counts.iter().filter(|(at, _)| *at >= us);
         late.fold(0, |sum, (_, count)| sum.saturating_add(*count))
     }
-}
-
-/// Names for numbers in kernel events.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Names {
-    /// Threads of the machine by their numbers.
-    pub threads: BTreeMap<u32, String>,
-    /// Devices by their interrupt lines.
-    pub interrupts: BTreeMap<u32, String>,
 }
 
 /// What a thread is called in a picture: its name, or else its workload.

@@ -164,6 +164,8 @@ mod tests {
             "run",
             "show",
             "render",
+            "report",
+            "export",
             "clocks",
             "doctor",
             "check",

@@ -5,14 +5,17 @@ pub(crate) mod check;
 pub(crate) mod clocks;
 pub(crate) mod completions;
 pub(crate) mod doctor;
+pub(crate) mod export;
 pub(crate) mod man;
 pub(crate) mod paper;
 pub(crate) mod predict;
 pub(crate) mod render;
+pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod show;
 pub(crate) mod simulate;
 pub(crate) mod sweep;
+mod whole;
 
 use anyhow::Result;
 

@@ -2,7 +2,7 @@
 
 use hourglass_model::evidence::{KernelEvent, KernelEventKind, Vector};
 
-use crate::run::Names;
+use hourglass_model::kernel::KernelNames;
 
 /// What a softirq vector is for, in the kernel's order.
 const SOFTIRQS: [&str; 10] = [
@@ -45,7 +45,7 @@ pub(crate) fn phase(kind: KernelEventKind) -> Phase {
 }
 
 /// The event in a few words: `switch from sh to kworker/0:1`, `interrupt 24 (virtio0)`.
-pub(crate) fn words(event: &KernelEvent, names: &Names) -> String {
+pub(crate) fn words(event: &KernelEvent, names: &KernelNames) -> String {
     let thread = |number: u32| match names.threads.get(&number) {
         _ if number == 0 => "idle".to_owned(),
         Some(name) => format!("{name} ({number})"),
@@ -60,22 +60,27 @@ pub(crate) fn words(event: &KernelEvent, names: &Names) -> String {
             format!("{} moves from CPU {} to CPU {}", thread(event.a), event.value, event.b)
         }
         KernelEventKind::IrqEntry | KernelEventKind::IrqExit => {
-            match names.interrupts.get(&event.a) {
+            match names.irqs.get(&event.a) {
                 Some(device) => format!("interrupt {} ({device})", event.a),
                 None => format!("interrupt {}", event.a),
             }
         }
         KernelEventKind::SoftirqEntry | KernelEventKind::SoftirqExit => {
             let vector = usize::try_from(event.a).ok().and_then(|at| SOFTIRQS.get(at));
-            vector.map_or_else(|| format!("softirq {}", event.a), |name| format!("softirq {name}"))
+            let name = vector.copied().or(names.softirqs.get(&event.a).map(String::as_str));
+            name.map_or_else(|| format!("softirq {}", event.a), |name| format!("softirq {name}"))
         }
         KernelEventKind::VectorEntry | KernelEventKind::VectorExit => {
-            vector(Vector::from_code(event.a)).to_owned()
+            match (Vector::from_code(event.a), names.vectors.get(&event.b)) {
+                (Vector::Other, Some(name)) => format!("interrupt {name}"),
+                (known, _) => vector(known).to_owned(),
+            }
         }
         KernelEventKind::HrtimerEntry | KernelEventKind::HrtimerExit => "timer handler".to_owned(),
         KernelEventKind::HrtimerStart => "timer armed".to_owned(),
         KernelEventKind::PageFault => "page fault".to_owned(),
         KernelEventKind::Signal => format!("signal {}", event.a),
+        KernelEventKind::Lost if event.value == 0 => "events lost".to_owned(),
         KernelEventKind::Lost => format!("{} events lost", event.value),
     }
 }

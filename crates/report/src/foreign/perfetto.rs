@@ -81,10 +81,10 @@ const STATE_CLEARED: u64 = 1;
 /// All packets come from one writer.
 const SEQUENCE: u64 = 1;
 
-/// The numbers by which the UI tells process and threads apart. They are made up: a run does not
-/// keep those of the kernel.
+/// The number by which the UI knows the process. It is made up: a run does not keep its own.
 const PROCESS_ID: i64 = 1;
-const FIRST_THREAD_ID: i64 = 1_000;
+/// The first of those by which it knows threads, where a run did not keep the kernel's.
+const FIRST_THREAD_ID: i64 = 1_000_000_000;
 
 /// Tracks by the ranges of their numbers.
 const PROCESS_TRACK: u64 = 1;
@@ -153,9 +153,10 @@ impl<W: Write> Trace<W> {
         self.track(&descriptor.message(field::PROCESS, &process))?;
         for thread in &run.document.result.threads {
             let name = format!("{}: {}", thread.id, label(thread));
+            let tid = thread.tid.map_or(FIRST_THREAD_ID + i64::from(thread.id), i64::from);
             let described = Message::new()
                 .int(field::PID, PROCESS_ID)
-                .int(field::TID, FIRST_THREAD_ID + i64::from(thread.id))
+                .int(field::TID, tid)
                 .text(field::THREAD_NAME, &name);
             let descriptor = Message::new()
                 .uint(field::UUID, THREAD_TRACKS + u64::from(thread.id))

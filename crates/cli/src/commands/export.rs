@@ -1,0 +1,189 @@
+//! `export`: a run in the formats of other tools.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, anyhow};
+use clap::{Args, ValueHint};
+use hourglass_report::foreign;
+use serde_json::json;
+
+use super::whole::Shown;
+use crate::messages;
+use crate::output;
+use crate::settings::Settings;
+use crate::stop::Stop;
+
+/// Microseconds of latency that a text histogram may have rows for; cyclictest has the same end.
+const MOST_ROWS: u64 = 1_000_000;
+
+/// Write a run in the formats of other tools
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  hourglass export monday --perfetto monday.pftrace    open it at ui.perfetto.dev
+  hourglass export monday --csv - | head
+  hourglass export monday --hdr monday.hlog --cyclictest monday.json
+  hourglass export monday --cyclictest-hist monday.hist --rows 400
+
+Only one format can go to stdout. Formats of latencies need threads that measure
+latency (-w 'LAT ...', or hourglass latency).")]
+#[command(group = clap::ArgGroup::new("formats").required(true).multiple(true)
+    .args(["perfetto", "hdr", "csv", "cyclictest", "cyclictest_hist"]))]
+pub(crate) struct Export {
+    /// Folder that `run -o` wrote
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    folder: PathBuf,
+    /// Trace for Perfetto (TrackEvent): threads, gaps, CPUs, the kernel's events; - is stdout
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    perfetto: Option<PathBuf>,
+    /// Latencies as an interval log of HdrHistogram (version 2)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    hdr: Option<PathBuf>,
+    /// Records as comma-separated values, with a header
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    csv: Option<PathBuf>,
+    /// Latencies as the JSON file of cyclictest
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    cyclictest: Option<PathBuf>,
+    /// Latencies as the text that cyclictest -h prints
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    cyclictest_hist: Option<PathBuf>,
+    /// Rows of --cyclictest-hist, one for each microsecond; later ones are overflows
+    #[arg(long, value_name = "US", default_value = "400",
+        value_parser = clap::value_parser!(u64).range(1..=MOST_ROWS))]
+    rows: u64,
+}
+
+/// What can be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Format {
+    Perfetto,
+    Hdr,
+    Csv,
+    Cyclictest,
+    CyclictestHist,
+}
+
+impl Format {
+    fn name(self) -> &'static str {
+        match self {
+            Format::Perfetto => "perfetto",
+            Format::Hdr => "hdr",
+            Format::Csv => "csv",
+            Format::Cyclictest => "cyclictest",
+            Format::CyclictestHist => "cyclictest-hist",
+        }
+    }
+
+    /// Whether it is about latencies.
+    fn needs_latencies(self) -> bool {
+        matches!(self, Format::Hdr | Format::Cyclictest | Format::CyclictestHist)
+    }
+}
+
+impl Export {
+    /// What is asked for, and where it goes.
+    fn asked(&self) -> Vec<(Format, &Path)> {
+        let all = [
+            (Format::Perfetto, &self.perfetto),
+            (Format::Hdr, &self.hdr),
+            (Format::Csv, &self.csv),
+            (Format::Cyclictest, &self.cyclictest),
+            (Format::CyclictestHist, &self.cyclictest_hist),
+        ];
+        let asked = all.into_iter();
+        asked.filter_map(|(format, path)| Some((format, path.as_deref()?))).collect()
+    }
+}
+
+/// Writes what is asked for. All of it is checked before anything is written.
+///
+/// # Errors
+/// The folder holds no run, lacks what a format needs, or a file cannot be written.
+pub(crate) fn export(export: &Export, settings: Settings) -> Result<ExitCode> {
+    let asked = export.asked();
+    check_places(&asked, settings)?;
+    let shown = Shown::read(&export.folder)?;
+    check_latencies(&asked, &shown, &export.folder)?;
+    let mut written = Vec::new();
+    for (format, path) in asked {
+        if path.as_os_str() == "-" {
+            let done = write(export, format, &shown, io::stdout().lock());
+            match done {
+                Err(error) if crate::is_closed_pipe(&error) => {}
+                done => done.context("cannot write to stdout")?,
+            }
+            continue;
+        }
+        to_file(export, format, &shown, path)?;
+        if !settings.json && !settings.quiet {
+            messages::say(&format!("wrote {}", path.display()));
+        }
+        written.push(json!({ "format": format.name(), "file": path }));
+    }
+    if settings.json {
+        output::json(&json!({ "schema": "hourglass.export/1", "written": written }))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Two things do not go to one place.
+fn check_places(asked: &[(Format, &Path)], settings: Settings) -> Result<()> {
+    for (at, (format, path)) in asked.iter().enumerate() {
+        let (name, shown) = (format.name(), path.display());
+        if let Some((other, _)) = asked[..at].iter().find(|(_, earlier)| earlier == path) {
+            let other = other.name();
+            let line = format!("--{name}: {shown} is where --{other} goes; name another file");
+            return Err(Stop::usage(line).into());
+        }
+        if path.as_os_str() == "-" {
+            super::no_json(&format!("export --{name} -"), "a format of its own", settings)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_latencies(asked: &[(Format, &Path)], shown: &Shown, folder: &Path) -> Result<()> {
+    let none = shown.document().result.threads.iter().all(|thread| thread.latency.is_none());
+    match asked.iter().find(|(format, _)| format.needs_latencies()) {
+        Some((format, _)) if none => Err(Stop::usage(format!(
+            "--{}: no thread of {} measured latency; run with -w 'LAT ...'",
+            format.name(),
+            folder.display()
+        ))
+        .into()),
+        _ => Ok(()),
+    }
+}
+
+/// Writes a file; nothing half-written stays if that fails.
+fn to_file(export: &Export, format: Format, shown: &Shown, path: &Path) -> Result<()> {
+    let refused = |error: &dyn std::fmt::Display| {
+        Stop::usage(format!("--{}: {}: {error}", format.name(), path.display()))
+    };
+    let existed = path.exists();
+    let file = File::create(path).map_err(|error| refused(&error))?;
+    write(export, format, shown, file).map_err(|error| {
+        if !existed {
+            // It may be gone already; what is told is why it was not written.
+            let _ = fs::remove_file(path);
+        }
+        refused(&error).into()
+    })
+}
+
+fn write(export: &Export, format: Format, shown: &Shown, out: impl Write) -> Result<()> {
+    let run = shown.run();
+    match format {
+        Format::Perfetto => Ok(foreign::perfetto(out, &run)?),
+        Format::Csv => Ok(foreign::csv(out, &run)?),
+        Format::Cyclictest => Ok(foreign::cyclictest(out, &run)?),
+        Format::CyclictestHist => Ok(foreign::cyclictest_histogram(out, &run, export.rows)?),
+        Format::Hdr => {
+            let histograms = shown.recalled.latency_histograms().map_err(|error| anyhow!(error))?;
+            Ok(foreign::hdr(out, &shown.document().manifest, &histograms)?)
+        }
+    }
+}

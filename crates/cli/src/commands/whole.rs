@@ -1,0 +1,59 @@
+//! A run folder read as a whole, for the commands that show all of it.
+
+use std::path::Path;
+
+use anyhow::Result;
+use hourglass_model::document::RunDocument;
+use hourglass_model::kernel::KernelNames;
+use hourglass_report::{Explained, LatencyCounts, Run};
+
+use crate::lab::{self, Recalled, Whole};
+use crate::stop::Stop;
+
+/// A run in memory.
+pub(super) struct Shown {
+    pub(super) recalled: Recalled,
+    whole: Whole,
+    latencies: Vec<LatencyCounts>,
+    causes: Vec<Explained>,
+    names: KernelNames,
+}
+
+impl Shown {
+    /// Reads the folder.
+    ///
+    /// # Errors
+    /// It holds no run, is half-written, or damaged.
+    pub(super) fn read(folder: &Path) -> Result<Shown> {
+        let recalled = lab::recall(folder).map_err(|error| Stop::usage(error.to_string()))?;
+        let mut whole = recalled.whole().map_err(|error| Stop::usage(error.to_string()))?;
+        let latencies = std::mem::take(&mut whole.latencies_us);
+        let latencies = latencies.into_iter();
+        let latencies = latencies.map(|(thread, counts)| LatencyCounts { thread, counts });
+        let facts = recalled.document.manifest.kernel.as_ref();
+        let names = facts.map(|facts| facts.names.clone()).unwrap_or_default();
+        Ok(Shown { latencies: latencies.collect(), causes: Vec::new(), names, whole, recalled })
+    }
+
+    /// What is drawn.
+    pub(super) fn run(&self) -> Run<'_> {
+        Run {
+            document: self.document(),
+            intervals: &self.whole.intervals,
+            causes: &self.causes,
+            latencies: &self.latencies,
+            events: &self.whole.events,
+            names: &self.names,
+        }
+    }
+
+    /// What the run found.
+    pub(super) fn document(&self) -> &RunDocument {
+        &self.recalled.document
+    }
+
+    /// Records of the trace.
+    pub(super) fn records(&self) -> usize {
+        self.whole.intervals.len()
+    }
+}

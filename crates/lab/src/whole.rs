@@ -1,0 +1,115 @@
+//! All of a kept run at once, for a report or for the formats of others.
+//!
+//! Memory: 64 bytes for each record and 40 for each event of the kernel, as long as it is shown.
+
+use std::collections::BTreeMap;
+
+use hdrhistogram::Histogram;
+use hourglass_model::{Interval, KernelEvent};
+use hourglass_store::{LatencyError, TraceError};
+use thiserror::Error;
+
+use crate::Recalled;
+
+/// Picoseconds in a microsecond.
+const PS_PER_US: u64 = 1_000_000;
+
+/// Nanoseconds in a microsecond.
+const NS_PER_US: u64 = 1_000;
+
+/// What a run folder holds beside its manifest.
+#[derive(Clone, Debug, Default)]
+pub struct Whole {
+    /// The trace, in order of start.
+    pub intervals: Vec<Interval>,
+    /// Lateness of wake-ups by thread: whole microseconds, ascending, and how many were so late.
+    pub latencies_us: BTreeMap<u32, Vec<(u64, u64)>>,
+    /// What the kernel told, in order of time.
+    pub events: Vec<KernelEvent>,
+}
+
+/// Why a run cannot be read as a whole.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum WholeError {
+    /// The trace, or the kernel's events.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// The latencies.
+    #[error(transparent)]
+    Latency(#[from] LatencyError),
+}
+
+impl Recalled {
+    /// Everything that the folder holds.
+    ///
+    /// # Errors
+    /// A file of the folder is missing or damaged.
+    pub fn whole(&self) -> Result<Whole, WholeError> {
+        let events = match self.folder.kernel_events()? {
+            Some(events) => events.collect::<Result<_, _>>()?,
+            None => Vec::new(),
+        };
+        Ok(Whole {
+            intervals: self.intervals()?.collect::<Result<_, _>>()?,
+            latencies_us: self.latencies_us()?,
+            events,
+        })
+    }
+
+    /// Histograms of the threads' latencies in nanoseconds, by the threads' numbers.
+    ///
+    /// # Errors
+    /// The log is missing although the manifest tells of latencies, or is damaged.
+    pub fn latency_histograms(&self) -> Result<BTreeMap<u32, Histogram<u64>>, LatencyError> {
+        self.folder.latencies()
+    }
+
+    /// By thread, how many wake-ups were how many whole microseconds late. From single latencies
+    /// where all were kept; else from the histogram, whose steps are a thousandth wide.
+    fn latencies_us(&self) -> Result<BTreeMap<u32, Vec<(u64, u64)>>, LatencyError> {
+        let mut all = BTreeMap::new();
+        let histograms = self.folder.latencies()?;
+        for thread in &self.document.result.threads {
+            let Some(report) = thread.latency else { continue };
+            let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
+            let mut found = 0;
+            if let Some(single) = self.folder.lateness_ps(thread.id)? {
+                for ps in single {
+                    *counts.entry(ps? / PS_PER_US).or_default() += 1;
+                    found += 1;
+                }
+            }
+            if found != report.count {
+                counts = histograms.get(&thread.id).map(coarse).unwrap_or_default();
+            }
+            all.insert(thread.id, counts.into_iter().collect());
+        }
+        Ok(all)
+    }
+}
+
+/// A histogram in whole microseconds.
+fn coarse(histogram: &Histogram<u64>) -> BTreeMap<u64, u64> {
+    let mut counts = BTreeMap::new();
+    for step in histogram.iter_recorded() {
+        let ns = histogram.lowest_equivalent(step.value_iterated_to());
+        *counts.entry(ns / NS_PER_US).or_default() += step.count_since_last_iteration();
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_histogram_keeps_its_microseconds() {
+        let mut histogram = Histogram::<u64>::new(3).unwrap();
+        for ns in [999, 1_000, 1_999, 2_000, 50_000, 50_999] {
+            histogram.record(ns).unwrap();
+        }
+        let counts: Vec<(u64, u64)> = coarse(&histogram).into_iter().collect();
+        assert_eq!(counts, [(0, 1), (1, 2), (2, 1), (50, 2)]);
+    }
+}
