@@ -6,7 +6,7 @@
 use crate::effort::Effort;
 use crate::fixed_priority::{self, Sections, TimeModel};
 use crate::task::{Task, TaskSet};
-use crate::verdict::Verdict;
+use crate::verdict::{Refusal, Verdict};
 
 /// Shorter periods are more urgent (Liu and Layland, 1973). Equal ones in the order given.
 #[must_use]
@@ -43,25 +43,27 @@ fn with_ranks(tasks: &[Task], order: &[usize]) -> TaskSet {
 /// Not for sets with suspension, whose analysis needs to know the order of all higher priorities.
 #[must_use]
 pub fn audsley(tasks: &[Task], sections: Sections, time: TimeModel) -> Option<TaskSet> {
-    audsley_within(tasks, sections, time, Effort::default())
+    audsley_within(tasks, sections, time, Effort::default()).ok().flatten()
 }
 
-/// The same with a stated effort for each analysis of a task. With too little of it, no assignment
-/// may be found where there is one.
-#[must_use]
+/// The same with a stated effort for each analysis of a task. `None`: no assignment is feasible.
+///
+/// # Errors
+/// None was found, but the analysis of a task was given up for this reason, so that there may be one.
 pub fn audsley_within(
     tasks: &[Task],
     sections: Sections,
     time: TimeModel,
     effort: Effort,
-) -> Option<TaskSet> {
+) -> Result<Option<TaskSet>, Refusal> {
     if tasks.iter().any(|task| task.suspension > 0) {
-        return None;
+        return Err(Refusal::Suspension);
     }
     let mut unassigned: Vec<usize> = (0..tasks.len()).collect();
     // From the least urgent.
     let mut assigned: Vec<usize> = Vec::with_capacity(tasks.len());
     while !unassigned.is_empty() {
+        let mut given_up = None;
         let fits = |candidate: &usize| {
             let order: Vec<usize> = unassigned.iter().copied().filter(|t| t != candidate).collect();
             let lower = std::iter::once(*candidate).chain(assigned.iter().rev().copied());
@@ -69,13 +71,20 @@ pub fn audsley_within(
             let set = with_ranks(tasks, &order);
             let verdict =
                 fixed_priority::verdict_of_within(&set, *candidate, sections, time, effort);
+            if let Verdict::Unknown(why) = verdict
+                && why != Refusal::NotExact
+            {
+                given_up = Some(why);
+            }
             verdict == Verdict::Feasible
         };
-        let found = unassigned.iter().position(fits)?;
+        let Some(found) = unassigned.iter().position(fits) else {
+            return given_up.map_or(Ok(None), Err);
+        };
         assigned.push(unassigned.remove(found));
     }
     assigned.reverse();
-    Some(with_ranks(tasks, &assigned))
+    Ok(Some(with_ranks(tasks, &assigned)))
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ pub const FITS: [Fit; 3] = [Fit::First, Fit::Best, Fit::Worst];
 ///
 /// `fits` is asked whether a set is feasible on one processor; what it does not know to be feasible
 /// does not fit. It is asked at most tasks times processors times. `None` says that the heuristic
-/// failed, not that there is no way.
+/// failed, not that there is no way. Whether `fits` ever gave up is for the caller to remember.
 #[must_use]
 pub fn partition(
     tasks: &[Task],

@@ -1,6 +1,7 @@
 //! Least fixed points of sums of ceilings: what every response-time equation is solved with.
 //!
-//! Owns: [`Stream`], [`Interference`] and the search. Must not: know a policy.
+//! Owns: [`Stream`], [`Interference`] and the search, and which releases of a job are to be looked at
+//! among tasks of its priority. Must not: know a policy.
 
 use crate::effort::Effort;
 use crate::exact::{share_floor, stretched};
@@ -34,6 +35,39 @@ impl Stream {
     pub(crate) fn share(&self) -> (u64, u64) {
         (self.cost, self.period)
     }
+}
+
+/// Offsets of the job with the number `jobs` of a task at which its delay may be longest, ascending: as
+/// early as can be, and where others share its priority also at its nominal place and wherever one of
+/// them comes before it. Later ones are below `limit` and before the next job's place.
+pub(crate) fn offsets_among_equals(
+    own: Stream,
+    equals: &[Stream],
+    jobs: u64,
+    limit: u64,
+    effort: &mut Effort,
+) -> Result<Vec<u64>, Refusal> {
+    let nominal = (jobs - 1).checked_mul(own.period).ok_or(Refusal::Overflow)?;
+    let start = nominal.saturating_sub(own.jitter);
+    let mut offsets = vec![start];
+    if equals.is_empty() {
+        return Ok(offsets);
+    }
+    let end = nominal.saturating_add(own.period).min(limit);
+    offsets.extend((nominal < end).then_some(nominal));
+    for equal in equals {
+        let shifted = start.checked_add(equal.jitter).ok_or(Refusal::Overflow)?;
+        let first = (shifted / equal.period + 1).checked_mul(equal.period);
+        let mut release = first.ok_or(Refusal::Overflow)? - equal.jitter;
+        while release < end {
+            effort.step()?;
+            offsets.push(release);
+            release = release.checked_add(equal.period).ok_or(Refusal::Overflow)?;
+        }
+    }
+    offsets.sort_unstable();
+    offsets.dedup();
+    Ok(offsets)
 }
 
 /// Streams that delay a job without end, and what the search needs to begin near its end.

@@ -18,11 +18,9 @@ use std::collections::BTreeSet;
 
 use crate::effort::Effort;
 use crate::fixed_priority::{self, Sections, TimeModel};
-use crate::global::{accepted, without_bound};
+use crate::global::without_bound;
 use crate::task::{Task, TaskSet};
-use crate::verdict::{
-    Analysis, Outcome, Point, Refusal, ResponseTime, TaskResult, Verdict, Window,
-};
+use crate::verdict::{Analysis, Outcome, Refusal, TaskResult, Verdict};
 
 /// Critical sections of a task's jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,7 +197,7 @@ fn counted(tasks: &[LockingTask]) -> Analysis {
             bounds[at] = bounds[at].max(next);
         }
         if !changed {
-            let found = all_bounded(&bounds);
+            let found = Analysis::all_within(&bounds);
             debug_assert_eq!(crate::checker::spin_counting(tasks, &found), Ok(()));
             return found;
         }
@@ -270,18 +268,4 @@ fn waits(
         }
     }
     Some(sum)
-}
-
-fn all_bounded(bounds: &[u64]) -> Analysis {
-    let point = |bound: &u64| Point { offset: 0, jobs: 1, finish: *bound };
-    let task = |(at, bound): (usize, &u64)| TaskResult {
-        outcome: Outcome::Bounded(ResponseTime { from_arrival: *bound, from_release: *bound }),
-        verdict: accepted(true),
-        window: Window::Closed,
-        points: at..at + 1,
-    };
-    Analysis {
-        tasks: bounds.iter().enumerate().map(task).collect(),
-        points: bounds.iter().map(point).collect(),
-    }
 }

@@ -11,10 +11,10 @@ use std::cmp::Ordering;
 
 use crate::effort::Effort;
 use crate::exact::compare_shares;
-use crate::fixed_priority::{NO_RESPONSE, TimeModel, larger, overloaded, refused, response};
-use crate::recurrence::{Interference, Stream};
+use crate::fixed_priority::{TimeModel, judge, overloaded, refused};
+use crate::recurrence::{Interference, Stream, offsets_among_equals};
 use crate::task::TaskSet;
-use crate::verdict::{Analysis, Outcome, Point, Refusal, TaskResult, Verdict, Window, Witness};
+use crate::verdict::{Analysis, Point, Refusal, Window};
 
 /// A set of tasks with a threshold each, none below the task's priority.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,7 +121,11 @@ pub fn analyse_within(thresholds: &Thresholds, time: TimeModel, effort: Effort) 
         let solved = Level::new(thresholds, position, time)
             .and_then(|level| level.solve(&mut effort, &mut points, &mut starts));
         tasks.push(match solved {
-            Ok(Some(length)) => judge(&thresholds.set, position, &points, from, length),
+            Ok(Some(length)) => {
+                let exact = thresholds.set.tasks()[position].blocking == 0;
+                let (range, window) = (from..points.len(), Window::Length(length));
+                judge(&thresholds.set, position, &points, range, window, exact)
+            }
             Ok(None) => overloaded(from),
             Err(why) => {
                 points.truncate(from);
@@ -135,30 +139,6 @@ pub fn analyse_within(thresholds: &Thresholds, time: TimeModel, effort: Effort) 
     #[cfg(debug_assertions)]
     crate::twin::assert_thresholds(thresholds, &answer.analysis);
     answer
-}
-
-fn judge(set: &TaskSet, position: usize, points: &[Point], from: usize, length: u64) -> TaskResult {
-    let task = &set.tasks()[position];
-    let (mut bound, mut worst) = (NO_RESPONSE, 0);
-    for point in &points[from..] {
-        let Some(found) = response(point, task.period, task.jitter) else {
-            return refused(Refusal::Overflow, from);
-        };
-        if found.from_arrival > bound.from_arrival {
-            worst = point.jobs;
-        }
-        bound = larger(bound, found);
-    }
-    let verdict = if bound.from_arrival <= task.deadline {
-        Verdict::Feasible
-    } else if task.blocking == 0 {
-        let (response, deadline) = (bound.from_arrival, task.deadline);
-        Verdict::Infeasible(Witness::Response { task: position, job: worst, response, deadline })
-    } else {
-        Verdict::Unknown(Refusal::NotExact)
-    };
-    let window = Window::Length(length);
-    TaskResult { outcome: Outcome::Bounded(bound), verdict, window, points: from..points.len() }
 }
 
 /// Everything that decides when jobs of one task begin and are done.
@@ -218,7 +198,8 @@ impl Level {
         let mut from = 0;
         for jobs in 1..=end.div_ceil(self.own.period) {
             let mut first = None;
-            for offset in self.offsets(jobs, length, effort)? {
+            effort.step()?;
+            for offset in offsets_among_equals(self.own, &self.equals, jobs, length, effort)? {
                 let start = self.start(jobs, offset, from, effort)?;
                 first = first.or(Some(start));
                 points.push(Point { offset, jobs, finish: self.finish(start, effort)? });
@@ -227,33 +208,6 @@ impl Level {
             from = first.unwrap_or(from);
         }
         Ok(Some(length))
-    }
-
-    /// Offsets of a job at which its delay may be longest, ascending: as early as can be, at its
-    /// nominal place, and wherever a job of equal priority comes before it.
-    fn offsets(&self, jobs: u64, limit: u64, effort: &mut Effort) -> Result<Vec<u64>, Refusal> {
-        effort.step()?;
-        let nominal = (jobs - 1).checked_mul(self.own.period).ok_or(Refusal::Overflow)?;
-        let start = nominal.saturating_sub(self.own.jitter);
-        if self.equals.is_empty() {
-            return Ok(vec![start]);
-        }
-        let end = nominal.saturating_add(self.own.period).min(limit);
-        let mut offsets = vec![start];
-        offsets.extend((nominal < end).then_some(nominal));
-        for equal in &self.equals {
-            let shifted = start.checked_add(equal.jitter).ok_or(Refusal::Overflow)?;
-            let first = (shifted / equal.period + 1).checked_mul(equal.period);
-            let mut release = first.ok_or(Refusal::Overflow)? - equal.jitter;
-            while release < end {
-                effort.step()?;
-                offsets.push(release);
-                release = release.checked_add(equal.period).ok_or(Refusal::Overflow)?;
-            }
-        }
-        offsets.sort_unstable();
-        offsets.dedup();
-        Ok(offsets)
     }
 
     /// When a job begins: everything of higher priority that is released by then is done. Not
@@ -309,6 +263,7 @@ mod tests {
     use crate::fixed_priority::{self, Sections};
     use crate::task::Task;
     use crate::twin::worst_with_thresholds;
+    use crate::verdict::{Outcome, Verdict};
 
     fn numbers() -> impl Strategy<Value = Vec<(u64, u64, u64, u64, u32)>> {
         proptest::collection::vec((3..24u64, 1..8u64, 1..40u64, 0..9u64, 0..5u32), 1..5)

@@ -17,6 +17,24 @@ pub enum Verdict {
     Unknown(Refusal),
 }
 
+impl Verdict {
+    /// Of several verdicts the one on all: the first infeasible one, else the first without a bound,
+    /// else the first unknown one. No verdicts are feasible.
+    #[must_use]
+    pub fn worst(verdicts: impl IntoIterator<Item = Verdict>) -> Verdict {
+        let weight = |verdict: &Verdict| match verdict {
+            Verdict::Infeasible(_) => 3,
+            Verdict::NoBound => 2,
+            Verdict::Unknown(_) => 1,
+            Verdict::Feasible => 0,
+        };
+        let worse = |worst: Verdict, next: Verdict| {
+            if weight(&next) > weight(&worst) { next } else { worst }
+        };
+        verdicts.into_iter().fold(Verdict::Feasible, worse)
+    }
+}
+
 /// A case in which a deadline is missed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Witness {
@@ -187,17 +205,24 @@ impl Analysis {
         self.tasks.iter().map(bound).collect()
     }
 
-    /// The verdict on the whole set: infeasible if one task is, else without a bound if one is,
-    /// else unknown if one is. A set of no tasks is feasible.
+    /// The verdict on the whole set: the worst of its tasks'. A set of no tasks is feasible.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
-        let weight = |verdict: &Verdict| match verdict {
-            Verdict::Infeasible(_) => 3,
-            Verdict::NoBound => 2,
-            Verdict::Unknown(_) => 1,
-            Verdict::Feasible => 0,
+        Verdict::worst(self.tasks.iter().map(|task| task.verdict))
+    }
+
+    /// Every task responds within its bound, which is within its deadline; a point a task proves it.
+    pub(crate) fn all_within(bounds: &[u64]) -> Analysis {
+        let point = |bound: &u64| Point { offset: 0, jobs: 1, finish: *bound };
+        let task = |(at, bound): (usize, &u64)| TaskResult {
+            outcome: Outcome::Bounded(ResponseTime { from_arrival: *bound, from_release: *bound }),
+            verdict: Verdict::Feasible,
+            window: Window::Closed,
+            points: at..at + 1,
         };
-        let worst = self.tasks.iter().map(|task| task.verdict).rev().max_by_key(weight);
-        worst.unwrap_or(Verdict::Feasible)
+        Analysis {
+            tasks: bounds.iter().enumerate().map(task).collect(),
+            points: bounds.iter().map(point).collect(),
+        }
     }
 }

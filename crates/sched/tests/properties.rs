@@ -6,6 +6,7 @@
 
 use hourglass_sched::bursts::{self, Bursty};
 use hourglass_sched::edf::{self, qpa};
+use hourglass_sched::effort::Effort;
 use hourglass_sched::fixed_priority::{self, Sections, TimeModel};
 use hourglass_sched::offsets::{self, Phased};
 use hourglass_sched::supply::{self, Supply};
@@ -253,6 +254,25 @@ fn exact_tests_accept_what_sufficient_ones_do() {
         assert!(!fixed || demand == Verdict::Feasible, "{set:?}");
         if !matches!(times, Verdict::Unknown(_)) {
             assert_eq!(times == Verdict::Feasible, demand == Verdict::Feasible, "{set:?}");
+        }
+    });
+}
+
+/// Whoever wants the verdict only gets the same one, found earlier.
+#[test]
+fn a_verdict_without_bounds_is_the_same() {
+    for_all(|dice| {
+        let set = TaskSet::in_order(dice.tasks());
+        for sections in ALL {
+            let all = analyse(&set, sections).verdict();
+            let quick = fixed_priority::verdict_within(
+                &set,
+                sections,
+                TimeModel::Discrete,
+                Effort::default(),
+            );
+            let kind = std::mem::discriminant;
+            assert_eq!(kind(&all), kind(&quick), "{sections:?}: {all:?}, {quick:?}: {set:?}");
         }
     });
 }

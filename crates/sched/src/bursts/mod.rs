@@ -18,10 +18,11 @@ use crate::edf::steps::{Due, each_step};
 use crate::effort::Effort;
 use crate::exact::compare_shares;
 use crate::fixed_priority::{self, Sections, TimeModel};
-use crate::fixed_priority::{NO_RESPONSE, larger, overloaded, refused, tail_of};
+use crate::fixed_priority::{judge_by, overloaded, refused, tail_of};
 use crate::task::{Task, TaskSet};
-use crate::verdict::{Analysis, Outcome, Point, Refusal, ResponseTime, TaskResult, Verdict};
-use crate::verdict::{Window, Witness};
+use crate::verdict::{
+    Analysis, Point, Refusal, ResponseTime, TaskResult, Verdict, Window, Witness,
+};
 
 /// A set of tasks, each with the curve of its arrivals. The period of a task is that after its burst.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,27 +144,10 @@ fn judge(
     from: usize,
     window: Window,
 ) -> TaskResult {
-    let task = &bursty.set.tasks()[position];
-    let mut bound = NO_RESPONSE;
-    let mut worst = 0;
-    for point in &points[from..] {
-        let Some(found) = response(point, &bursty.curves[position], task.jitter) else {
-            return refused(Refusal::Overflow, from);
-        };
-        if found.from_arrival > bound.from_arrival {
-            worst = point.jobs;
-        }
-        bound = larger(bound, found);
-    }
-    let verdict = if bound.from_arrival <= task.deadline {
-        Verdict::Feasible
-    } else if task.blocking == 0 && bursty.is_as_given() {
-        let (response, deadline) = (bound.from_arrival, task.deadline);
-        Verdict::Infeasible(Witness::Response { task: position, job: worst, response, deadline })
-    } else {
-        Verdict::Unknown(Refusal::NotExact)
-    };
-    TaskResult { outcome: Outcome::Bounded(bound), verdict, window, points: from..points.len() }
+    let (task, curve) = (&bursty.set.tasks()[position], &bursty.curves[position]);
+    let exact = task.blocking == 0 && bursty.is_as_given();
+    let response = |point: &Point| response(point, curve, task.jitter);
+    judge_by(&bursty.set, position, points, from..points.len(), window, exact, response)
 }
 
 /// Jobs of one task as others see them.

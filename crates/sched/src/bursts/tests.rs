@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::twin::worst_with_bursts;
+use crate::verdict::Outcome;
 
 const ALL: [Sections; 4] =
     [Sections::Preemptive, Sections::NonPreemptive, Sections::Limited, Sections::Floating];

@@ -74,18 +74,10 @@ impl Holistic {
         self.flows.iter().map(|flow| flow.end_to_end).collect()
     }
 
-    /// The verdict on all chains: infeasible if one is, else without a bound if one is, else unknown
-    /// if one is.
+    /// The verdict on all chains: the worst of theirs.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
-        let weight = |verdict: &Verdict| match verdict {
-            Verdict::Infeasible(_) => 3,
-            Verdict::NoBound => 2,
-            Verdict::Unknown(_) => 1,
-            Verdict::Feasible => 0,
-        };
-        let worst = self.flows.iter().map(|flow| flow.verdict).rev().max_by_key(weight);
-        worst.unwrap_or(Verdict::Feasible)
+        Verdict::worst(self.flows.iter().map(|flow| flow.verdict))
     }
 }
 

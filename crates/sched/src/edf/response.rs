@@ -11,13 +11,10 @@ use std::cmp::Ordering;
 use crate::checker::segment_before;
 use crate::effort::Effort;
 use crate::exact::compare_shares;
-use crate::fixed_priority::{
-    NO_RESPONSE, Sections, TimeModel, larger, overloaded, refused, tail_of,
-};
+use crate::fixed_priority::{Sections, TimeModel, judge_by, overloaded, refused, tail_of};
 use crate::recurrence::{Interference, Stream};
 use crate::task::{Task, TaskSet};
-use crate::verdict::{Analysis, Outcome, Point, Refusal, ResponseTime, TaskResult, Verdict};
-use crate::verdict::{Window, Witness};
+use crate::verdict::{Analysis, Point, Refusal, ResponseTime, TaskResult, Window};
 
 /// Bounds the response times of a set under EDF. A task that suspends itself counts as busy
 /// meanwhile.
@@ -219,27 +216,8 @@ pub(crate) fn response(point: &Point, jitter: u64) -> Option<ResponseTime> {
 }
 
 fn judge(set: &TaskSet, position: usize, points: &[Point], from: usize, length: u64) -> TaskResult {
-    let task = &set.tasks()[position];
-    let mut bound = NO_RESPONSE;
-    let mut worst = 0;
-    for point in &points[from..] {
-        let Some(found) = response(point, task.jitter) else {
-            return refused(Refusal::Overflow, from);
-        };
-        if found.from_arrival > bound.from_arrival {
-            worst = point.jobs;
-        }
-        bound = larger(bound, found);
-    }
+    let jitter = set.tasks()[position].jitter;
     let exact = set.tasks().iter().all(|t| t.blocking == 0 && t.suspension == 0);
-    let verdict = if bound.from_arrival <= task.deadline {
-        Verdict::Feasible
-    } else if exact {
-        let (response, deadline) = (bound.from_arrival, task.deadline);
-        Verdict::Infeasible(Witness::Response { task: position, job: worst, response, deadline })
-    } else {
-        Verdict::Unknown(Refusal::NotExact)
-    };
-    let window = Window::Length(length);
-    TaskResult { outcome: Outcome::Bounded(bound), verdict, window, points: from..points.len() }
+    let (range, window) = (from..points.len(), Window::Length(length));
+    judge_by(set, position, points, range, window, exact, |point| response(point, jitter))
 }

@@ -11,11 +11,11 @@ use std::cmp::Ordering;
 
 use crate::effort::Effort;
 use crate::exact::{compare_shares, greatest_common_divisor};
-use crate::recurrence::{Interference, Stream};
+use crate::recurrence::{Interference, Stream, offsets_among_equals};
 use crate::task::{Task, TaskSet};
 use crate::verdict::{Analysis, Outcome, Point, Refusal, TaskResult, Verdict, Window};
 
-use super::{Sections, TimeModel, judge, overloaded, refused};
+use super::{Sections, TimeModel, judge, overloaded, refused, response};
 
 /// Everything that decides when jobs of one task are done.
 struct Level {
@@ -30,6 +30,8 @@ struct Level {
     blocking: u64,
     /// How much of a job runs after the instant at which it can be preempted no longer.
     rest: u64,
+    /// With a deadline, jobs after the first that misses it are not looked at.
+    deadline: Option<u64>,
 }
 
 pub(super) fn analyse(
@@ -67,21 +69,23 @@ pub(super) fn analyse(
     Analysis { tasks, points }
 }
 
-/// The verdict on one task of a set without suspension.
+/// The verdict on one task of a set without suspension. No job after the first late one is looked
+/// at: near full utilisation a busy window may have billions of them.
 pub(super) fn one(
     set: &TaskSet,
     position: usize,
     sections: Sections,
     time: TimeModel,
-    mut effort: Effort,
+    effort: &mut Effort,
 ) -> Verdict {
     if set.tasks().iter().any(|task| task.suspension > 0) {
         return Verdict::Unknown(Refusal::Suspension);
     }
     let mut points = Vec::new();
     let exact = set.tasks()[position].blocking == 0;
+    let deadline = Some(set.tasks()[position].deadline);
     let solved = level_of(set, position, sections, time, &[])
-        .and_then(|level| level.solve(&mut effort, &mut points));
+        .and_then(|level| Level { deadline, ..level }.solve(effort, &mut points));
     match solved {
         Ok(Some(window)) => judge(set, position, &points, 0..points.len(), window, exact).verdict,
         Ok(None) => Verdict::NoBound,
@@ -193,7 +197,17 @@ impl Level {
         rest: u64,
     ) -> Level {
         let all = [&[own], equals.as_slice(), higher.as_slice()].concat();
-        Level { own, equals, higher: Interference::of(higher), all, blocking, rest }
+        let higher = Interference::of(higher);
+        Level { own, equals, higher, all, blocking, rest, deadline: None }
+    }
+
+    /// Whether one of these points settles that the deadline, if there is one to be kept, is not.
+    fn is_late(&self, points: &[Point]) -> bool {
+        let found = |point: &Point| response(point, self.own.period, self.own.jitter);
+        let late = |deadline: u64| {
+            points.iter().filter_map(found).any(|found| found.from_arrival > deadline)
+        };
+        self.deadline.is_some_and(late)
     }
 
     /// All points of the window; `None` if more is demanded than there is.
@@ -218,7 +232,11 @@ impl Level {
         let end = length.checked_add(self.own.jitter).ok_or(Refusal::Overflow)?;
         let mut x = 0;
         for jobs in 1..=end.div_ceil(self.own.period) {
+            let before = points.len();
             x = self.jobs(jobs, length, x, effort, points)?;
+            if self.is_late(&points[before..]) {
+                break;
+            }
         }
         Ok(Some(Window::Length(length)))
     }
@@ -228,7 +246,11 @@ impl Level {
         let (mut x, mut offset) = (0, 0);
         for jobs in 1..u64::MAX {
             x = self.finish(jobs, 0, x, effort)?;
-            points.push(Point { offset, jobs, finish: x });
+            let point = Point { offset, jobs, finish: x };
+            points.push(point);
+            if self.is_late(&[point]) {
+                return Ok(());
+            }
             let next = jobs.checked_mul(self.own.period).ok_or(Refusal::Overflow)?;
             offset = next.saturating_sub(self.own.jitter);
             if x <= offset {
@@ -248,7 +270,11 @@ impl Level {
         let end = multiple.checked_add(self.own.jitter).ok_or(Refusal::Overflow)?;
         let mut x = 0;
         for jobs in 1..=end / self.own.period + 1 {
+            let before = points.len();
             x = self.jobs(jobs, u64::MAX, x, effort, points)?;
+            if self.is_late(&points[before..]) {
+                break;
+            }
         }
         Ok(Window::Repeats(multiple))
     }
@@ -266,7 +292,7 @@ impl Level {
     ) -> Result<u64, Refusal> {
         let mut x = from;
         let mut least = None;
-        for offset in self.offsets(jobs, limit, effort)? {
+        for offset in offsets_among_equals(self.own, &self.equals, jobs, limit, effort)? {
             let mut first = 0u64;
             for equal in &self.equals {
                 let work = equal.work_by(offset).ok_or(Refusal::Overflow)?;
@@ -278,33 +304,6 @@ impl Level {
             points.push(Point { offset, jobs, finish });
         }
         Ok(least.unwrap_or(from))
-    }
-
-    /// Offsets of the job with the number `jobs` at which its delay may be longest, ascending.
-    fn offsets(&self, jobs: u64, limit: u64, effort: &mut Effort) -> Result<Vec<u64>, Refusal> {
-        let nominal = (jobs - 1).checked_mul(self.own.period).ok_or(Refusal::Overflow)?;
-        let start = nominal.saturating_sub(self.own.jitter);
-        if self.equals.is_empty() {
-            return Ok(vec![start]);
-        }
-        let end = nominal.saturating_add(self.own.period).min(limit);
-        let mut offsets = vec![start];
-        if nominal < end {
-            offsets.push(nominal);
-        }
-        for equal in &self.equals {
-            let shifted = start.checked_add(equal.jitter).ok_or(Refusal::Overflow)?;
-            let first = (shifted / equal.period + 1).checked_mul(equal.period);
-            let mut release = first.ok_or(Refusal::Overflow)? - equal.jitter;
-            while release < end {
-                effort.step()?;
-                offsets.push(release);
-                release = release.checked_add(equal.period).ok_or(Refusal::Overflow)?;
-            }
-        }
-        offsets.sort_unstable();
-        offsets.dedup();
-        Ok(offsets)
     }
 
     /// When a job with `jobs - 1` of its task and the work `first` before it can be preempted no

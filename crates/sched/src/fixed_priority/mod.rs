@@ -68,8 +68,31 @@ pub fn analyse_within(
     analysis
 }
 
-/// The verdict on one task. The same as in [`analyse`], without looking at tasks of lower priority
-/// but for what they block.
+/// The verdict on the set, as by [`analyse_within`], for those who want no bounds: of each task only
+/// jobs up to the first late one are looked at, which the witness names. Sets that use all of the
+/// processor or nearly so, whose busy windows last up to a hyperperiod, are mostly decided so.
+#[must_use]
+pub fn verdict_within(
+    set: &TaskSet,
+    sections: Sections,
+    time: TimeModel,
+    mut effort: Effort,
+) -> Verdict {
+    if set.tasks().iter().any(|task| task.suspension > 0) {
+        return analyse_within(set, sections, time, effort).verdict();
+    }
+    let mut worst = Verdict::Feasible;
+    for position in set.by_priority() {
+        worst = Verdict::worst([worst, level::one(set, *position, sections, time, &mut effort)]);
+        if matches!(worst, Verdict::Infeasible(_)) {
+            break;
+        }
+    }
+    worst
+}
+
+/// The verdict on one task. As in [`analyse`], without looking at tasks of lower priority but for
+/// what they block, nor at jobs after the first late one, which the witness names.
 #[must_use]
 pub fn verdict_of(set: &TaskSet, task: usize, sections: Sections, time: TimeModel) -> Verdict {
     verdict_of_within(set, task, sections, time, Effort::default())
@@ -82,10 +105,10 @@ pub fn verdict_of_within(
     task: usize,
     sections: Sections,
     time: TimeModel,
-    effort: Effort,
+    mut effort: Effort,
 ) -> Verdict {
     match set.tasks().get(task) {
-        Some(_) => level::one(set, task, sections, time, effort),
+        Some(_) => level::one(set, task, sections, time, &mut effort),
         None => Verdict::Feasible,
     }
 }
@@ -120,10 +143,26 @@ pub(crate) fn judge(
     exact: bool,
 ) -> TaskResult {
     let task = &set.tasks()[position];
+    let response = |point: &Point| response(point, task.period, task.jitter);
+    judge_by(set, position, points, range, window, exact, response)
+}
+
+/// The same where a point's response is found in another way; `None` if a number is too large.
+#[inline]
+pub(crate) fn judge_by(
+    set: &TaskSet,
+    position: usize,
+    points: &[Point],
+    range: std::ops::Range<usize>,
+    window: Window,
+    exact: bool,
+    response: impl Fn(&Point) -> Option<ResponseTime>,
+) -> TaskResult {
+    let task = &set.tasks()[position];
     let mut bound = NO_RESPONSE;
     let mut worst = 0;
     for point in &points[range.clone()] {
-        let Some(found) = response(point, task.period, task.jitter) else {
+        let Some(found) = response(point) else {
             return refused(Refusal::Overflow, range.start);
         };
         if found.from_arrival > bound.from_arrival {

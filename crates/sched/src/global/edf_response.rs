@@ -9,12 +9,10 @@
 
 use crate::effort::Effort;
 use crate::task::{Task, TaskSet};
-use crate::verdict::{
-    Analysis, Outcome, Point, Refusal, ResponseTime, TaskResult, Verdict, Window,
-};
+use crate::verdict::{Analysis, Refusal, Verdict};
 
 use super::window::{Job, Work};
-use super::{accepted, beforehand_constrained, without_bound};
+use super::{beforehand_constrained, without_bound};
 
 /// How the work of others is bounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +55,7 @@ fn improve(set: &TaskSet, cpus: u64, looks: Looks, mut effort: Effort) -> Analys
     let rounds = rounds(set, cpus, looks, &mut bounds, &mut proven, &mut effort);
     match rounds {
         // Bounds that are all proven stay so, even if more steps would have lowered them.
-        _ if proven.iter().all(|proven| *proven) => all_bounded(&bounds),
+        _ if proven.iter().all(|proven| *proven) => Analysis::all_within(&bounds),
         Err(why) => unknown(set, why),
         Ok(()) => unknown(set, Refusal::NotExact),
     }
@@ -139,20 +137,6 @@ fn work_due_with(task: &Task, window: u64, slack: u64) -> u128 {
     let jobs = u128::from(window / task.period);
     let before = u128::from((window % task.period).saturating_sub(slack));
     jobs * u128::from(task.cost) + before.min(task.cost.into())
-}
-
-fn all_bounded(bounds: &[u64]) -> Analysis {
-    let point = |bound: &u64| Point { offset: 0, jobs: 1, finish: *bound };
-    let task = |(at, bound): (usize, &u64)| TaskResult {
-        outcome: Outcome::Bounded(ResponseTime { from_arrival: *bound, from_release: *bound }),
-        verdict: accepted(true),
-        window: Window::Closed,
-        points: at..at + 1,
-    };
-    Analysis {
-        tasks: bounds.iter().enumerate().map(task).collect(),
-        points: bounds.iter().map(point).collect(),
-    }
 }
 
 fn unknown(set: &TaskSet, why: Refusal) -> Analysis {
