@@ -66,13 +66,23 @@ pub struct SweepExperiment {
 pub struct SweepPoint {
     /// Utilisation of its sets: each has at most this, and only rounding less.
     pub utilisation: f64,
-    /// How many sets.
+    /// How many sets were judged: as many as the experiment has, but for those in whose place, too,
+    /// nothing could be drawn.
     pub sets: u64,
+    /// How many draws ran out of tries (UUniFast-Discard), after each of which another set was drawn.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub redrawn: u64,
     /// How many of them each analysis found feasible.
     pub accepted: BTreeMap<String, u64>,
-    /// How many of them each analysis gave up, because its search or a number grew too long; none
-    /// of these counts as accepted.
+    /// How many of them each analysis gave up, because its search or a number grew too long, or, for
+    /// partitioning and Audsley's search, failed after the test of a processor or a task was given
+    /// up; none of these counts as accepted.
     pub undecided: BTreeMap<String, u64>,
+}
+
+/// Serde asks this of a reference.
+fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 /// A finished point as a folder keeps it.

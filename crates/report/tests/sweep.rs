@@ -10,6 +10,7 @@ fn document(analyses: &[&str], points: &[(&str, &[u64])]) -> SweepDocument {
     let point = |(utilisation, accepted): &(&str, &[u64])| SweepPoint {
         utilisation: utilisation.parse().unwrap(),
         sets: 1_000,
+        redrawn: 0,
         accepted: names().zip(accepted.iter().copied()).collect(),
         undecided: names().map(|name| (name, 0)).collect(),
     };
@@ -139,6 +140,34 @@ fn the_picture_has_a_dot_for_each_point_where_it_belongs() {
     assert!(picture.contains("rm: from 100.0 % to 0.4 %."), "in words too");
     assert!(picture.contains("rm-ll, weighted 0.500"));
     assert_eq!(acceptance(&three()), picture);
+}
+
+/// All there are: after a dozen colours the marks change, and no name covers another, not even at 0 %,
+/// where tests that accept nothing lie.
+#[test]
+fn thirty_curves_can_be_told_apart() {
+    let names: Vec<String> = (0..30).map(|n| format!("analysis-{n}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let falling: Vec<u64> = (0..30).map(|n| if n < 20 { n } else { 900 - n }).collect();
+    let rows = [("0.5", &falling[..]), ("0.75", &falling[..]), ("1", &[0; 30][..])];
+    let picture = acceptance(&document(&names, &rows));
+    let signs = picture.split("<path class=\"hg-curve\" d=\"M0 5H16\"/>").skip(1);
+    let signs: Vec<&str> = signs.map(|sign| sign.split_once("</g>").unwrap().0).collect();
+    assert_eq!(signs.len(), 30);
+    assert!(signs[0] == signs[11] && signs[12] == signs[23] && signs[24] == signs[29]);
+    assert!(signs[0] != signs[12] && signs[12] != signs[24] && signs[0] != signs[24]);
+    let value = |text: &str, name: &str| -> f64 {
+        let (_, rest) = text.split_once(&format!(" {name}=\"")).unwrap();
+        rest.split_once('"').unwrap().0.parse().unwrap()
+    };
+    let mut found: Vec<(f64, f64)> = Vec::new();
+    for text in picture.split("<text class=\"hg-ink hg-name\"").skip(1) {
+        let (x, y) = (value(text, "x"), value(text, "y"));
+        let near = found.iter().find(|(a, b)| (a - x).abs() < 60.0 && (b - y).abs() < 14.0);
+        assert_eq!(near, None, "{text}");
+        found.push((x, y));
+    }
+    assert!(found.len() > 20, "{}", found.len());
 }
 
 /// One point, none, or the finest step: no number that is none, nothing outside the page.

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use hourglass_model::sweep::{SweepDocument, SweepPoint};
 
-use super::legend::{self, Entry, thread_class};
+use super::legend::{self, Entry, THREAD_COLOURS, thread_class};
 use super::page::{EDGE, head, heading, pixels};
 use crate::clean::for_xml;
 use crate::text::sweep_summary;
@@ -31,6 +31,9 @@ const DOT_DISTANCE: f64 = 8.0;
 
 /// Steps of the lower edge, at most.
 const MOST_STEPS: f64 = 12.0;
+
+/// Height that a name takes, and the distance at which places for it are tried, in pixels.
+const LINE: f64 = 15.0;
 
 /// Names stand at these heights, so that neighbours do not cover each other.
 const NAMES: (f64, f64) = (0.92, 0.12);
@@ -178,9 +181,8 @@ impl<'a> Plot<'a> {
         // Curves that are one have their dots in turn.
         for (x, y) in places.iter().skip(place).step_by(many) {
             if *x >= free {
-                let (x, y) = (pixels(*x), pixels(*y));
-                let _ = writeln!(out, "<circle class=\"hg-dot\" cx=\"{x}\" cy=\"{y}\" r=\"3\"/>");
-                free = x.parse().unwrap_or(free) + DOT_DISTANCE;
+                let _ = writeln!(out, "{}", mark(curve, *x, *y));
+                free = x + DOT_DISTANCE;
             }
         }
         out.push_str("</g>\n");
@@ -199,14 +201,19 @@ impl<'a> Plot<'a> {
         let mut order: Vec<(f64, &Vec<usize>)> =
             groups.iter().map(|group| (self.shares[group[0]].iter().sum::<f64>(), group)).collect();
         order.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let mut taken: Vec<Place> = Vec::new();
         for (rank, (_, group)) in order.iter().enumerate() {
             let part = if order.len() < 2 { 0.5 } else { rank as f64 / (order.len() - 1) as f64 };
             let level = NAMES.0 + (NAMES.1 - NAMES.0) * part;
             let Some((x, y)) = self.crossing(group[0], level) else { continue };
             let names: Vec<&str> = group.iter().map(|curve| self.name(*curve)).collect();
             let text = names.join(", ");
-            let room = f64::from(RIGHT) - x > f64::from(legend::width_of(&text)) + 16.0;
+            let width = f64::from(legend::width_of(&text));
+            let room = f64::from(RIGHT) - x > width + 16.0;
             let (x, anchor) = if room { (x + 8.0, "start") } else { (x - 8.0, "end") };
+            let left = if room { x } else { x - width };
+            let y = free(&taken, left, left + width, y);
+            taken.push(Place { left, right: left + width, y });
             let _ = writeln!(
                 out,
                 "<text class=\"hg-ink hg-name\" x=\"{}\" y=\"{}\" text-anchor=\"{anchor}\">{}</text>",
@@ -238,9 +245,9 @@ impl<'a> Plot<'a> {
             let name = self.name(curve);
             let score = weighted.get(name).map_or(String::new(), |w| format!(", weighted {w:.3}"));
             let sign = format!(
-                "<g class=\"{}\"><path class=\"hg-curve\" d=\"M0 5H16\"/>\
-                 <circle class=\"hg-dot\" cx=\"8\" cy=\"5\" r=\"3\"/></g>",
-                class(curve)
+                "<g class=\"{}\"><path class=\"hg-curve\" d=\"M0 5H16\"/>{}</g>",
+                class(curve),
+                mark(curve, 8.0, 5.0)
             );
             Entry { sign, text: format!("{name}{score}") }
         };
@@ -259,6 +266,41 @@ impl<'a> Plot<'a> {
             }
         }
         text
+    }
+}
+
+/// Where a name stands.
+struct Place {
+    left: f64,
+    right: f64,
+    y: f64,
+}
+
+/// The height nearest to `y` at which a name does not cover those that stand there: curves that accept
+/// nothing all end in one place. `y` where there is none.
+fn free(taken: &[Place], left: f64, right: f64, y: f64) -> f64 {
+    let covers = |at: f64| {
+        let over =
+            |place: &Place| left < place.right && place.left < right && (at - place.y).abs() < LINE;
+        taken.iter().any(over)
+    };
+    let inside = |at: &f64| *at >= f64::from(TOP) && *at <= f64::from(TOP + HEIGHT);
+    let steps = (0..HEIGHT / 4).map(|step| f64::from(step) * 4.0);
+    let mut places = steps.flat_map(|away| [y - away, y + away]).filter(inside);
+    places.find(|at| !covers(*at)).unwrap_or(y)
+}
+
+/// The mark of a curve at a place. Colours begin again after a dozen curves, with another mark.
+fn mark(curve: usize, x: f64, y: f64) -> String {
+    let at = |dx: f64, dy: f64| format!("{} {}", pixels(x + dx), pixels(y + dy));
+    match curve / THREAD_COLOURS as usize % 4 {
+        0 => {
+            let (x, y) = (pixels(x), pixels(y));
+            format!("<circle class=\"hg-dot\" cx=\"{x}\" cy=\"{y}\" r=\"3\"/>")
+        }
+        1 => format!("<path class=\"hg-dot\" d=\"M{}h7v7h-7z\"/>", at(-3.5, -3.5)),
+        2 => format!("<path class=\"hg-dot\" d=\"M{}l5 9h-10z\"/>", at(0.0, -5.0)),
+        _ => format!("<path class=\"hg-dot\" d=\"M{}l5 5l-5 5l-5 -5z\"/>", at(0.0, -5.0)),
     }
 }
 

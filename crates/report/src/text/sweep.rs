@@ -44,6 +44,16 @@ pub fn sweep(document: &SweepDocument, style: Style) -> String {
         // Writing to a string cannot fail.
         let _ = writeln!(out, "{name}: undecided: {count}; these do not count as accepted");
     }
+    let redrawn: u64 = document.points.iter().map(|point| point.redrawn).sum();
+    if redrawn > 0 {
+        let left_out: u64 =
+            document.points.iter().map(|p| experiment.sets.saturating_sub(p.sets)).sum();
+        let _ = writeln!(
+            out,
+            "redrawn: {redrawn} draws ran out of tries, and others were drawn in their place; \
+             {left_out} sets are missing"
+        );
+    }
     if document.interrupted {
         let missing = experiment.utilisations.len().saturating_sub(document.points.len());
         let _ = writeln!(

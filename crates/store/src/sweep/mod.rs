@@ -232,7 +232,8 @@ fn belongs(kept: &KeptPoint, number: usize, experiment: &SweepExperiment) -> boo
     let answers = |name: &String| kept.answers.get(name).map_or(0, String::len) as u64;
     kept.number == number
         && utilisation == Some(kept.point.utilisation)
-        && kept.point.sets == experiment.sets
+        && (kept.point.sets == experiment.sets
+            || kept.point.redrawn > 0 && kept.point.sets < experiment.sets)
         && analyses().all(|name| kept.point.accepted.contains_key(name))
         && analyses().all(|name| !experiment.keep_sets || answers(name) == kept.point.sets)
 }

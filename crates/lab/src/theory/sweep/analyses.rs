@@ -36,7 +36,16 @@ pub struct Analysis {
     pub machine: Machine,
     /// Whether it needs priorities, which only a task file gives.
     pub needs_priorities: bool,
-    judge: fn(&[Task], usize) -> Verdict,
+    judge: Judge,
+}
+
+/// How an analysis comes to its verdict on a set.
+#[derive(Clone, Copy, Debug)]
+enum Judge {
+    /// On so many processors.
+    Together(fn(&[Task], usize) -> Verdict),
+    /// Spread over the processors, each of which this test judges.
+    Spread(Fit, fn(&TaskSet) -> Verdict),
 }
 
 /// What an analysis says of a set.
@@ -61,7 +70,11 @@ impl Analysis {
     /// Asks it about a set.
     #[must_use]
     pub fn answer(&self, tasks: &[Task], processors: usize) -> Answer {
-        match (self.judge)(tasks, processors) {
+        let verdict = match self.judge {
+            Judge::Together(judge) => judge(tasks, processors),
+            Judge::Spread(fit, test) => spread_by(tasks, processors, fit, test),
+        };
+        match verdict {
             Verdict::Feasible => Answer::Accepted,
             Verdict::Infeasible(_) | Verdict::NoBound | Verdict::Unknown(Refusal::NotExact) => {
                 Answer::Refused
@@ -76,6 +89,7 @@ const fn single(
     about: &'static str,
     judge: fn(&[Task], usize) -> Verdict,
 ) -> Analysis {
+    let judge = Judge::Together(judge);
     Analysis { name, about, machine: Machine::Single, needs_priorities: false, judge }
 }
 
@@ -84,17 +98,26 @@ const fn any(
     about: &'static str,
     judge: fn(&[Task], usize) -> Verdict,
 ) -> Analysis {
+    Analysis { machine: Machine::Any, ..single(name, about, judge) }
+}
+
+const fn spread(
+    name: &'static str,
+    about: &'static str,
+    fit: Fit,
+    test: fn(&TaskSet) -> Verdict,
+) -> Analysis {
+    let judge = Judge::Spread(fit, test);
     Analysis { name, about, machine: Machine::Any, needs_priorities: false, judge }
 }
 
 /// All analyses: those for one processor, then those for several.
 pub const ANALYSES: &[Analysis] = &[
     Analysis {
-        name: "fp",
-        about: "the priorities of the task file, response times",
-        machine: Machine::Single,
         needs_priorities: true,
-        judge: |tasks, _| fixed(&TaskSet::new(tasks.to_vec()), Sections::Preemptive),
+        ..single("fp", "the priorities of the task file, response times", |tasks, _| {
+            fixed(&TaskSet::new(tasks.to_vec()), Sections::Preemptive)
+        })
     },
     single("rm-ll", "rate-monotonic, utilisation bound (Liu and Layland 1973)", |tasks, _| {
         bounds::liu_layland(&assign::rate_monotonic(tasks))
@@ -132,27 +155,15 @@ pub const ANALYSES: &[Analysis] = &[
         let set = TaskSet::new(tasks.to_vec());
         qpa::feasible_within(&set, Sections::NonPreemptive, TIME, EFFORT).verdict
     }),
-    any("p-rm-ff", "partitioned rate-monotonic, first fit", |tasks, m| {
-        spread(tasks, m, Fit::First, by_rm)
-    }),
-    any("p-rm-bf", "partitioned rate-monotonic, best fit", |tasks, m| {
-        spread(tasks, m, Fit::Best, by_rm)
-    }),
-    any("p-rm-wf", "partitioned rate-monotonic, worst fit", |tasks, m| {
-        spread(tasks, m, Fit::Worst, by_rm)
-    }),
-    any("p-dm-ff", "partitioned deadline-monotonic, first fit", |tasks, m| {
-        spread(tasks, m, Fit::First, by_dm)
-    }),
-    any("p-dm-bf", "partitioned deadline-monotonic, best fit", |tasks, m| {
-        spread(tasks, m, Fit::Best, by_dm)
-    }),
-    any("p-dm-wf", "partitioned deadline-monotonic, worst fit", |tasks, m| {
-        spread(tasks, m, Fit::Worst, by_dm)
-    }),
-    any("p-edf-ff", "partitioned EDF, first fit", |tasks, m| spread(tasks, m, Fit::First, by_qpa)),
-    any("p-edf-bf", "partitioned EDF, best fit", |tasks, m| spread(tasks, m, Fit::Best, by_qpa)),
-    any("p-edf-wf", "partitioned EDF, worst fit", |tasks, m| spread(tasks, m, Fit::Worst, by_qpa)),
+    spread("p-rm-ff", "partitioned rate-monotonic, first fit", Fit::First, by_rm),
+    spread("p-rm-bf", "partitioned rate-monotonic, best fit", Fit::Best, by_rm),
+    spread("p-rm-wf", "partitioned rate-monotonic, worst fit", Fit::Worst, by_rm),
+    spread("p-dm-ff", "partitioned deadline-monotonic, first fit", Fit::First, by_dm),
+    spread("p-dm-bf", "partitioned deadline-monotonic, best fit", Fit::Best, by_dm),
+    spread("p-dm-wf", "partitioned deadline-monotonic, worst fit", Fit::Worst, by_dm),
+    spread("p-edf-ff", "partitioned EDF, first fit", Fit::First, by_qpa),
+    spread("p-edf-bf", "partitioned EDF, best fit", Fit::Best, by_qpa),
+    spread("p-edf-wf", "partitioned EDF, worst fit", Fit::Worst, by_qpa),
     any("g-edf-gfb", "global EDF (Goossens, Funk and Baruah 2003)", |tasks, m| {
         global::edf::gfb(&TaskSet::new(tasks.to_vec()), m as u64)
     }),
@@ -198,7 +209,7 @@ pub(super) fn default_names(processors: u32) -> &'static [&'static str] {
 }
 
 fn fixed(set: &TaskSet, sections: Sections) -> Verdict {
-    fixed_priority::analyse_within(set, sections, TIME, EFFORT).verdict()
+    fixed_priority::verdict_within(set, sections, TIME, EFFORT)
 }
 
 /// That no assignment is found is an answer of the analysis, not a witness. Where deadline-monotonic
@@ -208,8 +219,9 @@ fn optimal(tasks: &[Task], sections: Sections) -> Verdict {
         return Verdict::Feasible;
     }
     match assign::audsley_within(tasks, sections, TIME, EFFORT) {
-        Some(_) => Verdict::Feasible,
-        None => Verdict::Unknown(Refusal::NotExact),
+        Ok(Some(_)) => Verdict::Feasible,
+        Ok(None) => Verdict::Unknown(Refusal::NotExact),
+        Err(why) => Verdict::Unknown(why),
     }
 }
 
@@ -230,15 +242,60 @@ fn by_global(set: &TaskSet, processors: usize, bound: Bound) -> Verdict {
     analysis.verdict()
 }
 
-/// The largest tasks first; that the heuristic fails does not prove that there is no way.
-fn spread(
+/// The largest tasks first; that the heuristic fails does not prove that there is no way. Where it
+/// fails after the test of a processor was given up, that may be why.
+fn spread_by(
     tasks: &[Task],
     processors: usize,
     fit: Fit,
-    fits: impl FnMut(&TaskSet) -> Verdict,
+    test: fn(&TaskSet) -> Verdict,
 ) -> Verdict {
+    let mut why = Refusal::NotExact;
+    let fits = |set: &TaskSet| {
+        let verdict = test(set);
+        if let Verdict::Unknown(given_up) = verdict
+            && given_up != Refusal::NotExact
+        {
+            why = given_up;
+        }
+        verdict
+    };
     match partition(tasks, processors, Order::Utilisation, fit, fits) {
         Some(_) => Verdict::Feasible,
-        None => Verdict::Unknown(Refusal::NotExact),
+        None => Verdict::Unknown(why),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is given up on a processor is not known not to fit there: the answer was "refused".
+    #[test]
+    fn a_test_that_gives_up_leaves_the_partition_undecided() {
+        let task = Task::new(2, 10, 10).unwrap();
+        for (why, wanted) in
+            [(Refusal::TooLong, Answer::Undecided), (Refusal::NotExact, Answer::Refused)]
+        {
+            let test = match why {
+                Refusal::TooLong => |_: &TaskSet| Verdict::Unknown(Refusal::TooLong),
+                _ => |_: &TaskSet| Verdict::Unknown(Refusal::NotExact),
+            };
+            let analysis = spread("p", "", Fit::First, test);
+            assert_eq!(analysis.answer(&[task], 2), wanted);
+        }
+    }
+
+    /// With jitter at full utilisation the window repeats after the hyperperiod, which has more than
+    /// 64 bits here: Audsley's search knows nothing of the least urgent task.
+    #[test]
+    fn an_assignment_that_is_given_up_is_undecided() {
+        let periods = [1_000_003, 1_000_033, 1_000_037, 1_000_039].map(|p: u64| p * 1_000);
+        let mut tasks: Vec<Task> =
+            periods.iter().map(|p| Task::new(p / 8, *p, 5 * p).unwrap().with_jitter(7)).collect();
+        tasks.push(Task::new(4_000, 8_000, 40_000).unwrap());
+        let answer = |name: &str| Analysis::named(name).unwrap().answer(&tasks, 1);
+        assert_eq!(answer("opa"), Answer::Undecided);
+        assert_eq!(answer("edf"), Answer::Undecided);
     }
 }

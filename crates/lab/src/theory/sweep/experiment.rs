@@ -21,6 +21,12 @@ use super::words::Draft;
 /// Sets a point, if nothing is said.
 const DEFAULT_SETS: u64 = 1_000;
 
+/// How many draws may run out of tries before a set is left out.
+const DRAWS: u64 = 4;
+
+/// Of how many sets of a point nothing may be drawn before the experiment is refused.
+const SETS_TRIED: u64 = 4;
+
 /// Steps from the least to the greatest utilisation, if nothing is said: 5 % of the machine.
 const DEFAULT_STEPS: u64 = 20;
 
@@ -254,10 +260,22 @@ pub(super) enum Sets {
 }
 
 impl Experiment {
-    /// Asks for the sets of every point, so that what cannot be is found before anything is done.
+    /// Asks for the sets of every point, so that what cannot be is found before anything is done. If
+    /// nothing can be drawn of several sets of a point, the method does not suit it.
     fn check(&self) -> Result<(), SweepError> {
         for utilisation in &self.utilisations {
-            self.tasks(&self.at(*utilisation)?, *utilisation, 0)?;
+            let sets = self.at(*utilisation)?;
+            let mut last = None;
+            for set in 0..self.sets.min(SETS_TRIED) {
+                match self.tasks(&sets, *utilisation, set)? {
+                    (Some(_), _) => {
+                        last = None;
+                        break;
+                    }
+                    (None, _) => last = self.draw(&sets, *utilisation, set).err(),
+                }
+            }
+            last.map_or(Ok(()), Err)?;
         }
         Ok(())
     }
@@ -271,8 +289,26 @@ impl Experiment {
         }
     }
 
-    /// The tasks of a set of a point.
+    /// The tasks of a set of a point, and how many draws ran out of tries: after each, a set is drawn
+    /// whose number no other set of the point has. None, if that comes to nothing either.
     pub(super) fn tasks(
+        &self,
+        sets: &Sets,
+        utilisation: Millionths,
+        set: u64,
+    ) -> Result<(Option<Vec<Task>>, u64), SweepError> {
+        for redrawn in 0..DRAWS {
+            let number = set.saturating_add(self.sets.saturating_mul(redrawn));
+            match self.draw(sets, utilisation, number) {
+                Ok(tasks) => return Ok((Some(tasks), redrawn)),
+                Err(SweepError::Generate(GenerateError::Discarded { .. })) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok((None, DRAWS))
+    }
+
+    fn draw(
         &self,
         sets: &Sets,
         utilisation: Millionths,

@@ -115,16 +115,18 @@ fn held(path: &Path) -> Result<File, SweepError> {
 /// A finished point, counted.
 fn kept_point(experiment: &Experiment, answers: &Answers) -> KeptPoint {
     let names = || experiment.analyses.iter().map(|analysis| analysis.name.to_owned());
+    let judged = || answers.sets.iter().filter_map(|set| set.answers.as_ref());
     let counted = |wanted: Answer| {
-        let count = |at: usize| answers.sets.iter().filter(|set| set[at] == wanted).count() as u64;
+        let count = |at: usize| judged().filter(|set| set[at] == wanted).count() as u64;
         names().enumerate().map(|(at, name)| (name, count(at))).collect()
     };
-    let letters = |at: usize| answers.sets.iter().map(|set| letter(set[at])).collect();
+    let letters = |at: usize| judged().map(|set| letter(set[at])).collect();
     KeptPoint {
         number: answers.number,
         point: SweepPoint {
             utilisation: experiment.utilisations[answers.number].as_f64(),
-            sets: answers.sets.len() as u64,
+            sets: judged().count() as u64,
+            redrawn: answers.sets.iter().map(|set| set.redrawn).sum(),
             accepted: counted(Answer::Accepted),
             undecided: counted(Answer::Undecided),
         },

@@ -218,6 +218,48 @@ fn what_cannot_be_meant_is_refused() {
     }
 }
 
+/// Davis and Burns 2009: with 4 tasks at 3.84 one draw of UUniFast in 14,000 stays below 1
+/// each. A set that runs out of tries ended the sweep; now another one is drawn in its place.
+#[test]
+fn a_set_that_cannot_be_drawn_does_not_end_the_sweep() {
+    let experiment = experiment(
+        "utilisations = [2.0, 3.84]\nsets = 60\ntasks = 4\nprocessors = 4\n\
+         generator = \"uunifast-discard\"\nanalyses = [\"g-edf-gfb\"]\nkeep_sets = true",
+    );
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path().join("sweep");
+    let found = done(&experiment, Some(&folder), 2);
+    println!("{:?}", found.points.iter().map(|p| (p.sets, p.redrawn)).collect::<Vec<_>>());
+    assert_eq!((found.points[0].sets, found.points[0].redrawn), (60, 0));
+    let full = &found.points[1];
+    assert!(full.redrawn > 0 && full.sets > 0, "{full:?}");
+    assert!(full.redrawn >= 4 * (60 - full.sets), "{full:?}");
+    // What is kept is taken up again.
+    assert_eq!(done(&experiment, Some(&folder), 1), found);
+    let hopeless = "utilisations = [2.999]\nsets = 9\ntasks = 12\nprocessors = 3\n\
+                    bounds = \"..0.25\"\ngenerator = \"uunifast-discard\"";
+    let error = draft(hopeless).finish(None).unwrap_err().to_string();
+    assert!(error.contains("take randfixedsum or drs"), "{error}");
+}
+
+/// At full utilisation a busy window lasts up to a hyperperiod; deadlines of at most the period are
+/// decided by the first late job all the same.
+#[test]
+fn full_processors_are_decided() {
+    let found = done(
+        &experiment(
+            "utilisations = [0.85, 1.0]\nsets = 60\ntasks = 6\nanalyses = [\"rm\", \"dm\", \
+             \"opa\", \"edf\"]",
+        ),
+        None,
+        2,
+    );
+    for point in &found.points {
+        assert!(point.undecided.values().all(|count| *count == 0), "{point:?}");
+    }
+    assert!(found.points[0].accepted["rm"] > found.points[1].accepted["rm"]);
+}
+
 /// Two sweeps at once would write over each other's points.
 #[test]
 fn a_folder_has_one_sweep_at_a_time() {

@@ -10,6 +10,8 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Duration;
 
+use hourglass_sched::Task;
+
 use super::analyses::Answer;
 use super::experiment::{Experiment, SweepError};
 
@@ -20,16 +22,24 @@ const BLOCK: u64 = 32;
 /// How often the waiting thread looks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The answers of a finished point: for each set, in order, one of each analysis.
+/// The answers of a finished point: for each set, in order.
 pub(super) struct Answers {
     pub(super) number: usize,
-    pub(super) sets: Vec<Vec<Answer>>,
+    pub(super) sets: Vec<Judged>,
+}
+
+/// What came of a set.
+pub(super) struct Judged {
+    /// One answer of each analysis; none if nothing could be drawn.
+    pub(super) answers: Option<Vec<Answer>>,
+    /// How many draws ran out of tries.
+    pub(super) redrawn: u64,
 }
 
 /// What a thread reports.
 struct Done {
     place: Place,
-    answers: Result<Vec<Vec<Answer>>, SweepError>,
+    answers: Result<Vec<Judged>, SweepError>,
 }
 
 /// A block of sets of a point.
@@ -64,7 +74,7 @@ pub(super) fn judge(
             });
         }
         drop(send);
-        let mut open: BTreeMap<Place, Vec<Vec<Answer>>> = BTreeMap::new();
+        let mut open: BTreeMap<Place, Vec<Judged>> = BTreeMap::new();
         let (mut point, mut done) = (first, 0);
         let result = loop {
             if look(done).is_break() {
@@ -94,7 +104,7 @@ pub(super) fn judge(
 
 /// Hands over every point that is complete and whose turn it is.
 fn hand_over(
-    open: &mut BTreeMap<Place, Vec<Vec<Answer>>>,
+    open: &mut BTreeMap<Place, Vec<Judged>>,
     point: &mut usize,
     blocks: u64,
     finished: &mut impl FnMut(Answers) -> Result<(), SweepError>,
@@ -137,7 +147,7 @@ fn judge_block(
     experiment: &Experiment,
     place: Place,
     stop: &AtomicBool,
-) -> Option<Result<Vec<Vec<Answer>>, SweepError>> {
+) -> Option<Result<Vec<Judged>, SweepError>> {
     let utilisation = experiment.utilisations[place.point];
     let sets = match experiment.at(utilisation) {
         Ok(sets) => sets,
@@ -149,13 +159,15 @@ fn judge_block(
         if stop.load(Ordering::Relaxed) {
             return None;
         }
-        let tasks = match experiment.tasks(&sets, utilisation, set) {
-            Ok(tasks) => tasks,
+        let (tasks, redrawn) = match experiment.tasks(&sets, utilisation, set) {
+            Ok(found) => found,
             Err(error) => return Some(Err(error)),
         };
         let processors = experiment.processors as usize;
-        let asked = experiment.analyses.iter().map(|a| a.answer(&tasks, processors));
-        answers.push(asked.collect());
+        let ask = |tasks: Vec<Task>| {
+            experiment.analyses.iter().map(|a| a.answer(&tasks, processors)).collect()
+        };
+        answers.push(Judged { answers: tasks.map(ask), redrawn });
     }
     Some(Ok(answers))
 }
