@@ -39,7 +39,8 @@ const AFTER_HELP: &str = "\
 
 Exit codes:
   0    done, and the answer is yes
-  1    done, and the answer is no (doctor: a check fails; check: not feasible)
+  1    done, and the answer is no (a limit is broken; doctor: a check fails;
+       check: not feasible)
   2    wrong usage or bad input
   3    this machine cannot: a privilege or a device is missing
   130  ended by Ctrl-C; what was measured is printed and kept

@@ -20,7 +20,9 @@ pub(crate) use hourglass_lab::theory::sweep;
 pub(crate) use hourglass_lab::workload::spec::MOST_THREADS;
 pub(crate) use hourglass_lab::workload::{RunSpec, SpecError, ThreadSpec, models, wake};
 pub(crate) use hourglass_lab::workload_file;
-pub(crate) use hourglass_lab::{Failure, Finished, Recalled, Refusal, Request, Watch, Whole, recall, run};
+pub(crate) use hourglass_lab::{
+    Failure, Finished, Gates, Limit, Recalled, Refusal, Request, Watch, Whole, recall, run,
+};
 
 use crate::output::Source;
 

@@ -9,6 +9,7 @@ use hourglass_model::host::Host;
 use hourglass_model::{CpuSet, Interval, Policy, Reservation};
 use hourglass_store::{CreateError, NewRunFolder, RunFolder, WriteError, merge_by_start};
 use hourglass_time::Span;
+use hourglass_workload::Board;
 use hourglass_workload::jobs::{Job, Jobs};
 use hourglass_workload::reserving::Reserver;
 use hourglass_workload::run::{Measured, RunError, ThreadOutcome};
@@ -18,6 +19,7 @@ use thiserror::Error;
 use crate::advice::{self, ThreadDemand};
 use crate::dma_latency::DmaLatency;
 use crate::findings;
+use crate::gates::{self, GateError, Gates};
 use crate::host::HostReader;
 use crate::inferences;
 use crate::niceness;
@@ -34,6 +36,8 @@ pub struct Request {
     pub dma_latency_us: Option<u32>,
     /// Keep the run in this folder, which must not exist.
     pub folder: Option<PathBuf>,
+    /// Limits that the run has to keep.
+    pub gates: Gates,
 }
 
 /// Hears what happens, on the thread that called [`run`].
@@ -45,6 +49,14 @@ pub trait Watch {
     fn started(&mut self, duration: Span, ticking: bool);
     /// So much has passed; about ten times a second, if ticking.
     fn tick(&mut self, elapsed: Span);
+    /// Before the run begins: where it can be seen how the threads are doing.
+    fn board(&mut self, board: &Board) {
+        let _ = board;
+    }
+    /// Somebody asked by SIGUSR1 how the run goes, if the specification says that one may.
+    fn asked(&mut self, elapsed: Span) {
+        let _ = elapsed;
+    }
     /// All threads have ended.
     fn ended(&mut self);
 }
@@ -55,6 +67,9 @@ pub enum Failure {
     /// The specification contradicts itself.
     #[error(transparent)]
     Spec(#[from] SpecError),
+    /// A limit that is none, or that this run could not break.
+    #[error(transparent)]
+    Gate(#[from] GateError),
     /// A CPU that the machine does not have.
     #[error("thread {thread}: --cpu: there is no CPU {cpu} online; use some of {online}")]
     NoSuchCpu {
@@ -198,6 +213,12 @@ impl hourglass_workload::Watch for Passing<'_> {
     fn tick(&mut self, elapsed: Span) {
         self.watch.tick(elapsed);
     }
+    fn board(&mut self, board: &Board) {
+        self.watch.board(board);
+    }
+    fn asked(&mut self, elapsed: Span) {
+        self.watch.asked(elapsed);
+    }
     fn ended(&mut self) {
         self.watch.ended();
     }
@@ -209,8 +230,12 @@ impl hourglass_workload::Watch for Passing<'_> {
 /// See [`Failure`]. A folder that cannot be written after the run is no failure: the findings
 /// come back with the reason.
 pub fn run(request: Request, watch: &mut dyn Watch) -> Result<Finished, Failure> {
-    let Request { mut spec, command_line, dma_latency_us, folder } = request;
+    let Request { mut spec, command_line, dma_latency_us, folder, gates } = request;
     spec.check()?;
+    gates.check(&spec)?;
+    spec.guard.counted = gates.counted();
+    // What happened around the hit is what was recorded last.
+    spec.ring |= spec.guard.stop_on_gap.is_some() || spec.guard.stop_on_latency.is_some();
     let reader = HostReader::new(Path::new("/"));
     let mut host = reader.read();
     check_cpus(&spec, &host)?;
@@ -226,12 +251,19 @@ pub fn run(request: Request, watch: &mut dyn Watch) -> Result<Finished, Failure>
     let mut passing = Passing { watch, warnings: &warnings };
     let measured = hourglass_workload::run(&spec, choice, &Kernel, &mut passing)
         .map_err(|error| failure(error, &host))?;
+    let hit = gates::hit_report(&measured, &spec.guard);
+    if let (Some(hit), Some(command)) = (&hit, &gates.on_hit) {
+        let path = folder.as_ref().map(NewRunFolder::path);
+        warnings.extend(gates::run_on_hit(command, hit, path));
+    }
     drop(held);
     host.change = Some(reader.change_since(&host.start));
 
     warnings.extend(findings::warnings(&measured, &spec, &host));
     let mut result = findings::result(&measured, &spec, warnings);
     result.switches = switches(&measured);
+    result.gates = gates::evaluate(&gates, &measured, &spec, hit.as_ref());
+    result.hit = hit;
     let facts = findings::Facts { spec: &spec, command_line, dma_latency_us, host };
     let manifest = findings::manifest(&measured, facts);
     let mut document = RunDocument { schema: RUN_SCHEMA.to_owned(), manifest, result };

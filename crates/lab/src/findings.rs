@@ -10,10 +10,12 @@ use hourglass_model::manifest::{
 use hourglass_time::Span;
 use hourglass_workload::Timeline;
 use hourglass_workload::memory::{Gaps, Lateness};
+use hourglass_workload::recorder::Recorded;
 use hourglass_workload::run::{Measured, ThreadOutcome};
 use hourglass_workload::spec::{RunSpec, ThreadSpec};
 
 use crate::advice::{Refused, why_refused};
+use crate::gates::with_lost;
 use crate::refusal;
 
 /// ENOMEM, the kernel's answer to a lock beyond `RLIMIT_MEMLOCK`.
@@ -61,7 +63,7 @@ fn thread_report(timeline: &Timeline, outcome: &ThreadOutcome, asked: &ThreadSpe
         intervals: recorded.intervals,
         gaps: gap_report(timeline, &recorded.gaps),
         deadlines: recorded.tally.deadlines,
-        latency: recorded.lateness.as_ref().map(latency_report),
+        latency: recorded.lateness.as_ref().map(|late| latency_report(late, asked, recorded)),
         work: recorded.tally.work,
         records_dropped: recorded.trace.dropped().saturating_add(unstored),
         migrations: recorded.migrations,
@@ -82,9 +84,12 @@ fn gap_report(timeline: &Timeline, gaps: &Gaps) -> GapReport {
     }
 }
 
-fn latency_report(lateness: &Lateness) -> LatencyReport {
+fn latency_report(lateness: &Lateness, asked: &ThreadSpec, recorded: &Recorded) -> LatencyReport {
     let count = lateness.histogram.len();
-    let [p50_ns, p99_ns, p999_ns] = percentiles(&lateness.histogram, lateness.max_ns);
+    let demand = asked.model.demand();
+    let period_ns = demand.period.filter(|_| demand.on_grid).map(Span::nanos_or_zero);
+    let all = with_lost(lateness, period_ns);
+    let [p50_ns, p99_ns, p999_ns] = percentiles(&all, lateness.max_ns);
     LatencyReport {
         count,
         min_ns: if count == 0 { 0 } else { lateness.min_ns },
@@ -93,8 +98,7 @@ fn latency_report(lateness: &Lateness) -> LatencyReport {
         p999_ns,
         max_ns: lateness.max_ns,
         mean_ns: lateness.total_ns.checked_div(count).unwrap_or(0),
-        // The next wake-up counts from each waking, so none can be lost.
-        lost: 0,
+        lost: recorded.tally.lost_wake_ups,
     }
 }
 

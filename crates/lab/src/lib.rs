@@ -1,7 +1,7 @@
 //! Experiments: the other crates put together into a run with its manifest, warnings and result.
 //!
 //! Owns: running a specification and explaining its numbers ([`experiment`]), reading a kept run
-//! ([`mod@recall`]), facts about the machine ([`host`]), advice about them ([`advice`]), a diagnosis
+//! ([`mod@recall`]), limits that a run has to keep ([`gates`]), facts about the machine ([`host`]), advice about them ([`advice`]), a diagnosis
 //! ([`doctor`]), theory put to use ([`theory`]), workload files ([`workload_file`]).
 //! Must not: draw, print, or parse arguments.
 
@@ -15,6 +15,7 @@ mod dma_latency;
 pub mod doctor;
 pub mod experiment;
 mod findings;
+pub mod gates;
 pub mod host;
 mod inferences;
 pub mod load;
@@ -29,6 +30,8 @@ pub mod workload_file;
 pub use experiment::{Failure, Finished, Request, Watch, run};
 /// The rules by which a clock is chosen.
 pub use hourglass_clock::Policy as ClockPolicy;
+
+pub use gates::{Gates, Limit};
 
 pub use recall::{Recalled, recall};
 pub use refusal::Refusal;

@@ -18,6 +18,8 @@
 //! cpu = "0-1"
 //! ```
 
+mod limits;
+
 use std::fmt;
 use std::fs;
 use std::io;
@@ -28,11 +30,13 @@ use hourglass_model::policy::PRIORITY_NAMES;
 use hourglass_model::{CpuSet, Policy, Reservation, Strength};
 use hourglass_time::Span;
 use hourglass_workload::spec::MOST_THREADS;
-use hourglass_workload::{RunSpec, SpecError, ThreadSpec, models, wake};
+use hourglass_workload::{Guard, RunSpec, SpecError, ThreadSpec, models, wake};
 use serde::Deserialize;
 use serde::de::{Deserializer, Visitor};
 use thiserror::Error;
 use toml::Spanned;
+
+use crate::gates::Gates;
 
 /// Where the kernel lists the CPUs that can run threads.
 const ONLINE: &str = "/sys/devices/system/cpu/online";
@@ -54,6 +58,10 @@ pub struct WorkloadFile {
     pub dma_latency_us: Option<u32>,
     /// Whether to go on, degraded, where the machine refuses something.
     pub best_effort: Option<bool>,
+    /// What ends the run early from within.
+    pub guard: Guard,
+    /// Limits that the run has to keep.
+    pub gates: Gates,
     /// The threads, at least one; an entry with `count` stands here that many times.
     pub threads: Vec<ThreadSpec>,
     places: Vec<String>,
@@ -201,6 +209,13 @@ struct FileKeys {
     gap: Option<Spanned<String>>,
     dma_latency_us: Option<u32>,
     best_effort: Option<bool>,
+    max_latency: Option<Spanned<String>>,
+    max_gap: Option<Spanned<String>>,
+    max_misses: Option<u64>,
+    percentile: Option<Spanned<limits::Percentiles>>,
+    stop_on_gap: Option<Spanned<String>>,
+    stop_on_latency: Option<Spanned<String>>,
+    on_hit: Option<String>,
     #[serde(default)]
     thread: Vec<Spanned<ThreadKeys>>,
 }
@@ -281,6 +296,8 @@ impl Source<'_> {
             seed: self.optional(keys.seed.as_ref(), |word| read_seed(&word.0))?,
             dma_latency_us: keys.dma_latency_us,
             best_effort: keys.best_effort,
+            guard: self.guard(&keys)?,
+            gates: self.gates(&keys)?,
             threads: Vec::new(),
             places: Vec::new(),
         };

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use hourglass_infer::TraceSummary;
 use hourglass_lab::workload::spec::{RunSpec, ThreadSpec};
 use hourglass_lab::workload::{models, wake};
-use hourglass_lab::{Failure, Finished, Request, Watch, recall};
+use hourglass_lab::{Failure, Finished, Gates, Request, Watch, recall};
 use hourglass_model::document::Warning;
 use hourglass_model::manifest::EvidenceFacts;
 use hourglass_model::{CpuSet, Interval, Policy};
@@ -32,7 +32,9 @@ fn spec(ms: i64, threads: Vec<ThreadSpec>) -> RunSpec {
 
 fn run_in(spec: RunSpec, folder: Option<PathBuf>) -> Result<Finished, Failure> {
     let command_line = vec!["hourglass".to_owned()];
-    hourglass_lab::run(Request { spec, command_line, dma_latency_us: None, folder }, &mut Quiet)
+    let gates = Gates::default();
+    let request = Request { spec, command_line, dma_latency_us: None, folder, gates };
+    hourglass_lab::run(request, &mut Quiet)
 }
 
 fn run(spec: RunSpec) -> Finished {

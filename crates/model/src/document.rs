@@ -44,9 +44,29 @@ pub struct RunResult {
     /// Limits that the run had to keep.
     #[serde(default)]
     pub gates: Vec<Gate>,
+    /// What ended the run from within, if a limit did.
+    #[serde(default)]
+    pub hit: Option<HitReport>,
     /// Whether the run was ended early by a signal.
     #[serde(default)]
     pub interrupted: bool,
+}
+
+/// The gap or wake-up at which a run ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HitReport {
+    /// `gap` or `latency`.
+    pub kind: String,
+    /// Number of the thread.
+    pub thread: u32,
+    /// CPU on which the thread ran afterwards.
+    pub cpu: u32,
+    /// What was allowed.
+    pub limit_ns: u64,
+    /// Its length or lateness.
+    pub value_ns: u64,
+    /// When it was over, counted from the run's start.
+    pub at_ns: i64,
 }
 
 /// What one thread did and what was done to it.
@@ -130,7 +150,8 @@ pub struct Deadlines {
     pub completed: u64,
 }
 
-/// Lateness of wake-ups against the time that was asked for.
+/// Lateness of wake-ups against the time that was asked for. Percentiles count lost wake-ups with
+/// the lateness at which they could have been served; the other numbers are of those that took place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LatencyReport {
     /// Number of wake-ups measured.
@@ -195,12 +216,15 @@ pub struct Warning {
 /// A limit, and whether it was kept.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Gate {
-    /// The option that set it.
+    /// The option that set it, without its dashes: `max-latency`, `percentile p99.9`.
     pub name: String,
-    /// The limit.
+    /// The limit; a time is in nanoseconds.
     pub limit: f64,
-    /// What was found.
+    /// What was found, likewise; of several threads that of the worst.
     pub value: f64,
+    /// Of limit and value: `ns` or `periods`.
+    #[serde(default)]
+    pub unit: String,
     /// Whether it was kept.
     pub passed: bool,
 }

@@ -132,9 +132,11 @@ fn full() -> RunDocument {
             name: "max-missed".to_owned(),
             limit: 0.0,
             value: 142.0,
+            unit: "periods".to_owned(),
             passed: false,
         }],
         interrupted: true,
+        hit: None,
     });
     document.manifest.elapsed_ns = 9_412_000_000;
     document

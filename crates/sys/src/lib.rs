@@ -1,8 +1,8 @@
 //! The only home of `unsafe` in Hourglass outside the foreign-function skins.
 //!
 //! Owns: processor counters, clocks, waits, scheduling calls, memory locking, signals, memory
-//! hints, the kernel's trace; each as a safe function that says what the kernel answered.
-//! hints, network namespaces; each as a safe function that says what the kernel answered.
+//! hints, network namespaces, the kernel's trace; each as a safe function that says what the kernel
+//! answered.
 //! Must not: hold policy, retry on its own judgement, know what a task or a run is.
 //!
 //! Errors are the kernel's own ([`std::io::Error`] with its errno); what they mean for a user is

@@ -11,7 +11,7 @@ use super::lexer::{Given, Lexed};
 use super::options::Key;
 use super::{RunArguments, Surroundings};
 use crate::lab::workload_file::{self, WorkloadFile};
-use crate::lab::{MOST_THREADS, RunSpec, SpecError, ThreadSpec, models, wake};
+use crate::lab::{Limit, MOST_THREADS, RunSpec, SpecError, ThreadSpec, models, wake};
 use crate::settings::{Colour, Settings};
 use crate::stop::Stop;
 
@@ -34,6 +34,7 @@ pub(super) fn apply(lexed: &Lexed<'_>, around: &Surroundings) -> Result<RunArgum
         spec: RunSpec::new(threads(lexed, &file)?),
         dma_latency_us: file.dma_latency_us,
         folder: None,
+        gates: file.gates.clone(),
         seed_is_made_up: file.seed.is_none() && !lexed.has(Key::Seed),
         records: false,
         cycles: false,
@@ -47,6 +48,7 @@ pub(super) fn apply(lexed: &Lexed<'_>, around: &Surroundings) -> Result<RunArgum
             Key::AllThreads => scope = Scope::All,
             _ => {
                 set_for_run(&mut run, given)?;
+                set_limits(&mut run, given)?;
                 let threads = match scope {
                     Scope::All => &mut run.spec.threads[..],
                     Scope::One(number) => &mut run.spec.threads[number..=number],
@@ -55,10 +57,9 @@ pub(super) fn apply(lexed: &Lexed<'_>, around: &Surroundings) -> Result<RunArgum
             }
         }
     }
-    match run.spec.check() {
-        Ok(()) => Ok(run),
-        Err(error) => Err(contradiction(&error, &run.spec, &file)),
-    }
+    run.spec.check().map_err(|error| contradiction(&error, &run.spec, &file))?;
+    run.gates.check(&run.spec).map_err(|error| Stop::usage(error.to_string()))?;
+    Ok(run)
 }
 
 fn threads(lexed: &Lexed<'_>, file: &WorkloadFile) -> Result<Vec<ThreadSpec>, Stop> {
@@ -90,6 +91,7 @@ fn take_from_file(spec: &mut RunSpec, file: &WorkloadFile, made_up_seed: u64) {
     spec.warm_up = file.warm_up.unwrap_or(spec.warm_up);
     spec.seed = file.seed.unwrap_or(made_up_seed);
     spec.best_effort = file.best_effort.unwrap_or(spec.best_effort);
+    spec.guard = file.guard.clone();
 }
 
 fn thread_number(given: &Given<'_>, threads: usize) -> Result<usize, Stop> {
@@ -140,6 +142,25 @@ fn set_for_run(run: &mut RunArguments, given: &Given<'_>) -> Result<(), Stop> {
                 wrong(given, format!("'{}': use auto, always or never", given.value()))
             })?;
         }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Limits of the run; the other options pass.
+fn set_limits(run: &mut RunArguments, given: &Given<'_>) -> Result<(), Stop> {
+    let guard = &mut run.spec.guard;
+    match given.key {
+        Key::MaxLatency => run.gates.set(Limit::MaxLatency(not_negative(given)?)),
+        Key::MaxGap => run.gates.set(Limit::MaxGap(not_negative(given)?)),
+        Key::MaxMisses => run.gates.set(Limit::MaxMisses(number(given, "number of periods")?)),
+        Key::Percentile => {
+            let limit = Limit::percentile(given.value()).map_err(|error| wrong(given, error))?;
+            run.gates.set(limit);
+        }
+        Key::StopOnGap => guard.stop_on_gap = Some(not_negative(given)?),
+        Key::StopOnLatency => guard.stop_on_latency = Some(not_negative(given)?),
+        Key::OnHit => run.gates.on_hit = Some(given.value().to_owned()),
         _ => {}
     }
     Ok(())

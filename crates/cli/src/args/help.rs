@@ -38,7 +38,9 @@ pub(crate) const PRIVILEGES: &str = "Real-time priorities, reservations and expl
 /// A workload file.
 pub(crate) const FILE: &str = "\
 duration = \"5s\"          # also: records, ring, warm_up, seed, gap,
-                         #       dma_latency_us, best_effort
+                         #       dma_latency_us, best_effort, max_latency,
+                         #       max_gap, max_misses, percentile,
+                         #       stop_on_gap, stop_on_latency, on_hit
 [[thread]]
 workload = \"PERIODIC 3ms 8ms\"
 priority = \"RTMED\"       # also: start, finish, gap, name
@@ -51,8 +53,8 @@ reserve = { amount = \"17.1ms\", period = \"33ms\", soft = true }
 cpu = \"0-1\"
 ";
 
-/// Examples with what they show; all but the last three are from the paper.
-pub(crate) const EXAMPLES: [(&str, &str); 8] = [
+/// Examples with what they show; all but the last four are from the paper.
+pub(crate) const EXAMPLES: [(&str, &str); 9] = [
     (
         "hourglass -n 3 -d 5s -t 0 -p LOW -t 1 -p NORMAL -t 2 -p HIGH",
         "who gets the CPU? (section 3.1)",
@@ -71,6 +73,10 @@ pub(crate) const EXAMPLES: [(&str, &str); 8] = [
     ),
     ("hourglass -n 1 -d 2s --cpu 1 -o quiet-run", "what disturbs CPU 1? Keep the run"),
     ("hourglass run audio.toml -d 1m --json", "a workload file, as JSON"),
+    (
+        "hourglass -n 1 -w GRID 1ms --max-latency 2ms --percentile p99=500us -q",
+        "is this machine good enough? The exit code says it",
+    ),
     ("hourglass -n 2 -d 1s | sort -g -k 5 | tail -1", "the record behind the longest gap"),
 ];
 
@@ -97,8 +103,9 @@ pub(crate) const LINES: [(&str, &str); 6] = [
 ];
 
 /// What the exit code says.
-pub(crate) const EXIT_CODES: [(&str, &str); 4] = [
-    ("0", "measured, whatever was missed"),
+pub(crate) const EXIT_CODES: [(&str, &str); 5] = [
+    ("0", "measured, whatever was missed; every limit that was given was kept"),
+    ("1", "measured, and a limit was broken"),
     ("2", "wrong usage or bad input; nothing was run"),
     ("3", "this machine cannot: a privilege or a device is missing; nothing was run"),
     (

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 
 use hourglass_model::CpuSet;
 
-use crate::lab::RunSpec;
+use crate::lab::{Gates, RunSpec};
 use crate::settings::Settings;
 use crate::stop::Stop;
 
@@ -45,6 +45,7 @@ pub(crate) struct RunArguments {
     pub(crate) spec: RunSpec,
     pub(crate) dma_latency_us: Option<u32>,
     pub(crate) folder: Option<PathBuf>,
+    pub(crate) gates: Gates,
     /// Whether the seed was made up, so that the user must be told it to repeat the run.
     pub(crate) seed_is_made_up: bool,
     /// `--records`, or what implies it.

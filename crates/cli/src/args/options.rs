@@ -24,6 +24,13 @@ pub(crate) enum Key {
     Finish,
     Cpus,
     Gap,
+    MaxLatency,
+    MaxGap,
+    MaxMisses,
+    Percentile,
+    StopOnGap,
+    StopOnLatency,
+    OnHit,
     Cycles,
     RecordLines,
     Folder,
@@ -58,17 +65,20 @@ pub(crate) enum Group {
     Run,
     Scope,
     PerThread,
+    Limits,
     Output,
 }
 
 impl Group {
-    pub(crate) const ALL: [Group; 4] = [Group::Run, Group::Scope, Group::PerThread, Group::Output];
+    pub(crate) const ALL: [Group; 5] =
+        [Group::Run, Group::Scope, Group::PerThread, Group::Limits, Group::Output];
 
     pub(crate) fn heading(self) -> &'static str {
         match self {
             Group::Run => "The run",
             Group::Scope => "Which threads the options that follow are for",
             Group::PerThread => "Options per thread",
+            Group::Limits => "Limits: exit code 1 if one is broken",
             Group::Output => "Output",
         }
     }
@@ -110,7 +120,7 @@ const NOTHING: Values = Values::Words(&[]);
 const TIME: Values = Values::Words(&["TIME"]);
 
 /// All options of `run`.
-pub(crate) const OPTIONS: [Entry; 26] = [
+pub(crate) const OPTIONS: [Entry; 33] = [
     Entry {
         key: Key::Threads,
         group: Group::Run,
@@ -254,6 +264,58 @@ pub(crate) const OPTIONS: [Entry; 26] = [
         values: TIME,
         about: "interruptions longer than this are recorded [default: twice the measured time of \
                 the workload's loop]",
+    },
+    Entry {
+        key: Key::MaxLatency,
+        group: Group::Limits,
+        names: &["--max-latency"],
+        values: TIME,
+        about: "no wake-up of LAT or GRID may be later",
+    },
+    Entry {
+        key: Key::MaxGap,
+        group: Group::Limits,
+        names: &["--max-gap"],
+        values: TIME,
+        about: "no gap may be longer",
+    },
+    Entry {
+        key: Key::MaxMisses,
+        group: Group::Limits,
+        names: &["--max-misses"],
+        values: Values::Words(&["COUNT"]),
+        about: "no more periods may be missed or lost, of all threads together",
+    },
+    Entry {
+        key: Key::Percentile,
+        group: Group::Limits,
+        names: &["--percentile"],
+        values: Values::Words(&["pX=TIME"]),
+        about: "X per cent of each thread's wake-ups, lost ones included, may not be later; where \
+                none are measured, of its gaps: p99.9=80us. May be given more than once",
+    },
+    Entry {
+        key: Key::StopOnGap,
+        group: Group::Limits,
+        names: &["--stop-on-gap"],
+        values: TIME,
+        about: "the first longer gap ends the run; the newest records are kept, as with --ring",
+    },
+    Entry {
+        key: Key::StopOnLatency,
+        group: Group::Limits,
+        names: &["--stop-on-latency"],
+        values: TIME,
+        about: "the first later wake-up of LAT or GRID ends the run, likewise",
+    },
+    Entry {
+        key: Key::OnHit,
+        group: Group::Limits,
+        names: &["--on-hit"],
+        values: Values::Words(&["COMMAND"]),
+        about: "sh -c COMMAND when one of these two ended the run and all threads have stopped; \
+                HOURGLASS_HIT_KIND, _THREAD, _CPU, _NS, _LIMIT_NS, _AT_NS and _FOLDER tell it what \
+                was hit",
     },
     Entry {
         key: Key::Cycles,

@@ -40,6 +40,7 @@ fn measure(run: RunArguments) -> Result<ExitCode> {
         command_line: std::env::args().collect(),
         dma_latency_us: run.dma_latency_us,
         folder: run.folder,
+        gates: run.gates,
     };
     let format = Format::choose(run.settings.json, run.records, run.cycles)?;
     let mut progress = Progress::new(quiet, format == Format::Summary);
@@ -57,7 +58,17 @@ fn measure(run: RunArguments) -> Result<ExitCode> {
         }
         _ => {}
     }
-    Ok(finished.signal().map_or(ExitCode::SUCCESS, stop::ended_by))
+    Ok(exit_code(&finished))
+}
+
+/// What the shell is told of a run: the signal that ended it, or whether it kept its limits.
+pub(crate) fn exit_code(finished: &lab::Finished) -> ExitCode {
+    let kept = finished.document.result.gates.iter().all(|gate| gate.passed);
+    match finished.signal() {
+        Some(signal) => stop::ended_by(signal),
+        None if kept => ExitCode::SUCCESS,
+        None => ExitCode::from(stop::NO),
+    }
 }
 
 /// Whether the amount of processor time differs from period to period.
@@ -72,6 +83,7 @@ fn draws_at_random(spec: &RunSpec) -> bool {
 pub(crate) fn refusal(failure: Failure) -> Stop {
     match failure {
         Failure::Spec(_)
+        | Failure::Gate(_)
         | Failure::NoSuchCpu { .. }
         | Failure::Memory { .. }
         | Failure::Folder(_) => Stop::usage(failure.to_string()),

@@ -307,7 +307,12 @@ fn cautions(lines: &mut Lines, document: &RunDocument) {
             true => ("kept", Tone::Good),
             false => ("broken", Tone::Bad),
         };
-        let text = format!("{}: {kept}, {} found, {} allowed", gate.name, gate.value, gate.limit);
+        let text = format!(
+            "{}: {kept}, {} found, {} allowed",
+            gate.name,
+            amount(gate.value, &gate.unit),
+            amount(gate.limit, &gate.unit)
+        );
         lines.line("Gate", &text, tone);
     }
     for warning in &result.warnings {
@@ -315,6 +320,20 @@ fn cautions(lines: &mut Lines, document: &RunDocument) {
         if !warning.remedy.is_empty() {
             lines.below(&warning.remedy);
         }
+    }
+    if let Some(hit) = &result.hit {
+        let text = format!(
+            "by a {} of {} (thread {}, CPU {}), {} into the run",
+            match hit.kind.as_str() {
+                "gap" => "gap",
+                _ => "wake-up latency",
+            },
+            rounded(hit.value_ns),
+            hit.thread,
+            hit.cpu,
+            rounded(hit.at_ns.max(0).unsigned_abs()),
+        );
+        lines.line("Ended", &text, Tone::Bad);
     }
     if result.interrupted {
         let text = format!(
@@ -325,6 +344,15 @@ fn cautions(lines: &mut Lines, document: &RunDocument) {
         lines.line("Interrupted", &text, Tone::Caution);
     }
     dropped(lines, document);
+}
+
+/// What a gate counts, with its unit. A time keeps all its digits, so that what lies next to a
+/// limit is not shown at it.
+fn amount(value: f64, unit: &str) -> String {
+    match unit {
+        "ns" => format!("{} us", value / 1e3),
+        _ => value.to_string(),
+    }
 }
 
 fn dropped(lines: &mut Lines, document: &RunDocument) {

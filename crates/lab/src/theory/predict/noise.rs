@@ -117,6 +117,7 @@ pub(super) fn measure(plan: &Plan) -> Result<(Vec<Noise>, Option<i32>), Failure>
             command_line: Vec::new(),
             dma_latency_us: None,
             folder: None,
+            gates: Default::default(),
         };
         let finished = experiment::run(request, &mut Unheard)?;
         noises.push(Noise::between(cpu, finished.intervals()));

@@ -121,6 +121,7 @@ impl Plan {
             command_line: wish.command_line.clone(),
             dma_latency_us: None,
             folder: wish.folder.clone(),
+            gates: Default::default(),
         }
     }
 
