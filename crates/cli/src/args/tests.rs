@@ -388,3 +388,34 @@ fn bad_input_is_refused_in_one_line_that_names_the_option() {
         assert!(text.starts_with(wanted), "{line}\n  {text}\n  {wanted}");
     }
 }
+
+mod limits {
+    use super::*;
+    use crate::lab::Limit;
+
+    #[test]
+    fn are_kept_in_their_order_and_the_last_of_a_name_counts() {
+        let run =
+            run("-n 1 -w GRID 1ms --max-latency 1ms --percentile p99=1ms --percentile=p99.9=2ms \
+             --max-misses 3 --max-latency 100us --stop-on-gap 1ms --on-hit true");
+        let shown: Vec<String> = run.gates.limits().iter().map(Limit::to_string).collect();
+        assert_eq!(shown, ["percentile p99", "percentile p99.9", "max-misses", "max-latency"]);
+        assert!(run.gates.limits().contains(&Limit::MaxLatency(Span::from_micros(100))));
+        assert_eq!(run.spec.guard.stop_on_gap, Some(Span::from_millis(1)));
+        assert_eq!(run.gates.on_hit.as_deref(), Some("true"));
+    }
+
+    #[test]
+    fn that_mean_nothing_are_refused() {
+        for (line, wanted) in [
+            ("-n 1 --max-latency 1ms", "--max-latency: no thread of this run measures wake-ups"),
+            ("-n 1 --max-misses 0", "--max-misses: no thread of this run has periods"),
+            ("-n 1 --on-hit true", "--on-hit: nothing ends this run"),
+            ("-n 1 --max-gap -1ms", "--max-gap: bad time '-1ms': it must not be negative"),
+            ("-n 1 --percentile p99", "--percentile: bad limit 'p99': the time that is allowed"),
+            ("-n 1 --max-misses x", "--max-misses: bad number of periods 'x'"),
+        ] {
+            assert!(refused(line).starts_with(wanted), "{line}: {}", refused(line));
+        }
+    }
+}

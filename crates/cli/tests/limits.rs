@@ -1,0 +1,99 @@
+//! Limits as a script sees them: the exit code, the document, the command of a hit.
+
+use std::fs;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+fn hourglass(words: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hourglass"));
+    command.args(words).stdin(Stdio::null()).output().unwrap()
+}
+
+fn document(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// What no machine breaks and what every machine does.
+#[test]
+fn the_exit_code_says_whether_limits_were_kept() {
+    for (limit, passed) in [
+        (["--max-latency", "1h"], true),
+        (["--max-latency", "0ns"], false),
+        (["--percentile", "p50=1h"], true),
+        (["--percentile", "p0.1=0ns"], false),
+        (["--max-gap", "1h"], true),
+        (["--max-misses", "1000"], true),
+    ] {
+        let words = ["-n", "1", "-d", "0.1s", "-w", "GRID", "5ms", "--json", limit[0], limit[1]];
+        let output = hourglass(&words);
+        assert_eq!(output.status.code(), Some(if passed { 0 } else { 1 }), "{limit:?}");
+        let gate = &document(&output)["gates"][0];
+        assert_eq!(gate["passed"], passed, "{gate}");
+        let kept = gate["value"].as_f64().unwrap() <= gate["limit"].as_f64().unwrap();
+        assert_eq!(kept, passed, "value and limit say the same as the verdict: {gate}");
+    }
+}
+
+/// Any gap at all ends the run, long before its time; a busy loop of 20 s has one.
+#[test]
+fn the_first_gap_beyond_the_limit_ends_the_run_and_calls_the_command() {
+    let home = tempfile::tempdir().unwrap();
+    let (folder, told) = (home.path().join("kept"), home.path().join("told"));
+    let command = format!("echo $HOURGLASS_HIT_KIND $HOURGLASS_HIT_NS > {}", told.display());
+    let output = hourglass(&[
+        "-n",
+        "1",
+        "-d",
+        "20s",
+        "--stop-on-gap",
+        "0ns",
+        "--json",
+        "-o",
+        folder.to_str().unwrap(),
+        "--on-hit",
+        &command,
+    ]);
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    let document = document(&output);
+    assert!(document["manifest"]["elapsed_ns"].as_u64().unwrap() < 10_000_000_000);
+    assert_eq!(document["manifest"]["ring"], true);
+    assert_eq!(document["interrupted"], false);
+    let hit = &document["hit"];
+    assert_eq!((&hit["kind"], &hit["thread"]), (&Value::from("gap"), &Value::from(0)));
+    assert_eq!(document["gates"][0]["name"], "stop-on-gap");
+    assert_eq!(document["gates"][0]["passed"], false);
+    let told = fs::read_to_string(told).unwrap();
+    assert_eq!(told, format!("gap {}\n", hit["value_ns"]));
+    // The gap is the last of the trace, which the folder has.
+    assert!(folder.join("trace.parquet").is_file());
+}
+
+#[test]
+fn a_command_that_fails_is_said_and_what_is_not_hit_calls_none() {
+    let base = ["-n", "1", "-d", "0.1s", "-w", "GRID", "5ms", "--json", "--on-hit", "exit 7"];
+    let hit = hourglass(&[&base[..], &["--stop-on-latency", "0ns"]].concat());
+    assert_eq!(hit.status.code(), Some(1));
+    let warnings = document(&hit)["warnings"].to_string();
+    assert!(warnings.contains("on-hit-failed") && warnings.contains("exit status: 7"));
+    let kept = hourglass(&[&base[..], &["--stop-on-latency", "1h"]].concat());
+    assert_eq!(kept.status.code(), Some(0));
+    assert!(!document(&kept)["warnings"].to_string().contains("on-hit-failed"));
+}
+
+#[test]
+fn a_file_may_say_them_and_the_line_overrides_it() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("limits.toml");
+    fs::write(
+        &file,
+        "duration = \"0.1s\"\nmax_latency = \"0ns\"\npercentile = [\"p50=1h\", \"p99=1h\"]\n\
+         [[thread]]\nworkload = \"GRID 5ms\"\n",
+    )
+    .unwrap();
+    let file = file.to_str().unwrap();
+    assert_eq!(hourglass(&["run", file, "--json"]).status.code(), Some(1));
+    let output = hourglass(&["run", file, "--json", "--max-latency", "1h"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(document(&output)["gates"].as_array().unwrap().len(), 3);
+}
