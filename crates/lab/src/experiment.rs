@@ -230,6 +230,15 @@ impl hourglass_workload::Watch for Passing<'_> {
 /// See [`Failure`]. A folder that cannot be written after the run is no failure: the findings
 /// come back with the reason.
 pub fn run(request: Request, watch: &mut dyn Watch) -> Result<Finished, Failure> {
+    run_and_add(request, watch, |_| {})
+}
+
+/// The same; what `add` puts into the document is kept with it.
+pub(crate) fn run_and_add(
+    request: Request,
+    watch: &mut dyn Watch,
+    add: impl FnOnce(&mut Finished),
+) -> Result<Finished, Failure> {
     let Request { mut spec, command_line, dma_latency_us, folder, gates } = request;
     spec.check()?;
     gates.check(&spec)?;
@@ -269,8 +278,10 @@ pub fn run(request: Request, watch: &mut dyn Watch) -> Result<Finished, Failure>
     let mut document = RunDocument { schema: RUN_SCHEMA.to_owned(), manifest, result };
     document.result.inferences =
         inferences::of_run(&document, merged(&measured), lateness_ps(&measured));
-    let kept = folder.map(|folder| keep(folder, &mut document, &measured));
-    Ok(Finished { document, kept, measured })
+    let mut finished = Finished { document, kept: None, measured };
+    add(&mut finished);
+    finished.kept = folder.map(|folder| keep(folder, &mut finished.document, &finished.measured));
+    Ok(finished)
 }
 
 pub(crate) fn failure(error: RunError, host: &Host) -> Failure {

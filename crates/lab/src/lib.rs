@@ -11,6 +11,7 @@ pub mod advice;
 pub mod cache_cost;
 pub mod clock_watch;
 pub mod clocks;
+pub mod compare;
 mod dma_latency;
 pub mod doctor;
 pub mod experiment;

@@ -57,6 +57,16 @@ impl Recalled {
     }
 }
 
+impl Recalled {
+    /// Whether the latencies of a thread were stored one by one, in the order of waking.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub fn has_single_latencies(&self, thread: u32) -> Result<bool, LatencyError> {
+        Ok(self.folder.lateness_ps(thread)?.is_some())
+    }
+}
+
 /// The steps of a thread's histogram, ascending: picoseconds, and how often.
 fn rounded_ps(folder: &RunFolder, thread: u32) -> Result<Vec<(u64, u64)>, LatencyError> {
     let latencies = folder.latencies()?;

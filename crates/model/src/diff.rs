@@ -39,6 +39,9 @@ pub struct DiffDocument {
     /// What a reader must know before believing the numbers.
     #[serde(default)]
     pub warnings: Vec<Warning>,
+    /// What follows about workload and platform, where one side is an idle control.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control: Option<ControlReport>,
     /// Whether rounds were ended early by a signal.
     #[serde(default)]
     pub interrupted: bool,

@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::diff::ControlReport;
 use crate::inference::Inference;
 use crate::manifest::Manifest;
 
@@ -50,6 +51,9 @@ pub struct RunResult {
     /// Whether the run was ended early by a signal.
     #[serde(default)]
     pub interrupted: bool,
+    /// What an idle control beside the threads saw, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control: Option<ControlReport>,
 }
 
 /// The gap or wake-up at which a run ended.

@@ -50,7 +50,7 @@ impl RunFolder {
 }
 
 /// The refusal to make `path` in the user's terms.
-fn refused(path: &Path, source: io::Error) -> CreateError {
+pub(crate) fn refused(path: &Path, source: io::Error) -> CreateError {
     let path = path.to_path_buf();
     let parent = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),

@@ -3,6 +3,7 @@
 //!
 //! Owns: the layout of a run folder, the versions of its files, the recognition of half-written
 //! ones, and the merging of the threads' records into one order of start.
+//! Rounds of runs lie in one folder, under names of their own ([`rounds`]).
 //! Must not: compute anything from what it stores, measure, or print.
 //!
 //! A run folder is written in one order, so that its state can be read off its files:
@@ -28,6 +29,7 @@ mod latency;
 mod manifest;
 mod merge;
 mod partial;
+pub mod rounds;
 mod samples;
 pub mod sweep;
 mod table;

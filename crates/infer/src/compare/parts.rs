@@ -40,6 +40,9 @@ const PER_CENT: f64 = 100.0;
 /// Quantities that follow from what fell into each part.
 const DRAWN: usize = 10;
 
+/// The first of them that is one of latencies.
+const FIRST_LATENCY: usize = 6;
+
 /// Compares two runs. If neighbouring parts resemble each other, intervals become wider.
 #[must_use]
 pub fn by_parts(a: &Sample, b: &Sample, rules: &Rules) -> Vec<DiffMetric> {
@@ -52,7 +55,9 @@ pub fn by_parts(a: &Sample, b: &Sample, rules: &Rules) -> Vec<DiffMetric> {
     let changes = all.into_iter().map(|quantity| {
         let of = |values: &[Value]| values.iter().find(|v| v.quantity == quantity).cloned();
         let (a_value, b_value) = (of(&values_a), of(&values_b));
+        let in_order = a.latencies_are_in_order() && b.latencies_are_in_order();
         let drawn = Quantity::PLAIN[..DRAWN].iter().position(|one| *one == quantity);
+        let drawn = drawn.filter(|at| in_order || *at < FIRST_LATENCY);
         match (drawn, &quantity) {
             (Some(at), _) => uncertainty.change(at, a_value, b_value),
             (None, Quantity::DeadlinesFailed) => periods(a, b),
@@ -246,7 +251,7 @@ impl Uncertainty {
         let is_thin = |value: &Value| !value.has_above(LEAST_ABOVE);
         let thin = a.iter().chain(&b).any(is_thin);
         let (number_a, number_b) = (a.and_then(|a| a.value), b.and_then(|b| b.value));
-        let filled = if at < 6 { self.filled.0 } else { self.filled.1 };
+        let filled = if at < FIRST_LATENCY { self.filled.0 } else { self.filled.1 };
         let reason = match (number_a.zip(number_b), self.error[at]) {
             (None, _) => "not in both runs",
             (_, None) if quantity.percentile().is_none() => {

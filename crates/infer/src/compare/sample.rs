@@ -42,6 +42,8 @@ pub struct Sample {
     gaps: Vec<Measured>,
     watched_ns: [u64; PARTS],
     latencies: Vec<Measured>,
+    /// Whether the parts of `latencies` mean anything.
+    latencies_in_order: bool,
     counts: Counts,
 }
 
@@ -55,6 +57,7 @@ impl Sample {
             gaps: Vec::new(),
             watched_ns: [0; PARTS],
             latencies: Vec::new(),
+            latencies_in_order: true,
             counts: Counts::default(),
         }
     }
@@ -76,6 +79,13 @@ impl Sample {
         let part = |at: usize| (at * PARTS / ps.len().max(1)) as u8;
         let late = ps.iter().enumerate();
         self.latencies.extend(late.map(|(at, ps)| Measured { ns: ps / PS_PER_NS, part: part(at) }));
+    }
+
+    /// Takes the lateness of a thread's wake-ups where their order is not known. One run then gives
+    /// them no interval.
+    pub fn push_latencies_without_order(&mut self, ps: &[u64]) {
+        self.push_latencies(ps);
+        self.latencies_in_order = false;
     }
 
     /// Takes what is only counted: periods, work.
@@ -114,6 +124,11 @@ impl Sample {
 
     pub(super) fn latencies(&self) -> &[Measured] {
         &self.latencies
+    }
+
+    /// Whether it is known in which part of the run each wake-up was.
+    pub(super) fn latencies_are_in_order(&self) -> bool {
+        self.latencies_in_order
     }
 
     /// Time of each part in which a thread ran or wanted to, summed over threads.

@@ -1,0 +1,62 @@
+//! Two ways of running compared: run folders, rounds of runs in turn, a run beside an idle control.
+//!
+//! Owns: what is compared with what ([`folders`]), running it in turn ([`rounds`]), the control
+//! ([`control`]), and what must be said with it: other machines, other workloads, runs made one
+//! after the other. Must not: hold the statistics (`hourglass_infer::compare` does), draw.
+
+pub mod control;
+mod differences;
+pub mod folders;
+pub mod rounds;
+mod side;
+
+use hourglass_infer::compare::{LEAST_ROUNDS, by_parts, by_rounds, overall};
+use hourglass_model::diff::{DIFF_SCHEMA, DiffDocument};
+use hourglass_model::document::Warning;
+
+pub use folders::CompareError;
+pub use hourglass_infer::compare::Rules;
+pub use hourglass_model::diff::DiffVerdict;
+
+use side::Run;
+
+/// Compares as many runs of one way as of the other: each with its partner, or, if there is one of
+/// each only, part by part.
+fn document(mut a: Vec<Run>, mut b: Vec<Run>, rules: &Rules, least_gap_ns: u64) -> DiffDocument {
+    let gap_ns = a.iter().chain(&b).map(Run::gap_ns).max().unwrap_or(0).max(least_gap_ns);
+    a.iter_mut().chain(&mut b).for_each(|run| run.sample.drop_gaps_to(gap_ns));
+    let rounds = a.len().min(b.len());
+    let (method, metrics) = match (&a[..], &b[..]) {
+        ([a], [b]) => ("blocks", by_parts(&a.sample, &b.sample, rules)),
+        _ => {
+            let values = |run: &Run| run.sample.values();
+            let pairs: Vec<_> = a.iter().zip(&b).map(|(a, b)| (values(a), values(b))).collect();
+            ("rounds", by_rounds(&pairs, rules))
+        }
+    };
+    let mut warnings = differences::warnings(&a, &b);
+    if method == "rounds" && rounds < LEAST_ROUNDS {
+        warnings.push(Warning {
+            id: "few-rounds".to_owned(),
+            text: format!("{rounds} rounds are too few for a verdict"),
+            remedy: format!("measure {LEAST_ROUNDS} rounds or more; 10 find a change of a fifth"),
+        });
+    }
+    DiffDocument {
+        schema: DIFF_SCHEMA.to_owned(),
+        a: side::facts(&a),
+        b: side::facts(&b),
+        method: method.to_owned(),
+        rounds: rounds as u64,
+        seed: rules.seed,
+        confidence: hourglass_infer::statistics::USUAL,
+        margin_percent: rules.margin_percent,
+        gap_ns,
+        verdict: overall(&metrics),
+        metrics,
+        differences: differences::differences(&a, &b),
+        warnings,
+        control: None,
+        interrupted: false,
+    }
+}

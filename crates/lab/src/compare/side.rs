@@ -1,0 +1,112 @@
+//! A run as one side of a comparison.
+
+use std::path::PathBuf;
+
+use hourglass_infer::compare::Sample;
+use hourglass_model::diff::DiffSide;
+use hourglass_model::document::RunDocument;
+use hourglass_model::manifest::Manifest;
+
+use super::CompareError;
+use crate::{Finished, Recalled};
+
+/// What is known of a run.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) manifest: Manifest,
+    pub(super) sample: Sample,
+    pub(super) folder: Option<PathBuf>,
+    /// Records and latencies that found no room.
+    pub(super) dropped: u64,
+    pub(super) interrupted: bool,
+    /// Some latencies are there as a histogram only.
+    pub(super) without_order: bool,
+}
+
+impl Run {
+    fn of(document: &RunDocument, folder: Option<PathBuf>) -> Run {
+        let RunDocument { manifest, result, .. } = document;
+        let mut sample = Sample::new(manifest.elapsed_ns);
+        let control = result.control.as_ref().and_then(|control| control.thread);
+        let own = || result.threads.iter().filter(|thread| Some(thread.id) != control);
+        own().for_each(|thread| sample.push_thread(thread));
+        sample.push_causes(&result.causes);
+        Run {
+            manifest: Manifest { result: None, ..manifest.clone() },
+            sample,
+            folder,
+            dropped: own().map(|thread| thread.records_dropped).sum(),
+            interrupted: result.interrupted,
+            without_order: false,
+        }
+    }
+
+    /// A run from its folder.
+    pub(super) fn kept(recalled: &Recalled, folder: PathBuf) -> Result<Run, CompareError> {
+        let document = &recalled.document;
+        let mut run = Run::of(document, Some(folder));
+        let control = document.result.control.as_ref().and_then(|control| control.thread);
+        for interval in recalled.intervals()? {
+            let interval = interval?;
+            if Some(interval.thread) != control {
+                run.sample.push(&interval);
+            }
+        }
+        for thread in &document.result.threads {
+            if thread.latency.is_none() || Some(thread.id) == control {
+                continue;
+            }
+            let late: Vec<u64> = recalled.latencies_ps(thread.id)?.collect::<Result<_, _>>()?;
+            if recalled.has_single_latencies(thread.id)? {
+                run.sample.push_latencies(&late);
+            } else {
+                run.sample.push_latencies_without_order(&late);
+                run.without_order = true;
+            }
+        }
+        Ok(run)
+    }
+
+    /// A run that has just ended.
+    pub(super) fn finished(finished: &Finished) -> Run {
+        let kept = finished.kept.as_ref().and_then(|kept| kept.as_ref().ok()).cloned();
+        let mut run = Run::of(&finished.document, kept);
+        finished.intervals().for_each(|interval| run.sample.push(&interval));
+        for thread in &finished.document.result.threads {
+            let late: Vec<u64> = finished.latencies_ps(thread.id).collect();
+            if !late.is_empty() {
+                run.sample.push_latencies(&late);
+            }
+        }
+        run
+    }
+
+    /// The longest GAP of its threads: shorter gaps are not recorded by all of them.
+    pub(super) fn gap_ns(&self) -> u64 {
+        self.manifest.threads.iter().map(|thread| thread.gap_ns).max().unwrap_or(0)
+    }
+
+    /// What was asked for, in short.
+    pub(super) fn command(&self) -> String {
+        let words = &self.manifest.command_line;
+        let named = words.iter().skip(1).map(String::as_str).collect::<Vec<_>>().join(" ");
+        if named.is_empty() { "(not recorded)".to_owned() } else { named }
+    }
+
+    /// How messages name it.
+    pub(super) fn name(&self) -> String {
+        self.folder.as_ref().map_or_else(|| "a run".to_owned(), |path| path.display().to_string())
+    }
+}
+
+/// What the document says of a side.
+pub(super) fn facts(runs: &[Run]) -> DiffSide {
+    DiffSide {
+        what: runs.first().map(Run::command).unwrap_or_default(),
+        folders: runs
+            .iter()
+            .filter_map(|run| run.folder.as_ref())
+            .map(|path| path.display().to_string())
+            .collect(),
+    }
+}
