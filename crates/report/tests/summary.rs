@@ -135,6 +135,7 @@ fn full() -> RunDocument {
             unit: "periods".to_owned(),
             passed: false,
         }],
+        control: None,
         interrupted: true,
         hit: None,
     });

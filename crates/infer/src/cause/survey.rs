@@ -212,14 +212,17 @@ pub(super) fn may_be_quota(thread: Option<&ThreadFacts>, length: u64, period_ns:
 pub(super) fn may_be_budget(reservation: (u64, u64), length: u64) -> bool {
     let (budget, period) = reservation;
     // The budget is taken at the tick, so that much may be overdrawn and paid back later.
-    length >= (period.saturating_sub(budget) / 4).max(STOPPED_NS) && length <= period.saturating_mul(2)
+    length >= (period.saturating_sub(budget) / 4).max(STOPPED_NS)
+        && length <= period.saturating_mul(2)
 }
 
 /// Whether a gap of this length may be a throttling. What throttles looks at each tick.
 pub(super) fn may_be_throttling(policy: Option<Policy>, limit: RtLimit, length: u64) -> bool {
     let stop = limit.period_ns.saturating_sub(limit.runtime_ns);
     let real_time = matches!(policy, Some(Policy::Fifo(_) | Policy::RoundRobin(_)));
-    real_time && stop > 0 && (near(length, stop, 5) || near(length, stop.saturating_add(MOST_TICK_NS), 5))
+    real_time
+        && stop > 0
+        && (near(length, stop, 5) || near(length, stop.saturating_add(MOST_TICK_NS), 5))
 }
 
 /// The longest tick.

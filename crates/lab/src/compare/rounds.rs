@@ -16,6 +16,7 @@ use hourglass_workload::spec::RunSpec;
 use super::side::Run;
 use super::{Rules, document};
 use crate::experiment::{self, Failure, Finished, Request, Watch};
+use crate::gates::Gates;
 
 /// Rounds, unless another number is asked for: they find a change of a fifth.
 pub const DEFAULT_ROUNDS: u32 = 10;
@@ -222,6 +223,7 @@ fn one_run(
         command_line: way.command_line.clone(),
         dma_latency_us: way.dma_latency_us,
         folder: folder.map(|folder| folder.place(side.letter(), round)),
+        gates: Gates::default(),
     };
     experiment::run(request, watch)
 }
@@ -268,6 +270,7 @@ fn try_out(way: &Way) -> Result<(), Failure> {
         command_line: Vec::new(),
         dma_latency_us: way.dma_latency_us,
         folder: None,
+        gates: Gates::default(),
     };
     experiment::run(request, &mut Silent).map(drop)
 }

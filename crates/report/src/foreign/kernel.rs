@@ -59,12 +59,10 @@ pub(crate) fn words(event: &KernelEvent, names: &KernelNames) -> String {
         KernelEventKind::Migrate => {
             format!("{} moves from CPU {} to CPU {}", thread(event.a), event.value, event.b)
         }
-        KernelEventKind::IrqEntry | KernelEventKind::IrqExit => {
-            match names.irqs.get(&event.a) {
-                Some(device) => format!("interrupt {} ({device})", event.a),
-                None => format!("interrupt {}", event.a),
-            }
-        }
+        KernelEventKind::IrqEntry | KernelEventKind::IrqExit => match names.irqs.get(&event.a) {
+            Some(device) => format!("interrupt {} ({device})", event.a),
+            None => format!("interrupt {}", event.a),
+        },
         KernelEventKind::SoftirqEntry | KernelEventKind::SoftirqExit => {
             let vector = usize::try_from(event.a).ok().and_then(|at| SOFTIRQS.get(at));
             let name = vector.copied().or(names.softirqs.get(&event.a).map(String::as_str));
