@@ -275,13 +275,23 @@ pub(crate) fn run_and_add(
     result.hit = hit;
     let facts = findings::Facts { spec: &spec, command_line, dma_latency_us, host };
     let manifest = findings::manifest(&measured, facts);
-    let mut document = RunDocument { schema: RUN_SCHEMA.to_owned(), manifest, result };
+    let document = RunDocument { schema: RUN_SCHEMA.to_owned(), manifest, result };
+    Ok(conclude(document, folder, measured, add))
+}
+
+/// Says what the trace says, and keeps the run if there is a folder for it.
+pub(crate) fn conclude(
+    mut document: RunDocument,
+    folder: Option<NewRunFolder>,
+    measured: Measured,
+    add: impl FnOnce(&mut Finished),
+) -> Finished {
     document.result.inferences =
         inferences::of_run(&document, merged(&measured), lateness_ps(&measured));
     let mut finished = Finished { document, kept: None, measured };
     add(&mut finished);
     finished.kept = folder.map(|folder| keep(folder, &mut finished.document, &finished.measured));
-    Ok(finished)
+    finished
 }
 
 pub(crate) fn failure(error: RunError, host: &Host) -> Failure {
@@ -407,7 +417,7 @@ fn lateness_ps(
     })
 }
 
-fn switches(measured: &Measured) -> u64 {
+pub(crate) fn switches(measured: &Measured) -> u64 {
     let mut timeline = CpuTimeline::new();
     for interval in merged(measured) {
         timeline.push(&interval);

@@ -21,6 +21,9 @@ use crate::refusal;
 /// ENOMEM, the kernel's answer to a lock beyond `RLIMIT_MEMLOCK`.
 const ENOMEM: i32 = 12;
 
+/// The warning that memory could not be locked.
+pub(crate) const MEMORY_UNLOCKED: &str = "memory-unlocked";
+
 /// What the manifest needs beside the measurement.
 pub(crate) struct Facts<'a> {
     pub(crate) spec: &'a RunSpec,
@@ -146,7 +149,7 @@ fn unlocked(measured: &Measured, spec: &RunSpec, host: &Host) -> Option<Warning>
     let (reason, remedy) =
         why_refused(Refused::MemoryLock { bytes: spec.memory_bytes() }, ENOMEM, host);
     Some(Warning {
-        id: "memory-unlocked".to_owned(),
+        id: MEMORY_UNLOCKED.to_owned(),
         text: format!(
             "not locked into memory: code, stacks, arrays, and {not} of {} bytes of record \
              buffers, all touched before the run: {reason}",

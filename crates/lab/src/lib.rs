@@ -1,7 +1,8 @@
 //! Experiments: the other crates put together into a run with its manifest, warnings and result.
 //!
-//! Owns: running a specification and explaining its numbers ([`experiment`]), reading a kept run
-//! ([`mod@recall`]), limits that a run has to keep ([`gates`]), facts about the machine ([`host`]), advice about them ([`advice`]), a diagnosis
+//! Owns: running a specification and explaining its numbers ([`experiment`]), the same for a loop of
+//! the user's own ([`own_loop`]), reading a kept run ([`mod@recall`]), limits that a run has to keep
+//! ([`gates`]), facts about the machine ([`host`]), advice about them ([`advice`]), a diagnosis
 //! ([`doctor`]), theory put to use ([`theory`]), workload files ([`workload_file`]).
 //! Must not: draw, print, or parse arguments.
 
@@ -21,6 +22,7 @@ pub mod host;
 mod inferences;
 pub mod load;
 mod niceness;
+pub mod own_loop;
 pub mod paper;
 pub mod recall;
 pub mod refusal;
