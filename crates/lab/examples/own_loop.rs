@@ -4,15 +4,15 @@
 //! there, and `hourglass show DIR` tells what became of it.
 
 use std::path::PathBuf;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
 use hourglass_lab::Finished;
 use hourglass_lab::own_loop::{LoopFailure, MeasuredLoop};
 use hourglass_lab::workload::LoopSpec;
+use hourglass_sys::clock::{ClockId, now_ns};
+use hourglass_sys::wait::nanosleep_until;
 use hourglass_time::Span;
 
-const PERIOD: Duration = Duration::from_millis(5);
+const PERIOD: Span = Span::from_millis(5);
 const JOINTS: usize = 64;
 
 /// Stands for the real thing: some tens of microseconds of arithmetic a joint.
@@ -43,20 +43,24 @@ fn control(periods: u32, folder: Option<PathBuf>) -> Result<Finished, LoopFailur
             // Longer than a joint takes: what lies between two checks is a gap then.
             gap: Some(Span::from_millis(1)),
             jobs: periods as usize,
-            ..LoopSpec::every("control", Span::from_millis(5))
+            ..LoopSpec::every("control", PERIOD)
         },
         folder,
     )?;
-    let mut next = Instant::now();
+    let mut due_ns = now_ns(ClockId::Monotonic);
     for _ in 0..periods {
-        own.begin_period();
+        // Waking late leaves less time: the deadline counts from when the period was due.
+        own.begin_period_due(due_ns);
         for joint in 0..JOINTS {
             robot.move_joint(joint);
             own.check();
         }
         own.end_period();
-        next += PERIOD;
-        sleep(next.saturating_duration_since(Instant::now()));
+        due_ns += PERIOD.nanos_or_zero();
+        while now_ns(ClockId::Monotonic) < due_ns {
+            // A signal may end it early.
+            let _ = nanosleep_until(due_ns);
+        }
     }
     Ok(own.finish())
 }

@@ -296,7 +296,9 @@ struct Account {
     period: u64,
     deadline: u64,
     /// When the period at hand, or the last one, was due.
-    due: Option<u64>,
+    due: u64,
+    /// The point of the grid to which it belongs; `None` before the first.
+    nominal: Option<u64>,
     running: bool,
     counted: Deadlines,
 }
@@ -308,14 +310,26 @@ impl Account {
         Account { period: ticks(spec.period), deadline, ..Account::default() }
     }
 
-    /// A period was due. What lies between it and the one before, in whole periods to the nearest, was
-    /// lost: loops come early and late, and not all of them keep to a grid.
+    /// A period was due. Which one it is follows from the grid, to the nearest; those between it and
+    /// the one before are lost. A loop that catches up comes more than once at a point of the grid: what
+    /// seemed lost was only late.
     fn begin(&mut self, due: u64) {
-        if let Some(before) = self.due {
-            let passed = due.saturating_sub(before).saturating_add(self.period / 2) / self.period;
-            self.counted.lost = self.counted.lost.saturating_add(passed.saturating_sub(1));
-        }
-        self.due = Some(due);
+        /// The grid follows the loop by this part of what it is off, so that a loop whose clock is not
+        /// ours does not lose a period for every one that the clocks drift apart.
+        const FOLLOWS: i64 = 16;
+        let before = self.nominal.unwrap_or(due);
+        let off = i64::try_from(i128::from(due) - i128::from(before)).unwrap_or(i64::MAX);
+        let period = i64::try_from(self.period).unwrap_or(i64::MAX);
+        let passed = off.saturating_add(period / 2).div_euclid(period).max(0);
+        self.counted.lost = match (self.nominal, passed) {
+            (None, _) => 0,
+            (Some(_), 0) => self.counted.lost.saturating_sub(1),
+            (Some(_), passed) => self.counted.lost.saturating_add(passed.unsigned_abs() - 1),
+        };
+        let whole = passed.saturating_mul(period);
+        let follow = off.saturating_sub(whole) / FOLLOWS;
+        self.nominal = Some(before.saturating_add_signed(whole).saturating_add_signed(follow));
+        self.due = due;
         self.running = true;
     }
 
@@ -339,7 +353,7 @@ impl Account {
     }
 
     fn is_late(&self, now: u64) -> bool {
-        self.due.is_some_and(|due| now > due.saturating_add(self.deadline))
+        now > self.due.saturating_add(self.deadline)
     }
 }
 

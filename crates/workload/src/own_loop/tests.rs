@@ -129,6 +129,34 @@ fn a_late_period_is_missed_and_those_it_ran_over_are_lost() {
     assert_eq!(deadlines, counted(3, 1, 2, 4));
 }
 
+/// The example of a loop on an absolute grid: it wakes 4 ms late, and catches up. Nothing is lost.
+#[test]
+fn a_loop_that_catches_up_loses_nothing() {
+    let mut account = Account::new(&spec(), &simulated::timeline());
+    for begun in [0, 10, 24, 30, 48, 49, 50, 60, 95, 96, 97, 98, 100] {
+        account.begin(EPOCH + ms(begun));
+    }
+    assert_eq!(account.counted.lost, 0);
+    // Twenty at once are no more than one, and 130 to 150 never come.
+    (0..20).for_each(|_| account.begin(EPOCH + ms(110)));
+    account.begin(EPOCH + ms(120));
+    account.begin(EPOCH + ms(160));
+    assert_eq!(account.counted.lost, 3);
+}
+
+/// A sound card whose clock is off by 200 ppm, and a loop that is up to 3 ms late.
+#[test]
+fn a_loop_on_another_clock_loses_nothing() {
+    for step in [9_998_000, 10_000_000, 10_002_000] {
+        let mut account = Account::new(&spec(), &simulated::timeline());
+        for number in 0..100_000u64 {
+            let jitter = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % ms(3);
+            account.begin(EPOCH + number * step + jitter);
+        }
+        assert_eq!(account.counted.lost, 0, "{step}");
+    }
+}
+
 /// Due 4 ms before it began: 7 ms of work end 1 ms after the deadline.
 #[test]
 fn a_deadline_counts_from_when_a_period_was_due() {
