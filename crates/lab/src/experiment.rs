@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use hourglass_clock::choice;
+use hourglass_clock::{Choice, choice};
 use hourglass_infer::CpuTimeline;
 use hourglass_model::document::{RUN_SCHEMA, RunDocument, RunResult, Warning};
 use hourglass_model::host::Host;
-use hourglass_model::{CpuSet, Interval, Policy, Reservation};
+use hourglass_model::{CpuSet, Interval, KernelEvent, Policy, Reservation};
 use hourglass_store::{CreateError, NewRunFolder, RunFolder, WriteError, merge_by_start};
 use hourglass_time::Span;
 use hourglass_workload::Board;
@@ -22,6 +22,7 @@ use crate::findings;
 use crate::gates::{self, GateError, Gates};
 use crate::host::HostReader;
 use crate::inferences;
+use crate::kernel_trace;
 use crate::niceness;
 use crate::refusal::{self, Refusal};
 
@@ -38,6 +39,8 @@ pub struct Request {
     pub folder: Option<PathBuf>,
     /// Limits that the run has to keep.
     pub gates: Gates,
+    /// Record the kernel's events of the measured CPUs too, which needs root.
+    pub trace: bool,
 }
 
 /// Hears what happens, on the thread that called [`run`].
@@ -109,10 +112,17 @@ pub struct Finished {
     pub document: RunDocument,
     /// Where it was kept, or why it could not be.
     pub kept: Option<Result<PathBuf, WriteError>>,
-    measured: Measured,
+    pub(crate) measured: Measured,
+    pub(crate) kernel: Option<kernel_trace::Recorded>,
 }
 
 impl Finished {
+    /// What the kernel told by its trace events, in order of `ticks`; nothing if it was not
+    /// asked.
+    pub fn kernel_events(&self) -> impl Iterator<Item = KernelEvent> + '_ {
+        self.kernel.iter().flat_map(|kernel| kernel.events(&self.measured.timeline))
+    }
+
     /// The execution trace, in order of start.
     pub fn intervals(&self) -> impl Iterator<Item = Interval> + '_ {
         merged(&self.measured)
@@ -202,6 +212,7 @@ impl Reserver for Kernel {
 struct Passing<'a> {
     watch: &'a mut dyn Watch,
     warnings: &'a [Warning],
+    tracing: Option<&'a mut kernel_trace::Session>,
 }
 
 impl hourglass_workload::Watch for Passing<'_> {
@@ -209,6 +220,9 @@ impl hourglass_workload::Watch for Passing<'_> {
         // Not earlier: if there is no run, its refusal is the only thing to say.
         self.watch.warn(self.warnings);
         self.watch.started(duration, ticking);
+        if let Some(tracing) = &mut self.tracing {
+            tracing.begin();
+        }
     }
     fn tick(&mut self, elapsed: Span) {
         self.watch.tick(elapsed);
@@ -220,6 +234,9 @@ impl hourglass_workload::Watch for Passing<'_> {
         self.watch.asked(elapsed);
     }
     fn ended(&mut self) {
+        if let Some(tracing) = &mut self.tracing {
+            tracing.end();
+        }
         self.watch.ended();
     }
 }
@@ -239,7 +256,7 @@ pub(crate) fn run_and_add(
     watch: &mut dyn Watch,
     add: impl FnOnce(&mut Finished),
 ) -> Result<Finished, Failure> {
-    let Request { mut spec, command_line, dma_latency_us, folder, gates } = request;
+    let Request { mut spec, command_line, dma_latency_us, folder, gates, trace } = request;
     spec.check()?;
     gates.check(&spec)?;
     spec.guard.counted = gates.counted();
@@ -255,9 +272,10 @@ pub(crate) fn run_and_add(
     warnings.extend(niceness::fit(&mut spec, &host));
     warnings.extend(idle_priorities(&spec));
     let choice = choice::choose(Path::new("/"));
+    let mut tracing = start_tracing(trace, &spec, &choice, &host, &mut warnings)?;
     let held = hold_latency(dma_latency_us, &spec, &mut warnings)?;
     let folder = folder.map(RunFolder::create).transpose()?;
-    let mut passing = Passing { watch, warnings: &warnings };
+    let mut passing = Passing { watch, warnings: &warnings, tracing: tracing.as_mut() };
     let measured = hourglass_workload::run(&spec, choice, &Kernel, &mut passing)
         .map_err(|error| failure(error, &host))?;
     let hit = gates::hit_report(&measured, &spec.guard);
@@ -268,29 +286,37 @@ pub(crate) fn run_and_add(
     drop(held);
     host.change = Some(reader.change_since(&host.start));
 
+    let kernel = tracing.map(kernel_trace::Session::finish);
     warnings.extend(findings::warnings(&measured, &spec, &host));
+    warnings.extend(kernel.iter().flat_map(|kernel| kernel.warnings.iter().cloned()));
     let mut result = findings::result(&measured, &spec, warnings);
     result.switches = switches(&measured);
     result.gates = gates::evaluate(&gates, &measured, &spec, hit.as_ref());
     result.hit = hit;
     let facts = findings::Facts { spec: &spec, command_line, dma_latency_us, host };
-    let manifest = findings::manifest(&measured, facts);
+    let mut manifest = findings::manifest(&measured, facts);
+    manifest.kernel = kernel.as_ref().map(|kernel| kernel.facts.clone());
     let document = RunDocument { schema: RUN_SCHEMA.to_owned(), manifest, result };
-    Ok(conclude(document, folder, measured, add))
+    let finished = Finished { document, kept: None, measured, kernel };
+    Ok(conclude(finished, folder, add))
 }
 
 /// Says what the trace says, and keeps the run if there is a folder for it.
 pub(crate) fn conclude(
-    mut document: RunDocument,
+    mut finished: Finished,
     folder: Option<NewRunFolder>,
-    measured: Measured,
     add: impl FnOnce(&mut Finished),
 ) -> Finished {
-    document.result.inferences =
-        inferences::of_run(&document, merged(&measured), lateness_ps(&measured));
-    let mut finished = Finished { document, kept: None, measured };
+    let inferred = inferences::of_run(
+        &finished.document,
+        merged(&finished.measured),
+        lateness_ps(&finished.measured),
+    );
+    finished.document.result.inferences = inferred;
     add(&mut finished);
-    finished.kept = folder.map(|folder| keep(folder, &mut finished.document, &finished.measured));
+    finished.kept = folder.map(|folder| {
+        keep(folder, &mut finished.document, &finished.measured, finished.kernel.as_ref())
+    });
     finished
 }
 
@@ -299,6 +325,27 @@ pub(crate) fn failure(error: RunError, host: &Host) -> Failure {
         RunError::Spec(error) => Failure::Spec(error),
         RunError::Refused(shortfalls) => Failure::Refused(refusal::of_all(&shortfalls, host)),
         other => Failure::Other(other.to_string()),
+    }
+}
+
+/// Prepares the recording of the kernel's events, if it is wanted.
+fn start_tracing(
+    wanted: bool,
+    spec: &RunSpec,
+    choice: &Choice,
+    host: &Host,
+    warnings: &mut Vec<Warning>,
+) -> Result<Option<kernel_trace::Session>, Failure> {
+    if !wanted {
+        return Ok(None);
+    }
+    match kernel_trace::Session::prepare(spec, choice.kind, host) {
+        Ok(session) => Ok(Some(session)),
+        Err(refused) if spec.best_effort => {
+            warnings.push(refused.into_warning("trace-refused"));
+            Ok(None)
+        }
+        Err(refused) => Err(Failure::Refused(vec![refused])),
     }
 }
 
@@ -430,6 +477,7 @@ fn keep(
     mut folder: NewRunFolder,
     document: &mut RunDocument,
     measured: &Measured,
+    kernel: Option<&kernel_trace::Recorded>,
 ) -> Result<PathBuf, WriteError> {
     let path = folder.path().to_path_buf();
     let mut trace = folder.trace()?;
@@ -445,6 +493,9 @@ fn keep(
     let manifest = &document.manifest;
     folder.write_latencies(&manifest.epoch, manifest.elapsed_ns, &latencies)?;
     folder.write_samples(lateness_ps(measured))?;
+    if let Some(kernel) = kernel {
+        folder.write_kernel_events(kernel.events(&measured.timeline))?;
+    }
     let result: RunResult = document.result.clone();
     let whole = hourglass_model::manifest::Manifest { result: Some(result), ..manifest.clone() };
     folder.finish(&whole)?;

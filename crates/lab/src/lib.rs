@@ -20,6 +20,7 @@ mod findings;
 pub mod gates;
 pub mod host;
 mod inferences;
+mod kernel_trace;
 pub mod load;
 mod niceness;
 pub mod own_loop;

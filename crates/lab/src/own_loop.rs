@@ -123,7 +123,8 @@ impl MeasuredLoop {
         let measured = own.finish();
         host.change = Some(reader.change_since(&host.start));
         let document = document(&asked, &measured, host);
-        conclude(document, folder, measured, |_| {})
+        let finished = Finished { document, kept: None, measured, kernel: None };
+        conclude(finished, folder, |_| {})
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use hourglass_model::Interval;
 use hourglass_model::document::{RUN_SCHEMA, RunDocument};
-use hourglass_store::{LatencyError, OpenError, RunFolder, TraceError};
+use hourglass_store::{KernelEvents, LatencyError, OpenError, RunFolder, TraceError};
 
 /// Picoseconds in a nanosecond.
 const PS_PER_NS: u64 = 1_000;
@@ -38,6 +38,15 @@ impl Recalled {
         &self,
     ) -> Result<impl Iterator<Item = Result<Interval, TraceError>> + use<>, TraceError> {
         self.folder.intervals()
+    }
+
+    /// What the kernel told by its trace events, in order of `ticks`; `None` if the run did not
+    /// ask it.
+    ///
+    /// # Errors
+    /// They cannot be read; each may be the first that cannot.
+    pub fn kernel_events(&self) -> Result<Option<KernelEvents>, TraceError> {
+        self.folder.kernel_events()
     }
 
     /// Lateness of the wake-ups of a latency test, one by one, in picoseconds, as far as they

@@ -62,6 +62,8 @@ pub struct WorkloadFile {
     pub guard: Guard,
     /// Limits that the run has to keep.
     pub gates: Gates,
+    /// Whether the kernel's events are recorded too.
+    pub trace: Option<bool>,
     /// The threads, at least one; an entry with `count` stands here that many times.
     pub threads: Vec<ThreadSpec>,
     places: Vec<String>,
@@ -216,6 +218,7 @@ struct FileKeys {
     stop_on_gap: Option<Spanned<String>>,
     stop_on_latency: Option<Spanned<String>>,
     on_hit: Option<String>,
+    trace: Option<bool>,
     #[serde(default)]
     thread: Vec<Spanned<ThreadKeys>>,
 }
@@ -298,6 +301,7 @@ impl Source<'_> {
             best_effort: keys.best_effort,
             guard: self.guard(&keys)?,
             gates: self.gates(&keys)?,
+            trace: keys.trace,
             threads: Vec::new(),
             places: Vec::new(),
         };

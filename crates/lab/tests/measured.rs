@@ -33,7 +33,7 @@ fn spec(ms: i64, threads: Vec<ThreadSpec>) -> RunSpec {
 fn run_in(spec: RunSpec, folder: Option<PathBuf>) -> Result<Finished, Failure> {
     let command_line = vec!["hourglass".to_owned()];
     let gates = Gates::default();
-    let request = Request { spec, command_line, dma_latency_us: None, folder, gates };
+    let request = Request { spec, command_line, dma_latency_us: None, folder, gates, trace: false };
     hourglass_lab::run(request, &mut Quiet)
 }
 

@@ -42,6 +42,6 @@ pub use own_loop::{LoopError, LoopSpec, OwnLoop};
 pub use recorder::{Ended, Recorder, Work};
 pub use run::{Measured, RunError, Watch, run};
 pub use spec::{RunSpec, SpecError, ThreadSpec};
-pub use stage::Stage;
+pub use stage::{AnyCounter, Stage};
 pub use timeline::{Epoch, Timeline};
 pub use words::{WordError, Words};

@@ -35,6 +35,7 @@ pub(super) fn apply(lexed: &Lexed<'_>, around: &Surroundings) -> Result<RunArgum
         dma_latency_us: file.dma_latency_us,
         folder: None,
         gates: file.gates.clone(),
+        trace: file.trace.unwrap_or(false),
         seed_is_made_up: file.seed.is_none() && !lexed.has(Key::Seed),
         records: false,
         cycles: false,
@@ -128,6 +129,7 @@ fn set_for_run(run: &mut RunArguments, given: &Given<'_>) -> Result<(), Stop> {
                 workload_file::read_seed(given.value()).map_err(|error| wrong(given, error))?;
         }
         Key::BestEffort => spec.best_effort = true,
+        Key::Trace => run.trace = true,
         Key::DmaLatency => run.dma_latency_us = Some(number(given, "number of microseconds")?),
         Key::Cycles => {
             run.cycles = true;

@@ -38,8 +38,8 @@ pub(crate) const PRIVILEGES: &str = "Real-time priorities, reservations and expl
 /// A workload file.
 pub(crate) const FILE: &str = "\
 duration = \"5s\"          # also: records, ring, warm_up, seed, gap,
-                         #       dma_latency_us, best_effort, max_latency,
-                         #       max_gap, max_misses, percentile,
+                         #       dma_latency_us, best_effort, trace,
+                         #       max_latency, max_gap, max_misses, percentile,
                          #       stop_on_gap, stop_on_latency, on_hit
 [[thread]]
 workload = \"PERIODIC 3ms 8ms\"

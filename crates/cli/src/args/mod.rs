@@ -46,6 +46,8 @@ pub(crate) struct RunArguments {
     pub(crate) dma_latency_us: Option<u32>,
     pub(crate) folder: Option<PathBuf>,
     pub(crate) gates: Gates,
+    /// `--trace`.
+    pub(crate) trace: bool,
     /// Whether the seed was made up, so that the user must be told it to repeat the run.
     pub(crate) seed_is_made_up: bool,
     /// `--records`, or what implies it.

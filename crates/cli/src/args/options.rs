@@ -13,6 +13,7 @@ pub(crate) enum Key {
     Seed,
     DmaLatency,
     BestEffort,
+    Trace,
     Thread,
     AllThreads,
     Priority,
@@ -120,7 +121,7 @@ const NOTHING: Values = Values::Words(&[]);
 const TIME: Values = Values::Words(&["TIME"]);
 
 /// All options of `run`.
-pub(crate) const OPTIONS: [Entry; 33] = [
+pub(crate) const OPTIONS: [Entry; 34] = [
     Entry {
         key: Key::Threads,
         group: Group::Run,
@@ -181,6 +182,14 @@ pub(crate) const OPTIONS: [Entry; 33] = [
         values: NOTHING,
         about: "runs also where the machine refuses a priority, a reservation or a timer, \
                 without it, and says so",
+    },
+    Entry {
+        key: Key::Trace,
+        group: Group::Run,
+        names: &["--trace"],
+        values: NOTHING,
+        about: "records also what the kernel did on the measured CPUs: switches, interrupts, \
+                timers, faults, by a private instance of its trace; needs root",
     },
     Entry {
         key: Key::Thread,

@@ -221,10 +221,11 @@ mod options_beside_the_papers {
 
     #[test]
     fn of_the_run() {
-        let run =
-            run("-n 1 --ring --warm-up 10ms --seed 0x5eed --dma-latency 0 --best-effort -o new \
-             --records --json -q");
-        assert!(run.spec.ring && run.spec.best_effort && run.records);
+        let run = run(
+            "-n 1 --ring --warm-up 10ms --seed 0x5eed --dma-latency 0 --best-effort --trace -o new \
+             --records --json -q",
+        );
+        assert!(run.spec.ring && run.spec.best_effort && run.records && run.trace);
         assert_eq!(run.spec.warm_up, Span::from_millis(10));
         assert_eq!((run.spec.seed, run.seed_is_made_up), (0x5eed, false));
         assert_eq!(run.dma_latency_us, Some(0));

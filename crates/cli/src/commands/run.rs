@@ -41,6 +41,7 @@ fn measure(run: RunArguments) -> Result<ExitCode> {
         dma_latency_us: run.dma_latency_us,
         folder: run.folder,
         gates: run.gates,
+        trace: run.trace,
     };
     let format = Format::choose(run.settings.json, run.records, run.cycles)?;
     let mut progress = Progress::new(quiet, format == Format::Summary);

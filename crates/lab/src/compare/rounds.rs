@@ -224,6 +224,7 @@ fn one_run(
         dma_latency_us: way.dma_latency_us,
         folder: folder.map(|folder| folder.place(side.letter(), round)),
         gates: Gates::default(),
+        trace: false,
     };
     experiment::run(request, watch)
 }
@@ -271,6 +272,7 @@ fn try_out(way: &Way) -> Result<(), Failure> {
         dma_latency_us: way.dma_latency_us,
         folder: None,
         gates: Gates::default(),
+        trace: false,
     };
     experiment::run(request, &mut Silent).map(drop)
 }

@@ -30,6 +30,7 @@ fn every_key_is_read() {
         gap = "450ns"
         dma_latency_us = 0
         best_effort = true
+        trace = true
 
         [[thread]]
         name = "modem"
@@ -56,7 +57,7 @@ fn every_key_is_read() {
     assert_eq!(file.warm_up, Some(Span::from_millis(10)));
     assert_eq!(file.seed, Some(0x5eed));
     assert_eq!(file.dma_latency_us, Some(0));
-    assert_eq!(file.best_effort, Some(true));
+    assert_eq!((file.best_effort, file.trace), (Some(true), Some(true)));
     assert_eq!(file.threads.len(), 3);
     let modem = &file.threads[0];
     assert_eq!(modem.model.to_string(), "PERIODIC 3ms 8ms");

@@ -118,6 +118,7 @@ pub(super) fn measure(plan: &Plan) -> Result<(Vec<Noise>, Option<i32>), Failure>
             dma_latency_us: None,
             folder: None,
             gates: Default::default(),
+            trace: false,
         };
         let finished = experiment::run(request, &mut Unheard)?;
         noises.push(Noise::between(cpu, finished.intervals()));

@@ -122,6 +122,7 @@ impl Plan {
             dma_latency_us: None,
             folder: wish.folder.clone(),
             gates: Default::default(),
+            trace: false,
         }
     }
 

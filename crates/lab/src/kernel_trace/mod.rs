@@ -1,0 +1,489 @@
+//! The kernel's own events of a run (`--trace`), on the run's counter.
+//!
+//! Owns: which events, on which clock, in how large a ring, emptied when; their conversion to
+//! [`KernelEvent`]; what of them was lost.
+//! Must not: infer anything from them, leave an instance of the trace behind, touch the trace of
+//! others.
+//!
+//! Everything that disturbs a machine (making the rings, patching the kernel's code where events
+//! are switched on) is done before the run and undone after it.
+
+mod catalogue;
+mod clock;
+mod drain;
+mod keep;
+
+use std::io;
+use std::time::Duration;
+
+use hourglass_clock::CounterKind;
+use hourglass_model::document::Warning;
+use hourglass_model::host::Host;
+use hourglass_model::kernel::{KernelCpu, KernelFacts};
+use hourglass_model::{CpuSet, KernelEvent};
+use hourglass_sys::thread as os;
+use hourglass_sys::tracefs::{Instance, RingCounts, TraceFileError, Tracefs, Unavailable};
+use hourglass_time::Span;
+use hourglass_workload::spec::RunSpec;
+use hourglass_workload::{AnyCounter, Timeline};
+
+use crate::refusal::Refusal;
+use catalogue::Plans;
+use clock::{Map, Marks, TraceClock};
+use drain::{Decoder, Drainer, Recording};
+
+const MIB: u64 = 1 << 20;
+
+/// Room in a ring for each second, bytes: twice what a CPU with 10,000 switches a second and
+/// their timers and interrupts was seen to need.
+const BYTES_PER_SECOND: u64 = MIB;
+
+/// Ring of a CPU whose events are taken out while the run goes on.
+const DRAINED_RING: u64 = 8 * MIB;
+
+/// Largest ring of a CPU whose events are taken out afterwards.
+const LARGEST_RING: u64 = 64 * MIB;
+
+/// Smallest ring worth having.
+const SMALLEST_RING: u64 = MIB / 4;
+
+/// All rings together take no more than this part of the memory.
+const RING_SHARE: u64 = 8;
+
+/// How often rings are emptied where a CPU is free to do it.
+const DRAIN_PERIOD: Duration = Duration::from_millis(100);
+
+/// Events kept at most; each takes 32 bytes.
+const MOST_EVENTS: u64 = 32 << 20;
+
+/// Bytes of an event while it is kept.
+const EVENT_BYTES: u64 = 32;
+
+/// Kept events take no more than this part of the memory.
+const EVENT_SHARE: u64 = 4;
+
+/// When the rings are emptied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Emptied {
+    /// While the run goes on, on CPUs that nobody measures.
+    Elsewhere,
+    /// When it is over.
+    Afterwards,
+    /// Now and then, on measured CPUs: the run is longer than any ring.
+    Sparsely(Duration),
+}
+
+/// What the recording needs of the machine, decided before anything is made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Size {
+    cpus: Vec<u32>,
+    ring_bytes: u64,
+    emptied: Emptied,
+    most_events: u64,
+}
+
+impl Size {
+    /// For threads on the CPUs `measured` out of those `allowed`.
+    fn choose(measured: &CpuSet, allowed: &CpuSet, duration: Span, memory: Option<u64>) -> Size {
+        let cpus: Vec<u32> = measured.iter().collect();
+        let free = !allowed.difference(measured).is_empty();
+        let seconds = duration.nanos_or_zero().div_ceil(1_000_000_000).saturating_add(1);
+        let wanted = seconds.saturating_mul(BYTES_PER_SECOND);
+        let share = memory.map_or(u64::MAX, |bytes| bytes / RING_SHARE / cpus.len().max(1) as u64);
+        let most = LARGEST_RING.min(share).max(SMALLEST_RING);
+        let (ring_bytes, emptied) = if free {
+            (DRAINED_RING.min(most), Emptied::Elsewhere)
+        } else if wanted <= most {
+            (wanted.max(DRAINED_RING).min(most), Emptied::Afterwards)
+        } else {
+            // Twice as often as the ring should need.
+            let millis = most * 1000 / BYTES_PER_SECOND / 2;
+            (most, Emptied::Sparsely(Duration::from_millis(millis)))
+        };
+        let room = memory.map_or(u64::MAX, |bytes| bytes / EVENT_SHARE / EVENT_BYTES);
+        Size { cpus, ring_bytes, emptied, most_events: MOST_EVENTS.min(room) }
+    }
+}
+
+/// The recording of a run's kernel events: prepared, begun, ended.
+#[derive(Debug)]
+pub(crate) struct Session {
+    // Dropped in this order: an instance whose rings are open cannot be removed.
+    drainer: Option<Drainer>,
+    recording: Option<Recording>,
+    counter: AnyCounter,
+    clock: TraceClock,
+    size: Size,
+    ring_bytes: u64,
+    marks: Marks,
+    counts: Vec<RingCounts>,
+    /// What went wrong after the preparation.
+    troubles: Vec<String>,
+    instance: Instance,
+}
+
+/// What was recorded.
+#[derive(Debug)]
+pub(crate) struct Recorded {
+    /// For the manifest.
+    pub(crate) facts: KernelFacts,
+    /// What a reader must know.
+    pub(crate) warnings: Vec<Warning>,
+    lanes: Vec<keep::Lane>,
+    map: Option<Map>,
+}
+
+impl Session {
+    /// Makes everything that the recording needs, switched off.
+    ///
+    /// # Errors
+    /// The machine cannot, or this user may not; the line that grants it is in the refusal.
+    pub(crate) fn prepare(
+        spec: &RunSpec,
+        kind: CounterKind,
+        host: &Host,
+    ) -> Result<Session, Refusal> {
+        let tracefs = Tracefs::find().map_err(|missing| refused(&missing))?;
+        let (measured, allowed) = cpus(spec);
+        let size = Size::choose(&measured, &allowed, spec.duration, host.memory.total_bytes);
+        let mut instance = Instance::create(&tracefs).map_err(|error| failed(&error))?;
+        let offered = instance.clocks();
+        let clock = TraceClock::choose(kind, &offered).ok_or_else(|| Refusal {
+            what: "--trace".to_owned(),
+            reason: format!("no trace clock of this kernel fits the run's: {}", offered.join(" ")),
+            remedy: "drop --trace".to_owned(),
+        })?;
+        instance.set_clock(clock.name).map_err(|error| failed(&error))?;
+        set_rings(&instance, &size).map_err(|error| failed(&error))?;
+        let plans = Plans::enable(&tracefs, &instance);
+        let layout = tracefs.page_layout().map_err(|error| failed(&error))?;
+        let readers = size.cpus.iter().map(|cpu| instance.reader(*cpu));
+        let readers = readers.collect::<Result<_, _>>().map_err(|error| failed(&error))?;
+        let mark = tracefs.format("ftrace", "print");
+        let mark = mark.and_then(|format| Some((format.id, format.field("buf")?)));
+        let recording =
+            Recording::new(layout, readers, Decoder::new(plans, mark), size.most_events);
+        let least = size.cpus.iter().filter_map(|cpu| instance.ring_bytes(*cpu)).min();
+        Ok(Session {
+            drainer: None,
+            recording: Some(recording),
+            counter: AnyCounter::from(kind),
+            clock,
+            ring_bytes: least.unwrap_or(size.ring_bytes),
+            size,
+            marks: Marks::default(),
+            counts: Vec::new(),
+            troubles: Vec::new(),
+            instance,
+        })
+    }
+
+    /// Begins, on the thread that will supervise the run and on its CPUs.
+    pub(crate) fn begin(&mut self) {
+        self.trouble(self.instance.switch(true));
+        self.mark();
+        let every = match self.size.emptied {
+            Emptied::Elsewhere => DRAIN_PERIOD,
+            Emptied::Sparsely(every) => every,
+            Emptied::Afterwards => return,
+        };
+        if let Some(recording) = self.recording.take() {
+            let pieces = recording.pieces(self.ring_bytes);
+            match Drainer::start(recording, every, pieces) {
+                Ok(drainer) => self.drainer = Some(drainer),
+                Err(recording) => {
+                    self.recording = Some(recording);
+                    self.troubles.push("no thread could be started to empty the ring".to_owned());
+                }
+            }
+        }
+    }
+
+    /// Ends: takes the last events out of the rings.
+    pub(crate) fn end(&mut self) {
+        self.mark();
+        self.trouble(self.instance.switch(false));
+        self.collect();
+        let (size, instance) = (&self.size, &self.instance);
+        self.counts = size.cpus.iter().map(|cpu| instance.counts(*cpu)).collect();
+        if let Some(recording) = &mut self.recording {
+            let pieces = recording.pieces(self.ring_bytes);
+            recording.drain(pieces);
+            recording.close();
+        }
+    }
+
+    /// Writes marks on a measured CPU, so that they are recorded.
+    fn mark(&mut self) {
+        let home = os::affinity().unwrap_or_default();
+        let there = self.size.cpus.iter().any(|cpu| os::set_affinity([*cpu]).is_ok());
+        let marked =
+            self.instance.marker().map_err(|error| error.to_string()).and_then(|mut file| {
+                self.marks.write(&mut file, self.counter).map_err(|error| error.to_string())
+            });
+        if let Err(error) = marked {
+            self.troubles.push(format!("the trace clock could not be checked: {error}"));
+        }
+        if there {
+            // Refused only if these CPUs went away meanwhile.
+            let _ = os::set_affinity(home);
+        }
+    }
+
+    fn trouble(&mut self, done: Result<(), TraceFileError>) {
+        self.troubles.extend(done.err().map(|error| error.to_string()));
+    }
+
+    /// Gets the recording back from the thread that empties the rings.
+    fn collect(&mut self) {
+        if let Some(drainer) = self.drainer.take() {
+            self.recording = drainer.stop();
+        }
+    }
+
+    /// What was recorded; the instance is removed.
+    pub(crate) fn finish(mut self) -> Recorded {
+        self.collect();
+        let mut troubles = std::mem::take(&mut self.troubles);
+        let Some(mut recording) = self.recording.take() else {
+            troubles
+                .push("the thread that emptied the ring was lost; please report this".to_owned());
+            return Recorded::nothing(self.facts(Vec::new(), Vec::new()), troubles);
+        };
+        recording.close();
+        troubles
+            .extend(recording.refused.take().map(|error| format!("a ring was refused: {error}")));
+        for (lane, counts) in recording.lanes.iter_mut().zip(&self.counts) {
+            lane.order();
+            // What was overwritten at the very end is counted by the kernel only.
+            lane.lost = lane.lost.max(counts.lost());
+        }
+        let checks = self.marks.checks(&recording.decoder.marks);
+        let map = Map::new(self.clock, &checks);
+        let cpus = recording.lanes.iter().map(|lane| KernelCpu {
+            cpu: lane.cpu,
+            events: lane.events(),
+            lost: lane.lost,
+            damaged: lane.damaged,
+        });
+        let mut facts = self.facts(checks, cpus.collect());
+        let plans = recording.decoder.plans();
+        (facts.events, facts.missing) = (plans.events.clone(), plans.missing.clone());
+        facts.names = std::mem::take(&mut recording.decoder.names);
+        let warnings = warnings(&facts, map.is_some(), &troubles);
+        Recorded { facts, warnings, lanes: recording.lanes, map }
+    }
+
+    fn facts(
+        &self,
+        checks: Vec<hourglass_model::kernel::ClockCheck>,
+        cpus: Vec<KernelCpu>,
+    ) -> KernelFacts {
+        let drained = match self.size.emptied {
+            Emptied::Elsewhere => "during the run, on CPUs that were not measured".to_owned(),
+            Emptied::Afterwards => "after the run".to_owned(),
+            Emptied::Sparsely(every) => {
+                format!("every {} s during the run, on measured CPUs", every.as_secs_f64())
+            }
+        };
+        KernelFacts {
+            clock: self.clock.name.to_owned(),
+            same_counter: self.clock.same,
+            checks,
+            buffer_bytes: self.ring_bytes,
+            drained,
+            cpus,
+            ..KernelFacts::default()
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.collect();
+        // The rings are open in it, and must not be when the instance is removed.
+        self.recording = None;
+    }
+}
+
+impl Recorded {
+    fn nothing(facts: KernelFacts, troubles: Vec<String>) -> Recorded {
+        let warnings = warnings(&facts, true, &troubles);
+        Recorded { facts, warnings, lanes: Vec::new(), map: None }
+    }
+
+    /// The events in order of ticks, on the run's time line. None if the trace clock could not
+    /// be put on the counter.
+    pub(crate) fn events<'a>(
+        &'a self,
+        timeline: &'a Timeline,
+    ) -> impl Iterator<Item = KernelEvent> + 'a {
+        let map = self.map;
+        let lanes = if map.is_some() { &self.lanes[..] } else { &[] };
+        keep::merged(lanes).map(move |(cpu, raw)| {
+            let ticks = map.map_or(raw.time, |map| map.ticks(raw.time));
+            let ns = timeline.ns_at(ticks);
+            KernelEvent { ns, ticks, value: raw.value, cpu, a: raw.a, b: raw.b, kind: raw.kind }
+        })
+    }
+}
+
+/// The CPUs on which threads of the run may be, and those that this process may use.
+fn cpus(spec: &RunSpec) -> (CpuSet, CpuSet) {
+    let allowed: CpuSet = os::affinity().unwrap_or_default().into_iter().collect();
+    let mut measured = CpuSet::default();
+    for thread in &spec.threads {
+        let own = thread.cpus.as_ref().unwrap_or(&allowed);
+        own.iter().for_each(|cpu| measured.insert(cpu));
+    }
+    (measured, allowed)
+}
+
+/// Makes rings of the size wanted, or smaller ones if there is not the memory.
+fn set_rings(instance: &Instance, size: &Size) -> Result<(), TraceFileError> {
+    let mut bytes = size.ring_bytes;
+    loop {
+        match instance.set_cpus(&size.cpus, bytes / 1024) {
+            Err(error)
+                if error.source.kind() == io::ErrorKind::OutOfMemory && bytes > SMALLEST_RING =>
+            {
+                bytes /= 2;
+            }
+            done => return done,
+        }
+    }
+}
+
+fn refused(missing: &Unavailable) -> Refusal {
+    Refusal { what: "--trace".to_owned(), reason: missing.to_string(), remedy: missing.remedy() }
+}
+
+fn failed(error: &TraceFileError) -> Refusal {
+    let remedy = match error.source.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "run it as root (sudo hourglass ...), in a container with --privileged; a kernel that \
+             is locked down (/sys/kernel/security/lockdown) gives no trace to anybody"
+        }
+        io::ErrorKind::OutOfMemory => "free memory, or trace fewer CPUs with --cpu",
+        _ => "drop --trace",
+    };
+    Refusal { what: "--trace".to_owned(), reason: error.to_string(), remedy: remedy.to_owned() }
+}
+
+fn warnings(facts: &KernelFacts, placed: bool, troubles: &[String]) -> Vec<Warning> {
+    let warning = |id: &str, text: String, remedy: &str| Warning {
+        id: id.to_owned(),
+        text,
+        remedy: remedy.to_owned(),
+    };
+    let mut warnings = Vec::new();
+    for trouble in troubles {
+        let text = format!("--trace: {trouble}");
+        warnings.push(warning("trace-incomplete", text, "measure again"));
+    }
+    let lost = facts.lost();
+    if lost > 0 {
+        let on: CpuSet = facts.cpus.iter().filter(|cpu| cpu.lost > 0).map(|cpu| cpu.cpu).collect();
+        warnings.push(warning(
+            "kernel-events-lost",
+            format!("--trace: {lost} events of the kernel were lost on CPU {on}: its ring was full"),
+            "leave a CPU unmeasured (--cpu), which empties the ring during the run; or a shorter -d",
+        ));
+    }
+    let damaged: u64 = facts.cpus.iter().map(|cpu| cpu.damaged).sum();
+    if damaged > 0 {
+        let text = format!(
+            "--trace: {damaged} pieces of the kernel's ring could not be read to their end"
+        );
+        warnings.push(warning(
+            "kernel-ring-damaged",
+            text,
+            "report this with the kernel's version",
+        ));
+    }
+    if !placed {
+        warnings.push(warning(
+            "trace-clock-unknown",
+            format!(
+                "--trace: the events cannot be put on the run's time: {} has no pairs",
+                facts.clock
+            ),
+            "measure again",
+        ));
+    } else if facts.same_counter
+        && !facts.checks.iter().all(hourglass_model::kernel::ClockCheck::holds)
+    {
+        warnings.push(warning(
+            "trace-clock-drift",
+            format!(
+                "--trace: the trace clock {} was not the run's counter when it was checked",
+                facts.clock
+            ),
+            "do not join events with gaps; report this with the kernel's version",
+        ));
+    }
+    warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(cpus: &[u32]) -> CpuSet {
+        cpus.iter().copied().collect()
+    }
+
+    #[test]
+    fn a_free_cpu_empties_the_rings() {
+        let hour = Span::from_secs(3600);
+        let size = Size::choose(&set(&[1, 3]), &set(&[0, 1, 3]), hour, Some(8 << 30));
+        let expected = Size {
+            cpus: vec![1, 3],
+            ring_bytes: DRAINED_RING,
+            emptied: Emptied::Elsewhere,
+            most_events: MOST_EVENTS,
+        };
+        assert_eq!(size, expected);
+    }
+
+    #[test]
+    fn without_one_the_ring_holds_the_run_if_it_can() {
+        let both = set(&[0, 1]);
+        let size = |seconds, memory| Size::choose(&both, &both, Span::from_secs(seconds), memory);
+        let short = size(10, None);
+        assert_eq!((short.ring_bytes, short.emptied), (11 * MIB, Emptied::Afterwards));
+        let long = size(3600, None);
+        let every = Duration::from_secs(32);
+        assert_eq!((long.ring_bytes, long.emptied), (LARGEST_RING, Emptied::Sparsely(every)));
+        // A small machine: an eighth of 64 MiB for two rings, a quarter for events.
+        let small = size(10, Some(64 * MIB));
+        let every = Duration::from_secs(2);
+        assert_eq!((small.ring_bytes, small.emptied), (4 * MIB, Emptied::Sparsely(every)));
+        assert_eq!(small.most_events, 512 << 10);
+    }
+
+    #[test]
+    fn what_is_not_whole_is_said() {
+        let cpu = |cpu, lost| KernelCpu { cpu, events: 5, lost, damaged: 0 };
+        let whole = KernelFacts {
+            same_counter: true,
+            cpus: vec![cpu(0, 0), cpu(1, 0)],
+            checks: vec![hourglass_model::kernel::ClockCheck { before: 5, trace: 6, after: 7 }],
+            ..KernelFacts::default()
+        };
+        assert_eq!(warnings(&whole, true, &[]), []);
+        let lossy = KernelFacts { cpus: vec![cpu(0, 0), cpu(1, 7)], ..whole.clone() };
+        let mut drifted = whole.clone();
+        drifted.checks[0].trace = 9;
+        let ids = |facts: &KernelFacts, placed, troubles: &[String]| {
+            let all = warnings(facts, placed, troubles);
+            all.into_iter().map(|warning| warning.id).collect::<Vec<String>>()
+        };
+        assert_eq!(ids(&lossy, true, &[]), ["kernel-events-lost"]);
+        assert_eq!(ids(&drifted, true, &[]), ["trace-clock-drift"]);
+        assert_eq!(
+            ids(&whole, false, &["x".to_owned()]),
+            ["trace-incomplete", "trace-clock-unknown"]
+        );
+    }
+}
