@@ -147,6 +147,40 @@ pub enum Drawing {
     Measurements(Figure),
     /// One quantity against another.
     Curves(Curves),
+    /// When threads ran.
+    Trace(TraceFigure),
+}
+
+/// A segment of an execution trace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceFigure {
+    /// Its number in the paper.
+    pub id: String,
+    /// What it shows.
+    pub title: String,
+    /// Left edge, ns from the run's start.
+    pub from_ns: i64,
+    /// Right edge, ns from the run's start.
+    pub to_ns: i64,
+    /// Number and label of each thread.
+    pub threads: Vec<(u32, String)>,
+    /// When they ran, in the order of starts.
+    pub pieces: Vec<TracePiece>,
+}
+
+/// A stretch of time in which a thread ran without a gap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TracePiece {
+    /// The thread.
+    pub thread: u32,
+    /// Where it ran.
+    pub cpu: u32,
+    /// When it was first seen to run, ns from the run's start.
+    pub start_ns: i64,
+    /// When it was last seen to run, ns from the run's start.
+    pub end_ns: i64,
+    /// Code of what stands before it ([`crate::Onset`]).
+    pub onset: u8,
 }
 
 impl Drawing {
@@ -156,6 +190,7 @@ impl Drawing {
         match self {
             Drawing::Measurements(figure) => &figure.id,
             Drawing::Curves(curves) => &curves.id,
+            Drawing::Trace(trace) => &trace.id,
         }
     }
 
@@ -165,6 +200,7 @@ impl Drawing {
         match self {
             Drawing::Measurements(figure) => figure.count == 0,
             Drawing::Curves(curves) => curves.curves.iter().all(|curve| curve.points.is_empty()),
+            Drawing::Trace(trace) => trace.pieces.is_empty() || trace.to_ns <= trace.from_ns,
         }
     }
 }

@@ -67,7 +67,7 @@ pub(crate) fn paper(paper: &Paper, settings: Settings) -> Result<ExitCode> {
         |table| paper.tables.is_empty() || paper.tables.iter().any(|id| id == table.id),
         |table| {
             if tell {
-                messages::say(&format!("measuring table {}", table.id));
+                messages::say(&format!("measuring {}: {}", table.id, table.title));
             }
         },
     );

@@ -19,8 +19,8 @@ mod view;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use hourglass_model::Interval;
-use hourglass_model::paper::Drawing;
+use hourglass_model::paper::{Drawing, TraceFigure};
+use hourglass_model::{Evidence, Interval, Onset};
 use hourglass_time::Span;
 use thiserror::Error;
 
@@ -61,7 +61,30 @@ pub fn figure(drawing: &Drawing) -> String {
     match drawing {
         Drawing::Measurements(figure) => costs(figure),
         Drawing::Curves(figure) => curves(figure),
+        Drawing::Trace(figure) => segment(figure),
     }
+}
+
+/// A segment of a trace; empty if its range is.
+fn segment(figure: &TraceFigure) -> String {
+    let (from, to) = (Span::from_nanos(figure.from_ns), Span::from_nanos(figure.to_ns));
+    let mut options = TraceOptions::new(from, to);
+    options.title = format!("Figure {}: {}", figure.id, figure.title);
+    options.threads = figure.threads.clone();
+    let intervals = figure.pieces.iter().map(|piece| Interval {
+        thread: piece.thread,
+        cpu: piece.cpu,
+        start_ns: piece.start_ns,
+        end_ns: piece.end_ns,
+        start_ticks: 0,
+        end_ticks: 0,
+        onset: Onset::from_code(piece.onset).unwrap_or(Onset::Gap),
+        evidence: Evidence::NONE,
+    });
+    let mut picture = Vec::new();
+    // Into memory, only the range can be refused.
+    let _ = render(&mut picture, intervals, &options);
+    String::from_utf8(picture).unwrap_or_default()
 }
 
 /// Draws the intervals, which must come in the order of their starts, into `out`.

@@ -90,6 +90,14 @@ fn write_table(out: &mut String, table: &PaperTable, style: Style) {
     }
 }
 
+/// What is above a table: tables have numbers, figures have `figure-` before theirs.
+pub(super) fn heading(table: &PaperTable) -> String {
+    match table.id.strip_prefix("figure-") {
+        Some(number) => format!("Figure {number}: {}", table.title),
+        None => format!("Table {}: {}", table.id, table.title),
+    }
+}
+
 /// What is chosen, one below the other, each with the numbers it is chosen by and why.
 fn write_decisions(out: &mut String, decisions: &[Decision]) {
     let longest = decisions.iter().map(|decision| decision.chosen.chars().count()).max();
@@ -104,7 +112,7 @@ fn write_decisions(out: &mut String, decisions: &[Decision]) {
 
 fn rows(table: &PaperTable) -> Table {
     let all_measured = table.rows.iter().all(|row| row.how == How::Measured);
-    let title = clean::for_terminal(&format!("Table {}: {}", table.id, table.title));
+    let title = clean::for_terminal(&heading(table));
     let mut rows = Table::new(title)
         .column(Column::Text, "")
         .column(Column::Number, "paper")

@@ -2,7 +2,7 @@
 
 use hourglass_model::paper::{Cell, PaperRow, PaperTable};
 
-use super::paper::{NOTHING, decimals};
+use super::paper::{NOTHING, decimals, heading};
 use super::table::{Column, Table, Tone};
 use crate::clean;
 
@@ -78,7 +78,7 @@ const MOST_DECIMALS: usize = 2;
 
 /// Title and heads: subject, statistic and unit one below the other.
 fn headed(table: &PaperTable, columns: &[GridColumn]) -> Table {
-    let title = clean::for_terminal(&format!("Table {}: {}", table.id, table.title));
+    let title = clean::for_terminal(&heading(table));
     let mut heads = [vec![String::new()], vec![String::new()]];
     let mut grid = Table::new(title).column(Column::Text, "");
     let mut last = "";

@@ -1,0 +1,163 @@
+//! Figure 4: how long context switches take (section 5.1).
+
+use hourglass_infer::inferences::{Cost, Switch, SwitchKind, switch_cost, switches};
+use hourglass_model::paper::{
+    Curve, Curves, Drawing, Edge, EdgeUnit, Origin, PaperRow, Place, Scale,
+};
+use hourglass_time::Span;
+
+use super::super::MeasuredTable;
+use super::super::bench::Bench;
+use super::runs::{self, MS, cost_rows, inferred, inferred_row};
+use crate::experiment::Finished;
+
+pub(super) const ID: &str = "figure-4";
+pub(super) const TITLE: &str = "Direct cost of context switches";
+
+const FULL: Span = Span::from_secs(60);
+const QUICK: Span = Span::from_secs(2);
+
+const THREADS: usize = 10;
+
+/// The paper: "on the order of 10 µs" for a preemption (section 5.2), and the gaps of its three lines of
+/// output for a yield (section 5.1).
+const PREEMPTION_US: f64 = 10.0;
+const YIELD_US: f64 = 2.188;
+
+/// Columns of the histogram.
+const BINS: u64 = 60;
+
+/// The two runs of the section.
+const RUNS: [(&str, &str, SwitchKind, f64); 2] = [
+    ("preemption", "CPU", SwitchKind::Involuntary, PREEMPTION_US),
+    ("yield", "CPU_YIELD 0.9ms", SwitchKind::Voluntary, YIELD_US),
+];
+
+pub(super) fn measure(bench: &Bench) -> Option<MeasuredTable> {
+    let duration = runs::duration(bench, FULL, QUICK);
+    let cpu = runs::measured_cpu();
+    let (mut rows, mut curves, mut notes) = (Vec::new(), Vec::new(), Vec::new());
+    for (at, (name, workload, kind, paper)) in (0u32..).zip(RUNS) {
+        let threads = runs::thread(workload, "NORMAL", "NATIVE", cpu)
+            .and_then(|thread| runs::run(vec![thread; THREADS], duration, &|| 0));
+        match threads {
+            Ok(ran) => {
+                let (finished, _) = ran?;
+                let found = switches(finished.intervals());
+                let cost = switch_cost(&found, kind);
+                rows.extend(cost_rows(name, paper, cost.as_ref()));
+                if kind == SwitchKind::Involuntary {
+                    rows.extend(rate_rows(&finished));
+                }
+                notes.extend(cost.as_ref().map(|cost| note(name, cost)));
+                curves.extend(cost.map(|cost| histogram(name, at, kind, &found, &cost)));
+            }
+            Err(why) => {
+                notes.push(why);
+                rows.extend(cost_rows(name, paper, None));
+            }
+        }
+    }
+    let method = format!(
+        "ten threads on CPU {cpu} for {duration} each: -w CPU, where every switch is a preemption, and \
+         -w CPU_YIELD 0.9ms; costs are the gaps between two threads, without those much longer than \
+         the shortest"
+    );
+    let difference =
+        "The paper's preemptions hold its clock interrupt, and so do these; in a virtual \
+                      machine also what the hypervisor needs to bring it."
+            .to_owned();
+    let table = runs::table((ID, TITLE), method, rows, difference, notes);
+    Some(MeasuredTable { table, figure: Some(Drawing::Curves(figure(curves))) })
+}
+
+/// Switches and quanta beside those of both groups of systems in the paper.
+fn rate_rows(finished: &Finished) -> Vec<PaperRow> {
+    let rate = inferred(finished, "switches", None, "rate");
+    let quantum = inferred(finished, "quantum", None, "median");
+    let rate_row = |name: &str, paper| inferred_row(name, Some(paper), ("1/s", 1.0), rate);
+    let quantum_row = |name: &str, paper| inferred_row(name, Some(paper), ("ms", MS), quantum);
+    vec![
+        rate_row("switches a second (there Linux 2.4.17)", 18.0),
+        rate_row("switches a second (there TimeSys, Windows, FreeBSD)", 50.0),
+        quantum_row("quantum (there Linux 2.4.17)", 60.0),
+        quantum_row("quantum (there TimeSys, Windows, FreeBSD)", 20.0),
+    ]
+}
+
+fn note(name: &str, cost: &Cost) -> String {
+    let us = |ns: f64| format!("{:.2}", ns / runs::US);
+    let median = cost.median;
+    format!(
+        "{name}: median {} us, 95 % interval from {} to {}; {} of {} gaps were set aside, those above \
+         {} us.",
+        us(median.value),
+        us(median.lo),
+        us(median.hi),
+        cost.set_aside,
+        cost.count + cost.set_aside,
+        us(cost.limit_ns as f64),
+    )
+}
+
+/// How many gaps of each length there were, up to the longest that was kept.
+fn histogram(name: &str, colour: u32, kind: SwitchKind, found: &[Switch], cost: &Cost) -> Curve {
+    let width = (cost.limit_ns / BINS).max(1);
+    let mut counts = vec![0u64; BINS as usize + 1];
+    let gaps = found.iter().filter(|s| s.kind == kind && s.is_cost && s.gap_ns <= cost.limit_ns);
+    for switch in gaps {
+        if let Some(count) = counts.get_mut((switch.gap_ns / width) as usize) {
+            *count += 1;
+        }
+    }
+    let place = |(bin, count): (u64, &u64)| Place {
+        across: (bin * width + width / 2) as f64,
+        up: *count as f64,
+    };
+    Curve {
+        name: name.to_owned(),
+        origin: Origin::Here,
+        colour,
+        joined: true,
+        points: (0u64..).zip(&counts).map(place).collect(),
+    }
+}
+
+fn figure(curves: Vec<Curve>) -> Curves {
+    let edge = |text: &str, unit| Edge { text: text.into(), unit, scale: Scale::Linear };
+    Curves {
+        id: "4".into(),
+        title: "Lengths of context switches".into(),
+        across: edge("length of the gap", EdgeUnit::Time),
+        up: edge("switches", EdgeUnit::Number),
+        curves,
+        note: "Each point counts the gaps of a sixtieth of the range that was kept.".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every gap that was kept is in a column, and none that was set aside.
+    #[test]
+    fn a_histogram_counts_what_was_kept() {
+        let switch = |gap_ns| Switch {
+            cpu: 0,
+            from: 0,
+            to: 1,
+            at_ns: 0,
+            gap_ns,
+            turn_ns: None,
+            kind: SwitchKind::Involuntary,
+            is_cost: true,
+        };
+        let mut found: Vec<Switch> = (0..300).map(|n| switch(5_000 + 10 * (n % 100))).collect();
+        found.push(switch(900_000));
+        let cost = switch_cost(&found, SwitchKind::Involuntary).unwrap();
+        let curve = histogram("preemption", 0, SwitchKind::Involuntary, &found, &cost);
+        let counted: f64 = curve.points.iter().map(|place| place.up).sum();
+        assert_eq!(counted, cost.count as f64);
+        assert!(note("preemption", &cost).contains("1 of 301 gaps were set aside"));
+    }
+}
