@@ -46,7 +46,7 @@ pub struct Overheads {
     pub tick_period: u64,
     /// What a tick takes; shorter than the time between two.
     pub tick_cost: u64,
-    /// Before a preempted job goes on.
+    /// Before a preempted job goes on after somebody else, or any job on another CPU.
     pub cache_delay: u64,
 }
 

@@ -30,6 +30,23 @@ fn switches_and_cold_caches_take_time() {
     assert_eq!((outcome.cpus[0].busy, outcome.threads[0].preemptions), (6, 1));
 }
 
+/// A job that loses its CPU and gets another at the same instant was not preempted, but its data is
+/// where it was: it went on for nothing.
+#[test]
+fn a_job_that_moves_at_once_has_a_cold_cache() {
+    let mut machine = system(2, vec![once(1, 0, 6), once(2, 3, 2).on(&[0])]);
+    let done = |machine: &System| {
+        let mut record = Record::default();
+        run_with(machine, Settings::until(50), &mut record, &mut sim::Unwatched).unwrap();
+        record.completions(0)
+    };
+    assert_eq!(done(&machine), [6]);
+    machine.overheads.cache_delay = 1;
+    assert_eq!(done(&machine), [7]);
+    let outcome = sim::run(&machine, Settings::until(50)).unwrap();
+    assert_eq!((outcome.threads[0].migrations, outcome.threads[0].preemptions), (1, 0));
+}
+
 #[test]
 fn ticks_take_time() {
     let mut machine = system(1, vec![once(1, 0, 8)]);

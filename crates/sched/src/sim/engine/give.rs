@@ -89,11 +89,11 @@ impl<const TELL: bool> Machine<TELL> {
             cpu.outcome.switches += 1;
             cost = self.overheads.context_switch;
         }
-        if runner.last_cpu.is_some_and(|last| last != at) {
-            runner.outcome.migrations += 1;
-        }
+        let moved = runner.last_cpu.is_some_and(|last| last != at);
+        runner.outcome.migrations += u64::from(moved);
         if let Some(job) = &mut runner.job {
-            if job.preempted && cpu.last != Some(thread) {
+            // What a job that moves at once leaves in a cache does not move with it.
+            if (job.preempted && cpu.last != Some(thread)) || (job.begun && moved) {
                 cost = cost.saturating_add(self.overheads.cache_delay);
             }
             job.preempted = false;
