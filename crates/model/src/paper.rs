@@ -109,10 +109,9 @@ pub enum How {
     Measured,
     /// On this machine, by something put in the place of what it lacks.
     Emulated,
-    /// On a simulated machine.
+    /// On a simulated machine, or by an analysis of one, which the row's name then says.
+    #[serde(alias = "analysed")]
     Simulated,
-    /// By a schedulability analysis, without any run.
-    Analysed,
 }
 
 impl How {
@@ -123,7 +122,6 @@ impl How {
             How::Measured => "measured",
             How::Emulated => "emulated",
             How::Simulated => "simulated",
-            How::Analysed => "analysed",
         }
     }
 }
