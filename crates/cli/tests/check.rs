@@ -274,3 +274,43 @@ fn analyses_are_listed_and_asked_for_by_name() {
         assert!(text(&output.stderr).contains(wanted), "{name}");
     }
 }
+
+/// A pipe that nobody writes to made the command wait for ever; a missing file had no remedy.
+#[test]
+fn only_files_and_the_standard_input_are_read() {
+    let folder = TempDir::new().unwrap();
+    let pipe = folder.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let missing = folder.path().join("missing.toml");
+    for (path, said) in [
+        (&pipe, "no regular file; name one, or - for the standard input"),
+        (&missing, "no such file; name a file of tasks (TOML, JSON, rt-app), a run folder, or -"),
+    ] {
+        for command in ["check", "simulate", "predict", "sweep"] {
+            let mut words = Command::new(env!("CARGO_BIN_EXE_hourglass"));
+            let output = words.arg(command).arg(path).stdin(Stdio::null()).output().unwrap();
+            let told = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{command}: {told}");
+            assert!(told.contains(said) && told.lines().count() == 1, "{command}: {told}");
+        }
+    }
+    let file = File::new("tasks.toml", PAPER);
+    let open = |path: &Path| Stdio::from(std::fs::File::open(path).unwrap());
+    let words = |name: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hourglass"));
+        command.args(["check", "--json", name]).stdin(open(&file.path)).output().unwrap()
+    };
+    for name in ["-", "/dev/stdin"] {
+        assert_eq!(document(&words(name))["verdict"], "feasible", "{name}");
+    }
+}
+
+/// CONTRACT: one JSON document on stdout, nothing else there.
+#[test]
+fn a_document_is_for_one_file() {
+    let file = File::new("tasks.toml", PAPER);
+    let output = file.check(&[file.path.to_str().unwrap(), "--json"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(text(&output.stdout), "");
+    assert!(text(&output.stderr).contains("name one"), "{}", text(&output.stderr));
+}

@@ -1,7 +1,6 @@
 //! `sweep`: how many random sets of tasks each analysis accepts.
 
 use std::fmt::Display;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -13,6 +12,7 @@ use hourglass_report::{svg, text};
 use super::paper::write_whole;
 use crate::args::suggest::name_like;
 use crate::lab::sweep::{self, ANALYSES, Analysis, Described, Draft, Experiment, SweepError};
+use crate::lab::theory::input::{self, InputError};
 use crate::messages;
 use crate::output;
 use crate::progress::SetsProgress;
@@ -154,9 +154,11 @@ impl Sweep {
         let (mut draft, mut template) = (Draft::default(), None);
         if let Some(file) = &self.file {
             let place = format!("{}: ", file.display());
-            let text = fs::read_to_string(file).map_err(|error| {
-                Stop::usage(format!("{place}{error}; name a file that is there"))
-            })?;
+            let text = match input::text(file) {
+                // All defaults.
+                Err(InputError::Empty(_)) => String::new(),
+                text => text.map_err(|error| Stop::usage(error.to_string()))?,
+            };
             match Described::read(&text).map_err(|error| refused(&place, &error))? {
                 Described::Experiment(found) => draft = *found,
                 Described::Tasks(found) => template = Some(*found),

@@ -4,7 +4,7 @@
 //! tasks.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use hourglass_model::tasks::{Format, TaskSet, TaskSetError};
@@ -59,6 +59,12 @@ pub enum InputError {
         /// What the system says.
         reason: std::io::Error,
     },
+    /// There is no such file.
+    #[error("{}: no such file; name a file of tasks (TOML, JSON, rt-app), a run folder, or - for the standard input", .0.display())]
+    Missing(PathBuf),
+    /// A pipe, a socket or a device, which may never end.
+    #[error("{}: no regular file; name one, or - for the standard input, as in: cat PIPE | hourglass check -", .0.display())]
+    Special(PathBuf),
     /// There is nothing in it.
     #[error("{}: the file is empty; write a table [[task]] with name, wcet and period for each task", .0.display())]
     Empty(PathBuf),
@@ -133,15 +139,35 @@ fn run_folder(path: &Path) -> Result<Input, InputError> {
     Ok(Input { set: read.set, notes })
 }
 
-/// The text of a file of at most [`MOST_BYTES`].
+/// The standard input among paths.
+const STANDARD_INPUT: &str = "-";
+
+/// Where a program's open files are, among them the pipes that a shell makes for `<(COMMAND)`: these
+/// have somebody at the other end.
+const OPEN_FILES: [&str; 3] = ["/dev/stdin", "/dev/fd", "/proc/self/fd"];
+
+/// The text of a file of at most [`MOST_BYTES`]; `-` is the standard input.
 ///
 /// # Errors
 /// It cannot be read, is empty, too long, or no text.
 pub fn text(path: &Path) -> Result<String, InputError> {
-    let unreadable = |reason| InputError::Unreadable { path: path.to_owned(), reason };
-    let file = File::open(path).map_err(unreadable)?;
+    let unreadable = |reason: std::io::Error| match reason.kind() {
+        ErrorKind::NotFound => InputError::Missing(path.to_owned()),
+        _ => InputError::Unreadable { path: path.to_owned(), reason },
+    };
     let mut bytes = Vec::new();
-    file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    let most = MOST_BYTES + 1;
+    if path == Path::new(STANDARD_INPUT) {
+        std::io::stdin().lock().take(most).read_to_end(&mut bytes).map_err(unreadable)?;
+    } else {
+        let open = OPEN_FILES.iter().any(|open| path.starts_with(open));
+        // Opening a pipe that nobody writes to would wait for ever.
+        if !open && !std::fs::metadata(path).map_err(unreadable)?.is_file() {
+            return Err(InputError::Special(path.to_owned()));
+        }
+        let file = File::open(path).map_err(unreadable)?;
+        file.take(most).read_to_end(&mut bytes).map_err(unreadable)?;
+    }
     if bytes.len() as u64 > MOST_BYTES {
         return Err(InputError::TooLong(path.to_owned()));
     }
