@@ -56,6 +56,11 @@ pub const ALL: &[Entry] = &[
         source: "Wang and Saksena 1999; Regehr 2002; Keskin, Bril and Lukkien 2010",
     },
     Entry {
+        name: "fp-phases",
+        about: "response times under fixed priorities, the phases of all tasks being known",
+        source: "Leung and Merrill 1980; Palencia and Gonzalez Harbour 1998",
+    },
+    Entry {
         name: "edf-preemptive",
         about: "response times and demand under earliest deadline first",
         source: "Spuri 1996; Zhang and Burns 2009",
@@ -153,6 +158,9 @@ pub(super) fn for_processor(processor: &Processor) -> &'static str {
     }
     if processor.has_bursts() && processor.rule == Rule::FixedPriority && !suspends {
         return "fp-bursts";
+    }
+    if processor.has_phases {
+        return "fp-phases";
     }
     match (processor.rule, processor.sections) {
         (Rule::Fifo, _) => "fifo",

@@ -33,6 +33,10 @@ pub(super) fn solve(
     let mut alone = set.clone();
     alone.tasks.iter_mut().for_each(|task| task.after.clear());
     let mut notes = Notes::default();
+    if alone.tasks.iter_mut().any(|task| task.offset.take().is_some()) {
+        alone.tasks.iter_mut().for_each(|task| task.offset = None);
+        notes.say("offsets are not used: any phase is taken to be possible");
+    }
     let processors = host::processors(&alone, &mut notes)?;
     processors.iter().try_for_each(|processor| is_plain(set, processor))?;
     let chains = chains(set)?;

@@ -78,6 +78,9 @@ fn shared(
     notes: &mut Notes,
 ) -> Processor {
     let mut found = processor(set, cpus.to_string(), tasks, rule, notes);
+    if found.has_phases {
+        found.forget_phases();
+    }
     found.shared_by = Some(cpus.len() as u64);
     let why = |what: &str| format!("no analysis here has {what} where several CPUs share tasks");
     let plain = || {
@@ -137,6 +140,7 @@ fn bare(set: &TaskSet, position: usize) -> Option<Member> {
         name: task.name.clone(),
         task: made,
         jitter,
+        offset: None,
         arrivals: Vec::new(),
         threshold: 0,
         unknown: None,
@@ -159,10 +163,27 @@ fn fill(
                     them; give priorities"
             .to_owned());
     }
+    let spinning = locks::spinning(set, tasks, numbers::switches(set))?;
+    if spinning.iter().any(|time| *time > 0) {
+        processor.counts("locks of other CPUs need not be held whenever they are asked for");
+        notes.say(
+            "each request for a spin lock waits for the longest section of every other CPU that \
+             uses it, first come, first served",
+        );
+    }
     processor.has_thresholds = has_thresholds(set, tasks, rule);
+    processor.has_phases = has_phases(set, tasks, rule);
+    if processor.has_phases {
+        notes.say(
+            "phases are known: a task's first job arrives at its offset, each other exactly \
+                   a period after the one before",
+        );
+    }
     let known = known_priorities(set);
-    for ((position, rank), blocking) in tasks.iter().zip(&priorities).zip(blocking) {
-        let mut member = numbers::member(set, *position, processor, notes)?;
+    for (((position, rank), blocking), spinning) in
+        tasks.iter().zip(&priorities).zip(blocking).zip(spinning)
+    {
+        let mut member = numbers::member(set, *position, spinning, processor, notes)?;
         let task = &set.tasks[*position];
         let blocking = task
             .blocking
@@ -212,6 +233,30 @@ fn has_thresholds(set: &TaskSet, tasks: &[usize], rule: Rule) -> bool {
         && !set.machine.overheads.tick_cost.is_some_and(|cost| cost.is_positive())
         && tasks().any(|task| matches!(task.preemption, Preemption::Threshold(_)))
         && tasks().all(known)
+}
+
+/// Whether all phases are known and nothing moves a release, nor is there anything that the analysis
+/// of phases does not know.
+fn has_phases(set: &TaskSet, tasks: &[usize], rule: Rule) -> bool {
+    let overheads = &set.machine.overheads;
+    let is = |span: Option<hourglass_time::Span>| span.is_some_and(|span| span.is_positive());
+    let known = |position: &usize| {
+        let task = &set.tasks[*position];
+        let late = task.jitter.is_positive() || task.tick_delay().is_positive();
+        task.offset.is_some()
+            && !late
+            && !task.suspension.is_positive()
+            && task.arrivals.is_empty()
+            && task.after.is_empty()
+            && task.preemption == Preemption::Full
+    };
+    rule == Rule::FixedPriority
+        && set.assignment() == Assignment::Given
+        && set.servers.is_empty()
+        && !is(overheads.tick_cost)
+        && !is(overheads.timer_granularity)
+        && tasks.iter().all(known)
+        && !tasks.is_empty()
 }
 
 /// What sections there are: if all tasks have the same kind, that one; else each its own, of which
@@ -375,6 +420,7 @@ fn ticks(set: &TaskSet, processor: &mut Processor, notes: &mut Notes) -> Result<
         name: "the tick".to_owned(),
         task,
         jitter: 0,
+        offset: None,
         arrivals: Vec::new(),
         threshold: TICK,
         unknown: None,

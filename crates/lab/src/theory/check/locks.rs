@@ -3,13 +3,22 @@
 //! Owns: blocking from critical sections on one processor. Under the ceiling protocol, a section of
 //! one less urgent task (Sha, Rajkumar and Lehoczky 1990; Baker 1991 for EDF); under inheritance, at
 //! most one of each such task and one of each such resource; spinning is not preempted. Sections of a
-//! job are taken not to lie in each other. Must not: know other processors.
+//! job are taken not to lie in each other.
+//!
+//! A spin lock may also be shared with tasks that are pinned to other CPUs: whoever asks for it waits,
+//! not preempted, for one section of each of these at most (MSRP: Gai, Lipari and Di Natale, RTSS
+//! 2001). That makes the sections of this processor longer, and the jobs that hold them. Must not:
+//! bound responses.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hourglass_model::tasks::{Protocol, Resource, Step, TaskSet};
 
+use super::numbers;
 use super::processor::Rule;
+
+/// A number that does not fit.
+const TOO_LONG: &str = "a critical section has more than 64 bits";
 
 /// A section that may hold up others: whose, of which resource, how long.
 struct Section<'a> {
@@ -64,12 +73,101 @@ fn sections<'a>(set: &'a TaskSet, here: &[usize], extra: u64) -> Result<Vec<Sect
         for section in &set.tasks[*task].critical_sections {
             let resource = set.resources.iter().find(|r| r.name == section.resource);
             let resource = resource.ok_or_else(|| format!("no resource '{}'", section.resource))?;
-            let length = section.length.nanos_or_zero().checked_add(extra);
-            let length = length.ok_or("a critical section has more than 64 bits")?;
+            let length = numbers::slowed(set, *task, section.length.nanos_or_zero())?;
+            let waits = spin(set, here, resource, extra)?;
+            let length = length.checked_add(extra).and_then(|length| length.checked_add(waits));
+            let length = length.ok_or(TOO_LONG)?;
             found.push(Section { task: *task, resource, length });
         }
     }
     Ok(found)
+}
+
+/// How long the jobs of each task in `here` spin for locks that tasks on other CPUs hold, in the order
+/// of `here`. `extra` is what a section takes beyond its length.
+///
+/// # Errors
+/// Nothing bounds it, in a sentence.
+pub(super) fn spinning(set: &TaskSet, here: &[usize], extra: u64) -> Result<Vec<u64>, String> {
+    let of = |task: &usize| {
+        let mut sum = 0u64;
+        for section in &set.tasks[*task].critical_sections {
+            let resource = set.resources.iter().find(|r| r.name == section.resource);
+            let resource = resource.ok_or_else(|| format!("no resource '{}'", section.resource))?;
+            let each = spin(set, here, resource, extra)?;
+            let all = each.checked_mul(section.count.into());
+            sum = all.and_then(|all| sum.checked_add(all)).ok_or(TOO_LONG)?;
+        }
+        Ok(sum)
+    };
+    here.iter().map(of).collect()
+}
+
+/// How long a request of a task in `here` waits for those on other CPUs: the longest section of each of
+/// these.
+fn spin(set: &TaskSet, here: &[usize], resource: &Resource, extra: u64) -> Result<u64, String> {
+    let mut longest: BTreeMap<u32, u64> = BTreeMap::new();
+    if resource.protocol != Protocol::Spin {
+        return Ok(0);
+    }
+    for user in users(set, resource).filter(|user| !here.contains(user)) {
+        let cpu = only_cpu(set, user).ok_or_else(|| elsewhere(resource))?;
+        let held = longest.entry(cpu).or_default();
+        for section in &set.tasks[user].critical_sections {
+            if section.resource == resource.name {
+                let length = numbers::slowed(set, user, section.length.nanos_or_zero())?;
+                *held = length.checked_add(extra).ok_or(TOO_LONG)?.max(*held);
+            }
+        }
+    }
+    let sum = longest.values().try_fold(0u64, |sum, length| sum.checked_add(*length));
+    sum.ok_or_else(|| TOO_LONG.to_owned())
+}
+
+/// The CPU that a task is pinned to.
+fn only_cpu(set: &TaskSet, task: usize) -> Option<u32> {
+    let all = set.cpus();
+    let cpus = set.tasks[task].cpus.as_ref().unwrap_or(&all);
+    cpus.iter().next().filter(|_| cpus.len() == 1)
+}
+
+fn elsewhere(resource: &Resource) -> String {
+    format!(
+        "resource '{}' is shared with tasks on other processors or in other servers",
+        resource.name
+    )
+}
+
+/// That a lock that others hold on other CPUs is waited for as [`spin`] says.
+fn spins(
+    set: &TaskSet,
+    here: &[usize],
+    users: &[usize],
+    resource: &Resource,
+) -> Result<(), String> {
+    let pinned = |task: &usize| only_cpu(set, *task).is_some();
+    if resource.protocol != Protocol::Spin
+        || !set.servers.is_empty()
+        || !here.iter().chain(users).all(pinned)
+    {
+        return Err(elsewhere(resource));
+    }
+    if set.machine.overheads.tick_cost.is_some_and(|cost| cost.is_positive()) {
+        return Err(format!(
+            "ticks prolong sections of resource '{}' on other CPUs, which no analysis here counts",
+            resource.name
+        ));
+    }
+    let suspends = users.iter().find(|task| set.tasks[**task].suspension.is_positive());
+    suspends.map_or(Ok(()), |task| Err(suspended(set, *task, resource)))
+}
+
+fn suspended(set: &TaskSet, task: usize, resource: &Resource) -> String {
+    format!(
+        "task '{}' suspends itself where resource '{}' is shared; how often it then waits for the \
+         lock is not known",
+        set.tasks[task].name, resource.name
+    )
 }
 
 fn users<'a>(set: &'a TaskSet, resource: &'a Resource) -> impl Iterator<Item = usize> + 'a {
@@ -90,10 +188,7 @@ fn bounded(
     let resource = section.resource;
     let users: Vec<usize> = users(set, resource).collect();
     if users.iter().any(|user| !here.contains(user)) {
-        return Err(format!(
-            "resource '{}' is shared with tasks on other processors or in other servers",
-            resource.name
-        ));
+        spins(set, here, &users, resource)?;
     }
     let locks = |step: &Step| matches!(step, Step::Lock(name) if *name == resource.name);
     let thread = set
@@ -111,11 +206,7 @@ fn bounded(
     }
     let suspends = here.iter().find(|task| set.tasks[**task].suspension.is_positive());
     if let Some(task) = suspends {
-        return Err(format!(
-            "task '{}' suspends itself where resource '{}' is shared; how often it then waits for \
-             the lock is not known",
-            set.tasks[*task].name, resource.name
-        ));
+        return Err(suspended(set, *task, resource));
     }
     match resource.protocol {
         Protocol::Plain if rule != Rule::Fifo => Err(format!(

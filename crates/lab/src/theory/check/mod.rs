@@ -144,6 +144,10 @@ fn fit(processors: &mut [Processor], name: &str) -> Result<(), RequestError> {
             "liu-layland" | "hyperbolic" => processor.rule == Rule::FixedPriority,
             // Without suspension, both say the same.
             "global-fp-bc" => fitting == "global-fp-lc",
+            "fp-preemptive" if processor.has_phases => {
+                processor.forget_phases();
+                true
+            }
             "fp-suspension" => fitting == "fp-preemptive" || fitting == name,
             _ => fitting == name,
         };

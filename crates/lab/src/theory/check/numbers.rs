@@ -13,21 +13,23 @@ use super::processor::{Member, Notes, Processor};
 /// A number that does not fit.
 const TOO_LONG: &str = "a time has more than 64 bits";
 
-/// The numbers of the task at `position`, its priority and blocking left out.
+/// The numbers of the task at `position`, its priority and blocking left out. Its jobs wait for
+/// `spinning` in all, on their CPU.
 ///
 /// # Errors
 /// Nothing sound can be said about it, in a sentence.
 pub(super) fn member(
     set: &TaskSet,
     position: usize,
+    spinning: u64,
     processor: &mut Processor,
     notes: &mut Notes,
 ) -> Result<Member, String> {
     let task = &set.tasks[position];
-    let cost = cost(set, position, processor, notes)?;
+    let cost = cost(set, position, processor, notes)?.checked_add(spinning).ok_or(TOO_LONG)?;
     let jitter = jitter(set, task, notes)?;
-    if task.offset.is_some() {
-        processor.counts("offsets are not used: any phase is taken to be possible");
+    if task.offset.is_some() && !processor.has_phases {
+        processor.forget_phases();
         notes.say("offsets are not used: any phase is taken to be possible");
     }
     let (longest, last) = segments(task, cost, processor, notes);
@@ -40,6 +42,7 @@ pub(super) fn member(
         name: task.name.clone(),
         task: made,
         jitter,
+        offset: task.offset.map(|offset| offset.nanos_or_zero()),
         arrivals: task.arrivals.iter().map(|distance| distance.nanos_or_zero()).collect(),
         threshold: 0,
         unknown: None,
@@ -64,17 +67,8 @@ fn cost(
 ) -> Result<u64, String> {
     let task = &set.tasks[position];
     let rate = slowest_rate(set, position);
-    let mut cost = task.wcet.nanos_or_zero();
+    let cost = slowed(set, position, task.wcet.nanos_or_zero())?;
     if rate != Fraction::ONE {
-        if rate == Fraction::ZERO {
-            return Err(format!(
-                "task '{}' makes no progress while another runs on a sibling CPU",
-                task.name
-            ));
-        }
-        let slowed = (u128::from(cost) * u128::from(rate.denominator()))
-            .div_ceil(u128::from(rate.numerator()));
-        cost = u64::try_from(slowed).map_err(|_| TOO_LONG)?;
         processor.counts("a sibling CPU need not be busy all the time");
         notes.say(format!(
             "'{}' may always have a neighbour on a sibling CPU and then runs at {rate} of its speed",
@@ -101,6 +95,22 @@ fn cost(
     let times = sections.sum::<u64>() + 1;
     let added = switch.checked_mul(times).and_then(|sum| sum.checked_add(delay)).ok_or(TOO_LONG)?;
     cost.checked_add(added).ok_or_else(|| TOO_LONG.to_owned())
+}
+
+/// How long work of a task may take that needs `work` where nobody runs on a sibling CPU.
+///
+/// # Errors
+/// It may take for ever, or longer than a number holds, in a sentence.
+pub(super) fn slowed(set: &TaskSet, position: usize, work: u64) -> Result<u64, String> {
+    let rate = slowest_rate(set, position);
+    if rate == Fraction::ZERO {
+        return Err(format!(
+            "task '{}' makes no progress while another runs on a sibling CPU",
+            set.tasks[position].name
+        ));
+    }
+    let slowed = u128::from(work) * u128::from(rate.denominator());
+    u64::try_from(slowed.div_ceil(rate.numerator().into())).map_err(|_| TOO_LONG.to_owned())
 }
 
 /// The slowest that a task may be beside anything that may run on a sibling of its CPUs.

@@ -25,6 +25,8 @@ pub(super) struct Member {
     pub(super) jitter: u64,
     /// From the first to the 2nd, 3rd, ... arrival of a burst; empty without bursts.
     pub(super) arrivals: Vec<u64>,
+    /// Arrival of its first job, if that is known.
+    pub(super) offset: Option<u64>,
     /// Only ranks above this preempt it; its own if there is no threshold.
     pub(super) threshold: u32,
     /// Why nothing can be said about it, although others can be analysed beside it.
@@ -51,6 +53,9 @@ pub(super) struct Processor {
     pub(super) shared_by: Option<u64>,
     /// Tasks have preemption thresholds, and no other sections.
     pub(super) has_thresholds: bool,
+    /// Every task's first job arrives at its offset, every other exactly a period after the one before,
+    /// and none is released later.
+    pub(super) has_phases: bool,
     /// A bound over the deadline is none: ticks count only up to the deadline.
     pub(super) holds_to_deadline: bool,
 }
@@ -68,6 +73,7 @@ impl Processor {
             refused: None,
             shared_by: None,
             has_thresholds: false,
+            has_phases: false,
             holds_to_deadline: false,
         }
     }
@@ -75,6 +81,12 @@ impl Processor {
     /// Whether any task arrives in bursts.
     pub(super) fn has_bursts(&self) -> bool {
         self.members.iter().any(|member| !member.arrivals.is_empty())
+    }
+
+    /// Treats phases as not known, and says so.
+    pub(super) fn forget_phases(&mut self) {
+        self.has_phases = false;
+        self.counts("offsets are not used: any phase is taken to be possible");
     }
 
     /// Says that the numbers count something that may never happen.

@@ -60,6 +60,8 @@ fn response(processor: &Processor, member: &Member, point: &Point) -> u64 {
     }
     let nominal = match processor.rule {
         Rule::Edf => point.offset,
+        // Nothing jitters, and jobs count from the beginning of a window of known phase.
+        _ if processor.has_phases => point.offset,
         _ if !member.arrivals.is_empty() => Curve::bursts(&member.arrivals, task.period())
             .ok()
             .and_then(|curve| curve.distance(point.jobs))
@@ -77,7 +79,7 @@ fn response(processor: &Processor, member: &Member, point: &Point) -> u64 {
 fn terms(processor: &Processor, at: usize, point: &Point) -> Vec<Term> {
     let counted =
         processor.has_bursts() || processor.has_thresholds || processor.shared_by.is_some();
-    if processor.supply.is_some() || counted {
+    if processor.supply.is_some() || counted || processor.has_phases {
         return Vec::new();
     }
     let own = &processor.members[at].task;

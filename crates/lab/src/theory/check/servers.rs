@@ -115,6 +115,7 @@ fn add_servers(set: &TaskSet, servers: &[&Server], host: &mut Processor) -> Resu
             task: made.with_jitter(jitter).with_priority(rank),
             jitter,
             arrivals: Vec::new(),
+            offset: None,
             threshold: rank,
             unknown: None,
         });

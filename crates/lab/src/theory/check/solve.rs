@@ -8,6 +8,7 @@ use hourglass_model::check::{DemandPoint, ProcessorFacts, TaskFacts, Verdict, Wi
 use hourglass_sched::bursts::{self, Bursty};
 use hourglass_sched::edf::{self, qpa};
 use hourglass_sched::fixed_priority::{self, Sections, TimeModel};
+use hourglass_sched::offsets::{self, Phased};
 use hourglass_sched::thresholds::{self, Thresholds};
 use hourglass_sched::{Analysis, Outcome, Refusal, TaskSet as Numbers};
 use hourglass_sched::{ResponseTime, Verdict as Judged, Witness};
@@ -164,6 +165,7 @@ fn by_response(processor: &Processor, numbers: &Numbers, solved: &mut Solved) {
             let proven = checker::thresholds(&made, TIME, &found).is_ok();
             (found.analysis, proven)
         }
+        _ if processor.has_phases => by_phases(processor, numbers),
         _ if processor.has_bursts() => {
             let bursty = match bursty(processor, numbers) {
                 Ok(bursty) => bursty,
@@ -208,6 +210,23 @@ fn by_response(processor: &Processor, numbers: &Numbers, solved: &mut Solved) {
         return;
     }
     solved.conclude();
+}
+
+/// Bounds where all phases are known, and whether they are proven. Where the search among the windows
+/// is given up, a task has its bound for any phases.
+fn by_phases(processor: &Processor, numbers: &Numbers) -> (Analysis, bool) {
+    let phases: Vec<Option<u64>> = processor.members.iter().map(|m| m.offset).collect();
+    let phased = Phased::new(numbers.clone(), &phases);
+    let found = offsets::fixed_priority(&phased);
+    let (sections, discrete) = (Sections::Preemptive, TimeModel::Discrete);
+    let any = fixed_priority::analyse(numbers, sections, discrete);
+    let same = |at: usize| {
+        found.uses_phases(at) || found.analysis.tasks[at].outcome == any.tasks[at].outcome
+    };
+    let proven = checker::phases(&phased, &found).is_ok()
+        && checker::fixed_priority(numbers, sections, discrete, &any).is_ok()
+        && (0..numbers.len()).all(same);
+    (found.analysis, proven)
 }
 
 /// The set with its arrival curves.
@@ -264,6 +283,13 @@ pub(super) fn task(
             facts.verdict = match result.verdict {
                 _ if bound.from_arrival <= deadline => Verdict::Feasible,
                 Judged::Infeasible(_) if processor.inexact.is_empty() => Verdict::Infeasible,
+                Judged::Unknown(Refusal::NotExact) if processor.has_phases => {
+                    facts.reason = "the bound is over the deadline, but blocking, tasks of equal \
+                                    priority, or phases among which the search was given up may \
+                                    never come so"
+                        .to_owned();
+                    Verdict::Unknown
+                }
                 Judged::Unknown(why) => {
                     facts.reason = why.to_string();
                     Verdict::Unknown
