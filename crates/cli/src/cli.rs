@@ -21,6 +21,7 @@ use crate::commands::report::Report;
 use crate::commands::show::Show;
 use crate::commands::simulate::Simulate;
 use crate::commands::sweep::Sweep;
+use crate::peers::{self, latency, noise};
 use crate::settings::Settings;
 
 /// Shows where the CPU time of your threads goes: when each of them ran, for how long it was
@@ -53,6 +54,8 @@ Examples:
   hourglass render monday -o monday.svg    draw when each thread ran
   hourglass report monday -o monday.html   all of it as one page
   hourglass export monday --csv monday.csv the records for other tools
+  sudo hourglass latency -mSqp80 -D10      cyclictest, with percentiles and limits
+  hourglass noise -D10                     oslat, without root
   hourglass clocks                         which clock can be trusted here?
   hourglass doctor                         what spoils real-time work here?
   hourglass check tasks.toml               will every deadline hold?
@@ -66,6 +69,8 @@ Examples:
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(RunWords),
+    Latency(LatencyWords),
+    Noise(NoiseWords),
     Show(Show),
     Render(Render),
     Report(Report),
@@ -105,6 +110,43 @@ impl Args for RunWords {
         RunWords::augment_args(run)
     }
 }
+
+/// Commands whose words the parser of `peers` reads: here they are only described.
+macro_rules! described {
+    ($name:ident, $words:literal, $texts:expr, $groups:expr) => {
+        #[doc = $words]
+        #[derive(Debug)]
+        pub(crate) struct $name;
+
+        impl FromArgMatches for $name {
+            fn from_arg_matches(_: &ArgMatches) -> Result<$name, clap::Error> {
+                Ok($name)
+            }
+
+            fn update_from_arg_matches(&mut self, _: &ArgMatches) -> Result<(), clap::Error> {
+                Ok(())
+            }
+        }
+
+        impl Args for $name {
+            fn augment_args(command: clap::Command) -> clap::Command {
+                let command = command
+                    .about($texts.about)
+                    .override_usage($texts.usage)
+                    .disable_help_flag(true)
+                    .override_help(peers::help::text(&$texts, &$groups));
+                peers::help::completed(&$groups).fold(command, clap::Command::arg)
+            }
+
+            fn augment_args_for_update(command: clap::Command) -> clap::Command {
+                $name::augment_args(command)
+            }
+        }
+    };
+}
+
+described!(LatencyWords, "`latency`.", latency::TEXTS, latency::GROUPS);
+described!(NoiseWords, "`noise`.", noise::TEXTS, noise::GROUPS);
 
 /// All commands.
 pub(crate) fn command() -> clap::Command {
@@ -163,6 +205,20 @@ mod tests {
         insta::assert_snapshot!("run-help", help);
         for line in help.lines() {
             assert!(line.chars().count() <= 80, "{line}");
+        }
+    }
+
+    #[test]
+    fn help_of_the_peers_commands() {
+        for (name, help) in [
+            ("latency", peers::help::text(&latency::TEXTS, &latency::GROUPS)),
+            ("noise", peers::help::text(&noise::TEXTS, &noise::GROUPS)),
+        ] {
+            let help = anstream::adapter::strip_str(&help).to_string();
+            for line in help.lines() {
+                assert!(line.chars().count() <= 80, "{line}");
+            }
+            insta::assert_snapshot!(format!("{name}-help"), help);
         }
     }
 

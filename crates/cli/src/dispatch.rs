@@ -9,11 +9,19 @@ use clap::error::ErrorKind;
 
 use crate::cli::{self, Cli, Command};
 use crate::commands;
+use crate::peers;
 use crate::settings::Colour;
 use crate::stop::{self, Stop};
 
 /// Options by which clap, and not `run`, is asked something.
 const ASKING: [&str; 4] = ["-h", "--help", "-V", "--version"];
+
+/// A command with the letters of another tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Peer {
+    Latency,
+    Noise,
+}
 
 /// What a command line is about.
 #[derive(Debug, PartialEq, Eq)]
@@ -22,6 +30,8 @@ enum Meant {
     Nothing,
     /// `run`, with these words.
     Run(Vec<String>),
+    /// `latency` or `noise`, which have their own letters, with these words.
+    Peer(Peer, Vec<String>),
     /// A file without `run` before it.
     File(String),
     /// Another command.
@@ -36,6 +46,8 @@ pub(crate) fn dispatch(words: &[String]) -> Result<ExitCode> {
     Colour::asked_in(words).choose();
     match meant(words) {
         Meant::Run(words) => commands::run::run(&words),
+        Meant::Peer(Peer::Latency, words) => peers::latency::latency(&words),
+        Meant::Peer(Peer::Noise, words) => peers::noise::noise(&words),
         Meant::File(file) => Err(Stop::usage(format!(
             "unknown command '{file}'; did you mean hourglass run {file}?"
         ))
@@ -53,6 +65,8 @@ fn meant(words: &[String]) -> Meant {
     match rest.first().map(String::as_str) {
         None => Meant::Nothing,
         Some("run") => Meant::Run([global, &rest[1..]].concat()),
+        Some("latency") => Meant::Peer(Peer::Latency, [global, &rest[1..]].concat()),
+        Some("noise") => Meant::Peer(Peer::Noise, [global, &rest[1..]].concat()),
         Some(word) if ASKING.contains(&word) => Meant::Other,
         Some(word) if word.starts_with('-') => Meant::Run(words.to_vec()),
         Some(word) if word.ends_with(".toml") => Meant::File(word.to_owned()),
@@ -87,8 +101,10 @@ fn other(words: &[String]) -> Result<ExitCode> {
     let parsed = Cli::from_arg_matches(&matches);
     let Cli { settings, command } = parsed.map_err(|error| usage(&error))?;
     match command {
-        // `meant` finds every `run` before clap does.
+        // `meant` finds these three before clap does.
         Command::Run(_) => commands::run::run(words),
+        Command::Latency(_) => peers::latency::latency(words),
+        Command::Noise(_) => peers::noise::noise(words),
         Command::Show(show) => commands::show::show(&show, settings),
         Command::Render(render) => commands::render::render(&render, settings),
         Command::Report(report) => commands::report::report(&report, settings),
@@ -152,6 +168,16 @@ mod tests {
         is_run("--color=never -n 1", "--color=never -n 1");
         assert_eq!(meant(&words("--json show d")), Meant::Other);
         assert_eq!(meant(&words("--json --help")), Meant::Other);
+    }
+
+    /// Their letters are not clap's: -h is a histogram, --json takes a file.
+    #[test]
+    fn peers_read_their_own_letters() {
+        let peer = |line: &str| meant(&words(line));
+        let wanted = words("-mSqp80 -h 400");
+        assert_eq!(peer("latency -mSqp80 -h 400"), Meant::Peer(Peer::Latency, wanted));
+        let wanted = words("--json -c 1");
+        assert_eq!(peer("--json noise -c 1"), Meant::Peer(Peer::Noise, wanted));
     }
 
     #[test]

@@ -11,6 +11,7 @@ pub(crate) use hourglass_lab::cache_cost;
 pub(crate) use hourglass_lab::clock_watch::{self, Watch as ClockWatch};
 pub(crate) use hourglass_lab::clocks::clocks;
 pub(crate) use hourglass_lab::doctor;
+pub(crate) use hourglass_lab::host;
 pub(crate) use hourglass_lab::infer::CpuTimeline;
 pub(crate) use hourglass_lab::paper;
 pub(crate) use hourglass_lab::sched::sim;
@@ -18,10 +19,13 @@ pub(crate) use hourglass_lab::store::{LatencyError, TraceError};
 pub(crate) use hourglass_lab::theory;
 pub(crate) use hourglass_lab::theory::sweep;
 pub(crate) use hourglass_lab::workload::spec::MOST_THREADS;
-pub(crate) use hourglass_lab::workload::{RunSpec, SpecError, ThreadSpec, models, wake};
+pub(crate) use hourglass_lab::workload::{
+    Board, RunSpec, SpecError, Steps, ThreadSpec, models, wake,
+};
 pub(crate) use hourglass_lab::workload_file;
 pub(crate) use hourglass_lab::{
-    Failure, Finished, Gates, Limit, Recalled, Refusal, Request, Watch, Whole, recall, run,
+    Failure, Finished, Gates, Limit, Recalled, Refusal, Request, Watch, Whole,
+    may_hold_idle_latency, recall, run,
 };
 
 use crate::output::Source;

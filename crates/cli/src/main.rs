@@ -13,6 +13,7 @@ mod dispatch;
 mod lab;
 mod messages;
 mod output;
+mod peers;
 mod progress;
 mod settings;
 mod stop;

@@ -64,6 +64,14 @@ pub(crate) fn print(source: &mut impl Source, format: Format) -> Result<()> {
         Format::Summary => text(&summary(source.document(), style())),
         Format::Lines { cycles } => lines(source, cycles),
     };
+    unless_closed(printed)
+}
+
+/// That nobody reads any more is no failure.
+///
+/// # Errors
+/// Any other of `printed`.
+pub(crate) fn unless_closed(printed: Result<()>) -> Result<()> {
     match printed {
         Err(error) if crate::is_closed_pipe(&error) => Ok(()),
         printed => printed,

@@ -14,7 +14,7 @@ pub(crate) const NO_LIMIT_US: u32 = 2_000_000_000;
 ///
 /// # Errors
 /// The device is missing or may not be written.
-pub(crate) fn may_hold() -> Result<(), io::ErrorKind> {
+pub fn may_hold() -> Result<(), io::ErrorKind> {
     OpenOptions::new().write(true).open(DEVICE).map(drop).map_err(|error| error.kind())
 }
 

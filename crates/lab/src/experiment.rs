@@ -9,11 +9,11 @@ use hourglass_model::host::Host;
 use hourglass_model::{CpuSet, Interval, KernelEvent, Policy, Reservation};
 use hourglass_store::{CreateError, NewRunFolder, RunFolder, WriteError, merge_by_start};
 use hourglass_time::Span;
-use hourglass_workload::Board;
 use hourglass_workload::jobs::{Job, Jobs};
 use hourglass_workload::reserving::Reserver;
 use hourglass_workload::run::{Measured, RunError, ThreadOutcome};
 use hourglass_workload::spec::{RunSpec, SpecError};
+use hourglass_workload::{Board, Buckets};
 use thiserror::Error;
 
 use crate::advice::{self, ThreadDemand};
@@ -163,6 +163,28 @@ impl Finished {
             begun_ns: timeline.ns_at(job.begun),
             finished_ns: timeline.ns_at(job.finished),
             received_ns: timeline.ns_in(job.received),
+        }
+    }
+
+    /// The kernel's number of a thread.
+    #[must_use]
+    pub fn tid(&self, thread: u32) -> Option<u32> {
+        Some(self.outcome(thread)?.tid)
+    }
+
+    /// The last wake-up of a latency test, ns late.
+    #[must_use]
+    pub fn last_latency_ns(&self, thread: u32) -> Option<u64> {
+        Some(self.outcome(thread)?.recorded.lateness.as_ref()?.last_ns)
+    }
+
+    /// A thread's histogram of equal steps, where one was wanted.
+    #[must_use]
+    pub fn buckets(&self, thread: u32) -> Option<&Buckets> {
+        let recorded = &self.outcome(thread)?.recorded;
+        match &recorded.lateness {
+            Some(lateness) => lateness.buckets.as_ref(),
+            None => recorded.gaps.buckets.as_ref(),
         }
     }
 

@@ -31,6 +31,7 @@ pub mod theory;
 pub mod whole;
 pub mod workload_file;
 
+pub use dma_latency::may_hold as may_hold_idle_latency;
 pub use experiment::{Failure, Finished, Request, Watch, run};
 /// The rules by which a clock is chosen.
 pub use hourglass_clock::Policy as ClockPolicy;

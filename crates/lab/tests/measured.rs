@@ -76,6 +76,8 @@ fn all_models_together_leave_a_sound_timeline() {
         "PERIODIC 1ms 10ms",
         "CPU_PERIODIC 1ms 20ms",
         "LAT 3ms",
+        "GRID 4ms",
+        "CPU_MOVE 4",
     ];
     let finished = run(spec(300, words.map(thread).to_vec()));
     let intervals: Vec<Interval> = finished.intervals().collect();
@@ -84,7 +86,7 @@ fn all_models_together_leave_a_sound_timeline() {
     let threads = &finished.document.result.threads;
     for (thread, words) in threads.iter().zip(words) {
         assert_eq!(thread.workload, words);
-        let latency = words.starts_with("LAT");
+        let latency = words.starts_with("LAT") || words.starts_with("GRID");
         assert_eq!(of(&intervals, thread.id).is_empty(), latency, "{words}");
         assert_eq!(thread.latency.is_some(), latency);
         assert_eq!(thread.work.is_some(), words.contains("SCAN"));

@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod bell;
+pub mod buckets;
 mod buffer;
 mod crew;
 pub mod guard;
@@ -35,6 +36,7 @@ pub mod wake;
 pub mod witness;
 mod words;
 
+pub use buckets::{Buckets, Steps};
 pub use buffer::{Record, TraceBuffer};
 pub use guard::{Guard, Hit, HitKind};
 pub use live::{Board, Glance};

@@ -3,6 +3,7 @@
 use hdrhistogram::Histogram;
 use hourglass_time::Span;
 
+use crate::buckets::{Buckets, Steps};
 use crate::buffer::{Record, TraceBuffer};
 use crate::guard::Excess;
 use crate::jobs::Jobs;
@@ -23,6 +24,10 @@ pub struct Lateness {
     pub min_ns: u64,
     /// The greatest, ns.
     pub max_ns: u64,
+    /// The last, ns.
+    pub last_ns: u64,
+    /// Equal steps, where they were wanted.
+    pub buckets: Option<Buckets>,
     /// How many were beyond limits.
     pub excess: Excess,
 }
@@ -40,6 +45,8 @@ impl Lateness {
             total_ns: 0,
             min_ns: u64::MAX,
             max_ns: 0,
+            last_ns: 0,
+            buckets: None,
             excess: Excess::default(),
         }
     }
@@ -49,6 +56,10 @@ impl Lateness {
         self.total_ns = self.total_ns.saturating_add(ns);
         self.min_ns = self.min_ns.min(ns);
         self.max_ns = self.max_ns.max(ns);
+        self.last_ns = ns;
+        if let Some(buckets) = &mut self.buckets {
+            buckets.record(ns);
+        }
         self.excess.record(ns);
         let place = match self.room.len() {
             capacity if self.ring && capacity > 0 => self.taken % capacity,
@@ -102,19 +113,30 @@ pub struct Gaps {
     pub total_ticks: u64,
     /// The longest, in ticks.
     pub longest_ticks: u64,
+    /// Equal steps, where they were wanted and no wake-ups are measured.
+    pub buckets: Option<Buckets>,
     /// How many were beyond limits.
     pub excess: Excess,
 }
 
 impl Gaps {
     fn new() -> Gaps {
-        Gaps { histogram: histogram(), total_ticks: 0, longest_ticks: 0, excess: Excess::default() }
+        Gaps {
+            histogram: histogram(),
+            total_ticks: 0,
+            longest_ticks: 0,
+            buckets: None,
+            excess: Excess::default(),
+        }
     }
 
     pub(crate) fn record(&mut self, ticks: u64, ns: u64) {
         self.histogram.saturating_record(ns);
         self.total_ticks = self.total_ticks.saturating_add(ticks);
         self.longest_ticks = self.longest_ticks.max(ticks);
+        if let Some(buckets) = &mut self.buckets {
+            buckets.record(ns);
+        }
         self.excess.record(ns);
     }
 }
@@ -158,6 +180,17 @@ impl Memory {
         self.gaps.excess = Excess::new(limits, None);
         if let Some(lateness) = &mut self.lateness {
             lateness.excess = Excess::new(limits, period_ns);
+        }
+        self
+    }
+
+    /// The same with a histogram of equal steps: of wake-ups, or where none are measured, of gaps.
+    #[must_use]
+    pub fn with_steps(mut self, steps: Option<Steps>) -> Memory {
+        let buckets = steps.map(Buckets::new);
+        match &mut self.lateness {
+            Some(lateness) => lateness.buckets = buckets,
+            None => self.gaps.buckets = buckets,
         }
         self
     }

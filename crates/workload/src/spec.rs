@@ -6,6 +6,7 @@ use hourglass_model::{CpuSet, Policy, Reservation};
 use hourglass_time::Span;
 use thiserror::Error;
 
+use crate::buckets::Steps;
 use crate::buffer::Record;
 use crate::guard::Guard;
 use crate::jobs::Job;
@@ -76,6 +77,8 @@ pub struct ThreadSpec {
     pub gap: Option<Span>,
     /// How many jobs are kept one by one, for models that have jobs.
     pub jobs: usize,
+    /// Steps in which its wake-ups, or where it measures none, its gaps are counted, too.
+    pub steps: Option<Steps>,
 }
 
 impl ThreadSpec {
@@ -100,6 +103,7 @@ impl Default for ThreadSpec {
             finish: None,
             gap: None,
             jobs: 0,
+            steps: None,
         }
     }
 }
@@ -200,7 +204,13 @@ impl RunSpec {
         let threads = (self.threads.len() as u64).saturating_mul(BYTES_PER_THREAD);
         let records = records.saturating_add(threads);
         let jobs = |thread: &ThreadSpec| thread.jobs.saturating_mul(size_of::<Job>());
-        let own = |thread: &ThreadSpec| thread.model.demand().bytes.saturating_add(jobs(thread));
+        let steps = |thread: &ThreadSpec| {
+            thread.steps.map_or(0, |steps| steps.count.saturating_mul(2 * size_of::<u64>()))
+        };
+        let own = |thread: &ThreadSpec| {
+            let bytes = thread.model.demand().bytes.saturating_add(jobs(thread));
+            bytes.saturating_add(steps(thread))
+        };
         self.threads.iter().map(|thread| own(thread) as u64).fold(records, u64::saturating_add)
     }
 

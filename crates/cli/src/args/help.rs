@@ -187,12 +187,12 @@ pub(crate) fn meaning(policy: Policy) -> String {
     }
 }
 
-fn heading(out: &mut String, text: &str) {
+pub(crate) fn heading(out: &mut String, text: &str) {
     let _ = writeln!(out, "\n{}{text}:{}", HEADING.render(), HEADING.render_reset());
 }
 
 /// A name and what it means, in two columns; below each other if the name is long.
-fn row(out: &mut String, name: &str, meaning: &str) {
+pub(crate) fn row(out: &mut String, name: &str, meaning: &str) {
     let start = out.len();
     let _ = write!(out, "  {name}");
     if out.len() - start + 2 > COLUMN {
@@ -207,7 +207,7 @@ fn row(out: &mut String, name: &str, meaning: &str) {
 }
 
 /// A line to be typed or read, and what it means, below each other.
-fn stacked(out: &mut String, line: &str, meaning: &str) {
+pub(crate) fn stacked(out: &mut String, line: &str, meaning: &str) {
     let _ = writeln!(out, "  {line}");
     wrapped(out, meaning, 6);
 }
@@ -232,7 +232,7 @@ fn shell_lines(command: &str) -> String {
 }
 
 /// Breaks a text between words and indents it.
-fn wrapped(out: &mut String, text: &str, indent: usize) {
+pub(crate) fn wrapped(out: &mut String, text: &str, indent: usize) {
     let mut line = " ".repeat(indent);
     let mut is_empty = true;
     for word in text.split_whitespace() {

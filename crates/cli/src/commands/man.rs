@@ -16,6 +16,8 @@ use crate::cli;
 use crate::lab::{models, wake};
 use crate::messages;
 use crate::output;
+use crate::peers::help::{Groups, Texts};
+use crate::peers::{self, latency, noise};
 use crate::settings::Settings;
 use crate::stop::Stop;
 
@@ -77,6 +79,8 @@ fn pages() -> Vec<(clap::Command, Vec<u8>)> {
         let mut page = Vec::new();
         let written = match command.get_name() {
             "run" => run_page(&man, &mut page),
+            "latency" => peer_page(&man, &latency::TEXTS, &latency::GROUPS, &mut page),
+            "noise" => peer_page(&man, &noise::TEXTS, &noise::GROUPS, &mut page),
             _ => man.render(&mut page),
         };
         // Writing into memory does not fail.
@@ -128,6 +132,18 @@ fn run_page(man: &clap_mangen::Man, mut out: &mut dyn Write) -> io::Result<()> {
     page.to_writer(&mut out)
 }
 
+/// The page of a command with the letters of another tool.
+fn peer_page<K>(
+    man: &clap_mangen::Man,
+    texts: &Texts,
+    groups: &Groups<K>,
+    mut out: &mut dyn Write,
+) -> io::Result<()> {
+    man.render_title(&mut out)?;
+    man.render_name_section(&mut out)?;
+    peers::help::page(texts, groups, out)
+}
+
 fn section(page: &mut Roff, heading: &str) {
     page.control("SH", [heading.to_uppercase().as_str()]);
 }
@@ -162,6 +178,8 @@ mod tests {
         let known = [
             "hourglass",
             "run",
+            "latency",
+            "noise",
             "show",
             "render",
             "report",
@@ -179,5 +197,6 @@ mod tests {
         ];
         assert_eq!(names, known);
         assert!(page("render").contains("pixels"));
+        assert!(page("latency").replace("\\-", "-").contains("-b, --breaktrace USEC"));
     }
 }

@@ -3,8 +3,10 @@
 mod cache_cost;
 mod check;
 mod clocks;
+mod cyclic;
 mod doctor;
 mod inferences;
+mod noise;
 mod paper;
 mod paper_grid;
 mod predict;
@@ -21,7 +23,12 @@ use hourglass_model::document::{Deadlines, ThreadReport};
 pub use cache_cost::cache_cost;
 pub use check::{analyses, check, examples};
 pub use clocks::clocks;
+pub use cyclic::{
+    CyclicSteps, CyclicThread, CyclicUnit, cyclic_histogram, cyclic_row, cyclic_sample,
+    cyclic_status,
+};
 pub use doctor::doctor;
+pub use noise::{NoiseCpu, noise};
 pub use paper::{paper, papers};
 pub use predict::predict;
 pub use records::RecordWriter;

@@ -4,6 +4,7 @@
 //! parameters by a [`Model`], and does its work in an [`Execution`].
 
 mod cpu;
+mod cpu_move;
 mod cpu_periodic;
 mod cpu_scan;
 mod cpu_scan_yield;
@@ -27,9 +28,10 @@ use crate::words::{WordError, Words};
 pub use grid::on_grid;
 
 /// The models there are.
-pub const ALL: [&Entry; 8] = [
+pub const ALL: [&Entry; 9] = [
     &cpu::ENTRY,
     &cpu_scan::ENTRY,
+    &cpu_move::ENTRY,
     &cpu_yield::ENTRY,
     &cpu_scan_yield::ENTRY,
     &periodic::ENTRY,

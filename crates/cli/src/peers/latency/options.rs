@@ -1,0 +1,391 @@
+//! The letters of cyclictest(8), and what `latency` has beside them.
+
+use crate::peers::help::Texts;
+use crate::peers::{Letter, Takes};
+
+/// What an option means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Key {
+    Affinity,
+    Align,
+    Break,
+    Clock,
+    Distance,
+    Duration,
+    Histogram,
+    HistogramOfAll,
+    HistogramFile,
+    Interval,
+    KeepPower,
+    IdleLatency,
+    Loops,
+    MainAffinity,
+    OnMax,
+    Nanos,
+    Priority,
+    Policy,
+    Spread,
+    WholeSecond,
+    Smp,
+    Threads,
+    Samples,
+    /// What Hourglass does anyway.
+    Always,
+    Rephase,
+    Timer,
+    MaxLatency,
+    MaxGap,
+    MaxMisses,
+    Percentile,
+    OnHit,
+    Folder,
+    Records,
+    BestEffort,
+    Json,
+    Quiet,
+    Colour,
+    Help,
+}
+
+use Takes::{Attached, Nothing, Perhaps, Value};
+
+/// The letters that users of cyclictest know.
+const LETTERS: &[Letter<Key>] = &[
+    Letter::does(
+        Key::Affinity,
+        &["-a", "--affinity"],
+        Perhaps("CPUS"),
+        "pins thread N to the Nth CPU of CPUS, round and round [default: of all]; !2 is all but 2",
+    ),
+    Letter::does(
+        Key::Align,
+        &["-A", "--align", "--aligned"],
+        Value("USEC"),
+        "thread N wakes N times USEC after thread 0 [default: spread over the interval]",
+    ),
+    Letter::does(
+        Key::Break,
+        &["-b", "--breaktrace"],
+        Value("USEC"),
+        "the first wake-up later than USEC ends the run; exit code 1",
+    ),
+    Letter::does(
+        Key::Clock,
+        &["-c", "--clock"],
+        Value("CLOCK"),
+        "0: CLOCK_MONOTONIC, and no other",
+    ),
+    Letter::does(
+        Key::Distance,
+        &["-d", "--distance"],
+        Value("USEC"),
+        "each further thread's interval is longer by so much [default: 500; with -S, -h, -H: 0]",
+    ),
+    Letter::does(
+        Key::Duration,
+        &["-D", "--duration"],
+        Value("TIME"),
+        "ends after TIME: seconds, or with s, m, h, d [default: endless]",
+    ),
+    Letter::does(
+        Key::Histogram,
+        &["-h", "--histogram"],
+        Value("USEC"),
+        "prints a histogram of one row a microsecond; all threads get the same priority",
+    ),
+    Letter::does(
+        Key::HistogramOfAll,
+        &["-H", "--histofall"],
+        Value("USEC"),
+        "the same with a column for all threads together",
+    ),
+    Letter::does(
+        Key::HistogramFile,
+        &["--histfile"],
+        Value("FILE"),
+        "writes the histogram to FILE instead of stdout",
+    ),
+    Letter::does(
+        Key::Interval,
+        &["-i", "--interval"],
+        Value("USEC"),
+        "interval of the first thread [default: 1000]",
+    ),
+    Letter::does(
+        Key::KeepPower,
+        &["--default-system", "--laptop"],
+        Nothing,
+        "does not hold /dev/cpu_dma_latency",
+    ),
+    Letter::does(
+        Key::IdleLatency,
+        &["--latency"],
+        Value("USEC"),
+        "holds /dev/cpu_dma_latency at so much [default: 0, where it may be held]",
+    ),
+    Letter::does(
+        Key::Loops,
+        &["-l", "--loops"],
+        Value("LOOPS"),
+        "ends when a thread has woken so often [default: 0, endless]",
+    ),
+    Letter::does(
+        Key::Always,
+        &["-m", "--mlockall"],
+        Nothing,
+        "locks memory, which Hourglass does without being asked",
+    ),
+    Letter::does(
+        Key::MainAffinity,
+        &["--mainaffinity"],
+        Value("CPUS"),
+        "the main thread, with its status lines, runs there, also if those CPUs are measured",
+    ),
+    Letter::does(
+        Key::OnMax,
+        &["-M", "--refresh_on_max"],
+        Nothing,
+        "status lines change only when there is a new maximum",
+    ),
+    Letter::does(
+        Key::Always,
+        &["-n", "--nanosleep", "--notrace", "-u", "--unbuffered"],
+        Nothing,
+        "of older versions; nothing is different without",
+    ),
+    Letter::does(Key::Nanos, &["-N", "--nsecs"], Nothing, "prints nanoseconds"),
+    Letter::does(
+        Key::Priority,
+        &["-p", "--prio", "--priority"],
+        Value("PRIO"),
+        "real-time priority of the first thread, 0 to 99; each further one has one less, \
+         with -S, -h, -H the same [default: 0, time-sharing]",
+    ),
+    Letter::does(
+        Key::Policy,
+        &["-y", "--policy"],
+        Value("NAME"),
+        "other, normal, batch, idle, fifo or rr [default: fifo with -p, else other]",
+    ),
+    Letter::does(
+        Key::Spread,
+        &["--priospread"],
+        Nothing,
+        "each further thread has one priority more instead",
+    ),
+    Letter::does(
+        Key::Quiet,
+        &["-q", "--quiet"],
+        Nothing,
+        "no status lines, no warnings; with -h the histogram alone",
+    ),
+    Letter::does(
+        Key::WholeSecond,
+        &["--secaligned"],
+        Perhaps("USEC"),
+        "the first interval begins on a full second; USEC as with -A [default: 0]",
+    ),
+    Letter::does(
+        Key::Smp,
+        &["-S", "--smp"],
+        Nothing,
+        "-t -a, the same priority and the same interval for all threads",
+    ),
+    Letter::does(
+        Key::Threads,
+        &["-t", "--threads"],
+        Perhaps("NUM"),
+        "number of threads [default: 1; without NUM as many as CPUs]",
+    ),
+    Letter::does(
+        Key::Samples,
+        &["-v", "--verbose"],
+        Nothing,
+        "prints each sample, as THREAD:NUMBER:LATENCY, after the run",
+    ),
+];
+
+/// What cyclictest does not have.
+const BESIDE: &[Letter<Key>] = &[
+    Letter::does(
+        Key::MaxLatency,
+        &["--max-latency"],
+        Value("TIME"),
+        "no wake-up may be later; times of these options carry their unit, or are in us",
+    ),
+    Letter::does(
+        Key::Percentile,
+        &["--percentile"],
+        Value("pX=TIME"),
+        "X per cent of each thread's wake-ups, lost ones included, may not be later: p99.9=80us; \
+         may be given more than once",
+    ),
+    Letter::does(
+        Key::MaxMisses,
+        &["--max-misses"],
+        Value("COUNT"),
+        "no more intervals may be lost, of all threads together",
+    ),
+    Letter::does(
+        Key::MaxGap,
+        &["--max-gap"],
+        Value("TIME"),
+        "while awake, no thread may be interrupted for longer",
+    ),
+    Letter::does(
+        Key::OnHit,
+        &["--on-hit"],
+        Value("COMMAND"),
+        "sh -c COMMAND when -b ended the run; HOURGLASS_HIT_NS and others tell what was hit",
+    ),
+    Letter::does(
+        Key::Rephase,
+        &["--rephase"],
+        Nothing,
+        "counts each interval from the waking before, as LAT of the Hourglass paper does; none can \
+         be lost then",
+    ),
+    Letter::does(
+        Key::Timer,
+        &["--timer"],
+        Value("TIMER"),
+        "what wakes the threads, as run -i: HR, TIMERFD, SPIN and others [default: NATIVE]",
+    ),
+    Letter::does(
+        Key::BestEffort,
+        &["--best-effort"],
+        Nothing,
+        "goes on where the machine refuses a priority, and says so",
+    ),
+    Letter::does(
+        Key::Folder,
+        &["-o", "--output"],
+        Value("DIR"),
+        "keeps the run in a new folder (cyclictest's -o RED is refused)",
+    ),
+    Letter::does(
+        Key::Records,
+        &["--records"],
+        Value("COUNT"),
+        "room for single samples, in records of three [default: 300000]",
+    ),
+    Letter::does(
+        Key::Json,
+        &["--json"],
+        Attached("FILE"),
+        "prints one JSON document (hourglass.run/1) and nothing else, or writes it to FILE",
+    ),
+    Letter::does(Key::Colour, &["--color"], Value("WHEN"), "auto, always or never"),
+    Letter::does(Key::Help, &["--help"], Nothing, "this text"),
+];
+
+/// What cyclictest has or had and this command has not.
+const REFUSED: &[Letter<Key>] = &[
+    Letter::refused(
+        &["-F", "--fifo"],
+        Value("PATH"),
+        "no status pipe; kill -USR1 prints the state to stderr",
+    ),
+    Letter::refused(
+        &["-r", "--relative"],
+        Nothing,
+        "no relative timers; use --rephase, which counts from each waking",
+    ),
+    Letter::refused(&["-R", "--resolution"], Nothing, "use: hourglass clocks"),
+    Letter::refused(&["-X"], Nothing, "use: hourglass clocks --json"),
+    Letter::refused(
+        &["-s", "--system"],
+        Nothing,
+        "no interval timers; wake-ups come from clock_nanosleep, or from --timer",
+    ),
+    Letter::refused(
+        &["-x", "--posix_timers"],
+        Nothing,
+        "no POSIX timers; wake-ups come from clock_nanosleep, or from --timer",
+    ),
+    Letter::refused(&["--spike"], Value("USEC"), "use -v or -o DIR, which keep every sample"),
+    Letter::refused(&["--spike-nodes"], Value("NUM"), "use --records COUNT with -v or -o DIR"),
+    Letter::refused(
+        &["--smi"],
+        Nothing,
+        "use: hourglass noise, which shows what is lost below the kernel",
+    ),
+    Letter::refused(
+        &["--tracemark"],
+        Nothing,
+        "no marker is written; --on-hit COMMAND runs what you want when -b is hit",
+    ),
+    Letter::refused(
+        &["-B", "-C", "-E", "-f", "-I", "-O", "-P", "-T", "-w", "-W"],
+        Nothing,
+        "tracing options of old versions; use --on-hit COMMAND with -b",
+    ),
+    Letter::refused(&["-U", "--numa"], Nothing, "use -S or -a"),
+    Letter::refused(&["-e"], Value("USEC"), "use --latency=USEC"),
+    Letter::refused(&["--deepest-idle-state"], Value("N"), "use --latency=USEC"),
+    Letter::refused(&["--dbg_cyclictest"], Nothing, "use --json"),
+];
+
+/// All options in groups.
+pub(crate) const GROUPS: [(&str, &[Letter<Key>]); 3] = [
+    ("The letters of cyclictest", LETTERS),
+    ("Beside them", BESIDE),
+    ("Refused, and what to use instead", REFUSED),
+];
+
+/// All options.
+pub(super) fn table() -> Vec<Letter<Key>> {
+    GROUPS.iter().flat_map(|(_, letters)| *letters).copied().collect()
+}
+
+/// What help says beside the options.
+pub(crate) const TEXTS: Texts = Texts {
+    about: "How late threads are woken, with the options of cyclictest",
+    usage: "hourglass latency [OPTIONS]",
+    paragraphs: &[
+        "Threads wake up on an absolute grid and note how late. An interval that passes while a \
+         thread is late is lost: it is counted, and in percentiles it stands with the lateness at \
+         which it could have been served. Needs no root unless real-time priorities are asked for.",
+        "Prints cyclictest's lines, and in comment lines (#) what cyclictest does not have. On a \
+         terminal status lines show how it goes if there is a CPU that no thread uses (-a), or \
+         with --mainaffinity. SIGUSR1 prints the state to stderr at any time.",
+    ],
+    exit_codes: &[
+        ("0", "measured; every limit that was given was kept"),
+        ("1", "measured, and a limit was broken or -b was hit"),
+        ("2", "wrong usage or bad input; nothing was run"),
+        ("3", "this machine cannot: a privilege or a device is missing; nothing was run"),
+        ("130", "ended by Ctrl-C (128+N for signal N); what was measured is printed and kept"),
+    ],
+    examples: &[
+        ("sudo hourglass latency -mSqp80 -i200 -h400 -D1h", "as with cyclictest"),
+        ("hourglass latency --policy other -D10 -a 1", "without root"),
+        ("sudo hourglass latency -Sp80 -D60 --max-latency 100us", "a gate for CI"),
+        ("sudo hourglass latency -Sp80 -b 100 --on-hit 'dmesg | tail'", "what was that?"),
+    ],
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each name once; every option of cyclictest(8) of rt-tests 2.4 and each letter of its older
+    /// versions is there.
+    #[test]
+    fn every_letter_of_the_manual_page_is_known() {
+        let table = table();
+        let mut names: Vec<&str> = table.iter().flat_map(|l| l.names).copied().collect();
+        names.sort_unstable();
+        assert!(names.is_sorted_by(|a, b| a < b), "{names:?}");
+        let manual = "-a --affinity -A --align --aligned -b --breaktrace -c --clock \
+            --default-system -d --distance -D --duration -F --fifo -h --histogram -H --histofall \
+            --histfile -i --interval --json --laptop --latency -l --loops --mainaffinity -m \
+            --mlockall -M --refresh_on_max -N --nsecs -o -p --prio --priority --policy \
+            --priospread -q --quiet -r --relative -R --resolution --secaligned -s --system -S \
+            --smp --spike --spike-nodes --smi -t --threads --tracemark -u --unbuffered -v \
+            --verbose --dbg_cyclictest -x --posix_timers -n -y -U -X";
+        for name in manual.split_whitespace() {
+            assert!(names.contains(&name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Commands that take the letters of their peers: `latency` those of cyclictest, `noise` those of
+//! oslat and sysjitter.
+//!
+//! Owns: reading those letters into a run, help for them, and printing what the peers' users and
+//! parsers expect. Must not: measure, compute a result, or know how a limit is judged.
+//!
+//! A letter of a peer is honoured, or refused with one line that says what to use instead; none is
+//! silently without effect. `-h` belongs to the histogram, so that help is `--help`.
+
+pub(crate) mod help;
+pub(crate) mod latency;
+mod letters;
+pub(crate) mod noise;
+mod values;
+mod whole_file;
+
+pub(crate) use letters::{Letter, Takes};
+
+use std::path::Path;
+use std::sync::OnceLock;
+
+use hourglass_model::CpuSet;
+use hourglass_model::document::{Gate, RunDocument};
+
+use crate::lab::Finished;
+use crate::lab::host::HostReader;
+use crate::messages;
+use crate::stop::Stop;
+
+/// What the parsers must know of the machine.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Machine {
+    /// CPUs that this process may use, and that can run threads.
+    pub(crate) cpus: CpuSet,
+    /// Whether `/dev/cpu_dma_latency` may be held.
+    pub(crate) holds_latency: bool,
+}
+
+impl Machine {
+    /// The one at hand.
+    pub(crate) fn here() -> &'static Machine {
+        static HERE: OnceLock<Machine> = OnceLock::new();
+        HERE.get_or_init(|| {
+            let cpu = HostReader::new(Path::new("/")).read().cpu;
+            let online = cpu.online.unwrap_or_default();
+            let cpus = match cpu.allowed {
+                Some(allowed) if online.is_empty() => allowed,
+                Some(allowed) => allowed.intersection(&online),
+                None => online,
+            };
+            Machine { cpus, holds_latency: crate::lab::may_hold_idle_latency().is_ok() }
+        })
+    }
+}
+
+/// Says where a run was kept.
+///
+/// # Errors
+/// It could not be kept.
+fn say_kept(finished: &Finished, quiet: bool) -> Result<(), Stop> {
+    match &finished.kept {
+        Some(Ok(folder)) if !quiet => messages::say(&format!("wrote {}", folder.display())),
+        Some(Err(error)) => {
+            return Err(Stop::machine(vec![format!("-o: the run was not kept: {error}")]));
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// A comment line for each limit; `counted` is what limits count that are no times.
+fn limits(document: &RunDocument, counted: &str) -> String {
+    let line = |gate: &Gate| {
+        let kept = if gate.passed { "kept" } else { "broken" };
+        let (scale, unit) = if gate.unit == "ns" { (1e3, "us") } else { (1.0, counted) };
+        let (value, limit) = (gate.value / scale, gate.limit / scale);
+        format!("# Gate {}: {kept}, {value} {unit} found, {limit} {unit} allowed\n", gate.name)
+    };
+    document.result.gates.iter().map(line).collect()
+}

@@ -1,0 +1,335 @@
+//! From the letters to a run.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use hourglass_model::{CpuSet, Policy};
+use hourglass_time::Span;
+
+use super::options::{self, Key};
+use crate::lab::{Gates, Limit, RunSpec, Steps, ThreadSpec, models};
+use crate::peers::letters::{Given, lex};
+use crate::peers::{Machine, values};
+use crate::settings::{Colour, Settings};
+use crate::stop::Stop;
+
+/// oslat's rows, and the numbers of them that it takes.
+const ROWS: usize = 32;
+const MOST_ROWS: usize = 1_024;
+const LEAST_ROWS: usize = 4;
+
+/// Frequency and caches settle in the first second, which oslat does not count either.
+const WARM_UP: Span = Span::from_secs(1);
+
+const DURATION: Span = Span::from_secs(10);
+
+/// The command line, understood.
+#[derive(Debug)]
+pub(super) enum Parsed {
+    Help,
+    Run(Box<Noise>),
+}
+
+/// What `noise` is asked to do.
+#[derive(Debug)]
+pub(super) struct Noise {
+    pub(super) spec: RunSpec,
+    pub(super) gates: Gates,
+    pub(super) folder: Option<PathBuf>,
+    /// A CPU that is not looked at, though nobody said so, because real-time threads must not take
+    /// them all.
+    pub(super) left_out: Option<u32>,
+    pub(super) view: View,
+    pub(super) settings: Settings,
+}
+
+/// How the result is shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct View {
+    pub(super) width_ns: u64,
+    pub(super) zero_omit: bool,
+    pub(super) json_file: Option<PathBuf>,
+}
+
+/// What was given, before it is put on threads.
+#[derive(Debug)]
+struct Asked {
+    cpus: Option<CpuSet>,
+    main: Option<u32>,
+    priority: Option<u8>,
+    rows: usize,
+    moves: bool,
+    move_size: String,
+    threshold: Option<Span>,
+}
+
+/// Reads the words behind `noise`.
+///
+/// # Errors
+/// The first thing that is wrong, in one line that names the option.
+pub(super) fn parse(words: &[String], machine: &Machine) -> Result<Parsed, Stop> {
+    if words.iter().any(|word| word == "--help" || word == "-h") {
+        return Ok(Parsed::Help);
+    }
+    let lexed = lex(words, &options::table())?;
+    let mut asked = Asked {
+        cpus: None,
+        main: None,
+        priority: None,
+        rows: ROWS,
+        moves: false,
+        move_size: "4".to_owned(),
+        threshold: None,
+    };
+    let mut run = Noise {
+        spec: RunSpec {
+            duration: DURATION,
+            warm_up: WARM_UP,
+            snapshots: true,
+            ..RunSpec::new(Vec::new())
+        },
+        gates: Gates::default(),
+        folder: None,
+        left_out: None,
+        view: View { width_ns: 1_000, ..View::default() },
+        settings: Settings::default(),
+    };
+    for given in &lexed.options {
+        take_measuring(&mut asked, &mut run, given, machine)?;
+        take_output(&mut asked, &mut run, given)?;
+    }
+    for word in &lexed.words {
+        take_threshold(&mut asked, word)?;
+    }
+    finish(&asked, &mut run, machine)?;
+    Ok(Parsed::Run(Box::new(run)))
+}
+
+/// sysjitter's only argument.
+fn take_threshold(asked: &mut Asked, word: &str) -> Result<(), Stop> {
+    let given = Given { key: (), name: "THRESHOLD_NS".to_owned(), value: Some(word) };
+    if asked.threshold.is_some() {
+        return Err(Stop::usage(format!("'{word}' is one threshold too many")));
+    }
+    asked.threshold = Some(values::above_zero(&given, "ns")?);
+    Ok(())
+}
+
+fn take_measuring(
+    asked: &mut Asked,
+    run: &mut Noise,
+    given: &Given<'_, Key>,
+    machine: &Machine,
+) -> Result<(), Stop> {
+    match given.key {
+        Key::Cpus => asked.cpus = Some(values::cpus(given, &machine.cpus)?),
+        Key::MainCpu => {
+            let cpus = values::cpus(given, &machine.cpus)?;
+            asked.main = cpus.iter().next();
+            run.spec.watch_on = Some(cpus);
+        }
+        Key::Duration => run.spec.duration = values::above_zero(given, "s")?,
+        Key::WarmUp => run.spec.warm_up = values::time(given, "s")?,
+        Key::Priority => asked.priority = Some(values::priority(given, 1)?),
+        Key::Work => match given.text() {
+            "no" | "none" => asked.moves = false,
+            "memmove" => asked.moves = true,
+            other => {
+                return Err(given.wrong(format!("unknown workload '{other}'; use no or memmove")));
+            }
+        },
+        Key::MoveSize => asked.move_size = size(given)?,
+        Key::Threshold => asked.threshold = Some(values::above_zero(given, "ns")?),
+        Key::Stop => run.spec.guard.stop_on_gap = Some(values::time(given, "us")?),
+        Key::MaxGap => run.gates.set(Limit::MaxGap(values::time(given, "us")?)),
+        Key::Percentile => {
+            let limit = Limit::percentile(given.text()).map_err(|error| given.wrong(error))?;
+            run.gates.set(limit);
+        }
+        Key::OnHit => run.gates.on_hit = Some(given.text().to_owned()),
+        Key::BestEffort => run.spec.best_effort = true,
+        _ => {}
+    }
+    Ok(())
+}
+
+fn take_output(asked: &mut Asked, run: &mut Noise, given: &Given<'_, Key>) -> Result<(), Stop> {
+    match given.key {
+        Key::Buckets => {
+            asked.rows = values::number(given, "number of rows")?;
+            if !(LEAST_ROWS..=MOST_ROWS).contains(&asked.rows) {
+                return Err(given.wrong(format!("give a number from {LEAST_ROWS} to {MOST_ROWS}")));
+            }
+        }
+        Key::Width => {
+            run.view.width_ns = values::above_zero(given, "ns")?.nanos_or_zero();
+        }
+        Key::ZeroOmit => run.view.zero_omit = true,
+        Key::Folder if given.text().is_empty() => {
+            return Err(given.wrong("the name of the folder is empty"));
+        }
+        Key::Folder => run.folder = Some(given.text().into()),
+        Key::Records => run.spec.records = values::number(given, "number of records")?,
+        Key::Json => match given.value {
+            Some(file) => run.view.json_file = Some(file.into()),
+            None => run.settings.json = true,
+        },
+        Key::Quiet => run.settings.quiet = true,
+        Key::Colour => {
+            run.settings.color = Colour::from_str(given.text(), false).map_err(|_| {
+                given.wrong(format!("'{}': use auto, always or never", given.text()))
+            })?;
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// A size as oslat takes it (`4K`, `1M`, bytes), in the words of `CPU_MOVE`, which counts in KB.
+fn size(given: &Given<'_, Key>) -> Result<String, Stop> {
+    let text = given.text();
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let wrong = || given.wrong(format!("bad size '{text}': write for example 4K or 1M"));
+    let number: u64 = digits.parse().map_err(|_| wrong())?;
+    let bytes = match &text[digits.len()..] {
+        "" => Some(number),
+        "K" | "k" => number.checked_mul(1 << 10),
+        "M" | "m" => number.checked_mul(1 << 20),
+        _ => None,
+    };
+    match bytes {
+        Some(bytes) if bytes > 0 => Ok(bytes.div_ceil(1 << 10).to_string()),
+        _ => Err(wrong()),
+    }
+}
+
+/// Puts it together.
+fn finish(asked: &Asked, run: &mut Noise, machine: &Machine) -> Result<(), Stop> {
+    let cpus = choose(asked, run, machine)?;
+    let model = match asked.moves {
+        true => models::parse(&["CPU_MOVE", &asked.move_size])
+            .map_err(|error| Stop::usage(format!("-m: {error}")))?,
+        false => models::default_model(),
+    };
+    let steps = Steps { width_ns: run.view.width_ns, count: asked.rows };
+    run.spec.records = run.spec.records.max(cpus.len() as u64);
+    run.spec.threads = cpus
+        .iter()
+        .map(|cpu| ThreadSpec {
+            model: model.clone(),
+            policy: asked.priority.map_or(Policy::Other(0), Policy::Fifo),
+            policy_is_named: false,
+            cpus: Some([cpu].into_iter().collect()),
+            gap: asked.threshold,
+            steps: Some(steps),
+            ..ThreadSpec::default()
+        })
+        .collect();
+    run.spec.check().map_err(|error| Stop::usage(error.to_string()))?;
+    run.gates.check(&run.spec).map_err(|error| Stop::usage(error.to_string()))
+}
+
+/// The CPUs to look at: never all of them at a real-time priority.
+fn choose(asked: &Asked, run: &mut Noise, machine: &Machine) -> Result<CpuSet, Stop> {
+    let main: CpuSet = asked.main.into_iter().collect();
+    let cpus = match &asked.cpus {
+        Some(cpus) => cpus.clone(),
+        None => machine.cpus.difference(&main),
+    };
+    let takes_all = machine.cpus.difference(&cpus).is_empty();
+    match asked.priority {
+        None if cpus.is_empty() => {
+            Err(Stop::usage("-C: that is the only CPU; without -C it is looked at"))
+        }
+        Some(_) if machine.cpus.len() < 2 => Err(Stop::usage(
+            "-f: with one CPU nothing else would run; leave -f out, or allow more CPUs",
+        )),
+        Some(priority) if takes_all && asked.cpus.is_some() => Err(Stop::usage(format!(
+            "-f {priority} on every CPU ({cpus}) would stop the machine; leave one out of -c"
+        ))),
+        Some(_) if takes_all => {
+            run.left_out = cpus.iter().next();
+            Ok(cpus.difference(&run.left_out.into_iter().collect()))
+        }
+        _ => Ok(cpus),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(cpus: u32) -> Machine {
+        Machine { cpus: (0..cpus).collect(), holds_latency: true }
+    }
+
+    fn read(line: &str, cpus: u32) -> Result<Noise, String> {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        match parse(&words, &machine(cpus)) {
+            Ok(Parsed::Run(run)) => Ok(*run),
+            Ok(Parsed::Help) => Err("help".to_owned()),
+            Err(stop) => Err(stop.to_string()),
+        }
+    }
+
+    fn cpus(run: &Noise) -> String {
+        let cpus: CpuSet = run
+            .spec
+            .threads
+            .iter()
+            .filter_map(|t| t.cpus.clone())
+            .flat_map(|c| c.iter().collect::<Vec<_>>())
+            .collect();
+        cpus.to_string()
+    }
+
+    #[test]
+    fn oslats_line_is_understood() {
+        let run = read("-c 1,3 -C 0 -D 20m -f 80 -T 50 -b 8 -z -q -w memmove -m 16K", 4).unwrap();
+        assert_eq!(cpus(&run), "1,3");
+        assert_eq!(run.spec.duration, Span::from_secs(1_200));
+        assert_eq!(run.spec.guard.stop_on_gap, Some(Span::from_micros(50)));
+        assert_eq!(run.spec.threads[0].policy, Policy::Fifo(80));
+        assert_eq!(run.spec.threads[0].model.to_string(), "CPU_MOVE 16");
+        assert_eq!(run.spec.threads[0].steps, Some(Steps { width_ns: 1_000, count: 8 }));
+        assert!(run.view.zero_omit && run.settings.quiet);
+    }
+
+    #[test]
+    fn sysjitters_line_is_understood() {
+        let run = read("--runtime 5 300", 2).unwrap();
+        assert_eq!(run.spec.threads[0].gap, Some(Span::from_nanos(300)));
+        assert_eq!(run.spec.duration, Span::from_secs(5));
+        assert_eq!(read("300 400", 2).unwrap_err(), "'400' is one threshold too many");
+    }
+
+    /// A machine whose CPUs all spin at a real-time priority answers nobody.
+    #[test]
+    fn one_cpu_is_always_left_to_the_others() {
+        let run = read("-f 80", 4).unwrap();
+        assert_eq!((cpus(&run).as_str(), run.left_out), ("1-3", Some(0)));
+        let run = read("-f 80 -C 2", 4).unwrap();
+        assert_eq!((cpus(&run).as_str(), run.left_out), ("0-1,3", None));
+        assert!(read("-f 80 -c 0-3", 4).unwrap_err().starts_with("-f 80 on every CPU (0-3)"));
+        assert!(read("-f 80", 1).unwrap_err().starts_with("-f: with one CPU"));
+        let run = read("", 4).unwrap();
+        assert_eq!((cpus(&run).as_str(), run.left_out), ("0-3", None));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (line, wanted) in [
+            ("-b 3", "-b: give a number from 4 to 1024"),
+            ("-w idle", "-w: unknown workload 'idle'; use no or memmove"),
+            ("-m 4X", "-m: bad size '4X': write for example 4K or 1M"),
+            ("-c 9", "-c: CPU 9 is not there or not allowed; use some of 0-1"),
+            ("-f 0", "-f: bad priority '0': give one from 1 to 99"),
+            ("-B", "-B: nothing to subtract"),
+            ("--on-hit true", "--on-hit: nothing ends this run"),
+            ("-h", "help"),
+        ] {
+            let found = read(line, 2).unwrap_err();
+            assert!(found.starts_with(wanted), "{line}: {found}");
+        }
+    }
+}
