@@ -11,6 +11,7 @@ use crate::commands::cache_cost::CacheCost;
 use crate::commands::check::Check;
 use crate::commands::clocks::Clocks;
 use crate::commands::completions::Completions;
+use crate::commands::diff::Diff;
 use crate::commands::doctor::Doctor;
 use crate::commands::export::Export;
 use crate::commands::man::Man;
@@ -41,7 +42,7 @@ const AFTER_HELP: &str = "\
 Exit codes:
   0    done, and the answer is yes
   1    done, and the answer is no (a limit is broken; doctor: a check fails;
-       check: not feasible)
+       check: not feasible; diff: worse, or unknown)
   2    wrong usage or bad input
   3    this machine cannot: a privilege or a device is missing
   130  ended by Ctrl-C; what was measured is printed and kept
@@ -56,6 +57,7 @@ Examples:
   hourglass export monday --csv monday.csv the records for other tools
   sudo hourglass latency -mSqp80 -D10      cyclictest, with percentiles and limits
   hourglass noise -D10                     oslat, without root
+  hourglass diff monday tuesday            what got better or worse?
   hourglass clocks                         which clock can be trusted here?
   hourglass doctor                         what spoils real-time work here?
   hourglass check tasks.toml               will every deadline hold?
@@ -75,6 +77,7 @@ pub(crate) enum Command {
     Render(Render),
     Report(Report),
     Export(Export),
+    Diff(Diff),
     Clocks(Clocks),
     Doctor(Doctor),
     Check(Check),
@@ -229,6 +232,7 @@ mod tests {
             "render",
             "report",
             "export",
+            "diff",
             "clocks",
             "doctor",
             "check",

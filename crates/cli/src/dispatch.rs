@@ -109,6 +109,7 @@ fn other(words: &[String]) -> Result<ExitCode> {
         Command::Render(render) => commands::render::render(&render, settings),
         Command::Report(report) => commands::report::report(&report, settings),
         Command::Export(export) => commands::export::export(&export, settings),
+        Command::Diff(diff) => commands::diff::diff(&diff, settings),
         Command::Clocks(clocks) => commands::clocks::show(&clocks, settings),
         Command::Doctor(doctor) => commands::doctor::examine(&doctor, settings),
         Command::Check(check) => commands::check::check(&check, settings),

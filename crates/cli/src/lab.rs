@@ -10,6 +10,7 @@ pub(crate) use hourglass_lab::ClockPolicy;
 pub(crate) use hourglass_lab::cache_cost;
 pub(crate) use hourglass_lab::clock_watch::{self, Watch as ClockWatch};
 pub(crate) use hourglass_lab::clocks::clocks;
+pub(crate) use hourglass_lab::compare;
 pub(crate) use hourglass_lab::doctor;
 pub(crate) use hourglass_lab::host;
 pub(crate) use hourglass_lab::infer::CpuTimeline;

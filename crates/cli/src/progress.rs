@@ -7,6 +7,7 @@ use hourglass_model::document::Warning;
 use hourglass_time::Span;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
+use crate::lab::compare::rounds::{RoundsWatch, Side};
 use crate::lab::{Watch, sweep};
 use crate::messages;
 
@@ -29,6 +30,8 @@ pub(crate) struct Progress {
     on_terminal: bool,
     bar: Option<ProgressBar>,
     warned: Vec<Warning>,
+    /// Which run of several this is.
+    which: String,
 }
 
 impl Progress {
@@ -40,6 +43,7 @@ impl Progress {
             on_terminal: io::stderr().is_terminal(),
             bar: None,
             warned: Vec::new(),
+            which: String::new(),
         }
     }
 
@@ -65,7 +69,8 @@ impl Watch for Progress {
         }
         if !ticking {
             messages::say(&format!(
-                "measuring for {duration}; every CPU is being measured, so nothing moves here"
+                "measuring for {duration}{}; every CPU is being measured, so nothing moves here",
+                self.which
             ));
             return;
         }
@@ -84,7 +89,7 @@ impl Watch for Progress {
                 },
             ));
         }
-        bar.set_message(duration.to_string());
+        bar.set_message(format!("{duration}{}", self.which));
         self.bar = Some(bar);
     }
 
@@ -98,6 +103,44 @@ impl Watch for Progress {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
         }
+    }
+}
+
+/// Follows rounds of runs: each warning once, and which run it is.
+#[derive(Debug)]
+pub(crate) struct RoundsProgress(Progress);
+
+impl RoundsProgress {
+    /// Progress on stderr, if that is a terminal and may be written to.
+    pub(crate) fn new(quiet: bool) -> RoundsProgress {
+        RoundsProgress(Progress::new(quiet, false))
+    }
+}
+
+impl Watch for RoundsProgress {
+    fn warn(&mut self, warnings: &[Warning]) {
+        let is_new = |warning: &&Warning| !self.0.has_warned(warning);
+        let new: Vec<Warning> = warnings.iter().filter(is_new).cloned().collect();
+        self.0.warn(&new);
+    }
+
+    fn started(&mut self, duration: Span, ticking: bool) {
+        self.0.started(duration, ticking);
+    }
+
+    fn tick(&mut self, elapsed: Span) {
+        self.0.tick(elapsed);
+    }
+
+    fn ended(&mut self) {
+        self.0.ended();
+    }
+}
+
+impl RoundsWatch for RoundsProgress {
+    fn run_of(&mut self, round: u32, rounds: u32, side: Side) {
+        let side = side.letter().to_ascii_uppercase();
+        self.0.which = format!(", round {round} of {rounds}, {side}");
     }
 }
 

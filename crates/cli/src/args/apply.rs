@@ -10,6 +10,7 @@ use hourglass_time::Span;
 use super::lexer::{Given, Lexed};
 use super::options::Key;
 use super::{RunArguments, Surroundings};
+use crate::lab::compare::rounds::MOST_ROUNDS;
 use crate::lab::workload_file::{self, WorkloadFile};
 use crate::lab::{Limit, MOST_THREADS, RunSpec, SpecError, ThreadSpec, models, wake};
 use crate::settings::{Colour, Settings};
@@ -40,6 +41,9 @@ pub(super) fn apply(lexed: &Lexed<'_>, around: &Surroundings) -> Result<RunArgum
         records: false,
         cycles: false,
         settings: Settings::default(),
+        against: None,
+        rounds: None,
+        control: false,
     };
     take_from_file(&mut run.spec, &file, around.seed);
     let mut scope = Scope::All;
@@ -136,6 +140,8 @@ fn set_for_run(run: &mut RunArguments, given: &Given<'_>) -> Result<(), Stop> {
             run.records = true;
         }
         Key::RecordLines => run.records = true,
+        Key::Rounds => run.rounds = Some(rounds(given)?),
+        Key::Control => run.control = true,
         Key::Folder => run.folder = Some(folder(given)?),
         Key::Json => run.settings.json = true,
         Key::Quiet => run.settings.quiet = true,
@@ -227,6 +233,13 @@ fn reservation(given: &Given<'_>) -> Result<Reservation, Stop> {
     let (budget, period) = (positive(given, amount)?, positive(given, period)?);
     Reservation::new(budget, period, strength)
         .map_err(|error| wrong(given, format!("{error}: {budget} in every {period}")))
+}
+
+fn rounds(given: &Given<'_>) -> Result<u32, Stop> {
+    match number(given, "number of rounds")? {
+        rounds @ 1..=MOST_ROUNDS => Ok(rounds),
+        rounds => Err(wrong(given, format!("{rounds} rounds: give 1 to {MOST_ROUNDS}"))),
+    }
 }
 
 fn folder(given: &Given<'_>) -> Result<std::path::PathBuf, Stop> {

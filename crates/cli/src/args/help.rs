@@ -53,8 +53,8 @@ reserve = { amount = \"17.1ms\", period = \"33ms\", soft = true }
 cpu = \"0-1\"
 ";
 
-/// Examples with what they show; all but the last four are from the paper.
-pub(crate) const EXAMPLES: [(&str, &str); 9] = [
+/// Examples with what they show; all but the last six are from the paper.
+pub(crate) const EXAMPLES: [(&str, &str); 11] = [
     (
         "hourglass -n 3 -d 5s -t 0 -p LOW -t 1 -p NORMAL -t 2 -p HIGH",
         "who gets the CPU? (section 3.1)",
@@ -72,6 +72,11 @@ pub(crate) const EXAMPLES: [(&str, &str); 9] = [
         "the same with reservations (5.6)",
     ),
     ("hourglass -n 1 -d 2s --cpu 1 -o quiet-run", "what disturbs CPU 1? Keep the run"),
+    (
+        "hourglass -n 1 -d 2s -w LAT 1ms -p RTHIGH --against '-i TICK:100' --rounds 10",
+        "what does another timer change? Exit code 1 if it is worse",
+    ),
+    ("hourglass -n 1 -d 5s --cpu 0 --control", "which gaps are the platform's?"),
     ("hourglass run audio.toml -d 1m --json", "a workload file, as JSON"),
     (
         "hourglass -n 1 -w GRID 1ms --max-latency 2ms --percentile p99=500us -q",
@@ -104,8 +109,16 @@ pub(crate) const LINES: [(&str, &str); 6] = [
 
 /// What the exit code says.
 pub(crate) const EXIT_CODES: [(&str, &str); 5] = [
-    ("0", "measured, whatever was missed; every limit that was given was kept"),
-    ("1", "measured, and a limit was broken"),
+    (
+        "0",
+        "measured, whatever was missed; every limit that was given was kept; with --against: \
+         nothing got worse",
+    ),
+    (
+        "1",
+        "measured, and a limit was broken; with --against: B is worse than A in something, or \
+         nothing could be decided",
+    ),
     ("2", "wrong usage or bad input; nothing was run"),
     ("3", "this machine cannot: a privilege or a device is missing; nothing was run"),
     (

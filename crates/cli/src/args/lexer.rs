@@ -99,7 +99,7 @@ fn take_file<'a>(lexed: &mut Lexed<'a>, word: &'a str) -> Result<(), Stop> {
 
 fn attached_value<'a>(entry: &Entry, name: &str, value: &'a str) -> Result<Vec<&'a str>, Stop> {
     match entry.values {
-        Values::Words([_]) => Ok(vec![value]),
+        Values::Words([_]) | Values::Quoted(_) => Ok(vec![value]),
         Values::Words([]) => {
             Err(Stop::usage(format!("{name}: takes no value, '{value}' is one too many")))
         }
@@ -117,10 +117,11 @@ fn following_values<'a>(
 ) -> Result<Vec<&'a str>, Stop> {
     // A known option is never a value, so that a forgotten value is noticed where it is missing.
     // Other words with a dash may be values: `-s -5ms` deserves to be told what is wrong with it.
-    let mut next = || rest.next_if(|word| !is_known_option(word));
+    let quoted = matches!(entry.values, Values::Quoted(_));
+    let mut next = || rest.next_if(|word| quoted || !is_known_option(word));
     let mut values = Vec::new();
     match entry.values {
-        Values::Words(names) => {
+        Values::Words(names) | Values::Quoted(names) => {
             for value_name in names {
                 let missing = || {
                     Stop::usage(format!(

@@ -5,6 +5,7 @@
 //! Owns: the options and their help, reading them in order, putting them on the threads.
 //! Must not: run anything, print, ask the machine (what it must know of it is passed in).
 
+mod against;
 mod apply;
 pub(crate) mod help;
 mod lexer;
@@ -55,6 +56,23 @@ pub(crate) struct RunArguments {
     /// `-c`.
     pub(crate) cycles: bool,
     pub(crate) settings: Settings,
+    /// The other way to run, and the words of both.
+    pub(crate) against: Option<Box<Against>>,
+    /// `--rounds`.
+    pub(crate) rounds: Option<u32>,
+    /// `--control`.
+    pub(crate) control: bool,
+}
+
+/// What `--against` describes.
+#[derive(Debug)]
+pub(crate) struct Against {
+    pub(crate) spec: RunSpec,
+    pub(crate) dma_latency_us: Option<u32>,
+    /// The words that describe the run itself.
+    pub(crate) own_words: Vec<String>,
+    /// The words that describe the other.
+    pub(crate) words: Vec<String>,
 }
 
 /// Reads the words behind `run`.
@@ -66,5 +84,7 @@ pub(crate) fn parse(words: &[String], around: &Surroundings) -> Result<Parsed, S
     if lexed.has(options::Key::Help) {
         return Ok(Parsed::Help);
     }
-    apply::apply(&lexed, around).map(|run| Parsed::Run(Box::new(run)))
+    let mut run = apply::apply(&lexed, around)?;
+    against::compare(&mut run, &lexed, around)?;
+    Ok(Parsed::Run(Box::new(run)))
 }

@@ -32,6 +32,9 @@ pub(crate) enum Key {
     StopOnGap,
     StopOnLatency,
     OnHit,
+    Against,
+    Rounds,
+    Control,
     Cycles,
     RecordLines,
     Folder,
@@ -48,13 +51,15 @@ pub(crate) enum Values {
     Words(&'static [&'static str]),
     /// The name of a workload, then as many words as it takes.
     Workload,
+    /// One word, whatever it looks like: options within quotes.
+    Quoted(&'static [&'static str]),
 }
 
 impl Values {
     /// The names of the words, as help shows them.
     pub(crate) fn names(self) -> &'static [&'static str] {
         match self {
-            Values::Words(names) => names,
+            Values::Words(names) | Values::Quoted(names) => names,
             Values::Workload => &["WORKLOAD"],
         }
     }
@@ -67,12 +72,13 @@ pub(crate) enum Group {
     Scope,
     PerThread,
     Limits,
+    Compare,
     Output,
 }
 
 impl Group {
-    pub(crate) const ALL: [Group; 5] =
-        [Group::Run, Group::Scope, Group::PerThread, Group::Limits, Group::Output];
+    pub(crate) const ALL: [Group; 6] =
+        [Group::Run, Group::Scope, Group::PerThread, Group::Limits, Group::Compare, Group::Output];
 
     pub(crate) fn heading(self) -> &'static str {
         match self {
@@ -80,6 +86,7 @@ impl Group {
             Group::Scope => "Which threads the options that follow are for",
             Group::PerThread => "Options per thread",
             Group::Limits => "Limits: exit code 1 if one is broken",
+            Group::Compare => "Comparing",
             Group::Output => "Output",
         }
     }
@@ -121,7 +128,7 @@ const NOTHING: Values = Values::Words(&[]);
 const TIME: Values = Values::Words(&["TIME"]);
 
 /// All options of `run`.
-pub(crate) const OPTIONS: [Entry; 34] = [
+pub(crate) const OPTIONS: [Entry; 37] = [
     Entry {
         key: Key::Threads,
         group: Group::Run,
@@ -325,6 +332,32 @@ pub(crate) const OPTIONS: [Entry; 34] = [
         about: "sh -c COMMAND when one of these two ended the run and all threads have stopped; \
                 HOURGLASS_HIT_KIND, _THREAD, _CPU, _NS, _LIMIT_NS, _AT_NS and _FOLDER tell it what \
                 was hit",
+    },
+    Entry {
+        key: Key::Against,
+        group: Group::Compare,
+        names: &["--against"],
+        values: Values::Quoted(&["OPTIONS"]),
+        about: "runs this (A) and the same with OPTIONS (B), within quotes, in turn, and compares them: \
+                hourglass.diff/1. OPTIONS are read behind those of the run, for all threads; with \
+                -n or a FILE among them they describe the threads anew. -o keeps each run: \
+                DIR/a-01, DIR/b-01, ...",
+    },
+    Entry {
+        key: Key::Rounds,
+        group: Group::Compare,
+        names: &["--rounds"],
+        values: Values::Words(&["N"]),
+        about: "how often each of the two runs; below 5 there is no verdict [default: 10]",
+    },
+    Entry {
+        key: Key::Control,
+        group: Group::Compare,
+        names: &["--control"],
+        values: NOTHING,
+        about: "one more thread, which does nothing of the load, watches a CPU that --cpu leaves \
+                free: what the platform does by itself. If none is free, control (A) and run (B) \
+                take turns, as with --against",
     },
     Entry {
         key: Key::Cycles,

@@ -184,6 +184,7 @@ mod tests {
             "render",
             "report",
             "export",
+            "diff",
             "clocks",
             "doctor",
             "check",

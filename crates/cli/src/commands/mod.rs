@@ -1,9 +1,11 @@
 //! The commands, one each.
 
+pub(crate) mod against;
 pub(crate) mod cache_cost;
 pub(crate) mod check;
 pub(crate) mod clocks;
 pub(crate) mod completions;
+pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod export;
 pub(crate) mod man;

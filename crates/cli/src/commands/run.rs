@@ -5,8 +5,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 
+use super::against::{self, Controlled};
 use crate::args::{self, Parsed, RunArguments, Surroundings, help};
-use crate::lab::{self, Failure, RunSpec, workload_file};
+use crate::lab::compare::Rules;
+use crate::lab::compare::control::run_beside;
+use crate::lab::{self, Failure, RunSpec, ThreadSpec, workload_file};
 use crate::messages;
 use crate::output::{self, Format};
 use crate::progress::Progress;
@@ -19,7 +22,12 @@ use crate::stop::{self, Stop};
 pub(crate) fn run(words: &[String]) -> Result<ExitCode> {
     let around = Surroundings { online: workload_file::online_cpus(), seed: seed_from_clock() };
     match args::parse(words, &around)? {
-        Parsed::Run(run) => measure(*run),
+        Parsed::Run(run) if run.against.is_some() => against::against(*run),
+        Parsed::Run(run) if run.control => match against::with_control(*run)? {
+            Controlled::Beside(control, run) => measure(*run, Some(*control)),
+            Controlled::Done(code) => Ok(code),
+        },
+        Parsed::Run(run) => measure(*run, None),
         Parsed::Help => {
             output::ansi(&help::text())?;
             Ok(ExitCode::SUCCESS)
@@ -27,7 +35,7 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode> {
     }
 }
 
-fn measure(run: RunArguments) -> Result<ExitCode> {
+fn measure(run: RunArguments, control: Option<ThreadSpec>) -> Result<ExitCode> {
     let quiet = run.settings.quiet;
     if run.seed_is_made_up && !quiet && draws_at_random(&run.spec) {
         messages::say(&format!(
@@ -45,11 +53,19 @@ fn measure(run: RunArguments) -> Result<ExitCode> {
     };
     let format = Format::choose(run.settings.json, run.records, run.cycles)?;
     let mut progress = Progress::new(quiet, format == Format::Summary);
-    let mut finished = lab::run(request, &mut progress).map_err(refusal)?;
+    let rules = Rules { seed: request.spec.seed, ..Rules::default() };
+    let finished = match control {
+        Some(control) => run_beside(request, control, &rules, &mut progress),
+        None => lab::run(request, &mut progress),
+    };
+    let mut finished = finished.map_err(refusal)?;
     let result = &finished.document.result;
     if !quiet && format != Format::Summary {
         let new = result.warnings.iter().filter(|warning| !progress.has_warned(warning));
         new.for_each(messages::warn);
+        if let Some(control) = &result.control {
+            messages::say(&format!("control: {}", control.statement));
+        }
     }
     output::print(&mut finished, format)?;
     match &finished.kept {

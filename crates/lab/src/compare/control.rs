@@ -4,12 +4,15 @@
 //! Owns: where the control runs and what it does, and the sentence that follows. Must not: name who took the
 //! time.
 
+use std::path::Path;
+
 use hourglass_infer::compare::{Rules, Sample, by_rounds};
-use hourglass_model::diff::{ControlReport, DiffMetric, DiffVerdict};
+use hourglass_model::diff::{ControlReport, DiffDocument, DiffMetric, DiffVerdict};
 use hourglass_model::{CpuSet, Interval, Policy};
 use hourglass_workload::{RunSpec, ThreadSpec, models};
 
 use crate::experiment::{self, Failure, Finished, Request, Watch};
+use crate::host::HostReader;
 
 /// What the control is called in documents.
 pub const NAME: &str = "control";
@@ -27,6 +30,19 @@ pub enum Plan {
     Beside(ThreadSpec),
     /// In turn with the load, on its CPUs: the load leaves no CPU alone.
     InTurn(RunSpec),
+}
+
+/// Plans a control for a run on this machine.
+///
+/// # Errors
+/// As [`plan`].
+pub fn plan_here(spec: &RunSpec) -> Result<Plan, Failure> {
+    let cpu = HostReader::new(Path::new("/")).read().cpu;
+    let allowed = match (cpu.allowed, cpu.online) {
+        (Some(allowed), Some(online)) => allowed.intersection(&online),
+        (allowed, online) => allowed.or(online).unwrap_or_default(),
+    };
+    plan(spec, &allowed)
 }
 
 /// Plans a control for a run on a machine whose CPUs this process may use are `allowed`.
@@ -129,6 +145,19 @@ fn add(finished: &mut Finished, rules: &Rules) {
         control.name = Some(NAME.to_owned());
     }
     result.control = Some(report);
+}
+
+/// What follows from rounds of a control (`spec`) in turn with the load.
+pub(super) fn of_rounds(spec: &RunSpec, compared: &DiffDocument) -> ControlReport {
+    let thread = spec.threads.first();
+    ControlReport {
+        cpus: thread.iter().filter_map(|t| t.cpus.as_ref()).flat_map(CpuSet::iter).collect(),
+        workload: thread.map(|thread| thread.model.to_string()).unwrap_or_default(),
+        policy: thread.map(|thread| thread.policy.to_string()).unwrap_or_default(),
+        method: "rounds".to_owned(),
+        pairs: compared.rounds,
+        ..statement(compared.metrics.clone())
+    }
 }
 
 /// The intervals of each part of a run. One that reaches into the next part belongs to the part in which

@@ -14,7 +14,7 @@ use hourglass_time::Span;
 use hourglass_workload::spec::RunSpec;
 
 use super::side::Run;
-use super::{Rules, document};
+use super::{Rules, control, document};
 use crate::experiment::{self, Failure, Finished, Request, Watch};
 use crate::gates::Gates;
 
@@ -72,6 +72,8 @@ pub struct RoundsRequest {
     pub folder: Option<PathBuf>,
     /// By what is judged; its seed also draws the order.
     pub rules: Rules,
+    /// Whether the base is an idle control: then the document says what the platform takes.
+    pub a_is_control: bool,
 }
 
 impl RoundsRequest {
@@ -137,6 +139,9 @@ pub fn rounds(request: RoundsRequest, watch: &mut dyn RoundsWatch) -> Result<Com
             ),
             remedy: String::new(),
         });
+    }
+    if request.a_is_control {
+        compared.control = Some(control::of_rounds(&request.a.spec, &compared));
     }
     if let (Some(folder), None) = (&folder, &not_kept) {
         not_kept = folder.write(&compared).err();

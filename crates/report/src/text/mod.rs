@@ -4,6 +4,7 @@ mod cache_cost;
 mod check;
 mod clocks;
 mod cyclic;
+mod diff;
 mod doctor;
 mod inferences;
 mod noise;
@@ -27,6 +28,7 @@ pub use cyclic::{
     CyclicSteps, CyclicThread, CyclicUnit, cyclic_histogram, cyclic_row, cyclic_sample,
     cyclic_status,
 };
+pub use diff::diff;
 pub use doctor::doctor;
 pub use noise::{NoiseCpu, noise};
 pub use paper::{paper, papers};

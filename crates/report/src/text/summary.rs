@@ -51,6 +51,9 @@ pub fn summary(document: &RunDocument, style: Style) -> String {
     facts(&mut lines, document);
     let (text, tone) = verdict(result);
     lines.line("Verdict", &text, tone);
+    if let Some(control) = &result.control {
+        lines.line("Control", &control.statement, Tone::Normal);
+    }
     cautions(&mut lines, document);
     lines.out
 }

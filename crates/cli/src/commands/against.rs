@@ -1,0 +1,161 @@
+//! `run --against` and `run --control`: two ways of running in turn, or a control beside the load.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use hourglass_model::diff::{DiffDocument, DiffVerdict};
+use hourglass_report::text;
+
+use super::run::refusal;
+use crate::args::RunArguments;
+use crate::lab::compare::Rules;
+use crate::lab::compare::control::{self, Plan};
+use crate::lab::compare::rounds::{Compared, DEFAULT_ROUNDS, RoundsRequest, Way, rounds};
+use crate::lab::{self, RunSpec};
+use crate::messages;
+use crate::output;
+use crate::progress::RoundsProgress;
+use crate::settings::Settings;
+use crate::stop::{self, NO, Stop};
+
+/// Runs the two ways in turn, and prints what differs.
+///
+/// # Errors
+/// The machine cannot do it, or the runs cannot be kept.
+pub(super) fn against(mut run: RunArguments) -> Result<ExitCode> {
+    let Some(other) = run.against.take() else { return Ok(ExitCode::SUCCESS) };
+    let seed = run.spec.seed;
+    let request = RoundsRequest {
+        a: Way {
+            spec: run.spec,
+            command_line: command_line(other.own_words),
+            dma_latency_us: run.dma_latency_us,
+        },
+        b: Way {
+            spec: other.spec,
+            command_line: command_line(other.words),
+            dma_latency_us: other.dma_latency_us,
+        },
+        rounds: run.rounds.unwrap_or(DEFAULT_ROUNDS),
+        folder: run.folder,
+        rules: Rules { seed, ..Rules::default() },
+        a_is_control: false,
+    };
+    let compared = in_turn(request, run.settings)?;
+    Ok(match compared.signal {
+        Some(signal) => stop::ended_by(signal),
+        None => code(&compared.document),
+    })
+}
+
+/// How a run with `--control` is to go on: a thread beside it, or nothing any more, because control and
+/// load took turns and were printed.
+pub(super) enum Controlled {
+    /// The run, with this thread beside it.
+    Beside(Box<lab::ThreadSpec>, Box<RunArguments>),
+    /// Done.
+    Done(ExitCode),
+}
+
+/// Plans the control of a run, and runs the two in turn if the load leaves no CPU alone.
+///
+/// # Errors
+/// As [`against`].
+pub(super) fn with_control(run: RunArguments) -> Result<Controlled> {
+    let spec = match control::plan_here(&run.spec).map_err(refusal)? {
+        Plan::Beside(_) if run.rounds.is_some() => {
+            return Err(Stop::usage(
+                "--rounds: the control runs beside the load here, on a CPU of its own; leave it out",
+            )
+            .into());
+        }
+        Plan::Beside(thread) => return Ok(Controlled::Beside(Box::new(thread), Box::new(run))),
+        Plan::InTurn(spec) => spec,
+    };
+    if run.records {
+        return Err(Stop::usage(
+            "--control: no CPU is left free by --cpu, so control and run take turns, which prints a \
+             comparison; leave -c and --records out",
+        )
+        .into());
+    }
+    if !run.settings.quiet {
+        messages::say(
+            "no CPU is left free by --cpu: control (A) and run (B) take turns on the same CPUs",
+        );
+    }
+    let request = RoundsRequest {
+        a: Way {
+            command_line: command_line(vec!["(control)".to_owned(), described(&spec)]),
+            spec,
+            dma_latency_us: run.dma_latency_us,
+        },
+        b: Way {
+            command_line: std::env::args().collect(),
+            dma_latency_us: run.dma_latency_us,
+            spec: run.spec.clone(),
+        },
+        rounds: run.rounds.unwrap_or(DEFAULT_ROUNDS),
+        folder: run.folder.clone(),
+        rules: Rules { seed: run.spec.seed, ..Rules::default() },
+        a_is_control: true,
+    };
+    let compared = in_turn(request, run.settings)?;
+    // A measurement, not a question: whatever the load adds to the platform is an answer.
+    Ok(Controlled::Done(compared.signal.map_or(ExitCode::SUCCESS, stop::ended_by)))
+}
+
+fn described(spec: &RunSpec) -> String {
+    spec.threads.iter().map(|thread| thread.model.to_string()).collect::<Vec<_>>().join(", ")
+}
+
+fn command_line(words: Vec<String>) -> Vec<String> {
+    std::iter::once("hourglass".to_owned()).chain(words).collect()
+}
+
+/// Says how long it will take, runs, prints.
+fn in_turn(request: RoundsRequest, settings: Settings) -> Result<Compared> {
+    let (number, seed) = (request.rounds, request.rules.seed);
+    if !settings.quiet {
+        messages::say(&format!(
+            "{number} rounds of two runs in turn: {} of measuring, and the time to begin {} runs; \
+             seed {seed}",
+            request.duration(),
+            number.saturating_mul(2)
+        ));
+    }
+    let mut progress = RoundsProgress::new(settings.quiet);
+    let compared = rounds(request, &mut progress).map_err(refusal)?;
+    show(&compared.document, settings)?;
+    if let Some(error) = &compared.not_kept {
+        return Err(Stop::machine(vec![format!("-o: not everything was kept: {error}")]).into());
+    }
+    if let Some(folder) = compared.folder.as_ref().filter(|_| !settings.quiet) {
+        messages::say(&format!("wrote {}", folder.display()));
+    }
+    Ok(compared)
+}
+
+/// Prints a comparison.
+///
+/// # Errors
+/// Writing fails.
+pub(super) fn show(document: &DiffDocument, settings: Settings) -> Result<()> {
+    let printed = if settings.json {
+        output::json(document)
+    } else {
+        output::text(&text::diff(document, output::style()))
+    };
+    match printed {
+        Err(error) if crate::is_closed_pipe(&error) => Ok(()),
+        printed => printed,
+    }
+}
+
+/// 0 where nothing got worse, 1 where something did or nothing could be decided.
+pub(super) fn code(document: &DiffDocument) -> ExitCode {
+    match document.verdict {
+        DiffVerdict::Same | DiffVerdict::Better => ExitCode::SUCCESS,
+        DiffVerdict::Worse | DiffVerdict::Unknown => ExitCode::from(NO),
+    }
+}

@@ -1,0 +1,162 @@
+//! `diff`: what got better or worse between runs that were kept.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Args, ValueEnum, ValueHint};
+use hourglass_model::diff::{DiffDocument, DiffVerdict};
+use hourglass_time::Span;
+
+use super::against;
+use crate::lab::compare::{Rules, folders};
+use crate::lab::workload_file;
+use crate::settings::Settings;
+use crate::stop::{NO, Stop};
+
+/// Compare runs that were kept: which metrics moved, by how much, and is it more than chance?
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Three forms:
+  A B                   one run each. Intervals come from the parts of the runs;
+                        what changes from one run to the next they do not show.
+  A1 A2.. --with B1 B2..  rounds: A1 with B1, A2 with B2. Their differences decide;
+                        below 5 rounds there is no verdict.
+  DIR                   the rounds in a folder that run --against wrote.
+
+A metric is worse (or better) if the change is more than chance, all metrics
+considered together, and more than the margin; same if its 95 % interval lies
+within the margin; else unknown. The verdict on all is worse if one metric is,
+unknown if nothing could be decided. Causes have no part in it.
+
+Exit code 0: nothing got worse; 1: something did, or the verdict is unknown (see
+--fail-on); 2: a folder cannot be read.
+
+Examples:
+  hourglass diff monday tuesday                  one run each
+  hourglass diff m1 m2 m3 m4 m5 --with t1 t2 t3 t4 t5
+  hourglass diff rounds --fail-on worse          in a test that may be undecided
+  hourglass diff rounds --margin 10 --gap 1us    coarser
+  hourglass diff rounds --json                   the document (hourglass.diff/1)
+  hourglass run -n 1 -d 2s --against '-p LOW' -o rounds   makes such a folder")]
+pub(crate) struct Diff {
+    /// Run folders, or one folder of rounds
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath, required = true)]
+    folders: Vec<PathBuf>,
+    /// The other runs, one for each DIR
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, num_args = 1..)]
+    with: Vec<PathBuf>,
+    /// Changes up to so many per cent of A count as none
+    #[arg(long, value_name = "PERCENT", default_value = "5", value_parser = margin)]
+    margin: f64,
+    /// Leave out gaps up to TIME; never less than the GAP of any run
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = not_negative)]
+    gap: Span,
+    /// Start of the random sequences of the resampling
+    #[arg(long, value_name = "N", default_value = "1", value_parser = workload_file::read_seed)]
+    seed: u64,
+    /// What makes the exit code 1
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
+    fail_on: FailOn,
+}
+
+/// When the answer is no.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FailOn {
+    /// Something got worse
+    Worse,
+    /// The same, or nothing could be decided
+    #[default]
+    Unknown,
+    /// The same, or a single metric could not be decided
+    Doubt,
+}
+
+fn margin(text: &str) -> Result<f64, String> {
+    let digits = text.strip_suffix('%').unwrap_or(text).trim_end();
+    match digits.parse::<f64>() {
+        Ok(margin) if (0.0..=1_000.0).contains(&margin) => Ok(margin),
+        _ => Err("give per cent from 0 to 1000, for example 5".to_owned()),
+    }
+}
+
+fn not_negative(text: &str) -> Result<Span, String> {
+    let span: Span = text.parse().map_err(|error| format!("{error}"))?;
+    if span.is_negative() { Err("a length is not negative".to_owned()) } else { Ok(span) }
+}
+
+/// Compares and prints.
+///
+/// # Errors
+/// A folder cannot be read, or has no partner.
+pub(crate) fn diff(diff: &Diff, settings: Settings) -> Result<ExitCode> {
+    let rules = Rules { margin_percent: diff.margin, seed: diff.seed };
+    let gap_ns = diff.gap.nanos_or_zero();
+    let compared = match (&diff.folders[..], &diff.with[..]) {
+        ([rounds], []) => folders::compare_rounds(rounds, &rules, gap_ns),
+        ([a, b], []) => {
+            folders::compare(std::slice::from_ref(a), std::slice::from_ref(b), &rules, gap_ns)
+        }
+        (more, []) => {
+            return Err(Stop::usage(format!(
+                "{} folders: which with which? Put those of one side behind --with",
+                more.len()
+            ))
+            .into());
+        }
+        (a, b) => folders::compare(a, b, &rules, gap_ns),
+    };
+    let document = compared.map_err(|error| Stop::usage(error.to_string()))?;
+    against::show(&document, settings)?;
+    Ok(if diff.fail_on.fails(&document) { ExitCode::from(NO) } else { ExitCode::SUCCESS })
+}
+
+impl FailOn {
+    fn fails(self, document: &DiffDocument) -> bool {
+        let unknown = |verdict: DiffVerdict| verdict == DiffVerdict::Unknown;
+        let undecided = unknown(document.verdict);
+        let doubt = document.metrics.iter().any(|metric| unknown(metric.verdict));
+        document.verdict == DiffVerdict::Worse
+            || match self {
+                FailOn::Worse => false,
+                FailOn::Unknown => undecided,
+                FailOn::Doubt => undecided || doubt,
+            }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hourglass_model::diff::DiffMetric;
+
+    use super::*;
+
+    /// What a test in CI expects: no failure for what cannot be decided, if it says so.
+    #[test]
+    fn exit_codes_by_what_is_asked() {
+        let of = |verdict, metric| DiffDocument {
+            verdict,
+            metrics: vec![DiffMetric { verdict: metric, ..DiffMetric::default() }],
+            ..DiffDocument::default()
+        };
+        use DiffVerdict::{Better, Same, Unknown, Worse};
+        for (verdict, metric, wanted) in [
+            (Worse, Worse, [true, true, true]),
+            (Unknown, Unknown, [false, true, true]),
+            (Same, Unknown, [false, false, true]),
+            (Better, Better, [false, false, false]),
+        ] {
+            let document = of(verdict, metric);
+            let found = [FailOn::Worse, FailOn::Unknown, FailOn::Doubt].map(|f| f.fails(&document));
+            assert_eq!(found, wanted, "{verdict:?}");
+        }
+    }
+
+    #[test]
+    fn margins() {
+        assert_eq!((margin("5"), margin("2.5%"), margin("0")), (Ok(5.0), Ok(2.5), Ok(0.0)));
+        for wrong in ["", "-1", "x", "NaN", "inf", "2000"] {
+            assert!(margin(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Two ways of running compared, as text.
+
+use std::collections::BTreeMap;
+
+use hourglass_model::diff::{DiffDocument, DiffMetric, DiffSide, DiffVerdict};
+
+use super::Style;
+use super::table::{Column, Table, Tone, paint, wrapped};
+use crate::clean;
+use crate::units::rounded;
+
+/// Width of the words that stand before the lines.
+const LABEL: usize = 13;
+
+/// A command line is cut behind this.
+const LONGEST_COMMAND: usize = 300;
+
+/// What stands where there is nothing to show.
+const NOTHING: &str = "-";
+
+/// What was compared, the metrics, what is undecided and why, a verdict in one line, and warnings with
+/// what mends them. At most 100 columns wide.
+#[must_use]
+pub fn diff(document: &DiffDocument, style: Style) -> String {
+    let mut out = String::new();
+    side(&mut out, "A", &document.a, style);
+    side(&mut out, "B", &document.b, style);
+    for difference in &document.differences {
+        let text = format!("{}: {} in A, {} in B", difference.what, difference.a, difference.b);
+        line(&mut out, "Differs", &text, Tone::Faint, style);
+    }
+    out.push('\n');
+    table(document).write(&mut out, style);
+    undecided(&mut out, document, style);
+    line(&mut out, "Basis", &basis(document), Tone::Faint, style);
+    if let Some(control) = &document.control {
+        line(&mut out, "Control", &control.statement, Tone::Normal, style);
+    }
+    let (text, tone) = verdict(document);
+    line(&mut out, "Verdict", &text, tone, style);
+    for warning in &document.warnings {
+        line(&mut out, "Warning", &warning.text, Tone::Caution, style);
+        if !warning.remedy.is_empty() {
+            line(&mut out, "", &warning.remedy, Tone::Normal, style);
+        }
+    }
+    out
+}
+
+fn side(out: &mut String, label: &str, side: &DiffSide, style: Style) {
+    let mut text = clean::shortened(&clean::for_terminal(&side.what), LONGEST_COMMAND);
+    match &side.folders[..] {
+        [] => {}
+        [one] => text.push_str(&format!(" ({one})")),
+        [first, .., last] => text.push_str(&format!(" ({first} to {last})")),
+    }
+    line(out, label, &text, Tone::Normal, style);
+}
+
+fn line(out: &mut String, label: &str, text: &str, tone: Tone, style: Style) {
+    out.push_str(&paint(label, Tone::Heading, style));
+    out.extend(std::iter::repeat_n(' ', LABEL.saturating_sub(label.len())));
+    let text = wrapped(&clean::for_terminal(text), LABEL, LABEL);
+    out.push_str(&paint(&text, tone, style));
+    out.push('\n');
+}
+
+fn table(document: &DiffDocument) -> Table {
+    let title = match document.method.as_str() {
+        "rounds" => format!("{} rounds", document.rounds),
+        _ => "One run each".to_owned(),
+    };
+    let interval = format!("{:.0} % interval", document.confidence * 100.0);
+    let mut table = Table::new(title)
+        .column(Column::Elastic, "metric")
+        .column(Column::Number, "A")
+        .column(Column::Number, "B")
+        .column(Column::Number, "change")
+        .column(Column::Number, "of A")
+        .column(Column::Number, interval)
+        .column(Column::Text, "verdict");
+    for metric in &document.metrics {
+        table.row(row(metric));
+    }
+    table
+}
+
+fn row(metric: &DiffMetric) -> Vec<(String, Tone)> {
+    let or_nothing =
+        |text: Option<String>| (text.unwrap_or_else(|| NOTHING.to_owned()), Tone::Normal);
+    let unit = metric.unit.as_str();
+    let interval = metric.ci_lo.zip(metric.ci_hi);
+    vec![
+        (clean::for_terminal(&metric.name), Tone::Normal),
+        or_nothing(metric.a.map(|a| amount(a, unit))),
+        or_nothing(metric.b.map(|b| amount(b, unit))),
+        or_nothing(metric.change.map(|change| signed(change, unit))),
+        or_nothing(metric.change_percent.map(|percent| format!("{percent:+.1} %"))),
+        or_nothing(
+            interval.map(|(lo, hi)| format!("{} to {}", signed(lo, unit), signed(hi, unit))),
+        ),
+        (metric.verdict.name().to_owned(), tone(metric.verdict)),
+    ]
+}
+
+fn tone(verdict: DiffVerdict) -> Tone {
+    match verdict {
+        DiffVerdict::Same => Tone::Normal,
+        DiffVerdict::Better => Tone::Good,
+        DiffVerdict::Worse => Tone::Bad,
+        DiffVerdict::Unknown => Tone::Faint,
+    }
+}
+
+/// A quantity with its unit: `2.18 us`, `0.132 %`, `251.0/s`.
+fn amount(value: f64, unit: &str) -> String {
+    let size = value.abs();
+    let text = match unit {
+        // Above u64 the conversion saturates.
+        "ns" => rounded(size.round() as u64),
+        "percent" => format!("{size:.3} %"),
+        _ if size < 100.0 => format!("{size:.2}/s"),
+        _ => format!("{size:.0}/s"),
+    };
+    if value < 0.0 { format!("-{text}") } else { text }
+}
+
+fn signed(value: f64, unit: &str) -> String {
+    if value > 0.0 { format!("+{}", amount(value, unit)) } else { amount(value, unit) }
+}
+
+/// What is unknown, by the reason.
+fn undecided(out: &mut String, document: &DiffDocument, style: Style) {
+    let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for metric in document.metrics.iter().filter(|m| m.verdict == DiffVerdict::Unknown) {
+        let reason = match metric.reason.as_str() {
+            "" => "the interval reaches beyond the margin",
+            reason => reason,
+        };
+        reasons.entry(reason).or_default().push(&metric.name);
+    }
+    for (reason, names) in reasons {
+        let text = format!("{}: {reason}", names.join(", "));
+        line(out, "Undecided", &text, Tone::Faint, style);
+    }
+}
+
+fn basis(document: &DiffDocument) -> String {
+    let gaps = match document.gap_ns {
+        0 => String::new(),
+        ns => format!("gaps longer than {} on both sides; ", rounded(ns)),
+    };
+    format!(
+        "{gaps}changes up to {} % count as none; seed {}",
+        document.margin_percent, document.seed
+    )
+}
+
+fn verdict(document: &DiffDocument) -> (String, Tone) {
+    let names = |verdict: DiffVerdict| {
+        let of = document.metrics.iter().filter(|metric| metric.verdict == verdict);
+        // What explains others is listed in the table.
+        let plain = of.filter(|metric| !metric.name.starts_with("causes."));
+        plain.map(|metric| clean::for_terminal(&metric.name)).collect::<Vec<_>>().join(", ")
+    };
+    let (worse, better) = (names(DiffVerdict::Worse), names(DiffVerdict::Better));
+    let text = match document.verdict {
+        DiffVerdict::Worse if better.is_empty() => format!("B is worse than A in {worse}"),
+        DiffVerdict::Worse => format!("B is worse than A in {worse}, and better in {better}"),
+        DiffVerdict::Better => format!("B is better than A in {better}"),
+        DiffVerdict::Same => {
+            format!("nothing moved; {} did not change", names(DiffVerdict::Same))
+        }
+        DiffVerdict::Unknown => "unknown: nothing could be decided".to_owned(),
+    };
+    let tone = match document.verdict {
+        DiffVerdict::Same | DiffVerdict::Better => Tone::Good,
+        DiffVerdict::Worse => Tone::Bad,
+        DiffVerdict::Unknown => Tone::Caution,
+    };
+    (text, tone)
+}

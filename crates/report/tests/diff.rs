@@ -1,0 +1,91 @@
+//! The text of a comparison.
+
+use hourglass_model::diff::{DiffDocument, DiffMetric, DiffSide, DiffVerdict, Difference};
+use hourglass_model::document::Warning;
+use hourglass_report::text::{Style, diff};
+
+fn metric(name: &str, unit: &str, [a, b, lo, hi]: [f64; 4], verdict: DiffVerdict) -> DiffMetric {
+    DiffMetric {
+        name: name.to_owned(),
+        unit: unit.to_owned(),
+        a: Some(a),
+        b: Some(b),
+        change: Some(b - a),
+        change_percent: (a != 0.0).then(|| (b - a) * 100.0 / a),
+        ci_lo: Some(lo),
+        ci_hi: Some(hi),
+        verdict,
+        reason: String::new(),
+    }
+}
+
+fn document() -> DiffDocument {
+    let side = |what: &str, letter: char| DiffSide {
+        what: what.to_owned(),
+        folders: (1..=10).map(|round| format!("rounds/{letter}-{round:02}")).collect(),
+    };
+    let max = DiffMetric {
+        ci_lo: None,
+        ci_hi: None,
+        reason: "not in every run".to_owned(),
+        ..metric("gaps.max_ns", "ns", [5e6, 4e6, 0.0, 0.0], DiffVerdict::Unknown)
+    };
+    DiffDocument {
+        schema: "hourglass.diff/1".to_owned(),
+        a: side("-n 1 -d 2s", 'a'),
+        b: side("-n 1 -d 2s -a -p LOW\u{1b}[2J", 'b'),
+        method: "rounds".to_owned(),
+        rounds: 10,
+        seed: 42,
+        confidence: 0.95,
+        margin_percent: 5.0,
+        gap_ns: 210,
+        verdict: DiffVerdict::Worse,
+        metrics: vec![
+            metric("gaps.p50_ns", "ns", [2_180.0, 2_620.0, 350.0, 510.0], DiffVerdict::Worse),
+            max,
+            metric("gaps.per_s", "1/s", [251.0, 250.5, -3.0, 2.0], DiffVerdict::Same),
+            metric("gaps.lost_percent", "percent", [0.5, 0.3, -0.3, -0.1], DiffVerdict::Better),
+            metric("deadlines.failed_percent", "percent", [0.0, 0.0, 0.0, 0.0], DiffVerdict::Same),
+            metric("causes.irq.lost_percent", "percent", [0.1, 0.4, 0.2, 0.4], DiffVerdict::Worse),
+        ],
+        differences: vec![Difference {
+            what: "thread 0: policy".to_owned(),
+            a: "OTHER:0".to_owned(),
+            b: "OTHER:5".to_owned(),
+        }],
+        warnings: vec![Warning {
+            id: "few-rounds".to_owned(),
+            text: "too few".to_owned(),
+            remedy: "measure more".to_owned(),
+        }],
+        control: None,
+        interrupted: false,
+    }
+}
+
+#[test]
+fn the_table_and_its_verdict() {
+    insta::assert_snapshot!(diff(&document(), Style::Plain));
+}
+
+/// Command lines come from files.
+#[test]
+fn nothing_takes_over_the_terminal() {
+    let text = diff(&document(), Style::Plain);
+    assert!(!text.contains('\u{1b}'), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+}
+
+#[test]
+fn one_run_each_without_a_verdict() {
+    let unknown = DiffDocument {
+        method: "blocks".to_owned(),
+        verdict: DiffVerdict::Unknown,
+        metrics: Vec::new(),
+        ..document()
+    };
+    let text = diff(&unknown, Style::Plain);
+    assert!(text.contains("One run each\n"), "{text}");
+    assert!(text.contains("Verdict      unknown: nothing could be decided"), "{text}");
+}
