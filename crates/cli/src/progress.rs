@@ -7,7 +7,7 @@ use hourglass_model::document::Warning;
 use hourglass_time::Span;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-use crate::lab::compare::rounds::{RoundsWatch, Side};
+use crate::lab::compare::rounds::{RoundsRequest, RoundsWatch, Side};
 use crate::lab::{Watch, sweep};
 use crate::messages;
 
@@ -138,6 +138,24 @@ impl Watch for RoundsProgress {
 }
 
 impl RoundsWatch for RoundsProgress {
+    fn planned(&mut self, request: &RoundsRequest) {
+        if self.0.quiet {
+            return;
+        }
+        if request.a_is_control {
+            messages::say(
+                "no CPU is left free by --cpu: control (A) and run (B) take turns on the same CPUs",
+            );
+        }
+        messages::say(&format!(
+            "{} rounds of two runs in turn: {} of measuring, and the time to begin {} runs; seed {}",
+            request.rounds,
+            request.duration(),
+            request.rounds.saturating_mul(2),
+            request.rules.seed
+        ));
+    }
+
     fn run_of(&mut self, round: u32, rounds: u32, side: Side) {
         let side = side.letter().to_ascii_uppercase();
         self.0.which = format!(", round {round} of {rounds}, {side}");

@@ -108,7 +108,7 @@ pub struct DiffMetric {
     pub ci_hi: Option<f64>,
     /// What that means.
     pub verdict: DiffVerdict,
-    /// Why the verdict is unknown; empty if it is not, or if the interval alone says it.
+    /// Why the verdict is unknown; empty if it is not.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
 }

@@ -420,3 +420,63 @@ mod limits {
         }
     }
 }
+
+/// The other run is the run with more options, or, with threads of its own, another one.
+#[test]
+fn against_describes_the_other_run() {
+    let line = ["-n", "2", "-d", "2s", "-t", "1", "-p", "LOW", "--against"];
+    let parsed = |quoted: &str| {
+        let mut words: Vec<String> = line.iter().map(|word| (*word).to_owned()).collect();
+        words.extend([
+            quoted.to_owned(),
+            "--json".to_owned(),
+            "--rounds".to_owned(),
+            "7".to_owned(),
+        ]);
+        match super::parse(&words, &Surroundings::default()) {
+            Ok(Parsed::Run(run)) => Ok(*run),
+            Ok(Parsed::Help) => panic!("help"),
+            Err(stop) => Err(stop.to_string()),
+        }
+    };
+    let run = parsed("-p IDLE").unwrap();
+    let other = run.against.unwrap();
+    assert_eq!((run.rounds, run.settings.json), (Some(7), true));
+    assert_eq!(other.own_words.join(" "), "-n 2 -d 2s -t 1 -p LOW");
+    assert_eq!(other.words.join(" "), "-n 2 -d 2s -t 1 -p LOW -a -p IDLE");
+    let policies: Vec<String> = other.spec.threads.iter().map(|t| t.policy.to_string()).collect();
+    assert_eq!(policies, ["IDLE", "IDLE"], "not only thread 1");
+    let equal = parsed("").unwrap().against.unwrap();
+    assert_eq!(equal.words, equal.own_words);
+    let anew = parsed("-n 1 -w 'LAT' \"5ms\"").unwrap().against.unwrap();
+    assert_eq!(anew.words.join(" "), "-d 2s -n 1 -w LAT 5ms");
+    assert_eq!(anew.spec.duration, Span::from_secs(2), "the run's own");
+    assert_eq!(parsed("-a").unwrap().against.unwrap().spec.threads.len(), 2, "not a missing value");
+    for (quoted, said) in [
+        ("-o x", "--against: -o is for both runs; give it outside the quotes"),
+        ("--control", "--against: --control is for both runs"),
+        ("-p 'LOW", "--against: a quote within it is not closed"),
+        ("-p SOON", "--against: -p: "),
+        ("--frequency", "--against: --frequency: unknown option"),
+        ("-t 9", "--against: -t: there is no thread 9"),
+    ] {
+        let error = parsed(quoted).unwrap_err();
+        assert!(error.starts_with(said), "{quoted}: {error}");
+    }
+}
+
+#[test]
+fn comparing_options_need_each_other() {
+    for (line, said) in [
+        ("-n 1 --rounds 5", "--rounds: rounds of what?"),
+        ("-n 1 --against -a --rounds 0", "--rounds: 0 rounds: give 1 to 1000"),
+        ("-n 1 --against -a --rounds x", "--rounds: bad number of rounds 'x'"),
+        ("-n 1 --against -a --control", "--control: it is a comparison by itself"),
+        ("-n 1 --against -a -c", "--against: it prints a comparison"),
+        ("-n 1 --against", "--against: OPTIONS is missing"),
+    ] {
+        let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        let error = super::parse(&words, &Surroundings::default()).unwrap_err().to_string();
+        assert!(error.starts_with(said), "{line}: {error}");
+    }
+}

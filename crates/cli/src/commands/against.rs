@@ -79,11 +79,6 @@ pub(super) fn with_control(run: RunArguments) -> Result<Controlled> {
         )
         .into());
     }
-    if !run.settings.quiet {
-        messages::say(
-            "no CPU is left free by --cpu: control (A) and run (B) take turns on the same CPUs",
-        );
-    }
     let request = RoundsRequest {
         a: Way {
             command_line: command_line(vec!["(control)".to_owned(), described(&spec)]),
@@ -113,17 +108,8 @@ fn command_line(words: Vec<String>) -> Vec<String> {
     std::iter::once("hourglass".to_owned()).chain(words).collect()
 }
 
-/// Says how long it will take, runs, prints.
+/// Runs and prints.
 fn in_turn(request: RoundsRequest, settings: Settings) -> Result<Compared> {
-    let (number, seed) = (request.rounds, request.rules.seed);
-    if !settings.quiet {
-        messages::say(&format!(
-            "{number} rounds of two runs in turn: {} of measuring, and the time to begin {} runs; \
-             seed {seed}",
-            request.duration(),
-            number.saturating_mul(2)
-        ));
-    }
     let mut progress = RoundsProgress::new(settings.quiet);
     let compared = rounds(request, &mut progress).map_err(refusal)?;
     show(&compared.document, settings)?;

@@ -48,6 +48,7 @@ pub(crate) struct Diff {
     with: Vec<PathBuf>,
     /// Changes up to so many per cent of A count as none
     #[arg(long, value_name = "PERCENT", default_value = "5", value_parser = margin)]
+    #[arg(allow_negative_numbers = true)]
     margin: f64,
     /// Leave out gaps up to TIME; never less than the GAP of any run
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = not_negative)]

@@ -39,8 +39,10 @@ pub(super) struct Change {
 
 impl Change {
     pub(super) fn judged(self, rules: &Rules) -> DiffMetric {
-        let verdict =
-            if self.reason.is_empty() { self.verdict(rules) } else { DiffVerdict::Unknown };
+        let (verdict, reason) = match self.reason.as_str() {
+            "" => self.verdict(rules),
+            reason => (DiffVerdict::Unknown, reason),
+        };
         let bounded = self.change.filter(|change| change.lo.is_finite() && change.hi.is_finite());
         let share = |change: &Estimate| {
             let a = self.a.filter(|a| *a != 0.0)?;
@@ -56,23 +58,31 @@ impl Change {
             ci_lo: bounded.map(|change| change.lo),
             ci_hi: bounded.map(|change| change.hi),
             verdict,
-            reason: self.reason,
+            reason: reason.to_owned(),
         }
     }
 
-    fn verdict(&self, rules: &Rules) -> DiffVerdict {
-        let (Some(change), Some(a)) = (self.change, self.a) else { return DiffVerdict::Unknown };
+    /// The verdict, and why it is unknown.
+    fn verdict(&self, rules: &Rules) -> (DiffVerdict, &'static str) {
+        let (Some(change), Some(a)) = (self.change, self.a) else {
+            return (DiffVerdict::Unknown, "not on both sides");
+        };
         let margin = (a.abs() * rules.margin_percent / PER_CENT).max(self.quantity.least_margin());
         if self.moved && change.value.abs() > margin {
             return match (change.value > 0.0) == self.quantity.less_is_better() {
-                true => DiffVerdict::Worse,
-                false => DiffVerdict::Better,
+                true => (DiffVerdict::Worse, ""),
+                false => (DiffVerdict::Better, ""),
             };
         }
-        match change.lo >= -margin && change.hi <= margin {
-            true => DiffVerdict::Same,
-            false => DiffVerdict::Unknown,
+        if change.lo >= -margin && change.hi <= margin {
+            return (DiffVerdict::Same, "");
         }
+        let reason = match (self.moved, change.holds(0.0)) {
+            (true, _) => "it moved, perhaps by no more than the margin",
+            (false, true) => "the interval holds no change, and changes beyond the margin",
+            (false, false) => "one of so many metrics may seem to move so far by chance",
+        };
+        (DiffVerdict::Unknown, reason)
     }
 }
 

@@ -88,6 +88,8 @@ impl RoundsRequest {
 
 /// Hears what happens.
 pub trait RoundsWatch: Watch {
+    /// Nothing stands in the way; the first run is about to begin.
+    fn planned(&mut self, request: &RoundsRequest);
     /// A run begins; rounds count from 1.
     fn run_of(&mut self, round: u32, rounds: u32, side: Side);
 }
@@ -121,9 +123,11 @@ pub fn rounds(request: RoundsRequest, watch: &mut dyn RoundsWatch) -> Result<Com
     let order = order(request.rounds, request.rules.seed);
     // The first run of the other way comes late; it is tried before the first.
     let other = if order.first() == Some(&Side::A) { &request.b } else { &request.a };
-    try_out(other)?;
     let folder = request.folder.clone().map(NewRounds::create).transpose()?;
-    let gone_through = go_through(&request, &order, folder.as_ref(), watch);
+    let gone_through = try_out(other).and_then(|()| {
+        watch.planned(&request);
+        go_through(&request, &order, folder.as_ref(), watch)
+    });
     if let (Err(_), Some(folder)) = (&gone_through, &folder) {
         folder.remove_empty();
     }

@@ -118,7 +118,9 @@ fn amount(value: f64, unit: &str) -> String {
     let text = match unit {
         // Above u64 the conversion saturates.
         "ns" => rounded(size.round() as u64),
-        "percent" => format!("{size:.3} %"),
+        "percent" if size < 1.0 => format!("{size:.3} %"),
+        "percent" if size < 10.0 => format!("{size:.2} %"),
+        "percent" => format!("{size:.1} %"),
         _ if size < 100.0 => format!("{size:.2}/s"),
         _ => format!("{size:.0}/s"),
     };
@@ -133,11 +135,7 @@ fn signed(value: f64, unit: &str) -> String {
 fn undecided(out: &mut String, document: &DiffDocument, style: Style) {
     let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for metric in document.metrics.iter().filter(|m| m.verdict == DiffVerdict::Unknown) {
-        let reason = match metric.reason.as_str() {
-            "" => "the interval reaches beyond the margin",
-            reason => reason,
-        };
-        reasons.entry(reason).or_default().push(&metric.name);
+        reasons.entry(&metric.reason).or_default().push(&metric.name);
     }
     for (reason, names) in reasons {
         let text = format!("{}: {reason}", names.join(", "));
