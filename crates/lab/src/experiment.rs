@@ -1,5 +1,6 @@
 //! One run, from its specification to its document and its folder.
 
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 
 use hourglass_clock::{Choice, choice};
@@ -17,6 +18,7 @@ use hourglass_workload::{Board, Buckets};
 use thiserror::Error;
 
 use crate::advice::{self, ThreadDemand};
+use crate::causes::Explanation;
 use crate::dma_latency::DmaLatency;
 use crate::findings;
 use crate::gates::{self, GateError, Gates};
@@ -41,6 +43,21 @@ pub struct Request {
     pub gates: Gates,
     /// Record the kernel's events of the measured CPUs too, which needs root.
     pub trace: bool,
+}
+
+impl Request {
+    /// A run of `spec` that is not kept, with no more than that.
+    #[must_use]
+    pub fn of(spec: RunSpec) -> Request {
+        Request {
+            spec,
+            command_line: Vec::new(),
+            dma_latency_us: None,
+            folder: None,
+            gates: Gates::default(),
+            trace: false,
+        }
+    }
 }
 
 /// Hears what happens, on the thread that called [`run`].
@@ -114,6 +131,7 @@ pub struct Finished {
     pub kept: Option<Result<PathBuf, WriteError>>,
     pub(crate) measured: Measured,
     pub(crate) kernel: Option<kernel_trace::Recorded>,
+    explanation: Explanation,
 }
 
 impl Finished {
@@ -121,6 +139,12 @@ impl Finished {
     /// asked.
     pub fn kernel_events(&self) -> impl Iterator<Item = KernelEvent> + '_ {
         self.kernel.iter().flat_map(|kernel| kernel.events(&self.measured.timeline))
+    }
+
+    /// What gives each gap of the trace its cause.
+    #[must_use]
+    pub fn explanation(&self) -> &Explanation {
+        &self.explanation
     }
 
     /// The execution trace, in order of start.
@@ -319,22 +343,34 @@ pub(crate) fn run_and_add(
     let mut manifest = findings::manifest(&measured, facts);
     manifest.kernel = kernel.as_ref().map(|kernel| kernel.facts.clone());
     let document = RunDocument { schema: RUN_SCHEMA.to_owned(), manifest, result };
-    let finished = Finished { document, kept: None, measured, kernel };
-    Ok(conclude(finished, folder, add))
+    Ok(conclude(document, folder, measured, kernel, add))
+}
+
+/// Finds the causes of all gaps and puts them into the document.
+fn explain<I: Iterator<Item = Interval>>(
+    document: &mut RunDocument,
+    intervals: impl Fn() -> I,
+    events: impl Iterator<Item = KernelEvent>,
+) -> Explanation {
+    let read = || intervals().map(Ok::<_, Infallible>);
+    let Ok(explanation) = Explanation::new(document, read());
+    let Ok(()) = explanation.fill(document, read(), events.map(Ok));
+    explanation
 }
 
 /// Says what the trace says, and keeps the run if there is a folder for it.
 pub(crate) fn conclude(
-    mut finished: Finished,
+    mut document: RunDocument,
     folder: Option<NewRunFolder>,
+    measured: Measured,
+    kernel: Option<kernel_trace::Recorded>,
     add: impl FnOnce(&mut Finished),
 ) -> Finished {
-    let inferred = inferences::of_run(
-        &finished.document,
-        merged(&finished.measured),
-        lateness_ps(&finished.measured),
-    );
-    finished.document.result.inferences = inferred;
+    let events = kernel.iter().flat_map(|kernel| kernel.events(&measured.timeline));
+    let explanation = explain(&mut document, || merged(&measured), events);
+    document.result.inferences =
+        inferences::of_run(&document, merged(&measured), lateness_ps(&measured));
+    let mut finished = Finished { document, kept: None, measured, kernel, explanation };
     add(&mut finished);
     finished.kept = folder.map(|folder| {
         keep(folder, &mut finished.document, &finished.measured, finished.kernel.as_ref())

@@ -1,8 +1,9 @@
 //! Experiments: the other crates put together into a run with its manifest, warnings and result.
 //!
 //! Owns: running a specification and explaining its numbers ([`experiment`]), the same for a loop of
-//! the user's own ([`own_loop`]), reading a kept run ([`mod@recall`]), limits that a run has to keep
-//! ([`gates`]), facts about the machine ([`host`]), advice about them ([`advice`]), a diagnosis
+//! the user's own ([`own_loop`]), causes of gaps ([`causes`]), runs compared ([`compare`]), reading a
+//! kept run ([`mod@recall`]), limits that a run has to keep ([`gates`]), facts about the machine
+//! ([`host`]), advice about them ([`advice`]), a diagnosis
 //! ([`doctor`]), theory put to use ([`theory`]), workload files ([`workload_file`]).
 //! Must not: draw, print, or parse arguments.
 
@@ -10,6 +11,7 @@
 
 pub mod advice;
 pub mod cache_cost;
+pub mod causes;
 pub mod clock_watch;
 pub mod clocks;
 pub mod compare;
@@ -31,6 +33,7 @@ pub mod theory;
 pub mod whole;
 pub mod workload_file;
 
+pub use causes::Explanation;
 pub use dma_latency::may_hold as may_hold_idle_latency;
 pub use experiment::{Failure, Finished, Request, Watch, run};
 /// The rules by which a clock is chosen.

@@ -123,8 +123,7 @@ impl MeasuredLoop {
         let measured = own.finish();
         host.change = Some(reader.change_since(&host.start));
         let document = document(&asked, &measured, host);
-        let finished = Finished { document, kept: None, measured, kernel: None };
-        conclude(finished, folder, |_| {})
+        conclude(document, folder, measured, None, |_| {})
     }
 }
 

@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
-use hourglass_model::Interval;
-use hourglass_model::document::{RUN_SCHEMA, RunDocument};
-use hourglass_store::{KernelEvents, LatencyError, OpenError, RunFolder, TraceError};
+use hourglass_model::document::{RUN_SCHEMA, RunDocument, Warning};
+use hourglass_model::{Interval, KernelEvent};
+use hourglass_store::{LatencyError, OpenError, RunFolder, TraceError};
+
+use crate::causes::Explanation;
 
 /// Picoseconds in a nanosecond.
 const PS_PER_NS: u64 = 1_000;
@@ -40,13 +42,50 @@ impl Recalled {
         self.folder.intervals()
     }
 
-    /// What the kernel told by its trace events, in order of `ticks`; `None` if the run did not
-    /// ask it.
+    /// What the kernel told by its trace events, in order of time; nothing if it was not traced.
     ///
     /// # Errors
     /// They cannot be read; each may be the first that cannot.
-    pub fn kernel_events(&self) -> Result<Option<KernelEvents>, TraceError> {
-        self.folder.kernel_events()
+    pub fn kernel_events(
+        &self,
+    ) -> Result<impl Iterator<Item = Result<KernelEvent, TraceError>> + use<>, TraceError> {
+        Ok(self.folder.kernel_events()?.into_iter().flatten())
+    }
+
+    /// What gives each gap of the trace its cause.
+    ///
+    /// # Errors
+    /// The trace cannot be read.
+    pub fn explanation(&self) -> Result<Explanation, TraceError> {
+        Explanation::new(&self.document, self.intervals()?)
+    }
+
+    /// Puts the causes of gaps into the document, if the run itself did not, as one of an older
+    /// version or of another machine. What cannot be read is said in a warning.
+    pub fn find_causes(&mut self) {
+        // A simulation knows why its threads did not run; nothing has to be inferred.
+        let simulated = self.document.manifest.simulation.is_some();
+        if simulated || !self.document.result.causes.is_empty() {
+            return;
+        }
+        if let Err(error) = self.try_find_causes() {
+            self.document.result.warnings.push(Warning {
+                id: "causes-incomplete".to_owned(),
+                text: format!("gaps have causes only as far as the folder can be read: {error}"),
+                remedy: String::new(),
+            });
+        }
+    }
+
+    fn try_find_causes(&mut self) -> Result<(), TraceError> {
+        let explanation = self.explanation()?;
+        let intervals = self.intervals()?;
+        let (events, unreadable) = match self.kernel_events() {
+            Ok(events) => (Some(events), None),
+            Err(error) => (None, Some(Err(error))),
+        };
+        let events = events.into_iter().flatten().chain(unreadable);
+        explanation.fill(&mut self.document, intervals, events)
     }
 
     /// Lateness of the wake-ups of a latency test, one by one, in picoseconds, as far as they

@@ -1,15 +1,17 @@
 //! Short runs on the real machine. Bounds are one-sided: a busy machine may interrupt more, never
 //! less, and may wake threads late, never early.
 
+use std::convert::Infallible;
 use std::path::PathBuf;
 
 use hourglass_infer::TraceSummary;
+use hourglass_infer::cause::{AttributedGap, Sign};
 use hourglass_lab::workload::spec::{RunSpec, ThreadSpec};
 use hourglass_lab::workload::{models, wake};
 use hourglass_lab::{Failure, Finished, Gates, Request, Watch, recall};
 use hourglass_model::document::Warning;
 use hourglass_model::manifest::EvidenceFacts;
-use hourglass_model::{CpuSet, Interval, Policy};
+use hourglass_model::{Cause, CpuSet, Interval, Policy};
 use hourglass_time::Span;
 
 struct Quiet;
@@ -271,4 +273,39 @@ fn a_missing_rtc_is_refused_or_emulated_and_marked() {
     let emulating = RunSpec { best_effort: true, ..spec(50, vec![lat]) };
     let emulated = run(emulating).document.result.threads[0].emulated.clone();
     assert!(emulated.is_some_and(|how| how.contains("1024 Hz")));
+}
+
+/// Issue 6, part 2: every gap above a microsecond has a cause; two threads that never yield on one
+/// CPU preempt each other (section 4, second rule), and the folder says the same as the run.
+#[test]
+fn every_gap_has_a_cause() {
+    let pinned = |words| ThreadSpec { cpus: Some(a_cpu()), ..thread(words) };
+    let finished = run(spec(500, vec![pinned("CPU"), pinned("CPU")]));
+    let intervals: Vec<Interval> = finished.intervals().collect();
+    let read = || intervals.iter().copied().map(Ok::<_, Infallible>);
+    let gaps: Vec<_> = finished
+        .explanation()
+        .gaps(read(), std::iter::empty())
+        .map(|gap| {
+            let Ok(gap) = gap;
+            gap
+        })
+        .collect();
+    let long = [0, 1].map(|thread| {
+        let own = of(&intervals, thread);
+        let long = |pair: &&[Interval]| {
+            pair[1].onset.is_gap() && pair[1].start_ns - pair[0].end_ns > 1_000
+        };
+        own.windows(2).filter(long).count()
+    });
+    assert_eq!(gaps.len(), long[0] + long[1]);
+    let reports = &finished.document.result.causes;
+    assert_eq!(reports.iter().map(|cause| cause.count).sum::<u64>(), gaps.len() as u64);
+    assert!(reports.is_sorted_by(|a, b| a.total_ns >= b.total_ns));
+    let preempted = |gap: &&AttributedGap| gap.cause == Cause::ContextSwitchInvoluntary;
+    assert!(gaps.iter().filter(preempted).count() >= 5, "{reports:?}");
+    // Where the other thread is seen to have run, the cause is certain.
+    let other = gaps.iter().filter(|gap| gap.evidence.contains(Sign::OtherThreadSeen));
+    assert!(other.clone().count() >= 5);
+    assert!(other.clone().all(|gap| gap.was_switched() && gap.to_thread.is_some()));
 }

@@ -41,6 +41,9 @@ pub(crate) struct Show {
 pub(crate) fn show(show: &Show, settings: Settings) -> Result<ExitCode> {
     let mut recalled = lab::recall(&show.folder).map_err(|error| Stop::usage(error.to_string()))?;
     let format = Format::choose(settings.json, show.records, show.cycles)?;
+    if !matches!(format, Format::Lines { .. }) {
+        recalled.find_causes();
+    }
     if !settings.quiet && format != Format::Summary {
         recalled.document().result.warnings.iter().for_each(messages::warn);
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hourglass_model::{Interval, KernelEvent, Onset, Policy};
+use hourglass_model::{Interval, KernelEvent, Onset};
 
 use super::facts::Facts;
 use super::gap::{AttributedGap, length_ns};
@@ -29,7 +29,6 @@ pub struct Attribution<'a> {
     kernel: Option<KernelSide<'a>>,
     threads: BTreeMap<u32, Thread>,
     cpus: BTreeMap<u32, Cpu>,
-    highest: Option<u32>,
     last_start_ns: i64,
     remarks: Remarks,
 }
@@ -83,14 +82,12 @@ impl<'a> Attribution<'a> {
     /// Gives causes by these facts, and by the patterns that a [`super::Survey`] found.
     #[must_use]
     pub fn new(facts: &'a Facts, patterns: &'a Patterns) -> Attribution<'a> {
-        let kernel = facts.kernel.as_ref();
         Attribution {
             facts,
             patterns,
-            kernel: kernel.map(|coverage| KernelSide::new(coverage, facts.tick_hz.map(tick_ns))),
+            kernel: KernelSide::new(facts, facts.tick_hz.map(tick_ns)),
             threads: BTreeMap::new(),
             cpus: BTreeMap::new(),
-            highest: highest(facts),
             last_start_ns: i64::MIN,
             remarks: Remarks::default(),
         }
@@ -201,7 +198,7 @@ impl<'a> Attribution<'a> {
             told,
             successor: before.successor,
             cpu_changed,
-            highest: self.highest == Some(interval.thread),
+            highest: thread.is_some_and(|thread| thread.highest && thread.never_waits),
             stops: self.stops(before, interval, length),
             tick,
             ticks_known: grid.is_some(),
@@ -287,30 +284,4 @@ fn signs(before: &Thread, interval: &Interval) -> Signs {
     insert(Sign::CpuChanged, before.cpu != interval.cpu);
     insert(Sign::Yielded, interval.onset == Onset::Yield);
     signs
-}
-
-/// The thread of the run that no other one can keep from running, if it never waits (section 4,
-/// third rule). `None` if two have the same priority.
-fn highest(facts: &Facts) -> Option<u32> {
-    let urgency = |policy: Policy| match policy {
-        Policy::Deadline => 100,
-        Policy::Fifo(priority) | Policy::RoundRobin(priority) => priority,
-        Policy::Other(_) | Policy::Batch | Policy::Idle => 0,
-    };
-    let mut best: Option<(u8, u32)> = None;
-    let mut shared = false;
-    for (number, thread) in &facts.threads {
-        let urgency = urgency(thread.policy?);
-        match best {
-            Some((most, _)) if urgency < most => {}
-            Some((most, _)) if urgency == most => shared = true,
-            _ => {
-                best = Some((urgency, *number));
-                shared = false;
-            }
-        }
-    }
-    let (urgency, number) = best.filter(|_| !shared)?;
-    let never_waits = facts.threads.get(&number).is_some_and(|thread| thread.never_waits);
-    (urgency > 0 && never_waits).then_some(number)
 }

@@ -50,8 +50,13 @@ pub struct ThreadFacts {
     pub never_waits: bool,
     /// Whether it may wait without the trace saying so, as a program's own loop may.
     pub waits_unseen: bool,
+    /// Whether it has a real-time priority above that of all threads of the run that share a CPU
+    /// with it.
+    pub highest: bool,
     /// Its reservation in the deadline class: budget and period, ns.
     pub reservation: Option<(u64, u64)>,
+    /// The kernel's number of it, where it is known; else it is learnt from the kernel's events.
+    pub number: Option<u32>,
 }
 
 /// Real-time threads get at most `runtime_ns` in every `period_ns`.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use hourglass_model::{Interval, KernelEvent, KernelEventKind, Vector};
 
-use super::facts::KernelCoverage;
+use super::facts::{Facts, KernelCoverage};
 use super::gap::{Composition, length_ns};
 
 /// Nested contexts that are told apart; deeper ones count for the innermost of these.
@@ -112,15 +112,17 @@ pub(super) struct KernelSide<'a> {
 }
 
 impl<'a> KernelSide<'a> {
-    pub(super) fn new(coverage: &'a KernelCoverage, tick_ns: Option<u64>) -> KernelSide<'a> {
-        KernelSide {
-            coverage,
+    /// `None` where the kernel was not traced.
+    pub(super) fn new(facts: &'a Facts, tick_ns: Option<u64>) -> Option<KernelSide<'a>> {
+        let numbers = facts.threads.iter().filter_map(|(id, thread)| Some((thread.number?, *id)));
+        Some(KernelSide {
+            coverage: facts.kernel.as_ref()?,
             tick_ns,
             accounts: BTreeMap::new(),
             cpus: BTreeMap::new(),
-            numbers: BTreeMap::new(),
+            numbers: numbers.collect(),
             soundness: Soundness::default(),
-        }
+        })
     }
 
     /// How far events may be off, ns.
@@ -175,7 +177,7 @@ impl<'a> KernelSide<'a> {
             out: false,
             tick_expired: false,
             other_expired: false,
-            number: before.and_then(|account| account.number),
+            number: before.map_or_else(|| self.number_of(interval.thread), |known| known.number),
         };
         self.accounts.insert(interval.thread, fresh);
         let mut account = before?;
@@ -184,6 +186,10 @@ impl<'a> KernelSide<'a> {
         account.told.other_timer = account.other_expired && !account.tick_expired;
         account.told.complete &= self.complete(interval.cpu);
         (covers(account.cpu) && covers(interval.cpu)).then_some(account.told)
+    }
+
+    fn number_of(&self, thread: u32) -> Option<u32> {
+        self.numbers.iter().find(|(_, id)| **id == thread).map(|(number, _)| *number)
     }
 
     fn complete(&self, cpu: u32) -> bool {

@@ -25,5 +25,5 @@ pub use facts::{Facts, KernelCoverage, Quota, REPORTED_NS, RtLimit, ThreadFacts}
 pub use gap::{AttributedGap, Basis, Composition, Successor};
 pub use signs::{Sign, Signs};
 pub use stream::{Attributed, attribute, survey};
-pub use survey::{Patterns, Survey, TickFound};
+pub use survey::{Patterns, RepeatFound, Survey, TickFound};
 pub use tally::CauseTally;

@@ -45,6 +45,17 @@ pub(super) struct Repeats {
     periods: Vec<Option<u64>>,
 }
 
+impl Repeats {
+    /// From which to which length, ns, and with which period.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
+        let sizes = self.periods.iter().enumerate();
+        sizes.filter_map(|(size, period)| {
+            let to = 1_u64.checked_shl(u32::try_from(size).ok()?)?;
+            Some((to / 2, to, (*period)?))
+        })
+    }
+}
+
 /// Starts of the last gaps.
 #[derive(Clone, Copy, Debug, Default)]
 struct Recent {

@@ -86,6 +86,19 @@ pub struct TickFound {
     pub confidence: f64,
 }
 
+/// Gaps of about one size that come back at a fixed distance, and are no ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RepeatFound {
+    /// The CPU.
+    pub cpu: u32,
+    /// They are at least so long, ns.
+    pub from_ns: u64,
+    /// They are shorter than this, ns.
+    pub to_ns: u64,
+    /// Their distance, ns.
+    pub period_ns: u64,
+}
+
 impl<'a> Survey<'a> {
     /// A survey of a trace with these facts.
     #[must_use]
@@ -177,6 +190,15 @@ impl Patterns {
             period_ns: grid.period_ns.unsigned_abs(),
             seen_per_mille: grid.share_per_mille(),
             confidence: grid.confidence(),
+        })
+    }
+
+    /// Gaps that are no ticks and come back at a fixed distance.
+    pub fn repeats(&self) -> impl Iterator<Item = RepeatFound> + '_ {
+        self.repeats.iter().flat_map(|(cpu, repeats)| {
+            let found =
+                |(from_ns, to_ns, period_ns)| RepeatFound { cpu: *cpu, from_ns, to_ns, period_ns };
+            repeats.iter().map(found)
         })
     }
 }

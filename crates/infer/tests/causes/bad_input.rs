@@ -100,7 +100,9 @@ fn any_facts() -> impl Strategy<Value = Facts> {
             ][usize::from(policy)],
             never_waits,
             waits_unseen,
+            highest: never_waits,
             reservation,
+            number: None,
         });
     (
         proptest::collection::btree_map(0..3_u32, thread, 0..3),

@@ -14,7 +14,9 @@ pub(crate) fn facts(policies: &[Policy]) -> Facts {
         policy: Some(*policy),
         never_waits: true,
         waits_unseen: false,
+        highest: false,
         reservation: None,
+        number: None,
     };
     Facts {
         threads: (0..).zip(policies.iter().map(thread)).collect(),

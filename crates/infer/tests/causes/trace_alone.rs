@@ -60,6 +60,7 @@ fn the_highest_thread_is_only_interrupted() {
     let trace = trace(&mut dice, 0, 0, &planted, until, false);
     let mut facts = facts(&[Policy::Fifo(80), Policy::Other(0)]);
     facts.virtual_machine = Some(false);
+    facts.threads.get_mut(&0).unwrap().highest = true;
     let (found, _, remarks) = attributed(&facts, &trace, &[]);
     assert_eq!(remarks.with_evidence, 0);
     assert!(found.iter().all(|gap| matches!(gap.cause, Cause::Irq | Cause::TimerTick)));

@@ -60,6 +60,32 @@ pub(super) fn rt_throttling(host: &Host, threads: &[ThreadDemand]) -> Option<War
     throttled(host, threads).or_else(|| yielding_to_fair_server(host, threads))
 }
 
+/// What keeps real-time threads that never wait from all of a CPU: so much time, ns, in every
+/// period, ns. `None` if nothing does.
+pub(crate) fn in_force_ns(host: &Host) -> Option<(u64, u64)> {
+    if throttles(host)
+        && let Some(limit) = tightest(host)
+    {
+        let ns = |us: u64| us.saturating_mul(1_000);
+        return (limit.runtime_us < limit.period_us)
+            .then(|| (ns(limit.runtime_us), ns(limit.period_us)));
+    }
+    if !has_fair_server(&host.kernel) {
+        return None;
+    }
+    let (kept, period) = fair_server_ns(host);
+    (kept > 0).then(|| (period.saturating_sub(kept), period))
+}
+
+/// What each fair server keeps for ordinary threads, and its period.
+fn fair_server_ns(host: &Host) -> (u64, u64) {
+    let scheduler = &host.scheduler;
+    (
+        scheduler.fair_server_runtime_ns.unwrap_or(FAIR_SERVER_RUNTIME_NS),
+        scheduler.fair_server_period_ns.unwrap_or(FAIR_SERVER_PERIOD_NS),
+    )
+}
+
 /// Stopped by real-time throttling.
 fn throttled(host: &Host, threads: &[ThreadDemand]) -> Option<Warning> {
     if !throttles(host) {
@@ -93,9 +119,7 @@ fn yielding_to_fair_server(host: &Host, threads: &[ThreadDemand]) -> Option<Warn
     if !has_fair_server(&host.kernel) {
         return None;
     }
-    let scheduler = &host.scheduler;
-    let runtime_ns = scheduler.fair_server_runtime_ns.unwrap_or(FAIR_SERVER_RUNTIME_NS);
-    let period_ns = scheduler.fair_server_period_ns.unwrap_or(FAIR_SERVER_PERIOD_NS);
+    let (runtime_ns, period_ns) = fair_server_ns(host);
     if runtime_ns == 0 {
         return None;
     }

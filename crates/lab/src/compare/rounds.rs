@@ -16,7 +16,6 @@ use hourglass_workload::spec::RunSpec;
 use super::side::Run;
 use super::{Rules, control, document};
 use crate::experiment::{self, Failure, Finished, Request, Watch};
-use crate::gates::Gates;
 
 /// Rounds, unless another number is asked for: they find a change of a fifth.
 pub const DEFAULT_ROUNDS: u32 = 10;
@@ -228,12 +227,10 @@ fn one_run(
     let mut spec = way.spec.clone();
     spec.seed = spec.seed.wrapping_add(u64::from(round - 1));
     let request = Request {
-        spec,
         command_line: way.command_line.clone(),
         dma_latency_us: way.dma_latency_us,
         folder: folder.map(|folder| folder.place(side.letter(), round)),
-        gates: Gates::default(),
-        trace: false,
+        ..Request::of(spec)
     };
     experiment::run(request, watch)
 }
@@ -275,14 +272,7 @@ fn try_out(way: &Way) -> Result<(), Failure> {
     if spec.check().is_err() {
         return Ok(());
     }
-    let request = Request {
-        spec,
-        command_line: Vec::new(),
-        dma_latency_us: way.dma_latency_us,
-        folder: None,
-        gates: Gates::default(),
-        trace: false,
-    };
+    let request = Request { dma_latency_us: way.dma_latency_us, ..Request::of(spec) };
     experiment::run(request, &mut Silent).map(drop)
 }
 

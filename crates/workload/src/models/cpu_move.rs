@@ -4,10 +4,9 @@ use std::fmt;
 use std::hint::black_box;
 use std::sync::Arc;
 
-use hourglass_clock::Counter;
-
 use super::{AnyExecution, Demand, Entry, Execution, Model};
 use crate::recorder::{Recorder, Work};
+use crate::stage::Stage;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "CPU_MOVE",
@@ -73,7 +72,7 @@ impl Execution for Running {
         &mut self.0
     }
 
-    fn run<C: Counter>(&mut self, recorder: &mut Recorder<C>) {
+    fn run<C: Stage>(&mut self, recorder: &mut Recorder<C>) {
         recorder.receive_all(&mut self.0);
     }
 }

@@ -40,11 +40,11 @@ fn measure(run: Latency) -> Result<ExitCode> {
     let json_file = WholeFile::wanted("--json", view.json_file.as_deref())?;
     let histogram_file = WholeFile::wanted("--histfile", view.histogram_file.as_deref())?;
     let request = lab::Request {
-        spec,
         command_line: std::env::args().collect(),
         dma_latency_us: idle_latency_us,
         folder,
         gates,
+        ..lab::Request::of(spec)
     };
     let mut status = Status::new(&view, settings.quiet, settings.json);
     let mut finished = lab::run(request, &mut status).map_err(refusal)?;

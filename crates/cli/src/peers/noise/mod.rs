@@ -48,11 +48,10 @@ fn measure(run: Noise) -> Result<ExitCode> {
         ));
     }
     let request = lab::Request {
-        spec,
         command_line: std::env::args().collect(),
-        dma_latency_us: None,
         folder,
         gates,
+        ..lab::Request::of(spec)
     };
     let summarised = !settings.json && !quiet && io::stdout().is_terminal();
     let mut progress = Progress::new(quiet, summarised);

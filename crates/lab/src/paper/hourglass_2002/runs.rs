@@ -93,7 +93,7 @@ fn run_spec(
     spec: RunSpec,
     counter: &dyn Fn() -> u64,
 ) -> Result<Option<(Finished, Beside)>, String> {
-    let request = Request { spec, command_line: Vec::new(), dma_latency_us: None, folder: None };
+    let request = Request::of(spec);
     let mut counting = Counting { counter, begin: None, end: None };
     let finished = experiment::run(request, &mut counting).map_err(|failure| why(&failure))?;
     if finished.signal().is_some() {

@@ -112,15 +112,7 @@ pub(super) fn measure(plan: &Plan) -> Result<(Vec<Noise>, Option<i32>), Failure>
         };
         let spec =
             RunSpec { duration, best_effort: plan.spec.best_effort, ..RunSpec::new(vec![thread]) };
-        let request = experiment::Request {
-            spec,
-            command_line: Vec::new(),
-            dma_latency_us: None,
-            folder: None,
-            gates: Default::default(),
-            trace: false,
-        };
-        let finished = experiment::run(request, &mut Unheard)?;
+        let finished = experiment::run(experiment::Request::of(spec), &mut Unheard)?;
         noises.push(Noise::between(cpu, finished.intervals()));
         signal = finished.signal();
         if signal.is_some() {

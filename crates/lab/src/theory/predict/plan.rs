@@ -117,12 +117,9 @@ impl Plan {
     /// What is asked of the machine.
     pub(super) fn request(&self, wish: &RunRequest) -> experiment::Request {
         experiment::Request {
-            spec: self.spec.clone(),
             command_line: wish.command_line.clone(),
-            dma_latency_us: None,
             folder: wish.folder.clone(),
-            gates: Default::default(),
-            trace: false,
+            ..experiment::Request::of(self.spec.clone())
         }
     }
 

@@ -1,0 +1,253 @@
+//! The causes of a run's gaps: what its manifest tells the inference, and what a reader must know
+//! of how sound the answer is.
+//!
+//! Owns: facts from a manifest, warnings from what the inference remarked. Must not: infer.
+
+use hourglass_infer::cause::{
+    self, Attributed, CauseTally, Facts, KernelCoverage, Patterns, Quota, Remarks, RtLimit,
+    ThreadFacts,
+};
+use hourglass_model::document::{RunDocument, ThreadReport, Warning};
+use hourglass_model::kernel::KernelFacts;
+use hourglass_model::manifest::Manifest;
+use hourglass_model::{Cause, Interval, KernelEvent, Policy};
+use hourglass_time::Span;
+
+use crate::advice::machine;
+use crate::advice::throttling::{self, nanos};
+use crate::inferences;
+
+/// Nanoseconds in a second.
+const NS_PER_S: f64 = 1e9;
+
+/// What gives the gaps of one run their causes.
+///
+/// A trace is read twice: to make this, and to go through the gaps.
+#[derive(Clone, Debug)]
+pub struct Explanation {
+    facts: Facts,
+    patterns: Patterns,
+}
+
+impl Explanation {
+    /// Reads the trace of a run once, in order of start.
+    ///
+    /// # Errors
+    /// The first interval that cannot be read.
+    pub fn new<E>(
+        document: &RunDocument,
+        intervals: impl IntoIterator<Item = Result<Interval, E>>,
+    ) -> Result<Explanation, E> {
+        let facts = facts(document);
+        let patterns = cause::survey(&facts, intervals)?;
+        Ok(Explanation { facts, patterns })
+    }
+
+    /// The gaps of the same trace with their causes. `events` in order of time: those of the
+    /// run, or none if the kernel was not traced.
+    pub fn gaps<I, K, E>(&self, intervals: I, events: K) -> Attributed<'_, I::IntoIter, K::IntoIter>
+    where
+        I: IntoIterator<Item = Result<Interval, E>>,
+        K: IntoIterator<Item = Result<KernelEvent, E>>,
+    {
+        cause::attribute(&self.facts, &self.patterns, intervals, events)
+    }
+
+    /// The facts that the causes rest on.
+    #[must_use]
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// What the gaps have in common.
+    #[must_use]
+    pub fn patterns(&self) -> &Patterns {
+        &self.patterns
+    }
+
+    /// Puts the causes of all gaps into the document, and warnings of what they lack.
+    ///
+    /// # Errors
+    /// The first interval or event that cannot be read; the causes of what could be are there.
+    pub(crate) fn fill<E>(
+        &self,
+        document: &mut RunDocument,
+        intervals: impl IntoIterator<Item = Result<Interval, E>>,
+        events: impl IntoIterator<Item = Result<KernelEvent, E>>,
+    ) -> Result<(), E> {
+        let mut tally = CauseTally::new();
+        let mut failed = None;
+        let mut gaps = self.gaps(intervals, events);
+        for gap in gaps.by_ref() {
+            match gap {
+                Ok(gap) => tally.push(&gap),
+                Err(error) => {
+                    failed.get_or_insert(error);
+                }
+            }
+        }
+        let remarks = gaps.remarks();
+        let result = &mut document.result;
+        result.causes = tally.reports();
+        let below = result.causes.iter().any(|c| c.cause == Cause::BelowKernel.name());
+        let mut warnings = warnings(&remarks, &result.threads);
+        warnings.extend(self.host_period().filter(|_| below));
+        warnings.retain(|new| result.warnings.iter().all(|known| known.id != new.id));
+        result.warnings.extend(warnings);
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// The period of what the host does, where it has one.
+    fn host_period(&self) -> Option<Warning> {
+        self.facts.virtual_machine.filter(|virtual_machine| *virtual_machine)?;
+        // The longest gaps tell most.
+        let found = self.patterns.repeats().max_by_key(|repeat| repeat.from_ns)?;
+        let period = Span::from_micros(i64::try_from(found.period_ns / 1_000).ok()?);
+        Some(Warning {
+            id: "below-kernel-period".to_owned(),
+            text: format!(
+                "CPU {}: gaps of {} to {} below the kernel come back every {period}: the host's \
+                 own tick, or another guest's",
+                found.cpu,
+                nanos(found.from_ns),
+                nanos(found.to_ns),
+            ),
+            remedy: machine::LEAVE_THE_GUEST.to_owned(),
+        })
+    }
+}
+
+/// What a run's document tells the inference.
+fn facts(document: &RunDocument) -> Facts {
+    let manifest = &document.manifest;
+    let host = &manifest.host;
+    let quota = machine::tightest_quota(host).map(|quota| Quota {
+        period_ns: quota.period_us.saturating_mul(1_000),
+        throttled: host.change.as_ref().and_then(|change| change.quota_throttled).unwrap_or(0),
+        throttled_ns: None,
+    });
+    let rt_limit = throttling::in_force_ns(host)
+        .map(|(runtime_ns, period_ns)| RtLimit { runtime_ns, period_ns });
+    Facts {
+        threads: threads(manifest, &document.result.threads),
+        tick_hz: host.tick_hz,
+        virtual_machine: host.virtual_machine.present,
+        rt_limit,
+        quota,
+        kernel: manifest.kernel.as_ref().map(|kernel| coverage(kernel, manifest)),
+        ..Facts::default()
+    }
+}
+
+fn threads(
+    manifest: &Manifest,
+    reports: &[ThreadReport],
+) -> std::collections::BTreeMap<u32, ThreadFacts> {
+    let known = inferences::facts(manifest);
+    let facts = manifest.threads.iter().zip(&known).map(|(thread, known)| {
+        let report = reports.iter().find(|report| report.id == thread.id);
+        let reservation = thread.reservation.as_deref().and_then(budget_and_period);
+        let facts = ThreadFacts {
+            policy: policy(&thread.policy),
+            never_waits: known.never_blocks,
+            // What is not one of the models is a program's own loop.
+            waits_unseen: thread.workload.is_empty(),
+            highest: known.highest,
+            reservation: reservation.or_else(|| budget_and_period(&thread.policy)),
+            number: report.and_then(|report| report.tid),
+        };
+        (thread.id, facts)
+    });
+    facts.collect()
+}
+
+/// How a policy in force names the deadline class.
+const DEADLINE: &str = "DEADLINE:";
+
+fn policy(text: &str) -> Option<Policy> {
+    if text.starts_with(DEADLINE) { Some(Policy::Deadline) } else { text.parse().ok() }
+}
+
+/// The times in `DEADLINE:3.1ms/8ms+`, in nanoseconds.
+fn budget_and_period(text: &str) -> Option<(u64, u64)> {
+    let text = text.strip_prefix(DEADLINE).unwrap_or(text);
+    let (budget, period) = text.trim_end_matches('+').split_once('/')?;
+    let ns = |text: &str| u64::try_from(text.trim().parse::<Span>().ok()?.nanos()).ok();
+    Some((ns(budget)?, ns(period)?))
+}
+
+fn coverage(kernel: &KernelFacts, manifest: &Manifest) -> KernelCoverage {
+    // Between two reads of the counter the event may be anywhere.
+    let widest = kernel.checks.iter().map(|check| check.after.saturating_sub(check.before)).max();
+    let ns_per_tick = NS_PER_S / manifest.clock.frequency_hz.max(1.0);
+    let error_ns = match kernel.same_counter {
+        true => 0,
+        false => (widest.unwrap_or(0) as f64 * ns_per_tick).ceil() as u64,
+    };
+    let cpus = kernel.cpus.iter().map(|cpu| (cpu.cpu, cpu.lost.saturating_add(cpu.damaged)));
+    KernelCoverage { cpus: cpus.collect(), error_ns }
+}
+
+/// What a reader must know of how the causes were found.
+fn warnings(remarks: &Remarks, threads: &[ThreadReport]) -> Vec<Warning> {
+    let warning = |id: &str, text: String, remedy: &str| Warning {
+        id: id.to_owned(),
+        text,
+        remedy: remedy.to_owned(),
+    };
+    let mut warnings = Vec::new();
+    if remarks.intervals == 0 && threads.iter().any(|thread| thread.intervals > 0) {
+        warnings.push(warning(
+            "no-records",
+            "the trace has no records: no gap has a cause".to_owned(),
+            "record again with more room (-e)",
+        ));
+    }
+    if remarks.events_refused {
+        warnings.push(warning(
+            "kernel-clock",
+            format!(
+                "{} of {} kernel events lie where threads were seen to run: their clock is not \
+                 the trace's, so causes rest on what the threads found out themselves",
+                remarks.events_inside, remarks.events
+            ),
+            "record again; if it comes back, the counters of this machine are not in step",
+        ));
+    }
+    if remarks.in_holes > 0 {
+        warnings.push(warning(
+            "kernel-holes",
+            format!(
+                "{} gaps lie where kernel events were lost: their causes rest on what the threads \
+                 found out themselves",
+                remarks.in_holes
+            ),
+            "trace a shorter run, or fewer CPUs",
+        ));
+    }
+    if remarks.gaps > 0 && remarks.with_evidence == 0 && remarks.with_events == 0 {
+        warnings.push(warning(
+            "no-evidence",
+            "the trace has no evidence about its gaps: causes follow from interleaving, \
+             priorities and statistics alone"
+                .to_owned(),
+            "record again with this version",
+        ));
+    }
+    if remarks.overlapping > 0 || remarks.out_of_order > 0 {
+        warnings.push(warning(
+            "records-overlap",
+            format!(
+                "{} records began while another of the same CPU or thread went on, {} are not in \
+                 order of time: the clocks of the CPUs were not in step",
+                remarks.overlapping, remarks.out_of_order
+            ),
+            "pin threads with --cpu, so that no interval spans two counters",
+        ));
+    }
+    warnings
+}
+
+#[cfg(test)]
+#[path = "causes/tests.rs"]
+mod tests;
