@@ -1,0 +1,299 @@
+//! Runs made up for pages and exports. Everything is drawn from a seed that the caller prints.
+
+#![allow(dead_code)] // each test uses its part
+
+use std::collections::BTreeMap;
+
+use hourglass_model::document::{
+    CauseReport, GapReport, Gate, LatencyReport, RUN_SCHEMA, RunDocument, RunResult, ThreadReport,
+    Warning,
+};
+use hourglass_model::host::Host;
+use hourglass_model::kernel::KernelNames;
+use hourglass_model::manifest::{
+    CalibrationFacts, ClockFacts, Epoch, MANIFEST_SCHEMA, Manifest, MemoryFacts,
+};
+use hourglass_model::{Cause, Counted, Evidence, Interval, KernelEvent, KernelEventKind, Onset};
+use hourglass_report::{Explained, LatencyCounts, Run};
+
+/// What a folder would be searched for if it wanted to harm who opens its report.
+pub(crate) const HOSTILE: &str = "</script><script>window.hostile=1</script><img src=x onerror=\"window.hostile=1\">'\"&\u{1b}[2J\u{202e}\u{0}\u{2028}-->";
+
+/// A run and all that it owns.
+#[derive(Clone, Debug)]
+pub(crate) struct Made {
+    pub(crate) document: RunDocument,
+    pub(crate) intervals: Vec<Interval>,
+    pub(crate) causes: Vec<Explained>,
+    pub(crate) latencies: Vec<LatencyCounts>,
+    pub(crate) events: Vec<KernelEvent>,
+    pub(crate) names: KernelNames,
+}
+
+impl Made {
+    pub(crate) fn run(&self) -> Run<'_> {
+        Run {
+            document: &self.document,
+            intervals: &self.intervals,
+            causes: &self.causes,
+            latencies: &self.latencies,
+            events: &self.events,
+            names: &self.names,
+        }
+    }
+}
+
+pub(crate) fn manifest() -> Manifest {
+    let calibration = CalibrationFacts {
+        frequency_hz: 2_300_000_000.0,
+        window_ns: 5_000_000_000,
+        rate_error_ppb: 9,
+        bracket_ns: 24,
+    };
+    Manifest {
+        schema: MANIFEST_SCHEMA.to_owned(),
+        hourglass: "0.1.0".to_owned(),
+        command_line: ["hourglass", "-n", "2", "-d", "5s"].map(str::to_owned).to_vec(),
+        epoch: Epoch {
+            monotonic_ns: 1_000_000_000_000,
+            realtime_ns: 1_575_388_617_900_000_000,
+            ticks: 77,
+        },
+        duration_ns: 5_000_000_000,
+        elapsed_ns: 5_000_481_512,
+        seed: 1,
+        records_capacity: 300_000,
+        ring: false,
+        clock: ClockFacts {
+            source: "tsc".to_owned(),
+            trusted: true,
+            reason: "invariant and in step with the kernel".to_owned(),
+            frequency_hz: calibration.frequency_hz,
+            calibration_start: calibration,
+            calibration_end: calibration,
+        },
+        threads: Vec::new(),
+        memory: MemoryFacts::default(),
+        dma_latency_us: None,
+        evidence: Vec::new(),
+        host: Host { kernel: "6.8.0-rt".to_owned(), ..Host::default() },
+        kernel: None,
+        simulation: None,
+        result: None,
+    }
+}
+
+pub(crate) fn thread(id: u32, workload: &str) -> ThreadReport {
+    ThreadReport {
+        id,
+        tid: None,
+        name: None,
+        workload: workload.to_owned(),
+        wake_up: "HR".to_owned(),
+        emulated: None,
+        policy: "FIFO:80".to_owned(),
+        cpus: vec![0, 1],
+        cpus_seen: vec![id % 2],
+        cpu_time_ns: 3_000_000_000,
+        wall_ns: 5_000_000_000,
+        intervals: 12_345,
+        gaps: GapReport::default(),
+        deadlines: None,
+        latency: None,
+        work: None,
+        records_dropped: 0,
+        migrations: 0,
+        kernel: None,
+    }
+}
+
+pub(crate) fn made(threads: Vec<ThreadReport>, intervals: Vec<Interval>) -> Made {
+    let result = RunResult { threads, ..RunResult::default() };
+    Made {
+        document: RunDocument { schema: RUN_SCHEMA.to_owned(), manifest: manifest(), result },
+        intervals,
+        causes: Vec::new(),
+        latencies: Vec::new(),
+        events: Vec::new(),
+        names: KernelNames::default(),
+    }
+}
+
+/// A generator whose sequence depends on its seed only (PCG's multiplier).
+pub(crate) struct Draw(pub(crate) u64);
+
+impl Draw {
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
+        let next = self.0.wrapping_mul(6_364_136_223_846_793_005);
+        self.0 = next.wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit.max(1)
+    }
+}
+
+/// `records` of `threads` threads on as many CPUs, in order of start: quanta, ticks between them,
+/// now and then a long gap, a wait or another CPU.
+pub(crate) fn trace(records: usize, threads: u32, seed: u64) -> Vec<Interval> {
+    let mut draw = Draw(seed);
+    let mut now = vec![0_i64; threads as usize];
+    let mut trace = Vec::with_capacity(records);
+    for n in 0..records {
+        let thread = (n % threads.max(1) as usize) as u32;
+        let at = &mut now[thread as usize];
+        let (onset, gap) = match draw.below(100) {
+            _ if *at == 0 => (Onset::Start, 0),
+            0 => (Onset::Wait, 1_000_000),
+            1 => (Onset::Migration, 30_000),
+            2 => (Onset::Yield, 6_000),
+            3 => (Onset::Gap, 200_000 + draw.below(9_000_000)),
+            _ => (Onset::Gap, 1_500 + draw.below(4_000)),
+        };
+        let start_ns = *at + i64::try_from(gap).unwrap();
+        let end_ns = start_ns + 20_000 + i64::try_from(draw.below(900_000)).unwrap();
+        *at = end_ns;
+        let counted = Counted { involuntary: 1, voluntary: 0, faults: draw.below(2) as u8 };
+        let evidence = match draw.below(3) {
+            0 => Evidence::NONE,
+            1 => Evidence { cleared: Some(false), counted: None },
+            _ => Evidence { cleared: Some(true), counted: Some(counted) },
+        };
+        trace.push(Interval {
+            thread,
+            cpu: thread,
+            start_ns,
+            end_ns,
+            start_ticks: start_ns.unsigned_abs() * 2,
+            end_ticks: end_ns.unsigned_abs() * 2,
+            onset,
+            evidence,
+        });
+    }
+    trace.sort_by_key(|record| record.start_ns);
+    trace
+}
+
+/// A cause for each gap of a trace, in the order that a page wants.
+pub(crate) fn causes(trace: &[Interval], seed: u64) -> Vec<Explained> {
+    let mut draw = Draw(seed);
+    let mut seen = BTreeMap::new();
+    let mut causes = Vec::new();
+    for record in trace {
+        if seen.insert(record.thread, ()).is_none() || !record.onset.is_gap() {
+            continue;
+        }
+        let (cause, evidence) = match draw.below(5) {
+            0 => (Cause::ContextSwitchInvoluntary, "an involuntary switch was counted"),
+            1 => (Cause::BelowKernel, "the kernel's trace has nothing here"),
+            2 => (Cause::Irq, "interrupt 24 (virtio0) in the gap"),
+            _ => (Cause::TimerTick, "it began on the grid of the tick; no switch was counted"),
+        };
+        causes.push(Explained {
+            thread: record.thread,
+            end_ns: record.start_ns,
+            cause,
+            confidence: 0.5 + draw.below(500) as f64 / 1000.0,
+            evidence: evidence.to_owned(),
+        });
+    }
+    causes.sort_by_key(|why| (why.thread, why.end_ns));
+    causes
+}
+
+/// A run with everything that a page can show.
+pub(crate) fn full(records: usize, threads: u32, seed: u64) -> Made {
+    let reports = (0..threads).map(|id| thread(id, "CPU_PERIODIC 3ms 8ms")).collect();
+    let intervals = trace(records, threads, seed);
+    let mut made = made(reports, intervals);
+    made.causes = causes(&made.intervals, seed);
+    made.document.manifest.elapsed_ns =
+        made.intervals.iter().map(|record| record.end_ns.unsigned_abs()).max().unwrap_or(0);
+    made.document.result.causes = [
+        ("timer_tick", 45, 160_000, 3_100, 9_000, 0.97),
+        ("below_kernel", 7, 52_000_000, 4_000_000, 9_000_000, 0.8),
+        ("context_switch_involuntary", 15, 1_200_000, 4_400, 830_000, 1.0),
+    ]
+    .map(|(cause, count, total_ns, p50_ns, max_ns, confidence)| CauseReport {
+        cause: cause.to_owned(),
+        count,
+        total_ns,
+        p50_ns,
+        max_ns,
+        confidence,
+    })
+    .to_vec();
+    made.document.result.warnings.push(Warning {
+        id: "rt-throttling".to_owned(),
+        text: "Real-time threads get at most 95 % of a CPU.".to_owned(),
+        remedy: "sysctl kernel.sched_rt_runtime_us=-1".to_owned(),
+    });
+    made.document.result.gates = vec![
+        Gate { name: "--max-gap 1ms".to_owned(), limit: 1e6, value: 9e6, passed: false },
+        Gate { name: "--max-misses 0".to_owned(), limit: 0.0, value: 0.0, passed: true },
+    ];
+    made.events = events(&made.intervals);
+    made.names.threads = BTreeMap::from([(12, "kworker/0:1".to_owned())]);
+    made
+}
+
+/// The kernel's events in the gaps of the first two threads: an interrupt with a softirq, or a
+/// switch.
+fn events(trace: &[Interval]) -> Vec<KernelEvent> {
+    let mut events = Vec::new();
+    let gaps = trace.iter().filter(|record| record.thread < 2 && record.onset == Onset::Gap);
+    for (n, record) in gaps.enumerate() {
+        let mut add = |kind, before: i64, a, b| {
+            events.push(KernelEvent {
+                ns: record.start_ns - before,
+                ticks: 0,
+                value: 0,
+                cpu: record.cpu,
+                a,
+                b,
+                kind,
+            });
+        };
+        if n % 3 == 0 {
+            add(KernelEventKind::Switch, 1_200, 0, 12);
+            add(KernelEventKind::Switch, 300, 12, 0);
+        } else {
+            add(KernelEventKind::VectorEntry, 1_300, 0, 0);
+            add(KernelEventKind::SoftirqEntry, 900, 1, 0);
+            add(KernelEventKind::SoftirqExit, 500, 1, 0);
+            add(KernelEventKind::VectorExit, 200, 0, 0);
+        }
+    }
+    events.sort_by_key(|event| event.ns);
+    events
+}
+
+/// `threads` that measured latency and left no trace.
+pub(crate) fn latency_run(threads: u32, seed: u64) -> Made {
+    let mut draw = Draw(seed);
+    let mut reports = Vec::new();
+    let mut latencies = Vec::new();
+    for id in 0..threads {
+        let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
+        let mut all: Vec<u64> = (0..20_000)
+            .map(|_| 4 + draw.below(5) + (draw.below(100_000) / 99_000) * draw.below(40))
+            .collect();
+        all.push(310 + 25 * u64::from(id));
+        all.iter().for_each(|us| *counts.entry(*us).or_default() += 1);
+        all.sort_unstable();
+        let at = |per_mille: usize| all[(all.len() - 1) * per_mille / 1000] * 1000;
+        let mut report = thread(id, "LAT");
+        report.latency = Some(LatencyReport {
+            count: all.len() as u64,
+            min_ns: at(0),
+            p50_ns: at(500),
+            p99_ns: at(990),
+            p999_ns: at(999),
+            max_ns: at(1000) + 437,
+            mean_ns: 7_129,
+            lost: 0,
+        });
+        reports.push(report);
+        latencies.push(LatencyCounts { thread: id, counts: counts.into_iter().collect() });
+    }
+    let mut made = made(reports, Vec::new());
+    made.latencies = latencies;
+    made
+}
