@@ -3,13 +3,16 @@
 //! Memory: 64 bytes for each record and 40 for each event of the kernel, as long as it is shown.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 
 use hdrhistogram::Histogram;
+use hourglass_infer::cause::AttributedGap;
 use hourglass_model::{Interval, KernelEvent};
 use hourglass_store::{LatencyError, TraceError};
 use thiserror::Error;
 
 use crate::Recalled;
+use crate::causes::Explanation;
 
 /// Picoseconds in a microsecond.
 const PS_PER_US: u64 = 1_000_000;
@@ -22,6 +25,9 @@ const NS_PER_US: u64 = 1_000;
 pub struct Whole {
     /// The trace, in order of start.
     pub intervals: Vec<Interval>,
+    /// Gaps that have a cause, in order of thread and then of end. None in a simulation, which
+    /// knows why its threads did not run.
+    pub causes: Vec<AttributedGap>,
     /// Lateness of wake-ups by thread: whole microseconds, ascending, and how many were so late.
     pub latencies_us: BTreeMap<u32, Vec<(u64, u64)>>,
     /// What the kernel told, in order of time.
@@ -46,15 +52,27 @@ impl Recalled {
     /// # Errors
     /// A file of the folder is missing or damaged.
     pub fn whole(&self) -> Result<Whole, WholeError> {
-        let events = match self.folder.kernel_events()? {
+        let events: Vec<KernelEvent> = match self.kernel_events()? {
             Some(events) => events.collect::<Result<_, _>>()?,
             None => Vec::new(),
         };
-        Ok(Whole {
-            intervals: self.intervals()?.collect::<Result<_, _>>()?,
-            latencies_us: self.latencies_us()?,
-            events,
-        })
+        let intervals = self.intervals()?.collect::<Result<Vec<_>, _>>()?;
+        let causes = self.causes(&intervals, &events);
+        Ok(Whole { causes, latencies_us: self.latencies_us()?, intervals, events })
+    }
+
+    fn causes(&self, intervals: &[Interval], events: &[KernelEvent]) -> Vec<AttributedGap> {
+        if self.document.manifest.simulation.is_some() {
+            return Vec::new();
+        }
+        // What is in memory can be read.
+        let sound = |interval: &Interval| Ok::<_, Infallible>(*interval);
+        let Ok(explanation) = Explanation::new(&self.document, intervals.iter().map(sound));
+        let events = events.iter().map(|event| Ok(*event));
+        let gaps = explanation.gaps(intervals.iter().map(sound), events);
+        let mut causes: Vec<AttributedGap> = gaps.map(|Ok(gap)| gap).collect();
+        causes.sort_by_key(|gap| (gap.thread, gap.end_ns));
+        causes
     }
 
     /// Histograms of the threads' latencies in nanoseconds, by the threads' numbers.

@@ -18,5 +18,5 @@ pub mod svg;
 pub mod text;
 mod units;
 
-pub use run::{Explained, LatencyCounts, Run};
+pub use run::{LatencyCounts, Run};
 pub use units::rounded;

@@ -2,9 +2,12 @@
 //!
 //! Owns: the shape of what is handed over. Must not: read it from anywhere, or infer it.
 
+use hourglass_infer::cause::{AttributedGap, Composition, Successor};
 use hourglass_model::document::{RunDocument, ThreadReport};
 use hourglass_model::kernel::KernelNames;
-use hourglass_model::{Cause, Interval, KernelEvent};
+use hourglass_model::{Interval, KernelEvent};
+
+use crate::units::rounded;
 
 /// All that there is to show of a run.
 #[derive(Clone, Copy, Debug)]
@@ -15,28 +18,13 @@ pub struct Run<'a> {
     pub intervals: &'a [Interval],
     /// Why threads did not run, in order of thread and then of end; gaps without a cause are
     /// left out. Empty where no cause was inferred.
-    pub causes: &'a [Explained],
+    pub causes: &'a [AttributedGap],
     /// Lateness of wake-ups, one for each thread that measured it.
     pub latencies: &'a [LatencyCounts],
     /// What the kernel told, in order of time. Empty where it told nothing.
     pub events: &'a [KernelEvent],
     /// Names for what the kernel's events number.
     pub names: &'a KernelNames,
-}
-
-/// Why a thread did not run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Explained {
-    /// Number of the thread.
-    pub thread: u32,
-    /// When the gap ended, ns from the run's start: the start of the interval after it.
-    pub end_ns: i64,
-    /// Why.
-    pub cause: Cause,
-    /// How sure that is, 0 to 1.
-    pub confidence: f64,
-    /// What speaks for it.
-    pub evidence: String,
 }
 
 /// How late the wake-ups of a thread were.
@@ -60,4 +48,47 @@ impl LatencyCounts {
 /// What a thread is called in a picture: its name, or else its workload.
 pub(crate) fn label(thread: &ThreadReport) -> &str {
     thread.name.as_deref().unwrap_or(&thread.workload)
+}
+
+impl<'a> Run<'a> {
+    /// The cause of the gap of `thread` that ended at `end_ns`, if it has one.
+    pub(crate) fn cause_of(&self, thread: u32, end_ns: i64) -> Option<&'a AttributedGap> {
+        let key = (thread, end_ns);
+        let found = self.causes.binary_search_by_key(&key, |gap| (gap.thread, gap.end_ns));
+        found.ok().and_then(|at| self.causes.get(at))
+    }
+}
+
+/// What speaks for the cause of a gap, in words: who had the CPU, the signs, and where the time
+/// went.
+pub(crate) fn evidence(gap: &AttributedGap, names: &KernelNames) -> String {
+    let mut parts = Vec::new();
+    match gap.to_thread {
+        Some(Successor::OfRun(thread)) => parts.push(format!("thread {thread} of the run ran")),
+        Some(Successor::Kernel(number)) => parts.push(match names.threads.get(&number) {
+            Some(name) => format!("{name} ({number}) ran"),
+            None => format!("thread {number} of the machine ran"),
+        }),
+        None => {}
+    }
+    if !gap.evidence.is_empty() {
+        parts.push(gap.evidence.to_string());
+    }
+    parts.extend(gap.composition.as_ref().map(composition));
+    parts.join("; ")
+}
+
+/// The parts of a gap's time that are not nothing.
+fn composition(parts: &Composition) -> String {
+    let parts = [
+        ("other threads", parts.switched_ns),
+        ("timer interrupt", parts.tick_ns),
+        ("other interrupts", parts.irq_ns),
+        ("softirqs", parts.softirq_ns),
+        ("page faults", parts.fault_ns),
+        ("signals", parts.signal_ns),
+        ("not recorded", parts.silent_ns),
+    ];
+    let some = parts.into_iter().filter(|(_, ns)| *ns > 0);
+    some.map(|(name, ns)| format!("{name} {}", rounded(ns))).collect::<Vec<_>>().join(", ")
 }

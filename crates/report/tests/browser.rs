@@ -92,7 +92,6 @@ fn a_hostile_folder_is_text() {
     run.document.manifest.command_line = vec![HOSTILE.to_owned()];
     run.document.manifest.host.kernel = HOSTILE.to_owned();
     run.document.manifest.clock.reason = HOSTILE.to_owned();
-    run.causes.iter_mut().for_each(|why| why.evidence = HOSTILE.to_owned());
     run.names.threads.insert(12, HOSTILE.to_owned());
     let (text, dom) = checked(&browser, &run.run(), HOSTILE);
     assert!(text.contains("pass no script but ours"), "{text}");

@@ -89,7 +89,7 @@ proptest! {
             let mut run = full(20, 1, 2);
             run.document.result.threads[0].name = Some(format!("x{name}"));
             run.document.manifest.command_line = vec![format!("x{name}")];
-            run.causes.iter_mut().for_each(|why| why.evidence = format!("x{name}"));
+            run.names.threads.insert(12, format!("x{name}"));
             html::page(&run.run(), &format!("x{name}"))
         };
         let (plain, strange) = (page("plain"), page(&name));

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 use hourglass_model::document::RunDocument;
 use hourglass_model::kernel::KernelNames;
-use hourglass_report::{Explained, LatencyCounts, Run};
+use hourglass_report::{LatencyCounts, Run};
 
 use crate::lab::{self, Recalled, Whole};
 use crate::stop::Stop;
@@ -15,7 +15,6 @@ pub(super) struct Shown {
     pub(super) recalled: Recalled,
     whole: Whole,
     latencies: Vec<LatencyCounts>,
-    causes: Vec<Explained>,
     names: KernelNames,
 }
 
@@ -25,14 +24,15 @@ impl Shown {
     /// # Errors
     /// It holds no run, is half-written, or damaged.
     pub(super) fn read(folder: &Path) -> Result<Shown> {
-        let recalled = lab::recall(folder).map_err(|error| Stop::usage(error.to_string()))?;
+        let mut recalled = lab::recall(folder).map_err(|error| Stop::usage(error.to_string()))?;
         let mut whole = recalled.whole().map_err(|error| Stop::usage(error.to_string()))?;
+        recalled.find_causes();
         let latencies = std::mem::take(&mut whole.latencies_us);
         let latencies = latencies.into_iter();
         let latencies = latencies.map(|(thread, counts)| LatencyCounts { thread, counts });
         let facts = recalled.document.manifest.kernel.as_ref();
         let names = facts.map(|facts| facts.names.clone()).unwrap_or_default();
-        Ok(Shown { latencies: latencies.collect(), causes: Vec::new(), names, whole, recalled })
+        Ok(Shown { latencies: latencies.collect(), names, whole, recalled })
     }
 
     /// What is drawn.
@@ -40,7 +40,7 @@ impl Shown {
         Run {
             document: self.document(),
             intervals: &self.whole.intervals,
-            causes: &self.causes,
+            causes: &self.whole.causes,
             latencies: &self.latencies,
             events: &self.whole.events,
             names: &self.names,

@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, Write};
 
 use hourglass_model::Onset;
 
-use crate::run::{Explained, Run};
+use crate::run::Run;
 
 /// The columns, in order.
 const HEADER: &str = "thread,cpu,start_ns,end_ns,start_ticks,end_ticks,onset,cleared,\
@@ -37,18 +37,12 @@ pub fn csv(out: impl Write, run: &Run<'_>) -> io::Result<()> {
             Some(n) => write!(out, "{},{},{},", n.involuntary, n.voluntary, n.faults)?,
             None => write!(out, ",,,")?,
         }
-        match explained(run.causes, record.thread, record.start_ns) {
-            Some(why) => writeln!(out, "{},{:.3}", why.cause.name(), why.confidence)?,
+        match run.cause_of(record.thread, record.start_ns) {
+            Some(why) => writeln!(out, "{},{:.3}", why.cause.name(), why.confidence())?,
             None => writeln!(out, ",")?,
         }
     }
     out.flush()
-}
-
-/// The cause of the gap of `thread` that ended at `end_ns`.
-pub(super) fn explained(causes: &[Explained], thread: u32, end_ns: i64) -> Option<&Explained> {
-    let found = causes.binary_search_by_key(&(thread, end_ns), |why| (why.thread, why.end_ns));
-    found.ok().and_then(|at| causes.get(at))
 }
 
 /// The word for what stands before a record.

@@ -12,10 +12,10 @@ use std::io::{self, BufWriter, Write};
 
 use hourglass_model::{Interval, KernelEvent};
 
-use super::csv::{explained, onset};
+use super::csv::onset;
 use super::kernel::{Phase, phase, words};
 use super::protobuf::Message;
-use crate::run::{Run, label};
+use crate::run::{Run, evidence, label};
 
 /// Field numbers of the messages, as `protos/perfetto/trace` has them.
 mod field {
@@ -240,11 +240,11 @@ impl<W: Write> Trace<W> {
     }
 
     fn gap(&mut self, run: &Run<'_>, last: &Interval, record: &Interval) -> io::Result<()> {
-        let begin = match explained(run.causes, record.thread, record.start_ns) {
+        let begin = match run.cause_of(record.thread, record.start_ns) {
             Some(why) => {
                 let begin = named("gap", why.cause.name());
-                let begin = with_double(begin, "confidence", why.confidence);
-                with_text(begin, "evidence", &why.evidence)
+                let begin = with_double(begin, "confidence", why.confidence());
+                with_text(begin, "evidence", &evidence(why, run.names))
             }
             None => named("gap", onset(record.onset)),
         };

@@ -4,13 +4,13 @@ use std::cmp::Reverse;
 
 use hourglass_model::Cause;
 use hourglass_model::document::RunResult;
-use hourglass_time::Span;
+use hourglass_model::kernel::KernelNames;
 
 use super::gaps::{Gap, KINDS, kind_of};
 use super::table::{Cell, Kind, Table, count, grouped, text};
 use super::tables::share;
 use crate::clean::for_xml;
-use crate::run::Run;
+use crate::run::{Run, evidence};
 use crate::units::{Scale, rounded};
 
 /// How many of the longest gaps are listed.
@@ -96,7 +96,7 @@ pub(super) fn longest(out: &mut String, run: &Run<'_>, gaps: &[Gap<'_>]) {
     let with_causes = !run.causes.is_empty();
     let mut columns = vec![
         ("length", Kind::Number),
-        ("at", Kind::Number),
+        ("at, s", Kind::Number),
         ("thread", Kind::Number),
         ("CPU", Kind::Text),
         ("kind", Kind::Text),
@@ -108,7 +108,7 @@ pub(super) fn longest(out: &mut String, run: &Run<'_>, gaps: &[Gap<'_>]) {
     let caption = format!("{} of {}", order.len(), grouped(gaps.len() as u64));
     let mut table = Table::new(caption, &columns);
     for gap in order {
-        table.row(row(gap, with_causes));
+        table.row(row(gap, with_causes, run.names));
     }
     out.push_str(
         "<section aria-labelledby=\"longest-h\">\n<h2 id=\"longest-h\">Longest gaps</h2>\n",
@@ -117,23 +117,22 @@ pub(super) fn longest(out: &mut String, run: &Run<'_>, gaps: &[Gap<'_>]) {
     out.push_str("</section>\n");
 }
 
-fn row(gap: &Gap<'_>, with_causes: bool) -> Vec<Cell> {
-    let at = Span::from_nanos(gap.from_ns);
+fn row(gap: &Gap<'_>, with_causes: bool, names: &KernelNames) -> Vec<Cell> {
     let cpu = match (gap.cpu_before, gap.cpu) {
         (before, after) if before == after => after.to_string(),
         (before, after) => format!("{before} to {after}"),
     };
     let mut row = vec![
         text(rounded(gap.length_ns())),
-        text(at.to_string()),
+        text(seconds(gap.from_ns)),
         count(gap.thread.into()),
         text(cpu),
         named(Some(gap.kind), KINDS.get(gap.kind).copied().unwrap_or("gap")),
     ];
     if with_causes {
-        let confidence = |why: &crate::Explained| format!("{:.0} %", why.confidence * 100.0);
-        row.push(text(gap.why.map(confidence).unwrap_or_default()));
-        row.push(text(gap.why.map(|why| why.evidence.clone()).unwrap_or_default()));
+        let confidence = gap.why.map(|why| format!("{:.0} %", why.confidence() * 100.0));
+        row.push(text(confidence.unwrap_or_default()));
+        row.push(text(gap.why.map(|why| evidence(why, names)).unwrap_or_default()));
     }
     row.push(Cell::Markup(format!(
         "<button type=\"button\" class=\"quiet show\" data-thread=\"{}\" data-end=\"{}\" \
@@ -143,4 +142,10 @@ fn row(gap: &Gap<'_>, with_causes: bool) -> Vec<Cell> {
         rounded(gap.length_ns())
     )));
     row
+}
+
+/// A moment of the run in seconds, to the nanosecond.
+fn seconds(ns: i64) -> String {
+    let (sign, ns) = (if ns < 0 { "-" } else { "" }, ns.unsigned_abs());
+    format!("{sign}{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
 }

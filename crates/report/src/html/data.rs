@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::columns::Column;
 use super::gaps::{Gap, KINDS};
 use crate::foreign::kernel::{Phase, phase, words};
-use crate::run::{Run, label};
+use crate::run::{Run, evidence, label};
 
 /// Records that a page has at most.
 const MOST_RECORDS: usize = 500_000;
@@ -25,12 +25,15 @@ const MOST_EVENTS: usize = 400_000;
 /// Bytes of texts about gaps and events, all different ones together.
 const MOST_TEXT: usize = 3 << 20;
 
+/// Bytes beyond that for texts of which there are few.
+const RESERVE: usize = 1 << 20;
+
 /// The data as JSON, harmless within a `script` element: neither `<` nor a line end of
 /// JavaScript's own is in it.
 pub(super) fn json(run: &Run<'_>, gaps: &[Gap<'_>]) -> String {
     let mut texts = Texts::default();
     let shortest_ns = shortest_kept_ns(gaps, run.intervals.len());
-    let evidence = evidence(gaps, &mut texts);
+    let evidence = evidence_of(run, gaps, &mut texts);
     let threads: Vec<Value> = chains(run, shortest_ns, gaps, &evidence);
     let events = events(run, &mut texts);
     let elapsed = run.document.manifest.elapsed_ns;
@@ -72,15 +75,15 @@ struct Texts {
 }
 
 impl Texts {
-    /// The place of `text` plus one; 0 if there is no room for it, or it is empty.
-    fn place(&mut self, text: &str) -> u64 {
+    /// The place of `text` plus one; 0 if it is empty, or all would be more than `most` bytes.
+    fn place(&mut self, text: &str, most: usize) -> u64 {
         if text.is_empty() {
             return 0;
         }
         if let Some(place) = self.places.get(text) {
             return *place;
         }
-        if self.bytes + text.len() > MOST_TEXT {
+        if self.bytes + text.len() > most {
             return 0;
         }
         self.bytes += text.len();
@@ -104,13 +107,17 @@ fn shortest_kept_ns(gaps: &[Gap<'_>], records: usize) -> u64 {
 }
 
 /// The place of each gap's evidence among the texts; the longest gaps first, lest their texts
-/// find no room.
-fn evidence(gaps: &[Gap<'_>], texts: &mut Texts) -> Vec<u64> {
+/// find no room. Where there is none, the signs alone are told, which are few.
+fn evidence_of(run: &Run<'_>, gaps: &[Gap<'_>], texts: &mut Texts) -> Vec<u64> {
     let mut order: Vec<usize> = (0..gaps.len()).filter(|at| gaps[*at].why.is_some()).collect();
     order.sort_unstable_by_key(|at| (Reverse(gaps[*at].length_ns()), *at));
     let mut places = vec![0; gaps.len()];
     for at in order {
-        places[at] = gaps[at].why.map_or(0, |why| texts.place(&why.evidence));
+        let Some(why) = gaps[at].why else { continue };
+        places[at] = match texts.place(&evidence(why, run.names), MOST_TEXT) {
+            0 => texts.place(&why.evidence.to_string(), MOST_TEXT + RESERVE),
+            place => place,
+        };
     }
     places
 }
@@ -184,7 +191,7 @@ impl Chain {
             }
         }
         self.kind.byte(gap.map_or(0, |(gap, _)| gap.kind as u8 + 1));
-        let confidence = gap.and_then(|(gap, _)| gap.why).map_or(0.0, |why| why.confidence);
+        let confidence = gap.and_then(|(gap, _)| gap.why).map_or(0.0, |why| why.confidence());
         self.confidence.byte((confidence.clamp(0.0, 1.0) * 200.0).round() as u8);
         self.text.unsigned(gap.map_or(0, |(_, text)| *text));
     }
@@ -248,7 +255,7 @@ fn events(run: &Run<'_>, texts: &mut Texts) -> Value {
             Phase::End => 2,
         };
         what.byte(event.kind.code() << 2 | phase);
-        text.unsigned(texts.place(&words(event, run.names)));
+        text.unsigned(texts.place(&words(event, run.names), MOST_TEXT + RESERVE));
     }
     json!({
         "all": run.events.len(),
@@ -273,10 +280,9 @@ mod tests {
     #[test]
     fn texts_are_kept_once_and_have_an_end() {
         let mut texts = Texts::default();
-        assert_eq!((texts.place("a"), texts.place("b"), texts.place("a")), (1, 2, 1));
-        assert_eq!(texts.place(""), 0);
-        assert_eq!(texts.place(&"x".repeat(MOST_TEXT)), 0);
-        assert_eq!(texts.place("c\u{1b}"), 3);
+        let mut place = |text: &str| texts.place(text, 9);
+        assert_eq!((place("a"), place("b"), place("a")), (1, 2, 1));
+        assert_eq!((place(""), place("0123456789"), place("c\u{1b}")), (0, 0, 3));
         assert_eq!(texts.all, ["a", "b", "c"]);
     }
 }

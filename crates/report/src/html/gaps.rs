@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use hourglass_infer::cause::AttributedGap;
 use hourglass_model::{Cause, Interval, Onset};
 
-use crate::run::{Explained, Run};
+use crate::run::Run;
 
 /// A gap before a record.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +17,7 @@ pub(super) struct Gap<'a> {
     pub(super) cpu: u32,
     /// Place in [`KINDS`].
     pub(super) kind: usize,
-    pub(super) why: Option<&'a Explained>,
+    pub(super) why: Option<&'a AttributedGap>,
 }
 
 impl Gap<'_> {
@@ -42,7 +43,7 @@ pub(super) const KINDS: [&str; 17] = [
     "stopped by a signal",
     "below the kernel",
     "unknown",
-    "gap without a cause",
+    "short, or no cause known",
     "yield",
     "moved to another CPU",
 ];
@@ -65,9 +66,7 @@ pub(super) fn collect<'a>(run: &Run<'a>) -> Vec<Gap<'a>> {
         if !record.onset.is_gap() {
             continue;
         }
-        let key = (record.thread, record.start_ns);
-        let found = run.causes.binary_search_by_key(&key, |why| (why.thread, why.end_ns));
-        let why = found.ok().and_then(|at| run.causes.get(at));
+        let why = run.cause_of(record.thread, record.start_ns);
         let kind = match (why, record.onset) {
             (Some(why), _) => kind_of(why.cause),
             (None, Onset::Yield) => YIELDED,

@@ -156,13 +156,13 @@ fn timeline(out: &mut String, run: &Run<'_>) {
          aria-describedby=\"keys said\"></canvas>\n\
          <div id=\"tip\" role=\"tooltip\" hidden></div>\n</div>\n\
          <p id=\"said\" role=\"status\" aria-live=\"polite\"></p>\n\
-         <div id=\"legend\" class=\"legend\"></div>\n<p id=\"keys\" class=\"note\">",
+         <div id=\"legend\" class=\"legend\"></div>\n<p id=\"keys\" class=\"note keys\">",
     );
     for (key, about) in KEYS {
-        let _ = write!(out, "<kbd>{key}</kbd> {about} ");
+        let _ = write!(out, "<span><kbd>{key}</kbd> {about}</span> ");
     }
     out.push_str(
-        "Wheel or pinch to zoom, drag to move, double click to zoom to a gap. \
+        "</p>\n<p class=\"note\">Wheel or pinch to zoom, drag to move, double click to zoom to a gap. \
          Below each thread its gaps: the higher, the longer.</p>\n\
          <noscript><p class=\"note\">The timeline needs JavaScript.</p></noscript>\n</section>\n",
     );

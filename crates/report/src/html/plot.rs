@@ -8,7 +8,7 @@ use crate::clean::for_xml;
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 300.0;
 const LEFT: f64 = 64.0;
-const RIGHT: f64 = 20.0;
+const RIGHT: f64 = 28.0;
 const TOP: f64 = 14.0;
 const BOTTOM: f64 = 44.0;
 

@@ -177,7 +177,7 @@ function recorderText(thread, i) {
     const names = ["involuntary switches", "voluntary switches", "page faults"];
     names.forEach((name, n) => {
       const count = thread.counted[at + n];
-      if (count > 0) parts.push(`${count === 255 ? "255 or more" : count} ${name}`);
+      if (count > 0) parts.push(`${name}: ${count === 255 ? "255 or more" : count}`);
     });
     if (!thread.counted[at] && !thread.counted[at + 1] && !thread.counted[at + 2]) parts.push("nothing counted");
   }

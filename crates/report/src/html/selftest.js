@@ -69,10 +69,12 @@ function checkZoom(check) {
   const now = line.ns(line.left + 0.25 * line.plotWidth());
   check("what is under the pointer stays", Math.abs(now - under) <= whole / line.plotWidth(), now - under);
   for (let i = 0; i < 80; i++) canvas.dispatchEvent(new WheelEvent("wheel", { ...at(0, 0.5), deltaY: -500 }));
-  check("down to a microsecond", Math.abs(width() - Math.min(whole, NARROWEST)) < 1, width());
+  // At the end of what 64 bits of nanoseconds hold, numbers are a microsecond apart.
+  const grain = Math.max(1, line.run.to * 1e-15);
+  check("down to a microsecond", Math.abs(width() - Math.min(whole, NARROWEST)) < grain, width());
   line.draw();
   for (let i = 0; i < 120; i++) canvas.dispatchEvent(new WheelEvent("wheel", { ...at(0, 0.5), deltaY: 500 }));
-  check("and back to the whole run", Math.abs(width() - whole) < 1, width());
+  check("and back to the whole run", Math.abs(width() - whole) < grain, width());
   const last = new WheelEvent("wheel", { ...at(0, 0.5), deltaY: 500 });
   check("then the page scrolls", canvas.dispatchEvent(last), last.defaultPrevented);
 }
@@ -139,7 +141,7 @@ function checkKeyboard(check) {
   const button = document.querySelector("button.show");
   if (button) {
     button.click();
-    check("the list shows a gap", line.gap > 0 && (width() < whole || whole <= 3 * NARROWEST), width());
+    check("the list shows a gap", line.gap > 0 && !controls.tip.hidden, width());
   }
   press("Escape");
   press("Home");

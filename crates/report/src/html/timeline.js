@@ -256,9 +256,12 @@ class Timeline {
     const [x0, x1] = [this.x(row.pieces.end[i - 1]), this.x(row.pieces.start[i])];
     this.pen.fillStyle = this.colour(`--k${row.thread.kind[i] - 1}`);
     const width = Math.max(1.6, x1 - x0);
+    // What is wide is calm, what is narrow must be seen.
+    this.pen.globalAlpha = width > 6 ? 0.72 : 1;
     this.pen.fillRect(x0, row.y + BAR + 2, width, this.gapHeight(row.lengths[i]));
+    this.pen.globalAlpha = 1;
     if (x1 - x0 < 2) return;
-    this.pen.globalAlpha = 0.28;
+    this.pen.globalAlpha = 0.22;
     this.pen.fillRect(x0, row.y, x1 - x0, BAR);
     this.pen.globalAlpha = 1;
   }

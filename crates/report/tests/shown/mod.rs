@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use hourglass_infer::cause::{AttributedGap, Basis, Composition, Sign, Signs, Successor};
 use hourglass_model::document::{
     CauseReport, GapReport, Gate, LatencyReport, RUN_SCHEMA, RunDocument, RunResult, ThreadReport,
     Warning,
@@ -14,7 +15,7 @@ use hourglass_model::manifest::{
     CalibrationFacts, ClockFacts, Epoch, MANIFEST_SCHEMA, Manifest, MemoryFacts,
 };
 use hourglass_model::{Cause, Counted, Evidence, Interval, KernelEvent, KernelEventKind, Onset};
-use hourglass_report::{Explained, LatencyCounts, Run};
+use hourglass_report::{LatencyCounts, Run};
 
 /// What a folder would be searched for if it wanted to harm who opens its report.
 pub(crate) const HOSTILE: &str = "</script><script>window.hostile=1</script><img src=x onerror=\"window.hostile=1\">'\"&\u{1b}[2J\u{202e}\u{0}\u{2028}-->";
@@ -24,7 +25,7 @@ pub(crate) const HOSTILE: &str = "</script><script>window.hostile=1</script><img
 pub(crate) struct Made {
     pub(crate) document: RunDocument,
     pub(crate) intervals: Vec<Interval>,
-    pub(crate) causes: Vec<Explained>,
+    pub(crate) causes: Vec<AttributedGap>,
     pub(crate) latencies: Vec<LatencyCounts>,
     pub(crate) events: Vec<KernelEvent>,
     pub(crate) names: KernelNames,
@@ -172,26 +173,36 @@ pub(crate) fn trace(records: usize, threads: u32, seed: u64) -> Vec<Interval> {
 }
 
 /// A cause for each gap of a trace, in the order that a page wants.
-pub(crate) fn causes(trace: &[Interval], seed: u64) -> Vec<Explained> {
+pub(crate) fn causes(trace: &[Interval], seed: u64) -> Vec<AttributedGap> {
     let mut draw = Draw(seed);
     let mut seen = BTreeMap::new();
     let mut causes = Vec::new();
     for record in trace {
-        if seen.insert(record.thread, ()).is_none() || !record.onset.is_gap() {
+        let Some(before) = seen.insert(record.thread, record.end_ns) else { continue };
+        if !record.onset.is_gap() {
             continue;
         }
-        let (cause, evidence) = match draw.below(5) {
-            0 => (Cause::ContextSwitchInvoluntary, "an involuntary switch was counted"),
-            1 => (Cause::BelowKernel, "the kernel's trace has nothing here"),
-            2 => (Cause::Irq, "interrupt 24 (virtio0) in the gap"),
-            _ => (Cause::TimerTick, "it began on the grid of the tick; no switch was counted"),
+        let (cause, sign, to_thread) = match draw.below(5) {
+            0 => {
+                let to = Some(Successor::Kernel(12));
+                (Cause::ContextSwitchInvoluntary, Sign::CountedInvoluntary, to)
+            }
+            1 => (Cause::BelowKernel, Sign::KernelSilent, None),
+            2 => (Cause::Irq, Sign::KernelWork, None),
+            _ => (Cause::TimerTick, Sign::OnTickGrid, None),
         };
-        causes.push(Explained {
+        let composition = Composition { irq_ns: 1 + draw.below(4_000), ..Composition::default() };
+        causes.push(AttributedGap {
             thread: record.thread,
+            cpu_before: record.cpu,
+            cpu_after: record.cpu,
+            start_ns: before,
             end_ns: record.start_ns,
             cause,
-            confidence: 0.5 + draw.below(500) as f64 / 1000.0,
-            evidence: evidence.to_owned(),
+            basis: Basis::Inferred { confidence: 0.5 + draw.below(500) as f64 / 1000.0 },
+            evidence: Signs::NONE.with(sign),
+            to_thread,
+            composition: (cause == Cause::Irq).then_some(composition),
         });
     }
     causes.sort_by_key(|why| (why.thread, why.end_ns));
