@@ -1,4 +1,7 @@
-//! The suite `infer`: what finding the causes of gaps costs.
+//! The suite `infer`: what finding the causes of gaps costs, and how often it is right.
+
+mod attribute;
+mod truth;
 
 use anyhow::Result;
 use hourglass_clock::{Counter, Reading};
@@ -15,6 +18,8 @@ use crate::workload::{COUNTER, GapLoop};
 pub(crate) fn measure(rounds: u32) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     rows.extend(classifier(rounds)?);
+    rows.extend(attribute::measure()?);
+    rows.extend(truth::measure()?);
     Ok(rows)
 }
 

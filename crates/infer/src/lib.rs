@@ -13,6 +13,7 @@ pub mod compare;
 mod cpu_timeline;
 mod gap_statistics;
 mod trace_summary;
+pub mod two_runs;
 
 pub mod inferences;
 pub mod statistics;

@@ -102,15 +102,17 @@ impl Explanation {
         self.facts.virtual_machine.filter(|virtual_machine| *virtual_machine)?;
         // The longest gaps tell most.
         let found = self.patterns.repeats().max_by_key(|repeat| repeat.from_ns)?;
-        let period = Span::from_micros(i64::try_from(found.period_ns / 1_000).ok()?);
+        // Three digits tell what it is.
+        let rounded = |ns: u64, to: u64| nanos(ns.saturating_add(to / 2) / to * to);
+        let period = rounded(found.period_ns, 100_000);
         Some(Warning {
             id: "below-kernel-period".to_owned(),
             text: format!(
                 "CPU {}: gaps of {} to {} below the kernel come back every {period}: the host's \
                  own tick, or another guest's",
                 found.cpu,
-                nanos(found.from_ns),
-                nanos(found.to_ns),
+                rounded(found.from_ns, 1_000),
+                rounded(found.to_ns, 1_000),
             ),
             remedy: machine::LEAVE_THE_GUEST.to_owned(),
         })

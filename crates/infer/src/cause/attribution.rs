@@ -6,6 +6,7 @@ use hourglass_model::{Interval, KernelEvent, Onset};
 
 use super::facts::Facts;
 use super::gap::{AttributedGap, length_ns};
+use super::grid::Grid;
 use super::judge::{Case, Stops};
 use super::kernel::{KernelSide, Told};
 use super::repeats::RepeatFollower;
@@ -45,6 +46,7 @@ struct Cpu {
     occupant: Option<u32>,
     end_ns: i64,
     repeats: RepeatFollower,
+    last_tick: Option<i64>,
 }
 
 /// What a reader must know of how the causes were found.
@@ -189,7 +191,7 @@ impl<'a> Attribution<'a> {
         let cpu_changed = before.cpu != interval.cpu;
         let thread = self.facts.threads.get(&interval.thread);
         let grid = self.patterns.ticks.get(&before.cpu);
-        let tick = grid.filter(|grid| grid.holds(before.end_ns)).map(|grid| grid.confidence());
+        let tick = grid.filter(|grid| self.ticks(grid, before)).map(Grid::confidence);
         let case = Case {
             facts: self.facts,
             thread,
@@ -231,6 +233,14 @@ impl<'a> Attribution<'a> {
         }
     }
 
+    /// Whether the gap begins at a point of the tick's grid at which no other gap began before:
+    /// a tick comes once.
+    fn ticks(&mut self, grid: &Grid, before: &Thread) -> bool {
+        let Some(point) = grid.point(before.end_ns) else { return false };
+        let cpu = self.cpus.entry(before.cpu).or_default();
+        cpu.last_tick.replace(point) != Some(point)
+    }
+
     fn periodic(&mut self, before: &Thread, length: u64) -> bool {
         let Some(repeats) = self.patterns.repeats.get(&before.cpu) else { return false };
         let cpu = self.cpus.entry(before.cpu).or_default();
@@ -246,8 +256,8 @@ impl<'a> Attribution<'a> {
             .filter(|limit| may_be_throttling(policy, *limit, length))
             .and_then(|_| patterns.throttlings.get(&interval.thread))
             .map(|found| found.chained > 0 && found.chained * 2 >= found.gaps.saturating_sub(1));
-        let on = |grid: Option<&super::grid::Grid>| {
-            grid.filter(|grid| grid.holds(interval.start_ns)).map(|grid| grid.confidence())
+        let on = |grid: Option<&Grid>| {
+            grid.filter(|grid| grid.holds(interval.start_ns)).map(Grid::confidence)
         };
         let budget = known.and_then(|known| known.reservation);
         let replenished = budget

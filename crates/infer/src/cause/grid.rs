@@ -181,9 +181,17 @@ impl Grid {
 
     /// Whether `at` lies within the reach of a point of the grid.
     pub(super) fn holds(&self, at: i64) -> bool {
+        self.point(at).is_some()
+    }
+
+    /// The number of the grid's point within whose reach `at` lies.
+    pub(super) fn point(&self, at: i64) -> Option<i64> {
         let known = self.phases.partition_point(|(from, _)| *from <= at);
-        let Some((_, phase)) = self.phases.get(known.saturating_sub(1)) else { return false };
-        self.distance(at.rem_euclid(self.period_ns.max(1)), *phase) <= self.reach_ns
+        let (_, phase) = self.phases.get(known.saturating_sub(1))?;
+        let period = self.period_ns.max(1);
+        let near = self.distance(at.rem_euclid(period), *phase) <= self.reach_ns;
+        let nearest = at.saturating_sub(*phase).saturating_add(period / 2).div_euclid(period);
+        near.then_some(nearest)
     }
 
     fn set_phase(&mut self, from: i64, phase: i64, tolerance_ns: i64) {

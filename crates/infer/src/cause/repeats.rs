@@ -21,6 +21,11 @@ const FEWEST: u64 = 20;
 const ONE_IN: u64 = 3;
 /// The period's distance must be this many times as frequent as the average one.
 const OVER_AVERAGE: u64 = 6;
+/// It must be so many times as frequent as distances a little shorter and longer: gaps that come
+/// in bursts have many short distances, but none that stands out.
+const OVER_NEIGHBOURS: u64 = 3;
+/// So many steps away is a little shorter or longer.
+const NEIGHBOUR: usize = 3;
 /// A distance is a period within one part in so many.
 const PARTS: u64 = 64;
 
@@ -126,13 +131,21 @@ impl Size {
         let pair = |step: usize| {
             u64::from(self.counts[step]) + self.counts.get(step + 1).map_or(0, |c| u64::from(*c))
         };
-        let best = (SHORTEST..STEPS).map(pair).max()?;
+        let stands_out = |step: usize| {
+            let around = [step - NEIGHBOUR, step + NEIGHBOUR].map(|near| match near < STEPS {
+                true => pair(near),
+                false => 0,
+            });
+            pair(step) >= around[0].max(around[1]).saturating_mul(OVER_NEIGHBOURS)
+        };
+        let best = (SHORTEST..STEPS).filter(|step| stands_out(*step)).map(pair).max()?;
         let average = self.counts.iter().map(|c| u64::from(*c)).sum::<u64>() * 2 / STEPS as u64;
         if best < self.gaps / ONE_IN || best < average.saturating_mul(OVER_AVERAGE) {
             return None;
         }
         // Its multiples are about as frequent: the shortest is the period.
-        let first = (SHORTEST..STEPS).find(|step| pair(*step) * 5 >= best * 4)?;
+        let period = |step: &usize| stands_out(*step) && pair(*step) * 5 >= best * 4;
+        let first = (SHORTEST..STEPS).find(period)?;
         let first =
             if first + 1 < STEPS && pair(first + 1) > pair(first) { first + 1 } else { first };
         let sum =

@@ -1,0 +1,212 @@
+//! "Context switch" named from evidence that needs no privilege, against the kernel's own record of
+//! switches: precision and recall.
+//!
+//! The kernel's events are only looked at here: the inference does not get them.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use hourglass_lab::infer::cause::AttributedGap;
+use hourglass_lab::workload::models;
+use hourglass_lab::workload::spec::{RunSpec, ThreadSpec};
+use hourglass_lab::{Explanation, Failure, Finished, Request, Watch};
+use hourglass_model::document::Warning;
+use hourglass_model::{CpuSet, KernelEvent, KernelEventKind, Policy};
+use hourglass_time::Span;
+
+use crate::document::Row;
+
+/// The goals.
+const GOAL: f64 = 0.99;
+/// With fewer switches a run is repeated, and then left out.
+const FEWEST: u64 = 100;
+/// How often.
+const TRIES: u32 = 4;
+/// A load works for so long and rests for so long.
+const WORK: Duration = Duration::from_millis(2);
+const REST: Duration = Duration::from_millis(7);
+
+/// What counts.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    /// Gaps, and switches outside of any gap, where the kernel recorded a switch.
+    there: u64,
+    /// Gaps that are named switches.
+    named: u64,
+    /// Both.
+    both: u64,
+    /// Switches of the thread outside of any gap.
+    outside: u64,
+}
+
+struct Quiet;
+
+impl Watch for Quiet {
+    fn warn(&mut self, _warnings: &[Warning]) {}
+    fn started(&mut self, _duration: Span, _ticking: bool) {}
+    fn tick(&mut self, _elapsed: Span) {}
+    fn ended(&mut self) {}
+}
+
+/// All runs. None where the kernel cannot be traced here; the reason is told.
+pub(super) fn measure() -> Result<Vec<Row>> {
+    let cpu = *hourglass_sys::thread::affinity()?.last().context("no CPU")?;
+    let alone = || vec![pinned("CPU", Policy::Other(0), cpu)];
+    // A latency test keeps no intervals: its thread is as unknown to the trace as anybody's.
+    let fifo =
+        || vec![pinned("CPU", Policy::Fifo(40), cpu), pinned("LAT 5ms", Policy::Fifo(60), cpu)];
+    let mut rows = Vec::new();
+    for (name, threads, seconds, load) in
+        [("idle", alone(), 8, false), ("loaded", alone(), 4, true), ("fifo", fifo(), 2, false)]
+    {
+        let load = load.then(|| Load::on(cpu));
+        let count = match repeated(&threads, seconds) {
+            Ok(count) => count,
+            Err(reason) => {
+                eprintln!("truth: {reason:#}");
+                return Ok(rows);
+            }
+        };
+        drop(load);
+        if count.there < FEWEST {
+            eprintln!("truth: {name}: only {} switches, left out", count.there);
+            continue;
+        }
+        eprintln!("truth: {name}: {count:?}");
+        let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
+        let subject = format!("hourglass/{name}");
+        let row = |case, value| Row::alone(case, &subject, value, "share").at_least(GOAL);
+        rows.push(row("truth_precision", share(count.both, count.named)));
+        rows.push(row("truth_recall", share(count.both, count.there)));
+    }
+    Ok(rows)
+}
+
+fn pinned(words: &str, policy: Policy, cpu: u32) -> ThreadSpec {
+    let words: Vec<&str> = words.split(' ').collect();
+    let model = models::parse(&words).unwrap_or_else(|_| ThreadSpec::default().model);
+    let cpus = Some(CpuSet::from_iter([cpu]));
+    ThreadSpec { model, policy, cpus, ..ThreadSpec::default() }
+}
+
+/// Runs until there are enough switches.
+fn repeated(threads: &[ThreadSpec], seconds: i64) -> Result<Count> {
+    let mut sum = Count::default();
+    for _ in 0..TRIES {
+        let spec = RunSpec {
+            duration: Span::from_secs(seconds),
+            records: 1_000_000,
+            ..RunSpec::new(threads.to_vec())
+        };
+        let request = Request {
+            spec,
+            command_line: Vec::new(),
+            dma_latency_us: None,
+            folder: None,
+            trace: true,
+        };
+        let finished =
+            hourglass_lab::run(request, &mut Quiet).map_err(|failure| match failure {
+                Failure::Refused(refusals) => {
+                    let remedies = refusals.iter().map(|r| format!("{}; {}", r.what, r.remedy));
+                    anyhow::anyhow!(remedies.collect::<Vec<_>>().join("; "))
+                }
+                other => anyhow::anyhow!(other),
+            })?;
+        let count = compare(&finished)?;
+        sum.there += count.there;
+        sum.named += count.named;
+        sum.both += count.both;
+        sum.outside += count.outside;
+        if sum.there >= FEWEST {
+            break;
+        }
+    }
+    Ok(sum)
+}
+
+/// The first thread of a run: its gaps as they are named without the kernel's events, and the
+/// kernel's switches.
+fn compare(finished: &Finished) -> Result<Count> {
+    let mut blind = finished.document.clone();
+    let kernel = blind.manifest.kernel.take().context("the kernel was not traced")?;
+    anyhow::ensure!(kernel.lost() == 0, "{} kernel events were lost", kernel.lost());
+    let tid = blind.result.threads.first().and_then(|thread| thread.tid);
+    let tid = tid.context("the thread has no number")?;
+    let switches: Vec<i64> = { finished.kernel_events() }
+        .filter(|event| is_switch_of(event, tid))
+        .map(|event| event.ns)
+        .collect();
+    let read = || finished.intervals().map(Ok::<_, Infallible>);
+    let Ok(explanation) = Explanation::new(&blind, read());
+    let mut count = Count::default();
+    let mut inside = 0;
+    for gap in explanation.gaps(read(), std::iter::empty()) {
+        let Ok(gap) = gap;
+        if gap.thread == 0 {
+            let within = switches_in(&switches, &gap);
+            inside += within;
+            count.there += u64::from(within > 0);
+            count.named += u64::from(gap.was_switched());
+            count.both += u64::from(within > 0 && gap.was_switched());
+        }
+    }
+    // Those of the thread's start and end lie outside of its trace.
+    let mut own = finished.intervals().filter(|interval| interval.thread == 0);
+    let begun = own.next().map_or(i64::MAX, |first| first.start_ns);
+    let ended = own.last().map_or(i64::MIN, |last| last.end_ns);
+    let all = switches.iter().filter(|ns| (begun..=ended).contains(*ns)).count() as u64;
+    count.outside = all.saturating_sub(inside);
+    // A gap has two of them, out and in.
+    count.there += count.outside.div_ceil(2);
+    Ok(count)
+}
+
+fn is_switch_of(event: &KernelEvent, tid: u32) -> bool {
+    event.kind == KernelEventKind::Switch && (event.a == tid || event.b == tid)
+}
+
+fn switches_in(switches: &[i64], gap: &AttributedGap) -> u64 {
+    let from = switches.partition_point(|ns| *ns < gap.start_ns);
+    let to = switches.partition_point(|ns| *ns <= gap.end_ns);
+    to.saturating_sub(from) as u64
+}
+
+/// A thread that works and rests on a CPU until it is dropped.
+struct Load {
+    stop: Arc<AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Load {
+    fn on(cpu: u32) -> Load {
+        let stop = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            if hourglass_sys::thread::set_affinity([cpu]).is_err() {
+                return;
+            }
+            while !seen.load(Ordering::Relaxed) {
+                let until = Instant::now() + WORK;
+                while Instant::now() < until {
+                    std::hint::spin_loop();
+                }
+                std::thread::sleep(REST);
+            }
+        });
+        Load { stop, thread: Some(thread) }
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // Whether it panicked does not matter any more.
+            let _ = thread.join();
+        }
+    }
+}
