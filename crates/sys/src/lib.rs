@@ -38,6 +38,8 @@ pub mod memory;
 #[cfg(target_os = "linux")]
 pub mod namespace;
 #[cfg(target_os = "linux")]
+pub mod perf;
+#[cfg(target_os = "linux")]
 pub mod posix_timer;
 pub mod prefetch;
 #[cfg(target_os = "linux")]
