@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::guardian::Guardian;
 use super::mount::Tracefs;
-use super::{TraceFileError, stale};
+use super::{TraceFileError, stale, text};
 
 /// How often removal is tried here before it is left to the guardian.
 const TRIES: u32 = 20;
@@ -77,9 +77,12 @@ impl Instance {
     /// The trace clocks that this kernel offers.
     #[must_use]
     pub fn clocks(&self) -> Vec<String> {
-        let text = fs::read_to_string(self.path.join("trace_clock")).unwrap_or_default();
+        let offered = text(&self.path.join("trace_clock")).unwrap_or_default();
         // The one in use stands in brackets.
-        text.split_ascii_whitespace().map(|name| name.trim_matches(['[', ']']).to_owned()).collect()
+        offered
+            .split_ascii_whitespace()
+            .map(|name| name.trim_matches(['[', ']']).to_owned())
+            .collect()
     }
 
     /// Chooses the clock that stamps the events.
@@ -108,7 +111,7 @@ impl Instance {
     #[must_use]
     pub fn ring_bytes(&self, cpu: u32) -> Option<u64> {
         let path = self.path.join(format!("per_cpu/cpu{cpu}/buffer_size_kb"));
-        let kilobytes = fs::read_to_string(path).ok()?.trim().parse::<u64>().ok()?;
+        let kilobytes = text(&path).ok()?.trim().parse::<u64>().ok()?;
         kilobytes.checked_mul(1024)
     }
 
@@ -156,7 +159,7 @@ impl Instance {
     #[must_use]
     pub fn counts(&self, cpu: u32) -> RingCounts {
         let path = self.path.join(format!("per_cpu/cpu{cpu}/stats"));
-        counts(&fs::read_to_string(path).unwrap_or_default())
+        counts(&text(&path).unwrap_or_default())
     }
 
     fn write(&self, file: &str, text: &str) -> Result<(), TraceFileError> {

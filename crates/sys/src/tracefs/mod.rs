@@ -16,7 +16,8 @@ mod mount;
 mod page;
 mod stale;
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
@@ -34,6 +35,24 @@ pub struct TraceFileError {
     pub path: PathBuf,
     /// What the kernel said.
     pub source: io::Error,
+}
+
+/// Reads the text of a file in pieces as large as any of them is: some give out what they have to
+/// the first read only, however short that is.
+fn text(path: &Path) -> io::Result<String> {
+    /// More than the longest format that there is.
+    const LONGEST: usize = 64 << 10;
+    let mut file = File::open(path)?;
+    let (mut piece, mut bytes) = (vec![0; LONGEST], Vec::new());
+    loop {
+        match file.read(&mut piece) {
+            Ok(0) => break,
+            Ok(length) => bytes.extend_from_slice(piece.get(..length).unwrap_or(&piece)),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 impl TraceFileError {

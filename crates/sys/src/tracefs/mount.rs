@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use super::TraceFileError;
 use super::format::Format;
 use super::page::PageLayout;
+use super::{TraceFileError, text};
 
 /// Where every kernel mounts it by convention.
 const USUAL_PLACE: &str = "/sys/kernel/tracing";
@@ -100,7 +100,7 @@ impl Tracefs {
     #[must_use]
     pub fn format(&self, system: &str, name: &str) -> Option<Format> {
         let path = self.path.join("events").join(system).join(name).join("format");
-        Format::parse(&fs::read_to_string(path).ok()?)
+        Format::parse(&text(&path).ok()?)
     }
 
     /// What the pieces of a ring look like.
@@ -109,7 +109,7 @@ impl Tracefs {
     /// The description cannot be read, or not understood.
     pub fn page_layout(&self) -> Result<PageLayout, TraceFileError> {
         let path = self.path.join("events/header_page");
-        let text = fs::read_to_string(&path).map_err(|e| TraceFileError::new(&path, e))?;
+        let text = text(&path).map_err(|e| TraceFileError::new(&path, e))?;
         let unknown = || io::Error::new(io::ErrorKind::InvalidData, "not understood");
         PageLayout::parse(&text).ok_or_else(|| TraceFileError::new(&path, unknown()))
     }
