@@ -14,6 +14,7 @@ mod cpu_timeline;
 mod gap_statistics;
 mod trace_summary;
 pub mod two_runs;
+pub mod wakeup;
 
 pub mod inferences;
 pub mod statistics;

@@ -17,7 +17,6 @@ use hourglass_workload::{RunSpec, ThreadSpec, models, wake};
 use super::super::bench::{Bench, Effort};
 use super::super::rows::{beside, found, lacking};
 use crate::experiment::{self, Failure, Finished, Request, Watch};
-use crate::gates::Gates;
 
 /// Records of a run: enough for a minute in which something interrupts every 30 µs.
 const RECORDS: u64 = 2_000_000;
