@@ -81,3 +81,31 @@ fn costs_of_timers_beside_those_of_1993() {
     let figure = std::fs::read_to_string(folder.join("figure-5.1.svg")).unwrap();
     assert!(figure.starts_with("<svg ") && figure.ends_with("</svg>\n"));
 }
+
+/// Sections 3 and 5 of the Hourglass paper: figures have their numbers in a table, and a picture; no device
+/// or tree of the load is left.
+#[test]
+fn figures_and_loads_of_2002() {
+    let devices = || std::fs::read_dir("/sys/class/net").unwrap().count();
+    let before = devices();
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("figures");
+    let line = format!(
+        "hourglass-2002 --quick --table figure-3 --table figure-6 --table 2 --json -o {}",
+        folder.display()
+    );
+    let document = document(&line);
+    let [priorities, deadlines, receiving] = &document["tables"].as_array().unwrap()[..] else {
+        panic!("{document}")
+    };
+    assert_eq!(priorities["figure"], "figure-3.svg");
+    assert_eq!(receiving["figure"], "figure-6.svg");
+    let plain = row(deadlines, "4/5 ms and stream: missed");
+    assert_eq!((&plain["paper"], &plain["unit"]), (&33.0.into(), &"%".into()));
+    let stream = row(deadlines, "control 2, stream alone: throughput");
+    assert_eq!(stream["paper"], 94.0);
+    assert!(stream["measured"].as_f64().is_some_and(|mbps| mbps > 0.0), "{stream}");
+    let figure = std::fs::read_to_string(folder.join("figure-3.svg")).unwrap();
+    assert!(figure.starts_with("<svg ") && figure.contains("HIGH"), "{figure}");
+    assert_eq!(devices(), before);
+}

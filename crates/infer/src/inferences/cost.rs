@@ -8,13 +8,15 @@ use crate::statistics::{Estimate, USUAL, median, mode, quantile_of};
 const FENCE: f64 = 1.5;
 
 /// A gap of the same kind is not much longer than the shortest ones (section 4): at most so many times
-/// as long as the one in twenty that is shortest. What is longer holds the whole turn of somebody else.
+/// as long as the third shortest, or the one in a hundred that is shortest. What is longer holds the whole
+/// turn of somebody else.
 const NOT_MUCH_LONGER: u64 = 10;
-const SHORT_ONES: f64 = 0.05;
+const SHORTEST: usize = 2;
+const SHORT_ONES: f64 = 0.01;
 
-/// Unless fewer than this share of the gaps is left then: in that case nothing is typical of them, and
-/// all are taken.
-const MANY: f64 = 0.1;
+/// Unless so few gaps are left then: in that case nothing is typical of them, and all are taken.
+const FEW: usize = 5;
+const FEW_OF_ALL: f64 = 0.02;
 
 /// The cost of something, from the lengths of gaps (section 4, first rule, and section 5.1).
 #[derive(Clone, Debug, PartialEq)]
@@ -39,9 +41,11 @@ impl Cost {
     #[must_use]
     pub fn of(mut lengths: Vec<u64>) -> Option<Cost> {
         lengths.sort_unstable();
-        let most_ns = quantile_of(&lengths, SHORT_ONES)?.saturating_mul(NOT_MUCH_LONGER);
+        let short = quantile_of(&lengths, SHORT_ONES)?;
+        let short = short.max(lengths.get(SHORTEST).copied().unwrap_or(0));
+        let most_ns = short.saturating_mul(NOT_MUCH_LONGER);
         let near = lengths.get(..lengths.partition_point(|ns| *ns <= most_ns))?;
-        let many = near.len() as f64 >= MANY * lengths.len() as f64;
+        let many = near.len() >= FEW && near.len() as f64 >= FEW_OF_ALL * lengths.len() as f64;
         let near = if many { near } else { &lengths };
         let quartile = |share| quantile_of(near, share);
         let (first, third) = (quartile(0.25)?, quartile(0.75)?);
@@ -84,8 +88,8 @@ mod tests {
         let cost = Cost::of(lengths).unwrap();
         assert_eq!((cost.count, cost.set_aside), (40, 100));
         assert!(cost.median.hi < 24_000.0, "{cost:?}");
-        // One short gap among many long ones is not typical of them.
-        let mut rare = vec![100; 6];
+        // Two short gaps among many long ones are not typical of them.
+        let mut rare = vec![100; 2];
         rare.extend((0..94).map(|n| 5_000 + n));
         assert!(Cost::of(rare).unwrap().median.lo > 4_000.0);
     }

@@ -12,8 +12,9 @@ use hourglass_workload::{RunSpec, ThreadSpec};
 
 use crate::experiment::{Kernel, merged};
 
-/// Records of each thread: a switch in every millisecond of a minute, and interrupts.
-const RECORDS_PER_THREAD: u64 = 60_000;
+/// Records of each thread, and of each second of its run: a switch and two interrupts in a millisecond.
+const RECORDS_PER_THREAD: u64 = 2_000;
+const RECORDS_PER_SECOND: u64 = 3_000;
 
 /// A pass that the end of a run cut off counts as half of one.
 const CUT_OFF: f64 = 0.5;
@@ -41,7 +42,9 @@ pub(super) fn spec(model: &Arc<dyn Model>, count: u32, cpu: u32, duration: Span)
         ..ThreadSpec::default()
     };
     let threads = vec![thread; count as usize];
-    let records = RECORDS_PER_THREAD * u64::from(count);
+    let seconds = duration.nanos_or_zero().div_ceil(1_000_000_000);
+    let each = RECORDS_PER_THREAD.saturating_add(RECORDS_PER_SECOND.saturating_mul(seconds));
+    let records = each.saturating_mul(u64::from(count));
     RunSpec { duration, records, ..RunSpec::new(threads) }
 }
 

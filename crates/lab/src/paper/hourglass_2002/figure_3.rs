@@ -1,6 +1,7 @@
 //! Figure 3: execution traces of three priorities (section 3.1).
 
 use hourglass_infer::inferences::{Switch, quantum, switches};
+use hourglass_model::Inference;
 use hourglass_model::paper::{Drawing, PaperRow};
 use hourglass_time::Span;
 
@@ -47,11 +48,9 @@ pub(super) fn measure(bench: &Bench) -> Option<MeasuredTable> {
     for (thread, name) in (0u32..).zip(PRIORITIES) {
         rows.extend(turn_rows(thread, name, &found, seconds));
     }
-    let clock: f64 = (0..3)
-        .filter_map(|thread| inferred(&finished, "interrupts", Some(thread), "rate"))
-        .map(|rate| rate.value)
-        .sum();
-    let interrupts = Some((clock, finished.document.result.threads.len() as u64));
+    let rates = (0..3).filter_map(|thread| inferred(&finished, "interrupts", Some(thread), "rate"));
+    let sum = |(rate, count), of: &Inference| (rate + of.value, count + of.count);
+    let interrupts = Some(rates.fold((0.0, 0), sum));
     rows.push(row("interrupts a second", Some(100.0), ("1/s", 1.0), interrupts, ""));
     let middle = duration.nanos() / 2;
     let labels = (0u32..).zip(PRIORITIES).map(|(id, name)| (id, name.to_owned())).collect();
@@ -59,11 +58,12 @@ pub(super) fn measure(bench: &Bench) -> Option<MeasuredTable> {
     let range = (middle, middle + SEGMENT_NS.min(middle));
     let figure = runs::segment("3", "three priorities on one CPU", range, labels, trace);
     let difference = difference(&found);
-    let notes = vec![
+    let mut notes = vec![
         "The paper shows pictures, not shares. Its Linux has a clock interrupt every 10 ms; interrupts \
          here are all gaps in which no thread of the run came."
             .to_owned(),
     ];
+    notes.extend(runs::others(&finished));
     let table = runs::table((ID, TITLE), method, rows, difference, notes);
     Some(MeasuredTable { table, figure: Some(Drawing::Trace(figure)) })
 }

@@ -1,5 +1,7 @@
 //! Figure 4: how long context switches take (section 5.1).
 
+use std::collections::BTreeMap;
+
 use hourglass_infer::inferences::{Cost, Switch, SwitchKind, switch_cost, switches};
 use hourglass_model::paper::{
     Curve, Curves, Drawing, Edge, EdgeUnit, Origin, PaperRow, Place, Scale,
@@ -24,8 +26,8 @@ const THREADS: usize = 10;
 const PREEMPTION_US: f64 = 10.0;
 const YIELD_US: f64 = 2.188;
 
-/// Columns of the histogram.
-const BINS: u64 = 60;
+/// Columns of the histogram in a decade.
+const COLUMNS: f64 = 20.0;
 
 /// The two runs of the section.
 const RUNS: [(&str, &str, SwitchKind, f64); 2] = [
@@ -50,7 +52,8 @@ pub(super) fn measure(bench: &Bench) -> Option<MeasuredTable> {
                     rows.extend(rate_rows(&finished));
                 }
                 notes.extend(cost.as_ref().map(|cost| note(name, cost)));
-                curves.extend(cost.map(|cost| histogram(name, at, kind, &found, &cost)));
+                notes.extend(runs::others(&finished).map(|others| format!("{name}: {others}")));
+                curves.push(histogram(name, at, kind, &found));
             }
             Err(why) => {
                 notes.push(why);
@@ -100,38 +103,41 @@ fn note(name: &str, cost: &Cost) -> String {
     )
 }
 
-/// How many gaps of each length there were, up to the longest that was kept.
-fn histogram(name: &str, colour: u32, kind: SwitchKind, found: &[Switch], cost: &Cost) -> Curve {
-    let width = (cost.limit_ns / BINS).max(1);
-    let mut counts = vec![0u64; BINS as usize + 1];
-    let gaps = found.iter().filter(|s| s.kind == kind && s.is_cost && s.gap_ns <= cost.limit_ns);
-    for switch in gaps {
-        if let Some(count) = counts.get_mut((switch.gap_ns / width) as usize) {
-            *count += 1;
-        }
+/// How many gaps of each length there were, those set aside included.
+fn histogram(name: &str, colour: u32, kind: SwitchKind, found: &[Switch]) -> Curve {
+    let mut counts: BTreeMap<i64, u64> = BTreeMap::new();
+    for switch in found.iter().filter(|s| s.kind == kind && s.is_cost && s.gap_ns > 0) {
+        let column = ((switch.gap_ns as f64).log10() * COLUMNS).floor() as i64;
+        *counts.entry(column).or_default() += 1;
     }
-    let place = |(bin, count): (u64, &u64)| Place {
-        across: (bin * width + width / 2) as f64,
-        up: *count as f64,
+    let place = |(column, count): (i64, u64)| Place {
+        across: 10f64.powf((column as f64 + 0.5) / COLUMNS),
+        up: count as f64,
     };
+    // Columns without a gap lie on the ground, as far as there are others.
+    let (first, last) = (counts.keys().next(), counts.keys().next_back());
+    let columns = first.zip(last).map(|(first, last)| *first..=*last);
+    let all = columns.into_iter().flatten();
     Curve {
         name: name.to_owned(),
         origin: Origin::Here,
         colour,
         joined: true,
-        points: (0u64..).zip(&counts).map(place).collect(),
+        points: all.map(|at| place((at, counts.get(&at).copied().unwrap_or(0)))).collect(),
     }
 }
 
 fn figure(curves: Vec<Curve>) -> Curves {
-    let edge = |text: &str, unit| Edge { text: text.into(), unit, scale: Scale::Linear };
+    let edge = |text: &str, unit, scale| Edge { text: text.into(), unit, scale };
     Curves {
         id: "4".into(),
         title: "Lengths of context switches".into(),
-        across: edge("length of the gap", EdgeUnit::Time),
-        up: edge("switches", EdgeUnit::Number),
+        across: edge("length of the gap", EdgeUnit::Time, Scale::Logarithmic),
+        up: edge("switches", EdgeUnit::Number, Scale::Linear),
         curves,
-        note: "Each point counts the gaps of a sixtieth of the range that was kept.".into(),
+        note:
+            "Each point counts the gaps of a twentieth of a decade; those set aside are among them."
+                .into(),
     }
 }
 
@@ -139,9 +145,9 @@ fn figure(curves: Vec<Curve>) -> Curves {
 mod tests {
     use super::*;
 
-    /// Every gap that was kept is in a column, and none that was set aside.
+    /// Every gap is in a column, and what was set aside is told.
     #[test]
-    fn a_histogram_counts_what_was_kept() {
+    fn a_histogram_counts_every_gap() {
         let switch = |gap_ns| Switch {
             cpu: 0,
             from: 0,
@@ -155,9 +161,10 @@ mod tests {
         let mut found: Vec<Switch> = (0..300).map(|n| switch(5_000 + 10 * (n % 100))).collect();
         found.push(switch(900_000));
         let cost = switch_cost(&found, SwitchKind::Involuntary).unwrap();
-        let curve = histogram("preemption", 0, SwitchKind::Involuntary, &found, &cost);
+        let curve = histogram("preemption", 0, SwitchKind::Involuntary, &found);
         let counted: f64 = curve.points.iter().map(|place| place.up).sum();
-        assert_eq!(counted, cost.count as f64);
+        assert_eq!(counted, 301.0);
+        assert!(curve.points.iter().any(|place| place.up == 0.0), "the ground between");
         assert!(note("preemption", &cost).contains("1 of 301 gaps were set aside"));
     }
 }

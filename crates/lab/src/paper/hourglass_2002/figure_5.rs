@@ -26,7 +26,7 @@ fn wanted(effort: Effort) -> CacheCost {
             let sizes = sizes(&[4, 8, 16, 32, 64, 100, 128, 256, 512, 1_024, 2_048, 4_096]);
             (sizes, 15, Span::from_secs(45))
         }
-        Effort::Quick => (sizes(&[4, 32, 100, 512, 2_048]), 3, Span::from_millis(200)),
+        Effort::Quick => (sizes(&[4, 32, 100, 1_024]), 3, Span::from_millis(200)),
     };
     CacheCost { sizes, trials, duration, threads: THREADS, cpu: None }
 }

@@ -18,8 +18,12 @@ use super::super::bench::{Bench, Effort};
 use super::super::rows::{beside, found, lacking};
 use crate::experiment::{self, Failure, Finished, Request, Watch};
 
-/// Records of a run: enough for a minute in which something interrupts every 30 µs.
-const RECORDS: u64 = 2_000_000;
+/// Records of a run, and of each second of it: enough for something that interrupts every 30 µs.
+const RECORDS: u64 = 100_000;
+const RECORDS_PER_SECOND: u64 = 33_000;
+
+/// Others may take this share of the CPU without a word.
+const OTHERS: f64 = 0.03;
 
 /// Nanoseconds in a microsecond, and in a millisecond.
 pub(super) const US: f64 = 1e3;
@@ -73,7 +77,7 @@ pub(super) fn run(
     duration: Span,
     counter: &dyn Fn() -> u64,
 ) -> Result<Option<(Finished, Beside)>, String> {
-    run_spec(RunSpec { duration, records: RECORDS, ..RunSpec::new(threads) }, counter)
+    run_spec(spec(threads, duration), counter)
 }
 
 /// The same, which emulates or goes without what the machine refuses.
@@ -85,8 +89,13 @@ pub(super) fn run_degraded(
     duration: Span,
     counter: &dyn Fn() -> u64,
 ) -> Result<Option<(Finished, Beside)>, String> {
-    let spec = RunSpec { duration, records: RECORDS, ..RunSpec::new(threads) };
-    run_spec(RunSpec { best_effort: true, ..spec }, counter)
+    run_spec(RunSpec { best_effort: true, ..spec(threads, duration) }, counter)
+}
+
+fn spec(threads: Vec<ThreadSpec>, duration: Span) -> RunSpec {
+    let seconds = duration.nanos_or_zero() / 1_000_000_000;
+    let records = RECORDS + RECORDS_PER_SECOND * seconds;
+    RunSpec { duration, records, ..RunSpec::new(threads) }
 }
 
 fn run_spec(
@@ -146,6 +155,18 @@ pub(super) fn inferred<'a>(
 ) -> Option<&'a Inference> {
     let all = finished.document.result.inferences.iter();
     { all }.find(|i| i.name == name && i.thread == thread && i.statistic == statistic)
+}
+
+/// That other programs took part of a CPU that threads of a run wanted all the time, if they did.
+pub(super) fn others(finished: &Finished) -> Option<String> {
+    let all = finished.document.result.inferences.iter();
+    let taken: f64 = all.filter(|i| i.name == "cpu_share").map(|share| share.value).sum();
+    (taken < 1.0 - OTHERS).then(|| {
+        format!(
+            "Other programs had {:.0} % of the CPU: gaps and intervals hold their turns too.",
+            (1.0 - taken) * 100.0
+        )
+    })
 }
 
 /// A row of a number that was inferred, in a unit of so many of the inference's.
