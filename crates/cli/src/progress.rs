@@ -1,5 +1,6 @@
 //! What a person at the terminal sees while a run or a sweep goes on.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::io::{self, IsTerminal};
 
@@ -108,19 +109,23 @@ impl Watch for Progress {
 
 /// Follows rounds of runs: each warning once, and which run it is.
 #[derive(Debug)]
-pub(crate) struct RoundsProgress(Progress);
+pub(crate) struct RoundsProgress(Progress, BTreeSet<(String, String)>);
 
 impl RoundsProgress {
     /// Progress on stderr, if that is a terminal and may be written to.
     pub(crate) fn new(quiet: bool) -> RoundsProgress {
-        RoundsProgress(Progress::new(quiet, false))
+        RoundsProgress(Progress::new(quiet, false), BTreeSet::new())
     }
 }
 
 impl Watch for RoundsProgress {
     fn warn(&mut self, warnings: &[Warning]) {
-        let is_new = |warning: &&Warning| !self.0.has_warned(warning);
-        let new: Vec<Warning> = warnings.iter().filter(is_new).cloned().collect();
+        // The load average of each run is another number, and the same warning.
+        let words = |text: &str| text.chars().filter(|c| !c.is_ascii_digit()).collect::<String>();
+        let mut is_new =
+            |warning: &&Warning| self.1.insert((warning.id.clone(), words(&warning.text)));
+        let new: Vec<Warning> =
+            warnings.iter().filter(|warning| is_new(warning)).cloned().collect();
         self.0.warn(&new);
     }
 

@@ -1,5 +1,6 @@
 //! The terminal summary: how it looks, and that nothing from outside can take over a terminal.
 
+use hourglass_model::diff::ControlReport;
 use hourglass_model::document::{
     CauseReport, Deadlines, GapReport, Gate, LatencyReport, RUN_SCHEMA, RunDocument, RunResult,
     ThreadReport, Warning,
@@ -135,9 +136,8 @@ fn full() -> RunDocument {
             unit: "periods".to_owned(),
             passed: false,
         }],
-        control: None,
         interrupted: true,
-        hit: None,
+        ..RunResult::default()
     });
     document.manifest.elapsed_ns = 9_412_000_000;
     document
@@ -191,6 +191,28 @@ fn verdict(deadlines: &[(u64, u64, u64)]) -> String {
     );
     let line = text.lines().find_map(|l| l.strip_prefix("Verdict"));
     line.unwrap().trim().to_owned()
+}
+
+/// A control beside the load says its sentence, and has no part in the verdict on the load.
+#[test]
+fn a_control_is_not_the_load() {
+    let mut control = thread(1, "PERIODIC 8ms 10ms", "FIFO:80");
+    control.deadlines = Some(Deadlines { hit: 0, missed: 9, lost: 0, completed: 0 });
+    let report = ControlReport {
+        thread: Some(1),
+        statement: "it is the platform".to_owned(),
+        ..ControlReport::default()
+    };
+    let text = summary(
+        &document(RunResult {
+            threads: vec![thread(0, "CPU", "FIFO:80"), control],
+            control: Some(report),
+            ..RunResult::default()
+        }),
+        Style::Plain,
+    );
+    assert!(text.contains("Verdict      longest gap"), "{text}");
+    assert!(text.contains("(thread 0)\nControl      it is the platform\n"), "{text}");
 }
 
 /// The outcomes of sections 5.5 and 5.6.

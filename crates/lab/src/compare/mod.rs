@@ -9,6 +9,8 @@ mod differences;
 pub mod folders;
 pub mod rounds;
 mod side;
+#[cfg(test)]
+mod tests;
 
 use hourglass_infer::compare::{LEAST_ROUNDS, by_parts, by_rounds, overall};
 use hourglass_model::diff::{DIFF_SCHEMA, DiffDocument};

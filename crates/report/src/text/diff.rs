@@ -89,15 +89,19 @@ fn row(metric: &DiffMetric) -> Vec<(String, Tone)> {
     let or_nothing =
         |text: Option<String>| (text.unwrap_or_else(|| NOTHING.to_owned()), Tone::Normal);
     let unit = metric.unit.as_str();
+    // Shares differ by percentage points; the column behind says by how many per cent.
+    let moved_unit = if unit == "percent" { "points" } else { unit };
     let interval = metric.ci_lo.zip(metric.ci_hi);
     vec![
         (clean::for_terminal(&metric.name), Tone::Normal),
         or_nothing(metric.a.map(|a| amount(a, unit))),
         or_nothing(metric.b.map(|b| amount(b, unit))),
-        or_nothing(metric.change.map(|change| signed(change, unit))),
+        or_nothing(metric.change.map(|change| signed(change, moved_unit))),
         or_nothing(metric.change_percent.map(|percent| format!("{percent:+.1} %"))),
         or_nothing(
-            interval.map(|(lo, hi)| format!("{} to {}", signed(lo, unit), signed(hi, unit))),
+            interval.map(|(lo, hi)| {
+                format!("{} to {}", signed(lo, moved_unit), signed(hi, moved_unit))
+            }),
         ),
         (metric.verdict.name().to_owned(), tone(metric.verdict)),
     ]
@@ -118,13 +122,21 @@ fn amount(value: f64, unit: &str) -> String {
     let text = match unit {
         // Above u64 the conversion saturates.
         "ns" => rounded(size.round() as u64),
-        "percent" if size < 1.0 => format!("{size:.3} %"),
-        "percent" if size < 10.0 => format!("{size:.2} %"),
-        "percent" => format!("{size:.1} %"),
+        "percent" => format!("{} %", digits(size)),
+        "points" => format!("{} pp", digits(size)),
         _ if size < 100.0 => format!("{size:.2}/s"),
         _ => format!("{size:.0}/s"),
     };
     if value < 0.0 { format!("-{text}") } else { text }
+}
+
+/// A share with as many decimals as its size asks for.
+fn digits(size: f64) -> String {
+    match size {
+        size if size < 1.0 => format!("{size:.3}"),
+        size if size < 10.0 => format!("{size:.2}"),
+        size => format!("{size:.1}"),
+    }
 }
 
 fn signed(value: f64, unit: &str) -> String {

@@ -58,10 +58,14 @@ fn words(cause: Cause) -> &'static str {
 }
 
 fn outcome(result: &RunResult) -> (String, Tone) {
+    // An idle control is there to be compared with, and has no deadlines of its own.
+    let control = result.control.as_ref().and_then(|control| control.thread);
+    let load: Vec<&ThreadReport> =
+        result.threads.iter().filter(|thread| Some(thread.id) != control).collect();
     let periodic: Vec<(u32, Deadlines)> =
-        result.threads.iter().filter_map(|thread| Some((thread.id, thread.deadlines?))).collect();
+        load.iter().filter_map(|thread| Some((thread.id, thread.deadlines?))).collect();
     if periodic.is_empty() {
-        return (wake_ups_or_gaps(&result.threads), Tone::Normal);
+        return (wake_ups_or_gaps(&load), Tone::Normal);
     }
     let all = periodic.iter().fold(Deadlines::default(), |sum, (_, d)| Deadlines {
         hit: sum.hit.saturating_add(d.hit),
@@ -93,7 +97,7 @@ fn outcome(result: &RunResult) -> (String, Tone) {
     }
 }
 
-fn wake_ups_or_gaps(threads: &[ThreadReport]) -> String {
+fn wake_ups_or_gaps(threads: &[&ThreadReport]) -> String {
     let latencies = || threads.iter().filter_map(|t| Some((t.id, t.latency?)));
     if let Some((id, latest)) = latencies().max_by_key(|(_, l)| l.max_ns)
         && latest.count > 0
