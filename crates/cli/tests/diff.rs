@@ -155,6 +155,8 @@ fn rounds_in_turn_are_kept_and_compared() {
         "-n 2 -w 'PERIODIC' 19ms 20ms --cpu 0",
         "--rounds",
         "6",
+        "--fail-on",
+        "worse",
         "-o",
         &folder,
         "--json",

@@ -5,6 +5,7 @@
 //!
 //! Everything here takes intervals one by one, in the order of their starts. Summaries keep state per
 //! thread and per CPU only; inferences keep, for exact percentiles, a number for each switch and gap.
+//! [`compare`] keeps what it is going to draw anew.
 
 #![forbid(unsafe_code)]
 

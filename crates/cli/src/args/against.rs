@@ -25,6 +25,9 @@ pub(super) fn compare(
             "--rounds: rounds of what? give the other options: --against 'OPTIONS'",
         ));
     }
+    if run.fail_on.is_some() && given.is_none() {
+        return Err(Stop::usage("--fail-on: it judges a comparison; give --against 'OPTIONS'"));
+    }
     let Some(given) = given else { return Ok(()) };
     if run.records {
         return Err(Stop::usage(
@@ -48,7 +51,7 @@ fn other_way(lexed: &Lexed<'_>, quoted: &str, around: &Surroundings) -> Result<A
             misplaced.name
         )));
     }
-    let own_words = words(lexed, |given| describes_run(given));
+    let own_words = words(lexed, describes_run);
     let stands_alone = other.file.is_some() || other.has(Key::Threads);
     let mut words = match stands_alone {
         true => {

@@ -10,6 +10,7 @@ use hourglass_time::Span;
 use super::lexer::{Given, Lexed};
 use super::options::Key;
 use super::{RunArguments, Surroundings};
+use crate::commands::diff::FailOn;
 use crate::lab::compare::rounds::MOST_ROUNDS;
 use crate::lab::workload_file::{self, WorkloadFile};
 use crate::lab::{Limit, MOST_THREADS, RunSpec, SpecError, ThreadSpec, models, wake};
@@ -43,6 +44,7 @@ pub(super) fn apply(lexed: &Lexed<'_>, around: &Surroundings) -> Result<RunArgum
         settings: Settings::default(),
         against: None,
         rounds: None,
+        fail_on: None,
         control: false,
     };
     take_from_file(&mut run.spec, &file, around.seed);
@@ -141,6 +143,13 @@ fn set_for_run(run: &mut RunArguments, given: &Given<'_>) -> Result<(), Stop> {
         }
         Key::RecordLines => run.records = true,
         Key::Rounds => run.rounds = Some(rounds(given)?),
+        Key::FailOn => {
+            let text = given.value();
+            let when = FailOn::from_str(text, false);
+            run.fail_on = Some(
+                when.map_err(|_| wrong(given, format!("'{text}': use worse, unknown or doubt")))?,
+            );
+        }
         Key::Control => run.control = true,
         Key::Folder => run.folder = Some(folder(given)?),
         Key::Json => run.settings.json = true,

@@ -18,6 +18,7 @@ use std::path::PathBuf;
 
 use hourglass_model::CpuSet;
 
+use crate::commands::diff::FailOn;
 use crate::lab::{Gates, RunSpec};
 use crate::settings::Settings;
 use crate::stop::Stop;
@@ -60,6 +61,8 @@ pub(crate) struct RunArguments {
     pub(crate) against: Option<Box<Against>>,
     /// `--rounds`.
     pub(crate) rounds: Option<u32>,
+    /// `--fail-on`.
+    pub(crate) fail_on: Option<FailOn>,
     /// `--control`.
     pub(crate) control: bool,
 }

@@ -34,6 +34,7 @@ pub(crate) enum Key {
     OnHit,
     Against,
     Rounds,
+    FailOn,
     Control,
     Cycles,
     RecordLines,
@@ -128,7 +129,7 @@ const NOTHING: Values = Values::Words(&[]);
 const TIME: Values = Values::Words(&["TIME"]);
 
 /// All options of `run`.
-pub(crate) const OPTIONS: [Entry; 37] = [
+pub(crate) const OPTIONS: [Entry; 38] = [
     Entry {
         key: Key::Threads,
         group: Group::Run,
@@ -349,6 +350,14 @@ pub(crate) const OPTIONS: [Entry; 37] = [
         names: &["--rounds"],
         values: Values::Words(&["N"]),
         about: "how often each of the two runs; below 5 there is no verdict [default: 10]",
+    },
+    Entry {
+        key: Key::FailOn,
+        group: Group::Compare,
+        names: &["--fail-on"],
+        values: Values::Words(&["WHEN"]),
+        about: "exit code 1 if something got worse (worse), also if nothing could be decided \
+                (unknown), or if a single metric could not (doubt) [default: unknown]",
     },
     Entry {
         key: Key::Control,

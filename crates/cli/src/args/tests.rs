@@ -469,6 +469,8 @@ fn against_describes_the_other_run() {
 fn comparing_options_need_each_other() {
     for (line, said) in [
         ("-n 1 --rounds 5", "--rounds: rounds of what?"),
+        ("-n 1 --fail-on worse", "--fail-on: it judges a comparison"),
+        ("-n 1 --against -a --fail-on now", "--fail-on: 'now': use worse, unknown or doubt"),
         ("-n 1 --against -a --rounds 0", "--rounds: 0 rounds: give 1 to 1000"),
         ("-n 1 --against -a --rounds x", "--rounds: bad number of rounds 'x'"),
         ("-n 1 --against -a --control", "--control: it is a comparison by itself"),

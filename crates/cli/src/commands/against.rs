@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use hourglass_model::diff::{DiffDocument, DiffVerdict};
+use hourglass_model::diff::DiffDocument;
 use hourglass_report::text;
 
 use super::run::refusal;
@@ -16,7 +16,7 @@ use crate::messages;
 use crate::output;
 use crate::progress::RoundsProgress;
 use crate::settings::Settings;
-use crate::stop::{self, NO, Stop};
+use crate::stop::{self, Stop};
 
 /// Runs the two ways in turn, and prints what differs.
 ///
@@ -44,7 +44,7 @@ pub(super) fn against(mut run: RunArguments) -> Result<ExitCode> {
     let compared = in_turn(request, run.settings)?;
     Ok(match compared.signal {
         Some(signal) => stop::ended_by(signal),
-        None => code(&compared.document),
+        None => run.fail_on.unwrap_or_default().code(&compared.document),
     })
 }
 
@@ -135,13 +135,5 @@ pub(super) fn show(document: &DiffDocument, settings: Settings) -> Result<()> {
     match printed {
         Err(error) if crate::is_closed_pipe(&error) => Ok(()),
         printed => printed,
-    }
-}
-
-/// 0 where nothing got worse, 1 where something did or nothing could be decided.
-pub(super) fn code(document: &DiffDocument) -> ExitCode {
-    match document.verdict {
-        DiffVerdict::Same | DiffVerdict::Better => ExitCode::SUCCESS,
-        DiffVerdict::Worse | DiffVerdict::Unknown => ExitCode::from(NO),
     }
 }

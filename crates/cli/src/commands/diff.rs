@@ -109,10 +109,15 @@ pub(crate) fn diff(diff: &Diff, settings: Settings) -> Result<ExitCode> {
     };
     let document = compared.map_err(|error| Stop::usage(error.to_string()))?;
     against::show(&document, settings)?;
-    Ok(if diff.fail_on.fails(&document) { ExitCode::from(NO) } else { ExitCode::SUCCESS })
+    Ok(diff.fail_on.code(&document))
 }
 
 impl FailOn {
+    /// The exit code of a comparison.
+    pub(super) fn code(self, document: &DiffDocument) -> ExitCode {
+        if self.fails(document) { ExitCode::from(NO) } else { ExitCode::SUCCESS }
+    }
+
     fn fails(self, document: &DiffDocument) -> bool {
         let unknown = |verdict: DiffVerdict| verdict == DiffVerdict::Unknown;
         let undecided = unknown(document.verdict);

@@ -10,6 +10,8 @@
 //! changes between runs remains unseen, so that the interval is too narrow for runs that were made
 //! one after the other on a machine whose load changes.
 //!
+//! A sample keeps every gap and every wake-up: 16 bytes each.
+//!
 //! Several quantities are looked at, and one of them may seem to have moved by chance. So what is
 //! called better or worse holds for all together: if nothing differs, one comparison in twenty says
 //! that something does.
