@@ -371,3 +371,22 @@ fn sections_are_slowed_by_siblings() {
         + &task("beside", "wcet = 1\nperiod = 20\npriority = 1\ncpu = 1");
     assert_eq!(bounds(&answer(&text)), [7_000, 9_000, 1_000]);
 }
+
+/// A task may release several, and wait for several that go back to one arrival. By hand: 2, 2 + 3,
+/// 2 + 4, and 6 + 1 behind one more job of the first.
+#[test]
+fn chains_that_fork_and_join() {
+    let text = "[machine]\ncpus = \"0-2\"\n".to_owned()
+        + &task("first", "wcet = 2\nperiod = 20\npriority = 2\ncpu = 0")
+        + &task("left", "wcet = 3\npriority = 1\ncpu = 1\nafter = [\"first\"]")
+        + &task("right", "wcet = 4\npriority = 1\ncpu = 2\nafter = [\"first\"]")
+        + &task("last", "wcet = 1\npriority = 1\ncpu = 0\nafter = [\"left\", \"right\"]");
+    let found = answer(&text);
+    assert_eq!((found.analysis.as_str(), found.verdict), ("holistic", Verdict::Feasible));
+    assert_eq!(bounds(&found), [2_000, 5_000, 6_000, 9_000]);
+    let other = text.replace("after = [\"left\", \"right\"]", "after = [\"left\", \"other\"]")
+        + &task("other", "wcet = 1\nperiod = 20\npriority = 3\ncpu = 2");
+    let refused = answer(&other);
+    assert_eq!(refused.verdict, Verdict::Unknown);
+    assert!(refused.reason.unwrap().contains("'last' waits for tasks with different first ones"));
+}

@@ -41,7 +41,7 @@ pub struct StepResult {
 pub struct FlowResult {
     /// Each step.
     pub steps: Vec<StepResult>,
-    /// From arrival to the end of the last step at most; `None`: no bound.
+    /// From arrival to the end of all steps at most; `None`: no bound.
     pub end_to_end: Option<u64>,
     /// Whether the deadline holds.
     pub verdict: Verdict,
@@ -125,22 +125,14 @@ pub fn analyse(system: &System, time: TimeModel) -> Holistic {
 
 impl<'a> Rounds<'a> {
     fn new(system: &'a System, time: TimeModel) -> Rounds<'a> {
-        let earliest = |flow: &Flow| {
-            let mut at = 0u64;
-            let begin = |least: u64| {
-                let begin = at;
-                at = at.saturating_add(least);
-                begin
-            };
-            flow.steps.iter().map(|step| step.least).map(begin).collect()
-        };
+        let earliest = |flow: usize| system.longest_ways(flow, |step| step.least);
         let none = State::Within(ResponseTime { from_arrival: 0, from_release: 0 });
         let states = |flow: &Flow| vec![none; flow.steps.len()];
         Rounds {
             system,
             time,
             states: system.flows().iter().map(states).collect(),
-            earliest: system.flows().iter().map(earliest).collect(),
+            earliest: (0..system.flows().len()).map(earliest).collect(),
             processors: Vec::new(),
             points: 0,
         }
@@ -149,11 +141,12 @@ impl<'a> Rounds<'a> {
     /// How much later than its earliest begin a step may begin, as far as is known.
     fn jitter(&self, flow: usize, step: usize) -> u64 {
         let earliest = self.earliest[flow][step];
-        match step.checked_sub(1).map(|before| self.states[flow][before]) {
-            None => self.system.flows()[flow].jitter,
-            Some(State::Within(response)) => response.from_arrival.saturating_sub(earliest),
-            Some(State::Unbounded | State::Lost(_)) => 0,
-        }
+        let late = |before: &usize| match self.states[flow][*before] {
+            State::Within(response) => response.from_arrival.saturating_sub(earliest),
+            State::Unbounded | State::Lost(_) => 0,
+        };
+        let latest = self.system.before(flow, step).iter().map(late).max();
+        latest.unwrap_or(self.system.flows()[flow].jitter)
     }
 
     fn lost(&self, (flow, step): (usize, usize)) -> bool {
@@ -228,8 +221,10 @@ impl<'a> Rounds<'a> {
             }
             self.states[flow][step] = why;
             let of = &self.system.flows()[flow].steps[step];
-            if step + 1 < self.system.flows()[flow].steps.len() {
-                left.push(((flow, step + 1), follows));
+            for next in step + 1..self.system.flows()[flow].steps.len() {
+                if self.system.before(flow, next).contains(&step) {
+                    left.push(((flow, next), follows));
+                }
             }
             for (other, at) in self.system.on(of.processor) {
                 if self.system.flows()[other].steps[at].priority <= of.priority {
@@ -270,18 +265,21 @@ impl<'a> Rounds<'a> {
                 earliest: self.earliest[at][step],
             };
             let steps: Vec<StepResult> = (0..of.steps.len()).map(step).collect();
-            let last = steps.last().and_then(|step| step.outcome.response());
-            let end_to_end = last.map(|response| response.from_arrival);
-            FlowResult { verdict: verdict(at, of, &steps, end_to_end), steps, end_to_end }
+            let ends = steps.iter().map(|step| Some(step.outcome.response()?.from_arrival));
+            let end_to_end = ends.collect::<Option<Vec<u64>>>().and_then(|e| e.into_iter().max());
+            FlowResult { verdict: verdict(self.system, at, &steps, end_to_end), steps, end_to_end }
         };
         let flows = self.system.flows().iter().enumerate().map(flow).collect();
         Holistic { flows, processors: self.processors }
     }
 }
 
-fn verdict(at: usize, flow: &Flow, steps: &[StepResult], bound: Option<u64>) -> Verdict {
-    let alone = flow.steps.iter().try_fold(flow.jitter, |sum, step| sum.checked_add(step.cost));
-    let (response, deadline) = (alone.unwrap_or(u64::MAX), flow.deadline);
+fn verdict(system: &System, at: usize, steps: &[StepResult], bound: Option<u64>) -> Verdict {
+    let flow = &system.flows()[at];
+    let ways = system.longest_ways(at, |step| step.cost);
+    let ends = ways.iter().zip(&flow.steps).map(|(way, step)| way.saturating_add(step.cost));
+    let alone = ends.max().unwrap_or(0).saturating_add(flow.jitter);
+    let (response, deadline) = (alone, flow.deadline);
     if response > deadline {
         // Alone on all processors, it already takes longer.
         return Verdict::Infeasible(Witness::Response { task: at, job: 1, response, deadline });

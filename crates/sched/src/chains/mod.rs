@@ -1,4 +1,5 @@
-//! Chains of steps across processors: each step begins when the one before it is done.
+//! Chains of steps across processors: each step begins when the one before it is done. A chain may fork
+//! and join ([`System::graph`]): then a step begins when all those before it are done.
 //!
 //! Owns: [`System`], what is refused in it, and the holistic analysis ([`holistic`]). Steps are
 //! scheduled by fixed priorities on their processor; a network is a processor whose steps are not
@@ -48,6 +49,8 @@ pub struct Flow {
 pub struct System {
     flows: Vec<Flow>,
     services: Vec<Service>,
+    /// Of each step of each flow, the steps of the flow that it waits for.
+    before: Vec<Vec<Vec<usize>>>,
 }
 
 /// A system that cannot be meant.
@@ -91,6 +94,16 @@ pub enum SystemError {
         /// How many there are.
         of: usize,
     },
+    /// A step that waits for none, or for one that does not stand before it.
+    #[error(
+        "step {step} of flow {flow} waits for steps before it in the list, and only the first for none"
+    )]
+    Order {
+        /// Position of the chain.
+        flow: usize,
+        /// Position of the step.
+        step: usize,
+    },
 }
 
 impl System {
@@ -117,7 +130,51 @@ impl System {
                 }
             }
         }
-        Ok(System { flows, services })
+        let chain = |of: &Flow| (0..of.steps.len()).map(|step| step.checked_sub(1));
+        let chain = |of: &Flow| chain(of).map(|before| before.into_iter().collect()).collect();
+        let before = flows.iter().map(chain).collect();
+        Ok(System { flows, services, before })
+    }
+
+    /// The same where steps may wait for several others, and several for one: `before[i][j]` has the
+    /// steps of flow i that its step j waits for, which stand before it; only the first waits for none.
+    ///
+    /// # Errors
+    /// The first thing that cannot be meant.
+    pub fn graph(
+        flows: Vec<Flow>,
+        services: Vec<Service>,
+        before: Vec<Vec<Vec<usize>>>,
+    ) -> Result<System, SystemError> {
+        let chains = System::new(flows, services)?;
+        for (flow, of) in chains.flows.iter().enumerate() {
+            for step in 0..of.steps.len() {
+                let known = before.get(flow).and_then(|before| before.get(step));
+                let fits = known.is_some_and(|known| {
+                    known.is_empty() == (step == 0) && known.iter().all(|other| *other < step)
+                });
+                if !fits {
+                    return Err(SystemError::Order { flow, step });
+                }
+            }
+        }
+        Ok(System { before, ..chains })
+    }
+
+    /// The steps that a step waits for.
+    pub(crate) fn before(&self, flow: usize, step: usize) -> &[usize] {
+        &self.before[flow][step]
+    }
+
+    /// For each step of a flow the longest way to its beginning, if each step before it takes so long.
+    pub(crate) fn longest_ways(&self, flow: usize, takes: impl Fn(&Step) -> u64) -> Vec<u64> {
+        let steps = &self.flows[flow].steps;
+        let mut ways: Vec<u64> = Vec::with_capacity(steps.len());
+        for before in &self.before[flow] {
+            let through = |step: &usize| ways[*step].saturating_add(takes(&steps[*step]));
+            ways.push(before.iter().map(through).max().unwrap_or(0));
+        }
+        ways
     }
 
     /// The chains.

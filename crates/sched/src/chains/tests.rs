@@ -117,6 +117,43 @@ struct Job {
     left: u64,
 }
 
+/// A fork and its join: what waits for two begins after the later one, and may begin as early as the
+/// longest of their shortest times. By hand.
+#[test]
+fn a_fork_that_joins() {
+    let steps = |least: bool| {
+        let all = [(2, 0, 2), (3, 1, 1), (4, 2, 1), (1, 0, 1)];
+        all.map(|(cost, processor, priority)| {
+            let step = step(cost, processor, priority);
+            Step { least: if least { cost } else { 0 }, ..step }
+        })
+    };
+    let before = vec![vec![vec![], vec![0], vec![0], vec![1, 2]]];
+    for least in [false, true] {
+        let flows = vec![flow(20, 9, steps(least).to_vec())];
+        let system = System::graph(flows, vec![P, P, P], before.clone()).unwrap();
+        let found = analyse(&system, TimeModel::Discrete);
+        let bounds =
+            found.flows[0].steps.iter().map(|s| s.outcome.response().unwrap().from_arrival);
+        // 6 for the longer branch, and the last step behind one more of the first's jobs.
+        assert_eq!(bounds.collect::<Vec<_>>(), [2, 5, 6, 9], "{least}");
+        let last = found.flows[0].steps[3];
+        assert_eq!((last.earliest, last.jitter), if least { (6, 0) } else { (0, 6) });
+        assert_eq!(found.verdict(), Verdict::Feasible);
+    }
+    let flows = || vec![flow(20, 9, steps(false).to_vec())];
+    for (step, wrong) in [(1, vec![]), (2, vec![2]), (0, vec![0])] {
+        let mut before = before.clone();
+        before[0][step] = wrong;
+        let refused = System::graph(flows(), vec![P, P, P], before);
+        assert_eq!(refused, Err(SystemError::Order { flow: 0, step }));
+    }
+    // 2 + 4 + 1 are needed even if nobody else is there.
+    let tight = vec![flow(20, 6, steps(false).to_vec())];
+    let tight = System::graph(tight, vec![P, P, P], before).unwrap();
+    assert!(matches!(analyse(&tight, TimeModel::Discrete).verdict(), Verdict::Infeasible(_)));
+}
+
 /// Random numbers from a seed (an xorshift by Marsaglia, 2003).
 struct Draw(u64);
 

@@ -25,14 +25,14 @@ pub fn holistic(system: &System, time: TimeModel, found: &Holistic) -> Result<()
             let task = &processor.set.tasks()[position];
             let of = &system.flows()[*flow];
             let result = &found.flows[*flow].steps[*step];
-            let least = of.steps[..*step].iter().map(|s| s.least);
-            let earliest = least.fold(0, u64::saturating_add);
-            let before = match step.checked_sub(1) {
-                None => Some(of.jitter),
-                Some(before) => {
-                    let before = found.flows[*flow].steps[before].outcome.response();
-                    before.and_then(|before| before.from_arrival.checked_sub(earliest))
-                }
+            let earliest = earliest(system, *flow, *step);
+            let ends = system.before(*flow, *step).iter().map(|before| {
+                let bound = found.flows[*flow].steps[*before].outcome.response()?;
+                Some(bound.from_arrival)
+            });
+            let before = match ends.collect::<Option<Vec<u64>>>() {
+                Some(ends) if ends.is_empty() => Some(of.jitter),
+                ends => ends.and_then(|ends| ends.into_iter().max()?.checked_sub(earliest)),
             };
             let Outcome::Bounded(bound) = result.outcome else { continue };
             let local = processor.analysis.tasks[position].outcome.response();
@@ -49,6 +49,17 @@ pub fn holistic(system: &System, time: TimeModel, found: &Holistic) -> Result<()
         check_rivals(system, at, time, found)?;
     }
     Ok(())
+}
+
+/// No path to a step is done earlier than the longest of the shortest times along it.
+fn earliest(system: &System, flow: usize, step: usize) -> u64 {
+    let mut at: Vec<u64> = Vec::new();
+    for other in 0..=step {
+        let through =
+            |before: &usize| at[*before].saturating_add(system.flows()[flow].steps[*before].least);
+        at.push(system.before(flow, other).iter().map(through).max().unwrap_or(0));
+    }
+    at[step]
 }
 
 /// A step with a bound has all steps beside it that may delay it, or is blocked by those left out.

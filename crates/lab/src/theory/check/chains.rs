@@ -44,14 +44,15 @@ pub(super) fn solve(
     let flows = flows.collect::<Result<Vec<_>, _>>()?;
     let services = processors.iter().map(|processor| service(set, processor));
     let services = services.collect::<Result<Vec<_>, _>>()?;
-    let system = System::new(flows, services).map_err(|why| why.to_string())?;
+    let order = chains.iter().map(|chain| order(set, chain)).collect();
+    let system = System::graph(flows, services, order).map_err(|why| why.to_string())?;
     let found = holistic::analyse(&system, TimeModel::Continuous);
     if checker::holistic(&system, TimeModel::Continuous, &found).is_err() {
         return Err("the proof of the bounds does not hold; please report this".to_owned());
     }
     notes.say(
-        "a task in a chain is released when the one before it is done; its deadline counts \
-               from the arrival of the first",
+        "a task in a chain is released when all before it are done; its deadline counts from the \
+         arrival of the first",
     );
     let solved = processors.iter().enumerate();
     let solved = solved.map(|(at, processor)| answer(set, at, processor, &chains, &found));
@@ -98,32 +99,12 @@ fn service(set: &TaskSet, processor: &Processor) -> Result<Service, String> {
     }
 }
 
-/// Positions of the tasks of each chain in order; a task that is in none is a chain by itself.
+/// Positions of the tasks of each chain, each after those that release it; a task that is in none is a
+/// chain by itself. A chain may fork and join, but has one task at its beginning.
 fn chains(set: &TaskSet) -> Result<Vec<Vec<usize>>, String> {
-    let mut next: Vec<Option<usize>> = vec![None; set.tasks.len()];
-    for (position, task) in set.tasks.iter().enumerate() {
-        if task.after.len() > 1 {
-            return Err(format!(
-                "task '{}' waits for several others, which no analysis here has",
-                task.name
-            ));
-        }
-        let before = task
-            .after
-            .iter()
-            .filter_map(|name| set.tasks.iter().position(|other| other.name == *name));
-        for before in before {
-            if next[before].replace(position).is_some() {
-                return Err(format!(
-                    "task '{}' releases several others, which no analysis here has",
-                    set.tasks[before].name
-                ));
-            }
-        }
-        let granular =
-            set.machine.overheads.timer_granularity.is_some_and(|step| step.is_positive());
-        let late = granular || task.jitter.is_positive() || task.tick_delay().is_positive();
-        if !task.after.is_empty() && late {
+    let granular = set.machine.overheads.timer_granularity.is_some_and(|step| step.is_positive());
+    for task in set.tasks.iter().filter(|task| !task.after.is_empty()) {
+        if granular || task.jitter.is_positive() || task.tick_delay().is_positive() {
             return Err(format!(
                 "task '{}' has a jitter of its own behind the task that releases it, which no \
                  analysis here has",
@@ -131,17 +112,55 @@ fn chains(set: &TaskSet) -> Result<Vec<Vec<usize>>, String> {
             ));
         }
     }
-    let first = |position: &usize| set.tasks[*position].after.is_empty();
-    let follow = |first: usize| {
-        let mut chain = vec![first];
-        let mut last = first;
-        while let Some(after) = next[last].filter(|_| chain.len() <= set.tasks.len()) {
-            chain.push(after);
-            last = after;
+    let mut chain_of: Vec<Option<usize>> = vec![None; set.tasks.len()];
+    let mut chains: Vec<Vec<usize>> = Vec::new();
+    for (position, task) in set.tasks.iter().enumerate() {
+        if task.after.is_empty() {
+            chain_of[position] = Some(chains.len());
+            chains.push(vec![position]);
         }
-        chain
-    };
-    Ok((0..set.tasks.len()).filter(first).map(follow).collect())
+    }
+    let mut left: Vec<usize> = (0..set.tasks.len()).filter(|at| chain_of[*at].is_none()).collect();
+    while !left.is_empty() {
+        let open = left.len();
+        let mut waiting = Vec::new();
+        for position in left {
+            let before = before(set, position);
+            let Some(known) = before.iter().map(|at| chain_of[*at]).collect::<Option<Vec<_>>>()
+            else {
+                waiting.push(position);
+                continue;
+            };
+            let Some(first) = known.first().copied() else { continue };
+            if known.iter().any(|chain| *chain != first) {
+                return Err(format!(
+                    "task '{}' waits for tasks with different first ones, whose arrivals nobody \
+                     relates; no analysis here has that",
+                    set.tasks[position].name
+                ));
+            }
+            chain_of[position] = Some(first);
+            chains[first].push(position);
+        }
+        if waiting.len() == open {
+            return Err("tasks wait for each other in a circle".to_owned());
+        }
+        left = waiting;
+    }
+    Ok(chains)
+}
+
+/// Positions of the tasks that release a task.
+fn before(set: &TaskSet, position: usize) -> Vec<usize> {
+    let place = |name: &String| set.tasks.iter().position(|other| other.name == *name);
+    set.tasks[position].after.iter().filter_map(place).collect()
+}
+
+/// Of each task of a chain, the places in the chain of those that release it.
+fn order(set: &TaskSet, chain: &[usize]) -> Vec<Vec<usize>> {
+    let place = |position: usize| chain.iter().position(|other| *other == position);
+    let places = |position: &usize| before(set, *position).into_iter().filter_map(place).collect();
+    chain.iter().map(places).collect()
 }
 
 fn flow(set: &TaskSet, chain: &[usize], processors: &[Processor]) -> Result<Flow, String> {
@@ -165,6 +184,7 @@ fn flow(set: &TaskSet, chain: &[usize], processors: &[Processor]) -> Result<Flow
     };
     Ok(Flow {
         period: set.tasks[first].period.nanos_or_zero(),
+        // Which is asked of no flow here: each task has its own.
         deadline: set.tasks[last].deadline().nanos_or_zero(),
         jitter: find(first)?.1.jitter,
         steps: chain.iter().map(step).collect::<Result<_, String>>()?,
