@@ -52,10 +52,7 @@ impl Recalled {
     /// # Errors
     /// A file of the folder is missing or damaged.
     pub fn whole(&self) -> Result<Whole, WholeError> {
-        let events: Vec<KernelEvent> = match self.kernel_events()? {
-            Some(events) => events.collect::<Result<_, _>>()?,
-            None => Vec::new(),
-        };
+        let events = self.kernel_events()?.collect::<Result<Vec<_>, _>>()?;
         let intervals = self.intervals()?.collect::<Result<Vec<_>, _>>()?;
         let causes = self.causes(&intervals, &events);
         Ok(Whole { causes, latencies_us: self.latencies_us()?, intervals, events })

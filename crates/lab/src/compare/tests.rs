@@ -56,6 +56,8 @@ fn run(began_s: u64, gap_ns: u64) -> Run {
         dma_latency_us: None,
         host: Host { kernel: "6.8".to_owned(), ..Host::default() },
         simulation: None,
+        evidence: Vec::new(),
+        kernel: None,
         result: None,
     };
     let sample = Sample::new(SECOND);
