@@ -21,7 +21,7 @@ impl CacheTrial {
     /// than one, which only noise can do. `None` without work or switches.
     #[must_use]
     pub fn penalty_ns(&self) -> Option<f64> {
-        if !(self.work_of_one > 0.0) || self.switches == 0 {
+        if self.work_of_one.is_nan() || self.work_of_one <= 0.0 || self.switches == 0 {
             return None;
         }
         let lost = (self.work_of_one - self.work_of_many) / self.work_of_one;

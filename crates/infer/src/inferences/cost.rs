@@ -34,6 +34,9 @@ pub struct Cost {
     pub set_aside: u64,
     /// The longest gap that was kept may have been so long, ns.
     pub limit_ns: u64,
+    /// Whether mode and median speak of the cost: enough gaps are not much longer than the shortest.
+    /// If not, most gaps held something else, and only the fastest path is known.
+    pub representative: bool,
 }
 
 impl Cost {
@@ -46,7 +49,8 @@ impl Cost {
         let most_ns = short.saturating_mul(NOT_MUCH_LONGER);
         let near = lengths.get(..lengths.partition_point(|ns| *ns <= most_ns))?;
         let many = near.len() >= FEW && near.len() as f64 >= FEW_OF_ALL * lengths.len() as f64;
-        let near = if many { near } else { &lengths };
+        let representative = many || near.len() == lengths.len();
+        let near = if representative { near } else { &lengths };
         let quartile = |share| quantile_of(near, share);
         let (first, third) = (quartile(0.25)?, quartile(0.75)?);
         let reach = (FENCE * third.saturating_sub(first) as f64) as u64;
@@ -59,6 +63,7 @@ impl Cost {
             count: kept.len() as u64,
             set_aside: (lengths.len() - kept.len()) as u64,
             limit_ns,
+            representative,
         })
     }
 }
@@ -91,7 +96,15 @@ mod tests {
         // Two short gaps among many long ones are not typical of them.
         let mut rare = vec![100; 2];
         rare.extend((0..94).map(|n| 5_000 + n));
-        assert!(Cost::of(rare).unwrap().median.lo > 4_000.0);
+        let rare = Cost::of(rare).unwrap();
+        assert!(rare.median.lo > 4_000.0 && rare.representative, "of all but two it is");
+        // A few real ones among the turns of others: nothing but the fastest path is known.
+        let mut busy: Vec<u64> = vec![28_000, 31_000];
+        busy.extend((0..140).map(|n| 8_000_000 + n));
+        busy.extend([30_000, 33_000]);
+        busy.sort_unstable();
+        let busy = Cost::of(busy).unwrap();
+        assert!(busy.fastest_ns == 28_000 && !busy.representative, "{busy:?}");
     }
 
     #[test]

@@ -44,13 +44,15 @@ impl About {
         self.estimate(statistic, unit, &Estimate { value, lo, hi, count })
     }
 
-    fn cost(self, cost: &Cost) -> [Inference; 3] {
+    /// A typical cost only where there is one.
+    fn cost(self, cost: &Cost) -> Vec<Inference> {
         let about = About { set_aside: cost.set_aside, ..self };
-        [
-            about.number("fastest", NS, cost.fastest_ns as f64, cost.count),
-            about.number("mode", NS, cost.mode_ns as f64, cost.count),
-            about.estimate("median", NS, &cost.median),
-        ]
+        let mut all = vec![about.number("fastest", NS, cost.fastest_ns as f64, cost.count)];
+        if cost.representative {
+            all.push(about.number("mode", NS, cost.mode_ns as f64, cost.count));
+            all.push(about.estimate("median", NS, &cost.median));
+        }
+        all
     }
 }
 

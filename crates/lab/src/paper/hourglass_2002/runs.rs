@@ -202,13 +202,25 @@ pub(super) fn inferred_row(
 /// Rows of a cost, in microseconds: fastest, mode, median, and which share was set aside.
 pub(super) fn cost_rows(name: &str, paper_median_us: f64, cost: Option<&Cost>) -> Vec<PaperRow> {
     let none = "no such switch was seen";
+    let atypical =
+        "too few gaps are near the shortest: most held the turn of another program; end others";
     let us = ("us", US);
     let of = |value: fn(&Cost) -> f64| cost.map(|cost| (value(cost), cost.count));
+    let typical = |value: fn(&Cost) -> f64| {
+        cost.filter(|cost| cost.representative).map(|cost| (value(cost), cost.count))
+    };
+    let why = if cost.is_some() { atypical } else { none };
     let aside = |cost: &Cost| cost.set_aside as f64 / (cost.count + cost.set_aside) as f64;
     vec![
         row(&format!("{name}: fastest"), None, us, of(|c| c.fastest_ns as f64), none),
-        row(&format!("{name}: mode"), None, us, of(|c| c.mode_ns as f64), none),
-        row(&format!("{name}: median"), Some(paper_median_us), us, of(|c| c.median.value), none),
+        row(&format!("{name}: mode"), None, us, typical(|c| c.mode_ns as f64), why),
+        row(
+            &format!("{name}: median"),
+            Some(paper_median_us),
+            us,
+            typical(|c| c.median.value),
+            why,
+        ),
         row(
             &format!("{name}: set aside"),
             None,

@@ -107,6 +107,9 @@ fn lesser_policy(finished: &Finished) -> Option<String> {
     Some(format!("The threads ran under {} instead of a real-time priority{why}.", report.policy))
 }
 
+/// A time that a statement about latencies holds, ns.
+type Time = fn(&Dispatch) -> f64;
+
 /// Counts and percentiles of a timer.
 fn timer_rows(timer: &str, how: How, found: Result<&Dispatch, &str>) -> Vec<PaperRow> {
     let why = found.err().unwrap_or_default();
@@ -119,7 +122,7 @@ fn timer_rows(timer: &str, how: How, found: Result<&Dispatch, &str>) -> Vec<Pape
         let number = later.map(|later| (later.samples as f64, count));
         rows.push(row(&name, Some(paper), ("samples", 1.0), number, why));
     }
-    let times: [(&str, fn(&Dispatch) -> f64); 4] = [
+    let times: [(&str, Time); 4] = [
         ("median", |found| found.p50.value),
         ("p99", |found| found.p99.value),
         ("p99.9", |found| found.p999.value),
