@@ -309,3 +309,30 @@ fn every_gap_has_a_cause() {
     assert!(other.clone().count() >= 5);
     assert!(other.clone().all(|gap| gap.was_switched() && gap.to_thread.is_some()));
 }
+
+/// Section 4 on a real trace: two threads that never block take turns on one CPU. What the document infers
+/// is what the trace says, and comes back from the folder.
+#[test]
+fn inferences_of_two_threads_on_a_cpu() {
+    use hourglass_infer::inferences::{SwitchKind, switches};
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("turns");
+    let pinned = || ThreadSpec { cpus: Some(a_cpu()), ..thread("CPU") };
+    let finished = run_in(spec(400, vec![pinned(), pinned()]), Some(folder.clone())).unwrap();
+    let inferences = &finished.document.result.inferences;
+    let find = |name: &str, statistic: &str| {
+        inferences.iter().find(|i| i.name == name && i.statistic == statistic)
+    };
+    let shares = inferences.iter().filter(|i| i.name == "cpu_share");
+    let all: f64 = shares.map(|share| share.value).sum();
+    assert!(all > 0.0 && all <= 1.001, "one CPU has no more to give: {all}");
+    let found = switches(finished.intervals());
+    assert!(found.iter().all(|switch| switch.kind == SwitchKind::Involuntary));
+    let fastest = found.iter().map(|switch| switch.gap_ns).min();
+    let told = find("switch_cost_involuntary", "fastest").map(|cost| cost.value as u64);
+    assert_eq!(told, fastest);
+    let rate = find("switches", "rate").map_or(0.0, |rate| rate.value);
+    assert!((rate * 0.4 - found.len() as f64).abs() < 1.5, "{rate} a second, {}", found.len());
+    assert!(find("switch_cost_voluntary", "fastest").is_none());
+    assert_eq!(recall(&folder).unwrap().document.result.inferences, *inferences);
+}

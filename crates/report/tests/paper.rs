@@ -3,7 +3,7 @@
 use hourglass_model::paper::{
     Cell, Curve, Curves, Decision, Drawing, Edge, EdgeUnit, Figure, How, MachineFacts, Origin,
     PAPER_LIST_SCHEMA, PAPER_SCHEMA, PaperDocument, PaperEntry, PaperList, PaperRow, PaperTable,
-    Place, Point, Scale, Series, TableEntry,
+    Place, Point, Scale, Series, TableEntry, TraceFigure, TracePiece,
 };
 use hourglass_report::svg;
 use hourglass_report::text::{Style, paper, papers};
@@ -327,4 +327,26 @@ fn curves_show_what_has_a_place() {
     let nothing = Curves { curves: Vec::new(), ..curves() };
     assert!(Drawing::Curves(nothing.clone()).is_empty() && !Drawing::Curves(curves()).is_empty());
     assert_well_formed(&svg::curves(&nothing));
+}
+
+/// Figure 6 of the Hourglass paper: a segment of a trace is drawn like any trace, under the paper's number.
+#[test]
+fn a_segment_of_a_trace() {
+    let piece = |start_ns, end_ns| TracePiece { thread: 0, cpu: 1, start_ns, end_ns, onset: 1 };
+    let mut figure = TraceFigure {
+        id: "6".into(),
+        title: "a periodic thread".into(),
+        from_ns: 1_000_000,
+        to_ns: 26_000_000,
+        threads: vec![(0, "PERIODIC 4ms 5ms".into())],
+        pieces: vec![piece(0, 4_000_000), piece(5_000_000, 7_000_000), piece(7_500_000, 9_000_000)],
+    };
+    assert!(!Drawing::Trace(figure.clone()).is_empty());
+    let svg = svg::figure(&Drawing::Trace(figure.clone()));
+    assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
+    for text in ["Figure 6: a periodic thread", "PERIODIC 4ms 5ms"] {
+        assert!(svg.contains(text), "{text}");
+    }
+    figure.to_ns = figure.from_ns;
+    assert!(Drawing::Trace(figure).is_empty(), "nothing is written of a range that holds nothing");
 }
