@@ -67,7 +67,10 @@ pub(super) fn write(out: &mut String, result: &RunResult) {
 /// A name with the colour of its kind.
 fn named(kind: Option<usize>, name: &str) -> Cell {
     let class = kind.map_or_else(String::new, |kind| format!(" k{kind}"));
-    Cell::Markup(format!("<span class=\"dot{class}\"></span>{}", for_xml(name)))
+    Cell::Markup(format!(
+        "<span class=\"kind\"><span class=\"dot{class}\"></span>{}</span>",
+        for_xml(name)
+    ))
 }
 
 /// A bar as long as `part` is of `most`.
@@ -120,7 +123,7 @@ pub(super) fn longest(out: &mut String, run: &Run<'_>, gaps: &[Gap<'_>]) {
 fn row(gap: &Gap<'_>, with_causes: bool, names: &KernelNames) -> Vec<Cell> {
     let cpu = match (gap.cpu_before, gap.cpu) {
         (before, after) if before == after => after.to_string(),
-        (before, after) => format!("{before} to {after}"),
+        (before, after) => format!("{before}\u{a0}to\u{a0}{after}"),
     };
     let mut row = vec![
         text(rounded(gap.length_ns())),

@@ -30,7 +30,7 @@ pub(super) fn latency(out: &mut String, run: &Run<'_>) {
         return;
     }
     let most_us = upper_end_us(run, &measured);
-    let bin = (most_us.div_ceil(MOST_BINS)).max(1);
+    let bin = nice(most_us.div_ceil(MOST_BINS) as f64) as u64;
     let curves = measured.iter().map(|counts| curve(run, counts, most_us, bin)).collect();
     let plot = Plot {
         label: "Histogram of latencies: microseconds across, wake-ups upwards by powers of ten"

@@ -23,7 +23,9 @@ pub(super) fn write(out: &mut String, threads: &[ThreadReport]) {
     if threads.iter().any(|thread| thread.deadlines.is_some()) {
         deadlines(threads).write(out);
     }
-    gaps(threads).write(out);
+    if threads.iter().any(|thread| thread.latency.is_none()) {
+        gaps(threads).write(out);
+    }
     if threads.iter().any(|thread| thread.latency.is_some()) {
         latency(threads).write(out);
     }

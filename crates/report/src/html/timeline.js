@@ -240,14 +240,18 @@ class Timeline {
       for (let i = first; i < next; i++) if (row.lengths[i] > 0) this.mark(row, i);
     } else {
       const duration = (to - from) / this.plotWidth();
+      let last = -1;
       for (let x = 0; x < this.plotWidth(); x++) {
         const at = from + x * duration;
         const found = row.greatest.within(...this.gapsWithin(row, at, at + duration));
         if (found < 0) continue;
         const height = this.gapHeight(row.lengths[found]);
         this.pen.fillStyle = this.colour(`--k${row.thread.kind[found] - 1}`);
-        this.pen.fillRect(this.left + x, row.y + BAR + 2, 1.2, height);
+        this.pen.globalAlpha = found === last ? 0.72 : 1;
+        this.pen.fillRect(this.left + x, row.y + BAR + 2, 1, height);
+        last = found;
       }
+      this.pen.globalAlpha = 1;
     }
     if (number === this.row && this.gap > 0) this.focusMark(row, this.gap);
   }
