@@ -18,11 +18,12 @@ use crate::stop::{NO, Stop};
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Three forms:
-  A B                   one run each. Intervals come from the parts of the runs;
-                        what changes from one run to the next they do not show.
-  A1 A2.. --with B1 B2..  rounds: A1 with B1, A2 with B2. Their differences decide;
-                        below 5 rounds there is no verdict.
-  DIR                   the rounds in a folder that run --against wrote.
+  A B            one run each. Intervals come from the parts of the runs; what
+                 changes from one run to the next they do not show.
+  A1 A2 --with B1 B2
+                 rounds: A1 with B1, A2 with B2... Their differences decide;
+                 below 5 rounds there is no verdict.
+  DIR            the rounds in a folder that run --against wrote.
 
 A metric is worse (or better) if the change is more than chance, all metrics
 considered together, and more than the margin; same if its 95 % interval lies

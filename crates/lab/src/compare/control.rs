@@ -178,6 +178,21 @@ fn parts<'a>(
     samples
 }
 
+/// How a metric is told.
+struct Words {
+    what: &'static str,
+    unit: &'static str,
+    /// So many of the metric's units make one of `unit`.
+    unit_of: f64,
+    difference: &'static str,
+}
+
+const LOST: Words =
+    Words { what: "time lost in gaps", unit: "%", unit_of: 1.0, difference: "percentage points" };
+
+const LATE: Words =
+    Words { what: "median lateness of wake-ups", unit: "us", unit_of: 1e3, difference: "us" };
+
 /// What follows from the metrics of control (`a`) and load (`b`): from what gaps took, or, for a load that
 /// only waits, from how late it was woken.
 #[must_use]
@@ -185,21 +200,22 @@ pub fn statement(metrics: Vec<DiffMetric>) -> ControlReport {
     let compared = |name: &str| {
         metrics.iter().find(|metric| metric.name == name && metric.a.zip(metric.b).is_some())
     };
-    let found = compared("gaps.lost_percent")
-        .map(|lost| (lost, "gaps took", 1.0, "% of the time that was wanted"))
-        .or_else(|| {
-            compared("latency.p50_ns")
-                .map(|late| (late, "wake-ups came late by", 1e3, "us (median)"))
-        });
-    let Some((metric, what, unit_of, unit)) = found else {
-        let text = "control and load have nothing in common to compare".to_owned();
-        return ControlReport { metrics, statement: text, ..ControlReport::default() };
+    let (metric, words) = match (compared("gaps.lost_percent"), compared("latency.p50_ns")) {
+        (Some(lost), _) => (lost, &LOST),
+        (None, Some(late)) => (late, &LATE),
+        (None, None) => {
+            let text = "control and load have nothing in common to compare".to_owned();
+            return ControlReport { metrics, statement: text, ..ControlReport::default() };
+        }
     };
+    let Words { what, unit, unit_of, difference } = words;
     let number = |value: Option<f64>| value.unwrap_or(0.0) / unit_of;
     let (platform, load) = (number(metric.a), number(metric.b));
+    let change = number(metric.change);
     let between = match (metric.ci_lo, metric.ci_hi) {
         (Some(lo), Some(hi)) => {
-            format!(", between {:+.3} and {:+.3} with 95 % confidence", lo / unit_of, hi / unit_of)
+            let (lo, hi) = (lo / unit_of, hi / unit_of);
+            format!(", between {lo:+.3} and {hi:+.3} with 95 % confidence")
         }
         _ => String::new(),
     };
@@ -212,9 +228,8 @@ pub fn statement(metrics: Vec<DiffMetric>) -> ControlReport {
         }
     };
     let text = format!(
-        "{what} {load:.3} {unit} in the load and {platform:.3} in the idle control \
-         ({:+.3}{between}): {meaning}",
-        number(metric.change)
+        "{what}: {load:.3} {unit} in the load, {platform:.3} {unit} in the idle control \
+         ({change:+.3} {difference}{between}): {meaning}"
     );
     let is_decided = metric.verdict != DiffVerdict::Unknown;
     let confidence = if is_decided { hourglass_infer::statistics::USUAL } else { 0.0 };
@@ -289,9 +304,9 @@ mod tests {
         let report = statement(vec![metric("latency.p50_ns", DiffVerdict::Worse)]);
         assert_eq!(
             report.statement,
-            "wake-ups came late by 3.000 us (median) in the load and 2.000 in the idle control \
-             (+1.000, between +0.500 and +1.500 with 95 % confidence): the difference is the load's \
-             own, or that of what it runs among"
+            "median lateness of wake-ups: 3.000 us in the load, 2.000 us in the idle control \
+             (+1.000 us, between +0.500 and +1.500 with 95 % confidence): the difference is the \
+             load's own, or that of what it runs among"
         );
         assert_eq!(report.confidence, 0.95);
         let unsure = statement(vec![metric("gaps.lost_percent", DiffVerdict::Unknown)]);

@@ -58,7 +58,10 @@ pub fn compare(
         let counted = |n: usize| if n == 1 { "1 run".to_owned() } else { format!("{n} runs") };
         return Err(CompareError::Unequal { a: counted(a.len()), b: counted(b.len()) });
     }
-    if let Some(twice) = a.iter().find(|one| b.contains(one)) {
+    // What cannot be resolved is refused by name when it is opened.
+    let resolved = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+    let others: Vec<PathBuf> = b.iter().map(resolved).collect();
+    if let Some(twice) = a.iter().find(|one| others.contains(&resolved(one))) {
         return Err(CompareError::Twice(twice.clone()));
     }
     Ok(document(read(a)?, read(b)?, rules, least_gap_ns))
