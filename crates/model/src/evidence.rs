@@ -37,6 +37,24 @@ impl Evidence {
     pub fn is_none(&self) -> bool {
         *self == Evidence::NONE
     }
+
+    /// What was found out about two gaps that are one.
+    #[must_use]
+    pub fn and(self, other: Evidence) -> Evidence {
+        let cleared = match (self.cleared, other.cleared) {
+            (Some(a), Some(b)) => Some(a || b),
+            (a, b) => a.or(b),
+        };
+        let counted = match (self.counted, other.counted) {
+            (Some(a), Some(b)) => Some(Counted {
+                involuntary: a.involuntary.saturating_add(b.involuntary),
+                voluntary: a.voluntary.saturating_add(b.voluntary),
+                faults: a.faults.saturating_add(b.faults),
+            }),
+            (a, b) => a.or(b),
+        };
+        Evidence { cleared, counted }
+    }
 }
 
 /// What a kernel event tells; [`KernelEvent::a`], [`KernelEvent::b`] and [`KernelEvent::value`]
@@ -45,7 +63,8 @@ impl Evidence {
 #[repr(u8)]
 pub enum KernelEventKind {
     /// `sched_switch`: thread `a` left the CPU, thread `b` took it; `value` is the state in which
-    /// `a` left: 0 runnable (preempted or yielded), else the kernel's bits, waiting.
+    /// `a` left: 0 runnable (preempted or yielded), else the kernel's bits, waiting. Records of one
+    /// thread's switches do not say who the other was: [`KernelEvent::UNTOLD`].
     Switch = 0,
     /// `sched_waking`: thread `a` is being made runnable for CPU `b`.
     Waking = 1,
@@ -175,6 +194,9 @@ pub struct KernelEvent {
 }
 
 impl KernelEvent {
+    /// Stands for a thread that was not named.
+    pub const UNTOLD: u32 = u32::MAX;
+
     /// The time for which a timer was armed, on the timer's own clock, ns: `CLOCK_MONOTONIC` for
     /// all that sleeps on it. `a` has the lower half, `b` the upper. `None` for other kinds.
     #[must_use]
@@ -187,6 +209,18 @@ impl KernelEvent {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn two_gaps_that_are_one_have_the_evidence_of_both() {
+        let counted = |involuntary| Counted { involuntary, ..Counted::default() };
+        let of = |cleared, counted| Evidence { cleared, counted };
+        let kept = of(Some(false), None);
+        let taken = of(Some(true), Some(counted(200)));
+        assert_eq!(kept.and(taken), taken);
+        assert_eq!(taken.and(kept), taken);
+        assert_eq!(taken.and(taken), of(Some(true), Some(counted(255))));
+        assert_eq!(Evidence::NONE.and(Evidence::NONE), Evidence::NONE);
+    }
 
     #[test]
     fn codes_are_stable() {

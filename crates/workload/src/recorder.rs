@@ -416,11 +416,17 @@ impl<'a, C: Stage> Recorder<'a, C> {
             if self.open.is_none() {
                 break;
             }
+            // Looked at before the time, so that what comes between the two belongs to a gap.
+            let disturbed = self.witness.was_disturbed();
             let now = self.counter.read();
             if now.ticks.saturating_sub(self.last) <= self.settling && now.cpu == self.last_cpu {
                 self.last = now.ticks.max(self.last);
-                self.witness.pass_over();
-                break;
+                if !disturbed {
+                    break;
+                }
+                // Too short for a gap, and not to be taken for the next one's.
+                self.witness.begin();
+                continue;
             }
             lost += self.note_gap(now, Onset::Gap);
         }
@@ -430,8 +436,7 @@ impl<'a, C: Stage> Recorder<'a, C> {
     /// Ends the interval, counts what passed until `now`, and begins the next interval there. A
     /// gap that outlasts the thread's time ends with it, and no interval begins.
     fn note_gap(&mut self, now: Reading, onset: Onset) -> u64 {
-        // Before anything else, so that it is about what passed until `now`.
-        let evidence = self.witness.testify();
+        let (now, evidence) = self.ask_about(now);
         self.note_gap_with(now, onset, evidence)
     }
 

@@ -69,13 +69,11 @@ impl<S: Senses> Witness<S> {
         Evidence { cleared, counted: Some(counted) }
     }
 
-    /// What passed since the last question was too short for a gap: it must not be taken for the next.
+    /// Whether the critical section says that something happened since the last question.
     #[inline]
-    pub(crate) fn pass_over(&mut self) {
+    pub(crate) fn was_disturbed(&self) -> bool {
         let look = self.senses.as_ref().and_then(Senses::look);
-        if look.is_some_and(|state| state != State::Kept) {
-            self.begin();
-        }
+        look.is_some_and(|state| state != State::Kept)
     }
 
     /// A marked stretch begins at `now`, on the counter.
@@ -234,7 +232,9 @@ mod tests {
     fn what_was_passed_over_is_forgotten() {
         let mut witness = witness(Some(State::Kept));
         happen(&mut witness, State::Cleared, 1, 1);
-        witness.pass_over();
+        assert!(witness.was_disturbed());
+        witness.begin();
+        assert!(!witness.was_disturbed());
         assert_eq!(witness.testify(), Evidence { cleared: Some(false), counted: None });
         happen(&mut witness, State::Cleared, 2, 0);
         assert_eq!(witness.testify().counted, counted(2, 0));
@@ -244,7 +244,7 @@ mod tests {
     fn who_has_no_senses_sees_nothing() {
         let mut blind = Witness::<Told>::default();
         blind.begin();
-        blind.pass_over();
+        assert!(!blind.was_disturbed());
         assert!(blind.testify().is_none());
     }
 

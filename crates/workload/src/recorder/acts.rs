@@ -2,10 +2,11 @@
 //!
 //! Owns: keeping the intervals right meanwhile. Must not: know what it is done for.
 
-use hourglass_model::Onset;
+use hourglass_clock::Reading;
+use hourglass_model::{Evidence, Onset};
 use hourglass_time::Span;
 
-use super::{Ended, Recorder, Work};
+use super::{Ended, MOST_GAPS_IN_A_ROW, Recorder, Work};
 use crate::jobs::Job;
 use crate::stage::Stage;
 
@@ -60,6 +61,24 @@ impl<C: Stage> Recorder<'_, C> {
             std::hint::spin_loop();
         }
         self.touch()
+    }
+
+    /// What the thread finds out about the gap that lasted until `now`. What interrupts it while it asks
+    /// belongs to the same gap: nobody could tell which of the two an answer is about.
+    pub(super) fn ask_about(&mut self, mut now: Reading) -> (Reading, Evidence) {
+        let mut evidence = self.witness.testify();
+        for _ in 0..MOST_GAPS_IN_A_ROW {
+            if evidence.is_none() {
+                break;
+            }
+            let then = self.counter.read();
+            if then.ticks.saturating_sub(now.ticks) <= self.settling && then.cpu == now.cpu {
+                break;
+            }
+            now = then;
+            evidence = evidence.and(self.witness.testify());
+        }
+        (now, evidence)
     }
 
     /// Yields the processor once. If anything ran meanwhile, the interval ends.
