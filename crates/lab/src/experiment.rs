@@ -20,13 +20,16 @@ use thiserror::Error;
 use crate::advice::{self, ThreadDemand};
 use crate::causes::Explanation;
 use crate::dma_latency::DmaLatency;
+use crate::evidence;
 use crate::findings;
 use crate::gates::{self, GateError, Gates};
 use crate::host::HostReader;
 use crate::inferences;
 use crate::kernel_trace;
 use crate::niceness;
+use crate::passing::Passing;
 use crate::refusal::{self, Refusal};
+use crate::switch_records;
 
 /// What to run, and what to do with it.
 #[derive(Clone, Debug)]
@@ -131,14 +134,17 @@ pub struct Finished {
     pub kept: Option<Result<PathBuf, WriteError>>,
     pub(crate) measured: Measured,
     pub(crate) kernel: Option<kernel_trace::Recorded>,
+    pub(crate) records: Option<switch_records::Recorded>,
     explanation: Explanation,
 }
 
 impl Finished {
-    /// What the kernel told by its trace events, in order of `ticks`; nothing if it was not
-    /// asked.
+    /// What the kernel told by its trace events, in order of `ticks`; if it was not asked, records of
+    /// the threads' context switches where it gave them.
     pub fn kernel_events(&self) -> impl Iterator<Item = KernelEvent> + '_ {
-        self.kernel.iter().flat_map(|kernel| kernel.events(&self.measured.timeline))
+        let timeline = &self.measured.timeline;
+        let traced = self.kernel.iter().flat_map(|kernel| kernel.events(timeline));
+        traced.chain(self.records.iter().flat_map(|records| records.events(timeline)))
     }
 
     /// What gives each gap of the trace its cause.
@@ -254,39 +260,6 @@ impl Reserver for Kernel {
     }
 }
 
-/// Passes on what the engine tells.
-struct Passing<'a> {
-    watch: &'a mut dyn Watch,
-    warnings: &'a [Warning],
-    tracing: Option<&'a mut kernel_trace::Session>,
-}
-
-impl hourglass_workload::Watch for Passing<'_> {
-    fn started(&mut self, duration: Span, ticking: bool) {
-        // Not earlier: if there is no run, its refusal is the only thing to say.
-        self.watch.warn(self.warnings);
-        self.watch.started(duration, ticking);
-        if let Some(tracing) = &mut self.tracing {
-            tracing.begin();
-        }
-    }
-    fn tick(&mut self, elapsed: Span) {
-        self.watch.tick(elapsed);
-    }
-    fn board(&mut self, board: &Board) {
-        self.watch.board(board);
-    }
-    fn asked(&mut self, elapsed: Span) {
-        self.watch.asked(elapsed);
-    }
-    fn ended(&mut self) {
-        if let Some(tracing) = &mut self.tracing {
-            tracing.end();
-        }
-        self.watch.ended();
-    }
-}
-
 /// Measures, and keeps the run if a folder is given.
 ///
 /// # Errors
@@ -321,7 +294,9 @@ pub(crate) fn run_and_add(
     let mut tracing = start_tracing(trace, &spec, &choice, &host, &mut warnings)?;
     let held = hold_latency(dma_latency_us, &spec, &mut warnings)?;
     let folder = folder.map(RunFolder::create).transpose()?;
-    let mut passing = Passing { watch, warnings: &warnings, tracing: tracing.as_mut() };
+    let mut recording = tracing.is_none().then(|| switch_records::Session::new(&spec));
+    let (tracer, recorder) = (tracing.as_mut(), recording.as_mut());
+    let mut passing = Passing { watch, warnings: &warnings, tracing: tracer, switches: recorder };
     let measured = hourglass_workload::run(&spec, choice, &Kernel, &mut passing)
         .map_err(|error| failure(error, &host))?;
     let hit = gates::hit_report(&measured, &spec.guard);
@@ -342,8 +317,10 @@ pub(crate) fn run_and_add(
     let facts = findings::Facts { spec: &spec, command_line, dma_latency_us, host };
     let mut manifest = findings::manifest(&measured, facts);
     manifest.kernel = kernel.as_ref().map(|kernel| kernel.facts.clone());
+    let records = recording.map(switch_records::Session::finish);
+    manifest.evidence.extend(evidence::of_kernel(kernel.is_some(), records.as_ref()));
     let document = RunDocument { schema: RUN_SCHEMA.to_owned(), manifest, result };
-    Ok(conclude(document, folder, measured, kernel, add))
+    Ok(conclude(document, folder, measured, (kernel, records), add))
 }
 
 /// Finds the causes of all gaps and puts them into the document.
@@ -363,18 +340,16 @@ pub(crate) fn conclude(
     mut document: RunDocument,
     folder: Option<NewRunFolder>,
     measured: Measured,
-    kernel: Option<kernel_trace::Recorded>,
+    (kernel, records): (Option<kernel_trace::Recorded>, Option<switch_records::Recorded>),
     add: impl FnOnce(&mut Finished),
 ) -> Finished {
     let events = kernel.iter().flat_map(|kernel| kernel.events(&measured.timeline));
     let explanation = explain(&mut document, || merged(&measured), events);
     document.result.inferences =
         inferences::of_run(&document, merged(&measured), lateness_ps(&measured));
-    let mut finished = Finished { document, kept: None, measured, kernel, explanation };
+    let mut finished = Finished { document, kept: None, measured, kernel, records, explanation };
     add(&mut finished);
-    finished.kept = folder.map(|folder| {
-        keep(folder, &mut finished.document, &finished.measured, finished.kernel.as_ref())
-    });
+    finished.kept = folder.map(|folder| keep(folder, &finished));
     finished
 }
 
@@ -531,12 +506,8 @@ pub(crate) fn switches(measured: &Measured) -> u64 {
 }
 
 /// Writes the folder; the manifest in it carries the result.
-fn keep(
-    mut folder: NewRunFolder,
-    document: &mut RunDocument,
-    measured: &Measured,
-    kernel: Option<&kernel_trace::Recorded>,
-) -> Result<PathBuf, WriteError> {
+fn keep(mut folder: NewRunFolder, finished: &Finished) -> Result<PathBuf, WriteError> {
+    let Finished { document, measured, kernel, records, .. } = finished;
     let path = folder.path().to_path_buf();
     let mut trace = folder.trace()?;
     for interval in merged(measured) {
@@ -551,8 +522,8 @@ fn keep(
     let manifest = &document.manifest;
     folder.write_latencies(&manifest.epoch, manifest.elapsed_ns, &latencies)?;
     folder.write_samples(lateness_ps(measured))?;
-    if let Some(kernel) = kernel {
-        folder.write_kernel_events(kernel.events(&measured.timeline))?;
+    if kernel.is_some() || records.as_ref().is_some_and(switch_records::Recorded::is_there) {
+        folder.write_kernel_events(finished.kernel_events())?;
     }
     let result: RunResult = document.result.clone();
     let whole = hourglass_model::manifest::Manifest { result: Some(result), ..manifest.clone() };

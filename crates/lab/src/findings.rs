@@ -5,7 +5,7 @@ use hourglass_clock::Calibration;
 use hourglass_model::document::{GapReport, LatencyReport, RunResult, ThreadReport, Warning};
 use hourglass_model::host::Host;
 use hourglass_model::manifest::{
-    CalibrationFacts, ClockFacts, Epoch, EvidenceFacts, MANIFEST_SCHEMA, Manifest, ThreadFacts,
+    CalibrationFacts, ClockFacts, Epoch, MANIFEST_SCHEMA, Manifest, ThreadFacts,
 };
 use hourglass_time::Span;
 use hourglass_workload::Timeline;
@@ -15,6 +15,7 @@ use hourglass_workload::run::{Measured, ThreadOutcome};
 use hourglass_workload::spec::{RunSpec, ThreadSpec};
 
 use crate::advice::{Refused, why_refused};
+use crate::evidence;
 use crate::gates::with_lost;
 use crate::refusal;
 
@@ -225,46 +226,12 @@ pub(crate) fn manifest(measured: &Measured, facts: Facts) -> Manifest {
             .collect(),
         memory: measured.memory,
         dma_latency_us,
-        evidence: evidence(measured),
+        evidence: evidence::of_threads(measured),
         host,
         kernel: None,
         simulation: None,
         result: None,
     }
-}
-
-/// What the threads could find out about their gaps.
-fn evidence(measured: &Measured) -> Vec<EvidenceFacts> {
-    let rseq = match &measured.rseq {
-        Ok(()) => {
-            "whether the kernel took the CPU from the thread, looked at after each gap".to_owned()
-        }
-        Err(reason) => reason.to_string(),
-    };
-    let counters = match &measured.rseq {
-        Ok(()) => {
-            "context switches and page faults, asked after gaps in which the kernel took the CPU"
-        }
-        Err(_) => "context switches and page faults, asked after every gap",
-    };
-    let remedy = measured.rseq.as_ref().err().map(|_| {
-        "use Linux 4.18 or later on x86-64 or aarch64, where no filter forbids the system call rseq"
-            .to_owned()
-    });
-    vec![
-        EvidenceFacts {
-            source: EvidenceFacts::RSEQ.to_owned(),
-            used: measured.rseq.is_ok(),
-            found: rseq,
-            remedy,
-        },
-        EvidenceFacts {
-            source: EvidenceFacts::COUNTERS.to_owned(),
-            used: true,
-            found: counters.to_owned(),
-            remedy: None,
-        },
-    ]
 }
 
 fn calibration(found: &Calibration) -> CalibrationFacts {

@@ -123,7 +123,7 @@ impl MeasuredLoop {
         let measured = own.finish();
         host.change = Some(reader.change_since(&host.start));
         let document = document(&asked, &measured, host);
-        conclude(document, folder, measured, None, |_| {})
+        conclude(document, folder, measured, (None, None), |_| {})
     }
 }
 

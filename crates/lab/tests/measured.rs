@@ -11,7 +11,7 @@ use hourglass_lab::workload::{models, wake};
 use hourglass_lab::{Failure, Finished, Gates, Request, Watch, recall};
 use hourglass_model::document::Warning;
 use hourglass_model::manifest::EvidenceFacts;
-use hourglass_model::{Cause, CpuSet, Interval, Policy};
+use hourglass_model::{Cause, CpuSet, Interval, KernelEvent, Policy};
 use hourglass_time::Span;
 
 struct Quiet;
@@ -169,6 +169,39 @@ fn gaps_in_which_another_thread_ran_were_switches() {
     let told = &finished.document.manifest.evidence;
     assert!(told.iter().any(|facts| facts.source == EvidenceFacts::COUNTERS && facts.used));
     assert!(told.iter().all(|facts| facts.used || !facts.found.is_empty()));
+}
+
+/// Issue 6, part 1: records of switches, where any user may have them: a thread that waits leaves the
+/// CPU and takes it again, and does neither while it runs.
+#[test]
+fn recorded_switches_lie_outside_the_intervals() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    let finished =
+        run_in(spec(300, vec![thread("PERIODIC 1ms 10ms")]), Some(path.clone())).unwrap();
+    let told = &finished.document.manifest.evidence;
+    let perf = told.iter().find(|facts| facts.source == EvidenceFacts::PERF).unwrap();
+    let events: Vec<KernelEvent> = finished.kernel_events().collect();
+    if !perf.used {
+        assert!(events.is_empty() && !perf.found.is_empty());
+        return eprintln!("not allowed here: {}", perf.found);
+    }
+    let tid = finished.document.result.threads[0].tid.unwrap();
+    let of_thread = |event: &&KernelEvent| [event.a, event.b].contains(&tid);
+    assert_eq!(events.iter().filter(of_thread).count(), events.len());
+    let waits = events.iter().filter(|event| event.a == tid && event.value != 0).count();
+    let intervals: Vec<Interval> = finished.intervals().collect();
+    let counted = intervals.iter().filter_map(|interval| interval.evidence.counted);
+    let counted: usize = counted.map(|counted| usize::from(counted.voluntary)).sum();
+    assert!(waits >= counted && counted > 5, "{waits} waits, {counted} counted");
+    // The two clocks are compared to better than this.
+    const ERROR_NS: i64 = 5_000;
+    let ran = |event: &&KernelEvent| {
+        let at = event.ns;
+        intervals.iter().any(|i| i.start_ns + ERROR_NS < at && at < i.end_ns - ERROR_NS)
+    };
+    assert_eq!(events.iter().find(ran), None);
+    assert_eq!(recall(&path).unwrap().whole().unwrap().events, events);
 }
 
 /// Never below: every job receives at least what it asked for, in ns as they are stored.

@@ -3,7 +3,7 @@
 //! Confidences that are constants here are the shares measured against the kernel's own events,
 //! rounded down: they are what the rule is worth where nothing else speaks.
 
-use hourglass_model::{Cause, Onset, Policy};
+use hourglass_model::{Cause, KernelEvent, Onset, Policy};
 
 use super::facts::{Facts, ThreadFacts};
 use super::gap::{Basis, Composition, Successor};
@@ -95,7 +95,8 @@ impl Case<'_> {
             }
         };
         let told = self.told.filter(|told| !told.hole);
-        let kernel = told.and_then(|told| told.to).map(Successor::Kernel);
+        let named = told.and_then(|told| told.to).filter(|to| *to != KernelEvent::UNTOLD);
+        let kernel = named.map(Successor::Kernel);
         Verdict {
             cause,
             basis,

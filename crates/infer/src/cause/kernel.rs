@@ -284,7 +284,9 @@ impl<'a> KernelSide<'a> {
             Some(account) => account.number.is_none_or(|number| number == event.a),
             None => false,
         };
-        let Some(thread) = known.or(here.filter(fits)).filter(|_| event.a != 0) else { return };
+        let Some(thread) = known.or(here.filter(fits)).filter(|_| !is_nobody(event.a)) else {
+            return;
+        };
         let error_ns = self.error_ns();
         let Some(account) = self.accounts.get_mut(&thread) else { return };
         if event.ns < account.since_ns.saturating_sub(error_ns) {
@@ -316,6 +318,11 @@ impl<'a> KernelSide<'a> {
             account.told.moved_away = true;
         }
     }
+}
+
+/// Whether this is no thread's number: the idle CPU's, or that of one that was not named.
+fn is_nobody(number: u32) -> bool {
+    number == 0 || number == KernelEvent::UNTOLD
 }
 
 impl Account {

@@ -48,6 +48,7 @@ pub(crate) fn phase(kind: KernelEventKind) -> Phase {
 pub(crate) fn words(event: &KernelEvent, names: &KernelNames) -> String {
     let thread = |number: u32| match names.threads.get(&number) {
         _ if number == 0 => "idle".to_owned(),
+        _ if number == KernelEvent::UNTOLD => "another thread".to_owned(),
         Some(name) => format!("{name} ({number})"),
         None => format!("thread {number}"),
     };

@@ -1,0 +1,55 @@
+//! What the engine tells on its way to whoever watches a run.
+//!
+//! Owns: the order in which recordings of the kernel begin and end around it. Must not: decide what is
+//! recorded.
+
+use hourglass_model::document::Warning;
+use hourglass_time::Span;
+use hourglass_workload::Board;
+
+use crate::experiment::Watch;
+use crate::{kernel_trace, switch_records};
+
+/// Passes on what the engine tells.
+pub(crate) struct Passing<'a> {
+    pub(crate) watch: &'a mut dyn Watch,
+    pub(crate) warnings: &'a [Warning],
+    pub(crate) tracing: Option<&'a mut kernel_trace::Session>,
+    /// Where nothing is traced.
+    pub(crate) switches: Option<&'a mut switch_records::Session>,
+}
+
+impl hourglass_workload::Watch for Passing<'_> {
+    fn started(&mut self, duration: Span, ticking: bool) {
+        // Not earlier: if there is no run, its refusal is the only thing to say.
+        self.watch.warn(self.warnings);
+        self.watch.started(duration, ticking);
+        if let Some(tracing) = &mut self.tracing {
+            tracing.begin();
+        }
+        if let Some(switches) = &mut self.switches {
+            switches.begin();
+        }
+    }
+    fn tick(&mut self, elapsed: Span) {
+        self.watch.tick(elapsed);
+    }
+    fn board(&mut self, board: &Board) {
+        if let Some(switches) = &mut self.switches {
+            switches.know(board);
+        }
+        self.watch.board(board);
+    }
+    fn asked(&mut self, elapsed: Span) {
+        self.watch.asked(elapsed);
+    }
+    fn ended(&mut self) {
+        if let Some(tracing) = &mut self.tracing {
+            tracing.end();
+        }
+        if let Some(switches) = &mut self.switches {
+            switches.end();
+        }
+        self.watch.ended();
+    }
+}
