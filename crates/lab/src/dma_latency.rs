@@ -4,6 +4,12 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 
+use hourglass_model::document::Warning;
+use hourglass_workload::spec::RunSpec;
+
+use crate::experiment::Failure;
+use crate::refusal;
+
 /// Where the request is made.
 pub(crate) const DEVICE: &str = "/dev/cpu_dma_latency";
 
@@ -16,6 +22,26 @@ pub(crate) const NO_LIMIT_US: u32 = 2_000_000_000;
 /// The device is missing or may not be written.
 pub fn may_hold() -> Result<(), io::ErrorKind> {
     OpenOptions::new().write(true).open(DEVICE).map(drop).map_err(|error| error.kind())
+}
+
+/// Makes the request that a run asks for; one that may do without is warned instead.
+pub(crate) fn hold(
+    us: Option<u32>,
+    spec: &RunSpec,
+    warnings: &mut Vec<Warning>,
+) -> Result<Option<DmaLatency>, Failure> {
+    let Some(us) = us else { return Ok(None) };
+    match DmaLatency::hold(us) {
+        Ok(held) => Ok(Some(held)),
+        Err(error) => {
+            let refused = refusal::of_dma_latency(&error);
+            if !spec.best_effort {
+                return Err(Failure::Refused(vec![refused]));
+            }
+            warnings.push(refused.into_warning("dma-latency"));
+            Ok(None)
+        }
+    }
 }
 
 /// A latency request; ends when dropped.

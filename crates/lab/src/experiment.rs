@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 
-use hourglass_clock::{Choice, choice};
+use hourglass_clock::choice;
 use hourglass_infer::CpuTimeline;
 use hourglass_model::document::{RUN_SCHEMA, RunDocument, RunResult, Warning};
 use hourglass_model::host::Host;
@@ -19,7 +19,7 @@ use thiserror::Error;
 
 use crate::advice::{self, ThreadDemand};
 use crate::causes::Explanation;
-use crate::dma_latency::DmaLatency;
+use crate::dma_latency;
 use crate::evidence;
 use crate::findings;
 use crate::gates::{self, GateError, Gates};
@@ -30,6 +30,7 @@ use crate::niceness;
 use crate::passing::Passing;
 use crate::refusal::{self, Refusal};
 use crate::switch_records;
+use crate::wakeups;
 
 /// What to run, and what to do with it.
 #[derive(Clone, Debug)]
@@ -279,6 +280,7 @@ pub(crate) fn run_and_add(
     spec.check()?;
     gates.check(&spec)?;
     spec.guard.counted = gates.counted();
+    spec.wake_times = trace;
     // What happened around the hit is what was recorded last.
     spec.ring |= spec.guard.stop_on_gap.is_some() || spec.guard.stop_on_latency.is_some();
     let reader = HostReader::new(Path::new("/"));
@@ -291,8 +293,8 @@ pub(crate) fn run_and_add(
     warnings.extend(niceness::fit(&mut spec, &host));
     warnings.extend(idle_priorities(&spec));
     let choice = choice::choose(Path::new("/"));
-    let mut tracing = start_tracing(trace, &spec, &choice, &host, &mut warnings)?;
-    let held = hold_latency(dma_latency_us, &spec, &mut warnings)?;
+    let mut tracing = kernel_trace::start(trace, &spec, &choice, &host, &mut warnings)?;
+    let held = dma_latency::hold(dma_latency_us, &spec, &mut warnings)?;
     let folder = folder.map(RunFolder::create).transpose()?;
     let mut recording = tracing.is_none().then(|| switch_records::Session::new(&spec));
     let (tracer, recorder) = (tracing.as_mut(), recording.as_mut());
@@ -347,6 +349,9 @@ pub(crate) fn conclude(
     let explanation = explain(&mut document, || merged(&measured), events);
     document.result.inferences =
         inferences::of_run(&document, merged(&measured), lateness_ps(&measured));
+    if let Some(kernel) = &kernel {
+        document.result.wakeups = wakeups::of_run(&measured, kernel.events(&measured.timeline));
+    }
     let mut finished = Finished { document, kept: None, measured, kernel, records, explanation };
     add(&mut finished);
     finished.kept = folder.map(|folder| keep(folder, &finished));
@@ -358,46 +363,6 @@ pub(crate) fn failure(error: RunError, host: &Host) -> Failure {
         RunError::Spec(error) => Failure::Spec(error),
         RunError::Refused(shortfalls) => Failure::Refused(refusal::of_all(&shortfalls, host)),
         other => Failure::Other(other.to_string()),
-    }
-}
-
-/// Prepares the recording of the kernel's events, if it is wanted.
-fn start_tracing(
-    wanted: bool,
-    spec: &RunSpec,
-    choice: &Choice,
-    host: &Host,
-    warnings: &mut Vec<Warning>,
-) -> Result<Option<kernel_trace::Session>, Failure> {
-    if !wanted {
-        return Ok(None);
-    }
-    match kernel_trace::Session::prepare(spec, choice.kind, host) {
-        Ok(session) => Ok(Some(session)),
-        Err(refused) if spec.best_effort => {
-            warnings.push(refused.into_warning("trace-refused"));
-            Ok(None)
-        }
-        Err(refused) => Err(Failure::Refused(vec![refused])),
-    }
-}
-
-fn hold_latency(
-    us: Option<u32>,
-    spec: &RunSpec,
-    warnings: &mut Vec<Warning>,
-) -> Result<Option<DmaLatency>, Failure> {
-    let Some(us) = us else { return Ok(None) };
-    match DmaLatency::hold(us) {
-        Ok(held) => Ok(Some(held)),
-        Err(error) => {
-            let refused = refusal::of_dma_latency(&error);
-            if !spec.best_effort {
-                return Err(Failure::Refused(vec![refused]));
-            }
-            warnings.push(refused.into_warning("dma-latency"));
-            Ok(None)
-        }
     }
 }
 

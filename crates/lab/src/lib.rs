@@ -33,6 +33,7 @@ pub mod recall;
 pub mod refusal;
 mod switch_records;
 pub mod theory;
+mod wakeups;
 pub mod whole;
 pub mod workload_file;
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::diff::ControlReport;
 use crate::inference::Inference;
 use crate::manifest::Manifest;
+use crate::wakeup::WakeUpReport;
 
 /// Name and version of the run document.
 pub const RUN_SCHEMA: &str = "hourglass.run/1";
@@ -39,6 +40,9 @@ pub struct RunResult {
     /// could be inferred.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inferences: Vec<Inference>,
+    /// Where the time of wake-ups went, thread by thread. Empty unless the kernel was traced.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub wakeups: Vec<WakeUpReport>,
     /// What a reader must know before believing the numbers.
     #[serde(default)]
     pub warnings: Vec<Warning>,

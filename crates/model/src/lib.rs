@@ -31,6 +31,7 @@ pub mod sweep;
 pub mod tasks;
 pub mod trace;
 pub mod tuning;
+pub mod wakeup;
 
 pub use cause::Cause;
 pub use cpus::CpuSet;

@@ -33,6 +33,7 @@ mod stage;
 mod thread;
 mod timeline;
 pub mod wake;
+pub mod wakes;
 pub mod witness;
 mod words;
 

@@ -7,6 +7,7 @@ use crate::buckets::{Buckets, Steps};
 use crate::buffer::{Record, TraceBuffer};
 use crate::guard::Excess;
 use crate::jobs::Jobs;
+use crate::wakes::WakeTimes;
 
 /// Lateness of wake-ups: every sample in the histogram, the first ones also one by one.
 #[derive(Debug)]
@@ -150,6 +151,8 @@ pub struct Memory {
     pub lateness: Option<Lateness>,
     /// Jobs one by one, where they are wanted.
     pub jobs: Option<Jobs>,
+    /// When the wake-ups in `lateness` took place, where that is wanted.
+    pub wakes: Option<WakeTimes>,
     pub(crate) gaps: Gaps,
 }
 
@@ -162,15 +165,27 @@ impl Memory {
         let locked = locked.and_then(|()| {
             self.jobs.as_ref().map_or(Ok(()), |jobs| hourglass_sys::memory::lock(jobs.memory()))
         });
+        let locked = locked.and_then(|()| {
+            self.wakes.as_ref().map_or(Ok(()), |w| hourglass_sys::memory::lock(w.room()))
+        });
         let jobs = self.jobs.as_ref().map_or(0, |jobs| size_of_val(jobs.memory()));
+        let wakes = self.wakes.as_ref().map_or(0, |w| size_of_val(w.room()));
         let samples = self.lateness.as_ref().map_or(0, |l| size_of_val(l.room()));
-        (size_of_val(self.trace.memory()) + samples + jobs, locked)
+        (size_of_val(self.trace.memory()) + samples + jobs + wakes, locked)
     }
 
     /// The same with room for so many jobs; none is kept for 0.
     #[must_use]
     pub fn with_jobs(self, room: usize) -> Memory {
         Memory { jobs: (room > 0).then(|| Jobs::new(room)), ..self }
+    }
+
+    /// The same with the time of each wake-up whose lateness is kept one by one, if `wanted`.
+    #[must_use]
+    pub fn with_wake_times(self, wanted: bool) -> Memory {
+        let lateness = self.lateness.as_ref().filter(|_| wanted);
+        let wakes = lateness.map(|late| WakeTimes::new(late.capacity(), late.ring));
+        Memory { wakes, ..self }
     }
 
     /// The same with exact counts of what is beyond `limits`; `period_ns` is that of wake-ups on a
@@ -207,10 +222,12 @@ impl Memory {
                 trace: TraceBuffer::new(0, false),
                 lateness: Some(Lateness::new(samples, ring)),
                 jobs: None,
+                wakes: None,
                 gaps,
             }
         } else {
-            Memory { trace: TraceBuffer::new(records, ring), lateness: None, jobs: None, gaps }
+            let trace = TraceBuffer::new(records, ring);
+            Memory { trace, lateness: None, jobs: None, wakes: None, gaps }
         }
     }
 }

@@ -26,6 +26,7 @@ use crate::memory::{Gaps, Lateness, Memory};
 use crate::stage::Stage;
 use crate::timeline::Timeline;
 use crate::wake::{Alarm, WakeUp};
+use crate::wakes::WakeTimes;
 use crate::witness::Witness;
 
 /// What a thread does between two reads of the counter.
@@ -153,6 +154,8 @@ pub struct Recorded {
     pub trace: TraceBuffer,
     /// Wake-ups.
     pub lateness: Option<Lateness>,
+    /// When those wake-ups took place, where that was wanted.
+    pub wakes: Option<WakeTimes>,
     /// Jobs one by one, where they were wanted.
     pub jobs: Option<Jobs>,
     /// Gaps, all of them.
@@ -355,6 +358,7 @@ impl<'a, C: Stage> Recorder<'a, C> {
         Recorded {
             trace: self.memory.trace,
             lateness: self.memory.lateness,
+            wakes: self.memory.wakes,
             jobs: self.memory.jobs,
             gaps: self.memory.gaps,
             intervals: self.intervals,

@@ -264,6 +264,7 @@ fn prepare(spec: &RunSpec, counter: AnyCounter) -> Vec<Prepared> {
             let period = demand.period.filter(|_| demand.on_grid).map(Span::nanos_or_zero);
             let memory = Memory::new(share, spec.ring, demand.latency)
                 .with_jobs(thread.jobs)
+                .with_wake_times(spec.wake_times)
                 .with_steps(thread.steps)
                 .counting(&spec.guard.counted, period);
             Prepared { id, spec: thread.clone(), execution, memory, loop_time }

@@ -49,6 +49,8 @@ pub struct RunSpec {
     pub snapshots: bool,
     /// Whether the run's zero lies on a whole second of `CLOCK_REALTIME`.
     pub whole_second: bool,
+    /// Whether models that measure lateness also keep when each wake-up took place.
+    pub wake_times: bool,
     /// The threads, in the order of their numbers.
     pub threads: Vec<ThreadSpec>,
 }
@@ -193,6 +195,7 @@ impl RunSpec {
             watch_on: None,
             snapshots: false,
             whole_second: false,
+            wake_times: false,
             threads,
         }
     }
@@ -200,7 +203,9 @@ impl RunSpec {
     /// Memory that the run allocates and locks before it begins, in bytes, saturating.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
-        let records = self.records.saturating_mul(size_of::<Record>() as u64);
+        // Times of wake-ups take as much room as their lateness.
+        let times = if self.wake_times { 2 } else { 1 };
+        let records = self.records.saturating_mul(times * size_of::<Record>() as u64);
         let threads = (self.threads.len() as u64).saturating_mul(BYTES_PER_THREAD);
         let records = records.saturating_add(threads);
         let jobs = |thread: &ThreadSpec| thread.jobs.saturating_mul(size_of::<Job>());

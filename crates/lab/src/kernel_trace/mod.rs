@@ -12,25 +12,28 @@ mod catalogue;
 mod clock;
 mod drain;
 mod keep;
+mod told;
 
 use std::io;
 use std::time::Duration;
 
-use hourglass_clock::CounterKind;
+use hourglass_clock::{Choice, CounterKind};
 use hourglass_model::document::Warning;
 use hourglass_model::host::Host;
-use hourglass_model::kernel::{KernelCpu, KernelFacts};
+use hourglass_model::kernel::{ClockCheck, KernelCpu, KernelFacts};
 use hourglass_model::{CpuSet, KernelEvent};
 use hourglass_sys::thread as os;
-use hourglass_sys::tracefs::{Instance, RingCounts, TraceFileError, Tracefs, Unavailable};
+use hourglass_sys::tracefs::{Instance, RingCounts, TraceFileError, Tracefs};
 use hourglass_time::Span;
 use hourglass_workload::spec::RunSpec;
 use hourglass_workload::{AnyCounter, Timeline};
 
+use crate::experiment::Failure;
 use crate::refusal::Refusal;
 use catalogue::Plans;
 use clock::{Map, Marks, TraceClock};
 use drain::{Decoder, Drainer, Recording};
+use told::{failed, refused, warnings};
 
 const MIB: u64 = 1 << 20;
 
@@ -131,6 +134,27 @@ pub(crate) struct Recorded {
     pub(crate) warnings: Vec<Warning>,
     lanes: Vec<keep::Lane>,
     map: Option<Map>,
+}
+
+/// Prepares the recording of the kernel's events, if it is wanted.
+pub(crate) fn start(
+    wanted: bool,
+    spec: &RunSpec,
+    choice: &Choice,
+    host: &Host,
+    warnings: &mut Vec<Warning>,
+) -> Result<Option<Session>, Failure> {
+    if !wanted {
+        return Ok(None);
+    }
+    match Session::prepare(spec, choice.kind, host) {
+        Ok(session) => Ok(Some(session)),
+        Err(refused) if spec.best_effort => {
+            warnings.push(refused.into_warning("trace-refused"));
+            Ok(None)
+        }
+        Err(refused) => Err(Failure::Refused(vec![refused])),
+    }
 }
 
 impl Session {
@@ -274,11 +298,7 @@ impl Session {
         Recorded { facts, warnings, lanes: recording.lanes, map }
     }
 
-    fn facts(
-        &self,
-        checks: Vec<hourglass_model::kernel::ClockCheck>,
-        cpus: Vec<KernelCpu>,
-    ) -> KernelFacts {
+    fn facts(&self, checks: Vec<ClockCheck>, cpus: Vec<KernelCpu>) -> KernelFacts {
         let drained = match self.size.emptied {
             Emptied::Elsewhere => "during the run, on CPUs that were not measured".to_owned(),
             Emptied::Afterwards => "after the run".to_owned(),
@@ -354,77 +374,6 @@ fn set_rings(instance: &Instance, size: &Size) -> Result<(), TraceFileError> {
     }
 }
 
-fn refused(missing: &Unavailable) -> Refusal {
-    Refusal { what: "--trace".to_owned(), reason: missing.to_string(), remedy: missing.remedy() }
-}
-
-fn failed(error: &TraceFileError) -> Refusal {
-    let remedy = match error.source.kind() {
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            "run it as root (sudo hourglass ...), in a container with --privileged; a kernel that \
-             is locked down (/sys/kernel/security/lockdown) gives no trace to anybody"
-        }
-        io::ErrorKind::OutOfMemory => "free memory, or trace fewer CPUs with --cpu",
-        _ => "drop --trace",
-    };
-    Refusal { what: "--trace".to_owned(), reason: error.to_string(), remedy: remedy.to_owned() }
-}
-
-fn warnings(facts: &KernelFacts, placed: bool, troubles: &[String]) -> Vec<Warning> {
-    let warning = |id: &str, text: String, remedy: &str| Warning {
-        id: id.to_owned(),
-        text,
-        remedy: remedy.to_owned(),
-    };
-    let mut warnings = Vec::new();
-    for trouble in troubles {
-        let text = format!("--trace: {trouble}");
-        warnings.push(warning("trace-incomplete", text, "measure again"));
-    }
-    let lost = facts.lost();
-    if lost > 0 {
-        let on: CpuSet = facts.cpus.iter().filter(|cpu| cpu.lost > 0).map(|cpu| cpu.cpu).collect();
-        warnings.push(warning(
-            "kernel-events-lost",
-            format!("--trace: {lost} events of the kernel were lost on CPU {on}: its ring was full"),
-            "leave a CPU unmeasured (--cpu), which empties the ring during the run; or a shorter -d",
-        ));
-    }
-    let damaged: u64 = facts.cpus.iter().map(|cpu| cpu.damaged).sum();
-    if damaged > 0 {
-        let text = format!(
-            "--trace: {damaged} pieces of the kernel's ring could not be read to their end"
-        );
-        warnings.push(warning(
-            "kernel-ring-damaged",
-            text,
-            "report this with the kernel's version",
-        ));
-    }
-    if !placed {
-        warnings.push(warning(
-            "trace-clock-unknown",
-            format!(
-                "--trace: the events cannot be put on the run's time: {} has no pairs",
-                facts.clock
-            ),
-            "measure again",
-        ));
-    } else if facts.same_counter
-        && !facts.checks.iter().all(hourglass_model::kernel::ClockCheck::holds)
-    {
-        warnings.push(warning(
-            "trace-clock-drift",
-            format!(
-                "--trace: the trace clock {} was not the run's counter when it was checked",
-                facts.clock
-            ),
-            "do not join events with gaps; report this with the kernel's version",
-        ));
-    }
-    warnings
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -460,30 +409,5 @@ mod tests {
         let every = Duration::from_secs(2);
         assert_eq!((small.ring_bytes, small.emptied), (4 * MIB, Emptied::Sparsely(every)));
         assert_eq!(small.most_events, 512 << 10);
-    }
-
-    #[test]
-    fn what_is_not_whole_is_said() {
-        let cpu = |cpu, lost| KernelCpu { cpu, events: 5, lost, damaged: 0 };
-        let whole = KernelFacts {
-            same_counter: true,
-            cpus: vec![cpu(0, 0), cpu(1, 0)],
-            checks: vec![hourglass_model::kernel::ClockCheck { before: 5, trace: 6, after: 7 }],
-            ..KernelFacts::default()
-        };
-        assert_eq!(warnings(&whole, true, &[]), []);
-        let lossy = KernelFacts { cpus: vec![cpu(0, 0), cpu(1, 7)], ..whole.clone() };
-        let mut drifted = whole.clone();
-        drifted.checks[0].trace = 9;
-        let ids = |facts: &KernelFacts, placed, troubles: &[String]| {
-            let all = warnings(facts, placed, troubles);
-            all.into_iter().map(|warning| warning.id).collect::<Vec<String>>()
-        };
-        assert_eq!(ids(&lossy, true, &[]), ["kernel-events-lost"]);
-        assert_eq!(ids(&drifted, true, &[]), ["trace-clock-drift"]);
-        assert_eq!(
-            ids(&whole, false, &["x".to_owned()]),
-            ["trace-incomplete", "trace-clock-unknown"]
-        );
     }
 }

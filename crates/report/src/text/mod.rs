@@ -17,6 +17,7 @@ mod summary;
 mod sweep;
 mod table;
 mod verdict;
+mod wakeups;
 mod watch;
 
 use hourglass_model::document::{Deadlines, ThreadReport};

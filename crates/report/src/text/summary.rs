@@ -9,6 +9,7 @@ use super::Style;
 use super::inferences;
 use super::table::{Column, Table, Tone, paint, wrapped};
 use super::verdict::verdict;
+use super::wakeups;
 use crate::clean;
 use crate::units::{Scale, rounded};
 
@@ -40,6 +41,9 @@ pub fn summary(document: &RunDocument, style: Style) -> String {
     }
     if result.threads.iter().any(|t| t.latency.is_some()) {
         latency(&result.threads).write(&mut out, style);
+    }
+    if let Some(table) = wakeups::table(&result.wakeups) {
+        table.write(&mut out, style);
     }
     if !result.causes.is_empty() {
         causes(result).write(&mut out, style);

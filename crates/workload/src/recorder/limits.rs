@@ -15,6 +15,9 @@ impl<C: Stage> Recorder<'_, C> {
         let ns = self.settings.timeline.ns_in(late);
         let Some(lateness) = &mut self.memory.lateness else { return };
         lateness.record(late, ns);
+        if let Some(wakes) = &mut self.memory.wakes {
+            wakes.record(self.last);
+        }
         if let Some(live) = &self.settings.live {
             live.record(ns);
         }
