@@ -133,9 +133,10 @@ fn wake_ups_are_taken_apart() {
     let longest: i64 = (0..5).map(|at| stages[at]["max_ns"].as_i64().unwrap()).sum();
     assert!(stages[5]["max_ns"].as_i64().unwrap() <= longest);
 
-    let text = Command::new(env!("CARGO_BIN_EXE_hourglass")).arg("show").arg(&path).output();
-    let text = String::from_utf8(text.unwrap().stdout).unwrap();
-    assert!(text.contains("Stages of wake-ups"), "{text}");
+    let mut show = Command::new(env!("CARGO_BIN_EXE_hourglass"));
+    let shown = show.args(["show", "--json"]).arg(&path).output().unwrap();
+    let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
+    assert_eq!(shown["wakeups"], document["wakeups"]);
 }
 
 /// Waits for `done`, for so long at most.
