@@ -170,7 +170,7 @@ impl Case<'_> {
         if seen {
             return (self.interleaved(), Basis::Seen);
         }
-        if kept { self.kept() } else { self.from_the_trace() }
+        if kept { self.kept() } else { self.by_the_trace() }
     }
 
     /// Throttling, a budget, a quota: all look like switches, so these rules come first.
@@ -263,7 +263,7 @@ impl Case<'_> {
     }
 
     /// Neither the kernel's events nor the thread's own evidence: section 4's rules.
-    fn from_the_trace(&mut self) -> (Cause, Basis) {
+    fn by_the_trace(&mut self) -> (Cause, Basis) {
         let inferred = |cause, confidence| (cause, Basis::Inferred { confidence });
         if self.cpu_changed {
             return inferred(Cause::Migration, MOVED);
