@@ -39,7 +39,7 @@ pub struct LatencyCounts {
 impl LatencyCounts {
     /// Wake-ups that were `us` late or later.
     #[must_use]
-    pub fn from_us(&self, us: u64) -> u64 {
+    pub fn at_least(&self, us: u64) -> u64 {
         let late = self.counts.iter().filter(|(at, _)| *at >= us);
         late.fold(0, |sum, (_, count)| sum.saturating_add(*count))
     }

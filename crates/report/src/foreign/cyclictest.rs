@@ -137,14 +137,14 @@ pub fn cyclictest_histogram(out: impl Write, run: &Run<'_>, limit_us: u64) -> io
             rows.iter().try_for_each(|row| write!(out, " {:0width$}", number(row)))?;
             writeln!(out)
         };
-    line(&mut out, "Total", 9, &|row| row.counts.from_us(0) - row.counts.from_us(limit_us))?;
+    line(&mut out, "Total", 9, &|row| row.counts.at_least(0) - row.counts.at_least(limit_us))?;
     line(&mut out, "Min Latencies", 5, &|row| row.latency.min_ns / NS_PER_US)?;
     line(&mut out, "Avg Latencies", 5, &|row| row.latency.mean_ns / NS_PER_US)?;
     line(&mut out, "Max Latencies", 5, &|row| row.latency.max_ns / NS_PER_US)?;
-    line(&mut out, "Histogram Overflows", 5, &|row| row.counts.from_us(limit_us))?;
+    line(&mut out, "Histogram Overflows", 5, &|row| row.counts.at_least(limit_us))?;
     writeln!(out, "# Histogram Overflow at cycle number:")?;
     for (number, row) in rows.iter().enumerate() {
-        match row.counts.from_us(limit_us) {
+        match row.counts.at_least(limit_us) {
             0 => writeln!(out, "# Thread {number}:")?,
             others => writeln!(out, "# Thread {number}: # {others:05} others")?,
         }

@@ -74,7 +74,7 @@ fn curve(run: &Run<'_>, counts: &LatencyCounts, most_us: u64, bin: u64) -> Curve
     let thread = run.document.result.threads.iter().find(|thread| thread.id == counts.thread);
     let latest = thread.and_then(|thread| thread.latency).map(|latency| latency.max_ns);
     let mut note = latest.map(|ns| format!("max {}", rounded(ns))).unwrap_or_default();
-    let beyond = counts.from_us(most_us);
+    let beyond = counts.at_least(most_us);
     if beyond > 0 {
         let _ = write!(note, ", {} beyond the axis", grouped(beyond));
     }

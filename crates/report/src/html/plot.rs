@@ -100,10 +100,10 @@ impl Plot {
         let mut decade = 1.0;
         while decade <= scale.most {
             let y = scale.y(decade);
-            let _ = write!(
+            let _ = writeln!(
                 out,
                 "<path class=\"line\" d=\"M{LEFT} {y:.1}H{right}\"/>\
-                 <text class=\"tick\" x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>\n",
+                 <text class=\"tick\" x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
                 LEFT - 8.0,
                 y + 4.0,
                 super::table::grouped(decade as u64)
@@ -112,17 +112,17 @@ impl Plot {
         }
         for (at, label) in ticks(self.across) {
             let x = scale.x(at);
-            let _ = write!(
+            let _ = writeln!(
                 out,
                 "<path class=\"line\" d=\"M{x:.1} {TOP}V{bottom}\"/>\
-                 <text class=\"tick\" x=\"{x:.1}\" y=\"{}\" text-anchor=\"middle\">{label}</text>\n",
+                 <text class=\"tick\" x=\"{x:.1}\" y=\"{}\" text-anchor=\"middle\">{label}</text>",
                 bottom + 17.0
             );
         }
-        let _ = write!(
+        let _ = writeln!(
             out,
             "<path class=\"axis\" d=\"M{LEFT} {bottom}H{right}\"/>\
-             <text class=\"tick\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
+             <text class=\"tick\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
             (LEFT + right) / 2.0,
             HEIGHT - 6.0,
             for_xml(&self.caption)
