@@ -110,10 +110,11 @@ class Controls {
 
   eventNear(row, x, y) {
     if (!row.events || y < row.y + BAR) return null;
-    const { start, end, text } = row.events;
+    const { start, end } = row.events;
     const [from, to] = [this.timeline.ns(x - 3), this.timeline.ns(x + 3)];
-    for (let i = firstAbove(start, start.length, to) - 1; i >= 0 && i > 0 - 1; i--) {
+    for (let i = firstAbove(start, start.length, to) - 1; i >= 0; i--) {
       if (end[i] >= from) return this.eventFacts(row, i);
+      // What lasts longer than 10 ms is found by its beginning only.
       if (start[i] < from - 1e7) break;
     }
     return null;
