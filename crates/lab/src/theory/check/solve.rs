@@ -283,15 +283,8 @@ pub(super) fn task(
             facts.verdict = match result.verdict {
                 _ if bound.from_arrival <= deadline => Verdict::Feasible,
                 Judged::Infeasible(_) if processor.inexact.is_empty() => Verdict::Infeasible,
-                Judged::Unknown(Refusal::NotExact) if processor.has_phases => {
-                    facts.reason = "the bound is over the deadline, but blocking, tasks of equal \
-                                    priority, or phases among which the search was given up may \
-                                    never come so"
-                        .to_owned();
-                    Verdict::Unknown
-                }
                 Judged::Unknown(why) => {
-                    facts.reason = why.to_string();
+                    facts.reason = refused(processor, why);
                     Verdict::Unknown
                 }
                 _ => {
@@ -307,6 +300,18 @@ pub(super) fn task(
         }
     }
     None
+}
+
+/// Why an analysis cannot tell whether a deadline holds that its bound is over.
+fn refused(processor: &Processor, why: Refusal) -> String {
+    match why {
+        Refusal::NotExact if processor.has_phases => {
+            "the bound is over the deadline, but blocking, tasks of equal priority, or phases among \
+             which the search was given up may never come so"
+                .to_owned()
+        }
+        why => why.to_string(),
+    }
 }
 
 /// The bounds of the task itself, where its numbers have a burst as jitter.
