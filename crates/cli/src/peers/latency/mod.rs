@@ -36,7 +36,7 @@ pub(crate) fn latency(words: &[String]) -> Result<ExitCode> {
 }
 
 fn measure(run: Latency) -> Result<ExitCode> {
-    let Latency { spec, gates, folder, idle_latency_us, idle_refused, view, settings } = run;
+    let Latency { spec, gates, trace, folder, idle_latency_us, idle_refused, view, settings } = run;
     let json_file = WholeFile::wanted("--json", view.json_file.as_deref())?;
     let histogram_file = WholeFile::wanted("--histfile", view.histogram_file.as_deref())?;
     let request = lab::Request {
@@ -44,6 +44,7 @@ fn measure(run: Latency) -> Result<ExitCode> {
         dma_latency_us: idle_latency_us,
         folder,
         gates,
+        trace,
         ..lab::Request::of(spec)
     };
     let mut status = Status::new(&view, settings.quiet, settings.json);

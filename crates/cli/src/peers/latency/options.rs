@@ -38,6 +38,7 @@ pub(crate) enum Key {
     MaxMisses,
     Percentile,
     OnHit,
+    Trace,
     Folder,
     Records,
     BestEffort,
@@ -252,6 +253,13 @@ const BESIDE: &[Letter<Key>] = &[
         "what wakes the threads, as run -i: HR, TIMERFD, SPIN and others [default: NATIVE]",
     ),
     Letter::does(
+        Key::Trace,
+        &["--trace"],
+        Nothing,
+        "records the kernel's events of the measured CPUs, so that causes are named by them; needs \
+         root",
+    ),
+    Letter::does(
         Key::BestEffort,
         &["--best-effort"],
         Nothing,
@@ -313,12 +321,12 @@ const REFUSED: &[Letter<Key>] = &[
     Letter::refused(
         &["--tracemark"],
         Nothing,
-        "no marker is written; --on-hit COMMAND runs what you want when -b is hit",
+        "no marker is written; use --trace, which keeps the kernel's events around the hit of -b",
     ),
     Letter::refused(
         &["-B", "-C", "-E", "-f", "-I", "-O", "-P", "-T", "-w", "-W"],
         Nothing,
-        "tracing options of old versions; use --on-hit COMMAND with -b",
+        "tracing options of old versions; use --trace with -b",
     ),
     Letter::refused(&["-U", "--numa"], Nothing, "use -S or -a"),
     Letter::refused(&["-e"], Value("USEC"), "use --latency=USEC"),

@@ -35,6 +35,8 @@ pub(super) enum Parsed {
 pub(super) struct Latency {
     pub(super) spec: RunSpec,
     pub(super) gates: Gates,
+    /// Whether the kernel's events are recorded.
+    pub(super) trace: bool,
     pub(super) folder: Option<PathBuf>,
     /// What to hold `/dev/cpu_dma_latency` at, us; `None` leaves it alone.
     pub(super) idle_latency_us: Option<u32>,
@@ -111,6 +113,7 @@ pub(super) fn parse(words: &[String], machine: &Machine) -> Result<Parsed, Stop>
     let mut run = Latency {
         spec: RunSpec::new(Vec::new()),
         gates: Gates::default(),
+        trace: false,
         folder: None,
         idle_latency_us: None,
         idle_refused: false,
@@ -193,6 +196,7 @@ fn take_threads(
         Key::KeepPower => asked.idle = Idle::Leave,
         Key::IdleLatency => asked.idle = Idle::At(values::number(given, "number of us")?),
         Key::BestEffort => run.spec.best_effort = true,
+        Key::Trace => run.trace = true,
         _ => {}
     }
     Ok(())

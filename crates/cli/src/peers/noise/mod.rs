@@ -36,7 +36,7 @@ pub(crate) fn noise(words: &[String]) -> Result<ExitCode> {
 }
 
 fn measure(run: Noise) -> Result<ExitCode> {
-    let Noise { spec, gates, folder, left_out, view, settings } = run;
+    let Noise { spec, gates, trace, folder, left_out, view, settings } = run;
     let quiet = settings.quiet;
     let json_file = WholeFile::wanted("--json", view.json_file.as_deref())?;
     if let Some(cpu) = left_out
@@ -51,6 +51,7 @@ fn measure(run: Noise) -> Result<ExitCode> {
         command_line: std::env::args().collect(),
         folder,
         gates,
+        trace,
         ..lab::Request::of(spec)
     };
     let summarised = !settings.json && !quiet && io::stdout().is_terminal();
@@ -101,10 +102,21 @@ fn printed(finished: &Finished, view: &View) -> String {
     let throttling = Cause::RtThrottling.name();
     for cause in document.result.causes.iter().filter(|cause| cause.cause == throttling) {
         text.push_str(&format!(
-            "   Throttled:\t {} gaps, {} us in all: the kernel stops real-time threads \
-             (sched_rt_runtime_us); that is no latency of the system\n",
+            "   Throttled:\t {} gaps, {} us in all, longest {} us: the kernel stops real-time \
+             threads (sched_rt_runtime_us); that is no latency of the system\n",
             cause.count,
-            cause.total_ns / 1_000
+            cause.total_ns / 1_000,
+            cause.max_ns / 1_000
+        ));
+    }
+    for cause in document.result.causes.iter().filter(|cause| cause.cause != throttling) {
+        text.push_str(&format!(
+            "# Cause {}: {} gaps, {} us in all, longest {} us, confidence {:.2}\n",
+            cause.cause,
+            cause.count,
+            cause.total_ns / 1_000,
+            cause.max_ns / 1_000,
+            cause.confidence
         ));
     }
     text.push_str(&super::limits(document, "gaps"));

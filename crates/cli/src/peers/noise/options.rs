@@ -21,6 +21,7 @@ pub(crate) enum Key {
     MaxGap,
     Percentile,
     OnHit,
+    Trace,
     BestEffort,
     Folder,
     Records,
@@ -125,6 +126,13 @@ const BESIDE: &[Letter<Key>] = &[
         &["--warm-up"],
         Value("TIME"),
         "threads run so long before anything is counted [default: 1s]",
+    ),
+    Letter::does(
+        Key::Trace,
+        &["--trace"],
+        Nothing,
+        "records the kernel's events of the measured CPUs, so that causes are named by them; needs \
+         root",
     ),
     Letter::does(
         Key::BestEffort,

@@ -35,6 +35,8 @@ pub(super) enum Parsed {
 pub(super) struct Noise {
     pub(super) spec: RunSpec,
     pub(super) gates: Gates,
+    /// Whether the kernel's events are recorded.
+    pub(super) trace: bool,
     pub(super) folder: Option<PathBuf>,
     /// A CPU that is not looked at, though nobody said so, because real-time threads must not take
     /// them all.
@@ -89,6 +91,7 @@ pub(super) fn parse(words: &[String], machine: &Machine) -> Result<Parsed, Stop>
             ..RunSpec::new(Vec::new())
         },
         gates: Gates::default(),
+        trace: false,
         folder: None,
         left_out: None,
         view: View { width_ns: 1_000, ..View::default() },
@@ -148,6 +151,7 @@ fn take_measuring(
         }
         Key::OnHit => run.gates.on_hit = Some(given.text().to_owned()),
         Key::BestEffort => run.spec.best_effort = true,
+        Key::Trace => run.trace = true,
         _ => {}
     }
     Ok(())
