@@ -121,4 +121,57 @@ mod tests {
             Statements { preemptions_certain: true, ..Default::default() }
         );
     }
+
+    /// Whatever a damaged trace holds: nothing breaks, and every number of the document is one.
+    #[test]
+    fn nonsense_is_survived() {
+        use hourglass_model::generate::Stream;
+        use hourglass_model::{Counted, Evidence};
+        for seed in 0..200 {
+            let mut random = Stream::of(&[seed]);
+            let mut time = || match random.below(6) {
+                0 => i64::MIN,
+                1 => i64::MAX,
+                2 => -(random.below(1_000) as i64),
+                _ => random.below(1_000_000) as i64,
+            };
+            let times: Vec<i64> = (0..200).map(|_| time()).collect();
+            let facts: Vec<ThreadFact> = (0..3)
+                .map(|thread| ThreadFact {
+                    thread,
+                    start_ns: times[thread as usize],
+                    finish_ns: times[thread as usize + 3],
+                    never_blocks: thread == 0,
+                    highest: thread == 1,
+                })
+                .collect();
+            let records: Vec<Interval> = times
+                .windows(2)
+                .map(|ends| {
+                    let pick = |of: u64, times: u64| (ends[0].unsigned_abs() / times % of) as u32;
+                    let counted = Counted { involuntary: pick(2, 7) as u8, ..Counted::default() };
+                    Interval {
+                        thread: pick(4, 1),
+                        cpu: pick(3, 5),
+                        start_ns: ends[0],
+                        end_ns: ends[1],
+                        start_ticks: 0,
+                        end_ticks: 0,
+                        onset: Onset::ALL[pick(5, 11) as usize],
+                        evidence: Evidence {
+                            cleared: Some(pick(2, 13) == 0),
+                            counted: (pick(2, 17) == 0).then_some(counted),
+                        },
+                    }
+                })
+                .collect();
+            let mut collector = Collector::of(&facts);
+            collector.extend(records.iter().copied());
+            for inference in collector.finish().document() {
+                let ends = [Some(inference.value), inference.ci_lo, inference.ci_hi];
+                assert!(ends.iter().flatten().all(|n| n.is_finite()), "seed {seed}: {inference:?}");
+            }
+            assert_eq!(super::super::place(records.iter().copied()).intervals.len(), 199);
+        }
+    }
 }
