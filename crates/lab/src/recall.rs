@@ -7,6 +7,7 @@ use hourglass_model::{Interval, KernelEvent};
 use hourglass_store::{LatencyError, OpenError, RunFolder, TraceError};
 
 use crate::causes::Explanation;
+use crate::inferences;
 
 /// Picoseconds in a nanosecond.
 const PS_PER_NS: u64 = 1_000;
@@ -32,6 +33,24 @@ pub fn recall(path: &Path) -> Result<Recalled, OpenError> {
 }
 
 impl Recalled {
+    /// Infers from the trace what the document lacks, as one of an earlier version does. A damaged trace
+    /// is read as far as it is sound; a simulated one has no costs to infer.
+    pub fn infer(&mut self) {
+        let known = !self.document.result.inferences.is_empty();
+        if known || self.document.manifest.simulation.is_some() {
+            return;
+        }
+        let Ok(trace) = self.folder.intervals() else { return };
+        let threads = self.document.result.threads.iter();
+        let tested = threads.filter(|thread| thread.latency.is_some()).map(|thread| thread.id);
+        let latencies = tested.filter_map(|thread| {
+            let samples = self.latencies_ps(thread).ok()?;
+            Some((thread, samples.map_while(Result::ok)))
+        });
+        let trace = trace.map_while(Result::ok);
+        self.document.result.inferences = inferences::of_run(&self.document, trace, latencies);
+    }
+
     /// The execution trace, in order of start.
     ///
     /// # Errors

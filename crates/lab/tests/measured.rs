@@ -368,4 +368,14 @@ fn inferences_of_two_threads_on_a_cpu() {
     assert!((rate * 0.4 - found.len() as f64).abs() < 1.5, "{rate} a second, {}", found.len());
     assert!(find("switch_cost_voluntary", "fastest").is_none());
     assert_eq!(recall(&folder).unwrap().document.result.inferences, *inferences);
+    // A folder that was written before there were inferences has them from its trace.
+    let path = folder.join("manifest.json");
+    let mut manifest: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    manifest["result"].as_object_mut().unwrap().remove("inferences").unwrap();
+    std::fs::write(&path, manifest.to_string()).unwrap();
+    let mut recalled = recall(&folder).unwrap();
+    assert!(recalled.document.result.inferences.is_empty());
+    recalled.infer();
+    assert_eq!(recalled.document.result.inferences, *inferences);
 }

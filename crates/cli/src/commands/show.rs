@@ -43,6 +43,7 @@ pub(crate) fn show(show: &Show, settings: Settings) -> Result<ExitCode> {
     let format = Format::choose(settings.json, show.records, show.cycles)?;
     if !matches!(format, Format::Lines { .. }) {
         recalled.find_causes();
+        recalled.infer();
     }
     if !settings.quiet && format != Format::Summary {
         recalled.document().result.warnings.iter().for_each(messages::warn);
