@@ -111,8 +111,8 @@ fn repeated(threads: &[ThreadSpec], seconds: i64) -> Result<Count> {
         let finished =
             hourglass_lab::run(request, &mut Quiet).map_err(|failure| match failure {
                 Failure::Refused(refusals) => {
-                    let remedies = refusals.iter().map(|r| format!("{}; {}", r.what, r.remedy));
-                    anyhow::anyhow!(remedies.collect::<Vec<_>>().join("; "))
+                    let why = |r: &Refusal| format!("{}: {}; {}", r.what, r.reason, r.remedy);
+                    anyhow::anyhow!(refusals.iter().map(why).collect::<Vec<_>>().join("; "))
                 }
                 other => anyhow::anyhow!(other),
             })?;
