@@ -110,6 +110,7 @@ fn full() -> RunDocument {
     let mut game = thread(4, "CPU_PERIODIC 10ms 50ms", "OTHER");
     game.deadlines = Some(Deadlines { hit: 200, completed: 998, ..Deadlines::default() });
     let mut document = document(RunResult {
+        wakeups: Vec::new(),
         threads: vec![modem, video, probe, scan, game],
         causes: vec![CauseReport {
             cause: "timer_tick".to_owned(),

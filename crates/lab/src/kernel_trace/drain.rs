@@ -179,7 +179,7 @@ impl Drainer {
         recording: Recording,
         every: Duration,
         pieces: u64,
-    ) -> Result<Drainer, Recording> {
+    ) -> Result<Drainer, Box<Recording>> {
         let (stop, stopped) = channel();
         // Handed over behind the start, so that it is not lost where there is none.
         let (give, given) = channel();
@@ -191,9 +191,9 @@ impl Drainer {
         match named.spawn(live) {
             Ok(thread) => match give.send(recording) {
                 Ok(()) => Ok(Drainer { stop, thread }),
-                Err(unsent) => Err(unsent.0),
+                Err(unsent) => Err(Box::new(unsent.0)),
             },
-            Err(_) => Err(recording),
+            Err(_) => Err(Box::new(recording)),
         }
     }
 

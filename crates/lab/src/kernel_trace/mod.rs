@@ -216,7 +216,7 @@ impl Session {
             match Drainer::start(recording, every, pieces) {
                 Ok(drainer) => self.drainer = Some(drainer),
                 Err(recording) => {
-                    self.recording = Some(recording);
+                    self.recording = Some(*recording);
                     self.troubles.push("no thread could be started to empty the ring".to_owned());
                 }
             }
