@@ -146,14 +146,16 @@ mod tests {
     /// estimate -0.46, and the 96.1 % interval (-0.786, -0.010).
     #[test]
     fn hollander_and_wolfe() {
-        let before = [1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30];
-        let after = [0.878, 0.647, 0.598, 2.05, 1.06, 1.29, 1.06, 3.14, 1.29];
-        let differences: Vec<f64> = before.iter().zip(after).map(|(b, a)| a - b).collect();
+        // In thousandths.
+        let before = [1_830, 500, 1_620, 2_480, 1_680, 1_880, 1_550, 3_060, 1_300];
+        let after = [878, 647, 598, 2_050, 1_060, 1_290, 1_060, 3_140, 1_290];
+        let differences: Vec<f64> =
+            before.iter().zip(after).map(|(b, a)| f64::from(a - b)).collect();
         let ranks = signed_ranks(&differences);
         assert_eq!(ranks.iter().filter(|r| **r > 0).sum::<i64>(), 2 * 5);
         let found = shift(&differences).unwrap();
-        assert!((found.value + 0.46).abs() < 1e-9, "{found:?}");
-        assert!((found.lo + 0.786).abs() < 1e-9 && (found.hi + 0.010).abs() < 1e-9, "{found:?}");
+        assert!((found.value + 460.0).abs() < 1e-9, "{found:?}");
+        assert!((found.lo + 786.0).abs() < 1e-9 && (found.hi + 10.0).abs() < 1e-9, "{found:?}");
         let chance = joint_chances(&[differences], 1)[0];
         assert!((chance - 0.0391).abs() < 5e-5, "{chance}");
     }

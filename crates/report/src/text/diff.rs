@@ -156,8 +156,10 @@ fn undecided(out: &mut String, document: &DiffDocument, style: Style) {
 }
 
 fn basis(document: &DiffDocument) -> String {
+    let has_gaps = document.metrics.iter().any(|metric| metric.name.starts_with("gaps."));
     let gaps = match document.gap_ns {
         0 => String::new(),
+        _ if !has_gaps => String::new(),
         ns => format!("gaps longer than {} on both sides; ", rounded(ns)),
     };
     format!(
