@@ -4,7 +4,8 @@
 //! and the recorder ([`recorder`]), the hook by which a thread asks for a reservation
 //! ([`reserving`]), and the run that puts them on the machine ([`mod@run`]).
 //! Must not: know which scheduler it is under, infer anything, and, between start and stop, do
-//! I/O, allocate, fault pages or make a system call but the model's own.
+//! I/O, allocate, fault pages or make a system call but the model's own, and the question for the
+//! kernel's counters behind a gap.
 //!
 //! The specification is Regehr, *Inferring Scheduling Behavior with Hourglass* (2002),
 //! section 3 and Appendix A.
