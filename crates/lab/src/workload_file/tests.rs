@@ -67,14 +67,14 @@ fn every_key_is_read() {
     assert_eq!(modem.start, Span::from_secs(1));
     assert_eq!(modem.finish, Some(Span::from_secs(4)));
     assert_eq!(modem.gap, Some(Span::from_micros(1)));
-    assert_eq!(file.place(0), "audio.toml:11:9 (modem)");
+    assert_eq!(file.place(0), "audio.toml:12:9 (modem)");
     for video in &file.threads[1..] {
         assert_eq!((video.policy, video.policy_is_named), (Policy::Deadline, false));
         assert_eq!(video.reservation.unwrap().to_string(), "DEADLINE:17.1ms/33ms+");
         assert_eq!(video.cpus, Some([1].into_iter().collect()));
         assert_eq!(video.gap, Some(Span::from_nanos(450)), "the run's gap");
     }
-    assert_eq!(file.place(2), "audio.toml:21:9");
+    assert_eq!(file.place(2), "audio.toml:22:9");
     assert_eq!(file.place(3), "");
 }
 
