@@ -101,13 +101,7 @@ fn repeated(threads: &[ThreadSpec], seconds: i64) -> Result<Count> {
             records: 1_000_000,
             ..RunSpec::new(threads.to_vec())
         };
-        let request = Request {
-            spec,
-            command_line: Vec::new(),
-            dma_latency_us: None,
-            folder: None,
-            trace: true,
-        };
+        let request = Request { trace: true, ..Request::of(spec) };
         let finished =
             hourglass_lab::run(request, &mut Quiet).map_err(|failure| match failure {
                 Failure::Refused(refusals) => {

@@ -85,6 +85,15 @@ pub fn rounded(ns: u64) -> String {
     format!("{} {}", scale.text(ns), scale.name)
 }
 
+/// What a gate counts, with its unit. A time keeps all its digits, so that what lies next to a
+/// limit is not shown at it.
+pub(crate) fn amount(value: f64, unit: &str) -> String {
+    match unit {
+        "ns" => format!("{} us", value / 1e3),
+        _ => value.to_string(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,7 +8,7 @@ use hourglass_model::document::RunDocument;
 use super::table::grouped;
 use crate::clean::for_xml;
 use crate::text::{Tone, verdict};
-use crate::units::rounded;
+use crate::units::{amount, rounded};
 
 /// Writes the section.
 pub(super) fn write(out: &mut String, document: &RunDocument) {
@@ -44,8 +44,8 @@ fn gates(out: &mut String, document: &RunDocument) {
             "<li><span class=\"badge {class}\">{word}</span> <code>{}</code> \
              <span class=\"faint\">{} found, {} allowed</span></li>",
             for_xml(&gate.name),
-            gate.value,
-            gate.limit
+            for_xml(&amount(gate.value, &gate.unit)),
+            for_xml(&amount(gate.limit, &gate.unit))
         );
     }
     out.push_str("</ul>\n");

@@ -11,7 +11,7 @@ use super::table::{Column, Table, Tone, paint, wrapped};
 use super::verdict::verdict;
 use super::wakeups;
 use crate::clean;
-use crate::units::{Scale, rounded};
+use crate::units::{Scale, amount, rounded};
 
 /// Width of the words that stand before the lines below the tables.
 const LABEL: usize = 13;
@@ -351,15 +351,6 @@ fn cautions(lines: &mut Lines, document: &RunDocument) {
         lines.line("Interrupted", &text, Tone::Caution);
     }
     dropped(lines, document);
-}
-
-/// What a gate counts, with its unit. A time keeps all its digits, so that what lies next to a
-/// limit is not shown at it.
-fn amount(value: f64, unit: &str) -> String {
-    match unit {
-        "ns" => format!("{} us", value / 1e3),
-        _ => value.to_string(),
-    }
 }
 
 fn dropped(lines: &mut Lines, document: &RunDocument) {

@@ -237,8 +237,20 @@ pub(crate) fn full(records: usize, threads: u32, seed: u64) -> Made {
         remedy: "sysctl kernel.sched_rt_runtime_us=-1".to_owned(),
     });
     made.document.result.gates = vec![
-        Gate { name: "--max-gap 1ms".to_owned(), limit: 1e6, value: 9e6, passed: false },
-        Gate { name: "--max-misses 0".to_owned(), limit: 0.0, value: 0.0, passed: true },
+        Gate {
+            name: "max-gap".to_owned(),
+            limit: 1e6,
+            value: 9e6,
+            unit: "ns".to_owned(),
+            passed: false,
+        },
+        Gate {
+            name: "max-misses".to_owned(),
+            limit: 0.0,
+            value: 0.0,
+            unit: "periods".to_owned(),
+            passed: true,
+        },
     ];
     made.events = events(&made.intervals);
     made.names.threads = BTreeMap::from([(12, "kworker/0:1".to_owned())]);
