@@ -105,8 +105,7 @@ mod tests {
             threshold_ns: 60,
         };
         let second = NoiseCpu { cpu: 2, counts: &[1, 0, 0], beyond: 0, ..first };
-        let wanted = "\
-        Core:\t 1 2
+        let wanted = "        Core:\t 1 2
    Threshold:\t 60 60 (ns)
     001 (us):\t 5 1
     003 (us):\t 5 0 (including overflows)
