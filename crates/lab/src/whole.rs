@@ -108,7 +108,8 @@ impl Recalled {
 fn coarse(histogram: &Histogram<u64>) -> BTreeMap<u64, u64> {
     let mut counts = BTreeMap::new();
     for step in histogram.iter_recorded() {
-        let ns = histogram.lowest_equivalent(step.value_iterated_to());
+        // The middle of the step, since its bounds are powers of two and seldom whole microseconds.
+        let ns = histogram.median_equivalent(step.value_iterated_to());
         *counts.entry(ns / NS_PER_US).or_default() += step.count_since_last_iteration();
     }
     counts
