@@ -11,8 +11,12 @@ use crate::workspace::Workspace;
 /// build scripts and procedural macros, which cannot be static.
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
-/// Settings of the build. Symbols would only make the guest's memory fuller.
+/// Settings of the build. Symbols would only make the guest's memory fuller; what a whole-program
+/// optimisation gains is nothing beside an emulated processor, and it takes minutes.
 const SETTINGS: &[(&str, &str)] = &[
+    ("CARGO_PROFILE_RELEASE_LTO", "off"),
+    ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1"),
+    ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16"),
     ("RUSTFLAGS", "-C target-feature=+crt-static"),
     ("CARGO_PROFILE_RELEASE_DEBUG", "false"),
     ("CARGO_PROFILE_RELEASE_STRIP", "symbols"),
