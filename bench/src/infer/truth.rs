@@ -24,7 +24,7 @@ const GOAL: f64 = 0.99;
 /// With fewer switches a run is repeated, and then left out.
 const FEWEST: u64 = 100;
 /// How often.
-const TRIES: u32 = 4;
+const TRIES: u32 = 12;
 /// A load works for so long and rests for so long.
 const WORK: Duration = Duration::from_millis(2);
 const REST: Duration = Duration::from_millis(7);
