@@ -195,7 +195,7 @@ mod tests {
     fn claps_messages_become_one_line() {
         for (line, wanted) in [
             ("sho d", "unrecognized subcommand 'sho'; a similar subcommand exists: 'show'"),
-            ("show", "the following required arguments were not provided: <DIR>; see --help"),
+            ("show", "the following required arguments were not provided: <DIR>...; see --help"),
             ("render d --to 5x -o a.svg", "invalid value '5x' for '--to <TIME>': unknown unit"),
         ] {
             let stop = other(&words(line)).unwrap_err();

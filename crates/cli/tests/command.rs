@@ -206,6 +206,7 @@ fn bad_input_is_refused_before_anything_runs() {
         ("/nonexistent/audio.toml", "unknown command '/nonexistent/audio.toml'; did you mean"),
         ("run /nonexistent/audio.toml", "/nonexistent/audio.toml: "),
         ("show /nonexistent", "/nonexistent"),
+        ("show monday tuesday --json", "--json: of one run only"),
         ("shwo x", "unrecognized subcommand 'shwo'"),
         ("-n 1 -d 30s --json -c", "-c prints lines and --json a document"),
         ("-n 1 -d 30s --json --records", "--records prints lines and --json a document"),

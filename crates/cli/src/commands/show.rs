@@ -18,14 +18,15 @@ use crate::stop::Stop;
   hourglass show monday              the summary, as after the run
   hourglass show monday | head       the lines for scripts, as from the run
   hourglass show monday --json       the run document (hourglass.run/1)
+  hourglass show monday tuesday      both summaries, one below the other
 
 The lines are those of the run, byte for byte. Only if the folder has no
 latency.parquet do those of latencies come from a histogram: sorted and to three
 digits.")]
 pub(crate) struct Show {
-    /// Folder that `run -o` wrote
-    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
-    folder: PathBuf,
+    /// Folders that `run -o` wrote; lines and documents are those of one only
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath, required = true)]
+    folders: Vec<PathBuf>,
     /// Print the lines for scripts also on a terminal
     #[arg(long)]
     records: bool,
@@ -34,20 +35,36 @@ pub(crate) struct Show {
     cycles: bool,
 }
 
-/// Prints a run.
+/// Prints runs.
 ///
 /// # Errors
-/// The folder holds none, or cannot be read.
+/// A folder holds none, or cannot be read; then nothing is printed of any.
 pub(crate) fn show(show: &Show, settings: Settings) -> Result<ExitCode> {
-    let mut recalled = lab::recall(&show.folder).map_err(|error| Stop::usage(error.to_string()))?;
     let format = Format::choose(settings.json, show.records, show.cycles)?;
-    if !matches!(format, Format::Lines { .. }) {
-        recalled.find_causes();
-        recalled.infer();
+    let several = show.folders.len() > 1;
+    if several && format != Format::Summary {
+        let what = if format == Format::Json { "--json" } else { "lines" };
+        return Err(Stop::usage(format!(
+            "{what}: of one run only; give one folder, or see the summaries on a terminal"
+        ))
+        .into());
     }
-    if !settings.quiet && format != Format::Summary {
-        recalled.document().result.warnings.iter().for_each(messages::warn);
+    let recall =
+        |folder: &PathBuf| lab::recall(folder).map_err(|error| Stop::usage(error.to_string()));
+    let runs = show.folders.iter().map(recall).collect::<Result<Vec<_>, _>>()?;
+    for (number, (mut recalled, folder)) in runs.into_iter().zip(&show.folders).enumerate() {
+        if several {
+            let gap = if number > 0 { "\n" } else { "" };
+            output::unless_closed(output::text(&format!("{gap}{}\n\n", folder.display())))?;
+        }
+        if !matches!(format, Format::Lines { .. }) {
+            recalled.find_causes();
+            recalled.infer();
+        }
+        if !settings.quiet && format != Format::Summary {
+            recalled.document().result.warnings.iter().for_each(messages::warn);
+        }
+        output::print(&mut recalled, format).map_err(super::damaged)?;
     }
-    output::print(&mut recalled, format).map_err(super::damaged)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -82,6 +82,23 @@ impl<K> Letter<K> {
     }
 }
 
+/// Options in groups, as help shows them.
+pub(crate) type Groups<K> = [(&'static str, &'static [Letter<K>])];
+
+/// All options of the groups.
+pub(crate) fn table<K: Copy>(groups: &Groups<K>) -> Vec<Letter<K>> {
+    groups.iter().flat_map(|(_, letters)| *letters).copied().collect()
+}
+
+/// A command line, understood.
+#[derive(Debug)]
+pub(crate) enum Parsed<T> {
+    /// Help is asked for.
+    Help,
+    /// A run.
+    Run(Box<T>),
+}
+
 /// An option that was given.
 #[derive(Debug)]
 pub(crate) struct Given<'a, K> {
@@ -245,6 +262,18 @@ fn unknown<K>(table: &[Letter<K>], name: &str) -> Stop {
         Some(meant) => format!("{name}: unknown option; did you mean {meant}?"),
         None => format!("{name}: unknown option; --help lists them"),
     })
+}
+
+/// For the tests of a table: each name stands in it once, and each word of a manual page.
+#[cfg(test)]
+pub(crate) fn assert_known<K: Copy>(groups: &Groups<K>, manual: &str) {
+    let table = table(groups);
+    let mut names: Vec<&str> = table.iter().flat_map(|letter| letter.names).copied().collect();
+    names.sort_unstable();
+    assert!(names.is_sorted_by(|a, b| a < b), "{names:?}");
+    for name in manual.split_whitespace() {
+        assert!(names.contains(&name), "{name}");
+    }
 }
 
 #[cfg(test)]

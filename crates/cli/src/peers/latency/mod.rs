@@ -11,8 +11,9 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-use self::read::{Latency, Parsed};
+use self::read::Latency;
 use self::status::Status;
+use super::letters::Parsed;
 use super::whole_file::WholeFile;
 use super::{Machine, help};
 use crate::commands::run::{exit_code, refusal};

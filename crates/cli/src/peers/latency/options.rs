@@ -341,11 +341,6 @@ pub(crate) const GROUPS: [(&str, &[Letter<Key>]); 3] = [
     ("Refused, and what to use instead", REFUSED),
 ];
 
-/// All options.
-pub(super) fn table() -> Vec<Letter<Key>> {
-    GROUPS.iter().flat_map(|(_, letters)| *letters).copied().collect()
-}
-
 /// What help says beside the options.
 pub(crate) const TEXTS: Texts = Texts {
     about: "How late threads are woken, with the options of cyclictest",
@@ -376,15 +371,12 @@ pub(crate) const TEXTS: Texts = Texts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::peers::letters::assert_known;
 
     /// Each name once; every option of cyclictest(8) of rt-tests 2.4 and each letter of its older
     /// versions is there.
     #[test]
     fn every_letter_of_the_manual_page_is_known() {
-        let table = table();
-        let mut names: Vec<&str> = table.iter().flat_map(|l| l.names).copied().collect();
-        names.sort_unstable();
-        assert!(names.is_sorted_by(|a, b| a < b), "{names:?}");
         let manual = "-a --affinity -A --align --aligned -b --breaktrace -c --clock \
             --default-system -d --distance -D --duration -F --fifo -h --histogram -H --histofall \
             --histfile -i --interval --json --laptop --latency -l --loops --mainaffinity -m \
@@ -392,8 +384,6 @@ mod tests {
             --priospread -q --quiet -r --relative -R --resolution --secaligned -s --system -S \
             --smp --spike --spike-nodes --smi -t --threads --tracemark -u --unbuffered -v \
             --verbose --dbg_cyclictest -x --posix_timers -n -y -U -X";
-        for name in manual.split_whitespace() {
-            assert!(names.contains(&name), "{name}");
-        }
+        assert_known(&GROUPS, manual);
     }
 }

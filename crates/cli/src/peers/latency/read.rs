@@ -8,7 +8,7 @@ use hourglass_time::Span;
 
 use super::options::{self, Key};
 use crate::lab::{Gates, Limit, MOST_THREADS, RunSpec, Steps, ThreadSpec, models, wake};
-use crate::peers::letters::{Given, Lexed, lex};
+use crate::peers::letters::{Given, Lexed, Parsed, lex, table};
 use crate::peers::{Machine, values};
 use crate::settings::{Colour, Settings};
 use crate::stop::Stop;
@@ -22,13 +22,6 @@ const DISTANCE: Span = Span::from_micros(500);
 
 /// Most rows of a histogram: a second in microseconds, as cyclictest has it.
 const MOST_ROWS: usize = 1_000_000;
-
-/// The command line, understood.
-#[derive(Debug)]
-pub(super) enum Parsed {
-    Help,
-    Run(Box<Latency>),
-}
 
 /// What `latency` is asked to do.
 #[derive(Debug)]
@@ -103,11 +96,11 @@ enum Class {
 ///
 /// # Errors
 /// The first thing that is wrong, in one line that names the option.
-pub(super) fn parse(words: &[String], machine: &Machine) -> Result<Parsed, Stop> {
+pub(super) fn parse(words: &[String], machine: &Machine) -> Result<Parsed<Latency>, Stop> {
     if words.iter().any(|word| word == "--help") {
         return Ok(Parsed::Help);
     }
-    let lexed = lex(words, &options::table())?;
+    let lexed = lex(words, &table(&options::GROUPS))?;
     refuse_words(&lexed)?;
     let mut asked = Asked::default();
     let mut run = Latency {

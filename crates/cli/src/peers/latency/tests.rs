@@ -3,8 +3,9 @@
 use hourglass_model::Policy;
 use hourglass_time::Span;
 
-use super::read::{self, Latency, Parsed};
+use super::read::{self, Latency};
 use crate::peers::Machine;
+use crate::peers::letters::Parsed;
 
 fn machine() -> Machine {
     Machine { cpus: (0..4).collect(), holds_latency: true }

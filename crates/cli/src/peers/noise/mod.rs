@@ -10,7 +10,8 @@ use anyhow::Result;
 use hourglass_model::Cause;
 use hourglass_report::text::{NoiseCpu, noise as table, summary};
 
-use self::read::{Noise, Parsed, View};
+use self::read::{Noise, View};
+use super::letters::Parsed;
 use super::whole_file::WholeFile;
 use super::{Machine, help};
 use crate::commands::run::{exit_code, refusal};

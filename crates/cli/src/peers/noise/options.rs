@@ -187,11 +187,6 @@ pub(crate) const GROUPS: [(&str, &[Letter<Key>]); 3] = [
     ("Refused, and what to use instead", REFUSED),
 ];
 
-/// All options.
-pub(super) fn table() -> Vec<Letter<Key>> {
-    GROUPS.iter().flat_map(|(_, letters)| *letters).copied().collect()
-}
-
 /// What help says beside the options.
 pub(crate) const TEXTS: Texts = Texts {
     about: "What interrupts busy threads, with the options of oslat and sysjitter",
@@ -219,20 +214,15 @@ pub(crate) const TEXTS: Texts = Texts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::peers::letters::assert_known;
 
     /// Each name once; every option of oslat(8) of rt-tests 2.4, -W of 2.10, and of sysjitter 1.4.
     #[test]
     fn every_letter_of_the_manual_pages_is_known() {
-        let table = table();
-        let mut names: Vec<&str> = table.iter().flat_map(|l| l.names).copied().collect();
-        names.sort_unstable();
-        assert!(names.is_sorted_by(|a, b| a < b), "{names:?}");
         let manual = "-b --bucket-size -B --bias -c --cpu-list -C --cpu-main-thread -f --rtprio \
             --json -m --workload-mem -D --duration -t -T --trace-threshold -w --workload -s \
             --single-preheat -h --help -v --version -z --zero-omit -q --quiet -W --bucket-width \
             --runtime --raw --cores --sort --verbose";
-        for name in manual.split_whitespace() {
-            assert!(names.contains(&name), "{name}");
-        }
+        assert_known(&GROUPS, manual);
     }
 }

@@ -8,7 +8,7 @@ use hourglass_time::Span;
 
 use super::options::{self, Key};
 use crate::lab::{Gates, Limit, RunSpec, Steps, ThreadSpec, models};
-use crate::peers::letters::{Given, lex};
+use crate::peers::letters::{Given, Parsed, lex, table};
 use crate::peers::{Machine, values};
 use crate::settings::{Colour, Settings};
 use crate::stop::Stop;
@@ -22,13 +22,6 @@ const LEAST_ROWS: usize = 4;
 const WARM_UP: Span = Span::from_secs(1);
 
 const DURATION: Span = Span::from_secs(10);
-
-/// The command line, understood.
-#[derive(Debug)]
-pub(super) enum Parsed {
-    Help,
-    Run(Box<Noise>),
-}
 
 /// What `noise` is asked to do.
 #[derive(Debug)]
@@ -69,11 +62,11 @@ struct Asked {
 ///
 /// # Errors
 /// The first thing that is wrong, in one line that names the option.
-pub(super) fn parse(words: &[String], machine: &Machine) -> Result<Parsed, Stop> {
+pub(super) fn parse(words: &[String], machine: &Machine) -> Result<Parsed<Noise>, Stop> {
     if words.iter().any(|word| word == "--help" || word == "-h") {
         return Ok(Parsed::Help);
     }
-    let lexed = lex(words, &options::table())?;
+    let lexed = lex(words, &table(&options::GROUPS))?;
     let mut asked = Asked {
         cpus: None,
         main: None,
