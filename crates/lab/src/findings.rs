@@ -107,7 +107,7 @@ fn latency_report(lateness: &Lateness, asked: &ThreadSpec, recorded: &Recorded) 
 }
 
 /// Three percentiles of a histogram of three digits, held at the exact maximum.
-fn percentiles(histogram: &Histogram<u64>, max_ns: u64) -> [u64; 3] {
+pub(crate) fn percentiles(histogram: &Histogram<u64>, max_ns: u64) -> [u64; 3] {
     [0.5, 0.99, 0.999].map(|quantile| histogram.value_at_quantile(quantile).min(max_ns))
 }
 

@@ -26,6 +26,7 @@ mod inferences;
 mod kernel_trace;
 pub mod load;
 mod niceness;
+pub mod noise;
 pub mod own_loop;
 pub mod paper;
 mod passing;

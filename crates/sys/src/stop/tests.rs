@@ -27,7 +27,11 @@ fn a_deadline_passes_by_itself_and_never_early() {
         for count in 1..=20 {
             let deadline_ns = now() + 200_000;
             assert!(seat.arm(deadline_ns));
-            assert_eq!(seat.gate().deadline_ns(), Some(deadline_ns));
+            match seat.gate().deadline_ns() {
+                Some(standing_ns) => assert_eq!(standing_ns, deadline_ns),
+                // It has passed already: this thread was kept from its CPU.
+                None => assert!(now() >= deadline_ns),
+            }
             while seat.gate().faults() < count {}
             assert!(now() >= deadline_ns);
             assert_eq!(seat.gate().deadline_ns(), None);

@@ -82,15 +82,16 @@ fn measure(run: Noise) -> Result<ExitCode> {
 /// The table, and below it what is not noise or ended the run.
 fn printed(finished: &Finished, view: &View) -> String {
     let document = &finished.document;
+    let noise = finished.noise();
     let reports = document.result.threads.iter().zip(&document.manifest.threads);
     let cpus: Vec<NoiseCpu<'_>> = reports
-        .map(|(report, facts)| {
-            let buckets = finished.buckets(report.id);
-            let gaps = &report.gaps;
+        .zip(&noise)
+        .map(|((report, facts), noise)| {
+            let gaps = &noise.gaps;
             NoiseCpu {
                 cpu: report.cpus.first().copied().unwrap_or(0),
-                counts: buckets.map_or(&[], |buckets| buckets.counts()),
-                beyond: buckets.map_or(0, |buckets| buckets.beyond()),
+                counts: &noise.counts,
+                beyond: noise.beyond,
                 gaps: gaps.count,
                 lengths_ns: [gaps.p50_ns, gaps.p99_ns, gaps.p999_ns, gaps.max_ns],
                 lost_ns: gaps.total_ns,
@@ -104,7 +105,8 @@ fn printed(finished: &Finished, view: &View) -> String {
     for cause in document.result.causes.iter().filter(|cause| cause.cause == throttling) {
         text.push_str(&format!(
             "   Throttled:\t {} gaps, {} us in all, longest {} us: the kernel stops real-time \
-             threads (sched_rt_runtime_us); that is no latency of the system\n",
+             threads (sched_rt_runtime_us); that is no latency of the system, and not in the \
+             rows above\n",
             cause.count,
             cause.total_ns / 1_000,
             cause.max_ns / 1_000
