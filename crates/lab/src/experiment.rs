@@ -179,7 +179,7 @@ impl Finished {
         Some(self.measured.timeline.ns_in(ended.saturating_sub(arrival)))
     }
 
-    fn outcome(&self, thread: u32) -> Option<&ThreadOutcome> {
+    pub(crate) fn outcome(&self, thread: u32) -> Option<&ThreadOutcome> {
         self.measured.threads.iter().find(|outcome| outcome.id == thread)
     }
 
@@ -257,7 +257,7 @@ pub(crate) struct Kernel;
 
 impl Reserver for Kernel {
     fn reserve(&self, reservation: &Reservation) -> std::io::Result<()> {
-        hourglass_reserve::deadline::enter(reservation)
+        hourglass_reserve::backend::deadline::enter(reservation)
     }
 }
 

@@ -26,6 +26,7 @@ pub mod paper;
 pub mod policy;
 pub mod predict;
 pub mod reservation;
+pub mod reserve;
 pub mod simulation;
 pub mod sweep;
 pub mod tasks;

@@ -15,11 +15,12 @@ pub enum Strength {
 
 /// A reservation: `budget` of processor time in every `period`.
 ///
-/// Invariant: 0 < `budget` <= `period`, kept by [`Reservation::new`].
+/// Invariant: 0 < `budget` <= `deadline` <= `period`, kept by its constructors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Reservation {
     budget: Span,
     period: Span,
+    deadline: Span,
     strength: Strength,
 }
 
@@ -32,6 +33,12 @@ pub enum ReservationError {
     /// The budget is more than the period.
     #[error("the reserved amount is longer than its period")]
     BudgetOverPeriod,
+    /// The deadline is before the budget can be delivered.
+    #[error("the deadline is shorter than the reserved amount")]
+    DeadlineUnderBudget,
+    /// The deadline is behind the end of the period.
+    #[error("the deadline is longer than the period")]
+    DeadlineOverPeriod,
 }
 
 impl Reservation {
@@ -46,7 +53,21 @@ impl Reservation {
         if budget > period {
             return Err(ReservationError::BudgetOverPeriod);
         }
-        Ok(Reservation { budget, period, strength })
+        Ok(Reservation { budget, period, deadline: period, strength })
+    }
+
+    /// The same with a deadline before the period's end, counted from its begin.
+    ///
+    /// # Errors
+    /// A deadline shorter than the budget or longer than the period.
+    pub fn with_deadline(self, deadline: Span) -> Result<Self, ReservationError> {
+        if deadline < self.budget {
+            return Err(ReservationError::DeadlineUnderBudget);
+        }
+        if deadline > self.period {
+            return Err(ReservationError::DeadlineOverPeriod);
+        }
+        Ok(Reservation { deadline, ..self })
     }
 
     /// Processor time per period.
@@ -55,10 +76,16 @@ impl Reservation {
         self.budget
     }
 
-    /// The period; also the deadline by which the budget is delivered.
+    /// The period.
     #[must_use]
     pub fn period(&self) -> Span {
         self.period
+    }
+
+    /// When in the period the budget is delivered at the latest; the period unless said otherwise.
+    #[must_use]
+    pub fn deadline(&self) -> Span {
+        self.deadline
     }
 
     /// Hard or soft.

@@ -1,8 +1,16 @@
 //! Making Linux give a budget in every period.
 //!
-//! Owns: enforcing a reservation for the calling thread; today by the kernel's deadline class.
-//! Must not: contain an analysis, know what a run or a workload is.
+//! Owns: enforcing a reservation by what the kernel has ([`backend`]), saying why it is refused
+//! ([`admission`]), what was delivered ([`supply`]), how far the reserved work is ([`progress`]),
+//! and keeping those who share its processor from taking it ([`smt`]).
+//! Must not: contain an analysis (sums and slack are `sched`'s), know what a run or a workload is,
+//! print.
 
 #![forbid(unsafe_code)]
 
-pub mod deadline;
+pub mod admission;
+pub mod backend;
+pub mod progress;
+pub mod smt;
+pub mod supply;
+pub mod target;

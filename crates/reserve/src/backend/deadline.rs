@@ -15,7 +15,7 @@ use hourglass_sys::sched::{self, Attributes};
 const ECHO: Duration = Duration::from_millis(300);
 const RETRY: Duration = Duration::from_millis(10);
 
-/// Puts the calling thread into the deadline class, with the period as its deadline. It leaves
+/// Puts the calling thread into the deadline class. It leaves
 /// the class when it ends; the kernel may charge the bandwidth for up to 200 ms longer, so that
 /// EBUSY is given that time to pass.
 ///
@@ -38,7 +38,7 @@ pub fn enter(reservation: &Reservation) -> io::Result<()> {
 fn enter_once(reservation: &Reservation) -> io::Result<()> {
     sched::set(Attributes::Deadline {
         runtime_ns: reservation.budget().nanos_or_zero(),
-        deadline_ns: reservation.period().nanos_or_zero(),
+        deadline_ns: reservation.deadline().nanos_or_zero(),
         period_ns: reservation.period().nanos_or_zero(),
         reclaim: reservation.strength() == Strength::Soft,
         overrun_signal: false,

@@ -1,0 +1,117 @@
+//! The document `hourglass.reserve/1`: what was reserved, by what means, and what of it was delivered;
+//! also the answer of `reserve --check`, where nothing is reserved.
+
+use serde::{Deserialize, Serialize};
+
+use crate::document::Warning;
+
+/// Name and version of the document.
+pub const RESERVE_SCHEMA: &str = "hourglass.reserve/1";
+
+/// A reservation and what came of it. Times in nanoseconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReserveDocument {
+    /// Always [`RESERVE_SCHEMA`].
+    pub schema: String,
+    /// What enforces it: `deadline`, `user` or `quota`; null if nothing would.
+    pub backend: Option<String>,
+    /// Why this one, in one sentence.
+    pub reason: String,
+    /// Whether the budget is promised, and not only a limit.
+    pub guarantee: bool,
+    /// Processor time of a period, ns.
+    pub budget_ns: u64,
+    /// The period, ns.
+    pub period_ns: u64,
+    /// When in the period the budget is delivered at the latest, ns.
+    pub deadline_ns: u64,
+    /// Whether the reservation is soft.
+    pub soft: bool,
+    /// The CPUs on which it holds.
+    pub cpus: Vec<u32>,
+    /// Complete periods that were watched; 0 from `--check`.
+    pub periods: u64,
+    /// Median of what was delivered in the periods in which all of the budget was wanted, ns; null
+    /// if there was none.
+    pub delivered_p50_ns: Option<u64>,
+    /// The least of these, ns.
+    pub delivered_min_ns: Option<u64>,
+    /// The most that any period got, ns.
+    pub delivered_max_ns: Option<u64>,
+    /// Periods whose budget was wanted and not delivered by the deadline.
+    pub missed: u64,
+    /// Periods in which more than the budget was wanted.
+    pub overruns: u64,
+    /// Time for which the reserved work stood because its budget was used up, ns; null where it
+    /// cannot be known.
+    pub throttled_ns: Option<u64>,
+    /// Supply of the periods: the upper end of each step, ns, and how many periods it holds.
+    pub supply: Vec<SupplyStep>,
+    /// What was done about siblings; null without `--smt`.
+    pub smt: Option<SmtReport>,
+    /// What would be refused, and what mends it; empty if nothing.
+    pub refusals: Vec<ReserveRefusal>,
+    /// A larger budget that measured overruns suggest; null without need or measurement.
+    pub suggested_budget_ns: Option<u64>,
+    /// What a reader must know before believing the numbers.
+    pub warnings: Vec<Warning>,
+    /// How the command ended; null from `--check` and for adopted processes.
+    pub exit_code: Option<i32>,
+    /// Whether a signal ended the reservation before the command ended.
+    pub interrupted: bool,
+}
+
+/// One step of the histogram of supply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SupplyStep {
+    /// Upper end, ns; the step begins behind the one before it.
+    pub up_to_ns: u64,
+    /// Periods in it.
+    pub periods: u64,
+}
+
+/// A reason for which a backend is refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReserveRefusal {
+    /// The backend.
+    pub backend: String,
+    /// A name for scripts, such as `capability`, `affinity`, `group_budget` or `bandwidth`.
+    pub id: String,
+    /// The kernel's answer, such as `EPERM`; null where it was not asked.
+    pub errno: Option<String>,
+    /// What is in the way, with the file or the number that says so.
+    pub cause: String,
+    /// The line that mends it.
+    pub remedy: String,
+}
+
+/// What was done about the CPUs that share with the reserved one (Inoue et al., section 3).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SmtReport {
+    /// `monitor`, `disable` or `ignore`.
+    pub policy: String,
+    /// Whether protection is claimed; false where the topology shows no sibling and none was named.
+    pub protected: bool,
+    /// CPUs that share with the reserved one.
+    pub shares: Vec<u32>,
+    /// Where progress was read: `word`, `instructions`, `cpu_time` or `none`.
+    pub progress: String,
+    /// How co-runners were stopped, such as `cgroup2_freeze` or `sigstop`; null if never.
+    pub stopper: Option<String>,
+    /// The margin at which they were stopped, ns: measured p99.9 of stopping and of timers.
+    pub margin_ns: u64,
+    /// Jobs watched.
+    pub jobs: u64,
+    /// Jobs not done by their deadline.
+    pub missed: u64,
+    /// Times that co-runners were stopped.
+    pub stops: u64,
+    /// Time for which they stood, ns.
+    pub stopped_ns: u64,
+    /// Times that the monitor woke.
+    pub checks: u64,
+    /// Jobs during which the progress word went backwards.
+    pub backwards: u64,
+    /// Jobs during which it never moved.
+    pub unmoved: u64,
+}

@@ -1,0 +1,73 @@
+//! The means by which Linux is made to give a budget in every period.
+
+use std::fmt;
+
+use hourglass_model::Reservation;
+
+use crate::admission::Refusal;
+use crate::supply::Supply;
+use crate::target::Target;
+
+pub mod deadline;
+
+/// One means of many. Adding one is a file and a line here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// The kernel's deadline class: one thread, enforced by the kernel.
+    Deadline,
+    /// A reserve kept by a thread of this program: a group of threads, one budget.
+    User,
+    /// CPU quota of a cgroup: a limit, no promise.
+    Quota,
+}
+
+/// As the document and `--backend` name it.
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kind::Deadline => "deadline",
+            Kind::User => "user",
+            Kind::Quota => "quota",
+        })
+    }
+}
+
+/// What is asked of a backend.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Budget, period, deadline, strength.
+    pub reservation: Reservation,
+    /// The CPU on which the work is to stay; `None` leaves it where it is.
+    pub cpu: Option<u32>,
+}
+
+/// Makes and keeps reservations.
+///
+/// MUST: change nothing if [`Backend::reserve`] fails. MUST put everything back as it was when what
+/// it returned is released or dropped, also if the target has ended meanwhile. MUST NOT promise
+/// what it does not enforce: `guarantee` is true only if the budget is given whatever others do.
+pub trait Backend: fmt::Debug {
+    /// Which one it is.
+    fn kind(&self) -> Kind;
+    /// Whether the budget is promised, not only a limit.
+    fn guarantee(&self) -> bool;
+    /// Puts the target under the reservation.
+    ///
+    /// # Errors
+    /// Why not, with the line that mends it.
+    fn reserve(&self, target: &Target, request: &Request) -> Result<Box<dyn Reserved>, Refusal>;
+}
+
+/// A reservation in force.
+///
+/// MUST: not miscount when a period is looked at late; say what was delivered as of each period's
+/// end, or leave the period out.
+pub trait Reserved: Send + fmt::Debug {
+    /// What was delivered until now.
+    fn supply(&mut self) -> Supply;
+    /// Ends it and puts everything back. Doing it twice does nothing.
+    ///
+    /// # Errors
+    /// What the kernel answers; all that can be put back has been.
+    fn release(&mut self) -> std::io::Result<()>;
+}
