@@ -1,7 +1,7 @@
 //! The only home of `unsafe` in Hourglass outside the foreign-function skins.
 //!
 //! Owns: processor counters, clocks, waits, scheduling calls, memory locking, signals, memory
-//! hints, network namespaces, the kernel's trace; each as a safe function that says what the kernel
+//! hints, network namespaces, control groups, the kernel's trace; each as a safe function that says what the kernel
 //! answered.
 //! Must not: hold policy, retry on its own judgement, know what a task or a run is.
 //!
@@ -12,6 +12,8 @@
 #[cfg(target_os = "linux")]
 pub mod adjtimex;
 pub mod allocation;
+#[cfg(target_os = "linux")]
+pub mod cgroup;
 pub mod clock;
 #[cfg(target_os = "linux")]
 pub mod counter;

@@ -26,10 +26,20 @@ pub fn yield_now() {
 /// # Errors
 /// EINVAL on machines with more than 1024 CPU numbers.
 pub fn affinity() -> io::Result<Vec<u32>> {
+    affinity_of(0)
+}
+
+/// The same for thread `tid`; 0 is the calling thread.
+///
+/// # Errors
+/// As [`affinity`]; ESRCH if there is no such thread.
+pub fn affinity_of(tid: u32) -> io::Result<Vec<u32>> {
     // SAFETY: an all-zero cpu_set_t is the empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     // SAFETY: the kernel writes at most the size of the live local that it is given.
-    checked(unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) })?;
+    checked(unsafe {
+        libc::sched_getaffinity(tid as libc::pid_t, size_of::<libc::cpu_set_t>(), &raw mut set)
+    })?;
     // SAFETY: the index stays below CPU_SETSIZE, the number of bits in the set.
     let contains = |cpu: usize| unsafe { libc::CPU_ISSET(cpu, &set) };
     Ok((0..CPU_LIMIT).filter(|cpu| contains(*cpu)).map(|cpu| cpu as u32).collect())

@@ -2,6 +2,8 @@
 
 #[cfg(target_os = "linux")]
 mod linux;
+#[cfg(target_os = "linux")]
+pub mod others;
 #[cfg(not(target_os = "linux"))]
 mod portable;
 
