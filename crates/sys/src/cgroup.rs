@@ -436,7 +436,7 @@ mod tests {
         assert!(!group.frozen().unwrap());
         group.freeze().unwrap();
         assert!(group.frozen().unwrap());
-        assert_eq!(top.groups().unwrap(), [group.clone()]);
+        assert_eq!(top.groups().unwrap(), std::slice::from_ref(&group));
         assert_eq!(group.parent(), Some(top));
         fs::remove_dir_all(folder).unwrap();
     }
