@@ -25,6 +25,8 @@ pub mod eventfd;
 pub mod fork;
 #[cfg(target_os = "linux")]
 pub mod futex;
+#[cfg(target_os = "linux")]
+pub mod guardian;
 pub mod heap;
 pub mod held;
 #[cfg(target_os = "linux")]

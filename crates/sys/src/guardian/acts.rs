@@ -1,0 +1,231 @@
+//! How each [`Undo`](super::Undo) is carried out: system calls alone, no memory taken, since a
+//! process that was forked from a thread among many may do no more.
+
+use std::ffi::CStr;
+use std::io;
+
+use super::undo::{self, HAS_CPUS, ID, STARTED, TEXT, WORDS, Written};
+use crate::sched::{self, Attributes};
+use crate::{checked, thread};
+
+/// How often a folder's removal is tried, and the pause between two tries.
+const TRIES: u32 = 500;
+const PAUSE_NS: i64 = 10_000_000;
+
+/// How often members are looked for anew: each time only children of the last ones are left.
+const ROUNDS: u32 = 8;
+
+/// Bytes read from a file at once.
+const PIECE: usize = 1024;
+
+/// Carries out what is written; of several failures the first is told.
+pub(super) fn carry_out(words: &Written) -> io::Result<()> {
+    let mut bytes = [0; (WORDS - TEXT) * 8];
+    for (piece, word) in bytes.chunks_exact_mut(8).zip(&words[TEXT..]) {
+        piece.copy_from_slice(&word.to_le_bytes());
+    }
+    let first = text(&bytes);
+    let second = text(bytes.get(first.count_bytes() + 1..).unwrap_or(&[]));
+    let done = match words[0] {
+        undo::WRITE => write(first, second.to_bytes()),
+        undo::CONTINUE => wake(words),
+        undo::MEMBERS => members(first, words),
+        undo::THREAD => of_thread(words),
+        undo::MOVE => move_all(first, second),
+        undo::REMOVE => remove(first),
+        _ => Ok(()),
+    };
+    done.or_else(gone)
+}
+
+/// The text up to a zero.
+fn text(bytes: &[u8]) -> &CStr {
+    CStr::from_bytes_until_nul(bytes).unwrap_or_default()
+}
+
+/// That something is not there any more is as it should be.
+fn gone(error: io::Error) -> io::Result<()> {
+    match error.raw_os_error() {
+        Some(libc::ESRCH | libc::ENOENT | libc::ENODEV) => Ok(()),
+        _ => Err(error),
+    }
+}
+
+fn open(path: &CStr, flags: libc::c_int) -> io::Result<libc::c_int> {
+    // SAFETY: the path is a terminated string.
+    checked(unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC | libc::O_NOCTTY) })
+}
+
+fn close(file: libc::c_int) {
+    // SAFETY: the descriptor was opened here and is used by nobody else.
+    unsafe { libc::close(file) };
+}
+
+fn write(path: &CStr, text: &[u8]) -> io::Result<()> {
+    let file = open(path, libc::O_WRONLY)?;
+    // SAFETY: reads the bytes of a live slice.
+    let count = unsafe { libc::write(file, text.as_ptr().cast(), text.len()) };
+    let written = if count == -1 { Err(io::Error::last_os_error()) } else { Ok(()) };
+    close(file);
+    written
+}
+
+/// Hands over each number in a file, also as its digits.
+fn numbers(path: &CStr, mut each: impl FnMut(u32, &[u8]) -> io::Result<()>) -> io::Result<()> {
+    let file = open(path, libc::O_RDONLY)?;
+    let (mut piece, mut digits, mut length) = ([0u8; PIECE], [0u8; 10], 0);
+    let mut done = Ok(());
+    loop {
+        // SAFETY: the kernel writes at most the size of the live array.
+        let count = unsafe { libc::read(file, piece.as_mut_ptr().cast(), PIECE) };
+        let Some(read) = usize::try_from(count).ok().and_then(|count| piece.get(..count)) else {
+            done = done.and(Err(io::Error::last_os_error()));
+            break;
+        };
+        // The end of the file ends a number as well.
+        let end = if read.is_empty() { &b"\n"[..] } else { read };
+        for byte in end {
+            if byte.is_ascii_digit() && length < digits.len() {
+                digits[length] = *byte;
+                length += 1;
+            } else if length > 0 {
+                let number = digits[..length].iter().fold(0u32, |sum, digit| {
+                    sum.wrapping_mul(10).wrapping_add(u32::from(digit - b'0'))
+                });
+                done = done.and(each(number, &digits[..length]));
+                length = 0;
+            }
+        }
+        if read.is_empty() {
+            break;
+        }
+    }
+    close(file);
+    done
+}
+
+fn life(words: &Written) -> Option<u32> {
+    let id = u32::try_from(words[ID]).ok()?;
+    (started(id) == Some(words[STARTED])).then_some(id)
+}
+
+fn wake(words: &Written) -> io::Result<()> {
+    let Some(id) = life(words) else { return Ok(()) };
+    // SAFETY: takes no memory.
+    checked(unsafe { libc::kill(id as libc::pid_t, libc::SIGCONT) }).map(drop)
+}
+
+fn of_thread(words: &Written) -> io::Result<()> {
+    let Some(id) = life(words) else { return Ok(()) };
+    // Policy before CPUs: a thread of the deadline class cannot be given any.
+    let policy = undo::attributes(words).map_or(Ok(()), |given| sched::set_of(id, given));
+    policy.and(affinity(id, words))
+}
+
+fn affinity(id: u32, words: &Written) -> io::Result<()> {
+    if words[HAS_CPUS] == 0 {
+        return Ok(());
+    }
+    thread::set_affinity_of(id, undo::cpus(words))
+}
+
+fn members(list: &CStr, words: &Written) -> io::Result<()> {
+    let mut done = Ok(());
+    for _ in 0..ROUNDS {
+        let mut found = false;
+        done = numbers(list, |id, _| {
+            let urgent = matches!(
+                sched::of(id),
+                Ok(Some(
+                    Attributes::Fifo(_) | Attributes::RoundRobin(_) | Attributes::Deadline { .. }
+                ))
+            );
+            found |= urgent;
+            let policy = if urgent { sched::set_of(id, Attributes::Other(0)) } else { Ok(()) };
+            policy.and(affinity(id, words)).or_else(gone)
+        });
+        if !found {
+            break;
+        }
+    }
+    done
+}
+
+fn move_all(from: &CStr, to: &CStr) -> io::Result<()> {
+    let mut done = Ok(());
+    for _ in 0..ROUNDS {
+        let mut found = false;
+        done = numbers(from, |number, digits| {
+            // Members of another number space read as zero, and cannot be named.
+            found |= number != 0;
+            if number == 0 { Ok(()) } else { write(to, digits).or_else(gone) }
+        });
+        if !found {
+            break;
+        }
+    }
+    done
+}
+
+fn remove(folder: &CStr) -> io::Result<()> {
+    let mut tries = 0;
+    loop {
+        // SAFETY: the path is a terminated string.
+        let removed = checked(unsafe { libc::rmdir(folder.as_ptr()) }).map(drop);
+        tries += 1;
+        match removed {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) && tries < TRIES => pause(),
+            removed => return removed,
+        }
+    }
+}
+
+fn pause() {
+    let pause = libc::timespec { tv_sec: 0, tv_nsec: PAUSE_NS as libc::c_long };
+    // SAFETY: reads a live local.
+    unsafe { libc::nanosleep(&raw const pause, std::ptr::null_mut()) };
+}
+
+/// When thread or process `id` began, in clock ticks since boot; `None` if there is none that may
+/// still run.
+pub(super) fn started(id: u32) -> Option<u64> {
+    /// Fields behind the name: the state, and 19 further the start.
+    const START: usize = 19;
+    let mut path = *b"/proc/##########/stat\0";
+    let name = named(&mut path, id)?;
+    let file = open(name, libc::O_RDONLY).ok()?;
+    let mut piece = [0u8; PIECE];
+    // SAFETY: the kernel writes at most the size of the live array.
+    let count = unsafe { libc::read(file, piece.as_mut_ptr().cast(), PIECE) };
+    close(file);
+    let line = piece.get(..usize::try_from(count).ok()?)?;
+    // The name may have anything in it, also brackets and spaces.
+    let behind = line.iter().rposition(|byte| *byte == b')')?;
+    let mut fields = line.get(behind + 2..)?.split(|byte| *byte == b' ');
+    let dead = matches!(fields.next()?, b"Z" | b"X");
+    let start = fields.nth(START - 1)?;
+    let number = start.iter().try_fold(0u64, |sum, digit| {
+        let digit = digit.is_ascii_digit().then(|| u64::from(digit - b'0'))?;
+        sum.checked_mul(10)?.checked_add(digit)
+    })?;
+    (!dead).then_some(number)
+}
+
+/// Puts a number in the place of the marks in `path`; leading zeros would be another name.
+fn named(path: &mut [u8; 22], id: u32) -> Option<&CStr> {
+    const HEAD: &[u8] = b"/proc/";
+    const TAIL: &[u8] = b"/stat\0";
+    let mut digits = [0u8; 10];
+    let (mut rest, mut first) = (id, digits.len());
+    loop {
+        first -= 1;
+        digits[first] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    let bytes = HEAD.iter().chain(&digits[first..]).chain(TAIL);
+    path.iter_mut().zip(bytes).for_each(|(place, byte)| *place = *byte);
+    CStr::from_bytes_until_nul(path).ok()
+}

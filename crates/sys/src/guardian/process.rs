@@ -1,0 +1,145 @@
+//! The life of the guardian.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr;
+
+use super::acts;
+use super::table::{SLOTS, Table};
+use super::undo::{CONTINUE, LAST, WRITE};
+use crate::clock::{ClockId, now_ns};
+use crate::sched::Attributes;
+use crate::{checked, checked_long, sched, thread};
+
+/// The name under which `ps` shows it.
+const NAME: &std::ffi::CStr = c"hourglass-guard";
+
+/// Above whatever a reservation raises.
+const PRIORITY: u8 = 98;
+
+/// What it needs, made before it is.
+pub(super) struct Duty<'a> {
+    table: &'a Table,
+    line: RawFd,
+}
+
+impl Duty<'_> {
+    /// Starts it: its number, and the line that holds it back.
+    pub(super) fn begin(table: &Table) -> io::Result<(libc::pid_t, File)> {
+        let (reading, writing) = pipe()?;
+        let duty = Duty { table, line: reading.as_raw_fd() };
+        // SAFETY: the child makes nothing but system calls with memory that was made before, so
+        // that locks which other threads hold do not matter; it never returns.
+        let pid = checked(unsafe { libc::fork() })?;
+        if pid == 0 {
+            duty.live();
+        }
+        Ok((pid, File::from(writing)))
+    }
+
+    fn live(&self) -> ! {
+        self.leave_the_others();
+        // Refused where real-time policies are; then it may have to wait for its turn.
+        let _ =
+            sched::set(Attributes::Fifo(PRIORITY)).or_else(|_| sched::set(Attributes::Other(0)));
+        // More CPUs than there are; the kernel takes those that it has.
+        let _ = thread::set_affinity(0..1024);
+        let mut kept = 0;
+        while self.goes_on(&mut kept) {}
+        (WRITE..=LAST).for_each(|kind| self.carry_out(kind));
+        // SAFETY: ends this process at once, without the parent's exit handlers.
+        unsafe { libc::_exit(0) }
+    }
+
+    /// Waits until the maker says something, ends, or breaks its promise; false if it ended.
+    /// `kept` is the promise last found broken.
+    fn goes_on(&self, kept: &mut u64) -> bool {
+        let promised = self.table.promised();
+        let left_ns = promised.saturating_sub(now_ns(ClockId::Monotonic));
+        if promised != 0 && left_ns == 0 && promised != *kept {
+            *kept = promised;
+            self.carry_out(WRITE);
+            self.carry_out(CONTINUE);
+            self.table.count_broken();
+        }
+        let mut line = libc::pollfd { fd: self.line, events: libc::POLLIN, revents: 0 };
+        let wait_ms = match promised {
+            0 => -1,
+            _ => left_ns.div_ceil(1_000_000).clamp(LEAST_MS, MOST_MS) as libc::c_int,
+        };
+        // SAFETY: the kernel reads and writes one live local.
+        let heard = unsafe { libc::poll(&raw mut line, 1, wait_ms) };
+        if heard != 1 {
+            return true;
+        }
+        let mut word = 0u8;
+        // SAFETY: the kernel writes one byte to a live local.
+        let count = unsafe { libc::read(self.line, (&raw mut word).cast(), 1) };
+        count == 1
+            || (count == -1 && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted)
+    }
+
+    fn carry_out(&self, kind: u64) {
+        for index in 0..SLOTS {
+            if let Some((_, words)) = self.table.look(index)
+                && words[0] == kind
+            {
+                // Nobody is left to be told.
+                let _ = acts::carry_out(&words);
+            }
+        }
+    }
+
+    /// Keeps nothing of the parent's: neither its terminal, nor its folder, nor its files, whose
+    /// other ends would otherwise wait for this process.
+    fn leave_the_others(&self) {
+        // SAFETY: an all-zero set is a valid one to fill.
+        let mut all: libc::sigset_t = unsafe { std::mem::zeroed() };
+        // SAFETY: fills a live local and blocks what is in it, for this process alone.
+        unsafe {
+            libc::sigfillset(&raw mut all);
+            libc::sigprocmask(libc::SIG_BLOCK, &raw const all, ptr::null_mut());
+        }
+        // SAFETY: takes no memory but two constant names.
+        unsafe {
+            libc::setsid();
+            libc::chdir(c"/".as_ptr());
+            libc::prctl(libc::PR_SET_NAME, NAME.as_ptr());
+        }
+        let line = self.line as libc::c_uint;
+        let below = line.checked_sub(1).map_or(Ok(()), |last| close_all(0, last));
+        if below.is_err() || close_all(line + 1, libc::c_uint::MAX).is_err() {
+            close_one_by_one(self.line);
+        }
+    }
+}
+
+/// How long it sleeps at least and at most while there is a promise.
+const LEAST_MS: u64 = 10;
+const MOST_MS: u64 = 1000;
+
+/// A pipe: the end to read from, the end to write to. A program that this one starts has neither.
+fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut ends = [0; 2];
+    // SAFETY: the kernel fills the live array.
+    checked(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) })?;
+    // SAFETY: both descriptors were just opened and are owned by nobody else.
+    Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
+}
+
+/// Closes the descriptors from `first` to `last`; ENOSYS before Linux 5.9.
+fn close_all(first: libc::c_uint, last: libc::c_uint) -> io::Result<()> {
+    // SAFETY: takes its arguments by value; nothing in the guardian uses those descriptors.
+    checked_long(unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) }).map(drop)
+}
+
+/// The same where the kernel has no call for it.
+fn close_one_by_one(but: RawFd) {
+    /// More than any process of ours has open.
+    const MOST: RawFd = 4096;
+    for descriptor in (0..MOST).filter(|descriptor| *descriptor != but) {
+        // SAFETY: nothing in the guardian uses the descriptor; one that is not open is refused.
+        unsafe { libc::close(descriptor) };
+    }
+}

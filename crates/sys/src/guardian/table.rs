@@ -1,0 +1,148 @@
+//! The page that maker and guardian share: slots of words, written by the maker alone.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
+
+use super::undo::{WORDS, Written};
+use crate::memfd::SharedWords;
+
+/// Slots.
+pub(super) const SLOTS: usize = 2048;
+
+/// Words before the slots: the promise, and how often it was broken.
+const HEAD: usize = 2;
+const PROMISE: usize = 0;
+const BROKEN: usize = 1;
+
+/// Words of a slot: its state and what is written there. The state counts up: a multiple of four
+/// is free, one more is taken and being written, two more holds something.
+const STRIDE: usize = 1 + WORDS;
+const TAKEN: u64 = 1;
+const FULL: u64 = 2;
+const CYCLE: u64 = 4;
+
+/// The shared page.
+#[derive(Debug)]
+pub(super) struct Table {
+    words: SharedWords,
+    /// Where a free slot is looked for first.
+    hint: AtomicUsize,
+}
+
+/// A slot that somebody filled, and with which state.
+#[derive(Debug)]
+pub(super) struct Slot {
+    index: usize,
+    state: u64,
+}
+
+impl Table {
+    pub(super) fn new() -> io::Result<Table> {
+        let words = SharedWords::create(c"hourglass-guardian", HEAD + SLOTS * STRIDE)?;
+        Ok(Table { words, hint: AtomicUsize::new(0) })
+    }
+
+    /// Writes into a free slot. Whoever reads it finds all or nothing.
+    pub(super) fn fill(&self, written: &Written) -> io::Result<Slot> {
+        let first = self.hint.load(Ordering::Relaxed);
+        for step in 0..SLOTS {
+            let index = (first + step) % SLOTS;
+            let (state, body) = self.slot(index);
+            let found = state.load(Ordering::Relaxed);
+            let taken = found + TAKEN;
+            let order = (Ordering::Acquire, Ordering::Relaxed);
+            if !found.is_multiple_of(CYCLE)
+                || state.compare_exchange(found, taken, order.0, order.1).is_err()
+            {
+                continue;
+            }
+            fence(Ordering::Release);
+            for (word, value) in body.iter().zip(written) {
+                word.store(*value, Ordering::Relaxed);
+            }
+            state.store(found + FULL, Ordering::Release);
+            self.hint.store(index + 1, Ordering::Relaxed);
+            return Ok(Slot { index, state: found + FULL });
+        }
+        Err(io::ErrorKind::StorageFull.into())
+    }
+
+    /// What stands in a slot; `None` if it was cleared meanwhile.
+    pub(super) fn read(&self, slot: &Slot) -> Option<Written> {
+        self.look(slot.index).filter(|(state, _)| *state == slot.state).map(|(_, written)| written)
+    }
+
+    /// Frees a slot.
+    pub(super) fn clear(&self, slot: Slot) {
+        let (state, _) = self.slot(slot.index);
+        state.store(slot.state.wrapping_sub(FULL).wrapping_add(CYCLE), Ordering::Release);
+        self.hint.store(slot.index, Ordering::Relaxed);
+    }
+
+    /// What stands in slot `index`, with its state. Takes no memory.
+    pub(super) fn look(&self, index: usize) -> Option<(u64, Written)> {
+        let (state, body) = self.slot(index);
+        let before = state.load(Ordering::Acquire);
+        if before % CYCLE != FULL {
+            return None;
+        }
+        let mut written = [0; WORDS];
+        for (value, word) in written.iter_mut().zip(body) {
+            *value = word.load(Ordering::Relaxed);
+        }
+        fence(Ordering::Acquire);
+        (state.load(Ordering::Relaxed) == before).then_some((before, written))
+    }
+
+    pub(super) fn promise(&self, until_ns: u64) -> u64 {
+        self.words.words()[PROMISE].swap(until_ns, Ordering::AcqRel)
+    }
+
+    pub(super) fn promised(&self) -> u64 {
+        self.words.words()[PROMISE].load(Ordering::Acquire)
+    }
+
+    pub(super) fn broken(&self) -> u64 {
+        self.words.words()[BROKEN].load(Ordering::Acquire)
+    }
+
+    pub(super) fn count_broken(&self) {
+        self.words.words()[BROKEN].fetch_add(1, Ordering::AcqRel);
+    }
+
+    fn slot(&self, index: usize) -> (&AtomicU64, &[AtomicU64]) {
+        let start = HEAD + index * STRIDE;
+        let words = &self.words.words()[start..start + STRIDE];
+        (&words[0], &words[1..])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_filled_read_and_freed() {
+        let table = Table::new().unwrap();
+        let one = table.fill(&[1; WORDS]).unwrap();
+        let two = table.fill(&[2; WORDS]).unwrap();
+        assert_eq!(table.read(&one).unwrap(), [1; WORDS]);
+        let stale = Slot { index: one.index, state: one.state };
+        table.clear(one);
+        assert!(table.look(stale.index).is_none());
+        let three = table.fill(&[3; WORDS]).unwrap();
+        // The slot is used again, and whoever kept its old state reads nothing there.
+        assert_eq!(three.index, stale.index);
+        assert!(table.read(&stale).is_none());
+        assert_eq!(table.read(&two).unwrap(), [2; WORDS]);
+    }
+
+    #[test]
+    fn a_full_table_refuses() {
+        let table = Table::new().unwrap();
+        let slots: Vec<Slot> = (0..SLOTS).map(|_| table.fill(&[7; WORDS]).unwrap()).collect();
+        assert_eq!(table.fill(&[8; WORDS]).unwrap_err().kind(), io::ErrorKind::StorageFull);
+        slots.into_iter().for_each(|slot| table.clear(slot));
+        assert!(table.fill(&[8; WORDS]).is_ok());
+    }
+}

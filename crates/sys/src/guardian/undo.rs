@@ -1,0 +1,275 @@
+//! What can be put back, as plain data, and how it is written down in words.
+
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use super::acts;
+use crate::sched::Attributes;
+
+/// Words of one written [`Undo`]: kind, numbers, CPUs, texts.
+pub(super) const WORDS: usize = 80;
+/// What is written.
+pub(super) type Written = [u64; WORDS];
+
+/// Where the numbers of a thread or process stand.
+pub(super) const ID: usize = 1;
+pub(super) const STARTED: usize = 2;
+/// Where attributes begin: which, and what belongs to it.
+pub(super) const ATTRIBUTES: usize = 3;
+/// Whether there are CPUs, and where their bits begin: one for each of 1024.
+pub(super) const HAS_CPUS: usize = 9;
+pub(super) const CPUS: usize = 10;
+pub(super) const CPU_WORDS: usize = 16;
+/// Where texts begin, each with a zero behind it.
+pub(super) const TEXT: usize = CPUS + CPU_WORDS;
+
+/// Kinds, in the order in which they are carried out.
+pub(super) const WRITE: u64 = 1;
+pub(super) const CONTINUE: u64 = 2;
+pub(super) const MEMBERS: u64 = 3;
+pub(super) const THREAD: u64 = 4;
+pub(super) const MOVE: u64 = 5;
+pub(super) const REMOVE: u64 = 6;
+pub(super) const LAST: u64 = REMOVE;
+
+/// A thread or process that cannot be mistaken for a later one of the same number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Life {
+    /// Its kernel number.
+    pub id: u32,
+    /// When it began, in clock ticks since boot (field 22 of `/proc/ID/stat`).
+    pub started: u64,
+}
+
+impl Life {
+    /// The thread or process `id`, as it lives now. Takes no memory.
+    ///
+    /// # Errors
+    /// There is none; a zombie counts as none.
+    pub fn of(id: u32) -> io::Result<Life> {
+        acts::started(id)
+            .map(|started| Life { id, started })
+            .ok_or_else(|| io::Error::from_raw_os_error(libc::ESRCH))
+    }
+
+    /// Whether it still lives. Takes no memory.
+    #[must_use]
+    pub fn goes_on(&self) -> bool {
+        acts::started(self.id) == Some(self.started)
+    }
+}
+
+/// Something that can be put back by system calls alone. Whatever is gone counts as put back.
+///
+/// A guardian carries them out in the order of the variants, whatever the order in which they were
+/// kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Undo {
+    /// A text is written into an existing file, such as `0` into `cgroup.freeze`.
+    Write {
+        /// The file; its path is absolute.
+        path: PathBuf,
+        /// The text.
+        text: String,
+    },
+    /// A process gets SIGCONT.
+    Continue(Life),
+    /// Every thread whose number stands in a file (`cgroup.threads`, `tasks`, `cgroup.procs`) leaves the
+    /// real-time and deadline classes for `SCHED_OTHER`, and gets CPUs if some are given. Looked
+    /// at again until none is found, for children of those found.
+    Members {
+        /// The file.
+        list: PathBuf,
+        /// Their CPUs.
+        cpus: Option<Vec<u32>>,
+    },
+    /// A thread gets its policy and its CPUs back.
+    Thread {
+        /// Which.
+        thread: Life,
+        /// Its policy.
+        attributes: Option<Attributes>,
+        /// Its CPUs.
+        cpus: Option<Vec<u32>>,
+    },
+    /// Every process of one cgroup goes to another: each number in the file `from` is written into
+    /// the file `to` (both `cgroup.procs`, or `tasks` for single threads of version 1).
+    Move {
+        /// Read from.
+        from: PathBuf,
+        /// Written to.
+        to: PathBuf,
+    },
+    /// An empty folder, such as a cgroup or an instance of the trace, is removed; tried for up to
+    /// 5 s while the kernel says that it is in use.
+    Remove(PathBuf),
+}
+
+impl Undo {
+    /// The most bytes of its texts together, with a byte behind each.
+    pub const LONGEST: usize = (WORDS - TEXT) * size_of::<u64>();
+
+    /// In words.
+    pub(super) fn written(&self) -> io::Result<Written> {
+        let mut words = [0; WORDS];
+        match self {
+            Undo::Write { path, text } => {
+                words[0] = WRITE;
+                texts(&mut words, &[path.as_os_str().as_bytes(), text.as_bytes()])?;
+            }
+            Undo::Continue(process) => {
+                words[0] = CONTINUE;
+                life(&mut words, *process);
+            }
+            Undo::Members { list, cpus } => {
+                words[0] = MEMBERS;
+                set(&mut words, cpus.as_deref());
+                texts(&mut words, &[list.as_os_str().as_bytes()])?;
+            }
+            Undo::Thread { thread, attributes, cpus } => {
+                words[0] = THREAD;
+                life(&mut words, *thread);
+                set(&mut words, cpus.as_deref());
+                if let Some(attributes) = attributes {
+                    words[ATTRIBUTES..HAS_CPUS].copy_from_slice(&numbers(*attributes));
+                }
+            }
+            Undo::Move { from, to } => {
+                words[0] = MOVE;
+                texts(&mut words, &[from.as_os_str().as_bytes(), to.as_os_str().as_bytes()])?;
+            }
+            Undo::Remove(folder) => {
+                words[0] = REMOVE;
+                texts(&mut words, &[folder.as_os_str().as_bytes()])?;
+            }
+        }
+        Ok(words)
+    }
+}
+
+fn life(words: &mut Written, life: Life) {
+    words[ID] = u64::from(life.id);
+    words[STARTED] = life.started;
+}
+
+fn set(words: &mut Written, cpus: Option<&[u32]>) {
+    let Some(cpus) = cpus else { return };
+    words[HAS_CPUS] = 1;
+    for cpu in cpus.iter().map(|cpu| *cpu as usize).filter(|cpu| *cpu < CPU_WORDS * 64) {
+        words[CPUS + cpu / 64] |= 1 << (cpu % 64);
+    }
+}
+
+/// The CPUs written there.
+pub(super) fn cpus(words: &Written) -> impl Iterator<Item = u32> {
+    (0..CPU_WORDS as u32 * 64)
+        .filter(|cpu| words[CPUS + *cpu as usize / 64] >> (*cpu % 64) & 1 == 1)
+}
+
+fn texts(words: &mut Written, texts: &[&[u8]]) -> io::Result<()> {
+    let length: usize = texts.iter().map(|text| text.len() + 1).sum();
+    if length > Undo::LONGEST || texts.iter().any(|text| text.contains(&0)) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let bytes = texts.iter().flat_map(|text| text.iter().copied().chain([0]));
+    for (at, byte) in bytes.enumerate() {
+        words[TEXT + at / 8] |= u64::from(byte) << (at % 8 * 8);
+    }
+    Ok(())
+}
+
+const OTHER: u64 = 1;
+const BATCH: u64 = 2;
+const IDLE: u64 = 3;
+const FIFO: u64 = 4;
+const ROUND_ROBIN: u64 = 5;
+const DEADLINE: u64 = 6;
+
+/// Which attributes, and what belongs to them; all zero for none.
+fn numbers(attributes: Attributes) -> [u64; HAS_CPUS - ATTRIBUTES] {
+    let nice = |nice: i8| u64::from(nice as u8);
+    match attributes {
+        Attributes::Other(value) => [OTHER, nice(value), 0, 0, 0, 0],
+        Attributes::Batch(value) => [BATCH, nice(value), 0, 0, 0, 0],
+        Attributes::Idle => [IDLE, 0, 0, 0, 0, 0],
+        Attributes::Fifo(priority) => [FIFO, u64::from(priority), 0, 0, 0, 0],
+        Attributes::RoundRobin(priority) => [ROUND_ROBIN, u64::from(priority), 0, 0, 0, 0],
+        Attributes::Deadline { runtime_ns, deadline_ns, period_ns, reclaim, overrun_signal } => {
+            let flags = [u64::from(reclaim), u64::from(overrun_signal)];
+            [DEADLINE, runtime_ns, deadline_ns, period_ns, flags[0], flags[1]]
+        }
+    }
+}
+
+/// The attributes written there.
+pub(super) fn attributes(words: &Written) -> Option<Attributes> {
+    let number = |index: usize| words[ATTRIBUTES + index];
+    Some(match number(0) {
+        OTHER => Attributes::Other(number(1) as u8 as i8),
+        BATCH => Attributes::Batch(number(1) as u8 as i8),
+        IDLE => Attributes::Idle,
+        FIFO => Attributes::Fifo(number(1) as u8),
+        ROUND_ROBIN => Attributes::RoundRobin(number(1) as u8),
+        DEADLINE => Attributes::Deadline {
+            runtime_ns: number(1),
+            deadline_ns: number(2),
+            period_ns: number(3),
+            reclaim: number(4) != 0,
+            overrun_signal: number(5) != 0,
+        },
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_and_cpus_come_back() {
+        let thread = Life::of(std::process::id()).unwrap();
+        let deadline = Attributes::Deadline {
+            runtime_ns: 3_100_000,
+            deadline_ns: 7_000_000,
+            period_ns: 8_000_000,
+            reclaim: true,
+            overrun_signal: false,
+        };
+        for given in [
+            Attributes::Other(-20),
+            Attributes::Batch(19),
+            Attributes::Idle,
+            Attributes::Fifo(99),
+            Attributes::RoundRobin(1),
+            deadline,
+        ] {
+            let undo =
+                Undo::Thread { thread, attributes: Some(given), cpus: Some(vec![0, 63, 64, 1023]) };
+            let words = undo.written().unwrap();
+            assert_eq!(attributes(&words), Some(given));
+            assert_eq!(cpus(&words).collect::<Vec<_>>(), [0, 63, 64, 1023]);
+            assert_eq!((words[ID], words[STARTED]), (u64::from(thread.id), thread.started));
+        }
+    }
+
+    #[test]
+    fn a_text_that_does_not_fit_is_refused() {
+        let fits = "x".repeat(Undo::LONGEST - 1);
+        assert!(Undo::Remove(fits.clone().into()).written().is_ok());
+        for undo in [
+            Undo::Remove(format!("{fits}x").into()),
+            Undo::Write { path: "/a".into(), text: "a\0b".into() },
+        ] {
+            assert_eq!(undo.written().unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        }
+    }
+
+    #[test]
+    fn a_life_is_not_that_of_another_with_its_number() {
+        let own = Life::of(std::process::id()).unwrap();
+        assert!(own.goes_on());
+        assert!(!Life { started: own.started + 1, ..own }.goes_on());
+        assert_eq!(Life::of(u32::MAX).unwrap_err().raw_os_error(), Some(libc::ESRCH));
+    }
+}
