@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use super::guardian::Guardian;
 use super::mount::Tracefs;
 use super::{TraceFileError, stale, text};
+use crate::guardian::{Guardian, Kept, Undo};
 
 /// How often removal is tried here before it is left to the guardian.
 const TRIES: u32 = 20;
@@ -25,7 +25,8 @@ const PAUSE: Duration = Duration::from_millis(5);
 #[derive(Debug)]
 pub struct Instance {
     path: PathBuf,
-    guardian: Option<Guardian>,
+    /// Its end, should this process not live to see to it; the first one first.
+    kept: Vec<Kept>,
     /// An open file of the instance, for which the kernel refuses to let others remove it.
     hold: Option<File>,
 }
@@ -62,8 +63,8 @@ impl Instance {
         let path = instances.join(stale::new_name());
         let failed = |source| TraceFileError::new(&path, source);
         fs::create_dir(&path).map_err(failed)?;
-        let mut instance = Instance { path: path.clone(), guardian: None, hold: None };
-        instance.guardian = Some(Guardian::watch(&path).map_err(failed)?);
+        let mut instance = Instance { path: path.clone(), kept: Vec::new(), hold: None };
+        instance.kept = keep(&path).map_err(failed)?;
         instance.write("tracing_on", "0")?;
         Ok(instance)
     }
@@ -185,14 +186,18 @@ impl Drop for Instance {
         // Events may go on until the instance is gone, which ends them anyway.
         let _ = self.switch(false);
         drop(self.hold.take());
-        let removed = self.removed();
-        if let Some(guardian) = self.guardian.take()
-            && removed
-        {
-            guardian.dismiss();
+        if self.removed() {
+            self.kept.drain(..).for_each(Kept::forget);
         }
-        // A guardian that was not dismissed tries for longer, and is waited for.
+        // What is still kept is done here: that tries for longer.
     }
+}
+
+/// Has an instance switched off and removed by a guardian of its own if nobody else does.
+fn keep(path: &Path) -> std::io::Result<Vec<Kept>> {
+    let guardian = Guardian::start()?;
+    let switch = Undo::Write { path: path.join("tracing_on"), text: "0".to_owned() };
+    [switch, Undo::Remove(path.to_path_buf())].iter().map(|undo| guardian.keep(undo)).collect()
 }
 
 /// The ring of one CPU, read piece by piece without waiting.

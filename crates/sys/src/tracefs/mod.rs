@@ -10,7 +10,6 @@
 //! `events/header_page` and `events/header_event` of a running one.
 
 mod format;
-mod guardian;
 mod instance;
 mod mount;
 mod page;
