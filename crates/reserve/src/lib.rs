@@ -10,6 +10,7 @@
 
 pub mod admission;
 pub mod backend;
+pub mod guardian;
 pub mod progress;
 pub mod smt;
 pub mod supply;
