@@ -1,12 +1,55 @@
 //! How far reserved work is, as time of a processor that is not shared.
+//!
+//! Owns: the sources of that. Must not: decide anything; count as done what is not known to be.
 
 /// Tells progress in one job (Inoue et al., section 3.2).
 ///
 /// MUST: never say more than was done: what is not known counts as not done. MUST NOT block or
 /// allocate. What goes backwards counts as no progress, and is counted.
 pub trait ProgressSource: Send {
-    /// A job begins with so much reserved, ns of single-thread time.
+    /// As documents name it: `word`, `instructions`, `cpu_time` or `none`.
+    fn name(&self) -> &'static str;
+    /// A job begins with so much reserved, ns of single-thread time. What was done before does not
+    /// count.
     fn begin(&mut self, reserved_ns: u64);
     /// What is done of it now, ns, 0 to what is reserved; the reserved amount means all is done.
     fn done_ns(&mut self) -> u64;
+    /// Told after co-runners were stopped and before they run again, for sources that count the one
+    /// and the other differently.
+    fn co_runners(&mut self, _running: bool) {}
+    /// What there was to doubt in the jobs that have ended.
+    fn doubts(&self) -> Doubts {
+        Doubts::default()
+    }
+}
+
+/// Jobs whose progress could not be believed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Doubts {
+    /// Those whose progress went backwards; from there on it counted as none.
+    pub backwards: u64,
+    /// Those that told no progress at all.
+    pub unmoved: u64,
+}
+
+impl<P: ProgressSource + ?Sized> ProgressSource for Box<P> {
+    fn name(&self) -> &'static str {
+        (**self).name()
+    }
+
+    fn begin(&mut self, reserved_ns: u64) {
+        (**self).begin(reserved_ns);
+    }
+
+    fn done_ns(&mut self) -> u64 {
+        (**self).done_ns()
+    }
+
+    fn co_runners(&mut self, running: bool) {
+        (**self).co_runners(running);
+    }
+
+    fn doubts(&self) -> Doubts {
+        (**self).doubts()
+    }
 }

@@ -15,6 +15,17 @@ pub trait Stopper: Send {
     /// # Errors
     /// What the kernel answers; members that ended are no error.
     fn stop(&mut self) -> io::Result<()>;
+    /// Whether [`Stopper::slow`] does anything.
+    fn is_graded(&self) -> bool {
+        false
+    }
+    /// They may run, but only on what nobody else wants of a CPU: the step before a stop. Ends a stop.
+    ///
+    /// # Errors
+    /// As [`Stopper::stop`].
+    fn slow(&mut self) -> io::Result<()> {
+        self.resume()
+    }
     /// All may run again.
     ///
     /// # Errors
