@@ -1,4 +1,8 @@
 //! Keeping those who share a processor with reserved work from taking what was reserved
 //! (Inoue et al., CPU Resource Reservation for SMT, 2006).
 
+pub mod driver;
+pub mod enforcer;
+pub mod jobs;
+pub mod monitor;
 pub mod stopper;

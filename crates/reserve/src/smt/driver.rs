@@ -1,0 +1,363 @@
+//! The monitor on this machine: a real-time thread that sleeps until slack must be looked at.
+//!
+//! Owns: the thread, the proof that it runs before anything is promised, how late its timers are, what
+//! it costs. Must not: decide (that is [`super::monitor`]'s); spin beside the work that it protects.
+
+use std::io;
+use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use hourglass_model::reserve::SmtReport;
+use hourglass_sys::clock::{ClockId, now_ns};
+use hourglass_sys::sched::{self, Attributes, MayFork};
+use hourglass_sys::thread;
+use hourglass_time::{Instant, Monotonic};
+use hourglass_timer::Sleeper;
+use hourglass_timer::sleep::{Interrupter, Policy as Sleeping, Settings as SleepSettings};
+
+use crate::progress::Doubts;
+
+use super::enforcer::{Enforcer, Watched};
+use super::jobs::Promised;
+use super::monitor::{Policy, Settings, Statistics, Unwatchable};
+use super::stopper::Stopper;
+
+/// How the monitor's thread runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// How slack is watched. The margin is what stopping takes (p99.9, ns); the lateness of timers is
+    /// added by [`Plan::timer_samples`].
+    pub settings: Settings,
+    /// CPUs for the monitor: those of the co-runners, or any but the reserved one. Empty leaves it
+    /// where the caller may run.
+    pub cpus: Vec<u32>,
+    /// `SCHED_FIFO` priority, 1 to 99: above the co-runners, and above reserved work that is not in the
+    /// deadline class. `None` keeps the caller's policy, which promises nothing.
+    pub priority: Option<u8>,
+    /// Sleeps by which the lateness of timers is measured at start; its p99.9 is added to the margin.
+    /// 1,000 take about 0.2 s; 0 leaves the margin as it is.
+    pub timer_samples: u32,
+}
+
+impl Default for Plan {
+    /// FIFO 90, anywhere, timers measured.
+    fn default() -> Plan {
+        Plan {
+            settings: Settings::default(),
+            cpus: Vec::new(),
+            priority: Some(90),
+            timer_samples: 1_000,
+        }
+    }
+}
+
+/// Why the monitor does not watch. Nothing was stopped.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StartError {
+    /// The reservations.
+    #[error(transparent)]
+    Unwatchable(#[from] Unwatchable),
+    /// The kernel refuses the priority.
+    #[error(
+        "the monitor cannot have SCHED_FIFO priority {priority} (error {errno}); run with CAP_SYS_NICE, or: ulimit -r {priority}"
+    )]
+    Priority {
+        /// The priority.
+        priority: u8,
+        /// As `errno(3)`.
+        errno: i32,
+    },
+    /// The kernel refuses the CPUs.
+    #[error("the monitor cannot run on CPUs {cpus:?} (error {errno}); name CPUs that are online")]
+    Cpus {
+        /// The CPUs.
+        cpus: Vec<u32>,
+        /// As `errno(3)`.
+        errno: i32,
+    },
+    /// It was started and did not run.
+    #[error(
+        "the monitor got no processor time within {0:?}; something of a higher priority holds its CPU"
+    )]
+    Starved(Duration),
+    /// No thread could be made.
+    #[error("no thread for the monitor (error {0})")]
+    Thread(i32),
+}
+
+/// How late the kernel wakes the monitor's thread, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lateness {
+    /// Sleeps measured.
+    pub samples: u32,
+    /// Median.
+    pub p50_ns: u64,
+    /// The value that 99.9 % do not exceed; the largest of fewer than 1,000.
+    pub p999_ns: u64,
+}
+
+/// What the monitor did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Jobs, stops, looks.
+    pub statistics: Statistics,
+    /// What there was to doubt about progress.
+    pub doubts: Doubts,
+    /// The policy.
+    pub policy: Policy,
+    /// The margin in use, ns: what was asked for and the lateness of timers.
+    pub margin_ns: u64,
+    /// How late timers were at start.
+    pub lateness: Lateness,
+    /// Where progress is read.
+    pub progress: &'static str,
+    /// How co-runners are stopped.
+    pub stopper: &'static str,
+    /// The kernel's answer to the first order that could not be carried out.
+    pub errno: Option<i32>,
+    /// Processor time of the monitor's thread since it began to watch, ns.
+    pub cpu_ns: u64,
+    /// Time since then, ns.
+    pub elapsed_ns: u64,
+}
+
+impl Report {
+    /// The part of the document, with the CPUs that share with the reserved one; none means that no
+    /// protection is claimed.
+    #[must_use]
+    pub fn to_document(&self, shares: &[u32]) -> SmtReport {
+        let Statistics { jobs, missed, stops, stopped_ns, checks, failed, .. } = self.statistics;
+        SmtReport {
+            policy: self.policy.to_string(),
+            protected: self.policy != Policy::Ignore && !shares.is_empty() && failed == 0,
+            shares: shares.to_vec(),
+            progress: self.progress.to_owned(),
+            stopper: (self.policy != Policy::Ignore).then(|| self.stopper.to_owned()),
+            margin_ns: self.margin_ns,
+            jobs,
+            missed,
+            stops,
+            stopped_ns,
+            checks,
+            backwards: self.doubts.backwards,
+            unmoved: self.doubts.unmoved,
+        }
+    }
+}
+
+/// How long the thread has to prove that it runs, beside what it measures.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Sleeps that prove it.
+const PROOFS: u32 = 5;
+/// How long each of them, and each that measures lateness, is to take, ns.
+const SAMPLE_NS: u64 = 100_000;
+
+/// A monitor at work. Ends, and lets everybody run, when dropped.
+#[derive(Debug)]
+pub struct Driver {
+    thread: Option<JoinHandle<()>>,
+    interrupter: Interrupter,
+    latest: Arc<Mutex<Report>>,
+    promised: Vec<Promised>,
+}
+
+/// What the thread tells when it runs.
+struct Alive {
+    interrupter: Interrupter,
+    latest: Arc<Mutex<Report>>,
+    promised: Vec<Promised>,
+}
+
+impl Driver {
+    /// Starts watching. The thread takes its priority before its CPUs, and has slept and woken by
+    /// itself when this returns: only then reserve, and let work begin. Periods that have begun by then
+    /// are left out: [`Driver::promised`] tells where the first ones begin.
+    ///
+    /// # Errors
+    /// [`StartError`]; nothing is left behind.
+    pub fn start(
+        plan: Plan,
+        watched: Vec<Watched>,
+        stopper: Box<dyn Stopper>,
+    ) -> Result<Driver, StartError> {
+        let (tell, told) = mpsc::sync_channel(0);
+        // Where it is refused the start is refused too, and that is told.
+        let _may_fork = MayFork::enter();
+        let patience = PATIENCE + Duration::from_micros(300) * plan.timer_samples;
+        let body = move || watch(plan, watched, stopper, &tell);
+        let thread = std::thread::Builder::new().name("hourglass-smt".to_owned()).spawn(body);
+        let thread = thread.map_err(|error| StartError::Thread(errno(&error)))?;
+        match told.recv_timeout(patience) {
+            Ok(Ok(Alive { interrupter, latest, promised })) => {
+                Ok(Driver { thread: Some(thread), interrupter, latest, promised })
+            }
+            Ok(Err(error)) => Err(error),
+            // It finds nobody to tell when it gets to run, and ends.
+            Err(RecvTimeoutError::Timeout) => Err(StartError::Starved(patience)),
+            Err(RecvTimeoutError::Disconnected) => Err(StartError::Thread(0)),
+        }
+    }
+
+    /// What is watched, with the begin of the first period of each on `CLOCK_MONOTONIC`.
+    #[must_use]
+    pub fn promised(&self) -> &[Promised] {
+        &self.promised
+    }
+
+    /// What was done until the end of the last look that found nobody reading.
+    #[must_use]
+    pub fn report(&self) -> Report {
+        *self.latest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends watching; everybody runs again. What was done.
+    #[must_use]
+    pub fn stop(mut self) -> Report {
+        self.end();
+        self.report()
+    }
+
+    fn end(&mut self) {
+        self.interrupter.interrupt();
+        if let Some(thread) = self.thread.take() {
+            // A thread that panicked has dropped what it held, and so resumed everybody.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// The life of the thread.
+fn watch(
+    plan: Plan,
+    watched: Vec<Watched>,
+    stopper: Box<dyn Stopper>,
+    tell: &SyncSender<Result<Alive, StartError>>,
+) {
+    let (mut watch, alive) = match Watch::prepare(plan, watched, stopper) {
+        Ok(ready) => ready,
+        Err(error) => {
+            // Nobody waits any more: then nobody needs to know.
+            let _ = tell.send(Err(error));
+            return;
+        }
+    };
+    if tell.send(Ok(alive)).is_ok() {
+        watch.run();
+    }
+}
+
+/// What the thread holds.
+struct Watch {
+    enforcer: Enforcer,
+    sleeper: Sleeper,
+    lateness: Lateness,
+    latest: Arc<Mutex<Report>>,
+    /// Time and processor time when watching began.
+    begun: (u64, u64),
+}
+
+impl Watch {
+    fn prepare(
+        plan: Plan,
+        mut watched: Vec<Watched>,
+        stopper: Box<dyn Stopper>,
+    ) -> Result<(Watch, Alive), StartError> {
+        take_place(&plan)?;
+        let mut sleeper = Sleeper::with(SleepSettings::with_policy(Sleeping::KernelOnly));
+        let lateness = lateness(&mut sleeper, plan.timer_samples.max(PROOFS));
+        let mut settings = plan.settings;
+        if plan.timer_samples > 0 {
+            settings.margin_ns = settings.margin_ns.saturating_add(lateness.p999_ns);
+        }
+        let now = sleeper.now_ns();
+        for each in &mut watched {
+            each.promised = each.promised.after(now);
+        }
+        let promised = watched.iter().map(|each| each.promised).collect();
+        let enforcer = Enforcer::new(settings, watched, stopper)?;
+        let begun = (now, now_ns(ClockId::ThreadCpu));
+        let report = report(&enforcer, lateness, (0, 0));
+        let latest = Arc::new(Mutex::new(report));
+        let interrupter = sleeper.interrupter();
+        let alive = Alive { interrupter, latest: Arc::clone(&latest), promised };
+        Ok((Watch { enforcer, sleeper, lateness, latest, begun }, alive))
+    }
+
+    /// Until it is interrupted.
+    fn run(&mut self) {
+        let mut next = self.enforcer.first_ns();
+        while !self.sleeper.sleep_until(instant(next)).interrupted {
+            next = self.enforcer.look(self.sleeper.now_ns());
+            let report = self.report();
+            // Whoever reads it now gets this with the next look.
+            if let Ok(mut latest) = self.latest.try_lock() {
+                *latest = report;
+            }
+        }
+        // Whoever cannot be resumed is the guardian's; it is in the report.
+        let _ = self.enforcer.end(self.sleeper.now_ns());
+        let report = self.report();
+        *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = report;
+    }
+
+    fn report(&self) -> Report {
+        let (time, cpu) = self.begun;
+        let passed = self.sleeper.now_ns().saturating_sub(time);
+        report(&self.enforcer, self.lateness, (now_ns(ClockId::ThreadCpu) - cpu, passed))
+    }
+}
+
+fn report(enforcer: &Enforcer, lateness: Lateness, (cpu_ns, elapsed_ns): (u64, u64)) -> Report {
+    Report {
+        statistics: enforcer.statistics(),
+        doubts: enforcer.doubts(),
+        policy: enforcer.settings().policy,
+        margin_ns: enforcer.settings().margin_ns,
+        lateness,
+        progress: enforcer.progress_name(),
+        stopper: enforcer.stopper_name(),
+        errno: enforcer.errno(),
+        cpu_ns,
+        elapsed_ns,
+    }
+}
+
+/// Priority first: on a CPU that co-runners fill, a thread without it would wait for them.
+fn take_place(plan: &Plan) -> Result<(), StartError> {
+    if let Some(priority) = plan.priority {
+        sched::set(Attributes::Fifo(priority))
+            .map_err(|error| StartError::Priority { priority, errno: errno(&error) })?;
+    }
+    if plan.cpus.is_empty() {
+        return Ok(());
+    }
+    thread::set_affinity(plan.cpus.iter().copied())
+        .map_err(|error| StartError::Cpus { cpus: plan.cpus.clone(), errno: errno(&error) })
+}
+
+/// How late this thread is woken, by so many short sleeps.
+fn lateness(sleeper: &mut Sleeper, samples: u32) -> Lateness {
+    let mut late: Vec<u64> = (0..samples).map(|_| sleeper.sleep_ns(SAMPLE_NS).miss_ns()).collect();
+    late.sort_unstable();
+    let rank = |permille: usize| {
+        let place = (permille * late.len()).div_ceil(1_000).saturating_sub(1);
+        late.get(place).copied().unwrap_or(0)
+    };
+    Lateness { samples, p50_ns: rank(500), p999_ns: rank(999) }
+}
+
+fn instant(ns: u64) -> Instant<Monotonic> {
+    Instant::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX))
+}
+
+fn errno(error: &io::Error) -> i32 {
+    error.raw_os_error().unwrap_or(0)
+}

@@ -1,0 +1,231 @@
+//! Carries out what the monitor orders.
+//!
+//! Owns: co-runners and reserved work as they stand now, and for how long. Must not: decide; wait.
+
+use std::io;
+
+use crate::progress::{Doubts, ProgressSource};
+
+use super::jobs::Promised;
+use super::monitor::{Level, Monitor, Order, Settings, Statistics, Unwatchable};
+use super::stopper::Stopper;
+
+/// How soon an order that could not be carried out is tried again.
+const RETRY_NS: u64 = 1_000_000;
+
+/// One reservation that is watched.
+pub struct Watched {
+    /// What is promised, and when.
+    pub promised: Promised,
+    /// How far its work is.
+    pub progress: Box<dyn ProgressSource>,
+    /// Stops its own work while that of another reservation of the core runs. Without it, they may
+    /// run side by side, and only their sum is watched.
+    pub gate: Option<Box<dyn Stopper>>,
+}
+
+impl std::fmt::Debug for Watched {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let progress = self.progress.name();
+        f.debug_struct("Watched")
+            .field("promised", &self.promised)
+            .field("progress", &progress)
+            .finish()
+    }
+}
+
+/// A monitor with hands. Whoever it stopped runs again when it is dropped.
+pub struct Enforcer {
+    monitor: Monitor<Box<dyn ProgressSource>>,
+    stopper: Box<dyn Stopper>,
+    gates: Vec<Gate>,
+    level: Level,
+    /// Since when co-runners stand.
+    stopped_at: Option<u64>,
+    /// The first order that failed, as errno.
+    errno: Option<i32>,
+    last: Option<Order>,
+}
+
+/// Whether one reservation's own work is held.
+struct Gate {
+    stopper: Option<Box<dyn Stopper>>,
+    held: bool,
+}
+
+impl std::fmt::Debug for Enforcer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Enforcer")
+            .field("level", &self.level)
+            .field("last", &self.last)
+            .field("statistics", &self.monitor.statistics())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Enforcer {
+    /// Everybody may run until the first look.
+    ///
+    /// # Errors
+    /// [`Unwatchable`].
+    pub fn new(
+        settings: Settings,
+        watched: Vec<Watched>,
+        stopper: Box<dyn Stopper>,
+    ) -> Result<Enforcer, Unwatchable> {
+        let slow_ns = settings.slow_ns.filter(|_| stopper.is_graded());
+        let (mut sources, mut gates) = (Vec::new(), Vec::new());
+        for Watched { promised, progress, gate } in watched {
+            sources.push((promised, progress));
+            gates.push(Gate { stopper: gate, held: false });
+        }
+        Ok(Enforcer {
+            monitor: Monitor::new(Settings { slow_ns, ..settings }, sources)?,
+            stopper,
+            gates,
+            level: Level::Run,
+            stopped_at: None,
+            errno: None,
+            last: None,
+        })
+    }
+
+    /// When to look first.
+    #[must_use]
+    pub fn first_ns(&self) -> u64 {
+        self.monitor.next_ns()
+    }
+
+    /// Looks at `now`, stops and resumes, and says when to look next.
+    pub fn look(&mut self, now: u64) -> u64 {
+        let order = self.monitor.look(now);
+        let done = self.carry_out(&order, now);
+        self.last = Some(order);
+        match done {
+            Ok(()) => order.next_ns,
+            Err(error) => {
+                self.monitor.statistics.failed += 1;
+                self.errno = self.errno.or(error.raw_os_error());
+                order.next_ns.min(now.saturating_add(RETRY_NS))
+            }
+        }
+    }
+
+    /// The order of the last look.
+    #[must_use]
+    pub fn last(&self) -> Option<Order> {
+        self.last
+    }
+
+    /// Who stops first goes first, so that nobody runs beside reserved work that should not.
+    fn carry_out(&mut self, order: &Order, now: u64) -> io::Result<()> {
+        let level =
+            if order.level > self.level { self.set_level(order.level, now) } else { Ok(()) };
+        let gates = self.set_gates(order.runs);
+        let level = level.and_then(|()| self.set_level(order.level, now));
+        level.and(gates)
+    }
+
+    fn set_level(&mut self, level: Level, now: u64) -> io::Result<()> {
+        if level == self.level {
+            return Ok(());
+        }
+        if self.level == Level::Stop {
+            self.monitor.co_runners(true);
+        }
+        match level {
+            Level::Run => self.stopper.resume()?,
+            Level::Slow => self.stopper.slow()?,
+            Level::Stop => self.stopper.stop()?,
+        }
+        let counts = &mut self.monitor.statistics;
+        match level {
+            Level::Run => {}
+            Level::Slow => counts.slows += 1,
+            Level::Stop => counts.stops += 1,
+        }
+        if let Some(since) = self.stopped_at.take() {
+            counts.stopped_ns += now.saturating_sub(since);
+        }
+        if level == Level::Stop {
+            self.stopped_at = Some(now);
+            self.monitor.co_runners(false);
+        }
+        self.level = level;
+        Ok(())
+    }
+
+    /// Holds all reserved work but that of `runs`; `None` lets all run.
+    fn set_gates(&mut self, runs: Option<usize>) -> io::Result<()> {
+        let mut answer = Ok(());
+        let wanted = |index: usize| runs.is_some_and(|runs| runs != index);
+        for pass in [true, false] {
+            for (index, gate) in self.gates.iter_mut().enumerate() {
+                let hold = wanted(index);
+                let (Some(stopper), true) = (&mut gate.stopper, hold == pass && hold != gate.held)
+                else {
+                    continue;
+                };
+                let done = if hold { stopper.stop() } else { stopper.resume() };
+                match done {
+                    Ok(()) => gate.held = hold,
+                    Err(error) => answer = Err(error),
+                }
+            }
+        }
+        answer
+    }
+
+    /// Lets everybody run; nothing is watched any more.
+    ///
+    /// # Errors
+    /// What the kernel answers; everybody is tried.
+    pub fn end(&mut self, now: u64) -> io::Result<()> {
+        let gates = self.set_gates(None);
+        let level = self.set_level(Level::Run, now);
+        level.and(gates)
+    }
+
+    /// What it has seen and done.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        self.monitor.statistics()
+    }
+
+    /// What there was to doubt about progress.
+    #[must_use]
+    pub fn doubts(&self) -> Doubts {
+        self.monitor.doubts()
+    }
+
+    /// Where progress is read.
+    #[must_use]
+    pub fn progress_name(&self) -> &'static str {
+        self.monitor.progress_name()
+    }
+
+    /// How co-runners are stopped.
+    #[must_use]
+    pub fn stopper_name(&self) -> &'static str {
+        self.stopper.name()
+    }
+
+    /// How slack is watched.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        self.monitor.settings()
+    }
+
+    /// The kernel's answer to the first order that could not be carried out, as `errno(3)`.
+    #[must_use]
+    pub fn errno(&self) -> Option<i32> {
+        self.errno
+    }
+}
+
+impl Drop for Enforcer {
+    fn drop(&mut self) {
+        // Whoever cannot be resumed now is the guardian's.
+        let _ = self.end(0);
+    }
+}

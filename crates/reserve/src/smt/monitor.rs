@@ -1,0 +1,352 @@
+//! The monitor of slack time (Inoue et al., CPU Resource Reservation for SMT, 2006, section 3), as a
+//! machine over time values.
+//!
+//! Owns: when to look next, and whether co-runners may run until then. Must not: read a clock, stop
+//! anybody, know a formula (those are `sched`'s).
+
+use hourglass_sched::effort::Effort;
+use hourglass_sched::slack::{self, Decision, Promise, Rate};
+use hourglass_sched::verdict::Refusal;
+
+use crate::progress::{Doubts, ProgressSource};
+
+use super::jobs::{Job, Promised};
+
+/// What is done about co-runners while reserved work is pending (section 4.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Policy {
+    /// They run as long as there is slack.
+    #[default]
+    Monitor,
+    /// They never run beside reserved work.
+    Disable,
+    /// Nothing; jobs are watched only.
+    Ignore,
+}
+
+/// As the document and `--smt` name it.
+impl std::fmt::Display for Policy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Policy::Monitor => "monitor",
+            Policy::Disable => "disable",
+            Policy::Ignore => "ignore",
+        })
+    }
+}
+
+/// When slack is looked at (section 3.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Checks {
+    /// When it can be used up at the earliest: equation 2, and 3 with an alpha.
+    #[default]
+    Variable,
+    /// Every so many ns; above zero.
+    Every(u64),
+}
+
+/// How slack is watched. Times in ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// What is done about co-runners.
+    pub policy: Policy,
+    /// When slack is looked at.
+    pub checks: Checks,
+    /// The proven least rate of progress beside co-runners; [`Rate::ZERO`] without proof.
+    pub alpha: Rate,
+    /// Slack that is kept back for stopping co-runners and for the lateness of timers.
+    pub margin_ns: u64,
+    /// Co-runners are stopped rather than looked at after less than this.
+    pub smallest_ns: u64,
+    /// With so much slack beyond the margin, or less, co-runners are slowed; `None` for stoppers that
+    /// can only stop.
+    pub slow_ns: Option<u64>,
+}
+
+impl Settings {
+    /// The smallest interval of the paper, section 4.2.
+    pub const SMALLEST_NS: u64 = 10_000;
+}
+
+impl Default for Settings {
+    /// Variable checks, nothing proven, the paper's smallest interval; the margin is to be measured.
+    fn default() -> Settings {
+        Settings {
+            policy: Policy::Monitor,
+            checks: Checks::Variable,
+            alpha: Rate::ZERO,
+            margin_ns: 0,
+            smallest_ns: Settings::SMALLEST_NS,
+            slow_ns: None,
+        }
+    }
+}
+
+/// Reservations that cannot be watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unwatchable {
+    /// None is given.
+    #[error("there is no reservation to watch")]
+    Nothing,
+    /// Checks every 0 ns.
+    #[error("the interval of checks must be above zero")]
+    Interval,
+    /// More is reserved on one physical core than it has.
+    #[error(
+        "the reservations on one physical core, which never run at the same time, are more than the core"
+    )]
+    Overbooked,
+    /// The periods have no common multiple that is near enough to look ahead to.
+    #[error(
+        "the periods of the reservations on one physical core have too few common multiples; choose rounder ones"
+    )]
+    Incommensurable,
+}
+
+/// What co-runners may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Level {
+    /// Run.
+    Run,
+    /// Run on what is left over.
+    Slow,
+    /// Not run.
+    Stop,
+}
+
+/// What is to be done until the next look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Order {
+    /// What co-runners may do.
+    pub level: Level,
+    /// The only reservation whose work may run; `None` if all may.
+    pub runs: Option<usize>,
+    /// Slack of the system at this look, ns; `None` if nothing is pending or it was not asked for.
+    pub slack_ns: Option<i128>,
+    /// When to look next.
+    pub next_ns: u64,
+}
+
+/// What a monitor has seen and done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Jobs whose period is over.
+    pub jobs: u64,
+    /// Jobs not done at the look that their deadline called for.
+    pub missed: u64,
+    /// Periods that nobody looked at, because the monitor itself was away.
+    pub skipped: u64,
+    /// Looks.
+    pub checks: u64,
+    /// Times that co-runners were stopped.
+    pub stops: u64,
+    /// Times that they were slowed.
+    pub slows: u64,
+    /// Time for which they stood, ns.
+    pub stopped_ns: u64,
+    /// Orders that could not be carried out.
+    pub failed: u64,
+    /// The latest look after its time, ns.
+    pub latest_ns: u64,
+}
+
+/// Less slack than any margin.
+const NO_SLACK: i128 = i64::MIN as i128;
+
+/// Steps that looking ahead may take: some tens of microseconds.
+const STEPS: u64 = 2_000;
+
+/// Watches the reservations of one physical core, or of whatever else shares.
+#[derive(Debug)]
+pub struct Monitor<P> {
+    settings: Settings,
+    jobs: Vec<Job>,
+    sources: Vec<P>,
+    /// What each job costs more than is reserved, because the next one waits for a look.
+    switch_ns: u64,
+    /// Looks for the end of a job come no closer together than this.
+    floor_ns: u64,
+    /// Co-runners were stopped and stay so until nothing is pending or a period begins.
+    latched: bool,
+    /// When the next look is due.
+    next_ns: u64,
+    /// For looking ahead, kept so that a look allocates little.
+    ahead: Vec<slack::Reservation>,
+    pub(super) statistics: Statistics,
+}
+
+impl<P: ProgressSource> Monitor<P> {
+    /// Watches these reservations. All times will be of the clock of [`Promised::first_ns`].
+    ///
+    /// # Errors
+    /// [`Unwatchable`].
+    pub fn new(settings: Settings, watched: Vec<(Promised, P)>) -> Result<Monitor<P>, Unwatchable> {
+        if settings.checks == Checks::Every(0) {
+            return Err(Unwatchable::Interval);
+        }
+        let (promised, sources): (Vec<Promised>, Vec<P>) = watched.into_iter().unzip();
+        let shortest =
+            promised.iter().map(Promised::period_ns).min().ok_or(Unwatchable::Nothing)?;
+        let jobs: Vec<Job> = promised.into_iter().map(Job::new).collect();
+        let floor_ns = settings.smallest_ns.max(shortest / 1_000).max(1);
+        let mut monitor = Monitor {
+            settings,
+            switch_ns: if jobs.len() > 1 { floor_ns.saturating_add(settings.margin_ns) } else { 0 },
+            floor_ns,
+            latched: false,
+            next_ns: jobs.iter().map(Job::next_ns).min().unwrap_or(0),
+            ahead: Vec::with_capacity(jobs.len()),
+            jobs,
+            sources,
+            statistics: Statistics::default(),
+        };
+        match monitor.slack_ahead(0) {
+            Ok(_) => Ok(monitor),
+            Err(Refusal::Endless) => Err(Unwatchable::Overbooked),
+            Err(_) => Err(Unwatchable::Incommensurable),
+        }
+    }
+
+    /// When the next look is due; at first the begin of the first period.
+    #[must_use]
+    pub fn next_ns(&self) -> u64 {
+        self.next_ns
+    }
+
+    /// How slack is watched.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// What it has seen and done.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        self.statistics
+    }
+
+    /// What there was to doubt about progress, of all reservations.
+    #[must_use]
+    pub fn doubts(&self) -> Doubts {
+        self.sources.iter().map(ProgressSource::doubts).fold(Doubts::default(), |sum, each| {
+            Doubts {
+                backwards: sum.backwards + each.backwards,
+                unmoved: sum.unmoved + each.unmoved,
+            }
+        })
+    }
+
+    /// Where progress is read.
+    #[must_use]
+    pub fn progress_name(&self) -> &'static str {
+        self.sources.first().map_or("none", ProgressSource::name)
+    }
+
+    /// Told after co-runners were stopped, and before they run again.
+    pub fn co_runners(&mut self, running: bool) {
+        self.sources.iter_mut().for_each(|source| source.co_runners(running));
+    }
+
+    /// Looks at `now`, which MUST NOT be before an earlier look, and says what is to be done until the
+    /// next.
+    pub fn look(&mut self, now: u64) -> Order {
+        self.statistics.checks += 1;
+        self.statistics.latest_ns = self.statistics.latest_ns.max(now.saturating_sub(self.next_ns));
+        for (job, source) in self.jobs.iter_mut().zip(&mut self.sources) {
+            let advance = job.advance(now, source);
+            self.latched &= !advance.began;
+            self.statistics.jobs += advance.ended;
+            self.statistics.missed += advance.missed;
+            self.statistics.skipped += advance.skipped;
+        }
+        let order = self.decide(now);
+        self.next_ns = order.next_ns;
+        order
+    }
+
+    fn decide(&mut self, now: u64) -> Order {
+        let begins = self.jobs.iter().map(Job::next_ns);
+        let dues = self.jobs.iter().filter(|job| job.is_pending()).map(Job::due_ns);
+        let latest = begins.chain(dues.filter(|due| *due > now)).min().unwrap_or(u64::MAX);
+        let Some(first) = self.first_due() else {
+            self.latched = false;
+            return Order { level: Level::Run, runs: None, slack_ns: None, next_ns: latest };
+        };
+        let (level, slack_ns, next_ns) = match self.settings.policy {
+            Policy::Ignore => (Level::Run, None, latest),
+            Policy::Disable => (Level::Stop, None, self.end_of(first, now)),
+            Policy::Monitor => self.by_slack(first, now),
+        };
+        let several = self.jobs.len() > 1 && self.settings.policy != Policy::Ignore;
+        let switch = if several { self.earliest_end_of(first, now) } else { u64::MAX };
+        let runs = several.then_some(first);
+        Order { level, runs, slack_ns, next_ns: next_ns.min(switch).min(latest) }
+    }
+
+    /// The pending job with the earliest deadline.
+    fn first_due(&self) -> Option<usize> {
+        let pending = self.jobs.iter().enumerate().filter(|(_, job)| job.is_pending());
+        pending.min_by_key(|(_, job)| job.due_ns()).map(|(index, _)| index)
+    }
+
+    /// What slack says: the level, the slack, and until when.
+    fn by_slack(&mut self, first: usize, now: u64) -> (Level, Option<i128>, u64) {
+        // More is reserved than can be looked at: nothing is known to be left over.
+        let slack = self.slack_ahead(now).ok().flatten().unwrap_or(NO_SLACK);
+        let run = if self.latched { None } else { self.run_until(now, slack, 0) };
+        let Some(until) = run else {
+            self.latched = true;
+            return (Level::Stop, Some(slack), self.end_of(first, now));
+        };
+        let Some(slow_ns) = self.settings.slow_ns else {
+            return (Level::Run, Some(slack), until);
+        };
+        match self.run_until(now, slack, slow_ns) {
+            Some(until) => (Level::Run, Some(slack), until),
+            None => (Level::Slow, Some(slack), until),
+        }
+    }
+
+    /// Until when co-runners may run without taking the margin and `more`; `None` if they may not.
+    fn run_until(&self, now: u64, slack: i128, more: u64) -> Option<u64> {
+        let Settings { alpha, margin_ns, smallest_ns, checks, .. } = self.settings;
+        let promise = Promise::new(now, 0, alpha, margin_ns.saturating_add(more));
+        let (decision, least) = match checks {
+            Checks::Variable => (promise.decide(now, slack), smallest_ns),
+            Checks::Every(interval) => (promise.decide_at_interval(now, slack, interval), 0),
+        };
+        match decision {
+            Decision::RunUntil(until) if until - now >= least => Some(until),
+            Decision::RunUntil(_) | Decision::Stop => None,
+        }
+    }
+
+    /// Slack of the system: of one reservation T - C, of several equation 9 with the jobs to come.
+    fn slack_ahead(&mut self, now: u64) -> Result<Option<i128>, Refusal> {
+        if let [job] = self.jobs.as_slice() {
+            let pending = job.pending(0);
+            let promise = Promise::new(pending.deadline, pending.left, Rate::ZERO, 0);
+            return Ok(Some(promise.slack(now, 0)));
+        }
+        self.ahead.clear();
+        self.ahead.extend(self.jobs.iter().map(|job| slack::Reservation {
+            pending: job.pending(self.switch_ns),
+            cost: job.promised.reserved_ns().saturating_add(self.switch_ns),
+            period: job.promised.period_ns(),
+        }));
+        slack::slack_ahead(now, &self.ahead, Effort::of(STEPS))
+    }
+
+    /// When to look whether the job is done that runs without co-runners.
+    fn end_of(&mut self, index: usize, now: u64) -> u64 {
+        let floor = self.floor_ns;
+        let wait = self.jobs.get_mut(index).map_or(0, |job| job.alone_for_ns(now));
+        now.saturating_add(wait.max(floor))
+    }
+
+    /// When the job can be done at the earliest, going by what is reserved: then the next one may run.
+    fn earliest_end_of(&self, index: usize, now: u64) -> u64 {
+        let left = self.jobs.get(index).map_or(0, Job::left_ns);
+        now.saturating_add(left.max(self.floor_ns))
+    }
+}
