@@ -16,6 +16,8 @@ pub mod allocation;
 pub mod cgroup;
 pub mod clock;
 #[cfg(target_os = "linux")]
+pub mod core_sched;
+#[cfg(target_os = "linux")]
 pub mod counter;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod cpuid;
@@ -28,6 +30,8 @@ pub mod futex;
 #[cfg(target_os = "linux")]
 pub mod guardian;
 pub mod heap;
+#[cfg(target_os = "linux")]
+pub mod heart_beat;
 pub mod held;
 #[cfg(target_os = "linux")]
 pub mod hpet;
@@ -43,6 +47,8 @@ pub mod memory;
 pub mod namespace;
 #[cfg(target_os = "linux")]
 pub mod perf;
+#[cfg(target_os = "linux")]
+pub mod pidfd;
 #[cfg(target_os = "linux")]
 pub mod posix_timer;
 pub mod prefetch;
