@@ -12,6 +12,7 @@ mod hourglass_2002;
 mod hrtimers;
 mod rows;
 mod rt_mach_timers;
+mod smt_reservation;
 mod thin;
 mod wakeups;
 mod words;
@@ -26,8 +27,13 @@ use bench::Bench;
 pub use bench::Effort;
 
 /// Every paper of which tables can be measured.
-pub const PAPERS: &[Paper] =
-    &[highpertimer::PAPER, hrtimers::PAPER, rt_mach_timers::PAPER, hourglass_2002::PAPER];
+pub const PAPERS: &[Paper] = &[
+    highpertimer::PAPER,
+    hrtimers::PAPER,
+    rt_mach_timers::PAPER,
+    hourglass_2002::PAPER,
+    smt_reservation::PAPER,
+];
 
 /// A paper.
 #[derive(Debug)]

@@ -1,0 +1,144 @@
+//! The evaluation on a simulated core of two hardware threads.
+//!
+//! Owns: the paper's workloads as systems of the simulator. Must not: know an equation.
+
+use hourglass_sched::sim::smt::{self, Monitoring, Policy, Progress};
+use hourglass_sched::sim::{Cost, Event, Late, Settings, Sink, Slice, System, Thread};
+
+use super::contention::{CoRunner, hundredths};
+use super::outcome::{Done, Outcome};
+
+/// A periodic real-time process with a reservation.
+#[derive(Clone, Debug)]
+pub(super) struct Work {
+    /// The period, which is the deadline, ns.
+    pub(super) period_ns: u64,
+    /// What is reserved of each, ns of a CPU that is not shared.
+    pub(super) reserve_ns: u64,
+    /// What the jobs need, one after the other, ns of a CPU that is not shared.
+    pub(super) jobs_ns: Vec<u64>,
+}
+
+/// How others are treated while the real-time process runs, and how its progress is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Method {
+    /// The scheduler does not know of hardware threads.
+    Ignore,
+    /// Others stand.
+    Disable,
+    /// Slack is monitored; the process reports its progress, in so many steps.
+    Reported(u32),
+    /// Slack is monitored; the processor counts instructions.
+    Counted,
+}
+
+impl Method {
+    fn policy(self) -> Policy {
+        let monitoring =
+            |progress| Policy::Monitoring(Monitoring { progress, ..Monitoring::default() });
+        match self {
+            Method::Ignore => Policy::Unaware,
+            Method::Disable => Policy::Disabling,
+            Method::Reported(steps) => monitoring(Progress::Reported(steps)),
+            Method::Counted => monitoring(Progress::Counted),
+        }
+    }
+}
+
+/// Collects completion times.
+struct Completions(Vec<Done>);
+
+impl Sink for Completions {
+    fn ran(&mut self, _: Slice) {}
+
+    fn happened(&mut self, _: u64, event: Event) {
+        if let Event::Completion { thread: 0, job, response } = event {
+            self.0.push(Done { period: job, response_ns: response, taken_ns: 0 });
+        }
+    }
+}
+
+/// One job of each of `work`'s, beside two of `beside`: one on each hardware thread, as the paper
+/// has it.
+///
+/// # Errors
+/// One line: what the simulator does not take.
+pub(super) fn simulate(
+    work: &Work,
+    beside: Option<CoRunner>,
+    method: Method,
+) -> Result<Outcome, String> {
+    let system = system(work, beside);
+    let periods = work.jobs_ns.len() as u64;
+    let mut completions = Completions(Vec::new());
+    let settings = Settings::until(periods * work.period_ns);
+    let found = smt::run(&system, method.policy(), settings, &mut completions)
+        .map_err(|error| error.to_string())?;
+    Ok(Outcome {
+        deadline_ns: work.period_ns,
+        periods,
+        done: completions.0,
+        best_effort_ns: found.best_effort as f64,
+        stops: found.watched.stops,
+        checks: found.watched.wakeups,
+        monitor_ns: 0,
+    })
+}
+
+fn system(work: &Work, beside: Option<CoRunner>) -> System {
+    let mut system = System::new(2);
+    system.cores = vec![vec![0, 1]];
+    // What is reserved is the most that any job of the list needs: one that never comes.
+    let mut costs = work.jobs_ns.clone();
+    costs.push(work.reserve_ns);
+    let mut process = Thread::periodic(work.reserve_ns, work.period_ns).on(&[0]);
+    process.cost = Cost::Listed(costs);
+    process.late = Late::Skip;
+    system.threads.push(process);
+    if let Some(kind) = beside {
+        system.threads.push(Thread::best_effort(0).on(&[0]));
+        system.threads.push(Thread::best_effort(0).on(&[1]));
+        let (with, among) = (hundredths(kind.percent()), hundredths(CoRunner::AMONG_THEMSELVES));
+        for (thread, beside, rate) in [(0, 2, with), (2, 0, with), (1, 2, among), (2, 1, among)] {
+            system.interference.set(thread, beside, rate);
+        }
+    }
+    system
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// Section 5.2: jobs of 50 ms, 55 of 70 ms reserved.
+    fn product() -> Work {
+        Work { period_ns: 70 * MS, reserve_ns: 55 * MS, jobs_ns: vec![50 * MS; 100] }
+    }
+
+    /// The rates are those with which the simulated gain is that of Figure 9.
+    #[test]
+    fn rates_give_the_papers_gains() {
+        for kind in CoRunner::ALL {
+            let best = |method| {
+                let found = simulate(&product(), Some(kind), method).unwrap();
+                assert_eq!(found.missed() + found.lost(), 0, "{method:?}");
+                found.best_effort()
+            };
+            let gain = best(Method::Reported(256)) / best(Method::Disable);
+            assert!((gain / kind.paper_gain() - 1.0).abs() < 0.03, "{kind:?}: {gain}");
+        }
+    }
+
+    /// Section 5.2.1: deadlines are missed without monitoring, regardless of the co-runner.
+    #[test]
+    fn who_ignores_contention_misses() {
+        for kind in CoRunner::ALL {
+            let found = simulate(&product(), Some(kind), Method::Ignore).unwrap();
+            assert!(found.missed() >= 49, "{kind:?}: {}", found.missed());
+        }
+        let alone = simulate(&product(), None, Method::Ignore).unwrap();
+        assert_eq!((alone.missed(), alone.latest_ns()), (0, Some(50 * MS)));
+    }
+}
