@@ -117,6 +117,13 @@ impl TraceBuffer {
         self.pushed += 1;
     }
 
+    /// Whether the next record will not be there at the end, or may not: it finds no room, or a ring
+    /// makes room again.
+    #[must_use]
+    pub fn is_passing(&self) -> bool {
+        self.ring || self.pushed >= self.records.len()
+    }
+
     /// Records that were pushed and are not there.
     #[must_use]
     pub fn dropped(&self) -> u64 {

@@ -7,6 +7,7 @@ use crate::buckets::{Buckets, Steps};
 use crate::buffer::{Record, TraceBuffer};
 use crate::guard::Excess;
 use crate::jobs::Jobs;
+use crate::long_gaps::LongGaps;
 use crate::wakes::WakeTimes;
 
 /// Lateness of wake-ups: every sample in the histogram, the first ones also one by one.
@@ -153,6 +154,8 @@ pub struct Memory {
     pub jobs: Option<Jobs>,
     /// When the wake-ups in `lateness` took place, where that is wanted.
     pub wakes: Option<WakeTimes>,
+    /// Long gaps that the trace has no room for.
+    pub long_gaps: LongGaps,
     pub(crate) gaps: Gaps,
 }
 
@@ -168,16 +171,25 @@ impl Memory {
         let locked = locked.and_then(|()| {
             self.wakes.as_ref().map_or(Ok(()), |w| hourglass_sys::memory::lock(w.room()))
         });
+        let (gaps, gaps_locked) = self.long_gaps.lock();
+        let locked = locked.and(gaps_locked);
         let jobs = self.jobs.as_ref().map_or(0, |jobs| size_of_val(jobs.memory()));
         let wakes = self.wakes.as_ref().map_or(0, |w| size_of_val(w.room()));
         let samples = self.lateness.as_ref().map_or(0, |l| size_of_val(l.room()));
-        (size_of_val(self.trace.memory()) + samples + jobs + wakes, locked)
+        (size_of_val(self.trace.memory()) + samples + jobs + wakes + gaps, locked)
     }
 
     /// The same with room for so many jobs; none is kept for 0.
     #[must_use]
     pub fn with_jobs(self, room: usize) -> Memory {
         Memory { jobs: (room > 0).then(|| Jobs::new(room)), ..self }
+    }
+
+    /// The same with room for so many long gaps beside the trace, for a model that writes one.
+    #[must_use]
+    pub fn with_long_gaps(self, room: usize) -> Memory {
+        let room = if self.lateness.is_none() { room } else { 0 };
+        Memory { long_gaps: LongGaps::new(room), ..self }
     }
 
     /// The same with the time of each wake-up whose lateness is kept one by one, if `wanted`.
@@ -223,11 +235,13 @@ impl Memory {
                 lateness: Some(Lateness::new(samples, ring)),
                 jobs: None,
                 wakes: None,
+                long_gaps: LongGaps::new(0),
                 gaps,
             }
         } else {
             let trace = TraceBuffer::new(records, ring);
-            Memory { trace, lateness: None, jobs: None, wakes: None, gaps }
+            let long_gaps = LongGaps::new(0);
+            Memory { trace, lateness: None, jobs: None, wakes: None, long_gaps, gaps }
         }
     }
 }

@@ -123,7 +123,8 @@ impl OwnLoop {
         let first = counter.pair();
         let memory =
             Memory::new(usize::try_from(spec.records).unwrap_or(usize::MAX), spec.ring, false)
-                .with_jobs(spec.jobs);
+                .with_jobs(spec.jobs)
+                .with_long_gaps(LONG_GAPS);
         let facts = locked(&memory);
         let tested = rseq::self_test();
         let calibration = calibrate(counter, first).ok_or(LoopError::Counter(counter.name()))?;
@@ -254,6 +255,9 @@ impl std::fmt::Debug for OwnLoop {
             .finish_non_exhaustive()
     }
 }
+
+/// Long gaps that have room beside the trace; nobody knows how long the loop will go on.
+const LONG_GAPS: usize = 16_384;
 
 /// Nobody ends such a loop but itself.
 static NEVER: AtomicBool = AtomicBool::new(false);

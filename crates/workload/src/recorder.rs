@@ -4,6 +4,7 @@
 mod acts;
 mod limits;
 mod marks;
+mod noting;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,6 +23,7 @@ use crate::buffer::{Record, TraceBuffer};
 use crate::guard::Hit;
 use crate::jobs::{Job, Jobs};
 use crate::live::Live;
+use crate::long_gaps::LongGaps;
 use crate::memory::{Gaps, Lateness, Memory};
 use crate::stage::Stage;
 use crate::timeline::Timeline;
@@ -160,6 +162,8 @@ pub struct Recorded {
     pub jobs: Option<Jobs>,
     /// Gaps, all of them.
     pub gaps: Gaps,
+    /// Long gaps that the trace had no room for, or, in a ring, may have lost.
+    pub long_gaps: LongGaps,
     /// Intervals, all of them.
     pub intervals: u64,
     /// Sum of all intervals, in ticks.
@@ -361,6 +365,7 @@ impl<'a, C: Stage> Recorder<'a, C> {
             wakes: self.memory.wakes,
             jobs: self.memory.jobs,
             gaps: self.memory.gaps,
+            long_gaps: self.memory.long_gaps,
             intervals: self.intervals,
             received: self.received_closed,
             migrations: self.migrations,
@@ -399,70 +404,6 @@ impl<'a, C: Stage> Recorder<'a, C> {
     fn received(&self) -> u64 {
         let running = self.open.map_or(0, |open| self.last - open.start);
         self.received_closed + running
-    }
-
-    /// A gap or a migration was seen between `self.last` and `now`. Returns its length in ticks.
-    #[cold]
-    #[inline(never)]
-    fn interrupted(&mut self, now: Reading, onset: Onset) -> u64 {
-        let lost = self.note_gap(now, onset);
-        lost + self.catch_up()
-    }
-
-    /// Reads the counter after the thread did something of its own between two turns of the loop:
-    /// noted a gap, counted a deadline, drew an amount. That takes time, the more the longer the
-    /// thread was away from its caches. It belongs to the interval, unless it is too long for
-    /// that; then it is a gap, and its length in ticks comes back.
-    #[inline(never)]
-    fn catch_up(&mut self) -> u64 {
-        let mut lost = 0;
-        for _ in 0..MOST_GAPS_IN_A_ROW {
-            if self.open.is_none() {
-                break;
-            }
-            // Looked at before the time, so that what comes between the two belongs to a gap.
-            let disturbed = self.witness.was_disturbed();
-            let now = self.counter.read();
-            if now.ticks.saturating_sub(self.last) <= self.settling && now.cpu == self.last_cpu {
-                self.last = now.ticks.max(self.last);
-                if !disturbed {
-                    break;
-                }
-                // Too short for a gap, and not to be taken for the next one's.
-                self.witness.begin();
-                continue;
-            }
-            lost += self.note_gap(now, Onset::Gap);
-        }
-        lost
-    }
-
-    /// Ends the interval, counts what passed until `now`, and begins the next interval there. A
-    /// gap that outlasts the thread's time ends with it, and no interval begins.
-    fn note_gap(&mut self, now: Reading, onset: Onset) -> u64 {
-        let (now, evidence) = self.ask_about(now);
-        self.note_gap_with(now, onset, evidence)
-    }
-
-    /// The same with what the thread found out about the gap.
-    fn note_gap_with(&mut self, now: Reading, onset: Onset, evidence: Evidence) -> u64 {
-        let migrated = self.last_cpu != now.cpu;
-        if now.ticks < self.last {
-            self.backwards += 1;
-        }
-        self.close();
-        let over = now.ticks >= self.settings.finish;
-        // Counters of two CPUs may disagree; a step backwards is taken as no time at all.
-        let resumed = now.ticks.min(self.settings.finish).max(self.last);
-        let lost = resumed - self.last;
-        self.count_gap(lost);
-        self.last = resumed;
-        if !over {
-            let onset = if migrated && onset == Onset::Gap { Onset::Migration } else { onset };
-            self.open_at(now.cpu, onset, evidence);
-        }
-        self.heed_gap(lost);
-        lost
     }
 
     /// Begins an interval at the last moment seen.

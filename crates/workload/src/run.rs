@@ -16,6 +16,7 @@ use crate::bell;
 use crate::crew::Crew;
 use crate::guard::Hit;
 use crate::live::Board;
+use crate::long_gaps::LongGaps;
 use crate::loop_time::LoopTime;
 use crate::memory::Memory;
 use crate::reserving::Reserver;
@@ -264,6 +265,7 @@ fn prepare(spec: &RunSpec, counter: AnyCounter) -> Vec<Prepared> {
             let period = demand.period.filter(|_| demand.on_grid).map(Span::nanos_or_zero);
             let memory = Memory::new(share, spec.ring, demand.latency)
                 .with_jobs(thread.jobs)
+                .with_long_gaps(LongGaps::room_for(spec.duration))
                 .with_wake_times(spec.wake_times)
                 .with_steps(thread.steps)
                 .counting(&spec.guard.counted, period);

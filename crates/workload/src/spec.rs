@@ -10,6 +10,7 @@ use crate::buckets::Steps;
 use crate::buffer::Record;
 use crate::guard::Guard;
 use crate::jobs::Job;
+use crate::long_gaps::LongGaps;
 use crate::models::{self, Model};
 use crate::wake::{self, Method};
 
@@ -206,7 +207,9 @@ impl RunSpec {
         // Times of wake-ups take as much room as their lateness.
         let times = if self.wake_times { 2 } else { 1 };
         let records = self.records.saturating_mul(times * size_of::<Record>() as u64);
-        let threads = (self.threads.len() as u64).saturating_mul(BYTES_PER_THREAD);
+        let gaps = LongGaps::bytes(LongGaps::room_for(self.duration));
+        let threads =
+            (self.threads.len() as u64).saturating_mul(gaps.saturating_add(BYTES_PER_THREAD));
         let records = records.saturating_add(threads);
         let jobs = |thread: &ThreadSpec| thread.jobs.saturating_mul(size_of::<Job>());
         let steps = |thread: &ThreadSpec| {

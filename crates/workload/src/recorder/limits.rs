@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use super::Recorder;
 use crate::bell;
 use crate::guard::{Hit, HitKind};
+use crate::long_gaps::LongGap;
 use crate::stage::Stage;
 
 impl<C: Stage> Recorder<'_, C> {
@@ -44,6 +45,14 @@ impl<C: Stage> Recorder<'_, C> {
             && let Some(live) = &self.settings.live
         {
             live.record(ns);
+        }
+    }
+
+    /// Keeps a gap that is over beside the trace, if that has no room for it.
+    pub(super) fn keep_gap(&mut self, gap: LongGap) {
+        if self.memory.trace.is_passing() {
+            let ns = self.settings.timeline.ns_in(gap.end.saturating_sub(gap.start));
+            self.memory.long_gaps.keep(gap, ns);
         }
     }
 

@@ -180,3 +180,26 @@ fn a_latency_test_starts_anew_from_each_waking() {
     assert!(lateness.samples().all(|late| (700..800).contains(&late)));
     assert_eq!(recorded.trace.iter().count(), 0, "writes no trace records");
 }
+
+/// Long gaps keep their records when the trace is full; in a ring those that it lost have them, too.
+#[test]
+fn long_gaps_outlast_a_full_trace() {
+    let lengths = [ms(2), 5_000, ms(3), 4_000, ms(4), 3_000, ms(50)];
+    let at = |i: usize| ms(1) + i as u64 * ms(100);
+    let machine = || {
+        let all = { lengths }.into_iter().enumerate();
+        Machine::new(all.map(|(i, length)| taken(at(i), length)).collect())
+    };
+    for (ring, kept) in
+        [(false, vec![ms(3), ms(4), ms(50)]), (true, vec![ms(2), ms(3), ms(4), ms(50)])]
+    {
+        let memory = Memory::new(2, ring, false).with_long_gaps(10);
+        let recorded = machine().run_with(&mut cpu(), Span::from_millis(1_000), memory);
+        assert_eq!(recorded.gaps.histogram.len(), 7);
+        let found = recorded.long_gaps.in_order();
+        let found_ms: Vec<u64> =
+            found.iter().map(|gap| (gap.end - gap.start) / ms(1) * ms(1)).collect();
+        assert_eq!(found_ms, kept, "ring: {ring}");
+        assert!(found.iter().all(|gap| gap.evidence.counted.is_some_and(|c| c.involuntary == 1)));
+    }
+}

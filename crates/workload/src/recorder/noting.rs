@@ -1,0 +1,79 @@
+//! Gaps as they are noted: an interval ends, what passed is counted and kept, the next one begins.
+//!
+//! Owns: what belongs to an interval and what to a gap. Must not: run on the loop's fast path.
+
+use hourglass_clock::Reading;
+use hourglass_model::{Evidence, Onset};
+
+use super::{MOST_GAPS_IN_A_ROW, Recorder};
+use crate::long_gaps::LongGap;
+use crate::stage::Stage;
+
+impl<C: Stage> Recorder<'_, C> {
+    /// A gap or a migration was seen between `self.last` and `now`. Returns its length in ticks.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn interrupted(&mut self, now: Reading, onset: Onset) -> u64 {
+        let lost = self.note_gap(now, onset);
+        lost + self.catch_up()
+    }
+
+    /// Reads the counter after the thread did something of its own between two turns of the loop:
+    /// noted a gap, counted a deadline, drew an amount. That takes time, the more the longer the
+    /// thread was away from its caches. It belongs to the interval, unless it is too long for
+    /// that; then it is a gap, and its length in ticks comes back.
+    #[inline(never)]
+    pub(super) fn catch_up(&mut self) -> u64 {
+        let mut lost = 0;
+        for _ in 0..MOST_GAPS_IN_A_ROW {
+            if self.open.is_none() {
+                break;
+            }
+            // Looked at before the time, so that what comes between the two belongs to a gap.
+            let disturbed = self.witness.was_disturbed();
+            let now = self.counter.read();
+            if now.ticks.saturating_sub(self.last) <= self.settling && now.cpu == self.last_cpu {
+                self.last = now.ticks.max(self.last);
+                if !disturbed {
+                    break;
+                }
+                // Too short for a gap, and not to be taken for the next one's.
+                self.witness.begin();
+                continue;
+            }
+            lost += self.note_gap(now, Onset::Gap);
+        }
+        lost
+    }
+
+    /// Ends the interval, counts what passed until `now`, and begins the next interval there. A
+    /// gap that outlasts the thread's time ends with it, and no interval begins.
+    fn note_gap(&mut self, now: Reading, onset: Onset) -> u64 {
+        let (now, evidence) = self.ask_about(now);
+        self.note_gap_with(now, onset, evidence)
+    }
+
+    /// The same with what the thread found out about the gap.
+    pub(super) fn note_gap_with(&mut self, now: Reading, onset: Onset, evidence: Evidence) -> u64 {
+        let migrated = self.last_cpu != now.cpu;
+        if now.ticks < self.last {
+            self.backwards += 1;
+        }
+        self.close();
+        let over = now.ticks >= self.settings.finish;
+        // Counters of two CPUs may disagree; a step backwards is taken as no time at all.
+        let resumed = now.ticks.min(self.settings.finish).max(self.last);
+        let lost = resumed - self.last;
+        self.count_gap(lost);
+        let (start, cpu_before) = (self.last, self.last_cpu);
+        self.last = resumed;
+        if !over {
+            let onset = if migrated && onset == Onset::Gap { Onset::Migration } else { onset };
+            let (end, cpu_after) = (resumed, now.cpu);
+            self.keep_gap(LongGap { start, end, cpu_before, cpu_after, onset, evidence });
+            self.open_at(now.cpu, onset, evidence);
+        }
+        self.heed_gap(lost);
+        lost
+    }
+}
