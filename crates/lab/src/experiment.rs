@@ -4,11 +4,10 @@ use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 
 use hourglass_clock::choice;
-use hourglass_infer::CpuTimeline;
 use hourglass_model::document::{RUN_SCHEMA, RunDocument, RunResult, Warning};
 use hourglass_model::host::Host;
 use hourglass_model::{CpuSet, Interval, KernelEvent, Policy, Reservation};
-use hourglass_store::{CreateError, NewRunFolder, RunFolder, WriteError, merge_by_start};
+use hourglass_store::{CreateError, NewRunFolder, RunFolder, WriteError};
 use hourglass_time::Span;
 use hourglass_workload::jobs::{Job, Jobs};
 use hourglass_workload::reserving::Reserver;
@@ -28,6 +27,7 @@ use crate::inferences;
 use crate::kernel_trace;
 use crate::niceness;
 use crate::passing::Passing;
+use crate::records::{self, lateness_ps, merged, switches};
 use crate::refusal::{self, Refusal};
 use crate::switch_records;
 use crate::wakeups;
@@ -157,6 +157,12 @@ impl Finished {
     /// The execution trace, in order of start.
     pub fn intervals(&self) -> impl Iterator<Item = Interval> + '_ {
         merged(&self.measured)
+    }
+
+    /// The same, with what is known of gaps that the trace had no room for: before each such gap and
+    /// behind it an interval of no length. For causes; between them nobody knows what was.
+    pub fn intervals_and_long_gaps(&self) -> impl Iterator<Item = Interval> + '_ {
+        records::with_long_gaps(&self.measured)
     }
 
     /// The jobs of a thread that were kept one by one, in the order in which they ended.
@@ -346,7 +352,7 @@ pub(crate) fn conclude(
     add: impl FnOnce(&mut Finished),
 ) -> Finished {
     let events = kernel.iter().flat_map(|kernel| kernel.events(&measured.timeline));
-    let explanation = explain(&mut document, || merged(&measured), events);
+    let explanation = explain(&mut document, || records::with_long_gaps(&measured), events);
     document.result.inferences =
         inferences::of_run(&document, merged(&measured), lateness_ps(&measured));
     if let Some(kernel) = &kernel {
@@ -428,46 +434,6 @@ fn demands(spec: &RunSpec) -> Vec<ThreadDemand> {
             }
         })
         .collect()
-}
-
-pub(crate) fn merged(measured: &Measured) -> impl Iterator<Item = Interval> + '_ {
-    merge_by_start(measured.threads.iter().map(|thread| of_thread(measured, thread)).collect())
-}
-
-fn of_thread<'a>(
-    measured: &'a Measured,
-    thread: &'a ThreadOutcome,
-) -> impl Iterator<Item = Interval> + use<'a> {
-    let timeline = &measured.timeline;
-    thread.recorded.trace.iter().map(move |record| Interval {
-        thread: thread.id,
-        cpu: record.cpu,
-        start_ns: timeline.ns_at(record.start),
-        end_ns: timeline.ns_at(record.end),
-        start_ticks: record.start,
-        end_ticks: record.end,
-        onset: record.onset(),
-        evidence: record.evidence(),
-    })
-}
-
-/// The threads that test latency, each with its single samples.
-fn lateness_ps(
-    measured: &Measured,
-) -> impl Iterator<Item = (u32, impl Iterator<Item = u64> + use<'_>)> {
-    let rate = measured.timeline.calibration.rate;
-    measured.threads.iter().filter_map(move |thread| {
-        let samples = thread.recorded.lateness.as_ref()?.samples();
-        Some((thread.id, samples.map(move |ticks| rate.ps_floor(ticks))))
-    })
-}
-
-pub(crate) fn switches(measured: &Measured) -> u64 {
-    let mut timeline = CpuTimeline::new();
-    for interval in merged(measured) {
-        timeline.push(&interval);
-    }
-    timeline.switches()
 }
 
 /// Writes the folder; the manifest in it carries the result.

@@ -14,6 +14,7 @@ use hourglass_workload::recorder::Recorded;
 use hourglass_workload::run::{Measured, ThreadOutcome};
 use hourglass_workload::spec::{RunSpec, ThreadSpec};
 
+use crate::advice::throttling::nanos;
 use crate::advice::{Refused, why_refused};
 use crate::evidence;
 use crate::gates::with_lost;
@@ -167,11 +168,19 @@ fn dropped(measured: &Measured, spec: &RunSpec) -> Option<Warning> {
         .map(|t| t.recorded.trace.dropped() + t.recorded.lateness.as_ref().map_or(0, |l| l.dropped))
         .sum();
     let kept = if spec.ring { "newest" } else { "oldest" };
+    let lacking = { &measured.threads }.iter().filter(|t| t.recorded.trace.dropped() > 0);
+    let known = lacking.map(|t| t.recorded.long_gaps.complete_from_ns()).max();
+    let causes = known.map_or_else(String::new, |ns| {
+        format!(
+            "; causes cover all gaps of {} and more, of shorter ones those that are stored",
+            nanos(ns)
+        )
+    });
     (dropped > 0).then(|| Warning {
         id: "records-dropped".to_owned(),
         text: format!(
             "the trace was full: {dropped} records are counted in the summary but not stored; \
-             the {kept} are kept"
+             the {kept} are kept{causes}"
         ),
         remedy: format!(
             "raise -e above {}, or --gap above the smallest gaps of interest",

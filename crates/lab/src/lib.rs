@@ -31,6 +31,7 @@ pub mod own_loop;
 pub mod paper;
 mod passing;
 pub mod recall;
+mod records;
 pub mod refusal;
 mod switch_records;
 pub mod theory;

@@ -26,13 +26,13 @@ pub struct Noise {
 }
 
 impl Finished {
-    /// The noise of each thread. Throttling is known as far as the trace goes: where records found the
-    /// buffer full, later throttled gaps are among the others.
+    /// The noise of each thread. Throttled gaps are known however long the run was: those that found the
+    /// trace full have a place beside it.
     #[must_use]
     pub fn noise(&self) -> Vec<Noise> {
         let mut throttled: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
         let mut longest: BTreeMap<u32, u64> = BTreeMap::new();
-        let intervals = self.intervals().map(Ok::<_, Infallible>);
+        let intervals = self.intervals_and_long_gaps().map(Ok::<_, Infallible>);
         for gap in self.explanation().gaps(intervals, self.kernel_events().map(Ok)) {
             let Ok(gap) = gap;
             let ns = gap.end_ns.saturating_sub(gap.start_ns).max(0).unsigned_abs();
@@ -45,7 +45,9 @@ impl Finished {
         }
         let noise = |report: &ThreadReport| {
             let taken_out = throttled.get(&report.id).map_or(&[][..], Vec::as_slice);
-            let known = longest.get(&report.id).filter(|_| report.records_dropped == 0);
+            let complete_ns = self.known_from_ns(report);
+            let known =
+                longest.get(&report.id).filter(|ns| complete_ns.is_some_and(|all| all <= **ns));
             let (thread, gaps) = (report.id, report.gaps);
             let (counts, beyond, width_ns) = match self.buckets(thread) {
                 Some(buckets) => (buckets.counts().to_vec(), buckets.beyond(), buckets.width_ns()),
@@ -58,6 +60,16 @@ impl Finished {
             }
         };
         self.document.result.threads.iter().map(noise).collect()
+    }
+}
+
+impl Finished {
+    /// Gaps of a thread at least this long are all known, whether the trace has room for them or not.
+    fn known_from_ns(&self, report: &ThreadReport) -> Option<u64> {
+        if report.records_dropped == 0 {
+            return Some(0);
+        }
+        Some(self.outcome(report.id)?.recorded.long_gaps.complete_from_ns())
     }
 }
 

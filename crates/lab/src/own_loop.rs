@@ -33,9 +33,10 @@ use hourglass_workload::{LoopError, LoopSpec, OwnLoop};
 use thiserror::Error;
 
 use crate::advice::{self, ThreadDemand};
-use crate::experiment::{Failure, Finished, check_memory, conclude, switches};
+use crate::experiment::{Failure, Finished, check_memory, conclude};
 use crate::findings;
 use crate::host::HostReader;
+use crate::records::switches;
 
 /// Why a loop cannot be measured. Nothing is left behind.
 #[derive(Debug, Error)]

@@ -343,6 +343,41 @@ fn every_gap_has_a_cause() {
     assert!(other.clone().all(|gap| gap.was_switched() && gap.to_thread.is_some()));
 }
 
+/// Issue 6: a trace of a few records is full at once, in a ring only the last are there. Long gaps have
+/// causes to the end nevertheless, each once.
+#[test]
+fn long_gaps_have_causes_beyond_a_full_trace() {
+    for ring in [false, true] {
+        let pinned = |words| ThreadSpec { cpus: Some(a_cpu()), ..thread(words) };
+        let two = vec![pinned("CPU"), pinned("CPU")];
+        let finished = run(RunSpec { records: 8, ring, ..spec(500, two) });
+        let known: Vec<Interval> = finished.intervals_and_long_gaps().collect();
+        assert!(known.is_sorted_by_key(|interval| interval.start_ticks));
+        assert_a_sound_timeline(&known);
+        let stored = finished.intervals().count();
+        assert!(stored <= 8 && known.len() > 2 * stored, "{stored} of {}", known.len());
+        let (result, manifest) = (&finished.document.result, &finished.document.manifest);
+        let long: u64 = manifest
+            .threads
+            .iter()
+            .map(|thread| {
+                let own = of(&known, thread.id);
+                own.windows(2)
+                    .filter(|pair| pair[1].onset.is_gap())
+                    .filter(|pair| pair[1].start_ns - pair[0].end_ns > 1_000)
+                    .count() as u64
+            })
+            .sum();
+        assert_eq!(result.causes.iter().map(|cause| cause.count).sum::<u64>(), long);
+        let preempted = Cause::ContextSwitchInvoluntary.name();
+        let switches = result.causes.iter().find(|cause| cause.cause == preempted);
+        // Turns of some milliseconds; the trace has the first or last eight records.
+        assert!(switches.is_some_and(|cause| cause.count >= 10), "{:?}", result.causes);
+        let told = result.warnings.iter().find(|warning| warning.id == "records-dropped");
+        assert!(told.is_some_and(|warning| warning.text.contains("causes cover all gaps of")));
+    }
+}
+
 /// Section 4 on a real trace: two threads that never block take turns on one CPU. What the document infers
 /// is what the trace says, and comes back from the folder.
 #[test]

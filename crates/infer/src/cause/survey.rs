@@ -41,6 +41,8 @@ pub struct Survey<'a> {
 struct Thread {
     cpu: u32,
     end_ns: i64,
+    /// Whether it was seen to run before the gap, or only that the gap was there.
+    watched: bool,
     succeeded: bool,
     throttled_at: Option<i64>,
     throttlings: Throttlings,
@@ -146,7 +148,9 @@ impl<'a> Survey<'a> {
                 finder.push_expected(gap.end);
             }
             let stayed = thread.cpu == interval.cpu && interval.onset == Onset::Gap;
+            // Where only long gaps are known, what is to be expected of ticks is not.
             if stayed
+                && thread.watched
                 && !gap.switched
                 && let Some(cpu) = self.cpus.get_mut(&interval.cpu)
             {
@@ -155,6 +159,7 @@ impl<'a> Survey<'a> {
         }
         thread.cpu = interval.cpu;
         thread.end_ns = interval.end_ns;
+        thread.watched = is_watched(interval);
         thread.succeeded = false;
     }
 
@@ -258,6 +263,12 @@ fn switched(interval: &Interval) -> bool {
         .is_some_and(|counted| counted.involuntary > 0 || counted.voluntary > 0)
 }
 
+/// Whether the thread was watched while it ran: intervals of no length are the edges of gaps of which
+/// nothing else is known.
+fn is_watched(interval: &Interval) -> bool {
+    interval.start_ns < interval.end_ns
+}
+
 /// Whether nothing says that the thread kept its CPU.
 fn not_kept(interval: &Interval) -> bool {
     interval.evidence.cleared != Some(false)
@@ -269,6 +280,7 @@ impl Thread {
         Thread {
             cpu: interval.cpu,
             end_ns: interval.end_ns,
+            watched: is_watched(interval),
             succeeded: false,
             throttled_at: None,
             throttlings: Throttlings::default(),

@@ -1,7 +1,7 @@
 //! Threads that are kept off the CPU by a rule: throttling, a budget, a quota.
 
 use hourglass_infer::cause::{Quota, RtLimit, Sign};
-use hourglass_model::{Cause, Policy};
+use hourglass_model::{Cause, Interval, Onset, Policy};
 
 use crate::generator::{Dice, MS, Planted, SECOND, US, periodic, random, trace, woven};
 use crate::support::{attributed, facts, of};
@@ -32,6 +32,36 @@ fn real_time_throttling_is_named() {
     let named = found.iter().filter(|gap| gap.cause == Cause::RtThrottling);
     assert!(named.clone().all(|gap| gap.evidence.contains(Sign::ThrottlingPeriod)));
     assert!(named.clone().all(|gap| gap.confidence() > 0.9 && gap.was_switched()));
+}
+
+/// Issue 6: a trace of 20 seconds within which it was full, and of the two hours after that only the edges
+/// of long gaps. Throttling is named to the end, and what the ticks do is learnt from the trace alone.
+#[test]
+fn throttling_is_named_where_only_long_gaps_are_known() {
+    let mut dice = Dice::new(64);
+    let (full, until) = (20 * SECOND, 7_200 * SECOND);
+    let throttled = [SECOND / 2, SECOND, 4 * MS];
+    let mut planted =
+        periodic(&mut dice, Cause::RtThrottling, throttled, [50 * MS, 54 * MS], until);
+    let ticks = [777 * US, 4 * MS, 4 * US];
+    planted.extend(periodic(&mut dice, Cause::TimerTick, ticks, [15 * US, 30 * US], full));
+    let mut planted = woven(planted);
+    planted.retain(|gap| gap.start + gap.length < until);
+    let all = trace(&mut dice, 0, 0, &planted, until, true);
+    let mut known: Vec<Interval> = all.iter().copied().filter(|i| i.end_ns < full).collect();
+    let beyond = all.iter().position(|i| i.end_ns >= full).unwrap();
+    for pair in all[beyond..].windows(2) {
+        let (at, to) = (pair[0].end_ns, pair[1].start_ns);
+        known.push(Interval { start_ns: at, end_ns: at, onset: Onset::Wait, ..pair[0] });
+        known.push(Interval { start_ns: to, end_ns: to, ..pair[1] });
+    }
+    let mut facts = facts(&[Policy::Fifo(80)]);
+    facts.rt_limit = Some(RtLimit { runtime_ns: 950_000_000, period_ns: 1_000_000_000 });
+    let (found, patterns, _) = attributed(&facts, &known, &[]);
+    let score = of(&found, &planted, Cause::RtThrottling);
+    assert_eq!((score.precision, score.recall), (1.0, 1.0), "{score:?}");
+    let tick = patterns.ticks().next().unwrap();
+    assert!((900..=1_050).contains(&tick.seen_per_mille), "{tick:?}");
 }
 
 /// Measured: 3 ms in 8 ms leave gaps of 2.1, 6.1 and 10.1 ms, because the budget is only looked at

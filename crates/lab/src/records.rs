@@ -1,0 +1,103 @@
+//! The records of a run on its time line: intervals of all threads in order, long gaps beside them, single
+//! latencies.
+//!
+//! Owns: ticks turned into nanoseconds from the run's start. Must not: judge.
+
+use hourglass_infer::CpuTimeline;
+use hourglass_model::{Evidence, Interval, Onset};
+use hourglass_store::merge_by_start;
+use hourglass_workload::run::{Measured, ThreadOutcome};
+use hourglass_workload::{LongGap, Timeline};
+
+/// The execution trace, in order of start.
+pub(crate) fn merged(measured: &Measured) -> impl Iterator<Item = Interval> + '_ {
+    merge_by_start(measured.threads.iter().map(|thread| of_thread(measured, thread)).collect())
+}
+
+fn of_thread<'a>(
+    measured: &'a Measured,
+    thread: &'a ThreadOutcome,
+) -> impl Iterator<Item = Interval> + use<'a> {
+    let timeline = &measured.timeline;
+    thread.recorded.trace.iter().map(move |record| Interval {
+        thread: thread.id,
+        cpu: record.cpu,
+        start_ns: timeline.ns_at(record.start),
+        end_ns: timeline.ns_at(record.end),
+        start_ticks: record.start,
+        end_ticks: record.end,
+        onset: record.onset(),
+        evidence: record.evidence(),
+    })
+}
+
+/// The threads that test latency, each with its single samples.
+pub(crate) fn lateness_ps(
+    measured: &Measured,
+) -> impl Iterator<Item = (u32, impl Iterator<Item = u64> + use<'_>)> {
+    let rate = measured.timeline.calibration.rate;
+    measured.threads.iter().filter_map(move |thread| {
+        let samples = thread.recorded.lateness.as_ref()?.samples();
+        Some((thread.id, samples.map(move |ticks| rate.ps_floor(ticks))))
+    })
+}
+
+pub(crate) fn switches(measured: &Measured) -> u64 {
+    let mut timeline = CpuTimeline::new();
+    for interval in merged(measured) {
+        timeline.push(&interval);
+    }
+    timeline.switches()
+}
+
+/// The trace with an interval of no length before and behind each long gap that it has no room for.
+pub(crate) fn with_long_gaps(measured: &Measured) -> impl Iterator<Item = Interval> + '_ {
+    let of_threads = measured.threads.iter().map(|thread| {
+        let edges = edges(&measured.timeline, thread);
+        // A ring has lost what was before its records, a full trace lacks what came behind them.
+        let begun = of_thread(measured, thread).next().map(|first| first.start_ns);
+        let older = edges.iter().filter(|e| begun.is_some_and(|first| e.end_ns <= first)).count();
+        let (older, newer) = edges.split_at(older);
+        let (older, newer) = (older.to_vec(), newer.to_vec());
+        older.into_iter().chain(of_thread(measured, thread)).chain(newer)
+    });
+    merge_by_start(of_threads.collect())
+}
+
+/// What is known of a thread's long gaps that the trace does not have, in order of time.
+fn edges(timeline: &Timeline, thread: &ThreadOutcome) -> Vec<Interval> {
+    let records = &thread.recorded.trace;
+    let (first, last) = (records.iter().next(), records.iter().last());
+    let known = |gap: &LongGap| {
+        // The records before and behind the gap.
+        first.is_some_and(|first| first.start < gap.end)
+            && last.is_some_and(|last| gap.end <= last.start)
+    };
+    let missing = thread.recorded.long_gaps.in_order().into_iter().filter(|gap| !known(gap));
+    let edge = |at: u64, cpu: u32, onset: Onset, evidence: Evidence| {
+        let ns = timeline.ns_at(at);
+        let (start_ns, end_ns, start_ticks, end_ticks) = (ns, ns, at, at);
+        Interval {
+            thread: thread.id,
+            cpu,
+            start_ns,
+            end_ns,
+            start_ticks,
+            end_ticks,
+            onset,
+            evidence,
+        }
+    };
+    let mut edges: Vec<Interval> = Vec::new();
+    for gap in missing {
+        edges.push(edge(gap.start, gap.cpu_before, Onset::Wait, Evidence::NONE));
+        edges.push(edge(gap.end, gap.cpu_after, gap.onset, gap.evidence));
+    }
+    // What was between the last of them and a ring's first record is not a gap.
+    if let (Some(first), Some(before)) = (first, edges.last())
+        && before.end_ticks < first.start
+    {
+        edges.push(edge(first.start, first.cpu, Onset::Wait, Evidence::NONE));
+    }
+    edges
+}
