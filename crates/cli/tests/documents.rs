@@ -1,0 +1,224 @@
+//! README and handbook: every command that they show is one that works, and the reference is what the
+//! command says itself.
+//!
+//! A command gets a second and a half; then Ctrl-C, which every command must obey. So this shows
+//! that options exist and files are found, not that a run of an hour ends well.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_millis(1500);
+/// After Ctrl-C; a machine that others use may be slow.
+const GRACE: Duration = Duration::from_secs(60);
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// Where a command that is shown is found, and the example files beside it.
+fn workplace() -> tempfile::TempDir {
+    let place = tempfile::tempdir().unwrap();
+    let link = |to: &Path, name: &str| {
+        std::os::unix::fs::symlink(to, place.path().join(name)).unwrap();
+    };
+    link(&root().join("examples"), "examples");
+    // The page's own names for a file of tasks.
+    link(&root().join("examples/tasks-5-5.toml"), "tasks.toml");
+    fs::create_dir(place.path().join("bin")).unwrap();
+    link(Path::new(env!("CARGO_BIN_EXE_hourglass")), "bin/hourglass");
+    place
+}
+
+/// Lines of the blocks without a language, or of a shell, that call `hourglass`; continued ones joined.
+fn commands(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let (mut inside, mut shell, mut session) = (false, false, false);
+    let mut begun = String::new();
+    for line in text.lines() {
+        if let Some(language) = line.strip_prefix("```") {
+            shell = !inside && matches!(language, "" | "sh");
+            session = false;
+            inside = !inside;
+            continue;
+        }
+        if !inside || !shell {
+            continue;
+        }
+        // Behind a prompt is a command, what follows is what it printed.
+        session |= line.starts_with("$ ");
+        let line = match line.strip_prefix("$ ") {
+            Some(typed) => typed,
+            None if session => continue,
+            None => line,
+        };
+        let line = line
+            .strip_prefix("cargo run --release -- ")
+            .map_or(line.to_owned(), |rest| format!("hourglass {rest}"));
+        begun.push_str(line.strip_prefix("sudo ").unwrap_or(&line));
+        if begun.ends_with('\\') {
+            begun.pop();
+            continue;
+        }
+        let command = std::mem::take(&mut begun);
+        if command.starts_with("hourglass ") {
+            found.push(command);
+        }
+    }
+    found
+}
+
+/// Runs one as a shell would; what was wrong with it, if anything.
+fn run(command: &str, place: &Path) -> Result<(), String> {
+    let path = std::env::var("PATH").unwrap();
+    let path = format!("{}:{path}", place.join("bin").display());
+    let said = fs::File::create(place.join("said")).unwrap();
+    let mut child = Command::new("sh")
+        .args(["-c", command])
+        .current_dir(place)
+        .env("PATH", path)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(said)
+        .process_group(0)
+        .spawn()
+        .unwrap();
+    let begin = Instant::now();
+    let mut interrupted = false;
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        if !interrupted && begin.elapsed() > PATIENCE {
+            interrupted = true;
+            let group = format!("-{}", child.id());
+            assert!(Command::new("kill").args(["-INT", "--", &group]).status().unwrap().success());
+        }
+        if begin.elapsed() > PATIENCE + GRACE {
+            let _ =
+                Command::new("kill").args(["-KILL", "--", &format!("-{}", child.id())]).status();
+            let _ = child.wait();
+            return Err("does not end on Ctrl-C".into());
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    let said = fs::read_to_string(place.join("said")).unwrap();
+    let code = status.code().unwrap_or(128 + status.signal().unwrap_or(0));
+    match code {
+        0 | 1 if !said.contains("panicked") => Ok(()),
+        130 if interrupted && !said.contains("panicked") => Ok(()),
+        // This machine cannot; the reason is in the line, and that is what a reader would get too.
+        3 => {
+            println!("skipped, since this machine cannot: {command}\n  {}", said.trim());
+            Ok(())
+        }
+        _ => Err(format!("exit code {code}: {}", said.trim())),
+    }
+}
+
+fn works(page: &str) {
+    let text = fs::read_to_string(root().join(page)).unwrap();
+    let commands = commands(&text);
+    assert!(!commands.is_empty(), "{page} shows no command");
+    let place = workplace();
+    let mut broken = String::new();
+    for command in commands {
+        if let Err(why) = run(&command, place.path()) {
+            writeln!(broken, "{command}\n    {why}").unwrap();
+        }
+    }
+    assert!(broken.is_empty(), "{page} shows commands that do not work:\n{broken}");
+}
+
+#[test]
+fn commands_of_the_readme_work() {
+    works("README.md");
+}
+
+#[test]
+fn commands_of_the_guide_work() {
+    let mut pages: Vec<_> = fs::read_dir(root().join("docs/src/guide"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    pages.sort();
+    for page in pages {
+        works(&format!("docs/src/guide/{page}"));
+    }
+}
+
+/// Links between pages, also those of the table of contents, lead to files that are there, and every
+/// page is in the table.
+#[test]
+fn pages_of_the_handbook_are_all_there() {
+    let source = root().join("docs/src");
+    let contents = fs::read_to_string(source.join("SUMMARY.md")).unwrap();
+    let mut pages: Vec<PathBuf> = Vec::new();
+    for folder in ["", "guide", "reference"] {
+        for entry in fs::read_dir(source.join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|extension| extension == "md") {
+                pages.push(path);
+            }
+        }
+    }
+    for page in &pages {
+        let text = fs::read_to_string(page).unwrap();
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let file = link.split('#').next().unwrap();
+            if link.contains("://") || file.is_empty() {
+                continue;
+            }
+            assert!(page.parent().unwrap().join(file).exists(), "{}: {link}", page.display());
+        }
+        let name = page.strip_prefix(&source).unwrap().to_str().unwrap();
+        assert!(name == "SUMMARY.md" || contents.contains(&format!("({name})")), "{name}");
+    }
+}
+
+fn help(words: &[&str]) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hourglass"));
+    command.args(words).arg("--help").env_remove("COLUMNS").stdin(Stdio::null());
+    String::from_utf8(command.output().unwrap().stdout).unwrap()
+}
+
+fn reference() -> String {
+    let overview = help(&[]);
+    let mut text = String::from(
+        "# Commands\n\nWhat `hourglass --help` and `hourglass COMMAND --help` say. Made from the \
+         code: a test keeps it true\n(`HOURGLASS_BLESS=1 cargo test -p hourglass --test documents` \
+         writes it anew).\n",
+    );
+    let lists = overview.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let names: Vec<&str> = lists
+        .take_while(|line| !line.is_empty())
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .collect();
+    assert!(names.len() > 15, "the list of commands was not found in:\n{overview}");
+    write!(text, "\n## hourglass\n\n```text\n{}\n```\n", overview.trim_end()).unwrap();
+    for name in names {
+        write!(text, "\n## hourglass {name}\n\n```text\n{}\n```\n", help(&[name]).trim_end())
+            .unwrap();
+    }
+    text
+}
+
+#[test]
+fn the_reference_is_what_the_command_says() {
+    let file = root().join("docs/src/reference/commands.md");
+    let text = reference();
+    if std::env::var_os("HOURGLASS_BLESS").is_some() {
+        fs::write(&file, &text).unwrap();
+    }
+    let kept = fs::read_to_string(&file).unwrap_or_default();
+    assert!(
+        kept == text,
+        "docs/src/reference/commands.md is not what the command says; write it anew with \
+         HOURGLASS_BLESS=1 cargo test -p hourglass --test documents"
+    );
+}
