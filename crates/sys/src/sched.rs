@@ -64,6 +64,21 @@ pub fn set(attributes: Attributes) -> io::Result<()> {
 /// # Errors
 /// As [`set`]; ESRCH if there is no such thread.
 pub fn set_of(tid: u32, attributes: Attributes) -> io::Result<()> {
+    set_raw(tid, &raw_from(attributes))
+}
+
+/// The same, and what the thread forks from now on begins with `SCHED_OTHER`
+/// (`SCHED_FLAG_RESET_ON_FORK`). Without it, a thread of `SCHED_DEADLINE` may not fork (EAGAIN).
+///
+/// # Errors
+/// As [`set_of`].
+pub fn set_without_children(tid: u32, attributes: Attributes) -> io::Result<()> {
+    let mut raw = raw_from(attributes);
+    raw.flags |= FLAG_RESET_ON_FORK;
+    set_raw(tid, &raw)
+}
+
+fn raw_from(attributes: Attributes) -> RawAttributes {
     let mut raw = RawAttributes { size: size_of::<RawAttributes>() as u32, ..Default::default() };
     match attributes {
         Attributes::Other(nice) => {
@@ -92,7 +107,29 @@ pub fn set_of(tid: u32, attributes: Attributes) -> io::Result<()> {
                 | if overrun_signal { FLAG_DL_OVERRUN } else { 0 };
         }
     }
-    set_raw(tid, &raw)
+    raw
+}
+
+/// Policy and parameters of a thread, whole, as they were: what [`Attributes`] cannot say too.
+#[derive(Clone, Copy, Debug)]
+pub struct Saved(RawAttributes);
+
+impl Saved {
+    /// Those of thread `tid`; 0 is the calling thread.
+    ///
+    /// # Errors
+    /// ESRCH if there is no such thread.
+    pub fn of(tid: u32) -> io::Result<Saved> {
+        raw_of(tid).map(Saved)
+    }
+
+    /// Puts them back.
+    ///
+    /// # Errors
+    /// As [`set_of`].
+    pub fn restore(self, tid: u32) -> io::Result<()> {
+        set_raw(tid, &self.0)
+    }
 }
 
 fn set_raw(tid: u32, raw: &RawAttributes) -> io::Result<()> {
@@ -188,6 +225,23 @@ pub fn policy_number() -> io::Result<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The nice value and the flag that children begin anew come back too.
+    #[test]
+    fn what_was_saved_comes_back() {
+        std::thread::spawn(|| {
+            set_without_children(0, Attributes::Other(3)).unwrap();
+            let saved = Saved::of(0).unwrap();
+            // Without a privilege, a nice value only grows and the flag stays.
+            set_without_children(0, Attributes::Batch(3)).unwrap();
+            assert_eq!(of(0).unwrap(), Some(Attributes::Batch(3)));
+            saved.restore(0).unwrap();
+            assert_eq!(of(0).unwrap(), Some(Attributes::Other(3)));
+            assert_eq!(raw_of(0).unwrap().flags & FLAG_RESET_ON_FORK, FLAG_RESET_ON_FORK);
+        })
+        .join()
+        .unwrap();
+    }
 
     #[test]
     fn what_is_set_is_read_back() {

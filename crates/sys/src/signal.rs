@@ -2,7 +2,7 @@
 
 use std::io;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use crate::{checked, checked_long, futex};
 
@@ -87,6 +87,33 @@ pub fn latch(signal: i32, word: &'static AtomicU32) -> io::Result<()> {
     };
     LATCHES[index].store(ptr::from_ref(word).cast_mut(), Ordering::Release);
     install_with(signal, on_latch, libc::SA_RESTART)
+}
+
+/// Told to a thread of `SCHED_DEADLINE` whose budget was overrun, if it asked for it
+/// (`SCHED_FLAG_DL_OVERRUN`). Ends a program that does not catch it.
+pub const SIGXCPU: i32 = libc::SIGXCPU;
+
+/// How often SIGXCPU came since [`count_overruns`].
+static OVERRUNS: AtomicU64 = AtomicU64::new(0);
+
+extern "C" fn on_overrun(_signal: libc::c_int) {
+    OVERRUNS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// From here on SIGXCPU is only counted, for all threads of the process together. System calls that it
+/// interrupts go on (`SA_RESTART`) where the kernel can do that.
+///
+/// # Errors
+/// What the kernel answers; does not happen for this signal.
+pub fn count_overruns() -> io::Result<()> {
+    install_with(SIGXCPU, on_overrun, libc::SA_RESTART)
+}
+
+/// How often SIGXCPU came since [`count_overruns`]. The kernel looks at ticks and tells only a thread that
+/// runs then, so that there may have been more overruns.
+#[must_use]
+pub fn overruns() -> u64 {
+    OVERRUNS.load(Ordering::Relaxed)
 }
 
 fn install(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) -> io::Result<()> {
