@@ -3,17 +3,126 @@
 //! A hard reservation is the class as it is: the budget is also the limit. A soft one is the
 //! class with reclaiming (`SCHED_FLAG_RECLAIM`), the kernel's approximation: the thread may use
 //! the bandwidth that nobody reserved or used. Hourglass paper, section 5.6.
+//!
+//! Owns: entering and leaving the class, for the calling thread and for another one; EBUSY while
+//! bandwidth that was given back is still charged; what was delivered. Must not: say why the kernel
+//! refused (`admission` does).
+//!
+//! The class is per thread: what a thread forks begins in the time-sharing class, there is no budget
+//! for several threads, and no pinning to a CPU.
+
+mod held;
+mod ledger;
+mod look;
+#[cfg(test)]
+mod tests;
 
 use std::io;
 use std::time::{Duration, Instant};
 
 use hourglass_model::{Reservation, Strength};
-use hourglass_sys::sched::{self, Attributes};
+use hourglass_sys::sched::{self, Attributes, Saved};
+use hourglass_sys::signal;
+
+use crate::admission::{Facts, Obstacle, Refusal, explain};
+use crate::backend::{Backend, Kind, Request, Reserved};
+use crate::target::Target;
 
 /// How long a refusal for want of bandwidth is taken to be the echo of a reservation that has
 /// just ended; about 180 ms were measured.
 const ECHO: Duration = Duration::from_millis(300);
 const RETRY: Duration = Duration::from_millis(10);
+
+/// The deadline class as a backend.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Deadline;
+
+impl Backend for Deadline {
+    fn kind(&self) -> Kind {
+        Kind::Deadline
+    }
+
+    fn guarantee(&self) -> bool {
+        true
+    }
+
+    /// A process must have a single thread. What the thread forks begins in the time-sharing
+    /// class, without a share of the budget.
+    fn reserve(&self, target: &Target, request: &Request) -> Result<Box<dyn Reserved>, Refusal> {
+        let tid = the_thread(target, request)?;
+        let refused = |error: io::Error| refusal(&error, Some(tid), request);
+        if request.cpu.is_some() {
+            // The kernel is not asked: it would take the thread, and leave it where it is.
+            let facts = Facts::here(Some(tid));
+            let pinned = crate::admission::deadline(request, &facts)
+                .into_iter()
+                .find(|refusal| matches!(refusal.id, Obstacle::Cpu | Obstacle::Affinity));
+            pinned.map_or(Ok(()), Err)?;
+        }
+        let person = look::Person::of(tid).map_err(refused)?;
+        let saved = Saved::of(tid).map_err(refused)?;
+        let attributes = attributes(&request.reservation, false);
+        waiting_for_echo(|| sched::set_without_children(tid, attributes)).map_err(refused)?;
+        let held = held::Held::new(person, saved, &request.reservation);
+        if let Target::Process(_) = target {
+            // It may have made a thread meanwhile; `held` puts everything back.
+            the_thread(target, request)?;
+        }
+        Ok(Box::new(held))
+    }
+}
+
+/// The one thread of the target.
+fn the_thread(target: &Target, request: &Request) -> Result<u32, Refusal> {
+    let process = match target {
+        Target::Thread(tid) => return Ok(*tid),
+        Target::Process(process) => *process,
+    };
+    match look::threads_of(process).as_slice() {
+        [] => Err(explain(crate::admission::ESRCH, request, &Facts::default())),
+        [thread] => Ok(*thread),
+        threads => Err(Refusal {
+            backend: Kind::Deadline,
+            id: Obstacle::Fork,
+            errno: None,
+            cause: format!(
+                "process {process} has {} threads (/proc/{process}/task), and the deadline class gives each \
+                 thread a budget of its own",
+                threads.len()
+            ),
+            remedy: "--backend user, which has one budget for all of them; or --thread TID for one"
+                .to_owned(),
+        }),
+    }
+}
+
+/// What the kernel's answer for thread `tid` means; `None` is the calling thread.
+fn refusal(error: &io::Error, tid: Option<u32>, request: &Request) -> Refusal {
+    explain(error.raw_os_error().unwrap_or_default(), request, &Facts::here(tid))
+}
+
+fn attributes(reservation: &Reservation, overrun_signal: bool) -> Attributes {
+    Attributes::Deadline {
+        runtime_ns: reservation.budget().nanos_or_zero(),
+        deadline_ns: reservation.deadline().nanos_or_zero(),
+        period_ns: reservation.period().nanos_or_zero(),
+        reclaim: reservation.strength() == Strength::Soft,
+        overrun_signal,
+    }
+}
+
+/// Asks until the answer is another one than EBUSY, as long as that can be an echo.
+fn waiting_for_echo(mut ask: impl FnMut() -> io::Result<()>) -> io::Result<()> {
+    let begun = Instant::now();
+    loop {
+        match ask() {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy && begun.elapsed() < ECHO => {
+                std::thread::sleep(RETRY);
+            }
+            answer => return answer,
+        }
+    }
+}
 
 /// Puts the calling thread into the deadline class. It leaves
 /// the class when it ends; the kernel may charge the bandwidth for up to 200 ms longer, so that
@@ -24,25 +133,35 @@ const RETRY: Duration = Duration::from_millis(10);
 /// the root domain, EBUSY where the bandwidth is given away, EINVAL for times outside 100 us to
 /// 4.19 s or a budget under 1024 ns.
 pub fn enter(reservation: &Reservation) -> io::Result<()> {
-    let begun = Instant::now();
-    loop {
-        match enter_once(reservation) {
-            Err(error) if error.kind() == io::ErrorKind::ResourceBusy && begun.elapsed() < ECHO => {
-                std::thread::sleep(RETRY);
-            }
-            answer => return answer,
-        }
-    }
+    waiting_for_echo(|| sched::set(attributes(reservation, false)))
 }
 
-fn enter_once(reservation: &Reservation) -> io::Result<()> {
-    sched::set(Attributes::Deadline {
-        runtime_ns: reservation.budget().nanos_or_zero(),
-        deadline_ns: reservation.deadline().nanos_or_zero(),
-        period_ns: reservation.period().nanos_or_zero(),
-        reclaim: reservation.strength() == Strength::Soft,
-        overrun_signal: false,
+/// The same, with the reason where it is refused.
+///
+/// # Errors
+/// What stands in the way, and the line that mends it.
+pub fn enter_or_say_why(reservation: &Reservation) -> Result<(), Refusal> {
+    enter(reservation).map_err(|error| {
+        let request = Request { reservation: *reservation, cpu: None };
+        refusal(&error, None, &request)
     })
+}
+
+/// The same as [`enter`], and SIGXCPU counts the overruns of the process's threads that entered so:
+/// [`overruns_told`]. It may interrupt the thread's system calls.
+///
+/// # Errors
+/// As [`enter`].
+pub fn enter_telling_overruns(reservation: &Reservation) -> io::Result<()> {
+    signal::count_overruns()?;
+    waiting_for_echo(|| sched::set(attributes(reservation, true)))
+}
+
+/// Overruns of which the kernel told this process since [`enter_telling_overruns`]: at least so many, since
+/// it looks at ticks only.
+#[must_use]
+pub fn overruns_told() -> u64 {
+    signal::overruns()
 }
 
 /// Puts the calling thread back into the time-sharing class.
@@ -51,45 +170,4 @@ fn enter_once(reservation: &Reservation) -> io::Result<()> {
 /// What the kernel answers; does not happen.
 pub fn leave() -> io::Result<()> {
     sched::set(Attributes::Other(0))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use hourglass_time::Span;
-
-    /// EBUSY while bandwidth given back by others is still charged.
-    const EBUSY: i32 = 16;
-    const EPERM: i32 = 1;
-
-    /// In a thread of its own, since the class stays with the thread. Where the machine refuses
-    /// the class, it must be for a reason that the documentation names.
-    #[test]
-    fn a_thread_enters_and_leaves_the_class() {
-        let entered = std::thread::spawn(|| {
-            let budget = Span::from_micros(100);
-            let period = Span::from_millis(10);
-            let reservation = Reservation::new(budget, period, Strength::Hard)
-                .map_err(|e| io::Error::other(e.to_string()))?;
-            enter(&reservation)?;
-            let inside = sched::policy_number()?;
-            leave()?;
-            Ok::<_, io::Error>((inside, sched::policy_number()?))
-        });
-        match entered.join().unwrap() {
-            Ok(numbers) => assert_eq!(numbers, (6, 0)),
-            Err(error) => assert!(
-                matches!(error.raw_os_error(), Some(EPERM | EBUSY)),
-                "refused for an undocumented reason: {error}"
-            ),
-        }
-    }
-
-    #[test]
-    fn times_that_the_class_does_not_take_are_refused_by_the_kernel() {
-        let reservation =
-            Reservation::new(Span::from_nanos(500), Span::from_micros(1), Strength::Hard).unwrap();
-        let refused = std::thread::spawn(move || enter(&reservation)).join().unwrap();
-        assert!(refused.is_err());
-    }
 }

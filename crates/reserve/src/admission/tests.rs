@@ -1,0 +1,1 @@
+//! The rules against machines of files.

@@ -1,0 +1,236 @@
+//! The ledger against a server of the class on virtual time.
+//!
+//! The server is `kernel/sched/deadline.c` in small: exhaustion is noticed at ticks, the budget comes back
+//! when the period of the deadline is over, a thread that wakes behind its deadline begins anew.
+
+use super::*;
+
+const US: u64 = 1_000;
+const MS: u64 = 1_000_000;
+const STEP: u64 = 10 * US;
+const TICK: u64 = 4 * MS;
+/// The kernel's clock is behind the other.
+const BEHIND: u64 = 19 * MS;
+
+/// What the thread does.
+#[derive(Clone, Copy)]
+enum Work {
+    /// It never waits.
+    Always,
+    /// Jobs of such a length, so far apart.
+    Jobs { length: u64, apart: u64 },
+}
+
+struct Server {
+    budget: i64,
+    period: u64,
+    work: Work,
+    /// Nobody runs in these, as if an earlier deadline or the host had the CPU: from, to.
+    stolen: Option<(u64, u64)>,
+    now: u64,
+    cpu: u64,
+    left: i64,
+    deadline: u64,
+    throttled: bool,
+    pending: u64,
+    asleep: bool,
+    waited: u64,
+}
+
+impl Server {
+    fn new(budget: u64, period: u64, work: Work) -> Server {
+        let now = 100 * MS + 7 * STEP;
+        Server {
+            budget: budget as i64,
+            period,
+            work,
+            stolen: None,
+            now,
+            cpu: 0,
+            left: budget as i64,
+            deadline: now - BEHIND + period,
+            throttled: false,
+            pending: 0,
+            asleep: matches!(work, Work::Jobs { .. }),
+            waited: 0,
+        }
+    }
+
+    fn step(&mut self) {
+        self.now += STEP;
+        let clock = self.now - BEHIND;
+        if self.throttled && clock >= self.deadline {
+            self.throttled = false;
+            while self.left <= 0 {
+                self.left += self.budget;
+                self.deadline += self.period;
+            }
+        }
+        if let Work::Jobs { length, apart } = self.work
+            && self.now.is_multiple_of(apart)
+        {
+            self.pending += length;
+            if self.asleep && clock >= self.deadline {
+                // Woken a little late.
+                self.deadline = clock + 3 * US + self.period;
+                self.left = self.budget;
+            }
+            self.asleep = false;
+        }
+        let wants = !self.asleep && (matches!(self.work, Work::Always) || self.pending > 0);
+        let stolen = self.stolen.is_some_and(|(from, to)| (from..to).contains(&self.now));
+        if wants && !self.throttled && !stolen {
+            self.cpu += STEP;
+            self.left -= STEP as i64;
+            self.pending = self.pending.saturating_sub(STEP);
+            if matches!(self.work, Work::Jobs { .. }) && self.pending == 0 {
+                self.asleep = true;
+                self.throttled = self.left <= 0;
+            }
+            if self.now.is_multiple_of(TICK) && self.left <= 0 {
+                self.throttled = true;
+            }
+        } else if wants {
+            self.waited += STEP;
+        }
+    }
+
+    fn look(&self) -> Look {
+        Look {
+            at_ns: self.now,
+            cpu_ns: self.cpu,
+            left_ns: self.left,
+            deadline_ns: self.deadline,
+            waited_ns: Some(self.waited),
+            runnable: !self.asleep,
+        }
+    }
+
+    /// Runs until `end`, looked at when the ledger asks, and up to `late` steps behind that.
+    fn watched(&mut self, ledger: &mut Ledger, end: u64, late: u64) {
+        let mut random = 0x9E37_79B9_u64;
+        let mut next = self.now;
+        while self.now < end {
+            self.step();
+            if self.now >= next {
+                ledger.take(&self.look());
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let late = if late == 0 { 0 } else { (random >> 33) % late };
+                next = ledger.next_look_ns(self.now) + late * STEP;
+            }
+        }
+    }
+}
+
+/// Exhaustion noticed up to 4 ms late, looks late by up to a period and a half: each period is counted
+/// once, with what it was charged, and none is missed.
+#[test]
+fn a_thread_that_never_waits_uses_up_every_period() {
+    for late in [0, 20, 1_200] {
+        let mut server = Server::new(3_100 * US, 8 * MS, Work::Always);
+        let mut ledger = Ledger::new(3_100 * US, 8 * MS, 8 * MS, false);
+        server.watched(&mut ledger, 8_100 * MS, late);
+        let supply = ledger.supply();
+        assert!((990..=1_000).contains(&supply.periods), "{late}: {supply:?}");
+        assert_eq!(supply.overruns, supply.periods);
+        assert_eq!(supply.missed, 0);
+        assert_eq!(supply.steps, [(3_100 * US, supply.periods)].into_iter().collect());
+        assert_eq!(supply.wanted, supply.steps);
+        // It stands for what it does not run.
+        let stood = supply.throttled_ns.unwrap();
+        let idle = supply.periods * 4_900 * US;
+        assert!(stood.abs_diff(idle) < 30 * MS, "{stood} {idle}");
+    }
+}
+
+/// Jobs of 3 ms every 8 ms with 3.1 ms reserved, the paper's section 5.6: nothing overruns, and each
+/// period is given what its job needs.
+#[test]
+fn jobs_within_their_budget_are_given_what_they_need() {
+    for late in [0, 30, 300] {
+        let work = Work::Jobs { length: 3 * MS, apart: 8 * MS };
+        let mut server = Server::new(3_100 * US, 8 * MS, work);
+        let mut ledger = Ledger::new(3_100 * US, 8 * MS, 8 * MS, false);
+        server.watched(&mut ledger, 8_100 * MS, late);
+        let supply = ledger.supply();
+        assert!((900..=1_000).contains(&supply.periods), "{late}: {supply:?}");
+        assert_eq!((supply.overruns, supply.missed), (0, 0), "{late}: {supply:?}");
+        let upper: Vec<u64> = supply.steps.keys().copied().collect();
+        assert!(upper.iter().all(|upper| (3_000 * US..3_010 * US).contains(upper)), "{upper:?}");
+        assert_eq!(supply.throttled_ns, None);
+    }
+}
+
+/// Jobs longer than the budget: used up, again and again.
+#[test]
+fn jobs_beyond_their_budget_overrun() {
+    let work = Work::Jobs { length: 3_100 * US, apart: 8 * MS };
+    let mut server = Server::new(3 * MS, 8 * MS, work);
+    let mut ledger = Ledger::new(3 * MS, 8 * MS, 8 * MS, false);
+    server.watched(&mut ledger, 8_100 * MS, 20);
+    let supply = ledger.supply();
+    assert!(supply.overruns > 900, "{supply:?}");
+    assert_eq!(supply.missed, 0);
+}
+
+/// The CPU was somebody else's until after the deadline: one period is missed and said to be.
+#[test]
+fn a_budget_that_comes_late_is_missed() {
+    let mut server = Server::new(3_100 * US, 8 * MS, Work::Always);
+    server.stolen = Some((500 * MS, 510 * MS));
+    let mut ledger = Ledger::new(3_100 * US, 8 * MS, 8 * MS, false);
+    server.watched(&mut ledger, 2_000 * MS, 20);
+    let supply = ledger.supply();
+    assert!((1..=2).contains(&supply.missed), "{supply:?}");
+}
+
+/// Periods of 1 ms are too short to look at all: of a thread that never waits, all are known from the
+/// deadlines; of jobs, those of the pairs.
+#[test]
+fn of_short_periods_some_are_left_out_but_none_invented() {
+    let mut server = Server::new(300 * US, MS, Work::Jobs { length: 200 * US, apart: MS });
+    let mut ledger = Ledger::new(300 * US, MS, MS, false);
+    server.watched(&mut ledger, 4_100 * MS, 3);
+    let supply = ledger.supply();
+    assert!((200..=1_000).contains(&supply.periods), "{supply:?}");
+    assert_eq!((supply.overruns, supply.missed), (0, 0));
+    assert!(supply.steps.keys().all(|upper| (200 * US..=201 * US).contains(upper)), "{supply:?}");
+}
+
+/// Sleeps that nobody saw, clocks that jump, other numbers: nothing is counted, nothing panics.
+#[test]
+fn looks_that_make_no_sense_count_nothing() {
+    let mut ledger = Ledger::new(3 * MS, 8 * MS, 8 * MS, false);
+    let looks = [
+        Look { at_ns: u64::MAX, deadline_ns: u64::MAX, left_ns: i64::MIN, ..Look::default() },
+        Look { at_ns: 5, deadline_ns: 3, left_ns: i64::MAX, ..Look::default() },
+        Look { at_ns: 9 * MS, cpu_ns: 1, deadline_ns: 3 + 4 * MS, ..Look::default() },
+        Look { at_ns: u64::MAX, deadline_ns: u64::MAX - 1, cpu_ns: u64::MAX, ..Look::default() },
+    ];
+    for look in looks {
+        ledger.take(&look);
+        let _ = ledger.next_look_ns(look.at_ns);
+    }
+    assert_eq!(ledger.supply().periods, 0);
+}
+
+/// With reclaiming the budget runs slower than time: what was given is counted only where the look
+/// came soon after the begin of a period.
+#[test]
+fn a_soft_one_is_counted_where_it_is_known() {
+    let mut ledger = Ledger::new(3 * MS, 8 * MS, 8 * MS, true);
+    let look = |at_ns, cpu_ns, periods: u64| Look {
+        at_ns,
+        cpu_ns,
+        left_ns: 3 * MS as i64,
+        deadline_ns: 100 * MS + periods * 8 * MS,
+        waited_ns: None,
+        runnable: true,
+    };
+    ledger.take(&look(200 * MS, 10 * MS, 0));
+    ledger.take(&look(208 * MS, 17 * MS, 1));
+    assert_eq!((ledger.supply().periods, ledger.supply().overruns), (1, 1));
+    assert_eq!(ledger.supply().steps.keys().next(), Some(&(7 * MS)));
+    ledger.take(&look(219 * MS, 24 * MS, 2));
+    assert_eq!(ledger.supply().periods, 1);
+}
