@@ -1,1 +1,360 @@
-//! The rules against machines of files.
+//! The rules against machines made of files.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use hourglass_model::{Reservation, Strength};
+use hourglass_sys::sched::Attributes;
+use hourglass_time::Span;
+use tempfile::TempDir;
+
+use super::facts::{FairServer, Known};
+use super::*;
+
+/// A machine whose files lie in a folder, and whose threads have policies.
+struct Machine {
+    root: TempDir,
+    policies: BTreeMap<u32, Attributes>,
+}
+
+/// Root on two CPUs with Linux 6.18, control groups of version 1, nobody in the class.
+fn machine() -> Machine {
+    Machine { root: TempDir::new().unwrap(), policies: BTreeMap::new() }.with(&[
+        ("proc/sys/kernel/osrelease", "6.18.44-custom\n"),
+        ("proc/sys/kernel/sched_rt_runtime_us", "950000\n"),
+        ("proc/sys/kernel/sched_rt_period_us", "1000000\n"),
+        ("proc/sys/kernel/sched_deadline_period_min_us", "100\n"),
+        ("proc/sys/kernel/sched_deadline_period_max_us", "4194304\n"),
+        (
+            "proc/self/status",
+            "Name:\thg\nTgid:\t7\nCapEff:\t000001ffffffffff\nCpus_allowed_list:\t0-1\n",
+        ),
+        ("proc/self/uid_map", "         0          0 4294967295\n"),
+        ("proc/self/limits", "Max realtime priority     0                    0  \n"),
+        ("proc/self/cgroup", "3:cpuset:/\n1:cpu:/\n0::/\n"),
+        (
+            "proc/self/mountinfo",
+            "32 31 0:29 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu\n\
+             34 31 0:31 / /sys/fs/cgroup/cpuset rw,relatime - cgroup cgroup rw,cpuset\n\
+             41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n",
+        ),
+        ("proc/7/task/7/status", "Name:\thg\n"),
+        ("sys/devices/system/cpu/online", "0-1\n"),
+        ("sys/devices/system/cpu/isolated", "\n"),
+        ("sys/fs/cgroup/cpu/cpu.rt_runtime_us", "950000\n"),
+        ("sys/fs/cgroup/cpuset/cpuset.sched_load_balance", "1\n"),
+        ("sys/fs/cgroup/cpuset/cpuset.effective_cpus", "0-1\n"),
+    ])
+}
+
+impl Machine {
+    fn with(self, files: &[(&str, &str)]) -> Machine {
+        for (path, content) in files {
+            let place = self.root.path().join(path);
+            fs::create_dir_all(place.parent().unwrap()).unwrap();
+            fs::write(place, content).unwrap();
+        }
+        self
+    }
+
+    /// With a thread in the deadline class.
+    fn with_thread(mut self, tid: u32, name: &str, runtime_ns: u64, period_ns: u64) -> Machine {
+        let attributes = Attributes::Deadline {
+            runtime_ns,
+            deadline_ns: period_ns,
+            period_ns,
+            reclaim: false,
+            overrun_signal: false,
+        };
+        self.policies.insert(tid, attributes);
+        let status = format!("Name:\t{name}\nCpus_allowed_list:\t0-1\n");
+        self.with(&[(&format!("proc/{tid}/task/{tid}/status"), &status)])
+    }
+
+    fn facts_of(&self, subject: Option<u32>) -> Facts {
+        Facts::read(self.root.path(), subject, &|tid| self.policies.get(&tid).copied())
+    }
+
+    fn facts(&self) -> Facts {
+        self.facts_of(None)
+    }
+}
+
+fn request(budget_us: i64, period_us: i64) -> Request {
+    let (budget, period) = (Span::from_micros(budget_us), Span::from_micros(period_us));
+    Request { reservation: Reservation::new(budget, period, Strength::Hard).unwrap(), cpu: None }
+}
+
+fn ids(refusals: &[Refusal]) -> Vec<(Kind, Obstacle)> {
+    refusals.iter().map(|refusal| (refusal.backend, refusal.id)).collect()
+}
+
+/// The one refusal of the deadline class.
+fn only(request: &Request, facts: &Facts) -> Refusal {
+    let mut refusals = deadline(request, facts);
+    assert_eq!(refusals.len(), 1, "{refusals:?}");
+    refusals.remove(0)
+}
+
+#[test]
+fn nothing_is_in_the_way_of_root_on_an_idle_machine() {
+    let facts = machine().facts();
+    assert_eq!(check(&request(3_100, 8_000), &facts), []);
+    assert_eq!(facts.threads, Some(1));
+    assert_eq!((facts.fair_servers.len(), facts.fair_servers_known), (2, Known::Assumed));
+}
+
+/// 36 threads of 5 % and two fair servers of 5 % are 190 %, exactly what two CPUs have at 95 %; one part in a
+/// million more is too much (the numbers that a kernel gave: 36 were admitted, the 37th was busy).
+#[test]
+fn the_sum_is_exact() {
+    let mut full = machine();
+    for tid in 100..135 {
+        full = full.with_thread(tid, "t", 5_000_000, 100_000_000);
+    }
+    let facts = full.facts();
+    assert_eq!(facts.deadline_threads.len(), 35);
+    assert_eq!(deadline(&request(5_000, 100_000), &facts), []);
+    let refusal = only(&request(5_001, 100_000), &facts);
+    assert_eq!(refusal.id, Obstacle::Bandwidth);
+    assert!(refusal.cause.contains("190 % on CPUs 0-1, of which 185 % is given away"), "{refusal}");
+    assert!(refusal.cause.contains("10 % to the fair servers (assumed"), "{refusal}");
+    assert!(refusal.cause.contains("the rest to 32 more threads"), "{refusal}");
+    assert!(refusal.remedy.starts_with("reserve at most 5ms/100ms"), "{refusal}");
+}
+
+#[test]
+fn fair_servers_are_read_where_they_can_be() {
+    let debug = "sys/kernel/debug/sched/fair_server";
+    let facts = machine()
+        .with(&[
+            (&format!("{debug}/cpu0/runtime"), "100000000\n"),
+            (&format!("{debug}/cpu0/period"), "1000000000\n"),
+            (&format!("{debug}/cpu1/runtime"), "0\n"),
+            (&format!("{debug}/cpu1/period"), "1000000000\n"),
+        ])
+        .facts();
+    let server = |cpu, runtime_ns| FairServer { cpu, runtime_ns, period_ns: 1_000_000_000 };
+    assert_eq!(facts.fair_servers, [server(0, 100_000_000), server(1, 0)]);
+    let sum = bandwidth(&request(1_000, 10_000), &facts).unwrap();
+    assert_eq!((sum.all_ppm, sum.seen_ppm, sum.fits), (1_900_000, 100_000, true));
+    // 180 % are left, and nobody has more than a CPU.
+    assert_eq!(sum.largest_budget_ns, 10_000_000);
+    let older = machine().with(&[("proc/sys/kernel/osrelease", "6.8.0-45-generic\n")]).facts();
+    assert_eq!((older.fair_servers, older.fair_servers_known), (Vec::new(), Known::Absent));
+}
+
+/// The kernel's account knows of threads that cannot be seen from here.
+#[test]
+fn the_kernels_own_account_counts() {
+    let account = |total: i64| {
+        let debug = format!("cpu#0, 2300 MHz\n  .dl_bw->total_bw : {total}\ncpu#1, 2\n  x : 3\n");
+        machine().with(&[("sys/kernel/debug/sched/debug", &debug)]).facts()
+    };
+    // Two fair servers of 5 %, as 6.18 shows them: nothing else is given away.
+    assert_eq!(deadline(&request(900, 1_000), &account(104_856)), []);
+    // 180 % are given away, 170 % of them to nobody here.
+    let refusal = only(&request(3_100, 8_000), &account(1_887_436));
+    assert!(refusal.cause.contains("to nobody who can be seen"), "{refusal}");
+    assert!(refusal.remedy.contains("at most 800us/8ms"), "{refusal}");
+    // The negative number that was seen once says nothing.
+    assert_eq!(deadline(&request(900, 1_000), &account(-104_859)), []);
+}
+
+#[test]
+fn times_outside_of_the_class() {
+    let facts = machine().facts();
+    let refusal = only(&request(50, 99), &facts);
+    assert_eq!(refusal.id, Obstacle::Times);
+    assert!(refusal.cause.contains("a period of 99us is below"), "{refusal}");
+    let refusal = only(&request(50, 4_194_305), &facts);
+    assert!(refusal.remedy.contains("at most 4.194304s"), "{refusal}");
+    assert_eq!(deadline(&request(50, 4_194_304), &facts), []);
+    assert!(only(&request(1, 100), &facts).cause.contains("1.024us"));
+    let reservation =
+        Reservation::new(Span::from_nanos(1_024), Span::from_micros(100), Strength::Hard).unwrap();
+    assert_eq!(deadline(&Request { reservation, cpu: None }, &facts), []);
+}
+
+#[test]
+fn an_affinity_that_does_not_cover_the_root_domain() {
+    let narrow = "Name:\tvideo\nTgid:\t50\nCapEff:\t0\nCpus_allowed_list:\t1\n";
+    let narrowed = machine().with(&[
+        ("proc/50/status", narrow),
+        ("proc/50/task/50/status", narrow),
+        ("proc/50/cgroup", "3:cpuset:/\n1:cpu:/\n0::/\n"),
+    ]);
+    let refusal = only(&request(3_100, 8_000), &narrowed.facts_of(Some(50)));
+    assert_eq!(refusal.id, Obstacle::Affinity);
+    assert!(
+        refusal.cause.starts_with("thread 50 may run on CPUs 1 (Cpus_allowed_list)"),
+        "{refusal}"
+    );
+    assert_eq!(refusal.remedy, "taskset -pc 0-1 50");
+
+    // Without a limit the kernel admits everything, everywhere.
+    let lifted = narrowed.with(&[("proc/sys/kernel/sched_rt_runtime_us", "-1\n")]);
+    assert_eq!(deadline(&request(3_100, 8_000), &lifted.facts_of(Some(50))), []);
+}
+
+/// A cpuset of version 1 that is not exclusive narrows the affinity; an exclusive one with balancing
+/// switched off at the root is a domain of its own.
+#[test]
+fn cpusets_of_version_1() {
+    let group = "sys/fs/cgroup/cpuset/rt";
+    let inside = machine().with(&[
+        ("proc/self/status", "Tgid:\t7\nCapEff:\t000001ffffffffff\nCpus_allowed_list:\t1\n"),
+        ("proc/self/cgroup", "3:cpuset:/rt\n1:cpu:/\n0::/\n"),
+        (&format!("{group}/cpuset.effective_cpus"), "1\n"),
+        (&format!("{group}/cpuset.sched_load_balance"), "1\n"),
+    ]);
+    let refusal = only(&request(3_100, 8_000), &inside.facts());
+    assert_eq!(refusal.id, Obstacle::Affinity);
+    assert!(refusal.cause.contains("its cpuset /sys/fs/cgroup/cpuset/rt has CPUs 1"), "{refusal}");
+    assert!(refusal.remedy.contains("cpuset.cpu_exclusive"), "{refusal}");
+
+    let own = inside.with(&[("sys/fs/cgroup/cpuset/cpuset.sched_load_balance", "0\n")]);
+    let facts = own.facts();
+    assert_eq!(facts.domain, "1".parse().ok());
+    assert_eq!(deadline(&request(3_100, 8_000), &facts), []);
+    // It is the whole domain, so it may be asked for.
+    assert_eq!(deadline(&Request { cpu: Some(1), ..request(3_100, 8_000) }, &facts), []);
+    // One CPU has 95 %, and its fair server 5 % of them.
+    assert_eq!(deadline(&request(7_200, 8_000), &facts), []);
+    assert_eq!(only(&request(7_201, 8_000), &facts).id, Obstacle::Bandwidth);
+}
+
+/// A partition of version 2 is a root domain; the others have what it left.
+#[test]
+fn partitions_of_version_2() {
+    let mount = "30 23 0:26 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw\n";
+    let machine = machine().with(&[
+        ("sys/devices/system/cpu/online", "0-3\n"),
+        ("proc/self/mountinfo", mount),
+        ("proc/self/cgroup", "0::/user.slice\n"),
+        ("proc/self/status", "Tgid:\t7\nCapEff:\t000001ffffffffff\nCpus_allowed_list:\t0-1\n"),
+        ("proc/60/status", "Tgid:\t60\nCpus_allowed_list:\t2-3\n"),
+        ("proc/60/cgroup", "0::/rt.slice/audio\n"),
+        ("sys/fs/cgroup/cpuset.cpus.effective", "0-1\n"),
+        ("sys/fs/cgroup/rt.slice/cpuset.cpus.partition", "root\n"),
+        ("sys/fs/cgroup/rt.slice/cpuset.cpus.effective", "2-3\n"),
+    ]);
+    assert_eq!(machine.facts().domain, "0-1".parse().ok());
+    assert_eq!(deadline(&request(3_100, 8_000), &machine.facts()), []);
+    let audio = machine.facts_of(Some(60));
+    assert_eq!(audio.domain, "2-3".parse().ok());
+    assert_eq!(deadline(&request(3_100, 8_000), &audio), []);
+}
+
+#[test]
+fn a_cpu_that_is_offline_or_one_of_several() {
+    let facts = machine().facts();
+    let offline = Request { cpu: Some(9), ..request(3_100, 8_000) };
+    let both = [(Kind::Deadline, Obstacle::Cpu), (Kind::User, Obstacle::Cpu)];
+    assert_eq!(ids(&check(&offline, &facts)), both);
+    assert!(only(&offline, &facts).remedy.contains("cpu9/online"));
+    let pinned = only(&Request { cpu: Some(1), ..request(3_100, 8_000) }, &facts);
+    assert_eq!(pinned.id, Obstacle::Affinity);
+    assert!(pinned.remedy.contains("--backend user, which pins"), "{pinned}");
+}
+
+/// An ordinary user may have neither the class nor FIFO; with a limit, FIFO.
+#[test]
+fn a_user_without_privileges() {
+    let user = machine().with(&[(
+        "proc/self/status",
+        "Tgid:\t7\nCapEff:\t0000000000000000\nCpus_allowed_list:\t0-1\n",
+    )]);
+    let (deadline, own) =
+        ((Kind::Deadline, Obstacle::Capability), (Kind::User, Obstacle::Capability));
+    assert_eq!(ids(&check(&request(3_100, 8_000), &user.facts())), [deadline, own]);
+    let limits = "Max realtime priority     99                    99  \n";
+    let limited = user.with(&[("proc/self/limits", limits)]);
+    assert_eq!(ids(&check(&request(3_100, 8_000), &limited.facts())), [deadline]);
+    let inside = machine().with(&[("proc/self/uid_map", "0 1000 1\n")]);
+    assert_eq!(ids(&check(&request(3_100, 8_000), &inside.facts())), [deadline, own]);
+}
+
+/// A new group of version 1 has no real-time time: FIFO is refused, the deadline class is not.
+#[test]
+fn a_group_without_budget_refuses_fifo_only() {
+    let group = "sys/fs/cgroup/cpu/a";
+    let inside = machine().with(&[
+        ("proc/self/cgroup", "3:cpuset:/\n1:cpu:/a/b\n0::/\n"),
+        (&format!("{group}/cpu.rt_runtime_us"), "0\n"),
+        (&format!("{group}/b/cpu.rt_runtime_us"), "0\n"),
+    ]);
+    let refusals = check(&request(3_100, 8_000), &inside.facts());
+    assert_eq!(ids(&refusals), [(Kind::User, Obstacle::GroupBudget)]);
+    assert!(refusals[0].cause.ends_with("/sys/fs/cgroup/cpu/a/b/cpu.rt_runtime_us is 0"));
+    let lines = "echo 950000 > /sys/fs/cgroup/cpu/a/cpu.rt_runtime_us && echo 950000 > \
+                 /sys/fs/cgroup/cpu/a/b/cpu.rt_runtime_us # as root";
+    assert_eq!(refusals[0].remedy, lines);
+}
+
+#[test]
+fn real_time_switched_off_or_asked_for_too_much() {
+    let off = machine().with(&[("proc/sys/kernel/sched_rt_runtime_us", "0\n")]).facts();
+    let refusals = deadline(&request(3_100, 8_000), &off);
+    assert!(refusals.iter().all(|refusal| refusal.id == Obstacle::Bandwidth), "{refusals:?}");
+    assert_eq!(refusals[0].remedy, "sudo sysctl kernel.sched_rt_runtime_us=950000");
+    let refusals = check(&request(7_700, 8_000), &machine().facts());
+    assert_eq!(ids(&refusals), [(Kind::User, Obstacle::Bandwidth)]);
+}
+
+#[test]
+fn each_error_number_has_its_cause() {
+    let facts = machine().facts();
+    let asked = request(3_100, 8_000);
+    let id = |errno| {
+        let refusal = explain(errno, &asked, &facts);
+        assert_eq!(refusal.errno, Some(errno));
+        refusal.id
+    };
+    assert_eq!(id(errno::EPERM), Obstacle::Capability);
+    assert_eq!(id(errno::EBUSY), Obstacle::Bandwidth);
+    assert_eq!(id(errno::EAGAIN), Obstacle::Fork);
+    assert_eq!(id(errno::EINVAL), Obstacle::Times);
+    assert_eq!(id(errno::ESRCH), Obstacle::Gone);
+    assert_eq!(id(errno::ENOSYS), Obstacle::Missing);
+    assert_eq!(id(12_345), Obstacle::Missing);
+    let narrow = machine().with(&[(
+        "proc/self/status",
+        "Tgid:\t7\nCapEff:\t000001ffffffffff\nCpus_allowed_list:\t1\n",
+    )]);
+    let refusal = explain(errno::EPERM, &asked, &narrow.facts());
+    assert_eq!(refusal.id, Obstacle::Affinity);
+    assert_eq!(refusal.remedy, "start it with: taskset -c 0-1");
+}
+
+/// Whatever the files hold, whatever is asked: one line each, nothing panics.
+#[test]
+fn files_of_any_content_are_survived() {
+    let contents = ["", "\n", "-1", "0", "18446744073709551615", "max 100000", ":::\n- -", "\u{0}"];
+    for content in contents {
+        let machine = machine().with_thread(90, "x", u64::MAX, 1);
+        fn fill(folder: &std::path::Path, content: &str) {
+            for entry in fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                match path.is_dir() {
+                    true => fill(&path, content),
+                    false => fs::write(&path, content).unwrap(),
+                }
+            }
+        }
+        fill(machine.root.path(), content);
+        for subject in [None, Some(7), Some(90), Some(u32::MAX)] {
+            let facts = machine.facts_of(subject);
+            for (budget, period) in [(1, 1), (3_100, 8_000), (i64::MAX / 1_000, i64::MAX / 1_000)] {
+                for cpu in [None, Some(0), Some(u32::MAX)] {
+                    let request = Request { cpu, ..request(budget, period) };
+                    for errno in [1, 11, 16, 22, -1] {
+                        let refusal = explain(errno, &request, &facts).to_string();
+                        assert!(!refusal.contains('\n'), "{refusal}");
+                    }
+                    let _ = check(&request, &facts);
+                }
+            }
+        }
+    }
+}

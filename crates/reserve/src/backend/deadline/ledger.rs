@@ -84,16 +84,21 @@ impl Ledger {
         &self.supply
     }
 
-    /// Takes the next look; they come in order of time.
+    /// Takes the next look; they come in order of time, and the first shortly after the thread entered.
     pub(super) fn take(&mut self, look: &Look) {
-        self.learn_offset(look);
         match self.open {
             Some(open) if open.deadline_ns == look.deadline_ns => {}
             Some(open) => {
-                self.close(&open, look);
-                self.begin(look);
+                let step = self.step(&open, look);
+                self.learn_offset(&open, step, look);
+                let base = self.base(step, look);
+                self.close(&open, step, base, look);
+                self.begin(base, look);
             }
-            None => self.begin(look),
+            None => {
+                self.offset = Some((self.began(look) - i128::from(look.at_ns), look.at_ns));
+                self.begin(self.base(Closed::Slept, look), look);
+            }
         }
         let late = self.is_late(look);
         if let Some(open) = &mut self.open {
@@ -116,11 +121,25 @@ impl Ledger {
         ends.unwrap_or(now_ns.saturating_add(self.period_ns)).max(soonest)
     }
 
-    /// A server's deadline is never further away than the relative deadline.
-    fn learn_offset(&mut self, look: &Look) {
-        let least =
-            i128::from(look.deadline_ns) - i128::from(self.deadline_ns) - i128::from(look.at_ns);
+    /// When the present period began, of the kernel's clock; unless the deadline moved by several periods at
+    /// once, as it does where more than a budget was overrun.
+    fn began(&self, look: &Look) -> i128 {
+        i128::from(look.deadline_ns) - i128::from(self.deadline_ns)
+    }
+
+    /// A budget comes back when the period of the deadline before is over, and with a fresh deadline when
+    /// a thread wakes: the clock stood there or further when this was seen.
+    fn learn_offset(&mut self, open: &Open, step: Closed, look: &Look) {
         let known = self.known_offset(look.at_ns);
+        let stood = match step {
+            Closed::OnTheGrid(_) => {
+                i128::from(open.deadline_ns) + i128::from(self.period_ns)
+                    - i128::from(self.deadline_ns)
+            }
+            Closed::Slept => self.began(look),
+            Closed::Unknown => return,
+        };
+        let least = stood - i128::from(look.at_ns);
         self.offset = Some((known.map_or(least, |known| known.max(least)), look.at_ns));
     }
 
@@ -143,27 +162,26 @@ impl Ledger {
             && self.kernel_clock(look.at_ns) > i128::from(look.deadline_ns)
     }
 
-    fn begin(&mut self, look: &Look) {
+    fn begin(&mut self, base_ns: Option<u64>, look: &Look) {
         self.open = Some(Open {
             deadline_ns: look.deadline_ns,
-            base_ns: self.base(look),
+            base_ns,
             waited_ns: look.waited_ns,
             missed: false,
             seen_ns: look.at_ns,
         });
     }
 
-    /// Processor time when the period began of which this is a look. With reclaiming the budget runs
-    /// slower than time, and it is known only shortly after the begin.
-    fn base(&self, look: &Look) -> Option<u64> {
-        let gone = i128::from(self.budget_ns) - i128::from(look.left_ns);
-        let base = u64::try_from(i128::from(look.cpu_ns) - gone).ok()?;
-        let began = i128::from(look.deadline_ns) - i128::from(self.deadline_ns);
-        let soon = i128::from(self.period_ns / 16);
-        let fresh = self
-            .known_offset(look.at_ns)
-            .is_some_and(|offset| i128::from(look.at_ns) + offset - began <= soon);
-        (!self.soft || fresh).then_some(base)
+    /// Processor time when the period began of which this is the first look. With reclaiming the budget
+    /// runs slower than time, so that it is known only shortly after the begin.
+    fn base(&self, step: Closed, look: &Look) -> Option<u64> {
+        if !self.soft {
+            let gone = i128::from(self.budget_ns) - i128::from(look.left_ns);
+            return u64::try_from(i128::from(look.cpu_ns) - gone).ok();
+        }
+        let since = self.kernel_clock(look.at_ns) - self.began(look);
+        let fresh = since <= i128::from(self.period_ns / 16);
+        (fresh && matches!(step, Closed::OnTheGrid(1) | Closed::Slept)).then_some(look.cpu_ns)
     }
 
     /// How the deadline came from the open one to this one.
@@ -175,17 +193,16 @@ impl Ledger {
             return Closed::OnTheGrid(step / self.period_ns);
         }
         // Another period fits between the last look and the begin of this one.
-        let began = i128::from(look.deadline_ns) - i128::from(self.deadline_ns);
-        let unseen = began - self.kernel_clock(open.seen_ns);
+        let unseen = self.began(look) - self.kernel_clock(open.seen_ns);
         if step < self.period_ns / 2 || unseen >= i128::from(self.period_ns) {
             return Closed::Unknown;
         }
         Closed::Slept
     }
 
-    fn close(&mut self, open: &Open, look: &Look) {
-        let given = self.base(look).zip(open.base_ns).and_then(|(now, then)| now.checked_sub(then));
-        match (self.step(open, look), given) {
+    fn close(&mut self, open: &Open, step: Closed, base: Option<u64>, look: &Look) {
+        let given = base.zip(open.base_ns).and_then(|(now, then)| now.checked_sub(then));
+        match (step, given.filter(|given| *given > 0)) {
             (Closed::OnTheGrid(periods), Some(given)) if self.used_up(given, periods) => {
                 self.supply.overruns += periods;
                 self.count(given / periods.max(1), periods, true);

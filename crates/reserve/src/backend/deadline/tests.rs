@@ -1,39 +1,244 @@
-//! The class on the machine at hand.
+//! The class on the machine at hand. Where it is refused for want of a privilege or of bandwidth that
+//! others have, a test says so and ends.
 
-use super::*;
+use std::io::Write;
+use std::process::{Child, Command, Stdio};
+
+use hourglass_sys::thread as os;
 use hourglass_time::Span;
 
-/// EBUSY while bandwidth given back by others is still charged.
-const EBUSY: i32 = 16;
-const EPERM: i32 = 1;
+use super::*;
 
-/// In a thread of its own, since the class stays with the thread. Where the machine refuses
-/// the class, it must be for a reason that the documentation names.
+const DEADLINE_CLASS: i32 = 6;
+
+fn hard(budget_us: i64, period_us: i64) -> Reservation {
+    let (budget, period) = (Span::from_micros(budget_us), Span::from_micros(period_us));
+    Reservation::new(budget, period, Strength::Hard).unwrap()
+}
+
+fn request(budget_us: i64, period_us: i64) -> Request {
+    Request { reservation: hard(budget_us, period_us), cpu: None }
+}
+
+/// In a thread of its own, since the class stays with the thread. `None` where this machine does
+/// not give the class, which is said.
+fn in_the_class<T: Send>(reservation: Reservation, work: impl FnOnce() -> T + Send) -> Option<T> {
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| match enter_or_say_why(&reservation) {
+            Ok(()) => Some(work()),
+            Err(refusal) => {
+                say_why(&refusal);
+                None
+            }
+        });
+        thread.join().unwrap()
+    })
+}
+
+/// Only these are no fault of ours.
+fn say_why(refusal: &Refusal) {
+    let others =
+        matches!(refusal.id, Obstacle::Capability | Obstacle::Bandwidth | Obstacle::Affinity);
+    assert!(others, "refused for an unexpected reason: {refusal}");
+    eprintln!("skipped: {refusal}");
+}
+
+/// A child that is ended with its owner.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn child(script: &str) -> Ended {
+    Ended(Command::new("nice").args(["-n", "5", "sh", "-c", script]).spawn().unwrap())
+}
+
 #[test]
 fn a_thread_enters_and_leaves_the_class() {
-    let entered = std::thread::spawn(|| {
-        let budget = Span::from_micros(100);
-        let period = Span::from_millis(10);
-        let reservation = Reservation::new(budget, period, Strength::Hard)
-            .map_err(|e| io::Error::other(e.to_string()))?;
-        enter(&reservation)?;
-        let inside = sched::policy_number()?;
-        leave()?;
-        Ok::<_, io::Error>((inside, sched::policy_number()?))
+    let numbers = in_the_class(hard(100, 10_000), || {
+        let inside = sched::policy_number().unwrap();
+        leave().unwrap();
+        (inside, sched::policy_number().unwrap())
     });
-    match entered.join().unwrap() {
-        Ok(numbers) => assert_eq!(numbers, (6, 0)),
-        Err(error) => assert!(
-            matches!(error.raw_os_error(), Some(EPERM | EBUSY)),
-            "refused for an undocumented reason: {error}"
-        ),
+    assert!(numbers.is_none_or(|numbers| numbers == (DEADLINE_CLASS, 0)));
+}
+
+/// Entered and left a thousand times with shares that together are several times what the machine has.
+#[test]
+fn no_bandwidth_leaks() {
+    const TIMES: u64 = 1_000;
+    let cpus = std::thread::available_parallelism().unwrap().get() as u64;
+    let period_us = 10_000;
+    // Three machines in all; a fifth of a CPU at most.
+    let budget_us = (3 * cpus * period_us / TIMES).clamp(20, period_us / 5);
+    let reservation = hard(budget_us as i64, period_us as i64);
+    in_the_class(reservation, || {
+        for time in 0..TIMES {
+            leave().unwrap();
+            // EBUSY is waited for; if anything leaked, it would not end.
+            enter(&reservation).unwrap_or_else(|error| panic!("{error} after {time} times"));
+        }
+        leave().unwrap();
+    });
+}
+
+#[test]
+fn times_that_the_class_does_not_take_are_refused() {
+    let asked = || enter_or_say_why(&hard(10, 50)).unwrap_err();
+    let refusal = std::thread::spawn(asked).join().unwrap();
+    // Without the capability, that is said first.
+    assert!(matches!(refusal.id, Obstacle::Times | Obstacle::Capability), "{refusal}");
+    assert!(refusal.errno.is_some());
+}
+
+#[test]
+fn a_pinned_thread_is_refused_with_the_line_that_widens_it() {
+    let facts = Facts::here(None);
+    if facts.domain.as_ref().is_none_or(|domain| domain.len() < 2)
+        || facts.rt_runtime_us.is_none_or(|us| us <= 0)
+    {
+        eprintln!("skipped: one CPU, or no admission");
+        return;
+    }
+    let refusal = std::thread::spawn(|| {
+        let first = os::affinity().unwrap()[0];
+        os::set_affinity([first]).unwrap();
+        enter_or_say_why(&hard(100, 10_000)).unwrap_err()
+    });
+    let refusal = refusal.join().unwrap();
+    assert_eq!(refusal.errno, Some(1), "{refusal}");
+    if refusal.id == Obstacle::Affinity {
+        assert!(
+            refusal.remedy.contains("taskset") || refusal.remedy.contains("cpuset"),
+            "{refusal}"
+        );
+    } else {
+        say_why(&refusal);
     }
 }
 
 #[test]
-fn times_that_the_class_does_not_take_are_refused_by_the_kernel() {
-    let reservation =
-        Reservation::new(Span::from_nanos(500), Span::from_micros(1), Strength::Hard).unwrap();
-    let refused = std::thread::spawn(move || enter(&reservation)).join().unwrap();
-    assert!(refused.is_err());
+fn what_cannot_be_a_target_is_refused() {
+    let refusal = Deadline.reserve(&Target::Thread(u32::MAX), &request(100, 10_000)).unwrap_err();
+    assert_eq!(refusal.id, Obstacle::Gone, "{refusal}");
+    let refusal = Deadline.reserve(&Target::Process(u32::MAX), &request(100, 10_000)).unwrap_err();
+    assert_eq!(refusal.id, Obstacle::Gone, "{refusal}");
+    // The harness has a thread of its own beside this one.
+    let own = Target::Process(std::process::id());
+    let refusal = Deadline.reserve(&own, &request(100, 10_000)).unwrap_err();
+    assert_eq!(refusal.id, Obstacle::Fork, "{refusal}");
+    let far = Request { cpu: Some(9_999), ..request(100, 10_000) };
+    let refusal = Deadline.reserve(&Target::Thread(os::id()), &far).unwrap_err();
+    assert_eq!(refusal.id, Obstacle::Cpu, "{refusal}");
+}
+
+/// Somebody else's process that never waits: its budget is used up period by period; afterwards it is
+/// what it was.
+#[test]
+fn another_process_is_held_to_its_budget_and_put_back() {
+    if !std::path::Path::new("/proc/self/sched").exists() {
+        eprintln!("skipped: a kernel that does not tell of budgets (/proc/self/sched)");
+        return;
+    }
+    let hog = child("while :; do :; done");
+    let pid = hog.0.id();
+    // Until `nice` has become the shell.
+    let begun = Instant::now();
+    let state = || sched::of(pid).unwrap();
+    let ready = || std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap() == "sh\n";
+    while !(ready() && state() == Some(Attributes::Other(5))) && begun.elapsed().as_secs() < 20 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let mut held = match Deadline.reserve(&Target::Process(pid), &request(1_000, 10_000)) {
+        Ok(held) => held,
+        Err(refusal) => return say_why(&refusal),
+    };
+    assert!(matches!(state(), Some(Attributes::Deadline { runtime_ns: 1_000_000, .. })));
+    let begun = Instant::now();
+    while held.supply().periods < 20 && begun.elapsed().as_secs() < 20 {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let supply = held.supply();
+    assert!(supply.periods >= 20, "{supply:?}");
+    assert_eq!(supply.overruns, supply.periods, "{supply:?}");
+    assert_eq!(supply.steps, [(1_000_000, supply.periods)].into_iter().collect());
+    assert!(supply.throttled_ns.is_some_and(|ns| ns > 0), "{supply:?}");
+    held.release().unwrap();
+    assert_eq!(state(), Some(Attributes::Other(5)));
+    held.release().unwrap();
+}
+
+/// A command may start others, which are in the time-sharing class (field 41 of `stat`, proc(5)).
+#[test]
+fn children_of_a_reserved_process_begin_anew() {
+    let script = "read go; cut -d ' ' -f 41 /proc/self/stat; cut -d ' ' -f 41 /proc/$$/stat";
+    let mut command = Command::new("sh");
+    command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut shell = command.spawn().unwrap();
+    let target = Target::Process(shell.id());
+    let held = match Deadline.reserve(&target, &request(1_000, 10_000)) {
+        Ok(held) => held,
+        Err(refusal) => {
+            drop(Ended(shell));
+            return say_why(&refusal);
+        }
+    };
+    shell.stdin.take().unwrap().write_all(b"go\n").unwrap();
+    let told = shell.wait_with_output().unwrap().stdout;
+    assert_eq!(String::from_utf8(told).unwrap(), "0\n6\n");
+    drop(held);
+}
+
+/// Dropped instead of released; and one that ended before.
+#[test]
+fn dropping_puts_back_and_an_ended_one_is_left_alone() {
+    let sleeper = child("exec sleep 60");
+    let pid = sleeper.0.id();
+    let held = match Deadline.reserve(&Target::Thread(pid), &request(100, 10_000)) {
+        Ok(held) => held,
+        Err(refusal) => return say_why(&refusal),
+    };
+    drop(held);
+    assert!(matches!(sched::of(pid).unwrap(), Some(Attributes::Other(_))));
+
+    let mut held = match Deadline.reserve(&Target::Thread(pid), &request(100, 10_000)) {
+        Ok(held) => held,
+        Err(refusal) => return say_why(&refusal),
+    };
+    drop(sleeper);
+    held.release().unwrap();
+}
+
+/// Documentation/scheduler/sched-deadline.rst, section 5: a thread of the class may not fork.
+#[test]
+fn a_fork_in_the_class_is_refused_and_explained() {
+    let answer = in_the_class(hard(100, 10_000), || {
+        std::thread::Builder::new().spawn(|| {}).map(drop).unwrap_err()
+    });
+    let Some(error) = answer else { return };
+    let refusal = refusal(&error, None, &request(100, 10_000));
+    assert_eq!((refusal.id, refusal.errno), (Obstacle::Fork, Some(11)), "{refusal}");
+}
+
+/// A fifth of a second of work against a budget of a tenth: the kernel tells of overruns.
+#[test]
+fn overruns_are_told_by_a_signal() {
+    let before = overruns_told();
+    let told = std::thread::spawn(move || {
+        if let Err(error) = enter_telling_overruns(&hard(1_000, 10_000)) {
+            say_why(&refusal(&error, None, &request(1_000, 10_000)));
+            return None;
+        }
+        let begun = Instant::now();
+        while overruns_told() == before && begun.elapsed().as_secs() < 5 {
+            std::hint::spin_loop();
+        }
+        leave().unwrap();
+        Some(overruns_told())
+    });
+    assert!(told.join().unwrap().is_none_or(|told| told > before));
 }
