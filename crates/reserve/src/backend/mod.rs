@@ -9,6 +9,8 @@ use crate::supply::Supply;
 use crate::target::Target;
 
 pub mod deadline;
+pub mod members;
+pub mod user;
 
 /// One means of many. Adding one is a file and a line here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

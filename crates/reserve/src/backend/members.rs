@@ -1,0 +1,152 @@
+//! Who belongs to a target: threads of a process, descendants, members of control groups.
+//!
+//! Owns: walking `/proc` and groups. Answers are lists as of some moment; a process that forks
+//! meanwhile may be missed, and the caller looks again. Must not: change anything.
+
+use std::fs;
+
+use hourglass_sys::cgroup::Group;
+
+/// Process `root` and its descendants, `root` first; empty if it has ended.
+#[must_use]
+pub fn tree(root: u32) -> Vec<u32> {
+    let mut found = vec![root];
+    let mut next = 0;
+    if fs::metadata(format!("/proc/{root}")).is_err() {
+        return Vec::new();
+    }
+    while let Some(parent) = found.get(next).copied() {
+        next += 1;
+        for child in children_of(parent) {
+            if !found.contains(&child) {
+                found.push(child);
+            }
+        }
+    }
+    found
+}
+
+/// The children of all threads of process `pid`.
+fn children_of(pid: u32) -> Vec<u32> {
+    let mut children = Vec::new();
+    for tid in threads_of(pid) {
+        match fs::read_to_string(format!("/proc/{pid}/task/{tid}/children")) {
+            Ok(text) => {
+                children.extend(
+                    text.split_ascii_whitespace().filter_map(|pid| pid.parse::<u32>().ok()),
+                );
+            }
+            // A kernel without CONFIG_PROC_CHILDREN, or a thread that has ended.
+            Err(_) if fs::metadata(format!("/proc/{pid}/task/{tid}")).is_ok() => {
+                return children_by_parent(pid);
+            }
+            Err(_) => {}
+        }
+    }
+    children
+}
+
+/// The same by asking every process for its parent.
+fn children_by_parent(parent: u32) -> Vec<u32> {
+    all_processes().into_iter().filter(|pid| parent_of(*pid) == Some(parent)).collect()
+}
+
+/// Every process.
+#[must_use]
+pub fn all_processes() -> Vec<u32> {
+    names("/proc")
+}
+
+/// The threads of process `pid`; empty if it has ended.
+#[must_use]
+pub fn threads_of(pid: u32) -> Vec<u32> {
+    names(&format!("/proc/{pid}/task"))
+}
+
+/// The names in a folder that are numbers.
+fn names(folder: &str) -> Vec<u32> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// The threads in a group and in groups in it.
+#[must_use]
+pub fn within(group: &Group) -> Vec<u32> {
+    let mut threads = group.threads().unwrap_or_default();
+    for inner in group.groups().unwrap_or_default() {
+        threads.extend(within(&inner));
+    }
+    threads
+}
+
+/// The processes in a group and in groups in it.
+#[must_use]
+pub fn processes_within(group: &Group) -> Vec<u32> {
+    let mut processes = group.processes().unwrap_or_default();
+    for inner in group.groups().unwrap_or_default() {
+        processes.extend(processes_within(&inner));
+    }
+    processes
+}
+
+/// The process that thread `tid` belongs to.
+#[must_use]
+pub fn process_of(tid: u32) -> Option<u32> {
+    let text = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    text.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok())
+}
+
+/// The parent of process `pid`.
+#[must_use]
+pub fn parent_of(pid: u32) -> Option<u32> {
+    fields_behind_name(pid)?.split(' ').nth(1)?.parse().ok()
+}
+
+/// The state of thread `tid` as `ps` shows it: R, S, D, T, Z...
+#[must_use]
+pub fn state_of(tid: u32) -> Option<char> {
+    fields_behind_name(tid)?.chars().next()
+}
+
+/// What stands in `/proc/TID/stat` behind the name, which may have blanks and brackets.
+fn fields_behind_name(tid: u32) -> Option<String> {
+    let text = fs::read_to_string(format!("/proc/{tid}/stat")).ok()?;
+    text.rsplit_once(") ").map(|(_, fields)| fields.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn children_are_found_both_ways() {
+        // The shell waits for its own child.
+        let mut child =
+            std::process::Command::new("sh").args(["-c", "sleep 100; :"]).spawn().unwrap();
+        let pid = child.id();
+        let begun = std::time::Instant::now();
+        while tree(pid).len() < 2 && begun.elapsed().as_secs() < 20 {
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        let found = tree(pid);
+        let by_parent = children_by_parent(pid);
+        let own = tree(std::process::id());
+        for pid in found.iter().rev() {
+            hourglass_sys::pidfd::PidFd::open(*pid).unwrap().kill().unwrap();
+        }
+        child.wait().unwrap();
+        assert_eq!(found.len(), 2);
+        assert_eq!(by_parent, found[1..]);
+        assert!(found.iter().all(|pid| own.contains(pid)));
+        assert!(tree(pid).is_empty());
+    }
+
+    #[test]
+    fn the_own_threads_are_found() {
+        let own = hourglass_sys::thread::id();
+        assert_eq!(process_of(own), Some(std::process::id()));
+        assert!(threads_of(std::process::id()).contains(&own));
+        assert_eq!(state_of(own), Some('R'));
+        assert!(all_processes().contains(&std::process::id()));
+    }
+}

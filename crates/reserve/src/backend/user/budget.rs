@@ -1,0 +1,288 @@
+//! When reserved work is raised, lowered or suspended: decisions over time values, nothing else.
+//!
+//! Owns: [`Budget`], which is told the time and the processor time used, and answers with a level and
+//! with the time of the next look. Must not: read a clock, touch a thread, wait.
+//!
+//! The reservation is that of Inoue et al., section 4.1: periods follow each other on a grid, in each
+//! the work is dispatched at the highest priority until it has had its budget, then not before
+//! the next one. What is left of a budget is not carried over. What is used beyond it, until the
+//! look that finds out, is not taken from the next one: the promise comes before the limit.
+
+use std::collections::BTreeMap;
+
+use hourglass_model::Strength;
+
+use crate::supply::Supply;
+
+/// What is reserved, in ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// Processor time of a period, above 0.
+    pub budget_ns: u64,
+    /// When in the period it is delivered at the latest; at least the budget.
+    pub deadline_ns: u64,
+    /// The period; at least the deadline.
+    pub period_ns: u64,
+    /// On how many CPUs the work can be at once, at least 1: so much faster the budget is used.
+    pub cpus: u64,
+    /// Hard: suspended when the budget is used up. Soft: lowered.
+    pub strength: Strength,
+}
+
+/// How the work is dispatched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Level {
+    /// Above all that is not reserved.
+    Raised,
+    /// As if nothing were reserved.
+    Lowered,
+    /// Not at all.
+    Suspended,
+}
+
+/// What was seen at one look. None of the sums goes backwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// When, ns of a clock that does not stop.
+    pub now_ns: u64,
+    /// Processor time that the work has had since it began, ns.
+    pub used_ns: u64,
+    /// Time for which the work wanted a CPU, and none of it had one, since it began; what is
+    /// not known is left out. Looked at only where [`Budget::judges`] says so.
+    pub denied_ns: u64,
+}
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Order {
+    /// From now on.
+    pub level: Level,
+    /// When to look again; later than now.
+    pub next_ns: u64,
+    /// The budget was found used up at this look: whoever can see whether the work would have gone
+    /// on says so with [`Budget::wanted_more`].
+    pub used_up: bool,
+}
+
+/// The state of one reservation.
+#[derive(Clone, Debug)]
+pub struct Budget {
+    terms: Terms,
+    /// Shortest time between two looks while a budget runs out, ns.
+    grain_ns: u64,
+    /// Width of the steps of the histogram, ns.
+    step_ns: u64,
+    last: Reading,
+    period: Period,
+    level: Level,
+    supply: Supply,
+    /// Periods that could not be told apart.
+    left_out: u64,
+}
+
+/// The period that lasts.
+#[derive(Clone, Copy, Debug)]
+struct Period {
+    begin_ns: u64,
+    /// Processor time used before it, for what is counted.
+    used_ns: u64,
+    /// The same for what is charged to the budget: at least as much.
+    charged_ns: u64,
+    denied_ns: u64,
+    /// Whether the budget was delivered by the deadline, once that is known.
+    judged: Option<Judged>,
+    /// Since when the work stands although it wants more.
+    stands_since_ns: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Judged {
+    /// All of it, or as much as was wanted.
+    Kept {
+        all: bool,
+    },
+    Missed,
+}
+
+/// The grain is this part of the budget, within limits: more often than the lower one nobody needs
+/// to look, and by more than the upper one no budget should be exceeded.
+const GRAIN_PART: u64 = 100;
+const GRAIN_NS: (u64, u64) = (5_000, 50_000);
+
+/// The histogram of supply has so many steps to a budget.
+const STEPS: u64 = 50;
+const LEAST_STEP_NS: u64 = 1_000;
+
+impl Budget {
+    /// The first period begins with this reading.
+    #[must_use]
+    pub fn begin(terms: Terms, reading: Reading) -> Budget {
+        Budget {
+            terms,
+            grain_ns: (terms.budget_ns / GRAIN_PART).clamp(GRAIN_NS.0, GRAIN_NS.1),
+            step_ns: (terms.budget_ns / STEPS).max(LEAST_STEP_NS),
+            last: reading,
+            period: Period::begin(reading.now_ns, reading.used_ns, reading),
+            level: Level::Raised,
+            supply: Supply { throttled_ns: Some(0), ..Supply::default() },
+            left_out: 0,
+        }
+    }
+
+    /// Decides. A reading before the last one counts as the last one again.
+    pub fn look(&mut self, reading: Reading) -> Order {
+        let reading = Reading {
+            now_ns: reading.now_ns.max(self.last.now_ns),
+            used_ns: reading.used_ns.max(self.last.used_ns),
+            denied_ns: reading.denied_ns.max(self.last.denied_ns),
+        };
+        self.judge(reading);
+        if reading.now_ns >= self.end_ns() {
+            self.replenish(reading);
+        }
+        let spent = reading.used_ns.saturating_sub(self.period.charged_ns);
+        let used_up = self.level == Level::Raised && spent >= self.terms.budget_ns;
+        if used_up {
+            self.level = match self.terms.strength {
+                Strength::Hard => Level::Suspended,
+                Strength::Soft => Level::Lowered,
+            };
+            self.period.judged.get_or_insert(Judged::Kept { all: true });
+        }
+        self.last = reading;
+        Order { level: self.level, next_ns: self.next(reading.now_ns, spent), used_up }
+    }
+
+    /// Whether a look at `now_ns` decides on a deadline, for which [`Reading::denied_ns`] is needed.
+    #[must_use]
+    pub fn judges(&self, now_ns: u64) -> bool {
+        now_ns >= self.end_ns() || self.period.judged.is_none() && now_ns >= self.deadline_ns()
+    }
+
+    /// The work would have gone on when its budget was used up at the last look.
+    pub fn wanted_more(&mut self) {
+        if self.level == Level::Raised || self.period.stands_since_ns.is_some() {
+            return;
+        }
+        self.supply.overruns = self.supply.overruns.saturating_add(1);
+        self.period.stands_since_ns = Some(self.last.now_ns);
+    }
+
+    /// What was delivered in the complete periods so far.
+    #[must_use]
+    pub fn supply(&self) -> &Supply {
+        &self.supply
+    }
+
+    /// Periods that are not in the supply, since they were looked at so late that what was used
+    /// before their end cannot be told from what was used after it.
+    #[must_use]
+    pub fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    fn end_ns(&self) -> u64 {
+        self.period.begin_ns.saturating_add(self.terms.period_ns)
+    }
+
+    fn deadline_ns(&self) -> u64 {
+        self.period.begin_ns.saturating_add(self.terms.deadline_ns)
+    }
+
+    /// The most that can have been used between `from_ns`, which is behind the last look, and now.
+    fn used_since(&self, from_ns: u64, reading: Reading) -> u64 {
+        let late = reading.now_ns.saturating_sub(from_ns);
+        let used = reading.used_ns.saturating_sub(self.last.used_ns);
+        late.saturating_mul(self.terms.cpus).min(used)
+    }
+
+    /// At the first look at or behind the deadline: was the budget wanted, and was it delivered? It is
+    /// missed only if it was for certain: what may have been used in time was.
+    fn judge(&mut self, reading: Reading) {
+        let deadline = self.deadline_ns();
+        if self.period.judged.is_some() || reading.now_ns < deadline {
+            return;
+        }
+        let spent = reading.used_ns.saturating_sub(self.period.used_ns);
+        let for_certain = spent.saturating_sub(self.used_since(deadline, reading));
+        let denied = reading.denied_ns.saturating_sub(self.period.denied_ns);
+        let in_time = denied.saturating_sub(reading.now_ns.saturating_sub(deadline));
+        let wanted = for_certain.saturating_add(in_time) >= self.terms.budget_ns;
+        let delivered = spent >= self.terms.budget_ns;
+        self.period.judged = Some(match (wanted, delivered) {
+            (true, false) => Judged::Missed,
+            (_, all) => Judged::Kept { all },
+        });
+    }
+
+    /// Closes the period and begins the one that lasts now.
+    fn replenish(&mut self, reading: Reading) {
+        let end = self.end_ns();
+        let behind = reading.now_ns.saturating_sub(end);
+        let unsure = self.used_since(end, reading);
+        let skipped = behind.checked_div(self.terms.period_ns).unwrap_or(0);
+        if skipped > 0 || unsure > self.step_ns {
+            self.left_out = self.left_out.saturating_add(skipped).saturating_add(1);
+        } else {
+            self.close(reading.used_ns.saturating_sub(self.period.used_ns).saturating_sub(unsure));
+        }
+        if let Some(since) = self.period.stands_since_ns
+            && let Some(sum) = &mut self.supply.throttled_ns
+            && self.level == Level::Suspended
+        {
+            *sum = sum.saturating_add(reading.now_ns.saturating_sub(since));
+        }
+        let begin = end.saturating_add(skipped.saturating_mul(self.terms.period_ns));
+        let counted = reading.used_ns.saturating_sub(unsure);
+        self.period = Period::begin(begin, counted, reading);
+        self.level = Level::Raised;
+    }
+
+    fn close(&mut self, delivered: u64) {
+        fn count(steps: &mut BTreeMap<u64, u64>, step: u64) {
+            let periods = steps.entry(step).or_default();
+            *periods = periods.saturating_add(1);
+        }
+        let step = delivered.div_ceil(self.step_ns).saturating_mul(self.step_ns);
+        let supply = &mut self.supply;
+        supply.periods = supply.periods.saturating_add(1);
+        count(&mut supply.steps, step);
+        let judged = self.period.judged;
+        if judged == Some(Judged::Missed) {
+            supply.missed = supply.missed.saturating_add(1);
+        }
+        if matches!(judged, Some(Judged::Missed | Judged::Kept { all: true })) {
+            count(&mut supply.wanted, step);
+        }
+    }
+
+    /// The earliest time at which something can be to do.
+    fn next(&self, now_ns: u64, spent: u64) -> u64 {
+        let end = self.end_ns();
+        if self.level != Level::Raised {
+            return end;
+        }
+        let left = self.terms.budget_ns.saturating_sub(spent);
+        let used_up = left.div_ceil(self.terms.cpus.max(1)).max(self.grain_ns);
+        let next = now_ns.saturating_add(used_up).min(end);
+        let deadline = self.deadline_ns();
+        if self.period.judged.is_none() && now_ns < deadline { next.min(deadline) } else { next }
+    }
+}
+
+impl Period {
+    fn begin(begin_ns: u64, used_ns: u64, reading: Reading) -> Period {
+        Period {
+            begin_ns,
+            used_ns,
+            charged_ns: reading.used_ns,
+            denied_ns: reading.denied_ns,
+            judged: None,
+            stands_since_ns: None,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "tests/budget.rs"]
+mod tests;

@@ -1,0 +1,246 @@
+//! The decisions on virtual time: hours of it, with work that comes and goes.
+
+use super::*;
+
+const MS: u64 = 1_000_000;
+const HOUR: u64 = 3_600_000 * MS;
+
+fn terms(strength: Strength, cpus: u64) -> Terms {
+    // The reservation of the Hourglass paper, section 5.6.
+    Terms { budget_ns: 3_100_000, deadline_ns: 8 * MS, period_ns: 8 * MS, cpus, strength }
+}
+
+/// A small generator whose seed is printed where a test fails (splitmix64).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self, below: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut x = self.0;
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (x ^ (x >> 31)) % below.max(1)
+    }
+}
+
+/// Work on virtual time: bursts of demand, served at a rate that the level decides.
+struct World {
+    random: Random,
+    now: u64,
+    used: u64,
+    denied: u64,
+    /// Demand that is left, and when more comes.
+    left: u64,
+    more_at: u64,
+    cpus: u64,
+    /// Until when somebody above keeps the CPUs.
+    taken_until: u64,
+    level: Level,
+    /// Use and demand on offer while raised, by period of the grid.
+    used_in: std::collections::BTreeMap<u64, u64>,
+}
+
+impl World {
+    fn new(seed: u64, cpus: u64) -> World {
+        World {
+            random: Random(seed),
+            now: 0,
+            used: 0,
+            denied: 0,
+            left: 0,
+            more_at: 0,
+            cpus,
+            taken_until: 0,
+            level: Level::Raised,
+            used_in: std::collections::BTreeMap::new(),
+        }
+    }
+
+    /// Lets time pass until `until`.
+    fn run(&mut self, until: u64) {
+        while self.now < until {
+            if self.now >= self.more_at {
+                self.left += self.random.next(12 * MS);
+                self.more_at = self.now + 1 + self.random.next(20 * MS);
+            }
+            let period_end = (self.now / (8 * MS) + 1) * 8 * MS;
+            let taken = self.now < self.taken_until;
+            let served = self.left > 0 && !taken && self.level != Level::Suspended;
+            let mut length = until.min(self.more_at).min(period_end) - self.now;
+            if taken {
+                length = length.min(self.taken_until - self.now);
+            }
+            if served {
+                length = length.min(self.left.div_ceil(self.cpus));
+                let used = self.left.min(length * self.cpus);
+                self.left -= used;
+                self.used += used;
+                *self.used_in.entry(self.now / (8 * MS)).or_default() += used;
+            } else if self.left > 0 && taken {
+                self.denied += length;
+            }
+            self.now += length;
+        }
+    }
+
+    fn reading(&self) -> Reading {
+        Reading { now_ns: self.now, used_ns: self.used, denied_ns: self.denied }
+    }
+}
+
+/// Runs a budget over the world for `length`, each look late by up to `late`; the number of looks.
+fn drive(world: &mut World, budget: &mut Budget, length: u64, late: u64) -> u64 {
+    let mut looks = 0;
+    let mut next = 0;
+    while world.now < length {
+        let lateness = world.random.next(late + 1);
+        world.run(next + lateness);
+        let order = budget.look(world.reading());
+        if order.used_up && world.left > 0 {
+            budget.wanted_more();
+        }
+        assert!(order.next_ns > world.now, "a look that is due at once");
+        world.level = order.level;
+        next = order.next_ns;
+        looks += 1;
+    }
+    looks
+}
+
+#[test]
+fn an_hour_of_random_work_never_gets_more_than_its_budget() {
+    for (seed, cpus) in [(1, 1), (2, 2), (3, 4)] {
+        let terms = terms(Strength::Hard, cpus);
+        let mut world = World::new(seed, cpus);
+        let mut budget = Budget::begin(terms, world.reading());
+        let late = 10_000;
+        let looks = drive(&mut world, &mut budget, HOUR, late);
+        let supply = budget.supply();
+        let periods = HOUR / terms.period_ns;
+        // Each period: the last look may be a grain and its lateness behind; what the late look at
+        // its begin has not charged comes on top.
+        let most = terms.budget_ns + cpus * (budget.grain_ns + 3 * late);
+        let got = world.used_in.values().max().copied().unwrap_or(0);
+        assert!(got <= most, "seed {seed}: {got} in a period, at most {most}");
+        assert!(supply.periods + budget.left_out() >= periods - 1, "seed {seed}");
+        assert_eq!(supply.missed, 0, "seed {seed}: nobody was above");
+        assert!(supply.overruns > periods / 10, "seed {seed}: {}", supply.overruns);
+        assert!(supply.throttled_ns > Some(0));
+        // Not polled: a few looks for each period, however the work comes.
+        assert!(looks < 10 * periods, "seed {seed}: {looks} looks in {periods} periods");
+    }
+}
+
+#[test]
+fn what_is_said_to_be_delivered_was() {
+    for seed in 10..14 {
+        let mut world = World::new(seed, 1);
+        let terms = terms(Strength::Soft, 1);
+        let mut budget = Budget::begin(terms, world.reading());
+        drive(&mut world, &mut budget, HOUR / 10, 5_000);
+        let supply = budget.supply();
+        assert_eq!(budget.left_out(), 0, "seed {seed}");
+        // The same histogram from the use that the world counted itself.
+        let mut exact: Vec<u64> =
+            (0..supply.periods).map(|k| world.used_in.get(&k).copied().unwrap_or(0)).collect();
+        exact.sort_unstable();
+        let mut told = Vec::new();
+        for (step, periods) in &supply.steps {
+            told.extend(std::iter::repeat_n(*step, *periods as usize));
+        }
+        for (exact, told) in exact.iter().zip(&told) {
+            let error = i128::from(*told) - i128::from(*exact);
+            let step = i128::from(budget.step_ns);
+            assert!((-5_000..=step + 5_000).contains(&error), "seed {seed}: {told} for {exact}");
+        }
+        assert_eq!(told.len(), exact.len(), "seed {seed}");
+    }
+}
+
+/// Somebody above takes the CPU for longer than the slack: such periods are missed, and no others.
+#[test]
+fn a_period_that_was_denied_is_missed() {
+    let terms = terms(Strength::Hard, 1);
+    let mut world = World::new(5, 1);
+    let mut budget = Budget::begin(terms, world.reading());
+    world.left = HOUR;
+    for period in 0..100u64 {
+        // 4.9 ms of the 8 are free for others; every third period loses 6.
+        let begin = period * terms.period_ns;
+        let lost = if period % 3 == 0 { 6 * MS } else { 4 * MS };
+        world.taken_until = begin + lost;
+        drive(&mut world, &mut budget, begin + terms.period_ns, 0);
+    }
+    assert_eq!(budget.supply().periods, 100);
+    assert_eq!(budget.supply().missed, 34);
+    let wanted: u64 = budget.supply().wanted.values().sum();
+    assert_eq!(wanted, 100);
+    // 2 ms of 3.1 in the missed ones, all in the others.
+    let least = budget.supply().wanted.keys().next().copied().unwrap_or(0);
+    assert!((2 * MS..2 * MS + budget.step_ns + 1).contains(&least), "{least}");
+}
+
+#[test]
+fn work_that_sleeps_misses_nothing() {
+    let terms = terms(Strength::Hard, 1);
+    let mut world = World::new(6, 1);
+    let mut budget = Budget::begin(terms, world.reading());
+    world.more_at = u64::MAX;
+    let looks = drive(&mut world, &mut budget, 800 * MS, 0);
+    assert_eq!((budget.supply().missed, budget.supply().overruns), (0, 0));
+    assert!(budget.supply().wanted.is_empty());
+    // Begin, 3.1, 6.2, 8 ms: at each the budget could have been used up.
+    assert!(looks <= 301, "{looks}");
+}
+
+/// A deadline before the end of the period: what comes after it does not count.
+#[test]
+fn a_deadline_is_judged_when_it_passes() {
+    let early = Terms { deadline_ns: 4 * MS, ..terms(Strength::Hard, 1) };
+    let mut world = World::new(7, 1);
+    let mut budget = Budget::begin(early, world.reading());
+    world.left = HOUR;
+    world.taken_until = 2 * MS;
+    drive(&mut world, &mut budget, 8 * MS, 0);
+    assert_eq!((budget.supply().periods, budget.supply().missed), (1, 1));
+    drive(&mut world, &mut budget, 16 * MS, 0);
+    assert_eq!((budget.supply().periods, budget.supply().missed), (2, 1));
+}
+
+/// The looker itself was away: periods that cannot be told apart are left out, the grid stays.
+#[test]
+fn a_period_looked_at_too_late_is_left_out() {
+    let terms = terms(Strength::Soft, 1);
+    let at = |now_ns, used_ns| Reading { now_ns, used_ns, denied_ns: 0 };
+    let mut budget = Budget::begin(terms, at(0, 0));
+    assert_eq!(budget.look(at(8 * MS, 2 * MS)).next_ns, 8 * MS + terms.budget_ns);
+    assert_eq!(budget.supply().periods, 1);
+    // Three and a half periods later: two are gone, and the one that ended before is unclear too.
+    let order = budget.look(at(36 * MS, 9 * MS));
+    assert_eq!((budget.supply().periods, budget.left_out()), (1, 3));
+    assert_eq!(order.level, Level::Raised);
+    // The period that lasts began at 32 ms.
+    assert_eq!(order.next_ns, 36 * MS + terms.budget_ns);
+    assert_eq!(budget.look(at(40 * MS, 9 * MS)).next_ns, 40 * MS + terms.budget_ns);
+    assert_eq!((budget.supply().periods, budget.left_out()), (2, 3));
+    // Time that seems to go backwards changes nothing.
+    assert!(budget.look(at(39 * MS, 0)).next_ns > 40 * MS);
+}
+
+#[test]
+fn times_at_the_ends_of_their_range_do_no_harm() {
+    let far = Terms {
+        budget_ns: u64::MAX,
+        deadline_ns: u64::MAX,
+        period_ns: u64::MAX,
+        cpus: u64::MAX,
+        strength: Strength::Hard,
+    };
+    let at = |now_ns, used_ns| Reading { now_ns, used_ns, denied_ns: u64::MAX };
+    let mut budget = Budget::begin(far, at(0, 0));
+    assert!(budget.look(at(u64::MAX - 1, u64::MAX)).used_up);
+    let zero = Terms { budget_ns: 1, deadline_ns: 1, period_ns: 1, cpus: 0, ..far };
+    let mut budget = Budget::begin(zero, at(u64::MAX - 9, 0));
+    let order = budget.look(at(u64::MAX - 2, 3));
+    assert!(order.next_ns >= u64::MAX - 1);
+}
