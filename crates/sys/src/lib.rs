@@ -53,6 +53,8 @@ pub mod pidfd;
 pub mod posix_timer;
 pub mod prefetch;
 #[cfg(target_os = "linux")]
+pub mod process;
+#[cfg(target_os = "linux")]
 pub mod ptp;
 #[cfg(target_os = "linux")]
 pub mod relax;
@@ -64,6 +66,8 @@ pub mod rtc;
 pub mod sched;
 #[cfg(target_os = "linux")]
 pub mod signal;
+#[cfg(target_os = "linux")]
+pub mod signal_file;
 #[cfg(target_os = "linux")]
 pub mod stop;
 #[cfg(target_os = "linux")]

@@ -2,13 +2,14 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, RawFd};
 use std::ptr;
 
 use super::acts;
 use super::table::{SLOTS, Table};
 use super::undo::{CONTINUE, LAST, WRITE};
 use crate::clock::{ClockId, now_ns};
+use crate::process::pipe;
 use crate::sched::Attributes;
 use crate::{checked, checked_long, sched, thread};
 
@@ -118,15 +119,6 @@ impl Duty<'_> {
 /// How long it sleeps at least and at most while there is a promise.
 const LEAST_MS: u64 = 10;
 const MOST_MS: u64 = 1000;
-
-/// A pipe: the end to read from, the end to write to. A program that this one starts has neither.
-fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
-    let mut ends = [0; 2];
-    // SAFETY: the kernel fills the live array.
-    checked(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) })?;
-    // SAFETY: both descriptors were just opened and are owned by nobody else.
-    Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
-}
 
 /// Closes the descriptors from `first` to `last`; ENOSYS before Linux 5.9.
 fn close_all(first: libc::c_uint, last: libc::c_uint) -> io::Result<()> {

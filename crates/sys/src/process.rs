@@ -1,0 +1,369 @@
+//! Starting another program so that it waits at a gate, and being told of the ends of processes.
+//!
+//! Owns: the fork with a gate before the `exec`, process descriptors, waiting for children.
+//! Must not: search for programs, decide which signal goes where.
+
+use std::ffi::{CString, c_char};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr;
+
+use crate::{checked, checked_long};
+
+/// A program with its words and its environment, ready to be handed to the kernel.
+#[derive(Debug)]
+pub struct Program {
+    /// Files to try, the first that can be executed is taken.
+    files: Vec<CString>,
+    /// Its words, beginning with its own name.
+    words: Vec<CString>,
+    /// `NAME=VALUE`.
+    environment: Vec<CString>,
+}
+
+impl Program {
+    /// A program from the first of `files` that the kernel executes, in the order of `execvp(3)`.
+    ///
+    /// # Errors
+    /// `InvalidInput` for a zero in any of the texts.
+    pub fn new(
+        files: impl IntoIterator<Item = Vec<u8>>,
+        words: impl IntoIterator<Item = Vec<u8>>,
+        environment: impl IntoIterator<Item = Vec<u8>>,
+    ) -> io::Result<Program> {
+        fn texts(all: impl IntoIterator<Item = Vec<u8>>) -> io::Result<Vec<CString>> {
+            let text = |bytes| CString::new(bytes).map_err(io::Error::from);
+            all.into_iter().map(text).collect()
+        }
+        Ok(Program { files: texts(files)?, words: texts(words)?, environment: texts(environment)? })
+    }
+}
+
+/// A process that waits at its gate: it has its number, and can be given policy, CPUs and group,
+/// but has not yet become its program. Dropped, it ends.
+#[derive(Debug)]
+pub struct Gated {
+    /// Closed to end it, written to let it go.
+    gate: Option<File>,
+    /// Gives an error number if the program cannot be executed, and ends if it can.
+    answer: File,
+    child: Option<Child>,
+}
+
+impl Gated {
+    /// Starts one. It keeps what this process would hand to any program, but has the signal mask
+    /// `unblocked` of the given signals, and the default action for SIGPIPE. It ends with this process as
+    /// long as it is at the gate.
+    ///
+    /// # Errors
+    /// No descriptors, memory or processes left.
+    pub fn start(program: &Program, unblocked: &[i32]) -> io::Result<Gated> {
+        let (waiting, gate) = pipe()?;
+        let (answer, telling) = pipe()?;
+        let files = pointers(&program.files);
+        let words = pointers(&program.words);
+        let environment = pointers(&program.environment);
+        // SAFETY: the child makes nothing but system calls with memory that was made before, so
+        // that locks which other threads hold do not matter; it never returns.
+        let pid = checked(unsafe { libc::fork() })?;
+        if pid == 0 {
+            // The gate opens for the child only if nobody but its parent holds the other end.
+            // SAFETY: a descriptor of this process, which nothing here uses.
+            unsafe { libc::close(gate.as_raw_fd()) };
+            let errno = wait_and_become(&waiting, unblocked, &files, &words, &environment);
+            tell(&telling, errno);
+        }
+        let child =
+            Some(Child { pid: pid.unsigned_abs(), file: PidFile::open(pid.unsigned_abs())? });
+        Ok(Gated { gate: Some(File::from(gate)), answer: File::from(answer), child })
+    }
+
+    /// Its number.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.as_ref().map_or(0, |child| child.pid)
+    }
+
+    /// Lets it become its program, and returns when it has.
+    ///
+    /// # Errors
+    /// The kernel does not execute it; then the process has ended. ESRCH if it was killed at the gate.
+    pub fn open(mut self) -> io::Result<Child> {
+        let Some(mut gate) = self.gate.take() else { return Err(ended()) };
+        gate.write_all(b"!").map_err(|_| ended())?;
+        drop(gate);
+        let mut errno = [0; size_of::<i32>()];
+        match self.answer.read_exact(&mut errno) {
+            Ok(()) => Err(io::Error::from_raw_os_error(i32::from_ne_bytes(errno))),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                self.child.take().ok_or_else(ended)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Drop for Gated {
+    fn drop(&mut self) {
+        drop(self.gate.take());
+        if let Some(child) = self.child.take() {
+            // It ends by itself, now that nobody holds the gate, unless something stopped it.
+            let _ = child.file.signal(libc::SIGKILL);
+            let _ = child.wait();
+        }
+    }
+}
+
+fn ended() -> io::Error {
+    io::Error::from_raw_os_error(libc::ESRCH)
+}
+
+/// Pointers to the texts, and a null behind them.
+fn pointers(texts: &[CString]) -> Vec<*const c_char> {
+    texts.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect()
+}
+
+/// The child: waits, and becomes its program; returns the error number if it cannot.
+fn wait_and_become(
+    gate: &OwnedFd,
+    unblocked: &[i32],
+    files: &[*const c_char],
+    words: &[*const c_char],
+    environment: &[*const c_char],
+) -> i32 {
+    let mut word = 0u8;
+    loop {
+        // SAFETY: the kernel writes one byte to a live local.
+        match unsafe { libc::read(gate.as_raw_fd(), (&raw mut word).cast(), 1) } {
+            1 => break,
+            -1 if errno() == libc::EINTR => {}
+            // SAFETY: ends the child at once; its parent is gone or does not want it.
+            _ => unsafe { libc::_exit(GATE_CLOSED) },
+        }
+    }
+    // SAFETY: an all-zero set is a valid one to fill.
+    let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
+    // SAFETY: fills a live local; the mask is this process's own.
+    unsafe {
+        libc::sigemptyset(&raw mut set);
+        unblocked.iter().for_each(|signal| {
+            libc::sigaddset(&raw mut set, *signal);
+        });
+        libc::sigprocmask(libc::SIG_UNBLOCK, &raw const set, ptr::null_mut());
+        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+    }
+    let mut refused = libc::ENOENT;
+    for file in files.iter().filter(|file| !file.is_null()) {
+        // SAFETY: terminated strings and null-terminated arrays of such, all made before the fork.
+        unsafe { libc::execve(*file, words.as_ptr(), environment.as_ptr()) };
+        // Of several, the one that was found but not executed says more.
+        match errno() {
+            libc::ENOENT | libc::ENOTDIR => {}
+            other => refused = other,
+        }
+    }
+    refused
+}
+
+/// How a child ends whose gate is never opened.
+const GATE_CLOSED: libc::c_int = 125;
+
+fn errno() -> i32 {
+    io::Error::last_os_error().raw_os_error().unwrap_or(0)
+}
+
+fn tell(telling: &OwnedFd, errno: i32) -> ! {
+    let bytes = errno.to_ne_bytes();
+    // SAFETY: reads the bytes of a live array; then ends the child at once.
+    unsafe {
+        libc::write(telling.as_raw_fd(), bytes.as_ptr().cast(), bytes.len());
+        libc::_exit(GATE_CLOSED)
+    }
+}
+
+/// How a child ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// By itself, with this code.
+    Exited(i32),
+    /// By this signal.
+    Killed(i32),
+}
+
+/// A child of this process.
+#[derive(Debug)]
+pub struct Child {
+    pid: u32,
+    file: PidFile,
+}
+
+impl Child {
+    /// Its number.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// What becomes readable when it ends.
+    #[must_use]
+    pub fn file(&self) -> &PidFile {
+        &self.file
+    }
+
+    /// Waits for its end and lets the kernel forget it.
+    ///
+    /// # Errors
+    /// Somebody else waited for it.
+    pub fn wait(&self) -> io::Result<Ending> {
+        let mut status = 0;
+        loop {
+            let pid = self.pid as libc::pid_t;
+            // SAFETY: writes to a live local.
+            match checked(unsafe { libc::waitpid(pid, &raw mut status, 0) }) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+                Ok(_) if libc::WIFSIGNALED(status) => {
+                    return Ok(Ending::Killed(libc::WTERMSIG(status)));
+                }
+                Ok(_) => return Ok(Ending::Exited(libc::WEXITSTATUS(status))),
+            }
+        }
+    }
+}
+
+/// A descriptor of a process (`pidfd_open(2)`, Linux 5.3): it never means another one, and becomes
+/// readable when the process has ended.
+#[derive(Debug)]
+pub struct PidFile(OwnedFd);
+
+impl PidFile {
+    /// Of the process `pid`.
+    ///
+    /// # Errors
+    /// ESRCH if there is none; EINVAL for a thread that is not the first of its process.
+    pub fn open(pid: u32) -> io::Result<PidFile> {
+        // SAFETY: takes its arguments by value.
+        let fd =
+            checked_long(unsafe { libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0) })?;
+        // SAFETY: the descriptor was just opened and is owned by nobody else.
+        Ok(PidFile(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) }))
+    }
+
+    /// Sends it a signal; 0 asks only whether that may be done.
+    ///
+    /// # Errors
+    /// ESRCH if it has ended, EPERM without the privilege.
+    pub fn signal(&self, signal: i32) -> io::Result<()> {
+        // SAFETY: no information goes with the signal; the rest by value.
+        checked_long(unsafe {
+            libc::syscall(
+                libc::SYS_pidfd_send_signal,
+                self.0.as_raw_fd(),
+                signal,
+                ptr::null::<libc::siginfo_t>(),
+                0,
+            )
+        })
+        .map(drop)
+    }
+}
+
+impl AsFd for PidFile {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// From here on, descendants of this process whose parent ends become its children, and not those
+/// of the system's first process (`PR_SET_CHILD_SUBREAPER`). They are to be reaped by
+/// [`reap_but`].
+///
+/// # Errors
+/// What the kernel answers; does not happen.
+pub fn adopt_orphans() -> io::Result<()> {
+    let yes: libc::c_ulong = 1;
+    // SAFETY: takes its argument by value.
+    checked(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, yes) }).map(drop)
+}
+
+/// Lets the kernel forget children that have ended, up to the first that is one of `others`, which
+/// somebody else waits for. Never waits itself. Returns how many.
+pub fn reap_but(others: &[u32]) -> usize {
+    let mut count = 0;
+    loop {
+        // SAFETY: an all-zero siginfo is a valid one to fill.
+        let mut found: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        let look = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        // SAFETY: writes to a live local; nothing is waited for yet.
+        let answer = unsafe { libc::waitid(libc::P_ALL, 0, &raw mut found, look) };
+        // SAFETY: `waitid` filled the local, or left it zero.
+        let pid = unsafe { found.si_pid() };
+        if answer != 0 || pid == 0 || others.contains(&pid.unsigned_abs()) {
+            return count;
+        }
+        let mut status = 0;
+        // SAFETY: writes to a live local; the child has ended.
+        unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG) };
+        count += 1;
+    }
+}
+
+/// A pipe: the end to read from, the end to write to. A program that this one starts has neither.
+pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut ends = [0; 2];
+    // SAFETY: the kernel fills the live array.
+    checked(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) })?;
+    // SAFETY: both descriptors were just opened and are owned by nobody else.
+    Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn program(words: &[&str]) -> Program {
+        let bytes = |text: &str| text.as_bytes().to_vec();
+        let environment = vec![b"GATE=open".to_vec()];
+        let files = [format!("/nowhere/{}", words[0]), format!("/bin/{}", words[0])];
+        let files = files.iter().map(|file| bytes(file));
+        Program::new(files, words.iter().map(|word| bytes(word)), environment).unwrap()
+    }
+
+    #[test]
+    fn a_gated_process_waits_and_then_becomes_its_program() {
+        let script = "test \"$GATE\" = open && exit 7";
+        let gated = Gated::start(&program(&["sh", "-c", script]), &[]).unwrap();
+        let name = std::fs::read_to_string(format!("/proc/{}/comm", gated.pid())).unwrap();
+        assert_ne!(name.trim(), "sh");
+        let child = gated.open().unwrap();
+        assert_eq!(child.wait().unwrap(), Ending::Exited(7));
+        assert!(child.file().signal(0).is_err());
+    }
+
+    #[test]
+    fn what_cannot_be_executed_is_told() {
+        let missing = Program::new([b"/nowhere/x".to_vec()], [b"x".to_vec()], []).unwrap();
+        let refused = Gated::start(&missing, &[]).unwrap().open().unwrap_err();
+        assert_eq!(refused.raw_os_error(), Some(libc::ENOENT));
+        let folder = [b"/".to_vec(), b"/nowhere".to_vec()];
+        let folder = Program::new(folder, [b"x".to_vec()], []).unwrap();
+        let refused = Gated::start(&folder, &[]).unwrap().open().unwrap_err();
+        assert_eq!(refused.raw_os_error(), Some(libc::EACCES));
+    }
+
+    #[test]
+    fn one_that_is_dropped_at_the_gate_is_gone() {
+        let gated = Gated::start(&program(&["true"]), &[]).unwrap();
+        let pid = gated.pid();
+        drop(gated);
+        assert!(PidFile::open(pid).is_err());
+    }
+
+    #[test]
+    fn signals_end_a_child_and_its_end_is_told() {
+        let child = Gated::start(&program(&["sleep", "60"]), &[]).unwrap().open().unwrap();
+        child.file().signal(libc::SIGTERM).unwrap();
+        assert_eq!(child.wait().unwrap(), Ending::Killed(libc::SIGTERM));
+    }
+}
