@@ -2,7 +2,8 @@
 //!
 //! Owns: enforcing a reservation by what the kernel has ([`backend`]), saying why it is refused
 //! ([`admission`]), what was delivered ([`supply`]), how far the reserved work is ([`progress`]),
-//! and keeping those who share its processor from taking it ([`smt`]).
+//! keeping those who share its processor from taking it ([`smt`]), starting or adopting whom it is
+//! for ([`command`]), and putting everything back whatever happens ([`guardian`]).
 //! Must not: contain an analysis (sums and slack are `sched`'s), know what a run or a workload is,
 //! print.
 
@@ -10,6 +11,7 @@
 
 pub mod admission;
 pub mod backend;
+pub mod command;
 pub mod guardian;
 pub mod progress;
 pub mod smt;

@@ -64,6 +64,9 @@ impl Gated {
         let files = pointers(&program.files);
         let words = pointers(&program.words);
         let environment = pointers(&program.environment);
+        // For a script that does not name its shell; the second word will be the file.
+        let mut shell = vec![c"sh".as_ptr(), ptr::null()];
+        shell.extend(words.iter().skip(1));
         // SAFETY: the child makes nothing but system calls with memory that was made before, so
         // that locks which other threads hold do not matter; it never returns.
         let pid = checked(unsafe { libc::fork() })?;
@@ -71,7 +74,8 @@ impl Gated {
             // The gate opens for the child only if nobody but its parent holds the other end.
             // SAFETY: a descriptor of this process, which nothing here uses.
             unsafe { libc::close(gate.as_raw_fd()) };
-            let errno = wait_and_become(&waiting, unblocked, &files, &words, &environment);
+            let errno =
+                wait_and_become(&waiting, unblocked, &files, &words, &mut shell, &environment);
             tell(&telling, errno);
         }
         let child =
@@ -130,6 +134,7 @@ fn wait_and_become(
     unblocked: &[i32],
     files: &[*const c_char],
     words: &[*const c_char],
+    shell: &mut [*const c_char],
     environment: &[*const c_char],
 ) -> i32 {
     let mut word = 0u8;
@@ -160,11 +165,20 @@ fn wait_and_become(
         // Of several, the one that was found but not executed says more.
         match errno() {
             libc::ENOENT | libc::ENOTDIR => {}
+            libc::ENOEXEC => {
+                shell[1] = *file;
+                // SAFETY: as above.
+                unsafe { libc::execve(SHELL.as_ptr(), shell.as_ptr(), environment.as_ptr()) };
+                refused = libc::ENOEXEC;
+            }
             other => refused = other,
         }
     }
     refused
 }
+
+/// What executes files that the kernel does not know how to (`execvp(3)`).
+const SHELL: &std::ffi::CStr = c"/bin/sh";
 
 /// How a child ends whose gate is never opened.
 const GATE_CLOSED: libc::c_int = 125;
@@ -232,8 +246,8 @@ impl Child {
     }
 }
 
-/// A descriptor of a process (`pidfd_open(2)`, Linux 5.3): it never means another one, and becomes
-/// readable when the process has ended.
+/// A descriptor of a process or thread (`pidfd_open(2)`, Linux 5.3): it never means another one, and becomes
+/// readable when that has ended.
 #[derive(Debug)]
 pub struct PidFile(OwnedFd);
 
@@ -243,9 +257,21 @@ impl PidFile {
     /// # Errors
     /// ESRCH if there is none; EINVAL for a thread that is not the first of its process.
     pub fn open(pid: u32) -> io::Result<PidFile> {
+        PidFile::with(pid, 0)
+    }
+
+    /// Of the thread `tid`.
+    ///
+    /// # Errors
+    /// ESRCH if there is none; EINVAL before Linux 6.9.
+    pub fn of_thread(tid: u32) -> io::Result<PidFile> {
+        PidFile::with(tid, libc::PIDFD_THREAD)
+    }
+
+    fn with(id: u32, flags: libc::c_uint) -> io::Result<PidFile> {
+        let id = id as libc::pid_t;
         // SAFETY: takes its arguments by value.
-        let fd =
-            checked_long(unsafe { libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0) })?;
+        let fd = checked_long(unsafe { libc::syscall(libc::SYS_pidfd_open, id, flags) })?;
         // SAFETY: the descriptor was just opened and is owned by nobody else.
         Ok(PidFile(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) }))
     }

@@ -1,0 +1,262 @@
+//! Threads and processes that are there already.
+
+use std::fs;
+use std::io;
+
+use hourglass_sys::guardian::Life;
+use hourglass_sys::process::PidFile;
+
+use crate::target::Target;
+
+/// Whom the user means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Whom {
+    /// A process by its number.
+    Process(u32),
+    /// A thread by its number.
+    Thread(u32),
+    /// A thread by its name, as `ps -L` and `top -H` show it.
+    Named(String),
+}
+
+/// A thread by a number, or by a name.
+impl Whom {
+    /// A thread by what the user wrote: a number, or a name.
+    #[must_use]
+    pub fn thread(text: &str) -> Whom {
+        text.parse().map_or_else(|_| Whom::Named(text.to_owned()), Whom::Thread)
+    }
+}
+
+/// Why a thread or process is not adopted.
+#[derive(Debug, thiserror::Error)]
+pub enum NotAdopted {
+    /// There is none of this number, or it has just ended.
+    #[error("no {what} {id}; it may have ended")]
+    Gone {
+        /// Thread or process.
+        what: &'static str,
+        /// Its number.
+        id: u32,
+    },
+    /// There is none of this name.
+    #[error("no thread is called '{0}'; see ps -eLo tid,comm")]
+    NoName(String),
+    /// There are several of this name.
+    #[error("{} threads are called '{name}' ({}); give a number", .ids.len(), list(.ids))]
+    Several {
+        /// The name.
+        name: String,
+        /// Their numbers.
+        ids: Vec<u32>,
+    },
+    /// It is a thread of the kernel.
+    #[error("{0} is a thread of the kernel, which is not to be reserved for")]
+    Kernel(u32),
+    /// It is this program, or what keeps it.
+    #[error("{0} is this program itself")]
+    Own(u32),
+    /// It cannot be watched.
+    #[error("{id} cannot be watched: {source}")]
+    Unwatched {
+        /// Its number.
+        id: u32,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+fn list(ids: &[u32]) -> String {
+    const MOST: usize = 8;
+    let mut text = ids.iter().take(MOST).map(u32::to_string).collect::<Vec<_>>().join(", ");
+    if ids.len() > MOST {
+        text.push_str(", ...");
+    }
+    text
+}
+
+/// A thread or process that is there already, watched for its end.
+#[derive(Debug)]
+pub struct Adopted {
+    target: Target,
+    name: String,
+    life: Life,
+    file: Option<PidFile>,
+}
+
+impl Adopted {
+    /// Finds it. Nothing about it is changed.
+    ///
+    /// # Errors
+    /// It is not there, not the only one, or not to be adopted.
+    pub fn find(whom: &Whom) -> Result<Adopted, NotAdopted> {
+        let (id, thread) = match whom {
+            Whom::Process(pid) => (*pid, false),
+            Whom::Thread(tid) => (*tid, true),
+            Whom::Named(name) => (named(name)?, true),
+        };
+        let what = if thread { "thread" } else { "process" };
+        let gone = NotAdopted::Gone { what, id };
+        let Ok(life) = Life::of(id) else { return Err(gone) };
+        let Some(status) = Status::of(id) else { return Err(gone) };
+        if !thread && status.process != id {
+            // A thread other than the first has a folder under /proc as well.
+            return Err(gone);
+        }
+        if status.process == std::process::id() {
+            return Err(NotAdopted::Own(id));
+        }
+        if status.kernel {
+            return Err(NotAdopted::Kernel(id));
+        }
+        let file = match thread {
+            // Before Linux 6.9 threads are looked at in turn.
+            true => PidFile::of_thread(id).ok(),
+            false => {
+                Some(PidFile::open(id).map_err(|source| NotAdopted::Unwatched { id, source })?)
+            }
+        };
+        if !life.goes_on() {
+            return Err(gone);
+        }
+        let target = if thread { Target::Thread(id) } else { Target::Process(id) };
+        Ok(Adopted { target, name: status.name, life, file })
+    }
+
+    /// Whom a backend reserves for.
+    #[must_use]
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Which one it is.
+    #[must_use]
+    pub fn life(&self) -> Life {
+        self.life
+    }
+
+    /// What becomes readable when it ends; `None` where the kernel has none for threads.
+    #[must_use]
+    pub fn file(&self) -> Option<&PidFile> {
+        self.file.as_ref()
+    }
+}
+
+/// What `/proc/ID/status` says.
+struct Status {
+    name: String,
+    process: u32,
+    kernel: bool,
+}
+
+impl Status {
+    fn of(id: u32) -> Option<Status> {
+        let text = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+        let field = |name: &str| {
+            text.lines()
+                .find_map(|line| line.strip_prefix(name))
+                .map(|value| value.trim().to_owned())
+        };
+        Some(Status {
+            name: field("Name:")?,
+            process: field("Tgid:")?.parse().ok()?,
+            // Since Linux 6.8; before that, only what has no memory of its own is the kernel's.
+            kernel: field("Kthread:").map_or_else(|| field("VmSize:").is_none(), |is| is == "1"),
+        })
+    }
+}
+
+/// The only thread of this name.
+fn named(name: &str) -> Result<u32, NotAdopted> {
+    let own = std::process::id();
+    let numbers = |folder: &str| -> Vec<u32> {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+    };
+    let mut ids: Vec<u32> = numbers("/proc")
+        .into_iter()
+        .filter(|pid| *pid != own)
+        .flat_map(|pid| numbers(&format!("/proc/{pid}/task")))
+        .filter(|tid| {
+            fs::read_to_string(format!("/proc/{tid}/comm"))
+                .is_ok_and(|comm| comm.strip_suffix('\n') == Some(name))
+        })
+        .collect();
+    ids.sort_unstable();
+    match ids[..] {
+        [] => Err(NotAdopted::NoName(name.to_owned())),
+        [id] => Ok(id),
+        _ => Err(NotAdopted::Several { name: name.to_owned(), ids }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Child, Command};
+
+    struct Other(Child);
+
+    impl Drop for Other {
+        fn drop(&mut self) {
+            self.0.kill().unwrap();
+            self.0.wait().unwrap();
+        }
+    }
+
+    /// A process whose only thread has this name.
+    fn other(name: &str) -> Other {
+        let mut command = Command::new("sh");
+        // The shell itself writes, so that the name is its own.
+        command.args(["-c", &format!("printf {name} > /proc/$$/comm; read nothing")]);
+        let child = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let path = format!("/proc/{}/comm", child.id());
+        for _ in 0..5000 {
+            if fs::read_to_string(&path).is_ok_and(|comm| comm.trim() == name) {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        Other(child)
+    }
+
+    #[test]
+    fn threads_are_found_by_number_and_by_name() {
+        let name = format!("hg-{}", std::process::id());
+        let one = other(&name);
+        let id = one.0.id();
+        let by_name = Adopted::find(&Whom::thread(&name)).unwrap();
+        assert_eq!(by_name.target(), &Target::Thread(id));
+        assert_eq!(by_name.name(), name);
+        let by_number = Adopted::find(&Whom::thread(&id.to_string())).unwrap();
+        assert_eq!(by_number.life(), by_name.life());
+        assert_eq!(Adopted::find(&Whom::Process(id)).unwrap().target(), &Target::Process(id));
+        let two = other(&name);
+        let several = Adopted::find(&Whom::thread(&name)).unwrap_err().to_string();
+        let mut ids = [id, two.0.id()];
+        ids.sort_unstable();
+        let wanted =
+            format!("2 threads are called '{name}' ({}, {}); give a number", ids[0], ids[1]);
+        assert_eq!(several, wanted);
+    }
+
+    #[test]
+    fn nobody_else_is_adopted() {
+        let id = other("hg-ended").0.id();
+        for (whom, wanted) in [
+            (Whom::Process(id), format!("no process {id}; it may have ended")),
+            (Whom::Thread(id), format!("no thread {id}; it may have ended")),
+            (Whom::Named("no such".into()), "no thread is called 'no such'; see ps".into()),
+            (Whom::Process(std::process::id()), "is this program itself".into()),
+        ] {
+            let said = Adopted::find(&whom).unwrap_err().to_string();
+            assert!(said.contains(&wanted), "{said}");
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Starting a program so that it waits until it has its reservation.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use hourglass_sys::process::{Child, Gated, Program};
+use hourglass_sys::signal_file::PASSED;
+
+/// Where programs are when `PATH` does not say, as `execvp(3)` has it.
+const USUAL: &str = "/bin:/usr/bin";
+/// Who may execute: owner, group or others.
+const EXECUTABLE: u32 = 0o111;
+
+/// Why a program does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum NotStarted {
+    /// There is no such program.
+    #[error("{0}: no such program in PATH; give its path, or install it")]
+    NotFound(String),
+    /// There is no such file.
+    #[error("{0}: no such file")]
+    NoFile(String),
+    /// It cannot be executed.
+    #[error("{file}: cannot be executed: {source}")]
+    NotExecutable {
+        /// The file.
+        file: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// This process cannot start any.
+    #[error("{file}: cannot be started: {source}")]
+    NoProcess {
+        /// The file.
+        file: String,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl NotStarted {
+    /// The exit code that shells have for it; `None` if it is no fault of the program.
+    #[must_use]
+    pub fn exit_code(&self) -> Option<u8> {
+        match self {
+            NotStarted::NotFound(_) | NotStarted::NoFile(_) => Some(127),
+            NotStarted::NotExecutable { .. } => Some(126),
+            NotStarted::NoProcess { .. } => None,
+        }
+    }
+}
+
+/// A program that is there, with its words and what its environment has besides that of this
+/// process.
+#[derive(Debug)]
+pub struct Launch {
+    name: String,
+    program: Program,
+}
+
+impl Launch {
+    /// Looks for the program that `words` begin with, as a shell would, and adds `environment` to
+    /// that of this process. Nothing is started.
+    ///
+    /// # Errors
+    /// There is none, or none that may be executed.
+    pub fn find(
+        words: &[OsString],
+        environment: &[(OsString, OsString)],
+    ) -> Result<Launch, NotStarted> {
+        let first = words.first().map_or(OsStr::new(""), OsString::as_os_str);
+        let path = std::env::var_os("PATH").unwrap_or_else(|| USUAL.into());
+        let files = files(first, &path)?;
+        let name = first.to_string_lossy().into_owned();
+        let program = Program::new(
+            files.into_iter().map(|file| file.into_os_string().into_vec()),
+            words.iter().map(|word| word.as_bytes().to_vec()),
+            with_added(environment),
+        )
+        .map_err(|source| NotStarted::NotExecutable { file: name.clone(), source })?;
+        Ok(Launch { name, program })
+    }
+
+    /// Starts it as a process that waits at its gate. Signals of [`PASSED`] act on it as on any program.
+    ///
+    /// # Errors
+    /// No processes or memory left.
+    pub fn start(&self) -> Result<Gated, NotStarted> {
+        Gated::start(&self.program, &PASSED)
+            .map_err(|source| NotStarted::NoProcess { file: self.name.clone(), source })
+    }
+
+    /// Opens the gate of a process that [`Launch::start`] made.
+    ///
+    /// # Errors
+    /// The kernel does not execute the program.
+    pub fn open(&self, gated: Gated) -> Result<Child, NotStarted> {
+        gated.open().map_err(|source| NotStarted::NotExecutable { file: self.name.clone(), source })
+    }
+}
+
+/// The environment of this process, in which some names have other values.
+fn with_added(added: &[(OsString, OsString)]) -> Vec<Vec<u8>> {
+    let own = std::env::vars_os().filter(|(name, _)| added.iter().all(|(other, _)| other != name));
+    let line =
+        |(name, value): (OsString, OsString)| [name.as_bytes(), b"=", value.as_bytes()].concat();
+    own.chain(added.iter().cloned()).map(line).collect()
+}
+
+/// The files that may be meant by the first word, in the order in which they are tried.
+fn files(first: &OsStr, path: &OsStr) -> Result<Vec<PathBuf>, NotStarted> {
+    let name = || first.to_string_lossy().into_owned();
+    let whole = first.as_bytes().contains(&b'/');
+    let candidates: Vec<PathBuf> = if whole {
+        vec![PathBuf::from(first)]
+    } else if first.is_empty() {
+        Vec::new()
+    } else {
+        std::env::split_paths(path).map(|folder| Path::new(".").join(folder).join(first)).collect()
+    };
+    let found: Vec<(PathBuf, fs::Metadata)> = candidates
+        .into_iter()
+        .filter_map(|file| fs::metadata(&file).ok().map(|metadata| (file, metadata)))
+        .filter(|(_, metadata)| whole || metadata.is_file())
+        .collect();
+    let Some((first_found, metadata)) = found.first() else {
+        return Err(if whole { NotStarted::NoFile(name()) } else { NotStarted::NotFound(name()) });
+    };
+    let refused = |kind: io::ErrorKind| NotStarted::NotExecutable {
+        file: first_found.strip_prefix(".").unwrap_or(first_found).display().to_string(),
+        source: kind.into(),
+    };
+    if metadata.is_dir() {
+        return Err(refused(io::ErrorKind::IsADirectory));
+    }
+    let runs = |metadata: &fs::Metadata| metadata.permissions().mode() & EXECUTABLE != 0;
+    if !found.iter().any(|(_, metadata)| runs(metadata)) {
+        return Err(refused(io::ErrorKind::PermissionDenied));
+    }
+    Ok(found.into_iter().filter(|(_, metadata)| runs(metadata)).map(|(file, _)| file).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hourglass_sys::process::Ending;
+
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Folder {
+            let name = format!("hourglass-launch-{name}-{}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            fs::create_dir_all(&path).unwrap();
+            Folder(path)
+        }
+
+        fn file(&self, name: &str, text: &str, mode: u32) -> PathBuf {
+            let path = self.0.join(name);
+            fs::write(&path, text).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            path
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            fs::remove_dir_all(&self.0).unwrap();
+        }
+    }
+
+    #[test]
+    fn programs_are_found_as_a_shell_finds_them() {
+        let (one, two) = (Folder::new("one"), Folder::new("two"));
+        one.file("tool", "", 0o644);
+        let right = two.file("tool", "", 0o755);
+        one.file("plain", "", 0o644);
+        let path = format!("/nowhere::{}:{}", one.0.display(), two.0.display());
+        let found = |name: &str| files(name.as_ref(), path.as_ref());
+        // One that may not be executed does not hide one that may.
+        assert_eq!(found("tool").unwrap(), [right]);
+        let code = |name: &str| found(name).unwrap_err().exit_code();
+        assert_eq!(code("plain"), Some(126));
+        assert_eq!(code("absent"), Some(127));
+        assert_eq!(code(""), Some(127));
+        assert_eq!(code("/nowhere/tool"), Some(127));
+        assert_eq!(code("/"), Some(126));
+    }
+
+    #[test]
+    fn the_environment_is_added_to_and_a_script_without_a_shell_runs() {
+        let folder = Folder::new("script");
+        let script = folder.file("script", "exit $ASKED\n", 0o755);
+        let launch = Launch::find(&[script.into()], &[("ASKED".into(), "5".into())]).unwrap();
+        let child = launch.open(launch.start().unwrap()).unwrap();
+        assert_eq!(child.wait().unwrap(), Ending::Exited(5));
+    }
+}

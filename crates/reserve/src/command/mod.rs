@@ -1,0 +1,18 @@
+//! Whom a command line means: a program that is started under its reservation, or a process or
+//! thread that is there already.
+//!
+//! Owns: searching for programs ([`Launch`]), finding threads by name ([`Adopted`]), waiting for the
+//! end of either while signals are passed on ([`until_end`]).
+//! Must not: choose a backend, print.
+
+mod adopt;
+mod launch;
+mod wait;
+
+pub use adopt::{Adopted, NotAdopted, Whom};
+pub use launch::{Launch, NotStarted};
+pub use wait::{Ended, Wait, until_end};
+
+/// A started child, how it ended, and signals to be read, as the kernel tells them.
+pub use hourglass_sys::process::{Child, Ending, Gated, PidFile};
+pub use hourglass_sys::signal_file::{ENDING, PASSED, SignalFile};

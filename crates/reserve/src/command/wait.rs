@@ -1,0 +1,77 @@
+//! Waiting for the end of who has the reservation, while signals are passed on.
+
+use std::io;
+use std::os::fd::AsFd;
+
+use hourglass_sys::eventfd::either_readable;
+use hourglass_sys::guardian::Life;
+use hourglass_sys::process::{self, PidFile};
+use hourglass_sys::signal_file::{ENDING, SignalFile};
+
+/// How often who has no descriptor is looked at, and orphans are reaped, ns.
+const LOOK_NS: u64 = 50_000_000;
+
+/// Whose end is waited for.
+#[derive(Debug)]
+pub struct Wait<'a> {
+    /// What becomes readable with it; without, it is looked at 20 times a second.
+    pub file: Option<&'a PidFile>,
+    /// Which one it is.
+    pub life: Life,
+    /// Whether signals are passed on to it, as to a program that was started; else a signal that
+    /// asks to end ends the waiting.
+    pub pass_on: bool,
+    /// If this process adopts orphans: its children that others wait for.
+    pub reap_but: Option<Vec<u32>>,
+}
+
+/// Why the waiting ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// It has ended. A child is still to be waited for. With the last signal that asked for an end.
+    Gone(Option<i32>),
+    /// A signal asked for the end of the reservation.
+    Asked(i32),
+}
+
+/// Waits. Signals that the kernel sent by itself (the keys of a terminal) are not passed on, since
+/// who was started has had them too.
+///
+/// # Errors
+/// What the kernel answers; does not happen.
+pub fn until_end(wait: &Wait<'_>, signals: &SignalFile) -> io::Result<Ended> {
+    let mut asked = None;
+    loop {
+        while let Some(came) = signals.next()? {
+            if ENDING.contains(&came.signal) {
+                if !wait.pass_on {
+                    return Ok(Ended::Asked(came.signal));
+                }
+                asked = Some(came.signal);
+            }
+            if wait.pass_on
+                && !came.by_kernel
+                && let Some(file) = wait.file
+            {
+                // It may have ended meanwhile, which the next look tells.
+                let _ = file.signal(came.signal);
+            }
+        }
+        if let Some(others) = &wait.reap_but {
+            process::reap_but(others);
+        }
+        // Only where there is no descriptor: the first thread of a process may end before it.
+        if wait.file.is_none() && !wait.life.goes_on() {
+            return Ok(Ended::Gone(asked));
+        }
+        let looks = wait.file.is_none() || wait.reap_but.is_some();
+        let timeout_ns = looks.then_some(LOOK_NS);
+        let signal = signals.as_fd();
+        let file = wait.file.map_or(signal, AsFd::as_fd);
+        match either_readable(file, signal, timeout_ns) {
+            Ok((true, false)) if wait.file.is_some() => return Ok(Ended::Gone(asked)),
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
+            _ => {}
+        }
+    }
+}
