@@ -20,8 +20,20 @@ impl PidFd {
     /// # Errors
     /// ESRCH if there is none, EINVAL for the number of a thread, ENOSYS before Linux 5.3, EMFILE.
     pub fn open(pid: u32) -> io::Result<PidFd> {
+        PidFd::with(pid, 0)
+    }
+
+    /// The thread `tid` of any process.
+    ///
+    /// # Errors
+    /// As [`PidFd::open`]; EINVAL before Linux 6.9.
+    pub fn of_thread(tid: u32) -> io::Result<PidFd> {
+        PidFd::with(tid, libc::PIDFD_THREAD)
+    }
+
+    fn with(id: u32, flags: libc::c_uint) -> io::Result<PidFd> {
         // SAFETY: takes its arguments by value.
-        let fd = checked_long(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })?;
+        let fd = checked_long(unsafe { libc::syscall(libc::SYS_pidfd_open, id, flags) })?;
         // SAFETY: the descriptor was just opened and is owned by nobody else.
         Ok(PidFd(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) }))
     }
@@ -58,7 +70,11 @@ impl PidFd {
         self.signal(0)
     }
 
-    fn signal(&self, signal: libc::c_int) -> io::Result<()> {
+    /// Sends it a signal.
+    ///
+    /// # Errors
+    /// As [`PidFd::stop`]; EINVAL for what is no signal.
+    pub fn signal(&self, signal: i32) -> io::Result<()> {
         // SAFETY: no information goes with the signal; the rest is taken by value.
         checked_long(unsafe {
             libc::syscall(

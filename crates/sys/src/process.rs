@@ -1,15 +1,16 @@
-//! Starting another program so that it waits at a gate, and being told of the ends of processes.
+//! Starting another program so that it waits at a gate, and waiting for its end.
 //!
-//! Owns: the fork with a gate before the `exec`, process descriptors, waiting for children.
+//! Owns: the fork with a gate before the `exec`, waiting for children.
 //! Must not: search for programs, decide which signal goes where.
 
 use std::ffi::{CString, c_char};
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr;
 
-use crate::{checked, checked_long};
+use crate::checked;
+use crate::pidfd::PidFd;
 
 /// A program with its words and its environment, ready to be handed to the kernel.
 #[derive(Debug)]
@@ -78,8 +79,7 @@ impl Gated {
                 wait_and_become(&waiting, unblocked, &files, &words, &mut shell, &environment);
             tell(&telling, errno);
         }
-        let child =
-            Some(Child { pid: pid.unsigned_abs(), file: PidFile::open(pid.unsigned_abs())? });
+        let child = Some(Child { pid: pid.unsigned_abs(), file: PidFd::open(pid.unsigned_abs())? });
         Ok(Gated { gate: Some(File::from(gate)), answer: File::from(answer), child })
     }
 
@@ -113,7 +113,7 @@ impl Drop for Gated {
         drop(self.gate.take());
         if let Some(child) = self.child.take() {
             // It ends by itself, now that nobody holds the gate, unless something stopped it.
-            let _ = child.file.signal(libc::SIGKILL);
+            let _ = child.file.kill();
             let _ = child.wait();
         }
     }
@@ -209,7 +209,7 @@ pub enum Ending {
 #[derive(Debug)]
 pub struct Child {
     pid: u32,
-    file: PidFile,
+    file: PidFd,
 }
 
 impl Child {
@@ -221,7 +221,7 @@ impl Child {
 
     /// What becomes readable when it ends.
     #[must_use]
-    pub fn file(&self) -> &PidFile {
+    pub fn file(&self) -> &PidFd {
         &self.file
     }
 
@@ -243,61 +243,6 @@ impl Child {
                 Ok(_) => return Ok(Ending::Exited(libc::WEXITSTATUS(status))),
             }
         }
-    }
-}
-
-/// A descriptor of a process or thread (`pidfd_open(2)`, Linux 5.3): it never means another one, and becomes
-/// readable when that has ended.
-#[derive(Debug)]
-pub struct PidFile(OwnedFd);
-
-impl PidFile {
-    /// Of the process `pid`.
-    ///
-    /// # Errors
-    /// ESRCH if there is none; EINVAL for a thread that is not the first of its process.
-    pub fn open(pid: u32) -> io::Result<PidFile> {
-        PidFile::with(pid, 0)
-    }
-
-    /// Of the thread `tid`.
-    ///
-    /// # Errors
-    /// ESRCH if there is none; EINVAL before Linux 6.9.
-    pub fn of_thread(tid: u32) -> io::Result<PidFile> {
-        PidFile::with(tid, libc::PIDFD_THREAD)
-    }
-
-    fn with(id: u32, flags: libc::c_uint) -> io::Result<PidFile> {
-        let id = id as libc::pid_t;
-        // SAFETY: takes its arguments by value.
-        let fd = checked_long(unsafe { libc::syscall(libc::SYS_pidfd_open, id, flags) })?;
-        // SAFETY: the descriptor was just opened and is owned by nobody else.
-        Ok(PidFile(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) }))
-    }
-
-    /// Sends it a signal; 0 asks only whether that may be done.
-    ///
-    /// # Errors
-    /// ESRCH if it has ended, EPERM without the privilege.
-    pub fn signal(&self, signal: i32) -> io::Result<()> {
-        // SAFETY: no information goes with the signal; the rest by value.
-        checked_long(unsafe {
-            libc::syscall(
-                libc::SYS_pidfd_send_signal,
-                self.0.as_raw_fd(),
-                signal,
-                ptr::null::<libc::siginfo_t>(),
-                0,
-            )
-        })
-        .map(drop)
-    }
-}
-
-impl AsFd for PidFile {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
     }
 }
 
@@ -364,7 +309,7 @@ mod tests {
         assert_ne!(name.trim(), "sh");
         let child = gated.open().unwrap();
         assert_eq!(child.wait().unwrap(), Ending::Exited(7));
-        assert!(child.file().signal(0).is_err());
+        assert!(child.file().probe().is_err());
     }
 
     #[test]
@@ -383,7 +328,7 @@ mod tests {
         let gated = Gated::start(&program(&["true"]), &[]).unwrap();
         let pid = gated.pid();
         drop(gated);
-        assert!(PidFile::open(pid).is_err());
+        assert!(PidFd::open(pid).is_err());
     }
 
     #[test]

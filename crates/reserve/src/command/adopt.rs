@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 
 use hourglass_sys::guardian::Life;
-use hourglass_sys::process::PidFile;
+use hourglass_sys::pidfd::PidFd;
 
 use crate::target::Target;
 
@@ -81,7 +81,7 @@ pub struct Adopted {
     target: Target,
     name: String,
     life: Life,
-    file: Option<PidFile>,
+    file: Option<PidFd>,
 }
 
 impl Adopted {
@@ -111,10 +111,8 @@ impl Adopted {
         }
         let file = match thread {
             // Before Linux 6.9 threads are looked at in turn.
-            true => PidFile::of_thread(id).ok(),
-            false => {
-                Some(PidFile::open(id).map_err(|source| NotAdopted::Unwatched { id, source })?)
-            }
+            true => PidFd::of_thread(id).ok(),
+            false => Some(PidFd::open(id).map_err(|source| NotAdopted::Unwatched { id, source })?),
         };
         if !life.goes_on() {
             return Err(gone);
@@ -143,7 +141,7 @@ impl Adopted {
 
     /// What becomes readable when it ends; `None` where the kernel has none for threads.
     #[must_use]
-    pub fn file(&self) -> Option<&PidFile> {
+    pub fn file(&self) -> Option<&PidFd> {
         self.file.as_ref()
     }
 }

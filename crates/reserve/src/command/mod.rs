@@ -14,5 +14,5 @@ pub use launch::{Launch, NotStarted};
 pub use wait::{Ended, Wait, until_end};
 
 /// A started child, how it ended, and signals to be read, as the kernel tells them.
-pub use hourglass_sys::process::{Child, Ending, Gated, PidFile};
+pub use hourglass_sys::process::{Child, Ending, Gated};
 pub use hourglass_sys::signal_file::{ENDING, PASSED, SignalFile};

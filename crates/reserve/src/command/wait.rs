@@ -5,7 +5,8 @@ use std::os::fd::AsFd;
 
 use hourglass_sys::eventfd::either_readable;
 use hourglass_sys::guardian::Life;
-use hourglass_sys::process::{self, PidFile};
+use hourglass_sys::pidfd::PidFd;
+use hourglass_sys::process;
 use hourglass_sys::signal_file::{ENDING, SignalFile};
 
 /// How often who has no descriptor is looked at, and orphans are reaped, ns.
@@ -15,7 +16,7 @@ const LOOK_NS: u64 = 50_000_000;
 #[derive(Debug)]
 pub struct Wait<'a> {
     /// What becomes readable with it; without, it is looked at 20 times a second.
-    pub file: Option<&'a PidFile>,
+    pub file: Option<&'a PidFd>,
     /// Which one it is.
     pub life: Life,
     /// Whether signals are passed on to it, as to a program that was started; else a signal that
