@@ -35,6 +35,8 @@ pub mod heart_beat;
 pub mod held;
 #[cfg(target_os = "linux")]
 pub mod hpet;
+#[cfg(target_os = "linux")]
+pub mod instructions;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod lies;
 #[cfg(target_os = "linux")]

@@ -1,7 +1,8 @@
 //! Memory that processes share: a sealed, nameless file (`memfd_create(2)`) seen as 64-bit words.
 //!
-//! Whoever makes it writes; everybody else maps it for reading. The seals keep its size, so that a
-//! mapped word stays a word: a file that could shrink would end its readers with SIGBUS.
+//! Whoever makes it writes; everybody else maps it for reading, unless it was made for others to
+//! write. The seals keep its size, so that a mapped word stays a word: a file that could shrink would
+//! end its readers with SIGBUS.
 
 use std::fs::File;
 use std::io;
@@ -14,7 +15,7 @@ use crate::checked;
 /// Bytes of a word.
 const WORD: usize = size_of::<u64>();
 
-/// Shared words that this process made and may write.
+/// Shared words that this process may write: its own, or some made for others.
 #[derive(Debug)]
 pub struct SharedWords {
     file: OwnedFd,
@@ -28,6 +29,28 @@ impl SharedWords {
     /// # Errors
     /// No descriptors or memory left; EINVAL on a kernel before 5.1 (`F_SEAL_FUTURE_WRITE`).
     pub fn create(name: &std::ffi::CStr, words: usize) -> io::Result<SharedWords> {
+        SharedWords::sealed(name, words, libc::F_SEAL_FUTURE_WRITE)
+    }
+
+    /// The same, but whoever has the file may map it for writing too ([`SharedWords::map`]).
+    ///
+    /// # Errors
+    /// No descriptors or memory left.
+    pub fn create_for_writers(name: &std::ffi::CStr, words: usize) -> io::Result<SharedWords> {
+        SharedWords::sealed(name, words, 0)
+    }
+
+    /// Maps the first `words` words of `file` for reading and writing.
+    ///
+    /// # Errors
+    /// As [`ReadOnlyWords::map`]; EPERM for words that only their maker writes.
+    pub fn map(file: File, words: usize) -> io::Result<SharedWords> {
+        check(&file, words)?;
+        let mapping = Mapping::new(file.as_fd(), words, libc::PROT_READ | libc::PROT_WRITE)?;
+        Ok(SharedWords { file: file.into(), mapping })
+    }
+
+    fn sealed(name: &std::ffi::CStr, words: usize, seal: libc::c_int) -> io::Result<SharedWords> {
         let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
         // SAFETY: the name is a terminated string that outlives the call.
         let fd = checked(unsafe { libc::memfd_create(name.as_ptr(), flags) })?;
@@ -38,8 +61,7 @@ impl SharedWords {
         // SAFETY: takes its arguments by value.
         checked(unsafe { libc::ftruncate(file.as_raw_fd(), bytes) })?;
         let mapping = Mapping::new(file.as_fd(), words, libc::PROT_READ | libc::PROT_WRITE)?;
-        let seals =
-            libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_FUTURE_WRITE | libc::F_SEAL_SEAL;
+        let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL | seal;
         // SAFETY: takes its arguments by value.
         checked(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) })?;
         Ok(SharedWords { file, mapping })
@@ -71,15 +93,7 @@ impl ReadOnlyWords {
     /// `UnexpectedEof` if the file is shorter; `PermissionDenied` if it is not sealed against
     /// shrinking (no memfd, or an unsealed one); what the kernel answers.
     pub fn map(file: &File, words: usize) -> io::Result<ReadOnlyWords> {
-        // Asked before the length: what is sealed afterwards may have shrunk in between.
-        // SAFETY: takes its arguments by value.
-        let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
-        if file.metadata()?.len() < words.saturating_mul(WORD) as u64 {
-            return Err(io::Error::from(io::ErrorKind::UnexpectedEof));
-        }
-        if seals == -1 || seals & libc::F_SEAL_SHRINK == 0 {
-            return Err(io::Error::from(io::ErrorKind::PermissionDenied));
-        }
+        check(file, words)?;
         Ok(ReadOnlyWords(Mapping::new(file.as_fd(), words, libc::PROT_READ)?))
     }
 
@@ -108,6 +122,20 @@ impl ReadOnlyWords {
             _ => word.load(Ordering::Relaxed),
         }
     }
+}
+
+/// Whether `file` has so many words, and will keep them.
+fn check(file: &File, words: usize) -> io::Result<()> {
+    // Asked before the length: what is sealed afterwards may have shrunk in between.
+    // SAFETY: takes its arguments by value.
+    let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
+    if file.metadata()?.len() < words.saturating_mul(WORD) as u64 {
+        return Err(io::Error::from(io::ErrorKind::UnexpectedEof));
+    }
+    if seals == -1 || seals & libc::F_SEAL_SHRINK == 0 {
+        return Err(io::Error::from(io::ErrorKind::PermissionDenied));
+    }
+    Ok(())
 }
 
 /// A mapped range of words, unmapped when dropped.
@@ -162,6 +190,16 @@ mod tests {
         ours.words()[3].store(7, Ordering::Release);
         assert_eq!(theirs.load(3, Ordering::Acquire), 7);
         assert_eq!((theirs.count(), theirs.load(16, Ordering::Relaxed)), (16, 0));
+    }
+
+    #[test]
+    fn words_made_for_writers_are_written_from_both_sides() {
+        let ours = SharedWords::create_for_writers(c"hourglass-test", 4).unwrap();
+        let theirs = SharedWords::map(opened(&ours), 4).unwrap();
+        theirs.words()[1].store(5, Ordering::Release);
+        assert_eq!(ours.words()[1].load(Ordering::Acquire), 5);
+        let own = SharedWords::create(c"hourglass-test", 4).unwrap();
+        assert!(SharedWords::map(opened(&own), 4).is_err(), "only its maker writes it");
     }
 
     #[test]

@@ -15,7 +15,7 @@ use thiserror::Error;
 /// `struct perf_event_attr` as of Linux 4.8 (`PERF_ATTR_SIZE_VER5`); later kernels take it as well.
 #[repr(C)]
 #[derive(Default)]
-struct Attributes {
+pub(crate) struct Attributes {
     kind: u32,
     size: u32,
     config: u64,
@@ -38,6 +38,13 @@ struct Attributes {
 }
 
 const _: () = assert!(size_of::<Attributes>() == 112);
+
+impl Attributes {
+    /// An event that only counts.
+    pub(crate) fn counting(kind: u32, config: u64, flags: u64) -> Attributes {
+        Attributes { kind, config, flags, ..Attributes::default() }
+    }
+}
 
 /// `PERF_TYPE_SOFTWARE` and `PERF_COUNT_SW_DUMMY`: counts nothing, carries records.
 const SOFTWARE: u32 = 1;
@@ -249,7 +256,6 @@ impl Drop for SwitchRecords {
 fn open_event(tid: u32, read_format: u64) -> io::Result<OwnedFd> {
     let attributes = Attributes {
         kind: SOFTWARE,
-        size: size_of::<Attributes>() as u32,
         config: DUMMY,
         sample_type: SAMPLE,
         read_format,
@@ -257,6 +263,12 @@ fn open_event(tid: u32, read_format: u64) -> io::Result<OwnedFd> {
         clockid: libc::CLOCK_MONOTONIC_RAW,
         ..Attributes::default()
     };
+    open_on(tid, attributes)
+}
+
+/// Opens an event on thread `tid`, wherever it runs.
+pub(crate) fn open_on(tid: u32, mut attributes: Attributes) -> io::Result<OwnedFd> {
+    attributes.size = size_of::<Attributes>() as u32;
     // SAFETY: the kernel reads the live local, whose size stands in it.
     let event = crate::checked_long(unsafe {
         libc::syscall(
@@ -294,7 +306,7 @@ fn page_bytes() -> usize {
 }
 
 /// Why the kernel refused the event.
-fn refused(error: &io::Error) -> Refused {
+pub(crate) fn refused(error: &io::Error) -> Refused {
     match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => match paranoid() {
             Some(level) if level > 2 => Refused::Paranoid(level),
