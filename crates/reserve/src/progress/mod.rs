@@ -1,6 +1,16 @@
 //! How far reserved work is, as time of a processor that is not shared.
 //!
-//! Owns: the sources of that. Must not: decide anything; count as done what is not known to be.
+//! Owns: the sources of that: the word that a program writes ([`page`], [`writer`], [`word`]), retired
+//! instructions ([`instructions`]), processor time ([`cpu_time`]). Must not: decide anything; count as
+//! done what is not known to be.
+
+pub mod cpu_time;
+pub mod instructions;
+pub mod page;
+pub mod word;
+pub mod writer;
+
+pub use writer::Progress;
 
 /// Tells progress in one job (Inoue et al., section 3.2).
 ///

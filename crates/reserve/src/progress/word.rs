@@ -1,0 +1,233 @@
+//! Progress by the word that the program writes.
+//!
+//! Owns: which job the word tells of, and how much of it may be believed. Must not: believe more than
+//! was written.
+
+use std::sync::atomic::Ordering;
+
+use super::page::{DONE, JOB, Page, TOTAL};
+use super::{Doubts, ProgressSource};
+
+/// What the word said at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Seen {
+    /// The job's number; 0 before the first.
+    job: u64,
+    done: u64,
+    total: u64,
+}
+
+/// Reads the word of one page.
+///
+/// Each period takes the job that no period before it had: the one under way if it is new, or else the
+/// next to begin, of which nothing is done yet. A job with a later number means that this one is over.
+/// Of a job whose word fell, nothing counts from then on.
+#[derive(Debug)]
+pub struct Word {
+    page: Page,
+    reserved_ns: u64,
+    /// The job of this period; 0 before the first period.
+    job: u64,
+    /// The most that was seen done of it.
+    most: u64,
+    fell: bool,
+    moved: bool,
+    doubts: Doubts,
+}
+
+impl Word {
+    /// Of this page.
+    #[must_use]
+    pub fn new(page: Page) -> Word {
+        Word {
+            page,
+            reserved_ns: 0,
+            job: 0,
+            most: 0,
+            fell: false,
+            moved: false,
+            doubts: Doubts::default(),
+        }
+    }
+
+    /// The page that it reads.
+    #[must_use]
+    pub fn page(&self) -> &Page {
+        &self.page
+    }
+
+    fn see(&self) -> Seen {
+        let Some(words) = self.page.words() else { return Seen { job: 0, done: 0, total: 0 } };
+        let before = words[JOB].load(Ordering::Acquire);
+        let done = words[DONE].load(Ordering::Acquire);
+        let total = words[TOTAL].load(Ordering::Acquire);
+        let after = words[JOB].load(Ordering::Acquire);
+        let job = after.div_ceil(2);
+        if before == after && after % 2 == 0 {
+            Seen { job, done, total }
+        } else {
+            Seen { job, done: 0, total: 0 }
+        }
+    }
+
+    fn end_job(&mut self) {
+        if self.job == 0 {
+            return;
+        }
+        if self.fell {
+            self.doubts.backwards += 1;
+        } else if !self.moved {
+            self.doubts.unmoved += 1;
+        }
+    }
+}
+
+impl ProgressSource for Word {
+    fn name(&self) -> &'static str {
+        "word"
+    }
+
+    fn begin(&mut self, reserved_ns: u64) {
+        self.end_job();
+        let seen = self.see();
+        self.job = if seen.job > self.job { seen.job } else { seen.job + 1 };
+        self.reserved_ns = reserved_ns;
+        (self.most, self.fell, self.moved) = (0, false, false);
+    }
+
+    fn done_ns(&mut self) -> u64 {
+        let Seen { job, done, total } = self.see();
+        if job != self.job {
+            let over = job > self.job;
+            self.moved |= over;
+            return if over && !self.fell { self.reserved_ns } else { 0 };
+        }
+        self.moved |= done > 0;
+        self.fell |= done < self.most;
+        self.most = self.most.max(done);
+        if self.fell || total == 0 {
+            return 0;
+        }
+        let share = u128::from(self.reserved_ns) * u128::from(done.min(total)) / u128::from(total);
+        // No more than what is reserved.
+        u64::try_from(share).unwrap_or(0)
+    }
+
+    fn doubts(&self) -> Doubts {
+        self.doubts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::progress::Progress;
+
+    fn pair() -> (Progress, Word) {
+        let progress = Progress::on(Page::create().unwrap());
+        let word = Word::new(Page::open(&progress.page().path()).unwrap());
+        (progress, word)
+    }
+
+    #[test]
+    fn progress_is_the_share_of_what_is_reserved() {
+        let (mut progress, mut word) = pair();
+        word.begin(1_000);
+        assert_eq!(word.done_ns(), 0);
+        for (done, total, wanted) in [(1, 3, 333), (2, 3, 666), (20, 300, 66), (300, 300, 1_000)] {
+            progress.report(done, total);
+            assert_eq!(word.done_ns(), wanted);
+        }
+        assert_eq!(word.doubts(), Doubts::default());
+        progress.begin();
+        progress.report(u64::MAX - 1, u64::MAX);
+        word.begin(u64::MAX);
+        assert_eq!(word.done_ns(), u64::MAX - 1);
+    }
+
+    /// What was told of the last job counts nothing in the next period.
+    #[test]
+    fn a_job_that_has_not_begun_has_no_progress() {
+        let (mut progress, mut word) = pair();
+        word.begin(100);
+        progress.report(5, 5);
+        assert_eq!(word.done_ns(), 100);
+        word.begin(100);
+        assert_eq!(word.done_ns(), 0, "still the last job");
+        progress.begin();
+        assert_eq!(word.done_ns(), 0);
+        progress.report(1, 5);
+        assert_eq!(word.done_ns(), 20);
+        // Begun before the period: it is this period's all the same.
+        progress.begin();
+        progress.report(2, 5);
+        word.begin(100);
+        assert_eq!(word.done_ns(), 40);
+    }
+
+    /// An overrun takes nothing from the next job.
+    #[test]
+    fn a_late_job_is_not_taken_for_the_next() {
+        let (mut progress, mut word) = pair();
+        word.begin(100);
+        progress.report(2, 5);
+        word.begin(100);
+        progress.report(4, 5);
+        assert_eq!(word.done_ns(), 0);
+        progress.report(5, 5);
+        assert_eq!(word.done_ns(), 0);
+        progress.report(1, 5);
+        assert_eq!(word.done_ns(), 20);
+        progress.begin();
+        assert_eq!(word.done_ns(), 100, "a later job has begun");
+    }
+
+    #[test]
+    fn a_word_that_falls_or_rests_counts_as_no_progress_and_is_told() {
+        let (mut progress, mut word) = pair();
+        word.begin(100);
+        progress.report(3, 5);
+        assert_eq!(word.done_ns(), 60);
+        progress.report(2, 5);
+        assert_eq!(word.done_ns(), 0);
+        progress.report(5, 5);
+        assert_eq!(word.done_ns(), 0, "not even its end is believed");
+        word.begin(100);
+        assert_eq!(word.doubts(), Doubts { backwards: 1, unmoved: 0 });
+        progress.begin();
+        assert_eq!(word.done_ns(), 0);
+        word.begin(100);
+        assert_eq!(word.doubts(), Doubts { backwards: 1, unmoved: 1 });
+    }
+
+    /// A writer and a reader at full speed: never more than was told, never backwards.
+    #[test]
+    fn nothing_is_seen_that_was_not_told() {
+        const JOBS: u64 = 2_000;
+        let (mut progress, mut word) = pair();
+        let writer = std::thread::spawn(move || {
+            for job in 1..=JOBS {
+                progress.begin();
+                let total = 10 + job % 7;
+                for done in 1..=total {
+                    // A guess of the whole that turns out too large.
+                    progress.report(done, if done < total { total * 4 } else { total });
+                }
+            }
+        });
+        let mut last = 0;
+        while !writer.is_finished() {
+            word.begin(1_000);
+            if word.job > JOBS {
+                break;
+            }
+            assert!(word.job >= last);
+            last = word.job;
+            let done = word.done_ns();
+            // The last step before the end may be seen with the whole of the end, which has then come.
+            assert!(done <= 250 || done >= 900, "{done}");
+        }
+        writer.join().unwrap();
+        assert_eq!(word.doubts().backwards, 0);
+    }
+}
