@@ -6,3 +6,4 @@ pub mod enforcer;
 pub mod jobs;
 pub mod monitor;
 pub mod stopper;
+pub mod topology;

@@ -5,6 +5,7 @@ use std::ffi::CStr;
 use std::io;
 
 use super::undo::{self, HAS_CPUS, ID, STARTED, TEXT, WORDS, Written};
+use crate::core_sched::{self, Scope};
 use crate::sched::{self, Attributes};
 use crate::{checked, thread};
 
@@ -29,6 +30,7 @@ pub(super) fn carry_out(words: &Written) -> io::Result<()> {
     let done = match words[0] {
         undo::WRITE => write(first, second.to_bytes()),
         undo::CONTINUE => wake(words),
+        undo::COOKIE => take_cookie(words),
         undo::MEMBERS => members(first, words),
         undo::THREAD => of_thread(words),
         undo::MOVE => move_all(first, second),
@@ -113,6 +115,12 @@ fn wake(words: &Written) -> io::Result<()> {
     let Some(id) = life(words) else { return Ok(()) };
     // SAFETY: takes no memory.
     checked(unsafe { libc::kill(id as libc::pid_t, libc::SIGCONT) }).map(drop)
+}
+
+/// The caller has none, and hands that on; to all threads, since those made meanwhile inherited it.
+fn take_cookie(words: &Written) -> io::Result<()> {
+    let Some(id) = life(words) else { return Ok(()) };
+    core_sched::share_to(id, Scope::Process)
 }
 
 fn of_thread(words: &Written) -> io::Result<()> {

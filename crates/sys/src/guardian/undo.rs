@@ -27,10 +27,11 @@ pub(super) const TEXT: usize = CPUS + CPU_WORDS;
 /// Kinds, in the order in which they are carried out.
 pub(super) const WRITE: u64 = 1;
 pub(super) const CONTINUE: u64 = 2;
-pub(super) const MEMBERS: u64 = 3;
-pub(super) const THREAD: u64 = 4;
-pub(super) const MOVE: u64 = 5;
-pub(super) const REMOVE: u64 = 6;
+pub(super) const COOKIE: u64 = 3;
+pub(super) const MEMBERS: u64 = 4;
+pub(super) const THREAD: u64 = 5;
+pub(super) const MOVE: u64 = 6;
+pub(super) const REMOVE: u64 = 7;
 pub(super) const LAST: u64 = REMOVE;
 
 /// A thread or process that cannot be mistaken for a later one of the same number.
@@ -75,6 +76,8 @@ pub enum Undo {
     },
     /// A process gets SIGCONT.
     Continue(Life),
+    /// All threads of a process, which any of them names, lose their core-scheduling cookies.
+    Cookie(Life),
     /// Every thread whose number stands in a file (`cgroup.threads`, `tasks`, `cgroup.procs`) leaves the
     /// real-time and deadline classes for `SCHED_OTHER`, and gets CPUs if some are given. Looked
     /// at again until none is found, for children of those found.
@@ -120,6 +123,10 @@ impl Undo {
             }
             Undo::Continue(process) => {
                 words[0] = CONTINUE;
+                life(&mut words, *process);
+            }
+            Undo::Cookie(process) => {
+                words[0] = COOKIE;
                 life(&mut words, *process);
             }
             Undo::Members { list, cpus } => {

@@ -1,6 +1,32 @@
 //! Stopping and resuming co-runners.
+//!
+//! Owns: the ways that Linux has ([`Kind`]), opening one for a set of co-runners ([`open`]), measuring
+//! them on a victim of its own and choosing ([`choose`]), and that nobody stays stopped when it is
+//! dropped or when this process dies. Must not: decide when to stop, or whom ([`super::sharers`]
+//! does).
 
+use std::fmt;
 use std::io;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use hourglass_model::CpuSet;
+use hourglass_sys::cgroup::{Group, Version};
+use thiserror::Error;
+
+use crate::guardian::Guardian;
+use crate::target::Target;
+
+mod cookie;
+mod graded;
+mod group;
+pub mod measure;
+pub(super) mod members;
+mod signal;
+
+use members::Members;
+
+pub use measure::{Chosen, Measured, NoStopper, Setup, choose, measure};
 
 /// Stops and resumes a set of co-runners.
 ///
@@ -32,3 +58,174 @@ pub trait Stopper: Send {
     /// As [`Stopper::stop`].
     fn resume(&mut self) -> io::Result<()>;
 }
+
+/// The ways there are, in the order in which they are preferred where they are equally fast.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// `cgroup.freeze` of the unified hierarchy: one write for a group of any size, children
+    /// included, seen by nobody.
+    Cgroup2Freeze,
+    /// SIGSTOP to each process. Needs no control group; parents and shells see it, and a SIGCONT by
+    /// anybody undoes it.
+    Sigstop,
+    /// `freezer.state` of version 1: slower by far, and needs a second order where a member forks.
+    Cgroup1Freezer,
+    /// A core-scheduling cookie for the reserved work: whoever has another one does not run on the
+    /// siblings while it runs, kernel threads and other users included.
+    CoreCookie,
+}
+
+impl Kind {
+    /// All of them, in order of preference.
+    pub const ALL: [Kind; 4] =
+        [Kind::Cgroup2Freeze, Kind::Sigstop, Kind::Cgroup1Freezer, Kind::CoreCookie];
+
+    /// As documents and `--stopper` name it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::Cgroup2Freeze => "cgroup2_freeze",
+            Kind::Sigstop => "sigstop",
+            Kind::Cgroup1Freezer => "cgroup1_freezer",
+            Kind::CoreCookie => "core_cookie",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A word that names no stopper.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("'{0}' is no stopper; there are cgroup2_freeze, sigstop, cgroup1_freezer and core_cookie")]
+pub struct ParseKindError(String);
+
+impl FromStr for Kind {
+    type Err = ParseKindError;
+
+    fn from_str(text: &str) -> Result<Kind, ParseKindError> {
+        let named = Kind::ALL.into_iter().find(|kind| kind.name() == text);
+        named.ok_or_else(|| ParseKindError(text.to_owned()))
+    }
+}
+
+/// Who is to be stopped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CoRunners {
+    /// These processes with all their descendants, also later ones.
+    Processes(Vec<u32>),
+    /// Everybody in the control group with this folder, and in those below it.
+    Group(PathBuf),
+    /// Whoever runs on a sibling; only [`Kind::CoreCookie`] can do that.
+    Everyone,
+}
+
+/// Who is to be stopped, and for whose sake.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// Who is to be stopped.
+    pub co_runners: CoRunners,
+    /// Who has the reservation; [`Kind::CoreCookie`] needs it.
+    pub reserved: Option<Target>,
+    /// The CPUs on which co-runners do harm ([`super::topology::Shares::others`]).
+    pub shares: CpuSet,
+    /// Whether they are slowed before they are stopped ([`Stopper::slow`]).
+    pub graded: bool,
+}
+
+impl Wanted {
+    /// These processes with all their descendants, not graded.
+    #[must_use]
+    pub fn processes(pids: impl IntoIterator<Item = u32>) -> Wanted {
+        Wanted {
+            co_runners: CoRunners::Processes(pids.into_iter().collect()),
+            reserved: None,
+            shares: CpuSet::default(),
+            graded: false,
+        }
+    }
+}
+
+/// Why a stopper cannot be had.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("{kind}: {cause}; {remedy}")]
+pub struct Unavailable {
+    /// Which one.
+    pub kind: Kind,
+    /// What is in the way, with the file or the answer that says so.
+    pub cause: String,
+    /// What would help.
+    pub remedy: String,
+}
+
+impl Unavailable {
+    fn new(kind: Kind, cause: impl Into<String>, remedy: impl Into<String>) -> Unavailable {
+        Unavailable { kind, cause: cause.into(), remedy: remedy.into() }
+    }
+}
+
+/// Opens `kind` for a set of co-runners. Nobody is stopped yet. What it takes to undo everything is with the
+/// guardian before anything is done; the guardian itself is never stopped.
+///
+/// # Errors
+/// Why this kind cannot be had; nothing is changed then.
+pub fn open(
+    kind: Kind,
+    wanted: &Wanted,
+    guardian: &Guardian,
+) -> Result<Box<dyn Stopper>, Unavailable> {
+    let stopper: Box<dyn Stopper> = match kind {
+        Kind::Cgroup2Freeze | Kind::Cgroup1Freezer => {
+            Box::new(group::open(kind, wanted, guardian)?)
+        }
+        Kind::Sigstop => Box::new(signal::open(wanted, guardian)?),
+        Kind::CoreCookie => Box::new(cookie::open(wanted, guardian)?),
+    };
+    if wanted.graded { graded::over(kind, stopper, wanted, guardian) } else { Ok(stopper) }
+}
+
+/// Processes that no stopper stops: the first one, this one, its guardian, and the reserved one.
+fn never(wanted: &Wanted, guardian: &Guardian) -> Vec<u32> {
+    let mut never = vec![1, std::process::id(), guardian.pid()];
+    match wanted.reserved {
+        Some(Target::Process(pid)) => never.push(pid),
+        Some(Target::Thread(tid)) => never.extend(members::process_of(tid)),
+        None => {}
+    }
+    never
+}
+
+/// The set that a stopper of processes or groups watches, and who of it is spared.
+fn set_of(
+    kind: Kind,
+    wanted: &Wanted,
+    guardian: &Guardian,
+) -> Result<(Members, Vec<u32>), Unavailable> {
+    let never = never(wanted, guardian);
+    match &wanted.co_runners {
+        CoRunners::Everyone => {
+            let cause = "it stops processes that are named, not everybody";
+            Err(Unavailable::new(kind, cause, "name processes or a control group"))
+        }
+        CoRunners::Processes(pids) => match pids.iter().find(|pid| never.contains(pid)) {
+            Some(pid) => {
+                let cause = format!("process {pid} is this one, the reserved one or the first one");
+                Err(Unavailable::new(kind, cause, "name other processes"))
+            }
+            None => Ok((Members::Tree(pids.clone()), never)),
+        },
+        CoRunners::Group(path) => {
+            let version = match path.join("cgroup.events").exists() {
+                true => Version::V2,
+                false => Version::V1,
+            };
+            Ok((Members::Group(Group::at(version, path.clone())), never))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,218 @@
+//! Slowing co-runners before they are stopped: they get only what nobody else wants of a CPU.
+//!
+//! That helps where somebody else wants it; a co-runner alone on a sibling runs on undisturbed, and goes
+//! on to interfere. Real-time and deadline threads are left as they are. A group that is named and has
+//! `cpu.idle` or `cpu.weight` is slowed as one; else each thread becomes `SCHED_IDLE`.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use hourglass_sys::cgroup::Group;
+use hourglass_sys::sched::{self, Attributes};
+
+use super::members::{Members, parent_of, threads};
+use super::{CoRunners, Kind, Stopper, Unavailable, Wanted};
+use crate::guardian::{Guardian, Kept, Life, Undo};
+
+/// Files that make a group yield to others, and what is written to them, best first.
+const YIELDING: [(&str, &str); 2] = [("cpu.idle", "1"), ("cpu.weight", "1")];
+
+/// A stopper with a step before it.
+struct Graded {
+    inner: Box<dyn Stopper>,
+    slow: Slow,
+    guardian: Guardian,
+}
+
+/// How they are slowed.
+enum Slow {
+    /// By a file of their group.
+    Group {
+        group: Group,
+        file: &'static str,
+        low: &'static str,
+        before: String,
+        kept: Option<Kept>,
+    },
+    /// Thread by thread.
+    Threads(Threads),
+}
+
+/// Threads that are slowed now.
+struct Threads {
+    set: Members,
+    spared: Vec<u32>,
+    slowed: BTreeMap<u32, (Attributes, Kept)>,
+}
+
+/// Puts the step before `inner`.
+pub(super) fn over(
+    kind: Kind,
+    inner: Box<dyn Stopper>,
+    wanted: &Wanted,
+    guardian: &Guardian,
+) -> Result<Box<dyn Stopper>, Unavailable> {
+    let group = match &wanted.co_runners {
+        CoRunners::Group(_) => by_group(kind, wanted, guardian)?,
+        _ => None,
+    };
+    let slow = match group {
+        Some(slow) => slow,
+        None => {
+            reversible().map_err(|error| {
+                let cause = format!("who is slowed to SCHED_IDLE could not be put back: {error}");
+                Unavailable::new(kind, cause, "run as root, or stop without slowing first")
+            })?;
+            let (set, spared) = super::set_of(kind, wanted, guardian)?;
+            Slow::Threads(Threads { set, spared, slowed: BTreeMap::new() })
+        }
+    };
+    Ok(Box::new(Graded { inner, slow, guardian: guardian.clone() }))
+}
+
+/// `None` if the group has no such file, which is where it belongs to another hierarchy.
+fn by_group(kind: Kind, wanted: &Wanted, guardian: &Guardian) -> Result<Option<Slow>, Unavailable> {
+    let (Members::Group(group), _) = super::set_of(kind, wanted, guardian)? else {
+        return Ok(None);
+    };
+    for (file, low) in YIELDING {
+        let Ok(before) = group.read(file) else { continue };
+        let before = before.trim().to_owned();
+        return Ok(Some(Slow::Group { group, file, low, before, kept: None }));
+    }
+    Ok(None)
+}
+
+/// A thread of its own goes to `SCHED_IDLE` and back.
+fn reversible() -> io::Result<()> {
+    let thread = std::thread::Builder::new().name("hg-idle".to_owned()).spawn(|| {
+        let before = sched::of(0)?.unwrap_or(Attributes::Other(0));
+        let before = if yields(before) { before } else { Attributes::Other(0) };
+        sched::set(Attributes::Idle)?;
+        sched::set(before)
+    })?;
+    thread.join().unwrap_or_else(|_| Err(io::Error::other("the trial ended early")))
+}
+
+/// Whether a thread of this policy is slowed.
+fn yields(attributes: Attributes) -> bool {
+    matches!(attributes, Attributes::Other(_) | Attributes::Batch(_))
+}
+
+impl Slow {
+    fn begin(&mut self, guardian: &Guardian) -> io::Result<()> {
+        match self {
+            Slow::Group { group, file, low, before, kept } => {
+                if kept.is_none() {
+                    let path = group.path().join(*file);
+                    let undo = Undo::Write { path, text: before.clone() };
+                    *kept = Some(guardian.keep(&undo)?);
+                }
+                group.write(file, low)
+            }
+            Slow::Threads(threads) => threads.begin(guardian),
+        }
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        match self {
+            Slow::Group { kept, .. } => kept.take().map_or(Ok(()), Kept::undo),
+            Slow::Threads(threads) => threads.end(),
+        }
+    }
+}
+
+impl Threads {
+    fn now(&self) -> io::Result<Vec<(u32, u32)>> {
+        let processes = self.set.processes(&self.spared)?;
+        let of = |pid| threads(pid).into_iter().map(move |tid| (pid, tid));
+        Ok(processes.into_iter().flat_map(of).collect())
+    }
+
+    /// Slows whoever is not slowed yet; a thread that ends meanwhile is no error.
+    fn begin(&mut self, guardian: &Guardian) -> io::Result<()> {
+        for (_, tid) in self.now()? {
+            if self.slowed.contains_key(&tid) {
+                continue;
+            }
+            let Ok(Some(before)) = sched::of(tid) else { continue };
+            if !yields(before) {
+                continue;
+            }
+            let Ok(thread) = Life::of(tid) else { continue };
+            let undo = Undo::Thread { thread, attributes: Some(before), cpus: None };
+            let kept = guardian.keep(&undo)?;
+            match sched::set_of(tid, Attributes::Idle) {
+                Ok(()) => {
+                    self.slowed.insert(tid, (before, kept)).map_or((), |(_, old)| old.forget())
+                }
+                Err(error) => {
+                    kept.forget();
+                    unless_ended(error)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives everybody his policy back. A thread or process made meanwhile inherited the low one; it gets
+    /// what its process, or its parent, had.
+    fn end(&mut self) -> io::Result<()> {
+        if self.slowed.is_empty() {
+            return Ok(());
+        }
+        let mut done = Ok(());
+        for (pid, tid) in self.now()? {
+            if !self.slowed.contains_key(&tid)
+                && matches!(sched::of(tid), Ok(Some(Attributes::Idle)))
+            {
+                let inherited = [Some(pid), parent_of(pid)].into_iter().flatten();
+                let mut known = inherited.filter_map(|id| Some(self.slowed.get(&id)?.0));
+                if let Some(attributes) = known.next() {
+                    done = done.and(sched::set_of(tid, attributes).or_else(unless_ended));
+                }
+            }
+        }
+        for (_, kept) in std::mem::take(&mut self.slowed).into_values() {
+            done = done.and(kept.undo());
+        }
+        done
+    }
+}
+
+/// ESRCH is no error.
+fn unless_ended(error: io::Error) -> io::Result<()> {
+    const ESRCH: i32 = 3;
+    if error.raw_os_error() == Some(ESRCH) { Ok(()) } else { Err(error) }
+}
+
+impl Stopper for Graded {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn stop(&mut self) -> io::Result<()> {
+        self.inner.stop()
+    }
+
+    fn is_graded(&self) -> bool {
+        true
+    }
+
+    fn slow(&mut self) -> io::Result<()> {
+        // Before they run again, so that they never run faster than asked.
+        self.slow.begin(&self.guardian).and(self.inner.resume())
+    }
+
+    fn resume(&mut self) -> io::Result<()> {
+        let restored = self.slow.end();
+        self.inner.resume().and(restored)
+    }
+}
+
+impl Drop for Graded {
+    fn drop(&mut self) {
+        // What is kept is undone when it is dropped, whatever this answers.
+        let _ = self.resume();
+    }
+}

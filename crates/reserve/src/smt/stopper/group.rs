@@ -1,0 +1,267 @@
+//! Stopping by freezing control groups, of either version.
+//!
+//! A group that is named is frozen as it is. Processes go to a new group inside the one they are in, so
+//! that its limits go on to hold for them, and back when this is dropped. What they fork is in the
+//! new group too.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::guardian::{Guardian, Kept, Undo};
+use hourglass_sys::cgroup::{Group, Hierarchy, Version};
+
+use super::{CoRunners, Kind, Stopper, Unavailable, Wanted};
+
+/// How often version 1 is told again: it can stay on the way to being frozen if a member forks at the
+/// wrong moment, until somebody writes once more.
+const AGAIN: u32 = 64;
+
+/// What version 1 says when all stand.
+const FROZEN: &[u8] = b"FROZEN";
+
+/// The groups, ready to be frozen.
+#[derive(Debug)]
+pub(super) struct Freezer {
+    kind: Kind,
+    switches: Vec<Switch>,
+    stopped: bool,
+    /// Puts everything back, in this order: thaw, move the members out, remove. After the files.
+    kept: Vec<Kept>,
+}
+
+/// The file that freezes one group.
+#[derive(Debug)]
+struct Switch {
+    file: File,
+    freeze: &'static [u8],
+    thaw: &'static [u8],
+    /// Version 1: where it says how far it is.
+    state: Option<File>,
+}
+
+/// Finds or makes the groups.
+pub(super) fn open(
+    kind: Kind,
+    wanted: &Wanted,
+    guardian: &Guardian,
+) -> Result<Freezer, Unavailable> {
+    let hierarchy = hierarchy(kind)?;
+    let mut freezer = Freezer { kind, switches: Vec::new(), stopped: false, kept: Vec::new() };
+    match &wanted.co_runners {
+        CoRunners::Group(path) => {
+            let group = Group::at(hierarchy.version(), path.clone());
+            freezer.take_named(&hierarchy, group, wanted, guardian)?;
+        }
+        CoRunners::Processes(_) | CoRunners::Everyone => {
+            freezer.take_processes(&hierarchy, wanted, guardian)?;
+        }
+    }
+    Ok(freezer)
+}
+
+fn hierarchy(kind: Kind) -> Result<Hierarchy, Unavailable> {
+    let (found, remedy) = match kind {
+        Kind::Cgroup1Freezer => (
+            Hierarchy::with("freezer"),
+            "mount it: mkdir -p /sys/fs/cgroup/freezer && mount -t cgroup -o freezer none /sys/fs/cgroup/freezer",
+        ),
+        _ => (
+            Hierarchy::unified(),
+            "mount it: mkdir -p /sys/fs/cgroup/unified && mount -t cgroup2 none /sys/fs/cgroup/unified",
+        ),
+    };
+    let wanted = if kind == Kind::Cgroup1Freezer { Version::V1 } else { Version::V2 };
+    match found {
+        Ok(hierarchy) if hierarchy.version() == wanted => Ok(hierarchy),
+        _ => Err(Unavailable::new(kind, "its hierarchy of control groups is not mounted", remedy)),
+    }
+}
+
+impl Freezer {
+    /// A group of somebody else. It must not hold this process, nor whom the stopping is to serve.
+    fn take_named(
+        &mut self,
+        hierarchy: &Hierarchy,
+        group: Group,
+        wanted: &Wanted,
+        guardian: &Guardian,
+    ) -> Result<(), Unavailable> {
+        let name = group.path().display().to_string();
+        let (file, _, _) = group.freezer();
+        if !group.has(file) {
+            let cause = format!("{name} has no {file}");
+            let remedy = "name a group of that hierarchy which is not its root";
+            return Err(Unavailable::new(self.kind, cause, remedy));
+        }
+        for pid in super::never(wanted, guardian) {
+            if hierarchy.of(pid).is_ok_and(|its| its.path().starts_with(group.path())) {
+                let cause = format!("process {pid} is in {name} and must not be stopped");
+                return Err(Unavailable::new(self.kind, cause, "name a group without it"));
+            }
+        }
+        let frozen = group.frozen().unwrap_or(false);
+        if frozen {
+            let cause = format!("somebody else has frozen {name}");
+            return Err(Unavailable::new(
+                self.kind,
+                cause,
+                format!("thaw it, or leave {name} out"),
+            ));
+        }
+        let taken = self.keep_thawing(&group, guardian).and_then(|()| self.add(&group));
+        taken.map_err(|error| refused(self.kind, group.path(), &error))
+    }
+
+    /// Processes from everywhere.
+    fn take_processes(
+        &mut self,
+        hierarchy: &Hierarchy,
+        wanted: &Wanted,
+        guardian: &Guardian,
+    ) -> Result<(), Unavailable> {
+        let (set, spared) = super::set_of(self.kind, wanted, guardian)?;
+        let mut made: BTreeMap<PathBuf, Group> = BTreeMap::new();
+        // Again, for what was forked while its parent was being moved.
+        for _ in 0..2 {
+            let now =
+                set.processes(&spared).map_err(|e| refused(self.kind, hierarchy.mount(), &e))?;
+            for pid in now {
+                let Ok(home) = hierarchy.of(pid) else { continue };
+                if made.values().any(|group| group == &home) {
+                    continue;
+                }
+                let group = match made.get(home.path()) {
+                    Some(group) => group.clone(),
+                    None => {
+                        let group = self.make(&home, guardian);
+                        let group = group.map_err(|e| refused(self.kind, home.path(), &e))?;
+                        made.insert(home.path().to_owned(), group.clone());
+                        group
+                    }
+                };
+                match group.take_process(pid) {
+                    Err(error) if has_ended(&error) => {}
+                    done => done.map_err(|error| refused(self.kind, group.path(), &error))?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a group in the group `home`. Each step is written down before it is done.
+    fn make(&mut self, home: &Group, guardian: &Guardian) -> io::Result<Group> {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let name = format!("hourglass-{}-{number}", std::process::id());
+        let path = home.path().join(&name);
+        let removal = guardian.keep(&Undo::Remove(path.clone()))?;
+        let group = home.make(&name)?;
+        let procs = |group: &Group| group.path().join("cgroup.procs");
+        let way_back = Undo::Move { from: procs(&group), to: procs(home) };
+        let way_back = guardian.keep(&way_back)?;
+        self.keep_thawing(&group, guardian)?;
+        self.kept.extend([way_back, removal]);
+        self.add(&group)?;
+        Ok(group)
+    }
+
+    fn keep_thawing(&mut self, group: &Group, guardian: &Guardian) -> io::Result<()> {
+        let (file, _, thaw) = group.freezer();
+        let undo = Undo::Write { path: group.path().join(file), text: thaw.to_owned() };
+        self.kept.push(guardian.keep(&undo)?);
+        Ok(())
+    }
+
+    fn add(&mut self, group: &Group) -> io::Result<()> {
+        let (name, freeze, thaw) = group.freezer();
+        let file = group.open(name)?;
+        let state = match group.version() {
+            Version::V1 => Some(File::open(group.path().join(name))?),
+            Version::V2 => None,
+        };
+        let (freeze, thaw) = (freeze.as_bytes(), thaw.as_bytes());
+        self.switches.push(Switch { file, freeze, thaw, state });
+        Ok(())
+    }
+}
+
+/// ESRCH.
+fn has_ended(error: &io::Error) -> bool {
+    const ESRCH: i32 = 3;
+    error.raw_os_error() == Some(ESRCH)
+}
+
+/// ENODEV or ENOENT: the group was removed, which only an empty one can be.
+fn is_gone(error: &io::Error) -> bool {
+    const ENODEV: i32 = 19;
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(ENODEV)
+}
+
+fn refused(kind: Kind, path: &Path, error: &io::Error) -> Unavailable {
+    let cause = format!("{}: {error}", path.display());
+    let remedy = match error.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "run as root, or have the group delegated to this user"
+        }
+        _ => "use another stopper",
+    };
+    Unavailable::new(kind, cause, remedy)
+}
+
+impl Switch {
+    fn freeze(&self) -> io::Result<()> {
+        self.file.write_all_at(self.freeze, 0)?;
+        let Some(state) = &self.state else { return Ok(()) };
+        let mut answer = [0; 16];
+        for _ in 0..AGAIN {
+            let length = state.read_at(&mut answer, 0)?;
+            if answer[..length].starts_with(FROZEN) {
+                break;
+            }
+            self.file.write_all_at(self.freeze, 0)?;
+        }
+        Ok(())
+    }
+}
+
+impl Stopper for Freezer {
+    fn name(&self) -> &'static str {
+        self.kind.name()
+    }
+
+    fn stop(&mut self) -> io::Result<()> {
+        self.stopped = true;
+        each(&self.switches, Switch::freeze)
+    }
+
+    fn resume(&mut self) -> io::Result<()> {
+        if !self.stopped {
+            return Ok(());
+        }
+        self.stopped = false;
+        each(&self.switches, |switch| switch.file.write_all_at(switch.thaw, 0))
+    }
+}
+
+/// All of them, whatever one answers; the first error is told.
+fn each(switches: &[Switch], act: impl Fn(&Switch) -> io::Result<()>) -> io::Result<()> {
+    let mut done = Ok(());
+    for switch in switches {
+        match act(switch) {
+            Err(error) if !is_gone(&error) && done.is_ok() => done = Err(error),
+            _ => {}
+        }
+    }
+    done
+}
+
+impl Drop for Freezer {
+    fn drop(&mut self) {
+        // What the guardian was told is done when `kept` is dropped, and thaws too.
+        let _ = self.resume();
+    }
+}

@@ -1,0 +1,148 @@
+//! Stopping by SIGSTOP, a process at a time.
+//!
+//! Everybody who is known gets the signal first; then the set is looked at again until nobody new is
+//! in it, since a process may have forked meanwhile.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use crate::guardian::{Guardian, Kept, Life, Undo};
+use hourglass_sys::pidfd::PidFd;
+
+use super::members::{Members, field};
+use super::{Kind, Stopper, Unavailable, Wanted};
+
+/// How often the set is looked at again in one stop. A set that forks faster than that is not
+/// stopped by signals.
+const LOOKS: u32 = 16;
+
+/// A process that is stopped and resumed.
+#[derive(Debug)]
+struct Member {
+    process: PidFd,
+    /// Resumes it if this process dies.
+    kept: Kept,
+}
+
+/// The set, by descriptor.
+#[derive(Debug)]
+pub(super) struct Signals {
+    set: Members,
+    spared: Vec<u32>,
+    known: BTreeMap<u32, Member>,
+    guardian: Guardian,
+    stopped: bool,
+}
+
+/// Looks at the set, and whether its processes may be signalled. One that somebody else has stopped
+/// is left to him.
+pub(super) fn open(wanted: &Wanted, guardian: &Guardian) -> Result<Signals, Unavailable> {
+    let (set, spared) = super::set_of(Kind::Sigstop, wanted, guardian)?;
+    let guardian = guardian.clone();
+    let mut signals = Signals { set, spared, known: BTreeMap::new(), guardian, stopped: false };
+    let look = |signals: &mut Signals| -> io::Result<()> {
+        for pid in signals.unknown()? {
+            if let Some(member) = signals.member(pid)? {
+                member.process.probe()?;
+                signals.known.insert(pid, member);
+            }
+        }
+        Ok(())
+    };
+    look(&mut signals).map_err(|error| {
+        let cause = format!("the co-runners cannot be signalled: {error}");
+        Unavailable::new(Kind::Sigstop, cause, "run as their user or as root")
+    })?;
+    Ok(signals)
+}
+
+impl Signals {
+    /// Members of the set that are not known yet.
+    fn unknown(&self) -> io::Result<Vec<u32>> {
+        let now = self.set.processes(&self.spared)?;
+        Ok(now.into_iter().filter(|pid| !self.known.contains_key(pid)).collect())
+    }
+
+    /// Makes a descriptor of a process; `None` if it has ended, or is stopped by somebody else.
+    fn member(&self, pid: u32) -> io::Result<Option<Member>> {
+        let process = match PidFd::open(pid) {
+            Err(error) if has_ended(&error) => return Ok(None),
+            process => process?,
+        };
+        match (field(pid, 0).as_deref(), Life::of(pid)) {
+            (Some("T" | "t"), _) | (_, Err(_)) => Ok(None),
+            (_, Ok(life)) => {
+                let kept = self.guardian.keep(&Undo::Continue(life))?;
+                Ok(Some(Member { process, kept }))
+            }
+        }
+    }
+}
+
+/// ESRCH.
+fn has_ended(error: &io::Error) -> bool {
+    const ESRCH: i32 = 3;
+    error.raw_os_error() == Some(ESRCH)
+}
+
+impl Stopper for Signals {
+    fn name(&self) -> &'static str {
+        Kind::Sigstop.name()
+    }
+
+    fn stop(&mut self) -> io::Result<()> {
+        self.stopped = true;
+        let mut done = Ok(());
+        self.known.retain(|_, member| match member.process.stop() {
+            Err(error) if has_ended(&error) => false,
+            answer => {
+                if done.is_ok() {
+                    done = answer;
+                }
+                true
+            }
+        });
+        done?;
+        for _ in 0..LOOKS {
+            let unknown = self.unknown()?;
+            let mut found = false;
+            for pid in unknown {
+                let Some(member) = self.member(pid)? else { continue };
+                match member.process.stop() {
+                    Err(error) if has_ended(&error) => continue,
+                    answer => answer?,
+                }
+                self.known.insert(pid, member);
+                found = true;
+            }
+            if !found {
+                return Ok(());
+            }
+        }
+        Err(io::Error::other("the co-runners fork faster than they can be stopped by signals"))
+    }
+
+    fn resume(&mut self) -> io::Result<()> {
+        if !self.stopped {
+            return Ok(());
+        }
+        self.stopped = false;
+        let mut done = Ok(());
+        for member in self.known.values() {
+            match member.process.resume() {
+                Err(error) if !has_ended(&error) && done.is_ok() => done = Err(error),
+                _ => {}
+            }
+        }
+        done
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        // Only a process that is no longer ours to signal refuses; the guardian cannot do more.
+        let _ = self.resume();
+        // Whoever is resumed is not to be resumed again: somebody else may have stopped him meanwhile.
+        std::mem::take(&mut self.known).into_values().for_each(|member| member.kept.forget());
+    }
+}
