@@ -13,6 +13,8 @@ pub const RESERVE_SCHEMA: &str = "hourglass.reserve/1";
 pub struct ReserveDocument {
     /// Always [`RESERVE_SCHEMA`].
     pub schema: String,
+    /// For whom it is, such as `sleep 10`, `process 4711 (mpd)` or `thread 4712 (audio)`.
+    pub target: String,
     /// What enforces it: `deadline`, `user` or `quota`; null if nothing would.
     pub backend: Option<String>,
     /// Why this one, in one sentence.
@@ -51,7 +53,8 @@ pub struct ReserveDocument {
     pub smt: Option<SmtReport>,
     /// What would be refused, and what mends it; empty if nothing.
     pub refusals: Vec<ReserveRefusal>,
-    /// A larger budget that measured overruns suggest; null without need or measurement.
+    /// A larger budget: what measured overruns suggest, or, from `--check`, what to reserve for jobs
+    /// that need all of this one (Hourglass paper, section 5.6); null without need or measurement.
     pub suggested_budget_ns: Option<u64>,
     /// What a reader must know before believing the numbers.
     pub warnings: Vec<Warning>,

@@ -1,0 +1,307 @@
+//! What a reservation gave, or whether it would be granted, in columns of 80.
+
+use hourglass_model::reserve::{ReserveDocument, ReserveRefusal, SmtReport, SupplyStep};
+
+use hourglass_time::Span;
+
+use super::Style;
+use super::table::{Tone, paint, wrapped_within};
+use crate::clean;
+use crate::units::{Scale, rounded};
+
+/// Columns of a line of text.
+const PAGE: usize = 80;
+
+/// Rows of the histogram at most; neighbours are joined.
+const ROWS: usize = 12;
+
+/// Width of the longest bar.
+const BAR: u64 = 40;
+
+/// What was delivered, period by period, and what was done about siblings. Warnings are left out.
+#[must_use]
+pub fn reserve(document: &ReserveDocument, style: Style) -> String {
+    let mut out = String::new();
+    heading(&mut out, document, style);
+    if document.periods > 0 {
+        out.push('\n');
+        histogram(&mut out, document, style);
+        out.push('\n');
+        delivered(&mut out, document, style);
+    } else {
+        line(&mut out, "supply", "no whole period was watched", Tone::Faint, style);
+    }
+    if let Some(smt) = &document.smt {
+        siblings(&mut out, smt, style);
+    }
+    suggestion(&mut out, document, style);
+    out
+}
+
+/// Whether a reservation would be granted, by what, and what is in the way of the others.
+#[must_use]
+pub fn reserve_check(document: &ReserveDocument, style: Style) -> String {
+    let mut out = String::new();
+    heading(&mut out, document, style);
+    if !document.refusals.is_empty() {
+        out.push('\n');
+    }
+    document.refusals.iter().for_each(|refusal| refused(&mut out, refusal, style));
+    suggestion(&mut out, document, style);
+    let (verdict, tone) = match &document.backend {
+        Some(backend) if document.guarantee => {
+            (format!("yes: {} would give it", named(backend)), Tone::Good)
+        }
+        Some(backend) => (format!("as a limit only, by {}", named(backend)), Tone::Caution),
+        None => ("no: nothing here would give it".to_owned(), Tone::Bad),
+    };
+    out.push_str(&paint(&verdict, tone, style));
+    out.push('\n');
+    out
+}
+
+/// What is reserved, for whom, by what, and why by that.
+fn heading(out: &mut String, document: &ReserveDocument, style: Style) {
+    let deadline = match document.deadline_ns == document.period_ns {
+        true => String::new(),
+        false => format!(" by {}", rounded(document.deadline_ns)),
+    };
+    let title = format!(
+        "{} every {}{deadline} for {}",
+        rounded(document.budget_ns),
+        rounded(document.period_ns),
+        clean::shortened(&clean::for_terminal(&document.target), PAGE / 2)
+    );
+    out.push_str(&paint(&title, Tone::Heading, style));
+    out.push('\n');
+    let strength = if document.soft { "soft" } else { "hard" };
+    let promise = if document.guarantee { "guaranteed" } else { "a limit, no guarantee" };
+    let cpus = match &document.cpus[..] {
+        [] => String::new(),
+        [cpu] => format!(", on CPU {cpu}"),
+        cpus => format!(", on CPUs {}", list(cpus)),
+    };
+    if let Some(backend) = &document.backend {
+        let text = format!("{}, {promise}, {strength}{cpus}", named(backend));
+        line(out, "backend", &text, Tone::Normal, style);
+    }
+    line(out, "because", &document.reason, Tone::Faint, style);
+}
+
+fn histogram(out: &mut String, document: &ReserveDocument, style: Style) {
+    let rows = joined(&document.supply);
+    let most = rows.iter().map(|row| row.periods).max().unwrap_or(0).max(1);
+    let ends = rows.iter().map(|row| row.up_to_ns);
+    let scale = Scale::for_block(ends.chain([document.budget_ns]));
+    let title = format!("Supply of {} periods, {}", document.periods, scale.name());
+    out.push_str(&paint(&title, Tone::Heading, style));
+    out.push('\n');
+    for row in rows {
+        let length = (u128::from(row.periods) * u128::from(BAR)).div_ceil(u128::from(most));
+        let bar = "#".repeat(usize::try_from(length).unwrap_or(0));
+        let end = scale.text(row.up_to_ns);
+        let text = format!("  up to {end:>9} {:>9}  {bar}", row.periods);
+        out.push_str(text.trim_end());
+        out.push('\n');
+    }
+}
+
+/// At most [`ROWS`] steps: neighbours are joined, as many in each.
+fn joined(steps: &[SupplyStep]) -> Vec<SupplyStep> {
+    let each = steps.len().div_ceil(ROWS).max(1);
+    let join = |some: &[SupplyStep]| SupplyStep {
+        up_to_ns: some.last().map_or(0, |step| step.up_to_ns),
+        periods: some.iter().map(|step| step.periods).sum(),
+    };
+    steps.chunks(each).map(join).collect()
+}
+
+fn delivered(out: &mut String, document: &ReserveDocument, style: Style) {
+    let text = match (document.delivered_p50_ns, document.delivered_min_ns) {
+        (Some(p50), Some(least)) => format!(
+            "{} in the median and {} at least, where all of the budget was wanted",
+            rounded(p50),
+            rounded(least)
+        ),
+        _ => "no period wanted all of the budget".to_owned(),
+    };
+    line(out, "delivered", &text, Tone::Normal, style);
+    let (text, tone) = match document.missed {
+        0 => ("no period".to_owned(), Tone::Good),
+        missed => (format!("{} did not get it in time", periods(missed)), Tone::Bad),
+    };
+    line(out, "missed", &text, tone, style);
+    let text = match document.overruns {
+        0 => "no period wanted more than the budget".to_owned(),
+        overruns => format!("{} wanted more than the budget", periods(overruns)),
+    };
+    line(out, "overruns", &text, Tone::Normal, style);
+    let text = match document.throttled_ns {
+        Some(ns) => format!("{} with the budget used up", rounded(ns)),
+        None => "not known".to_owned(),
+    };
+    line(out, "throttled", &text, Tone::Normal, style);
+}
+
+fn siblings(out: &mut String, smt: &SmtReport, style: Style) {
+    let (text, tone) = match smt.protected {
+        true => (format!("{} on CPUs {}", smt.policy, list(&smt.shares)), Tone::Good),
+        false if smt.shares.is_empty() => {
+            (format!("{}, but no CPU shares: nothing is claimed", smt.policy), Tone::Caution)
+        }
+        false => {
+            (format!("{}: CPUs {} not kept off", smt.policy, list(&smt.shares)), Tone::Caution)
+        }
+    };
+    line(out, "siblings", &text, tone, style);
+    let missed = if smt.missed == 0 { Tone::Good } else { Tone::Bad };
+    let jobs = format!("{} watched, {} missed; progress by {}", smt.jobs, smt.missed, smt.progress);
+    line(out, "jobs", &jobs, missed, style);
+    let stopped = match &smt.stopper {
+        Some(stopper) => format!(
+            "{} times, {} in all, by {stopper}, {} before slack is used up; {} looks",
+            smt.stops,
+            rounded(smt.stopped_ns),
+            rounded(smt.margin_ns),
+            smt.checks
+        ),
+        None => format!("never; {} looks", smt.checks),
+    };
+    line(out, "stopped", &stopped, Tone::Normal, style);
+    if smt.backwards + smt.unmoved > 0 {
+        let text = format!(
+            "backwards in {} of the jobs, unmoved in {}; that counts as no progress",
+            smt.backwards, smt.unmoved
+        );
+        line(out, "progress", &text, Tone::Caution, style);
+    }
+}
+
+fn refused(out: &mut String, refusal: &ReserveRefusal, style: Style) {
+    let head = match &refusal.errno {
+        Some(errno) => format!("{}: {} ({errno})", refusal.backend, refusal.id),
+        None => format!("{}: {}", refusal.backend, refusal.id),
+    };
+    out.push_str(&paint(&clean::for_terminal(&head), Tone::Bad, style));
+    out.push('\n');
+    let cause = wrapped_within(PAGE, &clean::for_terminal(&refusal.cause), 2, 2);
+    // The remedy stays on one line, to be copied.
+    let remedy = clean::for_terminal(&refusal.remedy);
+    out.push_str(&format!("  {cause}\n  remedy: {remedy}\n"));
+}
+
+fn suggestion(out: &mut String, document: &ReserveDocument, style: Style) {
+    let Some(budget) = document.suggested_budget_ns else { return };
+    // As the command line takes it.
+    let exact = |ns: u64| Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX));
+    let asked = format!("{}/{}", exact(budget), exact(document.period_ns));
+    let text = match document.periods {
+        0 => format!("{asked}, if jobs need all of {}", rounded(document.budget_ns)),
+        _ => format!("{asked}, by the overruns of this run"),
+    };
+    line(out, "reserve", &text, Tone::Caution, style);
+}
+
+fn named(backend: &str) -> &str {
+    match backend {
+        "deadline" => "the deadline class",
+        "user" => "the user-space reserve",
+        "quota" => "a quota of the control group",
+        other => other,
+    }
+}
+
+fn periods(count: u64) -> String {
+    if count == 1 { "1 period".to_owned() } else { format!("{count} periods") }
+}
+
+fn list(cpus: &[u32]) -> String {
+    cpus.iter().copied().collect::<hourglass_model::CpuSet>().to_string()
+}
+
+/// Width of the heads of lines.
+const HEAD: usize = 10;
+
+fn line(out: &mut String, head: &str, text: &str, tone: Tone, style: Style) {
+    let text = wrapped_within(PAGE, &clean::for_terminal(text), HEAD + 1, HEAD + 1);
+    out.push_str(&format!("{head:<HEAD$} {}\n", paint(&text, tone, style)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn document() -> ReserveDocument {
+        ReserveDocument {
+            schema: hourglass_model::reserve::RESERVE_SCHEMA.to_owned(),
+            target: "encoder --fast".to_owned(),
+            backend: Some("user".to_owned()),
+            reason: "the command may fork, which the deadline class does not take".to_owned(),
+            guarantee: true,
+            budget_ns: 3_100_000,
+            period_ns: 8 * MS,
+            deadline_ns: 8 * MS,
+            soft: false,
+            cpus: vec![0, 1],
+            periods: 1000,
+            delivered_p50_ns: Some(3_098_000),
+            delivered_min_ns: Some(3_070_000),
+            delivered_max_ns: Some(3_130_000),
+            missed: 1,
+            overruns: 12,
+            throttled_ns: Some(40 * MS),
+            supply: (1..=20).map(|n| SupplyStep { up_to_ns: n * 160_000, periods: n }).collect(),
+            smt: None,
+            refusals: Vec::new(),
+            suggested_budget_ns: Some(3_200_000),
+            warnings: Vec::new(),
+            exit_code: Some(0),
+            interrupted: false,
+        }
+    }
+
+    #[test]
+    fn a_reservation_in_80_columns() {
+        let mut document = document();
+        document.smt = Some(SmtReport {
+            policy: "monitor".to_owned(),
+            protected: true,
+            shares: vec![2, 3],
+            progress: "word".to_owned(),
+            stopper: Some("cgroup2_freeze".to_owned()),
+            margin_ns: 71_000,
+            jobs: 114,
+            missed: 0,
+            stops: 98,
+            stopped_ns: 1234 * MS,
+            checks: 1404,
+            backwards: 1,
+            unmoved: 0,
+        });
+        let text = reserve(&document, Style::Plain);
+        insta::assert_snapshot!("reserve", text);
+        assert!(text.lines().all(|line| line.chars().count() <= PAGE));
+        // Joined rows hold the same periods.
+        let sum = |steps: &[SupplyStep]| steps.iter().map(|step| step.periods).sum::<u64>();
+        let rows = joined(&document.supply);
+        assert!(rows.len() <= ROWS && sum(&rows) == sum(&document.supply));
+    }
+
+    #[test]
+    fn a_check_says_what_is_in_the_way() {
+        let mut document = ReserveDocument { periods: 0, ..document() };
+        document.refusals = vec![ReserveRefusal {
+            backend: "deadline".to_owned(),
+            id: "affinity".to_owned(),
+            errno: Some("EPERM".to_owned()),
+            cause: "the thread may run on CPU 1 only, and its root domain has CPUs 0-1".to_owned(),
+            remedy: "taskset -a -p 3 4711".to_owned(),
+        }];
+        insta::assert_snapshot!("reserve-check", reserve_check(&document, Style::Plain));
+        document.backend = None;
+        let text = reserve_check(&document, Style::Plain);
+        assert!(text.ends_with("no: nothing here would give it\n"), "{text}");
+    }
+}
