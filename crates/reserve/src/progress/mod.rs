@@ -10,6 +10,8 @@ pub mod page;
 pub mod word;
 pub mod writer;
 
+pub use page::{Page, PageError, VARIABLE};
+pub use word::Word;
 pub use writer::Progress;
 
 /// Tells progress in one job (Inoue et al., section 3.2).

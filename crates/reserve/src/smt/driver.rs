@@ -107,6 +107,8 @@ pub struct Report {
     pub doubts: Doubts,
     /// The policy.
     pub policy: Policy,
+    /// Whether the reservations leave the margin, so that the promises hold.
+    pub covered: bool,
     /// The margin in use, ns: what was asked for and the lateness of timers.
     pub margin_ns: u64,
     /// How late timers were at start.
@@ -131,7 +133,7 @@ impl Report {
         let Statistics { jobs, missed, stops, stopped_ns, checks, failed, .. } = self.statistics;
         SmtReport {
             policy: self.policy.to_string(),
-            protected: self.policy != Policy::Ignore && !shares.is_empty() && failed == 0,
+            protected: self.covered && !shares.is_empty() && failed == 0,
             shares: shares.to_vec(),
             progress: self.progress.to_owned(),
             stopper: (self.policy != Policy::Ignore).then(|| self.stopper.to_owned()),
@@ -259,6 +261,7 @@ struct Watch {
     enforcer: Enforcer,
     sleeper: Sleeper,
     lateness: Lateness,
+    covered: bool,
     latest: Arc<Mutex<Report>>,
     /// Time and processor time when watching began.
     begun: (u64, u64),
@@ -284,11 +287,12 @@ impl Watch {
         let promised = watched.iter().map(|each| each.promised).collect();
         let enforcer = Enforcer::new(settings, watched, stopper)?;
         let begun = (now, now_ns(ClockId::ThreadCpu));
-        let report = report(&enforcer, lateness, (0, 0));
+        let covered = enforcer.is_covered();
+        let report = report(&enforcer, covered, lateness, (0, 0));
         let latest = Arc::new(Mutex::new(report));
         let interrupter = sleeper.interrupter();
         let alive = Alive { interrupter, latest: Arc::clone(&latest), promised };
-        Ok((Watch { enforcer, sleeper, lateness, latest, begun }, alive))
+        Ok((Watch { enforcer, sleeper, lateness, covered, latest, begun }, alive))
     }
 
     /// Until it is interrupted.
@@ -311,15 +315,26 @@ impl Watch {
     fn report(&self) -> Report {
         let (time, cpu) = self.begun;
         let passed = self.sleeper.now_ns().saturating_sub(time);
-        report(&self.enforcer, self.lateness, (now_ns(ClockId::ThreadCpu) - cpu, passed))
+        report(
+            &self.enforcer,
+            self.covered,
+            self.lateness,
+            (now_ns(ClockId::ThreadCpu) - cpu, passed),
+        )
     }
 }
 
-fn report(enforcer: &Enforcer, lateness: Lateness, (cpu_ns, elapsed_ns): (u64, u64)) -> Report {
+fn report(
+    enforcer: &Enforcer,
+    covered: bool,
+    lateness: Lateness,
+    (cpu_ns, elapsed_ns): (u64, u64),
+) -> Report {
     Report {
         statistics: enforcer.statistics(),
         doubts: enforcer.doubts(),
         policy: enforcer.settings().policy,
+        covered,
         margin_ns: enforcer.settings().margin_ns,
         lateness,
         progress: enforcer.progress_name(),

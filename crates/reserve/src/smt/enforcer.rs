@@ -186,6 +186,12 @@ impl Enforcer {
         level.and(gates)
     }
 
+    /// Whether the promises hold ([`Monitor::is_covered`]).
+    #[must_use]
+    pub fn is_covered(&self) -> bool {
+        self.monitor.is_covered()
+    }
+
     /// What it has seen and done.
     #[must_use]
     pub fn statistics(&self) -> Statistics {

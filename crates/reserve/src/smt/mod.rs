@@ -5,5 +5,6 @@ pub mod driver;
 pub mod enforcer;
 pub mod jobs;
 pub mod monitor;
+pub mod sim;
 pub mod stopper;
 pub mod topology;

@@ -207,6 +207,29 @@ impl<P: ProgressSource> Monitor<P> {
         }
     }
 
+    /// Whether the promises hold if progress is told truly: each job leaves the margin when it begins,
+    /// also where all begin at once. Otherwise co-runners may already have taken too much at the first
+    /// look.
+    #[must_use]
+    pub fn is_covered(&self) -> bool {
+        if self.settings.policy == Policy::Ignore {
+            return false;
+        }
+        let begun: Vec<slack::Reservation> = self.jobs.iter().map(|job| self.begun(job)).collect();
+        let slack = match begun.as_slice() {
+            [one] => Ok(Some(i128::from(one.pending.deadline) - i128::from(one.pending.left))),
+            all => slack::slack_ahead(0, all, Effort::of(STEPS)),
+        };
+        matches!(slack, Ok(Some(slack)) if slack >= i128::from(self.settings.margin_ns))
+    }
+
+    /// The reservation, with a job that begins at 0.
+    fn begun(&self, job: &Job) -> slack::Reservation {
+        let cost = job.promised.reserved_ns().saturating_add(self.switch_ns);
+        let pending = slack::Pending { deadline: job.promised.deadline_ns(), left: cost };
+        slack::Reservation { pending, cost, period: job.promised.period_ns() }
+    }
+
     /// When the next look is due; at first the begin of the first period.
     #[must_use]
     pub fn next_ns(&self) -> u64 {
