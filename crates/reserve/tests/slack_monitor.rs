@@ -168,6 +168,12 @@ impl Dice {
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         from + (self.0 >> 33) % (to - from + 1)
     }
+
+    /// As often as not the worst.
+    fn badly(&mut self, best: u64, worst: u64) -> u64 {
+        let bad = self.roll(0, 1) == 0;
+        if bad { worst } else { self.roll(best.min(worst), best.max(worst)) }
+    }
 }
 
 /// Rates between alpha and one, of any length; timers late and stops slow within their bounds.
@@ -182,24 +188,20 @@ struct Chance {
 impl Nature for Chance {
     fn work_ns(&mut self, reservation: usize, _: u64) -> u64 {
         let (from, to) = self.works[reservation];
-        self.dice.roll(from, to)
+        self.dice.badly(from, to)
     }
 
     fn rate(&mut self, _: usize, now: u64) -> (u64, u64) {
-        let rate = match self.dice.roll(0, 3) {
-            0 => self.least,
-            1 => FULL,
-            _ => self.dice.roll(self.least, FULL),
-        };
-        (rate, now + self.dice.roll(1, 3 * MS))
+        let rate = self.dice.badly(FULL, self.least);
+        (rate, now + self.dice.roll(1, 20 * MS))
     }
 
     fn late_ns(&mut self) -> u64 {
-        self.dice.roll(0, self.late_ns)
+        self.dice.badly(0, self.late_ns)
     }
 
     fn stop_ns(&mut self) -> u64 {
-        self.dice.roll(0, self.stop_ns)
+        self.dice.badly(0, self.stop_ns)
     }
 }
 
