@@ -5,6 +5,7 @@ pub mod driver;
 pub mod enforcer;
 pub mod jobs;
 pub mod monitor;
+pub mod sharers;
 pub mod sim;
 pub mod stopper;
 pub mod topology;

@@ -10,7 +10,7 @@ use hourglass_sys::cgroup::Group;
 
 /// Of whom the set consists.
 #[derive(Clone, Debug)]
-pub(super) enum Members {
+pub(in crate::smt) enum Members {
     /// Processes with their descendants. One whose parent ended before it was ever looked at is not
     /// found; a group finds all.
     Tree(Vec<u32>),
@@ -23,7 +23,7 @@ impl Members {
     ///
     /// # Errors
     /// The group cannot be read, or is gone.
-    pub(super) fn processes(&self, but: &[u32]) -> io::Result<BTreeSet<u32>> {
+    pub(in crate::smt) fn processes(&self, but: &[u32]) -> io::Result<BTreeSet<u32>> {
         let mut found = BTreeSet::new();
         match self {
             Members::Tree(roots) => tree(roots, but, &mut found),
@@ -89,7 +89,7 @@ pub(in crate::smt) fn process_of(tid: u32) -> Option<u32> {
 }
 
 /// The threads of a process; none if it is gone.
-pub(super) fn threads(pid: u32) -> Vec<u32> {
+pub(in crate::smt) fn threads(pid: u32) -> Vec<u32> {
     numbers_in(&format!("/proc/{pid}/task"))
 }
 

@@ -1,0 +1,370 @@
+//! Stoppers on victims that spin and say when they last did. What this machine lacks is skipped, unless
+//! `HOURGLASS_TEST_STOPPERS_REQUIRED` names it (a test bed does).
+
+#![cfg(target_os = "linux")]
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use hourglass_reserve::guardian::Guardian;
+use hourglass_reserve::smt::stopper::{
+    CoRunners, Kind, Setup, Stopper, Wanted, choose, measure, open,
+};
+use hourglass_sys::cgroup::{Group, Hierarchy};
+use hourglass_sys::heart_beat::HeartBeat;
+use hourglass_sys::sched::{self, Attributes};
+
+/// Nothing takes longer than this, however slow and busy the machine is.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Who still runs beats at least once in this, if he gets the CPU at all; looked for again and again.
+const SILENCE: Duration = Duration::from_millis(50);
+
+/// Kinds that stop processes by name.
+const OF_PROCESSES: [Kind; 3] = [Kind::Cgroup2Freeze, Kind::Sigstop, Kind::Cgroup1Freezer];
+
+fn victim() -> HeartBeat {
+    let cpus = hourglass_sys::thread::affinity().unwrap();
+    let cpu = *cpus.last().unwrap();
+    let beat = HeartBeat::start(cpu, Attributes::Other(0), 120_000_000_000).unwrap().begin();
+    until("the victim does not run", || beat.last_ns() > 0);
+    beat
+}
+
+fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !done() {
+        assert!(begun.elapsed() < PATIENCE, "{what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Whether it has stopped for good: what was ordered is done a little later.
+fn stands(beat: &HeartBeat) -> bool {
+    let begun = Instant::now();
+    let mut last = beat.last_ns();
+    while begun.elapsed() < PATIENCE {
+        std::thread::sleep(SILENCE);
+        let now = beat.last_ns();
+        if now == last {
+            return true;
+        }
+        last = now;
+    }
+    false
+}
+
+fn runs(beat: &HeartBeat) {
+    let last = beat.last_ns();
+    until("the victim stands", || beat.last_ns() > last);
+}
+
+fn required(kind: Kind) -> bool {
+    let named = std::env::var("HOURGLASS_TEST_STOPPERS_REQUIRED").unwrap_or_default();
+    named.split(',').any(|name| name == kind.name())
+}
+
+/// Opens one; `None`, with the reason printed, if this machine has it not.
+fn opened(kind: Kind, wanted: &Wanted, guardian: &Guardian) -> Option<Box<dyn Stopper>> {
+    match open(kind, wanted, guardian) {
+        Ok(stopper) => Some(stopper),
+        Err(reason) => {
+            assert!(!required(kind), "{reason}");
+            eprintln!("skipped: {reason}");
+            None
+        }
+    }
+}
+
+/// Groups that a stopper of process `pid` has made and left.
+fn left_by(pid: u32) -> Vec<PathBuf> {
+    let name = format!("hourglass-{pid}-");
+    let mut found = Vec::new();
+    for hierarchy in Hierarchy::all().unwrap_or_default() {
+        let Ok(home) = hierarchy.of(0) else { continue };
+        let groups = home.groups().unwrap_or_default().into_iter();
+        let paths = groups.map(|group| group.path().to_owned());
+        found.extend(paths.filter(|path| {
+            path.file_name().and_then(|name| name.to_str()).is_some_and(|n| n.starts_with(&name))
+        }));
+    }
+    found
+}
+
+#[test]
+fn each_kind_stops_and_resumes_and_may_be_asked_twice() {
+    let guardian = Guardian::start().unwrap();
+    for kind in OF_PROCESSES {
+        let victim = victim();
+        let wanted = Wanted::processes([victim.pid()]);
+        let Some(mut stopper) = opened(kind, &wanted, &guardian) else { continue };
+        assert_eq!(stopper.name(), kind.name());
+        assert!(!stopper.is_graded());
+        runs(&victim);
+        for _ in 0..2 {
+            stopper.stop().unwrap();
+            stopper.stop().unwrap();
+            assert!(stands(&victim), "{kind}");
+            stopper.resume().unwrap();
+            stopper.resume().unwrap();
+            runs(&victim);
+        }
+    }
+}
+
+/// Also where the group was made for it, and the victim goes back to where it was.
+#[test]
+fn who_is_stopped_runs_on_when_the_stopper_is_dropped() {
+    let guardian = Guardian::start().unwrap();
+    for kind in OF_PROCESSES {
+        let victim = victim();
+        let cgroup = format!("/proc/{}/cgroup", victim.pid());
+        let before = std::fs::read_to_string(&cgroup).unwrap();
+        let wanted = Wanted::processes([victim.pid()]);
+        let Some(mut stopper) = opened(kind, &wanted, &guardian) else { continue };
+        let inside = std::fs::read_to_string(&cgroup).unwrap();
+        assert_eq!(inside == before, kind == Kind::Sigstop, "{kind}");
+        stopper.stop().unwrap();
+        assert!(stands(&victim), "{kind}");
+        drop(stopper);
+        runs(&victim);
+        assert_eq!(std::fs::read_to_string(&cgroup).unwrap(), before, "{kind}");
+    }
+}
+
+/// A shell that starts a process after the other, each of which appends to a file.
+#[test]
+fn children_that_come_later_are_stopped_too() {
+    let guardian = Guardian::start().unwrap();
+    for kind in OF_PROCESSES {
+        let folder = std::env::temp_dir();
+        let file = folder.join(format!("hourglass-stopper-{}-{kind}", std::process::id()));
+        let script = format!("while :; do (sleep 0.001; echo >>{}) & wait; done", file.display());
+        let mut shell = Command::new("sh").args(["-c", &script]).spawn().unwrap();
+        let length = || std::fs::metadata(&file).map_or(0, |file| file.len());
+        let wanted = Wanted::processes([shell.id()]);
+        if let Some(mut stopper) = opened(kind, &wanted, &guardian) {
+            for _ in 0..5 {
+                let before = length();
+                until("the shell does nothing", || length() > before);
+                stopper.stop().unwrap();
+                // Version 1 may need to be told again (a fork at the wrong moment).
+                let mut last = length();
+                until("somebody was forgotten", || {
+                    std::thread::sleep(SILENCE);
+                    let now = length();
+                    let same = now == last;
+                    last = now;
+                    same
+                });
+                stopper.resume().unwrap();
+            }
+        }
+        shell.kill().unwrap();
+        shell.wait().unwrap();
+        std::thread::sleep(SILENCE);
+        let _ = std::fs::remove_file(&file);
+    }
+}
+
+/// A group of its own for a test, removed at its end.
+struct Home(Group);
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let begun = Instant::now();
+        while self.0.remove().is_err() && begun.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+#[test]
+fn a_named_group_is_stopped_as_it_is() {
+    let guardian = Guardian::start().unwrap();
+    for (kind, hierarchy) in [
+        (Kind::Cgroup2Freeze, Hierarchy::unified()),
+        (Kind::Cgroup1Freezer, Hierarchy::with("freezer")),
+    ] {
+        let name = format!("hourglass-test-{}-{kind}", std::process::id());
+        let made = hierarchy.and_then(|hierarchy| hierarchy.of(0)?.make(&name));
+        let home = match made {
+            Ok(group) => Home(group),
+            Err(error) => {
+                eprintln!("skipped: no group for {kind}: {error}");
+                continue;
+            }
+        };
+        let path = home.0.path().to_owned();
+        let victim = victim();
+        home.0.take_process(victim.pid()).unwrap();
+        let mut wanted = Wanted::processes([]);
+        wanted.co_runners = CoRunners::Group(path.clone());
+        for kind in [kind, Kind::Sigstop] {
+            let Some(mut stopper) = opened(kind, &wanted, &guardian) else { continue };
+            stopper.stop().unwrap();
+            assert!(stands(&victim), "{kind}");
+            drop(stopper);
+            runs(&victim);
+        }
+        // What somebody else has frozen is his to thaw.
+        home.0.freeze().unwrap();
+        until("it is not frozen", || home.0.frozen().unwrap());
+        let refused = open(kind, &wanted, &guardian).map(drop).unwrap_err();
+        assert!(refused.cause.contains("somebody else has frozen"), "{refused}");
+        home.0.thaw().unwrap();
+    }
+}
+
+#[test]
+fn what_must_run_is_refused() {
+    let guardian = Guardian::start().unwrap();
+    let own = std::process::id();
+    for kind in OF_PROCESSES {
+        let refused = open(kind, &Wanted::processes([own]), &guardian).map(drop).unwrap_err();
+        assert_eq!(refused.kind, kind);
+        let mut everyone = Wanted::processes([]);
+        everyone.co_runners = CoRunners::Everyone;
+        assert!(open(kind, &everyone, &guardian).is_err(), "{kind}");
+        // The group that this process is in; or its root, which cannot be frozen.
+        let hierarchy = match kind {
+            Kind::Cgroup1Freezer => Hierarchy::with("freezer"),
+            _ => Hierarchy::unified(),
+        };
+        let Ok(group) = hierarchy.and_then(|hierarchy| hierarchy.of(0)) else { continue };
+        let mut ours = everyone.clone();
+        ours.co_runners = CoRunners::Group(group.path().to_owned());
+        match kind {
+            Kind::Sigstop => {}
+            _ => assert!(open(kind, &ours, &guardian).is_err(), "{kind}"),
+        }
+    }
+}
+
+#[test]
+fn who_is_slowed_gets_his_policy_back() {
+    let guardian = Guardian::start().unwrap();
+    for kind in OF_PROCESSES {
+        let victim = victim();
+        let policy = || sched::of(victim.pid()).unwrap();
+        let mut wanted = Wanted::processes([victim.pid()]);
+        wanted.graded = true;
+        let Some(mut stopper) = opened(kind, &wanted, &guardian) else { continue };
+        assert!(stopper.is_graded());
+        assert_eq!(stopper.name(), kind.name());
+        stopper.slow().unwrap();
+        assert_eq!(policy(), Some(Attributes::Idle));
+        runs(&victim);
+        stopper.stop().unwrap();
+        assert!(stands(&victim), "{kind}");
+        stopper.slow().unwrap();
+        runs(&victim);
+        stopper.resume().unwrap();
+        assert_eq!(policy(), Some(Attributes::Other(0)));
+        stopper.slow().unwrap();
+        drop(stopper);
+        assert_eq!(policy(), Some(Attributes::Other(0)));
+        runs(&victim);
+    }
+}
+
+/// A measurement says when the victim last ran; what it takes is no test's to judge.
+#[test]
+fn measurements_and_the_choice() {
+    let guardian = Guardian::start().unwrap();
+    let setup = match Setup::new(&hourglass_model::CpuSet::default()) {
+        Ok(setup) => Setup { trials: 40, limit_ms: 20_000, ..setup },
+        Err(reason) => return eprintln!("skipped: {reason}"),
+    };
+    assert_ne!(setup.controller, setup.victim);
+    for kind in Kind::ALL {
+        match measure(kind, &setup, &guardian) {
+            Ok(measured) => {
+                println!("{kind}: {measured:?}");
+                assert_eq!(measured.stopper, kind);
+                assert!(measured.p50_ns > 0 && measured.p50_ns <= measured.p99_ns);
+                assert!(measured.p99_ns <= measured.p999_ns && measured.p999_ns <= measured.max_ns);
+                assert!(measured.margin_ns() >= measured.p999_ns);
+            }
+            Err(reason) => {
+                assert!(!required(kind), "{reason}");
+                eprintln!("skipped: {reason}");
+            }
+        }
+    }
+    let victim = victim();
+    let wanted = Wanted::processes([victim.pid()]);
+    match choose(&Kind::ALL, &wanted, &setup, &guardian) {
+        Ok(mut chosen) => {
+            assert_eq!(chosen.stopper.name(), chosen.measured.stopper.name());
+            assert_eq!(chosen.tried.len(), Kind::ALL.len());
+            chosen.stopper.stop().unwrap();
+            assert!(stands(&victim));
+            drop(chosen);
+            runs(&victim);
+        }
+        Err(reason) => eprintln!("skipped: {reason}"),
+    }
+}
+
+/// The part of a monitor that is killed: what it is told to stop, it stops and resumes for ever.
+const ROLE: &str = "HOURGLASS_TEST_STOPPER_ROLE";
+
+#[test]
+fn role_of_a_monitor() {
+    let Ok(role) = std::env::var(ROLE) else { return };
+    let (kind, pid) = role.split_once(' ').unwrap();
+    let guardian = Guardian::start().unwrap();
+    let wanted = Wanted::processes([pid.parse().unwrap()]);
+    match open(kind.parse().unwrap(), &wanted, &guardian) {
+        Ok(mut stopper) => {
+            println!("\nopen");
+            loop {
+                stopper.stop().unwrap();
+                std::thread::sleep(Duration::from_millis(3));
+                stopper.resume().unwrap();
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        Err(reason) => println!("\nnone: {reason}"),
+    }
+}
+
+/// SIGKILL at random moments: the victim runs on, back where it was, and no group is left.
+#[test]
+fn who_is_stopped_by_a_killed_monitor_runs_on() {
+    let seed = std::time::UNIX_EPOCH.elapsed().unwrap().subsec_nanos() | 1;
+    println!("seed {seed}");
+    let mut random = u64::from(seed);
+    let victim = victim();
+    let cgroup = format!("/proc/{}/cgroup", victim.pid());
+    let before = std::fs::read_to_string(&cgroup).unwrap();
+    for round in 0..6 {
+        let kind = OF_PROCESSES[round % 3];
+        let mut monitor = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "role_of_a_monitor", "--nocapture", "--test-threads", "1"])
+            .env(ROLE, format!("{kind} {}", victim.pid()))
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(monitor.stdout.take().unwrap()).lines();
+        let word = lines.map_while(Result::ok).find(|l| l == "open" || l.starts_with("none: "));
+        if word.as_deref() == Some("open") {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            std::thread::sleep(Duration::from_micros(random >> 50));
+        } else {
+            assert!(!required(kind), "{word:?}");
+            eprintln!("skipped: {word:?}");
+        }
+        monitor.kill().unwrap();
+        monitor.wait().unwrap();
+        runs(&victim);
+        until("groups are left behind", || left_by(monitor.id()).is_empty());
+        until("the victim is elsewhere", || std::fs::read_to_string(&cgroup).unwrap() == before);
+        // Nobody stops it any more.
+        runs(&victim);
+        assert!(Path::new(&cgroup).exists());
+    }
+}
