@@ -78,6 +78,8 @@ pub mod thread;
 pub mod tracefs;
 #[cfg(target_os = "linux")]
 pub mod wait;
+#[cfg(target_os = "linux")]
+pub mod worker;
 
 #[cfg(target_os = "linux")]
 use std::io;

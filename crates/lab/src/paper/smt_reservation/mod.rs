@@ -6,9 +6,11 @@
 //! emulated ([`contention`]); each figure is simulated besides. A row says which of these it is.
 
 mod contention;
+mod emulator;
 mod example;
 mod outcome;
 mod simulated;
+mod work;
 
 use super::{Paper, Table};
 

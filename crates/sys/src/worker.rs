@@ -1,0 +1,148 @@
+//! A process that runs a function of this program, over and over, until it is ended.
+//!
+//! Owns: making it, ending it, that it ends with its maker. Must not: know what it does, or stop it
+//! meanwhile.
+
+use std::io;
+
+use crate::clock::{ClockId, now_ns};
+use crate::sched::{self, Attributes};
+use crate::{checked, thread};
+
+/// A child of this process. It ends when this is dropped, with the thread that made it, and by itself
+/// when its time is over.
+#[derive(Debug)]
+pub struct Worker {
+    pid: libc::pid_t,
+}
+
+/// How a worker is to live.
+#[derive(Clone, Copy, Debug)]
+pub struct Life {
+    /// The CPU on which it stays.
+    pub cpu: u32,
+    /// Its nice value, from -20 to 19; 0 where the one that is wanted is refused.
+    pub nice: i8,
+    /// When it ends by itself at the latest, ns from now.
+    pub most_ns: u64,
+}
+
+impl Worker {
+    /// Starts one, which calls `work` until it returns `false`. `work` gets what it needs before: in the
+    /// child of a process with several threads only the caller's goes on, so that it MUST NOT allocate,
+    /// free, lock or print, nor panic.
+    ///
+    /// # Errors
+    /// No processes left. A child that cannot have its CPU ends at once.
+    pub fn start(life: Life, mut work: impl FnMut() -> bool) -> io::Result<Worker> {
+        let parent = std::process::id();
+        // SAFETY: the child makes nothing but system calls, and what the caller promises of its work, so
+        // that locks which other threads hold do not matter; it never returns.
+        let pid = checked(unsafe { libc::fork() })?;
+        if pid == 0 {
+            if prepared(life, parent) {
+                let end = now_ns(ClockId::Monotonic).saturating_add(life.most_ns);
+                while work() && now_ns(ClockId::Monotonic) < end {}
+            }
+            // SAFETY: ends this process at once, without the parent's exit handlers.
+            unsafe { libc::_exit(0) };
+        }
+        Ok(Worker { pid })
+    }
+
+    /// Its process.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.pid as u32
+    }
+}
+
+/// The first steps of the child; whether it may go on.
+fn prepared(life: Life, parent: u32) -> bool {
+    // First of all: it must not go on with a real-time policy that its maker has.
+    if sched::set(Attributes::Other(0)).is_err() {
+        return false;
+    }
+    // SAFETY: takes its arguments by value.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+    // The parent may have ended before it was asked for.
+    // SAFETY: takes no memory.
+    if unsafe { libc::getppid() } as u32 != parent {
+        return false;
+    }
+    // Another nice value is a wish.
+    let _ = sched::set(Attributes::Other(life.nice));
+    thread::set_affinity([life.cpu]).is_ok()
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let mut status = 0;
+        // SAFETY: the child is ours and was not waited for, so that its number is still its own; the
+        // status is a live local.
+        unsafe {
+            libc::kill(self.pid, libc::SIGKILL);
+            while libc::waitpid(self.pid, &raw mut status, 0) == -1
+                && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
+            {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::memfd::SharedWords;
+
+    fn until(what: &str, mut done: impl FnMut() -> bool) {
+        let begun = Instant::now();
+        while !done() {
+            assert!(begun.elapsed() < Duration::from_secs(20), "{what}");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    fn ended(pid: u32) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('Z'))
+    }
+
+    /// It works until it is dropped, on its CPU, and then is gone.
+    #[test]
+    fn it_works_until_it_is_dropped() {
+        let cpu = thread::affinity().unwrap()[0];
+        let shared = SharedWords::create(c"hourglass-test", 2).unwrap();
+        let words = shared.words();
+        let life = Life { cpu, nice: 0, most_ns: 60_000_000_000 };
+        let worker = Worker::start(life, || {
+            words[1].store(u64::from(crate::clock::current_cpu()), Ordering::Release);
+            words[0].fetch_add(1, Ordering::AcqRel) < u64::MAX
+        });
+        let worker = worker.unwrap();
+        until("it does not work", || words[0].load(Ordering::Acquire) > 100);
+        assert_eq!(words[1].load(Ordering::Acquire), u64::from(cpu));
+        let pid = worker.pid();
+        drop(worker);
+        assert!(ended(pid));
+        let last = words[0].load(Ordering::Acquire);
+        std::thread::sleep(Duration::from_millis(5));
+        assert_eq!(words[0].load(Ordering::Acquire), last);
+    }
+
+    /// When its work says so, when its time is over, and with the thread that made it.
+    #[test]
+    fn it_ends_by_itself() {
+        let cpu = thread::affinity().unwrap()[0];
+        let life = move |most_ns| Life { cpu, nice: 0, most_ns };
+        let done = Worker::start(life(60_000_000_000), || false).unwrap();
+        until("its work is done", || ended(done.pid()));
+        let over = Worker::start(life(20_000_000), || true).unwrap();
+        until("its time is over", || ended(over.pid()));
+        let orphan = std::thread::spawn(move || Worker::start(life(60_000_000_000), || true));
+        let orphan = orphan.join().unwrap().unwrap();
+        until("its maker has ended", || ended(orphan.pid()));
+    }
+}
