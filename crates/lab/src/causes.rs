@@ -123,13 +123,18 @@ impl Explanation {
 fn facts(document: &RunDocument) -> Facts {
     let manifest = &document.manifest;
     let host = &manifest.host;
+    let change = host.change.as_ref();
     let quota = machine::tightest_quota(host).map(|quota| Quota {
         period_ns: quota.period_us.saturating_mul(1_000),
-        throttled: host.change.as_ref().and_then(|change| change.quota_throttled).unwrap_or(0),
-        throttled_ns: None,
+        throttled: change.and_then(|change| change.quota_throttled).unwrap_or(0),
+        throttled_ns: change.and_then(|change| change.quota_throttled_ns),
     });
-    let rt_limit = throttling::in_force_ns(host)
-        .map(|(runtime_ns, period_ns)| RtLimit { runtime_ns, period_ns });
+    let logged = change.and_then(|change| change.rt_throttling_logged).is_some_and(|told| told > 0);
+    let rt_limit = throttling::in_force_ns(host).map(|(runtime_ns, period_ns)| RtLimit {
+        runtime_ns,
+        period_ns,
+        logged,
+    });
     Facts {
         threads: threads(manifest, &document.result.threads),
         tick_hz: host.tick_hz,

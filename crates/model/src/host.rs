@@ -383,6 +383,11 @@ pub struct HostMoment {
     pub clock_source: Option<String>,
     /// Periods in which a quota stopped the process's control groups, since they exist.
     pub quota_throttled: Option<u64>,
+    /// For how long it did (`throttled_usec` or `throttled_time`), ns, summed over CPUs.
+    pub quota_throttled_ns: Option<u64>,
+    /// How often the kernel's log says that it throttles real-time threads; once at most in most
+    /// kernels, from boot on. `None` where the log cannot be read.
+    pub rt_throttling_logged: Option<u64>,
     /// How often heat or power made the processors slow down, since boot, summed over CPUs.
     pub thermal_throttled: Option<u64>,
 }
@@ -403,6 +408,11 @@ pub struct HostChange {
     pub clock_source_changed: bool,
     /// Periods in which a quota stopped the process's control groups.
     pub quota_throttled: Option<u64>,
+    /// For how long it did, ns, summed over CPUs.
+    pub quota_throttled_ns: Option<u64>,
+    /// How often the kernel's log says, anew, that it throttles real-time threads. 0 says nothing,
+    /// since most kernels say it once.
+    pub rt_throttling_logged: Option<u64>,
     /// How often heat or power made the processors slow down.
     pub thermal_throttled: Option<u64>,
 }

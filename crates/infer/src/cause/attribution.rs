@@ -266,7 +266,9 @@ impl<'a> Attribution<'a> {
         let quota = self
             .facts
             .quota
-            .filter(|quota| may_be_quota(known, length, quota.period_ns))
+            .filter(|quota| quota.throttled > 0 && may_be_quota(known, length, quota.period_ns))
+            // Each CPU counts by itself, so no gap is longer than their sum.
+            .filter(|quota| quota.throttled_ns.is_none_or(|all| length / 2 <= all))
             .filter(|_| before.cpu == interval.cpu || interval.onset == Onset::Migration)
             .and_then(|_| on(patterns.quota.as_ref()));
         Stops { throttled, replenished, quota }

@@ -66,6 +66,9 @@ pub struct RtLimit {
     pub runtime_ns: u64,
     /// The period, ns.
     pub period_ns: u64,
+    /// Whether the kernel said in this run that it throttles. Most say it once since boot, so that
+    /// silence says nothing.
+    pub logged: bool,
 }
 
 /// A quota on the time of ordinary threads.

@@ -31,6 +31,8 @@ const SILENT_WITH_LOSSES: f64 = 0.6;
 /// A stop of the length of a throttling, once; and at the period's distance from others.
 const THROTTLED_ONCE: f64 = 0.7;
 const THROTTLED_PERIODIC: f64 = 0.97;
+/// A stop of that length, once, and the kernel said that it throttles.
+const THROTTLED_LOGGED: f64 = 0.9;
 /// A budget or a quota explains a long gap that ends on its grid, at most with this.
 const MOST_BUDGET: f64 = 0.97;
 /// The thread yielded and was away for longer than a yield takes, nothing else is known.
@@ -182,15 +184,21 @@ impl Case<'_> {
         }
         if let Some(periodic) = self.stops.throttled {
             self.signs.insert(Sign::ThrottlingLength);
+            let logged = self.facts.rt_limit.is_some_and(|limit| limit.logged);
+            if logged {
+                self.signs.insert(Sign::ThrottlingLogged);
+            }
             if periodic {
                 self.signs.insert(Sign::ThrottlingPeriod);
                 return inferred(Cause::RtThrottling, THROTTLED_PERIODIC);
             }
-            return inferred(Cause::RtThrottling, THROTTLED_ONCE);
+            let once = if logged { THROTTLED_LOGGED } else { THROTTLED_ONCE };
+            return inferred(Cause::RtThrottling, once);
         }
         // Another thread of the run in the same control group could not have run meanwhile.
         let confidence = self.stops.quota.filter(|_| self.successor.is_none())?;
         self.signs.insert(Sign::QuotaPeriod);
+        self.signs.insert(Sign::QuotaCounted);
         inferred(Cause::CgroupQuota, confidence.min(MOST_BUDGET))
     }
 

@@ -52,11 +52,15 @@ pub enum Sign {
     NeverWaits = 21,
     /// A hypervisor is below the kernel.
     VirtualMachine = 22,
+    /// The kernel counted that the quota stopped the control group in this run.
+    QuotaCounted = 23,
+    /// The kernel's log says, since the run began, that it throttles real-time threads.
+    ThrottlingLogged = 24,
 }
 
 impl Sign {
     /// All.
-    pub const ALL: [Sign; 23] = [
+    pub const ALL: [Sign; 25] = [
         Sign::KernelSwitch,
         Sign::KernelWork,
         Sign::KernelSilent,
@@ -80,6 +84,8 @@ impl Sign {
         Sign::StoppedState,
         Sign::NeverWaits,
         Sign::VirtualMachine,
+        Sign::QuotaCounted,
+        Sign::ThrottlingLogged,
     ];
 
     /// What a person reads.
@@ -109,6 +115,8 @@ impl Sign {
             Sign::StoppedState => "the thread was stopped or traced",
             Sign::NeverWaits => "the thread never waits by itself",
             Sign::VirtualMachine => "a hypervisor is below the kernel",
+            Sign::QuotaCounted => "the kernel counted that the group was throttled",
+            Sign::ThrottlingLogged => "the kernel's log says that it throttles",
         }
     }
 }

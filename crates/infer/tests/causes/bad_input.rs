@@ -118,7 +118,11 @@ fn any_facts() -> impl Strategy<Value = Facts> {
                 threads,
                 tick_hz,
                 virtual_machine,
-                rt_limit: limit.map(|(runtime_ns, period_ns)| RtLimit { runtime_ns, period_ns }),
+                rt_limit: limit.map(|(runtime_ns, period_ns)| RtLimit {
+                    runtime_ns,
+                    period_ns,
+                    logged: true,
+                }),
                 quota: quota.map(|(period_ns, throttled)| Quota {
                     period_ns,
                     throttled,

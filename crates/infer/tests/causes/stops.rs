@@ -25,7 +25,8 @@ fn real_time_throttling_is_named() {
     let mut facts = facts(&[Policy::Fifo(50)]);
     let (without, _, _) = attributed(&facts, &trace, &[]);
     assert!(without.iter().all(|gap| gap.cause == Cause::ContextSwitchInvoluntary));
-    facts.rt_limit = Some(RtLimit { runtime_ns: 950_000_000, period_ns: 1_000_000_000 });
+    facts.rt_limit =
+        Some(RtLimit { runtime_ns: 950_000_000, period_ns: 1_000_000_000, logged: false });
     let (found, _, _) = attributed(&facts, &trace, &[]);
     let score = of(&found, &planted, Cause::RtThrottling);
     assert_eq!((score.precision, score.recall), (1.0, 1.0), "{score:?}");
@@ -56,7 +57,8 @@ fn throttling_is_named_where_only_long_gaps_are_known() {
         known.push(Interval { start_ns: to, end_ns: to, ..pair[1] });
     }
     let mut facts = facts(&[Policy::Fifo(80)]);
-    facts.rt_limit = Some(RtLimit { runtime_ns: 950_000_000, period_ns: 1_000_000_000 });
+    facts.rt_limit =
+        Some(RtLimit { runtime_ns: 950_000_000, period_ns: 1_000_000_000, logged: false });
     let (found, patterns, _) = attributed(&facts, &known, &[]);
     let score = of(&found, &planted, Cause::RtThrottling);
     assert_eq!((score.precision, score.recall), (1.0, 1.0), "{score:?}");
@@ -108,8 +110,10 @@ fn a_quota_is_named_only_if_it_stopped_the_group() {
     let planted = woven(planted);
     let trace = trace(&mut dice, 0, 0, &planted, until, true);
     let mut facts = facts(&[Policy::Other(0)]);
-    for (throttled, expected) in [(60, true), (0, false)] {
-        facts.quota = Some(Quota { period_ns: 100_000_000, throttled, throttled_ns: None });
+    let cases =
+        [(60, None, true), (60, Some(3_000_000_000), true), (60, Some(0), false), (0, None, false)];
+    for (throttled, throttled_ns, expected) in cases {
+        facts.quota = Some(Quota { period_ns: 100_000_000, throttled, throttled_ns });
         let (found, _, _) = attributed(&facts, &trace, &[]);
         let score = of(&found, &planted, Cause::CgroupQuota);
         if expected {
@@ -117,5 +121,7 @@ fn a_quota_is_named_only_if_it_stopped_the_group() {
         } else {
             assert_eq!(score.recall, 0.0);
         }
+        let named = found.iter().filter(|gap| gap.cause == Cause::CgroupQuota);
+        assert!(named.clone().all(|gap| gap.evidence.contains(Sign::QuotaCounted)));
     }
 }

@@ -73,18 +73,33 @@ pub(super) fn has_rt_budget(files: &Files) -> Option<bool> {
         .then(|| files.exists(&format!("{folder}/cpu.rt_runtime_us")))
 }
 
-/// Periods in which a quota stopped the process, since its groups exist; `None` without a quota.
-pub(super) fn quota_throttled(files: &Files) -> Option<u64> {
+/// How a quota stopped the process, since its groups exist.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Stopped {
+    /// In so many periods.
+    pub(super) periods: u64,
+    /// For so long, summed over CPUs.
+    pub(super) ns: Option<u64>,
+}
+
+/// How a quota stopped the process; `None` without a quota.
+pub(super) fn quota_stopped(files: &Files) -> Option<Stopped> {
     let quotas = cpu_quotas(files, &lineage(&groups(files), &mounts(files), "cpu")?);
-    let counts = quotas.iter().filter_map(|quota| {
+    let of_group = |quota: &CpuQuota| {
         let (folder, _) = quota.file.rsplit_once('/')?;
         let statistics = files.text(&format!("{folder}/cpu.stat"))?;
-        statistics.lines().find_map(|line| {
-            let count = line.strip_prefix("nr_throttled ")?;
-            count.trim().parse::<u64>().ok()
-        })
-    });
-    counts.reduce(u64::saturating_add)
+        let count = |name: &str| {
+            let of_name = |line: &str| line.strip_prefix(name)?.trim().parse::<u64>().ok();
+            statistics.lines().find_map(of_name)
+        };
+        let us = count("throttled_usec ").map(|us| us.saturating_mul(1_000));
+        // Version 1 has nanoseconds under a name of its own.
+        Some(Stopped { periods: count("nr_throttled ")?, ns: us.or(count("throttled_time ")) })
+    };
+    quotas.iter().filter_map(of_group).reduce(|a, b| Stopped {
+        periods: a.periods.saturating_add(b.periods),
+        ns: a.ns.zip(b.ns).map(|(a, b)| a.saturating_add(b)),
+    })
 }
 
 /// The groups of the process: lines `NUMBER:CONTROLLERS:PATH`, version 2 as `0::PATH`.

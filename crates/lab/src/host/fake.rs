@@ -232,7 +232,11 @@ pub(crate) fn v2_container() -> FakeMachine {
             "31 23 0:28 /libpod-1 /sys/fs/cg\\040roup rw - cgroup2 cgroup rw,nsdelegate\n",
         ),
         ("sys/fs/cg roup/cpu.max", "150000 100000\n"),
-        ("sys/fs/cg roup/cpu.stat", "usage_usec 5\nnr_periods 9\nnr_throttled 4\n"),
+        (
+            "sys/fs/cg roup/cpu.stat",
+            "usage_usec 5\nnr_periods 9\nnr_throttled 4\nthrottled_usec 1250\n",
+        ),
+        ("dev/kmsg", "6,0,1,-;Linux version 6.1\n"),
         ("sys/fs/cg roup/app/cpu.max", "max 100000\n"),
         ("sys/fs/cg roup/app/memory.max", "max\n"),
         ("sys/fs/cg roup/memory.max", "1073741824\n"),

@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::io::{ErrorKind, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -24,6 +25,9 @@ const MOST_GROUPS: u32 = 256;
 
 /// Most names of one folder.
 const MOST_NAMES: usize = 16_384;
+
+/// `include/uapi/asm-generic/fcntl.h`, the same on x86 and ARM.
+const O_NONBLOCK: i32 = 0o4000;
 
 /// The folder of the CPUs.
 pub(super) const CPUS: &str = "sys/devices/system/cpu";
@@ -62,6 +66,11 @@ impl Files {
         let mut file = fs::File::open(self.locate(path)?).ok()?.take(MOST_BYTES);
         file.read_to_end(&mut content).ok()?;
         Some(content)
+    }
+
+    /// A file open for reading, of which a read does not wait for what is not there yet.
+    pub(super) fn without_waiting(&self, path: &str) -> Option<fs::File> {
+        fs::OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open(self.locate(path)?).ok()
     }
 
     /// A file as text; bytes that are none are replaced.

@@ -13,6 +13,7 @@ pub(crate) mod fake;
 mod files;
 mod interrupts;
 mod kernel;
+mod log;
 mod moment;
 mod power;
 mod process;
@@ -41,8 +42,8 @@ impl HostReader {
         HostReader { files: Files::below(root) }
     }
 
-    /// All facts, as they are now. Takes about a millisecond per CPU: call it before the run, not
-    /// during it.
+    /// All facts, as they are now. Takes about a millisecond per CPU, and one for the kernel's log: call
+    /// it before the run, not during it.
     #[must_use]
     pub fn read(&self) -> Host {
         let files = &self.files;

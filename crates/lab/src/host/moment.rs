@@ -6,7 +6,7 @@ use hourglass_model::host::{HostChange, HostMoment};
 
 use super::cgroup;
 use super::files::{CPUS, Files};
-use super::kernel;
+use super::{kernel, log};
 
 /// Length of a tick in `/proc/stat`. It is a constant of the interface (`USER_HZ` = 100), not the
 /// timer's tick.
@@ -32,13 +32,16 @@ pub(super) fn now(files: &Files) -> HostMoment {
             steal_ns_by_cpu.insert(cpu, stolen);
         }
     }
+    let stopped = cgroup::quota_stopped(files);
     HostMoment {
         load_average: load_average(&load),
         runnable_others: runnable_others(&load),
         steal_ns,
         steal_ns_by_cpu,
         clock_source: kernel::current_clock_source(files),
-        quota_throttled: cgroup::quota_throttled(files),
+        quota_throttled: stopped.map(|stopped| stopped.periods),
+        quota_throttled_ns: stopped.and_then(|stopped| stopped.ns),
+        rt_throttling_logged: log::count(files, log::RT_THROTTLING),
         thermal_throttled: thermal_throttled(files),
     }
 }
@@ -89,6 +92,8 @@ pub(super) fn change(start: &HostMoment, end: &HostMoment) -> HostChange {
             && end.clock_source.is_some()
             && start.clock_source != end.clock_source,
         quota_throttled: grown(start.quota_throttled, end.quota_throttled),
+        quota_throttled_ns: grown(start.quota_throttled_ns, end.quota_throttled_ns),
+        rt_throttling_logged: grown(start.rt_throttling_logged, end.rt_throttling_logged),
         thermal_throttled: grown(start.thermal_throttled, end.thermal_throttled),
     }
 }

@@ -107,6 +107,20 @@ fn v2_container_with_a_quota_above_its_group() {
     assert_eq!(host.start.quota_throttled, Some(4));
 }
 
+/// Version 1 counts the same in nanoseconds, under another name.
+#[test]
+fn a_quota_of_version_1_tells_how_long_it_stopped_the_group() {
+    let group = "sys/fs/cgroup/cpu,cpuacct/docker/ab";
+    let machine = v1_container().with(&[
+        (&format!("{group}/cpu.cfs_quota_us"), "20000\n"),
+        (&format!("{group}/cpu.cfs_period_us"), "100000\n"),
+        (&format!("{group}/cpu.stat"), "nr_periods 90\nnr_throttled 12\nthrottled_time 345\n"),
+    ]);
+    let start = machine.reader().moment();
+    assert_eq!((start.quota_throttled, start.quota_throttled_ns), (Some(12), Some(345)));
+    assert_eq!(start.rt_throttling_logged, None, "there is no log to read");
+}
+
 #[test]
 fn a_docker_mark_on_a_disk_is_no_container() {
     let disk = "27 1 254:0 / / rw - ext4 /dev/vda rw\n";
@@ -128,7 +142,8 @@ fn the_change_is_that_of_the_run_alone() {
     let machine = machine.with(&[
         ("proc/stat", "cpu  0 0 0 0 0 0 0 9 0 0\ncpu0 0 0 0 0 0 0 0 3\ncpu1 0 0 0 0 0 0 0 6\n"),
         ("proc/loadavg", "2.00 1.00 0.50 3/86 6958\n"),
-        ("sys/fs/cg roup/cpu.stat", "nr_throttled 11\n"),
+        ("sys/fs/cg roup/cpu.stat", "nr_throttled 11\nthrottled_usec 7500\n"),
+        ("dev/kmsg", "4,1,2,-;sched: RT throttling activated\n"),
         ("sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet"),
     ]);
     let change = machine.reader().change_since(&start);
@@ -136,6 +151,8 @@ fn the_change_is_that_of_the_run_alone() {
     assert_eq!(change.steal_ns_by_cpu.into_iter().collect::<Vec<_>>(), [(1, 20_000_000)]);
     assert_eq!(change.load_average, Some([2.0, 1.0, 0.5]));
     assert_eq!(change.quota_throttled, Some(7));
+    assert_eq!(change.quota_throttled_ns, Some(7_500_000 - 1_250_000));
+    assert_eq!(change.rt_throttling_logged, Some(1));
     assert!(change.clock_source_changed);
 }
 
