@@ -5,17 +5,19 @@
 
 use hourglass_infer::cause::{
     self, Attributed, CauseTally, Facts, KernelCoverage, Patterns, Quota, Remarks, RtLimit,
-    ThreadFacts,
+    SwitchFacts, ThreadFacts,
 };
 use hourglass_model::document::{RunDocument, ThreadReport, Warning};
 use hourglass_model::kernel::KernelFacts;
-use hourglass_model::manifest::Manifest;
+use hourglass_model::manifest::{EvidenceFacts, Manifest};
 use hourglass_model::{Cause, Interval, KernelEvent, Policy};
 use hourglass_time::Span;
 
 use crate::advice::machine;
 use crate::advice::throttling::{self, nanos};
 use crate::inferences;
+use crate::own_loop;
+use crate::switch_records;
 
 /// Nanoseconds in a second.
 const NS_PER_S: f64 = 1e9;
@@ -142,6 +144,7 @@ fn facts(document: &RunDocument) -> Facts {
         rt_limit,
         quota,
         kernel: manifest.kernel.as_ref().map(|kernel| coverage(kernel, manifest)),
+        switches: switch_facts(manifest),
         ..Facts::default()
     }
 }
@@ -157,8 +160,8 @@ fn threads(
         let facts = ThreadFacts {
             policy: policy(&thread.policy),
             never_waits: known.never_blocks,
-            // What is not one of the models is a program's own loop.
-            waits_unseen: thread.workload.is_empty(),
+            // A program's own loop waits by its own means.
+            waits_unseen: own_loop::is_own(&thread.workload),
             highest: known.highest,
             reservation: reservation.or_else(|| budget_and_period(&thread.policy)),
             number: report.and_then(|report| report.tid),
@@ -193,6 +196,14 @@ fn coverage(kernel: &KernelFacts, manifest: &Manifest) -> KernelCoverage {
     };
     let cpus = kernel.cpus.iter().map(|cpu| (cpu.cpu, cpu.lost.saturating_add(cpu.damaged)));
     KernelCoverage { cpus: cpus.collect(), error_ns }
+}
+
+/// What the records of switches cover, if the run has some.
+fn switch_facts(manifest: &Manifest) -> Option<SwitchFacts> {
+    let of_perf = |facts: &&EvidenceFacts| facts.source == EvidenceFacts::PERF && facts.used;
+    let perf = manifest.evidence.iter().find(of_perf)?;
+    let complete = perf.complete == Some(true);
+    Some(SwitchFacts { complete, error_ns: switch_records::ERROR_NS })
 }
 
 /// What a reader must know of how the causes were found.

@@ -30,12 +30,13 @@ pub(crate) fn of_threads(measured: &Measured) -> Vec<EvidenceFacts> {
             used: measured.rseq.is_ok(),
             found: rseq,
             remedy,
+            ..EvidenceFacts::default()
         },
         EvidenceFacts {
             source: EvidenceFacts::COUNTERS.to_owned(),
             used: true,
             found: counters.to_owned(),
-            remedy: None,
+            ..EvidenceFacts::default()
         },
     ]
 }
@@ -51,12 +52,13 @@ pub(crate) fn of_kernel(traced: bool, switches: Option<&Recorded>) -> [EvidenceF
             "not recorded".to_owned()
         },
         remedy: (!traced).then(|| "run as root with --trace".to_owned()),
+        ..EvidenceFacts::default()
     };
     let switches = switches.map(Recorded::facts).unwrap_or_else(|| EvidenceFacts {
         source: EvidenceFacts::PERF.to_owned(),
         used: false,
         found: "not needed beside the kernel's trace".to_owned(),
-        remedy: None,
+        ..EvidenceFacts::default()
     });
     [trace, switches]
 }

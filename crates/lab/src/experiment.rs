@@ -143,9 +143,7 @@ impl Finished {
     /// What the kernel told by its trace events, in order of `ticks`; if it was not asked, records of
     /// the threads' context switches where it gave them.
     pub fn kernel_events(&self) -> impl Iterator<Item = KernelEvent> + '_ {
-        let timeline = &self.measured.timeline;
-        let traced = self.kernel.iter().flat_map(|kernel| kernel.events(timeline));
-        traced.chain(self.records.iter().flat_map(|records| records.events(timeline)))
+        kernel_events(&self.measured, self.kernel.as_ref(), self.records.as_ref())
     }
 
     /// What gives each gap of the trace its cause.
@@ -331,6 +329,16 @@ pub(crate) fn run_and_add(
     Ok(conclude(document, folder, measured, (kernel, records), add))
 }
 
+fn kernel_events<'a>(
+    measured: &'a Measured,
+    kernel: Option<&'a kernel_trace::Recorded>,
+    records: Option<&'a switch_records::Recorded>,
+) -> impl Iterator<Item = KernelEvent> + use<'a> {
+    let timeline = &measured.timeline;
+    let traced = kernel.into_iter().flat_map(|kernel| kernel.events(timeline));
+    traced.chain(records.into_iter().flat_map(|records| records.events(timeline)))
+}
+
 /// Finds the causes of all gaps and puts them into the document.
 fn explain<I: Iterator<Item = Interval>>(
     document: &mut RunDocument,
@@ -351,7 +359,7 @@ pub(crate) fn conclude(
     (kernel, records): (Option<kernel_trace::Recorded>, Option<switch_records::Recorded>),
     add: impl FnOnce(&mut Finished),
 ) -> Finished {
-    let events = kernel.iter().flat_map(|kernel| kernel.events(&measured.timeline));
+    let events = kernel_events(&measured, kernel.as_ref(), records.as_ref());
     let explanation = explain(&mut document, || records::with_long_gaps(&measured), events);
     document.result.inferences =
         inferences::of_run(&document, merged(&measured), lateness_ps(&measured));

@@ -34,9 +34,9 @@ use thiserror::Error;
 
 use crate::advice::{self, ThreadDemand};
 use crate::experiment::{Failure, Finished, check_memory, conclude};
-use crate::findings;
 use crate::host::HostReader;
 use crate::records::switches;
+use crate::{evidence, findings, switch_records};
 
 /// Why a loop cannot be measured. Nothing is left behind.
 #[derive(Debug, Error)]
@@ -65,6 +65,7 @@ pub struct MeasuredLoop {
     folder: Option<NewRunFolder>,
     host: Host,
     reader: HostReader,
+    switches: switch_records::Session,
 }
 
 impl MeasuredLoop {
@@ -82,8 +83,10 @@ impl MeasuredLoop {
         }
         let choice = choice::choose(Path::new("/"));
         let folder = folder.map(RunFolder::create).transpose()?;
+        // Before the loop begins, so that none of its switches is missing.
+        let switches = switch_records::Session::of_this_thread();
         let own = OwnLoop::start(spec, choice)?;
-        Ok(MeasuredLoop { own, folder, host, reader })
+        Ok(MeasuredLoop { own, folder, host, reader, switches })
     }
 
     /// A period begins, and was due now.
@@ -119,18 +122,29 @@ impl MeasuredLoop {
     /// Ends measuring, writes the folder if there is to be one, and tells what was found.
     #[must_use]
     pub fn finish(self) -> Finished {
-        let MeasuredLoop { own, folder, mut host, reader } = self;
+        let MeasuredLoop { own, folder, mut host, reader, mut switches } = self;
         let asked = own.spec().clone();
         let measured = own.finish();
+        switches.end();
         host.change = Some(reader.change_since(&host.start));
-        let document = document(&asked, &measured, host);
-        conclude(document, folder, measured, (None, None), |_| {})
+        let mut document = document(&asked, &measured, host);
+        let records = switches.finish();
+        document.manifest.evidence.extend(evidence::of_kernel(false, Some(&records)));
+        conclude(document, folder, measured, (None, Some(records)), |_| {})
     }
 }
 
 /// What such a loop is called where a run of ours names its workload.
 fn workload(asked: &LoopSpec) -> String {
-    format!("LOOP {}", asked.period)
+    format!("{LOOP} {}", asked.period)
+}
+
+/// The first word of that name; no model has it.
+const LOOP: &str = "LOOP";
+
+/// Whether a workload is a program's own loop; also one of which nothing is known.
+pub(crate) fn is_own(workload: &str) -> bool {
+    workload.split(' ').next().is_none_or(|word| word.is_empty() || word == LOOP)
 }
 
 /// A run with the loop as its only thread, as far as the two are alike.

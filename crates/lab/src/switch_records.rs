@@ -2,7 +2,8 @@
 //! needed, where the kernel lets users have them.
 //!
 //! Owns: a ring a thread, made before the run and read after it; the records on the run's counter.
-//! Must not: warn of a refusal, which many machines have: the manifest tells it. Infer anything.
+//! Must not: warn of a refusal, which many machines have: the manifest tells it. Infer anything;
+//! `infer::cause` does, from the records.
 
 use hourglass_model::manifest::EvidenceFacts;
 use hourglass_model::{KernelEvent, KernelEventKind};
@@ -14,6 +15,14 @@ use hourglass_workload::{Board, Timeline};
 
 /// Room for each second of the run, bytes: a thousand switches, each told twice.
 const BYTES_PER_SECOND: u64 = 64 << 10;
+
+/// Room where nobody knows how long it will take: for some minutes of a thread that waits a thousand times
+/// a second.
+const BYTES_WITHOUT_END: u64 = 16 << 20;
+
+/// How far a record may be off on the run's time line, ns: both clocks are read within less, twice, and the
+/// counter runs evenly beside the raw clock.
+pub(crate) const ERROR_NS: u64 = 2_000;
 
 /// All rings together take no more.
 const MOST_BYTES: u64 = 64 << 20;
@@ -82,6 +91,16 @@ impl Session {
         Session { wanted, bytes, board: None, open: Ok(Vec::new()), first, last }
     }
 
+    /// For the calling thread, which is a run's only one, however long that takes.
+    pub(crate) fn of_this_thread() -> Session {
+        let (first, last) = (Moment::default(), Moment::default());
+        let bytes = usize::try_from(BYTES_WITHOUT_END).unwrap_or(0);
+        let mut session =
+            Session { wanted: vec![0], bytes, board: None, open: Ok(Vec::new()), first, last };
+        session.begin_for(&[hourglass_sys::thread::id()]);
+        session
+    }
+
     /// Where the kernel's numbers of the threads will stand.
     pub(crate) fn know(&mut self, board: &Board) {
         self.board = Some(board.clone());
@@ -90,6 +109,11 @@ impl Session {
     /// Makes the rings and begins to record. All threads or none.
     pub(crate) fn begin(&mut self) {
         let tids: Vec<u32> = self.board.iter().flat_map(Board::read).map(|live| live.tid).collect();
+        self.begin_for(&tids);
+    }
+
+    /// The same for threads whose numbers are known.
+    fn begin_for(&mut self, tids: &[u32]) {
         let of_run = self.wanted.iter().filter_map(|id| tids.get(*id as usize));
         let open = |tid: &u32| {
             let records = SwitchRecords::open(*tid, self.bytes)?;
@@ -185,6 +209,7 @@ impl Recorded {
             used: self.is_there(),
             found,
             remedy: self.refused.as_ref().and_then(remedy),
+            complete: self.is_there().then_some(self.lost == Some(0)),
         }
     }
 }
@@ -261,6 +286,8 @@ mod tests {
         };
         let lost = of(Some(7), None);
         assert!(lost.used && lost.found.contains("7 more") && lost.remedy.is_none(), "{lost:?}");
+        assert_eq!(lost.complete, Some(false));
+        assert_eq!(of(Some(0), None).complete, Some(true));
         assert!(of(None, None).found.contains("does not count"));
         let refused = of(Some(0), Some(Refused::Paranoid(3)));
         assert!(!refused.used && refused.found.contains("perf_event_paranoid is 3"));

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 use hourglass_infer::TraceSummary;
 use hourglass_infer::cause::{AttributedGap, Sign};
+use hourglass_lab::own_loop::MeasuredLoop;
+use hourglass_lab::workload::LoopSpec;
 use hourglass_lab::workload::spec::{RunSpec, ThreadSpec};
 use hourglass_lab::workload::{models, wake};
 use hourglass_lab::{Failure, Finished, Gates, Request, Watch, recall};
@@ -202,6 +204,42 @@ fn recorded_switches_lie_outside_the_intervals() {
     };
     assert_eq!(events.iter().find(ran), None);
     assert_eq!(recall(&path).unwrap().whole().unwrap().events, events);
+}
+
+/// The same for a loop of the user's own, and in both the records speak for the causes: the thread's own wait
+/// in the middle of a period is a switch by its own will.
+#[test]
+fn records_of_switches_are_evidence_in_own_loops_too() {
+    let spec = LoopSpec::every("control", Span::from_millis(5));
+    let mut own = MeasuredLoop::start(spec, None).unwrap();
+    for _ in 0..10 {
+        own.begin_period();
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        own.check();
+        own.end_period();
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    let finished = own.finish();
+    let told = &finished.document.manifest.evidence;
+    let perf = told.iter().find(|facts| facts.source == EvidenceFacts::PERF).unwrap();
+    if !perf.used {
+        return eprintln!("not allowed here: {}", perf.found);
+    }
+    assert_eq!(perf.complete, Some(true), "{perf:?}");
+    let tid = finished.document.result.threads[0].tid.unwrap();
+    let waits = finished.kernel_events().filter(|event| event.a == tid && event.value != 0);
+    assert!(waits.count() >= 20);
+    let gaps: Vec<AttributedGap> = gaps_of(&finished);
+    let waited = gaps.iter().filter(|gap| gap.cause == Cause::ContextSwitchVoluntary);
+    assert!(waited.clone().count() >= 9, "{:?}", finished.document.result.causes);
+    let recorded = waited.filter(|gap| gap.evidence.contains(Sign::RecordedSwitch));
+    assert!(recorded.count() >= 9, "{gaps:?}");
+}
+
+fn gaps_of(finished: &Finished) -> Vec<AttributedGap> {
+    let intervals = finished.intervals().map(Ok::<_, Infallible>);
+    let gaps = finished.explanation().gaps(intervals, finished.kernel_events().map(Ok));
+    gaps.map(|Ok(gap)| gap).collect()
 }
 
 /// Never below: every job receives at least what it asked for, in ns as they are stored.

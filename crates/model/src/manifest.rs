@@ -67,6 +67,9 @@ pub struct EvidenceFacts {
     /// What would give it; a command where there is one. `None` if it was there, or nothing helps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
+    /// Whether it told everything. `None` where that is not known, or makes no sense.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub complete: Option<bool>,
 }
 
 impl EvidenceFacts {

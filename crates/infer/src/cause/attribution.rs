@@ -8,10 +8,11 @@ use super::facts::Facts;
 use super::gap::{AttributedGap, length_ns};
 use super::grid::Grid;
 use super::judge::{Case, Stops};
-use super::kernel::{KernelSide, Told};
+use super::kernel::{KernelSide, Soundness, Told};
 use super::repeats::RepeatFollower;
 use super::signs::{Sign, Signs};
 use super::survey::{Patterns, may_be_budget, may_be_quota, may_be_throttling, tick_ns};
+use super::switched::{SwitchSide, Switched};
 
 /// Events inside intervals are looked at once there are so many of them.
 const INSIDE_FEWEST: u64 = 32;
@@ -28,6 +29,8 @@ pub struct Attribution<'a> {
     facts: &'a Facts,
     patterns: &'a Patterns,
     kernel: Option<KernelSide<'a>>,
+    /// Where the kernel was not traced.
+    switches: Option<SwitchSide<'a>>,
     threads: BTreeMap<u32, Thread>,
     cpus: BTreeMap<u32, Cpu>,
     last_start_ns: i64,
@@ -84,10 +87,13 @@ impl<'a> Attribution<'a> {
     /// Gives causes by these facts, and by the patterns that a [`super::Survey`] found.
     #[must_use]
     pub fn new(facts: &'a Facts, patterns: &'a Patterns) -> Attribution<'a> {
+        let kernel = KernelSide::new(facts, facts.tick_hz.map(tick_ns));
+        let switches = if kernel.is_none() { SwitchSide::new(facts) } else { None };
         Attribution {
             facts,
             patterns,
-            kernel: KernelSide::new(facts, facts.tick_hz.map(tick_ns)),
+            kernel,
+            switches,
             threads: BTreeMap::new(),
             cpus: BTreeMap::new(),
             last_start_ns: i64::MIN,
@@ -98,7 +104,8 @@ impl<'a> Attribution<'a> {
     /// Up to which moment events must have been given before `interval` is, ns.
     #[must_use]
     pub fn wants_events_to(&self, interval: &Interval) -> i64 {
-        let error_ns = self.kernel.as_ref().map_or(0, KernelSide::error_ns);
+        let traced = self.kernel.as_ref().map(KernelSide::error_ns);
+        let error_ns = traced.or(self.switches.as_ref().map(SwitchSide::error_ns)).unwrap_or(0);
         interval.start_ns.saturating_add(error_ns)
     }
 
@@ -108,6 +115,9 @@ impl<'a> Attribution<'a> {
         if let Some(kernel) = &mut self.kernel {
             kernel.event(event);
         }
+        if let Some(switches) = &mut self.switches {
+            switches.event(event);
+        }
     }
 
     /// Takes the next interval, and gives the gap before it if it has a cause of its own.
@@ -116,6 +126,7 @@ impl<'a> Attribution<'a> {
         self.look_at_order(interval);
         self.note_successor(interval);
         let told = self.kernel.as_mut().and_then(|kernel| kernel.run(interval));
+        let switched = self.switches.as_mut().and_then(|switches| switches.run(interval));
         let fresh = Thread { cpu: interval.cpu, end_ns: interval.end_ns, successor: None };
         let before = self.threads.insert(interval.thread, fresh)?;
         if !interval.onset.is_gap() {
@@ -127,18 +138,19 @@ impl<'a> Attribution<'a> {
             self.remarks.short_ns = self.remarks.short_ns.saturating_add(length);
             return None;
         }
-        Some(self.attribute(&before, interval, length, told))
+        Some(self.attribute(&before, interval, told, switched))
     }
 
     /// From here on there are no more events, although the run went on: they could not be read.
     pub fn lose_events(&mut self) {
         self.kernel = None;
+        self.switches = None;
     }
 
     /// How the causes were found, so far.
     #[must_use]
     pub fn remarks(&self) -> Remarks {
-        let sound = self.kernel.as_ref().map(KernelSide::soundness).unwrap_or_default();
+        let sound = self.soundness();
         Remarks {
             events_inside: sound.inside,
             events_lost: sound.lost,
@@ -147,8 +159,13 @@ impl<'a> Attribution<'a> {
         }
     }
 
+    fn soundness(&self) -> Soundness {
+        let traced = self.kernel.as_ref().map(KernelSide::soundness);
+        traced.or(self.switches.as_ref().map(SwitchSide::soundness)).unwrap_or_default()
+    }
+
     fn events_refused(&self) -> bool {
-        let sound = self.kernel.as_ref().map(KernelSide::soundness).unwrap_or_default();
+        let sound = self.soundness();
         let all = sound.inside.saturating_add(sound.in_gaps);
         sound.inside >= INSIDE_FEWEST && sound.inside > all / INSIDE_ONE_IN
     }
@@ -183,10 +200,12 @@ impl<'a> Attribution<'a> {
         &mut self,
         before: &Thread,
         interval: &Interval,
-        length: u64,
         told: Option<Told>,
+        switched: Option<Switched>,
     ) -> AttributedGap {
-        let told = told.filter(|_| !self.events_refused());
+        let length = length_ns(before.end_ns, interval.start_ns);
+        let refused = self.events_refused();
+        let (told, switched) = (told.filter(|_| !refused), switched.filter(|_| !refused));
         self.count(interval, told);
         let cpu_changed = before.cpu != interval.cpu;
         let thread = self.facts.threads.get(&interval.thread);
@@ -198,6 +217,7 @@ impl<'a> Attribution<'a> {
             onset: interval.onset,
             length,
             told,
+            switched,
             successor: before.successor,
             cpu_changed,
             highest: thread.is_some_and(|thread| thread.highest && thread.never_waits),

@@ -23,6 +23,8 @@ pub struct Facts {
     pub quota: Option<Quota>,
     /// What the kernel's events cover, where there are any.
     pub kernel: Option<KernelCoverage>,
+    /// What the events are where the kernel was not traced: records of the threads' own switches.
+    pub switches: Option<SwitchFacts>,
     /// Gaps longer than this are attributed, ns.
     pub reported_ns: u64,
 }
@@ -36,6 +38,7 @@ impl Default for Facts {
             rt_limit: None,
             quota: None,
             kernel: None,
+            switches: None,
             reported_ns: REPORTED_NS,
         }
     }
@@ -88,5 +91,14 @@ pub struct KernelCoverage {
     /// CPUs whose events were recorded: for each, how many were lost.
     pub cpus: BTreeMap<u32, u64>,
     /// How far the events' time line may be off, ns; 0 where it is the trace's own counter.
+    pub error_ns: u64,
+}
+
+/// Records of the switches of a run's threads, as any user may have them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SwitchFacts {
+    /// Whether there are records of all threads, and none was lost.
+    pub complete: bool,
+    /// How far the records' time line may be off, ns.
     pub error_ns: u64,
 }

@@ -9,6 +9,7 @@ use super::facts::{Facts, ThreadFacts};
 use super::gap::{Basis, Composition, Successor};
 use super::kernel::Told;
 use super::signs::{Sign, Signs};
+use super::switched::Switched;
 
 /// On its way into the kernel and out an interrupt takes no longer than this, ns; in virtual
 /// machines 12 us are usual. What is silent for longer was not the interrupt's delivery.
@@ -54,6 +55,7 @@ pub(super) struct Case<'a> {
     pub(super) onset: Onset,
     pub(super) length: u64,
     pub(super) told: Option<Told>,
+    pub(super) switched: Option<Switched>,
     pub(super) successor: Option<u32>,
     pub(super) cpu_changed: bool,
     pub(super) highest: bool,
@@ -99,11 +101,15 @@ impl Case<'_> {
         let told = self.told.filter(|told| !told.hole);
         let named = told.and_then(|told| told.to).filter(|to| *to != KernelEvent::UNTOLD);
         let kernel = named.map(Successor::Kernel);
+        let recorded = match self.switched {
+            Some(Switched::Out { to, .. }) => to,
+            _ => None,
+        };
         Verdict {
             cause,
             basis,
             signs: self.signs,
-            to: self.successor.map(Successor::OfRun).or(kernel),
+            to: self.successor.or(recorded).map(Successor::OfRun).or(kernel),
             composition: told.map(|told| told.composition),
         }
     }
@@ -158,9 +164,10 @@ impl Case<'_> {
     }
 
     fn without_kernel(&mut self) -> (Cause, Basis) {
-        let counted = self.counted_switch();
+        let counted = self.recorded_switch().or_else(|| self.counted_switch());
         let seen = self.successor.is_some();
-        let kept = self.signs.contains(Sign::NotCleared) || self.signs.contains(Sign::NoneCounted);
+        let kept = [Sign::NotCleared, Sign::NoneCounted, Sign::NoRecordedSwitch];
+        let kept = kept.into_iter().any(|sign| self.signs.contains(sign));
         if (!kept || seen || counted.is_some())
             && let Some(stop) = self.stopped_by_rule()
         {
@@ -200,6 +207,20 @@ impl Case<'_> {
         self.signs.insert(Sign::QuotaPeriod);
         self.signs.insert(Sign::QuotaCounted);
         inferred(Cause::CgroupQuota, confidence.min(MOST_BUDGET))
+    }
+
+    /// What the records of the thread's switches say.
+    fn recorded_switch(&mut self) -> Option<Cause> {
+        let (sign, cause) = match self.switched? {
+            Switched::Kept => (Sign::NoRecordedSwitch, None),
+            // A thread that yields stays runnable, as one does that is preempted.
+            Switched::Out { waited, .. } if waited || self.onset == Onset::Yield => {
+                (Sign::RecordedSwitch, Some(Cause::ContextSwitchVoluntary))
+            }
+            Switched::Out { .. } => (Sign::RecordedSwitch, Some(Cause::ContextSwitchInvoluntary)),
+        };
+        self.signs.insert(sign);
+        cause
     }
 
     /// What the kernel's counters say.

@@ -18,10 +18,11 @@ mod repeats;
 mod signs;
 mod stream;
 mod survey;
+mod switched;
 mod tally;
 
 pub use attribution::{Attribution, Remarks};
-pub use facts::{Facts, KernelCoverage, Quota, REPORTED_NS, RtLimit, ThreadFacts};
+pub use facts::{Facts, KernelCoverage, Quota, REPORTED_NS, RtLimit, SwitchFacts, ThreadFacts};
 pub use gap::{AttributedGap, Basis, Composition, Successor};
 pub use signs::{Sign, Signs};
 pub use stream::{Attributed, attribute, survey};

@@ -56,11 +56,15 @@ pub enum Sign {
     QuotaCounted = 23,
     /// The kernel's log says, since the run began, that it throttles real-time threads.
     ThrottlingLogged = 24,
+    /// A record of the thread's switches has one here.
+    RecordedSwitch = 25,
+    /// The records of the thread's switches have none here, and none is missing.
+    NoRecordedSwitch = 26,
 }
 
 impl Sign {
     /// All.
-    pub const ALL: [Sign; 25] = [
+    pub const ALL: [Sign; 27] = [
         Sign::KernelSwitch,
         Sign::KernelWork,
         Sign::KernelSilent,
@@ -86,6 +90,8 @@ impl Sign {
         Sign::VirtualMachine,
         Sign::QuotaCounted,
         Sign::ThrottlingLogged,
+        Sign::RecordedSwitch,
+        Sign::NoRecordedSwitch,
     ];
 
     /// What a person reads.
@@ -117,6 +123,8 @@ impl Sign {
             Sign::VirtualMachine => "a hypervisor is below the kernel",
             Sign::QuotaCounted => "the kernel counted that the group was throttled",
             Sign::ThrottlingLogged => "the kernel's log says that it throttles",
+            Sign::RecordedSwitch => "a switch was recorded",
+            Sign::NoRecordedSwitch => "no switch was recorded",
         }
     }
 }
@@ -159,11 +167,12 @@ impl Signs {
     }
 
     /// Whether what was noticed proves that the thread was off its CPU for another: the kernel's
-    /// trace has a switch, the kernel counted one, or another thread of the run was seen there.
+    /// trace or its records have a switch, the kernel counted one, or another thread of the run was seen there.
     #[must_use]
     pub fn prove_a_switch(self) -> bool {
         [
             Sign::KernelSwitch,
+            Sign::RecordedSwitch,
             Sign::CountedInvoluntary,
             Sign::CountedVoluntary,
             Sign::OtherThreadSeen,

@@ -1,6 +1,8 @@
 //! What a trace should not contain: read as far as it is sound, and said; never a panic.
 
-use hourglass_infer::cause::{CauseTally, Facts, KernelCoverage, Quota, RtLimit, ThreadFacts};
+use hourglass_infer::cause::{
+    CauseTally, Facts, KernelCoverage, Quota, RtLimit, SwitchFacts, ThreadFacts,
+};
 use hourglass_model::{
     Counted, Evidence, Interval, KernelEvent, KernelEventKind as Kind, Onset, Policy,
 };
@@ -123,6 +125,8 @@ fn any_facts() -> impl Strategy<Value = Facts> {
                     period_ns,
                     logged: true,
                 }),
+                switches: kernel
+                    .map(|(lost, error_ns)| SwitchFacts { complete: lost == 0, error_ns }),
                 quota: quota.map(|(period_ns, throttled)| Quota {
                     period_ns,
                     throttled,

@@ -9,4 +9,5 @@ mod kernel;
 mod root_less;
 mod stops;
 mod support;
+mod switch_records;
 mod trace_alone;

@@ -1,0 +1,131 @@
+//! What records of the threads' own switches say about gaps, where the kernel was not traced.
+//!
+//! Such records tell of each thread when it took a CPU, when it left one, and whether it waited then; who had
+//! the CPU meanwhile they tell only where that was another thread of the run. Owns: which switch belongs
+//! to which gap. Must not: take silence for more than "was not switched".
+
+use std::collections::BTreeMap;
+
+use hourglass_model::{Interval, KernelEvent, KernelEventKind};
+
+use super::facts::{Facts, SwitchFacts};
+use super::kernel::Soundness;
+
+/// What the records say about a gap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Switched {
+    /// The thread left its CPU.
+    Out {
+        /// Whether it waited from then on.
+        waited: bool,
+        /// The thread of the run that took the CPU, by its number there.
+        to: Option<u32>,
+    },
+    /// It did not, and no record is missing.
+    Kept,
+}
+
+/// Follows the records.
+#[derive(Clone, Debug)]
+pub(super) struct SwitchSide<'a> {
+    facts: &'a Facts,
+    switches: &'a SwitchFacts,
+    /// The kernel's numbers of the run's threads.
+    numbers: BTreeMap<u32, u32>,
+    threads: BTreeMap<u32, Thread>,
+    soundness: Soundness,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Thread {
+    since_ns: i64,
+    /// Whether it is not known exactly when it was away, as in a program's own loop.
+    vague: bool,
+    left: Option<Left>,
+}
+
+/// How a thread left its CPU first in this gap.
+#[derive(Clone, Copy, Debug)]
+struct Left {
+    cpu: u32,
+    waited: bool,
+    to: Option<u32>,
+    /// Whether it took a CPU again.
+    back: bool,
+}
+
+impl<'a> SwitchSide<'a> {
+    /// `None` where there are no records, or none of a thread that is known.
+    pub(super) fn new(facts: &'a Facts) -> Option<SwitchSide<'a>> {
+        let numbers: BTreeMap<u32, u32> =
+            facts.threads.iter().filter_map(|(id, thread)| Some((thread.number?, *id))).collect();
+        let of_threads = !numbers.is_empty();
+        let switches = facts.switches.as_ref().filter(|_| of_threads)?;
+        let soundness = Soundness::default();
+        Some(SwitchSide { facts, switches, numbers, threads: BTreeMap::new(), soundness })
+    }
+
+    /// How far records may be off, ns.
+    pub(super) fn error_ns(&self) -> i64 {
+        i64::try_from(self.switches.error_ns).unwrap_or(i64::MAX)
+    }
+
+    pub(super) fn soundness(&self) -> Soundness {
+        self.soundness
+    }
+
+    /// Takes the next record, in order of time.
+    pub(super) fn event(&mut self, event: &KernelEvent) {
+        if event.kind != KernelEventKind::Switch {
+            return;
+        }
+        if let Some(thread) = self.numbers.get(&event.a).copied() {
+            self.left(thread, event);
+        }
+        if let Some(thread) = self.numbers.get(&event.b).copied() {
+            self.took(thread, event.cpu);
+        }
+    }
+
+    fn left(&mut self, thread: u32, event: &KernelEvent) {
+        let error_ns = self.error_ns();
+        let Some(seen) = self.threads.get_mut(&thread) else { return };
+        if event.ns < seen.since_ns.saturating_sub(error_ns) {
+            self.soundness.inside = self.soundness.inside.saturating_add(1);
+            return;
+        }
+        self.soundness.in_gaps = self.soundness.in_gaps.saturating_add(1);
+        let waited = event.value != 0;
+        let fresh = Left { cpu: event.cpu, waited, to: None, back: false };
+        let left = seen.left.get_or_insert(fresh);
+        // Of switches that nobody can put in their places the thread's own wait is the reason.
+        left.waited |= waited && seen.vague;
+    }
+
+    fn took(&mut self, thread: u32, cpu: u32) {
+        for (other, seen) in &mut self.threads {
+            match &mut seen.left {
+                Some(left) if *other == thread => left.back = true,
+                Some(left) if left.cpu == cpu && !left.back => {
+                    left.to.get_or_insert(thread);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The thread of `interval` runs again: what happened since it was last seen. A new gap begins at
+    /// the interval's end. `None` where nothing is known.
+    pub(super) fn run(&mut self, interval: &Interval) -> Option<Switched> {
+        let known = self.numbers.values().any(|thread| *thread == interval.thread);
+        let vague =
+            self.facts.threads.get(&interval.thread).is_some_and(|thread| thread.waits_unseen);
+        let since_ns = if vague { interval.start_ns } else { interval.end_ns };
+        let fresh = Thread { since_ns, vague, left: None };
+        let before = self.threads.insert(interval.thread, fresh).filter(|_| known)?;
+        match before.left {
+            Some(Left { waited, to, .. }) => Some(Switched::Out { waited, to }),
+            None => self.switches.complete.then_some(Switched::Kept),
+        }
+    }
+}
