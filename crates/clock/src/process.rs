@@ -37,7 +37,7 @@ thread_local! {
 /// The clock of the process, for whatever [`crate::Instant`] does not offer: bounds, events,
 /// [`Clock::maintain`].
 #[must_use]
-pub fn clock() -> &'static Clock {
+pub const fn clock() -> &'static Clock {
     &CLOCK
 }
 

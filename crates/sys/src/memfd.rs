@@ -103,6 +103,12 @@ impl ReadOnlyWords {
         self.0.words
     }
 
+    /// Where they are mapped, until this is dropped. Whoever reads by it reads atomically.
+    #[must_use]
+    pub fn address(&self) -> *const u64 {
+        self.0.start.as_ptr().cast_const().cast()
+    }
+
     /// Reads a word; beyond the end there is nothing but zero.
     ///
     /// `order` must be one that a load can have: anything but `Acquire` and `SeqCst` is taken as

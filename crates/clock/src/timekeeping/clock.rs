@@ -371,6 +371,14 @@ impl<B: Timebase> Clock<B> {
         descriptor
     }
 
+    /// Where this clock's page lies: [`page::WORDS`](super::page::WORDS) words of 64 bits, for readers in
+    /// other languages, who read it as [`super::page`] says, go to [`Clock::now`] for whatever it does
+    /// not simply tell, and never write. It stays where the clock stays.
+    #[must_use]
+    pub const fn page_address(&self) -> *const u64 {
+        (&raw const self.page).cast()
+    }
+
     /// Whether a counter serves steadily, and the settings ask for an examination.
     pub(super) fn is_to_be_examined(&self) -> bool {
         self.settings.examine && self.now_bounded().status == Status::Steady

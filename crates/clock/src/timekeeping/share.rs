@@ -252,6 +252,18 @@ impl<B: Timebase> PageReader<B> {
         Words::load(&self.words, word::RECENT_NS, Ordering::Acquire)
     }
 
+    /// Where the page is mapped; as [`super::Clock::page_address`], until this is dropped.
+    #[must_use]
+    pub fn page_address(&self) -> *const u64 {
+        self.words.address()
+    }
+
+    /// The processor's counter over which this reader takes the page's time, if it can read one.
+    #[must_use]
+    pub const fn counter(&self) -> Option<SourceId> {
+        self.known
+    }
+
     /// What is known of the writer.
     #[must_use]
     pub fn writer(&self) -> Writer {

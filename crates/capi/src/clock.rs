@@ -1,0 +1,432 @@
+//! The clock of the process.
+//!
+//! Owns: the page's address, which the header reads by itself, and the calls for everything that it does
+//! not simply tell.
+
+use std::ffi::c_char;
+
+use hourglass_clock::process::clock;
+use hourglass_clock::timekeeping::{
+    Bounds, EventKind, Scale, SourceId, Status, Ticks, WallReference, WallStatus, What,
+};
+
+use crate::error::{Failure, TEXT, answer, guard, hg_error, hg_status, put_text};
+use crate::pointers::{read, write};
+
+/// Where the clock's page is: what `hourglass.h` reads.
+#[repr(transparent)]
+pub struct PageAddress(*const u64);
+
+// SAFETY: it is a number that never changes; what lies there is read atomically only.
+unsafe impl Sync for PageAddress {}
+
+/// The page of the clock of the process, of layout 1. A library with another layout has another symbol,
+/// so that a program that knows this one only is not linked with it.
+#[unsafe(no_mangle)]
+pub static hg_clock_page_v1: PageAddress = PageAddress(clock().page_address());
+
+/// A time between two others.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct hg_bounds {
+    /// ns on `CLOCK_MONOTONIC`.
+    pub earliest_ns: u64,
+    /// ns on `CLOCK_MONOTONIC`.
+    pub latest_ns: u64,
+    /// `HG_CLOCK_*`: what the bound rests on.
+    pub status: u32,
+    /// 0.
+    pub reserved: u32,
+}
+
+impl From<Bounds> for hg_bounds {
+    fn from(bounds: Bounds) -> hg_bounds {
+        hg_bounds {
+            earliest_ns: bounds.earliest,
+            latest_ns: bounds.latest,
+            status: status_number(bounds.status),
+            reserved: 0,
+        }
+    }
+}
+
+/// `HG_CLOCK_*`.
+pub(crate) fn status_number(status: Status) -> u32 {
+    status as u64 as u32
+}
+
+/// A reading of the counter.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct hg_ticks {
+    /// The counter.
+    pub count: u64,
+    /// Counts changes of source.
+    pub epoch: u32,
+    /// 0.
+    pub reserved: u32,
+}
+
+/// A length of time by the counter.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct hg_elapsed {
+    /// ns, negative if the second reading is the earlier one.
+    pub ns: i64,
+    /// Bound on the error, ns.
+    pub error_ns: u64,
+}
+
+/// A time on another scale.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct hg_scale_time {
+    /// ns since that scale's beginning.
+    pub ns: i64,
+    /// Bound on the error, ns.
+    pub error_ns: u64,
+    /// `HG_CLOCK_*`.
+    pub status: u32,
+    /// 0.
+    pub reserved: u32,
+}
+
+/// Wall-clock time.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct hg_wall_time {
+    /// ns since 1970.
+    pub ns: i64,
+    /// Bound on the error against UTC, ns; `UINT64_MAX` if nobody vouches for it.
+    pub error_ns: u64,
+    /// `HG_WALL_*`.
+    pub status: u32,
+    /// 0.
+    pub reserved: u32,
+}
+
+/// What an external reference says.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct hg_wall_reference {
+    /// ns on `CLOCK_MONOTONIC`.
+    pub monotonic_ns: u64,
+    /// ns since 1970.
+    pub wall_ns: i64,
+    /// Bound on its error, ns.
+    pub error_ns: u64,
+}
+
+/// What maintaining did.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct hg_maintained {
+    /// When to call again, ns from now.
+    pub next_ns: u64,
+    /// Whether the clock was calibrated.
+    pub drawn: bool,
+    /// 0.
+    pub reserved: [u8; 7],
+}
+
+/// Whether a source can be relied on.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct hg_trust {
+    /// Whether it can.
+    pub trusted: bool,
+    /// 0.
+    pub reserved: [u8; 7],
+    /// Why, or why not; terminated.
+    pub reason: [c_char; TEXT],
+}
+
+/// Something that happened to the clock.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct hg_clock_event {
+    /// When it was found, ns on `CLOCK_MONOTONIC`.
+    pub at_ns: u64,
+    /// `HG_EVENT_*`.
+    pub kind: u32,
+    /// 0.
+    pub reserved: u32,
+    /// What was found; terminated.
+    pub text: [c_char; TEXT],
+}
+
+/// `hg_now` where the page does not simply give the time.
+#[unsafe(no_mangle)]
+pub extern "C" fn hg_now_call() -> u64 {
+    answer(0, || clock().now())
+}
+
+/// `hg_now_ordered` where the page does not simply give the time.
+#[unsafe(no_mangle)]
+pub extern "C" fn hg_now_ordered_call() -> u64 {
+    answer(0, || clock().now_ordered())
+}
+
+/// `hg_now_bounded` where the page does not simply give the time.
+#[unsafe(no_mangle)]
+pub extern "C" fn hg_now_bounded_call() -> hg_bounds {
+    answer(hg_bounds::default(), || clock().now_bounded().into())
+}
+
+/// `hg_now_bounded_ordered` where the page does not simply give the time.
+#[unsafe(no_mangle)]
+pub extern "C" fn hg_now_bounded_ordered_call() -> hg_bounds {
+    answer(hg_bounds::default(), || clock().now_bounded_ordered().into())
+}
+
+/// The counter that serves.
+#[unsafe(no_mangle)]
+pub extern "C" fn hg_clock_ticks() -> hg_ticks {
+    answer(hg_ticks::default(), || {
+        let Ticks { count, epoch } = clock().ticks();
+        hg_ticks { count, epoch, reserved: 0 }
+    })
+}
+
+/// The time between two readings of the counter.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_clock_elapsed(
+    first: hg_ticks,
+    second: hg_ticks,
+    elapsed: *mut hg_elapsed,
+    error: *mut hg_error,
+) -> hg_status {
+    let ticks = |ticks: hg_ticks| Ticks { count: ticks.count, epoch: ticks.epoch };
+    let work = || {
+        let found = clock().elapsed(ticks(first), ticks(second))?;
+        let found = hg_elapsed { ns: found.ns, error_ns: found.error_ns };
+        // SAFETY: as the header says of `elapsed`.
+        unsafe { write(elapsed, found, "elapsed") }
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+/// The time on another scale.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_now_on(
+    scale: i32,
+    time: *mut hg_scale_time,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        let scale = match scale {
+            0 => Scale::Monotonic,
+            1 => Scale::Raw,
+            2 => Scale::Realtime,
+            3 => Scale::Tai,
+            4 => Scale::Boottime,
+            _ => return Err(Failure::invalid(format!("no scale is {scale}: give an HG_SCALE_*"))),
+        };
+        let found = clock().now_on(scale);
+        let status = status_number(found.status);
+        let found = hg_scale_time { ns: found.ns, error_ns: found.error_ns, status, reserved: 0 };
+        // SAFETY: as the header says of `time`.
+        unsafe { write(time, found, "time") }
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+/// Wall-clock time.
+#[unsafe(no_mangle)]
+pub extern "C" fn hg_wall() -> hg_wall_time {
+    answer(hg_wall_time::default(), || {
+        let found = clock().wall();
+        let status = match found.status {
+            WallStatus::Unknown => 0,
+            WallStatus::Synchronised => 1,
+            WallStatus::ByHand => 2,
+            WallStatus::Steered => 3,
+        };
+        let error_ns = found.error_ns.unwrap_or(u64::MAX);
+        hg_wall_time { ns: found.ns, error_ns, status, reserved: 0 }
+    })
+}
+
+/// Sets wall-clock time of this process' clock.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_wall_set(
+    reference: *const hg_wall_reference,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        // SAFETY: as the header says of `reference`.
+        clock().set_wall(unsafe { said(reference) }?);
+        Ok(())
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+/// Steers wall-clock time of this process' clock.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_wall_steer(
+    reference: *const hg_wall_reference,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        // SAFETY: as the header says of `reference`.
+        clock().steer_wall(unsafe { said(reference) }?);
+        Ok(())
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+/// Lets the kernel say again what wall-clock time is.
+#[unsafe(no_mangle)]
+pub extern "C" fn hg_wall_release() {
+    answer((), || clock().release_wall());
+}
+
+/// # Safety
+/// `reference` is NULL or the address of one.
+unsafe fn said(reference: *const hg_wall_reference) -> Result<WallReference, Failure> {
+    // SAFETY: as the caller promises.
+    let said = unsafe { read(reference, "reference") }?;
+    let hg_wall_reference { monotonic_ns, wall_ns, error_ns } = said;
+    Ok(WallReference { monotonic_ns, wall_ns, error_ns })
+}
+
+/// The source that serves.
+#[unsafe(no_mangle)]
+pub extern "C" fn hg_clock_source() -> i32 {
+    answer(0, || i32::from(clock().source().0))
+}
+
+/// Changes the source.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_clock_set_source(source: i32, error: *mut hg_error) -> hg_status {
+    let work = || {
+        let number = u16::try_from(source)
+            .map_err(|_| Failure::invalid(format!("no source is {source}: give an HG_SOURCE_*")))?;
+        Ok(clock().set_source(SourceId(number))?)
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+/// A source's name, as a text that lives for ever.
+#[unsafe(no_mangle)]
+pub extern "C" fn hg_source_name(source: i32) -> *const c_char {
+    let name = match source {
+        1 => c"monotonic",
+        2 => c"tsc",
+        3 => c"cntvct",
+        4 => c"hpet",
+        16 => c"sim",
+        _ => c"unknown",
+    };
+    name.as_ptr()
+}
+
+/// Does what is due.
+#[unsafe(no_mangle)]
+pub extern "C" fn hg_clock_maintain() -> hg_maintained {
+    answer(hg_maintained::default(), || {
+        let done = clock().maintain();
+        hg_maintained { next_ns: done.next_ns, drawn: done.drawn, reserved: [0; 7] }
+    })
+}
+
+/// Gathers the whole evidence about the source.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_clock_examine(trust: *mut hg_trust, error: *mut hg_error) -> hg_status {
+    let work = || {
+        let found = clock().examine();
+        let mut told = hg_trust { trusted: found.trusted, reserved: [0; 7], reason: [0; TEXT] };
+        put_text(&mut told.reason, &found.reason);
+        // SAFETY: as the header says of `trust`.
+        unsafe { write(trust, told, "trust") }
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+/// The numbers of `HG_EVENT_*`; 0 for what a later version may add.
+fn event_number(what: &What) -> u32 {
+    match what {
+        What::Adopted(_) => 1,
+        What::ByHand { .. } => 2,
+        What::KernelChangedSource { .. } => 3,
+        What::Residual { .. } => 4,
+        What::NegativeStep { .. } => 5,
+        What::Stuck(_) => 6,
+        What::Unsupported(_) => 7,
+        What::PriorContradicted { .. } => 8,
+        What::Untrusted { .. } => 9,
+        What::Suspended { .. } => 10,
+        What::CpusChanged { .. } => 11,
+        What::VmChanged => 12,
+        What::ReferenceSlewed { .. } => 13,
+        What::RateCorrected { .. } => 14,
+        What::WallSet { .. } => 15,
+        _ => 0,
+    }
+}
+
+/// How often something happened.
+#[unsafe(no_mangle)]
+pub extern "C" fn hg_clock_count(kind: u32) -> u64 {
+    answer(0, || {
+        let index = (kind as usize).wrapping_sub(1);
+        EventKind::ALL.get(index).map_or(0, |kind| clock().count(*kind))
+    })
+}
+
+/// The latest events, oldest first.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_clock_events(
+    events: *mut hg_clock_event,
+    room: usize,
+    count: *mut usize,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        let latest = clock().events();
+        let told = latest.iter().map(|event| {
+            let kind = event_number(&event.what);
+            let mut told =
+                hg_clock_event { at_ns: event.at_ns, kind, reserved: 0, text: [0; TEXT] };
+            put_text(&mut told.text, &event.what.to_string());
+            told
+        });
+        // SAFETY: as the header says of `events`, `room` and `count`.
+        unsafe { crate::pointers::write_all(events, room, count, told) }
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The numbers of the header are those by which events are counted.
+    #[test]
+    fn events_are_numbered_as_they_are_counted() {
+        let some = [
+            (What::Adopted(SourceId::TSC), EventKind::Adopted),
+            (What::VmChanged, EventKind::VmChanged),
+            (What::WallSet { ns: 1 }, EventKind::WallSet),
+            (What::Stuck(SourceId::TSC), EventKind::Stuck),
+        ];
+        for (what, kind) in some {
+            assert_eq!(EventKind::ALL[event_number(&what) as usize - 1], kind);
+        }
+        assert_eq!(hg_clock_count(0), 0);
+        assert_eq!(hg_clock_count(u32::MAX), 0);
+    }
+
+    #[test]
+    fn the_page_is_where_the_symbol_says() {
+        assert_eq!(hg_clock_page_v1.0, clock().page_address());
+        assert_eq!(hg_clock_page_v1.0 as usize % 64, 0);
+    }
+}

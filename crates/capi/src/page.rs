@@ -1,0 +1,162 @@
+//! The page of a clock in shared memory: given away, and read.
+
+use std::fs::File;
+use std::os::fd::{BorrowedFd, IntoRawFd, RawFd};
+
+use hourglass_clock::process::clock;
+use hourglass_clock::timekeeping::{Bounds, PageReader};
+
+use crate::clock::hg_bounds;
+use crate::error::{Failure, answer, guard, hg_error, hg_status};
+use crate::pointers::{is_there, read, write};
+use crate::table::Table;
+
+/// A page that another process writes: where it is, by which counter, and the handle of its reader.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct hg_page {
+    /// The words.
+    pub words: *const u64,
+    /// The reader.
+    pub handle: u64,
+    /// Which counter of this processor may be read for it; 0 for none.
+    pub counter: u32,
+    /// 0.
+    pub reserved: u32,
+}
+
+/// What is known of a page's writer.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct hg_page_writer {
+    /// Its process number, in its own namespace.
+    pub pid: u64,
+    /// When it last wrote, ns on `CLOCK_MONOTONIC`.
+    pub heartbeat_ns: u64,
+    /// Events that it counted.
+    pub events: u64,
+    /// Whether its page is past its validity.
+    pub expired: bool,
+    /// 0.
+    pub reserved: [u8; 7],
+}
+
+static PAGES: Table<PageReader> = Table::new(1, "page");
+
+/// Shares the page of the clock of the process.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_clock_share(fd: *mut i32, error: *mut hg_error) -> hg_status {
+    let work = || {
+        is_there(fd, "fd")?;
+        let descriptor = clock().share().map_err(|error| Failure::os(&error))?;
+        // SAFETY: as the header says of `fd`; it was just seen not to be NULL.
+        unsafe { write(fd, descriptor.into_raw_fd(), "fd") }
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+/// A descriptor of its own for a file that C holds.
+fn file_of(fd: RawFd) -> Result<File, Failure> {
+    if fd < 0 {
+        return Err(Failure::invalid(format!("no file has the descriptor {fd}: open it first")));
+    }
+    // SAFETY: not -1; one that is not open is told by the kernel when it is duplicated, and nothing
+    // else is done with it.
+    let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
+    borrowed.try_clone_to_owned().map(File::from).map_err(|error| Failure::os(&error))
+}
+
+/// Opens a page.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_page_open(
+    fd: i32,
+    page: *mut hg_page,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        is_there(page, "page")?;
+        let reader = PageReader::open(&file_of(fd)?)?;
+        let words = reader.page_address();
+        let counter = reader.counter().map_or(0, |source| u32::from(source.0));
+        let handle = PAGES.insert(reader)?;
+        // SAFETY: as the header says of `page`; it was just seen not to be NULL.
+        unsafe { write(page, hg_page { words, handle, counter, reserved: 0 }, "page") }
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+/// # Safety
+/// `page` is NULL or the address of one.
+unsafe fn with<T>(page: *const hg_page, look: impl FnOnce(&PageReader) -> T) -> Option<T> {
+    // SAFETY: as the caller promises.
+    let handle = unsafe { read(page, "page") }.ok()?.handle;
+    PAGES.get(handle).ok().map(|reader| look(&reader))
+}
+
+/// `hg_page_now` where the page does not simply give the time; 0 for no page.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_page_now_call(page: *const hg_page) -> u64 {
+    // SAFETY: as the header says of `page`.
+    answer(0, || unsafe { with(page, PageReader::now) }.unwrap_or(0))
+}
+
+/// `hg_page_now_ordered`, likewise.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_page_now_ordered_call(page: *const hg_page) -> u64 {
+    // SAFETY: as the header says of `page`.
+    answer(0, || unsafe { with(page, PageReader::now_ordered) }.unwrap_or(0))
+}
+
+/// `hg_page_now_bounded`, likewise.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_page_now_bounded_call(page: *const hg_page) -> hg_bounds {
+    answer(hg_bounds::default(), || {
+        // SAFETY: as the header says of `page`.
+        let found: Option<Bounds> = unsafe { with(page, PageReader::now_bounded) };
+        found.map(hg_bounds::from).unwrap_or_default()
+    })
+}
+
+/// What is known of the writer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_page_writer_of(
+    page: *const hg_page,
+    writer: *mut hg_page_writer,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        // SAFETY: as the header says of `page`.
+        let handle = unsafe { read(page, "page") }?.handle;
+        let found = PAGES.get(handle)?.writer();
+        let found = hg_page_writer {
+            pid: found.pid,
+            heartbeat_ns: found.heartbeat_ns,
+            events: found.events,
+            expired: found.expired,
+            reserved: [0; 7],
+        };
+        // SAFETY: as the header says of `writer`.
+        unsafe { write(writer, found, "writer") }
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+/// Closes a page, and makes what `page` is the address of one that is closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_page_close(page: *mut hg_page, error: *mut hg_error) -> hg_status {
+    let work = || {
+        // SAFETY: as the header says of `page`.
+        let before = unsafe { read(page.cast_const(), "page") }?;
+        let reader = PAGES.remove(before.handle)?;
+        let closed = hg_page { words: std::ptr::null(), counter: 0, ..before };
+        // SAFETY: as above, not NULL.
+        unsafe { write(page, closed, "page") }?;
+        drop(reader);
+        Ok(())
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}

@@ -1,0 +1,143 @@
+//! What C hands over: addresses that may be NULL, texts, lists.
+
+use std::ffi::{CStr, c_char, c_void};
+
+use crate::error::Failure;
+
+/// A copy of what is there.
+///
+/// # Errors
+/// `HG_NULL`.
+///
+/// # Safety
+/// `from` is NULL or the address of a `T`.
+pub(crate) unsafe fn read<T: Copy>(from: *const T, name: &str) -> Result<T, Failure> {
+    if from.is_null() {
+        return Err(Failure::null(name));
+    }
+    // SAFETY: not NULL, and the caller promises the rest.
+    Ok(unsafe { from.read() })
+}
+
+/// Puts something there.
+///
+/// # Errors
+/// `HG_NULL`.
+///
+/// # Safety
+/// `to` is NULL or the address of room for a `T`.
+pub(crate) unsafe fn write<T>(to: *mut T, value: T, name: &str) -> Result<(), Failure> {
+    if to.is_null() {
+        return Err(Failure::null(name));
+    }
+    // SAFETY: not NULL, and the caller promises the rest.
+    unsafe { to.write(value) };
+    Ok(())
+}
+
+/// Puts something there if anybody wants it.
+///
+/// # Safety
+/// `to` is NULL or the address of room for a `T`.
+pub(crate) unsafe fn offer<T>(to: *mut T, value: T) {
+    if !to.is_null() {
+        // SAFETY: not NULL, and the caller promises the rest.
+        unsafe { to.write(value) };
+    }
+}
+
+/// That an address is one, before anything is done that could not be told otherwise.
+///
+/// # Errors
+/// `HG_NULL`.
+pub(crate) fn is_there<T>(to: *const T, name: &str) -> Result<(), Failure> {
+    if to.is_null() { Err(Failure::null(name)) } else { Ok(()) }
+}
+
+/// Puts as many as there is room for, and tells how many there are.
+///
+/// # Errors
+/// `HG_NULL` for a `count` that is, or for `to` if there is to be room.
+///
+/// # Safety
+/// `to` is NULL or has room for `room` of them; `count` is NULL or room for a number.
+pub(crate) unsafe fn write_all<T>(
+    to: *mut T,
+    room: usize,
+    count: *mut usize,
+    values: impl Iterator<Item = T>,
+) -> Result<(), Failure> {
+    is_there(count, "count")?;
+    if room > 0 {
+        is_there(to, "list")?;
+    }
+    let mut found = 0;
+    for value in values {
+        if found < room {
+            // SAFETY: below `room`, and the caller promises that.
+            unsafe { to.add(found).write(value) };
+        }
+        found += 1;
+    }
+    // SAFETY: not NULL, and the caller promises the rest.
+    unsafe { count.write(found) };
+    Ok(())
+}
+
+/// A text, copied; `otherwise` for NULL.
+///
+/// # Errors
+/// `HG_INVALID` if it is no UTF-8.
+///
+/// # Safety
+/// `text` is NULL or a terminated text.
+pub(crate) unsafe fn text(text: *const c_char, otherwise: &str) -> Result<String, Failure> {
+    if text.is_null() {
+        return Ok(otherwise.to_owned());
+    }
+    // SAFETY: not NULL, and the caller promises the rest.
+    let text = unsafe { CStr::from_ptr(text) };
+    text.to_str()
+        .map(str::to_owned)
+        .map_err(|_| Failure::invalid(format!("the name {text:?} is no UTF-8: write it in that")))
+}
+
+/// A caller's own data, with what releases it.
+///
+/// It is released once, when nothing calls with it any more.
+pub(crate) struct User {
+    data: *mut c_void,
+    release: Option<unsafe extern "C" fn(*mut c_void)>,
+}
+
+// SAFETY: the header asks of whoever gives data to a call-back that any thread may use it there.
+unsafe impl Send for User {}
+
+// SAFETY: as for `Send`; nothing of ours reads it.
+unsafe impl Sync for User {}
+
+impl User {
+    /// Takes it over.
+    ///
+    /// # Safety
+    /// `release` may be called with `data`, once, on any thread.
+    pub(crate) unsafe fn new(
+        data: *mut c_void,
+        release: Option<unsafe extern "C" fn(*mut c_void)>,
+    ) -> User {
+        User { data, release }
+    }
+
+    pub(crate) fn data(&self) -> *mut c_void {
+        self.data
+    }
+}
+
+impl Drop for User {
+    fn drop(&mut self) {
+        if let Some(release) = self.release {
+            // SAFETY: whoever made this promised that; it is dropped once.
+            unsafe { release(self.data) };
+        }
+    }
+}
