@@ -14,8 +14,16 @@
 
 pub mod clock;
 pub mod error;
+pub mod fault;
+pub mod hardware;
 pub mod page;
+pub mod periodic;
 mod pointers;
+pub mod recorder;
+pub mod scheduling;
+pub mod service;
 pub mod sleep;
 mod table;
+pub mod timer;
 pub mod version;
+pub mod watch;

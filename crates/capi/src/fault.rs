@@ -1,0 +1,347 @@
+//! Deadline handlers and the other threads' side of timing faults.
+
+use std::ffi::c_void;
+
+use hourglass_time::Span;
+use hourglass_timer::fault::{
+    Attributes, Change, Deadline, DeadlineHandler, Fault, Scheduling, Settings, Strength, Verdict,
+    Watched, deadline_handler,
+};
+
+use crate::error::{Failure, guard, hg_error, hg_status};
+use crate::pointers::{User, is_there, offer, read, write};
+use crate::scheduling::hg_scheduling;
+use crate::table::Table;
+use crate::timer::hg_release_fn;
+
+/// A watched thread, as others see it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct hg_watched {
+    /// 0 is none.
+    pub handle: u64,
+}
+
+/// An installed handler.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct hg_handler {
+    /// 0 is none.
+    pub handle: u64,
+}
+
+/// How a thread is watched; all zero notifies.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct hg_watch_settings {
+    /// `HG_STRENGTH_*`.
+    pub strength: u32,
+    /// The signal of its timer; 0 for the fifth real-time one.
+    pub signal: i32,
+    /// How long it stands at most, ns; 0 without a limit.
+    pub longest_stop_ns: u64,
+}
+
+/// How a handler's thread runs; all zero as the installing thread, and demotes to `SCHED_IDLE`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct hg_handler_settings {
+    /// Its policy.
+    pub scheduling: hg_scheduling,
+    /// What a thread with `HG_STRENGTH_DEMOTE` is given.
+    pub demoted: hg_scheduling,
+    /// Whether it runs on `cpu` only.
+    pub pinned: bool,
+    /// 0.
+    pub reserved: [u8; 3],
+    /// That CPU.
+    pub cpu: u32,
+}
+
+/// A deadline that was passed.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct hg_fault {
+    /// How many deadlines the thread has passed.
+    pub count: u64,
+    /// Of those, how many no handler was told of.
+    pub untold: u64,
+    /// The deadline, ns; `UINT64_MAX` for a budget.
+    pub deadline_ns: u64,
+    /// When the thread was stopped, ns.
+    pub stopped_ns: u64,
+    /// When the handler ran, ns.
+    pub handled_ns: u64,
+    /// The kernel's number of the thread.
+    pub thread: u32,
+    /// `HG_STRENGTH_*`.
+    pub strength: u32,
+    /// Whether a region put it off.
+    pub deferred: bool,
+    /// Whether it is a budget that was used up.
+    pub over_budget: bool,
+    /// 0.
+    pub reserved: [u8; 6],
+}
+
+/// What is to become of the thread; all zero resumes it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct hg_verdict {
+    /// `HG_VERDICT_*`.
+    pub kind: u32,
+    /// `HG_CHANGE_*`, or several.
+    pub changes: u32,
+    /// With `HG_CHANGE_SCHEDULING`.
+    pub scheduling: hg_scheduling,
+    /// With `HG_CHANGE_DEADLINE_AT` or `_IN`, ns.
+    pub deadline_ns: u64,
+    /// With `HG_CHANGE_CPU`.
+    pub cpu: u32,
+    /// 0.
+    pub reserved: u32,
+}
+
+/// A handler's function.
+pub type hg_fault_fn = Option<unsafe extern "C" fn(*const hg_fault, *mut c_void) -> hg_verdict>;
+
+/// What a handler did.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct hg_handled {
+    /// How often its function was called.
+    pub faults: u64,
+    /// What the kernel refused, or deadlines out of range.
+    pub refused: u64,
+}
+
+static WATCHED: Table<Watched> = Table::new(9, "watched thread");
+static HANDLERS: Table<DeadlineHandler> = Table::new(10, "handler");
+
+impl hg_watch_settings {
+    pub(crate) fn settings(&self) -> Result<Settings, Failure> {
+        let strength = match self.strength {
+            0 => Strength::Notify,
+            1 => Strength::Demote,
+            2 => Strength::Suspend,
+            other => {
+                let text = format!("no strength is {other}: give an HG_STRENGTH_*");
+                return Err(Failure::invalid(text));
+            }
+        };
+        let longest = i64::try_from(self.longest_stop_ns).unwrap_or(i64::MAX);
+        Ok(Settings {
+            strength,
+            longest_stop: (longest != 0).then_some(Span::from_nanos(longest)),
+            signal: (self.signal != 0).then_some(self.signal),
+        })
+    }
+}
+
+impl hg_handler_settings {
+    pub(crate) fn attributes(&self) -> Result<Attributes, Failure> {
+        Ok(Attributes {
+            scheduling: self.scheduling.attributes()?,
+            cpu: self.pinned.then_some(self.cpu),
+            demoted: self.demoted.attributes()?.unwrap_or(Scheduling::Idle),
+        })
+    }
+}
+
+impl From<&Fault> for hg_fault {
+    fn from(fault: &Fault) -> hg_fault {
+        hg_fault {
+            count: fault.count,
+            untold: fault.untold,
+            deadline_ns: fault.deadline_ns,
+            stopped_ns: fault.stopped_ns,
+            handled_ns: fault.handled_ns,
+            thread: fault.thread,
+            strength: match fault.strength {
+                Strength::Notify => 0,
+                Strength::Demote => 1,
+                Strength::Suspend => 2,
+            },
+            deferred: fault.deferred,
+            over_budget: fault.is_over_budget(),
+            reserved: [0; 6],
+        }
+    }
+}
+
+const CHANGE_SCHEDULING: u32 = 1;
+const CHANGE_CPU: u32 = 2;
+const CHANGE_DEADLINE_AT: u32 = 4;
+const CHANGE_DEADLINE_IN: u32 = 8;
+
+impl hg_verdict {
+    fn deadline(&self) -> Option<Deadline> {
+        if self.changes & CHANGE_DEADLINE_AT != 0 {
+            return Some(Deadline::At(self.deadline_ns));
+        }
+        let length = i64::try_from(self.deadline_ns).unwrap_or(i64::MAX);
+        (self.changes & CHANGE_DEADLINE_IN != 0).then_some(Deadline::In(Span::from_nanos(length)))
+    }
+
+    /// What cannot be meant resumes the thread: somebody has to.
+    fn verdict(&self) -> Verdict {
+        match self.kind {
+            1 => Verdict::KeepDemoted,
+            2 => Verdict::End,
+            _ if self.changes == 0 => Verdict::Resume,
+            _ => Verdict::Reschedule(Change {
+                scheduling: match self.changes & CHANGE_SCHEDULING {
+                    0 => None,
+                    _ => self.scheduling.attributes().ok().flatten(),
+                },
+                cpu: (self.changes & CHANGE_CPU != 0).then_some(self.cpu),
+                deadline: self.deadline(),
+            }),
+        }
+    }
+}
+
+/// A handler's function with what it is given.
+///
+/// # Errors
+/// `HG_NULL`; `user` is released then.
+pub(crate) fn entry(
+    call: hg_fault_fn,
+    user: User,
+) -> Result<impl FnMut(&Fault, &mut ()) -> Verdict + Send + 'static, Failure> {
+    let call = call.ok_or_else(|| Failure::null("entry"))?;
+    Ok(move |fault: &Fault, (): &mut ()| {
+        let told = hg_fault::from(fault);
+        // SAFETY: the header asks that it may be called so, on the handler's thread.
+        unsafe { call(&raw const told, user.data()) }.verdict()
+    })
+}
+
+/// The watched thread of a handle.
+pub(crate) fn watched_of(watched: hg_watched) -> Result<Watched, Failure> {
+    WATCHED.get(watched.handle).map(|watched| watched.clone())
+}
+
+/// A handle for a watched thread.
+pub(crate) fn watched(thread: Watched) -> Result<hg_watched, Failure> {
+    Ok(hg_watched { handle: WATCHED.insert(thread)? })
+}
+
+/// Faults a thread now.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_watched_fault(
+    watched: hg_watched,
+    deadline_ns: u64,
+    told: *mut bool,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        let found = WATCHED.get(watched.handle)?.fault(deadline_ns);
+        // SAFETY: as the header says of `told`.
+        unsafe { offer(told, found) };
+        Ok(())
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+/// Deadlines that a thread has passed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_watched_faults(
+    watched: hg_watched,
+    faults: *mut u64,
+    untold: *mut u64,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        let found = WATCHED.get(watched.handle)?;
+        // SAFETY: as the header says of both.
+        unsafe {
+            offer(faults, found.faults());
+            offer(untold, found.untold());
+        }
+        Ok(())
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+/// Frees the handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_watched_free(watched: hg_watched, error: *mut hg_error) -> hg_status {
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, || WATCHED.remove(watched.handle).map(drop)) }
+}
+
+/// Installs a handler.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_handler_install(
+    watched: hg_watched,
+    settings: *const hg_handler_settings,
+    entry_: hg_fault_fn,
+    user: *mut c_void,
+    release: hg_release_fn,
+    handler: *mut hg_handler,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        // SAFETY: as the header says of `user` and `release`.
+        let user = unsafe { User::new(user, release) };
+        let entry = entry(entry_, user)?;
+        is_there(handler, "handler")?;
+        let settings = if settings.is_null() {
+            hg_handler_settings::default()
+        } else {
+            // SAFETY: as the header says of `settings`.
+            unsafe { read(settings, "settings") }?
+        };
+        let thread = watched_of(watched)?;
+        let made = deadline_handler(&thread, settings.attributes()?, entry, ())?;
+        let handle = HANDLERS.insert(made)?;
+        // SAFETY: as the header says of `handler`.
+        unsafe { write(handler, hg_handler { handle }, "handler") }
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+/// What a handler did so far.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_handler_look(
+    handler: hg_handler,
+    handled: *mut hg_handled,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        let found = HANDLERS.get(handler.handle)?.handled();
+        let told = hg_handled { faults: found.faults, refused: found.refused };
+        // SAFETY: as the header says of `handled`.
+        unsafe { write(handled, told, "handled") }
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+/// Takes a handler away.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_handler_free(handler: hg_handler, error: *mut hg_error) -> hg_status {
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, || HANDLERS.remove(handler.handle).map(drop)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verdicts_are_what_they_say() {
+        let of = |verdict: hg_verdict| verdict.verdict();
+        assert_eq!(of(hg_verdict::default()), Verdict::Resume);
+        assert_eq!(of(hg_verdict { kind: 2, ..Default::default() }), Verdict::End);
+        // Nonsense must not leave a thread standing.
+        assert_eq!(of(hg_verdict { kind: 77, ..Default::default() }), Verdict::Resume);
+        let by = hg_verdict { changes: CHANGE_DEADLINE_IN, deadline_ns: 5, ..Default::default() };
+        let deadline = Some(Deadline::In(Span::from_nanos(5)));
+        assert_eq!(of(by), Verdict::Reschedule(Change { deadline, ..Change::default() }));
+    }
+}

@@ -1,0 +1,355 @@
+//! The recorder for a loop of the user's own.
+
+use std::cell::UnsafeCell;
+use std::ffi::c_char;
+use std::path::Path;
+use std::thread::ThreadId;
+
+use hourglass_clock::choice;
+use hourglass_time::Span;
+use hourglass_workload::{LoopSpec, Measured, OwnLoop};
+
+use crate::error::{Failure, HG_INVALID, HG_STALE, HG_WRONG_THREAD, guard, hg_error, hg_status};
+use crate::pointers::{is_there, read, text, write, write_all};
+use crate::table::{Pinned, Table};
+
+/// A loop that is measured.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct hg_loop {
+    /// 0 is none.
+    pub handle: u64,
+}
+
+/// What was measured of it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct hg_recording {
+    /// 0 is none.
+    pub handle: u64,
+}
+
+/// What is known of a loop; all zero but the period is usual.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct hg_loop_spec {
+    /// What it is called; NULL for "loop".
+    pub name: *const c_char,
+    /// From one period to the next, ns.
+    pub period_ns: u64,
+    /// From when a period was due to when it must be done, ns; 0 for the period.
+    pub deadline_ns: u64,
+    /// Two marks further apart are a gap, ns; 0 leaves gaps to what kernel and CPU clock say.
+    pub gap_ns: u64,
+    /// Room for so many intervals; 0 for a run's default.
+    pub records: u64,
+    /// How many periods are kept one by one.
+    pub jobs: u64,
+    /// Whether a full buffer keeps the newest.
+    pub ring: bool,
+    /// 0.
+    pub reserved: [u8; 7],
+}
+
+/// Periods.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct hg_deadlines {
+    /// Finished in time.
+    pub hit: u64,
+    /// Started, not finished in time.
+    pub missed: u64,
+    /// Never started, because an earlier one was still running.
+    pub lost: u64,
+    /// Finished at all.
+    pub completed: u64,
+}
+
+/// A recording in numbers.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct hg_recording_summary {
+    /// Time that the thread was seen to run, ns.
+    pub received_ns: u64,
+    /// From the first mark to the end, ns.
+    pub wall_ns: u64,
+    /// The recording's zero, ns on `CLOCK_MONOTONIC`.
+    pub epoch_ns: u64,
+    /// Intervals, all of them.
+    pub intervals: u64,
+    /// Of those, how many found no room.
+    pub dropped: u64,
+    /// Gaps.
+    pub gaps: u64,
+    /// Their sum, ns.
+    pub gap_total_ns: u64,
+    /// Half of them are not longer, ns.
+    pub gap_p50_ns: u64,
+    /// ns.
+    pub gap_p99_ns: u64,
+    /// ns.
+    pub gap_p999_ns: u64,
+    /// The longest, ns.
+    pub gap_max_ns: u64,
+    /// How often two intervals in a row ran on different CPUs.
+    pub migrations: u64,
+    /// Periods.
+    pub deadlines: hg_deadlines,
+    /// Bound on the relative error of all lengths, parts per billion.
+    pub rate_error_ppb: u64,
+}
+
+/// An interval in which the thread ran.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct hg_interval {
+    /// ns from the recording's zero.
+    pub start_ns: i64,
+    /// ns from the recording's zero.
+    pub end_ns: i64,
+    /// The CPU.
+    pub cpu: u32,
+    /// `HG_ONSET_*`: why the interval before ended.
+    pub onset: u32,
+}
+
+/// A loop, and the thread that it belongs to.
+struct Kept {
+    owner: ThreadId,
+    own_loop: UnsafeCell<Option<OwnLoop>>,
+}
+
+// SAFETY: what is within is reached by the thread of `owner` only, which every access asks first, and
+// whose number no other thread ever has; a loop of a thread that ended stays where it is.
+unsafe impl Send for Kept {}
+
+// SAFETY: as for `Send`.
+unsafe impl Sync for Kept {}
+
+static LOOPS: Table<Kept> = Table::new(12, "loop");
+static RECORDINGS: Table<Measured> = Table::new(13, "recording");
+
+impl Kept {
+    /// The loop, in its own thread.
+    fn here<T>(&self, work: impl FnOnce(&mut Option<OwnLoop>) -> T) -> Result<T, Failure> {
+        if std::thread::current().id() != self.owner {
+            let text = "a loop is marked by the thread that started it: start one in this thread";
+            return Err(Failure::new(HG_WRONG_THREAD, text));
+        }
+        // SAFETY: this is the owner, and `work` calls nothing that comes here again.
+        Ok(work(unsafe { &mut *self.own_loop.get() }))
+    }
+}
+
+fn find(own_loop: hg_loop) -> Result<Pinned<Kept>, Failure> {
+    LOOPS.get(own_loop.handle)
+}
+
+/// Marks, without an error to be told.
+fn mark(own_loop: hg_loop, work: impl FnOnce(&mut OwnLoop)) -> hg_status {
+    let mark = || {
+        let done = find(own_loop)?.here(|kept| kept.as_mut().map(work))?;
+        done.ok_or_else(|| Failure::new(HG_STALE, ""))
+    };
+    // SAFETY: NULL is allowed.
+    unsafe { guard(std::ptr::null_mut(), mark) }
+}
+
+impl hg_loop_spec {
+    /// # Safety
+    /// As the header says of `name`.
+    unsafe fn spec(&self) -> Result<LoopSpec, Failure> {
+        let span = |ns: u64| Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX));
+        // SAFETY: as the caller promises.
+        let name = unsafe { text(self.name, "loop") }?;
+        let default = LoopSpec::every(&name, span(self.period_ns));
+        let given = |ns: u64| (ns != 0).then(|| span(ns));
+        Ok(LoopSpec {
+            deadline: given(self.deadline_ns),
+            gap: given(self.gap_ns),
+            records: if self.records == 0 { default.records } else { self.records },
+            jobs: usize::try_from(self.jobs).unwrap_or(usize::MAX),
+            ring: self.ring,
+            ..default
+        })
+    }
+}
+
+/// The most that may be recorded: 24 bytes each.
+const MOST_RECORDS: u64 = 1 << 32;
+
+/// Starts to measure.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_loop_start(
+    spec: *const hg_loop_spec,
+    own_loop: *mut hg_loop,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        is_there(own_loop, "own_loop")?;
+        // SAFETY: as the header says of `spec` and what it points to.
+        let spec = unsafe { read(spec, "spec")?.spec() }?;
+        if spec.records > MOST_RECORDS || spec.jobs as u64 > MOST_RECORDS {
+            let text = format!("room for more than {MOST_RECORDS} records: give less, or a ring");
+            return Err(Failure::new(HG_INVALID, text));
+        }
+        let started = OwnLoop::start(spec, choice::choose(Path::new("/")))?;
+        let owner = std::thread::current().id();
+        let kept = Kept { owner, own_loop: UnsafeCell::new(Some(started)) };
+        let handle = LOOPS.insert(kept)?;
+        // SAFETY: as the header says of `own_loop`.
+        unsafe { write(own_loop, hg_loop { handle }, "own_loop") }
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+/// A period begins.
+#[unsafe(no_mangle)]
+pub extern "C" fn hg_loop_begin(own_loop: hg_loop) -> hg_status {
+    mark(own_loop, OwnLoop::begin_period)
+}
+
+/// A period begins that was due at a time.
+#[unsafe(no_mangle)]
+pub extern "C" fn hg_loop_begin_due(own_loop: hg_loop, due_ns: u64) -> hg_status {
+    mark(own_loop, |own_loop| own_loop.begin_period_due(due_ns))
+}
+
+/// Makes known that the thread runs.
+#[unsafe(no_mangle)]
+pub extern "C" fn hg_loop_check(own_loop: hg_loop) -> hg_status {
+    mark(own_loop, OwnLoop::check)
+}
+
+/// The period is done.
+#[unsafe(no_mangle)]
+pub extern "C" fn hg_loop_end(own_loop: hg_loop) -> hg_status {
+    mark(own_loop, OwnLoop::end_period)
+}
+
+/// What was counted so far.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_loop_deadlines(
+    own_loop: hg_loop,
+    deadlines: *mut hg_deadlines,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        let counted = find(own_loop)?.here(|kept| kept.as_ref().map(OwnLoop::deadlines))?;
+        let counted = counted.ok_or_else(|| Failure::new(HG_STALE, "the loop was finished"))?;
+        let told = hg_deadlines {
+            hit: counted.hit,
+            missed: counted.missed,
+            lost: counted.lost,
+            completed: counted.completed,
+        };
+        // SAFETY: as the header says of `deadlines`.
+        unsafe { write(deadlines, told, "deadlines") }
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+/// Ends measuring, and frees the loop.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_loop_finish(
+    own_loop: hg_loop,
+    recording: *mut hg_recording,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        is_there(recording, "recording")?;
+        let taken = find(own_loop)?.here(Option::take)?;
+        drop(LOOPS.remove(own_loop.handle)?);
+        let taken = taken.ok_or_else(|| Failure::new(HG_STALE, "the loop was finished"))?;
+        let handle = RECORDINGS.insert(taken.finish())?;
+        // SAFETY: as the header says of `recording`.
+        unsafe { write(recording, hg_recording { handle }, "recording") }
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+fn summary(measured: &Measured) -> hg_recording_summary {
+    let timeline = &measured.timeline;
+    let Some(thread) = measured.threads.first() else { return hg_recording_summary::default() };
+    let recorded = &thread.recorded;
+    let longest_ns = timeline.ns_in(recorded.gaps.longest_ticks);
+    let quantile = |of: f64| recorded.gaps.histogram.value_at_quantile(of).min(longest_ns);
+    let counted = recorded.tally.deadlines;
+    hg_recording_summary {
+        received_ns: timeline.ns_in(recorded.received),
+        wall_ns: timeline.ns_in(recorded.ended.saturating_sub(thread.start)),
+        epoch_ns: timeline.epoch.monotonic_ns,
+        intervals: recorded.intervals,
+        dropped: recorded.trace.dropped(),
+        gaps: recorded.gaps.histogram.len(),
+        gap_total_ns: timeline.ns_in(recorded.gaps.total_ticks),
+        gap_p50_ns: quantile(0.5),
+        gap_p99_ns: quantile(0.99),
+        gap_p999_ns: quantile(0.999),
+        gap_max_ns: longest_ns,
+        migrations: recorded.migrations,
+        deadlines: counted.map_or(hg_deadlines::default(), |counted| hg_deadlines {
+            hit: counted.hit,
+            missed: counted.missed,
+            lost: counted.lost,
+            completed: counted.completed,
+        }),
+        rate_error_ppb: timeline.calibration.rate_error_ppb,
+    }
+}
+
+/// A recording in numbers.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_recording_look(
+    recording: hg_recording,
+    found: *mut hg_recording_summary,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        let told = summary(&*RECORDINGS.get(recording.handle)?);
+        // SAFETY: as the header says of `summary`.
+        unsafe { write(found, told, "summary") }
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+/// Intervals of a recording, from the one with that number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_recording_intervals(
+    recording: hg_recording,
+    first: u64,
+    intervals: *mut hg_interval,
+    room: usize,
+    count: *mut usize,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        let measured = RECORDINGS.get(recording.handle)?;
+        let records = measured.threads.first().into_iter().flat_map(|t| t.recorded.trace.iter());
+        let told =
+            records.skip(usize::try_from(first).unwrap_or(usize::MAX)).map(|record| hg_interval {
+                start_ns: measured.timeline.ns_at(record.start),
+                end_ns: measured.timeline.ns_at(record.end),
+                cpu: record.cpu,
+                onset: u32::from(record.onset().code()),
+            });
+        // SAFETY: as the header says of `intervals`, `room` and `count`.
+        unsafe { write_all(intervals, room, count, told) }
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+/// Frees a recording.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_recording_free(
+    recording: hg_recording,
+    error: *mut hg_error,
+) -> hg_status {
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, || RECORDINGS.remove(recording.handle).map(drop)) }
+}

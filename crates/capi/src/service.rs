@@ -1,0 +1,477 @@
+//! The timer service: its engines, owners of timers, classes of deferred actions, ports, and threads
+//! that actions wake.
+
+use std::ffi::c_char;
+use std::os::fd::{AsFd, AsRawFd};
+use std::thread::Thread;
+use std::time::Duration;
+
+use hourglass_time::Span;
+use hourglass_timer::TimerService;
+use hourglass_timer::event::Resolution;
+use hourglass_timer::service::{
+    Class, ClassSettings, Device, EngineSettings, Message, Owner, Port, ServiceSettings,
+    refresh_priority,
+};
+
+use crate::error::{Failure, HG_EMPTY, HG_TIMEOUT, answer, guard, hg_error, hg_status};
+use crate::pointers::{is_there, read, text, write};
+use crate::scheduling::hg_scheduling;
+use crate::table::Table;
+use crate::timer::hg_expiration;
+
+macro_rules! handles {
+    ($($name:ident, $what:literal;)*) => {$(
+        #[doc = $what]
+        #[repr(C)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct $name {
+            /// 0 is none.
+            pub handle: u64,
+        }
+    )*};
+}
+
+handles! {
+    hg_service, "A timer service.";
+    hg_owner, "An owner of timers.";
+    hg_class, "A class of deferred actions.";
+    hg_port, "Where messages of timers arrive.";
+    hg_thread, "A thread that actions wake.";
+}
+
+static SERVICES: Table<TimerService> = Table::new(3, "service");
+static OWNERS: Table<Owner> = Table::new(4, "owner");
+static CLASSES: Table<Class> = Table::new(5, "class");
+static PORTS: Table<Port> = Table::new(6, "port");
+static THREADS: Table<Thread> = Table::new(7, "thread");
+
+/// How a service works; all zero is one engine on any CPU, with the caller's policy.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct hg_service_settings {
+    /// Engines, each a thread; 0 is 1.
+    pub engines: u32,
+    /// `HG_DEVICE_*`.
+    pub device: u32,
+    /// Their policy.
+    pub scheduling: hg_scheduling,
+    /// Whether they run on `cpu` only.
+    pub pinned: bool,
+    /// 0.
+    pub reserved: [u8; 3],
+    /// The CPU of the first engine; each further one has the next.
+    pub cpu: u32,
+}
+
+/// What an engine did.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct hg_service_statistics {
+    /// Timers made.
+    pub created: u64,
+    /// Expiries that did something.
+    pub fired: u64,
+    /// Expiries without an action of their own.
+    pub overruns: u64,
+    /// Expiries found cancelled, replaced or terminated.
+    pub lost_races: u64,
+    /// Immediate actions that took longer than 100 us.
+    pub long_actions: u64,
+    /// The longest of them, ns.
+    pub longest_action_ns: u64,
+    /// The most that the engine looked late, ns.
+    pub latest_ns: u64,
+    /// Times that it was woken.
+    pub turns: u64,
+    /// Expiries for which a class had no room.
+    pub without_room: u64,
+    /// Timers that live, of all engines.
+    pub timers: u64,
+    /// Whether this engine is precise.
+    pub precise: bool,
+    /// 0.
+    pub reserved: [u8; 7],
+}
+
+/// What a class did.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct hg_class_statistics {
+    /// Actions that ran.
+    pub ran: u64,
+    /// The longest, ns.
+    pub longest_ns: u64,
+    /// Expiries that found no room.
+    pub without_room: u64,
+    /// Times that its thread was raised.
+    pub raised: u64,
+    /// Times that this was refused.
+    pub raise_refused: u64,
+}
+
+/// How a class is made; all zero is room for 1024, the caller's policy, not raised.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct hg_class_settings {
+    /// The policy of its thread.
+    pub scheduling: hg_scheduling,
+    /// Expiries that may wait.
+    pub room: u32,
+    /// Whether it is raised to the priority of the thread that armed.
+    pub raise: bool,
+    /// 0.
+    pub reserved: [u8; 3],
+}
+
+/// What a timer sent.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct hg_message {
+    /// The number that the action was given.
+    pub tag: u64,
+    /// The expiry.
+    pub expiration: hg_expiration,
+}
+
+impl hg_service_settings {
+    fn settings(&self) -> Result<ServiceSettings, Failure> {
+        let device = match self.device {
+            0 => Device::Sleep,
+            1 => Device::TimerFd,
+            2 => Device::PosixTimer,
+            3 => Device::BusyPoll,
+            other => {
+                let text = format!("no device is {other}: give an HG_DEVICE_*");
+                return Err(Failure::invalid(text));
+            }
+        };
+        let attributes = self.scheduling.attributes()?;
+        let engines = (0..self.engines.max(1)).map(|number| EngineSettings {
+            cpus: if self.pinned { vec![self.cpu.saturating_add(number)] } else { Vec::new() },
+            attributes,
+            device,
+            ..EngineSettings::default()
+        });
+        Ok(ServiceSettings { engines: engines.collect() })
+    }
+}
+
+/// Starts a service.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_service_start(
+    settings: *const hg_service_settings,
+    service: *mut hg_service,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        is_there(service, "service")?;
+        let settings = if settings.is_null() {
+            hg_service_settings::default()
+        } else {
+            // SAFETY: as the header says of `settings`.
+            unsafe { read(settings, "settings") }?
+        };
+        let started = TimerService::with(&settings.settings()?)?;
+        let handle = SERVICES.insert(started)?;
+        // SAFETY: as the header says of `service`.
+        unsafe { write(service, hg_service { handle }, "service") }
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+/// What an engine did so far.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_service_look(
+    service: hg_service,
+    engine: u32,
+    statistics: *mut hg_service_statistics,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        let service = SERVICES.get(service.handle)?;
+        let found = service.statistics(engine as usize)?;
+        let told = hg_service_statistics {
+            created: found.created,
+            fired: found.fired,
+            overruns: found.overruns,
+            lost_races: found.lost_races,
+            long_actions: found.long_actions,
+            longest_action_ns: found.longest_action_ns,
+            latest_ns: found.latest_ns,
+            turns: found.turns,
+            without_room: found.without_room,
+            timers: service.timers() as u64,
+            precise: service.resolution(engine as usize)? == Resolution::High,
+            reserved: [0; 7],
+        };
+        // SAFETY: as the header says of `statistics`.
+        unsafe { write(statistics, told, "statistics") }
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+/// Frees a service.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_service_free(service: hg_service, error: *mut hg_error) -> hg_status {
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, || SERVICES.remove(service.handle).map(drop)) }
+}
+
+/// Makes an owner.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_owner_new(
+    service: hg_service,
+    name: *const c_char,
+    owner: *mut hg_owner,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        is_there(owner, "owner")?;
+        // SAFETY: as the header says of `name`.
+        let name = unsafe { text(name, "owner") }?;
+        let made = SERVICES.get(service.handle)?.owner(&name);
+        let handle = OWNERS.insert(made)?;
+        // SAFETY: as the header says of `owner`.
+        unsafe { write(owner, hg_owner { handle }, "owner") }
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+/// The owner of a handle.
+pub(crate) fn owner_of(owner: hg_owner) -> Result<crate::table::Pinned<Owner>, Failure> {
+    OWNERS.get(owner.handle)
+}
+
+/// Terminates the timers of an owner.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_owner_terminate(owner: hg_owner, error: *mut hg_error) -> hg_status {
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, || Ok(OWNERS.get(owner.handle)?.terminate()?)) }
+}
+
+/// Terminates them and frees the owner.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_owner_free(owner: hg_owner, error: *mut hg_error) -> hg_status {
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, || OWNERS.remove(owner.handle).map(drop)) }
+}
+
+/// Makes a class.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_class_new(
+    service: hg_service,
+    name: *const c_char,
+    settings: *const hg_class_settings,
+    class_: *mut hg_class,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        is_there(class_, "class_")?;
+        let settings = if settings.is_null() {
+            hg_class_settings::default()
+        } else {
+            // SAFETY: as the header says of `settings`.
+            unsafe { read(settings, "settings") }?
+        };
+        let default = ClassSettings::default();
+        let room = if settings.room == 0 { default.room } else { settings.room as usize };
+        let settings = ClassSettings {
+            attributes: settings.scheduling.attributes()?,
+            room,
+            raise: settings.raise,
+        };
+        // SAFETY: as the header says of `name`.
+        let name = unsafe { text(name, "class") }?;
+        let made = SERVICES.get(service.handle)?.class(&name, settings)?;
+        let handle = CLASSES.insert(made)?;
+        // SAFETY: as the header says of `class_`.
+        unsafe { write(class_, hg_class { handle }, "class_") }
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+/// The class of a handle.
+pub(crate) fn class_of(class: hg_class) -> Result<Class, Failure> {
+    CLASSES.get(class.handle).map(|class| class.clone())
+}
+
+/// What a class did so far.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_class_look(
+    class_: hg_class,
+    statistics: *mut hg_class_statistics,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        let found = CLASSES.get(class_.handle)?.statistics();
+        let told = hg_class_statistics {
+            ran: found.ran,
+            longest_ns: found.longest_ns,
+            without_room: found.without_room,
+            raised: found.raised,
+            raise_refused: found.raise_refused,
+        };
+        // SAFETY: as the header says of `statistics`.
+        unsafe { write(statistics, told, "statistics") }
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+/// Frees a class' handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_class_free(class_: hg_class, error: *mut hg_error) -> hg_status {
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, || CLASSES.remove(class_.handle).map(drop)) }
+}
+
+/// Makes a port.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_port_new(
+    room: u32,
+    port: *mut hg_port,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        is_there(port, "port")?;
+        if room == 0 {
+            return Err(Failure::invalid("a port without room receives nothing: give at least 1"));
+        }
+        let made = Port::new(room as usize).map_err(|error| Failure::os(&error))?;
+        let handle = PORTS.insert(made)?;
+        // SAFETY: as the header says of `port`.
+        unsafe { write(port, hg_port { handle }, "port") }
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+/// The port of a handle.
+pub(crate) fn port_of(port: hg_port) -> Result<Port, Failure> {
+    PORTS.get(port.handle).map(|port| port.clone())
+}
+
+/// A port's descriptor; -1 for none.
+#[unsafe(no_mangle)]
+pub extern "C" fn hg_port_fd(port: hg_port) -> i32 {
+    answer(-1, || PORTS.get(port.handle).map_or(-1, |port| port.as_fd().as_raw_fd()))
+}
+
+/// Messages that found no room.
+#[unsafe(no_mangle)]
+pub extern "C" fn hg_port_lost(port: hg_port) -> u64 {
+    answer(0, || PORTS.get(port.handle).map_or(0, |port| port.lost()))
+}
+
+/// # Safety
+/// As the header says of `message`.
+unsafe fn received(
+    found: Option<Message>,
+    otherwise: hg_status,
+    to: *mut hg_message,
+) -> Result<(), Failure> {
+    let Some(Message { tag, expiration }) = found else {
+        return Err(Failure::new(otherwise, ""));
+    };
+    // SAFETY: as the caller promises.
+    unsafe { write(to, hg_message { tag, expiration: expiration.into() }, "message") }
+}
+
+/// The oldest message, if there is any.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_port_try_receive(
+    port: hg_port,
+    message: *mut hg_message,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        is_there(message, "message")?;
+        let port = PORTS.get(port.handle)?;
+        // SAFETY: as the header says of `message`.
+        unsafe { received(port.try_receive(), HG_EMPTY, message) }
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+/// The oldest message; waits for one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_port_receive(
+    port: hg_port,
+    limit_ns: u64,
+    message: *mut hg_message,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        is_there(message, "message")?;
+        let port = PORTS.get(port.handle)?;
+        let limit = i64::try_from(limit_ns).ok().map(Span::from_nanos);
+        let found = port.receive(limit).map_err(|error| Failure::os(&error))?;
+        // SAFETY: as the header says of `message`.
+        unsafe { received(found, HG_TIMEOUT, message) }
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+/// Frees a port's handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_port_free(port: hg_port, error: *mut hg_error) -> hg_status {
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, || PORTS.remove(port.handle).map(drop)) }
+}
+
+/// The calling thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_thread_current(
+    thread: *mut hg_thread,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        is_there(thread, "thread")?;
+        let handle = THREADS.insert(std::thread::current())?;
+        // SAFETY: as the header says of `thread`.
+        unsafe { write(thread, hg_thread { handle }, "thread") }
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+/// The thread of a handle.
+pub(crate) fn thread_of(thread: hg_thread) -> Result<Thread, Failure> {
+    THREADS.get(thread.handle).map(|thread| thread.clone())
+}
+
+/// Waits until the calling thread is woken.
+#[unsafe(no_mangle)]
+pub extern "C" fn hg_park(limit_ns: u64) {
+    answer((), || match limit_ns {
+        u64::MAX => std::thread::park(),
+        limit_ns => std::thread::park_timeout(Duration::from_nanos(limit_ns)),
+    });
+}
+
+/// Wakes a thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_unpark(thread: hg_thread, error: *mut hg_error) -> hg_status {
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, || THREADS.get(thread.handle).map(|thread| thread.unpark())) }
+}
+
+/// Frees a thread's handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_thread_free(thread: hg_thread, error: *mut hg_error) -> hg_status {
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, || THREADS.remove(thread.handle).map(drop)) }
+}
+
+/// Reads the calling thread's real-time priority anew.
+#[unsafe(no_mangle)]
+pub extern "C" fn hg_refresh_priority() -> u32 {
+    answer(0, || u32::from(refresh_priority()))
+}

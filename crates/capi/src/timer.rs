@@ -1,0 +1,346 @@
+//! Timers: made on a clock with an action, armed and cancelled from any thread.
+
+use std::ffi::c_void;
+
+use hourglass_time::Span;
+use hourglass_timer::Timer;
+use hourglass_timer::engine::{Base, Cause, OnSet};
+use hourglass_timer::service::{Action, Arm, Expiration, Expiry, TimerSettings, Which};
+
+use crate::error::{Failure, guard, hg_error, hg_status};
+use crate::fault::{hg_watched, watched_of};
+use crate::pointers::{User, is_there, offer, read, write};
+use crate::service::{
+    class_of, hg_class, hg_owner, hg_port, hg_thread, owner_of, port_of, thread_of,
+};
+use crate::table::Table;
+
+/// A timer.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct hg_timer {
+    /// 0 is none.
+    pub handle: u64,
+}
+
+/// An expiry, as its action sees it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct hg_expiration {
+    /// The expiry as scheduled, ns on the timer's clock.
+    pub expiry_ns: i64,
+    /// What the clock said when it was looked at, ns.
+    pub now_ns: i64,
+    /// Expiries that had no action of their own.
+    pub overruns: u64,
+    /// `HG_BASE_*`.
+    pub base: u32,
+    /// Whether the clock was set, rather than the time come.
+    pub clock_set: bool,
+    /// 0.
+    pub reserved: [u8; 3],
+}
+
+impl From<Expiration> for hg_expiration {
+    fn from(expiration: Expiration) -> hg_expiration {
+        hg_expiration {
+            expiry_ns: expiration.expiry_ns,
+            now_ns: expiration.now_ns,
+            overruns: expiration.overruns,
+            base: expiration.base as u32,
+            clock_set: expiration.cause == Cause::ClockSet,
+            reserved: [0; 3],
+        }
+    }
+}
+
+/// An action's function.
+pub type hg_expire_fn = Option<unsafe extern "C" fn(*const hg_expiration, *mut c_void)>;
+/// Releases what a call-back was given.
+pub type hg_release_fn = Option<unsafe extern "C" fn(*mut c_void)>;
+
+/// What a timer does; all zero is nothing.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct hg_action {
+    /// `HG_ACTION_*`.
+    pub kind: u32,
+    /// 0.
+    pub reserved: u32,
+    /// The message's number.
+    pub tag: u64,
+    /// Where it goes.
+    pub port: hg_port,
+    /// Whom to wake.
+    pub thread: hg_thread,
+    /// Which thread calls.
+    pub class_: hg_class,
+    /// Whom to fault.
+    pub watched: hg_watched,
+    /// What is called.
+    pub call: hg_expire_fn,
+    /// With what.
+    pub user: *mut c_void,
+    /// What releases that.
+    pub release: hg_release_fn,
+}
+
+/// What a timer is made with; all zero follows `CLOCK_MONOTONIC`, on engines in turn.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct hg_timer_settings {
+    /// `HG_BASE_*`.
+    pub base: u32,
+    /// Whether it expires at once when its clock is set.
+    pub expire_on_set: bool,
+    /// Whether `engine` serves it.
+    pub on_engine: bool,
+    /// 0.
+    pub reserved: [u8; 2],
+    /// From 0.
+    pub engine: u32,
+    /// 0.
+    pub reserved_too: u32,
+}
+
+/// When a timer expires.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct hg_arm {
+    /// A time of the timer's clock, ns; or with `relative` a length.
+    pub expiry_ns: i64,
+    /// Again so long after each scheduled expiry, ns; 0 for once.
+    pub period_ns: i64,
+    /// How much later it may expire, ns.
+    pub slack_ns: i64,
+    /// Whether `expiry_ns` counts from now.
+    pub relative: bool,
+    /// Whether `priority` counts, and not the thread's own.
+    pub has_priority: bool,
+    /// Which of several deferred actions comes first.
+    pub priority: u8,
+    /// 0.
+    pub reserved: [u8; 5],
+}
+
+/// What a timer is doing.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct hg_timer_status {
+    /// When next, ns on its clock; 0 if it is not armed.
+    pub next_ns: i64,
+    /// Actions that ran, and sleeps that ended in time.
+    pub fired: u64,
+    /// Expiries without an action of their own.
+    pub overruns: u64,
+    /// Whether it will expire.
+    pub armed: bool,
+    /// Whether its action waits or runs.
+    pub busy: bool,
+    /// Whether it was terminated.
+    pub terminated: bool,
+    /// 0.
+    pub reserved: [u8; 5],
+}
+
+static TIMERS: Table<Timer> = Table::new(8, "timer");
+
+impl hg_action {
+    /// Takes over `user`, also where it fails.
+    ///
+    /// # Safety
+    /// As the header says of actions.
+    unsafe fn action(&self) -> Result<Action, Failure> {
+        // SAFETY: as the caller promises.
+        let user = unsafe { User::new(self.user, self.release) };
+        let function = || {
+            self.call.ok_or_else(|| Failure::null("call")).map(|call| {
+                move |expiration: &Expiration| {
+                    let told = hg_expiration::from(*expiration);
+                    // SAFETY: the header asks that it may be called so, on the thread it names.
+                    unsafe { call(&raw const told, user.data()) };
+                }
+            })
+        };
+        Ok(match self.kind {
+            0 => Action::nothing(),
+            1 => Action::wake(thread_of(self.thread)?),
+            2 => Action::send(&port_of(self.port)?, self.tag),
+            3 => Action::immediate(function()?),
+            4 => Action::deferred(&class_of(self.class_)?, function()?),
+            5 => Action::fault(watched_of(self.watched)?),
+            other => {
+                let text = format!("no action is {other}: give an HG_ACTION_*");
+                return Err(Failure::invalid(text));
+            }
+        })
+    }
+}
+
+impl hg_timer_settings {
+    fn with(&self, action: Action) -> Result<TimerSettings, Failure> {
+        let base = Base::ALL.get(self.base as usize).copied();
+        let base = base.ok_or_else(|| {
+            Failure::invalid(format!("no clock of timers is {}: give an HG_BASE_*", self.base))
+        })?;
+        let on_set = if self.expire_on_set { OnSet::Expire } else { OnSet::Follow };
+        let engine = self.on_engine.then_some(self.engine as usize);
+        Ok(TimerSettings { base, on_set, action, engine })
+    }
+}
+
+impl hg_arm {
+    fn arm(&self) -> Arm {
+        let expiry = match self.relative {
+            true => Expiry::After(Span::from_nanos(self.expiry_ns)),
+            false => Expiry::At(self.expiry_ns),
+        };
+        Arm {
+            expiry,
+            period: (self.period_ns != 0).then_some(Span::from_nanos(self.period_ns)),
+            slack: Span::from_nanos(self.slack_ns),
+            priority: self.has_priority.then_some(self.priority),
+        }
+    }
+}
+
+/// Makes a timer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_timer_new(
+    owner: hg_owner,
+    settings: *const hg_timer_settings,
+    action: *const hg_action,
+    timer: *mut hg_timer,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        let action = if action.is_null() {
+            Action::nothing()
+        } else {
+            // SAFETY: as the header says of `action`.
+            unsafe { read(action, "action")?.action() }?
+        };
+        is_there(timer, "timer")?;
+        let settings = if settings.is_null() {
+            hg_timer_settings::default()
+        } else {
+            // SAFETY: as the header says of `settings`.
+            unsafe { read(settings, "settings") }?
+        };
+        let made = owner_of(owner)?.timer_with(settings.with(action)?)?;
+        let handle = TIMERS.insert(made)?;
+        // SAFETY: as the header says of `timer`.
+        unsafe { write(timer, hg_timer { handle }, "timer") }
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+/// Arms it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_timer_arm(
+    timer: hg_timer,
+    arm: *const hg_arm,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        // SAFETY: as the header says of `arm`.
+        let arm = unsafe { read(arm, "arm") }?.arm();
+        Ok(TIMERS.get(timer.handle)?.arm(arm)?)
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+/// Cancels it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_timer_cancel(
+    timer: hg_timer,
+    which: u32,
+    cancelled: *mut bool,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        let which = match which {
+            0 => Which::All,
+            1 => Which::Current,
+            other => {
+                let text = format!("nothing to cancel is {other}: give an HG_CANCEL_*");
+                return Err(Failure::invalid(text));
+            }
+        };
+        let found = TIMERS.get(timer.handle)?.cancel(which)?;
+        // SAFETY: as the header says of `cancelled`.
+        unsafe { offer(cancelled, found) };
+        Ok(())
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+/// Sleeps on it until a time.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_timer_sleep_until(
+    timer: hg_timer,
+    at_ns: i64,
+    error: *mut hg_error,
+) -> hg_status {
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, || Ok(TIMERS.get(timer.handle)?.sleep_until(at_ns)?)) }
+}
+
+/// Sleeps on it so long.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_timer_sleep_for(
+    timer: hg_timer,
+    length_ns: i64,
+    error: *mut hg_error,
+) -> hg_status {
+    let length = Span::from_nanos(length_ns);
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, || Ok(TIMERS.get(timer.handle)?.sleep_for(length)?)) }
+}
+
+/// What it is doing.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_timer_look(
+    timer: hg_timer,
+    status: *mut hg_timer_status,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        let found = TIMERS.get(timer.handle)?.status()?;
+        let told = hg_timer_status {
+            next_ns: found.next_ns.unwrap_or(0),
+            fired: found.fired,
+            overruns: found.overruns,
+            armed: found.armed,
+            busy: found.busy,
+            terminated: found.terminated,
+            reserved: [0; 5],
+        };
+        // SAFETY: as the header says of `status`.
+        unsafe { write(status, told, "status") }
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+/// Terminates it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_timer_terminate(timer: hg_timer, error: *mut hg_error) -> hg_status {
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, || Ok(TIMERS.get(timer.handle)?.terminate()?)) }
+}
+
+/// Terminates it and frees its handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_timer_free(timer: hg_timer, error: *mut hg_error) -> hg_status {
+    let work = || {
+        // First, so that a thread that sleeps on it returns.
+        TIMERS.get(timer.handle)?.terminate()?;
+        TIMERS.remove(timer.handle).map(drop)
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}

@@ -1,0 +1,301 @@
+//! The calling thread's own deadlines. A thread has one watch, so that there is no handle.
+
+use std::cell::RefCell;
+
+use hourglass_time::Span;
+use hourglass_timer::fault::{Deadline, Ending, FaultError, Periodic, Region, Watch, safepoint};
+
+use crate::error::{Failure, HG_ENDED, HG_INVALID, HG_OK, answer, guard, hg_error, hg_status};
+use crate::fault::{hg_watch_settings, hg_watched, watched};
+use crate::pointers::{is_there, offer, read, write};
+
+/// A job that was ended.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct hg_ending {
+    /// Its number, from 0.
+    pub number: u64,
+    /// Its deadline, ns.
+    pub deadline_ns: u64,
+    /// When it was ended, ns.
+    pub finished_ns: u64,
+    /// The next job's deadline, ns; 0 for a single job.
+    pub next_deadline_ns: u64,
+    /// Whether it was ended at its deadline or after.
+    pub missed: bool,
+    /// Whether a job was under way at all.
+    pub was_job: bool,
+    /// 0.
+    pub reserved: [u8; 6],
+}
+
+/// How the calling thread's watch stands.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct hg_watch_state {
+    /// The deadline in force, ns; `UINT64_MAX` without one.
+    pub deadline_ns: u64,
+    /// Deadlines passed.
+    pub faults: u64,
+    /// Of those, how many no handler was told of.
+    pub untold: u64,
+    /// How often the thread went on without an answer.
+    pub overstayed: u64,
+}
+
+thread_local! {
+    static OWN: RefCell<Option<Watch>> = const { RefCell::new(None) };
+    /// Regions that C entered. They have no size, so that none of this allocates.
+    static REGIONS: RefCell<Vec<Region>> = const { RefCell::new(Vec::new()) };
+}
+
+fn unwatched() -> Failure {
+    Failure::new(HG_INVALID, "this thread is not watched: call hg_watch_begin in it first")
+}
+
+/// With the calling thread's watch.
+fn with<T>(work: impl FnOnce(&mut Watch) -> Result<T, FaultError>) -> Result<T, Failure> {
+    let done = OWN.try_with(|own| {
+        let mut own = own.try_borrow_mut().map_err(|_| unwatched())?;
+        let watch = own.as_mut().ok_or_else(unwatched)?;
+        work(watch).map_err(|error| match error {
+            // Expected, and asked for again and again: without a text.
+            FaultError::Ended(_) => Failure::new(HG_ENDED, ""),
+            other => other.into(),
+        })
+    });
+    done.unwrap_or_else(|_| Err(unwatched()))
+}
+
+fn length(ns: u64) -> Span {
+    Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX))
+}
+
+/// Watches the calling thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_watch_begin(
+    settings: *const hg_watch_settings,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        let settings = if settings.is_null() {
+            hg_watch_settings::default()
+        } else {
+            // SAFETY: as the header says of `settings`.
+            unsafe { read(settings, "settings") }?
+        };
+        let watch = Watch::new(settings.settings()?)?;
+        let kept = OWN.try_with(|own| own.replace(Some(watch)));
+        kept.map(drop).map_err(|_| Failure::invalid("this thread is about to end"))
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+/// Watches it otherwise.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_watch_set(
+    settings: *const hg_watch_settings,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        // SAFETY: as the header says of `settings`.
+        let settings = unsafe { read(settings, "settings") }?.settings()?;
+        with(|watch| {
+            watch.set(settings);
+            Ok(())
+        })
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+/// Watches it no more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_watch_end(error: *mut hg_error) -> hg_status {
+    let work = || {
+        let taken = OWN.try_with(|own| own.try_borrow_mut().ok().and_then(|mut own| own.take()));
+        taken.ok().flatten().map(drop).ok_or_else(unwatched)
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+/// A handle of the calling thread for others.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_watch_thread(
+    thread: *mut hg_watched,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        is_there(thread, "thread")?;
+        let found = with(|watch| Ok(watch.thread()))?;
+        // SAFETY: as the header says of `thread`.
+        unsafe { write(thread, watched(found)?, "thread") }
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+/// Takes a deadline.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_watch_arm_at(deadline_ns: u64, error: *mut hg_error) -> hg_status {
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, || with(|watch| watch.arm(Deadline::At(deadline_ns)))) }
+}
+
+/// Takes a deadline so far from now.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_watch_arm_in(length_ns: u64, error: *mut hg_error) -> hg_status {
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, || with(|watch| watch.arm(Deadline::In(length(length_ns))))) }
+}
+
+/// Gives the deadline up.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_watch_disarm(ahead: *mut bool, error: *mut hg_error) -> hg_status {
+    let work = || {
+        let found = with(|watch| Ok(watch.disarm()?))?;
+        // SAFETY: as the header says of `ahead`.
+        unsafe { offer(ahead, found) };
+        Ok(())
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+/// Takes a budget of CPU time.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_watch_arm_budget(budget_ns: u64, error: *mut hg_error) -> hg_status {
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, || with(|watch| watch.arm_budget(length(budget_ns)))) }
+}
+
+/// Gives the budget up.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_watch_disarm_budget(error: *mut hg_error) -> hg_status {
+    let work = || {
+        with(|watch| {
+            watch.disarm_budget();
+            Ok(())
+        })
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+/// Begins a job with a deadline at a time.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_watch_begin_job_at(
+    deadline_ns: u64,
+    error: *mut hg_error,
+) -> hg_status {
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, || with(|watch| watch.begin_job(Deadline::At(deadline_ns)))) }
+}
+
+/// Begins a job with a deadline so far from now.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_watch_begin_job_in(length_ns: u64, error: *mut hg_error) -> hg_status {
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, || with(|watch| watch.begin_job(Deadline::In(length(length_ns))))) }
+}
+
+/// Begins the first of a series of jobs.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_watch_begin_jobs(
+    first_deadline_ns: u64,
+    period_ns: u64,
+    error: *mut hg_error,
+) -> hg_status {
+    let series = Periodic { first_ns: first_deadline_ns, period: length(period_ns) };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, || with(|watch| watch.begin_jobs(series))) }
+}
+
+/// Ends the job.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_watch_end_job(
+    ending: *mut hg_ending,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        let found = with(Watch::end_job)?;
+        let told = found.map_or(hg_ending::default(), |found: Ending| hg_ending {
+            number: found.number,
+            deadline_ns: found.deadline_ns,
+            finished_ns: found.finished_ns,
+            next_deadline_ns: found.next_deadline_ns.unwrap_or(0),
+            missed: found.has_missed(),
+            was_job: true,
+            reserved: [0; 6],
+        });
+        // SAFETY: as the header says of `ending`.
+        unsafe { offer(ending, told) };
+        Ok(())
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+/// How it stands.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_watch_look(
+    state: *mut hg_watch_state,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        let found = with(|watch| {
+            Ok(hg_watch_state {
+                deadline_ns: watch.deadline_ns().unwrap_or(u64::MAX),
+                faults: watch.faults(),
+                untold: watch.untold(),
+                overstayed: watch.overstayed(),
+            })
+        })?;
+        // SAFETY: as the header says of `state`.
+        unsafe { write(state, found, "state") }
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+/// Where the calling thread may be ended.
+#[unsafe(no_mangle)]
+pub extern "C" fn hg_safepoint() -> hg_status {
+    answer(HG_OK, || if safepoint().is_err() { HG_ENDED } else { HG_OK })
+}
+
+/// From here on the calling thread is not stopped.
+#[unsafe(no_mangle)]
+pub extern "C" fn hg_defer_enter() {
+    answer((), || {
+        let region = Region::enter();
+        // Where the thread ends, and in a signal handler within these calls, it is not stopped again.
+        let kept = REGIONS.try_with(|regions| match regions.try_borrow_mut() {
+            Ok(mut regions) => {
+                regions.push(region);
+                None
+            }
+            Err(_) => Some(region),
+        });
+        if let Ok(Some(region)) = kept {
+            std::mem::forget(region);
+        }
+    });
+}
+
+/// Leaves the innermost region.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_defer_leave(error: *mut hg_error) -> hg_status {
+    let work = || {
+        let left =
+            REGIONS.try_with(|regions| regions.try_borrow_mut().ok().and_then(|mut r| r.pop()));
+        // The drop may stop the thread, with nothing borrowed.
+        left.ok().flatten().map(drop).ok_or_else(|| {
+            Failure::invalid("no region was entered by this thread: call hg_defer_enter before")
+        })
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
