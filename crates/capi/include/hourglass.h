@@ -465,6 +465,33 @@ uint64_t hg_clock_count(uint32_t kind);
  * `events` may be NULL without room. */
 hg_status hg_clock_events(hg_clock_event *events, size_t room, size_t *count, hg_error *error);
 
+/* Why the HPET cannot be used. */
+enum {
+    HG_HPET_USABLE = 0,
+    HG_HPET_NOT_PRESENT = 1,
+    HG_HPET_PERMISSION = 2,
+    HG_HPET_BUSY = 3,
+    HG_HPET_TOO_MANY_FILES = 4,
+    HG_HPET_NO_MEMORY = 5,
+    HG_HPET_MAP_REFUSED = 6,
+    HG_HPET_WIDTH32 = 7, /* it has 32 bits, and wraps within minutes */
+    HG_HPET_BROKEN = 8,  /* its registers make no sense, or it stands still */
+    HG_HPET_OTHER = 9
+};
+
+typedef struct hg_hardware {
+    bool rdtscp;
+    bool constant_tsc;  /* it keeps its rate when the processor's frequency changes */
+    bool invariant_tsc; /* and in all power states */
+    bool hypervisor;
+    uint32_t hpet; /* HG_HPET_* */
+    char brand[64];
+    char hpet_reason[HG_TEXT]; /* with what would mend it */
+} hg_hardware;
+
+/* Facts about processor and counters. Opens /dev/hpet, and closes it again. */
+hg_status hg_hardware_look(hg_hardware *hardware, hg_error *error);
+
 /* ---- A clock in shared memory -------------------------------------------------------------- */
 
 /* A page that another process keeps. Do not copy it: what was copied is not closed with it, and its
@@ -649,6 +676,721 @@ uint64_t hg_sleeper_margin(hg_sleeper sleeper, uint64_t length_ns);
 
 /* Frees it. Errors: HG_STALE, HG_BUSY while a thread sleeps by it. */
 hg_status hg_sleeper_free(hg_sleeper sleeper, hg_error *error);
+
+/* ---- Scheduling ---------------------------------------------------------------------------- */
+
+enum {
+    HG_POLICY_INHERITED = 0, /* that of the thread which starts it */
+    HG_POLICY_OTHER = 1,     /* with a nice value from -20 to 19 */
+    HG_POLICY_BATCH = 2,     /* likewise */
+    HG_POLICY_IDLE = 3,
+    HG_POLICY_FIFO = 4,    /* with a priority from 1 to 99 */
+    HG_POLICY_RR = 5,      /* likewise */
+    HG_POLICY_DEADLINE = 6 /* with a budget, a relative deadline and a period */
+};
+
+/* All zero is HG_POLICY_INHERITED. A periodic thread is neither BATCH nor IDLE, and takes budget, deadline
+ * and period of DEADLINE from its own settings. */
+typedef struct hg_scheduling {
+    uint32_t policy;  /* HG_POLICY_* */
+    int32_t priority; /* or the nice value */
+    uint64_t runtime_ns;
+    uint64_t deadline_ns;
+    uint64_t period_ns;
+    bool reclaim; /* may use bandwidth that nobody reserved */
+    uint8_t reserved[7];
+} hg_scheduling;
+
+/* Releases what a call-back was given. Any thread. */
+typedef void (*hg_release_fn)(void *user);
+
+/* ---- Timing faults ------------------------------------------------------------------------- */
+
+/* A thread watches its own deadlines, and another one handles those that it passes. A thread has one
+ * watch, which ends with it at the latest. All hg_watch_* functions are about the calling thread's own:
+ * HG_INVALID if it has none. HG_ENDED, from each of them and from hg_safepoint, says that a handler's
+ * verdict was to end the thread: it releases what it holds and returns from its function. */
+
+enum {
+    HG_STRENGTH_NOTIFY = 0, /* its handler is told; the thread runs on */
+    HG_STRENGTH_DEMOTE = 1, /* and it gets other scheduling before that */
+    HG_STRENGTH_SUSPEND = 2 /* it stands where it is until the verdict, whatever it holds */
+};
+
+/* All zero notifies. */
+typedef struct hg_watch_settings {
+    uint32_t strength;        /* HG_STRENGTH_* */
+    int32_t signal;           /* a real-time signal; 0 for the fifth one */
+    uint64_t longest_stop_ns; /* how long it stands at most; 0 without a limit */
+} hg_watch_settings;
+
+typedef struct hg_ending {
+    uint64_t number; /* of the job, from 0 */
+    uint64_t deadline_ns;
+    uint64_t finished_ns;
+    uint64_t next_deadline_ns; /* 0 for a single job */
+    bool missed;               /* ended at its deadline or after */
+    bool was_job;              /* false if none was under way */
+    uint8_t reserved[6];
+} hg_ending;
+
+typedef struct hg_watch_state {
+    uint64_t deadline_ns; /* UINT64_MAX without one */
+    uint64_t faults;      /* deadlines passed */
+    uint64_t untold;      /* of those, how many no handler was told of */
+    uint64_t overstayed;  /* how often the thread went on without an answer */
+} hg_watch_state;
+
+/* A watched thread, as others see it. */
+typedef struct hg_watched {
+    uint64_t handle;
+} hg_watched;
+
+/* An installed handler. */
+typedef struct hg_handler {
+    uint64_t handle;
+} hg_handler;
+
+/* Watches the calling thread. `settings` may be NULL.
+ * Errors: HG_BUSY if it is watched, or the signal has a handler of the program's; HG_EXHAUSTED if no
+ * signals are left (ulimit -i); HG_INVALID. */
+hg_status hg_watch_begin(const hg_watch_settings *settings, hg_error *error);
+
+/* Watches it in another way, from the next fault on; the signal stays. Errors: HG_INVALID. */
+hg_status hg_watch_set(const hg_watch_settings *settings, hg_error *error);
+
+/* Watches it no more. */
+hg_status hg_watch_end(hg_error *error);
+
+/* A handle by which others know it. To be freed with hg_watched_free. */
+hg_status hg_watch_thread(hg_watched *thread, hg_error *error);
+
+/* Takes a deadline in place of the one in force. One that is past is a fault before this returns.
+ * Errors: HG_ENDED, HG_INVALID, HG_FORKED. */
+hg_status hg_watch_arm_at(uint64_t deadline_ns, hg_error *error);
+hg_status hg_watch_arm_in(uint64_t length_ns, hg_error *error);
+
+/* Gives it up; `ahead`, which may be NULL, is whether it was still to come. Errors: HG_ENDED. */
+hg_status hg_watch_disarm(bool *ahead, hg_error *error);
+
+/* Has a fault made when the thread has used so much CPU time from now on; late by up to one tick of the
+ * kernel. Errors: HG_INVALID for 0, HG_EXHAUSTED, HG_FORKED. */
+hg_status hg_watch_arm_budget(uint64_t budget_ns, hg_error *error);
+hg_status hg_watch_disarm_budget(hg_error *error);
+
+/* Begins a single job. Errors: as hg_watch_arm_at. */
+hg_status hg_watch_begin_job_at(uint64_t deadline_ns, hg_error *error);
+hg_status hg_watch_begin_job_in(uint64_t length_ns, hg_error *error);
+
+/* Begins the first of a series of jobs: the deadline of job k is `first_deadline_ns` + k * `period_ns`.
+ * Errors: as hg_watch_arm_at. */
+hg_status hg_watch_begin_jobs(uint64_t first_deadline_ns, uint64_t period_ns, hg_error *error);
+
+/* Ends the job; the next of a series begins. `ending` may be NULL. Errors: as hg_watch_arm_at. */
+hg_status hg_watch_end_job(hg_ending *ending, hg_error *error);
+
+/* How it stands. */
+hg_status hg_watch_look(hg_watch_state *state, hg_error *error);
+
+/* Where the calling thread may be ended: HG_ENDED, else HG_OK. For a thread that is not watched it does
+ * nothing. */
+hg_status hg_safepoint(void);
+
+/* A region in which the calling thread is neither suspended nor demoted: around whatever holds a lock that
+ * others wait for, allocation and printing among them. Regions nest; a deadline that passes within is
+ * acted upon when the outermost is left, before that returns. Errors: HG_INVALID if none was entered. */
+void hg_defer_enter(void);
+hg_status hg_defer_leave(hg_error *error);
+
+typedef struct hg_fault {
+    uint64_t count;       /* deadlines that the thread has passed, with this one */
+    uint64_t untold;      /* of those, how many no handler was told of */
+    uint64_t deadline_ns; /* UINT64_MAX for a budget */
+    uint64_t stopped_ns;  /* when it was stopped, or with HG_STRENGTH_NOTIFY interrupted */
+    uint64_t handled_ns;  /* when the handler ran */
+    uint32_t thread;      /* the kernel's number of it */
+    uint32_t strength;    /* HG_STRENGTH_*: what was done to it */
+    bool deferred;        /* a region put it off */
+    bool over_budget;     /* it used up its budget, and did not pass a deadline by this */
+    uint8_t reserved[6];
+} hg_fault;
+
+enum {
+    HG_VERDICT_RESUME = 0,       /* it goes on with the scheduling that it had, but for `changes` */
+    HG_VERDICT_KEEP_DEMOTED = 1, /* it goes on as demoted as it is */
+    HG_VERDICT_END = 2           /* it goes on to its next safepoint, where it gets HG_ENDED */
+};
+
+/* What is changed by HG_VERDICT_RESUME; several may be added up. */
+enum {
+    HG_CHANGE_SCHEDULING = 1,
+    HG_CHANGE_CPU = 2,
+    HG_CHANGE_DEADLINE_AT = 4, /* a new deadline, at a time */
+    HG_CHANGE_DEADLINE_IN = 8  /* or so far from the verdict */
+};
+
+/* All zero resumes the thread; so does what cannot be meant. */
+typedef struct hg_verdict {
+    uint32_t kind;    /* HG_VERDICT_* */
+    uint32_t changes; /* HG_CHANGE_* */
+    hg_scheduling scheduling;
+    uint64_t deadline_ns;
+    uint32_t cpu;
+    uint32_t reserved;
+} hg_verdict;
+
+/* Called on the handler's own thread, once a fault. If the watched thread stands meanwhile, it must not
+ * wait for anything that that may hold: it should neither allocate nor print. */
+typedef hg_verdict (*hg_fault_fn)(const hg_fault *fault, void *user);
+
+/* All zero runs as the installing thread, and demotes to HG_POLICY_IDLE. */
+typedef struct hg_handler_settings {
+    hg_scheduling scheduling; /* should be above that of the watched thread */
+    hg_scheduling demoted;    /* what a thread with HG_STRENGTH_DEMOTE is given */
+    bool pinned;              /* runs on `cpu` only */
+    uint8_t reserved[3];
+    uint32_t cpu;
+} hg_handler_settings;
+
+typedef struct hg_handled {
+    uint64_t faults;  /* how often its function was called */
+    uint64_t refused; /* what the kernel refused, or deadlines out of range */
+} hg_handled;
+
+/* Installs a handler for a watched thread, which may be the calling one. `settings` may be NULL. To be
+ * freed with hg_handler_free.
+ * Errors: HG_STALE if the thread is watched no more; HG_BUSY if it has a handler; HG_PERMISSION if the
+ * policy is refused, or a demotion could not be taken back; HG_FORKED. */
+hg_status hg_handler_install(hg_watched watched, const hg_handler_settings *settings,
+                             hg_fault_fn entry_, void *user, hg_release_fn release,
+                             hg_handler *handler, hg_error *error);
+
+/* What it did so far. */
+hg_status hg_handler_look(hg_handler handler, hg_handled *handled, hg_error *error);
+
+/* Takes it away: the thread goes on if it stands. Waits for its function. */
+hg_status hg_handler_free(hg_handler handler, hg_error *error);
+
+/* Faults a thread now, as if it had passed a deadline of its own. `told`, which may be NULL, is whether it
+ * is still watched. */
+hg_status hg_watched_fault(hg_watched watched, uint64_t deadline_ns, bool *told, hg_error *error);
+
+/* Deadlines that it has passed, and how many no handler was told of; either may be NULL. */
+hg_status hg_watched_faults(hg_watched watched, uint64_t *faults, uint64_t *untold, hg_error *error);
+
+/* Frees the handle; the thread is watched on. */
+hg_status hg_watched_free(hg_watched watched, hg_error *error);
+
+/* ---- Timers -------------------------------------------------------------------------------- */
+
+/* A service has engines, which are threads with timers; owners, with which their timers end; and classes
+ * of deferred actions, each with a thread. */
+typedef struct hg_service {
+    uint64_t handle;
+} hg_service;
+typedef struct hg_owner {
+    uint64_t handle;
+} hg_owner;
+typedef struct hg_class {
+    uint64_t handle;
+} hg_class;
+typedef struct hg_port {
+    uint64_t handle;
+} hg_port;
+typedef struct hg_timer {
+    uint64_t handle;
+} hg_timer;
+typedef struct hg_thread {
+    uint64_t handle;
+} hg_thread;
+
+/* What wakes an engine. */
+enum {
+    HG_DEVICE_SLEEP = 0,   /* sleeping in the kernel: the quickest, and needs least */
+    HG_DEVICE_TIMERFD = 1, /* a timerfd */
+    HG_DEVICE_POSIX = 2,   /* a POSIX timer with a signal of its own */
+    HG_DEVICE_BUSY = 3     /* polling, with a CPU of its own */
+};
+
+/* All zero is one engine, on any CPU, with the policy of the starter. */
+typedef struct hg_service_settings {
+    uint32_t engines; /* 0 is 1 */
+    uint32_t device;  /* HG_DEVICE_* */
+    hg_scheduling scheduling;
+    bool pinned; /* the first engine runs on `cpu` only, each further one on the next */
+    uint8_t reserved[3];
+    uint32_t cpu;
+} hg_service_settings;
+
+typedef struct hg_service_statistics {
+    uint64_t created;           /* timers made */
+    uint64_t fired;             /* expiries that did something */
+    uint64_t overruns;          /* expiries without an action of their own */
+    uint64_t lost_races;        /* expiries found cancelled, replaced or terminated */
+    uint64_t long_actions;      /* immediate actions above 100 us */
+    uint64_t longest_action_ns; /* so long one held up every other timer of the engine */
+    uint64_t latest_ns;         /* the most that the engine looked after a timer's time */
+    uint64_t turns;             /* times that it was woken, or looked by itself */
+    uint64_t without_room;      /* expiries for which a class had no room */
+    uint64_t timers;            /* that live, of all engines */
+    bool precise;               /* false if its device was found bound to a tick */
+    uint8_t reserved[7];
+} hg_service_statistics;
+
+/* Starts a service. `settings` may be NULL. To be freed with hg_service_free.
+ * Errors: HG_PERMISSION, HG_EXHAUSTED, HG_INVALID, HG_OS if an engine finds no device. */
+hg_status hg_service_start(const hg_service_settings *settings, hg_service *service, hg_error *error);
+
+/* What engine number `engine`, from 0, did so far. Errors: HG_INVALID if there is none. */
+hg_status hg_service_look(hg_service service, uint32_t engine, hg_service_statistics *statistics,
+                          hg_error *error);
+
+/* Frees the handle. The threads end with the last of the service and its owners. */
+hg_status hg_service_free(hg_service service, hg_error *error);
+
+/* Makes an owner; `name` may be NULL. To be freed with hg_owner_free. */
+hg_status hg_owner_new(hg_service service, const char *name, hg_owner *owner, hg_error *error);
+
+/* Terminates all its timers, by the rules of hg_timer_terminate; it makes none any more. */
+hg_status hg_owner_terminate(hg_owner owner, hg_error *error);
+
+/* The same, and frees it. Handles of its timers stay, and are answered with HG_TERMINATED. */
+hg_status hg_owner_free(hg_owner owner, hg_error *error);
+
+/* All zero has room for 1024, the policy of the maker, and is not raised. */
+typedef struct hg_class_settings {
+    hg_scheduling scheduling;
+    uint32_t room; /* expiries that may wait; as many as there are timers are always enough */
+    bool raise;    /* its thread is raised to the priority of the thread that armed */
+    uint8_t reserved[3];
+} hg_class_settings;
+
+typedef struct hg_class_statistics {
+    uint64_t ran;
+    uint64_t longest_ns;
+    uint64_t without_room;
+    uint64_t raised;
+    uint64_t raise_refused; /* grant it: ulimit -r 99 */
+} hg_class_statistics;
+
+/* Makes a class with a thread of that name; `name` and `settings` may be NULL. Its thread ends with the
+ * service; hg_class_free frees the handle. Errors: HG_PERMISSION, HG_EXHAUSTED. */
+hg_status hg_class_new(hg_service service, const char *name, const hg_class_settings *settings,
+                       hg_class *class_, hg_error *error);
+hg_status hg_class_look(hg_class class_, hg_class_statistics *statistics, hg_error *error);
+hg_status hg_class_free(hg_class class_, hg_error *error);
+
+/* The clocks that timers are armed on. */
+enum {
+    HG_BASE_MONOTONIC = 0,
+    HG_BASE_BOOTTIME = 1, /* goes on in suspend */
+    HG_BASE_REALTIME = 2, /* since 1970, UTC; may be set */
+    HG_BASE_TAI = 3       /* since 1970, TAI; is set with it */
+};
+
+typedef struct hg_expiration {
+    int64_t expiry_ns; /* as scheduled, on the timer's clock */
+    int64_t now_ns;    /* what that clock said when the engine looked: not before, unless it was set */
+    uint64_t overruns; /* expiries that had no action of their own */
+    uint32_t base;     /* HG_BASE_* */
+    bool clock_set;    /* the clock was set, rather than the time come */
+    uint8_t reserved[3];
+} hg_expiration;
+
+typedef struct hg_message {
+    uint64_t tag;
+    hg_expiration expiration;
+} hg_message;
+
+/* Makes a port with room for so many messages. Full, it counts what it loses. To be freed with
+ * hg_port_free; timers that send to it keep it for themselves. Errors: HG_INVALID, HG_EXHAUSTED. */
+hg_status hg_port_new(uint32_t room, hg_port *port, hg_error *error);
+
+/* Its descriptor for poll and epoll, readable while there are messages: read them with
+ * hg_port_try_receive until there is none. Not to be closed or read. -1 for no port. */
+int32_t hg_port_fd(hg_port port);
+
+/* Messages that found no room. */
+uint64_t hg_port_lost(hg_port port);
+
+/* The oldest message. HG_EMPTY if there is none. */
+hg_status hg_port_try_receive(hg_port port, hg_message *message, hg_error *error);
+
+/* Waits for one, `limit_ns` at most, UINT64_MAX for ever. HG_TIMEOUT. Signals do not end it. */
+hg_status hg_port_receive(hg_port port, uint64_t limit_ns, hg_message *message, hg_error *error);
+hg_status hg_port_free(hg_port port, hg_error *error);
+
+/* The calling thread, for HG_ACTION_WAKE. To be freed with hg_thread_free. */
+hg_status hg_thread_current(hg_thread *thread, hg_error *error);
+
+/* Waits until somebody wakes the calling thread, `limit_ns` at most, UINT64_MAX for ever. Returns at once
+ * if that happened since the last time, and may return without a reason. */
+void hg_park(uint64_t limit_ns);
+
+/* Wakes it. */
+hg_status hg_unpark(hg_thread thread, hg_error *error);
+hg_status hg_thread_free(hg_thread thread, hg_error *error);
+
+/* What a timer does when it expires. */
+enum {
+    HG_ACTION_NOTHING = 0,   /* for a timer that is slept on */
+    HG_ACTION_WAKE = 1,      /* wakes `thread` from hg_park */
+    HG_ACTION_SEND = 2,      /* sends `tag` and the time to `port` */
+    HG_ACTION_IMMEDIATE = 3, /* calls `call` on the engine's thread: it must not block or take long */
+    HG_ACTION_DEFERRED = 4,  /* calls it on the thread of `class_`, never twice at the same time */
+    HG_ACTION_FAULT = 5      /* faults `watched` */
+};
+
+/* May arm, cancel, terminate and free its own timer. */
+typedef void (*hg_expire_fn)(const hg_expiration *expiration, void *user);
+
+/* All zero is HG_ACTION_NOTHING. What its kind does not name is not looked at, but `release` is always
+ * called. */
+typedef struct hg_action {
+    uint32_t kind; /* HG_ACTION_* */
+    uint32_t reserved;
+    uint64_t tag;
+    hg_port port;
+    hg_thread thread;
+    hg_class class_;
+    hg_watched watched;
+    hg_expire_fn call;
+    void *user;
+    hg_release_fn release;
+} hg_action;
+
+/* All zero follows CLOCK_MONOTONIC, on the engines in turn. */
+typedef struct hg_timer_settings {
+    uint32_t base;      /* HG_BASE_* */
+    bool expire_on_set; /* expires at once when its clock is set, rather than following it */
+    bool on_engine;     /* `engine`, from 0, serves it */
+    uint8_t reserved[2];
+    uint32_t engine;
+    uint32_t reserved_too;
+} hg_timer_settings;
+
+/* When a timer expires. */
+typedef struct hg_arm {
+    int64_t expiry_ns; /* a time of the timer's clock; with `relative` a length from now */
+    int64_t period_ns; /* again so long after each scheduled expiry; 0 for once */
+    int64_t slack_ns;  /* how much later it may expire, to share a wake-up with others */
+    bool relative;
+    bool has_priority; /* else it is the real-time priority of the thread that arms */
+    uint8_t priority;  /* which of several deferred actions comes first */
+    uint8_t reserved[5];
+} hg_arm;
+
+/* Once, at a time of the timer's clock. */
+static inline hg_arm hg_arm_at(int64_t ns)
+{
+    hg_arm arm = { 0, 0, 0, false, false, 0, { 0, 0, 0, 0, 0 } };
+    arm.expiry_ns = ns;
+    return arm;
+}
+
+/* Once, so long from now. */
+static inline hg_arm hg_arm_after(int64_t length_ns)
+{
+    hg_arm arm = hg_arm_at(length_ns);
+    arm.relative = true;
+    return arm;
+}
+
+/* So long from now, and then with that period. */
+static inline hg_arm hg_arm_every(int64_t period_ns)
+{
+    hg_arm arm = hg_arm_after(period_ns);
+    arm.period_ns = period_ns;
+    return arm;
+}
+
+typedef struct hg_timer_status {
+    int64_t next_ns;   /* on its clock; 0 if it is not armed */
+    uint64_t fired;    /* actions that ran, and sleeps that ended in time */
+    uint64_t overruns; /* expiries without an action of their own */
+    bool armed;
+    bool busy; /* its action waits for its thread, or runs */
+    bool terminated;
+    uint8_t reserved[5];
+} hg_timer_status;
+
+/* Makes a timer, not armed. `settings` and `action` may be NULL. To be freed with hg_timer_free.
+ * Errors: HG_INVALID, HG_EXHAUSTED, HG_FORKED, HG_TERMINATED if the owner was, HG_STALE for any handle. */
+hg_status hg_timer_new(hg_owner owner, const hg_timer_settings *settings, const hg_action *action,
+                       hg_timer *timer, hg_error *error);
+
+/* Arms it, in place of whatever it was armed for. Takes no lock, does not allocate.
+ * Errors: HG_INVALID, HG_TERMINATED, HG_BUSY if four threads do so at the same moment, HG_FORKED. */
+hg_status hg_timer_arm(hg_timer timer, const hg_arm *arm, hg_error *error);
+
+/* How much is cancelled. */
+enum {
+    HG_CANCEL_ALL = 0,    /* it is disarmed */
+    HG_CANCEL_CURRENT = 1 /* a periodic timer's next expiry only; it stays armed, in phase */
+};
+
+/* Cancels. `cancelled`, which may be NULL, is whether there was something to cancel: of an expiry and a
+ * cancelling exactly one wins. An action that runs is not held up. Errors: HG_TERMINATED, HG_INVALID. */
+hg_status hg_timer_cancel(hg_timer timer, uint32_t which, bool *cancelled, hg_error *error);
+
+/* Sleeps on it: it is armed for that, and whoever cancels, arms or terminates it ends the sleep.
+ * Errors: HG_CANCELLED, HG_TERMINATED, HG_CLOCK_SET, HG_BUSY if another thread sleeps on it. */
+hg_status hg_timer_sleep_until(hg_timer timer, int64_t at_ns, hg_error *error);
+hg_status hg_timer_sleep_for(hg_timer timer, int64_t length_ns, hg_error *error);
+
+/* What it is doing. */
+hg_status hg_timer_look(hg_timer timer, hg_timer_status *status, hg_error *error);
+
+/* Terminates it: when this returns no action of it runs, and none will; but in its own action it returns
+ * at once, and that is the last. Two actions that terminate each other's timers wait for ever. */
+hg_status hg_timer_terminate(hg_timer timer, hg_error *error);
+
+/* The same, and frees the handle. */
+hg_status hg_timer_free(hg_timer timer, hg_error *error);
+
+/* Reads the calling thread's real-time priority anew, for timers that it arms from now on: 1 to 99, 100 for
+ * a deadline thread, else 0. To be called when its policy has changed. */
+uint32_t hg_refresh_priority(void);
+
+/* ---- Periodic threads ---------------------------------------------------------------------- */
+
+typedef struct hg_periodic {
+    uint64_t handle;
+} hg_periodic;
+
+/* What becomes of releases that pass while a job is running. */
+enum {
+    HG_OVERRUN_SKIP = 0,     /* they are lost, the phase stays */
+    HG_OVERRUN_CATCH_UP = 1, /* every one is run, late */
+    HG_OVERRUN_DELAY = 2     /* the grid moves: the thread drifts */
+};
+
+/* A job that is complete. */
+typedef struct hg_completed {
+    uint64_t number; /* jobs before it */
+    uint64_t release_ns;
+    uint64_t started_ns;
+    uint64_t deadline_ns;
+    uint64_t completed_ns;
+    uint64_t cost_ns;  /* CPU time */
+    uint64_t lost;     /* releases that were lost by it */
+    uint64_t moved_ns; /* by how much the grid moved */
+    bool late;         /* its release had passed when the job before was complete */
+    bool overrun;      /* it ran at the next release */
+    bool missed;
+    bool cost_overrun;
+    uint8_t reserved[4];
+} hg_completed;
+
+/* A job that runs: valid until its body returns, in its thread only. */
+typedef struct hg_job {
+    uint64_t number;
+    uint64_t release_ns;
+    uint64_t started_ns; /* never before its release */
+    uint64_t deadline_ns;
+    uint64_t lost_before;
+    bool late;
+    bool has_previous;
+    uint8_t reserved[6];
+    hg_completed previous;
+    void *inner; /* the library's */
+} hg_job;
+
+/* Runs once a period, on the periodic thread. Whether there is to be another job. */
+typedef bool (*hg_body_fn)(hg_job *job, void *user);
+
+/* Is told of a job, on the periodic thread, after it: must not block. */
+typedef void (*hg_completed_fn)(const hg_completed *job, void *user);
+
+/* All zero but the period is usual. What it points to is copied, but for `stop_on`. */
+typedef struct hg_periodic_settings {
+    const char *name;     /* NULL for "periodic"; the kernel shows 15 bytes */
+    uint64_t period_ns;   /* or */
+    uint32_t hertz;       /* releases a second, exact in the long run */
+    uint32_t on_overrun;  /* HG_OVERRUN_* */
+    uint64_t deadline_ns; /* after the release; 0 for the period */
+    uint64_t phase_ns;    /* from the epoch to the first release, below the period */
+    uint64_t budget_ns;   /* CPU time of a job; 0 without */
+    uint64_t epoch_ns;    /* where the grid begins; 0 for the start */
+    hg_scheduling scheduling;
+    const uint32_t *cpus; /* that it may use */
+    size_t cpu_count;     /* 0 for those of the starter */
+    const hg_sleep_settings *waiting; /* NULL for in the kernel only */
+    const hg_interrupt *stop_on;      /* stops it, too; stays until it is freed. May be NULL */
+    hg_completed_fn on_miss;          /* called after a job that missed its deadline. May be NULL */
+    hg_completed_fn on_cost_overrun;  /* called after a job that used more than its budget */
+    hg_fault_fn on_fault; /* called when a deadline passes, on a thread of its own. May be NULL */
+    hg_watch_settings watch;     /* with on_fault: how the thread is watched */
+    hg_handler_settings handler; /* with on_fault: how that thread runs */
+    bool watch_budget;           /* on_fault is called also when the budget is used up */
+    uint8_t reserved[7];
+} hg_periodic_settings;
+
+typedef struct hg_distribution {
+    uint64_t count;
+    uint64_t min_ns;
+    uint64_t mean_ns;
+    uint64_t p50_ns; /* quantiles are at most 1/32 too high */
+    uint64_t p99_ns;
+    uint64_t p999_ns;
+    uint64_t max_ns;
+} hg_distribution;
+
+typedef struct hg_periodic_statistics {
+    uint64_t releases; /* jobs begun */
+    uint64_t jobs;     /* jobs complete */
+    uint64_t misses;
+    uint64_t overruns; /* complete after the next release */
+    uint64_t late;     /* begun late, with HG_OVERRUN_CATCH_UP */
+    uint64_t lost;     /* periods without a job */
+    uint64_t drift_ns; /* with HG_OVERRUN_DELAY */
+    uint64_t cost_overruns;
+    uint64_t cpu_ns;
+    hg_distribution latency;  /* from release to start */
+    hg_distribution response; /* from release to completion */
+} hg_periodic_statistics;
+
+/* Starts a thread that calls `body` once a period. When this returns it has its CPUs and its policy.
+ * `user` goes to all of its call-backs. To be freed with hg_periodic_free.
+ * Errors: HG_INVALID, HG_PERMISSION (the text says which line grants it), HG_EXHAUSTED, HG_BUSY if the
+ * deadline class has no bandwidth left. */
+hg_status hg_periodic_start(const hg_periodic_settings *settings, hg_body_fn body, void *user,
+                            hg_release_fn release, hg_periodic *periodic, hg_error *error);
+
+/* Asks it to stop: its wait ends at once, a job that runs is finished. Errors: HG_STALE. Signals: safe. */
+hg_status hg_periodic_stop(hg_periodic periodic);
+
+/* Why it is over. */
+enum {
+    HG_PERIODIC_STOPPED = 0,
+    HG_PERIODIC_BY_ITSELF = 1, /* its body said so */
+    HG_PERIODIC_BY_VERDICT = 2 /* on_fault said so */
+};
+
+/* Waits until it is over; `ended` may be NULL. The handle stays. Errors: HG_INVALID the second time,
+ * HG_WRONG_THREAD from itself, HG_FORKED. */
+hg_status hg_periodic_join(hg_periodic periodic, uint32_t *ended, hg_error *error);
+
+/* What it did so far, also afterwards. Never delays it. */
+hg_status hg_periodic_look(hg_periodic periodic, hg_periodic_statistics *statistics, hg_error *error);
+
+/* The kernel's number of it, as chrt takes it; 0 for none. */
+uint32_t hg_periodic_id(hg_periodic periodic);
+
+/* Stops it, waits for its end, and frees it. Errors: HG_WRONG_THREAD from itself; HG_BUSY while another
+ * thread waits for it. */
+hg_status hg_periodic_free(hg_periodic periodic, hg_error *error);
+
+typedef struct hg_standing {
+    int64_t until_deadline_ns; /* negative if it has passed */
+    int64_t budget_left_ns;    /* negative if it is overrun; INT64_MAX without one */
+} hg_standing;
+
+/* How the job stands: a read of the clock, and with a budget a system call. Errors: HG_STALE if it does
+ * not run in this thread. */
+hg_status hg_job_check(const hg_job *job, hg_standing *standing, hg_error *error);
+
+/* Whether the thread is asked to stop: a long job may want to end early. */
+bool hg_job_is_stopping(const hg_job *job);
+
+/* Pauses within the job. A stop of the thread ends that: HG_INTERRUPTED. `slept` may be NULL. */
+hg_status hg_job_sleep_until(const hg_job *job, uint64_t deadline_ns, hg_slept *slept, hg_error *error);
+
+/* ---- The recorder, for a loop of one's own ------------------------------------------------- */
+
+/* A loop that is measured: an audio callback, a robot's control. It belongs to the thread that started it:
+ * HG_WRONG_THREAD from others. Marks may come in any order; none of them allocates, locks or waits. */
+typedef struct hg_loop {
+    uint64_t handle;
+} hg_loop;
+
+/* What was measured of it. */
+typedef struct hg_recording {
+    uint64_t handle;
+} hg_recording;
+
+/* All zero but the period is usual. */
+typedef struct hg_loop_spec {
+    const char *name; /* NULL for "loop" */
+    uint64_t period_ns;
+    uint64_t deadline_ns; /* after the time at which a period was due; 0 for the period */
+    uint64_t gap_ns;      /* two marks further apart are a gap; 0 leaves that to what the kernel says */
+    uint64_t records;     /* room for so many intervals; 0 for a run's default */
+    uint64_t jobs;        /* periods that are kept one by one */
+    bool ring;            /* a full buffer keeps the newest */
+    uint8_t reserved[7];
+} hg_loop_spec;
+
+typedef struct hg_deadlines {
+    uint64_t hit;       /* finished in time */
+    uint64_t missed;    /* started, not finished in time */
+    uint64_t lost;      /* never started, because an earlier one was still running */
+    uint64_t completed; /* finished at all */
+} hg_deadlines;
+
+typedef struct hg_recording_summary {
+    uint64_t received_ns; /* time that the thread was seen to run */
+    uint64_t wall_ns;
+    uint64_t epoch_ns;  /* its zero, on CLOCK_MONOTONIC */
+    uint64_t intervals; /* all of them */
+    uint64_t dropped;   /* of those, how many found no room */
+    uint64_t gaps;
+    uint64_t gap_total_ns;
+    uint64_t gap_p50_ns;
+    uint64_t gap_p99_ns;
+    uint64_t gap_p999_ns;
+    uint64_t gap_max_ns;
+    uint64_t migrations;
+    hg_deadlines deadlines;
+    uint64_t rate_error_ppb; /* bound on the relative error of all lengths */
+} hg_recording_summary;
+
+/* Why the interval before ended. */
+enum {
+    HG_ONSET_START = 0, /* there was none */
+    HG_ONSET_GAP = 1,
+    HG_ONSET_WAIT = 2, /* the thread waited for its period */
+    HG_ONSET_YIELD = 3,
+    HG_ONSET_MIGRATION = 4
+};
+
+typedef struct hg_interval {
+    int64_t start_ns; /* from the recording's zero */
+    int64_t end_ns;
+    uint32_t cpu;
+    uint32_t onset; /* HG_ONSET_* */
+} hg_interval;
+
+/* Makes everything ready, in some 25 ms, and starts to measure. CPUs and policy are the caller's. To be
+ * freed with hg_loop_finish. Errors: HG_INVALID, HG_UNSUPPORTED. */
+hg_status hg_loop_start(const hg_loop_spec *spec, hg_loop *own_loop, hg_error *error);
+
+/* A period begins, and was due now; one that has not ended, ends. */
+hg_status hg_loop_begin(hg_loop own_loop);
+
+/* The same for one that was due at a time: its deadline counts from there. */
+hg_status hg_loop_begin_due(hg_loop own_loop, uint64_t due_ns);
+
+/* Within a period: makes known that the thread runs. */
+hg_status hg_loop_check(hg_loop own_loop);
+
+/* The period is done. */
+hg_status hg_loop_end(hg_loop own_loop);
+
+/* What was counted so far. */
+hg_status hg_loop_deadlines(hg_loop own_loop, hg_deadlines *deadlines, hg_error *error);
+
+/* Ends measuring, and frees the loop. The recording is to be freed with hg_recording_free. */
+hg_status hg_loop_finish(hg_loop own_loop, hg_recording *recording, hg_error *error);
+
+/* It in numbers. */
+hg_status hg_recording_look(hg_recording recording, hg_recording_summary *found, hg_error *error);
+
+/* Its intervals from number `first` on, as many as there is room for; `count` is how many there are from
+ * there. `intervals` may be NULL without room. */
+hg_status hg_recording_intervals(hg_recording recording, uint64_t first, hg_interval *intervals,
+                                 size_t room, size_t *count, hg_error *error);
+hg_status hg_recording_free(hg_recording recording, hg_error *error);
 
 #ifdef __cplusplus
 }
