@@ -1,11 +1,13 @@
 //! How far reserved work is, as time of a processor that is not shared.
 //!
 //! Owns: the sources of that: the word that a program writes ([`page`], [`writer`], [`word`]), retired
-//! instructions ([`instructions`]), processor time ([`cpu_time`]). Must not: decide anything; count as
+//! instructions ([`instructions`]), processor time ([`cpu_time`]), the largest of several
+//! ([`largest`]). Must not: decide anything; count as
 //! done what is not known to be.
 
 pub mod cpu_time;
 pub mod instructions;
+pub mod largest;
 pub mod page;
 pub mod word;
 pub mod writer;

@@ -1,0 +1,107 @@
+//! A thaw for co-runners whose monitor hangs: it must be heard of again, or the guardian resumes them.
+//!
+//! The guardian itself sees to a monitor that dies. This is for one that is alive and does not come
+//! back: stopped by Ctrl-Z or a debugger, or kept off its CPU.
+
+use std::io;
+
+use hourglass_sys::clock::{ClockId, now_ns};
+
+use super::stopper::Stopper;
+use crate::guardian::Guardian;
+
+/// A promise that never breaks: it costs the guardian a look each second, and the next one no
+/// system call.
+const NEVER: u64 = u64::MAX;
+
+/// A stopper that promises the guardian to come back.
+pub struct DeadMan {
+    stopper: Box<dyn Stopper>,
+    guardian: Guardian,
+    patience_ns: u64,
+}
+
+impl DeadMan {
+    /// Whoever `stopper` stopped is resumed by `guardian` if no order has come for `patience_ns`,
+    /// and up to a second more. A monitor gives one in each period at least.
+    ///
+    /// # Errors
+    /// The guardian is gone.
+    pub fn new(
+        stopper: Box<dyn Stopper>,
+        guardian: &Guardian,
+        patience_ns: u64,
+    ) -> io::Result<DeadMan> {
+        guardian.promise(NEVER)?;
+        Ok(DeadMan { stopper, guardian: guardian.clone(), patience_ns })
+    }
+}
+
+impl Stopper for DeadMan {
+    fn name(&self) -> &'static str {
+        self.stopper.name()
+    }
+
+    fn stop(&mut self) -> io::Result<()> {
+        self.stopper.stop()?;
+        // After the order, which is urgent; should this process die between them, the guardian knows.
+        self.guardian.promise(now_ns(ClockId::Monotonic).saturating_add(self.patience_ns))
+    }
+
+    fn is_graded(&self) -> bool {
+        self.stopper.is_graded()
+    }
+
+    fn slow(&mut self) -> io::Result<()> {
+        self.stopper.slow()?;
+        self.guardian.promise(NEVER)
+    }
+
+    fn resume(&mut self) -> io::Result<()> {
+        self.stopper.resume()?;
+        self.guardian.promise(NEVER)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::smt::stopper::{Kind, Wanted, open};
+    use std::process::Command;
+    use std::time::{Duration, Instant};
+
+    /// The state letter of `/proc/PID/stat`.
+    fn state(pid: u32) -> char {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        stat.rsplit_once(") ").unwrap().1.chars().next().unwrap()
+    }
+
+    fn soon(pid: u32, wanted: char) {
+        let begun = Instant::now();
+        while state(pid) != wanted {
+            assert!(begun.elapsed() < Duration::from_secs(20), "{wanted}, is {}", state(pid));
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    #[test]
+    fn a_monitor_that_hangs_keeps_nobody_stopped() {
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let guardian = Guardian::start().unwrap();
+        let stopper = open(Kind::Sigstop, &Wanted::processes([child.id()]), &guardian).unwrap();
+        let mut stopper = DeadMan::new(stopper, &guardian, 20_000_000).unwrap();
+        stopper.stop().unwrap();
+        // Nothing more is heard of the monitor.
+        soon(child.id(), 'S');
+        assert_eq!(guardian.broken(), 1);
+        // It comes back after all, and stops and resumes as before.
+        stopper.patience_ns = 60_000_000_000;
+        stopper.stop().unwrap();
+        soon(child.id(), 'T');
+        stopper.resume().unwrap();
+        soon(child.id(), 'S');
+        assert_eq!(guardian.broken(), 1);
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}
