@@ -216,7 +216,12 @@ fn reservations() -> impl Strategy<Value = Vec<(u64, u64, u64)>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        cases: 1_000,
+        max_global_rejects: 1_000_000,
+        ..ProptestConfig::default()
+    })]
 
     /// Whatever the progress, at least alpha: no job is missed, whoever the reservations are, as long as
     /// each leaves the margin. The monitor says so itself.

@@ -1,0 +1,230 @@
+//! The monitor's thread on this machine, with a stopper that only notes what it is told. Where the
+//! machine refuses real-time priorities, the thread does without, and the test says so.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use hourglass_model::{Reservation, Strength};
+use hourglass_reserve::progress::{Page, Progress, ProgressSource, Word};
+use hourglass_reserve::smt::driver::{Driver, Plan, StartError};
+use hourglass_reserve::smt::enforcer::Watched;
+use hourglass_reserve::smt::jobs::Promised;
+use hourglass_reserve::smt::monitor::{Policy, Settings, Unwatchable};
+use hourglass_reserve::smt::stopper::Stopper;
+use hourglass_sys::clock::{ClockId, now_ns};
+use hourglass_sys::sched::{self, Attributes};
+use hourglass_sys::thread;
+use hourglass_time::Span;
+
+const MS: u64 = 1_000_000;
+
+/// What a stopper was told: when, and whether it was to stop.
+type Told = Arc<Mutex<Vec<(u64, bool)>>>;
+
+struct Notes {
+    told: Told,
+    refuses: bool,
+}
+
+impl Notes {
+    fn note(&self, stop: bool) -> io::Result<()> {
+        self.told.lock().unwrap().push((now_ns(ClockId::Monotonic), stop));
+        if self.refuses && stop { Err(io::Error::from_raw_os_error(1)) } else { Ok(()) }
+    }
+}
+
+impl Stopper for Notes {
+    fn name(&self) -> &'static str {
+        "notes"
+    }
+
+    fn stop(&mut self) -> io::Result<()> {
+        self.note(true)
+    }
+
+    fn resume(&mut self) -> io::Result<()> {
+        self.note(false)
+    }
+}
+
+fn notes() -> (Told, Box<Notes>) {
+    let told = Told::default();
+    (Arc::clone(&told), Box::new(Notes { told, refuses: false }))
+}
+
+fn promised(reserved_ms: i64, period_ms: i64) -> Promised {
+    let (reserved, period) = (Span::from_millis(reserved_ms), Span::from_millis(period_ms));
+    Promised::new(&Reservation::new(reserved, period, Strength::Hard).unwrap(), 0)
+}
+
+fn plan(policy: Policy) -> Plan {
+    let priority = match std::thread::spawn(|| sched::set(Attributes::Fifo(60))).join().unwrap() {
+        Ok(()) => Some(60),
+        Err(error) => {
+            println!("without a real-time priority: {error}");
+            None
+        }
+    };
+    let settings = Settings { policy, margin_ns: MS / 2, ..Settings::default() };
+    Plan { settings, cpus: Vec::new(), priority, timer_samples: 0 }
+}
+
+fn watched(progress: impl ProgressSource + 'static) -> Vec<Watched> {
+    vec![Watched { promised: promised(10, 20), progress: Box::new(progress), gate: None }]
+}
+
+/// Waits until the driver has seen so many jobs and stopped so often; fails after a time in which any
+/// machine has.
+fn wait_for(driver: &Driver, jobs: u64, stops: u64) {
+    for _ in 0..2_000 {
+        let seen = driver.report().statistics;
+        if seen.jobs >= jobs && seen.stops >= stops {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    panic!("{:?}", driver.report());
+}
+
+/// A word that never moves: co-runners have the slack of each period and no more, and are told to go on
+/// in each new one and at the end.
+#[test]
+fn without_progress_co_runners_have_the_slack_only() {
+    let (told, stopper) = notes();
+    let progress = Word::new(Page::create().unwrap());
+    let driver = Driver::start(plan(Policy::Monitor), watched(progress), stopper).unwrap();
+    let first = driver.promised()[0].first_ns();
+    wait_for(&driver, 5, 4);
+    let report = driver.stop();
+    let told = told.lock().unwrap();
+    assert!(report.covered && report.statistics.jobs >= 5, "{report:?}");
+    // Of the last one, which has not ended, nothing is said yet.
+    assert!(report.doubts.unmoved >= 5, "{report:?}");
+    let document = report.to_document(&[1]);
+    assert!(document.protected && document.stopper.as_deref() == Some("notes"));
+    assert_eq!((document.progress.as_str(), document.policy.as_str()), ("word", "monitor"));
+    assert!(!report.to_document(&[]).protected, "no sibling, no protection");
+    assert_eq!(told.last().map(|(_, stop)| *stop), Some(false), "everybody runs at the end");
+    // Slack is 10 ms less the margin of 0.5 ms. Now and then the machine may hold the thread up until the
+    // next period.
+    let stopped = told.iter().filter(|(_, stop)| *stop);
+    let mut into: Vec<u64> = stopped.map(|(at, _)| (at - first) % (20 * MS)).collect();
+    into.sort_unstable();
+    assert!(into[into.len() / 2] >= 9_500_000, "stopped {into:?} ns into the period");
+    assert!(report.cpu_ns < report.elapsed_ns && report.elapsed_ns >= 100 * MS);
+}
+
+/// A program that is done soon: nobody is stopped under `monitor`; `disable` stops from the begin of
+/// each job until it is told that the job is done.
+#[test]
+fn work_that_is_done_leaves_the_processor_to_others() {
+    for (policy, stops) in [(Policy::Monitor, false), (Policy::Disable, true)] {
+        let (told, stopper) = notes();
+        let word = Word::new(Page::create().unwrap());
+        let mut progress = Progress::on(Page::open(&word.page().path()).unwrap());
+        let path = word.page().path();
+        let driver = Driver::start(plan(policy), watched(word), stopper).unwrap();
+        let promised = driver.promised()[0];
+        Page::open(&path).unwrap().set_grid(promised.first_ns(), promised.period_ns());
+        // Done after some 1 ms of each period, well before the slack of 9.5 ms is used up.
+        let mut late = 0;
+        for _ in 0..6 {
+            let now = now_ns(ClockId::Monotonic);
+            let release = progress.next_release_ns(now).unwrap();
+            std::thread::sleep(Duration::from_nanos(release - now + MS));
+            progress.report(1, 2);
+            progress.report(2, 2);
+            // Periods in which the machine held this thread up: stopping was right.
+            late += (now_ns(ClockId::Monotonic) - release + 11 * MS) / (20 * MS);
+        }
+        let statistics = driver.stop().statistics;
+        if stops {
+            assert!(statistics.stops >= 3, "{statistics:?}");
+            assert!(told.lock().unwrap().iter().any(|(_, stop)| *stop));
+        } else {
+            // The first and the last period may be without a job.
+            assert!(statistics.stops <= late + 2, "{statistics:?}, {late} late");
+        }
+    }
+}
+
+/// The bug of a prototype: a monitor that goes to a CPU filled with real-time work before it has its
+/// priority gets there and no further.
+#[test]
+fn priority_comes_before_the_cpu() {
+    let plan = plan(Policy::Monitor);
+    let Some(cpu) = thread::affinity().unwrap().last().copied().filter(|_| plan.priority.is_some())
+    else {
+        println!("skipped: no real-time priority");
+        return;
+    };
+    let (running, enough) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+    let hog = std::thread::spawn({
+        let (running, enough) = (Arc::clone(&running), Arc::clone(&enough));
+        move || {
+            if sched::set(Attributes::Fifo(50)).is_err() || thread::set_affinity([cpu]).is_err() {
+                return;
+            }
+            let end = now_ns(ClockId::Monotonic) + 2_000 * MS;
+            while !enough.load(Ordering::Relaxed) && now_ns(ClockId::Monotonic) < end {
+                running.fetch_add(1, Ordering::Relaxed);
+            }
+            running.store(u64::MAX, Ordering::Relaxed);
+        }
+    });
+    while running.load(Ordering::Relaxed) == 0 && !hog.is_finished() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let (_, stopper) = notes();
+    let word = Word::new(Page::create().unwrap());
+    let driver = Driver::start(Plan { cpus: vec![cpu], ..plan }, watched(word), stopper).unwrap();
+    let still = running.load(Ordering::Relaxed) != u64::MAX;
+    enough.store(true, Ordering::Relaxed);
+    hog.join().unwrap();
+    assert!(still, "the monitor ran only when the other had ended");
+    assert_eq!(driver.stop().statistics.failed, 0);
+}
+
+#[test]
+fn what_cannot_be_had_is_refused_with_its_remedy() {
+    let word = || Word::new(Page::create().unwrap());
+    let refused = |plan: Plan, watched| Driver::start(plan, watched, notes().1).unwrap_err();
+    let nothing = refused(plan(Policy::Monitor), Vec::new());
+    assert_eq!(nothing, StartError::Unwatchable(Unwatchable::Nothing));
+    let nowhere = Plan { cpus: vec![1_023], ..plan(Policy::Monitor) };
+    let nowhere = refused(nowhere, watched(word()));
+    assert!(matches!(nowhere, StartError::Cpus { errno: 22, .. }), "{nowhere}");
+    let highest = Plan { priority: Some(100), ..plan(Policy::Monitor) };
+    let highest = refused(highest, watched(word())).to_string();
+    assert!(highest.contains("SCHED_FIFO priority 100"), "{highest}");
+}
+
+/// A stopper that fails is tried again, and no protection is claimed.
+#[test]
+fn orders_that_fail_are_told() {
+    let (told, mut stopper) = notes();
+    stopper.refuses = true;
+    let word = Word::new(Page::create().unwrap());
+    let driver = Driver::start(plan(Policy::Disable), watched(word), stopper).unwrap();
+    wait_for(&driver, 2, 0);
+    let report = driver.stop();
+    assert_eq!((report.statistics.stops, report.errno), (0, Some(1)));
+    assert!(report.statistics.failed >= 4, "{report:?}");
+    assert!(!report.to_document(&[1]).protected);
+    assert!(told.lock().unwrap().iter().filter(|(_, stop)| *stop).count() >= 4);
+}
+
+/// The lateness of timers is measured and added to the margin.
+#[test]
+fn the_margin_has_the_lateness_of_timers() {
+    let plan = Plan { timer_samples: 200, ..plan(Policy::Ignore) };
+    let (told, stopper) = notes();
+    let driver = Driver::start(plan, watched(Word::new(Page::create().unwrap())), stopper).unwrap();
+    let report = driver.stop();
+    assert_eq!(report.lateness.samples, 200);
+    assert!(report.lateness.p50_ns <= report.lateness.p999_ns && report.lateness.p999_ns > 0);
+    assert_eq!(report.margin_ns, MS / 2 + report.lateness.p999_ns);
+    assert!(!report.covered && told.lock().unwrap().is_empty(), "ignore stops nobody");
+}
