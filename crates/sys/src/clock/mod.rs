@@ -11,6 +11,8 @@ mod portable;
 pub use linux::{current_cpu, now_ns, now_ns_by_system_call, resolution_ns};
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{timespec, try_now_ns, try_resolution_ns};
+#[cfg(target_os = "linux")]
+pub use others::own_thread_ns;
 #[cfg(not(target_os = "linux"))]
 pub use portable::{now_ns, resolution_ns};
 

@@ -33,6 +33,18 @@ impl ProcessTime {
     }
 }
 
+/// `CPUCLOCK_PERTHREAD_MASK`.
+const THREAD: libc::clockid_t = 4;
+
+/// The processor time of a thread of this process, ns, up to this moment also while it runs on another
+/// CPU: a system call, some 300 ns.
+///
+/// # Errors
+/// `InvalidInput` if this process has no such thread.
+pub fn own_thread_ns(tid: u32) -> io::Result<u64> {
+    try_now_ns((!(tid as libc::clockid_t)) << 3 | THREAD | SCHED)
+}
+
 /// What the kernel counted for one thread, read again and again from an open file.
 #[derive(Debug)]
 pub struct ThreadTime(File);
@@ -83,6 +95,34 @@ mod tests {
         let before = now_ns(ClockId::ProcessCpu);
         let read = ProcessTime::of(std::process::id()).read_ns().unwrap();
         assert!(before <= read && read <= now_ns(ClockId::ProcessCpu));
+    }
+
+    /// Read by another thread while it runs, the time of a thread goes on in steps far below a tick.
+    #[test]
+    fn a_thread_that_runs_is_read_to_the_moment() {
+        use std::sync::atomic::{AtomicBool, Ordering};
+        static ENOUGH: AtomicBool = AtomicBool::new(false);
+        let (tell, told) = std::sync::mpsc::channel();
+        let spinner = std::thread::spawn(move || {
+            tell.send(crate::thread::id()).unwrap();
+            while !ENOUGH.load(Ordering::Relaxed) {}
+        });
+        let tid = told.recv().unwrap();
+        let begun = std::time::Instant::now();
+        let mut last = own_thread_ns(tid).unwrap();
+        let mut least = u64::MAX;
+        while least > 500_000 && begun.elapsed().as_secs() < 20 {
+            let now = own_thread_ns(tid).unwrap();
+            assert!(now >= last);
+            if now > last {
+                least = least.min(now - last);
+            }
+            last = now;
+        }
+        ENOUGH.store(true, Ordering::Relaxed);
+        spinner.join().unwrap();
+        assert!(least <= 500_000, "{least}");
+        assert_eq!(own_thread_ns(tid).unwrap_err().kind(), io::ErrorKind::InvalidInput);
     }
 
     /// A child that spins is seen to use the processor, a dead one is not there.

@@ -8,8 +8,12 @@
 mod contention;
 mod emulator;
 mod example;
+mod jobs;
 mod outcome;
+mod rig;
 mod simulated;
+mod trial;
+mod ways;
 mod work;
 
 use super::{Paper, Table};

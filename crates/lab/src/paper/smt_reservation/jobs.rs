@@ -1,0 +1,161 @@
+//! The real-time processes of the paper, as jobs of known length.
+//!
+//! Owns: what each job computes, for how long, and what of it is told. Must not: run it.
+
+use super::simulated::Work as Simulated;
+
+const MS: u64 = 1_000_000;
+const US: u64 = 1_000;
+
+/// What a phase computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Products of floating-point matrices.
+    Product,
+    /// Motion estimation.
+    Motion,
+    /// Cosine transformation.
+    Cosines,
+    /// The rest of an encoder: looks things up in tables.
+    Words,
+}
+
+impl Kind {
+    /// All, in the order of [`Kind::place`].
+    pub(super) const ALL: [Kind; 4] = [Kind::Product, Kind::Motion, Kind::Cosines, Kind::Words];
+
+    /// Its place among all.
+    pub(super) const fn place(self) -> usize {
+        match self {
+            Kind::Product => 0,
+            Kind::Motion => 1,
+            Kind::Cosines => 2,
+            Kind::Words => 3,
+        }
+    }
+}
+
+/// A part of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Phase {
+    pub(super) kind: Kind,
+    /// How long it takes on a CPU that is not shared, ns.
+    pub(super) ns: u64,
+    /// Whether progress is told within it.
+    pub(super) told: bool,
+}
+
+/// A periodic process with a reservation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Jobs {
+    /// The period, which is the deadline, ns.
+    pub(super) period_ns: u64,
+    /// Reserved of each, ns of a CPU that is not shared.
+    pub(super) reserve_ns: u64,
+    /// What one job after the other does.
+    pub(super) jobs: Vec<Vec<Phase>>,
+}
+
+/// Section 5.2: 50 ms of products, 55 of every 70 ms reserved.
+pub(super) fn product(periods: usize) -> Jobs {
+    let phase = Phase { kind: Kind::Product, ns: 50 * MS, told: true };
+    Jobs { period_ns: 70 * MS, reserve_ns: 55 * MS, jobs: vec![vec![phase]; periods] }
+}
+
+/// Frames from one that is encoded by itself to the next, section 5.3: one after 11 others.
+const GROUP: usize = 12;
+
+/// A change of scene: one frame in so many, on average.
+const SCENE: u64 = 60;
+
+/// What drew the lengths of frames.
+pub(super) const SEED: u64 = 2_006;
+
+/// Section 5.3: frames of a video, 25 of every 33.3 ms reserved. 11 P-frames need about 20 ms each, the
+/// I-frame after them 13 ms, P-frames behind a change of scene 23.5 ms; all vary by up to half a
+/// millisecond. Motion estimation and cosine transformation take most of it, and tell their progress;
+/// what is between and behind them does not.
+pub(super) fn video(frames: usize) -> Jobs {
+    let mut state = SEED;
+    let mut next = move |below: u64| {
+        // Knuth's constants; the upper half is the better one.
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    let frame = |number: usize| {
+        let alone = number % GROUP == GROUP - 1;
+        let ns = match (alone, next(SCENE)) {
+            (true, _) => 13 * MS,
+            (false, 0) => 23_500 * US,
+            (false, _) => 20 * MS,
+        };
+        phases(ns - 500 * US + next(1_000) * US, alone)
+    };
+    Jobs { period_ns: 33_300 * US, reserve_ns: 25 * MS, jobs: (0..frames).map(frame).collect() }
+}
+
+/// The phases of a frame: an I-frame has no motion to estimate.
+fn phases(ns: u64, alone: bool) -> Vec<Phase> {
+    let part = |kind, percent: u64, told| Phase { kind, ns: ns * percent / 100, told };
+    let [first, motion, second, cosines, last] =
+        if alone { [5, 0, 15, 60, 20] } else { [5, 55, 5, 25, 10] };
+    vec![
+        part(Kind::Words, first, false),
+        part(Kind::Motion, motion, true),
+        part(Kind::Words, second, false),
+        part(Kind::Cosines, cosines, true),
+        part(Kind::Words, last, false),
+    ]
+}
+
+impl Jobs {
+    /// What a job needs, ns of a CPU that is not shared.
+    pub(super) fn lengths(&self) -> impl Iterator<Item = u64> {
+        self.jobs.iter().map(|job| job.iter().map(|phase| phase.ns).sum())
+    }
+
+    /// The first so many periods.
+    pub(super) fn first(&self, periods: usize) -> Jobs {
+        Jobs { jobs: self.jobs.iter().take(periods).cloned().collect(), ..*self }
+    }
+
+    /// The same for the simulator.
+    pub(super) fn simulated(&self) -> Simulated {
+        Simulated {
+            period_ns: self.period_ns,
+            reserve_ns: self.reserve_ns,
+            jobs_ns: self.lengths().collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Section 5.3: 900 frames in 30 s, I-frames cheaper and one in twelve, some peaks, and no frame
+    /// needs more than is reserved.
+    #[test]
+    fn frames_of_a_video() {
+        let video = video(900);
+        let lengths: Vec<u64> = video.lengths().collect();
+        assert_eq!(lengths.len(), 900);
+        let cheap = |ns: u64| ns < 14 * MS;
+        assert!(lengths.iter().enumerate().all(|(at, ns)| cheap(*ns) == (at % GROUP == GROUP - 1)));
+        let peaks = lengths.iter().filter(|ns| **ns > 22 * MS).count();
+        assert!((5..40).contains(&peaks), "{peaks}");
+        assert!(lengths.iter().all(|ns| *ns <= 24 * MS && *ns < video.reserve_ns));
+        assert_eq!(video.first(12).jobs.len(), 12);
+    }
+
+    /// What is told never exceeds what is done, and the two loops take most of a frame.
+    #[test]
+    fn two_loops_tell() {
+        for job in video(24).jobs {
+            let told: u64 = job.iter().filter(|phase| phase.told).map(|phase| phase.ns).sum();
+            let all: u64 = job.iter().map(|phase| phase.ns).sum();
+            assert!(told * 10 >= all * 5 && job.iter().filter(|phase| phase.told).count() == 2);
+        }
+    }
+}

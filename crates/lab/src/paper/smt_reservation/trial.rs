@@ -1,0 +1,401 @@
+//! Some periods of a real-time process beside others, on this machine.
+//!
+//! Owns: the processes, the loop of jobs and what is noted in it. Must not: decide whom to stop (the
+//! monitor does), judge.
+
+use std::sync::Arc;
+
+use hourglass_model::{Reservation, Strength};
+use hourglass_reserve::progress::cpu_time::CpuTime;
+use hourglass_reserve::progress::instructions::{ByInstructions, SingleThreadRate};
+use hourglass_reserve::progress::page::Page;
+use hourglass_reserve::progress::word::Word;
+use hourglass_reserve::progress::{Progress, ProgressSource};
+use hourglass_reserve::smt::driver::{Driver, Plan, Report};
+use hourglass_reserve::smt::enforcer::Watched;
+use hourglass_reserve::smt::jobs::Promised;
+use hourglass_reserve::smt::monitor::{Policy, Settings};
+use hourglass_sched::slack::Rate;
+use hourglass_sys::clock::{ClockId, now_ns, own_thread_ns};
+use hourglass_sys::instructions::Instructions;
+use hourglass_sys::memfd::SharedWords;
+use hourglass_sys::rseq::{self, Section, State};
+use hourglass_sys::wait::nanosleep_until;
+use hourglass_sys::worker::{Life, Worker};
+use hourglass_sys::{signal, thread};
+use hourglass_time::Span;
+
+use super::contention::CoRunner;
+use super::emulator::{CHUNK_NS, OTHER, PARTIES, Pace, REAL_TIME, SAME, WORDS, done_ns};
+use super::jobs::{Jobs, Kind};
+use super::outcome::{Done, Outcome};
+use super::rig::{self, Rig, phase, take_place};
+use super::ways::Way;
+use super::work::Work;
+
+/// A CPU away from its thread for so long was taken by a host, if the kernel knows nothing of it: no
+/// interrupt takes that long.
+const GAP_NS: u64 = 300_000;
+
+/// A compilation waits for a disk: so long after so much work, ns.
+const WORKS_NS: u64 = 8_000_000;
+const WAITS_NS: u64 = 1_000_000;
+
+/// Nice value of the others: what else runs on the machine should not be what is compared.
+const NICE: i8 = -20;
+
+/// Workers end by themselves after this at the latest, beyond what the periods take, ns.
+const LONGER_NS: u64 = 60_000_000_000;
+
+/// The emulator lets this much of its rate pass as certain, in parts of ten.
+const CERTAIN: u64 = 9;
+
+/// Runs one job of each; `None` if a signal asked to stop.
+///
+/// # Errors
+/// One line: what was refused, and what would grant it.
+pub(super) fn run(
+    rig: &Rig,
+    jobs: &Jobs,
+    beside: Option<CoRunner>,
+    way: Way,
+    stopped: fn() -> bool,
+) -> Result<Option<Outcome>, String> {
+    // A thread of its own: the real-time class ends with it, and so do the workers.
+    std::thread::scope(|scope| {
+        let body = || Trial::new(rig, jobs, beside)?.run(way, stopped);
+        let made =
+            std::thread::Builder::new().name("smt-real-time".into()).spawn_scoped(scope, body);
+        match made.map_err(|error| error.to_string())?.join() {
+            Ok(outcome) => outcome,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
+/// Whether instructions can be counted here.
+///
+/// # Errors
+/// Why not, and what would mend it.
+pub(super) fn instructions() -> Result<(), String> {
+    Instructions::open(0).map(drop).map_err(|error| error.to_string())
+}
+
+/// What takes part.
+struct Trial<'a> {
+    rig: &'a Rig,
+    jobs: &'a Jobs,
+    beside: Option<CoRunner>,
+    words: Arc<SharedWords>,
+    /// What the phases compute.
+    phases: Vec<Box<dyn Work>>,
+    /// The co-runner on the real-time process' CPU, and the one on the sibling.
+    workers: Vec<Worker>,
+}
+
+impl Trial<'_> {
+    fn new<'a>(
+        rig: &'a Rig,
+        jobs: &'a Jobs,
+        beside: Option<CoRunner>,
+    ) -> Result<Trial<'a>, String> {
+        let words = SharedWords::create(c"hourglass-smt", WORDS).map_err(|e| e.to_string())?;
+        let mut trial = Trial {
+            rig,
+            jobs,
+            beside,
+            words: Arc::new(words),
+            phases: Kind::ALL.map(phase).into_iter().collect(),
+            workers: Vec::new(),
+        };
+        // Touched before anything is measured.
+        trial.phases.iter_mut().for_each(|work| work.run(rig::WARM_UP));
+        if let Some(kind) = beside {
+            for party in [SAME, OTHER] {
+                let worker = trial.worker(kind, party);
+                trial.workers.push(worker.map_err(|error| format!("no process: {error}"))?);
+            }
+        }
+        Ok(trial)
+    }
+
+    /// Rates of a party beside each of the others, in hundredths.
+    fn rates(&self, party: usize) -> [u64; PARTIES] {
+        let Some(kind) = self.beside.filter(|_| self.rig.emulated) else { return [100; PARTIES] };
+        let (with, among) = (kind.percent(), CoRunner::AMONG_THEMSELVES);
+        match party {
+            REAL_TIME => [100, 100, with],
+            SAME => [100, 100, among],
+            _ => [with, among, 100],
+        }
+    }
+
+    fn worker(&self, kind: CoRunner, party: usize) -> std::io::Result<Worker> {
+        let cpu = if party == SAME { self.rig.cpu } else { self.rig.sibling };
+        let periods = self.jobs.jobs.len() as u64 + 2;
+        let most_ns = periods.saturating_mul(self.jobs.period_ns).saturating_mul(2) + LONGER_NS;
+        let mut work = rig::co_runner(kind);
+        let (steps, chunk_ns) = chunk(self.rig.co_runner_ps(kind));
+        let pace = Pace::new(self.words.words(), party, self.rates(party));
+        let mut worked = 0;
+        Worker::start(Life { cpu, nice: NICE, most_ns }, || {
+            work.run(steps);
+            pace.after(chunk_ns);
+            worked += chunk_ns;
+            if kind == CoRunner::Compile && worked > WORKS_NS {
+                worked = 0;
+                pace.rests();
+                // Woken early it works on.
+                let _ = nanosleep_until(now_ns(ClockId::Monotonic) + WAITS_NS);
+            }
+            true
+        })
+    }
+
+    /// Where progress is read.
+    fn source(&self, way: Way, page: Page) -> Result<Box<dyn ProgressSource>, String> {
+        let tid = thread::id();
+        Ok(match way {
+            Way::Ignore | Way::Disable | Way::Word => Box::new(Word::new(page)),
+            Way::CpuTime => {
+                let certain = self.beside.filter(|_| self.rig.emulated);
+                let alpha = certain
+                    .map_or(Some(Rate::ZERO), |kind| Rate::new(kind.percent() * CERTAIN, 1_000));
+                let settle = self.rig.stopping.p999_ns + 4 * CHUNK_NS;
+                let read = move || own_thread_ns(tid).ok();
+                Box::new(CpuTime::new(read, alpha.unwrap_or(Rate::ZERO), settle))
+            }
+            Way::Instructions => {
+                let counter = Instructions::open(tid).map_err(|error| error.to_string())?;
+                let rate = single_thread_rate(&counter)?;
+                Box::new(ByInstructions::new(move || counter.read().ok(), rate))
+            }
+        })
+    }
+
+    fn watch(&self, way: Way, page: Page) -> Result<Driver, String> {
+        let reservation = Reservation::new(
+            Span::from_nanos(i64::try_from(self.jobs.reserve_ns).unwrap_or(i64::MAX)),
+            Span::from_nanos(i64::try_from(self.jobs.period_ns).unwrap_or(i64::MAX)),
+            Strength::Hard,
+        )
+        .map_err(|error| error.to_string())?;
+        let policy = match way {
+            Way::Ignore => Policy::Ignore,
+            Way::Disable => Policy::Disable,
+            _ => Policy::Monitor,
+        };
+        let margin_ns = self.rig.stopping.p999_ns;
+        let plan = Plan {
+            settings: Settings { policy, margin_ns, ..Settings::default() },
+            cpus: vec![self.rig.sibling],
+            priority: Some(rig::MONITOR),
+            ..Plan::default()
+        };
+        let sibling = self.workers.last().map(Worker::pid);
+        let stopper = self.rig.stopper(sibling.as_slice())?;
+        let promised = Promised::new(&reservation, now_ns(ClockId::Monotonic));
+        let watched = Watched { promised, progress: self.source(way, page)?, gate: None };
+        Driver::start(plan, vec![watched], stopper).map_err(|error| error.to_string())
+    }
+
+    fn run(&mut self, way: Way, stopped: fn() -> bool) -> Result<Option<Outcome>, String> {
+        take_place(self.rig.cpu)?;
+        let page = Page::create().map_err(|error| error.to_string())?;
+        let seen = Page::open(&page.path()).map_err(|error| error.to_string())?;
+        let progress = Progress::on(page);
+        let driver = self.watch(way, seen)?;
+        let first = driver.promised().first().map_or(0, Promised::first_ns);
+        // The monitor leaves out periods that have begun, and so do the jobs.
+        let first = first.max(now_ns(ClockId::Monotonic));
+        let words = Arc::clone(&self.words);
+        let others = || done_ns(words.words(), SAME) + done_ns(words.words(), OTHER);
+        let rates = self.rates(REAL_TIME);
+        let looped = Loop {
+            rig: self.rig,
+            jobs: self.jobs,
+            pace: Pace::new(words.words(), REAL_TIME, rates),
+            section: rseq::self_test().ok().and_then(|()| Section::open().ok()),
+            progress,
+        };
+        let found = looped.run(first, &mut self.phases, &others, stopped);
+        let report = driver.stop();
+        Ok(found.map(|found| outcome(self.jobs, found, &report)))
+    }
+}
+
+/// What the loop found.
+struct Found {
+    done: Vec<Done>,
+    best_effort_ns: u64,
+}
+
+fn outcome(jobs: &Jobs, found: Found, report: &Report) -> Outcome {
+    Outcome {
+        deadline_ns: jobs.period_ns,
+        periods: jobs.jobs.len() as u64,
+        done: found.done,
+        best_effort_ns: found.best_effort_ns as f64,
+        stops: report.statistics.stops,
+        checks: report.statistics.checks,
+        monitor_ns: report.cpu_ns,
+    }
+}
+
+/// Steps of a chunk, and how long it takes, ns.
+fn chunk(step_ps: u64) -> (u64, u64) {
+    let steps = (CHUNK_NS * 1_000 / step_ps).max(1);
+    (steps, (steps * step_ps / 1_000).max(1))
+}
+
+/// Windows of a calibration, and the steps of each.
+const WINDOWS: usize = 8;
+const WINDOW_STEPS: u64 = 10_000;
+
+/// Instructions of the product by time. Nobody else runs on the core yet that has no real-time class.
+fn single_thread_rate(counter: &Instructions) -> Result<SingleThreadRate, String> {
+    let mut work = phase(Kind::Product);
+    let mut windows = Vec::with_capacity(WINDOWS);
+    for _ in 0..WINDOWS {
+        let read = || counter.read().map_err(|error| error.to_string());
+        let (before, begun) = (read()?, now_ns(ClockId::ThreadCpu));
+        work.run(WINDOW_STEPS);
+        windows.push((read()? - before, now_ns(ClockId::ThreadCpu) - begun));
+    }
+    SingleThreadRate::of_windows(&windows).ok_or_else(|| "no instruction was counted".to_owned())
+}
+
+/// The loop of the real-time process.
+struct Loop<'a> {
+    rig: &'a Rig,
+    jobs: &'a Jobs,
+    pace: Pace<'a>,
+    section: Option<Section>,
+    progress: Progress,
+}
+
+impl Loop<'_> {
+    /// From the period that begins at `first` on. A late job goes on to its end; periods that pass
+    /// meanwhile have none. `None` if a signal asked to stop.
+    fn run(
+        mut self,
+        first: u64,
+        phases: &mut [Box<dyn Work>],
+        others: &dyn Fn() -> u64,
+        stopped: fn() -> bool,
+    ) -> Option<Found> {
+        let period_ns = self.jobs.period_ns;
+        let mut done = Vec::with_capacity(self.jobs.jobs.len());
+        let mut before = 0;
+        let mut next = 0;
+        while let Some(job) = self.jobs.jobs.get(next) {
+            let number = next as u64;
+            let release = first + number * period_ns;
+            // A signal ends the sleep, and is looked for.
+            while now_ns(ClockId::Monotonic) < release {
+                let _ = nanosleep_until(release);
+                if stopped() || signal::stop_asked().is_some() {
+                    return None;
+                }
+            }
+            if number == 0 {
+                before = others();
+            }
+            let taken_ns = self.job(job, phases);
+            let end = now_ns(ClockId::Monotonic);
+            self.pace.rests();
+            let response_ns = end - release;
+            done.push(Done { period: number, response_ns, taken_ns: taken_ns.min(response_ns) });
+            let passed = usize::try_from(response_ns / period_ns).unwrap_or(usize::MAX);
+            next = next.saturating_add(passed).saturating_add(1);
+        }
+        let end = first + self.jobs.jobs.len() as u64 * period_ns;
+        let _ = nanosleep_until(end);
+        Some(Found { done, best_effort_ns: others().saturating_sub(before) })
+    }
+
+    /// Does a job; time that was taken from below the kernel meanwhile, ns.
+    fn job(&mut self, job: &[super::jobs::Phase], phases: &mut [Box<dyn Work>]) -> u64 {
+        let total: u64 = job.iter().map(|phase| phase.ns).sum();
+        let (mut done, mut taken) = (0, 0);
+        self.progress.begin();
+        let mut last = now_ns(ClockId::Monotonic);
+        if let Some(section) = &self.section {
+            section.arm();
+        }
+        for phase in job {
+            let step_ps = self.rig.phase_ps(phase.kind);
+            let (steps, chunk_ns) = chunk(step_ps);
+            let Some(work) = phases.get_mut(phase.kind.place()) else { continue };
+            let mut left = phase.ns;
+            while left > 0 {
+                let this = chunk_ns.min(left);
+                work.run(if this == chunk_ns { steps } else { (this * 1_000 / step_ps).max(1) });
+                self.pace.after(this);
+                left -= this;
+                done += this;
+                if phase.told && done < total {
+                    self.progress.report(done, total);
+                }
+                let now = now_ns(ClockId::Monotonic);
+                if now - last > GAP_NS {
+                    taken += self.gap(now - last);
+                }
+                last = now;
+            }
+        }
+        self.progress.report(total, total);
+        taken
+    }
+
+    /// What of a gap the kernel knows nothing of, ns.
+    fn gap(&self, ns: u64) -> u64 {
+        let Some(section) = &self.section else { return 0 };
+        let kept = section.look() == State::Kept;
+        section.arm();
+        if kept { ns } else { 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::jobs::{product, video};
+    use super::*;
+
+    /// The emulated set-up, or real siblings, at work: what is disabled stands, what is ignored does not.
+    /// How well deadlines hold is a figure, not a verdict of a shared machine.
+    #[test]
+    fn the_three_policies_do_what_they_say() {
+        let rig = match Rig::here() {
+            Ok(rig) => rig,
+            Err(why) => return eprintln!("skipped: {why}"),
+        };
+        println!("{}", rig.words());
+        let jobs = product(8);
+        let outcome = |way| match run(&rig, &jobs, Some(CoRunner::Integer), way, || false) {
+            Ok(outcome) => outcome.unwrap(),
+            Err(why) => panic!("{}: {why}", way.name()),
+        };
+        let [ignore, disable, word, time] =
+            [Way::Ignore, Way::Disable, Way::Word, Way::CpuTime].map(|way| {
+                let found = outcome(way);
+                println!(
+                    "{} missed {} excused {} lost {} latest {:?} best effort {:.3} stops {} checks {} monitor {}",
+                    way.name(),
+                    found.missed(),
+                    found.excused(),
+                    found.lost(),
+                    found.latest_ns(),
+                    found.best_effort(),
+                    found.stops,
+                    found.checks,
+                    found.monitor_ns
+                );
+                found
+            });
+        assert_eq!((ignore.stops, ignore.periods), (0, 8));
+        assert!(disable.stops >= 1 && word.checks > ignore.checks && time.checks > 0);
+        let control = run(&rig, &video(4), None, Way::Ignore, || false).unwrap().unwrap();
+        assert!(control.best_effort() == 0.0 && !control.done.is_empty());
+    }
+}
