@@ -15,6 +15,7 @@ use hourglass_time::Span;
 
 use crate::advice::machine;
 use crate::advice::throttling::{self, nanos};
+use crate::drift;
 use crate::inferences;
 use crate::own_loop;
 use crate::switch_records;
@@ -143,7 +144,7 @@ fn facts(document: &RunDocument) -> Facts {
         virtual_machine: host.virtual_machine.present,
         rt_limit,
         quota,
-        kernel: manifest.kernel.as_ref().map(|kernel| coverage(kernel, manifest)),
+        kernel: manifest.kernel.as_ref().and_then(|kernel| coverage(kernel, manifest)),
         switches: switch_facts(manifest),
         ..Facts::default()
     }
@@ -186,16 +187,26 @@ fn budget_and_period(text: &str) -> Option<(u64, u64)> {
     Some((ns(budget)?, ns(period)?))
 }
 
-fn coverage(kernel: &KernelFacts, manifest: &Manifest) -> KernelCoverage {
+/// `None` where the events' clock cannot be put beside the trace's, because that drifted.
+fn coverage(kernel: &KernelFacts, manifest: &Manifest) -> Option<KernelCoverage> {
     // Between two reads of the counter the event may be anywhere.
     let widest = kernel.checks.iter().map(|check| check.after.saturating_sub(check.before)).max();
     let ns_per_tick = NS_PER_S / manifest.clock.frequency_hz.max(1.0);
     let error_ns = match kernel.same_counter {
         true => 0,
-        false => (widest.unwrap_or(0) as f64 * ns_per_tick).ceil() as u64,
+        false => {
+            let width_ns = (widest.unwrap_or(0) as f64 * ns_per_tick).ceil() as u64;
+            width_ns.saturating_add(drifted_ns(manifest)?)
+        }
     };
     let cpus = kernel.cpus.iter().map(|cpu| (cpu.cpu, cpu.lost.saturating_add(cpu.damaged)));
-    KernelCoverage { cpus: cpus.collect(), error_ns }
+    Some(KernelCoverage { cpus: cpus.collect(), error_ns })
+}
+
+/// By how much moments of another clock are off because the counter drifted; `None` for too much.
+fn drifted_ns(manifest: &Manifest) -> Option<u64> {
+    let ns = drift::of(manifest).map_or(0, |drift| drift.moment_ns);
+    (ns <= drift::MOST_NS).then_some(ns)
 }
 
 /// What the records of switches cover, if the run has some.
@@ -203,7 +214,8 @@ fn switch_facts(manifest: &Manifest) -> Option<SwitchFacts> {
     let of_perf = |facts: &&EvidenceFacts| facts.source == EvidenceFacts::PERF && facts.used;
     let perf = manifest.evidence.iter().find(of_perf)?;
     let complete = perf.complete == Some(true);
-    Some(SwitchFacts { complete, error_ns: switch_records::ERROR_NS })
+    let error_ns = switch_records::ERROR_NS.saturating_add(drifted_ns(manifest)?);
+    Some(SwitchFacts { complete, error_ns })
 }
 
 /// What a reader must know of how the causes were found.

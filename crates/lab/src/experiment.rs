@@ -19,6 +19,7 @@ use thiserror::Error;
 use crate::advice::{self, ThreadDemand};
 use crate::causes::Explanation;
 use crate::dma_latency;
+use crate::drift;
 use crate::evidence;
 use crate::findings;
 use crate::gates::{self, GateError, Gates};
@@ -359,6 +360,7 @@ pub(crate) fn conclude(
     (kernel, records): (Option<kernel_trace::Recorded>, Option<switch_records::Recorded>),
     add: impl FnOnce(&mut Finished),
 ) -> Finished {
+    document.result.warnings.extend(drift::warning(&document.manifest));
     let events = kernel_events(&measured, kernel.as_ref(), records.as_ref());
     let explanation = explain(&mut document, || records::with_long_gaps(&measured), events);
     document.result.inferences =

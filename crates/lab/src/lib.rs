@@ -17,6 +17,7 @@ pub mod clocks;
 pub mod compare;
 mod dma_latency;
 pub mod doctor;
+mod drift;
 mod evidence;
 pub mod experiment;
 mod findings;

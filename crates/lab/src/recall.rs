@@ -7,6 +7,7 @@ use hourglass_model::{Interval, KernelEvent};
 use hourglass_store::{LatencyError, OpenError, RunFolder, TraceError};
 
 use crate::causes::Explanation;
+use crate::drift;
 use crate::inferences;
 
 /// Picoseconds in a nanosecond.
@@ -29,10 +30,18 @@ pub fn recall(path: &Path) -> Result<Recalled, OpenError> {
     let mut manifest = folder.manifest().clone();
     let result = manifest.result.take().ok_or_else(|| OpenError::NoResult(path.to_path_buf()))?;
     let document = RunDocument { schema: RUN_SCHEMA.to_owned(), manifest, result };
-    Ok(Recalled { document, folder })
+    let mut recalled = Recalled { document, folder };
+    recalled.warn(drift::warning(&recalled.document.manifest));
+    Ok(recalled)
 }
 
 impl Recalled {
+    /// Says what the run itself did not.
+    fn warn(&mut self, warning: Option<Warning>) {
+        let warnings = &mut self.document.result.warnings;
+        warnings.extend(warning.filter(|new| warnings.iter().all(|known| known.id != new.id)));
+    }
+
     /// Infers from the trace what the document lacks, as one of an earlier version does. A damaged trace
     /// is read as far as it is sound; a simulated one has no costs to infer.
     pub fn infer(&mut self) {

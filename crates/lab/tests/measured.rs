@@ -11,7 +11,7 @@ use hourglass_lab::workload::LoopSpec;
 use hourglass_lab::workload::spec::{RunSpec, ThreadSpec};
 use hourglass_lab::workload::{models, wake};
 use hourglass_lab::{Failure, Finished, Gates, Request, Watch, recall};
-use hourglass_model::document::Warning;
+use hourglass_model::document::{CauseReport, Warning};
 use hourglass_model::manifest::EvidenceFacts;
 use hourglass_model::{Cause, CpuSet, Interval, KernelEvent, Policy};
 use hourglass_time::Span;
@@ -240,6 +240,38 @@ fn gaps_of(finished: &Finished) -> Vec<AttributedGap> {
     let intervals = finished.intervals().map(Ok::<_, Infallible>);
     let gaps = finished.explanation().gaps(intervals, finished.kernel_events().map(Ok));
     gaps.map(|Ok(gap)| gap).collect()
+}
+
+/// Issue 6, bad input: a folder whose counter drifted is read, and says what is not sound; one that did not
+/// drift says nothing.
+#[test]
+fn a_folder_whose_clock_drifted_says_so() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("run");
+    let finished = run_in(spec(200, vec![thread("CPU")]), Some(folder.clone())).unwrap();
+    let is_drift = |warning: &&Warning| warning.id == "clock-drift";
+    let warnings = &finished.document.result.warnings;
+    assert_eq!(warnings.iter().find(is_drift), None);
+    let path = folder.join("manifest.json");
+    let mut manifest: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    let end = &mut manifest["clock"]["calibration_end"]["frequency_hz"];
+    *end = (end.as_f64().unwrap() * 1.01).into();
+    // As an older version would have written it, whose causes are found anew.
+    manifest["result"]["causes"] = serde_json::json!([]);
+    std::fs::write(&path, manifest.to_string()).unwrap();
+    let mut recalled = recall(&folder).unwrap();
+    let told = recalled.document.result.warnings.iter().filter(is_drift).count();
+    assert_eq!(told, 1);
+    recalled.find_causes();
+    let whole = recalled.whole().unwrap();
+    assert_eq!(whole.intervals, finished.intervals().collect::<Vec<_>>());
+    let counted = |causes: &[CauseReport]| causes.iter().map(|cause| cause.count).sum::<u64>();
+    assert_eq!(counted(&recalled.document.result.causes), whole.causes.len() as u64);
+    let by_records = |gap: &AttributedGap| {
+        gap.evidence.contains(Sign::RecordedSwitch) || gap.evidence.contains(Sign::NoRecordedSwitch)
+    };
+    assert!(!whole.causes.iter().any(by_records), "their clock cannot be put beside the trace's");
 }
 
 /// Never below: every job receives at least what it asked for, in ns as they are stored.
