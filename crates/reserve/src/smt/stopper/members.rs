@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn children_of_children_are_found() {
         let mut shell = Command::new("sh")
-            .args(["-c", "cat & cat; wait"])
+            .args(["-c", "sleep 100 & cat; kill $!; wait"])
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .spawn()
