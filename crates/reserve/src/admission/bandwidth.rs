@@ -33,8 +33,10 @@ pub struct Bandwidth {
     /// What the kernel's own account says is given away, where it can be read. It has threads of
     /// other containers too, and what a thread gave back less than about 200 ms ago.
     pub account_ppm: Option<u64>,
-    /// Whether the request fits into what is left.
+    /// Whether the request fits into what is left, by both.
     pub fits: bool,
+    /// Whether it fits by what can be seen, whatever the account says.
+    pub fits_seen: bool,
     /// The largest budget of the requested period that fits, ns; the period at most.
     pub largest_budget_ns: u64,
 }
@@ -60,8 +62,10 @@ pub fn bandwidth(request: &Request, facts: &Facts) -> Option<Bandwidth> {
         u128::from(account) + u128::from(budget) * PPM / u128::from(period) <= u128::from(all)
     });
     let taken = account.map_or(seen, |account| account.max(seen));
+    let fits_seen = admits(&TaskSet::new(with), cap, count)?;
     Some(Bandwidth {
-        fits: by_account && admits(&TaskSet::new(with), cap, count)?,
+        fits: by_account && fits_seen,
+        fits_seen,
         largest_budget_ns: largest(all, taken, period),
         all_ppm: all,
         seen_ppm: seen,
@@ -103,8 +107,8 @@ fn all_ppm(cap: Fraction, cpus: u64) -> Option<u64> {
     u64::try_from(all).ok()
 }
 
-/// The kernel's account of the domain, rounded up. A negative one was seen for some seconds after
-/// cpusets had changed; it says nothing.
+/// The kernel's account of the domain, rounded up. A negative one, which Linux 6.18 can come to, says
+/// nothing.
 fn account_ppm(facts: &Facts, domain: &CpuSet) -> Option<u64> {
     let account = domain.iter().find_map(|cpu| facts.accounts.get(&cpu))?;
     let account = u128::try_from(*account).ok()?;

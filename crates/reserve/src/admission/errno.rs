@@ -76,22 +76,46 @@ fn unseen(errno: i32, request: &Request, facts: &Facts) -> Refusal {
     Refusal { backend: Kind::Deadline, id, errno: None, cause, remedy: remedy.to_owned() }
 }
 
-/// Busy although the sum fits: somebody whom we do not see has it, or had it until just now.
+/// Busy although the sum fits: somebody whom we do not see has it, or had it until just now, or the
+/// kernel's account is wrong.
+///
+/// Linux 6.18 was seen with an account below zero after threads of several programs had entered and left the
+/// class at the same time; the cause is not known. Below zero it compares as more than there is, so that every
+/// request is refused, until the kernel counts anew, which it does when cpusets change.
 fn busy(request: &Request, facts: &Facts) -> Refusal {
-    let (mut cause, mut remedy) = (
-        "the bandwidth is given away (EBUSY), by more than can be seen here".to_owned(),
-        "wait a second and try again, or reserve less".to_owned(),
-    );
-    if let Some(sum) = bandwidth(request, facts) {
-        cause = format!(
-            "{}, and that would fit: threads of other containers, or bandwidth that was given back \
-             less than 200 ms ago, must have the rest",
+    let sum = bandwidth(request, facts)
+        .map_or("the bandwidth is given away (EBUSY)".to_owned(), |sum| {
             super::bandwidth::cause(request, facts, &sum)
-        );
-        remedy = format!(
-            "wait a second and try again, or reserve less; root sees the account with: mount -t debugfs \
-             none /sys/kernel/debug; grep total_bw /sys/kernel/debug/sched/debug"
-        );
-    }
+        });
+    let below = facts.accounts.values().any(|account| *account < 0);
+    let (cause, remedy) = if below {
+        (
+            format!(
+                "{sum}; that would fit, but the kernel's account has gone below zero (total_bw in \
+                 /sys/kernel/debug/sched/debug), and then it refuses everything"
+            ),
+            recount(),
+        )
+    } else {
+        (
+            format!(
+                "{sum}, and that would fit: a thread of another container may have the rest, or the \
+                 kernel's account is wrong"
+            ),
+            format!(
+                "wait a second and try again, or reserve less; to let the kernel count anew: {}",
+                recount()
+            ),
+        )
+    };
     Refusal { backend: Kind::Deadline, id: Obstacle::Bandwidth, errno: None, cause, remedy }
+}
+
+/// A cpuset that is made and taken away has the kernel count anew.
+fn recount() -> String {
+    let group = "/sys/fs/cgroup/cpuset/recount";
+    format!(
+        "as root: mkdir {group} && echo 0 > {group}/cpuset.cpus; rmdir {group} (version 1; version 2: \
+         make and remove a partition)"
+    )
 }

@@ -157,8 +157,11 @@ fn the_kernels_own_account_counts() {
     let refusal = only(&request(3_100, 8_000), &account(1_887_436));
     assert!(refusal.cause.contains("to nobody who can be seen"), "{refusal}");
     assert!(refusal.remedy.contains("at most 800us/8ms"), "{refusal}");
-    // The negative number that was seen once says nothing.
+    // A negative number says nothing, but if the kernel then refuses, that is why.
     assert_eq!(deadline(&request(900, 1_000), &account(-104_859)), []);
+    let busy = explain(errno::EBUSY, &request(900, 1_000), &account(-104_859));
+    assert!(busy.cause.contains("has gone below zero"), "{busy}");
+    assert!(busy.remedy.contains("rmdir"), "{busy}");
 }
 
 #[test]

@@ -24,7 +24,7 @@ use hourglass_model::{Reservation, Strength};
 use hourglass_sys::sched::{self, Attributes, Saved};
 use hourglass_sys::signal;
 
-use crate::admission::{Facts, Obstacle, Refusal, explain};
+use crate::admission::{Facts, Obstacle, Refusal, bandwidth, explain};
 use crate::backend::{Backend, Kind, Request, Reserved};
 use crate::target::Target;
 
@@ -32,6 +32,10 @@ use crate::target::Target;
 /// just ended; about 180 ms were measured.
 const ECHO: Duration = Duration::from_millis(300);
 const RETRY: Duration = Duration::from_millis(10);
+
+/// How long it is waited where by all that can be seen the reservation fits. The kernel's account has been
+/// seen to be wrong for a while; see [`crate::admission::explain`].
+const PATIENCE: Duration = Duration::from_millis(1_500);
 
 /// The deadline class as a backend.
 #[derive(Clone, Copy, Debug, Default)]
@@ -62,7 +66,10 @@ impl Backend for Deadline {
         let person = look::Person::of(tid).map_err(refused)?;
         let saved = Saved::of(tid).map_err(refused)?;
         let attributes = attributes(&request.reservation, false);
-        waiting_for_echo(|| sched::set_without_children(tid, attributes)).map_err(refused)?;
+        waiting_for_echo(Some(tid), &request.reservation, || {
+            sched::set_without_children(tid, attributes)
+        })
+        .map_err(refused)?;
         let held = held::Held::new(person, saved, &request.reservation);
         if let Target::Process(_) = target {
             // It may have made a thread meanwhile; `held` puts everything back.
@@ -111,16 +118,29 @@ fn attributes(reservation: &Reservation, overrun_signal: bool) -> Attributes {
     }
 }
 
-/// Asks until the answer is another one than EBUSY, as long as that can be an echo.
-fn waiting_for_echo(mut ask: impl FnMut() -> io::Result<()>) -> io::Result<()> {
+/// Asks until the answer is another one than EBUSY, as long as that can be an echo. `tid` is the thread
+/// for whom it is asked.
+fn waiting_for_echo(
+    tid: Option<u32>,
+    reservation: &Reservation,
+    mut ask: impl FnMut() -> io::Result<()>,
+) -> io::Result<()> {
     let begun = Instant::now();
+    let mut limit = ECHO;
     loop {
-        match ask() {
-            Err(error) if error.kind() == io::ErrorKind::ResourceBusy && begun.elapsed() < ECHO => {
-                std::thread::sleep(RETRY);
-            }
+        let error = match ask() {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => error,
             answer => return answer,
+        };
+        if begun.elapsed() >= limit {
+            let request = Request { reservation: *reservation, cpu: None };
+            let fits = || bandwidth(&request, &Facts::here(tid)).is_some_and(|sum| sum.fits_seen);
+            if limit == PATIENCE || !fits() {
+                return Err(error);
+            }
+            limit = PATIENCE;
         }
+        std::thread::sleep(RETRY);
     }
 }
 
@@ -133,7 +153,7 @@ fn waiting_for_echo(mut ask: impl FnMut() -> io::Result<()>) -> io::Result<()> {
 /// the root domain, EBUSY where the bandwidth is given away, EINVAL for times outside 100 us to
 /// 4.19 s or a budget under 1024 ns.
 pub fn enter(reservation: &Reservation) -> io::Result<()> {
-    waiting_for_echo(|| sched::set(attributes(reservation, false)))
+    waiting_for_echo(None, reservation, || sched::set(attributes(reservation, false)))
 }
 
 /// The same, with the reason where it is refused.
@@ -154,7 +174,7 @@ pub fn enter_or_say_why(reservation: &Reservation) -> Result<(), Refusal> {
 /// As [`enter`].
 pub fn enter_telling_overruns(reservation: &Reservation) -> io::Result<()> {
     signal::count_overruns()?;
-    waiting_for_echo(|| sched::set(attributes(reservation, true)))
+    waiting_for_echo(None, reservation, || sched::set(attributes(reservation, true)))
 }
 
 /// Overruns of which the kernel told this process since [`enter_telling_overruns`]: at least so many, since
