@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 use hourglass_clock::choice;
 use hourglass_model::document::{RUN_SCHEMA, RunDocument, RunResult, Warning};
 use hourglass_model::host::Host;
-use hourglass_model::{CpuSet, Interval, KernelEvent, Policy, Reservation};
+use hourglass_model::{CpuSet, Interval, KernelEvent, Policy};
 use hourglass_store::{CreateError, NewRunFolder, RunFolder, WriteError};
 use hourglass_time::Span;
 use hourglass_workload::jobs::{Job, Jobs};
-use hourglass_workload::reserving::Reserver;
 use hourglass_workload::run::{Measured, RunError, ThreadOutcome};
 use hourglass_workload::spec::{RunSpec, SpecError};
 use hourglass_workload::{Board, Buckets};
@@ -30,6 +29,7 @@ use crate::niceness;
 use crate::passing::Passing;
 use crate::records::{self, lateness_ps, merged, switches};
 use crate::refusal::{self, Refusal};
+use crate::reserver::Kernel;
 use crate::switch_records;
 use crate::wakeups;
 
@@ -254,15 +254,6 @@ impl JobTimes {
     #[must_use]
     pub fn response_ns(&self) -> u64 {
         self.finished_ns.saturating_sub(self.arrival_ns).max(0).unsigned_abs()
-    }
-}
-
-/// The reservations of this machine.
-pub(crate) struct Kernel;
-
-impl Reserver for Kernel {
-    fn reserve(&self, reservation: &Reservation) -> std::io::Result<()> {
-        hourglass_reserve::backend::deadline::enter(reservation)
     }
 }
 

@@ -34,6 +34,7 @@ mod passing;
 pub mod recall;
 mod records;
 pub mod refusal;
+mod reserver;
 mod switch_records;
 pub mod theory;
 mod wakeups;

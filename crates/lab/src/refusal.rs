@@ -5,10 +5,15 @@ use std::io;
 use hourglass_model::document::Warning;
 use hourglass_model::host::Host;
 use hourglass_model::{CpuSet, Policy};
+use hourglass_workload::reserving::Denied;
 use hourglass_workload::run::{Refused as Asked, Shortfall};
 
+use crate::advice::refused::lacks;
 use crate::advice::{Refused, why_refused};
 use crate::dma_latency::DEVICE;
+
+/// The answer to those who may not.
+const EPERM: i32 = 1;
 
 /// A refusal, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,13 +84,13 @@ pub(crate) fn of(shortfall: &Shortfall, host: &Host) -> Refusal {
         Asked::Policy(policy, errno) => {
             (format!("thread {thread}: policy {policy}"), of_policy(*policy, *errno, host))
         }
-        Asked::Reservation(reservation, errno) => (
+        Asked::Reservation(reservation, denied) => (
             format!(
                 "thread {thread}: reservation of {} every {}",
                 reservation.budget(),
                 reservation.period()
             ),
-            why_refused(Refused::Deadline, *errno, host),
+            of_reservation(denied, host),
         ),
         Asked::Affinity(cpus, errno) => {
             (format!("thread {thread}: --cpu {cpus}"), of_affinity(cpus, *errno, host))
@@ -96,6 +101,14 @@ pub(crate) fn of(shortfall: &Shortfall, host: &Host) -> Refusal {
         ),
     };
     Refusal { what, reason, remedy }
+}
+
+/// A missing capability is granted as the container wants it; all else is known to who refused it.
+fn of_reservation(denied: &Denied, host: &Host) -> (String, String) {
+    match lacks(host, host.process.cap_sys_nice, "CAP_SYS_NICE") {
+        Some(_) if denied.errno == EPERM => why_refused(Refused::Deadline, EPERM, host),
+        _ => (denied.cause.clone(), denied.remedy.clone()),
+    }
 }
 
 fn of_policy(policy: Policy, errno: i32, host: &Host) -> (String, String) {
@@ -130,4 +143,37 @@ pub(crate) fn of_dma_latency(error: &io::Error) -> Refusal {
         _ => "in a container: --device /dev/cpu_dma_latency; else drop --dma-latency".to_owned(),
     };
     Refusal { what: "--dma-latency".to_owned(), reason: format!("{DEVICE}: {error}"), remedy }
+}
+
+#[cfg(test)]
+mod tests {
+    use hourglass_model::{Reservation, Strength};
+    use hourglass_time::Span;
+
+    use super::*;
+    use crate::host::fake::{ROOT_STATUS, kvm_guest, v2_container};
+
+    fn shortfall(errno: i32) -> Shortfall {
+        let (budget, period) = (Span::from_millis(3), Span::from_millis(8));
+        let reservation = Reservation::new(budget, period, Strength::Hard).unwrap();
+        let (cause, remedy) = ("the bandwidth is gone".to_owned(), "reserve less".to_owned());
+        let refused = Asked::Reservation(reservation, Denied { errno, cause, remedy });
+        Shortfall { thread: 4, refused, fatal: true }
+    }
+
+    /// Who refused it knows why; but how a capability is granted depends on the container.
+    #[test]
+    fn a_reservation_is_refused_with_its_own_reason() {
+        let root = kvm_guest().with(&[("proc/self/status", ROOT_STATUS)]).host();
+        let refusal = of(&shortfall(16), &root);
+        assert_eq!(refusal.what, "thread 4: reservation of 3ms every 8ms");
+        assert_eq!(
+            (refusal.reason.as_str(), refusal.remedy.as_str()),
+            ("the bandwidth is gone", "reserve less")
+        );
+        assert_eq!(of(&shortfall(EPERM), &root), refusal);
+        let user = v2_container().host();
+        assert_eq!(of(&shortfall(16), &user), refusal);
+        assert!(of(&shortfall(EPERM), &user).remedy.contains("--cap-add SYS_NICE"));
+    }
 }

@@ -1,9 +1,18 @@
 //! The hook by which a thread asks for a reservation. This crate knows no scheduler; who starts
 //! the run says how a reservation is made.
 
-use std::io;
-
 use hourglass_model::Reservation;
+
+/// Why a reservation was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Denied {
+    /// What the kernel answered; 0 if it was not asked.
+    pub errno: i32,
+    /// What is in the way.
+    pub cause: String,
+    /// The line that mends it.
+    pub remedy: String,
+}
 
 /// Makes reservations for the threads of a run.
 pub trait Reserver: Sync {
@@ -12,6 +21,6 @@ pub trait Reserver: Sync {
     /// Called on the thread itself before it is measured, after its affinity was set.
     ///
     /// # Errors
-    /// What the kernel answered.
-    fn reserve(&self, reservation: &Reservation) -> io::Result<()>;
+    /// What is in the way, and what mends it.
+    fn reserve(&self, reservation: &Reservation) -> Result<(), Denied>;
 }

@@ -19,7 +19,7 @@ use crate::live::Board;
 use crate::long_gaps::LongGaps;
 use crate::loop_time::LoopTime;
 use crate::memory::Memory;
-use crate::reserving::Reserver;
+use crate::reserving::{Denied, Reserver};
 use crate::spec::{RunSpec, SpecError, ThreadSpec};
 use crate::stage::AnyCounter;
 use crate::thread::{Gate, Order, Prepared, Shared};
@@ -62,8 +62,8 @@ pub trait Watch {
 pub enum Refused {
     /// A policy; with the errno.
     Policy(Policy, i32),
-    /// A reservation; with the errno.
-    Reservation(Reservation, i32),
+    /// A reservation; with the reason.
+    Reservation(Reservation, Denied),
     /// CPUs; with the errno.
     Affinity(CpuSet, i32),
     /// A means of being woken.

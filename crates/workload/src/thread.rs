@@ -258,8 +258,8 @@ fn enter_reservation(
 ) -> String {
     match shared.reserver.reserve(reservation) {
         Ok(()) => reservation.to_string(),
-        Err(error) => {
-            let refusal = Refused::Reservation(*reservation, errno(&error));
+        Err(denied) => {
+            let refusal = Refused::Reservation(*reservation, denied);
             let fatal = !shared.best_effort;
             refused.push(Shortfall { thread: id, refused: refusal, fatal });
             Policy::Other(nice_now()).to_string()

@@ -10,8 +10,8 @@ use hourglass_workload::models::Model;
 use hourglass_workload::run::{Measured, RunError};
 use hourglass_workload::{RunSpec, ThreadSpec};
 
-use crate::experiment::Kernel;
 use crate::records::merged;
+use crate::reserver::Kernel;
 
 /// Records of each thread, and of each second of its run: a switch and two interrupts in a millisecond.
 const RECORDS_PER_THREAD: u64 = 2_000;
