@@ -113,6 +113,9 @@ const GRAIN_NS: (u64, u64) = (5_000, 50_000);
 const STEPS: u64 = 50;
 const LEAST_STEP_NS: u64 = 1_000;
 
+/// A period counts if what was used in it is known to this part of the budget.
+const KNOWN_PART: u64 = 10;
+
 impl Budget {
     /// The first period begins with this reading.
     #[must_use]
@@ -221,10 +224,13 @@ impl Budget {
         let behind = reading.now_ns.saturating_sub(end);
         let unsure = self.used_since(end, reading);
         let skipped = behind.checked_div(self.terms.period_ns).unwrap_or(0);
-        if skipped > 0 || unsure > self.step_ns {
+        let delivered = reading.used_ns.saturating_sub(self.period.used_ns).saturating_sub(unsure);
+        let open = self.period.judged == Some(Judged::Kept { all: true })
+            && delivered < self.terms.budget_ns;
+        if skipped > 0 || open || unsure > self.terms.budget_ns / KNOWN_PART {
             self.left_out = self.left_out.saturating_add(skipped).saturating_add(1);
         } else {
-            self.close(reading.used_ns.saturating_sub(self.period.used_ns).saturating_sub(unsure));
+            self.close(delivered);
         }
         if let Some(since) = self.period.stands_since_ns
             && let Some(sum) = &mut self.supply.throttled_ns

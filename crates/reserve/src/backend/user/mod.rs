@@ -1,4 +1,303 @@
-//! A reserve kept by a thread of this program, for those to whom the deadline class does not apply.
+//! A reserve kept by a thread of this program, for those to whom the deadline class does not apply:
+//! a process with all its threads and descendants shares one budget, may fork, and stays on its CPU.
+//!
+//! While its budget lasts, the target has a real-time priority (`SCHED_FIFO`), the higher the shorter
+//! its deadline. When the budget is used up, it goes on at timesharing priority (soft) or stands
+//! (hard: its control group is frozen, or its processes get SIGSTOP) until the next period. This is
+//! the reservation of Inoue et al., section 4.1, kept from outside the kernel.
+//!
+//! What it does not do: a yield does not end the dispatch of a period, since only the kernel sees it.
+//! A thread that sets a policy itself has it until the next period. Threads that others put into
+//! a real-time class above priority 88 are not in the account, but for those of the deadline class.
+//!
+//! Owns: [`User`]. [`budget`] decides, `enforcer` carries out, `team` knows the members.
 
 pub mod budget;
+pub mod claims;
 pub mod demand;
+mod enforcer;
+mod gather;
+mod team;
+#[cfg(test)]
+#[path = "tests/live.rs"]
+mod tests;
+mod usage;
+
+use std::io;
+
+use hourglass_model::{CpuSet, Strength};
+use hourglass_sched::admission::Fraction;
+use hourglass_sys::sched::{self, Attributes};
+use hourglass_sys::thread;
+
+use self::budget::Terms;
+use self::claims::{Claim, DEADLINE_CLASS, Misfit, Share, fits, priority_for};
+use self::enforcer::Enforcer;
+pub use self::enforcer::Told;
+use self::team::{Plan, Team};
+use super::{Backend, Kind, Request, Reserved};
+use crate::admission::facts::Facts;
+use crate::admission::{self, Obstacle, Refusal};
+use crate::guardian::Guardian;
+use crate::supply::Supply;
+use crate::target::Target;
+
+/// Shorter ones the thread that keeps them would mostly spend on itself.
+const LEAST_BUDGET_NS: u64 = 50_000;
+const LEAST_PERIOD_NS: u64 = 500_000;
+/// Longer ones say nothing.
+const LONGEST_PERIOD_NS: u64 = 3_600_000_000_000;
+
+/// Keeps reservations by a thread for each.
+#[derive(Clone, Debug)]
+pub struct User {
+    guardian: Guardian,
+    grouped: bool,
+}
+
+impl User {
+    /// What is changed is written down with `guardian` before it is.
+    #[must_use]
+    pub fn new(guardian: Guardian) -> User {
+        User { guardian, grouped: true }
+    }
+
+    /// Makes no control groups: members are found in `/proc`, and stopped by signals.
+    #[must_use]
+    pub fn without_groups(self) -> User {
+        User { grouped: false, ..self }
+    }
+
+    /// The same as [`Backend::reserve`], as what it is.
+    ///
+    /// # Errors
+    /// As [`Backend::reserve`].
+    pub fn keep(&self, target: &Target, request: &Request) -> Result<Keeping, Refusal> {
+        let first = first_of(target);
+        let refused = |error: io::Error| explain(&error, target, request);
+        let policy = sched::of(first).map_err(refused)?;
+        if let Some(Attributes::Deadline { .. }) = policy {
+            return Err(in_the_class(first));
+        }
+        let facts = Facts::here(Some(first));
+        check(request, &facts).into_iter().next().map_or(Ok(()), Err)?;
+        let cpus = match request.cpu {
+            Some(cpu) => vec![cpu],
+            None => thread::affinity_of(first).map_err(refused)?,
+        };
+        let share = share(request, &cpus);
+        let claim = Claim::enter(&share).map_err(refused)?;
+        admit(&share, claim.others(), &facts)?;
+        let mut enforcer = Enforcer::start(&cpus).map_err(refused)?;
+        let strength = request.reservation.strength();
+        let plan = Plan {
+            priority: priority_for(share.deadline_ns),
+            pin: request.cpu,
+            freezes: strength == Strength::Hard,
+            grouped: self.grouped,
+            privileged: facts.sys_nice == Some(true) && facts.user_namespace != Some(true),
+        };
+        let team = Team::assemble(&self.guardian, target, plan).map_err(refused)?;
+        let grouped = team.is_grouped();
+        let terms = Terms {
+            budget_ns: share.budget_ns,
+            deadline_ns: share.deadline_ns,
+            period_ns: share.period_ns,
+            cpus: match target {
+                Target::Thread(_) => 1,
+                Target::Process(_) => cpus.len() as u64,
+            },
+            strength,
+        };
+        enforcer.enforce(team, terms, cpus.len() > 1).map_err(refused)?;
+        Ok(Keeping { enforcer, grouped, _claim: claim })
+    }
+}
+
+impl Backend for User {
+    fn kind(&self) -> Kind {
+        Kind::User
+    }
+
+    fn guarantee(&self) -> bool {
+        true
+    }
+
+    fn reserve(&self, target: &Target, request: &Request) -> Result<Box<dyn Reserved>, Refusal> {
+        self.keep(target, request).map(|keeping| -> Box<dyn Reserved> { Box::new(keeping) })
+    }
+}
+
+/// A reservation of this kind in force.
+#[derive(Debug)]
+pub struct Keeping {
+    enforcer: Enforcer,
+    grouped: bool,
+    _claim: Claim,
+}
+
+impl Keeping {
+    /// What the thread that keeps it told last.
+    #[must_use]
+    pub fn told(&self) -> Told {
+        self.enforcer.told()
+    }
+
+    /// Whether the kernel keeps the members together, in a control group. Otherwise they are looked for
+    /// in `/proc` once a period, and what a process used between the last look and its end is
+    /// not seen.
+    #[must_use]
+    pub fn is_grouped(&self) -> bool {
+        self.grouped
+    }
+}
+
+impl Reserved for Keeping {
+    fn supply(&mut self) -> Supply {
+        self.enforcer.told().supply
+    }
+
+    fn release(&mut self) -> io::Result<()> {
+        self.enforcer.end()
+    }
+}
+
+/// What would refuse `request`, reserving nothing; empty if nothing that can be seen. Other reservations
+/// of this kind are among what is seen.
+#[must_use]
+pub fn check(request: &Request, facts: &Facts) -> Vec<Refusal> {
+    let mut refusals: Vec<Refusal> = times(request).into_iter().collect();
+    refusals.extend(admission::user(request, facts));
+    refusals
+}
+
+/// The same beside the reservations of this kind that there are, on these CPUs.
+///
+/// # Errors
+/// What does not fit.
+pub fn check_present(request: &Request, cpus: &[u32], facts: &Facts) -> Result<(), Refusal> {
+    admit(&share(request, cpus), claims::present(), facts)
+}
+
+fn first_of(target: &Target) -> u32 {
+    let (Target::Thread(id) | Target::Process(id)) = target;
+    *id
+}
+
+fn share(request: &Request, cpus: &[u32]) -> Share {
+    let reservation = &request.reservation;
+    let deadline_ns = reservation.deadline().nanos_or_zero();
+    Share {
+        cpus: cpus.iter().copied().collect::<CpuSet>(),
+        budget_ns: reservation.budget().nanos_or_zero(),
+        deadline_ns,
+        period_ns: reservation.period().nanos_or_zero(),
+        priority: u32::from(priority_for(deadline_ns)),
+    }
+}
+
+fn refusal(id: Obstacle, cause: String, remedy: &str) -> Refusal {
+    Refusal { backend: Kind::User, id, errno: None, cause, remedy: remedy.to_owned() }
+}
+
+/// Times that can be kept from outside the kernel.
+fn times(request: &Request) -> Option<Refusal> {
+    let reservation = &request.reservation;
+    let (budget, period) = (reservation.budget(), reservation.period());
+    let short = budget.nanos_or_zero() < LEAST_BUDGET_NS;
+    if !short && (LEAST_PERIOD_NS..=LONGEST_PERIOD_NS).contains(&period.nanos_or_zero()) {
+        return None;
+    }
+    Some(refusal(
+        Obstacle::Times,
+        format!("a thread of this program cannot keep {budget} in every {period}"),
+        "choose a budget of at least 50us and a period from 500us to 1h",
+    ))
+}
+
+/// The new one beside others of its kind and beside the deadline class.
+fn admit(new: &Share, mut others: Vec<Share>, facts: &Facts) -> Result<(), Refusal> {
+    others.extend(facts.deadline_threads.iter().map(|thread| Share {
+        cpus: thread.cpus.clone().unwrap_or_else(|| new.cpus.clone()),
+        budget_ns: thread.runtime_ns,
+        deadline_ns: thread.period_ns,
+        period_ns: thread.period_ns,
+        priority: DEADLINE_CLASS,
+    }));
+    let whole = Fraction { numerator: 1, denominator: 1 };
+    let cap = match (facts.rt_runtime_us.map(u64::try_from), facts.rt_period_us) {
+        (Some(Ok(numerator)), Some(denominator)) => Fraction { numerator, denominator },
+        _ => whole,
+    };
+    fits(new, &others, cap).map_err(|misfit| {
+        let cause = match misfit {
+            Misfit::Sum { cpu } => format!(
+                "on CPU {cpu} the reservations together are more than real-time threads may have \
+                 (kernel.sched_rt_runtime_us is {} of {} us)",
+                cap.numerator, cap.denominator
+            ),
+            Misfit::Late { cpu, share } if share == *new => format!(
+                "on CPU {cpu} the reservations that are there would delay {} ns beyond its deadline \
+                 of {} ns",
+                share.budget_ns, share.deadline_ns
+            ),
+            Misfit::Late { cpu, share } => format!(
+                "on CPU {cpu} a reservation of {} ns, due within {} ns, would come too late",
+                share.budget_ns, share.deadline_ns
+            ),
+        };
+        refusal(Obstacle::Bandwidth, cause, "reserve less, or take another CPU with --cpu")
+    })
+}
+
+fn in_the_class(tid: u32) -> Refusal {
+    refusal(
+        Obstacle::Missing,
+        format!("thread {tid} is in the deadline class already"),
+        "end its reservation there first: sudo chrt --other -p 0 TID",
+    )
+}
+
+/// What stands behind an answer of the kernel.
+fn explain(error: &io::Error, target: &Target, request: &Request) -> Refusal {
+    let first = first_of(target);
+    let errno = error.raw_os_error();
+    let known = match (error.kind(), errno) {
+        (io::ErrorKind::NotFound, _) | (_, Some(admission::ESRCH)) => refusal(
+            Obstacle::Gone,
+            format!("process {first} has ended"),
+            "start it again, and reserve for its new number",
+        ),
+        (io::ErrorKind::TimedOut, _) => refusal(
+            Obstacle::Bandwidth,
+            "the thread that would keep the reserve did not get its CPU for 2 s: threads above FIFO \
+             95 use all of it"
+                .to_owned(),
+            "take another CPU with --cpu, or end them",
+        ),
+        (io::ErrorKind::PermissionDenied, _) => {
+            let facts = Facts::here(Some(first));
+            admission::user(request, &facts).into_iter().next().unwrap_or_else(|| {
+                refusal(
+                    Obstacle::Capability,
+                    format!("the priority of process {first} cannot be changed: {error}"),
+                    "sudo hourglass ...; in a container also --cap-add SYS_NICE --security-opt \
+                     seccomp=unconfined",
+                )
+            })
+        }
+        (io::ErrorKind::Unsupported, _) => refusal(
+            Obstacle::Missing,
+            format!(
+                "thread {first} alone cannot be suspended: that takes the freezer of cgroup version 1"
+            ),
+            "--soft, or --pid for the whole process, or --backend deadline",
+        ),
+        _ => refusal(
+            Obstacle::Missing,
+            format!("a user-space reserve for process {first} cannot be kept: {error}"),
+            "--backend deadline",
+        ),
+    };
+    Refusal { errno, ..known }
+}

@@ -1,0 +1,347 @@
+//! The thread that enforces one reservation: it sleeps, looks, obeys the decisions, and tells.
+//!
+//! Owns: its policy and CPU, the times at which it wakes, putting everything back at the end. It runs
+//! above all that it raises. Where the reserved work has one CPU, it runs there: when it looks, the
+//! work does not run, and its processor time is up to date. Elsewhere a change of priority brings it
+//! up to date (the kernel does so otherwise at the tick only).
+//! Must not: decide; [`Budget`] does.
+
+use std::io;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use hourglass_sys::clock::{ClockId, now_ns};
+use hourglass_sys::futex::{self, Woken};
+use hourglass_sys::sched::{self, Attributes};
+use hourglass_sys::thread;
+
+use super::budget::{Budget, Level, Reading, Terms};
+use super::demand::Demand;
+use super::team::Team;
+use crate::supply::Supply;
+
+/// Above every raised thread, below the guardian.
+pub(super) const PRIORITY: u8 = 95;
+
+/// As `ps` shows it; at most 15 bytes.
+const NAME: &str = "hourglass-keep";
+
+/// Before anything is raised, it must have woken so often, and all within the time.
+const PROOFS: u32 = 3;
+const PROOF_SLEEP_NS: u64 = 300_000;
+const PROVEN_WITHIN: Duration = Duration::from_secs(2);
+
+/// Members of a group that stays raised inherit that; those who set a policy themselves are raised
+/// again after so long.
+const RAISED_AGAIN_NS: u64 = 100_000_000;
+
+/// What the thread tells about its work.
+#[derive(Clone, Debug, Default)]
+pub struct Told {
+    /// What was delivered.
+    pub supply: Supply,
+    /// Periods that could not be told apart, since the look at their end came too late.
+    pub left_out: u64,
+    /// Looks so far.
+    pub looks: u64,
+    /// Processor time that the thread itself has used, ns.
+    pub own_ns: u64,
+    /// How late the latest look was, ns.
+    pub latest_ns: u64,
+    /// The first order that the kernel refused.
+    pub fault: Option<String>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// Not 0: the end is asked for.
+    bell: AtomicU32,
+    told: Mutex<Told>,
+}
+
+/// What it is to do.
+struct Work {
+    team: Team,
+    terms: Terms,
+    several: bool,
+    begun: SyncSender<io::Result<()>>,
+}
+
+/// The thread. Dropping it ends the reservation.
+#[derive(Debug)]
+pub(super) struct Enforcer {
+    shared: Arc<Shared>,
+    work: Option<SyncSender<Work>>,
+    thread: Option<JoinHandle<io::Result<()>>>,
+}
+
+impl Enforcer {
+    /// Starts the thread on `cpus` and waits until it has proven that it runs there.
+    ///
+    /// # Errors
+    /// EPERM where FIFO is refused; `TimedOut` if others keep it from its CPUs.
+    pub(super) fn start(cpus: &[u32]) -> io::Result<Enforcer> {
+        let shared = Arc::new(Shared::default());
+        let (work, works) = sync_channel(1);
+        let (proven, proof) = sync_channel(1);
+        let (own, cpus) = (Arc::clone(&shared), cpus.to_vec());
+        let life = move || live(&own, &cpus, &proven, &works);
+        let thread = std::thread::Builder::new().name(NAME.to_owned()).spawn(life)?;
+        let enforcer = Enforcer { shared, work: Some(work), thread: Some(thread) };
+        match proof.recv_timeout(PROVEN_WITHIN) {
+            Ok(proven) => proven.map(|()| enforcer),
+            Err(RecvTimeoutError::Disconnected) => Err(io::Error::other("the enforcer has ended")),
+            Err(RecvTimeoutError::Timeout) => {
+                // It ends when it gets its CPU; nobody can wait for that.
+                enforcer.abandon();
+                Err(io::ErrorKind::TimedOut.into())
+            }
+        }
+    }
+
+    /// Raises the team, and keeps it to its terms from now on. `several`: it may run on another CPU
+    /// than this thread.
+    ///
+    /// # Errors
+    /// What the kernel answers to the first raising; then everything has been put back.
+    pub(super) fn enforce(&mut self, team: Team, terms: Terms, several: bool) -> io::Result<()> {
+        let ended = || io::Error::other("the enforcer has ended");
+        let (begun, answer) = sync_channel(1);
+        let work = self.work.take().ok_or_else(ended)?;
+        work.send(Work { team, terms, several, begun }).map_err(|_| ended())?;
+        answer.recv().map_err(|_| ended())?
+    }
+
+    /// What it told last.
+    pub(super) fn told(&self) -> Told {
+        self.shared.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Ends the reservation and waits until everything has been put back.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub(super) fn end(&mut self) -> io::Result<()> {
+        self.ring();
+        let Some(thread) = self.thread.take() else { return Ok(()) };
+        thread.join().unwrap_or_else(|_| Err(io::Error::other("the enforcer panicked")))
+    }
+
+    fn ring(&self) {
+        self.shared.bell.store(1, Ordering::Release);
+        futex::wake(&self.shared.bell, u32::MAX);
+    }
+
+    fn abandon(mut self) {
+        self.ring();
+        self.thread = None;
+    }
+}
+
+impl Drop for Enforcer {
+    fn drop(&mut self) {
+        self.work = None;
+        // `end` tells; here nobody is left to be told.
+        let _ = self.end();
+    }
+}
+
+/// The life of the thread.
+fn live(
+    shared: &Shared,
+    cpus: &[u32],
+    proven: &SyncSender<io::Result<()>>,
+    works: &Receiver<Work>,
+) -> io::Result<()> {
+    let armed = arm(shared, cpus);
+    let refused = armed.is_err();
+    if proven.send(armed).is_err() || refused {
+        return Ok(());
+    }
+    match works.recv() {
+        Ok(work) => keep(shared, work),
+        Err(_) => Ok(()),
+    }
+}
+
+/// Policy first: a timesharing thread that moves to a CPU full of real-time work starves there.
+fn arm(shared: &Shared, cpus: &[u32]) -> io::Result<()> {
+    sched::set(Attributes::Fifo(PRIORITY))?;
+    thread::set_affinity(cpus.iter().copied())?;
+    for _ in 0..PROOFS {
+        sleep_until(shared, now_ns(ClockId::Monotonic).saturating_add(PROOF_SLEEP_NS));
+    }
+    Ok(())
+}
+
+/// False if the end is asked for.
+fn sleep_until(shared: &Shared, deadline_ns: u64) -> bool {
+    loop {
+        match futex::wait_until(&shared.bell, 0, deadline_ns) {
+            Ok(Woken::Timeout) => return true,
+            Ok(Woken::Changed) => return false,
+            // A signal, or a wake-up that may be for the bell; the word tells.
+            Ok(Woken::Woken | Woken::Signal) => {}
+            // Never for a word of this process; better to end than to poll.
+            Err(_) => return false,
+        }
+    }
+}
+
+/// Keeps one reservation until its end.
+fn keep(shared: &Shared, work: Work) -> io::Result<()> {
+    let Work { mut team, terms, several, begun } = work;
+    if let Err(error) = team.raise(false) {
+        let _ = team.put_back();
+        let _ = begun.send(Err(error));
+        return Ok(());
+    }
+    let mut run = Run::begin(team, terms, several);
+    let _ = begun.send(Ok(()));
+    let mut next = Some(run.look(shared));
+    while let Some(due) = next.take() {
+        if !sleep_until(shared, due) {
+            break;
+        }
+        let late = now_ns(ClockId::Monotonic).saturating_sub(due);
+        run.latest_ns = run.latest_ns.max(late);
+        next = (!run.has_ended()).then(|| run.look(shared));
+    }
+    run.end(shared)
+}
+
+/// A reservation in force.
+struct Run {
+    team: Team,
+    budget: Budget,
+    demand: Demand,
+    level: Level,
+    /// Running threads must be touched before their time is read.
+    several: bool,
+    turn: bool,
+    used_ns: u64,
+    denied_ns: u64,
+    periods: u64,
+    raised_ns: u64,
+    looks: u64,
+    latest_ns: u64,
+    fault: Option<String>,
+}
+
+impl Run {
+    fn begin(mut team: Team, terms: Terms, several: bool) -> Run {
+        let mut demand = Demand::default();
+        let used_ns = team.used_ns().unwrap_or(0);
+        let now = now_ns(ClockId::Monotonic);
+        demand.observe(now, used_ns, &team.samples());
+        let reading = Reading { now_ns: now, used_ns, denied_ns: 0 };
+        Run {
+            team,
+            budget: Budget::begin(terms, reading),
+            demand,
+            level: Level::Raised,
+            several,
+            turn: false,
+            used_ns,
+            denied_ns: 0,
+            periods: 0,
+            raised_ns: now,
+            looks: 0,
+            latest_ns: 0,
+            fault: None,
+        }
+    }
+
+    /// Looks once and obeys; when to look again.
+    fn look(&mut self, shared: &Shared) -> u64 {
+        let ends = self.budget.judges(now_ns(ClockId::Monotonic)) && self.level == Level::Lowered;
+        if self.several && (self.level == Level::Raised || ends) {
+            self.turn = !self.turn;
+            let touched = self.team.raise(self.turn);
+            self.note(touched);
+        }
+        // Between the two readings the work can have used at most the time between them; a little too
+        // late is the side on which the promise is kept.
+        self.used_ns = self.team.used_ns().unwrap_or(self.used_ns);
+        let now = now_ns(ClockId::Monotonic);
+        if self.budget.judges(now) {
+            let samples = self.team.samples();
+            self.denied_ns = self.demand.observe(now, self.used_ns, &samples);
+        }
+        let reading = Reading { now_ns: now, used_ns: self.used_ns, denied_ns: self.denied_ns };
+        let order = self.budget.look(reading);
+        if order.used_up && self.team.wants() {
+            self.budget.wanted_more();
+        }
+        self.obey(order.level, now);
+        self.looks = self.looks.saturating_add(1);
+        self.tell(shared);
+        order.next_ns
+    }
+
+    fn obey(&mut self, level: Level, now_ns: u64) {
+        let periods = self.budget.supply().periods.saturating_add(self.budget.left_out());
+        let another = periods != self.periods;
+        self.periods = periods;
+        let again = now_ns.saturating_sub(self.raised_ns) >= RAISED_AGAIN_NS;
+        let again = another && (again || !self.team.is_grouped());
+        let obeyed = match (self.level, level) {
+            (before, Level::Raised) if again || before == Level::Lowered => {
+                // Also those who are new since the last time.
+                self.raised_ns = now_ns;
+                let raised = self.team.raise(self.turn);
+                if before == Level::Suspended { self.team.resume().and(raised) } else { raised }
+            }
+            (Level::Suspended, Level::Raised) => self.team.resume(),
+            (before, Level::Lowered) if before != level => self.team.lower(),
+            (before, Level::Suspended) if before != level => self.team.suspend(),
+            _ => Ok(()),
+        };
+        self.level = level;
+        self.note(obeyed);
+    }
+
+    fn note(&mut self, answer: io::Result<()>) {
+        if let Err(error) = answer {
+            self.fault.get_or_insert_with(|| error.to_string());
+        }
+    }
+
+    fn has_ended(&self) -> bool {
+        self.budget.judges(now_ns(ClockId::Monotonic)) && self.team.has_ended()
+    }
+
+    /// Never waits: whoever reads runs below, and would be waited for.
+    fn tell(&self, shared: &Shared) {
+        let mut told = match shared.told.try_lock() {
+            Ok(told) => told,
+            Err(_) => return,
+        };
+        if told.supply.periods != self.budget.supply().periods || told.looks == 0 {
+            told.supply = self.budget.supply().clone();
+        }
+        self.tell_rest(&mut told);
+    }
+
+    fn tell_rest(&self, told: &mut Told) {
+        told.left_out = self.budget.left_out();
+        told.looks = self.looks;
+        told.own_ns = now_ns(ClockId::ThreadCpu);
+        told.latest_ns = self.latest_ns;
+        if told.fault.is_none() {
+            told.fault.clone_from(&self.fault);
+        }
+    }
+
+    fn end(self, shared: &Shared) -> io::Result<()> {
+        {
+            let mut told = shared.told.lock().unwrap_or_else(PoisonError::into_inner);
+            told.supply = self.budget.supply().clone();
+            self.tell_rest(&mut told);
+        }
+        self.team.put_back()
+    }
+}

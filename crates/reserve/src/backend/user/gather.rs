@@ -1,0 +1,153 @@
+//! A control group of its own for a target, so that threads it makes later belong to it too.
+//!
+//! Owns: making the group, moving the target in, and what must be kept for that. The unified
+//! hierarchy comes first (its groups count processor time and freeze), then the freezer of version 1.
+//! A group of version 1's `cpu` would have no real-time time to give, so none is made there.
+//! Must not: change a policy.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use hourglass_sys::cgroup::{Group, Hierarchy, Version};
+
+use crate::backend::members;
+use crate::guardian::{Guardian, Kept, Undo};
+use crate::target::Target;
+
+/// A process that forks while it is moved has children outside; so often they are looked for.
+const PASSES: u32 = 16;
+
+/// Groups made by this process so far.
+static MADE: AtomicU32 = AtomicU32::new(0);
+
+/// The group and what undoes it. Dropping it does.
+#[derive(Debug)]
+pub(super) struct Gathered {
+    /// The group.
+    pub(super) group: Group,
+    /// Its members are threads, one by one.
+    pub(super) by_thread: bool,
+    /// Thaws, sends the members home, removes the group: in this order.
+    thaw: Kept,
+    home: Kept,
+    remove: Kept,
+}
+
+/// Makes a group for the target. `None` if none can be made: then the target is found in `/proc`.
+/// `freezes` tells whether it will have to be suspended: a single thread needs a group for that alone.
+pub(super) fn gather(guardian: &Guardian, target: &Target, freezes: bool) -> Option<Gathered> {
+    match target {
+        Target::Thread(_) if !freezes => None,
+        Target::Thread(_) => in_hierarchy(guardian, target, &Hierarchy::with("freezer").ok()?).ok(),
+        Target::Process(_) => {
+            let unified = Hierarchy::unified();
+            let made = unified.and_then(|unified| in_hierarchy(guardian, target, &unified));
+            let other = |_| {
+                let freezer = Hierarchy::with("freezer")?;
+                in_hierarchy(guardian, target, &freezer)
+            };
+            made.or_else(other).ok()
+        }
+    }
+}
+
+/// The group that `target` is in.
+pub(super) fn home_of(hierarchy: &Hierarchy, target: &Target) -> io::Result<Group> {
+    match target {
+        Target::Thread(id) | Target::Process(id) => hierarchy.of(*id),
+    }
+}
+
+/// A name that no other reservation has.
+pub(super) fn name() -> String {
+    format!("hourglass-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed))
+}
+
+fn in_hierarchy(
+    guardian: &Guardian,
+    target: &Target,
+    hierarchy: &Hierarchy,
+) -> io::Result<Gathered> {
+    let by_thread = matches!(target, Target::Thread(_));
+    if by_thread && hierarchy.version() == Version::V2 {
+        // Only inside a threaded domain, which others would have to be part of.
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    let gathered = make(guardian, &home_of(hierarchy, target)?, by_thread)?;
+    if !gathered.group.has(gathered.group.freezer().0) {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    gathered.take(target)?;
+    Ok(gathered)
+}
+
+/// Makes a group in `home`.
+pub(super) fn make(guardian: &Guardian, home: &Group, by_thread: bool) -> io::Result<Gathered> {
+    let name = name();
+    let file = if by_thread { "tasks" } else { "cgroup.procs" };
+    let folder = home.path().join(&name);
+    let place = |group: &std::path::Path, file: &str| -> PathBuf { group.join(file) };
+    let remove = guardian.keep(&Undo::Remove(folder.clone()))?;
+    let group = home.make(&name)?;
+    let (freezer, _, thaw) = group.freezer();
+    let thaw = Undo::Write { path: place(&folder, freezer), text: thaw.to_owned() };
+    let home = Undo::Move { from: place(&folder, file), to: place(home.path(), file) };
+    let (thaw, home) = (guardian.keep(&thaw)?, guardian.keep(&home)?);
+    Ok(Gathered { group, by_thread, thaw, home, remove })
+}
+
+impl Gathered {
+    /// Moves the target in, with all who belong to it.
+    pub(super) fn take(&self, target: &Target) -> io::Result<()> {
+        let root = match target {
+            Target::Thread(tid) => return self.group.take_thread(*tid),
+            Target::Process(root) => *root,
+        };
+        for _ in 0..PASSES {
+            let inside = members::processes_within(&self.group);
+            let mut outside = members::tree(root);
+            outside.retain(|pid| !inside.contains(pid));
+            if outside.is_empty() {
+                return Ok(());
+            }
+            for pid in outside {
+                unless_gone(self.group.take_process(pid))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Thaws, sends the members home and removes the group.
+    ///
+    /// # Errors
+    /// The first that the kernel answers; all has been tried.
+    pub(super) fn dissolve(self) -> io::Result<()> {
+        let thawed = self.thaw.undo();
+        for inner in self.group.groups().unwrap_or_default() {
+            // Made by a member, which is gone if the group is empty.
+            let _ = inner.remove();
+        }
+        let home = self.home.undo();
+        let removed = self.remove.undo();
+        thawed.and(home).and(removed)
+    }
+
+    /// Lets all members go on, for who must do so before it puts policies back.
+    pub(super) fn thaw(&self) -> io::Result<()> {
+        self.group.thaw()
+    }
+}
+
+/// A member that has ended needs nothing.
+pub(super) fn unless_gone(answer: io::Result<()>) -> io::Result<()> {
+    const ESRCH: i32 = 3;
+    match answer {
+        Err(error)
+            if error.raw_os_error() == Some(ESRCH) || error.kind() == io::ErrorKind::NotFound =>
+        {
+            Ok(())
+        }
+        answer => answer,
+    }
+}

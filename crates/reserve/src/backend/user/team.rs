@@ -1,0 +1,390 @@
+//! The threads of one reservation: meeting them, raising, lowering, suspending, putting them back.
+//!
+//! Owns: what each of them had before, written down with the guardian before it is changed.
+//! Must not: decide when.
+
+use std::collections::HashMap;
+use std::io;
+
+use hourglass_sys::clock::others::ThreadTime;
+use hourglass_sys::pidfd::PidFd;
+use hourglass_sys::sched::{self, Attributes};
+use hourglass_sys::thread;
+
+use super::demand::Sample;
+use super::gather::{Gathered, gather, unless_gone};
+use super::usage::{Tally, Usage};
+use crate::backend::members;
+use crate::guardian::{Guardian, Kept, Life, Undo};
+use crate::target::Target;
+
+/// Threads that make threads while all are gone through: so often the new ones are looked for.
+const PASSES: u32 = 16;
+
+/// Of larger groups only so many threads are asked whether they wait.
+const SAMPLED: usize = 64;
+
+/// What is done to all members.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    /// The priority of raised members; the one above serves to change it back and forth.
+    pub(super) priority: u8,
+    /// The CPU on which they are to stay.
+    pub(super) pin: Option<u32>,
+    /// They will have to be suspended.
+    pub(super) freezes: bool,
+    /// A control group is made for them, where one can be.
+    pub(super) grouped: bool,
+    /// Without a group, what raised members fork begins anew instead of raised, so that nobody is raised
+    /// whom the guardian does not know. Undoing that takes `CAP_SYS_NICE`.
+    pub(super) privileged: bool,
+}
+
+/// The policy and the CPUs that a thread had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Before {
+    policy: Attributes,
+    cpus: Vec<u32>,
+}
+
+/// One thread. Dropping it puts it back.
+#[derive(Debug)]
+struct Known {
+    before: Before,
+    kept: Option<Kept>,
+    time: Option<ThreadTime>,
+}
+
+/// One process that has no group to be suspended by.
+#[derive(Debug)]
+struct Process {
+    life: Life,
+    descriptor: PidFd,
+    /// Only where it may be stopped.
+    kept: Option<Kept>,
+}
+
+/// All of them. Dropping it puts everything back, in the order of the fields.
+#[derive(Debug)]
+pub(super) struct Team {
+    target: Target,
+    plan: Plan,
+    /// What the first of them had, and what those get who were made meanwhile.
+    before: Before,
+    usage: Usage,
+    processes: HashMap<u32, Process>,
+    /// For all members of the group, who may have become more since they were looked at.
+    members: Option<Kept>,
+    known: HashMap<u32, Known>,
+    gathered: Option<Gathered>,
+    guardian: Guardian,
+    /// Whether the first members have been met.
+    complete: bool,
+}
+
+impl Team {
+    /// Gathers the members of `target`, and keeps them on their CPU.
+    ///
+    /// # Errors
+    /// `NotFound` if the target has ended; what the kernel answers. Nothing is changed then.
+    pub(super) fn assemble(guardian: &Guardian, target: &Target, plan: Plan) -> io::Result<Team> {
+        let (Target::Thread(first) | Target::Process(first)) = *target;
+        let before = Before {
+            policy: sched::of(first)?.unwrap_or(Attributes::Other(0)),
+            cpus: thread::affinity_of(first)?,
+        };
+        let gathered = if plan.grouped { gather(guardian, target, plan.freezes) } else { None };
+        let usage = match (target, &gathered) {
+            (Target::Thread(tid), _) => Usage::Thread(ThreadTime::of(*tid)?),
+            (Target::Process(_), Some(gathered)) => Usage::of_group(&gathered.group),
+            (Target::Process(_), None) => Usage::Processes(Tally::default()),
+        };
+        if gathered.is_none() && plan.freezes && matches!(target, Target::Thread(_)) {
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "one thread cannot be suspended",
+            ));
+        }
+        let list = gathered.as_ref().filter(|gathered| !gathered.by_thread);
+        let list = list.map(|gathered| gathered.group.path().join("cgroup.threads"));
+        let list = list.map(|path| if path.exists() { path } else { path.with_file_name("tasks") });
+        let cpus = plan.pin.map(|_| before.cpus.clone());
+        let members = list.map(|list| guardian.keep(&Undo::Members { list, cpus })).transpose()?;
+        let guardian = guardian.clone();
+        let mut team = Team {
+            target: target.clone(),
+            plan,
+            before,
+            usage,
+            processes: HashMap::new(),
+            members,
+            known: HashMap::new(),
+            gathered,
+            guardian,
+            complete: false,
+        };
+        team.meet_all()?;
+        if team.known.is_empty() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        team.complete = true;
+        Ok(team)
+    }
+
+    /// Processor time of all since they were gathered; the same again if it cannot be told.
+    pub(super) fn used_ns(&mut self) -> Option<u64> {
+        self.usage.read_ns()
+    }
+
+    /// Whether a group counts and keeps those who are made later.
+    pub(super) fn is_grouped(&self) -> bool {
+        self.gathered.is_some()
+    }
+
+    /// Whether nobody is left.
+    pub(super) fn has_ended(&self) -> bool {
+        self.threads().is_empty()
+    }
+
+    /// Raises all. `turn` is which of the two priorities: a change of priority makes the kernel bring a
+    /// running thread's processor time up to date.
+    ///
+    /// # Errors
+    /// The first that the kernel answers, but for members that have ended; the others are raised.
+    pub(super) fn raise(&mut self, turn: bool) -> io::Result<()> {
+        let policy = Attributes::Fifo(self.plan.priority.saturating_add(u8::from(turn)));
+        if self.begin_anew() {
+            self.give(|tid, _| sched::set_without_children(tid, policy))
+        } else {
+            self.give(|tid, _| sched::set_of(tid, policy))
+        }
+    }
+
+    /// Whether children of raised members begin at timesharing priority.
+    fn begin_anew(&self) -> bool {
+        let process = matches!(self.target, Target::Process(_));
+        process && self.gathered.is_none() && self.plan.privileged
+    }
+
+    /// Gives all what they had before, or timesharing priority if that was a real-time one.
+    ///
+    /// # Errors
+    /// As [`Team::raise`].
+    pub(super) fn lower(&mut self) -> io::Result<()> {
+        self.give(|tid, before| {
+            let policy = match before.policy {
+                Attributes::Fifo(_) | Attributes::RoundRobin(_) | Attributes::Deadline { .. } => {
+                    Attributes::Other(0)
+                }
+                policy => policy,
+            };
+            sched::set_of(tid, policy)
+        })
+    }
+
+    fn give(&mut self, set: impl Fn(u32, &Before) -> io::Result<()>) -> io::Result<()> {
+        let mut first = Ok(());
+        for _ in 0..PASSES {
+            let met = self.meet_all();
+            for (tid, known) in &self.known {
+                let given = unless_gone(set(*tid, &known.before));
+                first = first.and(given);
+            }
+            match met {
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(error) => return first.and(Err(error)),
+            }
+        }
+        first
+    }
+
+    /// Stops all.
+    ///
+    /// # Errors
+    /// What the kernel answers, but for members that have ended.
+    pub(super) fn suspend(&mut self) -> io::Result<()> {
+        if let Some(gathered) = &self.gathered {
+            return gathered.group.freeze();
+        }
+        let mut first = Ok(());
+        for _ in 0..PASSES {
+            let met = self.meet_all();
+            for process in self.processes.values() {
+                first = first.and(unless_gone(process.descriptor.stop()));
+            }
+            if !matches!(met, Ok(1..)) {
+                break;
+            }
+        }
+        first
+    }
+
+    /// Lets all go on.
+    ///
+    /// # Errors
+    /// As [`Team::suspend`].
+    pub(super) fn resume(&mut self) -> io::Result<()> {
+        if let Some(gathered) = &self.gathered {
+            return gathered.thaw();
+        }
+        if !self.plan.freezes {
+            return Ok(());
+        }
+        let resumed = self.processes.values().map(|process| process.descriptor.resume());
+        resumed.map(unless_gone).fold(Ok(()), io::Result::and)
+    }
+
+    /// Whether any of them runs or waits for a CPU.
+    pub(super) fn wants(&self) -> bool {
+        self.known.keys().any(|tid| members::state_of(*tid) == Some('R'))
+    }
+
+    /// What the kernel counted for each.
+    pub(super) fn samples(&mut self) -> Vec<Sample> {
+        let sample = |(tid, known): (&u32, &mut Known)| {
+            if known.time.is_none() {
+                known.time = ThreadTime::of(*tid).ok();
+            }
+            let counts = known.time.as_ref()?.read().ok()?;
+            Some(Sample {
+                tid: *tid,
+                run_ns: counts.run_ns,
+                wait_ns: counts.wait_ns,
+                slices: counts.slices,
+                runnable: members::state_of(*tid) == Some('R'),
+            })
+        };
+        self.known.iter_mut().take(SAMPLED).filter_map(sample).collect()
+    }
+
+    /// Puts everything back.
+    ///
+    /// # Errors
+    /// The first that the kernel answers; all has been tried.
+    pub(super) fn put_back(mut self) -> io::Result<()> {
+        let mut done = self.resume();
+        for kept in self.processes.into_values().filter_map(|process| process.kept) {
+            done = done.and(kept.undo());
+        }
+        done = done.and(self.members.map_or(Ok(()), Kept::undo));
+        for kept in self.known.into_values().filter_map(|known| known.kept) {
+            done = done.and(kept.undo());
+        }
+        done.and(self.gathered.map_or(Ok(()), Gathered::dissolve))
+    }
+
+    /// Who is there now.
+    fn threads(&self) -> Vec<u32> {
+        match (&self.target, &self.gathered) {
+            (Target::Thread(tid), _) => {
+                if members::state_of(*tid).is_some_and(|state| state != 'Z' && state != 'X') {
+                    vec![*tid]
+                } else {
+                    Vec::new()
+                }
+            }
+            (_, Some(gathered)) => members::within(&gathered.group),
+            (_, None) => self.descendants().into_iter().flat_map(members::threads_of).collect(),
+        }
+    }
+
+    /// Processes found in `/proc`: also those whose parents have ended since they were met.
+    fn descendants(&self) -> Vec<u32> {
+        let Target::Process(root) = self.target else { return Vec::new() };
+        let living = self.processes.values().filter(|process| process.life.goes_on());
+        let mut roots: Vec<u32> = living.map(|process| process.life.id).collect();
+        roots.push(root);
+        let mut found: Vec<u32> = roots.into_iter().flat_map(members::tree).collect();
+        found.sort_unstable();
+        found.dedup();
+        found.retain(|pid| members::state_of(*pid).is_some_and(|state| state != 'Z'));
+        found
+    }
+
+    /// Meets those who are new, and forgets those who are gone; how many were new.
+    fn meet_all(&mut self) -> io::Result<usize> {
+        let threads = self.threads();
+        let gone: Vec<u32> =
+            self.known.keys().filter(|tid| !threads.contains(tid)).copied().collect();
+        for tid in gone {
+            if let Some(kept) = self.known.remove(&tid).and_then(|known| known.kept) {
+                kept.forget();
+            }
+        }
+        if self.gathered.is_none() && matches!(self.target, Target::Process(_)) {
+            self.meet_processes()?;
+        }
+        let mut new = 0;
+        for tid in threads {
+            if !self.known.contains_key(&tid) {
+                let met = self.meet(tid).map(|known| {
+                    self.known.insert(tid, known);
+                    new += 1;
+                });
+                unless_gone(met)?;
+            }
+        }
+        let gathered = self.gathered.as_ref().map(|gathered| gathered.group.clone());
+        let found = || gathered.map_or_else(Vec::new, |group| members::processes_within(&group));
+        match self.gathered {
+            Some(_) => self.usage.tell(found),
+            None => {
+                let processes = self.processes.keys().copied().collect();
+                self.usage.tell(|| processes);
+            }
+        }
+        Ok(new)
+    }
+
+    fn meet_processes(&mut self) -> io::Result<()> {
+        let found = self.descendants();
+        let gone: Vec<u32> =
+            self.processes.keys().filter(|pid| !found.contains(pid)).copied().collect();
+        for process in gone.iter().filter_map(|pid| self.processes.remove(pid)) {
+            process.kept.into_iter().for_each(Kept::forget);
+        }
+        for pid in found {
+            if self.processes.contains_key(&pid) {
+                continue;
+            }
+            let (Ok(life), Ok(descriptor)) = (Life::of(pid), PidFd::open(pid)) else { continue };
+            let stopped = self.plan.freezes.then_some(Undo::Continue(life));
+            let kept = stopped.map(|undo| self.guardian.keep(&undo)).transpose()?;
+            self.processes.insert(pid, Process { life, descriptor, kept });
+        }
+        Ok(())
+    }
+
+    /// Writes down what a new member has, then keeps it on its CPU.
+    fn meet(&self, tid: u32) -> io::Result<Known> {
+        let life = Life::of(tid)?;
+        let policy = sched::of(tid)?.unwrap_or(Attributes::Other(0));
+        let priorities = self.plan.priority..=self.plan.priority.saturating_add(1);
+        let inherited = self.complete
+            && match policy {
+                Attributes::Fifo(priority) => priorities.contains(&priority),
+                policy => self.begin_anew() && policy == Attributes::Other(0),
+            };
+        let before = if inherited {
+            self.before.clone()
+        } else {
+            let cpus = thread::affinity_of(tid)?;
+            let pinned = self.complete && self.plan.pin.is_some_and(|cpu| cpus == [cpu]);
+            Before { policy, cpus: if pinned { self.before.cpus.clone() } else { cpus } }
+        };
+        // What is done for all members of a group is enough for most.
+        let usual = Before { policy: Attributes::Other(0), cpus: self.before.cpus.clone() };
+        let kept = if self.members.is_some() && before == usual {
+            None
+        } else {
+            let cpus = self.plan.pin.map(|_| before.cpus.clone());
+            let attributes = Some(before.policy);
+            Some(self.guardian.keep(&Undo::Thread { thread: life, attributes, cpus })?)
+        };
+        if let Some(cpu) = self.plan.pin {
+            thread::set_affinity_of(tid, [cpu])?;
+        }
+        Ok(Known { before, kept, time: None })
+    }
+}

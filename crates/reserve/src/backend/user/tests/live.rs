@@ -1,0 +1,290 @@
+//! The reserve on the kernel at hand. Where it is refused, the refusal must name a cause that the machine
+//! shows, and the test says that it was skipped.
+
+use std::process::{Child, Command};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use hourglass_model::Reservation;
+use hourglass_sys::cgroup::Hierarchy;
+use hourglass_sys::clock::others::ProcessTime;
+use hourglass_time::Span;
+
+use super::*;
+use crate::backend::members;
+
+const BUDGET_US: i64 = 2_000;
+const PERIOD_US: i64 = 10_000;
+const LASTING: Duration = Duration::from_millis(250);
+
+/// A program that is ended however the test ends.
+struct Program(Child);
+
+impl Program {
+    fn shell(script: &str) -> Program {
+        Program(Command::new("sh").args(["-c", script]).spawn().unwrap())
+    }
+
+    fn pid(&self) -> u32 {
+        self.0.id()
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        for pid in members::tree(self.pid()) {
+            if let Ok(process) = hourglass_sys::pidfd::PidFd::open(pid) {
+                let _ = process.kill();
+            }
+        }
+        let _ = self.0.wait();
+    }
+}
+
+fn request(strength: Strength, cpu: Option<u32>) -> Request {
+    let (budget, period) = (Span::from_micros(BUDGET_US), Span::from_micros(PERIOD_US));
+    Request { reservation: Reservation::new(budget, period, strength).unwrap(), cpu }
+}
+
+fn user() -> User {
+    User::new(Guardian::start().unwrap())
+}
+
+/// The last CPU, since others use the first ones.
+fn last_cpu() -> u32 {
+    thread::affinity().unwrap().last().copied().unwrap()
+}
+
+/// One of these tests at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A refusal for want of a privilege skips the test, and one because of reservations that others have
+/// on this CPU and do not end; any other fails it.
+fn kept(ask: impl Fn() -> Result<Keeping, Refusal>) -> Option<Keeping> {
+    let begun = Instant::now();
+    loop {
+        match ask() {
+            Ok(keeping) => return Some(keeping),
+            Err(refusal) if refusal.id == Obstacle::Bandwidth && begun.elapsed().as_secs() < 10 => {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            Err(refusal) => {
+                let known = [Obstacle::Capability, Obstacle::GroupBudget, Obstacle::Bandwidth];
+                assert!(known.contains(&refusal.id), "{refusal}");
+                println!("skipped: {refusal}");
+                return None;
+            }
+        }
+    }
+}
+
+/// Lets a reservation last until it has told of enough periods.
+fn last(keeping: &Keeping) {
+    let begun = Instant::now();
+    while begun.elapsed() < LASTING
+        || keeping.told().supply.periods < 12 && begun.elapsed().as_secs() < 20
+    {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Policy and CPUs of a process, and the group that it is in.
+fn situation(pid: u32) -> (Option<Attributes>, Vec<u32>, Option<std::path::PathBuf>) {
+    let group = Hierarchy::unified().and_then(|unified| unified.of(pid));
+    let path = group.ok().map(|group| group.path().to_owned());
+    (sched::of(pid).unwrap(), thread::affinity_of(pid).unwrap(), path)
+}
+
+/// Groups of this process that are left.
+fn groups_left() -> Vec<std::path::PathBuf> {
+    let own = format!("hourglass-{}-", std::process::id());
+    let mut left = Vec::new();
+    for hierarchy in Hierarchy::all().unwrap() {
+        let Ok(home) = hierarchy.of(0) else { continue };
+        let groups = home.groups().unwrap_or_default().into_iter();
+        left.extend(groups.map(|group| group.path().to_owned()).filter(|path| {
+            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&own))
+        }));
+    }
+    left
+}
+
+/// What must be so of every supply: a budget that was used up was all there.
+fn assert_whole_budgets(supply: &Supply) {
+    let budget = BUDGET_US as u64 * 1_000;
+    let short: u64 = supply.wanted.range(..budget).map(|(_, periods)| periods).sum();
+    assert!(short <= supply.missed, "{supply:?}");
+    assert!(supply.periods >= 10, "{supply:?}");
+}
+
+#[test]
+fn a_hard_budget_is_the_limit_of_all_that_a_program_forks() {
+    let _alone = alone();
+    let cpu = last_cpu();
+    for grouped in [true, false] {
+        let program = Program::shell("while :; do :; done & while :; do :; done & wait");
+        let begun = Instant::now();
+        while members::tree(program.pid()).len() < 3 && begun.elapsed().as_secs() < 20 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let everybody = members::tree(program.pid());
+        let before: Vec<_> = everybody.iter().map(|pid| situation(*pid)).collect();
+        let user = if grouped { user() } else { user().without_groups() };
+        let request = request(Strength::Hard, Some(cpu));
+        let target = Target::Process(program.pid());
+        let Some(mut keeping) = kept(|| user.keep(&target, &request)) else { return };
+        let used = |pids: &[u32]| -> u64 {
+            pids.iter().map(|pid| ProcessTime::of(*pid).read_ns().unwrap()).sum()
+        };
+        let (begun, first) = (Instant::now(), used(&everybody));
+        last(&keeping);
+        let used = used(&everybody) - first;
+        let wall = begun.elapsed().as_nanos() as u64;
+        keeping.release().unwrap();
+        keeping.release().unwrap();
+        let told = keeping.told();
+        assert_eq!(told.fault, None);
+        // A fifth was reserved; alone they would have had all of the CPU.
+        assert!(used < wall / 2, "{used} of {wall} ns, {told:?}");
+        assert_whole_budgets(&told.supply);
+        assert!(told.supply.overruns > 0 && told.supply.throttled_ns > Some(0), "{told:?}");
+        let after: Vec<_> = everybody.iter().map(|pid| situation(*pid)).collect();
+        assert_eq!(after, before);
+        let stopped = |pid: &u32| members::state_of(*pid) == Some('T');
+        assert!(!everybody.iter().any(stopped));
+        println!("grouped {}: {told:?}", keeping.is_grouped());
+    }
+    assert_eq!(groups_left(), [] as [std::path::PathBuf; 0]);
+}
+
+/// Soft: the program goes on at its own nice value when its budget is used up, and is raised again.
+#[test]
+fn a_soft_budget_comes_again_and_again() {
+    let _alone = alone();
+    let cpu = last_cpu();
+    let program = Program::shell("renice -n 7 -p $$ >/dev/null; while :; do :; done");
+    let begun = Instant::now();
+    while sched::of(program.pid()).unwrap() != Some(Attributes::Other(7)) {
+        assert!(begun.elapsed().as_secs() < 20, "no renice");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let before = situation(program.pid());
+    let target = Target::Process(program.pid());
+    let Some(mut keeping) = kept(|| user().keep(&target, &request(Strength::Soft, Some(cpu))))
+    else {
+        return;
+    };
+    // On its own CPU nobody could watch it while it is raised.
+    let elsewhere: Vec<u32> = before.1.iter().copied().filter(|other| *other != cpu).collect();
+    let watched = !elsewhere.is_empty() && thread::set_affinity(elsewhere).is_ok();
+    let raised = Attributes::Fifo(priority_for(PERIOD_US as u64 * 1_000));
+    let (mut high, mut low) = (!watched, !watched);
+    let begun = Instant::now();
+    while begun.elapsed() < LASTING || !(high && low) && begun.elapsed().as_secs() < 20 {
+        let policy = sched::of(program.pid()).unwrap();
+        high |= policy == Some(raised);
+        low |= policy == Some(Attributes::Other(7));
+        std::thread::sleep(Duration::from_micros(300));
+    }
+    keeping.release().unwrap();
+    let told = keeping.told();
+    assert_eq!(situation(program.pid()), before);
+    assert_whole_budgets(&told.supply);
+    assert_eq!(told.supply.throttled_ns, Some(0));
+    assert!(high && low, "raised {high}, lowered {low}");
+    println!("{told:?}");
+}
+
+/// Two threads of this process on both CPUs: their time is up to date although they run elsewhere.
+#[test]
+fn a_single_thread_is_kept_too() {
+    let _alone = alone();
+    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+    static END: AtomicBool = AtomicBool::new(false);
+    static TID: AtomicU32 = AtomicU32::new(0);
+    let spinner = std::thread::spawn(|| {
+        TID.store(thread::id(), Ordering::Release);
+        while !END.load(Ordering::Relaxed) {
+            std::hint::spin_loop();
+        }
+    });
+    let begun = Instant::now();
+    while TID.load(Ordering::Acquire) == 0 && begun.elapsed().as_secs() < 20 {
+        std::thread::yield_now();
+    }
+    let target = Target::Thread(TID.load(Ordering::Acquire));
+    let keeping = kept(|| user().keep(&target, &request(Strength::Soft, None)));
+    if let Some(mut keeping) = keeping {
+        last(&keeping);
+        let mut done = Ok(());
+        done = done.and(keeping.release());
+        END.store(true, Ordering::Relaxed);
+        let told = keeping.told();
+        done.unwrap();
+        assert_whole_budgets(&told.supply);
+        println!("{told:?}");
+    }
+    END.store(true, Ordering::Relaxed);
+    spinner.join().unwrap();
+}
+
+#[test]
+fn a_program_that_ends_is_no_fault() {
+    let _alone = alone();
+    let program = Program::shell("sleep 0.05");
+    let target = Target::Process(program.pid());
+    let Some(mut keeping) = kept(|| user().keep(&target, &request(Strength::Hard, None))) else {
+        return;
+    };
+    std::thread::sleep(Duration::from_millis(150));
+    drop(program);
+    keeping.release().unwrap();
+    assert_eq!(keeping.told().fault, None);
+    assert!(keeping.supply().wanted.is_empty());
+}
+
+#[test]
+fn what_cannot_be_kept_is_refused_with_its_remedy() {
+    let program = Program::shell("sleep 100");
+    let target = Target::Process(program.pid());
+    let before = situation(program.pid());
+    let user = user();
+    let ask = |target: &Target, budget: i64, period: i64, cpu| {
+        let (budget, period) = (Span::from_micros(budget), Span::from_micros(period));
+        let reservation = Reservation::new(budget, period, Strength::Soft).unwrap();
+        user.keep(target, &Request { reservation, cpu }).unwrap_err()
+    };
+    assert_eq!(ask(&Target::Process(u32::MAX / 4), 2_000, 10_000, None).id, Obstacle::Gone);
+    let short = ask(&target, 10, 10_000, None);
+    assert_eq!(short.id, Obstacle::Times);
+    assert!(short.to_string().contains("at least 50us"), "{short}");
+    assert_eq!(ask(&target, 2_000, 10_000, Some(8_000)).id, Obstacle::Cpu);
+    let large = ask(&target, 9_990, 10_000, None);
+    let known = [Obstacle::Bandwidth, Obstacle::Capability, Obstacle::GroupBudget];
+    assert!(known.contains(&large.id), "{large}");
+    assert_eq!(situation(program.pid()), before);
+    assert_eq!(groups_left(), [] as [std::path::PathBuf; 0]);
+}
+
+/// A claim in force counts against the next one on its CPU.
+#[test]
+fn a_second_reserve_must_fit_beside_the_first() {
+    let _alone = alone();
+    let cpu = last_cpu();
+    let (one, two) = (Program::shell("sleep 100"), Program::shell("sleep 100"));
+    let half =
+        Reservation::new(Span::from_millis(600), Span::from_secs(1), Strength::Soft).unwrap();
+    let half = Request { reservation: half, cpu: Some(cpu) };
+    let first = kept(|| user().keep(&Target::Process(one.pid()), &half));
+    let Some(mut first) = first else { return };
+    let refused = user().keep(&Target::Process(two.pid()), &half).unwrap_err();
+    assert_eq!(refused.id, Obstacle::Bandwidth);
+    assert!(refused.cause.contains(&format!("CPU {cpu}")), "{refused}");
+    first.release().unwrap();
+    drop(first);
+    let mut second = kept(|| user().keep(&Target::Process(two.pid()), &half)).unwrap();
+    second.release().unwrap();
+}
