@@ -8,8 +8,11 @@ use crate::admission::Refusal;
 use crate::supply::Supply;
 use crate::target::Target;
 
+pub mod choose;
 pub mod deadline;
+mod gather;
 pub mod members;
+pub mod quota;
 pub mod user;
 
 /// One means of many. Adding one is a file and a line here.

@@ -16,7 +16,6 @@ pub mod budget;
 pub mod claims;
 pub mod demand;
 mod enforcer;
-mod gather;
 mod team;
 #[cfg(test)]
 #[path = "tests/live.rs"]

@@ -12,8 +12,8 @@ use hourglass_sys::sched::{self, Attributes};
 use hourglass_sys::thread;
 
 use super::demand::Sample;
-use super::gather::{Gathered, gather, unless_gone};
 use super::usage::{Tally, Usage};
+use crate::backend::gather::{Gathered, gather, unless_gone};
 use crate::backend::members;
 use crate::guardian::{Guardian, Kept, Life, Undo};
 use crate::target::Target;

@@ -1,12 +1,11 @@
 //! A control group of its own for a target, so that threads it makes later belong to it too.
 //!
-//! Owns: making the group, moving the target in, and what must be kept for that. The unified
-//! hierarchy comes first (its groups count processor time and freeze), then the freezer of version 1.
-//! A group of version 1's `cpu` would have no real-time time to give, so none is made there.
-//! Must not: change a policy.
+//! Owns: making the group, moving the target in, and what must be kept for that. To suspend, the
+//! unified hierarchy comes first (its groups count processor time and freeze), then the freezer of
+//! version 1. A group of version 1's `cpu` would have no real-time time to give, so that only a quota
+//! makes one there. Must not: change a policy.
 
 use std::io;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use hourglass_sys::cgroup::{Group, Hierarchy, Version};
@@ -60,7 +59,7 @@ pub(super) fn home_of(hierarchy: &Hierarchy, target: &Target) -> io::Result<Grou
 }
 
 /// A name that no other reservation has.
-pub(super) fn name() -> String {
+fn name() -> String {
     format!("hourglass-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed))
 }
 
@@ -74,7 +73,8 @@ fn in_hierarchy(
         // Only inside a threaded domain, which others would have to be part of.
         return Err(io::ErrorKind::Unsupported.into());
     }
-    let gathered = make(guardian, &home_of(hierarchy, target)?, by_thread)?;
+    let home = home_of(hierarchy, target)?;
+    let gathered = make(guardian, &home, &home, by_thread)?;
     if !gathered.group.has(gathered.group.freezer().0) {
         return Err(io::ErrorKind::Unsupported.into());
     }
@@ -82,17 +82,22 @@ fn in_hierarchy(
     Ok(gathered)
 }
 
-/// Makes a group in `home`.
-pub(super) fn make(guardian: &Guardian, home: &Group, by_thread: bool) -> io::Result<Gathered> {
+/// Makes a group in `parent`, whose members will go to `home`.
+pub(super) fn make(
+    guardian: &Guardian,
+    parent: &Group,
+    home: &Group,
+    by_thread: bool,
+) -> io::Result<Gathered> {
     let name = name();
     let file = if by_thread { "tasks" } else { "cgroup.procs" };
-    let folder = home.path().join(&name);
-    let place = |group: &std::path::Path, file: &str| -> PathBuf { group.join(file) };
+    let folder = parent.path().join(&name);
     let remove = guardian.keep(&Undo::Remove(folder.clone()))?;
-    let group = home.make(&name)?;
+    let group = parent.make(&name)?;
+    // Where there is no such file, there is nothing to thaw either.
     let (freezer, _, thaw) = group.freezer();
-    let thaw = Undo::Write { path: place(&folder, freezer), text: thaw.to_owned() };
-    let home = Undo::Move { from: place(&folder, file), to: place(home.path(), file) };
+    let thaw = Undo::Write { path: folder.join(freezer), text: thaw.to_owned() };
+    let home = Undo::Move { from: folder.join(file), to: home.path().join(file) };
     let (thaw, home) = (guardian.keep(&thaw)?, guardian.keep(&home)?);
     Ok(Gathered { group, by_thread, thaw, home, remove })
 }

@@ -1,0 +1,176 @@
+//! Which backend serves best, and why.
+//!
+//! Owns: the order of preference. The deadline class is enforced by the kernel, but for one thread that stays
+//! alone and unpinned; a user-space reserve has one budget for all that a program makes; a quota
+//! only caps, and is never chosen where something was promised. Must not: ask the kernel.
+
+use std::fmt;
+
+use super::Kind;
+use crate::admission::Refusal;
+
+/// For whom a backend is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whom {
+    /// A program that is yet to be started: it may fork and make threads.
+    Program,
+    /// A process that runs.
+    Process {
+        /// Its threads.
+        threads: usize,
+        /// Its children.
+        children: usize,
+    },
+    /// One thread.
+    Thread,
+}
+
+/// The choice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The backend; `None` if each of them refuses.
+    pub kind: Option<Kind>,
+    /// Why, in one sentence.
+    pub reason: String,
+    /// What stands in the way of those that would have been better, or of all.
+    pub refusals: Vec<Refusal>,
+}
+
+/// Chooses for `whom`, who is to stay on one CPU if `pinned`. `refused` tells what a backend would
+/// refuse, and is asked only for those that are considered.
+#[must_use]
+pub fn choose(whom: Whom, pinned: bool, mut refused: impl FnMut(Kind) -> Vec<Refusal>) -> Choice {
+    let (order, because) = preference(whom, pinned);
+    let mut refusals = Vec::new();
+    for (place, kind) in order.into_iter().enumerate() {
+        let against = refused(kind);
+        if against.is_empty() {
+            let reason = if place == 0 { because.to_owned() } else { instead(&refusals, kind) };
+            return Choice { kind: Some(kind), reason, refusals };
+        }
+        refusals.extend(against);
+    }
+    let reason = refusals.first().map_or_else(String::new, |first: &Refusal| {
+        format!("no backend takes it; {}: {}", Named(first.backend), first.cause)
+    });
+    Choice { kind: None, reason, refusals }
+}
+
+/// What was asked for by name.
+#[must_use]
+pub fn chosen(kind: Kind, refusals: Vec<Refusal>) -> Choice {
+    let kept = refusals.is_empty().then_some(kind);
+    let reason = match refusals.first() {
+        None => format!("{} was asked for", Named(kind)),
+        Some(first) => format!("{} was asked for, and is refused: {}", Named(kind), first.cause),
+    };
+    Choice { kind: kept, reason, refusals }
+}
+
+/// The order, and why the first one is the first.
+fn preference(whom: Whom, pinned: bool) -> ([Kind; 2], &'static str) {
+    const GROUP: [Kind; 2] = [Kind::User, Kind::Deadline];
+    const THREAD: [Kind; 2] = [Kind::Deadline, Kind::User];
+    match whom {
+        Whom::Program => (
+            GROUP,
+            "a program may fork and make threads: one budget for all of them takes a user-space reserve",
+        ),
+        Whom::Process { threads, .. } if threads > 1 => (
+            GROUP,
+            "the process has several threads: one budget for all takes a user-space reserve",
+        ),
+        Whom::Process { children, .. } if children > 0 => {
+            (GROUP, "the process has children: one budget for all takes a user-space reserve")
+        }
+        _ if pinned => (
+            GROUP,
+            "the deadline class does not keep a thread on one CPU; a user-space reserve does",
+        ),
+        Whom::Process { .. } => {
+            (THREAD, "the process has a single thread, which the kernel's deadline class serves")
+        }
+        Whom::Thread => (THREAD, "the kernel's deadline class serves a single thread"),
+    }
+}
+
+/// Why not the better ones.
+fn instead(refusals: &[Refusal], kind: Kind) -> String {
+    let first = refusals.first().map_or_else(String::new, |first| {
+        format!("{} is refused: {}", Named(first.backend), first.cause)
+    });
+    let alone = match kind {
+        Kind::Deadline => "; the deadline class serves the first thread alone",
+        Kind::User | Kind::Quota => "",
+    };
+    format!("{first}{alone}")
+}
+
+/// A backend in a sentence.
+struct Named(Kind);
+
+impl fmt::Display for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0 {
+            Kind::Deadline => "the deadline class",
+            Kind::User => "a user-space reserve",
+            Kind::Quota => "a quota",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admission::Obstacle;
+
+    fn refusal(backend: Kind) -> Refusal {
+        let (cause, remedy) = ("it is so".to_owned(), "change it".to_owned());
+        Refusal { backend, id: Obstacle::Bandwidth, errno: None, cause, remedy }
+    }
+
+    fn with(whom: Whom, pinned: bool, refusing: &[Kind]) -> Choice {
+        let refused =
+            |kind| if refusing.contains(&kind) { vec![refusal(kind)] } else { Vec::new() };
+        choose(whom, pinned, refused)
+    }
+
+    /// The issue: the deadline class is per thread, without fork, pinning or a shared budget.
+    #[test]
+    fn the_deadline_class_is_for_one_unpinned_thread() {
+        let process = |threads, children| Whom::Process { threads, children };
+        for (whom, pinned, kind) in [
+            (Whom::Thread, false, Kind::Deadline),
+            (Whom::Thread, true, Kind::User),
+            (process(1, 0), false, Kind::Deadline),
+            (process(1, 0), true, Kind::User),
+            (process(2, 0), false, Kind::User),
+            (process(1, 1), false, Kind::User),
+            (Whom::Program, false, Kind::User),
+        ] {
+            let choice = with(whom, pinned, &[]);
+            assert_eq!(choice.kind, Some(kind), "{whom:?} {pinned}");
+            assert!(!choice.reason.is_empty() && choice.refusals.is_empty());
+        }
+    }
+
+    #[test]
+    fn what_is_refused_is_replaced_and_says_why() {
+        let choice = with(Whom::Thread, false, &[Kind::Deadline]);
+        assert_eq!(choice.kind, Some(Kind::User));
+        assert_eq!(choice.reason, "the deadline class is refused: it is so");
+        let choice = with(Whom::Program, false, &[Kind::User]);
+        assert_eq!(choice.kind, Some(Kind::Deadline));
+        assert!(choice.reason.contains("first thread alone"), "{}", choice.reason);
+    }
+
+    /// A cap is no reservation: it is there for who asks for it.
+    #[test]
+    fn a_quota_is_never_chosen_for_a_promise() {
+        let choice = with(Whom::Program, false, &[Kind::User, Kind::Deadline]);
+        assert_eq!((choice.kind, choice.refusals.len()), (None, 2));
+        assert!(choice.reason.starts_with("no backend takes it; a user-space reserve: it is so"));
+        assert_eq!(chosen(Kind::Quota, Vec::new()).kind, Some(Kind::Quota));
+        assert_eq!(chosen(Kind::Quota, vec![refusal(Kind::Quota)]).kind, None);
+    }
+}

@@ -1,0 +1,373 @@
+//! CPU quota of a control group (`cpu.max`, or `cpu.cfs_quota_us` of version 1): a cap for all that is in
+//! it, and no promise, since nobody is raised.
+//!
+//! Owns: where such a group can be made, its two numbers, what `cpu.stat` tells of it.
+//! Must not: enable a controller for a part of the machine that is not its own.
+
+use std::io;
+
+use hourglass_sys::cgroup::{Group, Hierarchy, Version};
+use hourglass_sys::thread;
+
+use super::gather::{Gathered, home_of, make, unless_gone};
+use super::{Backend, Kind, Request, Reserved, members};
+use crate::admission::{self, Obstacle, Refusal};
+use crate::guardian::{Guardian, Kept, Life, Undo};
+use crate::supply::Supply;
+use crate::target::Target;
+
+/// What the kernel takes for a period and for a quota, us (`kernel/sched/core.c`: `min_cfs_quota_period`,
+/// `max_cfs_quota_period`).
+const SHORTEST_US: u64 = 1_000;
+const LONGEST_US: u64 = 1_000_000;
+
+/// Caps groups.
+#[derive(Clone, Debug)]
+pub struct Quota {
+    guardian: Guardian,
+}
+
+impl Quota {
+    /// What is changed is written down with `guardian` before it is.
+    #[must_use]
+    pub fn new(guardian: Guardian) -> Quota {
+        Quota { guardian }
+    }
+}
+
+impl Backend for Quota {
+    fn kind(&self) -> Kind {
+        Kind::Quota
+    }
+
+    fn guarantee(&self) -> bool {
+        false
+    }
+
+    fn reserve(&self, target: &Target, request: &Request) -> Result<Box<dyn Reserved>, Refusal> {
+        times(request).map_or(Ok(()), Err)?;
+        let refused = |error: io::Error| explain(&error, target);
+        let target = whole(target);
+        let place = Place::of(&target).map_err(refused)?;
+        let capped = Capped::begin(&self.guardian, &target, &place, request).map_err(refused)?;
+        Ok(Box::new(capped))
+    }
+}
+
+/// What would refuse to cap `target`, reserving nothing; empty if nothing that can be seen.
+#[must_use]
+pub fn check(target: &Target, request: &Request) -> Vec<Refusal> {
+    let place = Place::of(&whole(target)).err().map(|error| explain(&error, target));
+    times(request).into_iter().chain(place).collect()
+}
+
+/// A thread that is alone in its process is the process.
+fn whole(target: &Target) -> Target {
+    match target {
+        Target::Thread(tid) if members::threads_of(*tid).len() == 1 => Target::Process(*tid),
+        target => target.clone(),
+    }
+}
+
+/// Where a group with a quota can be made.
+#[derive(Debug)]
+struct Place {
+    parent: Group,
+    /// Where the target is now.
+    home: Group,
+}
+
+impl Place {
+    fn of(target: &Target) -> io::Result<Place> {
+        let hierarchy = Hierarchy::with("cpu")?;
+        let home = home_of(&hierarchy, target)?;
+        if hierarchy.version() == Version::V1 {
+            return Ok(Place { parent: home.clone(), home });
+        }
+        if matches!(target, Target::Thread(_)) {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        // A group with processes of its own has no children with controllers: then beside it.
+        let gives = |group: &Group| {
+            let given = group.read("cgroup.subtree_control");
+            given.is_ok_and(|text| text.split_ascii_whitespace().any(|name| name == "cpu"))
+        };
+        let beside = home.parent().filter(|_| home.path() != hierarchy.mount());
+        let parent = [Some(home.clone()), beside].into_iter().flatten().find(gives);
+        let parent = parent.ok_or(io::ErrorKind::NotFound)?;
+        Ok(Place { parent, home })
+    }
+}
+
+/// A cap in force. Dropping it puts everything back, in the order of the fields.
+#[derive(Debug)]
+struct Capped {
+    /// CPUs of threads that were pinned.
+    pinned: Vec<Kept>,
+    gathered: Option<Gathered>,
+    /// What was told last.
+    supply: Supply,
+}
+
+impl Capped {
+    fn begin(
+        guardian: &Guardian,
+        target: &Target,
+        place: &Place,
+        request: &Request,
+    ) -> io::Result<Capped> {
+        let by_thread = matches!(target, Target::Thread(_));
+        let gathered = make(guardian, &place.parent, &place.home, by_thread)?;
+        let group = gathered.group.clone();
+        limit(&group, request)?;
+        let mut capped =
+            Capped { pinned: Vec::new(), gathered: Some(gathered), supply: Supply::default() };
+        if let Some(cpu) = request.cpu {
+            // Before it moves, so that what it forks meanwhile inherits.
+            for tid in threads(target) {
+                unless_gone(capped.pin(guardian, tid, cpu))?;
+            }
+        }
+        capped.gathered.as_ref().map_or(Ok(()), |gathered| gathered.take(target))?;
+        Ok(capped)
+    }
+
+    fn pin(&mut self, guardian: &Guardian, tid: u32, cpu: u32) -> io::Result<()> {
+        let cpus = Some(thread::affinity_of(tid)?);
+        let undo = Undo::Thread { thread: Life::of(tid)?, attributes: None, cpus };
+        self.pinned.push(guardian.keep(&undo)?);
+        thread::set_affinity_of(tid, [cpu])
+    }
+}
+
+fn threads(target: &Target) -> Vec<u32> {
+    match target {
+        Target::Thread(tid) => vec![*tid],
+        Target::Process(root) => {
+            members::tree(*root).into_iter().flat_map(members::threads_of).collect()
+        }
+    }
+}
+
+/// Writes the two numbers.
+fn limit(group: &Group, request: &Request) -> io::Result<()> {
+    let (budget, period) = microseconds(request);
+    match group.version() {
+        Version::V2 => group.write("cpu.max", &format!("{budget} {period}")),
+        Version::V1 => {
+            group.write("cpu.cfs_period_us", &period.to_string())?;
+            group.write("cpu.cfs_quota_us", &budget.to_string())
+        }
+    }
+}
+
+/// Budget and period; a limit is rounded down.
+fn microseconds(request: &Request) -> (u64, u64) {
+    let reservation = &request.reservation;
+    (reservation.budget().nanos_or_zero() / 1_000, reservation.period().nanos_or_zero() / 1_000)
+}
+
+/// What the kernel says of a group. It counts periods in which the group ran only, and does not say what
+/// each of them was given.
+fn told(group: &Group) -> io::Result<Supply> {
+    let text = group.read("cpu.stat")?;
+    Ok(read(&text, group.version()))
+}
+
+fn read(text: &str, version: Version) -> Supply {
+    let number = |key: &str| {
+        text.lines().find_map(|line| {
+            let (name, number) = line.split_once(' ')?;
+            (name == key).then(|| number.trim().parse::<u64>().ok())?
+        })
+    };
+    let throttled_ns = match version {
+        Version::V2 => number("throttled_usec").map(|us| us.saturating_mul(1_000)),
+        Version::V1 => number("throttled_time"),
+    };
+    Supply {
+        periods: number("nr_periods").unwrap_or(0),
+        overruns: number("nr_throttled").unwrap_or(0),
+        throttled_ns,
+        ..Supply::default()
+    }
+}
+
+impl Reserved for Capped {
+    fn supply(&mut self) -> Supply {
+        if let Some(told) = self.gathered.as_ref().and_then(|own| told(&own.group).ok()) {
+            self.supply = told;
+        }
+        self.supply.clone()
+    }
+
+    fn release(&mut self) -> io::Result<()> {
+        self.supply();
+        let mut done = Ok(());
+        for kept in self.pinned.drain(..) {
+            done = done.and(kept.undo());
+        }
+        done.and(self.gathered.take().map_or(Ok(()), Gathered::dissolve))
+    }
+}
+
+fn refusal(id: Obstacle, cause: String, remedy: &str) -> Refusal {
+    Refusal { backend: Kind::Quota, id, errno: None, cause, remedy: remedy.to_owned() }
+}
+
+/// Times that the kernel takes.
+fn times(request: &Request) -> Option<Refusal> {
+    let (budget, period) = microseconds(request);
+    if budget >= SHORTEST_US && (SHORTEST_US..=LONGEST_US).contains(&period) {
+        return None;
+    }
+    let reservation = &request.reservation;
+    Some(refusal(
+        Obstacle::Times,
+        format!(
+            "a quota of {} in every {} is not taken by the kernel",
+            reservation.budget(),
+            reservation.period()
+        ),
+        "choose a budget of at least 1ms and a period from 1ms to 1s",
+    ))
+}
+
+/// What stands behind an answer of the kernel.
+fn explain(error: &io::Error, target: &Target) -> Refusal {
+    let (Target::Thread(id) | Target::Process(id)) = target;
+    let errno = error.raw_os_error();
+    let gone = errno == Some(admission::ESRCH) || members::state_of(*id).is_none();
+    let known = match error.kind() {
+        _ if gone => refusal(
+            Obstacle::Gone,
+            format!("process {id} has ended"),
+            "start it again, and reserve for its new number",
+        ),
+        io::ErrorKind::NotFound => refusal(
+            Obstacle::Missing,
+            "no control group here has the cpu controller for its children".to_owned(),
+            "on a machine with systemd: systemd-run --scope -p CPUQuota=38% -- hourglass ...; else as \
+             root: echo +cpu > /sys/fs/cgroup/cgroup.subtree_control",
+        ),
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => refusal(
+            Obstacle::Capability,
+            format!("no control group can be made here: {error}"),
+            "sudo hourglass ...; in a container: --privileged; or systemd-run --scope -p CPUQuota=38% \
+             -- COMMAND",
+        ),
+        io::ErrorKind::Unsupported => refusal(
+            Obstacle::Missing,
+            format!("a quota for thread {id} alone takes cgroup version 1"),
+            "--pid for its whole process",
+        ),
+        io::ErrorKind::InvalidInput => refusal(
+            Obstacle::GroupBudget,
+            format!(
+                "process {id} has real-time threads, which a group without real-time time does not take"
+            ),
+            "give them a timesharing policy first: sudo chrt --other -p 0 TID",
+        ),
+        _ => refusal(
+            Obstacle::Missing,
+            format!("a quota for process {id} cannot be set: {error}"),
+            "--backend user",
+        ),
+    };
+    Refusal { errno, ..known }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+    use std::time::{Duration, Instant};
+
+    use hourglass_model::{Reservation, Strength};
+    use hourglass_time::Span;
+
+    use super::*;
+
+    fn request(budget_us: i64, period_us: i64) -> Request {
+        let (budget, period) = (Span::from_micros(budget_us), Span::from_micros(period_us));
+        let cpu = thread::affinity().unwrap().last().copied();
+        Request { reservation: Reservation::new(budget, period, Strength::Hard).unwrap(), cpu }
+    }
+
+    /// Documentation/admin-guide/cgroup-v2.rst and Documentation/scheduler/sched-bwc.rst: keys and units.
+    #[test]
+    fn both_versions_of_the_statistics_are_read() {
+        let second = "usage_usec 9\nnr_periods 40\nnr_throttled 7\nthrottled_usec 1500\n";
+        let first = "nr_periods 40\nnr_throttled 7\nthrottled_time 1500000\nnr_bursts 0\n";
+        let expected =
+            Supply { periods: 40, overruns: 7, throttled_ns: Some(1_500_000), ..Supply::default() };
+        assert_eq!(read(second, Version::V2), expected);
+        assert_eq!(read(first, Version::V1), expected);
+        assert_eq!(read("", Version::V1).throttled_ns, None);
+    }
+
+    /// The same sources: `$MAX $PERIOD` in microseconds; two files in version 1.
+    #[test]
+    fn each_version_is_given_its_two_numbers() {
+        let folder = std::env::temp_dir().join(format!("hourglass-quota-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        for name in ["cpu.max", "cpu.cfs_period_us", "cpu.cfs_quota_us"] {
+            std::fs::write(folder.join(name), "").unwrap();
+        }
+        for version in [Version::V1, Version::V2] {
+            limit(&Group::at(version, &folder), &request(3_100, 8_000)).unwrap();
+        }
+        let group = Group::at(Version::V2, &folder);
+        let texts = ["cpu.max", "cpu.cfs_period_us", "cpu.cfs_quota_us"].map(|f| group.read(f));
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(texts.map(Result::unwrap), ["3100 8000", "8000", "3100"]);
+    }
+
+    #[test]
+    fn times_outside_the_kernels_range_are_refused() {
+        let own = Target::Process(std::process::id());
+        for (budget, period) in [(999, 10_000), (5_000, 1_000_001), (500, 900)] {
+            let refusals = check(&own, &request(budget, period));
+            assert_eq!(refusals.first().map(|refusal| refusal.id), Some(Obstacle::Times));
+        }
+    }
+
+    /// A spinning program is throttled, and afterwards is where it was.
+    #[test]
+    fn a_capped_program_is_throttled() {
+        let mut child = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        let target = Target::Process(child.id());
+        let situation = || {
+            let group = Hierarchy::with("cpu").and_then(|cpu| cpu.of(child.id()));
+            (group.ok().map(|group| group.path().to_owned()), thread::affinity_of(child.id()).ok())
+        };
+        let before = situation();
+        let quota = Quota::new(Guardian::start().unwrap());
+        let reserved = quota.reserve(&target, &request(2_000, 10_000));
+        let outcome = reserved.map(|mut capped| {
+            let inside = situation();
+            let begun = Instant::now();
+            while capped.supply().overruns == 0 && begun.elapsed().as_secs() < 20 {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            let released = capped.release();
+            (inside, released, capped.supply())
+        });
+        let after = situation();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        match outcome {
+            Ok((inside, released, supply)) => {
+                released.unwrap();
+                assert!(inside != before);
+                assert!(supply.overruns > 0 && supply.periods >= supply.overruns, "{supply:?}");
+                assert!(supply.throttled_ns > Some(0), "{supply:?}");
+            }
+            Err(refusal) => {
+                let known = [Obstacle::Missing, Obstacle::Capability];
+                assert!(known.contains(&refusal.id), "{refusal}");
+                println!("skipped: {refusal}");
+            }
+        }
+        assert_eq!(after, before);
+    }
+}
