@@ -5,7 +5,8 @@
 //! version 1. A group of version 1's `cpu` would have no real-time time to give, so that only a quota
 //! makes one there. Must not: change a policy.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Write};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use hourglass_sys::cgroup::{Group, Hierarchy, Version};
@@ -27,6 +28,8 @@ pub(super) struct Gathered {
     pub(super) group: Group,
     /// Its members are threads, one by one.
     pub(super) by_thread: bool,
+    /// What freezes it, open; not where there is no freezer.
+    switch: Option<File>,
     /// Thaws, sends the members home, removes the group: in this order.
     thaw: Kept,
     home: Kept,
@@ -75,7 +78,7 @@ fn in_hierarchy(
     }
     let home = home_of(hierarchy, target)?;
     let gathered = make(guardian, &home, &home, by_thread)?;
-    if !gathered.group.has(gathered.group.freezer().0) {
+    if gathered.switch.is_none() {
         return Err(io::ErrorKind::Unsupported.into());
     }
     gathered.take(target)?;
@@ -99,7 +102,8 @@ pub(super) fn make(
     let thaw = Undo::Write { path: folder.join(freezer), text: thaw.to_owned() };
     let home = Undo::Move { from: folder.join(file), to: home.path().join(file) };
     let (thaw, home) = (guardian.keep(&thaw)?, guardian.keep(&home)?);
-    Ok(Gathered { group, by_thread, thaw, home, remove })
+    let switch = group.open(freezer).ok();
+    Ok(Gathered { group, by_thread, switch, thaw, home, remove })
 }
 
 impl Gathered {
@@ -138,9 +142,25 @@ impl Gathered {
         thawed.and(home).and(removed)
     }
 
-    /// Lets all members go on, for who must do so before it puts policies back.
+    /// Orders all members to stand.
+    ///
+    /// # Errors
+    /// What the kernel answers; `Unsupported` where there is no freezer.
+    pub(super) fn freeze(&self) -> io::Result<()> {
+        self.switch(self.group.freezer().1)
+    }
+
+    /// Lets all members go on.
+    ///
+    /// # Errors
+    /// As [`Gathered::freeze`].
     pub(super) fn thaw(&self) -> io::Result<()> {
-        self.group.thaw()
+        self.switch(self.group.freezer().2)
+    }
+
+    fn switch(&self, value: &str) -> io::Result<()> {
+        let mut switch = self.switch.as_ref().ok_or(io::ErrorKind::Unsupported)?;
+        switch.write_all(value.as_bytes())
     }
 }
 

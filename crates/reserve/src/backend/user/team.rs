@@ -205,7 +205,7 @@ impl Team {
     /// What the kernel answers, but for members that have ended.
     pub(super) fn suspend(&mut self) -> io::Result<()> {
         if let Some(gathered) = &self.gathered {
-            return gathered.group.freeze();
+            return gathered.freeze();
         }
         let mut first = Ok(());
         for _ in 0..PASSES {
@@ -292,10 +292,12 @@ impl Team {
     /// Processes found in `/proc`: also those whose parents have ended since they were met.
     fn descendants(&self) -> Vec<u32> {
         let Target::Process(root) = self.target else { return Vec::new() };
-        let living = self.processes.values().filter(|process| process.life.goes_on());
-        let mut roots: Vec<u32> = living.map(|process| process.life.id).collect();
-        roots.push(root);
-        let mut found: Vec<u32> = roots.into_iter().flat_map(members::tree).collect();
+        let mut found = members::tree(root);
+        for process in self.processes.values() {
+            if !found.contains(&process.life.id) && process.life.goes_on() {
+                found.extend(members::tree(process.life.id));
+            }
+        }
         found.sort_unstable();
         found.dedup();
         found.retain(|pid| members::state_of(*pid).is_some_and(|state| state != 'Z'));

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use hourglass_model::Reservation;
-use hourglass_sys::cgroup::Hierarchy;
+use hourglass_sys::cgroup::{Hierarchy, Version};
 use hourglass_sys::clock::others::ProcessTime;
 use hourglass_time::Span;
 
@@ -198,49 +198,63 @@ fn a_soft_budget_comes_again_and_again() {
     println!("{told:?}");
 }
 
-/// Two threads of this process on both CPUs: their time is up to date although they run elsewhere.
+/// One thread of this process, on whatever CPU: soft, its time is up to date although it runs elsewhere;
+/// hard, it is frozen alone, which takes the freezer of version 1.
 #[test]
 fn a_single_thread_is_kept_too() {
-    let _alone = alone();
+    use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-    static END: AtomicBool = AtomicBool::new(false);
-    static TID: AtomicU32 = AtomicU32::new(0);
-    let spinner = std::thread::spawn(|| {
-        TID.store(thread::id(), Ordering::Release);
-        while !END.load(Ordering::Relaxed) {
-            std::hint::spin_loop();
+    let _alone = alone();
+    for (strength, cpu) in [(Strength::Soft, None), (Strength::Hard, Some(last_cpu()))] {
+        let words = Arc::new((AtomicBool::new(false), AtomicU32::new(0)));
+        let own = Arc::clone(&words);
+        let spinner = std::thread::spawn(move || {
+            own.1.store(thread::id(), Ordering::Release);
+            while !own.0.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+            (sched::of(0).unwrap(), thread::affinity().unwrap())
+        });
+        let begun = Instant::now();
+        while words.1.load(Ordering::Acquire) == 0 && begun.elapsed().as_secs() < 20 {
+            std::thread::yield_now();
         }
-    });
-    let begun = Instant::now();
-    while TID.load(Ordering::Acquire) == 0 && begun.elapsed().as_secs() < 20 {
-        std::thread::yield_now();
+        let target = Target::Thread(words.1.load(Ordering::Acquire));
+        let alone = matches!(Hierarchy::with("freezer"), Ok(one) if one.version() == Version::V1);
+        let outcome = if strength == Strength::Hard && !alone {
+            let refused = user().keep(&target, &request(strength, cpu)).map(drop);
+            println!("skipped: {refused:?}");
+            None
+        } else {
+            kept(|| user().keep(&target, &request(strength, cpu)))
+        };
+        let outcome = outcome.map(|mut keeping| {
+            last(&keeping);
+            (keeping.release(), keeping.told())
+        });
+        words.0.store(true, Ordering::Relaxed);
+        let after = spinner.join().unwrap();
+        assert_eq!(after, (Some(Attributes::Other(0)), thread::affinity().unwrap()));
+        if let Some((released, told)) = outcome {
+            released.unwrap();
+            assert_eq!(told.fault, None);
+            assert_whole_budgets(&told.supply);
+            println!("{told:?}");
+        }
     }
-    let target = Target::Thread(TID.load(Ordering::Acquire));
-    let keeping = kept(|| user().keep(&target, &request(Strength::Soft, None)));
-    if let Some(mut keeping) = keeping {
-        last(&keeping);
-        let mut done = Ok(());
-        done = done.and(keeping.release());
-        END.store(true, Ordering::Relaxed);
-        let told = keeping.told();
-        done.unwrap();
-        assert_whole_budgets(&told.supply);
-        println!("{told:?}");
-    }
-    END.store(true, Ordering::Relaxed);
-    spinner.join().unwrap();
 }
 
 #[test]
 fn a_program_that_ends_is_no_fault() {
     let _alone = alone();
-    let program = Program::shell("sleep 0.05");
+    let program = Program::shell("sleep 100");
     let target = Target::Process(program.pid());
     let Some(mut keeping) = kept(|| user().keep(&target, &request(Strength::Hard, None))) else {
         return;
     };
-    std::thread::sleep(Duration::from_millis(150));
+    std::thread::sleep(Duration::from_millis(50));
     drop(program);
+    std::thread::sleep(Duration::from_millis(50));
     keeping.release().unwrap();
     assert_eq!(keeping.told().fault, None);
     assert!(keeping.supply().wanted.is_empty());
@@ -248,6 +262,7 @@ fn a_program_that_ends_is_no_fault() {
 
 #[test]
 fn what_cannot_be_kept_is_refused_with_its_remedy() {
+    let _alone = alone();
     let program = Program::shell("sleep 100");
     let target = Target::Process(program.pid());
     let before = situation(program.pid());
@@ -287,4 +302,75 @@ fn a_second_reserve_must_fit_beside_the_first() {
     drop(first);
     let mut second = kept(|| user().keep(&Target::Process(two.pid()), &half)).unwrap();
     second.release().unwrap();
+}
+
+/// In the environment of the process that is to be killed: for whom it reserves, and where it makes
+/// groups.
+const FOR: &str = "HOURGLASS_TEST_RESERVE_FOR";
+const GROUPED: &str = "HOURGLASS_TEST_RESERVE_GROUPED";
+
+/// The life of that process; for everybody else nothing.
+#[test]
+#[ignore = "runs in a process that another test starts and kills"]
+fn holds_a_reserve_until_it_is_killed() {
+    let Some(pid) = std::env::var(FOR).ok().and_then(|pid| pid.parse().ok()) else { return };
+    let user = user();
+    let user = if std::env::var_os(GROUPED).is_some() { user } else { user.without_groups() };
+    let request = request(Strength::Hard, Some(last_cpu()));
+    if let Some(keeping) = kept(|| user.keep(&Target::Process(pid), &request)) {
+        println!("reserved");
+        std::thread::sleep(Duration::from_secs(20));
+        drop(keeping);
+    }
+}
+
+/// The keeper is killed at some moment of a period: nobody stays stopped, raised, pinned or in a
+/// group, and the group goes.
+#[test]
+fn whoever_keeps_a_reserve_may_be_killed() {
+    use std::io::{BufRead, BufReader};
+    let _alone = alone();
+    for (grouped, moment_us) in [(true, 0), (true, 3_100), (false, 1_300), (false, 5_700)] {
+        let program = Program::shell("while :; do (:); done & while :; do :; done");
+        let pid = program.pid();
+        std::thread::sleep(Duration::from_millis(20));
+        let before = situation(pid);
+        let name = "backend::user::tests::holds_a_reserve_until_it_is_killed";
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", name, "--ignored", "--nocapture"]).env(FOR, pid.to_string());
+        if grouped {
+            command.env(GROUPED, "1");
+        }
+        let mut keeper = Program(command.stdout(std::process::Stdio::piped()).spawn().unwrap());
+        let lines = BufReader::new(keeper.0.stdout.take().unwrap()).lines();
+        let said = lines.map_while(Result::ok).find(|line| {
+            line.contains("reserved") || line.contains("skipped") || line.contains("test result")
+        });
+        if !said.is_some_and(|line| line.contains("reserved")) {
+            return println!("skipped: no reserve could be had");
+        }
+        std::thread::sleep(Duration::from_millis(30) + Duration::from_micros(moment_us));
+        keeper.0.kill().unwrap();
+        keeper.0.wait().unwrap();
+        let begun = Instant::now();
+        let put_back = || {
+            let urgent = |tid: u32| {
+                matches!(sched::of(tid), Ok(Some(Attributes::Fifo(_) | Attributes::RoundRobin(_))))
+            };
+            let mut tree = members::tree(pid).into_iter().flat_map(members::threads_of);
+            situation(pid) == before
+                && !tree.any(|tid| urgent(tid) || members::state_of(tid) == Some('T'))
+        };
+        while !put_back() && begun.elapsed().as_secs() < 10 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(put_back(), "grouped {grouped}, {moment_us} us: {:?}, {before:?}", situation(pid));
+        // It still runs, and at its own pace.
+        let clock = ProcessTime::of(pid);
+        let used = clock.read_ns().unwrap();
+        while clock.read_ns().unwrap() == used && begun.elapsed().as_secs() < 20 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(clock.read_ns().unwrap() > used);
+    }
 }
