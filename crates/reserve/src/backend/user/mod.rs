@@ -288,7 +288,8 @@ fn explain(error: &io::Error, target: &Target, request: &Request) -> Refusal {
         (io::ErrorKind::Unsupported, _) => refusal(
             Obstacle::Missing,
             format!(
-                "thread {first} alone cannot be suspended: that takes the freezer of cgroup version 1"
+                "thread {first} alone cannot be suspended: that takes the freezer of cgroup version 1, and \
+                 the right to make a group there"
             ),
             "--soft, or --pid for the whole process, or --backend deadline",
         ),
