@@ -102,6 +102,18 @@ pub fn parent_of(pid: u32) -> Option<u32> {
     fields_behind_name(pid)?.split(' ').nth(1)?.parse().ok()
 }
 
+/// Whether `tid` is a thread of the kernel, which has no program.
+#[must_use]
+pub fn is_kernel_thread(tid: u32) -> bool {
+    /// `PF_KTHREAD` of `include/linux/sched.h`.
+    const KERNEL: u64 = 0x0020_0000;
+    /// Fields behind the name before the flags.
+    const FLAGS: usize = 6;
+    fields_behind_name(tid)
+        .and_then(|fields| fields.split(' ').nth(FLAGS)?.parse::<u64>().ok())
+        .is_some_and(|flags| flags & KERNEL != 0)
+}
+
 /// The state of thread `tid` as `ps` shows it: R, S, D, T, Z...
 #[must_use]
 pub fn state_of(tid: u32) -> Option<char> {
@@ -148,5 +160,9 @@ mod tests {
         assert!(threads_of(std::process::id()).contains(&own));
         assert_eq!(state_of(own), Some('R'));
         assert!(all_processes().contains(&std::process::id()));
+        assert!(!is_kernel_thread(own));
+        // Where the kernel's threads are seen, the second process is their parent.
+        let kernels = fs::read_to_string("/proc/2/comm").is_ok_and(|name| name == "kthreadd\n");
+        assert_eq!(is_kernel_thread(2), kernels);
     }
 }

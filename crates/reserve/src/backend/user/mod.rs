@@ -34,7 +34,7 @@ use self::claims::{Claim, DEADLINE_CLASS, Misfit, Share, fits, priority_for};
 use self::enforcer::Enforcer;
 pub use self::enforcer::Told;
 use self::team::{Plan, Team};
-use super::{Backend, Kind, Request, Reserved};
+use super::{Backend, Kind, Request, Reserved, members};
 use crate::admission::facts::Facts;
 use crate::admission::{self, Obstacle, Refusal};
 use crate::guardian::Guardian;
@@ -74,6 +74,7 @@ impl User {
     pub fn keep(&self, target: &Target, request: &Request) -> Result<Keeping, Refusal> {
         let first = first_of(target);
         let refused = |error: io::Error| explain(&error, target, request);
+        nobody_of_ours(target)?;
         let policy = sched::of(first).map_err(refused)?;
         if let Some(Attributes::Deadline { .. }) = policy {
             return Err(in_the_class(first));
@@ -247,6 +248,27 @@ fn admit(new: &Share, mut others: Vec<Share>, facts: &Facts) -> Result<(), Refus
         };
         refusal(Obstacle::Bandwidth, cause, "reserve less, or take another CPU with --cpu")
     })
+}
+
+/// A process that has this one among its descendants would suspend its own keeper; threads of the kernel
+/// are nobody's to suspend.
+fn nobody_of_ours(target: &Target) -> Result<(), Refusal> {
+    let first = first_of(target);
+    if members::is_kernel_thread(first) {
+        return Err(refusal(
+            Obstacle::Missing,
+            format!("{first} is a thread of the kernel"),
+            "name a process of your own",
+        ));
+    }
+    if matches!(target, Target::Process(_)) && members::tree(first).contains(&std::process::id()) {
+        return Err(refusal(
+            Obstacle::Missing,
+            format!("this command runs inside process {first}, and would suspend itself with it"),
+            "call it from another shell; or --thread TID for a single thread",
+        ));
+    }
+    Ok(())
 }
 
 fn in_the_class(tid: u32) -> Refusal {

@@ -129,8 +129,9 @@ fn assert_whole_budgets(supply: &Supply) {
 #[test]
 fn a_hard_budget_is_the_limit_of_all_that_a_program_forks() {
     let _alone = alone();
-    let cpu = last_cpu();
-    for grouped in [true, false] {
+    let cpu = Some(last_cpu());
+    // On all CPUs too: one budget, however many members run at once.
+    for (grouped, cpu) in [(true, cpu), (false, cpu), (true, None)] {
         let program = Program::shell("while :; do :; done & while :; do :; done & wait");
         let begun = Instant::now();
         while members::tree(program.pid()).len() < 3 && begun.elapsed().as_secs() < 20 {
@@ -139,7 +140,7 @@ fn a_hard_budget_is_the_limit_of_all_that_a_program_forks() {
         let everybody = members::tree(program.pid());
         let before: Vec<_> = everybody.iter().map(|pid| situation(*pid)).collect();
         let user = if grouped { user() } else { user().without_groups() };
-        let request = request(Strength::Hard, Some(cpu));
+        let request = request(Strength::Hard, cpu);
         let target = Target::Process(program.pid());
         let Some(mut keeping) = kept(|| user.keep(&target, &request)) else { return };
         let used = |pids: &[u32]| -> u64 {
@@ -276,6 +277,8 @@ fn what_cannot_be_kept_is_refused_with_its_remedy() {
     assert_eq!(short.id, Obstacle::Times);
     assert!(short.to_string().contains("at least 50us"), "{short}");
     assert_eq!(ask(&target, 2_000, 10_000, Some(8_000)).id, Obstacle::Cpu);
+    let own = ask(&Target::Process(std::process::id()), 2_000, 10_000, None);
+    assert!(own.cause.contains("would suspend itself"), "{own}");
     let large = ask(&target, 9_990, 10_000, None);
     let known = [Obstacle::Bandwidth, Obstacle::Capability, Obstacle::GroupBudget];
     assert!(known.contains(&large.id), "{large}");
