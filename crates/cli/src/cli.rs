@@ -19,6 +19,7 @@ use crate::commands::paper::Paper;
 use crate::commands::predict::Predict;
 use crate::commands::render::Render;
 use crate::commands::report::Report;
+use crate::commands::reserve::Reserve;
 use crate::commands::show::Show;
 use crate::commands::simulate::Simulate;
 use crate::commands::sweep::Sweep;
@@ -42,10 +43,11 @@ const AFTER_HELP: &str = "\
 Exit codes:
   0    done, and the answer is yes
   1    done, and the answer is no (a limit is broken; doctor: a check fails;
-       check: not feasible; diff: worse, or unknown)
+       check: not feasible; diff: worse, or unknown; reserve --check: refused)
   2    wrong usage or bad input
   3    this machine cannot: a privilege or a device is missing
   130  ended by Ctrl-C; what was measured is printed and kept
+  reserve ends as its command does, or with 125 to 127: see its help
 
 Examples:
   hourglass -n 1 -d 2s                     what interrupts a busy thread here?
@@ -64,6 +66,7 @@ Examples:
   hourglass simulate tasks.toml            what would become of these tasks?
   hourglass predict tasks.toml             will they make it, and do they?
   hourglass sweep -o tuesday               how many task sets does a test accept?
+  hourglass reserve 3.1ms/8ms -- player    promise a program processor time
   hourglass cache-cost                     what does a switch cost by cache?
   hourglass paper --list                   whose tables can be measured here?";
 
@@ -84,6 +87,7 @@ pub(crate) enum Command {
     Simulate(Simulate),
     Predict(Predict),
     Sweep(Box<Sweep>),
+    Reserve(Box<Reserve>),
     CacheCost(CacheCost),
     Paper(Paper),
     Completions(Completions),
@@ -239,6 +243,7 @@ mod tests {
             "simulate",
             "predict",
             "sweep",
+            "reserve",
             "cache-cost",
             "paper",
             "completions",

@@ -116,6 +116,7 @@ fn other(words: &[String]) -> Result<ExitCode> {
         Command::Simulate(simulate) => commands::simulate::simulate(&simulate, settings),
         Command::Predict(predict) => commands::predict::predict(&predict, settings),
         Command::Sweep(sweep) => commands::sweep::sweep(&sweep, settings),
+        Command::Reserve(reserve) => commands::reserve::reserve(&reserve, settings),
         Command::CacheCost(asked) => commands::cache_cost::measure(&asked, settings),
         Command::Paper(paper) => commands::paper::paper(&paper, settings),
         Command::Completions(completions) => commands::completions::print(&completions, settings),

@@ -15,6 +15,7 @@ pub(crate) use hourglass_lab::doctor;
 pub(crate) use hourglass_lab::host;
 pub(crate) use hourglass_lab::infer::CpuTimeline;
 pub(crate) use hourglass_lab::paper;
+pub(crate) use hourglass_lab::reserve;
 pub(crate) use hourglass_lab::sched::sim;
 pub(crate) use hourglass_lab::store::{LatencyError, TraceError};
 pub(crate) use hourglass_lab::theory;

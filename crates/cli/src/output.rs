@@ -117,6 +117,20 @@ pub(crate) fn style() -> Style {
     }
 }
 
+/// Whether text on stderr is coloured.
+pub(crate) fn style_of_stderr() -> Style {
+    match AutoStream::choice(&io::stderr()) {
+        ColorChoice::Never => Style::Plain,
+        _ => Style::Colour,
+    }
+}
+
+/// Writes a text to stderr: what a command that has stdout for itself says.
+pub(crate) fn to_stderr(text: &str) {
+    // If stderr is closed there is nobody left to be told.
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
 fn lines(source: &mut impl Source, cycles: bool) -> Result<()> {
     let mut out = RecordWriter::new(io::stdout().lock());
     let mut timeline = CpuTimeline::new();

@@ -36,7 +36,8 @@ pub(crate) enum Colour {
 impl Colour {
     /// What the words of any command ask for. A bad value is left to that command to refuse.
     pub(crate) fn asked_in(words: &[String]) -> Colour {
-        let mut words = words.iter();
+        // What stands behind -- is a command's own.
+        let mut words = words.iter().take_while(|word| *word != "--");
         let mut asked = Colour::Auto;
         while let Some(word) = words.next() {
             let value = match word.strip_prefix("--color") {

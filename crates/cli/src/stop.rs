@@ -3,12 +3,16 @@
 use std::fmt;
 use std::process::ExitCode;
 
+/// Done, and the answer is yes.
+pub(crate) const YES: u8 = 0;
 /// Done, and the answer is no.
 pub(crate) const NO: u8 = 1;
 /// The command line or something that it names is wrong.
 pub(crate) const USAGE: u8 = 2;
 /// This machine cannot do it: privilege, hardware, a full disk.
 pub(crate) const MACHINE: u8 = 3;
+/// `reserve` failed by itself, not its command, as timeout(1) and env(1) have it.
+pub(crate) const OWN: u8 = 125;
 /// Added to the number of a signal that ended a run early; 130 for Ctrl-C.
 const SIGNALLED: u8 = 128;
 
@@ -33,6 +37,11 @@ impl Stop {
     /// The machine cannot, for these reasons.
     pub(crate) fn machine(lines: Vec<String>) -> Stop {
         Stop { code: MACHINE, lines }
+    }
+
+    /// For a command with codes of its own.
+    pub(crate) fn with(code: u8, lines: Vec<String>) -> Stop {
+        Stop { code, lines }
     }
 
     /// What the shell is told.

@@ -35,6 +35,7 @@ pub mod recall;
 mod records;
 pub mod refusal;
 mod reserver;
+pub mod reserve;
 mod switch_records;
 pub mod theory;
 mod wakeups;

@@ -191,6 +191,7 @@ mod tests {
             "simulate",
             "predict",
             "sweep",
+            "reserve",
             "cache-cost",
             "paper",
             "completions",

@@ -13,6 +13,7 @@ pub(crate) mod paper;
 pub(crate) mod predict;
 pub(crate) mod render;
 pub(crate) mod report;
+pub(crate) mod reserve;
 pub(crate) mod run;
 pub(crate) mod show;
 pub(crate) mod simulate;

@@ -1,0 +1,300 @@
+//! `reserve`: a command, process or thread under a reservation; or whether it would be granted.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Args, ValueHint};
+use hourglass_model::document::Warning;
+use hourglass_model::{Reservation, Strength};
+use hourglass_report::text;
+use hourglass_time::Span;
+
+use crate::lab::reserve::{
+    self, Backend, Failure, Interference, Rate, Request, SiblingPolicy, Siblings, Stopped, Stopper,
+    Subject, Whom,
+};
+use crate::messages;
+use crate::output;
+use crate::settings::Settings;
+use crate::stop::{self, Stop};
+
+/// Run a command with processor time that is promised to it, also beside hyper-threads
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  hourglass reserve 3.1ms/8ms -- player song.flac
+  hourglass reserve 3.1ms/8ms --soft --cpu 1 -- make
+  hourglass reserve 25ms/33.3ms --thread audio     a thread that runs already
+  hourglass reserve 3ms/8ms --check                would it be granted?
+  hourglass reserve 55ms/70ms --cpu 0 --smt monitor --stop 4711 -- encoder
+  hourglass reserve 3.1ms/8ms --json -- ./job > supply.json
+
+A command ends with its own code: 128+n if signal n ended it, 127 if there is no
+such program, 126 if it cannot be executed, 125 if it could not be given its
+reservation and was not started. --check ends with 0 for yes and 1 for no.
+What was delivered goes to stderr.")]
+pub(crate) struct Reserve {
+    /// Processor time, and the period in which it is to be given, such as 3.1ms/8ms
+    #[arg(value_name = "BUDGET/PERIOD", value_parser = amount)]
+    amount: Amount,
+    /// Let it run on at timesharing priority when the budget is used up
+    #[arg(long)]
+    soft: bool,
+    /// When in the period the budget is given at the latest [default: its end]
+    #[arg(long, value_name = "TIME")]
+    deadline: Option<Span>,
+    /// CPU on which the work is to stay
+    #[arg(long, value_name = "N")]
+    cpu: Option<u32>,
+    /// What enforces it: auto, deadline (kernel, one thread), user (a group of
+    /// threads) or quota (a limit only)
+    #[arg(long, value_name = "NAME", default_value = "auto", value_parser = backend)]
+    backend: Choice<Backend>,
+    /// Only say whether it would be granted, and what mends it; nothing is started
+    #[arg(long)]
+    check: bool,
+    /// Reserve for this process, which runs already
+    #[arg(long, value_name = "PID", conflicts_with_all = ["thread", "command"])]
+    pid: Option<u32>,
+    /// Reserve for this thread, which runs already
+    #[arg(long, value_name = "NAME|TID", conflicts_with = "command")]
+    thread: Option<String>,
+    /// Keep those who share the CPU from slowing the work: monitor (while there is
+    /// slack they run), disable (they never run beside it), ignore (only watch)
+    #[arg(long, value_name = "POLICY", value_parser = policy, help_heading = SHARING)]
+    smt: Option<SiblingPolicy>,
+    /// Who shares: siblings, llc (cache), membw (memory bandwidth) or a list of CPUs
+    #[arg(long, value_name = "WHO", default_value = "siblings", value_parser = str::parse::<Interference>)]
+    #[arg(requires = "smt", help_heading = SHARING)]
+    interferes: Interference,
+    /// Who may be stopped there: a process with its descendants, or the folder of a
+    /// control group; again for several
+    #[arg(long, value_name = "PID|FOLDER", value_parser = stopped, requires = "smt", help_heading = SHARING)]
+    stop: Vec<Stopped>,
+    /// How: auto (the fastest, measured), cgroup2_freeze, sigstop, cgroup1_freezer
+    /// or core_cookie
+    #[arg(long, value_name = "NAME", default_value = "auto", value_parser = stopper)]
+    #[arg(requires = "smt", help_heading = SHARING)]
+    stopper: Choice<Stopper>,
+    /// Slow them before they are stopped
+    #[arg(long, requires = "smt", help_heading = SHARING)]
+    slow_first: bool,
+    /// Least rate of progress beside them that is proven, from 0 to below 1
+    #[arg(long, value_name = "RATE", default_value = "0", value_parser = rate)]
+    #[arg(requires = "smt", help_heading = SHARING)]
+    alpha: Rate,
+    /// Program and its words; -- before it, if it begins with a dash
+    #[arg(value_name = "COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(value_hint = ValueHint::CommandWithArguments)]
+    command: Vec<OsString>,
+}
+
+/// Where help lists the options about sharing.
+const SHARING: &str = "Options about those who share the CPU";
+
+/// A budget and its period.
+#[derive(Clone, Copy, Debug)]
+struct Amount {
+    budget: Span,
+    period: Span,
+}
+
+/// One by name, or whatever suits.
+#[derive(Clone, Copy, Debug)]
+enum Choice<T> {
+    Auto,
+    This(T),
+}
+
+impl<T: Copy> Choice<T> {
+    fn named(&self) -> Option<T> {
+        match self {
+            Choice::Auto => None,
+            Choice::This(one) => Some(*one),
+        }
+    }
+}
+
+fn amount(text: &str) -> Result<Amount, String> {
+    let Some((budget, period)) = text.split_once('/') else {
+        return Err("budget and period are wanted, such as 3.1ms/8ms".to_owned());
+    };
+    let span = |text: &str| text.parse::<Span>().map_err(|error| error.to_string());
+    Ok(Amount { budget: span(budget)?, period: span(period)? })
+}
+
+fn backend(text: &str) -> Result<Choice<Backend>, String> {
+    match text {
+        "auto" => Ok(Choice::Auto),
+        "deadline" => Ok(Choice::This(Backend::Deadline)),
+        "user" => Ok(Choice::This(Backend::User)),
+        "quota" => Ok(Choice::This(Backend::Quota)),
+        _ => Err("there are auto, deadline, user and quota".to_owned()),
+    }
+}
+
+fn policy(text: &str) -> Result<SiblingPolicy, String> {
+    match text {
+        "monitor" => Ok(SiblingPolicy::Monitor),
+        "disable" => Ok(SiblingPolicy::Disable),
+        "ignore" => Ok(SiblingPolicy::Ignore),
+        _ => Err("there are monitor, disable and ignore".to_owned()),
+    }
+}
+
+fn stopper(text: &str) -> Result<Choice<Stopper>, String> {
+    match text {
+        "auto" => Ok(Choice::Auto),
+        name => name.parse().map(Choice::This).map_err(|error| format!("{error}")),
+    }
+}
+
+fn stopped(text: &str) -> Result<Stopped, String> {
+    match text.parse() {
+        Ok(pid) => Ok(Stopped::Process(pid)),
+        Err(_) if text.starts_with('/') => Ok(Stopped::Group(PathBuf::from(text))),
+        Err(_) => {
+            Err("the number of a process, or a folder such as /sys/fs/cgroup/batch".to_owned())
+        }
+    }
+}
+
+/// A decimal below one; exactly, as a fraction.
+fn rate(text: &str) -> Result<Rate, String> {
+    const DIGITS: usize = 9;
+    let wrong = || "a decimal from 0 to below 1 is wanted, such as 0.5".to_owned();
+    let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || decimals.len() > DIGITS || !digits(whole) || !digits(decimals) {
+        return Err(wrong());
+    }
+    let whole: u64 = whole.parse().map_err(|_| wrong())?;
+    let part: u64 = format!("0{decimals}").parse().map_err(|_| wrong())?;
+    let power = 10u64.pow(u32::try_from(decimals.len()).map_err(|_| wrong())?);
+    let sum = whole.checked_mul(power).and_then(|sum| sum.checked_add(part)).ok_or_else(wrong)?;
+    Rate::new(sum, power).ok_or_else(wrong)
+}
+
+/// Makes the reservation, or says whether it would be granted.
+///
+/// # Errors
+/// The reservation cannot be made, or the words make no sense.
+pub(crate) fn reserve(reserve: &Reserve, settings: Settings) -> Result<ExitCode> {
+    let request = request(reserve)?;
+    if reserve.check {
+        let document = reserve::check(&request).map_err(|failure| stop(failure, settings))?;
+        match settings.json {
+            true => output::json(&document)?,
+            false => output::text(&text::reserve_check(&document, output::style()))?,
+        }
+        let code = if document.backend.is_some() { stop::YES } else { stop::NO };
+        return Ok(ExitCode::from(code));
+    }
+    let outcome = reserve::run(&request).map_err(|failure| stop(failure, settings))?;
+    if settings.json {
+        output::unless_closed(output::json(&outcome.document))?;
+    } else if !settings.quiet {
+        output::to_stderr(&text::reserve(&outcome.document, output::style_of_stderr()));
+        outcome.document.warnings.iter().for_each(|warning: &Warning| messages::warn(warning));
+    }
+    Ok(ExitCode::from(outcome.exit_code))
+}
+
+fn request(reserve: &Reserve) -> Result<Request, Stop> {
+    let Amount { budget, period } = reserve.amount;
+    let strength = if reserve.soft { Strength::Soft } else { Strength::Hard };
+    let wrong = |error| Stop::usage(format!("{budget}/{period}: {error}"));
+    let mut reservation = Reservation::new(budget, period, strength).map_err(wrong)?;
+    if let Some(deadline) = reserve.deadline {
+        let wrong = |error| Stop::usage(format!("--deadline {deadline}: {error}"));
+        reservation = reservation.with_deadline(deadline).map_err(wrong)?;
+    }
+    let siblings = reserve.smt.map(|policy| Siblings {
+        policy,
+        interference: reserve.interferes.clone(),
+        stopped: reserve.stop.clone(),
+        stopper: reserve.stopper.named(),
+        graded: reserve.slow_first,
+        alpha: reserve.alpha,
+    });
+    Ok(Request {
+        reservation,
+        cpu: reserve.cpu,
+        backend: reserve.backend.named(),
+        subject: subject(reserve)?,
+        siblings,
+    })
+}
+
+fn subject(reserve: &Reserve) -> Result<Subject, Stop> {
+    Ok(match (&reserve.thread, reserve.pid, &reserve.command[..]) {
+        (Some(thread), ..) => Subject::Adopted(Whom::thread(thread)),
+        (_, Some(pid), _) => Subject::Adopted(Whom::Process(pid)),
+        (_, _, []) if reserve.check => Subject::Nobody,
+        (_, _, []) => {
+            let text = "for whom? give a COMMAND, --pid or --thread; --check needs none";
+            return Err(Stop::usage(text));
+        }
+        (_, _, command) => Subject::Command(command.to_vec()),
+    })
+}
+
+/// Nothing was started: why, and the code that says so.
+fn stop(failure: Failure, settings: Settings) -> anyhow::Error {
+    let code = match &failure {
+        Failure::NotStarted(why) => why.exit_code().unwrap_or(stop::OWN),
+        Failure::Words(_) => stop::USAGE,
+        _ => stop::OWN,
+    };
+    let lines = match failure {
+        Failure::Refused(document) => {
+            if settings.json
+                && let Err(error) = output::unless_closed(output::json(&document))
+            {
+                return error;
+            }
+            let line = |refusal: &hourglass_model::reserve::ReserveRefusal| {
+                format!("{}: {}; {}", refusal.backend, refusal.cause, refusal.remedy)
+            };
+            document.refusals.iter().map(line).collect()
+        }
+        other => vec![other.to_string()],
+    };
+    Stop::with(code, lines).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_exact() {
+        for (text, parts) in
+            [("0", (0, 1)), ("0.5", (5, 10)), ("0.125", (125, 1000)), ("0.", (0, 1))]
+        {
+            assert_eq!(rate(text).unwrap().parts(), parts, "{text}");
+        }
+        for text in
+            ["1", "1.0", "2", "-0.5", ".5", "0.5x", "", "0.1234567891", "99999999999999999999"]
+        {
+            assert!(rate(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn amounts_have_a_budget_and_a_period() {
+        let Amount { budget, period } = amount("3.1ms/8ms").unwrap();
+        assert_eq!((budget, period), (Span::from_micros(3_100), Span::from_millis(8)));
+        for text in ["3ms", "3ms/", "/8ms", "3/8x", "3ms/8ms/9ms"] {
+            assert!(amount(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn who_is_stopped_is_a_process_or_a_folder() {
+        assert_eq!(stopped("12").unwrap(), Stopped::Process(12));
+        assert_eq!(stopped("/a/b").unwrap(), Stopped::Group("/a/b".into()));
+        assert!(stopped("batch").is_err());
+    }
+}

@@ -1,0 +1,166 @@
+//! The document: what was asked, and what came of it.
+
+use std::collections::BTreeMap;
+
+use hourglass_model::Strength;
+use hourglass_model::document::Warning;
+use hourglass_model::reserve::{RESERVE_SCHEMA, ReserveDocument, ReserveRefusal, SupplyStep};
+use hourglass_reserve::admission::{Obstacle, Refusal, over};
+use hourglass_reserve::supply::Supply;
+
+use super::{Request, Subject, Whom};
+
+/// What was asked, of which nothing has come yet.
+pub(super) fn asked(request: &Request) -> ReserveDocument {
+    let reservation = &request.reservation;
+    ReserveDocument {
+        schema: RESERVE_SCHEMA.to_owned(),
+        target: named(&request.subject),
+        backend: None,
+        reason: String::new(),
+        guarantee: false,
+        budget_ns: reservation.budget().nanos_or_zero(),
+        period_ns: reservation.period().nanos_or_zero(),
+        deadline_ns: reservation.deadline().nanos_or_zero(),
+        soft: reservation.strength() == Strength::Soft,
+        cpus: request.cpu.into_iter().collect(),
+        periods: 0,
+        delivered_p50_ns: None,
+        delivered_min_ns: None,
+        delivered_max_ns: None,
+        missed: 0,
+        overruns: 0,
+        throttled_ns: None,
+        supply: Vec::new(),
+        smt: None,
+        refusals: Vec::new(),
+        suggested_budget_ns: None,
+        warnings: Vec::new(),
+        exit_code: None,
+        interrupted: false,
+    }
+}
+
+fn named(subject: &Subject) -> String {
+    match subject {
+        Subject::Command(words) => {
+            words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+        }
+        Subject::Adopted(Whom::Process(pid)) => format!("process {pid}"),
+        Subject::Adopted(Whom::Thread(tid)) => format!("thread {tid}"),
+        Subject::Adopted(Whom::Named(name)) => format!("thread {name}"),
+        Subject::Nobody => "a command".to_owned(),
+    }
+}
+
+/// Adds what was delivered.
+pub(super) fn add_supply(document: &mut ReserveDocument, supply: &Supply) {
+    document.periods = supply.periods;
+    document.missed = supply.missed;
+    document.overruns = supply.overruns;
+    document.throttled_ns = supply.throttled_ns;
+    document.delivered_p50_ns = median(&supply.wanted);
+    document.delivered_min_ns = supply.wanted.keys().next().copied();
+    document.delivered_max_ns = supply.steps.keys().next_back().copied();
+    let step =
+        |(up_to_ns, periods): (&u64, &u64)| SupplyStep { up_to_ns: *up_to_ns, periods: *periods };
+    document.supply = supply.steps.iter().map(step).collect();
+    document.suggested_budget_ns = over::suggested(supply, document.budget_ns, document.period_ns);
+}
+
+/// The lower median of counted values.
+fn median(counted: &BTreeMap<u64, u64>) -> Option<u64> {
+    let half = counted.values().sum::<u64>().div_ceil(2);
+    let mut before = 0;
+    counted.iter().find_map(|(value, count)| {
+        before += count;
+        (before >= half && half > 0).then_some(*value)
+    })
+}
+
+/// A refusal as the document has it.
+pub(super) fn refusal(refusal: &Refusal) -> ReserveRefusal {
+    ReserveRefusal {
+        backend: refusal.backend.to_string(),
+        id: id(refusal.id).to_owned(),
+        errno: refusal.errno.map(errno),
+        cause: refusal.cause.clone(),
+        remedy: refusal.remedy.clone(),
+    }
+}
+
+/// For scripts.
+fn id(obstacle: Obstacle) -> &'static str {
+    match obstacle {
+        Obstacle::Capability => "capability",
+        Obstacle::Affinity => "affinity",
+        Obstacle::GroupBudget => "group_budget",
+        Obstacle::Bandwidth => "bandwidth",
+        Obstacle::Times => "times",
+        Obstacle::Cpu => "cpu",
+        Obstacle::Fork => "fork",
+        Obstacle::Gone => "gone",
+        Obstacle::Missing => "missing",
+    }
+}
+
+/// The names that matter here (errno(3)).
+fn errno(number: i32) -> String {
+    const NAMES: [(i32, &str); 9] = [
+        (1, "EPERM"),
+        (2, "ENOENT"),
+        (3, "ESRCH"),
+        (11, "EAGAIN"),
+        (12, "ENOMEM"),
+        (13, "EACCES"),
+        (16, "EBUSY"),
+        (22, "EINVAL"),
+        (30, "EROFS"),
+    ];
+    let known = NAMES.iter().find(|(known, _)| *known == number);
+    known.map_or_else(|| format!("errno {number}"), |(_, name)| (*name).to_owned())
+}
+
+/// What a reader must know before believing the numbers.
+pub(super) fn doubts(document: &ReserveDocument) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut warn = |id: &str, text: String, remedy: &str| {
+        warnings.push(Warning { id: id.to_owned(), text, remedy: remedy.to_owned() });
+    };
+    if document.backend.is_some() && !document.guarantee {
+        let text = "a quota is a limit: nothing promises the budget".to_owned();
+        warn("no-guarantee", text, "--backend deadline or --backend user promises it");
+    }
+    if document.soft && document.backend.as_deref() == Some("deadline") {
+        let text = "the deadline class has no soft reservations: reclaiming, which lends what nobody \
+                    reserved, is the kernel's approximation";
+        warn(
+            "soft-approximated",
+            text.to_owned(),
+            "--backend user continues at timesharing priority",
+        );
+    }
+    if let Some(smt) = &document.smt {
+        if smt.unmoved > 0 {
+            let text = format!(
+                "in {} of {} jobs no progress was reported, which counts as none: the guarantee holds, \
+                 and co-runners stood for longer than they had to",
+                smt.unmoved, smt.jobs
+            );
+            warn(
+                "progress-unmoved",
+                text,
+                "report progress with hg_progress or hourglass_reserve::Progress",
+            );
+        }
+        if smt.backwards > 0 {
+            let text = format!("in {} of {} jobs progress went backwards", smt.backwards, smt.jobs);
+            warn(
+                "progress-backwards",
+                text,
+                "report what is done of the job, never less than before",
+            );
+        }
+    }
+    warnings
+}

@@ -1,0 +1,133 @@
+//! A command, process or thread under a reservation, and what came of it.
+//!
+//! Owns: the order in which a reservation is made, watched and undone ([`run`](fn@run)), what would
+//! be refused ([`check`](fn@check)), the document. Must not: enforce anything itself (`reserve` does),
+//! print, parse the command line.
+
+mod check;
+mod document;
+mod pick;
+mod session;
+mod siblings;
+#[cfg(test)]
+mod tests;
+
+use std::ffi::OsString;
+use std::io;
+
+use hourglass_model::Reservation;
+use hourglass_model::reserve::ReserveDocument;
+pub use hourglass_reserve::backend::Kind as Backend;
+pub use hourglass_reserve::command::{NotAdopted, NotStarted, Whom};
+pub use hourglass_reserve::smt::monitor::Policy as SiblingPolicy;
+pub use hourglass_reserve::smt::stopper::Kind as Stopper;
+pub use hourglass_reserve::smt::topology::Interference;
+pub use hourglass_sched::slack::Rate;
+
+pub use check::check;
+pub use session::run;
+
+/// What is to be reserved, and for whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Budget, period, deadline, strength.
+    pub reservation: Reservation,
+    /// The CPU on which the work is to stay; `None` leaves it where it is.
+    pub cpu: Option<u32>,
+    /// What is to enforce it; `None` lets the machine decide.
+    pub backend: Option<Backend>,
+    /// For whom.
+    pub subject: Subject,
+    /// What is to be done about CPUs that share with the reserved one; `None` is nothing.
+    pub siblings: Option<Siblings>,
+}
+
+/// For whom a reservation is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A program that is started, with its words.
+    Command(Vec<OsString>),
+    /// A thread or process that is there.
+    Adopted(Whom),
+    /// Nobody: for [`check`](fn@check) alone.
+    Nobody,
+}
+
+/// How reserved work is protected from those who share its processor (Inoue et al., 2006).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Siblings {
+    /// What is done.
+    pub policy: SiblingPolicy,
+    /// Who shares.
+    pub interference: Interference,
+    /// Who may be stopped; empty means everybody, which only core scheduling can do.
+    pub stopped: Vec<Stopped>,
+    /// How they are stopped; `None` lets a measurement decide.
+    pub stopper: Option<Stopper>,
+    /// Whether they are slowed before they are stopped.
+    pub graded: bool,
+    /// The proven least rate of progress beside them.
+    pub alpha: Rate,
+}
+
+/// Somebody who may be stopped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stopped {
+    /// A process with its descendants.
+    Process(u32),
+    /// A control group by its folder.
+    Group(std::path::PathBuf),
+}
+
+/// Why there is no reservation. Everything is as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The program does not start.
+    #[error(transparent)]
+    NotStarted(#[from] NotStarted),
+    /// The thread or process is not there.
+    #[error(transparent)]
+    NotAdopted(#[from] NotAdopted),
+    /// No backend takes it; the document has the reasons.
+    #[error("{}", refusals(.0))]
+    Refused(Box<ReserveDocument>),
+    /// Those who share its processor cannot be kept off.
+    #[error("--smt: {0}")]
+    Siblings(String),
+    /// What is asked for does not go together.
+    #[error("{0}")]
+    Words(String),
+    /// The system does not do what every system does.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+}
+
+impl Failure {
+    fn system(what: &'static str) -> impl FnOnce(io::Error) -> Failure {
+        move |source| Failure::System { what, source }
+    }
+}
+
+/// The refusals in one line.
+fn refusals(document: &ReserveDocument) -> String {
+    let each = document.refusals.iter();
+    let lines: Vec<String> = each
+        .map(|refusal| format!("{}: {}; {}", refusal.backend, refusal.cause, refusal.remedy))
+        .collect();
+    if lines.is_empty() { "nothing here enforces it".to_owned() } else { lines.join("; ") }
+}
+
+/// A reservation that was in force.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What came of it.
+    pub document: ReserveDocument,
+    /// What a shell is told: the command's own code, 128 and the signal that ended it or the
+    /// reservation, 0 for who was adopted and has ended.
+    pub exit_code: u8,
+}

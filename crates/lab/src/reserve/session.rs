@@ -1,0 +1,214 @@
+//! The life of a reservation: made, watched, undone.
+
+use hourglass_model::document::Warning;
+use hourglass_model::reserve::ReserveDocument;
+use hourglass_reserve::backend;
+use hourglass_reserve::command::{
+    Adopted, Child, Ended, Ending, Gated, Launch, PASSED, SignalFile, Wait, until_end,
+};
+use hourglass_reserve::guardian::{Guardian, Kept, Life, Undo};
+use hourglass_reserve::progress::page::{Page, VARIABLE};
+use hourglass_reserve::target::Target;
+use hourglass_sys::{sched, thread};
+
+use super::pick::{self, Picked};
+use super::siblings::{self, Protection};
+use super::{Failure, Outcome, Request, Subject, document};
+
+/// Added to the number of a signal, as shells do.
+const SIGNALLED: i32 = 128;
+
+/// Makes the reservation, waits for the end of whom it is for, undoes everything and says what was
+/// delivered. Signals that come meanwhile are passed on to a command; for who was adopted, those
+/// that ask for an end end the reservation.
+///
+/// A command begins only when it has its reservation, and when the monitor of siblings has proved
+/// that it runs. A guardian undoes everything if this process is killed.
+///
+/// To be called while the process has no other threads: they would take the signals.
+///
+/// # Errors
+/// [`Failure`]: nothing was started, and everything is as it was.
+pub fn run(request: &Request) -> Result<Outcome, Failure> {
+    let signals =
+        SignalFile::block(&PASSED).map_err(Failure::system("signals cannot be watched"))?;
+    let page = siblings::page(request)?;
+    let begun = Begun::find(&request.subject, page.as_ref())?;
+    let guardian =
+        Guardian::start().map_err(Failure::system("no guardian process can be started"))?;
+    let mut document = document::asked(request);
+    begun.describe(&mut document);
+    let subject = begun.start()?;
+    let target = subject.target();
+    let protection = siblings::protect(request, &target, page, &guardian, &mut document)?;
+    let kept = keep(&target, &guardian)?;
+    let asked = backend::Request { reservation: request.reservation, cpu: request.cpu };
+    let mut picked = match pick::reserve(request.backend, &target, &asked, &guardian) {
+        Ok(picked) => picked,
+        Err(refused) => {
+            document.refusals = refused.iter().map(document::refusal).collect();
+            return Err(Failure::Refused(Box::new(document)));
+        }
+    };
+    describe(&mut document, &picked, &target);
+    let going = subject.go()?;
+    let ended = until_end(&going.wait()?, &signals)
+        .map_err(Failure::system("the end cannot be waited for"))?;
+    document.smt = protection.map(Protection::end).or(document.smt);
+    document::add_supply(&mut document, &picked.reserved.supply());
+    if let Err(error) = picked.reserved.release() {
+        document.warnings.push(not_undone(&error));
+    }
+    kept.into_iter().for_each(Kept::forget);
+    document.warnings.extend(document::doubts(&document));
+    finish(document, &going, ended)
+}
+
+/// For whom the reservation is, of which nothing has been started.
+enum Begun {
+    Command(Launch),
+    There(Adopted),
+}
+
+impl Begun {
+    fn find(subject: &Subject, page: Option<&Page>) -> Result<Begun, Failure> {
+        Ok(match subject {
+            Subject::Command(words) => {
+                let variable = page.map(|page| (VARIABLE.into(), page.path().into_os_string()));
+                Begun::Command(Launch::find(words, variable.as_slice())?)
+            }
+            Subject::Adopted(whom) => Begun::There(Adopted::find(whom)?),
+            Subject::Nobody => {
+                return Err(Failure::Words("there is nobody to reserve for".to_owned()));
+            }
+        })
+    }
+
+    fn describe(&self, document: &mut ReserveDocument) {
+        if let Begun::There(adopted) = self {
+            let name = adopted.name();
+            document.target = match adopted.target() {
+                Target::Process(pid) => format!("process {pid} ({name})"),
+                Target::Thread(tid) => format!("thread {tid} ({name})"),
+            };
+        }
+    }
+
+    fn start(self) -> Result<Ready, Failure> {
+        Ok(match self {
+            Begun::Command(launch) => {
+                let gated = launch.start()?;
+                Ready::Waiting(launch, gated)
+            }
+            Begun::There(adopted) => Ready::There(adopted),
+        })
+    }
+}
+
+/// The same, ready to go on as soon as the reservation is made.
+enum Ready {
+    Waiting(Launch, Gated),
+    There(Adopted),
+}
+
+impl Ready {
+    fn target(&self) -> Target {
+        match self {
+            Ready::Waiting(_, gated) => Target::Process(gated.pid()),
+            Ready::There(adopted) => adopted.target().clone(),
+        }
+    }
+
+    fn go(self) -> Result<Going, Failure> {
+        Ok(match self {
+            Ready::Waiting(launch, gated) => Going::Command(launch.open(gated)?),
+            Ready::There(adopted) => Going::There(adopted),
+        })
+    }
+}
+
+/// The same, under its reservation.
+enum Going {
+    Command(Child),
+    There(Adopted),
+}
+
+impl Going {
+    fn wait(&self) -> Result<Wait<'_>, Failure> {
+        let (file, life) = match self {
+            // Its number is its own until it is waited for.
+            Going::Command(child) => (Some(child.file()), Life { id: child.pid(), started: 0 }),
+            Going::There(adopted) => (adopted.file(), adopted.life()),
+        };
+        let pass_on = matches!(self, Going::Command(_));
+        Ok(Wait { file, life, pass_on, reap_but: None })
+    }
+}
+
+/// Has the guardian give all threads of the target their policies and CPUs back if this process is
+/// killed; what a backend adds for threads that come later is its own.
+fn keep(target: &Target, guardian: &Guardian) -> Result<Vec<Kept>, Failure> {
+    let failed = || Failure::system("what is to be undone cannot be kept");
+    let threads = match target {
+        Target::Thread(tid) => vec![*tid],
+        Target::Process(pid) => threads_of(*pid),
+    };
+    let mut kept = Vec::new();
+    for tid in threads {
+        // Who ends meanwhile needs nothing.
+        let (Ok(thread), Ok(attributes)) = (Life::of(tid), sched::of(tid)) else { continue };
+        let cpus = thread::affinity_of(tid).ok();
+        let undo = Undo::Thread { thread, attributes, cpus };
+        kept.push(guardian.keep(&undo).map_err(failed())?);
+    }
+    Ok(kept)
+}
+
+fn threads_of(pid: u32) -> Vec<u32> {
+    let entries = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// Says what was made.
+fn describe(document: &mut ReserveDocument, picked: &Picked, target: &Target) {
+    document.backend = Some(picked.kind.to_string());
+    document.guarantee = picked.guarantee;
+    document.reason.clone_from(&picked.reason);
+    document.refusals = picked.refused.iter().map(document::refusal).collect();
+    if document.cpus.is_empty() {
+        let (Target::Thread(id) | Target::Process(id)) = target;
+        document.cpus = thread::affinity_of(*id).unwrap_or_default();
+    }
+}
+
+fn not_undone(error: &std::io::Error) -> Warning {
+    Warning {
+        id: "not-undone".to_owned(),
+        text: format!("not everything could be put back as it was: {error}"),
+        remedy: "look at policies and CPUs with: ps -eLo tid,cls,rtprio,psr,comm".to_owned(),
+    }
+}
+
+/// The end, and what a shell is told of it.
+fn finish(mut document: ReserveDocument, going: &Going, ended: Ended) -> Result<Outcome, Failure> {
+    let signal = match ended {
+        Ended::Gone(signal) => signal,
+        Ended::Asked(signal) => Some(signal),
+    };
+    document.interrupted = signal.is_some();
+    let code = match (going, ended) {
+        (Going::Command(child), _) => {
+            let ending =
+                child.wait().map_err(Failure::system("the command cannot be waited for"))?;
+            let code = match ending {
+                Ending::Exited(code) => code,
+                Ending::Killed(signal) => SIGNALLED + signal,
+            };
+            document.exit_code = Some(code);
+            code
+        }
+        (Going::There(_), Ended::Asked(signal)) => SIGNALLED + signal,
+        (Going::There(_), Ended::Gone(_)) => 0,
+    };
+    Ok(Outcome { document, exit_code: u8::try_from(code).unwrap_or(u8::MAX) })
+}

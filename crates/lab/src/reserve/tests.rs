@@ -1,0 +1,77 @@
+use std::collections::BTreeMap;
+
+use hourglass_model::{Reservation, Strength};
+use hourglass_reserve::supply::Supply;
+use hourglass_time::Span;
+
+use super::*;
+
+fn request(subject: Subject) -> Request {
+    let (budget, period) = (Span::from_millis(3), Span::from_millis(8));
+    Request {
+        reservation: Reservation::new(budget, period, Strength::Hard).unwrap(),
+        cpu: None,
+        backend: None,
+        subject,
+        siblings: None,
+    }
+}
+
+#[test]
+fn the_document_has_what_was_delivered() {
+    const MS: u64 = 1_000_000;
+    let counted = |pairs: &[(u64, u64)]| pairs.iter().copied().collect::<BTreeMap<u64, u64>>();
+    let supply = Supply {
+        periods: 10,
+        steps: counted(&[(MS, 5), (2 * MS, 1), (3 * MS, 4)]),
+        wanted: counted(&[(2 * MS, 1), (3 * MS, 4)]),
+        missed: 1,
+        overruns: 4,
+        throttled_ns: Some(7),
+    };
+    let mut document = document::asked(&request(Subject::Command(vec!["a".into(), "b c".into()])));
+    assert_eq!(document.target, "a b c");
+    document::add_supply(&mut document, &supply);
+    // Of the periods in which all was wanted: the lower median, and the least.
+    assert_eq!(document.delivered_p50_ns, Some(3 * MS));
+    assert_eq!(document.delivered_min_ns, Some(2 * MS));
+    assert_eq!(document.delivered_max_ns, Some(3 * MS));
+    let steps: Vec<_> = document.supply.iter().map(|step| (step.up_to_ns, step.periods)).collect();
+    assert_eq!(steps, [(MS, 5), (2 * MS, 1), (3 * MS, 4)]);
+    // Hourglass paper, section 5.6: 3 ms that are used up become 3.1 ms.
+    assert_eq!(document.suggested_budget_ns, Some(3_100_000));
+}
+
+#[test]
+fn nothing_watched_is_nothing_delivered() {
+    let mut document = document::asked(&request(Subject::Nobody));
+    document::add_supply(&mut document, &Supply::default());
+    let delivered =
+        (document.delivered_p50_ns, document.delivered_min_ns, document.delivered_max_ns);
+    assert_eq!((delivered, document.suggested_budget_ns), ((None, None, None), None));
+}
+
+#[test]
+fn who_may_be_stopped_is_one_group_or_processes() {
+    let group = || Stopped::Group("/sys/fs/cgroup/batch".into());
+    let said = |stopped: &[Stopped]| siblings::co_runners(stopped).unwrap_err().to_string();
+    assert!(siblings::co_runners(&[group()]).is_ok());
+    assert!(siblings::co_runners(&[Stopped::Process(7), Stopped::Process(8)]).is_ok());
+    for mixed in
+        [[group(), Stopped::Process(7)], [Stopped::Process(7), group()], [group(), group()]]
+    {
+        assert!(said(&mixed).contains("but not both"), "{mixed:?}");
+    }
+}
+
+/// `--check` starts nobody, and knows programs that are not there.
+#[test]
+fn a_check_looks_for_the_command() {
+    let absent = request(Subject::Command(vec!["no such program".into()]));
+    assert!(matches!(check(&absent), Err(Failure::NotStarted(NotStarted::NotFound(_)))));
+    let document = check(&request(Subject::Nobody)).unwrap();
+    assert_eq!((document.periods, document.exit_code), (0, None));
+    let refused = document.refusals.iter().any(|refusal| refusal.backend == "deadline");
+    assert_eq!(refused, document.backend.as_deref() != Some("deadline"));
+    assert!(!document.reason.is_empty());
+}
