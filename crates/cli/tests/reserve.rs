@@ -1,0 +1,328 @@
+//! `hourglass reserve`: exit codes, what goes where, signals, and that nothing stays behind.
+//!
+//! Where the machine grants no reservation, what needs one is skipped with a message.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+const HOURGLASS: &str = env!("CARGO_BIN_EXE_hourglass");
+
+/// Little enough that several tests at once fit beside what else is reserved.
+const AMOUNT: &str = "1ms/20ms";
+
+/// Ended by its own failure.
+const OWN: i32 = 125;
+
+fn reserve(words: &[&str]) -> Output {
+    Command::new(HOURGLASS).arg("reserve").args(words).output().unwrap()
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Whether this machine grants what a test needs; says why not.
+fn granted(backend: &str) -> bool {
+    let tried = reserve(&[AMOUNT, "--backend", backend, "--", "true"]);
+    if code(&tried) == OWN {
+        eprintln!("skipped for {backend}: {}", stderr(&tried).trim());
+    }
+    code(&tried) != OWN
+}
+
+#[test]
+fn exit_codes_are_those_of_the_command_or_tell_why_there_is_none() {
+    let one_line = |words: &[&str], wanted: i32, says: &str| {
+        let output = reserve(words);
+        let text = stderr(&output);
+        assert_eq!(code(&output), wanted, "{words:?}: {text}");
+        assert!(text.contains(says) && text.lines().count() == 1, "{words:?}: {text}");
+        assert!(output.stdout.is_empty());
+    };
+    one_line(&[AMOUNT, "--", "no-such-program"], 127, "no such program in PATH");
+    one_line(&[AMOUNT, "--", "/no/such/program"], 127, "no such file");
+    one_line(&[AMOUNT, "--", "/"], 126, "cannot be executed");
+    one_line(&["9ms/8ms", "--", "true"], 2, "longer than its period");
+    one_line(&["0ms/8ms", "--", "true"], 2, "above zero");
+    one_line(&["3ms", "--", "true"], 2, "3.1ms/8ms");
+    one_line(
+        &["3ms/8ms", "--deadline", "2ms", "--", "true"],
+        2,
+        "shorter than the reserved amount",
+    );
+    one_line(&[AMOUNT], 2, "for whom?");
+    one_line(&[AMOUNT, "--smt", "sometimes", "--", "true"], 2, "monitor, disable and ignore");
+    one_line(&[AMOUNT, "--smt", "monitor", "--", "true"], 2, "--cpu N");
+    one_line(&[AMOUNT, "--pid", "4194304"], OWN, "no process 4194304");
+    one_line(&[AMOUNT, "--pid", "1", "--thread", "2"], 2, "cannot be used with");
+    one_line(&[AMOUNT, "--thread", "no such thread"], OWN, "no thread is called");
+    let offline = reserve(&[AMOUNT, "--cpu", "4000", "--", "true"]);
+    assert_eq!(code(&offline), OWN);
+    assert!(stderr(&offline).contains("4000"), "{}", stderr(&offline));
+    if !granted("auto") {
+        return;
+    }
+    assert_eq!(code(&reserve(&[AMOUNT, "--", "sh", "-c", "exit 5"])), 5);
+    assert_eq!(code(&reserve(&[AMOUNT, "--", "sh", "-c", "kill -9 $$"])), 128 + 9);
+    // Also without the dashes, and with words that look like ours.
+    let echo = reserve(&[AMOUNT, "echo", "--json", "--check"]);
+    assert_eq!(String::from_utf8_lossy(&echo.stdout), "--json --check\n");
+}
+
+#[test]
+fn the_commands_output_is_its_own() {
+    if !granted("auto") {
+        return;
+    }
+    let output = reserve(&[AMOUNT, "--", "echo", "hello"]);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "hello\n");
+    assert!(stderr(&output).starts_with("1.00 ms every 20.0 ms for echo hello\n"));
+    let quiet = reserve(&["-q", AMOUNT, "--", "echo", "hello"]);
+    assert_eq!(stderr(&quiet), "");
+    let output = reserve(&["--json", AMOUNT, "--", "sh", "-c", "exit 3"]);
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["schema"], "hourglass.reserve/1");
+    assert_eq!(
+        (&document["budget_ns"], &document["period_ns"]),
+        (&1_000_000.into(), &20_000_000.into())
+    );
+    assert_eq!((&document["exit_code"], &document["interrupted"]), (&3.into(), &false.into()));
+    assert_eq!(code(&output), 3);
+}
+
+/// A command that uses more than its budget gets no more of it, and what it got is counted.
+#[test]
+fn what_was_delivered_is_counted() {
+    for backend in ["deadline", "user"] {
+        if !granted(backend) {
+            continue;
+        }
+        // As long as 15 periods or so.
+        let busy = "end=$(($(cut -d. -f1 /proc/uptime) + 2)); \
+                    while [ $(cut -d. -f1 /proc/uptime) -lt $end ]; do :; done";
+        let output =
+            reserve(&["--json", "10ms/100ms", "--backend", backend, "--", "sh", "-c", busy]);
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(document["backend"], backend);
+        let periods = document["periods"].as_u64().unwrap();
+        let supply = document["supply"].as_array().unwrap();
+        let counted: u64 = supply.iter().map(|step| step["periods"].as_u64().unwrap()).sum();
+        assert_eq!(counted, periods, "{document}");
+        assert!(periods >= 5, "{document}");
+    }
+}
+
+#[test]
+fn a_check_starts_nothing_and_says_what_mends_it() {
+    let output = reserve(&["3ms/8ms", "--check", "--json"]);
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let granted = !document["backend"].is_null();
+    assert_eq!(code(&output), if granted { 0 } else { 1 });
+    for refusal in document["refusals"].as_array().unwrap() {
+        for key in ["backend", "id", "cause", "remedy"] {
+            assert!(!refusal[key].as_str().unwrap().is_empty(), "{refusal}");
+        }
+    }
+    // Hourglass paper, section 5.6.
+    assert_eq!(document["suggested_budget_ns"], 3_100_000);
+    let output = reserve(&["3ms/5s", "--check", "--backend", "deadline"]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(code(&output), 1, "{text}");
+    assert!(text.contains("deadline: times") && text.contains("remedy: "), "{text}");
+}
+
+/// A process that is killed when the test is over, whatever became of it.
+struct Running(Child);
+
+impl Running {
+    fn start(command: &mut Command) -> Running {
+        Running(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap())
+    }
+
+    fn signal(&self, signal: &str) {
+        assert!(kill(signal, self.0.id()).success());
+    }
+
+    /// Its end, and what it wrote since the last line that was read.
+    fn end(mut self, mut rest: impl Read) -> (ExitStatus, String) {
+        let mut text = String::new();
+        rest.read_to_string(&mut text).unwrap();
+        (self.0.wait().unwrap(), text)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn kill(signal: &str, pid: u32) -> ExitStatus {
+    Command::new("kill").arg(signal).arg(pid.to_string()).stderr(Stdio::null()).status().unwrap()
+}
+
+fn soon(what: &str, mut done: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !done() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn signals_are_passed_on_and_the_commands_answer_counts() {
+    if !granted("auto") {
+        return;
+    }
+    let script = "trap 'exit 9' TERM; echo ready; while :; do sleep 0.01; done";
+    let mut command = Command::new(HOURGLASS);
+    command.args(["reserve", "--json", AMOUNT, "--", "sh", "-c", script]);
+    let mut running = Running::start(&mut command);
+    let mut lines = BufReader::new(running.0.stdout.take().unwrap());
+    let mut line = String::new();
+    lines.read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    running.signal("-TERM");
+    let (status, text) = running.end(lines);
+    assert_eq!(status.code(), Some(9));
+    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((&document["exit_code"], &document["interrupted"]), (&9.into(), &true.into()));
+}
+
+/// Fields of `/proc/PID/task/TID/stat`: the state, and the policy (41, as proc(5) counts).
+fn state_and_policy(pid: u32, tid: u32) -> Option<(char, u32)> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).ok()?;
+    let mut fields = stat.rsplit_once(") ")?.1.split(' ');
+    let state = fields.next()?.chars().next()?;
+    // The state is field 3, so that 37 further is field 41.
+    Some((state, fields.nth(37)?.parse().ok()?))
+}
+
+/// The policies of all threads of a process.
+fn policies(pid: u32) -> Vec<u32> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    threads
+        .filter_map(|thread| thread.file_name().to_str()?.parse().ok())
+        .filter_map(|tid| Some(state_and_policy(pid, tid)?.1))
+        .collect()
+}
+
+const OTHER: u32 = 0;
+
+#[test]
+fn who_is_adopted_goes_on_when_the_reservation_ends() {
+    if !granted("deadline") {
+        return;
+    }
+    let other = Running::start(Command::new("sleep").arg("60"));
+    let pid = other.0.id();
+    let words = ["reserve", AMOUNT, "--backend", "deadline", "--pid", &pid.to_string()];
+    let mut running = Running::start(Command::new(HOURGLASS).args(words));
+    soon("the reservation is made", || policies(pid) != [OTHER]);
+    running.signal("-INT");
+    let rest = running.0.stdout.take().unwrap();
+    assert_eq!(running.end(rest).0.code(), Some(130));
+    assert_eq!(policies(pid), [OTHER]);
+    // And the reservation ends with who has it.
+    let words = ["reserve", AMOUNT, "--backend", "deadline", "--thread", &pid.to_string()];
+    let mut running = Running::start(Command::new(HOURGLASS).args(words));
+    soon("the reservation is made", || policies(pid) != [OTHER]);
+    other.signal("-TERM");
+    let rest = running.0.stdout.take().unwrap();
+    assert_eq!(running.end(rest).0.code(), Some(0));
+}
+
+/// Marks a process and all that it starts.
+const MARK: &str = "HOURGLASS_TEST_MARK";
+
+/// Processes with this mark in their environment.
+fn marked(mark: &str) -> Vec<u32> {
+    let wanted = format!("{MARK}={mark}");
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    processes
+        .filter_map(|process| process.file_name().to_str()?.parse().ok())
+        .filter(|pid| {
+            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environment.split(|byte| *byte == 0).any(|line| line == wanted.as_bytes())
+        })
+        .collect()
+}
+
+/// What a killed `reserve` may not leave: a stopped process, or one that is not timesharing.
+fn left_behind(mark: &str) -> Vec<(u32, char, u32)> {
+    let mut found = Vec::new();
+    for pid in marked(mark) {
+        let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        for thread in threads {
+            let Some(tid) = thread.file_name().to_str().and_then(|tid| tid.parse().ok()) else {
+                continue;
+            };
+            match state_and_policy(pid, tid) {
+                // Zombies have ended; whoever reaps them is not ours.
+                None | Some(('Z' | 'X', _)) => {}
+                Some((state, policy)) if policy != OTHER || state == 'T' || is_frozen(pid) => {
+                    found.push((tid, state, policy));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    found
+}
+
+/// Whether a control group of the process is frozen, by version 1 or 2.
+fn is_frozen(pid: u32) -> bool {
+    let channel = fs::read_to_string(format!("/proc/{pid}/wchan")).unwrap_or_default();
+    channel.contains("freez") || channel.contains("refrigerator")
+}
+
+/// A generator of Marsaglia's (xorshift), good enough for moments.
+struct Moments(u64);
+
+impl Moments {
+    fn next_ms(&mut self, below: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % below
+    }
+}
+
+#[test]
+fn killed_at_any_moment_it_leaves_nothing_behind() {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    const ROUNDS: usize = 8;
+    let seed = u64::from(std::process::id()) + 1;
+    eprintln!("seed {seed}");
+    let mut moments = Moments(seed);
+    for backend in ["deadline", "user", "quota"] {
+        if !granted(backend) {
+            continue;
+        }
+        for _ in 0..ROUNDS {
+            let mark = format!("{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+            // Two processes that use up whatever they are given.
+            let script = "(while :; do :; done) & while :; do :; done";
+            let words = ["reserve", AMOUNT, "--backend", backend, "--", "sh", "-c", script];
+            let mut running = Running::start(Command::new(HOURGLASS).args(words).env(MARK, &mark));
+            std::thread::sleep(Duration::from_millis(moments.next_ms(100)));
+            running.0.kill().unwrap();
+            running.0.wait().unwrap();
+            soon(&format!("seed {seed}, {backend}: {:?}", left_behind(&mark)), || {
+                left_behind(&mark).is_empty()
+            });
+            soon("all are gone", || {
+                marked(&mark).iter().for_each(|pid| drop(kill("-KILL", *pid)));
+                marked(&mark).is_empty()
+            });
+        }
+    }
+}
