@@ -15,6 +15,7 @@ mod expect;
 mod guest;
 mod hpet;
 mod rtc;
+mod smt;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,7 +26,8 @@ use crate::workspace::Workspace;
 use expect::Expect;
 
 /// Every guest.
-pub(crate) const BEDS: &[&Bed] = &[&rtc::BED, &clock::BED, &hpet::BED, &hpet::REFUSED, &hpet::OFF];
+pub(crate) const BEDS: &[&Bed] =
+    &[&rtc::BED, &clock::BED, &hpet::BED, &hpet::REFUSED, &hpet::OFF, &smt::BED];
 
 /// A guest, and what is done in it.
 #[derive(Debug)]

@@ -35,6 +35,9 @@ const LAST_LOOK_NS: u64 = 200_000_000;
 /// the victim's ticks.
 const PAUSE_NS: u64 = 250_000;
 
+/// Sleeps from which the sleeper learns before their lateness counts.
+const LESSONS: u32 = 20;
+
 /// Fewer trials than this say nothing.
 const LEAST: usize = 20;
 
@@ -287,6 +290,9 @@ impl<'a> Trials<'a> {
             late: Vec::with_capacity(2 * room),
             ran_on: 0,
         };
+        for _ in 0..LESSONS {
+            let _ = self.sleeper.sleep_ns(PAUSE_NS);
+        }
         let mut resumed_ns = None;
         while samples.stopped.len() < room && now_ns(ClockId::Monotonic) < self.end_ns {
             let pause = PAUSE_NS + self.phase();

@@ -3,79 +3,26 @@
 
 #![cfg(target_os = "linux")]
 
-use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
+mod siblings;
+mod victims;
+
 use hourglass_reserve::guardian::Guardian;
-use hourglass_reserve::smt::stopper::{
-    CoRunners, Kind, Setup, Stopper, Wanted, choose, measure, open,
-};
+use hourglass_reserve::smt::stopper::{CoRunners, Kind, Setup, Wanted, choose, measure, open};
 use hourglass_sys::cgroup::{Group, Hierarchy};
 use hourglass_sys::heart_beat::HeartBeat;
 use hourglass_sys::sched::{self, Attributes};
-
-/// Nothing takes longer than this, however slow and busy the machine is.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// Who still runs beats at least once in this, if he gets the CPU at all; looked for again and again.
-const SILENCE: Duration = Duration::from_millis(50);
+use victims::{PATIENCE, Role, opened, required, runs, silence, stands, until};
 
 /// Kinds that stop processes by name.
 const OF_PROCESSES: [Kind; 3] = [Kind::Cgroup2Freeze, Kind::Sigstop, Kind::Cgroup1Freezer];
 
 fn victim() -> HeartBeat {
     let cpus = hourglass_sys::thread::affinity().unwrap();
-    let cpu = *cpus.last().unwrap();
-    let beat = HeartBeat::start(cpu, Attributes::Other(0), 120_000_000_000).unwrap().begin();
-    until("the victim does not run", || beat.last_ns() > 0);
-    beat
-}
-
-fn until(what: &str, mut done: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !done() {
-        assert!(begun.elapsed() < PATIENCE, "{what}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
-}
-
-/// Whether it has stopped for good: what was ordered is done a little later.
-fn stands(beat: &HeartBeat) -> bool {
-    let begun = Instant::now();
-    let mut last = beat.last_ns();
-    while begun.elapsed() < PATIENCE {
-        std::thread::sleep(SILENCE);
-        let now = beat.last_ns();
-        if now == last {
-            return true;
-        }
-        last = now;
-    }
-    false
-}
-
-fn runs(beat: &HeartBeat) {
-    let last = beat.last_ns();
-    until("the victim stands", || beat.last_ns() > last);
-}
-
-fn required(kind: Kind) -> bool {
-    let named = std::env::var("HOURGLASS_TEST_STOPPERS_REQUIRED").unwrap_or_default();
-    named.split(',').any(|name| name == kind.name())
-}
-
-/// Opens one; `None`, with the reason printed, if this machine has it not.
-fn opened(kind: Kind, wanted: &Wanted, guardian: &Guardian) -> Option<Box<dyn Stopper>> {
-    match open(kind, wanted, guardian) {
-        Ok(stopper) => Some(stopper),
-        Err(reason) => {
-            assert!(!required(kind), "{reason}");
-            eprintln!("skipped: {reason}");
-            None
-        }
-    }
+    victims::on(*cpus.last().unwrap(), Attributes::Other(0))
 }
 
 /// Groups that a stopper of process `pid` has made and left.
@@ -153,7 +100,7 @@ fn children_that_come_later_are_stopped_too() {
                 // Version 1 may need to be told again (a fork at the wrong moment).
                 let mut last = length();
                 until("somebody was forgotten", || {
-                    std::thread::sleep(SILENCE);
+                    std::thread::sleep(silence());
                     let now = length();
                     let same = now == last;
                     last = now;
@@ -164,7 +111,7 @@ fn children_that_come_later_are_stopped_too() {
         }
         shell.kill().unwrap();
         shell.wait().unwrap();
-        std::thread::sleep(SILENCE);
+        std::thread::sleep(silence());
         let _ = std::fs::remove_file(&file);
     }
 }
@@ -309,29 +256,6 @@ fn measurements_and_the_choice() {
     }
 }
 
-/// The part of a monitor that is killed: what it is told to stop, it stops and resumes for ever.
-const ROLE: &str = "HOURGLASS_TEST_STOPPER_ROLE";
-
-#[test]
-fn role_of_a_monitor() {
-    let Ok(role) = std::env::var(ROLE) else { return };
-    let (kind, pid) = role.split_once(' ').unwrap();
-    let guardian = Guardian::start().unwrap();
-    let wanted = Wanted::processes([pid.parse().unwrap()]);
-    match open(kind.parse().unwrap(), &wanted, &guardian) {
-        Ok(mut stopper) => {
-            println!("\nopen");
-            loop {
-                stopper.stop().unwrap();
-                std::thread::sleep(Duration::from_millis(3));
-                stopper.resume().unwrap();
-                std::thread::sleep(Duration::from_millis(1));
-            }
-        }
-        Err(reason) => println!("\nnone: {reason}"),
-    }
-}
-
 /// SIGKILL at random moments: the victim runs on, back where it was, and no group is left.
 #[test]
 fn who_is_stopped_by_a_killed_monitor_runs_on() {
@@ -343,28 +267,14 @@ fn who_is_stopped_by_a_killed_monitor_runs_on() {
     let before = std::fs::read_to_string(&cgroup).unwrap();
     for round in 0..6 {
         let kind = OF_PROCESSES[round % 3];
-        let mut monitor = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "role_of_a_monitor", "--nocapture", "--test-threads", "1"])
-            .env(ROLE, format!("{kind} {}", victim.pid()))
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let lines = BufReader::new(monitor.stdout.take().unwrap()).lines();
-        let word = lines.map_while(Result::ok).find(|l| l == "open" || l.starts_with("none: "));
-        if word.as_deref() == Some("open") {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            std::thread::sleep(Duration::from_micros(random >> 50));
-        } else {
-            assert!(!required(kind), "{word:?}");
-            eprintln!("skipped: {word:?}");
-        }
-        monitor.kill().unwrap();
-        monitor.wait().unwrap();
+        let Some(monitor) = Role::start(kind, victim.pid()) else { continue };
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        std::thread::sleep(Duration::from_micros(random >> 50));
+        let pid = monitor.kill();
         runs(&victim);
-        until("groups are left behind", || left_by(monitor.id()).is_empty());
+        until("groups are left behind", || left_by(pid).is_empty());
         until("the victim is elsewhere", || std::fs::read_to_string(&cgroup).unwrap() == before);
         // Nobody stops it any more.
         runs(&victim);
-        assert!(Path::new(&cgroup).exists());
     }
 }

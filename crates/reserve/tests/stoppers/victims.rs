@@ -1,0 +1,149 @@
+//! What the tests share: victims, whether they run, and a monitor that can be killed.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use hourglass_reserve::guardian::Guardian;
+use hourglass_reserve::smt::stopper::{CoRunners, Kind, Stopper, Wanted, open};
+use hourglass_reserve::target::Target;
+use hourglass_sys::heart_beat::HeartBeat;
+use hourglass_sys::sched::Attributes;
+
+/// Nothing takes longer than this, however slow and busy the machine is.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Longer than any victim lives that a test forgets, ns.
+const LIFE_NS: u64 = 120_000_000_000;
+
+/// Who still runs beats at least once in this, if he gets the CPU at all. An emulated machine gives
+/// its processors turns of 100 ms each, and a bed says so.
+pub(crate) fn silence() -> Duration {
+    let said = std::env::var("HOURGLASS_TEST_SILENCE_MS").ok();
+    Duration::from_millis(said.and_then(|ms| ms.parse().ok()).unwrap_or(50))
+}
+
+/// A victim that runs.
+pub(crate) fn on(cpu: u32, attributes: Attributes) -> HeartBeat {
+    let beat = HeartBeat::start(cpu, attributes, LIFE_NS).unwrap().begin();
+    until("the victim does not run", || beat.last_ns() > 0);
+    beat
+}
+
+pub(crate) fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !done() {
+        assert!(begun.elapsed() < PATIENCE, "{what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Whether it has stopped for good: what was ordered is done a little later.
+pub(crate) fn stands(beat: &HeartBeat) -> bool {
+    let begun = Instant::now();
+    let mut last = beat.last_ns();
+    while begun.elapsed() < PATIENCE {
+        std::thread::sleep(silence());
+        let now = beat.last_ns();
+        if now == last {
+            return true;
+        }
+        last = now;
+    }
+    false
+}
+
+pub(crate) fn runs(beat: &HeartBeat) {
+    let last = beat.last_ns();
+    until("the victim stands", || beat.last_ns() > last);
+}
+
+pub(crate) fn required(kind: Kind) -> bool {
+    let named = std::env::var("HOURGLASS_TEST_STOPPERS_REQUIRED").unwrap_or_default();
+    named.split(',').any(|name| name == kind.name())
+}
+
+/// Opens one; `None`, with the reason printed, if this machine has it not.
+pub(crate) fn opened(kind: Kind, wanted: &Wanted, guardian: &Guardian) -> Option<Box<dyn Stopper>> {
+    match open(kind, wanted, guardian) {
+        Ok(stopper) => Some(stopper),
+        Err(reason) => {
+            assert!(!required(kind), "{reason}");
+            eprintln!("skipped: {reason}");
+            None
+        }
+    }
+}
+
+/// For whom a cookie is.
+pub(crate) fn reserved(pid: u32) -> Wanted {
+    let mut wanted = Wanted::processes([]);
+    wanted.co_runners = CoRunners::Everyone;
+    wanted.reserved = Some(Target::Process(pid));
+    wanted
+}
+
+/// Another process, which stops and resumes for ever.
+pub(crate) struct Role(Child);
+
+const ROLE: &str = "HOURGLASS_TEST_STOPPER_ROLE";
+
+impl Role {
+    /// One that stops process `pid`, or gives it a cookie; `None`, with the reason printed, if this
+    /// machine cannot.
+    pub(crate) fn start(kind: Kind, pid: u32) -> Option<Role> {
+        let mut monitor = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "victims::role_of_a_monitor", "--nocapture", "--test-threads", "1"])
+            .env(ROLE, format!("{kind} {pid}"))
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(monitor.stdout.take().unwrap()).lines();
+        let word = lines.map_while(Result::ok).find(|l| l == "open" || l.starts_with("none: "));
+        let role = Role(monitor);
+        match word.as_deref() {
+            Some("open") => Some(role),
+            word => {
+                assert!(!required(kind), "{word:?}");
+                eprintln!("skipped: {word:?}");
+                None
+            }
+        }
+    }
+
+    /// Kills it; what it was called.
+    pub(crate) fn kill(mut self) -> u32 {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+        self.0.id()
+    }
+}
+
+impl Drop for Role {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The other process's part: what it is told to stop, it stops and resumes for ever.
+#[test]
+fn role_of_a_monitor() {
+    let Ok(role) = std::env::var(ROLE) else { return };
+    let (kind, pid) = role.split_once(' ').unwrap();
+    let (kind, pid) = (kind.parse().unwrap(), pid.parse().unwrap());
+    let guardian = Guardian::start().unwrap();
+    let wanted = if kind == Kind::CoreCookie { reserved(pid) } else { Wanted::processes([pid]) };
+    match open(kind, &wanted, &guardian) {
+        Ok(mut stopper) => {
+            println!("\nopen");
+            loop {
+                stopper.stop().unwrap();
+                std::thread::sleep(Duration::from_millis(3));
+                stopper.resume().unwrap();
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        Err(reason) => println!("\nnone: {reason}"),
+    }
+}
