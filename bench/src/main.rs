@@ -11,6 +11,7 @@ mod clock;
 mod document;
 mod infer;
 mod paired;
+mod reserve;
 mod sched;
 mod sleep;
 mod stats;
@@ -60,6 +61,8 @@ enum Suite {
     Infer,
     /// Response times under fixed priorities, EDF's demand test.
     Sched,
+    /// Telling progress, the monitor of slack time, what `reserve` adds to a command.
+    Reserve,
     /// The queue of timers, the wheel of timeouts, interrupted sleepers, timing faults.
     Timer,
 }
@@ -74,6 +77,7 @@ fn main() -> Result<()> {
         Suite::Workload => ("workload", rounds(15), plain(workload::measure(rounds(15))?)),
         Suite::Infer => ("infer", rounds(15), plain(infer::measure(rounds(15))?)),
         Suite::Sched => ("sched", rounds(15), plain(sched::measure(rounds(15))?)),
+        Suite::Reserve => ("reserve", rounds(15), plain(reserve::measure(rounds(15))?)),
         Suite::Timer => ("timer", rounds(15), plain(timer::measure(rounds(15))?)),
     };
     let document = Document::new(name, rounds, found);

@@ -40,7 +40,7 @@ pub(crate) fn measure(rounds: u32) -> Result<Vec<Row>> {
 }
 
 /// The command, built beside this program.
-fn binary() -> Result<PathBuf> {
+pub(crate) fn binary() -> Result<PathBuf> {
     let here = std::env::current_exe().context("cannot tell where this program is")?;
     let beside = here.with_file_name("hourglass");
     if !beside.exists() {

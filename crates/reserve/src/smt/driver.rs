@@ -28,7 +28,8 @@ use super::stopper::Stopper;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// How slack is watched. The margin is what stopping takes (p99.9, ns); the lateness of timers is
-    /// added by [`Plan::timer_samples`].
+    /// added by [`Plan::timer_samples`], which must be 0 where it is in the margin already
+    /// ([`super::stopper::Measured::margin_ns`]).
     pub settings: Settings,
     /// CPUs for the monitor: those of the co-runners, or any but the reserved one. Empty leaves it
     /// where the caller may run.

@@ -1,0 +1,19 @@
+//! The suite `reserve`: what keeping a promise costs.
+//!
+//! Owns: the rows of the contract. Must not: decide whether a promise was kept; that is for tests.
+
+mod monitor;
+mod progress;
+mod startup;
+
+use anyhow::Result;
+
+use crate::document::Row;
+
+/// All cases of the suite.
+pub(crate) fn measure(rounds: u32) -> Result<Vec<Row>> {
+    let mut rows = vec![progress::measure(rounds)?];
+    rows.extend(monitor::measure(rounds)?);
+    rows.extend(startup::measure(rounds)?);
+    Ok(rows)
+}
