@@ -57,7 +57,7 @@ fn the_example_of_the_paper() {
     let script = || Script { work_ns: 6 * MS, rates: vec![(0, 500), (4 * MS, 0), (6 * MS, FULL)] };
     let promised = [promised(6 * MS, 10 * MS, 10 * MS)];
     let monitored = simulate(Settings::default(), &promised, script(), 10 * MS).unwrap();
-    let wanted = vec![(0, 4 * MS as i128), (4 * MS, 2 * MS as i128), (6 * MS, 0)];
+    let wanted = vec![(0, 4 * i128::from(MS)), (4 * MS, 2 * i128::from(MS)), (6 * MS, 0)];
     assert_eq!(trace(&monitored), wanted);
     assert_eq!(monitored.jobs[0].done_ns, Some(10 * MS));
     assert_eq!((monitored.beside_ns, monitored.free_ns), (6 * MS, 0));
@@ -292,7 +292,10 @@ fn jobs_to_come_have_their_slack() {
     let outcome = simulate(Settings::default(), &promised, Standing, 200 * MS).unwrap();
     assert_eq!(outcome.missed(), 0);
     let slack = outcome.looks[0].1.slack_ns.unwrap();
-    assert!((MS as i128..=2 * MS as i128).contains(&slack), "not the 5 ms of equation 9: {slack}");
+    assert!(
+        (i128::from(MS)..=2 * i128::from(MS)).contains(&slack),
+        "not the 5 ms of equation 9: {slack}"
+    );
     // Their work never runs at the same time, so that the core has done one after the other.
     assert!(outcome.beside_ns >= 10 * MS, "co-runners had {} ns of slack", outcome.beside_ns);
 }
