@@ -1,7 +1,6 @@
 //! `reserve`: a command, process or thread under a reservation; or whether it would be granted.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -12,8 +11,8 @@ use hourglass_report::text;
 use hourglass_time::Span;
 
 use crate::lab::reserve::{
-    self, Backend, Failure, Interference, Rate, Request, SiblingPolicy, Siblings, Stopped, Stopper,
-    Subject, Whom,
+    self, Backend, Failure, Interference, Rate, Request, Selection, SiblingPolicy, Siblings,
+    Stopper, Subject, Whom,
 };
 use crate::messages;
 use crate::output;
@@ -68,10 +67,10 @@ pub(crate) struct Reserve {
     #[arg(long, value_name = "WHO", default_value = "siblings", value_parser = str::parse::<Interference>)]
     #[arg(requires = "smt", help_heading = SHARING)]
     interferes: Interference,
-    /// Who may be stopped there: a process with its descendants, or the folder of a
-    /// control group; again for several
-    #[arg(long, value_name = "PID|FOLDER", value_parser = stopped, requires = "smt", help_heading = SHARING)]
-    stop: Vec<Stopped>,
+    /// Who may be stopped there: a process with its descendants (1234), a control
+    /// group (/sys/fs/cgroup/batch) or a session (session:1234); again for several
+    #[arg(long, value_name = "WHOM", value_parser = str::parse::<Selection>, requires = "smt", help_heading = SHARING)]
+    stop: Vec<Selection>,
     /// How: auto (the fastest, measured), cgroup2_freeze, sigstop, cgroup1_freezer
     /// or core_cookie
     #[arg(long, value_name = "NAME", default_value = "auto", value_parser = stopper)]
@@ -147,16 +146,6 @@ fn stopper(text: &str) -> Result<Choice<Stopper>, String> {
     match text {
         "auto" => Ok(Choice::Auto),
         name => name.parse().map(Choice::This).map_err(|error| format!("{error}")),
-    }
-}
-
-fn stopped(text: &str) -> Result<Stopped, String> {
-    match text.parse() {
-        Ok(pid) => Ok(Stopped::Process(pid)),
-        Err(_) if text.starts_with('/') => Ok(Stopped::Group(PathBuf::from(text))),
-        Err(_) => {
-            Err("the number of a process, or a folder such as /sys/fs/cgroup/batch".to_owned())
-        }
     }
 }
 
@@ -289,12 +278,5 @@ mod tests {
         for text in ["3ms", "3ms/", "/8ms", "3/8x", "3ms/8ms/9ms"] {
             assert!(amount(text).is_err(), "{text}");
         }
-    }
-
-    #[test]
-    fn who_is_stopped_is_a_process_or_a_folder() {
-        assert_eq!(stopped("12").unwrap(), Stopped::Process(12));
-        assert_eq!(stopped("/a/b").unwrap(), Stopped::Group("/a/b".into()));
-        assert!(stopped("batch").is_err());
     }
 }

@@ -1,11 +1,12 @@
 //! What would be refused, without reserving anything.
 
 use hourglass_model::reserve::ReserveDocument;
-use hourglass_reserve::admission::{self, Facts, Refusal, over};
+use hourglass_reserve::admission::over;
 use hourglass_reserve::backend;
 use hourglass_reserve::command::{Adopted, Launch};
 use hourglass_reserve::target::Target;
 
+use super::pick::Wanted;
 use super::{Backend, Failure, Request, Subject, document};
 
 /// Says which backend would take the reservation, and what is in the way of the others. Nothing is
@@ -23,28 +24,20 @@ pub fn check(request: &Request) -> Result<ReserveDocument, Failure> {
         }
         Subject::Nobody => None,
     };
-    let id = subject.as_ref().map(|adopted| match adopted.target() {
-        Target::Thread(id) | Target::Process(id) => *id,
-    });
+    // A program inherits what this process has.
+    let own = Target::Process(std::process::id());
     let asked = backend::Request { reservation: request.reservation, cpu: request.cpu };
-    let facts = Facts::here(id);
-    let wanted = |kind: Backend| request.backend.is_none_or(|asked| asked == kind);
-    let mut refusals: Vec<Refusal> = admission::check(&asked, &facts);
-    refusals.retain(|refusal| wanted(refusal.backend));
-    let free =
-        |kind: &Backend| wanted(*kind) && !refusals.iter().any(|refusal| refusal.backend == *kind);
-    let taken = [Backend::Deadline, Backend::User].into_iter().find(free);
-    document.guarantee = taken.is_some();
-    document.reason = match (taken, request.backend) {
-        (Some(_), Some(_)) => "it was asked for, and nothing is in its way".to_owned(),
-        (Some(Backend::Deadline), None) => {
-            "nothing is in the way of the kernel's own class".to_owned()
-        }
-        (Some(_), None) => "what comes before it is refused".to_owned(),
-        (None, _) => "all that was asked is refused".to_owned(),
+    let wanted = Wanted {
+        kind: request.backend,
+        program: subject.is_none(),
+        target: subject.as_ref().map_or(&own, Adopted::target),
+        request: &asked,
     };
-    document.backend = taken.map(|kind| kind.to_string());
-    document.refusals = refusals.iter().map(document::refusal).collect();
+    let choice = wanted.check();
+    document.guarantee = choice.kind.is_some_and(|kind| kind != Backend::Quota);
+    document.backend = choice.kind.map(|kind| kind.to_string());
+    document.reason = choice.reason;
+    document.refusals = choice.refusals.iter().map(document::refusal).collect();
     let more = over::for_demand(document.budget_ns, document.period_ns);
     document.suggested_budget_ns = Some(more).filter(|more| *more > document.budget_ns);
     Ok(document)

@@ -20,6 +20,7 @@ use hourglass_model::reserve::ReserveDocument;
 pub use hourglass_reserve::backend::Kind as Backend;
 pub use hourglass_reserve::command::{NotAdopted, NotStarted, Whom};
 pub use hourglass_reserve::smt::monitor::Policy as SiblingPolicy;
+pub use hourglass_reserve::smt::sharers::Selection;
 pub use hourglass_reserve::smt::stopper::Kind as Stopper;
 pub use hourglass_reserve::smt::topology::Interference;
 pub use hourglass_sched::slack::Rate;
@@ -61,22 +62,13 @@ pub struct Siblings {
     /// Who shares.
     pub interference: Interference,
     /// Who may be stopped; empty means everybody, which only core scheduling can do.
-    pub stopped: Vec<Stopped>,
+    pub stopped: Vec<Selection>,
     /// How they are stopped; `None` lets a measurement decide.
     pub stopper: Option<Stopper>,
     /// Whether they are slowed before they are stopped.
     pub graded: bool,
     /// The proven least rate of progress beside them.
     pub alpha: Rate,
-}
-
-/// Somebody who may be stopped.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stopped {
-    /// A process with its descendants.
-    Process(u32),
-    /// A control group by its folder.
-    Group(std::path::PathBuf),
 }
 
 /// Why there is no reservation. Everything is as it was.

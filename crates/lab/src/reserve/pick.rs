@@ -1,12 +1,30 @@
-//! Which backends are asked, and in which order.
+//! Which backend is asked, and which one takes it.
 
-use hourglass_reserve::admission::Refusal;
+use std::fs;
+
+use hourglass_reserve::admission::{self, Facts, Refusal};
+use hourglass_reserve::backend::choose::{self, Choice, Whom};
 use hourglass_reserve::backend::deadline::Deadline;
-use hourglass_reserve::backend::{Backend as _, Request, Reserved};
+use hourglass_reserve::backend::quota::{self, Quota};
+use hourglass_reserve::backend::user::{self, User};
+use hourglass_reserve::backend::{Backend as Enforces, Request, Reserved};
 use hourglass_reserve::guardian::Guardian;
 use hourglass_reserve::target::Target;
+use hourglass_sys::thread;
 
 use super::Backend;
+
+/// For whom a backend is wanted, and which.
+#[derive(Debug)]
+pub(super) struct Wanted<'a> {
+    /// The one asked for.
+    pub(super) kind: Option<Backend>,
+    /// Whether the target is a program of which nothing is known yet.
+    pub(super) program: bool,
+    /// Whom; for a check without anybody, this process stands for the program.
+    pub(super) target: &'a Target,
+    pub(super) request: &'a Request,
+}
 
 /// A backend that took the reservation, and why this one.
 #[derive(Debug)]
@@ -15,27 +33,116 @@ pub(super) struct Picked {
     pub(super) kind: Backend,
     pub(super) guarantee: bool,
     pub(super) reason: String,
-    /// What those said that were asked before it.
+    /// What is in the way of those that would have been better.
     pub(super) refused: Vec<Refusal>,
 }
 
-/// Asks backends until one takes it.
-pub(super) fn reserve(
-    asked: Option<Backend>,
-    target: &Target,
-    request: &Request,
-    guardian: &Guardian,
-) -> Result<Picked, Vec<Refusal>> {
-    let _ = guardian;
-    let backend = Deadline;
-    match backend.reserve(target, request) {
-        Ok(reserved) => Ok(Picked {
-            reserved,
-            kind: backend.kind(),
-            guarantee: backend.guarantee(),
-            reason: asked.map_or("the kernel enforces it".to_owned(), |_| "asked for".to_owned()),
-            refused: Vec::new(),
-        }),
-        Err(refusal) => Err(vec![refusal]),
+impl Wanted<'_> {
+    /// Asks the best backend that nothing seems to be in the way of, and if it refuses, the next.
+    /// One that is asked for by name is asked in any case.
+    pub(super) fn reserve(&self, guardian: &Guardian) -> Result<Picked, Vec<Refusal>> {
+        let mut said: Vec<(Backend, Refusal)> = Vec::new();
+        let mut facts = None;
+        loop {
+            let choice = match self.kind {
+                Some(kind) => choose::chosen(kind, of(kind, &said)),
+                None => {
+                    let facts = facts.get_or_insert_with(|| Facts::here(self.subject()));
+                    self.choose(|kind| {
+                        let own = of(kind, &said);
+                        if own.is_empty() { self.refused(kind, facts) } else { own }
+                    })
+                }
+            };
+            let Some(kind) = choice.kind else { return Err(choice.refusals) };
+            let backend = backend(kind, guardian);
+            match backend.reserve(self.target, self.request) {
+                Ok(reserved) => {
+                    let (guarantee, reason) = (backend.guarantee(), choice.reason);
+                    return Ok(Picked {
+                        reserved,
+                        kind,
+                        guarantee,
+                        reason,
+                        refused: choice.refusals,
+                    });
+                }
+                Err(refusal) => said.push((kind, refusal)),
+            }
+        }
     }
+
+    /// Which one would be asked, and what would be in the way; nothing is reserved.
+    pub(super) fn check(&self) -> Choice {
+        let facts = Facts::here(self.subject());
+        match self.kind {
+            Some(kind) => choose::chosen(kind, self.refused(kind, &facts)),
+            None => self.choose(|kind| self.refused(kind, &facts)),
+        }
+    }
+
+    fn choose(&self, refused: impl FnMut(Backend) -> Vec<Refusal>) -> Choice {
+        choose::choose(self.whom(), self.request.cpu.is_some(), refused)
+    }
+
+    fn whom(&self) -> Whom {
+        match self.target {
+            _ if self.program => Whom::Program,
+            Target::Thread(_) => Whom::Thread,
+            Target::Process(pid) => {
+                Whom::Process { threads: threads(*pid), children: children(*pid) }
+            }
+        }
+    }
+
+    /// The thread of which facts are read; this one for a program, which inherits what it has.
+    fn subject(&self) -> Option<u32> {
+        let (Target::Thread(id) | Target::Process(id)) = self.target;
+        (!self.program).then_some(*id)
+    }
+
+    /// What would be in the way of one.
+    fn refused(&self, kind: Backend, facts: &Facts) -> Vec<Refusal> {
+        match kind {
+            Backend::Deadline => admission::deadline(self.request, facts),
+            Backend::User => {
+                let mut refusals = user::check(self.request, facts);
+                let (Target::Thread(id) | Target::Process(id)) = self.target;
+                let cpus = match self.request.cpu {
+                    Some(cpu) => vec![cpu],
+                    None => thread::affinity_of(*id).unwrap_or_default(),
+                };
+                // Beside those that there are, if nothing else is in the way.
+                if refusals.is_empty() {
+                    refusals.extend(user::check_present(self.request, &cpus, facts).err());
+                }
+                refusals
+            }
+            Backend::Quota => quota::check(self.target, self.request),
+        }
+    }
+}
+
+/// What one backend said.
+fn of(kind: Backend, said: &[(Backend, Refusal)]) -> Vec<Refusal> {
+    said.iter().filter(|(whose, _)| *whose == kind).map(|(_, refusal)| refusal.clone()).collect()
+}
+
+fn backend(kind: Backend, guardian: &Guardian) -> Box<dyn Enforces> {
+    match kind {
+        Backend::Deadline => Box::new(Deadline),
+        Backend::User => Box::new(User::new(guardian.clone())),
+        Backend::Quota => Box::new(Quota::new(guardian.clone())),
+    }
+}
+
+fn threads(pid: u32) -> usize {
+    fs::read_dir(format!("/proc/{pid}/task")).map_or(1, Iterator::count)
+}
+
+/// Children of all its threads, where the kernel lists them.
+fn children(pid: u32) -> usize {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let of = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("children")).ok();
+    threads.filter_map(of).map(|list| list.split_whitespace().count()).sum()
 }

@@ -11,7 +11,7 @@ use hourglass_reserve::progress::page::{Page, VARIABLE};
 use hourglass_reserve::target::Target;
 use hourglass_sys::{sched, thread};
 
-use super::pick::{self, Picked};
+use super::pick::{Picked, Wanted};
 use super::siblings::{self, Protection};
 use super::{Failure, Outcome, Request, Subject, document};
 
@@ -43,7 +43,13 @@ pub fn run(request: &Request) -> Result<Outcome, Failure> {
     let protection = siblings::protect(request, &target, page, &guardian, &mut document)?;
     let kept = keep(&target, &guardian)?;
     let asked = backend::Request { reservation: request.reservation, cpu: request.cpu };
-    let mut picked = match pick::reserve(request.backend, &target, &asked, &guardian) {
+    let wanted = Wanted {
+        kind: request.backend,
+        program: matches!(request.subject, Subject::Command(_)),
+        target: &target,
+        request: &asked,
+    };
+    let mut picked = match wanted.reserve(&guardian) {
         Ok(picked) => picked,
         Err(refused) => {
             document.refusals = refused.iter().map(document::refusal).collect();

@@ -14,6 +14,8 @@ use hourglass_reserve::smt::driver::{Driver, Plan};
 use hourglass_reserve::smt::enforcer::Watched;
 use hourglass_reserve::smt::jobs::Promised;
 use hourglass_reserve::smt::monitor::Settings;
+use hourglass_reserve::smt::sharers::locks::Shared;
+use hourglass_reserve::smt::sharers::{Spared, select};
 use hourglass_reserve::smt::stopper::{CoRunners, Kind, Setup, Stopper, Wanted, choose};
 use hourglass_reserve::smt::topology::{Shares, Topology};
 use hourglass_reserve::target::Target;
@@ -21,7 +23,7 @@ use hourglass_sys::clock::others::{ProcessTime, ThreadTime};
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::thread;
 
-use super::{Failure, Request, SiblingPolicy, Siblings, Stopped, Subject};
+use super::{Failure, Request, SiblingPolicy, Siblings, Subject};
 
 /// How long a monitor may be silent while co-runners stand, beside two periods, ns.
 const PATIENCE_NS: u64 = 500_000_000;
@@ -67,7 +69,7 @@ pub(super) fn protect(
         return Ok(None);
     }
     let grid = page.as_ref().map(|page| Page::open(&page.path())).transpose().map_err(failed)?;
-    let (stopper, margin_ns) = stopper(request, siblings, target, &shares, guardian)?;
+    let (stopper, margin_ns) = stopper(request, siblings, target, &shares, guardian, document)?;
     let settings = Settings {
         policy: siblings.policy,
         alpha: siblings.alpha,
@@ -122,16 +124,12 @@ fn stopper(
     target: &Target,
     shares: &Shares,
     guardian: &Guardian,
+    document: &mut ReserveDocument,
 ) -> Result<(Box<dyn Stopper>, u64), Failure> {
     if siblings.policy == SiblingPolicy::Ignore {
         return Ok((Box::new(Nobody), 0));
     }
-    let wanted = Wanted {
-        co_runners: co_runners(&siblings.stopped)?,
-        reserved: Some(target.clone()),
-        shares: shares.others.clone(),
-        graded: siblings.graded,
-    };
+    let wanted = co_runners(siblings, target, shares, document)?;
     let kinds = siblings.stopper.map_or(Kind::ALL.to_vec(), |kind| vec![kind]);
     let setup = Setup::new(&shares.others).map_err(failed)?;
     let chosen = choose(&kinds, &wanted, &setup, guardian).map_err(failed)?;
@@ -143,21 +141,41 @@ fn stopper(
     Ok((Box::new(stopper), margin_ns))
 }
 
-pub(super) fn co_runners(stopped: &[Stopped]) -> Result<CoRunners, Failure> {
-    let mut pids = Vec::new();
-    for one in stopped {
-        match one {
-            Stopped::Process(pid) => pids.push(*pid),
-            Stopped::Group(folder) if stopped.len() == 1 => {
-                return Ok(CoRunners::Group(folder.clone()));
-            }
-            Stopped::Group(_) => {
-                let text = "--stop: one control group, or any number of processes, but not both";
-                return Err(Failure::Words(text.to_owned()));
-            }
-        }
+/// Whom to stop: those that the user names, or everybody.
+fn co_runners(
+    siblings: &Siblings,
+    target: &Target,
+    shares: &Shares,
+    document: &mut ReserveDocument,
+) -> Result<Wanted, Failure> {
+    let reserved = Some(target.clone());
+    if siblings.stopped.is_empty() {
+        let (co_runners, shares) = (CoRunners::Everyone, shares.others.clone());
+        return Ok(Wanted { co_runners, reserved, shares, graded: siblings.graded });
     }
-    Ok(if pids.is_empty() { CoRunners::Everyone } else { CoRunners::Processes(pids) })
+    let selected = select(&siblings.stopped, reserved, &shares.others).map_err(failed)?;
+    document.warnings.extend(spared(&selected.spared));
+    document.warnings.extend(selected.shared.iter().map(shared));
+    Ok(Wanted { graded: siblings.graded, ..selected.wanted })
+}
+
+/// Who was selected and runs on all the same.
+fn spared(spared: &[(u32, Spared)]) -> Option<Warning> {
+    let list: Vec<String> = spared.iter().map(|(pid, why)| format!("{pid} ({why})")).collect();
+    (!list.is_empty()).then(|| Warning {
+        id: "not-stopped".to_owned(),
+        text: format!("processes that were selected and are never stopped: {}", list.join(", ")),
+        remedy: String::new(),
+    })
+}
+
+/// A lock that co-runners may hold while they stand.
+fn shared(shared: &Shared) -> Warning {
+    Warning {
+        id: "shared-lock".to_owned(),
+        text: shared.to_string(),
+        remedy: "stop others, or keep locks out of what they share".to_owned(),
+    }
 }
 
 /// The word that a program may write, and its processor time, of which only what is proven counts.

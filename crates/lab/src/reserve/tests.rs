@@ -51,19 +51,6 @@ fn nothing_watched_is_nothing_delivered() {
     assert_eq!((delivered, document.suggested_budget_ns), ((None, None, None), None));
 }
 
-#[test]
-fn who_may_be_stopped_is_one_group_or_processes() {
-    let group = || Stopped::Group("/sys/fs/cgroup/batch".into());
-    let said = |stopped: &[Stopped]| siblings::co_runners(stopped).unwrap_err().to_string();
-    assert!(siblings::co_runners(&[group()]).is_ok());
-    assert!(siblings::co_runners(&[Stopped::Process(7), Stopped::Process(8)]).is_ok());
-    for mixed in
-        [[group(), Stopped::Process(7)], [Stopped::Process(7), group()], [group(), group()]]
-    {
-        assert!(said(&mixed).contains("but not both"), "{mixed:?}");
-    }
-}
-
 /// `--check` starts nobody, and knows programs that are not there.
 #[test]
 fn a_check_looks_for_the_command() {
@@ -71,7 +58,8 @@ fn a_check_looks_for_the_command() {
     assert!(matches!(check(&absent), Err(Failure::NotStarted(NotStarted::NotFound(_)))));
     let document = check(&request(Subject::Nobody)).unwrap();
     assert_eq!((document.periods, document.exit_code), (0, None));
-    let refused = document.refusals.iter().any(|refusal| refusal.backend == "deadline");
-    assert_eq!(refused, document.backend.as_deref() != Some("deadline"));
+    // A program may fork: what comes first is the reserve for groups (`backend::choose`).
+    let refused = document.refusals.iter().any(|refusal| refusal.backend == "user");
+    assert_eq!(refused, document.backend.as_deref() != Some("user"));
     assert!(!document.reason.is_empty());
 }
