@@ -187,6 +187,49 @@ fn priority_comes_before_the_cpu() {
     assert_eq!(driver.stop().statistics.failed, 0);
 }
 
+/// Two reservations of one core: the work of the later deadline is held from the begin of a period until
+/// that of the earlier one is done.
+#[test]
+fn work_of_one_core_runs_one_after_the_other() {
+    let span = Span::from_millis;
+    let first = Reservation::new(span(5), span(50), Strength::Hard).unwrap();
+    let first = first.with_deadline(span(25)).unwrap();
+    let words = [(); 2].map(|()| Word::new(Page::create().unwrap()));
+    let [mut first_work, mut second_work] =
+        [0, 1].map(|word: usize| Progress::on(Page::open(&words[word].page().path()).unwrap()));
+    let (held, gate) = notes();
+    let begin = now_ns(ClockId::Monotonic);
+    let second = Reservation::new(span(10), span(50), Strength::Hard).unwrap();
+    let promised = [first, second].map(|reservation| Promised::new(&reservation, begin));
+    let gates: [Option<Box<dyn Stopper>>; 2] = [None, Some(gate)];
+    let watched = promised.into_iter().zip(words).zip(gates);
+    let watched = watched
+        .map(|((promised, word), gate)| Watched { promised, progress: Box::new(word), gate })
+        .collect();
+    let driver = Driver::start(plan(Policy::Monitor), watched, notes().1).unwrap();
+    let mut next = driver.promised()[0].first_ns();
+    let mut done = Vec::new();
+    for _ in 0..5 {
+        let now = now_ns(ClockId::Monotonic);
+        std::thread::sleep(Duration::from_nanos(next.saturating_sub(now) + 3 * MS));
+        let before = now_ns(ClockId::Monotonic);
+        first_work.report(1, 1);
+        done.push((before, now_ns(ClockId::Monotonic)));
+        std::thread::sleep(Duration::from_millis(9));
+        second_work.report(1, 1);
+        next += 50 * MS;
+    }
+    let end = now_ns(ClockId::Monotonic);
+    assert_eq!(driver.stop().statistics.failed, 0);
+    let held = held.lock().unwrap();
+    assert!(held.len() >= 2, "it was never held");
+    for pair in held.windows(2).filter(|pair| pair[0].1 && !pair[1].1 && pair[1].0 < end) {
+        let (from, to) = (pair[0].0, pair[1].0);
+        let between = done.iter().any(|(before, after)| *before <= to && *after >= from);
+        assert!(between, "resumed {} ns after it was held, without the other done", to - from);
+    }
+}
+
 #[test]
 fn what_cannot_be_had_is_refused_with_its_remedy() {
     let word = || Word::new(Page::create().unwrap());

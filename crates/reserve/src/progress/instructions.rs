@@ -1,7 +1,11 @@
 //! Progress by retired instructions (Inoue et al., section 4.2: the PMC implementation).
 //!
-//! Owns: what an instruction is worth. Must not: stop anybody to find it out; whoever calibrates keeps
-//! co-runners away meanwhile.
+//! Owns: what an instruction is worth, found in windows without co-runners: some measured before, or those
+//! in which the monitor has stopped them. Must not: stop anybody to find it out.
+//!
+//! A program has phases that differ in how much an instruction takes. An instruction counts as the least
+//! that one took, so that progress is told low in slower phases; a phase that is faster than any seen is
+//! told high until it has been seen. The paper takes one rate for all.
 
 use std::cmp::Ordering;
 
@@ -49,6 +53,13 @@ impl SingleThreadRate {
         Some(SingleThreadRate { instructions, ns })
     }
 
+    /// The faster of two.
+    #[must_use]
+    pub fn faster(self, other: SingleThreadRate) -> SingleThreadRate {
+        let windows = [(self.instructions, self.ns), (other.instructions, other.ns)];
+        SingleThreadRate::of_windows(&windows).unwrap_or(self)
+    }
+
     /// Time that so many instructions stand for, ns, rounded down.
     #[must_use]
     pub fn ns(&self, instructions: u64) -> u64 {
@@ -57,11 +68,22 @@ impl SingleThreadRate {
     }
 }
 
+/// Processor time of a window that says something, ns.
+const WINDOW_NS: u64 = 1_000_000;
+
 /// Progress of one thread by its instructions.
-#[derive(Debug)]
-pub struct ByInstructions<C> {
+pub struct ByInstructions<C, F> {
     counter: C,
-    rate: SingleThreadRate,
+    /// Processor time of the thread so far, ns; `None` if it cannot be told.
+    time: F,
+    /// `None` until the first window: then nothing counts.
+    rate: Option<SingleThreadRate>,
+    /// How long co-runners may still run after they were ordered to stop, ns.
+    settle_ns: u64,
+    /// Instructions and processor time when the window without co-runners began.
+    window: Option<(u64, u64)>,
+    /// Whether co-runners stand, but perhaps not all of them yet.
+    settling: bool,
     reserved_ns: u64,
     /// The counter when the job began; `None` if it could not be read.
     base: Option<u64>,
@@ -71,13 +93,25 @@ pub struct ByInstructions<C> {
     doubts: Doubts,
 }
 
-impl<C: Counter> ByInstructions<C> {
-    /// By this counter.
+impl<C, F> std::fmt::Debug for ByInstructions<C, F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ByInstructions").field("rate", &self.rate).finish_non_exhaustive()
+    }
+}
+
+impl<C: Counter, F: FnMut() -> Option<u64> + Send> ByInstructions<C, F> {
+    /// By this counter and the processor time of the same thread. `rate` is one measured before; without,
+    /// nothing counts until co-runners have stood for a while. `settle_ns` is the longest time from an
+    /// order to stop until nobody runs any more.
     #[must_use]
-    pub fn new(counter: C, rate: SingleThreadRate) -> ByInstructions<C> {
+    pub fn new(counter: C, time: F, rate: Option<SingleThreadRate>, settle_ns: u64) -> Self {
         ByInstructions {
             counter,
+            time,
             rate,
+            settle_ns,
+            window: None,
+            settling: false,
             reserved_ns: 0,
             base: None,
             last: 0,
@@ -86,9 +120,34 @@ impl<C: Counter> ByInstructions<C> {
             doubts: Doubts::default(),
         }
     }
+
+    /// What an instruction is worth, as far as is known.
+    #[must_use]
+    pub fn rate(&self) -> Option<SingleThreadRate> {
+        self.rate
+    }
+
+    /// Looks at the window without co-runners, at `count` instructions.
+    fn learn(&mut self, count: u64) {
+        let Some((since, begun)) = self.window else { return };
+        let Some(now) = (self.time)() else { return };
+        let used = now.saturating_sub(begun);
+        if self.settling {
+            if used >= self.settle_ns {
+                (self.settling, self.window) = (false, Some((count, now)));
+            }
+        } else if used >= WINDOW_NS {
+            self.window = Some((count, now));
+            let found = SingleThreadRate::of_windows(&[(count.saturating_sub(since), used)]);
+            self.rate = match (self.rate, found) {
+                (Some(known), Some(found)) => Some(known.faster(found)),
+                (known, found) => known.or(found),
+            };
+        }
+    }
 }
 
-impl<C: Counter> ProgressSource for ByInstructions<C> {
+impl<C: Counter, F: FnMut() -> Option<u64> + Send> ProgressSource for ByInstructions<C, F> {
     fn name(&self) -> &'static str {
         "instructions"
     }
@@ -113,7 +172,17 @@ impl<C: Counter> ProgressSource for ByInstructions<C> {
         if self.fell {
             return 0;
         }
-        self.rate.ns(now.saturating_sub(base)).min(self.reserved_ns)
+        self.learn(now);
+        let ns = self.rate.map_or(0, |rate| rate.ns(now.saturating_sub(base)));
+        ns.min(self.reserved_ns)
+    }
+
+    fn co_runners(&mut self, running: bool) {
+        self.window = match (running, self.counter.count(), (self.time)()) {
+            (false, Some(count), Some(time)) => Some((count, time)),
+            _ => None,
+        };
+        self.settling = !running;
     }
 
     fn doubts(&self) -> Doubts {
@@ -135,13 +204,21 @@ mod tests {
         assert_eq!(SingleThreadRate::of_windows(&[(0, 5)]), None);
     }
 
+    /// A counter and a clock that a test sets.
+    fn machine() -> (Arc<AtomicU64>, Arc<AtomicU64>) {
+        (Arc::new(AtomicU64::new(1_000)), Arc::new(AtomicU64::new(50_000)))
+    }
+
+    fn reader(value: &Arc<AtomicU64>) -> impl FnMut() -> Option<u64> + Send + use<> {
+        let value = Arc::clone(value);
+        move || Some(value.load(Ordering::Relaxed))
+    }
+
     #[test]
     fn instructions_are_turned_into_time() {
-        let counted = Arc::new(AtomicU64::new(1_000));
-        let read = Arc::clone(&counted);
-        let rate = SingleThreadRate::of_windows(&[(3, 1)]).unwrap();
-        let count = move || Some(read.load(Ordering::Relaxed));
-        let mut source = ByInstructions::new(count, rate);
+        let (counted, time) = machine();
+        let rate = SingleThreadRate::of_windows(&[(3, 1)]);
+        let mut source = ByInstructions::new(reader(&counted), reader(&time), rate, 0);
         source.begin(100);
         assert_eq!(source.done_ns(), 0);
         counted.store(1_050, Ordering::Relaxed);
@@ -155,11 +232,39 @@ mod tests {
         assert_eq!(source.doubts(), Doubts { backwards: 1, unmoved: 1 });
     }
 
+    /// Nothing counts until co-runners have stood long enough; the fastest window stays.
+    #[test]
+    fn the_rate_is_learnt_while_co_runners_stand() {
+        let (counted, time) = machine();
+        let mut source = ByInstructions::new(reader(&counted), reader(&time), None, 2_000);
+        let pass = |instructions: u64, ns: u64| {
+            counted.fetch_add(instructions, Ordering::Relaxed);
+            time.fetch_add(ns, Ordering::Relaxed);
+        };
+        source.begin(100_000_000);
+        pass(9_000_000, 1_000_000);
+        assert_eq!(source.done_ns(), 0, "beside co-runners nothing is learnt");
+        source.co_runners(false);
+        pass(9_000, 2_000);
+        assert_eq!(source.done_ns(), 0, "they may have run until now");
+        pass(1_000_000, 500_000);
+        assert_eq!(source.done_ns(), 0, "too short a window");
+        pass(2_000_000, 1_000_000);
+        // 2 instructions a nanosecond, for all 12,009,000 since the begin.
+        assert_eq!(source.done_ns(), 6_004_500);
+        pass(4_000_000, 1_000_000);
+        assert_eq!(source.done_ns(), 4_002_250, "4 a nanosecond from now on, and so less before");
+        source.co_runners(true);
+        pass(8_000_000, 1_000_000);
+        assert_eq!(source.done_ns(), 6_002_250);
+        assert_eq!(source.rate().map(|rate| rate.ns(4)), Some(1));
+    }
+
     /// A counter that cannot be read tells no progress.
     #[test]
     fn what_cannot_be_read_is_not_done() {
-        let rate = SingleThreadRate::of_windows(&[(1, 1)]).unwrap();
-        let mut source = ByInstructions::new(|| None, rate);
+        let rate = SingleThreadRate::of_windows(&[(1, 1)]);
+        let mut source = ByInstructions::new(|| None, || None, rate, 0);
         source.begin(100);
         assert_eq!(source.done_ns(), 0);
     }
