@@ -259,7 +259,25 @@ fn orders_that_fail_are_told() {
     assert_eq!((report.statistics.stops, report.errno), (0, Some(1)));
     assert!(report.statistics.failed >= 4, "{report:?}");
     assert!(!report.to_document(&[1]).protected);
-    assert!(told.lock().unwrap().iter().filter(|(_, stop)| *stop).count() >= 4);
+    let told = told.lock().unwrap();
+    assert!(told.iter().filter(|(_, stop)| *stop).count() >= 4);
+    // It may have been carried out in part.
+    assert_eq!(told.last().map(|(_, stop)| *stop), Some(false));
+}
+
+/// Co-runners that stand from one period to the next are told so in each: whoever waits for a sign of life
+/// has one. It counts as one stop.
+#[test]
+fn a_stop_that_lasts_is_renewed_in_each_period() {
+    let (told, stopper) = notes();
+    let word = Word::new(Page::create().unwrap());
+    let driver = Driver::start(plan(Policy::Disable), watched(word), stopper).unwrap();
+    wait_for(&driver, 4, 1);
+    let seen = driver.stop().statistics;
+    let orders = told.lock().unwrap().iter().filter(|(_, stop)| *stop).count() as u64;
+    assert_eq!(seen.stops, 1, "{seen:?}");
+    assert!(orders >= seen.jobs, "{orders} orders, {seen:?}");
+    assert!(seen.stopped_ns >= 60 * MS, "{seen:?}");
 }
 
 /// The lateness of timers is measured and added to the margin.

@@ -39,7 +39,8 @@ pub struct Enforcer {
     monitor: Monitor<Box<dyn ProgressSource>>,
     stopper: Box<dyn Stopper>,
     gates: Vec<Gate>,
-    level: Level,
+    /// How co-runners stand; `None` after an order that failed, which may have been carried out in part.
+    level: Option<Level>,
     /// Since when co-runners stand.
     stopped_at: Option<u64>,
     /// The first order that failed, as errno.
@@ -83,7 +84,7 @@ impl Enforcer {
             monitor: Monitor::new(Settings { slow_ns, ..settings }, sources)?,
             stopper,
             gates,
-            level: Level::Run,
+            level: Some(Level::Run),
             stopped_at: None,
             errno: None,
             last: None,
@@ -117,41 +118,53 @@ impl Enforcer {
         self.last
     }
 
-    /// Who stops first goes first, so that nobody runs beside reserved work that should not.
+    /// Who stops goes first, so that nobody runs beside reserved work that should not.
     fn carry_out(&mut self, order: &Order, now: u64) -> io::Result<()> {
-        let level =
-            if order.level > self.level { self.set_level(order.level, now) } else { Ok(()) };
+        let rises = self.level.is_none_or(|level| order.level > level);
+        let before = if rises { self.set_level(order.level, now) } else { Ok(()) };
         let gates = self.set_gates(order.runs);
-        let level = level.and_then(|()| self.set_level(order.level, now));
-        level.and(gates)
+        let after = if rises { Ok(()) } else { self.set_level(order.level, now) };
+        let again = match (order.began, order.level) {
+            // Whoever waits for a sign of life has one, and whoever came in between stops too.
+            (true, Level::Stop) if !rises => self.stopper.stop(),
+            _ => Ok(()),
+        };
+        before.and(gates).and(after).and(again)
     }
 
     fn set_level(&mut self, level: Level, now: u64) -> io::Result<()> {
-        if level == self.level {
-            return Ok(());
-        }
-        if self.level == Level::Stop {
+        let Some(before) = self.level.replace(level) else {
+            return self.change_level(level, now);
+        };
+        if level == before { Ok(()) } else { self.change_level(level, now) }
+    }
+
+    fn change_level(&mut self, level: Level, now: u64) -> io::Result<()> {
+        if level != Level::Stop {
             self.monitor.co_runners(true);
         }
-        match level {
-            Level::Run => self.stopper.resume()?,
-            Level::Slow => self.stopper.slow()?,
-            Level::Stop => self.stopper.stop()?,
+        let answer = match level {
+            Level::Run => self.stopper.resume(),
+            Level::Slow => self.stopper.slow(),
+            Level::Stop => self.stopper.stop(),
+        };
+        if let Err(error) = answer {
+            self.level = None;
+            return Err(error);
         }
         let counts = &mut self.monitor.statistics;
-        match level {
-            Level::Run => {}
-            Level::Slow => counts.slows += 1,
-            Level::Stop => counts.stops += 1,
-        }
         if let Some(since) = self.stopped_at.take() {
             counts.stopped_ns += now.saturating_sub(since);
         }
-        if level == Level::Stop {
-            self.stopped_at = Some(now);
-            self.monitor.co_runners(false);
+        match level {
+            Level::Run => {}
+            Level::Slow => counts.slows += 1,
+            Level::Stop => {
+                counts.stops += 1;
+                self.stopped_at = Some(now);
+                self.monitor.co_runners(false);
+            }
         }
-        self.level = level;
         Ok(())
     }
 

@@ -119,6 +119,8 @@ pub enum Level {
 pub struct Order {
     /// What co-runners may do.
     pub level: Level,
+    /// Whether a period began at this look.
+    pub began: bool,
     /// The only reservation whose work may run; `None` if all may.
     pub runs: Option<usize>,
     /// Slack of the system at this look, ns; `None` if nothing is pending or it was not asked for.
@@ -275,14 +277,16 @@ impl<P: ProgressSource> Monitor<P> {
     pub fn look(&mut self, now: u64) -> Order {
         self.statistics.checks += 1;
         self.statistics.latest_ns = self.statistics.latest_ns.max(now.saturating_sub(self.next_ns));
+        let mut began = false;
         for (job, source) in self.jobs.iter_mut().zip(&mut self.sources) {
             let advance = job.advance(now, source);
-            self.latched &= !advance.began;
+            began |= advance.began;
             self.statistics.jobs += advance.ended;
             self.statistics.missed += advance.missed;
             self.statistics.skipped += advance.skipped;
         }
-        let order = self.decide(now);
+        self.latched &= !began;
+        let order = Order { began, ..self.decide(now) };
         self.next_ns = order.next_ns;
         order
     }
@@ -293,7 +297,8 @@ impl<P: ProgressSource> Monitor<P> {
         let latest = begins.chain(dues.filter(|due| *due > now)).min().unwrap_or(u64::MAX);
         let Some(first) = self.first_due() else {
             self.latched = false;
-            return Order { level: Level::Run, runs: None, slack_ns: None, next_ns: latest };
+            let (level, runs, slack_ns) = (Level::Run, None, None);
+            return Order { level, began: false, runs, slack_ns, next_ns: latest };
         };
         let (level, slack_ns, next_ns) = match self.settings.policy {
             Policy::Ignore => (Level::Run, None, latest),
@@ -303,7 +308,8 @@ impl<P: ProgressSource> Monitor<P> {
         let several = self.jobs.len() > 1 && self.settings.policy != Policy::Ignore;
         let switch = if several { self.earliest_end_of(first, now) } else { u64::MAX };
         let runs = several.then_some(first);
-        Order { level, runs, slack_ns, next_ns: next_ns.min(switch).min(latest) }
+        let next_ns = next_ns.min(switch).min(latest);
+        Order { level, began: false, runs, slack_ns, next_ns }
     }
 
     /// The pending job with the earliest deadline.
