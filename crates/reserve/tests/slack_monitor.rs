@@ -316,6 +316,24 @@ fn looks_are_as_rare_as_the_equations_say() {
     assert_eq!((looks(500, 500), looks(600, 600)), (2, 2));
 }
 
+/// A graded stopper slows co-runners a millisecond of slack before it stops them.
+#[test]
+fn co_runners_are_slowed_before_they_are_stopped() {
+    let promised = [promised(55 * MS, 70 * MS, 70 * MS)];
+    let settings = Settings { slow_ns: Some(MS), ..Settings::default() };
+    let script = Script { work_ns: 55 * MS, rates: vec![(0, 500)] };
+    let outcome = simulate(settings, &promised, script, 70 * MS).unwrap();
+    let levels: Vec<Level> = outcome.looks.iter().map(|(_, order)| order.level).collect();
+    let slowed = levels.iter().position(|level| *level == Level::Slow).unwrap();
+    let stopped = levels.iter().position(|level| *level == Level::Stop).unwrap();
+    assert!(slowed < stopped && levels[..slowed].iter().all(|level| *level == Level::Run));
+    let slack = |look: usize| outcome.looks[look].1.slack_ns.unwrap();
+    assert!(slack(slowed) <= i128::from(MS + Settings::SMALLEST_NS), "{}", slack(slowed));
+    assert!(slack(slowed - 1) > i128::from(MS), "{}", slack(slowed - 1));
+    let seen = outcome.statistics;
+    assert_eq!((seen.slows, seen.stops, outcome.missed()), (1, 1, 0));
+}
+
 /// An hour of a video encoder: 33.3 ms, 25 ms reserved.
 #[test]
 fn an_hour_without_a_miss() {
