@@ -168,7 +168,9 @@ impl Trial<'_> {
             Way::Instructions => {
                 let counter = Instructions::open(tid).map_err(|error| error.to_string())?;
                 let rate = single_thread_rate(&counter)?;
-                Box::new(ByInstructions::new(move || counter.read().ok(), rate))
+                let settle = self.rig.stopping.p999_ns + 4 * CHUNK_NS;
+                let time = move || own_thread_ns(tid).ok();
+                Box::new(ByInstructions::new(move || counter.read().ok(), time, Some(rate), settle))
             }
         })
     }
