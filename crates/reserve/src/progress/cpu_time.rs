@@ -96,6 +96,11 @@ impl<F: FnMut() -> Option<u64> + Send> ProgressSource for CpuTime<F> {
         u64::try_from(done).unwrap_or(u64::MAX).min(self.reserved_ns)
     }
 
+    fn restart(&mut self) {
+        self.account();
+        self.counted = 0;
+    }
+
     fn co_runners(&mut self, running: bool) {
         if running == self.running {
             return;
@@ -136,6 +141,9 @@ mod tests {
         assert_eq!(source.done_ns(), 500);
         source.begin(500);
         assert_eq!(source.done_ns(), 0);
+        used(30);
+        source.restart();
+        assert_eq!(source.done_ns(), 0, "that was before the job began");
         source.co_runners(true);
         used(40);
         assert_eq!(source.done_ns(), 10);

@@ -177,6 +177,10 @@ impl<C: Counter, F: FnMut() -> Option<u64> + Send> ProgressSource for ByInstruct
         ns.min(self.reserved_ns)
     }
 
+    fn restart(&mut self) {
+        self.base = self.counter.count();
+    }
+
     fn co_runners(&mut self, running: bool) {
         self.window = match (running, self.counter.count(), (self.time)()) {
             (false, Some(count), Some(time)) => Some((count, time)),
@@ -223,6 +227,8 @@ mod tests {
         assert_eq!(source.done_ns(), 0);
         counted.store(1_050, Ordering::Relaxed);
         assert_eq!(source.done_ns(), 16);
+        source.restart();
+        assert_eq!(source.done_ns(), 0, "that was before the job began");
         counted.store(2_000, Ordering::Relaxed);
         assert_eq!(source.done_ns(), 100);
         counted.store(1_999, Ordering::Relaxed);

@@ -42,6 +42,15 @@ impl ProgressSource for Largest {
         self.others.iter_mut().map(|source| source.done_ns()).fold(first, u64::max)
     }
 
+    fn begun_ns(&mut self) -> Option<u64> {
+        self.first.begun_ns()
+    }
+
+    fn restart(&mut self) {
+        self.first.restart();
+        self.others.iter_mut().for_each(|source| source.restart());
+    }
+
     fn co_runners(&mut self, running: bool) {
         self.first.co_runners(running);
         self.others.iter_mut().for_each(|source| source.co_runners(running));

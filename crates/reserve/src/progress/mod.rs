@@ -28,6 +28,14 @@ pub trait ProgressSource: Send {
     fn begin(&mut self, reserved_ns: u64);
     /// What is done of it now, ns, 0 to what is reserved; the reserved amount means all is done.
     fn done_ns(&mut self) -> u64;
+    /// When the job that counts now began, ns of `CLOCK_MONOTONIC`, if the program has told it: periods that
+    /// were begun at a guess are then begun with its jobs.
+    fn begun_ns(&mut self) -> Option<u64> {
+        None
+    }
+    /// The job began later than [`ProgressSource::begin`] was called: what was done until now is not its own.
+    /// For sources that cannot tell by themselves.
+    fn restart(&mut self) {}
     /// Told after co-runners were stopped and before they run again, for sources that count the one
     /// and the other differently.
     fn co_runners(&mut self, _running: bool) {}
@@ -57,6 +65,14 @@ impl<P: ProgressSource + ?Sized> ProgressSource for Box<P> {
 
     fn done_ns(&mut self) -> u64 {
         (**self).done_ns()
+    }
+
+    fn begun_ns(&mut self) -> Option<u64> {
+        (**self).begun_ns()
+    }
+
+    fn restart(&mut self) {
+        (**self).restart();
     }
 
     fn co_runners(&mut self, running: bool) {

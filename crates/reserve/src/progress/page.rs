@@ -12,6 +12,7 @@
 //! | 8 | the job's number times two; less one while a job is being begun; 0 before the first |
 //! | 9 | the whole of the job, in whatever unit the program likes |
 //! | 10 | what is done of it, in the same unit |
+//! | 11 | when it began (`CLOCK_MONOTONIC`, ns); 0 if not told |
 //!
 //! The program writes the whole before what is done, and both after the number; who reads takes the
 //! number, what is done, the whole, and the number again: what is seen is never more than has been told
@@ -45,6 +46,7 @@ const PERIOD: usize = 3;
 pub(super) const JOB: usize = 8;
 pub(super) const TOTAL: usize = 9;
 pub(super) const DONE: usize = 10;
+pub(super) const BEGUN: usize = 11;
 
 /// Why there is no page.
 #[derive(Debug, thiserror::Error)]

@@ -5,7 +5,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::page::{DONE, JOB, Page, TOTAL};
+use super::page::{BEGUN, DONE, JOB, Page, TOTAL};
 use super::{Doubts, ProgressSource};
 
 /// What the word said at one moment.
@@ -15,6 +15,7 @@ struct Seen {
     job: u64,
     done: u64,
     total: u64,
+    begun: u64,
 }
 
 /// Reads the word of one page.
@@ -57,16 +58,18 @@ impl Word {
     }
 
     fn see(&self) -> Seen {
-        let Some(words) = self.page.words() else { return Seen { job: 0, done: 0, total: 0 } };
+        let nothing = |job| Seen { job, done: 0, total: 0, begun: 0 };
+        let Some(words) = self.page.words() else { return nothing(0) };
         let before = words[JOB].load(Ordering::Acquire);
         let done = words[DONE].load(Ordering::Acquire);
         let total = words[TOTAL].load(Ordering::Acquire);
+        let begun = words[BEGUN].load(Ordering::Acquire);
         let after = words[JOB].load(Ordering::Acquire);
         let job = after.div_ceil(2);
         if before == after && after % 2 == 0 {
-            Seen { job, done, total }
+            Seen { job, done, total, begun }
         } else {
-            Seen { job, done: 0, total: 0 }
+            nothing(job)
         }
     }
 
@@ -96,7 +99,7 @@ impl ProgressSource for Word {
     }
 
     fn done_ns(&mut self) -> u64 {
-        let Seen { job, done, total } = self.see();
+        let Seen { job, done, total, .. } = self.see();
         if job != self.job {
             let over = job > self.job;
             self.moved |= over;
@@ -111,6 +114,11 @@ impl ProgressSource for Word {
         let share = u128::from(self.reserved_ns) * u128::from(done.min(total)) / u128::from(total);
         // No more than what is reserved.
         u64::try_from(share).unwrap_or(0)
+    }
+
+    fn begun_ns(&mut self) -> Option<u64> {
+        let seen = self.see();
+        (seen.job == self.job && seen.begun > 0).then_some(seen.begun)
     }
 
     fn doubts(&self) -> Doubts {
@@ -163,6 +171,22 @@ mod tests {
         progress.report(2, 5);
         word.begin(100);
         assert_eq!(word.done_ns(), 40);
+    }
+
+    #[test]
+    fn the_begin_is_that_of_the_job_that_counts() {
+        use hourglass_sys::clock::{ClockId, now_ns};
+        let (mut progress, mut word) = pair();
+        word.begin(100);
+        assert_eq!(word.begun_ns(), None);
+        let before = now_ns(ClockId::Monotonic);
+        progress.begin();
+        let begun = word.begun_ns().unwrap();
+        assert!((before..=now_ns(ClockId::Monotonic)).contains(&begun));
+        word.begin(100);
+        assert_eq!(word.begun_ns(), None, "that was the job of the period before");
+        progress.begin();
+        assert!(word.begun_ns().unwrap() >= begun);
     }
 
     /// An overrun takes nothing from the next job.

@@ -80,6 +80,19 @@ pub(super) struct Advance {
     pub(super) skipped: u64,
 }
 
+/// Where in time the program's jobs begin, as told by it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Phase {
+    /// Whether any job told its begin.
+    known: bool,
+    /// Whether the one under way did.
+    settled: bool,
+    /// Whether the one before was done in its period.
+    in_time: bool,
+    /// How much earlier periods were made since they were last begun with a job, ns.
+    earlier_ns: u64,
+}
+
 /// The job under way.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Job {
@@ -92,18 +105,22 @@ pub(super) struct Job {
     left_ns: u64,
     /// Whether it was counted as missed.
     missed: bool,
+    /// What is known of where the program's jobs begin; `None` if its periods are where they are.
+    phase: Option<Phase>,
     /// When it was first looked at without co-runners, and what was left then.
     alone: Option<(u64, u64)>,
 }
 
 impl Job {
-    pub(super) fn new(promised: Promised) -> Job {
+    /// With `follows`, periods are moved to where the program's jobs begin.
+    pub(super) fn new(promised: Promised, follows: bool) -> Job {
         Job {
             promised,
             begun_ns: None,
             next_ns: promised.first_ns,
             left_ns: 0,
             missed: false,
+            phase: follows.then(Phase::default),
             alone: None,
         }
     }
@@ -122,8 +139,12 @@ impl Job {
             self.left_ns = self.promised.reserved_ns;
             self.missed = false;
             self.alone = None;
+            if let Some(phase) = &mut self.phase {
+                phase.settled = false;
+            }
             source.begin(self.promised.reserved_ns);
         }
+        self.align(now, source);
         self.measure(source);
         if self.is_pending() && !self.missed && now >= self.due_ns() {
             self.missed = true;
@@ -137,6 +158,9 @@ impl Job {
         if self.begun_ns.is_some() {
             self.measure(source);
             advance.ended = 1;
+            if let Some(phase) = &mut self.phase {
+                phase.in_time = self.left_ns == 0;
+            }
             if self.is_pending() && !self.missed {
                 advance.missed = 1;
             }
@@ -146,6 +170,35 @@ impl Job {
     fn measure<P: ProgressSource>(&mut self, source: &mut P) {
         if self.is_pending() {
             self.left_ns = self.promised.reserved_ns.saturating_sub(source.done_ns());
+        }
+    }
+
+    /// Begins the period with its job where that is known to be right: the first job that tells its begin; one
+    /// that begins somewhat earlier, since the one before may have been woken late; one that begins much
+    /// later though the one before was done in time, since the program has a period of its own. Somewhat
+    /// later is no reason: that is how wake-ups are.
+    fn align<P: ProgressSource>(&mut self, now: u64, source: &mut P) {
+        let period = self.promised.period_ns;
+        let (Some(phase), Some(begun)) = (&mut self.phase, self.begun_ns) else { return };
+        if phase.settled {
+            return;
+        }
+        let Some(told) = source.begun_ns() else { return };
+        phase.settled = true;
+        if told > now || told.saturating_add(period) <= now {
+            return;
+        }
+        let (early, late) = (begun.saturating_sub(told), told.saturating_sub(begun));
+        let earlier = early > 0 && phase.earlier_ns.saturating_add(early) <= period / 4;
+        let later = late > period / 4 && phase.in_time;
+        if !phase.known || earlier || later {
+            phase.earlier_ns = if phase.known && earlier { phase.earlier_ns + early } else { 0 };
+            phase.known = true;
+            if late > 0 {
+                source.restart();
+            }
+            self.begun_ns = Some(told);
+            self.next_ns = told.saturating_add(period);
         }
     }
 
@@ -190,5 +243,96 @@ impl Job {
         }
         let wait = u128::from(self.left_ns) * u128::from(passed) / u128::from(done);
         u64::try_from(wait).unwrap_or(u64::MAX).min(self.left_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Jobs as a program tells them: when the one under way began, and whether it is done.
+    #[derive(Default)]
+    struct Told {
+        begun: Option<u64>,
+        done: bool,
+        reserved: u64,
+    }
+
+    impl ProgressSource for Told {
+        fn name(&self) -> &'static str {
+            "word"
+        }
+
+        fn begin(&mut self, reserved_ns: u64) {
+            self.reserved = reserved_ns;
+        }
+
+        fn done_ns(&mut self) -> u64 {
+            if self.done { self.reserved } else { 0 }
+        }
+
+        fn begun_ns(&mut self) -> Option<u64> {
+            self.begun
+        }
+    }
+
+    fn job(follows: bool) -> Job {
+        let promised =
+            Promised { reserved_ns: 20, period_ns: 100, deadline_ns: 90, first_ns: 1_000 };
+        Job::new(promised, follows)
+    }
+
+    #[test]
+    fn periods_come_from_the_grid_and_skipped_ones_are_counted() {
+        let (mut job, mut told) = (job(false), Told { begun: Some(1_030), ..Told::default() });
+        assert_eq!(job.advance(999, &mut told), Advance::default());
+        let begins = Advance { began: true, ..Advance::default() };
+        assert_eq!(job.advance(1_000, &mut told), begins);
+        assert_eq!((job.due_ns(), job.next_ns(), job.left_ns()), (1_090, 1_100, 20));
+        assert_eq!(job.advance(1_090, &mut told).missed, 1);
+        assert_eq!(job.advance(1_095, &mut told).missed, 0, "counted once");
+        let skips = Advance { began: true, ended: 1, missed: 0, skipped: 2 };
+        assert_eq!(job.advance(1_350, &mut told), skips);
+        assert_eq!((job.due_ns(), job.next_ns()), (1_390, 1_400));
+        told.done = true;
+        assert_eq!(job.advance(1_400, &mut told), Advance { began: true, ended: 1, ..begins });
+    }
+
+    #[test]
+    fn periods_follow_the_jobs() {
+        let (mut job, mut told) = (job(true), Told::default());
+        job.advance(1_000, &mut told);
+        assert_eq!(job.due_ns(), 1_090, "nothing told yet");
+        // The first job began at 1,070: so does its period.
+        told.begun = Some(1_070);
+        job.advance(1_080, &mut told);
+        assert_eq!((job.due_ns(), job.next_ns()), (1_160, 1_170));
+        // The next one somewhat later: woken late. And one somewhat earlier.
+        let mut next = |job: &mut Job, begun: u64, done: bool| {
+            (told.begun, told.done) = (None, done);
+            job.advance(job.next_ns(), &mut told);
+            (told.begun, told.done) = (Some(begun), false);
+            job.advance(job.next_ns() - 95, &mut told);
+            (job.due_ns(), job.next_ns())
+        };
+        assert_eq!(next(&mut job, 1_175, true), (1_260, 1_270));
+        assert_eq!(next(&mut job, 1_265, true), (1_355, 1_365));
+        // A program that runs ahead does not get more than a quarter of a period in all.
+        assert_eq!(next(&mut job, 1_345, true), (1_435, 1_445));
+        assert_eq!(next(&mut job, 1_425, true), (1_535, 1_545));
+    }
+
+    /// Late after a job that was late itself: the program makes up for it, and the grid stays.
+    #[test]
+    fn an_overrun_does_not_move_the_periods() {
+        for (done, due) in [(false, 1_190), (true, 1_225)] {
+            let (mut job, mut told) = (job(true), Told { begun: Some(1_000), ..Told::default() });
+            job.advance(1_000, &mut told);
+            (told.begun, told.done) = (None, done);
+            job.advance(1_100, &mut told);
+            (told.begun, told.done) = (Some(1_135), false);
+            job.advance(1_140, &mut told);
+            assert_eq!(job.due_ns(), due, "done: {done}");
+        }
     }
 }

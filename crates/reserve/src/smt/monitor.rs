@@ -178,7 +178,8 @@ pub struct Monitor<P> {
 }
 
 impl<P: ProgressSource> Monitor<P> {
-    /// Watches these reservations. All times will be of the clock of [`Promised::first_ns`].
+    /// Watches these reservations. Periods begin as promised; of one reservation alone, with the jobs of
+    /// the program where it tells them ([`ProgressSource::begun_ns`]). All times will be of the clock of [`Promised::first_ns`].
     ///
     /// # Errors
     /// [`Unwatchable`].
@@ -189,7 +190,10 @@ impl<P: ProgressSource> Monitor<P> {
         let (promised, sources): (Vec<Promised>, Vec<P>) = watched.into_iter().unzip();
         let shortest =
             promised.iter().map(Promised::period_ns).min().ok_or(Unwatchable::Nothing)?;
-        let jobs: Vec<Job> = promised.into_iter().map(Job::new).collect();
+        // Of several, work is held, and so begins when it may.
+        let follows = promised.len() == 1;
+        let jobs: Vec<Job> =
+            promised.into_iter().map(|promised| Job::new(promised, follows)).collect();
         let floor_ns = settings.smallest_ns.max(shortest / 1_000).max(1);
         let mut monitor = Monitor {
             settings,
