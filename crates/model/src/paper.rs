@@ -147,6 +147,36 @@ pub enum Drawing {
     Curves(Curves),
     /// When threads ran.
     Trace(TraceFigure),
+    /// Quantities of several things, side by side.
+    Bars(Bars),
+}
+
+/// Quantities of several things, side by side.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Bars {
+    /// Its number in the paper.
+    pub id: String,
+    /// What it shows.
+    pub title: String,
+    /// What is counted along its left edge, which begins at 0.
+    pub up: String,
+    /// The things.
+    pub groups: Vec<String>,
+    /// A bar of each in every group.
+    pub series: Vec<BarSeries>,
+}
+
+/// Bars of one kind.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BarSeries {
+    /// What they are.
+    pub name: String,
+    /// Where they are from.
+    pub origin: Origin,
+    /// Their colour: bars of one number are about one thing.
+    pub colour: u32,
+    /// Their heights, one a group; null where there is none.
+    pub values: Vec<Option<f64>>,
 }
 
 /// A segment of an execution trace.
@@ -189,6 +219,7 @@ impl Drawing {
             Drawing::Measurements(figure) => &figure.id,
             Drawing::Curves(curves) => &curves.id,
             Drawing::Trace(trace) => &trace.id,
+            Drawing::Bars(bars) => &bars.id,
         }
     }
 
@@ -199,6 +230,7 @@ impl Drawing {
             Drawing::Measurements(figure) => figure.count == 0,
             Drawing::Curves(curves) => curves.curves.iter().all(|curve| curve.points.is_empty()),
             Drawing::Trace(trace) => trace.pieces.is_empty() || trace.to_ns <= trace.from_ns,
+            Drawing::Bars(bars) => bars.series.iter().flat_map(|s| &s.values).all(Option::is_none),
         }
     }
 }

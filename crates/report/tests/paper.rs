@@ -1,9 +1,9 @@
 //! A paper's tables as text and as pictures, from a document that is written down here.
 
 use hourglass_model::paper::{
-    Cell, Curve, Curves, Decision, Drawing, Edge, EdgeUnit, Figure, How, MachineFacts, Origin,
-    PAPER_LIST_SCHEMA, PAPER_SCHEMA, PaperDocument, PaperEntry, PaperList, PaperRow, PaperTable,
-    Place, Point, Scale, Series, TableEntry, TraceFigure, TracePiece,
+    BarSeries, Bars, Cell, Curve, Curves, Decision, Drawing, Edge, EdgeUnit, Figure, How,
+    MachineFacts, Origin, PAPER_LIST_SCHEMA, PAPER_SCHEMA, PaperDocument, PaperEntry, PaperList,
+    PaperRow, PaperTable, Place, Point, Scale, Series, TableEntry, TraceFigure, TracePiece,
 };
 use hourglass_report::svg;
 use hourglass_report::text::{Style, paper, papers};
@@ -349,4 +349,68 @@ fn a_segment_of_a_trace() {
     }
     figure.to_ns = figure.from_ns;
     assert!(Drawing::Trace(figure).is_empty(), "nothing is written of a range that holds nothing");
+}
+
+/// A limit is a line without marks, and so is a curve whose marks would hide it.
+#[test]
+fn crowded_curves_and_limits_have_no_marks() {
+    let points = |count: u32| {
+        let place = |n| Place { across: f64::from(n) + 1.0, up: f64::from(n % 2) };
+        (0..count).map(place).collect::<Vec<_>>()
+    };
+    let number = |text: &str| Edge {
+        text: text.into(),
+        unit: hourglass_model::paper::EdgeUnit::Number,
+        scale: Scale::Linear,
+    };
+    let curve =
+        |origin, points| Curve { name: "A".into(), origin, colour: 0, joined: true, points };
+    let limit = vec![Place { across: 1.0, up: 1.0 }, Place { across: 3.0, up: 1.0 }];
+    let marks = |curve| {
+        let (across, up) = (number("period"), number("time"));
+        let one = Curves { across, up, curves: vec![curve], ..curves() };
+        svg::curves(&one).matches("<circle").count()
+    };
+    assert_eq!(marks(curve(Origin::Here, points(100))), 101, "and that of the legend");
+    assert_eq!(marks(curve(Origin::Here, points(900))), 1);
+    assert_eq!(marks(curve(Origin::Paper, limit)), 1);
+}
+
+/// Bars: each with its number, as high as it says; what is not there leaves its place empty.
+#[test]
+fn bars_are_as_high_as_they_say() {
+    let series = |name: &str, origin, values: &[Option<f64>]| BarSeries {
+        name: name.into(),
+        origin,
+        colour: 1,
+        values: values.to_vec(),
+    };
+    let bars = Bars {
+        id: "9".into(),
+        title: "more & less".into(),
+        up: "times".into(),
+        groups: vec!["A".into(), "B".into()],
+        series: vec![
+            series("paper", Origin::Paper, &[Some(2.0), Some(1.0)]),
+            series("here", Origin::Here, &[Some(0.5), None]),
+            series("elsewhere", Origin::Simulated, &[None, None]),
+        ],
+    };
+    let svg = svg::figure(&Drawing::Bars(bars.clone()));
+    assert_well_formed(&svg);
+    let height = |svg: &str, part: &str| -> f64 {
+        let rest = &svg[svg.find(part).unwrap()..];
+        let rest = &rest[rest.find("height=\"").unwrap() + 8..];
+        rest[..rest.find('"').unwrap()].parse().unwrap()
+    };
+    let of_plot = &svg[svg.find("hg-axis").unwrap()..svg.rfind("translate").unwrap()];
+    assert_eq!(height(of_plot, "class=\"hg-frame hg-there\""), 300.0);
+    assert_eq!(height(of_plot, "class=\"hg-bar\""), 75.0);
+    for text in
+        [">Figure 9: more &amp; less</text>", ">0.50</text>", ">elsewhere (not measured here)"]
+    {
+        assert!(svg.contains(text), "{text} is missing in {svg}");
+    }
+    let nothing = Bars { series: bars.series[2..].to_vec(), ..bars.clone() };
+    assert!(Drawing::Bars(nothing).is_empty() && !Drawing::Bars(bars).is_empty());
 }

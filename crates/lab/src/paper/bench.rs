@@ -10,6 +10,7 @@ use hourglass_model::paper::MachineFacts;
 use hourglass_time::Span;
 
 use super::highpertimer::Kept;
+use super::smt_reservation::Kept as SmtKept;
 use crate::host::HostReader;
 
 /// How much is measured of each table.
@@ -57,6 +58,8 @@ pub(super) struct Bench {
     pub(super) load: Option<f64>,
     /// What several tables of the thesis are made of, once it was measured.
     pub(super) sleeps: Kept,
+    /// What several figures of the SMT paper are made of.
+    pub(super) smt: SmtKept,
     /// Whether the measurement is to end.
     pub(super) stopped: fn() -> bool,
 }
@@ -82,7 +85,8 @@ impl Bench {
         let cpuid = Cpuid::of_this_processor();
         let (tick_hz, sleeps) = (host.tick_hz, Kept::default());
         let load = host.start.load_average.map(|[minute, ..]| minute);
-        Bench { effort, machine, cpuid, tick_hz, load, sleeps, stopped }
+        let smt = SmtKept::default();
+        Bench { effort, machine, cpuid, tick_hz, load, sleeps, smt, stopped }
     }
 }
 

@@ -24,6 +24,9 @@ const HEIGHT: u32 = 420;
 const LEFT: u32 = 72;
 const RIGHT: u32 = WIDTH - 40;
 
+/// Points of a joined curve that are closer than this to one another, in pixels, have no marks.
+const MARK_DISTANCE: usize = 4;
+
 /// Labels of the lower edge are at least so many pixels apart.
 const LABEL_DISTANCE: f64 = 60.0;
 
@@ -100,6 +103,11 @@ fn entries(curves: &Curves) -> Vec<Entry> {
         }
     };
     curves.curves.iter().map(entry).collect()
+}
+
+/// Whether there are several, all at one height.
+fn is_level(places: &[(f64, f64)]) -> bool {
+    places.len() > 1 && places.windows(2).all(|pair| matches!(pair, [(_, a), (_, b)] if a == b))
 }
 
 /// The class of a line from there.
@@ -208,7 +216,12 @@ impl Plot<'_> {
             }
             out.push_str("\"/>\n");
         }
-        places.iter().for_each(|(x, y)| out.push_str(&mark(curve.origin, *x, *y)));
+        let crowded = places.len() * MARK_DISTANCE > (RIGHT - LEFT) as usize;
+        // Nor do the ends of a level line, which is a limit.
+        let limit = curve.origin == Origin::Paper && is_level(&places);
+        if !curve.joined || !(crowded || limit) {
+            places.iter().for_each(|(x, y)| out.push_str(&mark(curve.origin, *x, *y)));
+        }
         out.push_str("</g>\n");
         out
     }

@@ -6,6 +6,7 @@
 
 mod acceptance;
 mod axis;
+mod bars;
 mod costs;
 mod curves;
 mod edge_axis;
@@ -25,6 +26,7 @@ use hourglass_time::Span;
 use thiserror::Error;
 
 pub use acceptance::acceptance;
+pub use bars::bars;
 pub use costs::costs;
 pub use curves::curves;
 pub use options::{Rows, TraceOptions};
@@ -62,6 +64,7 @@ pub fn figure(drawing: &Drawing) -> String {
         Drawing::Measurements(figure) => costs(figure),
         Drawing::Curves(figure) => curves(figure),
         Drawing::Trace(figure) => segment(figure),
+        Drawing::Bars(figure) => bars(figure),
     }
 }
 

@@ -115,11 +115,6 @@ impl Jobs {
         self.jobs.iter().map(|job| job.iter().map(|phase| phase.ns).sum())
     }
 
-    /// The first so many periods.
-    pub(super) fn first(&self, periods: usize) -> Jobs {
-        Jobs { jobs: self.jobs.iter().take(periods).cloned().collect(), ..*self }
-    }
-
     /// The same for the simulator.
     pub(super) fn simulated(&self) -> Simulated {
         Simulated {
@@ -146,7 +141,6 @@ mod tests {
         let peaks = lengths.iter().filter(|ns| **ns > 22 * MS).count();
         assert!((5..40).contains(&peaks), "{peaks}");
         assert!(lengths.iter().all(|ns| *ns <= 24 * MS && *ns < video.reserve_ns));
-        assert_eq!(video.first(12).jobs.len(), 12);
     }
 
     /// What is told never exceeds what is done, and the two loops take most of a frame.

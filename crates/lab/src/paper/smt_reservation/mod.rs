@@ -7,16 +7,21 @@
 
 mod contention;
 mod emulator;
+mod evaluation;
 mod example;
+mod figures;
 mod jobs;
 mod outcome;
 mod rig;
 mod simulated;
+mod tables;
 mod trial;
 mod ways;
 mod work;
 
 use super::{Paper, Table};
+pub(super) use evaluation::Kept;
+use tables::FIGURE_7;
 
 /// The paper.
 pub(super) const PAPER: Paper = Paper {
@@ -26,5 +31,13 @@ pub(super) const PAPER: Paper = Paper {
     tables: &[
         Table { id: example::MONITOR_ID, title: example::MONITOR_TITLE, measure: example::monitor },
         Table { id: example::DISABLE_ID, title: example::DISABLE_TITLE, measure: example::disable },
+        Table { id: FIGURE_7[0].id, title: FIGURE_7[0].title, measure: tables::figure_7a },
+        Table { id: FIGURE_7[1].id, title: FIGURE_7[1].title, measure: tables::figure_7b },
+        Table { id: FIGURE_7[2].id, title: FIGURE_7[2].title, measure: tables::figure_7c },
+        Table { id: tables::ID_8, title: tables::TITLE_8, measure: tables::figure_8 },
+        Table { id: tables::ID_9, title: tables::TITLE_9, measure: tables::figure_9 },
+        Table { id: tables::ID_10, title: tables::TITLE_10, measure: tables::figure_10 },
+        Table { id: tables::ID_11, title: tables::TITLE_11, measure: tables::figure_11 },
+        Table { id: tables::ID_12, title: tables::TITLE_12, measure: tables::figure_12 },
     ],
 };

@@ -382,11 +382,10 @@ mod tests {
             [Way::Ignore, Way::Disable, Way::Word, Way::CpuTime].map(|way| {
                 let found = outcome(way);
                 println!(
-                    "{} missed {} excused {} lost {} latest {:?} best effort {:.3} stops {} checks {} monitor {}",
+                    "{} missed {} excused {} latest {:?} best effort {:.3} stops {} checks {} monitor {}",
                     way.name(),
                     found.missed(),
                     found.excused(),
-                    found.lost(),
                     found.latest_ns(),
                     found.best_effort(),
                     found.stops,

@@ -1,0 +1,225 @@
+//! Rows and pictures of the evaluation.
+//!
+//! Owns: what of an outcome becomes a row, what a point. Must not: run anything.
+
+use hourglass_model::paper::{
+    Curve, Curves, Drawing, Edge, EdgeUnit, How, Origin, PaperRow, PaperTable, Place, Scale,
+};
+
+use super::super::rows::{beside, found, lacking};
+use super::evaluation::{Runs, Subject};
+use super::outcome::Outcome;
+use super::rig::Rig;
+use super::ways::Way;
+
+/// Nanoseconds in a millisecond.
+const MS: f64 = 1e6;
+
+/// How numbers of a machine are found, also of one that cannot be had.
+pub(super) fn how(rig: &Result<Rig, String>) -> How {
+    rig.as_ref().map_or(How::Measured, Rig::how)
+}
+
+/// Which periods were missed, and when the latest job was done: here and simulated. The paper has no
+/// number but that monitoring and disabling miss nothing.
+pub(super) fn miss_rows(runs: &Runs, ways: &[Way], how: How) -> Vec<PaperRow> {
+    let mut rows = Vec::new();
+    for way in ways {
+        let Some(here) = runs.here(*way) else { continue };
+        let name = way.name();
+        let promised = (*way != Way::Ignore).then_some(0.0);
+        let missed = |how, outcome: &Outcome| {
+            let percent = outcome.missed_percent();
+            let name = format!("{name}: periods missed");
+            beside(promised, found(name, percent, "%", how, outcome.periods))
+        };
+        let latest = |how, outcome: &Outcome| {
+            let jobs = outcome.done.len() as u64;
+            let row = |what: &str, ns: u64| {
+                found(format!("{name}: {what} completion"), ns as f64 / MS, "ms", how, jobs)
+            };
+            let median = outcome.median_ns().map(|ns| row("median", ns));
+            median.into_iter().chain(outcome.latest_ns().map(|ns| row("latest", ns)))
+        };
+        match here {
+            Ok(outcome) => {
+                rows.push(missed(how, outcome));
+                rows.extend(latest(how, outcome));
+                rows.extend(excused_row(name, outcome, how));
+            }
+            Err(why) => {
+                let row = lacking(format!("{name}: periods missed"), "%", how, why);
+                rows.push(beside(promised, row));
+            }
+        }
+        if let Some(outcome) = runs.simulated(*way) {
+            rows.push(missed(How::Simulated, outcome));
+            rows.extend(latest(How::Simulated, outcome));
+        }
+    }
+    rows
+}
+
+/// Jobs that are listed apart, if there are any.
+fn excused_row(name: &str, outcome: &Outcome, how: How) -> Option<PaperRow> {
+    let excused = outcome.excused();
+    (excused > 0).then(|| {
+        let percent = excused as f64 * 100.0 / outcome.periods.max(1) as f64;
+        let name = format!("{name}: late only by gaps below the kernel");
+        found(name, percent, "%", how, outcome.periods)
+    })
+}
+
+/// What the monitor did and cost, for the ways that have one.
+pub(super) fn monitor_rows(runs: &Runs, ways: &[Way], how: How) -> Vec<PaperRow> {
+    let mut rows = Vec::new();
+    for way in ways.iter().filter(|way| way.monitors()) {
+        let Some(Ok(outcome)) = runs.here(*way) else { continue };
+        let jobs = outcome.done.len().max(1) as u64;
+        let name = way.name();
+        let of_job = |what: &str, count: u64| {
+            found(format!("{name}: {what}"), count as f64 / jobs as f64, "per job", how, jobs)
+        };
+        rows.push(of_job("looks", outcome.checks));
+        rows.push(of_job("stops", outcome.stops));
+        let time = outcome.periods as f64 * outcome.deadline_ns as f64;
+        let share = outcome.monitor_ns as f64 * 100.0 / time.max(1.0);
+        rows.push(found(format!("{name}: the monitor's CPU use"), share, "%", how, jobs));
+    }
+    rows
+}
+
+/// Throughput of the others relative to disabled SMT: here, and simulated.
+pub(super) fn gains(runs: &Runs, way: Way) -> [Option<f64>; 2] {
+    let gain = |disable: &Outcome, own: &Outcome| {
+        let base = disable.best_effort();
+        (base > 0.0).then(|| own.best_effort() / base)
+    };
+    let here = runs.here(way).zip(runs.here(Way::Disable));
+    let here = here.and_then(|(own, disable)| gain(disable.as_ref().ok()?, own.as_ref().ok()?));
+    let simulated = runs.simulated(way).zip(runs.simulated(Way::Disable));
+    [here, simulated.and_then(|(own, disable)| gain(disable, own))]
+}
+
+/// Rows of these gains; the paper's number belongs to both.
+pub(super) fn gain_rows(
+    name: &str,
+    paper: Option<f64>,
+    runs: &Runs,
+    way: Way,
+    how: How,
+) -> Vec<PaperRow> {
+    let [here, simulated] = gains(runs, way);
+    let name = format!("{name}; {}", way.name());
+    let why = match runs.here(way) {
+        Some(Err(why)) => why.as_str(),
+        _ => "the others got nothing to compare with",
+    };
+    let count = |outcome: Option<&Outcome>| outcome.map_or(0, |outcome| outcome.periods);
+    let row = match (here, runs.here(way)) {
+        (Some(gain), Some(Ok(outcome))) => {
+            found(name.clone(), gain, "times", how, count(Some(outcome)))
+        }
+        _ => lacking(name.clone(), "times", how, why),
+    };
+    let mut rows = vec![beside(paper, row)];
+    if let Some(gain) = simulated {
+        let row = found(name, gain, "times", How::Simulated, count(runs.simulated(way)));
+        rows.push(beside(paper, row));
+    }
+    rows
+}
+
+/// Completion times by period, and the deadline.
+pub(super) fn completions(
+    (id, title): (&str, &str),
+    counted: &str,
+    runs: &Runs,
+    ways: &[Way],
+    note: String,
+) -> Drawing {
+    let mut curves = Vec::new();
+    let mut last = 1.0f64;
+    let mut deadline = None;
+    for way in ways {
+        let Some(Ok(outcome)) = runs.here(*way) else { continue };
+        last = last.max(outcome.periods as f64);
+        deadline = Some(outcome.deadline_ns as f64);
+        let place = |done: &super::outcome::Done| Place {
+            across: (done.period + 1) as f64,
+            up: done.response_ns as f64,
+        };
+        curves.push(Curve {
+            name: way.name().to_owned(),
+            origin: Origin::Here,
+            colour: way.colour(),
+            joined: true,
+            points: outcome.done.iter().map(place).collect(),
+        });
+    }
+    if let Some(up) = deadline {
+        let ends = [1.0, last].map(|across| Place { across, up });
+        curves.push(Curve {
+            name: "deadline".into(),
+            origin: Origin::Paper,
+            colour: 11,
+            joined: true,
+            points: ends.into(),
+        });
+    }
+    let edge = |text: &str, unit| Edge { text: text.to_owned(), unit, scale: Scale::Linear };
+    Drawing::Curves(Curves {
+        id: id.to_owned(),
+        title: title.to_owned(),
+        across: edge(counted, EdgeUnit::Number),
+        up: edge("completion time", EdgeUnit::Time),
+        curves,
+        note,
+    })
+}
+
+/// The paper's machine.
+const MACHINE: &str =
+    "Xeon workstation with Hyper-Threading, Linux 2.4.21 with the paper's scheduler";
+
+/// How a figure was found, in a sentence.
+fn method(subject: Subject, rig: &Result<Rig, String>, jobs: usize) -> String {
+    let what = match subject {
+        Subject::Product(_) => {
+            "products of 200x200 matrices, as many as take 50 ms here alone (one took 50 ms in 2006), \
+             every 70 ms, 55 ms reserved"
+        }
+        Subject::VideoAlone | Subject::Video => {
+            "a job in the phases of a video encoder (motion estimation and cosine transformation tell \
+             progress, the rest does not), 13 to 23.5 ms by frame, every 33.3 ms, 25 ms reserved"
+        }
+    };
+    let place = match rig {
+        Ok(rig) => rig.words(),
+        Err(why) => format!("not run here: {why}"),
+    };
+    format!(
+        "{what}; {jobs} jobs of each policy, in turns; {place}; simulated on a core of two threads"
+    )
+}
+
+/// A table of the evaluation.
+pub(super) fn table(
+    (id, title): (&str, &str),
+    (subject, rig, jobs): (Subject, &Result<Rig, String>, usize),
+    rows: Vec<PaperRow>,
+    difference: String,
+    notes: Vec<String>,
+) -> PaperTable {
+    PaperTable {
+        id: id.into(),
+        title: title.into(),
+        paper_machine: MACHINE.into(),
+        method: method(subject, rig, jobs),
+        rows,
+        decisions: Vec::new(),
+        difference,
+        notes,
+        figure: None,
+    }
+}

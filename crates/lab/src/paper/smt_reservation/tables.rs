@@ -1,0 +1,273 @@
+//! Figures 7 to 12 as tables.
+//!
+//! Owns: which figure has which rows, and what differs from the paper. Must not: run anything itself.
+
+use hourglass_model::paper::{BarSeries, Bars, Drawing, Origin, PaperRow};
+
+use super::super::MeasuredTable;
+use super::super::bench::Bench;
+use super::contention::CoRunner;
+use super::evaluation::{Runs, Subject, rig, runs};
+use super::figures::{completions, gain_rows, gains, how, miss_rows, monitor_rows, table};
+use super::outcome::Outcome;
+use super::ways::Way;
+
+/// A part of Figure 7.
+pub(super) struct Part {
+    pub(super) id: &'static str,
+    pub(super) title: &'static str,
+    number: &'static str,
+    kind: CoRunner,
+}
+
+/// Figure 7, (a) to (c).
+pub(super) const FIGURE_7: [Part; 3] = [
+    Part {
+        id: "figure-7a",
+        title: "Completion times beside an integer product",
+        number: "7a",
+        kind: CoRunner::Integer,
+    },
+    Part {
+        id: "figure-7b",
+        title: "Completion times beside a floating-point product",
+        number: "7b",
+        kind: CoRunner::Float,
+    },
+    Part {
+        id: "figure-7c",
+        title: "Completion times beside a compilation",
+        number: "7c",
+        kind: CoRunner::Compile,
+    },
+];
+pub(super) const ID_8: &str = "figure-8";
+pub(super) const TITLE_8: &str = "Completion times without reported progress, beside a compilation";
+pub(super) const ID_9: &str = "figure-9";
+pub(super) const TITLE_9: &str = "Best-effort throughput relative to SMT disabled";
+pub(super) const ID_10: &str = "figure-10";
+pub(super) const TITLE_10: &str = "Completion times of an encoder by itself";
+pub(super) const ID_11: &str = "figure-11";
+pub(super) const TITLE_11: &str = "Completion times of an encoder beside a compilation";
+pub(super) const ID_12: &str = "figure-12";
+pub(super) const TITLE_12: &str =
+    "Best-effort throughput beside an encoder, relative to SMT disabled";
+
+/// The ways of Figure 7, of Figure 8, and of Figure 11.
+const REPORTED: [Way; 3] = [Way::Ignore, Way::Disable, Way::Word];
+const UNREPORTED: [Way; 2] = [Way::Instructions, Way::CpuTime];
+const FOUR: [Way; 5] = [Way::Ignore, Way::Word, Way::Instructions, Way::CpuTime, Way::Disable];
+const MONITORS: [Way; 3] = [Way::Word, Way::Instructions, Way::CpuTime];
+
+pub(super) fn figure_7a(bench: &Bench) -> Option<MeasuredTable> {
+    figure_7(bench, &FIGURE_7[0])
+}
+
+pub(super) fn figure_7b(bench: &Bench) -> Option<MeasuredTable> {
+    figure_7(bench, &FIGURE_7[1])
+}
+
+pub(super) fn figure_7c(bench: &Bench) -> Option<MeasuredTable> {
+    figure_7(bench, &FIGURE_7[2])
+}
+
+fn figure_7(bench: &Bench, part: &Part) -> Option<MeasuredTable> {
+    let shown = Shown {
+        names: (part.id, part.title, part.number),
+        subject: Subject::Product(part.kind),
+        ways: &REPORTED,
+        notes: stand_in(part.kind),
+    };
+    shown.by_period(bench)
+}
+
+pub(super) fn figure_8(bench: &Bench) -> Option<MeasuredTable> {
+    let mut notes = stand_in(CoRunner::Compile);
+    notes.push(CPU_TIME.to_owned());
+    let subject = Subject::Product(CoRunner::Compile);
+    Shown { names: (ID_8, TITLE_8, "8"), subject, ways: &UNREPORTED, notes }.by_period(bench)
+}
+
+pub(super) fn figure_10(bench: &Bench) -> Option<MeasuredTable> {
+    let notes = vec![FRAMES.to_owned()];
+    let subject = Subject::VideoAlone;
+    Shown { names: (ID_10, TITLE_10, "10"), subject, ways: &[Way::Ignore], notes }.by_period(bench)
+}
+
+pub(super) fn figure_11(bench: &Bench) -> Option<MeasuredTable> {
+    let mut notes = vec![FRAMES.to_owned()];
+    notes.extend(stand_in(CoRunner::Compile));
+    Shown { names: (ID_11, TITLE_11, "11"), subject: Subject::Video, ways: &FOUR, notes }
+        .by_period(bench)
+}
+
+const CPU_TIME: &str = "CPU time counts fully while the others stand, and beside them as much as is \
+    certain: nine tenths of the emulator's rate, nothing on hardware threads.";
+const FRAMES: &str = "The frames are no video: each computes for a time that is drawn with the seed \
+    2006, as the paper describes its frames.";
+
+fn stand_in(kind: CoRunner) -> Vec<String> {
+    let text = "The compilation is a stand-in that looks words up in a table and waits 1 ms after every 8 ms of \
+                work, as for a disk: a compiler can neither be slowed by the emulator nor say when it runs.";
+    if kind == CoRunner::Compile { vec![text.to_owned()] } else { Vec::new() }
+}
+
+/// A figure of completion times.
+struct Shown<'a> {
+    /// Of the table: its name and title; the figure's number.
+    names: (&'static str, &'static str, &'static str),
+    subject: Subject,
+    ways: &'a [Way],
+    notes: Vec<String>,
+}
+
+impl Shown<'_> {
+    fn by_period(self, bench: &Bench) -> Option<MeasuredTable> {
+        let (id, title, number) = self.names;
+        let rig = rig(bench);
+        let runs = runs(bench, self.subject)?;
+        let how = how(rig);
+        let mut rows = miss_rows(runs, self.ways, how);
+        rows.extend(monitor_rows(runs, self.ways, how));
+        let counted = match self.subject {
+            Subject::Product(_) => "period",
+            Subject::VideoAlone | Subject::Video => "frame",
+        };
+        let note = match rig {
+            Ok(rig) if rig.emulated => "Contention is emulated.".to_owned(),
+            Ok(_) => "On hardware threads of one core.".to_owned(),
+            Err(_) => String::new(),
+        };
+        let figure = completions((number, title), counted, runs, self.ways, note);
+        let (jobs, _) = self.subject.jobs(bench.effort);
+        let what = (self.subject, rig, jobs.jobs.len());
+        let difference = difference(runs, self.ways);
+        let table = table((id, title), what, rows, difference, self.notes);
+        Some(MeasuredTable { table, figure: Some(figure) })
+    }
+}
+
+/// Whether deadlines hold where they should.
+fn difference(runs: &Runs, ways: &[Way]) -> String {
+    let found = |way: &Way| match runs.here(*way) {
+        Some(Ok(outcome)) => Some((*way, outcome)),
+        _ => None,
+    };
+    let broken: Vec<String> = ways
+        .iter()
+        .filter(|way| **way != Way::Ignore)
+        .filter_map(found)
+        .filter(|(_, outcome)| outcome.missed() > 0)
+        .map(|(way, outcome)| {
+            format!("{} misses {} of {} periods", way.name(), outcome.missed(), outcome.periods)
+        })
+        .collect();
+    let ignored = found(&Way::Ignore).filter(|_| ways.contains(&Way::Ignore));
+    let ignored = ignored.map_or(String::new(), |(_, outcome)| ignored_words(outcome));
+    if broken.is_empty() {
+        let held = "No deadline is missed where others are disabled or slack is monitored, as in the paper.";
+        let any = ways.iter().any(|way| *way != Way::Ignore && found(way).is_some());
+        return format!("{ignored}{}", if any { held } else { "" }).trim().to_owned();
+    }
+    format!(
+        "{ignored}Other than in the paper, {}; other programs, a host or an overrun of the job itself \
+         may be behind it.",
+        broken.join(", ")
+    )
+}
+
+fn ignored_words(outcome: &Outcome) -> String {
+    format!(
+        "Where the scheduler ignores it, {:.0} % of periods are missed. ",
+        outcome.missed_percent()
+    )
+}
+
+/// Figure 9.
+pub(super) fn figure_9(bench: &Bench) -> Option<MeasuredTable> {
+    let mut subjects = Vec::new();
+    for kind in CoRunner::ALL {
+        let subject = Subject::Product(kind);
+        subjects.push((kind.name(), Some(kind.paper_gain()), runs(bench, subject)?));
+    }
+    let mut notes = vec![
+        "The paper gives one number for both of its implementations. The emulator's rates are those \
+         with which the simulated gain of the reported one is the paper's."
+            .to_owned(),
+    ];
+    notes.extend(stand_in(CoRunner::Compile));
+    let first = Subject::Product(CoRunner::Integer);
+    Some(throughput(bench, (ID_9, TITLE_9, "9"), first, &subjects, notes))
+}
+
+/// Figure 12.
+pub(super) fn figure_12(bench: &Bench) -> Option<MeasuredTable> {
+    let subjects = [(CoRunner::Compile.name(), None, runs(bench, Subject::Video)?)];
+    let mut notes = vec![FRAMES.to_owned()];
+    notes.extend(stand_in(CoRunner::Compile));
+    Some(throughput(bench, (ID_12, TITLE_12, "12"), Subject::Video, &subjects, notes))
+}
+
+fn throughput(
+    bench: &Bench,
+    (id, title, number): (&str, &str, &str),
+    subject: Subject,
+    subjects: &[(&str, Option<f64>, &Runs)],
+    notes: Vec<String>,
+) -> MeasuredTable {
+    let rig = rig(bench);
+    let mut rows: Vec<PaperRow> = Vec::new();
+    for (name, paper, runs) in subjects {
+        for way in MONITORS {
+            let paper = paper.filter(|_| way != Way::CpuTime);
+            rows.extend(gain_rows(name, paper, runs, way, how(rig)));
+        }
+    }
+    let word = |at: usize| subjects.iter().filter_map(move |(.., runs)| gains(runs, Way::Word)[at]);
+    let least = word(0).reduce(f64::min);
+    let difference = match least {
+        Some(least) if least > 1.0 => {
+            "As in the paper, the others get more everywhere where slack is monitored.".to_owned()
+        }
+        Some(least) => format!(
+            "Other than in the paper, monitored slack gives the others only {least:.2} times as much: \
+             programs beside these had the CPUs, or stopping costs more than slack gives."
+        ),
+        None => "Nothing can be compared.".to_owned(),
+    };
+    let (jobs, _) = subject.jobs(bench.effort);
+    let what = (subject, rig, jobs.jobs.len());
+    let table = table((id, title), what, rows, difference, notes);
+    let figure = Drawing::Bars(bars(number, title, subjects));
+    MeasuredTable { table, figure: Some(figure) }
+}
+
+fn bars(number: &str, title: &str, subjects: &[(&str, Option<f64>, &Runs)]) -> Bars {
+    let series = |name: &str, origin, colour, values: Vec<Option<f64>>| BarSeries {
+        name: name.to_owned(),
+        origin,
+        colour,
+        values,
+    };
+    let of = |way: Way, at: usize| subjects.iter().map(|(.., runs)| gains(runs, way)[at]).collect();
+    let mut all = Vec::new();
+    if subjects.iter().any(|(_, paper, _)| paper.is_some()) {
+        let paper = subjects.iter().map(|(_, paper, _)| *paper).collect();
+        all.push(series("monitor, in the paper", Origin::Paper, 11, paper));
+    }
+    for way in MONITORS {
+        all.push(series(way.name(), Origin::Here, way.colour(), of(way, 0)));
+        if way.simulated().is_some() {
+            let name = format!("{}, simulated", way.name());
+            all.push(series(&name, Origin::Simulated, way.colour(), of(way, 1)));
+        }
+    }
+    all.retain(|series| series.values.iter().any(Option::is_some));
+    Bars {
+        id: number.to_owned(),
+        title: title.to_owned(),
+        up: "throughput, times that with SMT disabled".to_owned(),
+        groups: subjects.iter().map(|(name, ..)| (*name).to_owned()).collect(),
+        series: all,
+    }
+}
