@@ -109,3 +109,28 @@ fn figures_and_loads_of_2002() {
     assert!(figure.starts_with("<svg ") && figure.contains("HIGH"), "{figure}");
     assert_eq!(devices(), before);
 }
+
+/// Section 3.3 of the SMT paper: equations 4 to 8, Figures 4 and 5, which are simulated and drawn.
+#[test]
+fn the_example_of_the_smt_paper() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("figures");
+    let line = format!(
+        "smt-reservation --quick --table figure-4 --table figure-5 --json -o {}",
+        folder.display()
+    );
+    let document = document(&line);
+    let tables = document["tables"].as_array().unwrap();
+    assert_eq!(tables.len(), 2, "{document}");
+    for row in tables.iter().flat_map(|table| table["rows"].as_array().unwrap()) {
+        assert_eq!((&row["measured"], &row["how"]), (&row["paper"], &"simulated".into()), "{row}");
+    }
+    assert_eq!(row(&tables[0], "look 2: slack")["paper"], 2.0);
+    assert_eq!(row(&tables[0], "co-scheduled process preempted at")["measured"], 6.0);
+    assert_eq!(row(&tables[1], "real-time process done at")["measured"], 6.0);
+    for (table, name) in tables.iter().zip(["figure-4.svg", "figure-5.svg"]) {
+        assert_eq!(table["figure"], name);
+        let figure = std::fs::read_to_string(folder.join(name)).unwrap();
+        assert!(figure.contains("real-time, thread 0"), "{figure}");
+    }
+}

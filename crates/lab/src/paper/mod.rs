@@ -25,6 +25,7 @@ use hourglass_sys::signal;
 
 use bench::Bench;
 pub use bench::Effort;
+pub use smt_reservation::{Headline, PolicyFigures, headline};
 
 /// Every paper of which tables can be measured.
 pub const PAPERS: &[Paper] = &[

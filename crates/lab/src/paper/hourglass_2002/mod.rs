@@ -1,6 +1,6 @@
 //! J. Regehr, *Inferring Scheduling Behavior with Hourglass*, USENIX Annual Technical Conference,
-//! FREENIX track, 2002: its Figures 3 to 6 and Tables 1 and 2, and whether concurrent applications can meet
-//! their deadlines (section 5.5).
+//! FREENIX track, 2002: its Figures 3 to 6 and Tables 1 and 2, whether concurrent applications can meet
+//! their deadlines (section 5.5), also in reservations (section 5.6).
 //!
 //! A figure is a table of its numbers here, called `figure-3`, and a picture. What has no number in the
 //! paper has that of its section.
@@ -11,6 +11,7 @@ mod figure_5;
 mod figure_6;
 mod runs;
 mod section_5_5;
+mod section_5_6;
 mod table_1;
 mod table_2;
 
@@ -29,5 +30,6 @@ pub(super) const PAPER: Paper = Paper {
         Table { id: table_2::ID, title: table_2::TITLE, measure: table_2::measure },
         Table { id: figure_6::ID, title: figure_6::TITLE, measure: figure_6::measure },
         Table { id: section_5_5::ID, title: section_5_5::TITLE, measure: section_5_5::measure },
+        Table { id: section_5_6::ID, title: section_5_6::TITLE, measure: section_5_6::measure },
     ],
 };

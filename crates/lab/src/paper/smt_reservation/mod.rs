@@ -10,6 +10,7 @@ mod emulator;
 mod evaluation;
 mod example;
 mod figures;
+mod headline;
 mod jobs;
 mod outcome;
 mod rig;
@@ -21,6 +22,7 @@ mod work;
 
 use super::{Paper, Table};
 pub(super) use evaluation::Kept;
+pub use headline::{Headline, PolicyFigures, headline};
 use tables::FIGURE_7;
 
 /// The paper.

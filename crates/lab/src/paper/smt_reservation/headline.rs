@@ -1,0 +1,74 @@
+//! The evaluation in a few numbers, for a benchmark.
+//!
+//! Owns: running the product beside the integer product under the three policies. Must not: judge.
+
+use super::contention::CoRunner;
+use super::jobs::product;
+use super::outcome::Outcome;
+use super::rig::Rig;
+use super::trial;
+use super::ways::Way;
+
+/// What came of one policy.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PolicyFigures {
+    /// `ignore`, `disable` or `monitor, word`.
+    pub policy: &'static str,
+    /// Periods.
+    pub periods: u64,
+    /// Of these, missed.
+    pub missed: u64,
+    /// Late only by gaps that the kernel knows nothing of.
+    pub excused: u64,
+    /// What the others did of a CPU's time.
+    pub best_effort: f64,
+    /// What the monitor's thread used of a CPU's time.
+    pub monitor: f64,
+    /// Looks at the slack in a period.
+    pub looks: f64,
+}
+
+/// The product of section 5.2 beside the integer product, periods of all policies in turns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Headline {
+    /// Whether contention was emulated.
+    pub emulated: bool,
+    /// Best-effort throughput with monitored slack, relative to disabled SMT; `None` if the latter gave
+    /// nothing.
+    pub ratio: Option<f64>,
+    /// The policies.
+    pub policies: Vec<PolicyFigures>,
+}
+
+/// Measures `turns` times `periods` periods of 70 ms of each policy.
+///
+/// # Errors
+/// One line: what is missing, and what would mend it.
+pub fn headline(turns: usize, periods: usize) -> Result<Headline, String> {
+    let rig = Rig::here()?;
+    let jobs = product(periods);
+    let mut found = [Way::Ignore, Way::Disable, Way::Word].map(|way| (way, Outcome::default()));
+    for _ in 0..turns {
+        for (way, outcome) in &mut found {
+            let more = trial::run(&rig, &jobs, Some(CoRunner::Integer), *way, || false)?;
+            outcome.append(more.ok_or("a signal ended it")?);
+        }
+    }
+    let [_, (_, disable), (_, word)] = &found;
+    let base = disable.best_effort();
+    let ratio = (base > 0.0).then(|| word.best_effort() / base);
+    Ok(Headline { emulated: rig.emulated, ratio, policies: found.iter().map(figures).collect() })
+}
+
+fn figures((way, outcome): &(Way, Outcome)) -> PolicyFigures {
+    let time = (outcome.periods * outcome.deadline_ns).max(1) as f64;
+    PolicyFigures {
+        policy: way.name(),
+        periods: outcome.periods,
+        missed: outcome.missed(),
+        excused: outcome.excused(),
+        best_effort: outcome.best_effort(),
+        monitor: outcome.monitor_ns as f64 / time,
+        looks: outcome.checks as f64 / outcome.periods.max(1) as f64,
+    }
+}
