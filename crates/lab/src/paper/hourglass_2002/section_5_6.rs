@@ -114,7 +114,7 @@ fn rounds(case: &Case, duration: Span) -> Result<Option<Vec<Counts>>, String> {
             return Ok(None);
         };
         let mut counts = Counts::default();
-        for (count, thread) in counts.iter_mut().zip(&finished.document.threads) {
+        for (count, thread) in counts.iter_mut().zip(&finished.document.result.threads) {
             *count = thread.deadlines.unwrap_or_default();
         }
         all.push(counts);

@@ -112,6 +112,9 @@ fn stand_in(kind: CoRunner) -> Vec<String> {
     if kind == CoRunner::Compile { vec![text.to_owned()] } else { Vec::new() }
 }
 
+/// From this load average on, throughput is also that of other programs.
+const BUSY: f64 = 0.5;
+
 /// A figure of completion times.
 struct Shown<'a> {
     /// Of the table: its name and title; the figure's number.
@@ -216,6 +219,13 @@ fn throughput(
     notes: Vec<String>,
 ) -> MeasuredTable {
     let rig = rig(bench);
+    let mut notes = notes;
+    notes.extend(bench.load.filter(|load| *load >= BUSY).map(|load| {
+        format!(
+            "Other programs ran here (load average {load:.1}): what they take of the CPUs the others miss \
+             under each policy."
+        )
+    }));
     let mut rows: Vec<PaperRow> = Vec::new();
     for (name, paper, runs) in subjects {
         for way in MONITORS {

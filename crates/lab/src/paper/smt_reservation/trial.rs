@@ -207,9 +207,9 @@ impl Trial<'_> {
         let seen = Page::open(&page.path()).map_err(|error| error.to_string())?;
         let progress = Progress::on(page);
         let driver = self.watch(way, seen)?;
-        let first = driver.promised().first().map_or(0, Promised::first_ns);
-        // The monitor leaves out periods that have begun, and so do the jobs.
-        let first = first.max(now_ns(ClockId::Monotonic));
+        // On the monitor's grid, but for periods that have begun by now.
+        let promised = driver.promised().first().copied();
+        let first = promised.map_or(0, |p| p.after(now_ns(ClockId::Monotonic)).first_ns());
         let words = Arc::clone(&self.words);
         let others = || done_ns(words.words(), SAME) + done_ns(words.words(), OTHER);
         let rates = self.rates(REAL_TIME);
