@@ -1,0 +1,78 @@
+//! What the paper compares: reserved work beside an integer product under the three policies (Inoue et
+//! al., sections 5.2.1 and 5.2.2), on hardware threads of one core, or with contention emulated.
+
+use hourglass_lab::paper::{Headline, PolicyFigures, headline};
+
+use crate::document::Row;
+
+/// Periods of a policy in one turn.
+const PERIODS: usize = 10;
+
+/// The least gain in throughput over disabled SMT that is wanted, and the most that a monitor may use.
+const GAIN: f64 = 1.5;
+const MONITOR: f64 = 1.0;
+
+/// Throughput relative to disabled SMT, missed periods, what the monitor uses and how often it looks.
+/// None, with the reason told, where the machine cannot do it.
+pub(super) fn measure(rounds: u32) -> Vec<Row> {
+    let turns = usize::try_from(rounds).unwrap_or(usize::MAX);
+    match headline(turns, PERIODS) {
+        Ok(found) => rows(&found),
+        Err(why) => {
+            eprintln!("throughput_ratio: {why}");
+            Vec::new()
+        }
+    }
+}
+
+fn rows(found: &Headline) -> Vec<Row> {
+    let subject = if found.emulated { "emulated" } else { "siblings" };
+    let mut rows = Vec::new();
+    if let Some(ratio) = found.ratio {
+        rows.push(Row::alone("throughput_ratio", subject, ratio, "times").at_least(GAIN));
+    }
+    for policy in &found.policies {
+        let PolicyFigures { policy: name, periods, missed, excused, monitor, looks, .. } = policy;
+        let case = |what: &str| format!("{what}/{name}");
+        let count =
+            |what: &str, count: u64| Row::alone(&case(what), subject, count as f64, "count");
+        rows.push(count("periods", *periods));
+        let row = count("missed", *missed);
+        rows.push(if *name == "ignore" { row } else { row.at_most(0.0) });
+        rows.push(count("missed_by_host", *excused));
+        if *name != "ignore" {
+            let share = Row::alone(&case("contention_monitor_cpu"), subject, 100.0 * monitor, "%");
+            rows.push(if *name == "disable" { share } else { share.at_most(MONITOR) });
+            rows.push(Row::alone(&case("contention_looks"), subject, *looks, "per job"));
+        }
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Only who ignores contention may miss.
+    #[test]
+    fn goals_belong_to_who_promises() {
+        let policy = |policy, missed| PolicyFigures {
+            policy,
+            periods: 10,
+            missed,
+            excused: 0,
+            best_effort: 0.5,
+            monitor: 0.002,
+            looks: 9.0,
+        };
+        let policies = vec![policy("ignore", 10), policy("monitor, word", 1)];
+        let rows = rows(&Headline { emulated: true, ratio: Some(1.7), policies });
+        let goals = |case: &str| {
+            let row = rows.iter().find(|row| row.case == case).unwrap();
+            row.goals.iter().map(|goal| goal.met).collect::<Vec<_>>()
+        };
+        assert_eq!(goals("throughput_ratio"), [true]);
+        assert_eq!((goals("missed/ignore"), goals("missed/monitor, word")), (vec![], vec![false]));
+        assert_eq!(goals("contention_monitor_cpu/monitor, word"), [true]);
+    }
+}
