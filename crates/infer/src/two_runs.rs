@@ -48,18 +48,9 @@ impl GapRate {
         elapsed_ns: u64,
         least_ns: u64,
     ) -> GapRate {
-        let slice_ns = (elapsed_ns / SLICES as u64).max(1);
-        let mut rate = GapRate { counts: vec![0; SLICES], slice_ns, gaps: 0 };
-        let mut last: Option<i64> = None;
-        for interval in intervals {
-            let before = last.replace(interval.end_ns);
-            let Some(before) = before.filter(|_| interval.onset.is_gap()) else { continue };
-            let length = u64::try_from(i128::from(interval.start_ns) - i128::from(before));
-            if length.is_ok_and(|length| length > least_ns) {
-                rate.push(before);
-            }
-        }
-        rate
+        let mut counter = GapCounter::new(elapsed_ns, least_ns);
+        intervals.into_iter().for_each(|interval| counter.push(interval));
+        counter.finish()
     }
 
     fn push(&mut self, start: i64) {
@@ -85,6 +76,40 @@ impl GapRate {
     pub fn per_second(&self) -> f64 {
         let seconds = self.counts.len() as f64 * self.slice_ns as f64 / 1e9;
         if seconds > 0.0 { self.gaps as f64 / seconds } else { 0.0 }
+    }
+}
+
+/// Counts the gaps of one thread, interval by interval.
+#[derive(Clone, Debug)]
+pub struct GapCounter {
+    rate: GapRate,
+    least_ns: u64,
+    last: Option<i64>,
+}
+
+impl GapCounter {
+    /// For gaps longer than `least_ns`, in slices of a run of `elapsed_ns`.
+    #[must_use]
+    pub fn new(elapsed_ns: u64, least_ns: u64) -> GapCounter {
+        let slice_ns = (elapsed_ns / SLICES as u64).max(1);
+        let rate = GapRate { counts: vec![0; SLICES], slice_ns, gaps: 0 };
+        GapCounter { rate, least_ns, last: None }
+    }
+
+    /// Takes the thread's next interval, in order of start.
+    pub fn push(&mut self, interval: &Interval) {
+        let before = self.last.replace(interval.end_ns);
+        let Some(before) = before.filter(|_| interval.onset.is_gap()) else { return };
+        let length = u64::try_from(i128::from(interval.start_ns) - i128::from(before));
+        if length.is_ok_and(|length| length > self.least_ns) {
+            self.rate.push(before);
+        }
+    }
+
+    /// What was counted.
+    #[must_use]
+    pub fn finish(self) -> GapRate {
+        self.rate
     }
 }
 
@@ -166,8 +191,18 @@ pub fn timer_is_inaccurate(
     limit_ns: u64,
     longest_gap_ns: Option<u64>,
 ) -> TimerStatement {
-    let [(late, all), (late_other, all_other)] =
-        [late_of(suspect, limit_ns), late_of(other, limit_ns)];
+    let blamed = longest_gap_ns.is_some_and(|longest| longest >= limit_ns);
+    timer_by_counts(late_of(suspect, limit_ns), late_of(other, limit_ns), blamed)
+}
+
+/// The same where wake-ups were counted: how many were late, and how many there were. `has_long_gaps` says
+/// whether real gaps meanwhile were as long as what counts as late.
+#[must_use]
+pub fn timer_by_counts(
+    (late, all): (u64, u64),
+    (late_other, all_other): (u64, u64),
+    has_long_gaps: bool,
+) -> TimerStatement {
     let (first, second) = (share(late, all, USUAL), share(late_other, all_other, USUAL));
     let statement =
         |answer, confidence| TimerStatement { answer, confidence, late: first, late_other: second };
@@ -182,8 +217,7 @@ pub fn timer_is_inaccurate(
     if confidence < SURE {
         return statement(Answer::No, 1.0 - confidence);
     }
-    let blamed = longest_gap_ns.is_some_and(|longest| longest >= limit_ns);
-    statement(Answer::Yes, if blamed { confidence * REAL_GAPS } else { confidence })
+    statement(Answer::Yes, if has_long_gaps { confidence * REAL_GAPS } else { confidence })
 }
 
 fn late_of(latencies_ns: impl IntoIterator<Item = u64>, limit_ns: u64) -> (u64, u64) {

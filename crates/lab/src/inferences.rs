@@ -54,7 +54,8 @@ pub(crate) fn facts(manifest: &Manifest) -> Vec<ThreadFact> {
     manifest.threads.iter().map(fact).collect()
 }
 
-fn never_blocks(workload: &str) -> bool {
+/// Whether the threads of this model never wait, nor yield.
+pub(crate) fn never_blocks(workload: &str) -> bool {
     let model = workload.split_whitespace().next().unwrap_or_default();
     model.starts_with(CPU_BOUND) && !YIELDING.contains(&model)
 }

@@ -39,6 +39,10 @@ pub struct DiffDocument {
     /// What a reader must know before believing the numbers.
     #[serde(default)]
     pub warnings: Vec<Warning>,
+    /// What follows from both runs together (Hourglass paper, section 4): causes of gaps, inaccurate
+    /// timers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub statements: Vec<Statement>,
     /// What follows about workload and platform, where one side is an idle control.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<ControlReport>,
@@ -124,6 +128,28 @@ pub struct Difference {
     pub b: String,
 }
 
+/// Something that only two runs together say.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Statement {
+    /// What: [`Statement::LOAD`] or [`Statement::TIMER`].
+    pub name: String,
+    /// Of which side it is said: `a` or `b`.
+    pub subject: String,
+    /// `yes`, `no`, or `unknown` where too little was measured.
+    pub answer: String,
+    /// How sure that is, from 0 to 1; 0 where it is unknown.
+    pub confidence: f64,
+    /// The same in a sentence, with the numbers.
+    pub text: String,
+}
+
+impl Statement {
+    /// This load causes the gaps.
+    pub const LOAD: &'static str = "load_causes_gaps";
+    /// This timer is inaccurate.
+    pub const TIMER: &'static str = "timer_is_inaccurate";
+}
+
 /// A run beside an idle control: what the platform does by itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ControlReport {
@@ -145,6 +171,9 @@ pub struct ControlReport {
     pub statement: String,
     /// How sure that is, from 0 to 1.
     pub confidence: f64,
+    /// What else follows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub statements: Vec<Statement>,
 }
 
 #[cfg(test)]

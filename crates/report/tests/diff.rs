@@ -1,6 +1,8 @@
 //! The text of a comparison.
 
-use hourglass_model::diff::{DiffDocument, DiffMetric, DiffSide, DiffVerdict, Difference};
+use hourglass_model::diff::{
+    DiffDocument, DiffMetric, DiffSide, DiffVerdict, Difference, Statement,
+};
 use hourglass_model::document::Warning;
 use hourglass_report::text::{Style, diff};
 
@@ -58,6 +60,16 @@ fn document() -> DiffDocument {
             id: "few-rounds".to_owned(),
             text: "too few".to_owned(),
             remedy: "measure more".to_owned(),
+        }],
+        statements: vec![Statement {
+            name: Statement::LOAD.to_owned(),
+            subject: "b".to_owned(),
+            answer: "yes".to_owned(),
+            confidence: 0.9999,
+            text:
+                "251.0 gaps a second longer than 1us in B, 120.0 in A: what B does and A does not \
+                   causes 52 % of them"
+                    .to_owned(),
         }],
         control: None,
         interrupted: false,

@@ -11,6 +11,7 @@ use hourglass_model::diff::{ControlReport, DiffDocument, DiffMetric, DiffVerdict
 use hourglass_model::{CpuSet, Interval, Policy};
 use hourglass_workload::{RunSpec, ThreadSpec, models};
 
+use super::statements;
 use crate::experiment::{self, Failure, Finished, Request, Watch};
 use crate::host::HostReader;
 
@@ -138,6 +139,7 @@ fn add(finished: &mut Finished, rules: &Rules) {
         policy,
         method: "beside".to_owned(),
         pairs: pairs.len() as u64,
+        statements: statements::beside(finished, id).into_iter().collect(),
         ..statement(metrics)
     };
     let result = &mut finished.document.result;
@@ -156,6 +158,7 @@ pub(super) fn of_rounds(spec: &RunSpec, compared: &DiffDocument) -> ControlRepor
         policy: thread.map(|thread| thread.policy.to_string()).unwrap_or_default(),
         method: "rounds".to_owned(),
         pairs: compared.rounds,
+        statements: compared.statements.clone(),
         ..statement(compared.metrics.clone())
     }
 }

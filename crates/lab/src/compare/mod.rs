@@ -9,6 +9,7 @@ mod differences;
 pub mod folders;
 pub mod rounds;
 mod side;
+mod statements;
 #[cfg(test)]
 mod tests;
 
@@ -21,10 +22,22 @@ pub use hourglass_infer::compare::Rules;
 pub use hourglass_model::diff::DiffVerdict;
 
 use side::Run;
+use statements::Pairing;
 
 /// Compares as many runs of one way as of the other: each with its partner, or, if there is one of
 /// each only, part by part.
-fn document(mut a: Vec<Run>, mut b: Vec<Run>, rules: &Rules, least_gap_ns: u64) -> DiffDocument {
+fn document(a: Vec<Run>, b: Vec<Run>, rules: &Rules, least_gap_ns: u64) -> DiffDocument {
+    document_of(a, b, rules, least_gap_ns, Pairing::Same)
+}
+
+/// The same; `pairing` says which threads have gaps to put beside each other.
+fn document_of(
+    mut a: Vec<Run>,
+    mut b: Vec<Run>,
+    rules: &Rules,
+    least_gap_ns: u64,
+    pairing: Pairing,
+) -> DiffDocument {
     let gap_ns = a.iter().chain(&b).map(Run::gap_ns).max().unwrap_or(0).max(least_gap_ns);
     a.iter_mut().chain(&mut b).for_each(|run| run.sample.drop_gaps_to(gap_ns));
     let rounds = a.len().min(b.len());
@@ -58,6 +71,7 @@ fn document(mut a: Vec<Run>, mut b: Vec<Run>, rules: &Rules, least_gap_ns: u64) 
         metrics,
         differences: differences::differences(&a, &b),
         warnings,
+        statements: statements::of(&a, &b, pairing),
         control: None,
         interrupted: false,
     }

@@ -14,7 +14,8 @@ use hourglass_time::Span;
 use hourglass_workload::spec::RunSpec;
 
 use super::side::Run;
-use super::{Rules, control, document};
+use super::statements::Pairing;
+use super::{Rules, control, document_of};
 use crate::experiment::{self, Failure, Finished, Request, Watch};
 
 /// Rounds, unless another number is asked for: they find a change of a fifth.
@@ -131,7 +132,8 @@ pub fn rounds(request: RoundsRequest, watch: &mut dyn RoundsWatch) -> Result<Com
         folder.remove_empty();
     }
     let Gone { a, b, mut not_kept, signal } = gone_through?;
-    let mut compared = document(a, b, &request.rules, 0);
+    let pairing = if request.a_is_control { Pairing::NeverWaiting } else { Pairing::Same };
+    let mut compared = document_of(a, b, &request.rules, 0, pairing);
     compared.interrupted = signal.is_some();
     if compared.interrupted {
         compared.warnings.push(Warning {

@@ -8,6 +8,7 @@ use hourglass_model::document::RunDocument;
 use hourglass_model::manifest::Manifest;
 
 use super::CompareError;
+use super::statements::Observed;
 use crate::{Finished, Recalled};
 
 /// What is known of a run.
@@ -15,6 +16,8 @@ use crate::{Finished, Recalled};
 pub(super) struct Run {
     pub(super) manifest: Manifest,
     pub(super) sample: Sample,
+    /// What a statement about two runs needs beside that.
+    pub(super) observed: Observed,
     pub(super) folder: Option<PathBuf>,
     /// Records and latencies that found no room.
     pub(super) dropped: u64,
@@ -34,6 +37,7 @@ impl Run {
         Run {
             manifest: Manifest { result: None, ..manifest.clone() },
             sample,
+            observed: Observed::of(document),
             folder,
             dropped: own().map(|thread| thread.records_dropped).sum(),
             interrupted: result.interrupted,
@@ -50,6 +54,7 @@ impl Run {
             let interval = interval?;
             if Some(interval.thread) != control {
                 run.sample.push(&interval);
+                run.observed.push(&interval);
             }
         }
         for thread in &document.result.threads {
@@ -57,6 +62,8 @@ impl Run {
                 continue;
             }
             let late: Vec<u64> = recalled.latencies_ps(thread.id)?.collect::<Result<_, _>>()?;
+            let p50_ns = thread.latency.map_or(0, |latency| latency.p50_ns);
+            run.observed.push_latencies(thread.id, p50_ns, &late);
             if recalled.has_single_latencies(thread.id)? {
                 run.sample.push_latencies(&late);
             } else {
@@ -71,11 +78,16 @@ impl Run {
     pub(super) fn finished(finished: &Finished) -> Run {
         let kept = finished.kept.as_ref().and_then(|kept| kept.as_ref().ok()).cloned();
         let mut run = Run::of(&finished.document, kept);
-        finished.intervals().for_each(|interval| run.sample.push(&interval));
+        for interval in finished.intervals() {
+            run.sample.push(&interval);
+            run.observed.push(&interval);
+        }
         for thread in &finished.document.result.threads {
             let late: Vec<u64> = finished.latencies_ps(thread.id).collect();
             if !late.is_empty() {
                 run.sample.push_latencies(&late);
+                let p50_ns = thread.latency.map_or(0, |latency| latency.p50_ns);
+                run.observed.push_latencies(thread.id, p50_ns, &late);
             }
         }
         run

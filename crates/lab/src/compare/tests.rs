@@ -1,7 +1,8 @@
 //! What is said about two sides besides their numbers.
 
 use hourglass_infer::compare::Sample;
-use hourglass_model::document::Warning;
+use hourglass_model::diff::Statement;
+use hourglass_model::document::{RUN_SCHEMA, RunDocument, RunResult, Warning};
 use hourglass_model::host::Host;
 use hourglass_model::manifest::{
     CalibrationFacts, ClockFacts, Epoch, MANIFEST_SCHEMA, Manifest, MemoryFacts, ThreadFacts,
@@ -9,6 +10,7 @@ use hourglass_model::manifest::{
 use hourglass_model::{Evidence, Interval, Onset};
 
 use super::side::Run;
+use super::statements::Observed;
 use super::*;
 
 const SECOND: u64 = 1_000_000_000;
@@ -60,8 +62,16 @@ fn run(began_s: u64, gap_ns: u64) -> Run {
         kernel: None,
         result: None,
     };
-    let sample = Sample::new(SECOND);
-    Run { manifest, sample, folder: None, dropped: 0, interrupted: false, without_order: false }
+    let (sample, observed) = (Sample::new(SECOND), Observed::default());
+    Run {
+        manifest,
+        sample,
+        observed,
+        folder: None,
+        dropped: 0,
+        interrupted: false,
+        without_order: false,
+    }
 }
 
 fn compared(a: Vec<Run>, b: Vec<Run>) -> DiffDocument {
@@ -150,4 +160,89 @@ fn gaps_count_above_the_larger_threshold() {
     assert_eq!(document.gap_ns, 200);
     let p50 = document.metrics.iter().find(|metric| metric.name == "gaps.p50_ns").unwrap();
     assert_eq!((p50.a, p50.b), (Some(500.0), Some(500.0)));
+}
+
+/// A run of 4 s whose thread 0 has a gap of 20 us every `every_us`, beside a second thread, if that is told.
+fn with_gaps(began_s: u64, every_us: i64, beside: Option<&str>) -> Run {
+    let mut run = run(began_s, 100);
+    run.manifest.elapsed_ns = 4 * SECOND;
+    let other = beside.map(|workload| ThreadFacts { id: 1, ..thread(workload, 100) });
+    run.manifest.threads.extend(other);
+    observe(&mut run);
+    let every = every_us * 1_000;
+    let count = 4 * SECOND as i64 / every;
+    // Not quite regular, so that slices differ.
+    let at = |k: i64| k * every + (k * k * 7_919) % (every / 2);
+    for k in 0..count {
+        let (start_ns, end_ns) = (at(k) + 20_000, at(k + 1).max(at(k) + 30_000));
+        let (onset, evidence) = (Onset::Gap, Evidence::NONE);
+        let (start_ticks, end_ticks) = (0, 0);
+        let (thread, cpu) = (0, 0);
+        run.observed.push(&Interval {
+            thread,
+            cpu,
+            start_ns,
+            end_ns,
+            start_ticks,
+            end_ticks,
+            onset,
+            evidence,
+        });
+    }
+    run
+}
+
+fn observe(run: &mut Run) {
+    let (schema, result) = (RUN_SCHEMA.to_owned(), RunResult::default());
+    let document = RunDocument { schema, manifest: run.manifest.clone(), result };
+    run.observed = Observed::of(&document);
+}
+
+/// Section 4: few gaps in an idle run, many beside a load: the load causes them. Of threads that are not on
+/// both sides nothing is said, and a trace with holes decides nothing.
+#[test]
+fn a_load_that_causes_gaps_is_said() {
+    let said = |a: Run, b: Run| compared(vec![a], vec![b]).statements;
+    let found = said(with_gaps(1, 4_000, None), with_gaps(2, 2_000, Some("CPU_YIELD 1ms")));
+    assert_eq!(found.len(), 1, "{found:?}");
+    let load = &found[0];
+    assert_eq!((load.name.as_str(), load.subject.as_str()), (Statement::LOAD, "b"));
+    assert_eq!(load.answer, "yes");
+    assert!(load.confidence >= 0.99 && load.text.contains("% of them"), "{load:?}");
+    let back = said(with_gaps(1, 2_000, None), with_gaps(2, 4_000, None));
+    assert_eq!((back[0].subject.as_str(), back[0].answer.as_str()), ("a", "yes"));
+    let equal = said(with_gaps(1, 4_000, None), with_gaps(2, 4_000, None));
+    assert_eq!(equal[0].answer, "no", "{equal:?}");
+    let mut holes = with_gaps(2, 2_000, None);
+    holes.dropped = 5;
+    let unsure = said(with_gaps(1, 4_000, None), holes);
+    assert_eq!((unsure[0].answer.as_str(), unsure[0].confidence), ("unknown", 0.0));
+    let mut other = with_gaps(2, 2_000, None);
+    other.manifest.threads[0].workload = "CPU_YIELD 1ms".to_owned();
+    assert!(said(with_gaps(1, 4_000, None), other).is_empty());
+}
+
+/// Section 4: high latencies with one kind of timer but not with another.
+#[test]
+fn an_inaccurate_timer_is_said() {
+    let by = |timer: &str, one_in: u64| {
+        let mut run = run(1, 100);
+        let waiting = ThreadFacts { wake_up: timer.to_owned(), ..thread("LAT 2ms", 100) };
+        run.manifest.threads = vec![waiting];
+        observe(&mut run);
+        let late = |k: u64| if k % one_in == 0 { 9_000_000_000 } else { 60_000_000 };
+        let late: Vec<u64> = (0..2_000).map(late).collect();
+        run.observed.push_latencies(0, 60_000, &late);
+        run
+    };
+    let found = compared(vec![by("HR", 2_000)], vec![by("TICK:100", 50)]).statements;
+    let timer = found.iter().find(|found| found.name == Statement::TIMER).unwrap();
+    assert_eq!((timer.subject.as_str(), timer.answer.as_str()), ("b", "yes"), "{timer:?}");
+    // Twice the median, and then the next column of Table 1.
+    assert!(
+        timer.text.contains("2.00 % of the wake-ups by TICK:100 are later than 1 ms"),
+        "{timer:?}"
+    );
+    let same = compared(vec![by("HR", 50)], vec![by("HR", 2_000)]).statements;
+    assert!(same.iter().all(|found| found.name != Statement::TIMER), "{same:?}");
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hourglass_model::diff::{DiffDocument, DiffMetric, DiffSide, DiffVerdict};
+use hourglass_model::diff::{DiffDocument, DiffMetric, DiffSide, DiffVerdict, Statement};
 
 use super::Style;
 use super::table::{Column, Table, Tone, paint, wrapped};
@@ -33,6 +33,9 @@ pub fn diff(document: &DiffDocument, style: Style) -> String {
     table(document).write(&mut out, style);
     undecided(&mut out, document, style);
     line(&mut out, "Basis", &basis(document), Tone::Faint, style);
+    for statement in &document.statements {
+        line(&mut out, "Follows", &follows(statement), Tone::Normal, style);
+    }
     if let Some(control) = &document.control {
         line(&mut out, "Control", &control.statement, Tone::Normal, style);
     }
@@ -152,6 +155,17 @@ fn undecided(out: &mut String, document: &DiffDocument, style: Style) {
     for (reason, names) in reasons {
         let text = format!("{}: {reason}", names.join(", "));
         line(out, "Undecided", &text, Tone::Faint, style);
+    }
+}
+
+/// A statement that follows from both runs, with how sure it is.
+pub(super) fn follows(statement: &Statement) -> String {
+    match statement.confidence {
+        confidence if confidence > 0.0 => {
+            // A sample never proves anything; four digits are what is told.
+            format!("{} (confidence {:.3})", statement.text, confidence.min(0.999))
+        }
+        _ => statement.text.clone(),
     }
 }
 

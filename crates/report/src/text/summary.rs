@@ -57,6 +57,9 @@ pub fn summary(document: &RunDocument, style: Style) -> String {
     lines.line("Verdict", &text, tone);
     if let Some(control) = &result.control {
         lines.line("Control", &control.statement, Tone::Normal);
+        for statement in &control.statements {
+            lines.below(&super::diff::follows(statement));
+        }
     }
     cautions(&mut lines, document);
     lines.out

@@ -1,0 +1,277 @@
+//! What only two runs together say (Hourglass paper, section 4, last two items): this load causes the gaps;
+//! this timer is inaccurate.
+//!
+//! Owns: which threads of the two sides are put beside each other, and the sentence. Must not: hold the
+//! statistics (`hourglass_infer::two_runs` does).
+
+use std::collections::BTreeMap;
+
+use hourglass_infer::cause::REPORTED_NS;
+use hourglass_infer::statistics::Estimate;
+use hourglass_infer::two_runs::{Answer, GapCounter, GapRate, load_causes_gaps, timer_by_counts};
+use hourglass_model::Interval;
+use hourglass_model::diff::Statement;
+use hourglass_model::document::RunDocument;
+use hourglass_model::manifest::ThreadFacts;
+use hourglass_time::Span;
+
+use super::side::Run;
+use crate::Finished;
+use crate::advice::throttling::nanos;
+use crate::inferences::never_blocks;
+
+/// What may count as late: 100 us, and the columns of the paper's Table 1.
+const LATE_NS: [u64; 5] = [100_000, 1_000_000, 5_000_000, 10_000_000, 50_000_000];
+
+/// Late is what is later than so many medians, or the next of [`LATE_NS`] above.
+const MEDIANS: u64 = 2;
+
+const PS_PER_NS: u64 = 1_000;
+
+/// Which gaps are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pairing {
+    /// Those of threads that are on both sides the same: all else is load.
+    Same,
+    /// Those of all threads that never wait: one side is an idle control.
+    NeverWaiting,
+}
+
+/// What is known of a run's threads.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Observed {
+    gaps: BTreeMap<u32, GapCounter>,
+    late: BTreeMap<u32, Late>,
+    longest_gap_ns: Option<u64>,
+}
+
+/// Wake-ups of a thread.
+#[derive(Clone, Copy, Debug, Default)]
+struct Late {
+    all: u64,
+    p50_ns: u64,
+    beyond: [u64; LATE_NS.len()],
+}
+
+impl Observed {
+    pub(super) fn of(document: &RunDocument) -> Observed {
+        let RunDocument { manifest, result, .. } = document;
+        let least_ns = least_ns(manifest.threads.iter().map(|thread| thread.gap_ns).max());
+        let counter =
+            |thread: &ThreadFacts| (thread.id, GapCounter::new(manifest.elapsed_ns, least_ns));
+        let watching = result.threads.iter().filter(|thread| never_blocks(&thread.workload));
+        Observed {
+            gaps: manifest.threads.iter().map(counter).collect(),
+            late: BTreeMap::new(),
+            longest_gap_ns: watching.map(|thread| thread.gaps.max_ns).max(),
+        }
+    }
+
+    pub(super) fn push(&mut self, interval: &Interval) {
+        if let Some(counter) = self.gaps.get_mut(&interval.thread) {
+            counter.push(interval);
+        }
+    }
+
+    /// Takes the lateness of a thread's wake-ups, and their median, which may be of more of them.
+    pub(super) fn push_latencies(&mut self, thread: u32, p50_ns: u64, ps: &[u64]) {
+        let late = self.late.entry(thread).or_default();
+        late.p50_ns = p50_ns;
+        late.all = late.all.saturating_add(ps.len() as u64);
+        for (limit, count) in LATE_NS.iter().zip(&mut late.beyond) {
+            let beyond = ps.iter().filter(|ps| **ps > limit * PS_PER_NS).count();
+            *count = count.saturating_add(beyond as u64);
+        }
+    }
+}
+
+fn least_ns(gap_ns: Option<u64>) -> u64 {
+    gap_ns.unwrap_or(0).max(REPORTED_NS)
+}
+
+/// All that follows from the two sides.
+pub(super) fn of(a: &[Run], b: &[Run], pairing: Pairing) -> Vec<Statement> {
+    let load = load(a, b, pairing);
+    let timer = if pairing == Pairing::Same { timer(a, b) } else { None };
+    load.into_iter().chain(timer).collect()
+}
+
+/// Whether what one side does more causes gaps.
+fn load(a: &[Run], b: &[Run], pairing: Pairing) -> Option<Statement> {
+    let threads = |run: &Run, other: &Run| -> Vec<u32> {
+        let own = run.manifest.threads.iter().filter(|thread| match pairing {
+            Pairing::NeverWaiting => never_blocks(&thread.workload),
+            Pairing::Same => other.manifest.threads.iter().any(|other| is_same(thread, other)),
+        });
+        own.filter(|thread| run.observed.gaps.contains_key(&thread.id)).map(|t| t.id).collect()
+    };
+    let (first, second) = (a.first()?, b.first()?);
+    let rates = [rate(a, &threads(first, second))?, rate(b, &threads(second, first))?];
+    let least = |runs: &[Run]| runs.iter().map(|run| least_ns(Some(run.gap_ns()))).max();
+    let least_ns = least(a).filter(|ns| Some(*ns) == least(b))?;
+    if a.iter().chain(b).any(|run| run.dropped > 0) {
+        return Some(unknown(
+            Statement::LOAD,
+            "a trace lacks records, so its gaps cannot be counted to the end".to_owned(),
+        ));
+    }
+    let names = match pairing {
+        Pairing::Same => ["A", "B"],
+        Pairing::NeverWaiting => CONTROLLED,
+    };
+    Some(load_of(&rates, names, least_ns))
+}
+
+/// Whether the load of a run causes gaps that the control beside it has not, where both never wait.
+pub(super) fn beside(finished: &Finished, control: u32) -> Option<Statement> {
+    let document = &finished.document;
+    let mut observed = Observed::of(document);
+    finished.intervals().for_each(|interval| observed.push(&interval));
+    let (mut of_control, mut of_load): (Option<GapRate>, Option<GapRate>) = (None, None);
+    for thread in document.result.threads.iter().filter(|thread| never_blocks(&thread.workload)) {
+        let Some(counter) = observed.gaps.remove(&thread.id) else { continue };
+        let side = if thread.id == control { &mut of_control } else { &mut of_load };
+        match side {
+            Some(rate) => rate.extend(&counter.finish()),
+            None => *side = Some(counter.finish()),
+        }
+    }
+    let whole = document.result.threads.iter().all(|thread| thread.records_dropped == 0);
+    let least_ns = least_ns(document.manifest.threads.iter().map(|thread| thread.gap_ns).max());
+    Some(load_of(&[of_control.filter(|_| whole)?, of_load?], CONTROLLED, least_ns))
+}
+
+/// How control and load are called.
+const CONTROLLED: [&str; 2] = ["the control", "the load"];
+
+/// Gaps of the first side and of the second, which are called by these names.
+fn load_of(rates: &[GapRate; 2], names: [&str; 2], least_ns: u64) -> Statement {
+    let [without, with] = rates;
+    let second_has_more = with.per_second() >= without.per_second();
+    let (found, subject, other, side) = match second_has_more {
+        true => (load_causes_gaps(with, without), names[1], names[0], "b"),
+        false => (load_causes_gaps(without, with), names[0], names[1], "a"),
+    };
+    let rates = format!(
+        "{:.1} gaps a second longer than {} in {subject}, {:.1} in {other}",
+        found.with_per_second,
+        nanos(least_ns),
+        found.without_per_second
+    );
+    match found.answer {
+        Answer::TooLittle => unknown(Statement::LOAD, format!("{rates}: too little was measured")),
+        Answer::No => answer(
+            Statement::LOAD,
+            side,
+            (false, found.confidence),
+            format!("{rates}: neither side causes gaps that the other has not"),
+        ),
+        Answer::Yes => {
+            let caused = found.caused * 100.0;
+            let text = format!(
+                "{rates}: what {subject} does and {other} does not causes {caused:.0} % of them"
+            );
+            answer(Statement::LOAD, side, (true, found.confidence), text)
+        }
+    }
+}
+
+/// The same thread on both sides, whatever runs beside it.
+fn is_same(thread: &ThreadFacts, other: &ThreadFacts) -> bool {
+    let of = |thread: &ThreadFacts| {
+        (thread.id, thread.workload.clone(), thread.policy.clone(), thread.cpus.clone())
+    };
+    of(thread) == of(other)
+}
+
+fn rate(runs: &[Run], threads: &[u32]) -> Option<GapRate> {
+    let mut counters = runs.iter().flat_map(|run| {
+        threads.iter().filter_map(|thread| Some(run.observed.gaps.get(thread)?.clone().finish()))
+    });
+    let mut rate = counters.next()?;
+    counters.for_each(|other| rate.extend(&other));
+    Some(rate)
+}
+
+/// Whether one of two timers is inaccurate, where threads wait by different ones.
+fn timer(a: &[Run], b: &[Run]) -> Option<Statement> {
+    let (first, second) = (a.first()?, b.first()?);
+    let pair = first.manifest.threads.iter().find_map(|thread| {
+        let other = second.manifest.threads.iter().find(|other| other.id == thread.id)?;
+        let other_timer = thread.workload == other.workload && thread.wake_up != other.wake_up;
+        other_timer.then_some((thread, other))
+    });
+    let (thread, other) = pair?;
+    let late = |runs: &[Run]| {
+        let mut all = Late::default();
+        let found = runs.iter().filter_map(|run| run.observed.late.get(&thread.id));
+        for late in found {
+            all.all += late.all;
+            // The largest: a limit above it holds for every round.
+            all.p50_ns = all.p50_ns.max(late.p50_ns);
+            all.beyond.iter_mut().zip(late.beyond).for_each(|(sum, n)| *sum += n);
+        }
+        all
+    };
+    let (of_a, of_b) = (late(a), late(b));
+    let usual = MEDIANS.saturating_mul(of_a.p50_ns.min(of_b.p50_ns));
+    let column = LATE_NS.iter().position(|limit| *limit >= usual)?;
+    let limit = LATE_NS[column];
+    let of = |late: &Late| (late.beyond[column], late.all);
+    let longest = a.iter().chain(b).filter_map(|run| run.observed.longest_gap_ns).max();
+    let has_long_gaps = longest.is_some_and(|longest| longest >= limit);
+    // The one with the larger share of late wake-ups is the suspect.
+    let ((late_a, all_a), (late_b, all_b)) = (of(&of_a), of(&of_b));
+    let b_is_later =
+        u128::from(late_b) * u128::from(all_a) >= u128::from(late_a) * u128::from(all_b);
+    let (subject, suspect, than, found) = match b_is_later {
+        true => ("b", other, thread, timer_by_counts(of(&of_b), of(&of_a), has_long_gaps)),
+        false => ("a", thread, other, timer_by_counts(of(&of_a), of(&of_b), has_long_gaps)),
+    };
+    let shares = format!(
+        "{} of the wake-ups by {} are later than {}, {} of those by {}",
+        percent(found.late),
+        suspect.wake_up,
+        Span::from_nanos(i64::try_from(limit).unwrap_or(i64::MAX)),
+        percent(found.late_other),
+        than.wake_up
+    );
+    let long = match has_long_gaps {
+        true => "; gaps as long as that may be to blame instead",
+        false => "",
+    };
+    Some(match found.answer {
+        Answer::TooLittle => unknown(Statement::TIMER, format!("{shares}: too few wake-ups")),
+        Answer::No => answer(
+            Statement::TIMER,
+            subject,
+            (false, found.confidence),
+            format!("{shares}: neither is less accurate than the other"),
+        ),
+        Answer::Yes => answer(
+            Statement::TIMER,
+            subject,
+            (true, found.confidence),
+            format!("{shares}: {} is inaccurate{long}", suspect.wake_up),
+        ),
+    })
+}
+
+fn percent(share: Option<Estimate>) -> String {
+    share.map_or_else(|| "none".to_owned(), |share| format!("{:.2} %", share.value * 100.0))
+}
+
+fn unknown(name: &str, text: String) -> Statement {
+    let (answer, name) = ("unknown".to_owned(), name.to_owned());
+    Statement { name, answer, text, ..Statement::default() }
+}
+
+fn answer(name: &str, subject: &str, (yes, confidence): (bool, f64), text: String) -> Statement {
+    Statement {
+        name: name.to_owned(),
+        subject: subject.to_owned(),
+        answer: if yes { "yes" } else { "no" }.to_owned(),
+        confidence: (confidence.clamp(0.0, 1.0) * 1e4).round() / 1e4,
+        text,
+    }
+}
