@@ -186,6 +186,31 @@ fn rounds_in_turn_are_kept_and_compared() {
     assert!(five["warnings"].to_string().contains("a-03"), "{five}");
 }
 
+/// Limits are judged in each run of each round, and said; one that is broken makes the exit code 1 whatever the
+/// comparison says. Two rounds have no verdict, so that nothing else decides.
+#[test]
+fn limits_are_judged_in_each_round() {
+    for (limit, passed) in [("0s", false), ("1h", true)] {
+        let line = ["-n", "1", "-d", "100ms", "--max-gap", limit, "--against", "-p LOW"];
+        let output = hourglass(
+            &[&line[..], &["--rounds", "2", "--fail-on", "worse", "--json", "-q"]].concat(),
+        );
+        let document = document(&output);
+        let gates = document["gates"].as_array().unwrap();
+        let sides: Vec<(u64, &str)> = gates
+            .iter()
+            .map(|of| (of["round"].as_u64().unwrap(), of["side"].as_str().unwrap()))
+            .collect();
+        assert_eq!(sides, [(1, "a"), (1, "b"), (2, "a"), (2, "b")]);
+        for gate in gates.iter().map(|of| &of["gates"][0]) {
+            assert_eq!((&gate["name"], &gate["passed"]), (&"max-gap".into(), &passed.into()));
+        }
+        assert_eq!(output.status.code(), Some(if passed { 0 } else { 1 }), "{document}");
+    }
+    let lat = ["-n", "1", "-w", "LAT", "1ms", "--max-latency", "1s", "--against"];
+    refused(&[&lat[..], &["-n 1 --max-latency 1s"]].concat(), "no thread of this run measures");
+}
+
 /// Ctrl-C: whole rounds are compared and kept, exit code 130.
 #[test]
 fn whole_rounds_survive_an_interrupt() {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::document::Warning;
+use crate::document::{Gate, Warning};
 
 /// Name and version of the document.
 pub const DIFF_SCHEMA: &str = "hourglass.diff/1";
@@ -39,6 +39,9 @@ pub struct DiffDocument {
     /// What a reader must know before believing the numbers.
     #[serde(default)]
     pub warnings: Vec<Warning>,
+    /// Limits that single runs had to keep, round by round.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gates: Vec<RoundGates>,
     /// What follows from both runs together (Hourglass paper, section 4): causes of gaps, inaccurate
     /// timers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -126,6 +129,17 @@ pub struct Difference {
     pub a: String,
     /// On the second.
     pub b: String,
+}
+
+/// The limits of one run of a round.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RoundGates {
+    /// Which round, from 1 on.
+    pub round: u64,
+    /// Which run of it: `a` or `b`.
+    pub side: String,
+    /// The limits, in the order in which they were given.
+    pub gates: Vec<Gate>,
 }
 
 /// Something that only two runs together say.

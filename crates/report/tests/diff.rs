@@ -1,9 +1,9 @@
 //! The text of a comparison.
 
 use hourglass_model::diff::{
-    DiffDocument, DiffMetric, DiffSide, DiffVerdict, Difference, Statement,
+    DiffDocument, DiffMetric, DiffSide, DiffVerdict, Difference, RoundGates, Statement,
 };
-use hourglass_model::document::Warning;
+use hourglass_model::document::{Gate, Warning};
 use hourglass_report::text::{Style, diff};
 
 fn metric(name: &str, unit: &str, [a, b, lo, hi]: [f64; 4], verdict: DiffVerdict) -> DiffMetric {
@@ -61,6 +61,24 @@ fn document() -> DiffDocument {
             text: "too few".to_owned(),
             remedy: "measure more".to_owned(),
         }],
+        gates: [
+            (1, "a", 300e3, true),
+            (1, "b", 600e3, false),
+            (2, "a", 400e3, true),
+            (2, "b", 2e5, true),
+        ]
+        .map(|(round, side, value, passed)| RoundGates {
+            round,
+            side: side.to_owned(),
+            gates: vec![Gate {
+                name: "max-gap".to_owned(),
+                limit: 500e3,
+                value,
+                unit: "ns".to_owned(),
+                passed,
+            }],
+        })
+        .into(),
         statements: vec![Statement {
             name: Statement::LOAD.to_owned(),
             subject: "b".to_owned(),
@@ -100,4 +118,7 @@ fn one_run_each_without_a_verdict() {
     let text = diff(&unknown, Style::Plain);
     assert!(text.contains("One run each\n"), "{text}");
     assert!(text.contains("Verdict      unknown: nothing could be decided"), "{text}");
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("hourglass run --against"), "{text}");
+    assert!(words.contains("the exit code is 1, with --fail-on worse it is 0"), "{text}");
 }

@@ -75,7 +75,8 @@ fn other_way(lexed: &Lexed<'_>, quoted: &str, around: &Surroundings) -> Result<A
     };
     words.retain(|word| !word.is_empty());
     let run = lexer::lex(&words).and_then(|lexed| apply(&lexed, around)).map_err(inside)?;
-    Ok(Against { spec: run.spec, dma_latency_us: run.dma_latency_us, own_words, words })
+    let RunArguments { spec, gates, dma_latency_us, .. } = run;
+    Ok(Against { spec, gates, dma_latency_us, own_words, words })
 }
 
 fn group(given: &Given<'_>) -> Option<Group> {

@@ -116,8 +116,8 @@ pub(crate) const EXIT_CODES: [(&str, &str); 5] = [
     ),
     (
         "1",
-        "measured, and a limit was broken; with --against: B is worse than A in something, or \
-         nothing could be decided",
+        "measured, and a limit was broken; with --against: B is worse than A in something, nothing \
+         could be decided (see --fail-on), or a limit was broken in a round",
     ),
     ("2", "wrong usage or bad input; nothing was run"),
     ("3", "this machine cannot: a privilege or a device is missing; nothing was run"),

@@ -71,6 +71,7 @@ pub(crate) struct RunArguments {
 #[derive(Debug)]
 pub(crate) struct Against {
     pub(crate) spec: RunSpec,
+    pub(crate) gates: Gates,
     pub(crate) dma_latency_us: Option<u32>,
     /// The words that describe the run itself.
     pub(crate) own_words: Vec<String>,

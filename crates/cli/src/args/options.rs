@@ -341,8 +341,8 @@ pub(crate) const OPTIONS: [Entry; 38] = [
         values: Values::Quoted(&["OPTIONS"]),
         about: "runs this (A) and the same with OPTIONS (B), within quotes, in turn, and compares them: \
                 hourglass.diff/1. OPTIONS are read behind those of the run, for all threads; with \
-                -n or a FILE among them they describe the threads anew. -o keeps each run: \
-                DIR/a-01, DIR/b-01, ...",
+                -n or a FILE among them they describe the threads anew, and need limits of their own. \
+                Limits are judged in each round. -o keeps each run: DIR/a-01, DIR/b-01, ...",
     },
     Entry {
         key: Key::Rounds,

@@ -11,7 +11,7 @@ use crate::args::RunArguments;
 use crate::lab::compare::Rules;
 use crate::lab::compare::control::{self, Plan};
 use crate::lab::compare::rounds::{Compared, DEFAULT_ROUNDS, RoundsRequest, Way, rounds};
-use crate::lab::{self, RunSpec};
+use crate::lab::{self, Gates, RunSpec};
 use crate::messages;
 use crate::output;
 use crate::progress::RoundsProgress;
@@ -30,11 +30,13 @@ pub(super) fn against(mut run: RunArguments) -> Result<ExitCode> {
             spec: run.spec,
             command_line: command_line(other.own_words),
             dma_latency_us: run.dma_latency_us,
+            gates: run.gates,
         },
         b: Way {
             spec: other.spec,
             command_line: command_line(other.words),
             dma_latency_us: other.dma_latency_us,
+            gates: other.gates,
         },
         rounds: run.rounds.unwrap_or(DEFAULT_ROUNDS),
         folder: run.folder,
@@ -44,6 +46,7 @@ pub(super) fn against(mut run: RunArguments) -> Result<ExitCode> {
     let compared = in_turn(request, run.settings)?;
     Ok(match compared.signal {
         Some(signal) => stop::ended_by(signal),
+        None if !kept_limits(&compared.document) => ExitCode::from(stop::NO),
         None => run.fail_on.unwrap_or_default().code(&compared.document),
     })
 }
@@ -84,11 +87,14 @@ pub(super) fn with_control(run: RunArguments) -> Result<Controlled> {
             command_line: command_line(vec!["(control)".to_owned(), described(&spec)]),
             spec,
             dma_latency_us: run.dma_latency_us,
+            // What the platform does is measured, not judged.
+            gates: Gates::default(),
         },
         b: Way {
             command_line: std::env::args().collect(),
             dma_latency_us: run.dma_latency_us,
             spec: run.spec.clone(),
+            gates: run.gates.clone(),
         },
         rounds: run.rounds.unwrap_or(DEFAULT_ROUNDS),
         folder: run.folder.clone(),
@@ -96,8 +102,17 @@ pub(super) fn with_control(run: RunArguments) -> Result<Controlled> {
         a_is_control: true,
     };
     let compared = in_turn(request, run.settings)?;
-    // A measurement, not a question: whatever the load adds to the platform is an answer.
-    Ok(Controlled::Done(compared.signal.map_or(ExitCode::SUCCESS, stop::ended_by)))
+    // A measurement, not a question: whatever the load adds to the platform is an answer. A limit is one.
+    Ok(Controlled::Done(match compared.signal {
+        Some(signal) => stop::ended_by(signal),
+        None if kept_limits(&compared.document) => ExitCode::SUCCESS,
+        None => ExitCode::from(stop::NO),
+    }))
+}
+
+/// Whether each run of each round kept its limits.
+fn kept_limits(document: &DiffDocument) -> bool {
+    document.gates.iter().flat_map(|round| &round.gates).all(|gate| gate.passed)
 }
 
 fn described(spec: &RunSpec) -> String {

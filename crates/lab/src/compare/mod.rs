@@ -71,6 +71,7 @@ fn document_of(
         metrics,
         differences: differences::differences(&a, &b),
         warnings,
+        gates: side::gates(&a, &b),
         statements: statements::of(&a, &b, pairing),
         control: None,
         interrupted: false,

@@ -17,6 +17,7 @@ use super::side::Run;
 use super::statements::Pairing;
 use super::{Rules, control, document_of};
 use crate::experiment::{self, Failure, Finished, Request, Watch};
+use crate::gates::Gates;
 
 /// Rounds, unless another number is asked for: they find a change of a fifth.
 pub const DEFAULT_ROUNDS: u32 = 10;
@@ -57,6 +58,8 @@ pub struct Way {
     pub command_line: Vec<String>,
     /// Hold `/dev/cpu_dma_latency` at so many microseconds.
     pub dma_latency_us: Option<u32>,
+    /// Limits that each run of it has to keep.
+    pub gates: Gates,
 }
 
 /// What to compare.
@@ -119,6 +122,7 @@ pub fn rounds(request: RoundsRequest, watch: &mut dyn RoundsWatch) -> Result<Com
     let _ = signal::catch_stop();
     for way in [&request.a, &request.b] {
         way.spec.check()?;
+        way.gates.check(&way.spec)?;
     }
     let order = order(request.rounds, request.rules.seed);
     // The first run of the other way comes late; it is tried before the first.
@@ -232,6 +236,7 @@ fn one_run(
         command_line: way.command_line.clone(),
         dma_latency_us: way.dma_latency_us,
         folder: folder.map(|folder| folder.place(side.letter(), round)),
+        gates: way.gates.clone(),
         ..Request::of(spec)
     };
     experiment::run(request, watch)

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use hourglass_infer::compare::Sample;
-use hourglass_model::diff::DiffSide;
-use hourglass_model::document::RunDocument;
+use hourglass_model::diff::{DiffSide, RoundGates};
+use hourglass_model::document::{Gate, RunDocument};
 use hourglass_model::manifest::Manifest;
 
 use super::CompareError;
@@ -18,6 +18,7 @@ pub(super) struct Run {
     pub(super) sample: Sample,
     /// What a statement about two runs needs beside that.
     pub(super) observed: Observed,
+    pub(super) gates: Vec<Gate>,
     pub(super) folder: Option<PathBuf>,
     /// Records and latencies that found no room.
     pub(super) dropped: u64,
@@ -38,6 +39,7 @@ impl Run {
             manifest: Manifest { result: None, ..manifest.clone() },
             sample,
             observed: Observed::of(document),
+            gates: result.gates.clone(),
             folder,
             dropped: own().map(|thread| thread.records_dropped).sum(),
             interrupted: result.interrupted,
@@ -121,4 +123,16 @@ pub(super) fn facts(runs: &[Run]) -> DiffSide {
             .map(|path| path.display().to_string())
             .collect(),
     }
+}
+
+/// The limits of all runs that had some, round by round.
+pub(super) fn gates(a: &[Run], b: &[Run]) -> Vec<RoundGates> {
+    let of = |round: u64, side: &str, run: &Run| RoundGates {
+        round,
+        side: side.to_owned(),
+        gates: run.gates.clone(),
+    };
+    let rounds = (1u64..).zip(a.iter().zip(b));
+    let all = rounds.flat_map(|(round, (a, b))| [of(round, "a", a), of(round, "b", b)]);
+    all.filter(|found| !found.gates.is_empty()).collect()
 }

@@ -67,6 +67,7 @@ fn run(began_s: u64, gap_ns: u64) -> Run {
         manifest,
         sample,
         observed,
+        gates: Vec::new(),
         folder: None,
         dropped: 0,
         interrupted: false,
@@ -240,7 +241,7 @@ fn an_inaccurate_timer_is_said() {
     assert_eq!((timer.subject.as_str(), timer.answer.as_str()), ("b", "yes"), "{timer:?}");
     // Twice the median, and then the next column of Table 1.
     assert!(
-        timer.text.contains("2.00 % of the wake-ups by TICK:100 are later than 1 ms"),
+        timer.text.contains("2.00 % of the wake-ups by TICK:100 are later than 1ms"),
         "{timer:?}"
     );
     let same = compared(vec![by("HR", 50)], vec![by("HR", 2_000)]).statements;

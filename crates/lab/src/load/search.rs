@@ -2,11 +2,14 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
+use hourglass_sys::lock::try_exclusive;
 use hourglass_sys::sched::{self, Attributes};
 use hourglass_sys::thread::set_affinity;
 
@@ -23,10 +26,19 @@ const REWRITTEN: usize = 16;
 /// What is searched for; it is in no file.
 const NEEDLE: &[u8] = b"hourglass!";
 
+/// How trees are called; behind it stand the process and a number.
+const NAME: &str = "hourglass-search-";
+
+/// A tree that nobody holds may still be about to be held for so long after it was made.
+const YOUNG: Duration = Duration::from_secs(60);
+
 /// A search that begins anew at its end, until this is dropped; then the tree is removed.
 #[derive(Debug)]
 pub struct SearchLoad {
     root: PathBuf,
+    /// Locked for as long as the process lives, however it ends: a tree that nobody has locked is removed
+    /// by whoever makes the next one.
+    _held: File,
     stop: Arc<AtomicBool>,
     searched: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
@@ -40,15 +52,18 @@ impl SearchLoad {
     pub fn onto(cpu: u32) -> io::Result<SearchLoad> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("hourglass-search-{}-{number}", std::process::id());
-        SearchLoad::below(&std::env::temp_dir().join(name), cpu)
+        let name = format!("{NAME}{}-{number}", std::process::id());
+        let home = std::env::temp_dir();
+        remove_abandoned(&home, YOUNG);
+        SearchLoad::below(&home.join(name), cpu)
     }
 
     fn below(root: &Path, cpu: u32) -> io::Result<SearchLoad> {
         fs::create_dir(root)?;
         let (stop, searched) = (Arc::default(), Arc::default());
         // From here on, dropping removes the tree.
-        let mut load = SearchLoad { root: root.to_owned(), stop, searched, thread: None };
+        let mut load =
+            SearchLoad { root: root.to_owned(), _held: hold(root)?, stop, searched, thread: None };
         for folder in 0..FOLDERS {
             write_folder(&load.root.join(folder.to_string()), false)?;
         }
@@ -81,6 +96,34 @@ impl Drop for SearchLoad {
         }
         // What cannot be removed lies among temporary files.
         let _ = fs::remove_dir_all(&self.root);
+    }
+}
+
+/// Opens a tree that has just been made, and locks it where its file system has locks.
+fn hold(root: &Path) -> io::Result<File> {
+    let held = File::open(root).inspect_err(|_| drop(fs::remove_dir(root)))?;
+    // Without locks it is as safe from others as its age makes it.
+    let _ = try_exclusive(&held);
+    Ok(held)
+}
+
+/// Removes trees of processes that were killed: our own ones, which nobody has locked.
+fn remove_abandoned(home: &Path, young: Duration) {
+    let Ok(own) = fs::metadata("/proc/self") else { return };
+    let entries = fs::read_dir(home).into_iter().flatten().flatten();
+    for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(NAME)) {
+        let path = entry.path();
+        // Not through a link.
+        let Ok(found) = fs::symlink_metadata(&path) else { continue };
+        let age = found.modified().ok().and_then(|then| then.elapsed().ok());
+        let is_old = age.is_some_and(|age| age >= young);
+        if found.is_dir() && found.uid() == own.uid() && is_old {
+            let free = File::open(&path).and_then(|tree| try_exclusive(&tree));
+            if free.is_ok_and(|free| free) {
+                // What cannot be removed lies among temporary files.
+                let _ = fs::remove_dir_all(&path);
+            }
+        }
     }
 }
 
@@ -129,7 +172,7 @@ fn search_on(root: &Path, stop: &AtomicBool, searched: &AtomicU64) {
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
+    use std::time::Instant;
 
     use hourglass_sys::thread::affinity;
 
@@ -147,6 +190,30 @@ mod tests {
         assert!(load.searched_files() >= 10 && root.is_dir());
         drop(load);
         assert!(!root.exists());
+    }
+
+    /// A process that was killed leaves its tree unlocked; the next one removes it, but no tree that is held,
+    /// is young, or has another name.
+    #[test]
+    fn the_tree_of_a_killed_process_is_removed_by_the_next() {
+        let home = tempfile::tempdir().unwrap();
+        let make = |name: &str| {
+            let path = home.path().join(name);
+            fs::create_dir_all(path.join("0")).unwrap();
+            path
+        };
+        let [left, held, other] =
+            [format!("{NAME}1-0"), format!("{NAME}2-0"), "mine".to_owned()].map(|name| make(&name));
+        let link = home.path().join(format!("{NAME}3-0"));
+        std::os::unix::fs::symlink(&other, &link).unwrap();
+        let holding = hold(&held).unwrap();
+        remove_abandoned(home.path(), YOUNG);
+        assert!(left.is_dir(), "it is young");
+        remove_abandoned(home.path(), Duration::ZERO);
+        assert!(!left.exists() && held.is_dir() && other.join("0").is_dir() && link.exists());
+        drop(holding);
+        remove_abandoned(home.path(), Duration::ZERO);
+        assert!(!held.exists() && other.join("0").is_dir());
     }
 
     /// A tree that is there already is somebody else's.

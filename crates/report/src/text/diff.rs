@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use hourglass_model::diff::{DiffDocument, DiffMetric, DiffSide, DiffVerdict, Statement};
+use hourglass_model::document::Gate;
 
 use super::Style;
 use super::table::{Column, Table, Tone, paint, wrapped};
 use crate::clean;
-use crate::units::rounded;
+use crate::units::{amount as gate_amount, rounded};
 
 /// Width of the words that stand before the lines.
 const LABEL: usize = 13;
@@ -33,6 +34,7 @@ pub fn diff(document: &DiffDocument, style: Style) -> String {
     table(document).write(&mut out, style);
     undecided(&mut out, document, style);
     line(&mut out, "Basis", &basis(document), Tone::Faint, style);
+    gates(&mut out, document, style);
     for statement in &document.statements {
         line(&mut out, "Follows", &follows(statement), Tone::Normal, style);
     }
@@ -41,6 +43,10 @@ pub fn diff(document: &DiffDocument, style: Style) -> String {
     }
     let (text, tone) = verdict(document);
     line(&mut out, "Verdict", &text, tone, style);
+    // Beside a control nothing is asked, so that nothing has to be decided.
+    if document.verdict == DiffVerdict::Unknown && document.control.is_none() {
+        line(&mut out, "", &what_would_decide(document), Tone::Normal, style);
+    }
     for warning in &document.warnings {
         line(&mut out, "Warning", &warning.text, Tone::Caution, style);
         if !warning.remedy.is_empty() {
@@ -158,6 +164,38 @@ fn undecided(out: &mut String, document: &DiffDocument, style: Style) {
     }
 }
 
+/// How often each limit was broken on each side, and in which round by the most.
+fn gates(out: &mut String, document: &DiffDocument, style: Style) {
+    let mut limits: BTreeMap<(&str, &str), Vec<(u64, &Gate)>> = BTreeMap::new();
+    for round in &document.gates {
+        for gate in &round.gates {
+            limits.entry((&round.side, &gate.name)).or_default().push((round.round, gate));
+        }
+    }
+    for ((side, name), rounds) in limits {
+        let broken = rounds.iter().filter(|(_, gate)| !gate.passed).count();
+        let worst = rounds.iter().max_by(|(_, a), (_, b)| a.value.total_cmp(&b.value));
+        let Some((round, worst)) = worst else { continue };
+        let counted = match (broken, rounds.len()) {
+            (0, 1) => "kept".to_owned(),
+            (1, 1) => "broken".to_owned(),
+            (0, all) => format!("kept in all {all} rounds"),
+            (broken, all) => format!("broken in {broken} of {all} rounds"),
+        };
+        let found = match rounds.len() {
+            1 => String::new(),
+            _ => format!(" in round {round}"),
+        };
+        let text = format!(
+            "{name} in {}: {counted}; {} found{found}, {} allowed",
+            side.to_uppercase(),
+            gate_amount(worst.value, &worst.unit),
+            gate_amount(worst.limit, &worst.unit)
+        );
+        line(out, "Gate", &text, if broken == 0 { Tone::Good } else { Tone::Bad }, style);
+    }
+}
+
 /// A statement that follows from both runs, with how sure it is.
 pub(super) fn follows(statement: &Statement) -> String {
     match statement.confidence {
@@ -180,6 +218,15 @@ fn basis(document: &DiffDocument) -> String {
         "{gaps}changes up to {} % count as none; seed {}",
         document.margin_percent, document.seed
     )
+}
+
+/// What somebody can do whose comparison decided nothing.
+fn what_would_decide(document: &DiffDocument) -> String {
+    let more = match document.method.as_str() {
+        "rounds" => "more rounds, or longer runs, decide",
+        _ => "rounds decide what one run each does not: hourglass run --against 'OPTIONS'",
+    };
+    format!("{more}; the exit code is 1, with --fail-on worse it is 0")
 }
 
 fn verdict(document: &DiffDocument) -> (String, Tone) {
