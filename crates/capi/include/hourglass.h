@@ -572,17 +572,17 @@ typedef struct hg_interrupt {
 
 /* Ends the sleeps in progress that it was given to and every later one, until hg_interrupt_clear.
  * Errors: HG_NULL, HG_INVALID if it is not aligned. Signals: safe. */
-hg_status hg_interrupt_set(const hg_interrupt *interrupt);
+hg_status hg_interrupt_set(hg_interrupt *interrupt);
 
 /* Lets sleeps last again; whether it was set. Signals: safe. */
-bool hg_interrupt_clear(const hg_interrupt *interrupt);
+bool hg_interrupt_clear(hg_interrupt *interrupt);
 
 /* Whether it is set. Signals: safe. */
 bool hg_interrupt_is_set(const hg_interrupt *interrupt);
 
 /* Lets a signal set it, which has no other effect from then on. The interrupt must stay until the process
  * ends. Errors: HG_INVALID for a signal that cannot be caught, does not exist, or tells of a defect. */
-hg_status hg_interrupt_on_signal(const hg_interrupt *interrupt, int32_t signal, hg_error *error);
+hg_status hg_interrupt_on_signal(hg_interrupt *interrupt, int32_t signal, hg_error *error);
 
 /* Why a sleep ended after its deadline. */
 enum {
@@ -609,15 +609,15 @@ typedef struct hg_slept {
  * margin that each thread learns. `interrupt` may be NULL, and is not kept; `slept` may be NULL.
  * Not a cancellation point. Allocates with a thread's first sleep only.
  * HG_INTERRUPTED if `interrupt` ended it, or was set before. Errors: HG_INVALID. */
-hg_status hg_sleep_until(uint64_t deadline_ns, const hg_interrupt *interrupt, hg_slept *slept,
+hg_status hg_sleep_until(uint64_t deadline_ns, hg_interrupt *interrupt, hg_slept *slept,
                          hg_error *error);
 
 /* Sleeps so long from now; the rest as hg_sleep_until. */
-hg_status hg_sleep_for(uint64_t length_ns, const hg_interrupt *interrupt, hg_slept *slept,
+hg_status hg_sleep_for(uint64_t length_ns, hg_interrupt *interrupt, hg_slept *slept,
                        hg_error *error);
 
 /* Sleeps until the clock's counter has counted so many ticks from now; the rest as hg_sleep_until. */
-hg_status hg_sleep_ticks(uint64_t count, const hg_interrupt *interrupt, hg_slept *slept,
+hg_status hg_sleep_ticks(uint64_t count, hg_interrupt *interrupt, hg_slept *slept,
                          hg_error *error);
 
 /* How the time until the deadline is spent. */
@@ -1216,7 +1216,7 @@ typedef struct hg_periodic_settings {
     const uint32_t *cpus; /* that it may use */
     size_t cpu_count;     /* 0 for those of the starter */
     const hg_sleep_settings *waiting; /* NULL for in the kernel only */
-    const hg_interrupt *stop_on;      /* stops it, too; stays until it is freed. May be NULL */
+    hg_interrupt *stop_on;      /* stops it, too; stays until it is freed. May be NULL */
     hg_completed_fn on_miss;          /* called after a job that missed its deadline. May be NULL */
     hg_completed_fn on_cost_overrun;  /* called after a job that used more than its budget */
     hg_fault_fn on_fault; /* called when a deadline passes, on a thread of its own. May be NULL */

@@ -130,7 +130,7 @@ pub struct hg_periodic_settings {
     /// How it waits; NULL for in the kernel only.
     pub waiting: *const hg_sleep_settings,
     /// What stops it besides; NULL for nothing.
-    pub stop_on: *const hg_interrupt,
+    pub stop_on: *mut hg_interrupt,
     /// Called after a job that missed its deadline.
     pub on_miss: hg_completed_fn,
     /// Called after a job that used more than its budget.

@@ -257,7 +257,7 @@ unsafe fn told(found: Slept, slept: *mut hg_slept) -> Result<(), Failure> {
 /// As the header says of the two addresses.
 unsafe fn own_sleep(
     until: Until,
-    interrupt: *const hg_interrupt,
+    interrupt: *mut hg_interrupt,
     slept: *mut hg_slept,
     error: *mut hg_error,
 ) -> hg_status {
@@ -279,7 +279,7 @@ unsafe fn own_sleep(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_sleep_until(
     deadline_ns: u64,
-    interrupt: *const hg_interrupt,
+    interrupt: *mut hg_interrupt,
     slept: *mut hg_slept,
     error: *mut hg_error,
 ) -> hg_status {
@@ -291,7 +291,7 @@ pub unsafe extern "C" fn hg_sleep_until(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_sleep_for(
     length_ns: u64,
-    interrupt: *const hg_interrupt,
+    interrupt: *mut hg_interrupt,
     slept: *mut hg_slept,
     error: *mut hg_error,
 ) -> hg_status {
@@ -303,7 +303,7 @@ pub unsafe extern "C" fn hg_sleep_for(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_sleep_ticks(
     count: u64,
-    interrupt: *const hg_interrupt,
+    interrupt: *mut hg_interrupt,
     slept: *mut hg_slept,
     error: *mut hg_error,
 ) -> hg_status {
@@ -313,7 +313,7 @@ pub unsafe extern "C" fn hg_sleep_ticks(
 
 /// Ends the sleeps.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn hg_interrupt_set(interrupt: *const hg_interrupt) -> hg_status {
+pub unsafe extern "C" fn hg_interrupt_set(interrupt: *mut hg_interrupt) -> hg_status {
     // SAFETY: as the header says; nothing keeps the reference.
     let work = || unsafe { interrupt_at(interrupt) }.map(Interrupt::interrupt);
     // SAFETY: NULL is allowed.
@@ -322,7 +322,7 @@ pub unsafe extern "C" fn hg_interrupt_set(interrupt: *const hg_interrupt) -> hg_
 
 /// Lets sleeps last again; whether it was set.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn hg_interrupt_clear(interrupt: *const hg_interrupt) -> bool {
+pub unsafe extern "C" fn hg_interrupt_clear(interrupt: *mut hg_interrupt) -> bool {
     // SAFETY: as the header says; nothing keeps the reference.
     answer(false, || unsafe { interrupt_at(interrupt) }.is_ok_and(Interrupt::clear))
 }
@@ -337,7 +337,7 @@ pub unsafe extern "C" fn hg_interrupt_is_set(interrupt: *const hg_interrupt) -> 
 /// Lets a signal set it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_interrupt_on_signal(
-    interrupt: *const hg_interrupt,
+    interrupt: *mut hg_interrupt,
     signal: i32,
     error: *mut hg_error,
 ) -> hg_status {

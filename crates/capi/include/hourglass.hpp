@@ -1,0 +1,869 @@
+// hourglass.hpp: hourglass.h for C++17, header-only.
+//
+// Everything throws hourglass::error where hourglass.h answers a failure, unless it is noexcept. What a
+// class owns is freed with it. A call-back is moved to where it stays, and destroyed when nothing calls
+// it any more; one that throws ends the program (std::terminate). For threads, signals and times see the
+// function of hourglass.h that a member is named after.
+#ifndef HOURGLASS_HPP
+#define HOURGLASS_HPP
+
+#include <chrono>
+#include <cstdint>
+#include <ctime>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "hourglass.h"
+
+#ifdef HG_NO_FENCES_
+extern "C" void __tsan_acquire(void *);
+extern "C" void __tsan_release(void *);
+#endif
+
+namespace hourglass
+{
+
+/// What a call of hourglass.h answered, if it was a failure.
+class error : public std::runtime_error
+{
+public:
+    error(hg_status kind, int os_errno, const std::string &text)
+        : std::runtime_error(text), kind_(kind), errno_(os_errno)
+    {
+    }
+    /// HG_NULL, HG_STALE, ...
+    hg_status kind() const noexcept { return kind_; }
+    /// As errno(3), or 0.
+    int os_errno() const noexcept { return errno_; }
+
+private:
+    hg_status kind_;
+    int errno_;
+};
+
+namespace detail
+{
+
+[[noreturn]] inline void fail(hg_status status, const hg_error &found)
+{
+    const char *text = found.text[0] != '\0' ? found.text : hg_status_name(status);
+    throw error(status, found.os_errno, text);
+}
+
+/// Throws for whatever is not HG_OK.
+template <typename Call> void check(Call &&call)
+{
+    hg_error found;
+    const hg_status status = call(&found);
+    if (status != HG_OK) {
+        fail(status, found);
+    }
+}
+
+/// Throws for whatever is neither HG_OK nor `expected`; whether it was HG_OK.
+template <typename Call> bool check_or(hg_status expected, Call &&call)
+{
+    hg_error found;
+    const hg_status status = call(&found);
+    if (status != HG_OK && status != expected) {
+        fail(status, found);
+    }
+    return status == HG_OK;
+}
+
+/// For thread sanitizers, which do not see how the library hands things from thread to thread.
+inline void handed_over(void *thing) noexcept
+{
+#ifdef HG_NO_FENCES_
+    __tsan_release(thing);
+#else
+    (void)thing;
+#endif
+}
+inline void taken_over(void *thing) noexcept
+{
+#ifdef HG_NO_FENCES_
+    __tsan_acquire(thing);
+#else
+    (void)thing;
+#endif
+}
+
+/// A call-back on the heap, with what releases it.
+template <typename F> struct callback
+{
+    template <typename G> static void *make(G &&function)
+    {
+        auto *made = new F(std::forward<G>(function));
+        handed_over(made);
+        return made;
+    }
+    static F &of(void *user) noexcept
+    {
+        taken_over(user);
+        return *static_cast<F *>(user);
+    }
+    static void release(void *user) noexcept
+    {
+        taken_over(user);
+        delete static_cast<F *>(user);
+    }
+};
+
+/// A handle that is freed with its owner.
+template <typename Handle, hg_status (*Free)(Handle, hg_error *)> class owned
+{
+public:
+    owned() noexcept : handle_{ 0 } {}
+    explicit owned(Handle handle) noexcept : handle_(handle) {}
+    owned(owned &&other) noexcept : handle_(std::exchange(other.handle_, Handle{ 0 })) {}
+    owned &operator=(owned &&other) noexcept
+    {
+        std::swap(handle_, other.handle_);
+        return *this;
+    }
+    ~owned()
+    {
+        if (handle_.handle != 0) {
+            (void)Free(handle_, nullptr);
+        }
+    }
+    owned(const owned &) = delete;
+    owned &operator=(const owned &) = delete;
+    Handle get() const noexcept { return handle_; }
+
+protected:
+    Handle handle_;
+};
+
+} // namespace detail
+
+/// Throws if the library at hand does not fit this header.
+inline void check_abi()
+{
+    detail::check([](hg_error *e) { return hg_check_abi(e); });
+}
+
+// ---- Clocks, each a TrivialClock of std::chrono ------------------------------------------------
+
+/// hg_now_ordered: std::chrono::steady_clock's promises, on CLOCK_MONOTONIC as that is on Linux.
+struct steady_clock
+{
+    using duration = std::chrono::nanoseconds;
+    using rep = duration::rep;
+    using period = duration::period;
+    using time_point = std::chrono::time_point<steady_clock>;
+    static constexpr bool is_steady = true;
+    static time_point now() noexcept { return at(hg_now_ordered()); }
+    /// A time of hourglass.h.
+    static constexpr time_point at(std::uint64_t ns) noexcept
+    {
+        return time_point(duration(static_cast<rep>(ns)));
+    }
+    /// A time for hourglass.h; 0 for those before the clock's beginning.
+    static constexpr std::uint64_t ns(time_point time) noexcept
+    {
+        const rep count = time.time_since_epoch().count();
+        return count > 0 ? static_cast<std::uint64_t>(count) : 0;
+    }
+};
+
+/// hg_now: half the cost, unordered by some tens of nanoseconds. Its times are steady_clock's.
+struct fast_clock
+{
+    using duration = steady_clock::duration;
+    using rep = steady_clock::rep;
+    using period = steady_clock::period;
+    using time_point = steady_clock::time_point;
+    static constexpr bool is_steady = true;
+    static time_point now() noexcept { return steady_clock::at(hg_now()); }
+};
+
+/// hg_wall: time since 1970, UTC.
+struct system_clock
+{
+    using duration = std::chrono::nanoseconds;
+    using rep = duration::rep;
+    using period = duration::period;
+    using time_point = std::chrono::time_point<system_clock>;
+    static constexpr bool is_steady = false;
+    static time_point now() noexcept { return time_point(duration(hg_wall().ns)); }
+    static std::time_t to_time_t(time_point time) noexcept
+    {
+        using std::chrono::seconds;
+        return static_cast<std::time_t>(
+            std::chrono::duration_cast<seconds>(time.time_since_epoch()).count());
+    }
+    static time_point from_time_t(std::time_t time) noexcept
+    {
+        return time_point(std::chrono::seconds(time));
+    }
+    /// The same time of std's clock.
+    static std::chrono::system_clock::time_point to_std(time_point time) noexcept
+    {
+        using std_clock = std::chrono::system_clock;
+        return std_clock::time_point(
+            std::chrono::duration_cast<std_clock::duration>(time.time_since_epoch()));
+    }
+};
+
+/// A time between two others.
+struct bounds
+{
+    steady_clock::time_point earliest;
+    steady_clock::time_point latest;
+    std::uint32_t status; ///< HG_CLOCK_*
+    /// Half the distance.
+    std::chrono::nanoseconds error() const noexcept { return (latest - earliest + std::chrono::nanoseconds(1)) / 2; }
+};
+
+/// hg_now_bounded_ordered.
+inline bounds now_bounded() noexcept
+{
+    const hg_bounds found = hg_now_bounded_ordered();
+    return { steady_clock::at(found.earliest_ns), steady_clock::at(found.latest_ns), found.status };
+}
+
+/// hg_clock_set_source.
+inline void set_source(std::int32_t source)
+{
+    detail::check([=](hg_error *e) { return hg_clock_set_source(source, e); });
+}
+
+/// hg_hardware_look.
+inline hg_hardware hardware()
+{
+    hg_hardware found;
+    detail::check([&](hg_error *e) { return hg_hardware_look(&found, e); });
+    return found;
+}
+
+/// The latest events of the clock.
+inline std::vector<hg_clock_event> clock_events()
+{
+    std::vector<hg_clock_event> found(64);
+    std::size_t count = 0;
+    detail::check([&](hg_error *e) { return hg_clock_events(found.data(), found.size(), &count, e); });
+    found.resize(count < found.size() ? count : found.size());
+    return found;
+}
+
+/// A clock that another process keeps, by a descriptor that hg_clock_share gave.
+class shared_clock
+{
+public:
+    explicit shared_clock(int fd) : page_{}
+    {
+        detail::check([&](hg_error *e) { return hg_page_open(fd, &page_, e); });
+    }
+    ~shared_clock() { (void)hg_page_close(&page_, nullptr); }
+    shared_clock(const shared_clock &) = delete;
+    shared_clock &operator=(const shared_clock &) = delete;
+    steady_clock::time_point now() const noexcept
+    {
+        return steady_clock::at(hg_page_now_ordered(&page_));
+    }
+    hg_page_writer writer() const
+    {
+        hg_page_writer found;
+        detail::check([&](hg_error *e) { return hg_page_writer_of(&page_, &found, e); });
+        return found;
+    }
+
+private:
+    hg_page page_;
+};
+
+// ---- Sleeping ----------------------------------------------------------------------------------
+
+/// Ends sleeps; hg_interrupt. Neither copied nor moved, since others know its address.
+class interrupt
+{
+public:
+    interrupt() noexcept : word_ HG_INTERRUPT_INIT {}
+    interrupt(const interrupt &) = delete;
+    interrupt &operator=(const interrupt &) = delete;
+    void set() const noexcept { (void)hg_interrupt_set(&word_); }
+    bool clear() const noexcept { return hg_interrupt_clear(&word_); }
+    bool is_set() const noexcept { return hg_interrupt_is_set(&word_); }
+    /// This has to live until the process ends.
+    void on_signal(int signal) const
+    {
+        detail::check([&](hg_error *e) { return hg_interrupt_on_signal(&word_, signal, e); });
+    }
+    hg_interrupt *get() const noexcept { return &word_; }
+
+private:
+    mutable hg_interrupt word_;
+};
+
+namespace detail
+{
+
+inline std::uint64_t length(std::chrono::nanoseconds length) noexcept
+{
+    return length.count() > 0 ? static_cast<std::uint64_t>(length.count()) : 0;
+}
+
+template <typename Call> hg_slept slept(Call &&call)
+{
+    hg_slept found{};
+    check_or(HG_INTERRUPTED, [&](hg_error *e) { return call(&found, e); });
+    return found;
+}
+
+} // namespace detail
+
+/// hg_sleep_until. An interrupted sleep says so in what it returns.
+inline hg_slept sleep_until(steady_clock::time_point time)
+{
+    return detail::slept([&](hg_slept *slept, hg_error *e) {
+        return hg_sleep_until(steady_clock::ns(time), nullptr, slept, e);
+    });
+}
+inline hg_slept sleep_until(steady_clock::time_point time, const interrupt &by)
+{
+    return detail::slept([&](hg_slept *slept, hg_error *e) {
+        return hg_sleep_until(steady_clock::ns(time), by.get(), slept, e);
+    });
+}
+
+/// hg_sleep_for.
+inline hg_slept sleep_for(std::chrono::nanoseconds length)
+{
+    return detail::slept([&](hg_slept *slept, hg_error *e) {
+        return hg_sleep_for(detail::length(length), nullptr, slept, e);
+    });
+}
+inline hg_slept sleep_for(std::chrono::nanoseconds length, const interrupt &by)
+{
+    return detail::slept([&](hg_slept *slept, hg_error *e) {
+        return hg_sleep_for(detail::length(length), by.get(), slept, e);
+    });
+}
+
+/// A sleeper with settings of its own.
+class sleeper : public detail::owned<hg_sleeper, hg_sleeper_free>
+{
+public:
+    sleeper() : sleeper(hg_sleep_defaults()) {}
+    explicit sleeper(const hg_sleep_settings &settings)
+    {
+        detail::check([&](hg_error *e) { return hg_sleeper_new(&settings, &handle_, e); });
+    }
+    hg_slept until(steady_clock::time_point time)
+    {
+        return detail::slept([&](hg_slept *slept, hg_error *e) {
+            return hg_sleeper_until(handle_, steady_clock::ns(time), slept, e);
+        });
+    }
+    hg_slept sleep_for(std::chrono::nanoseconds length)
+    {
+        return detail::slept([&](hg_slept *slept, hg_error *e) {
+            return hg_sleeper_for(handle_, detail::length(length), slept, e);
+        });
+    }
+    void interrupt() const noexcept { (void)hg_sleeper_interrupt(handle_); }
+    bool clear() const noexcept { return hg_sleeper_clear(handle_); }
+};
+
+// ---- Timing faults -----------------------------------------------------------------------------
+
+/// A region in which the calling thread is not stopped; hg_defer_enter.
+class region
+{
+public:
+    region() noexcept { hg_defer_enter(); }
+    ~region() { (void)hg_defer_leave(nullptr); }
+    region(const region &) = delete;
+    region &operator=(const region &) = delete;
+};
+
+/// A watched thread, as others see it.
+class watched : public detail::owned<hg_watched, hg_watched_free>
+{
+public:
+    using owned::owned;
+    /// Whether it is still watched.
+    bool fault(steady_clock::time_point deadline) const
+    {
+        bool told = false;
+        detail::check([&](hg_error *e) {
+            return hg_watched_fault(handle_, steady_clock::ns(deadline), &told, e);
+        });
+        return told;
+    }
+};
+
+/// The calling thread's watch over its deadlines: made, used and destroyed in it. Members that a verdict
+/// may end return whether the thread is to go on.
+class watch
+{
+public:
+    explicit watch(const hg_watch_settings &settings = hg_watch_settings{})
+    {
+        detail::check([&](hg_error *e) { return hg_watch_begin(&settings, e); });
+    }
+    ~watch() { (void)hg_watch_end(nullptr); }
+    watch(const watch &) = delete;
+    watch &operator=(const watch &) = delete;
+    watched thread() const
+    {
+        hg_watched found;
+        detail::check([&](hg_error *e) { return hg_watch_thread(&found, e); });
+        return watched(found);
+    }
+    bool arm(steady_clock::time_point deadline)
+    {
+        return detail::check_or(HG_ENDED, [&](hg_error *e) {
+            return hg_watch_arm_at(steady_clock::ns(deadline), e);
+        });
+    }
+    bool begin_job(std::chrono::nanoseconds deadline)
+    {
+        return detail::check_or(HG_ENDED, [&](hg_error *e) {
+            return hg_watch_begin_job_in(detail::length(deadline), e);
+        });
+    }
+    bool begin_jobs(steady_clock::time_point first, std::chrono::nanoseconds period)
+    {
+        return detail::check_or(HG_ENDED, [&](hg_error *e) {
+            return hg_watch_begin_jobs(steady_clock::ns(first), detail::length(period), e);
+        });
+    }
+    bool end_job(hg_ending *ending = nullptr)
+    {
+        return detail::check_or(HG_ENDED, [&](hg_error *e) { return hg_watch_end_job(ending, e); });
+    }
+    bool disarm()
+    {
+        return detail::check_or(HG_ENDED, [](hg_error *e) { return hg_watch_disarm(nullptr, e); });
+    }
+    hg_watch_state state() const
+    {
+        hg_watch_state found;
+        detail::check([&](hg_error *e) { return hg_watch_look(&found, e); });
+        return found;
+    }
+};
+
+/// Whether the calling thread is to go on; hg_safepoint.
+inline bool safepoint() noexcept { return hg_safepoint() == HG_OK; }
+
+/// Verdicts.
+inline hg_verdict resume() noexcept { return hg_verdict{}; }
+inline hg_verdict resume_by(std::chrono::nanoseconds from_now) noexcept
+{
+    hg_verdict verdict{};
+    verdict.changes = HG_CHANGE_DEADLINE_IN;
+    verdict.deadline_ns = detail::length(from_now);
+    return verdict;
+}
+inline hg_verdict keep_demoted() noexcept
+{
+    hg_verdict verdict{};
+    verdict.kind = HG_VERDICT_KEEP_DEMOTED;
+    return verdict;
+}
+inline hg_verdict end_thread() noexcept
+{
+    hg_verdict verdict{};
+    verdict.kind = HG_VERDICT_END;
+    return verdict;
+}
+
+/// A deadline handler: `entry` is called with a `const hg_fault &` and returns an hg_verdict.
+class deadline_handler : public detail::owned<hg_handler, hg_handler_free>
+{
+public:
+    template <typename F>
+    deadline_handler(const watched &thread, F &&entry,
+                     const hg_handler_settings &settings = hg_handler_settings{})
+    {
+        using call = detail::callback<std::decay_t<F>>;
+        const hg_fault_fn run = [](const hg_fault *fault, void *user) noexcept -> hg_verdict {
+            return call::of(user)(*fault);
+        };
+        void *user = call::make(std::forward<F>(entry));
+        detail::check([&](hg_error *e) {
+            return hg_handler_install(thread.get(), &settings, run, user, call::release, &handle_, e);
+        });
+    }
+    hg_handled handled() const
+    {
+        hg_handled found;
+        detail::check([&](hg_error *e) { return hg_handler_look(handle_, &found, e); });
+        return found;
+    }
+};
+
+// ---- Timers ------------------------------------------------------------------------------------
+
+/// Where messages of timers arrive.
+class port : public detail::owned<hg_port, hg_port_free>
+{
+public:
+    explicit port(std::uint32_t room)
+    {
+        detail::check([&](hg_error *e) { return hg_port_new(room, &handle_, e); });
+    }
+    int fd() const noexcept { return hg_port_fd(handle_); }
+    std::uint64_t lost() const noexcept { return hg_port_lost(handle_); }
+    std::optional<hg_message> try_receive()
+    {
+        hg_message found;
+        const bool some = detail::check_or(
+            HG_EMPTY, [&](hg_error *e) { return hg_port_try_receive(handle_, &found, e); });
+        return some ? std::optional<hg_message>(found) : std::nullopt;
+    }
+    std::optional<hg_message> receive(std::chrono::nanoseconds limit)
+    {
+        return receive_for(detail::length(limit));
+    }
+    hg_message receive() { return *receive_for(UINT64_MAX); }
+
+private:
+    std::optional<hg_message> receive_for(std::uint64_t limit_ns)
+    {
+        hg_message found;
+        const bool some = detail::check_or(HG_TIMEOUT, [&](hg_error *e) {
+            return hg_port_receive(handle_, limit_ns, &found, e);
+        });
+        return some ? std::optional<hg_message>(found) : std::nullopt;
+    }
+};
+
+/// A class of deferred actions.
+class timer_class : public detail::owned<hg_class, hg_class_free>
+{
+public:
+    using owned::owned;
+    hg_class_statistics statistics() const
+    {
+        hg_class_statistics found;
+        detail::check([&](hg_error *e) { return hg_class_look(handle_, &found, e); });
+        return found;
+    }
+};
+
+/// What a timer does. Given to one timer, once.
+class action
+{
+public:
+    /// Nothing.
+    action() noexcept : action_{} {}
+    action(action &&other) noexcept : action_(std::exchange(other.action_, hg_action{})) {}
+    action(const action &) = delete;
+    action &operator=(const action &) = delete;
+    ~action()
+    {
+        if (action_.release != nullptr) {
+            action_.release(action_.user);
+        }
+    }
+    /// Sends `tag` and the time to a port.
+    static action send(const port &to, std::uint64_t tag) noexcept
+    {
+        action made;
+        made.action_.kind = HG_ACTION_SEND;
+        made.action_.port = to.get();
+        made.action_.tag = tag;
+        return made;
+    }
+    /// Calls `call` with a `const hg_expiration &` on the engine's thread: it must not block.
+    template <typename F> static action immediate(F &&call)
+    {
+        return calling(HG_ACTION_IMMEDIATE, hg_class{ 0 }, std::forward<F>(call));
+    }
+    /// Calls it on the thread of a class.
+    template <typename F> static action deferred(const timer_class &to, F &&call)
+    {
+        return calling(HG_ACTION_DEFERRED, to.get(), std::forward<F>(call));
+    }
+    /// Faults a thread.
+    static action fault(const watched &thread) noexcept
+    {
+        action made;
+        made.action_.kind = HG_ACTION_FAULT;
+        made.action_.watched = thread.get();
+        return made;
+    }
+    /// For hourglass.h, which releases it from then on.
+    hg_action take() noexcept { return std::exchange(action_, hg_action{}); }
+
+private:
+    template <typename F> static action calling(std::uint32_t kind, hg_class to, F &&function)
+    {
+        using call = detail::callback<std::decay_t<F>>;
+        action made;
+        made.action_.kind = kind;
+        made.action_.class_ = to;
+        made.action_.call = [](const hg_expiration *expiration, void *user) noexcept {
+            call::of(user)(*expiration);
+        };
+        made.action_.user = call::make(std::forward<F>(function));
+        made.action_.release = call::release;
+        return made;
+    }
+    hg_action action_;
+};
+
+/// A timer.
+class timer : public detail::owned<hg_timer, hg_timer_free>
+{
+public:
+    using owned::owned;
+    void arm(const hg_arm &arm)
+    {
+        detail::check([&](hg_error *e) { return hg_timer_arm(handle_, &arm, e); });
+    }
+    void arm_at(steady_clock::time_point time)
+    {
+        arm(hg_arm_at(static_cast<std::int64_t>(steady_clock::ns(time))));
+    }
+    void arm_after(std::chrono::nanoseconds length) { arm(hg_arm_after(length.count())); }
+    void arm_every(std::chrono::nanoseconds period) { arm(hg_arm_every(period.count())); }
+    /// Whether there was something to cancel.
+    bool cancel(std::uint32_t which = HG_CANCEL_ALL)
+    {
+        bool found = false;
+        detail::check([&](hg_error *e) { return hg_timer_cancel(handle_, which, &found, e); });
+        return found;
+    }
+    /// Whether it was slept out; false if it was cancelled or armed anew.
+    bool sleep_for(std::chrono::nanoseconds length)
+    {
+        return detail::check_or(HG_CANCELLED, [&](hg_error *e) {
+            return hg_timer_sleep_for(handle_, length.count(), e);
+        });
+    }
+    hg_timer_status status() const
+    {
+        hg_timer_status found;
+        detail::check([&](hg_error *e) { return hg_timer_look(handle_, &found, e); });
+        return found;
+    }
+    void terminate()
+    {
+        detail::check([&](hg_error *e) { return hg_timer_terminate(handle_, e); });
+    }
+};
+
+/// An owner of timers.
+class timer_owner : public detail::owned<hg_owner, hg_owner_free>
+{
+public:
+    using owned::owned;
+    hourglass::timer timer(action does = action(),
+                           const hg_timer_settings &settings = hg_timer_settings{})
+    {
+        hg_timer made;
+        const hg_action given = does.take();
+        detail::check([&](hg_error *e) { return hg_timer_new(handle_, &settings, &given, &made, e); });
+        return hourglass::timer(made);
+    }
+    void terminate()
+    {
+        detail::check([&](hg_error *e) { return hg_owner_terminate(handle_, e); });
+    }
+};
+
+/// A timer service.
+class timer_service : public detail::owned<hg_service, hg_service_free>
+{
+public:
+    explicit timer_service(const hg_service_settings &settings = hg_service_settings{})
+    {
+        detail::check([&](hg_error *e) { return hg_service_start(&settings, &handle_, e); });
+    }
+    timer_owner owner(const char *name)
+    {
+        hg_owner made;
+        detail::check([&](hg_error *e) { return hg_owner_new(handle_, name, &made, e); });
+        return timer_owner(made);
+    }
+    hourglass::timer_class timer_class(const char *name,
+                                       const hg_class_settings &settings = hg_class_settings{})
+    {
+        hg_class made;
+        detail::check([&](hg_error *e) { return hg_class_new(handle_, name, &settings, &made, e); });
+        return hourglass::timer_class(made);
+    }
+    hg_service_statistics statistics(std::uint32_t engine = 0) const
+    {
+        hg_service_statistics found;
+        detail::check([&](hg_error *e) { return hg_service_look(handle_, engine, &found, e); });
+        return found;
+    }
+};
+
+// ---- Periodic threads --------------------------------------------------------------------------
+
+/// A job that runs; to be used in the body that it was given to.
+class job
+{
+public:
+    explicit job(hg_job *inner) noexcept : inner_(inner) {}
+    const hg_job &facts() const noexcept { return *inner_; }
+    steady_clock::time_point release() const noexcept { return steady_clock::at(inner_->release_ns); }
+    steady_clock::time_point deadline() const noexcept { return steady_clock::at(inner_->deadline_ns); }
+    bool is_stopping() const noexcept { return hg_job_is_stopping(inner_); }
+    hg_standing check() const
+    {
+        hg_standing found;
+        detail::check([&](hg_error *e) { return hg_job_check(inner_, &found, e); });
+        return found;
+    }
+    hg_slept sleep_until(steady_clock::time_point time) const
+    {
+        return detail::slept([&](hg_slept *slept, hg_error *e) {
+            return hg_job_sleep_until(inner_, steady_clock::ns(time), slept, e);
+        });
+    }
+
+private:
+    hg_job *inner_;
+};
+
+/// A periodic thread. Its body is called with a `job &`, and may return whether there is to be another.
+class periodic_thread : public detail::owned<hg_periodic, hg_periodic_free>
+{
+public:
+    /// With the period alone.
+    template <typename F> periodic_thread(std::chrono::nanoseconds period, F &&body)
+    {
+        hg_periodic_settings settings{};
+        settings.period_ns = detail::length(period);
+        start(settings, std::forward<F>(body));
+    }
+    /// With all there is. Call-backs of `settings` are C functions, and get the address of `body`.
+    template <typename F> periodic_thread(const hg_periodic_settings &settings, F &&body)
+    {
+        start(settings, std::forward<F>(body));
+    }
+    void stop() const noexcept { (void)hg_periodic_stop(handle_); }
+    /// HG_PERIODIC_*.
+    std::uint32_t join()
+    {
+        std::uint32_t ended = 0;
+        detail::check([&](hg_error *e) { return hg_periodic_join(handle_, &ended, e); });
+        return ended;
+    }
+    std::uint32_t id() const noexcept { return hg_periodic_id(handle_); }
+    hg_periodic_statistics statistics() const
+    {
+        hg_periodic_statistics found;
+        detail::check([&](hg_error *e) { return hg_periodic_look(handle_, &found, e); });
+        return found;
+    }
+
+private:
+    template <typename F> void start(const hg_periodic_settings &settings, F &&body)
+    {
+        using call = detail::callback<std::decay_t<F>>;
+        const hg_body_fn run = [](hg_job *inner, void *user) noexcept -> bool {
+            job running(inner);
+            auto &function = call::of(user);
+            bool goes_on = true;
+            if constexpr (std::is_void_v<decltype(function(running))>) {
+                function(running);
+            } else {
+                goes_on = function(running);
+            }
+            detail::handed_over(user);
+            return goes_on;
+        };
+        void *user = call::make(std::forward<F>(body));
+        detail::check([&](hg_error *e) {
+            return hg_periodic_start(&settings, run, user, call::release, &handle_, e);
+        });
+    }
+};
+
+// ---- The recorder, for a loop of one's own -----------------------------------------------------
+
+/// What was measured of a loop.
+class recording : public detail::owned<hg_recording, hg_recording_free>
+{
+public:
+    using owned::owned;
+    hg_recording_summary summary() const
+    {
+        hg_recording_summary found;
+        detail::check([&](hg_error *e) { return hg_recording_look(handle_, &found, e); });
+        return found;
+    }
+    std::vector<hg_interval> intervals() const
+    {
+        std::size_t count = 0;
+        detail::check([&](hg_error *e) {
+            return hg_recording_intervals(handle_, 0, nullptr, 0, &count, e);
+        });
+        std::vector<hg_interval> found(count);
+        detail::check([&](hg_error *e) {
+            return hg_recording_intervals(handle_, 0, found.data(), found.size(), &count, e);
+        });
+        return found;
+    }
+};
+
+/// A loop that is measured, in the thread that makes this.
+class own_loop
+{
+public:
+    explicit own_loop(const hg_loop_spec &spec)
+    {
+        detail::check([&](hg_error *e) { return hg_loop_start(&spec, &loop_, e); });
+    }
+    explicit own_loop(std::chrono::nanoseconds period) : own_loop(every(period)) {}
+    ~own_loop()
+    {
+        hg_recording last;
+        if (loop_.handle != 0 && hg_loop_finish(loop_, &last, nullptr) == HG_OK) {
+            (void)hg_recording_free(last, nullptr);
+        }
+    }
+    own_loop(const own_loop &) = delete;
+    own_loop &operator=(const own_loop &) = delete;
+    void begin_period() noexcept { (void)hg_loop_begin(loop_); }
+    void begin_period(steady_clock::time_point due) noexcept
+    {
+        (void)hg_loop_begin_due(loop_, steady_clock::ns(due));
+    }
+    void check() noexcept { (void)hg_loop_check(loop_); }
+    void end_period() noexcept { (void)hg_loop_end(loop_); }
+    hg_deadlines deadlines() const
+    {
+        hg_deadlines found;
+        detail::check([&](hg_error *e) { return hg_loop_deadlines(loop_, &found, e); });
+        return found;
+    }
+    /// Ends measuring; nothing is marked after that.
+    recording finish()
+    {
+        hg_recording made;
+        detail::check([&](hg_error *e) { return hg_loop_finish(loop_, &made, e); });
+        loop_ = hg_loop{ 0 };
+        return recording(made);
+    }
+
+private:
+    static hg_loop_spec every(std::chrono::nanoseconds period) noexcept
+    {
+        hg_loop_spec spec{};
+        spec.period_ns = detail::length(period);
+        return spec;
+    }
+    hg_loop loop_;
+};
+
+} // namespace hourglass
+
+#include "hourglass_thesis.hpp"
+
+#endif

@@ -1,0 +1,217 @@
+/* The clock: the inline reads against the library's own, bounds, scales, sources, the page. */
+#define _POSIX_C_SOURCE 200809L
+#include <hourglass.h>
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "check.h"
+
+static uint64_t kernel_ns(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Reads in turn, inline and by the call, while another thread draws new lines: never backwards. */
+static volatile int done;
+
+static void *redraw(void *unused)
+{
+    (void)unused;
+    while (!__atomic_load_n(&done, __ATOMIC_ACQUIRE)) {
+        hg_wall_reference wall = { hg_now(), 0, 5 };
+        hg_wall_set(&wall, NULL);
+        hg_clock_maintain();
+    }
+    hg_wall_release();
+    return NULL;
+}
+
+static void both_reads_are_one_clock(void)
+{
+    pthread_t other;
+    uint64_t last = hg_now_ordered(), inline_reads = 0;
+    int round;
+    CHECK(pthread_create(&other, NULL, redraw, NULL) == 0);
+    for (round = 0; round < 200000; round++) {
+        const uint64_t calls = hg_now_ordered_call();
+        const uint64_t own = hg_now_ordered();
+        hg_bounds bounds = hg_now_bounded_ordered();
+        CHECK(calls >= last && own >= calls);
+        CHECK(bounds.earliest_ns <= bounds.latest_ns && bounds.latest_ns >= own);
+        inline_reads += hg_page_read_(hg_clock_page_v1, false, &last);
+        last = own;
+    }
+    __atomic_store_n(&done, 1, __ATOMIC_RELEASE);
+    pthread_join(other, NULL);
+    printf("%llu of 200000 reads were inline\n", (unsigned long long)inline_reads);
+}
+
+static void the_time_is_the_kernels(void)
+{
+    int round;
+    for (round = 0; round < 1000; round++) {
+        const uint64_t before = kernel_ns(CLOCK_MONOTONIC);
+        const hg_bounds bounds = hg_now_bounded_ordered();
+        const uint64_t after = kernel_ns(CLOCK_MONOTONIC);
+        CHECK(bounds.latest_ns >= before && bounds.earliest_ns <= after);
+        CHECK(bounds.status <= HG_CLOCK_FAILED_OVER && bounds.reserved == 0);
+    }
+    CHECK(hg_is_after((hg_bounds){ 10, 20, 0, 0 }, 9) && !hg_is_after((hg_bounds){ 10, 20, 0, 0 }, 10));
+    CHECK(hg_is_before((hg_bounds){ 10, 20, 0, 0 }, 21));
+    CHECK(hg_recent() <= hg_now_ordered());
+}
+
+#ifdef HG_COUNTER_
+/* A page made by hand: what the inline read computes is what the layout says. */
+static void the_page_is_read_as_it_is_written(void)
+{
+    static uint64_t page[64];
+    const unsigned shift = 60;
+    const uint64_t mult = UINT64_C(1) << 59; /* half a nanosecond a tick */
+    uint64_t before, after, ns = 7, *slot = page + 40;
+    hg_bounds bounds;
+    page[8] = 1 << 2 | 2; /* the second slot, by an even turn */
+    slot[0] = HG_COUNTER_ | (uint64_t)shift << 16 | (uint64_t)HG_CLOCK_STEADY << 24 | UINT64_C(9) << 32;
+    slot[1] = before = hg_counter_ordered_();
+    slot[2] = UINT64_C(1) << 50;
+    slot[3] = mult;
+    slot[4] = 1000;
+    slot[5] = 100;
+    slot[6] = UINT64_C(1) << 31; /* half a nanosecond a nanosecond */
+    CHECK(hg_page_read_(page, true, &ns));
+    after = hg_counter_ordered_();
+    CHECK(ns >= 1000 && ns <= 1000 + (after - before) / 2);
+    CHECK(hg_page_read_bounded_(page, true, &bounds));
+    after = hg_counter_ordered_();
+    CHECK(bounds.status == HG_CLOCK_STEADY && bounds.earliest_ns < bounds.latest_ns);
+    ns = bounds.earliest_ns / 2 + bounds.latest_ns / 2;
+    CHECK(bounds.latest_ns - ns >= 101 && bounds.latest_ns - ns <= 103 + (after - before) / 4);
+    /* A writer switches. */
+    page[8] |= 1;
+    CHECK(!hg_page_read_(page, false, &ns) && !hg_page_read_bounded_(page, false, &bounds));
+    page[8] &= ~UINT64_C(1);
+    /* Past its validity, and before its base. */
+    slot[2] = 0;
+    CHECK(!hg_page_read_(page, false, &ns) && !hg_page_read_bounded_(page, false, &bounds));
+    slot[2] = UINT64_C(1) << 50;
+    slot[1] = hg_counter_() + (UINT64_C(1) << 40);
+    CHECK(!hg_page_read_(page, false, &ns) && !hg_page_read_bounded_(page, false, &bounds));
+    /* Another counter. */
+    slot[1] = before;
+    slot[0] = (slot[0] & ~UINT64_C(0xffff)) | HG_SOURCE_HPET;
+    CHECK(!hg_page_read_(page, false, &ns) && !hg_page_read_bounded_(page, false, &bounds));
+}
+#else
+static void the_page_is_read_as_it_is_written(void) {}
+#endif
+
+static void scales_and_ticks(void)
+{
+    hg_error error;
+    hg_scale_time time;
+    hg_elapsed elapsed;
+    hg_ticks first, second;
+    const uint64_t before = kernel_ns(CLOCK_REALTIME);
+    OK(hg_now_on(HG_SCALE_REALTIME, &time, &error));
+    CHECK(time.ns + (int64_t)time.error_ns + 1000 >= (int64_t)before);
+    CHECK(time.ns - (int64_t)time.error_ns - 1000 <= (int64_t)kernel_ns(CLOCK_REALTIME));
+    OK(hg_now_on(HG_SCALE_BOOTTIME, &time, &error));
+    CHECK(hg_now_on(17, &time, &error) == HG_INVALID && strstr(error.text, "HG_SCALE_"));
+    first = hg_clock_ticks();
+    second = hg_clock_ticks();
+    if (hg_clock_elapsed(first, second, &elapsed, &error) == HG_OK) {
+        CHECK(elapsed.ns >= -1000 && elapsed.ns < S);
+        OK(hg_clock_elapsed(second, first, &elapsed, &error));
+        CHECK(elapsed.ns <= 1000);
+    }
+    second.epoch += 1000;
+    CHECK(hg_clock_elapsed(first, second, &elapsed, &error) == HG_MIXED_TICKS);
+}
+
+static void sources(void)
+{
+    hg_error error;
+    size_t count = 0;
+    hg_clock_event events[64];
+    const uint64_t before = hg_now_ordered();
+    OK(hg_clock_set_source(HG_SOURCE_OS, &error));
+    CHECK(hg_clock_source() == HG_SOURCE_OS);
+    CHECK(hg_now_ordered() >= before);
+    CHECK(hg_clock_set_source(HG_SOURCE_HPET, &error) == HG_UNSUPPORTED);
+    CHECK(strstr(error.text, "hpet") && hg_clock_source() == HG_SOURCE_OS);
+    CHECK(hg_clock_set_source(-1, &error) == HG_INVALID);
+    OK(hg_clock_events(events, 64, &count, &error));
+    CHECK(count >= 1 && hg_clock_count(HG_EVENT_BY_HAND) >= 1 && hg_clock_count(99) == 0);
+    CHECK(events[count - 1].kind == HG_EVENT_BY_HAND && events[count - 1].text[0] != '\0');
+    OK(hg_clock_events(NULL, 0, &count, &error));
+    CHECK(hg_clock_events(NULL, 1, &count, &error) == HG_NULL);
+    CHECK(strcmp(hg_source_name(HG_SOURCE_TSC), "tsc") == 0);
+}
+
+static void wall(void)
+{
+    hg_error error;
+    hg_wall_reference said = { 0, 5000, 7 };
+    hg_wall_time time;
+    said.monotonic_ns = hg_now_ordered();
+    OK(hg_wall_set(&said, &error));
+    time = hg_wall();
+    CHECK(time.status == HG_WALL_BY_HAND && time.ns >= 5000 - 1000 && time.ns < 5000 + S);
+    CHECK(time.error_ns >= 7 && time.error_ns < S);
+    hg_wall_release();
+    CHECK(hg_wall().status <= HG_WALL_SYNCHRONISED);
+    CHECK(hg_wall_set(NULL, &error) == HG_NULL && hg_wall_steer(NULL, NULL) == HG_NULL);
+}
+
+static void pages(void)
+{
+    hg_error error;
+    hg_page page;
+    hg_page_writer writer;
+    int32_t fd = -1;
+    int file[2];
+    uint64_t ns;
+    OK(hg_clock_share(&fd, &error));
+    OK(hg_page_open(fd, &page, &error));
+    close(fd);
+    ns = hg_now_ordered();
+    CHECK(hg_page_now_ordered(&page) + 500 * MS > ns && hg_page_now(&page) < ns + 10 * S);
+    CHECK(hg_page_now_bounded(&page).latest_ns > 0);
+    OK(hg_page_writer_of(&page, &writer, &error));
+    CHECK(writer.pid == (uint64_t)getpid());
+    OK(hg_page_close(&page, &error));
+    CHECK(hg_page_now(&page) == 0 && hg_page_now_bounded(&page).latest_ns == 0);
+    CHECK(hg_page_close(&page, &error) == HG_STALE);
+    CHECK(hg_page_writer_of(&page, &writer, &error) == HG_STALE);
+    CHECK(hg_page_now(NULL) == 0 && hg_page_open(-1, &page, &error) == HG_INVALID);
+    /* A file that is no page, and one that is not open. */
+    CHECK(pipe(file) == 0 && hg_page_open(file[0], &page, &error) == HG_PAGE);
+    close(file[0]);
+    CHECK(hg_page_open(file[0], &page, &error) == HG_OS && error.os_errno == 9 /* EBADF */);
+}
+
+int main(void)
+{
+    hg_error error;
+    hg_hardware hardware;
+    hg_trust trust;
+    OK(hg_check_abi(&error));
+    CHECK(hg_abi_version() == HG_ABI_VERSION && hg_version()[0] != '\0');
+    CHECK(hg_check_abi_of(HG_ABI_VERSION + 1, &error) == HG_OTHER_VERSION && error.text[0] != '\0');
+    the_time_is_the_kernels();
+    both_reads_are_one_clock();
+    the_page_is_read_as_it_is_written();
+    scales_and_ticks();
+    wall();
+    OK(hg_clock_examine(&trust, &error));
+    CHECK(trust.reason[0] != '\0');
+    sources();
+    pages();
+    OK(hg_hardware_look(&hardware, &error));
+    CHECK(hardware.hpet == HG_HPET_USABLE || hardware.hpet_reason[0] != '\0');
+    return 0;
+}

@@ -1,0 +1,194 @@
+/* Periodic threads: releases, ends, statistics, what they refuse. */
+#define _POSIX_C_SOURCE 200809L
+#include <hourglass.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "check.h"
+
+static hg_error error;
+static uint64_t jobs, misses, released, wrong_thread, verdicts;
+static uint64_t own;
+static hg_job *kept;
+static hg_interrupt stop = HG_INTERRUPT_INIT;
+
+static void release(void *user)
+{
+    __atomic_fetch_add((uint64_t *)user, 1, __ATOMIC_SEQ_CST);
+}
+
+static bool five(hg_job *job, void *user)
+{
+    hg_standing standing;
+    hg_slept slept;
+    CHECK(user == &released);
+    CHECK(job->started_ns >= job->release_ns && job->deadline_ns > job->release_ns);
+    CHECK(job->has_previous == (job->number > 0));
+    CHECK(hg_job_check(job, &standing, NULL) == HG_OK && standing.budget_left_ns == INT64_MAX);
+    CHECK(hg_job_sleep_until(job, hg_now() + 1000, &slept, NULL) == HG_OK);
+    CHECK(!hg_job_is_stopping(job));
+    __atomic_store_n(&kept, job, __ATOMIC_SEQ_CST);
+    return __atomic_add_fetch(&jobs, 1, __ATOMIC_SEQ_CST) < 5;
+}
+
+static void by_itself(void)
+{
+    hg_periodic_settings settings;
+    hg_periodic_statistics statistics;
+    hg_periodic thread;
+    hg_standing standing;
+    uint32_t ended = 77;
+    memset(&settings, 0, sizeof settings);
+    settings.name = "five";
+    settings.period_ns = MS;
+    OK(hg_periodic_start(&settings, five, &released, release, &thread, &error));
+    CHECK(hg_periodic_id(thread) != 0);
+    OK(hg_periodic_join(thread, &ended, &error));
+    CHECK(ended == HG_PERIODIC_BY_ITSELF && released == 1);
+    CHECK(hg_periodic_join(thread, &ended, &error) == HG_INVALID);
+    OK(hg_periodic_look(thread, &statistics, &error));
+    CHECK(statistics.jobs == 5 && statistics.latency.count == 5);
+    CHECK(statistics.latency.min_ns <= statistics.latency.p50_ns);
+    CHECK(statistics.latency.p50_ns <= statistics.latency.max_ns);
+    OK(hg_periodic_free(thread, &error));
+    CHECK(hg_periodic_look(thread, &statistics, &error) == HG_STALE);
+    CHECK(hg_periodic_stop(thread) == HG_STALE && hg_periodic_id(thread) == 0);
+    /* A job that is over. */
+    CHECK(hg_job_check(kept, &standing, &error) == HG_STALE && !hg_job_is_stopping(kept));
+}
+
+static bool for_ever(hg_job *job, void *user)
+{
+    hg_periodic self;
+    (void)job;
+    (void)user;
+    self.handle = __atomic_load_n(&own, __ATOMIC_SEQ_CST);
+    if (self.handle != 0 && hg_periodic_join(self, NULL, NULL) == HG_WRONG_THREAD
+        && hg_periodic_look(self, NULL, NULL) == HG_NULL) {
+        __atomic_fetch_add(&wrong_thread, 1, __ATOMIC_SEQ_CST);
+    }
+    __atomic_fetch_add(&jobs, 1, __ATOMIC_SEQ_CST);
+    return true;
+}
+
+static void stopped(void)
+{
+    hg_periodic_settings settings;
+    hg_periodic thread;
+    uint32_t ended = 77;
+    memset(&settings, 0, sizeof settings);
+    settings.hertz = 1000;
+    settings.stop_on = &stop;
+    OK(hg_periodic_start(&settings, for_ever, NULL, NULL, &thread, &error));
+    __atomic_store_n(&own, thread.handle, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n(&wrong_thread, __ATOMIC_SEQ_CST) < 2) {
+        hg_sleep_for(MS, NULL, NULL, NULL);
+    }
+    __atomic_store_n(&own, 0, __ATOMIC_SEQ_CST);
+    hg_interrupt_set(&stop);
+    OK(hg_periodic_join(thread, &ended, &error));
+    CHECK(ended == HG_PERIODIC_STOPPED);
+    OK(hg_periodic_free(thread, &error));
+    /* Freeing alone stops it. */
+    settings.stop_on = NULL;
+    OK(hg_periodic_start(&settings, for_ever, &released, release, &thread, &error));
+    OK(hg_periodic_free(thread, &error));
+    CHECK(released == 2);
+}
+
+static void told(const hg_completed *job, void *user)
+{
+    CHECK(job->missed && job->completed_ns > job->deadline_ns);
+    (void)user;
+    __atomic_fetch_add(&misses, 1, __ATOMIC_SEQ_CST);
+}
+
+static hg_verdict verdict(const hg_fault *fault, void *user)
+{
+    hg_verdict answer;
+    (void)user;
+    memset(&answer, 0, sizeof answer);
+    if (fault->handled_ns >= fault->deadline_ns && !fault->over_budget) {
+        __atomic_fetch_add(&verdicts, 1, __ATOMIC_SEQ_CST);
+    }
+    if (fault->count >= 2) {
+        answer.kind = HG_VERDICT_END;
+    }
+    return answer;
+}
+
+/* Late in every job, and told of by a call and by a handler, whose second verdict ends the thread. */
+static bool late(hg_job *job, void *user)
+{
+    (void)user;
+    while (hg_now() <= job->deadline_ns + (uint64_t)MS && hg_safepoint() == HG_OK) {
+    }
+    return true;
+}
+
+static void faults(void)
+{
+    hg_periodic_settings settings;
+    hg_periodic thread;
+    uint32_t ended = 77;
+    hg_status status;
+    memset(&settings, 0, sizeof settings);
+    settings.period_ns = 5 * MS;
+    settings.deadline_ns = MS;
+    settings.on_miss = told;
+    settings.on_fault = verdict;
+    status = hg_periodic_start(&settings, late, &released, release, &thread, &error);
+    if (status == HG_EXHAUSTED) {
+        printf("skipped: no signals are left: %s\n", error.text);
+        return;
+    }
+    OK(status);
+    OK(hg_periodic_join(thread, &ended, &error));
+    CHECK(ended == HG_PERIODIC_BY_VERDICT && verdicts >= 2 && misses >= 1);
+    OK(hg_periodic_free(thread, &error));
+    CHECK(released == 3);
+}
+
+static void refused(void)
+{
+    hg_periodic_settings settings;
+    hg_periodic thread;
+    const uint64_t before = released;
+    const uint32_t cpus[] = { 4000 };
+    memset(&settings, 0, sizeof settings);
+    CHECK(hg_periodic_start(NULL, five, &released, release, &thread, &error) == HG_NULL);
+    CHECK(hg_periodic_start(&settings, NULL, &released, release, &thread, &error) == HG_NULL);
+    CHECK(hg_periodic_start(&settings, five, &released, release, NULL, &error) == HG_NULL);
+    CHECK(hg_periodic_start(&settings, five, &released, release, &thread, &error) == HG_INVALID);
+    CHECK(strstr(error.text, "period"));
+    settings.period_ns = MS;
+    settings.hertz = 5;
+    CHECK(hg_periodic_start(&settings, five, &released, release, &thread, &error) == HG_INVALID);
+    settings.hertz = 0;
+    settings.phase_ns = 2 * MS;
+    CHECK(hg_periodic_start(&settings, five, &released, release, &thread, &error) == HG_INVALID);
+    settings.phase_ns = 0;
+    settings.scheduling.policy = HG_POLICY_FIFO;
+    settings.scheduling.priority = 100;
+    CHECK(hg_periodic_start(&settings, five, &released, release, &thread, &error) == HG_INVALID);
+    settings.scheduling.policy = HG_POLICY_INHERITED;
+    settings.cpus = cpus;
+    settings.cpu_count = 1;
+    CHECK(hg_periodic_start(&settings, five, &released, release, &thread, &error) == HG_INVALID);
+    CHECK(error.os_errno == 22 /* EINVAL */ && strstr(error.text, "4000"));
+    settings.cpus = NULL;
+    CHECK(hg_periodic_start(&settings, five, &released, release, &thread, &error) == HG_NULL);
+    settings.cpu_count = 0;
+    settings.on_overrun = 9;
+    CHECK(hg_periodic_start(&settings, five, &released, release, &thread, &error) == HG_INVALID);
+    CHECK(released == before + 10);
+}
+
+int main(void)
+{
+    by_itself();
+    stopped();
+    faults();
+    refused();
+    return 0;
+}

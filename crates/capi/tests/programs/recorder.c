@@ -1,0 +1,75 @@
+/* The recorder for a loop of one's own. */
+#define _POSIX_C_SOURCE 200809L
+#include <hourglass.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "check.h"
+
+static hg_loop own_loop;
+
+static void *elsewhere(void *unused)
+{
+    hg_error error;
+    hg_recording recording;
+    (void)unused;
+    CHECK(hg_loop_begin(own_loop) == HG_WRONG_THREAD);
+    CHECK(hg_loop_finish(own_loop, &recording, &error) == HG_WRONG_THREAD);
+    CHECK(strstr(error.text, "thread"));
+    return NULL;
+}
+
+int main(void)
+{
+    hg_error error;
+    hg_loop_spec spec;
+    hg_deadlines deadlines;
+    hg_recording recording;
+    hg_recording_summary summary;
+    hg_interval intervals[64];
+    size_t count = 0, at;
+    pthread_t other;
+    uint64_t due;
+    int period;
+    memset(&spec, 0, sizeof spec);
+    CHECK(hg_loop_start(&spec, &own_loop, &error) == HG_INVALID && strstr(error.text, "period"));
+    CHECK(hg_loop_start(NULL, &own_loop, &error) == HG_NULL);
+    spec.period_ns = (uint64_t)(50 * MS);
+    spec.records = UINT64_MAX;
+    CHECK(hg_loop_start(&spec, &own_loop, &error) == HG_INVALID);
+    spec.records = 1000;
+    spec.name = "test";
+    OK(hg_loop_start(&spec, &own_loop, &error));
+    CHECK(pthread_create(&other, NULL, elsewhere, NULL) == 0);
+    pthread_join(other, NULL);
+    due = hg_now();
+    for (period = 0; period < 4; period++) {
+        OK(hg_loop_begin_due(own_loop, due));
+        OK(hg_sleep_for(MS, NULL, NULL, &error));
+        OK(hg_loop_check(own_loop));
+        OK(hg_loop_end(own_loop));
+        due += spec.period_ns;
+        OK(hg_sleep_until(due, NULL, NULL, &error));
+    }
+    OK(hg_loop_deadlines(own_loop, &deadlines, &error));
+    CHECK(deadlines.completed == 4 && deadlines.hit + deadlines.missed == 4);
+    OK(hg_loop_begin(own_loop));
+    OK(hg_loop_finish(own_loop, &recording, &error));
+    CHECK(hg_loop_begin(own_loop) == HG_STALE && hg_loop_end(own_loop) == HG_STALE);
+    CHECK(hg_loop_finish(own_loop, &recording, &error) == HG_STALE);
+    OK(hg_recording_look(recording, &summary, &error));
+    CHECK(summary.deadlines.completed == 4 && summary.intervals >= 4 && summary.dropped == 0);
+    CHECK(summary.received_ns <= summary.wall_ns && summary.wall_ns >= 3 * spec.period_ns);
+    OK(hg_recording_intervals(recording, 0, intervals, 64, &count, &error));
+    CHECK(count == summary.intervals);
+    for (at = 0; at < count && at < 64; at++) {
+        CHECK(intervals[at].end_ns >= intervals[at].start_ns && intervals[at].onset <= HG_ONSET_MIGRATION);
+        CHECK(at == 0 || intervals[at].start_ns >= intervals[at - 1].end_ns);
+    }
+    CHECK(intervals[0].onset == HG_ONSET_START);
+    OK(hg_recording_intervals(recording, count, NULL, 0, &count, &error));
+    CHECK(count == 0);
+    OK(hg_recording_free(recording, &error));
+    CHECK(hg_recording_look(recording, &summary, &error) == HG_STALE);
+    return 0;
+}

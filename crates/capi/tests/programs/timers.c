@@ -1,0 +1,253 @@
+/* Timers with each of their actions, and their ends. */
+#define _POSIX_C_SOURCE 200809L
+#include <hourglass.h>
+#include <poll.h>
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "check.h"
+
+static hg_error error;
+static hg_service service;
+static hg_owner owner;
+static uint64_t calls, early, released;
+static uint64_t own_timer;
+
+static void count(const hg_expiration *expiration, void *user)
+{
+    CHECK(user == &calls && expiration->base == HG_BASE_MONOTONIC);
+    if (expiration->now_ns < expiration->expiry_ns) {
+        __atomic_fetch_add(&early, 1, __ATOMIC_SEQ_CST);
+    }
+    __atomic_fetch_add(&calls, 1, __ATOMIC_SEQ_CST);
+}
+
+static void release(void *user)
+{
+    CHECK(user == &calls);
+    __atomic_fetch_add(&released, 1, __ATOMIC_SEQ_CST);
+}
+
+static void wait_for(uint64_t *counter, uint64_t wanted)
+{
+    int tries;
+    for (tries = 0; __atomic_load_n(counter, __ATOMIC_SEQ_CST) < wanted; tries++) {
+        CHECK(tries < 60000);
+        hg_sleep_for(MS, NULL, NULL, NULL);
+    }
+}
+
+static hg_action calling(uint32_t kind)
+{
+    hg_action action;
+    memset(&action, 0, sizeof action);
+    action.kind = kind;
+    action.call = count;
+    action.user = &calls;
+    action.release = release;
+    return action;
+}
+
+static void immediate_and_deferred(void)
+{
+    hg_class class_;
+    hg_class_statistics statistics;
+    uint32_t kind;
+    OK(hg_class_new(service, "deferred", NULL, &class_, &error));
+    for (kind = HG_ACTION_IMMEDIATE; kind <= HG_ACTION_DEFERRED; kind++) {
+        hg_action action = calling(kind);
+        hg_timer timer;
+        hg_timer_status status;
+        hg_arm arm = hg_arm_every(MS);
+        bool cancelled = false;
+        const uint64_t before = __atomic_load_n(&calls, __ATOMIC_SEQ_CST);
+        const uint64_t gone = __atomic_load_n(&released, __ATOMIC_SEQ_CST);
+        action.class_ = class_;
+        OK(hg_timer_new(owner, NULL, &action, &timer, &error));
+        OK(hg_timer_arm(timer, &arm, &error));
+        wait_for(&calls, before + 3);
+        OK(hg_timer_look(timer, &status, &error));
+        CHECK(status.armed && status.fired >= 3 && status.next_ns > 0);
+        OK(hg_timer_cancel(timer, HG_CANCEL_ALL, &cancelled, &error));
+        CHECK(cancelled);
+        OK(hg_timer_cancel(timer, HG_CANCEL_CURRENT, &cancelled, &error));
+        CHECK(!cancelled && hg_timer_cancel(timer, 9, NULL, &error) == HG_INVALID);
+        OK(hg_timer_free(timer, &error));
+        wait_for(&released, gone + 1);
+        CHECK(hg_timer_arm(timer, &arm, &error) == HG_STALE);
+        CHECK(hg_timer_free(timer, &error) == HG_STALE);
+    }
+    OK(hg_class_look(class_, &statistics, &error));
+    CHECK(statistics.ran >= 3);
+    OK(hg_class_free(class_, &error));
+    CHECK(early == 0);
+}
+
+static void messages(void)
+{
+    hg_port port;
+    hg_action action;
+    hg_timer timer;
+    hg_message message;
+    hg_arm arm = hg_arm_after(MS);
+    struct pollfd waiting;
+    OK(hg_port_new(4, &port, &error));
+    memset(&action, 0, sizeof action);
+    action.kind = HG_ACTION_SEND;
+    action.port = port;
+    action.tag = 77;
+    OK(hg_timer_new(owner, NULL, &action, &timer, &error));
+    CHECK(hg_port_try_receive(port, &message, &error) == HG_EMPTY);
+    CHECK(hg_port_receive(port, 1000, &message, &error) == HG_TIMEOUT);
+    OK(hg_timer_arm(timer, &arm, &error));
+    waiting.fd = hg_port_fd(port);
+    waiting.events = POLLIN;
+    CHECK(waiting.fd >= 0 && poll(&waiting, 1, 60000) == 1);
+    OK(hg_port_receive(port, UINT64_MAX, &message, &error));
+    CHECK(message.tag == 77 && message.expiration.now_ns >= message.expiration.expiry_ns);
+    CHECK(hg_port_lost(port) == 0);
+    OK(hg_timer_free(timer, &error));
+    OK(hg_port_free(port, &error));
+    CHECK(hg_port_fd(port) == -1 && hg_port_new(0, &port, &error) == HG_INVALID);
+}
+
+static void wakes(void)
+{
+    hg_thread thread;
+    hg_action action;
+    hg_timer timer;
+    hg_timer_status status;
+    hg_arm arm = hg_arm_after(2 * MS);
+    OK(hg_thread_current(&thread, &error));
+    memset(&action, 0, sizeof action);
+    action.kind = HG_ACTION_WAKE;
+    action.thread = thread;
+    OK(hg_timer_new(owner, NULL, &action, &timer, &error));
+    OK(hg_timer_arm(timer, &arm, &error));
+    do {
+        hg_park((uint64_t)(60 * S));
+        OK(hg_timer_look(timer, &status, &error));
+    } while (status.armed);
+    OK(hg_unpark(thread, &error));
+    hg_park(UINT64_MAX);
+    OK(hg_timer_free(timer, &error));
+    OK(hg_thread_free(thread, &error));
+    CHECK(hg_unpark(thread, &error) == HG_STALE);
+}
+
+static void *cancels(void *user)
+{
+    hg_timer timer;
+    timer.handle = *(uint64_t *)user;
+    hg_sleep_for(5 * MS, NULL, NULL, NULL);
+    hg_timer_cancel(timer, HG_CANCEL_ALL, NULL, NULL);
+    return NULL;
+}
+
+static void a_sleep_on_a_timer_is_cancelled(void)
+{
+    hg_timer timer;
+    pthread_t other;
+    const uint64_t begun = hg_now_ordered();
+    OK(hg_timer_new(owner, NULL, NULL, &timer, &error));
+    OK(hg_timer_sleep_for(timer, 2 * MS, &error));
+    CHECK(hg_now_ordered() >= begun + (uint64_t)(2 * MS));
+    CHECK(pthread_create(&other, NULL, cancels, &timer.handle) == 0);
+    CHECK(hg_timer_sleep_for(timer, 600 * S, &error) == HG_CANCELLED);
+    pthread_join(other, NULL);
+    OK(hg_timer_terminate(timer, &error));
+    CHECK(hg_timer_sleep_until(timer, 0, &error) == HG_TERMINATED);
+    OK(hg_timer_free(timer, &error));
+}
+
+static void free_itself(const hg_expiration *expiration, void *user)
+{
+    hg_timer timer;
+    (void)expiration;
+    timer.handle = __atomic_load_n(&own_timer, __ATOMIC_SEQ_CST);
+    CHECK(hg_timer_free(timer, NULL) == HG_OK);
+    CHECK(hg_timer_free(timer, NULL) == HG_STALE);
+    __atomic_fetch_add((uint64_t *)user, 1, __ATOMIC_SEQ_CST);
+}
+
+static void an_action_frees_its_own_timer(void)
+{
+    const uint64_t before = __atomic_load_n(&calls, __ATOMIC_SEQ_CST);
+    const uint64_t gone = __atomic_load_n(&released, __ATOMIC_SEQ_CST);
+    hg_action action = calling(HG_ACTION_IMMEDIATE);
+    hg_timer timer;
+    hg_arm arm = hg_arm_after(MS);
+    action.call = free_itself;
+    OK(hg_timer_new(owner, NULL, &action, &timer, &error));
+    __atomic_store_n(&own_timer, timer.handle, __ATOMIC_SEQ_CST);
+    OK(hg_timer_arm(timer, &arm, &error));
+    wait_for(&calls, before + 1);
+    wait_for(&released, gone + 1);
+}
+
+static void bad_input(void)
+{
+    const uint64_t gone = __atomic_load_n(&released, __ATOMIC_SEQ_CST);
+    hg_action action = calling(HG_ACTION_IMMEDIATE);
+    hg_timer_settings settings;
+    hg_timer timer;
+    hg_owner none = { 0 };
+    hg_arm arm = hg_arm_at(-1);
+    memset(&settings, 0, sizeof settings);
+    /* What a call-back was given is released whatever fails. */
+    CHECK(hg_timer_new(none, NULL, &action, &timer, &error) == HG_NULL);
+    CHECK(hg_timer_new(owner, NULL, &action, NULL, &error) == HG_NULL);
+    action.kind = 42;
+    CHECK(hg_timer_new(owner, NULL, &action, &timer, &error) == HG_INVALID);
+    action.kind = HG_ACTION_DEFERRED;
+    CHECK(hg_timer_new(owner, NULL, &action, &timer, &error) == HG_NULL);
+    action.kind = HG_ACTION_IMMEDIATE;
+    action.call = NULL;
+    CHECK(hg_timer_new(owner, NULL, &action, &timer, &error) == HG_NULL);
+    CHECK(__atomic_load_n(&released, __ATOMIC_SEQ_CST) == gone + 5);
+    settings.base = 9;
+    CHECK(hg_timer_new(owner, &settings, NULL, &timer, &error) == HG_INVALID);
+    settings.base = HG_BASE_TAI;
+    settings.on_engine = true;
+    settings.engine = 5;
+    CHECK(hg_timer_new(owner, &settings, NULL, &timer, &error) == HG_INVALID);
+    settings.engine = 0;
+    OK(hg_timer_new(owner, &settings, NULL, &timer, &error));
+    CHECK(hg_timer_arm(timer, &arm, &error) == HG_INVALID);
+    arm = hg_arm_every(-5);
+    CHECK(hg_timer_arm(timer, &arm, &error) == HG_INVALID);
+    CHECK(hg_timer_arm(timer, NULL, &error) == HG_NULL);
+    OK(hg_timer_free(timer, &error));
+}
+
+int main(void)
+{
+    hg_service_settings settings;
+    hg_service_statistics statistics;
+    hg_timer last;
+    hg_arm arm = hg_arm_after(S);
+    memset(&settings, 0, sizeof settings);
+    settings.device = 88;
+    CHECK(hg_service_start(&settings, &service, &error) == HG_INVALID);
+    OK(hg_service_start(NULL, &service, &error));
+    OK(hg_owner_new(service, "test", &owner, &error));
+    immediate_and_deferred();
+    messages();
+    wakes();
+    a_sleep_on_a_timer_is_cancelled();
+    an_action_frees_its_own_timer();
+    bad_input();
+    OK(hg_service_look(service, 0, &statistics, &error));
+    CHECK(statistics.created >= 5 && statistics.fired >= 5);
+    CHECK(hg_service_look(service, 7, &statistics, &error) == HG_INVALID);
+    /* Everything of an owner ends with it; the service's handle may go before. */
+    OK(hg_timer_new(owner, NULL, NULL, &last, &error));
+    OK(hg_service_free(service, &error));
+    CHECK(hg_owner_new(service, NULL, &owner, &error) == HG_STALE);
+    OK(hg_owner_free(owner, &error));
+    CHECK(hg_timer_arm(last, &arm, &error) == HG_TERMINATED);
+    OK(hg_timer_free(last, &error));
+    CHECK(hg_owner_terminate(owner, &error) == HG_STALE);
+    return 0;
+}

@@ -1,0 +1,227 @@
+// The C++ classes over hourglass.h: clocks of std::chrono, what is freed with what, call-backs, errors.
+#include <hourglass.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <type_traits>
+#include <unistd.h>
+
+#include "check.h"
+
+using namespace std::chrono_literals;
+
+// [time.clock.req], table of TrivialClock.
+template <typename Clock> constexpr bool is_trivial_clock()
+{
+    using Duration = typename Clock::duration;
+    static_assert(std::is_arithmetic_v<typename Clock::rep>);
+    static_assert(std::is_same_v<Duration, std::chrono::duration<typename Clock::rep, typename Clock::period>>);
+    static_assert(std::is_same_v<typename Clock::time_point::duration, Duration>);
+    static_assert(std::is_same_v<decltype(Clock::now()), typename Clock::time_point>);
+    static_assert(std::is_same_v<decltype(Clock::is_steady), const bool>);
+    static_assert(noexcept(Clock::now()));
+    return true;
+}
+static_assert(is_trivial_clock<hourglass::steady_clock>() && hourglass::steady_clock::is_steady);
+static_assert(is_trivial_clock<hourglass::fast_clock>());
+static_assert(is_trivial_clock<hourglass::system_clock>() && !hourglass::system_clock::is_steady);
+#if __cplusplus >= 202002L
+static_assert(std::chrono::is_clock_v<hourglass::steady_clock>);
+#endif
+
+static void clocks()
+{
+    using hourglass::steady_clock;
+    auto last = steady_clock::now();
+    for (int round = 0; round < 10000; ++round) {
+        const auto now = steady_clock::now();
+        CHECK(now >= last);
+        last = now;
+    }
+    CHECK(hourglass::fast_clock::now() - last < 10s);
+    const auto std_now = std::chrono::system_clock::now();
+    const auto apart = hourglass::system_clock::to_std(hourglass::system_clock::now()) - std_now;
+    CHECK(apart > -10s && apart < 10s);
+    const std::time_t day = 86400;
+    CHECK(hourglass::system_clock::to_time_t(hourglass::system_clock::from_time_t(day)) == day);
+    const auto bounds = hourglass::now_bounded();
+    CHECK(bounds.earliest <= bounds.latest && bounds.error() >= 0ns);
+    // std's own waits take our clock.
+    std::this_thread::sleep_until(steady_clock::now() + 1ms);
+    CHECK(hourglass::hardware().brand[63] == '\0');
+}
+
+static void sleeping()
+{
+    static hourglass::interrupt stop;
+    const auto deadline = hourglass::steady_clock::now() + 300us;
+    const auto slept = hourglass::sleep_until(deadline);
+    CHECK(!slept.interrupted && hourglass::steady_clock::now() >= deadline);
+    std::thread other([] {
+        hourglass::sleep_for(5ms);
+        stop.set();
+    });
+    CHECK(hourglass::sleep_for(600s, stop).interrupted);
+    other.join();
+    CHECK(stop.clear() && !stop.is_set());
+    hourglass::sleeper sleeper;
+    CHECK(sleeper.sleep_for(100us).woke_ns > 0);
+    hourglass::sleeper moved(std::move(sleeper));
+    sleeper.interrupt(); // has nothing any more
+    CHECK(!moved.sleep_for(1us).interrupted);
+    try {
+        (void)sleeper.sleep_for(1us);
+        CHECK(false);
+    } catch (const hourglass::error &error) {
+        CHECK(error.kind() == HG_NULL && std::string(error.what()).size() > 10);
+    }
+}
+
+/// Counts those that live.
+struct counted
+{
+    static inline std::atomic<int> living{ 0 };
+    counted() { ++living; }
+    counted(const counted &) { ++living; }
+    counted(counted &&) noexcept { ++living; }
+    ~counted() { --living; }
+};
+
+static void timers()
+{
+    std::atomic<int> calls{ 0 };
+    {
+        hourglass::timer_service service;
+        auto owner = service.owner("test");
+        auto deferred = service.timer_class("deferred");
+        auto first = owner.timer(hourglass::action::immediate(
+            [&calls, alive = counted()](const hg_expiration &expiration) {
+                (void)alive;
+                CHECK(expiration.now_ns >= expiration.expiry_ns);
+                ++calls;
+            }));
+        auto second = owner.timer(hourglass::action::deferred(
+            deferred, [&calls, alive = counted()](const hg_expiration &) { (void)alive, ++calls; }));
+        first.arm_every(1ms);
+        second.arm_after(1ms);
+        while (calls < 4 || second.status().fired < 1) {
+            hourglass::sleep_for(1ms);
+        }
+        CHECK(first.cancel() && !first.cancel());
+        hourglass::port port(4);
+        auto third = owner.timer(hourglass::action::send(port, 5));
+        third.arm_at(hourglass::steady_clock::now() + 1ms);
+        CHECK(port.receive().tag == 5 && !port.try_receive() && !port.receive(1us));
+        CHECK(port.fd() >= 0 && port.lost() == 0);
+        auto nap = owner.timer();
+        CHECK(nap.sleep_for(1ms));
+        CHECK(service.statistics().fired >= 4 && counted::living == 2);
+        CHECK(deferred.statistics().ran >= 1);
+        owner.terminate();
+        try {
+            first.arm_after(1ms);
+            CHECK(false);
+        } catch (const hourglass::error &error) {
+            CHECK(error.kind() == HG_TERMINATED);
+        }
+        // One that is never given away.
+        auto unused = hourglass::action::immediate([alive = counted()](const hg_expiration &) { (void)alive; });
+        CHECK(counted::living >= 1);
+    }
+    CHECK(counted::living == 0);
+}
+
+static void periodic()
+{
+    std::atomic<int> jobs{ 0 };
+    {
+        hourglass::periodic_thread thread(1ms, [&jobs, alive = counted()](hourglass::job &job) {
+            (void)alive;
+            CHECK(job.release() <= hourglass::steady_clock::now() && job.deadline() > job.release());
+            CHECK(job.check().until_deadline_ns <= 1000000 && !job.is_stopping());
+            return ++jobs < 5;
+        });
+        CHECK(thread.join() == HG_PERIODIC_BY_ITSELF && thread.statistics().jobs == 5);
+        hourglass::periodic_thread endless(500us, [alive = counted()](hourglass::job &) { (void)alive; });
+        CHECK(endless.id() != 0);
+        endless.stop();
+        CHECK(endless.join() == HG_PERIODIC_STOPPED);
+        try {
+            hourglass::periodic_thread none(0ns, [alive = counted()](hourglass::job &) { (void)alive; });
+            CHECK(false);
+        } catch (const hourglass::error &error) {
+            CHECK(error.kind() == HG_INVALID);
+        }
+    }
+    CHECK(counted::living == 0);
+}
+
+static void faults()
+{
+    std::thread([] {
+        hg_watch_settings settings{};
+        settings.strength = HG_STRENGTH_SUSPEND;
+        try {
+            hourglass::watch watch(settings);
+            std::atomic<int> told{ 0 };
+            hourglass::deadline_handler handler(watch.thread(), [&told](const hg_fault &fault) {
+                ++told;
+                return fault.count < 2 ? hourglass::resume_by(1ms) : hourglass::end_thread();
+            });
+            CHECK(watch.begin_job(1ms));
+            while (hourglass::safepoint()) {
+            }
+            CHECK(told == 2 && handler.handled().faults == 2 && watch.state().faults == 2);
+            CHECK(!watch.arm(hourglass::steady_clock::now() + 1s) && !watch.end_job());
+        } catch (const hourglass::error &error) {
+            CHECK(error.kind() == HG_EXHAUSTED);
+            std::printf("skipped: %s\n", error.what());
+        }
+    }).join();
+    hourglass::region outer, inner;
+}
+
+static void recorder()
+{
+    hourglass::own_loop loop(10ms);
+    for (int period = 0; period < 3; ++period) {
+        loop.begin_period();
+        loop.check();
+        loop.end_period();
+        hourglass::sleep_for(10ms);
+    }
+    CHECK(loop.deadlines().completed == 3);
+    const auto recording = loop.finish();
+    CHECK(recording.summary().deadlines.completed == 3);
+    CHECK(recording.intervals().size() == recording.summary().intervals);
+}
+
+static void pages()
+{
+    std::int32_t fd = -1;
+    CHECK(hg_clock_share(&fd, nullptr) == HG_OK);
+    const hourglass::shared_clock shared(fd);
+    close(fd);
+    const auto apart = shared.now() - hourglass::steady_clock::now();
+    CHECK(apart < 1s && apart > -10s && shared.writer().pid == static_cast<std::uint64_t>(getpid()));
+    try {
+        const hourglass::shared_clock none(-1);
+        CHECK(false);
+    } catch (const hourglass::error &error) {
+        CHECK(error.kind() == HG_INVALID);
+    }
+}
+
+int main()
+{
+    hourglass::check_abi();
+    clocks();
+    sleeping();
+    timers();
+    periodic();
+    faults();
+    recorder();
+    pages();
+    return 0;
+}
