@@ -91,5 +91,7 @@ fn programs_run_under_the_address_sanitizer() {
 
 #[test]
 fn programs_run_under_the_thread_sanitizer() {
-    sanitized("tests/programs", "-fsanitize=thread", ("TSAN_OPTIONS", "halt_on_error=1"));
+    let suppressions = package().join("package/thread-sanitizer.supp");
+    let options = format!("halt_on_error=1:suppressions={}", suppressions.display());
+    sanitized("tests/programs", "-fsanitize=thread", ("TSAN_OPTIONS", &options));
 }
