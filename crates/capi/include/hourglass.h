@@ -1392,6 +1392,125 @@ hg_status hg_recording_intervals(hg_recording recording, uint64_t first, hg_inte
                                  size_t room, size_t *count, hg_error *error);
 hg_status hg_recording_free(hg_recording recording, hg_error *error);
 
+/* ---- Reservations -------------------------------------------------------------------------- */
+
+/* Processor time that is asked for: so much in every period. */
+typedef struct hg_request {
+    uint64_t budget_ns; /* above 0, and not above the deadline */
+    uint64_t period_ns;
+    uint64_t deadline_ns; /* from the begin of the period, not above it; 0 for the period */
+    bool soft;            /* what nobody reserved may be used too; else the budget is also the limit */
+    bool pinned;          /* the work is to stay on `cpu` */
+    uint8_t reserved[2];
+    uint32_t cpu;
+} hg_request;
+
+/* A reservation in force. */
+typedef struct hg_reservation {
+    uint64_t handle;
+} hg_reservation;
+
+/* What it delivered. */
+typedef struct hg_supply {
+    uint64_t periods;       /* that are complete and known */
+    uint64_t missed;        /* of those, budgets that were wanted and not delivered by the deadline */
+    uint64_t overruns;      /* periods in which more was wanted than the budget */
+    uint64_t delivered_min_ns; /* the least of a period in which all was wanted; 0 without any */
+    uint64_t delivered_p50_ns; /* and the median */
+    uint64_t throttled_ns;  /* how long the thread stood since its budget was used up; 0 if not known */
+} hg_supply;
+
+/* Whether the kernel's deadline class would take it, as far as can be seen. Reserves nothing. `thread` is the
+ * kernel's number of one, 0 for the calling thread.
+ * Errors: HG_INVALID, HG_PERMISSION, HG_BUSY if the bandwidth is given away, HG_UNSUPPORTED; the text says
+ * what is in the way and the line that mends it. */
+hg_status hg_reserve_check(uint32_t thread, const hg_request *request, hg_error *error);
+
+/* Puts a thread under a reservation of the kernel's deadline class, which holds it whatever others do.
+ * What it forks has no share of it. To be freed with hg_reserve_release. Errors: as hg_reserve_check;
+ * HG_STALE if there is no such thread. */
+hg_status hg_reserve_thread(uint32_t thread, const hg_request *request, hg_reservation *reservation,
+                            hg_error *error);
+
+/* What it delivered until now. */
+hg_status hg_reserve_look(hg_reservation reservation, hg_supply *supply, hg_error *error);
+
+/* Ends it, and gives the thread back the policy that it had, also if it has ended. */
+hg_status hg_reserve_release(hg_reservation reservation, hg_error *error);
+
+/* ---- Progress ------------------------------------------------------------------------------ */
+
+/* Tells how far a program is with its reserved work: `hourglass reserve` gives that processor to others as
+ * soon as the work cannot be late any more. One thread at a time tells by one of these; it is not to be
+ * copied, or touched by anything but the functions below. */
+typedef struct hg_progress_page {
+    uint64_t *words;
+    uint64_t job;
+    uint64_t handle;
+    bool over;
+    uint8_t reserved[7];
+} hg_progress_page;
+
+/* Opens the page that HOURGLASS_PROGRESS names, or without that makes one of the program's own. To be
+ * closed with hg_progress_close. Errors: HG_PAGE, HG_OTHER_VERSION, HG_EXHAUSTED. */
+hg_status hg_progress_open(hg_progress_page *page, hg_error *error);
+
+/* Closes it; telling does nothing from then on. Errors: HG_STALE. */
+hg_status hg_progress_close(hg_progress_page *page, hg_error *error);
+
+/* Words of a page of progress. */
+enum {
+    HG_PROGRESS_FIRST_ = 2,
+    HG_PROGRESS_PERIOD_ = 3,
+    HG_PROGRESS_JOB_ = 8,
+    HG_PROGRESS_TOTAL_ = 9,
+    HG_PROGRESS_DONE_ = 10
+};
+
+/* A job begins: nothing of it is done. The job before is over, whatever was told of it. */
+static inline void hg_progress_begin(hg_progress_page *page)
+{
+    if (page && page->words) {
+        page->over = false;
+        page->job++;
+        /* Odd while neither the old nor the new progress is meant. */
+        __atomic_store_n(page->words + HG_PROGRESS_JOB_, page->job * 2 - 1, __ATOMIC_RELAXED);
+        __atomic_store_n(page->words + HG_PROGRESS_DONE_, 0, __ATOMIC_RELEASE);
+        __atomic_store_n(page->words + HG_PROGRESS_JOB_, page->job * 2, __ATOMIC_RELEASE);
+    }
+}
+
+/* `done` of `total` is done, in any unit in which equal steps take equal times; `total` itself means that
+ * the job is done, and is to be told of every job, or the next one by hg_progress_begin. `done` must not
+ * fall within a job. After the end the next call begins a job. Two stores, no system call. */
+static inline void hg_progress(hg_progress_page *page, uint64_t done, uint64_t total)
+{
+    if (__builtin_expect(!page || !page->words, 0)) {
+        return;
+    }
+    if (__builtin_expect(page->over, 0)) {
+        hg_progress_begin(page);
+    }
+    __atomic_store_n(page->words + HG_PROGRESS_TOTAL_, total, __ATOMIC_RELAXED);
+    __atomic_store_n(page->words + HG_PROGRESS_DONE_, done, __ATOMIC_RELEASE);
+    page->over = done >= total;
+}
+
+/* When the first period after `now` begins, on the grid that is watched; 0 where none was told. */
+static inline uint64_t hg_progress_next_release(const hg_progress_page *page, uint64_t now)
+{
+    uint64_t first, period;
+    if (!page || !page->words) {
+        return 0;
+    }
+    first = __atomic_load_n(page->words + HG_PROGRESS_FIRST_, __ATOMIC_ACQUIRE);
+    period = __atomic_load_n(page->words + HG_PROGRESS_PERIOD_, __ATOMIC_ACQUIRE);
+    if (period == 0) {
+        return 0;
+    }
+    return now < first ? first : first + ((now - first) / period + 1) * period;
+}
+
 #ifdef __cplusplus
 }
 #endif

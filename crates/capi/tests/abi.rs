@@ -265,6 +265,14 @@ fn layouts() -> Vec<Layout> {
             gap_p99_ns, gap_p999_ns, gap_max_ns, migrations, deadlines, rate_error_ppb
         }
         recorder::hg_interval { start_ns, end_ns, cpu, onset }
+        reserve::hg_request {
+            budget_ns, period_ns, deadline_ns, soft, pinned, reserved, cpu
+        }
+        reserve::hg_reservation { handle }
+        reserve::hg_supply {
+            periods, missed, overruns, delivered_min_ns, delivered_p50_ns, throttled_ns
+        }
+        progress::hg_progress_page { words, job, handle, over, reserved }
     }
 }
 

@@ -17,3 +17,5 @@ pub mod progress;
 pub mod smt;
 pub mod supply;
 pub mod target;
+
+pub use hourglass_model::{Reservation, Strength};

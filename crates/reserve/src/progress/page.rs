@@ -171,6 +171,13 @@ impl Page {
         (period_ns > 0).then(|| (self.load(FIRST), period_ns))
     }
 
+    /// Where it is mapped, until this is dropped: for writers in other languages, who write the words as
+    /// above, atomically.
+    #[must_use]
+    pub fn address(&self) -> *const AtomicU64 {
+        self.0.words().as_ptr()
+    }
+
     /// The words.
     #[inline(always)]
     pub(super) fn words(&self) -> Option<&[AtomicU64; WORDS]> {

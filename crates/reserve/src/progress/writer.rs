@@ -84,6 +84,12 @@ impl Progress {
         self.over = done >= total;
     }
 
+    /// The number of the last job, 0 before the first.
+    #[must_use]
+    pub fn job(&self) -> u64 {
+        self.job
+    }
+
     /// The page.
     #[must_use]
     pub fn page(&self) -> &Page {

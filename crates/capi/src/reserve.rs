@@ -1,0 +1,225 @@
+//! Reservations of the kernel's deadline class.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::{Mutex, PoisonError};
+
+use hourglass_reserve::admission::{self, Facts, Obstacle, Refusal};
+use hourglass_reserve::backend::deadline::Deadline;
+use hourglass_reserve::backend::{Backend, Request, Reserved};
+use hourglass_reserve::supply::Supply;
+use hourglass_reserve::target::Target;
+use hourglass_reserve::{Reservation, Strength};
+use hourglass_time::Span;
+
+use crate::error::{
+    Failure, HG_BUSY, HG_INVALID, HG_OS, HG_PERMISSION, HG_STALE, HG_UNSUPPORTED, guard, hg_error,
+    hg_status,
+};
+use crate::pointers::{is_there, read, write};
+use crate::table::Table;
+
+/// Processor time that is asked for.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct hg_request {
+    /// ns.
+    pub budget_ns: u64,
+    /// ns.
+    pub period_ns: u64,
+    /// From the begin of the period, ns; 0 for the period.
+    pub deadline_ns: u64,
+    /// Whether what nobody reserved may be used too.
+    pub soft: bool,
+    /// Whether the work is to stay on `cpu`.
+    pub pinned: bool,
+    /// 0.
+    pub reserved: [u8; 2],
+    /// That CPU.
+    pub cpu: u32,
+}
+
+/// A reservation in force.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct hg_reservation {
+    /// 0 is none.
+    pub handle: u64,
+}
+
+/// What a reservation delivered.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct hg_supply {
+    /// Periods that are complete and known.
+    pub periods: u64,
+    /// Budgets that were wanted and not delivered by the deadline.
+    pub missed: u64,
+    /// Periods in which more was wanted than the budget.
+    pub overruns: u64,
+    /// The least of a period in which all was wanted, ns; 0 without any.
+    pub delivered_min_ns: u64,
+    /// The median of those, ns.
+    pub delivered_p50_ns: u64,
+    /// How long the thread stood since its budget was used up, ns; 0 if not known.
+    pub throttled_ns: u64,
+}
+
+static RESERVATIONS: Table<Mutex<Box<dyn Reserved>>> = Table::new(15, "reservation");
+
+impl hg_request {
+    fn request(&self) -> Result<Request, Failure> {
+        let span = |ns: u64| Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX));
+        let strength = if self.soft { Strength::Soft } else { Strength::Hard };
+        let invalid = |error: &dyn std::fmt::Display| Failure::invalid(error.to_string());
+        let mut reservation =
+            Reservation::new(span(self.budget_ns), span(self.period_ns), strength)
+                .map_err(|error| invalid(&error))?;
+        if self.deadline_ns != 0 {
+            reservation =
+                reservation.with_deadline(span(self.deadline_ns)).map_err(|e| invalid(&e))?;
+        }
+        Ok(Request { reservation, cpu: self.pinned.then_some(self.cpu) })
+    }
+}
+
+/// What stands in the way, as a kind.
+fn failure(refusal: &Refusal) -> Failure {
+    let kind = match refusal.id {
+        Obstacle::Capability | Obstacle::GroupBudget => HG_PERMISSION,
+        Obstacle::Bandwidth => HG_BUSY,
+        Obstacle::Times | Obstacle::Affinity | Obstacle::Cpu | Obstacle::Fork => HG_INVALID,
+        Obstacle::Gone => HG_STALE,
+        Obstacle::Missing => HG_UNSUPPORTED,
+    };
+    Failure { kind, os_errno: refusal.errno.unwrap_or(0), text: refusal.to_string() }
+}
+
+/// A thread by its number; 0 is the calling one.
+fn number(thread: u32) -> Result<u32, Failure> {
+    if thread != 0 {
+        return Ok(thread);
+    }
+    // It links to PID/task/TID.
+    let own = fs::read_link("/proc/thread-self").ok();
+    let own = own.as_deref().and_then(|path| path.file_name()?.to_str()?.parse().ok());
+    own.ok_or_else(|| {
+        let text = "/proc/thread-self does not tell this thread's number: give it, or mount /proc";
+        Failure::new(HG_OS, text)
+    })
+}
+
+/// Whether it would be taken.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_reserve_check(
+    thread: u32,
+    request: *const hg_request,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        // SAFETY: as the header says of `request`.
+        let request = unsafe { read(request, "request") }?.request()?;
+        let facts = Facts::here(Some(number(thread)?));
+        match admission::deadline(&request, &facts).first() {
+            Some(refusal) => Err(failure(refusal)),
+            None => Ok(()),
+        }
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+/// Puts a thread under a reservation.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_reserve_thread(
+    thread: u32,
+    request: *const hg_request,
+    reservation: *mut hg_reservation,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        is_there(reservation, "reservation")?;
+        // SAFETY: as the header says of `request`.
+        let request = unsafe { read(request, "request") }?.request()?;
+        let target = Target::Thread(number(thread)?);
+        let reserved = Deadline.reserve(&target, &request).map_err(|refusal| failure(&refusal))?;
+        let handle = RESERVATIONS.insert(Mutex::new(reserved))?;
+        // SAFETY: as the header says of `reservation`.
+        unsafe { write(reservation, hg_reservation { handle }, "reservation") }
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+/// The value below which no more than half of all lie.
+fn median(steps: &BTreeMap<u64, u64>) -> u64 {
+    let all: u64 = steps.values().sum();
+    let mut seen = 0;
+    let found = steps.iter().find(|(_, count)| {
+        seen += **count;
+        seen * 2 >= all
+    });
+    found.map_or(0, |(step, _)| *step)
+}
+
+fn told(supply: &Supply) -> hg_supply {
+    hg_supply {
+        periods: supply.periods,
+        missed: supply.missed,
+        overruns: supply.overruns,
+        delivered_min_ns: supply.wanted.keys().next().copied().unwrap_or(0),
+        delivered_p50_ns: median(&supply.wanted),
+        throttled_ns: supply.throttled_ns.unwrap_or(0),
+    }
+}
+
+/// What it delivered until now.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_reserve_look(
+    reservation: hg_reservation,
+    supply: *mut hg_supply,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        let held = RESERVATIONS.get(reservation.handle)?;
+        let found = held.lock().unwrap_or_else(PoisonError::into_inner).supply();
+        // SAFETY: as the header says of `supply`.
+        unsafe { write(supply, told(&found), "supply") }
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+/// Ends it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_reserve_release(
+    reservation: hg_reservation,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        let held = RESERVATIONS.remove(reservation.handle)?;
+        let mut held = held.into_inner().unwrap_or_else(PoisonError::into_inner);
+        held.release().map_err(|error| Failure::os(&error))
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_of_periods_and_not_of_steps() {
+        assert_eq!(median(&BTreeMap::new()), 0);
+        assert_eq!(median(&BTreeMap::from([(5, 1), (7, 9)])), 7);
+        assert_eq!(median(&BTreeMap::from([(5, 1), (7, 1)])), 5);
+    }
+
+    #[test]
+    fn the_calling_thread_has_a_number() {
+        let own = number(0).unwrap();
+        assert!(fs::exists(format!("/proc/self/task/{own}")).unwrap());
+        assert_eq!(number(7).unwrap(), 7);
+    }
+}

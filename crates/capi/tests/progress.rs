@@ -1,0 +1,36 @@
+//! Progress that a C program tells, as `hourglass reserve` reads it.
+
+mod support;
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use hourglass_reserve::progress::{Page, ProgressSource, VARIABLE, Word};
+use support::{Link, bench, compile, compilers, package};
+
+#[test]
+fn what_c_tells_is_read() {
+    let bench = bench();
+    for compiler in compilers("c") {
+        let source = package().join("tests/programs/progress.c");
+        let program = compile(compiler, bench.path(), &source, &["-std=c11", "-O2"], Link::Shared);
+        let page = Page::create().unwrap();
+        let mut word = Word::new(Page::open(&page.path()).unwrap());
+        word.begin(1_000);
+        let mut running = Command::new(&program)
+            .env(VARIABLE, page.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut told = String::new();
+        BufReader::new(running.stdout.as_mut().unwrap()).read_line(&mut told).unwrap();
+        assert_eq!(told, "told\n");
+        assert_eq!(word.done_ns(), 250, "30 of 120");
+        drop(running.stdin.take());
+        assert!(running.wait().unwrap().success());
+        assert_eq!(word.done_ns(), 1_000);
+        word.begin(1_000);
+        assert_eq!((word.done_ns(), word.doubts().backwards), (0, 0));
+    }
+}
