@@ -55,14 +55,14 @@ pub fn bandwidth(request: &Request, facts: &Facts) -> Option<Bandwidth> {
     let mut with = given.clone();
     with.push(Task::new(budget, period, period).ok()?);
     let all = all_ppm(cap, count)?;
-    let given = TaskSet::new(given);
+    let given = TaskSet::in_order(given);
     let seen = ppm_of(&given);
     let account = account_ppm(facts, &cpus);
     let by_account = account.is_none_or(|account| {
         u128::from(account) + u128::from(budget) * PPM / u128::from(period) <= u128::from(all)
     });
     let taken = account.map_or(seen, |account| account.max(seen));
-    let fits_seen = admits(&TaskSet::new(with), cap, count)?;
+    let fits_seen = admits(&TaskSet::in_order(with), cap, count)?;
     Some(Bandwidth {
         fits: by_account && fits_seen,
         fits_seen,
@@ -75,16 +75,16 @@ pub fn bandwidth(request: &Request, facts: &Facts) -> Option<Bandwidth> {
 }
 
 /// Threads and servers of the domain as tasks.
-fn given(facts: &Facts, domain: &CpuSet) -> Vec<Task> {
+pub(super) fn given(facts: &Facts, domain: &CpuSet) -> Vec<Task> {
     let servers = facts.fair_servers.iter().filter(|server| domain.contains(server.cpu));
-    let servers = servers.map(|server| (server.runtime_ns, server.period_ns));
+    let servers = servers.map(|server| (server.runtime_ns, server.period_ns, server.period_ns));
     let threads = facts.deadline_threads.iter().filter(|thread| {
         thread.cpus.as_ref().is_none_or(|cpus| !cpus.intersection(domain).is_empty())
     });
-    let threads = threads.map(|thread| (thread.runtime_ns, thread.period_ns));
+    let threads = threads.map(|thread| (thread.runtime_ns, thread.period_ns, thread.deadline_ns));
     servers
         .chain(threads)
-        .filter_map(|(runtime, period)| Task::new(runtime, period, period).ok())
+        .filter_map(|(runtime, period, deadline)| Task::new(runtime, period, deadline).ok())
         .collect()
 }
 

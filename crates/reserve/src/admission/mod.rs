@@ -7,6 +7,7 @@
 mod bandwidth;
 mod errno;
 pub mod facts;
+mod lateness;
 pub mod over;
 mod priority;
 mod rules;
@@ -17,6 +18,7 @@ pub use bandwidth::{Bandwidth, bandwidth};
 pub(crate) use errno::ESRCH;
 pub use errno::explain;
 pub use facts::Facts;
+pub use lateness::{Lateness, lateness};
 
 use crate::backend::{Kind, Request};
 

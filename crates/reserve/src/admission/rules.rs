@@ -33,7 +33,7 @@ pub(super) fn times(request: &Request, facts: &Facts) -> Option<Refusal> {
     } else if period > longest {
         (
             format!("a period of {period} is above kernel.sched_deadline_period_max_us, {longest}"),
-            format!("choose a period of at most {longest}, or --backend user"),
+            format!("choose a period of at most {longest}"),
         )
     } else if budget < Span::from_nanos(SHORTEST_BUDGET_NS) {
         (
@@ -136,7 +136,9 @@ pub(super) fn affinity(request: &Request, facts: &Facts) -> Option<Refusal> {
     let remedy = match (narrow, facts.subject) {
         (Some(cpuset), _) => partition(&cpuset.cpus, facts),
         (None, Some(tid)) => format!("taskset -pc {domain} {tid}"),
-        (None, None) => format!("start it with: taskset -c {domain}"),
+        (None, None) => {
+            format!("leave --cpu out, and start it with all of them: taskset -c {domain}")
+        }
     };
     Some(Refusal::deadline(Obstacle::Affinity, cause, remedy))
 }

@@ -15,6 +15,8 @@ pub struct DeadlineThread {
     pub name: String,
     /// Budget, ns.
     pub runtime_ns: u64,
+    /// Relative deadline, ns.
+    pub deadline_ns: u64,
     /// Period, ns.
     pub period_ns: u64,
     /// CPUs on which it may run, which are those of its root domain.
@@ -31,7 +33,9 @@ pub(super) fn deadline(
     for process in files.names("proc").iter().filter(|name| name.parse::<u32>().is_ok()) {
         for thread in files.names(&format!("proc/{process}/task")) {
             let Ok(tid) = thread.parse::<u32>() else { continue };
-            let Some(Attributes::Deadline { runtime_ns, period_ns, .. }) = policies(tid) else {
+            let Some(Attributes::Deadline { runtime_ns, deadline_ns, period_ns, .. }) =
+                policies(tid)
+            else {
                 continue;
             };
             if subject == Some(tid) || period_ns == 0 {
@@ -41,7 +45,7 @@ pub(super) fn deadline(
                 files.text(&format!("proc/{process}/task/{thread}/status")).unwrap_or_default();
             let name = field(&status, "Name").unwrap_or("?").to_owned();
             let cpus = field(&status, "Cpus_allowed_list").and_then(|list| list.parse().ok());
-            found.push(DeadlineThread { tid, name, runtime_ns, period_ns, cpus });
+            found.push(DeadlineThread { tid, name, runtime_ns, deadline_ns, period_ns, cpus });
         }
     }
     found

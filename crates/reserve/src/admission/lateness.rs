@@ -1,0 +1,46 @@
+//! Whether what the deadline class admits is also delivered in time.
+//!
+//! The kernel admits by a sum alone, and runs the threads of a root domain by global EDF. On one CPU with
+//! deadlines that are periods the sum is enough. On several it bounds how late a budget can come, no more
+//! (Documentation/scheduler/sched-deadline.rst, section 3.4; Devi and Anderson, RTSS 2005).
+
+use hourglass_sched::global::{edf, tardiness};
+use hourglass_sched::task::{Task, TaskSet};
+use hourglass_sched::verdict::Verdict;
+
+use super::{Facts, bandwidth};
+use crate::backend::Request;
+
+/// By how much a budget can come after its deadline, beside what interrupts, the host of a virtual machine
+/// and others' overruns take, which the kernel notices at its next tick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lateness {
+    /// It does not.
+    Never,
+    /// At most so much, ns.
+    AtMost(u64),
+    /// No test can tell.
+    Unknown,
+}
+
+/// That of `request` beside the threads of the deadline class and the fair servers that can be seen; `None`
+/// where the machine does not tell its CPUs.
+#[must_use]
+pub fn lateness(request: &Request, facts: &Facts) -> Option<Lateness> {
+    let domain = facts.domain.as_ref().filter(|domain| !domain.is_empty())?;
+    let reservation = &request.reservation;
+    let own = Task::new(
+        reservation.budget().nanos_or_zero(),
+        reservation.period().nanos_or_zero(),
+        reservation.deadline().nanos_or_zero(),
+    );
+    let mut tasks = bandwidth::given(facts, domain);
+    tasks.push(own.ok()?);
+    let (set, cpus) = (TaskSet::in_order(tasks), domain.len() as u64);
+    if edf::analyse(&set, cpus).verdict == Verdict::Feasible {
+        return Some(Lateness::Never);
+    }
+    let bounds = tardiness::bounds(&set, cpus).ok().flatten();
+    let own = bounds.and_then(|bounds| bounds.last().copied());
+    Some(own.map_or(Lateness::Unknown, Lateness::AtMost))
+}
