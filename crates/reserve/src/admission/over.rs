@@ -31,21 +31,20 @@ pub fn for_demand(largest_ns: u64, period_ns: u64) -> u64 {
 }
 
 /// What the periods of a reservation of `budget_ns` every `period_ns` suggest; `None` if it was
-/// enough, or if nothing was measured.
+/// enough, if nothing was measured, or if less than a whole CPU would not be enough.
 ///
-/// While a budget is used up, nobody can tell how much more was wanted. Where jobs of the other
-/// periods tell the demand, that counts; else one step more than the budget is suggested, to be
-/// measured again.
+/// Where periods of a soft reservation tell the demand, that counts. When the budget of a hard one is used
+/// up, nobody can tell how much more was wanted: one step more is suggested, to be measured again.
 #[must_use]
 pub fn suggested(supply: &Supply, budget_ns: u64, period_ns: u64) -> Option<u64> {
     let rare = supply.overruns.saturating_mul(RARE) < supply.periods;
     if supply.periods == 0 || supply.overruns == 0 || rare {
         return None;
     }
-    // What is used up in every period is no job that ends: no budget would be enough.
-    let beyond = supply.steps.keys().next_back().copied().unwrap_or(0).max(budget_ns);
-    let suggested = for_demand(beyond, period_ns);
-    (suggested > budget_ns).then_some(suggested)
+    let most = supply.steps.keys().next_back().copied().unwrap_or(0).max(budget_ns);
+    let suggested = for_demand(most, period_ns);
+    // Who takes all that there is, has no jobs that a budget could be enough for.
+    (suggested > budget_ns && suggested < period_ns).then_some(suggested)
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@
 //! one period T, and Q comes on top of what is left, which is negative where the kernel noticed
 //! late (it looks at ticks). A thread that wakes after its deadline begins a new period then and there. So
 //! processor time less what is gone of Q is what it had when the present period began, however late
-//! one looks; and a deadline that moved by exactly n T tells of n periods used up.
+//! one looks; and a deadline that moved by exactly n T tells of n periods used up. What was taken beyond the
+//! budget until a tick is charged to the periods that follow, as the kernel does it; they count as had.
 
 use crate::supply::Supply;
 

@@ -200,6 +200,45 @@ fn of_short_periods_some_are_left_out_but_none_invented() {
     assert!(supply.steps.keys().all(|upper| (200 * US..=201 * US).contains(upper)), "{supply:?}");
 }
 
+/// Whatever the thread does and however late the looks are: nothing is said to be missed that was not, and no
+/// more was given than the thread had.
+#[test]
+fn of_random_threads_nothing_is_invented() {
+    let seed = 20_061_208_u64;
+    println!("seed {seed}");
+    let mut state = seed;
+    let mut below = |most: u64| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % most
+    };
+    for _ in 0..150 {
+        let period = (50 + below(2_000)) * STEP;
+        let budget = (1 + below(period / STEP)) * STEP;
+        let work = match below(3) {
+            0 => Work::Always,
+            _ => Work::Jobs {
+                length: (1 + below(2 * budget / STEP)) * STEP,
+                apart: (1 + below(3 * period / STEP)) * STEP,
+            },
+        };
+        let mut server = Server::new(budget, period, work);
+        let mut ledger = Ledger::new(budget, period, period, false);
+        server.watched(&mut ledger, server.now + 150 * period, below(2 * period / STEP));
+        let supply = ledger.supply();
+        let told = format!("{budget} {period} {:?} {supply:?}", server.cpu);
+        assert_eq!(supply.missed, 0, "{told}");
+        // What an overrun of a tick took is charged to periods to come; a thread that wakes with too much
+        // left begins a new period before the old one is over.
+        let most = 2 * 151 + TICK / budget;
+        assert!(supply.overruns <= supply.periods && supply.periods <= most, "{told}");
+        // Rounded up by a thousandth of the budget each.
+        let given: u64 = supply.steps.iter().map(|(upper, count)| upper * count).sum();
+        assert!(given <= server.cpu + supply.periods * (budget / 1_000 + 1), "{told}");
+        assert!(supply.steps.keys().all(|upper| *upper <= budget), "{told}");
+    }
+}
+
 /// Sleeps that nobody saw, clocks that jump, other numbers: nothing is counted, nothing panics.
 #[test]
 fn looks_that_make_no_sense_count_nothing() {
