@@ -33,10 +33,11 @@ pub fn check(request: &Request) -> Result<ReserveDocument, Failure> {
         target: subject.as_ref().map_or(&own, Adopted::target),
         request: &asked,
     };
-    let choice = wanted.check();
+    let (choice, lateness) = wanted.check();
     document.guarantee = choice.kind.is_some_and(|kind| kind != Backend::Quota);
     document.backend = choice.kind.map(|kind| kind.to_string());
     document.reason = choice.reason;
+    document.warnings.extend(lateness.and_then(document::late));
     document.refusals = choice.refusals.iter().map(document::refusal).collect();
     let more = over::for_demand(document.budget_ns, document.period_ns);
     document.suggested_budget_ns = Some(more).filter(|more| *more > document.budget_ns);

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use hourglass_model::Strength;
 use hourglass_model::document::Warning;
 use hourglass_model::reserve::{RESERVE_SCHEMA, ReserveDocument, ReserveRefusal, SupplyStep};
-use hourglass_reserve::admission::{Obstacle, Refusal, over};
+use hourglass_reserve::admission::{Lateness, Obstacle, Refusal, over};
 use hourglass_reserve::supply::Supply;
+use hourglass_time::Span;
 
 use super::{Request, Subject, Whom};
 
@@ -119,6 +120,26 @@ fn errno(number: i32) -> String {
     ];
     let known = NAMES.iter().find(|(known, _)| *known == number);
     known.map_or_else(|| format!("errno {number}"), |(_, name)| (*name).to_owned())
+}
+
+/// The deadline class admits by a sum, which on several CPUs does not make every budget be in time.
+pub(super) fn late(lateness: Lateness) -> Option<Warning> {
+    let how = match lateness {
+        Lateness::Never => return None,
+        Lateness::AtMost(ns) => {
+            format!("up to {} late", Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX)))
+        }
+        Lateness::Unknown => "late, and no test says by how much".to_owned(),
+    };
+    Some(Warning {
+        id: "budget-may-be-late".to_owned(),
+        text: format!(
+            "beside the other threads of the deadline class the budget may come {how}: on several CPUs the \
+             kernel's sum does not prove every deadline"
+        ),
+        remedy: "--backend user with --cpu, or a cpuset of one CPU, where the sum is enough"
+            .to_owned(),
+    })
 }
 
 /// What a reader must know before believing the numbers.

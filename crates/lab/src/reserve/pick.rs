@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use hourglass_reserve::admission::{self, Facts, Refusal};
+use hourglass_reserve::admission::{self, Facts, Lateness, Refusal};
 use hourglass_reserve::backend::choose::{self, Choice, Whom};
 use hourglass_reserve::backend::deadline::Deadline;
 use hourglass_reserve::backend::quota::{self, Quota};
@@ -35,6 +35,8 @@ pub(super) struct Picked {
     pub(super) reason: String,
     /// What is in the way of those that would have been better.
     pub(super) refused: Vec<Refusal>,
+    /// By how much the budget may come late, where that was looked at.
+    pub(super) lateness: Option<Lateness>,
 }
 
 impl Wanted<'_> {
@@ -59,13 +61,9 @@ impl Wanted<'_> {
             match backend.reserve(self.target, self.request) {
                 Ok(reserved) => {
                     let (guarantee, reason) = (backend.guarantee(), choice.reason);
-                    return Ok(Picked {
-                        reserved,
-                        kind,
-                        guarantee,
-                        reason,
-                        refused: choice.refusals,
-                    });
+                    let refused = choice.refusals;
+                    let lateness = facts.as_ref().and_then(|facts| self.lateness(kind, facts));
+                    return Ok(Picked { reserved, kind, guarantee, reason, refused, lateness });
                 }
                 Err(refusal) => said.push((kind, refusal)),
             }
@@ -73,12 +71,19 @@ impl Wanted<'_> {
     }
 
     /// Which one would be asked, and what would be in the way; nothing is reserved.
-    pub(super) fn check(&self) -> Choice {
+    pub(super) fn check(&self) -> (Choice, Option<Lateness>) {
         let facts = Facts::here(self.subject());
-        match self.kind {
+        let choice = match self.kind {
             Some(kind) => choose::chosen(kind, self.refused(kind, &facts)),
             None => self.choose(|kind| self.refused(kind, &facts)),
-        }
+        };
+        let lateness = choice.kind.and_then(|kind| self.lateness(kind, &facts));
+        (choice, lateness)
+    }
+
+    /// By how much the budget may come late; the others keep to one CPU, or promise nothing.
+    fn lateness(&self, kind: Backend, facts: &Facts) -> Option<Lateness> {
+        (kind == Backend::Deadline).then(|| admission::lateness(self.request, facts)).flatten()
     }
 
     fn choose(&self, refused: impl FnMut(Backend) -> Vec<Refusal>) -> Choice {

@@ -180,6 +180,7 @@ fn describe(document: &mut ReserveDocument, picked: &Picked, target: &Target) {
     document.backend = Some(picked.kind.to_string());
     document.guarantee = picked.guarantee;
     document.reason.clone_from(&picked.reason);
+    document.warnings.extend(picked.lateness.and_then(document::late));
     document.refusals = picked.refused.iter().map(document::refusal).collect();
     if document.cpus.is_empty() {
         let (Target::Thread(id) | Target::Process(id)) = target;

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
 use hourglass_model::{Reservation, Strength};
+use hourglass_reserve::admission::Lateness;
 use hourglass_reserve::supply::Supply;
 use hourglass_time::Span;
 
@@ -62,4 +63,14 @@ fn a_check_looks_for_the_command() {
     let refused = document.refusals.iter().any(|refusal| refusal.backend == "user");
     assert_eq!(refused, document.backend.as_deref() != Some("user"));
     assert!(!document.reason.is_empty());
+}
+
+/// What is proven to be in time needs no word.
+#[test]
+fn a_budget_that_may_be_late_is_said_to_be() {
+    assert_eq!(document::late(Lateness::Never), None);
+    let warning = document::late(Lateness::AtMost(55_000_000)).unwrap();
+    assert_eq!(warning.id, "budget-may-be-late");
+    assert!(warning.text.contains("up to 55ms late"), "{}", warning.text);
+    assert!(document::late(Lateness::Unknown).is_some());
 }
