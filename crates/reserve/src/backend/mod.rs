@@ -70,6 +70,11 @@ pub trait Backend: fmt::Debug {
 pub trait Reserved: Send + fmt::Debug {
     /// What was delivered until now.
     fn supply(&mut self) -> Supply;
+    /// When its first period began, ns of `CLOCK_MONOTONIC`; `None` if periods begin with the work
+    /// itself, as in the deadline class.
+    fn first_ns(&self) -> Option<u64> {
+        None
+    }
     /// Ends it and puts everything back. Doing it twice does nothing.
     ///
     /// # Errors

@@ -43,6 +43,8 @@ const RAISED_AGAIN_NS: u64 = 100_000_000;
 pub struct Told {
     /// What was delivered.
     pub supply: Supply,
+    /// When the first period began, ns of `CLOCK_MONOTONIC`.
+    pub first_ns: u64,
     /// Periods that could not be told apart, since the look at their end came too late.
     pub left_out: u64,
     /// Looks so far.
@@ -200,6 +202,7 @@ fn keep(shared: &Shared, work: Work) -> io::Result<()> {
         return Ok(());
     }
     let mut run = Run::begin(team, terms, several);
+    shared.told.lock().unwrap_or_else(PoisonError::into_inner).first_ns = run.raised_ns;
     let _ = begun.send(Ok(()));
     let mut next = Some(run.look(shared));
     while let Some(due) = next.take() {

@@ -157,6 +157,10 @@ impl Reserved for Keeping {
         self.enforcer.told().supply
     }
 
+    fn first_ns(&self) -> Option<u64> {
+        Some(self.enforcer.told().first_ns)
+    }
+
     fn release(&mut self) -> io::Result<()> {
         self.enforcer.end()
     }
