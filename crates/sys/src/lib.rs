@@ -73,6 +73,8 @@ pub mod signal_file;
 #[cfg(target_os = "linux")]
 pub mod stop;
 #[cfg(target_os = "linux")]
+pub mod task_clock;
+#[cfg(target_os = "linux")]
 pub mod thread;
 #[cfg(target_os = "linux")]
 pub mod tracefs;

@@ -22,8 +22,8 @@ const SIGNALLED: i32 = 128;
 /// delivered. Signals that come meanwhile are passed on to a command; for who was adopted, those
 /// that ask for an end end the reservation.
 ///
-/// A command begins only when it has its reservation, and when the monitor of siblings has proved
-/// that it runs. A guardian undoes everything if this process is killed.
+/// A command begins only when it has its reservation and the monitor of siblings has proved that it
+/// runs. A guardian undoes everything if this process is killed.
 ///
 /// To be called while the process has no other threads: they would take the signals.
 ///
@@ -40,9 +40,10 @@ pub fn run(request: &Request) -> Result<Outcome, Failure> {
     begun.describe(&mut document);
     let subject = begun.start()?;
     let target = subject.target();
-    let protection = siblings::protect(request, &target, page, &guardian, &mut document)?;
+    let sharing = siblings::sharing(request, &target, &guardian, &mut document)?;
+    let reservation = siblings::covering(request, sharing.as_ref());
     let kept = keep(&target, &guardian)?;
-    let asked = backend::Request { reservation: request.reservation, cpu: request.cpu };
+    let asked = backend::Request { reservation, cpu: request.cpu };
     let wanted = Wanted {
         kind: request.backend,
         program: matches!(request.subject, Subject::Command(_)),
@@ -57,13 +58,22 @@ pub fn run(request: &Request) -> Result<Outcome, Failure> {
         }
     };
     describe(&mut document, &picked, &target);
+    siblings::describe(&mut document, &reservation);
+    let first_ns = picked.reserved.first_ns();
+    let protect = |sharing| siblings::protect(sharing, &target, page, first_ns);
+    let protection = sharing.map(protect).transpose()?;
     let going = subject.go()?;
     let ended = until_end(&going.wait()?, &signals)
         .map_err(Failure::system("the end cannot be waited for"))?;
     document.smt = protection.map(Protection::end).or(document.smt);
-    document::add_supply(&mut document, &picked.reserved.supply());
     if let Err(error) = picked.reserved.release() {
         document.warnings.push(not_undone(&error));
+    }
+    // Afterwards, when all periods have been counted.
+    document::add_supply(&mut document, &picked.reserved.supply());
+    if reservation != request.reservation {
+        // More than the budget was given, and overruns are of that.
+        document.suggested_budget_ns = None;
     }
     kept.into_iter().for_each(Kept::forget);
     document.warnings.extend(document::doubts(&document));
@@ -170,7 +180,8 @@ fn keep(target: &Target, guardian: &Guardian) -> Result<Vec<Kept>, Failure> {
     Ok(kept)
 }
 
-fn threads_of(pid: u32) -> Vec<u32> {
+/// The threads of a process.
+pub(super) fn threads_of(pid: u32) -> Vec<u32> {
     let entries = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }

@@ -1,11 +1,13 @@
 //! Protection from those who share the reserved processor: who they are, how they are stopped, how
 //! far the reserved work is.
 
+use hourglass_model::Reservation;
 use hourglass_model::document::Warning;
 use hourglass_model::reserve::{ReserveDocument, SmtReport};
 use hourglass_reserve::guardian::Guardian;
 use hourglass_reserve::progress::ProgressSource;
 use hourglass_reserve::progress::cpu_time::CpuTime;
+use hourglass_reserve::progress::instructions::ByInstructions;
 use hourglass_reserve::progress::largest::Largest;
 use hourglass_reserve::progress::page::Page;
 use hourglass_reserve::progress::word::Word;
@@ -21,8 +23,12 @@ use hourglass_reserve::smt::topology::{Shares, Topology};
 use hourglass_reserve::target::Target;
 use hourglass_sys::clock::others::{ProcessTime, ThreadTime};
 use hourglass_sys::clock::{ClockId, now_ns};
+use hourglass_sys::instructions::Instructions;
+use hourglass_sys::task_clock::TaskClock;
 use hourglass_sys::thread;
+use hourglass_time::Span;
 
+use super::session::threads_of;
 use super::{Failure, Request, SiblingPolicy, Siblings, Subject};
 
 /// How long a monitor may be silent while co-runners stand, beside two periods, ns.
@@ -51,44 +57,102 @@ pub(super) fn page(request: &Request) -> Result<Option<Page>, Failure> {
     }
 }
 
-/// Starts the monitor for the target, if one is asked for and somebody shares. It has proved that
-/// it runs when this returns.
-pub(super) fn protect(
-    request: &Request,
+/// Somebody shares the reserved processor.
+pub(super) struct Sharing<'a> {
+    request: &'a Request,
+    siblings: &'a Siblings,
+    shares: Shares,
+    /// Stops them.
+    stopper: Box<dyn Stopper>,
+    /// What stopping takes and how late timers are, each in 999 of 1,000 cases, ns.
+    margin_ns: u64,
+}
+
+/// Who shares the reserved processor, if that is asked and somebody does, and how they are stopped,
+/// which is measured here.
+pub(super) fn sharing<'a>(
+    request: &'a Request,
     target: &Target,
-    page: Option<Page>,
     guardian: &Guardian,
     document: &mut ReserveDocument,
-) -> Result<Option<Protection>, Failure> {
+) -> Result<Option<Sharing<'a>>, Failure> {
     let Some(siblings) = &request.siblings else { return Ok(None) };
     let cpu = reserved_cpu(request, target)?;
     let shares = Topology::default().shares(cpu, &siblings.interference).map_err(failed)?;
-    if !shares.any() {
-        document.smt = Some(nobody_shares(siblings));
-        document.warnings.push(no_claim(&shares, siblings));
-        return Ok(None);
+    if shares.any() {
+        let (stopper, margin_ns) = stopper(request, siblings, target, &shares, guardian, document)?;
+        return Ok(Some(Sharing { request, siblings, shares, stopper, margin_ns }));
     }
+    document.smt = Some(nobody_shares(siblings));
+    document.warnings.push(no_claim(&shares, siblings));
+    Ok(None)
+}
+
+/// What the backend is asked for. Work beside co-runners takes more processor time than it has reserved
+/// in single-thread time, and must not be throttled before it is done: it may take all until the
+/// deadline, since the monitor sees to it that it does not need more. Nine tenths of the period at most,
+/// which leaves the machine something.
+pub(super) fn covering(request: &Request, sharing: Option<&Sharing<'_>>) -> Reservation {
+    let asked = request.reservation;
+    if sharing.is_none_or(|sharing| sharing.siblings.policy != SiblingPolicy::Monitor) {
+        return asked;
+    }
+    let most = asked.period().nanos_or_zero() / 10 * 9;
+    let most = Span::from_nanos(i64::try_from(most).unwrap_or(i64::MAX));
+    let covered = asked.deadline().min(most).max(asked.budget());
+    // All of these are within what the reservation has already.
+    Reservation::new(covered, asked.period(), asked.strength())
+        .and_then(|reservation| reservation.with_deadline(asked.deadline()))
+        .unwrap_or(asked)
+}
+
+/// Says what the backend was asked for, if that is more than the budget.
+pub(super) fn describe(document: &mut ReserveDocument, given: &Reservation) {
+    if given.budget().nanos_or_zero() > document.budget_ns {
+        let covered = given.budget();
+        document.reason.push_str(&format!(
+            "; {covered} of each period are kept for it, so that work slowed by a sibling is not \
+             throttled before it is done"
+        ));
+    }
+}
+
+/// Starts the monitor for the target. It has proved that it runs when this returns.
+pub(super) fn protect(
+    sharing: Sharing<'_>,
+    target: &Target,
+    page: Option<Page>,
+    first_ns: Option<u64>,
+) -> Result<Protection, Failure> {
+    let promise = promise(&sharing);
+    let Sharing { request, siblings, shares, stopper, margin_ns } = sharing;
     let grid = page.as_ref().map(|page| Page::open(&page.path())).transpose().map_err(failed)?;
-    let (stopper, margin_ns) = stopper(request, siblings, target, &shares, guardian, document)?;
-    let settings = Settings {
-        policy: siblings.policy,
-        alpha: siblings.alpha,
-        margin_ns,
-        ..Settings::default()
-    };
-    let settings = match siblings.graded {
-        true => Settings { slow_ns: Some(slowed_from(request)), ..settings },
-        false => settings,
-    };
-    let plan = Plan { settings, cpus: shares.others.iter().collect(), ..Plan::default() };
-    let progress = progress(target, page, siblings, margin_ns)?;
-    let promised = Promised::new(&request.reservation, now_ns(ClockId::Monotonic));
+    let slow_ns = siblings.graded.then(|| slowed_from(request));
+    let (policy, alpha) = (siblings.policy, siblings.alpha);
+    let settings = Settings { policy, alpha, margin_ns, slow_ns, ..Settings::default() };
+    // The margin has the lateness of timers already.
+    let cpus = shares.others.iter().collect();
+    let plan = Plan { settings, cpus, timer_samples: 0, ..Plan::default() };
+    let progress = progress(target, page, siblings, margin_ns);
+    // Periods are those of the backend, where it has any.
+    let first_ns = first_ns.unwrap_or_else(|| now_ns(ClockId::Monotonic));
+    let promised = Promised::new(&promise, first_ns);
     let watched = vec![Watched { promised, progress, gate: None }];
     let driver = Driver::start(plan, watched, stopper).map_err(failed)?;
     if let (Some(grid), [promised]) = (grid, driver.promised()) {
         grid.set_grid(promised.first_ns(), promised.period_ns());
     }
-    Ok(Some(Protection { driver, shares: shares.others.iter().collect() }))
+    Ok(Protection { driver, shares: shares.others.iter().collect() })
+}
+
+/// What the monitor sees to: the budget, in time for what the backend keeps for it.
+fn promise(sharing: &Sharing<'_>) -> Reservation {
+    let asked = sharing.request.reservation;
+    let covered = covering(sharing.request, Some(sharing)).budget();
+    match sharing.siblings.policy {
+        SiblingPolicy::Monitor => asked.with_deadline(covered).unwrap_or(asked),
+        SiblingPolicy::Disable | SiblingPolicy::Ignore => asked,
+    }
 }
 
 fn failed(error: impl std::fmt::Display) -> Failure {
@@ -133,7 +197,7 @@ fn stopper(
     let kinds = siblings.stopper.map_or(Kind::ALL.to_vec(), |kind| vec![kind]);
     let setup = Setup::new(&shares.others).map_err(failed)?;
     let chosen = choose(&kinds, &wanted, &setup, guardian).map_err(failed)?;
-    let margin_ns = chosen.measured.p999_ns;
+    let margin_ns = chosen.measured.margin_ns();
     let patience_ns =
         request.reservation.period().nanos_or_zero().saturating_mul(2).saturating_add(PATIENCE_NS);
     let stopper = DeadMan::new(chosen.stopper, guardian, patience_ns)
@@ -178,33 +242,54 @@ fn shared(shared: &Shared) -> Warning {
     }
 }
 
-/// The word that a program may write, and its processor time, of which only what is proven counts.
+/// The word that a program may write, its instructions where the processor counts them, and its
+/// processor time, of which only what is proven counts.
 fn progress(
     target: &Target,
     page: Option<Page>,
     siblings: &Siblings,
     settle_ns: u64,
-) -> Result<Box<dyn ProgressSource>, Failure> {
-    let time: Box<dyn ProgressSource> = match target {
-        Target::Process(pid) => {
-            let clock = ProcessTime::of(*pid);
-            Box::new(CpuTime::new(move || clock.read_ns().ok(), siblings.alpha, settle_ns))
-        }
-        Target::Thread(tid) => {
-            let clock = ThreadTime::of(*tid).map_err(failed)?;
-            let read = move || clock.read().ok().map(|waited| waited.run_ns);
-            Box::new(CpuTime::new(read, siblings.alpha, settle_ns))
-        }
-    };
+) -> Box<dyn ProgressSource> {
+    let mut sources: Vec<Box<dyn ProgressSource>> = Vec::new();
     let page = page.or_else(|| match target {
         // One that tells its progress already.
         Target::Process(pid) => Page::of_process(*pid).ok(),
         Target::Thread(_) => None,
     });
-    Ok(match page {
-        Some(page) => Box::new(Largest::of(Box::new(Word::new(page)), vec![time])),
-        None => time,
-    })
+    sources.extend(page.map(|page| -> Box<dyn ProgressSource> { Box::new(Word::new(page)) }));
+    if let Target::Thread(tid) = target
+        && let Ok(counter) = Instructions::open(*tid)
+    {
+        let source = ByInstructions::new(counter, time_of(target), None, settle_ns);
+        sources.push(Box::new(source));
+    }
+    sources.push(Box::new(CpuTime::new(time_of(target), siblings.alpha, settle_ns)));
+    let first = sources.remove(0);
+    if sources.is_empty() { first } else { Box::new(Largest::of(first, sources)) }
+}
+
+/// The processor time of the target, exact where the kernel lets it be watched; else up to a tick
+/// old, which is never too much.
+fn time_of(target: &Target) -> Box<dyn FnMut() -> Option<u64> + Send> {
+    let (threads, with_children) = match target {
+        Target::Thread(tid) => (vec![*tid], false),
+        Target::Process(pid) => (threads_of(*pid), true),
+    };
+    let clocks: Result<Vec<_>, _> =
+        threads.iter().map(|tid| TaskClock::open(*tid, with_children)).collect();
+    match (clocks, target) {
+        (Ok(clocks), _) if !clocks.is_empty() => {
+            Box::new(move || clocks.iter().map(|clock| clock.read_ns().ok()).sum())
+        }
+        (_, Target::Process(pid)) => {
+            let clock = ProcessTime::of(*pid);
+            Box::new(move || clock.read_ns().ok())
+        }
+        (_, Target::Thread(tid)) => match ThreadTime::of(*tid) {
+            Ok(clock) => Box::new(move || clock.read().ok().map(|waited| waited.run_ns)),
+            Err(_) => Box::new(|| None),
+        },
+    }
 }
 
 /// Nobody is stopped.

@@ -1,0 +1,75 @@
+//! The processor time of others, exact at the moment of reading (`PERF_COUNT_SW_TASK_CLOCK`).
+//!
+//! The kernel's own sums ([`crate::clock::others`]) are up to a tick old while the thread runs on
+//! another CPU. This clock asks that CPU, which costs it an interrupt of some microseconds.
+//!
+//! Owns: the clock. Must not: know what the time is for.
+
+use std::fs::File;
+use std::io::{self, Read};
+
+use crate::perf::{self, Attributes, Refused};
+
+/// `PERF_TYPE_SOFTWARE` and `PERF_COUNT_SW_TASK_CLOCK`.
+const SOFTWARE: u32 = 1;
+const TASK_CLOCK: u64 = 1;
+/// `inherit`: threads and processes made from now on count as well.
+const INHERIT: u64 = 1 << 1;
+/// `exclude_kernel`, `exclude_hv`: what any user may ask for. All time counts none the less.
+const FLAGS: u64 = 1 << 5 | 1 << 6;
+
+/// The processor time of a thread from when this was opened.
+#[derive(Debug)]
+pub struct TaskClock(File);
+
+impl TaskClock {
+    /// Of thread `tid`, with all that it makes from now on if `with_children`.
+    ///
+    /// # Errors
+    /// [`Refused`]: the thread has ended, or the kernel or a sandbox does not let it be watched.
+    pub fn open(tid: u32, with_children: bool) -> Result<TaskClock, Refused> {
+        let flags = if with_children { FLAGS | INHERIT } else { FLAGS };
+        perf::open_on(tid, Attributes::counting(SOFTWARE, TASK_CLOCK, flags))
+            .map(|event| TaskClock(File::from(event)))
+            .map_err(|error| perf::refused(&error))
+    }
+
+    /// So far, ns: a system call.
+    ///
+    /// # Errors
+    /// What the kernel answers; does not happen.
+    pub fn read_ns(&self) -> io::Result<u64> {
+        let mut bytes = [0; size_of::<u64>()];
+        (&self.0).read_exact(&mut bytes)?;
+        Ok(u64::from_ne_bytes(bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::{ClockId, now_ns};
+
+    /// Against the thread's own clock, which counts the same; and a thread that is made counts too.
+    #[test]
+    fn it_counts_what_the_thread_and_its_children_use() {
+        std::thread::spawn(|| {
+            let clock = match TaskClock::open(0, true) {
+                Ok(clock) => clock,
+                Err(refused) => return eprintln!("skipped: {refused:?}"),
+            };
+            let spend = |ns: u64| {
+                let until = now_ns(ClockId::ThreadCpu) + ns;
+                while now_ns(ClockId::ThreadCpu) < until {}
+            };
+            let before = clock.read_ns().unwrap();
+            spend(2_000_000);
+            let own = clock.read_ns().unwrap();
+            assert!(own - before >= 2_000_000, "{before} {own}");
+            std::thread::spawn(move || spend(3_000_000)).join().unwrap();
+            assert!(clock.read_ns().unwrap() - own >= 3_000_000);
+        })
+        .join()
+        .unwrap();
+    }
+}
