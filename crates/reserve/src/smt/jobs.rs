@@ -176,7 +176,7 @@ impl Job {
     /// Begins the period with its job where that is known to be right: the first job that tells its begin; one
     /// that begins somewhat earlier, since the one before may have been woken late; one that begins much
     /// later though the one before was done in time, since the program has a period of its own. Somewhat
-    /// later is no reason: that is how wake-ups are.
+    /// later is no reason, not even for the first: that is how wake-ups are.
     fn align<P: ProgressSource>(&mut self, now: u64, source: &mut P) {
         let period = self.promised.period_ns;
         let (Some(phase), Some(begun)) = (&mut self.phase, self.begun_ns) else { return };
@@ -184,16 +184,18 @@ impl Job {
             return;
         }
         let Some(told) = source.begun_ns() else { return };
-        phase.settled = true;
         if told > now || told.saturating_add(period) <= now {
             return;
         }
+        phase.settled = true;
         let (early, late) = (begun.saturating_sub(told), told.saturating_sub(begun));
-        let earlier = early > 0 && phase.earlier_ns.saturating_add(early) <= period / 4;
-        let later = late > period / 4 && phase.in_time;
-        if !phase.known || earlier || later {
-            phase.earlier_ns = if phase.known && earlier { phase.earlier_ns + early } else { 0 };
-            phase.known = true;
+        let within = phase.earlier_ns.saturating_add(early) <= period / 4;
+        let earlier = early > 0 && (within || !phase.known);
+        let later =
+            if phase.known { late > period / 4 && phase.in_time } else { late > period / 8 };
+        let first = !std::mem::replace(&mut phase.known, true);
+        if earlier || later {
+            phase.earlier_ns = if first || later { 0 } else { phase.earlier_ns + early };
             if late > 0 {
                 source.restart();
             }
@@ -320,6 +322,16 @@ mod tests {
         // A program that runs ahead does not get more than a quarter of a period in all.
         assert_eq!(next(&mut job, 1_345, true), (1_435, 1_445));
         assert_eq!(next(&mut job, 1_425, true), (1_535, 1_545));
+    }
+
+    #[test]
+    fn a_first_job_that_is_woken_late_keeps_the_grid() {
+        for (begun, due) in [(1_012, 1_090), (1_013, 1_103), (990, 1_080)] {
+            let (mut job, mut told) = (job(true), Told { begun: Some(begun), ..Told::default() });
+            job.advance(1_000, &mut told);
+            job.advance(1_020, &mut told);
+            assert_eq!(job.due_ns(), due, "begun at {begun}");
+        }
     }
 
     /// Late after a job that was late itself: the program makes up for it, and the grid stays.
