@@ -1,5 +1,7 @@
 //! Two cores of two hardware threads each, for topology and stoppers (Inoue et al., section 3), on a
-//! kernel with both versions of control groups and with core scheduling.
+//! kernel with both versions of control groups. No kernel of Debian has core scheduling, as of 6.1,
+//! 6.12 and 7.3: that cookies are refused with the reason is all that can be seen of them here. On one
+//! that has it, the step's command tests them.
 //!
 //! The emulated processors take turns of 100 ms, so that nothing here says how fast anything stops;
 //! and a victim counts as stopped only after all of them have had their turn.
@@ -43,11 +45,13 @@ pub(super) const BED: Bed = Bed {
         },
         Step {
             name: "cookies",
-            command: "HOURGLASS_TEST_SIBLINGS_REQUIRED=1 \
-                      HOURGLASS_TEST_STOPPERS_REQUIRED=core_cookie \
-                      HOURGLASS_TEST_SILENCE_MS=600 stoppers --nocapture --test-threads 1 \
+            command: "HOURGLASS_TEST_SIBLINGS_REQUIRED=1 HOURGLASS_TEST_SILENCE_MS=600 stoppers --nocapture --test-threads 1 \
                       siblings::a_cookie",
-            expect: &[ExitCode(0), Says("2 passed; 0 failed")],
+            expect: &[
+                ExitCode(0),
+                Says("2 passed; 0 failed"),
+                Says("this kernel has no core scheduling (EINVAL from PR_SCHED_CORE)"),
+            ],
         },
         Step {
             name: "offline",
