@@ -6,6 +6,7 @@ mod contention;
 mod monitor;
 mod progress;
 mod startup;
+mod stop;
 
 use anyhow::Result;
 
@@ -16,6 +17,7 @@ pub(crate) fn measure(rounds: u32) -> Result<Vec<Row>> {
     let mut rows = vec![progress::measure(rounds)?];
     rows.extend(monitor::measure(rounds)?);
     rows.extend(contention::measure(rounds));
+    rows.extend(stop::measure(rounds)?);
     rows.extend(startup::measure(rounds)?);
     Ok(rows)
 }
