@@ -131,6 +131,6 @@ fn the_example_of_the_smt_paper() {
     for (table, name) in tables.iter().zip(["figure-4.svg", "figure-5.svg"]) {
         assert_eq!(table["figure"], name);
         let figure = std::fs::read_to_string(folder.join(name)).unwrap();
-        assert!(figure.contains("real-time, thread 0"), "{figure}");
+        assert!(figure.contains("real-time on CPU 0"), "{figure}");
     }
 }

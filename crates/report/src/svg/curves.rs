@@ -97,17 +97,20 @@ fn entries(curves: &Curves) -> Vec<Entry> {
             String::new()
         };
         let missing = if curve.points.is_empty() { " (not measured here)" } else { "" };
+        let mark = if is_limit(curve) { String::new() } else { mark(curve.origin, 8.0, 5.0) };
         Entry {
-            sign: format!("<g class=\"{class}\">{line}{}</g>", mark(curve.origin, 8.0, 5.0)),
+            sign: format!("<g class=\"{class}\">{line}{mark}</g>"),
             text: format!("{}{missing}", curve.name),
         }
     };
     curves.curves.iter().map(entry).collect()
 }
 
-/// Whether there are several, all at one height.
-fn is_level(places: &[(f64, f64)]) -> bool {
-    places.len() > 1 && places.windows(2).all(|pair| matches!(pair, [(_, a), (_, b)] if a == b))
+/// Whether it is a level line, which has no marks at its ends.
+fn is_limit(curve: &Curve) -> bool {
+    let level = |pair: &[Place]| matches!(pair, [a, b] if a.up == b.up);
+    let several = curve.points.len() > 1 && curve.points.windows(2).all(level);
+    curve.joined && curve.origin == Origin::Paper && several
 }
 
 /// The class of a line from there.
@@ -217,9 +220,7 @@ impl Plot<'_> {
             out.push_str("\"/>\n");
         }
         let crowded = places.len() * MARK_DISTANCE > (RIGHT - LEFT) as usize;
-        // Nor do the ends of a level line, which is a limit.
-        let limit = curve.origin == Origin::Paper && is_level(&places);
-        if !curve.joined || !(crowded || limit) {
+        if !curve.joined || !(crowded || is_limit(curve)) {
             places.iter().for_each(|(x, y)| out.push_str(&mark(curve.origin, *x, *y)));
         }
         out.push_str("</g>\n");

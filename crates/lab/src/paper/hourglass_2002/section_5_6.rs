@@ -153,15 +153,19 @@ fn paper_share(case: &Case, task: usize) -> Option<f64> {
 }
 
 fn case_rows(case: &Case, counts: &Counts) -> Vec<PaperRow> {
-    let row = |(task, (name, count)): (usize, (&&str, &Deadlines))| {
-        let name = format!("{}: {name} missed", case.name);
-        let row = match share(count.missed, count.hit) {
-            Some(percent) => found(name, percent, "%", How::Measured, count.missed + count.hit),
-            None => lacking(name, "%", How::Measured, "no period came to its end"),
+    let rows = |(task, (name, count)): (usize, (&&str, &Deadlines))| {
+        let Deadlines { hit, missed, lost, .. } = *count;
+        let row = |what: &str, late: u64, of: u64| {
+            let name = format!("{}: {name} {what}", case.name);
+            match share(late, of - late) {
+                Some(percent) => found(name, percent, "%", How::Measured, of),
+                None => lacking(name, "%", How::Measured, "no period came to its end"),
+            }
         };
-        beside(paper_share(case, task), row)
+        let counted = beside(paper_share(case, task), row("missed", missed, missed + hit));
+        [counted, row("missed or lost, of all periods", missed + lost, missed + lost + hit)]
     };
-    NAMES.iter().zip(counts).enumerate().map(row).collect()
+    NAMES.iter().zip(counts).enumerate().flat_map(rows).collect()
 }
 
 fn refused(case: &Case, why: &str) -> Vec<PaperRow> {
@@ -206,8 +210,8 @@ fn table(
     duration: Span,
 ) -> PaperTable {
     notes.push(
-        "Of video the paper misses a third only: its scheduler gave audio the CPU first, and video some \
-         of its budget late. Here a task that misses once goes on to miss."
+        "A period is lost whose job never began because the one before was late: a job that runs out of budget \
+         ends in the next period, and takes it. The paper does not say how it counts these."
             .into(),
     );
     notes.push(

@@ -100,7 +100,7 @@ impl Log {
             })
             .collect();
         pieces.sort_unstable_by_key(|piece| (piece.start_ns, piece.thread));
-        let names = ["real-time, thread 0", "best effort, thread 0", "best effort, thread 1"];
+        let names = ["real-time on CPU 0", "best effort on CPU 0", "best effort on CPU 1"];
         TraceFigure {
             id: id.to_owned(),
             title: title.to_owned(),

@@ -11,6 +11,8 @@ pub(super) struct Done {
     pub(super) response_ns: u64,
     /// Time in it that somebody below this kernel took, as far as that is proven, ns.
     pub(super) taken_ns: u64,
+    /// Whether another thread took the CPU from it meanwhile: one of a higher priority.
+    pub(super) preempted: bool,
 }
 
 /// Some periods of a real-time process.
@@ -52,6 +54,11 @@ impl Outcome {
     pub(super) fn excused(&self) -> u64 {
         let late = |done: &&Done| done.response_ns > self.deadline_ns && !self.is_late(done);
         self.done.iter().filter(late).map(|done| 1 + self.took(done)).sum()
+    }
+
+    /// Late jobs during which a thread of a higher priority took the CPU.
+    pub(super) fn preempted(&self) -> u64 {
+        self.done.iter().filter(|done| self.is_late(done) && done.preempted).count() as u64
     }
 
     /// Missed of all, in per cent.
@@ -98,7 +105,12 @@ mod tests {
     /// one that is late because of the host and takes the fifth.
     #[test]
     fn late_lost_and_excused() {
-        let done = |period, response_ns, taken_ns| Done { period, response_ns, taken_ns };
+        let done = |period, response_ns, taken_ns| Done {
+            period,
+            response_ns,
+            taken_ns,
+            preempted: response_ns > 70,
+        };
         let first = Outcome {
             deadline_ns: 70,
             periods: 3,
@@ -113,7 +125,7 @@ mod tests {
             best_effort_ns: 0.0,
             ..first
         });
-        assert_eq!((all.missed(), all.excused()), (2, 2));
+        assert_eq!((all.missed(), all.excused(), all.preempted()), (2, 2, 1));
         assert!((all.missed_percent() - 40.0).abs() < 1e-9);
         assert_eq!((all.latest_ns(), all.median_ns()), (Some(90), Some(75)));
         assert_eq!(all.done[2].period, 3);

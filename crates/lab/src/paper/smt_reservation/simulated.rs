@@ -53,7 +53,7 @@ impl Sink for Completions {
 
     fn happened(&mut self, _: u64, event: Event) {
         if let Event::Completion { thread: 0, job, response } = event {
-            self.0.push(Done { period: job, response_ns: response, taken_ns: 0 });
+            self.0.push(Done { period: job, response_ns: response, taken_ns: 0, preempted: false });
         }
     }
 }

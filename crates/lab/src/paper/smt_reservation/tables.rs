@@ -112,6 +112,15 @@ fn stand_in(kind: CoRunner) -> Vec<String> {
     if kind == CoRunner::Compile { vec![text.to_owned()] } else { Vec::new() }
 }
 
+/// That other programs ran, if they did.
+fn busy(bench: &Bench) -> Option<String> {
+    let load = bench.load.filter(|load| *load >= BUSY)?;
+    Some(format!(
+        "Other programs ran here (load average {load:.1}). What they take of the CPUs the co-runners lack, under \
+         every policy, and who lacks it slows nobody; what they do to caches and to the host slows all."
+    ))
+}
+
 /// From this load average on, throughput is also that of other programs.
 const BUSY: f64 = 0.5;
 
@@ -145,7 +154,9 @@ impl Shown<'_> {
         let (jobs, _) = self.subject.jobs(bench.effort);
         let what = (self.subject, rig, jobs.jobs.len());
         let difference = difference(runs, self.ways);
-        let table = table((id, title), what, rows, difference, self.notes);
+        let mut notes = self.notes;
+        notes.extend(busy(bench));
+        let table = table((id, title), what, rows, difference, notes);
         Some(MeasuredTable { table, figure: Some(figure) })
     }
 }
@@ -162,7 +173,14 @@ fn difference(runs: &Runs, ways: &[Way]) -> String {
         .filter_map(found)
         .filter(|(_, outcome)| outcome.missed() > 0)
         .map(|(way, outcome)| {
-            format!("{} misses {} of {} periods", way.name(), outcome.missed(), outcome.periods)
+            let Outcome { periods, .. } = outcome;
+            let preempted = match outcome.preempted() {
+                0 => String::new(),
+                count => {
+                    format!(" ({count} late jobs lost their CPU to threads of a higher priority)")
+                }
+            };
+            format!("{} misses {} of {periods} periods{preempted}", way.name(), outcome.missed())
         })
         .collect();
     let ignored = found(&Way::Ignore).filter(|_| ways.contains(&Way::Ignore));
@@ -220,12 +238,7 @@ fn throughput(
 ) -> MeasuredTable {
     let rig = rig(bench);
     let mut notes = notes;
-    notes.extend(bench.load.filter(|load| *load >= BUSY).map(|load| {
-        format!(
-            "Other programs ran here (load average {load:.1}): what they take of the CPUs the others miss \
-             under each policy."
-        )
-    }));
+    notes.extend(busy(bench));
     let mut rows: Vec<PaperRow> = Vec::new();
     for (name, paper, runs) in subjects {
         for way in MONITORS {

@@ -81,6 +81,46 @@ pub(super) fn instructions() -> Result<(), String> {
     Instructions::open(0).map(drop).map_err(|error| error.to_string())
 }
 
+/// What a phase computes, in chunks.
+struct Phased {
+    work: Box<dyn Work>,
+    chunk: Chunk,
+}
+
+/// Some microseconds of a computation.
+#[derive(Clone, Copy, Debug)]
+struct Chunk {
+    steps: u64,
+    /// How long they take, with what the loop does between two chunks, on a CPU that is not shared.
+    ns: u64,
+}
+
+impl Chunk {
+    /// Measured now, in a loop of its own: machines change their speed. Takes some 10 ms.
+    fn of(work: &mut dyn Work, step_ps: u64) -> Result<Chunk, String> {
+        let words = SharedWords::create(c"hourglass-smt", WORDS).map_err(|e| e.to_string())?;
+        let pace = Pace::new(words.words(), REAL_TIME, [100; PARTIES]);
+        let steps = (CHUNK_NS * 1_000 / step_ps).max(1);
+        let mut rounds: Vec<u64> = (0..ROUNDS)
+            .map(|_| {
+                let begun = now_ns(ClockId::Monotonic);
+                for _ in 0..CHUNKS {
+                    work.run(steps);
+                    pace.after(CHUNK_NS);
+                }
+                (now_ns(ClockId::Monotonic) - begun) / CHUNKS
+            })
+            .collect();
+        rounds.sort_unstable();
+        let ns = rounds.get(ROUNDS / 2).copied().unwrap_or(CHUNK_NS).max(1);
+        Ok(Chunk { steps, ns })
+    }
+}
+
+/// Rounds of a calibration, and the chunks of each.
+const ROUNDS: usize = 15;
+const CHUNKS: u64 = 100;
+
 /// What takes part.
 struct Trial<'a> {
     rig: &'a Rig,
@@ -88,7 +128,7 @@ struct Trial<'a> {
     beside: Option<CoRunner>,
     words: Arc<SharedWords>,
     /// What the phases compute.
-    phases: Vec<Box<dyn Work>>,
+    phases: Vec<Phased>,
     /// The co-runner on the real-time process' CPU, and the one on the sibling.
     workers: Vec<Worker>,
 }
@@ -100,19 +140,29 @@ impl Trial<'_> {
         beside: Option<CoRunner>,
     ) -> Result<Trial<'a>, String> {
         let words = SharedWords::create(c"hourglass-smt", WORDS).map_err(|e| e.to_string())?;
+        // Before there are others to compete with.
+        take_place(rig.cpu)?;
+        let phased = |kind| {
+            let mut work = phase(kind);
+            work.run(rig::WARM_UP);
+            let chunk = Chunk::of(work.as_mut(), rig.phase_ps(kind))?;
+            Ok(Phased { work, chunk })
+        };
+        let phases: Result<Vec<Phased>, String> = Kind::ALL.into_iter().map(phased).collect();
         let mut trial = Trial {
             rig,
             jobs,
             beside,
             words: Arc::new(words),
-            phases: Kind::ALL.map(phase).into_iter().collect(),
+            phases: phases?,
             workers: Vec::new(),
         };
-        // Touched before anything is measured.
-        trial.phases.iter_mut().for_each(|work| work.run(rig::WARM_UP));
         if let Some(kind) = beside {
+            let mut work = rig::co_runner(kind);
+            work.run(rig::WARM_UP);
+            let chunk = Chunk::of(work.as_mut(), rig.co_runner_ps(kind))?;
             for party in [SAME, OTHER] {
-                let worker = trial.worker(kind, party);
+                let worker = trial.worker(kind, party, chunk);
                 trial.workers.push(worker.map_err(|error| format!("no process: {error}"))?);
             }
         }
@@ -130,18 +180,17 @@ impl Trial<'_> {
         }
     }
 
-    fn worker(&self, kind: CoRunner, party: usize) -> std::io::Result<Worker> {
+    fn worker(&self, kind: CoRunner, party: usize, chunk: Chunk) -> std::io::Result<Worker> {
         let cpu = if party == SAME { self.rig.cpu } else { self.rig.sibling };
         let periods = self.jobs.jobs.len() as u64 + 2;
         let most_ns = periods.saturating_mul(self.jobs.period_ns).saturating_mul(2) + LONGER_NS;
         let mut work = rig::co_runner(kind);
-        let (steps, chunk_ns) = chunk(self.rig.co_runner_ps(kind));
         let pace = Pace::new(self.words.words(), party, self.rates(party));
         let mut worked = 0;
         Worker::start(Life { cpu, nice: NICE, most_ns }, || {
-            work.run(steps);
-            pace.after(chunk_ns);
-            worked += chunk_ns;
+            work.run(chunk.steps);
+            pace.after(chunk.ns);
+            worked += chunk.ns;
             if kind == CoRunner::Compile && worked > WORKS_NS {
                 worked = 0;
                 pace.rests();
@@ -202,7 +251,6 @@ impl Trial<'_> {
     }
 
     fn run(&mut self, way: Way, stopped: fn() -> bool) -> Result<Option<Outcome>, String> {
-        take_place(self.rig.cpu)?;
         let page = Page::create().map_err(|error| error.to_string())?;
         let seen = Page::open(&page.path()).map_err(|error| error.to_string())?;
         let progress = Progress::on(page);
@@ -214,7 +262,6 @@ impl Trial<'_> {
         let others = || done_ns(words.words(), SAME) + done_ns(words.words(), OTHER);
         let rates = self.rates(REAL_TIME);
         let looped = Loop {
-            rig: self.rig,
             jobs: self.jobs,
             pace: Pace::new(words.words(), REAL_TIME, rates),
             section: rseq::self_test().ok().and_then(|()| Section::open().ok()),
@@ -244,12 +291,6 @@ fn outcome(jobs: &Jobs, found: Found, report: &Report) -> Outcome {
     }
 }
 
-/// Steps of a chunk, and how long it takes, ns.
-fn chunk(step_ps: u64) -> (u64, u64) {
-    let steps = (CHUNK_NS * 1_000 / step_ps).max(1);
-    (steps, (steps * step_ps / 1_000).max(1))
-}
-
 /// Windows of a calibration, and the steps of each.
 const WINDOWS: usize = 8;
 const WINDOW_STEPS: u64 = 10_000;
@@ -269,7 +310,6 @@ fn single_thread_rate(counter: &Instructions) -> Result<SingleThreadRate, String
 
 /// The loop of the real-time process.
 struct Loop<'a> {
-    rig: &'a Rig,
     jobs: &'a Jobs,
     pace: Pace<'a>,
     section: Option<Section>,
@@ -282,7 +322,7 @@ impl Loop<'_> {
     fn run(
         mut self,
         first: u64,
-        phases: &mut [Box<dyn Work>],
+        phases: &mut [Phased],
         others: &dyn Fn() -> u64,
         stopped: fn() -> bool,
     ) -> Option<Found> {
@@ -303,11 +343,17 @@ impl Loop<'_> {
             if number == 0 {
                 before = others();
             }
+            let switches = thread::counters().involuntary;
             let taken_ns = self.job(job, phases);
             let end = now_ns(ClockId::Monotonic);
             self.pace.rests();
             let response_ns = end - release;
-            done.push(Done { period: number, response_ns, taken_ns: taken_ns.min(response_ns) });
+            done.push(Done {
+                period: number,
+                response_ns,
+                taken_ns: taken_ns.min(response_ns),
+                preempted: thread::counters().involuntary > switches,
+            });
             let passed = usize::try_from(response_ns / period_ns).unwrap_or(usize::MAX);
             next = next.saturating_add(passed).saturating_add(1);
         }
@@ -317,7 +363,7 @@ impl Loop<'_> {
     }
 
     /// Does a job; time that was taken from below the kernel meanwhile, ns.
-    fn job(&mut self, job: &[super::jobs::Phase], phases: &mut [Box<dyn Work>]) -> u64 {
+    fn job(&mut self, job: &[super::jobs::Phase], phases: &mut [Phased]) -> u64 {
         let total: u64 = job.iter().map(|phase| phase.ns).sum();
         let (mut done, mut taken) = (0, 0);
         self.progress.begin();
@@ -326,13 +372,11 @@ impl Loop<'_> {
             section.arm();
         }
         for phase in job {
-            let step_ps = self.rig.phase_ps(phase.kind);
-            let (steps, chunk_ns) = chunk(step_ps);
-            let Some(work) = phases.get_mut(phase.kind.place()) else { continue };
+            let Some(Phased { work, chunk }) = phases.get_mut(phase.kind.place()) else { continue };
             let mut left = phase.ns;
             while left > 0 {
-                let this = chunk_ns.min(left);
-                work.run(if this == chunk_ns { steps } else { (this * 1_000 / step_ps).max(1) });
+                let this = chunk.ns.min(left);
+                work.run((chunk.steps * this / chunk.ns).max(1));
                 self.pace.after(this);
                 left -= this;
                 done += this;
