@@ -33,16 +33,14 @@ pub(super) fn times(all: &[Inference]) -> Option<Table> {
         return None;
     }
     let mut table = Table::new("Inferred from the trace".to_owned())
+        .narrow()
         .column(Column::Elastic, "what")
         .column(Column::Number, "thread")
         .column(Column::Number, "fastest")
         .column(Column::Number, "mode")
         .column(Column::Number, "median")
-        .column(Column::Number, "95 % from")
-        .column(Column::Number, "to")
-        .column(Column::Number, "count")
-        .column(Column::Number, "set aside")
-        .column(Column::Text, "basis");
+        .column(Column::Number, "95 % interval")
+        .column(Column::Number, "of");
     rows.into_iter().for_each(|row| table.row(row));
     Some(table)
 }
@@ -58,19 +56,45 @@ fn time_row(all: &[Inference], first: &Inference, text: &str) -> Vec<(String, To
         value("fastest"),
         value("mode"),
         value("median"),
-        time(median.and_then(|found| found.ci_lo)),
-        time(median.and_then(|found| found.ci_hi)),
-        first.count.to_string(),
-        first.set_aside.to_string(),
-        basis(first.basis).to_owned(),
+        interval(median),
+        counted(first),
     ];
     cells.map(|cell| (cell, Tone::Normal)).into()
 }
 
-fn basis(basis: Basis) -> &'static str {
-    match basis {
-        Basis::Certain => "certain",
-        Basis::Statistical => "statistical",
+/// What the numbers are of: so many, and of how many if some were set aside.
+fn counted(first: &Inference) -> String {
+    match first.set_aside {
+        0 => first.count.to_string(),
+        aside => format!("{} of {}", first.count, first.count.saturating_add(aside)),
+    }
+}
+
+/// Both ends in one unit, where they have the same: `8.19 to 15.2 us`.
+fn interval(median: Option<&Inference>) -> String {
+    let ends = median.and_then(|found| found.ci_lo.zip(found.ci_hi));
+    let Some((lo, hi)) = ends.map(|(lo, hi)| (time(Some(lo)), time(Some(hi)))) else {
+        return NOTHING.to_owned();
+    };
+    match (lo.split_once(' '), hi.split_once(' ')) {
+        (Some((low, unit)), Some((_, same))) if unit == same => format!("{low} to {hi}"),
+        _ => format!("{lo} to {hi}"),
+    }
+}
+
+/// Which rows of [`times`] follow from what was seen (section 4 keeps these apart); empty if none does.
+pub(super) fn certain(all: &[Inference]) -> String {
+    let named = |inference: &Inference| {
+        let (_, text) = TIMES.iter().find(|(name, _)| *name == inference.name)?;
+        let is_certain = inference.basis == Basis::Certain && inference.statistic == "fastest";
+        let thread =
+            inference.thread.map_or(String::new(), |thread| format!(" of thread {thread}"));
+        is_certain.then(|| format!("{text}{thread}"))
+    };
+    let named: Vec<String> = all.iter().filter_map(named).collect();
+    match named.is_empty() {
+        true => String::new(),
+        false => format!("{}; the other times inferred are statistical", named.join(", ")),
     }
 }
 
@@ -164,11 +188,8 @@ mod tests {
         times(&all).unwrap().write(&mut text, Style::Plain);
         let rows: Vec<Vec<&str>> =
             text.lines().map(|line| line.split_whitespace().collect()).collect();
-        assert_eq!(
-            rows[2].join(" "),
-            "preemption - 4.10 us 5.21 us 5.50 us 5.45 us - 1000 7 statistical"
-        );
-        assert_eq!(rows[3].join(" "), "interrupt 3 2.00 us - - - - 1000 7 statistical");
+        assert_eq!(rows[2].join(" "), "preemption - 4.10 us 5.21 us 5.50 us - 1000 of 1007");
+        assert_eq!(rows[3].join(" "), "interrupt 3 2.00 us - - - 1000 of 1007");
         assert!(times(&all[4..]).is_none());
     }
 

@@ -7,7 +7,7 @@ use hourglass_model::manifest::ClockFacts;
 
 use super::Style;
 use super::inferences;
-use super::table::{Column, Table, Tone, paint, wrapped};
+use super::table::{Column, NARROW, Table, Tone, paint, wrapped_within};
 use super::verdict::verdict;
 use super::wakeups;
 use crate::clean;
@@ -86,6 +86,7 @@ fn threads(threads: &[ThreadReport]) -> Table {
     let migrations = threads.iter().any(|t| t.migrations > 0);
     let named = threads.iter().any(|t| t.name.is_some());
     let mut table = Table::new("Threads".to_owned())
+        .narrow()
         .column(Column::Number, "thread")
         .column_if(named, Column::Elastic, "name")
         .column(Column::Elastic, "workload")
@@ -247,7 +248,7 @@ impl Lines {
     }
 
     fn continued(&mut self, text: &str, tone: Tone) {
-        let text = wrapped(&clean::for_terminal(text), LABEL, LABEL);
+        let text = wrapped_within(NARROW, &clean::for_terminal(text), LABEL, LABEL);
         self.out.push_str(&paint(&text, tone, self.style));
         self.out.push('\n');
     }
@@ -263,6 +264,10 @@ fn facts(lines: &mut Lines, document: &RunDocument) {
         if let Some(text) = inferences::switches(&result.inferences) {
             lines.below(&text);
         }
+    }
+    let certain = inferences::certain(&result.inferences);
+    if !certain.is_empty() {
+        lines.line("Certain", &certain, Tone::Normal);
     }
     lines.block("Interrupts", &inferences::interrupts(&result.inferences));
     lines.block("Late", &inferences::late(&result.inferences));

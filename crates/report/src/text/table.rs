@@ -7,14 +7,23 @@ use anstyle::{AnsiColor, Effects};
 use super::Style;
 use crate::clean;
 
-/// Columns of a terminal that the summary fills at most.
+/// Columns of a terminal that comparisons and analyses fill at most.
 pub(super) const PAGE: usize = 100;
+
+/// Columns that a summary of a run fills at most: every terminal has them.
+pub(super) const NARROW: usize = 80;
+
+/// A cell takes no more lines.
+const MOST_LINES: usize = 4;
 
 /// Spaces between two columns.
 const BETWEEN: usize = 2;
 
 /// An elastic column is not cut below this: a workload's name remains readable.
 const LEAST_ELASTIC: usize = 12;
+
+/// The same where cells go on in the next line.
+const LEAST_FOLDED: usize = 6;
 
 /// What a text means, from which its colour follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +71,8 @@ pub(super) enum Column {
 #[derive(Debug, Default)]
 pub(super) struct Table {
     title: String,
+    /// Whether it has [`NARROW`] columns, and elastic cells go on in lines of their own.
+    narrow: bool,
     columns: Vec<(Column, Cow<'static, str>)>,
     /// Lines of heads above those of the columns.
     above: Vec<Vec<String>>,
@@ -72,6 +83,11 @@ impl Table {
     /// A block without columns or rows.
     pub(super) fn new(title: String) -> Table {
         Table { title, ..Table::default() }
+    }
+
+    /// The same, no wider than [`NARROW`]. Nothing is cut while there is another line for it.
+    pub(super) fn narrow(self) -> Table {
+        Table { narrow: true, ..self }
     }
 
     /// Adds a column.
@@ -108,8 +124,27 @@ impl Table {
         let heads = self.columns.iter().map(|(_, head)| (head.as_ref(), Tone::Faint));
         self.line(out, heads, &widths, style);
         for row in &self.rows {
-            let cells = row.iter().map(|(text, tone)| (text.as_str(), *tone));
-            self.line(out, cells, &widths, style);
+            if !self.narrow {
+                let cells = row.iter().map(|(text, tone)| (text.as_str(), *tone));
+                self.line(out, cells, &widths, style);
+                continue;
+            }
+            let lines =
+                |((text, tone), width): (&(String, Tone), &usize)| (folded(text, *width), *tone);
+            let cells: Vec<(Vec<String>, Tone)> = row.iter().zip(&widths).map(lines).collect();
+            let most = cells.iter().map(|(lines, _)| lines.len()).max().unwrap_or(0);
+            for at in 0..most {
+                let of_line = |(lines, tone): &(Vec<String>, Tone)| {
+                    (lines.get(at).cloned().unwrap_or_default(), *tone)
+                };
+                let cells: Vec<(String, Tone)> = cells.iter().map(of_line).collect();
+                self.line(
+                    out,
+                    cells.iter().map(|(text, tone)| (text.as_str(), *tone)),
+                    &widths,
+                    style,
+                );
+            }
         }
         out.push('\n');
     }
@@ -152,18 +187,64 @@ impl Table {
         };
         let mut widths: Vec<usize> = self.columns.iter().enumerate().map(widest).collect();
         let between = BETWEEN * widths.len().saturating_sub(1);
+        let (page, least) =
+            if self.narrow { (NARROW, LEAST_FOLDED) } else { (PAGE, LEAST_ELASTIC) };
         loop {
-            let excess = (widths.iter().sum::<usize>() + between).saturating_sub(PAGE);
-            let elastic = (0..widths.len())
-                .filter(|&at| self.columns[at].0 == Column::Elastic)
-                .filter(|&at| widths[at] > LEAST_ELASTIC)
-                .max_by_key(|&at| widths[at]);
-            match elastic {
+            let excess = (widths.iter().sum::<usize>() + between).saturating_sub(page);
+            let elastic = (0..widths.len()).filter(|&at| self.columns[at].0 == Column::Elastic);
+            let at = match self.narrow {
+                false => elastic.filter(|&at| widths[at] > least).max_by_key(|&at| widths[at]),
+                true => {
+                    // Cells go on in the next line; words are broken last, and then the longest.
+                    let whole = elastic.clone().filter(|&at| widths[at] > self.longest_word(at));
+                    whole.max_by_key(|&at| widths[at]).or_else(|| {
+                        elastic
+                            .filter(|&at| widths[at] > least)
+                            .max_by_key(|&at| self.longest_word(at))
+                    })
+                }
+            };
+            match at {
                 Some(at) if excess > 0 => widths[at] -= 1,
                 _ => return widths,
             }
         }
     }
+
+    /// Characters of the longest word in a column.
+    fn longest_word(&self, at: usize) -> usize {
+        let cells = self.rows.iter().filter_map(|row| row.get(at));
+        let words = cells.flat_map(|(text, _)| text.split_whitespace());
+        let head = self.columns.get(at).map(|(_, head)| head.as_ref());
+        words.chain(head).map(|word| word.chars().count()).max().unwrap_or(0)
+    }
+}
+
+/// `text` in lines of `width`, broken at blanks where there are some; the last of too many is cut when it is
+/// written.
+fn folded(text: &str, width: usize) -> Vec<String> {
+    let width = width.max(1);
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        let room = lines.last().map_or(0, |line| width.saturating_sub(line.chars().count()));
+        let is_last = lines.len() == MOST_LINES;
+        match lines.last_mut() {
+            Some(line) if word.chars().count() < room || is_last => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+        // A word that is longer than a line goes on in the next.
+        while lines.len() < MOST_LINES
+            && let Some(line) = lines.last_mut()
+            && let Some((at, _)) = line.char_indices().nth(width)
+        {
+            let rest = line.split_off(at);
+            lines.push(rest);
+        }
+    }
+    lines
 }
 
 /// `text` in lines of at most a page, each after the first indented by `indent` spaces; the first
@@ -228,6 +309,27 @@ mod tests {
         let row = out.lines().nth(2).unwrap();
         assert_eq!(row.chars().count(), PAGE);
         assert!(row.ends_with("w…  123"), "{row}");
+    }
+
+    /// Issue 6: at 80 columns nothing that names a thread is lost.
+    #[test]
+    fn narrow_tables_go_on_in_lines_of_their_own() {
+        let mut table = Table::new(String::new())
+            .narrow()
+            .column(Column::Elastic, "workload")
+            .column(Column::Elastic, "policy")
+            .column(Column::Number, "n");
+        let n = "9".repeat(50);
+        table.row(vec![cell("CPU_PERIODIC 10ms 50ms"), cell("DEADLINE:0.1ms/5.3ms"), cell(&n)]);
+        let mut out = String::new();
+        table.write(&mut out, Style::Plain);
+        let lines: Vec<&str> = out.lines().collect();
+        assert_eq!(lines[2], format!("CPU_PERIODIC  DEADLINE:0.1ms  {n}"));
+        assert_eq!(lines[3], "10ms 50ms     /5.3ms");
+        assert!(lines.iter().all(|line| line.chars().count() <= NARROW), "{out}");
+        assert_eq!(folded(&"x".repeat(100), 10).len(), MOST_LINES);
+        assert_eq!(folded("a b c d e f", 1), ["a", "b", "c", "d e f"]);
+        assert!(folded("", 5).is_empty());
     }
 
     #[test]

@@ -12,6 +12,7 @@ pub(super) fn table(all: &[WakeUpReport]) -> Option<Table> {
     stages().next()?;
     let scale = Scale::for_block(stages().map(|(_, stage)| stage.p50_ns.unsigned_abs()));
     let mut table = Table::new(format!("Stages of wake-ups, {}", scale.name()))
+        .narrow()
         .column(Column::Number, "thread")
         .column(Column::Elastic, "stage")
         .column(Column::Number, "joined")
