@@ -22,6 +22,9 @@ const BINS_A_DECADE: u32 = 10;
 /// Colours of threads in the style sheet.
 const COLOURS: u32 = 12;
 
+/// Lines of one colour: unbroken, and dashed in these ways.
+const DASHES: u32 = 6;
+
 /// Writes the histogram of latencies; nothing where none were measured.
 pub(super) fn latency(out: &mut String, run: &Run<'_>) {
     let measured = run.latencies.iter().filter(|counts| !counts.counts.is_empty());
@@ -79,11 +82,15 @@ fn curve(run: &Run<'_>, counts: &LatencyCounts, most_us: u64, bin: u64) -> Curve
         let _ = write!(note, ", {} beyond the axis", grouped(beyond));
     }
     let name = thread.map_or("", |thread| label(thread));
-    Curve {
-        name: format!("{}: {name}", counts.thread),
-        class: format!("t{}", counts.thread % COLOURS),
-        steps,
-        note,
+    Curve { name: format!("{}: {name}", counts.thread), class: class(counts.thread), steps, note }
+}
+
+/// The colour of a thread, and the dashes that tell it from others of that colour.
+fn class(thread: u32) -> String {
+    let colour = format!("t{}", thread % COLOURS);
+    match thread / COLOURS % DASHES {
+        0 => colour,
+        dashes => format!("{colour} d{dashes}"),
     }
 }
 
@@ -144,6 +151,24 @@ mod tests {
             assert!(power(bin + 1) > ns as f64 * 0.999_999, "{ns}");
         }
         assert_eq!((bin_of(0), bin_of(1_000)), (0, 30));
+    }
+
+    /// Issue 6: 64 threads share twelve colours, and still no two lines look the same; the style sheet
+    /// knows each.
+    #[test]
+    fn no_two_threads_look_the_same() {
+        let style = include_str!("page.css");
+        let mut looks: Vec<String> = (0..64).map(class).collect();
+        for look in &looks {
+            assert!(
+                look.split(' ').all(|class| style.contains(&format!(".{class}{{"))
+                    || style.contains(&format!(".{class}.curve{{"))),
+                "{look}"
+            );
+        }
+        looks.sort();
+        looks.dedup();
+        assert_eq!(looks.len(), 64);
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub(super) fn draw(options: &TraceOptions, content: &Content, width: u32, y: u32
         }
         Rows::Cpus => {
             entries.extend(content.gaps.iter().map(|(thread, gap)| Entry {
-                sign: swatch(&thread_class(*thread), Cover::Whole),
+                sign: thread_swatch(*thread),
                 text: thread_text(options, *thread, gap.as_ref()),
             }));
             (thread_class(THREAD_COLOURS - 1), "CPU")
@@ -72,6 +72,13 @@ fn swatch(class: &str, cover: Cover) -> String {
         "<rect class=\"{class}\" fill=\"currentColor\" opacity=\"{}\" width=\"14\" height=\"10\"/>",
         opacity(cover)
     )
+}
+
+fn thread_swatch(thread: u32) -> String {
+    let stripes = super::hatch::of(thread).map_or(String::new(), |paint| {
+        format!("<rect fill=\"{paint}\" width=\"14\" height=\"10\"/>")
+    });
+    swatch(&thread_class(thread), Cover::Whole) + &stripes
 }
 
 fn thread_text(options: &TraceOptions, thread: u32, gap: Option<&Gap>) -> String {

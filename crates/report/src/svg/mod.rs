@@ -10,6 +10,7 @@ mod bars;
 mod costs;
 mod curves;
 mod edge_axis;
+mod hatch;
 mod legend;
 mod log_axis;
 mod options;

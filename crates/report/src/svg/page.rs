@@ -9,7 +9,7 @@ use super::axis::axis;
 use super::legend::{self, thread_class};
 use super::row::{Cover, Gap, Piece};
 use super::view::View;
-use super::{Rows, TraceOptions};
+use super::{Rows, TraceOptions, hatch};
 use crate::clean::{for_xml, shortened};
 use crate::units::rounded;
 
@@ -166,6 +166,9 @@ impl Canvas<'_> {
         };
         let size = (self.frame.width, height);
         self.out.push_str(&head(size, title, &self.description(content), ""));
+        if self.options.rows == Rows::Cpus {
+            self.out.push_str(&hatch::patterns(content.gaps.iter().map(|(thread, _)| *thread)));
+        }
         if !self.options.title.is_empty() {
             self.out.push_str(&heading(self.frame.width, title));
         }
@@ -234,7 +237,7 @@ impl Canvas<'_> {
         for piece in &row.pieces {
             let colour = match self.options.rows {
                 Rows::Threads => 0,
-                Rows::Cpus => piece.thread % legend::THREAD_COLOURS,
+                Rows::Cpus => piece.thread % (legend::THREAD_COLOURS * hatch::SORTS),
             };
             groups.entry((colour, piece.cover)).or_default().push(piece);
         }
@@ -246,14 +249,18 @@ impl Canvas<'_> {
             let opacity = opacity(cover);
             if all_pieces > MOST_RECTANGLES {
                 put!(self, "<g class=\"{class}\" opacity=\"{opacity}\">");
-                self.path(&pieces, y);
+                self.path(&pieces, y, "currentColor");
             } else {
                 put!(self, "<g class=\"{class}\" fill=\"currentColor\" opacity=\"{opacity}\">\n");
-                for piece in pieces {
+                for piece in &pieces {
                     self.rectangle(piece, y, all_pieces <= MOST_TOOLTIPS);
                 }
             }
             self.out.push_str("</g>\n");
+            if let Some(paint) = hatch::of(colour) {
+                self.path(&pieces, y, &paint);
+                self.out.push('\n');
+            }
         }
         if let Some(gap) = &row.longest {
             self.longest_gap(row.key, gap, y);
@@ -295,10 +302,10 @@ impl Canvas<'_> {
         (left, width.max(LEAST_WIDTH))
     }
 
-    fn path(&mut self, pieces: &[&Piece], y: u32) {
+    fn path(&mut self, pieces: &[&Piece], y: u32, paint: &str) {
         let bar = self.heights.bar;
         let middle = y + bar / 2;
-        put!(self, "<path fill=\"none\" stroke=\"currentColor\" stroke-width=\"{bar}\" d=\"");
+        put!(self, "<path fill=\"none\" stroke=\"{paint}\" stroke-width=\"{bar}\" d=\"");
         for piece in pieces {
             let (left, width) = self.edges(piece);
             put!(self, "M{} {middle}h{}", pixels(left), pixels(width));
