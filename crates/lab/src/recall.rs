@@ -32,6 +32,7 @@ pub fn recall(path: &Path) -> Result<Recalled, OpenError> {
     let document = RunDocument { schema: RUN_SCHEMA.to_owned(), manifest, result };
     let mut recalled = Recalled { document, folder };
     recalled.warn(drift::warning(&recalled.document.manifest));
+    recalled.warn(recalled.log_warning());
     Ok(recalled)
 }
 
@@ -40,6 +41,42 @@ impl Recalled {
     fn warn(&mut self, warning: Option<Warning>) {
         let warnings = &mut self.document.result.warnings;
         warnings.extend(warning.filter(|new| warnings.iter().all(|known| known.id != new.id)));
+    }
+
+    /// Says that the log of latencies is damaged, or not this run's, where the latencies are there one by one
+    /// and nobody would miss it.
+    fn log_warning(&self) -> Option<Warning> {
+        let told: Vec<(u32, u64)> = { &self.document.result.threads }
+            .iter()
+            .filter_map(|thread| Some((thread.id, thread.latency?.count)))
+            .collect();
+        if told.is_empty() {
+            return None;
+        }
+        let what = match self.folder.latencies() {
+            Err(error) => error.to_string(),
+            Ok(logged) => {
+                let differs = |(id, count): &&(u32, u64)| {
+                    logged.get(id).map_or(0, |histogram| histogram.len()) != *count
+                };
+                let (id, count) = told.iter().find(differs)?;
+                let found = logged.get(id).map_or(0, |histogram| histogram.len());
+                format!(
+                    "latency.hlog has {found} wake-ups of thread {id}, of {count} that were measured"
+                )
+            }
+        };
+        let single = told.iter().all(|(id, _)| self.has_single_latencies(*id).unwrap_or(false));
+        let instead = match single {
+            true => "; the numbers shown are those of the manifest and of latency.parquet",
+            false => "; the numbers shown are those of the manifest",
+        };
+        Some(Warning {
+            id: "latency-log".to_owned(),
+            text: format!("{what}{instead}"),
+            remedy: "do not export --hdr from this folder; copy it again, or measure again"
+                .to_owned(),
+        })
     }
 
     /// Infers from the trace what the document lacks, as one of an earlier version does. A damaged trace

@@ -84,7 +84,6 @@ impl Recalled {
     /// where all were kept; else from the histogram, whose steps are a thousandth wide.
     fn latencies_us(&self) -> Result<BTreeMap<u32, Vec<(u64, u64)>>, LatencyError> {
         let mut all = BTreeMap::new();
-        let histograms = self.folder.latencies()?;
         for thread in &self.document.result.threads {
             let Some(report) = thread.latency else { continue };
             let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
@@ -96,6 +95,7 @@ impl Recalled {
                 }
             }
             if found != report.count {
+                let histograms = self.folder.latencies()?;
                 counts = histograms.get(&thread.id).map(coarse).unwrap_or_default();
             }
             all.insert(thread.id, counts.into_iter().collect());
