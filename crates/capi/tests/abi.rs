@@ -166,6 +166,10 @@ macro_rules! layouts {
 }
 
 fn layouts() -> Vec<Layout> {
+    [of_clock(), of_faults_and_timers(), of_work()].into_iter().flatten().collect()
+}
+
+fn of_clock() -> Vec<Layout> {
     layouts! {
         error::hg_error { kind, os_errno, text }
         clock::hg_bounds { earliest_ns, latest_ns, status, reserved }
@@ -195,6 +199,11 @@ fn layouts() -> Vec<Layout> {
         scheduling::hg_scheduling {
             policy, priority, runtime_ns, deadline_ns, period_ns, reclaim, reserved
         }
+    }
+}
+
+fn of_faults_and_timers() -> Vec<Layout> {
+    layouts! {
         fault::hg_watched { handle }
         fault::hg_handler { handle }
         fault::hg_watch_settings { strength, signal, longest_stop_ns }
@@ -234,6 +243,11 @@ fn layouts() -> Vec<Layout> {
             expiry_ns, period_ns, slack_ns, relative, has_priority, priority, reserved
         }
         timer::hg_timer_status { next_ns, fired, overruns, armed, busy, terminated, reserved }
+    }
+}
+
+fn of_work() -> Vec<Layout> {
+    layouts! {
         periodic::hg_periodic { handle }
         periodic::hg_completed {
             number, release_ns, started_ns, deadline_ns, completed_ns, cost_ns, lost, moved_ns,
