@@ -354,6 +354,29 @@ mod tests {
         assert_eq!(error.text[TEXT - 1], 0);
     }
 
+    /// A page from elsewhere: another machine's, another version's, no page at all.
+    #[test]
+    fn pages_are_refused_by_kind() {
+        use hourglass_clock::timekeeping::SourceId;
+        let refused = [
+            (OpenPageError::OtherArchitecture { found: 243 }, HG_UNSUPPORTED, "243"),
+            (OpenPageError::OtherCounter { found: SourceId::HPET }, HG_UNSUPPORTED, "hpet"),
+            (OpenPageError::OtherVersion { found: 9, bytes: 1 }, HG_OTHER_VERSION, "9"),
+            (OpenPageError::OtherTimeline { apart_ns: 77 }, HG_PAGE, "77"),
+            (OpenPageError::NotAPage { found: 5 }, HG_PAGE, "5"),
+            (OpenPageError::NotSealed, HG_PAGE, "sealed"),
+            (OpenPageError::Truncated { found: 3 }, HG_PAGE, "3"),
+        ];
+        for (error, kind, named) in refused {
+            let failure = Failure::from(error);
+            assert_eq!(failure.kind, kind, "{failure:?}");
+            assert!(failure.text.contains(named), "{failure:?}");
+        }
+        let os = std::io::Error::from_raw_os_error(13);
+        let failure = Failure::from(OpenPageError::NotMapped(os));
+        assert_eq!((failure.kind, failure.os_errno), (HG_PERMISSION, 13));
+    }
+
     #[test]
     fn kinds_have_numbers_and_words_of_their_own() {
         for (at, (_, number, said)) in KINDS.iter().enumerate() {

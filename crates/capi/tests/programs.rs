@@ -82,6 +82,20 @@ fn examples_run() {
     build_and_run("examples", 1);
 }
 
+/// The program that the README shows.
+#[test]
+fn the_program_of_the_readme_runs() {
+    let readme = fs::read_to_string(package().join("README.md")).unwrap();
+    let (_, rest) = readme.split_once("```c\n").unwrap();
+    let bench = bench();
+    let source = bench.path().join("readme.c");
+    fs::write(&source, rest.split_once("```").unwrap().0).unwrap();
+    for compiler in compilers("c") {
+        let program = compile(compiler, bench.path(), &source, &["-std=c11"], Link::Shared);
+        assert!(run(&program, &[]).starts_with("between "));
+    }
+}
+
 /// Leaks are looked for as well: whatever C makes, C can free.
 #[test]
 fn programs_run_under_the_address_sanitizer() {

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -221,6 +222,25 @@ static void bad_input(void)
     OK(hg_timer_free(timer, &error));
 }
 
+/* The service's threads are not in a child. */
+static void a_child_is_told(void)
+{
+    hg_timer timer;
+    hg_arm arm = hg_arm_after(S);
+    pid_t child;
+    int ended = -1;
+    OK(hg_timer_new(owner, NULL, NULL, &timer, &error));
+    child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        const bool told = hg_timer_arm(timer, &arm, NULL) == HG_FORKED
+            && hg_timer_free(timer, NULL) == HG_FORKED && hg_now() > 0;
+        _exit(told ? 0 : 1);
+    }
+    CHECK(waitpid(child, &ended, 0) == child && ended == 0);
+    OK(hg_timer_free(timer, &error));
+}
+
 int main(void)
 {
     hg_service_settings settings;
@@ -238,6 +258,7 @@ int main(void)
     a_sleep_on_a_timer_is_cancelled();
     an_action_frees_its_own_timer();
     bad_input();
+    a_child_is_told();
     OK(hg_service_look(service, 0, &statistics, &error));
     CHECK(statistics.created >= 5 && statistics.fired >= 5);
     CHECK(hg_service_look(service, 7, &statistics, &error) == HG_INVALID);

@@ -1,0 +1,111 @@
+//! What `install.sh` lays out, found by pkg-config and by CMake.
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use support::{compilers, has, libraries, package};
+
+fn install(arguments: &[&str]) -> Output {
+    Command::new(package().join("install.sh")).args(arguments).output().unwrap()
+}
+
+fn installed(prefix: &Path) {
+    let from = libraries()[0].parent().unwrap().to_owned();
+    let said = install(&["--prefix", prefix.to_str().unwrap(), "--from", from.to_str().unwrap()]);
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+}
+
+fn ran(command: &mut Command) -> String {
+    let said = command.output().unwrap();
+    let text = String::from_utf8_lossy(&said.stdout).into_owned();
+    assert!(said.status.success(), "{command:?}\n{text}{}", String::from_utf8_lossy(&said.stderr));
+    text
+}
+
+#[test]
+fn pkg_config_finds_it() {
+    let Some(compiler) = compilers("c").first().copied().filter(|_| has("pkg-config")) else {
+        println!("skipped: there is no compiler or no pkg-config (apt-get install gcc pkg-config)");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    installed(folder.path());
+    let ask = |what: &[&str]| {
+        let path = folder.path().join("lib/pkgconfig");
+        let said = ran(Command::new("pkg-config")
+            .env("PKG_CONFIG_PATH", path)
+            .args(what)
+            .arg("hourglass"));
+        said.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(ask(&["--modversion"]), [env!("CARGO_PKG_VERSION")]);
+    let program = folder.path().join("clock");
+    let source = package().join("examples/clock.c");
+    ran(Command::new(compiler)
+        .arg(&source)
+        .arg("-o")
+        .arg(&program)
+        .args(ask(&["--cflags", "--libs"])));
+    let lib = folder.path().join("lib");
+    assert!(ran(Command::new(&program).env("LD_LIBRARY_PATH", &lib)).contains("since 1970"));
+    // Statically: the private libraries as well.
+    fs::remove_file(lib.join("libhourglass.so")).unwrap();
+    ran(Command::new(compiler)
+        .arg(&source)
+        .arg("-o")
+        .arg(&program)
+        .args(ask(&["--static", "--cflags", "--libs"])));
+    ran(&mut Command::new(&program));
+}
+
+#[test]
+fn cmake_finds_it() {
+    if !has("cmake") || compilers("c++").is_empty() {
+        println!("skipped: there is no cmake or no C++ compiler (apt-get install cmake g++)");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let prefix = folder.path().join("prefix");
+    installed(&prefix);
+    let project = folder.path().join("project");
+    fs::create_dir(&project).unwrap();
+    let source = package().join("examples/timers.cpp");
+    let text = format!(
+        "cmake_minimum_required(VERSION 3.10)\nproject(example CXX)\nset(CMAKE_CXX_STANDARD 17)\n\
+         find_package(hourglass {} REQUIRED)\n\
+         add_executable(shared {source})\ntarget_link_libraries(shared hourglass::hourglass)\n\
+         add_executable(static {source})\ntarget_link_libraries(static hourglass::static)\n",
+        env!("CARGO_PKG_VERSION"),
+        source = source.display(),
+    );
+    fs::write(project.join("CMakeLists.txt"), text).unwrap();
+    let build = folder.path().join("build");
+    ran(Command::new("cmake")
+        .arg(format!("-DCMAKE_PREFIX_PATH={}", prefix.display()))
+        .arg("-S")
+        .arg(&project)
+        .arg("-B")
+        .arg(&build));
+    ran(Command::new("cmake").arg("--build").arg(&build));
+    for program in ["shared", "static"] {
+        assert!(ran(&mut Command::new(build.join(program))).contains("message 42"));
+    }
+}
+
+#[test]
+fn bad_words_are_told() {
+    for (words, told) in [
+        (&["--prefix"][..], "needs a folder"),
+        (&["--sprefix", "x"], "--sprefix"),
+        (&["--prefix", "here"], "not absolute"),
+        (&["--prefix", "/nowhere", "--from", "/nowhere"], "/nowhere/libhourglass.so"),
+    ] {
+        let said = install(words);
+        let text = String::from_utf8_lossy(&said.stderr).into_owned();
+        assert_eq!(said.status.code(), Some(2), "{text}");
+        assert!(text.contains(told) && text.lines().count() == 1, "{text}");
+    }
+}
