@@ -176,3 +176,58 @@ pub(super) fn unless_gone(answer: io::Result<()>) -> io::Result<()> {
         answer => answer,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+    use std::time::Instant;
+
+    use super::*;
+
+    /// In each hierarchy that can freeze: a program that forks is taken whole, stands, goes on, and is home
+    /// again. Where none can be made, the test says so.
+    #[test]
+    fn a_program_is_taken_whole_and_brought_home() {
+        let hierarchies = [Hierarchy::unified(), Hierarchy::with("freezer")];
+        for hierarchy in hierarchies.into_iter().flatten() {
+            let script = "while :; do :; done & while :; do :; done";
+            let mut child = Command::new("sh").args(["-c", script]).spawn().unwrap();
+            let target = Target::Process(child.id());
+            let begun = Instant::now();
+            while members::tree(child.id()).len() < 2 && begun.elapsed().as_secs() < 20 {
+                std::thread::yield_now();
+            }
+            let everybody = members::tree(child.id());
+            let home = hierarchy.of(child.id()).unwrap();
+            let guardian = Guardian::start().unwrap();
+            let outcome = in_hierarchy(&guardian, &target, &hierarchy).map(|gathered| {
+                let mut inside = members::processes_within(&gathered.group);
+                inside.sort_unstable();
+                let mut stood = gathered.freeze().is_ok();
+                while stood && !gathered.group.frozen().unwrap() {
+                    stood = begun.elapsed().as_secs() < 20;
+                    std::thread::yield_now();
+                }
+                let path = gathered.group.path().to_owned();
+                (inside, stood, gathered.thaw(), gathered.dissolve(), path)
+            });
+            let after: Vec<_> = everybody.iter().map(|pid| hierarchy.of(*pid).unwrap()).collect();
+            for pid in &everybody {
+                hourglass_sys::pidfd::PidFd::open(*pid).unwrap().kill().unwrap();
+            }
+            child.wait().unwrap();
+            assert!(after.iter().all(|group| *group == home), "{after:?}, not {home:?}");
+            match outcome {
+                Ok((inside, stood, thawed, dissolved, path)) => {
+                    let mut expected = everybody;
+                    expected.sort_unstable();
+                    assert_eq!(inside, expected);
+                    assert!(stood);
+                    thawed.and(dissolved).unwrap();
+                    assert!(!path.exists());
+                }
+                Err(error) => println!("skipped {}: {error}", hierarchy.mount().display()),
+            }
+        }
+    }
+}

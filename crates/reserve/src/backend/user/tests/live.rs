@@ -306,6 +306,43 @@ fn a_second_reserve_must_fit_beside_the_first() {
     second.release().unwrap();
 }
 
+/// Somebody above all raised threads, but below the one that keeps them, takes the CPU for several
+/// periods: the program wanted its budget in them, did not have it, and that is told.
+#[test]
+fn periods_that_somebody_above_took_are_missed() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    static TAKEN: AtomicBool = AtomicBool::new(false);
+    let _alone = alone();
+    let cpu = last_cpu();
+    let program = Program::shell("while :; do :; done");
+    let target = Target::Process(program.pid());
+    let Some(mut keeping) = kept(|| user().keep(&target, &request(Strength::Hard, Some(cpu))))
+    else {
+        return;
+    };
+    last(&keeping);
+    let before = keeping.told();
+    let taker = std::thread::spawn(move || {
+        sched::set(Attributes::Fifo(92))?;
+        thread::set_affinity([cpu])?;
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_millis(80) {
+            std::hint::spin_loop();
+        }
+        TAKEN.store(true, Ordering::Release);
+        sched::set(Attributes::Other(0))
+    });
+    taker.join().unwrap().unwrap();
+    std::thread::sleep(Duration::from_millis(50));
+    keeping.release().unwrap();
+    let told = keeping.told();
+    assert!(TAKEN.load(Ordering::Acquire));
+    // Of the eight periods at least some lie whole within.
+    assert!(told.supply.missed >= before.supply.missed + 3, "{before:?}, {told:?}");
+    let short = told.supply.wanted.range(..BUDGET_US as u64 * 1_000).count();
+    assert!(short > 0, "{told:?}");
+}
+
 /// In the environment of the process that is to be killed: for whom it reserves, and where it makes
 /// groups.
 const FOR: &str = "HOURGLASS_TEST_RESERVE_FOR";
