@@ -105,7 +105,9 @@ mod tests {
         let (tell, told) = std::sync::mpsc::channel();
         let spinner = std::thread::spawn(move || {
             tell.send(crate::thread::id()).unwrap();
-            while !ENOUGH.load(Ordering::Relaxed) {}
+            while !ENOUGH.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
         });
         let tid = told.recv().unwrap();
         let begun = std::time::Instant::now();
