@@ -34,6 +34,10 @@ use super::{Failure, Request, SiblingPolicy, Siblings, Subject};
 /// How long a monitor may be silent while co-runners stand, beside two periods, ns.
 const PATIENCE_NS: u64 = 500_000_000;
 
+/// What the threads that keep and watch a reservation take of the reserved CPU, with room: this part of
+/// the budget.
+const OWN_PART: u64 = 100;
+
 /// A protection in force.
 pub(super) struct Protection {
     driver: Driver,
@@ -64,7 +68,16 @@ pub(super) struct Sharing<'a> {
     shares: Shares,
     /// Stops them.
     stopper: Box<dyn Stopper>,
-    /// What stopping takes and how late timers are, each in 999 of 1,000 cases, ns.
+    stopping: Stopping,
+}
+
+/// What stopping takes, ns.
+#[derive(Clone, Copy)]
+struct Stopping {
+    /// From the order on, in 999 of 1,000 cases.
+    settle_ns: u64,
+    /// Slack at which the order is given: the same, how late timers are, and what our own threads take
+    /// of the reserved CPU.
     margin_ns: u64,
 }
 
@@ -80,8 +93,8 @@ pub(super) fn sharing<'a>(
     let cpu = reserved_cpu(request, target)?;
     let shares = Topology::default().shares(cpu, &siblings.interference).map_err(failed)?;
     if shares.any() {
-        let (stopper, margin_ns) = stopper(request, siblings, target, &shares, guardian, document)?;
-        return Ok(Some(Sharing { request, siblings, shares, stopper, margin_ns }));
+        let (stopper, stopping) = stopper(request, siblings, target, &shares, guardian, document)?;
+        return Ok(Some(Sharing { request, siblings, shares, stopper, stopping }));
     }
     document.smt = Some(nobody_shares(siblings));
     document.warnings.push(no_claim(&shares, siblings));
@@ -94,13 +107,19 @@ pub(super) fn sharing<'a>(
 /// which leaves the machine something.
 pub(super) fn covering(request: &Request, sharing: Option<&Sharing<'_>>) -> Reservation {
     let asked = request.reservation;
-    if sharing.is_none_or(|sharing| sharing.siblings.policy != SiblingPolicy::Monitor) {
-        return asked;
-    }
-    let most = asked.period().nanos_or_zero() / 10 * 9;
-    let most = Span::from_nanos(i64::try_from(most).unwrap_or(i64::MAX));
-    let covered = asked.deadline().min(most).max(asked.budget());
-    // All of these are within what the reservation has already.
+    let Some(sharing) = sharing else { return asked };
+    let span = |ns: u64| Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX));
+    let most = asked.deadline().min(span(asked.period().nanos_or_zero() / 10 * 9));
+    let wanted = match sharing.siblings.policy {
+        SiblingPolicy::Monitor => most,
+        // Only while they are being stopped do they slow it.
+        SiblingPolicy::Disable => {
+            span(asked.budget().nanos_or_zero().saturating_add(sharing.stopping.margin_ns))
+        }
+        SiblingPolicy::Ignore => return asked,
+    };
+    let covered = wanted.min(most).max(asked.budget());
+    // These are within what the reservation has already.
     Reservation::new(covered, asked.period(), asked.strength())
         .and_then(|reservation| reservation.with_deadline(asked.deadline()))
         .unwrap_or(asked)
@@ -125,7 +144,8 @@ pub(super) fn protect(
     first_ns: Option<u64>,
 ) -> Result<Protection, Failure> {
     let promise = promise(&sharing);
-    let Sharing { request, siblings, shares, stopper, margin_ns } = sharing;
+    let Sharing { request, siblings, shares, stopper, stopping } = sharing;
+    let Stopping { settle_ns, margin_ns } = stopping;
     let grid = page.as_ref().map(|page| Page::open(&page.path())).transpose().map_err(failed)?;
     let slow_ns = siblings.graded.then(|| slowed_from(request));
     let (policy, alpha) = (siblings.policy, siblings.alpha);
@@ -133,7 +153,7 @@ pub(super) fn protect(
     // The margin has the lateness of timers already.
     let cpus = shares.others.iter().collect();
     let plan = Plan { settings, cpus, timer_samples: 0, ..Plan::default() };
-    let progress = progress(target, page, siblings, margin_ns);
+    let progress = progress(target, page, siblings, settle_ns);
     // Periods are those of the backend, where it has any.
     let first_ns = first_ns.unwrap_or_else(|| now_ns(ClockId::Monotonic));
     let promised = Promised::new(&promise, first_ns);
@@ -189,20 +209,24 @@ fn stopper(
     shares: &Shares,
     guardian: &Guardian,
     document: &mut ReserveDocument,
-) -> Result<(Box<dyn Stopper>, u64), Failure> {
+) -> Result<(Box<dyn Stopper>, Stopping), Failure> {
     if siblings.policy == SiblingPolicy::Ignore {
-        return Ok((Box::new(Nobody), 0));
+        return Ok((Box::new(Nobody), Stopping { settle_ns: 0, margin_ns: 0 }));
     }
     let wanted = co_runners(siblings, target, shares, document)?;
     let kinds = siblings.stopper.map_or(Kind::ALL.to_vec(), |kind| vec![kind]);
     let setup = Setup::new(&shares.others).map_err(failed)?;
     let chosen = choose(&kinds, &wanted, &setup, guardian).map_err(failed)?;
-    let margin_ns = chosen.measured.margin_ns();
+    let own_ns = request.reservation.budget().nanos_or_zero() / OWN_PART;
+    let stopping = Stopping {
+        settle_ns: chosen.measured.p999_ns,
+        margin_ns: chosen.measured.margin_ns().saturating_add(own_ns),
+    };
     let patience_ns =
         request.reservation.period().nanos_or_zero().saturating_mul(2).saturating_add(PATIENCE_NS);
     let stopper = DeadMan::new(chosen.stopper, guardian, patience_ns)
         .map_err(Failure::system("the guardian does not answer"))?;
-    Ok((Box::new(stopper), margin_ns))
+    Ok((Box::new(stopper), stopping))
 }
 
 /// Whom to stop: those that the user names, or everybody.
