@@ -401,17 +401,27 @@ fn who_shares_the_cpu_is_stopped_and_runs_again() {
     let pid = victim.0.id().to_string();
     let script = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; sleep 0.2";
     for policy in ["disable", "monitor", "ignore"] {
-        let output = Command::new(HOURGLASS).args(beside(policy, &pid, script)).output().unwrap();
-        if code(&output) == OWN {
-            return eprintln!("skipped: {}", stderr(&output).trim());
+        // A machine that keeps the monitor from its CPU for a period may let it miss them all.
+        const TRIES: usize = 4;
+        let mut stopped = false;
+        for _ in 0..TRIES {
+            let output =
+                Command::new(HOURGLASS).args(beside(policy, &pid, script)).output().unwrap();
+            if code(&output) == OWN {
+                return eprintln!("skipped: {}", stderr(&output).trim());
+            }
+            assert_eq!(code(&output), 0, "{}", stderr(&output));
+            let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+            let smt = &document["smt"];
+            assert_eq!((&smt["policy"], &smt["shares"]), (&policy.into(), &vec![1].into()));
+            assert_eq!(smt["stopper"].is_null(), policy == "ignore", "{smt}");
+            soon("the victim runs again", || !stands(victim.0.id()));
+            stopped |= smt["stops"] != 0;
+            if stopped {
+                break;
+            }
         }
-        assert_eq!(code(&output), 0, "{}", stderr(&output));
-        let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-        let smt = &document["smt"];
-        assert_eq!((&smt["policy"], &smt["shares"]), (&policy.into(), &vec![1].into()));
-        assert_eq!(smt["stopper"].is_null(), policy == "ignore", "{smt}");
-        assert_eq!(smt["stops"] == 0, policy == "ignore" || smt["jobs"] == 0, "{smt}");
-        soon("the victim runs again", || !stands(victim.0.id()));
+        assert_eq!(stopped, policy != "ignore", "{policy}");
     }
 }
 
