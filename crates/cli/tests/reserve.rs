@@ -324,7 +324,9 @@ fn killed_at_any_moment_it_leaves_nothing_behind() {
                 left_behind(&mark).is_empty()
             });
             soon("all are gone", || {
-                marked(&mark).iter().for_each(|pid| drop(kill("-KILL", *pid)));
+                marked(&mark).iter().for_each(|pid| {
+                    let _ = kill("-KILL", *pid);
+                });
                 marked(&mark).is_empty()
             });
         }
@@ -453,7 +455,9 @@ fn a_killed_monitor_leaves_nobody_frozen() {
         soon("the victim runs again", || !stands(pid));
         soon("nothing is left behind", || left_behind(&mark).is_empty());
         soon("all are gone", || {
-            marked(&mark).iter().for_each(|pid| drop(kill("-KILL", *pid)));
+            marked(&mark).iter().for_each(|pid| {
+                let _ = kill("-KILL", *pid);
+            });
             marked(&mark).is_empty()
         });
     }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
-use hourglass_model::document::Warning;
+use hourglass_model::reserve::{ReserveDocument, ReserveRefusal};
 use hourglass_model::{Reservation, Strength};
 use hourglass_report::text;
 use hourglass_time::Span;
@@ -177,6 +177,7 @@ pub(crate) fn reserve(reserve: &Reserve, settings: Settings) -> Result<ExitCode>
             true => output::json(&document)?,
             false => output::text(&text::reserve_check(&document, output::style()))?,
         }
+        warn(&document, settings);
         let code = if document.backend.is_some() { stop::YES } else { stop::NO };
         return Ok(ExitCode::from(code));
     }
@@ -185,9 +186,16 @@ pub(crate) fn reserve(reserve: &Reserve, settings: Settings) -> Result<ExitCode>
         output::unless_closed(output::json(&outcome.document))?;
     } else if !settings.quiet {
         output::to_stderr(&text::reserve(&outcome.document, output::style_of_stderr()));
-        outcome.document.warnings.iter().for_each(|warning: &Warning| messages::warn(warning));
     }
+    warn(&outcome.document, settings);
     Ok(ExitCode::from(outcome.exit_code))
+}
+
+/// Warnings for people; documents have them anyway.
+fn warn(document: &ReserveDocument, settings: Settings) {
+    if !settings.json && !settings.quiet {
+        document.warnings.iter().for_each(messages::warn);
+    }
 }
 
 fn request(reserve: &Reserve) -> Result<Request, Stop> {
@@ -243,7 +251,7 @@ fn stop(failure: Failure, settings: Settings) -> anyhow::Error {
             {
                 return error;
             }
-            let line = |refusal: &hourglass_model::reserve::ReserveRefusal| {
+            let line = |refusal: &ReserveRefusal| {
                 format!("{}: {}; {}", refusal.backend, refusal.cause, refusal.remedy)
             };
             document.refusals.iter().map(line).collect()
