@@ -1464,10 +1464,12 @@ enum {
     HG_PROGRESS_PERIOD_ = 3,
     HG_PROGRESS_JOB_ = 8,
     HG_PROGRESS_TOTAL_ = 9,
-    HG_PROGRESS_DONE_ = 10
+    HG_PROGRESS_DONE_ = 10,
+    HG_PROGRESS_BEGUN_ = 11
 };
 
-/* A job begins: nothing of it is done. The job before is over, whatever was told of it. */
+/* A job begins: nothing of it is done. The job before is over, whatever was told of it. Reads the clock: periods
+ * that were begun at a guess are then begun with the jobs. */
 static inline void hg_progress_begin(hg_progress_page *page)
 {
     if (page && page->words) {
@@ -1476,6 +1478,7 @@ static inline void hg_progress_begin(hg_progress_page *page)
         /* Odd while neither the old nor the new progress is meant. */
         __atomic_store_n(page->words + HG_PROGRESS_JOB_, page->job * 2 - 1, __ATOMIC_RELAXED);
         __atomic_store_n(page->words + HG_PROGRESS_DONE_, 0, __ATOMIC_RELEASE);
+        __atomic_store_n(page->words + HG_PROGRESS_BEGUN_, hg_now(), __ATOMIC_RELEASE);
         __atomic_store_n(page->words + HG_PROGRESS_JOB_, page->job * 2, __ATOMIC_RELEASE);
     }
 }

@@ -27,8 +27,12 @@ static void jobs(void)
     /* What was done is followed by the next job. */
     hg_progress(&page, 1, 10);
     CHECK(word(&page, HG_PROGRESS_JOB_) == 4 && word(&page, HG_PROGRESS_DONE_) == 1);
+    uint64_t before = hg_now_ordered();
     hg_progress_begin(&page);
     CHECK(word(&page, HG_PROGRESS_JOB_) == 6 && word(&page, HG_PROGRESS_DONE_) == 0);
+    /* As close as two readings of the clock. */
+    CHECK(word(&page, HG_PROGRESS_BEGUN_) + 1000 > before);
+    CHECK(word(&page, HG_PROGRESS_BEGUN_) < hg_now_ordered() + 1000);
     /* The grid, which the monitor tells. */
     __atomic_store_n(page.words + HG_PROGRESS_FIRST_, 100, __ATOMIC_RELEASE);
     __atomic_store_n(page.words + HG_PROGRESS_PERIOD_, 70, __ATOMIC_RELEASE);
