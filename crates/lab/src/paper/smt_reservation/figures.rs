@@ -15,9 +15,13 @@ use super::ways::Way;
 /// Nanoseconds in a millisecond.
 const MS: f64 = 1e6;
 
-/// How numbers of a machine are found, also of one that cannot be had.
-pub(super) fn how(rig: &Result<Rig, String>) -> How {
-    rig.as_ref().map_or(How::Measured, Rig::how)
+/// How numbers of a machine are found, also of one that cannot be had: beside nobody there is nothing to
+/// emulate.
+pub(super) fn how(rig: &Result<Rig, String>, subject: Subject) -> How {
+    match rig {
+        Ok(rig) if subject != Subject::VideoAlone => rig.how(),
+        _ => How::Measured,
+    }
 }
 
 /// Which periods were missed, and when the latest job was done: here and simulated. The paper has no
@@ -195,6 +199,7 @@ fn method(subject: Subject, rig: &Result<Rig, String>, jobs: usize) -> String {
         }
     };
     let place = match rig {
+        Ok(rig) if subject == Subject::VideoAlone => format!("on CPU {}, beside nobody", rig.cpu),
         Ok(rig) => rig.words(),
         Err(why) => format!("not run here: {why}"),
     };

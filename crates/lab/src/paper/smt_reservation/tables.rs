@@ -138,7 +138,7 @@ impl Shown<'_> {
         let (id, title, number) = self.names;
         let rig = rig(bench);
         let runs = runs(bench, self.subject)?;
-        let how = how(rig);
+        let how = how(rig, self.subject);
         let mut rows = miss_rows(runs, self.ways, how);
         rows.extend(monitor_rows(runs, self.ways, how));
         let counted = match self.subject {
@@ -146,6 +146,7 @@ impl Shown<'_> {
             Subject::VideoAlone | Subject::Video => "frame",
         };
         let note = match rig {
+            _ if self.subject == Subject::VideoAlone => String::new(),
             Ok(rig) if rig.emulated => "Contention is emulated.".to_owned(),
             Ok(_) => "On hardware threads of one core.".to_owned(),
             Err(_) => String::new(),
@@ -243,7 +244,7 @@ fn throughput(
     for (name, paper, runs) in subjects {
         for way in MONITORS {
             let paper = paper.filter(|_| way != Way::CpuTime);
-            rows.extend(gain_rows(name, paper, runs, way, how(rig)));
+            rows.extend(gain_rows(name, paper, runs, way, how(rig, subject)));
         }
     }
     let word = |at: usize| subjects.iter().filter_map(move |(.., runs)| gains(runs, Way::Word)[at]);

@@ -20,9 +20,9 @@ use hourglass_sys::clock::{ClockId, now_ns, own_thread_ns};
 use hourglass_sys::instructions::Instructions;
 use hourglass_sys::memfd::SharedWords;
 use hourglass_sys::rseq::{self, Section, State};
+use hourglass_sys::thread;
 use hourglass_sys::wait::nanosleep_until;
 use hourglass_sys::worker::{Life, Worker};
-use hourglass_sys::{signal, thread};
 use hourglass_time::Span;
 
 use super::contention::CoRunner;
@@ -236,12 +236,13 @@ impl Trial<'_> {
             Way::Disable => Policy::Disable,
             _ => Policy::Monitor,
         };
-        let margin_ns = self.rig.stopping.p999_ns;
+        // With the lateness of timers, so that the monitor need not measure it again.
+        let margin_ns = self.rig.stopping.margin_ns();
         let plan = Plan {
             settings: Settings { policy, margin_ns, ..Settings::default() },
             cpus: vec![self.rig.sibling],
             priority: Some(rig::MONITOR),
-            ..Plan::default()
+            timer_samples: 0,
         };
         let sibling = self.workers.last().map(Worker::pid);
         let stopper = self.rig.stopper(sibling.as_slice())?;
@@ -336,7 +337,7 @@ impl Loop<'_> {
             // A signal ends the sleep, and is looked for.
             while now_ns(ClockId::Monotonic) < release {
                 let _ = nanosleep_until(release);
-                if stopped() || signal::stop_asked().is_some() {
+                if stopped() {
                     return None;
                 }
             }
