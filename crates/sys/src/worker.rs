@@ -4,10 +4,21 @@
 //! meanwhile.
 
 use std::io;
+use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::clock::{ClockId, now_ns};
+use crate::memfd::SharedWords;
 use crate::sched::{self, Attributes};
 use crate::{checked, thread};
+
+/// What the child says of its first steps.
+const STARTING: u64 = 0;
+const READY: u64 = 1;
+const REFUSED: u64 = 2;
+
+/// Between two looks at that, ns.
+const PAUSE_NS: libc::c_long = 100_000;
 
 /// A child of this process. It ends when this is dropped, with the thread that made it, and by itself
 /// when its time is over.
@@ -30,24 +41,57 @@ pub struct Life {
 impl Worker {
     /// Starts one, which calls `work` until it returns `false`. `work` gets what it needs before: in the
     /// child of a process with several threads only the caller's goes on, so that it MUST NOT allocate,
-    /// free, lock or print, nor panic.
+    /// free, lock or print, nor panic. Returns when the child is about to work.
     ///
     /// # Errors
-    /// No processes left. A child that cannot have its CPU ends at once.
+    /// No processes, descriptors or memory left; `InvalidInput` if the child cannot have its CPU.
     pub fn start(life: Life, mut work: impl FnMut() -> bool) -> io::Result<Worker> {
         let parent = std::process::id();
+        let shared = SharedWords::create(c"hourglass-worker", 1)?;
+        let [said] = shared.words() else { return Err(io::ErrorKind::OutOfMemory.into()) };
         // SAFETY: the child makes nothing but system calls, and what the caller promises of its work, so
         // that locks which other threads hold do not matter; it never returns.
         let pid = checked(unsafe { libc::fork() })?;
         if pid == 0 {
-            if prepared(life, parent) {
+            let ready = prepared(life, parent);
+            said.store(if ready { READY } else { REFUSED }, Ordering::Release);
+            if ready {
                 let end = now_ns(ClockId::Monotonic).saturating_add(life.most_ns);
                 while work() && now_ns(ClockId::Monotonic) < end {}
             }
             // SAFETY: ends this process at once, without the parent's exit handlers.
             unsafe { libc::_exit(0) };
         }
-        Ok(Worker { pid })
+        let worker = Worker { pid };
+        // The thread must not end before its child has asked to end with it.
+        worker.begins(said)?;
+        Ok(worker)
+    }
+
+    /// Waits for the child's first word.
+    fn begins(&self, said: &AtomicU64) -> io::Result<()> {
+        loop {
+            match said.load(Ordering::Acquire) {
+                READY => return Ok(()),
+                STARTING if !self.has_ended() => {}
+                _ if said.load(Ordering::Acquire) == READY => return Ok(()),
+                _ => return Err(io::ErrorKind::InvalidInput.into()),
+            }
+            let pause = libc::timespec { tv_sec: 0, tv_nsec: PAUSE_NS };
+            // SAFETY: reads a live local; asks for no remainder.
+            unsafe { libc::nanosleep(&raw const pause, ptr::null_mut()) };
+        }
+    }
+
+    /// Whether it has ended; it is not waited for.
+    fn has_ended(&self) -> bool {
+        // SAFETY: an all-zero structure is a valid one to fill.
+        let mut found: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        // SAFETY: the child is ours and was not waited for; the kernel fills a live local.
+        let code = unsafe { libc::waitid(libc::P_PID, self.pid(), &raw mut found, flags) };
+        // SAFETY: after `waitid` the structure holds a number there, 0 while the child lives.
+        code == -1 || unsafe { found.si_pid() } != 0
     }
 
     /// Its process.
@@ -105,11 +149,6 @@ mod tests {
         }
     }
 
-    fn ended(pid: u32) -> bool {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('Z'))
-    }
-
     /// It works until it is dropped, on its CPU, and then is gone.
     #[test]
     fn it_works_until_it_is_dropped() {
@@ -125,8 +164,9 @@ mod tests {
         until("it does not work", || words[0].load(Ordering::Acquire) > 100);
         assert_eq!(words[1].load(Ordering::Acquire), u64::from(cpu));
         let pid = worker.pid();
+        assert!(!worker.has_ended());
         drop(worker);
-        assert!(ended(pid));
+        assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
         let last = words[0].load(Ordering::Acquire);
         std::thread::sleep(Duration::from_millis(5));
         assert_eq!(words[0].load(Ordering::Acquire), last);
@@ -138,11 +178,18 @@ mod tests {
         let cpu = thread::affinity().unwrap()[0];
         let life = move |most_ns| Life { cpu, nice: 0, most_ns };
         let done = Worker::start(life(60_000_000_000), || false).unwrap();
-        until("its work is done", || ended(done.pid()));
+        until("its work is done", || done.has_ended());
         let over = Worker::start(life(20_000_000), || true).unwrap();
-        until("its time is over", || ended(over.pid()));
+        until("its time is over", || over.has_ended());
         let orphan = std::thread::spawn(move || Worker::start(life(60_000_000_000), || true));
         let orphan = orphan.join().unwrap().unwrap();
-        until("its maker has ended", || ended(orphan.pid()));
+        until("its maker has ended", || orphan.has_ended());
+    }
+
+    #[test]
+    fn a_cpu_that_is_not_there_is_refused() {
+        let life = Life { cpu: 1_023, nice: 0, most_ns: 60_000_000_000 };
+        let refused = Worker::start(life, || true).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::InvalidInput);
     }
 }
