@@ -1,0 +1,72 @@
+//! `hourglass clocks` as a script sees it. What was found on this machine is not judged.
+
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+fn hourglass(line: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hourglass"));
+    command.args(line.split_whitespace()).stdin(Stdio::null()).output().unwrap()
+}
+
+/// Standard output of a command that must succeed.
+fn printed(line: &str) -> String {
+    let output = hourglass(line);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{line}: {said}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Exit code 2, nothing on stdout, one line on stderr that begins like this.
+fn refuses(line: &str, message: &str) {
+    let output = hourglass(line);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{line}: {said}");
+    assert!(output.stdout.is_empty(), "{line}");
+    assert_eq!(said.lines().count(), 1, "{line}: {said}");
+    assert!(said.starts_with(&format!("hourglass: {message}")), "{line}: {said}");
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+/// CONTRACT, `hourglass.clocks/1`: names and keys that scripts rely on.
+#[test]
+fn clocks_tell_what_is_here_and_what_was_chosen() {
+    let output = Command::new(env!("CARGO_BIN_EXE_hourglass"))
+        .args(["clocks", "--json"])
+        .output()
+        .expect("hourglass starts");
+    assert_eq!(output.status.code(), Some(0));
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(document["schema"], "hourglass.clocks/1");
+    assert_eq!(document["policy"], "strict");
+    let sources = document["sources"].as_array().expect("sources");
+    let named = |name: &str| sources.iter().find(|source| source["name"] == name);
+    for name in ["tsc", "hpet", "cntvct", "monotonic", "monotonic_raw", "realtime", "tai", "sim"] {
+        assert!(named(name).is_some(), "{name}");
+    }
+    let monotonic = named("monotonic").expect("monotonic");
+    assert_eq!(monotonic["available"], true);
+    assert!(monotonic["read_p50_ns"].as_f64().is_some_and(|cost| cost > 0.0));
+    let selected = document["selected"].as_str().and_then(named).expect("the selected is listed");
+    assert_eq!(selected["trusted"], true);
+}
+
+/// Issue 3, item 6: `--watch`, drift and bound over time.
+#[test]
+fn a_watched_clock_is_told_look_by_look() {
+    let document = json(&printed("clocks --watch --for 200ms --every 50ms --json"));
+    let samples = document["watch"]["samples"].as_array().unwrap();
+    assert_eq!(samples.len(), 5);
+    assert!(samples.iter().all(|sample| sample["violated"] == false), "{samples:?}");
+    assert!(samples[4]["at_ns"].as_u64().unwrap() >= 200_000_000, "{samples:?}");
+    assert!(samples[4]["error_bound_ns"].is_u64() && samples[0]["drift_ppb"].is_null());
+    let lines = printed("clocks --watch --for 100ms --every 50ms");
+    let header = lines.lines().position(|line| line.ends_with("drift_ppb      +-")).unwrap();
+    assert_eq!(lines.lines().count() - header, 4, "{lines}");
+    refuses("clocks --every 1s", "the following required arguments were not provided: --watch");
+    refuses("clocks --watch --every 1ms", "invalid value '1ms' for '--every <TIME>': looks are");
+    refuses("clocks --watch --for -1s", "");
+}
