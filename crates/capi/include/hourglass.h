@@ -337,7 +337,7 @@ typedef struct hg_elapsed {
 hg_ticks hg_clock_ticks(void);
 
 /* The time between two readings at the rate of CLOCK_MONOTONIC_RAW, which nobody slews.
- * Errors: HG_MIXED_TICKS. Signals: safe. */
+ * Errors: HG_MIXED_TICKS. */
 hg_status hg_clock_elapsed(hg_ticks first, hg_ticks second, hg_elapsed *elapsed, hg_error *error);
 
 /* The kernel's scales. */
@@ -356,7 +356,7 @@ typedef struct hg_scale_time {
     uint32_t reserved;
 } hg_scale_time;
 
-/* The time on a scale of the kernel. Errors: HG_INVALID. Signals: safe. */
+/* The time on a scale of the kernel. Errors: HG_INVALID. */
 hg_status hg_now_on(int32_t scale, hg_scale_time *time, hg_error *error);
 
 /* Who vouches for wall-clock time. */

@@ -91,8 +91,9 @@ pub unsafe extern "C" fn hg_page_open(
 /// `page` is NULL or the address of one.
 unsafe fn with<T>(page: *const hg_page, look: impl FnOnce(&PageReader) -> T) -> Option<T> {
     // SAFETY: as the caller promises.
-    let handle = unsafe { read(page, "page") }.ok()?.handle;
-    PAGES.get(handle).ok().map(|reader| look(&reader))
+    let page = unsafe { page.as_ref() }?;
+    // In a signal handler, too: without a text.
+    PAGES.find(page.handle).ok().map(|reader| look(&reader))
 }
 
 /// `hg_page_now` where the page does not simply give the time; 0 for no page.

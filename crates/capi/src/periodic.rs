@@ -12,7 +12,8 @@ use hourglass_timer::periodic::{
 use hourglass_timer::sleep::{Policy, Settings};
 
 use crate::error::{
-    Failure, HG_INTERRUPTED, HG_STALE, HG_WRONG_THREAD, answer, guard, hg_error, hg_status,
+    Failure, HG_INTERRUPTED, HG_OK, HG_PANIC, HG_STALE, HG_WRONG_THREAD, answer, guard, hg_error,
+    hg_status,
 };
 use crate::fault::{entry, hg_fault_fn, hg_handler_settings, hg_watch_settings};
 use crate::pointers::{User, is_there, offer, read, text, write};
@@ -406,9 +407,13 @@ pub unsafe extern "C" fn hg_periodic_start(
 /// Asks it to stop.
 #[unsafe(no_mangle)]
 pub extern "C" fn hg_periodic_stop(periodic: hg_periodic) -> hg_status {
-    let work = || PERIODIC.get(periodic.handle).map(|kept| kept.stop.stop());
-    // SAFETY: NULL is allowed.
-    unsafe { guard(std::ptr::null_mut(), work) }
+    answer(HG_PANIC, || match PERIODIC.find(periodic.handle) {
+        Ok(kept) => {
+            kept.stop.stop();
+            HG_OK
+        }
+        Err(kind) => kind,
+    })
 }
 
 impl Kept {

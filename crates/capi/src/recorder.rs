@@ -9,9 +9,12 @@ use hourglass_clock::choice;
 use hourglass_time::Span;
 use hourglass_workload::{LoopSpec, Measured, OwnLoop};
 
-use crate::error::{Failure, HG_INVALID, HG_STALE, HG_WRONG_THREAD, guard, hg_error, hg_status};
+use crate::error::{
+    Failure, HG_INVALID, HG_OK, HG_PANIC, HG_STALE, HG_WRONG_THREAD, answer, guard, hg_error,
+    hg_status,
+};
 use crate::pointers::{is_there, read, text, write, write_all};
-use crate::table::{Pinned, Table};
+use crate::table::Table;
 
 /// A loop that is measured.
 #[repr(C)]
@@ -130,29 +133,37 @@ static LOOPS: Table<Kept> = Table::new(12, "loop");
 static RECORDINGS: Table<Measured> = Table::new(13, "recording");
 
 impl Kept {
-    /// The loop, in its own thread.
-    fn here<T>(&self, work: impl FnOnce(&mut Option<OwnLoop>) -> T) -> Result<T, Failure> {
+    /// The loop, in its own thread; `None` in another one.
+    fn here<T>(&self, work: impl FnOnce(&mut Option<OwnLoop>) -> T) -> Option<T> {
         if std::thread::current().id() != self.owner {
-            let text = "a loop is marked by the thread that started it: start one in this thread";
-            return Err(Failure::new(HG_WRONG_THREAD, text));
+            return None;
         }
         // SAFETY: this is the owner, and `work` calls nothing that comes here again.
-        Ok(work(unsafe { &mut *self.own_loop.get() }))
+        Some(work(unsafe { &mut *self.own_loop.get() }))
     }
 }
 
-fn find(own_loop: hg_loop) -> Result<Pinned<Kept>, Failure> {
-    LOOPS.get(own_loop.handle)
+/// With a loop, in its own thread.
+fn with<T>(own_loop: hg_loop, work: impl FnOnce(&mut Option<OwnLoop>) -> T) -> Result<T, Failure> {
+    LOOPS.get(own_loop.handle)?.here(work).ok_or_else(|| {
+        let text = "a loop is marked by the thread that started it: start one in this thread";
+        Failure::new(HG_WRONG_THREAD, text)
+    })
 }
 
-/// Marks, without an error to be told.
+/// Marks; whatever comes of it, nothing is allocated.
 fn mark(own_loop: hg_loop, work: impl FnOnce(&mut OwnLoop)) -> hg_status {
-    let mark = || {
-        let done = find(own_loop)?.here(|kept| kept.as_mut().map(work))?;
-        done.ok_or_else(|| Failure::new(HG_STALE, ""))
-    };
-    // SAFETY: NULL is allowed.
-    unsafe { guard(std::ptr::null_mut(), mark) }
+    answer(HG_PANIC, || {
+        let kept = match LOOPS.find(own_loop.handle) {
+            Ok(kept) => kept,
+            Err(kind) => return kind,
+        };
+        match kept.here(|own_loop| own_loop.as_mut().map(work)) {
+            Some(Some(())) => HG_OK,
+            Some(None) => HG_STALE,
+            None => HG_WRONG_THREAD,
+        }
+    })
 }
 
 impl hg_loop_spec {
@@ -236,7 +247,7 @@ pub unsafe extern "C" fn hg_loop_deadlines(
     error: *mut hg_error,
 ) -> hg_status {
     let work = || {
-        let counted = find(own_loop)?.here(|kept| kept.as_ref().map(OwnLoop::deadlines))?;
+        let counted = with(own_loop, |kept| kept.as_ref().map(OwnLoop::deadlines))?;
         let counted = counted.ok_or_else(|| Failure::new(HG_STALE, "the loop was finished"))?;
         let told = hg_deadlines {
             hit: counted.hit,
@@ -260,7 +271,7 @@ pub unsafe extern "C" fn hg_loop_finish(
 ) -> hg_status {
     let work = || {
         is_there(recording, "recording")?;
-        let taken = find(own_loop)?.here(Option::take)?;
+        let taken = with(own_loop, Option::take)?;
         drop(LOOPS.remove(own_loop.handle)?);
         let taken = taken.ok_or_else(|| Failure::new(HG_STALE, "the loop was finished"))?;
         let handle = RECORDINGS.insert(taken.finish())?;

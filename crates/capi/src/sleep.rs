@@ -11,7 +11,10 @@ use hourglass_timer::sleep::{
     Budget, Delay, EndsWhen, Interrupt, Interrupter, Policy, Settings, Slept,
 };
 
-use crate::error::{Failure, HG_BUSY, HG_INTERRUPTED, answer, guard, hg_error, hg_status};
+use crate::error::{
+    Failure, HG_BUSY, HG_INTERRUPTED, HG_INVALID, HG_NULL, HG_OK, HG_PANIC, answer, guard,
+    hg_error, hg_status,
+};
 use crate::pointers::{is_there, offer, read, write};
 use crate::table::Table;
 
@@ -186,18 +189,36 @@ pub(crate) unsafe fn settings_or(
 /// # Safety
 /// `word` is NULL or the address of an `hg_interrupt`, all zero or used only by this library, that stays
 /// there while the reference is used.
-pub(crate) unsafe fn interrupt_at(
-    word: *const hg_interrupt,
-) -> Result<&'static Interrupt, Failure> {
-    is_there(word, "interrupt")?;
+unsafe fn find_interrupt(word: *const hg_interrupt) -> Result<&'static Interrupt, hg_status> {
+    if word.is_null() {
+        return Err(HG_NULL);
+    }
     if !word.is_aligned() {
-        let text = "the interrupt does not lie at a multiple of 64 bytes: let the compiler place it, \
-                    or allocate it with aligned_alloc(64, ...)";
-        return Err(Failure::invalid(text));
+        return Err(HG_INVALID);
     }
     // SAFETY: aligned and not NULL; both are of 64 bytes that are valid whatever they hold, are
     // changed by atomics only, and the caller promises the rest.
     Ok(unsafe { &*word.cast::<Interrupt>() })
+}
+
+/// The same with a sentence where it fails, which is not for signal handlers.
+///
+/// # Errors
+/// As [`find_interrupt`].
+///
+/// # Safety
+/// As [`find_interrupt`].
+pub(crate) unsafe fn interrupt_at(
+    word: *const hg_interrupt,
+) -> Result<&'static Interrupt, Failure> {
+    // SAFETY: as the caller promises.
+    unsafe { find_interrupt(word) }.map_err(|kind| match kind {
+        HG_NULL => Failure::null("interrupt"),
+        _ => Failure::invalid(
+            "the interrupt does not lie at a multiple of 64 bytes: let the compiler place it, or \
+             allocate it with aligned_alloc(64, ...)",
+        ),
+    })
 }
 
 /// Never set: for sleeps that nothing interrupts.
@@ -314,24 +335,30 @@ pub unsafe extern "C" fn hg_sleep_ticks(
 /// Ends the sleeps.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_interrupt_set(interrupt: *mut hg_interrupt) -> hg_status {
-    // SAFETY: as the header says; nothing keeps the reference.
-    let work = || unsafe { interrupt_at(interrupt) }.map(Interrupt::interrupt);
-    // SAFETY: NULL is allowed.
-    unsafe { guard(std::ptr::null_mut(), work) }
+    answer(HG_PANIC, || {
+        // SAFETY: as the header says; nothing keeps the reference.
+        match unsafe { find_interrupt(interrupt) } {
+            Ok(interrupt) => {
+                interrupt.interrupt();
+                HG_OK
+            }
+            Err(kind) => kind,
+        }
+    })
 }
 
 /// Lets sleeps last again; whether it was set.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_interrupt_clear(interrupt: *mut hg_interrupt) -> bool {
     // SAFETY: as the header says; nothing keeps the reference.
-    answer(false, || unsafe { interrupt_at(interrupt) }.is_ok_and(Interrupt::clear))
+    answer(false, || unsafe { find_interrupt(interrupt) }.is_ok_and(Interrupt::clear))
 }
 
 /// Whether it is set.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_interrupt_is_set(interrupt: *const hg_interrupt) -> bool {
     // SAFETY: as the header says; nothing keeps the reference.
-    answer(false, || unsafe { interrupt_at(interrupt) }.is_ok_and(Interrupt::is_set))
+    answer(false, || unsafe { find_interrupt(interrupt) }.is_ok_and(Interrupt::is_set))
 }
 
 /// Lets a signal set it.
@@ -460,15 +487,19 @@ pub unsafe extern "C" fn hg_sleeper_ticks(
 /// Ends its sleeps.
 #[unsafe(no_mangle)]
 pub extern "C" fn hg_sleeper_interrupt(sleeper: hg_sleeper) -> hg_status {
-    let work = || SLEEPERS.get(sleeper.handle).map(|kept| kept.interrupter.interrupt());
-    // SAFETY: NULL is allowed.
-    unsafe { guard(std::ptr::null_mut(), work) }
+    answer(HG_PANIC, || match SLEEPERS.find(sleeper.handle) {
+        Ok(kept) => {
+            kept.interrupter.interrupt();
+            HG_OK
+        }
+        Err(kind) => kind,
+    })
 }
 
 /// Lets them last again; whether there was an interrupt.
 #[unsafe(no_mangle)]
 pub extern "C" fn hg_sleeper_clear(sleeper: hg_sleeper) -> bool {
-    answer(false, || SLEEPERS.get(sleeper.handle).is_ok_and(|kept| kept.interrupter.clear()))
+    answer(false, || SLEEPERS.find(sleeper.handle).is_ok_and(|kept| kept.interrupter.clear()))
 }
 
 /// The margin that a sleep of this length would have; 0 if nothing was learnt, or it sleeps.

@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::error::{Failure, HG_BUSY, HG_EXHAUSTED, HG_NULL, HG_STALE};
+use crate::error::{Failure, HG_BUSY, HG_EXHAUSTED, HG_NULL, HG_STALE, hg_status};
 
 /// Places of the first chunk; each further one doubles the table.
 const FIRST: usize = 64;
@@ -100,11 +100,19 @@ impl<T: Send + Sync> Table<T> {
     /// # Errors
     /// No handle, one that was freed, or another kind's.
     pub(crate) fn get(&'static self, handle: u64) -> Result<Pinned<T>, Failure> {
+        self.find(handle).map_err(|kind| self.failure(kind))
+    }
+
+    /// The same for a signal handler: without a text, which would have to be allocated.
+    ///
+    /// # Errors
+    /// As [`Table::get`].
+    pub(crate) fn find(&'static self, handle: u64) -> Result<Pinned<T>, hg_status> {
         let (slot, generation) = self.place(handle)?;
         let mut state = slot.state.load(Ordering::Acquire);
         loop {
             if state & WHAT < LIVE || (state >> 32) & GENERATION != generation {
-                return Err(self.stale());
+                return Err(HG_STALE);
             }
             let pinned = slot.state.compare_exchange_weak(
                 state,
@@ -124,13 +132,13 @@ impl<T: Send + Sync> Table<T> {
     /// # Errors
     /// As [`Table::get`]; `HG_BUSY` if a call on it goes on: then it stays.
     pub(crate) fn remove(&'static self, handle: u64) -> Result<T, Failure> {
-        let (slot, generation) = self.place(handle)?;
+        let (slot, generation) = self.place(handle).map_err(|kind| self.failure(kind))?;
         let mut begun = None;
         loop {
             let state = slot.state.load(Ordering::Acquire);
             let (found, what) = (state >> 32, state & WHAT);
             if what < LIVE || found & GENERATION != generation {
-                return Err(self.stale());
+                return Err(self.failure(HG_STALE));
             }
             if what == LIVE {
                 let taken = slot.state.compare_exchange(
@@ -144,7 +152,7 @@ impl<T: Send + Sync> Table<T> {
                     let value = unsafe { (*slot.value.get()).take() };
                     let next = found.wrapping_add(1) & WHAT;
                     slot.state.store(next << 32 | FREE, Ordering::Release);
-                    return value.ok_or_else(|| self.stale());
+                    return value.ok_or_else(|| self.failure(HG_STALE));
                 }
                 continue;
             }
@@ -156,15 +164,18 @@ impl<T: Send + Sync> Table<T> {
         }
     }
 
-    fn stale(&self) -> Failure {
-        let text = format!("this {0} was freed, or never was: make a new {0}", self.name);
-        Failure::new(HG_STALE, text)
+    fn failure(&self, kind: hg_status) -> Failure {
+        let name = self.name;
+        let text = match kind {
+            HG_NULL => format!("the {name} is a null handle: make one first"),
+            _ => format!("this {name} was freed, or never was: make a new {name}"),
+        };
+        Failure::new(kind, text)
     }
 
-    fn place(&'static self, handle: u64) -> Result<(&'static Slot<T>, u64), Failure> {
+    fn place(&'static self, handle: u64) -> Result<(&'static Slot<T>, u64), hg_status> {
         if handle == 0 {
-            let text = format!("the {} is a null handle: make one first", self.name);
-            return Err(Failure::new(HG_NULL, text));
+            return Err(HG_NULL);
         }
         let index = (handle & WHAT).wrapping_sub(1) as usize;
         let (chunk, offset) = split(index);
@@ -173,7 +184,7 @@ impl<T: Send + Sync> Table<T> {
             Some(slot) if handle >> 56 == u64::from(self.kind) => {
                 Ok((slot, (handle >> 32) & GENERATION))
             }
-            _ => Err(self.stale()),
+            _ => Err(HG_STALE),
         }
     }
 

@@ -37,14 +37,13 @@ fn works(compiler: &str, folder: &Path, flag: &str) -> bool {
     made.is_ok_and(|said| said.status.success()) && runs()
 }
 
-fn build_and_run(folder: &str, language: usize) {
+fn build_and_run(folder: &str, language: usize, ways: &[(Link, &str)]) {
     let (language, end, standard) = LANGUAGES[language];
     let bench = bench();
     for source in programs(folder, end) {
         for compiler in compilers(language) {
-            for (link, level) in [(Link::Shared, "-O2"), (Link::Static, "-O0")] {
-                let flags = [standard, level];
-                run(&compile(compiler, bench.path(), &source, &flags, link), &[]);
+            for (link, level) in ways {
+                run(&compile(compiler, bench.path(), &source, &[standard, level], *link), &[]);
             }
         }
     }
@@ -68,18 +67,19 @@ fn sanitized(folder: &str, flag: &str, options: (&str, &str)) {
 
 #[test]
 fn c_programs_run() {
-    build_and_run("tests/programs", 0);
+    build_and_run("tests/programs", 0, &[(Link::Shared, "-O2")]);
 }
 
 #[test]
 fn cpp_programs_run() {
-    build_and_run("tests/programs", 1);
+    build_and_run("tests/programs", 1, &[(Link::Shared, "-O2")]);
 }
 
 #[test]
 fn examples_run() {
-    build_and_run("examples", 0);
-    build_and_run("examples", 1);
+    let ways = [(Link::Shared, "-O2"), (Link::Static, "-O0")];
+    build_and_run("examples", 0, &ways);
+    build_and_run("examples", 1, &ways);
 }
 
 /// The program that the README shows.
