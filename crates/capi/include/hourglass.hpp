@@ -862,6 +862,62 @@ private:
     hg_loop loop_;
 };
 
+// ---- Reservations and progress -----------------------------------------------------------------
+
+/// A thread, the calling one by default, under a reservation of the deadline class, until this is
+/// destroyed.
+class reservation : public detail::owned<hg_reservation, hg_reserve_release>
+{
+public:
+    explicit reservation(const hg_request &request, std::uint32_t thread = 0)
+    {
+        detail::check([&](hg_error *e) { return hg_reserve_thread(thread, &request, &handle_, e); });
+    }
+    reservation(std::chrono::nanoseconds budget, std::chrono::nanoseconds period)
+        : reservation(request(budget, period))
+    {
+    }
+    hg_supply supply() const
+    {
+        hg_supply found;
+        detail::check([&](hg_error *e) { return hg_reserve_look(handle_, &found, e); });
+        return found;
+    }
+
+private:
+    static hg_request request(std::chrono::nanoseconds budget, std::chrono::nanoseconds period) noexcept
+    {
+        hg_request made{};
+        made.budget_ns = detail::length(budget);
+        made.period_ns = detail::length(period);
+        return made;
+    }
+};
+
+/// Tells how far the program is with its reserved work; by one thread.
+class progress
+{
+public:
+    progress() : page_{}
+    {
+        detail::check([&](hg_error *e) { return hg_progress_open(&page_, e); });
+    }
+    ~progress() { (void)hg_progress_close(&page_, nullptr); }
+    progress(const progress &) = delete;
+    progress &operator=(const progress &) = delete;
+    void begin() noexcept { hg_progress_begin(&page_); }
+    void report(std::uint64_t done, std::uint64_t total) noexcept { hg_progress(&page_, done, total); }
+    /// Nothing where no grid was told.
+    std::optional<steady_clock::time_point> next_release() const noexcept
+    {
+        const std::uint64_t next = hg_progress_next_release(&page_, hg_now_ordered());
+        return next == 0 ? std::nullopt : std::make_optional(steady_clock::at(next));
+    }
+
+private:
+    hg_progress_page page_;
+};
+
 } // namespace hourglass
 
 #include "hourglass_thesis.hpp"

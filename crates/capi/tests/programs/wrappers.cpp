@@ -213,6 +213,29 @@ static void pages()
     }
 }
 
+static void reserving()
+{
+    hourglass::progress progress;
+    progress.begin();
+    for (std::uint64_t row = 1; row <= 10; ++row) {
+        progress.report(row, 10);
+    }
+    CHECK(!progress.next_release());
+    try {
+        hourglass::reservation reserved(1ms, 10ms);
+        hourglass::sleep_for(1ms);
+        CHECK(reserved.supply().missed <= reserved.supply().periods);
+    } catch (const hourglass::error &error) {
+        std::printf("skipped: %s\n", error.what());
+    }
+    try {
+        hourglass::reservation none(10ms, 1ms);
+        CHECK(false);
+    } catch (const hourglass::error &error) {
+        CHECK(error.kind() == HG_INVALID);
+    }
+}
+
 int main()
 {
     hourglass::check_abi();
@@ -223,5 +246,6 @@ int main()
     faults();
     recorder();
     pages();
+    reserving();
     return 0;
 }
