@@ -103,10 +103,26 @@ static void *watched(void *result)
     return NULL;
 }
 
+/* A watch ends with its thread, whatever was armed. */
+static void *leaves(void *unused)
+{
+    (void)unused;
+    if (hg_watch_begin(NULL, NULL) == HG_OK) {
+        hg_watch_arm_in(20 * US, NULL);
+        hg_watch_arm_budget((uint64_t)S, NULL);
+    }
+    hg_sleep_for(1000, NULL, NULL, NULL);
+    return NULL;
+}
+
 int main(void)
 {
     pthread_t thread;
-    int skipped = 0;
+    int skipped = 0, round;
+    for (round = 0; round < 50; round++) {
+        CHECK(pthread_create(&thread, NULL, leaves, NULL) == 0);
+        pthread_join(thread, NULL);
+    }
     CHECK(hg_safepoint() == HG_OK);
     CHECK(pthread_create(&thread, NULL, watched, &skipped) == 0);
     pthread_join(thread, NULL);
