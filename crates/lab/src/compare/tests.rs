@@ -231,7 +231,7 @@ fn an_inaccurate_timer_is_said() {
         let waiting = ThreadFacts { wake_up: timer.to_owned(), ..thread("LAT 2ms", 100) };
         run.manifest.threads = vec![waiting];
         observe(&mut run);
-        let late = |k: u64| if k % one_in == 0 { 9_000_000_000 } else { 60_000_000 };
+        let late = |k: u64| if k.is_multiple_of(one_in) { 9_000_000_000 } else { 60_000_000 };
         let late: Vec<u64> = (0..2_000).map(late).collect();
         run.observed.push_latencies(0, 60_000, &late);
         run
