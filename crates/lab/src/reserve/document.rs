@@ -6,6 +6,7 @@ use hourglass_model::Strength;
 use hourglass_model::document::Warning;
 use hourglass_model::reserve::{RESERVE_SCHEMA, ReserveDocument, ReserveRefusal, SupplyStep};
 use hourglass_reserve::admission::{Lateness, Obstacle, Refusal, over};
+use hourglass_reserve::backend::Doubt;
 use hourglass_reserve::supply::Supply;
 use hourglass_time::Span;
 
@@ -140,6 +141,12 @@ pub(super) fn late(lateness: Lateness) -> Option<Warning> {
         remedy: "--backend user with --cpu, or a cpuset of one CPU, where the sum is enough"
             .to_owned(),
     })
+}
+
+/// A doubt of the backend itself.
+pub(super) fn doubt(doubt: Doubt) -> Warning {
+    let Doubt { id, text, remedy } = doubt;
+    Warning { id: id.to_owned(), text, remedy: remedy.to_owned() }
 }
 
 /// What a reader must know before believing the numbers.

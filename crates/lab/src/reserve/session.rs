@@ -75,6 +75,7 @@ pub fn run(request: &Request) -> Result<Outcome, Failure> {
         // More than the budget was given, and overruns are of that.
         document.suggested_budget_ns = None;
     }
+    document.warnings.extend(picked.reserved.doubts().into_iter().map(document::doubt));
     kept.into_iter().for_each(Kept::forget);
     document.warnings.extend(document::doubts(&document));
     finish(document, &going, ended)

@@ -75,9 +75,24 @@ pub trait Reserved: Send + fmt::Debug {
     fn first_ns(&self) -> Option<u64> {
         None
     }
+    /// What a reader must know before believing the supply; nothing mostly.
+    fn doubts(&self) -> Vec<Doubt> {
+        Vec::new()
+    }
     /// Ends it and puts everything back. Doing it twice does nothing.
     ///
     /// # Errors
     /// What the kernel answers; all that can be put back has been.
     fn release(&mut self) -> std::io::Result<()>;
+}
+
+/// A reason not to believe the numbers as they stand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Doubt {
+    /// A name for scripts, such as `periods-left-out`.
+    pub id: &'static str,
+    /// What is doubtful, and by how much.
+    pub text: String,
+    /// What helps.
+    pub remedy: &'static str,
 }

@@ -34,7 +34,7 @@ use self::claims::{Claim, DEADLINE_CLASS, Misfit, Share, fits, priority_for};
 use self::enforcer::Enforcer;
 pub use self::enforcer::Told;
 use self::team::{Plan, Team};
-use super::{Backend, Kind, Request, Reserved, members};
+use super::{Backend, Doubt, Kind, Request, Reserved, members};
 use crate::admission::facts::Facts;
 use crate::admission::{self, Obstacle, Refusal};
 use crate::guardian::Guardian;
@@ -46,6 +46,9 @@ const LEAST_BUDGET_NS: u64 = 50_000;
 const LEAST_PERIOD_NS: u64 = 500_000;
 /// Longer ones say nothing.
 const LONGEST_PERIOD_NS: u64 = 3_600_000_000_000;
+
+/// Periods left out are told if they are more than this part of the others.
+const TOLERATED_PART: u64 = 100;
 
 /// Keeps reservations by a thread for each.
 #[derive(Clone, Debug)]
@@ -98,7 +101,7 @@ impl User {
             privileged: facts.sys_nice == Some(true) && facts.user_namespace != Some(true),
         };
         let team = Team::assemble(&self.guardian, target, plan).map_err(refused)?;
-        let grouped = team.is_grouped();
+        let grouped = team.is_grouped() || matches!(target, Target::Thread(_));
         let terms = Terms {
             budget_ns: share.budget_ns,
             deadline_ns: share.deadline_ns,
@@ -143,9 +146,9 @@ impl Keeping {
         self.enforcer.told()
     }
 
-    /// Whether the kernel keeps the members together, in a control group. Otherwise they are looked for
-    /// in `/proc` once a period, and what a process used between the last look and its end is
-    /// not seen.
+    /// Whether the kernel keeps the members together, in a control group, or there is one only.
+    /// Otherwise they are looked for in `/proc` once a period, and what a process used between the
+    /// last look and its end is not seen.
     #[must_use]
     pub fn is_grouped(&self) -> bool {
         self.grouped
@@ -155,6 +158,41 @@ impl Keeping {
 impl Reserved for Keeping {
     fn supply(&mut self) -> Supply {
         self.enforcer.told().supply
+    }
+
+    fn doubts(&self) -> Vec<Doubt> {
+        let told = self.told();
+        let mut doubts = Vec::new();
+        if told.left_out > told.supply.periods / TOLERATED_PART {
+            let (left_out, latest) = (told.left_out, told.latest_ns / 1_000);
+            doubts.push(Doubt {
+                id: "periods-left-out",
+                text: format!(
+                    "{left_out} periods are not counted: the look at their end came too late to tell what was \
+                     used before it (by up to {latest} us)"
+                ),
+                remedy: "run nothing above FIFO 95 on these CPUs; in a virtual machine, the host took them",
+            });
+        }
+        if !self.grouped {
+            doubts.push(Doubt {
+                id: "members-searched",
+                text: "no control group could be made: members are looked for once a period, and what a \
+                       process used between the last look and its end is not counted"
+                    .to_owned(),
+                remedy: "run it as root, or where cgroup version 2 is writable",
+            });
+        }
+        if let Some(fault) = told.fault {
+            doubts.push(Doubt {
+                id: "order-refused",
+                text: format!(
+                    "an order to raise, lower or suspend was refused by the kernel: {fault}"
+                ),
+                remedy: "run it as root; members of other users are out of reach otherwise",
+            });
+        }
+        doubts
     }
 
     fn first_ns(&self) -> Option<u64> {

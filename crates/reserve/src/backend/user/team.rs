@@ -263,7 +263,9 @@ impl Team {
     /// # Errors
     /// The first that the kernel answers; all has been tried.
     pub(super) fn put_back(mut self) -> io::Result<()> {
-        let mut done = self.resume();
+        // Those made meanwhile too, who have nothing of their own written down.
+        let mut done = self.lower();
+        done = done.and(self.resume());
         for kept in self.processes.into_values().filter_map(|process| process.kept) {
             done = done.and(kept.undo());
         }

@@ -154,6 +154,9 @@ fn a_hard_budget_is_the_limit_of_all_that_a_program_forks() {
         keeping.release().unwrap();
         let told = keeping.told();
         assert_eq!(told.fault, None);
+        let searched = keeping.doubts().iter().any(|doubt| doubt.id == "members-searched");
+        assert_eq!(searched, !keeping.is_grouped());
+        assert!(keeping.is_grouped() <= grouped);
         // A fifth was reserved; alone they would have had all of the CPU.
         assert!(used < wall / 2, "{used} of {wall} ns, {told:?}");
         assert_whole_budgets(&told.supply);
@@ -255,10 +258,13 @@ fn a_program_that_ends_is_no_fault() {
     std::thread::sleep(Duration::from_millis(50));
     drop(program);
     std::thread::sleep(Duration::from_millis(50));
-    let looks = keeping.told().looks;
-    std::thread::sleep(Duration::from_millis(50));
     // Nobody is left to be looked at.
-    assert_eq!(keeping.told().looks, looks);
+    let settled = || {
+        let looks = keeping.told().looks;
+        std::thread::sleep(Duration::from_millis(50));
+        keeping.told().looks == looks
+    };
+    assert!((0..100).any(|_| settled()));
     keeping.release().unwrap();
     assert_eq!(keeping.told().fault, None);
 }
