@@ -279,7 +279,14 @@ impl Run {
         if order.used_up && self.team.wants() {
             self.budget.wanted_more();
         }
+        let resumed = self.level == Level::Suspended && order.level == Level::Raised;
         self.obey(order.level, now);
+        if resumed {
+            // From here on it may wait for a CPU; while it stood it did not.
+            let samples = self.team.samples();
+            let now = now_ns(ClockId::Monotonic);
+            self.denied_ns = self.demand.observe(now, self.used_ns, &samples);
+        }
         self.looks = self.looks.saturating_add(1);
         self.tell(shared);
         order.next_ns
