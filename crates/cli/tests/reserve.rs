@@ -333,28 +333,6 @@ fn killed_at_any_moment_it_leaves_nothing_behind() {
     }
 }
 
-/// The deadline class does not pin. Who asks for it on one CPU is told what stands in the way, and what else would
-/// do (`Documentation/scheduler/sched-deadline.rst`, section 5).
-#[test]
-fn a_run_reserved_on_one_cpu_is_refused_with_what_mends_it() {
-    let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
-    let words = "run -n 1 --cpu 0 -w PERIODIC 1ms 20ms -rh 2ms 20ms -d 20ms";
-    let output = Command::new(HOURGLASS).args(words.split(' ')).output().unwrap();
-    let text = stderr(&output);
-    if online.trim() == "0" || output.status.success() {
-        eprintln!("skipped: CPU 0 is a root domain of its own, or the kernel admits everything");
-        return;
-    }
-    assert_eq!(code(&output), 3, "{text}");
-    assert!(output.stdout.is_empty());
-    assert!(text.starts_with("hourglass: thread 0: reservation of 2ms every 20ms: "), "{text}");
-    if text.contains("root domain") {
-        assert!(text.contains("leave --cpu out"), "{text}");
-    } else {
-        assert!(text.contains("CAP_SYS_NICE") || text.contains("--cpu"), "{text}");
-    }
-}
-
 /// Somebody who uses up a CPU, until the test is over.
 fn busy_on(cpu: u32) -> Option<Running> {
     let mut command = Command::new("taskset");
@@ -460,5 +438,27 @@ fn a_killed_monitor_leaves_nobody_frozen() {
             });
             marked(&mark).is_empty()
         });
+    }
+}
+
+/// The deadline class does not pin. Who asks for it on one CPU is told what stands in the way, and what else would
+/// do (`Documentation/scheduler/sched-deadline.rst`, section 5).
+#[test]
+fn a_run_reserved_on_one_cpu_is_refused_with_what_mends_it() {
+    let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    let words = "run -n 1 --cpu 0 -w PERIODIC 1ms 20ms -rh 2ms 20ms -d 20ms";
+    let output = Command::new(HOURGLASS).args(words.split(' ')).output().unwrap();
+    let text = stderr(&output);
+    if online.trim() == "0" || output.status.success() {
+        eprintln!("skipped: CPU 0 is a root domain of its own, or the kernel admits everything");
+        return;
+    }
+    assert_eq!(code(&output), 3, "{text}");
+    assert!(output.stdout.is_empty());
+    assert!(text.starts_with("hourglass: thread 0: reservation of 2ms every 20ms: "), "{text}");
+    if text.contains("root domain") {
+        assert!(text.contains("leave --cpu out"), "{text}");
+    } else {
+        assert!(text.contains("CAP_SYS_NICE") || text.contains("--cpu"), "{text}");
     }
 }
