@@ -32,14 +32,17 @@ fn rows(found: &Headline) -> Vec<Row> {
         rows.push(Row::alone("throughput_ratio", subject, ratio, "times").at_least(GAIN));
     }
     for policy in &found.policies {
-        let PolicyFigures { policy: name, periods, missed, excused, monitor, looks, .. } = policy;
+        let PolicyFigures {
+            policy: name, periods, missed, overran, excused, monitor, looks, ..
+        } = policy;
         let case = |what: &str| format!("{what}/{name}");
         let count =
             |what: &str, count: u64| Row::alone(&case(what), subject, count as f64, "count");
         rows.push(count("periods", *periods));
         let row = count("missed", *missed);
         rows.push(if *name == "ignore" { row } else { row.at_most(0.0) });
-        rows.push(count("missed_by_host", *excused));
+        rows.push(count("late_by_overrun", *overran));
+        rows.push(count("late_by_host", *excused));
         if *name != "ignore" {
             let share = Row::alone(&case("contention_monitor_cpu"), subject, 100.0 * monitor, "%");
             rows.push(if *name == "disable" { share } else { share.at_most(MONITOR) });
@@ -60,6 +63,7 @@ mod tests {
             policy,
             periods: 10,
             missed,
+            overran: 0,
             excused: 0,
             best_effort: 0.5,
             monitor: 0.002,

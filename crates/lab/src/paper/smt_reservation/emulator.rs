@@ -76,10 +76,11 @@ impl<'a> Pace<'a> {
     }
 
     /// A chunk is done that takes `chunk_ns` on a CPU that is not shared. Returns when it would be done
-    /// on one that is.
+    /// on one that is; the time at which it was really done.
     #[inline]
-    pub(super) fn after(&self, chunk_ns: u64) {
-        let mut now = now_ns(ClockId::Monotonic);
+    pub(super) fn after(&self, chunk_ns: u64) -> u64 {
+        let done = now_ns(ClockId::Monotonic);
+        let mut now = done;
         self.beat(now);
         let rate = self.rate(now);
         if rate < 100 {
@@ -94,6 +95,7 @@ impl<'a> Pace<'a> {
             // Nobody else writes it.
             word.store(word.load(Ordering::Relaxed).wrapping_add(chunk_ns), Ordering::Release);
         }
+        done
     }
 
     /// It does not run any more, for now.

@@ -49,7 +49,7 @@ pub(super) fn miss_rows(runs: &Runs, ways: &[Way], how: How) -> Vec<PaperRow> {
             Ok(outcome) => {
                 rows.push(missed(how, outcome));
                 rows.extend(latest(how, outcome));
-                rows.extend(excused_row(name, outcome, how));
+                rows.extend(apart_rows(name, outcome, how));
             }
             Err(why) => {
                 let row = lacking(format!("{name}: periods missed"), "%", how, why);
@@ -64,14 +64,17 @@ pub(super) fn miss_rows(runs: &Runs, ways: &[Way], how: How) -> Vec<PaperRow> {
     rows
 }
 
-/// Jobs that are listed apart, if there are any.
-fn excused_row(name: &str, outcome: &Outcome, how: How) -> Option<PaperRow> {
-    let excused = outcome.excused();
-    (excused > 0).then(|| {
-        let percent = excused as f64 * 100.0 / outcome.periods.max(1) as f64;
-        let name = format!("{name}: late only by gaps below the kernel");
-        found(name, percent, "%", how, outcome.periods)
-    })
+/// Periods that are listed apart, if there are any.
+fn apart_rows(name: &str, outcome: &Outcome, how: How) -> Vec<PaperRow> {
+    let row = |(what, count): (&str, u64)| {
+        let percent = count.min(outcome.periods) as f64 * 100.0 / outcome.periods.max(1) as f64;
+        (count > 0).then(|| found(format!("{name}: {what}"), percent, "%", how, outcome.periods))
+    };
+    let apart = [
+        ("late by a job that needed more than reserved", outcome.overran()),
+        ("late only by gaps below the kernel", outcome.excused()),
+    ];
+    apart.into_iter().filter_map(row).collect()
 }
 
 /// What the monitor did and cost, for the ways that have one.

@@ -18,6 +18,8 @@ pub struct PolicyFigures {
     pub periods: u64,
     /// Of these, missed.
     pub missed: u64,
+    /// Late because the job needed more than was reserved, where that is known.
+    pub overran: u64,
     /// Late only by gaps that the kernel knows nothing of.
     pub excused: u64,
     /// What the others did of a CPU's time.
@@ -66,6 +68,7 @@ fn figures((way, outcome): &(Way, Outcome)) -> PolicyFigures {
         policy: way.name(),
         periods: outcome.periods,
         missed: outcome.missed(),
+        overran: outcome.overran(),
         excused: outcome.excused(),
         best_effort: outcome.best_effort(),
         monitor: outcome.monitor_ns as f64 / time,

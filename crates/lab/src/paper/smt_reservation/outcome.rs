@@ -9,10 +9,23 @@ pub(super) struct Done {
     pub(super) period: u64,
     /// From release to completion, ns.
     pub(super) response_ns: u64,
+    /// What it needed by itself, ns; 0 where that is not known.
+    pub(super) own_ns: u64,
     /// Time in it that somebody below this kernel took, as far as that is proven, ns.
     pub(super) taken_ns: u64,
     /// Whether another thread took the CPU from it meanwhile: one of a higher priority.
     pub(super) preempted: bool,
+}
+
+/// Why a job was late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Late {
+    /// Others kept it from what was reserved.
+    Missed,
+    /// It needed more than was reserved.
+    Overran,
+    /// Somebody below the kernel.
+    Host,
 }
 
 /// Some periods of a real-time process.
@@ -20,6 +33,9 @@ pub(super) struct Done {
 pub(super) struct Outcome {
     /// The deadline, which is the period, ns.
     pub(super) deadline_ns: u64,
+    /// What is reserved, ns, where it is known what jobs need by themselves: a job that needs more has
+    /// been promised nothing.
+    pub(super) reserve_ns: Option<u64>,
     /// Periods.
     pub(super) periods: u64,
     /// Jobs, by period.
@@ -35,30 +51,45 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
-    /// Whether a job was late, but not only by what was taken from below the kernel.
-    fn is_late(&self, done: &Done) -> bool {
-        done.response_ns.saturating_sub(done.taken_ns) > self.deadline_ns
+    /// Why a job was late, if it was.
+    fn lateness(&self, done: &Done) -> Option<Late> {
+        if done.response_ns <= self.deadline_ns {
+            None
+        } else if self.reserve_ns.is_some_and(|reserve| done.own_ns > reserve) {
+            Some(Late::Overran)
+        } else if done.response_ns.saturating_sub(done.taken_ns) <= self.deadline_ns {
+            Some(Late::Host)
+        } else {
+            Some(Late::Missed)
+        }
     }
 
-    /// Periods that a job took from those after it.
-    fn took(&self, done: &Done) -> u64 {
-        done.response_ns.checked_div(self.deadline_ns).unwrap_or(0)
+    /// Periods whose job was late so, and periods that had none because the one before was.
+    fn late(&self, so: Late) -> u64 {
+        let jobs = self.done.iter().filter(|done| self.lateness(done) == Some(so));
+        jobs.map(|done| 1 + done.response_ns.checked_div(self.deadline_ns).unwrap_or(0)).sum()
     }
 
-    /// Periods whose job was late, and periods that had none because the one before was late.
+    /// Periods missed: their jobs needed no more than was reserved, and were late by nobody below the
+    /// kernel.
     pub(super) fn missed(&self) -> u64 {
-        self.done.iter().filter(|done| self.is_late(done)).map(|done| 1 + self.took(done)).sum()
+        self.late(Late::Missed)
     }
 
-    /// The same of jobs that would have been in time without what was taken from below the kernel.
+    /// Periods late because the job needed more than was reserved.
+    pub(super) fn overran(&self) -> u64 {
+        self.late(Late::Overran)
+    }
+
+    /// Periods late only by what was taken from below the kernel.
     pub(super) fn excused(&self) -> u64 {
-        let late = |done: &&Done| done.response_ns > self.deadline_ns && !self.is_late(done);
-        self.done.iter().filter(late).map(|done| 1 + self.took(done)).sum()
+        self.late(Late::Host)
     }
 
     /// Late jobs during which a thread of a higher priority took the CPU.
     pub(super) fn preempted(&self) -> u64 {
-        self.done.iter().filter(|done| self.is_late(done) && done.preempted).count() as u64
+        let late = |done: &&Done| self.lateness(done) == Some(Late::Missed) && done.preempted;
+        self.done.iter().filter(late).count() as u64
     }
 
     /// Missed of all, in per cent.
@@ -88,6 +119,7 @@ impl Outcome {
     pub(super) fn append(&mut self, more: Outcome) {
         let before = self.periods;
         self.deadline_ns = more.deadline_ns;
+        self.reserve_ns = more.reserve_ns;
         self.periods += more.periods;
         self.done.extend(more.done.into_iter().map(|d| Done { period: d.period + before, ..d }));
         self.best_effort_ns += more.best_effort_ns;
@@ -108,6 +140,7 @@ mod tests {
         let done = |period, response_ns, taken_ns| Done {
             period,
             response_ns,
+            own_ns: 40 + response_ns / 10,
             taken_ns,
             preempted: response_ns > 70,
         };
@@ -130,5 +163,8 @@ mod tests {
         assert_eq!((all.latest_ns(), all.median_ns()), (Some(90), Some(75)));
         assert_eq!(all.done[2].period, 3);
         assert!((all.best_effort() - 0.3).abs() < 1e-9);
+        // The jobs needed 47, 49 and 47 by themselves.
+        all.reserve_ns = Some(48);
+        assert_eq!((all.missed(), all.overran(), all.excused()), (0, 2, 2));
     }
 }

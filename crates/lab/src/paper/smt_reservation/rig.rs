@@ -20,9 +20,10 @@ use super::work::{Cosines, Motion, Product, Words, Work, step_ps};
 use crate::advice::{Refused, why_refused};
 use crate::host::HostReader;
 
-/// `SCHED_FIFO` priority of the real-time process, and of the monitor, which is above it.
-pub(super) const REAL_TIME: u8 = 50;
-pub(super) const MONITOR: u8 = 70;
+/// `SCHED_FIFO` priority of the real-time process, above what else may be real-time on the machine, and of
+/// the monitor, which is above it.
+pub(super) const REAL_TIME: u8 = 90;
+pub(super) const MONITOR: u8 = 95;
 
 /// Steps by which memory is touched before anything is measured.
 pub(super) const WARM_UP: u64 = 40_000;

@@ -53,7 +53,13 @@ impl Sink for Completions {
 
     fn happened(&mut self, _: u64, event: Event) {
         if let Event::Completion { thread: 0, job, response } = event {
-            self.0.push(Done { period: job, response_ns: response, taken_ns: 0, preempted: false });
+            self.0.push(Done {
+                period: job,
+                response_ns: response,
+                own_ns: 0,
+                taken_ns: 0,
+                preempted: false,
+            });
         }
     }
 }
@@ -76,6 +82,7 @@ pub(super) fn simulate(
         .map_err(|error| error.to_string())?;
     Ok(Outcome {
         deadline_ns: work.period_ns,
+        reserve_ns: None,
         periods,
         done: completions.0,
         best_effort_ns: found.best_effort as f64,

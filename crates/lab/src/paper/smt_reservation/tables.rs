@@ -192,8 +192,8 @@ fn difference(runs: &Runs, ways: &[Way]) -> String {
         return format!("{ignored}{}", if any { held } else { "" }).trim().to_owned();
     }
     format!(
-        "{ignored}Other than in the paper, {}; other programs, a host or an overrun of the job itself \
-         may be behind it.",
+        "{ignored}Other than in the paper, {}; programs of a higher priority or a host that slows the \
+         CPU for less than 0.3 ms at a time may be behind it.",
         broken.join(", ")
     )
 }

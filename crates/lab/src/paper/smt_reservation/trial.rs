@@ -106,7 +106,7 @@ impl Chunk {
                 let begun = now_ns(ClockId::Monotonic);
                 for _ in 0..CHUNKS {
                     work.run(steps);
-                    pace.after(CHUNK_NS);
+                    let _ = pace.after(CHUNK_NS);
                 }
                 (now_ns(ClockId::Monotonic) - begun) / CHUNKS
             })
@@ -189,7 +189,7 @@ impl Trial<'_> {
         let mut worked = 0;
         Worker::start(Life { cpu, nice: NICE, most_ns }, || {
             work.run(chunk.steps);
-            pace.after(chunk.ns);
+            let _ = pace.after(chunk.ns);
             worked += chunk.ns;
             if kind == CoRunner::Compile && worked > WORKS_NS {
                 worked = 0;
@@ -270,7 +270,7 @@ impl Trial<'_> {
         };
         let found = looped.run(first, &mut self.phases, &others, stopped);
         let report = driver.stop();
-        Ok(found.map(|found| outcome(self.jobs, found, &report)))
+        Ok(found.map(|found| outcome(self.rig, self.jobs, found, &report)))
     }
 }
 
@@ -280,9 +280,11 @@ struct Found {
     best_effort_ns: u64,
 }
 
-fn outcome(jobs: &Jobs, found: Found, report: &Report) -> Outcome {
+fn outcome(rig: &Rig, jobs: &Jobs, found: Found, report: &Report) -> Outcome {
     Outcome {
         deadline_ns: jobs.period_ns,
+        // On hardware threads nobody knows what a job needs by itself.
+        reserve_ns: rig.emulated.then_some(jobs.reserve_ns),
         periods: jobs.jobs.len() as u64,
         done: found.done,
         best_effort_ns: found.best_effort_ns as f64,
@@ -345,13 +347,14 @@ impl Loop<'_> {
                 before = others();
             }
             let switches = thread::counters().involuntary;
-            let taken_ns = self.job(job, phases);
+            let (own_ns, taken_ns) = self.job(job, phases);
             let end = now_ns(ClockId::Monotonic);
             self.pace.rests();
             let response_ns = end - release;
             done.push(Done {
                 period: number,
                 response_ns,
+                own_ns,
                 taken_ns: taken_ns.min(response_ns),
                 preempted: thread::counters().involuntary > switches,
             });
@@ -363,10 +366,11 @@ impl Loop<'_> {
         Some(Found { done, best_effort_ns: others().saturating_sub(before) })
     }
 
-    /// Does a job; time that was taken from below the kernel meanwhile, ns.
-    fn job(&mut self, job: &[super::jobs::Phase], phases: &mut [Phased]) -> u64 {
+    /// Does a job; the time that its computation took without what is emulated, and what of it was taken
+    /// from below the kernel, ns.
+    fn job(&mut self, job: &[super::jobs::Phase], phases: &mut [Phased]) -> (u64, u64) {
         let total: u64 = job.iter().map(|phase| phase.ns).sum();
-        let (mut done, mut taken) = (0, 0);
+        let (mut done, mut own, mut taken) = (0, 0, 0);
         self.progress.begin();
         let mut last = now_ns(ClockId::Monotonic);
         if let Some(section) = &self.section {
@@ -378,7 +382,7 @@ impl Loop<'_> {
             while left > 0 {
                 let this = chunk.ns.min(left);
                 work.run((chunk.steps * this / chunk.ns).max(1));
-                self.pace.after(this);
+                own += self.pace.after(this).saturating_sub(last);
                 left -= this;
                 done += this;
                 if phase.told && done < total {
@@ -392,7 +396,7 @@ impl Loop<'_> {
             }
         }
         self.progress.report(total, total);
-        taken
+        (own, taken)
     }
 
     /// What of a gap the kernel knows nothing of, ns.
@@ -427,9 +431,10 @@ mod tests {
             [Way::Ignore, Way::Disable, Way::Word, Way::CpuTime].map(|way| {
                 let found = outcome(way);
                 println!(
-                    "{} missed {} excused {} latest {:?} best effort {:.3} stops {} checks {} monitor {}",
+                    "{} missed {} overran {} excused {} latest {:?} best effort {:.3} stops {} checks {} monitor {}",
                     way.name(),
                     found.missed(),
+                    found.overran(),
                     found.excused(),
                     found.latest_ns(),
                     found.best_effort(),
