@@ -147,7 +147,8 @@ const CONTROLLED: [&str; 2] = ["the control", "the load"];
 /// Gaps of the first side and of the second, which are called by these names.
 fn load_of(rates: &[GapRate; 2], names: [&str; 2], least_ns: u64) -> Statement {
     let [without, with] = rates;
-    let second_has_more = with.per_second() >= without.per_second();
+    // A control does nothing that could cause gaps; of two other runs either may.
+    let second_has_more = names == CONTROLLED || with.per_second() >= without.per_second();
     let (found, subject, other, side) = match second_has_more {
         true => (load_causes_gaps(with, without), names[1], names[0], "b"),
         false => (load_causes_gaps(without, with), names[0], names[1], "a"),
@@ -164,7 +165,12 @@ fn load_of(rates: &[GapRate; 2], names: [&str; 2], least_ns: u64) -> Statement {
             Statement::LOAD,
             side,
             (false, found.confidence),
-            format!("{rates}: neither side causes gaps that the other has not"),
+            match names {
+                CONTROLLED => {
+                    format!("{rates}: the load does not cause gaps that there are not without it")
+                }
+                _ => format!("{rates}: neither side causes gaps that the other has not"),
+            },
         ),
         Answer::Yes => {
             let caused = found.caused * 100.0;
@@ -273,5 +279,48 @@ fn answer(name: &str, subject: &str, (yes, confidence): (bool, f64), text: Strin
         answer: if yes { "yes" } else { "no" }.to_owned(),
         confidence: (confidence.clamp(0.0, 1.0) * 1e4).round() / 1e4,
         text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hourglass_model::{Evidence, Onset};
+
+    use super::*;
+
+    fn rate(every_us: i64) -> GapRate {
+        let mut counter = GapCounter::new(4_000_000_000, 1_000);
+        let every = every_us * 1_000;
+        for k in 0..4_000_000_000 / every {
+            // Not quite regular, so that slices differ.
+            let start_ns = k * every + (k * k * 7_919) % (every / 2);
+            let (end_ns, onset) = (start_ns + every / 3, Onset::Gap);
+            let (thread, cpu, start_ticks, end_ticks) = (0, 0, 0, 0);
+            let evidence = Evidence::NONE;
+            counter.push(&Interval {
+                thread,
+                cpu,
+                start_ns,
+                end_ns,
+                start_ticks,
+                end_ticks,
+                onset,
+                evidence,
+            });
+        }
+        counter.finish()
+    }
+
+    /// An idle control is never what causes gaps; of two other runs either may be.
+    #[test]
+    fn a_control_is_not_blamed() {
+        let noisier = [rate(2_000), rate(4_000)];
+        let found = load_of(&noisier, CONTROLLED, 1_000);
+        assert_eq!((found.answer.as_str(), found.subject.as_str()), ("no", "b"), "{found:?}");
+        assert!(found.text.contains("the load does not cause"), "{found:?}");
+        let found = load_of(&noisier, ["A", "B"], 1_000);
+        assert_eq!((found.answer.as_str(), found.subject.as_str()), ("yes", "a"), "{found:?}");
+        let found = load_of(&[rate(4_000), rate(2_000)], CONTROLLED, 1_000);
+        assert!(found.answer == "yes" && found.text.contains("what the load does"), "{found:?}");
     }
 }

@@ -4,7 +4,6 @@ use std::cmp::Reverse;
 
 use hourglass_model::Cause;
 use hourglass_model::document::RunResult;
-use hourglass_model::kernel::KernelNames;
 
 use super::gaps::{Gap, KINDS, kind_of};
 use super::table::{Cell, Kind, Table, count, grouped, text};
@@ -105,13 +104,14 @@ pub(super) fn longest(out: &mut String, run: &Run<'_>, gaps: &[Gap<'_>]) {
         ("kind", Kind::Text),
     ];
     if with_causes {
-        columns.extend([("confidence", Kind::Number), ("evidence", Kind::Text)]);
+        columns.push(("confidence", Kind::Number));
     }
     columns.push(("", Kind::Text));
     let caption = format!("{} of {}", order.len(), grouped(gaps.len() as u64));
     let mut table = Table::new(caption, &columns);
     for gap in order {
-        table.row(row(gap, with_causes, run.names));
+        let why = gap.why.map(|why| evidence(why, run.names)).unwrap_or_default();
+        table.row_above(row(gap, with_causes), &why);
     }
     out.push_str(
         "<section aria-labelledby=\"longest-h\">\n<h2 id=\"longest-h\">Longest gaps</h2>\n",
@@ -120,7 +120,7 @@ pub(super) fn longest(out: &mut String, run: &Run<'_>, gaps: &[Gap<'_>]) {
     out.push_str("</section>\n");
 }
 
-fn row(gap: &Gap<'_>, with_causes: bool, names: &KernelNames) -> Vec<Cell> {
+fn row(gap: &Gap<'_>, with_causes: bool) -> Vec<Cell> {
     let cpu = match (gap.cpu_before, gap.cpu) {
         (before, after) if before == after => after.to_string(),
         (before, after) => format!("{before}\u{a0}to\u{a0}{after}"),
@@ -135,7 +135,6 @@ fn row(gap: &Gap<'_>, with_causes: bool, names: &KernelNames) -> Vec<Cell> {
     if with_causes {
         let confidence = gap.why.map(|why| format!("{:.0} %", why.confidence() * 100.0));
         row.push(text(confidence.unwrap_or_default()));
-        row.push(text(gap.why.map(|why| evidence(why, names)).unwrap_or_default()));
     }
     row.push(Cell::Markup(format!(
         "<button type=\"button\" class=\"quiet show\" data-thread=\"{}\" data-end=\"{}\" \

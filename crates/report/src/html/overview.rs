@@ -28,6 +28,12 @@ pub(super) fn write(out: &mut String, document: &RunDocument) {
         for_xml(&text)
     );
     gates(out, document);
+    if let Some(control) = &result.control {
+        let follow = control.statements.iter().map(|statement| &statement.text);
+        for sentence in [&control.statement].into_iter().chain(follow) {
+            let _ = writeln!(out, "<p class=\"note\">{}</p>", for_xml(sentence));
+        }
+    }
     out.push_str("</section>\n");
     warnings(out, document);
 }

@@ -39,6 +39,22 @@ impl Table {
 
     pub(super) fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
         self.rows.push_str("<tr>");
+        self.cells(cells);
+    }
+
+    /// A row with a sentence below it, over the whole width.
+    pub(super) fn row_above(&mut self, cells: impl IntoIterator<Item = Cell>, below: &str) {
+        if below.is_empty() {
+            return self.row(cells);
+        }
+        self.rows.push_str("<tr class=\"led\">");
+        self.cells(cells);
+        let (columns, below) = (self.columns.len(), for_xml(below));
+        let _ =
+            writeln!(self.rows, "<tr class=\"why\"><td colspan=\"{columns}\">{below}</td></tr>");
+    }
+
+    fn cells(&mut self, cells: impl IntoIterator<Item = Cell>) {
         for (cell, (_, kind)) in cells.into_iter().zip(&self.columns) {
             let number = *kind == Kind::Number;
             let bad = matches!(cell, Cell::Bad(_));
