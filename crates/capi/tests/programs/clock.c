@@ -1,5 +1,5 @@
 /* The clock: the inline reads against the library's own, bounds, scales, sources, the page. */
-#define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE
 #include <hourglass.h>
 #include <pthread.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* A thread's own deadlines, its handler, regions and safepoints. */
-#define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE
 #include <hourglass.h>
 #include <pthread.h>
 #include <string.h>
@@ -85,6 +85,7 @@ static void *watched(void *result)
     CHECK(__atomic_load_n(&told, __ATOMIC_SEQ_CST) >= 1);
     /* The second one ends the thread. */
     while (hg_safepoint() == HG_OK) {
+        let_signals_in();
     }
     CHECK(hg_safepoint() == HG_ENDED && hg_watch_arm_in(S, &error) == HG_ENDED);
     OK(hg_watch_look(&state, &error));

@@ -1,5 +1,5 @@
 /* Periodic threads: releases, ends, statistics, what they refuse. */
-#define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE
 #include <hourglass.h>
 #include <string.h>
 #include <unistd.h>
@@ -122,6 +122,7 @@ static bool late(hg_job *job, void *user)
 {
     (void)user;
     while (hg_now() <= job->deadline_ns + (uint64_t)MS && hg_safepoint() == HG_OK) {
+        let_signals_in();
     }
     return true;
 }

@@ -1,6 +1,6 @@
 /* Progress: what the header writes. Told by HOURGLASS_PROGRESS to write for others, it leaves a job at 30 of
  * 120 there and waits for its input to end. */
-#define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE
 #include <hourglass.h>
 #include <stdlib.h>
 #include <string.h>

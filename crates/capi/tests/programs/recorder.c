@@ -1,5 +1,5 @@
 /* The recorder for a loop of one's own. */
-#define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE
 #include <hourglass.h>
 #include <pthread.h>
 #include <string.h>

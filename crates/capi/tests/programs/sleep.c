@@ -1,5 +1,5 @@
 /* Sleeping, and what ends it. */
-#define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE
 #include <hourglass.h>
 #include <pthread.h>
 #include <signal.h>

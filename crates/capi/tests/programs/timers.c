@@ -1,5 +1,5 @@
 /* Timers with each of their actions, and their ends. */
-#define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE
 #include <hourglass.h>
 #include <poll.h>
 #include <pthread.h>

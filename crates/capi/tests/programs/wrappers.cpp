@@ -171,6 +171,7 @@ static void faults()
             });
             CHECK(watch.begin_job(1ms));
             while (hourglass::safepoint()) {
+                let_signals_in();
             }
             CHECK(told == 2 && handler.handled().faults == 2 && watch.state().faults == 2);
             CHECK(!watch.arm(hourglass::steady_clock::now() + 1s) && !watch.end_job());

@@ -86,9 +86,14 @@ pub(crate) fn compile(
     program
 }
 
-/// Runs a program that must end well.
+/// How long a program may take, s: they take one, and a sanitizer on a slow machine some times that.
+const LONGEST_S: &str = "300";
+
+/// Runs a program that must end well, and in time.
 pub(crate) fn run(program: &Path, environment: &[(&str, &str)]) -> String {
-    let said = Command::new(program).envs(environment.iter().copied()).output().unwrap();
+    let mut command = Command::new("timeout");
+    command.args(["-k", "5", LONGEST_S]).arg(program).envs(environment.iter().copied());
+    let said = command.output().unwrap();
     assert!(said.status.success(), "{}: {}\n{}", program.display(), said.status, text(&said));
     String::from_utf8_lossy(&said.stdout).into_owned()
 }
