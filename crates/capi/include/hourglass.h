@@ -1496,7 +1496,9 @@ static inline void hg_progress(hg_progress_page *page, uint64_t done, uint64_t t
     }
     __atomic_store_n(page->words + HG_PROGRESS_TOTAL_, total, __ATOMIC_RELAXED);
     __atomic_store_n(page->words + HG_PROGRESS_DONE_, done, __ATOMIC_RELEASE);
-    page->over = done >= total;
+    if (done >= total) {
+        page->over = true;
+    }
 }
 
 /* When the first period after `now` begins, on the grid that is watched; 0 where none was told. */
