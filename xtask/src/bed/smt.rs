@@ -45,8 +45,8 @@ pub(super) const BED: Bed = Bed {
         },
         Step {
             name: "cookies",
-            command: "HOURGLASS_TEST_SIBLINGS_REQUIRED=1 HOURGLASS_TEST_SILENCE_MS=600 stoppers --nocapture --test-threads 1 \
-                      siblings::a_cookie",
+            command: "HOURGLASS_TEST_SIBLINGS_REQUIRED=1 HOURGLASS_TEST_SILENCE_MS=600 \
+                      stoppers --nocapture --test-threads 1 siblings::a_cookie",
             expect: &[
                 ExitCode(0),
                 Says("2 passed; 0 failed"),
