@@ -71,7 +71,7 @@ fn apart_rows(name: &str, outcome: &Outcome, how: How) -> Vec<PaperRow> {
         (count > 0).then(|| found(format!("{name}: {what}"), percent, "%", how, outcome.periods))
     };
     let apart = [
-        ("late by a job that needed more than reserved", outcome.overran()),
+        ("late by a job that needed more than reserved, or than it told", outcome.overran()),
         ("late only by gaps below the kernel", outcome.excused()),
     ];
     apart.into_iter().filter_map(row).collect()

@@ -22,7 +22,7 @@ pub(super) struct Done {
 enum Late {
     /// Others kept it from what was reserved.
     Missed,
-    /// It needed more than was reserved.
+    /// It needed more than was reserved, or than its progress told: the CPU became slower behind it.
     Overran,
     /// Somebody below the kernel.
     Host,
@@ -51,13 +51,23 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
+    /// What a job needed beyond what is reserved, ns.
+    fn excess_ns(&self, done: &Done) -> u64 {
+        self.reserve_ns.map_or(0, |reserve| done.own_ns.saturating_sub(reserve))
+    }
+
+    /// Whether a job would have been in time had it been so much shorter.
+    fn in_time_without(&self, ns: u64, done: &Done) -> bool {
+        done.response_ns.saturating_sub(ns) <= self.deadline_ns
+    }
+
     /// Why a job was late, if it was.
     fn lateness(&self, done: &Done) -> Option<Late> {
         if done.response_ns <= self.deadline_ns {
             None
-        } else if self.reserve_ns.is_some_and(|reserve| done.own_ns > reserve) {
+        } else if self.in_time_without(self.excess_ns(done), done) {
             Some(Late::Overran)
-        } else if done.response_ns.saturating_sub(done.taken_ns) <= self.deadline_ns {
+        } else if self.in_time_without(done.taken_ns, done) {
             Some(Late::Host)
         } else {
             Some(Late::Missed)
@@ -163,8 +173,10 @@ mod tests {
         assert_eq!((all.latest_ns(), all.median_ns()), (Some(90), Some(75)));
         assert_eq!(all.done[2].period, 3);
         assert!((all.best_effort() - 0.3).abs() < 1e-9);
-        // The jobs needed 47, 49 and 47 by themselves.
-        all.reserve_ns = Some(48);
-        assert_eq!((all.missed(), all.overran(), all.excused()), (0, 2, 2));
+        // The late jobs needed 49 and 47 by themselves, and were late by 20 and 5.
+        all.reserve_ns = Some(30);
+        assert_eq!((all.missed(), all.overran(), all.excused()), (2, 2, 0));
+        all.reserve_ns = Some(29);
+        assert_eq!((all.missed(), all.overran(), all.excused()), (0, 4, 0));
     }
 }

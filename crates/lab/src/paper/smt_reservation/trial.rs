@@ -264,6 +264,7 @@ impl Trial<'_> {
         let rates = self.rates(REAL_TIME);
         let looped = Loop {
             jobs: self.jobs,
+            told: way == Way::Word,
             pace: Pace::new(words.words(), REAL_TIME, rates),
             section: rseq::self_test().ok().and_then(|()| Section::open().ok()),
             progress,
@@ -314,6 +315,8 @@ fn single_thread_rate(counter: &Instructions) -> Result<SingleThreadRate, String
 /// The loop of the real-time process.
 struct Loop<'a> {
     jobs: &'a Jobs,
+    /// Whether the monitor goes by what the jobs tell.
+    told: bool,
     pace: Pace<'a>,
     section: Option<Section>,
     progress: Progress,
@@ -366,11 +369,12 @@ impl Loop<'_> {
         Some(Found { done, best_effort_ns: others().saturating_sub(before) })
     }
 
-    /// Does a job; the time that its computation took without what is emulated, and what of it was taken
-    /// from below the kernel, ns.
+    /// Does a job; what it needed by itself (the time of its computation without what is emulated), and what
+    /// of it was taken from below the kernel, ns. A job that tells its progress needs as much as makes true
+    /// what it told: that what is left takes no more than its share of what is reserved.
     fn job(&mut self, job: &[super::jobs::Phase], phases: &mut [Phased]) -> (u64, u64) {
         let total: u64 = job.iter().map(|phase| phase.ns).sum();
-        let (mut done, mut own, mut taken) = (0, 0, 0);
+        let (mut done, mut own, mut taken, mut ahead) = (0, 0, 0, 0u64);
         self.progress.begin();
         let mut last = now_ns(ClockId::Monotonic);
         if let Some(section) = &self.section {
@@ -387,6 +391,7 @@ impl Loop<'_> {
                 done += this;
                 if phase.told && done < total {
                     self.progress.report(done, total);
+                    ahead = ahead.max(self.promised(done, total).saturating_sub(own));
                 }
                 let now = now_ns(ClockId::Monotonic);
                 if now - last > GAP_NS {
@@ -396,7 +401,13 @@ impl Loop<'_> {
             }
         }
         self.progress.report(total, total);
-        (own, taken)
+        (if self.told { own + ahead } else { own }, taken)
+    }
+
+    /// What a job's progress is worth to the monitor, ns.
+    fn promised(&self, done: u64, total: u64) -> u64 {
+        let share = u128::from(self.jobs.reserve_ns) * u128::from(done) / u128::from(total.max(1));
+        u64::try_from(share).unwrap_or(u64::MAX)
     }
 
     /// What of a gap the kernel knows nothing of, ns.
