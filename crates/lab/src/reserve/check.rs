@@ -7,7 +7,7 @@ use hourglass_reserve::command::{Adopted, Launch};
 use hourglass_reserve::target::Target;
 
 use super::pick::Wanted;
-use super::{Backend, Failure, Request, Subject, document};
+use super::{Backend, Failure, Request, Subject, document, siblings};
 
 /// Says which backend would take the reservation, and what is in the way of the others. Nothing is
 /// started, changed or asked of the kernel's scheduler.
@@ -26,17 +26,22 @@ pub fn check(request: &Request) -> Result<ReserveDocument, Failure> {
     };
     // A program inherits what this process has.
     let own = Target::Process(std::process::id());
-    let asked = backend::Request { reservation: request.reservation, cpu: request.cpu };
-    let wanted = Wanted {
-        kind: request.backend,
-        program: subject.is_none(),
-        target: subject.as_ref().map_or(&own, Adopted::target),
-        request: &asked,
-    };
+    let target = subject.as_ref().map_or(&own, Adopted::target);
+    // How long stopping takes is measured only when somebody is to be stopped.
+    let reservation = siblings::look(request, target, &mut document)?
+        .map_or(request.reservation, |(siblings, _)| {
+            siblings::cover(request.reservation, siblings.policy, 0)
+        });
+    let asked = backend::Request { reservation, cpu: request.cpu };
+    let wanted =
+        Wanted { kind: request.backend, program: subject.is_none(), target, request: &asked };
     let (choice, lateness) = wanted.check();
     document.guarantee = choice.kind.is_some_and(|kind| kind != Backend::Quota);
     document.backend = choice.kind.map(|kind| kind.to_string());
     document.reason = choice.reason;
+    if document.backend.is_some() {
+        siblings::describe(&mut document, &reservation);
+    }
     document.warnings.extend(lateness.and_then(document::late));
     document.refusals = choice.refusals.iter().map(document::refusal).collect();
     let more = over::for_demand(document.budget_ns, document.period_ns);

@@ -89,12 +89,22 @@ pub(super) fn sharing<'a>(
     guardian: &Guardian,
     document: &mut ReserveDocument,
 ) -> Result<Option<Sharing<'a>>, Failure> {
+    let Some((siblings, shares)) = look(request, target, document)? else { return Ok(None) };
+    let (stopper, stopping) = stopper(request, siblings, target, &shares, guardian, document)?;
+    Ok(Some(Sharing { request, siblings, shares, stopper, stopping }))
+}
+
+/// Who shares the reserved processor, if that is asked and somebody does; that nobody does is told.
+pub(super) fn look<'a>(
+    request: &'a Request,
+    target: &Target,
+    document: &mut ReserveDocument,
+) -> Result<Option<(&'a Siblings, Shares)>, Failure> {
     let Some(siblings) = &request.siblings else { return Ok(None) };
     let cpu = reserved_cpu(request, target)?;
     let shares = Topology::default().shares(cpu, &siblings.interference).map_err(failed)?;
     if shares.any() {
-        let (stopper, stopping) = stopper(request, siblings, target, &shares, guardian, document)?;
-        return Ok(Some(Sharing { request, siblings, shares, stopper, stopping }));
+        return Ok(Some((siblings, shares)));
     }
     document.smt = Some(nobody_shares(siblings));
     document.warnings.push(no_claim(&shares, siblings));
@@ -107,15 +117,18 @@ pub(super) fn sharing<'a>(
 /// which leaves the machine something.
 pub(super) fn covering(request: &Request, sharing: Option<&Sharing<'_>>) -> Reservation {
     let asked = request.reservation;
-    let Some(sharing) = sharing else { return asked };
+    sharing
+        .map_or(asked, |sharing| cover(asked, sharing.siblings.policy, sharing.stopping.margin_ns))
+}
+
+/// The same where stopping takes `margin_ns`.
+pub(super) fn cover(asked: Reservation, policy: SiblingPolicy, margin_ns: u64) -> Reservation {
     let span = |ns: u64| Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX));
     let most = asked.deadline().min(span(asked.period().nanos_or_zero() / 10 * 9));
-    let wanted = match sharing.siblings.policy {
+    let wanted = match policy {
         SiblingPolicy::Monitor => most,
         // Only while they are being stopped do they slow it.
-        SiblingPolicy::Disable => {
-            span(asked.budget().nanos_or_zero().saturating_add(sharing.stopping.margin_ns))
-        }
+        SiblingPolicy::Disable => span(asked.budget().nanos_or_zero().saturating_add(margin_ns)),
         SiblingPolicy::Ignore => return asked,
     };
     let covered = wanted.min(most).max(asked.budget());

@@ -74,3 +74,25 @@ fn a_budget_that_may_be_late_is_said_to_be() {
     assert!(warning.text.contains("up to 55ms late"), "{}", warning.text);
     assert!(document::late(Lateness::Unknown).is_some());
 }
+
+/// Work that co-runners slow is not throttled before it is done: what it may take reaches to the
+/// deadline, and never beyond nine tenths of the period.
+#[test]
+fn slowed_work_is_covered() {
+    let ms = Span::from_millis;
+    let covered = |budget: i64, deadline: i64, period: i64, policy, margin_ns| {
+        let asked = Reservation::new(ms(budget), ms(period), Strength::Hard).unwrap();
+        let asked = asked.with_deadline(ms(deadline)).unwrap();
+        let given = siblings::cover(asked, policy, margin_ns);
+        assert_eq!((given.deadline(), given.period()), (asked.deadline(), asked.period()));
+        given.budget()
+    };
+    let (monitor, disable) = (SiblingPolicy::Monitor, SiblingPolicy::Disable);
+    // Inoue et al., section 5.2: 55 ms every 70 ms.
+    assert_eq!(covered(55, 70, 70, monitor, 0), ms(63));
+    assert_eq!(covered(20, 40, 70, monitor, 0), ms(40));
+    assert_eq!(covered(66, 70, 70, monitor, 0), ms(66));
+    assert_eq!(covered(55, 70, 70, disable, 1_000_000), ms(56));
+    assert_eq!(covered(55, 70, 70, disable, 30_000_000), ms(63));
+    assert_eq!(covered(55, 70, 70, SiblingPolicy::Ignore, 1_000_000), ms(55));
+}
