@@ -68,7 +68,8 @@ pub enum Kind {
     /// SIGSTOP to each process. Needs no control group; parents and shells see it, and a SIGCONT by
     /// anybody undoes it.
     Sigstop,
-    /// `freezer.state` of version 1: slower by far, and needs a second order where a member forks.
+    /// `freezer.state` of version 1: needs a second order where a member forks. As fast as the others,
+    /// since a group without members is kept frozen meanwhile; ten times slower otherwise.
     Cgroup1Freezer,
     /// A core-scheduling cookie for the reserved work: whoever has another one does not run on the
     /// siblings while it runs, kernel threads and other users included.
