@@ -89,6 +89,8 @@ pub(super) fn monitor_rows(runs: &Runs, ways: &[Way], how: How) -> Vec<PaperRow>
         };
         rows.push(of_job("looks", outcome.checks));
         rows.push(of_job("stops", outcome.stops));
+        let late = outcome.latest_look_ns as f64 / MS;
+        rows.push(found(format!("{name}: latest look"), late, "ms late", how, outcome.checks));
         let time = outcome.periods as f64 * outcome.deadline_ns as f64;
         let share = outcome.monitor_ns as f64 * 100.0 / time.max(1.0);
         rows.push(found(format!("{name}: the monitor's CPU use"), share, "%", how, jobs));

@@ -46,6 +46,8 @@ pub(super) struct Outcome {
     pub(super) stops: u64,
     /// How often slack was looked at by a timer.
     pub(super) checks: u64,
+    /// The latest look after its time, ns.
+    pub(super) latest_look_ns: u64,
     /// Processor time of the monitor, ns.
     pub(super) monitor_ns: u64,
 }
@@ -135,6 +137,7 @@ impl Outcome {
         self.best_effort_ns += more.best_effort_ns;
         self.stops += more.stops;
         self.checks += more.checks;
+        self.latest_look_ns = self.latest_look_ns.max(more.latest_look_ns);
         self.monitor_ns += more.monitor_ns;
     }
 }

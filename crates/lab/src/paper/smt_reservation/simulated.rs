@@ -88,6 +88,7 @@ pub(super) fn simulate(
         best_effort_ns: found.best_effort as f64,
         stops: found.watched.stops,
         checks: found.watched.wakeups,
+        latest_look_ns: 0,
         monitor_ns: 0,
     })
 }

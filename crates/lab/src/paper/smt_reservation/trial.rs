@@ -291,6 +291,7 @@ fn outcome(rig: &Rig, jobs: &Jobs, found: Found, report: &Report) -> Outcome {
         best_effort_ns: found.best_effort_ns as f64,
         stops: report.statistics.stops,
         checks: report.statistics.checks,
+        latest_look_ns: report.statistics.latest_ns,
         monitor_ns: report.cpu_ns,
     }
 }
