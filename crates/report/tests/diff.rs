@@ -21,6 +21,23 @@ fn metric(name: &str, unit: &str, [a, b, lo, hi]: [f64; 4], verdict: DiffVerdict
     }
 }
 
+/// A limit that B broke in the first of two rounds.
+fn gates() -> Vec<RoundGates> {
+    [(1, "a", 300e3, true), (1, "b", 600e3, false), (2, "a", 400e3, true), (2, "b", 2e5, true)]
+        .map(|(round, side, value, passed)| RoundGates {
+            round,
+            side: side.to_owned(),
+            gates: vec![Gate {
+                name: "max-gap".to_owned(),
+                limit: 500e3,
+                value,
+                unit: "ns".to_owned(),
+                passed,
+            }],
+        })
+        .into()
+}
+
 fn document() -> DiffDocument {
     let side = |what: &str, letter: char| DiffSide {
         what: what.to_owned(),
@@ -61,24 +78,7 @@ fn document() -> DiffDocument {
             text: "too few".to_owned(),
             remedy: "measure more".to_owned(),
         }],
-        gates: [
-            (1, "a", 300e3, true),
-            (1, "b", 600e3, false),
-            (2, "a", 400e3, true),
-            (2, "b", 2e5, true),
-        ]
-        .map(|(round, side, value, passed)| RoundGates {
-            round,
-            side: side.to_owned(),
-            gates: vec![Gate {
-                name: "max-gap".to_owned(),
-                limit: 500e3,
-                value,
-                unit: "ns".to_owned(),
-                passed,
-            }],
-        })
-        .into(),
+        gates: gates(),
         statements: vec![Statement {
             name: Statement::LOAD.to_owned(),
             subject: "b".to_owned(),
