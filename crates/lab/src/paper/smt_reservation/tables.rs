@@ -181,7 +181,13 @@ fn difference(runs: &Runs, ways: &[Way]) -> String {
                     format!(" ({count} late jobs lost their CPU to threads of a higher priority)")
                 }
             };
-            format!("{} misses {} of {periods} periods{preempted}", way.name(), outcome.missed())
+            let looks = if way.monitors() {
+                format!(", looking up to {:.2} ms late", outcome.latest_look_ns as f64 / 1e6)
+            } else {
+                String::new()
+            };
+            let name = way.name();
+            format!("{name} misses {} of {periods} periods{preempted}{looks}", outcome.missed())
         })
         .collect();
     let ignored = found(&Way::Ignore).filter(|_| ways.contains(&Way::Ignore));
