@@ -33,8 +33,10 @@ case $prefix in
 esac
 
 if [ -z "$from" ]; then
-    (cd "$here" && cargo build --release --package hourglass-capi)
-    from=${CARGO_TARGET_DIR:-$here/../../target}/release
+    # Cargo takes it from where it is called.
+    target=$(realpath -m "${CARGO_TARGET_DIR:-$here/../../target}")
+    (cd "$here" && CARGO_TARGET_DIR=$target cargo build --release --package hourglass-capi)
+    from=$target/release
 fi
 for library in libhourglass.so libhourglass.a; do
     [ -e "$from/$library" ] || { echo "install.sh: $from/$library is not there: build it, or leave --from out" >&2; exit 2; }

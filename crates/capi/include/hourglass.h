@@ -273,7 +273,8 @@ static inline bool hg_page_read_bounded_(const uint64_t *page, bool ordered, hg_
 
 /* The time, ns on CLOCK_MONOTONIC. It never goes backwards, whatever serves. Unordered: the processor
  * may read the counter some tens of nanoseconds before or after the instructions around it.
- * No call, no lock, no allocation, but now and then one read that calibrates (some 10 us).
+ * No call, no lock, no allocation, but now and then one read that calibrates (some 10 us): it makes
+ * some system calls, which may set errno, and must not be cancelled (pthread_cancel).
  * Signals: safe. */
 static inline uint64_t hg_now(void)
 {
@@ -607,7 +608,7 @@ typedef struct hg_slept {
 
 /* Sleeps until a time on hg_now's scale, precisely: most of it in the kernel, the rest spinning, by a
  * margin that each thread learns. `interrupt` may be NULL, and is not kept; `slept` may be NULL.
- * Not a cancellation point. Allocates with a thread's first sleep only.
+ * Threads that may be cancelled (pthread_cancel) must not be here. Allocates with a thread's first sleep only.
  * HG_INTERRUPTED if `interrupt` ended it, or was set before. Errors: HG_INVALID. */
 hg_status hg_sleep_until(uint64_t deadline_ns, hg_interrupt *interrupt, hg_slept *slept,
                          hg_error *error);
@@ -1216,7 +1217,8 @@ typedef struct hg_periodic_settings {
     const uint32_t *cpus; /* that it may use */
     size_t cpu_count;     /* 0 for those of the starter */
     const hg_sleep_settings *waiting; /* NULL for in the kernel only */
-    hg_interrupt *stop_on;      /* stops it, too; stays until it is freed. May be NULL */
+    hg_interrupt *stop_on;      /* stops it, too; is set when the thread is stopped or freed, and so stops
+                                   all that share it. Stays until it is freed. May be NULL */
     hg_completed_fn on_miss;          /* called after a job that missed its deadline. May be NULL */
     hg_completed_fn on_cost_overrun;  /* called after a job that used more than its budget */
     hg_fault_fn on_fault; /* called when a deadline passes, on a thread of its own. May be NULL */

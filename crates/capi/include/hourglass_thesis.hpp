@@ -12,7 +12,8 @@
 // - Sleeping takes its margin from what was measured, not from 1/HZ, and `Interrupt` ends it also while it
 //   waits in the kernel, from any thread and from a signal handler. As there, an `Interrupt` that comes
 //   before a sleep is cleared by that sleep.
-// - An overflow is found before it happens, exactly; std::out_of_range is thrown in all the same cases, and
+// - An overflow is found before it happens; std::out_of_range is thrown in all the same cases, for some values
+//   within a second of the ends of the range too, and
 //   for timespec and timeval whose parts are out of range.
 // - The HPET is no source of this clock: `SetTimerSource(TimeSource::HPET)` leaves the source as it is, as
 //   it did where it could not be initialised, and `HpetFailReason` says what stands in its way.

@@ -381,11 +381,11 @@ fn papers_are_listed() {
 fn papers_and_tables_that_are_not_there_are_named_beside_those_that_are() {
     refuses(
         "paper highpertimr",
-        "no paper is called 'highpertimr'; did you mean highpertimer? there is: highpertimer, hrtimers, rt-mach-timers, hourglass-2002\n",
+        "no paper is called 'highpertimr'; did you mean highpertimer? there is: highpertimer, hrtimers, rt-mach-timers, hourglass-2002, smt-reservation\n",
     );
     refuses(
         "paper xyz",
-        "no paper is called 'xyz'; there is: highpertimer, hrtimers, rt-mach-timers, hourglass-2002\n",
+        "no paper is called 'xyz'; there is: highpertimer, hrtimers, rt-mach-timers, hourglass-2002, smt-reservation\n",
     );
     refuses(
         "paper highpertimer --table 2.1 --table 9.9",

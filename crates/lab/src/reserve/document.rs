@@ -170,9 +170,13 @@ pub(super) fn doubts(document: &ReserveDocument) -> Vec<Warning> {
     }
     if let Some(smt) = &document.smt {
         if smt.unmoved > 0 {
+            let so = if smt.protected {
+                ": the guarantee holds, and co-runners stood for longer than they had to"
+            } else {
+                ""
+            };
             let text = format!(
-                "in {} of {} jobs no progress was reported, which counts as none: the guarantee holds, \
-                 and co-runners stood for longer than they had to",
+                "in {} of {} jobs no progress was reported, which counts as none{so}",
                 smt.unmoved, smt.jobs
             );
             warn(

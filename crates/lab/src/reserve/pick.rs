@@ -62,7 +62,8 @@ impl Wanted<'_> {
                 Ok(reserved) => {
                     let (guarantee, reason) = (backend.guarantee(), choice.reason);
                     let refused = choice.refusals;
-                    let lateness = facts.as_ref().and_then(|facts| self.lateness(kind, facts));
+                    let facts = facts.get_or_insert_with(|| Facts::here(self.subject()));
+                    let lateness = self.lateness(kind, facts);
                     return Ok(Picked { reserved, kind, guarantee, reason, refused, lateness });
                 }
                 Err(refusal) => said.push((kind, refusal)),

@@ -75,7 +75,13 @@ pub fn run(request: &Request) -> Result<Outcome, Failure> {
         // More than the budget was given, and overruns are of that.
         document.suggested_budget_ns = None;
     }
-    document.warnings.extend(picked.reserved.doubts().into_iter().map(document::doubt));
+    let doubts = picked.reserved.doubts();
+    document.guarantee &= doubts.is_empty();
+    document.warnings.extend(doubts.into_iter().map(document::doubt));
+    if let Some(smt) = &mut document.smt {
+        // Against co-runners only what is given can be kept.
+        smt.protected &= document.guarantee;
+    }
     kept.into_iter().for_each(Kept::forget);
     document.warnings.extend(document::doubts(&document));
     finish(document, &going, ended)
@@ -192,7 +198,10 @@ fn describe(document: &mut ReserveDocument, picked: &Picked, target: &Target) {
     document.backend = Some(picked.kind.to_string());
     document.guarantee = picked.guarantee;
     document.reason.clone_from(&picked.reason);
-    document.warnings.extend(picked.lateness.and_then(document::late));
+    let late = picked.lateness.and_then(document::late);
+    // What may come late is not promised, whatever the kernel admits.
+    document.guarantee &= late.is_none();
+    document.warnings.extend(late);
     document.refusals = picked.refused.iter().map(document::refusal).collect();
     if document.cpus.is_empty() {
         let (Target::Thread(id) | Target::Process(id)) = target;

@@ -131,10 +131,11 @@ impl Report {
     /// protection is claimed.
     #[must_use]
     pub fn to_document(&self, shares: &[u32]) -> SmtReport {
-        let Statistics { jobs, missed, stops, stopped_ns, checks, failed, .. } = self.statistics;
+        let Statistics { jobs, missed, skipped, stops, stopped_ns, checks, failed, .. } =
+            self.statistics;
         SmtReport {
             policy: self.policy.to_string(),
-            protected: self.covered && !shares.is_empty() && failed == 0,
+            protected: self.covered && !shares.is_empty() && failed == 0 && skipped == 0,
             shares: shares.to_vec(),
             progress: self.progress.to_owned(),
             stopper: (self.policy != Policy::Ignore).then(|| self.stopper.to_owned()),
