@@ -50,6 +50,7 @@ struct Before {
 /// One thread. Dropping it puts it back.
 #[derive(Debug)]
 struct Known {
+    life: Life,
     before: Before,
     kept: Option<Kept>,
     time: Option<ThreadTime>,
@@ -266,6 +267,7 @@ impl Team {
         // Those made meanwhile too, who have nothing of their own written down.
         let mut done = self.lower();
         done = done.and(self.resume());
+        done = done.and(self.lower_strays());
         for kept in self.processes.into_values().filter_map(|process| process.kept) {
             done = done.and(kept.undo());
         }
@@ -311,11 +313,9 @@ impl Team {
         let threads = self.threads();
         let gone: Vec<u32> =
             self.known.keys().filter(|tid| !threads.contains(tid)).copied().collect();
-        for tid in gone {
-            if let Some(kept) = self.known.remove(&tid).and_then(|known| known.kept) {
-                kept.forget();
-            }
-        }
+        let gone: Vec<Known> = gone.iter().filter_map(|tid| self.known.remove(tid)).collect();
+        let let_go = gone.into_iter().map(|known| self.let_go(known));
+        let_go.fold(Ok(()), io::Result::and)?;
         if self.gathered.is_none() && matches!(self.target, Target::Process(_)) {
             self.meet_processes()?;
         }
@@ -341,6 +341,44 @@ impl Team {
         Ok(new)
     }
 
+    /// Of one that has ended nothing is left to do; one that has left the group keeps nothing of the
+    /// reserve.
+    fn let_go(&self, Known { life, before, kept, .. }: Known) -> io::Result<()> {
+        match kept {
+            Some(kept) if life.goes_on() => unless_gone(kept.undo()),
+            Some(kept) => {
+                kept.forget();
+                Ok(())
+            }
+            None if life.goes_on() => self.restore(life.id, &before),
+            None => Ok(()),
+        }
+    }
+
+    fn restore(&self, tid: u32, before: &Before) -> io::Result<()> {
+        let policy = unless_gone(sched::set_of(tid, before.policy));
+        if self.plan.pin.is_none() {
+            return policy;
+        }
+        let cpus = before.cpus.iter().copied();
+        policy.and(unless_gone(thread::set_affinity_of(tid, cpus)))
+    }
+
+    /// Lowers who left the group before it was met: raised by birth, and now a descendant of the target, or of
+    /// this process if that takes in orphans.
+    fn lower_strays(&self) -> io::Result<()> {
+        let Target::Process(root) = self.target else { return Ok(()) };
+        let own = std::process::id();
+        let priorities = self.plan.priority..=self.plan.priority.saturating_add(1);
+        let raised = |tid: &u32| matches!(sched::of(*tid), Ok(Some(Attributes::Fifo(priority))) if priorities.contains(&priority));
+        let mut found = members::tree(root);
+        found.extend(members::tree(own));
+        let others = found.into_iter().filter(|pid| *pid != own);
+        let strays: Vec<u32> = others.flat_map(members::threads_of).filter(raised).collect();
+        let before = Before { policy: Attributes::Other(0), ..self.before.clone() };
+        strays.into_iter().map(|tid| self.restore(tid, &before)).fold(Ok(()), io::Result::and)
+    }
+
     fn meet_processes(&mut self) -> io::Result<()> {
         let found = self.descendants();
         let gone: Vec<u32> =
@@ -358,6 +396,12 @@ impl Team {
             self.processes.insert(pid, Process { life, descriptor, kept });
         }
         Ok(())
+    }
+
+    /// Whether it is in the group itself, and not in one that the program made below it.
+    fn is_at_the_top(&self, tid: u32) -> bool {
+        let group = self.gathered.as_ref().map(|gathered| &gathered.group);
+        group.is_some_and(|group| group.threads().is_ok_and(|threads| threads.contains(&tid)))
     }
 
     /// Writes down what a new member has, then keeps it on its CPU.
@@ -379,7 +423,7 @@ impl Team {
         };
         // What is done for all members of a group is enough for most.
         let usual = Before { policy: Attributes::Other(0), cpus: self.before.cpus.clone() };
-        let kept = if self.members.is_some() && before == usual {
+        let kept = if self.members.is_some() && before == usual && self.is_at_the_top(tid) {
             None
         } else {
             let cpus = self.plan.pin.map(|_| before.cpus.clone());
@@ -389,6 +433,6 @@ impl Team {
         if let Some(cpu) = self.plan.pin {
             thread::set_affinity_of(tid, [cpu])?;
         }
-        Ok(Known { before, kept, time: None })
+        Ok(Known { life, before, kept, time: None })
     }
 }

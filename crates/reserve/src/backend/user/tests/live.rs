@@ -422,3 +422,33 @@ fn whoever_keeps_a_reserve_may_be_killed() {
         assert!(clock.read_ns().unwrap() > used);
     }
 }
+
+/// A member leaves the group and outlives the reserve: it is neither raised nor pinned then, whether it
+/// was met before it left or not.
+#[test]
+fn who_leaves_the_group_is_put_back_too() {
+    let _alone = alone();
+    let Ok(unified) = Hierarchy::unified() else {
+        return println!("skipped: control groups of version 2 are not mounted");
+    };
+    let top = unified.top().path().join("cgroup.procs");
+    let top = top.display();
+    let script = format!(
+        "(sleep 0.1; echo 0 > {top}; exec sleep 100) & (sleep 0.1; (echo 0 > {top}; exec sleep 100)) & \
+         while :; do :; done"
+    );
+    let program = Program::shell(&script);
+    let before = situation(program.pid());
+    let target = Target::Process(program.pid());
+    let Some(mut keeping) =
+        kept(|| user().keep(&target, &request(Strength::Hard, Some(last_cpu()))))
+    else {
+        return;
+    };
+    std::thread::sleep(LASTING);
+    keeping.release().unwrap();
+    drop(keeping);
+    for pid in members::tree(program.pid()) {
+        assert_eq!(situation(pid), before, "process {pid}");
+    }
+}
