@@ -147,7 +147,7 @@ struct Running(Child);
 
 impl Running {
     fn start(command: &mut Command) -> Running {
-        Running(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap())
+        Running(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
     }
 
     fn signal(&self, signal: &str) {
@@ -190,12 +190,14 @@ fn signals_are_passed_on_and_the_commands_answer_counts() {
     let mut command = Command::new(HOURGLASS);
     command.args(["reserve", "--json", AMOUNT, "--", "sh", "-c", script]);
     let mut running = Running::start(&mut command);
-    let mut lines = BufReader::new(running.0.stdout.take().unwrap());
+    // What the command prints goes to stderr beside a document.
+    let mut lines = BufReader::new(running.0.stderr.take().unwrap());
     let mut line = String::new();
     lines.read_line(&mut line).unwrap();
     assert_eq!(line, "ready\n");
     running.signal("-TERM");
-    let (status, text) = running.end(lines);
+    let document = running.0.stdout.take().unwrap();
+    let (status, text) = running.end(document);
     assert_eq!(status.code(), Some(9));
     let document: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!((&document["exit_code"], &document["interrupted"]), (&9.into(), &true.into()));
@@ -423,7 +425,7 @@ fn a_killed_monitor_leaves_nobody_frozen() {
         command.args(beside("disable", &pid.to_string(), script)).env(MARK, &mark);
         let mut running = Running::start(&mut command);
         let mut line = String::new();
-        BufReader::new(running.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        BufReader::new(running.0.stderr.take().unwrap()).read_line(&mut line).unwrap();
         if line.is_empty() {
             return eprintln!("skipped: no reservation, or nobody can be stopped here");
         }
@@ -461,4 +463,17 @@ fn a_run_reserved_on_one_cpu_is_refused_with_what_mends_it() {
     } else {
         assert!(text.contains("CAP_SYS_NICE") || text.contains("--cpu"), "{text}");
     }
+}
+
+/// The contract: one document on stdout and nothing else there, whatever the command prints.
+#[test]
+fn a_document_is_alone_on_stdout() {
+    let words = ["reserve", "--json", "5ms/50ms", "--", "echo", "said by the command"];
+    let output = Command::new(HOURGLASS).args(words).output().unwrap();
+    if code(&output) == OWN {
+        return eprintln!("skipped: {}", stderr(&output).trim());
+    }
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["schema"], "hourglass.reserve/1");
+    assert!(stderr(&output).contains("said by the command"));
 }

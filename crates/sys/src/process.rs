@@ -21,6 +21,7 @@ pub struct Program {
     words: Vec<CString>,
     /// `NAME=VALUE`.
     environment: Vec<CString>,
+    aside: bool,
 }
 
 impl Program {
@@ -37,7 +38,14 @@ impl Program {
             let text = |bytes| CString::new(bytes).map_err(io::Error::from);
             all.into_iter().map(text).collect()
         }
-        Ok(Program { files: texts(files)?, words: texts(words)?, environment: texts(environment)? })
+        let (files, words) = (texts(files)?, texts(words)?);
+        Ok(Program { files, words, environment: texts(environment)?, aside: false })
+    }
+
+    /// What it prints goes to this process's stderr: its stdout is for something else.
+    #[must_use]
+    pub fn printing_aside(self) -> Program {
+        Program { aside: true, ..self }
     }
 }
 
@@ -75,6 +83,10 @@ impl Gated {
             // The gate opens for the child only if nobody but its parent holds the other end.
             // SAFETY: a descriptor of this process, which nothing here uses.
             unsafe { libc::close(gate.as_raw_fd()) };
+            if program.aside {
+                // SAFETY: takes its arguments by value.
+                unsafe { libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO) };
+            }
             let errno =
                 wait_and_become(&waiting, unblocked, &files, &words, &mut shell, &environment);
             tell(&telling, errno);

@@ -32,7 +32,8 @@ use crate::stop::{self, Stop};
 A command ends with its own code: 128+n if signal n ended it, 127 if there is no
 such program, 126 if it cannot be executed, 125 if it could not be given its
 reservation and was not started. --check ends with 0 for yes and 1 for no.
-What was delivered goes to stderr.")]
+What was delivered goes to stderr; with --json it goes to stdout, and what the
+command prints to stderr.")]
 pub(crate) struct Reserve {
     /// Processor time, and the period in which it is to be given, such as 3.1ms/8ms
     #[arg(value_name = "BUDGET/PERIOD", value_parser = amount)]
@@ -170,7 +171,7 @@ fn rate(text: &str) -> Result<Rate, String> {
 /// # Errors
 /// The reservation cannot be made, or the words make no sense.
 pub(crate) fn reserve(reserve: &Reserve, settings: Settings) -> Result<ExitCode> {
-    let request = request(reserve)?;
+    let request = Request { aside: settings.json, ..request(reserve)? };
     if reserve.check {
         let document = reserve::check(&request).map_err(|failure| stop(failure, settings))?;
         match settings.json {
@@ -221,6 +222,7 @@ fn request(reserve: &Reserve) -> Result<Request, Stop> {
         backend: reserve.backend.named(),
         subject: subject(reserve)?,
         siblings,
+        aside: false,
     })
 }
 

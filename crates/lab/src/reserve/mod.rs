@@ -41,6 +41,8 @@ pub struct Request {
     pub subject: Subject,
     /// What is to be done about CPUs that share with the reserved one; `None` is nothing.
     pub siblings: Option<Siblings>,
+    /// What a command prints goes to stderr, because stdout is for the document.
+    pub aside: bool,
 }
 
 /// For whom a reservation is.

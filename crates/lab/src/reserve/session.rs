@@ -33,7 +33,7 @@ pub fn run(request: &Request) -> Result<Outcome, Failure> {
     let signals =
         SignalFile::block(&PASSED).map_err(Failure::system("signals cannot be watched"))?;
     let page = siblings::page(request)?;
-    let begun = Begun::find(&request.subject, page.as_ref())?;
+    let begun = Begun::find(request, page.as_ref())?;
     let guardian =
         Guardian::start().map_err(Failure::system("no guardian process can be started"))?;
     let mut document = document::asked(request);
@@ -94,11 +94,12 @@ enum Begun {
 }
 
 impl Begun {
-    fn find(subject: &Subject, page: Option<&Page>) -> Result<Begun, Failure> {
-        Ok(match subject {
+    fn find(request: &Request, page: Option<&Page>) -> Result<Begun, Failure> {
+        Ok(match &request.subject {
             Subject::Command(words) => {
                 let variable = page.map(|page| (VARIABLE.into(), page.path().into_os_string()));
-                Begun::Command(Launch::find(words, variable.as_slice())?)
+                let launch = Launch::find(words, variable.as_slice())?;
+                Begun::Command(if request.aside { launch.printing_aside() } else { launch })
             }
             Subject::Adopted(whom) => Begun::There(Adopted::find(whom)?),
             Subject::Nobody => {

@@ -15,6 +15,7 @@ fn request(subject: Subject) -> Request {
         backend: None,
         subject,
         siblings: None,
+        aside: false,
     }
 }
 

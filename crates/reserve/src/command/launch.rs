@@ -85,6 +85,12 @@ impl Launch {
         Ok(Launch { name, program })
     }
 
+    /// What it prints goes to this process's stderr: its stdout is for something else.
+    #[must_use]
+    pub fn printing_aside(self) -> Launch {
+        Launch { program: self.program.printing_aside(), ..self }
+    }
+
     /// Starts it as a process that waits at its gate. Signals of [`PASSED`] act on it as on any program.
     ///
     /// # Errors
