@@ -53,6 +53,9 @@ impl Worker {
         // that locks which other threads hold do not matter; it never returns.
         let pid = checked(unsafe { libc::fork() })?;
         if pid == 0 {
+            // Locks and pipes of the maker are not the child's to hold.
+            // SAFETY: takes its arguments by value; the work has no descriptors but the standard ones.
+            unsafe { libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, 0u32) };
             let ready = prepared(life, parent);
             said.store(if ready { READY } else { REFUSED }, Ordering::Release);
             if ready {

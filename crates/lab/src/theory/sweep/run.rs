@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use hourglass_model::generate::Millionths;
 use hourglass_model::sweep::{
@@ -102,14 +103,22 @@ pub fn run_until(
     Ok(Swept { document, signal: signal.filter(|_| !complete) })
 }
 
+/// For how long a lock is asked for: a process that another thread is just starting has what this one
+/// had open, with its locks, until it becomes its program.
+const PATIENCE: Duration = Duration::from_millis(500);
+
 /// The folder, locked against another sweep until this is dropped. Where the file system has no
 /// locks, it is taken as it is.
 fn held(path: &Path) -> Result<File, SweepError> {
     let place = SweepFolder::place(path)?;
-    match lock::try_exclusive(&place) {
-        Ok(false) => Err(SweepError::InUse(path.to_path_buf())),
-        Ok(true) | Err(_) => Ok(place),
+    let begun = Instant::now();
+    while let Ok(false) = lock::try_exclusive(&place) {
+        if begun.elapsed() > PATIENCE {
+            return Err(SweepError::InUse(path.to_path_buf()));
+        }
+        std::thread::sleep(PATIENCE / 50);
     }
+    Ok(place)
 }
 
 /// A finished point, counted.
