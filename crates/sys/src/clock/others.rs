@@ -141,7 +141,10 @@ mod tests {
         let (used, counted) = (clock.read_ns().unwrap(), thread.read().unwrap());
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(used >= 20_000_000 && counted.run_ns >= used && counted.slices > 0);
+        assert!(used >= 20_000_000 && counted.slices > 0, "{used}, {counted:?}");
+        // The process's time has that of threads which ended before the shell began: under an
+        // emulator there are such.
+        assert!(counted.run_ns >= 10_000_000, "{used}, {counted:?}");
         assert_eq!(clock.read_ns().unwrap_err().kind(), io::ErrorKind::InvalidInput);
         assert!(thread.read().is_err());
     }
