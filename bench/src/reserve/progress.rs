@@ -27,8 +27,9 @@ fn turn(progress: &mut Progress) -> f64 {
     let calls = black_box(CALLS);
     let begun = Instant::now();
     // The stores are atomic ones, which nothing leaves out.
-    for done in 1..=calls {
+    for done in 1..calls {
         progress.report(done, calls);
     }
+    progress.report(calls, calls);
     begun.elapsed().as_secs_f64() * 1e9 / CALLS as f64
 }

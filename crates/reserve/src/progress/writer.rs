@@ -31,6 +31,8 @@ pub struct Progress {
     job: u64,
     /// Whether the job is done, so that the next report begins another.
     over: bool,
+    /// The whole of the job as the page has it; 0 where it must be written, or a job begun.
+    total: u64,
 }
 
 impl Progress {
@@ -51,7 +53,7 @@ impl Progress {
     #[must_use]
     pub fn on(page: Page) -> Progress {
         let job = page.load(JOB).div_ceil(2);
-        Progress { page, job, over: true }
+        Progress { page, job, over: true, total: 0 }
     }
 
     /// A job begins: nothing of it is done. The job before is over, whatever was told of it. Costs a reading
@@ -59,6 +61,7 @@ impl Progress {
     #[cold]
     pub fn begin(&mut self) {
         self.over = false;
+        self.total = 0;
         self.job += 1;
         if let Some(words) = self.page.words() {
             // Odd while neither the old nor the new progress is meant.
@@ -72,9 +75,26 @@ impl Progress {
     /// `done` of `total` is done, in any unit in which equal steps take equal times; `total` itself
     /// means that the job is done, and MUST be told of every job, or the next one told by
     /// [`Progress::begin`]. `total` may change within a job; `done` must not fall. After the end, the
-    /// next report begins a job.
+    /// next report begins a job. A `total` of 0 says nothing, and changes nothing.
     #[inline]
     pub fn report(&mut self, done: u64, total: u64) {
+        // Within a job, which is nearly always, one store.
+        if total == self.total
+            && done < total
+            && let Some(words) = self.page.words()
+        {
+            words[DONE].store(done, Ordering::Release);
+        } else {
+            self.turn(done, total);
+        }
+    }
+
+    /// A report with which a job begins, ends or changes.
+    #[cold]
+    fn turn(&mut self, done: u64, total: u64) {
+        if total == 0 {
+            return;
+        }
         if self.over {
             self.begin();
         }
@@ -82,9 +102,8 @@ impl Progress {
             words[TOTAL].store(total, Ordering::Relaxed);
             words[DONE].store(done, Ordering::Release);
         }
-        if done >= total {
-            self.over = true;
-        }
+        self.over = done >= total;
+        self.total = if self.over { 0 } else { total };
     }
 
     /// The number of the last job, 0 before the first.
@@ -128,8 +147,12 @@ mod tests {
         assert_eq!(words(&progress), (2, 10, 10));
         progress.report(1, 10);
         assert_eq!(words(&progress), (4, 1, 10));
+        progress.report(0, 0);
+        assert_eq!(words(&progress), (4, 1, 10));
+        progress.report(2, 20);
+        assert_eq!(words(&progress), (4, 2, 20));
         progress.begin();
-        assert_eq!(words(&progress), (6, 0, 10));
+        assert_eq!(words(&progress), (6, 0, 20));
         let other = Page::open(&progress.page().path()).unwrap();
         let mut taken_over = Progress::on(other);
         taken_over.report(1, 2);
