@@ -29,7 +29,8 @@ use super::stopper::Stopper;
 pub struct Plan {
     /// How slack is watched. The margin is what stopping takes (p99.9, ns); the lateness of timers is
     /// added by [`Plan::timer_samples`], which must be 0 where it is in the margin already
-    /// ([`super::stopper::Measured::margin_ns`]).
+    /// ([`super::stopper::Measured::margin_ns`]). The smallest interval is made longer where timers are
+    /// too late for it.
     pub settings: Settings,
     /// CPUs for the monitor: those of the co-runners, or any but the reserved one. Empty leaves it
     /// where the caller may run.
@@ -282,6 +283,7 @@ impl Watch {
         if plan.timer_samples > 0 {
             settings.margin_ns = settings.margin_ns.saturating_add(lateness.p999_ns);
         }
+        settings.smallest_ns = smallest_ns(settings.smallest_ns, lateness);
         let now = sleeper.now_ns();
         for each in &mut watched {
             each.promised = each.promised.after(now);
@@ -371,10 +373,31 @@ fn lateness(sleeper: &mut Sleeper, samples: u32) -> Lateness {
     Lateness { samples, p50_ns: rank(500), p999_ns: rank(999) }
 }
 
+/// The smallest interval worth waiting for: no less than was asked for, and more than timers are usually
+/// late. After shorter ones co-runners would stand for longer, while the monitor is on their CPU, than they
+/// would run; and slack, which is not used up meanwhile, would be looked at again and again.
+fn smallest_ns(wanted_ns: u64, lateness: Lateness) -> u64 {
+    wanted_ns.max(lateness.p50_ns.saturating_mul(2))
+}
+
 fn instant(ns: u64) -> Instant<Monotonic> {
     Instant::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX))
 }
 
 fn errno(error: &io::Error) -> i32 {
     error.raw_os_error().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The paper's 10 us (section 4.2) stand where timers are in time.
+    #[test]
+    fn intervals_are_longer_than_timers_are_late() {
+        let late = |p50_ns| Lateness { p50_ns, ..Lateness::default() };
+        assert_eq!(smallest_ns(Settings::SMALLEST_NS, late(1_000)), 10_000);
+        assert_eq!(smallest_ns(Settings::SMALLEST_NS, late(25_000)), 50_000);
+        assert_eq!(smallest_ns(1, late(u64::MAX)), u64::MAX);
+    }
 }
