@@ -8,8 +8,9 @@ use anyhow::{Context, Result, ensure};
 use crate::document::Row;
 use crate::paired::median;
 
-/// A reservation that any machine has left.
-const RESERVATION: &str = "1ms/100ms";
+/// A reservation that any machine has left, and enough for starting a program: one that uses up its
+/// budget waits for the next period, which is no cost of `hourglass`.
+const RESERVATION: &str = "20ms/100ms";
 
 /// Milliseconds that `hourglass reserve -- true` takes longer than `true`; no row where the machine
 /// refuses the reservation, which is said.

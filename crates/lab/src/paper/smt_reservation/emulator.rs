@@ -76,15 +76,16 @@ impl<'a> Pace<'a> {
     }
 
     /// A chunk is done that takes `chunk_ns` on a CPU that is not shared. Returns when it would be done
-    /// on one that is; the time at which it was really done.
+    /// on one that is; the time at which it was really done, later by what waiting took too long: somebody
+    /// had the CPU.
     #[inline]
     pub(super) fn after(&self, chunk_ns: u64) -> u64 {
         let done = now_ns(ClockId::Monotonic);
-        let mut now = done;
+        let (mut now, mut end) = (done, done);
         self.beat(now);
         let rate = self.rate(now);
         if rate < 100 {
-            let end = now.saturating_add(chunk_ns * (100 - rate) / rate);
+            end = now.saturating_add(chunk_ns * (100 - rate) / rate);
             while now < end && self.rate(now) < 100 {
                 spin_loop();
                 now = now_ns(ClockId::Monotonic);
@@ -95,7 +96,7 @@ impl<'a> Pace<'a> {
             // Nobody else writes it.
             word.store(word.load(Ordering::Relaxed).wrapping_add(chunk_ns), Ordering::Release);
         }
-        done
+        done + now.saturating_sub(end)
     }
 
     /// It does not run any more, for now.

@@ -35,6 +35,8 @@ pub struct PolicyFigures {
 pub struct Headline {
     /// Whether contention was emulated.
     pub emulated: bool,
+    /// Slack that the monitor keeps back for stopping and for the lateness of timers, as measured, ns.
+    pub margin_ns: u64,
     /// Best-effort throughput with monitored slack, relative to disabled SMT; `None` if the latter gave
     /// nothing.
     pub ratio: Option<f64>,
@@ -59,7 +61,9 @@ pub fn headline(turns: usize, periods: usize) -> Result<Headline, String> {
     let [_, (_, disable), (_, word)] = &found;
     let base = disable.best_effort();
     let ratio = (base > 0.0).then(|| word.best_effort() / base);
-    Ok(Headline { emulated: rig.emulated, ratio, policies: found.iter().map(figures).collect() })
+    let margin_ns = rig.stopping.margin_ns();
+    let policies = found.iter().map(figures).collect();
+    Ok(Headline { emulated: rig.emulated, margin_ns, ratio, policies })
 }
 
 fn figures((way, outcome): &(Way, Outcome)) -> PolicyFigures {

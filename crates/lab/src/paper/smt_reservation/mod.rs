@@ -5,6 +5,7 @@
 //! The evaluation needs hardware threads that share a core. Where the machine has none, contention is
 //! emulated ([`contention`]); each figure is simulated besides. A row says which of these it is.
 
+mod chunk;
 mod contention;
 mod emulator;
 mod evaluation;

@@ -126,7 +126,8 @@ impl Rig {
         if self.emulated {
             format!(
                 "real-time process on CPU {cpu}, others on CPUs {cpu} and {sibling}, which share no \
-                 core: contention is emulated and slows both sides; {stopping}"
+                 core: contention is emulated and slows both sides, and work is scaled to the CPU's \
+                 speed as it goes; {stopping}"
             )
         } else {
             format!(

@@ -25,6 +25,7 @@ use hourglass_sys::wait::nanosleep_until;
 use hourglass_sys::worker::{Life, Worker};
 use hourglass_time::Span;
 
+use super::chunk::Chunk;
 use super::contention::CoRunner;
 use super::emulator::{CHUNK_NS, OTHER, PARTIES, Pace, REAL_TIME, SAME, WORDS, done_ns};
 use super::jobs::{Jobs, Kind};
@@ -87,40 +88,6 @@ struct Phased {
     chunk: Chunk,
 }
 
-/// Some microseconds of a computation.
-#[derive(Clone, Copy, Debug)]
-struct Chunk {
-    steps: u64,
-    /// How long they take, with what the loop does between two chunks, on a CPU that is not shared.
-    ns: u64,
-}
-
-impl Chunk {
-    /// Measured now, in a loop of its own: machines change their speed. Takes some 10 ms.
-    fn of(work: &mut dyn Work, step_ps: u64) -> Result<Chunk, String> {
-        let words = SharedWords::create(c"hourglass-smt", WORDS).map_err(|e| e.to_string())?;
-        let pace = Pace::new(words.words(), REAL_TIME, [100; PARTIES]);
-        let steps = (CHUNK_NS * 1_000 / step_ps).max(1);
-        let mut rounds: Vec<u64> = (0..ROUNDS)
-            .map(|_| {
-                let begun = now_ns(ClockId::Monotonic);
-                for _ in 0..CHUNKS {
-                    work.run(steps);
-                    let _ = pace.after(CHUNK_NS);
-                }
-                (now_ns(ClockId::Monotonic) - begun) / CHUNKS
-            })
-            .collect();
-        rounds.sort_unstable();
-        let ns = rounds.get(ROUNDS / 2).copied().unwrap_or(CHUNK_NS).max(1);
-        Ok(Chunk { steps, ns })
-    }
-}
-
-/// Rounds of a calibration, and the chunks of each.
-const ROUNDS: usize = 15;
-const CHUNKS: u64 = 100;
-
 /// What takes part.
 struct Trial<'a> {
     rig: &'a Rig,
@@ -145,7 +112,7 @@ impl Trial<'_> {
         let phased = |kind| {
             let mut work = phase(kind);
             work.run(rig::WARM_UP);
-            let chunk = Chunk::of(work.as_mut(), rig.phase_ps(kind))?;
+            let chunk = Chunk::of(work.as_mut(), rig.phase_ps(kind), rig.emulated)?;
             Ok(Phased { work, chunk })
         };
         let phases: Result<Vec<Phased>, String> = Kind::ALL.into_iter().map(phased).collect();
@@ -160,7 +127,7 @@ impl Trial<'_> {
         if let Some(kind) = beside {
             let mut work = rig::co_runner(kind);
             work.run(rig::WARM_UP);
-            let chunk = Chunk::of(work.as_mut(), rig.co_runner_ps(kind))?;
+            let chunk = Chunk::of(work.as_mut(), rig.co_runner_ps(kind), rig.emulated)?;
             for party in [SAME, OTHER] {
                 let worker = trial.worker(kind, party, chunk);
                 trial.workers.push(worker.map_err(|error| format!("no process: {error}"))?);
@@ -188,9 +155,9 @@ impl Trial<'_> {
         let pace = Pace::new(self.words.words(), party, self.rates(party));
         let mut worked = 0;
         Worker::start(Life { cpu, nice: NICE, most_ns }, || {
-            work.run(chunk.steps);
-            let _ = pace.after(chunk.ns);
-            worked += chunk.ns;
+            let ns = chunk.run(work.as_mut(), chunk.ns);
+            let _ = pace.after(ns);
+            worked += ns;
             if kind == CoRunner::Compile && worked > WORKS_NS {
                 worked = 0;
                 pace.rests();
@@ -385,10 +352,9 @@ impl Loop<'_> {
             let Some(Phased { work, chunk }) = phases.get_mut(phase.kind.place()) else { continue };
             let mut left = phase.ns;
             while left > 0 {
-                let this = chunk.ns.min(left);
-                work.run((chunk.steps * this / chunk.ns).max(1));
+                let this = chunk.run(work.as_mut(), chunk.ns.min(left));
                 own += self.pace.after(this).saturating_sub(last);
-                left -= this;
+                left = left.saturating_sub(this);
                 done += this;
                 if phase.told && done < total {
                     self.progress.report(done, total);
