@@ -1,6 +1,7 @@
 //! The suite `infer`: what finding the causes of gaps costs, and how often it is right.
 
 mod attribute;
+mod peers;
 mod truth;
 
 use anyhow::Result;
@@ -20,6 +21,7 @@ pub(crate) fn measure(rounds: u32) -> Result<Vec<Row>> {
     rows.extend(classifier(rounds)?);
     rows.extend(attribute::measure()?);
     rows.extend(truth::measure()?);
+    rows.extend(peers::measure()?);
     Ok(rows)
 }
 
