@@ -8,6 +8,7 @@ mod headers;
 mod leftovers;
 mod manifest;
 mod paths;
+mod platform;
 mod reasons;
 mod size;
 mod source;
@@ -68,6 +69,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), Failure> {
     let files = files::of(&workspace.root)?;
     let mut findings: Vec<Finding> = files.iter().flat_map(check_file).collect();
     findings.extend(headers::check(&files));
+    findings.extend(platform::check(&files));
     findings.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
     for finding in &findings {
         println!("{finding}");

@@ -3,7 +3,7 @@
 //! This is not a parser. It knows what a rule needs so as not to be fooled by a brace in a
 //! string or a word in a comment.
 
-/// A Rust source in two views of the same length: byte `n` of a view is byte `n` of the file,
+/// A Rust source in three views of the same length: byte `n` of a view is byte `n` of the file,
 /// and what does not belong to the view is blank. Line ends are in both.
 #[derive(Clone, Debug)]
 pub(super) struct Source {
@@ -11,6 +11,8 @@ pub(super) struct Source {
     pub(super) code: String,
     /// Comments alone, with their slashes.
     pub(super) comments: String,
+    /// The contents of literals alone.
+    pub(super) literals: String,
 }
 
 /// A function with a body.
@@ -48,6 +50,7 @@ impl Source {
         Source {
             code: view(bytes, &kinds, Kind::Code),
             comments: view(bytes, &kinds, Kind::Comment),
+            literals: view(bytes, &kinds, Kind::Literal),
         }
     }
 
