@@ -17,6 +17,7 @@ mod hpet;
 mod rtc;
 mod smt;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -70,7 +71,7 @@ pub(crate) fn list() {
     }
 }
 
-/// Runs the bed of this name. Without `binary`, a guest gets a static hourglass that is built.
+/// Runs the bed of this name. Without `binary`, a guest gets the hourglass of the tests.
 ///
 /// # Errors
 /// There is no such bed; it cannot run here; it is broken.
@@ -90,7 +91,7 @@ pub(crate) fn run(
     }
 }
 
-/// Boots the bed and checks every step. Without `binary`, a static hourglass is built.
+/// Boots the bed and checks every step. Without `binary`, hourglass is built as for the tests.
 ///
 /// # Errors
 /// `Unable` if the machine has not what it takes, `Broken` if a step did not do what is expected.
@@ -108,15 +109,18 @@ fn boot(workspace: &Workspace, bed: &Bed, binary: Option<PathBuf>) -> Result<(),
         Some(path) => path,
         None => binary::build(workspace)?,
     };
-    binary::check_static(&binary)?;
     let mut programs = vec![("busybox", busybox), ("hourglass", binary)];
     for test in bed.tests {
-        programs.push((test.name, binary::build_test(workspace, test)?));
+        programs.push((test, binary::build_test(workspace, test)?));
+    }
+    let mut libraries = BTreeSet::new();
+    for (_, program) in &programs {
+        libraries.extend(binary::libraries(program)?);
     }
     let programs: Vec<(&str, &Path)> = programs.iter().map(|(n, p)| (*n, p.as_path())).collect();
-    watch.lap("static hourglass is here");
+    watch.lap("hourglass is here");
     let initramfs = folder.join("initramfs.cpio");
-    archive::write(&initramfs, &programs, bed.steps)?;
+    archive::write(&initramfs, &programs, &libraries, bed.steps)?;
     let log = folder.join("console.log");
     let console = guest::run(bed, &kernel, &initramfs, &log)?;
     watch.lap("guest has run");

@@ -1,8 +1,9 @@
 //! The guest's first and only file system: a cpio archive in the kernel's `newc` format
 //! (`Documentation/driver-api/early-userspace/buffer-format.rst`).
 
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::Step;
 use super::expect::{begin_marker, end_marker};
@@ -19,14 +20,15 @@ const CONSOLE: (u32, u32) = (5, 1);
 /// Output beyond this is cut: the guest's serial line is slow.
 const OUTPUT_LIMIT: &str = "256k";
 
-/// Writes the archive: the programs, each under its name, and an init that runs the steps and
-/// powers off.
+/// Writes the archive: the programs, each under its name, the libraries, each where it is on this
+/// machine, and an init that runs the steps and powers off.
 ///
 /// # Errors
 /// A file cannot be read or written.
 pub(super) fn write(
     path: &Path,
     programs: &[(&str, &Path)],
+    libraries: &BTreeSet<PathBuf>,
     steps: &[Step],
 ) -> Result<(), Failure> {
     let read = |path: &Path| fs::read(path).map_err(|e| Failure::file(path, &e));
@@ -38,9 +40,26 @@ pub(super) fn write(
     for (name, program) in programs {
         archive.add(&format!("bin/{name}"), PROGRAM, (0, 0), &read(program)?);
     }
+    for folder in folders_of(libraries) {
+        archive.add(&inside(folder), FOLDER, (0, 0), &[]);
+    }
+    for library in libraries {
+        archive.add(&inside(library), PROGRAM, (0, 0), &read(library)?);
+    }
     archive.add("init", PROGRAM, (0, 0), init(steps).as_bytes());
     archive.add("TRAILER!!!", 0, (0, 0), &[]);
     fs::write(path, archive.bytes).map_err(|e| Failure::file(path, &e))
+}
+
+/// Every folder on the way to a file, an outer one before those in it; none twice.
+fn folders_of(files: &BTreeSet<PathBuf>) -> BTreeSet<&Path> {
+    let folders = files.iter().flat_map(|file| file.ancestors().skip(1));
+    folders.filter(|folder| folder.parent().is_some()).collect()
+}
+
+/// A path as an archive has it.
+fn inside(path: &Path) -> String {
+    path.to_string_lossy().trim_start_matches('/').to_owned()
 }
 
 /// The guest's first process.
@@ -119,6 +138,14 @@ mod tests {
         assert_eq!(&archive.bytes[..14], b"07070100000001");
         assert_eq!(&archive.bytes[110..113], b"ab\0");
         assert_eq!(&archive.bytes[116..121], b"hello");
+    }
+
+    #[test]
+    fn folders_come_before_what_is_in_them() {
+        let files = ["/lib64/ld.so", "/lib/x86/libc.so", "/lib/x86/libm.so"].map(PathBuf::from);
+        let files = BTreeSet::from(files);
+        let folders: Vec<String> = folders_of(&files).into_iter().map(inside).collect();
+        assert_eq!(folders, ["lib", "lib/x86", "lib64"]);
     }
 
     #[test]

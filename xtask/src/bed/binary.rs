@@ -1,4 +1,6 @@
-//! A hourglass that runs where there is no C library.
+//! Programs for a guest: as `cargo test` builds them, with the libraries that they ask for.
+//!
+//! A build for guests alone would take minutes of every CI run; what the tests were run with is there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,61 +9,54 @@ use std::process::{Command, Stdio};
 use crate::failure::Failure;
 use crate::workspace::Workspace;
 
-/// Named even though it is the host's own: with `--target`, cargo keeps the flags below away from
-/// build scripts and procedural macros, which cannot be static.
-const TARGET: &str = "x86_64-unknown-linux-gnu";
+/// A test of the command: cargo builds the command with it, and the same one as for all tests.
+const BESIDE: &str = "command";
 
-/// Settings of the build. Symbols would only make the guest's memory fuller; what a whole-program
-/// optimisation gains is nothing beside an emulated processor, and it takes minutes.
-const SETTINGS: &[(&str, &str)] = &[
-    ("CARGO_PROFILE_RELEASE_LTO", "off"),
-    ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1"),
-    ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16"),
-    ("RUSTFLAGS", "-C target-feature=+crt-static"),
-    ("CARGO_PROFILE_RELEASE_DEBUG", "false"),
-    ("CARGO_PROFILE_RELEASE_STRIP", "symbols"),
-];
-
-/// Builds the command for a guest, in a target folder of its own: the flags differ from the usual
-/// build, and sharing would build everything twice each time.
+/// Builds the command for a guest; where it is.
 ///
 /// # Errors
 /// It does not build.
 pub(super) fn build(workspace: &Workspace) -> Result<PathBuf, Failure> {
-    let mut cargo = cargo(workspace, &["build", "--release", "--quiet", "-p", "hourglass"]);
-    let status = cargo.status().map_err(|e| Failure::Unable(format!("cargo: {e}")))?;
-    if !status.success() {
-        return Err(Failure::Broken("the static hourglass does not build".into()));
-    }
-    Ok(folder(workspace).join(TARGET).join("release/hourglass"))
+    program(workspace, BESIDE, "hourglass")
 }
 
-/// A test program of the workspace that needs the guest's hardware.
-#[derive(Debug)]
-pub(super) struct Test {
-    pub(super) package: &'static str,
-    /// Its file in `tests/`, and its name in the guest.
-    pub(super) name: &'static str,
-}
+/// A test program of the workspace that needs the guest's hardware: its file in some crate's `tests/`,
+/// and its name in the guest.
+pub(super) type Test = &'static str;
 
 /// Builds a test program for a guest.
 ///
 /// # Errors
 /// It does not build.
-pub(super) fn build_test(workspace: &Workspace, test: &Test) -> Result<PathBuf, Failure> {
-    let words =
-        ["test", "--release", "--quiet", "--no-run", "-p", test.package, "--test", test.name];
-    let mut cargo = cargo(workspace, &words);
+pub(super) fn build_test(workspace: &Workspace, test: Test) -> Result<PathBuf, Failure> {
+    program(workspace, test, test)
+}
+
+/// Builds a test and what belongs to it; a copy of one of its programs without symbols, which would only
+/// make the guest's memory fuller.
+fn program(workspace: &Workspace, test: &str, name: &str) -> Result<PathBuf, Failure> {
+    // Of the whole workspace, or features of dependencies would differ and all be built again.
+    let words = ["test", "--workspace", "--quiet", "--no-run", "--test", test];
+    let mut cargo = workspace.cargo(&words);
     cargo.arg("--message-format=json").stderr(Stdio::inherit());
     let output = cargo.output().map_err(|e| Failure::Unable(format!("cargo: {e}")))?;
     let messages = String::from_utf8_lossy(&output.stdout);
-    match executable(&messages, test.name) {
-        Some(path) if output.status.success() => Ok(path),
-        _ => Err(Failure::Broken(format!("the static test {} does not build", test.name))),
+    let built = match executable(&messages, name) {
+        Some(path) if output.status.success() => path,
+        _ => return Err(Failure::Broken(format!("{name} does not build for a guest"))),
+    };
+    let folder = workspace.target.join("beds/bin");
+    fs::create_dir_all(&folder).map_err(|e| Failure::file(&folder, &e))?;
+    let stripped = folder.join(name);
+    let status = Command::new("strip").arg("-o").arg(&stripped).arg(&built).status();
+    match status {
+        Ok(status) if status.success() => Ok(stripped),
+        Ok(status) => Err(Failure::Broken(format!("strip {}: {status}", built.display()))),
+        Err(e) => Err(Failure::Unable(format!("strip (package binutils): {e}"))),
     }
 }
 
-/// Where cargo says that it put a test; without a parser of JSON, since the paths of a target
+/// Where cargo says that it put a program; without a parser of JSON, since the paths of a target
 /// folder need no escapes.
 fn executable(messages: &str, name: &str) -> Option<PathBuf> {
     let named = format!("\"name\":\"{name}\"");
@@ -70,32 +65,38 @@ fn executable(messages: &str, name: &str) -> Option<PathBuf> {
     rest.split_once('"').map(|(path, _)| PathBuf::from(path))
 }
 
-fn folder(workspace: &Workspace) -> PathBuf {
-    workspace.target.join("beds/static")
-}
-
-fn cargo(workspace: &Workspace, words: &[&str]) -> Command {
-    let mut cargo = workspace.cargo(words);
-    cargo.args(["--target", TARGET]).arg("--target-dir").arg(folder(workspace));
-    cargo.envs(SETTINGS.iter().copied());
-    cargo
-}
-
-/// A dynamic program would fail in the guest with a message that misleads ("not found").
+/// The loader and the libraries that a program asks for, as this machine has them; none if it is
+/// static. A guest without them would say that the program is not there.
 ///
 /// # Errors
-/// The program cannot be read, or asks for a dynamic loader.
-pub(super) fn check_static(program: &Path) -> Result<(), Failure> {
+/// The program cannot be read, or a library is missing here too.
+pub(super) fn libraries(program: &Path) -> Result<Vec<PathBuf>, Failure> {
     let bytes = fs::read(program).map_err(|e| Failure::file(program, &e))?;
     // A dynamic program names its loader near the beginning of the file.
     const HEAD: usize = 4096;
     let head = &bytes[..bytes.len().min(HEAD)];
     let has = |text: &[u8]| head.windows(text.len()).any(|window| window == text);
-    if has(b"/ld-linux") || has(b"/ld-musl") {
-        let name = program.display();
-        return Err(Failure::Usage(format!("{name} is not statically linked")));
+    if !has(b"/ld-linux") && !has(b"/ld-musl") {
+        return Ok(Vec::new());
     }
-    Ok(())
+    let output = Command::new("ldd").arg(program).output();
+    let output = output.map_err(|e| Failure::Unable(format!("ldd (package libc-bin): {e}")))?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    if !output.status.success() || said.contains("not found") {
+        let why = format!("ldd {}: {}", program.display(), said.trim());
+        return Err(Failure::Unable(why));
+    }
+    Ok(files(&said))
+}
+
+/// The files in what `ldd` prints: `name => /path (address)`, and `/path (address)` for the loader.
+/// What the kernel brings has no path.
+fn files(said: &str) -> Vec<PathBuf> {
+    let words = said.lines().filter_map(|line| {
+        let line = line.split_once(" => ").map_or(line, |(_, path)| path);
+        line.split_whitespace().next()
+    });
+    words.filter(|word| word.starts_with('/')).map(PathBuf::from).collect()
 }
 
 #[cfg(test)]
@@ -103,12 +104,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_test_program_is_found_in_what_cargo_says() {
+    fn a_program_is_found_in_what_cargo_says() {
         let messages = r#"{"reason":"compiler-artifact","target":{"name":"other"},"executable":"/t/other-1"}
 {"reason":"compiler-artifact","target":{"name":"hpet_device"},"executable":"/t/hpet_device-2"}
 {"reason":"build-finished","success":true}"#;
         let found = executable(messages, "hpet_device");
         assert_eq!(found, Some(PathBuf::from("/t/hpet_device-2")));
         assert_eq!(executable(messages, "device"), None);
+    }
+
+    #[test]
+    fn libraries_are_found_in_what_ldd_says() {
+        let said = "\tlinux-vdso.so.1 (0x00007ffd)\n\tlibc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 \
+                    (0x00007f)\n\t/lib64/ld-linux-x86-64.so.2 (0x00007f)\n";
+        let wanted = ["/lib/x86_64-linux-gnu/libc.so.6", "/lib64/ld-linux-x86-64.so.2"];
+        assert_eq!(files(said), wanted.map(PathBuf::from));
+        assert_eq!(files("\tstatically linked\n"), [PathBuf::new(); 0]);
     }
 }

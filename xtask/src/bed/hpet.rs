@@ -5,7 +5,6 @@
 //! tests of `hourglass-clock`. QEMU's plain `max` is an AMD of family 0Fh, model 6Bh: an Athlon 64
 //! X2, as in the thesis' tables 2.3 and 3.2. With two of them the kernel finds the TSCs unsynchronised.
 
-use super::binary::Test;
 use super::expect::Expect::{ExitCode, Says, Values};
 use super::{Bed, Step};
 
@@ -18,7 +17,7 @@ pub(super) const BED: Bed = Bed {
     kernel: KERNEL,
     machine: &["-cpu", "max", "-smp", "2"],
     kernel_arguments: "",
-    tests: &[Test { package: "hourglass-clock", name: "hpet_device" }],
+    tests: &["hpet_device"],
     steps: &[
         Step {
             name: "strict",

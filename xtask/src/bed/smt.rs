@@ -6,7 +6,6 @@
 //! The emulated processors take turns of 100 ms, so that nothing here says how fast anything stops;
 //! and a victim counts as stopped only after all of them have had their turn.
 
-use super::binary::Test;
 use super::expect::Expect::{ExitCode, Says};
 use super::{Bed, Step};
 
@@ -16,7 +15,7 @@ pub(super) const BED: Bed = Bed {
     kernel: "linux-image-cloud-amd64",
     machine: &["-smp", "4,sockets=1,cores=2,threads=2"],
     kernel_arguments: "",
-    tests: &[Test { package: "hourglass-reserve", name: "stoppers" }],
+    tests: &["stoppers"],
     steps: &[
         Step {
             name: "groups",
