@@ -17,7 +17,7 @@ use hourglass_workload::wake::{Alarm, WakeUp};
 use hourglass_workload::{Recorder, Stage, Timeline, Work};
 
 use crate::document::Row;
-use crate::paired::{compare, median};
+use crate::paired::{Rounds, compare, median};
 
 /// Length of one turn of a loop: shorter than the time between two clock interrupts.
 const TURN: Span = Span::from_millis(2);
@@ -34,6 +34,7 @@ pub(crate) fn measure(rounds: u32) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     rows.extend(gap_loop(rounds)?);
     rows.push(startup(&binary, rounds)?);
+    rows.extend(starting(&binary, rounds)?);
     rows.extend(received(&binary)?);
     rows.extend(show(&binary)?);
     Ok(rows)
@@ -159,6 +160,24 @@ fn startup(binary: &Path, rounds: u32) -> Result<Row> {
         values.push(begun.saturating_sub(before) as f64 / 1e6);
     }
     Ok(Row::alone("startup", "hourglass", median(&mut values), "ms"))
+}
+
+/// The command alone, which says its version and ends, beside a program that does nothing.
+fn starting(binary: &Path, rounds: u32) -> Result<Vec<Row>> {
+    let wall = |command: &mut Command| -> Result<f64> {
+        let before = Instant::now();
+        let status = command.stdin(Stdio::null()).stdout(Stdio::null()).status()?;
+        ensure!(status.success(), "{}: {status}", command.get_program().to_string_lossy());
+        Ok(before.elapsed().as_secs_f64() * 1e3)
+    };
+    let mut found = Rounds::of(vec!["hourglass", "true"]);
+    for _ in 0..rounds {
+        found.try_round(|subject| match subject {
+            0 => wall(Command::new(binary).arg("--version")),
+            _ => wall(&mut Command::new("true")),
+        })?;
+    }
+    Ok(found.rows("startup/version", "ms"))
 }
 
 fn monotonic_ns() -> u64 {
