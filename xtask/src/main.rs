@@ -8,6 +8,7 @@
 
 mod bed;
 mod failure;
+mod package;
 mod soak;
 mod test;
 mod tidy;
@@ -24,9 +25,11 @@ Usage: cargo xtask COMMAND
 
   tidy                       check the rules of the house: arrows, unsafe, sizes, leftovers
   test [--no-beds]           all that CI runs: format, lints, tidy, tests, release build, beds
-  bed NAME [--binary PATH]   boot a guest and check hourglass in it; PATH is a static hourglass
-                             (built when not given); `bed aarch64` runs tests instead
+  bed NAME [--binary PATH]   boot a guest and check hourglass in it; PATH is a hourglass (built
+                             as for the tests when not given); `bed aarch64` runs tests instead
   bed --list                 the beds
+  package                    the command and the C library as Debian packages, with manual pages
+                             and completions; needs cargo-deb
   soak [--sets N]            compare simulated responses with their bounds on N random sets, a
                              million if not said, in a release build
 
@@ -54,6 +57,7 @@ fn dispatch(words: &[&str]) -> Result<(), Failure> {
         ["tidy"] => tidy::run(&Workspace::find()?),
         ["test"] => test::run(&Workspace::find()?, test::Beds::WherePossible),
         ["test", "--no-beds"] => test::run(&Workspace::find()?, test::Beds::Leave),
+        ["package"] => package::run(&Workspace::find()?),
         ["soak"] => soak::run(&Workspace::find()?, soak::MANY),
         ["soak", "--sets", sets] => match sets.parse() {
             Ok(sets) if sets > 0 => soak::run(&Workspace::find()?, sets),

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::bed;
 use crate::failure::Failure;
+use crate::package;
 use crate::tidy;
 use crate::workspace::Workspace;
 
@@ -17,8 +18,13 @@ pub(crate) enum Beds {
     Leave,
 }
 
-/// Systems that `time` and `clock` compile for, besides Linux.
-const OTHER_SYSTEMS: [&str; 2] = ["aarch64-apple-darwin", "x86_64-pc-windows-gnu"];
+/// What else is promised to compile: `time` and `clock` for systems besides Linux; and with the C
+/// library of static programs all that calls one.
+const OTHER_SYSTEMS: [(&str, &[&str]); 3] = [
+    ("aarch64-apple-darwin", &["-p", "hourglass-time", "-p", "hourglass-clock"]),
+    ("x86_64-pc-windows-gnu", &["-p", "hourglass-time", "-p", "hourglass-clock"]),
+    ("aarch64-unknown-linux-musl", &["-p", "hourglass-sys"]),
+];
 
 /// How a step ended that did not fail.
 enum Done {
@@ -79,11 +85,13 @@ fn steps(workspace: &Workspace, beds: Beds) -> Vec<Step<'_>> {
                 cargo(workspace, &["test", "--workspace", "--no-fail-fast", "--", "--quiet"])
             }),
         ),
+        ("documentation".into(), Box::new(|| documentation(workspace))),
         (
             "release build".into(),
             Box::new(|| {
-                let packages = ["-p", "hourglass", "-p", "hourglass-bench"];
-                cargo(workspace, &[["build", "--release"].as_slice(), &packages].concat())
+                cargo(workspace, &["build", "--release", "--package", "hourglass"])?;
+                let command = workspace.target.join("release/hourglass");
+                package::check_size(&command).map(|()| Done::Passed)
             }),
         ),
     ];
@@ -99,16 +107,25 @@ fn steps(workspace: &Workspace, beds: Beds) -> Vec<Step<'_>> {
     steps
 }
 
+/// Whether rustdoc has nothing to say about any page.
+fn documentation(workspace: &Workspace) -> Result<Done, Failure> {
+    let words = ["doc", "--workspace", "--no-deps"];
+    let shown = format!("cargo {}", words.join(" "));
+    println!("    {shown}");
+    let mut cargo = workspace.cargo(&words);
+    passes(cargo.env("RUSTDOCFLAGS", "-D warnings"), &shown).map(|()| Done::Passed)
+}
+
 /// Whether the crates that promise it compile for other systems.
 fn other_systems(workspace: &Workspace) -> Result<Done, Failure> {
-    let added = Command::new("rustup").args(["target", "add"]).args(OTHER_SYSTEMS).status();
+    let targets = OTHER_SYSTEMS.map(|(target, _)| target);
+    let added = Command::new("rustup").args(["target", "add"]).args(targets).status();
     if !added.is_ok_and(|status| status.success()) {
-        let targets = OTHER_SYSTEMS.join(" ");
+        let targets = targets.join(" ");
         return Ok(Done::Skipped(format!("`rustup target add {targets}` does not succeed")));
     }
-    let crates = ["-p", "hourglass-time", "-p", "hourglass-clock"];
-    for target in OTHER_SYSTEMS {
-        let check = [&["--target", target], &crates[..], &["--", "-D", "warnings"]].concat();
+    for (target, crates) in OTHER_SYSTEMS {
+        let check = [&["--target", target], crates, &["--", "-D", "warnings"]].concat();
         if let Done::Skipped(why) = tool(workspace, "clippy", &check)? {
             return Ok(Done::Skipped(why));
         }

@@ -150,32 +150,113 @@ fn commands_of_the_guide_work() {
     assert!(shown > 30, "{shown}");
 }
 
-/// Links between pages, also those of the table of contents, lead to files that are there, and every
-/// page is in the table.
-#[test]
-fn pages_of_the_handbook_are_all_there() {
-    let source = root().join("docs/src");
-    let contents = fs::read_to_string(source.join("SUMMARY.md")).unwrap();
-    let mut pages: Vec<PathBuf> = Vec::new();
-    for folder in ["", "guide", "reference"] {
-        for entry in fs::read_dir(source.join(folder)).unwrap() {
-            let path = entry.unwrap().path();
-            if path.extension().is_some_and(|extension| extension == "md") {
+/// Every page that is written by hand for others to read, relative to the root.
+fn all_pages() -> Vec<PathBuf> {
+    let mut pages = Vec::new();
+    let mut folders = vec![PathBuf::new()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(root().join(&folder)).unwrap() {
+            let entry = entry.unwrap();
+            let name = entry.file_name().into_string().unwrap();
+            let path = folder.join(&name);
+            // What is built, fetched or of an editor is nobody's page.
+            let foreign = name.starts_with('.') || matches!(&*name, "target" | "node_modules");
+            if entry.file_type().unwrap().is_dir() && !foreign {
+                folders.push(path);
+            } else if name.ends_with(".md") {
                 pages.push(path);
             }
         }
     }
-    for page in &pages {
-        let text = fs::read_to_string(page).unwrap();
-        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-            let file = link.split('#').next().unwrap();
-            if link.contains("://") || file.is_empty() {
+    pages
+}
+
+/// The lines of a page that are no code.
+fn prose(text: &str) -> String {
+    let mut inside = false;
+    let kept = text.lines().filter(|line| {
+        let fence = line.trim_start().starts_with("```");
+        inside ^= fence;
+        !inside && !fence
+    });
+    kept.collect::<Vec<_>>().join("\n")
+}
+
+/// What headings are called in links, by the rule of GitHub and mdBook.
+fn anchors(text: &str) -> Vec<String> {
+    let headings = prose(text);
+    let headings = headings.lines().filter_map(|line| {
+        line.trim_start_matches('#').strip_prefix(' ').filter(|_| line.starts_with('#'))
+    });
+    let name = |heading: &str| {
+        let kept = heading.trim().to_lowercase();
+        let kept = kept.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+        kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+    };
+    headings.map(name).collect()
+}
+
+/// Links of all pages lead to files that are there, and to headings that are in them; every page of
+/// the handbook is in its table of contents.
+#[test]
+fn links_lead_somewhere() {
+    let contents = fs::read_to_string(root().join("docs/src/SUMMARY.md")).unwrap();
+    let (mut broken, mut followed) = (String::new(), 0);
+    for page in all_pages() {
+        let text = fs::read_to_string(root().join(&page)).unwrap();
+        let prose = prose(&text);
+        for link in prose.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            if link.contains("://") {
                 continue;
             }
-            assert!(page.parent().unwrap().join(file).exists(), "{}: {link}", page.display());
+            let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let target = match file {
+                "" => root().join(&page),
+                _ => root().join(page.parent().unwrap()).join(file),
+            };
+            followed += 1;
+            let there = target.exists()
+                && (anchor.is_empty()
+                    || anchors(&fs::read_to_string(&target).unwrap()).iter().any(|a| a == anchor));
+            if !there {
+                writeln!(broken, "{}: {link}", page.display()).unwrap();
+            }
         }
-        let name = page.strip_prefix(&source).unwrap().to_str().unwrap();
-        assert!(name == "SUMMARY.md" || contents.contains(&format!("({name})")), "{name}");
+        if let Ok(name) = page.strip_prefix("docs/src") {
+            let name = name.to_str().unwrap();
+            assert!(name == "SUMMARY.md" || contents.contains(&format!("({name})")), "{name}");
+        }
+    }
+    assert!(broken.is_empty(), "links that lead nowhere:\n{broken}");
+    assert!(followed > 30, "{followed}");
+}
+
+#[test]
+fn headings_have_the_names_that_links_use() {
+    let text = "# A `run`, kept\n```\n# not this\n```\n## What it's for: all of_it\nno # heading";
+    assert_eq!(anchors(text), ["a-run-kept", "what-its-for-all-of_it"]);
+}
+
+/// Each document that the code names is on the page of documents.
+#[test]
+fn every_document_is_described() {
+    let page = fs::read_to_string(root().join("docs/src/reference/documents.md")).unwrap();
+    let mut sources = vec![root().join("crates"), root().join("bench/src")];
+    let mut schemas = std::collections::BTreeSet::new();
+    while let Some(path) = sources.pop() {
+        if path.is_dir() {
+            sources.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = fs::read_to_string(&path).unwrap();
+            let product = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+            let after = product.split("\"hourglass.").skip(1);
+            let names = after.filter_map(|rest| rest.split('"').next());
+            schemas.extend(names.filter(|name| name.ends_with("/1")).map(str::to_owned));
+        }
+    }
+    assert!(schemas.len() > 12, "{schemas:?}");
+    for schema in schemas {
+        assert!(page.contains(&format!("`hourglass.{schema}`")), "hourglass.{schema}");
     }
 }
 

@@ -1,0 +1,158 @@
+//! Packages: what has to be made before them, and Debian packages of it by cargo-deb.
+//!
+//! The command itself writes its manual pages and completions. What is in which package is said in
+//! `[package.metadata.deb]` of `crates/cli` and of `crates/capi`.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::failure::Failure;
+use crate::workspace::Workspace;
+
+/// The most that the command may weigh, stripped as it is installed.
+const LARGEST: u64 = 12_000_000;
+
+/// Shells and how their files are called where Debian's look for them.
+const COMPLETIONS: &[(&str, &str)] =
+    &[("bash", "hourglass"), ("zsh", "_hourglass"), ("fish", "hourglass.fish")];
+
+/// What is built.
+const PACKAGES: &[&str] = &["hourglass", "hourglass-capi"];
+
+/// The Debian packages: which crate describes each, and how it is called there.
+const DEBIAN: &[&[&str]] = &[
+    &["--package", "hourglass"],
+    &["--package", "hourglass-capi"],
+    &["--package", "hourglass-capi", "--variant", "dev"],
+];
+
+/// Builds the command and the C library in release, makes manual pages, completions and the C files
+/// under `release/package/` of the target folder, and of all that the Debian packages.
+///
+/// # Errors
+/// `Broken` if something does not build or the command is too large, `Unable` without cargo-deb.
+pub(crate) fn run(workspace: &Workspace) -> Result<(), Failure> {
+    let packages = PACKAGES.iter().flat_map(|name| ["--package", name]);
+    succeed(workspace.cargo(&["build", "--release", "--locked"]).args(packages))?;
+    let release = workspace.target.join("release");
+    check_size(&release.join("hourglass"))?;
+    let made = release.join("package");
+    if made.exists() {
+        fs::remove_dir_all(&made).map_err(|e| Failure::file(&made, &e))?;
+    }
+    manual_pages(&release, &made)?;
+    completions(&release, &made)?;
+    dependencies(workspace, &made)?;
+    c_library(workspace, &release, &made)?;
+    println!("made {}", made.display());
+    debian(workspace)
+}
+
+/// Whether the command is as small as it is meant to be.
+///
+/// # Errors
+/// `Broken` if not.
+pub(crate) fn check_size(program: &Path) -> Result<(), Failure> {
+    let size = fs::metadata(program).map_err(|e| Failure::file(program, &e))?.len();
+    let megabytes = |bytes: u64| bytes as f64 / 1e6;
+    let (size_mb, largest_mb) = (megabytes(size), megabytes(LARGEST));
+    println!("{}: {size_mb:.1} MB of at most {largest_mb:.1}", program.display());
+    if size <= LARGEST {
+        return Ok(());
+    }
+    Err(Failure::Broken(format!(
+        "the command has {size_mb:.1} MB, more than {largest_mb:.1}: look what grew \
+         (nm --size-sort of a build with CARGO_PROFILE_RELEASE_STRIP=none)"
+    )))
+}
+
+fn manual_pages(release: &Path, made: &Path) -> Result<(), Failure> {
+    let folder = folder(&made.join("man"))?;
+    succeed(Command::new(release.join("hourglass")).args(["man", "--quiet", "--dir"]).arg(folder))
+}
+
+fn completions(release: &Path, made: &Path) -> Result<(), Failure> {
+    let folder = folder(&made.join("completions"))?;
+    for (shell, name) in COMPLETIONS {
+        let path = folder.join(name);
+        let file = File::create(&path).map_err(|e| Failure::file(&path, &e))?;
+        let mut command = Command::new(release.join("hourglass"));
+        succeed(command.args(["completions", shell]).stdout(file))?;
+    }
+    Ok(())
+}
+
+/// What the command is made of beside our own crates, with their licences.
+fn dependencies(workspace: &Workspace, made: &Path) -> Result<(), Failure> {
+    let words = ["tree", "--package", "hourglass", "--edges", "normal", "--prefix", "none"];
+    let mut cargo = workspace.cargo(&words);
+    cargo.args(["--locked", "--format", "{p}: {l}"]);
+    let output = cargo.output().map_err(|e| Failure::Unable(format!("cargo: {e}")))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(Failure::Broken(format!("cargo tree: {}", said.trim())));
+    }
+    let path = made.join("dependencies");
+    let text = foreign(&String::from_utf8_lossy(&output.stdout));
+    fs::write(&path, text).map_err(|e| Failure::file(&path, &e))
+}
+
+/// Each line of `cargo tree` once, in order, without our own, which have a path behind their version.
+fn foreign(tree: &str) -> String {
+    let lines = tree.lines().map(|line| line.trim_end_matches(" (*)"));
+    let mut lines: Vec<&str> =
+        lines.filter(|line| !line.is_empty() && !line.contains("(/")).collect();
+    lines.sort_unstable();
+    lines.dedup();
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+fn c_library(workspace: &Workspace, release: &Path, made: &Path) -> Result<(), Failure> {
+    let mut install = Command::new(workspace.root.join("crates/capi/install.sh"));
+    install.args(["--prefix", "/usr", "--from"]).arg(release);
+    succeed(install.arg("--destdir").arg(made.join("c")))
+}
+
+fn debian(workspace: &Workspace) -> Result<(), Failure> {
+    let there = workspace.cargo(&["deb", "--version"]).output();
+    if !there.is_ok_and(|output| output.status.success()) {
+        return Err(Failure::Unable("cargo-deb is missing: cargo install cargo-deb".into()));
+    }
+    for package in DEBIAN {
+        succeed(workspace.cargo(&["deb", "--no-build", "--no-strip"]).args(*package))?;
+    }
+    println!("made the packages in {}", workspace.target.join("debian").display());
+    Ok(())
+}
+
+fn folder(path: &Path) -> Result<PathBuf, Failure> {
+    fs::create_dir_all(path).map_err(|e| Failure::file(path, &e))?;
+    Ok(path.to_owned())
+}
+
+fn succeed(command: &mut Command) -> Result<(), Failure> {
+    let shown = command.get_program().to_string_lossy().into_owned();
+    let status = command.status().map_err(|e| Failure::Unable(format!("{shown}: {e}")))?;
+    if status.success() {
+        Ok(())
+    } else {
+        let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy()).collect();
+        Err(Failure::Broken(format!("`{shown} {}` failed ({status})", words.join(" "))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_own_crates_are_no_dependencies() {
+        let tree = "hourglass v0.1.0 (/a/crates/cli): MIT\nserde v1.0.2: MIT OR Apache-2.0\n\
+                    clap v4.6.0: MIT\nserde v1.0.2: MIT OR Apache-2.0 (*)\n\
+                    serde_derive v1.0.2 (proc-macro): MIT\n";
+        let wanted = "clap v4.6.0: MIT\nserde v1.0.2: MIT OR Apache-2.0\n\
+                      serde_derive v1.0.2 (proc-macro): MIT\n";
+        assert_eq!(foreign(tree), wanted);
+    }
+}
