@@ -244,7 +244,7 @@ fn every_document_is_described() {
     let mut sources = vec![root().join("crates"), root().join("bench/src")];
     let mut schemas = std::collections::BTreeSet::new();
     while let Some(path) = sources.pop() {
-        if path.is_dir() {
+        if path.is_dir() && !path.ends_with("tests") {
             sources.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             let text = fs::read_to_string(&path).unwrap();
