@@ -13,6 +13,8 @@
 pub mod adjtimex;
 pub mod allocation;
 #[cfg(target_os = "linux")]
+pub mod caller;
+#[cfg(target_os = "linux")]
 pub mod cgroup;
 pub mod clock;
 #[cfg(target_os = "linux")]

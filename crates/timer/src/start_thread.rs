@@ -3,12 +3,15 @@
 use std::io;
 use std::thread::{Builder, JoinHandle};
 
+use hourglass_sys::caller::never_cancelled;
 use hourglass_sys::sched::MayFork;
 
 /// Starts a thread called `name`.
 ///
 /// The kernel lets a thread of `SCHED_DEADLINE` make no other, since a reservation is not handed on;
-/// what it starts here begins with `SCHED_OTHER`. Threads of other policies hand theirs on.
+/// what it starts here begins with `SCHED_OTHER`. Threads of other policies hand theirs on. No thread is
+/// ever cancelled (`pthread_cancel`), which a call-back in C could ask for its own: that would unwind the
+/// frames of this library by force.
 ///
 /// # Errors
 /// What the operating system answers.
@@ -18,5 +21,8 @@ pub(crate) fn start_thread<T: Send + 'static>(
 ) -> io::Result<JoinHandle<T>> {
     // Where it is refused the start is refused too, and that is told.
     let _may_fork = MayFork::enter();
-    Builder::new().name(name.to_owned()).spawn(body)
+    Builder::new().name(name.to_owned()).spawn(move || {
+        never_cancelled();
+        body()
+    })
 }

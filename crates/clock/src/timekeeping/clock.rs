@@ -433,6 +433,9 @@ impl<B: Timebase> Clock<B> {
             let switching = turn & page::SWITCHING != 0;
             if may_refit && !switching && read::is_overdue(&line, place) {
                 may_refit = false;
+                // Whoever reads may be a signal handler, or cancelled in what calibrating opens and reads.
+                #[cfg(target_os = "linux")]
+                let _kept = hourglass_sys::caller::keep();
                 if let Some(mut keeper) = self.try_keeper() {
                     keeper.tend(&self.desk(), page::still(&self.page, turn));
                     continue;
