@@ -12,9 +12,9 @@
 // - Sleeping takes its margin from what was measured, not from 1/HZ, and `Interrupt` ends it also while it
 //   waits in the kernel, from any thread and from a signal handler. As there, an `Interrupt` that comes
 //   before a sleep is cleared by that sleep.
-// - An overflow is found before it happens; std::out_of_range is thrown in all the same cases, for some values
-//   within a second of the ends of the range too, and
-//   for timespec and timeval whose parts are out of range.
+// - An overflow is found before it happens: sums are made in 128 bits, and std::out_of_range is thrown for
+//   exactly those that 64 bits do not hold; also for timespec and timeval whose parts are out of range.
+//   What throws leaves the object as it was.
 // - The HPET is no source of this clock: `SetTimerSource(TimeSource::HPET)` leaves the source as it is, as
 //   it did where it could not be initialised, and `HpetFailReason` says what stands in its way.
 #ifndef HOURGLASS_THESIS_HPP
@@ -74,53 +74,38 @@ constexpr std::int64_t BILLION = 1000000000;
 
 [[noreturn]] inline void overflow() { throw std::out_of_range("HPTimer overflow"); }
 
-/// A sum, or std::out_of_range.
-inline std::int64_t sum(std::int64_t a, std::int64_t b)
+/// What a result is made in before it is looked whether it can be kept.
+__extension__ typedef __int128 wide;
+
+/// A result, or std::out_of_range.
+inline std::int64_t narrow(wide result)
 {
-    std::int64_t result;
-    if (__builtin_add_overflow(a, b, &result)) {
+    if (result < std::numeric_limits<std::int64_t>::min()
+        || result > std::numeric_limits<std::int64_t>::max()) {
         overflow();
     }
-    return result;
+    return static_cast<std::int64_t>(result);
 }
-inline std::int64_t difference(std::int64_t a, std::int64_t b)
+/// So many units of `each` nanoseconds; no two numbers of 64 bits make one that 128 do not hold.
+constexpr wide units(std::uint64_t count, std::int64_t each) noexcept
 {
-    std::int64_t result;
-    if (__builtin_sub_overflow(a, b, &result)) {
-        overflow();
-    }
-    return result;
-}
-/// So many units of `each` nanoseconds.
-inline std::int64_t units(std::uint64_t count, std::int64_t each)
-{
-    std::int64_t result;
-    if (count > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())
-        || __builtin_mul_overflow(static_cast<std::int64_t>(count), each, &result)) {
-        overflow();
-    }
-    return result;
+    return static_cast<wide>(count) * each;
 }
 /// Seconds and nanoseconds with a sign, which both parts share.
 inline std::int64_t joined(std::uint64_t seconds, std::uint64_t nanoseconds, bool sign)
 {
-    const std::uint64_t carried = nanoseconds / BILLION;
-    const auto rest = static_cast<std::int64_t>(nanoseconds % BILLION);
-    std::uint64_t whole;
-    if (__builtin_add_overflow(seconds, carried, &whole)) {
-        overflow();
-    }
-    const std::int64_t ns = sum(units(whole, BILLION), rest);
-    return sign ? -ns : ns;
+    const wide ns = units(seconds, BILLION) + static_cast<wide>(nanoseconds);
+    return narrow(sign ? -ns : ns);
 }
-/// Nanoseconds in seconds that a program keeps as a double.
-inline std::int64_t from_seconds(double seconds)
+/// Nanoseconds in seconds that a program keeps as a double: what is far beyond the range is refused at once.
+inline wide from_seconds(double seconds)
 {
+    constexpr double FAR = 1e30;
     const double ns = seconds * 1e9;
-    if (!(ns < 9223372036854775808.0 && ns >= -9223372036854775808.0)) {
+    if (!(ns < FAR && ns > -FAR)) {
         overflow();
     }
-    return static_cast<std::int64_t>(ns);
+    return static_cast<wide>(ns);
 }
 
 /// Unix time minus the clock's, ns; and whether it was looked for.
@@ -207,11 +192,11 @@ public:
                                sign || seconds < 0 || nanoseconds < 0);
     }
     /// So many ticks; with `shift` counted from the clock's own zero rather than from 1970.
-    HighPerTimer(std::int64_t tics) : tics_(detail::sum(tics, detail::shift())) {}
+    HighPerTimer(std::int64_t tics) : tics_(detail::narrow(detail::wide(tics) + detail::shift())) {}
     /// (Of two numbers the second one are nanoseconds: only a bool is one.)
     template <typename Bool, typename = std::enable_if_t<std::is_same_v<Bool, bool>>>
     HighPerTimer(std::int64_t tics, Bool shift)
-        : tics_(shift ? detail::sum(tics, detail::shift()) : tics)
+        : tics_(detail::narrow(detail::wide(tics) + (shift ? detail::shift() : 0)))
     {
     }
     HighPerTimer(const timeval &time) : tics_(of(time)) {}
@@ -257,31 +242,28 @@ public:
         tics_ = other.tics_;
         return *this;
     }
-    HighPerTimer &operator+=(const HighPerTimer &other) { return set(detail::sum(tics_, other.tics_)); }
-    HighPerTimer &operator-=(const HighPerTimer &other)
-    {
-        return set(detail::difference(tics_, other.tics_));
-    }
-    HighPerTimer &operator+=(const double seconds)
-    {
-        return set(detail::sum(tics_, detail::from_seconds(seconds)));
-    }
-    HighPerTimer &operator-=(const double seconds)
-    {
-        return set(detail::difference(tics_, detail::from_seconds(seconds)));
-    }
+    HighPerTimer &operator+=(const HighPerTimer &other) { return add(other.tics_); }
+    HighPerTimer &operator-=(const HighPerTimer &other) { return add(-detail::wide(other.tics_)); }
+    HighPerTimer &operator+=(const double seconds) { return add(detail::from_seconds(seconds)); }
+    HighPerTimer &operator-=(const double seconds) { return add(-detail::from_seconds(seconds)); }
 
     /// Zero.
     static HighPerTimer Nil() noexcept { return HighPerTimer(); }
 
-    HighPerTimer &SecAdd(const std::uint64_t seconds) { return add(seconds, detail::BILLION); }
-    HighPerTimer &USecAdd(const std::uint64_t microseconds) { return add(microseconds, 1000); }
-    HighPerTimer &NSecAdd(const std::uint64_t nanoseconds) { return add(nanoseconds, 1); }
-    HighPerTimer &TicAdd(const std::uint64_t tics) { return add(tics, 1); }
-    HighPerTimer &SecSub(const std::uint64_t seconds) { return subtract(seconds, detail::BILLION); }
-    HighPerTimer &USecSub(const std::uint64_t microseconds) { return subtract(microseconds, 1000); }
-    HighPerTimer &NSecSub(const std::uint64_t nanoseconds) { return subtract(nanoseconds, 1); }
-    HighPerTimer &TicSub(const std::uint64_t tics) { return subtract(tics, 1); }
+    HighPerTimer &SecAdd(const std::uint64_t seconds)
+    {
+        return add(detail::units(seconds, detail::BILLION));
+    }
+    HighPerTimer &USecAdd(const std::uint64_t microseconds) { return add(detail::units(microseconds, 1000)); }
+    HighPerTimer &NSecAdd(const std::uint64_t nanoseconds) { return add(detail::units(nanoseconds, 1)); }
+    HighPerTimer &TicAdd(const std::uint64_t tics) { return add(detail::units(tics, 1)); }
+    HighPerTimer &SecSub(const std::uint64_t seconds)
+    {
+        return add(-detail::units(seconds, detail::BILLION));
+    }
+    HighPerTimer &USecSub(const std::uint64_t microseconds) { return add(-detail::units(microseconds, 1000)); }
+    HighPerTimer &NSecSub(const std::uint64_t nanoseconds) { return add(-detail::units(nanoseconds, 1)); }
+    HighPerTimer &TicSub(const std::uint64_t tics) { return add(-detail::units(tics, 1)); }
 
     /// Sleeps so long from now.
     void USecSleep(const std::uint64_t microseconds) const noexcept
@@ -319,7 +301,7 @@ public:
 
     static HighPerTimer DtoHPTimer(const double seconds)
     {
-        return HighPerTimer(detail::from_seconds(seconds), false);
+        return HighPerTimer(detail::narrow(detail::from_seconds(seconds)), false);
     }
     static double HPTimertoD(const HighPerTimer &timer) noexcept { return TictoD(timer.tics_); }
     static double TictoD(const std::int64_t tics) noexcept
@@ -361,7 +343,7 @@ public:
     }
     void SetNSeconds(const std::int64_t nanoseconds) noexcept { tics_ = nanoseconds; }
     void SetTics(const std::int64_t tics) noexcept { tics_ = tics; }
-    HighPerTimer &InvertSign() { return set(detail::difference(0, tics_)); }
+    HighPerTimer &InvertSign() { return set(detail::narrow(-detail::wide(tics_))); }
 
     /// The whole seconds, the microseconds and the nanoseconds beyond them, without the sign.
     std::uint64_t Seconds() const noexcept { return magnitude(tics_) / detail::BILLION; }
@@ -450,25 +432,14 @@ private:
         if (time.tv_nsec < 0 || time.tv_nsec >= detail::BILLION) {
             throw std::out_of_range("illegal init Parameters of HighPerTimer");
         }
-        std::int64_t seconds;
-        if (__builtin_mul_overflow(static_cast<std::int64_t>(time.tv_sec), detail::BILLION, &seconds)) {
-            detail::overflow();
-        }
-        return detail::sum(seconds, time.tv_nsec);
+        return detail::narrow(detail::wide(time.tv_sec) * detail::BILLION + time.tv_nsec);
     }
     HighPerTimer &set(std::int64_t tics) noexcept
     {
         tics_ = tics;
         return *this;
     }
-    HighPerTimer &add(std::uint64_t count, std::int64_t each)
-    {
-        return set(detail::sum(tics_, detail::units(count, each)));
-    }
-    HighPerTimer &subtract(std::uint64_t count, std::int64_t each)
-    {
-        return set(detail::difference(tics_, detail::units(count, each)));
-    }
+    HighPerTimer &add(detail::wide ns) { return set(detail::narrow(tics_ + ns)); }
     void sleep_for(std::uint64_t length_ns) const noexcept
     {
         (void)hg_interrupt_clear(&interrupt_);

@@ -113,6 +113,26 @@ static void the_ends_throw()
     CHECK(is_out_of_range([&] { HighPerTimer t(min); t.InvertSign(); }));
     CHECK(is_out_of_range([&] { HighPerTimer t; t.SetSeconds(std::numeric_limits<std::int64_t>::max()); }));
     CHECK(is_out_of_range([&] { HighPerTimer::DtoHPTimer(1e10); }));
+    // What can be kept does not throw, however large the parts are of which it is made.
+    CHECK(HighPerTimer(9223372036, 854775808, true) == min);
+    CHECK(HighPerTimer(timespec{ -9223372037, 145224192 }) == min);
+    CHECK(is_out_of_range([] { HighPerTimer(timespec{ -9223372037, 145224191 }); }));
+    CHECK(HighPerTimer(std::int64_t{ -1 }, false) - min == max && (max + min).HPTics() == -1);
+    HighPerTimer far(min);
+    CHECK(far.SecAdd(18446744073) == HighPerTimer(9223372036, 145224192));
+    far.SetTics(max.HPTics());
+    CHECK(far.NSecSub(UINT64_MAX) == min);
+    CHECK(far.NSecAdd(UINT64_MAX) == max && far.USecSub(18446744073709551)
+              == HighPerTimer(-9223372036, 854775193));
+    far.SetTics(min.HPTics());
+    CHECK((far += 1e10) == HighPerTimer(776627963, 145224192));
+    far.SetTics(max.HPTics());
+    CHECK((far -= 1e10) == HighPerTimer(-776627963, 145224193));
+    far.SetSeconds(-9223372036);
+    CHECK(far.Seconds() == 9223372036 && far.Negative());
+    far.SetTimer(9223372036, 854775808, true);
+    CHECK(far == min);
+    CHECK(is_out_of_range([&] { far.SetTimer(9223372036, 854775808); }) && far == min);
     // What throws leaves the object as it was.
     HighPerTimer kept(max);
     CHECK(is_out_of_range([&] { kept += one; }) && kept == max);
