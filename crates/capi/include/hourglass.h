@@ -1,25 +1,34 @@
 /*
  * hourglass.h: time and real-time scheduling on Linux, for C (C99) and C++ (C++11).
  *
+ * Each function says four things
+ *
+ *   Threads    which may call it: "any", also several at the same time; "own", where it is about the calling
+ *              thread alone; else which.
+ *   Signals    "safe" if a signal handler may call it, wherever it interrupted the thread; "no" if not.
+ *   Errors     the kinds that it answers, and HG_PANIC; "none" if it cannot fail. hg_status is HG_OK (0) or
+ *              a kind. `error` may be NULL; if it is not, it is written when the answer is not HG_OK, and
+ *              left alone otherwise. It is the caller's own memory.
+ *   Free       what the caller has to free, and by which function: that one and nothing else. Nothing that a
+ *              function returns by value, and no text that it returns, is to be freed.
+ *
  * Conventions, for every function unless it says otherwise
  *
- *   Threads    may be called from any thread, at the same time as anything else.
- *   Signals    must not be called from a signal handler. Those that may say "Signals: safe".
- *   Errors     hg_status is HG_OK (0) or a kind. `error` may be NULL; if it is not, it is written when
- *              the answer is not HG_OK, and left alone otherwise. It is the caller's own memory.
+ *   errno      is as it was when a function returns.
+ *   Cancelling (pthread_cancel) no function is a cancellation point: a thread that is cancelled while it is in
+ *              one returns from it, and is cancelled at the next point after that. None may be called with
+ *              PTHREAD_CANCEL_ASYNCHRONOUS. Threads of the library are never cancelled.
  *   Results    an address that a result is written to must not be NULL where the text does not say that
  *              it may; HG_NULL then, and nothing was done. Results are written only with HG_OK, but for
  *              `slept`, which is written by every sleep that took place.
- *   Memory     what is made with a function of this file is freed with the one of this file that its
- *              text names, and with nothing else. Nothing that a function returns by value, and no text
- *              that it returns, is to be freed. No function keeps an address that it was given, but
- *              where the text says so.
+ *   Memory     no function keeps an address that it was given, but where the text says so.
  *   Handles    are numbers in a struct of their own: {0} is no handle. One that was freed, or never was
  *              made, is answered with HG_STALE; nothing is freed while a call on it goes on: HG_BUSY.
  *   Times      are nanoseconds. A uint64_t of them without further words is on CLOCK_MONOTONIC.
- *   Call-backs run on the thread that the text names. They must return: neither longjmp, nor
- *              pthread_exit, nor a C++ exception may leave them. `user` is handed to them as it is, and
- *              `release`, if not NULL, is called with it exactly once, when no call-back will be called
+ *   Call-backs run on the thread that the text names, where pthread_cancel has no effect. They must return:
+ *              neither longjmp, nor pthread_exit, nor a C++ exception may leave them. They may call any
+ *              function but those that would wait for them. `user` is handed to them as it is, and `release`,
+ *              if not NULL, is called with it exactly once, on any thread, when no call-back will be called
  *              with it any more; also if the function that was given it fails.
  *   fork       a child must not use what its parent made, but for reading the clock; where that can be
  *              told the answer is HG_FORKED.
@@ -84,19 +93,24 @@ typedef struct hg_error {
     char text[HG_TEXT]; /* a sentence: what, and what to do about it */
 } hg_error;
 
-/* A status as a word, for logs. Signals: safe. */
+/* A status as a word, for logs.
+ * Threads: any. Signals: safe. Errors: none. Free: nothing. */
 const char *hg_status_name(hg_status status);
 
-/* The library's own HG_ABI_VERSION. Signals: safe. */
+/* The library's own HG_ABI_VERSION.
+ * Threads: any. Signals: safe. Errors: none. Free: nothing. */
 uint32_t hg_abi_version(void);
 
-/* The library's version, as "0.1.0". Signals: safe. */
+/* The library's version, as "0.1.0".
+ * Threads: any. Signals: safe. Errors: none. Free: nothing. */
 const char *hg_version(void);
 
-/* HG_OTHER_VERSION if a program compiled with interface `header` must not use this library. */
+/* HG_OTHER_VERSION if a program compiled with interface `header` must not use this library.
+ * Threads: any. Signals: no. Errors: HG_OTHER_VERSION. Free: nothing. */
 hg_status hg_check_abi_of(uint32_t header, hg_error *error);
 
-/* The same for this header: to be called first where the library is loaded at run time. */
+/* The same for this header: to be called first where the library is loaded at run time.
+ * Threads: any. Signals: no. Errors: HG_OTHER_VERSION. Free: nothing. */
 static inline hg_status hg_check_abi(hg_error *error)
 {
     return hg_check_abi_of(HG_ABI_VERSION, error);
@@ -126,7 +140,8 @@ typedef struct hg_bounds {
  * below. */
 extern const uint64_t *const hg_clock_page_v1;
 
-/* The same reads by a call: what the inline ones fall back to. Signals: safe. */
+/* The same reads by a call: what the inline ones fall back to.
+ * Threads: any. Signals: safe. Errors: none. Free: nothing. */
 uint64_t hg_now_call(void);
 uint64_t hg_now_ordered_call(void);
 hg_bounds hg_now_bounded_call(void);
@@ -271,26 +286,26 @@ static inline bool hg_page_read_bounded_(const uint64_t *page, bool ordered, hg_
 }
 #endif
 
-/* The time, ns on CLOCK_MONOTONIC. It never goes backwards, whatever serves. Unordered: the processor
- * may read the counter some tens of nanoseconds before or after the instructions around it.
- * No call, no lock, no allocation, but now and then one read that calibrates (some 10 us): it makes
- * some system calls, which may set errno, and must not be cancelled (pthread_cancel).
- * Signals: safe. */
+/* The time, ns on CLOCK_MONOTONIC. It never goes backwards, whatever serves. Unordered: the processor may
+ * read the counter some tens of nanoseconds before or after the instructions around it. No call, no lock,
+ * no allocation, but now and then one read that calibrates (some 10 us, by some system calls).
+ * Threads: any. Signals: safe. Errors: none. Free: nothing. */
 static inline uint64_t hg_now(void)
 {
     uint64_t ns;
     return __builtin_expect(hg_page_read_(hg_clock_page_v1, false, &ns), 1) ? ns : hg_now_call();
 }
 
-/* The time after all earlier instructions: never before a time that this or another thread read
- * before. Signals: safe. */
+/* The time after all earlier instructions: never before a time that this or another thread read before.
+ * Threads: any. Signals: safe. Errors: none. Free: nothing. */
 static inline uint64_t hg_now_ordered(void)
 {
     uint64_t ns;
     return __builtin_expect(hg_page_read_(hg_clock_page_v1, true, &ns), 1) ? ns : hg_now_ordered_call();
 }
 
-/* The time between two bounds; unordered. Signals: safe. */
+/* The time between two bounds; unordered.
+ * Threads: any. Signals: safe. Errors: none. Free: nothing. */
 static inline hg_bounds hg_now_bounded(void)
 {
     hg_bounds bounds;
@@ -299,7 +314,8 @@ static inline hg_bounds hg_now_bounded(void)
         : hg_now_bounded_call();
 }
 
-/* The same after all earlier instructions. Signals: safe. */
+/* The same after all earlier instructions.
+ * Threads: any. Signals: safe. Errors: none. Free: nothing. */
 static inline hg_bounds hg_now_bounded_ordered(void)
 {
     hg_bounds bounds;
@@ -309,17 +325,20 @@ static inline hg_bounds hg_now_bounded_ordered(void)
 }
 
 /* The last time that anybody published, by hg_clock_maintain or a calibration: one load, and as old as
- * that. Signals: safe. */
+ * that.
+ * Threads: any. Signals: safe. Errors: none. Free: nothing. */
 static inline uint64_t hg_recent(void)
 {
     const uint64_t ns = __atomic_load_n(hg_clock_page_v1 + HG_PAGE_RECENT_, __ATOMIC_ACQUIRE);
     return ns != 0 ? ns : hg_now();
 }
 
-/* Whether `ns` has passed for certain. */
+/* Whether `ns` has passed for certain.
+ * Threads: any. Signals: safe. Errors: none. Free: nothing. */
 static inline bool hg_is_after(hg_bounds bounds, uint64_t ns) { return bounds.earliest_ns > ns; }
 
-/* Whether `ns` is still to come for certain. */
+/* Whether `ns` is still to come for certain.
+ * Threads: any. Signals: safe. Errors: none. Free: nothing. */
 static inline bool hg_is_before(hg_bounds bounds, uint64_t ns) { return bounds.latest_ns < ns; }
 
 /* The counter that serves. Ticks of two epochs do not mix. */
@@ -334,11 +353,12 @@ typedef struct hg_elapsed {
     uint64_t error_ns; /* bound on the error of the rate over that time */
 } hg_elapsed;
 
-/* Reads the counter, unordered. Signals: safe. */
+/* Reads the counter, unordered.
+ * Threads: any. Signals: safe. Errors: none. Free: nothing. */
 hg_ticks hg_clock_ticks(void);
 
 /* The time between two readings at the rate of CLOCK_MONOTONIC_RAW, which nobody slews.
- * Errors: HG_MIXED_TICKS. */
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_MIXED_TICKS. Free: nothing. */
 hg_status hg_clock_elapsed(hg_ticks first, hg_ticks second, hg_elapsed *elapsed, hg_error *error);
 
 /* The kernel's scales. */
@@ -357,7 +377,8 @@ typedef struct hg_scale_time {
     uint32_t reserved;
 } hg_scale_time;
 
-/* The time on a scale of the kernel. Errors: HG_INVALID. */
+/* The time on a scale of the kernel.
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_INVALID for no scale. Free: nothing. */
 hg_status hg_now_on(int32_t scale, hg_scale_time *time, hg_error *error);
 
 /* Who vouches for wall-clock time. */
@@ -382,16 +403,20 @@ typedef struct hg_wall_reference {
     uint64_t error_ns;
 } hg_wall_reference;
 
-/* Wall-clock time. Signals: safe. */
+/* Wall-clock time.
+ * Threads: any. Signals: safe. Errors: none. Free: nothing. */
 hg_wall_time hg_wall(void);
 
-/* Sets wall-clock time of this process' clock, not of the kernel. It may step. */
+/* Sets wall-clock time of this process' clock, not of the kernel. It may step.
+ * Threads: any. Signals: no. Errors: HG_NULL. Free: nothing. */
 hg_status hg_wall_set(const hg_wall_reference *reference, hg_error *error);
 
-/* Steers it by a reference that comes every some seconds: errors up to 128 ms are slewed away. */
+/* Steers it by a reference that comes every some seconds: errors up to 128 ms are slewed away.
+ * Threads: any. Signals: no. Errors: HG_NULL. Free: nothing. */
 hg_status hg_wall_steer(const hg_wall_reference *reference, hg_error *error);
 
-/* Lets the kernel say again what it is. */
+/* Lets the kernel say again what it is.
+ * Threads: any. Signals: no. Errors: none. Free: nothing. */
 void hg_wall_release(void);
 
 /* What is read. */
@@ -402,14 +427,17 @@ enum {
     HG_SOURCE_HPET = 4    /* the High Precision Event Timer; not for this process' clock */
 };
 
-/* The source that serves: HG_SOURCE_*. May wait for a calibration, some 10 us. */
+/* The source that serves: HG_SOURCE_*. May wait for a calibration, some 10 us.
+ * Threads: any. Signals: no. Errors: none. Free: nothing. */
 int32_t hg_clock_source(void);
 
 /* Changes it by hand, without a step: times read so far stay valid, ticks do not.
- * Errors: HG_UNSUPPORTED if it cannot be read here, HG_INVALID. */
+ * Threads: any. Signals: no. Errors: HG_UNSUPPORTED if it cannot be read here, HG_INVALID for no source.
+ * Free: nothing. */
 hg_status hg_clock_set_source(int32_t source, hg_error *error);
 
-/* A source's name, as `hourglass clocks` writes it. Signals: safe. */
+/* A source's name, as `hourglass clocks` writes it.
+ * Threads: any. Signals: safe. Errors: none. Free: nothing. */
 const char *hg_source_name(int32_t source);
 
 typedef struct hg_maintained {
@@ -419,7 +447,8 @@ typedef struct hg_maintained {
 } hg_maintained;
 
 /* Calibrates if that is due, at most some tens of microseconds; then no reader has to. A program that
- * cannot bear a reader's 10 us now and then calls this from a thread of its own. */
+ * cannot bear a reader's 10 us now and then calls this from a thread of its own.
+ * Threads: any. Signals: no. Errors: none. Free: nothing. */
 hg_maintained hg_clock_maintain(void);
 
 typedef struct hg_trust {
@@ -429,7 +458,8 @@ typedef struct hg_trust {
 } hg_trust;
 
 /* Gathers the whole evidence about the source, offsets between CPUs included, and leaves it if anything
- * speaks against it. 0.1 s, in threads on the CPUs that the caller may run on. */
+ * speaks against it. 0.1 s, in threads on the CPUs that the caller may run on.
+ * Threads: any. Signals: no. Errors: HG_NULL. Free: nothing. */
 hg_status hg_clock_examine(hg_trust *trust, hg_error *error);
 
 /* What may happen to a clock. */
@@ -459,11 +489,13 @@ typedef struct hg_clock_event {
     char text[HG_TEXT];
 } hg_clock_event;
 
-/* How often something happened: HG_EVENT_*, else 0. */
+/* How often something happened: HG_EVENT_*, else 0.
+ * Threads: any. Signals: no. Errors: none. Free: nothing. */
 uint64_t hg_clock_count(uint32_t kind);
 
-/* The latest events, oldest first, as many as there is room for; `count` is how many there are.
- * `events` may be NULL without room. */
+/* The latest events, oldest first, as many as there is room for; `count` is how many there are. `events`
+ * may be NULL without room.
+ * Threads: any. Signals: no. Errors: HG_NULL. Free: nothing. */
 hg_status hg_clock_events(hg_clock_event *events, size_t room, size_t *count, hg_error *error);
 
 /* Why the HPET cannot be used. */
@@ -490,7 +522,8 @@ typedef struct hg_hardware {
     char hpet_reason[HG_TEXT]; /* with what would mend it */
 } hg_hardware;
 
-/* Facts about processor and counters. Opens /dev/hpet, and closes it again. */
+/* Facts about processor and counters. Opens /dev/hpet, and closes it again.
+ * Threads: any. Signals: no. Errors: HG_NULL. Free: nothing. */
 hg_status hg_hardware_look(hg_hardware *hardware, hg_error *error);
 
 /* ---- A clock in shared memory -------------------------------------------------------------- */
@@ -513,22 +546,26 @@ typedef struct hg_page_writer {
 } hg_page_writer;
 
 /* A descriptor by which other processes read this process' clock (pass it over a socket, or by
- * inheritance). To be closed by close(2); the page stays while anybody has it open.
- * Errors: HG_EXHAUSTED; HG_INVALID on a kernel before 5.1. */
+ * inheritance). The page stays while anybody has it open.
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_EXHAUSTED, HG_OS; HG_INVALID on a kernel before 5.1. Free:
+ * `fd`, with close(2). */
 hg_status hg_clock_share(int32_t *fd, hg_error *error);
 
-/* Opens a page. `fd` may be closed afterwards. To be closed with hg_page_close.
- * Errors: HG_PAGE for a file that is none, or one whose time is of another machine or time namespace;
- * HG_OTHER_VERSION; HG_UNSUPPORTED for one of another processor, or drawn over a counter that cannot be
- * read here; HG_OS for a descriptor that is not open. */
+/* Opens a page. `fd` may be closed afterwards.
+ * Threads: any. Signals: no. Errors: HG_NULL; HG_INVALID for a negative descriptor; HG_OS for one that is
+ * not open; HG_PAGE for a file that is no page, or one whose time is of another machine or time namespace;
+ * HG_OTHER_VERSION; HG_UNSUPPORTED for a page of another processor, or drawn over a counter that cannot be
+ * read here; HG_PERMISSION; HG_EXHAUSTED. Free: the page, with hg_page_close. */
 hg_status hg_page_open(int32_t fd, hg_page *page, hg_error *error);
 
-/* The same reads by a call; 0 for a page that is closed. Signals: safe. */
+/* The same reads by a call; 0 for a page that is closed.
+ * Threads: any. Signals: safe. Errors: none. Free: nothing. */
 uint64_t hg_page_now_call(const hg_page *page);
 uint64_t hg_page_now_ordered_call(const hg_page *page);
 hg_bounds hg_page_now_bounded_call(const hg_page *page);
 
-/* The time by that page; as hg_now. 0 if `page` is NULL or closed. Signals: safe. */
+/* The time by that page; as hg_now. 0 if `page` is NULL or closed.
+ * Threads: any. Signals: safe. Errors: none. Free: nothing. */
 static inline uint64_t hg_page_now(const hg_page *page)
 {
     uint64_t ns;
@@ -537,7 +574,8 @@ static inline uint64_t hg_page_now(const hg_page *page)
         : hg_page_now_call(page);
 }
 
-/* As hg_now_ordered. Signals: safe. */
+/* As hg_now_ordered.
+ * Threads: any. Signals: safe. Errors: none. Free: nothing. */
 static inline uint64_t hg_page_now_ordered(const hg_page *page)
 {
     uint64_t ns;
@@ -546,7 +584,8 @@ static inline uint64_t hg_page_now_ordered(const hg_page *page)
         : hg_page_now_ordered_call(page);
 }
 
-/* As hg_now_bounded. Signals: safe. */
+/* As hg_now_bounded.
+ * Threads: any. Signals: safe. Errors: none. Free: nothing. */
 static inline hg_bounds hg_page_now_bounded(const hg_page *page)
 {
     hg_bounds bounds;
@@ -555,10 +594,13 @@ static inline hg_bounds hg_page_now_bounded(const hg_page *page)
         : hg_page_now_bounded_call(page);
 }
 
-/* What is known of who writes it. Errors: HG_STALE. */
+/* What is known of who writes it.
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE. Free: nothing. */
 hg_status hg_page_writer_of(const hg_page *page, hg_page_writer *writer, hg_error *error);
 
-/* Closes it; reads of `page` give 0 from then on. No thread may read it meanwhile. Errors: HG_STALE. */
+/* Closes it; reads of `page` give 0 from then on.
+ * Threads: any, but no other may read `page` meanwhile. Signals: no. Errors: HG_NULL, HG_STALE, HG_BUSY
+ * while another call on it goes on. Free: nothing. */
 hg_status hg_page_close(hg_page *page, hg_error *error);
 
 /* ---- Sleeping ------------------------------------------------------------------------------ */
@@ -572,17 +614,21 @@ typedef struct hg_interrupt {
 #define HG_INTERRUPT_INIT { { 0 } }
 
 /* Ends the sleeps in progress that it was given to and every later one, until hg_interrupt_clear.
- * Errors: HG_NULL, HG_INVALID if it is not aligned. Signals: safe. */
+ * Threads: any. Signals: safe. Errors: HG_NULL, HG_INVALID if it is not aligned. Free: nothing. */
 hg_status hg_interrupt_set(hg_interrupt *interrupt);
 
-/* Lets sleeps last again; whether it was set. Signals: safe. */
+/* Lets sleeps last again; whether it was set.
+ * Threads: any. Signals: safe. Errors: none. Free: nothing. */
 bool hg_interrupt_clear(hg_interrupt *interrupt);
 
-/* Whether it is set. Signals: safe. */
+/* Whether it is set.
+ * Threads: any. Signals: safe. Errors: none. Free: nothing. */
 bool hg_interrupt_is_set(const hg_interrupt *interrupt);
 
 /* Lets a signal set it, which has no other effect from then on. The interrupt must stay until the process
- * ends. Errors: HG_INVALID for a signal that cannot be caught, does not exist, or tells of a defect. */
+ * ends.
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_INVALID if it is not aligned, or for a signal that cannot
+ * be caught, does not exist, or tells of a defect. Free: nothing. */
 hg_status hg_interrupt_on_signal(hg_interrupt *interrupt, int32_t signal, hg_error *error);
 
 /* Why a sleep ended after its deadline. */
@@ -607,17 +653,20 @@ typedef struct hg_slept {
 } hg_slept;
 
 /* Sleeps until a time on hg_now's scale, precisely: most of it in the kernel, the rest spinning, by a
- * margin that each thread learns. `interrupt` may be NULL, and is not kept; `slept` may be NULL.
- * Threads that may be cancelled (pthread_cancel) must not be here. Allocates with a thread's first sleep only.
- * HG_INTERRUPTED if `interrupt` ended it, or was set before. Errors: HG_INVALID. */
+ * margin that each thread learns. Allocates with a thread's first sleep only. `interrupt` may be NULL, and
+ * is not kept; `slept` may be NULL.
+ * Threads: any, each for itself. Signals: no. Errors: HG_INTERRUPTED if `interrupt` ended it, or was set
+ * before; HG_INVALID if that is not aligned. Free: nothing. */
 hg_status hg_sleep_until(uint64_t deadline_ns, hg_interrupt *interrupt, hg_slept *slept,
                          hg_error *error);
 
-/* Sleeps so long from now; the rest as hg_sleep_until. */
+/* Sleeps so long from now; the rest as hg_sleep_until.
+ * Threads: any, each for itself. Signals: no. Errors: HG_INTERRUPTED, HG_INVALID, as there. Free: nothing. */
 hg_status hg_sleep_for(uint64_t length_ns, hg_interrupt *interrupt, hg_slept *slept,
                        hg_error *error);
 
-/* Sleeps until the clock's counter has counted so many ticks from now; the rest as hg_sleep_until. */
+/* Sleeps until the clock's counter has counted so many ticks from now; the rest as hg_sleep_until.
+ * Threads: any, each for itself. Signals: no. Errors: HG_INTERRUPTED, HG_INVALID, as there. Free: nothing. */
 hg_status hg_sleep_ticks(uint64_t count, hg_interrupt *interrupt, hg_slept *slept,
                          hg_error *error);
 
@@ -648,7 +697,8 @@ typedef struct hg_sleep_settings {
     uint32_t ends_when;         /* HG_ENDS_* */
 } hg_sleep_settings;
 
-/* What hg_sleep_until sleeps by. Signals: safe. */
+/* What hg_sleep_until sleeps by.
+ * Threads: any. Signals: safe. Errors: none. Free: nothing. */
 hg_sleep_settings hg_sleep_defaults(void);
 
 /* A sleeper with settings of its own. One thread at a time sleeps by it. */
@@ -656,26 +706,33 @@ typedef struct hg_sleeper {
     uint64_t handle;
 } hg_sleeper;
 
-/* Makes one. `settings` may be NULL. To be freed with hg_sleeper_free.
- * Errors: HG_INVALID, HG_EXHAUSTED. */
+/* Makes one. `settings` may be NULL.
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_INVALID, HG_EXHAUSTED. Free: the sleeper, with
+ * hg_sleeper_free. */
 hg_status hg_sleeper_new(const hg_sleep_settings *settings, hg_sleeper *sleeper, hg_error *error);
 
 /* As hg_sleep_until, hg_sleep_for and hg_sleep_ticks. `slept` may be NULL.
- * Errors: HG_STALE, HG_BUSY if another thread sleeps by it. */
+ * Threads: any, one at a time. Signals: no. Errors: HG_NULL, HG_STALE; HG_INTERRUPTED by
+ * hg_sleeper_interrupt; HG_BUSY if another thread sleeps by it. Free: nothing. */
 hg_status hg_sleeper_until(hg_sleeper sleeper, uint64_t deadline_ns, hg_slept *slept, hg_error *error);
 hg_status hg_sleeper_for(hg_sleeper sleeper, uint64_t length_ns, hg_slept *slept, hg_error *error);
 hg_status hg_sleeper_ticks(hg_sleeper sleeper, uint64_t count, hg_slept *slept, hg_error *error);
 
-/* Ends its sleep and every later one, until hg_sleeper_clear. Errors: HG_STALE. Signals: safe. */
+/* Ends its sleep and every later one, until hg_sleeper_clear.
+ * Threads: any. Signals: safe. Errors: HG_NULL, HG_STALE. Free: nothing. */
 hg_status hg_sleeper_interrupt(hg_sleeper sleeper);
 
-/* Lets its sleeps last again; whether there was an interrupt. Signals: safe. */
+/* Lets its sleeps last again; whether there was an interrupt.
+ * Threads: any. Signals: safe. Errors: none. Free: nothing. */
 bool hg_sleeper_clear(hg_sleeper sleeper);
 
-/* The margin that a sleep of that length would have here and now; 0 if none was learnt. */
+/* The margin that a sleep of that length would have here and now. 0 if none was learnt, and in any other
+ * thread than the one that slept by it last: a margin is that thread's, and nobody is in its way.
+ * Threads: the one that slept by it last. Signals: no. Errors: none. Free: nothing. */
 uint64_t hg_sleeper_margin(hg_sleeper sleeper, uint64_t length_ns);
 
-/* Frees it. Errors: HG_STALE, HG_BUSY while a thread sleeps by it. */
+/* Frees it.
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE, HG_BUSY while a thread sleeps by it. Free: nothing. */
 hg_status hg_sleeper_free(hg_sleeper sleeper, hg_error *error);
 
 /* ---- Scheduling ---------------------------------------------------------------------------- */
@@ -709,7 +766,7 @@ typedef void (*hg_release_fn)(void *user);
 
 /* A thread watches its own deadlines, and another one handles those that it passes. A thread has one
  * watch, which ends with it at the latest. All hg_watch_* functions are about the calling thread's own:
- * HG_INVALID if it has none. HG_ENDED, from each of them and from hg_safepoint, says that a handler's
+ * HG_INVALID if it has none. HG_ENDED, from those that name it and from hg_safepoint, says that a handler's
  * verdict was to end the thread: it releases what it holds and returns from its function. */
 
 enum {
@@ -753,54 +810,72 @@ typedef struct hg_handler {
 } hg_handler;
 
 /* Watches the calling thread. `settings` may be NULL.
- * Errors: HG_BUSY if it is watched, or the signal has a handler of the program's; HG_EXHAUSTED if no
- * signals are left (ulimit -i); HG_INVALID. */
+ * Threads: own. Signals: no. Errors: HG_BUSY if it is watched, or the signal has a handler of the
+ * program's; HG_EXHAUSTED if no signals are left (ulimit -i); HG_INVALID; HG_OS. Free: nothing:
+ * hg_watch_end, or the end of the thread, ends it. */
 hg_status hg_watch_begin(const hg_watch_settings *settings, hg_error *error);
 
-/* Watches it in another way, from the next fault on; the signal stays. Errors: HG_INVALID. */
+/* Watches it in another way, from the next fault on; the signal stays.
+ * Threads: own. Signals: no. Errors: HG_NULL, HG_INVALID. Free: nothing. */
 hg_status hg_watch_set(const hg_watch_settings *settings, hg_error *error);
 
-/* Watches it no more. */
+/* Watches it no more.
+ * Threads: own. Signals: no. Errors: HG_INVALID. Free: nothing. */
 hg_status hg_watch_end(hg_error *error);
 
-/* A handle by which others know it. To be freed with hg_watched_free. */
+/* A handle by which others know it.
+ * Threads: own. Signals: no. Errors: HG_NULL, HG_INVALID, HG_EXHAUSTED. Free: `thread`, with
+ * hg_watched_free. */
 hg_status hg_watch_thread(hg_watched *thread, hg_error *error);
 
 /* Takes a deadline in place of the one in force. One that is past is a fault before this returns.
- * Errors: HG_ENDED, HG_INVALID, HG_FORKED. */
+ * Threads: own. Signals: no. Errors: HG_ENDED, HG_INVALID, HG_FORKED. Free: nothing. */
 hg_status hg_watch_arm_at(uint64_t deadline_ns, hg_error *error);
 hg_status hg_watch_arm_in(uint64_t length_ns, hg_error *error);
 
-/* Gives it up; `ahead`, which may be NULL, is whether it was still to come. Errors: HG_ENDED. */
+/* Gives it up; `ahead`, which may be NULL, is whether it was still to come.
+ * Threads: own. Signals: no. Errors: HG_ENDED, HG_INVALID. Free: nothing. */
 hg_status hg_watch_disarm(bool *ahead, hg_error *error);
 
 /* Has a fault made when the thread has used so much CPU time from now on; late by up to one tick of the
- * kernel. Errors: HG_INVALID for 0, HG_EXHAUSTED, HG_FORKED. */
+ * kernel.
+ * Threads: own. Signals: no. Errors: HG_INVALID, also for 0; HG_EXHAUSTED; HG_FORKED. Free: nothing. */
 hg_status hg_watch_arm_budget(uint64_t budget_ns, hg_error *error);
+
+/* Gives that up.
+ * Threads: own. Signals: no. Errors: HG_INVALID. Free: nothing. */
 hg_status hg_watch_disarm_budget(hg_error *error);
 
-/* Begins a single job. Errors: as hg_watch_arm_at. */
+/* Begins a single job.
+ * Threads: own. Signals: no. Errors: HG_ENDED, HG_INVALID, HG_FORKED. Free: nothing. */
 hg_status hg_watch_begin_job_at(uint64_t deadline_ns, hg_error *error);
 hg_status hg_watch_begin_job_in(uint64_t length_ns, hg_error *error);
 
 /* Begins the first of a series of jobs: the deadline of job k is `first_deadline_ns` + k * `period_ns`.
- * Errors: as hg_watch_arm_at. */
+ * Threads: own. Signals: no. Errors: HG_ENDED, HG_INVALID, HG_FORKED. Free: nothing. */
 hg_status hg_watch_begin_jobs(uint64_t first_deadline_ns, uint64_t period_ns, hg_error *error);
 
-/* Ends the job; the next of a series begins. `ending` may be NULL. Errors: as hg_watch_arm_at. */
+/* Ends the job; the next of a series begins. `ending` may be NULL.
+ * Threads: own. Signals: no. Errors: HG_ENDED, HG_INVALID, HG_FORKED. Free: nothing. */
 hg_status hg_watch_end_job(hg_ending *ending, hg_error *error);
 
-/* How it stands. */
+/* How it stands.
+ * Threads: own. Signals: no. Errors: HG_NULL, HG_INVALID. Free: nothing. */
 hg_status hg_watch_look(hg_watch_state *state, hg_error *error);
 
 /* Where the calling thread may be ended: HG_ENDED, else HG_OK. For a thread that is not watched it does
- * nothing. */
+ * nothing.
+ * Threads: own. Signals: no. Errors: HG_ENDED. Free: nothing. */
 hg_status hg_safepoint(void);
 
-/* A region in which the calling thread is neither suspended nor demoted: around whatever holds a lock that
- * others wait for, allocation and printing among them. Regions nest; a deadline that passes within is
- * acted upon when the outermost is left, before that returns. Errors: HG_INVALID if none was entered. */
+/* Enters a region in which the calling thread is neither suspended nor demoted: around whatever holds a
+ * lock that others wait for, allocation and printing among them. Regions nest; a deadline that passes
+ * within is acted upon when the outermost is left, before that returns.
+ * Threads: own. Signals: no. Errors: none. Free: nothing. */
 void hg_defer_enter(void);
+
+/* Leaves the innermost one.
+ * Threads: own. Signals: no. Errors: HG_INVALID if none was entered. Free: nothing. */
 hg_status hg_defer_leave(hg_error *error);
 
 typedef struct hg_fault {
@@ -858,28 +933,35 @@ typedef struct hg_handled {
     uint64_t refused; /* what the kernel refused, or deadlines out of range */
 } hg_handled;
 
-/* Installs a handler for a watched thread, which may be the calling one. `settings` may be NULL. To be
- * freed with hg_handler_free.
- * Errors: HG_STALE if the thread is watched no more; HG_BUSY if it has a handler; HG_PERMISSION if the
- * policy is refused, or a demotion could not be taken back; HG_FORKED. */
+/* Installs a handler for a watched thread, which may be the calling one. `settings` may be NULL.
+ * Threads: any. Signals: no. Errors: HG_NULL; HG_STALE if the thread is watched no more; HG_BUSY if it has
+ * a handler; HG_INVALID; HG_PERMISSION if the policy is refused, or a demotion could not be taken back;
+ * HG_EXHAUSTED; HG_FORKED; HG_OS. Free: the handler, with hg_handler_free; `user` is released by `release`. */
 hg_status hg_handler_install(hg_watched watched, const hg_handler_settings *settings,
                              hg_fault_fn entry_, void *user, hg_release_fn release,
                              hg_handler *handler, hg_error *error);
 
-/* What it did so far. */
+/* What it did so far.
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE. Free: nothing. */
 hg_status hg_handler_look(hg_handler handler, hg_handled *handled, hg_error *error);
 
-/* Takes it away: the thread goes on if it stands. Waits for its function. */
+/* Takes it away: the thread goes on if it stands. Waits for its function, unless that is what calls.
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE, HG_BUSY while another call on it goes on. Free:
+ * nothing. */
 hg_status hg_handler_free(hg_handler handler, hg_error *error);
 
 /* Faults a thread now, as if it had passed a deadline of its own. `told`, which may be NULL, is whether it
- * is still watched. */
+ * is still watched.
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE. Free: nothing. */
 hg_status hg_watched_fault(hg_watched watched, uint64_t deadline_ns, bool *told, hg_error *error);
 
-/* Deadlines that it has passed, and how many no handler was told of; either may be NULL. */
+/* Deadlines that it has passed, and how many no handler was told of; either may be NULL.
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE. Free: nothing. */
 hg_status hg_watched_faults(hg_watched watched, uint64_t *faults, uint64_t *untold, hg_error *error);
 
-/* Frees the handle; the thread is watched on. */
+/* Frees the handle; the thread is watched on.
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE, HG_BUSY while another call on it goes on. Free:
+ * nothing. */
 hg_status hg_watched_free(hg_watched watched, hg_error *error);
 
 /* ---- Timers -------------------------------------------------------------------------------- */
@@ -915,7 +997,7 @@ enum {
 
 /* All zero is one engine, on any CPU, with the policy of the starter. */
 typedef struct hg_service_settings {
-    uint32_t engines; /* 0 is 1 */
+    uint32_t engines; /* 0 is 1; at most 1024 */
     uint32_t device;  /* HG_DEVICE_* */
     hg_scheduling scheduling;
     bool pinned; /* the first engine runs on `cpu` only, each further one on the next */
@@ -938,30 +1020,40 @@ typedef struct hg_service_statistics {
     uint8_t reserved[7];
 } hg_service_statistics;
 
-/* Starts a service. `settings` may be NULL. To be freed with hg_service_free.
- * Errors: HG_PERMISSION, HG_EXHAUSTED, HG_INVALID, HG_OS if an engine finds no device. */
+/* Starts a service. `settings` may be NULL.
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_PERMISSION, HG_EXHAUSTED, HG_INVALID, HG_OS if an engine
+ * finds no device. Free: the service, with hg_service_free. */
 hg_status hg_service_start(const hg_service_settings *settings, hg_service *service, hg_error *error);
 
-/* What engine number `engine`, from 0, did so far. Errors: HG_INVALID if there is none. */
+/* What engine number `engine`, from 0, did so far.
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE, HG_INVALID if there is none. Free: nothing. */
 hg_status hg_service_look(hg_service service, uint32_t engine, hg_service_statistics *statistics,
                           hg_error *error);
 
-/* Frees the handle. The threads end with the last of the service and its owners. */
+/* Frees the handle. The threads end with the last of the service and its owners.
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE, HG_BUSY while another call on it goes on. Free:
+ * nothing. */
 hg_status hg_service_free(hg_service service, hg_error *error);
 
-/* Makes an owner; `name` may be NULL. To be freed with hg_owner_free. */
+/* Makes an owner; `name` may be NULL.
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE; HG_INVALID for a name that is no UTF-8;
+ * HG_EXHAUSTED. Free: the owner, with hg_owner_free. */
 hg_status hg_owner_new(hg_service service, const char *name, hg_owner *owner, hg_error *error);
 
-/* Terminates all its timers, by the rules of hg_timer_terminate; it makes none any more. */
+/* Terminates all its timers, by the rules of hg_timer_terminate; it makes none any more.
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE, HG_FORKED. Free: nothing. */
 hg_status hg_owner_terminate(hg_owner owner, hg_error *error);
 
-/* The same, and frees it. Handles of its timers stay, and are answered with HG_TERMINATED. */
+/* The same, and frees it. Handles of its timers stay, and are answered with HG_TERMINATED.
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE, HG_BUSY while another call on it goes on. Free:
+ * nothing. */
 hg_status hg_owner_free(hg_owner owner, hg_error *error);
 
 /* All zero has room for 1024, the policy of the maker, and is not raised. */
 typedef struct hg_class_settings {
     hg_scheduling scheduling;
-    uint32_t room; /* expiries that may wait; as many as there are timers are always enough */
+    uint32_t room; /* expiries that may wait, up to 2^24, rounded up to a power of two; as many as there
+                      are timers are always enough */
     bool raise;    /* its thread is raised to the priority of the thread that armed */
     uint8_t reserved[3];
 } hg_class_settings;
@@ -975,10 +1067,19 @@ typedef struct hg_class_statistics {
 } hg_class_statistics;
 
 /* Makes a class with a thread of that name; `name` and `settings` may be NULL. Its thread ends with the
- * service; hg_class_free frees the handle. Errors: HG_PERMISSION, HG_EXHAUSTED. */
+ * service.
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE, HG_INVALID, HG_PERMISSION, HG_EXHAUSTED, HG_FORKED.
+ * Free: the handle, with hg_class_free. */
 hg_status hg_class_new(hg_service service, const char *name, const hg_class_settings *settings,
                        hg_class *class_, hg_error *error);
+
+/* What it did so far.
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE. Free: nothing. */
 hg_status hg_class_look(hg_class class_, hg_class_statistics *statistics, hg_error *error);
+
+/* Frees the handle; the class stays until its service ends.
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE, HG_BUSY while another call on it goes on. Free:
+ * nothing. */
 hg_status hg_class_free(hg_class class_, hg_error *error);
 
 /* The clocks that timers are armed on. */
@@ -1003,33 +1104,52 @@ typedef struct hg_message {
     hg_expiration expiration;
 } hg_message;
 
-/* Makes a port with room for so many messages. Full, it counts what it loses. To be freed with
- * hg_port_free; timers that send to it keep it for themselves. Errors: HG_INVALID, HG_EXHAUSTED. */
+/* Makes a port with room for so many messages: 1 to 16,777,216 (2^24), rounded up to a power of two, 2 at
+ * least; 48 bytes each. Full, it counts what it loses. Timers that send to it keep it for themselves.
+ * Threads: any. Signals: no. Errors: HG_NULL; HG_INVALID for other room; HG_EXHAUSTED if there is no memory
+ * for it, or no descriptor left (ulimit -n). Free: the port, with hg_port_free. */
 hg_status hg_port_new(uint32_t room, hg_port *port, hg_error *error);
 
-/* Its descriptor for poll and epoll, readable while there are messages: read them with
- * hg_port_try_receive until there is none. Not to be closed or read. -1 for no port. */
+/* Its descriptor for poll and epoll, readable while there are messages: read them with hg_port_try_receive
+ * until there is none. Not to be closed or read. -1 for no port.
+ * Threads: any. Signals: no. Errors: none. Free: nothing. */
 int32_t hg_port_fd(hg_port port);
 
-/* Messages that found no room. */
+/* Messages that found no room.
+ * Threads: any. Signals: no. Errors: none. Free: nothing. */
 uint64_t hg_port_lost(hg_port port);
 
-/* The oldest message. HG_EMPTY if there is none. */
+/* The oldest message.
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE; HG_EMPTY if there is none. Free: nothing. */
 hg_status hg_port_try_receive(hg_port port, hg_message *message, hg_error *error);
 
-/* Waits for one, `limit_ns` at most, UINT64_MAX for ever. HG_TIMEOUT. Signals do not end it. */
+/* The oldest message; waits for one, `limit_ns` at most, UINT64_MAX for ever. Signals do not end it.
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE; HG_TIMEOUT; HG_OS. Free: nothing. */
 hg_status hg_port_receive(hg_port port, uint64_t limit_ns, hg_message *message, hg_error *error);
+
+/* Frees it; timers that send to it send on, to nobody.
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE, HG_BUSY while a thread waits for a message. Free:
+ * nothing. */
 hg_status hg_port_free(hg_port port, hg_error *error);
 
-/* The calling thread, for HG_ACTION_WAKE. To be freed with hg_thread_free. */
+/* A handle of the calling thread, for hg_unpark and HG_ACTION_WAKE.
+ * Threads: own. Signals: no. Errors: HG_NULL, HG_EXHAUSTED, HG_INVALID if it is about to end. Free: the
+ * handle, with hg_thread_free. */
 hg_status hg_thread_current(hg_thread *thread, hg_error *error);
 
-/* Waits until somebody wakes the calling thread, `limit_ns` at most, UINT64_MAX for ever. Returns at once
- * if that happened since the last time, and may return without a reason. */
+/* Waits until somebody wakes the calling thread by such a handle, `limit_ns` at most, UINT64_MAX for ever.
+ * Returns at once if that happened since the last time: nothing else takes a waking away, and several
+ * before it are one. May return without a reason.
+ * Threads: own. Signals: no. Errors: none. Free: nothing. */
 void hg_park(uint64_t limit_ns);
 
-/* Wakes it. */
+/* Wakes it.
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE. Free: nothing. */
 hg_status hg_unpark(hg_thread thread, hg_error *error);
+
+/* Frees the handle.
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE, HG_BUSY while another call on it goes on. Free:
+ * nothing. */
 hg_status hg_thread_free(hg_thread thread, hg_error *error);
 
 /* What a timer does when it expires. */
@@ -1081,7 +1201,8 @@ typedef struct hg_arm {
     uint8_t reserved[5];
 } hg_arm;
 
-/* Once, at a time of the timer's clock. */
+/* Once, at a time of the timer's clock.
+ * Threads: any. Signals: safe. Errors: none. Free: nothing. */
 static inline hg_arm hg_arm_at(int64_t ns)
 {
     hg_arm arm = { 0, 0, 0, false, false, 0, { 0, 0, 0, 0, 0 } };
@@ -1089,7 +1210,8 @@ static inline hg_arm hg_arm_at(int64_t ns)
     return arm;
 }
 
-/* Once, so long from now. */
+/* Once, so long from now.
+ * Threads: any. Signals: safe. Errors: none. Free: nothing. */
 static inline hg_arm hg_arm_after(int64_t length_ns)
 {
     hg_arm arm = hg_arm_at(length_ns);
@@ -1097,7 +1219,8 @@ static inline hg_arm hg_arm_after(int64_t length_ns)
     return arm;
 }
 
-/* So long from now, and then with that period. */
+/* So long from now, and then with that period.
+ * Threads: any. Signals: safe. Errors: none. Free: nothing. */
 static inline hg_arm hg_arm_every(int64_t period_ns)
 {
     hg_arm arm = hg_arm_after(period_ns);
@@ -1115,13 +1238,16 @@ typedef struct hg_timer_status {
     uint8_t reserved[5];
 } hg_timer_status;
 
-/* Makes a timer, not armed. `settings` and `action` may be NULL. To be freed with hg_timer_free.
- * Errors: HG_INVALID, HG_EXHAUSTED, HG_FORKED, HG_TERMINATED if the owner was, HG_STALE for any handle. */
+/* Makes a timer, not armed. `settings` and `action` may be NULL.
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE for any handle; HG_INVALID; HG_EXHAUSTED; HG_FORKED;
+ * HG_TERMINATED if the owner was. Free: the timer, with hg_timer_free; `user` of the action is released by
+ * its `release`. */
 hg_status hg_timer_new(hg_owner owner, const hg_timer_settings *settings, const hg_action *action,
                        hg_timer *timer, hg_error *error);
 
 /* Arms it, in place of whatever it was armed for. Takes no lock, does not allocate.
- * Errors: HG_INVALID, HG_TERMINATED, HG_BUSY if four threads do so at the same moment, HG_FORKED. */
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE, HG_INVALID, HG_TERMINATED, HG_BUSY if four threads
+ * do so at the same moment, HG_FORKED. Free: nothing. */
 hg_status hg_timer_arm(hg_timer timer, const hg_arm *arm, hg_error *error);
 
 /* How much is cancelled. */
@@ -1131,26 +1257,34 @@ enum {
 };
 
 /* Cancels. `cancelled`, which may be NULL, is whether there was something to cancel: of an expiry and a
- * cancelling exactly one wins. An action that runs is not held up. Errors: HG_TERMINATED, HG_INVALID. */
+ * cancelling exactly one wins. An action that runs is not held up.
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE, HG_TERMINATED, HG_INVALID, HG_FORKED. Free:
+ * nothing. */
 hg_status hg_timer_cancel(hg_timer timer, uint32_t which, bool *cancelled, hg_error *error);
 
 /* Sleeps on it: it is armed for that, and whoever cancels, arms or terminates it ends the sleep.
- * Errors: HG_CANCELLED, HG_TERMINATED, HG_CLOCK_SET, HG_BUSY if another thread sleeps on it. */
+ * Threads: any, one at a time. Signals: no. Errors: HG_NULL, HG_STALE, HG_CANCELLED, HG_TERMINATED,
+ * HG_CLOCK_SET, HG_INVALID, HG_FORKED; HG_BUSY if another thread sleeps on it. Free: nothing. */
 hg_status hg_timer_sleep_until(hg_timer timer, int64_t at_ns, hg_error *error);
 hg_status hg_timer_sleep_for(hg_timer timer, int64_t length_ns, hg_error *error);
 
-/* What it is doing. */
+/* What it is doing.
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE, HG_FORKED. Free: nothing. */
 hg_status hg_timer_look(hg_timer timer, hg_timer_status *status, hg_error *error);
 
-/* Terminates it: when this returns no action of it runs, and none will; but in its own action it returns
- * at once, and that is the last. Two actions that terminate each other's timers wait for ever. */
+/* Terminates it: when this returns no action of it runs, and none will; but in its own action it returns at
+ * once, and that is the last. Two actions that terminate each other's timers wait for ever.
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE, HG_FORKED. Free: nothing. */
 hg_status hg_timer_terminate(hg_timer timer, hg_error *error);
 
-/* The same, and frees the handle. */
+/* The same, and frees the handle.
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE, HG_FORKED, HG_BUSY while another call on it goes
+ * on. Free: nothing. */
 hg_status hg_timer_free(hg_timer timer, hg_error *error);
 
 /* Reads the calling thread's real-time priority anew, for timers that it arms from now on: 1 to 99, 100 for
- * a deadline thread, else 0. To be called when its policy has changed. */
+ * a deadline thread, else 0. To be called when its policy has changed.
+ * Threads: own. Signals: no. Errors: none. Free: nothing. */
 uint32_t hg_refresh_priority(void);
 
 /* ---- Periodic threads ---------------------------------------------------------------------- */
@@ -1252,14 +1386,16 @@ typedef struct hg_periodic_statistics {
     hg_distribution response; /* from release to completion */
 } hg_periodic_statistics;
 
-/* Starts a thread that calls `body` once a period. When this returns it has its CPUs and its policy.
- * `user` goes to all of its call-backs. To be freed with hg_periodic_free.
- * Errors: HG_INVALID, HG_PERMISSION (the text says which line grants it), HG_EXHAUSTED, HG_BUSY if the
- * deadline class has no bandwidth left. */
+/* Starts a thread that calls `body` once a period. When this returns it has its CPUs and its policy. `user`
+ * goes to all of its call-backs.
+ * Threads: any. Signals: no. Errors: HG_NULL; HG_INVALID; HG_PERMISSION (the text says which line grants
+ * it); HG_EXHAUSTED; HG_BUSY if the deadline class has no bandwidth left, or the signal of `watch` is
+ * taken; HG_OS. Free: the thread, with hg_periodic_free; `user` is released by `release`. */
 hg_status hg_periodic_start(const hg_periodic_settings *settings, hg_body_fn body, void *user,
                             hg_release_fn release, hg_periodic *periodic, hg_error *error);
 
-/* Asks it to stop: its wait ends at once, a job that runs is finished. Errors: HG_STALE. Signals: safe. */
+/* Asks it to stop: its wait ends at once, a job that runs is finished.
+ * Threads: any. Signals: safe. Errors: HG_NULL, HG_STALE. Free: nothing. */
 hg_status hg_periodic_stop(hg_periodic periodic);
 
 /* Why it is over. */
@@ -1269,18 +1405,23 @@ enum {
     HG_PERIODIC_BY_VERDICT = 2 /* on_fault said so */
 };
 
-/* Waits until it is over; `ended` may be NULL. The handle stays. Errors: HG_INVALID the second time,
- * HG_WRONG_THREAD from itself, HG_FORKED. */
+/* Waits until it is over; `ended` may be NULL. The handle stays.
+ * Threads: any but its own. Signals: no. Errors: HG_NULL, HG_STALE; HG_INVALID the second time;
+ * HG_WRONG_THREAD from its body, its other call-backs, on_fault among them, or `release`; HG_FORKED. Free:
+ * nothing. */
 hg_status hg_periodic_join(hg_periodic periodic, uint32_t *ended, hg_error *error);
 
-/* What it did so far, also afterwards. Never delays it. */
+/* What it did so far, also afterwards. Never delays it.
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE. Free: nothing. */
 hg_status hg_periodic_look(hg_periodic periodic, hg_periodic_statistics *statistics, hg_error *error);
 
-/* The kernel's number of it, as chrt takes it; 0 for none. */
+/* The kernel's number of it, as chrt takes it; 0 for none.
+ * Threads: any. Signals: no. Errors: none. Free: nothing. */
 uint32_t hg_periodic_id(hg_periodic periodic);
 
-/* Stops it, waits for its end, and frees it. Errors: HG_WRONG_THREAD from itself; HG_BUSY while another
- * thread waits for it. */
+/* Stops it, waits for its end, and frees it.
+ * Threads: any but its own. Signals: no. Errors: HG_NULL, HG_STALE; HG_WRONG_THREAD as hg_periodic_join,
+ * and then it goes on; HG_BUSY while another thread waits for it. Free: nothing. */
 hg_status hg_periodic_free(hg_periodic periodic, hg_error *error);
 
 typedef struct hg_standing {
@@ -1288,14 +1429,18 @@ typedef struct hg_standing {
     int64_t budget_left_ns;    /* negative if it is overrun; INT64_MAX without one */
 } hg_standing;
 
-/* How the job stands: a read of the clock, and with a budget a system call. Errors: HG_STALE if it does
- * not run in this thread. */
+/* How the job stands: a read of the clock, and with a budget a system call.
+ * Threads: the job's. Signals: no. Errors: HG_NULL, HG_STALE if it does not run in this thread. Free:
+ * nothing. */
 hg_status hg_job_check(const hg_job *job, hg_standing *standing, hg_error *error);
 
-/* Whether the thread is asked to stop: a long job may want to end early. */
+/* Whether the thread is asked to stop: a long job may want to end early.
+ * Threads: the job's. Signals: no. Errors: none. Free: nothing. */
 bool hg_job_is_stopping(const hg_job *job);
 
-/* Pauses within the job. A stop of the thread ends that: HG_INTERRUPTED. `slept` may be NULL. */
+/* Pauses within the job. `slept` may be NULL.
+ * Threads: the job's. Signals: no. Errors: HG_NULL, HG_STALE if it does not run in this thread;
+ * HG_INTERRUPTED if the thread is stopped. Free: nothing. */
 hg_status hg_job_sleep_until(const hg_job *job, uint64_t deadline_ns, hg_slept *slept, hg_error *error);
 
 /* ---- The recorder, for a loop of one's own ------------------------------------------------- */
@@ -1317,8 +1462,8 @@ typedef struct hg_loop_spec {
     uint64_t period_ns;
     uint64_t deadline_ns; /* after the time at which a period was due; 0 for the period */
     uint64_t gap_ns;      /* two marks further apart are a gap; 0 leaves that to what the kernel says */
-    uint64_t records;     /* room for so many intervals; 0 for a run's default */
-    uint64_t jobs;        /* periods that are kept one by one */
+    uint64_t records;     /* room for so many intervals, 24 bytes each; 0 for a run's default */
+    uint64_t jobs;        /* periods that are kept one by one, 32 bytes each */
     bool ring;            /* a full buffer keeps the newest */
     uint8_t reserved[7];
 } hg_loop_spec;
@@ -1363,35 +1508,50 @@ typedef struct hg_interval {
     uint32_t onset; /* HG_ONSET_* */
 } hg_interval;
 
-/* Makes everything ready, in some 25 ms, and starts to measure. CPUs and policy are the caller's. To be
- * freed with hg_loop_finish. Errors: HG_INVALID, HG_UNSUPPORTED. */
+/* Makes everything ready, in some 25 ms, and starts to measure. CPUs and policy are the caller's, and
+ * should be set before.
+ * Threads: any: the loop is that one's. Signals: no. Errors: HG_NULL; HG_INVALID; HG_UNSUPPORTED;
+ * HG_EXHAUSTED if there is not so much memory. Free: the loop, with hg_loop_finish. */
 hg_status hg_loop_start(const hg_loop_spec *spec, hg_loop *own_loop, hg_error *error);
 
-/* A period begins, and was due now; one that has not ended, ends. */
+/* A period begins, and was due now; one that has not ended, ends.
+ * Threads: the loop's. Signals: no. Errors: HG_NULL, HG_STALE, HG_WRONG_THREAD. Free: nothing. */
 hg_status hg_loop_begin(hg_loop own_loop);
 
-/* The same for one that was due at a time: its deadline counts from there. */
+/* The same for one that was due at a time: its deadline counts from there.
+ * Threads: the loop's. Signals: no. Errors: HG_NULL, HG_STALE, HG_WRONG_THREAD. Free: nothing. */
 hg_status hg_loop_begin_due(hg_loop own_loop, uint64_t due_ns);
 
-/* Within a period: makes known that the thread runs. */
+/* Within a period: makes known that the thread runs.
+ * Threads: the loop's. Signals: no. Errors: HG_NULL, HG_STALE, HG_WRONG_THREAD. Free: nothing. */
 hg_status hg_loop_check(hg_loop own_loop);
 
-/* The period is done. */
+/* The period is done.
+ * Threads: the loop's. Signals: no. Errors: HG_NULL, HG_STALE, HG_WRONG_THREAD. Free: nothing. */
 hg_status hg_loop_end(hg_loop own_loop);
 
-/* What was counted so far. */
+/* What was counted so far.
+ * Threads: the loop's. Signals: no. Errors: HG_NULL, HG_STALE, HG_WRONG_THREAD. Free: nothing. */
 hg_status hg_loop_deadlines(hg_loop own_loop, hg_deadlines *deadlines, hg_error *error);
 
-/* Ends measuring, and frees the loop. The recording is to be freed with hg_recording_free. */
+/* Ends measuring, and frees the loop.
+ * Threads: the loop's. Signals: no. Errors: HG_NULL, HG_STALE, HG_WRONG_THREAD, HG_EXHAUSTED. Free: the
+ * recording, with hg_recording_free. */
 hg_status hg_loop_finish(hg_loop own_loop, hg_recording *recording, hg_error *error);
 
-/* It in numbers. */
+/* It in numbers.
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE. Free: nothing. */
 hg_status hg_recording_look(hg_recording recording, hg_recording_summary *found, hg_error *error);
 
 /* Its intervals from number `first` on, as many as there is room for; `count` is how many there are from
- * there. `intervals` may be NULL without room. */
+ * there. `intervals` may be NULL without room.
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE. Free: nothing. */
 hg_status hg_recording_intervals(hg_recording recording, uint64_t first, hg_interval *intervals,
                                  size_t room, size_t *count, hg_error *error);
+
+/* Frees it.
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE, HG_BUSY while another call on it goes on. Free:
+ * nothing. */
 hg_status hg_recording_free(hg_recording recording, hg_error *error);
 
 /* ---- Reservations -------------------------------------------------------------------------- */
@@ -1422,22 +1582,28 @@ typedef struct hg_supply {
     uint64_t throttled_ns;  /* how long the thread stood since its budget was used up; 0 if not known */
 } hg_supply;
 
-/* Whether the kernel's deadline class would take it, as far as can be seen. Reserves nothing. `thread` is the
- * kernel's number of one, 0 for the calling thread.
- * Errors: HG_INVALID, HG_PERMISSION, HG_BUSY if the bandwidth is given away, HG_UNSUPPORTED; the text says
- * what is in the way and the line that mends it. */
+/* Whether the kernel's deadline class would take it, as far as can be seen. Reserves nothing. `thread` is
+ * the kernel's number of one, 0 for the calling thread.
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_INVALID, HG_PERMISSION, HG_UNSUPPORTED, HG_OS; HG_BUSY if
+ * the bandwidth is given away; HG_STALE if there is no such thread. The text says what is in the way and
+ * the line that mends it. Free: nothing. */
 hg_status hg_reserve_check(uint32_t thread, const hg_request *request, hg_error *error);
 
 /* Puts a thread under a reservation of the kernel's deadline class, which holds it whatever others do.
- * What it forks has no share of it. To be freed with hg_reserve_release. Errors: as hg_reserve_check;
- * HG_STALE if there is no such thread. */
+ * `thread` is as for hg_reserve_check. What it forks has no share of it.
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_INVALID, HG_PERMISSION, HG_UNSUPPORTED, HG_OS; HG_BUSY if
+ * the bandwidth is given away; HG_STALE if there is no such thread; HG_EXHAUSTED. Free: the reservation,
+ * with hg_reserve_release. */
 hg_status hg_reserve_thread(uint32_t thread, const hg_request *request, hg_reservation *reservation,
                             hg_error *error);
 
-/* What it delivered until now. */
+/* What it delivered until now.
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE. Free: nothing. */
 hg_status hg_reserve_look(hg_reservation reservation, hg_supply *supply, hg_error *error);
 
-/* Ends it, and gives the thread back the policy that it had, also if it has ended. */
+/* Ends it, and gives the thread back the policy that it had, also if it has ended.
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE, HG_PERMISSION, HG_OS, HG_BUSY while another call on
+ * it goes on. Free: nothing. */
 hg_status hg_reserve_release(hg_reservation reservation, hg_error *error);
 
 /* ---- Progress ------------------------------------------------------------------------------ */
@@ -1453,11 +1619,13 @@ typedef struct hg_progress_page {
     uint8_t reserved[7];
 } hg_progress_page;
 
-/* Opens the page that HOURGLASS_PROGRESS names, or without that makes one of the program's own. To be
- * closed with hg_progress_close. Errors: HG_PAGE, HG_OTHER_VERSION, HG_EXHAUSTED. */
+/* Opens the page that HOURGLASS_PROGRESS names, or without that makes one of the program's own.
+ * Threads: any: the page is that one's. Signals: no. Errors: HG_NULL, HG_PAGE, HG_OTHER_VERSION,
+ * HG_EXHAUSTED. Free: the page, with hg_progress_close. */
 hg_status hg_progress_open(hg_progress_page *page, hg_error *error);
 
-/* Closes it; telling does nothing from then on. Errors: HG_STALE. */
+/* Closes it; telling does nothing from then on.
+ * Threads: one at a time. Signals: no. Errors: HG_NULL, HG_STALE. Free: nothing. */
 hg_status hg_progress_close(hg_progress_page *page, hg_error *error);
 
 /* Words of a page of progress. */
@@ -1470,8 +1638,9 @@ enum {
     HG_PROGRESS_BEGUN_ = 11
 };
 
-/* A job begins: nothing of it is done. The job before is over, whatever was told of it. Reads the clock: periods
- * that were begun at a guess are then begun with the jobs. */
+/* A job begins: nothing of it is done. The job before is over, whatever was told of it. Reads the clock:
+ * periods that were begun at a guess are then begun with the jobs.
+ * Threads: one at a time. Signals: no. Errors: none. Free: nothing. */
 static inline void hg_progress_begin(hg_progress_page *page)
 {
     if (page && page->words) {
@@ -1487,7 +1656,8 @@ static inline void hg_progress_begin(hg_progress_page *page)
 
 /* `done` of `total` is done, in any unit in which equal steps take equal times; `total` itself means that
  * the job is done, and is to be told of every job, or the next one by hg_progress_begin. `done` must not
- * fall within a job. After the end the next call begins a job. Two stores, no system call. */
+ * fall within a job. After the end the next call begins a job. Two stores, no system call.
+ * Threads: one at a time. Signals: no. Errors: none. Free: nothing. */
 static inline void hg_progress(hg_progress_page *page, uint64_t done, uint64_t total)
 {
     if (__builtin_expect(!page || !page->words, 0)) {
@@ -1503,7 +1673,8 @@ static inline void hg_progress(hg_progress_page *page, uint64_t done, uint64_t t
     }
 }
 
-/* When the first period after `now` begins, on the grid that is watched; 0 where none was told. */
+/* When the first period after `now` begins, on the grid that is watched; 0 where none was told.
+ * Threads: any. Signals: safe. Errors: none. Free: nothing. */
 static inline uint64_t hg_progress_next_release(const hg_progress_page *page, uint64_t now)
 {
     uint64_t first, period;

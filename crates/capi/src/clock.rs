@@ -10,8 +10,8 @@ use hourglass_clock::timekeeping::{
     Bounds, EventKind, Scale, SourceId, Status, Ticks, WallReference, WallStatus, What,
 };
 
-use crate::error::{Failure, TEXT, answer, guard, hg_error, hg_status, put_text};
-use crate::pointers::{read, write};
+use crate::error::{Failure, TEXT, answer, guard, hg_error, hg_status, put_text, reading};
+use crate::pointers::{give, read};
 
 /// Where the clock's page is: what `hourglass.h` reads.
 #[repr(transparent)]
@@ -158,31 +158,31 @@ pub struct hg_clock_event {
 /// `hg_now` where the page does not simply give the time.
 #[unsafe(no_mangle)]
 pub extern "C" fn hg_now_call() -> u64 {
-    answer(0, || clock().now())
+    reading(0, || clock().now())
 }
 
 /// `hg_now_ordered` where the page does not simply give the time.
 #[unsafe(no_mangle)]
 pub extern "C" fn hg_now_ordered_call() -> u64 {
-    answer(0, || clock().now_ordered())
+    reading(0, || clock().now_ordered())
 }
 
 /// `hg_now_bounded` where the page does not simply give the time.
 #[unsafe(no_mangle)]
 pub extern "C" fn hg_now_bounded_call() -> hg_bounds {
-    answer(hg_bounds::default(), || clock().now_bounded().into())
+    reading(hg_bounds::default(), || clock().now_bounded().into())
 }
 
 /// `hg_now_bounded_ordered` where the page does not simply give the time.
 #[unsafe(no_mangle)]
 pub extern "C" fn hg_now_bounded_ordered_call() -> hg_bounds {
-    answer(hg_bounds::default(), || clock().now_bounded_ordered().into())
+    reading(hg_bounds::default(), || clock().now_bounded_ordered().into())
 }
 
 /// The counter that serves.
 #[unsafe(no_mangle)]
 pub extern "C" fn hg_clock_ticks() -> hg_ticks {
-    answer(hg_ticks::default(), || {
+    reading(hg_ticks::default(), || {
         let Ticks { count, epoch } = clock().ticks();
         hg_ticks { count, epoch, reserved: 0 }
     })
@@ -200,11 +200,10 @@ pub unsafe extern "C" fn hg_clock_elapsed(
     let work = || {
         let found = clock().elapsed(ticks(first), ticks(second))?;
         let found = hg_elapsed { ns: found.ns, error_ns: found.error_ns };
-        // SAFETY: as the header says of `elapsed`.
-        unsafe { write(elapsed, found, "elapsed") }
+        Ok(found)
     };
-    // SAFETY: as the header says of `error`.
-    unsafe { guard(error, work) }
+    // SAFETY: as the header says of `elapsed` and `error`.
+    unsafe { give(elapsed, "elapsed", error, work) }
 }
 
 /// The time on another scale.
@@ -226,11 +225,10 @@ pub unsafe extern "C" fn hg_now_on(
         let found = clock().now_on(scale);
         let status = status_number(found.status);
         let found = hg_scale_time { ns: found.ns, error_ns: found.error_ns, status, reserved: 0 };
-        // SAFETY: as the header says of `time`.
-        unsafe { write(time, found, "time") }
+        Ok(found)
     };
-    // SAFETY: as the header says of `error`.
-    unsafe { guard(error, work) }
+    // SAFETY: as the header says of `time` and `error`.
+    unsafe { give(time, "time", error, work) }
 }
 
 /// Wall-clock time.
@@ -249,19 +247,34 @@ pub extern "C" fn hg_wall() -> hg_wall_time {
     })
 }
 
+/// Tells the clock what a reference says.
+///
+/// # Safety
+/// As the header says of the two addresses.
+unsafe fn refer(
+    reference: *const hg_wall_reference,
+    error: *mut hg_error,
+    tell: impl FnOnce(WallReference),
+) -> hg_status {
+    let work = || {
+        // SAFETY: as the caller promises.
+        let said = unsafe { read(reference, "reference") }?;
+        let hg_wall_reference { monotonic_ns, wall_ns, error_ns } = said;
+        tell(WallReference { monotonic_ns, wall_ns, error_ns });
+        Ok(())
+    };
+    // SAFETY: as the caller promises.
+    unsafe { guard(error, work) }
+}
+
 /// Sets wall-clock time of this process' clock.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_wall_set(
     reference: *const hg_wall_reference,
     error: *mut hg_error,
 ) -> hg_status {
-    let work = || {
-        // SAFETY: as the header says of `reference`.
-        clock().set_wall(unsafe { said(reference) }?);
-        Ok(())
-    };
-    // SAFETY: as the header says of `error`.
-    unsafe { guard(error, work) }
+    // SAFETY: as the header says.
+    unsafe { refer(reference, error, |said| clock().set_wall(said)) }
 }
 
 /// Steers wall-clock time of this process' clock.
@@ -270,28 +283,14 @@ pub unsafe extern "C" fn hg_wall_steer(
     reference: *const hg_wall_reference,
     error: *mut hg_error,
 ) -> hg_status {
-    let work = || {
-        // SAFETY: as the header says of `reference`.
-        clock().steer_wall(unsafe { said(reference) }?);
-        Ok(())
-    };
-    // SAFETY: as the header says of `error`.
-    unsafe { guard(error, work) }
+    // SAFETY: as the header says.
+    unsafe { refer(reference, error, |said| clock().steer_wall(said)) }
 }
 
 /// Lets the kernel say again what wall-clock time is.
 #[unsafe(no_mangle)]
 pub extern "C" fn hg_wall_release() {
     answer((), || clock().release_wall());
-}
-
-/// # Safety
-/// `reference` is NULL or the address of one.
-unsafe fn said(reference: *const hg_wall_reference) -> Result<WallReference, Failure> {
-    // SAFETY: as the caller promises.
-    let said = unsafe { read(reference, "reference") }?;
-    let hg_wall_reference { monotonic_ns, wall_ns, error_ns } = said;
-    Ok(WallReference { monotonic_ns, wall_ns, error_ns })
 }
 
 /// The source that serves.
@@ -342,11 +341,10 @@ pub unsafe extern "C" fn hg_clock_examine(trust: *mut hg_trust, error: *mut hg_e
         let found = clock().examine();
         let mut told = hg_trust { trusted: found.trusted, reserved: [0; 7], reason: [0; TEXT] };
         put_text(&mut told.reason, &found.reason);
-        // SAFETY: as the header says of `trust`.
-        unsafe { write(trust, told, "trust") }
+        Ok(told)
     };
-    // SAFETY: as the header says of `error`.
-    unsafe { guard(error, work) }
+    // SAFETY: as the header says of `trust` and `error`.
+    unsafe { give(trust, "trust", error, work) }
 }
 
 /// The numbers of `HG_EVENT_*`; 0 for what a later version may add.

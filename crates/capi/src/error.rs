@@ -1,6 +1,7 @@
 //! What a call that failed says: a kind, the operating system's number, a sentence.
 //!
-//! Owns: `hg_error`, the kinds, the border that no panic crosses ([`guard`]).
+//! Owns: `hg_error`, the kinds, the border that no panic crosses ([`guard`], [`answer`]), and behind which
+//! the caller's `errno` is kept and its thread not cancelled.
 //! Must not: allocate in a call that did not fail.
 
 use std::ffi::c_char;
@@ -8,6 +9,7 @@ use std::fmt::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use hourglass_clock::timekeeping::{MixedTicks, OpenPageError, SetSourceError};
+use hourglass_sys::caller;
 use hourglass_timer::fault::FaultError;
 use hourglass_timer::periodic::{JoinError, SpawnError};
 use hourglass_timer::service::ServiceError;
@@ -162,9 +164,9 @@ impl From<ServiceError> for Failure {
             ServiceError::ClockSet => (HG_CLOCK_SET, 0),
             ServiceError::Contended | ServiceError::AnotherSleeps => (HG_BUSY, 0),
             ServiceError::Forked => (HG_FORKED, 0),
-            ServiceError::TooManyTimers { .. } | ServiceError::TooManyClasses { .. } => {
-                (HG_EXHAUSTED, 0)
-            }
+            ServiceError::TooManyTimers { .. }
+            | ServiceError::TooManyClasses { .. }
+            | ServiceError::NoRoom { .. } => (HG_EXHAUSTED, 0),
             ServiceError::Thread { errno, .. } => (of_errno(*errno), *errno),
             ServiceError::Panicked { .. } => (HG_PANIC, 0),
             ServiceError::Engine(_) => (HG_OS, 0),
@@ -235,6 +237,7 @@ impl From<LoopError> for Failure {
         let kind = match &error {
             LoopError::NotPositive(_) => HG_INVALID,
             LoopError::Counter(_) => HG_UNSUPPORTED,
+            LoopError::Memory { .. } => HG_EXHAUSTED,
         };
         Failure::of(kind, 0, &error)
     }
@@ -268,7 +271,8 @@ unsafe fn tell(error: *mut hg_error, failure: &Failure) {
     }
 }
 
-/// The border: does `work`, tells what failed, and lets no panic out.
+/// The border: does `work`, tells what failed, and lets no panic out. `errno` is as it was, and the thread is
+/// not cancelled in here: a forced unwind would abort the process.
 ///
 /// # Safety
 /// `error` is NULL or the address of an `hg_error` that nobody else uses meanwhile.
@@ -276,6 +280,7 @@ pub(crate) unsafe fn guard(
     error: *mut hg_error,
     work: impl FnOnce() -> Result<(), Failure>,
 ) -> hg_status {
+    let _kept = caller::keep();
     let done = catch_unwind(AssertUnwindSafe(work));
     let failure = match done {
         Ok(Ok(())) => return HG_OK,
@@ -296,8 +301,15 @@ pub(crate) unsafe fn guard(
     failure.kind
 }
 
-/// The border of calls that answer something else: `otherwise` for a panic.
+/// The border of calls that answer something else: `otherwise` for a panic. The rest as [`guard`].
 pub(crate) fn answer<T>(otherwise: T, work: impl FnOnce() -> T) -> T {
+    let _kept = caller::keep();
+    reading(otherwise, work)
+}
+
+/// The border of reads of the clock, which are to cost nothing more than those of Rust: the clock itself keeps
+/// `errno`, and the thread from being cancelled, where it calibrates.
+pub(crate) fn reading<T>(otherwise: T, work: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         std::mem::forget(panic);
         otherwise

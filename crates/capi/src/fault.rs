@@ -9,25 +9,14 @@ use hourglass_timer::fault::{
 };
 
 use crate::error::{Failure, guard, hg_error, hg_status};
-use crate::pointers::{User, is_there, offer, read, write};
+use crate::pointers::{User, give, offer, read_or_default};
 use crate::scheduling::hg_scheduling;
-use crate::table::Table;
+use crate::table::{Table, handles};
 use crate::timer::hg_release_fn;
 
-/// A watched thread, as others see it.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct hg_watched {
-    /// 0 is none.
-    pub handle: u64,
-}
-
-/// An installed handler.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct hg_handler {
-    /// 0 is none.
-    pub handle: u64,
+handles! {
+    hg_watched, "A watched thread, as others see it.";
+    hg_handler, "An installed handler.";
 }
 
 /// How a thread is watched; all zero notifies.
@@ -201,20 +190,27 @@ impl hg_verdict {
     }
 }
 
+/// Asks a handler's function what is to become of a thread.
+pub(crate) fn asked(
+    call: unsafe extern "C" fn(*const hg_fault, *mut c_void) -> hg_verdict,
+    fault: &Fault,
+    user: *mut c_void,
+) -> Verdict {
+    let told = hg_fault::from(fault);
+    // SAFETY: the header asks that it may be called so, on the handler's thread.
+    unsafe { call(&raw const told, user) }.verdict()
+}
+
 /// A handler's function with what it is given.
 ///
 /// # Errors
 /// `HG_NULL`; `user` is released then.
-pub(crate) fn entry(
+fn entry(
     call: hg_fault_fn,
     user: User,
 ) -> Result<impl FnMut(&Fault, &mut ()) -> Verdict + Send + 'static, Failure> {
     let call = call.ok_or_else(|| Failure::null("entry"))?;
-    Ok(move |fault: &Fault, (): &mut ()| {
-        let told = hg_fault::from(fault);
-        // SAFETY: the header asks that it may be called so, on the handler's thread.
-        unsafe { call(&raw const told, user.data()) }.verdict()
-    })
+    Ok(move |fault: &Fault, (): &mut ()| asked(call, fault, user.data()))
 }
 
 /// The watched thread of a handle.
@@ -284,25 +280,18 @@ pub unsafe extern "C" fn hg_handler_install(
     handler: *mut hg_handler,
     error: *mut hg_error,
 ) -> hg_status {
-    let work = || {
-        // SAFETY: as the header says of `user` and `release`.
-        let user = unsafe { User::new(user, release) };
+    // SAFETY: as the header says of `user` and `release`; released whatever fails from here on.
+    let user = unsafe { User::new(user, release) };
+    let work = move || {
         let entry = entry(entry_, user)?;
-        is_there(handler, "handler")?;
-        let settings = if settings.is_null() {
-            hg_handler_settings::default()
-        } else {
-            // SAFETY: as the header says of `settings`.
-            unsafe { read(settings, "settings") }?
-        };
+        // SAFETY: as the header says of `settings`.
+        let settings = unsafe { read_or_default(settings) };
         let thread = watched_of(watched)?;
         let made = deadline_handler(&thread, settings.attributes()?, entry, ())?;
-        let handle = HANDLERS.insert(made)?;
-        // SAFETY: as the header says of `handler`.
-        unsafe { write(handler, hg_handler { handle }, "handler") }
+        Ok(hg_handler { handle: HANDLERS.insert(made)? })
     };
-    // SAFETY: as the header says of `error`.
-    unsafe { guard(error, work) }
+    // SAFETY: as the header says of `handler` and `error`.
+    unsafe { give(handler, "handler", error, work) }
 }
 
 /// What a handler did so far.
@@ -315,11 +304,10 @@ pub unsafe extern "C" fn hg_handler_look(
     let work = || {
         let found = HANDLERS.get(handler.handle)?.handled();
         let told = hg_handled { faults: found.faults, refused: found.refused };
-        // SAFETY: as the header says of `handled`.
-        unsafe { write(handled, told, "handled") }
+        Ok(told)
     };
-    // SAFETY: as the header says of `error`.
-    unsafe { guard(error, work) }
+    // SAFETY: as the header says of `handled` and `error`.
+    unsafe { give(handled, "handled", error, work) }
 }
 
 /// Takes a handler away.

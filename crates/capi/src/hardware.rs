@@ -9,8 +9,8 @@ use hourglass_clock::choice::thesis::has_constant_tsc;
 use hourglass_clock::source::hpet::{DEVICE, HpetSource};
 use hourglass_clock::source::{Unavailable, Width32};
 
-use crate::error::{TEXT, guard, hg_error, hg_status, put_text};
-use crate::pointers::{is_there, write};
+use crate::error::{TEXT, hg_error, hg_status, put_text};
+use crate::pointers::give;
 
 /// Bytes of a processor's name with its end.
 const BRAND: usize = 64;
@@ -63,7 +63,6 @@ pub unsafe extern "C" fn hg_hardware_look(
     error: *mut hg_error,
 ) -> hg_status {
     let work = || {
-        is_there(hardware, "hardware")?;
         let cpuid = Cpuid::of_this_processor();
         let says = |fact: fn(&Cpuid) -> bool| cpuid.as_ref().is_some_and(fact);
         let mut told = hg_hardware {
@@ -80,11 +79,10 @@ pub unsafe extern "C" fn hg_hardware_look(
             told.hpet = number(&why);
             put_text(&mut told.hpet_reason, &format!("{why}: {}", why.remedy()));
         }
-        // SAFETY: as the header says of `hardware`.
-        unsafe { write(hardware, told, "hardware") }
+        Ok(told)
     };
-    // SAFETY: as the header says of `error`.
-    unsafe { guard(error, work) }
+    // SAFETY: as the header says of `hardware` and `error`.
+    unsafe { give(hardware, "hardware", error, work) }
 }
 
 #[cfg(test)]

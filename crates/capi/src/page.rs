@@ -7,8 +7,8 @@ use hourglass_clock::process::clock;
 use hourglass_clock::timekeeping::{Bounds, PageReader};
 
 use crate::clock::hg_bounds;
-use crate::error::{Failure, answer, guard, hg_error, hg_status};
-use crate::pointers::{is_there, read, write};
+use crate::error::{Failure, guard, hg_error, hg_status, reading};
+use crate::pointers::{give, read, write};
 use crate::table::Table;
 
 /// A page that another process writes: where it is, by which counter, and the handle of its reader.
@@ -47,13 +47,11 @@ static PAGES: Table<PageReader> = Table::new(1, "page");
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_clock_share(fd: *mut i32, error: *mut hg_error) -> hg_status {
     let work = || {
-        is_there(fd, "fd")?;
         let descriptor = clock().share().map_err(|error| Failure::os(&error))?;
-        // SAFETY: as the header says of `fd`; it was just seen not to be NULL.
-        unsafe { write(fd, descriptor.into_raw_fd(), "fd") }
+        Ok(descriptor.into_raw_fd())
     };
-    // SAFETY: as the header says of `error`.
-    unsafe { guard(error, work) }
+    // SAFETY: as the header says of `fd` and `error`.
+    unsafe { give(fd, "fd", error, work) }
 }
 
 /// A descriptor of its own for a file that C holds.
@@ -75,16 +73,14 @@ pub unsafe extern "C" fn hg_page_open(
     error: *mut hg_error,
 ) -> hg_status {
     let work = || {
-        is_there(page, "page")?;
         let reader = PageReader::open(&file_of(fd)?)?;
         let words = reader.page_address();
         let counter = reader.counter().map_or(0, |source| u32::from(source.0));
         let handle = PAGES.insert(reader)?;
-        // SAFETY: as the header says of `page`; it was just seen not to be NULL.
-        unsafe { write(page, hg_page { words, handle, counter, reserved: 0 }, "page") }
+        Ok(hg_page { words, handle, counter, reserved: 0 })
     };
-    // SAFETY: as the header says of `error`.
-    unsafe { guard(error, work) }
+    // SAFETY: as the header says of `page` and `error`.
+    unsafe { give(page, "page", error, work) }
 }
 
 /// # Safety
@@ -100,20 +96,20 @@ unsafe fn with<T>(page: *const hg_page, look: impl FnOnce(&PageReader) -> T) -> 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_page_now_call(page: *const hg_page) -> u64 {
     // SAFETY: as the header says of `page`.
-    answer(0, || unsafe { with(page, PageReader::now) }.unwrap_or(0))
+    reading(0, || unsafe { with(page, PageReader::now) }.unwrap_or(0))
 }
 
 /// `hg_page_now_ordered`, likewise.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_page_now_ordered_call(page: *const hg_page) -> u64 {
     // SAFETY: as the header says of `page`.
-    answer(0, || unsafe { with(page, PageReader::now_ordered) }.unwrap_or(0))
+    reading(0, || unsafe { with(page, PageReader::now_ordered) }.unwrap_or(0))
 }
 
 /// `hg_page_now_bounded`, likewise.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_page_now_bounded_call(page: *const hg_page) -> hg_bounds {
-    answer(hg_bounds::default(), || {
+    reading(hg_bounds::default(), || {
         // SAFETY: as the header says of `page`.
         let found: Option<Bounds> = unsafe { with(page, PageReader::now_bounded) };
         found.map(hg_bounds::from).unwrap_or_default()
@@ -138,11 +134,10 @@ pub unsafe extern "C" fn hg_page_writer_of(
             expired: found.expired,
             reserved: [0; 7],
         };
-        // SAFETY: as the header says of `writer`.
-        unsafe { write(writer, found, "writer") }
+        Ok(found)
     };
-    // SAFETY: as the header says of `error`.
-    unsafe { guard(error, work) }
+    // SAFETY: as the header says of `writer` and `error`.
+    unsafe { give(writer, "writer", error, work) }
 }
 
 /// Closes a page, and makes what `page` is the address of one that is closed.

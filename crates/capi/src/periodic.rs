@@ -1,106 +1,28 @@
-//! Periodic threads.
+//! Periodic threads: how they are made, what they count, their end.
 
-use std::cell::Cell;
 use std::ffi::{c_char, c_void};
-use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use hourglass_time::{Instant, Monotonic, Span};
+use hourglass_timer::fault::Fault;
 use hourglass_timer::periodic::{
-    Builder, Completed, Distribution, Ended, Job, OverrunPolicy, PeriodicThread, Statistics, Stop,
+    Builder, Distribution, Ended, Job, OverrunPolicy, PeriodicThread, Statistics, Stop,
 };
 use hourglass_timer::sleep::{Policy, Settings};
 
-use crate::error::{
-    Failure, HG_INTERRUPTED, HG_OK, HG_PANIC, HG_STALE, HG_WRONG_THREAD, answer, guard, hg_error,
-    hg_status,
-};
-use crate::fault::{entry, hg_fault_fn, hg_handler_settings, hg_watch_settings};
-use crate::pointers::{User, is_there, offer, read, text, write};
+use crate::error::{Failure, HG_OK, HG_PANIC, HG_WRONG_THREAD, answer, guard, hg_error, hg_status};
+use crate::fault::{asked, hg_fault_fn, hg_handler_settings, hg_watch_settings};
+use crate::interrupt::{hg_interrupt, interrupt_at};
+use crate::job::{Lent, Mark, hg_body_fn, hg_completed_fn, run, tells};
+use crate::pointers::{User, give, is_there, offer, read, text};
 use crate::scheduling::hg_scheduling;
-use crate::sleep::{hg_interrupt, hg_sleep_settings, hg_slept, interrupt_at, settings_or};
-use crate::table::Table;
+use crate::sleep::{hg_sleep_settings, settings_or};
+use crate::table::{Table, handles};
 use crate::timer::hg_release_fn;
 
-/// A periodic thread.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct hg_periodic {
-    /// 0 is none.
-    pub handle: u64,
+handles! {
+    hg_periodic, "A periodic thread.";
 }
-
-/// A job that is complete.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct hg_completed {
-    /// How many jobs there were before.
-    pub number: u64,
-    /// When it was released, ns.
-    pub release_ns: u64,
-    /// When its body was entered, ns.
-    pub started_ns: u64,
-    /// By when it was to be complete, ns.
-    pub deadline_ns: u64,
-    /// When it was complete, ns.
-    pub completed_ns: u64,
-    /// CPU time that it took, ns.
-    pub cost_ns: u64,
-    /// Releases that were lost by it.
-    pub lost: u64,
-    /// By how much the grid moved, ns.
-    pub moved_ns: u64,
-    /// Whether its release had passed when the job before was complete.
-    pub late: bool,
-    /// Whether it was running at the next release.
-    pub overrun: bool,
-    /// Whether it missed its deadline.
-    pub missed: bool,
-    /// Whether it took more CPU time than its budget.
-    pub cost_overrun: bool,
-    /// 0.
-    pub reserved: [u8; 4],
-}
-
-/// A job that runs.
-#[repr(C)]
-pub struct hg_job {
-    /// How many jobs there were before.
-    pub number: u64,
-    /// When it was released, ns.
-    pub release_ns: u64,
-    /// When its body was entered, ns.
-    pub started_ns: u64,
-    /// By when it is to be complete, ns.
-    pub deadline_ns: u64,
-    /// Releases that were lost before it.
-    pub lost_before: u64,
-    /// Whether its release had passed when the job before was complete.
-    pub late: bool,
-    /// Whether `previous` is one.
-    pub has_previous: bool,
-    /// 0.
-    pub reserved: [u8; 6],
-    /// The job before.
-    pub previous: hg_completed,
-    /// The library's.
-    pub inner: *mut c_void,
-}
-
-/// How a job stands.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct hg_standing {
-    /// Time until the deadline, ns; negative if it has passed.
-    pub until_deadline_ns: i64,
-    /// CPU time until the budget is used, ns; `INT64_MAX` without one.
-    pub budget_left_ns: i64,
-}
-
-/// A body; whether there is to be another job.
-pub type hg_body_fn = Option<unsafe extern "C" fn(*mut hg_job, *mut c_void) -> bool>;
-/// Is told of a job that did something wrong.
-pub type hg_completed_fn = Option<unsafe extern "C" fn(*const hg_completed, *mut c_void)>;
 
 /// A periodic thread to be; all zero but the period is usual.
 #[repr(C)]
@@ -196,26 +118,6 @@ pub struct hg_periodic_statistics {
     pub response: hg_distribution,
 }
 
-impl From<&Completed> for hg_completed {
-    fn from(job: &Completed) -> hg_completed {
-        hg_completed {
-            number: job.number,
-            release_ns: job.release_ns,
-            started_ns: job.started_ns,
-            deadline_ns: job.deadline_ns,
-            completed_ns: job.completed_ns,
-            cost_ns: job.cost_ns,
-            lost: job.lost,
-            moved_ns: job.moved_ns,
-            late: job.late,
-            overrun: job.overrun,
-            missed: job.missed(),
-            cost_overrun: job.is_cost_overrun(),
-            reserved: [0; 4],
-        }
-    }
-}
-
 impl From<&Distribution> for hg_distribution {
     fn from(times: &Distribution) -> hg_distribution {
         let quantile = |ppm| times.quantile_ns(ppm).unwrap_or(0);
@@ -237,18 +139,14 @@ struct Kept {
     stop: Stop,
     statistics: Statistics,
     tid: u32,
-    /// Tells its own thread from others.
-    mark: Arc<()>,
+    /// Tells its own code from others'.
+    mark: Mark,
 }
 
 static PERIODIC: Table<Kept> = Table::new(11, "periodic thread");
 
-thread_local! {
-    /// The mark of the periodic thread that this is.
-    static OWN: Cell<*const ()> = const { Cell::new(std::ptr::null()) };
-    /// The job that runs in this thread.
-    static JOB: Cell<*const hg_job> = const { Cell::new(std::ptr::null()) };
-}
+/// No more are looked at: Linux has as many.
+const MOST_CPUS: usize = 8192;
 
 fn span(ns: u64) -> Span {
     Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX))
@@ -259,7 +157,7 @@ impl hg_periodic_settings {
     ///
     /// # Safety
     /// As the header says of what they point to.
-    unsafe fn builder(&self, user: &Arc<User>) -> Result<Builder, Failure> {
+    unsafe fn builder(&self, user: &Lent) -> Result<Builder, Failure> {
         // SAFETY: as the caller promises.
         let mut builder = PeriodicThread::builder(unsafe { text(self.name, "periodic") }?);
         builder = match (self.period_ns, self.hertz) {
@@ -290,6 +188,10 @@ impl hg_periodic_settings {
         }
         if self.cpu_count > 0 {
             is_there(self.cpus, "cpus")?;
+            if self.cpu_count > MOST_CPUS {
+                let text = format!("{} CPUs: give at most {MOST_CPUS}", self.cpu_count);
+                return Err(Failure::invalid(text));
+            }
             // SAFETY: not NULL, and the caller promises that there are so many.
             let cpus = unsafe { std::slice::from_raw_parts(self.cpus, self.cpu_count) };
             builder = builder.cpus(cpus.iter().copied());
@@ -310,65 +212,17 @@ impl hg_periodic_settings {
         Ok(builder)
     }
 
-    fn watched(&self, builder: Builder, user: &Arc<User>) -> Result<Builder, Failure> {
-        if self.on_fault.is_none() {
-            return Ok(builder);
-        }
+    fn watched(&self, builder: Builder, user: &Lent) -> Result<Builder, Failure> {
+        let Some(call) = self.on_fault else { return Ok(builder) };
         let (watch, handler) = (self.watch.settings()?, self.handler.attributes()?);
-        // Shares what the body is given; what that is released by is the last of them.
-        let shared = Arc::clone(user);
-        // SAFETY: nothing releases this one.
-        let lent = unsafe { User::new(user.data(), None) };
-        let mut entry = entry(self.on_fault, lent)?;
-        let entry = move |fault: &_, nothing: &mut ()| {
-            let _alive = &shared;
-            entry(fault, nothing)
-        };
+        let user = user.clone();
+        // Of the handler's thread, for which the periodic one waits: its code is that one's, too.
+        let entry = move |fault: &Fault, (): &mut ()| user.with(|user| asked(call, fault, user));
         Ok(match self.watch_budget {
             true => builder.deadline_and_budget_handler(watch, handler, entry, ()),
             false => builder.deadline_handler(watch, handler, entry, ()),
         })
     }
-}
-
-fn tells(
-    call: hg_completed_fn,
-    user: &Arc<User>,
-) -> Option<impl FnMut(&Completed) + Send + 'static> {
-    let (call, user) = (call?, Arc::clone(user));
-    Some(move |job: &Completed| {
-        let told = hg_completed::from(job);
-        // SAFETY: the header asks that it may be called so, on the periodic thread.
-        unsafe { call(&raw const told, user.data()) };
-    })
-}
-
-/// Runs a body.
-fn run(
-    call: unsafe extern "C" fn(*mut hg_job, *mut c_void) -> bool,
-    user: &User,
-    mark: &Arc<()>,
-    job: &mut Job<'_>,
-) -> ControlFlow<()> {
-    OWN.set(Arc::as_ptr(mark));
-    let previous = job.previous().map(hg_completed::from);
-    let mut told = hg_job {
-        number: job.number(),
-        release_ns: job.release_ns(),
-        started_ns: job.started_ns(),
-        deadline_ns: job.deadline_ns(),
-        lost_before: job.lost_before(),
-        late: job.is_late(),
-        has_previous: previous.is_some(),
-        reserved: [0; 6],
-        previous: previous.unwrap_or_default(),
-        inner: (&raw mut *job).cast(),
-    };
-    JOB.set(&raw const told);
-    // SAFETY: the header asks that it may be called so, on the periodic thread.
-    let goes_on = unsafe { call(&raw mut told, user.data()) };
-    JOB.set(std::ptr::null());
-    if goes_on { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
 }
 
 /// Starts a periodic thread.
@@ -381,27 +235,24 @@ pub unsafe extern "C" fn hg_periodic_start(
     periodic: *mut hg_periodic,
     error: *mut hg_error,
 ) -> hg_status {
-    let work = || {
-        // SAFETY: as the header says of `user` and `release`.
-        let user = Arc::new(unsafe { User::new(user, release) });
+    // SAFETY: as the header says of `user` and `release`; released whatever fails from here on.
+    let user = unsafe { User::new(user, release) };
+    let work = move || {
+        let mark = Mark::default();
+        let user = Lent::new(user, &mark);
         let call = body.ok_or_else(|| Failure::null("body"))?;
-        is_there(periodic, "periodic")?;
         // SAFETY: as the header says of `settings`.
         let settings = unsafe { read(settings, "settings") }?;
         // SAFETY: as the header says of what they point to.
         let builder = unsafe { settings.builder(&user) }?;
         let builder = settings.watched(builder, &user)?;
-        let mark = Arc::new(());
-        let own = Arc::clone(&mark);
-        let thread = builder.spawn(move |job: &mut Job<'_>| run(call, &user, &own, job))?;
+        let thread = builder.spawn(move |job: &mut Job<'_>| run(call, &user, job))?;
         let (stop, statistics, tid) = (thread.stopper(), thread.statistics(), thread.id());
         let kept = Kept { thread: Mutex::new(Some(thread)), stop, statistics, tid, mark };
-        let handle = PERIODIC.insert(kept)?;
-        // SAFETY: as the header says of `periodic`.
-        unsafe { write(periodic, hg_periodic { handle }, "periodic") }
+        Ok(hg_periodic { handle: PERIODIC.insert(kept)? })
     };
-    // SAFETY: as the header says of `error`.
-    unsafe { guard(error, work) }
+    // SAFETY: as the header says of `periodic` and `error`.
+    unsafe { give(periodic, "periodic", error, work) }
 }
 
 /// Asks it to stop.
@@ -417,12 +268,19 @@ pub extern "C" fn hg_periodic_stop(periodic: hg_periodic) -> hg_status {
 }
 
 impl Kept {
-    fn take(&self) -> Result<Option<PeriodicThread>, Failure> {
-        if OWN.get() == Arc::as_ptr(&self.mark) {
-            let text = "a periodic thread cannot wait for its own end: let its body return false";
-            return Err(Failure::new(HG_WRONG_THREAD, text));
+    /// The thread, to wait for its end; once.
+    fn take(&self) -> Option<PeriodicThread> {
+        self.thread.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// That another one's code asks: a thread that waited for its own end would do so for ever.
+    fn is_not_here(&self) -> Result<(), Failure> {
+        if !self.mark.is_here() {
+            return Ok(());
         }
-        Ok(self.thread.lock().unwrap_or_else(PoisonError::into_inner).take())
+        let text = "a periodic thread cannot wait for its own end, nor can its call-backs: let its body \
+                    return false, or stop it and wait in another thread";
+        Err(Failure::new(HG_WRONG_THREAD, text))
     }
 }
 
@@ -435,8 +293,9 @@ pub unsafe extern "C" fn hg_periodic_join(
 ) -> hg_status {
     let work = || {
         let kept = PERIODIC.get(periodic.handle)?;
-        let thread = kept.take()?;
-        let thread = thread
+        kept.is_not_here()?;
+        let thread = kept
+            .take()
             .ok_or_else(|| Failure::invalid("the thread was waited for before: free it now"))?;
         let (why, _) = thread.join()?;
         let why = match why {
@@ -474,11 +333,10 @@ pub unsafe extern "C" fn hg_periodic_look(
             latency: (&found.latency).into(),
             response: (&found.response).into(),
         };
-        // SAFETY: as the header says of `statistics`.
-        unsafe { write(statistics, told, "statistics") }
+        Ok(told)
     };
-    // SAFETY: as the header says of `error`.
-    unsafe { guard(error, work) }
+    // SAFETY: as the header says of `statistics` and `error`.
+    unsafe { give(statistics, "statistics", error, work) }
 }
 
 /// The kernel's number of it; 0 for none.
@@ -495,78 +353,12 @@ pub unsafe extern "C" fn hg_periodic_free(
 ) -> hg_status {
     let work = || {
         let kept = PERIODIC.get(periodic.handle)?;
+        kept.is_not_here()?;
         kept.stop.stop();
         // Dropped, it waits for its end.
-        drop(kept.take()?);
+        drop(kept.take());
         drop(kept);
         PERIODIC.remove(periodic.handle).map(drop)
-    };
-    // SAFETY: as the header says of `error`.
-    unsafe { guard(error, work) }
-}
-
-/// With the job that runs in this thread.
-///
-/// # Errors
-/// `HG_NULL`; `HG_STALE` if it is none.
-///
-/// # Safety
-/// Called from within the body that was given `job`, if that is the job of this thread.
-unsafe fn job_of<'a>(job: *const hg_job) -> Result<&'a mut Job<'static>, Failure> {
-    is_there(job, "job")?;
-    if JOB.get() != job {
-        let text = "no such job runs in this thread: a job ends when its body returns";
-        return Err(Failure::new(HG_STALE, text));
-    }
-    // SAFETY: the body of this very job runs, whose caller lends it to nobody else meanwhile; what is
-    // behind `inner` was put there by `run` and C has no business there.
-    Ok(unsafe { &mut *(*job).inner.cast::<Job<'static>>() })
-}
-
-/// How a job stands.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn hg_job_check(
-    job: *const hg_job,
-    standing: *mut hg_standing,
-    error: *mut hg_error,
-) -> hg_status {
-    let work = || {
-        // SAFETY: as the header says of `job`.
-        let found = unsafe { job_of(job) }?.check();
-        let told = hg_standing {
-            until_deadline_ns: found.until_deadline.nanos(),
-            budget_left_ns: found.budget_left.map_or(i64::MAX, Span::nanos),
-        };
-        // SAFETY: as the header says of `standing`.
-        unsafe { write(standing, told, "standing") }
-    };
-    // SAFETY: as the header says of `error`.
-    unsafe { guard(error, work) }
-}
-
-/// Whether the thread is asked to stop.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn hg_job_is_stopping(job: *const hg_job) -> bool {
-    // SAFETY: as the header says of `job`.
-    answer(false, || unsafe { job_of(job) }.is_ok_and(|job| job.is_stopping()))
-}
-
-/// Pauses within a job.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn hg_job_sleep_until(
-    job: *const hg_job,
-    deadline_ns: u64,
-    slept: *mut hg_slept,
-    error: *mut hg_error,
-) -> hg_status {
-    let work = || {
-        // SAFETY: as the header says of `job`.
-        let job = unsafe { job_of(job) }?;
-        let deadline = i64::try_from(deadline_ns).unwrap_or(i64::MAX);
-        let found = job.sleeper().sleep_until(Instant::<Monotonic>::from_nanos(deadline));
-        // SAFETY: as the header says of `slept`.
-        unsafe { offer(slept, hg_slept::from(found)) };
-        if found.interrupted { Err(Failure::new(HG_INTERRUPTED, "")) } else { Ok(()) }
     };
     // SAFETY: as the header says of `error`.
     unsafe { guard(error, work) }

@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, c_char, c_void};
 
-use crate::error::Failure;
+use crate::error::{Failure, guard, hg_error, hg_status};
 
 /// A copy of what is there.
 ///
@@ -19,6 +19,15 @@ pub(crate) unsafe fn read<T: Copy>(from: *const T, name: &str) -> Result<T, Fail
     Ok(unsafe { from.read() })
 }
 
+/// A copy of what is there, or what is usual where nothing is.
+///
+/// # Safety
+/// `from` is NULL or the address of a `T`.
+pub(crate) unsafe fn read_or_default<T: Copy + Default>(from: *const T) -> T {
+    // SAFETY: not NULL where it is read, and the caller promises the rest.
+    if from.is_null() { T::default() } else { unsafe { from.read() } }
+}
+
 /// Puts something there.
 ///
 /// # Errors
@@ -33,6 +42,27 @@ pub(crate) unsafe fn write<T>(to: *mut T, value: T, name: &str) -> Result<(), Fa
     // SAFETY: not NULL, and the caller promises the rest.
     unsafe { to.write(value) };
     Ok(())
+}
+
+/// The border of calls that put one thing somewhere: does `make` if there is room for it. What `make` owns
+/// is dropped in any case.
+///
+/// # Safety
+/// `to` is NULL or the address of room for a `T`; `error` as [`guard`] wants it.
+pub(crate) unsafe fn give<T>(
+    to: *mut T,
+    name: &str,
+    error: *mut hg_error,
+    make: impl FnOnce() -> Result<T, Failure>,
+) -> hg_status {
+    let work = move || {
+        is_there(to, name)?;
+        let made = make()?;
+        // SAFETY: as the caller promises.
+        unsafe { write(to, made, name) }
+    };
+    // SAFETY: as the caller promises.
+    unsafe { guard(error, work) }
 }
 
 /// Puts something there if anybody wants it.

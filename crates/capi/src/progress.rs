@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use hourglass_reserve::progress::{PageError, Progress};
 
 use crate::error::{Failure, HG_EXHAUSTED, HG_OTHER_VERSION, HG_PAGE, guard, hg_error, hg_status};
-use crate::pointers::{is_there, read, write};
+use crate::pointers::{give, read, write};
 use crate::table::Table;
 
 /// A page of progress: where its words are, the job, and the handle of what maps it.
@@ -43,16 +43,14 @@ pub unsafe extern "C" fn hg_progress_open(
     error: *mut hg_error,
 ) -> hg_status {
     let work = || {
-        is_there(page, "page")?;
         let progress = Progress::open().map_err(|error| failure(&error))?;
         let (words, job) = (progress.page().address().cast_mut().cast(), progress.job());
         let handle = PAGES.insert(Mutex::new(progress))?;
         let told = hg_progress_page { words, job, handle, over: true, reserved: [0; 7] };
-        // SAFETY: as the header says of `page`.
-        unsafe { write(page, told, "page") }
+        Ok(told)
     };
-    // SAFETY: as the header says of `error`.
-    unsafe { guard(error, work) }
+    // SAFETY: as the header says of `page` and `error`.
+    unsafe { give(page, "page", error, work) }
 }
 
 /// Closes it.

@@ -3,33 +3,21 @@
 use std::cell::UnsafeCell;
 use std::ffi::c_char;
 use std::path::Path;
-use std::thread::ThreadId;
 
 use hourglass_clock::choice;
 use hourglass_time::Span;
 use hourglass_workload::{LoopSpec, Measured, OwnLoop};
 
 use crate::error::{
-    Failure, HG_INVALID, HG_OK, HG_PANIC, HG_STALE, HG_WRONG_THREAD, answer, guard, hg_error,
-    hg_status,
+    Failure, HG_OK, HG_PANIC, HG_STALE, HG_WRONG_THREAD, answer, guard, hg_error, hg_status,
 };
-use crate::pointers::{is_there, read, text, write, write_all};
-use crate::table::Table;
+use crate::pointers::{give, read, text, write_all};
+use crate::table::{Table, handles};
+use crate::threads::thread_number;
 
-/// A loop that is measured.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct hg_loop {
-    /// 0 is none.
-    pub handle: u64,
-}
-
-/// What was measured of it.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct hg_recording {
-    /// 0 is none.
-    pub handle: u64,
+handles! {
+    hg_loop, "A loop that is measured.";
+    hg_recording, "What was measured of it.";
 }
 
 /// What is known of a loop; all zero but the period is usual.
@@ -118,7 +106,7 @@ pub struct hg_interval {
 
 /// A loop, and the thread that it belongs to.
 struct Kept {
-    owner: ThreadId,
+    owner: u64,
     own_loop: UnsafeCell<Option<OwnLoop>>,
 }
 
@@ -135,7 +123,7 @@ static RECORDINGS: Table<Measured> = Table::new(13, "recording");
 impl Kept {
     /// The loop, in its own thread; `None` in another one.
     fn here<T>(&self, work: impl FnOnce(&mut Option<OwnLoop>) -> T) -> Option<T> {
-        if std::thread::current().id() != self.owner {
+        if thread_number() != self.owner {
             return None;
         }
         // SAFETY: this is the owner, and `work` calls nothing that comes here again.
@@ -186,9 +174,6 @@ impl hg_loop_spec {
     }
 }
 
-/// The most that may be recorded: 24 bytes each.
-const MOST_RECORDS: u64 = 1 << 32;
-
 /// Starts to measure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_loop_start(
@@ -197,22 +182,14 @@ pub unsafe extern "C" fn hg_loop_start(
     error: *mut hg_error,
 ) -> hg_status {
     let work = || {
-        is_there(own_loop, "own_loop")?;
         // SAFETY: as the header says of `spec` and what it points to.
         let spec = unsafe { read(spec, "spec")?.spec() }?;
-        if spec.records > MOST_RECORDS || spec.jobs as u64 > MOST_RECORDS {
-            let text = format!("room for more than {MOST_RECORDS} records: give less, or a ring");
-            return Err(Failure::new(HG_INVALID, text));
-        }
         let started = OwnLoop::start(spec, choice::choose(Path::new("/")))?;
-        let owner = std::thread::current().id();
-        let kept = Kept { owner, own_loop: UnsafeCell::new(Some(started)) };
-        let handle = LOOPS.insert(kept)?;
-        // SAFETY: as the header says of `own_loop`.
-        unsafe { write(own_loop, hg_loop { handle }, "own_loop") }
+        let kept = Kept { owner: thread_number(), own_loop: UnsafeCell::new(Some(started)) };
+        Ok(hg_loop { handle: LOOPS.insert(kept)? })
     };
-    // SAFETY: as the header says of `error`.
-    unsafe { guard(error, work) }
+    // SAFETY: as the header says of `own_loop` and `error`.
+    unsafe { give(own_loop, "own_loop", error, work) }
 }
 
 /// A period begins.
@@ -255,11 +232,10 @@ pub unsafe extern "C" fn hg_loop_deadlines(
             lost: counted.lost,
             completed: counted.completed,
         };
-        // SAFETY: as the header says of `deadlines`.
-        unsafe { write(deadlines, told, "deadlines") }
+        Ok(told)
     };
-    // SAFETY: as the header says of `error`.
-    unsafe { guard(error, work) }
+    // SAFETY: as the header says of `deadlines` and `error`.
+    unsafe { give(deadlines, "deadlines", error, work) }
 }
 
 /// Ends measuring, and frees the loop.
@@ -270,16 +246,13 @@ pub unsafe extern "C" fn hg_loop_finish(
     error: *mut hg_error,
 ) -> hg_status {
     let work = || {
-        is_there(recording, "recording")?;
         let taken = with(own_loop, Option::take)?;
         drop(LOOPS.remove(own_loop.handle)?);
         let taken = taken.ok_or_else(|| Failure::new(HG_STALE, "the loop was finished"))?;
-        let handle = RECORDINGS.insert(taken.finish())?;
-        // SAFETY: as the header says of `recording`.
-        unsafe { write(recording, hg_recording { handle }, "recording") }
+        Ok(hg_recording { handle: RECORDINGS.insert(taken.finish())? })
     };
-    // SAFETY: as the header says of `error`.
-    unsafe { guard(error, work) }
+    // SAFETY: as the header says of `recording` and `error`.
+    unsafe { give(recording, "recording", error, work) }
 }
 
 fn summary(measured: &Measured) -> hg_recording_summary {
@@ -321,11 +294,10 @@ pub unsafe extern "C" fn hg_recording_look(
 ) -> hg_status {
     let work = || {
         let told = summary(&*RECORDINGS.get(recording.handle)?);
-        // SAFETY: as the header says of `summary`.
-        unsafe { write(found, told, "summary") }
+        Ok(told)
     };
-    // SAFETY: as the header says of `error`.
-    unsafe { guard(error, work) }
+    // SAFETY: as the header says of `found` and `error`.
+    unsafe { give(found, "summary", error, work) }
 }
 
 /// Intervals of a recording, from the one with that number.

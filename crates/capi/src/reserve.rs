@@ -16,8 +16,8 @@ use crate::error::{
     Failure, HG_BUSY, HG_INVALID, HG_OS, HG_PERMISSION, HG_STALE, HG_UNSUPPORTED, guard, hg_error,
     hg_status,
 };
-use crate::pointers::{is_there, read, write};
-use crate::table::Table;
+use crate::pointers::{give, read};
+use crate::table::{Table, handles};
 
 /// Processor time that is asked for.
 #[repr(C)]
@@ -39,12 +39,8 @@ pub struct hg_request {
     pub cpu: u32,
 }
 
-/// A reservation in force.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct hg_reservation {
-    /// 0 is none.
-    pub handle: u64,
+handles! {
+    hg_reservation, "A reservation in force.";
 }
 
 /// What a reservation delivered.
@@ -138,17 +134,14 @@ pub unsafe extern "C" fn hg_reserve_thread(
     error: *mut hg_error,
 ) -> hg_status {
     let work = || {
-        is_there(reservation, "reservation")?;
         // SAFETY: as the header says of `request`.
         let request = unsafe { read(request, "request") }?.request()?;
         let target = Target::Thread(number(thread)?);
         let reserved = Deadline.reserve(&target, &request).map_err(|refusal| failure(&refusal))?;
-        let handle = RESERVATIONS.insert(Mutex::new(reserved))?;
-        // SAFETY: as the header says of `reservation`.
-        unsafe { write(reservation, hg_reservation { handle }, "reservation") }
+        Ok(hg_reservation { handle: RESERVATIONS.insert(Mutex::new(reserved))? })
     };
-    // SAFETY: as the header says of `error`.
-    unsafe { guard(error, work) }
+    // SAFETY: as the header says of `reservation` and `error`.
+    unsafe { give(reservation, "reservation", error, work) }
 }
 
 /// The value below which no more than half of all lie.
@@ -183,11 +176,10 @@ pub unsafe extern "C" fn hg_reserve_look(
     let work = || {
         let held = RESERVATIONS.get(reservation.handle)?;
         let found = held.lock().unwrap_or_else(PoisonError::into_inner).supply();
-        // SAFETY: as the header says of `supply`.
-        unsafe { write(supply, told(&found), "supply") }
+        Ok(told(&found))
     };
-    // SAFETY: as the header says of `error`.
-    unsafe { guard(error, work) }
+    // SAFETY: as the header says of `supply` and `error`.
+    unsafe { give(supply, "supply", error, work) }
 }
 
 /// Ends it.

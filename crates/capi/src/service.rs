@@ -1,50 +1,33 @@
-//! The timer service: its engines, owners of timers, classes of deferred actions, ports, and threads
-//! that actions wake.
+//! The timer service: its engines, owners of timers, classes of deferred actions, and ports.
 
 use std::ffi::c_char;
 use std::os::fd::{AsFd, AsRawFd};
-use std::thread::Thread;
-use std::time::Duration;
 
 use hourglass_time::Span;
 use hourglass_timer::TimerService;
 use hourglass_timer::event::Resolution;
 use hourglass_timer::service::{
-    Class, ClassSettings, Device, EngineSettings, Message, Owner, Port, ServiceSettings,
-    refresh_priority,
+    Class, ClassSettings, Device, EngineSettings, MOST_ENGINES, MOST_ROOM, Message, Owner, Port,
+    ServiceError, ServiceSettings, refresh_priority,
 };
 
 use crate::error::{Failure, HG_EMPTY, HG_TIMEOUT, answer, guard, hg_error, hg_status};
-use crate::pointers::{is_there, read, text, write};
+use crate::pointers::{give, is_there, read_or_default, text, write};
 use crate::scheduling::hg_scheduling;
-use crate::table::Table;
+use crate::table::{Table, handles};
 use crate::timer::hg_expiration;
-
-macro_rules! handles {
-    ($($name:ident, $what:literal;)*) => {$(
-        #[doc = $what]
-        #[repr(C)]
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-        pub struct $name {
-            /// 0 is none.
-            pub handle: u64,
-        }
-    )*};
-}
 
 handles! {
     hg_service, "A timer service.";
     hg_owner, "An owner of timers.";
     hg_class, "A class of deferred actions.";
     hg_port, "Where messages of timers arrive.";
-    hg_thread, "A thread that actions wake.";
 }
 
 static SERVICES: Table<TimerService> = Table::new(3, "service");
 static OWNERS: Table<Owner> = Table::new(4, "owner");
 static CLASSES: Table<Class> = Table::new(5, "class");
 static PORTS: Table<Port> = Table::new(6, "port");
-static THREADS: Table<Thread> = Table::new(7, "thread");
 
 /// How a service works; all zero is one engine on any CPU, with the caller's policy.
 #[repr(C)]
@@ -146,6 +129,9 @@ impl hg_service_settings {
                 return Err(Failure::invalid(text));
             }
         };
+        if self.engines as usize > MOST_ENGINES {
+            return Err(ServiceError::TooManyEngines { engines: self.engines as usize }.into());
+        }
         let attributes = self.scheduling.attributes()?;
         let engines = (0..self.engines.max(1)).map(|number| EngineSettings {
             cpus: if self.pinned { vec![self.cpu.saturating_add(number)] } else { Vec::new() },
@@ -157,6 +143,18 @@ impl hg_service_settings {
     }
 }
 
+/// Room that can be made.
+///
+/// # Errors
+/// `HG_INVALID`.
+fn room_of(room: u32) -> Result<usize, Failure> {
+    let room = room as usize;
+    if (1..=MOST_ROOM).contains(&room) {
+        return Ok(room);
+    }
+    Err(Failure::invalid(format!("no room for {room}: give 1 to {MOST_ROOM}")))
+}
+
 /// Starts a service.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_service_start(
@@ -165,20 +163,13 @@ pub unsafe extern "C" fn hg_service_start(
     error: *mut hg_error,
 ) -> hg_status {
     let work = || {
-        is_there(service, "service")?;
-        let settings = if settings.is_null() {
-            hg_service_settings::default()
-        } else {
-            // SAFETY: as the header says of `settings`.
-            unsafe { read(settings, "settings") }?
-        };
+        // SAFETY: as the header says of `settings`.
+        let settings = unsafe { read_or_default(settings) };
         let started = TimerService::with(&settings.settings()?)?;
-        let handle = SERVICES.insert(started)?;
-        // SAFETY: as the header says of `service`.
-        unsafe { write(service, hg_service { handle }, "service") }
+        Ok(hg_service { handle: SERVICES.insert(started)? })
     };
-    // SAFETY: as the header says of `error`.
-    unsafe { guard(error, work) }
+    // SAFETY: as the header says of `service` and `error`.
+    unsafe { give(service, "service", error, work) }
 }
 
 /// What an engine did so far.
@@ -206,11 +197,10 @@ pub unsafe extern "C" fn hg_service_look(
             precise: service.resolution(engine as usize)? == Resolution::High,
             reserved: [0; 7],
         };
-        // SAFETY: as the header says of `statistics`.
-        unsafe { write(statistics, told, "statistics") }
+        Ok(told)
     };
-    // SAFETY: as the header says of `error`.
-    unsafe { guard(error, work) }
+    // SAFETY: as the header says of `statistics` and `error`.
+    unsafe { give(statistics, "statistics", error, work) }
 }
 
 /// Frees a service.
@@ -229,16 +219,13 @@ pub unsafe extern "C" fn hg_owner_new(
     error: *mut hg_error,
 ) -> hg_status {
     let work = || {
-        is_there(owner, "owner")?;
         // SAFETY: as the header says of `name`.
         let name = unsafe { text(name, "owner") }?;
         let made = SERVICES.get(service.handle)?.owner(&name);
-        let handle = OWNERS.insert(made)?;
-        // SAFETY: as the header says of `owner`.
-        unsafe { write(owner, hg_owner { handle }, "owner") }
+        Ok(hg_owner { handle: OWNERS.insert(made)? })
     };
-    // SAFETY: as the header says of `error`.
-    unsafe { guard(error, work) }
+    // SAFETY: as the header says of `owner` and `error`.
+    unsafe { give(owner, "owner", error, work) }
 }
 
 /// The owner of a handle.
@@ -270,15 +257,13 @@ pub unsafe extern "C" fn hg_class_new(
     error: *mut hg_error,
 ) -> hg_status {
     let work = || {
-        is_there(class_, "class_")?;
-        let settings = if settings.is_null() {
-            hg_class_settings::default()
-        } else {
-            // SAFETY: as the header says of `settings`.
-            unsafe { read(settings, "settings") }?
-        };
+        // SAFETY: as the header says of `settings`.
+        let settings = unsafe { read_or_default(settings) };
         let default = ClassSettings::default();
-        let room = if settings.room == 0 { default.room } else { settings.room as usize };
+        let room = match settings.room {
+            0 => default.room,
+            room => room_of(room)?,
+        };
         let settings = ClassSettings {
             attributes: settings.scheduling.attributes()?,
             room,
@@ -287,12 +272,10 @@ pub unsafe extern "C" fn hg_class_new(
         // SAFETY: as the header says of `name`.
         let name = unsafe { text(name, "class") }?;
         let made = SERVICES.get(service.handle)?.class(&name, settings)?;
-        let handle = CLASSES.insert(made)?;
-        // SAFETY: as the header says of `class_`.
-        unsafe { write(class_, hg_class { handle }, "class_") }
+        Ok(hg_class { handle: CLASSES.insert(made)? })
     };
-    // SAFETY: as the header says of `error`.
-    unsafe { guard(error, work) }
+    // SAFETY: as the header says of `class_` and `error`.
+    unsafe { give(class_, "class_", error, work) }
 }
 
 /// The class of a handle.
@@ -316,11 +299,10 @@ pub unsafe extern "C" fn hg_class_look(
             raised: found.raised,
             raise_refused: found.raise_refused,
         };
-        // SAFETY: as the header says of `statistics`.
-        unsafe { write(statistics, told, "statistics") }
+        Ok(told)
     };
-    // SAFETY: as the header says of `error`.
-    unsafe { guard(error, work) }
+    // SAFETY: as the header says of `statistics` and `error`.
+    unsafe { give(statistics, "statistics", error, work) }
 }
 
 /// Frees a class' handle.
@@ -338,17 +320,11 @@ pub unsafe extern "C" fn hg_port_new(
     error: *mut hg_error,
 ) -> hg_status {
     let work = || {
-        is_there(port, "port")?;
-        if room == 0 {
-            return Err(Failure::invalid("a port without room receives nothing: give at least 1"));
-        }
-        let made = Port::new(room as usize).map_err(|error| Failure::os(&error))?;
-        let handle = PORTS.insert(made)?;
-        // SAFETY: as the header says of `port`.
-        unsafe { write(port, hg_port { handle }, "port") }
+        let made = Port::new(room_of(room)?).map_err(|error| Failure::os(&error))?;
+        Ok(hg_port { handle: PORTS.insert(made)? })
     };
-    // SAFETY: as the header says of `error`.
-    unsafe { guard(error, work) }
+    // SAFETY: as the header says of `port` and `error`.
+    unsafe { give(port, "port", error, work) }
 }
 
 /// The port of a handle.
@@ -424,50 +400,6 @@ pub unsafe extern "C" fn hg_port_receive(
 pub unsafe extern "C" fn hg_port_free(port: hg_port, error: *mut hg_error) -> hg_status {
     // SAFETY: as the header says of `error`.
     unsafe { guard(error, || PORTS.remove(port.handle).map(drop)) }
-}
-
-/// The calling thread.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn hg_thread_current(
-    thread: *mut hg_thread,
-    error: *mut hg_error,
-) -> hg_status {
-    let work = || {
-        is_there(thread, "thread")?;
-        let handle = THREADS.insert(std::thread::current())?;
-        // SAFETY: as the header says of `thread`.
-        unsafe { write(thread, hg_thread { handle }, "thread") }
-    };
-    // SAFETY: as the header says of `error`.
-    unsafe { guard(error, work) }
-}
-
-/// The thread of a handle.
-pub(crate) fn thread_of(thread: hg_thread) -> Result<Thread, Failure> {
-    THREADS.get(thread.handle).map(|thread| thread.clone())
-}
-
-/// Waits until the calling thread is woken.
-#[unsafe(no_mangle)]
-pub extern "C" fn hg_park(limit_ns: u64) {
-    answer((), || match limit_ns {
-        u64::MAX => std::thread::park(),
-        limit_ns => std::thread::park_timeout(Duration::from_nanos(limit_ns)),
-    });
-}
-
-/// Wakes a thread.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn hg_unpark(thread: hg_thread, error: *mut hg_error) -> hg_status {
-    // SAFETY: as the header says of `error`.
-    unsafe { guard(error, || THREADS.get(thread.handle).map(|thread| thread.unpark())) }
-}
-
-/// Frees a thread's handle.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn hg_thread_free(thread: hg_thread, error: *mut hg_error) -> hg_status {
-    // SAFETY: as the header says of `error`.
-    unsafe { guard(error, || THREADS.remove(thread.handle).map(drop)) }
 }
 
 /// Reads the calling thread's real-time priority anew.

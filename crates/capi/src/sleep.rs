@@ -1,32 +1,16 @@
-//! Sleeping: by the thread's own sleeper, by one that is kept, and what interrupts both.
+//! Sleeping by the thread's own sleeper; how sleeps are asked for and told of.
 //!
 //! Must not: allocate in a sleep but a thread's first.
 
 use std::cell::RefCell;
-use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use hourglass_time::{Instant, Monotonic, Span};
 use hourglass_timer::Sleeper;
-use hourglass_timer::sleep::{
-    Budget, Delay, EndsWhen, Interrupt, Interrupter, Policy, Settings, Slept,
-};
+use hourglass_timer::sleep::{Budget, Delay, EndsWhen, Interrupt, Policy, Settings, Slept};
 
-use crate::error::{
-    Failure, HG_BUSY, HG_INTERRUPTED, HG_INVALID, HG_NULL, HG_OK, HG_PANIC, answer, guard,
-    hg_error, hg_status,
-};
-use crate::pointers::{is_there, offer, read, write};
-use crate::table::Table;
-
-/// What interrupts sleeps: in the caller's memory, all zero at first.
-#[repr(C, align(64))]
-pub struct hg_interrupt {
-    /// Nobody's but the library's.
-    pub word: [u32; 16],
-}
-
-const _: () = assert!(size_of::<hg_interrupt>() == size_of::<Interrupt>());
-const _: () = assert!(align_of::<hg_interrupt>() == align_of::<Interrupt>());
+use crate::error::{Failure, HG_INTERRUPTED, guard, hg_error, hg_status};
+use crate::interrupt::{NEVER, hg_interrupt, interrupt_at};
+use crate::pointers::{offer, read};
 
 /// What happened in a sleep.
 #[repr(C)]
@@ -181,49 +165,6 @@ pub(crate) unsafe fn settings_or(
     unsafe { read(settings, "settings") }?.settings()
 }
 
-/// The caller's word.
-///
-/// # Errors
-/// `HG_NULL`; `HG_INVALID` if it does not lie as it has to.
-///
-/// # Safety
-/// `word` is NULL or the address of an `hg_interrupt`, all zero or used only by this library, that stays
-/// there while the reference is used.
-unsafe fn find_interrupt(word: *const hg_interrupt) -> Result<&'static Interrupt, hg_status> {
-    if word.is_null() {
-        return Err(HG_NULL);
-    }
-    if !word.is_aligned() {
-        return Err(HG_INVALID);
-    }
-    // SAFETY: aligned and not NULL; both are of 64 bytes that are valid whatever they hold, are
-    // changed by atomics only, and the caller promises the rest.
-    Ok(unsafe { &*word.cast::<Interrupt>() })
-}
-
-/// The same with a sentence where it fails, which is not for signal handlers.
-///
-/// # Errors
-/// As [`find_interrupt`].
-///
-/// # Safety
-/// As [`find_interrupt`].
-pub(crate) unsafe fn interrupt_at(
-    word: *const hg_interrupt,
-) -> Result<&'static Interrupt, Failure> {
-    // SAFETY: as the caller promises.
-    unsafe { find_interrupt(word) }.map_err(|kind| match kind {
-        HG_NULL => Failure::null("interrupt"),
-        _ => Failure::invalid(
-            "the interrupt does not lie at a multiple of 64 bytes: let the compiler place it, or \
-             allocate it with aligned_alloc(64, ...)",
-        ),
-    })
-}
-
-/// Never set: for sleeps that nothing interrupts.
-static NEVER: Interrupt = Interrupt::new();
-
 thread_local! {
     /// The thread's own sleeper, made by its first sleep.
     static OWN: RefCell<Option<Sleeper>> = const { RefCell::new(None) };
@@ -231,13 +172,13 @@ thread_local! {
 
 /// What is slept for.
 #[derive(Clone, Copy)]
-enum Until {
+pub(crate) enum Until {
     Time(u64),
     Passed(u64),
     Ticks(u64),
 }
 
-fn sleep(sleeper: &mut Sleeper, until: Until) -> Slept {
+pub(crate) fn sleep(sleeper: &mut Sleeper, until: Until) -> Slept {
     match until {
         Until::Time(ns) => {
             let ns = i64::try_from(ns).unwrap_or(i64::MAX);
@@ -268,7 +209,7 @@ fn sleep_here(until: Until, interrupt: &'static Interrupt) -> Slept {
 ///
 /// # Safety
 /// `slept` is NULL or room for one.
-unsafe fn told(found: Slept, slept: *mut hg_slept) -> Result<(), Failure> {
+pub(crate) unsafe fn told(found: Slept, slept: *mut hg_slept) -> Result<(), Failure> {
     // SAFETY: as the caller promises.
     unsafe { offer(slept, hg_slept::from(found)) };
     if found.interrupted { Err(Failure::new(HG_INTERRUPTED, "")) } else { Ok(()) }
@@ -330,192 +271,6 @@ pub unsafe extern "C" fn hg_sleep_ticks(
 ) -> hg_status {
     // SAFETY: as the header says.
     unsafe { own_sleep(Until::Ticks(count), interrupt, slept, error) }
-}
-
-/// Ends the sleeps.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn hg_interrupt_set(interrupt: *mut hg_interrupt) -> hg_status {
-    answer(HG_PANIC, || {
-        // SAFETY: as the header says; nothing keeps the reference.
-        match unsafe { find_interrupt(interrupt) } {
-            Ok(interrupt) => {
-                interrupt.interrupt();
-                HG_OK
-            }
-            Err(kind) => kind,
-        }
-    })
-}
-
-/// Lets sleeps last again; whether it was set.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn hg_interrupt_clear(interrupt: *mut hg_interrupt) -> bool {
-    // SAFETY: as the header says; nothing keeps the reference.
-    answer(false, || unsafe { find_interrupt(interrupt) }.is_ok_and(Interrupt::clear))
-}
-
-/// Whether it is set.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn hg_interrupt_is_set(interrupt: *const hg_interrupt) -> bool {
-    // SAFETY: as the header says; nothing keeps the reference.
-    answer(false, || unsafe { find_interrupt(interrupt) }.is_ok_and(Interrupt::is_set))
-}
-
-/// Lets a signal set it.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn hg_interrupt_on_signal(
-    interrupt: *mut hg_interrupt,
-    signal: i32,
-    error: *mut hg_error,
-) -> hg_status {
-    let work = || {
-        // SAFETY: as the header says; it stays until the process ends.
-        let interrupt = unsafe { interrupt_at(interrupt) }?;
-        interrupt.interrupt_on_signal(signal).map_err(|found| {
-            let text = format!("signal {signal} cannot interrupt sleeps: {found}");
-            Failure { text, ..Failure::os(&found) }
-        })
-    };
-    // SAFETY: as the header says of `error`.
-    unsafe { guard(error, work) }
-}
-
-/// A sleeper that is kept.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct hg_sleeper {
-    /// 0 is none.
-    pub handle: u64,
-}
-
-struct Kept {
-    sleeper: Mutex<Sleeper>,
-    interrupter: Interrupter,
-}
-
-impl Kept {
-    /// For the one thread that uses it.
-    fn sleeper(&self) -> Result<MutexGuard<'_, Sleeper>, Failure> {
-        match self.sleeper.try_lock() {
-            Ok(sleeper) => Ok(sleeper),
-            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => {
-                let text = "another thread sleeps by this sleeper: make one for each thread";
-                Err(Failure::new(HG_BUSY, text))
-            }
-        }
-    }
-}
-
-static SLEEPERS: Table<Kept> = Table::new(2, "sleeper");
-
-/// Makes a sleeper.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn hg_sleeper_new(
-    settings: *const hg_sleep_settings,
-    sleeper: *mut hg_sleeper,
-    error: *mut hg_error,
-) -> hg_status {
-    let work = || {
-        is_there(sleeper, "sleeper")?;
-        // SAFETY: as the header says of `settings`.
-        let settings = unsafe { settings_or(settings, Settings::DEFAULT) }?;
-        let made = Sleeper::with(settings);
-        let interrupter = made.interrupter();
-        let handle = SLEEPERS.insert(Kept { sleeper: Mutex::new(made), interrupter })?;
-        // SAFETY: as the header says of `sleeper`.
-        unsafe { write(sleeper, hg_sleeper { handle }, "sleeper") }
-    };
-    // SAFETY: as the header says of `error`.
-    unsafe { guard(error, work) }
-}
-
-/// # Safety
-/// As the header says of the two addresses.
-unsafe fn kept_sleep(
-    sleeper: hg_sleeper,
-    until: Until,
-    slept: *mut hg_slept,
-    error: *mut hg_error,
-) -> hg_status {
-    let work = || {
-        let kept = SLEEPERS.get(sleeper.handle)?;
-        let found = sleep(&mut *kept.sleeper()?, until);
-        // SAFETY: as the caller promises.
-        unsafe { told(found, slept) }
-    };
-    // SAFETY: as the caller promises.
-    unsafe { guard(error, work) }
-}
-
-/// Sleeps until a time.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn hg_sleeper_until(
-    sleeper: hg_sleeper,
-    deadline_ns: u64,
-    slept: *mut hg_slept,
-    error: *mut hg_error,
-) -> hg_status {
-    // SAFETY: as the header says.
-    unsafe { kept_sleep(sleeper, Until::Time(deadline_ns), slept, error) }
-}
-
-/// Sleeps so long.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn hg_sleeper_for(
-    sleeper: hg_sleeper,
-    length_ns: u64,
-    slept: *mut hg_slept,
-    error: *mut hg_error,
-) -> hg_status {
-    // SAFETY: as the header says.
-    unsafe { kept_sleep(sleeper, Until::Passed(length_ns), slept, error) }
-}
-
-/// Sleeps for so many ticks of the counter.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn hg_sleeper_ticks(
-    sleeper: hg_sleeper,
-    count: u64,
-    slept: *mut hg_slept,
-    error: *mut hg_error,
-) -> hg_status {
-    // SAFETY: as the header says.
-    unsafe { kept_sleep(sleeper, Until::Ticks(count), slept, error) }
-}
-
-/// Ends its sleeps.
-#[unsafe(no_mangle)]
-pub extern "C" fn hg_sleeper_interrupt(sleeper: hg_sleeper) -> hg_status {
-    answer(HG_PANIC, || match SLEEPERS.find(sleeper.handle) {
-        Ok(kept) => {
-            kept.interrupter.interrupt();
-            HG_OK
-        }
-        Err(kind) => kind,
-    })
-}
-
-/// Lets them last again; whether there was an interrupt.
-#[unsafe(no_mangle)]
-pub extern "C" fn hg_sleeper_clear(sleeper: hg_sleeper) -> bool {
-    answer(false, || SLEEPERS.find(sleeper.handle).is_ok_and(|kept| kept.interrupter.clear()))
-}
-
-/// The margin that a sleep of this length would have; 0 if nothing was learnt, or it sleeps.
-#[unsafe(no_mangle)]
-pub extern "C" fn hg_sleeper_margin(sleeper: hg_sleeper, length_ns: u64) -> u64 {
-    answer(0, || {
-        let Ok(kept) = SLEEPERS.get(sleeper.handle) else { return 0 };
-        kept.sleeper().ok().and_then(|mut sleeper| sleeper.margin_ns(length_ns)).unwrap_or(0)
-    })
-}
-
-/// Frees it.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn hg_sleeper_free(sleeper: hg_sleeper, error: *mut hg_error) -> hg_status {
-    // SAFETY: as the header says of `error`.
-    unsafe { guard(error, || SLEEPERS.remove(sleeper.handle).map(drop)) }
 }
 
 #[cfg(test)]

@@ -15,6 +15,21 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Failure, HG_BUSY, HG_EXHAUSTED, HG_NULL, HG_STALE, hg_status};
 
+/// Handles as C has them, each a number in a struct of its own.
+macro_rules! handles {
+    ($($name:ident, $what:literal;)*) => {$(
+        #[doc = $what]
+        #[repr(C)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct $name {
+            /// 0 is none.
+            pub handle: u64,
+        }
+    )*};
+}
+
+pub(crate) use handles;
+
 /// Places of the first chunk; each further one doubles the table.
 const FIRST: usize = 64;
 /// Chunks at most: 2^22 places.

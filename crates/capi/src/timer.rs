@@ -9,18 +9,13 @@ use hourglass_timer::service::{Action, Arm, Expiration, Expiry, TimerSettings, W
 
 use crate::error::{Failure, guard, hg_error, hg_status};
 use crate::fault::{hg_watched, watched_of};
-use crate::pointers::{User, is_there, offer, read, write};
-use crate::service::{
-    class_of, hg_class, hg_owner, hg_port, hg_thread, owner_of, port_of, thread_of,
-};
-use crate::table::Table;
+use crate::pointers::{User, give, offer, read, read_or_default};
+use crate::service::{class_of, hg_class, hg_owner, hg_port, owner_of, port_of};
+use crate::table::{Table, handles};
+use crate::threads::{hg_thread, waker_of};
 
-/// A timer.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct hg_timer {
-    /// 0 is none.
-    pub handle: u64,
+handles! {
+    hg_timer, "A timer.";
 }
 
 /// An expiry, as its action sees it.
@@ -145,16 +140,28 @@ pub struct hg_timer_status {
 
 static TIMERS: Table<Timer> = Table::new(8, "timer");
 
+/// An action with what its function is given, which is released with this.
+struct Given {
+    action: hg_action,
+    user: User,
+}
+
 impl hg_action {
-    /// Takes over `user`, also where it fails.
+    /// Takes over `user`.
     ///
     /// # Safety
     /// As the header says of actions.
-    unsafe fn action(&self) -> Result<Action, Failure> {
+    unsafe fn take(&self) -> Given {
         // SAFETY: as the caller promises.
-        let user = unsafe { User::new(self.user, self.release) };
+        Given { action: *self, user: unsafe { User::new(self.user, self.release) } }
+    }
+}
+
+impl Given {
+    fn action(self) -> Result<Action, Failure> {
+        let Given { action, user } = self;
         let function = || {
-            self.call.ok_or_else(|| Failure::null("call")).map(|call| {
+            action.call.ok_or_else(|| Failure::null("call")).map(|call| {
                 move |expiration: &Expiration| {
                     let told = hg_expiration::from(*expiration);
                     // SAFETY: the header asks that it may be called so, on the thread it names.
@@ -162,13 +169,16 @@ impl hg_action {
                 }
             })
         };
-        Ok(match self.kind {
+        Ok(match action.kind {
             0 => Action::nothing(),
-            1 => Action::wake(thread_of(self.thread)?),
-            2 => Action::send(&port_of(self.port)?, self.tag),
+            1 => {
+                let thread = waker_of(action.thread)?;
+                Action::immediate(move |_| thread.interrupt())
+            }
+            2 => Action::send(&port_of(action.port)?, action.tag),
             3 => Action::immediate(function()?),
-            4 => Action::deferred(&class_of(self.class_)?, function()?),
-            5 => Action::fault(watched_of(self.watched)?),
+            4 => Action::deferred(&class_of(action.class_)?, function()?),
+            5 => Action::fault(watched_of(action.watched)?),
             other => {
                 let text = format!("no action is {other}: give an HG_ACTION_*");
                 return Err(Failure::invalid(text));
@@ -213,27 +223,17 @@ pub unsafe extern "C" fn hg_timer_new(
     timer: *mut hg_timer,
     error: *mut hg_error,
 ) -> hg_status {
-    let work = || {
-        let action = if action.is_null() {
-            Action::nothing()
-        } else {
-            // SAFETY: as the header says of `action`.
-            unsafe { read(action, "action")?.action() }?
-        };
-        is_there(timer, "timer")?;
-        let settings = if settings.is_null() {
-            hg_timer_settings::default()
-        } else {
-            // SAFETY: as the header says of `settings`.
-            unsafe { read(settings, "settings") }?
-        };
+    // SAFETY: as the header says of `action`; what it is given is released whatever fails from here on.
+    let given = unsafe { action.as_ref().map(|action| action.take()) };
+    let work = move || {
+        let action = given.map_or(Ok(Action::nothing()), Given::action)?;
+        // SAFETY: as the header says of `settings`.
+        let settings = unsafe { read_or_default(settings) };
         let made = owner_of(owner)?.timer_with(settings.with(action)?)?;
-        let handle = TIMERS.insert(made)?;
-        // SAFETY: as the header says of `timer`.
-        unsafe { write(timer, hg_timer { handle }, "timer") }
+        Ok(hg_timer { handle: TIMERS.insert(made)? })
     };
-    // SAFETY: as the header says of `error`.
-    unsafe { guard(error, work) }
+    // SAFETY: as the header says of `timer` and `error`.
+    unsafe { give(timer, "timer", error, work) }
 }
 
 /// Arms it.
@@ -319,11 +319,10 @@ pub unsafe extern "C" fn hg_timer_look(
             terminated: found.terminated,
             reserved: [0; 5],
         };
-        // SAFETY: as the header says of `status`.
-        unsafe { write(status, told, "status") }
+        Ok(told)
     };
-    // SAFETY: as the header says of `error`.
-    unsafe { guard(error, work) }
+    // SAFETY: as the header says of `status` and `error`.
+    unsafe { give(status, "status", error, work) }
 }
 
 /// Terminates it.

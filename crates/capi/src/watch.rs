@@ -7,7 +7,7 @@ use hourglass_timer::fault::{Deadline, Ending, FaultError, Periodic, Region, Wat
 
 use crate::error::{Failure, HG_ENDED, HG_INVALID, HG_OK, answer, guard, hg_error, hg_status};
 use crate::fault::{hg_watch_settings, hg_watched, watched};
-use crate::pointers::{is_there, offer, read, write};
+use crate::pointers::{give, offer, read, read_or_default};
 
 /// A job that was ended.
 #[repr(C)]
@@ -78,12 +78,8 @@ pub unsafe extern "C" fn hg_watch_begin(
     error: *mut hg_error,
 ) -> hg_status {
     let work = || {
-        let settings = if settings.is_null() {
-            hg_watch_settings::default()
-        } else {
-            // SAFETY: as the header says of `settings`.
-            unsafe { read(settings, "settings") }?
-        };
+        // SAFETY: as the header says of `settings`.
+        let settings = unsafe { read_or_default(settings) };
         let watch = Watch::new(settings.settings()?)?;
         let kept = OWN.try_with(|own| own.replace(Some(watch)));
         kept.map(drop).map_err(|_| Failure::invalid("this thread is about to end"))
@@ -128,13 +124,11 @@ pub unsafe extern "C" fn hg_watch_thread(
     error: *mut hg_error,
 ) -> hg_status {
     let work = || {
-        is_there(thread, "thread")?;
         let found = with(|watch| Ok(watch.thread()))?;
-        // SAFETY: as the header says of `thread`.
-        unsafe { write(thread, watched(found)?, "thread") }
+        Ok(watched(found)?)
     };
-    // SAFETY: as the header says of `error`.
-    unsafe { guard(error, work) }
+    // SAFETY: as the header says of `thread` and `error`.
+    unsafe { give(thread, "thread", error, work) }
 }
 
 /// Takes a deadline.
@@ -253,11 +247,10 @@ pub unsafe extern "C" fn hg_watch_look(
                 overstayed: watch.overstayed(),
             })
         })?;
-        // SAFETY: as the header says of `state`.
-        unsafe { write(state, found, "state") }
+        Ok(found)
     };
-    // SAFETY: as the header says of `error`.
-    unsafe { guard(error, work) }
+    // SAFETY: as the header says of `state` and `error`.
+    unsafe { give(state, "state", error, work) }
 }
 
 /// Where the calling thread may be ended.

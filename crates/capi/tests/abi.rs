@@ -184,7 +184,7 @@ fn of_clock() -> Vec<Layout> {
         }
         page::hg_page { words, handle, counter, reserved }
         page::hg_page_writer { pid, heartbeat_ns, events, expired, reserved }
-        sleep::hg_interrupt { word }
+        interrupt::hg_interrupt { word }
         sleep::hg_slept {
             deadline_ns, woke_ns, kernel_ns, spin_ns, margin_ns, longest_step_ns, delay,
             interrupted, reserved
@@ -193,7 +193,7 @@ fn of_clock() -> Vec<Layout> {
             policy, hz, per_sleep_ns, share_ppm, quantile_ppm, least_spin_ns, longest_margin_ns,
             seed_ns, sample_every, ends_when
         }
-        sleep::hg_sleeper { handle }
+        sleeper::hg_sleeper { handle }
         scheduling::hg_scheduling {
             policy, priority, runtime_ns, deadline_ns, period_ns, reclaim, reserved
         }
@@ -220,7 +220,7 @@ fn of_faults_and_timers() -> Vec<Layout> {
         service::hg_owner { handle }
         service::hg_class { handle }
         service::hg_port { handle }
-        service::hg_thread { handle }
+        threads::hg_thread { handle }
         service::hg_service_settings { engines, device, scheduling, pinned, reserved, cpu }
         service::hg_service_statistics {
             created, fired, overruns, lost_races, long_actions, longest_action_ns, latest_ns,
@@ -247,15 +247,15 @@ fn of_faults_and_timers() -> Vec<Layout> {
 fn of_work() -> Vec<Layout> {
     layouts! {
         periodic::hg_periodic { handle }
-        periodic::hg_completed {
+        job::hg_completed {
             number, release_ns, started_ns, deadline_ns, completed_ns, cost_ns, lost, moved_ns,
             late, overrun, missed, cost_overrun, reserved
         }
-        periodic::hg_job {
+        job::hg_job {
             number, release_ns, started_ns, deadline_ns, lost_before, late, has_previous, reserved,
             previous, inner
         }
-        periodic::hg_standing { until_deadline_ns, budget_left_ns }
+        job::hg_standing { until_deadline_ns, budget_left_ns }
         periodic::hg_periodic_settings {
             name, period_ns, hertz, on_overrun, deadline_ns, phase_ns, budget_ns, epoch_ns,
             scheduling, cpus, cpu_count, waiting, stop_on, on_miss, on_cost_overrun, on_fault,
@@ -289,7 +289,7 @@ fn of_work() -> Vec<Layout> {
 }
 
 /// Every struct that C sees, with its fields, as the sources have them; handles made by the macro of
-/// `service.rs` are found by their functions.
+/// `table.rs` are found by their functions.
 fn structs(source: &str) -> Vec<(String, Vec<String>)> {
     let parts = source.split("#[repr(C").skip(1);
     let found = parts.filter_map(|part| {
@@ -331,6 +331,98 @@ fn every_struct_lies_as_it_does() {
     program.push_str(TAIL);
     writeln!(program, "int main(void) {{ return 0; }}").unwrap();
     everywhere("layouts", &program);
+}
+
+/// A function whose body begins at `text`, and nothing behind it.
+fn body(text: &str) -> &str {
+    text.split_once("\n}\n").map_or(text, |(body, _)| body)
+}
+
+/// Behind the border `errno` is kept and nobody is cancelled. Only what returns a constant needs none.
+#[test]
+fn every_function_is_behind_the_border() {
+    const CONSTANT: [&str; 5] =
+        ["hg_status_name", "hg_abi_version", "hg_version", "hg_source_name", "hg_sleep_defaults"];
+    // The border, and what calls nothing else.
+    const BORDER: [&str; 8] =
+        ["reading(", "guard(", "answer(", "give(", "mark(", "refer(", "own_sleep(", "kept_sleep("];
+    let sources = sources();
+    let mut count = 0;
+    for text in sources.split("#[unsafe(no_mangle)]\n").skip(1) {
+        let Some(Function { name, .. }) = function(text) else { continue };
+        count += 1;
+        let (_, within) = body(text).split_once('{').unwrap();
+        let is_behind = BORDER.iter().any(|border| within.contains(border));
+        assert!(is_behind || CONSTANT.contains(&name.as_str()), "{name}");
+    }
+    assert_eq!(count, functions(&sources).len());
+}
+
+/// The functions of the header that are not its own affair, each with the comment before it. What stands
+/// together without an empty line shares one.
+fn documented(header: &str) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for part in header.split("/*").skip(1) {
+        let Some((comment, code)) = part.split_once("*/\n") else { continue };
+        let (code, _) = code.split_once("\n\n").unwrap_or((code, ""));
+        for line in code.lines().filter(|line| !line.starts_with([' ', '{', '}', '#'])) {
+            let Some((head, _)) = line.split_once('(') else { continue };
+            let Some(name) = head.split([' ', '*']).next_back() else { continue };
+            if name.starts_with("hg_") && !name.ends_with('_') && !head.contains('=') {
+                found.push((name.to_owned(), comment.to_owned()));
+            }
+        }
+    }
+    found
+}
+
+/// Issue 8: each function says its thread and signal safety, who frees what, and its errors.
+#[test]
+fn every_function_says_threads_signals_errors_and_who_frees() {
+    let header = header();
+    let found = documented(&header);
+    let names: BTreeSet<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names.len(), found.len(), "each once");
+    for name in declared(&header) {
+        assert!(names.contains(name.as_str()), "{name} has no comment");
+    }
+    let kinds: BTreeSet<&str> = hourglass::error::KINDS.iter().map(|(name, _, _)| *name).collect();
+    for (name, comment) in &found {
+        let words = comment.replace("\n *", " ");
+        let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+        let (_, rest) = words.split_once("Threads: ").unwrap_or_else(|| panic!("{name}: Threads"));
+        let (_, rest) = rest.split_once(". Signals: ").unwrap_or_else(|| panic!("{name}: Signals"));
+        let (signals, rest) =
+            rest.split_once(". Errors: ").unwrap_or_else(|| panic!("{name}: Errors"));
+        let (errors, free) = rest.split_once(" Free: ").unwrap_or_else(|| panic!("{name}: Free"));
+        assert!(["safe", "no"].contains(&signals), "{name}: {signals}");
+        let text = errors.split(|c: char| !c.is_ascii_uppercase() && c != '_');
+        let named: Vec<&str> = text.filter(|word| word.starts_with("HG_")).collect();
+        assert!(named.iter().all(|kind| kinds.contains(kind)), "{name}: {errors}");
+        assert_eq!(named.is_empty(), errors == "none.", "{name}: {errors}");
+        // What makes something names what frees it, and that is there.
+        let freed = free.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let frees = freed.filter(|word| word.starts_with("hg_")).all(|word| names.contains(word));
+        assert!(free.ends_with(". ") || free.trim_end().ends_with('.'), "{name}: {free}");
+        assert!(frees, "{name}: {free}");
+        let makes = ["_new", "_start", "_install", "_open", "_current", "_finish", "_thread"];
+        let makes = makes.iter().any(|end| name.ends_with(end)) || name == "hg_clock_share";
+        assert_eq!(makes, free.contains(" with "), "{name}: {free}");
+    }
+}
+
+/// What C has, C++ has: by a class, or where that is no more than a name, by the function itself.
+#[test]
+fn every_function_is_within_reach_of_cpp() {
+    let text = fs::read_to_string(package().join("include/hourglass.hpp")).unwrap();
+    let words: BTreeSet<&str> =
+        text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
+    // What the inline reads fall back to, and what `check_abi` asks.
+    let inner = |name: &str| name.ends_with("_call") || name.starts_with("hg_abi_version");
+    for (name, _) in documented(&header()) {
+        let reached = words.contains(name.as_str()) || name == "hg_check_abi_of";
+        assert!(reached || inner(&name), "{name}");
+    }
 }
 
 #[test]

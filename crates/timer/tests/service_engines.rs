@@ -4,7 +4,8 @@ use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_time::Span;
 use hourglass_timer::engine::Base;
 use hourglass_timer::service::{
-    Action, Arm, Device, EngineSettings, Port, ServiceError, ServiceSettings, Timer, TimerService,
+    Action, Arm, Device, EngineSettings, MOST_ENGINES, Port, ServiceError, ServiceSettings, Timer,
+    TimerService,
 };
 
 const MS: i64 = 1_000_000;
@@ -90,4 +91,14 @@ fn an_engine_sleeps_though_timers_are_armed() {
     assert!(looks <= 3 * fired + 10, "{looks} looks for {fired} expiries");
     // It has them all the same: who is earlier than what it knows kicks.
     timers[99].sleep_for(Span::MILLISECOND).unwrap();
+}
+
+/// A number that nobody means is refused before any thread is started.
+#[test]
+fn more_engines_than_there_can_be_are_refused() {
+    let engines = MOST_ENGINES + 1;
+    let settings = ServiceSettings::engines(engines, &EngineSettings::default());
+    let refused = TimerService::with(&settings).map(|_| ());
+    assert_eq!(refused, Err(ServiceError::TooManyEngines { engines }));
+    assert!(refused.unwrap_err().to_string().contains("at most 1024"));
 }

@@ -10,12 +10,15 @@ use hourglass_model::Policy;
 use hourglass_model::document::{Deadlines, KernelAccount};
 use hourglass_model::manifest::MemoryFacts;
 use hourglass_sys::clock::{ClockId, now_ns};
+use hourglass_sys::memory::has_room;
 use hourglass_sys::rseq::{self, Unusable};
 use hourglass_sys::sched::{self, Attributes};
 use hourglass_sys::thread as os;
 use hourglass_time::Span;
 use thiserror::Error;
 
+use crate::buffer::Record;
+use crate::jobs::Job;
 use crate::memory::Memory;
 use crate::recorder::{AnyRecorder, Recorder, Settings};
 use crate::run::{Measured, ThreadOutcome, calibrate, conclude};
@@ -62,6 +65,13 @@ impl LoopSpec {
         }
     }
 
+    /// What intervals and periods take, bytes.
+    fn bytes(&self) -> u128 {
+        let of = |count: u128, size: usize| count.saturating_mul(size as u128);
+        let records = of(self.records.into(), size_of::<Record>());
+        records.saturating_add(of(self.jobs as u128, size_of::<Job>()))
+    }
+
     /// That it can be meant.
     ///
     /// # Errors
@@ -89,6 +99,17 @@ pub enum LoopError {
     /// The counter stood still.
     #[error("the counter {0} does not advance")]
     Counter(&'static str),
+    /// The machine has not so much memory left.
+    #[error(
+        "room for {records} intervals and {jobs} periods is more memory than there is: give less, \
+         or a ring of fewer"
+    )]
+    Memory {
+        /// Intervals that were asked for.
+        records: u64,
+        /// Periods that were asked for.
+        jobs: usize,
+    },
 }
 
 /// A loop that is being measured. It belongs to the thread that started it.
@@ -119,6 +140,9 @@ impl OwnLoop {
     /// See [`LoopError`].
     pub fn start(spec: LoopSpec, choice: Choice) -> Result<OwnLoop, LoopError> {
         spec.check()?;
+        if !has_room(spec.bytes()) {
+            return Err(LoopError::Memory { records: spec.records, jobs: spec.jobs });
+        }
         let counter = AnyCounter::from(choice.kind);
         let first = counter.pair();
         let memory =

@@ -150,6 +150,70 @@ static void faults(void)
     CHECK(released == 3);
 }
 
+static uint64_t self_waits;
+
+/* Waiting for a thread from within its own call-backs would do so for ever: told, and nothing done. */
+static bool is_refused(void)
+{
+    hg_error why;
+    hg_periodic self;
+    self.handle = __atomic_load_n(&own, __ATOMIC_SEQ_CST);
+    return self.handle != 0 && hg_periodic_free(self, &why) == HG_WRONG_THREAD
+        && strstr(why.text, "call-backs") && hg_periodic_join(self, NULL, NULL) == HG_WRONG_THREAD;
+}
+
+static hg_verdict waits_for_itself(const hg_fault *fault, void *user)
+{
+    hg_verdict answer;
+    (void)fault;
+    (void)user;
+    memset(&answer, 0, sizeof answer);
+    if (is_refused()) {
+        __atomic_fetch_add(&self_waits, 1, __ATOMIC_SEQ_CST);
+        answer.kind = HG_VERDICT_END;
+    }
+    return answer;
+}
+
+static void misses_and_waits(const hg_completed *job, void *user)
+{
+    (void)job;
+    (void)user;
+    __atomic_fetch_add(&self_waits, is_refused() ? 1 : 0, __ATOMIC_SEQ_CST);
+}
+
+static void release_and_wait(void *user)
+{
+    __atomic_fetch_add(&self_waits, is_refused() ? 1 : 0, __ATOMIC_SEQ_CST);
+    release(user);
+}
+
+static void no_call_back_waits_for_its_own_thread(void)
+{
+    hg_periodic_settings settings;
+    hg_periodic thread;
+    const uint64_t gone = __atomic_load_n(&released, __ATOMIC_SEQ_CST);
+    uint32_t ended = 77;
+    memset(&settings, 0, sizeof settings);
+    settings.period_ns = 5 * MS;
+    settings.deadline_ns = MS;
+    settings.on_fault = waits_for_itself;
+    settings.on_miss = misses_and_waits;
+    __atomic_store_n(&self_waits, 0, __ATOMIC_SEQ_CST);
+    if (hg_periodic_start(&settings, late, &released, release_and_wait, &thread, &error)
+        == HG_EXHAUSTED) {
+        printf("skipped: no signals are left: %s\n", error.text);
+        return;
+    }
+    __atomic_store_n(&own, thread.handle, __ATOMIC_SEQ_CST);
+    OK(hg_periodic_join(thread, &ended, &error));
+    CHECK(ended == HG_PERIODIC_BY_VERDICT);
+    /* By on_fault, by on_miss and by release. */
+    CHECK(self_waits >= 3 && released == gone + 1);
+    __atomic_store_n(&own, 0, __ATOMIC_SEQ_CST);
+    OK(hg_periodic_free(thread, &error));
+}
+
 static void refused(void)
 {
     hg_periodic_settings settings;
@@ -179,10 +243,13 @@ static void refused(void)
     CHECK(error.os_errno == 22 /* EINVAL */ && strstr(error.text, "4000"));
     settings.cpus = NULL;
     CHECK(hg_periodic_start(&settings, five, &released, release, &thread, &error) == HG_NULL);
+    settings.cpus = cpus;
+    settings.cpu_count = SIZE_MAX;
+    CHECK(hg_periodic_start(&settings, five, &released, release, &thread, &error) == HG_INVALID);
     settings.cpu_count = 0;
     settings.on_overrun = 9;
     CHECK(hg_periodic_start(&settings, five, &released, release, &thread, &error) == HG_INVALID);
-    CHECK(released == before + 10);
+    CHECK(released == before + 11);
 }
 
 int main(void)
@@ -190,6 +257,7 @@ int main(void)
     by_itself();
     stopped();
     faults();
+    no_call_back_waits_for_its_own_thread();
     refused();
     return 0;
 }

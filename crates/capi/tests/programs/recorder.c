@@ -35,9 +35,15 @@ int main(void)
     CHECK(hg_loop_start(&spec, &own_loop, &error) == HG_INVALID && strstr(error.text, "period"));
     CHECK(hg_loop_start(NULL, &own_loop, &error) == HG_NULL);
     spec.period_ns = (uint64_t)(50 * MS);
+    /* More than any memory. */
     spec.records = UINT64_MAX;
-    CHECK(hg_loop_start(&spec, &own_loop, &error) == HG_INVALID);
+    CHECK(hg_loop_start(&spec, &own_loop, &error) == HG_EXHAUSTED && strstr(error.text, "less"));
+    spec.records = UINT64_C(1) << 40;
+    CHECK(hg_loop_start(&spec, &own_loop, &error) == HG_EXHAUSTED);
     spec.records = 1000;
+    spec.jobs = UINT64_MAX;
+    CHECK(hg_loop_start(&spec, &own_loop, &error) == HG_EXHAUSTED);
+    spec.jobs = 0;
     spec.name = "test";
     OK(hg_loop_start(&spec, &own_loop, &error));
     CHECK(pthread_create(&other, NULL, elsewhere, NULL) == 0);

@@ -111,6 +111,37 @@ static void sleepers(void)
     CHECK(hg_sleeper_new(NULL, NULL, &error) == HG_NULL && strstr(error.text, "sleeper"));
 }
 
+static int asked;
+
+static void *asks(void *sleeper)
+{
+    while (!__atomic_load_n(&asked, __ATOMIC_ACQUIRE)) {
+        hg_sleeper other;
+        other.handle = *(uint64_t *)sleeper;
+        CHECK(hg_sleeper_margin(other, 20 * US) == 0);
+    }
+    return NULL;
+}
+
+/* Whoever asks for a sleeper's margin is not in the way of the thread that sleeps by it. */
+static void a_margin_is_its_own_threads(void)
+{
+    hg_error error;
+    hg_sleeper sleeper;
+    pthread_t other;
+    int round;
+    OK(hg_sleeper_new(NULL, &sleeper, &error));
+    OK(hg_sleeper_for(sleeper, 1, NULL, &error));
+    CHECK(pthread_create(&other, NULL, asks, &sleeper.handle) == 0);
+    for (round = 0; round < 3000; round++) {
+        OK(hg_sleeper_for(sleeper, 20 * US, NULL, &error));
+        (void)hg_sleeper_margin(sleeper, 20 * US);
+    }
+    __atomic_store_n(&asked, 1, __ATOMIC_RELEASE);
+    pthread_join(other, NULL);
+    OK(hg_sleeper_free(sleeper, &error));
+}
+
 static void an_interrupt_has_to_be_aligned(void)
 {
     char *memory = malloc(256);
@@ -131,6 +162,7 @@ int main(void)
     an_interrupt_ends_a_sleep();
     a_signal_ends_a_sleep();
     sleepers();
+    a_margin_is_its_own_threads();
     an_interrupt_has_to_be_aligned();
     return 0;
 }

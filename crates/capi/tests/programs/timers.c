@@ -53,8 +53,12 @@ static hg_action calling(uint32_t kind)
 static void immediate_and_deferred(void)
 {
     hg_class class_;
+    hg_class_settings settings;
     hg_class_statistics statistics;
     uint32_t kind;
+    memset(&settings, 0, sizeof settings);
+    settings.room = UINT32_MAX;
+    CHECK(hg_class_new(service, "huge", &settings, &class_, &error) == HG_INVALID);
     OK(hg_class_new(service, "deferred", NULL, &class_, &error));
     for (kind = HG_ACTION_IMMEDIATE; kind <= HG_ACTION_DEFERRED; kind++) {
         hg_action action = calling(kind);
@@ -111,10 +115,13 @@ static void messages(void)
     OK(hg_timer_free(timer, &error));
     OK(hg_port_free(port, &error));
     CHECK(hg_port_fd(port) == -1 && hg_port_new(0, &port, &error) == HG_INVALID);
+    CHECK(hg_port_new((1 << 24) + 1, &port, &error) == HG_INVALID && strstr(error.text, "16777216"));
+    CHECK(hg_port_new(UINT32_MAX, &port, &error) == HG_INVALID);
 }
 
 static void wakes(void)
 {
+    int round;
     hg_thread thread;
     hg_action action;
     hg_timer timer;
@@ -133,6 +140,22 @@ static void wakes(void)
     OK(hg_unpark(thread, &error));
     hg_park(UINT64_MAX);
     OK(hg_timer_free(timer, &error));
+    /* What waits within the library takes no waking away: it starts threads, and waits for them. */
+    for (round = 0; round < 20; round++) {
+        hg_service other;
+        const uint64_t begun = hg_now();
+        OK(hg_unpark(thread, &error));
+        OK(hg_service_start(NULL, &other, &error));
+        OK(hg_service_free(other, &error));
+        hg_park((uint64_t)(100 * S));
+        CHECK(hg_now() - begun < (uint64_t)(90 * S));
+    }
+    /* One that was taken is gone. */
+    {
+        const uint64_t begun = hg_now_ordered();
+        hg_park((uint64_t)(2 * MS));
+        CHECK(hg_now_ordered() >= begun + (uint64_t)(2 * MS));
+    }
     OK(hg_thread_free(thread, &error));
     CHECK(hg_unpark(thread, &error) == HG_STALE);
 }
@@ -250,6 +273,9 @@ int main(void)
     memset(&settings, 0, sizeof settings);
     settings.device = 88;
     CHECK(hg_service_start(&settings, &service, &error) == HG_INVALID);
+    settings.device = HG_DEVICE_SLEEP;
+    settings.engines = UINT32_MAX;
+    CHECK(hg_service_start(&settings, &service, &error) == HG_INVALID && strstr(error.text, "1024"));
     OK(hg_service_start(NULL, &service, &error));
     OK(hg_owner_new(service, "test", &owner, &error));
     immediate_and_deferred();

@@ -25,7 +25,7 @@ pub struct ClassSettings {
     /// makes the class; but the reservation of a deadline thread is not handed on, it makes
     /// `SCHED_OTHER`.
     pub attributes: Option<Attributes>,
-    /// Expiries that may wait; rounded up to a power of two. A timer takes one place at most, so that
+    /// Expiries that may wait; rounded up to a power of two, [`super::MOST_ROOM`] at most. A timer takes one place at most, so that
     /// as many as there are timers is always enough.
     pub room: usize,
     /// Whether the thread is raised to the priority of the thread that armed, while such an action
@@ -120,6 +120,11 @@ impl Class {
             raised: AtomicU64::new(0),
             raise_refused: AtomicU64::new(0),
         }))
+    }
+
+    /// What the queue of a class with that room takes, bytes.
+    pub(super) fn bytes(room: usize) -> u128 {
+        Ring::<2>::bytes(room)
     }
 
     /// Its name.

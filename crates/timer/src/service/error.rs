@@ -76,6 +76,18 @@ pub enum ServiceError {
         /// How many there are.
         classes: usize,
     },
+    /// A service has no more than [`super::MOST_ENGINES`].
+    #[error("{engines} engines: give at most {}, one a CPU is enough", super::MOST_ENGINES)]
+    TooManyEngines {
+        /// What was asked for.
+        engines: usize,
+    },
+    /// There is no memory for a queue of so many expiries.
+    #[error("room for {room} expiries is more memory than there is: give less")]
+    NoRoom {
+        /// What was asked for.
+        room: usize,
+    },
     /// The class belongs to another service.
     #[error("class {class:?} belongs to another service: create one on this service")]
     ForeignClass {

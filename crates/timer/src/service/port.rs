@@ -11,10 +11,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::eventfd::{EventFd, either_readable};
+use hourglass_sys::memory::has_room;
 use hourglass_time::Span;
 
 use super::expiration::Expiration;
 use super::remote::Ring;
+
+/// ENOMEM on Linux.
+const NO_MEMORY: i32 = 12;
 
 /// What a timer sends when it expires (RT-Mach, section 3: "an asynchronous message containing the
 /// current time").
@@ -53,11 +57,16 @@ struct Shared {
 }
 
 impl Port {
-    /// A port with room for so many messages, rounded up to a power of two.
+    /// A port with room for so many messages, rounded up to a power of two; [`MOST_ROOM`] at most.
     ///
     /// # Errors
-    /// No descriptors are left (`ulimit -n`).
+    /// No descriptors are left (`ulimit -n`); ENOMEM for more room than there is memory.
+    ///
+    /// [`MOST_ROOM`]: super::MOST_ROOM
     pub fn new(room: usize) -> io::Result<Port> {
+        if !has_room(Ring::<5>::bytes(room)) {
+            return Err(io::Error::from_raw_os_error(NO_MEMORY));
+        }
         Ok(Port(Arc::new(Shared {
             messages: Ring::new(room),
             told: AtomicBool::new(false),

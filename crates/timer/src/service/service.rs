@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use hourglass_sys::held::Held;
+use hourglass_sys::memory::has_room;
 use hourglass_sys::sched::Attributes;
 
 use super::class::{self, Class, ClassSettings, Worker};
@@ -23,6 +24,9 @@ use crate::start_thread::start_thread;
 
 /// Classes that a service can have.
 const CLASSES: usize = 64;
+
+/// Engines that a service can have: each is a thread, and as many as Linux numbers CPUs are enough.
+pub const MOST_ENGINES: usize = 1024;
 
 /// How a service works: its engines, at least one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -243,8 +247,12 @@ impl TimerService {
     ///
     /// # Errors
     /// [`ServiceError::Thread`] if a thread, its CPUs or its policy are refused,
-    /// [`ServiceError::Engine`] if an engine finds no device. Then nothing of the service is left.
+    /// [`ServiceError::Engine`] if an engine finds no device, [`ServiceError::TooManyEngines`]. Then
+    /// nothing of the service is left.
     pub fn with(settings: &ServiceSettings) -> Result<TimerService, ServiceError> {
+        if settings.engines.len() > MOST_ENGINES {
+            return Err(ServiceError::TooManyEngines { engines: settings.engines.len() });
+        }
         let classes = Classes::new();
         let default = [EngineSettings::default()];
         let engines = if settings.engines.is_empty() { &default } else { &settings.engines[..] };
@@ -267,9 +275,13 @@ impl TimerService {
     ///
     /// # Errors
     /// [`ServiceError::Thread`] if the thread or its policy is refused,
-    /// [`ServiceError::TooManyClasses`], [`ServiceError::Forked`]. Nothing of the class is left then.
+    /// [`ServiceError::TooManyClasses`], [`ServiceError::NoRoom`], [`ServiceError::Forked`]. Nothing of
+    /// the class is left then.
     pub fn class(&self, name: &str, settings: ClassSettings) -> Result<Class, ServiceError> {
         self.0.here()?;
+        if !has_room(Class::bytes(settings.room)) {
+            return Err(ServiceError::NoRoom { room: settings.room });
+        }
         let policy = settings.attributes.or_else(own_policy);
         let settings = ClassSettings { attributes: policy, ..settings };
         let place = self.0.classes.reserve()?;

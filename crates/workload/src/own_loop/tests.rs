@@ -201,6 +201,16 @@ fn a_specification_that_cannot_be_meant_is_refused() {
     assert_eq!(spec().check(), Ok(()));
 }
 
+/// More than any memory: an answer, and no abort.
+#[test]
+fn room_that_no_machine_has_is_refused() {
+    for (records, jobs) in [(u64::MAX, 0), (1 << 42, 0), (1, usize::MAX), (u64::MAX, usize::MAX)] {
+        let choice = choice::choose(std::path::Path::new("/"));
+        let started = OwnLoop::start(LoopSpec { records, jobs, ..spec() }, choice);
+        assert_eq!(started.err(), Some(LoopError::Memory { records, jobs }));
+    }
+}
+
 /// On this machine: periods are counted, time received is not more than passed, and the intervals lie
 /// within the periods.
 #[test]

@@ -20,6 +20,7 @@ mod state;
 mod wake;
 
 pub(crate) use changed::Changed;
+pub use ring::MOST_ROOM;
 pub(crate) use ring::Ring;
 pub(crate) use slot::{Arming, Context, Ended, Fire, Fired, SLACK_MAX_NS, Slot};
 pub use state::Which;

@@ -22,10 +22,23 @@ pub(crate) struct Ring<const W: usize> {
     popped: AtomicU64,
 }
 
+/// The most that a queue has room for.
+pub const MOST_ROOM: usize = 1 << 24;
+
+/// So much room as is made where so much is wanted: a power of two.
+fn rounded(room: usize) -> usize {
+    room.clamp(2, MOST_ROOM).next_power_of_two()
+}
+
 impl<const W: usize> Ring<W> {
-    /// With room for at least so much; a power of two.
+    /// What a queue with that room takes, bytes.
+    pub(crate) fn bytes(room: usize) -> u128 {
+        rounded(room) as u128 * size_of::<Place<W>>() as u128
+    }
+
+    /// With room for at least so much, up to [`MOST_ROOM`]; a power of two.
     pub(crate) fn new(room: usize) -> Ring<W> {
-        let room = room.clamp(2, 1 << 24).next_power_of_two() as u64;
+        let room = rounded(room) as u64;
         let place = |turn| Place {
             turn: AtomicU64::new(turn),
             words: std::array::from_fn(|_| AtomicU64::new(0)),

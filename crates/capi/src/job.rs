@@ -1,0 +1,269 @@
+//! Jobs of periodic threads: what their call-backs are given, and what a body asks of its job.
+//!
+//! Owns: which periodic thread the code at hand belongs to ([`Lent`]).
+
+use std::cell::Cell;
+use std::ffi::c_void;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use hourglass_time::{Instant, Monotonic, Span};
+use hourglass_timer::periodic::{Completed, Job};
+
+use crate::error::{Failure, HG_STALE, answer, guard, hg_error, hg_status};
+use crate::pointers::{User, give, is_there};
+use crate::sleep::{hg_slept, told};
+
+/// A job that is complete.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct hg_completed {
+    /// How many jobs there were before.
+    pub number: u64,
+    /// When it was released, ns.
+    pub release_ns: u64,
+    /// When its body was entered, ns.
+    pub started_ns: u64,
+    /// By when it was to be complete, ns.
+    pub deadline_ns: u64,
+    /// When it was complete, ns.
+    pub completed_ns: u64,
+    /// CPU time that it took, ns.
+    pub cost_ns: u64,
+    /// Releases that were lost by it.
+    pub lost: u64,
+    /// By how much the grid moved, ns.
+    pub moved_ns: u64,
+    /// Whether its release had passed when the job before was complete.
+    pub late: bool,
+    /// Whether it was running at the next release.
+    pub overrun: bool,
+    /// Whether it missed its deadline.
+    pub missed: bool,
+    /// Whether it took more CPU time than its budget.
+    pub cost_overrun: bool,
+    /// 0.
+    pub reserved: [u8; 4],
+}
+
+/// A job that runs.
+#[repr(C)]
+pub struct hg_job {
+    /// How many jobs there were before.
+    pub number: u64,
+    /// When it was released, ns.
+    pub release_ns: u64,
+    /// When its body was entered, ns.
+    pub started_ns: u64,
+    /// By when it is to be complete, ns.
+    pub deadline_ns: u64,
+    /// Releases that were lost before it.
+    pub lost_before: u64,
+    /// Whether its release had passed when the job before was complete.
+    pub late: bool,
+    /// Whether `previous` is one.
+    pub has_previous: bool,
+    /// 0.
+    pub reserved: [u8; 6],
+    /// The job before.
+    pub previous: hg_completed,
+    /// The library's.
+    pub inner: *mut c_void,
+}
+
+/// How a job stands.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct hg_standing {
+    /// Time until the deadline, ns; negative if it has passed.
+    pub until_deadline_ns: i64,
+    /// CPU time until the budget is used, ns; `INT64_MAX` without one.
+    pub budget_left_ns: i64,
+}
+
+/// A body; whether there is to be another job.
+pub type hg_body_fn = Option<unsafe extern "C" fn(*mut hg_job, *mut c_void) -> bool>;
+/// Is told of a job that did something wrong.
+pub type hg_completed_fn = Option<unsafe extern "C" fn(*const hg_completed, *mut c_void)>;
+
+impl From<&Completed> for hg_completed {
+    fn from(job: &Completed) -> hg_completed {
+        hg_completed {
+            number: job.number,
+            release_ns: job.release_ns,
+            started_ns: job.started_ns,
+            deadline_ns: job.deadline_ns,
+            completed_ns: job.completed_ns,
+            cost_ns: job.cost_ns,
+            lost: job.lost,
+            moved_ns: job.moved_ns,
+            late: job.late,
+            overrun: job.overrun,
+            missed: job.missed(),
+            cost_overrun: job.is_cost_overrun(),
+            reserved: [0; 4],
+        }
+    }
+}
+
+/// A periodic thread's own mark: two are the same if they lie at the same place.
+#[derive(Clone, Default)]
+pub(crate) struct Mark(Arc<u8>);
+
+impl Mark {
+    /// Whether the code at hand is the thread's: its body, one of its call-backs, or the release of what
+    /// these are given.
+    pub(crate) fn is_here(&self) -> bool {
+        HERE.get() == Arc::as_ptr(&self.0)
+    }
+
+    /// Runs code of the thread's.
+    fn within<T>(&self, work: impl FnOnce() -> T) -> T {
+        let before = HERE.replace(Arc::as_ptr(&self.0));
+        // Call-backs of C do not unwind.
+        let done = work();
+        HERE.set(before);
+        done
+    }
+}
+
+/// What the call-backs of a periodic thread are given, and whose it is. The last of these releases it.
+#[derive(Clone)]
+pub(crate) struct Lent {
+    /// Always there, but while it is dropped.
+    user: Option<Arc<User>>,
+    mark: Mark,
+}
+
+impl Lent {
+    pub(crate) fn new(user: User, mark: &Mark) -> Lent {
+        Lent { user: Some(Arc::new(user)), mark: mark.clone() }
+    }
+
+    fn data(&self) -> *mut c_void {
+        self.user.as_ref().map_or(std::ptr::null_mut(), |user| user.data())
+    }
+
+    /// Calls back with it.
+    pub(crate) fn with<T>(&self, call: impl FnOnce(*mut c_void) -> T) -> T {
+        self.mark.within(|| call(self.data()))
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        let user = self.user.take();
+        self.mark.within(|| drop(user));
+    }
+}
+
+thread_local! {
+    /// The mark of the periodic thread whose code runs in this thread.
+    static HERE: Cell<*const u8> = const { Cell::new(std::ptr::null()) };
+    /// The job that runs in this thread.
+    static JOB: Cell<*const hg_job> = const { Cell::new(std::ptr::null()) };
+}
+
+/// A function to be told of completed jobs.
+pub(crate) fn tells(
+    call: hg_completed_fn,
+    user: &Lent,
+) -> Option<impl FnMut(&Completed) + Send + 'static> {
+    let (call, user) = (call?, user.clone());
+    Some(move |job: &Completed| {
+        let told = hg_completed::from(job);
+        // SAFETY: the header asks that it may be called so, on the periodic thread.
+        user.with(|user| unsafe { call(&raw const told, user) });
+    })
+}
+
+/// Runs a body.
+pub(crate) fn run(
+    call: unsafe extern "C" fn(*mut hg_job, *mut c_void) -> bool,
+    user: &Lent,
+    job: &mut Job<'_>,
+) -> ControlFlow<()> {
+    let previous = job.previous().map(hg_completed::from);
+    let mut told = hg_job {
+        number: job.number(),
+        release_ns: job.release_ns(),
+        started_ns: job.started_ns(),
+        deadline_ns: job.deadline_ns(),
+        lost_before: job.lost_before(),
+        late: job.is_late(),
+        has_previous: previous.is_some(),
+        reserved: [0; 6],
+        previous: previous.unwrap_or_default(),
+        inner: (&raw mut *job).cast(),
+    };
+    JOB.set(&raw const told);
+    // SAFETY: the header asks that it may be called so, on the periodic thread.
+    let goes_on = user.with(|user| unsafe { call(&raw mut told, user) });
+    JOB.set(std::ptr::null());
+    if goes_on { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+}
+
+/// With the job that runs in this thread.
+///
+/// # Errors
+/// `HG_NULL`; `HG_STALE` if it is none.
+///
+/// # Safety
+/// Called from within the body that was given `job`, if that is the job of this thread.
+unsafe fn job_of<'a>(job: *const hg_job) -> Result<&'a mut Job<'static>, Failure> {
+    is_there(job, "job")?;
+    if JOB.get() != job {
+        let text = "no such job runs in this thread: a job ends when its body returns";
+        return Err(Failure::new(HG_STALE, text));
+    }
+    // SAFETY: the body of this very job runs, whose caller lends it to nobody else meanwhile; what is
+    // behind `inner` was put there by `run` and C has no business there.
+    Ok(unsafe { &mut *(*job).inner.cast::<Job<'static>>() })
+}
+
+/// How a job stands.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_job_check(
+    job: *const hg_job,
+    standing: *mut hg_standing,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        // SAFETY: as the header says of `job`.
+        let found = unsafe { job_of(job) }?.check();
+        let told = hg_standing {
+            until_deadline_ns: found.until_deadline.nanos(),
+            budget_left_ns: found.budget_left.map_or(i64::MAX, Span::nanos),
+        };
+        Ok(told)
+    };
+    // SAFETY: as the header says of `standing` and `error`.
+    unsafe { give(standing, "standing", error, work) }
+}
+
+/// Whether the thread is asked to stop.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_job_is_stopping(job: *const hg_job) -> bool {
+    // SAFETY: as the header says of `job`.
+    answer(false, || unsafe { job_of(job) }.is_ok_and(|job| job.is_stopping()))
+}
+
+/// Pauses within a job.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_job_sleep_until(
+    job: *const hg_job,
+    deadline_ns: u64,
+    slept: *mut hg_slept,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        // SAFETY: as the header says of `job`.
+        let job = unsafe { job_of(job) }?;
+        let deadline = i64::try_from(deadline_ns).unwrap_or(i64::MAX);
+        let found = job.sleeper().sleep_until(Instant::<Monotonic>::from_nanos(deadline));
+        // SAFETY: as the header says of `slept`.
+        unsafe { told(found, slept) }
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}

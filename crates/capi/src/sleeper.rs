@@ -1,0 +1,168 @@
+//! Sleepers that are kept: with settings of their own, interrupted by their handles.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, TryLockError};
+
+use hourglass_timer::Sleeper;
+use hourglass_timer::sleep::{Interrupter, Settings};
+
+use crate::error::{Failure, HG_BUSY, HG_OK, HG_PANIC, answer, guard, hg_error, hg_status};
+use crate::pointers::give;
+use crate::sleep::{Until, hg_sleep_settings, hg_slept, settings_or, sleep, told};
+use crate::table::{Table, handles};
+use crate::threads::thread_number;
+
+handles! {
+    hg_sleeper, "A sleeper that is kept.";
+}
+
+/// No thread has slept by it.
+const NOBODY: u64 = 0;
+
+struct Kept {
+    sleeper: Mutex<Sleeper>,
+    interrupter: Interrupter,
+    /// The thread that slept by it last: only that one asks it for anything else, so that nobody is
+    /// ever in that thread's way.
+    owner: AtomicU64,
+}
+
+impl Kept {
+    fn lock(&self) -> Option<MutexGuard<'_, Sleeper>> {
+        match self.sleeper.try_lock() {
+            Ok(sleeper) => Some(sleeper),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// For the one thread that sleeps by it.
+    fn for_sleep(&self) -> Result<MutexGuard<'_, Sleeper>, Failure> {
+        let sleeper = self.lock().ok_or_else(|| {
+            let text = "another thread sleeps by this sleeper: make one for each thread";
+            Failure::new(HG_BUSY, text)
+        })?;
+        self.owner.store(thread_number(), Ordering::Relaxed);
+        Ok(sleeper)
+    }
+
+    /// For the thread that slept by it last; nobody else touches it.
+    fn for_owner(&self) -> Option<MutexGuard<'_, Sleeper>> {
+        let own = self.owner.load(Ordering::Relaxed) == thread_number();
+        if own { self.lock() } else { None }
+    }
+}
+
+static SLEEPERS: Table<Kept> = Table::new(2, "sleeper");
+
+/// Makes a sleeper.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_sleeper_new(
+    settings: *const hg_sleep_settings,
+    sleeper: *mut hg_sleeper,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        // SAFETY: as the header says of `settings`.
+        let settings = unsafe { settings_or(settings, Settings::DEFAULT) }?;
+        let made = Sleeper::with(settings);
+        let interrupter = made.interrupter();
+        let handle = SLEEPERS.insert(Kept {
+            sleeper: Mutex::new(made),
+            interrupter,
+            owner: AtomicU64::new(NOBODY),
+        })?;
+        Ok(hg_sleeper { handle })
+    };
+    // SAFETY: as the header says of `sleeper` and `error`.
+    unsafe { give(sleeper, "sleeper", error, work) }
+}
+
+/// # Safety
+/// As the header says of the two addresses.
+unsafe fn kept_sleep(
+    sleeper: hg_sleeper,
+    until: Until,
+    slept: *mut hg_slept,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        let kept = SLEEPERS.get(sleeper.handle)?;
+        let found = sleep(&mut *kept.for_sleep()?, until);
+        // SAFETY: as the caller promises.
+        unsafe { told(found, slept) }
+    };
+    // SAFETY: as the caller promises.
+    unsafe { guard(error, work) }
+}
+
+/// Sleeps until a time.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_sleeper_until(
+    sleeper: hg_sleeper,
+    deadline_ns: u64,
+    slept: *mut hg_slept,
+    error: *mut hg_error,
+) -> hg_status {
+    // SAFETY: as the header says.
+    unsafe { kept_sleep(sleeper, Until::Time(deadline_ns), slept, error) }
+}
+
+/// Sleeps so long.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_sleeper_for(
+    sleeper: hg_sleeper,
+    length_ns: u64,
+    slept: *mut hg_slept,
+    error: *mut hg_error,
+) -> hg_status {
+    // SAFETY: as the header says.
+    unsafe { kept_sleep(sleeper, Until::Passed(length_ns), slept, error) }
+}
+
+/// Sleeps for so many ticks of the counter.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_sleeper_ticks(
+    sleeper: hg_sleeper,
+    count: u64,
+    slept: *mut hg_slept,
+    error: *mut hg_error,
+) -> hg_status {
+    // SAFETY: as the header says.
+    unsafe { kept_sleep(sleeper, Until::Ticks(count), slept, error) }
+}
+
+/// Ends its sleeps.
+#[unsafe(no_mangle)]
+pub extern "C" fn hg_sleeper_interrupt(sleeper: hg_sleeper) -> hg_status {
+    answer(HG_PANIC, || match SLEEPERS.find(sleeper.handle) {
+        Ok(kept) => {
+            kept.interrupter.interrupt();
+            HG_OK
+        }
+        Err(kind) => kind,
+    })
+}
+
+/// Lets them last again; whether there was an interrupt.
+#[unsafe(no_mangle)]
+pub extern "C" fn hg_sleeper_clear(sleeper: hg_sleeper) -> bool {
+    answer(false, || SLEEPERS.find(sleeper.handle).is_ok_and(|kept| kept.interrupter.clear()))
+}
+
+/// The margin that a sleep of this length would have; 0 if nothing was learnt, and in other threads than
+/// the one that slept by it last.
+#[unsafe(no_mangle)]
+pub extern "C" fn hg_sleeper_margin(sleeper: hg_sleeper, length_ns: u64) -> u64 {
+    answer(0, || {
+        let Ok(kept) = SLEEPERS.get(sleeper.handle) else { return 0 };
+        kept.for_owner().and_then(|mut sleeper| sleeper.margin_ns(length_ns)).unwrap_or(0)
+    })
+}
+
+/// Frees it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_sleeper_free(sleeper: hg_sleeper, error: *mut hg_error) -> hg_status {
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, || SLEEPERS.remove(sleeper.handle).map(drop)) }
+}
