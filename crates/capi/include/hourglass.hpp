@@ -143,6 +143,9 @@ protected:
 
 } // namespace detail
 
+/// The library's version, as "0.1.0".
+inline const char *version() noexcept { return hg_version(); }
+
 /// Throws if the library at hand does not fit this header.
 inline void check_abi()
 {
@@ -219,7 +222,14 @@ struct bounds
     steady_clock::time_point latest;
     std::uint32_t status; ///< HG_CLOCK_*
     /// Half the distance.
-    std::chrono::nanoseconds error() const noexcept { return (latest - earliest + std::chrono::nanoseconds(1)) / 2; }
+    std::chrono::nanoseconds error() const noexcept
+    {
+        return (latest - earliest + std::chrono::nanoseconds(1)) / 2;
+    }
+    /// Whether `time` has passed for certain; hg_is_after.
+    bool is_after(steady_clock::time_point time) const noexcept { return earliest > time; }
+    /// Whether it is still to come for certain; hg_is_before.
+    bool is_before(steady_clock::time_point time) const noexcept { return latest < time; }
 };
 
 /// hg_now_bounded_ordered.
@@ -229,10 +239,100 @@ inline bounds now_bounded() noexcept
     return { steady_clock::at(found.earliest_ns), steady_clock::at(found.latest_ns), found.status };
 }
 
+/// The same unordered; hg_now_bounded.
+inline bounds fast_now_bounded() noexcept
+{
+    const hg_bounds found = hg_now_bounded();
+    return { steady_clock::at(found.earliest_ns), steady_clock::at(found.latest_ns), found.status };
+}
+
+/// The last time that anybody published; hg_recent.
+inline steady_clock::time_point recent() noexcept { return steady_clock::at(hg_recent()); }
+
+/// A reading of the counter that serves; hg_clock_ticks.
+inline hg_ticks ticks() noexcept { return hg_clock_ticks(); }
+
+/// The time between two readings, and the bound on its error; hg_clock_elapsed. Throws if they are of
+/// different sources.
+inline hg_elapsed elapsed(const hg_ticks &first, const hg_ticks &second)
+{
+    hg_elapsed found;
+    detail::check([&](hg_error *e) { return hg_clock_elapsed(first, second, &found, e); });
+    return found;
+}
+
+/// The time on a scale of the kernel, HG_SCALE_*; hg_now_on.
+inline hg_scale_time now_on(std::int32_t scale)
+{
+    hg_scale_time found;
+    detail::check([&](hg_error *e) { return hg_now_on(scale, &found, e); });
+    return found;
+}
+
+/// Wall-clock time with who vouches for it; hg_wall.
+inline hg_wall_time wall() noexcept { return hg_wall(); }
+
+namespace detail
+{
+
+inline hg_wall_reference reference(steady_clock::time_point then, system_clock::time_point it_was,
+                                   std::chrono::nanoseconds error) noexcept
+{
+    const auto error_ns = error.count() > 0 ? static_cast<std::uint64_t>(error.count()) : 0;
+    return { steady_clock::ns(then), it_was.time_since_epoch().count(), error_ns };
+}
+
+} // namespace detail
+
+/// Sets wall-clock time of this process' clock: `then` it was that time, to within `error`; hg_wall_set.
+inline void set_wall(steady_clock::time_point then, system_clock::time_point it_was,
+                     std::chrono::nanoseconds error)
+{
+    const hg_wall_reference said = detail::reference(then, it_was, error);
+    detail::check([&](hg_error *e) { return hg_wall_set(&said, e); });
+}
+/// Steers it by such a reference; hg_wall_steer.
+inline void steer_wall(steady_clock::time_point then, system_clock::time_point it_was,
+                       std::chrono::nanoseconds error)
+{
+    const hg_wall_reference said = detail::reference(then, it_was, error);
+    detail::check([&](hg_error *e) { return hg_wall_steer(&said, e); });
+}
+/// Lets the kernel say again what it is; hg_wall_release.
+inline void release_wall() noexcept { hg_wall_release(); }
+
+/// The source that serves, HG_SOURCE_*; hg_clock_source.
+inline std::int32_t source() noexcept { return hg_clock_source(); }
+
+/// A source's name; hg_source_name.
+inline const char *source_name(std::int32_t source) noexcept { return hg_source_name(source); }
+
 /// hg_clock_set_source.
 inline void set_source(std::int32_t source)
 {
     detail::check([=](hg_error *e) { return hg_clock_set_source(source, e); });
+}
+
+/// Calibrates if that is due; hg_clock_maintain.
+inline hg_maintained maintain() noexcept { return hg_clock_maintain(); }
+
+/// Gathers the whole evidence about the source; hg_clock_examine.
+inline hg_trust examine()
+{
+    hg_trust found;
+    detail::check([&](hg_error *e) { return hg_clock_examine(&found, e); });
+    return found;
+}
+
+/// How often something happened to the clock, HG_EVENT_*; hg_clock_count.
+inline std::uint64_t clock_count(std::uint32_t kind) noexcept { return hg_clock_count(kind); }
+
+/// A descriptor by which other processes read this clock, to be closed with close(2); hg_clock_share.
+inline int share_clock()
+{
+    std::int32_t fd = -1;
+    detail::check([&](hg_error *e) { return hg_clock_share(&fd, e); });
+    return fd;
 }
 
 /// hg_hardware_look.
@@ -267,6 +367,13 @@ public:
     steady_clock::time_point now() const noexcept
     {
         return steady_clock::at(hg_page_now_ordered(&page_));
+    }
+    /// Unordered.
+    steady_clock::time_point fast_now() const noexcept { return steady_clock::at(hg_page_now(&page_)); }
+    bounds now_bounded() const noexcept
+    {
+        const hg_bounds found = hg_page_now_bounded(&page_);
+        return { steady_clock::at(found.earliest_ns), steady_clock::at(found.latest_ns), found.status };
     }
     hg_page_writer writer() const
     {
@@ -347,6 +454,18 @@ inline hg_slept sleep_for(std::chrono::nanoseconds length, const interrupt &by)
     });
 }
 
+/// Until the counter has counted so many ticks from now; hg_sleep_ticks.
+inline hg_slept sleep_ticks(std::uint64_t count)
+{
+    return detail::slept(
+        [&](hg_slept *slept, hg_error *e) { return hg_sleep_ticks(count, nullptr, slept, e); });
+}
+inline hg_slept sleep_ticks(std::uint64_t count, const interrupt &by)
+{
+    return detail::slept(
+        [&](hg_slept *slept, hg_error *e) { return hg_sleep_ticks(count, by.get(), slept, e); });
+}
+
 /// A sleeper with settings of its own.
 class sleeper : public detail::owned<hg_sleeper, hg_sleeper_free>
 {
@@ -367,6 +486,18 @@ public:
         return detail::slept([&](hg_slept *slept, hg_error *e) {
             return hg_sleeper_for(handle_, detail::length(length), slept, e);
         });
+    }
+    hg_slept sleep_ticks(std::uint64_t count)
+    {
+        return detail::slept([&](hg_slept *slept, hg_error *e) {
+            return hg_sleeper_ticks(handle_, count, slept, e);
+        });
+    }
+    /// The margin of a sleep of that length, in the thread that slept by it last; else 0.
+    std::chrono::nanoseconds margin(std::chrono::nanoseconds length) const noexcept
+    {
+        const std::uint64_t found = hg_sleeper_margin(handle_, detail::length(length));
+        return std::chrono::nanoseconds(static_cast<std::int64_t>(found));
     }
     void interrupt() const noexcept { (void)hg_sleeper_interrupt(handle_); }
     bool clear() const noexcept { return hg_sleeper_clear(handle_); }
@@ -398,6 +529,18 @@ public:
         });
         return told;
     }
+    /// Deadlines that it has passed.
+    std::uint64_t faults() const { return counted().first; }
+    /// Of those, how many no handler was told of.
+    std::uint64_t untold() const { return counted().second; }
+
+private:
+    std::pair<std::uint64_t, std::uint64_t> counted() const
+    {
+        std::uint64_t faults = 0, untold = 0;
+        detail::check([&](hg_error *e) { return hg_watched_faults(handle_, &faults, &untold, e); });
+        return { faults, untold };
+    }
 };
 
 /// The calling thread's watch over its deadlines: made, used and destroyed in it. Members that a verdict
@@ -418,12 +561,42 @@ public:
         detail::check([&](hg_error *e) { return hg_watch_thread(&found, e); });
         return watched(found);
     }
+    /// Watches it in another way, from the next fault on.
+    void set(const hg_watch_settings &settings)
+    {
+        detail::check([&](hg_error *e) { return hg_watch_set(&settings, e); });
+    }
     bool arm(steady_clock::time_point deadline)
     {
         return detail::check_or(HG_ENDED, [&](hg_error *e) {
             return hg_watch_arm_at(steady_clock::ns(deadline), e);
         });
     }
+    /// So far from now.
+    bool arm(std::chrono::nanoseconds deadline)
+    {
+        return detail::check_or(HG_ENDED, [&](hg_error *e) {
+            return hg_watch_arm_in(detail::length(deadline), e);
+        });
+    }
+    /// Has a fault made when the thread has used so much CPU time from now on.
+    bool arm_budget(std::chrono::nanoseconds budget)
+    {
+        return detail::check_or(HG_ENDED, [&](hg_error *e) {
+            return hg_watch_arm_budget(detail::length(budget), e);
+        });
+    }
+    bool disarm_budget()
+    {
+        return detail::check_or(HG_ENDED, [](hg_error *e) { return hg_watch_disarm_budget(e); });
+    }
+    bool begin_job(steady_clock::time_point deadline)
+    {
+        return detail::check_or(HG_ENDED, [&](hg_error *e) {
+            return hg_watch_begin_job_at(steady_clock::ns(deadline), e);
+        });
+    }
+    /// So far from now.
     bool begin_job(std::chrono::nanoseconds deadline)
     {
         return detail::check_or(HG_ENDED, [&](hg_error *e) {
@@ -551,6 +724,28 @@ public:
     }
 };
 
+/// The thread that makes this, for others to wake from hourglass::park; hg_thread_current.
+class thread_handle : public detail::owned<hg_thread, hg_thread_free>
+{
+public:
+    thread_handle()
+    {
+        detail::check([&](hg_error *e) { return hg_thread_current(&handle_, e); });
+    }
+    void unpark() const
+    {
+        detail::check([&](hg_error *e) { return hg_unpark(handle_, e); });
+    }
+};
+
+/// Waits until somebody wakes the calling thread; may return without a reason. hg_park.
+inline void park() noexcept { hg_park(UINT64_MAX); }
+/// Likewise, so long at most.
+inline void park_for(std::chrono::nanoseconds limit) noexcept { hg_park(detail::length(limit)); }
+
+/// Reads the calling thread's real-time priority anew, for timers that it arms; hg_refresh_priority.
+inline std::uint32_t refresh_priority() noexcept { return hg_refresh_priority(); }
+
 /// What a timer does. Given to one timer, once.
 class action
 {
@@ -565,6 +760,14 @@ public:
         if (action_.release != nullptr) {
             action_.release(action_.user);
         }
+    }
+    /// Wakes a thread from hourglass::park.
+    static action wake(const thread_handle &thread) noexcept
+    {
+        action made;
+        made.action_.kind = HG_ACTION_WAKE;
+        made.action_.thread = thread.get();
+        return made;
     }
     /// Sends `tag` and the time to a port.
     static action send(const port &to, std::uint64_t tag) noexcept
@@ -640,6 +843,13 @@ public:
     {
         return detail::check_or(HG_CANCELLED, [&](hg_error *e) {
             return hg_timer_sleep_for(handle_, length.count(), e);
+        });
+    }
+    /// The same until a time of the timer's clock, ns.
+    bool sleep_until(std::int64_t at_ns)
+    {
+        return detail::check_or(HG_CANCELLED, [&](hg_error *e) {
+            return hg_timer_sleep_until(handle_, at_ns, e);
         });
     }
     hg_timer_status status() const
@@ -864,6 +1074,36 @@ private:
 
 // ---- Reservations and progress -----------------------------------------------------------------
 
+namespace detail
+{
+
+inline hg_request request(std::chrono::nanoseconds budget, std::chrono::nanoseconds period) noexcept
+{
+    hg_request made{};
+    made.budget_ns = length(budget);
+    made.period_ns = length(period);
+    return made;
+}
+
+} // namespace detail
+
+/// What stands in the way of a reservation, as far as can be seen: its kind and the line that mends it, or
+/// nothing. Reserves nothing; hg_reserve_check.
+inline std::optional<error> reserve_check(const hg_request &request, std::uint32_t thread = 0)
+{
+    hg_error found;
+    const hg_status status = hg_reserve_check(thread, &request, &found);
+    if (status == HG_OK) {
+        return std::nullopt;
+    }
+    return error(status, found.os_errno, found.text);
+}
+inline std::optional<error> reserve_check(std::chrono::nanoseconds budget,
+                                          std::chrono::nanoseconds period)
+{
+    return reserve_check(detail::request(budget, period));
+}
+
 /// A thread, the calling one by default, under a reservation of the deadline class, until this is
 /// destroyed.
 class reservation : public detail::owned<hg_reservation, hg_reserve_release>
@@ -874,7 +1114,7 @@ public:
         detail::check([&](hg_error *e) { return hg_reserve_thread(thread, &request, &handle_, e); });
     }
     reservation(std::chrono::nanoseconds budget, std::chrono::nanoseconds period)
-        : reservation(request(budget, period))
+        : reservation(detail::request(budget, period))
     {
     }
     hg_supply supply() const
@@ -882,15 +1122,6 @@ public:
         hg_supply found;
         detail::check([&](hg_error *e) { return hg_reserve_look(handle_, &found, e); });
         return found;
-    }
-
-private:
-    static hg_request request(std::chrono::nanoseconds budget, std::chrono::nanoseconds period) noexcept
-    {
-        hg_request made{};
-        made.budget_ns = detail::length(budget);
-        made.period_ns = detail::length(period);
-        return made;
     }
 };
 
@@ -920,6 +1151,8 @@ private:
 
 } // namespace hourglass
 
+#ifdef __SIZEOF_INT128__ // a processor of 64 bits
 #include "hourglass_thesis.hpp"
+#endif
 
 #endif

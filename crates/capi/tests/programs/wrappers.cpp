@@ -47,9 +47,53 @@ static void clocks()
     CHECK(hourglass::system_clock::to_time_t(hourglass::system_clock::from_time_t(day)) == day);
     const auto bounds = hourglass::now_bounded();
     CHECK(bounds.earliest <= bounds.latest && bounds.error() >= 0ns);
+    CHECK(bounds.is_before(bounds.latest + 1ns) && bounds.is_after(bounds.earliest - 1ns));
+    CHECK(!bounds.is_before(bounds.latest) && !bounds.is_after(bounds.earliest));
+    CHECK(hourglass::fast_now_bounded().latest >= bounds.earliest);
+    CHECK(hourglass::recent() <= steady_clock::now());
     // std's own waits take our clock.
     std::this_thread::sleep_until(steady_clock::now() + 1ms);
     CHECK(hourglass::hardware().brand[63] == '\0');
+    CHECK(hourglass::version()[0] != '\0');
+}
+
+static void scales_and_sources()
+{
+    using hourglass::steady_clock;
+    const auto boot = hourglass::now_on(HG_SCALE_BOOTTIME);
+    CHECK(boot.ns + static_cast<std::int64_t>(boot.error_ns) > 0);
+    try {
+        (void)hourglass::now_on(17);
+        CHECK(false);
+    } catch (const hourglass::error &error) {
+        CHECK(error.kind() == HG_INVALID);
+    }
+    const hg_ticks first = hourglass::ticks();
+    const hg_ticks second = hourglass::ticks();
+    try {
+        CHECK(hourglass::elapsed(first, second).ns < 60000000000);
+        hg_ticks other = second;
+        other.epoch += 1000;
+        (void)hourglass::elapsed(first, other);
+        CHECK(false);
+    } catch (const hourglass::error &error) {
+        CHECK(error.kind() == HG_MIXED_TICKS);
+    }
+    // Wall-clock time by hand, steered, and the kernel's again.
+    const auto noon = hourglass::system_clock::time_point(12h);
+    hourglass::set_wall(steady_clock::now(), noon, 5us);
+    CHECK(hourglass::wall().status == HG_WALL_BY_HAND && hourglass::wall().error_ns >= 5000);
+    const auto apart = hourglass::system_clock::now() - noon;
+    CHECK(apart > -1ms && apart < 60s);
+    hourglass::steer_wall(steady_clock::now(), hourglass::system_clock::now(), 5us);
+    CHECK(hourglass::wall().status == HG_WALL_STEERED);
+    hourglass::release_wall();
+    CHECK(hourglass::wall().status <= HG_WALL_SYNCHRONISED);
+    CHECK(hourglass::examine().reason[0] != '\0' && hourglass::maintain().next_ns > 0);
+    CHECK(hourglass::source_name(hourglass::source()) != std::string("unknown"));
+    hourglass::set_source(HG_SOURCE_OS);
+    CHECK(hourglass::source() == HG_SOURCE_OS && hourglass::clock_count(HG_EVENT_BY_HAND) >= 1);
+    CHECK(!hourglass::clock_events().empty());
 }
 
 static void sleeping()
@@ -67,6 +111,10 @@ static void sleeping()
     CHECK(stop.clear() && !stop.is_set());
     hourglass::sleeper sleeper;
     CHECK(sleeper.sleep_for(100us).woke_ns > 0);
+    CHECK(sleeper.margin(1ms) >= 0ns && !sleeper.sleep_ticks(100).interrupted);
+    CHECK(!hourglass::sleep_ticks(100).interrupted);
+    stop.set();
+    CHECK(hourglass::sleep_ticks(UINT64_C(1) << 50, stop).interrupted && stop.clear());
     hourglass::sleeper moved(std::move(sleeper));
     sleeper.interrupt(); // has nothing any more
     CHECK(!moved.sleep_for(1us).interrupted);
@@ -115,7 +163,20 @@ static void timers()
         CHECK(port.receive().tag == 5 && !port.try_receive() && !port.receive(1us));
         CHECK(port.fd() >= 0 && port.lost() == 0);
         auto nap = owner.timer();
-        CHECK(nap.sleep_for(1ms));
+        CHECK(nap.sleep_for(1ms) && nap.sleep_until(0));
+        // Waits for a timer that wakes, and for a thread.
+        hourglass::thread_handle self;
+        auto alarm = owner.timer(hourglass::action::wake(self));
+        alarm.arm_after(2ms);
+        while (alarm.status().fired < 1) {
+            hourglass::park_for(60s);
+        }
+        std::thread([&self] { self.unpark(); }).join();
+        hourglass::park();
+        const auto begun = hourglass::steady_clock::now();
+        hourglass::park_for(2ms);
+        CHECK(hourglass::steady_clock::now() >= begun + 2ms);
+        CHECK(hourglass::refresh_priority() <= 100);
         CHECK(service.statistics().fired >= 4 && counted::living == 2);
         CHECK(deferred.statistics().ran >= 1);
         owner.terminate();
@@ -175,12 +236,46 @@ static void faults()
             }
             CHECK(told == 2 && handler.handled().faults == 2 && watch.state().faults == 2);
             CHECK(!watch.arm(hourglass::steady_clock::now() + 1s) && !watch.end_job());
+            CHECK(watch.thread().faults() == 2 && watch.thread().untold() == 0);
         } catch (const hourglass::error &error) {
             CHECK(error.kind() == HG_EXHAUSTED);
             std::printf("skipped: %s\n", error.what());
         }
     }).join();
     hourglass::region outer, inner;
+}
+
+static void budgets()
+{
+    std::thread([] {
+        try {
+            hourglass::watch watch;
+            std::atomic<bool> over{ false };
+            hourglass::deadline_handler handler(watch.thread(), [&over](const hg_fault &fault) {
+                over = fault.over_budget;
+                return hourglass::resume();
+            });
+            hg_watch_settings settings{};
+            settings.strength = HG_STRENGTH_NOTIFY;
+            watch.set(settings);
+            CHECK(watch.arm(600s) && watch.disarm());
+            CHECK(watch.begin_job(hourglass::steady_clock::now() + 600s) && watch.end_job());
+            CHECK(watch.arm_budget(1ms));
+            while (!over) {
+                let_signals_in();
+            }
+            CHECK(watch.disarm_budget() && watch.state().faults >= 1);
+            try {
+                (void)watch.arm_budget(0ns);
+                CHECK(false);
+            } catch (const hourglass::error &error) {
+                CHECK(error.kind() == HG_INVALID);
+            }
+        } catch (const hourglass::error &error) {
+            CHECK(error.kind() == HG_EXHAUSTED);
+            std::printf("skipped: %s\n", error.what());
+        }
+    }).join();
 }
 
 static void recorder()
@@ -200,11 +295,11 @@ static void recorder()
 
 static void pages()
 {
-    std::int32_t fd = -1;
-    CHECK(hg_clock_share(&fd, nullptr) == HG_OK);
+    const int fd = hourglass::share_clock();
     const hourglass::shared_clock shared(fd);
     close(fd);
     const auto apart = shared.now() - hourglass::steady_clock::now();
+    CHECK(shared.fast_now() > shared.now() - 10s && shared.now_bounded().latest > shared.now() - 10s);
     CHECK(apart < 1s && apart > -10s && shared.writer().pid == static_cast<std::uint64_t>(getpid()));
     try {
         const hourglass::shared_clock none(-1);
@@ -222,6 +317,11 @@ static void reserving()
         progress.report(row, 10);
     }
     CHECK(!progress.next_release());
+    const auto cannot = hourglass::reserve_check(10ms, 1ms);
+    CHECK(cannot && cannot->kind() == HG_INVALID && cannot->what()[0] != '\0');
+    const auto can = hourglass::reserve_check(1ms, 10ms);
+    CHECK(!can || can->kind() == HG_PERMISSION || can->kind() == HG_BUSY || can->kind() == HG_INVALID
+          || can->kind() == HG_UNSUPPORTED);
     try {
         hourglass::reservation reserved(1ms, 10ms);
         hourglass::sleep_for(1ms);
@@ -245,8 +345,10 @@ int main()
     timers();
     periodic();
     faults();
+    budgets();
     recorder();
     pages();
     reserving();
+    scales_and_sources();
     return 0;
 }
