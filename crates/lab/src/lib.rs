@@ -57,6 +57,12 @@ pub use whole::{Whole, WholeError};
 /// The types of which a run is specified.
 pub use hourglass_workload as workload;
 
+/// The nouns that the other crates share, for those who depend on this one only.
+pub use hourglass_model as model;
+
+/// Reservations of a program's own threads, and the page in which it tells how far it is.
+pub use hourglass_reserve as reservations;
+
 /// What a trace says, for those who go through one themselves.
 pub use hourglass_infer as infer;
 

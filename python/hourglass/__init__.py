@@ -1,0 +1,79 @@
+"""Time and real-time scheduling on Linux.
+
+`clock` tells where a program is in time, `sleep`, `periodic` and `timers` wake it when it asked to be
+woken, `Recorder` shows what the scheduler did to a loop, `runs` and `lab` measure and read what was
+measured, `sched` says what theory says, `reserve` asks Linux for the processor.
+
+    >>> import hourglass
+    >>> for tick in hourglass.periodic("1ms", count=3):
+    ...     print(tick.number, tick.lateness_ns)  # doctest: +SKIP
+
+Times are whole nanoseconds (`int`), or lengths as the command `hourglass` takes them (`"1.5ms"`), or
+`datetime.timedelta`; never `float`. What is refused raises `hourglass.Error`.
+
+Nothing is calibrated and no thread is started by importing this package. Modules are imported when they
+are first used.
+"""
+
+from __future__ import annotations
+
+import importlib as _importlib
+from typing import TYPE_CHECKING, Any
+
+from ._hourglass import __version__
+from .errors import Error
+
+if TYPE_CHECKING:
+    from . import clock as clock
+    from . import errors as errors
+    from . import loops as loops
+    from . import recording as recording
+    from . import reserve as reserve
+    from . import sleep as sleep
+    from . import timers as timers
+    from .loops import Periodic as Periodic
+    from .loops import Tick as Tick
+    from .loops import periodic as periodic
+    from .recording import Recorder as Recorder
+    from .sleep import Interrupt as Interrupt
+    from .sleep import Sleeper as Sleeper
+    from .timers import Timer as Timer
+
+# Modules, and names that are offered here and the module that has them. One line each.
+_MODULES = frozenset(
+    {
+        "clock",
+        "errors",
+        "loops",
+        "recording",
+        "reserve",
+        "sleep",
+        "timers",
+    }
+)
+_NAMES = {
+    "Interrupt": "sleep",
+    "Periodic": "loops",
+    "Recorder": "recording",
+    "Sleeper": "sleep",
+    "Tick": "loops",
+    "Timer": "timers",
+    "periodic": "loops",
+}
+
+__all__ = ["Error", "__version__", *sorted(_MODULES), *sorted(_NAMES)]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return _importlib.import_module(f".{name}", __name__)
+    home = _NAMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(_importlib.import_module(f".{home}", __name__), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,8 @@
+//! Loops at a rate, for Python.
+
+use pyo3::prelude::*;
+
+/// Adds it to the module.
+pub(crate) fn register(_module: &Bound<'_, PyModule>) -> PyResult<()> {
+    Ok(())
+}

@@ -1,0 +1,8 @@
+//! Theory, for Python.
+
+use pyo3::prelude::*;
+
+/// Adds them to the module.
+pub(crate) fn register(_module: &Bound<'_, PyModule>) -> PyResult<()> {
+    Ok(())
+}

@@ -1,0 +1,78 @@
+//! Lengths of time as Python writes them.
+//!
+//! Owns: the one way to read them: `1_000_000` (ns), `"1ms"` (the command's own words), a
+//! `datetime.timedelta`. Must not: take a `float`, of which nobody knows the unit.
+
+use hourglass_time::Span;
+use pyo3::Borrowed;
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyInt, PyString};
+
+use crate::errors::Failure;
+
+/// A length of time that was given.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GivenSpan(pub(crate) Span);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for GivenSpan {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<GivenSpan> {
+        let given: &Bound<'py, PyAny> = &given;
+        if let Ok(text) = given.cast::<PyString>() {
+            let text = text.to_string();
+            let span = text.parse().map_err(|error| Failure::invalid(format!("'{text}': {error}")));
+            return Ok(GivenSpan(span?));
+        }
+        if given.is_instance_of::<PyInt>() && !given.is_instance_of::<PyBool>() {
+            return Ok(GivenSpan(Span::from_nanos(whole_ns(given)?)));
+        }
+        let Some(ns) = timedelta_ns(given)? else {
+            let name = given.get_type().name()?;
+            return Err(PyTypeError::new_err(format!(
+                "a time is whole nanoseconds, a text such as '1.5ms', or a timedelta, not {name}"
+            )));
+        };
+        Ok(GivenSpan(Span::from_nanos(ns)))
+    }
+}
+
+/// A whole number that a span can hold.
+fn whole_ns(given: &Bound<'_, PyAny>) -> PyResult<i64> {
+    given.extract().map_err(|error: PyErr| {
+        if error.is_instance_of::<PyOverflowError>(given.py()) {
+            Failure::invalid("longer than 292 years; times are in nanoseconds").into()
+        } else {
+            error
+        }
+    })
+}
+
+/// Of a `datetime.timedelta`, which counts in whole microseconds; `None` if it is none.
+fn timedelta_ns(given: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
+    let part = |name: &str| -> PyResult<i64> { given.getattr(name)?.extract() };
+    if given.get_type().name()? != "timedelta" {
+        return Ok(None);
+    }
+    let (days, seconds) = (part("days")?, part("seconds")?);
+    let us = part("microseconds")?;
+    let whole = days.checked_mul(86_400).and_then(|days| days.checked_add(seconds));
+    let ns = whole
+        .and_then(|seconds| seconds.checked_mul(1_000_000))
+        .and_then(|all| all.checked_add(us))
+        .and_then(|us| us.checked_mul(1_000));
+    let ns = ns.ok_or_else(|| Failure::invalid("longer than 292 years"));
+    Ok(Some(ns?))
+}
+
+/// A length of time in nanoseconds, from any of its forms.
+#[pyfunction]
+fn span_ns(time: GivenSpan) -> i64 {
+    time.0.nanos()
+}
+
+/// Adds it to the module.
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(span_ns, module)?)
+}
