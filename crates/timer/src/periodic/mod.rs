@@ -24,6 +24,7 @@ mod periodic_loop;
 mod releases;
 mod scheduling;
 mod statistics;
+mod taken;
 mod thread;
 mod watch;
 
@@ -35,8 +36,9 @@ pub use error::{JoinError, SpawnError};
 pub use histogram::Distribution;
 pub use job::{Completed, Job, Next, Standing};
 pub use parameters::{Checked, OverrunPolicy, ParameterError, Parameters};
-pub use periodic_loop::{Ended, PeriodicLoop, Step, Stop};
+pub use periodic_loop::{Due, Ended, PeriodicLoop, Running, Step, Stop};
 pub use scheduling::{Refusal, Scheduling, SchedulingError};
 pub use statistics::{Snapshot, Statistics};
+pub use taken::{TakeError, Taken};
 pub use thread::PeriodicThread;
 pub use watch::{Released, Watch};

@@ -90,6 +90,53 @@ pub enum Step {
     Stopped,
 }
 
+/// A release that has come, and whose job is still to be started: [`PeriodicLoop::start`].
+#[derive(Debug)]
+#[must_use = "its job is not started yet"]
+pub struct Due {
+    release_ns: u64,
+}
+
+/// A job that runs in the caller's own code until [`PeriodicLoop::complete`] is called.
+#[derive(Debug)]
+#[must_use = "the loop waits for no other release before this job is complete"]
+pub struct Running {
+    facts: Facts,
+    cpu_begun_ns: u64,
+}
+
+impl Running {
+    /// How many jobs there were before.
+    #[must_use]
+    pub const fn number(&self) -> u64 {
+        self.facts.number
+    }
+
+    /// When it was released, ns.
+    #[must_use]
+    pub const fn release_ns(&self) -> u64 {
+        self.facts.release_ns
+    }
+
+    /// When it was started, ns.
+    #[must_use]
+    pub const fn started_ns(&self) -> u64 {
+        self.facts.started_ns
+    }
+
+    /// By when it is to be complete, ns.
+    #[must_use]
+    pub const fn deadline_ns(&self) -> u64 {
+        self.facts.deadline_ns
+    }
+
+    /// Whether its release had passed when the job before was complete.
+    #[must_use]
+    pub const fn is_late(&self) -> bool {
+        self.facts.late
+    }
+}
+
 /// A periodic task without a thread: whoever calls it runs it. On a simulated machine, hours of it
 /// take moments.
 ///
@@ -218,15 +265,25 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> PeriodicLoop<C, M> 
         if slept.interrupted || self.stop.is_requested() {
             return Step::Stopped;
         }
-        let mut facts = Facts {
-            number: self.jobs,
-            release_ns,
-            started_ns: slept.woke_ns,
-            deadline_ns: release_ns.saturating_add(self.deadline_ns),
-            late: self.previous.is_some_and(|previous| previous.completed_ns > release_ns),
-        };
+        let mut facts = self.facts(release_ns, slept.woke_ns);
         self.recorder.begin();
         let (ended, completed_ns, took_ns) = self.run_job(&mut facts, read, body);
+        Step::Ran { job: self.account(facts, completed_ns, took_ns), ended }
+    }
+
+    /// What is known of the next job.
+    fn facts(&self, release_ns: u64, started_ns: u64) -> Facts {
+        Facts {
+            number: self.jobs,
+            release_ns,
+            started_ns,
+            deadline_ns: release_ns.saturating_add(self.deadline_ns),
+            late: self.previous.is_some_and(|previous| previous.completed_ns > release_ns),
+        }
+    }
+
+    /// A job is complete: what passed meanwhile, the counts, the handlers.
+    fn account(&mut self, facts: Facts, completed_ns: u64, took_ns: u64) -> Completed {
         let passed = self.releases.completed(completed_ns);
         let cost = Cost { took_ns, budget_ns: self.budget_ns };
         let job = Completed::of(facts, completed_ns, cost, passed);
@@ -242,7 +299,37 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> PeriodicLoop<C, M> 
         self.jobs += 1;
         self.previous = Some(job);
         self.tell(&job);
-        Step::Ran { job, ended }
+        job
+    }
+
+    /// Waits for the next release, for a caller whose job is no closure: an iterator, another
+    /// language's loop. `None` if the loop was stopped; the release is still to come then.
+    ///
+    /// Such jobs are told to no [`Watch`]. Between this and [`PeriodicLoop::start`] the caller may do
+    /// what it must before it can run, take a lock say: that delays the job, and is told so.
+    pub fn wait_for_release(&mut self) -> Option<Due> {
+        if self.stop.is_requested() {
+            return None;
+        }
+        let release_ns = self.releases.next_ns();
+        let slept = self.sleeper.sleep_until_ns(release_ns);
+        (!slept.interrupted && !self.stop.is_requested()).then_some(Due { release_ns })
+    }
+
+    /// Starts the job of a release.
+    pub fn start(&mut self, due: Due) -> Running {
+        self.recorder.begin();
+        let cpu_begun_ns = self.sleeper.mechanism().cpu_time_ns();
+        // Last, so that the latency told is what the caller sees.
+        let started_ns = self.sleeper.now_ns();
+        Running { facts: self.facts(due.release_ns, started_ns), cpu_begun_ns }
+    }
+
+    /// The job is complete.
+    pub fn complete(&mut self, running: Running) -> Completed {
+        let completed_ns = self.sleeper.now_ns();
+        let cpu_ns = self.sleeper.mechanism().cpu_time_ns();
+        self.account(running.facts, completed_ns, cpu_ns.saturating_sub(running.cpu_begun_ns))
     }
 
     /// Waits for a release.

@@ -107,12 +107,21 @@ enum Shared {
 }
 
 impl Interrupter {
-    pub(super) fn own() -> Interrupter {
+    /// On a word of its own: for sleepers that are
+    /// [`interrupted_through`](super::Sleeper::interrupted_through) it.
+    #[must_use]
+    pub fn new() -> Interrupter {
         Interrupter(Shared::Own(Arc::default()))
     }
 
     pub(super) const fn of(interrupt: &'static Interrupt) -> Interrupter {
         Interrupter(Shared::Static(interrupt))
+    }
+}
+
+impl Default for Interrupter {
+    fn default() -> Self {
+        Interrupter::new()
     }
 }
 

@@ -82,7 +82,7 @@ impl<C, M> Sleeper<C, M> {
             clock,
             mechanism,
             settings,
-            interrupter: Interrupter::own(),
+            interrupter: Interrupter::new(),
             margins: Margins::new(),
             class: None,
             waits: 0,
@@ -94,6 +94,12 @@ impl<C, M> Sleeper<C, M> {
     #[must_use]
     pub fn interrupted_by(self, interrupt: &'static Interrupt) -> Sleeper<C, M> {
         Sleeper { interrupter: Interrupter::of(interrupt), ..self }
+    }
+
+    /// The same, interrupted through this handle, which others may have too, and by nothing else.
+    #[must_use]
+    pub fn interrupted_through(self, interrupter: Interrupter) -> Sleeper<C, M> {
+        Sleeper { interrupter, ..self }
     }
 
     /// A handle that interrupts it from anywhere.

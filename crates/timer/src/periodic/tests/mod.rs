@@ -1,5 +1,6 @@
 //! Periodic tasks: hours of them on simulated machines. Every random run prints its seed.
 
+mod by_hand;
 mod stopping;
 mod twin;
 

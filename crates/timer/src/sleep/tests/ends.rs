@@ -151,6 +151,19 @@ fn a_group_shares_a_word() {
     assert!(sleepers.iter_mut().all(|sleeper| sleeper.sleep_ns(1_000_000).reached()));
 }
 
+/// A handle that was made first serves several sleepers, and outlives them.
+#[test]
+fn a_handle_is_shared() {
+    let stop = Interrupter::new();
+    let mut sleepers: Vec<SimSleeper> = (0..3)
+        .map(|n| sleeper(n, Load::idle(), Settings::DEFAULT).interrupted_through(stop.clone()))
+        .collect();
+    stop.interrupt();
+    assert!(sleepers.iter_mut().all(|sleeper| sleeper.sleep_ns(1_000_000).interrupted));
+    drop(sleepers);
+    assert!(stop.clear());
+}
+
 /// Signals that interrupt nothing do not end a sleep, and cost no precision.
 #[test]
 fn other_signals_end_no_sleep() {
