@@ -18,6 +18,7 @@ mod sched;
 mod sleep;
 mod spans;
 mod timers;
+mod values;
 
 use pyo3::prelude::*;
 
