@@ -1,8 +1,355 @@
-//! Sleeping, for Python.
+//! Sleeping, for Python: the interpreter is let go, and signals end a sleep by their handlers' exceptions.
+//!
+//! A signal's handler runs in Python's main thread, and only when that asks for it. So a long sleep of
+//! the main thread is slept in slices ([`SLICE_NS`]), by the kernel's wait; its last part, like any sleep
+//! of another thread, is the sleeper's own and as precise as ever.
 
+use std::cell::RefCell;
+use std::sync::{Mutex, MutexGuard, TryLockError};
+
+use hourglass_timer::sleep::{
+    Budget, Delay, EndsWhen, Interrupt, Interrupter, Policy, Settings, Sleeper, Slept,
+};
 use pyo3::prelude::*;
 
+use crate::errors::{Failure, Kind};
+use crate::spans::{GivenSpan, GivenTime};
+use crate::values::repr;
+
+/// For so long nobody looks whether a signal came, ns. The last part of a sleep is of up to two, so that
+/// Ctrl-C is heard within 30 ms, where 50 are promised; a wake-up so often costs some 0.05 % of a CPU.
+const SLICE_NS: u64 = 15_000_000;
+
+/// How a sleep went.
+#[pyclass(frozen, get_all, eq, hash, name = "Slept", module = "hourglass.sleep")]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct PySlept {
+    deadline_ns: u64,
+    woke_ns: u64,
+    kernel_ns: u64,
+    spin_ns: u64,
+    margin_ns: u64,
+    longest_step_ns: u64,
+    interrupted: bool,
+    delay: &'static str,
+}
+
+impl From<Slept> for PySlept {
+    fn from(slept: Slept) -> PySlept {
+        PySlept {
+            deadline_ns: slept.deadline_ns,
+            woke_ns: slept.woke_ns,
+            kernel_ns: slept.kernel_ns,
+            spin_ns: slept.spin_ns,
+            margin_ns: slept.margin_ns,
+            longest_step_ns: slept.longest_step_ns,
+            interrupted: slept.interrupted,
+            delay: match slept.delay {
+                Delay::None => "none",
+                Delay::AlreadyPast => "already_past",
+                Delay::WokenLate => "woken_late",
+                Delay::Preempted => "preempted",
+                Delay::Stalled => "stalled",
+            },
+        }
+    }
+}
+
+#[pymethods]
+impl PySlept {
+    /// How long after its deadline the sleep ended, ns; 0 if an interrupt ended it before.
+    #[getter]
+    fn miss_ns(&self) -> u64 {
+        self.woke_ns.saturating_sub(self.deadline_ns)
+    }
+
+    /// Whether the deadline was reached.
+    #[getter]
+    fn reached(&self) -> bool {
+        self.woke_ns >= self.deadline_ns
+    }
+
+    fn __repr__(slf: &Bound<'_, PySlept>) -> PyResult<String> {
+        repr(slf, &["deadline_ns", "woke_ns", "miss_ns", "spin_ns", "interrupted", "delay"])
+    }
+}
+
+/// Ends sleeps from anywhere: from another thread, from a signal's handler.
+///
+/// From `set()` until `clear()` every sleep on it ends at once, the one in progress and those that begin
+/// later, so that an interrupt that comes too early is not lost.
+#[pyclass(frozen, name = "Interrupt", module = "hourglass.sleep")]
+pub(crate) struct PyInterrupt(pub(crate) Interrupter);
+
+#[pymethods]
+impl PyInterrupt {
+    #[new]
+    fn new() -> PyInterrupt {
+        PyInterrupt(Interrupter::new())
+    }
+
+    /// Ends the sleeps in progress and every later one until `clear()`.
+    fn set(&self) {
+        self.0.interrupt();
+    }
+
+    /// Lets sleeps last again; tells whether it was set.
+    fn clear(&self) -> bool {
+        self.0.clear()
+    }
+
+    /// Whether it is set.
+    fn is_set(&self) -> bool {
+        self.0.is_set()
+    }
+}
+
+/// How a sleeper is to sleep, by its words.
+pub(crate) fn policy_of(policy: &str, hz: Option<u32>) -> Result<Policy, Failure> {
+    match (policy, hz) {
+        ("learned", None) => Ok(Policy::Learned),
+        ("kernel", None) => Ok(Policy::KernelOnly),
+        ("spin", None) => Ok(Policy::SpinOnly),
+        ("thesis", Some(hz @ 1..)) => Ok(Policy::Thesis { hz }),
+        ("thesis", _) => Err(Failure::argument("hz", "the thesis' sleep needs the tick's rate")),
+        ("learned" | "kernel" | "spin", Some(_)) => {
+            Err(Failure::argument("hz", format_args!("'{policy}' knows no tick: leave it out")))
+        }
+        (other, _) => Err(Failure::argument(
+            "policy",
+            format_args!("'{other}' is none of learned, kernel, spin, thesis"),
+        )),
+    }
+}
+
+/// A sleeper that is kept, and learns.
+///
+/// It belongs to one thread at a time: another that sleeps by it meanwhile gets `BusyError`.
+#[pyclass(frozen, name = "Sleeper", module = "hourglass.sleep")]
+struct PySleeper {
+    sleeper: Mutex<Sleeper>,
+    interrupter: Interrupter,
+}
+
+impl PySleeper {
+    fn sleeper(&self) -> Result<MutexGuard<'_, Sleeper>, Failure> {
+        match self.sleeper.try_lock() {
+            Ok(sleeper) => Ok(sleeper),
+            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => Err(Failure::new(
+                Kind::Busy,
+                "another sleep by this sleeper is not over: make one for each thread",
+            )),
+        }
+    }
+}
+
+#[pymethods]
+impl PySleeper {
+    #[new]
+    #[pyo3(signature = (policy = "learned", *, interrupt = None, hz = None, per_sleep = None, share_ppm = None, quantile_ppm = None, surely = false))]
+    fn new(
+        policy: &str,
+        interrupt: Option<&Bound<'_, PyInterrupt>>,
+        hz: Option<u32>,
+        per_sleep: Option<GivenSpan>,
+        share_ppm: Option<u32>,
+        quantile_ppm: Option<u32>,
+        surely: bool,
+    ) -> PyResult<PySleeper> {
+        let default = Settings::DEFAULT;
+        let per_sleep = per_sleep.map(|span| span.not_negative("per_sleep")).transpose()?;
+        let parts = |name, given: Option<u32>, otherwise: u32| match given {
+            Some(ppm) if ppm > 1_000_000 => {
+                Err(Failure::argument(name, format_args!("{ppm} ppm are more than all of it")))
+            }
+            given => Ok(given.unwrap_or(otherwise)),
+        };
+        let settings = Settings {
+            policy: policy_of(policy, hz)?,
+            budget: Budget {
+                per_sleep_ns: per_sleep.unwrap_or(default.budget.per_sleep_ns),
+                share_ppm: parts("share_ppm", share_ppm, default.budget.share_ppm)?,
+                ..default.budget
+            },
+            quantile_ppm: parts("quantile_ppm", quantile_ppm, default.quantile_ppm)?,
+            ends_when: if surely { EndsWhen::SurelyReached } else { EndsWhen::Reached },
+            ..default
+        };
+        let mut sleeper = Sleeper::with(settings);
+        if let Some(interrupt) = interrupt {
+            sleeper = sleeper.interrupted_through(interrupt.get().0.clone());
+        }
+        let interrupter = sleeper.interrupter();
+        Ok(PySleeper { sleeper: Mutex::new(sleeper), interrupter })
+    }
+
+    /// Sleeps until a time of `clock.now_ns()`'s scale; not at all if that is past.
+    fn sleep_until(&self, py: Python<'_>, deadline_ns: GivenTime) -> PyResult<PySlept> {
+        let mut sleeper = self.sleeper()?;
+        sleep_until(py, &mut sleeper, deadline_ns.0).map(PySlept::from)
+    }
+
+    /// Sleeps so long from now.
+    fn sleep_for(&self, py: Python<'_>, length: GivenSpan) -> PyResult<PySlept> {
+        let length_ns = length.not_negative("length")?;
+        let mut sleeper = self.sleeper()?;
+        sleep_for(py, &mut sleeper, length_ns).map(PySlept::from)
+    }
+
+    /// Sleeps until the clock's counter has counted so many ticks from now.
+    ///
+    /// A signal's handler runs after it; an interrupt ends it.
+    fn sleep_ticks(&self, py: Python<'_>, count: u64) -> PyResult<PySlept> {
+        let mut sleeper = self.sleeper()?;
+        let sleeper = &mut *sleeper;
+        let slept = py.detach(|| sleeper.sleep_ticks(count));
+        py.check_signals()?;
+        Ok(slept.into())
+    }
+
+    /// The margin that a sleep of this length would have here and now, ns; None if nothing was learnt.
+    fn margin_ns(&self, length: GivenSpan) -> PyResult<Option<u64>> {
+        let length_ns = length.not_negative("length")?;
+        Ok(self.sleeper()?.margin_ns(length_ns))
+    }
+
+    /// Ends its sleeps, from any thread, until `clear()`.
+    fn interrupt(&self) {
+        self.interrupter.interrupt();
+    }
+
+    /// Lets them last again; tells whether there was an interrupt.
+    fn clear(&self) -> bool {
+        self.interrupter.clear()
+    }
+}
+
+/// Whether signals' handlers run in this thread.
+fn hears_signals(py: Python<'_>) -> PyResult<bool> {
+    let threading = py.import("threading")?;
+    let main = threading.call_method0("main_thread")?.getattr("ident")?;
+    main.eq(threading.call_method0("get_ident")?)
+}
+
+/// Sleeps until less than two slices are left, hearing signals; how long, ns. Not at all in a thread
+/// that has no signals to hear.
+///
+/// # Errors
+/// What a signal's handler raised.
+pub(crate) fn come_near(py: Python<'_>, sleeper: &mut Sleeper, deadline_ns: u64) -> PyResult<u64> {
+    let begun_ns = sleeper.now_ns();
+    if deadline_ns.saturating_sub(begun_ns) <= 2 * SLICE_NS || !hears_signals(py)? {
+        return Ok(0);
+    }
+    let settings = *sleeper.settings();
+    // Who spins does so all the time.
+    if settings.policy != Policy::SpinOnly {
+        sleeper.set(Settings { policy: Policy::KernelOnly, ..settings });
+    }
+    let near = in_slices(py, sleeper, deadline_ns);
+    sleeper.set(settings);
+    near.map(|()| sleeper.now_ns().saturating_sub(begun_ns))
+}
+
+fn in_slices(py: Python<'_>, sleeper: &mut Sleeper, deadline_ns: u64) -> PyResult<()> {
+    loop {
+        let now_ns = sleeper.now_ns();
+        if deadline_ns.saturating_sub(now_ns) <= 2 * SLICE_NS {
+            return Ok(());
+        }
+        let slept = py.detach(|| sleeper.sleep_until_ns(now_ns + SLICE_NS));
+        py.check_signals()?;
+        if slept.interrupted {
+            return Ok(());
+        }
+    }
+}
+
+/// Sleeps, without the interpreter.
+pub(crate) fn sleep_until(
+    py: Python<'_>,
+    sleeper: &mut Sleeper,
+    deadline_ns: u64,
+) -> PyResult<Slept> {
+    let before_ns = come_near(py, sleeper, deadline_ns)?;
+    let mut slept = py.detach(|| sleeper.sleep_until_ns(deadline_ns));
+    py.check_signals()?;
+    slept.kernel_ns = slept.kernel_ns.saturating_add(before_ns);
+    Ok(slept)
+}
+
+fn sleep_for(py: Python<'_>, sleeper: &mut Sleeper, length_ns: u64) -> PyResult<Slept> {
+    let deadline_ns = sleeper.now_ns().saturating_add(length_ns);
+    sleep_until(py, sleeper, deadline_ns)
+}
+
+/// Never set: for sleeps that nothing interrupts.
+static NEVER: Interrupt = Interrupt::new();
+
+thread_local! {
+    /// The thread's own sleeper, made by its first sleep.
+    static OWN: RefCell<Option<Sleeper>> = const { RefCell::new(None) };
+}
+
+/// With the thread's own sleeper. A signal's handler that sleeps meanwhile gets another one.
+fn own_sleep(
+    interrupt: Option<&Bound<'_, PyInterrupt>>,
+    sleep: impl FnOnce(&mut Sleeper) -> PyResult<Slept>,
+) -> PyResult<PySlept> {
+    let own = OWN.try_with(|own| own.borrow_mut().take()).ok().flatten();
+    let mut sleeper = own.unwrap_or_default();
+    sleeper = match interrupt {
+        Some(interrupt) => sleeper.interrupted_through(interrupt.get().0.clone()),
+        None => sleeper.interrupted_by(&NEVER),
+    };
+    let slept = sleep(&mut sleeper);
+    // Where the thread ends there is nowhere to put it.
+    let _ = OWN.try_with(|own| own.replace(Some(sleeper.interrupted_by(&NEVER))));
+    slept.map(PySlept::from)
+}
+
+/// Sleeps until a time of `clock.now_ns()`'s scale; not at all if that is past. Never ends early, but for
+/// `interrupt`. The thread's own sleeper, which learns how late the kernel wakes it.
+#[pyfunction(name = "sleep_until")]
+#[pyo3(signature = (deadline_ns, *, interrupt = None))]
+fn own_sleep_until(
+    py: Python<'_>,
+    deadline_ns: GivenTime,
+    interrupt: Option<&Bound<'_, PyInterrupt>>,
+) -> PyResult<PySlept> {
+    own_sleep(interrupt, |sleeper| sleep_until(py, sleeper, deadline_ns.0))
+}
+
+/// Sleeps so long from now: whole nanoseconds, a text such as `"1.5ms"`, or a timedelta.
+#[pyfunction(name = "sleep_for")]
+#[pyo3(signature = (length, *, interrupt = None))]
+fn own_sleep_for(
+    py: Python<'_>,
+    length: GivenSpan,
+    interrupt: Option<&Bound<'_, PyInterrupt>>,
+) -> PyResult<PySlept> {
+    let length_ns = length.not_negative("length")?;
+    own_sleep(interrupt, |sleeper| sleep_for(py, sleeper, length_ns))
+}
+
+/// Sleeps so many nanoseconds from now.
+#[pyfunction]
+#[pyo3(signature = (length_ns, *, interrupt = None))]
+fn sleep_ns(
+    py: Python<'_>,
+    length_ns: GivenTime,
+    interrupt: Option<&Bound<'_, PyInterrupt>>,
+) -> PyResult<PySlept> {
+    own_sleep(interrupt, |sleeper| sleep_for(py, sleeper, length_ns.0))
+}
+
 /// Adds it to the module.
-pub(crate) fn register(_module: &Bound<'_, PyModule>) -> PyResult<()> {
-    Ok(())
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(own_sleep_until, module)?)?;
+    module.add_function(wrap_pyfunction!(own_sleep_for, module)?)?;
+    module.add_function(wrap_pyfunction!(sleep_ns, module)?)?;
+    module.add_class::<PySlept>()?;
+    module.add_class::<PyInterrupt>()?;
+    module.add_class::<PySleeper>()
 }

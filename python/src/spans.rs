@@ -15,6 +15,39 @@ use crate::errors::Failure;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GivenSpan(pub(crate) Span);
 
+impl GivenSpan {
+    /// In nanoseconds, where a negative length cannot be meant.
+    pub(crate) fn not_negative(self, name: &str) -> Result<u64, Failure> {
+        match self.0 {
+            span if span.is_negative() => {
+                Err(Failure::argument(name, format_args!("{span} is negative; give 0 or more")))
+            }
+            span => Ok(span.nanos_or_zero()),
+        }
+    }
+}
+
+/// A point of time that was given, ns on a clock whose zero is the least.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GivenTime(pub(crate) u64);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for GivenTime {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<GivenTime> {
+        let given: &Bound<'py, PyAny> = &given;
+        if !given.is_instance_of::<PyInt>() || given.is_instance_of::<PyBool>() {
+            let name = given.get_type().name()?;
+            return Err(PyTypeError::new_err(format!(
+                "a point of time is a whole number of nanoseconds, not {name}"
+            )));
+        }
+        given.extract().map(GivenTime).map_err(|_: PyErr| {
+            Failure::invalid(format_args!("{given} ns: give 0 to {}", u64::MAX)).into()
+        })
+    }
+}
+
 impl<'a, 'py> FromPyObject<'a, 'py> for GivenSpan {
     type Error = PyErr;
 
@@ -22,7 +55,8 @@ impl<'a, 'py> FromPyObject<'a, 'py> for GivenSpan {
         let given: &Bound<'py, PyAny> = &given;
         if let Ok(text) = given.cast::<PyString>() {
             let text = text.to_string();
-            let span = text.parse().map_err(|error| Failure::invalid(format!("'{text}': {error}")));
+            let span: Result<Span, _> = text.parse();
+            let span = span.map_err(|error| Failure::invalid(format_args!("'{text}': {error}")));
             return Ok(GivenSpan(span?));
         }
         if given.is_instance_of::<PyInt>() && !given.is_instance_of::<PyBool>() {

@@ -1,0 +1,30 @@
+"""Precise sleep.
+
+A sleep is a kernel wait that is asked to end early by a learnt margin, and a short spin. It never ends
+before its deadline, and what it returns (`Slept`) tells by how much it was late and why.
+
+    >>> from hourglass import clock, sleep
+    >>> slept = sleep.sleep_for("300us")
+    >>> slept.reached and not slept.interrupted
+    True
+
+The interpreter is let go while a thread sleeps. A signal's handler runs while the main thread sleeps, within
+30 ms; what it raises (`KeyboardInterrupt` for Ctrl-C) ends the sleep. An `Interrupt` ends sleeps from other
+threads:
+
+    >>> stop = sleep.Interrupt()
+    >>> stop.set()
+    >>> sleep.sleep_for("1h", interrupt=stop).interrupted
+    True
+
+`Sleeper` keeps settings: how a sleep is split between kernel and spin (`policy`: `"learned"`, `"kernel"`,
+`"spin"`, or `"thesis"` with `hz`), which share of the wake-ups the margin covers (`quantile_ppm`), and
+how much CPU time may be spun (`per_sleep` for a sleep, and `share_ppm` of the time slept). With `surely` a sleep
+ends only when even the earliest time that it can be is at the deadline.
+"""
+
+from __future__ import annotations
+
+from ._hourglass import Interrupt, Sleeper, Slept, sleep_for, sleep_ns, sleep_until
+
+__all__ = ["Interrupt", "Sleeper", "Slept", "sleep_for", "sleep_ns", "sleep_until"]
