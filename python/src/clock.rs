@@ -209,16 +209,20 @@ impl From<hourglass_clock::Trust> for Trust {
     }
 }
 
+/// The time, ns on `CLOCK_MONOTONIC`'s scale. Unordered: it may be read some nanoseconds before earlier
+/// instructions are done.
 #[pyfunction]
 fn now_ns() -> u64 {
     clock().now()
 }
 
+/// The time after everything before the call, ns on `CLOCK_MONOTONIC`'s scale.
 #[pyfunction]
 fn now_ordered_ns() -> u64 {
     clock().now_ordered()
 }
 
+/// Between which two times it is, for certain; some nanoseconds more than `now_ns`.
 #[pyfunction]
 #[pyo3(signature = (*, ordered = true))]
 fn now_bounded(ordered: bool) -> PyBounds {
@@ -226,12 +230,14 @@ fn now_bounded(ordered: bool) -> PyBounds {
     found.into()
 }
 
+/// A reading of the counter that serves.
 #[pyfunction]
 fn ticks() -> PyTicks {
     let Ticks { count, epoch } = clock().ticks();
     PyTicks { count, epoch }
 }
 
+/// The time between two readings of the counter; `InvalidError` if the source changed meanwhile.
 #[pyfunction]
 fn elapsed(first: PyTicks, second: PyTicks) -> PyResult<Elapsed> {
     let ticks = |ticks: PyTicks| Ticks { count: ticks.count, epoch: ticks.epoch };
@@ -239,6 +245,7 @@ fn elapsed(first: PyTicks, second: PyTicks) -> PyResult<Elapsed> {
     Ok(Elapsed { ns: found.ns, error_ns: found.error_ns })
 }
 
+/// The time on another scale of the kernel: `"monotonic"`, `"monotonic_raw"`, `"realtime"`, `"tai"`, `"boottime"`.
 #[pyfunction]
 fn now_on(scale: &str) -> PyResult<Reading> {
     let scale = match scale {
@@ -257,6 +264,7 @@ fn now_on(scale: &str) -> PyResult<Reading> {
     Ok(Reading { ns: found.ns, error_ns: Some(found.error_ns), status })
 }
 
+/// Wall-clock time, ns since 1970, with its error against UTC where somebody vouches for it.
 #[pyfunction]
 fn wall() -> Reading {
     let found = clock().wall();
@@ -269,26 +277,31 @@ fn wall() -> Reading {
     Reading { ns: found.ns, error_ns: found.error_ns, status }
 }
 
+/// Sets wall-clock time of this process' clock: at `monotonic_ns` it was `wall_ns`, to within `error_ns`.
 #[pyfunction]
 fn set_wall(monotonic_ns: u64, wall_ns: i64, error_ns: u64) {
     clock().set_wall(WallReference { monotonic_ns, wall_ns, error_ns });
 }
 
+/// Steers wall-clock time of this process' clock towards what a reference says.
 #[pyfunction]
 fn steer_wall(monotonic_ns: u64, wall_ns: i64, error_ns: u64) {
     clock().steer_wall(WallReference { monotonic_ns, wall_ns, error_ns });
 }
 
+/// Lets the kernel say again what wall-clock time is.
 #[pyfunction]
 fn release_wall() {
     clock().release_wall();
 }
 
+/// The name of the source that serves: `"tsc"`, `"cntvct"`, `"hpet"` or `"monotonic"`.
 #[pyfunction]
 fn source() -> &'static str {
     clock().source().name()
 }
 
+/// Changes the source by hand, without a step. `UnsupportedError` if it cannot be read here.
 #[pyfunction]
 fn set_source(py: Python<'_>, name: &str) -> PyResult<()> {
     let known = [SourceId::OS, SourceId::TSC, SourceId::CNTVCT, SourceId::HPET];
@@ -299,21 +312,25 @@ fn set_source(py: Python<'_>, name: &str) -> PyResult<()> {
     Ok(set.map_err(|error| Failure::new(Kind::Unsupported, error))?)
 }
 
+/// Does what is due: calibrates, judges; when to call again, ns from now. Readings do it themselves now and then.
 #[pyfunction]
 fn maintain(py: Python<'_>) -> u64 {
     py.detach(|| clock().maintain()).next_ns
 }
 
+/// Whether the source that serves can be relied on, and why.
 #[pyfunction]
 fn trust(py: Python<'_>) -> Trust {
     py.detach(|| clock().trust()).into()
 }
 
+/// The same after the whole evidence was gathered, offsets between CPUs included; about 0.1 s.
 #[pyfunction]
 fn examine(py: Python<'_>) -> Trust {
     py.detach(|| clock().examine()).into()
 }
 
+/// The latest things that happened to the clock, oldest first.
 #[pyfunction]
 fn events() -> Vec<Event> {
     let told = clock().events().into_iter().map(|event| Event {
@@ -324,6 +341,7 @@ fn events() -> Vec<Event> {
     told.collect()
 }
 
+/// How often each kind of thing happened to the clock.
 #[pyfunction]
 fn counts(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let counted = PyDict::new(py);
@@ -333,6 +351,7 @@ fn counts(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(counted)
 }
 
+/// A descriptor of the clock's page, for `Page` in another process; whoever gets it closes it.
 #[pyfunction]
 fn share() -> PyResult<RawFd> {
     let descriptor = clock().share();

@@ -8,13 +8,16 @@
 //! Each file has a noun of the package and registers what it offers.
 
 mod clock;
+mod distribution;
 mod errors;
 mod lab;
+mod owned;
 mod periodic;
 mod recorder;
 mod reserve;
 mod runs;
 mod sched;
+mod scheduling;
 mod sleep;
 mod spans;
 mod timers;
@@ -30,6 +33,8 @@ fn _hourglass(module: &Bound<'_, PyModule>) -> PyResult<()> {
     spans::register(module)?;
     clock::register(module)?;
     sleep::register(module)?;
+    distribution::register(module)?;
+    scheduling::register(module)?;
     periodic::register(module)?;
     timers::register(module)?;
     recorder::register(module)?;

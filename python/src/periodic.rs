@@ -1,8 +1,396 @@
-//! Loops at a rate, for Python.
+//! Loops at a rate, for Python: an iterator whose steps are the jobs of a periodic task.
+//!
+//! A job begins when the iterator hands out its tick and is complete when the next one is asked for. The
+//! interpreter is let go while the loop waits; that it has to be taken again before the job begins is
+//! part of the tick's lateness.
 
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use hourglass_time::{Instant, Monotonic};
+use hourglass_timer::periodic::{
+    Checked, Completed, Due, OverrunPolicy, Parameters, PeriodicLoop, Running, Scheduling, Snapshot,
+    Statistics,
+};
+use hourglass_timer::sleep::{Interrupter, Settings, Sleeper};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::distribution::PyDistribution;
+use crate::errors::{Failure, Kind};
+use crate::owned::{Here, Owned};
+use crate::scheduling::{self, GivenCpus, Held};
+use crate::sleep::{come_near, policy_of};
+use crate::spans::{GivenSpan, GivenTime};
+use crate::values::repr;
+
+/// A job that is complete.
+#[pyclass(frozen, get_all, eq, hash, name = "Completed", module = "hourglass.loops")]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct PyCompleted {
+    number: u64,
+    expiry_ns: u64,
+    started_ns: u64,
+    deadline_ns: u64,
+    completed_ns: u64,
+    cpu_ns: u64,
+    lost: u64,
+    moved_ns: u64,
+    missed: bool,
+    late: bool,
+    overrun: bool,
+    cost_overrun: bool,
+}
+
+impl From<Completed> for PyCompleted {
+    fn from(job: Completed) -> PyCompleted {
+        PyCompleted {
+            number: job.number,
+            expiry_ns: job.release_ns,
+            started_ns: job.started_ns,
+            deadline_ns: job.deadline_ns,
+            completed_ns: job.completed_ns,
+            cpu_ns: job.cost_ns,
+            lost: job.lost,
+            moved_ns: job.moved_ns,
+            missed: job.missed(),
+            late: job.late,
+            overrun: job.overrun,
+            cost_overrun: job.is_cost_overrun(),
+        }
+    }
+}
+
+#[pymethods]
+impl PyCompleted {
+    /// From the expiry to the completion, ns.
+    #[getter]
+    fn response_ns(&self) -> u64 {
+        self.completed_ns.saturating_sub(self.expiry_ns)
+    }
+
+    fn __repr__(slf: &Bound<'_, PyCompleted>) -> PyResult<String> {
+        repr(slf, &["number", "expiry_ns", "response_ns", "cpu_ns", "missed", "lost"])
+    }
+}
+
+/// A tick of a loop: its job is the loop's body.
+#[pyclass(frozen, get_all, name = "Tick", module = "hourglass.loops")]
+struct PyTick {
+    number: u64,
+    expiry_ns: u64,
+    started_ns: u64,
+    deadline_ns: u64,
+    late: bool,
+    previous: Option<PyCompleted>,
+}
+
+impl PyTick {
+    fn of(job: &Running, previous: Option<Completed>) -> PyTick {
+        PyTick {
+            number: job.number(),
+            expiry_ns: job.release_ns(),
+            started_ns: job.started_ns(),
+            deadline_ns: job.deadline_ns(),
+            late: job.is_late(),
+            previous: previous.map(PyCompleted::from),
+        }
+    }
+}
+
+#[pymethods]
+impl PyTick {
+    /// How late the job began, ns.
+    #[getter]
+    fn lateness_ns(&self) -> u64 {
+        self.started_ns.saturating_sub(self.expiry_ns)
+    }
+
+    /// Whether the job before missed its deadline.
+    #[getter]
+    fn missed(&self) -> bool {
+        self.previous.is_some_and(|job| job.missed)
+    }
+
+    /// Periods that were lost between the job before and this one.
+    #[getter]
+    fn lost(&self) -> u64 {
+        self.previous.map_or(0, |job| job.lost)
+    }
+
+    fn __repr__(slf: &Bound<'_, PyTick>) -> PyResult<String> {
+        repr(slf, &["number", "expiry_ns", "lateness_ns", "missed", "lost"])
+    }
+}
+
+/// What a loop did so far.
+#[pyclass(frozen, get_all, name = "Totals", module = "hourglass.loops")]
+struct PyTotals {
+    ticks: u64,
+    completed: u64,
+    hit: u64,
+    missed: u64,
+    lost: u64,
+    overruns: u64,
+    late: u64,
+    drift_ns: u64,
+    cost_overruns: u64,
+    cpu_ns: u64,
+    latency: Py<PyDistribution>,
+    response: Py<PyDistribution>,
+}
+
+impl PyTotals {
+    fn of(py: Python<'_>, told: Snapshot) -> PyResult<PyTotals> {
+        Ok(PyTotals {
+            ticks: told.releases,
+            completed: told.jobs,
+            hit: told.jobs - told.misses,
+            missed: told.misses,
+            lost: told.lost,
+            overruns: told.overruns,
+            late: told.late,
+            drift_ns: told.drift_ns,
+            cost_overruns: told.cost_overruns,
+            cpu_ns: told.cpu_ns,
+            latency: Py::new(py, PyDistribution(told.latency))?,
+            response: Py::new(py, PyDistribution(told.response))?,
+        })
+    }
+}
+
+#[pymethods]
+impl PyTotals {
+    fn __repr__(slf: &Bound<'_, PyTotals>) -> PyResult<String> {
+        repr(slf, &["ticks", "completed", "hit", "missed", "lost"])
+    }
+}
+
+/// The loop while it runs, in its own thread.
+struct Live {
+    task: PeriodicLoop,
+    job: Option<Running>,
+    previous: Option<Completed>,
+}
+
+impl Live {
+    /// How many jobs are complete.
+    fn completed(&self) -> u64 {
+        self.previous.map_or(0, |job| job.number + 1)
+    }
+
+    /// The body of the last tick is over.
+    fn complete(&mut self) {
+        if let Some(job) = self.job.take() {
+            self.previous = Some(self.task.complete(job));
+        }
+    }
+
+    /// Waits for the next release; `None` if the loop was stopped.
+    fn wait(&mut self, py: Python<'_>) -> PyResult<Option<Due>> {
+        let next_ns = self.task.next_release_ns();
+        come_near(py, self.task.sleeper(), next_ns)?;
+        let due = Here::detach(py, &mut self.task, PeriodicLoop::wait_for_release);
+        py.check_signals()?;
+        Ok(due)
+    }
+
+    fn tick(&mut self, due: Due) -> PyTick {
+        let job = self.task.start(due);
+        let tick = PyTick::of(&job, self.previous);
+        self.job = Some(job);
+        tick
+    }
+}
+
+/// A loop at a rate, in the thread that iterates over it. Made by `hourglass.periodic`.
+#[pyclass(frozen, name = "Periodic", module = "hourglass.loops")]
+struct PyPeriodic {
+    parameters: Checked,
+    settings: Settings,
+    scheduling: Scheduling,
+    cpus: Option<Vec<u32>>,
+    count: Option<u64>,
+    interrupter: Interrupter,
+    held: Held,
+    live: OnceLock<Owned<Live>>,
+    statistics: OnceLock<Statistics>,
+    stopped: AtomicBool,
+    closed: AtomicBool,
+}
+
+const LOOP: &str = "loop";
+
+impl PyPeriodic {
+    /// Begins, in this thread.
+    fn live(&self) -> Result<&Owned<Live>, Failure> {
+        if let Some(live) = self.live.get() {
+            return Ok(live);
+        }
+        self.held.take(self.scheduling, self.cpus.as_deref(), &self.parameters)?;
+        let sleeper = Sleeper::with(self.settings).interrupted_through(self.interrupter.clone());
+        let task = PeriodicLoop::new(sleeper, &self.parameters);
+        // The same loop begun by two threads at one moment is the first one's.
+        let _ = self.statistics.set(task.statistics());
+        let live = Live { task, job: None, previous: None };
+        Ok(self.live.get_or_init(|| Owned::here(live)))
+    }
+
+    fn end(&self) -> Result<(), Failure> {
+        let Some(live) = self.live.get() else { return Ok(()) };
+        if let Some(mut live) = live.take(LOOP)? {
+            live.complete();
+        }
+        self.held.give_back()
+    }
+}
+
+#[pymethods]
+impl PyPeriodic {
+    #[new]
+    #[pyo3(signature = (period = None, *, hertz = None, deadline = None, phase = None, budget = None, epoch_ns = None, on_overrun = "skip", policy = None, cpus = None, waiting = "kernel", count = None))]
+    #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
+    fn new(
+        period: Option<GivenSpan>,
+        hertz: Option<u32>,
+        deadline: Option<GivenSpan>,
+        phase: Option<GivenSpan>,
+        budget: Option<GivenSpan>,
+        epoch_ns: Option<GivenTime>,
+        on_overrun: &str,
+        policy: Option<&str>,
+        cpus: Option<GivenCpus>,
+        waiting: &str,
+        count: Option<u64>,
+    ) -> PyResult<PyPeriodic> {
+        let mut parameters = match (period, hertz) {
+            (Some(period), None) => Parameters::every(period.0),
+            (None, Some(hertz)) => Parameters::hertz(hertz),
+            _ => return Err(Failure::invalid("give a period or hertz, and not both"))?,
+        };
+        if let Some(deadline) = deadline {
+            parameters = parameters.with_deadline(deadline.0);
+        }
+        if let Some(phase) = phase {
+            parameters = parameters.with_phase(phase.0);
+        }
+        if let Some(budget) = budget {
+            parameters = parameters.with_budget(budget.0);
+        }
+        if let Some(epoch) = epoch_ns {
+            let epoch = i64::try_from(epoch.0).unwrap_or(i64::MAX);
+            parameters = parameters.with_epoch(Instant::<Monotonic>::from_nanos(epoch));
+        }
+        let parameters = parameters.with_overrun_policy(overrun_policy(on_overrun)?);
+        let parameters = parameters.check().map_err(Failure::invalid)?;
+        let scheduling = policy.map_or(Ok(Scheduling::Inherited), scheduling::policy)?;
+        scheduling.check(&parameters).map_err(|error| Failure::argument("policy", error))?;
+        Ok(PyPeriodic {
+            parameters,
+            settings: Settings::with_policy(policy_of(waiting, None)?),
+            scheduling,
+            cpus: cpus.map(|cpus| cpus.0),
+            count,
+            interrupter: Interrupter::new(),
+            held: Held::default(),
+            live: OnceLock::new(),
+            statistics: OnceLock::new(),
+            stopped: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+        })
+    }
+
+    fn __iter__(slf: Py<PyPeriodic>) -> Py<PyPeriodic> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyTick>> {
+        if self.closed.load(Ordering::Relaxed) {
+            return Err(Failure::new(Kind::Closed, "the loop is closed: make another one"))?;
+        }
+        let owned = self.live()?;
+        if self.stopped.load(Ordering::Acquire) {
+            self.end()?;
+            return Ok(None);
+        }
+        let mut live = owned.get(LOOP)?;
+        live.complete();
+        let over = self.count.is_some_and(|count| live.completed() >= count);
+        let due = if over { None } else { live.wait(py)? };
+        if let Some(due) = due {
+            return Ok(Some(live.tick(due)));
+        }
+        drop(live);
+        self.stopped.store(true, Ordering::Release);
+        self.end()?;
+        Ok(None)
+    }
+
+    /// Ends the loop, from any thread: the wait in progress at once, a body that runs after it.
+    fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
+        self.interrupter.interrupt();
+    }
+
+    /// Ends the loop and puts back policy and CPUs, in its own thread. What it counted stays.
+    fn close(&self) -> PyResult<()> {
+        self.closed.store(true, Ordering::Relaxed);
+        Ok(self.end()?)
+    }
+
+    fn __enter__(slf: Py<PyPeriodic>) -> PyResult<Py<PyPeriodic>> {
+        slf.get().live()?;
+        Ok(slf)
+    }
+
+    #[pyo3(signature = (*_raised))]
+    fn __exit__(&self, _raised: &Bound<'_, PyTuple>) -> PyResult<bool> {
+        self.close()?;
+        Ok(false)
+    }
+
+    /// What it did so far; may be read by any thread, and when it is over.
+    #[getter]
+    fn totals(&self, py: Python<'_>) -> PyResult<PyTotals> {
+        let told = self.statistics.get().map(Statistics::read).unwrap_or_default();
+        PyTotals::of(py, told)
+    }
+
+    /// Jobs that were complete in time.
+    #[getter]
+    fn hit(&self) -> u64 {
+        self.statistics.get().map(Statistics::read).map_or(0, |told| told.jobs - told.misses)
+    }
+
+    /// Jobs that were complete after their deadline.
+    #[getter]
+    fn missed(&self) -> u64 {
+        self.statistics.get().map(Statistics::read).map_or(0, |told| told.misses)
+    }
+
+    /// Periods that had no job, since an earlier one was still running.
+    #[getter]
+    fn lost(&self) -> u64 {
+        self.statistics.get().map(Statistics::read).map_or(0, |told| told.lost)
+    }
+}
+
+fn overrun_policy(word: &str) -> Result<OverrunPolicy, Failure> {
+    match word {
+        "skip" => Ok(OverrunPolicy::Skip),
+        "catch_up" => Ok(OverrunPolicy::CatchUp),
+        "delay" => Ok(OverrunPolicy::Delay),
+        other => Err(Failure::argument(
+            "on_overrun",
+            format_args!("'{other}' is none of skip, catch_up, delay"),
+        )),
+    }
+}
 
 /// Adds it to the module.
-pub(crate) fn register(_module: &Bound<'_, PyModule>) -> PyResult<()> {
-    Ok(())
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyCompleted>()?;
+    module.add_class::<PyTick>()?;
+    module.add_class::<PyTotals>()?;
+    module.add_class::<PyPeriodic>()
 }

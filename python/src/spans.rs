@@ -7,7 +7,7 @@ use hourglass_time::Span;
 use pyo3::Borrowed;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyInt, PyString};
+use pyo3::types::{PyBool, PyString};
 
 use crate::errors::Failure;
 
@@ -36,7 +36,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for GivenTime {
 
     fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<GivenTime> {
         let given: &Bound<'py, PyAny> = &given;
-        if !given.is_instance_of::<PyInt>() || given.is_instance_of::<PyBool>() {
+        if !is_whole(given)? {
             let name = given.get_type().name()?;
             return Err(PyTypeError::new_err(format!(
                 "a point of time is a whole number of nanoseconds, not {name}"
@@ -59,7 +59,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for GivenSpan {
             let span = span.map_err(|error| Failure::invalid(format_args!("'{text}': {error}")));
             return Ok(GivenSpan(span?));
         }
-        if given.is_instance_of::<PyInt>() && !given.is_instance_of::<PyBool>() {
+        if is_whole(given)? {
             return Ok(GivenSpan(Span::from_nanos(whole_ns(given)?)));
         }
         let Some(ns) = timedelta_ns(given)? else {
@@ -70,6 +70,11 @@ impl<'a, 'py> FromPyObject<'a, 'py> for GivenSpan {
         };
         Ok(GivenSpan(Span::from_nanos(ns)))
     }
+}
+
+/// Whether it is a whole number, also one of numpy's; True and False are meant as none.
+fn is_whole(given: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(!given.is_instance_of::<PyBool>() && given.hasattr("__index__")?)
 }
 
 /// A whole number that a span can hold.

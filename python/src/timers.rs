@@ -1,8 +1,334 @@
 //! Timers with call-backs, for Python.
+//!
+//! Call-backs are deferred actions: they run one after the other on a thread of the service that takes the
+//! interpreter for each. What one raises goes to `sys.unraisablehook`, since nobody waits for it. A
+//! timer holds its call-back, and the service only a weak handle on that, so that a timer which nobody
+//! has any more is terminated, also where it and its call-back hold each other.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use hourglass_timer::engine::{Base, Cause, OnSet};
+use hourglass_timer::service::{
+    Action, Arm, Class, ClassSettings, Expiration, Owner, ServiceError, Timer, TimerService,
+    TimerSettings, Which,
+};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use pyo3::{PyTraverseError, PyVisit};
+
+use crate::errors::{Failure, Kind};
+use crate::spans::{GivenSpan, GivenTime};
+use crate::values::repr;
+
+/// The service of this process, started with the first timer.
+struct Started {
+    process: u32,
+    class: Class,
+    owner: Owner,
+    /// Last, since it ends when nobody has it any more.
+    _service: TimerService,
+}
+
+static SERVICE: Mutex<Option<Started>> = Mutex::new(None);
+
+fn service() -> MutexGuard<'static, Option<Started>> {
+    SERVICE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Started {
+    fn now() -> Result<Started, ServiceError> {
+        let service = TimerService::start()?;
+        let class = service.class("python-timers", ClassSettings::default())?;
+        let owner = service.owner("python");
+        Ok(Started { process: std::process::id(), class, owner, _service: service })
+    }
+}
+
+/// Makes a timer on the service, and that if need be.
+fn timer(base: Base, on_set: OnSet, callback: Weak<Callback>) -> Result<Timer, ServiceError> {
+    let mut started = service();
+    if started.as_ref().is_none_or(|started| started.process != std::process::id()) {
+        // In a forked child what the parent had is not even to be dropped: its threads are not here.
+        std::mem::forget(started.take());
+        *started = Some(Started::now()?);
+    }
+    let Some(Started { class, owner, .. }) = &*started else { return Err(ServiceError::Terminated) };
+    let action = Action::deferred(class, move |expiration| {
+        if let Some(callback) = callback.upgrade() {
+            callback.call(expiration);
+        }
+    });
+    owner.timer_with(TimerSettings { base, on_set, action, engine: None })
+}
+
+/// What is called, as long as its timer lives.
+struct Callback {
+    call: Mutex<Option<Py<PyAny>>>,
+    raised: AtomicU64,
+}
+
+impl Callback {
+    fn cell(&self) -> MutexGuard<'_, Option<Py<PyAny>>> {
+        self.call.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// On the service's thread; not at all if the interpreter is about to end.
+    fn call(self: Arc<Callback>, expiration: &Expiration) {
+        let told = PyExpiration::from(*expiration);
+        Python::try_attach(|py| {
+            let call = self.cell().as_ref().map(|call| call.clone_ref(py));
+            let Some(call) = call else { return };
+            if let Err(error) = call.call1(py, (told,)) {
+                self.raised.fetch_add(1, Ordering::Relaxed);
+                error.write_unraisable(py, Some(call.bind(py)));
+            }
+            // What it holds may be the last of it, and needs the interpreter to go.
+            drop(call);
+            drop(self);
+        });
+    }
+}
+
+/// An expiry, as the call-back sees it.
+#[pyclass(frozen, get_all, eq, hash, name = "Expiration", module = "hourglass.timers")]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct PyExpiration {
+    expiry_ns: i64,
+    now_ns: i64,
+    lateness_ns: u64,
+    overruns: u64,
+    clock_set: bool,
+}
+
+impl From<Expiration> for PyExpiration {
+    fn from(found: Expiration) -> PyExpiration {
+        PyExpiration {
+            expiry_ns: found.expiry_ns,
+            now_ns: found.now_ns,
+            lateness_ns: found.late_ns(),
+            overruns: found.overruns,
+            clock_set: found.cause == Cause::ClockSet,
+        }
+    }
+}
+
+#[pymethods]
+impl PyExpiration {
+    fn __repr__(slf: &Bound<'_, PyExpiration>) -> PyResult<String> {
+        repr(slf, &["expiry_ns", "now_ns", "lateness_ns", "overruns", "clock_set"])
+    }
+}
+
+/// What a timer is doing.
+#[pyclass(frozen, get_all, eq, hash, name = "TimerStatus", module = "hourglass.timers")]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct PyStatus {
+    armed: bool,
+    next_ns: Option<i64>,
+    fired: u64,
+    overruns: u64,
+    raised: u64,
+    busy: bool,
+    closed: bool,
+}
+
+#[pymethods]
+impl PyStatus {
+    fn __repr__(slf: &Bound<'_, PyStatus>) -> PyResult<String> {
+        repr(slf, &["armed", "next_ns", "fired", "overruns", "raised", "busy", "closed"])
+    }
+}
+
+fn failure(error: ServiceError) -> Failure {
+    let (kind, errno) = match &error {
+        ServiceError::Terminated => (Kind::Closed, 0),
+        ServiceError::Cancelled | ServiceError::ClockSet => (Kind::Cancelled, 0),
+        ServiceError::Contended | ServiceError::AnotherSleeps => (Kind::Busy, 0),
+        ServiceError::Forked => (Kind::Forked, 0),
+        ServiceError::TooManyTimers { .. } | ServiceError::TooManyClasses { .. } => {
+            (Kind::Exhausted, 0)
+        }
+        ServiceError::Thread { errno, .. } => (Kind::of_errno(*errno), *errno),
+        ServiceError::Panicked { .. } | ServiceError::Engine(_) => (Kind::Os, 0),
+        _ => (Kind::Invalid, 0),
+    };
+    Failure::new(kind, error).with_errno(errno)
+}
+
+/// A timer that calls a function when it expires.
+///
+/// `clock` is `"monotonic"`, `"boottime"`, `"realtime"` or `"tai"`; with `expire_on_set` it expires at once
+/// when that clock is set. The function is called with an `Expiration`, on a thread of the timer service,
+/// which takes the interpreter for it; functions of all timers run one after the other. What it raises goes to
+/// `sys.unraisablehook`, is counted in `status().raised`, and ends nothing. A timer that nobody refers to any
+/// more is closed.
+#[pyclass(frozen, weakref, name = "Timer", module = "hourglass.timers")]
+struct PyTimer {
+    timer: Mutex<Option<Timer>>,
+    callback: Arc<Callback>,
+}
+
+impl PyTimer {
+    /// A handle of its own, so that nothing is locked while it is used.
+    fn timer(&self) -> Result<Timer, Failure> {
+        let timer = self.timer.lock().unwrap_or_else(PoisonError::into_inner);
+        timer.clone().ok_or_else(|| Failure::new(Kind::Closed, "the timer is closed: make another one"))
+    }
+
+    fn arm(&self, arm: Arm, every: Option<GivenSpan>, slack: Option<GivenSpan>) -> PyResult<()> {
+        let arm = every.map_or(arm, |every| arm.every(every.0));
+        let arm = slack.map_or(arm, |slack| arm.slack(slack.0));
+        Ok(self.timer()?.arm(arm).map_err(failure)?)
+    }
+}
+
+#[pymethods]
+impl PyTimer {
+    #[new]
+    #[pyo3(signature = (call, *, clock = "monotonic", expire_on_set = false))]
+    fn new(
+        py: Python<'_>,
+        call: Bound<'_, PyAny>,
+        clock: &str,
+        expire_on_set: bool,
+    ) -> PyResult<PyTimer> {
+        if !call.is_callable() {
+            let name = call.get_type().name()?;
+            return Err(PyTypeError::new_err(format!("call: a timer calls a function, not {name}")));
+        }
+        let base = Base::ALL.into_iter().find(|base| base.name() == clock).ok_or_else(|| {
+            let known = "monotonic, boottime, realtime or tai";
+            Failure::argument("clock", format_args!("'{clock}' is none of {known}"))
+        })?;
+        let on_set = if expire_on_set { OnSet::Expire } else { OnSet::Follow };
+        let call = Mutex::new(Some(call.unbind()));
+        let callback = Arc::new(Callback { call, raised: AtomicU64::new(0) });
+        let weak = Arc::downgrade(&callback);
+        let made = py.detach(|| timer(base, on_set, weak)).map_err(failure)?;
+        Ok(PyTimer { timer: Mutex::new(Some(made)), callback })
+    }
+
+    /// Expires so long from now, and then `every` so often.
+    #[pyo3(signature = (length, *, every = None, slack = None))]
+    fn after(
+        &self,
+        length: GivenSpan,
+        every: Option<GivenSpan>,
+        slack: Option<GivenSpan>,
+    ) -> PyResult<()> {
+        self.arm(Arm::after(length.0), every, slack)
+    }
+
+    /// Expires at a time of its clock, ns, and then `every` so often; at once if that is past.
+    #[pyo3(signature = (expiry_ns, *, every = None, slack = None))]
+    fn at(
+        &self,
+        expiry_ns: GivenTime,
+        every: Option<GivenSpan>,
+        slack: Option<GivenSpan>,
+    ) -> PyResult<()> {
+        let expiry_ns = i64::try_from(expiry_ns.0).map_err(|_| {
+            Failure::argument("expiry_ns", format_args!("give 0 to {}", i64::MAX))
+        })?;
+        self.arm(Arm::at(expiry_ns), every, slack)
+    }
+
+    /// Cancels it; tells whether there was something to cancel. With `next_only` a periodic timer stays armed
+    /// for the expiry after the next one.
+    #[pyo3(signature = (*, next_only = false))]
+    fn cancel(&self, next_only: bool) -> PyResult<bool> {
+        let which = if next_only { Which::Current } else { Which::All };
+        Ok(self.timer()?.cancel(which).map_err(failure)?)
+    }
+
+    /// What it is doing.
+    fn status(&self) -> PyResult<PyStatus> {
+        let found = self.timer()?.status().map_err(failure)?;
+        Ok(PyStatus {
+            armed: found.armed,
+            next_ns: found.next_ns,
+            fired: found.fired,
+            overruns: found.overruns,
+            raised: self.callback.raised.load(Ordering::Relaxed),
+            busy: found.busy,
+            closed: found.terminated,
+        })
+    }
+
+    /// Ends it. When this returns, its function does not run and never will; from within the function that
+    /// run is the last. Closing twice does no harm.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let timer = self.timer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let ended = match timer {
+            // Its function may be waiting for the interpreter.
+            Some(timer) => py.detach(move || timer.terminate()),
+            None => Ok(()),
+        };
+        // Out of the lock before anything of Python is dropped.
+        let call = self.callback.cell().take();
+        drop(call);
+        Ok(ended.map_err(failure)?)
+    }
+
+    fn __enter__(slf: Py<PyTimer>) -> Py<PyTimer> {
+        slf
+    }
+
+    #[pyo3(signature = (*_raised))]
+    fn __exit__(&self, py: Python<'_>, _raised: &Bound<'_, PyTuple>) -> PyResult<bool> {
+        self.close(py)?;
+        Ok(false)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // Whoever has the lock makes a reference; nothing is lost if this round does not see it.
+        match self.callback.call.try_lock() {
+            Ok(call) => call.as_ref().map_or(Ok(()), |call| visit.call(call)),
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn __clear__(&self) {
+        let call = self.callback.cell().take();
+        drop(call);
+    }
+}
+
+impl Drop for PyTimer {
+    fn drop(&mut self) {
+        let timer = self.timer.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        // The last handle waits for a function that runs, and that may wait for the interpreter.
+        let mut timer = Some(timer);
+        Python::try_attach(|py| {
+            let timer = timer.take();
+            py.detach(move || drop(timer));
+        });
+        // The interpreter is about to end: no function runs any more.
+    }
+}
+
+/// Ends all timers; called before the interpreter goes.
+#[pyfunction]
+fn _end_timers(py: Python<'_>) {
+    py.detach(|| {
+        let started = service().take();
+        match started {
+            Some(started) if started.process == std::process::id() => {
+                // It can only be that the process was forked, and it was not.
+                let _ = started.owner.terminate();
+            }
+            started => std::mem::forget(started),
+        }
+    });
+}
 
 /// Adds it to the module.
-pub(crate) fn register(_module: &Bound<'_, PyModule>) -> PyResult<()> {
-    Ok(())
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let end = wrap_pyfunction!(_end_timers, module)?;
+    module.py().import("atexit")?.call_method1("register", (end,))?;
+    module.add_class::<PyExpiration>()?;
+    module.add_class::<PyStatus>()?;
+    module.add_class::<PyTimer>()
 }

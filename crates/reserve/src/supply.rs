@@ -16,3 +16,39 @@ pub struct Supply {
     /// Time that the target stood because its budget was used up, ns; `None` where not known.
     pub throttled_ns: Option<u64>,
 }
+
+impl Supply {
+    /// The least of the periods in which all of the budget was wanted, ns; `None` without any.
+    #[must_use]
+    pub fn delivered_min_ns(&self) -> Option<u64> {
+        self.wanted.keys().next().copied()
+    }
+
+    /// The lower median of the periods in which all of the budget was wanted, ns; `None` without any.
+    #[must_use]
+    pub fn delivered_p50_ns(&self) -> Option<u64> {
+        let half = self.wanted.values().sum::<u64>().div_ceil(2);
+        let mut before = 0;
+        self.wanted.iter().find_map(|(up_to_ns, periods)| {
+            before += periods;
+            (before >= half && half > 0).then_some(*up_to_ns)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_of_periods_and_not_of_steps() {
+        let of = |wanted: &[(u64, u64)]| {
+            let wanted = wanted.iter().copied().collect();
+            let supply = Supply { wanted, ..Supply::default() };
+            (supply.delivered_min_ns(), supply.delivered_p50_ns())
+        };
+        assert_eq!(of(&[]), (None, None));
+        assert_eq!(of(&[(5, 1), (7, 9)]), (Some(5), Some(7)));
+        assert_eq!(of(&[(5, 1), (7, 1)]), (Some(5), Some(5)));
+    }
+}

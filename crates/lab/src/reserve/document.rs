@@ -1,6 +1,5 @@
 //! The document: what was asked, and what came of it.
 
-use std::collections::BTreeMap;
 
 use hourglass_model::Strength;
 use hourglass_model::document::Warning;
@@ -61,23 +60,13 @@ pub(super) fn add_supply(document: &mut ReserveDocument, supply: &Supply) {
     document.missed = supply.missed;
     document.overruns = supply.overruns;
     document.throttled_ns = supply.throttled_ns;
-    document.delivered_p50_ns = median(&supply.wanted);
-    document.delivered_min_ns = supply.wanted.keys().next().copied();
+    document.delivered_p50_ns = supply.delivered_p50_ns();
+    document.delivered_min_ns = supply.delivered_min_ns();
     document.delivered_max_ns = supply.steps.keys().next_back().copied();
     let step =
         |(up_to_ns, periods): (&u64, &u64)| SupplyStep { up_to_ns: *up_to_ns, periods: *periods };
     document.supply = supply.steps.iter().map(step).collect();
     document.suggested_budget_ns = over::suggested(supply, document.budget_ns, document.period_ns);
-}
-
-/// The lower median of counted values.
-fn median(counted: &BTreeMap<u64, u64>) -> Option<u64> {
-    let half = counted.values().sum::<u64>().div_ceil(2);
-    let mut before = 0;
-    counted.iter().find_map(|(value, count)| {
-        before += count;
-        (before >= half && half > 0).then_some(*value)
-    })
 }
 
 /// A refusal as the document has it.

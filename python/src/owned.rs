@@ -1,0 +1,94 @@
+//! What belongs to one thread though Python may hand it to any.
+//!
+//! Owns: the test which thread calls, and that nobody is in the middle of it (a signal's handler runs
+//! within a wait). Must not: hand out what is within to another thread than the owner.
+
+use std::cell::{RefCell, RefMut};
+use std::thread::{self, ThreadId};
+
+use crate::errors::{Failure, Kind};
+
+/// A thing, and the thread that it belongs to. Of a thing that is dropped elsewhere nothing is undone.
+pub(crate) struct Owned<T> {
+    owner: ThreadId,
+    /// `None` when it was taken.
+    thing: RefCell<Option<T>>,
+}
+
+// SAFETY: what is within is reached by the thread of `owner` only, which every access asks first, and
+// whose number no other thread ever has; elsewhere it is forgotten and not dropped.
+unsafe impl<T> Send for Owned<T> {}
+
+// SAFETY: as for `Send`; the cell's own count of borrows is reached by that thread only, too.
+unsafe impl<T> Sync for Owned<T> {}
+
+impl<T> Owned<T> {
+    /// Of the calling thread.
+    pub(crate) fn here(thing: T) -> Owned<T> {
+        Owned { owner: thread::current().id(), thing: RefCell::new(Some(thing)) }
+    }
+
+    /// Whether this is its thread.
+    pub(crate) fn is_here(&self) -> bool {
+        thread::current().id() == self.owner
+    }
+
+    fn cell(&self, what: &str) -> Result<RefMut<'_, Option<T>>, Failure> {
+        if !self.is_here() {
+            return Err(Failure::new(
+                Kind::WrongThread,
+                format_args!("the {what} belongs to the thread that began it: begin one in this thread"),
+            ));
+        }
+        self.thing.try_borrow_mut().map_err(|_| {
+            Failure::new(
+                Kind::Busy,
+                format_args!("the {what} is in use: a signal's handler cannot use what it interrupted"),
+            )
+        })
+    }
+
+    /// To use it, in its own thread.
+    ///
+    /// # Errors
+    /// `WrongThread`, `Busy`, `Closed`.
+    pub(crate) fn get(&self, what: &str) -> Result<RefMut<'_, T>, Failure> {
+        RefMut::filter_map(self.cell(what)?, Option::as_mut)
+            .map_err(|_| Failure::new(Kind::Closed, format_args!("the {what} is over: make another one")))
+    }
+
+    /// Takes it, once.
+    ///
+    /// # Errors
+    /// `WrongThread`, `Busy`.
+    pub(crate) fn take(&self, what: &str) -> Result<Option<T>, Failure> {
+        Ok(self.cell(what)?.take())
+    }
+}
+
+impl<T> Drop for Owned<T> {
+    fn drop(&mut self) {
+        if !self.is_here() {
+            std::mem::forget(self.thing.get_mut().take());
+        }
+    }
+}
+
+/// What is used by a closure that runs in this thread but must seem to run in any:
+/// `Python::detach` asks for it, so that nothing of Python is taken along.
+pub(crate) struct Here<T>(T);
+
+// SAFETY: made in a thread for a closure that this thread runs itself, in `Here::detach` alone.
+unsafe impl<T> Send for Here<T> {}
+
+impl<T> Here<T> {
+    fn into_inner(self) -> T {
+        self.0
+    }
+
+    /// Does `work` with a thing that has nothing of Python in it, in this thread, without the interpreter.
+    pub(crate) fn detach<R>(py: pyo3::Python<'_>, thing: T, work: impl FnOnce(T) -> R + Send) -> R {
+        let here = Here(thing);
+        py.detach(move || Here(work(here.into_inner()))).into_inner()
+    }
+}

@@ -1,0 +1,162 @@
+//! Policies and CPUs of threads, as Python writes them: the command's words.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use hourglass_lab::model::{CpuSet, Policy};
+use hourglass_timer::periodic::{Checked, Parameters, Scheduling, TakeError, Taken};
+use hourglass_time::Span;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyString, PyTuple};
+
+use crate::errors::{Failure, Kind};
+
+/// CPUs that were given: `3`, `[0, 3]` or `"0-3,8"`.
+#[derive(Clone, Debug)]
+pub(crate) struct GivenCpus(pub(crate) Vec<u32>);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for GivenCpus {
+    type Error = PyErr;
+
+    fn extract(given: pyo3::Borrowed<'a, 'py, PyAny>) -> PyResult<GivenCpus> {
+        let given: &Bound<'py, PyAny> = &given;
+        let cpu = |one: &Bound<'py, PyAny>| -> PyResult<u32> {
+            if one.is_instance_of::<PyBool>() || !one.hasattr("__index__")? {
+                let name = one.get_type().name()?;
+                return Err(PyTypeError::new_err(format!(
+                    "CPUs are a number, a list of numbers or a text such as '0-3', not {name}"
+                )));
+            }
+            let wrong = || Failure::argument("cpus", format_args!("there is no CPU {one}"));
+            one.extract().map_err(|_: PyErr| wrong().into())
+        };
+        let cpus = if let Ok(text) = given.cast::<PyString>() {
+            let set: Result<CpuSet, _> = text.to_string().parse();
+            set.map_err(|error| Failure::argument("cpus", error))?.iter().collect()
+        } else if given.hasattr("__index__")? {
+            vec![cpu(given)?]
+        } else {
+            given.try_iter()?.map(|one| cpu(&one?)).collect::<PyResult<Vec<u32>>>()?
+        };
+        if cpus.is_empty() {
+            return Err(Failure::argument("cpus", "none is given: leave it out to keep those of the thread"))?;
+        }
+        Ok(GivenCpus(cpus))
+    }
+}
+
+/// A policy by the command's words: `FIFO:50`, `RR:10`, `OTHER:-5`, `DEADLINE`, and the paper's names
+/// (`NORMAL`, `RTHIGH`).
+pub(crate) fn policy(text: &str) -> Result<Scheduling, Failure> {
+    let policy: Result<Policy, _> = text.parse();
+    match policy.map_err(|error| Failure::argument("policy", error))? {
+        Policy::Other(nice) => Ok(Scheduling::Other(nice)),
+        Policy::Fifo(priority) => Ok(Scheduling::Fifo(priority)),
+        Policy::RoundRobin(priority) => Ok(Scheduling::RoundRobin(priority)),
+        Policy::Deadline => Ok(Scheduling::Deadline { reclaim: false }),
+        other => Err(Failure::argument(
+            "policy",
+            format_args!("{other} is for no periodic thread: take OTHER:19"),
+        )),
+    }
+}
+
+/// What the kernel refused, as an exception.
+pub(crate) fn failure(error: TakeError) -> Failure {
+    match &error {
+        TakeError::Refused(refusal) => {
+            Failure::new(Kind::of_errno(refusal.errno), &error).with_errno(refusal.errno)
+        }
+        TakeError::Affinity { error: os, .. } | TakeError::Unknown(os) => {
+            let errno = os.raw_os_error().unwrap_or(0);
+            Failure::new(Kind::of_errno(errno), &error).with_errno(errno)
+        }
+        _ => Failure::invalid(error),
+    }
+}
+
+/// What a thread was given until it is put back; at the latest when this is dropped, by whatever thread.
+#[derive(Default)]
+pub(crate) struct Held(Mutex<Option<Taken>>);
+
+impl Held {
+    fn cell(&self) -> MutexGuard<'_, Option<Taken>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives the calling thread a policy and CPUs, if any are asked for.
+    ///
+    /// # Errors
+    /// `Busy` if a thread has them by this already; what the kernel refuses.
+    pub(crate) fn take(
+        &self,
+        scheduling: Scheduling,
+        cpus: Option<&[u32]>,
+        parameters: &Checked,
+    ) -> Result<(), Failure> {
+        let mut held = self.cell();
+        if held.is_some() {
+            return Err(Failure::new(Kind::Busy, "a thread is scheduled so already: make another one"));
+        }
+        if scheduling != Scheduling::Inherited || cpus.is_some() {
+            *held = Some(Taken::by_this_thread(scheduling, cpus, parameters).map_err(failure)?);
+        }
+        Ok(())
+    }
+
+    /// Puts back what was.
+    pub(crate) fn give_back(&self) -> Result<(), Failure> {
+        let given = self.cell().take().map_or(Ok(()), Taken::give_back);
+        given.map_err(|error| Failure::os("the thread keeps its policy", &error))
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // Nobody hears of a refusal here; `close` and the end of a `with` tell it.
+        let _ = self.give_back();
+    }
+}
+
+/// The calling thread under another policy, on other CPUs; a context manager.
+///
+/// `policy` is `"FIFO:50"`, `"RR:10"`, `"OTHER:-5"` or one of the paper's names (`"RTHIGH"`); `cpus` is `3`,
+/// `[0, 3]` or `"0-3"`. What the thread had before is put back at the end, from whatever thread.
+#[pyclass(frozen, name = "Scheduled", module = "hourglass.reserve")]
+struct PyScheduled {
+    scheduling: Scheduling,
+    cpus: Option<Vec<u32>>,
+    held: Held,
+}
+
+#[pymethods]
+impl PyScheduled {
+    #[new]
+    #[pyo3(signature = (policy = None, *, cpus = None))]
+    fn new(policy: Option<&str>, cpus: Option<GivenCpus>) -> PyResult<PyScheduled> {
+        let scheduling = policy.map_or(Ok(Scheduling::Inherited), self::policy)?;
+        if let Scheduling::Deadline { .. } = scheduling {
+            return Err(Failure::argument("policy", "DEADLINE has a budget: take Reservation"))?;
+        }
+        Ok(PyScheduled { scheduling, cpus: cpus.map(|cpus| cpus.0), held: Held::default() })
+    }
+
+    fn __enter__(slf: Py<PyScheduled>) -> PyResult<Py<PyScheduled>> {
+        let this = slf.get();
+        // Any period will do where no budget is.
+        let parameters = Parameters::every(Span::SECOND).check().map_err(Failure::invalid)?;
+        this.held.take(this.scheduling, this.cpus.as_deref(), &parameters)?;
+        Ok(slf)
+    }
+
+    #[pyo3(signature = (*_raised))]
+    fn __exit__(&self, _raised: &Bound<'_, PyTuple>) -> PyResult<bool> {
+        self.held.give_back()?;
+        Ok(false)
+    }
+}
+
+/// Adds it to the module.
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyScheduled>()
+}
