@@ -1,4 +1,4 @@
-//! The one entry for laptops and CI: `cargo xtask tidy`, `test`, `bed`.
+//! The one entry for laptops and CI: `cargo xtask tidy`, `test`, `bed`, `python`.
 //!
 //! Owns: the order of checks, the rules of the house that no compiler knows, and guests in which
 //! hardware is tested that the machine at hand lacks.
@@ -9,6 +9,7 @@
 mod bed;
 mod failure;
 mod package;
+mod python;
 mod soak;
 mod test;
 mod tidy;
@@ -30,6 +31,8 @@ Usage: cargo xtask COMMAND
   bed --list                 the beds
   package                    the command and the C library as Debian packages, with manual pages
                              and completions; needs cargo-deb
+  python [TEST...]           build the Python package, install it into an environment of its own, and run
+                             its tests, or those of these files in python/tests
   soak [--sets N]            compare simulated responses with their bounds on N random sets, a
                              million if not said, in a release build
 
@@ -63,6 +66,7 @@ fn dispatch(words: &[&str]) -> Result<(), Failure> {
             Ok(sets) if sets > 0 => soak::run(&Workspace::find()?, sets),
             _ => Err(Failure::Usage(format!("--sets: '{sets}' is no number above 0"))),
         },
+        ["python", tests @ ..] => python::run(&Workspace::find()?, tests),
         ["bed", "--list"] => {
             bed::list();
             Ok(())

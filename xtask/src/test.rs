@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use crate::bed;
 use crate::failure::Failure;
 use crate::package;
+use crate::python;
 use crate::tidy;
 use crate::workspace::Workspace;
 
@@ -86,6 +87,7 @@ fn steps(workspace: &Workspace, beds: Beds) -> Vec<Step<'_>> {
             }),
         ),
         ("documentation".into(), Box::new(|| documentation(workspace))),
+        ("python".into(), Box::new(|| skip_if_unable(python::run(workspace, &[])))),
         (
             "release build".into(),
             Box::new(|| {

@@ -1,0 +1,138 @@
+//! The Python package: built as a wheel, installed into an environment of its own, and tested there.
+//!
+//! Owns: the environment and what is installed into it. Must not: know what the tests try; touch the
+//! machine's own Python.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::failure::Failure;
+use crate::workspace::Workspace;
+
+/// The oldest Python that the package is for, as `pyproject.toml` says.
+const OLDEST: (u32, u32) = (3, 10);
+
+/// What builds the wheel, what runs the tests, and what the tests hand results to.
+const PACKAGES: [&str; 7] = ["maturin", "pytest", "mypy", "numpy", "pandas", "polars", "matplotlib"];
+
+/// Builds, installs, tests.
+///
+/// # Errors
+/// `Unable` where the machine has no Python, no `venv` or no way to PyPI; `Broken` where a test fails.
+pub(crate) fn run(workspace: &Workspace, tests: &[&str]) -> Result<(), Failure> {
+    let python = Environment::make(workspace)?;
+    let wheel = build(workspace, &python)?;
+    let wheel = wheel.display().to_string();
+    // No dependency is needed for the package itself, and its version stays while it changes.
+    let install = ["install", "--quiet", "--no-deps", "--force-reinstall", &wheel];
+    passes(python.program("pip").args(install), "pip install WHEEL")?;
+    let folder = workspace.root.join("python");
+    let mut pytest = python.program("pytest");
+    // From another folder, or the package would be the one without its extension.
+    pytest.current_dir(&workspace.target).env("PYTHONDONTWRITEBYTECODE", "1");
+    pytest.args(["--quiet", "-ra", "-p", "no:cacheprovider", "--rootdir"]).arg(&folder);
+    match tests {
+        [] => pytest.arg(folder.join("tests")),
+        named => pytest.args(named.iter().map(|test| folder.join("tests").join(test))),
+    };
+    passes(&mut pytest, "pytest python/tests")
+}
+
+/// A folder with a Python of its own.
+struct Environment(PathBuf);
+
+impl Environment {
+    /// Makes it, or uses the one that is there.
+    fn make(workspace: &Workspace) -> Result<Environment, Failure> {
+        let environment = Environment(workspace.target.join("python-environment"));
+        let finished = environment.0.join("complete");
+        let wanted = PACKAGES.join(" ");
+        if fs::read_to_string(&finished).is_ok_and(|there| there == wanted) {
+            return Ok(environment);
+        }
+        is_new_enough()?;
+        let make = Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment.0).output();
+        if !make.as_ref().is_ok_and(|output| output.status.success()) {
+            let text = "`python3 -m venv` does not succeed: apt-get install python3-venv";
+            return Err(Failure::Unable(text.into()));
+        }
+        let install = ["install", "--quiet", "--disable-pip-version-check"];
+        let installed = environment.program("pip").args(install).args(PACKAGES).status();
+        if !installed.is_ok_and(|status| status.success()) {
+            let text = format!("`pip install {wanted}` does not succeed: is PyPI to be reached?");
+            return Err(Failure::Unable(text));
+        }
+        fs::write(&finished, wanted).map_err(|error| Failure::file(&finished, &error))?;
+        Ok(environment)
+    }
+
+    fn program(&self, name: &str) -> Command {
+        Command::new(self.0.join("bin").join(name))
+    }
+}
+
+/// That there is a Python, and a new one.
+fn is_new_enough() -> Result<(), Failure> {
+    let ask = "import sys; print(*sys.version_info[:2])";
+    let answer = Command::new("python3").args(["-c", ask]).output();
+    let said = answer.ok().filter(|output| output.status.success());
+    let Some(said) = said else {
+        return Err(Failure::Unable("python3 is not installed: apt-get install python3-venv".into()));
+    };
+    let said = String::from_utf8_lossy(&said.stdout).trim().to_owned();
+    if version(&said).is_some_and(|found| found >= OLDEST) {
+        return Ok(());
+    }
+    let (major, minor) = OLDEST;
+    Err(Failure::Unable(format!("python3 is '{said}', the package is for {major}.{minor} and later")))
+}
+
+/// Two numbers with a space between them.
+fn version(said: &str) -> Option<(u32, u32)> {
+    let (major, minor) = said.split_once(' ')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+/// The wheel, by the profile of tests and in the workspace's own folder, so that little is compiled twice.
+fn build(workspace: &Workspace, python: &Environment) -> Result<PathBuf, Failure> {
+    let out = workspace.target.join("python-wheels");
+    // Only the one that is built now is to be found there.
+    let _ = fs::remove_dir_all(&out);
+    let mut maturin = python.program("maturin");
+    maturin.current_dir(workspace.root.join("python")).env("CARGO_TARGET_DIR", &workspace.target);
+    maturin.args(["build", "--quiet", "--profile", "dev", "--locked", "--interpreter"]);
+    maturin.arg(python.0.join("bin/python")).arg("--out").arg(&out);
+    passes(&mut maturin, "maturin build --profile dev --locked")?;
+    only_file(&out)
+}
+
+fn only_file(folder: &Path) -> Result<PathBuf, Failure> {
+    let entries = fs::read_dir(folder).map_err(|error| Failure::file(folder, &error))?;
+    let files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    match <[PathBuf; 1]>::try_from(files) {
+        Ok([wheel]) => Ok(wheel),
+        Err(files) => Err(Failure::Broken(format!("{} wheels were built, not one", files.len()))),
+    }
+}
+
+fn passes(command: &mut Command, shown: &str) -> Result<(), Failure> {
+    println!("    {shown}");
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(Failure::Broken(format!("`{shown}` failed ({status})"))),
+        Err(error) => Err(Failure::Unable(format!("{shown}: {error}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        assert_eq!(version("3 9"), Some((3, 9)));
+        assert!(version("3 9") < Some(OLDEST) && version("3 14") > Some(OLDEST));
+        assert_eq!(version("3.11"), None);
+    }
+}
