@@ -4,7 +4,7 @@ use hourglass_clock::timekeeping::{EventKind, SourceId};
 
 use super::*;
 use crate::sleep::sim::{Lateness, Preemptions};
-use crate::sleep::{Delay, EndsWhen, Interrupt, Policy};
+use crate::sleep::{Delay, EndsWhen, Interrupt, Interrupter, Policy};
 
 const POLICIES: [Policy; 4] =
     [Policy::Learned, Policy::Thesis { hz: 1_000 }, Policy::KernelOnly, Policy::SpinOnly];
