@@ -64,8 +64,8 @@ fn number(thread: Option<u32>) -> Result<u32, Failure> {
 /// Processor time for a thread: a budget in every period, by the kernel's deadline class.
 ///
 /// A context manager that puts the calling thread (or the one of that number, `threading.get_native_id()`) under
-/// the reservation and takes it out again. `soft` lets it use what nobody reserved, too. A thread under a
-/// reservation can start no others.
+/// the reservation and takes it out again. `soft` lets it use what nobody reserved, too. Threads that it
+/// starts meanwhile are not under it.
 #[pyclass(frozen, name = "Reservation", module = "hourglass.reserve")]
 struct PyReservation {
     request: Request,

@@ -327,7 +327,8 @@ fn _end_timers(py: Python<'_>) {
 /// Adds it to the module.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let end = wrap_pyfunction!(_end_timers, module)?;
-    module.py().import("atexit")?.call_method1("register", (end,))?;
+    module.py().import("atexit")?.call_method1("register", (&end,))?;
+    module.add_function(end)?;
     module.add_class::<PyExpiration>()?;
     module.add_class::<PyStatus>()?;
     module.add_class::<PyTimer>()

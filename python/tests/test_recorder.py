@@ -28,7 +28,7 @@ def test_a_loop_is_kept_like_any_other_run(tmp_path: pathlib.Path) -> None:
     assert (thread["name"], thread["workload"]) == ("control", "LOOP 2ms")
     assert thread["deadlines"]["completed"] == 20
     assert thread["deadlines"]["hit"] + thread["deadlines"]["missed"] == 20
-    assert kept["manifest"]["epoch"] == document["manifest"]["epoch"]
+    assert kept["epoch"] == document["manifest"]["epoch"]
     assert recorder.result == {key: value for key, value in document.items() if key != "manifest"}
 
 
