@@ -3,6 +3,7 @@
 use std::io;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::{checked, checked_long, futex};
 
@@ -15,9 +16,20 @@ pub const SIGUSR1: i32 = libc::SIGUSR1;
 /// The signal that gets a thread out of a wait.
 const KICK: libc::c_int = libc::SIGUSR2;
 
+/// What [`ring_on_stop`] was asked to ring.
+static STOP_BELL: AtomicPtr<AtomicU32> = AtomicPtr::new(ptr::null_mut());
+
+/// What a stop adds to its bell; the lowest bit is a latch's.
+const STROKE: u32 = 2;
+
 extern "C" fn on_stop(signal: libc::c_int) {
     STOP_SIGNAL.store(signal, Ordering::Relaxed);
     STOP_ASKED.store(true, Ordering::Release);
+    // SAFETY: a pointer that is not null came from a `&'static AtomicU32`.
+    if let Some(bell) = unsafe { STOP_BELL.load(Ordering::Acquire).as_ref() } {
+        bell.fetch_add(STROKE, Ordering::AcqRel);
+        futex::wake(bell, u32::MAX);
+    }
 }
 
 extern "C" fn on_kick(_signal: libc::c_int) {}
@@ -37,6 +49,82 @@ pub fn catch_stop() -> io::Result<()> {
 #[must_use]
 pub fn stop_asked() -> Option<i32> {
     STOP_ASKED.load(Ordering::Acquire).then(|| STOP_SIGNAL.load(Ordering::Relaxed))
+}
+
+/// From here on a signal of [`catch_stop`] also adds 2 to `bell` and wakes whoever waits on it: the signal
+/// may be given to a thread that waits for something else. A later call replaces this one.
+pub fn ring_on_stop(bell: &'static AtomicU32) {
+    STOP_BELL.store(ptr::from_ref(bell).cast_mut(), Ordering::Release);
+}
+
+/// The signals that [`catch_stop`] takes.
+const CAUGHT: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, KICK];
+
+/// Whose the signals of [`catch_stop`] are outside of [`catch_stop_during`].
+struct Owners {
+    calls: usize,
+    before: Vec<(libc::c_int, libc::sigaction)>,
+}
+
+static OWNERS: Mutex<Owners> = Mutex::new(Owners { calls: 0, before: Vec::new() });
+
+fn owners() -> MutexGuard<'static, Owners> {
+    OWNERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Calls `work`, which may use [`catch_stop`], for a program that has handlers of its own, such as an
+/// interpreter. Afterwards these are in force again, nothing is asked any more, and the signal that came
+/// meanwhile is sent to the process once more, so that it does what it does there: by default it ends
+/// the process. Calls in several threads are one, from the first beginning to the last end.
+///
+/// # Errors
+/// What the kernel answers; does not happen for these signals. Then nothing was called.
+pub fn catch_stop_during<T>(work: impl FnOnce() -> T) -> io::Result<T> {
+    struct Lent;
+    impl Drop for Lent {
+        fn drop(&mut self) {
+            give_back();
+        }
+    }
+    {
+        let mut owners = owners();
+        if owners.calls == 0 {
+            owners.before =
+                CAUGHT.iter().map(|s| Ok((*s, action_of(*s)?))).collect::<io::Result<_>>()?;
+            STOP_ASKED.store(false, Ordering::Release);
+            catch_stop()?;
+        }
+        owners.calls += 1;
+    }
+    let lent = Lent;
+    let done = work();
+    drop(lent);
+    Ok(done)
+}
+
+/// The last call ends: the handlers are as they were before the first.
+fn give_back() {
+    let mut owners = owners();
+    owners.calls -= 1;
+    if owners.calls > 0 {
+        return;
+    }
+    for (signal, action) in owners.before.drain(..) {
+        // SAFETY: the action came from the kernel, for this signal.
+        unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) };
+    }
+    if STOP_ASKED.swap(false, Ordering::AcqRel) {
+        // SAFETY: takes no memory. Sent to the process, which an interpreter wakes its first thread by.
+        unsafe { libc::kill(libc::getpid(), STOP_SIGNAL.load(Ordering::Relaxed)) };
+    }
+}
+
+fn action_of(signal: libc::c_int) -> io::Result<libc::sigaction> {
+    // SAFETY: an all-zero sigaction is a valid one to fill.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: fills a live local.
+    checked(unsafe { libc::sigaction(signal, ptr::null(), &raw mut action) })?;
+    Ok(action)
 }
 
 /// Interrupts the wait that thread `tid` of this process is in, if it is in one.
@@ -148,6 +236,37 @@ mod tests {
             // SAFETY: takes no memory; the signal has a handler.
             unsafe { libc::raise(libc::SIGWINCH) };
             assert_eq!(both(), expected);
+        }
+    }
+
+    /// As an interpreter wants it: its own handler hears of the signal, but only afterwards.
+    #[test]
+    fn a_stop_is_handed_on_afterwards() {
+        static OWN: AtomicU32 = AtomicU32::new(0);
+        static BELL: AtomicU32 = AtomicU32::new(0);
+        latch(libc::SIGHUP, &OWN).unwrap();
+        ring_on_stop(&BELL);
+        for (stopped, own) in [(true, 1), (false, 0)] {
+            OWN.store(0, Ordering::Release);
+            BELL.store(0, Ordering::Release);
+            let asked = catch_stop_during(|| {
+                if stopped {
+                    // SAFETY: takes no memory; the signal has a handler.
+                    unsafe { libc::raise(libc::SIGHUP) };
+                }
+                (stop_asked(), OWN.load(Ordering::Acquire))
+            });
+            assert_eq!(asked.unwrap(), (stopped.then_some(libc::SIGHUP), 0));
+            assert_eq!(BELL.load(Ordering::Acquire), if stopped { STROKE } else { 0 });
+            assert_eq!(stop_asked(), None);
+            // Sent to the process, it may be another thread's.
+            for _ in 0..1_000 {
+                if OWN.load(Ordering::Acquire) == own {
+                    break;
+                }
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+            assert_eq!(OWN.load(Ordering::Acquire), own);
         }
     }
 

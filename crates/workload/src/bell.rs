@@ -42,6 +42,11 @@ pub(crate) fn heed_questions() -> io::Result<()> {
     signal::latch(signal::SIGUSR1, &BELL)
 }
 
+/// From here on a signal that asks for the end rings the bell, whichever thread it is given to.
+pub(crate) fn heed_stop() {
+    signal::ring_on_stop(&BELL);
+}
+
 /// Whether somebody asked how the run goes, since this was asked last.
 pub(crate) fn take_question() -> bool {
     BELL.fetch_and(!ASKED, Ordering::AcqRel) & ASKED != 0

@@ -154,6 +154,7 @@ pub fn run(
     // Without handlers an interrupt would end the program at once, which loses the run but
     // leaves nothing behind.
     let _ = signal::catch_stop();
+    bell::heed_stop();
     if spec.snapshots {
         // Without it the signal would end the program, as it does any other.
         let _ = bell::heed_questions();
