@@ -258,6 +258,23 @@ impl Child {
     }
 }
 
+/// From here on this process gets SIGTERM when the thread of `parent` that started it has ended, whatever
+/// ended it.
+///
+/// # Errors
+/// ESRCH: the parent has ended already.
+pub fn end_with_parent(parent: u32) -> io::Result<()> {
+    // SAFETY: takes no memory; the setting is this process's own.
+    checked(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) })?;
+    // SAFETY: takes no memory.
+    let now = unsafe { libc::getppid() };
+    if u32::try_from(now) == Ok(parent) {
+        Ok(())
+    } else {
+        Err(io::Error::from_raw_os_error(libc::ESRCH))
+    }
+}
+
 /// From here on, descendants of this process whose parent ends become its children, and not those
 /// of the system's first process (`PR_SET_CHILD_SUBREAPER`). They are to be reaped by
 /// [`reap_but`].
