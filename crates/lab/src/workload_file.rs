@@ -19,6 +19,7 @@
 //! ```
 
 mod limits;
+mod request;
 
 use std::fmt;
 use std::fs;

@@ -47,7 +47,7 @@ pub(super) fn apply(lexed: &Lexed<'_>, around: &Surroundings) -> Result<RunArgum
         fail_on: None,
         control: false,
     };
-    take_from_file(&mut run.spec, &file, around.seed);
+    file.put_into(&mut run.spec, around.seed);
     let mut scope = Scope::All;
     for given in &lexed.options {
         match given.key {
@@ -89,16 +89,6 @@ fn threads(lexed: &Lexed<'_>, file: &WorkloadFile) -> Result<Vec<ThreadSpec>, St
             )),
         },
     }
-}
-
-fn take_from_file(spec: &mut RunSpec, file: &WorkloadFile, made_up_seed: u64) {
-    spec.duration = file.duration.unwrap_or(spec.duration);
-    spec.records = file.records.unwrap_or(spec.records);
-    spec.ring = file.ring.unwrap_or(spec.ring);
-    spec.warm_up = file.warm_up.unwrap_or(spec.warm_up);
-    spec.seed = file.seed.unwrap_or(made_up_seed);
-    spec.best_effort = file.best_effort.unwrap_or(spec.best_effort);
-    spec.guard = file.guard.clone();
 }
 
 fn thread_number(given: &Given<'_>, threads: usize) -> Result<usize, Stop> {
@@ -294,14 +284,6 @@ fn wrong(given: &Given<'_>, reason: impl Display) -> Stop {
 
 /// A contradiction between options, with the place in the file where one thread is described.
 fn contradiction(error: &SpecError, spec: &RunSpec, file: &WorkloadFile) -> Stop {
-    let thread = match error {
-        SpecError::NeverRuns { thread, .. }
-        | SpecError::Negative { thread, .. }
-        | SpecError::PolicyAndReservation { thread, .. }
-        | SpecError::Gap(thread)
-        | SpecError::DeadlineWithoutTimes(thread) => Some(*thread),
-        _ => None,
-    };
     let text = match error {
         SpecError::NeverRuns { thread, start, .. } if *start >= spec.duration => format!(
             "-s: thread {thread} would start ({start}) when the run (-d {}) is over",
@@ -312,8 +294,8 @@ fn contradiction(error: &SpecError, spec: &RunSpec, file: &WorkloadFile) -> Stop
         }
         other => other.to_string(),
     };
-    match thread.map(|thread| file.place(thread)) {
-        Some(place) if !place.is_empty() => Stop::usage(format!("{place}: {text}")),
-        _ => Stop::usage(text),
+    match file.place_of(error) {
+        "" => Stop::usage(text),
+        place => Stop::usage(format!("{place}: {text}")),
     }
 }
