@@ -106,20 +106,27 @@ pub fn read(path: &Path, source: Option<Source>) -> Result<Input, InputError> {
     if source == Some(Source::Run) || (source.is_none() && path.is_dir()) {
         return run_folder(path);
     }
-    let text = text(path)?;
+    parse(path, &text(path)?, source)
+}
+
+/// Reads a set of tasks from its text; `path` stands in messages. A run folder has no text.
+///
+/// # Errors
+/// What the text says is no set of tasks.
+pub fn parse(path: &Path, text: &str, source: Option<Source>) -> Result<Input, InputError> {
     let wrong = |source| InputError::Tasks { path: path.to_owned(), source: Box::new(source) };
     let format = match source {
         Some(Source::Toml) => Format::Toml,
         Some(Source::Json) => Format::Json,
         Some(Source::RtApp) => Format::RtApp,
-        Some(Source::Run) | None => Format::of(&text),
+        Some(Source::Run) | None => Format::of(text),
     };
     let plain = |set| Input { set, notes: Vec::new() };
     match format {
-        Format::Toml => TaskSet::from_toml(&text).map(plain).map_err(wrong),
-        Format::Json => TaskSet::from_json(&text).map(plain).map_err(wrong),
+        Format::Toml => TaskSet::from_toml(text).map(plain).map_err(wrong),
+        Format::Json => TaskSet::from_json(text).map(plain).map_err(wrong),
         Format::RtApp => {
-            let read = TaskSet::from_rt_app(&text).map_err(wrong)?;
+            let read = TaskSet::from_rt_app(text).map_err(wrong)?;
             let notes = read.notes.iter().map(ToString::to_string).collect();
             Ok(Input { set: read.set, notes })
         }

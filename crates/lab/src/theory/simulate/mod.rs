@@ -16,11 +16,12 @@ mod tests;
 
 use std::path::PathBuf;
 
+use hourglass_model::Interval;
 use hourglass_model::document::Warning;
 use hourglass_model::simulation::SimulationDocument;
 use hourglass_model::tasks::TaskSet;
 use hourglass_sched::sim::{self, Late, Settings, SimError, Throttling, smt};
-use hourglass_store::{CreateError, RunFolder, WriteError};
+use hourglass_store::{CreateError, RunFolder, WriteError, merge_by_start};
 use hourglass_sys::signal;
 use hourglass_time::Span;
 use thiserror::Error;
@@ -82,7 +83,9 @@ pub struct Request {
     pub smt: Option<smt::Policy>,
     /// Keep the simulation in this folder, which must not exist.
     pub folder: Option<PathBuf>,
-    /// Intervals that the folder has room for; the oldest are kept.
+    /// Whether the schedule comes back, too.
+    pub wants_schedule: bool,
+    /// Intervals that folder and schedule have room for; the oldest are kept.
     pub records: u64,
     /// The command line, word by word, for the manifest.
     pub command_line: Vec<String>,
@@ -102,6 +105,7 @@ impl Request {
             throttling: None,
             smt: None,
             folder: None,
+            wants_schedule: false,
             records: DEFAULT_RECORDS,
             command_line: Vec::new(),
         }
@@ -169,6 +173,10 @@ pub enum Failure {
 pub struct Simulated {
     /// What was found.
     pub document: SimulationDocument,
+    /// What ran where, in order of start, if that was wanted.
+    pub schedule: Vec<Interval>,
+    /// Intervals for which the schedule, or the folder, had no room.
+    pub dropped: u64,
     /// Where it was kept, or why it could not be.
     pub kept: Option<Result<PathBuf, WriteError>>,
     /// The signal that ended it early, if one did.
@@ -209,7 +217,8 @@ pub fn simulate(request: &Request, watch: &mut dyn Watch) -> Result<Simulated, F
     let _ = signal::catch_stop();
     let folder = request.folder.clone().map(RunFolder::create).transpose()?;
     let settings = Settings::until(horizon.ns).with_seed(request.seed);
-    let capacity = folder.as_ref().map(|_| request.records);
+    let stored = folder.is_some() || request.wants_schedule;
+    let capacity = stored.then_some(request.records);
     let pass = pass(&model, request.smt, settings, capacity, watch)?;
     let compared = match request.smt {
         Some(smt::Policy::Monitoring(_) | smt::Policy::Unaware)
@@ -225,7 +234,17 @@ pub fn simulate(request: &Request, watch: &mut dyn Watch) -> Result<Simulated, F
     let mut document = findings::document(request, &model, horizon, &pass, compared.as_ref());
     document.interrupted = signal::stop_asked().is_some();
     let kept = folder.map(|folder| folder::keep(folder, request, &model, &document, &pass));
-    Ok(Simulated { document, kept, signal: signal::stop_asked() })
+    let dropped = pass.threads.iter().map(|thread| thread.dropped).fold(0, u64::saturating_add);
+    let schedule = if request.wants_schedule { pass.schedule() } else { Vec::new() };
+    Ok(Simulated { document, schedule, dropped, kept, signal: signal::stop_asked() })
+}
+
+impl Pass {
+    /// What ran where, in order of start.
+    fn schedule(self) -> Vec<Interval> {
+        let streams = self.threads.into_iter().map(|thread| thread.trace.into_iter()).collect();
+        merge_by_start(streams).collect()
+    }
 }
 
 fn pass(
