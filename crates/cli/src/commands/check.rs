@@ -51,7 +51,7 @@ pub(crate) struct Check {
     analysis: Option<String>,
     /// Place the tasks on CPUs: first-fit, best-fit or worst-fit, and if wanted an order:
     /// given, utilisation (without one), density, period, deadline
-    #[arg(long, value_name = "FIT[,ORDER]", value_parser = partition)]
+    #[arg(long, value_name = "FIT[,ORDER]", value_parser = check::placing)]
     partition: Option<(Fit, Order)>,
     /// Find the smallest reservation with this period
     #[arg(long, value_name = "PERIOD", value_parser = str::parse::<Span>)]
@@ -71,25 +71,6 @@ pub(crate) struct Check {
 fn source(text: &str) -> Result<Source, String> {
     let found = Source::ALL.iter().find(|(name, _)| *name == text);
     found.map(|(_, source)| *source).ok_or_else(|| "use toml, json, rt-app or run".to_owned())
-}
-
-fn partition(text: &str) -> Result<(Fit, Order), String> {
-    let (fit, order) = text.split_once(',').unwrap_or((text, "utilisation"));
-    let fit = match fit {
-        "first-fit" => Fit::First,
-        "best-fit" => Fit::Best,
-        "worst-fit" => Fit::Worst,
-        _ => return Err("use first-fit, best-fit or worst-fit".to_owned()),
-    };
-    let order = match order {
-        "given" => Order::Given,
-        "utilisation" => Order::Utilisation,
-        "density" => Order::Density,
-        "period" => Order::Period,
-        "deadline" => Order::Deadline,
-        _ => return Err("an order is given, utilisation, density, period or deadline".to_owned()),
-    };
-    Ok((fit, order))
 }
 
 /// Analyses and prints.

@@ -32,6 +32,7 @@ use thiserror::Error;
 
 pub use catalogue::{ALL as ANALYSES, Entry};
 pub use hourglass_sched::partition::{Fit, Order};
+pub use place::placing;
 
 use processor::{Notes, Processor, Rule};
 use solve::Solved;

@@ -12,6 +12,29 @@ use super::RequestError;
 use super::host;
 use super::processor::{Notes, Rule};
 
+/// A heuristic and an order by their names, such as `worst-fit,period`; without an order, by utilisation.
+///
+/// # Errors
+/// A text with all names.
+pub fn placing(text: &str) -> Result<(Fit, Order), String> {
+    let (fit, order) = text.split_once(',').unwrap_or((text, "utilisation"));
+    let fit = match fit {
+        "first-fit" => Fit::First,
+        "best-fit" => Fit::Best,
+        "worst-fit" => Fit::Worst,
+        _ => return Err("use first-fit, best-fit or worst-fit".to_owned()),
+    };
+    let order = match order {
+        "given" => Order::Given,
+        "utilisation" => Order::Utilisation,
+        "density" => Order::Density,
+        "period" => Order::Period,
+        "deadline" => Order::Deadline,
+        _ => return Err("an order is given, utilisation, density, period or deadline".to_owned()),
+    };
+    Ok((fit, order))
+}
+
 /// The set with a CPU for each task; in the inner result, why the heuristic found none.
 ///
 /// # Errors
