@@ -12,7 +12,7 @@ use hourglass_time::Span;
 
 use crate::lab::reserve::{
     self, Backend, Failure, Interference, Rate, Request, Selection, SiblingPolicy, Siblings,
-    Stopper, Subject, Whom,
+    Stopper, Subject, Whom, words,
 };
 use crate::messages;
 use crate::output;
@@ -62,7 +62,7 @@ pub(crate) struct Reserve {
     thread: Option<String>,
     /// Keep those who share the CPU from slowing the work: monitor (while there is
     /// slack they run), disable (they never run beside it), ignore (only watch)
-    #[arg(long, value_name = "POLICY", value_parser = policy, help_heading = SHARING)]
+    #[arg(long, value_name = "POLICY", value_parser = words::policy, help_heading = SHARING)]
     smt: Option<SiblingPolicy>,
     /// Who shares: siblings, llc (cache), membw (memory bandwidth) or a list of CPUs
     #[arg(long, value_name = "WHO", default_value = "siblings", value_parser = str::parse::<Interference>)]
@@ -81,7 +81,7 @@ pub(crate) struct Reserve {
     #[arg(long, requires = "smt", help_heading = SHARING)]
     slow_first: bool,
     /// Least rate of progress beside them that is proven, from 0 to below 1
-    #[arg(long, value_name = "RATE", default_value = "0", value_parser = rate)]
+    #[arg(long, value_name = "RATE", default_value = "0", value_parser = words::rate)]
     #[arg(requires = "smt", help_heading = SHARING)]
     alpha: Rate,
     /// Program and its words; -- before it, if it begins with a dash
@@ -107,6 +107,12 @@ enum Choice<T> {
     This(T),
 }
 
+impl<T> From<Option<T>> for Choice<T> {
+    fn from(named: Option<T>) -> Choice<T> {
+        named.map_or(Choice::Auto, Choice::This)
+    }
+}
+
 impl<T: Copy> Choice<T> {
     fn named(&self) -> Option<T> {
         match self {
@@ -117,53 +123,15 @@ impl<T: Copy> Choice<T> {
 }
 
 fn amount(text: &str) -> Result<Amount, String> {
-    let Some((budget, period)) = text.split_once('/') else {
-        return Err("budget and period are wanted, such as 3.1ms/8ms".to_owned());
-    };
-    let span = |text: &str| text.parse::<Span>().map_err(|error| error.to_string());
-    Ok(Amount { budget: span(budget)?, period: span(period)? })
+    words::amount(text).map(|(budget, period)| Amount { budget, period })
 }
 
 fn backend(text: &str) -> Result<Choice<Backend>, String> {
-    match text {
-        "auto" => Ok(Choice::Auto),
-        "deadline" => Ok(Choice::This(Backend::Deadline)),
-        "user" => Ok(Choice::This(Backend::User)),
-        "quota" => Ok(Choice::This(Backend::Quota)),
-        _ => Err("there are auto, deadline, user and quota".to_owned()),
-    }
-}
-
-fn policy(text: &str) -> Result<SiblingPolicy, String> {
-    match text {
-        "monitor" => Ok(SiblingPolicy::Monitor),
-        "disable" => Ok(SiblingPolicy::Disable),
-        "ignore" => Ok(SiblingPolicy::Ignore),
-        _ => Err("there are monitor, disable and ignore".to_owned()),
-    }
+    words::backend(text).map(Choice::from)
 }
 
 fn stopper(text: &str) -> Result<Choice<Stopper>, String> {
-    match text {
-        "auto" => Ok(Choice::Auto),
-        name => name.parse().map(Choice::This).map_err(|error| format!("{error}")),
-    }
-}
-
-/// A decimal below one; exactly, as a fraction.
-fn rate(text: &str) -> Result<Rate, String> {
-    const DIGITS: usize = 9;
-    let wrong = || "a decimal from 0 to below 1 is wanted, such as 0.5".to_owned();
-    let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
-    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    if whole.is_empty() || decimals.len() > DIGITS || !digits(whole) || !digits(decimals) {
-        return Err(wrong());
-    }
-    let whole: u64 = whole.parse().map_err(|_| wrong())?;
-    let part: u64 = format!("0{decimals}").parse().map_err(|_| wrong())?;
-    let power = 10u64.pow(u32::try_from(decimals.len()).map_err(|_| wrong())?);
-    let sum = whole.checked_mul(power).and_then(|sum| sum.checked_add(part)).ok_or_else(wrong)?;
-    Rate::new(sum, power).ok_or_else(wrong)
+    words::stopper(text).map(Choice::from)
 }
 
 /// Makes the reservation, or says whether it would be granted.
@@ -261,32 +229,4 @@ fn stop(failure: Failure, settings: Settings) -> anyhow::Error {
         other => vec![other.to_string()],
     };
     Stop::with(code, lines).into()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rates_are_exact() {
-        for (text, parts) in
-            [("0", (0, 1)), ("0.5", (5, 10)), ("0.125", (125, 1000)), ("0.", (0, 1))]
-        {
-            assert_eq!(rate(text).unwrap().parts(), parts, "{text}");
-        }
-        for text in
-            ["1", "1.0", "2", "-0.5", ".5", "0.5x", "", "0.1234567891", "99999999999999999999"]
-        {
-            assert!(rate(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn amounts_have_a_budget_and_a_period() {
-        let Amount { budget, period } = amount("3.1ms/8ms").unwrap();
-        assert_eq!((budget, period), (Span::from_micros(3_100), Span::from_millis(8)));
-        for text in ["3ms", "3ms/", "/8ms", "3/8x", "3ms/8ms/9ms"] {
-            assert!(amount(text).is_err(), "{text}");
-        }
-    }
 }

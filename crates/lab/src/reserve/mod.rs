@@ -11,6 +11,7 @@ mod session;
 mod siblings;
 #[cfg(test)]
 mod tests;
+pub mod words;
 
 use std::ffi::OsString;
 use std::io;
@@ -24,6 +25,8 @@ pub use hourglass_reserve::smt::sharers::Selection;
 pub use hourglass_reserve::smt::stopper::Kind as Stopper;
 pub use hourglass_reserve::smt::topology::Interference;
 pub use hourglass_sched::slack::Rate;
+/// For a program that starts a process of its own for each reserved command.
+pub use hourglass_sys::process::end_with_parent;
 
 pub use check::check;
 pub use session::run;

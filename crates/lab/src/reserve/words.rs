@@ -1,0 +1,104 @@
+//! The words in which a reservation is asked for.
+//!
+//! Owns: their meaning and what is said of wrong ones. Must not: know options, reserve anything.
+
+use hourglass_time::Span;
+
+use super::{Backend, Rate, SiblingPolicy, Stopper};
+
+/// Budget and period, such as `3.1ms/8ms`.
+///
+/// # Errors
+/// A text that says what is wanted.
+pub fn amount(text: &str) -> Result<(Span, Span), String> {
+    let Some((budget, period)) = text.split_once('/') else {
+        return Err("budget and period are wanted, such as 3.1ms/8ms".to_owned());
+    };
+    let span = |text: &str| text.parse::<Span>().map_err(|error| error.to_string());
+    Ok((span(budget)?, span(period)?))
+}
+
+/// What enforces it; `None` is `auto`.
+///
+/// # Errors
+/// A text with all names.
+pub fn backend(text: &str) -> Result<Option<Backend>, String> {
+    match text {
+        "auto" => Ok(None),
+        "deadline" => Ok(Some(Backend::Deadline)),
+        "user" => Ok(Some(Backend::User)),
+        "quota" => Ok(Some(Backend::Quota)),
+        _ => Err("there are auto, deadline, user and quota".to_owned()),
+    }
+}
+
+/// What is done about those who share the CPU.
+///
+/// # Errors
+/// A text with all names.
+pub fn policy(text: &str) -> Result<SiblingPolicy, String> {
+    match text {
+        "monitor" => Ok(SiblingPolicy::Monitor),
+        "disable" => Ok(SiblingPolicy::Disable),
+        "ignore" => Ok(SiblingPolicy::Ignore),
+        _ => Err("there are monitor, disable and ignore".to_owned()),
+    }
+}
+
+/// How they are stopped; `None` is `auto`.
+///
+/// # Errors
+/// A text with all names.
+pub fn stopper(text: &str) -> Result<Option<Stopper>, String> {
+    match text {
+        "auto" => Ok(None),
+        name => name.parse().map(Some).map_err(|error| format!("{error}")),
+    }
+}
+
+/// A decimal below one; exactly, as a fraction.
+///
+/// # Errors
+/// A text that says what is wanted.
+pub fn rate(text: &str) -> Result<Rate, String> {
+    const DIGITS: usize = 9;
+    let wrong = || "a decimal from 0 to below 1 is wanted, such as 0.5".to_owned();
+    let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || decimals.len() > DIGITS || !digits(whole) || !digits(decimals) {
+        return Err(wrong());
+    }
+    let whole: u64 = whole.parse().map_err(|_| wrong())?;
+    let part: u64 = format!("0{decimals}").parse().map_err(|_| wrong())?;
+    let power = 10u64.pow(u32::try_from(decimals.len()).map_err(|_| wrong())?);
+    let sum = whole.checked_mul(power).and_then(|sum| sum.checked_add(part)).ok_or_else(wrong)?;
+    Rate::new(sum, power).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_exact() {
+        for (text, parts) in
+            [("0", (0, 1)), ("0.5", (5, 10)), ("0.125", (125, 1000)), ("0.", (0, 1))]
+        {
+            assert_eq!(rate(text).unwrap().parts(), parts, "{text}");
+        }
+        for text in
+            ["1", "1.0", "2", "-0.5", ".5", "0.5x", "", "0.1234567891", "99999999999999999999"]
+        {
+            assert!(rate(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn amounts_have_a_budget_and_a_period() {
+        let wanted = (Span::from_micros(3_100), Span::from_millis(8));
+        assert_eq!(amount("3.1ms/8ms"), Ok(wanted));
+        for text in ["3ms", "3ms/", "/8ms", "3/8x", "3ms/8ms/9ms"] {
+            assert!(amount(text).is_err(), "{text}");
+        }
+    }
+}
