@@ -63,6 +63,9 @@ pub use hourglass_model as model;
 /// Reservations of a program's own threads, and the page in which it tells how far it is.
 pub use hourglass_reserve as reservations;
 
+/// For programs that have handlers of signals of their own.
+pub use hourglass_sys::signal::catch_stop_during;
+
 /// What a trace says, for those who go through one themselves.
 pub use hourglass_infer as infer;
 

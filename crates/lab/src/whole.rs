@@ -11,8 +11,8 @@ use hourglass_model::{Interval, KernelEvent};
 use hourglass_store::{LatencyError, TraceError};
 use thiserror::Error;
 
-use crate::Recalled;
 use crate::causes::Explanation;
+use crate::{Finished, Recalled};
 
 /// Picoseconds in a microsecond.
 const PS_PER_US: u64 = 1_000_000;
@@ -66,10 +66,19 @@ impl Recalled {
         let sound = |interval: &Interval| Ok::<_, Infallible>(*interval);
         let Ok(explanation) = Explanation::new(&self.document, intervals.iter().map(sound));
         let events = events.iter().map(|event| Ok(*event));
-        let gaps = explanation.gaps(intervals.iter().map(sound), events);
-        let mut causes: Vec<AttributedGap> = gaps.map(|Ok(gap)| gap).collect();
-        causes.sort_by_key(|gap| (gap.thread, gap.end_ns));
-        causes
+        let Ok(gaps) = in_order(explanation.gaps(intervals.iter().map(sound), events));
+        gaps
+    }
+
+    /// The gaps of the trace with their causes, in order of thread and then of end. None in a simulation.
+    ///
+    /// # Errors
+    /// The trace or the kernel's events cannot be read.
+    pub fn gaps(&self) -> Result<Vec<AttributedGap>, TraceError> {
+        if self.document.manifest.simulation.is_some() {
+            return Ok(Vec::new());
+        }
+        in_order(self.explanation()?.gaps(self.intervals()?, self.kernel_events()?))
     }
 
     /// Histograms of the threads' latencies in nanoseconds, by the threads' numbers.
@@ -102,6 +111,25 @@ impl Recalled {
         }
         Ok(all)
     }
+}
+
+impl Finished {
+    /// The gaps with their causes, also long ones that the trace had no room for, in order of thread and
+    /// then of end.
+    #[must_use]
+    pub fn gaps(&self) -> Vec<AttributedGap> {
+        let intervals = self.intervals_and_long_gaps().map(Ok::<_, Infallible>);
+        let Ok(gaps) = in_order(self.explanation().gaps(intervals, self.kernel_events().map(Ok)));
+        gaps
+    }
+}
+
+fn in_order<E>(
+    gaps: impl Iterator<Item = Result<AttributedGap, E>>,
+) -> Result<Vec<AttributedGap>, E> {
+    let mut gaps = gaps.collect::<Result<Vec<_>, _>>()?;
+    gaps.sort_by_key(|gap| (gap.thread, gap.end_ns));
+    Ok(gaps)
 }
 
 /// A histogram in whole microseconds.
