@@ -26,15 +26,26 @@ from .errors import Error
 if TYPE_CHECKING:
     from . import clock as clock
     from . import errors as errors
+    from . import frames as frames
+    from . import lab as lab
     from . import loops as loops
+    from . import plots as plots
     from . import recording as recording
     from . import reserve as reserve
+    from . import runs as runs
+    from . import sched as sched
     from . import sleep as sleep
     from . import timers as timers
+    from .frames import Frame as Frame
+    from .lab import compare as compare
+    from .lab import diff as diff
+    from .lab import run as run
     from .loops import Periodic as Periodic
     from .loops import Tick as Tick
     from .loops import periodic as periodic
     from .recording import Recorder as Recorder
+    from .runs import Run as Run
+    from .runs import open_run as open_run
     from .sleep import Interrupt as Interrupt
     from .sleep import Sleeper as Sleeper
     from .timers import Timer as Timer
@@ -44,21 +55,32 @@ _MODULES = frozenset(
     {
         "clock",
         "errors",
+        "frames",
+        "lab",
         "loops",
+        "plots",
         "recording",
         "reserve",
+        "runs",
+        "sched",
         "sleep",
         "timers",
     }
 )
 _NAMES = {
+    "Frame": "frames",
     "Interrupt": "sleep",
     "Periodic": "loops",
     "Recorder": "recording",
+    "Run": "runs",
     "Sleeper": "sleep",
     "Tick": "loops",
     "Timer": "timers",
+    "compare": "lab",
+    "diff": "lab",
+    "open_run": "runs",
     "periodic": "loops",
+    "run": "lab",
 }
 
 __all__ = ["Error", "__version__", *sorted(_MODULES), *sorted(_NAMES)]

@@ -39,7 +39,7 @@ pub(crate) enum Kind {
 
 impl Kind {
     /// Its word, as `Error.kind` tells it.
-    fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Kind::Invalid => "invalid",
             Kind::Closed => "closed",

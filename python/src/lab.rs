@@ -1,8 +1,220 @@
-//! Runs, reserved commands, experiments, for Python.
+//! Measuring and comparing, for Python.
+//!
+//! Owns: the border over which workloads go in. Must not: know a workload's keys (`lab::workload_file` does).
 
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use hourglass_lab::compare::rounds::{
+    MOST_ROUNDS, RoundsRequest, RoundsWatch, Side, Way, rounds as run_rounds,
+};
+use hourglass_lab::compare::{Rules, folders};
+use hourglass_lab::model::document::Warning;
+use hourglass_lab::workload::Board;
+use hourglass_lab::{Failure as NoRun, Finished, Refusal, Request, Watch, workload_file};
+use hourglass_time::Span;
 use pyo3::prelude::*;
 
+use crate::errors::{Failure, Kind};
+use crate::interrupts::interruptible;
+use crate::runs::{RunData, json};
+use crate::spans::GivenSpan;
+
+/// Nobody looks while a run goes on: that would take time from what is measured.
+pub(crate) struct Unwatched;
+
+impl Watch for Unwatched {
+    fn warn(&mut self, _: &[Warning]) {}
+    fn started(&mut self, _: Span, _: bool) {}
+    fn tick(&mut self, _: Span) {}
+    fn board(&mut self, _: &Board) {}
+    fn ended(&mut self) {}
+}
+
+impl RoundsWatch for Unwatched {
+    fn planned(&mut self, _: &RoundsRequest) {}
+    fn run_of(&mut self, _: u32, _: u32, _: Side) {}
+}
+
+/// What a run is asked beside its workload; what is `None` is as the workload has it.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct Options {
+    duration: Option<GivenSpan>,
+    warm_up: Option<GivenSpan>,
+    seed: Option<u64>,
+    records: Option<u64>,
+    ring: Option<bool>,
+    trace: Option<bool>,
+    best_effort: Option<bool>,
+    dma_latency_us: Option<u32>,
+    command_line: Vec<String>,
+}
+
+/// A workload: the text of a workload file and its name, or the path of one.
+#[derive(FromPyObject)]
+enum Workload {
+    Text(String, String),
+    Path(PathBuf),
+}
+
+impl Workload {
+    /// Reads it.
+    fn request(&self, options: &Options) -> Result<Request, Failure> {
+        let file = match self {
+            Workload::Path(path) => workload_file::read(path),
+            Workload::Text(name, text) => {
+                workload_file::parse(name, text, workload_file::online_cpus().as_ref())
+            }
+        };
+        let file = file.map_err(|error| Failure::new(Kind::Data, error))?;
+        let mut request = file.request(options.seed.unwrap_or_else(seed_from_clock));
+        options.put_into(&mut request)?;
+        request.spec.check().map_err(|error| match file.place_of(&error) {
+            "" => Failure::invalid(error),
+            place => Failure::invalid(format_args!("{place}: {error}")),
+        })?;
+        Ok(request)
+    }
+}
+
+impl Options {
+    fn put_into(&self, request: &mut Request) -> Result<(), Failure> {
+        let spec = &mut request.spec;
+        if let Some(GivenSpan(duration)) = self.duration {
+            if !duration.is_positive() {
+                return Err(Failure::argument(
+                    "duration",
+                    format_args!("{duration} is no time to run"),
+                ));
+            }
+            spec.duration = duration;
+        }
+        if let Some(GivenSpan(warm_up)) = self.warm_up {
+            if warm_up.is_negative() {
+                return Err(Failure::argument("warm_up", format_args!("{warm_up} is negative")));
+            }
+            spec.warm_up = warm_up;
+        }
+        spec.seed = self.seed.unwrap_or(spec.seed);
+        spec.records = self.records.unwrap_or(spec.records);
+        spec.ring = self.ring.unwrap_or(spec.ring);
+        spec.best_effort = self.best_effort.unwrap_or(spec.best_effort);
+        request.trace = self.trace.unwrap_or(request.trace);
+        request.dma_latency_us = self.dma_latency_us.or(request.dma_latency_us);
+        request.command_line.clone_from(&self.command_line);
+        Ok(())
+    }
+}
+
+fn seed_from_clock() -> u64 {
+    // Any number will do that is not the same each time; the low bits change fastest.
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
+}
+
+/// Why there was no run, without the names of the command's options.
+pub(crate) fn refused(failure: NoRun) -> Failure {
+    match failure {
+        NoRun::Folder(error) => Failure::argument("output", error),
+        NoRun::Refused(refusals) => {
+            let line = |r: &Refusal| format!("{}: {}; {}", r.what, r.reason, r.remedy);
+            let lines: Vec<String> = refusals.iter().map(line).collect();
+            Failure::new(Kind::Permission, lines.join("; "))
+        }
+        NoRun::Other(text) => Failure::new(Kind::Os, text),
+        other => Failure::invalid(other),
+    }
+}
+
+/// Measures. The second is why the run could not be kept where it should have been.
+#[pyfunction]
+fn run(
+    py: Python<'_>,
+    workload: Workload,
+    options: Options,
+    output: Option<PathBuf>,
+) -> PyResult<(RunData, Option<String>)> {
+    let measure = || -> Result<(RunData, Option<String>), Failure> {
+        let request = Request { folder: output, ..workload.request(&options)? };
+        let finished = hourglass_lab::run(request, &mut Unwatched).map_err(refused)?;
+        let Finished { kept, .. } = &finished;
+        match kept {
+            None => Ok((RunData::held(&finished), None)),
+            Some(Ok(folder)) => Ok((RunData::open(folder)?, None)),
+            Some(Err(error)) => Ok((RunData::held(&finished), Some(error.to_string()))),
+        }
+    };
+    Ok(interruptible(py, measure)??)
+}
+
+/// Runs two ways in turn; the document `hourglass.diff/1` as JSON, and why not everything was kept.
+#[pyfunction]
+fn rounds(
+    py: Python<'_>,
+    base: (Workload, Options),
+    other: (Workload, Options),
+    count: u32,
+    output: Option<PathBuf>,
+) -> PyResult<(String, Option<String>)> {
+    if !(1..=MOST_ROUNDS).contains(&count) {
+        return Err(
+            Failure::argument("rounds", format_args!("{count}: give 1 to {MOST_ROUNDS}")).into()
+        );
+    }
+    let compare = || -> PyResult<(String, Option<String>)> {
+        let (base, mut other) = (base.0.request(&base.1)?, other.0.request(&other.1)?);
+        let seed = base.spec.seed;
+        // Both draw the same execution times.
+        other.spec.seed = seed;
+        let way = |request: Request| Way {
+            spec: request.spec,
+            command_line: request.command_line,
+            dma_latency_us: request.dma_latency_us,
+            gates: request.gates,
+        };
+        let request = RoundsRequest {
+            a: way(base),
+            b: way(other),
+            rounds: count,
+            folder: output,
+            rules: Rules { seed, ..Rules::default() },
+            a_is_control: false,
+        };
+        let compared = run_rounds(request, &mut Unwatched).map_err(refused)?;
+        Ok((json(&compared.document)?, compared.not_kept.map(|error| error.to_string())))
+    };
+    interruptible(py, compare)?
+}
+
+/// Compares kept runs, or with no `b` the rounds in the folder `a`: `hourglass.diff/1` as JSON.
+#[pyfunction]
+fn diff(
+    py: Python<'_>,
+    a: Vec<PathBuf>,
+    b: Vec<PathBuf>,
+    margin_percent: f64,
+    gap: GivenSpan,
+    seed: u64,
+) -> PyResult<String> {
+    if !(0.0..=1_000.0).contains(&margin_percent) {
+        return Err(
+            Failure::argument("margin", "give per cent from 0 to 1000, for example 5").into()
+        );
+    }
+    if gap.0.is_negative() {
+        return Err(Failure::argument("gap", "a length is not negative").into());
+    }
+    let (rules, gap_ns) = (Rules { margin_percent, seed }, gap.0.nanos_or_zero());
+    let compared = py.detach(|| match (&a[..], &b[..]) {
+        ([of_rounds], []) => folders::compare_rounds(of_rounds, &rules, gap_ns),
+        _ => folders::compare(&a, &b, &rules, gap_ns),
+    });
+    json(&compared.map_err(|error| Failure::new(Kind::Data, error))?)
+}
+
 /// Adds them to the module.
-pub(crate) fn register(_module: &Bound<'_, PyModule>) -> PyResult<()> {
-    Ok(())
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(run, module)?)?;
+    module.add_function(wrap_pyfunction!(rounds, module)?)?;
+    module.add_function(wrap_pyfunction!(diff, module)?)
 }

@@ -8,18 +8,22 @@
 //! Each file has a noun of the package and registers what it offers.
 
 mod clock;
+mod commands;
 mod distribution;
 mod errors;
+mod interrupts;
 mod lab;
 mod owned;
 mod periodic;
 mod recorder;
+mod records;
 mod reserve;
 mod runs;
 mod sched;
 mod scheduling;
 mod sleep;
 mod spans;
+mod tables;
 mod timers;
 mod values;
 
@@ -39,6 +43,7 @@ fn _hourglass(module: &Bound<'_, PyModule>) -> PyResult<()> {
     timers::register(module)?;
     recorder::register(module)?;
     reserve::register(module)?;
+    commands::register(module)?;
     runs::register(module)?;
     lab::register(module)?;
     sched::register(module)?;

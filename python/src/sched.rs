@@ -1,8 +1,348 @@
-//! Theory, for Python.
+//! Theory for Python: sets of tasks, analyses, simulation, prediction.
+//!
+//! Owns: the border over which sets of tasks and questions go in, and documents come out. Must not: judge.
 
+use std::path::{Path, PathBuf};
+
+use hourglass_lab::model::CpuSet;
+use hourglass_lab::model::tasks::Fraction;
+use hourglass_lab::sched::sim::{Late, Throttling, smt};
+use hourglass_lab::theory::check::{self as checking, ANALYSES, Fit, Order};
+use hourglass_lab::theory::input::{self, Input, Source};
+use hourglass_lab::theory::predict::{self as predicting, PredictError, RunRequest};
+use hourglass_lab::theory::simulate::{self as simulation, Releases};
+use hourglass_lab::workload_file;
+use hourglass_time::Span;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::errors::{Failure, Kind};
+use crate::interrupts::interruptible;
+use crate::lab::{Unwatched, refused};
+use crate::records::INTERVALS;
+use crate::runs::json;
+use crate::spans::GivenSpan;
+use crate::tables::Table;
+
+/// A set of tasks that was read and checked.
+#[pyclass(frozen, module = "hourglass._hourglass")]
+struct TaskData {
+    input: Input,
+    name: String,
+}
+
+fn source(name: Option<&str>) -> Result<Option<Source>, Failure> {
+    let Some(name) = name else { return Ok(None) };
+    let found = Source::ALL.iter().find(|(known, _)| *known == name);
+    let (_, source) =
+        found.ok_or_else(|| Failure::argument("format", "use toml, json, rt-app or run"))?;
+    Ok(Some(*source))
+}
+
+#[pymethods]
+impl TaskData {
+    /// From a file of tasks, rt-app's JSON, or a run folder.
+    #[staticmethod]
+    fn read(py: Python<'_>, path: PathBuf, format: Option<&str>) -> PyResult<TaskData> {
+        let source = source(format)?;
+        let input = py.detach(|| input::read(&path, source));
+        let input = input.map_err(|error| Failure::new(Kind::Data, error))?;
+        Ok(TaskData { input, name: path.display().to_string() })
+    }
+
+    /// From the text of such a file; `name` stands in messages.
+    #[staticmethod]
+    fn parse(name: String, text: &str, format: Option<&str>) -> PyResult<TaskData> {
+        let input = input::parse(Path::new(&name), text, source(format)?);
+        let input = input.map_err(|error| Failure::new(Kind::Data, error))?;
+        Ok(TaskData { input, name })
+    }
+
+    /// What it is called: its own name, or that of the file.
+    fn name(&self) -> &str {
+        if self.input.set.name.is_empty() { &self.name } else { &self.input.set.name }
+    }
+
+    /// The tasks' names, in the order of the set.
+    fn tasks(&self) -> Vec<&str> {
+        self.input.set.tasks.iter().map(|task| task.name.as_str()).collect()
+    }
+
+    /// What was left out or means something else, and what is odd, one sentence each.
+    fn notes(&self) -> Vec<String> {
+        let warnings = self.input.set.warnings();
+        self.input.notes.iter().cloned().chain(warnings.iter().map(ToString::to_string)).collect()
+    }
+
+    /// As a file of tasks, TOML.
+    fn to_toml(&self) -> String {
+        self.input.set.to_toml()
+    }
+
+    /// As a file of tasks, JSON.
+    fn to_json(&self) -> String {
+        self.input.set.to_json()
+    }
+}
+
+/// What [`check`] is asked.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct Question {
+    analysis: Option<String>,
+    partition: Option<String>,
+    server: Option<GivenSpan>,
+    sensitivity: bool,
+    explain: bool,
+}
+
+fn partition(text: &str) -> Result<(Fit, Order), Failure> {
+    checking::placing(text).map_err(|why| Failure::argument("partition", why))
+}
+
+/// The document `hourglass.check/1` as JSON.
+#[pyfunction]
+fn check(py: Python<'_>, tasks: &TaskData, question: Question) -> PyResult<String> {
+    let request = checking::Request {
+        analysis: question.analysis,
+        partition: question.partition.as_deref().map(partition).transpose()?,
+        server: question.server.map(|period| period.0),
+        sensitivity: question.sensitivity,
+        explain: question.explain,
+    };
+    let document = py.detach(|| checking::check(&tasks.input.set, &request));
+    json(&document.map_err(Failure::invalid)?)
+}
+
+/// The analyses by name, with what they answer and their sources, as JSON.
+#[pyfunction]
+fn analyses() -> PyResult<String> {
+    json(&ANALYSES.iter().map(checking::Entry::facts).collect::<Vec<_>>())
+}
+
+/// What [`simulate`] is asked.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct Scenario {
+    horizon: Option<GivenSpan>,
+    seed: u64,
+    releases: String,
+    late: String,
+    rt_throttling: Option<(GivenSpan, GivenSpan)>,
+    smt: Option<String>,
+    alpha: Option<String>,
+    margin: Option<GivenSpan>,
+    stop_latency: Option<GivenSpan>,
+    interval: Option<GivenSpan>,
+    progress: Option<u32>,
+    schedule: bool,
+    records: Option<u64>,
+    output: Option<PathBuf>,
+    command_line: Vec<String>,
+}
+
+impl Scenario {
+    fn request(self, input: &Input) -> Result<simulation::Request, Failure> {
+        let releases = Releases::ALL.iter().find(|(name, _)| *name == self.releases);
+        let (_, releases) = releases
+            .ok_or_else(|| Failure::argument("releases", "use critical, nominal or random"))?;
+        let late = match self.late.as_str() {
+            "queue" => Late::Queue,
+            "skip" => Late::Skip,
+            _ => return Err(Failure::argument("late", "use queue or skip")),
+        };
+        let plain = simulation::Request::new(input.set.clone());
+        Ok(simulation::Request {
+            notes: input.notes.clone(),
+            horizon: self.horizon.map(|horizon| horizon.0),
+            seed: self.seed,
+            releases: *releases,
+            late,
+            throttling: self.throttling()?,
+            smt: self.policy()?,
+            wants_schedule: self.schedule,
+            records: self.records.unwrap_or(plain.records),
+            folder: self.output,
+            command_line: self.command_line,
+            ..plain
+        })
+    }
+
+    fn throttling(&self) -> Result<Option<Throttling>, Failure> {
+        let Some((runtime, period)) = self.rt_throttling else { return Ok(None) };
+        let runtime = not_negative("rt_throttling", runtime)?;
+        Ok(Some(Throttling { runtime, period: above_zero("rt_throttling", period)? }))
+    }
+
+    /// The policy of shared cores. What belongs to one of them is not taken for another.
+    fn policy(&self) -> Result<Option<smt::Policy>, Failure> {
+        let given = [
+            ("alpha", self.alpha.is_some()),
+            ("margin", self.margin.is_some()),
+            ("stop_latency", self.stop_latency.is_some()),
+            ("interval", self.interval.is_some()),
+            ("progress", self.progress.is_some()),
+        ];
+        let given = given.into_iter().find(|(_, given)| *given);
+        if let Some((name, _)) = given.filter(|_| self.smt.as_deref() != Some("slack")) {
+            return Err(Failure::argument(
+                name,
+                "it belongs to smt=\"slack\"; add that, or drop it",
+            ));
+        }
+        let Some(policy) = self.smt.as_deref() else { return Ok(None) };
+        Ok(Some(match policy {
+            "unaware" => smt::Policy::Unaware,
+            "disabling" => smt::Policy::Disabling,
+            "slack" => smt::Policy::Monitoring(self.monitoring()?),
+            _ => return Err(Failure::argument("smt", "use unaware, disabling or slack")),
+        }))
+    }
+
+    fn monitoring(&self) -> Result<smt::Monitoring, Failure> {
+        let usual = smt::Monitoring::default();
+        let or = |name, given: Option<GivenSpan>, usual| {
+            given.map_or(Ok(usual), |given| not_negative(name, given))
+        };
+        Ok(smt::Monitoring {
+            alpha: self.alpha.as_deref().map_or(Ok(usual.alpha), alpha)?,
+            margin: or("margin", self.margin, usual.margin)?,
+            latency: or("stop_latency", self.stop_latency, usual.latency)?,
+            looks: match self.interval {
+                Some(interval) => smt::Looks::Fixed(above_zero("interval", interval)?),
+                None => usual.looks,
+            },
+            progress: match self.progress {
+                Some(0) => {
+                    return Err(Failure::argument("progress", "a job has at least one step"));
+                }
+                Some(steps) => smt::Progress::Reported(steps),
+                None => usual.progress,
+            },
+        })
+    }
+}
+
+fn alpha(text: &str) -> Result<smt::Rate, Failure> {
+    let wrong = |why: &dyn std::fmt::Display| Failure::argument("alpha", why);
+    let fraction: Fraction = text.parse().map_err(|error| wrong(&error))?;
+    smt::Rate::new(fraction.numerator(), fraction.denominator())
+        .ok_or_else(|| wrong(&"it must be below 1: neighbours that cost nothing need no policy"))
+}
+
+fn not_negative(name: &str, given: GivenSpan) -> Result<u64, Failure> {
+    u64::try_from(given.0.nanos()).map_err(|_| Failure::argument(name, "it must not be negative"))
+}
+
+fn above_zero(name: &str, given: GivenSpan) -> Result<u64, Failure> {
+    match not_negative(name, given)? {
+        0 => Err(Failure::argument(name, "it must be above zero")),
+        ns => Ok(ns),
+    }
+}
+
+/// A simulation: the document `hourglass.simulate/1` as JSON, the schedule, intervals without room, where
+/// it was kept, and why it was not.
+type Simulation<'py> = (String, Option<Bound<'py, PyDict>>, u64, Option<PathBuf>, Option<String>);
+
+/// Simulates.
+#[pyfunction]
+fn simulate<'py>(
+    py: Python<'py>,
+    tasks: &TaskData,
+    scenario: Scenario,
+) -> PyResult<Simulation<'py>> {
+    let request = scenario.request(&tasks.input)?;
+    let simulated = interruptible(py, || simulation::simulate(&request, &mut ()))?;
+    let simulated = simulated.map_err(|failure| match failure {
+        simulation::Failure::Folder(error) => Failure::argument("output", error),
+        simulation::Failure::Horizon(horizon) => {
+            Failure::argument("horizon", format_args!("{horizon} is no time to simulate"))
+        }
+        other => Failure::invalid(other),
+    })?;
+    let schedule = request.wants_schedule;
+    let schedule = schedule.then(|| py.detach(|| Table::of(&simulated.schedule, INTERVALS)));
+    let schedule = schedule.map(|table| table.into_python(py)).transpose()?;
+    let (folder, not_kept) = match simulated.kept {
+        Some(Ok(folder)) => (Some(folder), None),
+        Some(Err(error)) => (None, Some(error.to_string())),
+        None => (None, None),
+    };
+    Ok((json(&simulated.document)?, schedule, simulated.dropped, folder, not_kept))
+}
+
+/// What [`predict`] is asked.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct Wish {
+    run: bool,
+    duration: GivenSpan,
+    cpus: Option<String>,
+    jitter: bool,
+    best_effort: bool,
+    horizon: Option<GivenSpan>,
+    seed: u64,
+    output: Option<PathBuf>,
+    command_line: Vec<String>,
+}
+
+impl Wish {
+    fn request(self, tasks: &TaskData) -> Result<predicting::Request, Failure> {
+        let positive = |name: &str, given: GivenSpan| -> Result<Span, Failure> {
+            let positive = given.0.is_positive();
+            positive
+                .then_some(given.0)
+                .ok_or_else(|| Failure::argument(name, "give a time above zero"))
+        };
+        let duration = positive("duration", self.duration)?;
+        let run = self.run.then(|| -> Result<RunRequest, Failure> {
+            Ok(RunRequest {
+                cpus: self.cpus.as_deref().map(cpus).transpose()?,
+                draws_jitter: self.jitter,
+                best_effort: self.best_effort,
+                folder: self.output,
+                command_line: self.command_line,
+                ..RunRequest::of(duration)
+            })
+        });
+        Ok(predicting::Request {
+            set: tasks.input.set.clone(),
+            name: tasks.name.clone(),
+            notes: tasks.input.notes.clone(),
+            run: run.transpose()?,
+            seed: self.seed,
+            horizon: self.horizon.map(|horizon| positive("horizon", horizon)).transpose()?,
+        })
+    }
+}
+
+fn cpus(text: &str) -> Result<CpuSet, Failure> {
+    let wanted: CpuSet = text.parse().map_err(|error| Failure::argument("cpus", error))?;
+    let online = workload_file::online_cpus();
+    workload_file::check_cpus(&wanted, online.as_ref())
+        .map_err(|error| Failure::argument("cpus", error))?;
+    Ok(wanted)
+}
+
+/// Puts bounds, simulation and a real run side by side: `hourglass.predict/1` as JSON, and why the run
+/// was not kept.
+#[pyfunction]
+fn predict(py: Python<'_>, tasks: &TaskData, wish: Wish) -> PyResult<(String, Option<String>)> {
+    let request = wish.request(tasks)?;
+    let predicted = interruptible(py, || predicting::predict(request, &mut Unwatched))?;
+    let predicted = predicted.map_err(|error| match error {
+        PredictError::Plan(error) => Failure::invalid(error),
+        PredictError::Run(failure) => refused(failure),
+    })?;
+    Ok((json(&predicted.document)?, predicted.not_kept))
+}
 
 /// Adds them to the module.
-pub(crate) fn register(_module: &Bound<'_, PyModule>) -> PyResult<()> {
-    Ok(())
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<TaskData>()?;
+    module.add_function(wrap_pyfunction!(check, module)?)?;
+    module.add_function(wrap_pyfunction!(analyses, module)?)?;
+    module.add_function(wrap_pyfunction!(simulate, module)?)?;
+    module.add_function(wrap_pyfunction!(predict, module)?)
 }

@@ -1,0 +1,302 @@
+"""What theory says about sets of tasks, and simulations of them.
+
+    >>> from hourglass import sched
+    >>> tasks = {"task": [
+    ...     {"name": "audio", "wcet": 3_000_000, "period": 8_000_000, "priority": 80},
+    ...     {"name": "video", "wcet": "17ms", "period": "33ms", "priority": 40},
+    ... ]}
+    >>> sched.response_times(tasks)
+    {'audio': 3000000, 'video': 29000000}
+    >>> sched.check(tasks)["verdict"]
+    'feasible'
+
+A set of tasks is described as in a file of tasks of the command (`hourglass check --help`), by any of
+
+- a `TaskSet`,
+- the path of such a file (TOML, JSON, rt-app's JSON) or of a run folder, whose tasks need what was measured,
+- its text (a `str` with a line break, a `=` or a `{`),
+- a dictionary with the keys of the file; numbers without a unit are nanoseconds there.
+
+All times in answers are whole nanoseconds, and exact.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Mapping, Optional, Union
+
+from . import _hourglass
+from .errors import InvalidError, SystemRefusedError
+from .frames import Frame
+from .lab import _path, command_line
+from .runs import _INTERVALS_UNKNOWN
+
+if TYPE_CHECKING:
+    from ._hourglass import SpanLike
+
+__all__ = [
+    "Simulation",
+    "TaskSet",
+    "Tasks",
+    "analyses",
+    "check",
+    "predict",
+    "response_times",
+    "simulate",
+]
+
+
+class TaskSet:
+    """A set of tasks that was read and checked.
+
+    `format` is `"toml"`, `"json"`, `"rt-app"` or `"run"`; without it the content tells.
+
+    Raises `hourglass.errors.DataError` with the line or the task, the key and the remedy.
+    """
+
+    def __init__(self, tasks: Tasks, *, format: Optional[str] = None) -> None:
+        native = _hourglass.TaskData
+        if isinstance(tasks, TaskSet):
+            self._native = tasks._native
+        elif isinstance(tasks, Mapping):
+            if format is not None:
+                raise InvalidError("format: a dictionary has none; leave it out")
+            # Whole numbers are nanoseconds, as everywhere in this package.
+            table = {"unit": "1ns", **tasks}
+            self._native = native.parse("tasks", json.dumps(table, default=_text), "json")
+        elif isinstance(tasks, str) and any(sign in tasks for sign in "\n={"):
+            self._native = native.parse("tasks", tasks, format)
+        else:
+            self._native = native.read(os.fspath(tasks), format)
+
+    @property
+    def name(self) -> str:
+        """What it is called: its own name, or that of its file."""
+        return self._native.name()
+
+    @property
+    def tasks(self) -> list[str]:
+        """The names of the tasks, in order."""
+        return self._native.tasks()
+
+    @property
+    def notes(self) -> list[str]:
+        """What was left out, means something else or is odd, one sentence each."""
+        return self._native.notes()
+
+    def to_toml(self) -> str:
+        """As a file of tasks."""
+        return self._native.to_toml()
+
+    def to_dict(self) -> dict[str, Any]:
+        """With the keys of a file of tasks; times are texts with a unit."""
+        found: dict[str, Any] = json.loads(self._native.to_json())
+        return found
+
+    def __len__(self) -> int:
+        return len(self.tasks)
+
+    def __repr__(self) -> str:
+        return f"<TaskSet {self.name!r}: {', '.join(self.tasks)}>"
+
+
+Tasks = Union[TaskSet, str, "os.PathLike[str]", Mapping[str, Any]]
+"""A set of tasks, see above."""
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, timedelta):
+        return f"{_hourglass.span_ns(value)}ns"
+    raise TypeError(f"a {type(value).__name__} is nothing that a set of tasks has")
+
+
+def check(
+    tasks: Tasks,
+    *,
+    analysis: Optional[str] = None,
+    partition: Optional[str] = None,
+    server: Optional[SpanLike] = None,
+    sensitivity: bool = False,
+    explain: bool = False,
+) -> dict[str, Any]:
+    """Says whether the deadlines of a set hold: the document `hourglass.check/1`.
+
+    The analysis follows from what the set says, unless one of `analyses()` is asked for by name.
+    `partition` places the tasks on CPUs (`"first-fit"`, `"worst-fit,period"`), `server` finds the smallest
+    reservation with this period, `sensitivity` how far each task may change. `verdict` is `"feasible"`,
+    `"infeasible"`, `"no_bound"` or `"unknown"`; only the first is a proof that every deadline holds.
+
+    Raises `hourglass.errors.DataError` for a set that cannot be meant, `InvalidError` for a question that does
+    not fit it.
+    """
+    question = {
+        "analysis": analysis,
+        "partition": partition,
+        "server": server,
+        "sensitivity": sensitivity,
+        "explain": explain,
+    }
+    found: dict[str, Any] = json.loads(_hourglass.check(TaskSet(tasks)._native, question))
+    return found
+
+
+def response_times(tasks: Tasks, *, analysis: Optional[str] = None) -> dict[str, Optional[int]]:
+    """A bound on each task's response time from its nominal arrival, ns; None where there is none.
+
+    Raises what `check` raises.
+    """
+    found = check(tasks, analysis=analysis)["tasks"]
+    return {task["name"]: task["response_time_ns"] for task in found}
+
+
+def analyses() -> list[dict[str, str]]:
+    """The analyses that `check` can be asked for: `name`, `about`, `source`."""
+    found: list[dict[str, str]] = json.loads(_hourglass.analyses())
+    return found
+
+
+class Simulation:
+    """What a simulation found."""
+
+    set_of_tasks: TaskSet
+    """What was simulated."""
+    document: dict[str, Any]
+    """The document `hourglass.simulate/1`, as `hourglass simulate --json` prints it."""
+    schedule: Optional[Frame]
+    """What ran where, in order of start, with the columns of `Run.intervals`; None if it was not wanted."""
+    dropped: int
+    """Intervals for which the schedule had no room."""
+    folder: Optional[Path]
+    """Where it is kept, if it is."""
+
+    def __init__(
+        self,
+        set_of_tasks: TaskSet,
+        document: dict[str, Any],
+        schedule: Optional[Frame],
+        dropped: int,
+        folder: Optional[Path],
+    ) -> None:
+        """Not for programs: `simulate` makes simulations."""
+        self.set_of_tasks = set_of_tasks
+        self.document = document
+        self.schedule = schedule
+        self.dropped = dropped
+        self.folder = folder
+
+    @property
+    def tasks(self) -> list[dict[str, Any]]:
+        """What became of each task: jobs, misses, response times."""
+        found: list[dict[str, Any]] = self.document["tasks"]
+        return found
+
+    @property
+    def failed(self) -> int:
+        """Jobs that were not finished by their deadline, of all tasks."""
+        return sum(task["missed"] + task["lost"] for task in self.tasks)
+
+    def __repr__(self) -> str:
+        jobs = self.document["jobs"]
+        return f"<Simulation of {jobs} jobs of {len(self.tasks)} tasks, {self.failed} failed>"
+
+
+def simulate(
+    tasks: Tasks,
+    *,
+    horizon: Optional[SpanLike] = None,
+    seed: int = 0,
+    releases: str = "critical",
+    late: str = "queue",
+    rt_throttling: Optional[tuple[SpanLike, SpanLike]] = None,
+    smt: Optional[str] = None,
+    alpha: Optional[str] = None,
+    margin: Optional[SpanLike] = None,
+    stop_latency: Optional[SpanLike] = None,
+    interval: Optional[SpanLike] = None,
+    progress: Optional[int] = None,
+    schedule: bool = True,
+    records: Optional[int] = None,
+    output: Union[None, str, os.PathLike[str]] = None,
+) -> Simulation:
+    """Simulates a set on virtual time, exactly, as `hourglass simulate` does.
+
+    Without a `horizon`, until everything repeats, or for a million jobs. `releases` is `"critical"`,
+    `"nominal"` or `"random"`; `late` says what becomes of a job that is released while an earlier one runs
+    (`"queue"`, `"skip"`); `rt_throttling` is a pair such as `("950ms", "1s")`; `smt` is a policy for hardware
+    threads (`"unaware"`, `"disabling"`, `"slack"`), and `alpha` (a fraction such as `"1/2"`) to `progress`
+    (steps that a job reports) belong to the last one. `output` keeps it as a run folder.
+
+    Ctrl-C ends it and raises `KeyboardInterrupt`. Raises `hourglass.errors.DataError` for a set that cannot be
+    meant, `InvalidError` where it cannot be simulated.
+    """
+    scenario = {
+        "horizon": horizon,
+        "seed": seed,
+        "releases": releases,
+        "late": late,
+        "rt_throttling": rt_throttling,
+        "smt": smt,
+        "alpha": alpha,
+        "margin": margin,
+        "stop_latency": stop_latency,
+        "interval": interval,
+        "progress": progress,
+        "schedule": schedule,
+        "records": records,
+        "output": _path(output),
+        "command_line": command_line(),
+    }
+    read = TaskSet(tasks)
+    text, columns, dropped, folder, not_kept = _hourglass.simulate(read._native, scenario)
+    frame = None
+    if columns is not None:
+        frame = Frame._of_native(columns, {"onset": _hourglass.ONSETS}, _INTERVALS_UNKNOWN)
+    kept = None if folder is None else Path(folder)
+    found = Simulation(read, json.loads(text), frame, dropped, kept)
+    if not_kept is not None:
+        error = SystemRefusedError(f"output: the simulation was not kept: {not_kept}")
+        error.simulation = found  # type: ignore[attr-defined]
+        raise error
+    return found
+
+
+def predict(
+    tasks: Tasks,
+    *,
+    run: bool = True,
+    duration: SpanLike = "10s",
+    cpus: Optional[str] = None,
+    jitter: bool = False,
+    best_effort: bool = False,
+    horizon: Optional[SpanLike] = None,
+    seed: int = 0,
+    output: Union[None, str, os.PathLike[str]] = None,
+) -> dict[str, Any]:
+    """Bounds, simulation and a real run of the same tasks side by side: the document `hourglass.predict/1`.
+
+    `run=False` leaves the run out. Where a job took longer than its bound, `explanation` says which
+    assumption was wrong. `output` keeps the run in a new folder.
+
+    Waits and is interrupted as `hourglass.run` is, and raises what it raises.
+    """
+    wish = {
+        "run": run,
+        "duration": duration,
+        "cpus": cpus,
+        "jitter": jitter,
+        "best_effort": best_effort,
+        "horizon": horizon,
+        "seed": seed,
+        "output": _path(output),
+        "command_line": command_line(),
+    }
+    text, not_kept = _hourglass.predict(TaskSet(tasks)._native, wish)
+    found: dict[str, Any] = json.loads(text)
+    if not_kept is not None:
+        error = SystemRefusedError(f"output: the run was not kept: {not_kept}")
+        error.document = found  # type: ignore[attr-defined]
+        raise error
+    return found

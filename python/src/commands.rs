@@ -1,0 +1,134 @@
+//! Reserved commands, for the process that the package starts for each.
+//!
+//! Owns: the words of a request, read as the command line's. Must not: be called in a process with several
+//! threads: they would take the signals that are to be passed on, and the guardian would be forked among them.
+
+use std::ffi::OsString;
+
+use hourglass_lab::model::{Reservation, Strength};
+use hourglass_lab::reserve::{self, Failure as NoReservation, Request, Siblings, Subject, words};
+use pyo3::prelude::*;
+
+use crate::errors::{Failure, Kind};
+use crate::runs::json;
+use crate::spans::GivenSpan;
+
+/// A reservation as it is asked for; what is `None` is as the command has it.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct Asked {
+    command: Vec<OsString>,
+    budget: GivenSpan,
+    period: GivenSpan,
+    soft: bool,
+    deadline: Option<GivenSpan>,
+    cpu: Option<u32>,
+    backend: String,
+    smt: Option<String>,
+    interferes: String,
+    stop: Vec<String>,
+    stopper: String,
+    slow_first: bool,
+    alpha: String,
+}
+
+impl Asked {
+    fn request(self) -> Result<Request, Failure> {
+        let (budget, period) = (self.budget.0, self.period.0);
+        let strength = if self.soft { Strength::Soft } else { Strength::Hard };
+        let mut reservation = Reservation::new(budget, period, strength)
+            .map_err(|error| Failure::invalid(format_args!("{budget}/{period}: {error}")))?;
+        if let Some(GivenSpan(deadline)) = self.deadline {
+            reservation = reservation.with_deadline(deadline).map_err(|error| {
+                Failure::argument("deadline", format_args!("{deadline}: {error}"))
+            })?;
+        }
+        Ok(Request {
+            reservation,
+            cpu: self.cpu,
+            backend: words::backend(&self.backend)
+                .map_err(|error| Failure::argument("backend", error))?,
+            siblings: self.siblings()?,
+            subject: match self.command.is_empty() {
+                true => Subject::Nobody,
+                false => Subject::Command(self.command),
+            },
+            aside: false,
+        })
+    }
+
+    fn siblings(&self) -> Result<Option<Siblings>, Failure> {
+        let Some(policy) = &self.smt else { return Ok(None) };
+        let stopped = self
+            .stop
+            .iter()
+            .map(|whom| whom.parse().map_err(|error| Failure::argument("stop", error)));
+        Ok(Some(Siblings {
+            policy: words::policy(policy).map_err(|error| Failure::argument("smt", error))?,
+            interference: { &self.interferes }
+                .parse()
+                .map_err(|error| Failure::argument("interferes", error))?,
+            stopped: stopped.collect::<Result<_, _>>()?,
+            stopper: words::stopper(&self.stopper)
+                .map_err(|error| Failure::argument("stopper", error))?,
+            graded: self.slow_first,
+            alpha: words::rate(&self.alpha).map_err(|error| Failure::argument("alpha", error))?,
+        }))
+    }
+}
+
+/// Why there is no reservation.
+fn refused(failure: NoReservation) -> Failure {
+    let text = failure.to_string();
+    match failure {
+        NoReservation::System { what, source } => Failure::os(what, &source),
+        other => Failure::new(kind(&other), text),
+    }
+}
+
+fn kind(failure: &NoReservation) -> Kind {
+    match failure {
+        NoReservation::Refused(_) => Kind::Permission,
+        NoReservation::Siblings(_) => Kind::Unsupported,
+        NoReservation::System { .. } => Kind::Os,
+        NoReservation::NotStarted(_) | NoReservation::NotAdopted(_) | NoReservation::Words(_) => {
+            Kind::Invalid
+        }
+    }
+}
+
+/// That the words of a request make sense.
+#[pyfunction]
+fn reserve_words(asked: Asked) -> PyResult<()> {
+    Ok(asked.request().map(drop)?)
+}
+
+/// Runs a command under a reservation: `document` and `hourglass.reserve/1` as JSON; `refused` and the same with
+/// the refusals; or the kind of a failure and its sentence. Only for a process with one thread; if its
+/// parent `parent` is killed, the command is asked to end, and everything is undone.
+#[pyfunction]
+fn reserve_command(py: Python<'_>, asked: Asked, parent: u32) -> PyResult<(&'static str, String)> {
+    let request = asked.request()?;
+    reserve::end_with_parent(parent)
+        .map_err(|error| Failure::os("the program that asks has ended", &error))?;
+    Ok(match py.detach(|| reserve::run(&request)) {
+        Ok(outcome) => ("document", json(&outcome.document)?),
+        Err(NoReservation::Refused(document)) => ("refused", json(&*document)?),
+        Err(failure) => (kind(&failure).word(), failure.to_string()),
+    })
+}
+
+/// Says whether a reservation would be granted: `hourglass.reserve/1` as JSON. Nothing is started.
+#[pyfunction]
+fn reserve_check(py: Python<'_>, asked: Asked) -> PyResult<String> {
+    let request = asked.request()?;
+    let document = py.detach(|| reserve::check(&request)).map_err(refused)?;
+    json(&document)
+}
+
+/// Adds them to the module.
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(reserve_words, module)?)?;
+    module.add_function(wrap_pyfunction!(reserve_command, module)?)?;
+    module.add_function(wrap_pyfunction!(reserve_check, module)?)
+}

@@ -1,0 +1,269 @@
+"""Running workloads, comparing runs, reserved commands."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from datetime import timedelta
+
+import pytest
+
+import hourglass
+from hourglass import lab
+from hourglass.errors import DataError, InvalidError, PermissionDeniedError
+
+THREAD = {"workload": "PERIODIC 1ms 10ms"}
+FILE = """
+duration = "5s"
+[[thread]]
+workload = "PERIODIC 1ms 10ms"
+"""
+
+
+@pytest.mark.parametrize("form", ["dictionary", "list", "text", "path", "str"])
+def test_forms_of_a_workload(form, tmp_path):
+    file = tmp_path / "load.toml"
+    file.write_text(FILE)
+    workload = {
+        "dictionary": {"duration": "5s", "thread": [THREAD]},
+        "list": [THREAD],
+        "text": FILE,
+        "path": file,
+        "str": str(file),
+    }[form]
+    run = hourglass.run(workload, duration="60ms")
+    assert run.manifest["duration_ns"] == 60_000_000
+    assert [thread["workload"] for thread in run.threads] == ["PERIODIC 1ms 10ms"]
+
+
+def test_times_in_dictionaries():
+    told = lab.toml({"duration": 5_000_000, "warm_up": timedelta(milliseconds=2), "seed": 3, "ring": True,
+                     "percentile": ["p99=1ms"],
+                     "thread": [{"workload": "CPU", "reserve": {"amount": 10, "period": "1ms", "soft": True}}]})
+    assert told == textwrap.dedent('''\
+        "duration" = "5000000ns"
+        "warm_up" = "2000000ns"
+        "seed" = 3
+        "ring" = true
+        "percentile" = ["p99=1ms"]
+        [["thread"]]
+        "workload" = "CPU"
+        "reserve" = {"amount" = "10ns", "period" = "1ms", "soft" = true}
+        ''')
+
+
+def test_options_count_more_than_the_workload():
+    workload = {"duration": "9s", "seed": 1, "records": 50, "thread": [THREAD]}
+    run = hourglass.run(workload, duration=50_000_000, seed=2, records=1_000, ring=True,
+                        warm_up=timedelta(milliseconds=1))
+    manifest = run.manifest
+    assert (manifest["duration_ns"], manifest["seed"], manifest["records_capacity"], manifest["ring"]) == (
+        50_000_000, 2, 1_000, True)
+
+
+def test_limits_are_judged():
+    kept = hourglass.run({"max_gap": "10s", "thread": [THREAD]}, duration="50ms")
+    assert [gate["name"] for gate in kept.gates] == ["max-gap"] and kept.passed
+    broken = hourglass.run({"max_gap": 0, "thread": [{"workload": "CPU"}]}, duration="50ms")
+    assert not broken.passed
+
+
+@pytest.mark.parametrize(
+    "workload, options, error, text",
+    [
+        ({"thread": []}, {}, DataError, "no threads"),
+        ({"thread": [{"workload": "DANCE"}]}, {}, DataError, "DANCE"),
+        ({"thread": [THREAD], "speed": 3}, {}, DataError, "speed"),
+        ("/does/not/exist.toml", {}, DataError, "/does/not/exist.toml: No such file"),
+        ([THREAD], {"duration": 0}, InvalidError, "duration: 0s is no time to run"),
+        ([THREAD], {"duration": "5 parsecs"}, InvalidError, "5 parsecs"),
+        ([THREAD], {"duration": 1.5}, TypeError, "a time is whole nanoseconds"),
+        ([THREAD], {"warm_up": -1}, InvalidError, "warm_up: -1ns is negative"),
+        ([THREAD], {"output": ""}, InvalidError, "output: the name of the folder is empty"),
+        (5, {}, TypeError, "not int"),
+        ({"thread": [{"start": "2s", **THREAD}]}, {"duration": "1s"}, InvalidError, "start"),
+        ({"thread": [{"cpu": 4000, **THREAD}]}, {}, DataError, "CPU 4000 does not exist"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_in_one_line(workload, options, error, text):
+    with pytest.raises(error, match=text) as raised:
+        hourglass.run(workload, **{"duration": "50ms", **options})
+    assert "\n" not in str(raised.value)
+
+
+def test_a_folder_that_exists_is_not_touched(tmp_path):
+    with pytest.raises(InvalidError, match="exists already"):
+        hourglass.run([THREAD], duration="50ms", output=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_interpreter_is_let_go():
+    """While a run goes on, other Python threads do."""
+    counted = [0]
+    done = threading.Event()
+
+    def count():
+        while not done.is_set():
+            counted[0] += 1
+            time.sleep(0.001)
+
+    other = threading.Thread(target=count)
+    other.start()
+    before = counted[0]
+    hourglass.run([THREAD], duration="400ms")
+    after = counted[0]
+    done.set()
+    other.join()
+    assert after - before > 20
+
+
+# What a child does until it is interrupted; it tells how long that took to come through.
+INTERRUPTED = """
+import os, signal, sys, threading, time
+import hourglass
+def interrupt():
+    time.sleep(1.0)
+    print("sent", time.monotonic_ns(), flush=True)
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Thread(target=interrupt, daemon=True).start()
+try:
+    hourglass.run([{"workload": "PERIODIC 1ms 10ms"}], duration="60s", output=sys.argv[1])
+except KeyboardInterrupt:
+    print("raised", time.monotonic_ns(), flush=True)
+# The handlers are Python's again, and another run is a whole one.
+run = hourglass.run([{"workload": "PERIODIC 1ms 10ms"}], duration="50ms")
+assert not run.interrupted
+try:
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(5)
+except KeyboardInterrupt:
+    print("again", flush=True)
+"""
+
+
+def python(code, *words, **options):
+    return subprocess.run([sys.executable, "-c", code, *map(str, words)], capture_output=True, text=True,
+                          timeout=60, **options)
+
+
+def test_ctrl_c_ends_a_run_and_the_folder_is_whole(tmp_path):
+    best = None
+    for attempt in range(5):
+        folder = tmp_path / str(attempt)
+        told = python(INTERRUPTED, folder)
+        assert told.returncode == 0, told.stderr
+        lines = dict((line.split() + [""])[:2] for line in told.stdout.splitlines())
+        assert set(lines) == {"sent", "raised", "again"}
+        run = hourglass.open_run(folder)
+        assert run.interrupted
+        assert 0 < run.manifest["elapsed_ns"] < 30_000_000_000
+        assert len(run.intervals) == run.threads[0]["intervals"] > 0
+        took = int(lines["raised"]) - int(lines["sent"])
+        best = took if best is None else min(best, took)
+        if best <= 50_000_000:
+            return
+    assert best <= 50_000_000, f"KeyboardInterrupt came after {best} ns at best"
+
+
+IN_A_THREAD = """
+import os, signal, threading, time
+import hourglass
+found = []
+def measure():
+    found.append(hourglass.run([{"workload": "PERIODIC 1ms 10ms"}], duration="60s"))
+thread = threading.Thread(target=measure)
+thread.start()
+time.sleep(1.0)
+try:
+    os.kill(os.getpid(), signal.SIGINT)
+    thread.join()
+    time.sleep(5)
+except KeyboardInterrupt:
+    pass
+else:
+    raise SystemExit("no KeyboardInterrupt in the main thread")
+thread.join(10)
+assert found and found[0].interrupted, found
+"""
+
+
+def test_ctrl_c_while_another_thread_measures():
+    told = python(IN_A_THREAD)
+    assert told.returncode == 0, told.stderr
+
+
+TERMINATED = """
+import os, signal, sys, threading, time
+import hourglass
+def end():
+    time.sleep(1.0)
+    os.kill(os.getpid(), signal.SIGTERM)
+threading.Thread(target=end, daemon=True).start()
+hourglass.run([{"workload": "PERIODIC 1ms 10ms"}], duration="60s", output=sys.argv[1])
+print("went on")
+"""
+
+
+def test_sigterm_ends_the_program_when_the_folder_is_whole(tmp_path):
+    told = python(TERMINATED, tmp_path / "run")
+    assert told.returncode == -signal.SIGTERM and "went on" not in told.stdout
+    assert hourglass.open_run(tmp_path / "run").interrupted
+
+
+def test_a_privilege_that_is_missing_is_told_with_the_line_that_grants_it():
+    if os.geteuid() != 0:
+        pytest.skip("only root can drop its privileges for a child")
+    code = textwrap.dedent(
+        """
+        import os, resource
+        import hourglass
+        resource.setrlimit(resource.RLIMIT_RTPRIO, (0, 0))
+        os.setgid(65534), os.setuid(65534)
+        try:
+            hourglass.run([{"workload": "CPU", "priority": "FIFO:50"}], duration="50ms")
+        except hourglass.Error as error:
+            print(error.kind, error)
+        """
+    )
+    told = python(code)
+    assert told.returncode == 0, told.stderr
+    assert told.stdout.startswith("permission ") and "FIFO:50" in told.stdout, told.stdout
+
+
+def test_diff_has_the_keys_of_the_contract(tmp_path):
+    folders = [tmp_path / name for name in "ab"]
+    runs = [hourglass.run([THREAD], duration="300ms", output=folder) for folder in folders]
+    document = hourglass.diff(*runs, margin=10, gap="1us")
+    assert document == hourglass.diff(*folders, margin=10, gap=1_000)
+    assert document["schema"] == "hourglass.diff/1" and document["method"] == "blocks"
+    assert document["metrics"]
+    for metric in document["metrics"]:
+        assert set(metric) >= {"name", "a", "b", "change", "ci_lo", "ci_hi", "verdict"}
+        assert metric["verdict"] in ("same", "better", "worse", "unknown")
+
+
+def test_diff_refuses_in_the_words_of_the_command(tmp_path):
+    run = hourglass.run([THREAD], duration="100ms", output=tmp_path / "a")
+    with pytest.raises(DataError, match="stands on both sides"):
+        hourglass.diff(run, run.folder)
+    with pytest.raises(DataError, match="holds no rounds"):
+        hourglass.diff(tmp_path)
+    with pytest.raises(InvalidError, match="margin"):
+        hourglass.diff(run, run, margin=-1)
+    with pytest.raises(InvalidError, match="only kept runs"):
+        hourglass.diff(run, hourglass.run([THREAD], duration="50ms"))
+
+
+def test_compare_runs_two_ways_in_turn(tmp_path):
+    document = hourglass.compare([THREAD], [{"workload": "PERIODIC 2ms 10ms"}], rounds=2, duration="60ms",
+                                 output=tmp_path / "rounds", seed=4)
+    assert document["schema"] == "hourglass.diff/1" and document["rounds"] == 2
+    names = {path.name for path in (tmp_path / "rounds").iterdir()}
+    assert names >= {"a-01", "a-02", "b-01", "b-02"}
+    again = hourglass.diff(tmp_path / "rounds", seed=4)
+    assert [metric["name"] for metric in again["metrics"]] == [m["name"] for m in document["metrics"]]
+    with pytest.raises(InvalidError, match="rounds: 0"):
+        hourglass.compare([THREAD], [THREAD], rounds=0)

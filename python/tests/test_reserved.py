@@ -1,0 +1,189 @@
+"""Commands under a reservation. What needs a privilege is skipped without it."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import pytest
+
+from hourglass import reserved
+from hourglass.errors import InvalidError
+
+KEYS = {"backend", "guarantee", "budget_ns", "period_ns", "periods", "delivered_p50_ns", "delivered_min_ns",
+        "missed", "overruns", "smt"}
+
+
+@pytest.fixture
+def granted():
+    """Skips where this machine or user gets no reservation."""
+    document = reserved.check("1ms/20ms", backend="user")
+    if document["backend"] is None:
+        pytest.skip("; ".join(refusal["remedy"] for refusal in document["refusals"]))
+
+
+def test_check_has_the_keys_of_the_contract():
+    document = reserved.check("3.1ms/8ms", soft=True)
+    assert document["schema"] == "hourglass.reserve/1"
+    assert KEYS <= set(document)
+    assert (document["budget_ns"], document["period_ns"], document["soft"]) == (3_100_000, 8_000_000, True)
+    assert document["exit_code"] is None
+
+
+def test_a_command_runs_and_is_accounted_for(granted):
+    code = "import time\nend = time.monotonic() + 0.5\nwhile time.monotonic() < end: pass"
+    document = reserved.command([sys.executable, "-c", code], (2_000_000, "20ms"), soft=True, backend="user")
+    assert KEYS <= set(document)
+    assert document["exit_code"] == 0 and document["backend"] == "user"
+    assert document["periods"] >= 10
+    assert not document["interrupted"]
+
+
+def test_what_the_command_prints_and_how_it_ends(granted, tmp_path):
+    with open(tmp_path / "out", "w+") as out:
+        document = reserved.command(["sh", "-c", "echo $WORD; pwd; exit 7"], "1ms/20ms", backend="user", stdout=out,
+                                    cwd=tmp_path, env={"WORD": "heard", "PATH": os.environ["PATH"]})
+        out.seek(0)
+        assert out.read().split() == ["heard", str(tmp_path)]
+    assert document["exit_code"] == 7
+
+
+def test_a_program_with_threads_may_call_it(granted):
+    """And they get the signals that are theirs, while the command gets its own."""
+    documents = []
+    threads = [
+        threading.Thread(target=lambda: documents.append(
+            reserved.command(["sleep", "0.3"], "1ms/20ms", backend="user")))
+        for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [document["exit_code"] for document in documents] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    "words, amount, options, text",
+    [
+        (["true"], "3ms", {}, "budget and period are wanted"),
+        (["true"], "9ms/8ms", {}, "9ms/8ms"),
+        (["true"], "1ms/8ms", {"backend": "magic"}, "backend: there are auto, deadline, user and quota"),
+        (["true"], "1ms/8ms", {"smt": "magic"}, "smt: there are monitor, disable and ignore"),
+        (["true"], "1ms/8ms", {"smt": "monitor", "alpha": "2"}, "alpha: a decimal from 0"),
+        (["true"], "1ms/8ms", {"deadline": "9ms"}, "deadline 9ms|deadline: 9ms"),
+        (["no-such-program-here"], "1ms/20ms", {"backend": "user"}, "no such program in PATH"),
+        ("true", "1ms/8ms", {}, "as a list"),
+        ([], "1ms/8ms", {}, "as a list"),
+    ],
+)
+def test_wrong_words(words, amount, options, text):
+    with pytest.raises(InvalidError, match=text):
+        reserved.command(words, amount, **options)
+
+
+def test_more_than_there_is_is_refused_with_all_reasons():
+    with pytest.raises(reserved.Refused) as raised:
+        reserved.command(["true"], "99999us/100ms", cpu=0, backend="deadline")
+    document = raised.value.document
+    assert document["refusals"] and str(raised.value)
+    assert raised.value.kind == "refused"
+
+
+CALLER = """
+import sys, time
+from hourglass import reserved
+print("ready", flush=True)
+try:
+    reserved.command(["sh", "-c", "echo $$; exec sleep 60"], "1ms/20ms", backend="user")
+except KeyboardInterrupt:
+    print("raised", time.monotonic_ns(), flush=True)
+"""
+
+
+def begin():
+    caller = subprocess.Popen([sys.executable, "-c", CALLER], stdout=subprocess.PIPE, text=True)
+    assert caller.stdout.readline() == "ready\n"
+    pid = int(caller.stdout.readline())
+    return caller, pid
+
+
+def gone(pid, within=10.0):
+    end = time.monotonic() + within
+    while time.monotonic() < end:
+        if not os.path.exists(f"/proc/{pid}"):
+            return True
+        time.sleep(0.005)
+    return False
+
+
+def test_ctrl_c_ends_the_command_and_comes_through(granted):
+    best = None
+    for _ in range(5):
+        caller, pid = begin()
+        sent = time.monotonic_ns()
+        caller.send_signal(signal.SIGINT)
+        line = caller.stdout.readline()
+        assert line.startswith("raised "), line
+        assert caller.wait(10) == 0
+        assert gone(pid)
+        took = int(line.split()[1]) - sent
+        best = took if best is None else min(best, took)
+        if best <= 50_000_000:
+            return
+    assert best <= 50_000_000, f"KeyboardInterrupt came after {best} ns at best"
+
+
+def test_killing_the_program_ends_the_command_and_undoes_the_reservation(granted):
+    caller, pid = begin()
+    caller.kill()
+    caller.wait(10)
+    assert gone(pid), "the command goes on without its reservation"
+
+
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as file:
+        return [int(child) for child in file.read().split()]
+
+
+def scheduling(pid):
+    return os.sched_getscheduler(pid), os.sched_getparam(pid).sched_priority
+
+
+def test_killing_the_process_between_undoes_the_reservation(granted):
+    """The guardian puts the command back to what it was: timesharing."""
+    caller, pid = begin()
+    between = children(caller.pid)
+    assert len(between) == 1
+    os.kill(between[0], signal.SIGKILL)
+    end = time.monotonic() + 10
+    while time.monotonic() < end and scheduling(pid) != (os.SCHED_OTHER, 0):
+        time.sleep(0.01)
+    try:
+        assert scheduling(pid) == (os.SCHED_OTHER, 0)
+    except ProcessLookupError:
+        pass  # It was ended with its parent, which is as good.
+    finally:
+        if os.path.exists(f"/proc/{pid}"):
+            os.kill(pid, signal.SIGKILL)
+    assert caller.wait(10) == 1
+
+
+def test_nothing_is_imported_into_the_process_between():
+    """It has one thread: the extension module alone starts none."""
+    code = textwrap.dedent(
+        """
+        import importlib.machinery, importlib.util, os, sys
+        loader = importlib.machinery.ExtensionFileLoader("hourglass._hourglass", sys.argv[1])
+        spec = importlib.util.spec_from_loader("hourglass._hourglass", loader)
+        loader.exec_module(importlib.util.module_from_spec(spec))
+        print(len(os.listdir("/proc/self/task")), "hourglass" in sys.modules)
+        """
+    )
+    from hourglass import _hourglass
+
+    told = subprocess.run([sys.executable, "-I", "-S", "-c", code, _hourglass.__file__], capture_output=True, text=True)
+    assert told.stdout == "1 False\n", told.stderr
