@@ -146,7 +146,7 @@ class Run:
 
     @cached_property
     def gaps(self) -> Frame:
-        """The gaps with their causes, in order of thread and then of end.
+        """The gaps above a microsecond with their causes, in order of thread and then of end.
 
         `seen` is 1 where the cause follows from what was seen, else it is the best explanation, with a
         `confidence` from 0 to 1. `to_thread` (a thread of the run) or `to_tid` (the kernel's number) had the
@@ -188,6 +188,11 @@ class Run:
             found["gaps"] = "a simulation knows why its threads did not run; nothing is inferred"
         if all(thread["latency"] is None for thread in self.threads):
             found["latencies"] = "no thread measured latency; run a workload 'LAT ...'"
+        tested = ", ".join(str(thread["id"]) for thread in self.threads if thread["latency"] is not None)
+        if tested:
+            found["intervals.latency"] = (
+                f"intervals and gaps of thread {tested}, which measured latency, are counted and not stored"
+            )
         rounded = self._data.rounded()
         if rounded:
             threads = ", ".join(map(str, rounded))
