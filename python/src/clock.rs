@@ -355,7 +355,8 @@ fn counts(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 #[pyfunction]
 fn share() -> PyResult<RawFd> {
     let descriptor = clock().share();
-    let descriptor = descriptor.map_err(|error| Failure::os("the page cannot be shared", &error))?;
+    let descriptor =
+        descriptor.map_err(|error| Failure::os("the page cannot be shared", &error))?;
     Ok(descriptor.into_raw_fd())
 }
 

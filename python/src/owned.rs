@@ -37,13 +37,17 @@ impl<T> Owned<T> {
         if !self.is_here() {
             return Err(Failure::new(
                 Kind::WrongThread,
-                format_args!("the {what} belongs to the thread that began it: begin one in this thread"),
+                format_args!(
+                    "the {what} belongs to the thread that began it: begin one in this thread"
+                ),
             ));
         }
         self.thing.try_borrow_mut().map_err(|_| {
             Failure::new(
                 Kind::Busy,
-                format_args!("the {what} is in use: a signal's handler cannot use what it interrupted"),
+                format_args!(
+                    "the {what} is in use: a signal's handler cannot use what it interrupted"
+                ),
             )
         })
     }
@@ -53,8 +57,9 @@ impl<T> Owned<T> {
     /// # Errors
     /// `WrongThread`, `Busy`, `Closed`.
     pub(crate) fn get(&self, what: &str) -> Result<RefMut<'_, T>, Failure> {
-        RefMut::filter_map(self.cell(what)?, Option::as_mut)
-            .map_err(|_| Failure::new(Kind::Closed, format_args!("the {what} is over: make another one")))
+        RefMut::filter_map(self.cell(what)?, Option::as_mut).map_err(|_| {
+            Failure::new(Kind::Closed, format_args!("the {what} is over: make another one"))
+        })
     }
 
     /// Takes it, once.

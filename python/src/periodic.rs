@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use hourglass_time::{Instant, Monotonic};
 use hourglass_timer::periodic::{
-    Checked, Completed, Due, OverrunPolicy, Parameters, PeriodicLoop, Running, Scheduling, Snapshot,
-    Statistics,
+    Checked, Completed, Due, OverrunPolicy, Parameters, PeriodicLoop, Running, Scheduling,
+    Snapshot, Statistics,
 };
 use hourglass_timer::sleep::{Interrupter, Settings, Sleeper};
 use pyo3::prelude::*;

@@ -3,8 +3,8 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hourglass_lab::model::{CpuSet, Policy};
-use hourglass_timer::periodic::{Checked, Parameters, Scheduling, TakeError, Taken};
 use hourglass_time::Span;
+use hourglass_timer::periodic::{Checked, Parameters, Scheduling, TakeError, Taken};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyString, PyTuple};
@@ -39,7 +39,10 @@ impl<'a, 'py> FromPyObject<'a, 'py> for GivenCpus {
             given.try_iter()?.map(|one| cpu(&one?)).collect::<PyResult<Vec<u32>>>()?
         };
         if cpus.is_empty() {
-            return Err(Failure::argument("cpus", "none is given: leave it out to keep those of the thread"))?;
+            return Err(Failure::argument(
+                "cpus",
+                "none is given: leave it out to keep those of the thread",
+            ))?;
         }
         Ok(GivenCpus(cpus))
     }
@@ -96,7 +99,10 @@ impl Held {
     ) -> Result<(), Failure> {
         let mut held = self.cell();
         if held.is_some() {
-            return Err(Failure::new(Kind::Busy, "a thread is scheduled so already: make another one"));
+            return Err(Failure::new(
+                Kind::Busy,
+                "a thread is scheduled so already: make another one",
+            ));
         }
         if scheduling != Scheduling::Inherited || cpus.is_some() {
             *held = Some(Taken::by_this_thread(scheduling, cpus, parameters).map_err(failure)?);

@@ -54,7 +54,9 @@ fn timer(base: Base, on_set: OnSet, callback: Weak<Callback>) -> Result<Timer, S
         std::mem::forget(started.take());
         *started = Some(Started::now()?);
     }
-    let Some(Started { class, owner, .. }) = &*started else { return Err(ServiceError::Terminated) };
+    let Some(Started { class, owner, .. }) = &*started else {
+        return Err(ServiceError::Terminated);
+    };
     let action = Action::deferred(class, move |expiration| {
         if let Some(callback) = callback.upgrade() {
             callback.call(expiration);
@@ -174,7 +176,9 @@ impl PyTimer {
     /// A handle of its own, so that nothing is locked while it is used.
     fn timer(&self) -> Result<Timer, Failure> {
         let timer = self.timer.lock().unwrap_or_else(PoisonError::into_inner);
-        timer.clone().ok_or_else(|| Failure::new(Kind::Closed, "the timer is closed: make another one"))
+        timer
+            .clone()
+            .ok_or_else(|| Failure::new(Kind::Closed, "the timer is closed: make another one"))
     }
 
     fn arm(&self, arm: Arm, every: Option<GivenSpan>, slack: Option<GivenSpan>) -> PyResult<()> {
@@ -196,7 +200,9 @@ impl PyTimer {
     ) -> PyResult<PyTimer> {
         if !call.is_callable() {
             let name = call.get_type().name()?;
-            return Err(PyTypeError::new_err(format!("call: a timer calls a function, not {name}")));
+            return Err(PyTypeError::new_err(format!(
+                "call: a timer calls a function, not {name}"
+            )));
         }
         let base = Base::ALL.into_iter().find(|base| base.name() == clock).ok_or_else(|| {
             let known = "monotonic, boottime, realtime or tai";
@@ -229,9 +235,8 @@ impl PyTimer {
         every: Option<GivenSpan>,
         slack: Option<GivenSpan>,
     ) -> PyResult<()> {
-        let expiry_ns = i64::try_from(expiry_ns.0).map_err(|_| {
-            Failure::argument("expiry_ns", format_args!("give 0 to {}", i64::MAX))
-        })?;
+        let expiry_ns = i64::try_from(expiry_ns.0)
+            .map_err(|_| Failure::argument("expiry_ns", format_args!("give 0 to {}", i64::MAX)))?;
         self.arm(Arm::at(expiry_ns), every, slack)
     }
 

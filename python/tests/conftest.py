@@ -1,12 +1,72 @@
-"""What several tests share."""
+"""What the tests share: signals that arrive, a run that was kept, and what a machine may not have."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from typing import Callable, Iterator
 
 import pytest
 
 import hourglass
 
 
+class Alarm:
+    """Sends this process a signal, once, and knows when."""
+
+    def __init__(self) -> None:
+        self.sent_ns = 0
+        self._thread: threading.Thread | None = None
+
+    def after(self, seconds: float, number: int = signal.SIGINT) -> None:
+        def send() -> None:
+            time.sleep(seconds)
+            self.sent_ns = time.monotonic_ns()
+            os.kill(os.getpid(), number)
+
+        self._thread = threading.Thread(target=send)
+        self._thread.start()
+
+    def join(self) -> None:
+        if self._thread is not None:
+            self._thread.join()
+
+
+@pytest.fixture
+def alarm() -> Iterator[Callable[[], Alarm]]:
+    """Makes alarms; Ctrl-C raises `KeyboardInterrupt` meanwhile, whatever started the tests."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    made: list[Alarm] = []
+
+    def make() -> Alarm:
+        made.append(Alarm())
+        return made[-1]
+
+    try:
+        yield make
+    finally:
+        for one in made:
+            one.join()
+        signal.signal(signal.SIGINT, before)
+
+
+def interrupted_within_ms(alarm: Callable[[], Alarm], waits: Callable[[], object]) -> float:
+    """How long after SIGINT `waits` raised `KeyboardInterrupt`: the best of five, ms."""
+    best = float("inf")
+    for _ in range(5):
+        one = alarm()
+        one.after(0.06)
+        with pytest.raises(KeyboardInterrupt):
+            waits()
+        best = min(best, (time.monotonic_ns() - one.sent_ns) / 1e6)
+        one.join()
+    return best
+
+
 @pytest.fixture(scope="session")
-def kept(tmp_path_factory):
+def kept(tmp_path_factory: pytest.TempPathFactory) -> hourglass.Run:
     """A run of a second that was kept: a periodic thread, one that measures latency, one that spins."""
     folder = tmp_path_factory.mktemp("runs") / "kept"
     threads = [
