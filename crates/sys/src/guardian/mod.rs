@@ -132,16 +132,24 @@ impl Kept {
         self.carry_out()
     }
 
+    /// Puts it back now, and keeps it none the less.
+    ///
+    /// # Errors
+    /// As [`Kept::undo`].
+    pub fn attempt(&self) -> io::Result<()> {
+        let slot = self.slot.as_ref();
+        let words = slot.and_then(|slot| self.guardian.0.table.read(slot));
+        words.map_or(Ok(()), |words| acts::carry_out(&words))
+    }
+
     /// It is no longer necessary.
     pub fn forget(mut self) {
         self.slot.take().into_iter().for_each(|slot| self.guardian.0.table.clear(slot));
     }
 
     fn carry_out(&mut self) -> io::Result<()> {
-        let Some(slot) = self.slot.take() else { return Ok(()) };
-        let done =
-            self.guardian.0.table.read(&slot).map_or(Ok(()), |words| acts::carry_out(&words));
-        self.guardian.0.table.clear(slot);
+        let done = self.attempt();
+        self.slot.take().into_iter().for_each(|slot| self.guardian.0.table.clear(slot));
         done
     }
 }

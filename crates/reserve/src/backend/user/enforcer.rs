@@ -20,6 +20,7 @@ use hourglass_sys::thread;
 
 use super::budget::{Budget, Level, Reading, Terms};
 use super::demand::Demand;
+use super::orders::{Act, Orders};
 use super::team::Team;
 use crate::supply::Supply;
 
@@ -55,6 +56,8 @@ pub struct Told {
     pub latest_ns: u64,
     /// The first order that the kernel refused.
     pub fault: Option<String>,
+    /// How many it refused; each was given again until it was taken.
+    pub refused: u64,
 }
 
 #[derive(Debug, Default)]
@@ -221,7 +224,7 @@ struct Run {
     team: Team,
     budget: Budget,
     demand: Demand,
-    level: Level,
+    orders: Orders,
     /// Running threads must be touched before their time is read.
     several: bool,
     turn: bool,
@@ -245,7 +248,7 @@ impl Run {
             team,
             budget: Budget::begin(terms, reading),
             demand,
-            level: Level::Raised,
+            orders: Orders::raised(),
             several,
             turn: false,
             used_ns,
@@ -260,8 +263,9 @@ impl Run {
 
     /// Looks once and obeys; when to look again.
     fn look(&mut self, shared: &Shared) -> u64 {
-        let ends = self.budget.judges(now_ns(ClockId::Monotonic)) && self.level == Level::Lowered;
-        if self.several && (self.level == Level::Raised || ends) {
+        let before = self.orders.level();
+        let ends = self.budget.judges(now_ns(ClockId::Monotonic)) && before == Level::Lowered;
+        if self.several && (before == Level::Raised || ends) {
             self.turn = !self.turn;
             let touched = self.team.raise(self.turn);
             self.note(touched);
@@ -279,7 +283,7 @@ impl Run {
         if order.used_up && self.team.wants() {
             self.budget.wanted_more();
         }
-        let resumed = self.level == Level::Suspended && order.level == Level::Raised;
+        let resumed = before == Level::Suspended && order.level == Level::Raised;
         self.obey(order.level, now);
         if resumed {
             // From here on it may wait for a CPU; while it stood it did not.
@@ -289,7 +293,7 @@ impl Run {
         }
         self.looks = self.looks.saturating_add(1);
         self.tell(shared);
-        order.next_ns
+        self.orders.next_ns(now, order.next_ns)
     }
 
     fn obey(&mut self, level: Level, now_ns: u64) {
@@ -297,20 +301,28 @@ impl Run {
         let another = periods != self.periods;
         self.periods = periods;
         let again = now_ns.saturating_sub(self.raised_ns) >= RAISED_AGAIN_NS;
-        let again = another && (again || !self.team.is_grouped());
-        let obeyed = match (self.level, level) {
-            (before, Level::Raised) if again || before == Level::Lowered => {
-                // Also those who are new since the last time.
-                self.raised_ns = now_ns;
+        let anew = another && (again || !self.team.is_grouped());
+        let act = self.orders.act(level, anew);
+        if matches!(act, Act::Raise | Act::ResumeAndRaise) {
+            // Also those who are new since the last time.
+            self.raised_ns = now_ns;
+        }
+        let obeyed = match act {
+            Act::Nothing => Ok(()),
+            Act::Raise => self.team.raise(self.turn),
+            Act::Resume => self.team.resume(),
+            Act::ResumeAndRaise => {
                 let raised = self.team.raise(self.turn);
-                if before == Level::Suspended { self.team.resume().and(raised) } else { raised }
+                self.team.resume().and(raised)
             }
-            (Level::Suspended, Level::Raised) => self.team.resume(),
-            (before, Level::Lowered) if before != level => self.team.lower(),
-            (before, Level::Suspended) if before != level => self.team.suspend(),
-            _ => Ok(()),
+            Act::Lower => self.team.lower(),
+            Act::ResumeAndLower => {
+                let lowered = self.team.lower();
+                self.team.resume().and(lowered)
+            }
+            Act::Suspend => self.team.suspend(),
         };
-        self.level = level;
+        self.orders.done(obeyed.is_ok());
         self.note(obeyed);
     }
 
@@ -341,6 +353,7 @@ impl Run {
         told.looks = self.looks;
         told.own_ns = now_ns(ClockId::ThreadCpu);
         told.latest_ns = self.latest_ns;
+        told.refused = self.orders.refused();
         if told.fault.is_none() {
             told.fault.clone_from(&self.fault);
         }

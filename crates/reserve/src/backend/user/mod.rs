@@ -16,6 +16,7 @@ pub mod budget;
 pub mod claims;
 pub mod demand;
 mod enforcer;
+mod orders;
 mod team;
 #[cfg(test)]
 #[path = "tests/live.rs"]
@@ -187,7 +188,9 @@ impl Reserved for Keeping {
             doubts.push(Doubt {
                 id: "order-refused",
                 text: format!(
-                    "an order to raise, lower or suspend was refused by the kernel: {fault}"
+                    "the kernel refused {} orders to raise, lower, suspend or resume, which were given \
+                     again until it took them; the first time: {fault}",
+                    told.refused
                 ),
                 remedy: "run it as root; members of other users are out of reach otherwise",
             });

@@ -133,13 +133,12 @@ impl Stopper for Cookie {
     /// This thread has no cookie, and that is what it hands on; also to threads and children made
     /// meanwhile, which inherited one.
     fn resume(&mut self) -> io::Result<()> {
-        if !self.given {
-            return Ok(());
-        }
-        self.given = false;
-        gone(core_sched::share_to(self.id, Scope::Process))?;
-        let children = Members::Tree(vec![self.process]).processes(&[self.process])?;
-        children.into_iter().try_for_each(|pid| gone(core_sched::share_to(pid, Scope::Process)))
+        let Cookie { id, process, given, .. } = self;
+        super::resume_if(given, || {
+            gone(core_sched::share_to(*id, Scope::Process))?;
+            let children = Members::Tree(vec![*process]).processes(&[*process])?;
+            children.into_iter().try_for_each(|pid| gone(core_sched::share_to(pid, Scope::Process)))
+        })
     }
 }
 

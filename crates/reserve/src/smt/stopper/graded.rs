@@ -116,7 +116,7 @@ impl Slow {
 
     fn end(&mut self) -> io::Result<()> {
         match self {
-            Slow::Group { kept, .. } => kept.take().map_or(Ok(()), Kept::undo),
+            Slow::Group { kept, .. } => put_back(kept),
             Slow::Threads(threads) => threads.end(),
         }
     }
@@ -173,11 +173,22 @@ impl Threads {
                 }
             }
         }
-        for (_, kept) in std::mem::take(&mut self.slowed).into_values() {
-            done = done.and(kept.undo());
+        for (tid, (attributes, kept)) in std::mem::take(&mut self.slowed) {
+            let mut kept = Some(kept);
+            done = done.and(put_back(&mut kept));
+            if let Some(kept) = kept {
+                self.slowed.insert(tid, (attributes, kept));
+            }
         }
         done
     }
+}
+
+/// Puts it back; what is refused is kept, so that the next call tries again.
+fn put_back(kept: &mut Option<Kept>) -> io::Result<()> {
+    kept.as_ref().map_or(Ok(()), Kept::attempt)?;
+    kept.take().into_iter().for_each(Kept::forget);
+    Ok(())
 }
 
 /// ESRCH is no error.

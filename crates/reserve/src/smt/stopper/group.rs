@@ -259,11 +259,10 @@ impl Stopper for Freezer {
     }
 
     fn resume(&mut self) -> io::Result<()> {
-        if !self.stopped {
-            return Ok(());
-        }
-        self.stopped = false;
-        each(&self.switches, |switch| switch.file.write_all_at(switch.thaw, 0))
+        let Freezer { switches, stopped, .. } = self;
+        super::resume_if(stopped, || {
+            each(switches, |switch| switch.file.write_all_at(switch.thaw, 0))
+        })
     }
 }
 
@@ -283,5 +282,39 @@ impl Drop for Freezer {
     fn drop(&mut self) {
         // What the guardian was told is done when `kept` is dropped, and thaws too.
         let _ = self.resume();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// The bug: nobody counted as stopped any more after a thaw that the kernel refused, and the next order to resume
+    /// did nothing.
+    #[test]
+    fn a_thaw_that_is_refused_is_tried_again() {
+        let path = std::env::temp_dir().join(format!("hourglass-thaw-{}", std::process::id()));
+        fs::write(&path, "1").unwrap();
+        let switch = |file: File| Switch { file, freeze: b"1", thaw: b"0", state: None };
+        // Writing to it is refused (EBADF).
+        let switches = vec![switch(File::open(&path).unwrap())];
+        let kind = Kind::Cgroup2Freeze;
+        let mut freezer = Freezer { kind, switches, stopped: true, kept: Vec::new() };
+        assert!(freezer.resume().is_err());
+        assert!(freezer.resume().is_err(), "still to be resumed");
+        freezer.switches = vec![switch(fs::OpenOptions::new().write(true).open(&path).unwrap())];
+        let answer = freezer.resume();
+        let text = fs::read_to_string(&path).unwrap();
+        // And once it is done it is not done again.
+        fs::write(&path, "1").unwrap();
+        let again = freezer.resume();
+        let after = fs::read_to_string(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        assert_eq!(
+            (answer.is_ok(), text.as_str(), again.is_ok(), after.as_str()),
+            (true, "0", true, "1")
+        );
     }
 }

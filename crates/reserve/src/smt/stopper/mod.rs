@@ -30,7 +30,8 @@ pub use measure::{Chosen, Measured, NoStopper, Setup, choose, measure};
 
 /// Stops and resumes a set of co-runners.
 ///
-/// MUST: be idempotent in both directions. MUST leave nobody stopped when it is dropped, nor when
+/// MUST: be idempotent in both directions. MUST try again, at the next call, to resume whoever was not
+/// resumed: what `resume` refuses still stands. MUST leave nobody stopped when it is dropped, nor when
 /// this process dies by any signal (a guardian resumes them). MUST return from `stop` only when
 /// the kernel has accepted the order.
 pub trait Stopper: Send {
@@ -186,6 +187,13 @@ pub fn open(
         Kind::CoreCookie => Box::new(cookie::open(wanted, guardian)?),
     };
     if wanted.graded { graded::over(kind, stopper, wanted, guardian) } else { Ok(stopper) }
+}
+
+/// Runs `resume` unless nobody stands. Whoever it could not resume still stands, so that the next call tries again.
+fn resume_if(stopped: &mut bool, resume: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    let done = if *stopped { resume() } else { Ok(()) };
+    *stopped = done.is_err();
+    done
 }
 
 /// Processes that no stopper stops: the first one, this one, its guardian, and the reserved one.

@@ -123,25 +123,26 @@ impl Stopper for Signals {
     }
 
     fn resume(&mut self) -> io::Result<()> {
-        if !self.stopped {
-            return Ok(());
-        }
-        self.stopped = false;
-        let mut done = Ok(());
-        for member in self.known.values() {
-            match member.process.resume() {
-                Err(error) if !has_ended(&error) && done.is_ok() => done = Err(error),
-                _ => {}
+        let Signals { known, stopped, .. } = self;
+        super::resume_if(stopped, || {
+            let mut done = Ok(());
+            for member in known.values() {
+                match member.process.resume() {
+                    Err(error) if !has_ended(&error) && done.is_ok() => done = Err(error),
+                    _ => {}
+                }
             }
-        }
-        done
+            done
+        })
     }
 }
 
 impl Drop for Signals {
     fn drop(&mut self) {
-        // Only a process that is no longer ours to signal refuses; the guardian cannot do more.
-        let _ = self.resume();
+        // Only a process that is no longer ours to signal refuses; then the guardian tries once more.
+        if self.resume().is_err() {
+            return;
+        }
         // Whoever is resumed is not to be resumed again: somebody else may have stopped him meanwhile.
         std::mem::take(&mut self.known).into_values().for_each(|member| member.kept.forget());
     }
