@@ -8,7 +8,8 @@
 //!   the start: thawing who is not frozen does nothing. The monitor renews [`Guardian::promise`].
 //! - Whoever changes policy or CPUs of a thread, keeps an [`Undo::Thread`] with what it had; for a
 //!   cgroup whose members come and go, an [`Undo::Members`] beside it.
-//! - Whoever makes a cgroup, keeps an [`Undo::Move`] for its members and an [`Undo::Remove`] for itself.
+//! - Whoever makes a cgroup, keeps an [`Undo::Move`] for its members and an [`Undo::RemoveGroup`] for itself, and
+//!   where members are raised an [`Undo::Strays`] for those who leave it unseen.
 //!
 //! A normal end goes the same way ([`Kept::undo`]), so that both ends are the same code.
 

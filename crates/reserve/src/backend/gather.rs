@@ -95,7 +95,7 @@ pub(super) fn make(
     let name = name();
     let file = if by_thread { "tasks" } else { "cgroup.procs" };
     let folder = parent.path().join(&name);
-    let remove = guardian.keep(&Undo::Remove(folder.clone()))?;
+    let remove = guardian.keep(&Undo::RemoveGroup(folder.clone()))?;
     let group = parent.make(&name)?;
     // Where there is no such file, there is nothing to thaw either.
     let (freezer, _, thaw) = group.freezer();
@@ -127,16 +127,12 @@ impl Gathered {
         Ok(())
     }
 
-    /// Thaws, sends the members home and removes the group.
+    /// Thaws, sends the members home and removes the group, with those that members have made in it.
     ///
     /// # Errors
     /// The first that the kernel answers; all has been tried.
     pub(super) fn dissolve(self) -> io::Result<()> {
         let thawed = self.thaw.undo();
-        for inner in self.group.groups().unwrap_or_default() {
-            // Made by a member, which is gone if the group is empty.
-            let _ = inner.remove();
-        }
         let home = self.home.undo();
         let removed = self.remove.undo();
         thawed.and(home).and(removed)

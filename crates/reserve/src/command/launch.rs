@@ -111,6 +111,8 @@ impl Launch {
 
 /// The environment of this process, in which some names have other values.
 fn with_added(added: &[(OsString, OsString)]) -> Vec<Vec<u8>> {
+    let by = (OsString::from(super::RESERVED_BY), OsString::from(std::process::id().to_string()));
+    let added: Vec<(OsString, OsString)> = added.iter().cloned().chain([by]).collect();
     let own = std::env::vars_os().filter(|(name, _)| added.iter().all(|(other, _)| other != name));
     let line =
         |(name, value): (OsString, OsString)| [name.as_bytes(), b"=", value.as_bytes()].concat();

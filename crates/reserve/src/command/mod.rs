@@ -16,3 +16,13 @@ pub use wait::{Ended, Wait, until_end};
 /// A started child, how it ended, and signals to be read, as the kernel tells them.
 pub use hourglass_sys::process::{Child, Ending, Gated};
 pub use hourglass_sys::signal_file::{ENDING, PASSED, SignalFile};
+
+/// What a command that is started under its reservation finds in its environment, with the process that reserves for
+/// it. Whoever leaves the reserved group unseen is known by it ([`crate::guardian::Undo::Strays`]).
+pub const RESERVED_BY: &str = "HOURGLASS_RESERVED_BY";
+
+/// The entry of the environment with which this process starts commands.
+#[must_use]
+pub fn mark() -> String {
+    format!("{RESERVED_BY}={}", std::process::id())
+}

@@ -5,6 +5,7 @@ use std::ffi::CStr;
 use std::io;
 
 use super::undo::{self, HAS_CPUS, ID, STARTED, TEXT, WORDS, Written};
+use super::{groups, strays};
 use crate::core_sched::{self, Scope};
 use crate::sched::{self, Attributes};
 use crate::{checked, thread};
@@ -33,8 +34,10 @@ pub(super) fn carry_out(words: &Written) -> io::Result<()> {
         undo::COOKIE => take_cookie(words),
         undo::MEMBERS => members(first, words),
         undo::THREAD => of_thread(words),
-        undo::MOVE => move_all(first, second),
-        undo::REMOVE => remove(first),
+        undo::MOVE => groups::move_all(first, second),
+        undo::STRAYS => strays::lower(first, words),
+        undo::REMOVE => remove(first, |_| Ok(())),
+        undo::GROUP => remove(first, groups::remove_below),
         _ => Ok(()),
     };
     done.or_else(gone)
@@ -46,7 +49,7 @@ fn text(bytes: &[u8]) -> &CStr {
 }
 
 /// That something is not there any more is as it should be.
-fn gone(error: io::Error) -> io::Result<()> {
+pub(super) fn gone(error: io::Error) -> io::Result<()> {
     match error.raw_os_error() {
         Some(libc::ESRCH | libc::ENOENT | libc::ENODEV) => Ok(()),
         _ => Err(error),
@@ -54,16 +57,26 @@ fn gone(error: io::Error) -> io::Result<()> {
 }
 
 fn open(path: &CStr, flags: libc::c_int) -> io::Result<libc::c_int> {
-    // SAFETY: the path is a terminated string.
-    checked(unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC | libc::O_NOCTTY) })
+    open_at(libc::AT_FDCWD, path, flags)
 }
 
-fn close(file: libc::c_int) {
+/// A path from an open folder on.
+pub(super) fn open_at(
+    folder: libc::c_int,
+    path: &CStr,
+    flags: libc::c_int,
+) -> io::Result<libc::c_int> {
+    let flags = flags | libc::O_CLOEXEC | libc::O_NOCTTY;
+    // SAFETY: the path is a terminated string.
+    checked(unsafe { libc::openat(folder, path.as_ptr(), flags) })
+}
+
+pub(super) fn close(file: libc::c_int) {
     // SAFETY: the descriptor was opened here and is used by nobody else.
     unsafe { libc::close(file) };
 }
 
-fn write(path: &CStr, text: &[u8]) -> io::Result<()> {
+pub(super) fn write(path: &CStr, text: &[u8]) -> io::Result<()> {
     let file = open(path, libc::O_WRONLY)?;
     // SAFETY: reads the bytes of a live slice.
     let count = unsafe { libc::write(file, text.as_ptr().cast(), text.len()) };
@@ -73,8 +86,12 @@ fn write(path: &CStr, text: &[u8]) -> io::Result<()> {
 }
 
 /// Hands over each number in a file, also as its digits.
-fn numbers(path: &CStr, mut each: impl FnMut(u32, &[u8]) -> io::Result<()>) -> io::Result<()> {
-    let file = open(path, libc::O_RDONLY)?;
+pub(super) fn numbers(
+    folder: libc::c_int,
+    path: &CStr,
+    mut each: impl FnMut(u32, &[u8]) -> io::Result<()>,
+) -> io::Result<()> {
+    let file = open_at(folder, path, libc::O_RDONLY)?;
     let (mut piece, mut digits, mut length) = ([0u8; PIECE], [0u8; 10], 0);
     let mut done = Ok(());
     loop {
@@ -106,7 +123,7 @@ fn numbers(path: &CStr, mut each: impl FnMut(u32, &[u8]) -> io::Result<()>) -> i
     done
 }
 
-fn life(words: &Written) -> Option<u32> {
+pub(super) fn life(words: &Written) -> Option<u32> {
     let id = u32::try_from(words[ID]).ok()?;
     (started(id) == Some(words[STARTED])).then_some(id)
 }
@@ -130,7 +147,7 @@ fn of_thread(words: &Written) -> io::Result<()> {
     policy.and(affinity(id, words))
 }
 
-fn affinity(id: u32, words: &Written) -> io::Result<()> {
+pub(super) fn affinity(id: u32, words: &Written) -> io::Result<()> {
     if words[HAS_CPUS] == 0 {
         return Ok(());
     }
@@ -141,7 +158,7 @@ fn members(list: &CStr, words: &Written) -> io::Result<()> {
     let mut done = Ok(());
     for _ in 0..ROUNDS {
         let mut found = false;
-        done = numbers(list, |id, _| {
+        done = numbers(libc::AT_FDCWD, list, |id, _| {
             let urgent = matches!(
                 sched::of(id),
                 Ok(Some(
@@ -159,25 +176,12 @@ fn members(list: &CStr, words: &Written) -> io::Result<()> {
     done
 }
 
-fn move_all(from: &CStr, to: &CStr) -> io::Result<()> {
-    let mut done = Ok(());
-    for _ in 0..ROUNDS {
-        let mut found = false;
-        done = numbers(from, |number, digits| {
-            // Members of another number space read as zero, and cannot be named.
-            found |= number != 0;
-            if number == 0 { Ok(()) } else { write(to, digits).or_else(gone) }
-        });
-        if !found {
-            break;
-        }
-    }
-    done
-}
-
-fn remove(folder: &CStr) -> io::Result<()> {
+/// `before` each try.
+fn remove(folder: &CStr, before: impl Fn(&CStr) -> io::Result<()>) -> io::Result<()> {
     let mut tries = 0;
     loop {
+        // What cannot be removed below keeps the folder itself in use, which is told.
+        let _ = before(folder);
         // SAFETY: the path is a terminated string.
         let removed = checked(unsafe { libc::rmdir(folder.as_ptr()) }).map(drop);
         tries += 1;
@@ -197,8 +201,21 @@ fn pause() {
 /// When thread or process `id` began, in clock ticks since boot; `None` if there is none that may
 /// still run.
 pub(super) fn started(id: u32) -> Option<u64> {
-    /// Fields behind the name: the state, and 19 further the start.
-    const START: usize = 19;
+    stat(id).map(|stat| stat.started)
+}
+
+/// What `/proc/ID/stat` says.
+pub(super) struct Stat {
+    /// The parent of its process.
+    pub(super) parent: u32,
+    /// When it began, in clock ticks since boot.
+    pub(super) started: u64,
+}
+
+/// Of a thread or process that may still run.
+pub(super) fn stat(id: u32) -> Option<Stat> {
+    /// Fields behind the parent up to the start.
+    const START: usize = 17;
     let mut path = *b"/proc/##########/stat\0";
     let name = named(&mut path, id)?;
     let file = open(name, libc::O_RDONLY).ok()?;
@@ -211,12 +228,16 @@ pub(super) fn started(id: u32) -> Option<u64> {
     let behind = line.iter().rposition(|byte| *byte == b')')?;
     let mut fields = line.get(behind + 2..)?.split(|byte| *byte == b' ');
     let dead = matches!(fields.next()?, b"Z" | b"X");
-    let start = fields.nth(START - 1)?;
-    let number = start.iter().try_fold(0u64, |sum, digit| {
+    let parent = u32::try_from(number(fields.next()?)?).ok()?;
+    let started = number(fields.nth(START)?)?;
+    (!dead).then_some(Stat { parent, started })
+}
+
+fn number(digits: &[u8]) -> Option<u64> {
+    digits.iter().try_fold(0u64, |sum, digit| {
         let digit = digit.is_ascii_digit().then(|| u64::from(digit - b'0'))?;
         sum.checked_mul(10)?.checked_add(digit)
-    })?;
-    (!dead).then_some(number)
+    })
 }
 
 /// Puts a number in the place of the marks in `path`; leading zeros would be another name.

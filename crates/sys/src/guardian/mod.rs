@@ -9,7 +9,9 @@
 //! Must not: decide what is to be put back.
 
 mod acts;
+mod groups;
 mod process;
+mod strays;
 mod table;
 mod undo;
 

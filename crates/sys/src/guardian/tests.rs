@@ -179,3 +179,71 @@ fn who_is_gone_counts_as_put_back() {
         guardian.keep(&undo).unwrap().undo().unwrap();
     }
 }
+
+/// What a program makes inside its group goes with it, deepest first, and nothing of other guardians.
+#[test]
+fn groups_below_are_emptied_and_removed() {
+    let home = Home::new("guardian-below");
+    let (top, to) = (home.0.join("top"), home.file("to"));
+    let deep = top.join("one/two");
+    let foreign = top.join("hourglass-1-0");
+    for folder in [&deep, &foreign] {
+        fs::create_dir_all(folder).unwrap();
+    }
+    let guardian = Guardian::start().unwrap();
+    let keep = |undo: Undo| guardian.keep(&undo).unwrap();
+    // On files, which keep their numbers, the number written last stays: that of the highest folder that has one.
+    fs::write(&to, "").unwrap();
+    for (folder, wanted) in [(&foreign, ""), (&deep, "4711"), (&top, "4712")] {
+        let number = if wanted.is_empty() { "9999" } else { wanted };
+        fs::write(folder.join("cgroup.procs"), number).unwrap();
+        let from = top.join("cgroup.procs");
+        if folder == &deep {
+            fs::write(&from, "").unwrap();
+        }
+        keep(Undo::Move { from, to: to.clone() }).undo().unwrap();
+        assert_eq!(fs::read_to_string(&to).unwrap(), wanted);
+    }
+    for folder in [&top, &deep, &foreign] {
+        fs::remove_file(folder.join("cgroup.procs")).unwrap();
+    }
+    assert!(keep(Undo::RemoveGroup(top.clone())).undo().is_err(), "another's group is in it");
+    assert!(!top.join("one").exists() && foreign.exists());
+    fs::remove_dir(&foreign).unwrap();
+    fs::create_dir_all(&deep).unwrap();
+    keep(Undo::RemoveGroup(top.clone())).undo().unwrap();
+    assert!(!top.exists());
+}
+
+/// Whoever left a group unseen is lowered by descent or by mark; a thread that has the same policy from elsewhere
+/// keeps it.
+#[test]
+fn strays_are_known_by_descent_and_mark() {
+    const PRIORITY: u8 = 2;
+    let value = format!("{}-strays", std::process::id());
+    let marked = Command::new("sleep").arg("60").env("HOURGLASS_TEST_STRAY", &value).spawn();
+    let marked = Other(marked.unwrap());
+    let (root, nobody) = (Other::new(), Other::new());
+    let others = [&marked, &root, &nobody].map(|other| other.0.id());
+    if others.iter().any(|id| sched::set_of(*id, Attributes::Fifo(PRIORITY)).is_err()) {
+        return eprintln!("skipped: SCHED_FIFO is refused here");
+    }
+    let guardian = Guardian::start().unwrap();
+    let undo = Undo::Strays {
+        root: Life::of(root.0.id()).unwrap(),
+        priority: PRIORITY - 1,
+        mark: format!("HOURGLASS_TEST_STRAY={value}"),
+        cpus: None,
+    };
+    // The name alone is not the mark, nor is the begin of it.
+    for part in ["HOURGLASS_TEST_STRAY", &format!("HOURGLASS_TEST_STRAY={}", std::process::id())] {
+        let Undo::Strays { root, priority, .. } = undo.clone() else { unreachable!() };
+        let root = Life { started: root.started + 1, ..root };
+        let other = Undo::Strays { root, priority, mark: part.to_owned(), cpus: None };
+        guardian.keep(&other).unwrap().undo().unwrap();
+        assert_eq!(sched::of(others[0]).unwrap(), Some(Attributes::Fifo(PRIORITY)), "{part}");
+    }
+    guardian.keep(&undo).unwrap().undo().unwrap();
+    let (other, fifo) = (Some(Attributes::Other(0)), Some(Attributes::Fifo(PRIORITY)));
+    assert_eq!(others.map(|id| sched::of(id).unwrap()), [other, other, fifo]);
+}

@@ -31,8 +31,10 @@ pub(super) const COOKIE: u64 = 3;
 pub(super) const MEMBERS: u64 = 4;
 pub(super) const THREAD: u64 = 5;
 pub(super) const MOVE: u64 = 6;
-pub(super) const REMOVE: u64 = 7;
-pub(super) const LAST: u64 = REMOVE;
+pub(super) const STRAYS: u64 = 7;
+pub(super) const REMOVE: u64 = 8;
+pub(super) const GROUP: u64 = 9;
+pub(super) const LAST: u64 = GROUP;
 
 /// A thread or process that cannot be mistaken for a later one of the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -96,17 +98,33 @@ pub enum Undo {
         /// Its CPUs.
         cpus: Option<Vec<u32>>,
     },
-    /// Every process of one cgroup goes to another: each number in the file `from` is written into
-    /// the file `to` (both `cgroup.procs`, or `tasks` for single threads of version 1).
+    /// Every process of one cgroup and of those below it goes to another: each number in the file `from`, and in those
+    /// of its name in folders below, is written into the file `to` (both `cgroup.procs`, or `tasks` for single
+    /// threads of version 1). Groups of other programs like this, whose names begin with `hourglass-`, are left alone.
     Move {
         /// Read from.
         from: PathBuf,
         /// Written to.
         to: PathBuf,
     },
-    /// An empty folder, such as a cgroup or an instance of the trace, is removed; tried for up to
-    /// 5 s while the kernel says that it is in use.
+    /// Threads that left a group while they were raised, before anybody had met them, leave `SCHED_FIFO` for
+    /// `SCHED_OTHER`: those of its raised members' priorities, in processes that descend from `root` or carry
+    /// `mark` in their environment, and that are in no group whose name begins with `hourglass-`.
+    Strays {
+        /// The process for which the group was made.
+        root: Life,
+        /// The priority of raised members; the one above counts as well.
+        priority: u8,
+        /// `NAME=VALUE`.
+        mark: String,
+        /// Their CPUs.
+        cpus: Option<Vec<u32>>,
+    },
+    /// An empty folder, such as an instance of the trace, is removed; tried for up to 5 s while the kernel says
+    /// that it is in use.
     Remove(PathBuf),
+    /// The same of a cgroup, with the empty ones below it, deepest first.
+    RemoveGroup(PathBuf),
 }
 
 impl Undo {
@@ -146,8 +164,15 @@ impl Undo {
                 words[0] = MOVE;
                 texts(&mut words, &[from.as_os_str().as_bytes(), to.as_os_str().as_bytes()])?;
             }
-            Undo::Remove(folder) => {
-                words[0] = REMOVE;
+            Undo::Strays { root, priority, mark, cpus } => {
+                words[0] = STRAYS;
+                life(&mut words, *root);
+                words[ATTRIBUTES] = u64::from(*priority);
+                set(&mut words, cpus.as_deref());
+                texts(&mut words, &[mark.as_bytes()])?;
+            }
+            Undo::Remove(folder) | Undo::RemoveGroup(folder) => {
+                words[0] = if matches!(self, Undo::Remove(_)) { REMOVE } else { GROUP };
                 texts(&mut words, &[folder.as_os_str().as_bytes()])?;
             }
         }

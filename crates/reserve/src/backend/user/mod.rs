@@ -16,6 +16,9 @@ pub mod budget;
 pub mod claims;
 pub mod demand;
 mod enforcer;
+#[cfg(test)]
+#[path = "tests/killed.rs"]
+mod killed;
 mod orders;
 mod team;
 #[cfg(test)]

@@ -15,6 +15,7 @@ use super::demand::Sample;
 use super::usage::{Tally, Usage};
 use crate::backend::gather::{Gathered, gather, unless_gone};
 use crate::backend::members;
+use crate::command;
 use crate::guardian::{Guardian, Kept, Life, Undo};
 use crate::target::Target;
 
@@ -76,6 +77,8 @@ pub(super) struct Team {
     processes: HashMap<u32, Process>,
     /// For all members of the group, who may have become more since they were looked at.
     members: Option<Kept>,
+    /// For those who left the group before they were met: raised by birth, and nobody's.
+    strays: Option<Kept>,
     known: HashMap<u32, Known>,
     gathered: Option<Gathered>,
     guardian: Guardian,
@@ -111,6 +114,7 @@ impl Team {
         let list = list.map(|path| if path.exists() { path } else { path.with_file_name("tasks") });
         let cpus = plan.pin.map(|_| before.cpus.clone());
         let members = list.map(|list| guardian.keep(&Undo::Members { list, cpus })).transpose()?;
+        let strays = strays(target, &plan, &before, guardian)?;
         let guardian = guardian.clone();
         let mut team = Team {
             target: target.clone(),
@@ -119,6 +123,7 @@ impl Team {
             usage,
             processes: HashMap::new(),
             members,
+            strays,
             known: HashMap::new(),
             gathered,
             guardian,
@@ -267,7 +272,6 @@ impl Team {
         // Those made meanwhile too, who have nothing of their own written down.
         let mut done = self.lower();
         done = done.and(self.resume());
-        done = done.and(self.lower_strays());
         for kept in self.processes.into_values().filter_map(|process| process.kept) {
             done = done.and(kept.undo());
         }
@@ -275,6 +279,7 @@ impl Team {
         for kept in self.known.into_values().filter_map(|known| known.kept) {
             done = done.and(kept.undo());
         }
+        done = done.and(self.strays.map_or(Ok(()), Kept::undo));
         done.and(self.gathered.map_or(Ok(()), Gathered::dissolve))
     }
 
@@ -364,21 +369,6 @@ impl Team {
         policy.and(unless_gone(thread::set_affinity_of(tid, cpus)))
     }
 
-    /// Lowers who left the group before it was met: raised by birth, and now a descendant of the target, or of
-    /// this process if that takes in orphans.
-    fn lower_strays(&self) -> io::Result<()> {
-        let Target::Process(root) = self.target else { return Ok(()) };
-        let own = std::process::id();
-        let priorities = self.plan.priority..=self.plan.priority.saturating_add(1);
-        let raised = |tid: &u32| matches!(sched::of(*tid), Ok(Some(Attributes::Fifo(priority))) if priorities.contains(&priority));
-        let mut found = members::tree(root);
-        found.extend(members::tree(own));
-        let others = found.into_iter().filter(|pid| *pid != own);
-        let strays: Vec<u32> = others.flat_map(members::threads_of).filter(raised).collect();
-        let before = Before { policy: Attributes::Other(0), ..self.before.clone() };
-        strays.into_iter().map(|tid| self.restore(tid, &before)).fold(Ok(()), io::Result::and)
-    }
-
     fn meet_processes(&mut self) -> io::Result<()> {
         let found = self.descendants();
         let gone: Vec<u32> =
@@ -435,4 +425,17 @@ impl Team {
         }
         Ok(Known { life, before, kept, time: None })
     }
+}
+
+/// Who may leave the group of a process unseen.
+fn strays(
+    target: &Target,
+    plan: &Plan,
+    before: &Before,
+    guardian: &Guardian,
+) -> io::Result<Option<Kept>> {
+    let Target::Process(root) = *target else { return Ok(None) };
+    let cpus = plan.pin.map(|_| before.cpus.clone());
+    let (root, priority, mark) = (Life::of(root)?, plan.priority, command::mark());
+    guardian.keep(&Undo::Strays { root, priority, mark, cpus }).map(Some)
 }

@@ -171,7 +171,7 @@ impl Freezer {
     fn make(&mut self, home: &Group, guardian: &Guardian) -> io::Result<Group> {
         let name = new_name();
         let path = home.path().join(&name);
-        let removal = guardian.keep(&Undo::Remove(path.clone()))?;
+        let removal = guardian.keep(&Undo::RemoveGroup(path.clone()))?;
         let group = home.make(&name)?;
         let procs = |group: &Group| group.path().join("cgroup.procs");
         let way_back = Undo::Move { from: procs(&group), to: procs(home) };

@@ -18,14 +18,14 @@ const PERIOD_US: i64 = 10_000;
 const LASTING: Duration = Duration::from_millis(250);
 
 /// A program that is ended however the test ends.
-struct Program(Child);
+pub(super) struct Program(pub(super) Child);
 
 impl Program {
-    fn shell(script: &str) -> Program {
+    pub(super) fn shell(script: &str) -> Program {
         Program(Command::new("sh").args(["-c", script]).spawn().unwrap())
     }
 
-    fn pid(&self) -> u32 {
+    pub(super) fn pid(&self) -> u32 {
         self.0.id()
     }
 }
@@ -41,29 +41,29 @@ impl Drop for Program {
     }
 }
 
-fn request(strength: Strength, cpu: Option<u32>) -> Request {
+pub(super) fn request(strength: Strength, cpu: Option<u32>) -> Request {
     let (budget, period) = (Span::from_micros(BUDGET_US), Span::from_micros(PERIOD_US));
     Request { reservation: Reservation::new(budget, period, strength).unwrap(), cpu }
 }
 
-fn user() -> User {
+pub(super) fn user() -> User {
     User::new(Guardian::start().unwrap())
 }
 
 /// The last CPU, since others use the first ones.
-fn last_cpu() -> u32 {
+pub(super) fn last_cpu() -> u32 {
     thread::affinity().unwrap().last().copied().unwrap()
 }
 
 /// One of these tests at a time.
-fn alone() -> MutexGuard<'static, ()> {
+pub(super) fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A refusal for want of a privilege skips the test, and one because of reservations that others have
 /// on this CPU and do not end; any other fails it.
-fn kept(ask: impl Fn() -> Result<Keeping, Refusal>) -> Option<Keeping> {
+pub(super) fn kept(ask: impl Fn() -> Result<Keeping, Refusal>) -> Option<Keeping> {
     let begun = Instant::now();
     loop {
         match ask() {
@@ -98,7 +98,7 @@ fn last(keeping: &Keeping) {
 }
 
 /// Policy and CPUs of a process, and the group that it is in.
-fn situation(pid: u32) -> (Option<Attributes>, Vec<u32>, Option<std::path::PathBuf>) {
+pub(super) fn situation(pid: u32) -> (Option<Attributes>, Vec<u32>, Option<std::path::PathBuf>) {
     let group = Hierarchy::unified().and_then(|unified| unified.of(pid));
     let path = group.ok().map(|group| group.path().to_owned());
     (sched::of(pid).unwrap(), thread::affinity_of(pid).unwrap(), path)
@@ -350,77 +350,6 @@ fn periods_that_somebody_above_took_are_missed() {
     assert!(told.supply.missed >= before.supply.missed + 4, "{before:?}, {told:?}");
     let short = told.supply.wanted.range(..BUDGET_US as u64 * 1_000).count();
     assert!(short > 0, "{told:?}");
-}
-
-/// In the environment of the process that is to be killed: for whom it reserves, and where it makes
-/// groups.
-const FOR: &str = "HOURGLASS_TEST_RESERVE_FOR";
-const GROUPED: &str = "HOURGLASS_TEST_RESERVE_GROUPED";
-
-/// The life of that process; for everybody else nothing.
-#[test]
-#[ignore = "runs in a process that another test starts and kills"]
-fn holds_a_reserve_until_it_is_killed() {
-    let Some(pid) = std::env::var(FOR).ok().and_then(|pid| pid.parse().ok()) else { return };
-    let user = user();
-    let user = if std::env::var_os(GROUPED).is_some() { user } else { user.without_groups() };
-    let request = request(Strength::Hard, Some(last_cpu()));
-    if let Some(keeping) = kept(|| user.keep(&Target::Process(pid), &request)) {
-        println!("reserved");
-        std::thread::sleep(Duration::from_secs(20));
-        drop(keeping);
-    }
-}
-
-/// The keeper is killed at some moment of a period: nobody stays stopped, raised, pinned or in a
-/// group, and the group goes.
-#[test]
-fn whoever_keeps_a_reserve_may_be_killed() {
-    use std::io::{BufRead, BufReader};
-    let _alone = alone();
-    for (grouped, moment_us) in [(true, 0), (true, 3_100), (false, 1_300), (false, 5_700)] {
-        let program = Program::shell("while :; do (:); done & while :; do :; done");
-        let pid = program.pid();
-        std::thread::sleep(Duration::from_millis(20));
-        let before = situation(pid);
-        let name = "backend::user::tests::holds_a_reserve_until_it_is_killed";
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", name, "--ignored", "--nocapture"]).env(FOR, pid.to_string());
-        if grouped {
-            command.env(GROUPED, "1");
-        }
-        let mut keeper = Program(command.stdout(std::process::Stdio::piped()).spawn().unwrap());
-        let lines = BufReader::new(keeper.0.stdout.take().unwrap()).lines();
-        let said = lines.map_while(Result::ok).find(|line| {
-            line.contains("reserved") || line.contains("skipped") || line.contains("test result")
-        });
-        if !said.is_some_and(|line| line.contains("reserved")) {
-            return println!("skipped: no reserve could be had");
-        }
-        std::thread::sleep(Duration::from_millis(30) + Duration::from_micros(moment_us));
-        keeper.0.kill().unwrap();
-        keeper.0.wait().unwrap();
-        let begun = Instant::now();
-        let put_back = || {
-            let urgent = |tid: u32| {
-                matches!(sched::of(tid), Ok(Some(Attributes::Fifo(_) | Attributes::RoundRobin(_))))
-            };
-            let mut tree = members::tree(pid).into_iter().flat_map(members::threads_of);
-            situation(pid) == before
-                && !tree.any(|tid| urgent(tid) || members::state_of(tid) == Some('T'))
-        };
-        while !put_back() && begun.elapsed().as_secs() < 10 {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        assert!(put_back(), "grouped {grouped}, {moment_us} us: {:?}, {before:?}", situation(pid));
-        // It still runs, and at its own pace.
-        let clock = ProcessTime::of(pid);
-        let used = clock.read_ns().unwrap();
-        while clock.read_ns().unwrap() == used && begun.elapsed().as_secs() < 20 {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        assert!(clock.read_ns().unwrap() > used);
-    }
 }
 
 /// A member leaves the group and outlives the reserve: it is neither raised nor pinned then, whether it

@@ -1,0 +1,142 @@
+//! A process that keeps a reserve is killed: what its guardian puts back. Where no reserve can be had, the tests say
+//! that they were skipped.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use hourglass_sys::cgroup::Hierarchy;
+use hourglass_sys::clock::others::ProcessTime;
+
+use super::tests::{Program, alone, kept, last_cpu, request, situation, user};
+use super::*;
+use crate::backend::members;
+
+/// In the environment of the process that is to be killed: for whom it reserves, and where it makes
+/// groups.
+const FOR: &str = "HOURGLASS_TEST_RESERVE_FOR";
+const GROUPED: &str = "HOURGLASS_TEST_RESERVE_GROUPED";
+
+/// The life of that process; for everybody else nothing.
+#[test]
+#[ignore = "runs in a process that another test starts and kills"]
+fn holds_a_reserve_until_it_is_killed() {
+    let Some(pid) = std::env::var(FOR).ok().and_then(|pid| pid.parse().ok()) else { return };
+    let user = user();
+    let user = if std::env::var_os(GROUPED).is_some() { user } else { user.without_groups() };
+    let request = request(Strength::Hard, Some(last_cpu()));
+    if let Some(keeping) = kept(|| user.keep(&Target::Process(pid), &request)) {
+        println!("reserved");
+        std::thread::sleep(Duration::from_secs(20));
+        drop(keeping);
+    }
+}
+
+/// A process that keeps a reserve for `pid`, and has said so; `None` where none can be had.
+fn killable(pid: u32, grouped: bool) -> Option<Program> {
+    use std::io::{BufRead, BufReader};
+    let name = "backend::user::killed::holds_a_reserve_until_it_is_killed";
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", name, "--ignored", "--nocapture"]).env(FOR, pid.to_string());
+    if grouped {
+        command.env(GROUPED, "1");
+    }
+    let mut keeper = Program(command.stdout(std::process::Stdio::piped()).spawn().unwrap());
+    let lines = BufReader::new(keeper.0.stdout.take().unwrap()).lines();
+    let said = lines.map_while(Result::ok).find(|line| {
+        line.contains("reserved") || line.contains("skipped") || line.contains("test result")
+    });
+    let reserved = said.is_some_and(|line| line.contains("reserved"));
+    if !reserved {
+        println!("skipped: no reserve could be had");
+    }
+    reserved.then_some(keeper)
+}
+
+/// The keeper is killed at some moment of a period: nobody stays stopped, raised, pinned or in a
+/// group, and the group goes.
+#[test]
+fn whoever_keeps_a_reserve_may_be_killed() {
+    let _alone = alone();
+    for (grouped, moment_us) in [(true, 0), (true, 3_100), (false, 1_300), (false, 5_700)] {
+        let program = Program::shell("while :; do (:); done & while :; do :; done");
+        let pid = program.pid();
+        std::thread::sleep(Duration::from_millis(20));
+        let before = situation(pid);
+        let Some(mut keeper) = killable(pid, grouped) else { return };
+        std::thread::sleep(Duration::from_millis(30) + Duration::from_micros(moment_us));
+        keeper.0.kill().unwrap();
+        keeper.0.wait().unwrap();
+        let begun = Instant::now();
+        let put_back = || {
+            let urgent = |tid: u32| {
+                matches!(sched::of(tid), Ok(Some(Attributes::Fifo(_) | Attributes::RoundRobin(_))))
+            };
+            let mut tree = members::tree(pid).into_iter().flat_map(members::threads_of);
+            situation(pid) == before
+                && !tree.any(|tid| urgent(tid) || members::state_of(tid) == Some('T'))
+        };
+        while !put_back() && begun.elapsed().as_secs() < 10 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(put_back(), "grouped {grouped}, {moment_us} us: {:?}, {before:?}", situation(pid));
+        // It still runs, and at its own pace.
+        let clock = ProcessTime::of(pid);
+        let used = clock.read_ns().unwrap();
+        while clock.read_ns().unwrap() == used && begun.elapsed().as_secs() < 20 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(clock.read_ns().unwrap() > used);
+    }
+}
+
+/// The keeper is killed while the program has groups of its own inside its group, and a process that left it before
+/// anybody met it: no group is left, and nobody is raised or pinned.
+#[test]
+fn a_killed_keeper_leaves_no_group_and_no_stray() {
+    let _alone = alone();
+    let Ok(unified) = Hierarchy::unified() else {
+        return println!("skipped: control groups of version 2 are not mounted");
+    };
+    let mount = unified.mount().display();
+    // Its group, when it has one; a process in a group two below it, and one that leaves as soon as it is born.
+    let script = format!(
+        "until grep -q hourglass- /proc/self/cgroup; do sleep 0.01; done; \
+         own={mount}$(sed -n s/^0:://p /proc/self/cgroup); mkdir -p $own/one/two; \
+         sh -c \"echo 0 > $own/one/two/cgroup.procs; exec sleep 100\" & \
+         while :; do sh -c \"echo 0 > {mount}/cgroup.procs; exec sleep 100\" & sleep 0.05; done"
+    );
+    let program = Program::shell(&script);
+    let pid = program.pid();
+    let before = situation(pid);
+    let Some(mut keeper) = killable(pid, true) else { return };
+    let own = format!("hourglass-{}-", keeper.pid());
+    let groups = || {
+        let groups = unified.of(0).unwrap().groups().unwrap_or_default().into_iter();
+        let paths = groups.map(|group| group.path().to_owned());
+        let ours = |path: &std::path::PathBuf| {
+            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&own))
+        };
+        paths.filter(ours).collect::<Vec<_>>()
+    };
+    let begun = Instant::now();
+    let nested = || groups().iter().any(|group| group.join("one/two").exists());
+    while !(nested() && members::tree(pid).len() > 3) && begun.elapsed().as_secs() < 20 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(nested(), "the program has made no groups");
+    keeper.0.kill().unwrap();
+    keeper.0.wait().unwrap();
+    let clean = || {
+        let usual = |pid: u32| {
+            let (policy, cpus, _) = situation(pid);
+            (policy, cpus) == (before.0, before.1.clone())
+        };
+        groups().is_empty() && situation(pid) == before && members::tree(pid).into_iter().all(usual)
+    };
+    let begun = Instant::now();
+    while !clean() && begun.elapsed().as_secs() < 10 {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let left: Vec<_> = members::tree(pid).into_iter().map(situation).collect();
+    assert!(clean(), "{:?}, {left:?}, not as {before:?}", groups());
+}
