@@ -93,8 +93,17 @@ pub struct ReserveRefusal {
 pub struct SmtReport {
     /// `monitor`, `disable` or `ignore`.
     pub policy: String,
-    /// Whether protection is claimed; false where the topology shows no sibling and none was named.
+    /// Whether protection is claimed, against those in `against` and nobody else: all of them stood when they should,
+    /// for the whole run. False where the topology shows no sibling and none was named, where the reservation does
+    /// not leave the margin, where an order was refused, and where the guardian was gone or had to wake them.
     pub protected: bool,
+    /// Who was kept off, as they were named: `4711` with its descendants, a control group, `session:4711`; or
+    /// `everybody`. Others on those CPUs disturb as before.
+    #[serde(default)]
+    pub against: Vec<String>,
+    /// How often the guardian let them run since nothing was heard of the monitor.
+    #[serde(default)]
+    pub broken: u64,
     /// CPUs that share with the reserved one.
     pub shares: Vec<u32>,
     /// Where progress was read: `word`, `instructions`, `cpu_time` or `none`.

@@ -65,7 +65,10 @@ pub fn run(request: &Request) -> Result<Outcome, Failure> {
     let going = subject.go()?;
     let ended = until_end(&going.wait()?, &signals)
         .map_err(Failure::system("the end cannot be waited for"))?;
-    document.smt = protection.map(Protection::end).or(document.smt);
+    if let Some((smt, warnings)) = protection.map(Protection::end) {
+        document.smt = Some(smt);
+        document.warnings.extend(warnings);
+    }
     if let Err(error) = picked.reserved.release() {
         document.warnings.push(not_undone(&error));
     }

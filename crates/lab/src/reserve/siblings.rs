@@ -16,8 +16,7 @@ use hourglass_reserve::smt::driver::{Driver, Plan};
 use hourglass_reserve::smt::enforcer::Watched;
 use hourglass_reserve::smt::jobs::Promised;
 use hourglass_reserve::smt::monitor::Settings;
-use hourglass_reserve::smt::sharers::locks::Shared;
-use hourglass_reserve::smt::sharers::{Spared, select};
+use hourglass_reserve::smt::sharers::select;
 use hourglass_reserve::smt::stopper::{CoRunners, Kind, Setup, Stopper, Wanted, choose};
 use hourglass_reserve::smt::topology::{Shares, Topology};
 use hourglass_reserve::target::Target;
@@ -31,6 +30,8 @@ use hourglass_time::Span;
 use super::session::threads_of;
 use super::{Failure, Request, SiblingPolicy, Siblings, Subject};
 
+mod told;
+
 /// How long a monitor may be silent while co-runners stand, beside two periods, ns.
 const PATIENCE_NS: u64 = 500_000_000;
 
@@ -42,12 +43,30 @@ const OWN_PART: u64 = 100;
 pub(super) struct Protection {
     driver: Driver,
     shares: Vec<u32>,
+    /// Who is kept off.
+    against: Vec<String>,
+    guardian: Guardian,
 }
 
 impl Protection {
-    /// Ends it; everybody runs again. What it did.
-    pub(super) fn end(self) -> SmtReport {
-        self.driver.stop().to_document(&self.shares)
+    /// Ends it; everybody runs again. What it did, and what a reader must know of it.
+    pub(super) fn end(self) -> (SmtReport, Vec<Warning>) {
+        let report = self.driver.stop();
+        let broken = self.guardian.broken();
+        let unbroken = broken == 0 && self.guardian.lives();
+        let smt = report.to_document(&self.shares);
+        let protected = smt.protected && unbroken;
+        let warnings = told::after(&report, &self.guardian);
+        (SmtReport { protected, against: self.against, broken, ..smt }, warnings)
+    }
+}
+
+/// Who is kept off, by name.
+fn against(siblings: &Siblings) -> Vec<String> {
+    match (siblings.policy, &siblings.stopped[..]) {
+        (SiblingPolicy::Ignore, _) => Vec::new(),
+        (_, []) => vec!["everybody".to_owned()],
+        (_, named) => named.iter().map(ToString::to_string).collect(),
     }
 }
 
@@ -69,6 +88,7 @@ pub(super) struct Sharing<'a> {
     /// Stops them.
     stopper: Box<dyn Stopper>,
     stopping: Stopping,
+    guardian: Guardian,
 }
 
 /// What stopping takes, ns.
@@ -91,7 +111,8 @@ pub(super) fn sharing<'a>(
 ) -> Result<Option<Sharing<'a>>, Failure> {
     let Some((siblings, shares)) = look(request, target, document)? else { return Ok(None) };
     let (stopper, stopping) = stopper(request, siblings, target, &shares, guardian, document)?;
-    Ok(Some(Sharing { request, siblings, shares, stopper, stopping }))
+    let guardian = guardian.clone();
+    Ok(Some(Sharing { request, siblings, shares, stopper, stopping, guardian }))
 }
 
 /// Who shares the reserved processor, if that is asked and somebody does; that nobody does is told.
@@ -107,7 +128,7 @@ pub(super) fn look<'a>(
         return Ok(Some((siblings, shares)));
     }
     document.smt = Some(nobody_shares(siblings));
-    document.warnings.push(no_claim(&shares, siblings));
+    document.warnings.push(told::no_claim(&shares, siblings));
     Ok(None)
 }
 
@@ -157,7 +178,7 @@ pub(super) fn protect(
     first_ns: Option<u64>,
 ) -> Result<Protection, Failure> {
     let promise = promise(&sharing);
-    let Sharing { request, siblings, shares, stopper, stopping } = sharing;
+    let Sharing { request, siblings, shares, stopper, stopping, guardian } = sharing;
     let Stopping { settle_ns, margin_ns } = stopping;
     let grid = page.as_ref().map(|page| Page::open(&page.path())).transpose().map_err(failed)?;
     let slow_ns = siblings.graded.then(|| slowed_from(request));
@@ -175,7 +196,8 @@ pub(super) fn protect(
     if let (Some(grid), [promised]) = (grid, driver.promised()) {
         grid.set_grid(promised.first_ns(), promised.period_ns());
     }
-    Ok(Protection { driver, shares: shares.others.iter().collect() })
+    let shares = shares.others.iter().collect();
+    Ok(Protection { driver, shares, against: against(siblings), guardian })
 }
 
 /// What the monitor sees to: the budget, in time for what the backend keeps for it.
@@ -255,28 +277,9 @@ fn co_runners(
         return Ok(Wanted { co_runners, reserved, shares, graded: siblings.graded });
     }
     let selected = select(&siblings.stopped, reserved, &shares.others).map_err(failed)?;
-    document.warnings.extend(spared(&selected.spared));
-    document.warnings.extend(selected.shared.iter().map(shared));
+    document.warnings.extend(told::spared(&selected.spared));
+    document.warnings.extend(selected.shared.iter().map(told::shared));
     Ok(Wanted { graded: siblings.graded, ..selected.wanted })
-}
-
-/// Who was selected and runs on all the same.
-fn spared(spared: &[(u32, Spared)]) -> Option<Warning> {
-    let list: Vec<String> = spared.iter().map(|(pid, why)| format!("{pid} ({why})")).collect();
-    (!list.is_empty()).then(|| Warning {
-        id: "not-stopped".to_owned(),
-        text: format!("processes that were selected and are never stopped: {}", list.join(", ")),
-        remedy: String::new(),
-    })
-}
-
-/// A lock that co-runners may hold while they stand.
-fn shared(shared: &Shared) -> Warning {
-    Warning {
-        id: "shared-lock".to_owned(),
-        text: shared.to_string(),
-        remedy: "stop others, or keep locks out of what they share".to_owned(),
-    }
 }
 
 /// The word that a program may write, its instructions where the processor counts them, and its
@@ -351,6 +354,8 @@ fn nobody_shares(siblings: &Siblings) -> SmtReport {
     SmtReport {
         policy: siblings.policy.to_string(),
         protected: false,
+        against: Vec::new(),
+        broken: 0,
         shares: Vec::new(),
         progress: "none".to_owned(),
         stopper: None,
@@ -362,17 +367,5 @@ fn nobody_shares(siblings: &Siblings) -> SmtReport {
         checks: 0,
         backwards: 0,
         unmoved: 0,
-    }
-}
-
-fn no_claim(shares: &Shares, siblings: &Siblings) -> Warning {
-    let (cpu, what) = (shares.cpu, &siblings.interference);
-    Warning {
-        id: "nobody-shares".to_owned(),
-        text: format!(
-            "no CPU shares {what} with CPU {cpu} ({}): no protection is claimed",
-            shares.source
-        ),
-        remedy: "--interferes llc, membw or a list of CPUs names others".to_owned(),
     }
 }

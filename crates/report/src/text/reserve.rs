@@ -145,7 +145,10 @@ fn delivered(out: &mut String, document: &ReserveDocument, style: Style) {
 
 fn siblings(out: &mut String, smt: &SmtReport, style: Style) {
     let (text, tone) = match smt.protected {
-        true => (format!("{} on CPUs {}", smt.policy, list(&smt.shares)), Tone::Good),
+        true => (
+            format!("{} on CPUs {}, against {}", smt.policy, list(&smt.shares), against(smt)),
+            Tone::Good,
+        ),
         false if smt.shares.is_empty() => {
             (format!("{}, but no CPU shares: nothing is claimed", smt.policy), Tone::Caution)
         }
@@ -174,6 +177,15 @@ fn siblings(out: &mut String, smt: &SmtReport, style: Style) {
             smt.backwards, smt.unmoved
         );
         line(out, "progress", &text, Tone::Caution, style);
+    }
+}
+
+/// Whom the protection covers.
+fn against(smt: &SmtReport) -> String {
+    match &smt.against[..] {
+        [one] if one == "everybody" => one.clone(),
+        [] => "nobody".to_owned(),
+        named => format!("{} and nobody else", named.join(", ")),
     }
 }
 
@@ -268,6 +280,8 @@ mod tests {
         document.smt = Some(SmtReport {
             policy: "monitor".to_owned(),
             protected: true,
+            against: vec!["4711".to_owned(), "session:99".to_owned()],
+            broken: 0,
             shares: vec![2, 3],
             progress: "word".to_owned(),
             stopper: Some("cgroup2_freeze".to_owned()),

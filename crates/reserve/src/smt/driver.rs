@@ -129,7 +129,7 @@ pub struct Report {
 
 impl Report {
     /// The part of the document, with the CPUs that share with the reserved one; none means that no
-    /// protection is claimed.
+    /// protection is claimed. Who is kept off, and what became of the guardian, is for the caller to add.
     #[must_use]
     pub fn to_document(&self, shares: &[u32]) -> SmtReport {
         let Statistics { jobs, missed, skipped, stops, stopped_ns, checks, failed, .. } =
@@ -137,6 +137,8 @@ impl Report {
         SmtReport {
             policy: self.policy.to_string(),
             protected: self.covered && !shares.is_empty() && failed == 0 && skipped == 0,
+            against: Vec::new(),
+            broken: 0,
             shares: shares.to_vec(),
             progress: self.progress.to_owned(),
             stopper: (self.policy != Policy::Ignore).then(|| self.stopper.to_owned()),

@@ -37,6 +37,17 @@ pub enum Selection {
     Session(u32),
 }
 
+/// As it is written on the command line.
+impl fmt::Display for Selection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Selection::Process(pid) => pid.fmt(f),
+            Selection::Group(path) => path.display().fmt(f),
+            Selection::Session(session) => write!(f, "session:{session}"),
+        }
+    }
+}
+
 /// A word that selects nothing.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error(

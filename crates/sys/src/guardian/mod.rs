@@ -92,6 +92,12 @@ impl Guardian {
         self.0.table.broken()
     }
 
+    /// Whether it still lives. Who kills it takes away what it was to put back if this process is killed as well.
+    #[must_use]
+    pub fn lives(&self) -> bool {
+        acts::started(self.pid()).is_some()
+    }
+
     /// Its process. It is a child of this one that must not be waited for by others.
     #[must_use]
     pub fn pid(&self) -> u32 {

@@ -1,0 +1,166 @@
+//! What a reader must know of a protection: who is not covered, and what went wrong.
+//!
+//! Owns: these warnings. Must not: find anything out.
+
+use hourglass_model::document::Warning;
+use hourglass_reserve::guardian::Guardian;
+use hourglass_reserve::smt::driver::Report;
+use hourglass_reserve::smt::sharers::Spared;
+use hourglass_reserve::smt::sharers::locks::Shared;
+use hourglass_reserve::smt::topology::Shares;
+use hourglass_time::Span;
+
+use super::super::{SiblingPolicy, Siblings};
+
+fn warning(id: &str, text: String, remedy: &str) -> Warning {
+    Warning { id: id.to_owned(), text, remedy: remedy.to_owned() }
+}
+
+/// What a run shows when it is over.
+pub(super) fn after(report: &Report, guardian: &Guardian) -> Vec<Warning> {
+    let seen = Seen { report: *report, broken: guardian.broken(), guarded: guardian.lives() };
+    seen.warnings()
+}
+
+/// What there is to tell of a run.
+struct Seen {
+    report: Report,
+    broken: u64,
+    guarded: bool,
+}
+
+impl Seen {
+    fn warnings(&self) -> Vec<Warning> {
+        let report = &self.report;
+        let mut warnings = Vec::new();
+        if self.broken > 0 {
+            let text = format!(
+                "the guardian let co-runners run {} times, since nothing was heard of the monitor while they stood: \
+                 no protection is claimed",
+                self.broken
+            );
+            let remedy =
+                "do not stop hourglass itself, and run nothing above FIFO 90 on the monitor's CPUs";
+            warnings.push(warning("guardian-woke", text, remedy));
+        }
+        if !self.guarded {
+            let text = "the guardian was killed: had hourglass died as well, co-runners would have stayed stopped; no \
+                        protection is claimed";
+            let remedy = "leave the process hourglass-guard alone";
+            warnings.push(warning("guardian-gone", text.to_owned(), remedy));
+        }
+        if !report.covered && report.policy != SiblingPolicy::Ignore {
+            let text = format!(
+                "the reservation leaves less slack in a period than the margin of {} that stopping co-runners takes: \
+                 no period is covered, and no protection is claimed",
+                Span::from_nanos(i64::try_from(report.margin_ns).unwrap_or(i64::MAX))
+            );
+            warnings.push(warning(
+                "not-covered",
+                text,
+                "reserve less, or allow a longer deadline; --smt disable needs no slack but the margin",
+            ));
+        }
+        if report.statistics.failed > 0 {
+            let errno = report.errno.map(|errno| format!(" (error {errno})")).unwrap_or_default();
+            let text = format!(
+                "{} orders to stop or resume co-runners were refused{errno}, and given again until they were taken",
+                report.statistics.failed
+            );
+            warnings.push(warning(
+                "order-refused",
+                text,
+                "run as root, or choose another --stopper",
+            ));
+        }
+        if report.statistics.skipped > 0 {
+            let text = format!(
+                "the monitor did not get to look at {} periods at all",
+                report.statistics.skipped
+            );
+            let remedy = "run nothing above FIFO 90 on the monitor's CPUs; in a virtual machine, the host took them";
+            warnings.push(warning("periods-skipped", text, remedy));
+        }
+        warnings
+    }
+}
+
+/// Who was selected and runs on all the same.
+pub(super) fn spared(spared: &[(u32, Spared)]) -> Option<Warning> {
+    let list: Vec<String> = spared.iter().map(|(pid, why)| format!("{pid} ({why})")).collect();
+    (!list.is_empty()).then(|| Warning {
+        id: "not-stopped".to_owned(),
+        text: format!("processes that were selected and are never stopped: {}", list.join(", ")),
+        remedy: String::new(),
+    })
+}
+
+/// A lock that co-runners may hold while they stand.
+pub(super) fn shared(shared: &Shared) -> Warning {
+    Warning {
+        id: "shared-lock".to_owned(),
+        text: shared.to_string(),
+        remedy: "stop others, or keep locks out of what they share".to_owned(),
+    }
+}
+
+/// That nobody shares.
+pub(super) fn no_claim(shares: &Shares, siblings: &Siblings) -> Warning {
+    let (cpu, what) = (shares.cpu, &siblings.interference);
+    Warning {
+        id: "nobody-shares".to_owned(),
+        text: format!(
+            "no CPU shares {what} with CPU {cpu} ({}): no protection is claimed",
+            shares.source
+        ),
+        remedy: "--interferes llc, membw or a list of CPUs names others".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hourglass_reserve::progress::Doubts;
+    use hourglass_reserve::smt::driver::Lateness;
+    use hourglass_reserve::smt::monitor::Statistics;
+
+    use super::*;
+
+    fn report(policy: SiblingPolicy) -> Report {
+        Report {
+            statistics: Statistics::default(),
+            doubts: Doubts::default(),
+            policy,
+            covered: true,
+            margin_ns: 5_000_000,
+            lateness: Lateness::default(),
+            progress: "word",
+            stopper: "sigstop",
+            errno: None,
+            cpu_ns: 0,
+            elapsed_ns: 0,
+        }
+    }
+
+    /// Whatever takes the protection away is told.
+    #[test]
+    fn each_reason_for_no_protection_is_told() {
+        let ids = |report: Report, broken, guarded| -> Vec<String> {
+            let seen = Seen { report, broken, guarded };
+            seen.warnings().into_iter().map(|warning| warning.id).collect()
+        };
+        let good = report(SiblingPolicy::Monitor);
+        assert_eq!(ids(good, 0, true), [""; 0]);
+        assert_eq!(ids(good, 2, true), ["guardian-woke"]);
+        assert_eq!(ids(good, 0, false), ["guardian-gone"]);
+        let uncovered = Report { covered: false, ..good };
+        assert_eq!(ids(uncovered, 0, true), ["not-covered"]);
+        let text = &Seen { report: uncovered, broken: 0, guarded: true }.warnings()[0].text;
+        assert!(text.contains("margin of 5ms"), "{text}");
+        // Who only watches promises nothing.
+        let watched = Report { covered: false, ..report(SiblingPolicy::Ignore) };
+        assert_eq!(ids(watched, 0, true), [""; 0]);
+        let counts = Statistics { failed: 3, skipped: 1, ..Statistics::default() };
+        let troubled = Report { statistics: counts, errno: Some(1), ..good };
+        assert_eq!(ids(troubled, 0, true), ["order-refused", "periods-skipped"]);
+    }
+}
