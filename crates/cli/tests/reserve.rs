@@ -5,8 +5,10 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+
+#[path = "reserve/killed.rs"]
+mod killed;
 
 const HOURGLASS: &str = env!("CARGO_BIN_EXE_hourglass");
 
@@ -290,51 +292,6 @@ fn is_frozen(pid: u32) -> bool {
     channel.contains("freez") || channel.contains("refrigerator")
 }
 
-/// A generator of Marsaglia's (xorshift), good enough for moments.
-struct Moments(u64);
-
-impl Moments {
-    fn next_ms(&mut self, below: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % below
-    }
-}
-
-#[test]
-fn killed_at_any_moment_it_leaves_nothing_behind() {
-    static NUMBER: AtomicU32 = AtomicU32::new(0);
-    const ROUNDS: usize = 8;
-    let seed = u64::from(std::process::id()) + 1;
-    eprintln!("seed {seed}");
-    let mut moments = Moments(seed);
-    for backend in ["deadline", "user", "quota"] {
-        if !granted(backend) {
-            continue;
-        }
-        for _ in 0..ROUNDS {
-            let mark = format!("{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-            // Two processes that use up whatever they are given.
-            let script = "(while :; do :; done) & while :; do :; done";
-            let words = ["reserve", AMOUNT, "--backend", backend, "--", "sh", "-c", script];
-            let mut running = Running::start(Command::new(HOURGLASS).args(words).env(MARK, &mark));
-            std::thread::sleep(Duration::from_millis(moments.next_ms(100)));
-            running.0.kill().unwrap();
-            running.0.wait().unwrap();
-            soon(&format!("seed {seed}, {backend}: {:?}", left_behind(&mark)), || {
-                left_behind(&mark).is_empty()
-            });
-            soon("all are gone", || {
-                marked(&mark).iter().for_each(|pid| {
-                    let _ = kill("-KILL", *pid);
-                });
-                marked(&mark).is_empty()
-            });
-        }
-    }
-}
-
 /// Somebody who uses up a CPU, until the test is over.
 fn busy_on(cpu: u32) -> Option<Running> {
     let mut command = Command::new("taskset");
@@ -404,42 +361,6 @@ fn who_shares_the_cpu_is_stopped_and_runs_again() {
             }
         }
         assert_eq!(stopped, policy != "ignore", "{policy}");
-    }
-}
-
-/// The issue: kill -9 of the monitor at random moments leaves no process frozen.
-#[test]
-fn a_killed_monitor_leaves_nobody_frozen() {
-    const ROUNDS: usize = 3;
-    let Some(victim) = busy_on(1) else {
-        return eprintln!("skipped: there is no second CPU, or no taskset");
-    };
-    let pid = victim.0.id();
-    let seed = u64::from(std::process::id()) + 3;
-    eprintln!("seed {seed}");
-    let mut moments = Moments(seed);
-    for round in 0..ROUNDS {
-        let mark = format!("{}-smt-{round}", std::process::id());
-        let script = "echo ready; while :; do :; done";
-        let mut command = Command::new(HOURGLASS);
-        command.args(beside("disable", &pid.to_string(), script)).env(MARK, &mark);
-        let mut running = Running::start(&mut command);
-        let mut line = String::new();
-        BufReader::new(running.0.stderr.take().unwrap()).read_line(&mut line).unwrap();
-        if line.is_empty() {
-            return eprintln!("skipped: no reservation, or nobody can be stopped here");
-        }
-        std::thread::sleep(Duration::from_millis(moments.next_ms(120)));
-        running.0.kill().unwrap();
-        running.0.wait().unwrap();
-        soon("the victim runs again", || !stands(pid));
-        soon("nothing is left behind", || left_behind(&mark).is_empty());
-        soon("all are gone", || {
-            marked(&mark).iter().for_each(|pid| {
-                let _ = kill("-KILL", *pid);
-            });
-            marked(&mark).is_empty()
-        });
     }
 }
 

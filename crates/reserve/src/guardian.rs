@@ -6,6 +6,7 @@
 //!
 //! - Whoever freezes or stops, keeps the [`Undo::Write`] that thaws or the [`Undo::Continue`] once at
 //!   the start: thawing who is not frozen does nothing. The monitor renews [`Guardian::promise`].
+//! - Whoever raises others and keeps them to a budget, renews a [`Pledge`] at each look.
 //! - Whoever changes policy or CPUs of a thread, keeps an [`Undo::Thread`] with what it had; for a
 //!   cgroup whose members come and go, an [`Undo::Members`] beside it.
 //! - Whoever makes a cgroup, keeps an [`Undo::Move`] for its members and an [`Undo::RemoveGroup`] for itself, and
@@ -13,4 +14,4 @@
 //!
 //! A normal end goes the same way ([`Kept::undo`]), so that both ends are the same code.
 
-pub use hourglass_sys::guardian::{Guardian, Kept, Life, Undo};
+pub use hourglass_sys::guardian::{Guardian, Kept, Life, Pledge, Undo};

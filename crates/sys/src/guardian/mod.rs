@@ -82,14 +82,26 @@ impl Guardian {
     /// # Errors
     /// The guardian is gone.
     pub fn promise(&self, until_ns: u64) -> io::Result<()> {
-        let before = self.0.table.promise(until_ns);
-        if before == 0 && until_ns != 0 { self.say(LOOK) } else { Ok(()) }
+        self.promise_as(0, until_ns)
     }
 
-    /// How often a promise was broken and the guardian acted.
+    /// How often that promise was broken and the guardian acted.
     #[must_use]
     pub fn broken(&self) -> u64 {
-        self.0.table.broken()
+        self.0.table.broken(0)
+    }
+
+    /// Takes a promise of its own, for a thread that keeps others to their budgets ([`Pledge`]).
+    ///
+    /// # Errors
+    /// `StorageFull` if 31 are taken.
+    pub fn pledge(&self) -> io::Result<Pledge> {
+        Ok(Pledge { index: self.0.table.take_promise()?, guardian: self.clone() })
+    }
+
+    fn promise_as(&self, index: usize, until_ns: u64) -> io::Result<()> {
+        let before = self.0.table.promise(index, until_ns);
+        if before == 0 && until_ns != 0 { self.say(LOOK) } else { Ok(()) }
     }
 
     /// Whether it still lives. Who kills it takes away what it was to put back if this process is killed as well.
@@ -119,6 +131,38 @@ impl Drop for Process {
         while checked(unsafe { libc::waitpid(self.pid, &raw mut status, 0) })
             .is_err_and(|error| error.kind() == io::ErrorKind::Interrupted)
         {}
+    }
+}
+
+/// The promise of a thread that raises others and keeps them to a budget: to be heard of again. If it is not, the
+/// guardian carries out all [`Undo::Write`] and [`Undo::Continue`], and all [`Undo::Members`] and [`Undo::Thread`]
+/// but for their CPUs, and keeps everything: nobody stays urgent without a budget. Dropping it takes it back.
+#[derive(Debug)]
+pub struct Pledge {
+    index: usize,
+    guardian: Guardian,
+}
+
+impl Pledge {
+    /// Promises to be heard of again before `until_ns` of `CLOCK_MONOTONIC`; 0 promises nothing. Costs a store, and a
+    /// system call where nothing was promised.
+    ///
+    /// # Errors
+    /// The guardian is gone.
+    pub fn until(&self, until_ns: u64) -> io::Result<()> {
+        self.guardian.promise_as(self.index, until_ns)
+    }
+
+    /// How often it was broken. Counted when the guardian has acted.
+    #[must_use]
+    pub fn broken(&self) -> u64 {
+        self.guardian.0.table.broken(self.index)
+    }
+}
+
+impl Drop for Pledge {
+    fn drop(&mut self) {
+        self.guardian.0.table.give_back(self.index);
     }
 }
 

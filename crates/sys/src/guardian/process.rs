@@ -6,8 +6,8 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::ptr;
 
 use super::acts;
-use super::table::{SLOTS, Table};
-use super::undo::{CONTINUE, LAST, WRITE};
+use super::table::{PROMISES, SLOTS, Table};
+use super::undo::{CONTINUE, HAS_CPUS, LAST, MEMBERS, THREAD, WRITE};
 use crate::clock::{ClockId, now_ns};
 use crate::process::pipe;
 use crate::sched::Attributes;
@@ -46,29 +46,34 @@ impl Duty<'_> {
             sched::set(Attributes::Fifo(PRIORITY)).or_else(|_| sched::set(Attributes::Other(0)));
         // More CPUs than there are; the kernel takes those that it has.
         let _ = thread::set_affinity(0..1024);
-        let mut kept = 0;
+        let mut kept = [0; PROMISES];
         while self.goes_on(&mut kept) {}
-        (WRITE..=LAST).for_each(|kind| self.carry_out(kind));
+        (WRITE..=LAST).for_each(|kind| self.carry_out(kind, true));
         // SAFETY: ends this process at once, without the parent's exit handlers.
         unsafe { libc::_exit(0) }
     }
 
-    /// Waits until the maker says something, ends, or breaks its promise; false if it ended.
-    /// `kept` is the promise last found broken.
-    fn goes_on(&self, kept: &mut u64) -> bool {
-        let promised = self.table.promised();
-        let left_ns = promised.saturating_sub(now_ns(ClockId::Monotonic));
-        if promised != 0 && left_ns == 0 && promised != *kept {
-            *kept = promised;
-            self.carry_out(WRITE);
-            self.carry_out(CONTINUE);
-            self.table.count_broken();
+    /// Waits until the maker says something, ends, or breaks a promise; false if it ended.
+    /// `kept` are the promises last found broken.
+    fn goes_on(&self, kept: &mut [u64; PROMISES]) -> bool {
+        let mut left_ns = None;
+        for (index, kept) in kept.iter_mut().enumerate() {
+            let promised = self.table.promised(index);
+            if promised == 0 {
+                continue;
+            }
+            let left = promised.saturating_sub(now_ns(ClockId::Monotonic));
+            if left == 0 && promised != *kept {
+                *kept = promised;
+                self.act_on(index);
+                // Afterwards: whoever sees the count sees what was done.
+                self.table.count_broken(index);
+            }
+            left_ns = Some(left_ns.map_or(left, |least: u64| least.min(left)));
         }
         let mut line = libc::pollfd { fd: self.line, events: libc::POLLIN, revents: 0 };
-        let wait_ms = match promised {
-            0 => -1,
-            _ => left_ns.div_ceil(1_000_000).clamp(LEAST_MS, MOST_MS) as libc::c_int,
-        };
+        let wait = |left: u64| left.div_ceil(1_000_000).clamp(LEAST_MS, MOST_MS) as libc::c_int;
+        let wait_ms = left_ns.map_or(-1, wait);
         // SAFETY: the kernel reads and writes one live local.
         let heard = unsafe { libc::poll(&raw mut line, 1, wait_ms) };
         if heard != 1 {
@@ -81,11 +86,23 @@ impl Duty<'_> {
             || (count == -1 && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted)
     }
 
-    fn carry_out(&self, kind: u64) {
+    /// A promise was broken: whoever stands runs again, and if it is not the maker's own, those lose their urgency
+    /// whom nobody keeps to a budget any more. They stay on their CPUs, to be raised again there.
+    fn act_on(&self, promise: usize) {
+        self.carry_out(WRITE, true);
+        self.carry_out(CONTINUE, true);
+        if promise != 0 {
+            self.carry_out(MEMBERS, false);
+            self.carry_out(THREAD, false);
+        }
+    }
+
+    fn carry_out(&self, kind: u64, with_cpus: bool) {
         for index in 0..SLOTS {
-            if let Some((_, words)) = self.table.look(index)
+            if let Some((_, mut words)) = self.table.look(index)
                 && words[0] == kind
             {
+                words[HAS_CPUS] *= u64::from(with_cpus);
                 // Nobody is left to be told.
                 let _ = acts::carry_out(&words);
             }

@@ -9,10 +9,14 @@ use crate::memfd::SharedWords;
 /// Slots.
 pub(super) const SLOTS: usize = 2048;
 
-/// Words before the slots: the promise, and how often it was broken.
-const HEAD: usize = 2;
-const PROMISE: usize = 0;
+/// Promises that there can be at once. The first is the maker's own; the others are taken when they are wanted.
+pub(super) const PROMISES: usize = 32;
+
+/// Words before the slots, for each promise: until when it holds, how often it was broken, whether it is taken.
+const HEAD: usize = 3 * PROMISES;
+const UNTIL: usize = 0;
 const BROKEN: usize = 1;
+const MADE: usize = 2;
 
 /// Words of a slot: its state and what is written there. The state counts up: a multiple of four
 /// is free, one more is taken and being written, two more holds something.
@@ -94,20 +98,40 @@ impl Table {
         (state.load(Ordering::Relaxed) == before).then_some((before, written))
     }
 
-    pub(super) fn promise(&self, until_ns: u64) -> u64 {
-        self.words.words()[PROMISE].swap(until_ns, Ordering::AcqRel)
+    /// Takes a promise that nobody has; not the first one.
+    pub(super) fn take_promise(&self) -> io::Result<usize> {
+        let free =
+            (1..PROMISES).find(|index| self.word(*index, MADE).swap(1, Ordering::AcqRel) == 0);
+        let index = free.ok_or(io::ErrorKind::StorageFull)?;
+        self.word(index, BROKEN).store(0, Ordering::Release);
+        Ok(index)
     }
 
-    pub(super) fn promised(&self) -> u64 {
-        self.words.words()[PROMISE].load(Ordering::Acquire)
+    /// Nothing is promised there any more.
+    pub(super) fn give_back(&self, index: usize) {
+        self.word(index, UNTIL).store(0, Ordering::Release);
+        self.word(index, MADE).store(0, Ordering::Release);
     }
 
-    pub(super) fn broken(&self) -> u64 {
-        self.words.words()[BROKEN].load(Ordering::Acquire)
+    /// Promises; what was promised before.
+    pub(super) fn promise(&self, index: usize, until_ns: u64) -> u64 {
+        self.word(index, UNTIL).swap(until_ns, Ordering::AcqRel)
     }
 
-    pub(super) fn count_broken(&self) {
-        self.words.words()[BROKEN].fetch_add(1, Ordering::AcqRel);
+    pub(super) fn promised(&self, index: usize) -> u64 {
+        self.word(index, UNTIL).load(Ordering::Acquire)
+    }
+
+    pub(super) fn broken(&self, index: usize) -> u64 {
+        self.word(index, BROKEN).load(Ordering::Acquire)
+    }
+
+    pub(super) fn count_broken(&self, index: usize) {
+        self.word(index, BROKEN).fetch_add(1, Ordering::AcqRel);
+    }
+
+    fn word(&self, promise: usize, which: usize) -> &AtomicU64 {
+        &self.words.words()[3 * promise + which]
     }
 
     fn slot(&self, index: usize) -> (&AtomicU64, &[AtomicU64]) {
@@ -144,5 +168,17 @@ mod tests {
         assert_eq!(table.fill(&[8; WORDS]).unwrap_err().kind(), io::ErrorKind::StorageFull);
         slots.into_iter().for_each(|slot| table.clear(slot));
         assert!(table.fill(&[8; WORDS]).is_ok());
+    }
+
+    #[test]
+    fn promises_are_taken_and_given_back() {
+        let table = Table::new().unwrap();
+        let all: Vec<usize> = (1..PROMISES).map(|_| table.take_promise().unwrap()).collect();
+        assert_eq!(all, (1..PROMISES).collect::<Vec<_>>());
+        assert_eq!(table.take_promise().unwrap_err().kind(), io::ErrorKind::StorageFull);
+        table.promise(7, 5);
+        table.count_broken(7);
+        table.give_back(7);
+        assert_eq!((table.promised(7), table.take_promise().unwrap(), table.broken(7)), (0, 7, 0));
     }
 }

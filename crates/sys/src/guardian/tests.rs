@@ -247,3 +247,39 @@ fn strays_are_known_by_descent_and_mark() {
     let (other, fifo) = (Some(Attributes::Other(0)), Some(Attributes::Fifo(PRIORITY)));
     assert_eq!(others.map(|id| sched::of(id).unwrap()), [other, other, fifo]);
 }
+
+/// Work whose keeper hangs is not urgent without a budget, stays on its CPU, and can be raised again.
+#[test]
+fn a_broken_pledge_lowers_who_was_raised() {
+    let other = Other::new();
+    let id = other.0.id();
+    let before = crate::thread::affinity_of(id).unwrap();
+    let guardian = Guardian::start().unwrap();
+    let thread = Life::of(id).unwrap();
+    let (attributes, cpus) = (Some(Attributes::Other(0)), Some(before.clone()));
+    let kept = guardian.keep(&Undo::Thread { thread, attributes, cpus }).unwrap();
+    if sched::set_of(id, Attributes::Fifo(1)).is_err() {
+        return eprintln!("skipped: SCHED_FIFO is refused here");
+    }
+    crate::thread::set_affinity_of(id, [before[0]]).unwrap();
+    // SAFETY: takes no memory.
+    unsafe { libc::kill(id as libc::pid_t, libc::SIGSTOP) };
+    let continued = guardian.keep(&Undo::Continue(thread)).unwrap();
+    let in_ms = |ms: u64| crate::clock::now_ns(crate::clock::ClockId::Monotonic) + ms * 1_000_000;
+    // The maker's own promise is another one.
+    guardian.promise(in_ms(600_000)).unwrap();
+    let pledge = guardian.pledge().unwrap();
+    pledge.until(in_ms(60_000)).unwrap();
+    assert_eq!((pledge.broken(), sched::of(id).unwrap()), (0, Some(Attributes::Fifo(1))));
+    pledge.until(in_ms(1)).unwrap();
+    soon("the pledge is seen to be broken", || pledge.broken() == 1);
+    assert_eq!(sched::of(id).unwrap(), Some(Attributes::Other(0)));
+    assert_eq!(crate::thread::affinity_of(id).unwrap(), [before[0]]);
+    soon("it goes on", || other.state() == 'S');
+    assert_eq!(guardian.broken(), 0);
+    sched::set_of(id, Attributes::Fifo(1)).unwrap();
+    drop(pledge);
+    continued.forget();
+    kept.undo().unwrap();
+    assert_eq!(crate::thread::affinity_of(id).unwrap(), before);
+}

@@ -22,6 +22,7 @@ use super::budget::{Budget, Level, Reading, Terms};
 use super::demand::Demand;
 use super::orders::{Act, Orders};
 use super::team::Team;
+use crate::guardian::Pledge;
 use crate::supply::Supply;
 
 /// Above every raised thread, below the guardian.
@@ -38,6 +39,15 @@ const PROVEN_WITHIN: Duration = Duration::from_secs(2);
 /// Members of a group that stays raised inherit that; those who set a policy themselves are raised
 /// again after so long.
 const RAISED_AGAIN_NS: u64 = 100_000_000;
+
+/// A look may be so many periods late, within limits, until the guardian lowers the work: longer than a machine
+/// holds a thread up now and then, shorter than a user waits for one that is not held to its budget.
+const ABSENT_PERIODS: u64 = 4;
+const ABSENT_NS: (u64, u64) = (100_000_000, 2_000_000_000);
+
+fn patience(terms: &Terms) -> u64 {
+    terms.period_ns.saturating_mul(ABSENT_PERIODS).clamp(ABSENT_NS.0, ABSENT_NS.1)
+}
 
 /// What the thread tells about its work.
 #[derive(Clone, Debug, Default)]
@@ -58,6 +68,8 @@ pub struct Told {
     pub fault: Option<String>,
     /// How many it refused; each was given again until it was taken.
     pub refused: u64,
+    /// How often the thread was away for so long that the guardian lowered the work.
+    pub absent: u64,
 }
 
 #[derive(Debug, Default)]
@@ -71,6 +83,7 @@ struct Shared {
 struct Work {
     team: Team,
     terms: Terms,
+    pledge: Pledge,
     several: bool,
     begun: SyncSender<io::Result<()>>,
 }
@@ -112,11 +125,17 @@ impl Enforcer {
     ///
     /// # Errors
     /// What the kernel answers to the first raising; then everything has been put back.
-    pub(super) fn enforce(&mut self, team: Team, terms: Terms, several: bool) -> io::Result<()> {
+    pub(super) fn enforce(
+        &mut self,
+        team: Team,
+        terms: Terms,
+        pledge: Pledge,
+        several: bool,
+    ) -> io::Result<()> {
         let ended = || io::Error::other("the enforcer has ended");
         let (begun, answer) = sync_channel(1);
         let work = self.work.take().ok_or_else(ended)?;
-        work.send(Work { team, terms, several, begun }).map_err(|_| ended())?;
+        work.send(Work { team, terms, pledge, several, begun }).map_err(|_| ended())?;
         answer.recv().map_err(|_| ended())?
     }
 
@@ -198,13 +217,16 @@ fn sleep_until(shared: &Shared, deadline_ns: u64) -> bool {
 
 /// Keeps one reservation until its end.
 fn keep(shared: &Shared, work: Work) -> io::Result<()> {
-    let Work { mut team, terms, several, begun } = work;
-    if let Err(error) = team.raise(false) {
+    let Work { mut team, terms, pledge, several, begun } = work;
+    let patience_ns = patience(&terms);
+    // Before anybody is raised.
+    let pledged = pledge.until(now_ns(ClockId::Monotonic).saturating_add(patience_ns));
+    if let Err(error) = pledged.and_then(|()| team.raise(false)) {
         let _ = team.put_back();
         let _ = begun.send(Err(error));
         return Ok(());
     }
-    let mut run = Run::begin(team, terms, several);
+    let mut run = Run::begin(team, terms, pledge, several);
     shared.told.lock().unwrap_or_else(PoisonError::into_inner).first_ns = run.raised_ns;
     let _ = begun.send(Ok(()));
     let mut next = Some(run.look(shared));
@@ -225,6 +247,10 @@ struct Run {
     budget: Budget,
     demand: Demand,
     orders: Orders,
+    /// That there will be a look in time, after each for the next one.
+    pledge: Pledge,
+    patience_ns: u64,
+    absent: u64,
     /// Running threads must be touched before their time is read.
     several: bool,
     turn: bool,
@@ -238,7 +264,7 @@ struct Run {
 }
 
 impl Run {
-    fn begin(mut team: Team, terms: Terms, several: bool) -> Run {
+    fn begin(mut team: Team, terms: Terms, pledge: Pledge, several: bool) -> Run {
         let mut demand = Demand::default();
         let used_ns = team.used_ns().unwrap_or(0);
         let now = now_ns(ClockId::Monotonic);
@@ -249,6 +275,9 @@ impl Run {
             budget: Budget::begin(terms, reading),
             demand,
             orders: Orders::raised(),
+            pledge,
+            patience_ns: patience(&terms),
+            absent: 0,
             several,
             turn: false,
             used_ns,
@@ -264,6 +293,12 @@ impl Run {
     /// Looks once and obeys; when to look again.
     fn look(&mut self, shared: &Shared) -> u64 {
         let before = self.orders.level();
+        let absent = self.pledge.broken();
+        if absent != self.absent {
+            // The guardian has lowered them all, and let them go on.
+            self.absent = absent;
+            self.orders.lose();
+        }
         let ends = self.budget.judges(now_ns(ClockId::Monotonic)) && before == Level::Lowered;
         if self.several && (before == Level::Raised || ends) {
             self.turn = !self.turn;
@@ -293,7 +328,10 @@ impl Run {
         }
         self.looks = self.looks.saturating_add(1);
         self.tell(shared);
-        self.orders.next_ns(now, order.next_ns)
+        let next = self.orders.next_ns(now, order.next_ns);
+        let pledged = self.pledge.until(next.saturating_add(self.patience_ns));
+        self.note(pledged);
+        next
     }
 
     fn obey(&mut self, level: Level, now_ns: u64) {
@@ -354,6 +392,7 @@ impl Run {
         told.own_ns = now_ns(ClockId::ThreadCpu);
         told.latest_ns = self.latest_ns;
         told.refused = self.orders.refused();
+        told.absent = self.absent;
         if told.fault.is_none() {
             told.fault.clone_from(&self.fault);
         }
@@ -365,6 +404,8 @@ impl Run {
             told.supply = self.budget.supply().clone();
             self.tell_rest(&mut told);
         }
-        self.team.put_back()
+        // Nobody is kept to a budget any more, and nobody stays raised.
+        let pledged = self.pledge.until(0);
+        self.team.put_back().and(pledged)
     }
 }

@@ -116,7 +116,8 @@ impl User {
             },
             strength,
         };
-        enforcer.enforce(team, terms, cpus.len() > 1).map_err(refused)?;
+        let pledge = self.guardian.pledge().map_err(refused)?;
+        enforcer.enforce(team, terms, pledge, cpus.len() > 1).map_err(refused)?;
         Ok(Keeping { enforcer, grouped, _claim: claim })
     }
 }
@@ -185,6 +186,17 @@ impl Reserved for Keeping {
                        process used between the last look and its end is not counted"
                     .to_owned(),
                 remedy: "run it as root, or where cgroup version 2 is writable",
+            });
+        }
+        if told.absent > 0 {
+            doubts.push(Doubt {
+                id: "keeper-absent",
+                text: format!(
+                    "the thread that keeps the reserve was {} times away for four periods, and 100 ms at least: the \
+                     work was lowered until it came back, since nobody held it to its budget",
+                    told.absent
+                ),
+                remedy: "do not stop hourglass itself, and run nothing above FIFO 95 on these CPUs",
             });
         }
         if let Some(fault) = told.fault {

@@ -1,0 +1,129 @@
+//! `hourglass reserve` that is killed or stopped: nobody stays raised, stopped or frozen.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::*;
+
+/// A generator of Marsaglia's (xorshift), good enough for moments.
+struct Moments(u64);
+
+impl Moments {
+    fn next_ms(&mut self, below: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % below
+    }
+}
+
+#[test]
+fn killed_at_any_moment_it_leaves_nothing_behind() {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    const ROUNDS: usize = 8;
+    let seed = u64::from(std::process::id()) + 1;
+    eprintln!("seed {seed}");
+    let mut moments = Moments(seed);
+    for backend in ["deadline", "user", "quota"] {
+        if !granted(backend) {
+            continue;
+        }
+        for _ in 0..ROUNDS {
+            let mark = format!("{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+            // Two processes that use up whatever they are given.
+            let script = "(while :; do :; done) & while :; do :; done";
+            let words = ["reserve", AMOUNT, "--backend", backend, "--", "sh", "-c", script];
+            let mut running = Running::start(Command::new(HOURGLASS).args(words).env(MARK, &mark));
+            std::thread::sleep(Duration::from_millis(moments.next_ms(100)));
+            running.0.kill().unwrap();
+            running.0.wait().unwrap();
+            soon(&format!("seed {seed}, {backend}: {:?}", left_behind(&mark)), || {
+                left_behind(&mark).is_empty()
+            });
+            soon("all are gone", || {
+                marked(&mark).iter().for_each(|pid| {
+                    let _ = kill("-KILL", *pid);
+                });
+                marked(&mark).is_empty()
+            });
+        }
+    }
+}
+
+/// The issue: kill -9 of the monitor at random moments leaves no process frozen.
+#[test]
+fn a_killed_monitor_leaves_nobody_frozen() {
+    const ROUNDS: usize = 3;
+    let Some(victim) = busy_on(1) else {
+        return eprintln!("skipped: there is no second CPU, or no taskset");
+    };
+    let pid = victim.0.id();
+    let seed = u64::from(std::process::id()) + 3;
+    eprintln!("seed {seed}");
+    let mut moments = Moments(seed);
+    for round in 0..ROUNDS {
+        let mark = format!("{}-smt-{round}", std::process::id());
+        let script = "echo ready; while :; do :; done";
+        let mut command = Command::new(HOURGLASS);
+        command.args(beside("disable", &pid.to_string(), script)).env(MARK, &mark);
+        let mut running = Running::start(&mut command);
+        let mut line = String::new();
+        BufReader::new(running.0.stderr.take().unwrap()).read_line(&mut line).unwrap();
+        if line.is_empty() {
+            return eprintln!("skipped: no reservation, or nobody can be stopped here");
+        }
+        std::thread::sleep(Duration::from_millis(moments.next_ms(120)));
+        running.0.kill().unwrap();
+        running.0.wait().unwrap();
+        soon("the victim runs again", || !stands(pid));
+        soon("nothing is left behind", || left_behind(&mark).is_empty());
+        soon("all are gone", || {
+            marked(&mark).iter().for_each(|pid| {
+                let _ = kill("-KILL", *pid);
+            });
+            marked(&mark).is_empty()
+        });
+    }
+}
+
+/// The thread that keeps a reserve from user space is stopped with its process: the work is not urgent without a
+/// budget, nor stands; and it is kept again when the keeper comes back.
+#[test]
+fn a_stopped_keeper_leaves_nobody_raised() {
+    if !granted("user") {
+        return;
+    }
+    let mark = format!("{}-stopped", std::process::id());
+    let script = "echo ready; while :; do :; done";
+    let words = ["reserve", AMOUNT, "--backend", "user", "--json", "--", "sh", "-c", script];
+    let mut running = Running::start(Command::new(HOURGLASS).args(words).env(MARK, &mark));
+    let mut lines = BufReader::new(running.0.stderr.take().unwrap());
+    let mut line = String::new();
+    lines.read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    let keeper = running.0.id();
+    // The guardian has the mark too, and is urgent.
+    let work = || -> Vec<u32> {
+        let all = marked(&mark).into_iter();
+        all.filter(|pid| {
+            fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "sh\n")
+        })
+        .collect()
+    };
+    let raised = || work().into_iter().any(|pid| policies(pid) != [OTHER]);
+    soon("the work is raised", raised);
+    running.signal("-STOP");
+    let stands = || work().into_iter().any(|pid| is_frozen(pid));
+    soon("the work is lowered, and runs", || !raised() && !stands());
+    running.signal("-CONT");
+    soon("the work is raised again", raised);
+    for pid in work() {
+        assert!(kill("-TERM", pid).success());
+    }
+    let document = running.0.stdout.take().unwrap();
+    let (status, text) = running.end(document);
+    assert_eq!(status.code(), Some(128 + 15), "{keeper}");
+    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let warnings = document["warnings"].as_array().unwrap();
+    assert!(warnings.iter().any(|warning| warning["id"] == "keeper-absent"), "{document}");
+    assert_eq!(document["guarantee"], false);
+}
