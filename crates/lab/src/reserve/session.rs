@@ -57,6 +57,7 @@ pub fn run(request: &Request) -> Result<Outcome, Failure> {
             return Err(Failure::Refused(Box::new(document)));
         }
     };
+    subject.confirm(picked.reserved.as_mut())?;
     describe(&mut document, &picked, &target);
     siblings::describe(&mut document, &reservation);
     let first_ns = picked.reserved.first_ns();
@@ -143,6 +144,15 @@ impl Ready {
         match self {
             Ready::Waiting(_, gated) => Target::Process(gated.pid()),
             Ready::There(adopted) => adopted.target().clone(),
+        }
+    }
+
+    /// Whether the reservation is for whom it was meant; else it is undone.
+    fn confirm(&self, reserved: &mut dyn backend::Reserved) -> Result<(), Failure> {
+        match self {
+            // Its number is its own until it is waited for.
+            Ready::Waiting(..) => Ok(()),
+            Ready::There(adopted) => Ok(adopted.confirm(reserved)?),
         }
     }
 

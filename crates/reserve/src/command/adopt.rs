@@ -6,6 +6,7 @@ use std::io;
 use hourglass_sys::guardian::Life;
 use hourglass_sys::pidfd::PidFd;
 
+use crate::backend::Reserved;
 use crate::target::Target;
 
 /// Whom the user means.
@@ -119,6 +120,23 @@ impl Adopted {
         }
         let target = if thread { Target::Thread(id) } else { Target::Process(id) };
         Ok(Adopted { target, name: status.name, life, file })
+    }
+
+    /// Whether what was just reserved is for it. A number may have been another's by the time that the kernel was
+    /// told it: what was reserved is undone then.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub fn confirm(&self, reserved: &mut dyn Reserved) -> Result<(), NotAdopted> {
+        if self.life.goes_on() {
+            return Ok(());
+        }
+        // Whoever has the number now gets back what he had, as far as he is still there.
+        let _ = reserved.release();
+        Err(match self.target {
+            Target::Thread(id) => NotAdopted::Gone { what: "thread", id },
+            Target::Process(id) => NotAdopted::Gone { what: "process", id },
+        })
     }
 
     /// Whom a backend reserves for.
@@ -256,5 +274,41 @@ mod tests {
             let said = Adopted::find(&whom).unwrap_err().to_string();
             assert!(said.contains(&wanted), "{said}");
         }
+    }
+
+    /// A reservation that says whether it was released.
+    #[derive(Debug, Default)]
+    struct Fake {
+        released: bool,
+    }
+
+    impl Reserved for Fake {
+        fn supply(&mut self) -> crate::supply::Supply {
+            crate::supply::Supply::default()
+        }
+
+        fn release(&mut self) -> io::Result<()> {
+            self.released = true;
+            Ok(())
+        }
+    }
+
+    /// The bug: a number that another got between finding and reserving was reserved for, and stayed so.
+    #[test]
+    fn what_was_reserved_for_another_of_its_number_is_undone() {
+        let one = other("hg-reused");
+        let adopted = Adopted::find(&Whom::Process(one.0.id())).unwrap();
+        let mut fake = Fake::default();
+        adopted.confirm(&mut fake).unwrap();
+        assert!(!fake.released);
+        // The number is the same, and the one that has it now began later.
+        let life = Life { started: adopted.life.started - 1, ..adopted.life };
+        let before = Adopted { life, ..adopted };
+        let said = before.confirm(&mut fake).unwrap_err().to_string();
+        assert_eq!(said, format!("no process {}; it may have ended", one.0.id()));
+        assert!(fake.released);
+        drop(one);
+        let mut fake = Fake::default();
+        assert!(before.confirm(&mut fake).is_err() && fake.released);
     }
 }
