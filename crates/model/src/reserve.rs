@@ -110,8 +110,18 @@ pub struct SmtReport {
     pub progress: String,
     /// How co-runners were stopped, such as `cgroup2_freeze` or `sigstop`; null if never.
     pub stopper: Option<String>,
-    /// The margin at which they were stopped, ns: measured p99.9 of stopping and of timers.
+    /// The margin at which they were stopped, ns: measured p99.9 of stopping and of timers, and no less than what
+    /// stopping has taken since; as it was at the end.
     pub margin_ns: u64,
+    /// The same at the start, ns.
+    #[serde(default)]
+    pub margin_first_ns: u64,
+    /// What stopping the co-runners themselves took at most in a few trials at the start, ns; null without trials.
+    #[serde(default)]
+    pub stop_trial_ns: Option<u64>,
+    /// The longest order to stop in the run, ns; 0 if there was none.
+    #[serde(default)]
+    pub stop_max_ns: u64,
     /// Jobs watched.
     pub jobs: u64,
     /// Jobs not done by their deadline.

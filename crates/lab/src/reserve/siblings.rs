@@ -46,6 +46,7 @@ pub(super) struct Protection {
     /// Who is kept off.
     against: Vec<String>,
     guardian: Guardian,
+    trial_ns: Option<u64>,
 }
 
 impl Protection {
@@ -57,7 +58,8 @@ impl Protection {
         let smt = report.to_document(&self.shares);
         let protected = smt.protected && unbroken;
         let warnings = told::after(&report, &self.guardian);
-        (SmtReport { protected, against: self.against, broken, ..smt }, warnings)
+        let (against, stop_trial_ns) = (self.against, self.trial_ns);
+        (SmtReport { protected, against, broken, stop_trial_ns, ..smt }, warnings)
     }
 }
 
@@ -94,11 +96,13 @@ pub(super) struct Sharing<'a> {
 /// What stopping takes, ns.
 #[derive(Clone, Copy)]
 struct Stopping {
-    /// From the order on, in 999 of 1,000 cases.
+    /// From the order on, in 999 of 1,000 cases, and in all trials on the co-runners themselves.
     settle_ns: u64,
     /// Slack at which the order is given: the same, how late timers are, and what our own threads take
     /// of the reserved CPU.
     margin_ns: u64,
+    /// What it took to stop the co-runners themselves at the start.
+    trial_ns: Option<u64>,
 }
 
 /// Who shares the reserved processor, if that is asked and somebody does, and how they are stopped,
@@ -179,11 +183,12 @@ pub(super) fn protect(
 ) -> Result<Protection, Failure> {
     let promise = promise(&sharing);
     let Sharing { request, siblings, shares, stopper, stopping, guardian } = sharing;
-    let Stopping { settle_ns, margin_ns } = stopping;
+    let Stopping { settle_ns, margin_ns, trial_ns } = stopping;
     let grid = page.as_ref().map(|page| Page::open(&page.path())).transpose().map_err(failed)?;
     let slow_ns = siblings.graded.then(|| slowed_from(request));
     let (policy, alpha) = (siblings.policy, siblings.alpha);
-    let settings = Settings { policy, alpha, margin_ns, slow_ns, ..Settings::default() };
+    let settings =
+        Settings { policy, alpha, margin_ns, stop_ns: settle_ns, slow_ns, ..Settings::default() };
     // The margin has the lateness of timers already.
     let cpus = shares.others.iter().collect();
     let plan = Plan { settings, cpus, timer_samples: 0, ..Plan::default() };
@@ -197,7 +202,7 @@ pub(super) fn protect(
         grid.set_grid(promised.first_ns(), promised.period_ns());
     }
     let shares = shares.others.iter().collect();
-    Ok(Protection { driver, shares, against: against(siblings), guardian })
+    Ok(Protection { driver, shares, against: against(siblings), guardian, trial_ns })
 }
 
 /// What the monitor sees to: the budget, in time for what the backend keeps for it.
@@ -246,7 +251,7 @@ fn stopper(
     document: &mut ReserveDocument,
 ) -> Result<(Box<dyn Stopper>, Stopping), Failure> {
     if siblings.policy == SiblingPolicy::Ignore {
-        return Ok((Box::new(Nobody), Stopping { settle_ns: 0, margin_ns: 0 }));
+        return Ok((Box::new(Nobody), Stopping { settle_ns: 0, margin_ns: 0, trial_ns: None }));
     }
     let wanted = co_runners(siblings, target, shares, document)?;
     let kinds = siblings.stopper.map_or(Kind::ALL.to_vec(), |kind| vec![kind]);
@@ -254,8 +259,9 @@ fn stopper(
     let chosen = choose(&kinds, &wanted, &setup, guardian).map_err(failed)?;
     let own_ns = request.reservation.budget().nanos_or_zero() / OWN_PART;
     let stopping = Stopping {
-        settle_ns: chosen.measured.p999_ns,
-        margin_ns: chosen.measured.margin_ns().saturating_add(own_ns),
+        settle_ns: chosen.stopping_ns(),
+        margin_ns: chosen.margin_ns().saturating_add(own_ns),
+        trial_ns: Some(chosen.set_ns),
     };
     let patience_ns =
         request.reservation.period().nanos_or_zero().saturating_mul(2).saturating_add(PATIENCE_NS);
@@ -360,6 +366,9 @@ fn nobody_shares(siblings: &Siblings) -> SmtReport {
         progress: "none".to_owned(),
         stopper: None,
         margin_ns: 0,
+        margin_first_ns: 0,
+        stop_trial_ns: None,
+        stop_max_ns: 0,
         jobs: 0,
         missed: 0,
         stops: 0,

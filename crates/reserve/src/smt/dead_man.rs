@@ -19,6 +19,8 @@ pub struct DeadMan {
     stopper: Box<dyn Stopper>,
     guardian: Guardian,
     patience_ns: u64,
+    /// What the last order to stop took, ns.
+    took_ns: Option<u64>,
 }
 
 impl DeadMan {
@@ -33,7 +35,7 @@ impl DeadMan {
         patience_ns: u64,
     ) -> io::Result<DeadMan> {
         guardian.promise(NEVER)?;
-        Ok(DeadMan { stopper, guardian: guardian.clone(), patience_ns })
+        Ok(DeadMan { stopper, guardian: guardian.clone(), patience_ns, took_ns: None })
     }
 }
 
@@ -43,9 +45,20 @@ impl Stopper for DeadMan {
     }
 
     fn stop(&mut self) -> io::Result<()> {
+        let begun = now_ns(ClockId::Monotonic);
         self.stopper.stop()?;
+        let now = now_ns(ClockId::Monotonic);
+        self.took_ns = Some(now.saturating_sub(begun));
         // After the order, which is urgent; should this process die between them, the guardian knows.
-        self.guardian.promise(now_ns(ClockId::Monotonic).saturating_add(self.patience_ns))
+        self.guardian.promise(now.saturating_add(self.patience_ns))
+    }
+
+    fn stands(&mut self) -> io::Result<bool> {
+        self.stopper.stands()
+    }
+
+    fn took_ns(&self) -> Option<u64> {
+        self.took_ns
     }
 
     fn is_graded(&self) -> bool {

@@ -111,8 +111,11 @@ pub struct Report {
     pub policy: Policy,
     /// Whether the reservations leave the margin, so that the promises hold.
     pub covered: bool,
-    /// The margin in use, ns: what was asked for and the lateness of timers.
+    /// The margin in use, ns: what was asked for and the lateness of timers, and what stopping took longer
+    /// than was known.
     pub margin_ns: u64,
+    /// The margin at start, ns.
+    pub first_margin_ns: u64,
     /// How late timers were at start.
     pub lateness: Lateness,
     /// Where progress is read.
@@ -143,6 +146,9 @@ impl Report {
             progress: self.progress.to_owned(),
             stopper: (self.policy != Policy::Ignore).then(|| self.stopper.to_owned()),
             margin_ns: self.margin_ns,
+            margin_first_ns: self.first_margin_ns,
+            stop_trial_ns: None,
+            stop_max_ns: self.statistics.stop_max_ns,
             jobs,
             missed,
             stops,
@@ -267,6 +273,8 @@ struct Watch {
     sleeper: Sleeper,
     lateness: Lateness,
     covered: bool,
+    /// The margin at start, and the one with which `covered` is true.
+    margins: (u64, u64),
     latest: Arc<Mutex<Report>>,
     /// Time and processor time when watching began.
     begun: (u64, u64),
@@ -294,11 +302,13 @@ impl Watch {
         let enforcer = Enforcer::new(settings, watched, stopper)?;
         let begun = (now, now_ns(ClockId::ThreadCpu));
         let covered = enforcer.is_covered();
-        let report = report(&enforcer, covered, lateness, (0, 0));
+        let margin_ns = enforcer.settings().margin_ns;
+        let margins = (margin_ns, margin_ns);
+        let report = report(&enforcer, (covered, margin_ns), lateness, (0, 0));
         let latest = Arc::new(Mutex::new(report));
         let interrupter = sleeper.interrupter();
         let alive = Alive { interrupter, latest: Arc::clone(&latest), promised };
-        Ok((Watch { enforcer, sleeper, lateness, covered, latest, begun }, alive))
+        Ok((Watch { enforcer, sleeper, lateness, covered, margins, latest, begun }, alive))
     }
 
     /// Until it is interrupted.
@@ -306,6 +316,11 @@ impl Watch {
         let mut next = self.enforcer.first_ns();
         while !self.sleeper.sleep_until(instant(next)).interrupted {
             next = self.enforcer.look(self.sleeper.now_ns());
+            let margin_ns = self.enforcer.settings().margin_ns;
+            if margin_ns != self.margins.1 {
+                self.margins.1 = margin_ns;
+                self.covered &= self.enforcer.is_covered();
+            }
             let report = self.report();
             // Whoever reads it now gets this with the next look.
             if let Ok(mut latest) = self.latest.try_lock() {
@@ -323,7 +338,7 @@ impl Watch {
         let passed = self.sleeper.now_ns().saturating_sub(time);
         report(
             &self.enforcer,
-            self.covered,
+            (self.covered, self.margins.0),
             self.lateness,
             (now_ns(ClockId::ThreadCpu) - cpu, passed),
         )
@@ -332,7 +347,7 @@ impl Watch {
 
 fn report(
     enforcer: &Enforcer,
-    covered: bool,
+    (covered, first_margin_ns): (bool, u64),
     lateness: Lateness,
     (cpu_ns, elapsed_ns): (u64, u64),
 ) -> Report {
@@ -342,6 +357,7 @@ fn report(
         policy: enforcer.settings().policy,
         covered,
         margin_ns: enforcer.settings().margin_ns,
+        first_margin_ns,
         lateness,
         progress: enforcer.progress_name(),
         stopper: enforcer.stopper_name(),

@@ -162,6 +162,9 @@ impl Enforcer {
             Level::Stop => {
                 counts.stops += 1;
                 self.stopped_at = Some(now);
+                if let Some(took_ns) = self.stopper.took_ns() {
+                    self.monitor.stopped_in(took_ns);
+                }
                 self.monitor.co_runners(false);
             }
         }
@@ -246,5 +249,105 @@ impl Drop for Enforcer {
     fn drop(&mut self) {
         // Whoever cannot be resumed now is the guardian's.
         let _ = self.end(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hourglass_model::{Reservation, Strength};
+    use hourglass_time::Span;
+
+    use super::*;
+
+    /// Nothing is ever done.
+    struct Nothing;
+
+    impl ProgressSource for Nothing {
+        fn name(&self) -> &'static str {
+            "none"
+        }
+
+        fn begin(&mut self, _: u64) {}
+
+        fn done_ns(&mut self) -> u64 {
+            0
+        }
+    }
+
+    /// Takes as long as a test says, and refuses so many orders to resume.
+    struct Slow {
+        took_ns: u64,
+        refusals: u32,
+    }
+
+    impl Stopper for Slow {
+        fn name(&self) -> &'static str {
+            "slow"
+        }
+
+        fn stop(&mut self) -> io::Result<()> {
+            self.took_ns *= 3;
+            Ok(())
+        }
+
+        fn took_ns(&self) -> Option<u64> {
+            Some(self.took_ns)
+        }
+
+        fn resume(&mut self) -> io::Result<()> {
+            let refuses = self.refusals > 0;
+            self.refusals -= u32::from(refuses);
+            if refuses { Err(io::Error::from_raw_os_error(1)) } else { Ok(()) }
+        }
+    }
+
+    fn enforcer(took_ns: u64, refusals: u32) -> Enforcer {
+        let (reserved, period) = (Span::from_millis(40), Span::from_millis(100));
+        let reservation = Reservation::new(reserved, period, Strength::Hard).unwrap();
+        let promised = Promised::new(&reservation, 0);
+        let watched = vec![Watched { promised, progress: Box::new(Nothing), gate: None }];
+        let settings = Settings { margin_ns: 3_000_000, stop_ns: 1_000_000, ..Settings::default() };
+        Enforcer::new(settings, watched, Box::new(Slow { took_ns, refusals })).unwrap()
+    }
+
+    /// A stop that takes longer than any before makes the margin larger by as much, and the next stop earlier.
+    #[test]
+    fn the_margin_is_never_below_what_was_seen() {
+        const MS: u64 = 1_000_000;
+        let mut enforcer = enforcer(MS, 0);
+        // Slack of 60 ms less the margin: co-runners run until 57 ms.
+        assert_eq!(enforcer.look(0), 57 * MS);
+        enforcer.look(57 * MS);
+        // 3 ms and not 1.
+        assert_eq!((enforcer.settings().margin_ns, enforcer.settings().stop_ns), (5 * MS, 3 * MS));
+        assert_eq!(enforcer.look(100 * MS), 155 * MS);
+        enforcer.look(155 * MS);
+        assert_eq!(enforcer.settings().margin_ns, 11 * MS);
+        assert_eq!(enforcer.statistics().stop_max_ns, 9 * MS);
+        assert!(enforcer.is_covered());
+        for period in 2..4 {
+            enforcer.look(period * 100 * MS);
+            enforcer.look(period * 100 * MS + 59 * MS);
+        }
+        // 81 ms: more than the slack of any period.
+        assert_eq!(enforcer.statistics().stop_max_ns, 81 * MS);
+        assert!(!enforcer.is_covered());
+    }
+
+    /// Who is not resumed is resumed again soon, and that is counted.
+    #[test]
+    fn who_is_not_resumed_is_resumed_again() {
+        const MS: u64 = 1_000_000;
+        let mut enforcer = enforcer(1, 2);
+        enforcer.look(0);
+        enforcer.look(57 * MS);
+        let mut now = 100 * MS;
+        for failed in [1, 2] {
+            let next = enforcer.look(now);
+            assert_eq!((next, enforcer.statistics().failed), (now + RETRY_NS, failed));
+            now = next;
+        }
+        assert!(enforcer.look(now) > now + RETRY_NS);
+        assert_eq!((enforcer.statistics().failed, enforcer.errno()), (2, Some(1)));
     }
 }

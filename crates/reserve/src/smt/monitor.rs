@@ -56,6 +56,9 @@ pub struct Settings {
     pub alpha: Rate,
     /// Slack that is kept back for stopping co-runners and for the lateness of timers.
     pub margin_ns: u64,
+    /// The part of the margin that stopping takes, as far as is known; the margin grows with it
+    /// ([`Monitor::stopped_in`]).
+    pub stop_ns: u64,
     /// Co-runners are stopped rather than looked at after less than this.
     pub smallest_ns: u64,
     /// With so much slack beyond the margin, or less, co-runners are slowed; `None` for stoppers that
@@ -76,6 +79,7 @@ impl Default for Settings {
             checks: Checks::Variable,
             alpha: Rate::ZERO,
             margin_ns: 0,
+            stop_ns: 0,
             smallest_ns: Settings::SMALLEST_NS,
             slow_ns: None,
         }
@@ -146,6 +150,8 @@ pub struct Statistics {
     pub slows: u64,
     /// Time for which they stood, ns.
     pub stopped_ns: u64,
+    /// The longest order to stop, ns; 0 where that is not measured.
+    pub stop_max_ns: u64,
     /// Orders that could not be carried out.
     pub failed: u64,
     /// The latest look after its time, ns.
@@ -157,6 +163,11 @@ const NO_SLACK: i128 = i64::MIN as i128;
 
 /// Steps that looking ahead may take: some tens of microseconds.
 const STEPS: u64 = 2_000;
+
+/// What a job of several costs more, because the next one waits for a look.
+fn switch_ns(jobs: usize, floor_ns: u64, margin_ns: u64) -> u64 {
+    if jobs > 1 { floor_ns.saturating_add(margin_ns) } else { 0 }
+}
 
 /// Watches the reservations of one physical core, or of whatever else shares.
 #[derive(Debug)]
@@ -197,7 +208,7 @@ impl<P: ProgressSource> Monitor<P> {
         let floor_ns = settings.smallest_ns.max(shortest / 1_000).max(1);
         let mut monitor = Monitor {
             settings,
-            switch_ns: if jobs.len() > 1 { floor_ns.saturating_add(settings.margin_ns) } else { 0 },
+            switch_ns: switch_ns(jobs.len(), floor_ns, settings.margin_ns),
             floor_ns,
             latched: false,
             next_ns: jobs.iter().map(Job::next_ns).min().unwrap_or(0),
@@ -269,6 +280,16 @@ impl<P: ProgressSource> Monitor<P> {
     #[must_use]
     pub fn progress_name(&self) -> &'static str {
         self.sources.first().map_or("none", ProgressSource::name)
+    }
+
+    /// Told after an order to stop how long it took. The margin never is below what was seen: it is larger by what that
+    /// took more than all before it.
+    pub fn stopped_in(&mut self, took_ns: u64) {
+        let more = took_ns.saturating_sub(self.settings.stop_ns);
+        self.settings.stop_ns = self.settings.stop_ns.saturating_add(more);
+        self.settings.margin_ns = self.settings.margin_ns.saturating_add(more);
+        self.switch_ns = switch_ns(self.jobs.len(), self.floor_ns, self.settings.margin_ns);
+        self.statistics.stop_max_ns = self.statistics.stop_max_ns.max(took_ns);
     }
 
     /// Told after co-runners were stopped, and before they run again.

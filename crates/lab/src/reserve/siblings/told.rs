@@ -16,6 +16,10 @@ fn warning(id: &str, text: String, remedy: &str) -> Warning {
     Warning { id: id.to_owned(), text, remedy: remedy.to_owned() }
 }
 
+fn span(ns: u64) -> Span {
+    Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX))
+}
+
 /// What a run shows when it is over.
 pub(super) fn after(report: &Report, guardian: &Guardian) -> Vec<Warning> {
     let seen = Seen { report: *report, broken: guardian.broken(), guarded: guardian.lives() };
@@ -53,13 +57,24 @@ impl Seen {
             let text = format!(
                 "the reservation leaves less slack in a period than the margin of {} that stopping co-runners takes: \
                  no period is covered, and no protection is claimed",
-                Span::from_nanos(i64::try_from(report.margin_ns).unwrap_or(i64::MAX))
+                span(report.margin_ns)
             );
             warnings.push(warning(
                 "not-covered",
                 text,
                 "reserve less, or allow a longer deadline; --smt disable needs no slack but the margin",
             ));
+        }
+        if report.margin_ns > report.first_margin_ns {
+            let text = format!(
+                "stopping co-runners took up to {} in the run, longer than was measured before it: the margin grew from \
+                 {} to {}, and before that it was too small",
+                span(report.statistics.stop_max_ns),
+                span(report.first_margin_ns),
+                span(report.margin_ns)
+            );
+            let remedy = "another --stopper; fewer processes in the set; in a virtual machine, the host was away";
+            warnings.push(warning("margin-grew", text, remedy));
         }
         if report.statistics.failed > 0 {
             let errno = report.errno.map(|errno| format!(" (error {errno})")).unwrap_or_default();
@@ -132,6 +147,7 @@ mod tests {
             policy,
             covered: true,
             margin_ns: 5_000_000,
+            first_margin_ns: 5_000_000,
             lateness: Lateness::default(),
             progress: "word",
             stopper: "sigstop",
@@ -159,6 +175,7 @@ mod tests {
         // Who only watches promises nothing.
         let watched = Report { covered: false, ..report(SiblingPolicy::Ignore) };
         assert_eq!(ids(watched, 0, true), [""; 0]);
+        assert_eq!(ids(Report { margin_ns: 6_000_000, ..good }, 0, true), ["margin-grew"]);
         let counts = Statistics { failed: 3, skipped: 1, ..Statistics::default() };
         let troubled = Report { statistics: counts, errno: Some(1), ..good };
         assert_eq!(ids(troubled, 0, true), ["order-refused", "periods-skipped"]);

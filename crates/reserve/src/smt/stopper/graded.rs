@@ -206,6 +206,10 @@ impl Stopper for Graded {
         self.inner.stop()
     }
 
+    fn stands(&mut self) -> io::Result<bool> {
+        self.inner.stands()
+    }
+
     fn is_graded(&self) -> bool {
         true
     }

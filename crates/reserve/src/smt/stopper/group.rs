@@ -41,6 +41,8 @@ struct Switch {
     thaw: &'static [u8],
     /// Version 1: where it says how far it is.
     state: Option<File>,
+    /// Version 2: where it says whether all stand.
+    events: Option<File>,
 }
 
 /// Finds or makes the groups.
@@ -192,12 +194,12 @@ impl Freezer {
     fn add(&mut self, group: &Group) -> io::Result<()> {
         let (name, freeze, thaw) = group.freezer();
         let file = group.open(name)?;
-        let state = match group.version() {
-            Version::V1 => Some(File::open(group.path().join(name))?),
-            Version::V2 => None,
+        let (state, events) = match group.version() {
+            Version::V1 => (Some(File::open(group.path().join(name))?), None),
+            Version::V2 => (None, File::open(group.path().join("cgroup.events")).ok()),
         };
         let (freeze, thaw) = (freeze.as_bytes(), thaw.as_bytes());
-        self.switches.push(Switch { file, freeze, thaw, state });
+        self.switches.push(Switch { file, freeze, thaw, state, events });
         Ok(())
     }
 }
@@ -248,9 +250,29 @@ impl Switch {
     }
 }
 
+impl Switch {
+    /// Whether all in the group stand; a group that is gone has nobody in it.
+    fn stands(&self) -> io::Result<bool> {
+        let (file, wanted) = match (&self.state, &self.events) {
+            (Some(state), _) => (state, FROZEN),
+            (None, Some(events)) => (events, &b"frozen 1"[..]),
+            (None, None) => return Ok(true),
+        };
+        let mut answer = [0; 64];
+        match file.read_at(&mut answer, 0) {
+            Err(error) if is_gone(&error) => Ok(true),
+            length => Ok(answer[..length?].windows(wanted.len()).any(|part| part == wanted)),
+        }
+    }
+}
+
 impl Stopper for Freezer {
     fn name(&self) -> &'static str {
         self.kind.name()
+    }
+
+    fn stands(&mut self) -> io::Result<bool> {
+        self.switches.iter().try_fold(true, |all, switch| Ok(all && switch.stands()?))
     }
 
     fn stop(&mut self) -> io::Result<()> {
@@ -297,7 +319,8 @@ mod tests {
     fn a_thaw_that_is_refused_is_tried_again() {
         let path = std::env::temp_dir().join(format!("hourglass-thaw-{}", std::process::id()));
         fs::write(&path, "1").unwrap();
-        let switch = |file: File| Switch { file, freeze: b"1", thaw: b"0", state: None };
+        let switch =
+            |file: File| Switch { file, freeze: b"1", thaw: b"0", state: None, events: None };
         // Writing to it is refused (EBADF).
         let switches = vec![switch(File::open(&path).unwrap())];
         let kind = Kind::Cgroup2Freeze;

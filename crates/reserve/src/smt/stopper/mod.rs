@@ -23,10 +23,12 @@ mod group;
 pub mod measure;
 pub(super) mod members;
 mod signal;
+mod trial;
 
 use members::Members;
 
 pub use measure::{Chosen, Measured, NoStopper, Setup, choose, measure};
+pub use trial::on_the_set;
 
 /// Stops and resumes a set of co-runners.
 ///
@@ -42,6 +44,17 @@ pub trait Stopper: Send {
     /// # Errors
     /// What the kernel answers; members that ended are no error.
     fn stop(&mut self) -> io::Result<()>;
+    /// Whether all of them stand now, as far as the kernel says. For measuring: it may read many files.
+    ///
+    /// # Errors
+    /// As [`Stopper::stop`].
+    fn stands(&mut self) -> io::Result<bool> {
+        Ok(true)
+    }
+    /// How long the last order to stop took, ns, where that is measured.
+    fn took_ns(&self) -> Option<u64> {
+        None
+    }
     /// Whether [`Stopper::slow`] does anything.
     fn is_graded(&self) -> bool {
         false

@@ -9,7 +9,7 @@ use std::io;
 use crate::guardian::{Guardian, Kept, Life, Undo};
 use hourglass_sys::pidfd::PidFd;
 
-use super::members::{Members, field};
+use super::members::{Members, field, threads};
 use super::{Kind, Stopper, Unavailable, Wanted};
 
 /// How often the set is looked at again in one stop. A set that forks faster than that is not
@@ -85,9 +85,23 @@ fn has_ended(error: &io::Error) -> bool {
     error.raw_os_error() == Some(ESRCH)
 }
 
+/// Whether no thread of a process runs on in user mode: it is stopped, has ended, or will be stopped before it comes
+/// back from a wait that nothing interrupts.
+fn stands(pid: u32) -> bool {
+    let state = |tid: u32| field(tid, 0);
+    threads(pid)
+        .into_iter()
+        .filter_map(state)
+        .all(|state| matches!(&*state, "T" | "t" | "Z" | "X" | "D"))
+}
+
 impl Stopper for Signals {
     fn name(&self) -> &'static str {
         Kind::Sigstop.name()
+    }
+
+    fn stands(&mut self) -> io::Result<bool> {
+        Ok(self.known.keys().all(|pid| stands(*pid)))
     }
 
     fn stop(&mut self) -> io::Result<()> {
