@@ -398,3 +398,31 @@ fn a_document_is_alone_on_stdout() {
     assert_eq!(document["schema"], "hourglass.reserve/1");
     assert!(stderr(&output).contains("said by the command"));
 }
+
+/// The bug: a check said yes without asking for what keeps co-runners off.
+#[test]
+fn a_check_asks_what_the_run_would_ask() {
+    let sharing = ["5ms/50ms", "--cpu", "0", "--smt", "monitor", "--interferes", "1"];
+    if fs::metadata("/sys/devices/system/cpu/cpu1").is_err() {
+        return eprintln!("skipped: there is no second CPU");
+    }
+    let victim = Running::start(Command::new("sleep").arg("60"));
+    let pid = victim.0.id().to_string();
+    let asked: [(&[&str], &str); 5] = [
+        (&["--stop", &pid], ""),
+        (&["--stop", "4194304"], "there is no process 4194304"),
+        (&["--stop", "1"], "the first process"),
+        // Nobody is named: that is everybody, whom only cookies stop; and these do not reach beyond a core.
+        (&[], "core_cookie: "),
+        (&["--stop", &pid, "--stopper", "core_cookie"], "core_cookie: "),
+    ];
+    for (words, says) in asked {
+        let words = [&sharing[..], words].concat();
+        let run = reserve(&[&words[..], &["--", "true"]].concat());
+        let check = reserve(&[&words[..], &["--check"]].concat());
+        let text = String::from_utf8_lossy(&check.stdout).into_owned();
+        assert_eq!(code(&check) == 0, code(&run) != OWN, "{words:?}: {text}{}", stderr(&run));
+        assert!(text.contains(says), "{words:?}: {text}");
+        assert!(code(&check) == 0 || stderr(&run).contains(says), "{words:?}: {}", stderr(&run));
+    }
+}

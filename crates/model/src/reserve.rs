@@ -76,7 +76,7 @@ pub struct SupplyStep {
 /// A reason for which a backend is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReserveRefusal {
-    /// The backend.
+    /// The backend; `smt` for what is in the way of keeping co-runners off, whatever the backend.
     pub backend: String,
     /// A name for scripts, such as `capability`, `affinity`, `group_budget` or `bandwidth`.
     pub id: String,

@@ -9,7 +9,8 @@ use hourglass_reserve::target::Target;
 use super::pick::Wanted;
 use super::{Backend, Failure, Request, Subject, document, siblings};
 
-/// Says which backend would take the reservation, and what is in the way of the others. Nothing is
+/// Says which backend would take the reservation, and what is in the way of the others, and of stopping co-runners
+/// where that is asked for. Nothing is
 /// started, changed or asked of the kernel's scheduler.
 ///
 /// # Errors
@@ -28,10 +29,13 @@ pub fn check(request: &Request) -> Result<ReserveDocument, Failure> {
     let own = Target::Process(std::process::id());
     let target = subject.as_ref().map_or(&own, Adopted::target);
     // How long stopping takes is measured only when somebody is to be stopped.
-    let reservation = siblings::look(request, target, &mut document)?
-        .map_or(request.reservation, |(siblings, _)| {
-            siblings::cover(request.reservation, siblings.policy, 0)
-        });
+    let sharing = siblings::look(request, target, &mut document)?;
+    let reservation = sharing.as_ref().map_or(request.reservation, |(siblings, _)| {
+        siblings::cover(request.reservation, siblings.policy, 0)
+    });
+    let obstacles = sharing.map_or(Vec::new(), |(siblings, shares)| {
+        siblings::obstacles(siblings, target, &shares, &mut document)
+    });
     let asked = backend::Request { reservation, cpu: request.cpu };
     let wanted =
         Wanted { kind: request.backend, program: subject.is_none(), target, request: &asked };
@@ -44,6 +48,11 @@ pub fn check(request: &Request) -> Result<ReserveDocument, Failure> {
     }
     document.warnings.extend(lateness.and_then(document::late));
     document.refusals = choice.refusals.iter().map(document::refusal).collect();
+    if !obstacles.is_empty() {
+        // Without the protection that was asked for nothing would be started.
+        (document.backend, document.guarantee) = (None, false);
+        document.refusals.splice(..0, obstacles);
+    }
     let more = over::for_demand(document.budget_ns, document.period_ns);
     document.suggested_budget_ns = Some(more).filter(|more| *more > document.budget_ns);
     Ok(document)

@@ -124,7 +124,7 @@ impl Wanted<'_> {
                 }
                 refusals
             }
-            Backend::Quota => quota::check(self.target, self.request),
+            Backend::Quota => quota::check(self.target, self.request, facts),
         }
     }
 }

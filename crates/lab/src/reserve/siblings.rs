@@ -3,7 +3,7 @@
 
 use hourglass_model::Reservation;
 use hourglass_model::document::Warning;
-use hourglass_model::reserve::{ReserveDocument, SmtReport};
+use hourglass_model::reserve::{ReserveDocument, ReserveRefusal, SmtReport};
 use hourglass_reserve::guardian::Guardian;
 use hourglass_reserve::progress::ProgressSource;
 use hourglass_reserve::progress::cpu_time::CpuTime;
@@ -17,7 +17,7 @@ use hourglass_reserve::smt::enforcer::Watched;
 use hourglass_reserve::smt::jobs::Promised;
 use hourglass_reserve::smt::monitor::Settings;
 use hourglass_reserve::smt::sharers::select;
-use hourglass_reserve::smt::stopper::{CoRunners, Kind, Setup, Stopper, Wanted, choose};
+use hourglass_reserve::smt::stopper::{CoRunners, Kind, Setup, Stopper, Wanted, check, choose};
 use hourglass_reserve::smt::topology::{Shares, Topology};
 use hourglass_reserve::target::Target;
 use hourglass_sys::clock::others::{ProcessTime, ThreadTime};
@@ -254,7 +254,7 @@ fn stopper(
         return Ok((Box::new(Nobody), Stopping { settle_ns: 0, margin_ns: 0, trial_ns: None }));
     }
     let wanted = co_runners(siblings, target, shares, document)?;
-    let kinds = siblings.stopper.map_or(Kind::ALL.to_vec(), |kind| vec![kind]);
+    let kinds = kinds(siblings);
     let setup = Setup::new(&shares.others).map_err(failed)?;
     let chosen = choose(&kinds, &wanted, &setup, guardian).map_err(failed)?;
     let own_ns = request.reservation.budget().nanos_or_zero() / OWN_PART;
@@ -268,6 +268,49 @@ fn stopper(
     let stopper = DeadMan::new(chosen.stopper, guardian, patience_ns)
         .map_err(Failure::system("the guardian does not answer"))?;
     Ok((Box::new(stopper), stopping))
+}
+
+/// What would be in the way of stopping them, by the same tests as when they are stopped; nobody is.
+pub(super) fn obstacles(
+    siblings: &Siblings,
+    target: &Target,
+    shares: &Shares,
+    document: &mut ReserveDocument,
+) -> Vec<ReserveRefusal> {
+    let cpus = shares.others.iter().collect();
+    let monitor = Driver::check(&Plan { cpus, ..Plan::default() }).err();
+    let monitor = monitor.map(|why| told::refusal("monitor", why.to_string(), "see above"));
+    let mut refusals: Vec<ReserveRefusal> = monitor.into_iter().collect();
+    if siblings.policy == SiblingPolicy::Ignore {
+        return refusals;
+    }
+    let wanted = match co_runners(siblings, target, shares, document) {
+        Ok(wanted) => wanted,
+        Err(failure) => {
+            refusals.push(told::refusal(
+                "co_runners",
+                failure.to_string(),
+                "name others with --stop",
+            ));
+            return refusals;
+        }
+    };
+    if let Err(why) = Setup::new(&shares.others) {
+        refusals.push(told::refusal("cpus", why.to_string(), "see above"));
+    }
+    let checked: Vec<_> = kinds(siblings).into_iter().map(|kind| check(kind, &wanted)).collect();
+    if checked.iter().all(Result::is_err) {
+        let each = checked.into_iter().filter_map(Result::err);
+        refusals.extend(each.map(|why| {
+            told::refusal("stopper", format!("{}: {}", why.kind, why.cause), &why.remedy)
+        }));
+    }
+    refusals
+}
+
+/// The ways of stopping that may be taken.
+fn kinds(siblings: &Siblings) -> Vec<Kind> {
+    siblings.stopper.map_or(Kind::ALL.to_vec(), |kind| vec![kind])
 }
 
 /// Whom to stop: those that the user names, or everybody.

@@ -19,6 +19,7 @@ pub(crate) use errno::ESRCH;
 pub use errno::explain;
 pub use facts::Facts;
 pub use lateness::{Lateness, lateness};
+pub(crate) use rules::not_there;
 
 use crate::backend::{Kind, Request};
 

@@ -72,7 +72,7 @@ pub(super) fn cpu(request: &Request, facts: &Facts) -> Option<Refusal> {
 }
 
 /// Why the CPU asked for cannot be had by any backend.
-pub(super) fn not_there(request: &Request, facts: &Facts) -> Option<(String, String)> {
+pub(crate) fn not_there(request: &Request, facts: &Facts) -> Option<(String, String)> {
     let cpu = request.cpu?;
     let online = facts.online.as_ref().filter(|online| !online.contains(cpu))?;
     Some((

@@ -11,7 +11,7 @@ use hourglass_sys::thread;
 
 use super::gather::{Gathered, home_of, make, unless_gone};
 use super::{Backend, Kind, Request, Reserved, members};
-use crate::admission::{self, Obstacle, Refusal};
+use crate::admission::{self, Facts, Obstacle, Refusal};
 use crate::guardian::{Guardian, Kept, Life, Undo};
 use crate::supply::Supply;
 use crate::target::Target;
@@ -45,20 +45,39 @@ impl Backend for Quota {
     }
 
     fn reserve(&self, target: &Target, request: &Request) -> Result<Box<dyn Reserved>, Refusal> {
-        times(request).map_or(Ok(()), Err)?;
+        let facts = Facts::here(Some(first_of(target)));
+        check(target, request, &facts).into_iter().next().map_or(Ok(()), Err)?;
         let refused = |error: io::Error| explain(&error, target);
         let target = whole(target);
         let place = Place::of(&target).map_err(refused)?;
-        let capped = Capped::begin(&self.guardian, &target, &place, request).map_err(refused)?;
-        Ok(Box::new(capped))
+        Ok(Box::new(Capped::begin(&self.guardian, &target, &place, request)?))
     }
 }
 
 /// What would refuse to cap `target`, reserving nothing; empty if nothing that can be seen.
 #[must_use]
-pub fn check(target: &Target, request: &Request) -> Vec<Refusal> {
-    let place = Place::of(&whole(target)).err().map(|error| explain(&error, target));
-    times(request).into_iter().chain(place).collect()
+pub fn check(target: &Target, request: &Request, facts: &Facts) -> Vec<Refusal> {
+    let place = Place::of(&whole(target)).and_then(|place| place.may_be_used());
+    let place = place.err().map(|error| explain(&error, target));
+    times(request).into_iter().chain(cpu(request, facts)).chain(place).collect()
+}
+
+fn first_of(target: &Target) -> u32 {
+    let (Target::Thread(id) | Target::Process(id)) = target;
+    *id
+}
+
+/// The CPU asked for is there, and may be used by the target.
+fn cpu(request: &Request, facts: &Facts) -> Option<Refusal> {
+    if let Some((cause, remedy)) = admission::not_there(request, facts) {
+        return Some(refusal(Obstacle::Cpu, cause, &remedy));
+    }
+    let (cpu, cpuset) = (request.cpu?, facts.cpuset.as_ref()?);
+    (!cpuset.cpus.contains(cpu)).then(|| {
+        let (folder, cpus) = (&cpuset.folder, &cpuset.cpus);
+        let cause = format!("CPU {cpu} is not in the cpuset {folder}, which has {cpus}");
+        refusal(Obstacle::Cpu, cause, "choose one of these with --cpu, or give the cpuset more")
+    })
 }
 
 /// A thread that is alone in its process is the process.
@@ -97,6 +116,12 @@ impl Place {
         let parent = parent.ok_or(io::ErrorKind::NotFound)?;
         Ok(Place { parent, home })
     }
+
+    /// Whether processes may be moved there and back; who may do that may make a group as well, where the system is
+    /// set up as it should be.
+    fn may_be_used(&self) -> io::Result<()> {
+        [&self.parent, &self.home].iter().try_for_each(|group| group.open("cgroup.procs").map(drop))
+    }
 }
 
 /// A cap in force. Dropping it puts everything back, in the order of the fields.
@@ -115,20 +140,23 @@ impl Capped {
         target: &Target,
         place: &Place,
         request: &Request,
-    ) -> io::Result<Capped> {
+    ) -> Result<Capped, Refusal> {
+        let refused = |error: io::Error| explain(&error, target);
         let by_thread = matches!(target, Target::Thread(_));
-        let gathered = make(guardian, &place.parent, &place.home, by_thread)?;
+        let gathered = make(guardian, &place.parent, &place.home, by_thread).map_err(refused)?;
         let group = gathered.group.clone();
-        limit(&group, request)?;
+        limit(&group, request).map_err(refused)?;
         let mut capped =
             Capped { pinned: Vec::new(), gathered: Some(gathered), supply: Supply::default() };
         if let Some(cpu) = request.cpu {
             // Before it moves, so that what it forks meanwhile inherits.
             for tid in threads(target) {
-                unless_gone(capped.pin(guardian, tid, cpu))?;
+                unless_gone(capped.pin(guardian, tid, cpu))
+                    .map_err(|error| not_pinned(&error, target, cpu))?;
             }
         }
-        capped.gathered.as_ref().map_or(Ok(()), |gathered| gathered.take(target))?;
+        let taken = capped.gathered.as_ref().map_or(Ok(()), |gathered| gathered.take(target));
+        taken.map_err(refused)?;
         Ok(capped)
     }
 
@@ -233,11 +261,22 @@ fn times(request: &Request) -> Option<Refusal> {
     ))
 }
 
+/// What stands behind the kernel's answer to a CPU: EINVAL is about that, and not about the group.
+fn not_pinned(error: &io::Error, target: &Target, cpu: u32) -> Refusal {
+    if error.kind() != io::ErrorKind::InvalidInput {
+        return explain(error, target);
+    }
+    let cause = format!("process {} may not run on CPU {cpu}: {error}", first_of(target));
+    let known =
+        refusal(Obstacle::Cpu, cause, "take a CPU of /sys/devices/system/cpu/online with --cpu");
+    Refusal { errno: error.raw_os_error(), ..known }
+}
+
 /// What stands behind an answer of the kernel.
 fn explain(error: &io::Error, target: &Target) -> Refusal {
-    let (Target::Thread(id) | Target::Process(id)) = target;
+    let id = first_of(target);
     let errno = error.raw_os_error();
-    let gone = errno == Some(admission::ESRCH) || members::state_of(*id).is_none();
+    let gone = errno == Some(admission::ESRCH) || members::state_of(id).is_none();
     let known = match error.kind() {
         _ if gone => refusal(
             Obstacle::Gone,
@@ -326,9 +365,27 @@ mod tests {
     fn times_outside_the_kernels_range_are_refused() {
         let own = Target::Process(std::process::id());
         for (budget, period) in [(999, 10_000), (5_000, 1_000_001), (500, 900)] {
-            let refusals = check(&own, &request(budget, period));
+            let refusals = check(&own, &request(budget, period), &Facts::here(None));
             assert_eq!(refusals.first().map(|refusal| refusal.id), Some(Obstacle::Times));
         }
+    }
+
+    /// The bug: the check said yes to a CPU that is not there, and the refusal spoke of real-time threads.
+    #[test]
+    fn a_cpu_that_is_not_there_is_refused_as_one() {
+        let offline = Request { cpu: Some(8_000), ..request(2_000, 10_000) };
+        let own = Target::Process(std::process::id());
+        let checked = check(&own, &offline, &Facts::here(None));
+        assert_eq!(checked.first().map(|refusal| refusal.id), Some(Obstacle::Cpu));
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let target = Target::Process(child.id());
+        let refused = Quota::new(Guardian::start().unwrap()).reserve(&target, &offline);
+        let pinned = not_pinned(&io::ErrorKind::InvalidInput.into(), &target, 8_000);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(refused.unwrap_err(), checked[0]);
+        assert_eq!(pinned.id, Obstacle::Cpu);
+        assert!(pinned.cause.contains("CPU 8000"), "{pinned}");
     }
 
     /// A spinning program is throttled, and afterwards is where it was.

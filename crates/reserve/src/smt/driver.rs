@@ -213,6 +213,18 @@ impl Driver {
         }
     }
 
+    /// Whether a monitor may have its priority and its CPUs: a thread takes them and ends.
+    ///
+    /// # Errors
+    /// [`StartError`].
+    pub fn check(plan: &Plan) -> Result<(), StartError> {
+        let plan = plan.clone();
+        let thread = std::thread::Builder::new().name("hourglass-smt".to_owned());
+        let thread = thread.spawn(move || take_place(&plan));
+        let thread = thread.map_err(|error| StartError::Thread(errno(&error)))?;
+        thread.join().unwrap_or(Err(StartError::Thread(0)))
+    }
+
     /// What is watched, with the begin of the first period of each on `CLOCK_MONOTONIC`.
     #[must_use]
     pub fn promised(&self) -> &[Promised] {

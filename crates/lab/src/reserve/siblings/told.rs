@@ -3,6 +3,7 @@
 //! Owns: these warnings. Must not: find anything out.
 
 use hourglass_model::document::Warning;
+use hourglass_model::reserve::ReserveRefusal;
 use hourglass_reserve::guardian::Guardian;
 use hourglass_reserve::smt::driver::Report;
 use hourglass_reserve::smt::sharers::Spared;
@@ -14,6 +15,12 @@ use super::super::{SiblingPolicy, Siblings};
 
 fn warning(id: &str, text: String, remedy: &str) -> Warning {
     Warning { id: id.to_owned(), text, remedy: remedy.to_owned() }
+}
+
+/// What is in the way of a protection, beside the refusals of backends.
+pub(super) fn refusal(id: &str, cause: String, remedy: &str) -> ReserveRefusal {
+    let (backend, id, remedy) = ("smt".to_owned(), id.to_owned(), remedy.to_owned());
+    ReserveRefusal { backend, id, errno: None, cause, remedy }
 }
 
 fn span(ns: u64) -> Span {

@@ -26,8 +26,8 @@ pub(super) struct Cookie {
     kept: Option<Kept>,
 }
 
-/// Tries whether the kernel has cookies, and looks for what stands against them.
-pub(super) fn open(wanted: &Wanted, guardian: &Guardian) -> Result<Cookie, Unavailable> {
+/// Tries whether the kernel has cookies, and looks for what stands against them; whom they are for.
+pub(super) fn check(wanted: &Wanted) -> Result<(u32, Scope), Unavailable> {
     let (id, scope) = match wanted.reserved {
         Some(Target::Thread(tid)) => (tid, Scope::Thread),
         Some(Target::Process(pid)) => (pid, Scope::Process),
@@ -40,6 +40,12 @@ pub(super) fn open(wanted: &Wanted, guardian: &Guardian) -> Result<Cookie, Unava
     possible()?;
     only_siblings(wanted, &Topology::default())?;
     free(id)?;
+    Ok((id, scope))
+}
+
+/// Writes down what takes the cookie away.
+pub(super) fn open(wanted: &Wanted, guardian: &Guardian) -> Result<Cookie, Unavailable> {
+    let (id, scope) = check(wanted)?;
     let kept = Life::of(id).and_then(|life| guardian.keep(&Undo::Cookie(life)));
     let kept = kept.map_err(|error| {
         unavailable(format!("thread {id} cannot be watched: {error}"), "is it still there?")

@@ -45,6 +45,17 @@ struct Threads {
     slowed: BTreeMap<u32, (Attributes, Kept)>,
 }
 
+/// Whether they can be slowed, and put back.
+pub(super) fn check(kind: Kind, wanted: &Wanted, keeper: Option<u32>) -> Result<(), Unavailable> {
+    if by_named_group(kind, wanted, keeper)?.is_some() {
+        return Ok(());
+    }
+    reversible().map_err(|error| {
+        let cause = format!("who is slowed to SCHED_IDLE could not be put back: {error}");
+        Unavailable::new(kind, cause, "run as root, or stop without slowing first")
+    })
+}
+
 /// Puts the step before `inner`.
 pub(super) fn over(
     kind: Kind,
@@ -52,27 +63,33 @@ pub(super) fn over(
     wanted: &Wanted,
     guardian: &Guardian,
 ) -> Result<Box<dyn Stopper>, Unavailable> {
-    let group = match &wanted.co_runners {
-        CoRunners::Group(_) => by_group(kind, wanted, guardian)?,
-        _ => None,
-    };
-    let slow = match group {
+    let keeper = Some(guardian.pid());
+    check(kind, wanted, keeper)?;
+    let slow = match by_named_group(kind, wanted, keeper)? {
         Some(slow) => slow,
         None => {
-            reversible().map_err(|error| {
-                let cause = format!("who is slowed to SCHED_IDLE could not be put back: {error}");
-                Unavailable::new(kind, cause, "run as root, or stop without slowing first")
-            })?;
-            let (set, spared) = super::set_of(kind, wanted, guardian)?;
+            let (set, spared) = super::set_of(kind, wanted, keeper)?;
             Slow::Threads(Threads { set, spared, slowed: BTreeMap::new() })
         }
     };
     Ok(Box::new(Graded { inner, slow, guardian: guardian.clone() }))
 }
 
+/// By a file of their group, if a group is named.
+fn by_named_group(
+    kind: Kind,
+    wanted: &Wanted,
+    keeper: Option<u32>,
+) -> Result<Option<Slow>, Unavailable> {
+    match &wanted.co_runners {
+        CoRunners::Group(_) => by_group(kind, wanted, keeper),
+        _ => Ok(None),
+    }
+}
+
 /// `None` if the group has no such file, which is where it belongs to another hierarchy.
-fn by_group(kind: Kind, wanted: &Wanted, guardian: &Guardian) -> Result<Option<Slow>, Unavailable> {
-    let (Members::Group(group), _) = super::set_of(kind, wanted, guardian)? else {
+fn by_group(kind: Kind, wanted: &Wanted, keeper: Option<u32>) -> Result<Option<Slow>, Unavailable> {
+    let (Members::Group(group), _) = super::set_of(kind, wanted, keeper)? else {
         return Ok(None);
     };
     for (file, low) in YIELDING {

@@ -45,6 +45,53 @@ struct Switch {
     events: Option<File>,
 }
 
+/// Whether the hierarchy is there, and groups in it may be frozen or made.
+pub(super) fn check(kind: Kind, wanted: &Wanted, keeper: Option<u32>) -> Result<(), Unavailable> {
+    let hierarchy = hierarchy(kind)?;
+    if let CoRunners::Group(path) = &wanted.co_runners {
+        let group = Group::at(hierarchy.version(), path.clone());
+        may_stand(kind, &hierarchy, &group, wanted, keeper)?;
+        let (file, ..) = group.freezer();
+        return group.open(file).map(drop).map_err(|error| refused(kind, group.path(), &error));
+    }
+    let (set, spared) = super::set_of(kind, wanted, keeper)?;
+    let now = set.processes(&spared).map_err(|e| refused(kind, hierarchy.mount(), &e))?;
+    let homes = now.into_iter().filter_map(|pid| hierarchy.of(pid).ok());
+    // Whoever may move processes there may also make a group there, where the system is set up as it should be.
+    let may = |home: Group| {
+        home.open("cgroup.procs").map(drop).map_err(|error| refused(kind, home.path(), &error))
+    };
+    homes.map(may).collect()
+}
+
+/// Whether a group of somebody else may be frozen. It must not hold this process, nor whom the stopping is to serve.
+fn may_stand(
+    kind: Kind,
+    hierarchy: &Hierarchy,
+    group: &Group,
+    wanted: &Wanted,
+    keeper: Option<u32>,
+) -> Result<(), Unavailable> {
+    let name = group.path().display().to_string();
+    let (file, _, _) = group.freezer();
+    if !group.has(file) {
+        let cause = format!("{name} has no {file}");
+        let remedy = "name a group of that hierarchy which is not its root";
+        return Err(Unavailable::new(kind, cause, remedy));
+    }
+    for pid in super::never(wanted, keeper) {
+        if hierarchy.of(pid).is_ok_and(|its| its.path().starts_with(group.path())) {
+            let cause = format!("process {pid} is in {name} and must not be stopped");
+            return Err(Unavailable::new(kind, cause, "name a group without it"));
+        }
+    }
+    if group.frozen().unwrap_or(false) {
+        let cause = format!("somebody else has frozen {name}");
+        return Err(Unavailable::new(kind, cause, format!("thaw it, or leave {name} out")));
+    }
+    Ok(())
+}
+
 /// Finds or makes the groups.
 pub(super) fn open(
     kind: Kind,
@@ -60,7 +107,8 @@ pub(super) fn open(
     match &wanted.co_runners {
         CoRunners::Group(path) => {
             let group = Group::at(hierarchy.version(), path.clone());
-            freezer.take_named(&hierarchy, group, wanted, guardian)?;
+            let taken = freezer.keep_thawing(&group, guardian).and_then(|()| freezer.add(&group));
+            taken.map_err(|error| refused(kind, group.path(), &error))?;
         }
         CoRunners::Processes(_) | CoRunners::Everyone => {
             freezer.take_processes(&hierarchy, wanted, guardian)?;
@@ -88,40 +136,6 @@ fn hierarchy(kind: Kind) -> Result<Hierarchy, Unavailable> {
 }
 
 impl Freezer {
-    /// A group of somebody else. It must not hold this process, nor whom the stopping is to serve.
-    fn take_named(
-        &mut self,
-        hierarchy: &Hierarchy,
-        group: Group,
-        wanted: &Wanted,
-        guardian: &Guardian,
-    ) -> Result<(), Unavailable> {
-        let name = group.path().display().to_string();
-        let (file, _, _) = group.freezer();
-        if !group.has(file) {
-            let cause = format!("{name} has no {file}");
-            let remedy = "name a group of that hierarchy which is not its root";
-            return Err(Unavailable::new(self.kind, cause, remedy));
-        }
-        for pid in super::never(wanted, guardian) {
-            if hierarchy.of(pid).is_ok_and(|its| its.path().starts_with(group.path())) {
-                let cause = format!("process {pid} is in {name} and must not be stopped");
-                return Err(Unavailable::new(self.kind, cause, "name a group without it"));
-            }
-        }
-        let frozen = group.frozen().unwrap_or(false);
-        if frozen {
-            let cause = format!("somebody else has frozen {name}");
-            return Err(Unavailable::new(
-                self.kind,
-                cause,
-                format!("thaw it, or leave {name} out"),
-            ));
-        }
-        let taken = self.keep_thawing(&group, guardian).and_then(|()| self.add(&group));
-        taken.map_err(|error| refused(self.kind, group.path(), &error))
-    }
-
     /// Processes from everywhere.
     fn take_processes(
         &mut self,
@@ -129,7 +143,7 @@ impl Freezer {
         wanted: &Wanted,
         guardian: &Guardian,
     ) -> Result<(), Unavailable> {
-        let (set, spared) = super::set_of(self.kind, wanted, guardian)?;
+        let (set, spared) = super::set_of(self.kind, wanted, Some(guardian.pid()))?;
         let mut made: BTreeMap<PathBuf, Group> = BTreeMap::new();
         // Again, for what was forked while its parent was being moved.
         for _ in 0..2 {

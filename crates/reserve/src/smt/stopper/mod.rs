@@ -182,6 +182,24 @@ impl Unavailable {
     }
 }
 
+/// Whether `kind` can be had for a set of co-runners. Nothing is changed.
+///
+/// # Errors
+/// Why this kind cannot be had.
+pub fn check(kind: Kind, wanted: &Wanted) -> Result<(), Unavailable> {
+    tests(kind, wanted, None)?;
+    if wanted.graded { graded::check(kind, wanted, None) } else { Ok(()) }
+}
+
+/// What [`check`] and [`open`] ask alike; `keeper` is the guardian's process.
+fn tests(kind: Kind, wanted: &Wanted, keeper: Option<u32>) -> Result<(), Unavailable> {
+    match kind {
+        Kind::Cgroup2Freeze | Kind::Cgroup1Freezer => group::check(kind, wanted, keeper),
+        Kind::Sigstop => signal::check(wanted, keeper),
+        Kind::CoreCookie => cookie::check(wanted).map(drop),
+    }
+}
+
 /// Opens `kind` for a set of co-runners. Nobody is stopped yet. What it takes to undo everything is with the
 /// guardian before anything is done; the guardian itself is never stopped.
 ///
@@ -192,6 +210,7 @@ pub fn open(
     wanted: &Wanted,
     guardian: &Guardian,
 ) -> Result<Box<dyn Stopper>, Unavailable> {
+    tests(kind, wanted, Some(guardian.pid()))?;
     let stopper: Box<dyn Stopper> = match kind {
         Kind::Cgroup2Freeze | Kind::Cgroup1Freezer => {
             Box::new(group::open(kind, wanted, guardian)?)
@@ -210,8 +229,9 @@ fn resume_if(stopped: &mut bool, resume: impl FnOnce() -> io::Result<()>) -> io:
 }
 
 /// Processes that no stopper stops: the first one, this one, its guardian, and the reserved one.
-fn never(wanted: &Wanted, guardian: &Guardian) -> Vec<u32> {
-    let mut never = vec![1, std::process::id(), guardian.pid()];
+fn never(wanted: &Wanted, keeper: Option<u32>) -> Vec<u32> {
+    let mut never = vec![1, std::process::id()];
+    never.extend(keeper);
     match wanted.reserved {
         Some(Target::Process(pid)) => never.push(pid),
         Some(Target::Thread(tid)) => never.extend(members::process_of(tid)),
@@ -224,9 +244,9 @@ fn never(wanted: &Wanted, guardian: &Guardian) -> Vec<u32> {
 fn set_of(
     kind: Kind,
     wanted: &Wanted,
-    guardian: &Guardian,
+    keeper: Option<u32>,
 ) -> Result<(Members, Vec<u32>), Unavailable> {
-    let never = never(wanted, guardian);
+    let never = never(wanted, keeper);
     match &wanted.co_runners {
         CoRunners::Everyone => {
             let cause = "it stops processes that are named, not everybody";

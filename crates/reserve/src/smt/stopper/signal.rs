@@ -34,10 +34,25 @@ pub(super) struct Signals {
     stopped: bool,
 }
 
-/// Looks at the set, and whether its processes may be signalled. One that somebody else has stopped
-/// is left to him.
+/// Whether all whom it finds may be signalled.
+pub(super) fn check(wanted: &Wanted, keeper: Option<u32>) -> Result<(), Unavailable> {
+    let (set, spared) = super::set_of(Kind::Sigstop, wanted, keeper)?;
+    let probe = |pid: u32| match PidFd::open(pid).and_then(|process| process.probe()) {
+        Err(error) if has_ended(&error) => Ok(()),
+        answer => answer,
+    };
+    let probed = set.processes(&spared).and_then(|now| now.into_iter().try_for_each(probe));
+    probed.map_err(|error| refused(&error))
+}
+
+fn refused(error: &io::Error) -> Unavailable {
+    let cause = format!("the co-runners cannot be signalled: {error}");
+    Unavailable::new(Kind::Sigstop, cause, "run as their user or as root")
+}
+
+/// Looks at the set. One that somebody else has stopped is left to him.
 pub(super) fn open(wanted: &Wanted, guardian: &Guardian) -> Result<Signals, Unavailable> {
-    let (set, spared) = super::set_of(Kind::Sigstop, wanted, guardian)?;
+    let (set, spared) = super::set_of(Kind::Sigstop, wanted, Some(guardian.pid()))?;
     let guardian = guardian.clone();
     let mut signals = Signals { set, spared, known: BTreeMap::new(), guardian, stopped: false };
     let look = |signals: &mut Signals| -> io::Result<()> {
@@ -49,10 +64,7 @@ pub(super) fn open(wanted: &Wanted, guardian: &Guardian) -> Result<Signals, Unav
         }
         Ok(())
     };
-    look(&mut signals).map_err(|error| {
-        let cause = format!("the co-runners cannot be signalled: {error}");
-        Unavailable::new(Kind::Sigstop, cause, "run as their user or as root")
-    })?;
+    look(&mut signals).map_err(|error| refused(&error))?;
     Ok(signals)
 }
 
