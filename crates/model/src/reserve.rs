@@ -126,6 +126,10 @@ pub struct SmtReport {
     pub jobs: u64,
     /// Jobs not done by their deadline.
     pub missed: u64,
+    /// Jobs of which the program told nothing, and that wanted no processor at their deadline: they waited for
+    /// something, or were done without saying so. Not among the missed.
+    #[serde(default)]
+    pub idle: u64,
     /// Times that co-runners were stopped.
     pub stops: u64,
     /// Time for which they stood, ns.

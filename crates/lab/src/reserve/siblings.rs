@@ -4,12 +4,14 @@
 use hourglass_model::Reservation;
 use hourglass_model::document::Warning;
 use hourglass_model::reserve::{ReserveDocument, ReserveRefusal, SmtReport};
+use hourglass_reserve::backend::members;
 use hourglass_reserve::guardian::Guardian;
 use hourglass_reserve::progress::ProgressSource;
 use hourglass_reserve::progress::cpu_time::CpuTime;
 use hourglass_reserve::progress::instructions::ByInstructions;
 use hourglass_reserve::progress::largest::Largest;
 use hourglass_reserve::progress::page::Page;
+use hourglass_reserve::progress::resting::Resting;
 use hourglass_reserve::progress::word::Word;
 use hourglass_reserve::smt::dead_man::DeadMan;
 use hourglass_reserve::smt::driver::{Driver, Plan};
@@ -279,7 +281,7 @@ pub(super) fn obstacles(
 ) -> Vec<ReserveRefusal> {
     let cpus = shares.others.iter().collect();
     let monitor = Driver::check(&Plan { cpus, ..Plan::default() }).err();
-    let monitor = monitor.map(|why| told::refusal("monitor", why.to_string(), "see above"));
+    let monitor = monitor.map(|why| told::refusal("monitor", &why.to_string()));
     let mut refusals: Vec<ReserveRefusal> = monitor.into_iter().collect();
     if siblings.policy == SiblingPolicy::Ignore {
         return refusals;
@@ -287,23 +289,17 @@ pub(super) fn obstacles(
     let wanted = match co_runners(siblings, target, shares, document) {
         Ok(wanted) => wanted,
         Err(failure) => {
-            refusals.push(told::refusal(
-                "co_runners",
-                failure.to_string(),
-                "name others with --stop",
-            ));
+            refusals.push(told::refusal("co_runners", &failure.to_string()));
             return refusals;
         }
     };
     if let Err(why) = Setup::new(&shares.others) {
-        refusals.push(told::refusal("cpus", why.to_string(), "see above"));
+        refusals.push(told::refusal("cpus", &why.to_string()));
     }
     let checked: Vec<_> = kinds(siblings).into_iter().map(|kind| check(kind, &wanted)).collect();
     if checked.iter().all(Result::is_err) {
         let each = checked.into_iter().filter_map(Result::err);
-        refusals.extend(each.map(|why| {
-            told::refusal("stopper", format!("{}: {}", why.kind, why.cause), &why.remedy)
-        }));
+        refusals.extend(each.map(|why| told::refusal("stopper", &why.to_string())));
     }
     refusals
 }
@@ -354,7 +350,23 @@ fn progress(
     }
     sources.push(Box::new(CpuTime::new(time_of(target), siblings.alpha, settle_ns)));
     let first = sources.remove(0);
-    if sources.is_empty() { first } else { Box::new(Largest::of(first, sources)) }
+    let all: Box<dyn ProgressSource> =
+        if sources.is_empty() { first } else { Box::new(Largest::of(first, sources)) };
+    Box::new(Resting::new(all, time_of(target), wanting(target)))
+}
+
+/// Whether any thread of the target runs or waits for a processor.
+fn wanting(target: &Target) -> impl FnMut() -> Option<bool> + Send + use<> {
+    let target = target.clone();
+    move || {
+        let threads = match target {
+            Target::Thread(tid) => vec![tid],
+            Target::Process(pid) => members::tree(pid).into_iter().flat_map(threads_of).collect(),
+        };
+        let states: Vec<char> = threads.into_iter().filter_map(members::state_of).collect();
+        // Nobody is left: then nothing is known. A thread in a wait that nothing interrupts has asked for it.
+        (!states.is_empty()).then(|| states.contains(&'R'))
+    }
 }
 
 /// The processor time of the target, exact where the kernel lets it be watched; else up to a tick
@@ -414,6 +426,7 @@ fn nobody_shares(siblings: &Siblings) -> SmtReport {
         stop_max_ns: 0,
         jobs: 0,
         missed: 0,
+        idle: 0,
         stops: 0,
         stopped_ns: 0,
         checks: 0,

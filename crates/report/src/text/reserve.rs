@@ -158,7 +158,12 @@ fn siblings(out: &mut String, smt: &SmtReport, style: Style) {
     };
     line(out, "siblings", &text, tone, style);
     let missed = if smt.missed == 0 { Tone::Good } else { Tone::Bad };
-    let jobs = format!("{} watched, {} missed; progress by {}", smt.jobs, smt.missed, smt.progress);
+    let idle = match smt.idle {
+        0 => String::new(),
+        idle => format!(", {idle} idle"),
+    };
+    let jobs =
+        format!("{} watched, {} missed{idle}; progress by {}", smt.jobs, smt.missed, smt.progress);
     line(out, "jobs", &jobs, missed, style);
     let stopped = match &smt.stopper {
         Some(stopper) => format!(
@@ -291,6 +296,7 @@ mod tests {
             stop_max_ns: 40_000,
             jobs: 114,
             missed: 0,
+            idle: 3,
             stops: 98,
             stopped_ns: 1234 * MS,
             checks: 1404,

@@ -56,6 +56,10 @@ impl ProgressSource for Largest {
         self.others.iter_mut().for_each(|source| source.co_runners(running));
     }
 
+    fn is_silent(&mut self) -> bool {
+        self.first.is_silent()
+    }
+
     fn doubts(&self) -> Doubts {
         self.first.doubts()
     }

@@ -2,13 +2,14 @@
 //!
 //! Owns: the sources of that: the word that a program writes ([`page`], [`writer`], [`word`]), retired
 //! instructions ([`instructions`]), processor time ([`cpu_time`]), the largest of several
-//! ([`largest`]). Must not: decide anything; count as
+//! ([`largest`]), and whether it wanted anything ([`resting`]). Must not: decide anything; count as
 //! done what is not known to be.
 
 pub mod cpu_time;
 pub mod instructions;
 pub mod largest;
 pub mod page;
+pub mod resting;
 pub mod word;
 pub mod writer;
 
@@ -39,6 +40,16 @@ pub trait ProgressSource: Send {
     /// Told after co-runners were stopped and before they run again, for sources that count the one
     /// and the other differently.
     fn co_runners(&mut self, _running: bool) {}
+    /// Whether the program has told nothing of this job so far.
+    fn is_silent(&mut self) -> bool {
+        true
+    }
+    /// Whether the work has told nothing of this job and wants no processor now, by its own will: it sleeps, and was not
+    /// stopped for having used up what is reserved. MUST be false if that is not known. Asked only of jobs that are not
+    /// done at their deadline, so that it may read files.
+    fn rests(&mut self) -> bool {
+        false
+    }
     /// What there was to doubt in the jobs that have ended.
     fn doubts(&self) -> Doubts {
         Doubts::default()
@@ -77,6 +88,14 @@ impl<P: ProgressSource + ?Sized> ProgressSource for Box<P> {
 
     fn co_runners(&mut self, running: bool) {
         (**self).co_runners(running);
+    }
+
+    fn is_silent(&mut self) -> bool {
+        (**self).is_silent()
+    }
+
+    fn rests(&mut self) -> bool {
+        (**self).rests()
     }
 
     fn doubts(&self) -> Doubts {

@@ -121,6 +121,11 @@ impl ProgressSource for Word {
         (seen.job == self.job && seen.begun > 0).then_some(seen.begun)
     }
 
+    fn is_silent(&mut self) -> bool {
+        let seen = self.see();
+        !self.moved && (seen.job < self.job || (seen.job == self.job && seen.begun == 0))
+    }
+
     fn doubts(&self) -> Doubts {
         self.doubts
     }
@@ -222,6 +227,21 @@ mod tests {
         assert_eq!(word.done_ns(), 0);
         word.begin(100);
         assert_eq!(word.doubts(), Doubts { backwards: 1, unmoved: 1 });
+    }
+
+    /// Whoever began a job has told of it, also if nothing of it is done.
+    #[test]
+    fn a_program_that_tells_nothing_is_silent() {
+        let (mut progress, mut word) = pair();
+        word.begin(100);
+        assert!(word.is_silent());
+        progress.begin();
+        assert!(!word.is_silent());
+        progress.report(5, 5);
+        assert_eq!(word.done_ns(), 100);
+        assert!(!word.is_silent());
+        word.begin(100);
+        assert!(word.is_silent(), "that was the job before");
     }
 
     /// A writer and a reader at full speed: never more than was told, never backwards.

@@ -135,7 +135,7 @@ impl Report {
     /// protection is claimed. Who is kept off, and what became of the guardian, is for the caller to add.
     #[must_use]
     pub fn to_document(&self, shares: &[u32]) -> SmtReport {
-        let Statistics { jobs, missed, skipped, stops, stopped_ns, checks, failed, .. } =
+        let Statistics { jobs, missed, idle, skipped, stops, stopped_ns, checks, failed, .. } =
             self.statistics;
         SmtReport {
             policy: self.policy.to_string(),
@@ -151,6 +151,7 @@ impl Report {
             stop_max_ns: self.statistics.stop_max_ns,
             jobs,
             missed,
+            idle,
             stops,
             stopped_ns,
             checks,

@@ -76,6 +76,8 @@ pub(super) struct Advance {
     pub(super) ended: u64,
     /// Jobs found undone at their deadline.
     pub(super) missed: u64,
+    /// Jobs found resting at their deadline ([`ProgressSource::rests`]).
+    pub(super) idle: u64,
     /// Whole periods that nobody looked at.
     pub(super) skipped: u64,
 }
@@ -103,8 +105,8 @@ pub(super) struct Job {
     next_ns: u64,
     /// What is left of it, single-thread time.
     left_ns: u64,
-    /// Whether it was counted as missed.
-    missed: bool,
+    /// Whether it was counted as missed or idle.
+    judged: bool,
     /// What is known of where the program's jobs begin; `None` if its periods are where they are.
     phase: Option<Phase>,
     /// When it was first looked at without co-runners, and what was left then.
@@ -119,7 +121,7 @@ impl Job {
             begun_ns: None,
             next_ns: promised.first_ns,
             left_ns: 0,
-            missed: false,
+            judged: false,
             phase: follows.then(Phase::default),
             alone: None,
         }
@@ -137,7 +139,7 @@ impl Job {
             self.begun_ns = Some(begun);
             self.next_ns = begun.saturating_add(self.promised.period_ns);
             self.left_ns = self.promised.reserved_ns;
-            self.missed = false;
+            self.judged = false;
             self.alone = None;
             if let Some(phase) = &mut self.phase {
                 phase.settled = false;
@@ -146,11 +148,22 @@ impl Job {
         }
         self.align(now, source);
         self.measure(source);
-        if self.is_pending() && !self.missed && now >= self.due_ns() {
-            self.missed = true;
-            advance.missed += 1;
+        if now >= self.due_ns() {
+            self.judge(source, &mut advance);
         }
         advance
+    }
+
+    /// At the deadline, once: whether a job that is not done was missed, or wanted no more.
+    fn judge<P: ProgressSource>(&mut self, source: &mut P, advance: &mut Advance) {
+        if !self.is_pending() || std::mem::replace(&mut self.judged, true) {
+            return;
+        }
+        if source.rests() {
+            advance.idle += 1;
+        } else {
+            advance.missed += 1;
+        }
     }
 
     /// The job of the period that is over.
@@ -161,9 +174,7 @@ impl Job {
             if let Some(phase) = &mut self.phase {
                 phase.in_time = self.left_ns == 0;
             }
-            if self.is_pending() && !self.missed {
-                advance.missed = 1;
-            }
+            self.judge(source, advance);
         }
     }
 
@@ -257,6 +268,7 @@ mod tests {
     struct Told {
         begun: Option<u64>,
         done: bool,
+        rests: bool,
         reserved: u64,
     }
 
@@ -276,6 +288,10 @@ mod tests {
         fn begun_ns(&mut self) -> Option<u64> {
             self.begun
         }
+
+        fn rests(&mut self) -> bool {
+            self.rests
+        }
     }
 
     fn job(follows: bool) -> Job {
@@ -293,11 +309,29 @@ mod tests {
         assert_eq!((job.due_ns(), job.next_ns(), job.left_ns()), (1_090, 1_100, 20));
         assert_eq!(job.advance(1_090, &mut told).missed, 1);
         assert_eq!(job.advance(1_095, &mut told).missed, 0, "counted once");
-        let skips = Advance { began: true, ended: 1, missed: 0, skipped: 2 };
+        let skips = Advance { began: true, ended: 1, skipped: 2, ..Advance::default() };
         assert_eq!(job.advance(1_350, &mut told), skips);
         assert_eq!((job.due_ns(), job.next_ns()), (1_390, 1_400));
         told.done = true;
         assert_eq!(job.advance(1_400, &mut told), Advance { began: true, ended: 1, ..begins });
+    }
+
+    /// The bug: work that wanted nothing, and told nothing, missed each of its deadlines.
+    #[test]
+    fn a_job_that_wants_nothing_is_not_missed() {
+        let (mut job, mut told) = (job(false), Told { rests: true, ..Told::default() });
+        job.advance(1_000, &mut told);
+        let idle = Advance { idle: 1, ..Advance::default() };
+        assert_eq!(job.advance(1_090, &mut told), idle);
+        // Counted once, and as what it was at its deadline.
+        told.rests = false;
+        let next = Advance { began: true, ended: 1, ..Advance::default() };
+        assert_eq!(job.advance(1_100, &mut told), next);
+        // Also where nobody looked at the deadline itself.
+        told.rests = true;
+        assert_eq!(job.advance(1_200, &mut told), Advance { idle: 1, ..next });
+        told.rests = false;
+        assert_eq!(job.advance(1_300, &mut told), Advance { missed: 1, ..next });
     }
 
     #[test]

@@ -140,6 +140,8 @@ pub struct Statistics {
     pub jobs: u64,
     /// Jobs not done at the look that their deadline called for.
     pub missed: u64,
+    /// Jobs of which nothing was told, and whose work wanted no processor at that look; not among the missed.
+    pub idle: u64,
     /// Periods that nobody looked at, because the monitor itself was away.
     pub skipped: u64,
     /// Looks.
@@ -308,6 +310,7 @@ impl<P: ProgressSource> Monitor<P> {
             began |= advance.began;
             self.statistics.jobs += advance.ended;
             self.statistics.missed += advance.missed;
+            self.statistics.idle += advance.idle;
             self.statistics.skipped += advance.skipped;
         }
         self.latched &= !began;

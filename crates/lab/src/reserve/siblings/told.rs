@@ -17,10 +17,17 @@ fn warning(id: &str, text: String, remedy: &str) -> Warning {
     Warning { id: id.to_owned(), text, remedy: remedy.to_owned() }
 }
 
-/// What is in the way of a protection, beside the refusals of backends.
-pub(super) fn refusal(id: &str, cause: String, remedy: &str) -> ReserveRefusal {
-    let (backend, id, remedy) = ("smt".to_owned(), id.to_owned(), remedy.to_owned());
-    ReserveRefusal { backend, id, errno: None, cause, remedy }
+/// What is in the way of a protection, beside the refusals of backends; `text` is the cause, and the remedy behind the
+/// last semicolon where it has one.
+pub(super) fn refusal(id: &str, text: &str) -> ReserveRefusal {
+    let (cause, remedy) = text.rsplit_once("; ").unwrap_or((text, "name others with --stop"));
+    ReserveRefusal {
+        backend: "smt".to_owned(),
+        id: id.to_owned(),
+        errno: None,
+        cause: cause.to_owned(),
+        remedy: remedy.to_owned(),
+    }
 }
 
 fn span(ns: u64) -> Span {

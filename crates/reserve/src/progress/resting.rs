@@ -1,0 +1,131 @@
+//! Telling work that wants nothing from work that was kept from what it wants.
+//!
+//! A job is asked for only when its deadline has come and it is not done. One whose program told nothing of it, and
+//! whose threads all sleep, had what it wanted: it waits for something, or has done its work and does not tell. A
+//! reservation in the sense of Inoue et al., section 4.1, ends with that for the period, as with a yield.
+//!
+//! Owns: that question. Must not: count as resting who stands because his budget is used up.
+
+use super::{Doubts, ProgressSource};
+
+/// A source, with the processor time of the work and whether any of it wants a processor.
+pub struct Resting<F, G> {
+    inner: Box<dyn ProgressSource>,
+    /// Processor time so far, ns.
+    time: F,
+    /// Whether a thread runs or waits for a processor; `None` if that is not known.
+    wants: G,
+    reserved_ns: u64,
+    /// Processor time when the job began.
+    begun_ns: Option<u64>,
+}
+
+impl<F, G> std::fmt::Debug for Resting<F, G> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Resting").field("inner", &self.inner.name()).finish_non_exhaustive()
+    }
+}
+
+impl<F, G> Resting<F, G>
+where
+    F: FnMut() -> Option<u64> + Send,
+    G: FnMut() -> Option<bool> + Send,
+{
+    /// Of this source.
+    #[must_use]
+    pub fn new(inner: Box<dyn ProgressSource>, time: F, wants: G) -> Resting<F, G> {
+        Resting { inner, time, wants, reserved_ns: 0, begun_ns: None }
+    }
+}
+
+impl<F, G> ProgressSource for Resting<F, G>
+where
+    F: FnMut() -> Option<u64> + Send,
+    G: FnMut() -> Option<bool> + Send,
+{
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn begin(&mut self, reserved_ns: u64) {
+        self.reserved_ns = reserved_ns;
+        self.begun_ns = (self.time)();
+        self.inner.begin(reserved_ns);
+    }
+
+    fn done_ns(&mut self) -> u64 {
+        self.inner.done_ns()
+    }
+
+    fn begun_ns(&mut self) -> Option<u64> {
+        self.inner.begun_ns()
+    }
+
+    fn restart(&mut self) {
+        self.begun_ns = (self.time)();
+        self.inner.restart();
+    }
+
+    fn co_runners(&mut self, running: bool) {
+        self.inner.co_runners(running);
+    }
+
+    fn is_silent(&mut self) -> bool {
+        self.inner.is_silent()
+    }
+
+    fn rests(&mut self) -> bool {
+        let (Some(begun), Some(now)) = (self.begun_ns, (self.time)()) else { return false };
+        // Who has used up what is reserved may stand for that, and frozen threads look as if they slept.
+        let left = now.saturating_sub(begun) < self.reserved_ns;
+        left && self.inner.is_silent() && (self.wants)() == Some(false)
+    }
+
+    fn doubts(&self) -> Doubts {
+        self.inner.doubts()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+    use crate::progress::{Page, Progress, Word};
+
+    #[test]
+    fn who_sleeps_and_told_nothing_rests() {
+        let progress = Progress::on(Page::create().unwrap());
+        let word = Word::new(Page::open(&progress.page().path()).unwrap());
+        let mut progress = progress;
+        let (clock, wants) = (Arc::new(AtomicU64::new(50)), Arc::new(AtomicU64::new(0)));
+        let (time, state) = (Arc::clone(&clock), Arc::clone(&wants));
+        let mut source = Resting::new(
+            Box::new(word),
+            move || Some(time.load(Ordering::Relaxed)),
+            move || {
+                [Some(false), Some(true), None]
+                    .get(state.load(Ordering::Relaxed) as usize)
+                    .copied()?
+            },
+        );
+        assert!(!source.rests(), "no job has begun");
+        source.begin(100);
+        assert!(source.rests());
+        // Runs or waits for a processor; is not known.
+        for known in [1, 2] {
+            wants.store(known, Ordering::Relaxed);
+            assert!(!source.rests());
+        }
+        wants.store(0, Ordering::Relaxed);
+        clock.fetch_add(99, Ordering::Relaxed);
+        assert!(source.rests());
+        clock.fetch_add(1, Ordering::Relaxed);
+        assert!(!source.rests(), "it may stand, since all that is reserved is used up");
+        source.begin(100);
+        assert!(source.rests());
+        progress.report(1, 5);
+        assert!(!source.rests(), "it says itself that it is not done");
+    }
+}
