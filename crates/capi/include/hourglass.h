@@ -1656,11 +1656,11 @@ static inline void hg_progress_begin(hg_progress_page *page)
 
 /* `done` of `total` is done, in any unit in which equal steps take equal times; `total` itself means that
  * the job is done, and is to be told of every job, or the next one by hg_progress_begin. `done` must not
- * fall within a job. After the end the next call begins a job. Two stores, no system call.
- * Threads: one at a time. Signals: no. Errors: none. Free: nothing. */
+ * fall within a job. After the end the next call begins a job. A `total` of 0 says nothing, and changes
+ * nothing. Two stores, no system call. Threads: one at a time. Signals: no. Errors: none. Free: nothing. */
 static inline void hg_progress(hg_progress_page *page, uint64_t done, uint64_t total)
 {
-    if (__builtin_expect(!page || !page->words, 0)) {
+    if (__builtin_expect(!page || !page->words || total == 0, 0)) {
         return;
     }
     if (__builtin_expect(page->over, 0)) {

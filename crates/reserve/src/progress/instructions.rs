@@ -4,8 +4,16 @@
 //! in which the monitor has stopped them. Must not: stop anybody to find it out.
 //!
 //! A program has phases that differ in how much an instruction takes. An instruction counts as the least
-//! that one took, so that progress is told low in slower phases; a phase that is faster than any seen is
-//! told high until it has been seen. The paper takes one rate for all.
+//! that one took, so that progress is told low in slower phases. The paper takes one rate for all, with which a phase that
+//! is faster than what was measured is told high. Two bounds keep that from going beyond what can be:
+//!
+//! - Progress is at most the processor time that the job had. It is work in single-thread time, so that its slope is one
+//!   at most (the paper's Figure 2), and no faster phase makes more of a millisecond than a millisecond.
+//! - Sharing a processor slows. So a window beside co-runners that is faster than the known rate proves that the thread
+//!   alone is at least as fast, and the rate is the fastest of all windows, of whichever kind.
+//!
+//! What is left: until the first such window of a faster phase is over, an instruction of it counts as too much, by no
+//! more than the first bound allows. Who must be sure reports progress in a word.
 
 use std::cmp::Ordering;
 
@@ -82,11 +90,15 @@ pub struct ByInstructions<C, F> {
     settle_ns: u64,
     /// Instructions and processor time when the window without co-runners began.
     window: Option<(u64, u64)>,
+    /// Whether co-runners run in this window: then it can raise a rate, and not be the first.
+    beside: bool,
     /// Whether co-runners stand, but perhaps not all of them yet.
     settling: bool,
     reserved_ns: u64,
     /// The counter when the job began; `None` if it could not be read.
     base: Option<u64>,
+    /// The processor time when it began.
+    base_ns: Option<u64>,
     last: u64,
     fell: bool,
     begun: bool,
@@ -111,9 +123,11 @@ impl<C: Counter, F: FnMut() -> Option<u64> + Send> ByInstructions<C, F> {
             rate,
             settle_ns,
             window: None,
+            beside: true,
             settling: false,
             reserved_ns: 0,
             base: None,
+            base_ns: None,
             last: 0,
             fell: false,
             begun: false,
@@ -127,10 +141,12 @@ impl<C: Counter, F: FnMut() -> Option<u64> + Send> ByInstructions<C, F> {
         self.rate
     }
 
-    /// Looks at the window without co-runners, at `count` instructions.
-    fn learn(&mut self, count: u64) {
-        let Some((since, begun)) = self.window else { return };
-        let Some(now) = (self.time)() else { return };
+    /// Looks at the window that lasts, at `count` instructions and processor time `now`.
+    fn learn(&mut self, count: u64, now: u64) {
+        let Some((since, begun)) = self.window else {
+            self.window = Some((count, now));
+            return;
+        };
         let used = now.saturating_sub(begun);
         if self.settling {
             if used >= self.settle_ns {
@@ -141,7 +157,8 @@ impl<C: Counter, F: FnMut() -> Option<u64> + Send> ByInstructions<C, F> {
             let found = SingleThreadRate::of_windows(&[(count.saturating_sub(since), used)]);
             self.rate = match (self.rate, found) {
                 (Some(known), Some(found)) => Some(known.faster(found)),
-                (known, found) => known.or(found),
+                (None, found) if !self.beside => found,
+                (known, _) => known,
             };
         }
     }
@@ -162,31 +179,32 @@ impl<C: Counter, F: FnMut() -> Option<u64> + Send> ProgressSource for ByInstruct
         self.fell = false;
         self.reserved_ns = reserved_ns;
         self.base = self.counter.count();
+        self.base_ns = (self.time)();
         self.last = self.base.unwrap_or(0);
     }
 
     fn done_ns(&mut self) -> u64 {
+        // The instructions first: time that passes between the readings makes the rate lower, and the bound higher.
         let (Some(base), Some(now)) = (self.base, self.counter.count()) else { return 0 };
+        let (Some(base_ns), Some(now_ns)) = (self.base_ns, (self.time)()) else { return 0 };
         self.fell |= now < self.last;
         self.last = now;
         if self.fell {
             return 0;
         }
-        self.learn(now);
+        self.learn(now, now_ns);
         let ns = self.rate.map_or(0, |rate| rate.ns(now.saturating_sub(base)));
-        ns.min(self.reserved_ns)
+        ns.min(now_ns.saturating_sub(base_ns)).min(self.reserved_ns)
     }
 
     fn restart(&mut self) {
         self.base = self.counter.count();
+        self.base_ns = (self.time)();
     }
 
     fn co_runners(&mut self, running: bool) {
-        self.window = match (running, self.counter.count(), (self.time)()) {
-            (false, Some(count), Some(time)) => Some((count, time)),
-            _ => None,
-        };
-        self.settling = !running;
+        self.window = self.counter.count().zip((self.time)());
+        (self.beside, self.settling) = (running, !running);
     }
 
     fn doubts(&self) -> Doubts {
@@ -226,10 +244,15 @@ mod tests {
         source.begin(100);
         assert_eq!(source.done_ns(), 0);
         counted.store(1_050, Ordering::Relaxed);
+        time.fetch_add(40, Ordering::Relaxed);
         assert_eq!(source.done_ns(), 16);
         source.restart();
         assert_eq!(source.done_ns(), 0, "that was before the job began");
         counted.store(2_000, Ordering::Relaxed);
+        // The slope of progress is one at most (Inoue et al., Figure 2), whatever an instruction was worth.
+        time.fetch_add(70, Ordering::Relaxed);
+        assert_eq!(source.done_ns(), 70);
+        time.fetch_add(70, Ordering::Relaxed);
         assert_eq!(source.done_ns(), 100);
         counted.store(1_999, Ordering::Relaxed);
         assert_eq!(source.done_ns(), 0);
@@ -256,14 +279,40 @@ mod tests {
         pass(1_000_000, 500_000);
         assert_eq!(source.done_ns(), 0, "too short a window");
         pass(2_000_000, 1_000_000);
-        // 2 instructions a nanosecond, for all 12,009,000 since the begin.
-        assert_eq!(source.done_ns(), 6_004_500);
-        pass(4_000_000, 1_000_000);
-        assert_eq!(source.done_ns(), 4_002_250, "4 a nanosecond from now on, and so less before");
-        source.co_runners(true);
-        pass(8_000_000, 1_000_000);
-        assert_eq!(source.done_ns(), 6_002_250);
+        // 2 instructions a nanosecond, for all 12,009,000 since the begin: more than the processor time.
+        assert_eq!(source.done_ns(), 2_502_000);
+        pass(40_000_000, 10_000_000);
+        // 4 a nanosecond from now on, and so less before: 52,009,000 in all are 13,002,250, in 12,502,000.
+        assert_eq!(source.done_ns(), 12_502_000);
         assert_eq!(source.rate().map(|rate| rate.ns(4)), Some(1));
+        source.co_runners(true);
+        pass(1_000_000, 10_000_000);
+        // Beside co-runners, slowly: 53,009,000 of them.
+        assert_eq!(source.done_ns(), 13_252_250);
+    }
+
+    /// Sharing slows: who is faster beside co-runners than ever without has a phase that is at least as fast.
+    #[test]
+    fn a_faster_phase_beside_co_runners_is_not_told_high() {
+        let (counted, time) = machine();
+        let rate = SingleThreadRate::of_windows(&[(1, 1)]);
+        let mut source = ByInstructions::new(reader(&counted), reader(&time), rate, 0);
+        source.begin(100_000_000);
+        source.co_runners(true);
+        counted.fetch_add(8_000_000, Ordering::Relaxed);
+        time.fetch_add(2_000_000, Ordering::Relaxed);
+        // 4 a nanosecond, where 1 was known.
+        assert_eq!(source.done_ns(), 2_000_000);
+        counted.fetch_add(4_000_000, Ordering::Relaxed);
+        time.fetch_add(3_000_000, Ordering::Relaxed);
+        assert_eq!(source.done_ns(), 3_000_000, "12,000,000 at 4 a nanosecond");
+        // Without a rate from a window without co-runners nothing counts.
+        let mut first = ByInstructions::new(reader(&counted), reader(&time), None, 0);
+        first.begin(100_000_000);
+        first.co_runners(true);
+        counted.fetch_add(8_000_000, Ordering::Relaxed);
+        time.fetch_add(2_000_000, Ordering::Relaxed);
+        assert_eq!((first.done_ns(), first.rate()), (0, None));
     }
 
     /// A counter that cannot be read tells no progress.

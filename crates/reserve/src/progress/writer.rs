@@ -159,6 +159,19 @@ mod tests {
         assert_eq!(words(&progress), (8, 1, 2));
     }
 
+    /// The bug: 0 of 0 ended a job, and the next report counted as another one's.
+    #[test]
+    fn no_total_is_no_statement() {
+        let mut progress = Progress::on(Page::create().unwrap());
+        progress.report(0, 0);
+        assert_eq!((words(&progress), progress.job()), ((0, 0, 0), 0));
+        progress.report(3, 10);
+        progress.report(7, 0);
+        assert_eq!(words(&progress), (2, 3, 10));
+        progress.report(4, 10);
+        assert_eq!((words(&progress), progress.job()), ((2, 4, 10), 1));
+    }
+
     #[test]
     fn releases_are_on_the_grid() {
         let progress = Progress::on(Page::create().unwrap());
