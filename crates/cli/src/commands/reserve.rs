@@ -31,7 +31,9 @@ use crate::stop::{self, Stop};
 
 A command ends with its own code: 128+n if signal n ended it, 127 if there is no
 such program, 126 if it cannot be executed, 125 if it could not be given its
-reservation and was not started. --check ends with 0 for yes and 1 for no.
+reservation and was not started, or hourglass itself failed. Options that make
+no sense end with 2, before anything is started. --check ends with 0 for yes
+and 1 for no.
 What was delivered goes to stderr; with --json it goes to stdout, and what the
 command prints to stderr.")]
 pub(crate) struct Reserve {
