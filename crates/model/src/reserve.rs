@@ -62,6 +62,10 @@ pub struct ReserveDocument {
     pub exit_code: Option<i32>,
     /// Whether a signal ended the reservation before the command ended.
     pub interrupted: bool,
+    /// Whether `sched_yield` ends the dispatch of a period, as in the papers' model: in the deadline class it does. From
+    /// user space a yield cannot be seen. Null where nothing would be reserved.
+    #[serde(default)]
+    pub yield_ends_period: Option<bool>,
 }
 
 /// One step of the histogram of supply.

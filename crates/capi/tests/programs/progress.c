@@ -27,6 +27,12 @@ static void jobs(void)
     /* What was done is followed by the next job. */
     hg_progress(&page, 1, 10);
     CHECK(word(&page, HG_PROGRESS_JOB_) == 4 && word(&page, HG_PROGRESS_DONE_) == 1);
+    /* A total of 0 states nothing: neither an end nor a begin. */
+    hg_progress(&page, 0, 0);
+    hg_progress(&page, 7, 0);
+    CHECK(word(&page, HG_PROGRESS_DONE_) == 1 && word(&page, HG_PROGRESS_TOTAL_) == 10);
+    hg_progress(&page, 2, 10);
+    CHECK(word(&page, HG_PROGRESS_JOB_) == 4 && word(&page, HG_PROGRESS_DONE_) == 2);
     uint64_t before = hg_now_ordered();
     hg_progress_begin(&page);
     CHECK(word(&page, HG_PROGRESS_JOB_) == 6 && word(&page, HG_PROGRESS_DONE_) == 0);

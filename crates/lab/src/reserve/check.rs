@@ -41,7 +41,7 @@ pub fn check(request: &Request) -> Result<ReserveDocument, Failure> {
         Wanted { kind: request.backend, program: subject.is_none(), target, request: &asked };
     let (choice, lateness) = wanted.check();
     document.guarantee = choice.kind.is_some_and(|kind| kind != Backend::Quota);
-    document.backend = choice.kind.map(|kind| kind.to_string());
+    document::by(&mut document, choice.kind);
     document.reason = choice.reason;
     if document.backend.is_some() {
         siblings::describe(&mut document, &reservation);
@@ -50,7 +50,8 @@ pub fn check(request: &Request) -> Result<ReserveDocument, Failure> {
     document.refusals = choice.refusals.iter().map(document::refusal).collect();
     if !obstacles.is_empty() {
         // Without the protection that was asked for nothing would be started.
-        (document.backend, document.guarantee) = (None, false);
+        document::by(&mut document, None);
+        document.guarantee = false;
         document.refusals.splice(..0, obstacles);
     }
     let more = over::for_demand(document.budget_ns, document.period_ns);

@@ -9,7 +9,7 @@ use hourglass_reserve::backend::Doubt;
 use hourglass_reserve::supply::Supply;
 use hourglass_time::Span;
 
-use super::{Request, Subject, Whom};
+use super::{Backend, Request, Subject, Whom};
 
 /// What was asked, of which nothing has come yet.
 pub(super) fn asked(request: &Request) -> ReserveDocument {
@@ -39,7 +39,14 @@ pub(super) fn asked(request: &Request) -> ReserveDocument {
         warnings: Vec::new(),
         exit_code: None,
         interrupted: false,
+        yield_ends_period: None,
     }
+}
+
+/// Says what enforces it, and what that makes of a yield.
+pub(super) fn by(document: &mut ReserveDocument, kind: Option<Backend>) {
+    document.backend = kind.map(|kind| kind.to_string());
+    document.yield_ends_period = kind.map(|kind| kind == Backend::Deadline);
 }
 
 fn named(subject: &Subject) -> String {

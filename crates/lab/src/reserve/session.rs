@@ -209,7 +209,7 @@ pub(super) fn threads_of(pid: u32) -> Vec<u32> {
 
 /// Says what was made.
 fn describe(document: &mut ReserveDocument, picked: &Picked, target: &Target) {
-    document.backend = Some(picked.kind.to_string());
+    document::by(document, Some(picked.kind));
     document.guarantee = picked.guarantee;
     document.reason.clone_from(&picked.reason);
     let late = picked.lateness.and_then(document::late);

@@ -276,6 +276,7 @@ mod tests {
             warnings: Vec::new(),
             exit_code: Some(0),
             interrupted: false,
+            yield_ends_period: Some(false),
         }
     }
 

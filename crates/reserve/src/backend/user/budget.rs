@@ -93,6 +93,8 @@ struct Period {
     judged: Option<Judged>,
     /// Since when the work stands although it wants more.
     stands_since_ns: Option<u64>,
+    /// The work itself has ended it.
+    ended: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,8 +146,9 @@ impl Budget {
             self.replenish(reading);
         }
         let spent = reading.used_ns.saturating_sub(self.period.charged_ns);
-        let used_up = self.level == Level::Raised && spent >= self.terms.budget_ns;
-        if used_up {
+        let raised = self.level == Level::Raised;
+        let used_up = raised && spent >= self.terms.budget_ns;
+        if used_up || raised && self.period.ended {
             self.level = match self.terms.strength {
                 Strength::Hard => Level::Suspended,
                 Strength::Soft => Level::Lowered,
@@ -169,6 +172,13 @@ impl Budget {
         }
         self.supply.overruns = self.supply.overruns.saturating_add(1);
         self.period.stands_since_ns = Some(self.last.now_ns);
+    }
+
+    /// The work is done with this period (Inoue et al., section 4.1: it yields): it is not dispatched again as reserved work
+    /// until the next one, and has had all that it wanted. To be followed by a look.
+    pub fn end_period(&mut self) {
+        self.period.judged.get_or_insert(Judged::Kept { all: false });
+        self.period.ended = true;
     }
 
     /// What was delivered in the complete periods so far.
@@ -285,6 +295,7 @@ impl Period {
             denied_ns: reading.denied_ns,
             judged: None,
             stands_since_ns: None,
+            ended: false,
         }
     }
 }

@@ -72,9 +72,30 @@ pub struct Told {
     pub absent: u64,
 }
 
+/// Ends the period that lasts for the reserved work, which is not dispatched as such until the next one: suspended if
+/// the reservation is hard, at timesharing priority if it is soft. What a yield is in the papers' model, for threads
+/// of this process, since a `sched_yield` cannot be seen from outside the kernel.
+#[derive(Clone, Debug)]
+pub struct EndPeriod(Arc<Shared>);
+
+impl EndPeriod {
+    /// Ends it. Costs a system call; the caller may go on for the tens of microseconds that the keeper takes to wake.
+    /// When the reservation has ended it does nothing.
+    pub fn end(&self) {
+        let Shared { bell, .. } = &*self.0;
+        if bell.compare_exchange(0, YIELDED, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            futex::wake(bell, u32::MAX);
+        }
+    }
+}
+
+/// What the bell says: the end is asked for; the work is done with the period.
+const ENDED: u32 = 1;
+const YIELDED: u32 = 2;
+
 #[derive(Debug, Default)]
 struct Shared {
-    /// Not 0: the end is asked for.
+    /// 0, [`ENDED`] or [`YIELDED`].
     bell: AtomicU32,
     told: Mutex<Told>,
 }
@@ -139,6 +160,11 @@ impl Enforcer {
         answer.recv().map_err(|_| ended())?
     }
 
+    /// What ends a period early.
+    pub(super) fn ender(&self) -> EndPeriod {
+        EndPeriod(Arc::clone(&self.shared))
+    }
+
     /// What it told last.
     pub(super) fn told(&self) -> Told {
         self.shared.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -155,7 +181,7 @@ impl Enforcer {
     }
 
     fn ring(&self) {
-        self.shared.bell.store(1, Ordering::Release);
+        self.shared.bell.store(ENDED, Ordering::Release);
         futex::wake(&self.shared.bell, u32::MAX);
     }
 
@@ -201,7 +227,14 @@ fn arm(shared: &Shared, cpus: &[u32]) -> io::Result<()> {
     Ok(())
 }
 
-/// False if the end is asked for.
+impl Shared {
+    /// Whether the work is done with the period, which is then no longer said; false if the end is asked for.
+    fn yielded(&self) -> bool {
+        self.bell.compare_exchange(YIELDED, 0, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+}
+
+/// False if the bell rings.
 fn sleep_until(shared: &Shared, deadline_ns: u64) -> bool {
     loop {
         match futex::wait_until(&shared.bell, 0, deadline_ns) {
@@ -231,11 +264,14 @@ fn keep(shared: &Shared, work: Work) -> io::Result<()> {
     let _ = begun.send(Ok(()));
     let mut next = Some(run.look(shared));
     while let Some(due) = next.take() {
-        if !sleep_until(shared, due) {
+        if sleep_until(shared, due) {
+            let late = now_ns(ClockId::Monotonic).saturating_sub(due);
+            run.latest_ns = run.latest_ns.max(late);
+        } else if !shared.yielded() {
             break;
+        } else {
+            run.budget.end_period();
         }
-        let late = now_ns(ClockId::Monotonic).saturating_sub(due);
-        run.latest_ns = run.latest_ns.max(late);
         next = (!run.has_ended()).then(|| run.look(shared));
     }
     run.end(shared)

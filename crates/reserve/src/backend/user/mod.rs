@@ -6,7 +6,10 @@
 //! (hard: its control group is frozen, or its processes get SIGSTOP) until the next period. This is
 //! the reservation of Inoue et al., section 4.1, kept from outside the kernel.
 //!
-//! What it does not do: a yield does not end the dispatch of a period, since only the kernel sees it.
+//! What it does not do: a yield does not end the dispatch of a period. `sched_yield` of a thread that is alone at its
+//! priority changes nothing that can be read (neither its state nor its counts of switches), so that only the kernel
+//! sees it; in the deadline class it does end the period. A thread of this process that is done calls
+//! [`EndPeriod::end`] instead.
 //! A thread that sets a policy itself has it until the next period. Threads that others put into
 //! a real-time class above priority 88 are not in the account, but for those of the deadline class.
 //!
@@ -36,7 +39,7 @@ use hourglass_sys::thread;
 use self::budget::Terms;
 use self::claims::{Claim, DEADLINE_CLASS, Misfit, Share, fits, priority_for};
 use self::enforcer::Enforcer;
-pub use self::enforcer::Told;
+pub use self::enforcer::{EndPeriod, Told};
 use self::team::{Plan, Team};
 use super::{Backend, Doubt, Kind, Request, Reserved, members};
 use crate::admission::facts::Facts;
@@ -149,6 +152,12 @@ impl Keeping {
     #[must_use]
     pub fn told(&self) -> Told {
         self.enforcer.told()
+    }
+
+    /// What ends the period that lasts, for threads of this process that are done with their job.
+    #[must_use]
+    pub fn ender(&self) -> EndPeriod {
+        self.enforcer.ender()
     }
 
     /// Whether the kernel keeps the members together, in a control group, or there is one only.

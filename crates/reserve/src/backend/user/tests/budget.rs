@@ -267,3 +267,25 @@ fn times_at_the_ends_of_their_range_do_no_harm() {
     let order = budget.look(at(u64::MAX - 2, 3));
     assert!(order.next_ns >= u64::MAX - 1);
 }
+
+/// Inoue et al., section 4.1: work that yields is not dispatched again until the end of its period; it has had what it
+/// wanted, and the next budget is whole.
+#[test]
+fn a_period_ended_by_the_work_is_over_until_the_next() {
+    for (strength, level) in [(Strength::Hard, Level::Suspended), (Strength::Soft, Level::Lowered)]
+    {
+        let reading = |now_ns, used_ns| Reading { now_ns, used_ns, denied_ns: 0 };
+        let mut budget = Budget::begin(terms(strength, 1), reading(0, 0));
+        assert_eq!(budget.look(reading(MS, MS)).level, Level::Raised);
+        budget.end_period();
+        let order = budget.look(reading(MS, MS));
+        assert_eq!((order.level, order.next_ns, order.used_up), (level, 8 * MS, false));
+        // What it uses as anybody else does is not of the reserve, nor missed.
+        let order = budget.look(reading(8 * MS, MS));
+        assert_eq!(order.level, Level::Raised);
+        assert_eq!(order.next_ns, 8 * MS + 3_100_000);
+        let supply = budget.supply();
+        assert_eq!((supply.periods, supply.missed, supply.overruns), (1, 0, 0));
+        assert!(supply.wanted.is_empty(), "{supply:?}");
+    }
+}

@@ -381,3 +381,38 @@ fn who_leaves_the_group_is_put_back_too() {
         assert_eq!(situation(pid), before, "process {pid}");
     }
 }
+
+/// Inoue et al., section 4.1: work that yields is not dispatched again until the end of its period. A program that
+/// spins would use up each budget; told to be done a quarter into each period, it has had a part of it.
+#[test]
+fn a_period_ends_when_the_work_says_so() {
+    let _alone = alone();
+    let program = Program::shell("while :; do :; done");
+    let target = Target::Process(program.pid());
+    // Room on both sides of the end: half of 200 ms are reserved.
+    let (budget, period) = (Span::from_millis(100), Span::from_millis(200));
+    let reservation = Reservation::new(budget, period, Strength::Hard).unwrap();
+    let request = Request { reservation, cpu: Some(last_cpu()) };
+    let Some(mut keeping) = kept(|| user().keep(&target, &request)) else { return };
+    let (ender, first) = (keeping.ender(), keeping.told().first_ns);
+    let now = || hourglass_sys::clock::now_ns(hourglass_sys::clock::ClockId::Monotonic);
+    for period in 1..4 {
+        let quarter = first + period * 200_000_000 + 50_000_000;
+        std::thread::sleep(Duration::from_nanos(quarter.saturating_sub(now())));
+        ender.end();
+    }
+    let begun = Instant::now();
+    while keeping.told().supply.periods < 4 && begun.elapsed().as_secs() < 5 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    keeping.release().unwrap();
+    let told = keeping.told();
+    ender.end();
+    // The first period used up its budget; of the three others the best counts on a busy machine.
+    let least = told.supply.steps.keys().next().copied();
+    assert!(least.is_some_and(|least| least < 100_000_000), "{told:?}");
+    assert!(
+        told.supply.periods == 0 || told.supply.wanted.values().sum::<u64>() < told.supply.periods,
+        "{told:?}"
+    );
+}
