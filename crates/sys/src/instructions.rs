@@ -2,12 +2,11 @@
 //!
 //! Owns: the counter. Must not: say what an instruction is worth.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 
 use thiserror::Error;
 
-use crate::perf::{self, Attributes, Refused};
+use crate::perf::{self, Attributes, Count, Refused};
 
 /// `PERF_TYPE_HARDWARE` and `PERF_COUNT_HW_INSTRUCTIONS`.
 const HARDWARE: u32 = 0;
@@ -34,7 +33,7 @@ pub enum NotCounted {
 
 /// Counts what one thread retires in user mode, from when it was made.
 #[derive(Debug)]
-pub struct Instructions(File);
+pub struct Instructions(Count);
 
 impl Instructions {
     /// Begins counting for thread `tid`; 0 is the calling one. Threads that it makes do not count.
@@ -42,8 +41,8 @@ impl Instructions {
     /// # Errors
     /// [`NotCounted`].
     pub fn open(tid: u32) -> Result<Instructions, NotCounted> {
-        match perf::open_on(tid, Attributes::counting(HARDWARE, INSTRUCTIONS, FLAGS)) {
-            Ok(event) => Ok(Instructions(File::from(event))),
+        match Count::open(tid, Attributes::counting(HARDWARE, INSTRUCTIONS, FLAGS)) {
+            Ok(count) => Ok(Instructions(count)),
             Err(error) => Err(match error.raw_os_error() {
                 Some(libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP) => NotCounted::NoCounters,
                 Some(libc::ESRCH) => NotCounted::Gone,
@@ -57,9 +56,7 @@ impl Instructions {
     /// # Errors
     /// `UnexpectedEof` where the processor has no counter left for this one.
     pub fn read(&self) -> io::Result<u64> {
-        let mut bytes = [0; size_of::<u64>()];
-        (&self.0).read_exact(&mut bytes)?;
-        Ok(u64::from_ne_bytes(bytes))
+        self.0.read()
     }
 }
 

@@ -12,6 +12,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use thiserror::Error;
 
+mod count;
+
+pub(crate) use count::Count;
+
 /// `struct perf_event_attr` as of Linux 4.8 (`PERF_ATTR_SIZE_VER5`); later kernels take it as well.
 #[repr(C)]
 #[derive(Default)]

@@ -5,10 +5,9 @@
 //!
 //! Owns: the clock. Must not: know what the time is for.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 
-use crate::perf::{self, Attributes, Refused};
+use crate::perf::{self, Attributes, Count, Refused};
 
 /// `PERF_TYPE_SOFTWARE` and `PERF_COUNT_SW_TASK_CLOCK`.
 const SOFTWARE: u32 = 1;
@@ -20,7 +19,7 @@ const FLAGS: u64 = 1 << 5 | 1 << 6;
 
 /// The processor time of a thread from when this was opened.
 #[derive(Debug)]
-pub struct TaskClock(File);
+pub struct TaskClock(Count);
 
 impl TaskClock {
     /// Of thread `tid`, with all that it makes from now on if `with_children`.
@@ -29,8 +28,8 @@ impl TaskClock {
     /// [`Refused`]: the thread has ended, or the kernel or a sandbox does not let it be watched.
     pub fn open(tid: u32, with_children: bool) -> Result<TaskClock, Refused> {
         let flags = if with_children { FLAGS | INHERIT } else { FLAGS };
-        perf::open_on(tid, Attributes::counting(SOFTWARE, TASK_CLOCK, flags))
-            .map(|event| TaskClock(File::from(event)))
+        Count::open(tid, Attributes::counting(SOFTWARE, TASK_CLOCK, flags))
+            .map(TaskClock)
             .map_err(|error| perf::refused(&error))
     }
 
@@ -39,9 +38,7 @@ impl TaskClock {
     /// # Errors
     /// What the kernel answers; does not happen.
     pub fn read_ns(&self) -> io::Result<u64> {
-        let mut bytes = [0; size_of::<u64>()];
-        (&self.0).read_exact(&mut bytes)?;
-        Ok(u64::from_ne_bytes(bytes))
+        self.0.read()
     }
 }
 
