@@ -229,20 +229,14 @@ fn table(
          approximation: a thread may use the bandwidth that nobody reserved."
             .into(),
     );
+    let method = format!(
+        "hourglass -n 2 -d {duration} -t 0 -w PERIODIC 3ms 8ms -rh BUDGET 8ms -t 1 -w PERIODIC 17ms 33ms \
+         -rh BUDGET 33ms, in the kernel's deadline class on all CPUs that there are; missed are shares \
+         of the periods that were missed or hit, as the paper counts them"
+    );
     PaperTable {
-        id: ID.into(),
-        title: TITLE.into(),
         paper_machine: "Pentium III of 850 MHz, TimeSys Linux or Linux/RK".into(),
-        method: format!(
-            "hourglass -n 2 -d {duration} -t 0 -w PERIODIC 3ms 8ms -rh BUDGET 8ms -t 1 -w PERIODIC 17ms 33ms \
-             -rh BUDGET 33ms, in the kernel's deadline class on all CPUs that there are; missed are shares \
-             of the periods that were missed or hit, as the paper counts them"
-        ),
-        rows,
-        decisions: Vec::new(),
-        difference,
-        notes,
-        figure: None,
+        ..runs::table((ID, TITLE), method, rows, difference, notes)
     }
 }
 
