@@ -14,7 +14,8 @@ use crate::workspace::Workspace;
 const OLDEST: (u32, u32) = (3, 10);
 
 /// What builds the wheel, what runs the tests, and what the tests hand results to.
-const PACKAGES: [&str; 7] = ["maturin", "pytest", "mypy", "numpy", "pandas", "polars", "matplotlib"];
+const PACKAGES: [&str; 7] =
+    ["maturin", "pytest", "mypy", "numpy", "pandas", "polars", "matplotlib"];
 
 /// Builds, installs, tests.
 ///
@@ -52,7 +53,8 @@ impl Environment {
             return Ok(environment);
         }
         is_new_enough()?;
-        let make = Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment.0).output();
+        let make =
+            Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment.0).output();
         if !make.as_ref().is_ok_and(|output| output.status.success()) {
             let text = "`python3 -m venv` does not succeed: apt-get install python3-venv";
             return Err(Failure::Unable(text.into()));
@@ -78,14 +80,18 @@ fn is_new_enough() -> Result<(), Failure> {
     let answer = Command::new("python3").args(["-c", ask]).output();
     let said = answer.ok().filter(|output| output.status.success());
     let Some(said) = said else {
-        return Err(Failure::Unable("python3 is not installed: apt-get install python3-venv".into()));
+        return Err(Failure::Unable(
+            "python3 is not installed: apt-get install python3-venv".into(),
+        ));
     };
     let said = String::from_utf8_lossy(&said.stdout).trim().to_owned();
     if version(&said).is_some_and(|found| found >= OLDEST) {
         return Ok(());
     }
     let (major, minor) = OLDEST;
-    Err(Failure::Unable(format!("python3 is '{said}', the package is for {major}.{minor} and later")))
+    Err(Failure::Unable(format!(
+        "python3 is '{said}', the package is for {major}.{minor} and later"
+    )))
 }
 
 /// Two numbers with a space between them.

@@ -125,7 +125,7 @@ pub unsafe extern "C" fn hg_watch_thread(
 ) -> hg_status {
     let work = || {
         let found = with(|watch| Ok(watch.thread()))?;
-        Ok(watched(found)?)
+        watched(found)
     };
     // SAFETY: as the header says of `thread` and `error`.
     unsafe { give(thread, "thread", error, work) }

@@ -119,6 +119,6 @@ mod tests {
                     (0x00007f)\n\t/lib64/ld-linux-x86-64.so.2 (0x00007f)\n";
         let wanted = ["/lib/x86_64-linux-gnu/libc.so.6", "/lib64/ld-linux-x86-64.so.2"];
         assert_eq!(files(said), wanted.map(PathBuf::from));
-        assert_eq!(files("\tstatically linked\n"), [PathBuf::new(); 0]);
+        assert!(files("\tstatically linked\n").is_empty());
     }
 }

@@ -50,7 +50,7 @@ fn is_product(path: &str) -> bool {
     let test = |part: &&str| matches!(*part, "tests" | "tests.rs" | "fake.rs");
     path.ends_with(".rs")
         && matches!(parts[..], ["crates", _, "src", ..])
-        && !parts.iter().any(|part| test(part))
+        && !parts.iter().any(test)
 }
 
 /// What the page names.

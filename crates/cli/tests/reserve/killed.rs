@@ -112,7 +112,7 @@ fn a_stopped_keeper_leaves_nobody_raised() {
     let raised = || work().into_iter().any(|pid| policies(pid) != [OTHER]);
     soon("the work is raised", raised);
     running.signal("-STOP");
-    let stands = || work().into_iter().any(|pid| is_frozen(pid));
+    let stands = || work().into_iter().any(is_frozen);
     soon("the work is lowered, and runs", || !raised() && !stands());
     running.signal("-CONT");
     soon("the work is raised again", raised);

@@ -1,6 +1,5 @@
 //! The document: what was asked, and what came of it.
 
-
 use hourglass_model::Strength;
 use hourglass_model::document::Warning;
 use hourglass_model::reserve::{RESERVE_SCHEMA, ReserveDocument, ReserveRefusal, SupplyStep};

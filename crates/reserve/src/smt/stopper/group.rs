@@ -56,12 +56,12 @@ pub(super) fn check(kind: Kind, wanted: &Wanted, keeper: Option<u32>) -> Result<
     }
     let (set, spared) = super::set_of(kind, wanted, keeper)?;
     let now = set.processes(&spared).map_err(|e| refused(kind, hierarchy.mount(), &e))?;
-    let homes = now.into_iter().filter_map(|pid| hierarchy.of(pid).ok());
+    let mut homes = now.into_iter().filter_map(|pid| hierarchy.of(pid).ok());
     // Whoever may move processes there may also make a group there, where the system is set up as it should be.
     let may = |home: Group| {
         home.open("cgroup.procs").map(drop).map_err(|error| refused(kind, home.path(), &error))
     };
-    homes.map(may).collect()
+    homes.try_for_each(may)
 }
 
 /// Whether a group of somebody else may be frozen. It must not hold this process, nor whom the stopping is to serve.

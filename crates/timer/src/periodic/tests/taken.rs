@@ -50,8 +50,7 @@ fn what_cannot_be_had_changes_nothing() {
 
 #[test]
 fn a_thread_that_is_over_needs_nothing() {
-    let taken = thread::spawn(|| {
-        Taken::by_this_thread(Scheduling::Other(1), None, &every_ms()).unwrap()
-    });
+    let taken =
+        thread::spawn(|| Taken::by_this_thread(Scheduling::Other(1), None, &every_ms()).unwrap());
     taken.join().unwrap().give_back().unwrap();
 }
