@@ -417,7 +417,7 @@ impl PyPage {
 /// A descriptor of its own for a file that Python holds.
 fn file_of(fd: RawFd) -> PyResult<File> {
     if fd < 0 {
-        Err(Failure::argument("fd", format_args!("{fd} is no descriptor of a file")))?;
+        return Err(Failure::argument("fd", format_args!("{fd} is no descriptor of a file")).into());
     }
     // SAFETY: not -1; one that is not open is told by the kernel when it is duplicated, and nothing
     // else is done with it.
