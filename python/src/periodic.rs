@@ -308,11 +308,11 @@ impl PyPeriodic {
         if self.closed.load(Ordering::Relaxed) {
             return Err(Failure::new(Kind::Closed, "the loop is closed: make another one"))?;
         }
-        let owned = self.live()?;
         if self.stopped.load(Ordering::Acquire) {
             self.end()?;
             return Ok(None);
         }
+        let owned = self.live()?;
         let mut live = owned.get(LOOP)?;
         live.complete();
         let over = self.count.is_some_and(|count| live.completed() >= count);

@@ -263,7 +263,7 @@ impl PyTimer {
     }
 
     /// Ends it. When this returns, its function does not run and never will; from within the function that
-    /// run is the last. Closing twice does no harm.
+    /// run is the last. Closing twice does no harm. A signal is heard when the function has returned.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let timer = self.timer.lock().unwrap_or_else(PoisonError::into_inner).take();
         let ended = match timer {

@@ -103,6 +103,13 @@ def test_a_loop_ends_in_every_way() -> None:
     assert loop.totals.completed == 1
 
 
+def test_a_loop_that_was_stopped_before_takes_nothing() -> None:
+    loop = hourglass.periodic("1ms", cpus=5000)
+    loop.stop()
+    assert list(loop) == [] and loop.totals.ticks == 0
+    loop.close()
+
+
 def test_another_thread_stops_a_loop_that_waits() -> None:
     loop = hourglass.periodic("1h")
     assert next(loop).number == 0
