@@ -1,6 +1,5 @@
 """The extension module. Programs use the modules above it, which say what these are for."""
 
-from collections.abc import Mapping
 from datetime import timedelta
 from os import PathLike
 from pathlib import Path
@@ -489,14 +488,11 @@ def open_run(path: Union[str, PathLike[str]]) -> RunData: ...
 # Measuring and comparing.
 
 _Workload = Union[str, tuple[str, str]]
-_Options = Mapping[str, Any]
+_Options = dict[str, Any]
 
 def run(workload: _Workload, options: _Options, output: Optional[str]) -> tuple[RunData, Optional[str]]: ...
 def rounds(
-    base: tuple[_Workload, _Options],
-    other: tuple[_Workload, _Options],
-    count: int,
-    output: Optional[str],
+    a: _Workload, b: _Workload, options: _Options, count: int, output: Optional[str]
 ) -> tuple[str, Optional[str]]: ...
 def diff(a: list[str], b: list[str], margin_percent: float, gap: SpanLike, seed: int) -> str: ...
 

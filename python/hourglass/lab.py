@@ -130,8 +130,7 @@ def compare(
         "dma_latency_us": None,
         "command_line": command_line(),
     }
-    ways = (_told(a), options), (_told(b), options)
-    text, not_kept = _hourglass.rounds(*ways, rounds, _path(output))
+    text, not_kept = _hourglass.rounds(_told(a), _told(b), options, rounds, _path(output))
     found: dict[str, Any] = json.loads(text)
     if not_kept is not None:
         error = SystemRefusedError(f"output: not everything was kept: {not_kept}")

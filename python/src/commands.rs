@@ -8,14 +8,14 @@ use std::ffi::OsString;
 use hourglass_lab::model::{Reservation, Strength};
 use hourglass_lab::reserve::{self, Failure as NoReservation, Request, Siblings, Subject, words};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::errors::{Failure, Kind};
+use crate::given::Given;
 use crate::runs::json;
 use crate::spans::GivenSpan;
 
 /// A reservation as it is asked for; what is `None` is as the command has it.
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
 struct Asked {
     command: Vec<OsString>,
     budget: GivenSpan,
@@ -30,6 +30,27 @@ struct Asked {
     stopper: String,
     slow_first: bool,
     alpha: String,
+}
+
+impl Asked {
+    fn of(given: &Bound<'_, PyDict>) -> PyResult<Asked> {
+        let given = Given(given);
+        Ok(Asked {
+            command: given.take("command")?,
+            budget: given.take("budget")?,
+            period: given.take("period")?,
+            soft: given.take("soft")?,
+            deadline: given.take("deadline")?,
+            cpu: given.take("cpu")?,
+            backend: given.take("backend")?,
+            smt: given.take("smt")?,
+            interferes: given.take("interferes")?,
+            stop: given.take("stop")?,
+            stopper: given.take("stopper")?,
+            slow_first: given.take("slow_first")?,
+            alpha: given.take("alpha")?,
+        })
+    }
 }
 
 impl Asked {
@@ -99,16 +120,20 @@ fn kind(failure: &NoReservation) -> Kind {
 
 /// That the words of a request make sense.
 #[pyfunction]
-fn reserve_words(asked: Asked) -> PyResult<()> {
-    Ok(asked.request().map(drop)?)
+fn reserve_words(asked: &Bound<'_, PyDict>) -> PyResult<()> {
+    Ok(Asked::of(asked)?.request().map(drop)?)
 }
 
 /// Runs a command under a reservation: `document` and `hourglass.reserve/1` as JSON; `refused` and the same with
 /// the refusals; or the kind of a failure and its sentence. Only for a process with one thread; if its
 /// parent `parent` is killed, the command is asked to end, and everything is undone.
 #[pyfunction]
-fn reserve_command(py: Python<'_>, asked: Asked, parent: u32) -> PyResult<(&'static str, String)> {
-    let request = asked.request()?;
+fn reserve_command(
+    py: Python<'_>,
+    asked: &Bound<'_, PyDict>,
+    parent: u32,
+) -> PyResult<(&'static str, String)> {
+    let request = Asked::of(asked)?.request()?;
     reserve::end_with_parent(parent)
         .map_err(|error| Failure::os("the program that asks has ended", &error))?;
     Ok(match py.detach(|| reserve::run(&request)) {
@@ -120,8 +145,8 @@ fn reserve_command(py: Python<'_>, asked: Asked, parent: u32) -> PyResult<(&'sta
 
 /// Says whether a reservation would be granted: `hourglass.reserve/1` as JSON. Nothing is started.
 #[pyfunction]
-fn reserve_check(py: Python<'_>, asked: Asked) -> PyResult<String> {
-    let request = asked.request()?;
+fn reserve_check(py: Python<'_>, asked: &Bound<'_, PyDict>) -> PyResult<String> {
+    let request = Asked::of(asked)?.request()?;
     let document = py.detach(|| reserve::check(&request)).map_err(refused)?;
     json(&document)
 }

@@ -14,8 +14,10 @@ use hourglass_lab::workload::Board;
 use hourglass_lab::{Failure as NoRun, Finished, Refusal, Request, Watch, workload_file};
 use hourglass_time::Span;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::errors::{Failure, Kind};
+use crate::given::Given;
 use crate::interrupts::interruptible;
 use crate::runs::{RunData, json};
 use crate::spans::GivenSpan;
@@ -37,8 +39,6 @@ impl RoundsWatch for Unwatched {
 }
 
 /// What a run is asked beside its workload; what is `None` is as the workload has it.
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
 struct Options {
     duration: Option<GivenSpan>,
     warm_up: Option<GivenSpan>,
@@ -49,6 +49,23 @@ struct Options {
     best_effort: Option<bool>,
     dma_latency_us: Option<u32>,
     command_line: Vec<String>,
+}
+
+impl Options {
+    fn of(given: &Bound<'_, PyDict>) -> PyResult<Options> {
+        let given = Given(given);
+        Ok(Options {
+            duration: given.take("duration")?,
+            warm_up: given.take("warm_up")?,
+            seed: given.take("seed")?,
+            records: given.take("records")?,
+            ring: given.take("ring")?,
+            trace: given.take("trace")?,
+            best_effort: given.take("best_effort")?,
+            dma_latency_us: given.take("dma_latency_us")?,
+            command_line: given.take("command_line")?,
+        })
+    }
 }
 
 /// A workload: the text of a workload file and its name, or the path of one.
@@ -131,9 +148,10 @@ pub(crate) fn refused(failure: NoRun) -> Failure {
 fn run(
     py: Python<'_>,
     workload: Workload,
-    options: Options,
+    options: &Bound<'_, PyDict>,
     output: Option<PathBuf>,
 ) -> PyResult<(RunData, Option<String>)> {
+    let options = Options::of(options)?;
     let measure = || -> Result<(RunData, Option<String>), Failure> {
         let request = Request { folder: output, ..workload.request(&options)? };
         let finished = hourglass_lab::run(request, &mut Unwatched).map_err(refused)?;
@@ -151,8 +169,9 @@ fn run(
 #[pyfunction]
 fn rounds(
     py: Python<'_>,
-    base: (Workload, Options),
-    other: (Workload, Options),
+    a: Workload,
+    b: Workload,
+    options: &Bound<'_, PyDict>,
     count: u32,
     output: Option<PathBuf>,
 ) -> PyResult<(String, Option<String>)> {
@@ -161,8 +180,9 @@ fn rounds(
             Failure::argument("rounds", format_args!("{count}: give 1 to {MOST_ROUNDS}")).into()
         );
     }
+    let options = Options::of(options)?;
     let compare = || -> PyResult<(String, Option<String>)> {
-        let (base, mut other) = (base.0.request(&base.1)?, other.0.request(&other.1)?);
+        let (base, mut other) = (a.request(&options)?, b.request(&options)?);
         let seed = base.spec.seed;
         // Both draw the same execution times.
         other.spec.seed = seed;

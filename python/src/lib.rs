@@ -11,6 +11,7 @@ mod clock;
 mod commands;
 mod distribution;
 mod errors;
+mod given;
 mod interrupts;
 mod lab;
 mod owned;

@@ -17,6 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors::{Failure, Kind};
+use crate::given::Given;
 use crate::interrupts::interruptible;
 use crate::lab::{Unwatched, refused};
 use crate::records::INTERVALS;
@@ -86,8 +87,6 @@ impl TaskData {
 }
 
 /// What [`check`] is asked.
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
 struct Question {
     analysis: Option<String>,
     partition: Option<String>,
@@ -96,13 +95,27 @@ struct Question {
     explain: bool,
 }
 
+impl Question {
+    fn of(given: &Bound<'_, PyDict>) -> PyResult<Question> {
+        let given = Given(given);
+        Ok(Question {
+            analysis: given.take("analysis")?,
+            partition: given.take("partition")?,
+            server: given.take("server")?,
+            sensitivity: given.take("sensitivity")?,
+            explain: given.take("explain")?,
+        })
+    }
+}
+
 fn partition(text: &str) -> Result<(Fit, Order), Failure> {
     checking::placing(text).map_err(|why| Failure::argument("partition", why))
 }
 
 /// The document `hourglass.check/1` as JSON.
 #[pyfunction]
-fn check(py: Python<'_>, tasks: &TaskData, question: Question) -> PyResult<String> {
+fn check(py: Python<'_>, tasks: &TaskData, question: &Bound<'_, PyDict>) -> PyResult<String> {
+    let question = Question::of(question)?;
     let request = checking::Request {
         analysis: question.analysis,
         partition: question.partition.as_deref().map(partition).transpose()?,
@@ -121,8 +134,6 @@ fn analyses() -> PyResult<String> {
 }
 
 /// What [`simulate`] is asked.
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
 struct Scenario {
     horizon: Option<GivenSpan>,
     seed: u64,
@@ -139,6 +150,29 @@ struct Scenario {
     records: Option<u64>,
     output: Option<PathBuf>,
     command_line: Vec<String>,
+}
+
+impl Scenario {
+    fn of(given: &Bound<'_, PyDict>) -> PyResult<Scenario> {
+        let given = Given(given);
+        Ok(Scenario {
+            horizon: given.take("horizon")?,
+            seed: given.take("seed")?,
+            releases: given.take("releases")?,
+            late: given.take("late")?,
+            rt_throttling: given.take("rt_throttling")?,
+            smt: given.take("smt")?,
+            alpha: given.take("alpha")?,
+            margin: given.take("margin")?,
+            stop_latency: given.take("stop_latency")?,
+            interval: given.take("interval")?,
+            progress: given.take("progress")?,
+            schedule: given.take("schedule")?,
+            records: given.take("records")?,
+            output: given.take("output")?,
+            command_line: given.take("command_line")?,
+        })
+    }
 }
 
 impl Scenario {
@@ -250,9 +284,9 @@ type Simulation<'py> = (String, Option<Bound<'py, PyDict>>, u64, Option<PathBuf>
 fn simulate<'py>(
     py: Python<'py>,
     tasks: &TaskData,
-    scenario: Scenario,
+    scenario: &Bound<'_, PyDict>,
 ) -> PyResult<Simulation<'py>> {
-    let request = scenario.request(&tasks.input)?;
+    let request = Scenario::of(scenario)?.request(&tasks.input)?;
     let simulated = interruptible(py, || simulation::simulate(&request, &mut ()))?;
     let simulated = simulated.map_err(|failure| match failure {
         simulation::Failure::Folder(error) => Failure::argument("output", error),
@@ -273,8 +307,6 @@ fn simulate<'py>(
 }
 
 /// What [`predict`] is asked.
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
 struct Wish {
     run: bool,
     duration: GivenSpan,
@@ -285,6 +317,23 @@ struct Wish {
     seed: u64,
     output: Option<PathBuf>,
     command_line: Vec<String>,
+}
+
+impl Wish {
+    fn of(given: &Bound<'_, PyDict>) -> PyResult<Wish> {
+        let given = Given(given);
+        Ok(Wish {
+            run: given.take("run")?,
+            duration: given.take("duration")?,
+            cpus: given.take("cpus")?,
+            jitter: given.take("jitter")?,
+            best_effort: given.take("best_effort")?,
+            horizon: given.take("horizon")?,
+            seed: given.take("seed")?,
+            output: given.take("output")?,
+            command_line: given.take("command_line")?,
+        })
+    }
 }
 
 impl Wish {
@@ -328,8 +377,12 @@ fn cpus(text: &str) -> Result<CpuSet, Failure> {
 /// Puts bounds, simulation and a real run side by side: `hourglass.predict/1` as JSON, and why the run
 /// was not kept.
 #[pyfunction]
-fn predict(py: Python<'_>, tasks: &TaskData, wish: Wish) -> PyResult<(String, Option<String>)> {
-    let request = wish.request(tasks)?;
+fn predict(
+    py: Python<'_>,
+    tasks: &TaskData,
+    wish: &Bound<'_, PyDict>,
+) -> PyResult<(String, Option<String>)> {
+    let request = Wish::of(wish)?.request(tasks)?;
     let predicted = interruptible(py, || predicting::predict(request, &mut Unwatched))?;
     let predicted = predicted.map_err(|error| match error {
         PredictError::Plan(error) => Failure::invalid(error),

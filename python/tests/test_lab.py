@@ -80,7 +80,8 @@ def test_limits_are_judged():
         ("/does/not/exist.toml", {}, DataError, "/does/not/exist.toml: No such file"),
         ([THREAD], {"duration": 0}, InvalidError, "duration: 0s is no time to run"),
         ([THREAD], {"duration": "5 parsecs"}, InvalidError, "5 parsecs"),
-        ([THREAD], {"duration": 1.5}, TypeError, "a time is whole nanoseconds"),
+        ([THREAD], {"duration": 1.5}, TypeError, "duration: a time is whole nanoseconds"),
+        ([THREAD], {"seed": "x"}, TypeError, "seed: "),
         ([THREAD], {"warm_up": -1}, InvalidError, "warm_up: -1ns is negative"),
         ([THREAD], {"output": ""}, InvalidError, "output: the name of the folder is empty"),
         (5, {}, TypeError, "not int"),
@@ -120,22 +121,24 @@ def test_the_interpreter_is_let_go():
     assert after - before > 20
 
 
-# What a child does until it is interrupted; it tells how long that took to come through.
+# Measures until it is interrupted, five times; tells how long that took to come through.
 INTERRUPTED = """
 import os, signal, sys, threading, time
 import hourglass
 def interrupt():
-    time.sleep(1.0)
-    print("sent", time.monotonic_ns(), flush=True)
+    global sent_ns
+    time.sleep(0.5)
+    sent_ns = time.monotonic_ns()
     os.kill(os.getpid(), signal.SIGINT)
-threading.Thread(target=interrupt, daemon=True).start()
-try:
-    hourglass.run([{"workload": "PERIODIC 1ms 10ms"}], duration="60s", output=sys.argv[1])
-except KeyboardInterrupt:
-    print("raised", time.monotonic_ns(), flush=True)
+folder = sys.argv[1] if len(sys.argv) > 1 else None
+for _ in range(1 if folder else 5):
+    threading.Thread(target=interrupt, daemon=True).start()
+    try:
+        hourglass.run([{"workload": "PERIODIC 1ms 10ms"}], duration="60s", output=folder)
+    except KeyboardInterrupt:
+        print(time.monotonic_ns() - sent_ns, flush=True)
 # The handlers are Python's again, and another run is a whole one.
-run = hourglass.run([{"workload": "PERIODIC 1ms 10ms"}], duration="50ms")
-assert not run.interrupted
+assert not hourglass.run([{"workload": "PERIODIC 1ms 10ms"}], duration="50ms").interrupted
 try:
     os.kill(os.getpid(), signal.SIGINT)
     time.sleep(5)
@@ -149,44 +152,44 @@ def python(code, *words, **options):
                           timeout=60, **options)
 
 
+def test_ctrl_c_comes_through():
+    """As KeyboardInterrupt within 50 ms, at best of five; a folder adds what the disk takes."""
+    told = python(INTERRUPTED)
+    assert told.returncode == 0, told.stderr
+    *took, again = told.stdout.split()
+    assert len(took) == 5 and again == "again"
+    best = min(map(int, took))
+    assert best <= 50_000_000, f"{best} ns at best"
+
+
 def test_ctrl_c_ends_a_run_and_the_folder_is_whole(tmp_path):
-    best = None
-    for attempt in range(5):
-        folder = tmp_path / str(attempt)
-        told = python(INTERRUPTED, folder)
-        assert told.returncode == 0, told.stderr
-        lines = dict((line.split() + [""])[:2] for line in told.stdout.splitlines())
-        assert set(lines) == {"sent", "raised", "again"}
-        run = hourglass.open_run(folder)
-        assert run.interrupted
-        assert 0 < run.manifest["elapsed_ns"] < 30_000_000_000
-        assert len(run.intervals) == run.threads[0]["intervals"] > 0
-        took = int(lines["raised"]) - int(lines["sent"])
-        best = took if best is None else min(best, took)
-        if best <= 50_000_000:
-            return
-    assert best <= 50_000_000, f"KeyboardInterrupt came after {best} ns at best"
+    told = python(INTERRUPTED, tmp_path / "run")
+    assert told.returncode == 0, told.stderr
+    assert told.stdout.split()[1:] == ["again"]
+    run = hourglass.open_run(tmp_path / "run")
+    assert run.interrupted
+    assert 0 < run.manifest["elapsed_ns"] < 30_000_000_000
+    assert len(run.intervals) == run.threads[0]["intervals"] > 0
 
 
 IN_A_THREAD = """
 import os, signal, threading, time
 import hourglass
-found = []
+found, done = [], threading.Event()
 def measure():
     found.append(hourglass.run([{"workload": "PERIODIC 1ms 10ms"}], duration="60s"))
+    done.set()
 thread = threading.Thread(target=measure)
 thread.start()
 time.sleep(1.0)
 try:
     os.kill(os.getpid(), signal.SIGINT)
-    thread.join()
-    time.sleep(5)
+    time.sleep(20)
 except KeyboardInterrupt:
     pass
 else:
     raise SystemExit("no KeyboardInterrupt in the main thread")
-thread.join(10)
-assert found and found[0].interrupted, found
+assert done.wait(20) and found[0].interrupted, found
 """
 
 
@@ -220,6 +223,7 @@ def test_a_privilege_that_is_missing_is_told_with_the_line_that_grants_it():
         """
         import os, resource
         import hourglass
+        hourglass.run  # the modules are not everybody's to read
         resource.setrlimit(resource.RLIMIT_RTPRIO, (0, 0))
         os.setgid(65534), os.setuid(65534)
         try:
