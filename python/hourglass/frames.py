@@ -123,7 +123,7 @@ class Frame:
             column = column.tolist()
         words = self._labels.get(name)
         if words is not None:
-            return [None if code == UNKNOWN else words[code] for code in column]
+            return [None if code == UNKNOWN else words[int(code)] for code in column]
         if name in self._unknown:
             return [None if value == UNKNOWN else value for value in column]
         return list(column)

@@ -156,7 +156,17 @@ def _asked(words: list[str], amount: Any, given: Mapping[str, Any]) -> dict[str,
 
 def _arguments(talk: int) -> list[str]:
     module = os.path.abspath(str(_hourglass.__file__))
-    return [sys.executable, "-I", "-S", "-c", _CHILD, module, _hourglass.__name__, str(talk), str(os.getpid())]
+    return [
+        sys.executable,
+        "-I",
+        "-S",
+        "-c",
+        _CHILD,
+        module,
+        _hourglass.__name__,
+        str(talk),
+        str(os.getpid()),
+    ]
 
 
 def _wait(child: subprocess.Popen[Any]) -> None:

@@ -123,9 +123,7 @@ class Run:
             "deadlines": ("hit", "missed", "lost"),
             "latency": ("count", "min_ns", "p50_ns", "p99_ns", "p999_ns", "max_ns", "mean_ns", "lost"),
         }
-        columns: dict[str, list[Any]] = {
-            name: [thread[name] for thread in self.threads] for name in plain
-        }
+        columns: dict[str, list[Any]] = {name: [thread[name] for thread in self.threads] for name in plain}
         for part, names in parts.items():
             for name in names:
                 values = [(thread[part] or {}).get(name) for thread in self.threads]
@@ -140,9 +138,7 @@ class Run:
         counter. `onset` says why the interval before this one of the thread ended. `cleared`,
         `involuntary`, `voluntary` and `faults` are what the thread found out about the gap before it.
         """
-        return Frame._of_native(
-            self._data.intervals(), {"onset": _hourglass.ONSETS}, _INTERVALS_UNKNOWN
-        )
+        return Frame._of_native(self._data.intervals(), {"onset": _hourglass.ONSETS}, _INTERVALS_UNKNOWN)
 
     @cached_property
     def gaps(self) -> Frame:
@@ -160,9 +156,7 @@ class Run:
 
         What `a`, `b` and `value` mean depends on `kind`; the chapter on Python has the table.
         """
-        return Frame._of_native(
-            self._data.kernel_events(), {"kind": _hourglass.KERNEL_EVENT_KINDS}
-        )
+        return Frame._of_native(self._data.kernel_events(), {"kind": _hourglass.KERNEL_EVENT_KINDS})
 
     @cached_property
     def latencies(self) -> Frame:

@@ -57,6 +57,8 @@ class TaskSet:
     Raises `hourglass.errors.DataError` with the line or the task, the key and the remedy.
     """
 
+    _native: _hourglass.TaskData
+
     def __init__(self, tasks: Tasks, *, format: Optional[str] = None) -> None:
         native = _hourglass.TaskData
         if isinstance(tasks, TaskSet):

@@ -134,7 +134,10 @@ pub(crate) fn refused(failure: NoRun) -> Failure {
     match failure {
         NoRun::Folder(error) => Failure::argument("output", error),
         NoRun::Refused(refusals) => {
-            let line = |r: &Refusal| format!("{}: {}; {}", r.what, r.reason, r.remedy);
+            let line = |r: &Refusal| {
+                let what = r.what.trim_start_matches('-');
+                format!("{what}: {}; {}", r.reason, r.remedy)
+            };
             let lines: Vec<String> = refusals.iter().map(line).collect();
             Failure::new(Kind::Permission, lines.join("; "))
         }

@@ -44,8 +44,10 @@ def test_gaps_add_up_to_causes(kept):
         assert sum(lengths) == cause["total_ns"]
         assert max(lengths) == cause["max_ns"]
     assert len(gaps) == sum(cause["count"] for cause in kept.causes) > 0
-    assert all(length == end - start for length, start, end
-               in zip(gaps["length_ns"], gaps["start_ns"], gaps["end_ns"]))
+    assert all(
+        length == end - start
+        for length, start, end in zip(gaps["length_ns"], gaps["start_ns"], gaps["end_ns"])
+    )
     assert all(0.0 <= sure <= 1.0 for sure in gaps["confidence"])
 
 
@@ -68,7 +70,10 @@ def test_gaps_lie_between_intervals(kept):
         assert len(found) == thread["gaps"]["count"]
         assert abs(sum(lengths) - thread["gaps"]["total_ns"]) <= 2 * len(lengths)
         assert abs(max(lengths, default=0) - thread["gaps"]["max_ns"]) <= 2
-        begun, ended = of_thread(kept.gaps, thread["id"], "start_ns"), of_thread(kept.gaps, thread["id"], "end_ns")
+        begun, ended = (
+            of_thread(kept.gaps, thread["id"], "start_ns"),
+            of_thread(kept.gaps, thread["id"], "end_ns"),
+        )
         assert list(zip(begun, ended)) == [(start, end) for start, end in found if end - start > LEAST_NS]
 
 
@@ -161,7 +166,9 @@ def test_the_summary_as_a_data_frame(kept):
     assert data["cpu_time_ns"].sum() == sum(thread["cpu_time_ns"] for thread in kept.threads)
 
 
-@pytest.mark.parametrize("package, call", [("numpy", "to_numpy"), ("pandas", "to_pandas"), ("polars", "to_polars")])
+@pytest.mark.parametrize(
+    "package, call", [("numpy", "to_numpy"), ("pandas", "to_pandas"), ("polars", "to_polars")]
+)
 def test_what_is_not_installed_is_told_with_the_line_that_installs_it(monkeypatch, package, call):
     real = builtins.__import__
 

@@ -40,10 +40,17 @@ def test_forms_of_a_workload(form, tmp_path):
 
 
 def test_times_in_dictionaries():
-    told = lab.toml({"duration": 5_000_000, "warm_up": timedelta(milliseconds=2), "seed": 3, "ring": True,
-                     "percentile": ["p99=1ms"],
-                     "thread": [{"workload": "CPU", "reserve": {"amount": 10, "period": "1ms", "soft": True}}]})
-    assert told == textwrap.dedent('''\
+    told = lab.toml(
+        {
+            "duration": 5_000_000,
+            "warm_up": timedelta(milliseconds=2),
+            "seed": 3,
+            "ring": True,
+            "percentile": ["p99=1ms"],
+            "thread": [{"workload": "CPU", "reserve": {"amount": 10, "period": "1ms", "soft": True}}],
+        }
+    )
+    assert told == textwrap.dedent("""\
         "duration" = "5000000ns"
         "warm_up" = "2000000ns"
         "seed" = 3
@@ -52,16 +59,21 @@ def test_times_in_dictionaries():
         [["thread"]]
         "workload" = "CPU"
         "reserve" = {"amount" = "10ns", "period" = "1ms", "soft" = true}
-        ''')
+        """)
 
 
 def test_options_count_more_than_the_workload():
     workload = {"duration": "9s", "seed": 1, "records": 50, "thread": [THREAD]}
-    run = hourglass.run(workload, duration=50_000_000, seed=2, records=1_000, ring=True,
-                        warm_up=timedelta(milliseconds=1))
+    run = hourglass.run(
+        workload, duration=50_000_000, seed=2, records=1_000, ring=True, warm_up=timedelta(milliseconds=1)
+    )
     manifest = run.manifest
     assert (manifest["duration_ns"], manifest["seed"], manifest["records_capacity"], manifest["ring"]) == (
-        50_000_000, 2, 1_000, True)
+        50_000_000,
+        2,
+        1_000,
+        True,
+    )
 
 
 def test_limits_are_judged():
@@ -148,8 +160,9 @@ except KeyboardInterrupt:
 
 
 def python(code, *words, **options):
-    return subprocess.run([sys.executable, "-c", code, *map(str, words)], capture_output=True, text=True,
-                          timeout=60, **options)
+    return subprocess.run(
+        [sys.executable, "-c", code, *map(str, words)], capture_output=True, text=True, timeout=60, **options
+    )
 
 
 def test_ctrl_c_comes_through():
@@ -262,8 +275,14 @@ def test_diff_refuses_in_the_words_of_the_command(tmp_path):
 
 
 def test_compare_runs_two_ways_in_turn(tmp_path):
-    document = hourglass.compare([THREAD], [{"workload": "PERIODIC 2ms 10ms"}], rounds=2, duration="60ms",
-                                 output=tmp_path / "rounds", seed=4)
+    document = hourglass.compare(
+        [THREAD],
+        [{"workload": "PERIODIC 2ms 10ms"}],
+        rounds=2,
+        duration="60ms",
+        output=tmp_path / "rounds",
+        seed=4,
+    )
     assert document["schema"] == "hourglass.diff/1" and document["rounds"] == 2
     names = {path.name for path in (tmp_path / "rounds").iterdir()}
     assert names >= {"a-01", "a-02", "b-01", "b-02"}

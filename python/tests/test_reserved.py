@@ -13,8 +13,18 @@ import pytest
 from hourglass import reserved
 from hourglass.errors import InvalidError
 
-KEYS = {"backend", "guarantee", "budget_ns", "period_ns", "periods", "delivered_p50_ns", "delivered_min_ns",
-        "missed", "overruns", "smt"}
+KEYS = {
+    "backend",
+    "guarantee",
+    "budget_ns",
+    "period_ns",
+    "periods",
+    "delivered_p50_ns",
+    "delivered_min_ns",
+    "missed",
+    "overruns",
+    "smt",
+}
 
 
 @pytest.fixture
@@ -45,8 +55,14 @@ def test_a_command_runs_and_is_accounted_for(granted):
 
 def test_what_the_command_prints_and_how_it_ends(granted, tmp_path):
     with open(tmp_path / "out", "w+") as out:
-        document = reserved.command(["sh", "-c", "echo $WORD; pwd; exit 7"], "1ms/20ms", backend="user", stdout=out,
-                                    cwd=tmp_path, env={"WORD": "heard", "PATH": os.environ["PATH"]})
+        document = reserved.command(
+            ["sh", "-c", "echo $WORD; pwd; exit 7"],
+            "1ms/20ms",
+            backend="user",
+            stdout=out,
+            cwd=tmp_path,
+            env={"WORD": "heard", "PATH": os.environ["PATH"]},
+        )
         out.seek(0)
         assert out.read().split() == ["heard", str(tmp_path)]
     assert document["exit_code"] == 7
@@ -56,8 +72,9 @@ def test_a_program_with_threads_may_call_it(granted):
     """And they get the signals that are theirs, while the command gets its own."""
     documents = []
     threads = [
-        threading.Thread(target=lambda: documents.append(
-            reserved.command(["sleep", "0.3"], "1ms/20ms", backend="user")))
+        threading.Thread(
+            target=lambda: documents.append(reserved.command(["sleep", "0.3"], "1ms/20ms", backend="user"))
+        )
         for _ in range(2)
     ]
     for thread in threads:
@@ -186,5 +203,7 @@ def test_nothing_is_imported_into_the_process_between():
     )
     from hourglass import _hourglass
 
-    told = subprocess.run([sys.executable, "-I", "-S", "-c", code, _hourglass.__file__], capture_output=True, text=True)
+    told = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code, _hourglass.__file__], capture_output=True, text=True
+    )
     assert told.stdout == "1 False\n", told.stderr

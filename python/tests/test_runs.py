@@ -18,11 +18,25 @@ def test_the_document_has_the_keys_of_the_contract(kept):
     for key in ("manifest", "threads", "causes", "switches", "warnings", "gates", "interrupted"):
         assert key in document, key
     for thread in kept.threads:
-        for key in ("id", "workload", "policy", "cpus", "cpu_time_ns", "wall_ns", "intervals", "gaps",
-                    "deadlines", "latency", "work", "records_dropped"):
+        for key in (
+            "id",
+            "workload",
+            "policy",
+            "cpus",
+            "cpu_time_ns",
+            "wall_ns",
+            "intervals",
+            "gaps",
+            "deadlines",
+            "latency",
+            "work",
+            "records_dropped",
+        ):
             assert key in thread, key
-    assert all(set(gap) >= {"count", "total_ns", "p50_ns", "p99_ns", "p999_ns", "max_ns"}
-               for gap in (thread["gaps"] for thread in kept.threads))
+    assert all(
+        set(gap) >= {"count", "total_ns", "p50_ns", "p99_ns", "p999_ns", "max_ns"}
+        for gap in (thread["gaps"] for thread in kept.threads)
+    )
     assert kept.manifest["clock"]["source"]
     assert kept.passed and not kept.interrupted
 

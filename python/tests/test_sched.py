@@ -43,7 +43,9 @@ def by_hand(tasks):
     for place, task in enumerate(ordered):
         response = task["wcet"]
         while True:
-            more = task["wcet"] + sum(-(-response // other["period"]) * other["wcet"] for other in ordered[:place])
+            more = task["wcet"] + sum(
+                -(-response // other["period"]) * other["wcet"] for other in ordered[:place]
+            )
             if more == response:
                 break
             response = more
@@ -73,8 +75,14 @@ def test_the_document_has_the_keys_of_the_contract():
     assert document["schema"] == "hourglass.check/1"
     assert document["verdict"] == "feasible" and document["witness"] is None
     for task in document["tasks"]:
-        assert set(task) >= {"name", "response_time_ns", "response_time_from_release_ns", "deadline_ns",
-                             "verdict", "fixed_points"}
+        assert set(task) >= {
+            "name",
+            "response_time_ns",
+            "response_time_from_release_ns",
+            "deadline_ns",
+            "verdict",
+            "fixed_points",
+        }
     assert document["understood"]
 
 
@@ -98,7 +106,9 @@ def test_questions():
 def test_forms_of_a_set(tmp_path):
     file = tmp_path / "tasks.toml"
     file.write_text(TOML)
-    mapping = {"task": [{"name": "audio", "period": timedelta(milliseconds=8), "wcet": "3ms", "priority": 80}]}
+    mapping = {
+        "task": [{"name": "audio", "period": timedelta(milliseconds=8), "wcet": "3ms", "priority": 80}]
+    }
     forms = [TOML, file, str(file), mapping, sched.TaskSet(TOML)]
     sets = [sched.TaskSet(form) for form in forms]
     assert {one.to_toml() for one in sets} == {sets[0].to_toml()}
@@ -136,7 +146,9 @@ def test_a_simulation_of_the_critical_instant_meets_the_bounds():
     document = simulation.document
     assert document["schema"] == "hourglass.simulate/1"
     assert {"horizon_ns", "events", "jobs", "tasks"} <= set(document)
-    assert {task["name"]: task["max_response_ns"] for task in simulation.tasks} == sched.response_times(TEXTBOOK)
+    assert {task["name"]: task["max_response_ns"] for task in simulation.tasks} == sched.response_times(
+        TEXTBOOK
+    )
     # The least common multiple of 7, 12 and 20 ms.
     assert document["horizon_ns"] == 420_000_000 and simulation.failed == 0
     assert document["jobs"] == 420 // 7 + 420 // 12 + 420 // 20
@@ -147,9 +159,11 @@ def test_the_schedule_is_the_whole_of_it():
     schedule = simulation.schedule
     assert simulation.dropped == 0
     for task in simulation.tasks:
-        received = sum(end - start for thread, start, end
-                       in zip(schedule["thread"], schedule["start_ns"], schedule["end_ns"])
-                       if thread == task["thread"])
+        received = sum(
+            end - start
+            for thread, start, end in zip(schedule["thread"], schedule["start_ns"], schedule["end_ns"])
+            if thread == task["thread"]
+        )
         assert received == task["cpu_time_ns"]
     # One processor: nobody runs while another does.
     times = sorted(zip(schedule["start_ns"], schedule["end_ns"]))
