@@ -19,7 +19,11 @@ fn programs(folder: &str, end: &str) -> Vec<PathBuf> {
     found
 }
 
-const LANGUAGES: [(&str, &str, &str); 2] = [("c", "c", "-std=c11"), ("c++", "cpp", "-std=c++17")];
+/// Languages, and how their files end.
+const LANGUAGES: [(&str, &str); 2] = [("c", "c"), ("c++", "cpp")];
+/// The oldest standards of programs, and newer ones: a program is compiled by either in some of its forms.
+const OLD: [&str; 2] = ["-std=c11", "-std=c++17"];
+const NEW: [&str; 2] = ["-std=c17", "-std=c++20"];
 
 /// Whether a program made with a sanitizer runs here at all: some kernels lay memory out in a way that
 /// they do not bear.
@@ -37,49 +41,64 @@ fn works(compiler: &str, folder: &Path, flag: &str) -> bool {
     made.is_ok_and(|said| said.status.success()) && runs()
 }
 
-fn build_and_run(folder: &str, language: usize, ways: &[(Link, &str)]) {
-    let (language, end, standard) = LANGUAGES[language];
+/// Compiles and runs programs with every compiler of their language.
+fn build_and_run(sources: &[PathBuf], language: usize, flags: &[&str], link: Link) {
     let bench = bench();
-    for source in programs(folder, end) {
-        for compiler in compilers(language) {
-            for (link, level) in ways {
-                run(&compile(compiler, bench.path(), &source, &[standard, level], *link), &[]);
-            }
+    for compiler in compilers(LANGUAGES[language].0) {
+        for source in sources {
+            run(&compile(compiler, bench.path(), source, flags, link), &[]);
         }
     }
 }
 
-fn sanitized(folder: &str, flag: &str, options: (&str, &str)) {
+/// Optimised, with the shared library.
+fn build_and_run_shared(folder: &str, language: usize) {
+    let sources = programs(folder, LANGUAGES[language].1);
+    build_and_run(&sources, language, &[OLD[language], "-O2"], Link::Shared);
+}
+
+/// Compiles for a sanitizer and runs the programs of a language. They have lines for its reports and nothing
+/// more for a debugger, which takes as long again as the rest.
+fn sanitized(language: usize, flags: &[&str], options: (&str, &str)) {
     let bench = bench();
-    for (language, end, standard) in LANGUAGES {
-        for compiler in compilers(language) {
-            if !works(compiler, bench.path(), flag) {
-                println!("skipped: programs made with {compiler} {flag} do not run here");
-                continue;
-            }
-            for source in programs(folder, end) {
-                let flags = [standard, "-O1", "-g", "-fno-omit-frame-pointer", flag];
-                run(&compile(compiler, bench.path(), &source, &flags, Link::Shared), &[options]);
-            }
+    let (name, end) = LANGUAGES[language];
+    let flags = [&["-g1", "-fno-omit-frame-pointer"], flags].concat();
+    let sanitizer = flags.iter().find(|flag| flag.starts_with("-fsanitize")).unwrap();
+    for compiler in compilers(name) {
+        if !works(compiler, bench.path(), sanitizer) {
+            println!("skipped: programs made with {compiler} {sanitizer} do not run here");
+            continue;
+        }
+        for source in programs("tests/programs", end) {
+            run(&compile(compiler, bench.path(), &source, &flags, Link::Shared), &[options]);
         }
     }
 }
 
 #[test]
 fn c_programs_run() {
-    build_and_run("tests/programs", 0, &[(Link::Shared, "-O2")]);
+    build_and_run_shared("tests/programs", 0);
 }
 
 #[test]
 fn cpp_programs_run() {
-    build_and_run("tests/programs", 1, &[(Link::Shared, "-O2")]);
+    build_and_run_shared("tests/programs", 1);
 }
 
 #[test]
 fn examples_run() {
-    let ways = [(Link::Shared, "-O2"), (Link::Static, "-O0")];
-    build_and_run("examples", 0, &ways);
-    build_and_run("examples", 1, &ways);
+    build_and_run_shared("examples", 0);
+    build_and_run_shared("examples", 1);
+}
+
+/// One program of each language: that the archive has all is said by `nm` (`abi.rs`), and linking with it
+/// takes a second or two each time.
+#[test]
+fn examples_run_with_the_static_library() {
+    for (language, name) in ["own_loop.c", "audio.cpp"].into_iter().enumerate() {
+        let source = package().join("examples").join(name);
+        build_and_run(&[source], language, &[NEW[language], "-O0"], Link::Static);
+    }
 }
 
 /// The program that the README shows.
@@ -97,15 +116,36 @@ fn the_program_of_the_readme_runs() {
 }
 
 /// Leaks are looked for as well: whatever C makes, C can free.
-#[test]
-fn programs_run_under_the_address_sanitizer() {
-    let options = ("ASAN_OPTIONS", "detect_leaks=1:detect_stack_use_after_return=1");
-    sanitized("tests/programs", "-fsanitize=address,undefined", options);
+const ADDRESS: (&str, &str) = ("ASAN_OPTIONS", "detect_leaks=1:detect_stack_use_after_return=1");
+
+/// Not optimised, so that nothing is left out that is wrong.
+fn under_the_address_sanitizer(language: usize) {
+    sanitized(language, &[NEW[language], "-O0", "-fsanitize=address,undefined"], ADDRESS);
 }
 
 #[test]
-fn programs_run_under_the_thread_sanitizer() {
+fn c_programs_run_under_the_address_sanitizer() {
+    under_the_address_sanitizer(0);
+}
+
+#[test]
+fn cpp_programs_run_under_the_address_sanitizer() {
+    under_the_address_sanitizer(1);
+}
+
+fn under_the_thread_sanitizer(language: usize) {
     let suppressions = package().join("package/thread-sanitizer.supp");
     let options = format!("halt_on_error=1:suppressions={}", suppressions.display());
-    sanitized("tests/programs", "-fsanitize=thread", ("TSAN_OPTIONS", &options));
+    let flags = [OLD[language], "-O1", "-fsanitize=thread"];
+    sanitized(language, &flags, ("TSAN_OPTIONS", &options));
+}
+
+#[test]
+fn c_programs_run_under_the_thread_sanitizer() {
+    under_the_thread_sanitizer(0);
+}
+
+#[test]
+fn cpp_programs_run_under_the_thread_sanitizer() {
+    under_the_thread_sanitizer(1);
 }

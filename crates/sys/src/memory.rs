@@ -44,11 +44,15 @@ pub fn has_room(bytes: u128) -> bool {
     if bytes < SMALL {
         return true;
     }
+    // First, since some allocators end the process where they are asked for what cannot be.
+    if available().is_some_and(|available| bytes > u128::from(available)) {
+        return false;
+    }
     let mut tried = Vec::<u8>::new();
     let can = usize::try_from(bytes).is_ok_and(|bytes| tried.try_reserve_exact(bytes).is_ok());
     // Seen from outside, so that it is not left out for being of no use.
     hint::black_box(&tried);
-    can && available().is_none_or(|available| bytes <= u128::from(available))
+    can
 }
 
 /// Bytes that the kernel thinks it could give without swapping; `None` if it does not say.
