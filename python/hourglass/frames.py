@@ -167,7 +167,7 @@ class Frame:
                 series[name] = values
             else:
                 series[name] = pandas.array(list(values))
-        return pandas.DataFrame(series)  # type: ignore[no-any-return]
+        return pandas.DataFrame(series)  # type: ignore[no-any-return, unused-ignore]
 
     def to_polars(self) -> polars.DataFrame:
         """A `polars.DataFrame`: codes as `Enum`, what is not known as null.
@@ -186,4 +186,4 @@ class Frame:
                 series.append(polars.Series(name, values, dtype=kinds[column.format]))
             else:
                 series.append(polars.Series(name, list(column)))
-        return polars.DataFrame(series)  # type: ignore[no-any-return]
+        return polars.DataFrame(series)  # type: ignore[no-any-return, unused-ignore]
