@@ -76,7 +76,7 @@ def run(
     `Run.warnings`.
 
     Waits for the run's duration without the interpreter's lock; other Python threads go on, and are
-    a load for what is measured. Ctrl-C ends the run: the folder is written as the command writes it, then
+    a load for what is measured. The process's memory is locked meanwhile, where that is allowed. Ctrl-C ends the run: the folder is written as the command writes it, then
     `KeyboardInterrupt` is raised (in the main thread, whichever thread called this).
 
     Raises `hourglass.errors.InvalidError` or `DataError` where the workload cannot be meant,

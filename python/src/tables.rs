@@ -46,5 +46,7 @@ impl Table {
 }
 
 fn bytes<T>(rows: &[T], take: impl Fn(&T) -> [u8; 8]) -> Vec<u8> {
-    rows.iter().flat_map(take).collect()
+    let mut bytes = Vec::with_capacity(size_of::<u64>().saturating_mul(rows.len()));
+    rows.iter().for_each(|row| bytes.extend_from_slice(&take(row)));
+    bytes
 }

@@ -270,6 +270,24 @@ fn a_simulation_is_kept_as_a_run() {
     assert_eq!(times(&again), times(&request.set));
 }
 
+/// What ran adds up to what the document says, also where nothing is kept; with less room the oldest stay.
+#[test]
+fn a_schedule_comes_back_if_it_is_wanted() {
+    let plain = Request::new(set(&section_5_5("wcet = 17")));
+    assert!(simulated(&plain).schedule.is_empty());
+    let wanted = Request { wants_schedule: true, ..plain };
+    let whole = simulated(&wanted);
+    for task in &whole.document.tasks {
+        let of_task = whole.schedule.iter().filter(|interval| interval.thread == task.thread);
+        let received: i64 = of_task.map(Interval::duration_ns).sum();
+        assert_eq!(received.unsigned_abs(), task.cpu_time_ns, "{}", task.name);
+    }
+    assert!(whole.schedule.is_sorted_by_key(|interval| interval.start_ns));
+    assert_eq!(whole.dropped, 0);
+    let short = simulated(&Request { records: 5, ..wanted });
+    assert_eq!((short.schedule.len(), short.dropped), (5, whole.schedule.len() as u64 - 5));
+}
+
 /// A trace that is too long keeps its beginning, counts the rest and says so.
 #[test]
 fn a_full_trace_says_so() {
