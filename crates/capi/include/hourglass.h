@@ -1,6 +1,11 @@
 /*
  * hourglass.h: time and real-time scheduling on Linux, for C (C99) and C++ (C++11).
  *
+ *   cc program.c $(pkg-config --cflags --libs hourglass)
+ *
+ * Structs of settings begin all zero (`= { 0 }`, memset), which is what is usual where their text says nothing
+ * else; an hg_sleep_settings begins as hg_sleep_defaults().
+ *
  * Each function says four things
  *
  *   Threads    which may call it: "any", also several at the same time; "own", where it is about the calling
@@ -643,11 +648,11 @@ enum {
 typedef struct hg_slept {
     uint64_t deadline_ns;
     uint64_t woke_ns; /* the reading that ended it; never before the deadline unless interrupted */
-    uint64_t kernel_ns;
-    uint64_t spin_ns;
-    uint64_t margin_ns;
-    uint64_t longest_step_ns;
-    uint32_t delay; /* HG_DELAY_* */
+    uint64_t kernel_ns;       /* time in the kernel */
+    uint64_t spin_ns;         /* time spinning */
+    uint64_t margin_ns;       /* so long before the deadline the kernel was to wake it */
+    uint64_t longest_step_ns; /* the longest time between two looks at the clock in the spin */
+    uint32_t delay;           /* HG_DELAY_*: why it ended late */
     bool interrupted;
     uint8_t reserved[3];
 } hg_slept;
@@ -684,6 +689,7 @@ enum {
     HG_ENDS_SURELY_REACHED = 1 /* so is the earliest time that it may be */
 };
 
+/* Begins as hg_sleep_defaults(), not all zero. */
 typedef struct hg_sleep_settings {
     uint32_t policy;            /* HG_SLEEP_* */
     uint32_t hz;                /* ticks a second, for HG_SLEEP_THESIS */
@@ -1059,11 +1065,11 @@ typedef struct hg_class_settings {
 } hg_class_settings;
 
 typedef struct hg_class_statistics {
-    uint64_t ran;
-    uint64_t longest_ns;
-    uint64_t without_room;
-    uint64_t raised;
-    uint64_t raise_refused; /* grant it: ulimit -r 99 */
+    uint64_t ran;           /* actions that ran */
+    uint64_t longest_ns;    /* the longest of them */
+    uint64_t without_room;  /* expiries that found no room: their actions did not run */
+    uint64_t raised;        /* times that its thread was raised */
+    uint64_t raise_refused; /* times that this was refused; grant it: ulimit -r 99 */
 } hg_class_statistics;
 
 /* Makes a class with a thread of that name; `name` and `settings` may be NULL. Its thread ends with the
@@ -1477,17 +1483,17 @@ typedef struct hg_deadlines {
 
 typedef struct hg_recording_summary {
     uint64_t received_ns; /* time that the thread was seen to run */
-    uint64_t wall_ns;
+    uint64_t wall_ns;     /* from the first mark to the end */
     uint64_t epoch_ns;  /* its zero, on CLOCK_MONOTONIC */
     uint64_t intervals; /* all of them */
     uint64_t dropped;   /* of those, how many found no room */
     uint64_t gaps;
     uint64_t gap_total_ns;
-    uint64_t gap_p50_ns;
+    uint64_t gap_p50_ns; /* half of the gaps are not longer */
     uint64_t gap_p99_ns;
     uint64_t gap_p999_ns;
     uint64_t gap_max_ns;
-    uint64_t migrations;
+    uint64_t migrations; /* times that two intervals in a row ran on different CPUs */
     hg_deadlines deadlines;
     uint64_t rate_error_ppb; /* bound on the relative error of all lengths */
 } hg_recording_summary;
