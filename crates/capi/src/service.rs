@@ -320,7 +320,12 @@ pub unsafe extern "C" fn hg_port_new(
     error: *mut hg_error,
 ) -> hg_status {
     let work = || {
-        let made = Port::new(room_of(room)?).map_err(|error| Failure::os(&error))?;
+        let made = Port::new(room_of(room)?).map_err(|error| {
+            let text = format!(
+                "no port with room for {room} messages ({error}): give less, or close files"
+            );
+            Failure { text, ..Failure::os(&error) }
+        })?;
         Ok(hg_port { handle: PORTS.insert(made)? })
     };
     // SAFETY: as the header says of `port` and `error`.
