@@ -41,13 +41,27 @@ fn works(compiler: &str, folder: &Path, flag: &str) -> bool {
     made.is_ok_and(|said| said.status.success()) && runs()
 }
 
+/// Compiles programs with a compiler, and runs each while the next is compiled: they sleep most of the time.
+fn each(
+    compiler: &str,
+    sources: &[PathBuf],
+    flags: &[&str],
+    link: Link,
+    environment: &[(&str, &str)],
+) {
+    let bench = bench();
+    std::thread::scope(|scope| {
+        for source in sources {
+            let program = compile(compiler, bench.path(), source, flags, link);
+            scope.spawn(move || run(&program, environment));
+        }
+    });
+}
+
 /// Compiles and runs programs with every compiler of their language.
 fn build_and_run(sources: &[PathBuf], language: usize, flags: &[&str], link: Link) {
-    let bench = bench();
     for compiler in compilers(LANGUAGES[language].0) {
-        for source in sources {
-            run(&compile(compiler, bench.path(), source, flags, link), &[]);
-        }
+        each(compiler, sources, flags, link, &[]);
     }
 }
 
@@ -69,9 +83,7 @@ fn sanitized(language: usize, flags: &[&str], options: (&str, &str)) {
             println!("skipped: programs made with {compiler} {sanitizer} do not run here");
             continue;
         }
-        for source in programs("tests/programs", end) {
-            run(&compile(compiler, bench.path(), &source, &flags, Link::Shared), &[options]);
-        }
+        each(compiler, &programs("tests/programs", end), &flags, Link::Shared, &[options]);
     }
 }
 

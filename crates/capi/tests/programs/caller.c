@@ -204,6 +204,35 @@ static void cancelling(void)
     }
 }
 
+/* What a thread has of the library's ends with it, however it ends. */
+static void *ends_within(void *by_exit)
+{
+    if (hg_watch_begin(NULL, NULL) == HG_OK) {
+        hg_watch_arm_in((uint64_t)(600 * S), NULL);
+        hg_watch_arm_budget((uint64_t)(600 * S), NULL);
+    }
+    hg_defer_enter();
+    hg_park(1);
+    hg_sleep_for(1000, NULL, NULL, NULL);
+    if (by_exit) {
+        pthread_exit(PTHREAD_CANCELED);
+    }
+    CHECK(pthread_cancel(pthread_self()) == 0);
+    pthread_testcancel();
+    return NULL;
+}
+
+static void ending(void)
+{
+    pthread_t thread;
+    void *ended = NULL;
+    int round;
+    for (round = 0; round < 20; round++) {
+        CHECK(pthread_create(&thread, NULL, ends_within, round & 1 ? &round : NULL) == 0);
+        CHECK(pthread_join(thread, &ended) == 0 && ended == PTHREAD_CANCELED);
+    }
+}
+
 /* The state that was set is the one that is found. */
 static void not_cancelled(void)
 {
@@ -248,6 +277,7 @@ int main(void)
     KEEPS(hg_now());
     all_of_it();
     cancelling();
+    ending();
     not_cancelled();
     in_a_signal_handler();
     return 0;
