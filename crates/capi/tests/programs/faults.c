@@ -116,6 +116,52 @@ static void *leaves(void *unused)
     return NULL;
 }
 
+static uint64_t freed, own;
+
+/* A handler that takes itself away does not wait for its own end. */
+static hg_verdict frees_itself(const hg_fault *fault, void *user)
+{
+    hg_handler handler;
+    hg_verdict verdict;
+    (void)fault;
+    memset(&verdict, 0, sizeof verdict);
+    handler.handle = __atomic_load_n(&own, __ATOMIC_SEQ_CST);
+    if (hg_handler_free(handler, NULL) == HG_OK && hg_handler_free(handler, NULL) == HG_STALE) {
+        __atomic_fetch_add((uint64_t *)user, 1, __ATOMIC_SEQ_CST);
+    }
+    return verdict;
+}
+
+static void *watched_once(void *unused)
+{
+    hg_error error;
+    hg_watched self;
+    hg_handler handler;
+    const uint64_t gone = __atomic_load_n(&released, __ATOMIC_SEQ_CST);
+    (void)unused;
+    if (hg_watch_begin(NULL, &error) != HG_OK) {
+        CHECK(error.kind == HG_EXHAUSTED);
+        return NULL;
+    }
+    OK(hg_watch_thread(&self, &error));
+    OK(hg_handler_install(self, NULL, frees_itself, &freed, NULL, &handler, &error));
+    __atomic_store_n(&own, handler.handle, __ATOMIC_SEQ_CST);
+    CHECK(hg_watched_fault(self, 0, NULL, &error) == HG_OK);
+    while (__atomic_load_n(&freed, __ATOMIC_SEQ_CST) < 1) {
+        hg_sleep_for(100 * US, NULL, NULL, NULL);
+    }
+    CHECK(hg_handler_free(handler, &error) == HG_STALE);
+    /* There is room for another one, as soon as that one has left. */
+    while (hg_handler_install(self, NULL, entry, &released, release, &handler, &error) == HG_BUSY) {
+        hg_sleep_for(100 * US, NULL, NULL, NULL);
+    }
+    OK(hg_handler_free(handler, &error));
+    CHECK(__atomic_load_n(&released, __ATOMIC_SEQ_CST) > gone);
+    OK(hg_watched_free(self, &error));
+    OK(hg_watch_end(&error));
+    return NULL;
+}
+
 int main(void)
 {
     pthread_t thread;
@@ -128,5 +174,7 @@ int main(void)
     CHECK(pthread_create(&thread, NULL, watched, &skipped) == 0);
     pthread_join(thread, NULL);
     CHECK(skipped || released == 3);
+    CHECK(pthread_create(&thread, NULL, watched_once, NULL) == 0);
+    pthread_join(thread, NULL);
     return 0;
 }

@@ -264,6 +264,49 @@ static void a_child_is_told(void)
     OK(hg_timer_free(timer, &error));
 }
 
+static uint64_t own_owner, own_service;
+
+static void free_everything(const hg_expiration *expiration, void *user)
+{
+    hg_owner owner_;
+    hg_service service_;
+    (void)expiration;
+    owner_.handle = __atomic_load_n(&own_owner, __ATOMIC_SEQ_CST);
+    service_.handle = __atomic_load_n(&own_service, __ATOMIC_SEQ_CST);
+    CHECK(hg_service_free(service_, NULL) == HG_OK && hg_owner_free(owner_, NULL) == HG_OK);
+    __atomic_fetch_add((uint64_t *)user, 1, __ATOMIC_SEQ_CST);
+}
+
+/* The last of a service may go in an action of its own: nobody waits for himself. */
+static void an_action_frees_everything(void)
+{
+    uint32_t kind;
+    for (kind = HG_ACTION_IMMEDIATE; kind <= HG_ACTION_DEFERRED; kind++) {
+        const uint64_t before = __atomic_load_n(&calls, __ATOMIC_SEQ_CST);
+        const uint64_t gone = __atomic_load_n(&released, __ATOMIC_SEQ_CST);
+        hg_action action = calling(kind);
+        hg_class class_;
+        hg_service other;
+        hg_owner owner_;
+        hg_timer timer;
+        const hg_arm arm = hg_arm_after(MS);
+        OK(hg_service_start(NULL, &other, &error));
+        OK(hg_owner_new(other, "itself", &owner_, &error));
+        OK(hg_class_new(other, "itself", NULL, &class_, &error));
+        action.call = free_everything;
+        action.class_ = class_;
+        OK(hg_timer_new(owner_, NULL, &action, &timer, &error));
+        OK(hg_class_free(class_, &error));
+        __atomic_store_n(&own_owner, owner_.handle, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&own_service, other.handle, __ATOMIC_SEQ_CST);
+        OK(hg_timer_arm(timer, &arm, &error));
+        wait_for(&calls, before + 1);
+        CHECK(hg_timer_arm(timer, &arm, &error) == HG_TERMINATED);
+        OK(hg_timer_free(timer, &error));
+        wait_for(&released, gone + 1);
+    }
+}
+
 int main(void)
 {
     hg_service_settings settings;
@@ -283,6 +326,7 @@ int main(void)
     wakes();
     a_sleep_on_a_timer_is_cancelled();
     an_action_frees_its_own_timer();
+    an_action_frees_everything();
     bad_input();
     a_child_is_told();
     OK(hg_service_look(service, 0, &statistics, &error));
