@@ -66,6 +66,11 @@ pub struct ReserveDocument {
     /// user space a yield cannot be seen. Null where nothing would be reserved.
     #[serde(default)]
     pub yield_ends_period: Option<bool>,
+    /// Processor time of a period that the backend keeps, ns: beside co-runners more than the budget, which is progress, so
+    /// that slowed work is not throttled before it is done. Supply and overruns are of that. Null where nothing would
+    /// be reserved.
+    #[serde(default)]
+    pub kept_ns: Option<u64>,
 }
 
 /// One step of the histogram of supply.

@@ -39,6 +39,7 @@ pub(super) fn asked(request: &Request) -> ReserveDocument {
         exit_code: None,
         interrupted: false,
         yield_ends_period: None,
+        kept_ns: None,
     }
 }
 
@@ -150,7 +151,7 @@ pub(super) fn doubts(document: &ReserveDocument) -> Vec<Warning> {
     let mut warn = |id: &str, text: String, remedy: &str| {
         warnings.push(Warning { id: id.to_owned(), text, remedy: remedy.to_owned() });
     };
-    if document.backend.is_some() && !document.guarantee {
+    if document.backend.as_deref() == Some("quota") {
         let text = "a quota is a limit: nothing promises the budget".to_owned();
         warn("no-guarantee", text, "--backend deadline or --backend user promises it");
     }
@@ -165,13 +166,9 @@ pub(super) fn doubts(document: &ReserveDocument) -> Vec<Warning> {
     }
     if let Some(smt) = &document.smt {
         if smt.unmoved > 0 {
-            let so = if smt.protected {
-                ": the guarantee holds, and co-runners stood for longer than they had to"
-            } else {
-                ""
-            };
             let text = format!(
-                "in {} of {} jobs no progress was reported, which counts as none{so}",
+                "in {} of {} jobs the program told no progress: its processor time counts instead, only while \
+                 co-runners stand (times --alpha beside them), and they stand for longer than they would have to",
                 smt.unmoved, smt.jobs
             );
             warn(
@@ -181,7 +178,10 @@ pub(super) fn doubts(document: &ReserveDocument) -> Vec<Warning> {
             );
         }
         if smt.backwards > 0 {
-            let text = format!("in {} of {} jobs progress went backwards", smt.backwards, smt.jobs);
+            let text = format!(
+                "in {} of {} jobs progress went backwards, and counted as none from there on",
+                smt.backwards, smt.jobs
+            );
             warn(
                 "progress-backwards",
                 text,

@@ -167,8 +167,12 @@ pub(super) fn cover(asked: Reservation, policy: SiblingPolicy, margin_ns: u64) -
 
 /// Says what the backend was asked for, if that is more than the budget.
 pub(super) fn describe(document: &mut ReserveDocument, given: &Reservation) {
-    if given.budget().nanos_or_zero() > document.budget_ns {
-        let covered = given.budget();
+    let kept_ns = given.budget().nanos_or_zero();
+    document.kept_ns = Some(kept_ns);
+    if kept_ns > document.budget_ns {
+        // In hundredths of a millisecond: the margin in it is measured, and has no more digits that say anything.
+        let whole = if kept_ns > 100_000 { kept_ns / 10_000 * 10_000 } else { kept_ns };
+        let covered = Span::from_nanos(i64::try_from(whole).unwrap_or(i64::MAX));
         document.reason.push_str(&format!(
             "; {covered} of each period are kept for it, so that work slowed by a sibling is not \
              throttled before it is done"
@@ -258,7 +262,8 @@ fn stopper(
     let wanted = co_runners(siblings, target, shares, document)?;
     let kinds = kinds(siblings);
     let setup = Setup::new(&shares.others).map_err(failed)?;
-    let chosen = choose(&kinds, &wanted, &setup, guardian).map_err(failed)?;
+    let chosen = choose(&kinds, &wanted, &setup, guardian)
+        .map_err(|why| failed(unnamed(siblings, why.to_string())))?;
     let own_ns = request.reservation.budget().nanos_or_zero() / OWN_PART;
     let stopping = Stopping {
         settle_ns: chosen.stopping_ns(),
@@ -299,14 +304,31 @@ pub(super) fn obstacles(
     let checked: Vec<_> = kinds(siblings).into_iter().map(|kind| check(kind, &wanted)).collect();
     if checked.iter().all(Result::is_err) {
         let each = checked.into_iter().filter_map(Result::err);
-        refusals.extend(each.map(|why| told::refusal("stopper", &why.to_string())));
+        refusals
+            .extend(each.map(|why| told::refusal("stopper", &unnamed(siblings, why.to_string()))));
     }
     refusals
 }
 
 /// The ways of stopping that may be taken.
 fn kinds(siblings: &Siblings) -> Vec<Kind> {
-    siblings.stopper.map_or(Kind::ALL.to_vec(), |kind| vec![kind])
+    match siblings.stopper {
+        Some(kind) => vec![kind],
+        // Nobody is named, which is everybody.
+        None if siblings.stopped.is_empty() => vec![Kind::CoreCookie],
+        None => Kind::ALL.to_vec(),
+    }
+}
+
+/// What a refusal lacks that does not say who is to be stopped.
+fn unnamed(siblings: &Siblings, why: String) -> String {
+    match &siblings.stopped[..] {
+        [] => format!(
+            "without --stop everybody on those CPUs is meant, whom only core scheduling keeps off: {why}; name \
+             co-runners with --stop"
+        ),
+        _ => why,
+    }
 }
 
 /// Whom to stop: those that the user names, or everybody.

@@ -53,6 +53,9 @@ pub fn reserve_check(document: &ReserveDocument, style: Style) -> String {
             (format!("yes: {} would give it", named(backend)), Tone::Good)
         }
         Some(backend) => (format!("as a limit only, by {}", named(backend)), Tone::Caution),
+        None if document.refusals.iter().any(|refusal| refusal.backend == "smt") => {
+            ("no: co-runners could not be kept off, as --smt asks".to_owned(), Tone::Bad)
+        }
         None => ("no: nothing here would give it".to_owned(), Tone::Bad),
     };
     out.push_str(&paint(&verdict, tone, style));
@@ -75,7 +78,11 @@ fn heading(out: &mut String, document: &ReserveDocument, style: Style) {
     out.push_str(&paint(&title, Tone::Heading, style));
     out.push('\n');
     let strength = if document.soft { "soft" } else { "hard" };
-    let promise = if document.guarantee { "guaranteed" } else { "a limit, no guarantee" };
+    let promise = match (document.guarantee, document.backend.as_deref()) {
+        (true, _) => "guaranteed",
+        (false, Some("quota")) => "a limit, no guarantee",
+        (false, _) => "not guaranteed (see the warnings)",
+    };
     let cpus = match &document.cpus[..] {
         [] => String::new(),
         [cpu] => format!(", on CPU {cpu}"),
@@ -131,29 +138,43 @@ fn delivered(out: &mut String, document: &ReserveDocument, style: Style) {
         missed => (format!("{} did not get it in time", periods(missed)), Tone::Bad),
     };
     line(out, "missed", &text, tone, style);
+    // Beside co-runners more than the budget is kept, and supply is of that.
+    let kept = match document.kept_ns.filter(|kept| *kept > document.budget_ns) {
+        Some(kept) => format!("the {} that are kept for it", rounded(kept)),
+        None => "the budget".to_owned(),
+    };
     let text = match document.overruns {
-        0 => "no period wanted more than the budget".to_owned(),
-        overruns => format!("{} wanted more than the budget", periods(overruns)),
+        0 => format!("no period wanted more than {kept}"),
+        overruns => format!("{} wanted more than {kept}", periods(overruns)),
     };
     line(out, "overruns", &text, Tone::Normal, style);
     let text = match document.throttled_ns {
-        Some(ns) => format!("{} with the budget used up", rounded(ns)),
+        Some(ns) => format!("{} with {kept} used up", rounded(ns)),
         None => "not known".to_owned(),
     };
     line(out, "throttled", &text, Tone::Normal, style);
 }
 
 fn siblings(out: &mut String, smt: &SmtReport, style: Style) {
+    let on = match &smt.shares[..] {
+        [cpu] => format!("CPU {cpu}"),
+        cpus => format!("CPUs {}", list(cpus)),
+    };
     let (text, tone) = match smt.protected {
-        true => (
-            format!("{} on CPUs {}, against {}", smt.policy, list(&smt.shares), against(smt)),
-            Tone::Good,
-        ),
+        true => (format!("{} on {on}, against {}", smt.policy, against(smt)), Tone::Good),
         false if smt.shares.is_empty() => {
             (format!("{}, but no CPU shares: nothing is claimed", smt.policy), Tone::Caution)
         }
+        false if smt.stopper.is_none() => {
+            (format!("{}: who runs on {on} is not kept off", smt.policy), Tone::Caution)
+        }
         false => {
-            (format!("{}: CPUs {} not kept off", smt.policy, list(&smt.shares)), Tone::Caution)
+            let text = format!(
+                "{} on {on}, against {}; no protection is claimed (see the warnings)",
+                smt.policy,
+                against(smt)
+            );
+            (text, Tone::Caution)
         }
     };
     line(out, "siblings", &text, tone, style);
@@ -162,8 +183,12 @@ fn siblings(out: &mut String, smt: &SmtReport, style: Style) {
         0 => String::new(),
         idle => format!(", {idle} idle"),
     };
-    let jobs =
-        format!("{} watched, {} missed{idle}; progress by {}", smt.jobs, smt.missed, smt.progress);
+    let jobs = format!(
+        "{} watched, {} not done in time{idle}; progress by {}",
+        smt.jobs,
+        smt.missed,
+        source(smt)
+    );
     line(out, "jobs", &jobs, missed, style);
     let stopped = match &smt.stopper {
         Some(stopper) => format!(
@@ -176,12 +201,22 @@ fn siblings(out: &mut String, smt: &SmtReport, style: Style) {
         None => format!("never; {} looks", smt.checks),
     };
     line(out, "stopped", &stopped, Tone::Normal, style);
-    if smt.backwards + smt.unmoved > 0 {
-        let text = format!(
-            "backwards in {} of the jobs, unmoved in {}; that counts as no progress",
-            smt.backwards, smt.unmoved
-        );
+    if smt.backwards > 0 {
+        let text = format!("went backwards in {} of the jobs, which counts as none", smt.backwards);
         line(out, "progress", &text, Tone::Caution, style);
+    }
+    if smt.unmoved > 0 {
+        let text = format!("was not told in {} of the jobs", smt.unmoved);
+        line(out, "progress", &text, Tone::Caution, style);
+    }
+}
+
+/// Where progress was read, in words.
+fn source(smt: &SmtReport) -> &str {
+    match &*smt.progress {
+        "word" => "what the program told",
+        "cpu_time" => "processor time",
+        other => other,
     }
 }
 
@@ -277,6 +312,7 @@ mod tests {
             exit_code: Some(0),
             interrupted: false,
             yield_ends_period: Some(false),
+            kept_ns: None,
         }
     }
 
@@ -304,6 +340,7 @@ mod tests {
             backwards: 1,
             unmoved: 0,
         });
+        document.kept_ns = Some(7_200_000);
         let text = reserve(&document, Style::Plain);
         insta::assert_snapshot!("reserve", text);
         assert!(text.lines().all(|line| line.chars().count() <= PAGE));
@@ -311,6 +348,47 @@ mod tests {
         let sum = |steps: &[SupplyStep]| steps.iter().map(|step| step.periods).sum::<u64>();
         let rows = joined(&document.supply);
         assert!(rows.len() <= ROWS && sum(&rows) == sum(&document.supply));
+    }
+
+    /// What was kept off is not called a limit, nor not kept off, because a warning takes the promise away.
+    #[test]
+    fn what_is_not_promised_is_told_as_what_it_is() {
+        let smt = SmtReport {
+            policy: "monitor".to_owned(),
+            protected: false,
+            against: vec!["4711".to_owned()],
+            broken: 0,
+            shares: vec![1],
+            progress: "cpu_time".to_owned(),
+            stopper: Some("sigstop".to_owned()),
+            margin_ns: 1,
+            margin_first_ns: 1,
+            stop_trial_ns: None,
+            stop_max_ns: 1,
+            jobs: 9,
+            missed: 1,
+            idle: 0,
+            stops: 9,
+            stopped_ns: MS,
+            checks: 9,
+            backwards: 0,
+            unmoved: 9,
+        };
+        let document = ReserveDocument { guarantee: false, smt: Some(smt.clone()), ..document() };
+        let text = reserve(&document, Style::Plain);
+        let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for part in [
+            "the user-space reserve, not guaranteed (see the warnings), hard",
+            "siblings monitor on CPU 1, against 4711 and nobody else; no protection is claimed (see the warnings)",
+            "jobs 9 watched, 1 not done in time; progress by processor time",
+            "progress was not told in 9 of the jobs",
+        ] {
+            assert!(joined.contains(part), "{part}: {text}");
+        }
+        assert!(!joined.contains("backwards"), "{text}");
+        let watched = SmtReport { policy: "ignore".to_owned(), stopper: None, ..smt };
+        let text = reserve(&ReserveDocument { smt: Some(watched), ..document }, Style::Plain);
+        assert!(text.contains("ignore: who runs on CPU 1 is not kept off"), "{text}");
     }
 
     #[test]

@@ -5,11 +5,13 @@ use super::{Doubts, ProgressSource};
 /// The most that any of some sources tells. None of them tells more than was done, and so neither
 /// does the most of them.
 ///
-/// Named by the first, whose doubts are told: the word that a program may write, beside processor
-/// time, which counts also for one that writes none.
+/// The doubts of the first are told: the word that a program may write, beside processor time, which counts also
+/// for one that writes none. It is named by the first if that has ever told anything, and else by the next.
 pub struct Largest {
     first: Box<dyn ProgressSource>,
     others: Vec<Box<dyn ProgressSource>>,
+    /// Whether the first has told anything.
+    told: bool,
 }
 
 impl std::fmt::Debug for Largest {
@@ -22,13 +24,16 @@ impl Largest {
     /// Of these.
     #[must_use]
     pub fn of(first: Box<dyn ProgressSource>, others: Vec<Box<dyn ProgressSource>>) -> Largest {
-        Largest { first, others }
+        Largest { first, others, told: false }
     }
 }
 
 impl ProgressSource for Largest {
     fn name(&self) -> &'static str {
-        self.first.name()
+        match self.others.first() {
+            Some(next) if !self.told => next.name(),
+            _ => self.first.name(),
+        }
     }
 
     fn begin(&mut self, reserved_ns: u64) {
@@ -38,6 +43,7 @@ impl ProgressSource for Largest {
 
     fn done_ns(&mut self) -> u64 {
         let first = self.first.done_ns();
+        self.told |= first > 0;
         // All are asked: a source may have to account at each look.
         self.others.iter_mut().map(|source| source.done_ns()).fold(first, u64::max)
     }
@@ -106,6 +112,7 @@ mod tests {
         both.co_runners(false);
         clock.fetch_add(70, Ordering::Relaxed);
         assert_eq!(both.done_ns(), 70);
+        assert_eq!(both.name(), "cpu_time", "the word has told nothing");
         word.store(200, Ordering::Relaxed);
         assert_eq!(both.done_ns(), 200);
         clock.fetch_add(400, Ordering::Relaxed);
