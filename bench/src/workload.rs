@@ -105,6 +105,7 @@ impl<C: Stage + Copy> GapLoop<C> {
             stop_gap: u64::MAX,
             stop_late: u64::MAX,
             live: None,
+            charge: u64::MAX,
         };
         let mut sleepless = Sleepless;
         let recorder = Recorder::new(self.counter, settings, memory, &mut sleepless, &stop);

@@ -162,6 +162,7 @@ impl OwnLoop {
             stop_gap: u64::MAX,
             stop_late: u64::MAX,
             live: None,
+            charge: u64::MAX,
         };
         let senses = ThreadSenses::open(&tested);
         let kernel = account();

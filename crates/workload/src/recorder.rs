@@ -87,6 +87,9 @@ pub struct Settings {
     pub stop_late: u64,
     /// Where the thread shows how it is doing.
     pub live: Option<Arc<Live>>,
+    /// Having run for so many ticks, the thread has the kernel charge that to its budget; never, with
+    /// `u64::MAX`. Without, the scheduler looks at budgets at its tick, milliseconds later.
+    pub charge: u64,
 }
 
 /// Records when one thread runs. Lives on that thread while it is measured.
@@ -284,32 +287,52 @@ impl<'a, C: Stage> Recorder<'a, C> {
         let wanted = wanted
             .saturating_sub(self.received() - received)
             .saturating_add(self.rounding_since(intervals));
-        let gap = self.settings.gap;
-        let finish = self.settings.finish;
+        let (gap, finish, charge) = (self.settings.gap, self.settings.finish, self.settings.charge);
         let mut cpu = self.last_cpu;
         let mut last = self.last;
         let mut target = last.saturating_add(wanted);
-        let mut until = target.min(finish);
-        while last < until && !self.stop.load(Ordering::Relaxed) {
-            work.step();
-            let now = self.counter.read();
-            if now.ticks.saturating_sub(last) > gap || now.cpu != cpu {
-                self.last = last;
-                let intervals = self.intervals;
-                let lost = self.interrupted(now, Onset::Gap);
-                target = target.saturating_add(lost).saturating_add(self.rounding_since(intervals));
-                until = target.min(finish);
-                cpu = self.last_cpu;
-                last = self.last;
-            } else {
-                // Behind only on a CPU whose counter is, until it has caught up.
-                last = now.ticks.max(last);
+        let mut until = target.min(finish).min(last.saturating_add(charge));
+        loop {
+            while last < until && !self.stop.load(Ordering::Relaxed) {
+                work.step();
+                let now = self.counter.read();
+                if now.ticks.saturating_sub(last) > gap || now.cpu != cpu {
+                    self.last = last;
+                    let intervals = self.intervals;
+                    let lost = self.interrupted(now, Onset::Gap);
+                    target =
+                        target.saturating_add(lost).saturating_add(self.rounding_since(intervals));
+                    cpu = self.last_cpu;
+                    last = self.last;
+                    until = target.min(finish).min(last.saturating_add(charge));
+                } else {
+                    // Behind only on a CPU whose counter is, until it has caught up.
+                    last = now.ticks.max(last);
+                }
             }
+            if last >= target.min(finish) || self.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            self.last = last;
+            let intervals = self.intervals;
+            let lost = self.be_charged();
+            target = target.saturating_add(lost).saturating_add(self.rounding_since(intervals));
+            cpu = self.last_cpu;
+            last = self.last;
+            until = target.min(finish).min(last.saturating_add(charge));
         }
         self.last = last;
         // What was received in full at the very last moment still counts; the caller's next call
         // tells it that its time is over.
         if last >= target { Ended::Done } else { Ended::TimeOver }
+    }
+
+    /// Has the kernel charge what the thread has run: it does when it is asked for that time. Whoever has
+    /// used up a budget waits there for the next one. What was lost to gaps, in ticks.
+    #[inline(never)]
+    fn be_charged(&mut self) -> u64 {
+        let _ = now_ns(ClockId::ThreadCpu);
+        self.catch_up()
     }
 
     /// Whether the thread's time is over.

@@ -68,6 +68,8 @@ pub(crate) struct Machine {
     pub(crate) stop_gap: Option<u64>,
     /// A later wake-up ends the run.
     pub(crate) stop_late: Option<u64>,
+    /// How often the thread has its time charged.
+    pub(crate) charge: Option<u64>,
 }
 
 impl Machine {
@@ -98,6 +100,7 @@ impl Machine {
             stop_gap: self.stop_gap.unwrap_or(u64::MAX),
             stop_late: self.stop_late.unwrap_or(u64::MAX),
             live: None,
+            charge: self.charge.unwrap_or(u64::MAX),
         };
         let mut recorder = Recorder::new(self, settings, memory, &mut bed, &stop).asking(self);
         recorder.begin();

@@ -31,6 +31,7 @@ fn marked(
         stop_gap: u64::MAX,
         stop_late: u64::MAX,
         live: None,
+        charge: u64::MAX,
     };
     let memory = Memory::new(1_000, false, false).with_jobs(100);
     let mut recorder = Recorder::new(&machine, settings, memory, &mut bed, &NEVER).asking(&machine);

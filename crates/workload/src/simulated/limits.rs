@@ -82,3 +82,17 @@ fn a_late_wake_up_beyond_the_limit_ends_the_run() {
     assert_eq!(recorded.hit.map(|hit| hit.kind), Some(HitKind::Latency));
     assert_eq!(recorded.lateness.unwrap().samples().count(), 1);
 }
+
+/// Being charged is no gap, and changes nothing of what a thread receives; a gap that is found then is lost
+/// time as any other.
+#[test]
+fn who_is_charged_receives_no_less() {
+    let ran = |charge| {
+        let gaps = vec![taken(ms(2), ms(1)), taken(ms(20), ms(3)), taken(ms(40), ms(5))];
+        let machine = Machine { charge, ..Machine::new(gaps) };
+        machine.run(&mut cpu(), Span::from_millis(100))
+    };
+    let (plain, charged) = (ran(None), ran(Some(STEP * 10)));
+    assert_eq!((charged.intervals, charged.gaps.histogram.len()), (plain.intervals, 3));
+    assert!(charged.received.abs_diff(plain.received) <= 8 * STEP, "{}", charged.received);
+}
