@@ -174,6 +174,9 @@ def _wait(child: subprocess.Popen[Any]) -> None:
     try:
         # Popen.wait would wait on for a while after Ctrl-C.
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    except ChildProcessError:
+        # Somebody else here waits for all children.
+        pass
     except BaseException:
         # It passes this on to the command, and undoes the reservation when that has ended.
         child.send_signal(signal.SIGTERM)
