@@ -1,4 +1,4 @@
-"""What the package costs: `python figures.py`, with the package installed from a release build.
+"""What the package costs: `python benches/figures.py`, with the package installed from a release build.
 
 Peers run in the same sitting, interleaved; each figure is the median of the rounds, and ratios are paired within a
 round.
