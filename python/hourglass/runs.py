@@ -171,12 +171,14 @@ class Run:
         """What this run does not have, and what would give it: `{"kernel_events": "..."}`."""
         found: dict[str, str] = {}
         simulated = self.manifest.get("simulation") is not None
+        traced = self.manifest.get("kernel") is not None
         for facts in self.manifest.get("evidence", []):
-            if not facts["used"]:
+            # The kernel's trace has what records of switches would tell.
+            if not facts["used"] and not (traced and facts["source"] == "perf"):
                 remedy = facts.get("remedy")
                 text = facts["found"] if remedy is None else f"{facts['found']}; {remedy}"
                 found[f"evidence.{facts['source']}"] = text
-        if self.manifest.get("kernel") is None and not simulated:
+        if not traced and not simulated:
             found["kernel_events"] = "the kernel was not traced; run again with trace=True, which needs root"
         if simulated:
             found["gaps"] = "a simulation knows why its threads did not run; nothing is inferred"

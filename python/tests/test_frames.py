@@ -5,8 +5,9 @@ import builtins
 
 import pytest
 
+import hourglass
 from hourglass import Frame
-from hourglass.errors import InvalidError
+from hourglass.errors import InvalidError, PermissionDeniedError
 
 numbers = pytest.mark.parametrize("name", ["intervals", "gaps", "latencies"])
 
@@ -111,6 +112,26 @@ def test_rows_have_words_and_none(kept, name):
         assert row[column] in words
     for column in frame.unknown:
         assert row[column] is None or row[column] >= 0
+
+
+PARTS = ("switched_ns", "tick_ns", "irq_ns", "softirq_ns", "fault_ns", "signal_ns", "silent_ns")
+
+
+def test_what_the_kernel_told():
+    """Its events are counted in the manifest; where they cover a gap, its parts add up to its length."""
+    try:
+        run = hourglass.run([{"workload": "PERIODIC 1ms 5ms"}], duration="200ms", trace=True)
+    except PermissionDeniedError as refused:
+        pytest.skip(str(refused))
+    kernel, events = run.manifest["kernel"], run.kernel_events
+    assert len(events) > 0
+    if not sum(cpu["lost"] + cpu["damaged"] for cpu in kernel["cpus"]):
+        assert len(events) == sum(cpu["events"] for cpu in kernel["cpus"])
+    assert set(events["cpu"]) <= {cpu["cpu"] for cpu in kernel["cpus"]}
+    assert list(events["ticks"]) == sorted(events["ticks"])
+    assert "kernel_events" not in run.missing
+    told = [row for row in run.gaps if row["switched_ns"] is not None]
+    assert all(sum(row[part] for part in PARTS) == row["length_ns"] for row in told)
 
 
 def test_a_frame_says_what_it_is():
