@@ -79,7 +79,7 @@ def test_options_count_more_than_the_workload():
 def test_limits_are_judged():
     kept = hourglass.run({"max_gap": "10s", "thread": [THREAD]}, duration="50ms")
     assert [gate["name"] for gate in kept.gates] == ["max-gap"] and kept.passed
-    broken = hourglass.run({"max_gap": 0, "thread": [{"workload": "CPU"}]}, duration="50ms")
+    broken = hourglass.run({"max_gap": 0, "thread": [{"workload": "CPU"}]}, duration="200ms")
     assert not broken.passed
 
 
@@ -139,7 +139,7 @@ import os, signal, sys, threading, time
 import hourglass
 def interrupt():
     global sent_ns
-    time.sleep(0.5)
+    time.sleep(1.0)
     sent_ns = time.monotonic_ns()
     os.kill(os.getpid(), signal.SIGINT)
 folder = sys.argv[1] if len(sys.argv) > 1 else None
@@ -194,7 +194,7 @@ def measure():
     done.set()
 thread = threading.Thread(target=measure)
 thread.start()
-time.sleep(1.0)
+time.sleep(2.0)
 try:
     os.kill(os.getpid(), signal.SIGINT)
     time.sleep(20)
@@ -215,7 +215,7 @@ TERMINATED = """
 import os, signal, sys, threading, time
 import hourglass
 def end():
-    time.sleep(1.0)
+    time.sleep(2.0)
     os.kill(os.getpid(), signal.SIGTERM)
 threading.Thread(target=end, daemon=True).start()
 hourglass.run([{"workload": "PERIODIC 1ms 10ms"}], duration="60s", output=sys.argv[1])

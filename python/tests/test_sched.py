@@ -224,7 +224,7 @@ def test_prediction_without_a_run():
 
 def test_prediction_with_a_run(tmp_path):
     tasks = {"task": [{"name": "slow", "wcet": "1ms", "period": "20ms", "priority": 1}]}
-    document = sched.predict(tasks, duration="300ms", best_effort=True, output=tmp_path / "run")
+    document = sched.predict(tasks, duration="500ms", best_effort=True, output=tmp_path / "run")
     assert document["tasks"][0]["measured_ns"] >= 1_000_000
     assert hourglass.open_run(tmp_path / "run").manifest["elapsed_ns"] > 0
     with pytest.raises(InvalidError, match="cpus: CPU 4000 does not exist"):
