@@ -1,5 +1,6 @@
 """Sets of tasks: forms, analysis, simulation, prediction. Numbers are those of the papers and of hand."""
 
+import doctest
 import itertools
 from datetime import timedelta
 from fractions import Fraction
@@ -34,6 +35,11 @@ priority = 80
 def test_response_times_are_exact():
     """R of the three tasks: 3, 6 and 20 (ms): the last one has its deadline to the nanosecond."""
     assert sched.response_times(TEXTBOOK) == {"high": 3_000_000, "middle": 6_000_000, "low": 20_000_000}
+
+
+def test_the_module_s_own_example():
+    tried = doctest.testmod(sched)
+    assert tried.attempted > 0 and tried.failed == 0
 
 
 def by_hand(tasks):
