@@ -38,6 +38,11 @@ pub(crate) fn run(workspace: &Workspace, tests: &[&str]) -> Result<(), Failure> 
     pytest.env("HOURGLASS", workspace.target.join("debug/hourglass"));
     // From another folder, or the package would be the one without its extension.
     pytest.current_dir(&workspace.target).env("PYTHONDONTWRITEBYTECODE", "1");
+    // The command, where the tests before built it: documents are compared with what it prints.
+    let command = workspace.target.join("debug/hourglass");
+    if command.is_file() {
+        pytest.env("HOURGLASS", command);
+    }
     pytest.args(["--quiet", "-ra", "-p", "no:cacheprovider", "--rootdir"]).arg(&folder);
     match tests {
         [] => pytest.arg(folder.join("tests")),
