@@ -5,7 +5,8 @@ Everything that Hourglass itself refuses is an `Error`: `kind` is a word that pr
 the builtin exception that a Python program would expect (`ValueError` for an argument that cannot be
 meant, `PermissionError` for a missing privilege, `OSError` for what the system refuses).
 
-An argument of a wrong type raises the builtin `TypeError`, as everywhere in Python.
+An argument of a wrong type raises the builtin `TypeError`, as everywhere in Python, and a count that no counter holds
+(a negative one, say) `OverflowError`. Times that cannot be meant, negative or too long, are `InvalidError`s.
 """
 
 from __future__ import annotations

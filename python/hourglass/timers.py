@@ -11,6 +11,9 @@ A function runs on a thread of the timer service, which takes the interpreter fo
 one after the other, and expiries of a timer whose function still runs are one more call afterwards, with the
 rest in `overruns`. What it raises goes to `sys.unraisablehook`, is counted in `status().raised`, and ends nothing.
 
+Of expiries that wait for their functions there is room for 16,384, one a timer: what finds none calls nothing and is
+counted in `status().overruns`.
+
 A timer that nobody refers to any more is closed. All timers are closed when the interpreter ends.
 """
 

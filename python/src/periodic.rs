@@ -334,8 +334,10 @@ impl PyPeriodic {
 
     /// Ends the loop and puts back policy and CPUs, in its own thread. What it counted stays.
     fn close(&self) -> PyResult<()> {
+        // A signal's handler cannot close what it interrupted, and is told so: it is not closed then.
+        self.end()?;
         self.closed.store(true, Ordering::Relaxed);
-        Ok(self.end()?)
+        Ok(())
     }
 
     fn __enter__(slf: Py<PyPeriodic>) -> PyResult<Py<PyPeriodic>> {

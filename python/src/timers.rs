@@ -31,6 +31,10 @@ struct Started {
     _service: TimerService,
 }
 
+/// So many timers may wait for their functions at one moment, some 60 bytes each. The interpreter is slow
+/// against an engine, so that they pile up where timers are many.
+const ROOM: usize = 16_384;
+
 static SERVICE: Mutex<Option<Started>> = Mutex::new(None);
 
 fn service() -> MutexGuard<'static, Option<Started>> {
@@ -40,7 +44,8 @@ fn service() -> MutexGuard<'static, Option<Started>> {
 impl Started {
     fn now() -> Result<Started, ServiceError> {
         let service = TimerService::start()?;
-        let class = service.class("python-timers", ClassSettings::default())?;
+        let settings = ClassSettings { room: ROOM, ..ClassSettings::default() };
+        let class = service.class("python-timers", settings)?;
         let owner = service.owner("python");
         Ok(Started { process: std::process::id(), class, owner, _service: service })
     }

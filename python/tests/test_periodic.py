@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import threading
 import time
 from typing import Callable
@@ -216,3 +217,30 @@ def test_a_cpu_that_is_not_there_is_refused_with_the_first_tick() -> None:
 def test_what_has_a_wrong_type(arguments: dict[str, object]) -> None:
     with pytest.raises(TypeError):
         hourglass.periodic(**arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("arguments", [{"period": "1ms", "count": -1}, {"hertz": -1}, {"hertz": 2**40}])
+def test_a_count_that_no_counter_holds(arguments: dict[str, object]) -> None:
+    with pytest.raises(OverflowError):
+        hourglass.periodic(**arguments)  # type: ignore[arg-type]
+
+
+def test_a_handler_does_not_use_what_it_interrupted(alarm: Callable[[], Alarm]) -> None:
+    loop = hourglass.periodic("20s")
+    next(loop)
+    refused: list[BaseException] = []
+
+    def handle(_number: int, _frame: object) -> None:
+        for use in (loop.close, lambda: next(loop)):
+            try:
+                use()
+            except errors.BusyError as busy:
+                refused.append(busy)
+        loop.stop()
+
+    signal.signal(signal.SIGINT, handle)
+    alarm().after(0.05)
+    assert list(loop) == [] and len(refused) == 2
+    loop.close()
+    with pytest.raises(errors.ClosedError):
+        next(loop)

@@ -158,6 +158,18 @@ time.sleep(0.02)
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_two_thousand_timers_expire() -> None:
+    """More than a class of actions has room for by default; each is called, though all are due at once."""
+    called: set[int] = set()
+    timers = [Timer(lambda _expiration, number=number: called.add(number)) for number in range(2000)]  # type: ignore[misc]
+    at = clock.now_ns() + 20_000_000
+    for timer in timers:
+        timer.at(at)
+    until(lambda: len(called) == 2000)
+    for timer in timers:
+        timer.close()
+
+
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_a_forked_child_makes_its_own() -> None:
     timer = Timer(lambda _expiration: None)
