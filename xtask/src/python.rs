@@ -29,20 +29,14 @@ pub(crate) fn run(workspace: &Workspace, tests: &[&str]) -> Result<(), Failure> 
     let install = ["install", "--quiet", "--no-deps", "--force-reinstall", &wheel];
     passes(python.program("pip").args(install), "pip install WHEEL")?;
     // Documents are compared with those of the command.
-    let mut cargo = Command::new("cargo");
-    cargo.current_dir(&workspace.root).env("CARGO_TARGET_DIR", &workspace.target);
     let command = ["build", "--quiet", "--locked", "--package", "hourglass"];
-    passes(cargo.args(command), "cargo build --package hourglass")?;
+    let mut cargo = workspace.cargo(&command);
+    passes(cargo.env("CARGO_TARGET_DIR", &workspace.target), "cargo build --package hourglass")?;
     let folder = workspace.root.join("python");
     let mut pytest = python.program("pytest");
     pytest.env("HOURGLASS", workspace.target.join("debug/hourglass"));
     // From another folder, or the package would be the one without its extension.
     pytest.current_dir(&workspace.target).env("PYTHONDONTWRITEBYTECODE", "1");
-    // The command, where the tests before built it: documents are compared with what it prints.
-    let command = workspace.target.join("debug/hourglass");
-    if command.is_file() {
-        pytest.env("HOURGLASS", command);
-    }
     pytest.args(["--quiet", "-ra", "-p", "no:cacheprovider", "--rootdir"]).arg(&folder);
     match tests {
         [] => pytest.arg(folder.join("tests")),
