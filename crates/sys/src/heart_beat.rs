@@ -38,7 +38,7 @@ const AWAY_NS: u64 = 100_000;
 
 impl HeartBeat {
     /// Starts one on `cpu` with `attributes`, for at most `life_ns`. It begins stopped at a gate, so that
-    /// it can be put where it is wanted; [`HeartBeat::begin`] lets it run.
+    /// it can be put where it is wanted; [`Waiting::begin`] lets it run.
     ///
     /// # Errors
     /// No processes or descriptors left.

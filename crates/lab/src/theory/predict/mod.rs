@@ -1,9 +1,9 @@
 //! What theory says of a set of tasks, what a simulation shows, and what happens: `hourglass
 //! predict`.
 //!
-//! Owns: the order of these steps, the run of the set ([`plan`]), what its jobs did where an
-//! analysis assumes something ([`terms`]), the explanation of a difference as section 5.5 of the
-//! Hourglass paper has it ([`explain`]): timer granularity as release jitter, busy waiting as
+//! Owns: the order of these steps, the run of the set (`plan`), what its jobs did where an
+//! analysis assumes something (`terms`), the explanation of a difference as section 5.5 of the
+//! Hourglass paper has it (`explain`): timer granularity as release jitter, busy waiting as
 //! execution time, what others take as a task of the highest priority.
 //! Must not: analyse or simulate itself, draw, parse arguments.
 

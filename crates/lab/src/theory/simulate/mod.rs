@@ -1,6 +1,6 @@
 //! Sets of tasks simulated: `hourglass simulate`.
 //!
-//! Owns: what a file means to the simulator ([`system`]), how long to go on ([`horizon`]), the
+//! Owns: what a file means to the simulator (`system`), how long to go on (`horizon`), the
 //! document, and the run folder that a simulation is kept in. Must not: simulate (`sched::sim` does),
 //! draw, parse arguments.
 
