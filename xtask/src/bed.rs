@@ -8,7 +8,7 @@
 
 mod aarch64;
 mod archive;
-mod binary;
+pub(crate) mod binary;
 mod clock;
 mod debian;
 mod expect;

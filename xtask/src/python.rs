@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::bed::binary;
 use crate::failure::Failure;
 use crate::workspace::Workspace;
 
@@ -28,13 +29,11 @@ pub(crate) fn run(workspace: &Workspace, tests: &[&str]) -> Result<(), Failure> 
     // No dependency is needed for the package itself, and its version stays while it changes.
     let install = ["install", "--quiet", "--no-deps", "--force-reinstall", &wheel];
     passes(python.program("pip").args(install), "pip install WHEEL")?;
-    // Documents are compared with those of the command.
-    let command = ["build", "--quiet", "--locked", "--package", "hourglass"];
-    let mut cargo = workspace.cargo(&command);
-    passes(cargo.env("CARGO_TARGET_DIR", &workspace.target), "cargo build --package hourglass")?;
+    // Documents are compared with those of the command, which the tests before have built.
+    let command = binary::build(workspace)?;
     let folder = workspace.root.join("python");
     let mut pytest = python.program("pytest");
-    pytest.env("HOURGLASS", workspace.target.join("debug/hourglass"));
+    pytest.env("HOURGLASS", command);
     // From another folder, or the package would be the one without its extension.
     pytest.current_dir(&workspace.target).env("PYTHONDONTWRITEBYTECODE", "1");
     pytest.args(["--quiet", "-ra", "-p", "no:cacheprovider", "--rootdir"]).arg(&folder);

@@ -12,11 +12,11 @@ use crate::workspace::Workspace;
 /// A test of the command: cargo builds the command with it, and the same one as for all tests.
 const BESIDE: &str = "command";
 
-/// Builds the command for a guest; where it is.
+/// Builds the command as the tests have it, for a guest or for other tests; where it is.
 ///
 /// # Errors
 /// It does not build.
-pub(super) fn build(workspace: &Workspace) -> Result<PathBuf, Failure> {
+pub(crate) fn build(workspace: &Workspace) -> Result<PathBuf, Failure> {
     program(workspace, BESIDE, "hourglass")
 }
 
