@@ -194,8 +194,8 @@ fn difference(best: &[(&Case, Counts)]) -> String {
     let missed = |counts: &Counts| counts.iter().map(|count| count.missed).sum::<u64>();
     let hit = |counts: &Counts| counts.iter().map(|count| count.hit).sum::<u64>();
     let hard = best.iter().filter(|(case, _)| case.strength == Strength::Hard);
-    let (more, exact): (Vec<&(&Case, Counts)>, Vec<&(&Case, Counts)>) =
-        hard.partition(|(case, _)| case.is_enough());
+    type Found<'a> = Vec<&'a (&'a Case, Counts)>;
+    let (more, exact): (Found, Found) = hard.partition(|(case, _)| case.is_enough());
     let Some((_, exact)) = exact.first() else { return "Nothing could be run.".into() };
     let mut said = Vec::new();
     if missed(exact) == 0 {
