@@ -100,7 +100,7 @@ fn histogram(out: &mut String, document: &ReserveDocument, style: Style) {
     let most = rows.iter().map(|row| row.periods).max().unwrap_or(0).max(1);
     let ends = rows.iter().map(|row| row.up_to_ns);
     let scale = Scale::for_block(ends.chain([document.budget_ns]));
-    let title = format!("Supply of {} periods, {}", document.periods, scale.name());
+    let title = format!("Supply of {}, {}", periods(document.periods), scale.name());
     out.push_str(&paint(&title, Tone::Heading, style));
     out.push('\n');
     for row in rows {

@@ -182,7 +182,7 @@ impl Reserved for Keeping {
             doubts.push(Doubt {
                 id: "periods-left-out",
                 text: format!(
-                    "{left_out} periods are not counted: the look at their end came too late to tell what was \
+                    "periods that are not counted: {left_out}; the look at their end came too late to tell what was \
                      used before it (by up to {latest} us)"
                 ),
                 remedy: "run nothing above FIFO 95 on these CPUs; in a virtual machine, the host took them",
