@@ -286,10 +286,21 @@ fn left_behind(mark: &str) -> Vec<(u32, char, u32)> {
     found
 }
 
-/// Whether a control group of the process is frozen, by version 1 or 2.
+/// Whether a control group of the process is frozen, by version 1, where the kernel says in what the process waits, or 2,
+/// where it waits as for a signal and its group says so.
 fn is_frozen(pid: u32) -> bool {
     let channel = fs::read_to_string(format!("/proc/{pid}/wchan")).unwrap_or_default();
-    channel.contains("freez") || channel.contains("refrigerator")
+    channel.contains("refrigerator") || is_in_frozen_group(pid).unwrap_or(false)
+}
+
+fn is_in_frozen_group(pid: u32) -> Option<bool> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let unified = mounts.lines().find(|line| line.contains(" - cgroup2 "))?;
+    let mount = unified.split(' ').nth(4)?;
+    let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+    let group = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let events = fs::read_to_string(format!("{mount}{group}/cgroup.events")).ok()?;
+    Some(events.lines().any(|line| line == "frozen 1"))
 }
 
 /// Somebody who uses up a CPU, until the test is over.

@@ -110,7 +110,8 @@ pub struct SmtReport {
     /// `everybody`. Others on those CPUs disturb as before.
     #[serde(default)]
     pub against: Vec<String>,
-    /// How often the guardian let them run since nothing was heard of the monitor.
+    /// How often the guardian let them run since nothing was heard of the monitor, or of the thread that keeps the
+    /// reservation.
     #[serde(default)]
     pub broken: u64,
     /// CPUs that share with the reserved one.

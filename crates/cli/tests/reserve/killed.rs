@@ -127,3 +127,43 @@ fn a_stopped_keeper_leaves_nobody_raised() {
     assert!(warnings.iter().any(|warning| warning["id"] == "keeper-absent"), "{document}");
     assert_eq!(document["guarantee"], false);
 }
+
+/// The bug: protection was claimed for a run in which the guardian had let co-runners run, since nothing was heard of
+/// the monitor.
+#[test]
+fn no_protection_is_claimed_after_the_guardian_woke_them() {
+    let Some(victim) = busy_on(1) else {
+        return eprintln!("skipped: there is no second CPU, or no taskset");
+    };
+    let pid = victim.0.id();
+    let mark = format!("{}-woken", std::process::id());
+    // It never does what is reserved, so that they stand all the time.
+    let script = "echo ready; exec sleep 60";
+    let mut command = Command::new(HOURGLASS);
+    command.args(beside("disable", &pid.to_string(), script)).env(MARK, &mark);
+    let mut running = Running::start(&mut command);
+    let mut lines = BufReader::new(running.0.stderr.take().unwrap());
+    let mut line = String::new();
+    lines.read_line(&mut line).unwrap();
+    if line != "ready\n" {
+        return eprintln!("skipped: no reservation, or nobody can be stopped here: {line}");
+    }
+    soon("the victim stands", || stands(pid));
+    running.signal("-STOP");
+    soon("the victim runs again", || !stands(pid));
+    running.signal("-CONT");
+    for work in marked(&mark) {
+        if fs::read_to_string(format!("/proc/{work}/comm")).is_ok_and(|name| name == "sleep\n") {
+            assert!(kill("-TERM", work).success());
+        }
+    }
+    let document = running.0.stdout.take().unwrap();
+    let (_, text) = running.end(document);
+    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let smt = &document["smt"];
+    assert_eq!((&smt["protected"], &smt["against"][0]), (&false.into(), &pid.to_string().into()));
+    assert!(smt["broken"].as_u64().unwrap() > 0, "{document}");
+    let warnings = document["warnings"].as_array().unwrap();
+    assert!(warnings.iter().any(|warning| warning["id"] == "guardian-woke"), "{document}");
+    soon("the victim runs again", || !stands(pid));
+}

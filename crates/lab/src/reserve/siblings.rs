@@ -55,7 +55,7 @@ impl Protection {
     /// Ends it; everybody runs again. What it did, and what a reader must know of it.
     pub(super) fn end(self) -> (SmtReport, Vec<Warning>) {
         let report = self.driver.stop();
-        let broken = self.guardian.broken();
+        let broken = self.guardian.woken();
         let unbroken = broken == 0 && self.guardian.lives();
         let smt = report.to_document(&self.shares);
         let protected = smt.protected && unbroken;

@@ -91,6 +91,12 @@ impl Guardian {
         self.0.table.broken(0)
     }
 
+    /// How often any promise was broken, a [`Pledge`] as well: each time whoever stood ran again.
+    #[must_use]
+    pub fn woken(&self) -> u64 {
+        self.0.table.all_broken()
+    }
+
     /// Takes a promise of its own, for a thread that keeps others to their budgets ([`Pledge`]).
     ///
     /// # Errors

@@ -12,8 +12,10 @@ pub(super) const SLOTS: usize = 2048;
 /// Promises that there can be at once. The first is the maker's own; the others are taken when they are wanted.
 pub(super) const PROMISES: usize = 32;
 
-/// Words before the slots, for each promise: until when it holds, how often it was broken, whether it is taken.
-const HEAD: usize = 3 * PROMISES;
+/// Words before the slots: for each promise until when it holds, how often it was broken, whether it is taken; then how
+/// often any of them was.
+const HEAD: usize = 3 * PROMISES + 1;
+const ALL_BROKEN: usize = 3 * PROMISES;
 const UNTIL: usize = 0;
 const BROKEN: usize = 1;
 const MADE: usize = 2;
@@ -128,6 +130,12 @@ impl Table {
 
     pub(super) fn count_broken(&self, index: usize) {
         self.word(index, BROKEN).fetch_add(1, Ordering::AcqRel);
+        self.words.words()[ALL_BROKEN].fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Of all promises, also of those that were given back.
+    pub(super) fn all_broken(&self) -> u64 {
+        self.words.words()[ALL_BROKEN].load(Ordering::Acquire)
     }
 
     fn word(&self, promise: usize, which: usize) -> &AtomicU64 {
@@ -180,5 +188,6 @@ mod tests {
         table.count_broken(7);
         table.give_back(7);
         assert_eq!((table.promised(7), table.take_promise().unwrap(), table.broken(7)), (0, 7, 0));
+        assert_eq!(table.all_broken(), 1);
     }
 }

@@ -276,7 +276,7 @@ fn a_broken_pledge_lowers_who_was_raised() {
     assert_eq!(sched::of(id).unwrap(), Some(Attributes::Other(0)));
     assert_eq!(crate::thread::affinity_of(id).unwrap(), [before[0]]);
     soon("it goes on", || other.state() == 'S');
-    assert_eq!(guardian.broken(), 0);
+    assert_eq!((guardian.broken(), guardian.woken()), (0, 1));
     sched::set_of(id, Attributes::Fifo(1)).unwrap();
     drop(pledge);
     continued.forget();

@@ -36,7 +36,7 @@ fn span(ns: u64) -> Span {
 
 /// What a run shows when it is over.
 pub(super) fn after(report: &Report, guardian: &Guardian) -> Vec<Warning> {
-    let seen = Seen { report: *report, broken: guardian.broken(), guarded: guardian.lives() };
+    let seen = Seen { report: *report, broken: guardian.woken(), guarded: guardian.lives() };
     seen.warnings()
 }
 
@@ -53,7 +53,7 @@ impl Seen {
         let mut warnings = Vec::new();
         if self.broken > 0 {
             let text = format!(
-                "the guardian let co-runners run {} times, since nothing was heard of the monitor while they stood: \
+                "the guardian let co-runners run {} times, since nothing was heard of the monitor, or of the keeper: \
                  no protection is claimed",
                 self.broken
             );
