@@ -43,6 +43,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), Failure> {
     }
     manual_pages(&release, &made)?;
     completions(&release, &made)?;
+    changelog(workspace, &made)?;
     dependencies(workspace, &made)?;
     c_library(workspace, &release, &made)?;
     println!("made {}", made.display());
@@ -69,7 +70,23 @@ pub(crate) fn check_size(program: &Path) -> Result<(), Failure> {
 
 fn manual_pages(release: &Path, made: &Path) -> Result<(), Failure> {
     let folder = folder(&made.join("man"))?;
-    succeed(Command::new(release.join("hourglass")).args(["man", "--quiet", "--dir"]).arg(folder))
+    let mut command = Command::new(release.join("hourglass"));
+    succeed(command.args(["man", "--quiet", "--dir"]).arg(&folder))?;
+    let entries = fs::read_dir(&folder).map_err(|e| Failure::file(&folder, &e))?;
+    compress(entries.flatten().map(|entry| entry.path()))
+}
+
+/// As Debian wants manual pages and changelogs: without a name or a time in them.
+fn compress(files: impl Iterator<Item = PathBuf>) -> Result<(), Failure> {
+    succeed(Command::new("gzip").args(["-9", "-n"]).args(files))
+}
+
+/// Debian's own changelog.
+fn changelog(workspace: &Workspace, made: &Path) -> Result<(), Failure> {
+    let kept = workspace.root.join("packaging/debian/changelog");
+    let copy = made.join("changelog.Debian");
+    fs::copy(&kept, &copy).map_err(|e| Failure::file(&kept, &e))?;
+    compress([copy].into_iter())
 }
 
 fn completions(release: &Path, made: &Path) -> Result<(), Failure> {
