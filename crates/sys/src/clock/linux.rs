@@ -89,7 +89,8 @@ pub fn current_cpu() -> u32 {
 /// An absolute time of `CLOCK_MONOTONIC` as the kernel takes it.
 pub(crate) fn timespec(ns: u64) -> libc::timespec {
     libc::timespec {
-        tv_sec: (ns / 1_000_000_000) as libc::time_t,
+        // The type's name goes away for musl, where its width is to change.
+        tv_sec: (ns / 1_000_000_000) as _,
         tv_nsec: (ns % 1_000_000_000) as libc::c_long,
     }
 }
