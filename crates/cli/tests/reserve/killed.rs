@@ -4,6 +4,26 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::*;
 
+/// Ends whoever has the mark, also when an assertion fails: they would spin for ever.
+struct Gone(String);
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        // Some may be making others.
+        for _ in 0..100 {
+            let there = marked(&self.0);
+            if there.is_empty() {
+                break;
+            }
+            for pid in there {
+                let _ = kill("-CONT", pid);
+                let _ = kill("-KILL", pid);
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
 /// A generator of Marsaglia's (xorshift), good enough for moments.
 struct Moments(u64);
 
@@ -29,6 +49,7 @@ fn killed_at_any_moment_it_leaves_nothing_behind() {
         }
         for _ in 0..ROUNDS {
             let mark = format!("{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+            let _gone = Gone(mark.clone());
             // Two processes that use up whatever they are given.
             let script = "(while :; do :; done) & while :; do :; done";
             let words = ["reserve", AMOUNT, "--backend", backend, "--", "sh", "-c", script];
@@ -62,6 +83,7 @@ fn a_killed_monitor_leaves_nobody_frozen() {
     let mut moments = Moments(seed);
     for round in 0..ROUNDS {
         let mark = format!("{}-smt-{round}", std::process::id());
+        let _gone = Gone(mark.clone());
         let script = "echo ready; while :; do :; done";
         let mut command = Command::new(HOURGLASS);
         command.args(beside("disable", &pid.to_string(), script)).env(MARK, &mark);
@@ -93,6 +115,7 @@ fn a_stopped_keeper_leaves_nobody_raised() {
         return;
     }
     let mark = format!("{}-stopped", std::process::id());
+    let _gone = Gone(mark.clone());
     let script = "echo ready; while :; do :; done";
     let words = ["reserve", AMOUNT, "--backend", "user", "--json", "--", "sh", "-c", script];
     let mut running = Running::start(Command::new(HOURGLASS).args(words).env(MARK, &mark));
@@ -137,6 +160,7 @@ fn no_protection_is_claimed_after_the_guardian_woke_them() {
     };
     let pid = victim.0.id();
     let mark = format!("{}-woken", std::process::id());
+    let _gone = Gone(mark.clone());
     // It never does what is reserved, so that they stand all the time.
     let script = "echo ready; exec sleep 60";
     let mut command = Command::new(HOURGLASS);
