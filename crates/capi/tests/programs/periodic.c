@@ -188,6 +188,15 @@ static void release_and_wait(void *user)
     release(user);
 }
 
+/* Not before its handle is known to its call-backs. */
+static bool late_when_known(hg_job *job, void *user)
+{
+    while (__atomic_load_n(&own, __ATOMIC_SEQ_CST) == 0) {
+        let_signals_in();
+    }
+    return late(job, user);
+}
+
 static void no_call_back_waits_for_its_own_thread(void)
 {
     hg_periodic_settings settings;
@@ -200,7 +209,7 @@ static void no_call_back_waits_for_its_own_thread(void)
     settings.on_fault = waits_for_itself;
     settings.on_miss = misses_and_waits;
     __atomic_store_n(&self_waits, 0, __ATOMIC_SEQ_CST);
-    if (hg_periodic_start(&settings, late, &released, release_and_wait, &thread, &error)
+    if (hg_periodic_start(&settings, late_when_known, &released, release_and_wait, &thread, &error)
         == HG_EXHAUSTED) {
         printf("skipped: no signals are left: %s\n", error.text);
         return;
