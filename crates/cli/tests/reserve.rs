@@ -239,13 +239,23 @@ fn who_is_adopted_goes_on_when_the_reservation_ends() {
     let rest = running.0.stdout.take().unwrap();
     assert_eq!(running.end(rest).0.code(), Some(130));
     assert_eq!(policies(pid), [OTHER]);
-    // And the reservation ends with who has it.
-    let words = ["reserve", AMOUNT, "--backend", "deadline", "--thread", &pid.to_string()];
-    let mut running = Running::start(Command::new(HOURGLASS).args(words));
-    soon("the reservation is made", || policies(pid) != [OTHER]);
-    other.signal("-TERM");
-    let rest = running.0.stdout.take().unwrap();
-    assert_eq!(running.end(rest).0.code(), Some(0));
+    drop(other);
+    // And the reservation ends with who has it. Ended before it was looked at again, it was not adopted.
+    for patience_ms in [50, 200, 800] {
+        let other = Running::start(Command::new("sleep").arg("60"));
+        let pid = other.0.id();
+        let words = ["reserve", AMOUNT, "--backend", "deadline", "--thread", &pid.to_string()];
+        let mut running = Running::start(Command::new(HOURGLASS).args(words));
+        soon("the reservation is made", || policies(pid) != [OTHER]);
+        std::thread::sleep(Duration::from_millis(patience_ms));
+        other.signal("-TERM");
+        let rest = running.0.stdout.take().unwrap();
+        match running.end(rest).0.code() {
+            Some(125) => {}
+            code => return assert_eq!(code, Some(0)),
+        }
+    }
+    panic!("it was never adopted");
 }
 
 /// Marks a process and all that it starts.
