@@ -87,6 +87,10 @@ impl Ledger {
 
     /// Takes the next look; they come in order of time, and the first shortly after the thread entered.
     pub(super) fn take(&mut self, look: &Look) {
+        // Asleep when it was given the class, it has no period before it wakes.
+        if look.deadline_ns == 0 {
+            return;
+        }
         match self.open {
             Some(open) if open.deadline_ns == look.deadline_ns => {}
             Some(open) => {

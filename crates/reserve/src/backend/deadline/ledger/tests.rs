@@ -146,6 +146,20 @@ fn a_thread_that_never_waits_uses_up_every_period() {
     }
 }
 
+/// The bug: who slept when it was given the class had no deadline at the first look, which was taken for one,
+/// and for the kernel's clock: nothing was looked at any more.
+#[test]
+fn a_thread_that_has_not_woken_has_no_period() {
+    let mut server = Server::new(3_100 * US, 8 * MS, Work::Always);
+    let mut ledger = Ledger::new(3_100 * US, 8 * MS, 8 * MS, false);
+    ledger.take(&Look { left_ns: 0, deadline_ns: 0, runnable: false, ..server.look() });
+    assert!(ledger.next_look_ns(server.now) <= server.now + 8 * MS);
+    server.watched(&mut ledger, 8_100 * MS, 0);
+    let supply = ledger.supply();
+    assert!((990..=1_000).contains(&supply.periods), "{supply:?}");
+    assert_eq!((supply.overruns, supply.missed), (supply.periods, 0));
+}
+
 /// Jobs of 3 ms every 8 ms with 3.1 ms reserved, the paper's section 5.6: nothing overruns, and each
 /// period is given what its job needs.
 #[test]
