@@ -46,7 +46,9 @@ impl Twin {
     fn see(&mut self, job: &Completed, worked_ns: u64) {
         assert_eq!((job.number, job.release_ns), (self.expected.jobs, self.next_ns));
         assert!(job.started_ns >= job.release_ns, "early: {job:?}");
-        assert!(job.completed_ns >= job.started_ns + worked_ns, "{job:?}");
+        // The CPU clock, by which it worked, and the monotonic one are not quite equally fast.
+        let apart = worked_ns / 1_000 + 1_000;
+        assert!(job.completed_ns + apart >= job.started_ns + worked_ns, "{job:?} {worked_ns}");
         // Its work, and reading clocks: not the time that others had the CPU.
         let took = job.cost_ns - worked_ns;
         assert!(took < READING_NS, "{took} ns of CPU time beside the work");
