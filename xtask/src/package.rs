@@ -10,9 +10,8 @@ use std::process::Command;
 use crate::failure::Failure;
 use crate::workspace::Workspace;
 
-/// The most that the command may weigh as Cargo builds it. The goal is 12 MB, which it had once its own
-/// package was built for size; but then Cargo forgets to strip it.
-const LARGEST: u64 = 13_500_000;
+/// The most that the command may weigh as Cargo builds it.
+const LARGEST: u64 = 12_000_000;
 
 /// Shells and how their files are called where Debian's look for them.
 const COMPLETIONS: &[(&str, &str)] =
