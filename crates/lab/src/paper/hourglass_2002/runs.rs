@@ -31,6 +31,11 @@ pub(super) const MS: f64 = 1e6;
 
 /// How long a run takes: as in the paper, or what suffices to see its point.
 pub(super) fn duration(bench: &Bench, full: Span, quick: Span) -> Span {
+    at_most(bench, full, quick)
+}
+
+/// What a whole measurement may take, or a quick one: a time, or a number of runs.
+pub(super) fn at_most<T>(bench: &Bench, full: T, quick: T) -> T {
     match bench.effort {
         Effort::Quick => quick,
         Effort::Full => full,

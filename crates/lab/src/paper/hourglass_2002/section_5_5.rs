@@ -8,8 +8,9 @@ use hourglass_model::tasks::{Assignment, Task, TaskSet};
 use hourglass_time::Span;
 
 use super::super::MeasuredTable;
-use super::super::bench::{Bench, Effort};
+use super::super::bench::Bench;
 use super::super::rows::{beside, found, lacking, without_figure};
+use super::runs;
 use crate::experiment::{Failure, Watch};
 use crate::theory::predict::{self, PredictError, Request, RunRequest};
 
@@ -24,6 +25,7 @@ const QUICK: Span = Span::from_secs(3);
 /// the CPU comes in bursts and is no property of the remedy; what the remedy misses by itself, it
 /// misses in each run.
 const ROUNDS: usize = 3;
+const ROUNDS_QUICK: usize = 2;
 
 /// `usleep` of Linux 2.4, as this program emulates it.
 const TICK: &str = "TICK:100";
@@ -88,10 +90,7 @@ fn request(set: TaskSet, duration: Option<Span>) -> Request {
 }
 
 pub(super) fn measure(bench: &Bench) -> Option<MeasuredTable> {
-    let duration = match bench.effort {
-        Effort::Quick => QUICK,
-        Effort::Full => FULL,
-    };
+    let duration = runs::duration(bench, FULL, QUICK);
     let mut rows = analysed();
     let mut differences = Vec::new();
     let mut notes = Vec::new();
@@ -137,8 +136,8 @@ impl Rounds {
     }
 
     /// Whether another round may show more.
-    fn goes_on(&self, case: &Case) -> bool {
-        late(&self.best) > 0 && case.paper_meets_all() && self.missed.len() < ROUNDS
+    fn goes_on(&self, case: &Case, most: usize) -> bool {
+        late(&self.best) > 0 && case.paper_meets_all() && self.missed.len() < most
     }
 
     /// Says that there was more than one.
@@ -172,7 +171,8 @@ fn late(document: &PredictDocument) -> u64 {
 /// Runs a case; `None` where a signal ended it.
 fn rounds(bench: &Bench, case: &Case, duration: Span) -> Result<Option<Rounds>, PredictError> {
     let mut rounds: Option<Rounds> = None;
-    while rounds.as_ref().is_none_or(|rounds| rounds.goes_on(case)) {
+    let most = runs::at_most(bench, ROUNDS, ROUNDS_QUICK);
+    while rounds.as_ref().is_none_or(|rounds| rounds.goes_on(case, most)) {
         if (bench.stopped)() {
             return Ok(None);
         }
@@ -356,15 +356,15 @@ mod tests {
     fn the_best_run_of_a_remedy_counts_and_all_are_named() {
         let [tick, remedy, _] = &CASES;
         let mut rounds = Rounds::of(run_with(5));
-        assert!(rounds.goes_on(remedy) && !rounds.goes_on(tick));
+        assert!(rounds.goes_on(remedy, ROUNDS) && !rounds.goes_on(tick, ROUNDS));
         assert_eq!(rounds.note(remedy), None, "one run needs no word");
         rounds.add(run_with(2));
-        assert!(rounds.goes_on(remedy));
+        assert!(rounds.goes_on(remedy, ROUNDS));
         rounds.add(run_with(7));
-        assert!(!rounds.goes_on(remedy), "three and no more");
+        assert!(!rounds.goes_on(remedy, ROUNDS), "three and no more");
         assert_eq!(late(&rounds.best), 2);
         assert!(rounds.note(remedy).is_some_and(|note| note.contains("5, 2 and 7 periods")));
-        assert!(!Rounds::of(run_with(0)).goes_on(remedy));
+        assert!(!Rounds::of(run_with(0)).goes_on(remedy, ROUNDS));
     }
 
     #[test]

@@ -21,6 +21,7 @@ const QUICK: Span = Span::from_secs(2);
 
 /// Runs of a case that should miss nothing, at most: what a hypervisor takes comes in bursts.
 const ROUNDS: usize = 3;
+const ROUNDS_QUICK: usize = 2;
 
 /// What each of the tasks needs, and how often.
 const NAMES: [&str; 2] = ["audio", "video"];
@@ -91,9 +92,10 @@ impl Case {
 
 pub(super) fn measure(bench: &Bench) -> Option<MeasuredTable> {
     let duration = runs::duration(bench, FULL, QUICK);
+    let most = runs::at_most(bench, ROUNDS, ROUNDS_QUICK);
     let (mut rows, mut notes, mut best) = (Vec::new(), Vec::new(), Vec::new());
     for case in &CASES {
-        let rounds = match rounds(case, duration) {
+        let rounds = match rounds(case, duration, most) {
             Ok(rounds) => rounds?,
             Err(why) => {
                 rows.extend(refused(case, &why));
@@ -118,10 +120,10 @@ pub(super) fn measure(bench: &Bench) -> Option<MeasuredTable> {
 type Counts = [Deadlines; 2];
 
 /// Runs a case, one that should miss nothing again while it does; `None` where a signal ended it.
-fn rounds(case: &Case, duration: Span) -> Result<Option<Vec<Counts>>, String> {
+fn rounds(case: &Case, duration: Span, most: usize) -> Result<Option<Vec<Counts>>, String> {
     let mut all: Vec<Counts> = Vec::new();
     while all.is_empty()
-        || (case.is_enough() && all.len() < ROUNDS && all.iter().all(|counts| late(counts) > 0))
+        || (case.is_enough() && all.len() < most && all.iter().all(|counts| late(counts) > 0))
     {
         let Some((finished, _)) = runs::run(case.threads()?, duration, &|| 0)? else {
             return Ok(None);
