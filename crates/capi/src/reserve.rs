@@ -1,6 +1,5 @@
 //! Reservations of the kernel's deadline class.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::sync::{Mutex, PoisonError};
 
@@ -144,24 +143,13 @@ pub unsafe extern "C" fn hg_reserve_thread(
     unsafe { give(reservation, "reservation", error, work) }
 }
 
-/// The value below which no more than half of all lie.
-fn median(steps: &BTreeMap<u64, u64>) -> u64 {
-    let all: u64 = steps.values().sum();
-    let mut seen = 0;
-    let found = steps.iter().find(|(_, count)| {
-        seen += **count;
-        seen * 2 >= all
-    });
-    found.map_or(0, |(step, _)| *step)
-}
-
 fn told(supply: &Supply) -> hg_supply {
     hg_supply {
         periods: supply.periods,
         missed: supply.missed,
         overruns: supply.overruns,
-        delivered_min_ns: supply.wanted.keys().next().copied().unwrap_or(0),
-        delivered_p50_ns: median(&supply.wanted),
+        delivered_min_ns: supply.delivered_min_ns().unwrap_or(0),
+        delivered_p50_ns: supply.delivered_p50_ns().unwrap_or(0),
         throttled_ns: supply.throttled_ns.unwrap_or(0),
     }
 }
@@ -200,13 +188,6 @@ pub unsafe extern "C" fn hg_reserve_release(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_median_is_of_periods_and_not_of_steps() {
-        assert_eq!(median(&BTreeMap::new()), 0);
-        assert_eq!(median(&BTreeMap::from([(5, 1), (7, 9)])), 7);
-        assert_eq!(median(&BTreeMap::from([(5, 1), (7, 1)])), 5);
-    }
 
     #[test]
     fn the_calling_thread_has_a_number() {
