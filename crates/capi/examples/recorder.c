@@ -1,4 +1,5 @@
-/* What the scheduler does to a loop that is yours: here one that copies a block every 5 ms. */
+/* What the scheduler does to a loop that is yours: here one that copies a block every 5 ms. Given the name of
+ * a folder, it keeps the run there: `recorder monday`, then `hourglass show monday`. */
 #include <hourglass.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -6,7 +7,7 @@
 
 static char from[65536], to[65536];
 
-int main(void)
+int main(int count, char **words)
 {
     hg_loop_spec spec = { 0 };
     hg_loop loop;
@@ -16,6 +17,7 @@ int main(void)
 
     spec.name = "blocks";
     spec.period_ns = 5000000;
+    spec.folder = count > 1 ? words[1] : NULL;
     if (hg_loop_start(&spec, &loop, &error) != HG_OK) {
         fprintf(stderr, "%s\n", error.text);
         return 1;

@@ -25,7 +25,8 @@
  *              PTHREAD_CANCEL_ASYNCHRONOUS. Threads of the library are never cancelled.
  *   Results    an address that a result is written to must not be NULL where the text does not say that
  *              it may; HG_NULL then, and nothing was done. Results are written only with HG_OK, but for
- *              `slept`, which is written by every sleep that took place.
+ *              `slept`, which is written by every sleep that took place, and for the recording of a loop
+ *              whose folder cannot be written.
  *   Memory     no function keeps an address that it was given, but where the text says so.
  *   Handles    are numbers in a struct of their own: {0} is no handle. One that was freed, or never was
  *              made, is answered with HG_STALE; nothing is freed while a call on it goes on: HG_BUSY.
@@ -47,6 +48,9 @@
 
 #ifdef __cplusplus
 #define HG_ALIGNED_(bytes) alignas(bytes)
+/* Programs may be stricter with themselves than C can be. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast"
 extern "C" {
 #else
 #define HG_ALIGNED_(bytes) __attribute__((aligned(bytes)))
@@ -217,64 +221,72 @@ static inline void hg_fence_(void)
 }
 
 #ifdef HG_COUNTER_
+/* A reading of a page: taken between hg_reading_begin_ and hg_reading_end_, with whatever else of its slot. */
+struct hg_reading_ {
+    const uint64_t *slot;
+    uint64_t turn, meta, base_ticks, valid_for, mult, base_ns;
+};
+
+static inline struct hg_reading_ hg_reading_begin_(const uint64_t *page)
+{
+    struct hg_reading_ reading;
+    reading.turn = __atomic_load_n(page + HG_PAGE_TURN_, __ATOMIC_ACQUIRE);
+    reading.slot = page + HG_PAGE_SLOT_ + ((reading.turn >> 1) & 1) * HG_PAGE_SLOT_WORDS_;
+    reading.meta = hg_load_(reading.slot + HG_SLOT_META_);
+    reading.base_ticks = hg_load_(reading.slot + HG_SLOT_BASE_TICKS_);
+    reading.valid_for = hg_load_(reading.slot + HG_SLOT_VALID_FOR_);
+    reading.mult = hg_load_(reading.slot + HG_SLOT_MULT_);
+    reading.base_ns = hg_load_(reading.slot + HG_SLOT_BASE_NS_);
+    return reading;
+}
+
+/* Reads the counter. How far it is from the slot's own time, ns; false if the page does not simply say, or
+ * was written meanwhile. */
+static inline bool hg_reading_end_(const uint64_t *page, const struct hg_reading_ *reading, bool ordered,
+                                   uint64_t *elapsed)
+{
+    __extension__ typedef unsigned __int128 wide;
+    uint64_t ahead;
+    if (__builtin_expect((reading->meta & 0xffff) != HG_COUNTER_, 0)) {
+        return false;
+    }
+    ahead = (ordered ? hg_counter_ordered_() : hg_counter_()) - reading->base_ticks;
+    hg_fence_();
+    if (__builtin_expect((reading->turn & 1) != 0 || hg_load_(page + HG_PAGE_TURN_) != reading->turn, 0)
+        || __builtin_expect(ahead > reading->valid_for, 0)) {
+        return false;
+    }
+    *elapsed = (uint64_t)(((wide)ahead * reading->mult) >> ((reading->meta >> 16) & 63));
+    return true;
+}
+
 /* What the page says now, exactly as the library computes it; false if it does not simply say. */
 static inline bool hg_page_read_(const uint64_t *page, bool ordered, uint64_t *ns)
 {
-    const uint64_t turn = __atomic_load_n(page + HG_PAGE_TURN_, __ATOMIC_ACQUIRE);
-    const uint64_t *slot = page + HG_PAGE_SLOT_ + ((turn >> 1) & 1) * HG_PAGE_SLOT_WORDS_;
-    const uint64_t meta = hg_load_(slot + HG_SLOT_META_);
-    const uint64_t base_ticks = hg_load_(slot + HG_SLOT_BASE_TICKS_);
-    const uint64_t valid_for = hg_load_(slot + HG_SLOT_VALID_FOR_);
-    const uint64_t mult = hg_load_(slot + HG_SLOT_MULT_);
-    const uint64_t base_ns = hg_load_(slot + HG_SLOT_BASE_NS_);
-    uint64_t ahead;
-    if (__builtin_expect((meta & 0xffff) != HG_COUNTER_, 0)) {
+    const struct hg_reading_ reading = hg_reading_begin_(page);
+    uint64_t elapsed;
+    if (!hg_reading_end_(page, &reading, ordered, &elapsed)) {
         return false;
     }
-    ahead = (ordered ? hg_counter_ordered_() : hg_counter_()) - base_ticks;
-    hg_fence_();
-    if (__builtin_expect((turn & 1) != 0 || hg_load_(page + HG_PAGE_TURN_) != turn, 0)
-        || __builtin_expect(ahead > valid_for, 0)) {
-        return false;
-    }
-    {
-        __extension__ typedef unsigned __int128 wide;
-        *ns = base_ns + (uint64_t)(((wide)ahead * mult) >> ((meta >> 16) & 63));
-    }
+    *ns = reading.base_ns + elapsed;
     return true;
 }
 
 /* The same with the bound on its error. */
 static inline bool hg_page_read_bounded_(const uint64_t *page, bool ordered, hg_bounds *bounds)
 {
-    const uint64_t turn = __atomic_load_n(page + HG_PAGE_TURN_, __ATOMIC_ACQUIRE);
-    const uint64_t *slot = page + HG_PAGE_SLOT_ + ((turn >> 1) & 1) * HG_PAGE_SLOT_WORDS_;
-    const uint64_t meta = hg_load_(slot + HG_SLOT_META_);
-    const uint64_t base_ticks = hg_load_(slot + HG_SLOT_BASE_TICKS_);
-    const uint64_t valid_for = hg_load_(slot + HG_SLOT_VALID_FOR_);
-    const uint64_t mult = hg_load_(slot + HG_SLOT_MULT_);
-    const uint64_t base_ns = hg_load_(slot + HG_SLOT_BASE_NS_);
-    const uint64_t bound_ns = hg_load_(slot + HG_SLOT_BOUND_NS_);
-    const uint64_t growth = hg_load_(slot + HG_SLOT_GROWTH_);
-    uint64_t ahead, elapsed, error, ns;
-    if (__builtin_expect((meta & 0xffff) != HG_COUNTER_, 0)) {
+    const struct hg_reading_ reading = hg_reading_begin_(page);
+    const uint64_t bound_ns = hg_load_(reading.slot + HG_SLOT_BOUND_NS_);
+    const uint64_t growth = hg_load_(reading.slot + HG_SLOT_GROWTH_);
+    uint64_t elapsed, error, ns;
+    if (!hg_reading_end_(page, &reading, ordered, &elapsed)) {
         return false;
     }
-    ahead = (ordered ? hg_counter_ordered_() : hg_counter_()) - base_ticks;
-    hg_fence_();
-    if (__builtin_expect((turn & 1) != 0 || hg_load_(page + HG_PAGE_TURN_) != turn, 0)
-        || __builtin_expect(ahead > valid_for, 0)) {
-        return false;
-    }
-    {
-        __extension__ typedef unsigned __int128 wide;
-        elapsed = (uint64_t)(((wide)ahead * mult) >> ((meta >> 16) & 63));
-    }
-    ns = base_ns + elapsed;
+    ns = reading.base_ns + elapsed;
     error = bound_ns + ((elapsed * growth) >> 32) + 1;
     bounds->earliest_ns = ns > error ? ns - error : 0;
     bounds->latest_ns = ns + error < ns ? UINT64_MAX : ns + error;
-    bounds->status = (uint32_t)((meta >> 24) & 0xff);
+    bounds->status = (uint32_t)((reading.meta >> 24) & 0xff);
     bounds->reserved = 0;
     return true;
 }
@@ -1472,6 +1484,8 @@ typedef struct hg_loop_spec {
     uint64_t jobs;        /* periods that are kept one by one, 32 bytes each */
     bool ring;            /* a full buffer keeps the newest */
     uint8_t reserved[7];
+    const char *folder; /* that keeps the run, for `hourglass show`, `report`, `diff`; it must not exist
+                           before. NULL for none. Copied */
 } hg_loop_spec;
 
 typedef struct hg_deadlines {
@@ -1514,10 +1528,11 @@ typedef struct hg_interval {
     uint32_t onset; /* HG_ONSET_* */
 } hg_interval;
 
-/* Makes everything ready, in some 25 ms, and starts to measure. CPUs and policy are the caller's, and
- * should be set before.
- * Threads: any: the loop is that one's. Signals: no. Errors: HG_NULL; HG_INVALID; HG_UNSUPPORTED;
- * HG_EXHAUSTED if there is not so much memory. Free: the loop, with hg_loop_finish. */
+/* Makes everything ready, in some 30 ms, and starts to measure. CPUs and policy are the caller's, and
+ * should be set before. The folder is made here, so that finishing cannot fail late for a silly reason.
+ * Threads: any: the loop is that one's. Signals: no. Errors: HG_NULL; HG_INVALID, also for a folder that
+ * exists, or whose place does not; HG_UNSUPPORTED; HG_EXHAUSTED if there is not so much memory;
+ * HG_PERMISSION and HG_OS for the folder. Free: the loop, with hg_loop_finish. */
 hg_status hg_loop_start(const hg_loop_spec *spec, hg_loop *own_loop, hg_error *error);
 
 /* A period begins, and was due now; one that has not ended, ends.
@@ -1540,9 +1555,10 @@ hg_status hg_loop_end(hg_loop own_loop);
  * Threads: the loop's. Signals: no. Errors: HG_NULL, HG_STALE, HG_WRONG_THREAD. Free: nothing. */
 hg_status hg_loop_deadlines(hg_loop own_loop, hg_deadlines *deadlines, hg_error *error);
 
-/* Ends measuring, and frees the loop.
- * Threads: the loop's. Signals: no. Errors: HG_NULL, HG_STALE, HG_WRONG_THREAD, HG_EXHAUSTED. Free: the
- * recording, with hg_recording_free. */
+/* Ends measuring, writes the folder if there is to be one, and frees the loop.
+ * Threads: the loop's. Signals: no. Errors: HG_NULL, HG_STALE, HG_WRONG_THREAD, HG_EXHAUSTED; HG_OS if the
+ * folder cannot be written: the recording is made all the same. Free: the recording, with
+ * hg_recording_free. */
 hg_status hg_loop_finish(hg_loop own_loop, hg_recording *recording, hg_error *error);
 
 /* It in numbers.
@@ -1580,7 +1596,8 @@ typedef struct hg_reservation {
 
 /* What it delivered. */
 typedef struct hg_supply {
-    uint64_t periods;       /* that are complete and known */
+    uint64_t periods;       /* that are complete and known: an ordinary thread looks, and while the machine
+                               is busy does not see each */
     uint64_t missed;        /* of those, budgets that were wanted and not delivered by the deadline */
     uint64_t overruns;      /* periods in which more was wanted than the budget */
     uint64_t delivered_min_ns; /* the least of a period in which all was wanted; 0 without any */
@@ -1697,6 +1714,7 @@ static inline uint64_t hg_progress_next_release(const hg_progress_page *page, ui
 
 #ifdef __cplusplus
 }
+#pragma GCC diagnostic pop
 #endif
 
 #endif

@@ -1026,11 +1026,16 @@ public:
 class own_loop
 {
 public:
-    explicit own_loop(const hg_loop_spec &spec)
+    explicit own_loop(const hg_loop_spec &spec) : loop_{ 0 }
     {
         detail::check([&](hg_error *e) { return hg_loop_start(&spec, &loop_, e); });
     }
-    explicit own_loop(std::chrono::nanoseconds period) : own_loop(every(period)) {}
+    explicit own_loop(std::chrono::nanoseconds period) : own_loop(every(period, nullptr)) {}
+    /// Kept in a folder that does not exist yet, for `hourglass show` and `report`.
+    own_loop(std::chrono::nanoseconds period, const std::string &folder)
+        : own_loop(every(period, folder.c_str()))
+    {
+    }
     ~own_loop()
     {
         hg_recording last;
@@ -1053,20 +1058,27 @@ public:
         detail::check([&](hg_error *e) { return hg_loop_deadlines(loop_, &found, e); });
         return found;
     }
-    /// Ends measuring; nothing is marked after that.
+    /// Ends measuring; nothing is marked after that. Throws if the folder cannot be written, and then
+    /// there is no recording either.
     recording finish()
     {
-        hg_recording made;
-        detail::check([&](hg_error *e) { return hg_loop_finish(loop_, &made, e); });
+        hg_recording made{ 0 };
+        hg_error found;
+        const hg_status status = hg_loop_finish(loop_, &made, &found);
+        recording finished(made);
+        if (status != HG_OK) {
+            detail::fail(status, found);
+        }
         loop_ = hg_loop{ 0 };
-        return recording(made);
+        return finished;
     }
 
 private:
-    static hg_loop_spec every(std::chrono::nanoseconds period) noexcept
+    static hg_loop_spec every(std::chrono::nanoseconds period, const char *folder) noexcept
     {
         hg_loop_spec spec{};
         spec.period_ns = detail::length(period);
+        spec.folder = folder;
         return spec;
     }
     hg_loop loop_;

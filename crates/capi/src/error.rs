@@ -9,11 +9,13 @@ use std::fmt::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use hourglass_clock::timekeeping::{MixedTicks, OpenPageError, SetSourceError};
+use hourglass_lab::own_loop::LoopFailure;
+use hourglass_lab::store::CreateError;
+use hourglass_lab::workload::LoopError;
 use hourglass_sys::caller;
 use hourglass_timer::fault::FaultError;
 use hourglass_timer::periodic::{JoinError, SpawnError};
 use hourglass_timer::service::ServiceError;
-use hourglass_workload::LoopError;
 
 /// Bytes of a sentence with its end.
 pub const TEXT: usize = 256;
@@ -232,14 +234,28 @@ impl From<FaultError> for Failure {
     }
 }
 
-impl From<LoopError> for Failure {
-    fn from(error: LoopError) -> Failure {
+impl From<LoopFailure> for Failure {
+    fn from(error: LoopFailure) -> Failure {
         let kind = match &error {
-            LoopError::NotPositive(_) => HG_INVALID,
-            LoopError::Counter(_) => HG_UNSUPPORTED,
-            LoopError::Memory { .. } => HG_EXHAUSTED,
+            LoopFailure::Loop(LoopError::NotPositive(_)) => HG_INVALID,
+            LoopFailure::Loop(LoopError::Counter(_)) => HG_UNSUPPORTED,
+            LoopFailure::Loop(LoopError::Memory { .. }) | LoopFailure::Memory { .. } => {
+                HG_EXHAUSTED
+            }
+            LoopFailure::Folder(error) => return of_folder(error),
         };
         Failure::of(kind, 0, &error)
+    }
+}
+
+/// Why a folder cannot be made: a place that cannot be meant, or what the system said.
+fn of_folder(error: &CreateError) -> Failure {
+    match error {
+        CreateError::NotWritable { source, .. } | CreateError::Io { source, .. } => {
+            let os_errno = source.raw_os_error().unwrap_or(0);
+            Failure::of(of_errno(os_errno), os_errno, error)
+        }
+        _ => Failure::of(HG_INVALID, 0, error),
     }
 }
 

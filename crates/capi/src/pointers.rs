@@ -1,6 +1,8 @@
 //! What C hands over: addresses that may be NULL, texts, lists.
 
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{CStr, OsStr, c_char, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 use crate::error::{Failure, guard, hg_error, hg_status};
 
@@ -130,6 +132,16 @@ pub(crate) unsafe fn text(text: *const c_char, otherwise: &str) -> Result<String
     text.to_str()
         .map(str::to_owned)
         .map_err(|_| Failure::invalid(format!("the name {text:?} is no UTF-8: write it in that")))
+}
+
+/// A path, copied, in whatever bytes; `None` for NULL.
+///
+/// # Safety
+/// `path` is NULL or a terminated text.
+pub(crate) unsafe fn path(path: *const c_char) -> Option<PathBuf> {
+    // SAFETY: not NULL where it is read, and the caller promises the rest.
+    let bytes = (!path.is_null()).then(|| unsafe { CStr::from_ptr(path) })?.to_bytes();
+    Some(OsStr::from_bytes(bytes).into())
 }
 
 /// A caller's own data, with what releases it.

@@ -2,16 +2,15 @@
 
 use std::cell::UnsafeCell;
 use std::ffi::c_char;
-use std::path::Path;
 
-use hourglass_clock::choice;
+use hourglass_lab::own_loop::MeasuredLoop;
+use hourglass_lab::workload::{LoopSpec, Measured};
 use hourglass_time::Span;
-use hourglass_workload::{LoopSpec, Measured, OwnLoop};
 
 use crate::error::{
-    Failure, HG_OK, HG_PANIC, HG_STALE, HG_WRONG_THREAD, answer, guard, hg_error, hg_status,
+    Failure, HG_OK, HG_OS, HG_PANIC, HG_STALE, HG_WRONG_THREAD, answer, guard, hg_error, hg_status,
 };
-use crate::pointers::{give, read, text, write_all};
+use crate::pointers::{give, is_there, path, read, text, write, write_all};
 use crate::table::{Table, handles};
 use crate::threads::thread_number;
 
@@ -40,6 +39,8 @@ pub struct hg_loop_spec {
     pub ring: bool,
     /// 0.
     pub reserved: [u8; 7],
+    /// The folder that keeps the run; NULL for none.
+    pub folder: *const c_char,
 }
 
 /// Periods.
@@ -107,7 +108,7 @@ pub struct hg_interval {
 /// A loop, and the thread that it belongs to.
 struct Kept {
     owner: u64,
-    own_loop: UnsafeCell<Option<OwnLoop>>,
+    own_loop: UnsafeCell<Option<MeasuredLoop>>,
 }
 
 // SAFETY: what is within is reached by the thread of `owner` only, which every access asks first, and
@@ -122,7 +123,7 @@ static RECORDINGS: Table<Measured> = Table::new(13, "recording");
 
 impl Kept {
     /// The loop, in its own thread; `None` in another one.
-    fn here<T>(&self, work: impl FnOnce(&mut Option<OwnLoop>) -> T) -> Option<T> {
+    fn here<T>(&self, work: impl FnOnce(&mut Option<MeasuredLoop>) -> T) -> Option<T> {
         if thread_number() != self.owner {
             return None;
         }
@@ -132,7 +133,10 @@ impl Kept {
 }
 
 /// With a loop, in its own thread.
-fn with<T>(own_loop: hg_loop, work: impl FnOnce(&mut Option<OwnLoop>) -> T) -> Result<T, Failure> {
+fn with<T>(
+    own_loop: hg_loop,
+    work: impl FnOnce(&mut Option<MeasuredLoop>) -> T,
+) -> Result<T, Failure> {
     LOOPS.get(own_loop.handle)?.here(work).ok_or_else(|| {
         let text = "a loop is marked by the thread that started it: start one in this thread";
         Failure::new(HG_WRONG_THREAD, text)
@@ -140,7 +144,7 @@ fn with<T>(own_loop: hg_loop, work: impl FnOnce(&mut Option<OwnLoop>) -> T) -> R
 }
 
 /// Marks; whatever comes of it, nothing is allocated.
-fn mark(own_loop: hg_loop, work: impl FnOnce(&mut OwnLoop)) -> hg_status {
+fn mark(own_loop: hg_loop, work: impl FnOnce(&mut MeasuredLoop)) -> hg_status {
     answer(HG_PANIC, || {
         let kept = match LOOPS.find(own_loop.handle) {
             Ok(kept) => kept,
@@ -183,8 +187,10 @@ pub unsafe extern "C" fn hg_loop_start(
 ) -> hg_status {
     let work = || {
         // SAFETY: as the header says of `spec` and what it points to.
-        let spec = unsafe { read(spec, "spec")?.spec() }?;
-        let started = OwnLoop::start(spec, choice::choose(Path::new("/")))?;
+        let given = unsafe { read(spec, "spec") }?;
+        // SAFETY: as the header says of what it points to.
+        let (spec, folder) = unsafe { (given.spec()?, path(given.folder)) };
+        let started = MeasuredLoop::start(spec, folder)?;
         let kept = Kept { owner: thread_number(), own_loop: UnsafeCell::new(Some(started)) };
         Ok(hg_loop { handle: LOOPS.insert(kept)? })
     };
@@ -195,7 +201,7 @@ pub unsafe extern "C" fn hg_loop_start(
 /// A period begins.
 #[unsafe(no_mangle)]
 pub extern "C" fn hg_loop_begin(own_loop: hg_loop) -> hg_status {
-    mark(own_loop, OwnLoop::begin_period)
+    mark(own_loop, MeasuredLoop::begin_period)
 }
 
 /// A period begins that was due at a time.
@@ -207,13 +213,13 @@ pub extern "C" fn hg_loop_begin_due(own_loop: hg_loop, due_ns: u64) -> hg_status
 /// Makes known that the thread runs.
 #[unsafe(no_mangle)]
 pub extern "C" fn hg_loop_check(own_loop: hg_loop) -> hg_status {
-    mark(own_loop, OwnLoop::check)
+    mark(own_loop, MeasuredLoop::check)
 }
 
 /// The period is done.
 #[unsafe(no_mangle)]
 pub extern "C" fn hg_loop_end(own_loop: hg_loop) -> hg_status {
-    mark(own_loop, OwnLoop::end_period)
+    mark(own_loop, MeasuredLoop::end_period)
 }
 
 /// What was counted so far.
@@ -224,7 +230,7 @@ pub unsafe extern "C" fn hg_loop_deadlines(
     error: *mut hg_error,
 ) -> hg_status {
     let work = || {
-        let counted = with(own_loop, |kept| kept.as_ref().map(OwnLoop::deadlines))?;
+        let counted = with(own_loop, |kept| kept.as_ref().map(MeasuredLoop::deadlines))?;
         let counted = counted.ok_or_else(|| Failure::new(HG_STALE, "the loop was finished"))?;
         let told = hg_deadlines {
             hit: counted.hit,
@@ -238,7 +244,7 @@ pub unsafe extern "C" fn hg_loop_deadlines(
     unsafe { give(deadlines, "deadlines", error, work) }
 }
 
-/// Ends measuring, and frees the loop.
+/// Ends measuring, and frees the loop; the recording is given also if it could not be kept.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_loop_finish(
     own_loop: hg_loop,
@@ -246,13 +252,22 @@ pub unsafe extern "C" fn hg_loop_finish(
     error: *mut hg_error,
 ) -> hg_status {
     let work = || {
+        is_there(recording, "recording")?;
         let taken = with(own_loop, Option::take)?;
         drop(LOOPS.remove(own_loop.handle)?);
         let taken = taken.ok_or_else(|| Failure::new(HG_STALE, "the loop was finished"))?;
-        Ok(hg_recording { handle: RECORDINGS.insert(taken.finish())? })
+        let mut finished = taken.finish();
+        let kept = finished.kept.take();
+        let made = hg_recording { handle: RECORDINGS.insert(finished.into_measured())? };
+        // SAFETY: as the header says of `recording`.
+        unsafe { write(recording, made, "recording") }?;
+        match kept {
+            Some(Err(error)) => Err(Failure::new(HG_OS, format!("the run is not kept: {error}"))),
+            _ => Ok(()),
+        }
     };
-    // SAFETY: as the header says of `recording` and `error`.
-    unsafe { give(recording, "recording", error, work) }
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
 }
 
 fn summary(measured: &Measured) -> hg_recording_summary {

@@ -269,7 +269,7 @@ fn of_work() -> Vec<Layout> {
         recorder::hg_loop { handle }
         recorder::hg_recording { handle }
         recorder::hg_loop_spec {
-            name, period_ns, deadline_ns, gap_ns, records, jobs, ring, reserved
+            name, period_ns, deadline_ns, gap_ns, records, jobs, ring, reserved, folder
         }
         recorder::hg_deadlines { hit, missed, lost, completed }
         recorder::hg_recording_summary {

@@ -113,18 +113,59 @@ fn examples_run_with_the_static_library() {
     }
 }
 
-/// The program that the README shows.
+/// What stands between fences of a language, in the order of the page.
+fn shown<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
+    let open = format!("```{language}\n");
+    page.split(&open).skip(1).filter_map(|rest| Some(rest.split_once("```")?.0)).collect()
+}
+
+/// The programs that README and guide show are whole, have no warning even where one is strict, and run.
 #[test]
-fn the_program_of_the_readme_runs() {
-    let readme = fs::read_to_string(package().join("README.md")).unwrap();
-    let (_, rest) = readme.split_once("```c\n").unwrap();
+fn programs_of_the_pages_run() {
+    let read = |path: &str| fs::read_to_string(package().join(path)).unwrap();
+    let pages = [("readme", read("README.md")), ("guide", read("../../docs/src/guide/c.md"))];
     let bench = bench();
-    let source = bench.path().join("readme.c");
-    fs::write(&source, rest.split_once("```").unwrap().0).unwrap();
-    for compiler in compilers("c") {
-        let program = compile(compiler, bench.path(), &source, &["-std=c11"], Link::Shared);
-        assert!(run(&program, &[]).starts_with("between "));
+    for ((language, end), standard) in LANGUAGES.into_iter().zip(OLD) {
+        let page = pages.iter().flat_map(|(page, text)| {
+            let fence = if language == "c" { "c" } else { "cpp" };
+            shown(text, fence).into_iter().enumerate().map(move |at| (page, at))
+        });
+        let sources: Vec<PathBuf> = page
+            .map(|(page, (number, text))| {
+                let path = bench.path().join(format!("{page}{number}.{end}"));
+                fs::write(&path, text).unwrap();
+                path
+            })
+            .collect();
+        assert!(!sources.is_empty(), "{language}");
+        for compiler in compilers(language) {
+            each(compiler, &sources, &[standard, "-Wconversion", "-Wshadow"], Link::Shared, &[]);
+        }
     }
+}
+
+/// What C kept is a run as any other: it is read with its periods, its intervals and its causes.
+#[test]
+fn a_loop_that_was_kept_is_a_run() {
+    let Some(compiler) = compilers("c").first().copied() else { return };
+    let bench = bench();
+    let source = package().join("examples/recorder.c");
+    let program = compile(compiler, bench.path(), &source, &["-std=c11"], Link::Shared);
+    let folder = bench.path().join("kept");
+    let keep = || Command::new(&program).arg(&folder).output().unwrap();
+    let said = keep();
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    let run = hourglass_lab::recall(&folder).unwrap();
+    let threads = &run.document.result.threads;
+    assert_eq!(threads.len(), 1);
+    assert_eq!(threads[0].name.as_deref(), Some("blocks"));
+    assert_eq!(threads[0].deadlines.map(|periods| periods.completed), Some(10));
+    assert_eq!(run.intervals().unwrap().count() as u64, threads[0].intervals);
+    run.explanation().unwrap();
+    // A second run does not write over the first.
+    let again = keep();
+    assert!(!again.status.success());
+    assert!(String::from_utf8_lossy(&again.stderr).contains("exists already"));
 }
 
 /// Leaks are looked for as well: whatever C makes, C can free.

@@ -164,6 +164,12 @@ impl Finished {
         records::with_long_gaps(&self.measured)
     }
 
+    /// What the threads measured, on the run's own timeline.
+    #[must_use]
+    pub fn into_measured(self) -> Measured {
+        self.measured
+    }
+
     /// The jobs of a thread that were kept one by one, in the order in which they ended.
     pub fn jobs(&self, thread: u32) -> impl Iterator<Item = JobTimes> + '_ {
         let jobs = self.jobs_of(thread).map_or(&[][..], Jobs::kept);

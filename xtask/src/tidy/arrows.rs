@@ -25,7 +25,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     ("report", &["infer", "sched", "model", "time"]),
     ("cli", &["lab", "report", "store", "model", "time"]),
-    ("capi", &["workload", "reserve", "timer", "clock", "time", "sys"]),
+    ("capi", &["lab", "reserve", "timer", "clock", "time", "sys"]),
 ];
 
 /// The Python package lies beside `crates/`.

@@ -37,7 +37,7 @@ int main(void)
     spec.period_ns = (uint64_t)(50 * MS);
     /* More than any memory. */
     spec.records = UINT64_MAX;
-    CHECK(hg_loop_start(&spec, &own_loop, &error) == HG_EXHAUSTED && strstr(error.text, "less"));
+    CHECK(hg_loop_start(&spec, &own_loop, &error) == HG_EXHAUSTED && strstr(error.text, "fewer"));
     spec.records = UINT64_C(1) << 40;
     CHECK(hg_loop_start(&spec, &own_loop, &error) == HG_EXHAUSTED);
     spec.records = 1000;
@@ -45,6 +45,12 @@ int main(void)
     CHECK(hg_loop_start(&spec, &own_loop, &error) == HG_EXHAUSTED);
     spec.jobs = 0;
     spec.name = "test";
+    /* A folder that is there, and one in a folder that is not. */
+    spec.folder = "/";
+    CHECK(hg_loop_start(&spec, &own_loop, &error) == HG_INVALID && strstr(error.text, "exists"));
+    spec.folder = "/nowhere/at/all";
+    CHECK(hg_loop_start(&spec, &own_loop, &error) == HG_INVALID && strstr(error.text, "/nowhere/at"));
+    spec.folder = NULL;
     OK(hg_loop_start(&spec, &own_loop, &error));
     CHECK(pthread_create(&other, NULL, elsewhere, NULL) == 0);
     pthread_join(other, NULL);
