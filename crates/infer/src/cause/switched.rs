@@ -41,12 +41,16 @@ struct Thread {
     since_ns: i64,
     /// Whether it is not known exactly when it was away, as in a program's own loop.
     vague: bool,
+    /// How it left its CPU first.
     left: Option<Left>,
+    /// How it left it again, and has not come back from.
+    again: Option<Left>,
 }
 
-/// How a thread left its CPU first in this gap.
+/// How a thread left its CPU.
 #[derive(Clone, Copy, Debug)]
 struct Left {
+    ns: i64,
     cpu: u32,
     waited: bool,
     to: Option<u32>,
@@ -96,20 +100,21 @@ impl<'a> SwitchSide<'a> {
         }
         self.soundness.in_gaps = self.soundness.in_gaps.saturating_add(1);
         let waited = event.value != 0;
-        let fresh = Left { cpu: event.cpu, waited, to: None, back: false };
-        let left = seen.left.get_or_insert(fresh);
-        // Of switches that nobody can put in their places the thread's own wait is the reason.
-        left.waited |= waited && seen.vague;
+        let fresh = Left { ns: event.ns, cpu: event.cpu, waited, to: None, back: false };
+        match seen.left {
+            None => seen.left = Some(fresh),
+            Some(_) => seen.again = Some(fresh),
+        }
     }
 
     fn took(&mut self, thread: u32, cpu: u32) {
         for (other, seen) in &mut self.threads {
-            match &mut seen.left {
-                Some(left) if *other == thread => left.back = true,
-                Some(left) if left.cpu == cpu && !left.back => {
-                    left.to.get_or_insert(thread);
-                }
-                _ => {}
+            if *other == thread {
+                seen.come_back();
+            }
+            let away = [&mut seen.left, &mut seen.again].into_iter().flatten();
+            for left in away.filter(|left| left.cpu == cpu && !left.back) {
+                left.to.get_or_insert(thread);
             }
         }
     }
@@ -121,11 +126,36 @@ impl<'a> SwitchSide<'a> {
         let vague =
             self.facts.threads.get(&interval.thread).is_some_and(|thread| thread.waits_unseen);
         let since_ns = if vague { interval.start_ns } else { interval.end_ns };
-        let fresh = Thread { since_ns, vague, left: None };
+        let earliest_ns = since_ns.saturating_sub(self.error_ns());
+        let seen = self.threads.get_mut(&interval.thread);
+        let next = seen.and_then(|seen| seen.take_unfinished(earliest_ns));
+        let fresh = Thread { since_ns, vague, left: next, again: None };
         let before = self.threads.insert(interval.thread, fresh).filter(|_| known)?;
         match before.left {
             Some(Left { waited, to, .. }) => Some(Switched::Out { waited, to }),
             None => self.switches.complete.then_some(Switched::Kept),
         }
+    }
+}
+
+impl Thread {
+    /// It has a CPU again.
+    fn come_back(&mut self) {
+        let Some(left) = &mut self.left else { return };
+        left.back = true;
+        if let Some(again) = self.again.take() {
+            // Of switches that nobody can put in their places the thread's own wait is the reason.
+            left.waited |= again.waited && self.vague;
+        }
+    }
+
+    /// The switch from which it has not come back although it runs: that one came later, and its record only
+    /// seems to be earlier, as records may be off. None that lies before `earliest_ns`, which no error explains.
+    fn take_unfinished(&mut self, earliest_ns: i64) -> Option<Left> {
+        let last = match self.again {
+            Some(_) => &mut self.again,
+            None => &mut self.left,
+        };
+        last.take_if(|left| !left.back && left.ns >= earliest_ns)
     }
 }

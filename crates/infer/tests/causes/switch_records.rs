@@ -1,9 +1,11 @@
 //! Gaps with records of the threads' own switches, which name no other thread and no interrupt.
 
 use hourglass_infer::cause::{Basis, Facts, Sign, Successor, SwitchFacts};
-use hourglass_model::{Cause, KernelEvent, KernelEventKind as Kind, Policy};
+use hourglass_model::{Cause, Evidence, KernelEvent, KernelEventKind as Kind, Onset, Policy};
 
-use crate::generator::{Dice, MS, OURS, Planted, SECOND, US, event, random, trace, woven};
+use crate::generator::{
+    Dice, MS, OURS, Planted, SECOND, US, event, interval, random, trace, woven,
+};
 use crate::support::{attributed, facts, of, score};
 
 const UNTOLD: u32 = KernelEvent::UNTOLD;
@@ -102,4 +104,35 @@ fn the_thread_that_took_the_cpu_is_named_where_it_is_one_of_the_run() {
         gap.to_thread == Some(Successor::OfRun(1))
     });
     assert_eq!((switch.precision, switch.recall), (1.0, 1.0), "{switch:?}");
+}
+
+/// Issue 6, part 6: a loop that waits right after its period began leaves the CPU sooner than records are
+/// exact. Its record belongs to that wait, and not to the one before the period.
+#[test]
+fn a_wait_right_behind_a_mark_keeps_its_record() {
+    let mut dice = Dice::new(84);
+    let mut facts = with_records(Policy::Other(0), true);
+    facts.threads.get_mut(&0).unwrap().waits_unseen = true;
+    let (mut trace, mut records) = (Vec::new(), Vec::new());
+    let mut switched = |dice: &mut Dice, out: i64, back: i64| {
+        let mut late = || dice.roll(-900, 900);
+        records.push(event(out + late(), 0, Kind::Switch, OURS, UNTOLD, 1));
+        records.push(event(back + late(), 0, Kind::Switch, UNTOLD, OURS, 0));
+    };
+    for begun in (0..100).map(|period| period * 5 * MS) {
+        let onset = if begun == 0 { Onset::Start } else { Onset::Wait };
+        let (checked, ended) = (begun + 2 * MS, begun + 2 * MS + 40 * US);
+        // Where in this stretch the thread was away nobody knows: the gap is put at its end.
+        trace.push(interval(0, 0, begun, begun + 9 * US, onset, Evidence::NONE));
+        trace.push(interval(0, 0, checked, ended, Onset::Gap, Evidence::NONE));
+        switched(&mut dice, begun + 1_000, checked - 8 * US);
+        switched(&mut dice, ended + 1_000, begun + 5 * MS - US);
+    }
+    let (found, _, remarks) = attributed(&facts, &trace, &records);
+    assert_eq!((found.len(), remarks.events_inside), (100, 0), "{remarks:?}");
+    // Of the first nothing is known that was before.
+    for gap in &found[1..] {
+        assert!(gap.evidence.contains(Sign::RecordedSwitch), "{gap:?}");
+        assert_eq!((gap.cause, gap.basis), (Cause::ContextSwitchVoluntary, Basis::Seen));
+    }
 }
