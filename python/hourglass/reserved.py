@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from typing import IO, TYPE_CHECKING, Any, Mapping, Optional, Sequence, Union
 
 from . import _hourglass
 from .errors import InvalidError, SystemRefusedError, UnsupportedError, _of_kind
+from .keeper import Keeper
 
 if TYPE_CHECKING:
     from ._hourglass import SpanLike
@@ -96,18 +96,19 @@ def command(
         json.dump(asked, talk)
         talk.flush()
         talk.seek(0)
-        child = subprocess.Popen(
-            _arguments(talk.fileno()),
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
-            cwd=cwd,
-            env=env,
-            pass_fds=[talk.fileno()],
-        )
-        _wait(child)
+        code = Keeper(
+            lambda: subprocess.Popen(
+                _arguments(talk.fileno()),
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                cwd=cwd,
+                env=env,
+                pass_fds=[talk.fileno()],
+            )
+        ).run()
         talk.seek(0)
-        return _understood(json.load(talk), child.returncode)
+        return _understood(talk.read(), code)
 
 
 def check(
@@ -169,24 +170,12 @@ def _arguments(talk: int) -> list[str]:
     ]
 
 
-def _wait(child: subprocess.Popen[Any]) -> None:
-    """Until it has ended; whatever is raised meanwhile ends it first."""
+def _understood(told: str, code: int) -> dict[str, Any]:
+    """What the process between told; if it was ended, what it was asked or half an answer."""
     try:
-        # Popen.wait would wait on for a while after Ctrl-C.
-        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-    except ChildProcessError:
-        # Somebody else here waits for all children.
-        pass
-    except BaseException:
-        # It passes this on to the command, and undoes the reservation when that has ended.
-        child.send_signal(signal.SIGTERM)
-        raise
-    finally:
-        child.wait()
-
-
-def _understood(answer: Any, code: int) -> dict[str, Any]:
-    """What the process between told."""
+        answer = json.loads(told)
+    except ValueError:
+        answer = None
     if not isinstance(answer, list):
         how = f"by signal {-code}" if code < 0 else f"with code {code}"
         raise SystemRefusedError(

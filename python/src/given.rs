@@ -7,6 +7,8 @@ use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::values::shown;
+
 /// Values by name.
 pub(crate) struct Given<'a, 'py>(pub(crate) &'a Bound<'py, PyDict>);
 
@@ -21,7 +23,10 @@ impl<'py> Given<'_, 'py> {
         value.extract::<T>().map_err(|error| {
             let error: PyErr = error.into();
             match error.is_instance_of::<PyTypeError>(value.py()) {
-                true => PyTypeError::new_err(format!("{name}: {}", error.value(value.py()))),
+                true => match shown(error.value(value.py())) {
+                    Ok(said) => PyTypeError::new_err(format!("{name}: {said}")),
+                    Err(other) => other,
+                },
                 false => error,
             }
         })

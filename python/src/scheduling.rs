@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyString, PyTuple};
 
 use crate::errors::{Failure, Kind};
+use crate::values::{class_of, is_overflow, shown};
 
 /// CPUs that were given: `3`, `[0, 3]` or `"0-3,8"`.
 #[derive(Clone, Debug)]
@@ -22,16 +23,25 @@ impl<'a, 'py> FromPyObject<'a, 'py> for GivenCpus {
         let given: &Bound<'py, PyAny> = &given;
         let cpu = |one: &Bound<'py, PyAny>| -> PyResult<u32> {
             if one.is_instance_of::<PyBool>() || !one.hasattr("__index__")? {
-                let name = one.get_type().name()?;
+                let name = class_of(one)?;
                 return Err(PyTypeError::new_err(format!(
                     "CPUs are a number, a list of numbers or a text such as '0-3', not {name}"
                 )));
             }
-            let wrong = || Failure::argument("cpus", format_args!("there is no CPU {one}"));
-            one.extract().map_err(|_: PyErr| wrong().into())
+            one.extract().map_err(|error: PyErr| {
+                if !is_overflow(one.py(), &error) {
+                    return error;
+                }
+                match shown(one) {
+                    Ok(cpu) => {
+                        Failure::argument("cpus", format_args!("there is no CPU {cpu}")).into()
+                    }
+                    Err(other) => other,
+                }
+            })
         };
         let cpus = if let Ok(text) = given.cast::<PyString>() {
-            let set: Result<CpuSet, _> = text.to_string().parse();
+            let set: Result<CpuSet, _> = text.to_string_lossy().parse();
             set.map_err(|error| Failure::argument("cpus", error))?.iter().collect()
         } else if given.hasattr("__index__")? {
             vec![cpu(given)?]

@@ -7,6 +7,8 @@
 use std::cell::RefCell;
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
+use hourglass_clock::process::clock;
+use hourglass_clock::timekeeping::Ticks;
 use hourglass_timer::sleep::{
     Budget, Delay, EndsWhen, Interrupt, Interrupter, Policy, Settings, Sleeper, Slept,
 };
@@ -198,13 +200,19 @@ impl PySleeper {
     }
 
     /// Sleeps until the clock's counter has counted so many ticks from now.
-    ///
-    /// A signal's handler runs after it; an interrupt ends it.
     fn sleep_ticks(&self, py: Python<'_>, count: u64) -> PyResult<PySlept> {
         let mut sleeper = self.sleeper()?;
         let sleeper = &mut *sleeper;
-        let slept = py.detach(|| sleeper.sleep_ticks(count));
+        let begun_ns = sleeper.now_ns();
+        let mut slept = match come_near_ticks(py, sleeper, count)? {
+            Left::Ticks(left) => py.detach(|| sleeper.sleep_ticks(left)),
+            Left::Until(deadline_ns) => {
+                return sleep_until(py, sleeper, deadline_ns).map(PySlept::from);
+            }
+        };
         py.check_signals()?;
+        let all_ns = sleeper.now_ns().saturating_sub(begun_ns);
+        slept.kernel_ns = all_ns.saturating_sub(slept.spin_ns).max(slept.kernel_ns);
         Ok(slept.into())
     }
 
@@ -250,6 +258,40 @@ pub(crate) fn come_near(py: Python<'_>, sleeper: &mut Sleeper, deadline_ns: u64)
     let near = in_slices(py, sleeper, deadline_ns);
     sleeper.set(settings);
     near.map(|()| sleeper.now_ns().saturating_sub(begun_ns))
+}
+
+/// What is left of a sleep by the counter.
+enum Left {
+    /// So many ticks.
+    Ticks(u64),
+    /// The clock has left its counter: the rest goes by time.
+    Until(u64),
+}
+
+/// The same for so many ticks of the clock's counter from now.
+fn come_near_ticks(py: Python<'_>, sleeper: &mut Sleeper, count: u64) -> PyResult<Left> {
+    /// Counter and clock differ by less in their rates: what a part of is left for the next round.
+    const PART: u64 = 1_000;
+    let begun = clock().ticks();
+    // Longer differences than 2^63 are told as negative ones.
+    let end = |ticks: u64| Ticks { count: begun.count.wrapping_add(ticks), epoch: begun.epoch };
+    let end = end(count.min(u64::MAX / 2));
+    let mut deadline_ns = None;
+    loop {
+        let now = clock().ticks();
+        let now_ns = sleeper.now_ns();
+        let Ok(left) = clock().elapsed(now, end) else {
+            return Ok(deadline_ns.map_or(Left::Ticks(count), Left::Until));
+        };
+        let left_ns = u64::try_from(left.ns).unwrap_or(0);
+        deadline_ns = Some(now_ns.saturating_add(left_ns));
+        let ahead_ns = left_ns - left_ns / PART;
+        let near = come_near(py, sleeper, now_ns.saturating_add(ahead_ns))?;
+        if near == 0 || sleeper.interrupter().is_set() {
+            let counted = clock().ticks().count.wrapping_sub(begun.count);
+            return Ok(Left::Ticks(count.saturating_sub(counted)));
+        }
+    }
 }
 
 fn in_slices(py: Python<'_>, sleeper: &mut Sleeper, deadline_ns: u64) -> PyResult<()> {

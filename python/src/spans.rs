@@ -5,11 +5,12 @@
 
 use hourglass_time::Span;
 use pyo3::Borrowed;
-use pyo3::exceptions::{PyOverflowError, PyTypeError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyString};
 
 use crate::errors::Failure;
+use crate::values::{class_of, is_overflow};
 
 /// A length of time that was given.
 #[derive(Clone, Copy, Debug)]
@@ -37,13 +38,21 @@ impl<'a, 'py> FromPyObject<'a, 'py> for GivenTime {
     fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<GivenTime> {
         let given: &Bound<'py, PyAny> = &given;
         if !is_whole(given)? {
-            let name = given.get_type().name()?;
+            let name = class_of(given)?;
             return Err(PyTypeError::new_err(format!(
                 "a point of time is a whole number of nanoseconds, not {name}"
             )));
         }
-        given.extract().map(GivenTime).map_err(|_: PyErr| {
-            Failure::invalid(format_args!("{given} ns: give 0 to {}", u64::MAX)).into()
+        given.extract().map(GivenTime).map_err(|error: PyErr| {
+            if !is_overflow(given.py(), &error) {
+                return error;
+            }
+            // Not the number itself: it may have more digits than Python writes.
+            Failure::invalid(format_args!(
+                "a point of time is out of range: give 0 to {}",
+                u64::MAX
+            ))
+            .into()
         })
     }
 }
@@ -54,7 +63,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for GivenSpan {
     fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<GivenSpan> {
         let given: &Bound<'py, PyAny> = &given;
         if let Ok(text) = given.cast::<PyString>() {
-            let text = text.to_string();
+            let text = text.to_string_lossy();
             let span: Result<Span, _> = text.parse();
             let span = span.map_err(|error| Failure::invalid(format_args!("'{text}': {error}")));
             return Ok(GivenSpan(span?));
@@ -63,7 +72,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for GivenSpan {
             return Ok(GivenSpan(Span::from_nanos(whole_ns(given)?)));
         }
         let Some(ns) = timedelta_ns(given)? else {
-            let name = given.get_type().name()?;
+            let name = class_of(given)?;
             return Err(PyTypeError::new_err(format!(
                 "a time is whole nanoseconds, a text such as '1.5ms', or a timedelta, not {name}"
             )));
@@ -80,7 +89,7 @@ fn is_whole(given: &Bound<'_, PyAny>) -> PyResult<bool> {
 /// A whole number that a span can hold.
 fn whole_ns(given: &Bound<'_, PyAny>) -> PyResult<i64> {
     given.extract().map_err(|error: PyErr| {
-        if error.is_instance_of::<PyOverflowError>(given.py()) {
+        if is_overflow(given.py(), &error) {
             Failure::invalid("longer than 292 years; times are in nanoseconds").into()
         } else {
             error
@@ -91,7 +100,7 @@ fn whole_ns(given: &Bound<'_, PyAny>) -> PyResult<i64> {
 /// Of a `datetime.timedelta`, which counts in whole microseconds; `None` if it is none.
 fn timedelta_ns(given: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
     let part = |name: &str| -> PyResult<i64> { given.getattr(name)?.extract() };
-    if given.get_type().name()? != "timedelta" {
+    if class_of(given)? != "timedelta" {
         return Ok(None);
     }
     let (days, seconds) = (part("days")?, part("seconds")?);

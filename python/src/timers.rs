@@ -20,7 +20,7 @@ use pyo3::{PyTraverseError, PyVisit};
 
 use crate::errors::{Failure, Kind};
 use crate::spans::{GivenSpan, GivenTime};
-use crate::values::repr;
+use crate::values::{class_of, repr};
 
 /// The service of this process, started with the first timer.
 struct Started {
@@ -204,7 +204,7 @@ impl PyTimer {
         expire_on_set: bool,
     ) -> PyResult<PyTimer> {
         if !call.is_callable() {
-            let name = call.get_type().name()?;
+            let name = class_of(&call)?;
             return Err(PyTypeError::new_err(format!(
                 "call: a timer calls a function, not {name}"
             )));

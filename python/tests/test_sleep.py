@@ -44,6 +44,18 @@ def test_times_are_written_in_several_ways() -> None:
     assert sleep.Sleeper().sleep_ticks(1000).reached
 
 
+def test_ticks_are_counted_out() -> None:
+    """Long enough for several rounds: the main thread hears signals in between."""
+    begun = clock.ticks()
+    count = 100_000_000
+    slept = sleep.Sleeper().sleep_ticks(count)
+    ended = clock.ticks()
+    assert slept.reached and (ended.epoch != begun.epoch or ended.count - begun.count >= count)
+    stop = sleep.Interrupt()
+    threading.Timer(0.05, stop.set).start()
+    assert sleep.Sleeper(interrupt=stop).sleep_ticks(2**64 - 1).interrupted
+
+
 def test_a_time_that_is_past_is_no_sleep() -> None:
     slept = sleep.sleep_until(0)
     assert slept.delay == "already_past" and slept.kernel_ns == slept.spin_ns == 0
@@ -148,6 +160,8 @@ def test_ctrl_c_ends_a_sleep_within_50_ms(alarm: Callable[[], Alarm]) -> None:
     assert interrupted_within_ms(alarm, lambda: sleep.sleep_until(2**64 - 1)) < 50
     sleeper = sleep.Sleeper("learned")
     assert interrupted_within_ms(alarm, lambda: sleeper.sleep_for("20s")) < 50
+    assert interrupted_within_ms(alarm, lambda: sleeper.sleep_ticks(2**63)) < 50
+    assert interrupted_within_ms(alarm, lambda: sleeper.sleep_ticks(2**64 - 1)) < 50
     # It can be used as before.
     assert sleeper.sleep_for("1ms").reached and sleep.sleep_for("1ms").reached
 
