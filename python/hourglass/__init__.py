@@ -1,7 +1,7 @@
 """Time and real-time scheduling on Linux.
 
 `clock` tells where a program is in time, `sleep`, `periodic` and `timers` wake it when it asked to be
-woken, `Recorder` shows what the scheduler did to a loop, `runs` and `lab` measure and read what was
+woken, `deadlines` tells when work is late, `Recorder` shows what the scheduler did to a loop, `runs` and `lab` measure and read what was
 measured, `sched` says what theory says, `reserve` asks Linux for the processor.
 
     >>> import hourglass
@@ -25,6 +25,7 @@ from .errors import Error
 
 if TYPE_CHECKING:
     from . import clock as clock
+    from . import deadlines as deadlines
     from . import errors as errors
     from . import frames as frames
     from . import lab as lab
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 _MODULES = frozenset(
     {
         "clock",
+        "deadlines",
         "errors",
         "frames",
         "lab",

@@ -18,6 +18,7 @@ __all__ = [
     "CancelledError",
     "ClosedError",
     "DataError",
+    "EndedError",
     "Error",
     "ExhaustedError",
     "ForkedError",
@@ -120,6 +121,12 @@ class CancelledError(Error, RuntimeError):
     kind = "cancelled"
 
 
+class EndedError(Error, RuntimeError):
+    """A deadline's handler ended this work: let it go up to where the work began."""
+
+    kind = "ended"
+
+
 _KINDS: dict[str, type[Error]] = {
     found.kind: found
     for found in (
@@ -134,6 +141,7 @@ _KINDS: dict[str, type[Error]] = {
         DataError,
         ForkedError,
         CancelledError,
+        EndedError,
     )
 }
 

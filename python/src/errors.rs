@@ -6,7 +6,7 @@
 use std::fmt;
 use std::io;
 
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyImportError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
@@ -35,6 +35,8 @@ pub(crate) enum Kind {
     Forked,
     /// A time that did not come: the timer was cancelled or terminated, or its clock set.
     Cancelled,
+    /// A deadline's handler ended the work.
+    Ended,
 }
 
 impl Kind {
@@ -52,6 +54,7 @@ impl Kind {
             Kind::Data => "data",
             Kind::Forked => "forked",
             Kind::Cancelled => "cancelled",
+            Kind::Ended => "ended",
         }
     }
 
@@ -134,8 +137,11 @@ fn made(py: Python<'_>, failure: &Failure) -> PyResult<PyErr> {
         Ok(py.import("hourglass.errors")?.getattr("_of_kind")?.unbind())
     });
     let make = make.map_err(|error| {
-        // The extension alone, without its package.
-        PyRuntimeError::new_err(format!("{text} (hourglass.errors cannot be imported: {error})"))
+        // The extension alone, without its package. What a signal's handler raised goes on.
+        match error.is_instance_of::<PyImportError>(py) {
+            true => PyRuntimeError::new_err(text.clone()),
+            false => error,
+        }
     })?;
     let made = make.bind(py).call1((kind.word(), text, *errno, remedy.as_deref()))?;
     Ok(PyErr::from_value(made))

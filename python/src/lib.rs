@@ -9,6 +9,7 @@
 
 mod clock;
 mod commands;
+mod deadlines;
 mod distribution;
 mod errors;
 mod given;
@@ -42,6 +43,7 @@ fn _hourglass(module: &Bound<'_, PyModule>) -> PyResult<()> {
     scheduling::register(module)?;
     periodic::register(module)?;
     timers::register(module)?;
+    deadlines::register(module)?;
     recorder::register(module)?;
     reserve::register(module)?;
     commands::register(module)?;

@@ -1,0 +1,103 @@
+"""Deadlines that are told of when they pass, and not when the work is over.
+
+A `Watch` watches the thread that begins it. If a piece of work is not over by its deadline, a function is called on a
+thread of its own while the work still runs:
+
+    >>> import time
+    >>> from hourglass import deadlines
+    >>> late = []
+    >>> with deadlines.Watch(late.append) as watch:
+    ...     with watch.job("2ms") as job:
+    ...         time.sleep(0.02)
+    >>> job.missed, watch.faults
+    (True, 1)
+
+What the function answers is the verdict: None lets the work go on, a length of time (`"3ms"`) gives it another
+deadline, so far from then, and `"end"` ends it: the work gets `hourglass.errors.EndedError` where it calls `watch.check()`, and where
+it ends. From then on the watch raises it again and again; what is to go on makes another one. Nothing is
+raised anywhere else, so that no lock and no file is left half way.
+
+The function needs the interpreter, which a thread that computes in Python lets go within `sys.getswitchinterval()` (5 ms
+unless set), and one that sleeps, waits or reads at once. `fault.passed_ns` tells when the deadline was noticed whatever
+came after. Work that holds the interpreter for longer delays it. So a thread that is late is never stopped or
+demoted here, as Rust and C can: it might hold the interpreter, for which its handler would wait.
+
+What the function raises goes to `sys.unraisablehook`, is counted in `watch.raised`, and lets the work go on.
+
+A thread has one watch at a time (`BusyError`), and closes it itself. It takes a real-time signal of the process, the
+fifth unless `signal` names another, and one of the user's pending signals (`ulimit -i`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, Optional
+
+from ._hourglass import Done, Fault
+from ._hourglass import Watch as _Watch
+from .errors import ClosedError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from ._hourglass import SpanLike
+
+__all__ = ["Done", "Fault", "Job", "Watch"]
+
+
+class Job:
+    """A piece of work with a deadline, as a with statement; made by `Watch.job`."""
+
+    __slots__ = ("_at_ns", "_done", "_length", "_watch")
+
+    def __init__(self, watch: _Watch, length: Optional[SpanLike], at_ns: Optional[int]) -> None:
+        """Not for programs: `Watch.job` makes jobs."""
+        self._watch = watch
+        self._length = length
+        self._at_ns = at_ns
+        self._done: Optional[Done] = None
+
+    def __enter__(self) -> Self:
+        self._watch.begin(self._length, at_ns=self._at_ns)
+        return self
+
+    def __exit__(self, *_raised: object) -> Literal[False]:
+        self._done = self._watch.end()
+        return False
+
+    @property
+    def done(self) -> Done:
+        """When it was due and when it was over.
+
+        Raises `hourglass.errors.ClosedError` before its end.
+        """
+        if self._done is None:
+            raise ClosedError("the job is not over: ask after its with statement")
+        return self._done
+
+    @property
+    def missed(self) -> bool:
+        """Whether it was over at its deadline or after. Raises what `done` raises."""
+        return self.done.missed
+
+
+class Watch(_Watch):
+    """Watches the deadlines of the thread that begins it: `with Watch(call) as watch:`.
+
+    `call` is called with a `Fault` when a deadline has passed, and answers None, a length of time or `"end"`; without it
+    faults are only counted. `arm` and `disarm` are for a deadline without a with statement, `arm_budget` for one in CPU time.
+
+    Beginning it raises `BusyError` if this thread is watched already or the signal has a handler of the program's, and
+    `ExhaustedError` if no signal is left (`ulimit -i`).
+    """
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def job(self, length: Optional[SpanLike] = None, *, at_ns: Optional[int] = None) -> Job:
+        """A with statement around a piece of work that is to be over so long from its beginning.
+
+        `at_ns` is a time of `clock.now_ns()`'s scale instead, such as a tick's `deadline_ns`. A deadline that has passed
+        is a fault at once.
+        """
+        return Job(self, length, at_ns)
