@@ -43,8 +43,9 @@ fn engines_share_owners() {
     drop(timers);
     assert_eq!(service.timers(), 0);
     let bad = EngineSettings { cpus: vec![1_023], ..EngineSettings::default() };
-    let refused = TimerService::with(&ServiceSettings::engines(1, &bad));
-    assert!(matches!(refused, Err(ServiceError::Thread { thread, .. }) if thread == "hg-engine-0"));
+    let refused = TimerService::with(&ServiceSettings::engines(1, &bad)).unwrap_err();
+    assert!(matches!(&refused, ServiceError::Thread { thread, .. } if thread == "hg-engine-0"));
+    assert!(refused.to_string().contains("CPUs [1023] cannot be used"), "{refused}");
 }
 
 /// An engine that polls serves as well, until its service goes.

@@ -123,7 +123,19 @@ impl Scheduling {
         sched::set(attributes).map_err(|error| self.refused(&error))
     }
 
-    fn refused(self, error: &io::Error) -> Refusal {
+    /// What the kernel knows by these attributes; `None` for a policy that needs no privilege.
+    pub(crate) fn of(attributes: Attributes) -> Option<Scheduling> {
+        Some(match attributes {
+            Attributes::Other(nice) => Scheduling::Other(nice),
+            Attributes::Fifo(priority) => Scheduling::Fifo(priority),
+            Attributes::RoundRobin(priority) => Scheduling::RoundRobin(priority),
+            Attributes::Deadline { reclaim, .. } => Scheduling::Deadline { reclaim },
+            Attributes::Batch(_) | Attributes::Idle => return None,
+        })
+    }
+
+    /// What is told of a refusal.
+    pub(crate) fn refused(self, error: &io::Error) -> Refusal {
         let errno = error.raw_os_error().unwrap_or(0);
         let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
         let program = std::env::current_exe();

@@ -1,9 +1,13 @@
 //! What the service refuses, and what can be done about it.
 
+use std::io;
+
+use hourglass_sys::sched::Attributes;
 use hourglass_time::Span;
 
 use super::remote::Refused;
 use crate::engine::{Base, EngineError};
+use crate::periodic::Scheduling;
 
 /// Why a call of the timer service did not do as asked, or why a sleep ended before its time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -103,13 +107,13 @@ pub enum ServiceError {
         engines: usize,
     },
     /// The operating system refuses a thread, its CPUs or its policy.
-    #[error("thread {thread}: {what}: error {errno} of the operating system (man 3 errno)")]
+    #[error("thread {thread}: {what}")]
     Thread {
         /// Its name.
         thread: String,
-        /// What was refused.
-        what: &'static str,
-        /// The number, as `errno(3)`: 1 is a privilege that is missing (`ulimit -r 99`).
+        /// What was refused, and what mends it: the exact line, where there is one.
+        what: String,
+        /// The number, as `errno(3)`.
         errno: i32,
     },
     /// The thread of an engine panicked, outside of actions: a bug of this library.
@@ -137,7 +141,29 @@ impl From<Refused> for ServiceError {
 }
 
 impl ServiceError {
-    pub(super) fn thread(thread: &str, what: &'static str, error: &std::io::Error) -> ServiceError {
+    /// A thread that does not start.
+    pub(super) fn start(thread: &str, error: &io::Error) -> ServiceError {
+        let remedy = "end some threads, or raise their limit (ulimit -u)";
+        ServiceError::thread(thread, format!("it cannot be started ({error}): {remedy}"), error)
+    }
+
+    /// CPUs that are not there, or not allowed.
+    pub(super) fn cpus(thread: &str, cpus: &[u32], error: &io::Error) -> ServiceError {
+        let remedy = "give some that are online and allowed (nproc, taskset -p $$)";
+        let what = format!("CPUs {cpus:?} cannot be used ({error}): {remedy}");
+        ServiceError::thread(thread, what, error)
+    }
+
+    /// A policy that is refused.
+    pub(super) fn policy(thread: &str, asked: Attributes, error: &io::Error) -> ServiceError {
+        let what = match Scheduling::of(asked) {
+            Some(scheduling) => scheduling.refused(error).to_string(),
+            None => format!("the kernel refused {asked:?} ({error}): take SCHED_OTHER"),
+        };
+        ServiceError::thread(thread, what, error)
+    }
+
+    fn thread(thread: &str, what: String, error: &io::Error) -> ServiceError {
         let errno = error.raw_os_error().unwrap_or(0);
         ServiceError::Thread { thread: thread.to_owned(), what, errno }
     }

@@ -345,9 +345,12 @@ fn start_worker(
     mut worker: Worker,
 ) -> Result<JoinHandle<()>, ServiceError> {
     let name = class.name.clone();
-    let (tell, told) = std::sync::mpsc::channel::<io::Result<()>>();
+    let (tell, told) = std::sync::mpsc::channel::<Result<(), ServiceError>>();
     let started = start_thread(&name, move || {
-        let policy = class.settings.attributes.map_or(Ok(()), hourglass_sys::sched::set);
+        let policy = class.settings.attributes.map_or(Ok(()), |attributes| {
+            let set = hourglass_sys::sched::set(attributes);
+            set.map_err(|e| ServiceError::policy(&class.name, attributes, &e))
+        });
         let refused = policy.is_err();
         class.tid.store(hourglass_sys::thread::id(), Ordering::Release);
         let _ = class.thread.set(thread::current());
@@ -358,11 +361,9 @@ fn start_worker(
             worker.work();
         }
     });
-    let started = started.map_err(|e| ServiceError::thread(&name, "it cannot be started", &e))?;
-    let refused = "its policy was refused";
+    let started = started.map_err(|e| ServiceError::start(&name, &e))?;
     match told.recv() {
-        Ok(Ok(())) => Ok(started),
-        Ok(Err(e)) => Err(ServiceError::thread(&name, refused, &e)),
-        Err(_) => Err(ServiceError::thread(&name, refused, &io::Error::from_raw_os_error(0))),
+        Ok(policy) => policy.map(|()| started),
+        Err(_) => Err(ServiceError::start(&name, &io::Error::from_raw_os_error(0))),
     }
 }

@@ -74,7 +74,7 @@ pub(super) fn start(
     let started = start_thread(&name, move || {
         serve(&own_name, &table, keeper, &settings, tell);
     });
-    let started = started.map_err(|e| ServiceError::thread(&name, "it cannot be started", &e))?;
+    let started = started.map_err(|e| ServiceError::start(&name, &e))?;
     match told.recv() {
         Ok(Ok(())) => Ok(started),
         Ok(Err(refused)) => Err(refused),
@@ -148,11 +148,10 @@ fn turn(engine: &mut Engine<u32>, table: &Table, keeper: &mut Keeper) -> Result<
 fn prepare(name: &str, settings: &EngineSettings) -> Result<Engine<u32>, ServiceError> {
     if !settings.cpus.is_empty() {
         set_affinity(settings.cpus.iter().copied())
-            .map_err(|e| ServiceError::thread(name, "its CPUs were refused", &e))?;
+            .map_err(|e| ServiceError::cpus(name, &settings.cpus, &e))?;
     }
     if let Some(attributes) = settings.attributes {
-        sched::set(attributes)
-            .map_err(|e| ServiceError::thread(name, "its policy was refused", &e))?;
+        sched::set(attributes).map_err(|e| ServiceError::policy(name, attributes, &e))?;
     }
     Ok(open(settings)?)
 }
