@@ -7,6 +7,10 @@
 #ifndef HOURGLASS_HPP
 #define HOURGLASS_HPP
 
+#if __cplusplus < 201703L
+#error "hourglass.hpp is C++17: compile with -std=c++17 or later, or use hourglass.h, which C++11 takes"
+#endif
+
 #include <chrono>
 #include <cstdint>
 #include <ctime>

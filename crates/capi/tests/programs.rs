@@ -144,6 +144,25 @@ fn programs_of_the_pages_run() {
     }
 }
 
+/// An older compiler is told at once, and not by whatever it stumbles over first.
+#[test]
+fn cpp_before_17_is_told_so() {
+    let bench = bench();
+    let source = bench.path().join("old.cpp");
+    fs::write(&source, "#include <hourglass.hpp>\nint main() {}\n").unwrap();
+    for compiler in compilers("c++") {
+        let said = Command::new(compiler)
+            .args(["-std=c++14", "-fsyntax-only", "-I"])
+            .arg(package().join("include"))
+            .arg(&source)
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&said.stderr);
+        let first = text.lines().find(|line| line.contains("error:")).unwrap_or_default();
+        assert!(!said.status.success() && first.contains("-std=c++17"), "{text}");
+    }
+}
+
 /// What C kept is a run as any other: it is read with its periods, its intervals and its causes.
 #[test]
 fn a_loop_that_was_kept_is_a_run() {
