@@ -105,9 +105,21 @@ impl Failure {
     }
 
     fn of(kind: hg_status, os_errno: i32, error: &impl fmt::Display) -> Failure {
-        Failure { kind, os_errno, text: error.to_string() }
+        let text = { IN_C }
+            .iter()
+            .fold(error.to_string(), |text, (rust, c)| text.replace(&format!("`{rust}`"), c));
+        Failure { kind, os_errno, text }
     }
 }
+
+/// What sentences of the crates below name, and how it is called here.
+const IN_C: &[(&str, &str)] = &[
+    ("Clock::share", "hg_clock_share"),
+    ("Clock::now", "hg_now"),
+    ("Clock::new", "hg_now"),
+    ("Clock::set_source", "hg_clock_set_source"),
+    ("ControlFlow::Break", "false"),
+];
 
 /// What a number of the operating system means to a caller.
 fn of_errno(errno: i32) -> hg_status {
@@ -147,7 +159,11 @@ impl From<OpenPageError> for Failure {
         match &error {
             OpenPageError::NotMapped(os) => {
                 let os_errno = os.raw_os_error().unwrap_or(0);
-                Failure::of(of_errno(os_errno), os_errno, &error)
+                let text = format!(
+                    "the file cannot be mapped ({error}): give a descriptor that hg_clock_share gave, \
+                     and that is open"
+                );
+                Failure { kind: of_errno(os_errno), os_errno, text }
             }
             OpenPageError::OtherVersion { .. } => Failure::of(HG_OTHER_VERSION, 0, &error),
             OpenPageError::OtherCounter { .. } | OpenPageError::OtherArchitecture { .. } => {
@@ -399,6 +415,8 @@ mod tests {
             let failure = Failure::from(error);
             assert_eq!(failure.kind, kind, "{failure:?}");
             assert!(failure.text.contains(named), "{failure:?}");
+            // What it names is to be found in the header.
+            assert!(!failure.text.contains("::"), "{failure:?}");
         }
         let os = std::io::Error::from_raw_os_error(13);
         let failure = Failure::from(OpenPageError::NotMapped(os));

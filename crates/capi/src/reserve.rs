@@ -87,7 +87,22 @@ fn failure(refusal: &Refusal) -> Failure {
         Obstacle::Gone => HG_STALE,
         Obstacle::Missing => HG_UNSUPPORTED,
     };
-    Failure { kind, os_errno: refusal.errno.unwrap_or(0), text: refusal.to_string() }
+    // The privilege is this program's to have, and not the command's.
+    let program = std::env::current_exe().ok();
+    let program = program.map_or("PROGRAM".to_owned(), |path| path.display().to_string());
+    let text = refusal.to_string().replace("$(command -v hourglass)", &program);
+    Failure { kind, os_errno: refusal.errno.unwrap_or(0), text }
+}
+
+/// That a thread is there, which nothing but the kernel knows.
+fn is_there(thread: u32, request: &Request, facts: &Facts) -> Result<(), Failure> {
+    const ESRCH: i32 = 3;
+    match hourglass_sys::sched::of(thread) {
+        Err(error) if error.raw_os_error() == Some(ESRCH) => {
+            Err(failure(&admission::explain(ESRCH, request, facts)))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A thread by its number; 0 is the calling one.
@@ -114,7 +129,9 @@ pub unsafe extern "C" fn hg_reserve_check(
     let work = || {
         // SAFETY: as the header says of `request`.
         let request = unsafe { read(request, "request") }?.request()?;
-        let facts = Facts::here(Some(number(thread)?));
+        let thread = number(thread)?;
+        let facts = Facts::here(Some(thread));
+        is_there(thread, &request, &facts)?;
         match admission::deadline(&request, &facts).first() {
             Some(refusal) => Err(failure(refusal)),
             None => Ok(()),

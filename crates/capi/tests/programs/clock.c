@@ -190,6 +190,7 @@ static void pages(void)
     CHECK(hg_page_now(NULL) == 0 && hg_page_open(-1, &page, &error) == HG_INVALID);
     /* A file that is no page, and one that is not open. */
     CHECK(pipe(file) == 0 && hg_page_open(file[0], &page, &error) == HG_PAGE);
+    CHECK(strstr(error.text, "hg_clock_share"));
     close(file[0]);
     CHECK(hg_page_open(file[0], &page, &error) == HG_OS && error.os_errno == 9 /* EBADF */);
 }

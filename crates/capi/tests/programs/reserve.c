@@ -36,6 +36,7 @@ static void refused(void)
     request.deadline_ns = 0;
     /* No thread has that number: the kernel's limit is 2^22. */
     CHECK(hg_reserve_thread(1 << 23, &request, &reservation, &error) != HG_OK);
+    CHECK(hg_reserve_check(1 << 23, &request, &error) == HG_STALE && strstr(error.text, "no such thread"));
     reservation.handle = 0;
     CHECK(hg_reserve_release(reservation, &error) == HG_NULL);
 }

@@ -317,6 +317,10 @@ int main(void)
     settings.device = 88;
     CHECK(hg_service_start(&settings, &service, &error) == HG_INVALID);
     settings.device = HG_DEVICE_SLEEP;
+    settings.pinned = true;
+    settings.cpu = 1023;
+    CHECK(hg_service_start(&settings, &service, &error) == HG_INVALID && strstr(error.text, "[1023]"));
+    settings.pinned = false;
     settings.engines = UINT32_MAX;
     CHECK(hg_service_start(&settings, &service, &error) == HG_INVALID && strstr(error.text, "1024"));
     OK(hg_service_start(NULL, &service, &error));
