@@ -17,7 +17,7 @@ use hourglass_reserve::smt::dead_man::DeadMan;
 use hourglass_reserve::smt::driver::{Driver, Plan};
 use hourglass_reserve::smt::enforcer::Watched;
 use hourglass_reserve::smt::jobs::Promised;
-use hourglass_reserve::smt::monitor::Settings;
+use hourglass_reserve::smt::monitor::{REST_PART, Settings};
 use hourglass_reserve::smt::sharers::select;
 use hourglass_reserve::smt::stopper::{CoRunners, Kind, Setup, Stopper, Wanted, check, choose};
 use hourglass_reserve::smt::topology::{Shares, Topology};
@@ -154,8 +154,11 @@ pub(super) fn cover(asked: Reservation, policy: SiblingPolicy, margin_ns: u64) -
     let most = asked.deadline().min(span(asked.period().nanos_or_zero() / 10 * 9));
     let wanted = match policy {
         SiblingPolicy::Monitor => most,
-        // Only while they are being stopped do they slow it.
-        SiblingPolicy::Disable => span(asked.budget().nanos_or_zero().saturating_add(margin_ns)),
+        // They slow it while they are being stopped, and when it goes on after a sleep.
+        SiblingPolicy::Disable => {
+            let unseen_ns = asked.period().nanos_or_zero() / REST_PART;
+            span(asked.budget().nanos_or_zero().saturating_add(margin_ns).saturating_add(unseen_ns))
+        }
         SiblingPolicy::Ignore => return asked,
     };
     let covered = wanted.min(most).max(asked.budget());

@@ -1,5 +1,7 @@
 //! What a reserve that raises priorities demands of the kernel: FIFO.
 
+use hourglass_time::Span;
+
 use super::{Facts, Obstacle, Refusal, rules};
 use crate::backend::{Kind, Request};
 
@@ -56,6 +58,10 @@ pub(super) fn group_budget(_: &Request, facts: &Facts) -> Option<Refusal> {
     ))
 }
 
+fn span_us(us: u64) -> Span {
+    Span::from_micros(i64::try_from(us).unwrap_or(i64::MAX))
+}
+
 /// What is reserved is no more than the kernel lets real-time threads have on a CPU.
 pub(super) fn throttle(request: &Request, facts: &Facts) -> Option<Refusal> {
     let runtime = u64::try_from(facts.rt_runtime_us?).ok()?;
@@ -68,8 +74,11 @@ pub(super) fn throttle(request: &Request, facts: &Facts) -> Option<Refusal> {
     Some(refusal(
         Obstacle::Bandwidth,
         format!(
-            "{budget} ns in every {period} ns is more than kernel.sched_rt_runtime_us lets real-time \
-             threads have: {runtime} us in every {whole} us"
+            "{} in every {} is more than kernel.sched_rt_runtime_us lets real-time threads have: {} in every {}",
+            request.reservation.budget(),
+            request.reservation.period(),
+            span_us(runtime),
+            span_us(whole)
         ),
         "reserve less; or give real-time threads everything: sudo sysctl \
          kernel.sched_rt_runtime_us=-1"

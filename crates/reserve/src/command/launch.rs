@@ -15,6 +15,14 @@ const USUAL: &str = "/bin:/usr/bin";
 /// Who may execute: owner, group or others.
 const EXECUTABLE: u32 = 0o111;
 
+/// What makes a program of it.
+fn executable(file: &str, why: &io::Error) -> String {
+    match why.kind() {
+        io::ErrorKind::PermissionDenied => format!("if it is a program: chmod +x {file}"),
+        _ => "name a program, or a script that begins with #! and its interpreter".to_owned(),
+    }
+}
+
 /// Why a program does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum NotStarted {
@@ -25,7 +33,7 @@ pub enum NotStarted {
     #[error("{0}: no such file")]
     NoFile(String),
     /// It cannot be executed.
-    #[error("{file}: cannot be executed: {source}")]
+    #[error("{file}: cannot be executed: {source}; {}", executable(file, source))]
     NotExecutable {
         /// The file.
         file: String,

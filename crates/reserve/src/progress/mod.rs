@@ -45,8 +45,8 @@ pub trait ProgressSource: Send {
         true
     }
     /// Whether the work has told nothing of this job and wants no processor now, by its own will: it sleeps, and was not
-    /// stopped for having used up what is reserved. MUST be false if that is not known. Asked only of jobs that are not
-    /// done at their deadline, so that it may read files.
+    /// stopped for having used up what is reserved. MUST be false if that is not known. Asked only of jobs for which
+    /// co-runners would stand, or that are not done at their deadline, so that it may read files.
     fn rests(&mut self) -> bool {
         false
     }

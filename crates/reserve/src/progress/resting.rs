@@ -1,8 +1,8 @@
 //! Telling work that wants nothing from work that was kept from what it wants.
 //!
-//! A job is asked for only when its deadline has come and it is not done. One whose program told nothing of it, and
-//! whose threads all sleep, had what it wanted: it waits for something, or has done its work and does not tell. A
-//! reservation in the sense of Inoue et al., section 4.1, ends with that for the period, as with a yield.
+//! A job is asked for only before others are stopped for it, and when its deadline has come and it is not done. One whose
+//! program told nothing of it, and whose threads all sleep, has what it wants: it waits for something, or has done its work
+//! and does not tell. A reservation in the sense of Inoue et al., section 4.1, ends with that for the period, as with a yield.
 //!
 //! Owns: that question. Must not: count as resting who stands because his budget is used up.
 
@@ -75,10 +75,14 @@ where
     }
 
     fn rests(&mut self) -> bool {
+        // The cheapest first: programs that tell their progress are asked at every look.
+        if !self.inner.is_silent() {
+            return false;
+        }
         let (Some(begun), Some(now)) = (self.begun_ns, (self.time)()) else { return false };
         // Who has used up what is reserved may stand for that, and frozen threads look as if they slept.
         let left = now.saturating_sub(begun) < self.reserved_ns;
-        left && self.inner.is_silent() && (self.wants)() == Some(false)
+        left && (self.wants)() == Some(false)
     }
 
     fn doubts(&self) -> Doubts {

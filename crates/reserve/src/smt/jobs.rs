@@ -166,6 +166,11 @@ impl Job {
         }
     }
 
+    /// The work slept until it could not be done any more: it counts as idle whatever comes. Whether that is new.
+    pub(super) fn waive(&mut self) -> bool {
+        self.is_pending() && !std::mem::replace(&mut self.judged, true)
+    }
+
     /// The job of the period that is over.
     fn close<P: ProgressSource>(&mut self, source: &mut P, advance: &mut Advance) {
         if self.begun_ns.is_some() {

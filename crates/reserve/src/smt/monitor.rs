@@ -18,7 +18,7 @@ pub enum Policy {
     /// They run as long as there is slack.
     #[default]
     Monitor,
-    /// They never run beside reserved work.
+    /// They never run beside reserved work that wants the processor.
     Disable,
     /// Nothing; jobs are watched only.
     Ignore,
@@ -140,7 +140,8 @@ pub struct Statistics {
     pub jobs: u64,
     /// Jobs not done at the look that their deadline called for.
     pub missed: u64,
-    /// Jobs of which nothing was told, and whose work wanted no processor at that look; not among the missed.
+    /// Jobs of which nothing was told, and whose work wanted no processor at that look, or when less was left than is
+    /// reserved; not among the missed.
     pub idle: u64,
     /// Periods that nobody looked at, because the monitor itself was away.
     pub skipped: u64,
@@ -162,6 +163,9 @@ pub struct Statistics {
 
 /// Less slack than any margin.
 const NO_SLACK: i128 = i64::MIN as i128;
+
+/// Work that sleeps is looked at again after this part of its period.
+pub const REST_PART: u64 = 100;
 
 /// Steps that looking ahead may take: some tens of microseconds.
 const STEPS: u64 = 2_000;
@@ -330,7 +334,10 @@ impl<P: ProgressSource> Monitor<P> {
         };
         let (level, slack_ns, next_ns) = match self.settings.policy {
             Policy::Ignore => (Level::Run, None, latest),
-            Policy::Disable => (Level::Stop, None, self.end_of(first, now)),
+            Policy::Disable => {
+                let rest = self.beside_rest(first, now);
+                rest.unwrap_or_else(|| (Level::Stop, None, self.end_of(first, now)))
+            }
             Policy::Monitor => self.by_slack(first, now),
         };
         let several = self.jobs.len() > 1 && self.settings.policy != Policy::Ignore;
@@ -352,6 +359,9 @@ impl<P: ProgressSource> Monitor<P> {
         let slack = self.slack_ahead(now).ok().flatten().unwrap_or(NO_SLACK);
         let run = if self.latched { None } else { self.run_until(now, slack, 0) };
         let Some(until) = run else {
+            if let Some(rest) = self.beside_rest(first, now) {
+                return rest;
+            }
             self.latched = true;
             return (Level::Stop, Some(slack), self.end_of(first, now));
         };
@@ -362,6 +372,26 @@ impl<P: ProgressSource> Monitor<P> {
             Some(until) => (Level::Run, Some(slack), until),
             None => (Level::Slow, Some(slack), until),
         }
+    }
+
+    /// Work that told nothing of its job and sleeps by its own will takes nothing of the processor: nobody stands
+    /// for it, as no process is dispatched that yielded (section 4.1), and it is looked at again soon. What it loses when it
+    /// goes on is slack; if none is left while it sleeps, what is reserved cannot be had any more, by its own will.
+    fn beside_rest(&mut self, first: usize, now: u64) -> Option<(Level, Option<i128>, u64)> {
+        // Of several, work is held, and then it looks as if it slept.
+        if self.jobs.len() > 1 || !self.sources.get_mut(first)?.rests() {
+            return None;
+        }
+        self.latched = false;
+        let job = self.jobs.get_mut(first)?;
+        let slack = i128::from(job.due_ns()) - i128::from(now) - i128::from(job.left_ns());
+        let left = slack - i128::from(self.settings.margin_ns);
+        let mut wait = (job.promised.period_ns() / REST_PART).max(self.floor_ns);
+        match u64::try_from(left) {
+            Ok(left) if left > 0 => wait = wait.min(left),
+            _ => self.statistics.idle += u64::from(job.waive()),
+        }
+        Some((Level::Run, Some(slack), now.saturating_add(wait)))
     }
 
     /// Until when co-runners may run without taking the margin and `more`; `None` if they may not.

@@ -1,0 +1,89 @@
+//! Work that tells nothing and sleeps: nobody is stopped for it (Inoue et al., section 4.1: who yields is not
+//! dispatched again), and what it loses by sleeping is its own. On simulated time.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use hourglass_model::{Reservation, Strength};
+use hourglass_reserve::progress::ProgressSource;
+use hourglass_reserve::smt::jobs::Promised;
+use hourglass_reserve::smt::monitor::{Level, Monitor, Policy, Settings};
+use hourglass_time::Span;
+
+const MS: u64 = 1_000_000;
+
+/// Work of which nothing is known but whether it sleeps.
+struct Silent(Arc<AtomicBool>);
+
+impl ProgressSource for Silent {
+    fn name(&self) -> &'static str {
+        "cpu_time"
+    }
+
+    fn begin(&mut self, _: u64) {}
+
+    fn done_ns(&mut self) -> u64 {
+        0
+    }
+
+    fn rests(&mut self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// 20 of every 100 ms; 5 ms are kept back.
+fn watched(policy: Policy, count: usize) -> (Monitor<Silent>, Arc<AtomicBool>) {
+    let (reserved, period) = (Span::from_millis(20), Span::from_millis(100));
+    let reservation = Reservation::new(reserved, period, Strength::Hard).unwrap();
+    let sleeps = Arc::new(AtomicBool::new(true));
+    let each = || (Promised::new(&reservation, 0), Silent(Arc::clone(&sleeps)));
+    let settings = Settings { policy, margin_ns: 5 * MS, ..Settings::default() };
+    let monitor = Monitor::new(settings, (0..count).map(|_| each()).collect()).unwrap();
+    (monitor, sleeps)
+}
+
+/// Disabled siblings are those of work that runs (section 4.2): it is looked at each hundredth of the period.
+#[test]
+fn nobody_is_disabled_beside_work_that_sleeps() {
+    let (mut monitor, sleeps) = watched(Policy::Disable, 1);
+    let order = monitor.look(0);
+    assert_eq!((order.level, order.next_ns), (Level::Run, MS));
+    sleeps.store(false, Ordering::Relaxed);
+    let order = monitor.look(MS);
+    assert_eq!(order.level, Level::Stop);
+    // As soon as it sleeps again; once more sooner where slack ends before.
+    sleeps.store(true, Ordering::Relaxed);
+    let order = monitor.look(order.next_ns);
+    assert_eq!(order.level, Level::Run);
+    let order = monitor.look(74 * MS + MS / 2);
+    assert_eq!((order.level, order.next_ns), (Level::Run, 75 * MS));
+    assert_eq!(monitor.statistics().idle, 0, "it could still have what is reserved");
+}
+
+/// Asleep when slack ends it cannot have what is reserved any more, by its own will: idle, whatever it does then.
+#[test]
+fn who_sleeps_until_it_is_too_late_is_idle() {
+    for policy in [Policy::Monitor, Policy::Disable] {
+        let (mut monitor, sleeps) = watched(policy, 1);
+        monitor.look(0);
+        let order = monitor.look(75 * MS);
+        assert_eq!((order.level, order.next_ns), (Level::Run, 76 * MS), "{policy}");
+        sleeps.store(false, Ordering::Relaxed);
+        assert_eq!(monitor.look(76 * MS).level, Level::Stop, "{policy}: it gets what is left");
+        monitor.look(100 * MS);
+        let counts = monitor.statistics();
+        assert_eq!((counts.jobs, counts.idle, counts.missed), (1, 1, 0), "{policy}");
+        // The next one wants it all the time.
+        monitor.look(175 * MS);
+        monitor.look(200 * MS);
+        let counts = monitor.statistics();
+        assert_eq!((counts.jobs, counts.idle, counts.missed), (2, 1, 1), "{policy}");
+    }
+}
+
+/// Of several reservations all but one are held, which looks like sleep: that says nothing.
+#[test]
+fn who_is_held_does_not_rest() {
+    let (mut monitor, _) = watched(Policy::Disable, 2);
+    assert_eq!(monitor.look(0).level, Level::Stop);
+}
