@@ -13,6 +13,7 @@ mod reasons;
 mod size;
 mod source;
 mod unsafety;
+mod unused;
 
 use std::fmt;
 
@@ -70,6 +71,8 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), Failure> {
     let mut findings: Vec<Finding> = files.iter().flat_map(check_file).collect();
     findings.extend(headers::check(&files));
     findings.extend(platform::check(&files));
+    findings.extend(unused::check(&files));
+    findings.extend(arrows::check_table(&files));
     findings.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
     for finding in &findings {
         println!("{finding}");

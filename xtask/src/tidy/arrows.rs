@@ -1,21 +1,23 @@
-//! Which crate may use which: the table of the architecture, held against every `Cargo.toml`.
+//! Which crate may use which: the table of the architecture, held against every `Cargo.toml` and
+//! against the page that shows it.
 
 use super::Finding;
+use super::files::File;
 use super::manifest::{dependencies, entries};
 
-/// A crate's folder, and the folders of the crates of ours that it may use. `cli` also has the
-/// crates whose types `lab` and `report` hand out. Tests may use anything.
+/// A crate's folder, and the folders of the crates of ours that it uses and may use. `cli` also has
+/// the crates whose types `lab` and `report` hand out. Tests may use anything.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("time", &[]),
     ("sys", &[]),
     ("model", &["time"]),
     ("clock", &["time", "sys"]),
     ("timer", &["clock", "time", "sys"]),
-    ("workload", &["timer", "clock", "model", "time", "sys"]),
+    ("workload", &["clock", "model", "time", "sys"]),
     ("infer", &["model", "time"]),
-    ("sched", &["model", "time"]),
-    ("store", &["model", "time"]),
-    ("reserve", &["sched", "timer", "clock", "model", "time", "sys"]),
+    ("sched", &["model"]),
+    ("store", &["model"]),
+    ("reserve", &["sched", "timer", "model", "time", "sys"]),
     (
         "lab",
         &[
@@ -23,14 +25,17 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "time",
         ],
     ),
-    ("report", &["infer", "sched", "model", "time"]),
-    ("cli", &["lab", "report", "store", "model", "time"]),
+    ("report", &["infer", "model", "time"]),
+    ("cli", &["lab", "report", "model", "time"]),
     ("capi", &["lab", "reserve", "timer", "clock", "time", "sys"]),
 ];
 
 /// The Python package lies beside `crates/`.
-const PYTHON: (&str, &[&str]) =
-    ("python", &["lab", "report", "store", "sched", "timer", "clock", "time"]);
+const PYTHON: (&str, &[&str]) = ("python", &["lab", "timer", "clock", "time"]);
+
+/// The page that shows the arrows, and what stands between the two ends of one.
+const PAGE: &str = "ARCHITECTURE.md";
+const ARROW: &str = "-> ";
 
 /// The package of `crates/x` is `hourglass-x`, but for the command.
 const PREFIX: &str = "hourglass-";
@@ -57,10 +62,58 @@ pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
     findings
 }
 
+/// Checks that the page shows these arrows, each once, and no other; and that each is one.
+pub(super) fn check_table(files: &[File]) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = files.iter().flat_map(idle).collect();
+    let Some(page) = files.iter().find(|file| file.path == PAGE) else { return findings };
+    let remedy = "let it show what xtask/src/tidy/arrows.rs has";
+    let rows = MAY_USE.iter().chain([&PYTHON]).filter(|(_, uses)| !uses.is_empty());
+    let mut missing: Vec<_> = rows.collect();
+    for (line, (name, uses)) in shown(&page.text) {
+        match missing.iter().position(|row| row.0 == name && row.1 == uses.as_slice()) {
+            Some(at) => drop(missing.remove(at)),
+            None => {
+                let what = format!("`{name} {ARROW}{}` is not, or is there twice", uses.join(" "));
+                findings.push(Finding::broken(PAGE, line, what, remedy));
+            }
+        }
+    }
+    let missing =
+        missing.into_iter().map(|(name, _)| format!("the arrows of `{name}` are missing"));
+    findings.extend(missing.map(|what| Finding::broken(PAGE, 1, what, remedy)));
+    findings
+}
+
+/// What a package may use and does not.
+fn idle(manifest: &File) -> Vec<Finding> {
+    let folder = manifest.path.strip_suffix("/Cargo.toml").unwrap_or_default();
+    let name = folder.strip_prefix("crates/").unwrap_or(folder);
+    let row = MAY_USE.iter().chain([&PYTHON]).find(|(row, _)| *row == name);
+    let used = ours(&manifest.text);
+    let idle = row.into_iter().flat_map(|(_, uses)| *uses);
+    idle.filter(|one| !used.iter().any(|(name, _)| name == *one))
+        .map(|one| {
+            let what = format!("`{name}` does not use `{one}`");
+            Finding::broken(&manifest.path, 1, what, "take it out of xtask/src/tidy/arrows.rs")
+        })
+        .collect()
+}
+
+/// Lines, counted from 1, that are a name, an arrow, and names.
+fn shown(text: &str) -> Vec<(usize, (&str, Vec<&str>))> {
+    let arrows = (1..).zip(text.lines()).filter_map(|(number, line)| {
+        let (name, uses) = line.split_once(ARROW)?;
+        let is_name = |word: &str| word.chars().all(|c| c.is_ascii_lowercase());
+        let uses: Vec<&str> = uses.split_whitespace().collect();
+        let (name, all) = (name.trim_end(), uses.iter().all(|word| is_name(word)));
+        (!name.is_empty() && is_name(name) && all).then_some((number, (name, uses)))
+    });
+    arrows.collect()
+}
+
 fn check_arrows(path: &str, text: &str, name: &str, allowed: &[&str]) -> Vec<Finding> {
-    let ours =
-        dependencies(text).into_iter().filter_map(|d| Some((folder_of(&d.package)?, d.line)));
-    ours.filter(|(used, _)| !allowed.contains(&used.as_str()))
+    let foreign = ours(text).into_iter().filter(|(used, _)| !allowed.contains(&used.as_str()));
+    foreign
         .map(|(used, line)| {
             let allowed =
                 if allowed.is_empty() { "nothing of ours".to_owned() } else { allowed.join(", ") };
@@ -72,6 +125,12 @@ fn check_arrows(path: &str, text: &str, name: &str, allowed: &[&str]) -> Vec<Fin
             )
         })
         .collect()
+}
+
+/// The folders of the crates of ours that a package is built with, and on which lines it says so.
+fn ours(text: &str) -> Vec<(String, usize)> {
+    let all = dependencies(text).into_iter();
+    all.filter_map(|d| Some((folder_of(&d.package)?, d.line))).collect()
 }
 
 fn check_name(path: &str, text: &str, folder: &str) -> Option<Finding> {
@@ -130,6 +189,31 @@ mod tests {
         assert_eq!(lines("crates/clock/Cargo.toml", text), [2]);
         let text = "[package]\nname = \"hourglass\"";
         assert_eq!(lines("crates/cli/Cargo.toml", text), []);
+    }
+
+    #[test]
+    fn the_page_shows_the_table() {
+        let row = |(name, uses): &(&str, &[&str])| format!("{name}  {ARROW}{}\n", uses.join(" "));
+        let rows = MAY_USE.iter().chain([&PYTHON]).filter(|(_, uses)| !uses.is_empty());
+        let rows: String = rows.map(row).collect();
+        let found = |text: String| {
+            let page = [File { path: PAGE.to_owned(), text }];
+            check_table(&page).iter().map(|finding| finding.line).collect::<Vec<_>>()
+        };
+        assert_eq!(found(rows.clone()), []);
+        assert_eq!(found(format!("{rows}clock -> time sys\na sentence -> of prose\n")).len(), 1);
+        assert_eq!(found(rows.replace("clock  -> time sys", "clock  -> time")), [2, 1]);
+    }
+
+    #[test]
+    fn an_arrow_that_nobody_uses_is_found() {
+        let idle = |uses: &[&str]| {
+            let lines: String =
+                uses.iter().map(|one| format!("hourglass-{one}.workspace = true\n")).collect();
+            let text = format!("[dependencies]\n{lines}");
+            check_table(&[File { path: "crates/clock/Cargo.toml".to_owned(), text }]).len()
+        };
+        assert_eq!((idle(&["sys", "time"]), idle(&["sys"]), idle(&[])), (0, 1, 2));
     }
 
     #[test]

@@ -58,7 +58,7 @@ pub(super) struct Dependency {
 /// `dev-dependencies`, and not the workspace's list.
 pub(super) fn dependencies(text: &str) -> Vec<Dependency> {
     let found = entries(text).into_iter().filter_map(|entry| {
-        let named_by_table = dependency_table(&entry.table)?;
+        let named_by_table = dependency_table(&entry.table, &BUILT_WITH)?;
         let renamed = match (named_by_table, entry.key.as_str()) {
             ("", _) => inline_package(&entry.value),
             (_, "package") => Some(entry.value.trim_matches('"').to_owned()),
@@ -76,12 +76,33 @@ pub(super) fn dependencies(text: &str) -> Vec<Dependency> {
     found
 }
 
+/// What a package asks for, tests included, by the names that its code uses, and on which lines.
+pub(super) fn asked_for(text: &str) -> Vec<(String, usize)> {
+    let found = entries(text).into_iter().filter_map(|entry| {
+        let name = match dependency_table(&entry.table, &ALL_KINDS)? {
+            "" => entry.key,
+            name => name.to_owned(),
+        };
+        Some((name, entry.line))
+    });
+    let mut found: Vec<(String, usize)> = found.collect();
+    // `[dependencies.x]` says x once for each of its keys.
+    found.dedup_by(|a, b| a.0 == b.0);
+    found
+}
+
+/// What a package is built with, beside the target's own tables.
+const BUILT_WITH: [&str; 2] = ["dependencies", "build-dependencies"];
+
+/// The same with what only its tests use.
+const ALL_KINDS: [&str; 3] = ["dependencies", "build-dependencies", "dev-dependencies"];
+
 /// For a table of dependencies, the name in its header (`x` of `[dependencies.x]`) or nothing.
-fn dependency_table(table: &str) -> Option<&str> {
+fn dependency_table<'a>(table: &'a str, kinds: &[&str]) -> Option<&'a str> {
     if table.starts_with("workspace.") {
         return None;
     }
-    for kind in ["dependencies", "build-dependencies"] {
+    for kind in kinds {
         for (at, _) in table.match_indices(kind) {
             let begins = at == 0 || table[..at].ends_with('.');
             let after = &table[at + kind.len()..];
