@@ -86,6 +86,14 @@ pub trait Watch {
     fn ended(&mut self);
 }
 
+/// Nobody watches.
+impl Watch for () {
+    fn warn(&mut self, _warnings: &[Warning]) {}
+    fn started(&mut self, _duration: Span, _ticking: bool) {}
+    fn tick(&mut self, _elapsed: Span) {}
+    fn ended(&mut self) {}
+}
+
 /// Why there was no run. Nothing was measured and nothing is left behind.
 #[derive(Debug, Error)]
 pub enum Failure {

@@ -5,18 +5,9 @@ use std::path::Path;
 
 use hourglass_lab::workload::models;
 use hourglass_lab::workload::spec::{RunSpec, ThreadSpec};
-use hourglass_lab::{Recalled, Request, Watch, recall};
+use hourglass_lab::{Recalled, Request, recall};
 use hourglass_model::document::Warning;
 use hourglass_time::Span;
-
-struct Quiet;
-
-impl Watch for Quiet {
-    fn warn(&mut self, _warnings: &[Warning]) {}
-    fn started(&mut self, _duration: Span, _ticking: bool) {}
-    fn tick(&mut self, _elapsed: Span) {}
-    fn ended(&mut self) {}
-}
 
 /// A short latency test, kept in `folder`.
 fn latencies_in(folder: &Path) {
@@ -24,7 +15,7 @@ fn latencies_in(folder: &Path) {
     let thread = ThreadSpec { model, ..ThreadSpec::default() };
     let spec = RunSpec { duration: Span::from_millis(100), ..RunSpec::new(vec![thread]) };
     let request = Request { folder: Some(folder.to_owned()), ..Request::of(spec) };
-    hourglass_lab::run(request, &mut Quiet).unwrap();
+    hourglass_lab::run(request, &mut ()).unwrap();
 }
 
 fn said(recalled: &Recalled) -> Vec<&Warning> {

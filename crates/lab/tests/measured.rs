@@ -10,20 +10,11 @@ use hourglass_lab::own_loop::MeasuredLoop;
 use hourglass_lab::workload::LoopSpec;
 use hourglass_lab::workload::spec::{RunSpec, ThreadSpec};
 use hourglass_lab::workload::{models, wake};
-use hourglass_lab::{Failure, Finished, Gates, Request, Watch, recall};
+use hourglass_lab::{Failure, Finished, Gates, Request, recall};
 use hourglass_model::document::{CauseReport, Warning};
 use hourglass_model::manifest::EvidenceFacts;
 use hourglass_model::{Cause, CpuSet, Interval, KernelEvent, Policy};
 use hourglass_time::Span;
-
-struct Quiet;
-
-impl Watch for Quiet {
-    fn warn(&mut self, _warnings: &[Warning]) {}
-    fn started(&mut self, _duration: Span, _ticking: bool) {}
-    fn tick(&mut self, _elapsed: Span) {}
-    fn ended(&mut self) {}
-}
 
 fn thread(words: &str) -> ThreadSpec {
     let words: Vec<&str> = words.split(' ').collect();
@@ -38,7 +29,7 @@ fn run_in(spec: RunSpec, folder: Option<PathBuf>) -> Result<Finished, Failure> {
     let command_line = vec!["hourglass".to_owned()];
     let gates = Gates::default();
     let request = Request { spec, command_line, dma_latency_us: None, folder, gates, trace: false };
-    hourglass_lab::run(request, &mut Quiet)
+    hourglass_lab::run(request, &mut ())
 }
 
 fn run(spec: RunSpec) -> Finished {

@@ -256,16 +256,6 @@ fn order(rounds: u32, seed: u64) -> Vec<Side> {
     order
 }
 
-/// Hears nothing.
-struct Silent;
-
-impl Watch for Silent {
-    fn warn(&mut self, _warnings: &[Warning]) {}
-    fn started(&mut self, _duration: Span, _ticking: bool) {}
-    fn tick(&mut self, _elapsed: Span) {}
-    fn ended(&mut self) {}
-}
-
 /// Runs a way for a moment, for what the machine refuses.
 fn try_out(way: &Way) -> Result<(), Failure> {
     let mut spec = way.spec.clone();
@@ -280,7 +270,7 @@ fn try_out(way: &Way) -> Result<(), Failure> {
         return Ok(());
     }
     let request = Request { dma_latency_us: way.dma_latency_us, ..Request::of(spec) };
-    experiment::run(request, &mut Silent).map(drop)
+    experiment::run(request, &mut ()).map(drop)
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Section 5.5: audio and video on paper, in simulation and on this machine, with the timers of 2002
 //! and with those of today.
 
-use hourglass_model::document::Warning;
 use hourglass_model::paper::{How, PaperRow, PaperTable};
 use hourglass_model::predict::{PredictDocument, PredictedTask};
 use hourglass_model::tasks::{Assignment, Task, TaskSet};
@@ -11,7 +10,7 @@ use super::super::MeasuredTable;
 use super::super::bench::Bench;
 use super::super::rows::{beside, found, lacking, without_figure};
 use super::runs;
-use crate::experiment::{Failure, Watch};
+use crate::experiment::Failure;
 use crate::theory::predict::{self, PredictError, Request, RunRequest};
 
 pub(super) const ID: &str = "5.5";
@@ -181,7 +180,7 @@ fn rounds(bench: &Bench, case: &Case, duration: Span) -> Result<Option<Rounds>, 
         if let Some(run) = &mut wanted.run {
             run.watches_others = !case.paper_meets_all();
         }
-        let predicted = predict::predict(wanted, &mut Unheard)?;
+        let predicted = predict::predict(wanted, &mut ())?;
         if predicted.signal.is_some() {
             return Ok(None);
         }
@@ -237,7 +236,7 @@ fn analysed() -> Vec<PaperRow> {
     let mut rows = Vec::new();
     for analysis in &ANALYSES {
         let set = tasks(analysis.video_ms, analysis.jitter_ms, "HR");
-        let Ok(predicted) = predict::predict(request(set, None), &mut Unheard) else { continue };
+        let Ok(predicted) = predict::predict(request(set, None), &mut ()) else { continue };
         for (task, paper) in predicted.document.tasks.iter().zip(analysis.paper_ms) {
             if task.name == "audio" && paper.is_none() {
                 continue;
@@ -309,16 +308,6 @@ fn why(error: &PredictError) -> String {
     }
 }
 
-/// Nobody watches.
-struct Unheard;
-
-impl Watch for Unheard {
-    fn warn(&mut self, _warnings: &[Warning]) {}
-    fn started(&mut self, _duration: Span, _ticking: bool) {}
-    fn tick(&mut self, _elapsed: Span) {}
-    fn ended(&mut self) {}
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -346,7 +335,7 @@ mod tests {
     /// A document of a run in which video missed so many.
     fn run_with(missed: u64) -> PredictDocument {
         let mut document =
-            predict::predict(request(tasks(17, 0, "HR"), None), &mut Unheard).unwrap().document;
+            predict::predict(request(tasks(17, 0, "HR"), None), &mut ()).unwrap().document;
         document.tasks[1].missed = Some(missed);
         document
     }

@@ -3,14 +3,13 @@
 //! Owns: measuring it ([`measure`]), and how much of it falls into any time of some length. Must
 //! not: name who it was.
 
-use hourglass_model::document::Warning;
 use hourglass_model::predict::NoiseFacts;
 use hourglass_model::{CpuSet, Interval, Onset};
 use hourglass_time::Span;
 use hourglass_workload::{RunSpec, ThreadSpec, models};
 
 use super::plan::Plan;
-use crate::experiment::{self, Failure, Watch};
+use crate::experiment::{self, Failure};
 
 /// What the measuring thread does: it watches a CPU for four fifths of the time, which leaves room
 /// for others and for the kernel's limit on real-time threads.
@@ -112,7 +111,7 @@ pub(super) fn measure(plan: &Plan) -> Result<(Vec<Noise>, Option<i32>), Failure>
         };
         let spec =
             RunSpec { duration, best_effort: plan.spec.best_effort, ..RunSpec::new(vec![thread]) };
-        let finished = experiment::run(experiment::Request::of(spec), &mut Unheard)?;
+        let finished = experiment::run(experiment::Request::of(spec), &mut ())?;
         noises.push(Noise::between(cpu, finished.intervals()));
         signal = finished.signal();
         if signal.is_some() {
@@ -129,16 +128,6 @@ fn urgency(thread: &ThreadSpec) -> u8 {
         Policy::Fifo(priority) | Policy::RoundRobin(priority) => priority,
         _ => 0,
     }
-}
-
-/// Nobody hears of this run: its warnings are those of the run before.
-struct Unheard;
-
-impl Watch for Unheard {
-    fn warn(&mut self, _warnings: &[Warning]) {}
-    fn started(&mut self, _duration: Span, _ticking: bool) {}
-    fn tick(&mut self, _elapsed: Span) {}
-    fn ended(&mut self) {}
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Predictions without a run, plans, corrections; and one short run, of which only one side of
 //! each bound is asserted.
 
-use hourglass_model::document::Warning;
 use hourglass_model::predict::{MeasuredTerms, PredictedTask};
 use hourglass_model::tasks::{Task, TaskSet};
 use hourglass_model::{Interval, Onset, Policy};
@@ -12,16 +11,6 @@ use super::noise::Noise;
 use super::plan::{PlanError, plan};
 use super::terms::Found;
 use super::{Request, RunRequest, predict, theory};
-use crate::experiment::Watch;
-
-struct Quiet;
-
-impl Watch for Quiet {
-    fn warn(&mut self, _: &[Warning]) {}
-    fn started(&mut self, _: Span, _: bool) {}
-    fn tick(&mut self, _: Span) {}
-    fn ended(&mut self) {}
-}
 
 const MS: u64 = 1_000_000;
 
@@ -48,7 +37,7 @@ fn bounds_ms(set: &TaskSet) -> Vec<Option<u64>> {
 
 #[test]
 fn the_seed_set_without_a_run() {
-    let predicted = predict(request(audio_and_video(), None), &mut Quiet).unwrap();
+    let predicted = predict(request(audio_and_video(), None), &mut ()).unwrap();
     let document = &predicted.document;
     let bounds: Vec<_> = document.tasks.iter().map(|task| task.bound_ns).collect();
     assert_eq!(bounds, [Some(3 * MS), Some(29 * MS)]);
@@ -64,7 +53,7 @@ fn the_seed_set_without_a_run() {
 fn a_simulated_tick_is_explained() {
     let mut set = audio_and_video();
     set.tasks[1].timer = Some("TICK:100".into());
-    let predicted = predict(request(set, None), &mut Quiet).unwrap();
+    let predicted = predict(request(set, None), &mut ()).unwrap();
     let video = &predicted.document.tasks[1];
     assert_eq!((video.bound_ns, video.corrected_bound_ns), (Some(29 * MS), Some(39 * MS)));
     assert!(video.simulated_ns > Some(33 * MS) && video.simulated_ns <= Some(39 * MS), "{video:?}");
@@ -214,7 +203,7 @@ fn a_short_run_is_accounted_for() {
         cpus: Some([cpu].into_iter().collect()),
         ..RunRequest::of(ms(200))
     };
-    let predicted = predict(request(set, Some(run)), &mut Quiet).unwrap();
+    let predicted = predict(request(set, Some(run)), &mut ()).unwrap();
     let document = &predicted.document;
     // The run's end is set by the rate measured before it and told by the rate measured over all
     // of it: they differ by some parts in 100,000, more on a busy machine.
