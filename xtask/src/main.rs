@@ -31,6 +31,7 @@ Usage: cargo xtask COMMAND
   bed --list                 the beds
   package                    the command and the C library as Debian packages, with manual pages
                              and completions; needs cargo-deb
+  package --static           the command as one static binary (musl) in an archive, with the same
   python [TEST...]           build the Python package, install it into an environment of its own, and run
                              its tests, or those of these files in python/tests
   soak [--sets N]            compare simulated responses with their bounds on N random sets, a
@@ -61,6 +62,7 @@ fn dispatch(words: &[&str]) -> Result<(), Failure> {
         ["test"] => test::run(&Workspace::find()?, test::Beds::WherePossible),
         ["test", "--no-beds"] => test::run(&Workspace::find()?, test::Beds::Leave),
         ["package"] => package::run(&Workspace::find()?),
+        ["package", "--static"] => package::run_static(&Workspace::find()?),
         ["soak"] => soak::run(&Workspace::find()?, soak::MANY),
         ["soak", "--sets", sets] => match sets.parse() {
             Ok(sets) if sets > 0 => soak::run(&Workspace::find()?, sets),

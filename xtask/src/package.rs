@@ -1,4 +1,5 @@
-//! Packages: what has to be made before them, and Debian packages of it by cargo-deb.
+//! Packages: what has to be made before them, and Debian packages of it by cargo-deb; and the command as a
+//! static binary.
 //!
 //! The command itself writes its manual pages and completions. What is in which package is said in
 //! `[package.metadata.deb]` of `crates/cli` and of `crates/capi`.
@@ -48,6 +49,81 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), Failure> {
     c_library(workspace, &release, &made)?;
     println!("made {}", made.display());
     debian(workspace)
+}
+
+/// Builds the command for musl, which links everything in, and packs it with manual pages, completions and
+/// licences.
+///
+/// # Errors
+/// `Broken` if it does not build, is too large or not static; `Unable` without that target.
+pub(crate) fn run_static(workspace: &Workspace) -> Result<(), Failure> {
+    let target = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
+    has_target(&target)?;
+    let words = ["build", "--release", "--locked", "--package", "hourglass", "--target", &target];
+    succeed(&mut workspace.cargo(&words))?;
+    let release = workspace.target.join(&target).join("release");
+    let program = release.join("hourglass");
+    check_size(&program)?;
+    is_static(&program)?;
+    let name = format!("hourglass-{}-{target}", env!("CARGO_PKG_VERSION"));
+    let made = release.join(&name);
+    if made.exists() {
+        fs::remove_dir_all(&made).map_err(|e| Failure::file(&made, &e))?;
+    }
+    manual_pages(&release, &made)?;
+    completions(&release, &made)?;
+    dependencies(workspace, &made)?;
+    copy(&program, &made)?;
+    for file in ["README.md", "LICENSE-APACHE", "LICENSE-MIT"] {
+        copy(&workspace.root.join(file), &made)?;
+    }
+    let archive = release.join(format!("{name}.tar.gz"));
+    let mut tar = Command::new("tar");
+    tar.args(["--owner=0", "--group=0", "-czf"]).arg(&archive).arg("-C").arg(&release);
+    succeed(tar.arg(&name))?;
+    println!("made {}", archive.display());
+    Ok(())
+}
+
+/// Whether rustup has the target.
+fn has_target(target: &str) -> Result<(), Failure> {
+    let mut rustc = Command::new("rustc");
+    rustc.args(["--print", "target-libdir", "--target", target]);
+    let there = rustc.output().ok().filter(|output| output.status.success());
+    let folder = there.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    match folder.is_some_and(|folder| Path::new(&folder).is_dir()) {
+        true => Ok(()),
+        false => {
+            Err(Failure::Unable(format!("no libraries for {target}: rustup target add {target}")))
+        }
+    }
+}
+
+/// Whether a program wants no loader, and so no libraries.
+fn is_static(program: &Path) -> Result<(), Failure> {
+    let bytes = fs::read(program).map_err(|e| Failure::file(program, &e))?;
+    match wants_loader(&bytes) {
+        Some(false) => Ok(()),
+        _ => Err(Failure::Broken(format!("{} is no static program", program.display()))),
+    }
+}
+
+/// Whether an ELF file of 64 bits names a loader (`PT_INTERP` in elf(5)); `None` if it is cut off.
+fn wants_loader(elf: &[u8]) -> Option<bool> {
+    const PT_INTERP: usize = 3;
+    let number = |at: usize, bytes: usize| {
+        let found = elf.get(at..at.checked_add(bytes)?)?;
+        Some(found.iter().rev().fold(0, |sum, byte| sum << 8 | usize::from(*byte)))
+    };
+    let (headers, size, count) = (number(32, 8)?, number(54, 2)?, number(56, 2)?);
+    let kinds: Option<Vec<usize>> =
+        (0..count).map(|header| number(headers + header * size, 4)).collect();
+    Some(kinds?.contains(&PT_INTERP))
+}
+
+fn copy(file: &Path, into: &Path) -> Result<(), Failure> {
+    let to = into.join(file.file_name().unwrap_or_default());
+    fs::copy(file, to).map(drop).map_err(|e| Failure::file(file, &e))
 }
 
 /// Whether the command is as small as it is meant to be.
@@ -162,6 +238,20 @@ fn succeed(command: &mut Command) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_with_a_loader_is_told_from_one_without() {
+        let with = |kind: u8| {
+            let mut elf = vec![0; 64 + 2 * 56];
+            (elf[32], elf[54], elf[56]) = (64, 56, 2);
+            elf[64 + 56] = kind;
+            elf
+        };
+        assert_eq!(wants_loader(&with(3)), Some(true));
+        assert_eq!(wants_loader(&with(1)), Some(false));
+        assert_eq!(wants_loader(&with(1)[..100]), None);
+        assert_eq!(wants_loader(&[]), None);
+    }
 
     #[test]
     fn our_own_crates_are_no_dependencies() {
