@@ -664,7 +664,9 @@ public:
     {
         using call = detail::callback<std::decay_t<F>>;
         const hg_fault_fn run = [](const hg_fault *fault, void *user) noexcept -> hg_verdict {
-            return call::of(user)(*fault);
+            const hg_verdict verdict = call::of(user)(*fault);
+            detail::handed_over(user);
+            return verdict;
         };
         void *user = call::make(std::forward<F>(entry));
         detail::check([&](hg_error *e) {
@@ -812,6 +814,7 @@ private:
         made.action_.class_ = to;
         made.action_.call = [](const hg_expiration *expiration, void *user) noexcept {
             call::of(user)(*expiration);
+            detail::handed_over(user);
         };
         made.action_.user = call::make(std::forward<F>(function));
         made.action_.release = call::release;

@@ -193,6 +193,21 @@ static void timers()
     CHECK(counted::living == 0);
 }
 
+/// A thread that never saw the last call destroys what was captured: nothing for a thread sanitizer to tell.
+static void released_by_another_thread()
+{
+    std::atomic<int> calls{ 0 };
+    hourglass::timer_service service;
+    auto owner = service.owner("test");
+    auto deferred = service.timer_class("deferred");
+    auto count = [&calls](const hg_expiration &) { ++calls; };
+    auto first = owner.timer(hourglass::action::immediate(count));
+    auto second = owner.timer(hourglass::action::deferred(deferred, count));
+    first.arm_every(500us);
+    second.arm_every(500us);
+    hourglass::sleep_for(10ms);
+}
+
 static void periodic()
 {
     std::atomic<int> jobs{ 0 };
@@ -343,6 +358,7 @@ int main()
     clocks();
     sleeping();
     timers();
+    released_by_another_thread();
     periodic();
     faults();
     budgets();
