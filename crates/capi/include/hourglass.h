@@ -1631,9 +1631,10 @@ hg_status hg_reserve_release(hg_reservation reservation, hg_error *error);
 
 /* ---- Progress ------------------------------------------------------------------------------ */
 
-/* Tells how far a program is with its reserved work: `hourglass reserve` gives that processor to others as
- * soon as the work cannot be late any more. One thread at a time tells by one of these; it is not to be
- * copied, or touched by anything but the functions below. */
+/* Tells how far a program is with its reserved work: `hourglass reserve --smt monitor` lets those who share
+ * its core run on as long as the work cannot be late. Where nobody watches, telling changes nothing. One
+ * thread at a time tells by one of these; it is not to be copied, or touched by anything but the functions
+ * below. */
 typedef struct hg_progress_page {
     uint64_t *words;
     uint64_t job;
