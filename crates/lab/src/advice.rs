@@ -16,6 +16,7 @@ use hourglass_model::document::Warning;
 use hourglass_model::host::Host;
 use hourglass_model::{CpuSet, Policy};
 use hourglass_time::Span;
+use hourglass_workload::run::{self as workload, Shortfall};
 
 pub use refused::{Refused, why_refused};
 
@@ -69,6 +70,36 @@ pub fn before_run(host: &Host, threads: &[ThreadDemand]) -> Vec<Warning> {
     .into_iter()
     .flatten()
     .collect()
+}
+
+/// What threads of these demands will want without what was refused to them: they run at time-sharing
+/// priority, and may run anywhere if it was the CPUs.
+pub(crate) fn without(threads: &[ThreadDemand], refused: &[Shortfall]) -> Vec<ThreadDemand> {
+    let mut threads = threads.to_vec();
+    for shortfall in refused {
+        let Some(thread) = threads.iter_mut().find(|thread| thread.id == shortfall.thread) else {
+            continue;
+        };
+        match &shortfall.refused {
+            workload::Refused::Policy(..) | workload::Refused::Reservation(..) => {
+                thread.policy = Policy::Other(0);
+            }
+            workload::Refused::Affinity(..) => thread.cpus = CpuSet::default(),
+            workload::Refused::Timer(..) => {}
+        }
+    }
+    threads
+}
+
+/// Puts what [`before_run`] says of `threads` in the place of what it said of them before.
+pub(crate) fn judge_again(host: &Host, threads: &[ThreadDemand], warnings: &mut Vec<Warning>) {
+    let anew = before_run(host, threads);
+    let of_threads = ["rt-throttling", "rt-time-limit", "cgroup-quota"];
+    warnings.retain(|warning| !of_threads.contains(&warning.id.as_str()));
+    let mut now: Vec<Warning> =
+        anew.into_iter().filter(|warning| of_threads.contains(&warning.id.as_str())).collect();
+    now.append(warnings);
+    *warnings = now;
 }
 
 /// A warning.

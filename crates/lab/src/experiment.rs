@@ -10,7 +10,7 @@ use hourglass_model::{CpuSet, Interval, KernelEvent, Policy};
 use hourglass_store::{CreateError, NewRunFolder, RunFolder, WriteError};
 use hourglass_time::Span;
 use hourglass_workload::jobs::{Job, Jobs};
-use hourglass_workload::run::{Measured, RunError, ThreadOutcome};
+use hourglass_workload::run::{Measured, RunError, Shortfall, ThreadOutcome};
 use hourglass_workload::spec::{RunSpec, SpecError};
 use hourglass_workload::{Board, Buckets};
 use thiserror::Error;
@@ -299,7 +299,8 @@ pub(crate) fn run_and_add(
     check_memory(&spec, &host)?;
     // What the run will hold counts as what the machine has.
     host.idle.latency_limit_us = dma_latency_us.or(host.idle.latency_limit_us);
-    let mut warnings = advice::before_run(&host, &demands(&spec));
+    let wanted = demands(&spec);
+    let mut warnings = advice::before_run(&host, &wanted);
     warnings.extend(niceness::fit(&mut spec, &host));
     warnings.extend(idle_priorities(&spec));
     let choice = choice::choose(Path::new("/"));
@@ -308,7 +309,17 @@ pub(crate) fn run_and_add(
     let folder = folder.map(RunFolder::create).transpose()?;
     let mut recording = tracing.is_none().then(|| switch_records::Session::new(&spec));
     let (tracer, recorder) = (tracing.as_mut(), recording.as_mut());
-    let mut passing = Passing { watch, warnings: &warnings, tracing: tracer, switches: recorder };
+    let without = |refused: &[Shortfall], warnings: &mut Vec<Warning>| {
+        advice::judge_again(&host, &advice::without(&wanted, refused), warnings);
+    };
+    let (told, switches_of) = (&mut warnings, recorder);
+    let mut passing = Passing {
+        watch,
+        warnings: told,
+        without: &without,
+        tracing: tracer,
+        switches: switches_of,
+    };
     let measured = hourglass_workload::run(&spec, choice, &Kernel, &mut passing)
         .map_err(|error| failure(error, &host))?;
     let hit = gates::hit_report(&measured, &spec.guard);

@@ -6,6 +6,7 @@
 use hourglass_model::document::Warning;
 use hourglass_time::Span;
 use hourglass_workload::Board;
+use hourglass_workload::run::Shortfall;
 
 use crate::experiment::Watch;
 use crate::{kernel_trace, switch_records};
@@ -13,7 +14,10 @@ use crate::{kernel_trace, switch_records};
 /// Passes on what the engine tells.
 pub(crate) struct Passing<'a> {
     pub(crate) watch: &'a mut dyn Watch,
-    pub(crate) warnings: &'a [Warning],
+    /// What will spoil the numbers, if threads get what they ask for.
+    pub(crate) warnings: &'a mut Vec<Warning>,
+    /// Judges anew what threads without what was refused to them will meet.
+    pub(crate) without: &'a dyn Fn(&[Shortfall], &mut Vec<Warning>),
     pub(crate) tracing: Option<&'a mut kernel_trace::Session>,
     /// Where nothing is traced.
     pub(crate) switches: Option<&'a mut switch_records::Session>,
@@ -33,6 +37,11 @@ impl hourglass_workload::Watch for Passing<'_> {
     }
     fn tick(&mut self, elapsed: Span) {
         self.watch.tick(elapsed);
+    }
+    fn refused(&mut self, shortfalls: &[Shortfall]) {
+        if !shortfalls.is_empty() {
+            (self.without)(shortfalls, self.warnings);
+        }
     }
     fn board(&mut self, board: &Board) {
         if let Some(switches) = &mut self.switches {

@@ -45,6 +45,10 @@ pub trait Watch {
     fn started(&mut self, duration: Span, ticking: bool);
     /// So much has passed.
     fn tick(&mut self, elapsed: Span);
+    /// Before the run begins: what the machine refused to threads, which go on without.
+    fn refused(&mut self, shortfalls: &[Shortfall]) {
+        let _ = shortfalls;
+    }
     /// Before the run begins: where it can be seen how the threads are doing.
     fn board(&mut self, board: &Board) {
         let _ = board;
@@ -179,6 +183,7 @@ pub fn run(
     let ran = std::thread::scope(|scope| {
         let crew = Crew::spawn(scope, &shared, prepared)?;
         let shortfalls = crew.await_set_up()?;
+        watch.refused(&shortfalls);
         crew.await_warm()?;
         // Whatever a watcher prints is printed before anything is measured.
         let elsewhere = match &spec.watch_on {

@@ -5,9 +5,11 @@ use hourglass_model::host::{Bound, Host, Limit};
 use hourglass_model::{CpuSet, Policy};
 
 use super::{Refused, ThreadDemand, before_run, why_refused};
+use super::{judge_again, warning, without};
 use crate::host::fake::{
     FakeMachine, ROOT_STATUS, bare_metal, kvm_guest, v1_container, v2_container,
 };
+use hourglass_workload::run::{self as workload, Shortfall};
 
 const EPERM: i32 = 1;
 const ENOMEM: i32 = 12;
@@ -78,6 +80,29 @@ fn a_real_time_spinner_is_throttled() {
     );
     assert!(warning.text.contains("sched_rt_runtime_us=950000"), "{}", warning.text);
     assert!(warning.remedy.starts_with("sudo sysctl kernel.sched_rt_runtime_us=-1"));
+}
+
+/// Found with `--best-effort` as an ordinary user: a thread that runs without its real-time priority is not
+/// throttled, and another that got its own still is.
+#[test]
+fn a_thread_that_was_refused_real_time_is_not_throttled() {
+    let threads = [thread(0, "FIFO:80", ""), thread(1, "FIFO:70", "")];
+    let refused = |thread, errno| Shortfall {
+        thread,
+        refused: workload::Refused::Policy(Policy::Fifo(80), errno),
+        fatal: false,
+    };
+    let told = |refused: &[Shortfall]| {
+        let mut warnings = before_run(&quiet(), &threads);
+        warnings.extend(warning("other", "is kept".to_owned(), String::new()));
+        judge_again(&quiet(), &without(&threads, refused), &mut warnings);
+        assert_eq!(warnings.last().unwrap().id, "other");
+        warnings
+    };
+    assert!(!ids(&told(&[refused(0, 1), refused(1, 1)])).contains(&"rt-throttling"));
+    let one = told(&[refused(0, 1)]);
+    assert!(of(&one, "rt-throttling").text.starts_with("thread 1 (FIFO:70) will be stopped"));
+    assert!(of(&told(&[]), "rt-throttling").text.starts_with("threads 0 (FIFO:80) and 1 ("));
 }
 
 #[test]
