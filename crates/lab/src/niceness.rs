@@ -51,5 +51,7 @@ fn named(thread: &ThreadSpec) -> Option<i8> {
 
 /// Tries it on a thread of its own, which takes the nice value with it when it ends.
 fn may_have(nice: i8) -> bool {
-    std::thread::spawn(move || sched::set(Attributes::Other(nice)).is_ok()).join().unwrap_or(false)
+    let tried =
+        std::thread::Builder::new().spawn(move || sched::set(Attributes::Other(nice)).is_ok());
+    tried.is_ok_and(|thread| thread.join().unwrap_or(false))
 }

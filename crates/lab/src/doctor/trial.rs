@@ -33,7 +33,8 @@ pub(super) fn trials() -> Trials {
 
 /// Whether a thread is given a policy; or the error number.
 fn granted(attributes: Attributes) -> Option<Result<(), i32>> {
-    let answer = std::thread::spawn(move || sched::set(attributes)).join().ok()?;
+    let thread = std::thread::Builder::new().spawn(move || sched::set(attributes)).ok()?;
+    let answer = thread.join().ok()?;
     match answer {
         Ok(()) => Some(Ok(())),
         Err(error) => Some(Err(error.raw_os_error()?)),

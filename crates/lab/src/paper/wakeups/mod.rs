@@ -61,7 +61,16 @@ pub(super) struct Session {
 /// plan was fulfilled.
 pub(super) fn measure(plan: Plan, ways: Vec<Open>, stopped: fn() -> bool) -> Option<Session> {
     let hogs = if plan.loaded { Hogs::on_every_cpu() } else { Hogs::none() };
-    let thread = thread::spawn(move || in_this_thread(plan, ways, stopped));
+    let asked = ways.len();
+    let work = move || in_this_thread(plan, ways, stopped);
+    let thread = match thread::Builder::new().spawn(work) {
+        Ok(thread) => thread,
+        Err(error) => {
+            let why = format!("no thread can be started: {error}");
+            let found = (0..asked).map(|_| Err(why.clone())).collect();
+            return Some(Session { found, class: Class::Other { why }, hogs: hogs.count() });
+        }
+    };
     // A panic there is a defect, and goes on here; the hogs end with either.
     let done = match thread.join() {
         Ok(done) => done,

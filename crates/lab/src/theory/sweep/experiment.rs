@@ -67,6 +67,9 @@ pub enum SweepError {
         /// What is wrong.
         reason: String,
     },
+    /// Nobody can do the work.
+    #[error("no thread can be started: {0}; raise the limit on processes (ulimit -u)")]
+    NoThread(String),
     /// A key that there is not.
     #[error("unknown key '{0}'; there is: {keys}", keys = Draft::KEYS.join(", "))]
     UnknownKey(String),

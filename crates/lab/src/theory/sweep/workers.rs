@@ -66,12 +66,18 @@ pub(super) fn judge(
     let (next, stop) = (AtomicU64::new(0), AtomicBool::new(false));
     let (send, receive) = mpsc::channel();
     thread::scope(|scope| {
-        for _ in 0..threads.max(1) {
+        for number in 0..threads.max(1) {
             let send = send.clone();
             let (next, stop) = (&next, &stop);
-            scope.spawn(move || {
+            let started = thread::Builder::new().spawn_scoped(scope, move || {
                 work(experiment, first, (points * blocks, blocks), next, stop, &send)
             });
+            match started {
+                Ok(_) => {}
+                // Fewer threads give the same result.
+                Err(_) if number > 0 => break,
+                Err(error) => return Err(SweepError::NoThread(error.to_string())),
+            }
         }
         drop(send);
         let mut open: BTreeMap<Place, Vec<Judged>> = BTreeMap::new();
