@@ -70,9 +70,9 @@ pub fn noise(cpus: &[NoiseCpu<'_>], width_ns: u64, zero_omit: bool) -> String {
     out
 }
 
-/// Microseconds with one decimal, rounded down.
+/// Microseconds with three decimals, as oslat has them: gaps shorter than one are no rarity.
 fn micros(ns: u64) -> String {
-    format!("{}.{}", ns / 1_000, ns % 1_000 / 100)
+    format!("{}.{:03}", ns / 1_000, ns % 1_000)
 }
 
 /// Seconds with three decimals, rounded down.
@@ -110,11 +110,11 @@ mod tests {
     001 (us):\t 5 1
     003 (us):\t 5 0 (including overflows)
         Gaps:\t 10 10
-      Median:\t 0.7 0.7 (us)
-         99%:\t 50.0 50.0 (us)
-       99.9%:\t 51.0 51.0 (us)
-     Maximum:\t 107.9 107.9 (us)
-     Average:\t 30.0 30.0 (us)
+      Median:\t 0.700 0.700 (us)
+         99%:\t 50.010 50.010 (us)
+       99.9%:\t 51.000 51.000 (us)
+     Maximum:\t 107.990 107.990 (us)
+     Average:\t 30.000 30.000 (us)
         Lost:\t 0.015 0.015 (%)
     Duration:\t 1.996 1.996 (sec)
 ";
