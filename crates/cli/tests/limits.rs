@@ -35,6 +35,29 @@ fn the_exit_code_says_whether_limits_were_kept() {
     }
 }
 
+/// Lines have no place for limits: what was broken goes to stderr, also of a quiet run, since the exit code is
+/// 1 for it. A run of threads that measure latency alone is not told to make room for records.
+#[test]
+fn a_pipe_is_told_what_was_broken() {
+    for (limit, broken) in [("0ns", true), ("1h", false)] {
+        let words = ["-n", "1", "-d", "0.1s", "-w", "GRID", "5ms", "-q", "--max-latency", limit];
+        let output = hourglass(&words);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(i32::from(broken)), "{said}");
+        match broken {
+            true => assert!(
+                said.starts_with("hourglass: max-latency: broken, ")
+                    && said.ends_with(" found, 0 ns allowed\n"),
+                "{said}"
+            ),
+            false => assert_eq!(said, ""),
+        }
+    }
+    let output = hourglass(&["-n", "1", "-d", "0.1s", "-w", "LAT", "5ms", "--json"]);
+    let warnings = document(&output)["warnings"].to_string();
+    assert!(!warnings.contains("no-records"), "{warnings}");
+}
+
 /// Any gap at all ends the run, long before its time; a busy loop of 20 s has one.
 #[test]
 fn the_first_gap_beyond_the_limit_ends_the_run_and_calls_the_command() {

@@ -226,7 +226,9 @@ fn warnings(remarks: &Remarks, threads: &[ThreadReport]) -> Vec<Warning> {
         remedy: remedy.to_owned(),
     };
     let mut warnings = Vec::new();
-    if remarks.intervals == 0 && threads.iter().any(|thread| thread.intervals > 0) {
+    // Threads that measure latency alone write no trace, however much room there is.
+    let writes = |thread: &ThreadReport| thread.latency.is_none() && thread.intervals > 0;
+    if remarks.intervals == 0 && threads.iter().any(writes) {
         warnings.push(warning(
             "no-records",
             "the trace has no records: no gap has a cause".to_owned(),

@@ -67,6 +67,11 @@ fn measure(run: RunArguments, control: Option<ThreadSpec>) -> Result<ExitCode> {
             messages::say(&format!("control: {}", control.statement));
         }
     }
+    if let Format::Lines { .. } = format {
+        // Also where it is to be quiet: it is why the exit code is 1.
+        let broken = result.gates.iter().filter(|gate| !gate.passed);
+        broken.for_each(|gate| messages::say(&hourglass_report::text::limit(gate)));
+    }
     output::print(&mut finished, format)?;
     match &finished.kept {
         Some(Ok(folder)) if !quiet => messages::say(&format!("wrote {}", folder.display())),

@@ -16,7 +16,8 @@ const NOTHING: &str = "-";
 const TIMES: [(&str, &str); 4] = [
     ("switch_cost_voluntary", "voluntary switch"),
     ("switch_cost_involuntary", "preemption"),
-    ("interrupt_cost", "interrupt"),
+    // In which no thread ran: an interrupt, or what is below the kernel.
+    ("interrupt_cost", "interruption"),
     ("quantum", "quantum"),
 ];
 
@@ -189,7 +190,7 @@ mod tests {
         let rows: Vec<Vec<&str>> =
             text.lines().map(|line| line.split_whitespace().collect()).collect();
         assert_eq!(rows[2].join(" "), "preemption - 4.10 us 5.21 us 5.50 us - 1000 of 1007");
-        assert_eq!(rows[3].join(" "), "interrupt 3 2.00 us - - - 1000 of 1007");
+        assert_eq!(rows[3].join(" "), "interruption 3 2.00 us - - - 1000 of 1007");
         assert!(times(&all[4..]).is_none());
     }
 

@@ -38,7 +38,7 @@ pub use predict::predict;
 pub use records::RecordWriter;
 pub use reserve::{reserve, reserve_check};
 pub use simulation::simulation;
-pub use summary::summary;
+pub use summary::{limit, summary};
 pub use sweep::{sweep, sweep_summary};
 pub(crate) use table::Tone;
 pub(crate) use verdict::verdict;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hourglass_model::document::{LatencyReport, RunDocument, RunResult, ThreadReport};
+use hourglass_model::document::{Gate, LatencyReport, RunDocument, RunResult, ThreadReport};
 use hourglass_model::manifest::ClockFacts;
 
 use super::Style;
@@ -257,9 +257,17 @@ impl Lines {
 /// What explains the numbers: switches, emulated devices, the clock.
 fn facts(lines: &mut Lines, document: &RunDocument) {
     let result = &document.result;
-    if result.threads.len() > 1 {
-        let text =
-            format!("{} from one thread of the run to another on the same CPU", result.switches);
+    // Threads that measure latency alone write no trace, so that it proves nothing of them.
+    let untraced = result.threads.iter().filter(|thread| thread.latency.is_some()).count();
+    if result.threads.len() > untraced + 1 {
+        let beside = match untraced {
+            0 => "",
+            _ => "; those of threads that measure latency are not counted",
+        };
+        let text = format!(
+            "{} from one thread of the run to another on the same CPU{beside}",
+            result.switches
+        );
         lines.line("Switches", &text, Tone::Normal);
         if let Some(text) = inferences::switches(&result.inferences) {
             lines.below(&text);
@@ -269,7 +277,7 @@ fn facts(lines: &mut Lines, document: &RunDocument) {
     if !certain.is_empty() {
         lines.line("Certain", &certain, Tone::Normal);
     }
-    lines.block("Interrupts", &inferences::interrupts(&result.inferences));
+    lines.block("Interrupted", &inferences::interrupts(&result.inferences));
     lines.block("Late", &inferences::late(&result.inferences));
     let mut emulated: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
     for thread in &result.threads {
@@ -314,21 +322,24 @@ fn frequency(hz: f64) -> String {
     }
 }
 
+/// A limit, and whether it was kept: `max-latency: broken, 9.01 ms found, 2.00 ms allowed`.
+#[must_use]
+pub fn limit(gate: &Gate) -> String {
+    format!(
+        "{}: {}, {} found, {} allowed",
+        gate.name,
+        if gate.passed { "kept" } else { "broken" },
+        amount(gate.value, &gate.unit),
+        amount(gate.limit, &gate.unit)
+    )
+}
+
 /// What must be known before the numbers are believed.
 fn cautions(lines: &mut Lines, document: &RunDocument) {
     let result = &document.result;
     for gate in &result.gates {
-        let (kept, tone) = match gate.passed {
-            true => ("kept", Tone::Good),
-            false => ("broken", Tone::Bad),
-        };
-        let text = format!(
-            "{}: {kept}, {} found, {} allowed",
-            gate.name,
-            amount(gate.value, &gate.unit),
-            amount(gate.limit, &gate.unit)
-        );
-        lines.line("Gate", &text, tone);
+        let tone = if gate.passed { Tone::Good } else { Tone::Bad };
+        lines.line("Gate", &limit(gate), tone);
     }
     for warning in &result.warnings {
         lines.line("Warning", &warning.text, Tone::Caution);
