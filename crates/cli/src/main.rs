@@ -17,6 +17,7 @@ mod peers;
 mod progress;
 mod settings;
 mod stop;
+mod whole_file;
 
 use std::ffi::OsString;
 use std::io;

@@ -9,12 +9,12 @@ use clap::{Args, ValueHint};
 use hourglass_report::{svg, text};
 use hourglass_time::Span;
 
-use super::paper::write_whole;
 use crate::lab::cache_cost::{self, Step};
 use crate::messages;
 use crate::output;
 use crate::settings::Settings;
 use crate::stop::{self, Stop};
+use crate::whole_file::{self, WholeFile};
 
 /// Measure what a context switch costs threads with data in the cache, by the size of their data
 #[derive(Args, Debug)]
@@ -64,6 +64,7 @@ fn duration(text: &str) -> Result<Span, String> {
 /// Sizes that cannot be meant, a CPU or memory that is not there, a picture that cannot be written.
 pub(crate) fn measure(asked: &CacheCost, settings: Settings) -> Result<ExitCode> {
     let wanted = asked.wanted()?;
+    let file = WholeFile::wanted("--svg", asked.svg.as_deref())?;
     let tell = io::stderr().is_terminal() && !settings.quiet;
     if tell {
         messages::say(&format!("this takes {} and a little more", wanted.length()));
@@ -74,18 +75,19 @@ pub(crate) fn measure(asked: &CacheCost, settings: Settings) -> Result<ExitCode>
         }
     })
     .map_err(super::run::refusal)?;
-    if let Some(path) = &asked.svg {
-        let picture = svg::curves(&cache_cost::curves(&found.document));
-        write_whole(path, picture.as_bytes())
-            .map_err(|error| Stop::usage(format!("--svg: {}: {error}", path.display())))?;
-        if !settings.quiet {
-            messages::say(&format!("wrote {}", path.display()));
-        }
-    }
     if settings.json {
         output::json(&found.document)?;
     } else {
         output::text(&text::cache_cost(&found.document, output::style()))?;
+    }
+    if let Some(file) = file {
+        let name = file.name().to_path_buf();
+        let picture = svg::curves(&cache_cost::curves(&found.document));
+        file.write(picture.as_bytes())
+            .map_err(|error| whole_file::refused("--svg", &name, &error))?;
+        if !settings.quiet {
+            messages::say(&format!("wrote {}", name.display()));
+        }
     }
     Ok(found.signal.map_or(ExitCode::SUCCESS, stop::ended_by))
 }

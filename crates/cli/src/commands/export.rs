@@ -15,6 +15,7 @@ use crate::messages;
 use crate::output;
 use crate::settings::Settings;
 use crate::stop::Stop;
+use crate::whole_file;
 
 /// Microseconds of latency that a text histogram may have rows for; cyclictest has the same end.
 const MOST_ROWS: u64 = 1_000_000;
@@ -160,17 +161,18 @@ fn check_latencies(asked: &[(Format, &Path)], shown: &Shown, folder: &Path) -> R
 
 /// Writes a file; nothing half-written stays if that fails.
 fn to_file(export: &Export, format: Format, shown: &Shown, path: &Path) -> Result<()> {
-    let refused = |error: &dyn std::fmt::Display| {
-        Stop::usage(format!("--{}: {}: {error}", format.name(), path.display()))
-    };
+    let option = format!("--{}", format.name());
     let existed = path.exists();
-    let file = File::create(path).map_err(|error| refused(&error))?;
+    let file = File::create(path).map_err(|error| whole_file::refused(&option, path, &error))?;
     write(export, format, shown, file).map_err(|error| {
         if !existed {
             // It may be gone already; what is told is why it was not written.
             let _ = fs::remove_file(path);
         }
-        refused(&error).into()
+        match error.downcast_ref::<io::Error>() {
+            Some(error) => whole_file::refused(&option, path, error).into(),
+            None => Stop::usage(format!("{option}: {}: {error}", path.display())).into(),
+        }
     })
 }
 

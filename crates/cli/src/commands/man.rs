@@ -1,6 +1,5 @@
 //! `man`: the manual pages, made from the same definitions as the help.
 
-use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -20,6 +19,7 @@ use crate::peers::help::{Groups, Texts};
 use crate::peers::{self, latency, noise};
 use crate::settings::Settings;
 use crate::stop::Stop;
+use crate::whole_file;
 
 /// Print a manual page, or write them all
 #[derive(Args, Debug)]
@@ -45,8 +45,7 @@ pub(crate) fn man(man: &Man, settings: Settings) -> Result<ExitCode> {
     if let Some(dir) = &man.dir {
         for (command, page) in pages {
             let path = dir.join(clap_mangen::Man::new(command).get_filename());
-            fs::write(&path, page)
-                .map_err(|error| Stop::usage(format!("--dir: {}: {error}", path.display())))?;
+            whole_file::keep("--dir", &path, &page)?;
             if !settings.quiet {
                 messages::say(&format!("wrote {}", path.display()));
             }

@@ -1,7 +1,7 @@
 //! `paper`: a paper's tables and figures, measured on this machine.
 
 use std::fs;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -17,6 +17,7 @@ use crate::messages;
 use crate::output;
 use crate::settings::Settings;
 use crate::stop::{self, Stop};
+use crate::whole_file;
 
 /// Measure a paper's tables on this machine and show them beside the paper's numbers
 #[derive(Args, Debug)]
@@ -160,8 +161,7 @@ impl Folder<'_> {
             };
             let name = format!("figure-{}.svg", figure.id());
             let path = self.path.join(&name);
-            write_whole(&path, svg::figure(figure).as_bytes())
-                .map_err(|error| Stop::usage(format!("-o: {}: {error}", path.display())))?;
+            whole_file::keep("-o", &path, svg::figure(figure).as_bytes())?;
             if !settings.quiet {
                 messages::say(&format!("wrote {}", path.display()));
             }
@@ -173,19 +173,4 @@ impl Folder<'_> {
         }
         Ok(())
     }
-}
-
-/// Writes a file that has its name only once it is complete.
-pub(super) fn write_whole(path: &Path, contents: &[u8]) -> io::Result<()> {
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(".partial");
-    let partial = PathBuf::from(partial);
-    let written = fs::File::create(&partial)
-        .and_then(|mut file| file.write_all(contents))
-        .and_then(|()| fs::rename(&partial, path));
-    if written.is_err() {
-        // The first error is the one to tell.
-        let _ = fs::remove_file(&partial);
-    }
-    written
 }

@@ -1,6 +1,5 @@
 //! `render`: draws the execution trace of a run.
 
-use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -17,6 +16,7 @@ use crate::messages;
 use crate::output::{self, Source};
 use crate::settings::Settings;
 use crate::stop::Stop;
+use crate::whole_file;
 
 /// What the rows of the picture are.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -64,7 +64,7 @@ pub(crate) fn render(render: &Render, settings: Settings) -> Result<ExitCode> {
     let mut recalled =
         lab::recall(&render.folder).map_err(|error| Stop::usage(error.to_string()))?;
     let ended = recalled.document().manifest.elapsed_ns;
-    let forwards = render.to.is_some_and(|to| to > render.from);
+    let forwards = render.to.is_none_or(|to| to > render.from);
     if forwards && render.from.nanos_or_zero() >= ended && ended > 0 {
         let ended = Span::from_nanos(i64::try_from(ended).unwrap_or(i64::MAX));
         return Err(Stop::usage(format!("--from: the run had ended by then, at {ended}")).into());
@@ -86,7 +86,7 @@ pub(crate) fn render(render: &Render, settings: Settings) -> Result<ExitCode> {
         io::stdout().lock().write_all(&svg).context("cannot write to stdout")?;
         return Ok(ExitCode::SUCCESS);
     }
-    fs::write(&render.output, svg).map_err(|error| Stop::usage(format!("-o: {name}: {error}")))?;
+    whole_file::keep("-o", &render.output, &svg)?;
     if settings.json {
         output::json(&json!({
             "schema": "hourglass.render/1",

@@ -1,6 +1,5 @@
 //! `report`: a run as one page that opens in a browser from disk.
 
-use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -14,7 +13,7 @@ use super::whole::Shown;
 use crate::messages;
 use crate::output;
 use crate::settings::Settings;
-use crate::stop::Stop;
+use crate::whole_file;
 
 /// Write a run as one page (HTML) that opens from disk, without a network
 #[derive(Args, Debug)]
@@ -52,8 +51,7 @@ pub(crate) fn report(report: &Report, settings: Settings) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let name = report.output.display();
-    fs::write(&report.output, &page)
-        .map_err(|error| Stop::usage(format!("-o: {name}: {error}")))?;
+    whole_file::keep("-o", &report.output, page.as_bytes())?;
     if settings.json {
         output::json(&json!({
             "schema": "hourglass.report/1",

@@ -1,6 +1,5 @@
 //! `sweep`: how many random sets of tasks each analysis accepts.
 
-use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -9,7 +8,6 @@ use clap::{Args, ValueHint};
 use hourglass_model::sweep::SweepDocument;
 use hourglass_report::{svg, text};
 
-use super::paper::write_whole;
 use crate::args::suggest::name_like;
 use crate::lab::sweep::{self, ANALYSES, Analysis, Described, Draft, Experiment, SweepError};
 use crate::lab::theory::input::{self, InputError};
@@ -18,6 +16,7 @@ use crate::output;
 use crate::progress::SetsProgress;
 use crate::settings::Settings;
 use crate::stop::{self, Stop};
+use crate::whole_file;
 
 /// Name of the picture in the folder.
 const PICTURE: &str = "sweep.svg";
@@ -188,6 +187,7 @@ impl Sweep {
 /// The line about an error, with the names like an unknown one.
 fn refused(place: &str, error: &SweepError) -> Stop {
     let hint = match error {
+        SweepError::NoThread(_) => return Stop::machine(vec![error.to_string()]),
         SweepError::UnknownAnalysis(name) => {
             let like = name_like(name, ANALYSES.iter().map(|analysis| analysis.name));
             let meant = like.map_or(String::new(), |like| format!("did you mean {like}? "));
@@ -217,8 +217,7 @@ fn list(settings: Settings) -> Result<ExitCode> {
 
 fn draw(document: &SweepDocument, folder: &Path, settings: Settings) -> Result<(), Stop> {
     let path = folder.join(PICTURE);
-    let failed = |error: &dyn Display| Stop::usage(format!("-o: {}: {error}", path.display()));
-    write_whole(&path, svg::acceptance(document).as_bytes()).map_err(|error| failed(&error))?;
+    whole_file::keep("-o", &path, svg::acceptance(document).as_bytes())?;
     if !settings.quiet {
         messages::say(&format!("wrote {}", folder.display()));
     }

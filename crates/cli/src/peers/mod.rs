@@ -12,7 +12,6 @@ pub(crate) mod latency;
 mod letters;
 pub(crate) mod noise;
 mod values;
-mod whole_file;
 
 pub(crate) use letters::{Letter, Takes};
 

@@ -14,11 +14,11 @@ use anyhow::Result;
 use self::read::Latency;
 use self::status::Status;
 use super::letters::Parsed;
-use super::whole_file::WholeFile;
 use super::{Machine, help};
 use crate::commands::run::{exit_code, refusal};
 use crate::lab;
 use crate::output::{self, Format};
+use crate::whole_file::WholeFile;
 
 pub(crate) use options::{GROUPS, TEXTS};
 

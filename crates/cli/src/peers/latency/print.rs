@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, IsTerminal};
 
 use anyhow::{Context, Result};
 use hourglass_model::document::{LatencyReport, RunDocument};
+use hourglass_model::wakeup::{WakeUpReport, WakeUpStage};
 use hourglass_report::text::{
     CyclicSteps, CyclicThread, CyclicUnit, cyclic_histogram, cyclic_row, cyclic_sample,
     cyclic_status, summary,
@@ -14,8 +15,7 @@ use super::read::View;
 use super::status::unit;
 use crate::lab::Finished;
 use crate::output;
-use crate::peers::whole_file::WholeFile;
-use crate::stop::Stop;
+use crate::whole_file::{self, WholeFile};
 
 /// Prints the result.
 ///
@@ -62,9 +62,11 @@ pub(super) fn result(
         }
     }
     match (histogram, histogram_file) {
-        (Some(text), Some(file)) => file
-            .write(text.as_bytes())
-            .map_err(|error| Stop::machine(vec![format!("--histfile: {error}")]))?,
+        (Some(text), Some(file)) => {
+            let name = file.name().to_path_buf();
+            file.write(text.as_bytes())
+                .map_err(|error| whole_file::refused("--histfile", &name, &error))?;
+        }
         (Some(text), None) => out.push_str(&text),
         (None, _) => {}
     }
@@ -107,6 +109,9 @@ fn beside(document: &RunDocument, threads: &[CyclicThread], unit: CyclicUnit) ->
     out.push_str(&row("P50 Latencies", &|latency| latency.p50_ns));
     out.push_str(&row("P99 Latencies", &|latency| latency.p99_ns));
     out.push_str(&row("P99.9 Latencies", &|latency| latency.p999_ns));
+    for report in &document.result.wakeups {
+        report.stages.iter().for_each(|of| out.push_str(&stage(report, of)));
+    }
     if let Some(hit) = &document.result.hit {
         let ids = threads.iter().map(|thread| format!(" {}", thread.tid)).collect::<String>();
         let own = threads.iter().find(|thread| thread.id == hit.thread);
@@ -116,6 +121,25 @@ fn beside(document: &RunDocument, threads: &[CyclicThread], unit: CyclicUnit) ->
     }
     out.push_str(&crate::peers::limits(document, "intervals"));
     out
+}
+
+/// A stage of the wake-ups of a thread, as the kernel's events tell it.
+fn stage(report: &WakeUpReport, stage: &WakeUpStage) -> String {
+    let us = |ns: i64| {
+        let sign = if ns < 0 { "-" } else { "" };
+        let ns = ns.unsigned_abs();
+        format!("{sign}{}.{:03}", ns / 1_000, ns % 1_000)
+    };
+    format!(
+        "# Thread {} {}: P50 {} P99 {} Max {} us, {} of {} wake-ups\n",
+        report.thread,
+        stage.stage.replace('_', " "),
+        us(stage.p50_ns),
+        us(stage.p99_ns),
+        us(stage.max_ns),
+        report.joined,
+        report.joined.saturating_add(report.unjoined)
+    )
 }
 
 fn samples(finished: &Finished, unit: CyclicUnit) -> Result<()> {
@@ -128,4 +152,28 @@ fn samples(finished: &Finished, unit: CyclicUnit) -> Result<()> {
         }
     }
     out.flush().context("cannot write to stdout")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The medians of rt-tools 4.4; an interrupt that is being served already finds the timer expired.
+    #[test]
+    fn a_stage_is_one_line() {
+        let report = WakeUpReport { thread: 1, joined: 4_993, unjoined: 7, stages: Vec::new() };
+        let times = WakeUpStage {
+            stage: "expiry_to_interrupt".to_owned(),
+            min_ns: -4_600,
+            p50_ns: 19_300,
+            p99_ns: 39_000,
+            p999_ns: 40_000,
+            max_ns: -999,
+        };
+        assert_eq!(
+            stage(&report, &times),
+            "# Thread 1 expiry to interrupt: P50 19.300 P99 39.000 Max -0.999 us, 4993 of 5000 \
+             wake-ups\n"
+        );
+    }
 }

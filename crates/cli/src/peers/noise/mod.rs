@@ -12,13 +12,13 @@ use hourglass_report::text::{NoiseCpu, noise as table, summary};
 
 use self::read::{Noise, View};
 use super::letters::Parsed;
-use super::whole_file::WholeFile;
 use super::{Machine, help};
 use crate::commands::run::{exit_code, refusal};
 use crate::lab::{self, Finished};
 use crate::messages;
 use crate::output::{self, Format};
 use crate::progress::Progress;
+use crate::whole_file::WholeFile;
 
 pub(crate) use options::{GROUPS, TEXTS};
 
