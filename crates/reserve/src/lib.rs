@@ -3,12 +3,13 @@
 //! Owns: enforcing a reservation by what the kernel has ([`backend`]), saying why it is refused
 //! ([`admission`]), what was delivered ([`supply`]), how far the reserved work is ([`progress`]),
 //! keeping those who share its processor from taking it ([`smt`]), starting or adopting whom it is
-//! for ([`command`]), and putting everything back whatever happens ([`guardian`]).
+//! for ([`command`]), what a host took meanwhile ([`account`]), and putting everything back whatever happens ([`guardian`]).
 //! Must not: contain an analysis (sums and slack are `sched`'s), know what a run or a workload is,
 //! print.
 
 #![forbid(unsafe_code)]
 
+pub mod account;
 pub mod admission;
 pub mod backend;
 pub mod command;

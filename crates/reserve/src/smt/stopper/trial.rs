@@ -10,15 +10,19 @@ use hourglass_sys::sched::{self, Attributes};
 use hourglass_sys::thread;
 
 use super::Stopper;
-use super::measure::Setup;
+use super::measure::{SPOILED_NS, Setup};
+use crate::account::Account;
 
-/// Trials on the co-runners themselves, the pause between two, ns, and how long one is waited for, ns.
+/// Trials on the co-runners themselves, and how many may be made until so many count; the pause between two, ns, and how
+/// long one is waited for, ns.
 const SET_TRIALS: u32 = 3;
+const SET_MOST: u32 = 9;
 const SET_PAUSE_NS: u64 = 2_000_000;
 const SET_LIMIT_NS: u64 = 20_000_000;
 
 /// How long it takes from the order until all whom an open stopper stops stand, as far as the kernel says: the longest
-/// of three trials, ns, the reading of it included. If some do not stand within 20 ms (one may be in a wait that
+/// of three trials, ns, the reading of it included. A trial in which a host took the CPU, as far as the kernel is told, is
+/// made again, and counts if there are many such. If some do not stand within 20 ms (one may be in a wait that
 /// nothing interrupts), the order itself counts.
 ///
 /// # Errors
@@ -31,14 +35,26 @@ pub fn on_the_set(stopper: &mut dyn Stopper, setup: &Setup) -> io::Result<u64> {
             // As a monitor; where it is refused the trials take longer, which is the safe side.
             let _ = sched::set(Attributes::Fifo(priority));
             let _ = thread::set_affinity([controller]);
-            let mut longest = 0;
-            for _ in 0..SET_TRIALS {
+            let account = Account::open();
+            let (mut longest, mut spoiled, mut counted) = (0, 0, 0);
+            for _ in 0..SET_MOST {
                 std::thread::sleep(Duration::from_nanos(SET_PAUSE_NS));
+                let before = account.read();
                 let taken = set_trial(stopper);
+                let stolen_ns = account.read().since(before).stolen_ns;
                 stopper.resume()?;
-                longest = taken?.max(longest);
+                let taken_ns = taken?;
+                if stolen_ns > SPOILED_NS {
+                    spoiled = taken_ns.max(spoiled);
+                    continue;
+                }
+                longest = taken_ns.max(longest);
+                counted += 1;
+                if counted == SET_TRIALS {
+                    return Ok(longest);
+                }
             }
-            Ok(longest)
+            Ok(longest.max(spoiled))
         })?;
         thread.join().unwrap_or_else(|_| Err(io::Error::other("the trial ended early")))
     })
@@ -106,7 +122,7 @@ mod tests {
     fn the_last_of_the_set_counts() {
         let mut set = Set { looks: 5, left: 0, stops: 0, resumes: 0, refuses: false };
         assert!(on_the_set(&mut set, &setup()).unwrap() >= 5_000_000);
-        assert_eq!((set.stops, set.resumes), (SET_TRIALS, SET_TRIALS));
+        assert!(set.stops == set.resumes && (SET_TRIALS..=SET_MOST).contains(&set.stops));
         // One that never stands, since it waits for a disk, is not waited for: the order counts.
         set.looks = u32::MAX;
         // A busy machine may hold the order itself up: the best of some tries.
