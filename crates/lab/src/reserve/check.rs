@@ -55,6 +55,8 @@ pub fn check(request: &Request) -> Result<ReserveDocument, Failure> {
         document.refusals.splice(..0, obstacles);
     }
     let more = over::for_demand(document.budget_ns, document.period_ns);
-    document.suggested_budget_ns = Some(more).filter(|more| *more > document.budget_ns);
+    // All of a CPU is no budget.
+    let fits = document.budget_ns + 1..document.period_ns;
+    document.suggested_budget_ns = Some(more).filter(|more| fits.contains(more));
     Ok(document)
 }

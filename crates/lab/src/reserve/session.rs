@@ -81,6 +81,10 @@ pub fn run(request: &Request) -> Result<Outcome, Failure> {
     }
     let doubts = picked.reserved.doubts();
     document.guarantee &= doubts.is_empty();
+    if !doubts.is_empty() {
+        // While nobody held the work to its budget it took what it could.
+        document.suggested_budget_ns = None;
+    }
     document.warnings.extend(doubts.into_iter().map(document::doubt));
     if let Some(smt) = &mut document.smt {
         // Against co-runners only what is given can be kept.

@@ -178,6 +178,10 @@ fn siblings(out: &mut String, smt: &SmtReport, style: Style) {
         }
     };
     line(out, "siblings", &text, tone, style);
+    if smt.shares.is_empty() {
+        // Then nobody watched.
+        return;
+    }
     let missed = if smt.missed == 0 { Tone::Good } else { Tone::Bad };
     let idle = match smt.idle {
         0 => String::new(),
@@ -389,6 +393,27 @@ mod tests {
         let watched = SmtReport { policy: "ignore".to_owned(), stopper: None, ..smt };
         let text = reserve(&ReserveDocument { smt: Some(watched), ..document }, Style::Plain);
         assert!(text.contains("ignore: who runs on CPU 1 is not kept off"), "{text}");
+    }
+
+    /// Where nobody shares there is no monitor, and so nothing that it saw.
+    #[test]
+    fn where_nobody_shares_nobody_watches() {
+        let mut document = document();
+        let mut smt: SmtReport = serde_json::from_value(serde_json::json!({
+            "policy": "monitor", "protected": false, "against": [], "broken": 0, "shares": [], "progress": "none",
+            "stopper": null, "margin_ns": 0, "margin_first_ns": 0, "stop_trial_ns": null, "stop_max_ns": 0, "jobs": 0,
+            "missed": 0, "idle": 0, "stops": 0, "stopped_ns": 0, "checks": 0, "backwards": 0, "unmoved": 0,
+        }))
+        .unwrap();
+        document.smt = Some(smt.clone());
+        let text = reserve(&document, Style::Plain);
+        assert!(
+            text.contains("no CPU shares: nothing is claimed") && !text.contains("watched"),
+            "{text}"
+        );
+        smt.shares = vec![1];
+        document.smt = Some(smt);
+        assert!(reserve(&document, Style::Plain).contains("0 watched"));
     }
 
     #[test]

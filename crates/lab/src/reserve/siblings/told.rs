@@ -11,7 +11,7 @@ use hourglass_reserve::smt::sharers::locks::Shared;
 use hourglass_reserve::smt::topology::Shares;
 use hourglass_time::Span;
 
-use super::super::{SiblingPolicy, Siblings};
+use super::super::{Interference, SiblingPolicy, Siblings};
 
 fn warning(id: &str, text: String, remedy: &str) -> Warning {
     Warning { id: id.to_owned(), text, remedy: remedy.to_owned() }
@@ -135,13 +135,14 @@ pub(super) fn shared(shared: &Shared) -> Warning {
 
 /// That nobody shares.
 pub(super) fn no_claim(shares: &Shares, siblings: &Siblings) -> Warning {
-    let (cpu, what) = (shares.cpu, &siblings.interference);
+    let cpu = shares.cpu;
+    let nobody = match &siblings.interference {
+        Interference::Siblings => format!("CPU {cpu} has no sibling"),
+        what => format!("no CPU shares {what} with CPU {cpu}"),
+    };
     Warning {
         id: "nobody-shares".to_owned(),
-        text: format!(
-            "no CPU shares {what} with CPU {cpu} ({}): no protection is claimed",
-            shares.source
-        ),
+        text: format!("{nobody} ({}): no protection is claimed", shares.source),
         remedy: "--interferes llc, membw or a list of CPUs names others".to_owned(),
     }
 }
