@@ -19,10 +19,25 @@ const LOOKS: f64 = 10.0;
 pub(super) fn measure(rounds: u32) -> Vec<Row> {
     let turns = usize::try_from(rounds).unwrap_or(usize::MAX);
     match headline(turns, PERIODS) {
-        Ok(found) => rows(&found),
+        Ok(found) => {
+            tell_late(&found);
+            rows(&found)
+        }
         Err(why) => {
             eprintln!("throughput_ratio: {why}");
             Vec::new()
+        }
+    }
+}
+
+/// Where the time of each late job went, of those who promise that there is none.
+fn tell_late(found: &Headline) {
+    for policy in found.policies.iter().filter(|policy| policy.policy != "ignore") {
+        let PolicyFigures { policy: name, latest_look_ns, margin_ns, late, .. } = policy;
+        late.iter().for_each(|line| eprintln!("late/{name}: {line}"));
+        if !late.is_empty() {
+            let [look, margin] = [latest_look_ns, margin_ns].map(|ns| *ns as f64 / 1e6);
+            eprintln!("late/{name}: looks up to {look:.3} ms late, margin up to {margin:.3} ms");
         }
     }
 }
@@ -73,6 +88,7 @@ mod tests {
             best_effort: 0.5,
             monitor: 0.002,
             looks: 9.0,
+            ..PolicyFigures::default()
         };
         let policies = vec![policy("ignore", 10), policy("monitor, word", 1)];
         let found = Headline { emulated: true, margin_ns: 80_000, ratio: Some(1.7), policies };

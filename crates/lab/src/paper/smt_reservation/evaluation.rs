@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use super::super::bench::{Bench, Effort};
 use super::contention::CoRunner;
-use super::jobs::{Jobs, product, video};
+use super::jobs::{FRAMES, Jobs, QUICK, product, video};
 use super::outcome::Outcome;
 use super::rig::Rig;
 use super::simulated::simulate;
@@ -61,8 +61,8 @@ impl Subject {
             (Subject::Product(_), Effort::Quick) => (product(20), 10),
             (Subject::Product(_), Effort::Full) => (product(150), 30),
             // Whole groups of frames.
-            (_, Effort::Quick) => (video(72), 36),
-            (_, Effort::Full) => (video(900), 300),
+            (_, Effort::Quick) => (video(FRAMES).part(QUICK), 36),
+            (_, Effort::Full) => (video(FRAMES), 300),
         }
     }
 }

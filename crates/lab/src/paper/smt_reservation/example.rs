@@ -172,7 +172,7 @@ pub(super) fn monitor(_: &Bench) -> Option<MeasuredTable> {
                 "None: the simulator, which knows the process' progress only by running it, looks by a \
                  timer {looks} times and stops at the same time."
             );
-            (Some(Drawing::Trace(log.figure("4", "slack time monitoring"))), text)
+            (Some(Drawing::Trace(log.figure("4", "slack time monitoring, simulated"))), text)
         }
         Err(why) => (None, format!("The simulation failed: {why}.")),
     };
@@ -186,7 +186,7 @@ pub(super) fn disable(_: &Bench) -> Option<MeasuredTable> {
         Ok((_, log)) => {
             rows.push(row("real-time process done at", 6.0, log.done));
             rows.push(row("best effort has got", 8.0, Some(log.others())));
-            let drawing = Drawing::Trace(log.figure("5", "SMT disabled"));
+            let drawing = Drawing::Trace(log.figure("5", "SMT disabled, simulated"));
             (Some(drawing), "None.".to_owned())
         }
         Err(why) => (None, format!("The simulation failed: {why}.")),

@@ -10,7 +10,7 @@ use super::trial;
 use super::ways::Way;
 
 /// What came of one policy.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct PolicyFigures {
     /// `ignore`, `disable` or `monitor, word`.
     pub policy: &'static str,
@@ -28,6 +28,12 @@ pub struct PolicyFigures {
     pub monitor: f64,
     /// Looks at the slack in a period.
     pub looks: f64,
+    /// The latest look after its time, ns.
+    pub latest_look_ns: u64,
+    /// The largest margin that the monitor came to, ns.
+    pub margin_ns: u64,
+    /// Each late job in a line: where its time went.
+    pub late: Vec<String>,
 }
 
 /// The product of section 5.2 beside the integer product, periods of all policies in turns.
@@ -77,5 +83,8 @@ fn figures((way, outcome): &(Way, Outcome)) -> PolicyFigures {
         best_effort: outcome.best_effort(),
         monitor: outcome.monitor_ns as f64 / time,
         looks: outcome.checks as f64 / outcome.periods.max(1) as f64,
+        latest_look_ns: outcome.latest_look_ns,
+        margin_ns: outcome.margin_ns,
+        late: outcome.late_words(),
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! Owns: what each job computes, for how long, and what of it is told. Must not: run it.
 
+use std::ops::Range;
+
 use super::simulated::Work as Simulated;
 
 const MS: u64 = 1_000_000;
@@ -68,6 +70,12 @@ const GROUP: usize = 12;
 /// A change of scene: one frame in so many, on average.
 const SCENE: u64 = 60;
 
+/// Frames of the whole video, 30 s of it.
+pub(super) const FRAMES: usize = 900;
+
+/// The frames of a short run: whole groups, and one behind a change of scene, of which the first 15 groups have none.
+pub(super) const QUICK: Range<usize> = 180..252;
+
 /// What drew the lengths of frames.
 pub(super) const SEED: u64 = 2_006;
 
@@ -133,7 +141,7 @@ mod tests {
     /// needs more than is reserved.
     #[test]
     fn frames_of_a_video() {
-        let video = video(900);
+        let video = video(FRAMES);
         let lengths: Vec<u64> = video.lengths().collect();
         assert_eq!(lengths.len(), 900);
         let cheap = |ns: u64| ns < 14 * MS;
@@ -141,6 +149,15 @@ mod tests {
         let peaks = lengths.iter().filter(|ns| **ns > 22 * MS).count();
         assert!((5..40).contains(&peaks), "{peaks}");
         assert!(lengths.iter().all(|ns| *ns <= 24 * MS && *ns < video.reserve_ns));
+    }
+
+    /// A short run has everything that the figure shows.
+    #[test]
+    fn a_short_run_has_a_change_of_scene() {
+        let lengths: Vec<u64> = video(FRAMES).lengths().collect();
+        let part = &lengths[QUICK];
+        assert_eq!((QUICK.start % GROUP, part.len() % GROUP), (0, 0));
+        assert!(part.iter().any(|ns| *ns > 22 * MS) && part.iter().any(|ns| *ns < 14 * MS));
     }
 
     /// What is told never exceeds what is done, and the two loops take most of a frame.

@@ -13,6 +13,7 @@ mod example;
 mod figures;
 mod headline;
 mod jobs;
+mod looped;
 mod outcome;
 mod rig;
 mod simulated;

@@ -3,7 +3,7 @@
 //! Owns: completion times, misses, throughput of the others. Must not: know how they were found.
 
 /// A job that came to its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Done {
     /// The period in which it was released, from 0.
     pub(super) period: u64,
@@ -15,6 +15,16 @@ pub(super) struct Done {
     pub(super) taken_ns: u64,
     /// Whether another thread took the CPU from it meanwhile: one of a higher priority.
     pub(super) preempted: bool,
+    /// How long it waited for the CPU while other threads had it, ns.
+    pub(super) waited_ns: u64,
+    /// From release to its first instruction, ns.
+    pub(super) begun_ns: u64,
+    /// The longest that it was kept from a few microseconds' work, ns.
+    pub(super) longest_ns: u64,
+    /// From when others were last felt to completion, ns, where contention is emulated.
+    pub(super) alone_ns: u64,
+    /// What was left to do then, ns of a CPU that is not shared.
+    pub(super) left_ns: u64,
 }
 
 /// Why a job was late.
@@ -50,6 +60,19 @@ pub(super) struct Outcome {
     pub(super) latest_look_ns: u64,
     /// Processor time of the monitor, ns.
     pub(super) monitor_ns: u64,
+    /// The largest margin that the monitor came to, ns.
+    pub(super) margin_ns: u64,
+}
+
+/// In few words.
+impl std::fmt::Display for Late {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Late::Missed => "missed",
+            Late::Overran => "late by itself",
+            Late::Host => "late by the host",
+        })
+    }
 }
 
 impl Outcome {
@@ -105,6 +128,29 @@ impl Outcome {
         self.done.iter().filter(late).count() as u64
     }
 
+    /// Each late job in a line: where its time went.
+    pub(super) fn late_words(&self) -> Vec<String> {
+        let ms = |ns: u64| ns as f64 / 1e6;
+        let words = |done: &Done| {
+            let late = self.lateness(done)?;
+            let Done { period, response_ns, own_ns, taken_ns, waited_ns, .. } = *done;
+            Some(format!(
+                "period {period}, {late}: done after {:.3} ms of {:.3}; begun after {:.3}; {:.3} its own, {:.3} taken by a \
+                 host, {:.3} by other threads, {:.3} the longest of these; the last {:.3} beside nobody, for {:.3} of work",
+                ms(response_ns),
+                ms(self.deadline_ns),
+                ms(done.begun_ns),
+                ms(own_ns),
+                ms(taken_ns),
+                ms(waited_ns),
+                ms(done.longest_ns),
+                ms(done.alone_ns),
+                ms(done.left_ns)
+            ))
+        };
+        self.done.iter().filter_map(words).collect()
+    }
+
     /// Missed of all, in per cent.
     pub(super) fn missed_percent(&self) -> f64 {
         self.missed().min(self.periods) as f64 * 100.0 / self.periods.max(1) as f64
@@ -140,6 +186,7 @@ impl Outcome {
         self.checks += more.checks;
         self.latest_look_ns = self.latest_look_ns.max(more.latest_look_ns);
         self.monitor_ns += more.monitor_ns;
+        self.margin_ns = self.margin_ns.max(more.margin_ns);
     }
 }
 
@@ -157,6 +204,7 @@ mod tests {
             own_ns: 40 + response_ns / 10,
             taken_ns,
             preempted: response_ns > 70,
+            ..Done::default()
         };
         let first = Outcome {
             deadline_ns: 70,

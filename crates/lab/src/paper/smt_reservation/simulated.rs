@@ -53,13 +53,7 @@ impl Sink for Completions {
 
     fn happened(&mut self, _: u64, event: Event) {
         if let Event::Completion { thread: 0, job, response } = event {
-            self.0.push(Done {
-                period: job,
-                response_ns: response,
-                own_ns: 0,
-                taken_ns: 0,
-                preempted: false,
-            });
+            self.0.push(Done { period: job, response_ns: response, own_ns: 0, ..Done::default() });
         }
     }
 }
@@ -90,6 +84,7 @@ pub(super) fn simulate(
         checks: found.watched.wakeups,
         latest_look_ns: 0,
         monitor_ns: 0,
+        margin_ns: 0,
     })
 }
 

@@ -1,11 +1,11 @@
 //! Some periods of a real-time process beside others, on this machine.
 //!
-//! Owns: the processes, the loop of jobs and what is noted in it. Must not: decide whom to stop (the
-//! monitor does), judge.
+//! Owns: the processes, and the monitor over them. Must not: decide whom to stop (the monitor does), judge.
 
 use std::sync::Arc;
 
 use hourglass_model::{Reservation, Strength};
+use hourglass_reserve::account::Account;
 use hourglass_reserve::progress::cpu_time::CpuTime;
 use hourglass_reserve::progress::instructions::{ByInstructions, SingleThreadRate};
 use hourglass_reserve::progress::page::Page;
@@ -19,7 +19,6 @@ use hourglass_sched::slack::Rate;
 use hourglass_sys::clock::{ClockId, now_ns, own_thread_ns};
 use hourglass_sys::instructions::Instructions;
 use hourglass_sys::memfd::SharedWords;
-use hourglass_sys::rseq::{self, Section, State};
 use hourglass_sys::thread;
 use hourglass_sys::wait::nanosleep_until;
 use hourglass_sys::worker::{Life, Worker};
@@ -29,14 +28,11 @@ use super::chunk::Chunk;
 use super::contention::CoRunner;
 use super::emulator::{CHUNK_NS, OTHER, PARTIES, Pace, REAL_TIME, SAME, WORDS, done_ns};
 use super::jobs::{Jobs, Kind};
-use super::outcome::{Done, Outcome};
+use super::looped::{Found, Loop};
+use super::outcome::Outcome;
 use super::rig::{self, Rig, phase, take_place};
 use super::ways::Way;
 use super::work::Work;
-
-/// A CPU away from its thread for so long was taken by a host, if the kernel knows nothing of it: no
-/// interrupt takes that long.
-const GAP_NS: u64 = 300_000;
 
 /// A compilation waits for a disk: so long after so much work, ns.
 const WORKS_NS: u64 = 8_000_000;
@@ -83,9 +79,9 @@ pub(super) fn instructions() -> Result<(), String> {
 }
 
 /// What a phase computes, in chunks.
-struct Phased {
-    work: Box<dyn Work>,
-    chunk: Chunk,
+pub(super) struct Phased {
+    pub(super) work: Box<dyn Work>,
+    pub(super) chunk: Chunk,
 }
 
 /// What takes part.
@@ -233,19 +229,13 @@ impl Trial<'_> {
             jobs: self.jobs,
             told: way == Way::Word,
             pace: Pace::new(words.words(), REAL_TIME, rates),
-            section: rseq::self_test().ok().and_then(|()| Section::open().ok()),
+            account: Account::open(),
             progress,
         };
         let found = looped.run(first, &mut self.phases, &others, stopped);
         let report = driver.stop();
         Ok(found.map(|found| outcome(self.rig, self.jobs, found, &report)))
     }
-}
-
-/// What the loop found.
-struct Found {
-    done: Vec<Done>,
-    best_effort_ns: u64,
 }
 
 fn outcome(rig: &Rig, jobs: &Jobs, found: Found, report: &Report) -> Outcome {
@@ -260,6 +250,7 @@ fn outcome(rig: &Rig, jobs: &Jobs, found: Found, report: &Report) -> Outcome {
         checks: report.statistics.checks,
         latest_look_ns: report.statistics.latest_ns,
         monitor_ns: report.cpu_ns,
+        margin_ns: report.margin_ns,
     }
 }
 
@@ -278,112 +269,6 @@ fn single_thread_rate(counter: &Instructions) -> Result<SingleThreadRate, String
         windows.push((read()? - before, now_ns(ClockId::ThreadCpu) - begun));
     }
     SingleThreadRate::of_windows(&windows).ok_or_else(|| "no instruction was counted".to_owned())
-}
-
-/// The loop of the real-time process.
-struct Loop<'a> {
-    jobs: &'a Jobs,
-    /// Whether the monitor goes by what the jobs tell.
-    told: bool,
-    pace: Pace<'a>,
-    section: Option<Section>,
-    progress: Progress,
-}
-
-impl Loop<'_> {
-    /// From the period that begins at `first` on. A late job goes on to its end; periods that pass
-    /// meanwhile have none. `None` if a signal asked to stop.
-    fn run(
-        mut self,
-        first: u64,
-        phases: &mut [Phased],
-        others: &dyn Fn() -> u64,
-        stopped: fn() -> bool,
-    ) -> Option<Found> {
-        let period_ns = self.jobs.period_ns;
-        let mut done = Vec::with_capacity(self.jobs.jobs.len());
-        let mut before = 0;
-        let mut next = 0;
-        while let Some(job) = self.jobs.jobs.get(next) {
-            let number = next as u64;
-            let release = first + number * period_ns;
-            // A signal ends the sleep, and is looked for.
-            while now_ns(ClockId::Monotonic) < release {
-                let _ = nanosleep_until(release);
-                if stopped() {
-                    return None;
-                }
-            }
-            if number == 0 {
-                before = others();
-            }
-            let switches = thread::counters().involuntary;
-            let (own_ns, taken_ns) = self.job(job, phases);
-            let end = now_ns(ClockId::Monotonic);
-            self.pace.rests();
-            let response_ns = end - release;
-            done.push(Done {
-                period: number,
-                response_ns,
-                own_ns,
-                taken_ns: taken_ns.min(response_ns),
-                preempted: thread::counters().involuntary > switches,
-            });
-            let passed = usize::try_from(response_ns / period_ns).unwrap_or(usize::MAX);
-            next = next.saturating_add(passed).saturating_add(1);
-        }
-        let end = first + self.jobs.jobs.len() as u64 * period_ns;
-        let _ = nanosleep_until(end);
-        Some(Found { done, best_effort_ns: others().saturating_sub(before) })
-    }
-
-    /// Does a job; what it needed by itself (the time of its computation without what is emulated), and what
-    /// of it was taken from below the kernel, ns. A job that tells its progress needs as much as makes true
-    /// what it told: that what is left takes no more than its share of what is reserved.
-    fn job(&mut self, job: &[super::jobs::Phase], phases: &mut [Phased]) -> (u64, u64) {
-        let total: u64 = job.iter().map(|phase| phase.ns).sum();
-        let (mut done, mut own, mut taken, mut ahead) = (0, 0, 0, 0u64);
-        self.progress.begin();
-        let mut last = now_ns(ClockId::Monotonic);
-        if let Some(section) = &self.section {
-            section.arm();
-        }
-        for phase in job {
-            let Some(Phased { work, chunk }) = phases.get_mut(phase.kind.place()) else { continue };
-            let mut left = phase.ns;
-            while left > 0 {
-                let this = chunk.run(work.as_mut(), chunk.ns.min(left));
-                own += self.pace.after(this).saturating_sub(last);
-                left = left.saturating_sub(this);
-                done += this;
-                if phase.told && done < total {
-                    self.progress.report(done, total);
-                    ahead = ahead.max(self.promised(done, total).saturating_sub(own));
-                }
-                let now = now_ns(ClockId::Monotonic);
-                if now - last > GAP_NS {
-                    taken += self.gap(now - last);
-                }
-                last = now;
-            }
-        }
-        self.progress.report(total, total);
-        (if self.told { own + ahead } else { own }, taken)
-    }
-
-    /// What a job's progress is worth to the monitor, ns.
-    fn promised(&self, done: u64, total: u64) -> u64 {
-        let share = u128::from(self.jobs.reserve_ns) * u128::from(done) / u128::from(total.max(1));
-        u64::try_from(share).unwrap_or(u64::MAX)
-    }
-
-    /// What of a gap the kernel knows nothing of, ns.
-    fn gap(&self, ns: u64) -> u64 {
-        let Some(section) = &self.section else { return 0 };
-        let kept = section.look() == State::Kept;
-        section.arm();
-        if kept { ns } else { 0 }
-    }
 }
 
 #[cfg(test)]
