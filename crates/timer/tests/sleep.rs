@@ -121,12 +121,27 @@ fn an_interrupt_ends_the_kernel_phase() {
 
 #[test]
 fn an_interrupt_ends_the_spin() {
-    let slept = interrupted(Policy::SpinOnly, |_, interrupt| {
-        std::thread::sleep(Duration::from_millis(20));
+    let slept = interrupted(Policy::SpinOnly, |id, interrupt| {
+        wait_until_it_ran(id, 5_000_000);
         interrupt();
     });
     assert!(slept.interrupted && !slept.reached(), "{slept:?}");
     assert!(slept.kernel_ns == 0 && slept.spin_ns > 0, "{slept:?}");
+}
+
+/// Until a thread that does nothing else any more than spin has done so for some time, ns.
+fn wait_until_it_ran(id: u32, length_ns: u64) {
+    let path = format!("/proc/self/task/{id}/schedstat");
+    let ran_ns = || -> Option<u64> {
+        std::fs::read_to_string(&path).ok()?.split_whitespace().next()?.parse().ok()
+    };
+    // Kernels that do not count have only the time to go by.
+    let Some(before_ns) = ran_ns() else { return std::thread::sleep(Duration::from_millis(100)) };
+    let begun = monotonic();
+    while ran_ns().is_some_and(|now_ns| now_ns < before_ns + length_ns) {
+        assert!(monotonic() - begun < 20_000_000_000, "thread {id} does not run");
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// Until the kernel says that a thread of this process sleeps.
