@@ -1,7 +1,10 @@
 //! `hourglass cache-cost` as a script sees it. What was measured is not judged.
 
+mod processes;
+
 use std::process::{Command, Output, Stdio};
 
+use processes::{received_ms, until};
 use serde_json::Value;
 
 fn cache_cost(line: &str) -> Output {
@@ -60,7 +63,7 @@ fn what_was_measured_before_a_signal_is_written() {
     command
         .args("cache-cost --sizes 8K --trials 1000 --duration 50ms --threads 2 --json".split(' '));
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(1_500));
+    until("trials are finished", || received_ms(child.id()) >= 1_500);
     let pid = child.id().to_string();
     assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
     let output = child.wait_with_output().unwrap();

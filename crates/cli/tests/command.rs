@@ -2,6 +2,8 @@
 //!
 //! Runs are short, and none of them spins at a real-time priority.
 
+mod processes;
+
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -9,7 +11,10 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use processes::{catches, until, waits_of_the_measured};
 use serde_json::Value;
+
+const SIGINT: u32 = 2;
 
 /// How long a test waits for something that takes milliseconds on a machine at rest.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -306,7 +311,7 @@ fn an_interrupted_run_prints_and_keeps_what_there_is() {
         sleep(Duration::from_millis(10));
     }
     // From here the run takes some milliseconds to begin on a machine at rest.
-    sleep(Duration::from_secs(1));
+    until("it measures", || waits_of_the_measured(running.0.id()) >= 20);
     let pid = running.0.id().to_string();
     assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
     assert_eq!(running.exit_code(), Some(130));
@@ -449,7 +454,7 @@ fn a_paper_that_is_interrupted_leaves_nothing_half_written() {
         assert!(start.elapsed() < PATIENCE, "the folder is made before the measurement");
         sleep(Duration::from_millis(10));
     }
-    sleep(Duration::from_millis(500));
+    until("SIGINT is caught", || catches(running.0.id(), SIGINT));
     let pid = running.0.id().to_string();
     assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
     assert_eq!(running.exit_code(), Some(130));

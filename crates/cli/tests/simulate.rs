@@ -1,11 +1,12 @@
 //! `hourglass simulate` as a script sees it.
 
+mod processes;
+
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::thread::sleep;
-use std::time::Duration;
 
+use processes::{received_ms, until};
 use serde_json::Value;
 
 const PAPER: &str = "[[task]]\nname = \"audio\"\nwcet = \"3ms\"\nperiod = \"8ms\"\n\
@@ -120,13 +121,9 @@ fn ctrl_c_keeps_what_was_simulated() {
         .spawn()
         .unwrap();
     // The folder is made once signals are caught.
-    for _ in 0..2_000 {
-        if folder.path().join("kept").exists() {
-            break;
-        }
-        sleep(Duration::from_millis(10));
-    }
-    sleep(Duration::from_millis(300));
+    until("the folder is made", || folder.path().join("kept").exists());
+    let before_ms = received_ms(child.id());
+    until("something is simulated", || received_ms(child.id()) >= before_ms + 200);
     let pid = child.id().to_string();
     assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
     let output = child.wait_with_output().unwrap();

@@ -1,0 +1,47 @@
+//! How far a program has come that a test has started: by what the kernel says of it, since on a busy
+//! machine no time that could be waited is surely enough.
+
+#![allow(dead_code)] // each test uses its part
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+/// Waits until `what` is so.
+pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "not within a minute: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Processor time of all threads of a process, ms; the kernel counts it in hundredths of a second.
+pub(crate) fn received_ms(pid: u32) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    // Its name may hold anything but is in parentheses.
+    let (_, numbers) = stat.rsplit_once(')').unwrap();
+    let modes = numbers.split_whitespace().skip(11).take(2);
+    modes.map(|ticks| ticks.parse::<u64>().unwrap() * 10).sum()
+}
+
+/// Whether a process has a handler for a signal.
+pub(crate) fn catches(pid: u32, signal: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+    u64::from_str_radix(caught.trim(), 16).unwrap() >> (signal - 1) & 1 == 1
+}
+
+/// How often the first measured thread of a run has waited so far, for its start included.
+pub(crate) fn waits_of_the_measured(pid: u32) -> u64 {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+    let read = |task: &fs::DirEntry, file: &str| {
+        // A thread may have ended since it was listed.
+        fs::read_to_string(task.path().join(file)).unwrap_or_default()
+    };
+    let waits = |task: fs::DirEntry| {
+        let status = read(&task, "status");
+        let line = status.lines().find_map(|l| l.strip_prefix("voluntary_ctxt_switches:"));
+        line.map_or(0, |count| count.trim().parse().unwrap())
+    };
+    tasks.filter(|task| read(task, "comm").trim() == "hourglass-0").map(waits).sum()
+}
