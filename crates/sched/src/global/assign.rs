@@ -79,3 +79,30 @@ pub fn audsley(tasks: &[Task], cpus: u64, test: OrderFree) -> Option<TaskSet> {
     assigned.reverse();
     Some(in_order(tasks, &assigned))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Costs, deadlines and periods in which each order is another one.
+    fn tasks() -> Vec<Task> {
+        [(6, 10, 40), (1, 8, 30), (9, 12, 20)]
+            .map(|(cost, deadline, period)| Task::new(cost, period, deadline).unwrap())
+            .to_vec()
+    }
+
+    /// With one processor k is 0, so that D - k C is deadline monotonic and T - k C rate monotonic. With
+    /// two it is (1 + sqrt(9)) / 4 = 1: then D - k C is D - C.
+    #[test]
+    fn orders_by_their_formulae() {
+        let tasks = tasks();
+        let order = |set: Option<TaskSet>| set.unwrap().by_priority().to_vec();
+        assert_eq!(order(dkc(&tasks, 1)), [1, 0, 2]);
+        assert_eq!(order(tkc(&tasks, 1)), [2, 1, 0]);
+        assert_eq!(order(dkc(&tasks, 2)), [2, 0, 1]);
+        assert_eq!(order(Some(dcmpo(&tasks))), [2, 0, 1]);
+        // T - C: 34, 29, 11.
+        assert_eq!(order(tkc(&tasks, 2)), [2, 1, 0]);
+        assert!(dkc(&tasks, 0).is_none() && tkc(&tasks, 1 << 33).is_none());
+    }
+}
