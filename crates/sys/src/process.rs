@@ -91,7 +91,14 @@ impl Gated {
                 wait_and_become(&waiting, unblocked, &files, &words, &mut shell, &environment);
             tell(&telling, errno);
         }
-        let child = Some(Child { pid: pid.unsigned_abs(), file: PidFd::open(pid.unsigned_abs())? });
+        let pid = pid.unsigned_abs();
+        let file = PidFd::open(pid).inspect_err(|_| {
+            // Nobody else will ever know its number.
+            // SAFETY: takes no memory; the child was not waited for, so that the number is its own.
+            unsafe { libc::kill(pid as libc::pid_t, libc::SIGKILL) };
+            let _ = wait_for(pid);
+        })?;
+        let child = Some(Child { pid, file });
         Ok(Gated { gate: Some(File::from(gate)), answer: File::from(answer), child })
     }
 
@@ -242,18 +249,22 @@ impl Child {
     /// # Errors
     /// Somebody else waited for it.
     pub fn wait(&self) -> io::Result<Ending> {
-        let mut status = 0;
-        loop {
-            let pid = self.pid as libc::pid_t;
-            // SAFETY: writes to a live local.
-            match checked(unsafe { libc::waitpid(pid, &raw mut status, 0) }) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-                Ok(_) if libc::WIFSIGNALED(status) => {
-                    return Ok(Ending::Killed(libc::WTERMSIG(status)));
-                }
-                Ok(_) => return Ok(Ending::Exited(libc::WEXITSTATUS(status))),
+        wait_for(self.pid)
+    }
+}
+
+/// Waits for the end of a child with this number, and lets the kernel forget it.
+fn wait_for(pid: u32) -> io::Result<Ending> {
+    let mut status = 0;
+    loop {
+        // SAFETY: writes to a live local.
+        match checked(unsafe { libc::waitpid(pid as libc::pid_t, &raw mut status, 0) }) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+            Ok(_) if libc::WIFSIGNALED(status) => {
+                return Ok(Ending::Killed(libc::WTERMSIG(status)));
             }
+            Ok(_) => return Ok(Ending::Exited(libc::WEXITSTATUS(status))),
         }
     }
 }
@@ -358,6 +369,29 @@ mod tests {
         let pid = gated.pid();
         drop(gated);
         assert!(PidFd::open(pid).is_err());
+    }
+
+    /// Without a descriptor for the child (EMFILE), the child stayed behind as a zombie.
+    #[test]
+    fn one_that_cannot_be_watched_is_gone() {
+        let program = program(&["true"]);
+        let said = crate::fork::child_says(10_000, move || {
+            // Room for both pipes, and for nothing more.
+            let (waiting, gate) = pipe().unwrap();
+            let (answer, telling) = pipe().unwrap();
+            let ends = [&waiting, &gate, &answer, &telling].map(|end| end.as_raw_fd());
+            let most = ends.into_iter().max().unwrap() as libc::rlim_t + 1;
+            drop((waiting, gate, answer, telling));
+            let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
+            // SAFETY: reads a live local; the limit is this child's own.
+            unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) };
+            let refused = Gated::start(&program, &[]).unwrap_err();
+            let mut status = 0;
+            // SAFETY: writes to a live local.
+            let left = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
+            refused.raw_os_error() == Some(libc::EMFILE) && left == -1 && errno() == libc::ECHILD
+        });
+        assert!(said.unwrap());
     }
 
     #[test]
