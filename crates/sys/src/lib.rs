@@ -31,7 +31,6 @@ pub mod fork;
 pub mod futex;
 #[cfg(target_os = "linux")]
 pub mod guardian;
-pub mod heap;
 #[cfg(target_os = "linux")]
 pub mod heart_beat;
 pub mod held;

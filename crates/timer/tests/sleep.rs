@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use hourglass_clock::timekeeping::Settings as ClockSettings;
 use hourglass_clock::{Clock, process};
+use hourglass_sys::allocation::{Counting, asked};
 use hourglass_sys::clock::{ClockId, now_ns};
-use hourglass_sys::heap::{self, Counting};
 use hourglass_sys::{sched, signal, thread};
 use hourglass_time::Span;
 use hourglass_timer::Sleeper;
@@ -304,14 +304,14 @@ fn sleeping_allocates_nothing() {
     for policy in POLICIES {
         let mut sleeper = Sleeper::on(&CLOCK, Kernel::new(), Settings::with_policy(policy));
         let interrupter = sleeper.interrupter();
-        let before = heap::allocations();
+        let before = asked();
         for length in [0, 1, 10, 50, 100, 300, 1_200] {
             assert!(sleeper.sleep_us(length).reached());
             assert!(sleeper.sleep_ticks(length).reached());
         }
         interrupter.interrupt();
         assert!(sleeper.sleep_us(1_000).interrupted && sleeper.clear());
-        assert_eq!(heap::allocations(), before, "{policy}");
+        assert_eq!(asked(), before, "{policy}");
     }
 }
 
