@@ -47,7 +47,7 @@ fn a_pipe_is_told_what_was_broken() {
         match broken {
             true => assert!(
                 said.starts_with("hourglass: max-latency: broken, ")
-                    && said.ends_with(" found, 0 ns allowed\n"),
+                    && said.ends_with(" found, 0 us allowed\n"),
                 "{said}"
             ),
             false => assert_eq!(said, ""),
