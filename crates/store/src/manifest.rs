@@ -1,7 +1,7 @@
 //! `manifest.json`: written last, read first.
 
 use std::fs;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use hourglass_model::manifest::{MANIFEST_SCHEMA, Manifest};
@@ -33,12 +33,15 @@ pub(crate) fn write(folder: &Path, manifest: &Manifest) -> Result<(), WriteError
 /// Reads the manifest at `path`.
 pub(crate) fn read(path: &Path) -> Result<Manifest, OpenError> {
     let text =
-        fs::read(path).map_err(|source| OpenError::Io { path: path.to_path_buf(), source })?;
+        read_file(path).map_err(|source| OpenError::Io { path: path.to_path_buf(), source })?;
     let malformed = |error: serde_json::Error| OpenError::ManifestMalformed {
         path: path.to_path_buf(),
         line: error.line(),
         column: error.column(),
-        reason: without_place(&error),
+        reason: match error.is_eof() {
+            true => format!("it is truncated ({}); copy it again", without_place(&error)),
+            false => format!("{}; restore it, or measure again", without_place(&error)),
+        },
     };
     // The version first: a manifest of another one may lack every other key.
     let value: Value = serde_json::from_slice(&text).map_err(malformed)?;
@@ -55,6 +58,14 @@ pub(crate) fn read(path: &Path) -> Result<Manifest, OpenError> {
         return Err(OpenError::NoResult(path.to_path_buf()));
     }
     Ok(manifest)
+}
+
+/// What the file holds. A pipe or a device may never end.
+fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    fs::read(path)
 }
 
 /// The text of an error without the place, which stands before the text in ours.

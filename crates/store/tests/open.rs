@@ -74,6 +74,27 @@ fn a_malformed_manifest_is_told_with_its_place() {
     }
 }
 
+/// What was cut off says so; a pipe is not waited for.
+#[test]
+fn a_manifest_cut_off_or_no_file_at_all() {
+    let parent = tempfile::tempdir().unwrap();
+    let path = run_folder(parent.path(), &intervals(3));
+    let file = path.join(MANIFEST_FILE);
+    let text = fs::read_to_string(&file).unwrap();
+    for cut in [0, 10, text.len() / 2] {
+        fs::write(&file, &text[..cut]).unwrap();
+        let told = RunFolder::open(&path).unwrap_err().to_string();
+        assert!(told.contains("truncated") && told.ends_with("; copy it again"), "{told}");
+    }
+    fs::remove_file(&file).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(&file).status();
+    if !made.is_ok_and(|status| status.success()) {
+        return eprintln!("skipped: no mkfifo");
+    }
+    let told = RunFolder::open(&path).unwrap_err().to_string();
+    assert!(told.contains("not a regular file"), "{told}");
+}
+
 #[test]
 fn a_manifest_without_result() {
     let parent = tempfile::tempdir().unwrap();
