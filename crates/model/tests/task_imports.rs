@@ -164,6 +164,18 @@ fn threads_that_wake_each_other() {
     assert_eq!(steps, ["lock m", "signal go", "wait go m", "unlock m", "run 10us"]);
 }
 
+/// A timer may have no name: rt-app calls all of these by one, and so they are one timer.
+#[test]
+fn timers_of_rt_app_need_no_name() {
+    let imported = |timer: &str| {
+        let text = format!(r#"{{"tasks": {{"a": {{"run": 1000, "timer": {{{timer}}}}}}}}}"#);
+        TaskSet::from_rt_app(&text).unwrap().set
+    };
+    let unnamed = imported(r#""period": 10000"#);
+    assert_eq!(unnamed.tasks[0].period, us(10_000));
+    assert_eq!(unnamed.tasks, imported(r#""ref": "unknown", "period": 10000"#).tasks);
+}
+
 #[test]
 fn mistakes_in_rt_apps_files() {
     let thread = |events: &str| {
@@ -353,6 +365,7 @@ fn manifest(threads: &[(u32, &str, &str)]) -> Manifest {
         gap_ns: 100,
         loop_ns: 10,
         records_capacity: 100,
+        amounts: None,
     };
     serde_json::from_value(serde_json::json!({
         "schema": "hourglass.manifest/1", "hourglass": "0", "command_line": [], "epoch":

@@ -109,9 +109,11 @@ fn missing(place: &Place, key: &str, name: &'static str, remedy: &str) -> TaskSe
     TaskSetError::MissingKey { place, key: name, remedy: remedy.to_owned() }
 }
 
+/// What rt-app calls a timer without a name, so that all of these are one.
+const UNNAMED: &str = "unknown";
+
 fn timer(place: &Place, key: &str, node: &Node) -> Import<Step> {
     let [name, period, mode] = members(place, key, node, ["ref", "period", "mode"])?;
-    let name = name.ok_or_else(|| missing(place, key, "ref", "name the timer"))?;
     let period = period.ok_or_else(|| missing(place, key, "period", "give it in microseconds"))?;
     let absolute = match mode {
         None => false,
@@ -124,7 +126,10 @@ fn timer(place: &Place, key: &str, node: &Node) -> Import<Step> {
     };
     let place = place.within(key.escape_debug());
     Ok(Step::Timer {
-        name: word(&place, "ref", name)?,
+        name: match name {
+            Some(name) => word(&place, "ref", name)?,
+            None => UNNAMED.to_owned(),
+        },
         period: micros(&place, "period", period)?,
         absolute,
     })
