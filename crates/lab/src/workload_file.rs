@@ -194,10 +194,27 @@ pub fn parse(
 ) -> Result<WorkloadFile, WorkloadFileError> {
     let source = Source { name, text, online };
     let keys: FileKeys = toml::from_str(text).map_err(|error| {
-        let message = error.message().trim().replace('\n', ", ");
+        let message = match of_tasks(text) {
+            Some(message) => message.to_owned(),
+            None => error.message().trim().replace('\n', ", "),
+        };
         source.wrong(error.span().unwrap_or(0..0), message)
     })?;
     source.file(keys)
+}
+
+/// What helps if somebody gives a file of tasks, which other commands read.
+fn of_tasks(text: &str) -> Option<&'static str> {
+    if text.trim_start().starts_with('{') {
+        return Some(
+            "this is JSON, and a workload file is TOML; files of tasks, also those of rt-app, are \
+             run by `hourglass predict`",
+        );
+    }
+    text.lines().any(|line| line.trim_start().starts_with("[[task]]")).then_some(
+        "this is a file of tasks, and a workload file has threads; `hourglass predict` runs tasks, \
+         check and simulate judge them",
+    )
 }
 
 /// The keys of the file.

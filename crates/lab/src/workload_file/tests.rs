@@ -96,6 +96,18 @@ fn malformed_toml_says_where() {
     assert!(message.starts_with("audio.toml:1:12: "), "{message}");
 }
 
+/// Who comes from rt-app gives its file to `run` first.
+#[test]
+fn files_of_tasks_are_sent_to_the_right_command() {
+    for (text, wanted) in [
+        ("{\"tasks\": {}}", "audio.toml:1:1: this is JSON, "),
+        ("[[task]]\nname = \"a\"\n", "audio.toml:1:3: this is a file of tasks, "),
+    ] {
+        let message = refused(text);
+        assert!(message.starts_with(wanted) && message.contains("hourglass predict"), "{message}");
+    }
+}
+
 #[test]
 fn unknown_and_doubled_keys_say_where() {
     let message = refused("[[thread]]\n  workloads = \"CPU\"\n");
