@@ -97,6 +97,21 @@ fn runs_however_they_are_asked_for() {
     is_a_run(&document("noise -D 200ms -q --json"), "noise");
 }
 
+/// A run explains itself also when the file that its execution times came from has gone: they are kept.
+#[test]
+fn execution_times_from_a_file_are_kept() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("times.csv");
+    std::fs::write(&file, "work\n100us\n300us\n200us\n").unwrap();
+    let run = document(&format!("-n 1 -d 30ms -w PERIODIC table:{} 5ms --json", file.display()));
+    let amounts = &run["manifest"]["threads"][0]["amounts"];
+    assert_eq!(amounts["first_ns"], serde_json::json!([100_000, 300_000, 200_000]));
+    assert_eq!((&amounts["count"], &amounts["longest_ns"]), (&3.into(), &300_000.into()));
+    assert_eq!(amounts["total_ns"], 600_000);
+    let fixed = document("-n 1 -d 30ms -w PERIODIC 100us 5ms --json");
+    assert!(fixed["manifest"]["threads"][0].get("amounts").is_none());
+}
+
 #[test]
 fn comparisons() {
     let home = tempfile::tempdir().unwrap();

@@ -5,7 +5,7 @@ use hourglass_clock::Calibration;
 use hourglass_model::document::{GapReport, LatencyReport, RunResult, ThreadReport, Warning};
 use hourglass_model::host::Host;
 use hourglass_model::manifest::{
-    CalibrationFacts, ClockFacts, Epoch, MANIFEST_SCHEMA, Manifest, ThreadFacts,
+    CalibrationFacts, ClockFacts, Epoch, MANIFEST_SCHEMA, Manifest, TableFacts, ThreadFacts,
 };
 use hourglass_time::Span;
 use hourglass_workload::Timeline;
@@ -274,5 +274,6 @@ fn thread_facts(
         gap_ns: timeline.ns_in(outcome.gap),
         loop_ns: timeline.ns_in(outcome.typical_iteration),
         records_capacity: capacity as u64,
+        amounts: TableFacts::of(asked.model.amounts()),
     }
 }

@@ -90,6 +90,15 @@ impl ExecutionTime {
         }
     }
 
+    /// The times that were read from a file, in their order; empty where there is none.
+    #[must_use]
+    pub fn table(&self) -> &[Span] {
+        match self {
+            ExecutionTime::Table(_, spans) => spans,
+            _ => &[],
+        }
+    }
+
     /// The average, in nanoseconds; good for an estimate of the load, not for a verdict.
     #[must_use]
     pub fn mean_ns(&self) -> f64 {

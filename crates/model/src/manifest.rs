@@ -1,5 +1,6 @@
 //! The manifest of a run: everything that explains its numbers.
 
+use hourglass_time::Span;
 use serde::{Deserialize, Serialize};
 
 use crate::document::RunResult;
@@ -152,6 +153,39 @@ pub struct ThreadFacts {
     pub loop_ns: u64,
     /// Records that its buffer could hold.
     pub records_capacity: u64,
+    /// The execution times of its jobs, where they were read from a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub amounts: Option<TableFacts>,
+}
+
+/// Execution times that were read from a file, which may have changed since.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TableFacts {
+    /// How many there are; behind the last follows the first again.
+    pub count: u64,
+    /// The longest.
+    pub longest_ns: u64,
+    /// Their sum.
+    pub total_ns: u64,
+    /// The first 1000 of them, in their order.
+    pub first_ns: Vec<u64>,
+}
+
+impl TableFacts {
+    /// More are not kept one by one.
+    const KEPT: usize = 1_000;
+
+    /// Of these times; `None` if there are none.
+    #[must_use]
+    pub fn of(times: &[Span]) -> Option<TableFacts> {
+        let ns = || times.iter().map(|time| time.nanos_or_zero());
+        Some(TableFacts {
+            count: times.len() as u64,
+            longest_ns: ns().max()?,
+            total_ns: ns().fold(0, u64::saturating_add),
+            first_ns: ns().take(TableFacts::KEPT).collect(),
+        })
+    }
 }
 
 /// What was locked into memory, and what could not be.

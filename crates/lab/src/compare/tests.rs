@@ -29,6 +29,7 @@ fn thread(workload: &str, gap_ns: u64) -> ThreadFacts {
         gap_ns,
         loop_ns: gap_ns / 2,
         records_capacity: 1_000,
+        amounts: None,
     }
 }
 

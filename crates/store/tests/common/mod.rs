@@ -49,6 +49,7 @@ pub(crate) fn manifest() -> Manifest {
             gap_ns: 500,
             loop_ns: 20,
             records_capacity: 1000,
+            amounts: None,
         }],
         memory: MemoryFacts::default(),
         dma_latency_us: None,

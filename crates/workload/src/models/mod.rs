@@ -60,6 +60,11 @@ pub trait Model: Debug + Display + Send + Sync {
     /// What it asks of the machine.
     fn demand(&self) -> Demand;
 
+    /// Execution times that were read from a file, in their order; empty where there are none.
+    fn amounts(&self) -> &[Span] {
+        &[]
+    }
+
     /// Allocates and fills everything that a thread needs, before it is measured. `seed` starts
     /// its random sequence, if it has one.
     fn prepare(&self, seed: u64) -> Box<dyn AnyExecution>;

@@ -46,6 +46,10 @@ impl Model for Periodic {
         }
     }
 
+    fn amounts(&self) -> &[Span] {
+        self.amount.table()
+    }
+
     fn prepare(&self, seed: u64) -> Box<dyn AnyExecution> {
         Box::new(Running {
             period: self.period,

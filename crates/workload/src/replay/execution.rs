@@ -155,6 +155,13 @@ impl Model for ScriptModel {
         }
     }
 
+    fn amounts(&self) -> &[Span] {
+        match &*self.script {
+            Script::Jobs(jobs) => jobs.execution.table(),
+            Script::Phases(_) => &[],
+        }
+    }
+
     fn prepare(&self, seed: u64) -> Box<dyn AnyExecution> {
         Box::new(self.running(seed))
     }

@@ -202,6 +202,7 @@ fn manifest(
             gap_ns: 0,
             loop_ns: 0,
             records_capacity: request.records,
+            amounts: None,
         }
     };
     Manifest {
