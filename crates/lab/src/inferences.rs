@@ -99,6 +99,7 @@ mod tests {
             gap_ns: 30,
             loop_ns: 15,
             records_capacity: 1,
+            amounts: None,
         }
     }
 
