@@ -52,6 +52,7 @@ fn a_page_says_what_there_is_to_say() {
         "9000 us found, 1000 us allowed",
         "context switch, involuntary",
         "Lengths of gaps",
+        ">gaps</text>",
         "2019-12-03 15:56:57 UTC",
     ] {
         assert!(page.contains(wanted), "{wanted}");
@@ -62,7 +63,7 @@ fn a_page_says_what_there_is_to_say() {
     assert!(hypervisor.unwrap() < tick.unwrap());
     let latency = html::page(&latency_run(2, 1).run(), "");
     assert!(latency.contains("beyond the axis") && latency.contains("max 335 us"));
-    assert!(latency.contains("has no trace"));
+    assert!(latency.contains("has no trace") && latency.contains(">wake-ups</text>"));
 }
 
 /// Markup of ours outside of scripts and styles; texts of a folder are not among it.

@@ -40,6 +40,7 @@ pub(super) fn latency(out: &mut String, run: &Run<'_>) {
             .to_owned(),
         across: Across::Linear { most_us: most_us as f64 },
         caption: format!("latency, us; bins of {bin} us"),
+        counted: "wake-ups",
         curves,
     };
     out.push_str(
@@ -114,6 +115,7 @@ pub(super) fn gaps(out: &mut String, gaps: &[Gap<'_>]) {
             most_ns: power(last * BINS_A_DECADE),
         },
         caption: "length of a gap".to_owned(),
+        counted: "gaps",
         curves: kinds
             .iter()
             .map(|(kind, bins)| Curve {

@@ -54,6 +54,8 @@ pub(super) struct Plot {
     pub(super) label: String,
     pub(super) across: Across,
     pub(super) caption: String,
+    /// What is counted upwards.
+    pub(super) counted: &'static str,
     pub(super) curves: Vec<Curve>,
 }
 
@@ -126,6 +128,13 @@ impl Plot {
             (LEFT + right) / 2.0,
             HEIGHT - 6.0,
             for_xml(&self.caption)
+        );
+        let _ = writeln!(
+            out,
+            "<text class=\"tick\" transform=\"rotate(-90)\" x=\"{}\" y=\"10\" \
+             text-anchor=\"middle\">{}</text>",
+            -(TOP + bottom) / 2.0,
+            self.counted
         );
     }
 }
