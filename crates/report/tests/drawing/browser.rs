@@ -1,14 +1,12 @@
 //! The page in a real browser, from disk: it checks itself (`#selftest`), nothing is fetched, and
 //! nothing goes to the console. Skipped, with the reason, where no Chromium is installed.
 
-mod shown;
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use crate::shown::{HOSTILE, Made, full, latency_run, made, thread, trace};
 use hourglass_report::html;
 use hourglass_report::{LatencyCounts, Run};
-use shown::{HOSTILE, Made, full, latency_run, made, thread, trace};
 
 /// Debian's names for Chromium; the first is the lightest.
 const BROWSERS: [&str; 4] =

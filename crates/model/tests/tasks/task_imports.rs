@@ -8,8 +8,8 @@ use hourglass_model::tasks::{Activation, Preemption, Protocol, Scheduler, Server
 use hourglass_model::{Interval, Onset, Policy};
 use hourglass_time::Span;
 
-const RT_APP: &str = include_str!("data/rt-app.json");
-const CORPUS: &str = include_str!("data/corpus.json");
+const RT_APP: &str = include_str!("../data/rt-app.json");
+const CORPUS: &str = include_str!("../data/corpus.json");
 
 fn us(value: i64) -> Span {
     Span::from_micros(value)

@@ -1,11 +1,9 @@
 //! Every conversion is exact, or rounds where its name says, or is refused with a reason: nothing
 //! panics, nothing wraps. (Thesis chapter 4, item 3 and listings 4.1 and 4.4; research 1.1 e.)
 
-mod common;
-
 use core::time::Duration;
 
-use common::{floor, nearest, spans, within};
+use crate::common::{floor, nearest, spans, within};
 use hourglass_time::{
     ConversionError, ConversionErrorKind as Kind, Instant, Realtime, Span, TickRate, TimeSpec,
     TimeVal,

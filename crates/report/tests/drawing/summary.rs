@@ -6,61 +6,37 @@ use hourglass_model::document::{
     ThreadReport, Warning,
 };
 use hourglass_model::host::Host;
-use hourglass_model::manifest::{
-    CalibrationFacts, ClockFacts, Epoch, MANIFEST_SCHEMA, Manifest, MemoryFacts,
-};
+use hourglass_model::manifest::{CalibrationFacts, ClockFacts, Epoch, Manifest};
 use hourglass_report::text::{Style, summary};
 
+use crate::shown;
+
 fn manifest() -> Manifest {
-    let calibration = CalibrationFacts {
-        frequency_hz: 2_095_078_123.4,
-        window_ns: 5_000_000_000,
-        rate_error_ppb: 9,
-        bracket_ns: 24,
-    };
+    let made = shown::manifest();
+    let frequency_hz = 2_095_078_123.4;
+    let calibration = CalibrationFacts { frequency_hz, ..made.clock.calibration_start };
     Manifest {
-        schema: MANIFEST_SCHEMA.to_owned(),
-        hourglass: "0.1.0".to_owned(),
         command_line: Vec::new(),
         epoch: Epoch::default(),
         duration_ns: 10_000_000_000,
         elapsed_ns: 10_000_481_512,
-        seed: 1,
-        records_capacity: 300_000,
-        ring: false,
         clock: ClockFacts {
-            source: "tsc".to_owned(),
-            trusted: true,
-            reason: "invariant and in step with the kernel".to_owned(),
-            frequency_hz: calibration.frequency_hz,
+            frequency_hz,
             calibration_start: calibration,
             calibration_end: calibration,
+            ..made.clock
         },
-        threads: Vec::new(),
-        memory: MemoryFacts::default(),
-        dma_latency_us: None,
-        evidence: Vec::new(),
         host: Host { kernel: "6.8.0-41-generic".to_owned(), ..Host::default() },
-        kernel: None,
-        simulation: None,
-        result: None,
+        ..made
     }
 }
 
 fn thread(id: u32, workload: &str, policy: &str) -> ThreadReport {
     ThreadReport {
-        id,
-        tid: None,
-        name: None,
-        workload: workload.to_owned(),
-        wake_up: "HR".to_owned(),
-        emulated: None,
         policy: policy.to_owned(),
         cpus: vec![0, 1, 2, 3],
         cpus_seen: vec![1],
-        cpu_time_ns: 3_000_000_000,
         wall_ns: 8_000_000_000,
-        intervals: 12_345,
         gaps: GapReport {
             count: 11_095,
             total_ns: 31_000_000,
@@ -69,12 +45,7 @@ fn thread(id: u32, workload: &str, policy: &str) -> ThreadReport {
             p999_ns: 27_007,
             max_ns: 481_302,
         },
-        deadlines: None,
-        latency: None,
-        work: None,
-        records_dropped: 0,
-        migrations: 0,
-        kernel: None,
+        ..shown::thread(id, workload)
     }
 }
 
@@ -147,7 +118,7 @@ fn full() -> RunDocument {
 #[test]
 fn everything_that_a_summary_says() {
     let text = summary(&full(), Style::Plain);
-    let expected = include_str!("data/summary.txt");
+    let expected = include_str!("../data/summary.txt");
     assert_eq!(text, expected, "\n{text}");
 }
 

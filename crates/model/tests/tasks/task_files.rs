@@ -6,11 +6,11 @@ use hourglass_model::tasks::{
 };
 use hourglass_time::Span;
 
-const BASE: &str = include_str!("data/section-5-5.toml");
-const TICK: &str = include_str!("data/section-5-5-tick.toml");
-const SHORTER: &str = include_str!("data/section-5-5-shorter.toml");
-const SMT: &str = include_str!("data/smt.toml");
-const SERVERS: &str = include_str!("data/servers.toml");
+const BASE: &str = include_str!("../data/section-5-5.toml");
+const TICK: &str = include_str!("../data/section-5-5-tick.toml");
+const SHORTER: &str = include_str!("../data/section-5-5-shorter.toml");
+const SMT: &str = include_str!("../data/smt.toml");
+const SERVERS: &str = include_str!("../data/servers.toml");
 
 fn ms(value: i64) -> Span {
     Span::from_millis(value)
@@ -187,7 +187,7 @@ fn times_may_have_a_blank_and_numbers_a_unit() {
 /// The example in the description of the format.
 #[test]
 fn the_documented_example() {
-    let text = include_str!("../src/tasks/format.md");
+    let text = include_str!("../../src/tasks/format.md");
     let example = text.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
     let set = TaskSet::from_toml(example).unwrap();
     assert_eq!(set.task("log").unwrap().period, ms(5));
@@ -230,9 +230,9 @@ fn formats_are_told_apart() {
         ("", Format::Toml),
         (&set.to_json(), Format::Json),
         ("{", Format::Json),
-        (include_str!("data/rt-app.json"), Format::RtApp),
+        (include_str!("../data/rt-app.json"), Format::RtApp),
         ("{\"tasks\": {\"a\": {\"suspend\"}},}", Format::RtApp),
-        (include_str!("data/corpus.json"), Format::Corpus),
+        (include_str!("../data/corpus.json"), Format::Corpus),
         ("[]", Format::Corpus),
     ] {
         assert_eq!(Format::of(text), format, "{text}");

@@ -1,12 +1,10 @@
 //! What a reader is told about folders and files that are not as they should be.
 
-mod common;
-
 use std::fs::{self, File};
 use std::path::Path;
 use std::sync::Arc;
 
-use common::{folder_of_samples, intervals, manifest, read_all, read_samples, run_folder};
+use crate::common::{folder_of_samples, intervals, manifest, read_all, read_samples, run_folder};
 use hourglass_model::document::ThreadReport;
 use hourglass_model::manifest::MANIFEST_SCHEMA;
 use hourglass_model::{Counted, Evidence, Interval, Onset};

@@ -1,10 +1,8 @@
 //! Everybody else's times, and back. (Issue 3, item 5.)
 
-mod common;
-
 use std::time::{Duration, SystemTime};
 
-use common::spans;
+use crate::common::spans;
 use hourglass_time::{
     ConversionErrorKind as Kind, Instant, Realtime, Span, Tai, interop::hifitime,
 };

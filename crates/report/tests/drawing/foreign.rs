@@ -1,9 +1,8 @@
 //! What other tools get, read as they read it.
 
-mod shown;
-
 use std::collections::BTreeMap;
 
+use crate::shown::{HOSTILE, full, latency_run, made, thread, trace};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
@@ -12,7 +11,6 @@ use hourglass_model::{Cause, Onset};
 use hourglass_report::foreign;
 use prost::Message;
 use serde_json::Value;
-use shown::{HOSTILE, full, latency_run, made, thread, trace};
 
 /// The messages of `protos/perfetto/trace`, as far as they are looked at, for a decoder that is
 /// not ours. What is not named here it skips.
@@ -129,7 +127,7 @@ struct Annotation {
     name: Option<String>,
 }
 
-fn decoded(run: &shown::Made) -> Trace {
+fn decoded(run: &crate::shown::Made) -> Trace {
     let mut bytes = Vec::new();
     foreign::perfetto(&mut bytes, &run.run()).unwrap();
     Trace::decode(bytes.as_slice()).unwrap()
@@ -260,7 +258,7 @@ fn csv_has_a_line_for_each_record() {
 /// The keys of cyclictest 2.4 as it wrote them (`tests/data/cyclictest.json`), colons included.
 #[test]
 fn cyclictest_json_has_its_keys() {
-    let theirs: Value = serde_json::from_str(include_str!("data/cyclictest.json")).unwrap();
+    let theirs: Value = serde_json::from_str(include_str!("../data/cyclictest.json")).unwrap();
     let mut run = latency_run(2, 5);
     run.document.manifest.command_line = vec![HOSTILE.to_owned()];
     let mut out = Vec::new();
@@ -294,7 +292,7 @@ fn cyclictest_histogram_has_its_lines() {
     let mut out = Vec::new();
     foreign::cyclictest_histogram(&mut out, &run.run(), 60).unwrap();
     let ours = String::from_utf8(out).unwrap();
-    let theirs = include_str!("data/cyclictest.hist");
+    let theirs = include_str!("../data/cyclictest.hist");
     let form = |line: &str| {
         let line = line.split_once("# Thread").map_or(line, |_| "# Thread");
         line.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect::<String>()
@@ -325,7 +323,7 @@ fn hdr_log_is_read_back() {
         histograms.insert(thread, histogram);
     }
     let mut out = Vec::new();
-    foreign::hdr(&mut out, &shown::manifest(), &histograms).unwrap();
+    foreign::hdr(&mut out, &crate::shown::manifest(), &histograms).unwrap();
     let text = String::from_utf8(out.clone()).unwrap();
     assert!(text.contains("#[StartTime: 1575388617.9"), "{text}");
     let mut seen = Vec::new();
@@ -343,7 +341,7 @@ fn hdr_log_is_read_back() {
     }
     assert_eq!(seen, [0, 7]);
     let mut none = Vec::new();
-    foreign::hdr(&mut none, &shown::manifest(), &BTreeMap::new()).unwrap();
+    foreign::hdr(&mut none, &crate::shown::manifest(), &BTreeMap::new()).unwrap();
 }
 
 /// No run at all is a valid file of every format.

@@ -1,13 +1,11 @@
 //! The page as text: its size, the time it takes, and that nothing of a folder becomes markup.
 //! What a browser makes of it is the business of `browser.rs`.
 
-mod shown;
-
 use std::time::{Duration, Instant};
 
+use crate::shown::{HOSTILE, full, latency_run, made, thread};
 use hourglass_report::html;
 use proptest::prelude::*;
-use shown::{HOSTILE, full, latency_run, made, thread};
 
 /// The issue: 300,000 records are written in under 2 s and are under 15 MB.
 const MOST_BYTES: usize = 15_000_000;
@@ -104,7 +102,7 @@ proptest! {
 fn a_hostile_name_is_text_everywhere() {
     let mut report = thread(0, HOSTILE);
     report.name = Some(HOSTILE.to_owned());
-    let page = html::page(&made(vec![report], shown::trace(5, 1, 1)).run(), HOSTILE);
+    let page = html::page(&made(vec![report], crate::shown::trace(5, 1, 1)).run(), HOSTILE);
     assert_eq!(page.matches("<script").count(), 2);
     assert_eq!(page.matches("</script").count(), 2);
     assert!(!page.contains("<img"));

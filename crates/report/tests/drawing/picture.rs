@@ -64,7 +64,7 @@ fn a_small_picture() {
         interval(0, 0, 31_002_500, 50_000_000),
     ];
     let text = picture(&trace, &options);
-    assert_eq!(text, include_str!("data/trace.svg"), "\n{text}");
+    assert_eq!(text, include_str!("../data/trace.svg"), "\n{text}");
 }
 
 #[test]

@@ -3,9 +3,7 @@
 //! Thesis chapter 4, item 3: "the most potential problem is a type overflow"; listing 4.1 computes
 //! the sum in 64 bits before it tests for the overflow.
 
-mod common;
-
-use common::{MAX, MIN, floor, nearest, spans, within};
+use crate::common::{MAX, MIN, floor, nearest, spans, within};
 use hourglass_time::{Bounded, Instant, Monotonic, Span};
 use proptest::prelude::*;
 

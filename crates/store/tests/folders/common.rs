@@ -1,8 +1,6 @@
 //! What several tests need: a manifest, records, a complete run folder.
 
 // Each test is a program of its own and uses a part of this.
-#![allow(dead_code)]
-
 use std::path::{Path, PathBuf};
 
 use hourglass_model::document::RunResult;

@@ -1,7 +1,5 @@
 //! Runs made up for pages and exports. Everything is drawn from a seed that the caller prints.
 
-#![allow(dead_code)] // each test uses its part
-
 use std::collections::BTreeMap;
 
 use hourglass_infer::cause::{AttributedGap, Basis, Composition, Sign, Signs, Successor};

@@ -1,12 +1,10 @@
 //! No damage to a file makes a reader panic, ask for absurd amounts of memory, or go on for ever.
 //! A panic of ours, or one that was not caught, fails the test by itself.
 
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{intervals, manifest, read_all, read_samples};
+use crate::common::{intervals, manifest, read_all, read_samples};
 use hourglass_model::kernel::KernelFacts;
 use hourglass_model::manifest::Manifest;
 use hourglass_model::{KernelEvent, KernelEventKind};

@@ -1,11 +1,9 @@
 //! A run folder from its creation to its end, also when something gets in the way.
 
-mod common;
-
 use std::fs;
 use std::path::Path;
 
-use common::{intervals, manifest};
+use crate::common::{intervals, manifest};
 use hourglass_store::{
     CreateError, LATENCY_FILE, MANIFEST_FILE, OpenError, RowFault, RunFolder, SAMPLES_FILE,
     TRACE_FILE, WriteError,
@@ -129,7 +127,7 @@ fn a_folder_just_made_is_half_written() {
 #[test]
 fn a_complete_folder_holds_nothing_else() {
     let parent = tempfile::tempdir().unwrap();
-    let path = common::run_folder(parent.path(), &intervals(10));
+    let path = crate::common::run_folder(parent.path(), &intervals(10));
     assert_eq!(names(&path), [MANIFEST_FILE, TRACE_FILE]);
 }
 

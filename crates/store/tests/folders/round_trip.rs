@@ -1,10 +1,8 @@
 //! What is written is read again.
 
-mod common;
-
 use std::thread;
 
-use common::{folder_of_samples, intervals, manifest, read_all, read_samples, run_folder};
+use crate::common::{folder_of_samples, intervals, manifest, read_all, read_samples, run_folder};
 use hdrhistogram::Histogram;
 use hourglass_model::{Counted, Evidence, Interval, KernelEvent, KernelEventKind, Onset};
 use hourglass_store::{LATENCY_FILE, RunFolder, SAMPLES_FILE, TRACE_FILE, TraceError};

@@ -1,8 +1,6 @@
 //! What is printed parses back, and a precision rounds to the nearest.
 
-mod common;
-
-use common::{nearest, spans};
+use crate::common::{nearest, spans};
 use hourglass_time::{Instant, ParseSpanErrorKind, Span, Tai};
 use proptest::prelude::*;
 
