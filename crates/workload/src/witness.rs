@@ -121,12 +121,6 @@ impl ThreadSenses {
     pub fn open(tested: &Result<(), Unusable>) -> ThreadSenses {
         ThreadSenses { section: tested.is_ok().then(|| Section::open().ok()).flatten() }
     }
-
-    /// Whether there is a critical section to look at.
-    #[must_use]
-    pub fn has_section(&self) -> bool {
-        self.section.is_some()
-    }
 }
 
 impl Senses for ThreadSenses {

@@ -90,12 +90,6 @@ impl Server {
         Server { rank, ..self }
     }
 
-    /// The same, charged by this.
-    #[must_use]
-    pub fn with_charge(self, charge: Charge) -> Server {
-        Server { charge, ..self }
-    }
-
     /// The same with reclaiming.
     #[must_use]
     pub fn reclaiming(self) -> Server {

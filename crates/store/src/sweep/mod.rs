@@ -76,14 +76,6 @@ impl SweepFolder {
         Ok(SweepFolder { path, journal, experiment: experiment.clone(), points })
     }
 
-    /// The experiment that a folder holds, if it holds one.
-    ///
-    /// # Errors
-    /// It cannot be read, or is not what this program writes.
-    pub fn experiment_in(path: &Path) -> Result<Option<SweepExperiment>, SweepFolderError> {
-        read_experiment(path)
-    }
-
     /// The points that were there when it was opened, in their order from the first.
     pub fn take_points(&mut self) -> Vec<KeptPoint> {
         std::mem::take(&mut self.points)
