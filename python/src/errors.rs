@@ -6,6 +6,7 @@
 use std::fmt;
 use std::io;
 
+use hourglass_timer::meaning::Meaning;
 use pyo3::exceptions::{PyImportError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -60,21 +61,12 @@ impl Kind {
 
     /// What a number of the operating system means to a caller.
     pub(crate) fn of_errno(errno: i32) -> Kind {
-        const EPERM: i32 = 1;
-        const EAGAIN: i32 = 11;
-        const ENOMEM: i32 = 12;
-        const EACCES: i32 = 13;
-        const EBUSY: i32 = 16;
-        const EINVAL: i32 = 22;
-        const ENFILE: i32 = 23;
-        const EMFILE: i32 = 24;
-        const ENOSYS: i32 = 38;
-        match errno {
-            EPERM | EACCES => Kind::Permission,
-            EAGAIN | ENOMEM | ENFILE | EMFILE => Kind::Exhausted,
-            EBUSY => Kind::Busy,
-            EINVAL => Kind::Invalid,
-            ENOSYS => Kind::Unsupported,
+        match Meaning::of_errno(errno) {
+            Meaning::Permission => Kind::Permission,
+            Meaning::Exhausted => Kind::Exhausted,
+            Meaning::Busy => Kind::Busy,
+            Meaning::Invalid => Kind::Invalid,
+            Meaning::Unsupported => Kind::Unsupported,
             _ => Kind::Os,
         }
     }

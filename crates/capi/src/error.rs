@@ -14,6 +14,7 @@ use hourglass_lab::store::CreateError;
 use hourglass_lab::workload::LoopError;
 use hourglass_sys::caller;
 use hourglass_timer::fault::FaultError;
+use hourglass_timer::meaning::Meaning;
 use hourglass_timer::periodic::{JoinError, SpawnError};
 use hourglass_timer::service::ServiceError;
 
@@ -123,21 +124,12 @@ const IN_C: &[(&str, &str)] = &[
 
 /// What a number of the operating system means to a caller.
 fn of_errno(errno: i32) -> hg_status {
-    const EPERM: i32 = 1;
-    const EAGAIN: i32 = 11;
-    const ENOMEM: i32 = 12;
-    const EACCES: i32 = 13;
-    const EBUSY: i32 = 16;
-    const EINVAL: i32 = 22;
-    const ENFILE: i32 = 23;
-    const EMFILE: i32 = 24;
-    const ENOSYS: i32 = 38;
-    match errno {
-        EPERM | EACCES => HG_PERMISSION,
-        EAGAIN | ENOMEM | ENFILE | EMFILE => HG_EXHAUSTED,
-        EBUSY => HG_BUSY,
-        EINVAL => HG_INVALID,
-        ENOSYS => HG_UNSUPPORTED,
+    match Meaning::of_errno(errno) {
+        Meaning::Permission => HG_PERMISSION,
+        Meaning::Exhausted => HG_EXHAUSTED,
+        Meaning::Busy => HG_BUSY,
+        Meaning::Invalid => HG_INVALID,
+        Meaning::Unsupported => HG_UNSUPPORTED,
         _ => HG_OS,
     }
 }

@@ -3,7 +3,7 @@
 //! Owns: timers and timeouts in order of expiry ([`queue`]), clock event devices ([`event`]), timers on
 //! several clocks over one device ([`engine`]), timers that any thread arms ([`service`]), precise
 //! sleep ([`mod@sleep`]), timing faults ([`fault`]), periodic threads ([`periodic`]), clock devices by
-//! name ([`clock_device`]).
+//! name ([`clock_device`]), what a refusal of the kernel means ([`meaning`]).
 //! Must not: read hardware but through `clock`; print.
 //!
 //! ```
@@ -34,6 +34,7 @@ pub mod clock_device;
 pub mod engine;
 pub mod event;
 pub mod fault;
+pub mod meaning;
 pub mod periodic;
 pub mod queue;
 pub mod service;
