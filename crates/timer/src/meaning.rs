@@ -1,0 +1,78 @@
+//! What a number of the operating system means to whoever asked for something.
+//!
+//! Owns: the one table of it, for faces in other languages, which have words or exceptions of their own.
+//! Must not: know those.
+
+/// What helps where the kernel says no.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Meaning {
+    /// A privilege is missing.
+    Permission,
+    /// There is no more of it.
+    Exhausted,
+    /// Somebody else has it.
+    Busy,
+    /// It cannot be meant.
+    Invalid,
+    /// This kernel cannot.
+    Unsupported,
+    /// Something else.
+    Other,
+}
+
+impl Meaning {
+    /// Of a number of `errno(3)`, as Linux has them.
+    #[must_use]
+    pub const fn of_errno(errno: i32) -> Meaning {
+        const EPERM: i32 = 1;
+        const EAGAIN: i32 = 11;
+        const ENOMEM: i32 = 12;
+        const EACCES: i32 = 13;
+        const EBUSY: i32 = 16;
+        const EINVAL: i32 = 22;
+        const ENFILE: i32 = 23;
+        const EMFILE: i32 = 24;
+        const ENOSYS: i32 = 38;
+        match errno {
+            EPERM | EACCES => Meaning::Permission,
+            EAGAIN | ENOMEM | ENFILE | EMFILE => Meaning::Exhausted,
+            EBUSY => Meaning::Busy,
+            EINVAL => Meaning::Invalid,
+            ENOSYS => Meaning::Unsupported,
+            _ => Meaning::Other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Against the kernel's own words, by which `std` names some of them.
+    #[test]
+    fn numbers_mean_what_std_says() {
+        use std::io::{Error, ErrorKind};
+        for (errno, kind) in [
+            (1, ErrorKind::PermissionDenied),
+            (11, ErrorKind::WouldBlock),
+            (12, ErrorKind::OutOfMemory),
+            (13, ErrorKind::PermissionDenied),
+            (16, ErrorKind::ResourceBusy),
+            (22, ErrorKind::InvalidInput),
+            (38, ErrorKind::Unsupported),
+        ] {
+            assert_eq!(Error::from_raw_os_error(errno).kind(), kind);
+            let meaning = match kind {
+                ErrorKind::PermissionDenied => Meaning::Permission,
+                ErrorKind::ResourceBusy => Meaning::Busy,
+                ErrorKind::InvalidInput => Meaning::Invalid,
+                ErrorKind::Unsupported => Meaning::Unsupported,
+                _ => Meaning::Exhausted,
+            };
+            assert_eq!(Meaning::of_errno(errno), meaning);
+        }
+        assert_eq!(Meaning::of_errno(24), Meaning::Exhausted);
+        assert_eq!(Meaning::of_errno(0), Meaning::Other);
+    }
+}
