@@ -117,13 +117,17 @@ class Run:
     @cached_property
     def summary(self) -> Frame:
         """One row for each thread: the numbers of `threads` side by side, `None` where there are none."""
-        plain = ("id", "workload", "policy", "cpu_time_ns", "wall_ns", "intervals", "records_dropped")
+        plain = ("workload", "policy", "cpu_time_ns", "wall_ns", "intervals", "records_dropped")
         parts = {
             "gaps": ("count", "total_ns", "p50_ns", "p99_ns", "p999_ns", "max_ns"),
             "deadlines": ("hit", "missed", "lost"),
             "latency": ("count", "min_ns", "p50_ns", "p99_ns", "p999_ns", "max_ns", "mean_ns", "lost"),
         }
-        columns: dict[str, list[Any]] = {name: [thread[name] for thread in self.threads] for name in plain}
+        columns: dict[str, list[Any]] = {
+            "id": [thread["id"] for thread in self.threads],
+            "name": [thread.get("name") for thread in self.threads],
+            **{name: [thread[name] for thread in self.threads] for name in plain},
+        }
         for part, names in parts.items():
             for name in names:
                 values = [(thread[part] or {}).get(name) for thread in self.threads]

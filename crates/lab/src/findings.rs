@@ -56,7 +56,7 @@ fn thread_report(timeline: &Timeline, outcome: &ThreadOutcome, asked: &ThreadSpe
     ThreadReport {
         id: outcome.id,
         tid: Some(outcome.tid),
-        name: None,
+        name: asked.name.clone(),
         workload: asked.model.to_string(),
         wake_up: asked.wake.to_string(),
         emulated: outcome.emulated.clone(),

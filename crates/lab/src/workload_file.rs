@@ -366,7 +366,7 @@ impl Source<'_> {
             let message = "policy and priority are the same; give one of them".to_owned();
             return Err(self.wrong(policy.span(), message));
         }
-        let mut thread = ThreadSpec::default();
+        let mut thread = ThreadSpec { name: keys.name.clone(), ..ThreadSpec::default() };
         let workload = self.optional(keys.workload.as_ref(), |text| {
             models::parse(&text.split_whitespace().collect::<Vec<_>>())
         })?;

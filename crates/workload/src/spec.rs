@@ -59,6 +59,8 @@ pub struct RunSpec {
 /// One thread of a run.
 #[derive(Clone, Debug)]
 pub struct ThreadSpec {
+    /// What it is called, if it has a name.
+    pub name: Option<String>,
     /// What it does (`-w`).
     pub model: Arc<dyn Model>,
     /// What wakes it (`-i`).
@@ -96,6 +98,7 @@ impl ThreadSpec {
 impl Default for ThreadSpec {
     fn default() -> ThreadSpec {
         ThreadSpec {
+            name: None,
             model: models::default_model(),
             wake: wake::default_method(),
             policy: Policy::Other(0),

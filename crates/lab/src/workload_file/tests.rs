@@ -60,6 +60,7 @@ fn every_key_is_read() {
     assert_eq!((file.best_effort, file.trace), (Some(true), Some(true)));
     assert_eq!(file.threads.len(), 3);
     let modem = &file.threads[0];
+    assert_eq!(modem.name.as_deref(), Some("modem"));
     assert_eq!(modem.model.to_string(), "PERIODIC 3ms 8ms");
     assert_eq!((modem.policy, modem.policy_is_named), (Policy::Fifo(40), true));
     assert_eq!(modem.wake.to_string(), "HR");
@@ -69,6 +70,7 @@ fn every_key_is_read() {
     assert_eq!(modem.gap, Some(Span::from_micros(1)));
     assert_eq!(file.place(0), "audio.toml:12:9 (modem)");
     for video in &file.threads[1..] {
+        assert_eq!(video.name, None);
         assert_eq!((video.policy, video.policy_is_named), (Policy::Deadline, false));
         assert_eq!(video.reservation.unwrap().to_string(), "DEADLINE:17.1ms/33ms+");
         assert_eq!(video.cpus, Some([1].into_iter().collect()));
