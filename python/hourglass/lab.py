@@ -12,19 +12,26 @@ A workload is described as in a workload file of the command (`hourglass run FIL
 - a dictionary with the keys of the file; `[[thread]]` is a list `"thread"`,
 - a list of dictionaries: the threads alone.
 
-In dictionaries a time may also be whole nanoseconds or a `timedelta`, where the file wants a text.
+In dictionaries a time may also be whole nanoseconds or a `timedelta`, where the file wants a text. Beside `"thread"` a
+dictionary may have limits (`"max_gap"`, `"max_latency"`, `"max_misses"`), which the run is judged by:
+
+    >>> spec = {"thread": [{"name": "control", "workload": "LAT 1ms"}], "max_latency": "5ms"}
+    >>> run = hourglass.run(spec, duration="1s")  # doctest: +SKIP
+    >>> run.passed, run.gates  # doctest: +SKIP
+    (True, [{'name': 'max-latency', 'limit': 5000000.0, 'value': 131072.0, 'unit': 'ns', 'passed': True}])
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Literal, Mapping, Optional, Sequence, Union
 
 from . import _hourglass
-from .errors import InvalidError, SystemRefusedError
+from .errors import Error, InvalidError, SystemRefusedError
 from .runs import Run
 
 if TYPE_CHECKING:
@@ -94,7 +101,8 @@ def run(
         "dma_latency_us": dma_latency_us,
         "command_line": command_line(),
     }
-    data, not_kept = _hourglass.run(_told(workload), options, _path(output))
+    with _places(workload):
+        data, not_kept = _hourglass.run(_told(workload), options, _path(output))
     found = Run(data)
     if not_kept is not None:
         error = SystemRefusedError(f"output: the run was not kept: {not_kept}")
@@ -130,7 +138,8 @@ def compare(
         "dma_latency_us": None,
         "command_line": command_line(),
     }
-    text, not_kept = _hourglass.rounds(_told(a), _told(b), options, rounds, _path(output))
+    with _places(a, b):
+        text, not_kept = _hourglass.rounds(_told(a), _told(b), options, rounds, _path(output))
     found: dict[str, Any] = json.loads(text)
     if not_kept is not None:
         error = SystemRefusedError(f"output: not everything was kept: {not_kept}")
@@ -155,7 +164,12 @@ def diff(
 
     Raises `hourglass.errors.DataError` where a folder cannot be read or has no partner.
     """
-    text = _hourglass.diff(_folders(a), [] if b is None else _folders(b), margin, gap, seed)
+    first, second = _folders(a), [] if b is None else _folders(b)
+    if b is not None and (len(first) != len(second) or not first):
+        raise InvalidError(
+            f"{len(first)} runs in a and {len(second)} in b: give as many on both sides, round by round"
+        )
+    text = _hourglass.diff(first, second, margin, gap, seed)
     found: dict[str, Any] = json.loads(text)
     return found
 
@@ -204,6 +218,37 @@ def _told(workload: Workload) -> Union[str, tuple[str, str]]:
         "a workload is a path, the text of a workload file, a dictionary with its keys or a list of threads, "
         f"not {type(workload).__name__}"
     )
+
+
+class _places:
+    """Names the thread in what is refused, and not a line of a text that the program never wrote."""
+
+    def __init__(self, *workloads: Workload) -> None:
+        self._given = [given for given in workloads if not isinstance(given, (str, os.PathLike))]
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _type: object, raised: Optional[BaseException], _trace: object) -> Literal[False]:
+        found = re.match(r"workload:(\d+):\d+(?: \([^)]*\))?: ", str(raised)) if isinstance(raised, Error) else None
+        if found is None or not self._given:
+            return False
+        assert isinstance(raised, Error)
+        # Of two workloads nobody says which; then only the thread's number is told where both are alike.
+        places = {_place(given, int(found[1])) for given in self._given}
+        place = places.pop() if len(places) == 1 else "the workload"
+        raise type(raised)(f"{place}: {raised.text[found.end():]}", raised.errno, raised.remedy) from None
+
+
+def _place(workload: Any, line: int) -> str:
+    """What stands in a line of the text that `toml` makes of it."""
+    table = workload if isinstance(workload, Mapping) else {"thread": list(workload)}
+    lines = toml(table).splitlines()[:line]
+    number = sum(text == '[["thread"]]' for text in lines)
+    if not number:
+        return "the workload"
+    name = table["thread"][number - 1].get("name")
+    return f"thread {number}" if name is None else f"thread {number} ({name})"
 
 
 def toml(table: Mapping[str, Any]) -> str:

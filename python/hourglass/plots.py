@@ -412,7 +412,9 @@ def responses(found: Union[Mapping[str, Any], Simulation], *, ax: Optional[Axes]
                 middle, value / size, height, color=colours[kind], hatch=hatch, edgecolor="white", label=label
             )
             text = f" {drawing.time_text(value)}{', late' if late else ''}"
-            ax.annotate(text, (value / size, middle), va="center", fontsize="small")
+            # Above the deadline's line, which may be close to the end of the bar.
+            ground = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
+            ax.annotate(text, (value / size, middle), va="center", fontsize="small", bbox=ground, zorder=5)
         line = "deadline" if place == 0 else "_"
         at = deadline / size
         ax.vlines(at, place - 0.45, place + 0.45, color=drawing.BLACK, linewidth=2, label=line)

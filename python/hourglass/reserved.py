@@ -130,13 +130,14 @@ def check(
 
 def _asked(words: list[str], amount: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     """The request for the extension module, in plain values; times in whole nanoseconds."""
-    if isinstance(amount, str):
-        parts = amount.split("/")
-        if len(parts) != 2:
-            raise InvalidError(f"'{amount}': budget and period are wanted, such as 3.1ms/8ms")
-        budget, period = parts
-    else:
-        budget, period = amount
+    parts = amount.split("/") if isinstance(amount, str) else amount
+    if not isinstance(parts, (list, tuple)):
+        raise TypeError(
+            f"amount: budget and period are wanted, such as '3.1ms/8ms' or a pair, not {type(amount).__name__}"
+        )
+    if len(parts) != 2:
+        raise InvalidError(f"amount: {amount!r}: budget and period are wanted, such as 3.1ms/8ms")
+    budget, period = parts
     deadline = given["deadline"]
     return {
         "command": words,

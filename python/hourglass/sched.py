@@ -15,7 +15,8 @@ A set of tasks is described as in a file of tasks of the command (`hourglass che
 - a `TaskSet`,
 - the path of such a file (TOML, JSON, rt-app's JSON) or of a run folder, whose tasks need what was measured,
 - its text (a `str` with a line break, a `=` or a `{`),
-- a dictionary with the keys of the file; numbers without a unit are nanoseconds there.
+- a dictionary with the keys of the file; numbers without a unit are nanoseconds there,
+- a list of dictionaries: the tasks alone.
 
 All times in answers are whole nanoseconds, and exact.
 """
@@ -23,10 +24,11 @@ All times in answers are whole nanoseconds, and exact.
 from __future__ import annotations
 
 import json
+import math
 import os
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Mapping, Optional, Union
+from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Union
 
 from . import _hourglass
 from .errors import InvalidError, SystemRefusedError
@@ -35,6 +37,8 @@ from .lab import _path, command_line
 from .runs import _INTERVALS_UNKNOWN
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeGuard
+
     from ._hourglass import SpanLike
 
 __all__ = [
@@ -63,16 +67,23 @@ class TaskSet:
         native = _hourglass.TaskData
         if isinstance(tasks, TaskSet):
             self._native = tasks._native
-        elif isinstance(tasks, Mapping):
+        elif isinstance(tasks, Mapping) or _is_list(tasks):
             if format is not None:
-                raise InvalidError("format: a dictionary has none; leave it out")
+                raise InvalidError("format: a dictionary or a list has none; leave it out")
+            given = tasks if isinstance(tasks, Mapping) else {"task": list(tasks)}
+            _checked(given, "tasks")
             # Whole numbers are nanoseconds, as everywhere in this package.
-            table = {"unit": "1ns", **tasks}
+            table = {"unit": "1ns", **given}
             self._native = native.parse("tasks", json.dumps(table, default=_text), "json")
         elif isinstance(tasks, str) and any(sign in tasks for sign in "\n={"):
             self._native = native.parse("tasks", tasks, format)
-        else:
+        elif isinstance(tasks, (str, os.PathLike)):
             self._native = native.read(os.fspath(tasks), format)
+        else:
+            raise TypeError(
+                "a set of tasks is a path, the text of a file of tasks, a dictionary with its keys or a list of tasks, "
+                f"not {type(tasks).__name__}"
+            )
 
     @property
     def name(self) -> str:
@@ -105,8 +116,31 @@ class TaskSet:
         return f"<TaskSet {self.name!r}: {', '.join(self.tasks)}>"
 
 
-Tasks = Union[TaskSet, str, "os.PathLike[str]", Mapping[str, Any]]
+Tasks = Union[TaskSet, str, "os.PathLike[str]", Mapping[str, Any], Sequence[Mapping[str, Any]]]
 """A set of tasks, see above."""
+
+
+def _is_list(tasks: Any) -> TypeGuard[Sequence[Mapping[str, Any]]]:
+    listed = isinstance(tasks, Sequence) and not isinstance(tasks, (str, bytes))
+    return listed and all(isinstance(task, Mapping) for task in tasks)
+
+
+def _checked(value: Any, where: str) -> None:
+    """That there is nothing in it that no file of tasks can have, by its place."""
+    if isinstance(value, Mapping):
+        named = value.get("name")
+        within = f"task '{named}'" if isinstance(named, str) and where != "tasks" else where
+        for key, held in value.items():
+            if not isinstance(key, str):
+                raise InvalidError(f"{within}: the key {key!r} is no text")
+            _checked(held, f"{within}: {key}")
+    elif isinstance(value, (list, tuple)):
+        for number, held in enumerate(value):
+            _checked(held, f"{where} {number + 1}")
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise InvalidError(f"{where}: {value} is no number to calculate with")
+    elif isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise InvalidError(f"{where}: too large; times are in nanoseconds, up to 292 years")
 
 
 def _text(value: Any) -> str:
@@ -134,6 +168,8 @@ def check(
     Raises `hourglass.errors.DataError` for a set that cannot be meant, `InvalidError` for a question that does
     not fit it.
     """
+    if analysis is not None and analysis not in {known["name"] for known in analyses()}:
+        raise InvalidError(f"analysis: '{analysis}' is none of {', '.join(known['name'] for known in analyses())}")
     question = {
         "analysis": analysis,
         "partition": partition,

@@ -290,3 +290,39 @@ def test_compare_runs_two_ways_in_turn(tmp_path):
     assert [metric["name"] for metric in again["metrics"]] == [m["name"] for m in document["metrics"]]
     with pytest.raises(InvalidError, match="rounds: 0"):
         hourglass.compare([THREAD], [THREAD], rounds=0)
+
+
+def test_threads_keep_their_names_and_limits_are_judged():
+    spec = {
+        "thread": [{"name": "control", "workload": "LAT 2ms"}, {"workload": "PERIODIC 1us 10ms"}],
+        "max_latency": timedelta(days=1),
+    }
+    found = hourglass.run(spec, duration="100ms")
+    assert [thread.get("name") for thread in found.threads] == ["control", None]
+    assert found.summary.values("name") == ["control", None]
+    assert [(gate["name"], gate["passed"]) for gate in found.gates] == [("max-latency", True)] and found.passed
+
+
+@pytest.mark.parametrize(
+    ("workload", "says"),
+    [
+        ([{"workload": "CPU"}, {"name": "modem", "workload": "DANCE"}], r"^thread 2 \(modem\): unknown workload 'DANCE'"),
+        ([{"workload": "CPU", "max_gap": 1}], "^thread 1: unknown field `max_gap`"),
+        ({"color": 5, "thread": [{"workload": "CPU"}]}, "^the workload: unknown field `color`"),
+        ([], "^the workload: no threads"),
+        ("[[thread]]\nworkload = 'DANCE'", "^workload:2:"),
+    ],
+)
+def test_what_is_wrong_is_named_by_its_thread(workload, says):
+    """And not by a line of a text that the program never wrote."""
+    with pytest.raises(DataError, match=says):
+        hourglass.run(workload, duration="10ms")
+    if isinstance(workload, list):
+        with pytest.raises(DataError, match=says):
+            hourglass.compare(workload, workload, duration="10ms")
+
+
+def test_as_many_runs_on_both_sides():
+    for a, b, says in (([], [], "0 runs in a and 0 in b"), (["x"], ["y", "z"], "1 runs in a and 2 in b")):
+        with pytest.raises(InvalidError, match=says):
+            hourglass.diff(a, b)

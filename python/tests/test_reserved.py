@@ -89,6 +89,7 @@ def test_a_program_with_threads_may_call_it(granted):
     "words, amount, options, text",
     [
         (["true"], "3ms", {}, "budget and period are wanted"),
+        (["true"], ("3ms",), {}, "budget and period are wanted"),
         (["true"], "9ms/8ms", {}, "9ms/8ms"),
         (["true"], "1ms/8ms", {"backend": "magic"}, "backend: there are auto, deadline, user and quota"),
         (["true"], "1ms/8ms", {"smt": "magic"}, "smt: there are monitor, disable and ignore"),
@@ -102,6 +103,20 @@ def test_a_program_with_threads_may_call_it(granted):
 def test_wrong_words(words, amount, options, text):
     with pytest.raises(InvalidError, match=text):
         reserved.command(words, amount, **options)
+
+
+@pytest.mark.parametrize(
+    "amount, options, error, text",
+    [
+        (5, {}, TypeError, "budget and period are wanted, .* not int"),
+        ("1ms/8ms", {"cpu": -1}, OverflowError, "^cpu: "),
+        ("1ms/8ms", {"cpu": 2**40}, OverflowError, "^cpu: "),
+        ((1.5, "8ms"), {}, TypeError, "not float"),
+    ],
+)
+def test_wrong_types_and_numbers_without_a_counter(amount, options, error, text):
+    with pytest.raises(error, match=text):
+        reserved.command(["true"], amount, **options)
 
 
 def test_more_than_there_is_is_refused_with_all_reasons():

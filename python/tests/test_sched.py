@@ -103,7 +103,7 @@ def test_questions():
     assert sched.check(TEXTBOOK, sensitivity=True)["sensitivity"]
     assert sched.check(TEXTBOOK, server="5ms")["server"]
     assert "fp-preemptive" in {analysis["name"] for analysis in sched.analyses()}
-    with pytest.raises(InvalidError, match="no analysis is called 'magic'"):
+    with pytest.raises(InvalidError, match="'magic' is none of fp-preemptive, "):
         sched.check(TEXTBOOK, analysis="magic")
     with pytest.raises(InvalidError, match="partition: use first-fit"):
         sched.check(TEXTBOOK, partition="magic")
@@ -235,3 +235,30 @@ def test_prediction_with_a_run(tmp_path):
     assert hourglass.open_run(tmp_path / "run").manifest["elapsed_ns"] > 0
     with pytest.raises(InvalidError, match="cpus: CPU 4000 does not exist"):
         sched.predict(tasks, cpus="4000")
+
+
+def test_a_list_of_tasks_is_a_set():
+    tasks = [{"name": "a", "wcet": "1ms", "period": "5ms", "priority": 1}]
+    assert sched.response_times(tasks) == {"a": 1_000_000}
+    assert sched.TaskSet(tasks).tasks == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("tasks", "says"),
+    [
+        ([{"name": "a", "wcet": float("nan"), "period": "5ms"}], "task 'a': wcet: nan is no number"),
+        ({"task": [{"name": "a", "wcet": 1, "period": float("inf")}]}, "task 'a': period: inf is no number"),
+        ([{"wcet": 10**30, "period": "5ms"}], "task 1: wcet: too large"),
+        ([{"name": "a", "wcet": [1, -(2**70)], "period": "5ms"}], "task 'a': wcet 2: too large"),
+        ([{5: 6}], "the key 5 is no text"),
+    ],
+)
+def test_numbers_that_cannot_be_meant_are_named(tasks, says):
+    with pytest.raises(InvalidError, match=says):
+        sched.check(tasks)
+
+
+@pytest.mark.parametrize("tasks", [5, None, 1.5, b"tasks", [5], ["a"]])
+def test_what_is_no_set_of_tasks_is_a_type_error(tasks):
+    with pytest.raises(TypeError, match="a set of tasks is a path"):
+        sched.check(tasks)
