@@ -11,45 +11,26 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors::{Failure, Kind};
-use crate::given::Given;
+use crate::given::given;
 use crate::runs::json;
 use crate::spans::GivenSpan;
 
-/// A reservation as it is asked for; what is `None` is as the command has it.
-struct Asked {
-    command: Vec<OsString>,
-    budget: GivenSpan,
-    period: GivenSpan,
-    soft: bool,
-    deadline: Option<GivenSpan>,
-    cpu: Option<u32>,
-    backend: String,
-    smt: Option<String>,
-    interferes: String,
-    stop: Vec<String>,
-    stopper: String,
-    slow_first: bool,
-    alpha: String,
-}
-
-impl Asked {
-    fn of(given: &Bound<'_, PyDict>) -> PyResult<Asked> {
-        let given = Given(given);
-        Ok(Asked {
-            command: given.take("command")?,
-            budget: given.take("budget")?,
-            period: given.take("period")?,
-            soft: given.take("soft")?,
-            deadline: given.take("deadline")?,
-            cpu: given.take("cpu")?,
-            backend: given.take("backend")?,
-            smt: given.take("smt")?,
-            interferes: given.take("interferes")?,
-            stop: given.take("stop")?,
-            stopper: given.take("stopper")?,
-            slow_first: given.take("slow_first")?,
-            alpha: given.take("alpha")?,
-        })
+given! {
+    /// A reservation as it is asked for; what is `None` is as the command has it.
+    struct Asked {
+        command: Vec<OsString>,
+        budget: GivenSpan,
+        period: GivenSpan,
+        soft: bool,
+        deadline: Option<GivenSpan>,
+        cpu: Option<u32>,
+        backend: String,
+        smt: Option<String>,
+        interferes: String,
+        stop: Vec<String>,
+        stopper: String,
+        slow_first: bool,
+        alpha: String,
     }
 }
 

@@ -138,7 +138,7 @@ fn verdict(answer: &Bound<'_, PyAny>) -> PyResult<Verdict> {
         error
     })?;
     if !more.0.is_positive() {
-        return Err(Failure::invalid("a handler gives a time above 0, None or 'end'"))?;
+        Err(Failure::invalid("a handler gives a time above 0, None or 'end'"))?;
     }
     Ok(Verdict::ResumeBy(Deadline::In(more.0)))
 }
@@ -315,6 +315,7 @@ impl PyWatch {
     /// Ends the watch, in its own thread, and waits for a function that runs. Closing twice does no harm.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let Some(own) = self.live.get() else { return Ok(()) };
+        own.not_inherited(WATCH)?;
         // The handler's thread may be waiting for the interpreter.
         Here::detach(py, own.take(WATCH)?, drop);
         Ok(())
@@ -343,7 +344,8 @@ impl PyWatch {
 impl Drop for PyWatch {
     fn drop(&mut self) {
         // In another thread it is left alone.
-        let live = self.live.get().and_then(|own| own.take(WATCH).ok()).flatten();
+        let own = self.live.get().filter(|own| own.not_inherited(WATCH).is_ok());
+        let live = own.and_then(|own| own.take(WATCH).ok()).flatten();
         let mut live = Some(live);
         Python::try_attach(|py| {
             if let Some(live) = live.take() {

@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors::{Failure, Kind};
-use crate::given::Given;
+use crate::given::given;
 use crate::interrupts::interruptible;
 use crate::runs::{RunData, json};
 use crate::spans::GivenSpan;
@@ -38,33 +38,18 @@ impl RoundsWatch for Unwatched {
     fn run_of(&mut self, _: u32, _: u32, _: Side) {}
 }
 
-/// What a run is asked beside its workload; what is `None` is as the workload has it.
-struct Options {
-    duration: Option<GivenSpan>,
-    warm_up: Option<GivenSpan>,
-    seed: Option<u64>,
-    records: Option<u64>,
-    ring: Option<bool>,
-    trace: Option<bool>,
-    best_effort: Option<bool>,
-    dma_latency_us: Option<u32>,
-    command_line: Vec<String>,
-}
-
-impl Options {
-    fn of(given: &Bound<'_, PyDict>) -> PyResult<Options> {
-        let given = Given(given);
-        Ok(Options {
-            duration: given.take("duration")?,
-            warm_up: given.take("warm_up")?,
-            seed: given.take("seed")?,
-            records: given.take("records")?,
-            ring: given.take("ring")?,
-            trace: given.take("trace")?,
-            best_effort: given.take("best_effort")?,
-            dma_latency_us: given.take("dma_latency_us")?,
-            command_line: given.take("command_line")?,
-        })
+given! {
+    /// What a run is asked beside its workload; what is `None` is as the workload has it.
+    struct Options {
+        duration: Option<GivenSpan>,
+        warm_up: Option<GivenSpan>,
+        seed: Option<u64>,
+        records: Option<u64>,
+        ring: Option<bool>,
+        trace: Option<bool>,
+        best_effort: Option<bool>,
+        dma_latency_us: Option<u32>,
+        command_line: Vec<String>,
     }
 }
 

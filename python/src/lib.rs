@@ -29,11 +29,32 @@ mod tables;
 mod timers;
 mod values;
 
+use std::sync::OnceLock;
+
+use pyo3::exceptions::PyImportError;
+use pyo3::ffi;
 use pyo3::prelude::*;
 
-/// What `hourglass._hourglass` holds.
-#[pymodule]
+/// The interpreter that imported this first.
+static INTERPRETER: OnceLock<i64> = OnceLock::new();
+
+/// That no other interpreter of this process has imported it: timers and their functions, classes and the signals that
+/// are heard belong to one.
+fn only_interpreter() -> PyResult<()> {
+    // SAFETY: this thread is attached to an interpreter, which both calls are about; none is kept.
+    let this = unsafe { ffi::PyInterpreterState_GetID(ffi::PyInterpreterState_Get()) };
+    if *INTERPRETER.get_or_init(|| this) == this {
+        return Ok(());
+    }
+    let text = "hourglass serves one interpreter of a process, and another has imported it: use threads or processes";
+    Err(PyImportError::new_err(text))
+}
+
+/// What `hourglass._hourglass` holds. It was never tried without the interpreter's lock, so that a free-threaded Python
+/// takes that when this is imported.
+#[pymodule(gil_used = true)]
 fn _hourglass(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    only_interpreter()?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     errors::register(module)?;
     spans::register(module)?;

@@ -4,13 +4,16 @@
 //! within a wait). Must not: hand out what is within to another thread than the owner.
 
 use std::cell::{RefCell, RefMut};
+use std::process;
 use std::thread::{self, ThreadId};
 
 use crate::errors::{Failure, Kind};
 
-/// A thing, and the thread that it belongs to. Of a thing that is dropped elsewhere nothing is undone.
+/// A thing, and the thread that it belongs to. Of a thing that is dropped elsewhere, or in a forked child, nothing is
+/// undone.
 pub(crate) struct Owned<T> {
     owner: ThreadId,
+    process: u32,
     /// `None` when it was taken.
     thing: RefCell<Option<T>>,
 }
@@ -25,7 +28,26 @@ unsafe impl<T> Sync for Owned<T> {}
 impl<T> Owned<T> {
     /// Of the calling thread.
     pub(crate) fn here(thing: T) -> Owned<T> {
-        Owned { owner: thread::current().id(), thing: RefCell::new(Some(thing)) }
+        let thing = RefCell::new(Some(thing));
+        Owned { owner: thread::current().id(), process: process::id(), thing }
+    }
+
+    /// That this is no forked child, for what has memory or threads that those do not get.
+    ///
+    /// # Errors
+    /// `Forked`.
+    pub(crate) fn not_inherited(&self, what: &str) -> Result<(), Failure> {
+        match self.is_inherited() {
+            false => Ok(()),
+            true => Err(Failure::new(
+                Kind::Forked,
+                format_args!("the {what} is the parent process's: make another one in the child"),
+            )),
+        }
+    }
+
+    fn is_inherited(&self) -> bool {
+        process::id() != self.process
     }
 
     /// Whether this is its thread.
@@ -73,7 +95,7 @@ impl<T> Owned<T> {
 
 impl<T> Drop for Owned<T> {
     fn drop(&mut self) {
-        if !self.is_here() {
+        if !self.is_here() || self.is_inherited() {
             std::mem::forget(self.thing.get_mut().take());
         }
     }

@@ -62,7 +62,10 @@ fn failure(error: LoopFailure) -> Failure {
 impl PyRecorder {
     fn own(&self) -> Result<&Owned<MeasuredLoop>, Failure> {
         let text = "the recorder has not begun: call begin(), or use it in a with statement";
-        self.own.get().ok_or_else(|| Failure::new(Kind::Closed, text))
+        let own = self.own.get().ok_or_else(|| Failure::new(Kind::Closed, text))?;
+        // Its records and counters are the parent's alone, and not mapped in a child.
+        own.not_inherited(LOOP)?;
+        Ok(own)
     }
 
     fn mark(&self, mark: impl FnOnce(&mut MeasuredLoop)) -> PyResult<()> {

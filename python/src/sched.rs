@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors::{Failure, Kind};
-use crate::given::Given;
+use crate::given::given;
 use crate::interrupts::interruptible;
 use crate::lab::{Unwatched, refused};
 use crate::records::INTERVALS;
@@ -86,25 +86,14 @@ impl TaskData {
     }
 }
 
-/// What [`check`] is asked.
-struct Question {
-    analysis: Option<String>,
-    partition: Option<String>,
-    server: Option<GivenSpan>,
-    sensitivity: bool,
-    explain: bool,
-}
-
-impl Question {
-    fn of(given: &Bound<'_, PyDict>) -> PyResult<Question> {
-        let given = Given(given);
-        Ok(Question {
-            analysis: given.take("analysis")?,
-            partition: given.take("partition")?,
-            server: given.take("server")?,
-            sensitivity: given.take("sensitivity")?,
-            explain: given.take("explain")?,
-        })
+given! {
+    /// What [`check`] is asked.
+    struct Question {
+        analysis: Option<String>,
+        partition: Option<String>,
+        server: Option<GivenSpan>,
+        sensitivity: bool,
+        explain: bool,
     }
 }
 
@@ -133,45 +122,24 @@ fn analyses() -> PyResult<String> {
     json(&ANALYSES.iter().map(checking::Entry::facts).collect::<Vec<_>>())
 }
 
-/// What [`simulate`] is asked.
-struct Scenario {
-    horizon: Option<GivenSpan>,
-    seed: u64,
-    releases: String,
-    late: String,
-    rt_throttling: Option<(GivenSpan, GivenSpan)>,
-    smt: Option<String>,
-    alpha: Option<String>,
-    margin: Option<GivenSpan>,
-    stop_latency: Option<GivenSpan>,
-    interval: Option<GivenSpan>,
-    progress: Option<u32>,
-    schedule: bool,
-    records: Option<u64>,
-    output: Option<PathBuf>,
-    command_line: Vec<String>,
-}
-
-impl Scenario {
-    fn of(given: &Bound<'_, PyDict>) -> PyResult<Scenario> {
-        let given = Given(given);
-        Ok(Scenario {
-            horizon: given.take("horizon")?,
-            seed: given.take("seed")?,
-            releases: given.take("releases")?,
-            late: given.take("late")?,
-            rt_throttling: given.take("rt_throttling")?,
-            smt: given.take("smt")?,
-            alpha: given.take("alpha")?,
-            margin: given.take("margin")?,
-            stop_latency: given.take("stop_latency")?,
-            interval: given.take("interval")?,
-            progress: given.take("progress")?,
-            schedule: given.take("schedule")?,
-            records: given.take("records")?,
-            output: given.take("output")?,
-            command_line: given.take("command_line")?,
-        })
+given! {
+    /// What [`simulate`] is asked.
+    struct Scenario {
+        horizon: Option<GivenSpan>,
+        seed: u64,
+        releases: String,
+        late: String,
+        rt_throttling: Option<(GivenSpan, GivenSpan)>,
+        smt: Option<String>,
+        alpha: Option<String>,
+        margin: Option<GivenSpan>,
+        stop_latency: Option<GivenSpan>,
+        interval: Option<GivenSpan>,
+        progress: Option<u32>,
+        schedule: bool,
+        records: Option<u64>,
+        output: Option<PathBuf>,
+        command_line: Vec<String>,
     }
 }
 
@@ -306,33 +274,18 @@ fn simulate<'py>(
     Ok((json(&simulated.document)?, schedule, simulated.dropped, folder, not_kept))
 }
 
-/// What [`predict`] is asked.
-struct Wish {
-    run: bool,
-    duration: GivenSpan,
-    cpus: Option<String>,
-    jitter: bool,
-    best_effort: bool,
-    horizon: Option<GivenSpan>,
-    seed: u64,
-    output: Option<PathBuf>,
-    command_line: Vec<String>,
-}
-
-impl Wish {
-    fn of(given: &Bound<'_, PyDict>) -> PyResult<Wish> {
-        let given = Given(given);
-        Ok(Wish {
-            run: given.take("run")?,
-            duration: given.take("duration")?,
-            cpus: given.take("cpus")?,
-            jitter: given.take("jitter")?,
-            best_effort: given.take("best_effort")?,
-            horizon: given.take("horizon")?,
-            seed: given.take("seed")?,
-            output: given.take("output")?,
-            command_line: given.take("command_line")?,
-        })
+given! {
+    /// What [`predict`] is asked.
+    struct Wish {
+        run: bool,
+        duration: GivenSpan,
+        cpus: Option<String>,
+        jitter: bool,
+        best_effort: bool,
+        horizon: Option<GivenSpan>,
+        seed: u64,
+        output: Option<PathBuf>,
+        command_line: Vec<String>,
     }
 }
 

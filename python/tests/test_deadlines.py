@@ -208,6 +208,12 @@ def test_a_forked_child_watches_anew() -> None:
                     os._exit(3)
                 except errors.ForkedError:
                     pass
+                try:
+                    watch.close()
+                    os._exit(4)
+                except errors.ForkedError:
+                    pass
+                del watch
                 os._exit(0)
             except BaseException:
                 os._exit(2)

@@ -136,3 +136,35 @@ def test_examples_in_docstrings_work(name: str) -> None:
     module = importlib.import_module(f"hourglass.{name}")
     found = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
     assert found.failed == 0
+
+
+def test_a_second_interpreter_is_refused() -> None:
+    """Signals, timers' functions and classes are one interpreter's; issue 8, "Bad input"."""
+    modules = ("_interpreters", "_xxsubinterpreters")
+    module = next((name for name in modules if importlib.util.find_spec(name) is not None), None)
+    if module is None:
+        pytest.skip("this Python makes no interpreters")
+    within = """
+try:
+    import hourglass
+except ImportError as refused:
+    print("refused:", refused, flush=True)
+"""
+    program = f"""
+import faulthandler, os
+faulthandler.dump_traceback_later(60, exit=True)
+import {module} as interpreters
+import hourglass
+try:
+    # One that shares the lock, so that nobody but hourglass refuses.
+    other = interpreters.create("legacy")
+except TypeError:
+    other = interpreters.create()
+interpreters.run_string(other, {within!r})
+assert hourglass.clock.now_ns() > 0
+# An interpreter that is left keeps this Python from ending.
+os._exit(0)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("refused: hourglass serves one interpreter of a process"), done.stdout

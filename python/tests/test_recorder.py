@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import os
 import pathlib
 import threading
 
@@ -114,3 +116,27 @@ def test_recorders_that_cannot_be_meant(arguments: dict[str, object], says: str)
 def test_what_has_a_wrong_type(arguments: dict[str, object]) -> None:
     with pytest.raises(TypeError):
         hourglass.Recorder(**arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_child_has_no_recorder(tmp_path: pathlib.Path) -> None:
+    """Its records are not mapped there: touching them ended the child by SIGSEGV."""
+    with hourglass.Recorder("1ms", folder=tmp_path / "run") as recorder:
+        with recorder.period():
+            pass
+        child = os.fork()
+        if child == 0:
+            try:
+                for use in (recorder.begin, recorder.check, recorder.end, recorder.finish):
+                    try:
+                        use()
+                        os._exit(3)
+                    except errors.ForkedError:
+                        pass
+                del recorder, use
+                gc.collect()
+                os._exit(0)
+            except BaseException:
+                os._exit(2)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert recorder.kept == tmp_path / "run"
