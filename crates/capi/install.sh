@@ -52,6 +52,12 @@ install -m 644 "$here"/include/hourglass.h "$here"/include/hourglass.hpp \
     "$here"/include/hourglass_thesis.hpp "$to/include"
 install -m 644 "$from/libhourglass.a" "$to/lib"
 install -m 755 "$from/libhourglass.so" "$to/lib/libhourglass.so.$version"
+# What no program needs: names of functions within, and the compiler's own code beside the machine's, which is
+# more than half of the archive.
+if command -v strip >/dev/null && command -v objcopy >/dev/null; then
+    strip --strip-unneeded "$to/lib/libhourglass.so.$version"
+    objcopy --strip-debug --remove-section=.llvmbc --remove-section=.llvmcmd "$to/lib/libhourglass.a"
+fi
 ln -sf "libhourglass.so.$version" "$to/lib/libhourglass.so.$abi"
 ln -sf "libhourglass.so.$abi" "$to/lib/libhourglass.so"
 

@@ -204,7 +204,30 @@ fn foreign(tree: &str) -> String {
 fn c_library(workspace: &Workspace, release: &Path, made: &Path) -> Result<(), Failure> {
     let mut install = Command::new(workspace.root.join("crates/capi/install.sh"));
     install.args(["--prefix", "/usr", "--from"]).arg(release);
-    succeed(install.arg("--destdir").arg(made.join("c")))
+    succeed(install.arg("--destdir").arg(made.join("c")))?;
+    // cargo-deb finds out what programs need, not what libraries do.
+    let manifest = workspace.root.join("crates/capi/Cargo.toml");
+    let said = fs::read_to_string(&manifest).map_err(|e| Failure::file(&manifest, &e))?;
+    let library = release.join("libhourglass.so");
+    let bytes = fs::read(&library).map_err(|e| Failure::file(&library, &e))?;
+    let depends = format!("libc6 (>= {})", newest_libc(&bytes));
+    if said.contains(&depends) {
+        return Ok(());
+    }
+    Err(Failure::Broken(format!(
+        "crates/capi/Cargo.toml: the library as built here needs {depends}"
+    )))
+}
+
+/// The newest version of the C library whose symbols a library names (`GLIBC_2.35`).
+fn newest_libc(library: &[u8]) -> String {
+    const NAME: &[u8] = b"GLIBC_2.";
+    let places = (0..library.len()).filter(|at| library[*at..].starts_with(NAME));
+    let minors = places.map(|at| {
+        let digits = library[at + NAME.len()..].iter().take_while(|byte| byte.is_ascii_digit());
+        digits.fold(0_u32, |sum, digit| sum.saturating_mul(10) + u32::from(digit - b'0'))
+    });
+    format!("2.{}", minors.max().unwrap_or_default())
 }
 
 fn debian(workspace: &Workspace) -> Result<(), Failure> {
@@ -251,6 +274,11 @@ mod tests {
         assert_eq!(wants_loader(&with(1)), Some(false));
         assert_eq!(wants_loader(&with(1)[..100]), None);
         assert_eq!(wants_loader(&[]), None);
+    }
+
+    #[test]
+    fn the_newest_version_of_the_c_library_counts() {
+        assert_eq!(newest_libc(b"\0GLIBC_2.4\0GLIBC_2.35\0GLIBC_2.2.5\0GLIBC_PRIVATE\0"), "2.35");
     }
 
     #[test]

@@ -59,6 +59,10 @@ fn pkg_config_finds_it() {
         .arg(&program)
         .args(ask(&["--static", "--cflags", "--libs"])));
     ran(&mut Command::new(&program));
+    // A program has of the library what it calls, and not all of it.
+    let whole = fs::metadata(lib.join("libhourglass.a")).unwrap().len();
+    let program = fs::metadata(&program).unwrap().len();
+    assert!(program * 4 < whole, "{program} of {whole}");
 }
 
 #[test]
@@ -108,4 +112,15 @@ fn bad_words_are_told() {
         assert_eq!(said.status.code(), Some(2), "{text}");
         assert!(text.contains(told) && text.lines().count() == 1, "{text}");
     }
+}
+
+/// Cargo tells its version only to itself: what Debian's files say by hand is the same.
+#[test]
+fn debian_packages_are_of_this_version() {
+    let version = concat!(env!("CARGO_PKG_VERSION"), "-1");
+    let manifest = fs::read_to_string(package().join("Cargo.toml")).unwrap();
+    assert!(manifest.contains(&format!("libhourglass1 (= {version})")), "{version}");
+    let changelog = package().join("../../packaging/debian/changelog");
+    let text = fs::read_to_string(changelog).unwrap();
+    assert!(text.starts_with(&format!("hourglass ({version}) ")), "{text}");
 }
