@@ -295,3 +295,19 @@ fn extremes_are_printed() {
     document.result.threads.clear();
     assert!(summary(&document, Style::Plain).contains("no threads"));
 }
+
+/// Found with a LAT thread that preempts a busy one a thousand times a second: "0 switches" is untrue where only
+/// one thread writes a trace.
+#[test]
+fn switches_are_told_only_of_threads_with_a_trace() {
+    let mut probe = thread(1, "LAT 1ms", "FIFO:80");
+    probe.latency = Some(LatencyReport::default());
+    let of = |threads: Vec<ThreadReport>| {
+        let document = document(RunResult { threads, ..RunResult::default() });
+        summary(&document, Style::Plain)
+    };
+    assert!(!of(vec![thread(0, "CPU", "OTHER:0"), probe]).contains("Switches"));
+    assert!(
+        of(vec![thread(0, "CPU", "OTHER:0"), thread(1, "CPU", "OTHER:0")]).contains("Switches")
+    );
+}
