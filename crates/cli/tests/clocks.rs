@@ -70,3 +70,13 @@ fn a_watched_clock_is_told_look_by_look() {
     refuses("clocks --watch --every 1ms", "invalid value '1ms' for '--every <TIME>': looks are");
     refuses("clocks --watch --for -1s", "");
 }
+
+/// On a terminal of 80 columns nothing wraps by itself; a word that is longer may be a command to be copied.
+#[test]
+fn the_text_fits_eighty_columns() {
+    let text = printed("clocks --evidence");
+    let wide = |line: &&str| {
+        line.chars().count() > 80 && !line.split_whitespace().any(|word| word.len() > 40)
+    };
+    assert_eq!(text.lines().find(wide), None, "{text}");
+}

@@ -126,6 +126,13 @@ fn of_policy(policy: Policy, errno: i32, host: &Host) -> (String, String) {
 }
 
 fn of_affinity(cpus: &CpuSet, errno: i32, host: &Host) -> (String, String) {
+    if errno == EPERM {
+        return (
+            "the kernel refuses to let this process choose CPUs, as a filter of system calls does"
+                .to_owned(),
+            "leave --cpu out, or let sched_setaffinity pass the filter".to_owned(),
+        );
+    }
     let allowed = host.cpu.allowed.as_ref().map_or("unknown".to_owned(), CpuSet::to_string);
     (
         format!(

@@ -121,7 +121,7 @@ impl Unavailable {
             }
             Unavailable::TooManyFiles => "raise the limit: ulimit -n 4096".into(),
             Unavailable::NoMemory => "free memory, or raise RLIMIT_MEMLOCK (ulimit -l)".into(),
-            Unavailable::NotSupported { .. } => "nothing; another machine has it".into(),
+            Unavailable::NotSupported { .. } => "needs another machine".into(),
             Unavailable::DisabledForThread => {
                 "whoever started this thread must call prctl(PR_SET_TSC, PR_TSC_ENABLE)".into()
             }

@@ -5,13 +5,13 @@ use std::fmt::Write;
 use hourglass_model::clocks::{ClocksDocument, SourceFacts};
 
 use super::Style;
-use super::table::{Column, Table, Tone, paint};
+use super::table::{Column, NARROW, Table, Tone, paint, wrapped_within};
 use crate::clean;
 
 /// What one column means, and where to find more.
 const BOUND: &str =
-    "bound: of one comparison with CLOCK_MONOTONIC; --watch shows that of the running clock,
---evidence what speaks for and against each source\n\n";
+    "bound: of one comparison with CLOCK_MONOTONIC; --watch shows that of the running
+clock, --evidence what speaks for and against each source\n\n";
 /// What stands where there is nothing to show.
 const NOTHING: &str = "-";
 
@@ -20,20 +20,25 @@ const NOTHING: &str = "-";
 #[must_use]
 pub fn clocks(document: &ClocksDocument, evidence: bool, style: Style) -> String {
     let mut out = String::new();
-    let chosen = format!("{} by policy {}", document.selected, document.policy);
-    out.push_str(&paint(&clean::for_terminal(&chosen), Tone::Heading, style));
-    // Writing to a string cannot fail.
-    let _ = writeln!(out, ": {}\n", clean::for_terminal(&document.reason));
+    let chosen =
+        clean::for_terminal(&format!("{} by policy {}", document.selected, document.policy));
+    out.push_str(&paint(&chosen, Tone::Heading, style));
+    let reason = format!(": {}", clean::for_terminal(&document.reason));
+    out.push_str(&wrapped_within(NARROW, &reason, chosen.chars().count(), 2));
+    out.push_str("\n\n");
     let (there, missing): (Vec<_>, Vec<_>) = document.sources.iter().partition(|s| s.available);
     table(&there).write(&mut out, style);
     out.push_str(BOUND);
+    // Writing to a string cannot fail.
     for source in &missing {
-        let _ = writeln!(out, "{:<16} not available: {}", source.name, why_not(source));
+        let why = wrapped_within(NARROW, &format!("not available: {}", why_not(source)), 17, 17);
+        let _ = writeln!(out, "{:<16} {why}", source.name);
     }
     for source in there.iter().filter(|source| evidence || source.name == document.selected) {
-        let _ = writeln!(out, "\n{}: {}", source.name, clean::for_terminal(&source.reason));
+        let reason = format!("{}: {}", source.name, clean::for_terminal(&source.reason));
+        let _ = writeln!(out, "\n{}", wrapped_within(NARROW, &reason, 0, 2));
         for item in &source.evidence {
-            let found = clean::for_terminal(&item.found);
+            let found = wrapped_within(NARROW, &clean::for_terminal(&item.found), 36, 36);
             let _ = writeln!(out, "  {:<8} {:<24} {found}", item.verdict, item.id);
         }
     }
@@ -61,6 +66,7 @@ fn why_not(source: &SourceFacts) -> String {
 
 fn table(sources: &[&SourceFacts]) -> Table {
     let mut table = Table::new("Sources, ns".to_owned())
+        .narrow()
         .column(Column::Text, "source")
         .column(Column::Text, "trusted")
         .column(Column::Number, "MHz")
@@ -68,11 +74,13 @@ fn table(sources: &[&SourceFacts]) -> Table {
         .column(Column::Number, "read")
         .column(Column::Number, "p99")
         .column(Column::Number, "bound")
-        .column(Column::Elastic, "why");
+        .column(Column::Elastic, "why not");
     let number = |value: Option<f64>, digits: usize| {
         (value.map_or(NOTHING.to_owned(), |v| format!("{v:.digits$}")), Tone::Normal)
     };
     for source in sources {
+        // The name of what speaks against it; --evidence has the sentence.
+        let against = source.reason.split(':').next().filter(|_| !source.trusted);
         let trusted = if source.trusted { ("yes", Tone::Good) } else { ("no", Tone::Normal) };
         table.row(vec![
             (source.name.clone(), Tone::Normal),
@@ -82,7 +90,7 @@ fn table(sources: &[&SourceFacts]) -> Table {
             number(source.read_p50_ns, 1),
             number(source.read_p99_ns, 1),
             number(source.error_bound_ns, 0),
-            (clean::for_terminal(&source.reason), Tone::Faint),
+            (clean::for_terminal(against.unwrap_or_default()), Tone::Faint),
         ]);
     }
     table

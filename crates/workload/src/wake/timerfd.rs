@@ -1,6 +1,7 @@
 //! A timer read through a file descriptor, as event loops do. It knows no timer slack.
 
 use std::fmt;
+use std::io::ErrorKind;
 use std::sync::Arc;
 
 use hourglass_sys::wait::TimerFd;
@@ -30,8 +31,15 @@ impl fmt::Display for ByTimerFd {
 
 impl Method for ByTimerFd {
     fn open(&self, _thread: &Sleeper) -> Result<Opened, Unavailable> {
-        let timer = TimerFd::new()
-            .map_err(|error| kernel_refused(self, &error, "raise the limit on open files"))?;
+        let timer = TimerFd::new().map_err(|error| {
+            let remedy = match error.kind() {
+                ErrorKind::Unsupported => {
+                    "use NATIVE or FUTEX; a filter of system calls forbids it"
+                }
+                _ => "raise the limit on open files",
+            };
+            kernel_refused(self, &error, remedy)
+        })?;
         Ok(Opened { wake_up: Box::new(Waiting(timer)), emulated: None })
     }
 }
