@@ -3,7 +3,7 @@
 //! Owns: making it, ending it, that it ends with its maker. Must not: know what it does, or stop it
 //! meanwhile.
 
-use std::io;
+use std::io::{self, Write};
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -32,7 +32,8 @@ pub struct Worker {
 pub struct Life {
     /// The CPU on which it stays.
     pub cpu: u32,
-    /// Its nice value, from -20 to 19; 0 where the one that is wanted is refused.
+    /// Its nice value, from -20 to 19; 0 where the one that is wanted is refused. Any but 0 also counts against
+    /// other sessions, where the kernel groups processes by session.
     pub nice: i8,
     /// When it ends by itself at the latest, ns from now.
     pub most_ns: u64,
@@ -119,7 +120,34 @@ fn prepared(life: Life, parent: u32) -> bool {
     }
     // Another nice value is a wish.
     let _ = sched::set(Attributes::Other(life.nice));
+    if life.nice != 0 {
+        apart(life.nice);
+    }
     thread::set_affinity([life.cpu]).is_ok()
+}
+
+/// Where the kernel groups processes by session (autogroup, `sched(7)`), a nice value counts only within the session: a
+/// session of its own, with the same value. A wish, too.
+fn apart(nice: i8) {
+    let mut text = [0u8; 8];
+    let mut rest = &mut text[..];
+    if write!(rest, "{nice}").is_err() {
+        return;
+    }
+    let unused = rest.len();
+    let written = text.len() - unused;
+    // SAFETY: takes no memory; reads a live text and gives a descriptor that is closed below.
+    let file = unsafe {
+        libc::setsid();
+        libc::open(c"/proc/self/autogroup".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC)
+    };
+    if file >= 0 {
+        // SAFETY: reads as many bytes of a live local as it has; the descriptor is ours.
+        unsafe {
+            libc::write(file, text.as_ptr().cast(), written);
+            libc::close(file);
+        }
+    }
 }
 
 impl Drop for Worker {
@@ -187,6 +215,22 @@ mod tests {
         let orphan = std::thread::spawn(move || Worker::start(life(60_000_000_000), || true));
         let orphan = orphan.join().unwrap().unwrap();
         until("its maker has ended", || orphan.has_ended());
+    }
+
+    /// `sched(7)`: with autogroups a nice value counts within a session only, and the session has one of its own.
+    #[test]
+    fn its_nice_value_counts_against_other_sessions() {
+        let cpu = thread::affinity().unwrap()[0];
+        let life = Life { cpu, nice: 7, most_ns: 60_000_000_000 };
+        let worker = Worker::start(life, || true).unwrap();
+        let Ok(text) = std::fs::read_to_string(format!("/proc/{}/autogroup", worker.pid())) else {
+            return eprintln!("skipped: this kernel has no autogroups");
+        };
+        if !text.trim().is_empty() {
+            assert!(text.trim().ends_with("nice 7"), "{text}");
+        }
+        let own = std::fs::read_to_string("/proc/self/autogroup").unwrap_or_default();
+        assert!(!own.trim().ends_with("nice 7"), "the maker's own session has it: {own}");
     }
 
     #[test]

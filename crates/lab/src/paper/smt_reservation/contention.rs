@@ -5,8 +5,8 @@
 //! The paper says what contention does to throughput, not how much it slows whom. Its Figure 9 can be
 //! solved for it: a rate that both sides suffer while they run beside one another, such that the
 //! simulated gain over disabling SMT is the paper's. So the gain that is emulated with these rates is
-//! the paper's by construction, as far as stopping in time costs nothing; what is found out is whether
-//! deadlines hold, and what the monitor itself costs.
+//! the paper's by construction, as far as stopping in time costs nothing, and but for what slack is left to the kernel
+//! (`trial`), which makes it smaller; what is found out is whether deadlines hold, and what the monitor itself costs.
 
 use hourglass_model::tasks::Fraction;
 

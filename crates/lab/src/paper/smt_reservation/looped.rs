@@ -109,7 +109,8 @@ impl Loop<'_> {
         Done {
             period,
             response_ns,
-            own_ns: went.own_ns.saturating_sub(others_ns).saturating_add(ahead_ns),
+            own_ns: went.own_ns.saturating_sub(others_ns),
+            ahead_ns,
             taken_ns: went.taken_ns.min(response_ns),
             preempted: after.involuntary > switches.involuntary,
             waited_ns: went.waited_ns,

@@ -9,8 +9,10 @@ pub(super) struct Done {
     pub(super) period: u64,
     /// From release to completion, ns.
     pub(super) response_ns: u64,
-    /// What it needed by itself, ns; 0 where that is not known.
+    /// What it needed by itself, ns: what the kernel charged it for, interrupts included. 0 where that is not known.
     pub(super) own_ns: u64,
+    /// What it told beyond what it had done: what was left needed more than its share of what is reserved, ns.
+    pub(super) ahead_ns: u64,
     /// Time in it that somebody below this kernel took, as far as that is proven, ns.
     pub(super) taken_ns: u64,
     /// Whether another thread took the CPU from it meanwhile: one of a higher priority.
@@ -32,7 +34,7 @@ pub(super) struct Done {
 enum Late {
     /// Others kept it from what was reserved.
     Missed,
-    /// It needed more than was reserved, or than its progress told: the CPU became slower behind it.
+    /// It needed more than was reserved, or than its progress told: interrupts are charged to it, and are nobody's.
     Overran,
     /// Somebody below the kernel.
     Host,
@@ -78,7 +80,8 @@ impl std::fmt::Display for Late {
 impl Outcome {
     /// What a job needed beyond what is reserved, ns.
     fn excess_ns(&self, done: &Done) -> u64 {
-        self.reserve_ns.map_or(0, |reserve| done.own_ns.saturating_sub(reserve))
+        let need_ns = done.own_ns.saturating_add(done.ahead_ns);
+        self.reserve_ns.map_or(0, |reserve| need_ns.saturating_sub(reserve))
     }
 
     /// Whether a job would have been in time had it been so much shorter.
@@ -92,7 +95,8 @@ impl Outcome {
             None
         } else if self.in_time_without(done.taken_ns, done) {
             Some(Late::Host)
-        } else if self.in_time_without(self.excess_ns(done), done) {
+        } else if self.in_time_without(self.excess_ns(done).saturating_add(done.taken_ns), done) {
+            // By itself, or by both.
             Some(Late::Overran)
         } else {
             Some(Late::Missed)
@@ -111,8 +115,8 @@ impl Outcome {
         self.late(Late::Missed)
     }
 
-    /// Periods late because the job needed more than was reserved: also by gaps of which nobody can prove
-    /// whose they are.
+    /// Periods late because the job was charged with more than was reserved, or needed more than it told, with what a host
+    /// took.
     pub(super) fn overran(&self) -> u64 {
         self.late(Late::Overran)
     }
@@ -135,7 +139,7 @@ impl Outcome {
             let late = self.lateness(done)?;
             let Done { period, response_ns, own_ns, taken_ns, waited_ns, .. } = *done;
             Some(format!(
-                "period {period}, {late}: done after {:.3} ms of {:.3}; begun after {:.3}; {:.3} its own, {:.3} taken by a \
+                "period {period}, {late}: done after {:.3} ms of {:.3}; begun after {:.3}; {:.3} charged to it, {:.3} taken by a \
                  host, {:.3} by other threads, {:.3} the longest of these; the last {:.3} beside nobody, for {:.3} of work",
                 ms(response_ns),
                 ms(self.deadline_ns),
@@ -225,10 +229,16 @@ mod tests {
         assert_eq!((all.latest_ns(), all.median_ns()), (Some(90), Some(75)));
         assert_eq!(all.done[2].period, 3);
         assert!((all.best_effort() - 0.3).abs() < 1e-9);
-        // The late jobs needed 49 and 47 by themselves, and were late by 20 and 5.
-        all.reserve_ns = Some(30);
+        // The late jobs needed 49 and 47 by themselves, and were late by 20 and 5, of which a host took 19 and 5.
+        all.reserve_ns = Some(49);
         assert_eq!((all.missed(), all.overran(), all.excused()), (2, 0, 2));
-        all.reserve_ns = Some(29);
+        all.reserve_ns = Some(48);
         assert_eq!((all.missed(), all.overran(), all.excused()), (0, 2, 2));
+        // What was told beyond what was done counts as needed; the rest was the host's.
+        all.reserve_ns = Some(53);
+        all.done[1].ahead_ns = 5;
+        assert_eq!((all.missed(), all.overran()), (0, 2));
+        all.done[1].taken_ns = 0;
+        assert_eq!((all.missed(), all.overran()), (2, 0));
     }
 }

@@ -16,6 +16,7 @@ use hourglass_sys::thread;
 
 use super::contention::CoRunner;
 use super::jobs::Kind;
+use super::trial::WATCHED_PERCENT;
 use super::work::{Cosines, Motion, Product, Words, Work, step_ps};
 use crate::advice::{Refused, why_refused};
 use crate::host::HostReader;
@@ -118,7 +119,8 @@ impl Rig {
     pub(super) fn words(&self) -> String {
         let Measured { stopper, p50_ns, p999_ns, .. } = self.stopping;
         let stopping = format!(
-            "co-runners stopped by {stopper} in {:.1} us, {:.1} us at p99.9, measured",
+            "slack is watched up to {WATCHED_PERCENT} % of the period, since the kernel keeps 5 % of each second from \
+             real-time threads; co-runners stopped by {stopper} in {:.1} us, {:.1} us at p99.9, measured",
             p50_ns as f64 / 1e3,
             p999_ns as f64 / 1e3
         );
