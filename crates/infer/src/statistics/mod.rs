@@ -20,7 +20,7 @@ mod windows;
 pub use bootstrap::{Resampling, bootstrap};
 pub use mean::mean;
 pub use order::{median, mode, percentile, quantile_of};
-pub use rank::{RankTest, mann_whitney};
+pub use rank::{RankTest, mann_whitney, mann_whitney_of_counts};
 pub use ratio::paired_ratio;
 pub use share::share;
 pub use windows::Windows;
