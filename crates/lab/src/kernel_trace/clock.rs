@@ -113,8 +113,8 @@ impl Map {
     pub(super) fn ticks(self, time: u64) -> u64 {
         let Map::Line([(trace0, ticks0), (trace1, ticks1)]) = self else { return time };
         let (along, across) = (i128::from(time) - i128::from(trace0), i128::from(ticks1 - ticks0));
-        // Both factors are below 2^64.
-        let moved = (along * across).div_euclid(i128::from(trace1 - trace0));
+        // Both factors are below 2^64, so that the product may not fit; then the time is no time of the run.
+        let moved = along.saturating_mul(across).div_euclid(i128::from(trace1 - trace0));
         u64::try_from(i128::from(ticks0) + moved).unwrap_or(if moved < 0 { 0 } else { u64::MAX })
     }
 }
@@ -167,6 +167,9 @@ mod tests {
             assert_eq!(map.ticks(time), ticks, "{time}");
         }
         assert_eq!(map.ticks(u64::MAX), u64::MAX);
+        let steep = Map::Line([(0, 0), (1, u64::MAX)]);
+        assert_eq!((steep.ticks(u64::MAX), steep.ticks(1)), (u64::MAX, u64::MAX));
+        assert_eq!(Map::Line([(u64::MAX - 1, 0), (u64::MAX, u64::MAX)]).ticks(0), 0);
         assert_eq!(Map::new(clock, &checks[..1]), None);
         assert_eq!(Map::new(clock, &[]), None);
         let same = TraceClock { name: "mono", same: true };
