@@ -5,12 +5,12 @@
 
 use std::ffi::{CString, c_char};
 use std::fs::File;
-use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
-use crate::checked;
 use crate::pidfd::PidFd;
+use crate::{checked, checked_long};
 
 /// A program with its words and its environment, ready to be handed to the kernel.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl Program {
 #[derive(Debug)]
 pub struct Gated {
     /// Closed to end it, written to let it go.
-    gate: Option<File>,
+    gate: Option<Speaker>,
     /// Gives an error number if the program cannot be executed, and ends if it can.
     answer: File,
     child: Option<Child>,
@@ -68,7 +68,7 @@ impl Gated {
     /// # Errors
     /// No descriptors, memory or processes left.
     pub fn start(program: &Program, unblocked: &[i32]) -> io::Result<Gated> {
-        let (waiting, gate) = pipe()?;
+        let (waiting, gate) = Speaker::line()?;
         let (answer, telling) = pipe()?;
         let files = pointers(&program.files);
         let words = pointers(&program.words);
@@ -99,7 +99,7 @@ impl Gated {
             let _ = wait_for(pid);
         })?;
         let child = Some(Child { pid, file });
-        Ok(Gated { gate: Some(File::from(gate)), answer: File::from(answer), child })
+        Ok(Gated { gate: Some(gate), answer: File::from(answer), child })
     }
 
     /// Its number.
@@ -113,8 +113,8 @@ impl Gated {
     /// # Errors
     /// The kernel does not execute it; then the process has ended. ESRCH if it was killed at the gate.
     pub fn open(mut self) -> io::Result<Child> {
-        let Some(mut gate) = self.gate.take() else { return Err(ended()) };
-        gate.write_all(b"!").map_err(|_| ended())?;
+        let Some(gate) = self.gate.take() else { return Err(ended()) };
+        gate.say(b'!').map_err(|_| ended())?;
         drop(gate);
         let mut errno = [0; size_of::<i32>()];
         match self.answer.read_exact(&mut errno) {
@@ -286,37 +286,44 @@ pub fn end_with_parent(parent: u32) -> io::Result<()> {
     }
 }
 
-/// From here on, descendants of this process whose parent ends become its children, and not those
-/// of the system's first process (`PR_SET_CHILD_SUBREAPER`). They are to be reaped by
-/// [`reap_but`].
-///
-/// # Errors
-/// What the kernel answers; does not happen.
-pub fn adopt_orphans() -> io::Result<()> {
-    let yes: libc::c_ulong = 1;
-    // SAFETY: takes its argument by value.
-    checked(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, yes) }).map(drop)
+/// The end of a line on which a process is spoken to that may be gone. Writing into a pipe without a reader ends a
+/// program by SIGPIPE unless it ignores that, which programs in C do not; here it is the error EPIPE.
+#[derive(Debug)]
+pub(crate) struct Speaker(OwnedFd);
+
+impl Speaker {
+    /// The line: the end to read from, the end to speak into. A program that this one starts has neither.
+    pub(crate) fn line() -> io::Result<(OwnedFd, Speaker)> {
+        let mut ends = [0; 2];
+        let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
+        // SAFETY: the kernel fills the live array.
+        checked(unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()) })?;
+        // SAFETY: both descriptors were just opened and are owned by nobody else.
+        let [hears, speaks] = ends.map(|end| unsafe { OwnedFd::from_raw_fd(end) });
+        Ok((hears, Speaker(speaks)))
+    }
+
+    /// Says one byte.
+    ///
+    /// # Errors
+    /// EPIPE: nobody hears any more.
+    pub(crate) fn say(&self, word: u8) -> io::Result<()> {
+        loop {
+            // SAFETY: reads one byte of a live local.
+            let sent = unsafe {
+                libc::send(self.0.as_raw_fd(), (&raw const word).cast(), 1, libc::MSG_NOSIGNAL)
+            };
+            match checked_long(sent as libc::c_long) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                said => return said.map(drop),
+            }
+        }
+    }
 }
 
-/// Lets the kernel forget children that have ended, up to the first that is one of `others`, which
-/// somebody else waits for. Never waits itself. Returns how many.
-pub fn reap_but(others: &[u32]) -> usize {
-    let mut count = 0;
-    loop {
-        // SAFETY: an all-zero siginfo is a valid one to fill.
-        let mut found: libc::siginfo_t = unsafe { std::mem::zeroed() };
-        let look = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-        // SAFETY: writes to a live local; nothing is waited for yet.
-        let answer = unsafe { libc::waitid(libc::P_ALL, 0, &raw mut found, look) };
-        // SAFETY: `waitid` filled the local, or left it zero.
-        let pid = unsafe { found.si_pid() };
-        if answer != 0 || pid == 0 || others.contains(&pid.unsigned_abs()) {
-            return count;
-        }
-        let mut status = 0;
-        // SAFETY: writes to a live local; the child has ended.
-        unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG) };
-        count += 1;
+impl AsRawFd for Speaker {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
     }
 }
 
@@ -376,7 +383,7 @@ mod tests {
     fn one_that_cannot_be_watched_is_gone() {
         let program = program(&["true"]);
         let said = crate::fork::child_says(10_000, move || {
-            // Room for both pipes, and for nothing more.
+            // Room for both lines, and for nothing more.
             let (waiting, gate) = pipe().unwrap();
             let (answer, telling) = pipe().unwrap();
             let ends = [&waiting, &gate, &answer, &telling].map(|end| end.as_raw_fd());
@@ -390,6 +397,22 @@ mod tests {
             // SAFETY: writes to a live local.
             let left = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
             refused.raw_os_error() == Some(libc::EMFILE) && left == -1 && errno() == libc::ECHILD
+        });
+        assert!(said.unwrap());
+    }
+
+    /// Pipes ended the program by SIGPIPE: Rust's programs ignore that, other languages' do not.
+    #[test]
+    fn who_speaks_to_nobody_lives_on() {
+        let said = crate::fork::child_says(10_000, || {
+            // SAFETY: sets this child's own action.
+            unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+            let (hears, speaker) = Speaker::line().unwrap();
+            speaker.say(b'1').unwrap();
+            let mut word = [0];
+            File::from(hears).read_exact(&mut word).unwrap();
+            let unheard = speaker.say(b'2').unwrap_err();
+            word == *b"1" && unheard.raw_os_error() == Some(libc::EPIPE)
         });
         assert!(said.unwrap());
     }

@@ -182,7 +182,7 @@ impl Going {
             Going::There(adopted) => (adopted.file(), adopted.life()),
         };
         let pass_on = matches!(self, Going::Command(_));
-        Ok(Wait { file, life, pass_on, reap_but: None })
+        Ok(Wait { file, life, pass_on })
     }
 }
 

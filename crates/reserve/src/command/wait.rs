@@ -6,10 +6,9 @@ use std::os::fd::AsFd;
 use hourglass_sys::eventfd::either_readable;
 use hourglass_sys::guardian::Life;
 use hourglass_sys::pidfd::PidFd;
-use hourglass_sys::process;
 use hourglass_sys::signal_file::{ENDING, SignalFile};
 
-/// How often who has no descriptor is looked at, and orphans are reaped, ns.
+/// How often who has no descriptor is looked at, ns.
 const LOOK_NS: u64 = 50_000_000;
 
 /// Whose end is waited for.
@@ -22,8 +21,6 @@ pub struct Wait<'a> {
     /// Whether signals are passed on to it, as to a program that was started; else a signal that
     /// asks to end ends the waiting.
     pub pass_on: bool,
-    /// If this process adopts orphans: its children that others wait for.
-    pub reap_but: Option<Vec<u32>>,
 }
 
 /// Why the waiting ended.
@@ -58,15 +55,11 @@ pub fn until_end(wait: &Wait<'_>, signals: &SignalFile) -> io::Result<Ended> {
                 let _ = file.signal(came.signal);
             }
         }
-        if let Some(others) = &wait.reap_but {
-            process::reap_but(others);
-        }
         // Only where there is no descriptor: the first thread of a process may end before it.
         if wait.file.is_none() && !wait.life.goes_on() {
             return Ok(Ended::Gone(asked));
         }
-        let looks = wait.file.is_none() || wait.reap_but.is_some();
-        let timeout_ns = looks.then_some(LOOK_NS);
+        let timeout_ns = wait.file.is_none().then_some(LOOK_NS);
         let signal = signals.as_fd();
         let file = wait.file.map_or(signal, AsFd::as_fd);
         match either_readable(file, signal, timeout_ns) {

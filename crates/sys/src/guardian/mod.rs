@@ -1,8 +1,8 @@
 //! A tiny process that outlives this one, to put back what nobody else will.
 //!
-//! It holds one end of a pipe and a page that it shares with its maker, and nothing else. What is
+//! It holds one end of a line and a page that it shares with its maker, and nothing else. What is
 //! to be put back is written there before it is done ([`Guardian::keep`]). When the maker ends by
-//! whatever signal, the kernel closes the other end of the pipe; the guardian puts everything back
+//! whatever signal, the kernel closes the other end of the line; the guardian puts everything back
 //! that is still written there, and ends.
 //!
 //! Owns: that process, the page, and how each [`Undo`] is carried out by system calls alone.
@@ -15,8 +15,7 @@ mod strays;
 mod table;
 mod undo;
 
-use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::sync::Arc;
 
 use process::Duty;
@@ -24,9 +23,10 @@ use table::{Slot, Table};
 pub use undo::{Life, Undo};
 
 use crate::checked;
+use crate::process::Speaker;
 
 /// Asks the guardian to look at the promise anew.
-const LOOK: &[u8] = b"?";
+const LOOK: u8 = b'?';
 
 /// The guardian, seen from its maker. Clones are the same one.
 ///
@@ -40,7 +40,7 @@ struct Process {
     pid: libc::pid_t,
     table: Arc<Table>,
     /// Closed when dropped.
-    line: Option<File>,
+    line: Option<Speaker>,
 }
 
 impl Guardian {
@@ -122,8 +122,8 @@ impl Guardian {
         self.0.pid.unsigned_abs()
     }
 
-    fn say(&self, word: &[u8]) -> io::Result<()> {
-        self.0.line.as_ref().map_or(Ok(()), |mut line| line.write_all(word))
+    fn say(&self, word: u8) -> io::Result<()> {
+        self.0.line.as_ref().map_or(Ok(()), |line| line.say(word))
     }
 }
 

@@ -1,6 +1,5 @@
 //! The life of the guardian.
 
-use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::ptr;
@@ -9,7 +8,7 @@ use super::acts;
 use super::table::{PROMISES, SLOTS, Table};
 use super::undo::{CONTINUE, HAS_CPUS, LAST, MEMBERS, THREAD, WRITE};
 use crate::clock::{ClockId, now_ns};
-use crate::process::pipe;
+use crate::process::Speaker;
 use crate::sched::Attributes;
 use crate::{checked, checked_long, sched, thread};
 
@@ -27,8 +26,8 @@ pub(super) struct Duty<'a> {
 
 impl Duty<'_> {
     /// Starts it: its number, and the line that holds it back.
-    pub(super) fn begin(table: &Table) -> io::Result<(libc::pid_t, File)> {
-        let (reading, writing) = pipe()?;
+    pub(super) fn begin(table: &Table) -> io::Result<(libc::pid_t, Speaker)> {
+        let (reading, speaker) = Speaker::line()?;
         let duty = Duty { table, line: reading.as_raw_fd() };
         // SAFETY: the child makes nothing but system calls with memory that was made before, so
         // that locks which other threads hold do not matter; it never returns.
@@ -36,7 +35,7 @@ impl Duty<'_> {
         if pid == 0 {
             duty.live();
         }
-        Ok((pid, File::from(writing)))
+        Ok((pid, speaker))
     }
 
     fn live(&self) -> ! {
