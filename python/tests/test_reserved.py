@@ -135,8 +135,8 @@ CALLER = """
 import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from hourglass import reserved
-print("ready", flush=True)
 try:
+    print("ready", flush=True)
     reserved.command(["sh", "-c", "echo $$; exec sleep 60"], "1ms/20ms", backend="user")
 except KeyboardInterrupt:
     print("raised", time.monotonic_ns(), flush=True)
