@@ -19,6 +19,32 @@ static void *elsewhere(void *unused)
     return NULL;
 }
 
+/* A folder that goes away while the loop runs: that is told, and what was measured is there all the same. */
+static void a_folder_that_is_lost(void)
+{
+    hg_error error;
+    hg_loop_spec spec;
+    hg_recording recording;
+    hg_recording_summary summary;
+    char place[] = "/tmp/hourglass-recorder-XXXXXX", folder[64], remove[96];
+    CHECK(mkdtemp(place) != NULL);
+    snprintf(folder, sizeof folder, "%s/run", place);
+    snprintf(remove, sizeof remove, "rm -rf %s", place);
+    memset(&spec, 0, sizeof spec);
+    spec.period_ns = (uint64_t)(50 * MS);
+    spec.folder = folder;
+    OK(hg_loop_start(&spec, &own_loop, &error));
+    OK(hg_loop_begin(own_loop));
+    OK(hg_loop_end(own_loop));
+    CHECK(system(remove) == 0);
+    recording.handle = 0;
+    CHECK(hg_loop_finish(own_loop, &recording, &error) == HG_OS && strstr(error.text, folder));
+    CHECK(hg_loop_end(own_loop) == HG_STALE);
+    OK(hg_recording_look(recording, &summary, &error));
+    CHECK(summary.deadlines.completed == 1);
+    OK(hg_recording_free(recording, &error));
+}
+
 int main(void)
 {
     hg_error error;
@@ -83,5 +109,6 @@ int main(void)
     CHECK(count == 0);
     OK(hg_recording_free(recording, &error));
     CHECK(hg_recording_look(recording, &summary, &error) == HG_STALE);
+    a_folder_that_is_lost();
     return 0;
 }

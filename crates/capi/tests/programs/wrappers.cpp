@@ -3,6 +3,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
 #include <thread>
 #include <type_traits>
 #include <unistd.h>
@@ -306,6 +309,22 @@ static void recorder()
     const auto recording = loop.finish();
     CHECK(recording.summary().deadlines.completed == 3);
     CHECK(recording.intervals().size() == recording.summary().intervals);
+    // Kept in a folder, which a second loop does not write over.
+    char place[] = "/tmp/hourglass-wrappers-XXXXXX";
+    CHECK(mkdtemp(place) != nullptr);
+    const std::string folder = std::string(place) + "/run";
+    hourglass::own_loop kept(10ms, folder);
+    kept.begin_period();
+    kept.end_period();
+    CHECK(kept.finish().summary().deadlines.completed == 1);
+    CHECK(std::filesystem::exists(folder + "/manifest.json"));
+    try {
+        const hourglass::own_loop again(10ms, folder);
+        CHECK(false);
+    } catch (const hourglass::error &error) {
+        CHECK(error.kind() == HG_INVALID);
+    }
+    std::filesystem::remove_all(place);
 }
 
 static void pages()
