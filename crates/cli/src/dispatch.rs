@@ -3,7 +3,7 @@
 
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::FromArgMatches;
 use clap::error::ErrorKind;
 
@@ -93,7 +93,7 @@ fn other(words: &[String]) -> Result<ExitCode> {
     let matches = match cli::command().try_get_matches_from(program) {
         Ok(matches) => matches,
         Err(error) if !error.use_stderr() => {
-            error.print()?;
+            error.print().context("cannot write to stdout")?;
             return Ok(ExitCode::SUCCESS);
         }
         Err(error) => return Err(usage(&error).into()),

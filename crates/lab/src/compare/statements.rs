@@ -159,6 +159,10 @@ fn load_of(rates: &[GapRate; 2], names: [&str; 2], least_ns: u64) -> Statement {
         nanos(least_ns),
         found.without_per_second
     );
+    if found.with_per_second <= 0.0 && found.without_per_second <= 0.0 {
+        let text = format!("no gap longer than {} on either side", nanos(least_ns));
+        return unknown(Statement::LOAD, text);
+    }
     match found.answer {
         Answer::TooLittle => unknown(Statement::LOAD, format!("{rates}: too little was measured")),
         Answer::No => answer(
@@ -309,6 +313,15 @@ mod tests {
             });
         }
         counter.finish()
+    }
+
+    /// Two runs of wake-ups without a gap: nothing is said with a confidence of one half.
+    #[test]
+    fn where_nobody_saw_a_gap_nothing_is_compared() {
+        let none = || GapCounter::new(4_000_000_000, 1_000).finish();
+        let found = load_of(&[none(), none()], ["A", "B"], 1_000);
+        assert_eq!(found.answer, "unknown");
+        assert_eq!(found.text, "no gap longer than 1us on either side");
     }
 
     /// An idle control is never what causes gaps; of two other runs either may be.
