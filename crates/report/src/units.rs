@@ -36,6 +36,19 @@ impl Scale {
         scale
     }
 
+    /// The same with as many decimals as it takes to write neighbours of `ns` that differ differently, as
+    /// far as whole nanoseconds go.
+    pub(crate) fn telling_apart(mut self, ns: &[u64]) -> Scale {
+        let alike = |scale: &Scale| {
+            ns.windows(2)
+                .any(|pair| pair[0] != pair[1] && scale.scaled(pair[0]) == scale.scaled(pair[1]))
+        };
+        while self.power() < u128::from(self.unit_ns) && alike(&self) {
+            self.decimals += 1;
+        }
+        self
+    }
+
     /// The unit's name.
     pub(crate) fn name(&self) -> &'static str {
         self.name
