@@ -96,7 +96,8 @@ fn entries(curves: &Curves) -> Vec<Entry> {
         } else {
             String::new()
         };
-        let missing = if curve.points.is_empty() { " (not measured here)" } else { "" };
+        // Not measured, or nothing that such an edge can show, as what is below zero.
+        let missing = if curve.points.is_empty() { " (no points)" } else { "" };
         let mark = if is_limit(curve) { String::new() } else { mark(curve.origin, 8.0, 5.0) };
         Entry {
             sign: format!("<g class=\"{class}\">{line}{mark}</g>"),

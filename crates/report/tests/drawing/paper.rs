@@ -316,7 +316,7 @@ fn curves_show_what_has_a_place() {
     for text in [
         ">Figure 7.2: Miss &amp; more</text>",
         ">A &lt;note&gt;.</text>",
-        ">B (not measured here)</text>",
+        ">B (no points)</text>",
         ">1 us</text>",
         ">350 ns</text>",
         "A, paper: from 50.0 ns to 334 ns, 2 points.",
