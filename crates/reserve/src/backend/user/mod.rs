@@ -30,6 +30,7 @@ mod tests;
 mod usage;
 
 use std::io;
+use std::path::Path;
 
 use hourglass_model::{CpuSet, Strength};
 use hourglass_sched::admission::Fraction;
@@ -348,11 +349,21 @@ fn in_the_class(tid: u32) -> Refusal {
     )
 }
 
+/// Whether nobody can be looked up, so that everybody seems to have ended.
+fn no_proc() -> bool {
+    !Path::new("/proc/self").exists()
+}
+
 /// What stands behind an answer of the kernel.
 fn explain(error: &io::Error, target: &Target, request: &Request) -> Refusal {
     let first = first_of(target);
     let errno = error.raw_os_error();
     let known = match (error.kind(), errno) {
+        (io::ErrorKind::NotFound, _) | (_, Some(admission::ESRCH)) if no_proc() => refusal(
+            Obstacle::Missing,
+            "there is no /proc, which tells of processes".to_owned(),
+            "mount -t proc proc /proc",
+        ),
         (io::ErrorKind::NotFound, _) | (_, Some(admission::ESRCH)) => refusal(
             Obstacle::Gone,
             format!("process {first} has ended"),
