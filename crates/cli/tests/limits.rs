@@ -120,3 +120,17 @@ fn a_file_may_say_them_and_the_line_overrides_it() {
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(document(&output)["gates"].as_array().unwrap().len(), 3);
 }
+
+/// `-` is stdout wherever a file is named; a run is kept in a folder, and does not make one of that name.
+#[test]
+fn a_run_is_not_kept_in_stdout() {
+    let home = tempfile::tempdir().unwrap();
+    for words in [["run", "-n", "1"], ["latency", "-D", "1"], ["noise", "-D", "1"]] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hourglass"));
+        let output = command.args(words).args(["-o", "-"]).current_dir(&home).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.starts_with("hourglass: -o: - is stdout, "), "{said}");
+        assert_eq!(fs::read_dir(&home).unwrap().count(), 0);
+    }
+}

@@ -244,6 +244,7 @@ fn rounds(given: &Given<'_>) -> Result<u32, Stop> {
 fn folder(given: &Given<'_>) -> Result<std::path::PathBuf, Stop> {
     match given.value() {
         "" => Err(wrong(given, "the name of the folder is empty")),
+        "-" => Err(wrong(given, crate::peers::NO_FOLDER)),
         name => Ok(name.into()),
     }
 }

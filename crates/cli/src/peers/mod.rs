@@ -67,6 +67,10 @@ fn say_kept(finished: &Finished, quiet: bool) -> Result<(), Stop> {
     Ok(())
 }
 
+/// Why `-o -` makes no run folder: elsewhere it is stdout.
+pub(crate) const NO_FOLDER: &str =
+    "- is stdout, and a run is kept in a folder; name one (a folder of that name is -o ./-)";
+
 /// A comment line for each limit; `counted` is what limits count that are no times.
 fn limits(document: &RunDocument, counted: &str) -> String {
     let line = |gate: &Gate| {

@@ -250,6 +250,7 @@ fn take_output(asked: &mut Asked, run: &mut Latency, given: &Given<'_, Key>) -> 
 fn folder(given: &Given<'_, Key>) -> Result<PathBuf, Stop> {
     match given.text() {
         "" => Err(given.wrong("the name of the folder is empty")),
+        "-" => Err(given.wrong(crate::peers::NO_FOLDER)),
         text if text.bytes().all(|byte| byte.is_ascii_digit()) => Err(given.wrong(format!(
             "no oscilloscope mode; -v prints every sample (a folder of that name is -o ./{text})"
         ))),

@@ -165,6 +165,7 @@ fn take_output(asked: &mut Asked, run: &mut Noise, given: &Given<'_, Key>) -> Re
         Key::Folder if given.text().is_empty() => {
             return Err(given.wrong("the name of the folder is empty"));
         }
+        Key::Folder if given.text() == "-" => return Err(given.wrong(crate::peers::NO_FOLDER)),
         Key::Folder => run.folder = Some(given.text().into()),
         Key::Records => run.spec.records = values::number(given, "number of records")?,
         Key::Json => match given.value {
