@@ -4,6 +4,7 @@ use std::error::Error;
 use std::io;
 use std::path::PathBuf;
 
+use parquet::errors::ParquetError;
 use thiserror::Error;
 
 /// A run folder that cannot be made, found out before anything is measured.
@@ -88,7 +89,15 @@ impl WriteError {
         path: impl Into<PathBuf>,
         source: impl Into<Box<dyn Error + Send + Sync>>,
     ) -> WriteError {
-        WriteError::File { path: path.into(), source: source.into() }
+        let source = match source.into().downcast::<ParquetError>() {
+            // What the system said, without the encoder's word for it.
+            Ok(error) => match *error {
+                ParquetError::External(inner) => inner,
+                other => other.into(),
+            },
+            Err(source) => source,
+        };
+        WriteError::File { path: path.into(), source }
     }
 }
 
@@ -268,4 +277,21 @@ pub enum LatencyError {
     /// The single latencies cannot be read.
     #[error(transparent)]
     Samples(#[from] TraceError),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A full disk is told as the system tells it, whoever of ours was writing.
+    #[test]
+    fn the_encoder_does_not_stand_before_the_system() {
+        let full = || io::Error::from(io::ErrorKind::StorageFull);
+        let wanted = format!("a/trace.parquet cannot be written: {}", full());
+        let of_encoder = ParquetError::External(Box::new(full()));
+        assert_eq!(WriteError::file("a/trace.parquet", of_encoder).to_string(), wanted);
+        assert_eq!(WriteError::file("a/trace.parquet", full()).to_string(), wanted);
+        let other = WriteError::file("a", ParquetError::General("no".to_owned())).to_string();
+        assert!(other.ends_with("no"), "{other}");
+    }
 }
