@@ -113,8 +113,12 @@ pub enum OpenError {
     /// A folder, but nothing of a run is in it.
     #[error("{} is not a run folder; make one with `hourglass run -o DIR`", .0.display())]
     NotARunFolder(PathBuf),
-    /// The run ended before its manifest was written.
-    #[error("{} is half-written: its run ended before {} was written; measure again", .0.display(), crate::MANIFEST_FILE)]
+    /// The run goes on, or ended before its manifest was written.
+    #[error(
+        "{} is half-written: its run goes on, or ended before {} was written; wait for its end, or measure again",
+        .0.display(),
+        crate::MANIFEST_FILE
+    )]
     HalfWritten(PathBuf),
     /// The manifest has another schema, or another version of it.
     #[error(

@@ -121,6 +121,9 @@ fn a_folder_just_made_is_half_written() {
     let folder = RunFolder::create(&path).unwrap();
     assert_eq!(names(&path), ["trace.parquet.partial"]);
     assert!(matches!(RunFolder::open(&path), Err(OpenError::HalfWritten(_))));
+    // It may also be looked at while the run goes on: nobody is told to measure again at once.
+    let told = RunFolder::open(&path).unwrap_err().to_string();
+    assert!(told.contains("its run goes on, or ended") && told.contains("; wait for"), "{told}");
     drop(folder);
 }
 
