@@ -36,6 +36,7 @@ use hourglass_model::{CpuSet, Strength};
 use hourglass_sched::admission::Fraction;
 use hourglass_sys::sched::{self, Attributes};
 use hourglass_sys::thread;
+use hourglass_time::Span;
 
 use self::budget::Terms;
 use self::claims::{Claim, DEADLINE_CLASS, Misfit, Share, fits, priority_for};
@@ -179,12 +180,14 @@ impl Reserved for Keeping {
         let told = self.told();
         let mut doubts = Vec::new();
         if told.left_out > told.supply.periods / TOLERATED_PART {
-            let (left_out, latest) = (told.left_out, told.latest_ns / 1_000);
+            let left_out = told.left_out;
+            let latest =
+                Span::from_micros(i64::try_from(told.latest_ns / 1_000).unwrap_or(i64::MAX));
             doubts.push(Doubt {
                 id: "periods-left-out",
                 text: format!(
                     "periods that are not counted: {left_out}; the look at their end came too late to tell what was \
-                     used before it (by up to {latest} us)"
+                     used before it (by up to {latest})"
                 ),
                 remedy: "run nothing above FIFO 95 on these CPUs; in a virtual machine, the host took them",
             });
@@ -202,11 +205,11 @@ impl Reserved for Keeping {
             doubts.push(Doubt {
                 id: "keeper-absent",
                 text: format!(
-                    "the thread that keeps the reserve was {} times away for four periods, and 100 ms at least: the \
-                     work was lowered until it came back, since nobody held it to its budget",
-                    told.absent
+                    "the thread that keeps the reserve was away for four periods, and 100 ms at least, {}: the work \
+                     was lowered until it came back, since nobody held it to its budget",
+                    if told.absent == 1 { "once".to_owned() } else { format!("{} times", told.absent) }
                 ),
-                remedy: "do not stop hourglass itself, and run nothing above FIFO 95 on these CPUs",
+                remedy: "do not stop hourglass itself (Ctrl-Z does), and run nothing above FIFO 95 on these CPUs",
             });
         }
         if let Some(fault) = told.fault {

@@ -396,21 +396,22 @@ fn a_period_ends_when_the_work_says_so() {
     let Some(mut keeping) = kept(|| user().keep(&target, &request)) else { return };
     let (ender, first) = (keeping.ender(), keeping.told().first_ns);
     let now = || hourglass_sys::clock::now_ns(hourglass_sys::clock::ClockId::Monotonic);
-    for period in 1..4 {
-        let quarter = first + period * 200_000_000 + 50_000_000;
+    const BUDGET_NS: u64 = 100_000_000;
+    // On a busy machine this thread is woken too late for the end of some periods: the best of many counts.
+    let is_cut =
+        |told: Told| told.supply.steps.keys().next().is_some_and(|least| *least < BUDGET_NS);
+    let mut period = 1;
+    while period < 30 && !is_cut(keeping.told()) {
+        let quarter = first + period * 2 * BUDGET_NS + BUDGET_NS / 2;
         std::thread::sleep(Duration::from_nanos(quarter.saturating_sub(now())));
         ender.end();
-    }
-    let begun = Instant::now();
-    while keeping.told().supply.periods < 4 && begun.elapsed().as_secs() < 5 {
-        std::thread::sleep(Duration::from_millis(10));
+        period = now().saturating_sub(first) / (2 * BUDGET_NS) + 1;
     }
     keeping.release().unwrap();
     let told = keeping.told();
     ender.end();
-    // The first period used up its budget; of the three others the best counts on a busy machine.
-    let least = told.supply.steps.keys().next().copied();
-    assert!(least.is_some_and(|least| least < 100_000_000), "{told:?}");
+    // The first period used up its budget.
+    assert!(is_cut(told.clone()), "{told:?}");
     assert!(
         told.supply.periods == 0 || told.supply.wanted.values().sum::<u64>() < told.supply.periods,
         "{told:?}"
