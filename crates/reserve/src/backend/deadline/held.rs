@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use hourglass_model::{Reservation, Strength};
 use hourglass_sys::clock::{ClockId, now_ns};
-use hourglass_sys::sched::Saved;
+use hourglass_sys::sched::{self, Attributes, Saved};
 
 use super::ledger::Ledger;
-use super::look::{Look, Person};
+use super::look::{Look, Person, Stuck};
 use crate::backend::Reserved;
 use crate::supply::Supply;
 
@@ -54,10 +54,11 @@ impl Held {
             bell: Condvar::new(),
         });
         let own = Arc::clone(&shared);
+        let period_ns = reservation.period().nanos_or_zero();
         // Without it the reservation holds all the same, and its supply stays unknown.
         let looking = thread::Builder::new()
             .name("hourglass-looks".to_owned())
-            .spawn(move || look_on(&own, &person))
+            .spawn(move || look_on(&own, &person, period_ns))
             .ok();
         Held { person, saved: Some(saved), shared, looking }
     }
@@ -77,9 +78,22 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Takes a thread that the kernel forgot out of the class and lets it in again. Where that is refused it stays outside, which
+/// ends looking; it runs, and its reservation is over.
+fn wake(person: &Person) {
+    let Ok(within) = Saved::of(person.tid) else { return };
+    if sched::set_of(person.tid, Attributes::Other(0)).is_ok() {
+        let _ = within.restore(person.tid);
+    }
+}
+
 /// Looks until the thread has ended or nobody asks any more.
-fn look_on(shared: &Shared, person: &Person) {
+fn look_on(shared: &Shared, person: &Person, period_ns: u64) {
+    let mut stuck = Stuck::default();
     while let Some(look) = Look::at(person) {
+        if stuck.sees(&look, period_ns) {
+            wake(person);
+        }
         let next_ns = {
             let mut ledger = locked(&shared.ledger);
             ledger.take(&look);

@@ -95,6 +95,39 @@ impl Look {
     }
 }
 
+/// Tells a thread that the kernel forgot. On Linux 6.18 it was seen, once in some thousand entries of the class, that a thread
+/// that had used up its budget was not given the next one: ready, 0.7 us over its budget, its deadline minutes ago. Only
+/// who takes it out of the class wakes it; not even SIGKILL does.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Stuck {
+    /// The first look that found it as it is, while it wanted more than it had.
+    since: Option<Look>,
+}
+
+impl Stuck {
+    /// No period of the class is late by so much, ns, nor by so many periods.
+    const LEAST_NS: u64 = 1_000_000_000;
+    const PERIODS: u64 = 10;
+
+    /// Whether it has been so for long, seen once more; then it counts anew.
+    pub(super) fn sees(&mut self, look: &Look, period_ns: u64) -> bool {
+        let wants = look.runnable && look.left_ns <= 0;
+        let same = |first: &Look| {
+            (first.cpu_ns, first.deadline_ns) == (look.cpu_ns, look.deadline_ns) && wants
+        };
+        let Some(first) = self.since.filter(same) else {
+            self.since = wants.then_some(*look);
+            return false;
+        };
+        let long_ns = period_ns.saturating_mul(Stuck::PERIODS).max(Stuck::LEAST_NS);
+        let is_stuck = look.at_ns.saturating_sub(first.at_ns) >= long_ns;
+        if is_stuck {
+            self.since = None;
+        }
+        is_stuck
+    }
+}
+
 /// What of `/proc/TID/sched` is wanted; all of one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Account {

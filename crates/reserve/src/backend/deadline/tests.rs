@@ -5,9 +5,11 @@ use std::io::Write;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use hourglass_sys::sched::{self, Attributes};
 use hourglass_sys::thread as os;
 use hourglass_time::Span;
 
+use super::look::{Look, Person, Stuck};
 use super::*;
 
 const DEADLINE_CLASS: i32 = 6;
@@ -32,15 +34,55 @@ fn request(budget_us: i64, period_us: i64) -> Request {
 /// not give the class, which is said.
 fn in_the_class<T: Send>(reservation: Reservation, work: impl FnOnce() -> T + Send) -> Option<T> {
     std::thread::scope(|scope| {
-        let thread = scope.spawn(|| match enter_or_say_why(&reservation) {
-            Ok(()) => Some(work()),
-            Err(refusal) => {
-                say_why(&refusal);
-                None
+        let (tell, told) = std::sync::mpsc::channel();
+        let thread = scope.spawn(move || {
+            tell.send(os::id()).unwrap();
+            match enter_or_say_why(&reservation) {
+                Ok(()) => Some(work()),
+                Err(refusal) => {
+                    say_why(&refusal);
+                    None
+                }
             }
         });
+        let person = Person::of(told.recv().unwrap());
+        let mut stuck = Stuck::default();
+        // A kernel may forget it (`Stuck`); then the test would stand for ever.
+        while let (false, Ok(person)) = (thread.is_finished(), &person) {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            if Look::at(person).is_some_and(|look| stuck.sees(&look, 10_000_000)) {
+                eprintln!("the kernel forgot a thread of the class: it is taken out");
+                let _ = sched::set_of(person.tid, Attributes::Other(0));
+            }
+        }
         thread.join().unwrap()
     })
+}
+
+/// Only who is ready, has nothing left and is not given anything for long is forgotten.
+#[test]
+fn a_thread_that_the_kernel_forgot_is_known() {
+    const MS: u64 = 1_000_000;
+    let mut stuck = Stuck::default();
+    let look = |at_ns, left_ns, deadline_ns| Look {
+        at_ns,
+        cpu_ns: 5,
+        left_ns,
+        deadline_ns,
+        waited_ns: None,
+        runnable: true,
+    };
+    // A throttled thread gets its budget with the next period.
+    assert!(!stuck.sees(&look(0, -695, 10), 10 * MS));
+    assert!(!stuck.sees(&look(10 * MS, 60, 20), 10 * MS));
+    assert!(!stuck.sees(&look(20 * MS, -1, 20), 10 * MS));
+    assert!(!stuck.sees(&look(1_019 * MS, -1, 20), 10 * MS));
+    assert!(stuck.sees(&look(1_020 * MS, -1, 20), 10 * MS));
+    assert!(!stuck.sees(&look(1_030 * MS, -1, 20), 10 * MS), "once, and then anew");
+    // Ten of its periods, where these are longer; asleep it wants nothing.
+    assert!(!stuck.sees(&look(3_000 * MS, -1, 20), 1_000 * MS));
+    let asleep = Look { runnable: false, ..look(60_000 * MS, -1, 20) };
+    assert!(!stuck.sees(&asleep, 10 * MS));
 }
 
 /// Only these are no fault of ours.
