@@ -182,8 +182,8 @@ fn no_protection_is_claimed_after_the_guardian_woke_them() {
     let pid = victim.0.id();
     let mark = format!("{}-woken", std::process::id());
     let _ended = Ended(mark.clone());
-    // It never does what is reserved, so that they stand all the time.
-    let script = "echo ready; exec sleep 60";
+    // They stand while it wants what is reserved: for work that sleeps nobody would.
+    let script = "echo ready; while :; do :; done";
     let mut command = Command::new(HOURGLASS);
     command.args(beside("disable", &pid.to_string(), script)).env(MARK, &mark);
     let mut running = Running::start(&mut command);
@@ -193,12 +193,21 @@ fn no_protection_is_claimed_after_the_guardian_woke_them() {
     if line != "ready\n" {
         return eprintln!("skipped: no reservation, or nobody can be stopped here: {line}");
     }
-    soon("the victim stands", || stands(pid));
-    running.signal("-STOP");
+    // The monitor is to be caught while they stand, a tenth of the time.
+    soon("the monitor is stopped while the victim stands", || {
+        soon("the victim stands", || stands(pid));
+        running.signal("-STOP");
+        std::thread::sleep(Duration::from_millis(5));
+        let caught = stands(pid);
+        if !caught {
+            running.signal("-CONT");
+        }
+        caught
+    });
     soon("the victim runs again", || !stands(pid));
     running.signal("-CONT");
     for work in marked(&mark) {
-        if fs::read_to_string(format!("/proc/{work}/comm")).is_ok_and(|name| name == "sleep\n") {
+        if fs::read_to_string(format!("/proc/{work}/comm")).is_ok_and(|name| name == "sh\n") {
             assert!(kill("-TERM", work).success());
         }
     }
