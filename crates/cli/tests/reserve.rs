@@ -359,7 +359,8 @@ fn who_shares_the_cpu_is_stopped_and_runs_again() {
         return eprintln!("skipped: there is no second CPU, or no taskset");
     };
     let pid = victim.0.id().to_string();
-    let script = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; sleep 0.2";
+    // Some periods of work: nobody stands for what sleeps.
+    let script = "i=0; while [ $i -lt 120000 ]; do i=$((i+1)); done";
     for policy in ["disable", "monitor", "ignore"] {
         // A machine that keeps the monitor from its CPU for a period may let it miss them all.
         const TRIES: usize = 4;
