@@ -1536,28 +1536,33 @@ typedef struct hg_interval {
 hg_status hg_loop_start(const hg_loop_spec *spec, hg_loop *own_loop, hg_error *error);
 
 /* A period begins, and was due now; one that has not ended, ends.
- * Threads: the loop's. Signals: no. Errors: HG_NULL, HG_STALE, HG_WRONG_THREAD. Free: nothing. */
+ * Threads: the loop's. Signals: no. Errors: HG_NULL, HG_STALE, HG_WRONG_THREAD, HG_FORKED. Free:
+ * nothing. */
 hg_status hg_loop_begin(hg_loop own_loop);
 
 /* The same for one that was due at a time: its deadline counts from there.
- * Threads: the loop's. Signals: no. Errors: HG_NULL, HG_STALE, HG_WRONG_THREAD. Free: nothing. */
+ * Threads: the loop's. Signals: no. Errors: HG_NULL, HG_STALE, HG_WRONG_THREAD, HG_FORKED. Free:
+ * nothing. */
 hg_status hg_loop_begin_due(hg_loop own_loop, uint64_t due_ns);
 
 /* Within a period: makes known that the thread runs.
- * Threads: the loop's. Signals: no. Errors: HG_NULL, HG_STALE, HG_WRONG_THREAD. Free: nothing. */
+ * Threads: the loop's. Signals: no. Errors: HG_NULL, HG_STALE, HG_WRONG_THREAD, HG_FORKED. Free:
+ * nothing. */
 hg_status hg_loop_check(hg_loop own_loop);
 
 /* The period is done.
- * Threads: the loop's. Signals: no. Errors: HG_NULL, HG_STALE, HG_WRONG_THREAD. Free: nothing. */
+ * Threads: the loop's. Signals: no. Errors: HG_NULL, HG_STALE, HG_WRONG_THREAD, HG_FORKED. Free:
+ * nothing. */
 hg_status hg_loop_end(hg_loop own_loop);
 
 /* What was counted so far.
- * Threads: the loop's. Signals: no. Errors: HG_NULL, HG_STALE, HG_WRONG_THREAD. Free: nothing. */
+ * Threads: the loop's. Signals: no. Errors: HG_NULL, HG_STALE, HG_WRONG_THREAD, HG_FORKED. Free:
+ * nothing. */
 hg_status hg_loop_deadlines(hg_loop own_loop, hg_deadlines *deadlines, hg_error *error);
 
 /* Ends measuring, writes the folder if there is to be one, and frees the loop.
- * Threads: the loop's. Signals: no. Errors: HG_NULL, HG_STALE, HG_WRONG_THREAD, HG_EXHAUSTED; HG_OS if the
- * folder cannot be written: the recording is made all the same. Free: the recording, with
+ * Threads: the loop's. Signals: no. Errors: HG_NULL, HG_STALE, HG_WRONG_THREAD, HG_FORKED, HG_EXHAUSTED;
+ * HG_OS if the folder cannot be written: the recording is made all the same. Free: the recording, with
  * hg_recording_free. */
 hg_status hg_loop_finish(hg_loop own_loop, hg_recording *recording, hg_error *error);
 

@@ -5,10 +5,12 @@ use std::ffi::c_char;
 
 use hourglass_lab::own_loop::MeasuredLoop;
 use hourglass_lab::workload::{LoopSpec, Measured};
+use hourglass_sys::fork;
 use hourglass_time::Span;
 
 use crate::error::{
-    Failure, HG_OK, HG_OS, HG_PANIC, HG_STALE, HG_WRONG_THREAD, answer, guard, hg_error, hg_status,
+    Failure, HG_FORKED, HG_OK, HG_OS, HG_PANIC, HG_STALE, HG_WRONG_THREAD, answer, guard, hg_error,
+    hg_status,
 };
 use crate::pointers::{give, is_there, path, read, text, write, write_all};
 use crate::table::{Table, handles};
@@ -105,9 +107,11 @@ pub struct hg_interval {
     pub onset: u32,
 }
 
-/// A loop, and the thread that it belongs to.
+/// A loop, and the thread of which process it belongs to.
 struct Kept {
     owner: u64,
+    /// What [`fork::generation`] was.
+    generation: u32,
     own_loop: UnsafeCell<Option<MeasuredLoop>>,
 }
 
@@ -122,13 +126,16 @@ static LOOPS: Table<Kept> = Table::new(12, "loop");
 static RECORDINGS: Table<Measured> = Table::new(13, "recording");
 
 impl Kept {
-    /// The loop, in its own thread; `None` in another one.
-    fn here<T>(&self, work: impl FnOnce(&mut Option<MeasuredLoop>) -> T) -> Option<T> {
+    /// The loop, in its own thread; elsewhere the reason. What it measures with, a child of its process lacks.
+    fn here<T>(&self, work: impl FnOnce(&mut Option<MeasuredLoop>) -> T) -> Result<T, hg_status> {
+        if fork::generation() != self.generation {
+            return Err(HG_FORKED);
+        }
         if thread_number() != self.owner {
-            return None;
+            return Err(HG_WRONG_THREAD);
         }
         // SAFETY: this is the owner, and `work` calls nothing that comes here again.
-        Some(work(unsafe { &mut *self.own_loop.get() }))
+        Ok(work(unsafe { &mut *self.own_loop.get() }))
     }
 }
 
@@ -137,9 +144,12 @@ fn with<T>(
     own_loop: hg_loop,
     work: impl FnOnce(&mut Option<MeasuredLoop>) -> T,
 ) -> Result<T, Failure> {
-    LOOPS.get(own_loop.handle)?.here(work).ok_or_else(|| {
-        let text = "a loop is marked by the thread that started it: start one in this thread";
-        Failure::new(HG_WRONG_THREAD, text)
+    LOOPS.get(own_loop.handle)?.here(work).map_err(|kind| {
+        let text = match kind {
+            HG_FORKED => "the loop is the parent process's: start one in this process",
+            _ => "a loop is marked by the thread that started it: start one in this thread",
+        };
+        Failure::new(kind, text)
     })
 }
 
@@ -151,9 +161,9 @@ fn mark(own_loop: hg_loop, work: impl FnOnce(&mut MeasuredLoop)) -> hg_status {
             Err(kind) => return kind,
         };
         match kept.here(|own_loop| own_loop.as_mut().map(work)) {
-            Some(Some(())) => HG_OK,
-            Some(None) => HG_STALE,
-            None => HG_WRONG_THREAD,
+            Ok(Some(())) => HG_OK,
+            Ok(None) => HG_STALE,
+            Err(kind) => kind,
         }
     })
 }
@@ -191,7 +201,8 @@ pub unsafe extern "C" fn hg_loop_start(
         // SAFETY: as the header says of what it points to.
         let (spec, folder) = unsafe { (given.spec()?, path(given.folder)) };
         let started = MeasuredLoop::start(spec, folder)?;
-        let kept = Kept { owner: thread_number(), own_loop: UnsafeCell::new(Some(started)) };
+        let own_loop = UnsafeCell::new(Some(started));
+        let kept = Kept { owner: thread_number(), generation: fork::watch(), own_loop };
         Ok(hg_loop { handle: LOOPS.insert(kept)? })
     };
     // SAFETY: as the header says of `own_loop` and `error`.

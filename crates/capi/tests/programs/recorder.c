@@ -3,6 +3,8 @@
 #include <hourglass.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "check.h"
 
@@ -45,6 +47,24 @@ static void a_folder_that_is_lost(void)
     OK(hg_recording_free(recording, &error));
 }
 
+/* A child has neither the counters nor the rings that its parent's loop measures with. */
+static void a_child_does_not_mark(void)
+{
+    int status = 0;
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        hg_error error;
+        hg_recording recording;
+        CHECK(hg_loop_begin(own_loop) == HG_FORKED && hg_loop_end(own_loop) == HG_FORKED);
+        CHECK(hg_loop_finish(own_loop, &recording, &error) == HG_FORKED);
+        CHECK(strstr(error.text, "parent"));
+        _exit(0);
+    }
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
 int main(void)
 {
     hg_error error;
@@ -80,6 +100,7 @@ int main(void)
     OK(hg_loop_start(&spec, &own_loop, &error));
     CHECK(pthread_create(&other, NULL, elsewhere, NULL) == 0);
     pthread_join(other, NULL);
+    a_child_does_not_mark();
     due = hg_now();
     for (period = 0; period < 4; period++) {
         OK(hg_loop_begin_due(own_loop, due));
