@@ -22,12 +22,24 @@ const TRIFLE_NS: u64 = 10_000;
 /// Explains each task whose simulation is over its bound: it simulates ticks, which on paper there
 /// are none of.
 pub(super) fn explain_simulation(set: &TaskSet, document: &mut PredictDocument) {
+    let with_ticks = theory::bounds(set);
+    if with_ticks.verdict != document.verdict {
+        // Whoever asks both ways is not to wonder.
+        let then = match with_ticks.verdict {
+            "infeasible" => "deadlines are missed",
+            "no_bound" => "nothing bounds the response times",
+            _ => "the analysis cannot tell",
+        };
+        document.notes.push(format!(
+            "the bounds are of jobs that are released without delay; with the ticks of their timers, as \
+             'hourglass check' counts them, {then}"
+        ));
+    }
     let over =
         |task: &PredictedTask| task.simulated_ns.zip(task.bound_ns).is_some_and(|(s, b)| s > b);
     if !document.tasks.iter().any(over) {
         return;
     }
-    let with_ticks = theory::bounds(set);
     for (position, task) in document.tasks.iter_mut().enumerate() {
         if !over(task) {
             continue;
