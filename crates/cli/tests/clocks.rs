@@ -80,3 +80,15 @@ fn the_text_fits_eighty_columns() {
     };
     assert_eq!(text.lines().find(wide), None, "{text}");
 }
+
+/// A source is one row: the name of what speaks against it is a word or two, whatever the policy.
+#[test]
+fn each_source_is_a_row() {
+    for policy in ["strict", "thesis", "permissive"] {
+        let text = printed(&format!("clocks --policy {policy}"));
+        let rows = text.lines().skip_while(|line| !line.starts_with("source "));
+        let rows: Vec<&str> = rows.skip(1).take_while(|line| !line.is_empty()).collect();
+        assert!(rows.len() >= 5, "{text}");
+        assert!(rows.iter().all(|row| !row.starts_with(' ') && !row.contains('…')), "{text}");
+    }
+}

@@ -64,6 +64,12 @@ fn why_not(source: &SourceFacts) -> String {
     clean::for_terminal(&format!("{}{remedy}{}", source.reason, source.remedy))
 }
 
+/// The name of what speaks against a source; `--evidence` has the sentence.
+fn against(reason: &str) -> &str {
+    let named = reason.split_once(':').map(|(name, _)| name);
+    named.filter(|name| !name.contains(' ')).unwrap_or("by policy")
+}
+
 fn table(sources: &[&SourceFacts]) -> Table {
     let mut table = Table::new("Sources, ns".to_owned())
         .narrow()
@@ -79,8 +85,7 @@ fn table(sources: &[&SourceFacts]) -> Table {
         (value.map_or(NOTHING.to_owned(), |v| format!("{v:.digits$}")), Tone::Normal)
     };
     for source in sources {
-        // The name of what speaks against it; --evidence has the sentence.
-        let against = source.reason.split(':').next().filter(|_| !source.trusted);
+        let against = if source.trusted { "" } else { against(&source.reason) };
         let trusted = if source.trusted { ("yes", Tone::Good) } else { ("no", Tone::Normal) };
         table.row(vec![
             (source.name.clone(), Tone::Normal),
@@ -90,7 +95,7 @@ fn table(sources: &[&SourceFacts]) -> Table {
             number(source.read_p50_ns, 1),
             number(source.read_p99_ns, 1),
             number(source.error_bound_ns, 0),
-            (clean::for_terminal(against.unwrap_or_default()), Tone::Faint),
+            (clean::for_terminal(against), Tone::Faint),
         ]);
     }
     table
