@@ -18,7 +18,7 @@ pub(super) const TITLE: &str = "Deadlines of two concurrent applications";
 
 /// As long as in the paper, and what suffices to see the pattern: it repeats every 1.32 s.
 const FULL: Span = Span::from_secs(10);
-const QUICK: Span = Span::from_secs(3);
+const QUICK: Span = Span::from_secs(2);
 
 /// A remedy that misses deadlines is run so often at most. What a hypervisor or interrupts take from
 /// the CPU comes in bursts and is no property of the remedy; what the remedy misses by itself, it
