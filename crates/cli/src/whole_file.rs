@@ -14,6 +14,8 @@ use crate::stop::Stop;
 pub(crate) struct WholeFile {
     file: File,
     other_name: PathBuf,
+    /// The file itself, where `name` is a link.
+    target: PathBuf,
     name: PathBuf,
 }
 
@@ -30,11 +32,14 @@ impl WholeFile {
             // A folder, a pipe or a device would be lost when the new file takes its name.
             return Err(io::Error::other("is there and is not a regular file"));
         }
-        let own = name.file_name().ok_or_else(|| io::Error::other("is not the name of a file"))?;
+        // What a link names is written, and the link stays.
+        let target = fs::canonicalize(name).unwrap_or_else(|_| name.to_path_buf());
+        let own =
+            target.file_name().ok_or_else(|| io::Error::other("is not the name of a file"))?;
         let other = format!(".{}.{}", own.to_string_lossy(), std::process::id());
-        let other_name = name.with_file_name(other);
+        let other_name = target.with_file_name(other);
         let file = OpenOptions::new().write(true).create_new(true).open(&other_name)?;
-        Ok(WholeFile { file, other_name, name: name.to_path_buf() })
+        Ok(WholeFile { file, other_name, target, name: name.to_path_buf() })
     }
 
     /// One for the file that `option` names, if it names one.
@@ -68,8 +73,21 @@ impl WholeFile {
     /// What the system says; then the file is as it was before.
     pub(crate) fn write(mut self, text: &[u8]) -> io::Result<()> {
         self.file.write_all(text)?;
+        self.finish()
+    }
+
+    /// Where to write what is not all in memory; [`WholeFile::finish`] ends it.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Gives it its name.
+    ///
+    /// # Errors
+    /// What the system says; then the file is as it was before.
+    pub(crate) fn finish(self) -> io::Result<()> {
         self.file.sync_all()?;
-        fs::rename(&self.other_name, &self.name)
+        fs::rename(&self.other_name, &self.target)
     }
 }
 
@@ -149,6 +167,17 @@ mod tests {
         WholeFile::create(&name).unwrap().write(b"second").unwrap();
         assert_eq!(fs::read(&name).unwrap(), b"second");
         assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);
+        // Begun and given up, as when the disk is full.
+        let third = WholeFile::create(&name).unwrap();
+        third.file().write_all(b"thi").unwrap();
+        drop(third);
+        assert_eq!(fs::read(&name).unwrap(), b"second");
+        let link = home.path().join("latest.json");
+        std::os::unix::fs::symlink("a.json", &link).unwrap();
+        WholeFile::create(&link).unwrap().write(b"third").unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read(&name).unwrap(), b"third");
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 2);
         assert!(WholeFile::create(&home.path().join("none/a.json")).is_err());
         assert!(WholeFile::create(home.path()).is_err());
     }

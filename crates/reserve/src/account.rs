@@ -5,7 +5,7 @@
 //! While a thread neither sleeps nor ends, its time is processor time, waiting for a processor that other
 //! threads have, or time in which a host had the processor: a kernel that is told of the latter (steal
 //! time) charges nobody for it. So what is neither of the first two is the third. That does not hold where
-//! the kernel charges nobody for interrupts either. A host that waits itself, as for memory, owns to nothing, and the
+//! the kernel charges nobody for interrupts either. A host that waits itself, as for memory, reports nothing, and the
 //! thread is charged; that shows as a gap in which no other thread had the processor.
 
 use std::fs;
@@ -17,7 +17,8 @@ use hourglass_sys::thread;
 /// Two clocks of a kernel go apart by less than this part of the time.
 const APART: u64 = 1_000;
 
-/// A gap of more than this is a host's, as far as no other thread had it, ns: no interrupt takes that long.
+/// A gap of more than this counts as a host's, as far as no other thread had it, ns: interrupts of devices are shorter by
+/// a factor of ten. A softirq of this kernel that took so long would be taken for it.
 pub const GAP_NS: u64 = 300_000;
 
 /// The accounts of the calling thread.

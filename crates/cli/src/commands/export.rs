@@ -15,7 +15,7 @@ use crate::messages;
 use crate::output;
 use crate::settings::Settings;
 use crate::stop::Stop;
-use crate::whole_file;
+use crate::whole_file::{self, WholeFile};
 
 /// Microseconds of latency that a text histogram may have rows for; cyclictest has the same end.
 const MOST_ROWS: u64 = 1_000_000;
@@ -159,20 +159,21 @@ fn check_latencies(asked: &[(Format, &Path)], shown: &Shown, folder: &Path) -> R
     }
 }
 
-/// Writes a file; nothing half-written stays if that fails.
+/// Writes a file, whole or not at all; into a pipe or a device it is simply written.
 fn to_file(export: &Export, format: Format, shown: &Shown, path: &Path) -> Result<()> {
     let option = format!("--{}", format.name());
-    let existed = path.exists();
-    let file = File::create(path).map_err(|error| whole_file::refused(&option, path, &error))?;
-    write(export, format, shown, file).map_err(|error| {
-        if !existed {
-            // It may be gone already; what is told is why it was not written.
-            let _ = fs::remove_file(path);
-        }
-        match error.downcast_ref::<io::Error>() {
-            Some(error) => whole_file::refused(&option, path, error).into(),
-            None => Stop::usage(format!("{option}: {}: {error}", path.display())).into(),
-        }
+    let is_special = fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir());
+    let written = if is_special {
+        File::create(path).map_err(Into::into).and_then(|file| write(export, format, shown, file))
+    } else {
+        WholeFile::create(path).map_err(Into::into).and_then(|whole| {
+            write(export, format, shown, whole.file())?;
+            Ok(whole.finish()?)
+        })
+    };
+    written.map_err(|error| match error.downcast_ref::<io::Error>() {
+        Some(error) => whole_file::refused(&option, path, error).into(),
+        None => Stop::usage(format!("{option}: {}: {error}", path.display())).into(),
     })
 }
 
