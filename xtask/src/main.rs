@@ -2,7 +2,7 @@
 //!
 //! Owns: the order of checks, the rules of the house that no compiler knows, and guests in which
 //! hardware is tested that the machine at hand lacks.
-//! Must not: use Hourglass as a library, or be used by it; need more than the standard library.
+//! Must not: use Hourglass as a library, or be used by it; need more than the standard library and the reasons for skipped tests.
 
 #![forbid(unsafe_code)]
 
@@ -10,6 +10,7 @@ mod bed;
 mod failure;
 mod package;
 mod python;
+mod skips;
 mod soak;
 mod test;
 mod tidy;

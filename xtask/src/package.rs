@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::workspace::Workspace;
 
 /// The most that the command may weigh as Cargo builds it.
-const LARGEST: u64 = 12_000_000;
+const LARGEST: u64 = 25_000_000;
 
 /// Shells and how their files are called where Debian's look for them.
 const COMPLETIONS: &[(&str, &str)] =
@@ -74,7 +74,7 @@ pub(crate) fn run_static(workspace: &Workspace) -> Result<(), Failure> {
     completions(&release, &made)?;
     dependencies(workspace, &made)?;
     copy(&program, &made)?;
-    for file in ["README.md", "LICENSE-APACHE", "LICENSE-MIT"] {
+    for file in ["README.md", "SECURITY.md", "LICENSE-APACHE", "LICENSE-MIT"] {
         copy(&workspace.root.join(file), &made)?;
     }
     let archive = release.join(format!("{name}.tar.gz"));
@@ -260,6 +260,8 @@ fn succeed(command: &mut Command) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -289,5 +291,78 @@ mod tests {
         let wanted = "clap v4.6.0: MIT\nserde v1.0.2: MIT OR Apache-2.0\n\
                       serde_derive v1.0.2 (proc-macro): MIT\n";
         assert_eq!(foreign(tree), wanted);
+    }
+
+    /// A folder in which the installation of the Debian package is tried, with commands that only say what they were
+    /// asked for.
+    struct Trial(PathBuf);
+
+    impl Trial {
+        /// `overridden`: an administrator has decided who may run the command.
+        fn new(name: &str, mode: u32, overridden: bool) -> Trial {
+            let root = std::env::temp_dir().join(format!("xtask-{name}-{}", std::process::id()));
+            let trial = Trial(root);
+            let statoverride = if overridden { "exit 0" } else { "exit 1" };
+            let log = trial.0.join("log").display().to_string();
+            for (tool, then) in [
+                ("getent", "exit 1"),
+                ("groupadd", ""),
+                ("chown", ""),
+                ("setcap", ""),
+                ("dpkg-statoverride", statoverride),
+            ] {
+                let script = format!("#!/bin/sh\necho {tool} \"$@\" >> {log}\n{then}\n");
+                trial.file(&format!("bin/{tool}"), &script, 0o755);
+            }
+            trial.file("usr/bin/hourglass", "", mode);
+            trial
+        }
+
+        fn file(&self, name: &str, text: &str, mode: u32) {
+            let path = self.0.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, text).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        }
+
+        /// Configures the package: who may run the command then, and what was done.
+        fn configure(&self) -> (u32, Vec<String>) {
+            let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging/debian/postinst");
+            let path = format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", self.0.join("bin").display());
+            let mut sh = Command::new("sh");
+            sh.arg(script).arg("configure").env("DPKG_ROOT", &self.0).env("PATH", path);
+            assert!(sh.status().unwrap().success());
+            let mode = fs::metadata(self.0.join("usr/bin/hourglass")).unwrap().permissions().mode();
+            let log = fs::read_to_string(self.0.join("log")).unwrap();
+            (mode & 0o7777, log.lines().map(str::to_owned).collect())
+        }
+    }
+
+    impl Drop for Trial {
+        fn drop(&mut self) {
+            fs::remove_dir_all(&self.0).unwrap();
+        }
+    }
+
+    /// The bug: the capabilities were given to a command that everybody may run.
+    #[test]
+    fn the_debian_package_gives_capabilities_to_its_group_alone() {
+        let trial = Trial::new("group", 0o755, false);
+        let (mode, done) = trial.configure();
+        assert_eq!(mode, 0o750);
+        let place = |words: &str| done.iter().position(|line| line.starts_with(words));
+        assert!(place("groupadd --system hourglass").is_some(), "{done:?}");
+        let owned = place("chown root:hourglass ");
+        assert!(owned.is_some(), "{done:?}");
+        // A container may have none to give; a change of the owner takes them away.
+        let given = place("setcap cap_sys_nice,cap_ipc_lock+ep ");
+        assert!(given.is_none_or(|given| Some(given) > owned), "{done:?}");
+        // An administrator lets everybody run it, or another group.
+        let (mode, done) = Trial::new("everybody", 0o755, true).configure();
+        assert_eq!(mode, 0o755);
+        assert!(!done.iter().any(|line| line.starts_with("setcap cap_")), "{done:?}");
+        let (mode, done) = Trial::new("audio", 0o2750, true).configure();
+        assert_eq!(mode, 0o2750);
+        assert!(!done.iter().any(|line| line.starts_with("chown")), "{done:?}");
     }
 }

@@ -9,7 +9,8 @@ use std::process::Command;
 
 use crate::bed::binary;
 use crate::failure::Failure;
-use crate::workspace::Workspace;
+use crate::skips;
+use crate::workspace::{Workspace, with_default_signals};
 
 /// The oldest Python that the package is for, as `pyproject.toml` says.
 const OLDEST: (u32, u32) = (3, 10);
@@ -32,8 +33,8 @@ pub(crate) fn run(workspace: &Workspace, tests: &[&str]) -> Result<(), Failure> 
     // Documents are compared with those of the command, which the tests before have built.
     let command = binary::build(workspace)?;
     let folder = workspace.root.join("python");
-    let mut pytest = python.program("pytest");
-    pytest.env("HOURGLASS", command);
+    let mut pytest = with_default_signals(python.path("pytest").as_os_str());
+    pytest.env("HOURGLASS", command).env(skips::VARIABLE, skips::file(workspace));
     // From another folder, or the package would be the one without its extension.
     pytest.current_dir(&workspace.target).env("PYTHONDONTWRITEBYTECODE", "1");
     pytest.args(["--quiet", "-ra", "-p", "no:cacheprovider", "--rootdir"]).arg(&folder);
@@ -74,7 +75,11 @@ impl Environment {
     }
 
     fn program(&self, name: &str) -> Command {
-        Command::new(self.0.join("bin").join(name))
+        Command::new(self.path(name))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join("bin").join(name)
     }
 }
 

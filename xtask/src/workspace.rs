@@ -1,9 +1,10 @@
 //! Where the workspace lies, and the cargo that works in it.
 
 use std::env;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use crate::failure::Failure;
 
@@ -42,7 +43,7 @@ impl Workspace {
     /// The cargo that started this program, to be run at the root.
     pub(crate) fn cargo(&self, arguments: &[&str]) -> Command {
         let program = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let mut command = Command::new(program);
+        let mut command = with_default_signals(&program);
         command.args(arguments).current_dir(&self.root);
         // Where nothing is built a second time, what would make that fast costs a tenth of the first.
         if env::var_os("CI").is_some() && env::var_os("CARGO_INCREMENTAL").is_none() {
@@ -50,6 +51,20 @@ impl Workspace {
         }
         command
     }
+}
+
+/// A command that starts `program` with the default action of every signal, where `env` can do that. A
+/// script in the background ignores SIGINT, hourglass leaves ignored what was, and tests of Ctrl-C would wait
+/// for ever.
+pub(crate) fn with_default_signals(program: &OsStr) -> Command {
+    const OPTION: &str = "--default-signal";
+    let able = Command::new("env").args([OPTION, "true"]).stderr(Stdio::null()).status();
+    if !able.is_ok_and(|status| status.success()) {
+        return Command::new(program);
+    }
+    let mut command = Command::new("env");
+    command.arg(OPTION).arg(program);
+    command
 }
 
 fn is_root(folder: &Path) -> bool {

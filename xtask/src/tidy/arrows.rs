@@ -10,6 +10,7 @@ use super::manifest::{dependencies, entries};
 const MAY_USE: &[(&str, &[&str])] = &[
     ("time", &[]),
     ("sys", &[]),
+    ("skip", &[]),
     ("model", &["time"]),
     ("clock", &["time", "sys"]),
     ("timer", &["clock", "time", "sys"]),

@@ -27,6 +27,10 @@ pub(super) fn check(path: &str, source: &Source) -> Vec<Finding> {
             add(offset, format!("`{name}`"), "finish it or remove it");
         }
     }
+    for offset in printed_skips(source) {
+        let remedy = "call hourglass_skip::skip, which counts it";
+        add(offset, "a test that is skipped with no more than a line".into(), remedy);
+    }
     for offset in unexplained_ignores(&source.code) {
         add(offset, "a test is ignored without a reason".into(), "write #[ignore = \"why\"]");
     }
@@ -36,6 +40,17 @@ pub(super) fn check(path: &str, source: &Source) -> Vec<Finding> {
 fn macro_calls<'a>(code: &'a str, name: &'a str) -> impl Iterator<Item = usize> + 'a {
     let word = name.trim_end_matches('!');
     words(code, word).filter(move |at| code[at + word.len()..].starts_with('!'))
+}
+
+/// Texts that begin like the line of a skipped test, printed.
+fn printed_skips(source: &Source) -> impl Iterator<Item = usize> + '_ {
+    ["skipped", "SKIPPED", "not tested"].into_iter().flat_map(|begin| {
+        let literals = words(&source.literals, begin);
+        literals.filter(|at| {
+            let before = source.code[..*at].strip_suffix('"');
+            before.is_some_and(|before| before.trim_end().ends_with("println!("))
+        })
+    })
 }
 
 /// Attributes `ignore` without `= "why"`, alone or in a `cfg_attr`.
@@ -73,6 +88,12 @@ mod tests {
     fn macros_are_found_in_code_only() {
         assert_eq!(broken("todo!()\nunimplemented!()\ndbg!(x)"), [1, 2, 3]);
         assert_eq!(broken("// dbg!(x)\nlet s = \"todo!()\"; mydbg!(x); dbg != x"), []);
+    }
+
+    #[test]
+    fn a_skipped_test_is_counted() {
+        assert_eq!(broken("println!(\"skipped: no FIFO\");\neprintln!(\n\"skipped\")"), [1, 3]);
+        assert_eq!(broken("let s = \"skipped\"; println!(\"2 skipped\"); // skipped"), []);
     }
 
     #[test]
