@@ -1,6 +1,9 @@
-//! What the kernel says of its own clock's discipline (`adjtimex(2)`), without changing it.
+//! What the kernel says of its own clock's discipline (`adjtimex(2)`); and, for whoever measures under
+//! a changed rate, changing it for a while.
 
 use std::io;
+use std::io::{PipeReader, PipeWriter};
+use std::os::fd::AsRawFd;
 
 use crate::checked;
 
@@ -38,6 +41,102 @@ pub fn discipline() -> io::Result<Discipline> {
         slewing: state.offset != 0,
         tai_offset_s: state.tai,
     })
+}
+
+/// A change of the rate of the kernel's clock that does not outlast its maker: what it was is put back
+/// when this is dropped, and by a process of its own when the maker is killed.
+#[derive(Debug)]
+pub struct Slewing {
+    guard: libc::pid_t,
+    /// Closed by dropping, or by the kernel.
+    line: Option<PipeWriter>,
+}
+
+impl Slewing {
+    /// Remembers rate and tick, and starts the process that puts them back.
+    ///
+    /// # Errors
+    /// EPERM without `CAP_SYS_TIME`; EBUSY while somebody synchronises the clock, whose work this
+    /// would undo; no descriptors or processes left.
+    pub fn begin() -> io::Result<Slewing> {
+        // SAFETY: an all-zero timex is valid, and with no mode set asks without changing anything.
+        let mut before: libc::timex = unsafe { std::mem::zeroed() };
+        // SAFETY: the kernel fills the live local.
+        checked(unsafe { libc::adjtimex(&raw mut before) })?;
+        if before.status & libc::STA_UNSYNC == 0 {
+            return Err(io::Error::from_raw_os_error(libc::EBUSY));
+        }
+        before.modes = libc::ADJ_FREQUENCY | libc::ADJ_TICK;
+        // Asks whether it is allowed, by changing it to what it is.
+        // SAFETY: as above.
+        checked(unsafe { libc::adjtimex(&raw mut before) })?;
+        before.modes = libc::ADJ_FREQUENCY | libc::ADJ_TICK;
+        let (end, line) = io::pipe()?;
+        // SAFETY: the child calls nothing but what a signal handler may call, and ends.
+        let guard = unsafe { libc::fork() };
+        if guard == 0 {
+            put_back(&end, &line, before);
+        }
+        checked(guard)?;
+        Ok(Slewing { guard, line: Some(line) })
+    }
+
+    /// Makes the clock so much faster, parts per million; 500 either way at most.
+    ///
+    /// # Errors
+    /// EINVAL beyond that.
+    pub fn set_frequency(&self, ppm: i64) -> io::Result<()> {
+        let freq = ppm.saturating_mul(1 << 16);
+        change(|state| {
+            state.modes = libc::ADJ_FREQUENCY;
+            state.freq = freq;
+        })
+    }
+
+    /// Makes a tick of 10 ms so many microseconds long; 9,000 to 11,000.
+    ///
+    /// # Errors
+    /// EINVAL beyond that.
+    pub fn set_tick(&self, us: i64) -> io::Result<()> {
+        change(|state| {
+            state.modes = libc::ADJ_TICK;
+            state.tick = us;
+        })
+    }
+}
+
+/// Changes what `fill` says.
+fn change(fill: impl FnOnce(&mut libc::timex)) -> io::Result<()> {
+    // SAFETY: an all-zero timex is valid.
+    let mut state: libc::timex = unsafe { std::mem::zeroed() };
+    fill(&mut state);
+    // SAFETY: the kernel reads and fills the live local.
+    checked(unsafe { libc::adjtimex(&raw mut state) }).map(drop)
+}
+
+/// The child: waits until nobody has the line any more, and puts the rate back.
+fn put_back(end: &PipeReader, line: &PipeWriter, mut before: libc::timex) -> ! {
+    let mut byte = 0u8;
+    // SAFETY: calls that a signal handler may make, on live locals and descriptors of this process;
+    // `_exit` ends the child without running anything of the parent's.
+    unsafe {
+        libc::setsid();
+        for signal in 1..libc::SIGRTMAX() {
+            libc::signal(signal, libc::SIG_IGN);
+        }
+        libc::close(line.as_raw_fd());
+        while libc::read(end.as_raw_fd(), (&raw mut byte).cast(), 1) == -1 {}
+        let done = libc::adjtimex(&raw mut before);
+        libc::_exit(i32::from(done == -1));
+    }
+}
+
+impl Drop for Slewing {
+    fn drop(&mut self) {
+        self.line = None;
+        // SAFETY: the child is ours, and its status is not wanted.
+        unsafe { libc::waitpid(self.guard, std::ptr::null_mut(), 0) };
+    }
 }
 
 #[cfg(test)]

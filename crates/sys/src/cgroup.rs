@@ -390,6 +390,7 @@ fn numbers(path: &Path) -> io::Result<Vec<u32>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hourglass_skip::{Need, skip};
 
     const HYBRID: &str = "\
 31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755
@@ -449,7 +450,10 @@ mod tests {
             .and_then(|own| own.make(&format!("hourglass-test-{}", std::process::id())));
         let group = match made {
             Ok(group) => group,
-            Err(error) => return println!("skipped: no control group can be made ({error})"),
+            Err(error) => {
+                let why = format_args!("no control group can be made ({error})");
+                return skip(Need::ControlGroup, why);
+            }
         };
         let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
         let taken = group.take_process(child.id());

@@ -31,17 +31,22 @@ pub enum NotCounted {
     Refused(#[from] Refused),
 }
 
-/// Counts what one thread retires in user mode, from when it was made.
+/// `inherit`: threads and processes made from now on count as well.
+const INHERIT: u64 = 1 << 1;
+
+/// Counts what one thread retires in user mode, from when it was made, and what it forks where that is asked for.
 #[derive(Debug)]
 pub struct Instructions(Count);
 
 impl Instructions {
-    /// Begins counting for thread `tid`; 0 is the calling one. Threads that it makes do not count.
+    /// Begins counting for thread `tid`, 0 being the calling one, with all that it makes from now on if
+    /// `with_children`.
     ///
     /// # Errors
     /// [`NotCounted`].
-    pub fn open(tid: u32) -> Result<Instructions, NotCounted> {
-        match Count::open(tid, Attributes::counting(HARDWARE, INSTRUCTIONS, FLAGS)) {
+    pub fn open(tid: u32, with_children: bool) -> Result<Instructions, NotCounted> {
+        let flags = if with_children { FLAGS | INHERIT } else { FLAGS };
+        match Count::open(tid, Attributes::counting(HARDWARE, INSTRUCTIONS, flags)) {
             Ok(count) => Ok(Instructions(count)),
             Err(error) => Err(match error.raw_os_error() {
                 Some(libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP) => NotCounted::NoCounters,
@@ -63,14 +68,15 @@ impl Instructions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hourglass_skip::{Need, skip};
 
     /// Where there are counters they count at least what was surely done; where not, it is said why.
     #[test]
     fn instructions_are_counted_or_refused_by_name() {
-        let counter = match Instructions::open(0) {
+        let counter = match Instructions::open(0, true) {
             Ok(counter) => counter,
             Err(refusal) => {
-                println!("skipped: {refusal}");
+                skip(Need::Counters, &refusal);
                 assert!(!matches!(refusal, NotCounted::Gone), "the calling thread is there");
                 return;
             }
@@ -84,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_never_was_is_told() {
-        let refusal = Instructions::open(u32::MAX >> 1).unwrap_err();
+        let refusal = Instructions::open(u32::MAX >> 1, false).unwrap_err();
         assert!(!refusal.to_string().is_empty());
         assert!(!matches!(refusal, NotCounted::Refused(Refused::Other(0))), "{refusal}");
     }

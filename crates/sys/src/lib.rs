@@ -26,6 +26,8 @@ pub mod cpuid;
 #[cfg(target_os = "linux")]
 pub mod eventfd;
 #[cfg(target_os = "linux")]
+mod file_limit;
+#[cfg(target_os = "linux")]
 pub mod fork;
 #[cfg(target_os = "linux")]
 pub mod futex;
@@ -36,6 +38,8 @@ pub mod heart_beat;
 pub mod held;
 #[cfg(target_os = "linux")]
 pub mod hpet;
+#[cfg(target_os = "linux")]
+pub mod inherited;
 #[cfg(target_os = "linux")]
 pub mod instructions;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
@@ -56,6 +60,8 @@ pub mod pidfd;
 pub mod posix_timer;
 pub mod prefetch;
 #[cfg(target_os = "linux")]
+pub mod privilege;
+#[cfg(target_os = "linux")]
 pub mod process;
 #[cfg(target_os = "linux")]
 pub mod ptp;
@@ -66,6 +72,8 @@ pub mod rseq;
 #[cfg(target_os = "linux")]
 pub mod rtc;
 #[cfg(target_os = "linux")]
+pub mod runtime_folder;
+#[cfg(target_os = "linux")]
 pub mod sched;
 #[cfg(target_os = "linux")]
 pub mod signal;
@@ -74,11 +82,17 @@ pub mod signal_file;
 #[cfg(target_os = "linux")]
 pub mod stop;
 #[cfg(target_os = "linux")]
+pub mod strange_file;
+#[cfg(target_os = "linux")]
 pub mod task_clock;
 #[cfg(target_os = "linux")]
 pub mod thread;
 #[cfg(target_os = "linux")]
 pub mod tracefs;
+#[cfg(target_os = "linux")]
+pub mod user;
+#[cfg(target_os = "linux")]
+pub mod vvar;
 #[cfg(target_os = "linux")]
 pub mod wait;
 #[cfg(target_os = "linux")]

@@ -24,6 +24,9 @@ pub struct Lies {
     pub ahead_ticks: i64,
     /// What every read gives, whatever else is made up: a counter that stands still.
     pub frozen: Option<u64>,
+    /// How much longer every read takes, ns, the C library's too: a machine on which an emulated
+    /// read is slow.
+    pub delay_ns: u64,
 }
 
 static RATE_PPM: AtomicI64 = AtomicI64::new(0);
@@ -32,6 +35,7 @@ static JUMP_TICKS: AtomicI64 = AtomicI64::new(0);
 static AHEAD_TICKS: AtomicI64 = AtomicI64::new(0);
 static IS_FROZEN: AtomicBool = AtomicBool::new(false);
 static FROZEN_TICKS: AtomicU64 = AtomicU64::new(0);
+static DELAY_NS: AtomicU64 = AtomicU64::new(0);
 static READS: AtomicU64 = AtomicU64::new(0);
 /// The count at which the lies began, so that a wrong rate begins at the right value.
 static BEGAN: AtomicU64 = AtomicU64::new(0);
@@ -58,6 +62,7 @@ pub fn make_up(lies: Lies) {
     JUMP_EVERY.store(lies.jump_every, Ordering::Relaxed);
     JUMP_TICKS.store(lies.jump_ticks, Ordering::Relaxed);
     AHEAD_TICKS.store(lies.ahead_ticks, Ordering::Relaxed);
+    DELAY_NS.store(lies.delay_ns, Ordering::Relaxed);
     FROZEN_TICKS.store(lies.frozen.unwrap_or(0), Ordering::Relaxed);
     IS_FROZEN.store(lies.frozen.is_some(), Ordering::Release);
 }
@@ -149,6 +154,7 @@ fn answer_tsc(registers: &mut Registers, place: usize, with_cpu: bool) -> libc::
     const VDSO_LENGTH: usize = 0x4000;
     // Neither call fails where the first one, outside the handler, did not.
     let _ = set_tsc_mode(TscMode::Enabled);
+    wait(DELAY_NS.load(Ordering::Relaxed));
     let truth = crate::counter::tsc();
     let cpu = if with_cpu { crate::counter::tsc_aux() } else { 0 };
     let _ = set_tsc_mode(TscMode::Fault);
@@ -161,6 +167,17 @@ fn answer_tsc(registers: &mut Registers, place: usize, with_cpu: bool) -> libc::
         return 3;
     }
     2
+}
+
+/// Spins, as a handler may.
+fn wait(ns: u64) {
+    use crate::clock::{ClockId, now_ns};
+    if ns > 0 {
+        let end_ns = now_ns(ClockId::Monotonic).saturating_add(ns);
+        while now_ns(ClockId::Monotonic) < end_ns {
+            std::hint::spin_loop();
+        }
+    }
 }
 
 fn lie(truth: u64) -> u64 {

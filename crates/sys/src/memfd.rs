@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::checked;
+use crate::{checked, file_limit};
 
 /// Bytes of a word.
 const WORD: usize = size_of::<u64>();
@@ -27,7 +27,8 @@ impl SharedWords {
     /// reading and writing, and seals the file: its size is fixed and no further mapping can write.
     ///
     /// # Errors
-    /// No descriptors or memory left; EINVAL on a kernel before 5.1 (`F_SEAL_FUTURE_WRITE`).
+    /// No descriptors or memory left; `FileTooLarge` beyond what files may have (`RLIMIT_FSIZE`), which goes for nameless
+    /// ones as well; EINVAL on a kernel before 5.1 (`F_SEAL_FUTURE_WRITE`).
     pub fn create(name: &std::ffi::CStr, words: usize) -> io::Result<SharedWords> {
         SharedWords::sealed(name, words, libc::F_SEAL_FUTURE_WRITE)
     }
@@ -50,6 +51,42 @@ impl SharedWords {
         Ok(SharedWords { file: file.into(), mapping })
     }
 
+    /// Maps the first `words` words of the file behind descriptor `number`, which this process inherited; the descriptor
+    /// stays open.
+    ///
+    /// # Errors
+    /// EBADF if it is closed; as [`SharedWords::map`].
+    pub fn inherited(number: u32, words: usize) -> io::Result<SharedWords> {
+        let closed = || io::Error::from_raw_os_error(libc::EBADF);
+        let number = libc::c_int::try_from(number).map_err(|_| closed())?;
+        // SAFETY: takes its arguments by value; a number that is not open is refused.
+        let again = checked(unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3) })?;
+        // SAFETY: the descriptor was just opened and is owned by nobody else.
+        let file = unsafe { OwnedFd::from_raw_fd(again) };
+        SharedWords::map(file.into(), words)
+    }
+
+    /// The same words, mapped once more.
+    ///
+    /// # Errors
+    /// No descriptors or memory left; EPERM for words that only their maker writes.
+    pub fn again(&self) -> io::Result<SharedWords> {
+        SharedWords::map(self.file.try_clone()?.into(), self.mapping.words)
+    }
+
+    /// Another descriptor of the file, with the lowest free number from `least` on, which a program that is started may
+    /// inherit ([`crate::process::Program::handing_down`]).
+    ///
+    /// # Errors
+    /// No descriptors left below the limit of open files.
+    pub fn descriptor_from(&self, least: u32) -> io::Result<OwnedFd> {
+        let least = libc::c_int::try_from(least).unwrap_or(libc::c_int::MAX);
+        // SAFETY: takes its arguments by value.
+        let fd = unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_DUPFD_CLOEXEC, least) };
+        // SAFETY: the descriptor was just opened and is owned by nobody else.
+        checked(fd).map(|fd| unsafe { OwnedFd::from_raw_fd(fd) })
+    }
+
     fn sealed(name: &std::ffi::CStr, words: usize, seal: libc::c_int) -> io::Result<SharedWords> {
         let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
         // SAFETY: the name is a terminated string that outlives the call.
@@ -58,6 +95,7 @@ impl SharedWords {
         let file = unsafe { OwnedFd::from_raw_fd(fd) };
         let bytes = libc::off_t::try_from(words.saturating_mul(WORD))
             .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+        file_limit::allows(bytes as u64)?;
         // SAFETY: takes its arguments by value.
         checked(unsafe { libc::ftruncate(file.as_raw_fd(), bytes) })?;
         let mapping = Mapping::new(file.as_fd(), words, libc::PROT_READ | libc::PROT_WRITE)?;
@@ -209,6 +247,22 @@ mod tests {
     }
 
     #[test]
+    fn an_inherited_descriptor_is_mapped_and_a_closed_one_refused() {
+        let ours = SharedWords::create_for_writers(c"hourglass-test", 4).unwrap();
+        let handed = ours.descriptor_from(200).unwrap();
+        let number = handed.as_raw_fd() as u32;
+        assert!(number >= 200);
+        let theirs = SharedWords::inherited(number, 4).unwrap();
+        theirs.words()[2].store(9, Ordering::Release);
+        assert_eq!(ours.again().unwrap().words()[2].load(Ordering::Acquire), 9);
+        let closed = SharedWords::inherited(u32::MAX, 4).unwrap_err();
+        assert_eq!(closed.raw_os_error(), Some(libc::EBADF));
+        // The one who has it cannot make its readers end by SIGBUS.
+        let file = File::from(handed);
+        assert!(file.set_len(0).is_err() && file.set_len(8).is_err());
+    }
+
+    #[test]
     fn short_or_unsealed_files_are_refused() {
         let ours = SharedWords::create(c"hourglass-test", 4).unwrap();
         let short = ReadOnlyWords::map(&opened(&ours), 5).unwrap_err();
@@ -216,6 +270,18 @@ mod tests {
         let program = File::open("/proc/self/exe").unwrap();
         let unsealed = ReadOnlyWords::map(&program, 4).unwrap_err();
         assert_eq!(unsealed.kind(), io::ErrorKind::PermissionDenied);
+    }
+
+    /// The bug: a program with a small limit for files was ended by SIGXFSZ.
+    #[test]
+    fn words_beyond_the_limit_for_files_are_refused() {
+        let said = crate::fork::child_says(10_000, || {
+            file_limit::set(4096);
+            let small = SharedWords::create(c"hourglass-test", 512).is_ok();
+            let large = SharedWords::create(c"hourglass-test", 513).map(drop);
+            small && large.is_err_and(|error| error.kind() == io::ErrorKind::FileTooLarge)
+        });
+        assert!(said.unwrap());
     }
 
     #[test]

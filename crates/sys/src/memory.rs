@@ -35,31 +35,70 @@ pub fn lock<T>(items: &[T]) -> io::Result<()> {
 /// Below so many bytes nobody is asked: a program that cannot have them cannot go on in any case.
 const SMALL: u128 = 1 << 24;
 
-/// Whether so many bytes can be had now, and written. A kernel that promises more than it has ends the
-/// process, or another one, when they are written; so what it says is available (`MemAvailable`) is the
-/// limit, and what the process may have at all (`RLIMIT_AS`). For an answer in place of an abort: nothing
-/// is kept, and others may be quicker.
+/// Whether so many bytes can be had now, and written; see [`lack_of`]. Fewer than 16 MiB always can.
 #[must_use]
 pub fn has_room(bytes: u128) -> bool {
-    if bytes < SMALL {
-        return true;
-    }
+    bytes < SMALL || lack_of(bytes, 0).is_none()
+}
+
+/// Why memory cannot be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lack {
+    /// The machine has so many bytes to give (`MemAvailable`).
+    Available(u64),
+    /// The process may have so many bytes more (`RLIMIT_AS`).
+    Limit(u64),
+    /// Nobody says why.
+    Refused,
+}
+
+/// Why so many bytes cannot be had now, and written; `None` if they can. A kernel that promises more than it has
+/// ends the process, or another one, when they are written; so what it says is available (`MemAvailable`) is the
+/// limit (for 16 MiB and more), and what the process may have at all (`RLIMIT_AS`), of which `beside` must be
+/// left. For an answer in place of an abort: nothing is kept, and others may be quicker.
+#[must_use]
+pub fn lack_of(bytes: u128, beside: u64) -> Option<Lack> {
     // First, since some allocators end the process where they are asked for what cannot be.
-    if available().is_some_and(|available| bytes > u128::from(available)) {
-        return false;
+    let short = |available: &u64| bytes >= SMALL && bytes > u128::from(*available);
+    if let Some(available) = available().filter(short) {
+        return Some(Lack::Available(available));
     }
+    let bytes = bytes.saturating_add(u128::from(beside));
     let mut tried = Vec::<u8>::new();
     let can = usize::try_from(bytes).is_ok_and(|bytes| tried.try_reserve_exact(bytes).is_ok());
     // Seen from outside, so that it is not left out for being of no use.
     hint::black_box(&tried);
-    can
+    if can {
+        return None;
+    }
+    Some(
+        left_of_limit().filter(|left| bytes > u128::from(*left)).map_or(Lack::Refused, Lack::Limit),
+    )
+}
+
+/// Bytes of addresses that the process may still take (`RLIMIT_AS`); `None` if there is no limit.
+fn left_of_limit() -> Option<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel fills a live local.
+    checked(unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) }).ok()?;
+    if limit.rlim_cur == libc::RLIM_INFINITY {
+        return None;
+    }
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let taken = status.lines().find_map(|line| line.strip_prefix("VmSize:")).and_then(in_bytes);
+    Some(limit.rlim_cur.saturating_sub(taken.unwrap_or(0)))
+}
+
+/// `    1234 kB`, as files of `/proc` have it.
+fn in_bytes(text: &str) -> Option<u64> {
+    text.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
 /// Bytes that the kernel thinks it could give without swapping; `None` if it does not say.
 fn available() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+    in_bytes(line)
 }
 
 #[cfg(test)]
@@ -73,5 +112,22 @@ mod tests {
         // 2^46 bytes are below any address, and above any memory.
         assert!(!has_room(1 << 46));
         assert!(available().is_some_and(|bytes| bytes > 0));
+    }
+
+    /// A limit smaller than the buffers ended the process by SIGABRT.
+    #[test]
+    fn a_limit_of_the_process_is_told() {
+        let said = crate::fork::child_says(10_000, || {
+            let status = fs::read_to_string("/proc/self/status").unwrap();
+            let taken = status.lines().find_map(|line| line.strip_prefix("VmSize:")).unwrap();
+            let most = in_bytes(taken).unwrap() + (32 << 20);
+            let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
+            // SAFETY: reads a live local; the limit is this child's own.
+            unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) };
+            let told = lack_of(24 << 20, 40 << 20);
+            lack_of(4 << 20, 4 << 20).is_none()
+                && matches!(told, Some(Lack::Limit(left)) if left > 0 && left <= 32 << 20)
+        });
+        assert!(said.unwrap());
     }
 }

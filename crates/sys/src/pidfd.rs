@@ -5,7 +5,7 @@
 //! why one is stopped.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
 use crate::{checked, checked_long};
@@ -29,6 +29,14 @@ impl PidFd {
     /// As [`PidFd::open`]; EINVAL before Linux 6.9.
     pub fn of_thread(tid: u32) -> io::Result<PidFd> {
         PidFd::with(tid, libc::PIDFD_THREAD)
+    }
+
+    /// Another descriptor of the same.
+    ///
+    /// # Errors
+    /// EMFILE.
+    pub fn again(&self) -> io::Result<PidFd> {
+        self.0.try_clone().map(PidFd)
     }
 
     fn with(id: u32, flags: libc::c_uint) -> io::Result<PidFd> {
@@ -96,6 +104,12 @@ impl PidFd {
         let mut poll = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // SAFETY: one live entry, and a count of one.
         Ok(checked(unsafe { libc::poll(&raw mut poll, 1, 0) })? == 1)
+    }
+}
+
+impl AsRawFd for PidFd {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
     }
 }
 

@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
 use crate::pidfd::PidFd;
-use crate::{checked, checked_long};
+use crate::{checked, checked_long, inherited};
 
 /// A program with its words and its environment, ready to be handed to the kernel.
 #[derive(Debug)]
@@ -22,6 +22,8 @@ pub struct Program {
     /// `NAME=VALUE`.
     environment: Vec<CString>,
     aside: bool,
+    /// Descriptors that it inherits besides the standard ones.
+    handed: Vec<OwnedFd>,
 }
 
 impl Program {
@@ -39,13 +41,21 @@ impl Program {
             all.into_iter().map(text).collect()
         }
         let (files, words) = (texts(files)?, texts(words)?);
-        Ok(Program { files, words, environment: texts(environment)?, aside: false })
+        let environment = texts(environment)?;
+        Ok(Program { files, words, environment, aside: false, handed: Vec::new() })
     }
 
     /// What it prints goes to this process's stderr: its stdout is for something else.
     #[must_use]
     pub fn printing_aside(self) -> Program {
         Program { aside: true, ..self }
+    }
+
+    /// It inherits this descriptor, under the same number.
+    #[must_use]
+    pub fn handing_down(mut self, descriptor: OwnedFd) -> Program {
+        self.handed.push(descriptor);
+        self
     }
 }
 
@@ -61,13 +71,13 @@ pub struct Gated {
 }
 
 impl Gated {
-    /// Starts one. It keeps what this process would hand to any program, but has the signal mask
-    /// `unblocked` of the given signals, and the default action for SIGPIPE. It ends with this process as
-    /// long as it is at the gate.
+    /// Starts one. It keeps what this process would hand to any program, but ignores and blocks the signals
+    /// that this process was started with ignored and blocked ([`crate::inherited`]), whatever became of
+    /// them here. It ends with this process as long as it is at the gate.
     ///
     /// # Errors
     /// No descriptors, memory or processes left.
-    pub fn start(program: &Program, unblocked: &[i32]) -> io::Result<Gated> {
+    pub fn start(program: &Program) -> io::Result<Gated> {
         let (waiting, gate) = Speaker::line()?;
         let (answer, telling) = pipe()?;
         let files = pointers(&program.files);
@@ -87,8 +97,11 @@ impl Gated {
                 // SAFETY: takes its arguments by value.
                 unsafe { libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO) };
             }
-            let errno =
-                wait_and_become(&waiting, unblocked, &files, &words, &mut shell, &environment);
+            for handed in &program.handed {
+                // SAFETY: takes its arguments by value; the child's copy alone is not closed by `exec`.
+                unsafe { libc::fcntl(handed.as_raw_fd(), libc::F_SETFD, 0) };
+            }
+            let errno = wait_and_become(&waiting, &files, &words, &mut shell, &environment);
             tell(&telling, errno);
         }
         let pid = pid.unsigned_abs();
@@ -150,7 +163,6 @@ fn pointers(texts: &[CString]) -> Vec<*const c_char> {
 /// The child: waits, and becomes its program; returns the error number if it cannot.
 fn wait_and_become(
     gate: &OwnedFd,
-    unblocked: &[i32],
     files: &[*const c_char],
     words: &[*const c_char],
     shell: &mut [*const c_char],
@@ -166,17 +178,7 @@ fn wait_and_become(
             _ => unsafe { libc::_exit(GATE_CLOSED) },
         }
     }
-    // SAFETY: an all-zero set is a valid one to fill.
-    let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
-    // SAFETY: fills a live local; the mask is this process's own.
-    unsafe {
-        libc::sigemptyset(&raw mut set);
-        unblocked.iter().for_each(|signal| {
-            libc::sigaddset(&raw mut set, *signal);
-        });
-        libc::sigprocmask(libc::SIG_UNBLOCK, &raw const set, ptr::null_mut());
-        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
-    }
+    inherited::put_back();
     let mut refused = libc::ENOENT;
     for file in files.iter().filter(|file| !file.is_null()) {
         // SAFETY: terminated strings and null-terminated arrays of such, all made before the fork.
@@ -351,7 +353,7 @@ mod tests {
     #[test]
     fn a_gated_process_waits_and_then_becomes_its_program() {
         let script = "test \"$GATE\" = open && exit 7";
-        let gated = Gated::start(&program(&["sh", "-c", script]), &[]).unwrap();
+        let gated = Gated::start(&program(&["sh", "-c", script])).unwrap();
         let name = std::fs::read_to_string(format!("/proc/{}/comm", gated.pid())).unwrap();
         assert_ne!(name.trim(), "sh");
         let child = gated.open().unwrap();
@@ -359,20 +361,36 @@ mod tests {
         assert!(child.file().probe().is_err());
     }
 
+    /// A descriptor that is handed down is open in the program, under its number, and no other one is.
+    #[test]
+    fn a_descriptor_is_handed_down() {
+        let file = std::fs::File::open("/dev/null").unwrap();
+        let [kept, handed] = [(); 2].map(|()| OwnedFd::from(file.try_clone().unwrap()));
+        let numbers = [&kept, &handed].map(|one| one.as_raw_fd());
+        let script = format!(
+            "test ! -e /proc/self/fd/{} && test -e /proc/self/fd/{}",
+            numbers[0], numbers[1]
+        );
+        let program = program(&["sh", "-c", &script]).handing_down(handed);
+        let child = Gated::start(&program).unwrap().open().unwrap();
+        assert_eq!(child.wait().unwrap(), Ending::Exited(0));
+        drop(kept);
+    }
+
     #[test]
     fn what_cannot_be_executed_is_told() {
         let missing = Program::new([b"/nowhere/x".to_vec()], [b"x".to_vec()], []).unwrap();
-        let refused = Gated::start(&missing, &[]).unwrap().open().unwrap_err();
+        let refused = Gated::start(&missing).unwrap().open().unwrap_err();
         assert_eq!(refused.raw_os_error(), Some(libc::ENOENT));
         let folder = [b"/".to_vec(), b"/nowhere".to_vec()];
         let folder = Program::new(folder, [b"x".to_vec()], []).unwrap();
-        let refused = Gated::start(&folder, &[]).unwrap().open().unwrap_err();
+        let refused = Gated::start(&folder).unwrap().open().unwrap_err();
         assert_eq!(refused.raw_os_error(), Some(libc::EACCES));
     }
 
     #[test]
     fn one_that_is_dropped_at_the_gate_is_gone() {
-        let gated = Gated::start(&program(&["true"]), &[]).unwrap();
+        let gated = Gated::start(&program(&["true"])).unwrap();
         let pid = gated.pid();
         drop(gated);
         assert!(PidFd::open(pid).is_err());
@@ -392,7 +410,7 @@ mod tests {
             let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
             // SAFETY: reads a live local; the limit is this child's own.
             unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) };
-            let refused = Gated::start(&program, &[]).unwrap_err();
+            let refused = Gated::start(&program).unwrap_err();
             let mut status = 0;
             // SAFETY: writes to a live local.
             let left = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
@@ -419,7 +437,7 @@ mod tests {
 
     #[test]
     fn signals_end_a_child_and_its_end_is_told() {
-        let child = Gated::start(&program(&["sleep", "60"]), &[]).unwrap().open().unwrap();
+        let child = Gated::start(&program(&["sleep", "60"])).unwrap().open().unwrap();
         child.file().signal(libc::SIGTERM).unwrap();
         assert_eq!(child.wait().unwrap(), Ending::Killed(libc::SIGTERM));
     }

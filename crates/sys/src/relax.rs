@@ -66,6 +66,8 @@ pub fn wfet(until: u64) {
 
 #[cfg(test)]
 mod tests {
+    use hourglass_skip::{Need, skip};
+
     /// The kernel's list of flags is made from the same CPUID leaf; it may hide what the processor
     /// has, but not the other way round.
     #[cfg(target_arch = "x86_64")]
@@ -81,8 +83,7 @@ mod tests {
     #[test]
     fn tpause_ends() {
         if !super::has_tpause() {
-            eprintln!("no WAITPKG here: not tested");
-            return;
+            return skip(Need::Machine, "the processor has no WAITPKG");
         }
         let begun = crate::counter::tsc();
         super::tpause(begun);
@@ -94,8 +95,7 @@ mod tests {
     #[test]
     fn wfet_ends() {
         if !super::has_wfet() {
-            eprintln!("no FEAT_WFxT here: not tested");
-            return;
+            return skip(Need::Machine, "the processor has no FEAT_WFxT");
         }
         let begun = crate::counter::cntvct();
         super::wfet(begun);

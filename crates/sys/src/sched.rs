@@ -213,6 +213,19 @@ pub fn nice() -> i32 {
     unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) }
 }
 
+/// The nice value of thread `tid`, which it keeps under a real-time policy too; 0 is the calling thread.
+///
+/// # Errors
+/// ESRCH if there is no such thread.
+pub fn nice_of(tid: u32) -> io::Result<i8> {
+    /// The kernel answers with numbers above zero (getpriority(2)).
+    const ABOVE: i64 = 20;
+    // SAFETY: takes no memory.
+    let answer =
+        checked_long(unsafe { libc::syscall(libc::SYS_getpriority, libc::PRIO_PROCESS, tid) })?;
+    Ok(i8::try_from(ABOVE - answer).unwrap_or(0))
+}
+
 /// The policy that the kernel says the calling thread has, as its number (`SCHED_FIFO` = 1...).
 ///
 /// # Errors

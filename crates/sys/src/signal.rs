@@ -5,6 +5,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::inherited::is_ignored;
 use crate::{checked, checked_long, futex};
 
 static STOP_ASKED: AtomicBool = AtomicBool::new(false);
@@ -34,15 +35,57 @@ extern "C" fn on_stop(signal: libc::c_int) {
 
 extern "C" fn on_kick(_signal: libc::c_int) {}
 
-/// From here on SIGINT, SIGTERM and SIGHUP only set a flag, and [`kick`] interrupts waits.
+extern "C" fn on_nothing(_signal: libc::c_int) {}
+
+/// From here on SIGINT, SIGTERM and SIGHUP only set a flag, and [`kick`] interrupts waits. Those of the
+/// three that the process ignores it goes on to ignore: who started it wants that (`nohup`, a shell's `&`).
 ///
 /// # Errors
 /// What the kernel answers; does not happen for these signals.
 pub fn catch_stop() -> io::Result<()> {
-    install(libc::SIGINT, on_stop)?;
-    install(libc::SIGTERM, on_stop)?;
-    install(libc::SIGHUP, on_stop)?;
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        if !is_ignored(signal) {
+            install(signal, on_stop)?;
+        }
+    }
     install(KICK, on_kick)
+}
+
+/// Does `work` while the calling thread takes no signals: threads that it makes take none either, for good.
+pub fn with_all_blocked<T>(work: impl FnOnce() -> T) -> T {
+    // SAFETY: an all-zero set is a valid one to fill.
+    let (mut all, mut before): (libc::sigset_t, libc::sigset_t) = unsafe { std::mem::zeroed() };
+    // SAFETY: fills live locals; the mask is the calling thread's own.
+    unsafe {
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
+    }
+    let done = work();
+    // SAFETY: reads a live local.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, ptr::null_mut()) };
+    done
+}
+
+/// What a command needs that runs for long, writes files and starts others; for a program of its own, at the
+/// beginning of `main`. From here on SIGUSR1, by which others are asked how they are doing, does nothing, where it
+/// would end the process; a file that grows beyond the limit (`RLIMIT_FSIZE`) is an error of the write (EFBIG),
+/// where SIGXFSZ would end the process; and the ends of children can be waited for (SIGCHLD) also if the
+/// starter ignored them. Programs that are started find the default actions, or by
+/// [`inherited::hand_on`](crate::inherited::hand_on) what was ignored.
+///
+/// # Errors
+/// What the kernel answers; does not happen for these signals.
+pub fn live_on() -> io::Result<()> {
+    for signal in [SIGUSR1, libc::SIGXFSZ] {
+        if !is_ignored(signal) {
+            install_with(signal, on_nothing, libc::SA_RESTART)?;
+        }
+    }
+    if is_ignored(libc::SIGCHLD) {
+        // SAFETY: takes no memory; the default for this signal is that nothing happens.
+        unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+    }
+    Ok(())
 }
 
 /// Whether one of the signals came since [`catch_stop`], and which.
@@ -268,6 +311,51 @@ mod tests {
             }
             assert_eq!(OWN.load(Ordering::Acquire), own);
         }
+    }
+
+    /// `nohup hourglass` died of SIGHUP, and an ignored SIGINT was taken back.
+    #[test]
+    fn what_is_ignored_stays_ignored() {
+        let said = crate::fork::child_says(10_000, || {
+            for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGUSR1, libc::SIGXFSZ] {
+                // SAFETY: sets this child's own action.
+                unsafe { libc::signal(signal, libc::SIG_IGN) };
+            }
+            live_on().unwrap();
+            catch_stop_during(|| ()).unwrap();
+            catch_stop().unwrap();
+            for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGUSR1, libc::SIGXFSZ] {
+                // SAFETY: takes no memory; the signal is ignored.
+                unsafe { libc::raise(signal) };
+            }
+            let ignored = [libc::SIGHUP, libc::SIGINT].into_iter().all(is_ignored);
+            let unasked = stop_asked().is_none();
+            // SAFETY: takes no memory; the signal has a handler.
+            unsafe { libc::raise(libc::SIGTERM) };
+            ignored && unasked && stop_asked() == Some(libc::SIGTERM)
+        });
+        assert!(said.unwrap());
+    }
+
+    /// Both ended a run; and where SIGCHLD is ignored, no child can be waited for.
+    #[test]
+    fn neither_a_question_nor_a_full_disk_ends_the_process() {
+        let said = crate::fork::child_says(10_000, || {
+            // SAFETY: sets this child's own actions.
+            unsafe {
+                libc::signal(libc::SIGUSR1, libc::SIG_DFL);
+                libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
+                libc::signal(libc::SIGCHLD, libc::SIG_IGN);
+            }
+            live_on().unwrap();
+            // SAFETY: takes no memory; the signals have handlers.
+            unsafe {
+                libc::raise(libc::SIGUSR1);
+                libc::raise(libc::SIGXFSZ);
+            }
+            std::process::Command::new("true").status().is_ok_and(|ended| ended.success())
+        });
+        assert!(said.unwrap());
     }
 
     #[test]

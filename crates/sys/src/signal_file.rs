@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 
 use crate::checked;
+use crate::inherited::is_ignored;
 
 /// What a signal-passing program is sent and hands on.
 pub const PASSED: [i32; 7] = [
@@ -39,7 +40,8 @@ pub struct SignalFile {
 
 impl SignalFile {
     /// Blocks `signals` in the calling thread and in all that it starts; to be called while there
-    /// are no others.
+    /// are no others. Those that the process ignores it goes on to ignore, as `nohup` wants it: a blocked
+    /// one would be read here.
     ///
     /// # Errors
     /// No descriptors left.
@@ -50,7 +52,7 @@ impl SignalFile {
         // SAFETY: fills a live local.
         unsafe {
             libc::sigemptyset(&raw mut set);
-            signals.iter().for_each(|signal| {
+            signals.iter().filter(|signal| !is_ignored(**signal)).for_each(|signal| {
                 libc::sigaddset(&raw mut set, *signal);
             });
         }
@@ -123,5 +125,23 @@ mod tests {
         })
         .join()
         .unwrap();
+    }
+
+    /// `nohup hourglass reserve --pid` ended with the terminal: the ignored SIGHUP was blocked, and read.
+    #[test]
+    fn an_ignored_signal_stays_ignored() {
+        let said = crate::fork::child_says(10_000, || {
+            // SAFETY: sets this child's own action.
+            unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) };
+            let signals = SignalFile::block(&[libc::SIGHUP, libc::SIGTERM]).unwrap();
+            // SAFETY: takes no memory; the one is ignored, the other blocked.
+            unsafe {
+                libc::kill(libc::getpid(), libc::SIGHUP);
+                libc::kill(libc::getpid(), libc::SIGTERM);
+            }
+            let came = [signals.next().unwrap(), signals.next().unwrap()];
+            came.map(|came| came.map(|came| came.signal)) == [Some(libc::SIGTERM), None]
+        });
+        assert!(said.unwrap());
     }
 }

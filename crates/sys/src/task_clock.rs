@@ -46,6 +46,7 @@ impl TaskClock {
 mod tests {
     use super::*;
     use crate::clock::{ClockId, now_ns};
+    use hourglass_skip::{Need, skip};
 
     /// Against the thread's own clock, which counts the same; and a thread that is made counts too.
     #[test]
@@ -53,7 +54,7 @@ mod tests {
         std::thread::spawn(|| {
             let clock = match TaskClock::open(0, true) {
                 Ok(clock) => clock,
-                Err(refused) => return eprintln!("skipped: {refused:?}"),
+                Err(refused) => return skip(Need::Kernel, format_args!("{refused:?}")),
             };
             let spend = |ns: u64| {
                 let until = now_ns(ClockId::ThreadCpu) + ns;

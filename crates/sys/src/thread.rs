@@ -34,15 +34,33 @@ pub fn affinity() -> io::Result<Vec<u32>> {
 /// # Errors
 /// As [`affinity`]; ESRCH if there is no such thread.
 pub fn affinity_of(tid: u32) -> io::Result<Vec<u32>> {
+    let set = set_of(tid)?;
+    Ok(cpus_in(&set).collect())
+}
+
+/// The CPU that thread `tid` is kept to; `None` if it may use several, or there is no such thread. Takes no
+/// memory.
+#[must_use]
+pub fn only_cpu_of(tid: u32) -> Option<u32> {
+    let set = set_of(tid).ok()?;
+    let mut cpus = cpus_in(&set);
+    cpus.next().filter(|_| cpus.next().is_none())
+}
+
+fn set_of(tid: u32) -> io::Result<libc::cpu_set_t> {
     // SAFETY: an all-zero cpu_set_t is the empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     // SAFETY: the kernel writes at most the size of the live local that it is given.
     checked(unsafe {
         libc::sched_getaffinity(tid as libc::pid_t, size_of::<libc::cpu_set_t>(), &raw mut set)
     })?;
+    Ok(set)
+}
+
+fn cpus_in(set: &libc::cpu_set_t) -> impl Iterator<Item = u32> {
     // SAFETY: the index stays below CPU_SETSIZE, the number of bits in the set.
-    let contains = |cpu: usize| unsafe { libc::CPU_ISSET(cpu, &set) };
-    Ok((0..CPU_LIMIT).filter(|cpu| contains(*cpu)).map(|cpu| cpu as u32).collect())
+    let contains = |cpu: usize| unsafe { libc::CPU_ISSET(cpu, set) };
+    (0..CPU_LIMIT).filter(move |cpu| contains(*cpu)).map(|cpu| cpu as u32)
 }
 
 /// Restricts the calling thread to `cpus`; numbers from 1024 on are not passed on.

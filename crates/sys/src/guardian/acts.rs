@@ -143,7 +143,10 @@ fn take_cookie(words: &Written) -> io::Result<()> {
 fn of_thread(words: &Written) -> io::Result<()> {
     let Some(id) = life(words) else { return Ok(()) };
     // Policy before CPUs: a thread of the deadline class cannot be given any.
-    let policy = undo::attributes(words).map_or(Ok(()), |given| sched::set_of(id, given));
+    let policy = undo::attributes(words).map_or(Ok(()), |given| {
+        // That children begin anew cannot be taken back without privilege; the policy can.
+        sched::set_of(id, given).or_else(|_| sched::set_without_children(id, given))
+    });
     policy.and(affinity(id, words))
 }
 
@@ -244,17 +247,22 @@ fn number(digits: &[u8]) -> Option<u64> {
 fn named(path: &mut [u8; 22], id: u32) -> Option<&CStr> {
     const HEAD: &[u8] = b"/proc/";
     const TAIL: &[u8] = b"/stat\0";
-    let mut digits = [0u8; 10];
-    let (mut rest, mut first) = (id, digits.len());
+    let mut room = [0u8; 10];
+    let bytes = HEAD.iter().chain(digits(id, &mut room)).chain(TAIL);
+    path.iter_mut().zip(bytes).for_each(|(place, byte)| *place = *byte);
+    CStr::from_bytes_until_nul(path).ok()
+}
+
+/// A number in decimal digits. Takes no memory.
+pub(super) fn digits(number: u32, room: &mut [u8; 10]) -> &[u8] {
+    let (mut rest, mut first) = (number, room.len());
     loop {
         first -= 1;
-        digits[first] = b'0' + (rest % 10) as u8;
+        room[first] = b'0' + (rest % 10) as u8;
         rest /= 10;
         if rest == 0 {
             break;
         }
     }
-    let bytes = HEAD.iter().chain(&digits[first..]).chain(TAIL);
-    path.iter_mut().zip(bytes).for_each(|(place, byte)| *place = *byte);
-    CStr::from_bytes_until_nul(path).ok()
+    &room[first..]
 }

@@ -1,61 +1,71 @@
-//! A tiny process that outlives this one, to put back what nobody else will.
+//! Two tiny processes that outlive this one, to put back what nobody else will.
 //!
-//! It holds one end of a line and a page that it shares with its maker, and nothing else. What is
-//! to be put back is written there before it is done ([`Guardian::keep`]). When the maker ends by
-//! whatever signal, the kernel closes the other end of the line; the guardian puts everything back
-//! that is still written there, and ends.
+//! They hold a line and a page that they share with their maker, and nothing else. What is to be put back is written
+//! there before it is done ([`Guardian::keep`]). When the maker ends by whatever signal, one of them puts everything
+//! back that is still written there, and ends; the other one takes over if that one is killed. A thread of the maker
+//! sleeps until either is killed, and starts another one for it, with the same page. The kernel ends them last when
+//! memory runs out.
 //!
-//! Owns: that process, the page, and how each [`Undo`] is carried out by system calls alone.
+//! What remains: maker and both of them killed within the time in which another one is started, which is that of a
+//! wake-up and a `fork(2)`. For that, a record of what is to be put back lies in a folder of the user
+//! ([`clean`]).
+//!
+//! Owns: those processes, the page, the record, and how each [`Undo`] is carried out by system calls alone.
 //! Must not: decide what is to be put back.
 
 mod acts;
+pub mod clean;
+mod crew;
 mod groups;
+mod oom;
 mod process;
+mod record;
 mod strays;
 mod table;
 mod undo;
 
+use std::fmt;
 use std::io;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 
-use process::Duty;
-use table::{Slot, Table};
+use crew::Crew;
+use record::Record;
+use table::Slot;
 pub use undo::{Life, Undo};
-
-use crate::checked;
-use crate::process::Speaker;
-
-/// Asks the guardian to look at the promise anew.
-const LOOK: u8 = b'?';
 
 /// The guardian, seen from its maker. Clones are the same one.
 ///
-/// When the last clone and the last [`Kept`] are dropped, it ends, and is waited for.
+/// When the last clone and the last [`Kept`] are dropped, its processes end, and are waited for.
 #[derive(Clone, Debug)]
 pub struct Guardian(Arc<Process>);
 
-/// Its process.
+/// Its processes.
 #[derive(Debug)]
 struct Process {
-    pid: libc::pid_t,
-    table: Arc<Table>,
-    /// Closed when dropped.
-    line: Option<Speaker>,
+    crew: Arc<Crew>,
+    watch: Option<JoinHandle<()>>,
+    /// The process that made it: a child of that, forked without `exec`, has no part in it.
+    maker: u32,
 }
 
 impl Guardian {
-    /// Starts one. Costs a `fork(2)` of the caller. It runs as `SCHED_FIFO` where it may, so that
-    /// what its maker left behind cannot keep it from its work, and on all CPUs.
+    /// Starts one. Costs two `fork(2)` of the caller and a thread that sleeps. They run as `SCHED_FIFO` where they may,
+    /// so that what the maker left behind cannot keep them from their work, and on all CPUs.
     ///
-    /// It is in a session of its own, so that signals to the caller's group or terminal do not
-    /// reach it. What kills every process of a cgroup at once kills it as well.
+    /// The processes are in sessions of their own, so that signals to the caller's group or terminal do not reach them.
+    /// What kills every process of a cgroup at once kills them as well.
     ///
     /// # Errors
-    /// No descriptors, memory or processes left; EAGAIN from a thread of the deadline class.
+    /// No descriptors, memory or processes left; EAGAIN from a thread of the deadline class; ENOSYS before Linux 5.3.
     pub fn start() -> io::Result<Guardian> {
-        let table = Arc::new(Table::new()?);
-        let (pid, line) = Duty::begin(&table)?;
-        Ok(Guardian(Arc::new(Process { pid, table, line: Some(line) })))
+        // Without a record, only `--clean` has less to go by.
+        Guardian::with(Record::create().ok())
+    }
+
+    fn with(record: Option<Record>) -> io::Result<Guardian> {
+        let (crew, watch) = Crew::start(record)?;
+        Ok(Guardian(Arc::new(Process { crew, watch: Some(watch), maker: std::process::id() })))
     }
 
     /// Writes down what is to be put back. To be called before it is done that makes this
@@ -66,7 +76,13 @@ impl Guardian {
     /// `InvalidInput` for a text longer than [`Undo::LONGEST`] bytes or with a zero in it;
     /// `StorageFull` if [`Guardian::ROOM`] are kept.
     pub fn keep(&self, undo: &Undo) -> io::Result<Kept> {
-        let slot = self.0.table.fill(&undo.written()?)?;
+        let written = undo.written()?;
+        let Crew { table, record, .. } = &*self.0.crew;
+        let slot = table.fill(&written)?;
+        if let Some(record) = record {
+            // The guardians have it; what cannot be recorded (a full disk), `--clean` does not find.
+            let _ = record.fill(slot.index(), &written);
+        }
         Ok(Kept { slot: Some(slot), guardian: self.clone() })
     }
 
@@ -80,7 +96,7 @@ impl Guardian {
     /// Only the first promise costs a system call; renewing it is a store.
     ///
     /// # Errors
-    /// The guardian is gone.
+    /// [`Absent`], of a first promise; then nothing is promised.
     pub fn promise(&self, until_ns: u64) -> io::Result<()> {
         self.promise_as(0, until_ns)
     }
@@ -88,13 +104,13 @@ impl Guardian {
     /// How often that promise was broken and the guardian acted.
     #[must_use]
     pub fn broken(&self) -> u64 {
-        self.0.table.broken(0)
+        self.0.crew.table.broken(0)
     }
 
     /// How often any promise was broken, a [`Pledge`] as well: each time whoever stood ran again.
     #[must_use]
     pub fn woken(&self) -> u64 {
-        self.0.table.all_broken()
+        self.0.crew.table.all_broken()
     }
 
     /// Takes a promise of its own, for a thread that keeps others to their budgets ([`Pledge`]).
@@ -102,41 +118,86 @@ impl Guardian {
     /// # Errors
     /// `StorageFull` if 31 are taken.
     pub fn pledge(&self) -> io::Result<Pledge> {
-        Ok(Pledge { index: self.0.table.take_promise()?, guardian: self.clone() })
+        Ok(Pledge { index: self.0.crew.table.take_promise()?, guardian: self.clone() })
     }
 
     fn promise_as(&self, index: usize, until_ns: u64) -> io::Result<()> {
-        let before = self.0.table.promise(index, until_ns);
-        if before == 0 && until_ns != 0 { self.say(LOOK) } else { Ok(()) }
+        let Crew { table, .. } = &*self.0.crew;
+        let before = table.promise(index, until_ns);
+        if before != 0 || until_ns == 0 {
+            return Ok(());
+        }
+        // Taken back where none hears of it, so that the next one is told to them again.
+        self.0.crew.look().inspect_err(|_| {
+            table.promise(index, 0);
+        })
     }
 
-    /// Whether it still lives. Who kills it takes away what it was to put back if this process is killed as well.
+    /// Whether one of its processes lives now. Costs a system call. While none does, nobody is to be stopped or raised:
+    /// if this process were killed as well, it would stay so.
     #[must_use]
     pub fn lives(&self) -> bool {
-        acts::started(self.pid()).is_some()
+        self.0.crew.lives()
     }
 
-    /// Its process. It is a child of this one that must not be waited for by others.
+    /// The same as an error, to be asked before somebody is stopped or raised.
+    ///
+    /// # Errors
+    /// [`Absent`].
+    pub fn must_live(&self) -> io::Result<()> {
+        if self.lives() { Ok(()) } else { Err(Absent.into()) }
+    }
+
+    /// How often one of its processes was started for one that had been killed.
     #[must_use]
-    pub fn pid(&self) -> u32 {
-        self.0.pid.unsigned_abs()
+    pub fn replaced(&self) -> u64 {
+        self.0.crew.replaced()
     }
 
-    fn say(&self, word: u8) -> io::Result<()> {
-        self.0.line.as_ref().map_or(Ok(()), |line| line.say(word))
+    /// Its processes now. They are children of this one that must not be waited for by others, nor stopped.
+    #[must_use]
+    pub fn pids(&self) -> Vec<u32> {
+        self.0.crew.pids()
+    }
+}
+
+/// No process of the guardian lives at the moment: they were killed, and others are being started. The kernel has
+/// refused nothing; the same can be had a little later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Absent;
+
+impl Absent {
+    /// Whether this is what stands behind an error.
+    #[must_use]
+    pub fn is_behind(error: &io::Error) -> bool {
+        error.get_ref().is_some_and(|inner| inner.is::<Absent>())
+    }
+}
+
+impl fmt::Display for Absent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the guardian was killed, and another one is not there yet")
+    }
+}
+
+impl std::error::Error for Absent {}
+
+impl From<Absent> for io::Error {
+    fn from(absent: Absent) -> io::Error {
+        io::Error::other(absent)
     }
 }
 
 impl Drop for Process {
-    /// Waits until the guardian has ended, which takes it as long as it needs to put back what is
-    /// left, 5 s at most.
+    /// Waits until the processes have ended, which takes them as long as they need to put back what is left, 5 s at
+    /// most.
     fn drop(&mut self) {
-        drop(self.line.take());
-        let mut status = 0;
-        // SAFETY: writes to a live local; the child is ours and was not waited for.
-        while checked(unsafe { libc::waitpid(self.pid, &raw mut status, 0) })
-            .is_err_and(|error| error.kind() == io::ErrorKind::Interrupted)
-        {}
+        if self.maker != std::process::id() {
+            return;
+        }
+        self.crew.stop();
+        let _ = self.watch.take().map(JoinHandle::join);
+        self.crew.dismiss();
     }
 }
 
@@ -154,7 +215,7 @@ impl Pledge {
     /// system call where nothing was promised.
     ///
     /// # Errors
-    /// The guardian is gone.
+    /// As [`Guardian::promise`].
     pub fn until(&self, until_ns: u64) -> io::Result<()> {
         self.guardian.promise_as(self.index, until_ns)
     }
@@ -162,13 +223,13 @@ impl Pledge {
     /// How often it was broken. Counted when the guardian has acted.
     #[must_use]
     pub fn broken(&self) -> u64 {
-        self.guardian.0.table.broken(self.index)
+        self.guardian.0.crew.table.broken(self.index)
     }
 }
 
 impl Drop for Pledge {
     fn drop(&mut self) {
-        self.guardian.0.table.give_back(self.index);
+        self.guardian.0.crew.table.give_back(self.index);
     }
 }
 
@@ -196,18 +257,26 @@ impl Kept {
     /// As [`Kept::undo`].
     pub fn attempt(&self) -> io::Result<()> {
         let slot = self.slot.as_ref();
-        let words = slot.and_then(|slot| self.guardian.0.table.read(slot));
+        let words = slot.and_then(|slot| self.guardian.0.crew.table.read(slot));
         words.map_or(Ok(()), |words| acts::carry_out(&words))
     }
 
     /// It is no longer necessary.
     pub fn forget(mut self) {
-        self.slot.take().into_iter().for_each(|slot| self.guardian.0.table.clear(slot));
+        self.clear();
+    }
+
+    /// The record first: behind it the slot may be filled anew.
+    fn clear(&mut self) {
+        let Some(slot) = self.slot.take() else { return };
+        let Crew { table, record, .. } = &*self.guardian.0.crew;
+        record.iter().for_each(|record| record.clear(slot.index()));
+        table.clear(slot);
     }
 
     fn carry_out(&mut self) -> io::Result<()> {
         let done = self.attempt();
-        self.slot.take().into_iter().for_each(|slot| self.guardian.0.table.clear(slot));
+        self.clear();
         done
     }
 }
@@ -221,3 +290,6 @@ impl Drop for Kept {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+#[path = "tests/killed.rs"]
+mod tests_killed;

@@ -1,6 +1,7 @@
 //! Finding threads that left their group raised before anybody had met them, by system calls alone.
 //!
-//! A thread counts if its policy is that of raised members, its process is in no group of a reservation, and
+//! A thread counts if its policy is that of raised members, or if it is one of timesharing priority that is kept to the
+//! CPU of the group alone, as a child is that was born while its parent was lowered; if its process is in no group of a reservation, and
 //! the process descends from the reserved one or carries its mark in the environment. So nobody is lowered who has
 //! that policy from elsewhere.
 
@@ -9,8 +10,9 @@ use std::io;
 
 use super::acts::{affinity, close, gone, life, open_at, stat};
 use super::groups::folders;
-use super::undo::{ATTRIBUTES, Written};
+use super::undo::{ATTRIBUTES, PIN, Written};
 use crate::sched::{self, Attributes};
+use crate::thread;
 
 /// Parents of parents, at most.
 const GENERATIONS: u32 = 256;
@@ -50,14 +52,20 @@ fn of_process(
     found: &mut bool,
 ) -> io::Result<()> {
     let priority = words[ATTRIBUTES] as u8;
+    let pinned = |tid| words[PIN] != 0 && thread::only_cpu_of(tid) == Some((words[PIN] - 1) as u32);
+    // Whether it is raised; `None` if it does not count.
     let raised = |tid| match sched::of(tid) {
-        Ok(Some(Attributes::Fifo(found))) => found == priority || found == priority.wrapping_add(1),
-        _ => false,
+        Ok(Some(Attributes::Fifo(found))) => {
+            (found == priority || found == priority.wrapping_add(1)).then_some(true)
+        }
+        Ok(Some(Attributes::Other(_))) => pinned(tid).then_some(false),
+        _ => None,
     };
     let mut belongs = None;
     let threads = open_at(process, c"task", libc::O_RDONLY | libc::O_DIRECTORY)?;
     let done = folders(threads, &mut |_, name| {
-        let Some(tid) = number(name).filter(|tid| raised(*tid)) else { return Ok(()) };
+        let Some(tid) = number(name) else { return Ok(()) };
+        let Some(raised) = raised(tid) else { return Ok(()) };
         let belongs = *belongs.get_or_insert_with(|| {
             !holds(process, c"cgroup", GROUP) && (descends(pid, words) || marked(process, mark))
         });
@@ -65,7 +73,7 @@ fn of_process(
             return Ok(());
         }
         *found = true;
-        let lowered = sched::set_of(tid, Attributes::Other(0));
+        let lowered = if raised { sched::set_of(tid, Attributes::Other(0)) } else { Ok(()) };
         lowered.and(affinity(tid, words)).or_else(gone)
     });
     close(threads);

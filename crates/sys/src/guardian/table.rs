@@ -1,4 +1,4 @@
-//! The page that maker and guardian share: slots of words, written by the maker alone.
+//! The page that maker and guardians share: slots of words, written by the maker, and by guardians when it is gone.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
@@ -14,8 +14,10 @@ pub(super) const PROMISES: usize = 32;
 
 /// Words before the slots: for each promise until when it holds, how often it was broken, whether it is taken; then how
 /// often any of them was.
-const HEAD: usize = 3 * PROMISES + 1;
+const HEAD: usize = 3 * PROMISES + 2;
 const ALL_BROKEN: usize = 3 * PROMISES;
+/// Whether a guardian has tried to put back all that was left.
+const FINISHED: usize = 3 * PROMISES + 1;
 const UNTIL: usize = 0;
 const BROKEN: usize = 1;
 const MADE: usize = 2;
@@ -40,6 +42,12 @@ pub(super) struct Table {
 pub(super) struct Slot {
     index: usize,
     state: u64,
+}
+
+impl Slot {
+    pub(super) fn index(&self) -> usize {
+        self.index
+    }
 }
 
 impl Table {
@@ -83,6 +91,13 @@ impl Table {
         let (state, _) = self.slot(slot.index);
         state.store(slot.state.wrapping_sub(FULL).wrapping_add(CYCLE), Ordering::Release);
         self.hint.store(slot.index, Ordering::Relaxed);
+    }
+
+    /// Frees what was found in a slot, for whom the maker left it to. Takes no memory.
+    pub(super) fn free(&self, index: usize, found: u64) {
+        let (state, _) = self.slot(index);
+        let next = found.wrapping_sub(FULL).wrapping_add(CYCLE);
+        let _ = state.compare_exchange(found, next, Ordering::AcqRel, Ordering::Relaxed);
     }
 
     /// What stands in slot `index`, with its state. Takes no memory.
@@ -129,8 +144,23 @@ impl Table {
     }
 
     pub(super) fn count_broken(&self, index: usize) {
-        self.word(index, BROKEN).fetch_add(1, Ordering::AcqRel);
+        // Whoever sees the count of this one sees that of all.
         self.words.words()[ALL_BROKEN].fetch_add(1, Ordering::AcqRel);
+        self.word(index, BROKEN).fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Whoever stood was let go on for want of a guardian.
+    pub(super) fn count_woken(&self) {
+        self.words.words()[ALL_BROKEN].fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// All that was left has been tried.
+    pub(super) fn finish(&self) {
+        self.words.words()[FINISHED].store(1, Ordering::Release);
+    }
+
+    pub(super) fn finished(&self) -> bool {
+        self.words.words()[FINISHED].load(Ordering::Acquire) != 0
     }
 
     /// Of all promises, also of those that were given back.

@@ -3,20 +3,22 @@ use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
+use hourglass_skip::{Need, skip};
+
 use super::*;
 use crate::sched::{self, Attributes};
 
 /// A folder of its own for each test.
-struct Home(PathBuf);
+pub(super) struct Home(pub(super) PathBuf);
 
 impl Home {
-    fn new(name: &str) -> Home {
+    pub(super) fn new(name: &str) -> Home {
         let path = std::env::temp_dir().join(format!("hourglass-{name}-{}", std::process::id()));
         fs::create_dir_all(&path).unwrap();
         Home(path)
     }
 
-    fn file(&self, name: &str) -> PathBuf {
+    pub(super) fn file(&self, name: &str) -> PathBuf {
         let path = self.0.join(name);
         fs::write(&path, "before").unwrap();
         path
@@ -30,14 +32,14 @@ impl Drop for Home {
 }
 
 /// Another process, ended with the test.
-struct Other(Child);
+pub(super) struct Other(pub(super) Child);
 
 impl Other {
-    fn new() -> Other {
+    pub(super) fn new() -> Other {
         Other(Command::new("sleep").arg("60").spawn().unwrap())
     }
 
-    fn state(&self) -> char {
+    pub(super) fn state(&self) -> char {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.0.id())).unwrap();
         stat.rsplit_once(") ").unwrap().1.chars().next().unwrap()
     }
@@ -50,12 +52,12 @@ impl Drop for Other {
     }
 }
 
-fn write(path: &std::path::Path) -> Undo {
+pub(super) fn write(path: &std::path::Path) -> Undo {
     Undo::Write { path: path.to_path_buf(), text: "after!".into() }
 }
 
 /// Waits for what another process does soon. Only a machine that does not run it for so long fails.
-fn soon(what: &str, mut done: impl FnMut() -> bool) {
+pub(super) fn soon(what: &str, mut done: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !done() {
         assert!(begun.elapsed() < Duration::from_secs(20), "{what}");
@@ -64,7 +66,7 @@ fn soon(what: &str, mut done: impl FnMut() -> bool) {
 }
 
 /// Does something in a process that then dies of SIGKILL, without any of its own steps.
-fn killed_after(work: impl FnOnce()) {
+pub(super) fn killed_after(work: impl FnOnce()) {
     // SAFETY: the child takes no locks of other threads but the allocator's, which the C library
     // hands over unlocked, and never returns.
     let child = unsafe { libc::fork() };
@@ -109,7 +111,7 @@ fn after_sigkill_everything_is_put_back() {
     let privileged = Other::new();
     let raised = sched::set_of(privileged.0.id(), Attributes::Fifo(1)).is_ok();
     if !raised {
-        eprintln!("skipped in part: SCHED_FIFO is refused here");
+        skip(Need::RealTime, "in part: SCHED_FIFO is refused here");
     }
     let list = home.file("list");
     fs::write(&list, format!("{}\n", privileged.0.id())).unwrap();
@@ -226,20 +228,21 @@ fn strays_are_known_by_descent_and_mark() {
     let (root, nobody) = (Other::new(), Other::new());
     let others = [&marked, &root, &nobody].map(|other| other.0.id());
     if others.iter().any(|id| sched::set_of(*id, Attributes::Fifo(PRIORITY)).is_err()) {
-        return eprintln!("skipped: SCHED_FIFO is refused here");
+        return skip(Need::RealTime, "SCHED_FIFO is refused here");
     }
     let guardian = Guardian::start().unwrap();
     let undo = Undo::Strays {
         root: Life::of(root.0.id()).unwrap(),
         priority: PRIORITY - 1,
         mark: format!("HOURGLASS_TEST_STRAY={value}"),
+        pin: None,
         cpus: None,
     };
     // The name alone is not the mark, nor is the begin of it.
     for part in ["HOURGLASS_TEST_STRAY", &format!("HOURGLASS_TEST_STRAY={}", std::process::id())] {
         let Undo::Strays { root, priority, .. } = undo.clone() else { unreachable!() };
         let root = Life { started: root.started + 1, ..root };
-        let other = Undo::Strays { root, priority, mark: part.to_owned(), cpus: None };
+        let other = Undo::Strays { root, priority, mark: part.to_owned(), pin: None, cpus: None };
         guardian.keep(&other).unwrap().undo().unwrap();
         assert_eq!(sched::of(others[0]).unwrap(), Some(Attributes::Fifo(PRIORITY)), "{part}");
     }
@@ -259,7 +262,7 @@ fn a_broken_pledge_lowers_who_was_raised() {
     let (attributes, cpus) = (Some(Attributes::Other(0)), Some(before.clone()));
     let kept = guardian.keep(&Undo::Thread { thread, attributes, cpus }).unwrap();
     if sched::set_of(id, Attributes::Fifo(1)).is_err() {
-        return eprintln!("skipped: SCHED_FIFO is refused here");
+        return skip(Need::RealTime, "SCHED_FIFO is refused here");
     }
     crate::thread::set_affinity_of(id, [before[0]]).unwrap();
     // SAFETY: takes no memory.

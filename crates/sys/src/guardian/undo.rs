@@ -1,5 +1,6 @@
 //! What can be put back, as plain data, and how it is written down in words.
 
+use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -17,6 +18,8 @@ pub(super) const ID: usize = 1;
 pub(super) const STARTED: usize = 2;
 /// Where attributes begin: which, and what belongs to it.
 pub(super) const ATTRIBUTES: usize = 3;
+/// Of strays: behind their priority, the CPU that their group is kept to, from 1 on; 0 for none.
+pub(super) const PIN: usize = ATTRIBUTES + 1;
 /// Whether there are CPUs, and where their bits begin: one for each of 1024.
 pub(super) const HAS_CPUS: usize = 9;
 pub(super) const CPUS: usize = 10;
@@ -107,9 +110,10 @@ pub enum Undo {
         /// Written to.
         to: PathBuf,
     },
-    /// Threads that left a group while they were raised, before anybody had met them, leave `SCHED_FIFO` for
-    /// `SCHED_OTHER`: those of its raised members' priorities, in processes that descend from `root` or carry
-    /// `mark` in their environment, and that are in no group whose name begins with `hourglass-`.
+    /// Threads that left a group before anybody had met them get `SCHED_OTHER` and their CPUs: those of its raised
+    /// members' priorities, and those of timesharing priority that are kept to the CPU `pin` alone (they were born
+    /// while their parent was lowered), in processes that descend from `root` or carry `mark` in their environment,
+    /// and that are in no group whose name begins with `hourglass-`.
     Strays {
         /// The process for which the group was made.
         root: Life,
@@ -117,6 +121,8 @@ pub enum Undo {
         priority: u8,
         /// `NAME=VALUE`.
         mark: String,
+        /// The CPU that the group is kept to.
+        pin: Option<u32>,
         /// Their CPUs.
         cpus: Option<Vec<u32>>,
     },
@@ -164,10 +170,11 @@ impl Undo {
                 words[0] = MOVE;
                 texts(&mut words, &[from.as_os_str().as_bytes(), to.as_os_str().as_bytes()])?;
             }
-            Undo::Strays { root, priority, mark, cpus } => {
+            Undo::Strays { root, priority, mark, pin, cpus } => {
                 words[0] = STRAYS;
                 life(&mut words, *root);
                 words[ATTRIBUTES] = u64::from(*priority);
+                words[PIN] = pin.map_or(0, |cpu| u64::from(cpu) + 1);
                 set(&mut words, cpus.as_deref());
                 texts(&mut words, &[mark.as_bytes()])?;
             }
@@ -177,6 +184,38 @@ impl Undo {
             }
         }
         Ok(words)
+    }
+}
+
+impl Undo {
+    /// What is written there; `None` if it is nothing that this program writes.
+    pub(super) fn read(words: &Written) -> Option<Undo> {
+        let mut bytes = Vec::with_capacity((WORDS - TEXT) * 8);
+        bytes.extend(words[TEXT..].iter().flat_map(|word| word.to_le_bytes()));
+        let mut texts = bytes.split(|byte| *byte == 0).map(OsStr::from_bytes);
+        let mut path = || texts.next().map(PathBuf::from).filter(|path| path.is_absolute());
+        let life = || Some(Life { id: u32::try_from(words[ID]).ok()?, started: words[STARTED] });
+        let cpus = (words[HAS_CPUS] != 0).then(|| cpus(words).collect());
+        Some(match words[0] {
+            WRITE => {
+                let path = path()?;
+                Undo::Write { path, text: texts.next()?.to_str()?.to_owned() }
+            }
+            CONTINUE => Undo::Continue(life()?),
+            COOKIE => Undo::Cookie(life()?),
+            MEMBERS => Undo::Members { list: path()?, cpus },
+            THREAD => Undo::Thread { thread: life()?, attributes: attributes(words), cpus },
+            MOVE => Undo::Move { from: path()?, to: path()? },
+            STRAYS => {
+                let priority = u8::try_from(words[ATTRIBUTES]).ok()?;
+                let mark = texts.next()?.to_str()?.to_owned();
+                let pin = words[PIN].checked_sub(1).map(u32::try_from).transpose().ok()?;
+                Undo::Strays { root: life()?, priority, mark, pin, cpus }
+            }
+            REMOVE => Undo::Remove(path()?),
+            GROUP => Undo::RemoveGroup(path()?),
+            _ => return None,
+        })
     }
 }
 
@@ -283,6 +322,29 @@ mod tests {
             assert_eq!(cpus(&words).collect::<Vec<_>>(), [0, 63, 64, 1023]);
             assert_eq!((words[ID], words[STARTED]), (u64::from(thread.id), thread.started));
         }
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        let life = Life { id: 4711, started: 99 };
+        let (one, two) = (PathBuf::from("/sys/one"), PathBuf::from("/sys/two"));
+        for undo in [
+            Undo::Write { path: one.clone(), text: "0".into() },
+            Undo::Continue(life),
+            Undo::Cookie(life),
+            Undo::Members { list: one.clone(), cpus: Some(vec![3, 70]) },
+            Undo::Thread { thread: life, attributes: Some(Attributes::Fifo(7)), cpus: None },
+            Undo::Move { from: one.clone(), to: two.clone() },
+            Undo::Strays { root: life, priority: 62, mark: "A=b".into(), pin: None, cpus: None },
+            Undo::Strays { root: life, priority: 1, mark: "A=b".into(), pin: Some(0), cpus: None },
+            Undo::Remove(one.clone()),
+            Undo::RemoveGroup(two),
+        ] {
+            assert_eq!(Undo::read(&undo.written().unwrap()), Some(undo));
+        }
+        // A damaged record names no files by chance.
+        assert_eq!(Undo::read(&Undo::Remove("here".into()).written().unwrap()), None);
+        assert_eq!(Undo::read(&[u64::MAX; WORDS]), None);
     }
 
     #[test]

@@ -1,0 +1,194 @@
+//! Undoing what a process left whose guardians were killed with it.
+//!
+//! Owns: reading the records in a folder of the calling user, deciding whether all who could undo one are gone, and
+//! undoing it. What a record says is done with the rights of the calling user alone: whoever can write one can do
+//! nothing with it that they could not do themselves. Must not: look at folders of other users ([`crate::privilege`]
+//! makes a process of theirs).
+//!
+//! A thread or process is touched only if it is the one that was meant: number and start must agree, and the machine
+//! must not have been started anew since.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::acts;
+use super::record::{self, Head, Place, Record, UNFINISHED};
+use super::table::SLOTS;
+use super::undo::{LAST, Life, Undo, WRITE, Written};
+use crate::runtime_folder;
+
+/// The folders of the calling user in which there may be records.
+#[must_use]
+pub fn folders() -> Vec<PathBuf> {
+    runtime_folder::existing(record::FOLDER)
+}
+
+/// The name of such a folder inside that of a user.
+pub const FOLDER: &str = record::FOLDER;
+
+/// A record is being made for no longer than that.
+const UNFINISHED_FOR: Duration = Duration::from_secs(60);
+
+/// One record.
+#[derive(Debug)]
+pub struct Leftover {
+    /// Where it is.
+    pub path: PathBuf,
+    /// The process that made it; 0 if that cannot be read.
+    pub maker: u32,
+    /// The name of that process.
+    pub name: String,
+    /// What became of it.
+    pub state: State,
+    /// What it said, in the order in which it was undone.
+    pub steps: Vec<Step>,
+}
+
+/// What became of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Its maker or a guardian lives: it was left alone.
+    Alive,
+    /// Nothing of it is left; it was removed.
+    Undone,
+    /// Something could not be undone: it stays.
+    Left,
+    /// It is no record of this version: it stays.
+    Unreadable,
+}
+
+/// One change.
+#[derive(Debug)]
+pub struct Step {
+    /// What undoes it.
+    pub undo: Undo,
+    /// What came of that.
+    pub outcome: Outcome,
+}
+
+/// What came of undoing one change.
+#[derive(Debug)]
+pub enum Outcome {
+    /// It is undone.
+    Undone,
+    /// The thread, process or file that it concerned is gone.
+    Gone,
+    /// It concerns a process by its number in another PID namespace.
+    Elsewhere,
+    /// The kernel refused it.
+    Refused(io::Error),
+}
+
+/// Undoes what the records in `folder` say whose maker and guardians are gone, and removes them.
+///
+/// # Errors
+/// The folder cannot be read.
+pub fn clean(folder: &Path) -> io::Result<Vec<Leftover>> {
+    let mut paths: Vec<PathBuf> = fs::read_dir(folder)?
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<Result<_, _>>()?;
+    paths.sort_unstable();
+    Ok(paths.into_iter().filter_map(one).collect())
+}
+
+/// Undoes one change that no record has.
+#[must_use]
+pub fn undo(undo: &Undo) -> Outcome {
+    match undo.written() {
+        Ok(written) => undo_one(&written, undo, Place::Here),
+        Err(error) => Outcome::Refused(error),
+    }
+}
+
+/// `None` if it is gone meanwhile, of no interest, or this process's own.
+fn one(path: PathBuf) -> Option<Leftover> {
+    let name = path.file_name()?.to_str()?.to_owned();
+    let unfinished = name.starts_with(UNFINISHED);
+    let mut parts = name.trim_start_matches(UNFINISHED).split('-').map(str::parse::<u64>);
+    let maker = parts.next()?.ok().and_then(|id| u32::try_from(id).ok())?;
+    let started = parts.next()?.ok()?;
+    if maker == std::process::id() && Life::of(maker).is_ok_and(|life| life.started == started) {
+        // To close its own record would end its lock on it.
+        return None;
+    }
+    let bare = |state| Leftover {
+        path: path.clone(),
+        maker,
+        name: String::new(),
+        state,
+        steps: Vec::new(),
+    };
+    let record = match Record::open(&path) {
+        Ok(record) => record,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+        Err(_) => return Some(bare(State::Unreadable)),
+    };
+    if unfinished {
+        let old = fs::metadata(&path).ok()?.modified().ok()?.elapsed().ok()? > UNFINISHED_FOR;
+        // Nothing had been changed when its maker was killed.
+        if old && record.take_over() {
+            let _ = fs::remove_file(&path);
+        }
+        return None;
+    }
+    let Some(head) = record.head() else { return Some(bare(State::Unreadable)) };
+    let label = String::from_utf8_lossy(&head.name).trim_end_matches('\0').to_owned();
+    let place = head.place();
+    let leftover = Leftover { maker: head.maker.id, name: label, ..bare(State::Alive) };
+    if (place == Place::Here && head.maker.goes_on()) || !record.take_over() {
+        return Some(leftover);
+    }
+    Some(undo_all(&record, &head, leftover))
+}
+
+fn undo_all(record: &Record, head: &Head, leftover: Leftover) -> Leftover {
+    let place = head.place();
+    let mut steps = Vec::new();
+    // After a start of the machine nothing of it is left.
+    if place != Place::Before {
+        let slots: Vec<(usize, Written, Undo)> = (0..SLOTS)
+            .filter_map(|index| record.read(index).map(|written| (index, written)))
+            .filter_map(|(index, written)| Undo::read(&written).map(|undo| (index, written, undo)))
+            .collect();
+        for kind in WRITE..=LAST {
+            for (index, written, undo) in slots.iter().filter(|(_, written, _)| written[0] == kind)
+            {
+                let outcome = undo_one(written, undo, place);
+                if !matches!(outcome, Outcome::Refused(_)) {
+                    record.clear(*index);
+                }
+                steps.push(Step { undo: undo.clone(), outcome });
+            }
+        }
+    }
+    let refused = steps.iter().any(|step| matches!(step.outcome, Outcome::Refused(_)));
+    if !refused {
+        record.remove();
+    }
+    Leftover { state: if refused { State::Left } else { State::Undone }, steps, ..leftover }
+}
+
+fn undo_one(written: &Written, undo: &Undo, place: Place) -> Outcome {
+    let there = match undo {
+        Undo::Continue(life) | Undo::Cookie(life) | Undo::Thread { thread: life, .. } => {
+            if place != Place::Here {
+                return Outcome::Elsewhere;
+            }
+            life.goes_on()
+        }
+        Undo::Strays { .. } if place != Place::Here => return Outcome::Elsewhere,
+        Undo::Strays { .. } => true,
+        Undo::Write { path, .. }
+        | Undo::Members { list: path, .. }
+        | Undo::Move { from: path, .. }
+        | Undo::Remove(path)
+        | Undo::RemoveGroup(path) => path.exists(),
+    };
+    match acts::carry_out(written) {
+        _ if !there => Outcome::Gone,
+        Ok(()) => Outcome::Undone,
+        Err(error) => Outcome::Refused(error),
+    }
+}
