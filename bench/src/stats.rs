@@ -15,6 +15,14 @@ impl Counts {
         self.total += 1;
     }
 
+    /// Adds all values of another.
+    pub(crate) fn merge(&mut self, other: &Counts) {
+        for (value, count) in &other.by_value {
+            *self.by_value.entry(*value).or_insert(0) += count;
+        }
+        self.total += other.total;
+    }
+
     /// How many values were added.
     pub(crate) fn total(&self) -> u64 {
         self.total

@@ -53,8 +53,8 @@ struct Burst {
 
 /// What came out of a clock's bursts.
 #[derive(Debug, Default)]
-struct Tally {
-    comparisons: u64,
+pub(super) struct Tally {
+    pub(super) comparisons: u64,
     outside: u64,
     /// Bounds that a counter's calibration claims, ns.
     by_counter: Counts,
@@ -63,13 +63,13 @@ struct Tally {
 }
 
 /// A clock, how it is read and what else is done to it.
-struct Kept<'a> {
+pub(super) struct Kept<'a> {
     name: &'static str,
     /// Fills a burst without indirection between the readings.
     fill: Box<dyn Fn(&mut Burst) + 'a>,
     /// Told the time since the beginning in ns, between bursts.
     disturb: Box<dyn FnMut(u64) + 'a>,
-    tally: Tally,
+    pub(super) tally: Tally,
 }
 
 /// The cases `bound_p99` and `violations`. The thread goes round all of `cpus`. Sources are forced
@@ -97,7 +97,7 @@ pub(super) fn measure(seconds: u64, cpus: &[u32], is_trusted: bool) -> Result<Wa
     }
     watch(&mut kept, seconds, cpus);
     let mut rows: Vec<Row> = kept.iter().flat_map(Kept::bound_rows).collect();
-    rows.extend(kept.iter().flat_map(Kept::violation_rows));
+    rows.extend(kept.iter().flat_map(|kept| kept.violation_rows("violations")));
     if is_trusted {
         let failovers = failing.clock.count(EventKind::KernelChangedSource) as f64;
         rows.push(Row::alone("violations/failovers", "hourglass/failed_over", failovers, "count"));
@@ -107,7 +107,7 @@ pub(super) fn measure(seconds: u64, cpus: &[u32], is_trusted: bool) -> Result<Wa
 }
 
 /// Bursts of every clock in turn, with [`PAUSES_US`] between them; on every CPU for a while.
-fn watch(kept: &mut [Kept<'_>], seconds: u64, cpus: &[u32]) {
+pub(super) fn watch(kept: &mut [Kept<'_>], seconds: u64, cpus: &[u32]) {
     let mut burst = Burst::new();
     let begun_ns = monotonic_ns();
     let length_ns = seconds.saturating_mul(1_000_000_000);
@@ -175,7 +175,9 @@ impl Tally {
         }
         for (_, bounds) in burst.pairs.iter().filter(|_| settled) {
             match bounds.status {
-                Status::Settling | Status::Steady => self.by_counter.add(bounds.error_ns()),
+                Status::Settling | Status::Steady | Status::Assumed => {
+                    self.by_counter.add(bounds.error_ns())
+                }
                 Status::OsClock | Status::FailedOver => self.by_os.add(bounds.error_ns()),
             }
         }
@@ -193,7 +195,7 @@ impl Tally {
 }
 
 impl<'a> Kept<'a> {
-    fn new(name: &'static str, read: impl Fn() -> Bounds + Copy + 'a) -> Kept<'a> {
+    pub(super) fn new(name: &'static str, read: impl Fn() -> Bounds + Copy + 'a) -> Kept<'a> {
         Kept {
             name,
             fill: Box::new(move |burst| burst.fill(read)),
@@ -202,7 +204,7 @@ impl<'a> Kept<'a> {
         }
     }
 
-    fn disturbed(mut self, disturb: impl FnMut(u64) + 'a) -> Kept<'a> {
+    pub(super) fn disturbed(mut self, disturb: impl FnMut(u64) + 'a) -> Kept<'a> {
         self.disturb = Box::new(disturb);
         self
     }
@@ -217,11 +219,25 @@ impl<'a> Kept<'a> {
         vec![p99, row("bound_p50", bounds.percentile(50)), row("bound_max", bounds.max())]
     }
 
-    fn violation_rows(&self) -> [Row; 2] {
+    /// How many comparisons broke the promise, under the name of a case, and of how many.
+    pub(super) fn violation_rows(&self, case: &str) -> [Row; 2] {
         let row = |case: &str, value: u64| Row::alone(case, self.name, value as f64, "count");
         [
-            row("violations", self.tally.outside).at_most(0.0),
-            row("violations/comparisons", self.tally.comparisons),
+            row(case, self.tally.outside).at_most(0.0),
+            row(&format!("{case}/comparisons"), self.tally.comparisons),
+        ]
+    }
+
+    /// How wide the bounds were, under the name of a case, whatever served.
+    pub(super) fn width_rows(&self, case: &str) -> [Row; 2] {
+        let mut widths = self.tally.by_counter.clone();
+        widths.merge(&self.tally.by_os);
+        let row = |case: &str, value: Option<u64>| {
+            Row::alone(case, self.name, value.unwrap_or(0) as f64, "ns")
+        };
+        [
+            row(&format!("{case}/p50"), widths.percentile(50)),
+            row(&format!("{case}/p99"), widths.percentile(99)),
         ]
     }
 }

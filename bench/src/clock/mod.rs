@@ -5,6 +5,7 @@ mod accuracy;
 mod counter;
 mod first;
 mod reads;
+mod slewing;
 
 use std::time::Duration;
 
@@ -28,6 +29,7 @@ pub(crate) fn measure(rounds: u32, seconds: u64) -> Result<Findings> {
     rows.extend(first::measure()?);
     let watched = accuracy::measure(seconds, &cpus, source == counter::SOURCE)?;
     rows.extend(watched.rows);
+    rows.extend(slewing::measure(&cpus)?);
     let conditions = Conditions {
         source: Some(source.name()),
         cpu,

@@ -153,6 +153,8 @@ fn now_bounded(clocks: &Clocks) -> Vec<Subject<'_>> {
         subject("hourglass", || clock.now_bounded()),
         subject("hourglass/page", || page.now_bounded()),
         subject("hourglass/os", || os.now_bounded()),
+        // What the kernel itself has for a bounded read: time and `maxerror` in one system call.
+        subject("adjtimex", || hourglass_sys::adjtimex::discipline().ok()),
         subject(counter::PLAIN, counter::plain),
         subject("vdso", || now_ns(ClockId::Monotonic)),
         subject("std", Instant::now),

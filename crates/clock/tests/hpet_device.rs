@@ -10,6 +10,7 @@ use hourglass_clock::source::{ClockSource, Unavailable, measure_frequency, probe
 use hourglass_clock::timekeeping::{
     Clock, EventKind, Settings, SourceId, Start, Status, WithSource,
 };
+use hourglass_skip::{Need, skip};
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_time::Span;
 
@@ -27,7 +28,7 @@ fn hpet() -> Option<Box<dyn ClockSource>> {
             }
             Err(why) => {
                 assert!(!is_required(), "{why}; {}", why.remedy());
-                println!("not tested: {why}");
+                skip(Need::Device, why);
                 return None;
             }
         }
@@ -68,7 +69,11 @@ fn a_clock_over_the_device_keeps_its_promises() {
     let resolution_ns = source.facts().resolution_ns;
     let base = WithSource::new(source).unwrap();
     let start = Start::With(SourceId::HPET);
-    let clock = Clock::on(base, Settings { start, look_every_ns: u64::MAX, ..Settings::DEFAULT });
+    // The kernel does not show how it makes its clock of this device, so bounds rest on a drift that is stated: what
+    // the kernel adds to a clock that nobody sets.
+    let allowance_ppb = Some(2_000);
+    let settings = Settings { start, allowance_ppb, look_every_ns: u64::MAX, ..Settings::DEFAULT };
+    let clock = Clock::on(base, settings);
     let (mut last, mut reads, mut widest_ns) = (0, 0, 0);
     let end = Instant::now() + Duration::from_secs(2);
     while Instant::now() < end {
@@ -86,6 +91,6 @@ fn a_clock_over_the_device_keeps_its_promises() {
     assert_eq!(clock.source(), SourceId::HPET, "{:?}", clock.events());
     let left: u64 = EventKind::ALL.iter().filter(|k| k.fails_over()).map(|k| clock.count(*k)).sum();
     assert_eq!((clock.count(EventKind::Adopted), left), (1, 0), "{:?}", clock.events());
-    assert_eq!(clock.now_bounded().status, Status::Steady);
+    assert_eq!(clock.now_bounded().status, Status::Assumed);
     println!("{reads} reads of {resolution_ns} ns, bounds up to {widest_ns} ns");
 }

@@ -25,7 +25,7 @@ use hourglass_clock::source::hpet_registers::{Capabilities, Registers, counter64
 use hourglass_clock::source::sim::{Drift, SimConfig};
 use hourglass_clock::source::{ClockSource, SimSource, Unavailable, Width32};
 use hourglass_clock::timekeeping::{
-    Clock, Discipline, EventKind, Scale, Settings, SourceId, Status, Timebase,
+    Clock, Discipline, EventKind, Scale, Settings, SourceId, Status, Steering, Timebase,
 };
 use hourglass_sys::hpet::Register;
 use hourglass_time::{Span, TimeVal};
@@ -176,6 +176,12 @@ impl Timebase for Rough {
     }
     fn discipline(&self) -> Option<Discipline> {
         self.sim.discipline()
+    }
+    fn generation(&self) -> u32 {
+        self.sim.generation()
+    }
+    fn steering(&self, source: SourceId) -> Steering {
+        self.sim.steering(source)
     }
 }
 

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use hourglass_skip::{Need, skip};
 use hourglass_time::Span;
 use hourglass_timer::fault::{
     Attributes, Deadline, Ended, Fault, FaultError, Periodic, Region, Strength, Verdict, Watch,
@@ -34,8 +35,10 @@ fn a_handler_is_told_of_each_strength_and_never_early() {
             );
             let handler = match handled {
                 Err(FaultError::CannotRestore { .. }) => {
-                    println!("skipped: without a privilege a demoted thread stays demoted");
-                    return;
+                    return skip(
+                        Need::RealTime,
+                        "without a privilege a demoted thread stays demoted",
+                    );
                 }
                 handled => handled.unwrap(),
             };

@@ -30,7 +30,8 @@ fn explore(model: impl Fn() + Send + Sync + 'static) {
 
 /// What only belongs together: any mixture of two of them is torn.
 fn arming(number: u64) -> Arming {
-    Arming { expiry_ns: number as i64, period_ns: 0, slack_ns: number, flags: number as u8 }
+    let past = number % 2 == 1;
+    Arming { expiry_ns: number as i64, period_ns: 0, slack_ns: number, flags: number as u8, past }
 }
 
 fn fire(sequence: u64, context: Context) -> Fire {

@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use std::sync::mpsc::channel;
 use std::time::Instant;
 
+use hourglass_skip::{Need, skip};
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::{sched, thread as os};
 use hourglass_time::Span;
@@ -109,8 +110,7 @@ fn the_deadline_class_may_have_a_handler() {
             .policy(Scheduling::Deadline { reclaim: false })
     };
     if let Err(refused) = builder().spawn(|_job| ()) {
-        println!("skipped: {refused}");
-        return;
+        return skip(Need::DeadlineClass, refused);
     }
     let settings = fault::Settings::with_strength(fault::Strength::Suspend);
     let attributes = fault::Attributes::DEFAULT;
@@ -288,6 +288,40 @@ fn what_cannot_be_is_refused() {
     let error = named("x").hertz(50).policy(Scheduling::Fifo(0)).spawn(|_| ()).unwrap_err();
     let SpawnError::Scheduling { error, .. } = error else { panic!("{error}") };
     assert_eq!(error, SchedulingError::Priority(0));
+}
+
+/// A hook before the first job: in the thread, with its CPUs, before the first release; if it fails there is
+/// no thread, and its reason is told.
+#[test]
+fn a_start_hook_runs_before_the_first_release() {
+    let (tell, told) = std::sync::mpsc::channel();
+    let cpu = os::affinity().unwrap()[0];
+    let own = tell.clone();
+    let hooked = || PeriodicThread::builder("hooked").period(Span::MILLISECOND).cpu(cpu);
+    let hook = move || {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        own.send((os::id(), os::affinity().unwrap(), now_ns(ClockId::Monotonic) as i64)).unwrap();
+        Ok::<(), std::io::Error>(())
+    };
+    let thread = hooked()
+        .on_start(hook)
+        .spawn(move |job| {
+            tell.send((os::id(), os::affinity().unwrap(), job.release_ns() as i64)).unwrap();
+            ControlFlow::<()>::Break(())
+        })
+        .unwrap();
+    let id = thread.id();
+    // It is over when the thread is started.
+    let (first, cpus, ended_ns) = told.try_recv().unwrap();
+    assert_eq!((first, cpus), (id, vec![cpu]));
+    thread.join().unwrap();
+    let (second, _, release_ns) = told.recv().unwrap();
+    assert!(second == id && release_ns >= ended_ns, "released at {release_ns}, not {ended_ns}");
+
+    let refused = hooked().on_start(|| Err("no device")).spawn(|_| ());
+    let error = refused.unwrap_err();
+    assert_eq!(error.to_string(), "hooked: its start hook failed: no device");
+    assert!(matches!(error, SpawnError::OnStart { .. }));
 }
 
 /// A watch that is refused what it needs: no thread.

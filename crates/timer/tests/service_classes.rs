@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use hourglass_skip::{Need, skip};
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_time::Span;
 use hourglass_timer::engine::Base;
@@ -185,7 +186,7 @@ fn the_arming_threads_priority_is_stored() {
         told.recv().unwrap() == Some(Attributes::Fifo(2))
     });
     if !armed.join().unwrap() {
-        println!("skipped: no real-time policy is permitted here");
+        skip(Need::RealTime, "no real-time policy is permitted here");
         assert_eq!(class.statistics().ran, 0, "it ran without the priority");
     }
 }

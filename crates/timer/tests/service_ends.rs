@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use hourglass_skip::{Need, skip};
 use hourglass_time::Span;
 use hourglass_timer::engine::Base;
 use hourglass_timer::service::{
@@ -375,10 +376,10 @@ fn a_deadline_thread_starts_services() {
     };
     let started = move || {
         if sched::set(own).is_err() {
-            println!(
-                "skipped: no SCHED_DEADLINE here (CAP_SYS_NICE, and all CPUs of a root domain)"
+            return skip(
+                Need::DeadlineClass,
+                "no SCHED_DEADLINE here (CAP_SYS_NICE, and all CPUs of a root domain)",
             );
-            return;
         }
         let service = TimerService::start().unwrap();
         let settings = ClassSettings { raise: false, ..ClassSettings::default() };

@@ -94,6 +94,24 @@ fn an_engine_sleeps_though_timers_are_armed() {
     timers[99].sleep_for(Span::MILLISECOND).unwrap();
 }
 
+/// A service said that it was bound to its tick until the first of its timers had expired.
+#[test]
+fn the_resolution_is_told_from_the_start() {
+    // Whether the engine's thread had gone on before it was asked was chance.
+    let devices = [Device::Sleep, Device::TimerFd, Device::PosixTimer];
+    for device in devices.into_iter().cycle().take(15) {
+        let settings = EngineSettings { device, ..EngineSettings::default() };
+        let service = TimerService::with(&ServiceSettings::engines(1, &settings)).unwrap();
+        let at_start = service.resolution(0).unwrap();
+        let owner = service.owner("resolution");
+        let timer = owner.timer(Base::Monotonic, Action::nothing()).unwrap();
+        for _ in 0..3 {
+            timer.sleep_for(Span::MILLISECOND).unwrap();
+        }
+        assert_eq!(at_start, service.resolution(0).unwrap(), "{device:?}");
+    }
+}
+
 /// A number that nobody means is refused before any thread is started.
 #[test]
 fn more_engines_than_there_can_be_are_refused() {

@@ -211,6 +211,61 @@ fn stepping_is_exact_and_in_order() {
     assert_eq!(*order.lock().unwrap(), delays);
 }
 
+/// A period of 1 ns took the engine's CPU for ever: each look found the next expiry due.
+#[test]
+fn a_period_shorter_than_a_look_leaves_the_engine_time() {
+    for (period_ns, most_calls) in [(1, 20_002), (999, 20_002), (99_999, 10_002)] {
+        let (mut service, times) = simulated();
+        let owner = service.owner("short");
+        let log: Arc<Mutex<Vec<Expiration>>> = Arc::default();
+        let (own, time) = (Arc::clone(&log), times.source().clone());
+        let action = Action::immediate(move |expiration| {
+            own.lock().unwrap().push(*expiration);
+            time.advance(Span::from_micros(5));
+        });
+        let timer = owner.timer(Base::Monotonic, action).unwrap();
+        let first = service.now_ns(Base::Monotonic) + S;
+        timer.arm(Arm::at(first).every(Span::from_nanos(period_ns))).unwrap();
+        service.run_for(Span::from_secs(2));
+        let log = log.lock().unwrap();
+        assert!(log.len() <= most_calls, "{period_ns} ns: {} calls in a second", log.len());
+        // No expiry is forgotten, and the phase is kept.
+        let mut expected = first;
+        for told in log.iter() {
+            expected += told.overruns as i64 * period_ns;
+            assert_eq!(told.expiry_ns, expected, "{period_ns} ns: {told:?}");
+            assert!(told.now_ns >= told.expiry_ns, "early: {told:?}");
+            expected += period_ns;
+        }
+        let status = timer.status().unwrap();
+        assert!(expected - first > S - 200_000, "{period_ns} ns: {} ns counted", expected - first);
+        assert_eq!(status.fired, log.len() as u64);
+    }
+}
+
+/// `latest_ns` was the age of the wall clock, 1.7e18, after one expiry that was past when it was armed.
+#[test]
+fn an_expiry_that_is_past_when_it_is_armed_is_not_late() {
+    let (mut service, times) = simulated();
+    times.source().advance(Span::from_secs(3_600));
+    let owner = service.owner("past");
+    let timer = |base| owner.timer(base, Action::nothing()).unwrap();
+    let (monotonic, realtime) = (timer(Base::Monotonic), timer(Base::Realtime));
+    monotonic.arm(Arm::at(0)).unwrap();
+    realtime.arm(Arm::at(5).every(Span::from_secs(1))).unwrap();
+    service.look();
+    assert_eq!((service.statistics().fired, service.statistics().latest_ns), (2, 0));
+    // What comes after that is late again, the next period of the same timer too.
+    times.source().advance(Span::from_millis(1_007));
+    service.look();
+    let late_ns = service.statistics().latest_ns;
+    assert!((6_000_000..=1_007_000_000).contains(&late_ns), "{late_ns}");
+    monotonic.arm(Arm::after(Span::from_secs(2))).unwrap();
+    times.source().advance(Span::from_secs(9));
+    service.look();
+    assert!(service.statistics().latest_ns >= 7_000_000_000, "{:?}", service.statistics());
+}
+
 /// A sleep on a clock that is set: with [`OnSet::Expire`] a typed error, otherwise it follows.
 #[test]
 fn a_sleeper_is_told_that_the_clock_was_set() {

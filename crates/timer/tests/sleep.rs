@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use hourglass_clock::timekeeping::Settings as ClockSettings;
 use hourglass_clock::{Clock, process};
+use hourglass_skip::{Need, skip};
 use hourglass_sys::allocation::{Counting, asked};
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::{sched, signal, thread};
@@ -71,6 +72,11 @@ fn never_early_by_the_kernels_clock() {
     }
 }
 
+/// What the kernel's clock costs here at best, ns.
+fn cost_of_a_read() -> u64 {
+    (0..100).map(|_| (monotonic(), monotonic())).map(|(a, b)| b - a).min().unwrap_or(0)
+}
+
 /// Research 2.5: any kernel timer in the past costs 25 us on such a machine.
 #[test]
 fn a_past_deadline_does_not_enter_the_kernel() {
@@ -86,7 +92,9 @@ fn a_past_deadline_does_not_enter_the_kernel() {
                 monotonic() - begun
             })
             .min();
-        assert!(best.is_some_and(|ns| ns < 5_000), "{policy}: {best:?}");
+        // Of some reads of the clock; with an HPET each is a system call.
+        let most = 5_000 + 8 * cost_of_a_read();
+        assert!(best.is_some_and(|ns| ns < most), "{policy}: {best:?}, not below {most}");
         assert_eq!(thread::counters().voluntary, switches, "{policy}");
     }
 }
@@ -321,7 +329,8 @@ fn sleeping_allocates_nothing() {
 fn the_best_of_many_is_precise() {
     let mut sleeper = Sleeper::new();
     let best = (0..300).map(|_| sleeper.sleep_us(300).miss_ns()).min();
-    assert!(best.is_some_and(|ns| ns < 2_000), "{best:?}");
+    let most = 2_000 + 4 * cost_of_a_read();
+    assert!(best.is_some_and(|ns| ns < most), "{best:?}, not below {most}");
     assert!(sleeper.margin_ns(1_000_000).is_some());
 }
 
@@ -330,8 +339,7 @@ fn the_best_of_many_is_precise() {
 fn real_time_threads_sleep_too() {
     let real_time = std::thread::spawn(|| {
         if sched::set(sched::Attributes::Fifo(10)).is_err() {
-            eprintln!("no SCHED_FIFO here: not tested");
-            return;
+            return skip(Need::RealTime, "SCHED_FIFO is refused here");
         }
         let mut sleeper = Sleeper::new();
         for _ in 0..50 {

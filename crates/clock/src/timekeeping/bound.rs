@@ -5,15 +5,25 @@
 #[repr(u64)]
 pub enum Status {
     /// The OS clock serves: because nothing else was looked at yet, no counter is trusted, it was
-    /// chosen by hand, or the calibration is past its validity. The bound is that of one read.
+    /// chosen by hand, the calibration is past its validity, or the kernel changed its rate since.
+    /// The bound is that of one read, and what the clock was ahead.
     OsClock = 0,
-    /// A counter serves, calibrated over less than a second: the bound is honest, but wide.
+    /// A counter serves, calibrated over less than a second: the bound is honest, but wide. It holds
+    /// as that of [`Status::Steady`].
     Settling = 1,
-    /// A counter serves, calibrated.
+    /// A counter serves, calibrated. The bound holds whatever is done to the rate of
+    /// `CLOCK_MONOTONIC` (`adjtimex(2)`: frequency, tick, offset), whether or not anybody maintains
+    /// the clock: the read saw that the kernel still makes its clock of the counter as when the line
+    /// was found to hold.
     Steady = 2,
     /// The counter was found wanting and the OS clock serves since. What the clock was ahead is
     /// being slewed away and is inside the bound.
     FailedOver = 3,
+    /// A counter serves that the kernel's clock is not made of, or of which the kernel does not tell
+    /// how. The bound holds as long as the rate of `CLOCK_MONOTONIC` stays, from one calibration to
+    /// the next, within [`super::Settings::allowance_ppb`], which somebody gave: on his word. Without
+    /// that word bounded reads take the OS clock instead.
+    Assumed = 4,
 }
 
 impl Status {
@@ -22,6 +32,7 @@ impl Status {
             1 => Status::Settling,
             2 => Status::Steady,
             3 => Status::FailedOver,
+            4 => Status::Assumed,
             _ => Status::OsClock,
         }
     }
@@ -29,9 +40,9 @@ impl Status {
 
 /// A moment between two others on `CLOCK_MONOTONIC`'s scale.
 ///
-/// `CLOCK_MONOTONIC` was not before `earliest` nor after `latest` when the counter was sampled, as
-/// long as the drift stays within [`super::Settings::allowance_ppb`]. Of an ordered read that is
-/// between the beginning and the end of the call; an unordered one may be sampled before earlier
+/// `CLOCK_MONOTONIC` was not before `earliest` nor after `latest` when the counter was sampled,
+/// also while a daemon slews it: [`Bounds::status`] says what that rests on. Of an ordered read that
+/// is between the beginning and the end of the call; an unordered one may be sampled before earlier
 /// loads are done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
@@ -109,7 +120,13 @@ mod tests {
     fn a_floor_widens_the_bound_upwards_only() {
         let reading = Reading::of_os(100, 130, Status::FailedOver);
         assert_eq!((reading.ns, reading.bounds.earliest, reading.bounds.latest), (130, 100, 130));
-        let status = [Status::OsClock, Status::Settling, Status::Steady, Status::FailedOver];
+        let status = [
+            Status::OsClock,
+            Status::Settling,
+            Status::Steady,
+            Status::FailedOver,
+            Status::Assumed,
+        ];
         assert!(status.iter().all(|s| Status::from_bits(*s as u64) == *s));
     }
 }

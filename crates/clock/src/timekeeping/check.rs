@@ -1,16 +1,19 @@
 //! Whether a counter may still be trusted: what is looked at whenever a line is due.
 
+use super::bend::{self, Rows};
 use super::event::What;
 use super::keeper::{Desk, Keeper};
 use super::sample::{Fit, Sample};
 use super::scales::{Offset, difference};
 use super::slope::{relative, relative_from_ppb, share_of};
+use super::steering::ReferenceLine;
 use super::timebase::{Scale, Timebase};
+use super::told::Told;
 
 /// What a check found.
 pub(super) enum Checked {
-    /// Counter and reference agree.
-    Sound,
+    /// Counter and reference agree; the slope may be off by `doubt` (2^-32) more than its samples say.
+    Sound { doubt: u64 },
     /// The counter is sound, but the reference runs at another rate than was measured.
     Predicted(Predicted),
     /// The counter must not be used.
@@ -49,7 +52,7 @@ impl Keeper {
             return Checked::Distrust(what);
         }
         let (Some(latest), Some(fit)) = (self.row.latest().copied(), self.fit) else {
-            return Checked::Sound;
+            return Checked::Sound { doubt: 0 };
         };
         let ticks = sample.ticks.wrapping_sub(latest.ticks);
         if ticks > u64::MAX / 2 {
@@ -64,18 +67,55 @@ impl Keeper {
         let doubt = if paused { relative_from_ppb(PAUSED_PPB) } else { 0 };
         let allowance = allowance.saturating_add(doubt);
         let stretch = Stretch::new(&latest, sample, fit, allowance);
-        if correction != 0 {
+        match self.told {
+            Told::Contradicted(what) => return Checked::Distrust(what),
+            // The line explains one sample; a counter that changes slowly shows over many.
+            Told::Line(_) if correction == 0 && stretch.is_within() => {
+                return self.check_row(sample, raw, allowance, now_ns, fit);
+            }
+            Told::Line(line) => return self.by_line(fit, &line, correction, now_ns, &stretch),
+            Told::Nothing | Told::Generation(_) => {}
+        }
+        let raw_stretch = self.raw_stretch(raw, allowance);
+        let is_counter_sound = raw_stretch.as_ref().is_some_and(Stretch::is_within);
+        if correction != 0 && !(is_counter_sound && stretch.is_beyond(correction)) {
             return self.after_rate_change(fit, correction, now_ns, &stretch);
         }
         if stretch.is_within() {
-            return Checked::Sound;
+            return self.check_row(sample, raw, allowance, now_ns, fit);
         }
-        // Only a clock that nobody slews tells who left whom.
-        if self.raw_stretch(raw, allowance).is_some_and(|raw| raw.is_within()) {
+        // Only a clock that nobody slews tells who left whom, and only if brackets do not explain the difference.
+        if let Some(raw) = raw_stretch.filter(Stretch::is_within) {
+            if !stretch.is_apart_from(&raw) {
+                return Checked::Sound { doubt: stretch.doubt() };
+            }
             self.log.note(now_ns, What::ReferenceSlewed { error_ns: stretch.error_ns });
             return Checked::Predicted(Predicted(stretch.measured_anew(&latest, sample, fit)));
         }
         Checked::Distrust(stretch.residual())
+    }
+
+    /// Whether the counter kept its rate over all samples of the last half minute: what hides in the
+    /// brackets of one interval.
+    fn check_row(
+        &mut self,
+        sample: &Sample,
+        raw: &Sample,
+        allowance: u64,
+        now_ns: u64,
+        fit: Fit,
+    ) -> Checked {
+        let rows = ((&self.row, sample), (&self.raw_row, raw));
+        match bend::judge(rows.0, rows.1, allowance, LONGEST_CHECK_NS) {
+            Rows::Straight => Checked::Sound { doubt: 0 },
+            Rows::Doubtful(doubt) => Checked::Sound { doubt },
+            Rows::CounterBent(bend) => Checked::Distrust(bend.residual()),
+            Rows::ReferenceBent(bend) => {
+                self.log.note(now_ns, What::ReferenceSlewed { error_ns: bend.error_ns });
+                let error = fit.error.saturating_add(bend.doubt());
+                Checked::Predicted(Predicted(Fit { error, ..fit }))
+            }
+        }
     }
 
     /// How much faster (2^-32) the kernel makes its clock run than at the last check.
@@ -94,13 +134,10 @@ impl Keeper {
         now_ns: u64,
         stretch: &Stretch,
     ) -> Checked {
-        // The change fell somewhere into the stretch, so that explains so much of its error.
-        let explained_ns = share_of(stretch.length_ns, correction.unsigned_abs());
-        if stretch.error_ns.unsigned_abs() > stretch.bound_ns.saturating_add(explained_ns) {
+        if stretch.is_beyond(correction) {
             return Checked::Distrust(stretch.residual());
         }
-        let ppb = (i128::from(correction) * 1_000_000_000) >> 32;
-        self.log.note(now_ns, What::RateCorrected { ppb: i64::try_from(ppb).unwrap_or(i64::MAX) });
+        self.note_correction(now_ns, correction);
         let slope = fit.slope.slower(correction.saturating_neg(), 1 << 32);
         // A sixteenth of the change may be somewhere else than where it was said to be.
         let doubt = correction.unsigned_abs() / 16;
@@ -109,6 +146,30 @@ impl Keeper {
             error: fit.error.saturating_add(doubt).saturating_add(1),
             ..fit
         }))
+    }
+
+    /// The reference's own line was just found true of the counter, so whatever the rate did, it was
+    /// the reference's doing.
+    fn by_line(
+        &mut self,
+        fit: Fit,
+        line: &ReferenceLine,
+        correction: i64,
+        now_ns: u64,
+        stretch: &Stretch,
+    ) -> Checked {
+        if correction != 0 {
+            self.note_correction(now_ns, correction);
+        } else {
+            self.log.note(now_ns, What::ReferenceSlewed { error_ns: stretch.error_ns });
+        }
+        let slope = line.slope().unwrap_or(fit.slope);
+        Checked::Predicted(Predicted(Fit { slope, error: line.unit(), ..fit }))
+    }
+
+    fn note_correction(&mut self, now_ns: u64, correction: i64) {
+        let ppb = (i128::from(correction) * 1_000_000_000) >> 32;
+        self.log.note(now_ns, What::RateCorrected { ppb: i64::try_from(ppb).unwrap_or(i64::MAX) });
     }
 
     fn raw_stretch(&self, raw: &Sample, allowance: u64) -> Option<Stretch> {
@@ -144,6 +205,23 @@ impl Stretch {
 
     fn is_within(&self) -> bool {
         self.error_ns.unsigned_abs() <= self.bound_ns
+    }
+
+    /// Whether the error is more than a change of rate somewhere in the stretch explains.
+    fn is_beyond(&self, correction: i64) -> bool {
+        let explained_ns = share_of(self.length_ns, correction.unsigned_abs());
+        self.error_ns.unsigned_abs() > self.bound_ns.saturating_add(explained_ns)
+    }
+
+    /// Whether two clocks disagree on the counter by more than is allowed for both together.
+    fn is_apart_from(&self, other: &Stretch) -> bool {
+        let allowed_ns = self.bound_ns.saturating_add(other.bound_ns);
+        self.error_ns.abs_diff(other.error_ns) > allowed_ns
+    }
+
+    /// By how much the slope may be off more than its samples say, 2^-32.
+    fn doubt(&self) -> u64 {
+        relative(self.error_ns.unsigned_abs().saturating_add(self.bound_ns), self.length_ns)
     }
 
     fn residual(&self) -> What {

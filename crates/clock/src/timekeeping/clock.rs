@@ -12,9 +12,10 @@ use hourglass_sys::held::Held;
 use super::bound::{Bounds, Reading, Status};
 use super::event::{Event, EventKind, What};
 use super::keeper::{Desk, Keeper, Stage};
+use super::line::Hold;
 use super::native::Native;
 use super::page::{self, Page, Words, word};
-use super::read;
+use super::read::{self, Wanted};
 use super::settings::Settings;
 use super::share::SharedPage;
 use super::slope::share_of;
@@ -47,7 +48,9 @@ use crate::trust::Trust;
 /// its line (a jump beyond the line's end or before its beginning) is left by the first read after
 /// that. One that stays on it (a short jump, another rate, counters of CPUs that disagree) is
 /// believed until the next check, at most [`Settings::longest_interval_ns`] away, and until then
-/// times told may go back or be outside their bounds. A counter that stands still brings no reader
+/// times told may go back or be outside their bounds: all this of a counter that shows this process
+/// something else than the kernel. What a daemon does to the kernel's own clock every bounded read
+/// notices ([`Status::Steady`]); [`Clock::now`] follows it at the next calibration. A counter that stands still brings no reader
 /// to the line's end: only [`Clock::maintain`] or a [`super::Helper`] find that. A constant offset
 /// and a constant wrong rate that nobody contradicts ([`Settings::prior`]) are never noticed and do
 /// no harm, since calibration takes them out.
@@ -157,7 +160,7 @@ impl<B: Timebase> Clock<B> {
     pub fn now(&self) -> u64 {
         match page::now(&self.page, |source| Some(self.base.ticks(source))) {
             Some(ns) => ns,
-            None => self.late().ns,
+            None => self.late(Wanted::Time).ns,
         }
     }
 
@@ -167,19 +170,24 @@ impl<B: Timebase> Clock<B> {
     pub fn now_ordered(&self) -> u64 {
         match page::now(&self.page, |source| Some(self.base.ticks_ordered(source))) {
             Some(ns) => ns,
-            None => self.late().ns,
+            None => self.late(Wanted::Time).ns,
         }
     }
 
-    /// The time between two bounds. Unordered, as [`Clock::now`]: they bound the time at which the
+    /// The time between two bounds, which hold whatever is done to the rate of `CLOCK_MONOTONIC`
+    /// meanwhile; [`Bounds::status`] says what that rests on. Nothing needs to maintain the clock for
+    /// that. Where the kernel went on to another tick, the first read after it takes some 0.1 us.
+    ///
+    /// Unordered, as [`Clock::now`]: they bound the time at which the
     /// counter was sampled, with 40 ns for the instructions around it. To compare with times that
     /// came from other threads, take [`Clock::now_bounded_ordered`].
     #[inline]
     #[must_use]
     pub fn now_bounded(&self) -> Bounds {
-        match page::bounded(&self.page, |source| Some(self.base.ticks(source))) {
+        let holds = |turn| page::holds(&self.page, turn, self.base.generation());
+        match page::bounded(&self.page, |source| Some(self.base.ticks(source)), holds) {
             Some(reading) => reading.bounds,
-            None => self.late().bounds,
+            None => self.late(Wanted::Bounds).bounds,
         }
     }
 
@@ -188,9 +196,10 @@ impl<B: Timebase> Clock<B> {
     #[inline]
     #[must_use]
     pub fn now_bounded_ordered(&self) -> Bounds {
-        match page::bounded(&self.page, |source| Some(self.base.ticks_ordered(source))) {
+        let holds = |turn| page::holds(&self.page, turn, self.base.generation());
+        match page::bounded(&self.page, |source| Some(self.base.ticks_ordered(source)), holds) {
             Some(reading) => reading.bounds,
-            None => self.late().bounds,
+            None => self.late(Wanted::Bounds).bounds,
         }
     }
 
@@ -381,7 +390,12 @@ impl<B: Timebase> Clock<B> {
 
     /// Whether a counter serves steadily, and the settings ask for an examination.
     pub(super) fn is_to_be_examined(&self) -> bool {
-        self.settings.examine && self.now_bounded().status == Status::Steady
+        self.settings.examine && matches!(self.line_status(), Status::Steady | Status::Assumed)
+    }
+
+    /// What the line rests on that serves now, whether bounded reads take it or the OS clock.
+    pub(super) fn line_status(&self) -> Status {
+        page::content(&self.page).unwrap_or(page::Content::UNDRAWN).line.status
     }
 
     fn desk(&self) -> Desk<'_, B> {
@@ -421,17 +435,30 @@ impl<B: Timebase> Clock<B> {
     }
 
     /// What is left to do when the page does not simply give the time: nobody looked at it yet, the
-    /// line is at its end, the counter is behind its base, or a writer is at work.
+    /// line is at its end, the counter is behind its base, a writer is at work, or the kernel's
+    /// clock went on to another generation (at every tick of the kernel).
     #[cold]
     #[inline(never)]
-    fn late(&self) -> Reading {
+    fn late(&self, wanted: Wanted) -> Reading {
         let mut may_refit = self.settings.readers_refit;
         for attempt in 0..read::ATTEMPTS {
             let turn = self.page.load(word::TURN, Ordering::Acquire);
             let line = page::line_under(&self.page, turn);
             let place = line.place(self.base.ticks_ordered(line.source));
             let switching = turn & page::SWITCHING != 0;
-            if may_refit && !switching && read::is_overdue(&line, place) {
+            let settled = turn & !page::SWITCHING;
+            let holds =
+                wanted == Wanted::Time || page::holds(&self.page, settled, self.base.generation());
+            if !holds
+                && (!switching || attempt >= read::PATIENCE)
+                && let Some(generation) = read::confirmed(&self.base, &line)
+            {
+                self.page.confirm(settled, generation);
+                continue;
+            }
+            // A line that is drawn anew would be held by nothing, either, if this one never was.
+            let left = !holds && matches!(line.hold, Hold::Under(_));
+            if may_refit && !switching && (left || read::is_overdue(&line, place)) {
                 may_refit = false;
                 // Whoever reads may be a signal handler, or cancelled in what calibrating opens and reads.
                 #[cfg(target_os = "linux")]
@@ -441,7 +468,11 @@ impl<B: Timebase> Clock<B> {
                     continue;
                 }
             }
-            let reading = read::reading(&self.base, &line, place);
+            let reading = if holds {
+                read::reading(&self.base, &line, place)
+            } else {
+                read::os_in_place(&self.base, &line, place)
+            };
             let whole = if !switching {
                 page::still(&self.page, turn)
             } else if attempt < read::PATIENCE {

@@ -1,15 +1,11 @@
 //! Drawing a line: from where the last one is, towards where the reference is.
 
 use super::bound::Status;
-use super::line::{Line, Place};
+use super::line::{Hold, Line, Place, UNORDERED_NS};
 use super::sample::Sample;
 use super::scales::difference;
 use super::slope::{Slope, share_of};
 use super::timebase::{Scale, SourceId, Timebase};
-
-/// How far an unordered read may be from the instructions around it, ns: the bound must hold for
-/// it too. Two reads of the clock and what stands between them fit into a processor's window.
-const UNORDERED_NS: u64 = 40;
 
 /// The shortest time in which an error is absorbed, ns.
 const SHORTEST_NS: u64 = 1_000_000;
@@ -30,6 +26,8 @@ pub(super) struct Plan {
     pub(super) anchor: Sample,
     /// What somebody may have been told by other means than the last line, ns.
     pub(super) floor_ns: u64,
+    /// How long the bound holds.
+    pub(super) hold: Hold,
 }
 
 /// What readers of `old` were told at most by now. Read while they wait.
@@ -76,6 +74,7 @@ pub(super) fn over_counter<B: Timebase>(base: &B, old: &Line, plan: &Plan) -> Li
         base_ns,
         bound_ns,
         growth: plan.error,
+        hold: plan.hold,
     }
 }
 
@@ -111,6 +110,7 @@ pub(super) fn over_os<B: Timebase>(
         base_ns,
         bound_ns: ahead_ns,
         growth: 0,
+        hold: Hold::Always,
     }
 }
 

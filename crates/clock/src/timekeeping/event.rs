@@ -34,7 +34,8 @@ pub enum What {
         /// Its name now.
         to: Text<48>,
     },
-    /// Counter and reference are further apart than the bound allows. Failed over.
+    /// Counter and reference are further apart than the bound allows, over the latest interval or
+    /// over the samples of the last half minute. Failed over.
     Residual {
         /// Counter minus reference, ns.
         error_ns: i64,

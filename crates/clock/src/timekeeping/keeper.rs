@@ -13,6 +13,7 @@ use super::settings::{Prior, Settings, Start};
 use super::share::SharedPage;
 use super::slope::{RELATIVE_BITS, Slope, relative_from_ppb};
 use super::timebase::{Discipline, Scale, SourceId, Timebase};
+use super::told::{Basis, Told};
 use super::wall::Wall;
 use super::watch::Watcher;
 
@@ -78,7 +79,7 @@ pub(super) struct Keeper {
     pub(super) fit: Option<Fit>,
     pub(super) raw_fit: Option<Fit>,
     /// What the counter and the reference move by at once, ticks.
-    grain: u64,
+    pub(super) grain: u64,
     /// A half-width that is worth stopping at.
     enough_ticks: u64,
     /// What is said of the counter's frequency, once somebody was asked.
@@ -87,6 +88,10 @@ pub(super) struct Keeper {
     /// Whether the counter was chosen by hand: then the settings say nothing of it.
     by_hand: bool,
     pub(super) kernel: Option<Discipline>,
+    /// What the reference told of its rate last,
+    pub(super) told: Told,
+    /// and whether that ever was its own line, and true, since the counter was adopted.
+    pub(super) agreed: bool,
     pub(super) scales: Scales,
     pub(super) watcher: Watcher,
     pub(super) log: Log,
@@ -112,6 +117,8 @@ impl Keeper {
         asked: false,
         by_hand: false,
         kernel: None,
+        told: Told::Nothing,
+        agreed: false,
         scales: Scales::UNKNOWN,
         watcher: Watcher::NEW,
         log: Log::EMPTY,
@@ -134,7 +141,7 @@ impl Keeper {
             Stage::Unjudged => self.judge(desk),
             Stage::Waiting(until_ns) if now_ns >= until_ns => self.judge(desk),
             Stage::Halfway(source) => self.finish(desk, source),
-            Stage::Measuring if overdue || self.is_due(now_ns) => {
+            Stage::Measuring if overdue || self.is_due(now_ns) || self.is_unheld(desk) => {
                 if !overdue {
                     self.ask(desk, self.source);
                 }
@@ -227,6 +234,8 @@ impl Keeper {
         self.row = Row::EMPTY;
         self.raw_row = Row::EMPTY;
         self.raw_fit = None;
+        self.told = Told::Nothing;
+        self.agreed = false;
         self.watcher = Watcher::NEW;
         self.grain = 1;
         self.row.push(narrowest(base, source, Scale::Monotonic, self.grain, FIRST_TRIES, 0)?);
@@ -248,13 +257,17 @@ impl Keeper {
             let now_ns = desk.base.reference_ns(Scale::Monotonic);
             return self.fail_over(desk, now_ns, What::Stuck(source));
         };
-        let fit = match narrowed(self.prior(desk.settings), fit) {
-            Ok(fit) => fit,
-            Err(what) => return self.fail_over(desk, latest.ns, what),
-        };
         self.row.push(latest);
         self.raw_row.push(raw);
         self.raw_fit = self.raw_row.fit(LONGEST_WINDOW_NS);
+        let fit = match narrowed(self.prior(desk.settings), fit, self.raw_fit) {
+            Ok(fit) => fit,
+            Err(what) => return self.fail_over(desk, latest.ns, what),
+        };
+        match self.ask_reference(desk.base, source) {
+            Ok(told) => self.told = told,
+            Err(back) => return self.went_back(desk, back),
+        }
         self.enough_ticks = first.half_ticks.min(latest.half_ticks);
         self.kernel = desk.base.discipline();
         if self.stage != Stage::Measuring || self.source != source {
@@ -265,9 +278,10 @@ impl Keeper {
         self.stage = Stage::Measuring;
         self.adopted_ns = latest.ns;
         self.interval_ns = FIRST_INTERVAL_NS;
+        let basis = self.basis(desk.settings, fit, latest);
         self.fit = Some(fit);
         self.measure_scales(desk, latest.ns);
-        self.draw(desk, fit, latest)
+        self.draw(desk, &basis)
     }
 
     /// Looks for reasons to stop trusting; without any draws a new line.
@@ -275,33 +289,45 @@ impl Keeper {
         let (source, enough) = (self.source, self.enough_ticks);
         let bracket = |scale| narrowest(desk.base, source, scale, self.grain, TRIES, enough);
         let (sample, raw) = (bracket(Scale::Monotonic), bracket(Scale::Raw));
-        let (sample, raw) = match (sample, raw) {
-            (Ok(sample), Ok(raw)) => (sample, raw),
-            (Err(back), _) | (_, Err(back)) => return self.went_back(desk, back),
+        let (sample, raw, told) = match (sample, raw, self.ask_reference(desk.base, source)) {
+            (Ok(sample), Ok(raw), Ok(told)) => (sample, raw, told),
+            (Err(back), ..) | (_, Err(back), _) | (.., Err(back)) => {
+                return self.went_back(desk, back);
+            }
         };
+        let rates = (self.told, told);
+        self.told = told;
         let now_ns = desk.base.reference_ns(Scale::Monotonic);
         // Narrow brackets are rare on a busy machine: what is enough slowly widens again.
         let wider = self.enough_ticks.saturating_add(self.enough_ticks / 8).saturating_add(1);
         self.enough_ticks = sample.half_ticks.clamp(1, wider);
         let fit = match self.check(desk, &sample, &raw, now_ns) {
             Checked::Distrust(what) => return self.fail_over(desk, now_ns, what),
+            // What was measured is of another rate, and what the rate is now is not told.
+            Checked::Sound { .. } | Checked::Predicted(_) if is_another_rate(rates) => {
+                return self.begin(desk, source);
+            }
             Checked::Predicted(fit) => self.predicted(sample, raw, fit),
-            Checked::Sound => {
+            Checked::Sound { doubt } => {
                 self.row.push(sample);
                 self.raw_row.push(raw);
-                self.row.fit(LONGEST_WINDOW_NS)
+                let fit = self.row.fit(LONGEST_WINDOW_NS);
+                fit.map(|fit| Fit { error: fit.error.saturating_add(doubt), ..fit })
             }
         };
         self.raw_fit = self.raw_row.fit(LONGEST_WINDOW_NS).or(self.raw_fit);
         // After a long pause there is nothing but the latest sample within the longest window.
         let Some(fit) = fit else { return self.begin(desk, self.source) };
-        if let Some(what) = self.stated.and_then(|stated| contradiction(stated, fit)) {
+        // Nobody slews what the counter is stated against.
+        let unslewed = self.raw_fit.unwrap_or(fit);
+        if let Some(what) = self.stated.and_then(|stated| contradiction(stated, unslewed)) {
             return self.fail_over(desk, now_ns, what);
         }
-        self.interval_ns = self.next_interval(desk.settings, fit, &sample);
+        let basis = self.basis(desk.settings, fit, sample);
+        self.interval_ns = self.next_interval(desk.settings, &basis);
         self.fit = Some(fit);
         self.measure_scales(desk, sample.ns);
-        self.draw(desk, fit, sample)
+        self.draw(desk, &basis)
     }
 
     /// Begins the windows anew where the reference left what was measured.
@@ -314,9 +340,9 @@ impl Keeper {
     }
 
     /// Twice the last one, as long as the bound stays below its target.
-    fn next_interval(&self, settings: &Settings, fit: Fit, sample: &Sample) -> u64 {
-        let growth = fit.error.saturating_add(settings.allowance(self.kernel)).max(1);
-        let bracket_ns = fit.slope.ns_ceil(sample.half_ticks);
+    fn next_interval(&self, settings: &Settings, basis: &Basis) -> u64 {
+        let growth = basis.growth.max(1);
+        let bracket_ns = basis.fit.slope.ns_ceil(basis.anchor.half_ticks);
         let room_ns = settings.target_bound_ns.saturating_sub(USUAL_BOUND_NS.max(bracket_ns));
         let room = u128::from(room_ns) << RELATIVE_BITS;
         let allowed = u64::try_from(room / u128::from(growth)).unwrap_or(u64::MAX);
@@ -324,18 +350,24 @@ impl Keeper {
         allowed.min(doubled).max(FIRST_INTERVAL_NS)
     }
 
-    fn draw<B: Timebase>(&mut self, desk: &Desk<'_, B>, fit: Fit, anchor: Sample) -> bool {
-        let steady = anchor.ns.saturating_sub(self.adopted_ns) >= STEADY_AFTER_NS;
+    fn draw<B: Timebase>(&mut self, desk: &Desk<'_, B>, basis: &Basis) -> bool {
+        let steady = basis.anchor.ns.saturating_sub(self.adopted_ns) >= STEADY_AFTER_NS;
         let plan = Plan {
             source: self.source,
-            status: if steady { Status::Steady } else { Status::Settling },
+            status: if steady || basis.steady == Status::Assumed {
+                basis.steady
+            } else {
+                Status::Settling
+            },
             epoch: self.epoch,
-            slope: fit.slope,
-            error: fit.error.saturating_add(desk.settings.allowance(self.kernel)),
+            slope: basis.fit.slope,
+            error: basis.growth,
             interval_ns: self.interval_ns,
-            anchor,
+            anchor: basis.anchor,
             floor_ns: desk.page.recent_ns(),
+            hold: basis.hold,
         };
+        self.agreed |= matches!(self.told, Told::Line(_));
         self.publish(desk, |old| draw::over_counter(desk.base, old, &plan))
     }
 
@@ -426,6 +458,7 @@ impl Keeper {
     ) -> bool {
         let (scales, wall) = (self.scales, self.wall.line);
         let shared = self.shared.as_ref().and_then(SharedPage::words);
+        desk.page.set_generation_address(desk.base.generation_address());
         let drawn = desk.page.switch(shared, |old| Content { line: line(old), scales, wall });
         if let Some(content) = drawn {
             self.drawn_ns = desk.base.reference_ns(Scale::Monotonic);
@@ -453,10 +486,16 @@ fn contradiction(stated: Prior, fit: Fit) -> Option<What> {
     contradicts.then_some(What::PriorContradicted { stated_hz: stated.hertz, measured_hz })
 }
 
-/// The first slope, narrowed by what is said of the frequency if that agrees.
-fn narrowed(prior: Option<Prior>, fit: Fit) -> Result<Fit, What> {
+/// Whether the reference says that its rate is another one, and not which.
+fn is_another_rate((before, now): (Told, Told)) -> bool {
+    matches!((before, now), (Told::Generation(a), Told::Generation(b)) if a != b)
+}
+
+/// The first slope, narrowed by what is said of the frequency if that agrees with what was
+/// measured against a clock that nobody slews.
+fn narrowed(prior: Option<Prior>, fit: Fit, unslewed: Option<Fit>) -> Result<Fit, What> {
     let Some(prior) = prior else { return Ok(fit) };
-    if let Some(what) = contradiction(prior, fit) {
+    if let Some(what) = contradiction(prior, unslewed.unwrap_or(fit)) {
         return Err(what);
     }
     match prior.slope() {

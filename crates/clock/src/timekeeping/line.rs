@@ -4,6 +4,10 @@ use super::bound::Status;
 use super::slope::{RELATIVE_BITS, Slope, share_of};
 use super::timebase::SourceId;
 
+/// How far an unordered read may be from the instructions around it, ns: the bound must hold for
+/// it too. Two reads of the clock and what stands between them fit into a processor's window.
+pub(super) const UNORDERED_NS: u64 = 40;
+
 /// Time as a straight line over a counter, with a bound on its error and an end.
 ///
 /// At `base_ticks` + d, d not beyond `valid_for`, it is `base_ns` + d x slope, and the reference is
@@ -24,6 +28,50 @@ pub(super) struct Line {
     pub(super) bound_ns: u64,
     /// Growth of the bound, in 2^-32 ns a nanosecond.
     pub(super) growth: u64,
+    /// How long the bound holds.
+    pub(super) hold: Hold,
+}
+
+/// How long the bound of a line holds, within its validity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hold {
+    /// Nobody would notice if the reference changed its rate: who wants a bound reads the OS clock.
+    Never,
+    /// As long as the line: the reference itself serves, or the bound allows for what it may do.
+    Always,
+    /// As long as the reference's generation is this one, or one that was found to agree.
+    Under(u32),
+}
+
+/// [`Hold::Always`] as a word of a page.
+pub(super) const ALWAYS: u64 = 0;
+
+impl Hold {
+    /// As a word of a page: the kind, and the generation in the upper half.
+    pub(super) const fn to_word(self) -> u64 {
+        match self {
+            Hold::Never => 1,
+            Hold::Always => ALWAYS,
+            Hold::Under(generation) => 2 | (generation as u64) << 32,
+        }
+    }
+
+    pub(super) const fn from_word(word: u64) -> Hold {
+        match word & 0xff {
+            0 => Hold::Always,
+            2 => Hold::Under((word >> 32) as u32),
+            _ => Hold::Never,
+        }
+    }
+
+    /// The generation that a reader compares with its own. Those without one get a number that no
+    /// reference has: its generations are even, but for [`u32::MAX`], which is none.
+    pub(super) const fn generation(self) -> u32 {
+        match self {
+            Hold::Under(generation) => generation,
+            Hold::Never | Hold::Always => u32::MAX - 2,
+        }
+    }
 }
 
 /// Where a reading of the counter lies with respect to a line.
@@ -49,6 +97,7 @@ impl Line {
         base_ns: 0,
         bound_ns: 0,
         growth: 0,
+        hold: Hold::Always,
     };
 
     pub(super) fn place(&self, ticks: u64) -> Place {
@@ -84,6 +133,12 @@ impl Line {
         self.bound_ns.saturating_add(share_of(self.slope.ns_floor(ahead), self.growth))
     }
 
+    /// How far the line may be from the reference at a reading, ns: the bound less what an
+    /// unordered read needs.
+    pub(super) fn room_at(&self, ahead: u64) -> u64 {
+        self.bound_at(ahead).saturating_sub(UNORDERED_NS)
+    }
+
     /// The same line with a validity so short that no product of a read overflows.
     pub(super) fn held(mut self) -> Line {
         const LONGEST_NS: u64 = 1 << 62;
@@ -97,6 +152,13 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_hold_is_its_word() {
+        for hold in [Hold::Never, Hold::Always, Hold::Under(0), Hold::Under(u32::MAX - 1)] {
+            assert_eq!(Hold::from_word(hold.to_word()), hold);
+        }
+    }
 
     #[test]
     fn places() {

@@ -9,6 +9,7 @@
 //! never steps; its bound grows with time, and it has an end, after which the OS clock serves.
 //! Whatever goes wrong ends in a line over the OS clock.
 
+mod bend;
 mod bound;
 mod check;
 mod clock;
@@ -17,6 +18,8 @@ mod event;
 mod grain;
 mod helper;
 mod keeper;
+#[cfg(target_os = "linux")]
+mod kernel_page;
 mod line;
 mod native;
 pub mod page;
@@ -31,8 +34,10 @@ mod share;
 mod share;
 mod slope;
 mod sourced;
+mod steering;
 mod text;
 mod timebase;
+mod told;
 mod trust;
 mod typed;
 mod wall;
@@ -54,7 +59,9 @@ pub use settings::{Prior, Settings, Start};
 #[cfg(target_os = "linux")]
 pub use share::{OpenPageError, PageReader, Writer};
 pub use sourced::WithSource;
+pub use steering::{ReferenceLine, Steering};
 pub use text::Text;
 pub use timebase::{Discipline, Scale, SourceId, Timebase};
+pub use trust::MeasuredRate;
 pub use typed::Timeline;
 pub use wall::{WallReference, WallStatus, WallTime};

@@ -8,6 +8,8 @@ use hourglass_sys::{adjtimex, counter};
 
 use super::settings::Prior;
 #[cfg(target_os = "linux")]
+use super::steering::Steering;
+#[cfg(target_os = "linux")]
 use super::text::Text;
 use super::timebase::{Discipline, Scale, SourceId, Timebase};
 #[cfg(all(target_os = "linux", target_arch = "aarch64"))]
@@ -121,6 +123,22 @@ impl Timebase for Native {
             slewing: found.slewing,
             tai_offset_s: found.tai_offset_s,
         })
+    }
+
+    #[cfg(target_os = "linux")]
+    #[inline(always)]
+    fn generation(&self) -> u32 {
+        super::kernel_page::generation()
+    }
+
+    #[cfg(target_os = "linux")]
+    fn steering(&self, source: SourceId) -> Steering {
+        super::kernel_page::steering(source)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn generation_address(&self) -> u64 {
+        hourglass_sys::vvar::watched_address()
     }
 
     fn stated(&self, source: SourceId) -> Option<Prior> {

@@ -14,7 +14,9 @@
 //! | 6 | recent: the last time published, ns |
 //! | 7 | how many events the writer counted |
 //! | 8 | turn: bit 0 set while the writer switches; bit 1 the slot that counts; the rest counts up |
-//! | 9-15 | zero |
+//! | 9 | guard: the generation of the kernel's clock under which the line of the turn was last found to hold, less the turn; modulo 2^32 |
+//! | 10 | in the writer's own memory: where that generation is read (32 bits); zero in a shared page |
+//! | 11-15 | zero |
 //! | 16-39 | slot 0 |
 //! | 40-63 | slot 1 |
 //!
@@ -27,7 +29,7 @@
 //! | 4 | base, ns on `CLOCK_MONOTONIC`'s scale |
 //! | 5 | bound on the error at the base, ns |
 //! | 6 | growth of the bound, 2^-32 ns a ns |
-//! | 7 | zero |
+//! | 7 | hold: what a bounded read has to look at, 0 nothing (the bound holds by itself), 1 the OS clock (nothing says that it holds), 2 the guard (in the upper half the generation under which the line was drawn) |
 //! | 8, 9, 10 | mult and shift against `CLOCK_MONOTONIC_RAW`; bound on their relative error, 2^-32 |
 //! | 11, 12 | `CLOCK_REALTIME` minus `CLOCK_MONOTONIC`, ns, signed; bound on its error, ns |
 //! | 13, 14 | the same for `CLOCK_TAI` |
@@ -38,7 +40,9 @@
 //! # Reading
 //! Load the turn (acquire); load the words of its slot and the counter; fence (acquire); load the
 //! turn again. The same even number both times: what was read belongs together. Else again, a
-//! bounded number of times. The slot that the writer fills is never the one that counts, so what a
+//! bounded number of times. For a bounded read load, after the fence, the guard and the generation
+//! of the kernel's clock too: the bound holds if guard and turn add up to it, or hold is 0. After the fence, since
+//! a reader may be interrupted for long between two loads: the generation must be the later one. The slot that the writer fills is never the one that counts, so what a
 //! reader finds under an odd turn is the line up to now, whole, but about to be replaced.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
@@ -48,7 +52,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use hourglass_sys::memfd::{ReadOnlyWords, SharedWords};
 
 use super::bound::{Reading, Status};
-use super::line::Line;
+use super::line::{self, Hold, Line};
 use super::scales::Scales;
 #[cfg(not(target_os = "linux"))]
 use super::share::SharedWords;
@@ -85,6 +89,8 @@ pub(super) mod word {
     pub(in super::super) const RECENT_NS: usize = 6;
     pub(in super::super) const EVENTS: usize = 7;
     pub(in super::super) const TURN: usize = 8;
+    pub(in super::super) const GUARD: usize = 9;
+    pub(in super::super) const GENERATION_AT: usize = 10;
 }
 
 const FIRST_SLOT: usize = 16;
@@ -97,6 +103,7 @@ const MULT: usize = 3;
 const BASE_NS: usize = 4;
 const BOUND_NS: usize = 5;
 const GROWTH: usize = 6;
+const HOLD: usize = 7;
 /// Where the words of [`Scales`] begin.
 const SCALES: usize = 8;
 /// Where the words of [`WallLine`] begin.
@@ -169,11 +176,13 @@ pub(super) fn now<W: Words>(words: &W, ticks: impl Fn(SourceId) -> Option<u64>) 
     })
 }
 
-/// The same with the bound on its error.
+/// The same with the bound on its error. `holds` says of a turn whether its line still keeps the
+/// bound; it is asked after the counter was read.
 #[inline(always)]
 pub(super) fn bounded<W: Words>(
     words: &W,
     ticks: impl Fn(SourceId) -> Option<u64>,
+    holds: impl Fn(u64) -> bool,
 ) -> Option<Reading> {
     let turn = words.load(word::TURN, Acquire);
     let slot = slot_of(turn);
@@ -187,11 +196,33 @@ pub(super) fn bounded<W: Words>(
     let ahead = ticks(source_of(meta))?.wrapping_sub(base_ticks);
     fence(Acquire);
     let whole = turn & SWITCHING == 0 && words.load(word::TURN, Relaxed) == turn;
-    (whole && ahead <= valid_for).then(|| {
+    (whole && ahead <= valid_for && holds(turn)).then(|| {
         let elapsed_ns = Slope { mult, shift: shift_of(meta) }.ns_within(ahead);
         let error_ns = Line::bound_within(bound_ns, growth, elapsed_ns);
         Reading::around(base_ns.wrapping_add(elapsed_ns), error_ns, status_of(meta))
     })
+}
+
+/// The guard of a turn under a generation: a sum costs a reader less than a pair.
+///
+/// No other turn's guard is taken for it: what a reader loads after the turn is that turn's guard or
+/// a later one's, which agrees only with generations that are not yet.
+#[inline(always)]
+pub(super) const fn guard_of(turn: u64, generation: u32) -> u64 {
+    generation.wrapping_sub(turn as u32) as u64
+}
+
+/// Whether a guard is of this turn and generation.
+#[inline(always)]
+pub(super) const fn guards(guard: u64, turn: u64, generation: u32) -> bool {
+    (guard as u32).wrapping_add(turn as u32) == generation
+}
+
+/// Whether the line under `turn` keeps its bound under a generation, read after the counter.
+#[inline(always)]
+pub(super) fn holds<W: Words>(words: &W, turn: u64, generation: u32) -> bool {
+    guards(words.load(word::GUARD, Relaxed), turn, generation)
+        || words.load(slot_of(turn) + HOLD, Relaxed) == line::ALWAYS
 }
 
 /// The epoch of the line that counts, and its counter's ticks.
@@ -216,6 +247,7 @@ pub(super) fn line_under<W: Words>(words: &W, turn: u64) -> Line {
         base_ns: word(BASE_NS),
         bound_ns: word(BOUND_NS),
         growth: word(GROWTH),
+        hold: Hold::from_word(word(HOLD)),
     }
 }
 
@@ -294,6 +326,7 @@ impl Content {
         put(BASE_NS, line.base_ns);
         put(BOUND_NS, line.bound_ns);
         put(GROWTH, line.growth);
+        put(HOLD, line.hold.to_word());
         self.scales.to_words().iter().enumerate().for_each(|(i, v)| put(SCALES + i, *v));
         self.wall.to_words().iter().enumerate().for_each(|(i, v)| put(WALL + i, *v));
     }
@@ -342,9 +375,12 @@ impl Page {
         for _ in 0..SWITCH_ATTEMPTS {
             let new = draw(&old);
             let next = (((current >> 2).wrapping_add(1)) << 2) | ((current ^ 2) & 2);
+            let guard = guard_of(next, new.line.hold.generation());
             new.write(&self.words, slot_of(next));
+            self.words[word::GUARD].store(guard, Relaxed);
             if let Some(mirror) = mirror {
                 new.write(mirror, slot_of(next));
+                mirror[word::GUARD].store(guard, Relaxed);
             }
             match turn.compare_exchange(current, next, SeqCst, Relaxed) {
                 Ok(_) => {
@@ -356,11 +392,31 @@ impl Page {
                 Err(interrupted) => current = interrupted,
             }
         }
-        turn.fetch_and(!SWITCHING, SeqCst);
+        let last = turn.fetch_and(!SWITCHING, SeqCst) & !SWITCHING;
+        // The line goes on as it was, for readers to confirm.
+        self.words[word::GUARD].store(guard_of(last, Hold::Never.generation()), Release);
         if let Some(mirror) = mirror {
+            mirror[word::GUARD].store(guard_of(before, Hold::Never.generation()), Relaxed);
             mirror[word::TURN].store(before, Release);
         }
         None
+    }
+
+    /// The line of `turn` holds under this generation too. Nothing, if another line counts now, or
+    /// is about to.
+    pub(super) fn confirm(&self, turn: u64, generation: u32) {
+        let guard = &self.words[word::GUARD];
+        let seen = guard.load(Acquire);
+        // A writer says that it switches before it writes another guard, so this is the turn's own.
+        if self.words[word::TURN].load(SeqCst) == turn {
+            // Whoever wrote meanwhile knows better.
+            let _ = guard.compare_exchange(seen, guard_of(turn, generation), Relaxed, Relaxed);
+        }
+    }
+
+    /// Where readers in other languages find the generation of the reference.
+    pub(super) fn set_generation_address(&self, address: u64) {
+        self.words[word::GENERATION_AT].store(address, Release);
     }
 
     /// Makes a writer that switches begin again, so that a reader may use what it read under
@@ -407,6 +463,10 @@ impl Page {
         let words = shared.words();
         for (to, from) in words.iter().zip(&self.words).skip(word::WRITER_PID) {
             to.store(from.load(Relaxed), Relaxed);
+        }
+        // Addresses of this process are nothing for others.
+        if let Some(address) = words.get(word::GENERATION_AT) {
+            address.store(0, Relaxed);
         }
         fence(SeqCst);
         for (to, from) in words.iter().zip(&self.words).take(word::WRITER_PID) {

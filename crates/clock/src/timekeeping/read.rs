@@ -1,7 +1,8 @@
 //! What a reader does when the page does not simply give the time.
 
 use super::bound::{Reading, Status};
-use super::line::{Line, Place};
+use super::line::{Hold, Line, Place};
+use super::steering::Steering;
 use super::timebase::{Scale, SourceId, Timebase};
 
 /// How often a reader looks at a page that changes under it before it takes the OS clock.
@@ -21,6 +22,40 @@ pub(super) fn is_overdue(line: &Line, place: Place) -> bool {
         Place::After(_) => true,
         Place::Before(behind) => line.slope.ns_floor(behind) > SKEW_NS,
     }
+}
+
+/// What a reader wants to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// The time, as the line tells it.
+    Time,
+    /// The time between bounds that hold whatever the reference did meanwhile.
+    Bounds,
+}
+
+/// The generation of the reference under which `line` keeps its bound from this moment on; `None`
+/// if nothing says that it does.
+pub(super) fn confirmed<B: Timebase>(base: &B, line: &Line) -> Option<u32> {
+    let Hold::Under(drawn) = line.hold else { return None };
+    match base.steering(line.source) {
+        Steering::Untold => None,
+        Steering::Generation(generation) => (generation == drawn).then_some(generation),
+        Steering::Line(reference) => {
+            let ticks = base.ticks_ordered(line.source);
+            reference.confirms(line, ticks).then_some(reference.generation)
+        }
+    }
+}
+
+/// The OS clock in place of a line that may not keep its bound any more, but not below what that
+/// line told.
+pub(super) fn os_in_place<B: Timebase>(base: &B, line: &Line, place: Place) -> Reading {
+    let told_ns = match place {
+        Place::Within(ahead) => line.at(ahead),
+        Place::Before(_) => line.base_ns,
+        Place::After(_) => line.end_ns(),
+    };
+    Reading::of_os(base.reference_ns(Scale::Monotonic), told_ns, Status::OsClock)
 }
 
 /// What a line says at a place, with the OS clock where it says nothing.

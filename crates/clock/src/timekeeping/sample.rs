@@ -108,6 +108,16 @@ impl Row {
     pub(super) const EMPTY: Row =
         Row { samples: [Sample { ticks: 0, half_ticks: 0, ns: 0 }; KEPT], count: 0 };
 
+    /// Oldest first.
+    pub(super) fn samples(&self) -> &[Sample] {
+        &self.samples[..self.count]
+    }
+
+    /// The latest `count` of them, or as many as there are.
+    pub(super) fn newest(&self, count: usize) -> &[Sample] {
+        &self.samples[self.count.saturating_sub(count)..self.count]
+    }
+
     pub(super) fn latest(&self) -> Option<&Sample> {
         self.samples[..self.count].last()
     }

@@ -35,8 +35,13 @@ pub struct Settings {
     /// ([`super::Timebase::stated`]), which is checked against, but narrows no bound.
     pub prior: Option<Prior>,
     /// How much the counter's rate against `CLOCK_MONOTONIC` may differ between any two moments of
-    /// half a minute, parts per billion: the drift that bounds allow for. `None`: 100 ppb while the
+    /// half a minute, parts per billion: the drift that checks allow for. `None`: 100 ppb while the
     /// kernel leaves its clock alone, 2000 ppb while somebody synchronises it.
+    ///
+    /// Where the kernel shows by which line it makes its clock of the counter
+    /// ([`super::Steering::Line`]), bounds rest on that line, and need no allowance. Elsewhere they
+    /// rest on this one if it is given ([`super::Status::Assumed`]: NTP changes the rate by up to
+    /// 1,000,000 ppb, chrony by 83,333,000); if it is not, bounded reads take the OS clock.
     pub allowance_ppb: Option<u64>,
     /// How wide a bound may grow before the line is drawn anew, ns. The interval between
     /// calibrations follows from it.

@@ -3,14 +3,14 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use hourglass_sys::memfd::{ReadOnlyWords, SharedWords};
 
 use super::bound::{Bounds, Reading};
 use super::native::Native;
 use super::page::{self, ARCHITECTURE, BYTES, MAGIC, Page, VERSION, WORDS, Words, word};
-use super::read;
+use super::read::{self, Wanted};
 use super::timebase::{Scale, SourceId, Timebase};
 
 /// The writer's side.
@@ -136,6 +136,9 @@ pub struct PageReader<B: Timebase = Native> {
     words: ReadOnlyWords,
     base: B,
     known: Option<SourceId>,
+    /// The guard that this reader found for itself, since the writer does not look at every tick. Odd
+    /// at first, as no guard is.
+    own_guard: AtomicU64,
 }
 
 impl PageReader<Native> {
@@ -183,7 +186,7 @@ impl<B: Timebase> PageReader<B> {
         } else {
             Some(found)
         };
-        let reader = PageReader { words, base, known };
+        let reader = PageReader { words, base, known, own_guard: AtomicU64::new(1) };
         match reader.distance_ns() {
             Some(apart_ns) if apart_ns > TIMELINE_NS => {
                 Err(OpenPageError::OtherTimeline { apart_ns })
@@ -195,7 +198,8 @@ impl<B: Timebase> PageReader<B> {
     /// How far the page's time is from this process's clock, beyond its bound; `None` if the page
     /// gives no time now.
     fn distance_ns(&self) -> Option<u64> {
-        let reading = page::bounded(&self.words, |s| self.knows(s).then(|| self.base.ticks(s)))?;
+        let ticks = |s| self.knows(s).then(|| self.base.ticks(s));
+        let reading = page::bounded(&self.words, ticks, |_| true)?;
         let os_ns = self.base.reference_ns(Scale::Monotonic);
         let after_ns = os_ns.saturating_sub(reading.bounds.latest);
         Some(after_ns.max(reading.bounds.earliest.saturating_sub(os_ns)))
@@ -211,7 +215,7 @@ impl<B: Timebase> PageReader<B> {
     pub fn now(&self) -> u64 {
         match page::now(&self.words, |s| self.knows(s).then(|| self.base.ticks(s))) {
             Some(ns) => ns,
-            None => self.late().ns,
+            None => self.late(Wanted::Time).ns,
         }
     }
 
@@ -221,7 +225,7 @@ impl<B: Timebase> PageReader<B> {
     pub fn now_ordered(&self) -> u64 {
         match page::now(&self.words, |s| self.knows(s).then(|| self.base.ticks_ordered(s))) {
             Some(ns) => ns,
-            None => self.late().ns,
+            None => self.late(Wanted::Time).ns,
         }
     }
 
@@ -229,9 +233,10 @@ impl<B: Timebase> PageReader<B> {
     #[inline]
     #[must_use]
     pub fn now_bounded(&self) -> Bounds {
-        match page::bounded(&self.words, |s| self.knows(s).then(|| self.base.ticks(s))) {
+        let ticks = |s| self.knows(s).then(|| self.base.ticks(s));
+        match page::bounded(&self.words, ticks, |turn| self.holds(turn)) {
             Some(reading) => reading.bounds,
-            None => self.late().bounds,
+            None => self.late(Wanted::Bounds).bounds,
         }
     }
 
@@ -240,9 +245,10 @@ impl<B: Timebase> PageReader<B> {
     #[inline]
     #[must_use]
     pub fn now_bounded_ordered(&self) -> Bounds {
-        match page::bounded(&self.words, |s| self.knows(s).then(|| self.base.ticks_ordered(s))) {
+        let ticks = |s| self.knows(s).then(|| self.base.ticks_ordered(s));
+        match page::bounded(&self.words, ticks, |turn| self.holds(turn)) {
             Some(reading) => reading.bounds,
-            None => self.late().bounds,
+            None => self.late(Wanted::Bounds).bounds,
         }
     }
 
@@ -264,6 +270,13 @@ impl<B: Timebase> PageReader<B> {
         self.known
     }
 
+    /// The guard that this reader found, as word 9 of a page is one: for readers of the page in other
+    /// languages, beside the writer's.
+    #[must_use]
+    pub fn guard(&self) -> u64 {
+        self.own_guard.load(Ordering::Relaxed)
+    }
+
     /// What is known of the writer.
     #[must_use]
     pub fn writer(&self) -> Writer {
@@ -279,16 +292,35 @@ impl<B: Timebase> PageReader<B> {
         }
     }
 
+    /// Whether the line under `turn` keeps its bound, as the writer or this reader found.
+    #[inline(always)]
+    fn holds(&self, turn: u64) -> bool {
+        let generation = self.base.generation();
+        page::guards(self.own_guard.load(Ordering::Relaxed), turn, generation)
+            || page::holds(&self.words, turn, generation)
+    }
+
     #[cold]
     #[inline(never)]
-    fn late(&self) -> Reading {
+    fn late(&self, wanted: Wanted) -> Reading {
         for attempt in 0..read::ATTEMPTS {
             let turn = Words::load(&self.words, word::TURN, Ordering::Acquire);
             let line = page::line_under(&self.words, turn);
             let switching = turn & page::SWITCHING != 0;
             if self.knows(line.source) && !(switching && attempt < read::PATIENCE) {
                 let place = line.place(self.base.ticks_ordered(line.source));
-                let reading = read::reading(&self.base, &line, place);
+                let settled = turn & !page::SWITCHING;
+                let holds = wanted == Wanted::Time || self.holds(settled);
+                if !holds && let Some(generation) = read::confirmed(&self.base, &line) {
+                    let guard = page::guard_of(settled, generation);
+                    self.own_guard.store(guard, Ordering::Relaxed);
+                    continue;
+                }
+                let reading = if holds {
+                    read::reading(&self.base, &line, place)
+                } else {
+                    read::os_in_place(&self.base, &line, place)
+                };
                 if page::still(&self.words, turn) {
                     return reading;
                 }

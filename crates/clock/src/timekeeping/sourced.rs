@@ -7,6 +7,7 @@ use hourglass_time::Span;
 
 use super::native::Native;
 use super::settings::Prior;
+use super::steering::{ReferenceLine, Steering};
 use super::text::Text;
 use super::timebase::{Discipline, Scale, SourceId, Timebase};
 use crate::source::{ClockSource, SimSource, SourceName};
@@ -98,6 +99,19 @@ impl Timebase for WithSource {
         Native.discipline()
     }
 
+    #[inline(always)]
+    fn generation(&self) -> u32 {
+        Native.generation()
+    }
+
+    fn steering(&self, source: SourceId) -> Steering {
+        Native.steering(source)
+    }
+
+    fn generation_address(&self) -> u64 {
+        Native.generation_address()
+    }
+
     fn stated(&self, source: SourceId) -> Option<Prior> {
         if source != self.id {
             return Native.stated(source);
@@ -106,13 +120,14 @@ impl Timebase for WithSource {
     }
 }
 
-/// Simulated time: the simulated counter against true time, which is every clock of the reference
-/// but for `CLOCK_BOOTTIME`, which is ahead by [`SimSource::suspended`]. Time passes by [`SimSource::advance`] and by what reads are set to cost.
+/// Simulated time: the simulated counter against true time, or against what a simulated kernel makes
+/// of it ([`SimConfig::kernel`](crate::source::sim::SimConfig::kernel)). `CLOCK_BOOTTIME` is ahead by
+/// [`SimSource::suspended`]. Time passes by [`SimSource::advance`] and by what reads are set to cost.
 impl Timebase for SimSource {
     fn ticks(&self, source: SourceId) -> u64 {
         match source {
             SourceId::SIMULATED => self.read(),
-            _ => self.true_time().nanos_or_zero(),
+            _ => self.monotonic().nanos_or_zero(),
         }
     }
 
@@ -126,7 +141,8 @@ impl Timebase for SimSource {
 
     fn reference_ns(&self, scale: Scale) -> u64 {
         let slept = if scale == Scale::Boottime { self.suspended() } else { Span::ZERO };
-        self.true_time().nanos_or_zero().saturating_add(slept.nanos_or_zero())
+        let read = if scale == Scale::Raw { self.monotonic_raw() } else { self.monotonic() };
+        read.nanos_or_zero().saturating_add(slept.nanos_or_zero())
     }
 
     fn supports(&self, source: SourceId) -> bool {
@@ -140,12 +156,34 @@ impl Timebase for SimSource {
     }
 
     fn discipline(&self) -> Option<Discipline> {
+        let (correction, slewing) = self.kernel_now().map_or((0, false), |k| k.corrections());
         Some(Discipline {
             synchronised: false,
             max_error_ns: 0,
-            correction: 0,
-            slewing: false,
+            correction,
+            slewing,
             tai_offset_s: 0,
+        })
+    }
+
+    fn generation(&self) -> u32 {
+        self.kernel_now().map_or(0, |kernel| kernel.generation)
+    }
+
+    /// True time is never slewed.
+    fn steering(&self, source: SourceId) -> Steering {
+        let Some(kernel) = self.kernel_now() else { return Steering::Generation(0) };
+        if source != SourceId::SIMULATED || self.config().kernel.as_ref().is_none_or(|k| !k.shown) {
+            return Steering::Untold;
+        }
+        let (base_ns, fraction) = kernel.base();
+        Steering::Line(ReferenceLine {
+            generation: kernel.generation,
+            base_ticks: kernel.base_ticks,
+            base_ns,
+            fraction,
+            mult: kernel.mult(),
+            shift: kernel.shift(),
         })
     }
 }
@@ -181,6 +219,19 @@ macro_rules! pass_on {
 
         fn discipline(&self) -> Option<Discipline> {
             (**self).discipline()
+        }
+
+        #[inline(always)]
+        fn generation(&self) -> u32 {
+            (**self).generation()
+        }
+
+        fn steering(&self, source: SourceId) -> Steering {
+            (**self).steering(source)
+        }
+
+        fn generation_address(&self) -> u64 {
+            (**self).generation_address()
         }
 
         fn stated(&self, source: SourceId) -> Option<Prior> {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::Path;
 
 use super::settings::Prior;
+use super::steering::Steering;
 use super::text::Text;
 
 /// Which counter a line is drawn over. The number stands in shared pages, so it keeps its meaning.
@@ -115,6 +116,24 @@ pub trait Timebase: Send + Sync {
 
     /// What the reference's keeper says; `None` if it does not tell.
     fn discipline(&self) -> Option<Discipline>;
+
+    /// Under which generation the reference runs: another even number after every change of its rate,
+    /// and after how many others it likes; `u32::MAX` if it does not tell. Every bounded read asks
+    /// after it has read the counter: MUST cost no more than a load.
+    #[inline(always)]
+    fn generation(&self) -> u32 {
+        u32::MAX
+    }
+
+    /// What the reference tells of its rate against a counter. MUST NOT allocate or lock.
+    fn steering(&self, _source: SourceId) -> Steering {
+        Steering::Untold
+    }
+
+    /// Where [`Timebase::generation`] is read, 32 bits, for readers in other languages; 0 if nowhere.
+    fn generation_address(&self) -> u64 {
+        0
+    }
 
     /// What is said to be a counter's frequency; `None` if nobody says. Asked once for each
     /// adoption, not by readers on their way; may take some 50 us.

@@ -3,12 +3,32 @@
 use super::bound::Status;
 use super::clock::Clock;
 use super::keeper::{Keeper, Stage};
+use super::sample::Fit;
 use super::settings::Settings;
 use super::slope::share_of;
 use super::timebase::{Scale, SourceId, Timebase};
+use super::told::Told;
 use crate::trust::{Evidence, Trust, Verdict};
 
+/// A counter's rate against `CLOCK_MONOTONIC`, as measured over the last half minute at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MeasuredRate {
+    /// Ticks a second.
+    pub hertz: u64,
+    /// How far the rate may be off, parts per billion rounded up: what brackets around reads leave
+    /// open, without the drift allowed for. Once the samples kept reach back to it, a change of the
+    /// rate by some four times as much is found; a smaller one may not be.
+    pub error_ppb: u64,
+}
+
 impl<B: Timebase> Clock<B> {
+    /// The rate of the counter that serves, and how well it is known; `None` while the OS clock
+    /// serves. Takes a lock.
+    #[must_use]
+    pub fn rate(&self) -> Option<MeasuredRate> {
+        self.keeper().fit.map(Fit::rate)
+    }
+
     /// Whether a counter serves that nothing speaks against; what happened, if one was left; and
     /// what was measured, item by item. Where it says no, the OS clock serves: the time is right,
     /// but a read costs more. For logs and people; takes a lock and allocates.
@@ -18,19 +38,16 @@ impl<B: Timebase> Clock<B> {
         let now_ns = self.base.reference_ns(Scale::Monotonic);
         let keeper = self.keeper();
         let mut evidence = keeper.evidence(&self.settings, now_ns);
-        let status = format!("{}, known to {} ns", status_name(bounds.status), bounds.error_ns());
-        evidence.push(Evidence::new("status", verdict_of(bounds.status), status));
-        Trust {
-            trusted: keeper.source != SourceId::OS,
-            reason: keeper.reason(bounds.status),
-            evidence,
-        }
+        let serves = self.line_status();
+        let status = format!("{}, known to {} ns", status_name(serves), bounds.error_ns());
+        evidence.push(Evidence::new("status", verdict_of(serves), status));
+        Trust { trusted: keeper.source != SourceId::OS, reason: keeper.reason(serves), evidence }
     }
 }
 
 fn verdict_of(status: Status) -> Verdict {
     match status {
-        Status::Steady | Status::Settling => Verdict::Good,
+        Status::Steady | Status::Settling | Status::Assumed => Verdict::Good,
         Status::OsClock => Verdict::Neutral,
         Status::FailedOver => Verdict::Bad,
     }
@@ -42,12 +59,19 @@ fn status_name(status: Status) -> &'static str {
         Status::Settling => "a counter serves, calibrated for less than a second",
         Status::Steady => "a counter serves",
         Status::FailedOver => "the OS clock serves in a counter's place",
+        Status::Assumed => "a counter serves, at a rate that is assumed",
     }
 }
 
 /// Parts per billion of a share in 2^-32.
 fn ppb(relative: u64) -> u64 {
     share_of(1_000_000_000, relative)
+}
+
+impl Fit {
+    fn rate(self) -> MeasuredRate {
+        MeasuredRate { hertz: self.slope.ticks_floor(1_000_000_000), error_ppb: ppb(self.error) }
+    }
 }
 
 impl Keeper {
@@ -74,10 +98,9 @@ impl Keeper {
         let mut evidence = Vec::new();
         let mut add = |id, verdict, found| evidence.push(Evidence::new(id, verdict, found));
         if let Some(fit) = self.fit {
-            let hertz = fit.slope.ticks_floor(1_000_000_000);
+            let MeasuredRate { hertz, error_ppb } = fit.rate();
             let found = format!(
-                "{hertz} Hz to within {} ppb, after {} s",
-                ppb(fit.error),
+                "{hertz} Hz to within {error_ppb} ppb, after {} s",
                 now_ns.saturating_sub(self.adopted_ns) / 1_000_000_000,
             );
             add("rate", Verdict::Good, found);
@@ -85,12 +108,23 @@ impl Keeper {
                 format!("{} ppb", ppb(settings.allowance(self.kernel)))
             });
         }
+        if self.source != SourceId::OS {
+            let (verdict, found) = match self.told {
+                Told::Line(_) => (Verdict::Good, "seen by every bounded read"),
+                Told::Generation(_) => (Verdict::Good, "told by the reference"),
+                _ if settings.allowance_ppb.is_some() => {
+                    (Verdict::Neutral, "not told; bounds allow for what the settings say")
+                }
+                _ => (Verdict::Neutral, "not told; bounded reads take the OS clock"),
+            };
+            add("rate_changes", verdict, found.into());
+        }
         match self.stated {
             Some(stated) => {
                 let tolerance_ppm = stated.tolerance_ppb / 1_000;
                 let found = format!("{} Hz stated, within {tolerance_ppm} ppm", stated.hertz);
                 let contradicted =
-                    self.fit.is_some_and(|fit| stated.contradicts(fit.slope, fit.error));
+                    self.raw_fit.is_some_and(|fit| stated.contradicts(fit.slope, fit.error));
                 add("prior", Verdict::good_if(!contradicted), found);
             }
             None => add("prior", Verdict::Unknown, "nobody states the frequency".into()),

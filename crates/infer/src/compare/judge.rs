@@ -35,13 +35,16 @@ pub(super) struct Change {
     pub(super) moved: bool,
     /// Why it cannot be judged; empty if it can.
     pub(super) reason: String,
+    /// Rounds that there were, and from how many on it can be decided; both 0 with one run each.
+    pub(super) rounds: u64,
+    pub(super) rounds_needed: u64,
 }
 
 impl Change {
     pub(super) fn judged(self, rules: &Rules) -> DiffMetric {
         let (verdict, reason) = match self.reason.as_str() {
             "" => self.verdict(rules),
-            reason => (DiffVerdict::Unknown, reason),
+            reason => (DiffVerdict::Unknown, reason.to_owned()),
         };
         let bounded = self.change.filter(|change| change.lo.is_finite() && change.hi.is_finite());
         let share = |change: &Estimate| {
@@ -58,48 +61,60 @@ impl Change {
             ci_lo: bounded.map(|change| change.lo),
             ci_hi: bounded.map(|change| change.hi),
             verdict,
-            reason: reason.to_owned(),
+            reason,
+            leads: self.quantity.leads(),
+            rounds_needed: self.rounds_needed,
         }
     }
 
     /// The verdict, and why it is unknown.
-    fn verdict(&self, rules: &Rules) -> (DiffVerdict, &'static str) {
+    fn verdict(&self, rules: &Rules) -> (DiffVerdict, String) {
         let (Some(change), Some(a)) = (self.change, self.a) else {
-            return (DiffVerdict::Unknown, "not on both sides");
+            return (DiffVerdict::Unknown, "not on both sides".to_owned());
         };
+        let decided = |verdict| (verdict, String::new());
         let margin = (a.abs() * rules.margin_percent / PER_CENT).max(self.quantity.least_margin());
         if self.moved && change.value.abs() > margin {
             return match (change.value > 0.0) == self.quantity.less_is_better() {
-                true => (DiffVerdict::Worse, ""),
-                false => (DiffVerdict::Better, ""),
+                true => decided(DiffVerdict::Worse),
+                false => decided(DiffVerdict::Better),
             };
         }
         if change.lo >= -margin && change.hi <= margin {
-            return (DiffVerdict::Same, "");
+            return decided(DiffVerdict::Same);
         }
         let reason = match (self.moved, change.holds(0.0)) {
-            (true, _) => "it moved, perhaps by no more than the margin",
-            (false, true) => "the interval holds no change, and changes beyond the margin",
-            (false, false) => "one of so many metrics may seem to move so far by chance",
+            (true, _) => "it moved, perhaps by no more than the margin".to_owned(),
+            (false, true) => {
+                "the interval holds no change, and changes beyond the margin".to_owned()
+            }
+            (false, false) if self.rounds < self.rounds_needed => format!(
+                "{} rounds cannot tell such a change from chance among so many metrics; {} can",
+                self.rounds, self.rounds_needed
+            ),
+            (false, false) => "one of so many metrics may seem to move so far by chance".to_owned(),
         };
         (DiffVerdict::Unknown, reason)
     }
 }
 
-/// The verdict on all: worse if anything is worse, unknown if nothing could be decided, else better
-/// if anything is better. Quantities that only explain others have no part in it.
+/// The verdict on all: worse if anything is worse, else better if anything is better, the same if nothing moved
+/// and everything that leads is the same, else unknown. Quantities that only explain others have no part
+/// in it.
 #[must_use]
 pub fn overall(metrics: &[DiffMetric]) -> DiffVerdict {
-    let any = |verdict: DiffVerdict| {
-        metrics
-            .iter()
-            .filter(|metric| !metric.name.starts_with("causes."))
-            .any(|metric| metric.verdict == verdict)
-    };
-    [DiffVerdict::Worse, DiffVerdict::Better, DiffVerdict::Same]
-        .into_iter()
-        .find(|verdict| any(*verdict))
-        .unwrap_or(DiffVerdict::Unknown)
+    let plain = || metrics.iter().filter(|metric| !metric.name.starts_with("causes."));
+    let any = |verdict: DiffVerdict| plain().any(|metric| metric.verdict == verdict);
+    if let Some(moved) =
+        [DiffVerdict::Worse, DiffVerdict::Better].into_iter().find(|verdict| any(*verdict))
+    {
+        return moved;
+    }
+    let leading: Vec<&DiffMetric> = plain().filter(|metric| metric.leads).collect();
+    match !leading.is_empty() && leading.iter().all(|one| one.verdict == DiffVerdict::Same) {
+        true => DiffVerdict::Same,
+        false => DiffVerdict::Unknown,
+    }
 }
 
 #[cfg(test)]
@@ -114,6 +129,8 @@ mod tests {
             change: Some(Estimate { value, lo, hi, count: 9 }),
             moved,
             reason: String::new(),
+            rounds: 6,
+            rounds_needed: 6,
         }
     }
 
@@ -134,6 +151,12 @@ mod tests {
         let metric = unbounded.judged(&Rules::default());
         assert_eq!((metric.verdict, metric.ci_lo), (DiffVerdict::Unknown, None));
         assert_eq!(metric.change_percent, Some(0.1));
+        let few = Change { rounds_needed: 9, ..change(200.0, 100.0, 300.0, false) };
+        let reason = few.judged(&Rules::default()).reason;
+        assert!(
+            reason.starts_with("6 rounds cannot tell") && reason.ends_with("9 can"),
+            "{reason}"
+        );
     }
 
     #[test]
@@ -141,6 +164,7 @@ mod tests {
         let metric = |name: &str, verdict| DiffMetric {
             name: name.to_owned(),
             verdict,
+            leads: true,
             ..DiffMetric::default()
         };
         use DiffVerdict::{Better, Same, Unknown, Worse};
@@ -149,9 +173,15 @@ mod tests {
         };
         assert_eq!(of(&[Same, Better, Unknown, Worse]), Worse);
         assert_eq!(of(&[Same, Better, Unknown]), Better);
-        assert_eq!(of(&[Same, Unknown]), Same);
+        assert_eq!(of(&[Same, Unknown]), Unknown, "one that leads may have moved");
+        assert_eq!(of(&[Same, Same]), Same);
         assert_eq!(of(&[Unknown]), Unknown);
         assert_eq!(of(&[]), Unknown);
         assert_eq!(overall(&[metric("causes.irq.lost_percent", Worse)]), Unknown);
+        let maximum = |verdict| DiffMetric { leads: false, ..metric("gaps.max_ns", verdict) };
+        let median = |verdict| metric("gaps.p50_ns", verdict);
+        assert_eq!(overall(&[median(Same), maximum(Unknown)]), Same, "noise of a maximum");
+        assert_eq!(overall(&[median(Unknown), maximum(Same)]), Unknown);
+        assert_eq!(overall(&[median(Same), maximum(Worse)]), Worse);
     }
 }

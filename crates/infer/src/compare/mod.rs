@@ -14,8 +14,11 @@
 //!
 //! Several quantities are looked at, and one of them may seem to have moved by chance. So what is
 //! called better or worse holds for all together: if nothing differs, one comparison in twenty says
-//! that something does.
+//! that something does. Medians and shares lead: they are looked at before percentiles in the tail and maxima, so
+//! that what few rounds can show is not spent on the noisiest numbers ([`Reach`] says how many rounds
+//! decide what).
 
+mod joint;
 mod judge;
 mod parts;
 mod quantity;
@@ -24,7 +27,10 @@ mod sample;
 mod signed_rank;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod trials;
 
+pub use joint::Reach;
 pub use judge::{Rules, overall};
 pub use parts::by_parts;
 pub use quantity::{Quantity, Value};

@@ -78,7 +78,7 @@ fn no_interval(quantity: Quantity, a: Option<f64>, b: Option<f64>) -> Change {
         count: 1,
     });
     let reason = "one run each gives it no interval; compare rounds".to_owned();
-    Change { quantity, a, b, change, moved: false, reason }
+    Change { quantity, a, b, change, moved: false, reason, rounds: 0, rounds_needed: 0 }
 }
 
 /// Periods that fail come in bursts: a run counts as no more independent ones than it has parts. The
@@ -107,6 +107,8 @@ fn periods(a: &Sample, b: &Sample) -> Change {
         moved: change.is_some_and(|change| !change.holds(0.0)),
         reason: if change.is_none() { "not in both runs".to_owned() } else { String::new() },
         change,
+        rounds: 0,
+        rounds_needed: 0,
     }
 }
 
@@ -281,6 +283,8 @@ impl Uncertainty {
             change,
             moved: value.is_some_and(|value| value.abs() > error * self.together),
             reason: reason.to_owned(),
+            rounds: 0,
+            rounds_needed: 0,
         }
     }
 }

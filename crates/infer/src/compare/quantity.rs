@@ -72,6 +72,20 @@ impl Quantity {
         matches!(self, Quantity::CauseLost(_))
     }
 
+    /// Whether it is looked at before the others: medians, and what all of a run makes up. What is left are
+    /// percentiles in the tail, maxima and the number of gaps, which a few events decide.
+    #[must_use]
+    pub fn leads(&self) -> bool {
+        matches!(
+            self,
+            Quantity::GapP50
+                | Quantity::GapLost
+                | Quantity::LatencyP50
+                | Quantity::DeadlinesFailed
+                | Quantity::Work
+        )
+    }
+
     /// Which share of the measurements lies below it, for percentiles.
     pub(super) fn percentile(&self) -> Option<f64> {
         match self {

@@ -2,17 +2,15 @@
 
 use hourglass_model::diff::DiffMetric;
 
+use super::joint::{Candidate, Reach, joint_chances};
 use super::judge::{Change, Rules};
 use super::quantity::{Quantity, Value};
-use super::signed_rank::{joint_chances, shift};
+use super::signed_rank::shift;
 use crate::statistics::{Estimate, USUAL, mean};
 
-/// With fewer rounds there is no verdict.
-pub const LEAST_ROUNDS: usize = 5;
-
-/// From so many rounds on signs and ranks decide; with one less even equal signs come by chance once
-/// in sixteen times, and Student's t has to.
-const LEAST_FOR_RANKS: usize = 6;
+/// With fewer rounds there is no verdict: with five, even equal signs of one quantity come by chance once in
+/// sixteen times.
+pub const LEAST_ROUNDS: usize = 6;
 
 /// A percentile of a run must have so many measurements above it; else it is the maximum.
 const LEAST_ABOVE: f64 = 1.0;
@@ -48,13 +46,19 @@ fn family(
     let rows: Vec<Row> = quantities.iter().map(|quantity| Row::of(rounds, quantity)).collect();
     let sound: Vec<usize> = (0..rows.len()).filter(|at| rows[*at].reason.is_empty()).collect();
     let moved = moved(&rows, &sound, rules);
+    let reach = Reach::of_all(sound.iter().map(|at| &rows[*at].quantity));
     let changes = rows.into_iter().zip(moved).map(|(row, moved)| Change {
+        rounds: rounds.len() as u64,
+        rounds_needed: if row.quantity.leads() { reach.leading } else { reach.all },
         change: row.change(),
         a: row.a,
         b: row.b,
         quantity: row.quantity,
         moved,
-        reason: row.reason,
+        reason: match row.reason.as_str() {
+            "" if rounds.len() < LEAST_ROUNDS => format!("fewer than {LEAST_ROUNDS} rounds"),
+            _ => row.reason,
+        },
     });
     changes.map(|change| change.judged(rules)).collect()
 }
@@ -62,17 +66,11 @@ fn family(
 /// Which of the rows moved, those at `sound` considered together.
 fn moved(rows: &[Row], sound: &[usize], rules: &Rules) -> Vec<bool> {
     let mut moved = vec![false; rows.len()];
-    let family: Vec<Vec<f64>> = sound.iter().map(|at| rows[*at].differences.clone()).collect();
-    if family.first().is_some_and(|one| one.len() < LEAST_FOR_RANKS) {
-        // Bonferroni: each at its share of the error.
-        let confidence = 1.0 - (1.0 - USUAL) / family.len() as f64;
-        for (at, differences) in sound.iter().zip(&family) {
-            moved[*at] = mean(differences, confidence).is_some_and(|mean| !mean.holds(0.0));
-        }
-        return moved;
-    }
+    let candidate =
+        |row: &Row| Candidate { differences: row.differences.clone(), leads: row.quantity.leads() };
+    let family: Vec<Candidate> = sound.iter().map(|at| candidate(&rows[*at])).collect();
     for (at, chance) in sound.iter().zip(joint_chances(&family, rules.seed)) {
-        moved[*at] = chance <= 1.0 - USUAL;
+        moved[*at] = chance.shows_a_move();
     }
     moved
 }
@@ -100,8 +98,6 @@ impl Row {
             "not in every run".to_owned()
         } else if pairs.iter().any(|(a, b)| a.iter().chain(b).any(is_thin)) {
             "too few measurements in a run for this percentile".to_owned()
-        } else if rounds.len() < LEAST_ROUNDS {
-            format!("fewer than {LEAST_ROUNDS} rounds")
         } else {
             String::new()
         };
@@ -114,10 +110,11 @@ impl Row {
         }
     }
 
-    /// The change with its interval, for this quantity alone.
+    /// The change with its interval, for this quantity alone: Student's t where there are too few rounds for
+    /// ranks, which is no verdict.
     fn change(&self) -> Option<Estimate> {
         match self.differences.len() {
-            0..LEAST_FOR_RANKS => mean(&self.differences, USUAL),
+            0..LEAST_ROUNDS => mean(&self.differences, USUAL),
             _ => shift(&self.differences),
         }
     }

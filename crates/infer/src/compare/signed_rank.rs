@@ -1,22 +1,12 @@
-//! Paired differences: their signed ranks, the estimate of a shift with its exact interval, and a test
-//! of several quantities at once.
+//! Paired differences: their signed ranks, and the estimate of a shift with its exact interval.
 //!
 //! Owns: the formulae (F. Wilcoxon, *Biometrics Bulletin* 1, 1945; J. L. Hodges and E. L. Lehmann,
-//! *Annals of Mathematical Statistics* 34, 1963; P. H. Westfall and S. S. Young, *Resampling-Based
-//! Multiple Testing*, 1993). Must not: know what was measured.
-
-use hourglass_model::generate::Stream;
+//! *Annals of Mathematical Statistics* 34, 1963). Must not: know what was measured.
 
 use crate::statistics::Estimate;
 
 /// Up to so many pairs the distribution of the rank sum is counted out.
 const MOST_EXACT: usize = 60;
-
-/// Up to so many pairs all signs are tried; with more, they are drawn.
-const MOST_ENUMERATED: usize = 13;
-
-/// So many are drawn.
-const DRAWN: u64 = 10_000;
 
 /// The standard normal quantity exceeds it in absolute value once in twenty times.
 const NORMAL_95: f64 = 1.959_964;
@@ -90,53 +80,6 @@ fn left_out(count: usize) -> Option<usize> {
     within.count().checked_sub(1)
 }
 
-/// For each quantity of a family the chance that one of them seems to have moved as much as it did
-/// or more, if none has: its step-down p-value by the largest standardised rank sum, over all signs that the
-/// pairs might have had. `family` holds the differences of each quantity, pair by pair; all have the
-/// same pairs. With more than 13 pairs, the signs are drawn from a sequence that begins with `seed`.
-pub(super) fn joint_chances(family: &[Vec<f64>], seed: u64) -> Vec<f64> {
-    let ranks: Vec<Vec<i64>> = family.iter().map(|one| signed_ranks(one)).collect();
-    let pairs = ranks.iter().map(Vec::len).min().unwrap_or(0);
-    let spread: Vec<f64> =
-        ranks.iter().map(|one| one.iter().map(|r| (r * r) as f64).sum::<f64>().sqrt()).collect();
-    let standardised = |one: usize, flipped: &dyn Fn(usize) -> bool| {
-        let sum: i64 =
-            ranks[one].iter().enumerate().map(|(at, r)| if flipped(at) { -r } else { *r }).sum();
-        if spread[one] > 0.0 { sum.unsigned_abs() as f64 / spread[one] } else { 0.0 }
-    };
-    let observed: Vec<f64> = (0..ranks.len()).map(|one| standardised(one, &|_| false)).collect();
-    let mut order: Vec<usize> = (0..ranks.len()).collect();
-    order.sort_by(|a, b| observed[*b].total_cmp(&observed[*a]));
-    let mut reached = vec![0_u64; ranks.len()];
-    let mut tried = 0_u64;
-    let mut random = Stream::of(&[seed, pairs as u64]);
-    let is_enumerated = pairs <= MOST_ENUMERATED;
-    let mut signs = vec![false; pairs];
-    let tries = if is_enumerated { 1_u64 << pairs } else { DRAWN };
-    for number in 0..tries {
-        for (at, sign) in signs.iter_mut().enumerate() {
-            *sign = if is_enumerated { number >> at & 1 == 1 } else { random.below(2) == 1 };
-        }
-        let flipped = |at: usize| signs.get(at).copied().unwrap_or(false);
-        let mut largest = 0.0_f64;
-        for one in order.iter().rev() {
-            largest = largest.max(standardised(*one, &flipped));
-            // What is equal but for rounding is equal.
-            reached[*one] += u64::from(largest >= observed[*one] * (1.0 - 1e-12));
-        }
-        tried += 1;
-    }
-    // The signs that were there are among those enumerated; among those drawn they are counted in.
-    let extra = u64::from(!is_enumerated);
-    let mut chances = vec![1.0; ranks.len()];
-    let mut least = 0.0_f64;
-    for one in order {
-        least = least.max((reached[one] + extra) as f64 / (tried + extra) as f64);
-        chances[one] = least;
-    }
-    chances
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,8 +99,6 @@ mod tests {
         let found = shift(&differences).unwrap();
         assert!((found.value + 460.0).abs() < 1e-9, "{found:?}");
         assert!((found.lo + 786.0).abs() < 1e-9 && (found.hi + 10.0).abs() < 1e-9, "{found:?}");
-        let chance = joint_chances(&[differences], 1)[0];
-        assert!((chance - 0.0391).abs() < 5e-5, "{chance}");
     }
 
     /// Tables of the test (Hollander and Wolfe, A.4): the largest rank sums with a tail of 0.025 or
@@ -180,29 +121,5 @@ mod tests {
     #[test]
     fn ties_share_their_ranks_and_zeros_have_none() {
         assert_eq!(signed_ranks(&[2.0, -2.0, 0.0, 5.0, f64::NAN]), [3, -3, 0, 6, 0]);
-    }
-
-    /// The obviously right twin: the least chance is that of equal signs, one of 2^(n-1), however
-    /// many quantities move together.
-    #[test]
-    fn quantities_that_move_together_count_once() {
-        let one: Vec<f64> = (1..=8).map(f64::from).collect();
-        let chances = joint_chances(&vec![one; 12], 1);
-        assert!(chances.iter().all(|p| (p - 2.0 / 256.0).abs() < 1e-12), "{chances:?}");
-        let still = joint_chances(&[vec![0.0; 8]], 1);
-        assert_eq!(still, [1.0]);
-        assert!(joint_chances(&[], 1).is_empty());
-    }
-
-    /// Drawn signs give what all signs give (seed 3).
-    #[test]
-    fn drawn_signs_agree_with_the_normal_distribution() {
-        // 20 pairs, T+ = 52: the exact two-sided chance is 0.0484 (Hollander and Wolfe, A.4).
-        let is_positive = |rank: i32| [20, 19, 13].contains(&rank);
-        let differences: Vec<f64> = (1..=20)
-            .map(|rank| if is_positive(rank) { f64::from(rank) } else { -f64::from(rank) })
-            .collect();
-        let chance = joint_chances(&[differences], 3)[0];
-        assert!((chance - 0.0484).abs() < 0.008, "{chance}");
     }
 }

@@ -179,7 +179,7 @@ impl<T> Engine<T> {
     }
 
     /// Acts on what was announced while it was made, and takes the kicks of that.
-    fn begin(&mut self) -> Result<(), EngineError> {
+    pub(crate) fn begin(&mut self) -> Result<(), EngineError> {
         self.seat.follow()?;
         let now_ns = self.times.monotonic_ns();
         // Kicked already, so that this does not wait.

@@ -17,7 +17,7 @@ use super::parameters::{OverrunPolicy, Parameters};
 use super::periodic_loop::Told;
 use super::scheduling::Scheduling;
 use super::thread::{PeriodicThread, Plan};
-use super::watch::{MakeWatch, Watch, WatchError};
+use super::watch::{MakeWatch, OnStart, Watch, WatchError};
 
 /// A periodic thread to be. Everything is checked when it is started.
 pub struct Builder {
@@ -28,6 +28,7 @@ pub struct Builder {
     pub(super) waiting: Settings,
     pub(super) stop_on: Option<&'static Interrupt>,
     pub(super) watch: Option<MakeWatch>,
+    pub(super) on_start: Option<OnStart>,
     pub(super) on_miss: Option<Told>,
     pub(super) on_cost_overrun: Option<Told>,
 }
@@ -43,6 +44,7 @@ impl Builder {
             waiting: Settings::with_policy(Policy::KernelOnly),
             stop_on: None,
             watch: None,
+            on_start: None,
             on_miss: None,
             on_cost_overrun: None,
         }
@@ -139,6 +141,18 @@ impl Builder {
         Builder { stop_on: Some(interrupt), ..self }
     }
 
+    /// Has `hook` called once in the new thread, when that has its CPUs and its policy and before the
+    /// first release: to open a device, to touch memory on the right node, to name or lock things. The grid
+    /// of releases begins after it, unless an epoch was given, and the starter waits for it. If it
+    /// fails there is no thread ([`SpawnError::OnStart`]).
+    #[must_use]
+    pub fn on_start<E>(self, hook: impl FnOnce() -> Result<(), E> + Send + 'static) -> Builder
+    where
+        E: Into<WatchError>,
+    {
+        Builder { on_start: Some(Box::new(|| hook().map_err(Into::into))), ..self }
+    }
+
     /// Has a watch watch its deadlines while jobs run. `make` makes it, in the new thread and before
     /// the first release; if that fails there is no thread.
     #[must_use]
@@ -197,8 +211,8 @@ impl Builder {
         Builder { on_cost_overrun: Some(Box::new(told)), ..self }
     }
 
-    /// Starts it, on the clock of the process. When this returns it has its CPUs and its policy, and
-    /// is waiting for its first release.
+    /// Starts it, on the clock of the process. When this returns it has its CPUs and its policy, its start
+    /// hook is done, and it is waiting for its first release.
     ///
     /// # Errors
     /// [`SpawnError`]; then there is no thread.

@@ -58,6 +58,14 @@ pub enum SpawnError {
         /// Why not.
         error: Box<dyn Error + Send + Sync>,
     },
+    /// What it was to do first failed ([`super::Builder::on_start`]).
+    #[error("{name}: its start hook failed: {error}")]
+    OnStart {
+        /// The thread.
+        name: String,
+        /// What it said.
+        error: Box<dyn Error + Send + Sync>,
+    },
     /// There is no thread to be had.
     #[error("{name}: no thread to be had ({error}): end others or raise the limit (ulimit -u)")]
     NoThread {
@@ -67,7 +75,9 @@ pub enum SpawnError {
         error: io::Error,
     },
     /// It ended while it was set up.
-    #[error("{0}: ended while it was set up, by a panic where its watch is made")]
+    #[error(
+        "{0}: ended while it was set up, by a panic in its start hook or where its watch is made"
+    )]
     Gone(String),
 }
 

@@ -301,7 +301,12 @@ impl Plan {
         let policy = self.builder.scheduling.take(&self.parameters);
         policy
             .map_err(|refusal| SpawnError::Refused { name: self.builder.name.clone(), refusal })?;
-        if is_first { Ok(early) } else { self.make_watch() }
+        let watch = if is_first { early } else { self.make_watch()? };
+        let hook = self.builder.on_start.take();
+        let done = hook.map_or(Ok(()), |hook| hook());
+        let name = || self.builder.name.clone();
+        done.map_err(|error| SpawnError::OnStart { name: name(), error })?;
+        Ok(watch)
     }
 
     fn make_watch(&mut self) -> Result<Option<Box<dyn Watch>>, SpawnError> {

@@ -38,6 +38,9 @@ pub(super) type WatchError = Box<dyn Error + Send + Sync>;
 /// Makes a watch, in the thread that it is for.
 pub(super) type MakeWatch = Box<dyn FnOnce() -> Result<Box<dyn Watch>, WatchError> + Send>;
 
+/// What a thread does before its first release.
+pub(super) type OnStart = Box<dyn FnOnce() -> Result<(), WatchError> + Send>;
+
 /// Calls [`Watch::completed`] once, however the job ends.
 pub(super) struct Watched<'a>(Option<&'a mut (dyn Watch + 'static)>);
 

@@ -33,7 +33,8 @@ pub enum Expiry {
 pub struct Arm {
     /// When, the first time.
     pub expiry: Expiry,
-    /// Again so long after each *scheduled* expiry, however late that was served. Longer than 0.
+    /// Again so long after each *scheduled* expiry, however late that was served. Longer than 0. Periods
+    /// below [`super::LEAST_DISTANCE_NS`] are served one by one only as long as the engine keeps up.
     pub period: Option<Span>,
     /// How much later the timer may expire, to share a wake-up with others. Not negative; what is
     /// beyond 2^56 - 1 ns, 2 years and 3 months, is as that.
@@ -85,8 +86,12 @@ impl Arm {
         base: Base,
         now_ns: impl FnOnce() -> i64,
     ) -> Result<Arming, ServiceError> {
+        let mut past = false;
         let expiry = match self.expiry {
-            Expiry::At(ns) => i128::from(ns),
+            Expiry::At(ns) => {
+                past = ns < now_ns();
+                i128::from(ns)
+            }
             Expiry::After(delay) if delay.is_negative() => {
                 return Err(ServiceError::NegativeDelay { delay });
             }
@@ -112,6 +117,7 @@ impl Arm {
             slack_ns: self.slack.nanos_or_zero().min(SLACK_MAX_NS),
             // The priority is all that there is so far.
             flags: priority,
+            past,
         })
     }
 }

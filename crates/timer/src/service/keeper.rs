@@ -10,7 +10,7 @@ use super::expiration::Expiration;
 use super::remote::{Arming, Context, Fire, Fired as Outcome, Slept};
 use super::run::{account, finish, run};
 use super::service::Classes;
-use super::statistics::count;
+use super::statistics::{LEAST_DISTANCE_NS, count};
 use super::table::{BLOCK, CHUNK, Entry, Table, of_kind};
 use crate::engine::{Cause, Fired, TimerId, Timers};
 
@@ -21,12 +21,15 @@ struct Local {
     /// Which arming is in the queue.
     sequence: u64,
     arming: Arming,
+    /// Expiries before the one in the queue that are not looked at by themselves.
+    passed_over: u64,
 }
 
 const UNSEEN: Local = Local {
     id: None,
     sequence: 0,
-    arming: Arming { expiry_ns: 0, period_ns: 0, slack_ns: 0, flags: 0 },
+    arming: Arming { expiry_ns: 0, period_ns: 0, slack_ns: 0, flags: 0, past: false },
+    passed_over: 0,
 };
 
 /// One engine's part of the service.
@@ -100,7 +103,7 @@ impl Keeper {
             }
             Some((sequence, _)) if sequence == local.sequence => {}
             Some((sequence, arming)) => {
-                (local.sequence, local.arming) = (sequence, arming);
+                (local.sequence, local.arming, local.passed_over) = (sequence, arming, 0);
                 if !put(timers, entry, id, local) {
                     return refuse(&self.table, entry, sequence);
                 }
@@ -118,6 +121,8 @@ impl Keeper {
         let arming = local.arming;
         let torn = (fired.cause == Cause::ClockSet).then_some(Slept::ClockSet);
         let (further, last_ns) = periods_past(&arming, fired.now_ns, torn.is_some());
+        let has_fallen_behind = further > 0;
+        let further = further.saturating_add(std::mem::take(&mut local.passed_over));
         let route = entry.route.load(Ordering::Acquire);
         let context = if route == 0 { Context::Immediate } else { Context::Deferred };
         let fire = Fire { sequence: local.sequence, context, further, torn };
@@ -140,9 +145,16 @@ impl Keeper {
         }
         if arming.period_ns > 0 && torn.is_none() {
             local.sequence += 1;
-            self.rearm(timers, entry, index, last_ns);
+            let not_before_ns = if has_fallen_behind {
+                fired.now_ns.saturating_add_unsigned(LEAST_DISTANCE_NS)
+            } else {
+                i64::MIN
+            };
+            self.rearm(timers, entry, index, last_ns, not_before_ns);
         }
-        table.counters.latest_ns.fetch_max(fired.late_ns(), Ordering::Relaxed);
+        if !arming.past {
+            table.counters.latest_ns.fetch_max(fired.late_ns(), Ordering::Relaxed);
+        }
         let cause = fired.cause;
         let now_ns = fired.now_ns;
         let expiration =
@@ -150,17 +162,32 @@ impl Keeper {
         self.act(entry, index, outcome, expiration, route, priority);
     }
 
-    /// The next expiry of a periodic timer: from the scheduled one, however late this was.
-    fn rearm(&mut self, timers: &mut Timers<u32>, entry: &Entry, index: u32, last_ns: i64) {
+    /// The next expiry of a periodic timer: from the scheduled one, however late this was. With a
+    /// short period the first that is at `not_before_ns` or later.
+    fn rearm(
+        &mut self,
+        timers: &mut Timers<u32>,
+        entry: &Entry,
+        index: u32,
+        last_ns: i64,
+        not_before_ns: i64,
+    ) {
         let Some(local) = self.locals.get_mut(index as usize) else { return };
-        let next = i64::try_from(local.arming.period_ns).ok();
-        let next = next.and_then(|period| last_ns.checked_add(period));
+        let period_ns = local.arming.period_ns;
+        let is_short = period_ns < LEAST_DISTANCE_NS && not_before_ns > last_ns;
+        let periods = match not_before_ns.abs_diff(last_ns).div_ceil(period_ns.max(1)) {
+            periods if is_short && periods > 1 => periods,
+            _ => 1,
+        };
+        let length = period_ns.checked_mul(periods).and_then(|ns| i64::try_from(ns).ok());
+        let next = length.and_then(|length| last_ns.checked_add(length));
         let Some((next, id)) = next.zip(local.id) else {
             // At the end of the clock's range, in 292 years.
             entry.disarm(local.sequence);
             return;
         };
-        local.arming.expiry_ns = next;
+        (local.arming.expiry_ns, local.arming.past) = (next, false);
+        local.passed_over = periods - 1;
         if !put(timers, entry, id, local) {
             refuse(&self.table, entry, local.sequence);
         }

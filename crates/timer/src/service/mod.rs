@@ -84,6 +84,6 @@ pub use priority::refresh_priority;
 pub use remote::{MOST_ROOM, Which};
 pub use service::{MOST_ENGINES, ServiceSettings, TimerService};
 pub use sim::SimService;
-pub use statistics::{LONG_NS, Statistics};
+pub use statistics::{LEAST_DISTANCE_NS, LONG_NS, Statistics};
 pub use thread::{Device, EngineSettings};
 pub use timer::{Status, Timer};

@@ -10,7 +10,8 @@ pub struct Statistics {
     pub created: u64,
     /// Expiries that did something: woke, ran or queued an action.
     pub fired: u64,
-    /// Expiries of periodic timers without an action of their own.
+    /// Expiries of periodic timers without an action of their own: several were due at one look, or
+    /// the period is shorter than what the engine serves ([`LEAST_DISTANCE_NS`]).
     pub overruns: u64,
     /// Expiries found cancelled, replaced or terminated when their time came.
     pub lost_races: u64,
@@ -21,7 +22,7 @@ pub struct Statistics {
     /// The longest immediate action, ns: so long it held up every other timer of this engine.
     pub longest_action_ns: u64,
     /// The most that the engine looked after a timer's latest time (expiry plus slack), ns. Setting
-    /// a clock forward makes timers late.
+    /// a clock forward makes timers late; an expiry that was past when it was armed is not late.
     pub latest_ns: u64,
     /// Times that the engine was kicked awake or looked by itself.
     pub turns: u64,
@@ -33,6 +34,12 @@ pub struct Statistics {
 
 /// Above this an immediate action is counted as long: 100 us, what a wake-up of a thread may cost.
 pub const LONG_NS: u64 = 100_000;
+
+/// A periodic timer with a shorter period that has fallen behind (several of its expiries were due at
+/// one look) is looked at again so much later, ns, and what is due meanwhile are overruns: served as
+/// they come, expiries a nanosecond apart would keep the engine and its CPU busy for ever. 100 us is
+/// some ten times what a look and a wake-up cost.
+pub const LEAST_DISTANCE_NS: u64 = 100_000;
 
 macro_rules! counters {
     ($($name:ident),*) => {

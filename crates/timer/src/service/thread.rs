@@ -161,7 +161,8 @@ fn prepare(name: &str, settings: &EngineSettings) -> Result<Engine<u32>, Service
 fn open(settings: &EngineSettings) -> Result<Engine<u32>, EngineError> {
     let mut engine = engine_on(settings)?;
     match engine.try_out() {
-        Ok(()) => Ok(engine),
+        // As what it was found to be, so that the service tells its resolution from the start.
+        Ok(()) => engine.begin().map(|()| engine),
         Err(InvalidDevice::Device(error)) => Err(error.into()),
         Err(broken) => Err(EngineError::Invalid(broken)),
     }

@@ -5,8 +5,10 @@
 
 pub mod drift;
 pub mod fault;
+pub mod kernel;
 
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use hourglass_time::Span;
 
@@ -14,6 +16,7 @@ use super::{ClockSource, Counts, Facts, Frequency, FrequencyOrigin, Probe, Sourc
 pub use drift::Drift;
 use drift::{ATTOSECONDS_PER_NS, random};
 pub use fault::{Fault, FaultKind};
+pub use kernel::{Adjustment, AdjustmentKind, SimKernel};
 
 /// CPUs that can have an offset of their own.
 const CPUS: usize = 64;
@@ -35,6 +38,8 @@ pub struct SimConfig {
     pub drifts: Vec<Drift>,
     /// What goes wrong at set times.
     pub faults: Vec<Fault>,
+    /// The kernel that makes its clock of the counter; without one its clock is true time.
+    pub kernel: Option<SimKernel>,
     /// How far true time advances at every read; not negative.
     pub read_cost: Span,
     /// How much longer a read may take, at random between nothing and this; not negative.
@@ -52,6 +57,7 @@ impl Default for SimConfig {
             grain_ticks: 1,
             drifts: Vec::new(),
             faults: Vec::new(),
+            kernel: None,
             read_cost: Span::ZERO,
             read_jitter: Span::ZERO,
         }
@@ -78,6 +84,8 @@ pub struct SimSource {
     cpu_offsets_ns: [AtomicI64; CPUS],
     /// Reads so far: the place in the sequence that their jitter is taken from.
     reads: AtomicU64,
+    /// The kernel's clock as far as it was followed.
+    kernel: Mutex<kernel::State>,
 }
 
 /// No stop is going on.
@@ -106,7 +114,9 @@ impl SimSource {
         config.read_cost = config.read_cost.max(Span::ZERO);
         config.read_jitter = config.read_jitter.max(Span::ZERO);
         config.drifts.iter_mut().for_each(|drift| *drift = drift.clamped());
+        let kernel = Mutex::new(kernel::State::new(config.hertz, config.start_ticks));
         SimSource {
+            kernel,
             config,
             now_ns: AtomicI64::new(0),
             cpu: AtomicU32::new(0),
@@ -182,7 +192,42 @@ impl SimSource {
     #[must_use]
     pub fn read_on(&self, cpu: u32) -> u64 {
         self.pass_a_read();
+        self.count_at(self.now_ns.load(Ordering::Relaxed), cpu)
+    }
+
+    /// `CLOCK_MONOTONIC`: what the kernel makes of the counter, true time without a kernel.
+    #[must_use]
+    pub fn monotonic(&self) -> Span {
+        let (Some(state), now) = (self.kernel_now(), self.now_ns.load(Ordering::Relaxed)) else {
+            return self.true_time();
+        };
+        let ns = state.at(self.count_at(now, 0)) >> kernel::SHIFT;
+        Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX))
+    }
+
+    /// `CLOCK_MONOTONIC_RAW`: the counter at its nominal rate; true time without a kernel.
+    #[must_use]
+    pub fn monotonic_raw(&self) -> Span {
+        if self.config.kernel.is_none() {
+            return self.true_time();
+        }
+        let count = self.count_at(self.now_ns.load(Ordering::Relaxed), 0);
+        let ticks = u128::from(count.wrapping_sub(self.config.start_ticks));
+        let ns = ticks * 1_000_000_000 / u128::from(self.config.hertz);
+        Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX))
+    }
+
+    /// The kernel's clock as it is now, if there is a kernel.
+    pub(crate) fn kernel_now(&self) -> Option<kernel::State> {
+        let kernel = self.config.kernel.as_ref()?;
+        let mut state = self.kernel.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.now_ns.load(Ordering::Relaxed);
+        state.follow(kernel, now, |at| self.count_at(at, 0));
+        Some(state.clone())
+    }
+
+    /// The count at a moment of true time, as `cpu` sees it.
+    fn count_at(&self, now: i64, cpu: u32) -> u64 {
         let running = self.running_ns(now);
         let drifts = self.config.drifts.iter();
         let drift: i128 = drifts.map(|drift| drift.error(self.config.seed, running)).sum();

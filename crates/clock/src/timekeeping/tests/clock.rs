@@ -68,6 +68,61 @@ fn ticks_of_two_epochs_do_not_mix() {
     assert!(clock.elapsed(first, clock.ticks()).is_err());
 }
 
+/// The bug: each check looked at the latest interval alone, so that a changed rate that stays within
+/// the brackets of one interval was never found, and lines were drawn by slopes that were further off
+/// than they said. What must be found is what the clock says that it can know.
+#[test]
+fn a_changed_rate_is_found_however_long_a_read_takes() {
+    for (seed, half_read_ps) in [(61, 5_000), (62, 1_000_000), (63, 25_000_000), (64, 150_000_000)]
+    {
+        for direction in [1, -1] {
+            let interval_ns = 20_000_000;
+            let settings = Settings {
+                target_bound_ns: 10_000_000,
+                longest_interval_ns: interval_ns,
+                ..quiet()
+            };
+            let mut observed = Observed::with(seed, Drift::Constant(0), settings);
+            observed.double.with(|s| s.half_read_ps = half_read_ps..half_read_ps * 5 / 4);
+            observed.settle();
+            let known = observed.clock.rate().expect("a counter serves");
+            let ppb = i64::try_from(known.error_ppb * 8).unwrap() * direction;
+            println!("{half_read_ps} ps: {known:?}, so {ppb} ppb");
+            observed.double.with(|s| s.drift = Drift::Constant(ppb));
+            let mut checks = 0;
+            while observed.clock.now_bounded().status != Status::FailedOver {
+                checks += 1;
+                assert!(checks < 30, "{ppb} ppb: never found, {:?}", observed.clock.rate());
+                observed.double.pass_ns(interval_ns);
+                observed.clock.maintain();
+            }
+            assert_eq!(observed.clock.count(EventKind::Residual), 1);
+        }
+    }
+}
+
+/// The kernel's clock left the counter by so little a check that only the row shows it: the counter
+/// goes on.
+#[test]
+fn a_slewed_reference_is_no_changed_rate_over_a_row_either() {
+    let settings =
+        Settings { target_bound_ns: 10_000_000, longest_interval_ns: 20_000_000, ..quiet() };
+    let mut observed = Observed::with(65, Drift::Constant(0), settings);
+    observed.double.with(|s| s.half_read_ps = 25_000_000..30_000_000);
+    observed.settle();
+    let known = observed.clock.rate().expect("a counter serves");
+    observed.double.with(|s| s.slew_ppb = i64::try_from(known.error_ppb * 40).unwrap());
+    for _ in 0..60 {
+        observed.double.pass_ns(20_000_000);
+        observed.clock.maintain();
+    }
+    assert_eq!(observed.clock.source(), SourceId::SIMULATED, "{:?}", observed.clock.events());
+    assert!(observed.clock.count(EventKind::ReferenceSlewed) >= 1);
+    for _ in 0..20 {
+        observed.look();
+    }
+}
+
 /// The difference clock has its own rate: slewing MONOTONIC does not touch it.
 #[test]
 fn differences_are_not_slewed() {

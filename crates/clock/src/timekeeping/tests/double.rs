@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use super::settings::Prior;
+use super::steering::Steering;
 use super::text::Text;
 use super::timebase::{Discipline, Scale, SourceId, Timebase};
 
@@ -60,6 +61,8 @@ pub(super) struct State {
     pub(super) wall_ns: u64,
     pub(super) trusted: bool,
     pub(super) kernel: Discipline,
+    /// Of MONOTONIC's rate.
+    pub(super) generation: u32,
     /// What is said of the counter.
     pub(super) stated: Option<Prior>,
     /// What an examination brings to light.
@@ -127,6 +130,7 @@ impl Double {
             suspended_ns: 0,
             wall_ns: 1_700_000_000_000_000_000,
             trusted: true,
+            generation: 0,
             stated: None,
             against: None,
             kernel: Discipline {
@@ -206,6 +210,14 @@ impl Timebase for Double {
 
     fn discipline(&self) -> Option<Discipline> {
         Some(self.with(|s| s.kernel))
+    }
+
+    fn generation(&self) -> u32 {
+        self.with(|s| s.generation)
+    }
+
+    fn steering(&self, _source: SourceId) -> Steering {
+        Steering::Generation(self.generation())
     }
 
     fn examine(&self, _source: SourceId, _root: &Path) -> Option<Text<48>> {

@@ -16,6 +16,7 @@ fn content(number: u64) -> Content {
         base_ns: number,
         bound_ns: number,
         growth: 0,
+        hold: Hold::Always,
     };
     Content {
         line,
@@ -84,7 +85,7 @@ fn readers_never_see_half_of_a_line() {
                     assert_eq!(found, content(found.line.base_ns));
                     assert!(found.line.base_ns >= last);
                     last = found.line.base_ns;
-                    let told = bounded(&page, |_| Some(last)).map(|r| r.ns);
+                    let told = bounded(&page, |_| Some(last), |_| true).map(|r| r.ns);
                     assert!(told.is_none_or(|ns| ns >= last));
                 }
             });

@@ -18,7 +18,12 @@ pub(crate) struct Arming {
     pub(crate) slack_ns: u64,
     /// Whatever else there is, in the owner's terms.
     pub(crate) flags: u8,
+    /// Whether the expiry was past when this was said: that it is served late is nobody's fault.
+    pub(crate) past: bool,
 }
+
+/// Beside the period, which is at most 2^63 - 1 ns.
+const PAST: u64 = 1 << 63;
 
 /// 2 years and 3 months, what fits beside the flags; a longer slack is stored as this one.
 pub(crate) const SLACK_MAX_NS: u64 = u64::MAX >> u8::BITS;
@@ -37,9 +42,10 @@ impl Cell {
 
     /// Releasing, so that who reads one of these words sees that the cell was taken for it.
     fn write(&self, arming: &Arming) {
-        let Arming { expiry_ns, period_ns, slack_ns, flags } = *arming;
+        let Arming { expiry_ns, period_ns, slack_ns, flags, past } = *arming;
         self.0[0].store(expiry_ns as u64, Ordering::Release);
-        self.0[1].store(period_ns, Ordering::Release);
+        let past = if past { PAST } else { 0 };
+        self.0[1].store(period_ns & !PAST | past, Ordering::Release);
         let slack_ns = slack_ns.min(SLACK_MAX_NS);
         self.0[2].store(slack_ns << u8::BITS | u64::from(flags), Ordering::Release);
     }
@@ -49,9 +55,10 @@ impl Cell {
             std::array::from_fn(|word| self.0[word].load(Ordering::Acquire));
         Arming {
             expiry_ns: expiry_ns as i64,
-            period_ns,
+            period_ns: period_ns & !PAST,
             slack_ns: others >> u8::BITS,
             flags: others as u8,
+            past: period_ns & PAST != 0,
         }
     }
 }
