@@ -14,4 +14,8 @@
 //!
 //! A normal end goes the same way ([`Kept::undo`]), so that both ends are the same code.
 
-pub use hourglass_sys::guardian::{Guardian, Kept, Life, Pledge, Undo};
+//!
+//! While no guardian lives, since both of its processes were killed and another one is being started, nobody is stopped
+//! or raised: [`Guardian::must_live`] is asked before.
+
+pub use hourglass_sys::guardian::{Absent, Guardian, Kept, Life, Pledge, Undo, clean};

@@ -3,7 +3,8 @@
 //! Owns: enforcing a reservation by what the kernel has ([`backend`]), saying why it is refused
 //! ([`admission`]), what was delivered ([`supply`]), how far the reserved work is ([`progress`]),
 //! keeping those who share its processor from taking it ([`smt`]), starting or adopting whom it is
-//! for ([`command`]), what a host took meanwhile ([`account`]), and putting everything back whatever happens ([`guardian`]).
+//! for ([`command`]), whose threads may be changed at all ([`owner`]), what a host took meanwhile ([`account`]), and putting
+//! everything back whatever happens ([`guardian`], [`leftovers`]).
 //! Must not: contain an analysis (sums and slack are `sched`'s), know what a run or a workload is,
 //! print.
 
@@ -14,6 +15,8 @@ pub mod admission;
 pub mod backend;
 pub mod command;
 pub mod guardian;
+pub mod leftovers;
+pub mod owner;
 pub mod progress;
 pub mod smt;
 pub mod supply;

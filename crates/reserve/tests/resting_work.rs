@@ -81,9 +81,17 @@ fn who_sleeps_until_it_is_too_late_is_idle() {
     }
 }
 
-/// Of several reservations all but one are held, which looks like sleep: that says nothing.
+/// Of several reservations all but one are held, which looks like sleep: that says nothing. Work that was not
+/// held and sleeps leaves its turn to the next.
 #[test]
 fn who_is_held_does_not_rest() {
-    let (mut monitor, _) = watched(Policy::Disable, 2);
-    assert_eq!(monitor.look(0).level, Level::Stop);
+    let (mut monitor, sleeps) = watched(Policy::Disable, 2);
+    let order = monitor.look(0);
+    assert_eq!((order.level, order.runs), (Level::Run, None), "both sleep, and neither was held");
+    sleeps.store(false, Ordering::Relaxed);
+    let order = monitor.look(order.next_ns);
+    assert_eq!((order.level, order.runs), (Level::Stop, Some(0)));
+    sleeps.store(true, Ordering::Relaxed);
+    let order = monitor.look(order.next_ns);
+    assert_eq!((order.level, order.runs), (Level::Stop, Some(1)), "the second one was held");
 }

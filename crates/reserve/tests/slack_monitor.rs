@@ -1,9 +1,14 @@
 //! The monitor of slack time on simulated time: the example of the paper's section 3.3, the slack cases
 //! of the corpus (tests/data/slack.json, whose cases name their sources), and random progress.
 
+use std::sync::{Arc, Mutex};
+
 use hourglass_model::{Reservation, Strength};
+use hourglass_reserve::progress::ProgressSource;
 use hourglass_reserve::smt::jobs::Promised;
-use hourglass_reserve::smt::monitor::{Checks, Level, Policy, Settings, Unwatchable};
+use hourglass_reserve::smt::monitor::{
+    self, Checks, Level, Monitor, Policy, Settings, Unwatchable,
+};
 use hourglass_reserve::smt::sim::{FULL, Nature, Outcome, simulate};
 use hourglass_sched::slack::Rate;
 use hourglass_time::Span;
@@ -259,7 +264,6 @@ proptest! {
 /// Whether the monitor says that its promises hold; `None` if it does not take the reservations.
 fn monitor_of(settings: Settings, promised: &[Promised]) -> Option<bool> {
     use hourglass_reserve::progress::{Page, Word};
-    use hourglass_reserve::smt::monitor::Monitor;
     let word = || Word::new(Page::create().unwrap());
     let watched = promised.iter().map(|promised| (*promised, word())).collect();
     Some(Monitor::new(settings, watched).ok()?.is_covered())
@@ -298,6 +302,97 @@ fn jobs_to_come_have_their_slack() {
     );
     // Their work never runs at the same time, so that the core has done one after the other.
     assert!(outcome.beside_ns >= 10 * MS, "co-runners had {} ns of slack", outcome.beside_ns);
+}
+
+/// Work of which nothing is told, and whether it sleeps; a test sets both.
+#[derive(Clone, Default)]
+struct Told(Arc<Mutex<(u64, bool, bool)>>);
+
+impl Told {
+    fn set(&self, done: u64, rests: bool) {
+        (self.0.lock().unwrap().0, self.0.lock().unwrap().1) = (done, rests);
+    }
+
+    fn ends(&self) {
+        self.0.lock().unwrap().2 = true;
+    }
+}
+
+impl ProgressSource for Told {
+    fn name(&self) -> &'static str {
+        "none"
+    }
+
+    fn begin(&mut self, _: u64) {
+        self.0.lock().unwrap().0 = 0;
+    }
+
+    fn done_ns(&mut self) -> u64 {
+        self.0.lock().unwrap().0
+    }
+
+    fn rests(&mut self) -> bool {
+        self.0.lock().unwrap().1
+    }
+
+    fn has_ended(&mut self) -> bool {
+        self.0.lock().unwrap().2
+    }
+}
+
+/// The bug: of several reservations, one whose work slept and told nothing kept the processor from the others until
+/// its deadline, with all co-runners stopped for it.
+#[test]
+fn who_sleeps_is_not_waited_for() {
+    let reserved = [promised(3 * MS, 10 * MS, 10 * MS), promised(4 * MS, 20 * MS, 20 * MS)];
+    let (first, second) = (Told::default(), Told::default());
+    let watched = vec![(reserved[0], first.clone()), (reserved[1], second.clone())];
+    let mut monitor = Monitor::new(Settings::default(), watched).unwrap();
+    let order = monitor.look(0);
+    assert_eq!((order.runs, order.rests.has(0)), (Some(0), false));
+    first.set(0, true);
+    let order = monitor.look(MS);
+    assert!(order.runs == Some(1) && order.rests.has(0) && !order.rests.has(1), "{order:?}");
+    // It is looked at again soon, and its work is not what slack is short of.
+    assert!(order.next_ns <= MS + 10 * MS / 100 && order.level == Level::Run, "{order:?}");
+    assert!(order.slack_ns.unwrap() > 8 * i128::from(MS), "{order:?}");
+    // The one whose turn it is not is held: whether it sleeps cannot be seen.
+    first.set(0, false);
+    second.set(0, true);
+    let order = monitor.look(2 * MS);
+    assert!(order.runs == Some(0) && !order.rests.has(1), "the first one woke: {order:?}");
+    let order = monitor.look(2 * MS + MS / 2);
+    assert!(order.runs == Some(0) && !order.rests.has(1), "{order:?}");
+    // The first one sleeps, then the second one too, which runs by now: everybody may run.
+    first.set(0, true);
+    assert_eq!(monitor.look(3 * MS).runs, Some(1));
+    let order = monitor.look(4 * MS);
+    assert_eq!((order.runs, order.level), (None, Level::Run), "{order:?}");
+    // A sleeper is idle at its deadline, and not missed.
+    monitor.look(10 * MS);
+    monitor.look(20 * MS);
+    let each: Vec<(u64, u64, u64)> = monitor.each().map(|c| (c.jobs, c.missed, c.idle)).collect();
+    assert_eq!(each, [(2, 0, 2), (1, 0, 1)]);
+}
+
+/// A reservation whose process ended takes nothing from the others any more, and misses nothing.
+#[test]
+fn who_has_ended_is_not_watched() {
+    let reserved = [promised(6 * MS, 10 * MS, 10 * MS), promised(6 * MS, 20 * MS, 20 * MS)];
+    let (first, second) = (Told::default(), Told::default());
+    let watched = vec![(reserved[0], first.clone()), (reserved[1], second.clone())];
+    let mut monitor = Monitor::new(Settings::default(), watched).unwrap();
+    assert_eq!(monitor.look(0).runs, Some(0));
+    first.ends();
+    let order = monitor.look(MS);
+    assert_eq!(order.runs, Some(1));
+    // 19 ms are left for 6: the jobs of the other one, 6 ms of each 10, are no more.
+    assert!(order.slack_ns.unwrap() > 12 * i128::from(MS), "{order:?}");
+    second.set(6 * MS, false);
+    let order = monitor.look(7 * MS);
+    assert_eq!((order.runs, order.next_ns), (None, 20 * MS));
+    let each: Vec<(u64, u64)> = monitor.each().map(|counts| (counts.jobs, counts.missed)).collect();
+    assert_eq!(each, [(0, 0), (0, 0)]);
 }
 
 /// Each look costs: at a constant rate s the number of looks is ln(slack / smallest) / ln(1 / s), and
@@ -364,6 +459,9 @@ fn what_cannot_be_watched_is_refused() {
     assert_eq!(refused(Settings::default(), &[half, half]), Unwatchable::Overbooked);
     let never = Settings { checks: Checks::Every(0), ..Settings::default() };
     assert_eq!(refused(never, &[half]), Unwatchable::Interval);
+    // What a command line asks before it starts anybody says the same.
+    assert_eq!(monitor::check(Settings::default(), &[half, half]), Err(Unwatchable::Overbooked));
+    assert_eq!(monitor::check(Settings::default(), &[half]), Ok(true));
     let tight = Settings { margin_ns: 5 * MS, ..Settings::default() };
     assert_eq!(monitor_of(tight, &[half]), Some(false), "no room for the margin");
     assert_eq!(monitor_of(Settings::default(), &[half]), Some(true));

@@ -13,15 +13,18 @@ mod priority;
 mod rules;
 #[cfg(test)]
 mod tests;
+pub mod tick;
 
 pub use bandwidth::{Bandwidth, bandwidth};
 pub(crate) use errno::ESRCH;
 pub use errno::explain;
 pub use facts::Facts;
 pub use lateness::{Lateness, lateness};
-pub(crate) use rules::not_there;
+pub(crate) use rules::not_permitted;
+pub use tick::Tick;
 
 use crate::backend::{Kind, Request};
+use crate::owner::{Foreign, REMEDY};
 
 /// Why a backend does not take a reservation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -51,6 +54,8 @@ impl Refusal {
 pub enum Obstacle {
     /// `CAP_SYS_NICE` or a limit is missing.
     Capability,
+    /// The target is another user's ([`crate::owner`]).
+    Owner,
     /// The affinity does not cover the root domain, or a thread in the class would be pinned.
     Affinity,
     /// The group has no real-time budget (`cpu.rt_runtime_us` is 0).
@@ -63,10 +68,30 @@ pub enum Obstacle {
     Cpu,
     /// A thread in the class may not fork.
     Fork,
+    /// It would be inside another reservation.
+    Nested,
     /// The target has ended.
     Gone,
     /// The kernel or the machine does not have it.
     Missing,
+}
+
+/// Whether the process or thread `id` is the caller's to reserve for.
+///
+/// # Errors
+/// Whose it is.
+pub fn ownership(backend: Kind, id: u32) -> Result<(), Refusal> {
+    Foreign::of(id).map_or(Ok(()), |foreign| Err(not_own(backend, &foreign)))
+}
+
+/// The same of a change that was refused; `None` for any other answer.
+pub(crate) fn ownership_of(backend: Kind, error: &std::io::Error) -> Option<Refusal> {
+    crate::owner::foreign(error).map(|foreign| not_own(backend, foreign))
+}
+
+fn not_own(backend: Kind, foreign: &Foreign) -> Refusal {
+    let remedy = REMEDY.to_owned();
+    Refusal { backend, id: Obstacle::Owner, errno: None, cause: foreign.cause(), remedy }
 }
 
 /// What would refuse `request`, by the deadline class and then by a user-space reserve; empty if

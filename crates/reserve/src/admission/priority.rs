@@ -12,9 +12,9 @@ fn refusal(id: Obstacle, cause: String, remedy: String) -> Refusal {
     Refusal { backend: Kind::User, id, errno: None, cause, remedy }
 }
 
-/// The CPU asked for is there.
+/// The CPU asked for is there, and may be used by the target.
 pub(super) fn cpu(request: &Request, facts: &Facts) -> Option<Refusal> {
-    let (cause, remedy) = rules::not_there(request, facts)?;
+    let (cause, remedy) = rules::not_permitted(request, facts)?;
     Some(refusal(Obstacle::Cpu, cause, remedy))
 }
 

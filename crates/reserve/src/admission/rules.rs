@@ -83,6 +83,20 @@ pub(crate) fn not_there(request: &Request, facts: &Facts) -> Option<(String, Str
     ))
 }
 
+/// Why the CPU asked for cannot be had by a backend that pins.
+pub(crate) fn not_permitted(request: &Request, facts: &Facts) -> Option<(String, String)> {
+    not_there(request, facts).or_else(|| {
+        let (cpu, cpuset) = (request.cpu?, facts.cpuset.as_ref()?);
+        (!cpuset.cpus.contains(cpu)).then(|| {
+            let (folder, cpus) = (&cpuset.folder, &cpuset.cpus);
+            (
+                format!("CPU {cpu} is not in the cpuset {folder}, which has {cpus}"),
+                "choose one of these with --cpu, or give the cpuset more".to_owned(),
+            )
+        })
+    })
+}
+
 /// Whether everything is admitted, wherever it may run.
 fn unlimited(facts: &Facts) -> bool {
     facts.rt_runtime_us.is_some_and(|us| us < 0)

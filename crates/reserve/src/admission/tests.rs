@@ -237,6 +237,15 @@ fn cpusets_of_version_1() {
     assert!(refusal.cause.contains("its cpuset /sys/fs/cgroup/cpuset/rt has CPUs 1"), "{refusal}");
     assert!(refusal.remedy.contains("cpuset.cpu_exclusive"), "{refusal}");
 
+    // EINVAL of sched_setaffinity was all that was said of it.
+    let outside = Request { cpu: Some(0), ..request(3_100, 8_000) };
+    let barred = user(&outside, &inside.facts());
+    assert_eq!(barred.len(), 1, "{barred:?}");
+    assert!(
+        barred[0].cause.ends_with("is not in the cpuset /sys/fs/cgroup/cpuset/rt, which has 1")
+    );
+    assert_eq!(user(&Request { cpu: Some(1), ..outside }, &inside.facts()), []);
+
     let own = inside.with(&[("sys/fs/cgroup/cpuset/cpuset.sched_load_balance", "0\n")]);
     let facts = own.facts();
     assert_eq!(facts.domain, "1".parse().ok());

@@ -1,7 +1,7 @@
 //! Which backend serves best, and why.
 //!
 //! Owns: the order of preference. The deadline class is enforced by the kernel, but for one thread that stays
-//! alone and unpinned; a user-space reserve has one budget for all that a program makes; a quota
+//! alone and unpinned, and where it ends budgets at the tick it keeps only those that are long beside it; a user-space reserve has one budget for all that a program makes; a quota
 //! only caps, and is never chosen where something was promised. Must not: ask the kernel.
 
 use std::fmt;
@@ -36,16 +36,22 @@ pub struct Choice {
     pub refusals: Vec<Refusal>,
 }
 
-/// Chooses for `whom`, who is to stay on one CPU if `pinned`. `refused` tells what a backend would
+/// Chooses for `whom`, who is to stay on one CPU if `pinned`; `coarse` says what is wrong with the deadline class if
+/// the budget is of the order of the tick at which it ends budgets. `refused` tells what a backend would
 /// refuse, and is asked only for those that are considered.
 #[must_use]
-pub fn choose(whom: Whom, pinned: bool, mut refused: impl FnMut(Kind) -> Vec<Refusal>) -> Choice {
-    let (order, because) = preference(whom, pinned);
+pub fn choose(
+    whom: Whom,
+    pinned: bool,
+    coarse: Option<&str>,
+    mut refused: impl FnMut(Kind) -> Vec<Refusal>,
+) -> Choice {
+    let (order, because) = preference(whom, pinned, coarse);
     let mut refusals = Vec::new();
     for (place, kind) in order.into_iter().enumerate() {
         let against = refused(kind);
         if against.is_empty() {
-            let reason = if place == 0 { because.to_owned() } else { instead(&refusals, kind) };
+            let reason = if place == 0 { because } else { instead(&refusals, kind) };
             return Choice { kind: Some(kind), reason, refusals };
         }
         refusals.extend(against);
@@ -68,10 +74,10 @@ pub fn chosen(kind: Kind, refusals: Vec<Refusal>) -> Choice {
 }
 
 /// The order, and why the first one is the first.
-fn preference(whom: Whom, pinned: bool) -> ([Kind; 2], &'static str) {
+fn preference(whom: Whom, pinned: bool, coarse: Option<&str>) -> ([Kind; 2], String) {
     const GROUP: [Kind; 2] = [Kind::User, Kind::Deadline];
     const THREAD: [Kind; 2] = [Kind::Deadline, Kind::User];
-    match whom {
+    let (order, because) = match whom {
         Whom::Program => (
             GROUP,
             "a program may fork and make threads: one budget for all of them takes a user-space reserve",
@@ -87,11 +93,13 @@ fn preference(whom: Whom, pinned: bool) -> ([Kind; 2], &'static str) {
             GROUP,
             "the deadline class does not keep a thread on one CPU; a user-space reserve does",
         ),
+        _ if coarse.is_some() => (GROUP, coarse.unwrap_or_default()),
         Whom::Process { .. } => {
             (THREAD, "the process has a single thread, which the kernel's deadline class serves")
         }
         Whom::Thread => (THREAD, "the kernel's deadline class serves a single thread"),
-    }
+    };
+    (order, because.to_owned())
 }
 
 /// Why not the better ones.
@@ -132,7 +140,7 @@ mod tests {
     fn with(whom: Whom, pinned: bool, refusing: &[Kind]) -> Choice {
         let refused =
             |kind| if refusing.contains(&kind) { vec![refusal(kind)] } else { Vec::new() };
-        choose(whom, pinned, refused)
+        choose(whom, pinned, None, refused)
     }
 
     /// The issue: the deadline class is per thread, without fork, pinning or a shared budget.
@@ -151,6 +159,22 @@ mod tests {
             let choice = with(whom, pinned, &[]);
             assert_eq!(choice.kind, Some(kind), "{whom:?} {pinned}");
             assert!(!choice.reason.is_empty() && choice.refusals.is_empty());
+        }
+    }
+
+    /// The bug: 3 ms of 10 were given to the deadline class, which ends budgets at a tick of 4 ms: 0.54 to 6.60 ms.
+    #[test]
+    fn a_budget_of_the_order_of_the_tick_takes_a_user_space_reserve() {
+        for whom in [Whom::Thread, Whom::Process { threads: 1, children: 0 }] {
+            let choice = choose(whom, false, Some("the tick is coarse"), |_| Vec::new());
+            assert_eq!(
+                (choice.kind, choice.reason.as_str()),
+                (Some(Kind::User), "the tick is coarse")
+            );
+            // Where that one is refused, the class is better than nothing.
+            let refused = |kind| if kind == Kind::User { vec![refusal(kind)] } else { Vec::new() };
+            let choice = choose(whom, false, Some("the tick is coarse"), refused);
+            assert_eq!(choice.kind, Some(Kind::Deadline));
         }
     }
 

@@ -11,7 +11,9 @@ use crate::target::Target;
 pub mod choose;
 pub mod deadline;
 mod gather;
+mod leavers;
 pub mod members;
+pub mod nested;
 pub mod quota;
 pub mod user;
 

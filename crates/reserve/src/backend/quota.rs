@@ -10,9 +10,11 @@ use hourglass_sys::cgroup::{Group, Hierarchy, Version};
 use hourglass_sys::thread;
 
 use super::gather::{Gathered, home_of, make, unless_gone};
-use super::{Backend, Kind, Request, Reserved, members};
+use super::leavers::Leavers;
+use super::{Backend, Doubt, Kind, Request, Reserved, members};
 use crate::admission::{self, Facts, Obstacle, Refusal};
 use crate::guardian::{Guardian, Kept, Life, Undo};
+use crate::owner;
 use crate::supply::Supply;
 use crate::target::Target;
 
@@ -46,6 +48,7 @@ impl Backend for Quota {
 
     fn reserve(&self, target: &Target, request: &Request) -> Result<Box<dyn Reserved>, Refusal> {
         let facts = Facts::here(Some(first_of(target)));
+        admission::ownership(Kind::Quota, first_of(target))?;
         check(target, request, &facts).into_iter().next().map_or(Ok(()), Err)?;
         let refused = |error: io::Error| explain(&error, target);
         let target = whole(target);
@@ -69,15 +72,8 @@ fn first_of(target: &Target) -> u32 {
 
 /// The CPU asked for is there, and may be used by the target.
 fn cpu(request: &Request, facts: &Facts) -> Option<Refusal> {
-    if let Some((cause, remedy)) = admission::not_there(request, facts) {
-        return Some(refusal(Obstacle::Cpu, cause, &remedy));
-    }
-    let (cpu, cpuset) = (request.cpu?, facts.cpuset.as_ref()?);
-    (!cpuset.cpus.contains(cpu)).then(|| {
-        let (folder, cpus) = (&cpuset.folder, &cpuset.cpus);
-        let cause = format!("CPU {cpu} is not in the cpuset {folder}, which has {cpus}");
-        refusal(Obstacle::Cpu, cause, "choose one of these with --cpu, or give the cpuset more")
-    })
+    let (cause, remedy) = admission::not_permitted(request, facts)?;
+    Some(refusal(Obstacle::Cpu, cause, &remedy))
 }
 
 /// A thread that is alone in its process is the process.
@@ -127,6 +123,8 @@ impl Place {
 /// A cap in force. Dropping it puts everything back, in the order of the fields.
 #[derive(Debug)]
 struct Capped {
+    /// Before the group: it looks a last time.
+    leavers: Option<Leavers>,
     /// CPUs of threads that were pinned.
     pinned: Vec<Kept>,
     gathered: Option<Gathered>,
@@ -146,17 +144,25 @@ impl Capped {
         let gathered = make(guardian, &place.parent, &place.home, by_thread).map_err(refused)?;
         let group = gathered.group.clone();
         limit(&group, request).map_err(refused)?;
-        let mut capped =
-            Capped { pinned: Vec::new(), gathered: Some(gathered), supply: Supply::default() };
+        let mut capped = Capped {
+            leavers: None,
+            pinned: Vec::new(),
+            gathered: Some(gathered),
+            supply: Supply::default(),
+        };
         if let Some(cpu) = request.cpu {
             // Before it moves, so that what it forks meanwhile inherits.
             for tid in threads(target) {
-                unless_gone(capped.pin(guardian, tid, cpu))
-                    .map_err(|error| not_pinned(&error, target, cpu))?;
+                match unless_gone(capped.pin(guardian, tid, cpu)) {
+                    // Nor is it moved into the group.
+                    Err(error) if owner::foreign(&error).is_some() => {}
+                    pinned => pinned.map_err(|error| not_pinned(&error, target, cpu))?,
+                }
             }
         }
         let taken = capped.gathered.as_ref().map_or(Ok(()), |gathered| gathered.take(target));
         taken.map_err(refused)?;
+        capped.leavers = Some(Leavers::watch(&group, target));
         Ok(capped)
     }
 
@@ -164,7 +170,7 @@ impl Capped {
         let cpus = Some(thread::affinity_of(tid)?);
         let undo = Undo::Thread { thread: Life::of(tid)?, attributes: None, cpus };
         self.pinned.push(guardian.keep(&undo)?);
-        thread::set_affinity_of(tid, [cpu])
+        owner::pin(tid, &[cpu])
     }
 }
 
@@ -229,8 +235,13 @@ impl Reserved for Capped {
         self.supply.clone()
     }
 
+    fn doubts(&self) -> Vec<Doubt> {
+        self.leavers.as_ref().map(Leavers::doubts).unwrap_or_default()
+    }
+
     fn release(&mut self) -> io::Result<()> {
         self.supply();
+        self.leavers.iter_mut().for_each(Leavers::end);
         let mut done = Ok(());
         for kept in self.pinned.drain(..) {
             done = done.and(kept.undo());
@@ -325,6 +336,7 @@ mod tests {
     use hourglass_time::Span;
 
     use super::*;
+    use hourglass_skip::{Need, skip};
 
     fn request(budget_us: i64, period_us: i64) -> Request {
         let (budget, period) = (Span::from_micros(budget_us), Span::from_micros(period_us));
@@ -423,7 +435,7 @@ mod tests {
             Err(refusal) => {
                 let known = [Obstacle::Missing, Obstacle::Capability];
                 assert!(known.contains(&refusal.id), "{refusal}");
-                println!("skipped: {refusal}");
+                skip(Need::ControlGroup, refusal);
             }
         }
         assert_eq!(after, before);

@@ -7,6 +7,7 @@ use hourglass_sys::guardian::Life;
 use hourglass_sys::pidfd::PidFd;
 
 use crate::backend::Reserved;
+use crate::owner::Foreign;
 use crate::target::Target;
 
 /// Whom the user means.
@@ -54,6 +55,9 @@ pub enum NotAdopted {
     /// It is a thread of the kernel.
     #[error("{0} is a thread of the kernel, which is not to be reserved for")]
     Kernel(u32),
+    /// It is another user's.
+    #[error(transparent)]
+    Foreign(#[from] Foreign),
     /// It is this program, or what keeps it.
     #[error("{0} is this program itself")]
     Own(u32),
@@ -109,6 +113,9 @@ impl Adopted {
         }
         if status.kernel {
             return Err(NotAdopted::Kernel(id));
+        }
+        if let Some(foreign) = Foreign::of(id) {
+            return Err(foreign.into());
         }
         let file = match thread {
             // Before Linux 6.9 threads are looked at in turn.
@@ -188,7 +195,8 @@ impl Status {
     }
 }
 
-/// The only thread of this name.
+/// The only thread of this name, among those that are the caller's to reserve for if there are any: whoever gives a
+/// thread the name of another's is not in the way.
 fn named(name: &str) -> Result<u32, NotAdopted> {
     let own = std::process::id();
     let numbers = |folder: &str| -> Vec<u32> {
@@ -205,6 +213,10 @@ fn named(name: &str) -> Result<u32, NotAdopted> {
         })
         .collect();
     ids.sort_unstable();
+    let own: Vec<u32> = ids.iter().copied().filter(|tid| Foreign::of(*tid).is_none()).collect();
+    if !own.is_empty() {
+        ids = own;
+    }
     match ids[..] {
         [] => Err(NotAdopted::NoName(name.to_owned())),
         [id] => Ok(id),

@@ -3,12 +3,12 @@
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use hourglass_sys::process::{Child, Gated, Program};
-use hourglass_sys::signal_file::PASSED;
 
 /// Where programs are when `PATH` does not say, as `execvp(3)` has it.
 const USUAL: &str = "/bin:/usr/bin";
@@ -99,12 +99,19 @@ impl Launch {
         Launch { program: self.program.printing_aside(), ..self }
     }
 
-    /// Starts it as a process that waits at its gate. Signals of [`PASSED`] act on it as on any program.
+    /// It inherits this descriptor, under the same number.
+    #[must_use]
+    pub fn handing_down(self, descriptor: OwnedFd) -> Launch {
+        Launch { program: self.program.handing_down(descriptor), ..self }
+    }
+
+    /// Starts it as a process that waits at its gate. Signals act on it as if the starter of this process had
+    /// started it.
     ///
     /// # Errors
     /// No processes or memory left.
     pub fn start(&self) -> Result<Gated, NotStarted> {
-        Gated::start(&self.program, &PASSED)
+        Gated::start(&self.program)
             .map_err(|source| NotStarted::NoProcess { file: self.name.clone(), source })
     }
 

@@ -3,10 +3,14 @@
 use std::io;
 use std::os::fd::AsFd;
 
+use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::eventfd::either_readable;
 use hourglass_sys::guardian::Life;
 use hourglass_sys::pidfd::PidFd;
 use hourglass_sys::signal_file::{ENDING, SignalFile};
+
+/// When whoever waits is asked to look at what was started, ns after the start.
+const SETTLED_NS: u64 = 500_000_000;
 
 /// How often who has no descriptor is looked at, ns.
 const LOOK_NS: u64 = 50_000_000;
@@ -33,12 +37,19 @@ pub enum Ended {
 }
 
 /// Waits. Signals that the kernel sent by itself (the keys of a terminal) are not passed on, since
-/// who was started has had them too.
+/// who was started has had them too. `settled` is called once, half a second after the begin, if it has not ended by
+/// then.
 ///
 /// # Errors
 /// What the kernel answers; does not happen.
-pub fn until_end(wait: &Wait<'_>, signals: &SignalFile) -> io::Result<Ended> {
+pub fn until_end(
+    wait: &Wait<'_>,
+    signals: &SignalFile,
+    settled: impl FnOnce(),
+) -> io::Result<Ended> {
     let mut asked = None;
+    let settles_ns = now_ns(ClockId::Monotonic).saturating_add(SETTLED_NS);
+    let mut settled = Some(settled);
     loop {
         while let Some(came) = signals.next()? {
             if ENDING.contains(&came.signal) {
@@ -59,7 +70,14 @@ pub fn until_end(wait: &Wait<'_>, signals: &SignalFile) -> io::Result<Ended> {
         if wait.file.is_none() && !wait.life.goes_on() {
             return Ok(Ended::Gone(asked));
         }
-        let timeout_ns = wait.file.is_none().then_some(LOOK_NS);
+        let left_ns = settles_ns.saturating_sub(now_ns(ClockId::Monotonic));
+        if left_ns == 0
+            && let Some(settled) = settled.take()
+        {
+            settled();
+        }
+        let until_settled = settled.is_some().then_some(left_ns);
+        let timeout_ns = wait.file.is_none().then_some(LOOK_NS).or(until_settled);
         let signal = signals.as_fd();
         let file = wait.file.map_or(signal, AsFd::as_fd);
         match either_readable(file, signal, timeout_ns) {

@@ -18,6 +18,7 @@
 use std::cmp::Ordering;
 
 use hourglass_sys::instructions::Instructions;
+use hourglass_sys::task_clock::TaskClock;
 
 use super::{Doubts, ProgressSource};
 
@@ -30,6 +31,13 @@ pub trait Counter: Send {
 impl Counter for Instructions {
     fn count(&mut self) -> Option<u64> {
         self.read().ok()
+    }
+}
+
+/// Processor time, ns, in the place of instructions: a counter that every kernel has.
+impl Counter for TaskClock {
+    fn count(&mut self) -> Option<u64> {
+        self.read_ns().ok()
     }
 }
 
@@ -79,7 +87,7 @@ impl SingleThreadRate {
 /// Processor time of a window that says something, ns.
 const WINDOW_NS: u64 = 1_000_000;
 
-/// Progress of one thread by its instructions.
+/// Progress by the instructions of a thread, or of a whole process with its descendants ([`super::tree`]).
 pub struct ByInstructions<C, F> {
     counter: C,
     /// Processor time of the thread so far, ns; `None` if it cannot be told.

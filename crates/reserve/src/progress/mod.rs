@@ -2,7 +2,7 @@
 //!
 //! Owns: the sources of that: the word that a program writes ([`page`], [`writer`], [`word`]), retired
 //! instructions ([`instructions`]), processor time ([`cpu_time`]), the largest of several
-//! ([`largest`]), and whether it wanted anything ([`resting`]). Must not: decide anything; count as
+//! ([`largest`]), the count of many threads ([`tree`]), and whether it wanted anything ([`resting`]). Must not: decide anything; count as
 //! done what is not known to be.
 
 pub mod cpu_time;
@@ -10,10 +10,11 @@ pub mod instructions;
 pub mod largest;
 pub mod page;
 pub mod resting;
+pub mod tree;
 pub mod word;
 pub mod writer;
 
-pub use page::{Page, PageError, VARIABLE};
+pub use page::{PATH_VARIABLE, Page, PageError, VARIABLE};
 pub use word::Word;
 pub use writer::Progress;
 
@@ -48,6 +49,10 @@ pub trait ProgressSource: Send {
     /// stopped for having used up what is reserved. MUST be false if that is not known. Asked only of jobs for which
     /// co-runners would stand, or that are not done at their deadline, so that it may read files.
     fn rests(&mut self) -> bool {
+        false
+    }
+    /// Whether all of the work has ended, so that there will be no further job. MUST be cheap: it is asked at each look.
+    fn has_ended(&mut self) -> bool {
         false
     }
     /// What there was to doubt in the jobs that have ended.
@@ -96,6 +101,10 @@ impl<P: ProgressSource + ?Sized> ProgressSource for Box<P> {
 
     fn rests(&mut self) -> bool {
         (**self).rests()
+    }
+
+    fn has_ended(&mut self) -> bool {
+        (**self).has_ended()
     }
 
     fn doubts(&self) -> Doubts {

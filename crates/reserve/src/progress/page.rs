@@ -9,6 +9,7 @@
 //! | 0 | [`MAGIC`] |
 //! | 1 | [`VERSION`] |
 //! | 2, 3 | begin of the first period (`CLOCK_MONOTONIC`, ns) and the period (ns); 0 if not told |
+//! | 4 | how often a program has opened it |
 //! | 8 | the job's number times two; less one while a job is being begun; 0 before the first |
 //! | 9 | the whole of the job, in whatever unit the program likes |
 //! | 10 | what is done of it, in the same unit |
@@ -21,15 +22,20 @@
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use hourglass_sys::memfd::SharedWords;
 
-/// The variable that tells a program where its page is: a path, or the number of a descriptor that it
-/// inherited.
+/// The variable that tells a program where its page is: the number of a descriptor that it inherited, or a path.
 pub const VARIABLE: &str = "HOURGLASS_PROGRESS";
+/// The variable with a path for programs whose descriptor was closed on the way to them, such as by Python's
+/// `subprocess`. Only processes of the same user, with the same `/proc`, can open it.
+pub const PATH_VARIABLE: &str = "HOURGLASS_PROGRESS_PATH";
+/// The number of the descriptor that is handed down is at least this: below are those that shells and scripts take for
+/// their own.
+const HANDED_FROM: u32 = 200;
 /// What the first word says.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"hgprogr\0");
 /// What the second says.
@@ -43,6 +49,7 @@ const LINK: &str = "/memfd:hourglass-progress";
 
 const FIRST: usize = 2;
 const PERIOD: usize = 3;
+const OPENED: usize = 4;
 pub(super) const JOB: usize = 8;
 pub(super) const TOTAL: usize = 9;
 pub(super) const DONE: usize = 10;
@@ -62,6 +69,14 @@ pub enum PageError {
         /// The kernel's answer.
         error: io::Error,
     },
+    /// The descriptor was closed on the way to this program.
+    #[error(
+        "descriptor {0}, which {VARIABLE} names, is closed: what started this program closed it, as sudo and Python's \
+         subprocess do; start hourglass behind it (sudo -u USER hourglass reserve ...), or let it pass the descriptor on \
+         (sudo -C {past}, pass_fds=[{0}])",
+        past = .0 + 1
+    )]
+    Closed(u32),
     /// It is something else.
     #[error("{} is no page of progress; {VARIABLE} must name one that hourglass made", .0.display())]
     Foreign(PathBuf),
@@ -100,14 +115,33 @@ impl Page {
         Ok(page)
     }
 
-    /// Opens the page that [`VARIABLE`] says.
+    /// Opens the page that was handed down to this program, by [`VARIABLE`] or else [`PATH_VARIABLE`]; `None` if neither
+    /// is set.
     ///
     /// # Errors
-    /// [`PageError::Open`], [`PageError::Foreign`], [`PageError::Version`].
+    /// Why [`VARIABLE`] does not lead to one: as [`Page::named`].
+    pub fn handed_down() -> Result<Option<Page>, PageError> {
+        let Some(value) = std::env::var_os(VARIABLE) else { return Ok(None) };
+        Page::named(&value)
+            .or_else(|error| match std::env::var_os(PATH_VARIABLE) {
+                Some(path) => Page::open(Path::new(&path)).map_err(|_| error),
+                None => Err(error),
+            })
+            .map(Some)
+    }
+
+    /// Opens the page that a value of [`VARIABLE`] says.
+    ///
+    /// # Errors
+    /// [`PageError::Open`], [`PageError::Closed`], [`PageError::Foreign`], [`PageError::Version`].
     pub fn named(value: &OsStr) -> Result<Page, PageError> {
-        match value.to_str().map(str::parse::<u32>) {
-            Some(Ok(descriptor)) => Page::open(Path::new(&format!("/proc/self/fd/{descriptor}"))),
-            _ => Page::open(Path::new(value)),
+        const EBADF: i32 = 9;
+        let Some(Ok(descriptor)) = value.to_str().map(str::parse::<u32>) else {
+            return Page::open(Path::new(value));
+        };
+        match SharedWords::inherited(descriptor, WORDS) {
+            Err(error) if error.raw_os_error() == Some(EBADF) => Err(PageError::Closed(descriptor)),
+            mapped => Page::checked(mapped, &PathBuf::from(format!("/proc/self/fd/{descriptor}"))),
         }
     }
 
@@ -118,12 +152,23 @@ impl Page {
     pub fn open(path: &Path) -> Result<Page, PageError> {
         let failed = |error| PageError::Open { path: path.to_owned(), error };
         let file: File = OpenOptions::new().read(true).write(true).open(path).map_err(failed)?;
-        let page = match SharedWords::map(file, WORDS) {
+        Page::checked(SharedWords::map(file, WORDS), path)
+    }
+
+    /// A page if it says that it is one; `path` is where it was found.
+    fn checked(mapped: io::Result<SharedWords>, path: &Path) -> Result<Page, PageError> {
+        let page = match mapped {
             Ok(words) => Page(words),
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            // Too short, no memory that is shared, or one that may shrink: some file of the program's own.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::UnexpectedEof | io::ErrorKind::PermissionDenied
+                ) =>
+            {
                 return Err(PageError::Foreign(path.to_owned()));
             }
-            Err(error) => return Err(failed(error)),
+            Err(error) => return Err(PageError::Open { path: path.to_owned(), error }),
         };
         match (page.load(0), page.load(1)) {
             (MAGIC, VERSION) => Ok(page),
@@ -150,8 +195,58 @@ impl Page {
         Err(PageError::None(pid))
     }
 
-    /// Where other processes of the same user find it, as long as this one has it: a value for
-    /// [`VARIABLE`]. One that is started from here may get the descriptor instead.
+    /// The same page, mapped once more.
+    ///
+    /// # Errors
+    /// [`PageError::Make`].
+    pub fn again(&self) -> Result<Page, PageError> {
+        self.0.again().map(Page).map_err(PageError::Make)
+    }
+
+    /// A descriptor for a program that is started from here, and which keeps its number: the value for [`VARIABLE`].
+    /// Whoever has it can write the page, and can neither shorten nor lengthen it.
+    ///
+    /// # Errors
+    /// [`PageError::Make`].
+    pub fn to_hand_down(&self) -> Result<OwnedFd, PageError> {
+        // Where the limit of open files is lower, any number will do.
+        let high = self.0.descriptor_from(HANDED_FROM);
+        high.or_else(|_| self.0.descriptor_from(3)).map_err(PageError::Make)
+    }
+
+    /// Whether a process has a page among its descriptors under this number; `None` where that may not be looked at, or
+    /// it is gone.
+    #[must_use]
+    pub fn is_held_by(pid: u32, descriptor: u32) -> Option<bool> {
+        match fs::read_link(format!("/proc/{pid}/fd/{descriptor}")) {
+            Ok(link) => Some(link.to_str().is_some_and(|link| link.starts_with(LINK))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                fs::metadata(format!("/proc/{pid}/fd/0")).is_ok().then_some(false)
+            }
+            Err(_) => None,
+        }
+    }
+
+    /// Counts that a program has opened it.
+    pub(super) fn count_opened(&self) {
+        if let Some(word) = self.0.words().get(OPENED) {
+            word.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
+    /// Whether a program has opened it to tell its progress.
+    #[must_use]
+    pub fn was_opened(&self) -> bool {
+        self.load(OPENED) > 0 || self.was_told()
+    }
+
+    /// Whether any job was told of.
+    #[must_use]
+    pub fn was_told(&self) -> bool {
+        self.load(JOB) > 0
+    }
+
+    /// Where other processes of the same user find it, as long as this one has it: a value for [`PATH_VARIABLE`].
     #[must_use]
     pub fn path(&self) -> PathBuf {
         let descriptor = self.0.as_fd().as_raw_fd();
@@ -214,6 +309,30 @@ mod tests {
         assert_eq!(Page::named(OsStr::new(&descriptor)).unwrap().grid(), Some((5, 70)));
         // This process may have the pages of other tests too.
         assert!(Page::of_process(std::process::id()).is_ok());
+    }
+
+    /// The bug: a page was a path in the `/proc` of its maker, which a program of another user, in another PID
+    /// namespace, or of a maker with capabilities cannot open. A descriptor that was closed on the way is told as such.
+    #[test]
+    fn a_page_is_handed_down_by_descriptor() {
+        let page = Page::create().unwrap();
+        let handed = page.to_hand_down().unwrap();
+        let number = handed.as_raw_fd() as u32;
+        assert!(number >= HANDED_FROM);
+        assert_eq!(Page::is_held_by(std::process::id(), number), Some(true));
+        let inherited = Page::named(OsStr::new(&number.to_string())).unwrap();
+        assert!(!page.was_opened());
+        let mut progress = crate::progress::Progress::on(inherited);
+        progress.report(1, 2);
+        assert!(page.was_opened() && page.was_told());
+        let closed = Page::named(OsStr::new("1048575")).unwrap_err();
+        let text = closed.to_string();
+        assert!(matches!(closed, PageError::Closed(1_048_575)) && text.contains("sudo"), "{text}");
+        // Another file has the number now.
+        let file = File::open("/proc/self/exe").unwrap();
+        let other = Page::named(OsStr::new(&file.as_raw_fd().to_string())).unwrap_err();
+        assert!(matches!(other, PageError::Foreign(_)), "{other}");
+        assert_eq!(Page::is_held_by(std::process::id(), file.as_raw_fd() as u32), Some(false));
     }
 
     #[test]

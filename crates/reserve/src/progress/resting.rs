@@ -15,6 +15,8 @@ pub struct Resting<F, G> {
     time: F,
     /// Whether a thread runs or waits for a processor; `None` if that is not known.
     wants: G,
+    /// Whether all of it has ended.
+    ended: Option<Box<dyn FnMut() -> bool + Send>>,
     reserved_ns: u64,
     /// Processor time when the job began.
     begun_ns: Option<u64>,
@@ -34,7 +36,13 @@ where
     /// Of this source.
     #[must_use]
     pub fn new(inner: Box<dyn ProgressSource>, time: F, wants: G) -> Resting<F, G> {
-        Resting { inner, time, wants, reserved_ns: 0, begun_ns: None }
+        Resting { inner, time, wants, ended: None, reserved_ns: 0, begun_ns: None }
+    }
+
+    /// With the question whether all of the work has ended.
+    #[must_use]
+    pub fn until(self, ended: impl FnMut() -> bool + Send + 'static) -> Resting<F, G> {
+        Resting { ended: Some(Box::new(ended)), ..self }
     }
 }
 
@@ -83,6 +91,10 @@ where
         // Who has used up what is reserved may stand for that, and frozen threads look as if they slept.
         let left = now.saturating_sub(begun) < self.reserved_ns;
         left && (self.wants)() == Some(false)
+    }
+
+    fn has_ended(&mut self) -> bool {
+        self.ended.as_mut().is_some_and(|ended| ended())
     }
 
     fn doubts(&self) -> Doubts {

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use hourglass_sys::clock::{ClockId, now_ns};
 
-use super::page::{BEGUN, DONE, JOB, Page, PageError, TOTAL, VARIABLE};
+use super::page::{BEGUN, DONE, JOB, Page, PageError, TOTAL};
 
 /// Tells progress, for less than a nanosecond a call.
 ///
@@ -36,17 +36,18 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// On the page that [`VARIABLE`] names; without it, on a page of its own, which
+    /// On the page that was handed down ([`Page::handed_down`]); without one, on a page of its own, which
     /// [`Page::of_process`] finds.
     ///
     /// # Errors
     /// A variable that names no page; no memory.
     pub fn open() -> Result<Progress, PageError> {
-        match std::env::var_os(VARIABLE) {
-            Some(value) => Page::named(&value),
-            None => Page::create(),
-        }
-        .map(Progress::on)
+        let page = match Page::handed_down()? {
+            Some(page) => page,
+            None => Page::create()?,
+        };
+        page.count_opened();
+        Ok(Progress::on(page))
     }
 
     /// On this page. Whoever writes it from here on begins a new job.

@@ -1,7 +1,7 @@
 //! A thaw for co-runners whose monitor hangs: it must be heard of again, or the guardian resumes them.
 //!
 //! The guardian itself sees to a monitor that dies. This is for one that is alive and does not come
-//! back: stopped by Ctrl-Z or a debugger, or kept off its CPU.
+//! back: stopped by Ctrl-Z or a debugger, or kept off its CPU. While no guardian lives, none is stopped.
 
 use std::io;
 
@@ -46,6 +46,8 @@ impl Stopper for DeadMan {
 
     fn stop(&mut self) -> io::Result<()> {
         let begun = now_ns(ClockId::Monotonic);
+        // Nobody would let them go on if this process were killed.
+        self.guardian.must_live()?;
         self.stopper.stop()?;
         let now = now_ns(ClockId::Monotonic);
         self.took_ns = Some(now.saturating_sub(begun));
@@ -76,10 +78,57 @@ impl Stopper for DeadMan {
     }
 }
 
+/// A stopper for work that is reserved itself and waits for another one's turn: it stops nobody while no
+/// guardian lives. No promise: a monitor that stays away holds up its own work alone.
+pub struct Covered {
+    stopper: Box<dyn Stopper>,
+    guardian: Guardian,
+}
+
+impl Covered {
+    /// What `stopper` stopped is resumed by `guardian` when this process ends.
+    #[must_use]
+    pub fn new(stopper: Box<dyn Stopper>, guardian: &Guardian) -> Covered {
+        Covered { stopper, guardian: guardian.clone() }
+    }
+}
+
+impl Stopper for Covered {
+    fn name(&self) -> &'static str {
+        self.stopper.name()
+    }
+
+    fn stop(&mut self) -> io::Result<()> {
+        self.guardian.must_live()?;
+        self.stopper.stop()
+    }
+
+    fn stands(&mut self) -> io::Result<bool> {
+        self.stopper.stands()
+    }
+
+    fn took_ns(&self) -> Option<u64> {
+        self.stopper.took_ns()
+    }
+
+    fn is_graded(&self) -> bool {
+        self.stopper.is_graded()
+    }
+
+    fn slow(&mut self) -> io::Result<()> {
+        self.stopper.slow()
+    }
+
+    fn resume(&mut self) -> io::Result<()> {
+        self.stopper.resume()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::smt::stopper::{Kind, Wanted, open};
+    use hourglass_sys::pidfd::PidFd;
     use std::process::Command;
     use std::time::{Duration, Instant};
 
@@ -94,6 +143,43 @@ mod tests {
         while state(pid) != wanted {
             assert!(begun.elapsed() < Duration::from_secs(20), "{wanted}, is {}", state(pid));
             std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Whoever is stopped while no guardian lives stays so if the monitor is killed then.
+    #[test]
+    fn nobody_is_stopped_without_a_guardian() {
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let guardian = Guardian::start().unwrap();
+        let stopper = open(Kind::Sigstop, &Wanted::processes([child.id()]), &guardian).unwrap();
+        let mut stopper = DeadMan::new(stopper, &guardian, 60_000_000_000).unwrap();
+        let mut refused = 0;
+        let begun = Instant::now();
+        // Killed just before each order, until one finds none of them there.
+        while refused == 0 && begun.elapsed() < Duration::from_secs(10) {
+            for pid in guardian.pids() {
+                // One of those replaced may have ended by itself.
+                let _ = PidFd::open(pid).and_then(|guard| guard.kill());
+            }
+            match stopper.stop() {
+                Ok(()) => stopper.resume().unwrap(),
+                Err(error) => {
+                    refused += 1;
+                    assert!(error.to_string().contains("guardian was killed"), "{error}");
+                    assert_ne!(state(child.id()), 'T');
+                }
+            }
+            while guardian.pids().len() < 2 || !guardian.lives() {
+                std::thread::yield_now();
+            }
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        if refused == 0 {
+            hourglass_skip::skip(
+                hourglass_skip::Need::Machine,
+                "each order found another guardian already",
+            );
         }
     }
 

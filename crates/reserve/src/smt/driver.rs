@@ -21,7 +21,7 @@ use crate::progress::Doubts;
 
 use super::enforcer::{Enforcer, Watched};
 use super::jobs::Promised;
-use super::monitor::{Policy, Settings, Statistics, Unwatchable};
+use super::monitor::{Checks, Counts, Policy, Settings, Statistics, Unwatchable};
 use super::stopper::Stopper;
 
 /// How the monitor's thread runs.
@@ -109,6 +109,8 @@ pub struct Report {
     pub doubts: Doubts,
     /// The policy.
     pub policy: Policy,
+    /// The interval at which slack is looked at, ns; `None` if it is looked at when it can be used up.
+    pub interval_ns: Option<u64>,
     /// Whether the reservations leave the margin, so that the promises hold.
     pub covered: bool,
     /// The margin in use, ns: what was asked for and the lateness of timers, and what stopping took longer
@@ -139,6 +141,7 @@ impl Report {
             self.statistics;
         SmtReport {
             policy: self.policy.to_string(),
+            interval_ns: self.interval_ns,
             protected: self.covered && !shares.is_empty() && failed == 0 && skipped == 0,
             against: Vec::new(),
             broken: 0,
@@ -157,6 +160,7 @@ impl Report {
             checks,
             backwards: self.doubts.backwards,
             unmoved: self.doubts.unmoved,
+            page: None,
         }
     }
 }
@@ -174,6 +178,7 @@ pub struct Driver {
     thread: Option<JoinHandle<()>>,
     interrupter: Interrupter,
     latest: Arc<Mutex<Report>>,
+    each: Arc<Mutex<Vec<Counts>>>,
     promised: Vec<Promised>,
 }
 
@@ -181,6 +186,7 @@ pub struct Driver {
 struct Alive {
     interrupter: Interrupter,
     latest: Arc<Mutex<Report>>,
+    each: Arc<Mutex<Vec<Counts>>>,
     promised: Vec<Promised>,
 }
 
@@ -204,8 +210,8 @@ impl Driver {
         let thread = std::thread::Builder::new().name("hourglass-smt".to_owned()).spawn(body);
         let thread = thread.map_err(|error| StartError::Thread(errno(&error)))?;
         match told.recv_timeout(patience) {
-            Ok(Ok(Alive { interrupter, latest, promised })) => {
-                Ok(Driver { thread: Some(thread), interrupter, latest, promised })
+            Ok(Ok(Alive { interrupter, latest, each, promised })) => {
+                Ok(Driver { thread: Some(thread), interrupter, latest, each, promised })
             }
             Ok(Err(error)) => Err(error),
             // It finds nobody to tell when it gets to run, and ends.
@@ -243,6 +249,13 @@ impl Driver {
     pub fn stop(mut self) -> Report {
         self.end();
         self.report()
+    }
+
+    /// The same, and what became of the jobs of each reservation, in the order in which they were given.
+    #[must_use]
+    pub fn stop_each(mut self) -> (Report, Vec<Counts>) {
+        self.end();
+        (self.report(), self.each.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
 
     fn end(&mut self) {
@@ -289,6 +302,7 @@ struct Watch {
     /// The margin at start, and the one with which `covered` is true.
     margins: (u64, u64),
     latest: Arc<Mutex<Report>>,
+    each: Arc<Mutex<Vec<Counts>>>,
     /// Time and processor time when watching began.
     begun: (u64, u64),
 }
@@ -307,6 +321,12 @@ impl Watch {
             settings.margin_ns = settings.margin_ns.saturating_add(lateness.p999_ns);
         }
         settings.smallest_ns = smallest_ns(settings.smallest_ns, lateness);
+        if let Checks::Every(interval) = &mut settings.checks {
+            // Shorter ones the monitor would mostly spend on itself; 0 is refused.
+            if *interval > 0 {
+                *interval = (*interval).max(settings.smallest_ns);
+            }
+        }
         let now = sleeper.now_ns();
         for each in &mut watched {
             each.promised = each.promised.after(now);
@@ -320,8 +340,10 @@ impl Watch {
         let report = report(&enforcer, (covered, margin_ns), lateness, (0, 0));
         let latest = Arc::new(Mutex::new(report));
         let interrupter = sleeper.interrupter();
-        let alive = Alive { interrupter, latest: Arc::clone(&latest), promised };
-        Ok((Watch { enforcer, sleeper, lateness, covered, margins, latest, begun }, alive))
+        let each = Arc::new(Mutex::new(enforcer.each().collect()));
+        let (told, of_each) = (Arc::clone(&latest), Arc::clone(&each));
+        let alive = Alive { interrupter, latest: told, each: of_each, promised };
+        Ok((Watch { enforcer, sleeper, lateness, covered, margins, latest, each, begun }, alive))
     }
 
     /// Until it is interrupted.
@@ -344,6 +366,7 @@ impl Watch {
         let _ = self.enforcer.end(self.sleeper.now_ns());
         let report = self.report();
         *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = report;
+        *self.each.lock().unwrap_or_else(PoisonError::into_inner) = self.enforcer.each().collect();
     }
 
     fn report(&self) -> Report {
@@ -368,6 +391,10 @@ fn report(
         statistics: enforcer.statistics(),
         doubts: enforcer.doubts(),
         policy: enforcer.settings().policy,
+        interval_ns: match enforcer.settings().checks {
+            Checks::Every(interval) => Some(interval),
+            Checks::Variable => None,
+        },
         covered,
         margin_ns: enforcer.settings().margin_ns,
         first_margin_ns,

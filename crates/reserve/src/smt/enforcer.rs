@@ -7,7 +7,7 @@ use std::io;
 use crate::progress::{Doubts, ProgressSource};
 
 use super::jobs::Promised;
-use super::monitor::{Level, Monitor, Order, Settings, Statistics, Unwatchable};
+use super::monitor::{Counts, Level, Monitor, Order, Set, Settings, Statistics, Unwatchable};
 use super::stopper::Stopper;
 
 /// How soon an order that could not be carried out is tried again.
@@ -122,7 +122,7 @@ impl Enforcer {
     fn carry_out(&mut self, order: &Order, now: u64) -> io::Result<()> {
         let rises = self.level.is_none_or(|level| order.level > level);
         let before = if rises { self.set_level(order.level, now) } else { Ok(()) };
-        let gates = self.set_gates(order.runs);
+        let gates = self.set_gates(order.runs, order.rests);
         let after = if rises { Ok(()) } else { self.set_level(order.level, now) };
         let again = match (order.began, order.level) {
             // Whoever waits for a sign of life has one, and whoever came in between stops too.
@@ -171,10 +171,10 @@ impl Enforcer {
         Ok(())
     }
 
-    /// Holds all reserved work but that of `runs`; `None` lets all run.
-    fn set_gates(&mut self, runs: Option<usize>) -> io::Result<()> {
+    /// Holds all reserved work but that of `runs` and of those that rest; `None` lets all run.
+    fn set_gates(&mut self, runs: Option<usize>, rests: Set) -> io::Result<()> {
         let mut answer = Ok(());
-        let wanted = |index: usize| runs.is_some_and(|runs| runs != index);
+        let wanted = |index: usize| runs.is_some_and(|runs| runs != index) && !rests.has(index);
         for pass in [true, false] {
             for (index, gate) in self.gates.iter_mut().enumerate() {
                 let hold = wanted(index);
@@ -197,7 +197,7 @@ impl Enforcer {
     /// # Errors
     /// What the kernel answers; everybody is tried.
     pub fn end(&mut self, now: u64) -> io::Result<()> {
-        let gates = self.set_gates(None);
+        let gates = self.set_gates(None, Set::default());
         let level = self.set_level(Level::Run, now);
         level.and(gates)
     }
@@ -212,6 +212,11 @@ impl Enforcer {
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         self.monitor.statistics()
+    }
+
+    /// What became of the jobs of each reservation, in the order in which they were given.
+    pub fn each(&self) -> impl Iterator<Item = Counts> {
+        self.monitor.each()
     }
 
     /// What there was to doubt about progress.

@@ -107,6 +107,10 @@ pub(super) struct Job {
     left_ns: u64,
     /// Whether it was counted as missed or idle.
     judged: bool,
+    /// Whether its work is held for that of another reservation: then it seems to sleep.
+    pub(super) held: bool,
+    /// Whether there will be no further job.
+    ended: bool,
     /// What is known of where the program's jobs begin; `None` if its periods are where they are.
     phase: Option<Phase>,
     /// When it was first looked at without co-runners, and what was left then.
@@ -122,6 +126,8 @@ impl Job {
             next_ns: promised.first_ns,
             left_ns: 0,
             judged: false,
+            held: false,
+            ended: false,
             phase: follows.then(Phase::default),
             alone: None,
         }
@@ -130,6 +136,11 @@ impl Job {
     /// Brings it to `now`.
     pub(super) fn advance<P: ProgressSource>(&mut self, now: u64, source: &mut P) -> Advance {
         let mut advance = Advance::default();
+        self.ended = self.ended || source.has_ended();
+        if self.ended {
+            self.left_ns = 0;
+            return advance;
+        }
         if now >= self.next_ns {
             self.close(source, &mut advance);
             let skipped = (now - self.next_ns) / self.promised.period_ns;
@@ -159,7 +170,7 @@ impl Job {
         if !self.is_pending() || std::mem::replace(&mut self.judged, true) {
             return;
         }
-        if source.rests() {
+        if !self.held && source.rests() {
             advance.idle += 1;
         } else {
             advance.missed += 1;
@@ -235,15 +246,20 @@ impl Job {
         self.begun_ns.unwrap_or(self.promised.first_ns).saturating_add(self.promised.deadline_ns)
     }
 
-    /// Begin of the next period.
+    /// Begin of the next period; of one that has ended, never.
     pub(super) fn next_ns(&self) -> u64 {
-        self.next_ns
+        if self.ended { u64::MAX } else { self.next_ns }
     }
 
-    /// What is to be done next of the reservation: this job, or the next one where it is done. Each
-    /// job costs `extra` more.
-    pub(super) fn pending(&self, extra: u64) -> Pending {
-        if self.is_pending() {
+    /// Whether there will be no further job.
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// What is to be done next of the reservation: this job, or the next one where it is done, or wants nothing
+    /// (`rests`). Each job costs `extra` more.
+    pub(super) fn pending(&self, extra: u64, rests: bool) -> Pending {
+        if self.is_pending() && !rests {
             Pending { deadline: self.due_ns(), left: self.left_ns.saturating_add(extra) }
         } else {
             let deadline = self.next_ns.saturating_add(self.promised.deadline_ns);

@@ -6,6 +6,7 @@ pub mod driver;
 pub mod enforcer;
 pub mod jobs;
 pub mod monitor;
+mod order;
 pub mod sharers;
 pub mod sim;
 pub mod stopper;

@@ -11,6 +11,7 @@ use hourglass_sched::verdict::Refusal;
 use crate::progress::{Doubts, ProgressSource};
 
 use super::jobs::{Job, Promised};
+pub use super::order::{Counts, Level, Order, Set, Statistics};
 
 /// What is done about co-runners while reserved work is pending (section 4.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -97,7 +98,7 @@ pub enum Unwatchable {
     Interval,
     /// More is reserved on one physical core than it has.
     #[error(
-        "the reservations on one physical core, which never run at the same time, are more than the core"
+        "the reservations on one physical core, which never run at the same time, are more than the core; reserve less, or put one of them on another core"
     )]
     Overbooked,
     /// The periods have no common multiple that is near enough to look ahead to.
@@ -105,60 +106,6 @@ pub enum Unwatchable {
         "the periods of the reservations on one physical core have too few common multiples; choose rounder ones"
     )]
     Incommensurable,
-}
-
-/// What co-runners may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Level {
-    /// Run.
-    Run,
-    /// Run on what is left over.
-    Slow,
-    /// Not run.
-    Stop,
-}
-
-/// What is to be done until the next look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Order {
-    /// What co-runners may do.
-    pub level: Level,
-    /// Whether a period began at this look.
-    pub began: bool,
-    /// The only reservation whose work may run; `None` if all may.
-    pub runs: Option<usize>,
-    /// Slack of the system at this look, ns; `None` if nothing is pending or it was not asked for.
-    pub slack_ns: Option<i128>,
-    /// When to look next.
-    pub next_ns: u64,
-}
-
-/// What a monitor has seen and done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Statistics {
-    /// Jobs whose period is over.
-    pub jobs: u64,
-    /// Jobs not done at the look that their deadline called for.
-    pub missed: u64,
-    /// Jobs of which nothing was told, and whose work wanted no processor at that look, or when less was left than is
-    /// reserved; not among the missed.
-    pub idle: u64,
-    /// Periods that nobody looked at, because the monitor itself was away.
-    pub skipped: u64,
-    /// Looks.
-    pub checks: u64,
-    /// Times that co-runners were stopped.
-    pub stops: u64,
-    /// Times that they were slowed.
-    pub slows: u64,
-    /// Time for which they stood, ns.
-    pub stopped_ns: u64,
-    /// The longest order to stop, ns; 0 where that is not measured.
-    pub stop_max_ns: u64,
-    /// Orders that could not be carried out.
-    pub failed: u64,
-    /// The latest look after its time, ns.
-    pub latest_ns: u64,
 }
 
 /// Less slack than any margin.
@@ -175,12 +122,41 @@ fn switch_ns(jobs: usize, floor_ns: u64, margin_ns: u64) -> u64 {
     if jobs > 1 { floor_ns.saturating_add(margin_ns) } else { 0 }
 }
 
+/// Whether these can be watched together, and whether each leaves the margin ([`Monitor::is_covered`]). Nothing is
+/// watched.
+///
+/// # Errors
+/// [`Unwatchable`].
+pub fn check(settings: Settings, promised: &[Promised]) -> Result<bool, Unwatchable> {
+    let watched = promised.iter().map(|promised| (*promised, Nothing)).collect();
+    Monitor::new(settings, watched).map(|monitor| monitor.is_covered())
+}
+
+/// Work that does nothing.
+struct Nothing;
+
+impl ProgressSource for Nothing {
+    fn name(&self) -> &'static str {
+        "none"
+    }
+
+    fn begin(&mut self, _: u64) {}
+
+    fn done_ns(&mut self) -> u64 {
+        0
+    }
+}
+
 /// Watches the reservations of one physical core, or of whatever else shares.
 #[derive(Debug)]
 pub struct Monitor<P> {
     settings: Settings,
     jobs: Vec<Job>,
     sources: Vec<P>,
+    /// Jobs, missed and idle of each.
+    counts: Vec<(u64, u64, u64)>,
+    /// Whose work may run since the last look, and who rests.
+    last: (Option<usize>, Set),
     /// What each job costs more than is reserved, because the next one waits for a look.
     switch_ns: u64,
     /// Looks for the end of a job come no closer together than this.
@@ -219,11 +195,13 @@ impl<P: ProgressSource> Monitor<P> {
             latched: false,
             next_ns: jobs.iter().map(Job::next_ns).min().unwrap_or(0),
             ahead: Vec::with_capacity(jobs.len()),
+            counts: vec![(0, 0, 0); jobs.len()],
+            last: (None, Set::default()),
             jobs,
             sources,
             statistics: Statistics::default(),
         };
-        match monitor.slack_ahead(0) {
+        match monitor.slack_ahead(0, Set::default()) {
             Ok(_) => Ok(monitor),
             Err(Refusal::Endless) => Err(Unwatchable::Overbooked),
             Err(_) => Err(Unwatchable::Incommensurable),
@@ -271,6 +249,17 @@ impl<P: ProgressSource> Monitor<P> {
         self.statistics
     }
 
+    /// What became of the jobs of each reservation.
+    pub fn each(&self) -> impl Iterator<Item = Counts> {
+        self.sources.iter().zip(&self.counts).map(|(source, (jobs, missed, idle))| Counts {
+            jobs: *jobs,
+            missed: *missed,
+            idle: *idle,
+            progress: source.name(),
+            doubts: source.doubts(),
+        })
+    }
+
     /// What there was to doubt about progress, of all reservations.
     #[must_use]
     pub fn doubts(&self) -> Doubts {
@@ -309,8 +298,14 @@ impl<P: ProgressSource> Monitor<P> {
         self.statistics.checks += 1;
         self.statistics.latest_ns = self.statistics.latest_ns.max(now.saturating_sub(self.next_ns));
         let mut began = false;
-        for (job, source) in self.jobs.iter_mut().zip(&mut self.sources) {
+        let (runs, resting) = self.last;
+        let each = self.jobs.iter_mut().zip(&mut self.sources).zip(&mut self.counts);
+        for (index, ((job, source), counts)) in each.enumerate() {
+            job.held = runs.is_some_and(|runs| runs != index) && !resting.has(index);
             let advance = job.advance(now, source);
+            counts.0 += advance.ended;
+            counts.1 += advance.missed;
+            counts.2 += advance.idle;
             began |= advance.began;
             self.statistics.jobs += advance.ended;
             self.statistics.missed += advance.missed;
@@ -320,6 +315,7 @@ impl<P: ProgressSource> Monitor<P> {
         self.latched &= !began;
         let order = Order { began, ..self.decide(now) };
         self.next_ns = order.next_ns;
+        self.last = (order.runs, order.rests);
         order
     }
 
@@ -327,10 +323,13 @@ impl<P: ProgressSource> Monitor<P> {
         let begins = self.jobs.iter().map(Job::next_ns);
         let dues = self.jobs.iter().filter(|job| job.is_pending()).map(Job::due_ns);
         let latest = begins.chain(dues.filter(|due| *due > now)).min().unwrap_or(u64::MAX);
-        let Some(first) = self.first_due() else {
+        let (first, rests) = self.first_due();
+        // Whoever sleeps is looked at again soon.
+        let latest = latest.min(self.wake_of(rests, now));
+        let Some(first) = first else {
             self.latched = false;
             let (level, runs, slack_ns) = (Level::Run, None, None);
-            return Order { level, began: false, runs, slack_ns, next_ns: latest };
+            return Order { level, began: false, runs, rests, slack_ns, next_ns: latest };
         };
         let (level, slack_ns, next_ns) = match self.settings.policy {
             Policy::Ignore => (Level::Run, None, latest),
@@ -338,25 +337,46 @@ impl<P: ProgressSource> Monitor<P> {
                 let rest = self.beside_rest(first, now);
                 rest.unwrap_or_else(|| (Level::Stop, None, self.end_of(first, now)))
             }
-            Policy::Monitor => self.by_slack(first, now),
+            Policy::Monitor => self.by_slack(first, rests, now),
         };
         let several = self.jobs.len() > 1 && self.settings.policy != Policy::Ignore;
         let switch = if several { self.earliest_end_of(first, now) } else { u64::MAX };
         let runs = several.then_some(first);
         let next_ns = next_ns.min(switch).min(latest);
-        Order { level, began: false, runs, slack_ns, next_ns }
+        Order { level, began: false, runs, rests, slack_ns, next_ns }
     }
 
-    /// The pending job with the earliest deadline.
-    fn first_due(&self) -> Option<usize> {
-        let pending = self.jobs.iter().enumerate().filter(|(_, job)| job.is_pending());
-        pending.min_by_key(|(_, job)| job.due_ns()).map(|(index, _)| index)
+    /// The pending job with the earliest deadline, and those that have earlier ones and sleep by their own will: a
+    /// processor is not kept for who does not want it. Of one reservation alone, [`Monitor::beside_rest`] decides.
+    fn first_due(&mut self) -> (Option<usize>, Set) {
+        let mut rests = Set::default();
+        loop {
+            let pending = self.jobs.iter().enumerate();
+            let pending = pending.filter(|(index, job)| job.is_pending() && !rests.has(*index));
+            let Some((index, job)) = pending.min_by_key(|(_, job)| job.due_ns()) else {
+                return (None, rests);
+            };
+            // Of those that were held nothing can be said.
+            let asked = self.jobs.len() > 1 && index < Set::MOST && !job.held;
+            if !asked || !self.sources.get_mut(index).is_some_and(ProgressSource::rests) {
+                return (Some(index), rests);
+            }
+            rests = rests.with(index);
+        }
+    }
+
+    /// When to look whether one of those wants the processor again.
+    fn wake_of(&self, rests: Set, now: u64) -> u64 {
+        let resting = self.jobs.iter().enumerate().filter(|(index, _)| rests.has(*index));
+        let waits =
+            resting.map(|(_, job)| (job.promised.period_ns() / REST_PART).max(self.floor_ns));
+        waits.min().map_or(u64::MAX, |wait| now.saturating_add(wait))
     }
 
     /// What slack says: the level, the slack, and until when.
-    fn by_slack(&mut self, first: usize, now: u64) -> (Level, Option<i128>, u64) {
+    fn by_slack(&mut self, first: usize, rests: Set, now: u64) -> (Level, Option<i128>, u64) {
         // More is reserved than can be looked at: nothing is known to be left over.
-        let slack = self.slack_ahead(now).ok().flatten().unwrap_or(NO_SLACK);
+        let slack = self.slack_ahead(now, rests).ok().flatten().unwrap_or(NO_SLACK);
         let run = if self.latched { None } else { self.run_until(now, slack, 0) };
         let Some(until) = run else {
             if let Some(rest) = self.beside_rest(first, now) {
@@ -408,16 +428,18 @@ impl<P: ProgressSource> Monitor<P> {
         }
     }
 
-    /// Slack of the system: of one reservation T - C, of several equation 9 with the jobs to come.
-    fn slack_ahead(&mut self, now: u64) -> Result<Option<i128>, Refusal> {
+    /// Slack of the system: of one reservation T - C, of several equation 9 with the jobs to come, without those that
+    /// rest and those that have ended.
+    fn slack_ahead(&mut self, now: u64, rests: Set) -> Result<Option<i128>, Refusal> {
         if let [job] = self.jobs.as_slice() {
-            let pending = job.pending(0);
+            let pending = job.pending(0, false);
             let promise = Promise::new(pending.deadline, pending.left, Rate::ZERO, 0);
             return Ok(Some(promise.slack(now, 0)));
         }
         self.ahead.clear();
-        self.ahead.extend(self.jobs.iter().map(|job| slack::Reservation {
-            pending: job.pending(self.switch_ns),
+        let each = self.jobs.iter().enumerate().filter(|(_, job)| !job.has_ended());
+        self.ahead.extend(each.map(|(index, job)| slack::Reservation {
+            pending: job.pending(self.switch_ns, rests.has(index)),
             cost: job.promised.reserved_ns().saturating_add(self.switch_ns),
             period: job.promised.period_ns(),
         }));

@@ -4,7 +4,8 @@
 //! the reserved work ([`locks`]). Must not: stop anybody; choose without being told.
 //!
 //! Never stopped are kernel threads, the first process, this one and its guardian, the reserved work with
-//! its descendants, and the ancestors of both: shells, terminals and supervisors that wait for them. A
+//! its descendants, the ancestors of both (shells, terminals and supervisors that wait for them), and, unless
+//! root asks, processes of other users. A
 //! selection of many leaves them out and says so; one that names them is refused.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,6 +20,7 @@ use thiserror::Error;
 
 use super::stopper::members::{Members, field, numbers_in, parent_of, process_of, threads};
 use super::stopper::{CoRunners, Wanted};
+use crate::owner::Foreign;
 use crate::target::Target;
 
 pub mod locks;
@@ -84,6 +86,8 @@ pub enum Spared {
     Ancestor,
     /// The kernel's.
     Kernel,
+    /// It belongs to another user, by one of its user IDs ([`crate::owner`]).
+    Foreign,
     /// It may not run on any CPU that shares with the reserved one.
     Elsewhere,
 }
@@ -96,6 +100,7 @@ impl fmt::Display for Spared {
             Spared::Reserved => "the reserved work",
             Spared::Ancestor => "an ancestor of the reserved work or of this program",
             Spared::Kernel => "a kernel thread",
+            Spared::Foreign => "another user's, or runs a set-uid program",
             Spared::Elsewhere => "not allowed on a CPU that shares with the reserved one",
         })
     }
@@ -168,6 +173,9 @@ pub fn select(
         }
         CoRunners::Everyone => BTreeSet::new(),
     };
+    // Descendants of those that are named.
+    let foreign = members.iter().filter(|pid| Foreign::of(**pid).is_some());
+    spared.extend(foreign.map(|pid| (*pid, Spared::Foreign)));
     let shared = must_run.reserved.map(|pid| locks::shared_with(pid, &members)).unwrap_or_default();
     let wanted = Wanted { co_runners, reserved, shares: shares.clone(), graded: false };
     Ok(Selected { wanted, spared: spared.into_iter().collect(), shared })
@@ -302,7 +310,8 @@ impl MustRun {
             return Some(Spared::Ancestor);
         }
         let flags = field(pid, FLAGS).and_then(|text| text.parse::<u64>().ok());
-        flags.filter(|flags| flags & KERNEL_THREAD != 0).map(|_| Spared::Kernel)
+        let kernel = flags.filter(|flags| flags & KERNEL_THREAD != 0).map(|_| Spared::Kernel);
+        kernel.or_else(|| Foreign::of(pid).map(|_| Spared::Foreign))
     }
 }
 

@@ -12,6 +12,7 @@ mod victims;
 
 use hourglass_reserve::guardian::Guardian;
 use hourglass_reserve::smt::stopper::{CoRunners, Kind, Setup, Wanted, choose, measure, open};
+use hourglass_skip::{Need, skip};
 use hourglass_sys::cgroup::{Group, Hierarchy};
 use hourglass_sys::heart_beat::HeartBeat;
 use hourglass_sys::sched::{self, Attributes};
@@ -140,7 +141,7 @@ fn a_named_group_is_stopped_as_it_is() {
         let home = match made {
             Ok(group) => Home(group),
             Err(error) => {
-                eprintln!("skipped: no group for {kind}: {error}");
+                skip(Need::ControlGroup, format_args!("no group for {kind}: {error}"));
                 continue;
             }
         };
@@ -223,7 +224,7 @@ fn measurements_and_the_choice() {
     let guardian = Guardian::start().unwrap();
     let setup = match Setup::new(&hourglass_model::CpuSet::default()) {
         Ok(setup) => Setup { trials: 40, limit_ms: 20_000, ..setup },
-        Err(reason) => return eprintln!("skipped: {reason}"),
+        Err(reason) => return skip(Need::SecondCpu, reason),
     };
     assert_ne!(setup.controller, setup.victim);
     for kind in Kind::ALL {
@@ -237,7 +238,7 @@ fn measurements_and_the_choice() {
             }
             Err(reason) => {
                 assert!(!required(kind), "{reason}");
-                eprintln!("skipped: {reason}");
+                skip(Need::Kernel, reason);
             }
         }
     }
@@ -252,7 +253,7 @@ fn measurements_and_the_choice() {
             drop(chosen);
             runs(&victim);
         }
-        Err(reason) => eprintln!("skipped: {reason}"),
+        Err(reason) => skip(Need::Machine, reason),
     }
 }
 

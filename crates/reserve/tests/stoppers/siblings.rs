@@ -4,6 +4,7 @@
 use hourglass_reserve::guardian::Guardian;
 use hourglass_reserve::smt::stopper::Kind;
 use hourglass_reserve::smt::topology::{Interference, Topology};
+use hourglass_skip::{Need, skip};
 use hourglass_sys::core_sched;
 use hourglass_sys::sched::Attributes;
 
@@ -20,7 +21,7 @@ fn siblings() -> Option<(u32, u32, Option<u32>)> {
     });
     if found.is_none() {
         assert!(std::env::var_os("HOURGLASS_TEST_SIBLINGS_REQUIRED").is_none(), "no siblings");
-        eprintln!("skipped: no core of this machine has siblings that are online");
+        skip(Need::Siblings, "no core of this machine has siblings that are online");
     }
     found
 }

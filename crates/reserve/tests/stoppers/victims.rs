@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use hourglass_reserve::guardian::Guardian;
 use hourglass_reserve::smt::stopper::{CoRunners, Kind, Stopper, Wanted, open};
 use hourglass_reserve::target::Target;
+use hourglass_skip::{Need, skip};
 use hourglass_sys::heart_beat::HeartBeat;
 use hourglass_sys::sched::Attributes;
 
@@ -69,7 +70,7 @@ pub(crate) fn opened(kind: Kind, wanted: &Wanted, guardian: &Guardian) -> Option
         Ok(stopper) => Some(stopper),
         Err(reason) => {
             assert!(!required(kind), "{reason}");
-            eprintln!("skipped: {reason}");
+            skip(Need::Kernel, reason);
             None
         }
     }
@@ -105,7 +106,7 @@ impl Role {
             Some("open") => Some(role),
             word => {
                 assert!(!required(kind), "{word:?}");
-                eprintln!("skipped: {word:?}");
+                skip(Need::Kernel, format_args!("{word:?}"));
                 None
             }
         }

@@ -13,11 +13,11 @@ const MOST_BYTES: u64 = 4 << 20;
 
 /// Files below a root.
 #[derive(Clone, Debug)]
-pub(super) struct Files(PathBuf);
+pub(in crate::admission) struct Files(PathBuf);
 
 impl Files {
     /// The files below `root`.
-    pub(super) fn below(root: &Path) -> Files {
+    pub(in crate::admission) fn below(root: &Path) -> Files {
         Files(root.to_owned())
     }
 
@@ -33,7 +33,7 @@ impl Files {
     }
 
     /// A file's text.
-    pub(super) fn text(&self, path: &str) -> Option<String> {
+    pub(in crate::admission) fn text(&self, path: &str) -> Option<String> {
         let mut text = String::new();
         let file = fs::File::open(self.at(path)).ok()?;
         file.take(MOST_BYTES).read_to_string(&mut text).ok()?;

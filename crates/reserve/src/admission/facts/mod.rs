@@ -15,7 +15,9 @@ use std::path::Path;
 use hourglass_model::CpuSet;
 use hourglass_sys::sched::{self, Attributes};
 
-use files::Files;
+use super::tick::Tick;
+
+pub(super) use files::Files;
 pub use servers::{FairServer, Known};
 pub use threads::DeadlineThread;
 
@@ -61,6 +63,8 @@ pub struct Facts {
     pub priority_limit: Option<u64>,
     /// Threads of the subject's process.
     pub threads: Option<usize>,
+    /// The tick, at which budgets of the deadline class may end.
+    pub tick: Option<Tick>,
 }
 
 /// Real-time time of a control group on each CPU.
@@ -90,10 +94,12 @@ impl Facts {
     /// Those of this machine for thread `subject`, or for the calling thread.
     #[must_use]
     pub fn here(subject: Option<u32>) -> Facts {
-        Facts::read(Path::new("/"), subject, &|tid| sched::of(tid).ok().flatten())
+        let root = Path::new("/");
+        let facts = Facts::read(root, subject, &|tid| sched::of(tid).ok().flatten());
+        Facts { tick: Tick::here(&Files::below(root)), ..facts }
     }
 
-    /// Those of the machine whose files lie below `root` and whose threads have `policies`.
+    /// Those of the machine whose files lie below `root` and whose threads have `policies`. The tick is in no file.
     #[must_use]
     pub fn read(root: &Path, subject: Option<u32>, policies: Policies<'_>) -> Facts {
         let files = Files::below(root);
@@ -126,6 +132,7 @@ impl Facts {
             affinity,
             fair_servers,
             fair_servers_known,
+            tick: None,
         }
     }
 }

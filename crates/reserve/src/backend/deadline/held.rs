@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -10,10 +11,18 @@ use hourglass_model::{Reservation, Strength};
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::sched::{self, Attributes, Saved};
 
+use super::at_tick;
 use super::ledger::Ledger;
 use super::look::{Look, Person, Stuck};
-use crate::backend::Reserved;
+use crate::backend::{Doubt, Reserved};
+use crate::owner;
 use crate::supply::Supply;
+
+/// Of the thread that looks, a few tens of microseconds in each period: as the keeper of a user-space reserve has it.
+const PRIORITY: u8 = 95;
+
+/// Periods left out are told if they are more than this part of the others.
+const TOLERATED_PART: u64 = 100;
 
 /// What the one who looks and the one who asks share.
 #[derive(Debug)]
@@ -22,6 +31,8 @@ struct Shared {
     /// Whether looking ends.
     ended: Mutex<bool>,
     bell: Condvar,
+    /// Whether it became another user's, and was put back for that.
+    foreign: AtomicBool,
 }
 
 /// A thread in the class.
@@ -30,6 +41,8 @@ pub(super) struct Held {
     /// What it was before; taken when it is put back.
     saved: Option<Saved>,
     shared: Arc<Shared>,
+    /// What the kernel's tick means for the budget.
+    coarse: Option<String>,
     looking: Option<JoinHandle<()>>,
 }
 
@@ -41,7 +54,13 @@ impl fmt::Debug for Held {
 
 impl Held {
     /// Of a thread that has entered the class, and was `saved` before.
-    pub(super) fn new(person: Person, saved: Saved, reservation: &Reservation) -> Held {
+    /// `coarse` says what is wrong where budgets end at ticks that are long beside this one.
+    pub(super) fn new(
+        person: Person,
+        saved: Saved,
+        reservation: &Reservation,
+        coarse: Option<String>,
+    ) -> Held {
         let ledger = Ledger::new(
             reservation.budget().nanos_or_zero(),
             reservation.deadline().nanos_or_zero(),
@@ -52,15 +71,16 @@ impl Held {
             ledger: Mutex::new(ledger),
             ended: Mutex::new(false),
             bell: Condvar::new(),
+            foreign: AtomicBool::new(false),
         });
         let own = Arc::clone(&shared);
         let period_ns = reservation.period().nanos_or_zero();
         // Without it the reservation holds all the same, and its supply stays unknown.
         let looking = thread::Builder::new()
             .name("hourglass-looks".to_owned())
-            .spawn(move || look_on(&own, &person, period_ns))
+            .spawn(move || look_on(&own, &person, saved, period_ns))
             .ok();
-        Held { person, saved: Some(saved), shared, looking }
+        Held { person, saved: Some(saved), shared, coarse, looking }
     }
 
     fn stop_looking(&mut self) {
@@ -82,15 +102,22 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// ends looking; it runs, and its reservation is over.
 fn wake(person: &Person) {
     let Ok(within) = Saved::of(person.tid) else { return };
-    if sched::set_of(person.tid, Attributes::Other(0)).is_ok() {
+    if sched::set_of(person.tid, Attributes::Other(0)).is_ok() && owner::check(person.tid).is_ok() {
         let _ = within.restore(person.tid);
     }
 }
 
-/// Looks until the thread has ended or nobody asks any more.
-fn look_on(shared: &Shared, person: &Person, period_ns: u64) {
+/// Looks until the thread has ended or nobody asks any more. One that executes a set-uid program is put back.
+fn look_on(shared: &Shared, person: &Person, saved: Saved, period_ns: u64) {
+    // On time, where that is granted: what a period had is known from a look soon behind its end.
+    let _ = sched::set(Attributes::Fifo(PRIORITY));
     let mut stuck = Stuck::default();
     while let Some(look) = Look::at(person) {
+        if owner::Foreign::of(person.tid).is_some() {
+            shared.foreign.store(true, Ordering::Relaxed);
+            let _ = saved.restore(person.tid);
+            return;
+        }
         if stuck.sees(&look, period_ns) {
             wake(person);
         }
@@ -111,6 +138,33 @@ fn look_on(shared: &Shared, person: &Person, period_ns: u64) {
 impl Reserved for Held {
     fn supply(&mut self) -> Supply {
         locked(&self.shared.ledger).supply().clone()
+    }
+
+    fn doubts(&self) -> Vec<Doubt> {
+        let mut doubts = Vec::new();
+        if self.shared.foreign.load(Ordering::Relaxed) {
+            let text = "it became a program of another user, as set-uid programs do, and lost its reservation then";
+            let remedy = "run it as root, whose reservations go on";
+            doubts.push(Doubt { id: "members-of-others", text: text.to_owned(), remedy });
+        }
+        if let Some(coarse) = &self.coarse {
+            doubts.push(at_tick(coarse.clone()));
+        }
+        let (periods, left_out) = {
+            let ledger = locked(&self.shared.ledger);
+            (ledger.supply().periods, ledger.left_out())
+        };
+        if left_out > periods / TOLERATED_PART {
+            doubts.push(Doubt {
+                id: "periods-left-out",
+                text: format!(
+                    "periods that are not counted: {left_out}; the look at their begin or end came too late to tell what \
+                     they had"
+                ),
+                remedy: "leave a CPU to the thread that looks; in a virtual machine, the host took it",
+            });
+        }
+        doubts
     }
 
     fn release(&mut self) -> io::Result<()> {

@@ -1,15 +1,17 @@
 //! What a thread of the class was given, from looks at the kernel's account of it.
 //!
 //! Owns: the reading of successive looks as periods. A pure machine over looks: it reads no clock.
-//! Must not: count a period of which it does not know what was delivered.
+//! Must not: count a period of which it does not know what was delivered; take what the kernel charged to a period for
+//! what the thread had in it.
 //!
 //! The class is a constant bandwidth server (Abeni and Buttazzo, 1998): a budget Q until a
 //! deadline. When Q is used up the thread stands until the deadline, which then moves by exactly
 //! one period T, and Q comes on top of what is left, which is negative where the kernel noticed
 //! late (it looks at ticks). A thread that wakes after its deadline begins a new period then and there. So
-//! processor time less what is gone of Q is what it had when the present period began, however late
-//! one looks; and a deadline that moved by exactly n T tells of n periods used up. What was taken beyond the
-//! budget until a tick is charged to the periods that follow, as the kernel does it; they count as had.
+//! a deadline that moved by exactly T tells of one period used up, however late one looks. What was taken beyond the
+//! budget until a tick is charged to the periods that follow: the account says that each had its budget, where one had
+//! 6.6 ms and the next one 0.5. What a period really had is the thread's processor time between its begin and its end,
+//! from looks that come soon behind them.
 
 use crate::supply::Supply;
 
@@ -18,11 +20,21 @@ use super::look::Look;
 /// Between two looks at least so long, but for pairs; each costs some 30 us.
 const PAUSE_NS: u64 = 4_000_000;
 
+/// A look that came too early is repeated after so long.
+const AGAIN_NS: u64 = 20_000;
+
 /// The kernel's clock and `CLOCK_MONOTONIC` come apart by no more than one part in so many.
 const DRIFT: u64 = 2_000;
 
-/// Steps of the histogram in a budget.
-const STEPS: u64 = 1_000;
+/// Steps of the histogram in a budget, and the least of them, ns.
+const STEPS: u64 = 50;
+const LEAST_STEP_NS: u64 = 1_000;
+
+/// The kernel's sums of a soft budget are rounded by less than this part of it.
+const ROUNDED: u64 = 1_000;
+
+/// A period counts if what it had is known to this part of the budget.
+const KNOWN_PART: u64 = 10;
 
 /// What one step of deadlines means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,19 +47,39 @@ enum Closed {
     Unknown,
 }
 
-/// The period that goes on.
+/// The server's period that goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Open {
     /// Its deadline, of the kernel's clock.
     deadline_ns: u64,
-    /// Processor time when it began.
+    /// Processor time when it began, as far as the kernel's account of the budget tells.
     base_ns: Option<u64>,
     /// Waited until the first look.
     waited_ns: Option<u64>,
-    /// Whether its budget was not delivered by the deadline.
-    missed: bool,
     /// The last look at it.
     seen_ns: u64,
+}
+
+/// The period of the reservation that goes on. It is the server's, but where that one took more than twice its budget
+/// and has its deadline two periods on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Window {
+    /// When it began, of the kernel's clock.
+    begin_ns: i128,
+    begun: Begun,
+    /// Whether the budget was not delivered by the deadline.
+    late: bool,
+    /// Whether the kernel let the thread stand, its budget used up.
+    used_up: bool,
+    /// Whether it was looked at from its begin on: the first one may have been another one's end.
+    whole: bool,
+}
+
+/// Processor time at a moment shortly before a look: so much, give or take what is unsure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Begun {
+    cpu_ns: u64,
+    unsure_ns: u64,
 }
 
 /// Periods of one reservation.
@@ -59,8 +91,15 @@ pub(super) struct Ledger {
     soft: bool,
     supply: Supply,
     open: Option<Open>,
-    /// By how much the kernel's clock is before `CLOCK_MONOTONIC` at least, and as of when.
-    offset: Option<(i128, u64)>,
+    window: Option<Window>,
+    /// The look before this one.
+    last: Option<Look>,
+    /// Periods of which it is not known what they had, since the look came too late.
+    left_out: u64,
+    /// By how much the kernel's clock is before `CLOCK_MONOTONIC`, as near as is known.
+    offset: Option<i128>,
+    /// The same at least, and as of when.
+    least: Option<(i128, u64)>,
     /// Whether the next period is looked at too.
     pair: bool,
 }
@@ -75,7 +114,11 @@ impl Ledger {
             soft,
             supply: Supply::default(),
             open: None,
+            window: None,
+            last: None,
+            left_out: 0,
             offset: None,
+            least: None,
             pair: false,
         }
     }
@@ -85,6 +128,12 @@ impl Ledger {
         &self.supply
     }
 
+    /// Periods that are not in the supply, since they were looked at too late; of those too short to be looked at one by
+    /// one, only looks that were meant to tell of one.
+    pub(super) fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
     /// Takes the next look; they come in order of time, and the first shortly after the thread entered.
     pub(super) fn take(&mut self, look: &Look) {
         // Asleep when it was given the class, it has no period before it wakes.
@@ -92,38 +141,139 @@ impl Ledger {
             return;
         }
         match self.open {
-            Some(open) if open.deadline_ns == look.deadline_ns => {}
+            Some(open) if open.deadline_ns == look.deadline_ns => self.heed_early(&open, look),
             Some(open) => {
                 let step = self.step(&open, look);
-                self.learn_offset(&open, step, look);
-                let base = self.base(step, look);
-                self.close(&open, step, base, look);
-                self.begin(base, look);
+                self.change(&open, step, look);
             }
             None => {
-                self.offset = Some((self.began(look) - i128::from(look.at_ns), look.at_ns));
-                self.begin(self.base(Closed::Slept, look), look);
+                self.learn_offset(self.began(look), look);
+                let base = self.base(Closed::Slept, look);
+                self.begin(base, look);
+                self.window = Some(Window { whole: false, ..self.fresh(base, look) });
             }
         }
+        self.note_used_up(look);
+        self.pass_boundaries(look);
+        self.note_used_up(look);
         let late = self.is_late(look);
+        if let Some(window) = &mut self.window {
+            window.late |= late;
+        }
         if let Some(open) = &mut self.open {
-            open.missed |= late;
             open.seen_ns = look.at_ns;
         }
+        self.last = Some(*look);
+    }
+
+    fn note_used_up(&mut self, look: &Look) {
+        if let Some(window) = &mut self.window {
+            window.used_up |= look.runnable && look.left_ns <= 0;
+        }
+    }
+
+    /// The deadline has moved.
+    fn change(&mut self, open: &Open, step: Closed, look: &Look) {
+        let base = self.base(step, look);
+        let charged = base.zip(open.base_ns).and_then(|(now, then)| now.checked_sub(then));
+        let charged = charged.filter(|charged| *charged > 0);
+        match (step, charged) {
+            (Closed::OnTheGrid(periods), Some(charged)) if self.used_up(charged, periods) => {
+                let begun = i128::from(open.deadline_ns) + i128::from(self.period_ns);
+                self.learn_offset(begun - i128::from(self.deadline_ns), look);
+                // It goes on at the next boundary of the same grid.
+                let window = self.window.get_or_insert(self.since_boundary(look));
+                window.used_up = true;
+                self.stood(open, look);
+            }
+            (Closed::OnTheGrid(1) | Closed::Slept, _) => {
+                // It slept, or yielded, and used nothing until it woke.
+                self.learn_offset(self.began(look), look);
+                let fresh = self.fresh(base, look);
+                if charged.is_some_and(|charged| charged <= self.most()) {
+                    self.close(fresh.begun, false);
+                }
+                self.window = Some(fresh);
+            }
+            _ => {
+                if matches!(step, Closed::OnTheGrid(_)) {
+                    self.learn_offset(self.began(look), look);
+                }
+                self.window = Some(self.since_boundary(look));
+            }
+        }
+        self.begin(base, look);
+    }
+
+    /// The period that goes on at a look, by the server's grid.
+    fn since_boundary(&self, look: &Look) -> Window {
+        let (began, period) = (self.began(look), i128::from(self.period_ns));
+        let periods = self.clock(look.at_ns).saturating_sub(began).div_euclid(period);
+        let begin_ns = began.saturating_add(periods.saturating_mul(period));
+        Window {
+            begin_ns,
+            begun: self.at(begin_ns, look),
+            late: false,
+            used_up: false,
+            whole: true,
+        }
+    }
+
+    /// The period that began with a whole budget; the account tells what was used of it, if the budget runs as fast
+    /// as time.
+    fn fresh(&self, base: Option<u64>, look: &Look) -> Window {
+        let begin_ns = self.began(look);
+        let known = base.filter(|_| !self.soft).map(|cpu_ns| Begun { cpu_ns, unsure_ns: 0 });
+        let begun = known.unwrap_or_else(|| self.at(begin_ns, look));
+        Window { begin_ns, begun, late: false, used_up: false, whole: true }
+    }
+
+    /// Processor time at a moment of the kernel's clock, before this look and after the one before it. Since then the
+    /// thread ran no longer than that is ago.
+    fn at(&self, moment_ns: i128, look: &Look) -> Begun {
+        let ago = self.clock(look.at_ns).saturating_sub(moment_ns).max(0);
+        let ago = u64::try_from(ago).unwrap_or(u64::MAX);
+        let before = self.last.map_or(look.cpu_ns, |last| last.cpu_ns);
+        let used = look.cpu_ns.saturating_sub(before).min(ago);
+        Begun { cpu_ns: look.cpu_ns.saturating_sub(used), unsure_ns: used }
+    }
+
+    /// Ends the periods that are over at this look. Of several at once it is not known what each had.
+    fn pass_boundaries(&mut self, look: &Look) {
+        let Some(window) = self.window else { return };
+        let period = i128::from(self.period_ns);
+        let passed = self.clock(look.at_ns).saturating_sub(window.begin_ns) / period;
+        let Ok(passed @ 1..) = u64::try_from(passed) else { return };
+        let begin_ns = window.begin_ns.saturating_add(i128::from(passed).saturating_mul(period));
+        let begun = self.at(begin_ns, look);
+        match passed {
+            1 => self.close(begun, look.runnable),
+            // Too short to be looked at one by one.
+            _ if self.period_ns < PAUSE_NS => {}
+            _ => self.left_out = self.left_out.saturating_add(passed),
+        }
+        // Who sleeps behind its deadline has no period until it wakes.
+        let goes_on = look.runnable || i128::from(look.deadline_ns) > begin_ns;
+        self.window =
+            goes_on.then_some(Window { begin_ns, begun, late: false, used_up: false, whole: true });
     }
 
     /// When to look again, of `CLOCK_MONOTONIC`: behind the end of the period that goes on. Of short periods
     /// two in a row are looked at, and then none for a while.
     pub(super) fn next_look_ns(&mut self, now_ns: u64) -> u64 {
         self.pair = !self.pair;
-        let soonest = now_ns.saturating_add(if self.pair { 0 } else { PAUSE_NS });
-        let ends = self.open.zip(self.offset).map(|(open, (offset, _))| {
-            let ends = i128::from(open.deadline_ns) - offset;
-            u64::try_from(ends).unwrap_or(0)
+        let soonest = now_ns.saturating_add(if self.pair { AGAIN_NS } else { PAUSE_NS });
+        let boundary = self.window.zip(self.offset).and_then(|(window, offset)| {
+            // As of `CLOCK_MONOTONIC`.
+            let begin = window.begin_ns.saturating_sub(offset);
+            let ahead = i128::from(soonest).saturating_sub(begin).max(1);
+            let periods =
+                ahead.saturating_add(i128::from(self.period_ns) - 1) / i128::from(self.period_ns);
+            let boundary = begin.saturating_add(periods.saturating_mul(i128::from(self.period_ns)));
+            u64::try_from(boundary).ok()
         });
-        // Nothing goes on in a period that has ended: the thread sleeps, or its budget comes late.
-        let ends = ends.filter(|ends| *ends > now_ns);
-        ends.unwrap_or(now_ns.saturating_add(self.period_ns)).max(soonest)
+        // A period that its thread ended begins anew when that wakes.
+        boundary.unwrap_or(now_ns.saturating_add(self.period_ns).max(soonest))
     }
 
     /// When the present period began, of the kernel's clock; unless the deadline moved by several periods at
@@ -132,31 +282,45 @@ impl Ledger {
         i128::from(look.deadline_ns) - i128::from(self.deadline_ns)
     }
 
-    /// A budget comes back when the period of the deadline before is over, and with a fresh deadline when
-    /// a thread wakes: the clock stood there or further when this was seen.
-    fn learn_offset(&mut self, open: &Open, step: Closed, look: &Look) {
-        let known = self.known_offset(look.at_ns);
-        let stood = match step {
-            Closed::OnTheGrid(_) => {
-                i128::from(open.deadline_ns) + i128::from(self.period_ns)
-                    - i128::from(self.deadline_ns)
-            }
-            Closed::Slept => self.began(look),
-            Closed::Unknown => return,
-        };
-        let least = stood - i128::from(look.at_ns);
-        self.offset = Some((known.map_or(least, |known| known.max(least)), look.at_ns));
+    /// The kernel's clock stood at `stood_ns` or further when this was seen: a budget comes back when the period of the
+    /// deadline before is over, and with a fresh deadline when a thread wakes.
+    fn learn_offset(&mut self, stood_ns: i128, look: &Look) {
+        let seen = stood_ns.saturating_sub(i128::from(look.at_ns));
+        // A deadline that was put off by several periods at once is no sign of the time.
+        let sudden = self
+            .offset
+            .is_some_and(|known| seen.saturating_sub(known) > i128::from(self.period_ns / 8));
+        if sudden {
+            return;
+        }
+        self.offset = Some(self.offset.map_or(seen, |known| known.max(seen)));
+        let known = self.least_offset(look.at_ns);
+        self.least = Some((known.map_or(seen, |known| known.max(seen)), look.at_ns));
+    }
+
+    /// While a thread stands its budget has not come back: the clock does not stand where it would.
+    fn heed_early(&mut self, open: &Open, look: &Look) {
+        let back = self.began(look).saturating_add(i128::from(self.period_ns));
+        let same = open.deadline_ns == look.deadline_ns;
+        if same && look.runnable && look.left_ns <= 0 && self.clock(look.at_ns) >= back {
+            self.offset = Some(back.saturating_sub(i128::from(look.at_ns)).saturating_sub(1));
+        }
     }
 
     /// The offset at least, after the clocks may have come apart.
-    fn known_offset(&self, at_ns: u64) -> Option<i128> {
-        let (offset, as_of) = self.offset?;
+    fn least_offset(&self, at_ns: u64) -> Option<i128> {
+        let (offset, as_of) = self.least?;
         Some(offset - i128::from(at_ns.saturating_sub(as_of) / DRIFT))
     }
 
     /// The kernel's clock at a time, at least.
     fn kernel_clock(&self, at_ns: u64) -> i128 {
-        self.known_offset(at_ns).map_or(i128::MIN, |offset| offset + i128::from(at_ns))
+        self.least_offset(at_ns).map_or(i128::MIN, |offset| offset + i128::from(at_ns))
+    }
+
+    /// The kernel's clock at a time, as near as is known.
+    fn clock(&self, at_ns: u64) -> i128 {
+        self.offset.unwrap_or(0).saturating_add(i128::from(at_ns))
     }
 
     /// Behind its deadline, with budget left, and awake. Whoever wakes behind a deadline gets a
@@ -172,7 +336,6 @@ impl Ledger {
             deadline_ns: look.deadline_ns,
             base_ns,
             waited_ns: look.waited_ns,
-            missed: false,
             seen_ns: look.at_ns,
         });
     }
@@ -205,27 +368,29 @@ impl Ledger {
         Closed::Slept
     }
 
-    fn close(&mut self, open: &Open, step: Closed, base: Option<u64>, look: &Look) {
-        let given = base.zip(open.base_ns).and_then(|(now, then)| now.checked_sub(then));
-        match (step, given.filter(|given| *given > 0)) {
-            (Closed::OnTheGrid(periods), Some(given)) if self.used_up(given, periods) => {
-                self.supply.overruns += periods;
-                self.count(given / periods.max(1), periods, true);
-                self.stood(open, look);
+    /// Counts the period that has ended, when the processor time was `end`; whether the thread would have gone on.
+    fn close(&mut self, end: Begun, goes_on: bool) {
+        let Some(window) = self.window.filter(|window| window.whole) else { return };
+        let had = end.cpu_ns.saturating_sub(window.begun.cpu_ns);
+        let unsure = end.unsure_ns.saturating_add(window.begun.unsure_ns);
+        if unsure > self.budget_ns / KNOWN_PART || had > self.period_ns {
+            if self.period_ns >= PAUSE_NS {
+                self.left_out = self.left_out.saturating_add(1);
             }
-            // The thread yielded.
-            (Closed::OnTheGrid(1) | Closed::Slept, Some(given)) if given <= self.most() => {
-                self.count(given, 1, open.missed);
-            }
-            _ => return,
+            return;
         }
-        self.supply.missed += u64::from(open.missed);
+        // Missed only if it was for certain.
+        let least = self.budget_ns - self.budget_ns / STEPS;
+        let short = window.used_up && had.saturating_add(unsure) < least;
+        self.supply.missed += u64::from(window.late || short);
+        self.supply.overruns += u64::from(window.used_up);
+        self.count(had, window.used_up || window.late || goes_on && had >= self.budget_ns);
     }
 
     /// Whether so many periods had all of their budget. The kernel's sums of a soft one are rounded.
     fn used_up(&self, given: u64, periods: u64) -> bool {
         let all = u128::from(self.budget_ns) * u128::from(periods);
-        periods > 0 && u128::from(given) + u128::from(self.budget_ns / STEPS) >= all
+        periods > 0 && u128::from(given) + u128::from(self.budget_ns / ROUNDED) >= all
     }
 
     /// The most that a single period can have been given.
@@ -233,15 +398,15 @@ impl Ledger {
         if self.soft { self.period_ns } else { self.budget_ns }
     }
 
-    fn count(&mut self, given: u64, periods: u64, wanted: bool) {
-        self.supply.periods += periods;
-        let width = (self.budget_ns / STEPS).max(1);
-        let upper = given.div_ceil(width).saturating_mul(width);
+    fn count(&mut self, had: u64, wanted: bool) {
+        self.supply.periods += 1;
+        let width = (self.budget_ns / STEPS).max(LEAST_STEP_NS);
+        let upper = had.div_ceil(width).saturating_mul(width);
         // The budget itself is a step.
-        let upper = if given <= self.budget_ns { upper.min(self.budget_ns) } else { upper };
-        *self.supply.steps.entry(upper).or_default() += periods;
+        let upper = if had <= self.budget_ns { upper.min(self.budget_ns) } else { upper };
+        *self.supply.steps.entry(upper).or_default() += 1;
         if wanted {
-            *self.supply.wanted.entry(upper).or_default() += periods;
+            *self.supply.wanted.entry(upper).or_default() += 1;
         }
     }
 

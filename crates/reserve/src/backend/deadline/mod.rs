@@ -24,8 +24,11 @@ use hourglass_model::{Reservation, Strength};
 use hourglass_sys::sched::{self, Attributes, Saved};
 use hourglass_sys::signal;
 
-use crate::admission::{Facts, Obstacle, Refusal, bandwidth, explain};
-use crate::backend::{Backend, Kind, Request, Reserved};
+use crate::admission::{
+    Facts, Obstacle, Refusal, Tick, bandwidth, explain, ownership, ownership_of,
+};
+use crate::backend::{Backend, Doubt, Kind, Request, Reserved, nested};
+use crate::owner;
 use crate::target::Target;
 
 /// How long a refusal for want of bandwidth is taken to be the echo of a reservation that has
@@ -54,7 +57,9 @@ impl Backend for Deadline {
     /// class, without a share of the budget.
     fn reserve(&self, target: &Target, request: &Request) -> Result<Box<dyn Reserved>, Refusal> {
         let tid = the_thread(target, request)?;
+        ownership(Kind::Deadline, tid)?;
         let refused = |error: io::Error| refusal(&error, Some(tid), request);
+        let coarse = Tick::of_this_machine().and_then(|tick| tick.against(request));
         if request.cpu.is_some() {
             // The kernel is not asked: it would take the thread, and leave it where it is.
             let facts = Facts::here(Some(tid));
@@ -63,19 +68,30 @@ impl Backend for Deadline {
                 .find(|refusal| matches!(refusal.id, Obstacle::Cpu | Obstacle::Affinity));
             pinned.map_or(Ok(()), Err)?;
         }
+        nested::refusal(Kind::Deadline, target).map_or(Ok(()), Err)?;
         let person = look::Person::of(tid).map_err(refused)?;
         let saved = Saved::of(tid).map_err(refused)?;
         let attributes = attributes(&request.reservation, false);
         waiting_for_echo(Some(tid), &request.reservation, || {
-            sched::set_without_children(tid, attributes)
+            owner::set_policy_without_children(tid, attributes)
         })
-        .map_err(refused)?;
-        let held = held::Held::new(person, saved, &request.reservation);
+        .map_err(|error| ownership_of(Kind::Deadline, &error).unwrap_or_else(|| refused(error)))?;
+        let held = held::Held::new(person, saved, &request.reservation, coarse);
         if let Target::Process(_) = target {
             // It may have made a thread meanwhile; `held` puts everything back.
             the_thread(target, request)?;
         }
         Ok(Box::new(held))
+    }
+}
+
+/// The doubt that a budget of the order of the tick is kept; `coarse` says why ([`Tick::against`]).
+#[must_use]
+pub fn at_tick(coarse: String) -> Doubt {
+    Doubt {
+        id: "budget-at-tick",
+        text: coarse,
+        remedy: "--backend user, which ends a budget between ticks; or a budget of ten ticks and more",
     }
 }
 

@@ -1,26 +1,13 @@
-//! Which reservations of this kind there are on this machine, and whether one more fits.
+//! Whether one more reservation fits beside those that there are.
 //!
-//! Owns: the claim of a reservation, which is a name among the abstract sockets: everybody can read it in
-//! `/proc/net/unix`, and the kernel removes it with the process, however that ends. It is entered
-//! first and the others are read afterwards, so that of two at the same time at least one sees the
-//! other. Must not: analyse; responses and sums are `sched`'s.
-
-use std::io;
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixDatagram};
-use std::sync::atomic::{AtomicU32, Ordering};
+//! Owns: what a reservation takes of a CPU, as the analyst is asked about it. Must not: analyse (responses and sums are
+//! `sched`'s); know where others come from (`registry` does).
 
 use hourglass_model::CpuSet;
 use hourglass_sched::admission::{Fraction, admits};
 use hourglass_sched::effort::Effort;
 use hourglass_sched::fixed_priority::{Sections, TimeModel, verdict_within};
 use hourglass_sched::{Task, TaskSet, Verdict};
-
-/// What the names begin with, and the version of what follows.
-const PREFIX: &str = "hourglass-reserve/1/";
-
-/// Claims made by this process so far.
-static MADE: AtomicU32 = AtomicU32::new(0);
 
 /// One reservation among others, in ns.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,56 +37,6 @@ pub fn priority_for(deadline_ns: u64) -> u8 {
     let octave = (deadline_ns / SHORTEST_NS).checked_ilog2().unwrap_or(0);
     let below = u8::try_from(octave).unwrap_or(u8::MAX).saturating_mul(2);
     HIGHEST.saturating_sub(below).max(LOWEST)
-}
-
-/// The entry of a reservation in force; it goes when this is dropped.
-#[derive(Debug)]
-pub(super) struct Claim {
-    _socket: UnixDatagram,
-    /// As it stands among the others.
-    name: String,
-}
-
-impl Claim {
-    /// Enters a reservation.
-    ///
-    /// # Errors
-    /// `InvalidInput` for a list of CPUs that does not fit into a name of 107 bytes.
-    pub(super) fn enter(share: &Share) -> io::Result<Claim> {
-        let number = MADE.fetch_add(1, Ordering::Relaxed);
-        let Share { cpus, budget_ns, deadline_ns, period_ns, .. } = share;
-        let own = std::process::id();
-        let name = format!("{PREFIX}{own}-{number}/{cpus}/{budget_ns}/{deadline_ns}/{period_ns}");
-        let address = SocketAddr::from_abstract_name(&name)?;
-        Ok(Claim { _socket: UnixDatagram::bind_addr(&address)?, name })
-    }
-
-    /// All other reservations of now.
-    pub(super) fn others(&self) -> Vec<Share> {
-        let others = |name: &str| name != self.name;
-        std::fs::read_to_string("/proc/net/unix").map_or_else(|_| Vec::new(), |t| all(&t, others))
-    }
-}
-
-/// The reservations of this kind on this machine.
-#[must_use]
-pub fn present() -> Vec<Share> {
-    std::fs::read_to_string("/proc/net/unix").map_or_else(|_| Vec::new(), |t| all(&t, |_| true))
-}
-
-/// The claims in the text of `/proc/net/unix`, whose last column is the name with an `@`.
-fn all(text: &str, which: impl Fn(&str) -> bool) -> Vec<Share> {
-    let names = text.lines().filter_map(|line| line.rsplit_once(" @").map(|(_, name)| name));
-    names.filter(|name| which(name)).filter_map(share_of).collect()
-}
-
-fn share_of(name: &str) -> Option<Share> {
-    let mut parts = name.strip_prefix(PREFIX)?.split('/').skip(1);
-    let cpus = parts.next()?.parse().ok()?;
-    let mut number = || parts.next()?.parse::<u64>().ok().filter(|ns| *ns > 0);
-    let (budget_ns, deadline_ns, period_ns) = (number()?, number()?, number()?);
-    let priority = u32::from(priority_for(deadline_ns));
-    Some(Share { cpus, budget_ns, deadline_ns, period_ns, priority })
 }
 
 /// Why a reservation does not fit.
@@ -194,30 +131,6 @@ mod tests {
         assert_eq!(priority_for(200_000), 86);
         assert_eq!(priority_for(8 * MS), 76);
         assert_eq!(priority_for(u64::MAX), 58);
-    }
-
-    #[test]
-    fn a_claim_is_seen_until_it_ends() {
-        // A period that nobody else has.
-        let period = 3_600_000 * MS + u64::from(std::process::id());
-        let own = share("0", 1, period, period);
-        let mine = |shares: Vec<Share>| shares.iter().filter(|one| **one == own).count();
-        let first = Claim::enter(&own).unwrap();
-        let second = Claim::enter(&own).unwrap();
-        assert_eq!((mine(first.others()), mine(second.others())), (1, 1));
-        drop(first);
-        assert_eq!((mine(second.others()), mine(present())), (0, 1));
-    }
-
-    #[test]
-    fn names_of_others_are_not_taken_for_claims() {
-        let text = "Num RefCount Protocol Flags Type St Inode Path\n\
-            0: 00000002 00000000 00000000 0002 01 17 @hourglass-reserve/1/7-0/0-1/5/6/7\n\
-            1: 00000002 00000000 00000000 0002 01 18 /run/x @y\n\
-            2: 00000002 00000000 00000000 0002 01 19 @hourglass-reserve/1/7-0/0-1/0/6/7\n\
-            3: 00000002 00000000 00000000 0002 01 20 @hourglass-reserve/2/7-0/0-1/5/6/7\n";
-        let found = all(text, |_| true);
-        assert_eq!(found, [share("0-1", 5, 6, 7)]);
     }
 
     #[test]

@@ -21,15 +21,17 @@ use hourglass_sys::thread;
 use super::budget::{Budget, Level, Reading, Terms};
 use super::demand::Demand;
 use super::orders::{Act, Orders};
-use super::team::Team;
-use crate::guardian::Pledge;
+use super::sharing::Sharing;
+use super::team::{Queue, Team};
+use super::unguarded;
+use crate::guardian::{Absent, Pledge};
 use crate::supply::Supply;
 
 /// Above every raised thread, below the guardian.
 pub(super) const PRIORITY: u8 = 95;
 
 /// As `ps` shows it; at most 15 bytes.
-const NAME: &str = "hourglass-keep";
+pub(in crate::backend) const NAME: &str = "hourglass-keep";
 
 /// Before anything is raised, it must have woken so often, and all within the time.
 const PROOFS: u32 = 3;
@@ -70,6 +72,8 @@ pub struct Told {
     pub refused: u64,
     /// How often the thread was away for so long that the guardian lowered the work.
     pub absent: u64,
+    /// The most threads at a time that belong to another user, and are not raised ([`crate::owner`]).
+    pub foreign: u64,
 }
 
 /// Ends the period that lasts for the reserved work, which is not dispatched as such until the next one: suspended if
@@ -252,14 +256,22 @@ fn sleep_until(shared: &Shared, deadline_ns: u64) -> bool {
 fn keep(shared: &Shared, work: Work) -> io::Result<()> {
     let Work { mut team, terms, pledge, several, begun } = work;
     let patience_ns = patience(&terms);
-    // Before anybody is raised.
-    let pledged = pledge.until(now_ns(ClockId::Monotonic).saturating_add(patience_ns));
-    if let Err(error) = pledged.and_then(|()| team.raise(false)) {
+    let after = |ns: u64| now_ns(ClockId::Monotonic).saturating_add(ns);
+    // Before anybody is raised: what guardians do from here on is seen, and they are promised a look.
+    let woken = team.woken();
+    let raised = unguarded::begin(
+        || sleep_until(shared, after(unguarded::PAUSE_NS)),
+        || {
+            pledge.until(after(patience_ns))?;
+            team.raise(false, Queue::default())
+        },
+    );
+    if let Err(error) = raised {
         let _ = team.put_back();
         let _ = begun.send(Err(error));
         return Ok(());
     }
-    let mut run = Run::begin(team, terms, pledge, several);
+    let mut run = Run::begin(team, terms, pledge, several, woken);
     shared.told.lock().unwrap_or_else(PoisonError::into_inner).first_ns = run.raised_ns;
     let _ = begun.send(Ok(()));
     let mut next = Some(run.look(shared));
@@ -283,6 +295,10 @@ struct Run {
     budget: Budget,
     demand: Demand,
     orders: Orders,
+    /// Whose turn it is among the members.
+    sharing: Sharing,
+    /// They were lowered before they were suspended.
+    lowered: bool,
     /// That there will be a look in time, after each for the next one.
     pledge: Pledge,
     patience_ns: u64,
@@ -300,7 +316,8 @@ struct Run {
 }
 
 impl Run {
-    fn begin(mut team: Team, terms: Terms, pledge: Pledge, several: bool) -> Run {
+    /// `woken`: what [`Team::woken`] was before they were raised.
+    fn begin(mut team: Team, terms: Terms, pledge: Pledge, several: bool, woken: u64) -> Run {
         let mut demand = Demand::default();
         let used_ns = team.used_ns().unwrap_or(0);
         let now = now_ns(ClockId::Monotonic);
@@ -310,7 +327,9 @@ impl Run {
             team,
             budget: Budget::begin(terms, reading),
             demand,
-            orders: Orders::raised(),
+            orders: Orders::raised(woken),
+            sharing: Sharing::default(),
+            lowered: false,
             pledge,
             patience_ns: patience(&terms),
             absent: 0,
@@ -329,17 +348,14 @@ impl Run {
     /// Looks once and obeys; when to look again.
     fn look(&mut self, shared: &Shared) -> u64 {
         let before = self.orders.level();
-        let absent = self.pledge.broken();
-        if absent != self.absent {
-            // The guardian has lowered them all, and let them go on.
-            self.absent = absent;
-            self.orders.lose();
-        }
+        self.absent = self.pledge.broken();
+        self.orders.heed(self.team.woken());
         let ends = self.budget.judges(now_ns(ClockId::Monotonic)) && before == Level::Lowered;
         if self.several && (before == Level::Raised || ends) {
             self.turn = !self.turn;
-            let touched = self.team.raise(self.turn);
-            self.note(touched);
+            let from_above = before == Level::Raised && !self.turn;
+            let touched = self.team.raise(self.turn, self.sharing.queue(from_above));
+            self.turned(touched);
         }
         // Between the two readings the work can have used at most the time between them; a little too
         // late is the side on which the promise is kept.
@@ -355,7 +371,14 @@ impl Run {
             self.budget.wanted_more();
         }
         let resumed = before == Level::Suspended && order.level == Level::Raised;
+        let another = self.sharing.look(&mut self.team, now, before, order.level);
+        let from_below = self.lowered || before == Level::Lowered;
         self.obey(order.level, now);
+        if another && !from_below {
+            self.turn = !self.turn;
+            let rotated = self.sharing.rotate(&mut self.team, self.turn);
+            self.turned(rotated);
+        }
         if resumed {
             // From here on it may wait for a CPU; while it stood it did not.
             let samples = self.team.samples();
@@ -364,7 +387,10 @@ impl Run {
         }
         self.looks = self.looks.saturating_add(1);
         self.tell(shared);
-        let next = self.orders.next_ns(now, order.next_ns);
+        let raised = order.level == Level::Raised;
+        let turn = if raised { self.sharing.next_ns(&self.team, now) } else { None };
+        let next = order.next_ns.min(turn.unwrap_or(u64::MAX));
+        let next = self.orders.next_ns(now, next);
         let pledged = self.pledge.until(next.saturating_add(self.patience_ns));
         self.note(pledged);
         next
@@ -383,10 +409,14 @@ impl Run {
         }
         let obeyed = match act {
             Act::Nothing => Ok(()),
-            Act::Raise => self.team.raise(self.turn),
+            Act::Raise => self.team.raise(self.turn, self.sharing.queue(false)),
+            Act::Resume if self.lowered => {
+                let resumed = self.team.resume();
+                resumed.and(self.team.raise(self.turn, self.sharing.queue(false)))
+            }
             Act::Resume => self.team.resume(),
             Act::ResumeAndRaise => {
-                let raised = self.team.raise(self.turn);
+                let raised = self.team.raise(self.turn, self.sharing.queue(false));
                 self.team.resume().and(raised)
             }
             Act::Lower => self.team.lower(),
@@ -394,10 +424,28 @@ impl Run {
                 let lowered = self.team.lower();
                 self.team.resume().and(lowered)
             }
-            Act::Suspend => self.team.suspend(),
+            Act::Suspend => self.suspend(),
         };
+        self.lowered &= level == Level::Suspended;
         self.orders.done(obeyed.is_ok());
         self.note(obeyed);
+    }
+
+    /// Freezing takes a lock of the kernel that a member may hold who is not at its turn: among others of its own
+    /// priority that spin it would never come to release it. At timesharing priority it does.
+    fn suspend(&mut self) -> io::Result<()> {
+        let (lowered, done) = unguarded::suspend(&mut self.team, self.sharing.has_company());
+        self.lowered |= lowered;
+        done
+    }
+
+    /// How it ended that raised members were to get the other one of their priorities. Where no guardian lives at the
+    /// moment they have kept theirs, and nothing was refused: a later look does it.
+    fn turned(&mut self, answer: io::Result<()>) {
+        match answer {
+            Err(error) if Absent::is_behind(&error) => self.turn = !self.turn,
+            answer => self.note(answer),
+        }
     }
 
     fn note(&mut self, answer: io::Result<()>) {
@@ -429,6 +477,7 @@ impl Run {
         told.latest_ns = self.latest_ns;
         told.refused = self.orders.refused();
         told.absent = self.absent;
+        told.foreign = self.team.most_foreign() as u64;
         if told.fault.is_none() {
             told.fault.clone_from(&self.fault);
         }

@@ -6,27 +6,41 @@
 //! (hard: its control group is frozen, or its processes get SIGSTOP) until the next period. This is
 //! the reservation of Inoue et al., section 4.1, kept from outside the kernel.
 //!
+//! Members share the CPU as they do without a reserve: the keeper lets each run for about 3 ms before the next one
+//! ([`turns`]), and weighs nice values as the fair class does. Who wakes waits for its turn. A reserve of one thread
+//! has no turns.
+//!
 //! What it does not do: a yield does not end the dispatch of a period. `sched_yield` of a thread that is alone at its
 //! priority changes nothing that can be read (neither its state nor its counts of switches), so that only the kernel
 //! sees it; in the deadline class it does end the period. A thread of this process that is done calls
 //! [`EndPeriod::end`] instead.
-//! A thread that sets a policy itself has it until the next period. Threads that others put into
+//! A thread that sets a policy itself has it until its next turn. Threads that others put into
 //! a real-time class above priority 88 are not in the account, but for those of the deadline class.
 //!
-//! Owns: [`User`]. [`budget`] decides, `enforcer` carries out, `team` knows the members.
+//! Owns: [`User`]. [`budget`] and [`turns`] decide, `enforcer` carries out, `team` knows the members.
 
 pub mod budget;
 pub mod claims;
 pub mod demand;
 mod enforcer;
 #[cfg(test)]
+#[path = "tests/guardians.rs"]
+mod guardians;
+#[cfg(test)]
 #[path = "tests/killed.rs"]
 mod killed;
+#[cfg(test)]
+#[path = "tests/left.rs"]
+mod left;
 mod orders;
+mod registry;
+mod sharing;
 mod team;
 #[cfg(test)]
 #[path = "tests/live.rs"]
 mod tests;
+pub mod turns;
+mod unguarded;
 mod usage;
 
 use std::io;
@@ -39,14 +53,17 @@ use hourglass_sys::thread;
 use hourglass_time::Span;
 
 use self::budget::Terms;
-use self::claims::{Claim, DEADLINE_CLASS, Misfit, Share, fits, priority_for};
+use self::claims::{DEADLINE_CLASS, Misfit, Share, fits, priority_for};
 use self::enforcer::Enforcer;
+pub(super) use self::enforcer::NAME as KEEPER;
 pub use self::enforcer::{EndPeriod, Told};
+use self::registry::{Entry, Held, Holder, Registry};
 use self::team::{Plan, Team};
-use super::{Backend, Doubt, Kind, Request, Reserved, members};
+use super::leavers::Leavers;
+use super::{Backend, Doubt, Kind, Request, Reserved, members, nested};
 use crate::admission::facts::Facts;
 use crate::admission::{self, Obstacle, Refusal};
-use crate::guardian::Guardian;
+use crate::guardian::{Absent, Guardian};
 use crate::supply::Supply;
 use crate::target::Target;
 
@@ -64,19 +81,28 @@ const TOLERATED_PART: u64 = 100;
 pub struct User {
     guardian: Guardian,
     grouped: bool,
+    /// Whether it claims a share of its CPUs.
+    claims: bool,
 }
 
 impl User {
     /// What is changed is written down with `guardian` before it is.
     #[must_use]
     pub fn new(guardian: Guardian) -> User {
-        User { guardian, grouped: true }
+        User { guardian, grouped: true, claims: true }
     }
 
     /// Makes no control groups: members are found in `/proc`, and stopped by signals.
     #[must_use]
     pub fn without_groups(self) -> User {
         User { grouped: false, ..self }
+    }
+
+    /// Claims no share of its CPUs: it runs within what another reservation of this process has claimed there, and
+    /// somebody else sees to it that they do not run at the same time.
+    #[must_use]
+    pub fn within(self) -> User {
+        User { claims: false, ..self }
     }
 
     /// The same as [`Backend::reserve`], as what it is.
@@ -87,6 +113,8 @@ impl User {
         let first = first_of(target);
         let refused = |error: io::Error| explain(&error, target, request);
         nobody_of_ours(target)?;
+        admission::ownership(Kind::User, first)?;
+        nested::refusal(Kind::User, target).map_or(Ok(()), Err)?;
         let policy = sched::of(first).map_err(refused)?;
         if let Some(Attributes::Deadline { .. }) = policy {
             return Err(in_the_class(first));
@@ -98,8 +126,11 @@ impl User {
             None => thread::affinity_of(first).map_err(refused)?,
         };
         let share = share(request, &cpus);
-        let claim = Claim::enter(&share).map_err(refused)?;
-        admit(&share, claim.others(), &facts)?;
+        // Written down first: of two at the same time at least one sees the other.
+        let entry = self.claims.then(|| Registry::of_the_machine().enter(&share));
+        if let Some(entry) = &entry {
+            admit(&share, entry.others(), &facts)?;
+        }
         let mut enforcer = Enforcer::start(&cpus).map_err(refused)?;
         let strength = request.reservation.strength();
         let plan = Plan {
@@ -110,6 +141,7 @@ impl User {
             privileged: facts.sys_nice == Some(true) && facts.user_namespace != Some(true),
         };
         let team = Team::assemble(&self.guardian, target, plan).map_err(refused)?;
+        let leavers = team.group().map(|group| Leavers::watch(group, target));
         let grouped = team.is_grouped() || matches!(target, Target::Thread(_));
         let terms = Terms {
             budget_ns: share.budget_ns,
@@ -123,7 +155,7 @@ impl User {
         };
         let pledge = self.guardian.pledge().map_err(refused)?;
         enforcer.enforce(team, terms, pledge, cpus.len() > 1).map_err(refused)?;
-        Ok(Keeping { enforcer, grouped, _claim: claim })
+        Ok(Keeping { leavers, enforcer, grouped, entry })
     }
 }
 
@@ -144,9 +176,11 @@ impl Backend for User {
 /// A reservation of this kind in force.
 #[derive(Debug)]
 pub struct Keeping {
+    /// Before the enforcer, which removes the group: it looks a last time.
+    leavers: Option<Leavers>,
     enforcer: Enforcer,
     grouped: bool,
-    _claim: Claim,
+    entry: Option<Entry>,
 }
 
 impl Keeping {
@@ -178,7 +212,9 @@ impl Reserved for Keeping {
 
     fn doubts(&self) -> Vec<Doubt> {
         let told = self.told();
-        let mut doubts = Vec::new();
+        let unseen = self.entry.as_ref().and_then(Entry::doubt);
+        let outside = self.leavers.iter().flat_map(Leavers::doubts);
+        let mut doubts: Vec<Doubt> = unseen.into_iter().chain(outside).collect();
         if told.left_out > told.supply.periods / TOLERATED_PART {
             let left_out = told.left_out;
             let latest =
@@ -212,6 +248,17 @@ impl Reserved for Keeping {
                 remedy: "do not stop hourglass itself (Ctrl-Z does), and run nothing above FIFO 95 on these CPUs",
             });
         }
+        if told.foreign > 0 {
+            doubts.push(Doubt {
+                id: "members-of-others",
+                text: format!(
+                    "members that belong to another user, as set-uid programs do, were not given the budget: up to {} \
+                     at a time",
+                    told.foreign
+                ),
+                remedy: "run it as root, whose reservations have all members",
+            });
+        }
         if let Some(fault) = told.fault {
             doubts.push(Doubt {
                 id: "order-refused",
@@ -231,6 +278,7 @@ impl Reserved for Keeping {
     }
 
     fn release(&mut self) -> io::Result<()> {
+        self.leavers.iter_mut().for_each(Leavers::end);
         self.enforcer.end()
     }
 }
@@ -249,7 +297,30 @@ pub fn check(request: &Request, facts: &Facts) -> Vec<Refusal> {
 /// # Errors
 /// What does not fit.
 pub fn check_present(request: &Request, cpus: &[u32], facts: &Facts) -> Result<(), Refusal> {
-    admit(&share(request, cpus), claims::present(), facts)
+    admit(&share(request, cpus), Registry::of_the_machine().all(), facts)
+}
+
+/// Why a reservation of this kind would not be seen by all others on this machine, so that they may be promised the
+/// same time; `None` if it would.
+#[must_use]
+pub fn unseen() -> Option<Doubt> {
+    Registry::of_the_machine().doubt()
+}
+
+/// The same beside further reservations that are to be made with it, on the same CPUs.
+///
+/// # Errors
+/// What does not fit.
+pub fn check_beside(
+    request: &Request,
+    cpus: &[u32],
+    beside: &[Request],
+    facts: &Facts,
+) -> Result<(), Refusal> {
+    let mut others = Registry::of_the_machine().all();
+    let with_it = |one: &Request| Held { share: share(one, cpus), holder: Holder::this_process() };
+    others.extend(beside.iter().map(with_it));
+    admit(&share(request, cpus), others, facts)
 }
 
 fn first_of(target: &Target) -> u32 {
@@ -289,38 +360,71 @@ fn times(request: &Request) -> Option<Refusal> {
 }
 
 /// The new one beside others of its kind and beside the deadline class.
-fn admit(new: &Share, mut others: Vec<Share>, facts: &Facts) -> Result<(), Refusal> {
-    others.extend(facts.deadline_threads.iter().map(|thread| Share {
-        cpus: thread.cpus.clone().unwrap_or_else(|| new.cpus.clone()),
-        budget_ns: thread.runtime_ns,
-        deadline_ns: thread.period_ns,
-        period_ns: thread.period_ns,
-        priority: DEADLINE_CLASS,
+fn admit(new: &Share, mut others: Vec<Held>, facts: &Facts) -> Result<(), Refusal> {
+    others.extend(facts.deadline_threads.iter().map(|thread| Held {
+        share: Share {
+            cpus: thread.cpus.clone().unwrap_or_else(|| new.cpus.clone()),
+            budget_ns: thread.runtime_ns,
+            deadline_ns: thread.period_ns,
+            period_ns: thread.period_ns,
+            priority: DEADLINE_CLASS,
+        },
+        holder: Holder::Thread(thread.tid, crate::owner::for_people(&thread.name)),
     }));
     let whole = Fraction { numerator: 1, denominator: 1 };
     let cap = match (facts.rt_runtime_us.map(u64::try_from), facts.rt_period_us) {
         (Some(Ok(numerator)), Some(denominator)) => Fraction { numerator, denominator },
         _ => whole,
     };
-    fits(new, &others, cap).map_err(|misfit| {
+    let shares: Vec<Share> = others.iter().map(|held| held.share.clone()).collect();
+    fits(new, &shares, cap).map_err(|misfit| {
         let cause = match misfit {
             Misfit::Sum { cpu } => format!(
                 "on CPU {cpu} the reservations together are more than real-time threads may have \
-                 (kernel.sched_rt_runtime_us is {} of {} us)",
-                cap.numerator, cap.denominator
+                 (kernel.sched_rt_runtime_us is {} of {} us): {}",
+                cap.numerator,
+                cap.denominator,
+                holders(&others, cpu)
             ),
             Misfit::Late { cpu, share } if share == *new => format!(
-                "on CPU {cpu} the reservations that are there would delay {} ns beyond its deadline \
-                 of {} ns",
-                share.budget_ns, share.deadline_ns
+                "on CPU {cpu} the reservations that are there would delay {} beyond its deadline of {}: {}",
+                span(share.budget_ns),
+                span(share.deadline_ns),
+                holders(&others, cpu)
             ),
             Misfit::Late { cpu, share } => format!(
-                "on CPU {cpu} a reservation of {} ns, due within {} ns, would come too late",
-                share.budget_ns, share.deadline_ns
+                "on CPU {cpu} a reservation that is there would come too late, due within {}: {}",
+                span(share.deadline_ns),
+                holders(others.iter().filter(|held| held.share == share), cpu)
             ),
         };
         refusal(Obstacle::Bandwidth, cause, "reserve less, or take another CPU with --cpu")
     })
+}
+
+fn span(ns: u64) -> Span {
+    Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX))
+}
+
+/// Who has what on a CPU, the largest first.
+fn holders<'a>(others: impl IntoIterator<Item = &'a Held>, cpu: u32) -> String {
+    const MOST: usize = 3;
+    let here = others.into_iter().filter(|held| held.share.cpus.contains(cpu));
+    let mut here: Vec<&Held> = here.collect();
+    let part = |held: &&Held| {
+        u128::from(held.share.budget_ns) * u128::from(u64::MAX)
+            / u128::from(held.share.period_ns.max(1))
+    };
+    here.sort_by_key(|held| std::cmp::Reverse(part(held)));
+    let text = |held: &&Held| {
+        let Share { budget_ns, period_ns, .. } = held.share;
+        format!("{} has {} every {}", held.holder, span(budget_ns), span(period_ns))
+    };
+    let mut texts: Vec<String> = here.iter().take(MOST).map(text).collect();
+    if here.len() > MOST {
+        texts.push(format!("{} more", here.len() - MOST));
+    }
+    texts.join(", ")
 }
 
 /// A process that has this one among its descendants would suspend its own keeper; threads of the kernel
@@ -359,6 +463,12 @@ fn no_proc() -> bool {
 
 /// What stands behind an answer of the kernel.
 fn explain(error: &io::Error, target: &Target, request: &Request) -> Refusal {
+    if let Some(refusal) = admission::ownership_of(Kind::User, error) {
+        return refusal;
+    }
+    if Absent::is_behind(error) {
+        return unguarded::refusal();
+    }
     let first = first_of(target);
     let errno = error.raw_os_error();
     let known = match (error.kind(), errno) {

@@ -39,16 +39,19 @@ pub(super) struct Orders {
     /// After how long a refused order is given again.
     pause_ns: u64,
     refused: u64,
+    /// How often guardians had changed how members stand, when that was looked at.
+    woken: u64,
 }
 
 impl Orders {
-    /// All have just been raised.
-    pub(super) fn raised() -> Orders {
+    /// All have just been raised; before that, guardians had changed how members stand `woken` times.
+    pub(super) fn raised(woken: u64) -> Orders {
         Orders {
             wanted: Level::Raised,
             stands: Some(Level::Raised),
             pause_ns: FIRST_NS,
             refused: 0,
+            woken,
         }
     }
 
@@ -62,9 +65,12 @@ impl Orders {
         self.refused
     }
 
-    /// Somebody else may have changed how the members stand.
-    pub(super) fn lose(&mut self) {
-        self.stands = None;
+    /// To be called before each order: how often guardians have changed how members stand. They change those of all
+    /// reservations, whichever of these broke its promise, and also for want of one that lives.
+    pub(super) fn heed(&mut self, woken: u64) {
+        if woken != self.woken {
+            (self.woken, self.stands) = (woken, None);
+        }
     }
 
     /// What brings the members to `level`. `anew`: members may have come, or may have set a policy themselves.
@@ -112,7 +118,7 @@ mod tests {
     /// The bug: the level counted as carried out, and work whose resuming was refused once stood for a whole period.
     #[test]
     fn who_is_not_resumed_is_resumed_again_until_he_runs() {
-        let mut orders = Orders::raised();
+        let mut orders = Orders::raised(0);
         assert_eq!(orders.act(Level::Suspended, false), Act::Suspend);
         orders.done(true);
         assert_eq!(
@@ -142,7 +148,7 @@ mod tests {
     #[test]
     fn each_change_has_its_act() {
         let act = |before, level, anew| {
-            let mut orders = Orders::raised();
+            let mut orders = Orders::raised(0);
             orders.act(before, false);
             orders.done(true);
             orders.act(level, anew)
@@ -154,10 +160,37 @@ mod tests {
         assert_eq!(act(Raised, Lowered, false), Act::Lower);
         assert_eq!(act(Lowered, Lowered, true), Act::Nothing);
         assert_eq!(act(Lowered, Suspended, false), Act::Suspend);
-        let mut orders = Orders::raised();
-        orders.lose();
+    }
+
+    /// The bug: a guardian that acted on the broken promise of one reservation lowered and resumed the members of
+    /// another one, whose keeper held them for raised, or suspended, until its next order.
+    #[test]
+    fn what_a_guardian_changed_is_carried_out_again() {
+        use Level::{Lowered, Raised, Suspended};
+        let again = [
+            (Raised, Act::ResumeAndRaise),
+            (Lowered, Act::ResumeAndLower),
+            (Suspended, Act::Suspend),
+        ];
+        for (level, wanted) in again {
+            let mut orders = Orders::raised(3);
+            orders.heed(3);
+            orders.act(level, false);
+            orders.done(true);
+            orders.heed(3);
+            assert_eq!(orders.act(level, false), Act::Nothing);
+            orders.heed(4);
+            assert_eq!(orders.act(level, false), wanted);
+            orders.done(true);
+            orders.heed(4);
+            assert_eq!(orders.act(level, false), Act::Nothing);
+            assert_eq!(orders.refused(), 0);
+        }
+        // Suspended work that was lowered is raised at its next period, and not only resumed.
+        let mut orders = Orders::raised(0);
+        orders.act(Suspended, false);
+        orders.done(true);
+        orders.heed(1);
         assert_eq!(orders.act(Raised, false), Act::ResumeAndRaise);
-        orders.lose();
-        assert_eq!(orders.act(Lowered, false), Act::ResumeAndLower);
     }
 }

@@ -3,27 +3,28 @@
 //! Owns: what each of them had before, written down with the guardian before it is changed.
 //! Must not: decide when.
 
-use std::collections::HashMap;
+mod asking;
+
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
 use std::io;
 
+use hourglass_sys::cgroup::Group;
 use hourglass_sys::clock::others::ThreadTime;
 use hourglass_sys::pidfd::PidFd;
 use hourglass_sys::sched::{self, Attributes};
 use hourglass_sys::thread;
 
-use super::demand::Sample;
 use super::usage::{Tally, Usage};
 use crate::backend::gather::{Gathered, gather, unless_gone};
 use crate::backend::members;
 use crate::command;
 use crate::guardian::{Guardian, Kept, Life, Undo};
+use crate::owner;
 use crate::target::Target;
 
 /// Threads that make threads while all are gone through: so often the new ones are looked for.
 const PASSES: u32 = 16;
-
-/// Of larger groups only so many threads are asked whether they wait.
-const SAMPLED: usize = 64;
 
 /// What is done to all members.
 #[derive(Clone, Debug)]
@@ -48,6 +49,18 @@ struct Before {
     cpus: Vec<u32>,
 }
 
+impl Before {
+    /// What it has while it is not raised: that, or timesharing priority if that was a real-time one.
+    fn lowered(&self) -> Attributes {
+        match self.policy {
+            Attributes::Fifo(_) | Attributes::RoundRobin(_) | Attributes::Deadline { .. } => {
+                Attributes::Other(0)
+            }
+            policy => policy,
+        }
+    }
+}
+
 /// One thread. Dropping it puts it back.
 #[derive(Debug)]
 struct Known {
@@ -66,6 +79,15 @@ struct Process {
     kept: Option<Kept>,
 }
 
+/// In which order members come to their CPU.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Queue<'a> {
+    /// Who is first, who is next; others come behind them.
+    pub(super) order: &'a [u32],
+    /// They have the higher of the two priorities now.
+    pub(super) from_above: bool,
+}
+
 /// All of them. Dropping it puts everything back, in the order of the fields.
 #[derive(Debug)]
 pub(super) struct Team {
@@ -80,7 +102,13 @@ pub(super) struct Team {
     /// For those who left the group before they were met: raised by birth, and nobody's.
     strays: Option<Kept>,
     known: HashMap<u32, Known>,
+    /// Threads among them that are not the caller's to change.
+    foreign: HashSet<u32>,
+    /// The most of these at a time.
+    most_foreign: usize,
     gathered: Option<Gathered>,
+    /// The numbers of the members, where a group lists them.
+    list: Option<File>,
     guardian: Guardian,
     /// Whether the first members have been met.
     complete: bool,
@@ -113,6 +141,7 @@ impl Team {
         let list = list.map(|gathered| gathered.group.path().join("cgroup.threads"));
         let list = list.map(|path| if path.exists() { path } else { path.with_file_name("tasks") });
         let cpus = plan.pin.map(|_| before.cpus.clone());
+        let listed = list.as_ref().and_then(|list| File::open(list).ok());
         let members = list.map(|list| guardian.keep(&Undo::Members { list, cpus })).transpose()?;
         let strays = strays(target, &plan, &before, guardian)?;
         let guardian = guardian.clone();
@@ -125,7 +154,10 @@ impl Team {
             members,
             strays,
             known: HashMap::new(),
+            foreign: HashSet::new(),
+            most_foreign: 0,
             gathered,
+            list: listed,
             guardian,
             complete: false,
         };
@@ -147,23 +179,47 @@ impl Team {
         self.gathered.is_some()
     }
 
+    /// The group that keeps the members together, where there is one.
+    pub(super) fn group(&self) -> Option<&Group> {
+        self.gathered.as_ref().map(|gathered| &gathered.group)
+    }
+
+    /// How often guardians have changed how members stand, of whichever reservation.
+    pub(super) fn woken(&self) -> u64 {
+        self.guardian.woken()
+    }
+
     /// Whether nobody is left.
     pub(super) fn has_ended(&self) -> bool {
         self.threads().is_empty()
     }
 
     /// Raises all. `turn` is which of the two priorities: a change of priority makes the kernel bring a
-    /// running thread's processor time up to date.
+    /// running thread's processor time up to date, and puts them into the order of `queue`.
     ///
     /// # Errors
     /// The first that the kernel answers, but for members that have ended; the others are raised.
-    pub(super) fn raise(&mut self, turn: bool) -> io::Result<()> {
+    pub(super) fn raise(&mut self, turn: bool, queue: Queue<'_>) -> io::Result<()> {
+        // Nobody would lower them if this process were killed.
+        self.guardian.must_live()?;
         let policy = Attributes::Fifo(self.plan.priority.saturating_add(u8::from(turn)));
         if self.begin_anew() {
-            self.give(|tid, _| sched::set_without_children(tid, policy))
+            self.give(queue, |life, _| owner::set_policy_without_children(life.id, policy))
         } else {
-            self.give(|tid, _| sched::set_of(tid, policy))
+            self.give(queue, |life, _| owner::set_policy(life.id, policy))
         }
+    }
+
+    /// How many threads among them were at most not the caller's to change, and left as they are.
+    pub(super) fn most_foreign(&self) -> usize {
+        self.most_foreign
+    }
+
+    /// Whether this thread was not known as such.
+    fn is_newly_foreign(&mut self, tid: u32) -> bool {
+        let new = self.foreign.insert(tid);
+        self.most_foreign = self.most_foreign.max(self.foreign.len());
+        new
     }
 
     /// Whether children of raised members begin at timesharing priority.
@@ -177,24 +233,32 @@ impl Team {
     /// # Errors
     /// As [`Team::raise`].
     pub(super) fn lower(&mut self) -> io::Result<()> {
-        self.give(|tid, before| {
-            let policy = match before.policy {
-                Attributes::Fifo(_) | Attributes::RoundRobin(_) | Attributes::Deadline { .. } => {
-                    Attributes::Other(0)
-                }
-                policy => policy,
-            };
-            sched::set_of(tid, policy)
-        })
+        self.give(Queue::default(), |life, before| owner::lower(life, before.lowered()))
     }
 
-    fn give(&mut self, set: impl Fn(u32, &Before) -> io::Result<()>) -> io::Result<()> {
+    /// The kernel puts a thread whose priority is raised behind the others of its new one, and a thread whose
+    /// priority is lowered before them (sched(7)): so from above the last one is the first to be lowered.
+    fn give(
+        &mut self,
+        queue: Queue<'_>,
+        set: impl Fn(Life, &Before) -> io::Result<()>,
+    ) -> io::Result<()> {
         let mut first = Ok(());
         for _ in 0..PASSES {
             let met = self.meet_all();
-            for (tid, known) in &self.known {
-                let given = unless_gone(set(*tid, &known.before));
-                first = first.and(given);
+            let mut lost = Vec::new();
+            for tid in self.sequence(queue) {
+                let Some(known) = self.known.get(&tid) else { continue };
+                match set(known.life, &known.before) {
+                    // It has executed a set-uid program since it was met.
+                    Err(error) if owner::foreign(&error).is_some() => lost.push(tid),
+                    given => first = first.and(unless_gone(given)),
+                }
+            }
+            for tid in lost {
+                self.is_newly_foreign(tid);
+                let let_go = self.known.remove(&tid).map_or(Ok(()), |known| self.let_go(known));
+                first = first.and(let_go);
             }
             match met {
                 Ok(0) => break,
@@ -205,11 +269,22 @@ impl Team {
         first
     }
 
+    fn sequence(&self, queue: Queue<'_>) -> Vec<u32> {
+        let placed: HashSet<u32> = queue.order.iter().copied().collect();
+        let others = self.known.keys().copied().filter(|tid| !placed.contains(tid));
+        let mut sequence: Vec<u32> = queue.order.iter().copied().chain(others).collect();
+        if queue.from_above {
+            sequence.reverse();
+        }
+        sequence
+    }
+
     /// Stops all.
     ///
     /// # Errors
-    /// What the kernel answers, but for members that have ended.
+    /// What the kernel answers, but for members that have ended; no guardian lives.
     pub(super) fn suspend(&mut self) -> io::Result<()> {
+        self.guardian.must_live()?;
         if let Some(gathered) = &self.gathered {
             return gathered.freeze();
         }
@@ -217,7 +292,11 @@ impl Team {
         for _ in 0..PASSES {
             let met = self.meet_all();
             for process in self.processes.values() {
-                first = first.and(unless_gone(process.descriptor.stop()));
+                match owner::stop(process.life.id, &process.descriptor) {
+                    // It runs on, at the priority that it has.
+                    Err(error) if owner::foreign(&error).is_some() => {}
+                    stopped => first = first.and(unless_gone(stopped)),
+                }
             }
             if !matches!(met, Ok(1..)) {
                 break;
@@ -239,29 +318,6 @@ impl Team {
         }
         let resumed = self.processes.values().map(|process| process.descriptor.resume());
         resumed.map(unless_gone).fold(Ok(()), io::Result::and)
-    }
-
-    /// Whether any of them runs or waits for a CPU.
-    pub(super) fn wants(&self) -> bool {
-        self.known.keys().any(|tid| members::state_of(*tid) == Some('R'))
-    }
-
-    /// What the kernel counted for each.
-    pub(super) fn samples(&mut self) -> Vec<Sample> {
-        let sample = |(tid, known): (&u32, &mut Known)| {
-            if known.time.is_none() {
-                known.time = ThreadTime::of(*tid).ok();
-            }
-            let counts = known.time.as_ref()?.read().ok()?;
-            Some(Sample {
-                tid: *tid,
-                run_ns: counts.run_ns,
-                wait_ns: counts.wait_ns,
-                slices: counts.slices,
-                runnable: members::state_of(*tid) == Some('R'),
-            })
-        };
-        self.known.iter_mut().take(SAMPLED).filter_map(sample).collect()
     }
 
     /// Puts everything back.
@@ -287,11 +343,12 @@ impl Team {
     fn threads(&self) -> Vec<u32> {
         match (&self.target, &self.gathered) {
             (Target::Thread(tid), _) => {
-                if members::state_of(*tid).is_some_and(|state| state != 'Z' && state != 'X') {
-                    vec![*tid]
-                } else {
-                    Vec::new()
-                }
+                // Not another one that has its number by now.
+                let goes_on = match self.known.get(tid) {
+                    Some(known) => known.life.goes_on(),
+                    None => !self.complete && Life::of(*tid).is_ok(),
+                };
+                if goes_on { vec![*tid] } else { Vec::new() }
             }
             (_, Some(gathered)) => members::within(&gathered.group),
             (_, None) => self.descendants().into_iter().flat_map(members::threads_of).collect(),
@@ -315,7 +372,7 @@ impl Team {
 
     /// Meets those who are new, and forgets those who are gone; how many were new.
     fn meet_all(&mut self) -> io::Result<usize> {
-        let threads = self.threads();
+        let threads: HashSet<u32> = self.threads().into_iter().collect();
         let gone: Vec<u32> =
             self.known.keys().filter(|tid| !threads.contains(tid)).copied().collect();
         let gone: Vec<Known> = gone.iter().filter_map(|tid| self.known.remove(tid)).collect();
@@ -325,8 +382,9 @@ impl Team {
             self.meet_processes()?;
         }
         let mut new = 0;
+        self.foreign.retain(|tid| threads.contains(tid));
         for tid in threads {
-            if !self.known.contains_key(&tid) {
+            if !self.known.contains_key(&tid) && !self.is_foreign(tid)? {
                 let met = self.meet(tid).map(|known| {
                     self.known.insert(tid, known);
                     new += 1;
@@ -344,6 +402,29 @@ impl Team {
             }
         }
         Ok(new)
+    }
+
+    /// Whether a thread that was not met yet is another user's, as that of a set-uid program is: it stays as it is, but
+    /// for the priority that it has inherited from a raised one.
+    fn is_foreign(&mut self, tid: u32) -> io::Result<bool> {
+        match owner::check(tid) {
+            Err(error) if owner::foreign(&error).is_some() => {}
+            // Meeting it tells.
+            _ => return Ok(false),
+        }
+        if self.is_newly_foreign(tid)
+            && self.complete
+            && self.is_raised(sched::of(tid).ok().flatten())
+        {
+            unless_gone(sched::set_of(tid, self.before.lowered()))?;
+        }
+        Ok(true)
+    }
+
+    /// Whether this is the policy of raised members.
+    fn is_raised(&self, policy: Option<Attributes>) -> bool {
+        let priorities = self.plan.priority..=self.plan.priority.saturating_add(1);
+        matches!(policy, Some(Attributes::Fifo(priority)) if priorities.contains(&priority))
     }
 
     /// Of one that has ended nothing is left to do; one that has left the group keeps nothing of the
@@ -398,12 +479,8 @@ impl Team {
     fn meet(&self, tid: u32) -> io::Result<Known> {
         let life = Life::of(tid)?;
         let policy = sched::of(tid)?.unwrap_or(Attributes::Other(0));
-        let priorities = self.plan.priority..=self.plan.priority.saturating_add(1);
-        let inherited = self.complete
-            && match policy {
-                Attributes::Fifo(priority) => priorities.contains(&priority),
-                policy => self.begin_anew() && policy == Attributes::Other(0),
-            };
+        let begins_anew = self.begin_anew() && policy == Attributes::Other(0);
+        let inherited = self.complete && (self.is_raised(Some(policy)) || begins_anew);
         let before = if inherited {
             self.before.clone()
         } else {
@@ -421,7 +498,7 @@ impl Team {
             Some(self.guardian.keep(&Undo::Thread { thread: life, attributes, cpus })?)
         };
         if let Some(cpu) = self.plan.pin {
-            thread::set_affinity_of(tid, [cpu])?;
+            owner::pin(tid, &[cpu])?;
         }
         Ok(Known { life, before, kept, time: None })
     }
@@ -437,5 +514,5 @@ fn strays(
     let Target::Process(root) = *target else { return Ok(None) };
     let cpus = plan.pin.map(|_| before.cpus.clone());
     let (root, priority, mark) = (Life::of(root)?, plan.priority, command::mark());
-    guardian.keep(&Undo::Strays { root, priority, mark, cpus }).map(Some)
+    guardian.keep(&Undo::Strays { root, priority, mark, pin: plan.pin, cpus }).map(Some)
 }

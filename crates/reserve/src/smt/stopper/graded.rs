@@ -13,6 +13,7 @@ use hourglass_sys::sched::{self, Attributes};
 use super::members::{Members, parent_of, threads};
 use super::{CoRunners, Kind, Stopper, Unavailable, Wanted};
 use crate::guardian::{Guardian, Kept, Life, Undo};
+use crate::owner;
 
 /// Files that make a group yield to others, and what is written to them, best first.
 const YIELDING: [(&str, &str); 2] = [("cpu.idle", "1"), ("cpu.weight", "1")];
@@ -46,8 +47,8 @@ struct Threads {
 }
 
 /// Whether they can be slowed, and put back.
-pub(super) fn check(kind: Kind, wanted: &Wanted, keeper: Option<u32>) -> Result<(), Unavailable> {
-    if by_named_group(kind, wanted, keeper)?.is_some() {
+pub(super) fn check(kind: Kind, wanted: &Wanted, keepers: &[u32]) -> Result<(), Unavailable> {
+    if by_named_group(kind, wanted, keepers)?.is_some() {
         return Ok(());
     }
     reversible().map_err(|error| {
@@ -63,12 +64,12 @@ pub(super) fn over(
     wanted: &Wanted,
     guardian: &Guardian,
 ) -> Result<Box<dyn Stopper>, Unavailable> {
-    let keeper = Some(guardian.pid());
-    check(kind, wanted, keeper)?;
-    let slow = match by_named_group(kind, wanted, keeper)? {
+    let keepers = &guardian.pids();
+    check(kind, wanted, keepers)?;
+    let slow = match by_named_group(kind, wanted, keepers)? {
         Some(slow) => slow,
         None => {
-            let (set, spared) = super::set_of(kind, wanted, keeper)?;
+            let (set, spared) = super::set_of(kind, wanted, keepers)?;
             Slow::Threads(Threads { set, spared, slowed: BTreeMap::new() })
         }
     };
@@ -79,17 +80,17 @@ pub(super) fn over(
 fn by_named_group(
     kind: Kind,
     wanted: &Wanted,
-    keeper: Option<u32>,
+    keepers: &[u32],
 ) -> Result<Option<Slow>, Unavailable> {
     match &wanted.co_runners {
-        CoRunners::Group(_) => by_group(kind, wanted, keeper),
+        CoRunners::Group(_) => by_group(kind, wanted, keepers),
         _ => Ok(None),
     }
 }
 
 /// `None` if the group has no such file, which is where it belongs to another hierarchy.
-fn by_group(kind: Kind, wanted: &Wanted, keeper: Option<u32>) -> Result<Option<Slow>, Unavailable> {
-    let (Members::Group(group), _) = super::set_of(kind, wanted, keeper)? else {
+fn by_group(kind: Kind, wanted: &Wanted, keepers: &[u32]) -> Result<Option<Slow>, Unavailable> {
+    let (Members::Group(group), _) = super::set_of(kind, wanted, keepers)? else {
         return Ok(None);
     };
     for (file, low) in YIELDING {
@@ -159,7 +160,7 @@ impl Threads {
             let Ok(thread) = Life::of(tid) else { continue };
             let undo = Undo::Thread { thread, attributes: Some(before), cpus: None };
             let kept = guardian.keep(&undo)?;
-            match sched::set_of(tid, Attributes::Idle) {
+            match owner::set_policy(tid, Attributes::Idle) {
                 Ok(()) => {
                     self.slowed.insert(tid, (before, kept)).map_or((), |(_, old)| old.forget())
                 }
@@ -208,10 +209,11 @@ fn put_back(kept: &mut Option<Kept>) -> io::Result<()> {
     Ok(())
 }
 
-/// ESRCH is no error.
+/// ESRCH is no error, nor is a thread of another user, who is left as he is.
 fn unless_ended(error: io::Error) -> io::Result<()> {
     const ESRCH: i32 = 3;
-    if error.raw_os_error() == Some(ESRCH) { Ok(()) } else { Err(error) }
+    let spared = error.raw_os_error() == Some(ESRCH) || owner::foreign(&error).is_some();
+    if spared { Ok(()) } else { Err(error) }
 }
 
 impl Stopper for Graded {

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::guardian::{Guardian, Kept, Undo};
+use crate::owner::Foreign;
 use hourglass_sys::cgroup::{Group, Hierarchy, Version};
 
 use super::{CoRunners, Kind, Stopper, Unavailable, Wanted};
@@ -46,15 +47,15 @@ struct Switch {
 }
 
 /// Whether the hierarchy is there, and groups in it may be frozen or made.
-pub(super) fn check(kind: Kind, wanted: &Wanted, keeper: Option<u32>) -> Result<(), Unavailable> {
+pub(super) fn check(kind: Kind, wanted: &Wanted, keepers: &[u32]) -> Result<(), Unavailable> {
     let hierarchy = hierarchy(kind)?;
     if let CoRunners::Group(path) = &wanted.co_runners {
         let group = Group::at(hierarchy.version(), path.clone());
-        may_stand(kind, &hierarchy, &group, wanted, keeper)?;
+        may_stand(kind, &hierarchy, &group, wanted, keepers)?;
         let (file, ..) = group.freezer();
         return group.open(file).map(drop).map_err(|error| refused(kind, group.path(), &error));
     }
-    let (set, spared) = super::set_of(kind, wanted, keeper)?;
+    let (set, spared) = super::set_of(kind, wanted, keepers)?;
     let now = set.processes(&spared).map_err(|e| refused(kind, hierarchy.mount(), &e))?;
     let mut homes = now.into_iter().filter_map(|pid| hierarchy.of(pid).ok());
     // Whoever may move processes there may also make a group there, where the system is set up as it should be.
@@ -70,7 +71,7 @@ fn may_stand(
     hierarchy: &Hierarchy,
     group: &Group,
     wanted: &Wanted,
-    keeper: Option<u32>,
+    keepers: &[u32],
 ) -> Result<(), Unavailable> {
     let name = group.path().display().to_string();
     let (file, _, _) = group.freezer();
@@ -79,7 +80,7 @@ fn may_stand(
         let remedy = "name a group of that hierarchy which is not its root";
         return Err(Unavailable::new(kind, cause, remedy));
     }
-    for pid in super::never(wanted, keeper) {
+    for pid in super::never(wanted, keepers) {
         if hierarchy.of(pid).is_ok_and(|its| its.path().starts_with(group.path())) {
             let cause = format!("process {pid} is in {name} and must not be stopped");
             return Err(Unavailable::new(kind, cause, "name a group without it"));
@@ -143,7 +144,7 @@ impl Freezer {
         wanted: &Wanted,
         guardian: &Guardian,
     ) -> Result<(), Unavailable> {
-        let (set, spared) = super::set_of(self.kind, wanted, Some(guardian.pid()))?;
+        let (set, spared) = super::set_of(self.kind, wanted, &guardian.pids())?;
         let mut made: BTreeMap<PathBuf, Group> = BTreeMap::new();
         // Again, for what was forked while its parent was being moved.
         for _ in 0..2 {
@@ -151,6 +152,9 @@ impl Freezer {
                 set.processes(&spared).map_err(|e| refused(self.kind, hierarchy.mount(), &e))?;
             for pid in now {
                 let Ok(home) = hierarchy.of(pid) else { continue };
+                if Foreign::of(pid).is_some() {
+                    continue;
+                }
                 if made.values().any(|group| group == &home) {
                     continue;
                 }

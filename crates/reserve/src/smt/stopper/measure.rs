@@ -184,7 +184,8 @@ pub fn choose(
                 let cause = format!("the co-runners themselves: {error}");
                 Unavailable::new(measured.stopper, cause, "use another stopper")
             };
-            let set_ns = on_the_set(stopper.as_mut(), setup).map_err(fails)?;
+            let trial = guardian.must_live().and_then(|()| on_the_set(stopper.as_mut(), setup));
+            let set_ns = trial.map_err(fails)?;
             Ok((stopper, set_ns))
         });
         match tried {

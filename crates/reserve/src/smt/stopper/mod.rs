@@ -187,15 +187,15 @@ impl Unavailable {
 /// # Errors
 /// Why this kind cannot be had.
 pub fn check(kind: Kind, wanted: &Wanted) -> Result<(), Unavailable> {
-    tests(kind, wanted, None)?;
-    if wanted.graded { graded::check(kind, wanted, None) } else { Ok(()) }
+    tests(kind, wanted, &[])?;
+    if wanted.graded { graded::check(kind, wanted, &[]) } else { Ok(()) }
 }
 
-/// What [`check`] and [`open`] ask alike; `keeper` is the guardian's process.
-fn tests(kind: Kind, wanted: &Wanted, keeper: Option<u32>) -> Result<(), Unavailable> {
+/// What [`check`] and [`open`] ask alike; `keepers` are the guardian's processes.
+fn tests(kind: Kind, wanted: &Wanted, keepers: &[u32]) -> Result<(), Unavailable> {
     match kind {
-        Kind::Cgroup2Freeze | Kind::Cgroup1Freezer => group::check(kind, wanted, keeper),
-        Kind::Sigstop => signal::check(wanted, keeper),
+        Kind::Cgroup2Freeze | Kind::Cgroup1Freezer => group::check(kind, wanted, keepers),
+        Kind::Sigstop => signal::check(wanted, keepers),
         Kind::CoreCookie => cookie::check(wanted).map(drop),
     }
 }
@@ -210,7 +210,7 @@ pub fn open(
     wanted: &Wanted,
     guardian: &Guardian,
 ) -> Result<Box<dyn Stopper>, Unavailable> {
-    tests(kind, wanted, Some(guardian.pid()))?;
+    tests(kind, wanted, &guardian.pids())?;
     let stopper: Box<dyn Stopper> = match kind {
         Kind::Cgroup2Freeze | Kind::Cgroup1Freezer => {
             Box::new(group::open(kind, wanted, guardian)?)
@@ -229,9 +229,9 @@ fn resume_if(stopped: &mut bool, resume: impl FnOnce() -> io::Result<()>) -> io:
 }
 
 /// Processes that no stopper stops: the first one, this one, its guardian, and the reserved one.
-fn never(wanted: &Wanted, keeper: Option<u32>) -> Vec<u32> {
+fn never(wanted: &Wanted, keepers: &[u32]) -> Vec<u32> {
     let mut never = vec![1, std::process::id()];
-    never.extend(keeper);
+    never.extend(keepers);
     match wanted.reserved {
         Some(Target::Process(pid)) => never.push(pid),
         Some(Target::Thread(tid)) => never.extend(members::process_of(tid)),
@@ -244,9 +244,9 @@ fn never(wanted: &Wanted, keeper: Option<u32>) -> Vec<u32> {
 fn set_of(
     kind: Kind,
     wanted: &Wanted,
-    keeper: Option<u32>,
+    keepers: &[u32],
 ) -> Result<(Members, Vec<u32>), Unavailable> {
-    let never = never(wanted, keeper);
+    let never = never(wanted, keepers);
     match &wanted.co_runners {
         CoRunners::Everyone => {
             let cause = "it stops processes that are named, not everybody";

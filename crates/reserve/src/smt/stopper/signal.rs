@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use crate::guardian::{Guardian, Kept, Life, Undo};
+use crate::owner::Foreign;
 use hourglass_sys::pidfd::PidFd;
 
 use super::members::{Members, field, threads};
@@ -35,9 +36,10 @@ pub(super) struct Signals {
 }
 
 /// Whether all whom it finds may be signalled.
-pub(super) fn check(wanted: &Wanted, keeper: Option<u32>) -> Result<(), Unavailable> {
-    let (set, spared) = super::set_of(Kind::Sigstop, wanted, keeper)?;
+pub(super) fn check(wanted: &Wanted, keepers: &[u32]) -> Result<(), Unavailable> {
+    let (set, spared) = super::set_of(Kind::Sigstop, wanted, keepers)?;
     let probe = |pid: u32| match PidFd::open(pid).and_then(|process| process.probe()) {
+        _ if Foreign::of(pid).is_some() => Ok(()),
         Err(error) if has_ended(&error) => Ok(()),
         answer => answer,
     };
@@ -52,7 +54,7 @@ fn refused(error: &io::Error) -> Unavailable {
 
 /// Looks at the set. One that somebody else has stopped is left to him.
 pub(super) fn open(wanted: &Wanted, guardian: &Guardian) -> Result<Signals, Unavailable> {
-    let (set, spared) = super::set_of(Kind::Sigstop, wanted, Some(guardian.pid()))?;
+    let (set, spared) = super::set_of(Kind::Sigstop, wanted, &guardian.pids())?;
     let guardian = guardian.clone();
     let mut signals = Signals { set, spared, known: BTreeMap::new(), guardian, stopped: false };
     let look = |signals: &mut Signals| -> io::Result<()> {
@@ -75,12 +77,15 @@ impl Signals {
         Ok(now.into_iter().filter(|pid| !self.known.contains_key(pid)).collect())
     }
 
-    /// Makes a descriptor of a process; `None` if it has ended, or is stopped by somebody else.
+    /// Makes a descriptor of a process; `None` if it has ended, is stopped by somebody else, or is another user's.
     fn member(&self, pid: u32) -> io::Result<Option<Member>> {
         let process = match PidFd::open(pid) {
             Err(error) if has_ended(&error) => return Ok(None),
             process => process?,
         };
+        if Foreign::of(pid).is_some() {
+            return Ok(None);
+        }
         match (field(pid, 0).as_deref(), Life::of(pid)) {
             (Some("T" | "t"), _) | (_, Err(_)) => Ok(None),
             (_, Ok(life)) => {

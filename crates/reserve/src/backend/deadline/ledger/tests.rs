@@ -27,6 +27,8 @@ struct Server {
     work: Work,
     /// Nobody runs in these, as if an earlier deadline or the host had the CPU: from, to.
     stolen: Option<(u64, u64)>,
+    /// Exhaustion is noticed at multiples of this.
+    tick: u64,
     now: u64,
     cpu: u64,
     left: i64,
@@ -35,6 +37,9 @@ struct Server {
     pending: u64,
     asleep: bool,
     waited: u64,
+    /// What each period had, those too that were not used up.
+    had: Vec<u64>,
+    cpu_at_begin: u64,
 }
 
 impl Server {
@@ -45,6 +50,7 @@ impl Server {
             period,
             work,
             stolen: None,
+            tick: TICK,
             now,
             cpu: 0,
             left: budget as i64,
@@ -53,6 +59,8 @@ impl Server {
             pending: 0,
             asleep: matches!(work, Work::Jobs { .. }),
             waited: 0,
+            had: Vec::new(),
+            cpu_at_begin: 0,
         }
     }
 
@@ -64,6 +72,7 @@ impl Server {
             while self.left <= 0 {
                 self.left += self.budget;
                 self.deadline += self.period;
+                self.end_period();
             }
         }
         if let Work::Jobs { length, apart } = self.work
@@ -77,6 +86,7 @@ impl Server {
                 // Woken a little late.
                 self.deadline = clock + 3 * US + self.period;
                 self.left = self.budget;
+                self.end_period();
             }
             self.asleep = false;
         }
@@ -90,12 +100,17 @@ impl Server {
                 self.asleep = true;
                 self.throttled = self.left <= 0;
             }
-            if self.now.is_multiple_of(TICK) && self.left <= 0 {
+            if self.now.is_multiple_of(self.tick) && self.left <= 0 {
                 self.throttled = true;
             }
         } else if wants {
             self.waited += STEP;
         }
+    }
+
+    fn end_period(&mut self) {
+        self.had.push(self.cpu - self.cpu_at_begin);
+        self.cpu_at_begin = self.cpu;
     }
 
     fn look(&self) -> Look {
@@ -125,25 +140,47 @@ impl Server {
     }
 }
 
-/// Exhaustion noticed up to 4 ms late, looks late by up to a period and a half: each period is counted
-/// once, with what it was charged, and none is missed.
+/// The bug: 3 ms of 10 were said to be 3.00 ms in each period, and none missed, as the kernel's account has it; by the
+/// thread's clock there were 0.54 to 6.60 ms, since the budget ends at a tick of 4 ms. Each period that is counted is
+/// counted as what it had.
 #[test]
-fn a_thread_that_never_waits_uses_up_every_period() {
-    for late in [0, 20, 1_200] {
-        let mut server = Server::new(3_100 * US, 8 * MS, Work::Always);
-        let mut ledger = Ledger::new(3_100 * US, 8 * MS, 8 * MS, false);
+fn what_a_period_had_is_told_and_not_what_it_was_charged() {
+    for late in [0, 10] {
+        let mut server = Server::new(3 * MS, 10 * MS, Work::Always);
+        let mut ledger = Ledger::new(3 * MS, 10 * MS, 10 * MS, false);
         server.watched(&mut ledger, 8_100 * MS, late);
         let supply = ledger.supply();
-        assert!((990..=1_000).contains(&supply.periods), "{late}: {supply:?}");
-        assert_eq!(supply.overruns, supply.periods);
-        assert_eq!(supply.missed, 0);
-        assert_eq!(supply.steps, [(3_100 * US, supply.periods)].into_iter().collect());
+        assert!((780..=800).contains(&supply.periods), "{late}: {supply:?}");
+        assert_eq!((ledger.left_out(), supply.overruns), (0, supply.periods));
+        let short = |limit| server.had.iter().filter(|had| **had < limit).count() as u64;
+        assert!(short(2_900 * US) > 100, "the tick makes no period short: {:?}", server.had);
+        // Known to a look's lateness at both ends, and a step of the histogram.
+        let known = 2 * late * STEP;
+        assert!(supply.missed <= short(3 * MS) && supply.missed >= short(2_900 * US - known));
+        let told = |steps: &mut dyn Iterator<Item = &u64>| *steps.next().unwrap();
+        let least = *server.had.iter().min().unwrap();
+        let most = *server.had.iter().max().unwrap();
+        let near = |told: u64, had: u64| told.abs_diff(had) <= known + 3 * MS / STEPS;
+        assert!(near(told(&mut supply.steps.keys()), least), "{late}: {least} {supply:?}");
+        assert!(near(told(&mut supply.steps.keys().rev()), most), "{late}: {most} {supply:?}");
         assert_eq!(supply.wanted, supply.steps);
         // It stands for what it does not run.
         let stood = supply.throttled_ns.unwrap();
-        let idle = supply.periods * 4_900 * US;
-        assert!(stood.abs_diff(idle) < 30 * MS, "{stood} {idle}");
+        assert!(stood.abs_diff(supply.periods * 7 * MS) < 60 * MS, "{stood}");
     }
+}
+
+/// Looks that come late by up to a period and a half cannot tell what each period had: these are left out.
+#[test]
+fn what_is_looked_at_too_late_is_left_out() {
+    let mut server = Server::new(3_100 * US, 8 * MS, Work::Always);
+    let mut ledger = Ledger::new(3_100 * US, 8 * MS, 8 * MS, false);
+    server.watched(&mut ledger, 8_100 * MS, 1_200);
+    let supply = ledger.supply();
+    assert!(ledger.left_out() > 500, "{} {supply:?}", ledger.left_out());
+    assert!((900..=1_000).contains(&(supply.periods + ledger.left_out())), "{supply:?}");
+    let short = server.had.iter().filter(|had| **had < 3_100 * US).count() as u64;
+    assert!(supply.missed <= short, "{} {supply:?}", server.had.len());
 }
 
 /// The bug: who slept when it was given the class had no deadline at the first look, which was taken for one,
@@ -157,7 +194,7 @@ fn a_thread_that_has_not_woken_has_no_period() {
     server.watched(&mut ledger, 8_100 * MS, 0);
     let supply = ledger.supply();
     assert!((990..=1_000).contains(&supply.periods), "{supply:?}");
-    assert_eq!((supply.overruns, supply.missed), (supply.periods, 0));
+    assert_eq!(supply.overruns, supply.periods);
 }
 
 /// Jobs of 3 ms every 8 ms with 3.1 ms reserved, the paper's section 5.6: nothing overruns, and each
@@ -173,7 +210,9 @@ fn jobs_within_their_budget_are_given_what_they_need() {
         assert!((900..=1_000).contains(&supply.periods), "{late}: {supply:?}");
         assert_eq!((supply.overruns, supply.missed), (0, 0), "{late}: {supply:?}");
         let upper: Vec<u64> = supply.steps.keys().copied().collect();
-        assert!(upper.iter().all(|upper| (3_000 * US..3_010 * US).contains(upper)), "{upper:?}");
+        // Known to a tenth of the budget, where the begin is not the server's; and a step of the histogram.
+        let near = (3_000 - 310) * US..(3_000 + 310 + 62) * US;
+        assert!(upper.iter().all(|upper| near.contains(upper)), "{upper:?}");
         assert_eq!(supply.throttled_ns, None);
     }
 }
@@ -186,8 +225,7 @@ fn jobs_beyond_their_budget_overrun() {
     let mut ledger = Ledger::new(3 * MS, 8 * MS, 8 * MS, false);
     server.watched(&mut ledger, 8_100 * MS, 20);
     let supply = ledger.supply();
-    assert!(supply.overruns > 900, "{supply:?}");
-    assert_eq!(supply.missed, 0);
+    assert!(supply.overruns + ledger.left_out() > 900, "{supply:?}");
 }
 
 /// The CPU was somebody else's until after the deadline: one period is missed and said to be.
@@ -195,14 +233,15 @@ fn jobs_beyond_their_budget_overrun() {
 fn a_budget_that_comes_late_is_missed() {
     let mut server = Server::new(3_100 * US, 8 * MS, Work::Always);
     server.stolen = Some((500 * MS, 510 * MS));
+    // A budget that ends where it should: the tick makes no period short.
+    server.tick = STEP;
     let mut ledger = Ledger::new(3_100 * US, 8 * MS, 8 * MS, false);
     server.watched(&mut ledger, 2_000 * MS, 20);
     let supply = ledger.supply();
     assert!((1..=2).contains(&supply.missed), "{supply:?}");
 }
 
-/// Periods of 1 ms are too short to look at all: of a thread that never waits, all are known from the
-/// deadlines; of jobs, those of the pairs.
+/// Periods of 1 ms are too short to look at all: those of the pairs are known.
 #[test]
 fn of_short_periods_some_are_left_out_but_none_invented() {
     let mut server = Server::new(300 * US, MS, Work::Jobs { length: 200 * US, apart: MS });
@@ -211,7 +250,8 @@ fn of_short_periods_some_are_left_out_but_none_invented() {
     let supply = ledger.supply();
     assert!((200..=1_000).contains(&supply.periods), "{supply:?}");
     assert_eq!((supply.overruns, supply.missed), (0, 0));
-    assert!(supply.steps.keys().all(|upper| (200 * US..=201 * US).contains(upper)), "{supply:?}");
+    // Known to the lateness of a look at both ends.
+    assert!(supply.steps.keys().all(|upper| (170 * US..=236 * US).contains(upper)), "{supply:?}");
 }
 
 /// Whatever the thread does and however late the looks are: nothing is said to be missed that was not, and no
@@ -241,15 +281,18 @@ fn of_random_threads_nothing_is_invented() {
         server.watched(&mut ledger, server.now + 150 * period, below(2 * period / STEP));
         let supply = ledger.supply();
         let told = format!("{budget} {period} {:?} {supply:?}", server.cpu);
-        assert_eq!(supply.missed, 0, "{told}");
+        let short = server.had.iter().filter(|had| **had < budget).count() as u64;
+        assert!(supply.missed <= short, "{told}");
         // What an overrun of a tick took is charged to periods to come; a thread that wakes with too much
         // left begins a new period before the old one is over.
         let most = 2 * 151 + TICK / budget;
         assert!(supply.overruns <= supply.periods && supply.periods <= most, "{told}");
-        // Rounded up by a thousandth of the budget each.
+        // Rounded up by a step of the histogram each, and known to a tenth of the budget.
+        let step = (budget / STEPS).max(LEAST_STEP_NS);
         let given: u64 = supply.steps.iter().map(|(upper, count)| upper * count).sum();
-        assert!(given <= server.cpu + supply.periods * (budget / 1_000 + 1), "{told}");
-        assert!(supply.steps.keys().all(|upper| *upper <= budget), "{told}");
+        assert!(given <= server.cpu + supply.periods * (budget / KNOWN_PART + step), "{told}");
+        let most = server.had.iter().max().copied().unwrap_or(0) + budget / KNOWN_PART + step;
+        assert!(supply.steps.keys().all(|upper| *upper <= most), "{told}");
     }
 }
 
@@ -285,9 +328,12 @@ fn a_soft_one_is_counted_where_it_is_known() {
     };
     ledger.take(&look(200 * MS, 10 * MS, 0));
     ledger.take(&look(208 * MS, 17 * MS, 1));
+    // The first may have been the end of another one.
+    assert_eq!((ledger.supply().periods, ledger.supply().overruns), (0, 0));
+    ledger.take(&look(216 * MS, 24 * MS, 2));
     assert_eq!((ledger.supply().periods, ledger.supply().overruns), (1, 1));
     let upper = *ledger.supply().steps.keys().next().unwrap();
-    assert!((7 * MS..7 * MS + 3 * US).contains(&upper), "{upper}");
-    ledger.take(&look(219 * MS, 24 * MS, 2));
+    assert!((7 * MS..7 * MS + 60 * US).contains(&upper), "{upper}");
+    ledger.take(&look(227 * MS, 31 * MS, 3));
     assert_eq!(ledger.supply().periods, 1);
 }

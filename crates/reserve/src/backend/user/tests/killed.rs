@@ -4,6 +4,7 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use hourglass_skip::{Need, skip};
 use hourglass_sys::cgroup::Hierarchy;
 use hourglass_sys::clock::others::ProcessTime;
 
@@ -47,7 +48,7 @@ fn killable(pid: u32, grouped: bool) -> Option<Program> {
     });
     let reserved = said.is_some_and(|line| line.contains("reserved"));
     if !reserved {
-        println!("skipped: no reserve could be had");
+        skip(Need::RealTime, "no reservation could be had");
     }
     reserved.then_some(keeper)
 }
@@ -95,7 +96,7 @@ fn whoever_keeps_a_reserve_may_be_killed() {
 fn a_killed_keeper_leaves_no_group_and_no_stray() {
     let _alone = alone();
     let Ok(unified) = Hierarchy::unified() else {
-        return println!("skipped: control groups of version 2 are not mounted");
+        return skip(Need::ControlGroup, "control groups of version 2 are not mounted");
     };
     let mount = unified.mount().display();
     // Its group, when it has one; a process in a group two below it, and one that leaves as soon as it is born.
@@ -127,9 +128,10 @@ fn a_killed_keeper_leaves_no_group_and_no_stray() {
     keeper.0.kill().unwrap();
     keeper.0.wait().unwrap();
     let clean = || {
+        // One that ended meanwhile is neither raised nor pinned.
         let usual = |pid: u32| {
-            let (policy, cpus, _) = situation(pid);
-            (policy, cpus) == (before.0, before.1.clone())
+            sched::of(pid).ok().is_none_or(|policy| policy == before.0)
+                && thread::affinity_of(pid).ok().is_none_or(|cpus| cpus == before.1)
         };
         groups().is_empty() && situation(pid) == before && members::tree(pid).into_iter().all(usual)
     };
@@ -137,6 +139,7 @@ fn a_killed_keeper_leaves_no_group_and_no_stray() {
     while !clean() && begun.elapsed().as_secs() < 10 {
         std::thread::sleep(Duration::from_millis(20));
     }
-    let left: Vec<_> = members::tree(pid).into_iter().map(situation).collect();
+    let left = |pid: u32| (sched::of(pid).ok(), thread::affinity_of(pid).ok());
+    let left: Vec<_> = members::tree(pid).into_iter().map(left).collect();
     assert!(clean(), "{:?}, {left:?}, not as {before:?}", groups());
 }

@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use hourglass_model::Reservation;
+use hourglass_skip::{Need, skip};
 use hourglass_sys::cgroup::Hierarchy;
 use hourglass_sys::clock::others::ProcessTime;
 use hourglass_time::Span;
@@ -80,7 +81,7 @@ pub(super) fn kept(ask: impl Fn() -> Result<Keeping, Refusal>) -> Option<Keeping
                     Obstacle::Missing,
                 ];
                 assert!(known.contains(&refusal.id), "{refusal}");
-                println!("skipped: {refusal}");
+                skip(Need::RealTime, refusal);
                 return None;
             }
         }
@@ -95,6 +96,20 @@ fn last(keeping: &Keeping) {
     {
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// Whether a busy host had looks come so late that too few periods could be told apart to be judged
+/// ("periods: 0" of 25): what then has to be said is, and the test goes no further.
+fn left_out(keeping: &Keeping) -> bool {
+    let told = keeping.told();
+    if told.supply.periods >= 10 {
+        return false;
+    }
+    let doubts = keeping.doubts();
+    assert!(doubts.iter().any(|doubt| doubt.id == "periods-left-out"), "{told:?}");
+    let counts = (told.supply.periods, told.left_out);
+    skip(Need::Machine, format_args!("of a busy host's periods (told, left out) are {counts:?}"));
+    true
 }
 
 /// Policy and CPUs of a process, and the group that it is in.
@@ -193,7 +208,10 @@ fn a_soft_budget_comes_again_and_again() {
     let raised = Attributes::Fifo(priority_for(PERIOD_US as u64 * 1_000));
     let (mut high, mut low) = (!watched, !watched);
     let begun = Instant::now();
-    while begun.elapsed() < LASTING || !(high && low) && begun.elapsed().as_secs() < 20 {
+    let is_enough = || keeping.told().supply.periods >= 12;
+    while begun.elapsed() < LASTING
+        || !(high && low && is_enough()) && begun.elapsed().as_secs() < 20
+    {
         let policy = sched::of(program.pid()).unwrap();
         high |= policy == Some(raised);
         low |= policy == Some(Attributes::Other(7));
@@ -202,8 +220,11 @@ fn a_soft_budget_comes_again_and_again() {
     keeping.release().unwrap();
     let told = keeping.told();
     assert_eq!(situation(program.pid()), before);
-    assert_whole_budgets(&told.supply);
     assert_eq!(told.supply.throttled_ns, Some(0));
+    if left_out(&keeping) {
+        return;
+    }
+    assert_whole_budgets(&told.supply);
     assert!(high && low, "raised {high}, lowered {low}");
     println!("{told:?}");
 }
@@ -358,7 +379,7 @@ fn periods_that_somebody_above_took_are_missed() {
 fn who_leaves_the_group_is_put_back_too() {
     let _alone = alone();
     let Ok(unified) = Hierarchy::unified() else {
-        return println!("skipped: control groups of version 2 are not mounted");
+        return skip(Need::ControlGroup, "control groups of version 2 are not mounted");
     };
     let top = unified.top().path().join("cgroup.procs");
     let top = top.display();

@@ -1,0 +1,492 @@
+//! Where reservations of this kind are written down, so that the next one knows of them.
+//!
+//! Each is a file of `/run/hourglass/claims`, a folder that root owns and that root and one group may write to, as the folder
+//! of the first process sees it where that may be looked into. Network namespaces share it, and so does each mount
+//! namespace that has the machine's `/run`. Who makes an entry holds a lock on its file (`fcntl(2)`): the
+//! kernel ends that with the process, however it ends, and tells others who holds it, by the number in their own PID
+//! namespace. The owner of the file is its maker, whatever is written in it.
+//!
+//! Owns: making, finding and removing entries; who may be believed; what is said where others cannot see an entry.
+//! Must not: judge whether they fit together.
+//!
+//! Closing any descriptor of a file lets its lock go. So a process never opens its own entries a second time, and all
+//! that is done here is done by one thread at a time.
+
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::fmt;
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use hourglass_sys::guardian::Life;
+use hourglass_sys::lock::{self, Holder as LockHolder};
+use hourglass_sys::{strange_file, user};
+
+use super::claims::{Share, priority_for};
+use crate::backend::Doubt;
+use crate::owner;
+
+/// The folder.
+const FOLDER: &str = "run/hourglass/claims";
+/// The group that may write to it, if there is one.
+const GROUP: &str = "hourglass";
+/// As it is made.
+const FIRST_MODE: u32 = 0o755;
+/// Root and the group write; nobody removes what another one made.
+const SHARED_MODE: u32 = 0o1775;
+
+/// What the names of entries begin with.
+const PREFIX: &str = "claim-";
+/// The first line of an entry.
+const VERSION: &str = "hourglass-claim/1";
+/// Most bytes of an entry: a list of 1,024 single CPUs takes 5,000.
+const LONGEST: u64 = 8_192;
+/// Names that are tried.
+const TRIES: u32 = 1_000;
+
+/// The entries of this process, with the process, since a child made by `fork(2)` has a copy of this list and none of
+/// the locks.
+#[derive(Debug, Default)]
+struct Own {
+    made: u32,
+    entries: Vec<OwnEntry>,
+}
+
+#[derive(Debug)]
+struct OwnEntry {
+    process: u32,
+    number: u32,
+    share: Share,
+    name: Option<OsString>,
+}
+
+/// Who has a reservation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Holder {
+    /// A process that keeps one of this kind.
+    Process {
+        /// Its number; `None` if this PID namespace does not show it.
+        pid: Option<u32>,
+        /// Its command line, shortened, without control characters; empty if it is not shown.
+        command: String,
+        /// The user to whom the entry belongs.
+        uid: u32,
+    },
+    /// A thread of the deadline class, with its name.
+    Thread(u32, String),
+}
+
+impl Holder {
+    /// This process, for what it is about to reserve.
+    pub(super) fn this_process() -> Holder {
+        let pid = process::id();
+        Holder::Process { pid: Some(pid), command: command_of(pid), uid: user::real() }
+    }
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Holder::Process { pid: Some(pid), command, uid } => {
+                write!(f, "process {pid} ({command}) of user {uid}")
+            }
+            Holder::Process { pid: None, uid, .. } => {
+                write!(f, "a process of user {uid} in another PID namespace")
+            }
+            Holder::Thread(tid, name) => write!(f, "thread {tid} ({name}) of the deadline class"),
+        }
+    }
+}
+
+/// A reservation in force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Held {
+    /// What is reserved.
+    pub share: Share,
+    /// By whom.
+    pub holder: Holder,
+}
+
+/// Why not everybody on the machine sees an entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Gap {
+    /// No entry can be made there.
+    Closed(PathBuf, String),
+    /// Others than root may replace the folder's entries.
+    Untrusted(PathBuf, String),
+    /// It is the folder of a container.
+    Container(PathBuf),
+}
+
+impl From<Gap> for Doubt {
+    fn from(gap: Gap) -> Doubt {
+        let (text, remedy) = match gap {
+            Gap::Closed(folder, why) => (
+                format!(
+                    "others do not see this reservation, and may be promised the same time: {}: {why}",
+                    folder.display()
+                ),
+                "let a group write down its reservations: sudo install -d -o root -g hourglass -m 1775 /run/hourglass/claims \
+                 (the Debian package does), and be a member of that group",
+            ),
+            Gap::Untrusted(folder, why) => (
+                format!(
+                    "what reservations there are is not known: {} is not to be trusted, {why}",
+                    folder.display()
+                ),
+                "sudo rm -r /run/hourglass/claims && sudo install -d -o root -g hourglass -m 1775 /run/hourglass/claims",
+            ),
+            Gap::Container(folder) => (
+                format!(
+                    "reservations outside of this container are not seen, and do not see this one: {} is its own",
+                    folder.display()
+                ),
+                "share the folder of the machine with the container: --volume /run/hourglass/claims:/run/hourglass/claims",
+            ),
+        };
+        Doubt { id: "reservations-unseen", text, remedy }
+    }
+}
+
+/// The place where they are written down.
+#[derive(Clone, Debug)]
+pub(super) struct Registry {
+    folder: PathBuf,
+    /// Who must own it.
+    owner: u32,
+    /// Whether it is a container's own.
+    container: bool,
+    own: Arc<Mutex<Own>>,
+}
+
+/// An entry of this process; it goes when this is dropped, and ends to count when the process ends.
+#[derive(Debug)]
+pub(super) struct Entry {
+    registry: Registry,
+    number: u32,
+    process: u32,
+    file: Option<(File, PathBuf)>,
+    gap: Option<Gap>,
+}
+
+impl Registry {
+    /// That of the machine: as the first process sees it, or as this one does.
+    pub(super) fn of_the_machine() -> Registry {
+        static MACHINE: OnceLock<Registry> = OnceLock::new();
+        MACHINE.get_or_init(Registry::find).clone()
+    }
+
+    fn find() -> Registry {
+        let roots = [Path::new("/proc/1/root"), Path::new("/")];
+        let seen = roots.into_iter().find(|root| fs::metadata(root.join("run")).is_ok());
+        let folder = seen.unwrap_or(roots[1]).join(FOLDER);
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        let shared = Path::new("/").join(FOLDER);
+        let shared = shared.ancestors().take(2).any(|place| is_mounted(&mounts, place));
+        let container = !is_first_namespace() && !shared;
+        Registry { folder, owner: 0, container, own: Arc::default() }
+    }
+
+    /// Writes down a reservation. That others do not see it is no failure; [`Entry::doubt`] tells.
+    pub(super) fn enter(&self, share: &Share) -> Entry {
+        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        own.made = own.made.wrapping_add(1);
+        let (process, number) = (process::id(), own.made);
+        let made = self.prepare().and_then(|()| {
+            let closed = |error: io::Error| Gap::Closed(self.folder.clone(), error.to_string());
+            self.make(share).map_err(closed)
+        });
+        let (file, gap) = match made {
+            Ok(made) => (Some(made), self.around()),
+            Err(gap) => (None, Some(gap)),
+        };
+        let name = file.as_ref().and_then(|(_, path)| path.file_name().map(ToOwned::to_owned));
+        own.entries.push(OwnEntry { process, number, share: share.clone(), name });
+        Entry { registry: self.clone(), number, process, file, gap }
+    }
+
+    /// All reservations of now.
+    pub(super) fn all(&self) -> Vec<Held> {
+        self.but(None)
+    }
+
+    /// What would be in the way of being seen by everybody, for a reservation that is not made yet.
+    pub(super) fn doubt(&self) -> Option<Doubt> {
+        let may = self.trusted().and_then(|_| {
+            // Who may write to the nearest folder that is there makes the others.
+            let there = self.folder.ancestors().find(|folder| folder.exists());
+            let closed = |error: io::Error| Gap::Closed(self.folder.clone(), error.to_string());
+            strange_file::may_write_in(there.unwrap_or(&self.folder)).map_err(closed)
+        });
+        may.err().or_else(|| self.around()).map(Doubt::from)
+    }
+
+    fn around(&self) -> Option<Gap> {
+        self.container.then(|| Gap::Container(self.folder.clone()))
+    }
+
+    /// Whether the folder is there; who may write to it must be right then.
+    fn trusted(&self) -> Result<bool, Gap> {
+        let metadata = match fs::symlink_metadata(&self.folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(Gap::Closed(self.folder.clone(), error.to_string())),
+            Ok(metadata) => metadata,
+        };
+        let (uid, mode) = (metadata.uid(), metadata.mode() & 0o7777);
+        let why = if !metadata.is_dir() {
+            "it is no folder".to_owned()
+        } else if uid != self.owner {
+            format!("it belongs to user {uid}")
+        } else if mode & 0o002 != 0 {
+            format!("everybody may write to it (mode {mode:o})")
+        } else {
+            return Ok(true);
+        };
+        Err(Gap::Untrusted(self.folder.clone(), why))
+    }
+
+    /// Makes the folder if this process may.
+    fn prepare(&self) -> Result<(), Gap> {
+        if !self.trusted()? {
+            self.make_folder()?;
+        }
+        self.open_outer();
+        self.give_to_group();
+        self.trusted().map(drop)
+    }
+
+    /// Lets everybody look into the folder around that of the entries, whoever made it and with which mask (umask(2)):
+    /// those who cannot see no reservations. Root does this, and with root's folder alone.
+    fn open_outer(&self) {
+        const LOOK: u32 = 0o055;
+        let Some(outer) = self.folder.parent().filter(|_| user::real() == 0) else { return };
+        let Ok(found) = fs::symlink_metadata(outer) else { return };
+        if found.is_dir() && found.uid() == 0 && found.mode() & LOOK != LOOK {
+            let mode = found.mode() & 0o7777 | LOOK;
+            // Where this is refused (a file system that is only read), it stays as it was.
+            let _ = fs::set_permissions(outer, Permissions::from_mode(mode));
+        }
+    }
+
+    fn make_folder(&self) -> Result<(), Gap> {
+        let outer = self.folder.parent().unwrap_or(&self.folder);
+        let made = fs::create_dir_all(outer.parent().unwrap_or(outer))
+            .and_then(|()| made_for_all_to_read(outer))
+            .and_then(|()| made_for_all_to_read(&self.folder));
+        made.map_err(|error| Gap::Closed(self.folder.clone(), error.to_string()))
+    }
+
+    /// Lets the group write to a folder that is as it was made, whoever made it for root alone. Without the group root
+    /// alone writes to it.
+    fn give_to_group(&self) {
+        let as_made = |metadata: fs::Metadata| {
+            (metadata.uid(), metadata.gid(), metadata.mode() & 0o7777) == (0, 0, FIRST_MODE)
+        };
+        if user::real() != 0 || !fs::symlink_metadata(&self.folder).is_ok_and(as_made) {
+            return;
+        }
+        let groups = fs::read_to_string("/etc/group").unwrap_or_default();
+        if let Some(group) = group_of(&groups, GROUP)
+            && chown(&self.folder, None, Some(group)).is_ok()
+        {
+            let _ = fs::set_permissions(&self.folder, Permissions::from_mode(SHARED_MODE));
+        }
+    }
+
+    /// An entry, locked before anybody else can open it.
+    fn make(&self, share: &Share) -> io::Result<(File, PathBuf)> {
+        let pid = process::id();
+        for number in 0..TRIES {
+            let path = self.folder.join(format!("{PREFIX}{pid}-{number}"));
+            let new =
+                OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path);
+            let mut file = match new {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                new => new?,
+            };
+            let written = lock::try_for_process(&file).and_then(|locked| {
+                // Somebody may have taken it for one that was left behind, and removed it.
+                if !locked || file.metadata()?.nlink() == 0 {
+                    return Ok(false);
+                }
+                file.set_permissions(Permissions::from_mode(0o644))?;
+                file.write_all(text(share, pid)?.as_bytes()).map(|()| true)
+            });
+            return match written {
+                Ok(true) => Ok((file, path)),
+                Ok(false) => continue,
+                Err(error) => {
+                    let _ = fs::remove_file(&path);
+                    Err(error)
+                }
+            };
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    /// All but one of this process.
+    fn but(&self, number: Option<u32>) -> Vec<Held> {
+        let own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        let pid = process::id();
+        let mine = || own.entries.iter().filter(|entry| entry.process == pid);
+        let known: HashSet<&OsString> = mine().filter_map(|entry| entry.name.as_ref()).collect();
+        let holder = Holder::this_process();
+        let here = mine().filter(|entry| Some(entry.number) != number);
+        let here = here.map(|entry| Held { share: entry.share.clone(), holder: holder.clone() });
+        let mut found: Vec<Held> = here.collect();
+        if self.trusted() != Ok(true) {
+            return found;
+        }
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let names = entries.map(|entry| entry.file_name());
+        let names = names.filter(|name| name.as_encoded_bytes().starts_with(PREFIX.as_bytes()));
+        let others = names.filter(|name| !known.contains(name));
+        found.extend(others.filter_map(|name| held(&self.folder.join(name))));
+        found
+    }
+}
+
+impl Entry {
+    /// All other reservations of now.
+    pub(super) fn others(&self) -> Vec<Held> {
+        self.registry.but(Some(self.number))
+    }
+
+    /// What is to be known before the reservation is believed.
+    pub(super) fn doubt(&self) -> Option<Doubt> {
+        self.gap.clone().map(Doubt::from)
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        // A child made by `fork(2)` has a copy, and the entry is not its own.
+        if self.process != process::id() {
+            return;
+        }
+        let mut own = self.registry.own.lock().unwrap_or_else(PoisonError::into_inner);
+        own.entries.retain(|entry| entry.number != self.number || entry.process != self.process);
+        if let Some((file, path)) = self.file.take() {
+            // One that stays is not locked any more, and the next who looks removes it.
+            let _ = fs::remove_file(path);
+            drop(file);
+        }
+    }
+}
+
+/// Makes a folder, whatever the mask of this process is; one that is there stays as it is.
+fn made_for_all_to_read(folder: &Path) -> io::Result<()> {
+    match DirBuilder::new().mode(FIRST_MODE).create(folder) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+        Ok(()) => fs::set_permissions(folder, Permissions::from_mode(FIRST_MODE)),
+    }
+}
+
+/// What is written in an entry.
+fn text(share: &Share, pid: u32) -> io::Result<String> {
+    let started = Life::of(pid)?.started;
+    let Share { cpus, budget_ns, deadline_ns, period_ns, .. } = share;
+    Ok(format!(
+        "{VERSION}\nstarted {started}\ncpus {cpus}\nbudget_ns {budget_ns}\ndeadline_ns {deadline_ns}\nperiod_ns \
+         {period_ns}\n"
+    ))
+}
+
+/// The same, read: when the process began, and what is reserved. `None` for anything else.
+fn parse(text: &str) -> Option<(u64, Share)> {
+    let mut lines = text.lines();
+    if lines.next()? != VERSION {
+        return None;
+    }
+    let mut field = |name: &str| lines.next()?.strip_prefix(name)?.strip_prefix(' ');
+    let started = field("started")?.parse().ok()?;
+    let cpus = field("cpus")?.parse().ok()?;
+    let mut time = |name: &str| field(name)?.parse::<u64>().ok().filter(|ns| *ns > 0);
+    let (budget_ns, deadline_ns, period_ns) =
+        (time("budget_ns")?, time("deadline_ns")?, time("period_ns")?);
+    let priority = u32::from(priority_for(deadline_ns));
+    Some((started, Share { cpus, budget_ns, deadline_ns, period_ns, priority }))
+}
+
+/// The reservation of another process that an entry tells of. One that nobody holds is removed, where this process may.
+fn held(path: &Path) -> Option<Held> {
+    let file = strange_file::open(path, false).ok()?;
+    let metadata = file.metadata().ok()?;
+    let pid = match lock::process_that_holds(&file).ok()? {
+        LockHolder::None => {
+            sweep(path);
+            return None;
+        }
+        LockHolder::Process(pid) => Some(pid),
+        LockHolder::Unseen => None,
+    };
+    let mut text = String::new();
+    (&file).take(LONGEST).read_to_string(&mut text).ok()?;
+    // A second name would be in another folder, to which the file belongs.
+    let (started, share) = parse(&text).filter(|_| metadata.nlink() == 1)?;
+    let uid = metadata.uid();
+    if pid.is_some_and(|pid| !is_its_maker(pid, started, uid)) {
+        return None;
+    }
+    let command = pid.map(command_of).unwrap_or_default();
+    Some(Held { share, holder: Holder::Process { pid, command, uid } })
+}
+
+/// Whether the process that holds an entry, by the kernel's word, can be the one that made it: it began when the entry
+/// says, and has the entry's owner among its user IDs, or that is root, who may have made it before it became
+/// another user. One that is not shown (`hidepid`) is believed for its lock.
+fn is_its_maker(pid: u32, started: u64, uid: u32) -> bool {
+    let Ok(life) = Life::of(pid) else { return true };
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    let mut uids = line.unwrap_or_default().split_ascii_whitespace();
+    life.started == started && (uid == 0 || uids.any(|own| own.parse() == Ok(uid)))
+}
+
+/// Removes an entry that nobody holds. Nobody takes it for his own meanwhile, since it is held while it is removed.
+fn sweep(path: &Path) {
+    let Ok(file) = strange_file::open(path, true) else { return };
+    let ours = lock::try_for_process(&file).unwrap_or(false);
+    if ours && file.metadata().is_ok_and(|metadata| metadata.nlink() > 0) {
+        let _ = fs::remove_file(path);
+    }
+}
+
+/// The command line of a process, for people.
+fn command_of(pid: u32) -> String {
+    const MOST: usize = 60;
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let line = String::from_utf8_lossy(&line).trim_end_matches('\0').replace('\0', " ");
+    let name = || fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    let whole = if line.is_empty() { name().trim().to_owned() } else { line };
+    let short: String = whole.chars().take(MOST).collect();
+    let more = if short.len() < whole.len() { "..." } else { "" };
+    format!("{}{more}", owner::for_people(&short))
+}
+
+/// The number of a group in `/etc/group`.
+fn group_of(groups: &str, name: &str) -> Option<u32> {
+    let line = groups.lines().find(|line| line.split(':').next() == Some(name))?;
+    line.split(':').nth(2)?.parse().ok()
+}
+
+/// Whether something is mounted at `place`, by the text of `/proc/self/mountinfo`.
+fn is_mounted(mounts: &str, place: &Path) -> bool {
+    /// The field of the place (proc_pid_mountinfo(5)).
+    const PLACE: usize = 4;
+    mounts.lines().any(|line| line.split(' ').nth(PLACE).is_some_and(|at| Path::new(at) == place))
+}
+
+/// Whether this process is in the PID namespace of the machine, whose number is fixed (`PROC_PID_INIT_INO`).
+fn is_first_namespace() -> bool {
+    fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link == Path::new("pid:[4026531836]"))
+}
+
+#[cfg(test)]
+#[path = "tests/registry.rs"]
+mod tests;
