@@ -84,6 +84,11 @@ pub enum Refusal {
         "a task of higher priority suspends itself and is not known to be done within its period"
     )]
     Suspension,
+    /// With suspension counted as execution, more is demanded than there is; without it, not.
+    #[error(
+        "suspension is counted as execution, and then more is demanded than there is; the execution times alone fit"
+    )]
+    SuspensionAsExecution,
     /// Suspension and non-preemptive segments together.
     #[error(
         "a task suspends itself, and what others do in non-preemptive segments meanwhile is not bounded here"

@@ -33,6 +33,17 @@ pub fn blocking_within(usage: &Usage, interval: u64, time: TimeModel) -> Option<
     total(&sections, &usage.protocols, time)?.checked_add(stated(&usage.set))
 }
 
+/// How long a task's jobs wait at most for those that are due later, in any busy window under EDF; `None`
+/// if nothing bounds it. It changes only where one more task may be due within.
+#[must_use]
+pub fn blocking(usage: &Usage, position: usize, time: TimeModel) -> Option<u64> {
+    let tasks = usage.set.tasks();
+    let own = first_deadline(tasks.get(position)?);
+    let edges = tasks.iter().map(first_deadline).filter(|edge| *edge >= own);
+    let mut blocking = edges.map(|edge| blocking_within(usage, edge, time));
+    blocking.try_fold(0, |most, blocking| Some(blocking?.max(most)))
+}
+
 /// The longest blocking that a task states.
 fn stated(set: &TaskSet) -> u64 {
     set.tasks().iter().map(Task::blocking).max().unwrap_or(0)

@@ -21,7 +21,8 @@ pub fn edf(
     time: TimeModel,
     analysis: &Analysis,
 ) -> Result<(), Defect> {
-    let share = |t: &Task| (t.cost.saturating_add(t.suspension), t.period);
+    // Not suspension: while a task suspends itself, others run.
+    let share = |t: &Task| (t.cost, t.period);
     let used = compare_shares(set.tasks().iter().map(share), (1, 1));
     for (task, result) in analysis.tasks.iter().enumerate() {
         let case = Case { set, task, sections, time };

@@ -113,7 +113,8 @@ impl<'a> Equation<'a> {
     }
 
     fn overloaded(&self) -> bool {
-        let own = (u64::try_from(self.cost).unwrap_or(u64::MAX), self.own.period);
+        // Not suspension: while a task suspends itself, others run.
+        let own = (self.own.cost, self.own.period);
         let equals = self.equals.iter().map(|t| (t.cost, t.period));
         let higher = self.higher.iter().map(|(t, _)| (t.cost, t.period));
         let all = std::iter::once(own).chain(equals).chain(higher);

@@ -15,6 +15,7 @@ mod phases;
 mod shared;
 mod spin;
 mod supplied;
+mod suspension;
 mod thresholds;
 
 pub use bursts::{bursts, bursty_demand};
@@ -28,6 +29,7 @@ pub use phases::phases;
 pub use shared::shared_demand;
 pub use spin::spin_counting;
 pub use supplied::supplied_demand;
+pub use suspension::edf_suspension;
 pub use thresholds::thresholds;
 
 use crate::fixed_priority::{Sections, TimeModel};

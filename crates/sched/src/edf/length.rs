@@ -38,13 +38,20 @@ pub(crate) fn length(
     }
     let share = |t: &Task| (t.cost.saturating_add(t.suspension), t.period);
     match compare_shares(set.tasks().iter().map(share), (1, 1)) {
-        Ordering::Greater => Ok(Length::Overload),
+        Ordering::Greater if is_overload(set) => Ok(Length::Overload),
+        Ordering::Greater => Err(Refusal::SuspensionAsExecution),
         Ordering::Less => match slow(set.tasks(), blocking) {
             Some(end) => Ok(Length::Below(end)),
             None => full(set.tasks(), blocking, effort),
         },
         Ordering::Equal => full(set.tasks(), blocking, effort),
     }
+}
+
+/// Whether execution alone, without suspension, is more than there is.
+pub(super) fn is_overload(set: &TaskSet) -> bool {
+    let shares = set.tasks().iter().map(|task| (task.cost, task.period));
+    compare_shares(shares, (1, 1)) == Ordering::Greater
 }
 
 fn stream(task: &Task, jitter: u64) -> Option<Stream> {

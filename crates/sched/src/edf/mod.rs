@@ -10,6 +10,7 @@ pub(crate) mod length;
 pub mod qpa;
 mod response;
 pub(crate) mod steps;
+pub mod suspension;
 #[cfg(test)]
 mod tests;
 

@@ -8,6 +8,7 @@
 
 use std::cmp::Ordering;
 
+use super::length::is_overload;
 use crate::checker::segment_before;
 use crate::effort::Effort;
 use crate::exact::compare_shares;
@@ -79,7 +80,8 @@ fn busy_period(
     let streams = set.tasks().iter().map(stream).collect::<Option<Vec<_>>>();
     let streams = streams.ok_or(Refusal::Overflow)?;
     match compare_shares(streams.iter().map(Stream::share), (1, 1)) {
-        Ordering::Greater => return Ok(None),
+        Ordering::Greater if is_overload(set) => return Ok(None),
+        Ordering::Greater => return Err(Refusal::SuspensionAsExecution),
         Ordering::Equal if set.tasks().iter().any(|t| t.jitter > 0) => {
             return Err(Refusal::Endless);
         }

@@ -55,7 +55,7 @@ pub(super) fn analyse(
                     Ok(Some(window)) => {
                         judge(set, *position, &points, from..points.len(), window, exact)
                     }
-                    Ok(None) => overloaded(from),
+                    Ok(None) => without_end(set, task.priority, from),
                     Err(why) => {
                         points.truncate(from);
                         refused(why, from)
@@ -67,6 +67,16 @@ pub(super) fn analyse(
         tasks[*position] = result;
     }
     Analysis { tasks, points }
+}
+
+/// The result of a task whose busy window never ends: only if execution alone is too much do responses
+/// grow without bound.
+fn without_end(set: &TaskSet, priority: u32, from: usize) -> TaskResult {
+    let counts = set.tasks().iter().filter(|task| task.priority >= priority);
+    match compare_shares(counts.map(|task| (task.cost, task.period)), (1, 1)) {
+        Ordering::Greater => overloaded(from),
+        Ordering::Equal | Ordering::Less => refused(Refusal::SuspensionAsExecution, from),
+    }
 }
 
 /// The verdict on one task of a set without suspension. No job after the first late one is looked

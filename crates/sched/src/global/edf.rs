@@ -12,7 +12,8 @@ use crate::fixed_priority::{Sections, TimeModel};
 use crate::task::{Task, TaskSet};
 use crate::verdict::{Refusal, Verdict};
 
-use super::schedule::{Policy, first_miss};
+use super::miss;
+use super::schedule::Policy;
 use super::{accepted, beforehand, beforehand_constrained, edf_response, with_largest};
 
 /// A test for global EDF.
@@ -73,12 +74,9 @@ pub struct Decided {
     pub by: Option<Test>,
 }
 
-/// Steps for looking for a miss in a schedule.
-const SCHEDULE_STEPS: u64 = 200_000;
-
 /// Whether a set is feasible under global EDF: as many processors as tasks always are enough, on
 /// one processor the processor demand decides, and else any of [`TESTS`] may accept. A set that none
-/// accepts is scheduled with all tasks released at once, which may show a miss.
+/// accepts is simulated with all tasks released at once, which may show a miss.
 #[must_use]
 pub fn analyse(set: &TaskSet, cpus: u64) -> Decided {
     let of = |verdict| Decided { verdict, by: None };
@@ -95,8 +93,8 @@ pub fn analyse(set: &TaskSet, cpus: u64) -> Decided {
     if let Some(test) = accepting {
         return Decided { verdict: Verdict::Feasible, by: Some(test) };
     }
-    let miss = first_miss(set, cpus, Policy::EarliestDeadline, Effort::of(SCHEDULE_STEPS));
-    of(miss.map_or(Verdict::Unknown(Refusal::NotExact), |miss| Verdict::Infeasible(miss.witness())))
+    let miss = miss::first(set, cpus, Policy::EarliestDeadline);
+    of(miss.map_or(Verdict::Unknown(Refusal::NotExact), Verdict::Infeasible))
 }
 
 /// Goossens, Funk and Baruah, RTSJ 2003, in densities (Bertogna, Cirinei and Lipari, ECRTS 2005):

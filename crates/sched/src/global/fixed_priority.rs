@@ -17,7 +17,8 @@ use crate::verdict::{
     Analysis, Outcome, Point, Refusal, ResponseTime, TaskResult, Verdict, Window,
 };
 
-use super::schedule::{Policy, first_miss};
+use super::miss;
+use super::schedule::Policy;
 use super::window::{Job, Work};
 use super::{accepted, late, outside, with_largest, without_bound};
 use super::{work_with_carry_in, work_without_carry_in};
@@ -79,15 +80,14 @@ pub fn analyse_within(set: &TaskSet, cpus: u64, bound: Bound, mut effort: Effort
     analysis
 }
 
-/// The verdict by the analysis; if it does not accept, a schedule is looked at for a miss.
+/// The verdict by the analysis; if it does not accept, a simulation may show a miss.
 #[must_use]
 pub fn verdict(set: &TaskSet, cpus: u64, bound: Bound) -> Verdict {
     let found = analyse(set, cpus, bound).verdict();
     if !matches!(found, Verdict::Unknown(Refusal::NotExact | Refusal::TooLong)) {
         return found;
     }
-    let miss = first_miss(set, cpus, Policy::FixedPriority, Effort::of(200_000));
-    miss.map_or(found, |miss| Verdict::Infeasible(miss.witness()))
+    miss::first(set, cpus, Policy::FixedPriority).map_or(found, Verdict::Infeasible)
 }
 
 /// The tasks of one priority: each bounded on the assumption that the others keep their deadlines,

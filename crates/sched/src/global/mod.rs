@@ -6,12 +6,13 @@
 //! in the papers, so that a bound belongs to its unit.
 //!
 //! All tests for several processors are sufficient only: what they do not accept is unknown, unless
-//! [`schedule`] finds a miss. Must not: know which processor a job is on.
+//! a simulation ([`miss`]) finds a miss. Must not: know which processor a job is on.
 
 pub mod assign;
 pub mod edf;
 pub mod edf_response;
 pub mod fixed_priority;
+pub mod miss;
 pub mod schedule;
 pub mod tardiness;
 #[cfg(test)]

@@ -1,8 +1,7 @@
 //! One exact schedule of periodic tasks on processors that share all jobs.
 //!
 //! Owns: the schedule of a set whose jobs all take their cost and arrive as early as they may after
-//! their task's offset. It is one case that sporadic tasks allow: a miss in it is a witness, no miss
-//! in it proves nothing about other arrivals.
+//! their task's offset, as worked examples have it.
 //!
 //! Of jobs equally urgent, running ones go on, and waiting ones are taken as a binary heap of their
 //! keys gives them, which is what RealTimeScheduling.jl does. A job waits for the one before it of its
@@ -11,7 +10,6 @@
 use crate::effort::Effort;
 use crate::exact::hyperperiod;
 use crate::task::TaskSet;
-use crate::verdict::Witness;
 
 /// Who comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,15 +33,6 @@ pub struct Miss {
     pub response: u64,
     /// Its relative deadline.
     pub deadline: u64,
-}
-
-impl Miss {
-    /// As a witness.
-    #[must_use]
-    pub fn witness(&self) -> Witness {
-        let Miss { task, job, response, deadline, .. } = *self;
-        Witness::Response { task, job, response, deadline }
-    }
 }
 
 /// What ends a schedule.
@@ -83,13 +72,6 @@ pub struct Schedule {
     pub jobs: u64,
     /// When and why it ends.
     pub end: (u64, End),
-}
-
-/// The first miss when all tasks begin together, if there is one and `effort` finds it.
-#[must_use]
-pub fn first_miss(set: &TaskSet, cpus: u64, policy: Policy, effort: Effort) -> Option<Miss> {
-    let until = Until { horizon: None, miss: true, keep: 0 };
-    schedule(set, &[], cpus, policy, until, effort).first_miss
 }
 
 /// The schedule of tasks whose first jobs arrive at `offsets` (0 where there is none). A step is

@@ -67,9 +67,28 @@ fn light_tasks_make_a_heavy_one_miss() {
     let set = set_of(&[(2, 10, 10), (2, 10, 10), (10, 11, 11)]);
     let miss = Witness::Response { task: 2, job: 1, response: 12, deadline: 11 };
     assert_eq!(analyse(&set, 2).verdict, Verdict::Infeasible(miss));
-    assert_eq!(fixed_priority::verdict(&set, 2, AS_PUBLISHED), Verdict::Infeasible(miss));
+    // By period, the light tasks' second jobs at 10 come first, too.
+    let later = Witness::Response { task: 2, job: 1, response: 14, deadline: 11 };
+    assert_eq!(fixed_priority::verdict(&set, 2, AS_PUBLISHED), Verdict::Infeasible(later));
     let found = assign::audsley(set.tasks(), 2, OrderFree::Deadline).unwrap();
     assert_eq!(found.by_priority()[0], 2, "the heavy task goes first");
+}
+
+/// The bug: a miss was claimed that rests on an order among equal deadlines which no simulation has.
+#[test]
+fn a_miss_is_one_that_a_simulation_shows() {
+    let sets = [
+        (set_of(&[(1, 6, 6), (4, 6, 6), (1, 2, 2), (3, 6, 6)]), 2),
+        (set_of(&[(1, 6, 6), (3, 12, 12), (3, 3, 3), (3, 6, 6)]), 2),
+        (set_of(&[(1, 16, 16), (1, 8, 8), (7, 16, 16), (7, 16, 16), (6, 6, 6), (2, 3, 3)]), 3),
+    ];
+    for (set, cpus) in sets {
+        let until = Until { horizon: None, miss: true, keep: 0 };
+        let policy = Policy::EarliestDeadline;
+        let by_heap = schedule(&set, &[], cpus, policy, until, Effort::of(20_000));
+        assert!(by_heap.first_miss.is_some(), "another order of equals misses: {set:?}");
+        assert_eq!(analyse(&set, cpus).verdict, Verdict::Unknown(Refusal::NotExact));
+    }
 }
 
 /// One task uses at most one processor, and deadlines that are not periods have no bound here.

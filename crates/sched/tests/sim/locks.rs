@@ -40,6 +40,29 @@ fn priority_inversion_is_bounded_by_the_protocols() {
     assert_eq!(inversion(Protocol::Ceiling(3)), ceiling);
 }
 
+/// The bug: a lock that was given back went to a waiter that had not run, so that the highest, which asks
+/// twice, waited for two sections; Linux lets the running thread take it back (`rt_mutex_steal`).
+#[test]
+fn a_running_thread_takes_an_inherited_lock_back() {
+    let whole = |from, length| [(from, Action::Lock(0)), (from + length, Action::Unlock(0))];
+    let twice = [whole(2, 1), whole(6, 1)].concat();
+    let threads = vec![
+        once(1, 0, 40, &whole(1, 38)),
+        once(2, 10, 40, &whole(1, 38)),
+        once(3, 20, 10, &twice),
+    ];
+    let mut machine = system(1, threads);
+    machine.resources = vec![Protocol::Inheritance];
+    let mut record = Record::default();
+    let outcome =
+        run_with(&machine, Settings::until(200), &mut record, &mut sim::Unwatched).unwrap();
+    // It waits for what is left of the lowest one's section, 28 of 38, which lost 3 to the other two.
+    let last = record.on(0).into_iter().rfind(|(thread, ..)| *thread == 2).unwrap();
+    assert_eq!(outcome.threads[2].max_response, Some(last.2 - 20));
+    assert!(last.2 - 20 <= 10 + 38, "{:?}", record.on(0));
+    assert!(outcome.threads.iter().all(|thread| thread.jobs == 1));
+}
+
 /// Gai, Lipari and Di Natale 2001: who waits on another CPU spins, and is not preempted until it has
 /// given the lock back.
 #[test]

@@ -1,5 +1,6 @@
 //! The simulator against the analyses, against traces worked by hand, and against itself.
 
+mod blocking;
 mod bounds;
 mod classes;
 mod everything;

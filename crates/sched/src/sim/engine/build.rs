@@ -300,6 +300,11 @@ fn keeper(
 }
 
 fn locks(system: &System) -> Vec<Lock> {
-    let free = |protocol: &_| Lock { protocol: *protocol, holder: None, waiters: Vec::new() };
+    let free = |protocol: &_| Lock {
+        protocol: *protocol,
+        holder: None,
+        waiters: Vec::new(),
+        woken: Vec::new(),
+    };
     system.resources.iter().map(free).collect()
 }

@@ -147,6 +147,18 @@ impl<const TELL: bool> Machine<TELL> {
         threads.iter().filter_map(candidate).min().map(|found| found.thread)
     }
 
+    /// Whether one thread comes before another by class alone; who came first does not count.
+    pub(super) fn is_more_urgent(&self, thread: usize, other: usize) -> bool {
+        let none = Sums::default();
+        let rank = |thread: usize| {
+            self.by_itself(thread, none).map(|found| (found.urgency.band, found.urgency.level))
+        };
+        match (rank(thread), rank(other)) {
+            (Some(own), Some(theirs)) => own < theirs,
+            (own, _) => own.is_some(),
+        }
+    }
+
     /// Whether a band may run on a CPU.
     fn admits(&self, cpu: usize, band: u8, thread: usize) -> bool {
         let cpu = &self.cpus[cpu];

@@ -2,6 +2,11 @@
 //!
 //! Owns: taking and giving back. What a holder inherits is asked when CPUs are given out. Must not:
 //! choose who runs.
+//!
+//! A lock that is given back is free, but for spin locks, which are handed on: the kernel wakes a waiter,
+//! and that asks again when it runs. Until then a running thread may take the lock, under inheritance only
+//! one that is more urgent than the waiter (`rt_mutex_steal` in Linux). So a thread never holds a lock
+//! that it did not take itself, which the bounds on blocking rest on.
 
 use super::super::error::SimError;
 use super::super::system::Protocol;
@@ -12,16 +17,19 @@ impl<const TELL: bool> Machine<TELL> {
     pub(super) fn lock(&mut self, thread: usize, resource: usize) -> Result<bool, SimError> {
         let domain = self.runners[thread].domain;
         self.soil(domain);
+        self.locks[resource].woken.retain(|woken| *woken != thread);
         let spin = self.locks[resource].protocol == Protocol::Spin;
-        let Some(holder) = self.locks[resource].holder else {
+        if self.is_free_for(thread, resource) {
             self.locks[resource].holder = Some(thread);
             self.runners[thread].holds = Some(resource);
             self.runners[thread].held |= spin;
             return Ok(true);
-        };
+        }
         self.locks[resource].waiters.push(thread);
-        let domain = self.runners[holder].domain;
-        self.soil(domain);
+        if let Some(holder) = self.locks[resource].holder {
+            let domain = self.runners[holder].domain;
+            self.soil(domain);
+        }
         if spin {
             self.runners[thread].held = true;
             self.runners[thread].spinning = true;
@@ -31,40 +39,75 @@ impl<const TELL: bool> Machine<TELL> {
         Ok(false)
     }
 
-    /// Gives a lock to whom it is due next.
+    /// Whether a thread gets a lock at once.
+    fn is_free_for(&self, thread: usize, resource: usize) -> bool {
+        let lock = &self.locks[resource];
+        if lock.holder.is_some() {
+            return false;
+        }
+        let overtakes = |woken: &usize| self.is_more_urgent(thread, *woken);
+        lock.protocol != Protocol::Inheritance || lock.woken.iter().all(overtakes)
+    }
+
+    /// Gives a lock back, and wakes who is due next.
     pub(super) fn unlock(&mut self, thread: usize, resource: usize) -> Result<(), SimError> {
         if self.locks[resource].holder != Some(thread) {
             return Ok(());
         }
+        self.locks[resource].holder = None;
         self.runners[thread].holds = None;
         let domain = self.runners[thread].domain;
         self.soil(domain);
         if self.locks[resource].protocol == Protocol::Spin {
             self.runners[thread].held = self.is_in_section(thread);
-        }
-        let next = self.next_holder(resource);
-        self.locks[resource].holder = next;
-        let Some(next) = next else { return Ok(()) };
-        self.locks[resource].waiters.retain(|waiter| *waiter != next);
-        self.runners[next].holds = Some(resource);
-        let domain = self.runners[next].domain;
-        self.soil(domain);
-        if std::mem::take(&mut self.runners[next].spinning) {
+            self.hand_on(resource);
             return Ok(());
         }
+        let Some(next) = self.next_to_wake(resource) else { return Ok(()) };
+        self.locks[resource].waiters.retain(|waiter| *waiter != next);
+        self.locks[resource].woken.push(next);
+        self.ask_again(next);
         self.wake(next)
     }
 
-    /// First come, first served for spinning and plain locks, else the most urgent waiter.
-    fn next_holder(&self, resource: usize) -> Option<usize> {
+    /// A spin lock goes to the first that came.
+    fn hand_on(&mut self, resource: usize) {
+        if self.locks[resource].waiters.is_empty() {
+            return;
+        }
+        let next = self.locks[resource].waiters.remove(0);
+        self.locks[resource].holder = Some(next);
+        self.runners[next].holds = Some(resource);
+        self.runners[next].spinning = false;
+        let domain = self.runners[next].domain;
+        self.soil(domain);
+    }
+
+    /// The mark at which a job waited for a lock is before it again.
+    fn ask_again(&mut self, thread: usize) {
+        if let Some(job) = &mut self.runners[thread].job {
+            job.marks = job.marks.saturating_sub(1);
+            job.point = job.left;
+        }
+    }
+
+    /// The waiter to be woken: the first that came to a plain lock, else the most urgent one. `None` if
+    /// nobody waits, or it is on its way.
+    fn next_to_wake(&self, resource: usize) -> Option<usize> {
         let lock = &self.locks[resource];
-        let first = lock.waiters.first().copied();
-        match lock.protocol {
-            Protocol::Spin | Protocol::Plain => first,
+        let first = lock.waiters.first().copied()?;
+        if lock.protocol == Protocol::Inheritance {
             // Waiters whose servers have no budget are no candidates.
-            Protocol::Ceiling(_) | Protocol::Inheritance => {
-                self.most_urgent(&lock.waiters).or(first)
-            }
+            let next = self.most_urgent(&lock.waiters).unwrap_or(first);
+            let overtakes = |woken: &usize| self.is_more_urgent(next, *woken);
+            return lock.woken.iter().all(overtakes).then_some(next);
+        }
+        if !lock.woken.is_empty() {
+            return None;
+        }
+        match lock.protocol {
+            Protocol::Ceiling(_) => self.most_urgent(&lock.waiters).or(Some(first)),
+            _ => Some(first),
         }
     }
 

@@ -168,6 +168,9 @@ pub(super) struct Lock {
     pub(super) holder: Option<usize>,
     /// Who waits, first come first.
     pub(super) waiters: Vec<usize>,
+    /// Waiters that were woken when the lock was given back, and have not run since. The lock is free
+    /// until one of them runs, or somebody else takes it before.
+    pub(super) woken: Vec<usize>,
 }
 
 /// CPUs that share threads.
