@@ -43,7 +43,7 @@ pub struct WatchSample {
     pub at_ns: u64,
     /// What served.
     pub source: String,
-    /// How: `os_clock`, `settling`, `steady`, `failed_over`.
+    /// How: `os_clock`, `settling`, `steady`, `failed_over`, `assumed`.
     pub status: String,
     /// The clock minus `CLOCK_MONOTONIC`.
     pub offset_ns: i64,

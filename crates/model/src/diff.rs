@@ -118,6 +118,14 @@ pub struct DiffMetric {
     /// Why the verdict is unknown; empty if it is not.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
+    /// Whether it is looked at first: medians and shares, before percentiles in the tail and maxima. The verdict
+    /// on all is `same` only if these are.
+    #[serde(default)]
+    pub leads: bool,
+    /// From how many rounds on it can be decided, whatever the other metrics do: with so many, rounds that all
+    /// agree show a move. 0 with one run each.
+    #[serde(default)]
+    pub rounds_needed: u64,
 }
 
 /// Something in which the two sides differ by the way they were run.
@@ -183,6 +191,10 @@ pub struct ControlReport {
     pub metrics: Vec<DiffMetric>,
     /// What follows, in one sentence.
     pub statement: String,
+    /// Whether the load loses more than the control (`worse`), less (`better`), as much (`same`), or it was not
+    /// decided (`unknown`).
+    #[serde(default)]
+    pub verdict: DiffVerdict,
     /// How sure that is, from 0 to 1.
     pub confidence: f64,
     /// What else follows.

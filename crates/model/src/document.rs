@@ -78,7 +78,7 @@ pub struct HitReport {
 }
 
 /// What one thread did and what was done to it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ThreadReport {
     /// Number of the thread, from 0.
     pub id: u32,
@@ -96,7 +96,7 @@ pub struct ThreadReport {
     /// If a device was emulated: which, and how.
     #[serde(default)]
     pub emulated: Option<String>,
-    /// The policy that was in force: `FIFO:80`, `DEADLINE:3.1ms/8ms`.
+    /// The policy that was in force: `FIFO:80`, `DEADLINE:3.1ms/8ms`; `USER:3.1ms/8ms` for a reserve in user space.
     pub policy: String,
     /// CPUs on which it was allowed to run.
     pub cpus: Vec<u32>,
@@ -122,9 +122,27 @@ pub struct ThreadReport {
     /// How often two intervals in a row ran on different CPUs.
     #[serde(default)]
     pub migrations: u64,
+    /// That it ran on CPUs that are not among `cpus`, as when the last of these goes offline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strayed: Option<StrayReport>,
     /// The kernel's account of the same time, where it keeps one.
     #[serde(default)]
     pub kernel: Option<KernelAccount>,
+}
+
+/// What a thread did on CPUs that it was not given. Its numbers tell of those, too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StrayReport {
+    /// When it first came to such a CPU, from the run's start.
+    pub at_ns: u64,
+    /// The CPU on which it was before.
+    pub from_cpu: u32,
+    /// The CPU to which it came.
+    pub to_cpu: u32,
+    /// Intervals on such CPUs.
+    pub intervals: u64,
+    /// Time received there.
+    pub cpu_time_ns: u64,
 }
 
 /// Gaps: the times during which a thread did not run although it wanted to.

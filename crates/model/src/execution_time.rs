@@ -10,6 +10,8 @@ use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::SeedableRng;
 use thiserror::Error;
 
+use crate::near;
+
 /// Bytes that a table of execution times may have.
 const LARGEST_TABLE: u64 = 64 << 20;
 
@@ -37,6 +39,16 @@ pub enum ExecutionTime {
     Table(String, Vec<Span>),
 }
 
+/// How distributions are written.
+const DISTRIBUTIONS: [&str; 6] = [
+    "uniform:A,B",
+    "normal:MEAN,SD",
+    "lognormal:MEAN,SD",
+    "exponential:MEAN",
+    "bimodal:A,B,SHARE",
+    "table:FILE.csv",
+];
+
 /// A text that describes no execution time.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum ExecutionTimeError {
@@ -49,10 +61,7 @@ pub enum ExecutionTimeError {
         source: ParseSpanError,
     },
     /// The distribution is not known.
-    #[error(
-        "unknown distribution '{0}'; use uniform:A,B normal:MEAN,SD lognormal:MEAN,SD \
-         exponential:MEAN bimodal:A,B,SHARE or table:FILE.csv"
-    )]
+    #[error("{}", near::unknown("distribution", .0, DISTRIBUTIONS))]
     UnknownDistribution(String),
     /// The number of parameters is wrong.
     #[error("'{name}' takes {wanted}")]

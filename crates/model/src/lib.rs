@@ -1,7 +1,8 @@
 //! The nouns that the other crates share: policies, CPU sets, reservations, execution times,
 //! sets of tasks, trace records, and the documents that scripts read.
 //!
-//! Owns: the shape and the text form of these things, seeded randomness, random sets of tasks.
+//! Owns: the shape and the text form of these things, what a mistyped one may have meant, seeded randomness,
+//! random sets of tasks.
 //! Must not: touch the operating system, read a clock, hold an algorithm that judges anything.
 
 #![forbid(unsafe_code)]
@@ -22,11 +23,13 @@ pub mod host;
 pub mod inference;
 pub mod kernel;
 pub mod manifest;
+pub mod near;
 pub mod paper;
 pub mod policy;
 pub mod predict;
 pub mod reservation;
 pub mod reserve;
+pub mod reserve_clean;
 pub mod simulation;
 pub mod sweep;
 pub mod tasks;

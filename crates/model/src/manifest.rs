@@ -140,6 +140,9 @@ pub struct ThreadFacts {
     pub policy: String,
     /// The reservation, as `BUDGET/PERIOD`, if one was asked for.
     pub reservation: Option<String>,
+    /// What kept the reservation, if it was granted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reserved: Option<ReservedFacts>,
     /// CPUs on which it was allowed to run.
     pub cpus: String,
     /// When it started, counted from the run's start.
@@ -156,6 +159,15 @@ pub struct ThreadFacts {
     /// The execution times of its jobs, where they were read from a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub amounts: Option<TableFacts>,
+}
+
+/// What kept a thread's reservation, and why that.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReservedFacts {
+    /// `deadline` or `user`, as `reserve --backend` names it.
+    pub by: String,
+    /// Why, in one sentence.
+    pub reason: String,
 }
 
 /// Execution times that were read from a file, which may have changed since.

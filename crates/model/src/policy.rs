@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
+use crate::near;
+
 /// A Linux scheduling policy with its parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Policy {
@@ -39,14 +41,28 @@ pub const PRIORITY_NAMES: [(&str, Policy); 8] = [
     ("RTHIGH", Policy::Fifo(80)),
 ];
 
+/// The words that a policy is written in.
+const KNOWN: [&str; 13] = [
+    "IDLE",
+    "LOW",
+    "NORMAL",
+    "HIGH",
+    "HIGHEST",
+    "RTLOW",
+    "RTMED",
+    "RTHIGH",
+    "OTHER:NICE",
+    "BATCH",
+    "FIFO:PRIO",
+    "RR:PRIO",
+    "DEADLINE",
+];
+
 /// A text that is no policy.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ParsePolicyError {
     /// No such name.
-    #[error(
-        "unknown priority '{0}'; use IDLE, LOW, NORMAL, HIGH, HIGHEST, RTLOW, RTMED, RTHIGH, \
-         OTHER:NICE, BATCH, FIFO:PRIO, RR:PRIO or DEADLINE"
-    )]
+    #[error("{}", near::unknown("priority", .0, KNOWN))]
     Unknown(String),
     /// A real-time priority outside 1 to 99, or missing.
     #[error("'{0}' needs a priority from 1 (lowest) to 99, for example FIFO:80")]

@@ -31,7 +31,7 @@ pub struct ReserveDocument {
     pub soft: bool,
     /// The CPUs on which it holds.
     pub cpus: Vec<u32>,
-    /// Complete periods that were watched; 0 from `--check`.
+    /// Complete periods that were watched; of a quota, those in which the work ran; 0 from `--check`.
     pub periods: u64,
     /// Median of what was delivered in the periods in which all of the budget was wanted, ns; null
     /// if there was none.
@@ -40,9 +40,10 @@ pub struct ReserveDocument {
     pub delivered_min_ns: Option<u64>,
     /// The most that any period got, ns.
     pub delivered_max_ns: Option<u64>,
-    /// Periods whose budget was wanted and not delivered by the deadline.
-    pub missed: u64,
-    /// Periods in which more than the budget was wanted.
+    /// Periods whose budget was wanted and not delivered by the deadline; null where that is not known: of a quota the
+    /// kernel does not say what each period was given, and where several reservations take turns on one core, `smt` has it.
+    pub missed: Option<u64>,
+    /// Periods in which more than the budget was wanted; of a quota, periods in which the kernel held the work back.
     pub overruns: u64,
     /// Time for which the reserved work stood because its budget was used up, ns; null where it
     /// cannot be known.
@@ -68,9 +69,13 @@ pub struct ReserveDocument {
     pub yield_ends_period: Option<bool>,
     /// Processor time of a period that the backend keeps, ns: beside co-runners more than the budget, which is progress, so
     /// that slowed work is not throttled before it is done. Supply and overruns are of that. Null where nothing would
-    /// be reserved.
+    /// be reserved, as with a quota.
     #[serde(default)]
     pub kept_ns: Option<u64>,
+    /// Further reservations of the same command (`reserve --also`), in the order in which they were named; each a
+    /// document of its own, with the same `schema`, whose `smt` has the jobs of that reservation. Empty without.
+    #[serde(default)]
+    pub also: Vec<ReserveDocument>,
 }
 
 /// One step of the histogram of supply.
@@ -85,9 +90,10 @@ pub struct SupplyStep {
 /// A reason for which a backend is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReserveRefusal {
-    /// The backend; `smt` for what is in the way of keeping co-runners off, whatever the backend.
+    /// The backend; whatever the backend: `smt` for what is in the way of keeping co-runners off, `owner` for a target
+    /// that belongs to another user.
     pub backend: String,
-    /// A name for scripts, such as `capability`, `affinity`, `group_budget` or `bandwidth`.
+    /// A name for scripts, such as `capability`, `owner`, `affinity`, `group_budget` or `bandwidth`.
     pub id: String,
     /// The kernel's answer, such as `EPERM`; null where it was not asked.
     pub errno: Option<String>,
@@ -102,6 +108,10 @@ pub struct ReserveRefusal {
 pub struct SmtReport {
     /// `monitor`, `disable` or `ignore`.
     pub policy: String,
+    /// The interval at which slack was looked at, ns, no shorter than timers allow; null if it was looked at when it
+    /// could be used up.
+    #[serde(default)]
+    pub interval_ns: Option<u64>,
     /// Whether protection is claimed, against those in `against` and nobody else: all of them stood when they should,
     /// for the whole run. False where the topology shows no sibling and none was named, where the reservation does
     /// not leave the margin, where an order was refused, and where the guardian was gone or had to wake them.
@@ -150,4 +160,8 @@ pub struct SmtReport {
     pub backwards: u64,
     /// Jobs during which it never moved.
     pub unmoved: u64,
+    /// What became of the page on which the command was to tell its progress: `told`, `opened` (and nothing told), or
+    /// `not_opened`, where it counts by its processor time; null where none was handed to it.
+    #[serde(default)]
+    pub page: Option<String>,
 }

@@ -92,8 +92,9 @@ impl RunFolder {
             .iter()
             .flat_map(|result| &result.threads)
             .any(|thread| thread.latency.is_some());
+        let known = self.manifest.threads.iter().map(|thread| thread.id).collect();
         match fs::read(&path) {
-            Ok(text) => latency::read(&path, &text),
+            Ok(text) => latency::read(&path, &text, &known),
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 Err(LatencyError::Io { path, source: error })
             }

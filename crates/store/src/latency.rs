@@ -1,6 +1,6 @@
 //! `latency.hlog`: HdrHistogram's interval log, one histogram for each thread.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufWriter, Read, Write};
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
@@ -32,6 +32,13 @@ const HEADER_BYTES: usize = 40;
 /// No histogram is larger than this: 6.2 million counts of at most 9 bytes (5 digits, `u64`).
 /// A damaged length must not ask for the machine's memory.
 const LARGEST_HISTOGRAM_BYTES: u64 = 64 << 20;
+
+/// The counts of all threads take no more memory than this: twice what the most threads of a run, 1,024 with
+/// histograms of an hour and three digits, need.
+const LARGEST_LOG_BYTES: u64 = 512 << 20;
+
+/// The counts of all entries that are added up, at most: some seconds. A day of one entry a second has fewer.
+const MOST_COUNTS: u64 = 1 << 32;
 
 /// Writes the log into `folder` under a temporary name and renames it.
 pub(crate) fn write(
@@ -68,18 +75,25 @@ pub(crate) fn write(
     partial.commit().map_err(failed)
 }
 
-/// Reads the log `text` that was found at `path`. Several histograms of a thread, as other
-/// writers of interval logs make them, are added up; entries with other tags are left out.
+/// Reads the log `text` that was found at `path`, of a run with these threads. Several histograms of a
+/// thread, as other writers of interval logs make them, are added up; entries with other tags are left out.
 pub(crate) fn read(
     path: &Path,
     text: &[u8],
+    known: &BTreeSet<u32>,
 ) -> Result<BTreeMap<u32, Histogram<u64>>, LatencyError> {
-    guarded(|| decode(text), |reason| reason)
+    guarded(|| decode(text, known, LARGEST_LOG_BYTES), |reason| reason)
         .map_err(|reason| LatencyError::Damaged { path: path.to_path_buf(), reason })
 }
 
-fn decode(text: &[u8]) -> Result<BTreeMap<u32, Histogram<u64>>, String> {
+/// The histograms of the threads in `known`, if they take at most `most` bytes of memory together.
+fn decode(
+    text: &[u8],
+    known: &BTreeSet<u32>,
+    most: u64,
+) -> Result<BTreeMap<u32, Histogram<u64>>, String> {
     let mut threads: BTreeMap<u32, Histogram<u64>> = BTreeMap::new();
+    let (mut kept, mut counts) = (0u64, 0u64);
     for entry in IntervalLogIterator::new(text) {
         let entry = match entry {
             Ok(LogEntry::Interval(entry)) => entry,
@@ -91,8 +105,26 @@ fn decode(text: &[u8]) -> Result<BTreeMap<u32, Histogram<u64>>, String> {
             .and_then(|tag| tag.as_str().strip_prefix(TAG_PREFIX))
             .and_then(|number| number.parse::<u32>().ok());
         let Some(thread) = thread else { continue };
+        if !known.contains(&thread) {
+            return Err(format!(
+                "it has latencies of thread {thread}, which the manifest does not have"
+            ));
+        }
         let histogram = decode_histogram(entry.encoded_histogram())
             .map_err(|reason| format!("the histogram of thread {thread} {reason}"))?;
+        let places = histogram.distinct_values() as u64;
+        counts = counts.saturating_add(places);
+        if !threads.contains_key(&thread) {
+            kept = kept.saturating_add(places.saturating_mul(size_of::<u64>() as u64));
+        }
+        if kept > most || counts > MOST_COUNTS {
+            return Err(format!(
+                "its histograms up to that of thread {thread} take {} MiB of memory and {counts} counts to \
+                 add up, and at most {} MiB and {MOST_COUNTS} are read; write them with fewer digits",
+                kept >> 20,
+                most >> 20
+            ));
+        }
         match threads.get_mut(&thread) {
             Some(sum) => sum
                 .add(&histogram)
@@ -130,4 +162,33 @@ fn decode_histogram(text: &str) -> Result<Histogram<u64>, String> {
     Deserializer::new()
         .deserialize(&mut plain.as_slice())
         .map_err(|error| format!("cannot be decoded: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A log of histograms of five digits, of which each takes 50 MB in memory and 95 bytes in the file.
+    fn log(threads: u32) -> Vec<u8> {
+        let folder = tempfile::tempdir().unwrap();
+        let histogram = Histogram::<u64>::new_with_bounds(1, u64::MAX / 2, 5).unwrap();
+        let all: Vec<(u32, &Histogram<u64>)> = (0..threads).map(|id| (id, &histogram)).collect();
+        write(folder.path(), &Epoch::default(), 1, &all).unwrap();
+        std::fs::read(folder.path().join(LATENCY_FILE)).unwrap()
+    }
+
+    /// A file of 38 KB with 400 tags took 8 GB.
+    #[test]
+    fn the_sum_of_all_histograms_is_bounded() {
+        let text = log(4);
+        assert!(text.len() < 2_000);
+        let known: BTreeSet<u32> = (0..4).collect();
+        assert_eq!(decode(&text, &known, LARGEST_LOG_BYTES).unwrap().len(), 4);
+        let told = decode(&text, &known, 100 << 20).unwrap_err();
+        assert!(told.contains("at most 100 MiB"), "{told}");
+        // What the manifest does not tell of is not even decoded.
+        let known: BTreeSet<u32> = (0..3).collect();
+        let told = decode(&text, &known, LARGEST_LOG_BYTES).unwrap_err();
+        assert_eq!(told, "it has latencies of thread 3, which the manifest does not have");
+    }
 }

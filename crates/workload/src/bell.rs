@@ -6,6 +6,7 @@
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use hourglass_sys::inherited::is_ignored;
 use hourglass_sys::{futex, signal};
 
 /// The lowest bit belongs to the signal, the others count.
@@ -34,11 +35,14 @@ pub(crate) fn wait(heard: u32, until_ns: u64) {
     let _ = futex::wait_until(&BELL, heard, until_ns);
 }
 
-/// From here on SIGUSR1 rings the bell.
+/// From here on SIGUSR1 rings the bell, unless the process was told to ignore it.
 ///
 /// # Errors
 /// What the kernel answers; does not happen for this signal.
 pub(crate) fn heed_questions() -> io::Result<()> {
+    if is_ignored(signal::SIGUSR1) {
+        return Ok(());
+    }
     signal::latch(signal::SIGUSR1, &BELL)
 }
 

@@ -17,8 +17,7 @@ const STACK_BYTES: usize = 256 << 10;
 /// How often somebody looks for a signal while threads warm up.
 const WARM_UP_LOOK: Duration = Duration::from_millis(50);
 
-/// How often threads that should have ended are looked at, and kicked out of their waits if a
-/// signal asked for the end.
+/// How often threads that should have ended are looked at, and kicked out of their waits.
 const JOIN_LOOK: Duration = Duration::from_millis(5);
 
 /// The threads of a run.
@@ -102,14 +101,19 @@ impl<'scope> Crew<'scope> {
         Ok(())
     }
 
-    /// Waits for all threads to end; if a signal or one of them asks for it, makes them end.
+    /// Makes all threads end, whose time is over, or of which a signal or one of them asks for it. A wait that
+    /// the kernel would not end yet, such as one with hours of timer slack, is cut short: what comes of it after
+    /// the thread's time counts nowhere.
     pub(crate) fn join(self) -> Result<Vec<ThreadOutcome>, RunError> {
-        while self.members.iter().any(|member| !member.handle.is_finished()) {
-            if self.heed_signal() {
-                for tid in self.tids.borrow().iter() {
-                    // It may have ended meanwhile.
-                    let _ = signal::kick(*tid);
-                }
+        let goes_on = |member: &Member<'_>| !member.handle.is_finished();
+        if self.members.iter().any(goes_on) && !self.heed_signal() {
+            std::thread::sleep(JOIN_LOOK);
+        }
+        while self.members.iter().any(goes_on) {
+            self.heed_signal();
+            for tid in self.tids.borrow().iter() {
+                // It may have ended meanwhile.
+                let _ = signal::kick(*tid);
             }
             std::thread::sleep(JOIN_LOOK);
         }

@@ -170,7 +170,7 @@ impl OwnLoop {
         let sleepless = Box::leak(Box::new(Sleepless));
         let mut recorder = with_counter!(counter, counter => {
             let recorder = Recorder::new(counter, settings, memory, sleepless, &NEVER);
-            wrap(recorder.asking(senses))
+            wrap(recorder.asking(senses).within(&os::affinity().unwrap_or_default()))
         });
         with_recorder!(&mut recorder, r => r.await_marks());
         let account = Account::new(&spec, &timeline);

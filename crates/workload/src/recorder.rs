@@ -5,6 +5,7 @@ mod acts;
 mod limits;
 mod marks;
 mod noting;
+mod strays;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,8 +29,11 @@ use crate::memory::{Gaps, Lateness, Memory};
 use crate::stage::Stage;
 use crate::timeline::Timeline;
 use crate::wake::{Alarm, WakeUp};
+
 use crate::wakes::WakeTimes;
 use crate::witness::Witness;
+use strays::Fence;
+pub use strays::Strayed;
 
 /// What a thread does between two reads of the counter.
 ///
@@ -68,6 +72,8 @@ pub struct Tally {
     pub work: Option<u64>,
     /// Wake-ups that never took place, for models on a grid.
     pub lost_wake_ups: u64,
+    /// Missed periods that would have been hit but for pauses below the kernel, in which the thread kept its CPU.
+    pub missed_below: u64,
 }
 
 /// What a recorder needs before it starts. Everything in it was allocated and touched.
@@ -92,6 +98,10 @@ pub struct Settings {
     pub charge: u64,
 }
 
+/// A gap of so much in which the kernel did not take the CPU from the thread is not the kernel's: its interrupts are
+/// shorter by a factor of ten.
+const PAUSED: Span = Span::from_micros(100);
+
 /// Records when one thread runs. Lives on that thread while it is measured.
 pub struct Recorder<'a, C: Stage> {
     counter: C,
@@ -105,6 +115,10 @@ pub struct Recorder<'a, C: Stage> {
     rounding: u64,
     /// How long noting a gap may take, in ticks.
     settling: u64,
+    /// From which length on a gap in which the kernel did not take the CPU is the host's, in ticks.
+    paused: u64,
+    /// What such gaps took of the job that has begun, in ticks.
+    lost_below: u64,
     open: Option<Open>,
     /// The job that has begun; its `received` is what the thread had received before.
     job: Option<Job>,
@@ -115,6 +129,7 @@ pub struct Recorder<'a, C: Stage> {
     migrations: u64,
     backwards: u64,
     cpus_seen: [u64; CPU_WORDS],
+    fence: Fence,
     hit: Option<Hit>,
     /// What the model tells.
     pub tally: Tally,
@@ -177,6 +192,8 @@ pub struct Recorded {
     pub backwards: u64,
     /// CPUs seen, ascending.
     pub cpus_seen: Vec<u32>,
+    /// That it ran on CPUs that it was not given.
+    pub strayed: Option<Strayed>,
     /// What the model tells.
     pub tally: Tally,
     /// When the thread's time ended, on the counter.
@@ -196,6 +213,7 @@ impl<'a, C: Stage> Recorder<'a, C> {
     ) -> Recorder<'a, C> {
         let rounding = settings.timeline.ticks_at_least(Span::from_nanos(1));
         let settling = settings.timeline.ticks_at_least(NOTING).saturating_add(settings.gap);
+        let paused = settings.timeline.ticks_at_least(PAUSED);
         Recorder {
             counter,
             stop,
@@ -205,6 +223,8 @@ impl<'a, C: Stage> Recorder<'a, C> {
             witness: Witness::default(),
             rounding,
             settling,
+            paused,
+            lost_below: 0,
             open: None,
             job: None,
             last: 0,
@@ -214,6 +234,7 @@ impl<'a, C: Stage> Recorder<'a, C> {
             migrations: 0,
             backwards: 0,
             cpus_seen: [0; CPU_WORDS],
+            fence: Fence::around(&[]),
             hit: None,
             tally: Tally::default(),
         }
@@ -226,6 +247,13 @@ impl<'a, C: Stage> Recorder<'a, C> {
         if self.memory.lateness.is_none() {
             self.witness = Witness::with(senses);
         }
+        self
+    }
+
+    /// The same, counting intervals on other CPUs than these, which the thread was given.
+    #[must_use]
+    pub fn within(mut self, cpus: &[u32]) -> Recorder<'a, C> {
+        self.fence = Fence::around(cpus);
         self
     }
 
@@ -394,6 +422,7 @@ impl<'a, C: Stage> Recorder<'a, C> {
             migrations: self.migrations,
             backwards: self.backwards,
             cpus_seen: cpus_in(&self.cpus_seen),
+            strayed: self.fence.strayed,
             tally: self.tally,
             ended: self.last,
             hit: self.hit,
@@ -435,6 +464,7 @@ impl<'a, C: Stage> Recorder<'a, C> {
             *word |= 1 << (cpu % 64);
         }
         self.migrations += u64::from(onset != Onset::Start && self.last_cpu != cpu);
+        self.fence.enter(self.last, self.last_cpu, cpu);
         self.last_cpu = cpu;
         self.open = Some(Open { start: self.last, cpu, onset, evidence });
     }
@@ -443,6 +473,7 @@ impl<'a, C: Stage> Recorder<'a, C> {
     fn close(&mut self) {
         if let Some(open) = self.open.take() {
             self.received_closed += self.last - open.start;
+            self.fence.leave(open.cpu, self.last - open.start);
             self.intervals += 1;
             if self.memory.lateness.is_none() {
                 let record =

@@ -68,6 +68,8 @@ pub(crate) struct Machine {
     pub(crate) stop_gap: Option<u64>,
     /// A later wake-up ends the run.
     pub(crate) stop_late: Option<u64>,
+    /// The CPUs that the thread was given; all if there are none.
+    pub(crate) given: Vec<u32>,
     /// How often the thread has its time charged.
     pub(crate) charge: Option<u64>,
 }
@@ -102,7 +104,8 @@ impl Machine {
             live: None,
             charge: self.charge.unwrap_or(u64::MAX),
         };
-        let mut recorder = Recorder::new(self, settings, memory, &mut bed, &stop).asking(self);
+        let mut recorder =
+            Recorder::new(self, settings, memory, &mut bed, &stop).asking(self).within(&self.given);
         recorder.begin();
         execution.run(&mut recorder);
         recorder.end()

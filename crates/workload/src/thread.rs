@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
 use hourglass_model::document::KernelAccount;
-use hourglass_model::{Policy, Reservation};
+use hourglass_model::{CpuSet, Policy, Reservation};
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::rseq::Unusable;
 use hourglass_sys::sched::{self, Attributes};
@@ -19,7 +19,7 @@ use crate::loop_time::LoopTime;
 use crate::memory::Memory;
 use crate::models::AnyExecution;
 use crate::recorder::{AnyRecorder, Recorded, Recorder, Settings};
-use crate::reserving::Reserver;
+use crate::reserving::{Means, Reserver};
 use crate::run::{Refused, Shortfall};
 use crate::spec::ThreadSpec;
 use crate::stage::{AnyCounter, Stage, with_counter};
@@ -135,7 +135,7 @@ impl Prepared {
     pub(crate) fn live(self, shared: &Shared, tell: impl Fn(Told)) -> Option<Life> {
         let Prepared { id, spec, mut execution, memory, loop_time } = self;
         let mut shortfalls = Vec::new();
-        let policy = enter(id, &spec, shared, &mut shortfalls);
+        let (policy, means) = enter(id, &spec, shared, &mut shortfalls);
         let sleeper = Sleeper { policy: in_force(&policy), best_effort: shared.best_effort };
         let opened = spec.wake.open(&sleeper).map_err(|missing| {
             shortfalls.push(Shortfall {
@@ -160,18 +160,25 @@ impl Prepared {
 
         let mut settings = settings(&spec, loop_time, timeline, duration, shared.guard);
         settings.live = live;
+        if means != Some(Means::DeadlineClass) {
+            settings.charge = u64::MAX;
+        }
         let (start, finish, gap) = (settings.start, settings.finish, settings.gap);
         let before = account();
-        let started = sleep_until(start, &timeline, shared);
+        // The method's slack is for the waits that are measured.
+        let slack = os::timer_slack().filter(|slack| *slack > 0);
+        set_slack(slack.map(|_| FINEST_SLACK_NS));
+        let started = sleep_until(start, &timeline, slack, shared);
         let mut recorder = with_counter!(shared.counter, counter => {
             let recorder = Recorder::new(counter, settings, memory, &mut *wake_up, shared.stop);
-            wrap(recorder.asking(senses))
+            wrap(recorder.asking(senses).within(&cpus))
         });
         if started {
             begin(&mut recorder);
             execution.run(&mut recorder);
         }
         let recorded = end(recorder);
+        set_slack(slack.map(|_| FINEST_SLACK_NS));
         // Others may still be measured: until they are done this thread does nothing at all.
         sleep_out(timeline.epoch.monotonic_ns, duration, shared.stop);
         let kernel = before.zip(account()).map(|(before, after)| difference(before, after));
@@ -233,41 +240,61 @@ fn settings(
 /// It takes less than a hundredth of its time.
 const CHARGE: Span = Span::from_micros(50);
 
-/// Takes the CPUs, then the reservation or the policy. Returns the policy in force as text.
-fn enter(id: u32, spec: &ThreadSpec, shared: &Shared, refused: &mut Vec<Shortfall>) -> String {
+/// Takes the CPUs, then the reservation or the policy. Returns the policy in force as text, and what keeps the
+/// reservation.
+fn enter(
+    id: u32,
+    spec: &ThreadSpec,
+    shared: &Shared,
+    refused: &mut Vec<Shortfall>,
+) -> (String, Option<Means>) {
     let fatal = !shared.best_effort;
     if let Some(cpus) = &spec.cpus
-        && let Err(error) = os::set_affinity(cpus.iter())
+        && let Err((cpus, errno)) = take_cpus(cpus)
     {
-        let refusal = Refused::Affinity(cpus.clone(), errno(&error));
+        let refusal = Refused::Affinity(cpus, errno);
         refused.push(Shortfall { thread: id, refused: refusal, fatal });
     }
     if let Some(reservation) = spec.deadline_reservation() {
         return enter_reservation(id, &reservation, shared, refused);
     }
-    match sched::set(attributes(spec.policy)) {
+    let policy = match sched::set(attributes(spec.policy)) {
         Ok(()) => spec.policy.to_string(),
         Err(error) => {
             let refusal = Refused::Policy(spec.policy, errno(&error));
             refused.push(Shortfall { thread: id, refused: refusal, fatal });
             Policy::Other(nice_now()).to_string()
         }
-    }
+    };
+    (policy, None)
 }
+
+/// Takes all of these CPUs; else which were not given, and the errno. Of several CPUs the kernel leaves those
+/// out without a word that the cpuset does not have.
+fn take_cpus(cpus: &CpuSet) -> Result<(), (CpuSet, i32)> {
+    os::set_affinity(cpus.iter()).map_err(|error| (cpus.clone(), errno(&error)))?;
+    let given: CpuSet =
+        os::affinity().map_err(|e| (cpus.clone(), errno(&e)))?.into_iter().collect();
+    let missing = cpus.difference(&given);
+    if missing.is_empty() { Ok(()) } else { Err((missing, EINVAL)) }
+}
+
+/// The kernel's answer to a CPU that may not be used.
+const EINVAL: i32 = 22;
 
 fn enter_reservation(
     id: u32,
     reservation: &Reservation,
     shared: &Shared,
     refused: &mut Vec<Shortfall>,
-) -> String {
+) -> (String, Option<Means>) {
     match shared.reserver.reserve(reservation) {
-        Ok(()) => reservation.to_string(),
+        Ok(means) => (means.policy(reservation), Some(means)),
         Err(denied) => {
             let refusal = Refused::Reservation(*reservation, denied);
             let fatal = !shared.best_effort;
             refused.push(Shortfall { thread: id, refused: refusal, fatal });
-            Policy::Other(nice_now()).to_string()
+            (Policy::Other(nice_now()).to_string(), None)
         }
     }
 }
@@ -299,9 +326,20 @@ pub(crate) fn attributes(policy: Policy) -> Attributes {
     }
 }
 
-/// Sleeps until shortly before `start`, then polls. Whether the start came, or the run was
-/// stopped before.
-fn sleep_until(start: u64, timeline: &Timeline, shared: &Shared) -> bool {
+/// The least timer slack that can be set.
+const FINEST_SLACK_NS: u64 = 1;
+
+/// Gives the calling thread another timer slack. A real-time thread has none, and needs none.
+fn set_slack(slack_ns: Option<u64>) {
+    if let Some(slack_ns) = slack_ns {
+        // Refused by no kernel; and if it were, the thread would be later.
+        let _ = os::set_timer_slack(slack_ns);
+    }
+}
+
+/// Sleeps until shortly before `start`, takes the timer slack of its waits, and polls. Whether the start came,
+/// or the run was stopped before.
+fn sleep_until(start: u64, timeline: &Timeline, slack_ns: Option<u64>, shared: &Shared) -> bool {
     let early = timeline.monotonic_at(start).saturating_sub(POLL_BEFORE_START.nanos_or_zero());
     while now_ns(ClockId::Monotonic) < early {
         if shared.stop.load(Ordering::Relaxed) {
@@ -310,6 +348,7 @@ fn sleep_until(start: u64, timeline: &Timeline, shared: &Shared) -> bool {
         // Ends early when a signal comes.
         let _ = nanosleep_until(early);
     }
+    set_slack(slack_ns);
     while shared.counter.read().ticks < start {
         std::hint::spin_loop();
     }

@@ -2,6 +2,7 @@
 
 use std::str::FromStr;
 
+use hourglass_model::near;
 use hourglass_time::Span;
 use thiserror::Error;
 
@@ -9,20 +10,20 @@ use thiserror::Error;
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum WordError {
     /// No such workload.
-    #[error("unknown workload '{name}'; use one of {known}")]
+    #[error("{}", near::unknown("workload", name, known.iter().copied()))]
     UnknownWorkload {
         /// What was given.
         name: String,
         /// What there is.
-        known: String,
+        known: Vec<&'static str>,
     },
     /// No such wake-up method.
-    #[error("unknown timer '{name}'; use one of {known}")]
+    #[error("{}", near::unknown("timer", name, known.iter().copied()))]
     UnknownTimer {
         /// What was given.
         name: String,
         /// What there is.
-        known: String,
+        known: Vec<&'static str>,
     },
     /// A word is missing.
     #[error("{synopsis}: {what} is missing")]

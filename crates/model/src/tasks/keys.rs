@@ -9,7 +9,7 @@ use std::str::FromStr;
 use hourglass_time::{ParseSpanError, ParseSpanErrorKind, Span};
 
 use super::error::{Place, TaskSetError};
-use super::near::nearest;
+use super::near::did_you_mean;
 use super::node::Node;
 use crate::CpuSet;
 
@@ -103,8 +103,8 @@ impl<'a> Keys<'a> {
             return Ok(Some(*value));
         }
         let words = words.iter().map(|(word, _)| *word);
-        let reason = match nearest(text, words.clone()) {
-            Some(meant) => format!("unknown word; did you mean '{meant}'?"),
+        let reason = match did_you_mean(text, words.clone()) {
+            Some(question) => format!("unknown word; {question}"),
             None => format!("unknown word; use {}", listed(words, "or")),
         };
         Err(self.bad(key, node, reason))
@@ -208,8 +208,8 @@ fn explained(error: ParseSpanError) -> String {
 
 /// What to do about a word that is none of those known.
 pub(crate) fn remedy<'k>(word: &str, known: impl Iterator<Item = &'k str> + Clone) -> String {
-    match nearest(word, known.clone()) {
-        Some(meant) => format!("did you mean '{meant}'?"),
+    match did_you_mean(word, known.clone()) {
+        Some(question) => question,
         None if known.clone().next().is_none() => "there is none at all".to_owned(),
         None => format!("use {}", listed(known, "or")),
     }

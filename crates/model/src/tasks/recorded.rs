@@ -134,7 +134,7 @@ impl Recorded {
         let cpus: CpuSet = facts.cpus.parse().map_err(|error: crate::cpus::ParseCpuSetError| {
             wrong("cpus", &facts.cpus, error.to_string())
         })?;
-        let (policy, reservation) = match facts.policy.strip_prefix("DEADLINE:") {
+        let (policy, reservation) = match reserved_times(&facts.policy) {
             Some(times) => (Policy::Deadline, Some(times)),
             None => (
                 facts.policy.parse().map_err(|error: crate::policy::ParsePolicyError| {
@@ -160,6 +160,11 @@ impl Recorded {
         });
         Ok(())
     }
+}
+
+/// The times of a reservation that was in force, by the deadline class or in user space.
+fn reserved_times(policy: &str) -> Option<&str> {
+    policy.strip_prefix("DEADLINE:").or_else(|| policy.strip_prefix("USER:"))
 }
 
 /// The server that a policy such as `DEADLINE:3.1ms/8ms`, or with a `+` behind it a soft one,

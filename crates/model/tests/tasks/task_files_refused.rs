@@ -254,8 +254,8 @@ fn words() {
     assert_eq!(
         with("execution_time = \"gamma:3ms\""),
         "task 'video': execution_time = \"gamma:3ms\": unknown distribution 'gamma'; use \
-         uniform:A,B normal:MEAN,SD lognormal:MEAN,SD exponential:MEAN bimodal:A,B,SHARE or \
-         table:FILE.csv"
+         one of uniform:A,B, normal:MEAN,SD, lognormal:MEAN,SD, exponential:MEAN, \
+         bimodal:A,B,SHARE, table:FILE.csv"
     );
     assert_eq!(
         with("phases = [{ steps = [\"run 3ms\"] }, { steps = [\"walk\"] }]"),
@@ -275,6 +275,12 @@ fn sections() {
     assert_eq!(
         with("longest_section = \"2ms\"\nlast_section = \"3ms\""),
         "task 'video': last_section = 3ms: longer than the longest_section of 2ms"
+    );
+    // A section of 16 ms and another one of 2 ms are more than the job has.
+    assert_eq!(
+        with("longest_section = \"16ms\"\nlast_section = \"2ms\""),
+        "task 'video': last_section = 2ms: with the longest_section of 16ms, longer than the wcet of \
+         17ms"
     );
     assert_eq!(
         with("preemptive = false\nfloating_section = \"3ms\""),

@@ -359,6 +359,7 @@ fn manifest(threads: &[(u32, &str, &str)]) -> Manifest {
         policy_asked: (*policy).to_owned(),
         policy: (*policy).to_owned(),
         reservation: None,
+        reserved: None,
         cpus: "0-1".to_owned(),
         start_ns: 0,
         finish_ns: 20_000,

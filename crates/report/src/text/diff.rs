@@ -222,11 +222,18 @@ fn basis(document: &DiffDocument) -> String {
 
 /// What somebody can do whose comparison decided nothing.
 fn what_would_decide(document: &DiffDocument) -> String {
+    let needed = leading(document).map(|metric| metric.rounds_needed).max().unwrap_or(0);
     let more = match document.method.as_str() {
+        "rounds" if document.rounds < needed => &format!("{needed} rounds or more can decide"),
         "rounds" => "more rounds, or longer runs, decide",
         _ => "rounds decide what one run each does not: hourglass run --against 'OPTIONS'",
     };
-    format!("{more}; the exit code is 1, with --fail-on worse it is 0")
+    format!("{more}; the exit code is 4, with --fail-on worse it is 0")
+}
+
+/// The metrics that decide whether nothing changed.
+fn leading(document: &DiffDocument) -> impl Iterator<Item = &DiffMetric> {
+    document.metrics.iter().filter(|metric| metric.leads && !metric.name.starts_with("causes."))
 }
 
 fn verdict(document: &DiffDocument) -> (String, Tone) {
@@ -244,7 +251,14 @@ fn verdict(document: &DiffDocument) -> (String, Tone) {
         DiffVerdict::Same => {
             format!("nothing moved; {} did not change", names(DiffVerdict::Same))
         }
-        DiffVerdict::Unknown => "unknown: nothing could be decided".to_owned(),
+        DiffVerdict::Unknown => {
+            let open = leading(document).filter(|metric| metric.verdict == DiffVerdict::Unknown);
+            let open: Vec<String> = open.map(|metric| clean::for_terminal(&metric.name)).collect();
+            match open.is_empty() {
+                true => "unknown: nothing could be decided".to_owned(),
+                false => format!("unknown: whether {} changed is not decided", open.join(", ")),
+            }
+        }
     };
     let tone = match document.verdict {
         DiffVerdict::Same | DiffVerdict::Better => Tone::Good,

@@ -1,6 +1,6 @@
 //! What a reservation gave, or whether it would be granted, in columns of 80.
 
-use hourglass_model::reserve::{ReserveDocument, ReserveRefusal, SmtReport, SupplyStep};
+use hourglass_model::reserve::{ReserveDocument, ReserveRefusal, SupplyStep};
 
 use hourglass_time::Span;
 
@@ -8,6 +8,8 @@ use super::Style;
 use super::table::{Tone, paint, wrapped_within};
 use crate::clean;
 use crate::units::{Scale, rounded};
+
+mod siblings;
 
 /// Columns of a line of text.
 const PAGE: usize = 80;
@@ -18,12 +20,15 @@ const ROWS: usize = 12;
 /// Width of the longest bar.
 const BAR: u64 = 40;
 
-/// What was delivered, period by period, and what was done about siblings. Warnings are left out.
+/// What was delivered, period by period, and what was done about siblings; the same of further reservations. Warnings
+/// are left out.
 #[must_use]
 pub fn reserve(document: &ReserveDocument, style: Style) -> String {
     let mut out = String::new();
     heading(&mut out, document, style);
-    if document.periods > 0 {
+    if is_limit(document) {
+        limited(&mut out, document, style);
+    } else if document.periods > 0 {
         out.push('\n');
         histogram(&mut out, document, style);
         out.push('\n');
@@ -32,9 +37,13 @@ pub fn reserve(document: &ReserveDocument, style: Style) -> String {
         line(&mut out, "supply", "no whole period was watched", Tone::Faint, style);
     }
     if let Some(smt) = &document.smt {
-        siblings(&mut out, smt, style);
+        siblings::told(&mut out, smt, style);
     }
     suggestion(&mut out, document, style);
+    for also in &document.also {
+        out.push('\n');
+        out.push_str(&reserve(also, style));
+    }
     out
 }
 
@@ -52,9 +61,15 @@ pub fn reserve_check(document: &ReserveDocument, style: Style) -> String {
         Some(backend) if document.guarantee => {
             (format!("yes: {} would give it", named(backend)), Tone::Good)
         }
-        Some(backend) => (format!("as a limit only, by {}", named(backend)), Tone::Caution),
+        Some(backend) if backend == "quota" => {
+            (format!("as a limit only, by {}", named(backend)), Tone::Caution)
+        }
+        Some(backend) => (
+            format!("not guaranteed (see the warnings): {} would take it", named(backend)),
+            Tone::Caution,
+        ),
         None if document.refusals.iter().any(|refusal| refusal.backend == "smt") => {
-            ("no: co-runners could not be kept off, as --smt asks".to_owned(), Tone::Bad)
+            ("no: what --smt asks for cannot be had".to_owned(), Tone::Bad)
         }
         None => ("no: nothing here would give it".to_owned(), Tone::Bad),
     };
@@ -114,6 +129,28 @@ fn histogram(out: &mut String, document: &ReserveDocument, style: Style) {
     }
 }
 
+/// Whether nothing was reserved, but a limit set.
+fn is_limit(document: &ReserveDocument) -> bool {
+    document.backend.as_deref() == Some("quota")
+}
+
+/// What the kernel tells of a quota: in how many periods it held the work back, and for how long.
+fn limited(out: &mut String, document: &ReserveDocument, style: Style) {
+    let text = "unknown: the kernel does not report what a quota gave in each period";
+    line(out, "delivered", text, Tone::Faint, style);
+    let text = "unknown: a quota promises nothing that could be missed";
+    line(out, "missed", text, Tone::Faint, style);
+    let text = match (document.overruns, document.periods) {
+        (_, 0) => "it ran in no whole period".to_owned(),
+        (held, all) => format!("{held} of the {} in which it ran", periods(all)),
+    };
+    line(out, "held back", &text, Tone::Normal, style);
+    let text = document
+        .throttled_ns
+        .map_or("unknown".to_owned(), |ns| format!("{} with the quota used up", rounded(ns)));
+    line(out, "throttled", &text, Tone::Normal, style);
+}
+
 /// At most [`ROWS`] steps: neighbours are joined, as many in each.
 fn joined(steps: &[SupplyStep]) -> Vec<SupplyStep> {
     let each = steps.len().div_ceil(ROWS).max(1);
@@ -131,12 +168,16 @@ fn delivered(out: &mut String, document: &ReserveDocument, style: Style) {
             rounded(p50),
             rounded(least)
         ),
+        _ if document.missed.is_none() => {
+            "unknown: several reservations share the core; see jobs".to_owned()
+        }
         _ => "no period wanted all of the budget".to_owned(),
     };
     line(out, "delivered", &text, Tone::Normal, style);
     let (text, tone) = match document.missed {
-        0 => ("no period".to_owned(), Tone::Good),
-        missed => (format!("{} did not get it in time", periods(missed)), Tone::Bad),
+        None => ("unknown: several reservations share the core; see jobs".to_owned(), Tone::Faint),
+        Some(0) => ("no period".to_owned(), Tone::Good),
+        Some(missed) => (format!("{} did not get it in time", periods(missed)), Tone::Bad),
     };
     line(out, "missed", &text, tone, style);
     // Beside co-runners more than the budget is kept, and supply is of that.
@@ -151,87 +192,9 @@ fn delivered(out: &mut String, document: &ReserveDocument, style: Style) {
     line(out, "overruns", &text, Tone::Normal, style);
     let text = match document.throttled_ns {
         Some(ns) => format!("{} with {kept} used up", rounded(ns)),
-        None => "not known".to_owned(),
+        None => "unknown".to_owned(),
     };
     line(out, "throttled", &text, Tone::Normal, style);
-}
-
-fn siblings(out: &mut String, smt: &SmtReport, style: Style) {
-    let on = match &smt.shares[..] {
-        [cpu] => format!("CPU {cpu}"),
-        cpus => format!("CPUs {}", list(cpus)),
-    };
-    let (text, tone) = match smt.protected {
-        true => (format!("{} on {on}, against {}", smt.policy, against(smt)), Tone::Good),
-        false if smt.shares.is_empty() => {
-            (format!("{}, but no CPU shares: nothing is claimed", smt.policy), Tone::Caution)
-        }
-        false if smt.stopper.is_none() => {
-            (format!("{}: who runs on {on} is not kept off", smt.policy), Tone::Caution)
-        }
-        false => {
-            let text = format!(
-                "{} on {on}, against {}; no protection is claimed (see the warnings)",
-                smt.policy,
-                against(smt)
-            );
-            (text, Tone::Caution)
-        }
-    };
-    line(out, "siblings", &text, tone, style);
-    if smt.shares.is_empty() {
-        // Then nobody watched.
-        return;
-    }
-    let missed = if smt.missed == 0 { Tone::Good } else { Tone::Bad };
-    let idle = match smt.idle {
-        0 => String::new(),
-        idle => format!(", {idle} idle"),
-    };
-    let jobs = format!(
-        "{} watched, {} not done in time{idle}; progress by {}",
-        smt.jobs,
-        smt.missed,
-        source(smt)
-    );
-    line(out, "jobs", &jobs, missed, style);
-    let stopped = match &smt.stopper {
-        Some(stopper) => format!(
-            "{} times, {} in all, by {stopper}, {} before slack is used up; {} looks",
-            smt.stops,
-            rounded(smt.stopped_ns),
-            rounded(smt.margin_ns),
-            smt.checks
-        ),
-        None => format!("never; {} looks", smt.checks),
-    };
-    line(out, "stopped", &stopped, Tone::Normal, style);
-    if smt.backwards > 0 {
-        let text = format!("went backwards in {} of the jobs, which counts as none", smt.backwards);
-        line(out, "progress", &text, Tone::Caution, style);
-    }
-    if smt.unmoved > 0 {
-        let text = format!("was not told in {} of the jobs", smt.unmoved);
-        line(out, "progress", &text, Tone::Caution, style);
-    }
-}
-
-/// Where progress was read, in words.
-fn source(smt: &SmtReport) -> &str {
-    match &*smt.progress {
-        "word" => "what the program told",
-        "cpu_time" => "processor time",
-        other => other,
-    }
-}
-
-/// Whom the protection covers.
-fn against(smt: &SmtReport) -> String {
-    match &smt.against[..] {
-        [one] if one == "everybody" => one.clone(),
-        [] => "nobody".to_owned(),
-        named => format!("{} and nobody else", named.join(", ")),
-    }
 }
 
 fn refused(out: &mut String, refusal: &ReserveRefusal, style: Style) {
@@ -286,6 +249,8 @@ fn line(out: &mut String, head: &str, text: &str, tone: Tone, style: Style) {
 
 #[cfg(test)]
 mod tests {
+    use hourglass_model::reserve::SmtReport;
+
     use super::*;
 
     const MS: u64 = 1_000_000;
@@ -306,7 +271,7 @@ mod tests {
             delivered_p50_ns: Some(3_098_000),
             delivered_min_ns: Some(3_070_000),
             delivered_max_ns: Some(3_130_000),
-            missed: 1,
+            missed: Some(1),
             overruns: 12,
             throttled_ns: Some(40 * MS),
             supply: (1..=20).map(|n| SupplyStep { up_to_ns: n * 160_000, periods: n }).collect(),
@@ -318,6 +283,7 @@ mod tests {
             interrupted: false,
             yield_ends_period: Some(false),
             kept_ns: None,
+            also: Vec::new(),
         }
     }
 
@@ -326,6 +292,7 @@ mod tests {
         let mut document = document();
         document.smt = Some(SmtReport {
             policy: "monitor".to_owned(),
+            interval_ns: None,
             protected: true,
             against: vec!["4711".to_owned(), "session:99".to_owned()],
             broken: 0,
@@ -344,6 +311,7 @@ mod tests {
             checks: 1404,
             backwards: 1,
             unmoved: 0,
+            page: None,
         });
         document.kept_ns = Some(7_200_000);
         let text = reserve(&document, Style::Plain);
@@ -374,6 +342,7 @@ mod tests {
     fn what_is_not_promised_is_told_as_what_it_is() {
         let smt = SmtReport {
             policy: "monitor".to_owned(),
+            interval_ns: None,
             protected: false,
             against: vec!["4711".to_owned()],
             broken: 0,
@@ -392,22 +361,23 @@ mod tests {
             checks: 9,
             backwards: 0,
             unmoved: 9,
+            page: None,
         };
         let document = ReserveDocument { guarantee: false, smt: Some(smt.clone()), ..document() };
         let text = reserve(&document, Style::Plain);
         let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
         for part in [
             "the user-space reserve, not guaranteed (see the warnings), hard",
-            "siblings monitor on CPU 1, against 4711 and nobody else; no protection is claimed (see the warnings)",
+            "siblings monitor on CPU 1, against 4711 only; no protection is claimed (see the warnings)",
             "jobs 9 watched, 1 not done in time; progress by processor time",
-            "progress was not told in 9 of the jobs",
+            "progress was not reported in 9 of the jobs",
         ] {
             assert!(joined.contains(part), "{part}: {text}");
         }
         assert!(!joined.contains("backwards"), "{text}");
         let watched = SmtReport { policy: "ignore".to_owned(), stopper: None, ..smt };
         let text = reserve(&ReserveDocument { smt: Some(watched), ..document }, Style::Plain);
-        assert!(text.contains("ignore: who runs on CPU 1 is not kept off"), "{text}");
+        assert!(text.contains("ignore: co-runners on CPU 1 are not stopped"), "{text}");
     }
 
     /// Where nobody shares there is no monitor, and so nothing that it saw.
@@ -429,6 +399,30 @@ mod tests {
         smt.shares = vec![1];
         document.smt = Some(smt);
         assert!(reserve(&document, Style::Plain).contains("0 watched"));
+    }
+
+    /// The bug: a quota's report said that no period wanted all of the budget, that 41 of 44 wanted more, and that
+    /// none was missed, which nobody had measured.
+    #[test]
+    fn what_a_quota_does_not_tell_is_unknown() {
+        let quota = ReserveDocument {
+            backend: Some("quota".to_owned()),
+            guarantee: false,
+            periods: 44,
+            delivered_p50_ns: None,
+            delivered_min_ns: None,
+            delivered_max_ns: None,
+            missed: None,
+            overruns: 41,
+            throttled_ns: Some(198 * MS),
+            supply: Vec::new(),
+            suggested_budget_ns: None,
+            ..document()
+        };
+        insta::assert_snapshot!("reserve-quota", reserve(&quota, Style::Plain));
+        let nothing = ReserveDocument { periods: 0, overruns: 0, throttled_ns: None, ..quota };
+        let text = reserve(&nothing, Style::Plain);
+        assert!(text.contains("it ran in no whole period") && !text.contains("0 ns"), "{text}");
     }
 
     #[test]

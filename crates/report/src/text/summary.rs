@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use hourglass_model::document::{Gate, LatencyReport, RunDocument, RunResult, ThreadReport};
-use hourglass_model::manifest::ClockFacts;
+use hourglass_model::manifest::{ClockFacts, ReservedFacts, ThreadFacts};
 
 use super::Style;
 use super::inferences;
@@ -53,6 +53,7 @@ pub fn summary(document: &RunDocument, style: Style) -> String {
     }
     let mut lines = Lines { out, style };
     facts(&mut lines, document);
+    reserved(&mut lines, &document.manifest.threads);
     let (text, tone) = verdict(result);
     lines.line("Verdict", &text, tone);
     if let Some(control) = &result.control {
@@ -118,6 +119,26 @@ fn threads(threads: &[ThreadReport]) -> Table {
         table.row(row);
     }
     table
+}
+
+/// What kept the reservations of threads; several threads that have the same stand in one line.
+fn reserved(lines: &mut Lines, threads: &[ThreadFacts]) {
+    let mut rest: Vec<(u32, &ReservedFacts)> =
+        threads.iter().filter_map(|thread| Some((thread.id, thread.reserved.as_ref()?))).collect();
+    while let Some((_, first)) = rest.first().copied() {
+        let (same, others): (Vec<_>, Vec<_>) =
+            rest.into_iter().partition(|(_, facts)| *facts == first);
+        let ids: Vec<String> = same.iter().map(|(id, _)| id.to_string()).collect();
+        let by = match first.by.as_str() {
+            "user" => "a user-space reserve",
+            "deadline" => "the kernel's deadline class",
+            other => other,
+        };
+        let text =
+            format!("thread {} by {by}: {}", ids.join(", "), clean::for_terminal(&first.reason));
+        lines.line("Reserved", &text, Tone::Normal);
+        rest = others;
+    }
 }
 
 fn gaps(threads: &[ThreadReport]) -> Table {

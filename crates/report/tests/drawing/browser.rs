@@ -4,6 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use hourglass_skip::{Need, skip};
+
 use crate::shown::{HOSTILE, Made, full, latency_run, made, thread, trace};
 use hourglass_report::html;
 use hourglass_report::{LatencyCounts, Run};
@@ -22,7 +24,7 @@ fn browser() -> Option<PathBuf> {
     let found = BROWSERS.iter().flat_map(|name| folders.iter().map(move |dir| dir.join(name)));
     let found = found.into_iter().find(|path| path.is_file());
     if found.is_none() {
-        println!("SKIPPED: no Chromium; apt-get install chromium-headless-shell");
+        skip(Need::Tool, "no Chromium; apt-get install chromium-headless-shell");
     }
     found
 }

@@ -18,6 +18,8 @@ fn metric(name: &str, unit: &str, [a, b, lo, hi]: [f64; 4], verdict: DiffVerdict
         ci_hi: Some(hi),
         verdict,
         reason: String::new(),
+        leads: name != "gaps.max_ns",
+        rounds_needed: 8,
     }
 }
 
@@ -120,5 +122,22 @@ fn one_run_each_without_a_verdict() {
     assert!(text.contains("Verdict      unknown: nothing could be decided"), "{text}");
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("hourglass run --against"), "{text}");
-    assert!(words.contains("the exit code is 1, with --fail-on worse it is 0"), "{text}");
+    assert!(words.contains("the exit code is 4, with --fail-on worse it is 0"), "{text}");
+}
+
+/// Too few rounds for what is undecided: how many can decide it.
+#[test]
+fn few_rounds_are_told_how_many_decide() {
+    let unknown = DiffDocument {
+        rounds: 6,
+        verdict: DiffVerdict::Unknown,
+        metrics: vec![metric("gaps.p50_ns", "ns", [1e3, 2e3, -100.0, 2e3], DiffVerdict::Unknown)],
+        ..document()
+    };
+    let text = diff(&unknown, Style::Plain);
+    assert!(
+        text.contains("Verdict      unknown: whether gaps.p50_ns changed is not decided"),
+        "{text}"
+    );
+    assert!(text.contains("8 rounds or more can decide; the exit code is 4"), "{text}");
 }

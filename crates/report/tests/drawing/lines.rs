@@ -26,6 +26,7 @@ fn thread(id: u32, workload: &str, deadlines: Option<Deadlines>) -> ThreadReport
         work: None,
         records_dropped: 0,
         migrations: 0,
+        strayed: None,
         kernel: None,
     }
 }

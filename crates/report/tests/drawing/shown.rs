@@ -102,6 +102,7 @@ pub(crate) fn thread(id: u32, workload: &str) -> ThreadReport {
         work: None,
         records_dropped: 0,
         migrations: 0,
+        strayed: None,
         kernel: None,
     }
 }

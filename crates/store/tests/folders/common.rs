@@ -41,6 +41,7 @@ pub(crate) fn manifest() -> Manifest {
             policy_asked: "NORMAL".to_owned(),
             policy: "OTHER:0".to_owned(),
             reservation: None,
+            reserved: None,
             cpus: "0-1".to_owned(),
             start_ns: 0,
             finish_ns: 1_000_000_000,

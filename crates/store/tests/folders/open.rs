@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::sync::Arc;
 
+use hourglass_skip::{Need, skip};
+
 use crate::common::{folder_of_samples, intervals, manifest, read_all, read_samples, run_folder};
 use hourglass_model::document::ThreadReport;
 use hourglass_model::manifest::MANIFEST_SCHEMA;
@@ -87,7 +89,7 @@ fn a_manifest_cut_off_or_no_file_at_all() {
     fs::remove_file(&file).unwrap();
     let made = std::process::Command::new("mkfifo").arg(&file).status();
     if !made.is_ok_and(|status| status.success()) {
-        return eprintln!("skipped: no mkfifo");
+        return skip(Need::Tool, "no mkfifo");
     }
     let told = RunFolder::open(&path).unwrap_err().to_string();
     assert!(told.contains("not a regular file"), "{told}");

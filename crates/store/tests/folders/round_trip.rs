@@ -4,6 +4,7 @@ use std::thread;
 
 use crate::common::{folder_of_samples, intervals, manifest, read_all, read_samples, run_folder};
 use hdrhistogram::Histogram;
+use hourglass_model::manifest::ThreadFacts;
 use hourglass_model::{Counted, Evidence, Interval, KernelEvent, KernelEventKind, Onset};
 use hourglass_store::{LATENCY_FILE, RunFolder, SAMPLES_FILE, TRACE_FILE, TraceError};
 use proptest::prelude::*;
@@ -60,7 +61,9 @@ fn latencies_by_thread() {
         first.record(latency).unwrap();
     }
     let nothing = Histogram::<u64>::new(3).unwrap();
-    let manifest = manifest();
+    let mut manifest = manifest();
+    let twelfth = ThreadFacts { id: 12, ..manifest.threads[0].clone() };
+    manifest.threads.push(twelfth);
     folder
         .write_latencies(&manifest.epoch, manifest.elapsed_ns, &[(0, &first), (12, &nothing)])
         .unwrap();

@@ -33,7 +33,7 @@ impl fmt::Display for CpuScan {
 
 impl Model for CpuScan {
     fn demand(&self) -> Demand {
-        Demand { cpu_bound: true, bytes: self.bytes, ..Demand::default() }
+        Demand { cpu_bound: true, counts_work: true, bytes: self.bytes, ..Demand::default() }
     }
 
     fn prepare(&self, _seed: u64) -> Box<dyn AnyExecution> {

@@ -85,6 +85,8 @@ pub struct Demand {
     pub latency: bool,
     /// Its wake-ups lie on a grid that lateness does not move, so that periods can be lost.
     pub on_grid: bool,
+    /// Counts passes of its work.
+    pub counts_work: bool,
     /// Memory for its own data, beside the records.
     pub bytes: usize,
 }
@@ -142,8 +144,8 @@ pub fn default_model() -> Arc<dyn Model> {
 /// There is none; the error lists those there are.
 pub fn find(name: &str) -> Result<&'static Entry, WordError> {
     ALL.iter().copied().find(|entry| entry.name == name).ok_or_else(|| {
-        let known: Vec<&str> = ALL.iter().map(|entry| entry.name).collect();
-        WordError::UnknownWorkload { name: name.to_owned(), known: known.join(", ") }
+        let known = ALL.iter().map(|entry| entry.name).collect();
+        WordError::UnknownWorkload { name: name.to_owned(), known }
     })
 }
 

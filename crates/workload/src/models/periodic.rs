@@ -90,7 +90,12 @@ impl Execution for Running {
                 break;
             }
             recorder.end_job();
+            let deadline = grid.boundary(periods.current + 1);
             periods.finished(&grid, recorder.now());
+            let late = recorder.now().saturating_sub(deadline);
+            if late > 0 && late <= recorder.lost_below() {
+                recorder.tally.missed_below = recorder.tally.missed_below.saturating_add(1);
+            }
         }
         recorder.tally.deadlines = Some(periods.close(&grid, recorder.now()));
     }

@@ -18,6 +18,7 @@ impl<C: Stage> Recorder<'_, C> {
     pub fn begin_job(&mut self, arrival: u64) {
         let received = self.received();
         self.job = Some(Job { arrival, begun: self.last, finished: 0, received });
+        self.lost_below = 0;
     }
 
     /// The job that has begun is done, now. Its response time in ticks; `None` if none has begun.
@@ -29,6 +30,12 @@ impl<C: Stage> Recorder<'_, C> {
             jobs.record(job);
         }
         Some(job.response())
+    }
+
+    /// What the job lost to pauses below the kernel, in ticks: gaps of 100 us and more in which it kept its CPU.
+    #[must_use]
+    pub fn lost_below(&self) -> u64 {
+        self.lost_below
     }
 
     /// There was no job after all.

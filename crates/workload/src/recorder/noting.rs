@@ -65,6 +65,9 @@ impl<C: Stage> Recorder<'_, C> {
         let resumed = now.ticks.min(self.settings.finish).max(self.last);
         let lost = resumed - self.last;
         self.count_gap(lost);
+        if lost >= self.paused && was_held(evidence) {
+            self.lost_below = self.lost_below.saturating_add(lost);
+        }
         let (start, cpu_before) = (self.last, self.last_cpu);
         self.last = resumed;
         if !over {
@@ -76,4 +79,12 @@ impl<C: Stage> Recorder<'_, C> {
         self.heed_gap(lost);
         lost
     }
+}
+
+/// Whether the kernel did not take the CPU from the thread in a gap, as far as that is proven.
+fn was_held(evidence: Evidence) -> bool {
+    let unmoved = |counted: hourglass_model::Counted| {
+        (counted.involuntary, counted.voluntary, counted.faults) == (0, 0, 0)
+    };
+    evidence.cleared == Some(false) || evidence.counted.is_some_and(unmoved)
 }

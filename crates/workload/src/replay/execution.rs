@@ -145,6 +145,7 @@ impl Model for ScriptModel {
     fn demand(&self) -> Demand {
         let hogs = matches!(&*self.script, Script::Phases(p) if p.beginning == Beginning::Start);
         Demand {
+            counts_work: false,
             cpu_bound: hogs,
             period: self.task.map(|task| task.period),
             longest: self.task.map(|task| task.wcet),

@@ -13,7 +13,7 @@ use hourglass_time::Span;
 use super::{Manner, ReplayError, compile, threads};
 use crate::memory::Memory;
 use crate::recorder::Recorded;
-use crate::reserving::{Denied, Reserver};
+use crate::reserving::{Denied, Means, Reserver};
 use crate::run::Measured;
 use crate::simulated::{By, EPOCH, Interruption, Machine};
 use crate::spec::{RunSpec, ThreadSpec};
@@ -172,7 +172,7 @@ fn fork_is_refused() {
 struct NoReservations;
 
 impl Reserver for NoReservations {
-    fn reserve(&self, _: &Reservation) -> Result<(), Denied> {
+    fn reserve(&self, _: &Reservation) -> Result<Means, Denied> {
         Err(Denied { errno: 1, cause: "nobody gives any".to_owned(), remedy: String::new() })
     }
 }

@@ -41,6 +41,30 @@ fn a_migration_ends_a_record_however_short_it_is() {
     assert_eq!((recorded.migrations, &recorded.cpus_seen[..]), (1, &[0, 3][..]));
 }
 
+/// A CPU that goes offline under a pinned thread: 4,519 of 20,267 intervals lay on another one, and nothing
+/// said so. Counted also where the trace is full.
+#[test]
+fn intervals_on_cpus_that_were_not_given_are_counted() {
+    let to = |at: u64, cpu: u32| Interruption { at: ms(at), length: 500, cpu, by: By::Thread };
+    let moved = vec![to(2, 1), to(3, 1), to(4, 1), to(6, 0), to(7, 2)];
+    let given = |given: Vec<u32>, records: usize| {
+        let machine = Machine { given, ..Machine::new(moved.clone()) };
+        let memory = Memory::new(records, false, false);
+        machine.run_with(&mut cpu(), Span::from_millis(8), memory).strayed
+    };
+    for records in [1_000, 1] {
+        let strayed = given(vec![0], records).unwrap();
+        assert_eq!((strayed.from, strayed.to, strayed.intervals), (0, 1, 4));
+        assert!((EPOCH + ms(2)..EPOCH + ms(3)).contains(&strayed.at), "{strayed:?}");
+        // From 2 to 6 ms and from 7 to 8, less its gaps.
+        assert!((ms(5) - 3_000..=ms(5)).contains(&strayed.received), "{strayed:?}");
+    }
+    let strayed = given(vec![0, 1], 1_000).unwrap();
+    assert_eq!((strayed.from, strayed.to, strayed.intervals), (0, 2, 1));
+    assert_eq!(given(vec![0, 1, 2], 1_000), None);
+    assert_eq!(given(Vec::new(), 1_000), None);
+}
+
 #[test]
 fn records_of_a_thread_are_disjoint_and_in_order() {
     let machine = Machine::new((0..100).map(|i| taken(i * 70_000, 3_000)).collect());

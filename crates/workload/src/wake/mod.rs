@@ -157,8 +157,8 @@ pub fn parse(text: &str) -> Result<Arc<dyn Method>, WordError> {
     match entry {
         Some(entry) => (entry.parse)(parameter),
         None => {
-            let known: Vec<&str> = ALL.iter().map(|entry| entry.synopsis).collect();
-            Err(WordError::UnknownTimer { name: text.to_owned(), known: known.join(", ") })
+            let known = ALL.iter().flat_map(|entry| [&[entry.synopsis], entry.aliases].concat());
+            Err(WordError::UnknownTimer { name: text.to_owned(), known: known.collect() })
         }
     }
 }

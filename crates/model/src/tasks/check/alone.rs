@@ -60,6 +60,15 @@ fn sections(place: &Place, task: &Task) -> Checked {
                 let reason = format!("longer than the longest_section of {longest}");
                 return Err(bad(place.clone(), "last_section", last, &reason));
             }
+            // A longest section that is not the last one lies before it.
+            let both = longest.checked_add(last);
+            if last < longest && both.is_none_or(|both| both > task.wcet) {
+                let reason = format!(
+                    "with the longest_section of {longest}, longer than the wcet of {}",
+                    task.wcet
+                );
+                return Err(bad(place.clone(), "last_section", last, &reason));
+            }
             Ok(())
         }
     }

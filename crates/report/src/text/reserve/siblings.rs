@@ -1,0 +1,88 @@
+//! What was done about those who share the reserved CPU, in lines.
+
+use hourglass_model::reserve::SmtReport;
+
+use super::super::Style;
+use super::super::table::Tone;
+use super::{line, list};
+use crate::units::rounded;
+
+/// Adds what a monitor of siblings did.
+pub(super) fn told(out: &mut String, smt: &SmtReport, style: Style) {
+    let on = match &smt.shares[..] {
+        [cpu] => format!("CPU {cpu}"),
+        cpus => format!("CPUs {}", list(cpus)),
+    };
+    let (text, tone) = match smt.protected {
+        true => (format!("{} on {on}, against {}", smt.policy, against(smt)), Tone::Good),
+        false if smt.shares.is_empty() => {
+            (format!("{}, but no CPU shares: nothing is claimed", smt.policy), Tone::Caution)
+        }
+        false if smt.stopper.is_none() => {
+            (format!("{}: co-runners on {on} are not stopped", smt.policy), Tone::Caution)
+        }
+        false => {
+            let text = format!(
+                "{} on {on}, against {}; no protection is claimed (see the warnings)",
+                smt.policy,
+                against(smt)
+            );
+            (text, Tone::Caution)
+        }
+    };
+    line(out, "siblings", &text, tone, style);
+    if smt.shares.is_empty() {
+        // Then nobody watched.
+        return;
+    }
+    let missed = if smt.missed == 0 { Tone::Good } else { Tone::Bad };
+    let idle = match smt.idle {
+        0 => String::new(),
+        idle => format!(", {idle} idle"),
+    };
+    let jobs = format!(
+        "{} watched, {} not done in time{idle}; progress by {}",
+        smt.jobs,
+        smt.missed,
+        source(smt)
+    );
+    line(out, "jobs", &jobs, missed, style);
+    let every = smt.interval_ns.map_or(String::new(), |ns| format!(", every {}", rounded(ns)));
+    let stopped = match &smt.stopper {
+        Some(stopper) => format!(
+            "{} times, {} in all, by {stopper}, {} before slack is used up; {} looks{every}",
+            smt.stops,
+            rounded(smt.stopped_ns),
+            rounded(smt.margin_ns),
+            smt.checks
+        ),
+        None => format!("never; {} looks{every}", smt.checks),
+    };
+    line(out, "stopped", &stopped, Tone::Normal, style);
+    if smt.backwards > 0 {
+        let text = format!("went backwards in {} of the jobs, which counts as none", smt.backwards);
+        line(out, "progress", &text, Tone::Caution, style);
+    }
+    if smt.unmoved > 0 {
+        let text = format!("was not reported in {} of the jobs", smt.unmoved);
+        line(out, "progress", &text, Tone::Caution, style);
+    }
+}
+
+/// Where progress was read, in words.
+fn source(smt: &SmtReport) -> &str {
+    match &*smt.progress {
+        "word" => "the program's own reports",
+        "cpu_time" => "processor time",
+        other => other,
+    }
+}
+
+/// Whom the protection covers.
+fn against(smt: &SmtReport) -> String {
+    match &smt.against[..] {
+        [one] if one == "everybody" => one.clone(),
+        [] => "nobody".to_owned(),
+        named => format!("{} only", named.join(", ")),
+    }
+}

@@ -1,0 +1,63 @@
+//! Intervals on other CPUs than the thread was given: the kernel moves a thread whose last CPU goes offline, and
+//! asks nobody.
+//!
+//! Owns: counting them, also where the trace is full or there is none. Must not: know why.
+
+use super::CPU_WORDS;
+
+/// That a thread ran on CPUs that it was not given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Strayed {
+    /// When it first came to such a CPU, on the counter.
+    pub at: u64,
+    /// The CPU on which it was before.
+    pub from: u32,
+    /// The CPU to which it came.
+    pub to: u32,
+    /// Intervals on such CPUs.
+    pub intervals: u64,
+    /// Time received there, in ticks.
+    pub received: u64,
+}
+
+/// The CPUs that a thread was given.
+#[derive(Debug)]
+pub(super) struct Fence {
+    cpus: [u64; CPU_WORDS],
+    pub(super) strayed: Option<Strayed>,
+}
+
+impl Fence {
+    /// Around these CPUs; around all if there are none.
+    pub(super) fn around(cpus: &[u32]) -> Fence {
+        let mut words = [if cpus.is_empty() { u64::MAX } else { 0 }; CPU_WORDS];
+        for cpu in cpus {
+            if let Some(word) = words.get_mut((cpu / 64) as usize) {
+                *word |= 1 << (cpu % 64);
+            }
+        }
+        Fence { cpus: words, strayed: None }
+    }
+
+    /// Whether a CPU is outside. One whose number has no bit is not known to be.
+    fn is_outside(&self, cpu: u32) -> bool {
+        self.cpus.get((cpu / 64) as usize).is_some_and(|word| word >> (cpu % 64) & 1 == 0)
+    }
+
+    /// An interval begins on CPU `to`.
+    pub(super) fn enter(&mut self, at: u64, from: u32, to: u32) {
+        if self.is_outside(to) {
+            let first = Strayed { at, from, to, intervals: 0, received: 0 };
+            self.strayed.get_or_insert(first).intervals += 1;
+        }
+    }
+
+    /// An interval on this CPU ends, so many ticks long.
+    pub(super) fn leave(&mut self, cpu: u32, ticks: u64) {
+        if self.is_outside(cpu)
+            && let Some(strayed) = &mut self.strayed
+        {
+            strayed.received = strayed.received.saturating_add(ticks);
+        }
+    }
+}
