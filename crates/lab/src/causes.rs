@@ -172,16 +172,17 @@ fn threads(
     facts.collect()
 }
 
-/// How a policy in force names the deadline class.
-const DEADLINE: &str = "DEADLINE:";
+/// How a policy in force names a reservation: in the deadline class, and in user space.
+const RESERVED: [&str; 2] = ["DEADLINE:", "USER:"];
 
 fn policy(text: &str) -> Option<Policy> {
-    if text.starts_with(DEADLINE) { Some(Policy::Deadline) } else { text.parse().ok() }
+    let reserved = RESERVED.iter().any(|name| text.starts_with(name));
+    if reserved { Some(Policy::Deadline) } else { text.parse().ok() }
 }
 
-/// The times in `DEADLINE:3.1ms/8ms+`, in nanoseconds.
+/// The times in `DEADLINE:3.1ms/8ms+` or `USER:3.1ms/8ms`, in nanoseconds.
 fn budget_and_period(text: &str) -> Option<(u64, u64)> {
-    let text = text.strip_prefix(DEADLINE).unwrap_or(text);
+    let text = RESERVED.iter().find_map(|name| text.strip_prefix(name)).unwrap_or(text);
     let (budget, period) = text.trim_end_matches('+').split_once('/')?;
     let ns = |text: &str| u64::try_from(text.trim().parse::<Span>().ok()?.nanos()).ok();
     Some((ns(budget)?, ns(period)?))

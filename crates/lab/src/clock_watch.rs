@@ -199,6 +199,7 @@ fn status_name(status: Status) -> &'static str {
         Status::Settling => "settling",
         Status::Steady => "steady",
         Status::FailedOver => "failed_over",
+        Status::Assumed => "assumed",
     }
 }
 

@@ -30,8 +30,11 @@ use crate::passing::Passing;
 use crate::records::{self, lateness_ps, merged, switches};
 use crate::refusal::{self, Refusal};
 use crate::reserver::Kernel;
+use crate::resources::{check_cpus, check_memory};
+use crate::strays;
 use crate::switch_records;
 use crate::wakeups;
+use crate::workload_file;
 
 /// What to run, and what to do with it.
 #[derive(Clone, Debug)]
@@ -113,16 +116,43 @@ pub enum Failure {
         /// Those that there are.
         online: CpuSet,
     },
+    /// A CPU that this process may not use.
+    #[error(
+        "thread {thread}: --cpu: CPU {cpu} is not in the cpuset of this process's control group; use \
+         some of {permitted}, or give the cpuset more (docker: --cpuset-cpus)"
+    )]
+    Barred {
+        /// The thread.
+        thread: usize,
+        /// The CPU.
+        cpu: u32,
+        /// Those that it may use.
+        permitted: CpuSet,
+    },
     /// More memory than there is.
     #[error(
-        "-e: the records and arrays of the run take {wanted} MiB and this machine can give \
-         {given} MiB; lower -e, or the SIZE of its scanning threads"
+        "-e: the records and arrays of the run take {wanted} MiB, and {limit}; lower -e, or the SIZE \
+         of its scanning threads"
     )]
     Memory {
-        /// What the run would lock.
+        /// What the run would lock, MiB.
         wanted: u64,
-        /// What it may.
+        /// What it may have, MiB.
         given: u64,
+        /// What limits it, in words.
+        limit: String,
+    },
+    /// More memory than there is, for one of the sizes of `cache-cost`.
+    #[error(
+        "--sizes: arrays of {kib} KiB and their records take {wanted} MiB, and {limit}; name smaller sizes"
+    )]
+    Sizes {
+        /// The size, KiB.
+        kib: u64,
+        /// What the run would lock, MiB.
+        wanted: u64,
+        /// What limits it, in words.
+        limit: String,
     },
     /// The folder cannot be made.
     #[error("-o: {0}")]
@@ -320,7 +350,8 @@ pub(crate) fn run_and_add(
         tracing: tracer,
         switches: switches_of,
     };
-    let measured = hourglass_workload::run(&spec, choice, &Kernel, &mut passing)
+    let reserver = Kernel::for_run(&spec);
+    let measured = hourglass_workload::run(&spec, choice, &reserver, &mut passing)
         .map_err(|error| failure(error, &host))?;
     let hit = gates::hit_report(&measured, &spec.guard);
     if let (Some(hit), Some(command)) = (&hit, &gates.on_hit) {
@@ -339,6 +370,8 @@ pub(crate) fn run_and_add(
     result.hit = hit;
     let facts = findings::Facts { spec: &spec, command_line, dma_latency_us, host };
     let mut manifest = findings::manifest(&measured, facts);
+    let tids: Vec<u32> = measured.threads.iter().map(|thread| thread.tid).collect();
+    result.warnings.extend(reserver.end(&tids, &mut manifest.threads));
     manifest.kernel = kernel.as_ref().map(|kernel| kernel.facts.clone());
     let records = recording.map(switch_records::Session::finish);
     manifest.evidence.extend(evidence::of_kernel(kernel.is_some(), records.as_ref()));
@@ -377,6 +410,8 @@ pub(crate) fn conclude(
     add: impl FnOnce(&mut Finished),
 ) -> Finished {
     document.result.warnings.extend(drift::warning(&document.manifest));
+    let online = workload_file::online_cpus();
+    document.result.warnings.extend(strays::warnings(&document.result.threads, online.as_ref()));
     let events = kernel_events(&measured, kernel.as_ref(), records.as_ref());
     let explanation = explain(&mut document, || records::with_long_gaps(&measured), events);
     document.result.inferences =
@@ -398,18 +433,6 @@ pub(crate) fn failure(error: RunError, host: &Host) -> Failure {
     }
 }
 
-pub(crate) fn check_cpus(spec: &RunSpec, host: &Host) -> Result<(), Failure> {
-    // What the machine does not tell is left to the kernel to refuse.
-    let Some(online) = &host.cpu.online else { return Ok(()) };
-    for (thread, wanted) in spec.threads.iter().enumerate() {
-        let cpus = wanted.cpus.iter().flat_map(CpuSet::iter);
-        if let Some(cpu) = { cpus }.find(|cpu| !online.contains(*cpu)) {
-            return Err(Failure::NoSuchCpu { thread, cpu, online: online.clone() });
-        }
-    }
-    Ok(())
-}
-
 /// Priorities that a reservation leaves without effect.
 fn idle_priorities(spec: &RunSpec) -> impl Iterator<Item = Warning> + '_ {
     let named = spec.threads.iter().enumerate().filter(|(_, thread)| {
@@ -424,21 +447,6 @@ fn idle_priorities(spec: &RunSpec) -> impl Iterator<Item = Warning> + '_ {
         ),
         remedy: "drop -p for this thread".to_owned(),
     })
-}
-
-/// Locking more than this share of the memory would end in the kernel killing somebody.
-const LOCKABLE: (u64, u64) = (3, 4);
-
-pub(crate) fn check_memory(spec: &RunSpec, host: &Host) -> Result<(), Failure> {
-    const MIB: u64 = 1 << 20;
-    let limits = [host.memory.total_bytes, host.cgroup.memory_limit_bytes];
-    let Some(total) = limits.into_iter().flatten().min() else { return Ok(()) };
-    let given = total / LOCKABLE.1 * LOCKABLE.0;
-    let wanted = spec.memory_bytes();
-    if wanted > given {
-        return Err(Failure::Memory { wanted: wanted / MIB, given: given / MIB });
-    }
-    Ok(())
 }
 
 fn demands(spec: &RunSpec) -> Vec<ThreadDemand> {

@@ -18,7 +18,7 @@ use crate::advice::throttling::nanos;
 use crate::advice::{Refused, why_refused};
 use crate::evidence;
 use crate::gates::with_lost;
-use crate::refusal;
+use crate::{refusal, strays};
 
 /// ENOMEM, the kernel's answer to a lock beyond `RLIMIT_MEMLOCK`.
 const ENOMEM: i32 = 12;
@@ -50,6 +50,21 @@ pub(crate) fn result(measured: &Measured, spec: &RunSpec, warnings: Vec<Warning>
     }
 }
 
+/// Misses that no scheduler could have prevented.
+fn missed_below(thread: &ThreadOutcome) -> Option<Warning> {
+    let tally = &thread.recorded.tally;
+    let missed = tally.deadlines.map_or(0, |deadlines| deadlines.missed);
+    (tally.missed_below > 0).then(|| Warning {
+        id: "missed-below-kernel".to_owned(),
+        text: format!(
+            "thread {}: {} of {missed} missed deadlines are due to pauses below the kernel, in which the thread kept its \
+             CPU and did not run",
+            thread.id, tally.missed_below
+        ),
+        remedy: "a hypervisor or firmware took the CPU: measure on a machine of your own".to_owned(),
+    })
+}
+
 fn thread_report(timeline: &Timeline, outcome: &ThreadOutcome, asked: &ThreadSpec) -> ThreadReport {
     let recorded = &outcome.recorded;
     let unstored = recorded.lateness.as_ref().map_or(0, |lateness| lateness.dropped);
@@ -72,6 +87,7 @@ fn thread_report(timeline: &Timeline, outcome: &ThreadOutcome, asked: &ThreadSpe
         work: recorded.tally.work,
         records_dropped: recorded.trace.dropped().saturating_add(unstored),
         migrations: recorded.migrations,
+        strayed: recorded.strayed.map(|strayed| strays::report(timeline, &strayed)),
         kernel: outcome.kernel,
     }
 }
@@ -137,6 +153,7 @@ pub(crate) fn warnings(measured: &Measured, spec: &RunSpec, host: &Host) -> Vec<
                 .to_owned(),
         });
     }
+    warnings.extend(measured.threads.iter().filter_map(missed_below));
     warnings.extend(dropped(measured, spec));
     warnings.extend(backwards(measured));
     warnings
@@ -268,6 +285,7 @@ fn thread_facts(
         policy_asked: asked.policy.to_string(),
         policy: outcome.policy.clone(),
         reservation: asked.deadline_reservation().map(|reservation| reservation.to_string()),
+        reserved: None,
         cpus: cpus.to_string(),
         start_ns: asked.start.nanos_or_zero(),
         finish_ns: asked.finish_in(duration).nanos_or_zero(),

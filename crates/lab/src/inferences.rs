@@ -69,6 +69,7 @@ fn is_highest(thread: &ThreadFacts, all: &[ThreadFacts]) -> bool {
         let apart = mine.intersection(&cpus(other)).is_empty();
         // Threads of the deadline class run before all others.
         let below = !other.policy.starts_with("DEADLINE")
+            && !other.policy.starts_with("USER:")
             && real_time_priority(other).is_none_or(|priority| priority < own);
         apart || below
     })
@@ -93,6 +94,7 @@ mod tests {
             policy_asked: policy.to_owned(),
             policy: policy.to_owned(),
             reservation: None,
+            reserved: None,
             cpus: cpus.to_owned(),
             start_ns: 0,
             finish_ns: 1_000,

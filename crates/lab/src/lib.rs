@@ -36,6 +36,8 @@ mod records;
 pub mod refusal;
 pub mod reserve;
 mod reserver;
+mod resources;
+mod strays;
 mod switch_records;
 pub mod theory;
 mod wakeups;
@@ -45,13 +47,16 @@ pub mod workload_file;
 pub use causes::Explanation;
 pub use dma_latency::may_hold as may_hold_idle_latency;
 pub use experiment::{Failure, Finished, Request, Watch, run};
-/// The rules by which a clock is chosen.
-pub use hourglass_clock::Policy as ClockPolicy;
+/// The rules by which a clock is chosen, and what a text is that is none.
+pub use hourglass_clock::{
+    Policy as ClockPolicy, choice::UnknownPolicy as UnknownClockPolicy, source::UnknownSource,
+};
 
 pub use gates::{Gates, Limit};
 
 pub use recall::{Recalled, recall};
 pub use refusal::Refusal;
+pub use resources::{permitted_cpus, usual_cpus};
 pub use whole::{Whole, WholeError};
 
 /// The types of which a run is specified.
@@ -65,6 +70,10 @@ pub use hourglass_reserve as reservations;
 
 /// For programs that have handlers of signals of their own.
 pub use hourglass_sys::signal::catch_stop_during;
+pub use hourglass_sys::user::give_up_capabilities;
+
+/// For commands: what does not end them.
+pub use hourglass_sys::signal::live_on;
 
 /// What a trace says, for those who go through one themselves.
 pub use hourglass_infer as infer;

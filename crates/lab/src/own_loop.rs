@@ -33,9 +33,10 @@ use hourglass_workload::{LoopError, LoopSpec, OwnLoop};
 use thiserror::Error;
 
 use crate::advice::{self, ThreadDemand};
-use crate::experiment::{Failure, Finished, check_memory, conclude};
+use crate::experiment::{Failure, Finished, conclude};
 use crate::host::HostReader;
 use crate::records::switches;
+use crate::resources::check_memory;
 use crate::{evidence, findings, switch_records};
 
 /// Why a loop cannot be measured. Nothing is left behind.
@@ -45,12 +46,14 @@ pub enum LoopFailure {
     #[error(transparent)]
     Loop(#[from] LoopError),
     /// More memory than there is.
-    #[error("records: they take {wanted} MiB and this machine can give {given} MiB; ask for fewer")]
+    #[error("records: they take {wanted} MiB, and {limit}; ask for fewer")]
     Memory {
         /// What they would take, MiB.
         wanted: u64,
         /// What there is, MiB.
         given: u64,
+        /// What limits it, in words.
+        limit: String,
     },
     /// The folder cannot be made.
     #[error(transparent)]
@@ -78,8 +81,9 @@ impl MeasuredLoop {
         spec.check()?;
         let reader = HostReader::new(Path::new("/"));
         let host = reader.read();
-        if let Err(Failure::Memory { wanted, given }) = check_memory(&run_spec(&spec), &host) {
-            return Err(LoopFailure::Memory { wanted, given });
+        let checked = check_memory(&run_spec(&spec), &host);
+        if let Err(Failure::Memory { wanted, given, limit }) = checked {
+            return Err(LoopFailure::Memory { wanted, given, limit });
         }
         let choice = choice::choose(Path::new("/"));
         let folder = folder.map(RunFolder::create).transpose()?;

@@ -11,6 +11,7 @@ use hourglass_workload::run::{Refused as Asked, Shortfall};
 use crate::advice::refused::lacks;
 use crate::advice::{Refused, why_refused};
 use crate::dma_latency::DEVICE;
+use crate::resources::permitted_cpus;
 
 /// The answer to those who may not.
 const EPERM: i32 = 1;
@@ -133,13 +134,15 @@ fn of_affinity(cpus: &CpuSet, errno: i32, host: &Host) -> (String, String) {
             "leave --cpu out, or let sched_setaffinity pass the filter".to_owned(),
         );
     }
-    let allowed = host.cpu.allowed.as_ref().map_or("unknown".to_owned(), CpuSet::to_string);
+    let permitted = permitted_cpus(host).map(|permitted| permitted.difference(cpus));
+    let permitted = permitted.filter(|permitted| !permitted.is_empty());
+    let permitted = permitted.map_or(String::new(), |cpus| format!("; it may use {cpus}"));
     (
         format!(
-            "none of {cpus} is allowed to this process ({}); it may use {allowed}",
+            "the kernel does not let this process run on CPU {cpus} ({}){permitted}",
             io::Error::from_raw_os_error(errno)
         ),
-        "choose CPUs of the cpuset, or widen it (docker: --cpuset-cpus)".to_owned(),
+        "choose CPUs of its cpuset, or give the cpuset more (docker: --cpuset-cpus)".to_owned(),
     )
 }
 

@@ -1,19 +1,135 @@
-//! The reservations that a run makes: the kernel's deadline class, for each thread by itself.
+//! The reservations that a run makes, for each thread by itself: by the means that keeps them on this machine.
 //!
-//! Owns: what a thread of a run is told when it is refused one. Must not: enforce anything (`reserve` does).
+//! Owns: which means, what became of it, and what a thread is told when it is refused one. Must not: enforce anything
+//! (`reserve` does).
 
+use std::sync::{Mutex, PoisonError};
+
+use hourglass_model::document::Warning;
+use hourglass_model::manifest::{ReservedFacts, ThreadFacts};
 use hourglass_model::{Reservation, Strength};
-use hourglass_reserve::admission::{self, Facts, Refusal};
-use hourglass_reserve::backend::{Request, deadline};
-use hourglass_workload::reserving::{Denied, Reserver};
+use hourglass_reserve::admission::{self, Facts, Obstacle, Refusal};
+use hourglass_reserve::backend::choose::{Whom, choose};
+use hourglass_reserve::backend::user::User;
+use hourglass_reserve::backend::{Backend, Kind, Request, Reserved, deadline};
+use hourglass_reserve::guardian::Guardian;
+use hourglass_reserve::target::Target;
+use hourglass_sys::thread;
+use hourglass_workload::RunSpec;
+use hourglass_workload::reserving::{Denied, Means, Reserver};
 
-/// The reservations of this machine.
-pub(crate) struct Kernel;
+/// The reservations of this machine, kept until this is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Kernel {
+    /// Who undoes what a reserve in user space does, if this process is killed.
+    guardian: Option<Guardian>,
+    made: Mutex<Vec<Made>>,
+}
+
+/// One reservation.
+#[derive(Debug)]
+struct Made {
+    tid: u32,
+    facts: ReservedFacts,
+    /// Only in user space; the class is left with the end of the thread.
+    kept: Option<Box<dyn Reserved>>,
+}
+
+impl Kernel {
+    /// For the threads of a run. To be called before there are any: a guardian is forked.
+    pub(crate) fn for_run(spec: &RunSpec) -> Kernel {
+        let reserves = spec.threads.iter().any(|thread| thread.deadline_reservation().is_some());
+        // Without one the deadline class is left.
+        let guardian = if reserves { Guardian::start().ok() } else { None };
+        Kernel { guardian, made: Mutex::default() }
+    }
+
+    /// Ends them; what kept each goes to its thread, by the kernel's number, and what is doubtful is returned.
+    pub(crate) fn end(self, tids: &[u32], threads: &mut [ThreadFacts]) -> Vec<Warning> {
+        let made = self.made.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut doubts = Vec::new();
+        for Made { tid, facts, kept } in made {
+            let place = tids.iter().position(|known| *known == tid);
+            let Some(thread) = place.and_then(|place| threads.get_mut(place)) else { continue };
+            thread.reserved = Some(facts);
+            let Some(mut kept) = kept else { continue };
+            let released = kept.release();
+            doubts.extend(kept.doubts().into_iter().map(|doubt| Warning {
+                id: doubt.id.to_owned(),
+                text: format!("thread {}: {}", thread.id, doubt.text),
+                remedy: doubt.remedy.to_owned(),
+            }));
+            doubts.extend(released.err().map(|error| Warning {
+                id: "not-undone".to_owned(),
+                text: format!("thread {}: not everything could be put back: {error}", thread.id),
+                remedy: "look at policies with: ps -eLo tid,cls,rtprio,psr,comm".to_owned(),
+            }));
+        }
+        doubts
+    }
+
+    /// By one means.
+    fn by(
+        &self,
+        kind: Kind,
+        tid: u32,
+        request: &Request,
+    ) -> Result<Option<Box<dyn Reserved>>, Refusal> {
+        match (kind, &self.guardian) {
+            (Kind::User, Some(guardian)) => {
+                let user = User::new(guardian.clone());
+                user.reserve(&Target::Thread(tid), request).map(Some)
+            }
+            _ => deadline::enter_or_say_why(&request.reservation).map(|()| None),
+        }
+    }
+}
 
 impl Reserver for Kernel {
-    fn reserve(&self, reservation: &Reservation) -> Result<(), Denied> {
-        deadline::enter_or_say_why(reservation)
-            .map_err(|refusal| denied(refusal, reservation, &Facts::here(None)))
+    fn reserve(&self, reservation: &Reservation) -> Result<Means, Denied> {
+        let tid = thread::id();
+        let request = Request { reservation: *reservation, cpu: None };
+        let facts = Facts::here(None);
+        let coarse = facts.tick.and_then(|tick| tick.against(&request));
+        // A thread of the class may not be kept to a part of its CPUs.
+        let pinned = facts.affinity.as_ref().zip(facts.domain.as_ref());
+        let pinned =
+            pinned.is_some_and(|(affinity, domain)| !domain.difference(affinity).is_empty());
+        let mut said: Vec<Refusal> = Vec::new();
+        loop {
+            let refused = |kind| match kind {
+                Kind::User if self.guardian.is_none() => vec![no_guardian()],
+                kind => said.iter().filter(|refusal| refusal.backend == kind).cloned().collect(),
+            };
+            let choice = choose(Whom::Thread, pinned, coarse.as_deref(), refused);
+            let Some(kind) = choice.kind else {
+                // The class' answer says what is missing for both.
+                let class = said.iter().position(|refusal| refusal.backend == Kind::Deadline);
+                let refusal = said.swap_remove(class.unwrap_or(0));
+                return Err(denied(refusal, reservation, &facts));
+            };
+            match self.by(kind, tid, &request) {
+                Ok(kept) => {
+                    let facts = ReservedFacts { by: kind.to_string(), reason: choice.reason };
+                    let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+                    made.push(Made { tid, facts, kept });
+                    let user = kind == Kind::User;
+                    return Ok(if user { Means::UserSpace } else { Means::DeadlineClass });
+                }
+                Err(refusal) => said.push(Refusal { backend: kind, ..refusal }),
+            }
+        }
+    }
+}
+
+/// Nothing is raised that nobody would put back.
+fn no_guardian() -> Refusal {
+    Refusal {
+        backend: Kind::User,
+        id: Obstacle::Missing,
+        errno: None,
+        cause: "no guardian process can be started".to_owned(),
+        remedy: "free memory or processes (ulimit -u)".to_owned(),
     }
 }
 
@@ -34,8 +150,6 @@ fn denied(refusal: Refusal, reservation: &Reservation, facts: &Facts) -> Denied 
 
 #[cfg(test)]
 mod tests {
-    use hourglass_reserve::admission::Obstacle;
-    use hourglass_reserve::backend::Kind;
     use hourglass_time::Span;
 
     use super::*;

@@ -9,6 +9,7 @@ use hdrhistogram::Histogram;
 use hourglass_infer::cause::AttributedGap;
 use hourglass_model::{Interval, KernelEvent};
 use hourglass_store::{LatencyError, TraceError};
+use hourglass_sys::memory::has_room;
 use thiserror::Error;
 
 use crate::causes::Explanation;
@@ -44,7 +45,45 @@ pub enum WholeError {
     /// The latencies.
     #[error(transparent)]
     Latency(#[from] LatencyError),
+    /// More records than the run can have written.
+    #[error(
+        "the trace has {found} records, and its manifest has room for {room}: it is not the trace of this \
+         run; copy the folder again, or measure again"
+    )]
+    NotItsOwn {
+        /// Records in the file.
+        found: u64,
+        /// Records that the run had room for.
+        room: u64,
+    },
+    /// More than is held in memory at a time.
+    #[error(
+        "the folder has {found} records and events, and all of a run is shown up to {MOST_RECORDS}; draw a \
+         part with hourglass render --from TIME --to TIME, or measure with -e {MOST_RECORDS} or a longer --gap"
+    )]
+    TooMany {
+        /// Records and events in the files.
+        found: u64,
+    },
+    /// More memory than there is.
+    #[error(
+        "{found} records and events take {wanted} MiB of memory, more than there is; draw a part with \
+         hourglass render --from TIME --to TIME, or measure with a smaller -e"
+    )]
+    Memory {
+        /// Records and events in the files.
+        found: u64,
+        /// What they take, MiB.
+        wanted: u64,
+    },
 }
+
+/// Records and kernel events that are held in memory at a time. So many make a page of some 250 MB, which no
+/// browser shows well.
+const MOST_RECORDS: u64 = 10_000_000;
+
+/// Memory for a record or an event until it is shown: itself, its cause, its columns in the page. Bytes.
+const BYTES_PER_RECORD: u64 = 200;
 
 impl Recalled {
     /// Everything that the folder holds.
@@ -52,10 +91,18 @@ impl Recalled {
     /// # Errors
     /// A file of the folder is missing or damaged.
     pub fn whole(&self) -> Result<Whole, WholeError> {
+        self.check_size()?;
         let events = self.kernel_events()?.collect::<Result<Vec<_>, _>>()?;
         let intervals = self.intervals()?.collect::<Result<Vec<_>, _>>()?;
         let causes = self.causes(&intervals, &events);
         Ok(Whole { causes, latencies_us: self.latencies_us()?, intervals, events })
+    }
+
+    /// That there is room for everything, before any of it is read.
+    pub(crate) fn check_size(&self) -> Result<(), WholeError> {
+        let room = self.document.manifest.records_capacity;
+        let events = self.folder.kernel_events()?.map_or(0, |events| events.rows());
+        check_size(self.folder.trace().rows(), room, events, has_room)
     }
 
     fn causes(&self, intervals: &[Interval], events: &[KernelEvent]) -> Vec<AttributedGap> {
@@ -92,7 +139,7 @@ impl Recalled {
     /// By thread, how many wake-ups were how many whole microseconds late. From single latencies
     /// where all were kept; else from the histogram, whose steps are a thousandth wide.
     fn latencies_us(&self) -> Result<BTreeMap<u32, Vec<(u64, u64)>>, LatencyError> {
-        let mut all = BTreeMap::new();
+        let (mut all, mut histograms) = (BTreeMap::new(), None);
         for thread in &self.document.result.threads {
             let Some(report) = thread.latency else { continue };
             let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
@@ -104,13 +151,38 @@ impl Recalled {
                 }
             }
             if found != report.count {
-                let histograms = self.folder.latencies()?;
+                // The log is read once for all threads.
+                let histograms = match &mut histograms {
+                    Some(histograms) => histograms,
+                    none => none.insert(self.folder.latencies()?),
+                };
                 counts = histograms.get(&thread.id).map(coarse).unwrap_or_default();
             }
             all.insert(thread.id, counts.into_iter().collect());
         }
         Ok(all)
     }
+}
+
+/// That so many records, of a run with `room` for so many, and so many events may be held in memory.
+fn check_size(
+    rows: u64,
+    room: u64,
+    events: u64,
+    has_room: impl Fn(u128) -> bool,
+) -> Result<(), WholeError> {
+    if rows > room {
+        return Err(WholeError::NotItsOwn { found: rows, room });
+    }
+    let found = rows.saturating_add(events);
+    if found > MOST_RECORDS {
+        return Err(WholeError::TooMany { found });
+    }
+    let wanted = found * BYTES_PER_RECORD;
+    if !has_room(u128::from(wanted)) {
+        return Err(WholeError::Memory { found, wanted: wanted >> 20 });
+    }
+    Ok(())
 }
 
 impl Finished {
@@ -155,5 +227,21 @@ mod tests {
         }
         let counts: Vec<(u64, u64)> = coarse(&histogram).into_iter().collect();
         assert_eq!(counts, [(0, 1), (1, 2), (2, 1), (50, 2)]);
+    }
+
+    /// A file of 1 MB with 60 million equal records took `report` 2.8 GB and minutes.
+    #[test]
+    fn a_trace_that_no_memory_holds_is_refused_before_it_is_read() {
+        let check = |rows, room, events| check_size(rows, room, events, |bytes| bytes < 1 << 30);
+        assert!(check(300_000, 300_000, 1_000_000).is_ok());
+        let told = check(60_000_000, 300_000, 0).unwrap_err().to_string();
+        assert!(told.contains("60000000 records, and its manifest has room for 300000"), "{told}");
+        for (rows, events) in [(60_000_000, 0), (1, 10_000_000)] {
+            let told = check(rows, u64::MAX, events).unwrap_err().to_string();
+            assert!(told.contains("up to 10000000"), "{told}");
+            assert!(told.contains("--from TIME --to TIME"), "{told}");
+        }
+        let told = check(6_000_000, 6_000_000, 0).unwrap_err().to_string();
+        assert!(told.contains("take 1144 MiB of memory, more than there is"), "{told}");
     }
 }

@@ -28,7 +28,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use hourglass_model::policy::PRIORITY_NAMES;
-use hourglass_model::{CpuSet, Policy, Reservation, Strength};
+use hourglass_model::{CpuSet, Policy, Reservation, Strength, near};
 use hourglass_time::Span;
 use hourglass_workload::spec::MOST_THREADS;
 use hourglass_workload::{Guard, RunSpec, SpecError, ThreadSpec, models, wake};
@@ -196,7 +196,10 @@ pub fn parse(
     let keys: FileKeys = toml::from_str(text).map_err(|error| {
         let message = match of_tasks(text) {
             Some(message) => message.to_owned(),
-            None => error.message().trim().replace('\n', ", "),
+            None => {
+                let message = error.message().trim().replace('\n', ", ");
+                near::unknown_key(&message).unwrap_or(message)
+            }
         };
         source.wrong(error.span().unwrap_or(0..0), message)
     })?;

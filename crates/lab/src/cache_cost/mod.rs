@@ -25,8 +25,9 @@ use hourglass_time::Span;
 use hourglass_workload::models::{self, Model};
 use hourglass_workload::spec::MOST_THREADS;
 
-use crate::experiment::{Failure, check_cpus, check_memory, failure};
+use crate::experiment::{Failure, failure};
 use crate::host::HostReader;
+use crate::resources::{check_cpus, check_memory};
 pub use figure::curves;
 pub use sizes::{SizesError, sizes};
 use trial::Ran;
@@ -141,13 +142,16 @@ impl Bench<'_> {
     fn models(&self) -> Result<Vec<Arc<dyn Model>>, Failure> {
         let mut models = Vec::new();
         for bytes in &self.wanted.sizes {
-            let kib = (bytes >> 10).max(1).to_string();
-            let model = models::parse(&["CPU_SCAN", &kib])
+            let kib = (bytes >> 10).max(1);
+            let model = models::parse(&["CPU_SCAN", &kib.to_string()])
                 .map_err(|error| Failure::Other(error.to_string()))?;
             let spec = trial::spec(&model, self.wanted.threads, self.cpu, self.wanted.duration);
             spec.check()?;
             check_cpus(&spec, self.host)?;
-            check_memory(&spec, self.host)?;
+            check_memory(&spec, self.host).map_err(|failure| match failure {
+                Failure::Memory { wanted, limit, .. } => Failure::Sizes { kib, wanted, limit },
+                other => other,
+            })?;
             models.push(model);
         }
         Ok(models)

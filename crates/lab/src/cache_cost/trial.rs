@@ -51,7 +51,7 @@ pub(super) fn spec(model: &Arc<dyn Model>, count: u32, cpu: u32, duration: Span)
 
 /// Runs it.
 pub(super) fn run(spec: &RunSpec, choice: &Choice) -> Result<Ran, RunError> {
-    let measured = hourglass_workload::run(spec, choice.clone(), &Kernel, &mut Unheard)?;
+    let measured = hourglass_workload::run(spec, choice.clone(), &Kernel::default(), &mut Unheard)?;
     Ok(summed(&measured))
 }
 

@@ -14,6 +14,7 @@ use hourglass_workload::{RunSpec, ThreadSpec, models};
 use super::statements;
 use crate::experiment::{self, Failure, Finished, Request, Watch};
 use crate::host::HostReader;
+use crate::resources::usual_cpus;
 
 /// What the control is called in documents.
 pub const NAME: &str = "control";
@@ -38,12 +39,7 @@ pub enum Plan {
 /// # Errors
 /// As [`plan`].
 pub fn plan_here(spec: &RunSpec) -> Result<Plan, Failure> {
-    let cpu = HostReader::new(Path::new("/")).read().cpu;
-    let allowed = match (cpu.allowed, cpu.online) {
-        (Some(allowed), Some(online)) => allowed.intersection(&online),
-        (allowed, online) => allowed.or(online).unwrap_or_default(),
-    };
-    plan(spec, &allowed)
+    plan(spec, &usual_cpus(&HostReader::new(Path::new("/")).read()))
 }
 
 /// Plans a control for a run on a machine whose CPUs this process may use are `allowed`.
@@ -236,7 +232,8 @@ pub fn statement(metrics: Vec<DiffMetric>) -> ControlReport {
     );
     let is_decided = metric.verdict != DiffVerdict::Unknown;
     let confidence = if is_decided { hourglass_infer::statistics::USUAL } else { 0.0 };
-    ControlReport { statement: text, confidence, metrics, ..ControlReport::default() }
+    let verdict = metric.verdict;
+    ControlReport { statement: text, verdict, confidence, metrics, ..ControlReport::default() }
 }
 
 #[cfg(test)]
@@ -311,9 +308,9 @@ mod tests {
              (+1.000 us, between +0.500 and +1.500 with 95 % confidence): the difference is the \
              load's own, or that of what it runs among"
         );
-        assert_eq!(report.confidence, 0.95);
+        assert_eq!((report.confidence, report.verdict), (0.95, DiffVerdict::Worse));
         let unsure = statement(vec![metric("gaps.lost_percent", DiffVerdict::Unknown)]);
-        assert_eq!(unsure.confidence, 0.0);
+        assert_eq!((unsure.confidence, unsure.verdict), (0.0, DiffVerdict::Unknown));
         assert!(statement(Vec::new()).statement.contains("nothing in common"));
     }
 }

@@ -7,15 +7,15 @@
 pub mod control;
 mod differences;
 pub mod folders;
+mod reach;
 pub mod rounds;
 mod side;
 mod statements;
 #[cfg(test)]
 mod tests;
 
-use hourglass_infer::compare::{LEAST_ROUNDS, by_parts, by_rounds, overall};
+use hourglass_infer::compare::{by_parts, by_rounds, overall};
 use hourglass_model::diff::{DIFF_SCHEMA, DiffDocument};
-use hourglass_model::document::Warning;
 
 pub use folders::CompareError;
 pub use hourglass_infer::compare::Rules;
@@ -50,12 +50,9 @@ fn document_of(
         }
     };
     let mut warnings = differences::warnings(&a, &b);
-    if method == "rounds" && rounds < LEAST_ROUNDS {
-        warnings.push(Warning {
-            id: "few-rounds".to_owned(),
-            text: format!("{rounds} rounds are too few for a verdict"),
-            remedy: format!("measure {LEAST_ROUNDS} rounds or more; 10 find a change of a fifth"),
-        });
+    if method == "rounds" {
+        let planned = reach::Planned::of_metrics(&metrics);
+        warnings.extend(planned.and_then(|planned| planned.warning(rounds as u64)));
     }
     DiffDocument {
         schema: DIFF_SCHEMA.to_owned(),

@@ -13,13 +13,14 @@ use hourglass_sys::signal;
 use hourglass_time::Span;
 use hourglass_workload::spec::RunSpec;
 
+use super::reach::Planned;
 use super::side::Run;
 use super::statements::Pairing;
 use super::{Rules, control, document_of};
 use crate::experiment::{self, Failure, Finished, Request, Watch};
 use crate::gates::Gates;
 
-/// Rounds, unless another number is asked for: they find a change of a fifth.
+/// Rounds, unless another number is asked for: they can decide every metric that a run has.
 pub const DEFAULT_ROUNDS: u32 = 10;
 
 /// Nobody waits for more.
@@ -87,6 +88,16 @@ impl RoundsRequest {
         let both = one(&self.a).saturating_add(one(&self.b));
         Span::from_nanos(both.saturating_mul(i64::from(self.rounds)))
     }
+
+    /// What so many rounds can decide, in a few words: `can decide every metric`.
+    #[must_use]
+    pub fn can_decide(&self) -> String {
+        self.plan().words(u64::from(self.rounds))
+    }
+
+    fn plan(&self) -> Planned {
+        Planned::of(&self.a.spec, &self.b.spec)
+    }
 }
 
 /// Hears what happens.
@@ -130,6 +141,9 @@ pub fn rounds(request: RoundsRequest, watch: &mut dyn RoundsWatch) -> Result<Com
     let folder = request.folder.clone().map(NewRounds::create).transpose()?;
     let gone_through = try_out(other).and_then(|()| {
         watch.planned(&request);
+        if let Some(few) = request.plan().warning(u64::from(request.rounds)) {
+            watch.warn(&[few]);
+        }
         go_through(&request, &order, folder.as_ref(), watch)
     });
     if let (Err(_), Some(folder)) = (&gone_through, &folder) {

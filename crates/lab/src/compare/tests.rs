@@ -23,6 +23,7 @@ fn thread(workload: &str, gap_ns: u64) -> ThreadFacts {
         policy_asked: "OTHER:0".to_owned(),
         policy: "OTHER:0".to_owned(),
         reservation: None,
+        reserved: None,
         cpus: "0".to_owned(),
         start_ns: 0,
         finish_ns: SECOND,
@@ -90,15 +91,20 @@ fn runs_one_after_the_other_are_warned_of() {
     let one_each = compared(vec![run(1, 100)], vec![run(2, 100)]);
     let remedy = &warning(&one_each, "sequential").unwrap().remedy;
     assert!(remedy.contains("--against"), "{remedy}");
-    let in_turn = compared(vec![run(1, 100), run(4, 100)], vec![run(2, 100), run(3, 100)]);
+    let with_latencies = |began_s: u64| {
+        let mut run = run(began_s, 100);
+        run.sample.push_latencies(&[1_000_000, 2_000_000, 3_000_000]);
+        run
+    };
+    let in_turn = compared([1, 4].map(with_latencies).into(), [2, 3].map(with_latencies).into());
     assert_eq!(warning(&in_turn, "sequential"), None);
     assert!(warning(&in_turn, "few-rounds").is_some());
     let apart = compared(vec![run(1, 100), run(2, 100)], vec![run(3, 100), run(4, 100)]);
     assert!(warning(&apart, "sequential").unwrap().text.contains("all runs of one side"));
-    let many = |first: u64| (0..5).map(|round| run(first + 2 * round, 100)).collect::<Vec<_>>();
+    let many = |first: u64| (0..10).map(|round| run(first + 2 * round, 100)).collect::<Vec<_>>();
     let enough = compared(many(1), many(2));
-    assert_eq!(enough.warnings, [], "five rounds in turn of one machine");
-    assert_eq!((enough.rounds, enough.method.as_str()), (5, "rounds"));
+    assert_eq!(enough.warnings, [], "ten rounds in turn of one machine");
+    assert_eq!((enough.rounds, enough.method.as_str()), (10, "rounds"));
 }
 
 /// Different workloads, machines or counters are compared with a warning that names the difference.

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use hourglass_model::document::{HitReport, Warning};
+use hourglass_sys::inherited::hand_on;
 
 /// How the names of the variables begin that tell the command what was hit.
 const PREFIX: &str = "HOURGLASS_HIT_";
@@ -27,7 +28,7 @@ pub(crate) fn run(command: &str, hit: &HitReport, folder: Option<&Path>) -> Opti
     if let Some(folder) = folder {
         shell.env(format!("{PREFIX}FOLDER"), folder);
     }
-    let how = match shell.status() {
+    let how = match hand_on(&mut shell).status() {
         Ok(status) if status.success() => return None,
         Ok(status) => format!("ended with {status}"),
         Err(error) => format!("could not be started: {error}"),

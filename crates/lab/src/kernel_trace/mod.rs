@@ -289,6 +289,7 @@ impl Session {
             events: lane.events(),
             lost: lane.lost,
             damaged: lane.damaged,
+            missing_switches: lane.missing_switches(),
         });
         let mut facts = self.facts(checks, cpus.collect());
         let plans = recording.decoder.plans();

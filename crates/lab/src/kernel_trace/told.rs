@@ -59,6 +59,7 @@ pub(super) fn warnings(facts: &KernelFacts, placed: bool, troubles: &[String]) -
             "report this with the kernel's version",
         ));
     }
+    warnings.extend(unwritten(facts));
     if !placed {
         warnings.push(warning(
             "trace-clock-unknown",
@@ -81,6 +82,22 @@ pub(super) fn warnings(facts: &KernelFacts, placed: bool, troubles: &[String]) -
     warnings
 }
 
+/// Switches that the kernel did not write, though no event was lost.
+fn unwritten(facts: &KernelFacts) -> Option<Warning> {
+    let lacking = || facts.cpus.iter().filter(|cpu| cpu.missing_switches > 0);
+    let on: CpuSet = lacking().map(|cpu| cpu.cpu).collect();
+    let missing: u64 = lacking().map(|cpu| cpu.missing_switches).sum();
+    (missing > 0).then(|| Warning {
+        id: "switch-events-missing".to_owned(),
+        text: format!(
+            "--trace: the kernel did not record {missing} switches between idle and a thread on CPU \
+             {on}, and lost none: wake-ups there cannot be taken apart, and causes of gaps there lack \
+             who ran; some kernels do this on a CPU that was offline and came back"
+        ),
+        remedy: "measure on another CPU (-c), or after a reboot".to_owned(),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use hourglass_model::kernel::KernelCpu;
@@ -89,7 +106,7 @@ mod tests {
 
     #[test]
     fn what_is_not_whole_is_said() {
-        let cpu = |cpu, lost| KernelCpu { cpu, events: 5, lost, damaged: 0 };
+        let cpu = |cpu, lost| KernelCpu { cpu, events: 5, lost, ..KernelCpu::default() };
         let whole = KernelFacts {
             same_counter: true,
             cpus: vec![cpu(0, 0), cpu(1, 0)],
@@ -98,6 +115,8 @@ mod tests {
         };
         assert_eq!(warnings(&whole, true, &[]), []);
         let lossy = KernelFacts { cpus: vec![cpu(0, 0), cpu(1, 7)], ..whole.clone() };
+        let unwritten = KernelCpu { missing_switches: 476, ..cpu(1, 0) };
+        let unwritten = KernelFacts { cpus: vec![cpu(0, 0), unwritten], ..whole.clone() };
         let mut drifted = whole.clone();
         drifted.checks[0].trace = 9;
         let ids = |facts: &KernelFacts, placed, troubles: &[String]| {
@@ -105,6 +124,9 @@ mod tests {
             all.into_iter().map(|warning| warning.id).collect::<Vec<String>>()
         };
         assert_eq!(ids(&lossy, true, &[]), ["kernel-events-lost"]);
+        assert_eq!(ids(&unwritten, true, &[]), ["switch-events-missing"]);
+        let said = warnings(&unwritten, true, &[]).remove(0).text;
+        assert!(said.contains("476 switches") && said.contains("CPU 1,"), "{said}");
         assert_eq!(ids(&drifted, true, &[]), ["trace-clock-drift"]);
         assert_eq!(
             ids(&whole, false, &["x".to_owned()]),

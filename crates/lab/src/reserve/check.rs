@@ -1,13 +1,17 @@
 //! What would be refused, without reserving anything.
 
 use hourglass_model::reserve::ReserveDocument;
-use hourglass_reserve::admission::over;
-use hourglass_reserve::backend;
-use hourglass_reserve::command::{Adopted, Launch};
+use hourglass_reserve::admission::{Tick, over};
+use hourglass_reserve::backend::choose::Choice;
+use hourglass_reserve::backend::deadline::at_tick;
+use hourglass_reserve::backend::{self, Doubt, user};
+use hourglass_reserve::command::{Adopted, Launch, NotAdopted};
 use hourglass_reserve::target::Target;
 
+use super::others::Others;
 use super::pick::Wanted;
-use super::{Backend, Failure, Request, Subject, document, siblings};
+use super::siblings::progress;
+use super::{Backend, Failure, Request, SiblingPolicy, Subject, document, siblings};
 
 /// Says which backend would take the reservation, and what is in the way of the others, and of stopping co-runners
 /// where that is asked for. Nothing is
@@ -18,7 +22,14 @@ use super::{Backend, Failure, Request, Subject, document, siblings};
 pub fn check(request: &Request) -> Result<ReserveDocument, Failure> {
     let mut document = document::asked(request);
     let subject = match &request.subject {
-        Subject::Adopted(whom) => Some(Adopted::find(whom)?),
+        Subject::Adopted(whom) => match Adopted::find(whom) {
+            Err(NotAdopted::Foreign(foreign)) => {
+                document.refusals = vec![document::not_own(&foreign)];
+                document.reason = foreign.cause();
+                return Ok(document);
+            }
+            found => Some(found?),
+        },
         Subject::Command(words) => {
             Launch::find(words, &[])?;
             None
@@ -28,28 +39,37 @@ pub fn check(request: &Request) -> Result<ReserveDocument, Failure> {
     // A program inherits what this process has.
     let own = Target::Process(std::process::id());
     let target = subject.as_ref().map_or(&own, Adopted::target);
+    let others = Others::find(request)?;
+    let targets: Vec<Target> = std::iter::once(target.clone()).chain(others.targets()).collect();
+    let counted = request.siblings.as_ref().map(|asked| progress::counters(asked, targets.iter()));
+    let uncounted = counted.and_then(Result::err).map(|why| siblings::uncounted(&why));
     // How long stopping takes is measured only when somebody is to be stopped.
     let sharing = siblings::look(request, target, &mut document)?;
     let reservation = sharing.as_ref().map_or(request.reservation, |(siblings, _)| {
         siblings::cover(request.reservation, siblings.policy, 0)
     });
-    let obstacles = sharing.map_or(Vec::new(), |(siblings, shares)| {
-        siblings::obstacles(siblings, target, &shares, &mut document)
+    let watched =
+        sharing.as_ref().is_some_and(|(siblings, _)| siblings.policy != SiblingPolicy::Ignore);
+    let mut obstacles = sharing.map_or(Vec::new(), |(siblings, shares)| {
+        siblings::obstacles(request, siblings, &targets, &shares, &mut document)
     });
+    obstacles.extend(uncounted);
     let asked = backend::Request { reservation, cpu: request.cpu };
-    let wanted =
-        Wanted { kind: request.backend, program: subject.is_none(), target, request: &asked };
-    let (choice, lateness) = wanted.check();
-    document.guarantee = choice.kind.is_some_and(|kind| kind != Backend::Quota);
-    document::by(&mut document, choice.kind);
-    document.reason = choice.reason;
-    if document.backend.is_some() {
-        siblings::describe(&mut document, &reservation);
+    let wanted = Wanted {
+        kind: request.backend_for_all(),
+        program: subject.is_none(),
+        target,
+        request: &asked,
+        within: false,
+    };
+    if !watched {
+        obstacles.extend(others.refusals(&asked));
     }
+    let (choice, lateness) = wanted.check();
     document.warnings.extend(lateness.and_then(document::late));
-    document.refusals = choice.refusals.iter().map(document::refusal).collect();
+    taken_by(&mut document, choice, &asked);
     if !obstacles.is_empty() {
-        // Without the protection that was asked for nothing would be started.
+        // Without the protection, or one of the reservations, that was asked for nothing would be started.
         document::by(&mut document, None);
         document.guarantee = false;
         document.refusals.splice(..0, obstacles);
@@ -59,4 +79,21 @@ pub fn check(request: &Request) -> Result<ReserveDocument, Failure> {
     let fits = document.budget_ns + 1..document.period_ns;
     document.suggested_budget_ns = Some(more).filter(|more| fits.contains(more));
     Ok(document)
+}
+
+/// Says which backend would take the reservation, and what it would promise.
+fn taken_by(document: &mut ReserveDocument, choice: Choice, asked: &backend::Request) {
+    let unseen = (choice.kind == Some(Backend::User)).then(user::unseen).flatten();
+    let coarse = Tick::of_this_machine().and_then(|tick| tick.against(asked));
+    let coarse = coarse.filter(|_| choice.kind == Some(Backend::Deadline)).map(at_tick);
+    let doubts: Vec<Doubt> = unseen.into_iter().chain(coarse).collect();
+    document.guarantee =
+        choice.kind.is_some_and(|kind| kind != Backend::Quota) && doubts.is_empty();
+    document.warnings.extend(doubts.into_iter().map(document::doubt));
+    document::by(document, choice.kind);
+    document.reason = choice.reason;
+    if document.backend.is_some() {
+        siblings::describe(document, &asked.reservation);
+    }
+    document.refusals = choice.refusals.iter().map(document::refusal).collect();
 }

@@ -5,7 +5,10 @@ use hourglass_model::document::Warning;
 use hourglass_model::reserve::{RESERVE_SCHEMA, ReserveDocument, ReserveRefusal, SupplyStep};
 use hourglass_reserve::admission::{Lateness, Obstacle, Refusal, over};
 use hourglass_reserve::backend::Doubt;
+use hourglass_reserve::command::Adopted;
+use hourglass_reserve::owner::{Foreign, REMEDY};
 use hourglass_reserve::supply::Supply;
+use hourglass_reserve::target::Target;
 use hourglass_time::Span;
 
 use super::{Backend, Request, Subject, Whom};
@@ -28,7 +31,7 @@ pub(super) fn asked(request: &Request) -> ReserveDocument {
         delivered_p50_ns: None,
         delivered_min_ns: None,
         delivered_max_ns: None,
-        missed: 0,
+        missed: Some(0),
         overruns: 0,
         throttled_ns: None,
         supply: Vec::new(),
@@ -40,6 +43,7 @@ pub(super) fn asked(request: &Request) -> ReserveDocument {
         interrupted: false,
         yield_ends_period: None,
         kept_ns: None,
+        also: Vec::new(),
     }
 }
 
@@ -47,6 +51,15 @@ pub(super) fn asked(request: &Request) -> ReserveDocument {
 pub(super) fn by(document: &mut ReserveDocument, kind: Option<Backend>) {
     document.backend = kind.map(|kind| kind.to_string());
     document.yield_ends_period = kind.map(|kind| kind == Backend::Deadline);
+}
+
+/// Who was there, by name.
+pub(super) fn adopted(adopted: &Adopted) -> String {
+    let name = adopted.name();
+    match adopted.target() {
+        Target::Process(pid) => format!("process {pid} ({name})"),
+        Target::Thread(tid) => format!("thread {tid} ({name})"),
+    }
 }
 
 fn named(subject: &Subject) -> String {
@@ -64,7 +77,9 @@ fn named(subject: &Subject) -> String {
 /// Adds what was delivered.
 pub(super) fn add_supply(document: &mut ReserveDocument, supply: &Supply) {
     document.periods = supply.periods;
-    document.missed = supply.missed;
+    let limit = is_limit(document);
+    // The kernel counts periods of a quota, and does not say what each was given.
+    document.missed = (!limit).then_some(supply.missed);
     document.overruns = supply.overruns;
     document.throttled_ns = supply.throttled_ns;
     document.delivered_p50_ns = supply.delivered_p50_ns();
@@ -73,7 +88,19 @@ pub(super) fn add_supply(document: &mut ReserveDocument, supply: &Supply) {
     let step =
         |(up_to_ns, periods): (&u64, &u64)| SupplyStep { up_to_ns: *up_to_ns, periods: *periods };
     document.supply = supply.steps.iter().map(step).collect();
-    document.suggested_budget_ns = over::suggested(supply, document.budget_ns, document.period_ns);
+    let suggested = over::suggested(supply, document.budget_ns, document.period_ns);
+    document.suggested_budget_ns = suggested.filter(|_| !limit);
+}
+
+/// Leaves out what the account of one reservation does not say where several take turns.
+pub(super) fn take_turns(document: &mut ReserveDocument) {
+    document.missed = None;
+    (document.delivered_p50_ns, document.delivered_min_ns) = (None, None);
+}
+
+/// Whether nothing is reserved, but a limit set.
+pub(super) fn is_limit(document: &ReserveDocument) -> bool {
+    document.backend.as_deref() == Some("quota")
 }
 
 /// A refusal as the document has it.
@@ -87,16 +114,29 @@ pub(super) fn refusal(refusal: &Refusal) -> ReserveRefusal {
     }
 }
 
+/// Of whatever backend: the target is another user's.
+pub(super) fn not_own(foreign: &Foreign) -> ReserveRefusal {
+    ReserveRefusal {
+        backend: "owner".to_owned(),
+        id: id(Obstacle::Owner).to_owned(),
+        errno: None,
+        cause: foreign.cause(),
+        remedy: REMEDY.to_owned(),
+    }
+}
+
 /// For scripts.
 fn id(obstacle: Obstacle) -> &'static str {
     match obstacle {
         Obstacle::Capability => "capability",
+        Obstacle::Owner => "owner",
         Obstacle::Affinity => "affinity",
         Obstacle::GroupBudget => "group_budget",
         Obstacle::Bandwidth => "bandwidth",
         Obstacle::Times => "times",
         Obstacle::Cpu => "cpu",
         Obstacle::Fork => "fork",
+        Obstacle::Nested => "nested",
         Obstacle::Gone => "gone",
         Obstacle::Missing => "missing",
     }
@@ -151,7 +191,7 @@ pub(super) fn doubts(document: &ReserveDocument) -> Vec<Warning> {
     let mut warn = |id: &str, text: String, remedy: &str| {
         warnings.push(Warning { id: id.to_owned(), text, remedy: remedy.to_owned() });
     };
-    if document.backend.as_deref() == Some("quota") {
+    if is_limit(document) {
         let text = "a quota is a limit: nothing promises the budget".to_owned();
         warn("no-guarantee", text, "--backend deadline or --backend user promises it");
     }
@@ -165,7 +205,8 @@ pub(super) fn doubts(document: &ReserveDocument) -> Vec<Warning> {
         );
     }
     if let Some(smt) = &document.smt {
-        if smt.unmoved > 0 {
+        // Of a page that was never opened more is told.
+        if smt.unmoved > 0 && smt.page.as_deref() != Some("not_opened") {
             let text = format!(
                 "in {} of {} jobs the program told no progress: its processor time counts instead, only while \
                  co-runners stand (times --alpha beside them), and they stand for longer than they would have to",

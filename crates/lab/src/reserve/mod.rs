@@ -1,16 +1,19 @@
 //! A command, process or thread under a reservation, and what came of it.
 //!
 //! Owns: the order in which a reservation is made, watched and undone ([`run`](fn@run)), what would
-//! be refused ([`check`](fn@check)), the document. Must not: enforce anything itself (`reserve` does),
+//! be refused ([`check`](fn@check)), undoing what killed ones left ([`clean`](fn@clean)), the documents. Must not: enforce anything itself (`reserve` does),
 //! print, parse the command line.
 
 mod check;
+mod clean;
 mod document;
+mod others;
 mod pick;
 mod session;
 mod siblings;
 #[cfg(test)]
 mod tests;
+mod urgent;
 pub mod words;
 
 use std::ffi::OsString;
@@ -27,8 +30,11 @@ pub use hourglass_reserve::smt::topology::Interference;
 pub use hourglass_sched::slack::Rate;
 /// For a program that starts a process of its own for each reserved command.
 pub use hourglass_sys::process::end_with_parent;
+use hourglass_time::Span;
 
 pub use check::check;
+pub use clean::clean;
+pub use others::warnings_of;
 pub use session::run;
 
 /// What is to be reserved, and for whom.
@@ -44,8 +50,19 @@ pub struct Request {
     pub subject: Subject,
     /// What is to be done about CPUs that share with the reserved one; `None` is nothing.
     pub siblings: Option<Siblings>,
+    /// Further reservations, for processes that are there, on the same CPU where `siblings` are watched.
+    pub also: Vec<Also>,
     /// What a command prints goes to stderr, because stdout is for the document.
     pub aside: bool,
+}
+
+/// A further reservation, which ends with the first one or with its process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Also {
+    /// Budget, period, strength.
+    pub reservation: Reservation,
+    /// The process.
+    pub pid: u32,
 }
 
 /// For whom a reservation is.
@@ -74,6 +91,21 @@ pub struct Siblings {
     pub graded: bool,
     /// The proven least rate of progress beside them.
     pub alpha: Rate,
+    /// How often slack is looked at; `None` when it can be used up.
+    pub interval: Option<Span>,
+    /// Where progress is read, beside processor time; `None` wherever it can be.
+    pub progress: Option<ProgressFrom>,
+}
+
+/// Where progress is read (section 4.2). Processor time counts besides, as far as it is proven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProgressFrom {
+    /// The word that the program writes; the paper's `Syscall`.
+    Word,
+    /// Retired instructions, counted by the processor; the paper's `PMC`.
+    Instructions,
+    /// Nothing else.
+    CpuTime,
 }
 
 /// Why there is no reservation. Everything is as it was.
@@ -91,6 +123,9 @@ pub enum Failure {
     /// Those who share its processor cannot be kept off.
     #[error("--smt: {0}")]
     Siblings(String),
+    /// Progress cannot be read from where it was asked to be.
+    #[error("--progress {0}")]
+    Progress(String),
     /// What is asked for does not go together.
     #[error("{0}")]
     Words(String),

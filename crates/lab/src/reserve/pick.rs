@@ -2,12 +2,12 @@
 
 use std::fs;
 
-use hourglass_reserve::admission::{self, Facts, Lateness, Refusal};
+use hourglass_reserve::admission::{self, Facts, Lateness, Obstacle, Refusal};
 use hourglass_reserve::backend::choose::{self, Choice, Whom};
 use hourglass_reserve::backend::deadline::Deadline;
 use hourglass_reserve::backend::quota::{self, Quota};
 use hourglass_reserve::backend::user::{self, User};
-use hourglass_reserve::backend::{Backend as Enforces, Request, Reserved};
+use hourglass_reserve::backend::{Backend as Enforces, Request, Reserved, nested};
 use hourglass_reserve::guardian::Guardian;
 use hourglass_reserve::target::Target;
 use hourglass_sys::thread;
@@ -24,6 +24,8 @@ pub(super) struct Wanted<'a> {
     /// Whom; for a check without anybody, this process stands for the program.
     pub(super) target: &'a Target,
     pub(super) request: &'a Request,
+    /// It runs within what another reservation of this process has claimed.
+    pub(super) within: bool,
 }
 
 /// A backend that took the reservation, and why this one.
@@ -39,10 +41,19 @@ pub(super) struct Picked {
     pub(super) lateness: Option<Lateness>,
 }
 
+/// That nobody would undo the reservation.
+fn unguarded(backend: Backend, why: &std::io::Error) -> Refusal {
+    let (cause, remedy) = (why.to_string(), "try it again".to_owned());
+    Refusal { backend, id: Obstacle::Missing, errno: None, cause, remedy }
+}
+
 impl Wanted<'_> {
     /// Asks the best backend that nothing seems to be in the way of, and if it refuses, the next.
     /// One that is asked for by name is asked in any case.
     pub(super) fn reserve(&self, guardian: &Guardian) -> Result<Picked, Vec<Refusal>> {
+        if let Some(nested) = self.nested() {
+            return Err(vec![nested]);
+        }
         let mut said: Vec<(Backend, Refusal)> = Vec::new();
         let mut facts = None;
         loop {
@@ -50,14 +61,20 @@ impl Wanted<'_> {
                 Some(kind) => choose::chosen(kind, of(kind, &said)),
                 None => {
                     let facts = facts.get_or_insert_with(|| Facts::here(self.subject()));
-                    self.choose(|kind| {
+                    self.choose(facts, |kind| {
                         let own = of(kind, &said);
                         if own.is_empty() { self.refused(kind, facts) } else { own }
                     })
                 }
             };
             let Some(kind) = choice.kind else { return Err(choice.refusals) };
-            let backend = backend(kind, guardian);
+            // A thread would stay in the class if this process were killed meanwhile.
+            let lives = if kind == Backend::Deadline { guardian.must_live() } else { Ok(()) };
+            if let Err(why) = lives {
+                said.push((kind, unguarded(kind, &why)));
+                continue;
+            }
+            let backend = self.backend(kind, guardian);
             match backend.reserve(self.target, self.request) {
                 Ok(reserved) => {
                     let (guarantee, reason) = (backend.guarantee(), choice.reason);
@@ -73,13 +90,23 @@ impl Wanted<'_> {
 
     /// Which one would be asked, and what would be in the way; nothing is reserved.
     pub(super) fn check(&self) -> (Choice, Option<Lateness>) {
+        if let Some(nested) = self.nested() {
+            let (reason, refusals) = (nested.cause.clone(), vec![nested]);
+            return (Choice { kind: None, reason, refusals }, None);
+        }
         let facts = Facts::here(self.subject());
         let choice = match self.kind {
             Some(kind) => choose::chosen(kind, self.refused(kind, &facts)),
-            None => self.choose(|kind| self.refused(kind, &facts)),
+            None => self.choose(&facts, |kind| self.refused(kind, &facts)),
         };
         let lateness = choice.kind.and_then(|kind| self.lateness(kind, &facts));
         (choice, lateness)
+    }
+
+    /// What is in the way of any promise, whatever gives it; a quota promises nothing.
+    fn nested(&self) -> Option<Refusal> {
+        let kind = self.kind.unwrap_or(Backend::User);
+        if kind == Backend::Quota { None } else { nested::refusal(kind, self.target) }
     }
 
     /// By how much the budget may come late; the others keep to one CPU, or promise nothing.
@@ -87,8 +114,9 @@ impl Wanted<'_> {
         (kind == Backend::Deadline).then(|| admission::lateness(self.request, facts)).flatten()
     }
 
-    fn choose(&self, refused: impl FnMut(Backend) -> Vec<Refusal>) -> Choice {
-        choose::choose(self.whom(), self.request.cpu.is_some(), refused)
+    fn choose(&self, facts: &Facts, refused: impl FnMut(Backend) -> Vec<Refusal>) -> Choice {
+        let coarse = facts.tick.and_then(|tick| tick.against(self.request));
+        choose::choose(self.whom(), self.request.cpu.is_some(), coarse.as_deref(), refused)
     }
 
     fn whom(&self) -> Whom {
@@ -98,6 +126,16 @@ impl Wanted<'_> {
             Target::Process(pid) => {
                 Whom::Process { threads: threads(*pid), children: children(*pid) }
             }
+        }
+    }
+
+    fn backend(&self, kind: Backend, guardian: &Guardian) -> Box<dyn Enforces> {
+        let user = User::new(guardian.clone());
+        match kind {
+            Backend::Deadline => Box::new(Deadline),
+            Backend::User if self.within => Box::new(user.within()),
+            Backend::User => Box::new(user),
+            Backend::Quota => Box::new(Quota::new(guardian.clone())),
         }
     }
 
@@ -132,14 +170,6 @@ impl Wanted<'_> {
 /// What one backend said.
 fn of(kind: Backend, said: &[(Backend, Refusal)]) -> Vec<Refusal> {
     said.iter().filter(|(whose, _)| *whose == kind).map(|(_, refusal)| refusal.clone()).collect()
-}
-
-fn backend(kind: Backend, guardian: &Guardian) -> Box<dyn Enforces> {
-    match kind {
-        Backend::Deadline => Box::new(Deadline),
-        Backend::User => Box::new(User::new(guardian.clone())),
-        Backend::Quota => Box::new(Quota::new(guardian.clone())),
-    }
 }
 
 fn threads(pid: u32) -> usize {

@@ -1,5 +1,7 @@
 //! The life of a reservation: made, watched, undone.
 
+use std::os::fd::AsRawFd;
+
 use hourglass_model::document::Warning;
 use hourglass_model::reserve::ReserveDocument;
 use hourglass_reserve::backend;
@@ -7,12 +9,14 @@ use hourglass_reserve::command::{
     Adopted, Child, Ended, Ending, Gated, Launch, PASSED, SignalFile, Wait, until_end,
 };
 use hourglass_reserve::guardian::{Guardian, Kept, Life, Undo};
-use hourglass_reserve::progress::page::{Page, VARIABLE};
+use hourglass_reserve::progress::page::{PATH_VARIABLE, Page, PageError, VARIABLE};
 use hourglass_reserve::target::Target;
 use hourglass_sys::{sched, thread};
 
+use super::others::{self, Others};
 use super::pick::{Picked, Wanted};
 use super::siblings::{self, Protection};
+use super::urgent::Urgent;
 use super::{Failure, Outcome, Request, Subject, document};
 
 /// Added to the number of a signal, as shells do.
@@ -32,23 +36,29 @@ const SIGNALLED: i32 = 128;
 pub fn run(request: &Request) -> Result<Outcome, Failure> {
     let signals =
         SignalFile::block(&PASSED).map_err(Failure::system("signals cannot be watched"))?;
+    let urgent = Urgent::begin();
     let page = siblings::page(request)?;
     let begun = Begun::find(request, page.as_ref())?;
+    let mut others = Others::find(request)?;
     let guardian =
         Guardian::start().map_err(Failure::system("no guardian process can be started"))?;
     let mut document = document::asked(request);
     begun.describe(&mut document);
-    let subject = begun.start()?;
+    let handed = begun.handed();
+    let subject = begun.start(&urgent)?;
     let target = subject.target();
-    let sharing = siblings::sharing(request, &target, &guardian, &mut document)?;
+    let targets: Vec<Target> = std::iter::once(target.clone()).chain(others.targets()).collect();
+    let sharing =
+        urgent.paused(|| siblings::sharing(request, &targets, &guardian, &mut document))?;
     let reservation = siblings::covering(request, sharing.as_ref());
     let kept = keep(&target, &guardian)?;
     let asked = backend::Request { reservation, cpu: request.cpu };
     let wanted = Wanted {
-        kind: request.backend,
+        kind: request.backend_for_all(),
         program: matches!(request.subject, Subject::Command(_)),
         target: &target,
         request: &asked,
+        within: false,
     };
     let mut picked = match wanted.reserve(&guardian) {
         Ok(picked) => picked,
@@ -60,44 +70,57 @@ pub fn run(request: &Request) -> Result<Outcome, Failure> {
     subject.confirm(picked.reserved.as_mut())?;
     describe(&mut document, &picked, &target);
     siblings::describe(&mut document, &reservation);
+    others.reserve(request, sharing.as_ref(), &guardian)?;
     let first_ns = picked.reserved.first_ns();
-    let protect = |sharing| siblings::protect(sharing, &target, page, first_ns);
-    let protection = sharing.map(protect).transpose()?;
+    let protect = |sharing| siblings::protect(sharing, &target, page, first_ns, &others);
+    let mut protection = sharing.map(protect).transpose()?;
     let going = subject.go()?;
-    let ended = until_end(&going.wait()?, &signals)
+    drop(urgent);
+    let look = || protection.iter_mut().for_each(|protection| protection.look(&target, handed));
+    let ended = until_end(&going.wait()?, &signals, look)
         .map_err(Failure::system("the end cannot be waited for"))?;
-    if let Some((smt, warnings)) = protection.map(Protection::end) {
-        document.smt = Some(smt);
-        document.warnings.extend(warnings);
-    }
+    let watched = protection.map(Protection::end);
+    let (smt, warnings, counts) = watched
+        .map_or((None, Vec::new(), Vec::new()), |(smt, warnings, counts)| {
+            (Some(smt), warnings, counts)
+        });
+    document.warnings.extend(warnings);
     if let Err(error) = picked.reserved.release() {
         document.warnings.push(not_undone(&error));
     }
-    // Afterwards, when all periods have been counted.
-    document::add_supply(&mut document, &picked.reserved.supply());
-    if reservation != request.reservation {
-        // More than the budget was given, and overruns are of that.
-        document.suggested_budget_ns = None;
-    }
-    let doubts = picked.reserved.doubts();
-    document.guarantee &= doubts.is_empty();
-    if !doubts.is_empty() {
-        // While nobody held the work to its budget it took what it could.
-        document.suggested_budget_ns = None;
-    }
-    document.warnings.extend(doubts.into_iter().map(document::doubt));
-    if let Some(smt) = &mut document.smt {
+    add_outcome(&mut document, &mut picked, others.is_several(smt.as_ref()));
+    let own = counts.first().zip(smt.as_ref());
+    if let Some((counts, smt)) = own {
         // Against co-runners only what is given can be kept.
-        smt.protected &= document.guarantee;
+        document.smt = Some(others::of_one(smt, counts, &document));
     }
+    document.also = others.end(smt.as_ref(), counts.get(1..).unwrap_or_default());
     kept.into_iter().for_each(Kept::forget);
     document.warnings.extend(document::doubts(&document));
     finish(document, &going, ended)
 }
 
+/// Adds what was delivered, when all periods have been counted, and what there is to doubt about it. `several` take
+/// turns on what is kept for each of them.
+pub(super) fn add_outcome(document: &mut ReserveDocument, picked: &mut Picked, several: bool) {
+    document::add_supply(document, &picked.reserved.supply());
+    if several {
+        document::take_turns(document);
+    }
+    let doubts = picked.reserved.doubts();
+    if !doubts.is_empty() || document.kept_ns.is_some_and(|kept| kept > document.budget_ns) {
+        // While nobody held the work to its budget it took what it could; and where more than the budget was given,
+        // overruns are of that.
+        document.suggested_budget_ns = None;
+    }
+    document.guarantee &= doubts.is_empty();
+    document.warnings.extend(doubts.into_iter().map(document::doubt));
+}
+
 /// For whom the reservation is, of which nothing has been started.
 enum Begun {
-    Command(Launch),
+    /// With the number of the descriptor that leads it to its page of progress.
+    Command(Launch, Option<u32>),
     There(Adopted),
 }
 
@@ -105,9 +128,19 @@ impl Begun {
     fn find(request: &Request, page: Option<&Page>) -> Result<Begun, Failure> {
         Ok(match &request.subject {
             Subject::Command(words) => {
-                let variable = page.map(|page| (VARIABLE.into(), page.path().into_os_string()));
-                let launch = Launch::find(words, variable.as_slice())?;
-                Begun::Command(if request.aside { launch.printing_aside() } else { launch })
+                let failed = |error: PageError| Failure::Siblings(error.to_string());
+                let handed = page.map(Page::to_hand_down).transpose().map_err(failed)?;
+                let number = handed.as_ref().map(|handed| handed.as_raw_fd().unsigned_abs());
+                let variables = page.zip(number).map(|(page, number)| {
+                    [
+                        (VARIABLE.into(), number.to_string().into()),
+                        (PATH_VARIABLE.into(), page.path().into_os_string()),
+                    ]
+                });
+                let launch = Launch::find(words, variables.as_ref().map_or(&[], |both| &both[..]))?;
+                let launch = handed.into_iter().fold(launch, Launch::handing_down);
+                let launch = if request.aside { launch.printing_aside() } else { launch };
+                Begun::Command(launch, number)
             }
             Subject::Adopted(whom) => Begun::There(Adopted::find(whom)?),
             Subject::Nobody => {
@@ -116,20 +149,27 @@ impl Begun {
         })
     }
 
-    fn describe(&self, document: &mut ReserveDocument) {
-        if let Begun::There(adopted) = self {
-            let name = adopted.name();
-            document.target = match adopted.target() {
-                Target::Process(pid) => format!("process {pid} ({name})"),
-                Target::Thread(tid) => format!("thread {tid} ({name})"),
-            };
+    /// The descriptor that the command inherits.
+    fn handed(&self) -> Option<u32> {
+        match self {
+            Begun::Command(_, handed) => *handed,
+            Begun::There(_) => None,
         }
     }
 
-    fn start(self) -> Result<Ready, Failure> {
+    fn describe(&self, document: &mut ReserveDocument) {
+        if let Begun::There(adopted) = self {
+            document.target = document::adopted(adopted);
+        }
+    }
+
+    fn start(self, urgent: &Urgent) -> Result<Ready, Failure> {
         Ok(match self {
-            Begun::Command(launch) => {
+            Begun::Command(launch, _) => {
                 let gated = launch.start()?;
+                urgent
+                    .give_back(gated.pid())
+                    .map_err(Failure::system("the command's priority cannot be set"))?;
                 Ready::Waiting(launch, gated)
             }
             Begun::There(adopted) => Ready::There(adopted),
@@ -188,7 +228,7 @@ impl Going {
 
 /// Has the guardian give all threads of the target their policies and CPUs back if this process is
 /// killed; what a backend adds for threads that come later is its own.
-fn keep(target: &Target, guardian: &Guardian) -> Result<Vec<Kept>, Failure> {
+pub(super) fn keep(target: &Target, guardian: &Guardian) -> Result<Vec<Kept>, Failure> {
     let failed = || Failure::system("what is to be undone cannot be kept");
     let threads = match target {
         Target::Thread(tid) => vec![*tid],
@@ -212,7 +252,7 @@ pub(super) fn threads_of(pid: u32) -> Vec<u32> {
 }
 
 /// Says what was made.
-fn describe(document: &mut ReserveDocument, picked: &Picked, target: &Target) {
+pub(super) fn describe(document: &mut ReserveDocument, picked: &Picked, target: &Target) {
     document::by(document, Some(picked.kind));
     document.guarantee = picked.guarantee;
     document.reason.clone_from(&picked.reason);
@@ -227,7 +267,7 @@ fn describe(document: &mut ReserveDocument, picked: &Picked, target: &Target) {
     }
 }
 
-fn not_undone(error: &std::io::Error) -> Warning {
+pub(super) fn not_undone(error: &std::io::Error) -> Warning {
     Warning {
         id: "not-undone".to_owned(),
         text: format!("not everything could be put back as it was: {error}"),

@@ -6,33 +6,31 @@ use hourglass_model::document::Warning;
 use hourglass_model::reserve::{ReserveDocument, ReserveRefusal, SmtReport};
 use hourglass_reserve::backend::members;
 use hourglass_reserve::guardian::Guardian;
-use hourglass_reserve::progress::ProgressSource;
-use hourglass_reserve::progress::cpu_time::CpuTime;
-use hourglass_reserve::progress::instructions::ByInstructions;
-use hourglass_reserve::progress::largest::Largest;
+use hourglass_reserve::owner::name_of;
 use hourglass_reserve::progress::page::Page;
-use hourglass_reserve::progress::resting::Resting;
-use hourglass_reserve::progress::word::Word;
 use hourglass_reserve::smt::dead_man::DeadMan;
 use hourglass_reserve::smt::driver::{Driver, Plan};
 use hourglass_reserve::smt::enforcer::Watched;
 use hourglass_reserve::smt::jobs::Promised;
-use hourglass_reserve::smt::monitor::{REST_PART, Settings};
+use hourglass_reserve::smt::monitor::{Counts, Settings};
 use hourglass_reserve::smt::sharers::select;
 use hourglass_reserve::smt::stopper::{CoRunners, Kind, Setup, Stopper, Wanted, check, choose};
 use hourglass_reserve::smt::topology::{Shares, Topology};
 use hourglass_reserve::target::Target;
-use hourglass_sys::clock::others::{ProcessTime, ThreadTime};
+use hourglass_sys::cgroup::{Group, Version};
 use hourglass_sys::clock::{ClockId, now_ns};
-use hourglass_sys::instructions::Instructions;
-use hourglass_sys::task_clock::TaskClock;
 use hourglass_sys::thread;
 use hourglass_time::Span;
 
-use super::session::threads_of;
+use super::others::{self, Others};
 use super::{Failure, Request, SiblingPolicy, Siblings, Subject};
 
+mod cover;
+pub(super) mod progress;
 mod told;
+
+pub(super) use cover::cover;
+use cover::{checks, covered_by, promise, together};
 
 /// How long a monitor may be silent while co-runners stand, beside two periods, ns.
 const PATIENCE_NS: u64 = 500_000_000;
@@ -49,19 +47,54 @@ pub(super) struct Protection {
     against: Vec<String>,
     guardian: Guardian,
     trial_ns: Option<u64>,
+    /// The page that was handed to a command.
+    page: Option<Page>,
+    /// Where it got lost on the way to the program, if that was seen.
+    lost: Option<Lost>,
 }
 
 impl Protection {
-    /// Ends it; everybody runs again. What it did, and what a reader must know of it.
-    pub(super) fn end(self) -> (SmtReport, Vec<Warning>) {
-        let report = self.driver.stop();
+    /// Looks once, when the command runs, whether its processes still have their page under descriptor `handed`.
+    pub(super) fn look(&mut self, target: &Target, handed: Option<u32>) {
+        let (Some(page), Some(descriptor), Target::Process(root)) = (&self.page, handed, target)
+        else {
+            return;
+        };
+        if page.was_opened() {
+            return;
+        }
+        let closed = |pid: &u32| Page::is_held_by(*pid, descriptor) == Some(false);
+        let lost = members::tree(*root).into_iter().find(closed);
+        self.lost = lost.map(|pid| Lost::by(pid, descriptor));
+    }
+
+    /// Ends it; everybody runs again. What it did, what a reader must know of it, and what became of the jobs of each
+    /// reservation.
+    pub(super) fn end(self) -> (SmtReport, Vec<Warning>, Vec<Counts>) {
+        let (report, each) = self.driver.stop_each();
         let broken = self.guardian.woken();
         let unbroken = broken == 0 && self.guardian.lives();
         let smt = report.to_document(&self.shares);
         let protected = smt.protected && unbroken;
-        let warnings = told::after(&report, &self.guardian);
+        let mut warnings = told::after(&report, &self.guardian);
+        let watched = self.page.as_ref().filter(|_| smt.jobs > 0 || self.lost.is_some());
+        warnings.extend(watched.and_then(|page| told::untold(page, self.lost.as_ref())));
         let (against, stop_trial_ns) = (self.against, self.trial_ns);
-        (SmtReport { protected, against, broken, stop_trial_ns, ..smt }, warnings)
+        let page = self.page.as_ref().map(|page| told::page(page).to_owned());
+        (SmtReport { protected, against, broken, stop_trial_ns, page, ..smt }, warnings, each)
+    }
+}
+
+/// A process that was to tell its progress, or to start one that does, and that has not got the page any more.
+pub(super) struct Lost {
+    pid: u32,
+    name: String,
+    descriptor: u32,
+}
+
+impl Lost {
+    fn by(pid: u32, descriptor: u32) -> Lost {
+        Lost { pid, name: name_of(pid), descriptor }
     }
 }
 
@@ -93,6 +126,8 @@ pub(super) struct Sharing<'a> {
     stopper: Box<dyn Stopper>,
     stopping: Stopping,
     guardian: Guardian,
+    /// What counts the instructions of each target.
+    counters: Vec<progress::Counted>,
 }
 
 /// What stopping takes, ns.
@@ -111,14 +146,16 @@ struct Stopping {
 /// which is measured here.
 pub(super) fn sharing<'a>(
     request: &'a Request,
-    target: &Target,
+    targets: &[Target],
     guardian: &Guardian,
     document: &mut ReserveDocument,
 ) -> Result<Option<Sharing<'a>>, Failure> {
+    let (Some(asked), Some(target)) = (&request.siblings, targets.first()) else { return Ok(None) };
+    let counters = progress::counters(asked, targets.iter())?;
     let Some((siblings, shares)) = look(request, target, document)? else { return Ok(None) };
-    let (stopper, stopping) = stopper(request, siblings, target, &shares, guardian, document)?;
+    let (stopper, stopping) = stopper(request, siblings, targets, &shares, guardian, document)?;
     let guardian = guardian.clone();
-    Ok(Some(Sharing { request, siblings, shares, stopper, stopping, guardian }))
+    Ok(Some(Sharing { request, siblings, shares, stopper, stopping, guardian, counters }))
 }
 
 /// Who shares the reserved processor, if that is asked and somebody does; that nobody does is told.
@@ -144,32 +181,41 @@ pub(super) fn look<'a>(
 /// which leaves the machine something.
 pub(super) fn covering(request: &Request, sharing: Option<&Sharing<'_>>) -> Reservation {
     let asked = request.reservation;
-    sharing
-        .map_or(asked, |sharing| cover(asked, sharing.siblings.policy, sharing.stopping.margin_ns))
+    sharing.map_or(asked, |sharing| sharing.cover(asked))
 }
 
-/// The same where stopping takes `margin_ns`.
-pub(super) fn cover(asked: Reservation, policy: SiblingPolicy, margin_ns: u64) -> Reservation {
-    let span = |ns: u64| Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX));
-    let most = asked.deadline().min(span(asked.period().nanos_or_zero() / 10 * 9));
-    let wanted = match policy {
-        SiblingPolicy::Monitor => most,
-        // They slow it while they are being stopped, and when it goes on after a sleep.
-        SiblingPolicy::Disable => {
-            let unseen_ns = asked.period().nanos_or_zero() / REST_PART;
-            span(asked.budget().nanos_or_zero().saturating_add(margin_ns).saturating_add(unseen_ns))
-        }
-        SiblingPolicy::Ignore => return asked,
-    };
-    let covered = wanted.min(most).max(asked.budget());
-    // These are within what the reservation has already.
-    Reservation::new(covered, asked.period(), asked.strength())
-        .and_then(|reservation| reservation.with_deadline(asked.deadline()))
-        .unwrap_or(asked)
+/// The same of a further reservation.
+pub(super) fn covering_other(asked: Reservation, sharing: Option<&Sharing<'_>>) -> Reservation {
+    sharing.map_or(asked, |sharing| sharing.cover(asked))
+}
+
+/// Whether the monitor sees to it that reservations do not run at the same time, and so within what one of them has
+/// claimed.
+pub(super) fn is_watched(sharing: Option<&Sharing<'_>>) -> bool {
+    sharing.is_some_and(|sharing| sharing.siblings.policy != SiblingPolicy::Ignore)
+}
+
+impl Sharing<'_> {
+    fn cover(&self, asked: Reservation) -> Reservation {
+        cover(asked, self.policy(), self.stopping.margin_ns)
+    }
+
+    /// The policy by which is covered: several reservations are slowed by one another's waiting as well.
+    fn policy(&self) -> SiblingPolicy {
+        covered_by(self.request, self.siblings.policy)
+    }
+
+    /// What the monitor sees to: the budget, in time for what the backend keeps for it.
+    fn promise(&self, asked: Reservation) -> Reservation {
+        promise(asked, self.policy(), self.stopping.margin_ns)
+    }
 }
 
 /// Says what the backend was asked for, if that is more than the budget.
 pub(super) fn describe(document: &mut ReserveDocument, given: &Reservation) {
+    if super::document::is_limit(document) {
+        return;
+    }
     let kept_ns = given.budget().nanos_or_zero();
     document.kept_ns = Some(kept_ns);
     if kept_ns > document.budget_ns {
@@ -185,43 +231,74 @@ pub(super) fn describe(document: &mut ReserveDocument, given: &Reservation) {
 
 /// Starts the monitor for the target. It has proved that it runs when this returns.
 pub(super) fn protect(
-    sharing: Sharing<'_>,
+    mut sharing: Sharing<'_>,
     target: &Target,
     page: Option<Page>,
     first_ns: Option<u64>,
+    others: &Others<'_>,
 ) -> Result<Protection, Failure> {
-    let promise = promise(&sharing);
-    let Sharing { request, siblings, shares, stopper, stopping, guardian } = sharing;
+    let watched = watch(&mut sharing, target, page.as_ref(), first_ns, others)?;
+    let Sharing { request, siblings, shares, stopper, stopping, guardian, .. } = sharing;
     let Stopping { settle_ns, margin_ns, trial_ns } = stopping;
-    let grid = page.as_ref().map(|page| Page::open(&page.path())).transpose().map_err(failed)?;
     let slow_ns = siblings.graded.then(|| slowed_from(request));
     let (policy, alpha) = (siblings.policy, siblings.alpha);
-    let settings =
-        Settings { policy, alpha, margin_ns, stop_ns: settle_ns, slow_ns, ..Settings::default() };
+    let settings = Settings {
+        checks: checks(siblings),
+        policy,
+        alpha,
+        margin_ns,
+        stop_ns: settle_ns,
+        slow_ns,
+        ..Settings::default()
+    };
     // The margin has the lateness of timers already.
     let cpus = shares.others.iter().collect();
     let plan = Plan { settings, cpus, timer_samples: 0, ..Plan::default() };
-    let progress = progress(target, page, siblings, settle_ns);
-    // Periods are those of the backend, where it has any.
-    let first_ns = first_ns.unwrap_or_else(|| now_ns(ClockId::Monotonic));
-    let promised = Promised::new(&promise, first_ns);
-    let watched = vec![Watched { promised, progress, gate: None }];
     let driver = Driver::start(plan, watched, stopper).map_err(failed)?;
-    if let (Some(grid), [promised]) = (grid, driver.promised()) {
+    if let (Some(grid), Some(promised)) = (&page, driver.promised().first()) {
         grid.set_grid(promised.first_ns(), promised.period_ns());
     }
     let shares = shares.others.iter().collect();
-    Ok(Protection { driver, shares, against: against(siblings), guardian, trial_ns })
+    let against = against(siblings);
+    Ok(Protection { driver, shares, against, guardian, trial_ns, page, lost: None })
 }
 
-/// What the monitor sees to: the budget, in time for what the backend keeps for it.
-fn promise(sharing: &Sharing<'_>) -> Reservation {
-    let asked = sharing.request.reservation;
-    let covered = covering(sharing.request, Some(sharing)).budget();
-    match sharing.siblings.policy {
-        SiblingPolicy::Monitor => asked.with_deadline(covered).unwrap_or(asked),
-        SiblingPolicy::Disable | SiblingPolicy::Ignore => asked,
+/// Each reservation with its periods, its progress, and what holds it for another one's turn.
+fn watch(
+    sharing: &mut Sharing<'_>,
+    target: &Target,
+    page: Option<&Page>,
+    first_ns: Option<u64>,
+    others: &Others<'_>,
+) -> Result<Vec<Watched>, Failure> {
+    let mut counters = std::mem::take(&mut sharing.counters).into_iter();
+    let settle_ns = sharing.stopping.settle_ns;
+    let several = !sharing.request.also.is_empty() && is_watched(Some(sharing));
+    let gate =
+        |target: &Target| several.then(|| others::gate(target, &sharing.guardian)).transpose();
+    // Periods are those of the backend, where it has any.
+    let promised = |asked: Reservation, first_ns: Option<u64>| {
+        let first_ns = first_ns.unwrap_or_else(|| now_ns(ClockId::Monotonic));
+        Promised::new(&sharing.promise(asked), first_ns)
+    };
+    let page = page.map(Page::again).transpose().map_err(failed)?;
+    let mut source = |target: &Target, page: Option<Page>| {
+        let counted = counters.next().flatten();
+        progress::source(target, page, counted, sharing.siblings, settle_ns)
+    };
+    let mut watched = vec![Watched {
+        promised: promised(sharing.request.reservation, first_ns),
+        progress: Box::new(source(target, page)?),
+        gate: gate(target)?,
+    }];
+    for (also, target, first_ns) in others.watched() {
+        watched.push(Watched {
+            promised: promised(also.reservation, first_ns),
+            progress: Box::new(progress::until_end(source(target, None)?, target)),
+            gate: gate(target)?,
+        });
     }
+    Ok(watched)
 }
 
 fn failed(error: impl std::fmt::Display) -> Failure {
@@ -254,7 +331,7 @@ fn reserved_cpu(request: &Request, target: &Target) -> Result<u32, Failure> {
 fn stopper(
     request: &Request,
     siblings: &Siblings,
-    target: &Target,
+    targets: &[Target],
     shares: &Shares,
     guardian: &Guardian,
     document: &mut ReserveDocument,
@@ -262,7 +339,7 @@ fn stopper(
     if siblings.policy == SiblingPolicy::Ignore {
         return Ok((Box::new(Nobody), Stopping { settle_ns: 0, margin_ns: 0, trial_ns: None }));
     }
-    let wanted = co_runners(siblings, target, shares, document)?;
+    let wanted = co_runners(siblings, targets, shares, document)?;
     let kinds = kinds(siblings);
     let setup = Setup::new(&shares.others).map_err(failed)?;
     let chosen = choose(&kinds, &wanted, &setup, guardian)
@@ -280,10 +357,16 @@ fn stopper(
     Ok((Box::new(stopper), stopping))
 }
 
+/// The refusal of a progress that cannot be read.
+pub(super) fn uncounted(why: &Failure) -> ReserveRefusal {
+    told::refusal("progress", &why.to_string())
+}
+
 /// What would be in the way of stopping them, by the same tests as when they are stopped; nobody is.
 pub(super) fn obstacles(
+    request: &Request,
     siblings: &Siblings,
-    target: &Target,
+    targets: &[Target],
     shares: &Shares,
     document: &mut ReserveDocument,
 ) -> Vec<ReserveRefusal> {
@@ -291,10 +374,11 @@ pub(super) fn obstacles(
     let monitor = Driver::check(&Plan { cpus, ..Plan::default() }).err();
     let monitor = monitor.map(|why| told::refusal("monitor", &why.to_string()));
     let mut refusals: Vec<ReserveRefusal> = monitor.into_iter().collect();
+    refusals.extend(together(request, siblings).map(|why| told::refusal("sum", &why)));
     if siblings.policy == SiblingPolicy::Ignore {
         return refusals;
     }
-    let wanted = match co_runners(siblings, target, shares, document) {
+    let wanted = match co_runners(siblings, targets, shares, document) {
         Ok(wanted) => wanted,
         Err(failure) => {
             refusals.push(told::refusal("co_runners", &failure.to_string()));
@@ -337,85 +421,30 @@ fn unnamed(siblings: &Siblings, why: String) -> String {
 /// Whom to stop: those that the user names, or everybody.
 fn co_runners(
     siblings: &Siblings,
-    target: &Target,
+    targets: &[Target],
     shares: &Shares,
     document: &mut ReserveDocument,
 ) -> Result<Wanted, Failure> {
-    let reserved = Some(target.clone());
+    let reserved = targets.first().cloned();
     if siblings.stopped.is_empty() {
         let (co_runners, shares) = (CoRunners::Everyone, shares.others.clone());
         return Ok(Wanted { co_runners, reserved, shares, graded: siblings.graded });
     }
     let selected = select(&siblings.stopped, reserved, &shares.others).map_err(failed)?;
+    let stopped = match &selected.wanted.co_runners {
+        CoRunners::Processes(pids) => pids.iter().flat_map(|pid| members::tree(*pid)).collect(),
+        CoRunners::Group(path) => members::processes_within(&Group::at(Version::V2, path.clone())),
+        CoRunners::Everyone => Vec::new(),
+    };
+    for target in targets.iter().skip(1) {
+        let (Target::Process(pid) | Target::Thread(pid)) = target;
+        if stopped.contains(pid) {
+            return Err(others::is_reserved(*pid));
+        }
+    }
     document.warnings.extend(told::spared(&selected.spared));
     document.warnings.extend(selected.shared.iter().map(told::shared));
     Ok(Wanted { graded: siblings.graded, ..selected.wanted })
-}
-
-/// The word that a program may write, its instructions where the processor counts them, and its
-/// processor time, of which only what is proven counts.
-fn progress(
-    target: &Target,
-    page: Option<Page>,
-    siblings: &Siblings,
-    settle_ns: u64,
-) -> Box<dyn ProgressSource> {
-    let mut sources: Vec<Box<dyn ProgressSource>> = Vec::new();
-    let page = page.or_else(|| match target {
-        // One that tells its progress already.
-        Target::Process(pid) => Page::of_process(*pid).ok(),
-        Target::Thread(_) => None,
-    });
-    sources.extend(page.map(|page| -> Box<dyn ProgressSource> { Box::new(Word::new(page)) }));
-    if let Target::Thread(tid) = target
-        && let Ok(counter) = Instructions::open(*tid)
-    {
-        let source = ByInstructions::new(counter, time_of(target), None, settle_ns);
-        sources.push(Box::new(source));
-    }
-    sources.push(Box::new(CpuTime::new(time_of(target), siblings.alpha, settle_ns)));
-    let first = sources.remove(0);
-    let all: Box<dyn ProgressSource> =
-        if sources.is_empty() { first } else { Box::new(Largest::of(first, sources)) };
-    Box::new(Resting::new(all, time_of(target), wanting(target)))
-}
-
-/// Whether any thread of the target runs or waits for a processor.
-fn wanting(target: &Target) -> impl FnMut() -> Option<bool> + Send + use<> {
-    let target = target.clone();
-    move || {
-        let threads = match target {
-            Target::Thread(tid) => vec![tid],
-            Target::Process(pid) => members::tree(pid).into_iter().flat_map(threads_of).collect(),
-        };
-        let states: Vec<char> = threads.into_iter().filter_map(members::state_of).collect();
-        // Nobody is left: then nothing is known. A thread in a wait that nothing interrupts has asked for it.
-        (!states.is_empty()).then(|| states.contains(&'R'))
-    }
-}
-
-/// The processor time of the target, exact where the kernel lets it be watched; else up to a tick
-/// old, which is never too much.
-fn time_of(target: &Target) -> Box<dyn FnMut() -> Option<u64> + Send> {
-    let (threads, with_children) = match target {
-        Target::Thread(tid) => (vec![*tid], false),
-        Target::Process(pid) => (threads_of(*pid), true),
-    };
-    let clocks: Result<Vec<_>, _> =
-        threads.iter().map(|tid| TaskClock::open(*tid, with_children)).collect();
-    match (clocks, target) {
-        (Ok(clocks), _) if !clocks.is_empty() => {
-            Box::new(move || clocks.iter().map(|clock| clock.read_ns().ok()).sum())
-        }
-        (_, Target::Process(pid)) => {
-            let clock = ProcessTime::of(*pid);
-            Box::new(move || clock.read_ns().ok())
-        }
-        (_, Target::Thread(tid)) => match ThreadTime::of(*tid) {
-            Ok(clock) => Box::new(move || clock.read().ok().map(|waited| waited.run_ns)),
-            Err(_) => Box::new(|| None),
-        },
-    }
 }
 
 /// Nobody is stopped.
@@ -439,6 +468,7 @@ impl Stopper for Nobody {
 fn nobody_shares(siblings: &Siblings) -> SmtReport {
     SmtReport {
         policy: siblings.policy.to_string(),
+        interval_ns: None,
         protected: false,
         against: Vec::new(),
         broken: 0,
@@ -457,5 +487,6 @@ fn nobody_shares(siblings: &Siblings) -> SmtReport {
         checks: 0,
         backwards: 0,
         unmoved: 0,
+        page: None,
     }
 }

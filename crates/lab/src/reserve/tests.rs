@@ -15,6 +15,7 @@ fn request(subject: Subject) -> Request {
         backend: None,
         subject,
         siblings: None,
+        also: Vec::new(),
         aside: false,
     }
 }
@@ -42,6 +43,22 @@ fn the_document_has_what_was_delivered() {
     assert_eq!(steps, [(MS, 5), (2 * MS, 1), (3 * MS, 4)]);
     // Hourglass paper, section 5.6: 3 ms that are used up become 3.1 ms.
     assert_eq!(document.suggested_budget_ns, Some(3_100_000));
+}
+
+/// The bug: a quota's document said `missed: 0`, which nobody had measured, and suggested a larger reservation,
+/// though nothing was reserved.
+#[test]
+fn what_a_quota_does_not_tell_is_null() {
+    let mut document = document::asked(&request(Subject::Nobody));
+    document::by(&mut document, Some(Backend::Quota));
+    let supply = Supply { periods: 44, overruns: 41, ..Supply::default() };
+    document::add_supply(&mut document, &supply);
+    siblings::describe(&mut document, &request(Subject::Nobody).reservation);
+    assert_eq!((document.periods, document.overruns, document.missed), (44, 41, None));
+    assert_eq!((document.suggested_budget_ns, document.kept_ns), (None, None));
+    document::by(&mut document, Some(Backend::User));
+    document::add_supply(&mut document, &supply);
+    assert_eq!(document.missed, Some(0));
 }
 
 #[test]

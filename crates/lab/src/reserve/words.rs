@@ -4,7 +4,7 @@
 
 use hourglass_time::Span;
 
-use super::{Backend, Rate, SiblingPolicy, Stopper};
+use super::{Backend, ProgressFrom, Rate, SiblingPolicy, Stopper};
 
 /// Budget and period, such as `3.1ms/8ms`.
 ///
@@ -75,6 +75,44 @@ pub fn rate(text: &str) -> Result<Rate, String> {
     Rate::new(sum, power).ok_or_else(wrong)
 }
 
+/// Where progress is read; `None` is `auto`.
+///
+/// # Errors
+/// A text with all names.
+pub fn progress(text: &str) -> Result<Option<ProgressFrom>, String> {
+    match text {
+        "auto" => Ok(None),
+        "word" => Ok(Some(ProgressFrom::Word)),
+        "instructions" => Ok(Some(ProgressFrom::Instructions)),
+        "cpu-time" | "cpu_time" => Ok(Some(ProgressFrom::CpuTime)),
+        _ => Err("there are auto, word, instructions and cpu-time".to_owned()),
+    }
+}
+
+/// How often slack is looked at, such as `1ms`.
+///
+/// # Errors
+/// A text that says what is wanted.
+pub fn interval(text: &str) -> Result<Span, String> {
+    let interval: Span = text.parse().map_err(|error| format!("{error}"))?;
+    if interval.nanos_or_zero() == 0 {
+        return Err("a time above zero is wanted, such as 1ms".to_owned());
+    }
+    Ok(interval)
+}
+
+/// Budget, period and the process of a further reservation, such as `2ms/20ms=4711`.
+///
+/// # Errors
+/// A text that says what is wanted.
+pub fn also(text: &str) -> Result<(Span, Span, u32), String> {
+    let wrong = || "budget, period and a process are wanted, such as 2ms/20ms=4711".to_owned();
+    let (reserved, whom) = text.split_once('=').ok_or_else(wrong)?;
+    let (budget, period) = amount(reserved)?;
+    let pid = whom.parse().ok().filter(|pid| *pid > 0).ok_or_else(wrong)?;
+    Ok((budget, period, pid))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,6 +128,19 @@ mod tests {
             ["1", "1.0", "2", "-0.5", ".5", "0.5x", "", "0.1234567891", "99999999999999999999"]
         {
             assert!(rate(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn further_reservations_have_a_process() {
+        let wanted = (Span::from_millis(2), Span::from_millis(20), 4711);
+        assert_eq!(also("2ms/20ms=4711"), Ok(wanted));
+        for text in ["2ms/20ms", "2ms/20ms=", "2ms/20ms=x", "2ms=4711", "2ms/20ms=0", "=4711"] {
+            assert!(also(text).is_err(), "{text}");
+        }
+        assert_eq!(interval("1ms"), Ok(Span::from_millis(1)));
+        for text in ["0", "0ms", "-1ms", "soon"] {
+            assert!(interval(text).is_err(), "{text}");
         }
     }
 

@@ -11,7 +11,7 @@ use hourglass_model::tasks::{Format, TaskSet, TaskSetError};
 use hourglass_store::{OpenError, TraceError};
 use thiserror::Error;
 
-use crate::recall;
+use crate::{WholeError, recall};
 
 /// A file of tasks has at most so many bytes: 64 MiB. A thousand tasks take a tenth of one.
 pub const MOST_BYTES: u64 = 64 << 20;
@@ -88,6 +88,9 @@ pub enum InputError {
     /// The trace of a run is damaged.
     #[error(transparent)]
     Trace(#[from] TraceError),
+    /// There is more in the folder than is read at a time.
+    #[error(transparent)]
+    TooMuch(#[from] WholeError),
     /// The description is wrong.
     #[error("{}: {source}", .path.display())]
     Tasks {
@@ -136,6 +139,7 @@ pub fn parse(path: &Path, text: &str, source: Option<Source>) -> Result<Input, I
 
 fn run_folder(path: &Path) -> Result<Input, InputError> {
     let recalled = recall(path)?;
+    recalled.check_size()?;
     let intervals = recalled.intervals()?.collect::<Result<Vec<_>, _>>()?;
     let read = TaskSet::from_run(&recalled.document.manifest, &intervals)
         .map_err(|source| InputError::Tasks { path: path.to_owned(), source: Box::new(source) })?;

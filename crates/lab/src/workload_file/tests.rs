@@ -113,9 +113,15 @@ fn files_of_tasks_are_sent_to_the_right_command() {
 #[test]
 fn unknown_and_doubled_keys_say_where() {
     let message = refused("[[thread]]\n  workloads = \"CPU\"\n");
-    assert!(message.starts_with("audio.toml:2:3: unknown field `workloads`"), "{message}");
+    assert!(
+        message.starts_with("audio.toml:2:3: unknown key 'workloads'; did you mean 'workload'?"),
+        "{message}"
+    );
     let message = refused("threads = 3\n");
-    assert!(message.starts_with("audio.toml:1:1: unknown field `threads`"), "{message}");
+    assert!(
+        message.starts_with("audio.toml:1:1: unknown key 'threads'; did you mean 'thread'?"),
+        "{message}"
+    );
     let message = refused("[[thread]]\npriority = \"LOW\"\npolicy = \"HIGH\"\n");
     assert!(message.starts_with("audio.toml:3:10: policy and priority are the same"), "{message}");
     let message = refused("[[thread]]\nreserve = { amount = \"1ms\" }\n");

@@ -203,7 +203,7 @@ fn difference(case: &Case, document: &PredictDocument) -> Option<String> {
 const NOTES: [&str; 2] = [
     "The paper's 8 ms of jitter are a tick less the 2 ms for which it busy-waits. Here ticks begin \
      with the run, and a release comes 9 ms late, or 10 where a period ends with a tick.",
-    "hourglass predict examples/tasks-5-5.toml replays the first case.",
+    "hourglass predict examples/tasks.toml replays the first case.",
 ];
 
 fn table(
@@ -327,7 +327,7 @@ mod tests {
     /// The file that the table names says the same as the code.
     #[test]
     fn the_file_replays_the_first_case() {
-        let text = include_str!("../../../../../examples/tasks-5-5.toml");
+        let text = include_str!("../../../../../examples/tasks.toml");
         let file = TaskSet::from_toml(text).unwrap();
         assert_eq!(file, tasks(CASES[0].video_ms, 0, CASES[0].timer));
     }

@@ -78,7 +78,7 @@ impl Case {
             let words: Vec<&str> = work.split_whitespace().collect();
             let (budget, period) = (Span::from_micros(*budget_us), Span::from_millis(period_ms));
             let reservation = Reservation::new(budget, period, self.strength);
-            // A thread in the deadline class may not stay on a CPU: the class is given for all of them.
+            // On all CPUs, since the deadline class, where it is the means, keeps no thread on one.
             Ok(ThreadSpec {
                 model: models::parse(&words).map_err(|error| error.to_string())?,
                 wake: wake::parse("HR").map_err(|error| error.to_string())?,
@@ -237,13 +237,13 @@ fn table(
             .into(),
     );
     notes.push(
-        "The paper would have taken soft reservations for real applications. The kernel's are an \
-         approximation: a thread may use the bandwidth that nobody reserved."
+        "The paper would have taken soft reservations for real applications. In the kernel's \
+         deadline class they are an approximation: a thread may use the bandwidth that nobody reserved."
             .into(),
     );
     let method = format!(
         "hourglass -n 2 -d {duration} -t 0 -w PERIODIC 3ms 8ms -rh BUDGET 8ms -t 1 -w PERIODIC 17ms 33ms \
-         -rh BUDGET 33ms, in the kernel's deadline class on all CPUs that there are; missed are shares \
+         -rh BUDGET 33ms, by the means that keeps it here, on all CPUs that there are; missed are shares \
          of the periods that were missed or hit, as the paper counts them"
     );
     PaperTable {

@@ -8,6 +8,7 @@ use hourglass_model::paper::{
 
 use super::super::rows::{beside, found, lacking};
 use super::evaluation::{Runs, Subject};
+use super::late;
 use super::outcome::Outcome;
 use super::rig::Rig;
 use super::ways::Way;
@@ -139,7 +140,7 @@ pub(super) fn gain_rows(
     rows
 }
 
-/// Completion times by period, and the deadline.
+/// Completion times by period, marks for those above the deadline, and the deadline.
 pub(super) fn completions(
     (id, title): (&str, &str),
     counted: &str,
@@ -154,18 +155,15 @@ pub(super) fn completions(
         let Some(Ok(outcome)) = runs.here(*way) else { continue };
         last = last.max(outcome.periods as f64);
         deadline = Some(outcome.deadline_ns as f64);
-        let place = |done: &super::outcome::Done| Place {
-            across: (done.period + 1) as f64,
-            up: done.response_ns as f64,
-        };
         curves.push(Curve {
             name: way.name().to_owned(),
             origin: Origin::Here,
             colour: way.colour(),
             joined: true,
-            points: outcome.done.iter().map(place).collect(),
+            points: outcome.done.iter().map(late::place).collect(),
         });
     }
+    curves.extend(late::curves(runs, ways));
     if let Some(up) = deadline {
         let ends = [1.0, last].map(|across| Place { across, up });
         curves.push(Curve {

@@ -13,6 +13,7 @@ mod example;
 mod figures;
 mod headline;
 mod jobs;
+mod late;
 mod looped;
 mod outcome;
 mod rig;

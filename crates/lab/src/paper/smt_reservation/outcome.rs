@@ -31,7 +31,7 @@ pub(super) struct Done {
 
 /// Why a job was late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Late {
+pub(super) enum Late {
     /// Others kept it from what was reserved.
     Missed,
     /// It needed more than was reserved, or than its progress told: interrupts are charged to it, and are nobody's.
@@ -105,8 +105,9 @@ impl Outcome {
 
     /// Periods whose job was late so, and periods that had none because the one before was.
     fn late(&self, so: Late) -> u64 {
-        let jobs = self.done.iter().filter(|done| self.lateness(done) == Some(so));
-        jobs.map(|done| 1 + done.response_ns.checked_div(self.deadline_ns).unwrap_or(0)).sum()
+        self.late_so(so)
+            .map(|done| 1 + done.response_ns.checked_div(self.deadline_ns).unwrap_or(0))
+            .sum()
     }
 
     /// Periods missed: their jobs needed no more than was reserved, and were late by nobody below the
@@ -130,6 +131,11 @@ impl Outcome {
     pub(super) fn preempted(&self) -> u64 {
         let late = |done: &&Done| self.lateness(done) == Some(Late::Missed) && done.preempted;
         self.done.iter().filter(late).count() as u64
+    }
+
+    /// The jobs that were late so.
+    pub(super) fn late_so(&self, so: Late) -> impl Iterator<Item = &Done> {
+        self.done.iter().filter(move |done| self.lateness(done) == Some(so))
     }
 
     /// Each late job in a line: where its time went.

@@ -9,6 +9,7 @@ use super::super::bench::Bench;
 use super::contention::CoRunner;
 use super::evaluation::{Runs, Subject, rig, runs};
 use super::figures::{completions, gain_rows, gains, how, miss_rows, monitor_rows, table};
+use super::late;
 use super::outcome::Outcome;
 use super::ways::Way;
 
@@ -198,14 +199,16 @@ fn difference(runs: &Runs, ways: &[Way]) -> String {
             missed => format!("Beside nobody {missed} of {} periods are missed.", alone.periods),
         };
     }
+    let excused = late::excused_words(runs, ways);
     if broken.is_empty() {
         let held = "No deadline is missed where others are disabled or slack is monitored, as in the paper.";
         let any = ways.iter().any(|way| *way != Way::Ignore && found(way).is_some());
-        return format!("{ignored}{}", if any { held } else { "" }).trim().to_owned();
+        let held = if any { held } else { "" };
+        return format!("{ignored}{held}{excused}").trim().to_owned();
     }
     format!(
         "{ignored}Other than in the paper, {}; programs of a higher priority or a host that slows the \
-         CPU for less than 0.3 ms at a time may be behind it.",
+         CPU for less than 0.3 ms at a time may be behind it.{excused}",
         broken.join(", ")
     )
 }

@@ -80,7 +80,7 @@ pub(super) fn run(
 /// # Errors
 /// Why not, and what would mend it.
 pub(super) fn instructions() -> Result<(), String> {
-    Instructions::open(0).map(drop).map_err(|error| error.to_string())
+    Instructions::open(0, false).map(drop).map_err(|error| error.to_string())
 }
 
 /// What a phase computes, in chunks.
@@ -183,7 +183,7 @@ impl Trial<'_> {
                 Box::new(CpuTime::new(read, alpha.unwrap_or(Rate::ZERO), settle))
             }
             Way::Instructions => {
-                let counter = Instructions::open(tid).map_err(|error| error.to_string())?;
+                let counter = Instructions::open(tid, false).map_err(|error| error.to_string())?;
                 let rate = single_thread_rate(&counter)?;
                 let settle = self.rig.stopping.p999_ns + 4 * CHUNK_NS;
                 let time = move || own_thread_ns(tid).ok();
@@ -280,6 +280,7 @@ fn single_thread_rate(counter: &Instructions) -> Result<SingleThreadRate, String
 mod tests {
     use super::super::jobs::{product, video};
     use super::*;
+    use hourglass_skip::{Need, skip};
 
     /// The emulated set-up, or real siblings, at work: what is disabled stands, what is ignored does not.
     /// How well deadlines hold is a figure, not a verdict of a shared machine.
@@ -287,7 +288,7 @@ mod tests {
     fn the_three_policies_do_what_they_say() {
         let rig = match Rig::here() {
             Ok(rig) => rig,
-            Err(why) => return eprintln!("skipped: {why}"),
+            Err(why) => return skip(Need::RealTime, why),
         };
         println!("{}", rig.words());
         let jobs = product(8);

@@ -5,6 +5,7 @@
 use hourglass_model::document::Warning;
 use hourglass_model::reserve::ReserveRefusal;
 use hourglass_reserve::guardian::Guardian;
+use hourglass_reserve::progress::page::Page;
 use hourglass_reserve::smt::driver::Report;
 use hourglass_reserve::smt::sharers::Spared;
 use hourglass_reserve::smt::sharers::locks::Shared;
@@ -12,6 +13,7 @@ use hourglass_reserve::smt::topology::Shares;
 use hourglass_time::Span;
 
 use super::super::{Interference, SiblingPolicy, Siblings};
+use super::Lost;
 
 fn warning(id: &str, text: String, remedy: &str) -> Warning {
     Warning { id: id.to_owned(), text, remedy: remedy.to_owned() }
@@ -36,7 +38,8 @@ fn span(ns: u64) -> Span {
 
 /// What a run shows when it is over.
 pub(super) fn after(report: &Report, guardian: &Guardian) -> Vec<Warning> {
-    let seen = Seen { report: *report, broken: guardian.woken(), guarded: guardian.lives() };
+    let (broken, replaced) = (guardian.woken(), guardian.replaced());
+    let seen = Seen { report: *report, broken, replaced, guarded: guardian.lives() };
     seen.warnings()
 }
 
@@ -44,12 +47,12 @@ pub(super) fn after(report: &Report, guardian: &Guardian) -> Vec<Warning> {
 struct Seen {
     report: Report,
     broken: u64,
+    replaced: u64,
     guarded: bool,
 }
 
 impl Seen {
-    fn warnings(&self) -> Vec<Warning> {
-        let report = &self.report;
+    fn of_the_guardian(&self) -> Vec<Warning> {
         let mut warnings = Vec::new();
         if self.broken > 0 {
             let text = format!(
@@ -61,12 +64,27 @@ impl Seen {
                 "do not stop hourglass itself, and run nothing above FIFO 90 on the monitor's CPUs";
             warnings.push(warning("guardian-woke", text, remedy));
         }
+        if self.replaced > 0 && self.guarded {
+            let text = format!(
+                "{} processes of the guardian were killed and replaced; where none of them lived, nobody was stopped",
+                self.replaced
+            );
+            let remedy = "leave the processes hourglass-guard alone";
+            warnings.push(warning("guardian-replaced", text, remedy));
+        }
         if !self.guarded {
-            let text = "the guardian was killed: had hourglass died as well, co-runners would have stayed stopped; no \
+            let text = "both processes of the guardian were killed: had hourglass died as well, co-runners would have stayed stopped; no \
                         protection is claimed";
-            let remedy = "leave the process hourglass-guard alone";
+            let remedy = "leave the processes hourglass-guard alone";
             warnings.push(warning("guardian-gone", text.to_owned(), remedy));
         }
+        warnings
+    }
+
+    fn warnings(&self) -> Vec<Warning> {
+        let report = &self.report;
+        let mut warnings = Vec::new();
+        warnings.extend(self.of_the_guardian());
         if !report.covered && report.policy != SiblingPolicy::Ignore {
             let text = format!(
                 "the reservation leaves less slack in a period than the margin of {} that stopping co-runners takes: \
@@ -112,6 +130,41 @@ impl Seen {
         }
         warnings
     }
+}
+
+/// What became of the page that a command got, for the document.
+pub(super) fn page(page: &Page) -> &'static str {
+    match (page.was_told(), page.was_opened()) {
+        (true, _) => "told",
+        (false, true) => "opened",
+        (false, false) => "not_opened",
+    }
+}
+
+/// That a command told nothing since it could not, or did not.
+pub(super) fn untold(page: &Page, lost: Option<&Lost>) -> Option<Warning> {
+    if page.was_opened() {
+        // Jobs of which nothing was told are counted.
+        return None;
+    }
+    let (text, remedy) = match lost {
+        Some(Lost { pid, name, descriptor }) => (
+            format!(
+                "{name} (process {pid}) closed descriptor {descriptor}, on which the command was to tell its progress: \
+                 what it started could tell nothing, and processor time counted instead"
+            ),
+            "start hourglass behind it (sudo -u USER hourglass reserve ...), or let it pass the descriptor on \
+             (sudo -C, pass_fds=) and keep HOURGLASS_PROGRESS in the environment",
+        ),
+        None => (
+            "the command never opened its page of progress, and processor time counted instead: either it tells no \
+             progress, or what started it did not pass on the descriptor that HOURGLASS_PROGRESS names"
+                .to_owned(),
+            "report progress with hg_progress or hourglass_reserve::Progress; sudo and some launchers close descriptors \
+             and clear the environment: start hourglass behind them",
+        ),
+    };
+    Some(warning("progress-not-opened", text, remedy))
 }
 
 /// Who was selected and runs on all the same.
@@ -160,6 +213,7 @@ mod tests {
             statistics: Statistics::default(),
             doubts: Doubts::default(),
             policy,
+            interval_ns: None,
             covered: true,
             margin_ns: 5_000_000,
             first_margin_ns: 5_000_000,
@@ -172,11 +226,33 @@ mod tests {
         }
     }
 
+    /// A program that told nothing since it could not was told of as one that did not want to.
+    #[test]
+    fn a_page_that_was_never_opened_is_told_with_its_cause() {
+        let page = Page::create().unwrap();
+        assert_eq!(super::page(&page), "not_opened");
+        let text = untold(&page, None).unwrap().text;
+        assert!(text.contains("never opened"), "{text}");
+        let lost = Lost { pid: 4711, name: "sudo".into(), descriptor: 200 };
+        let text = untold(&page, Some(&lost)).unwrap().text;
+        assert!(text.starts_with("sudo (process 4711) closed descriptor 200"), "{text}");
+        // The bug: a name that its process chose moved the cursor of the terminal.
+        let own = std::thread::spawn(|| {
+            std::fs::write("/proc/thread-self/comm", "\x1b[2Jx").unwrap();
+            Lost::by(hourglass_sys::thread::id(), 200)
+        });
+        let text = untold(&page, Some(&own.join().unwrap())).unwrap().text;
+        assert!(text.starts_with("?[2Jx (process"), "{text}");
+        hourglass_reserve::progress::Progress::on(page.again().unwrap()).report(1, 3);
+        assert_eq!(super::page(&page), "told");
+        assert!(untold(&page, Some(&lost)).is_none());
+    }
+
     /// Whatever takes the protection away is told.
     #[test]
     fn each_reason_for_no_protection_is_told() {
         let ids = |report: Report, broken, guarded| -> Vec<String> {
-            let seen = Seen { report, broken, guarded };
+            let seen = Seen { report, broken, replaced: 0, guarded };
             seen.warnings().into_iter().map(|warning| warning.id).collect()
         };
         let good = report(SiblingPolicy::Monitor);
@@ -185,8 +261,11 @@ mod tests {
         assert_eq!(ids(good, 0, false), ["guardian-gone"]);
         let uncovered = Report { covered: false, ..good };
         assert_eq!(ids(uncovered, 0, true), ["not-covered"]);
-        let text = &Seen { report: uncovered, broken: 0, guarded: true }.warnings()[0].text;
+        let text =
+            &Seen { report: uncovered, broken: 0, replaced: 0, guarded: true }.warnings()[0].text;
         assert!(text.contains("margin of 5ms"), "{text}");
+        let replaced = Seen { report: good, broken: 0, replaced: 3, guarded: true }.warnings();
+        assert_eq!(replaced[0].id, "guardian-replaced");
         // Who only watches promises nothing.
         let watched = Report { covered: false, ..report(SiblingPolicy::Ignore) };
         assert_eq!(ids(watched, 0, true), [""; 0]);

@@ -3,6 +3,7 @@
 //! Owns: names, what each answers, whose it is. Must not: analyse.
 
 use hourglass_model::check::AnalysisFacts;
+use hourglass_model::near;
 use hourglass_sched::fixed_priority::Sections;
 
 use super::processor::{Processor, Rule};
@@ -64,6 +65,11 @@ pub const ALL: &[Entry] = &[
         name: "edf-preemptive",
         about: "response times and demand under earliest deadline first",
         source: "Spuri 1996; Zhang and Burns 2009",
+    },
+    Entry {
+        name: "edf-suspension",
+        about: "response times under EDF with tasks that suspend themselves",
+        source: "G\u{fc}nzel, von der Br\u{fc}ggen and Chen 2022; Spuri 1996",
     },
     Entry {
         name: "edf-nonpreemptive",
@@ -139,6 +145,12 @@ impl Entry {
     }
 }
 
+/// The question which analysis a name may have meant, with a space behind it; empty if none is near.
+pub(super) fn meant(name: &str) -> String {
+    let question = near::did_you_mean(name, ALL.iter().map(|entry| entry.name));
+    question.map_or_else(String::new, |question| format!("{question} "))
+}
+
 /// The analysis with this name.
 pub(super) fn find(name: &str) -> Option<&'static Entry> {
     ALL.iter().find(|entry| entry.name == name)
@@ -169,6 +181,7 @@ pub(super) fn for_processor(processor: &Processor) -> &'static str {
         (Rule::FixedPriority, Sections::NonPreemptive) => "fp-nonpreemptive",
         (Rule::FixedPriority, Sections::Limited) => "fp-limited-preemptive",
         (Rule::FixedPriority, Sections::Floating) => "fp-floating-np",
+        (Rule::Edf, Sections::Preemptive) if suspends => "edf-suspension",
         (Rule::Edf, Sections::Preemptive) => "edf-preemptive",
         (Rule::Edf, Sections::NonPreemptive) => "edf-nonpreemptive",
         (Rule::Edf, Sections::Limited) => "edf-limited-preemptive",

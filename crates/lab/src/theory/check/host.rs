@@ -47,6 +47,7 @@ pub(super) fn processors(set: &TaskSet, notes: &mut Notes) -> Result<Vec<Process
             None => found.push(shared(set, &cpus, &tasks, rule, notes)),
         }
     }
+    found.iter_mut().for_each(Processor::refuse_a_crowd);
     Ok(found)
 }
 
@@ -156,13 +157,7 @@ fn fill(
     let rule = processor.rule;
     let priorities = ranks(set, tasks, rule)?;
     let finds = rule == Rule::FixedPriority && set.assignment() == Assignment::Optimal;
-    let numeric: Vec<Option<u32>> = set.priorities();
-    let blocking = locks::blocking(set, tasks, &numeric, rule, numbers::switches(set))?;
-    if finds && blocking.iter().any(|blocking| *blocking > 0) {
-        return Err("priorities are to be found, but how long locks are waited for depends on \
-                    them; give priorities"
-            .to_owned());
-    }
+    locks::check(set, tasks, &set.priorities(), rule)?;
     let spinning = locks::spinning(set, tasks, numbers::switches(set))?;
     if spinning.iter().any(|time| *time > 0) {
         processor.counts("locks of other CPUs need not be held whenever they are asked for");
@@ -180,18 +175,10 @@ fn fill(
         );
     }
     let known = known_priorities(set);
-    for (((position, rank), blocking), spinning) in
-        tasks.iter().zip(&priorities).zip(blocking).zip(spinning)
-    {
+    for ((position, rank), spinning) in tasks.iter().zip(&priorities).zip(spinning) {
         let mut member = numbers::member(set, *position, spinning, processor, notes)?;
         let task = &set.tasks[*position];
-        let blocking = task
-            .blocking
-            .nanos_or_zero()
-            .checked_add(blocking)
-            .and_then(|sum| sum.checked_add(numbers::switch(set)));
-        let blocking = blocking.ok_or("a blocking time has more than 64 bits")?;
-        member.task = member.task.with_priority(*rank).with_blocking(blocking);
+        member.task = member.task.with_priority(*rank);
         member.threshold = match task.preemption {
             Preemption::None => u32::MAX,
             // Of the priorities known, so many are not above it.
@@ -203,6 +190,7 @@ fn fill(
         }
         processor.members.push(member);
     }
+    blocked(set, tasks, finds, processor)?;
     processor.finds_priorities = finds;
     processor.sections = match rule {
         Rule::Fifo => Sections::Preemptive,
@@ -214,6 +202,31 @@ fn fill(
     }
     background(set, processor)?;
     ticks(set, processor, notes)
+}
+
+/// Adds to each member what it is blocked: as stated, by locks, and by a context switch that has begun.
+fn blocked(
+    set: &TaskSet,
+    tasks: &[usize],
+    finds: bool,
+    processor: &mut Processor,
+) -> Result<(), String> {
+    let numbers: Vec<sched::Task> = processor.members.iter().map(|member| member.task).collect();
+    let extra = numbers::switches(set);
+    let by_locks = locks::blocking(set, tasks, &numbers, processor.rule, extra)?;
+    if finds && by_locks.iter().any(|blocking| *blocking > 0) {
+        return Err("priorities are to be found, but how long locks are waited for depends on \
+                    them; give priorities"
+            .to_owned());
+    }
+    for ((member, position), by_locks) in processor.members.iter_mut().zip(tasks).zip(by_locks) {
+        let stated = set.tasks[*position].blocking.nanos_or_zero();
+        let all =
+            stated.checked_add(by_locks).and_then(|sum| sum.checked_add(numbers::switch(set)));
+        let all = all.ok_or("a blocking time has more than 64 bits")?;
+        member.task = member.task.with_blocking(all);
+    }
+    Ok(())
 }
 
 /// Whether there are preemption thresholds, and nothing that their analysis does not know.
@@ -333,7 +346,7 @@ pub(super) fn known_priorities(set: &TaskSet) -> Vec<u32> {
 }
 
 /// The rank of the most urgent priority known that is not above a threshold.
-fn rank_above(known: &[u32], threshold: u32) -> u32 {
+pub(super) fn rank_above(known: &[u32], threshold: u32) -> u32 {
     let among = known.partition_point(|known| *known <= threshold);
     u32::try_from(among).unwrap_or(DEADLINE_CLASS - 2)
 }

@@ -1,83 +1,112 @@
-//! How long less urgent tasks hold up others by the locks that they hold.
+//! Critical sections of a file, as `sched::blocking` takes them.
 //!
-//! Owns: blocking from critical sections on one processor. Under the ceiling protocol, a section of
-//! one less urgent task (Sha, Rajkumar and Lehoczky 1990; Baker 1991 for EDF); under inheritance, at
-//! most one of each such task and one of each such resource; spinning is not preempted. Sections of a
-//! job are taken not to lie in each other.
+//! Owns: which sections may hold up others, and for how long each is held; what of it nothing bounds, in
+//! words. Sections of a job are taken not to lie in each other.
 //!
-//! A spin lock may also be shared with tasks that are pinned to other CPUs: whoever asks for it waits,
+//! A spin lock may also be shared with tasks that are pinned to other CPUs: a request waits,
 //! not preempted, for one section of each of these at most (MSRP: Gai, Lipari and Di Natale, RTSS
 //! 2001). That makes the sections of this processor longer, and the jobs that hold them. Must not:
-//! bound responses.
+//! bound blocking or responses.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use hourglass_model::tasks::{Protocol, Resource, Step, TaskSet};
+use hourglass_sched::blocking::{self, CriticalSection, Usage};
+use hourglass_sched::fixed_priority::TimeModel;
+use hourglass_sched::{Task, TaskSet as Numbers};
 
+use super::host;
 use super::numbers;
 use super::processor::Rule;
 
 /// A number that does not fit.
 const TOO_LONG: &str = "a critical section has more than 64 bits";
 
-/// A section that may hold up others: whose, of which resource, how long.
-struct Section<'a> {
-    task: usize,
-    resource: &'a Resource,
-    length: u64,
+/// That nothing keeps the wait for a lock of the tasks in `here` (positions in the set) from having a
+/// bound.
+///
+/// # Errors
+/// What does, in a sentence.
+pub(super) fn check(
+    set: &TaskSet,
+    here: &[usize],
+    priorities: &[Option<u32>],
+    rule: Rule,
+) -> Result<(), String> {
+    for task in here {
+        for section in &set.tasks[*task].critical_sections {
+            bounded(set, here, priorities, rule, resource(set, &section.resource)?)?;
+        }
+    }
+    Ok(())
 }
 
-/// The blocking of each task in `here` (positions in the set) by sections of the others, in the
-/// order of `here`. `priorities` and `extra` are by position in the set; `extra` is what a section
-/// takes beyond its length.
+/// The blocking of each task in `here` (positions in the set, whose numbers are `tasks`) by sections of
+/// the others. `extra` is what a section takes beyond its length.
 ///
 /// # Errors
 /// Nothing bounds it, in a sentence.
 pub(super) fn blocking(
     set: &TaskSet,
     here: &[usize],
-    priorities: &[Option<u32>],
+    tasks: &[Task],
     rule: Rule,
     extra: u64,
 ) -> Result<Vec<u64>, String> {
-    let sections = sections(set, here, extra)?;
-    for section in &sections {
-        bounded(set, here, priorities, rule, section)?;
-    }
-    // Nobody overtakes whoever holds a lock, so that nobody waits for one of the same processor.
-    if sections.is_empty() || rule == Rule::Fifo {
+    // First come, first served: a job that holds a lock is not overtaken.
+    let sections = if rule == Rule::Fifo { Vec::new() } else { sections(set, here, extra)? };
+    if sections.is_empty() {
         return Ok(vec![0; here.len()]);
     }
-    let too_long = || "a blocking time has more than 64 bits".to_owned();
-    let of = |task: &usize| {
-        let blocks = |section: &&Section<'_>| {
-            let others = section.task != *task;
-            others && reaches(set, priorities, rule, section, *task)
+    let known = host::known_priorities(set);
+    let protocols = set.resources.iter().map(|resource| protocol(resource, &known)).collect();
+    let usage = Usage::new(Numbers::new(tasks.to_vec()), protocols, &sections);
+    let usage = usage.map_err(|why| why.to_string())?;
+    let of = |position: usize| {
+        let found = match rule {
+            Rule::Edf => blocking::edf::blocking(&usage, position, TimeModel::Continuous),
+            _ => usage.blocking(position, TimeModel::Continuous),
         };
-        let blocking: Vec<&Section<'_>> = sections.iter().filter(blocks).collect();
-        let longest = |protocol: Protocol| {
-            let of = blocking.iter().filter(|section| section.resource.protocol == protocol);
-            of.map(|section| section.length).max().unwrap_or(0)
-        };
-        longest(Protocol::Ceiling)
-            .checked_add(longest(Protocol::Spin))
-            .and_then(|sum| sum.checked_add(inherited(&blocking)?))
-            .ok_or_else(too_long)
+        found
+            .ok_or_else(|| "nothing bounds a blocking time, or it has more than 64 bits".to_owned())
     };
-    here.iter().map(of).collect()
+    (0..here.len()).map(of).collect()
 }
 
-fn sections<'a>(set: &'a TaskSet, here: &[usize], extra: u64) -> Result<Vec<Section<'a>>, String> {
+/// The protocol with its ceiling as a rank.
+fn protocol(resource: &Resource, known: &[u32]) -> blocking::Protocol {
+    match resource.protocol {
+        Protocol::Ceiling => {
+            let rank = |ceiling| host::rank_above(known, ceiling);
+            blocking::Protocol::Ceiling(resource.ceiling.map(rank))
+        }
+        Protocol::Inheritance => blocking::Protocol::Inheritance,
+        Protocol::Spin => blocking::Protocol::Spin,
+        Protocol::Plain => blocking::Protocol::Plain,
+    }
+}
+
+fn resource<'a>(set: &'a TaskSet, name: &str) -> Result<&'a Resource, String> {
+    let found = set.resources.iter().find(|resource| resource.name == name);
+    found.ok_or_else(|| format!("no resource '{name}'"))
+}
+
+/// The sections of the tasks in `here` that may hold up others of them.
+fn sections(set: &TaskSet, here: &[usize], extra: u64) -> Result<Vec<CriticalSection>, String> {
     let mut found = Vec::new();
-    for task in here {
-        for section in &set.tasks[*task].critical_sections {
-            let resource = set.resources.iter().find(|r| r.name == section.resource);
-            let resource = resource.ok_or_else(|| format!("no resource '{}'", section.resource))?;
-            let length = numbers::slowed(set, *task, section.length.nanos_or_zero())?;
-            let waits = spin(set, here, resource, extra)?;
+    for (task, position) in here.iter().enumerate() {
+        for section in &set.tasks[*position].critical_sections {
+            let of = resource(set, &section.resource)?;
+            if is_private(set, of) {
+                continue;
+            }
+            let length = numbers::slowed(set, *position, section.length.nanos_or_zero())?;
+            let waits = spin(set, here, of, extra)?;
             let length = length.checked_add(extra).and_then(|length| length.checked_add(waits));
+            let resource = set.resources.iter().position(|known| known.name == of.name);
+            let resource = resource.unwrap_or(0);
             let length = length.ok_or(TOO_LONG)?;
-            found.push(Section { task: *task, resource, length });
+            found.push(CriticalSection { task, resource, length });
         }
     }
     Ok(found)
@@ -92,9 +121,7 @@ pub(super) fn spinning(set: &TaskSet, here: &[usize], extra: u64) -> Result<Vec<
     let of = |task: &usize| {
         let mut sum = 0u64;
         for section in &set.tasks[*task].critical_sections {
-            let resource = set.resources.iter().find(|r| r.name == section.resource);
-            let resource = resource.ok_or_else(|| format!("no resource '{}'", section.resource))?;
-            let each = spin(set, here, resource, extra)?;
+            let each = spin(set, here, resource(set, &section.resource)?, extra)?;
             let all = each.checked_mul(section.count.into());
             sum = all.and_then(|all| sum.checked_add(all)).ok_or(TOO_LONG)?;
         }
@@ -177,15 +204,24 @@ fn users<'a>(set: &'a TaskSet, resource: &'a Resource) -> impl Iterator<Item = u
     (0..set.tasks.len()).filter(uses)
 }
 
+/// Whether a lock holds up nobody: one task alone uses it, and is not more urgent meanwhile.
+fn is_private(set: &TaskSet, resource: &Resource) -> bool {
+    let raises = match resource.protocol {
+        Protocol::Spin => true,
+        Protocol::Ceiling => resource.ceiling.is_some(),
+        Protocol::Inheritance | Protocol::Plain => false,
+    };
+    !raises && users(set, resource).count() < 2
+}
+
 /// That the time for which a section is held has a bound at all.
 fn bounded(
     set: &TaskSet,
     here: &[usize],
     priorities: &[Option<u32>],
     rule: Rule,
-    section: &Section<'_>,
+    resource: &Resource,
 ) -> Result<(), String> {
-    let resource = section.resource;
     let users: Vec<usize> = users(set, resource).collect();
     if users.iter().any(|user| !here.contains(user)) {
         spins(set, here, &users, resource)?;
@@ -201,7 +237,7 @@ fn bounded(
             thread.name, resource.name
         ));
     }
-    if users.len() < 2 && resource.protocol != Protocol::Spin {
+    if is_private(set, resource) {
         return Ok(());
     }
     let suspends = here.iter().find(|task| set.tasks[**task].suspension.is_positive());
@@ -226,48 +262,4 @@ fn bounded(
         }
         Protocol::Inheritance | Protocol::Ceiling | Protocol::Spin | Protocol::Plain => Ok(()),
     }
-}
-
-/// Whether a section of another task can hold up `task`.
-fn reaches(
-    set: &TaskSet,
-    priorities: &[Option<u32>],
-    rule: Rule,
-    section: &Section<'_>,
-    task: usize,
-) -> bool {
-    let resource = section.resource;
-    match rule {
-        Rule::Fifo => false,
-        Rule::Edf => resource.protocol == Protocol::Spin || users(set, resource).count() > 1,
-        Rule::FixedPriority => {
-            let (own, theirs) = (priorities[task], priorities[section.task]);
-            let highest = || users(set, resource).filter_map(|user| priorities[user]).max();
-            // None, the time-sharing classes, is below every number.
-            theirs < own
-                && match resource.protocol {
-                    Protocol::Spin => true,
-                    Protocol::Ceiling => resource.ceiling.or_else(highest) >= own,
-                    Protocol::Inheritance | Protocol::Plain => highest() >= own,
-                }
-        }
-    }
-}
-
-/// Under inheritance: one section of each task, and one of each resource; the smaller sum.
-fn inherited(blocking: &[&Section<'_>]) -> Option<u64> {
-    let inherited: Vec<&&Section<'_>> =
-        blocking.iter().filter(|s| s.resource.protocol == Protocol::Inheritance).collect();
-    let longest_of = |is: &dyn Fn(&Section<'_>) -> bool| {
-        inherited.iter().filter(|s| is(s)).map(|s| s.length).max().unwrap_or(0)
-    };
-    let tasks: BTreeSet<usize> = inherited.iter().map(|s| s.task).collect();
-    let resources: BTreeSet<&str> = inherited.iter().map(|s| s.resource.name.as_str()).collect();
-    let sum = |mut lengths: Vec<u64>| {
-        lengths.drain(..).try_fold(0u64, |sum, length| sum.checked_add(length))
-    };
-    let by_task = sum(tasks.iter().map(|task| longest_of(&|s| s.task == *task)).collect())?;
-    let by_resource =
-        sum(resources.iter().map(|name| longest_of(&|s| s.resource.name == *name)).collect())?;
-    Some(by_task.min(by_resource))
 }

@@ -56,7 +56,10 @@ pub struct Request {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RequestError {
     /// No such analysis.
-    #[error("no analysis is called '{0}'; hourglass check --list-analyses lists them")]
+    #[error(
+        "unknown analysis '{0}'; {question}hourglass check --list-analyses lists them",
+        question = catalogue::meant(.0)
+    )]
     UnknownAnalysis(String),
     /// The set is not what the analysis is for.
     #[error("the analysis {name} does not answer this set: {reason}")]
@@ -66,6 +69,12 @@ pub enum RequestError {
         /// Why not.
         reason: String,
     },
+    /// More than are analysed at a time.
+    #[error(
+        "{0} tasks, and at most {MOST_TASKS} are analysed at a time, since the time that takes grows with the \
+         square of their number; make a file of each processor's tasks, or leave some out"
+    )]
+    TooMany(usize),
     /// Tasks have their places already.
     #[error(
         "--partition places all tasks, but task '{0}' has CPUs or a server already; drop them or the option"
@@ -75,6 +84,13 @@ pub enum RequestError {
     #[error("--server: a period of {0} is not above zero")]
     NoPeriod(Span),
 }
+
+/// Tasks of a set that are analysed at a time, at most.
+pub const MOST_TASKS: usize = 10_000;
+
+/// Tasks of one processor that are analysed together, at most: each is compared with all others. So many take
+/// about a second of a processor of 2026.
+pub const MOST_TOGETHER: usize = 2_000;
 
 /// Says whether the deadlines of a set hold.
 ///
@@ -87,6 +103,9 @@ pub fn check(set: &TaskSet, request: &Request) -> Result<CheckDocument, RequestE
         && catalogue::find(name).is_none()
     {
         return Err(RequestError::UnknownAnalysis(name.to_owned()));
+    }
+    if set.tasks.len() > MOST_TASKS {
+        return Err(RequestError::TooMany(set.tasks.len()));
     }
     let mut notes = Notes::default();
     let mut placed = None;

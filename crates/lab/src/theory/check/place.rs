@@ -2,8 +2,8 @@
 //!
 //! Owns: what the heuristic is told to try. Must not: pack (`sched::partition` does).
 
-use hourglass_model::CpuSet;
 use hourglass_model::tasks::{Assignment, TaskSet};
+use hourglass_model::{CpuSet, near};
 use hourglass_sched::fixed_priority::{self, TimeModel};
 use hourglass_sched::partition::{Fit, Order, partition};
 use hourglass_sched::{Task, TaskSet as Numbers, Verdict, assign, edf};
@@ -22,7 +22,7 @@ pub fn placing(text: &str) -> Result<(Fit, Order), String> {
         "first-fit" => Fit::First,
         "best-fit" => Fit::Best,
         "worst-fit" => Fit::Worst,
-        _ => return Err("use first-fit, best-fit or worst-fit".to_owned()),
+        _ => return Err(near::unknown("fit", fit, ["first-fit", "best-fit", "worst-fit"])),
     };
     let order = match order {
         "given" => Order::Given,
@@ -30,7 +30,10 @@ pub fn placing(text: &str) -> Result<(Fit, Order), String> {
         "density" => Order::Density,
         "period" => Order::Period,
         "deadline" => Order::Deadline,
-        _ => return Err("an order is given, utilisation, density, period or deadline".to_owned()),
+        _ => {
+            let known = ["given", "utilisation", "density", "period", "deadline"];
+            return Err(near::unknown("order", order, known));
+        }
     };
     Ok((fit, order))
 }

@@ -6,6 +6,8 @@ use hourglass_sched::Task;
 use hourglass_sched::fixed_priority::Sections;
 use hourglass_sched::supply::Supply;
 
+use super::MOST_TOGETHER;
+
 /// Who runs next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rule {
@@ -75,6 +77,20 @@ impl Processor {
             has_thresholds: false,
             has_phases: false,
             holds_to_deadline: false,
+        }
+    }
+
+    /// Refuses more tasks than are analysed together.
+    pub(super) fn refuse_a_crowd(&mut self) {
+        let tasks = self.members.len();
+        if tasks > MOST_TOGETHER {
+            self.refused.get_or_insert_with(|| {
+                format!(
+                    "{tasks} tasks run on CPUs {}, and at most {MOST_TOGETHER} are analysed together; give \
+                     fewer, or several CPUs and --partition",
+                    self.cpus
+                )
+            });
         }
     }
 

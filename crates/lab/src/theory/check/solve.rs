@@ -143,43 +143,9 @@ impl Solved {
 }
 
 fn by_response(processor: &Processor, numbers: &Numbers, solved: &mut Solved) {
-    let sections = processor.sections;
-    let (analysis, proven) = match (&processor.supply, processor.rule) {
-        (Some((_, budget)), _) => {
-            let found = supply::fixed_priority(numbers, budget);
-            let proven = supply::holds(numbers, budget, &found);
-            (found, proven)
-        }
-        (None, Rule::Edf) => {
-            let found = edf::response_times(numbers, sections, TIME);
-            let proven = checker::edf(numbers, sections, TIME, &found).is_ok();
-            (found, proven)
-        }
-        _ if processor.has_thresholds => {
-            let ranks = processor.members.iter().map(|member| member.threshold).collect();
-            let made = match Thresholds::new(numbers.clone(), ranks) {
-                Ok(made) => made,
-                Err(why) => return solved.refuse(&why.to_string()),
-            };
-            let found = thresholds::analyse(&made, TIME);
-            let proven = checker::thresholds(&made, TIME, &found).is_ok();
-            (found.analysis, proven)
-        }
-        _ if processor.has_phases => by_phases(processor, numbers),
-        _ if processor.has_bursts() => {
-            let bursty = match bursty(processor, numbers) {
-                Ok(bursty) => bursty,
-                Err(why) => return solved.refuse(&why),
-            };
-            let found = bursts::fixed_priority(&bursty, sections, TIME);
-            let proven = checker::bursts(&bursty, sections, TIME, &found).is_ok();
-            (found, proven)
-        }
-        (None, Rule::FixedPriority | Rule::Fifo) => {
-            let found = fixed_priority::analyse(numbers, sections, TIME);
-            let proven = checker::fixed_priority(numbers, sections, TIME, &found).is_ok();
-            (found, proven)
-        }
+    let Bounds { analysis, proven, suspended } = match bounds(processor, numbers) {
+        Ok(found) => found,
+        Err(why) => return solved.refuse(&why),
     };
     if !proven {
         solved.refuse("the proof of the bounds does not hold; please report this");
@@ -196,7 +162,8 @@ fn by_response(processor: &Processor, numbers: &Numbers, solved: &mut Solved) {
             solved.witness = witness;
         }
     }
-    if processor.rule == Rule::Edf && processor.supply.is_none() {
+    // The demand test counts suspension as execution.
+    if processor.rule == Rule::Edf && processor.supply.is_none() && !suspended {
         let found = add_demand(processor, numbers, solved);
         if found == Some(Judged::Feasible) {
             deadlines_are_bounds(processor, solved);
@@ -210,6 +177,68 @@ fn by_response(processor: &Processor, numbers: &Numbers, solved: &mut Solved) {
         return;
     }
     solved.conclude();
+}
+
+/// The answer of an analysis of response times.
+struct Bounds {
+    analysis: Analysis,
+    /// Whether its proof holds.
+    proven: bool,
+    /// Whether a suspension is time in which others run, and not execution.
+    suspended: bool,
+}
+
+/// Bounds by the analysis that fits.
+///
+/// # Errors
+/// The numbers do not fit it, in a sentence.
+fn bounds(processor: &Processor, numbers: &Numbers) -> Result<Bounds, String> {
+    let sections = processor.sections;
+    let (analysis, proven) = match (&processor.supply, processor.rule) {
+        (Some((_, budget)), _) => {
+            let found = supply::fixed_priority(numbers, budget);
+            let proven = supply::holds(numbers, budget, &found);
+            (found, proven)
+        }
+        (None, Rule::Edf) => return Ok(edf_bounds(processor, numbers)),
+        _ if processor.has_thresholds => {
+            let ranks = processor.members.iter().map(|member| member.threshold).collect();
+            let made = Thresholds::new(numbers.clone(), ranks).map_err(|why| why.to_string())?;
+            let found = thresholds::analyse(&made, TIME);
+            let proven = checker::thresholds(&made, TIME, &found).is_ok();
+            (found.analysis, proven)
+        }
+        _ if processor.has_phases => by_phases(processor, numbers),
+        _ if processor.has_bursts() => {
+            let bursty = bursty(processor, numbers)?;
+            let found = bursts::fixed_priority(&bursty, sections, TIME);
+            let proven = checker::bursts(&bursty, sections, TIME, &found).is_ok();
+            (found, proven)
+        }
+        (None, Rule::FixedPriority | Rule::Fifo) => {
+            let found = fixed_priority::analyse(numbers, sections, TIME);
+            let proven = checker::fixed_priority(numbers, sections, TIME, &found).is_ok();
+            (found, proven)
+        }
+    };
+    Ok(Bounds { analysis, proven, suspended: false })
+}
+
+/// Bounds under EDF. Where tasks suspend themselves and counting that as execution is too much, the analysis
+/// that leaves the processor to others meanwhile may do.
+fn edf_bounds(processor: &Processor, numbers: &Numbers) -> Bounds {
+    let sections = processor.sections;
+    let analysis = edf::response_times(numbers, sections, TIME);
+    let suspends = numbers.tasks().iter().any(|task| task.suspension() > 0);
+    if suspends && sections == Sections::Preemptive && analysis.verdict() != Judged::Feasible {
+        let better = edf::suspension::response_times(numbers);
+        if better.verdict() == Judged::Feasible {
+            let proven = checker::edf_suspension(numbers, &better).is_ok();
+            return Bounds { analysis: better, proven, suspended: true };
+        }
+    }
+    let proven = checker::edf(numbers, sections, TIME, &analysis).is_ok();
+    Bounds { analysis, proven, suspended: false }
 }
 
 /// Bounds where all phases are known, and whether they are proven. Where the search among the windows

@@ -115,6 +115,7 @@ fn report(
         work: None,
         records_dropped: seen.dropped,
         migrations: outcome.migrations,
+        strayed: None,
         kernel: None,
     })
 }
@@ -196,6 +197,7 @@ fn manifest(
             policy_asked: report.policy.clone(),
             policy: report.policy.clone(),
             reservation: server.map(|server| format!("{}/{}", server.budget, server.period)),
+            reserved: None,
             cpus: cpus.to_string(),
             start_ns: task.and_then(|task| task.offset).map_or(0, ns),
             finish_ns: document.horizon_ns,

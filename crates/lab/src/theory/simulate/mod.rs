@@ -115,6 +115,9 @@ impl Request {
 /// Intervals that a folder has room for unless it is asked for otherwise; 48 MB of memory.
 pub const DEFAULT_RECORDS: u64 = 1_000_000;
 
+/// Tasks of a set that is simulated, at most. So many are a thousand events in a second.
+pub const MOST_TASKS: usize = 5_000;
+
 /// Hears how far a simulation is, on the thread that called [`simulate`].
 pub trait Watch {
     /// So much of the horizon is simulated, both in ns. Told now and then; a comparison of two
@@ -157,6 +160,12 @@ pub enum Failure {
         /// The task.
         task: String,
     },
+    /// More tasks than a simulation takes.
+    #[error(
+        "{0} tasks, and at most {MOST_TASKS} are simulated, since each event looks at all of them; simulate the \
+         tasks of one processor at a time, each in a file of its own, or leave some out"
+    )]
+    TooMany(usize),
     /// A horizon of no time.
     #[error("--horizon: {0} is no time to simulate; give a time above zero")]
     Horizon(Span),
@@ -200,6 +209,9 @@ struct Pass {
 /// See [`Failure`]. A folder that cannot be written afterwards is no failure: the findings come
 /// back with the reason.
 pub fn simulate(request: &Request, watch: &mut dyn Watch) -> Result<Simulated, Failure> {
+    if request.set.tasks.len() > MOST_TASKS {
+        return Err(Failure::TooMany(request.set.tasks.len()));
+    }
     let choices =
         Choices { releases: request.releases, late: request.late, throttling: request.throttling };
     let mut model = model(&request.set, choices)?;

@@ -8,13 +8,14 @@ use std::path::PathBuf;
 use hourglass_model::generate::{
     GenerateError, MOST_PROCESSORS, Method, Millionths, Recipe, Source,
 };
+use hourglass_model::near;
 use hourglass_model::sweep::SweepExperiment;
 use hourglass_model::tasks::TaskSetError;
 use hourglass_sched::{Task, TaskError};
 use hourglass_store::sweep::SweepFolderError;
 use thiserror::Error;
 
-use super::analyses::{Analysis, Machine, default_names};
+use super::analyses::{ANALYSES, Analysis, Machine, default_names};
 use super::template::{Scaled, Template, TemplateError};
 use super::words::Draft;
 
@@ -71,7 +72,7 @@ pub enum SweepError {
     #[error("no thread can be started: {0}; raise the limit on processes (ulimit -u)")]
     NoThread(String),
     /// A key that there is not.
-    #[error("unknown key '{0}'; there is: {keys}", keys = Draft::KEYS.join(", "))]
+    #[error("{}", near::unknown("key", .0, Draft::KEYS))]
     UnknownKey(String),
     /// A value that is not understood.
     #[error("{key}: {reason}")]
@@ -82,7 +83,11 @@ pub enum SweepError {
         reason: String,
     },
     /// An analysis that there is not.
-    #[error("analyses: no analysis is called '{0}'")]
+    #[error(
+        "analyses: unknown analysis '{0}'; {question}hourglass sweep --list lists them",
+        question = near::did_you_mean(.0, ANALYSES.iter().map(|analysis| analysis.name))
+            .map_or_else(String::new, |question| format!("{question} "))
+    )]
     UnknownAnalysis(String),
     /// An analysis twice.
     #[error("analyses: '{0}' stands there twice; leave one out")]

@@ -195,7 +195,7 @@ fn what_cannot_be_meant_is_refused() {
         ("sets = 0", "sets: '0' is out of range"),
         ("processors = 2\ntasks = 1\nutilisations = [1.5]", "over 1, the most that 1 tasks"),
         ("processors = 2\nanalyses = [\"rm\"]", "'rm' is for one processor"),
-        ("analyses = [\"rmm\"]", "no analysis is called 'rmm'"),
+        ("analyses = [\"rmm\"]", "unknown analysis 'rmm'; did you mean 'rm'?"),
         ("analyses = [\"rm\", \"rm\"]", "twice"),
         ("analyses = [\"fp\"]", "priorities of a task file"),
         ("generator = \"dice\"", "uunifast"),

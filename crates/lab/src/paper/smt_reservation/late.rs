@@ -1,0 +1,137 @@
+//! Points above the deadline: what they are, in the figure and in words.
+//!
+//! Owns: sorting them by their reason, their curves, the sentence that counts them. Must not: decide why a job was
+//! late ([`Outcome`] does).
+
+use hourglass_model::paper::{Curve, Origin, Place};
+
+use super::evaluation::Runs;
+use super::outcome::{Done, Late, Outcome};
+use super::ways::Way;
+
+/// What promises nothing has none, since all of its points may be late.
+const PROMISING: [Way; 4] = [Way::Disable, Way::Word, Way::Instructions, Way::CpuTime];
+
+/// Colours that no way has.
+const COLOURS: [(Late, u32); 3] = [(Late::Missed, 5), (Late::Overran, 6), (Late::Host, 7)];
+
+/// As the legend has them.
+const fn name(late: Late) -> &'static str {
+    match late {
+        Late::Missed => "above the deadline: missed",
+        Late::Overran => "above the deadline: needed more than reserved, or than it told",
+        Late::Host => "above the deadline: only by gaps below the kernel",
+    }
+}
+
+/// Where a completion is drawn.
+pub(super) fn place(done: &Done) -> Place {
+    Place { across: (done.period + 1) as f64, up: done.response_ns as f64 }
+}
+
+/// The outcomes of the ways that promise something.
+fn promised<'a>(runs: &'a Runs, ways: &'a [Way]) -> impl Iterator<Item = (Way, &'a Outcome)> {
+    let some = ways.iter().filter(|way| PROMISING.contains(way));
+    some.filter_map(|way| Some((*way, runs.here(*way)?.as_ref().ok()?)))
+}
+
+/// Marks for the late completions of those ways: a curve for each reason that there is.
+pub(super) fn curves(runs: &Runs, ways: &[Way]) -> Vec<Curve> {
+    let curve = |(late, colour): (Late, u32)| {
+        let points = |(_, outcome): (Way, &Outcome)| -> Vec<Place> {
+            outcome.late_so(late).map(place).collect()
+        };
+        let mut points: Vec<Place> = promised(runs, ways).flat_map(points).collect();
+        points.sort_by(|a, b| a.across.total_cmp(&b.across));
+        let name = name(late).to_owned();
+        (!points.is_empty()).then_some(Curve {
+            name,
+            origin: Origin::Here,
+            colour,
+            joined: false,
+            points,
+        })
+    };
+    COLOURS.into_iter().filter_map(curve).collect()
+}
+
+/// The late completions that are not among the missed, counted; empty if there are none.
+pub(super) fn excused_words(runs: &Runs, ways: &[Way]) -> String {
+    let of = |late: Late| -> Vec<(Way, usize)> {
+        let counts =
+            promised(runs, ways).map(|(way, outcome)| (way, outcome.late_so(late).count()));
+        counts.filter(|(_, count)| *count > 0).collect()
+    };
+    let sentence = |late: Late, why: &str| {
+        let counts = of(late);
+        let all: usize = counts.iter().map(|(_, count)| count).sum();
+        let each: Vec<String> =
+            counts.iter().map(|(way, count)| format!("{} {count}", way.name())).collect();
+        (all > 0).then(|| format!("{all} {why} ({})", each.join("; ")))
+    };
+    let parts: Vec<String> = [
+        sentence(Late::Overran, "of jobs that needed more than reserved, or than they told"),
+        sentence(Late::Host, "late only by gaps below the kernel"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    if parts.is_empty() {
+        return String::new();
+    }
+    format!(
+        " Other points above the deadline, which no policy promises to keep below it, are marked by their reason: {}.",
+        parts.join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(responses: &[(u64, u64, u64)]) -> Outcome {
+        let done = |(period, (response_ns, own_ns, taken_ns)): (usize, &(u64, u64, u64))| Done {
+            period: period as u64,
+            response_ns: *response_ns,
+            own_ns: *own_ns,
+            taken_ns: *taken_ns,
+            ..Done::default()
+        };
+        Outcome {
+            deadline_ns: 70,
+            reserve_ns: Some(50),
+            periods: responses.len() as u64,
+            done: responses.iter().enumerate().map(done).collect(),
+            ..Outcome::default()
+        }
+    }
+
+    /// The bug: Figure 11 drew points above the deadline under a text that said there were none. What is late is
+    /// marked, and the text counts what is marked.
+    #[test]
+    fn points_above_the_deadline_are_marked_and_counted() {
+        let word = outcome(&[(60, 50, 0), (80, 65, 0), (75, 50, 6)]);
+        let disable = outcome(&[(71, 51, 0), (60, 50, 0)]);
+        let ignore = outcome(&[(99, 50, 0), (98, 50, 0)]);
+        let here =
+            vec![(Way::Ignore, Ok(ignore)), (Way::Word, Ok(word)), (Way::Disable, Ok(disable))];
+        let mut runs = Runs { here, simulated: Vec::new() };
+        let ways = [Way::Ignore, Way::Word, Way::Disable];
+        let marks = curves(&runs, &ways);
+        let found: Vec<(&str, usize)> =
+            marks.iter().map(|curve| (curve.name.as_str(), curve.points.len())).collect();
+        assert_eq!(found, [(name(Late::Overran), 2), (name(Late::Host), 1)]);
+        assert!(marks.iter().flat_map(|curve| &curve.points).all(|place| place.up > 70.0));
+        let text = excused_words(&runs, &ways);
+        assert!(text.contains("2 of jobs that needed more"), "{text}");
+        assert!(text.contains("(monitor, word 1; disable 1)"), "{text}");
+        assert!(text.contains("1 late only by gaps below the kernel (monitor, word 1)"), "{text}");
+        runs.here.truncate(1);
+        assert_eq!((curves(&runs, &ways).len(), excused_words(&runs, &ways)), (0, String::new()));
+        // What was missed is marked as such; its sentence is that of the difference from the paper.
+        runs.here.push((Way::Word, Ok(outcome(&[(90, 50, 0)]))));
+        let marks = curves(&runs, &ways);
+        assert_eq!((marks.len(), marks[0].name.as_str()), (1, name(Late::Missed)));
+        assert_eq!(excused_words(&runs, &ways), "");
+    }
+}

@@ -1,0 +1,135 @@
+//! What a run asks of the machine that it cannot have: CPUs and memory.
+//!
+//! Owns: which CPUs may be named. Must not: refuse what the kernel would grant. The CPUs with which this process
+//! was started (its affinity) are where threads go of which nothing is said; others may be named, such as those
+//! that `isolcpus` keeps everybody from.
+
+use hourglass_model::CpuSet;
+use hourglass_model::host::Host;
+use hourglass_sys::memory::{Lack, lack_of};
+use hourglass_workload::spec::RunSpec;
+
+use crate::experiment::Failure;
+
+/// The CPUs on which this process may place threads: those that are online and in the cpuset of its control
+/// group. `None` if the machine does not tell; then the kernel answers when it is asked.
+#[must_use]
+pub fn permitted_cpus(host: &Host) -> Option<CpuSet> {
+    match (&host.cpu.online, &host.cgroup.cpuset) {
+        (Some(online), Some(cpuset)) => Some(online.intersection(cpuset)),
+        (online, cpuset) => online.as_ref().or(cpuset.as_ref()).cloned(),
+    }
+}
+
+/// The CPUs on which threads run of which nothing is said: what this process was started with, as far as it is
+/// online.
+#[must_use]
+pub fn usual_cpus(host: &Host) -> CpuSet {
+    let online = host.cpu.online.clone().unwrap_or_default();
+    match &host.cpu.allowed {
+        Some(allowed) if online.is_empty() => allowed.clone(),
+        Some(allowed) => allowed.intersection(&online),
+        None => online,
+    }
+}
+
+pub(crate) fn check_cpus(spec: &RunSpec, host: &Host) -> Result<(), Failure> {
+    // What the machine does not tell is left to the kernel to refuse.
+    for (thread, wanted) in spec.threads.iter().enumerate() {
+        let Some(wanted) = &wanted.cpus else { continue };
+        let missing = |cpus: &CpuSet| wanted.iter().find(|cpu| !cpus.contains(*cpu));
+        if let Some(online) = &host.cpu.online
+            && let Some(cpu) = missing(online)
+        {
+            return Err(Failure::NoSuchCpu { thread, cpu, online: online.clone() });
+        }
+        if let Some(permitted) = permitted_cpus(host)
+            && let Some(cpu) = missing(&permitted)
+        {
+            return Err(Failure::Barred { thread, cpu, permitted });
+        }
+    }
+    Ok(())
+}
+
+/// Locking more than this share of the memory would end in the kernel killing somebody.
+const LOCKABLE: (u64, u64) = (3, 4);
+
+/// What a run takes beside its buffers, until its result is written: the trace's file has 15 MiB of columns at
+/// a time. Bytes.
+const BESIDE: u64 = 24 * MIB;
+
+const MIB: u64 = 1 << 20;
+
+pub(crate) fn check_memory(spec: &RunSpec, host: &Host) -> Result<(), Failure> {
+    let bytes = spec.memory_bytes();
+    let wanted = bytes.div_ceil(MIB);
+    let failed = |given: u64, whose: &str, limit: &str| {
+        let given = given / MIB;
+        Err(Failure::Memory { wanted, given, limit: format!("{whose} {given} MiB{limit}") })
+    };
+    let limits = [host.memory.total_bytes, host.cgroup.memory_limit_bytes];
+    if let Some(total) = limits.into_iter().flatten().min() {
+        let given = total / LOCKABLE.1 * LOCKABLE.0;
+        if bytes > given {
+            return failed(given, "this machine can give", "");
+        }
+    }
+    match lack_of(u128::from(bytes), BESIDE) {
+        None => Ok(()),
+        Some(Lack::Available(left)) => failed(left, "this machine has", " now (MemAvailable)"),
+        Some(Lack::Limit(left)) => {
+            let left = left.saturating_sub(BESIDE);
+            failed(left, "this process may have", " (RLIMIT_AS, ulimit -v)")
+        }
+        Some(Lack::Refused) => {
+            Err(Failure::Memory { wanted, given: 0, limit: "the kernel refuses them".to_owned() })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hourglass_workload::spec::ThreadSpec;
+
+    use super::*;
+    use crate::host::fake::{USER_STATUS, v2_container};
+
+    fn on(cpus: &str) -> RunSpec {
+        let cpus = Some(cpus.parse().unwrap());
+        RunSpec::new(vec![ThreadSpec { cpus, ..ThreadSpec::default() }])
+    }
+
+    /// `taskset -c 0 hourglass noise -c 1` and isolated CPUs were refused: what bars a CPU is its absence and the
+    /// cpuset, not the affinity with which this process was started.
+    #[test]
+    fn what_the_cpuset_has_may_be_named() {
+        let narrow = USER_STATUS.replace("0-3", "0");
+        let machine = v2_container()
+            .with(&[("sys/devices/system/cpu/online", "0-3\n"), ("proc/self/status", &narrow)]);
+        let mut host = machine.host();
+        host.cgroup.cpuset = None;
+        assert_eq!(host.cpu.allowed, "0".parse().ok());
+        assert_eq!(permitted_cpus(&host), "0-3".parse().ok());
+        assert_eq!(usual_cpus(&host), "0".parse().unwrap());
+        assert!(check_cpus(&on("1,3"), &host).is_ok());
+        host.cgroup.cpuset = "0-1".parse().ok();
+        assert!(check_cpus(&on("1"), &host).is_ok());
+        let barred = check_cpus(&on("1-2"), &host).unwrap_err();
+        assert_eq!(
+            barred.to_string(),
+            "thread 0: --cpu: CPU 2 is not in the cpuset of this process's control group; use some of \
+             0-1, or give the cpuset more (docker: --cpuset-cpus)"
+        );
+        let missing = check_cpus(&on("4"), &host).unwrap_err();
+        assert!(matches!(missing, Failure::NoSuchCpu { cpu: 4, .. }), "{missing}");
+    }
+
+    #[test]
+    fn a_machine_that_tells_nothing_leaves_it_to_the_kernel() {
+        let host = crate::host::fake::FakeMachine::empty().host();
+        assert_eq!(permitted_cpus(&host), None);
+        assert!(check_cpus(&on("700"), &host).is_ok());
+        assert!(check_memory(&on("0"), &host).is_ok());
+    }
+}
