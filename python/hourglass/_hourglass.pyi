@@ -11,7 +11,7 @@ SpanLike = Union[SupportsIndex, str, timedelta]
 """A length of time: whole nanoseconds, a text such as ``"1.5ms"``, or a timedelta."""
 Cpus = Union[SupportsIndex, Iterable[SupportsIndex], str]
 """CPUs: a number, numbers, or a text such as ``"0-3,8"``."""
-_Status = Literal["os_clock", "settling", "steady", "failed_over"]
+_Status = Literal["os_clock", "settling", "steady", "failed_over", "assumed"]
 _Source = Literal["monotonic", "tsc", "cntvct", "hpet", "sim", "unknown"]
 
 __version__: str
@@ -294,6 +294,7 @@ class Periodic:
         cpus: Optional[Cpus] = None,
         waiting: Literal["kernel", "learned", "spin"] = "kernel",
         count: Optional[int] = None,
+        on_start: Optional[Callable[[], object]] = None,
     ) -> Self: ...
     def __iter__(self) -> Self: ...
     def __next__(self) -> Tick: ...

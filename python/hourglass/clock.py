@@ -2,7 +2,8 @@
 
 `now_ns()` reads the clock of the process: nanoseconds on `CLOCK_MONOTONIC`'s scale, by the processor's
 counter where that can be trusted, by the operating system's clock where not. It costs less than
-`time.monotonic_ns()`. `now_bounded()` says between which two times it is for certain.
+`time.monotonic_ns()`. `now_bounded()` says between which two times it is for certain, also while a
+daemon slews the kernel's clock.
 
     >>> from hourglass import clock
     >>> begin = clock.now_ns()

@@ -123,7 +123,8 @@ def compare(
     """Runs two workloads in turn and says what differs: the document `hourglass.diff/1`.
 
     As `hourglass run --against`: both runs of a round draw the same execution times, and which is first is
-    drawn. Below 5 rounds there is no verdict. `output` names a new folder for all runs (`a-01`, `b-01`...).
+    drawn. Below 6 rounds there is no verdict; a warning in the document says what too few
+    rounds cannot decide. `output` names a new folder for all runs (`a-01`, `b-01`...).
 
     Waits and is interrupted as `run` is. Raises what `run` raises.
     """

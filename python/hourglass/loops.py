@@ -27,7 +27,7 @@ The interpreter is let go while it waits; a thread that holds it then delays the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Iterable, Literal, Optional, Union
+from typing import TYPE_CHECKING, Callable, Iterable, Literal, Optional, Union
 
 from ._hourglass import Completed, Distribution, Periodic, Tick, Totals
 
@@ -50,12 +50,15 @@ def periodic(
     cpus: Union[int, Iterable[int], str, None] = None,
     waiting: Literal["kernel", "learned", "spin"] = "kernel",
     count: Optional[int] = None,
+    on_start: Optional[Callable[[], object]] = None,
 ) -> Periodic:
     """An iterator over ticks, every `period` or `hertz` times a second.
 
     The first tick comes at once, or with `epoch_ns` (a time of `clock.now_ns()`'s scale) and `phase` at the next point of
     that grid. `budget` is CPU time that a job may take: what takes more is counted. `count` ends the
-    loop after so many ticks; without it, it goes on until `stop()`, `close()` or `break`.
+    loop after so many ticks; without it, it goes on until `stop()`, `close()` or `break`. `on_start` is called
+    once in the loop's thread, when that has `policy` and `cpus` and before the first tick is due; what it
+    raises comes out of the first tick (or of `with`), and policy and CPUs are given back.
 
     Raises `InvalidError` for what cannot be meant; the first tick raises `PermissionDeniedError` with the line that
     grants it if the kernel refuses `policy`.
@@ -72,4 +75,5 @@ def periodic(
         cpus=cpus,
         waiting=waiting,
         count=count,
+        on_start=on_start,
     )

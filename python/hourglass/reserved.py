@@ -37,9 +37,11 @@ class Refused(SystemRefusedError):
 
 
 # Loads the extension module alone, by its path: nothing that it imports may start a thread. Question and
-# answer go through a file in memory that nobody else has.
+# answer go through a file in memory that nobody else has. Python ignores two signals that the command must not.
 _CHILD = """
-import importlib.machinery, importlib.util, json, os, sys
+import importlib.machinery, importlib.util, json, os, signal, sys
+for ignored in (signal.SIGPIPE, signal.SIGXFSZ):
+    signal.signal(ignored, signal.SIG_DFL)
 path, name, talk, parent = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 os.set_inheritable(talk, False)
 loader = importlib.machinery.ExtensionFileLoader(name, path)

@@ -21,6 +21,7 @@ fn status_word(status: Status) -> &'static str {
         Status::Settling => "settling",
         Status::Steady => "steady",
         Status::FailedOver => "failed_over",
+        Status::Assumed => "assumed",
     }
 }
 
@@ -222,7 +223,8 @@ fn now_ordered_ns() -> u64 {
     clock().now_ordered()
 }
 
-/// Between which two times it is, for certain; some nanoseconds more than `now_ns`.
+/// Between which two times it is, for certain, also while a daemon slews the kernel's clock; some
+/// nanoseconds more than `now_ns`.
 #[pyfunction]
 #[pyo3(signature = (*, ordered = true))]
 fn now_bounded(ordered: bool) -> PyBounds {

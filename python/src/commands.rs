@@ -55,6 +55,7 @@ impl Asked {
                 true => Subject::Nobody,
                 false => Subject::Command(self.command),
             },
+            also: Vec::new(),
             aside: false,
         })
     }
@@ -75,6 +76,8 @@ impl Asked {
                 .map_err(|error| Failure::argument("stopper", error))?,
             graded: self.slow_first,
             alpha: words::rate(&self.alpha).map_err(|error| Failure::argument("alpha", error))?,
+            interval: None,
+            progress: None,
         }))
     }
 }
@@ -91,7 +94,7 @@ fn refused(failure: NoReservation) -> Failure {
 fn kind(failure: &NoReservation) -> Kind {
     match failure {
         NoReservation::Refused(_) => Kind::Permission,
-        NoReservation::Siblings(_) => Kind::Unsupported,
+        NoReservation::Siblings(_) | NoReservation::Progress(_) => Kind::Unsupported,
         NoReservation::System { .. } => Kind::Os,
         NoReservation::NotStarted(_) | NoReservation::NotAdopted(_) | NoReservation::Words(_) => {
             Kind::Invalid

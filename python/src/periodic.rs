@@ -4,8 +4,8 @@
 //! interpreter is let go while the loop waits; that it has to be taken again before the job begins is
 //! part of the tick's lateness.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use hourglass_time::{Instant, Monotonic};
 use hourglass_timer::periodic::{
@@ -213,6 +213,8 @@ struct PyPeriodic {
     count: Option<u64>,
     interrupter: Interrupter,
     held: Held,
+    /// Called before the first release.
+    on_start: Mutex<Option<Py<PyAny>>>,
     live: OnceLock<Owned<Live>>,
     statistics: OnceLock<Statistics>,
     stopped: AtomicBool,
@@ -223,17 +225,33 @@ const LOOP: &str = "loop";
 
 impl PyPeriodic {
     /// Begins, in this thread.
-    fn live(&self) -> Result<&Owned<Live>, Failure> {
+    fn live(&self, py: Python<'_>) -> PyResult<&Owned<Live>> {
         if let Some(live) = self.live.get() {
             return Ok(live);
         }
         self.held.take(self.scheduling, self.cpus.as_deref(), &self.parameters)?;
+        self.call_hook(py).or_else(|raised| {
+            self.held.give_back()?;
+            Err(raised)
+        })?;
         let sleeper = Sleeper::with(self.settings).interrupted_through(self.interrupter.clone());
         let task = PeriodicLoop::new(sleeper, &self.parameters);
         // The same loop begun by two threads at one moment is the first one's.
         let _ = self.statistics.set(task.statistics());
         let live = Live { task, job: None, previous: None };
         Ok(self.live.get_or_init(|| Owned::here(live)))
+    }
+
+    /// Calls what is to be called first; let go afterwards, since it may hold the loop.
+    fn call_hook(&self, py: Python<'_>) -> PyResult<()> {
+        let hook = || self.on_start.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = hook().as_ref().map(|hook| hook.clone_ref(py));
+        if let Some(own) = own {
+            own.call0(py)?;
+            let done = hook().take();
+            drop(done);
+        }
+        Ok(())
     }
 
     fn end(&self) -> Result<(), Failure> {
@@ -248,7 +266,7 @@ impl PyPeriodic {
 #[pymethods]
 impl PyPeriodic {
     #[new]
-    #[pyo3(signature = (period = None, *, hertz = None, deadline = None, phase = None, budget = None, epoch_ns = None, on_overrun = "skip", policy = None, cpus = None, waiting = "kernel", count = None))]
+    #[pyo3(signature = (period = None, *, hertz = None, deadline = None, phase = None, budget = None, epoch_ns = None, on_overrun = "skip", policy = None, cpus = None, waiting = "kernel", count = None, on_start = None))]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     fn new(
         period: Option<GivenSpan>,
@@ -262,6 +280,7 @@ impl PyPeriodic {
         cpus: Option<GivenCpus>,
         waiting: &str,
         count: Option<u64>,
+        on_start: Option<Py<PyAny>>,
     ) -> PyResult<PyPeriodic> {
         let mut parameters = match (period, hertz) {
             (Some(period), None) => Parameters::every(period.0),
@@ -293,6 +312,7 @@ impl PyPeriodic {
             count,
             interrupter: Interrupter::new(),
             held: Held::default(),
+            on_start: Mutex::new(on_start),
             live: OnceLock::new(),
             statistics: OnceLock::new(),
             stopped: AtomicBool::new(false),
@@ -312,7 +332,7 @@ impl PyPeriodic {
             self.end()?;
             return Ok(None);
         }
-        let owned = self.live()?;
+        let owned = self.live(py)?;
         let mut live = owned.get(LOOP)?;
         live.complete();
         let over = self.count.is_some_and(|count| live.completed() >= count);
@@ -340,8 +360,8 @@ impl PyPeriodic {
         Ok(())
     }
 
-    fn __enter__(slf: Py<PyPeriodic>) -> PyResult<Py<PyPeriodic>> {
-        slf.get().live()?;
+    fn __enter__(slf: Py<PyPeriodic>, py: Python<'_>) -> PyResult<Py<PyPeriodic>> {
+        slf.get().live(py)?;
         Ok(slf)
     }
 

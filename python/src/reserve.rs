@@ -39,8 +39,8 @@ impl PySupply {
 /// What stands in the way, as a kind.
 fn refused(refusal: &Refusal) -> Failure {
     let kind = match refusal.id {
-        Obstacle::Capability | Obstacle::GroupBudget => Kind::Permission,
-        Obstacle::Bandwidth => Kind::Busy,
+        Obstacle::Capability | Obstacle::Owner | Obstacle::GroupBudget => Kind::Permission,
+        Obstacle::Bandwidth | Obstacle::Nested => Kind::Busy,
         Obstacle::Times | Obstacle::Affinity | Obstacle::Cpu | Obstacle::Fork => Kind::Invalid,
         Obstacle::Gone => Kind::Closed,
         Obstacle::Missing => Kind::Unsupported,
@@ -65,7 +65,7 @@ fn number(thread: Option<u32>) -> Result<u32, Failure> {
 ///
 /// A context manager that puts the calling thread (or the one of that number, `threading.get_native_id()`) under
 /// the reservation and takes it out again. `soft` lets it use what nobody reserved, too. Threads that it
-/// starts meanwhile are not under it.
+/// starts meanwhile are not under it. Threads of other users' processes only root may name.
 #[pyclass(frozen, name = "Reservation", module = "hourglass.reserve")]
 struct PyReservation {
     request: Request,
@@ -103,7 +103,10 @@ impl PyReservation {
 
     /// That it would be taken; raises what stands in the way. Changes nothing.
     fn check(&self) -> PyResult<()> {
-        let facts = Facts::here(Some(number(self.thread)?));
+        let thread = number(self.thread)?;
+        admission::ownership(hourglass_lab::reservations::backend::Kind::Deadline, thread)
+            .map_err(|no| refused(&no))?;
+        let facts = Facts::here(Some(thread));
         match admission::deadline(&self.request, &facts).first() {
             Some(refusal) => Err(refused(refusal))?,
             None => Ok(()),

@@ -13,6 +13,15 @@ import pytest
 import hourglass
 
 
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """A skipped test is counted with those in Rust: `cargo xtask test` prints them all at its end."""
+    path = os.environ.get("HOURGLASS_SKIPPED")
+    if path and report.skipped and isinstance(report.longrepr, tuple):
+        why = " ".join(report.longrepr[2].split()).removeprefix("Skipped: ")
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(f"machine\t{report.nodeid}\t{why}\n")
+
+
 class Alarm:
     """Sends this process a signal, once, and knows when."""
 

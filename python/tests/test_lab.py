@@ -307,8 +307,8 @@ def test_threads_keep_their_names_and_limits_are_judged():
     ("workload", "says"),
     [
         ([{"workload": "CPU"}, {"name": "modem", "workload": "DANCE"}], r"^thread 2 \(modem\): unknown workload 'DANCE'"),
-        ([{"workload": "CPU", "max_gap": 1}], "^thread 1: unknown field `max_gap`"),
-        ({"color": 5, "thread": [{"workload": "CPU"}]}, "^the workload: unknown field `color`"),
+        ([{"workload": "CPU", "max_gap": 1}], "^thread 1: unknown key 'max_gap'"),
+        ({"color": 5, "thread": [{"workload": "CPU"}]}, "^the workload: unknown key 'color'"),
         ([], "^the workload: no threads"),
         ("[[thread]]\nworkload = 'DANCE'", "^workload:2:"),
     ],

@@ -244,3 +244,32 @@ def test_a_handler_does_not_use_what_it_interrupted(alarm: Callable[[], Alarm]) 
     loop.close()
     with pytest.raises(errors.ClosedError):
         next(loop)
+
+
+def test_a_start_hook_runs_before_the_first_tick() -> None:
+    seen: list[tuple[str, int, object]] = []
+    cpu = min(os.sched_getaffinity(0))
+
+    def hook() -> None:
+        time.sleep(0.003)
+        seen.append(("hook", clock.now_ordered_ns(), os.sched_getaffinity(0)))
+
+    with hourglass.periodic("1ms", count=3, cpus=cpu, on_start=hook) as loop:
+        assert [what for what, _, _ in seen] == ["hook"]
+        first = next(iter(loop))
+        assert first.expiry_ns >= seen[0][1]
+        list(loop)
+    assert seen[0][2] == {cpu} and len(seen) == 1
+
+
+def test_a_start_hook_that_raises_ends_the_loop() -> None:
+    before = os.sched_getaffinity(0)
+    cpu = min(before)
+
+    def hook() -> None:
+        raise FileNotFoundError("no device")
+
+    loop = hourglass.periodic("1ms", cpus=cpu, on_start=hook)
+    with pytest.raises(FileNotFoundError, match="no device"):
+        next(loop)
+    assert os.sched_getaffinity(0) == before

@@ -105,7 +105,7 @@ def test_questions():
     assert "fp-preemptive" in {analysis["name"] for analysis in sched.analyses()}
     with pytest.raises(InvalidError, match="'magic' is none of fp-preemptive, "):
         sched.check(TEXTBOOK, analysis="magic")
-    with pytest.raises(InvalidError, match="partition: use first-fit"):
+    with pytest.raises(InvalidError, match="partition: unknown fit 'magic'; use one of first-fit"):
         sched.check(TEXTBOOK, partition="magic")
 
 

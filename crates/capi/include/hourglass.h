@@ -87,6 +87,7 @@ enum {
     HG_CANCELLED = 31,  /* a sleep's timer was cancelled or armed anew */
     HG_TERMINATED = 32, /* a timer or its owner was terminated */
     HG_CLOCK_SET = 33,  /* the timer's clock was set */
+    HG_START_FAILED = 34, /* what a periodic thread was to do first failed */
     HG_PAGE = 40,       /* the file is no calibration page of this machine */
     HG_MIXED_TICKS = 41, /* the ticks are of different sources */
     /* Defects. */
@@ -127,12 +128,16 @@ static inline hg_status hg_check_abi(hg_error *error)
 
 /* ---- The clock ----------------------------------------------------------------------------- */
 
-/* What a bound rests on. */
+/* What a bound rests on. All but the last hold whatever a daemon does to the rate of CLOCK_MONOTONIC
+ * (adjtimex(2): frequency, tick, offset), and whether or not anything maintains the clock. */
 enum {
-    HG_CLOCK_OS = 0,         /* the kernel's clock serves */
-    HG_CLOCK_SETTLING = 1,   /* a counter serves, calibrated over less than a second: wide bounds */
-    HG_CLOCK_STEADY = 2,     /* a counter serves, calibrated */
-    HG_CLOCK_FAILED_OVER = 3 /* a counter was found wanting; the kernel's clock serves since */
+    HG_CLOCK_OS = 0,          /* the kernel's clock serves */
+    HG_CLOCK_SETTLING = 1,    /* a counter serves, calibrated over less than a second: may be wide */
+    HG_CLOCK_STEADY = 2,      /* a counter serves, calibrated, and the read saw that the kernel still makes
+                                 its clock of that counter as when the bound was found to hold */
+    HG_CLOCK_FAILED_OVER = 3, /* a counter was found wanting; the kernel's clock serves since */
+    HG_CLOCK_ASSUMED = 4      /* a counter serves whose bound holds while the rate stays within the
+                                 allowance that its owner gave (of a page that a Rust program shares) */
 };
 
 /* A time between two others: CLOCK_MONOTONIC was not before the one nor after the other when the clock
@@ -160,6 +165,8 @@ hg_bounds hg_now_bounded_ordered_call(void);
 enum {
     HG_PAGE_RECENT_ = 6,
     HG_PAGE_TURN_ = 8,
+    HG_PAGE_GUARD_ = 9,
+    HG_PAGE_GENERATION_AT_ = 10,
     HG_PAGE_SLOT_ = 16,
     HG_PAGE_SLOT_WORDS_ = 24,
     HG_SLOT_META_ = 0,
@@ -168,7 +175,8 @@ enum {
     HG_SLOT_MULT_ = 3,
     HG_SLOT_BASE_NS_ = 4,
     HG_SLOT_BOUND_NS_ = 5,
-    HG_SLOT_GROWTH_ = 6
+    HG_SLOT_GROWTH_ = 6,
+    HG_SLOT_HOLD_ = 7
 };
 
 #if defined(__SIZEOF_INT128__) && defined(__x86_64__)
@@ -272,14 +280,32 @@ static inline bool hg_page_read_(const uint64_t *page, bool ordered, uint64_t *n
     return true;
 }
 
-/* The same with the bound on its error. */
-static inline bool hg_page_read_bounded_(const uint64_t *page, bool ordered, hg_bounds *bounds)
+/* The kernel's own time data in this process: a word that is another one whenever the rate of its clock was
+ * changed. The library proves where it is before it says so, in its own page. */
+static inline uint32_t hg_generation_(void)
+{
+    const uint64_t at = hg_load_(hg_clock_page_v1 + HG_PAGE_GENERATION_AT_);
+    return __atomic_load_n((const uint32_t *)(uintptr_t)at, __ATOMIC_RELAXED);
+}
+
+/* Whether the slot's bound holds: guard and turn add up to the kernel's generation now, or it holds by itself.
+ * To be asked after the counter was read, since a thread may be interrupted in between. */
+static inline bool hg_reading_holds_(const struct hg_reading_ *reading, uint64_t guard)
+{
+    return __builtin_expect((uint32_t)(guard + reading->turn) == hg_generation_(), 1)
+        || hg_load_(reading->slot + HG_SLOT_HOLD_) == 0;
+}
+
+/* The same with the bound on its error; `guard` is where the page's, or the reader's own, lies. */
+static inline bool hg_page_read_guarded_(const uint64_t *page, const uint64_t *guard, bool ordered,
+                                         hg_bounds *bounds)
 {
     const struct hg_reading_ reading = hg_reading_begin_(page);
     const uint64_t bound_ns = hg_load_(reading.slot + HG_SLOT_BOUND_NS_);
     const uint64_t growth = hg_load_(reading.slot + HG_SLOT_GROWTH_);
     uint64_t elapsed, error, ns;
-    if (!hg_reading_end_(page, &reading, ordered, &elapsed)) {
+    if (!hg_reading_end_(page, &reading, ordered, &elapsed)
+        || !hg_reading_holds_(&reading, hg_load_(guard))) {
         return false;
     }
     ns = reading.base_ns + elapsed;
@@ -296,14 +322,23 @@ static inline bool hg_page_read_(const uint64_t *page, bool ordered, uint64_t *n
     (void)page, (void)ordered, (void)ns;
     return false;
 }
-static inline bool hg_page_read_bounded_(const uint64_t *page, bool ordered, hg_bounds *bounds)
+static inline bool hg_page_read_guarded_(const uint64_t *page, const uint64_t *guard, bool ordered,
+                                         hg_bounds *bounds)
 {
-    (void)page, (void)ordered, (void)bounds;
+    (void)page, (void)guard, (void)ordered, (void)bounds;
     return false;
 }
 #endif
 
-/* The time, ns on CLOCK_MONOTONIC. It never goes backwards, whatever serves. Unordered: the processor may
+/* The same by the page's own guard. */
+static inline bool hg_page_read_bounded_(const uint64_t *page, bool ordered, hg_bounds *bounds)
+{
+    return hg_page_read_guarded_(page, page + HG_PAGE_GUARD_, ordered, bounds);
+}
+
+/* The time, ns on CLOCK_MONOTONIC. It never goes backwards, whatever serves. Without a bound it does not look
+ * whether the kernel changed its rate since the last calibration: while a daemon slews at 100 ppm it may be
+ * 0.1 us off for every ms since then. Unordered: the processor may
  * read the counter some tens of nanoseconds before or after the instructions around it. No call, no lock,
  * no allocation, but now and then one read that calibrates (some 10 us, by some system calls).
  * Threads: any. Signals: safe. Errors: none. Free: nothing. */
@@ -321,7 +356,11 @@ static inline uint64_t hg_now_ordered(void)
     return __builtin_expect(hg_page_read_(hg_clock_page_v1, true, &ns), 1) ? ns : hg_now_ordered_call();
 }
 
-/* The time between two bounds; unordered.
+/* The time between two bounds; unordered. The bounds hold also while a daemon slews CLOCK_MONOTONIC: no
+ * call, no lock and no system call, but where the kernel's clock went on to another generation since the last
+ * read (at each tick of the kernel, every 1 to 10 ms: some 0.1 us), or changed its rate (one read calibrates,
+ * the others read the kernel's clock meanwhile). Where the kernel does not show how it makes its clock
+ * (a time namespace, no [vvar], a layout that is not known), they are those of the kernel's clock.
  * Threads: any. Signals: safe. Errors: none. Free: nothing. */
 static inline hg_bounds hg_now_bounded(void)
 {
@@ -551,8 +590,12 @@ typedef struct hg_page {
     const uint64_t *words;
     uint64_t handle;
     uint32_t counter; /* HG_SOURCE_*, if it is read by this processor's counter */
-    uint32_t reserved;
+    uint32_t guard;   /* which of hg_page_guards_v1 is its; 0 for none */
 } hg_page;
+
+/* Under which generation of the kernel's clock this process last found the line of a page to hold. */
+enum { HG_PAGE_GUARDS_ = 64 };
+extern const uint64_t hg_page_guards_v1[HG_PAGE_GUARDS_];
 
 typedef struct hg_page_writer {
     uint64_t pid;          /* in the writer's own namespace */
@@ -606,7 +649,9 @@ static inline uint64_t hg_page_now_ordered(const hg_page *page)
 static inline hg_bounds hg_page_now_bounded(const hg_page *page)
 {
     hg_bounds bounds;
-    return page && page->words && page->counter && hg_page_read_bounded_(page->words, false, &bounds)
+    return page && page->words && page->counter
+            && hg_page_read_guarded_(page->words, hg_page_guards_v1 + page->guard % HG_PAGE_GUARDS_, false,
+                                     &bounds)
         ? bounds
         : hg_page_now_bounded_call(page);
 }
@@ -1211,7 +1256,8 @@ typedef struct hg_timer_settings {
 /* When a timer expires. */
 typedef struct hg_arm {
     int64_t expiry_ns; /* a time of the timer's clock; with `relative` a length from now */
-    int64_t period_ns; /* again so long after each scheduled expiry; 0 for once */
+    int64_t period_ns; /* again so long after each scheduled expiry; 0 for once. Below 100 us expiries are
+                          served one by one only as long as the engine keeps up; else they are overruns */
     int64_t slack_ns;  /* how much later it may expire, to share a wake-up with others */
     bool relative;
     bool has_priority; /* else it is the real-time priority of the thread that arms */
@@ -1237,12 +1283,14 @@ static inline hg_arm hg_arm_after(int64_t length_ns)
     return arm;
 }
 
-/* So long from now, and then with that period.
+/* Periodic: first after `period_ns` from now, then every `period_ns`. Arming a timer with a period of 0 or less
+ * fails with HG_INVALID.
  * Threads: any. Signals: safe. Errors: none. Free: nothing. */
 static inline hg_arm hg_arm_every(int64_t period_ns)
 {
-    hg_arm arm = hg_arm_after(period_ns);
-    arm.period_ns = period_ns;
+    hg_arm arm = hg_arm_after(period_ns > 0 ? period_ns : 0);
+    /* 0 would be once: INT64_MIN stands for a period of nothing. */
+    arm.period_ns = period_ns != 0 ? period_ns : INT64_MIN;
     return arm;
 }
 
@@ -1355,7 +1403,8 @@ typedef bool (*hg_body_fn)(hg_job *job, void *user);
 /* Is told of a job, on the periodic thread, after it: must not block. */
 typedef void (*hg_completed_fn)(const hg_completed *job, void *user);
 
-/* All zero but the period is usual. What it points to is copied, but for `stop_on`. */
+/* All zero but the period is usual. What it points to is copied, but for `stop_on`. Times and lengths are at
+ * most INT64_MAX: HG_INVALID beyond. */
 typedef struct hg_periodic_settings {
     const char *name;     /* NULL for "periodic"; the kernel shows 15 bytes */
     uint64_t period_ns;   /* or */
@@ -1411,6 +1460,18 @@ typedef struct hg_periodic_statistics {
  * taken; HG_OS. Free: the thread, with hg_periodic_free; `user` is released by `release`. */
 hg_status hg_periodic_start(const hg_periodic_settings *settings, hg_body_fn body, void *user,
                             hg_release_fn release, hg_periodic *periodic, hg_error *error);
+
+/* What the thread does first, with `user`: to open a device, to touch memory. Whether it goes on. */
+typedef bool (*hg_start_fn)(void *user);
+
+/* The same for a thread that calls `on_start` once, when it has its CPUs and its policy and before the first
+ * release; the grid begins after that, unless `epoch_ns` says where. This waits for it. If it answers false
+ * there is no thread. `on_start` may be NULL.
+ * Threads: any. Signals: no. Errors: as hg_periodic_start; HG_START_FAILED if `on_start` answered false.
+ * Free: the thread, with hg_periodic_free; `user` is released by `release`. */
+hg_status hg_periodic_start_with(const hg_periodic_settings *settings, hg_start_fn on_start, hg_body_fn body,
+                                 void *user, hg_release_fn release, hg_periodic *periodic,
+                                 hg_error *error);
 
 /* Asks it to stop: its wait ends at once, a job that runs is finished.
  * Threads: any. Signals: safe. Errors: HG_NULL, HG_STALE. Free: nothing. */
@@ -1474,7 +1535,7 @@ typedef struct hg_recording {
     uint64_t handle;
 } hg_recording;
 
-/* All zero but the period is usual. */
+/* All zero but the period is usual. Lengths are at most INT64_MAX: HG_INVALID beyond. */
 typedef struct hg_loop_spec {
     const char *name; /* NULL for "loop" */
     uint64_t period_ns;
@@ -1531,7 +1592,7 @@ typedef struct hg_interval {
 /* Makes everything ready, in some 30 ms, and starts to measure. CPUs and policy are the caller's, and
  * should be set before. The folder is made here, so that finishing cannot fail late for a silly reason.
  * Threads: any: the loop is that one's. Signals: no. Errors: HG_NULL; HG_INVALID, also for a folder that
- * exists, or whose place does not; HG_UNSUPPORTED; HG_EXHAUSTED if there is not so much memory;
+ * exists, whose place does not, or whose name is empty; HG_UNSUPPORTED; HG_EXHAUSTED if memory is short;
  * HG_PERMISSION and HG_OS for the folder. Free: the loop, with hg_loop_finish. */
 hg_status hg_loop_start(const hg_loop_spec *spec, hg_loop *own_loop, hg_error *error);
 
@@ -1611,7 +1672,8 @@ typedef struct hg_supply {
 } hg_supply;
 
 /* Whether the kernel's deadline class would take it, as far as can be seen. Reserves nothing. `thread` is
- * the kernel's number of one, 0 for the calling thread.
+ * the kernel's number of one, 0 for the calling thread. Unless this program's real user ID is root's, the real, effective and
+ * saved user ID of that thread must equal it, whatever capabilities the program has (HG_PERMISSION).
  * Threads: any. Signals: no. Errors: HG_NULL, HG_INVALID, HG_PERMISSION, HG_UNSUPPORTED, HG_OS; HG_BUSY if
  * the bandwidth is given away; HG_STALE if there is no such thread. The text says what is in the way and
  * the line that mends it. Free: nothing. */
@@ -1648,7 +1710,9 @@ typedef struct hg_progress_page {
     uint8_t reserved[7];
 } hg_progress_page;
 
-/* Opens the page that HOURGLASS_PROGRESS names, or without that makes one of the program's own.
+/* Opens the page that was handed down to the program: the descriptor that HOURGLASS_PROGRESS names, which it inherited,
+ * or, if that was closed, the path in HOURGLASS_PROGRESS_PATH. Without these it makes one of the program's own. HG_PAGE
+ * says which was closed, or what else is wrong. The descriptor stays open; the page cannot shrink under the program.
  * Threads: any: the page is that one's. Signals: no. Errors: HG_NULL, HG_PAGE, HG_OTHER_VERSION,
  * HG_EXHAUSTED. Free: the page, with hg_progress_close. */
 hg_status hg_progress_open(hg_progress_page *page, hg_error *error);

@@ -1,4 +1,4 @@
-// hourglass.hpp: hourglass.h for C++17, header-only.
+// hourglass.hpp: hourglass.h for C++17, header-only. Below that it has the thesis' classes, which are C++11.
 //
 // Everything throws hourglass::error where hourglass.h answers a failure, unless it is noexcept. What a
 // class owns is freed with it. A call-back is moved to where it stays, and destroyed when nothing calls
@@ -8,14 +8,41 @@
 #define HOURGLASS_HPP
 
 #if __cplusplus < 201703L
-#error "hourglass.hpp is C++17: compile with -std=c++17 or later, or use hourglass.h, which C++11 takes"
-#endif
+
+// Programs for the thesis' library are of the time of -std=c++0x: its classes are here for these, too, and
+// nothing else is, which says so where it is used.
+#include "hourglass_thesis.hpp"
+
+namespace hourglass
+{
+namespace detail
+{
+template <typename... Used> struct is_missing
+{
+    static_assert(sizeof...(Used) == 0,
+                  "hourglass.hpp is C++17: compile with -std=c++17 or later, or use hourglass.h");
+};
+} // namespace detail
+typedef detail::is_missing<void> steady_clock, fast_clock, system_clock, bounds, error, shared_clock, interrupt,
+    sleeper, region, watched, watch, deadline_handler, port, timer_class, thread_handle, action, timer, timer_owner,
+    timer_service, job, periodic_thread, recording, own_loop, reservation, progress;
+template <typename... Used> detail::is_missing<void, Used...> sleep_for(Used &&...);
+template <typename... Used> detail::is_missing<void, Used...> sleep_until(Used &&...);
+template <typename... Used> detail::is_missing<void, Used...> sleep_ticks(Used &&...);
+template <typename... Used> detail::is_missing<void, Used...> now_bounded(Used &&...);
+} // namespace hourglass
+
+#else // C++17
 
 #include <chrono>
 #include <cstdint>
+#include <cmath>
 #include <ctime>
+#include <exception>
+#include <limits>
 #include <memory>
 #include <optional>
+#include <ratio>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -421,6 +448,47 @@ inline std::uint64_t length(std::chrono::nanoseconds length) noexcept
     return length.count() > 0 ? static_cast<std::uint64_t>(length.count()) : 0;
 }
 
+/// Any length in whole nanoseconds, rounded up, so that no sleep is shorter than what was asked for. 0 for those
+/// that are not positive, and for what is no number; UINT64_MAX, which never comes, beyond 2^63.
+template <typename Rep, typename Period>
+std::uint64_t rounded_up(const std::chrono::duration<Rep, Period> &length) noexcept
+{
+    using in_ns = std::ratio_divide<Period, std::nano>;
+    constexpr long double BEYOND = 9.2e18L;
+    const Rep count = length.count();
+    if (!(count > Rep(0))) {
+        return 0;
+    }
+    const long double about = static_cast<long double>(count) * in_ns::num / in_ns::den;
+    if (!(about < BEYOND)) {
+        return std::numeric_limits<std::uint64_t>::max();
+    }
+    if constexpr (std::is_integral_v<Rep>) {
+        // Exact: whole and broken parts one by one, so that no product leaves 64 bits.
+        const auto whole = static_cast<std::uint64_t>(count) / in_ns::den;
+        const auto rest = static_cast<std::uint64_t>(count) % in_ns::den;
+        return whole * in_ns::num + (rest * in_ns::num + in_ns::den - 1) / in_ns::den;
+    } else {
+        return static_cast<std::uint64_t>(std::ceil(about));
+    }
+}
+
+/// A time of CLOCK_MONOTONIC, which std::chrono::steady_clock is on Linux, rounded up.
+template <typename Duration>
+std::uint64_t monotonic(const std::chrono::time_point<std::chrono::steady_clock, Duration> &time) noexcept
+{
+    return rounded_up(time.time_since_epoch());
+}
+template <typename Duration>
+std::uint64_t monotonic(const std::chrono::time_point<steady_clock, Duration> &time) noexcept
+{
+    return rounded_up(time.time_since_epoch());
+}
+/// Whether a clock's times are such.
+template <typename Clock>
+inline constexpr bool is_monotonic =
+    std::is_same_v<Clock, steady_clock> || std::is_same_v<Clock, std::chrono::steady_clock>;
+
 template <typename Call> hg_slept slept(Call &&call)
 {
     hg_slept found{};
@@ -430,32 +498,68 @@ template <typename Call> hg_slept slept(Call &&call)
 
 } // namespace detail
 
-/// hg_sleep_until. An interrupted sleep says so in what it returns.
-inline hg_slept sleep_until(steady_clock::time_point time)
+/// hg_sleep_until, for a time of hourglass::steady_clock, fast_clock or std::chrono::steady_clock in any unit,
+/// rounded up to a nanosecond. An interrupted sleep says so in what it returns.
+template <typename Clock, typename Duration, std::enable_if_t<detail::is_monotonic<Clock>, int> = 0>
+hg_slept sleep_until(const std::chrono::time_point<Clock, Duration> &time)
 {
     return detail::slept([&](hg_slept *slept, hg_error *e) {
-        return hg_sleep_until(steady_clock::ns(time), nullptr, slept, e);
+        return hg_sleep_until(detail::monotonic(time), nullptr, slept, e);
     });
 }
-inline hg_slept sleep_until(steady_clock::time_point time, const interrupt &by)
+template <typename Clock, typename Duration, std::enable_if_t<detail::is_monotonic<Clock>, int> = 0>
+hg_slept sleep_until(const std::chrono::time_point<Clock, Duration> &time, const interrupt &by)
 {
     return detail::slept([&](hg_slept *slept, hg_error *e) {
-        return hg_sleep_until(steady_clock::ns(time), by.get(), slept, e);
+        return hg_sleep_until(detail::monotonic(time), by.get(), slept, e);
     });
 }
 
-/// hg_sleep_for.
-inline hg_slept sleep_for(std::chrono::nanoseconds length)
+/// hg_sleep_for, for a length in any unit, floating-point ones too (1.5ms), rounded up to a nanosecond.
+template <typename Rep, typename Period> hg_slept sleep_for(const std::chrono::duration<Rep, Period> &length)
 {
     return detail::slept([&](hg_slept *slept, hg_error *e) {
-        return hg_sleep_for(detail::length(length), nullptr, slept, e);
+        return hg_sleep_for(detail::rounded_up(length), nullptr, slept, e);
     });
 }
-inline hg_slept sleep_for(std::chrono::nanoseconds length, const interrupt &by)
+template <typename Rep, typename Period>
+hg_slept sleep_for(const std::chrono::duration<Rep, Period> &length, const interrupt &by)
 {
     return detail::slept([&](hg_slept *slept, hg_error *e) {
-        return hg_sleep_for(detail::length(length), by.get(), slept, e);
+        return hg_sleep_for(detail::rounded_up(length), by.get(), slept, e);
     });
+}
+
+namespace detail
+{
+
+/// Until a clock that may be set says so: asked again after each sleep, as std::this_thread does.
+template <typename Clock, typename Duration, typename Sleep>
+hg_slept until_it_says(const std::chrono::time_point<Clock, Duration> &time, Sleep &&sleep)
+{
+    for (;;) {
+        const auto now = Clock::now();
+        const hg_slept found = now < time ? sleep(time - now) : sleep(std::chrono::nanoseconds(0));
+        if (found.interrupted || Clock::now() >= time) {
+            return found;
+        }
+    }
+}
+
+} // namespace detail
+
+/// Until a time of any other clock: hourglass::system_clock, std::chrono::system_clock or one's own. It has come
+/// by that clock when this returns; one that is set forward meanwhile is noticed at the end of the sleep (a timer
+/// on HG_BASE_REALTIME notices at once). Returns the result of the last sleep.
+template <typename Clock, typename Duration, std::enable_if_t<!detail::is_monotonic<Clock>, int> = 0>
+hg_slept sleep_until(const std::chrono::time_point<Clock, Duration> &time)
+{
+    return detail::until_it_says(time, [](const auto &length) { return sleep_for(length); });
+}
+template <typename Clock, typename Duration, std::enable_if_t<!detail::is_monotonic<Clock>, int> = 0>
+hg_slept sleep_until(const std::chrono::time_point<Clock, Duration> &time, const interrupt &by)
+{
+    return detail::until_it_says(time, [&](const auto &length) { return sleep_for(length, by); });
 }
 
 /// Until the counter has counted so many ticks from now; hg_sleep_ticks.
@@ -479,16 +583,20 @@ public:
     {
         detail::check([&](hg_error *e) { return hg_sleeper_new(&settings, &handle_, e); });
     }
-    hg_slept until(steady_clock::time_point time)
+    /// A time of one of the clocks of hourglass::sleep_until that are not set.
+    template <typename Clock, typename Duration>
+    hg_slept until(const std::chrono::time_point<Clock, Duration> &time)
     {
         return detail::slept([&](hg_slept *slept, hg_error *e) {
-            return hg_sleeper_until(handle_, steady_clock::ns(time), slept, e);
+            return hg_sleeper_until(handle_, detail::monotonic(time), slept, e);
         });
     }
-    hg_slept sleep_for(std::chrono::nanoseconds length)
+    /// As hourglass::sleep_for.
+    template <typename Rep, typename Period>
+    hg_slept sleep_for(const std::chrono::duration<Rep, Period> &length)
     {
         return detail::slept([&](hg_slept *slept, hg_error *e) {
-            return hg_sleeper_for(handle_, detail::length(length), slept, e);
+            return hg_sleeper_for(handle_, detail::rounded_up(length), slept, e);
         });
     }
     hg_slept sleep_ticks(std::uint64_t count)
@@ -936,10 +1044,12 @@ public:
         detail::check([&](hg_error *e) { return hg_job_check(inner_, &found, e); });
         return found;
     }
-    hg_slept sleep_until(steady_clock::time_point time) const
+    /// A time of one of the clocks of hourglass::sleep_until that are not set.
+    template <typename Clock, typename Duration>
+    hg_slept sleep_until(const std::chrono::time_point<Clock, Duration> &time) const
     {
         return detail::slept([&](hg_slept *slept, hg_error *e) {
-            return hg_job_sleep_until(inner_, steady_clock::ns(time), slept, e);
+            return hg_job_sleep_until(inner_, detail::monotonic(time), slept, e);
         });
     }
 
@@ -951,17 +1061,33 @@ private:
 class periodic_thread : public detail::owned<hg_periodic, hg_periodic_free>
 {
 public:
-    /// With the period alone.
+    /// With the period alone; hg_periodic_start.
     template <typename F> periodic_thread(std::chrono::nanoseconds period, F &&body)
     {
         hg_periodic_settings settings{};
         settings.period_ns = detail::length(period);
-        start(settings, std::forward<F>(body));
+        start(settings, nullptr, std::forward<F>(body));
     }
     /// With all there is. Call-backs of `settings` are C functions, and get the address of `body`.
     template <typename F> periodic_thread(const hg_periodic_settings &settings, F &&body)
     {
-        start(settings, std::forward<F>(body));
+        start(settings, nullptr, std::forward<F>(body));
+    }
+    /// With what the thread does first: hg_periodic_start_with. `on_start` may return whether the thread is to
+    /// go on; what it throws, this throws.
+    template <typename S, typename F>
+    periodic_thread(const hg_periodic_settings &settings, S &&on_start, F &&body)
+    {
+        using both = hooked<std::decay_t<S>, std::decay_t<F>>;
+        const auto thrown = std::make_shared<std::exception_ptr>();
+        try {
+            start(settings, both::first, both{ std::forward<S>(on_start), std::forward<F>(body), thrown });
+        } catch (const error &) {
+            if (*thrown) {
+                std::rethrow_exception(*thrown);
+            }
+            throw;
+        }
     }
     void stop() const noexcept { (void)hg_periodic_stop(handle_); }
     /// HG_PERIODIC_*.
@@ -980,7 +1106,34 @@ public:
     }
 
 private:
-    template <typename F> void start(const hg_periodic_settings &settings, F &&body)
+    /// A body with what comes before it.
+    template <typename S, typename F> struct hooked
+    {
+        S on_start;
+        F body;
+        std::shared_ptr<std::exception_ptr> thrown;
+
+        decltype(auto) operator()(job &running) { return body(running); }
+        static bool first(void *user) noexcept
+        {
+            auto &both = detail::callback<hooked>::of(user);
+            bool goes_on = true;
+            try {
+                if constexpr (std::is_void_v<decltype(both.on_start())>) {
+                    both.on_start();
+                } else {
+                    goes_on = both.on_start();
+                }
+            } catch (...) {
+                *both.thrown = std::current_exception();
+                goes_on = false;
+            }
+            detail::handed_over(user);
+            return goes_on;
+        }
+    };
+    template <typename F>
+    void start(const hg_periodic_settings &settings, hg_start_fn on_start, F &&body)
     {
         using call = detail::callback<std::decay_t<F>>;
         const hg_body_fn run = [](hg_job *inner, void *user) noexcept -> bool {
@@ -997,7 +1150,7 @@ private:
         };
         void *user = call::make(std::forward<F>(body));
         detail::check([&](hg_error *e) {
-            return hg_periodic_start(&settings, run, user, call::release, &handle_, e);
+            return hg_periodic_start_with(&settings, on_start, run, user, call::release, &handle_, e);
         });
     }
 };
@@ -1173,5 +1326,7 @@ private:
 #ifdef __SIZEOF_INT128__ // a processor of 64 bits
 #include "hourglass_thesis.hpp"
 #endif
+
+#endif // C++17
 
 #endif

@@ -1,6 +1,6 @@
 // hourglass_thesis.hpp: the classes of the HighPerTimer thesis (Fedotova 2012, chapter 4) on hourglass.h.
 //
-// Included by hourglass.hpp. Programs written for the thesis' library change their include to that; its
+// C++11, as the thesis' own library (-std=c++0x), and later. Included by hourglass.hpp. Programs written for the thesis' library change their include to that; its
 // namespace is `HPTimer` here as well. What is different, all of it:
 //
 // - A tick is a nanosecond, whatever the source. Ticks of all sources are the same, so that the source may
@@ -36,7 +36,14 @@
 #include <time.h>
 #include <type_traits>
 
+#if __cplusplus >= 201703L
 #include "hourglass.hpp"
+#define HG_INLINE_ inline
+#else
+#include "hourglass.h"
+/* What C++17 has a word for. */
+#define HG_INLINE_ __attribute__((weak))
+#endif
 
 namespace hourglass
 {
@@ -109,8 +116,8 @@ inline wide from_seconds(double seconds)
 }
 
 /// Unix time minus the clock's, ns; and whether it was looked for.
-inline std::atomic<std::int64_t> unix_zero_shift{ 0 };
-inline std::atomic<bool> has_unix_zero_shift{ false };
+HG_INLINE_ std::atomic<std::int64_t> unix_zero_shift{ 0 };
+HG_INLINE_ std::atomic<bool> has_unix_zero_shift{ false };
 
 inline std::int64_t system_time() noexcept
 {
@@ -194,7 +201,8 @@ public:
     /// So many ticks; with `shift` counted from the clock's own zero rather than from 1970.
     HighPerTimer(std::int64_t tics) : tics_(detail::narrow(detail::wide(tics) + detail::shift())) {}
     /// (Of two numbers the second one are nanoseconds: only a bool is one.)
-    template <typename Bool, typename = std::enable_if_t<std::is_same_v<Bool, bool>>>
+    template <typename Bool,
+              typename = typename std::enable_if<std::is_same<Bool, bool>::value>::type>
     HighPerTimer(std::int64_t tics, Bool shift)
         : tics_(detail::narrow(detail::wide(tics) + (shift ? detail::shift() : 0)))
     {
@@ -287,7 +295,7 @@ public:
     /// Sleeps as long as this is.
     void Sleep() const noexcept { sleep_for(tics_ > 0 ? static_cast<std::uint64_t>(tics_) : 0); }
     /// Ends the sleep in progress on this object. Any thread; a signal handler, too.
-    void Interrupt() noexcept { (void)hg_interrupt_set(&interrupt_); }
+    void Interrupt() noexcept { (void)hg_interrupt_set(own_interrupt()); }
 
     /// The time since 1970.
     static HighPerTimer Now() noexcept
@@ -440,16 +448,23 @@ private:
         return *this;
     }
     HighPerTimer &add(detail::wide ns) { return set(detail::narrow(tics_ + ns)); }
+    hg_interrupt *own_interrupt() const noexcept
+    {
+        constexpr std::uintptr_t ALIGNED = alignof(hg_interrupt);
+        static_assert(ALIGNED <= sizeof(hg_interrupt), "there is room for any place of the object");
+        const auto begin = reinterpret_cast<std::uintptr_t>(room_);
+        return reinterpret_cast<hg_interrupt *>((begin + ALIGNED - 1) / ALIGNED * ALIGNED);
+    }
     void sleep_for(std::uint64_t length_ns) const noexcept
     {
-        (void)hg_interrupt_clear(&interrupt_);
-        (void)hg_sleep_for(length_ns, &interrupt_, nullptr, nullptr);
+        (void)hg_interrupt_clear(own_interrupt());
+        (void)hg_sleep_for(length_ns, own_interrupt(), nullptr, nullptr);
     }
     void sleep_until(std::int64_t time_ns) const noexcept
     {
-        (void)hg_interrupt_clear(&interrupt_);
+        (void)hg_interrupt_clear(own_interrupt());
         const auto time = time_ns > 0 ? static_cast<std::uint64_t>(time_ns) : 0;
-        (void)hg_sleep_until(time, &interrupt_, nullptr, nullptr);
+        (void)hg_sleep_until(time, own_interrupt(), nullptr, nullptr);
     }
     static TimeSource source_now() noexcept
     {
@@ -465,12 +480,15 @@ private:
     }
 
     std::int64_t tics_ = 0;
-    mutable hg_interrupt interrupt_ = HG_INTERRUPT_INIT;
+    /// Room for an interrupt where it is aligned as it has to be: before C++17 no `new` and no vector aligns an
+    /// object to 64 bytes. All zero is HG_INTERRUPT_INIT.
+    mutable unsigned char room_[2 * sizeof(hg_interrupt) - 1] = {};
 };
 
-inline constexpr HighPerTimer HighPerTimer::HPTimer_MAX{ exactly{
+// Made by the compiler: there before anything runs.
+HG_INLINE_ const HighPerTimer HighPerTimer::HPTimer_MAX{ exactly{
     std::numeric_limits<std::int64_t>::max() } };
-inline constexpr HighPerTimer HighPerTimer::HPTimer_MIN{ exactly{
+HG_INLINE_ const HighPerTimer HighPerTimer::HPTimer_MIN{ exactly{
     std::numeric_limits<std::int64_t>::min() } };
 
 inline HighPerTimer operator+(const HighPerTimer &timer, const std::uint64_t seconds)
@@ -534,7 +552,16 @@ private:
     /// Looked at once.
     static const hg_hardware &hardware()
     {
-        static const hg_hardware found = hourglass::hardware();
+        static const hg_hardware found = look();
+        return found;
+    }
+    static hg_hardware look()
+    {
+        hg_hardware found;
+        hg_error error;
+        if (hg_hardware_look(&found, &error) != HG_OK) {
+            throw std::runtime_error(error.text);
+        }
         return found;
     }
 };
@@ -550,5 +577,7 @@ using thesis::TimeSource;
 
 /// Where the thesis' library has them.
 namespace HPTimer = hourglass::thesis;
+
+#undef HG_INLINE_
 
 #endif

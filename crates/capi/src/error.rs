@@ -63,6 +63,7 @@ kinds! {
     HG_CANCELLED = 31, "cancelled";
     HG_TERMINATED = 32, "terminated";
     HG_CLOCK_SET = 33, "clock_set";
+    HG_START_FAILED = 34, "start_failed";
     HG_PAGE = 40, "page";
     HG_MIXED_TICKS = 41, "mixed_ticks";
     HG_PANIC = 50, "panic";
@@ -198,6 +199,7 @@ impl From<SpawnError> for Failure {
                 Some(found) => (fault_kind(found), 0),
                 None => (HG_OS, 0),
             },
+            SpawnError::OnStart { .. } => (HG_START_FAILED, 0),
             SpawnError::Gone(_) => (HG_PANIC, 0),
             _ => (HG_INVALID, 0),
         };

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::os::fd::{BorrowedFd, IntoRawFd, RawFd};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use hourglass_clock::process::clock;
 use hourglass_clock::timekeeping::{Bounds, PageReader};
@@ -21,8 +22,43 @@ pub struct hg_page {
     pub handle: u64,
     /// Which counter of this processor may be read for it; 0 for none.
     pub counter: u32,
-    /// 0.
-    pub reserved: u32,
+    /// Which of [`hg_page_guards_v1`] is its; 0 for none.
+    pub guard: u32,
+}
+
+/// How many pages may have a guard; number 0 is nobody's.
+const GUARDS: usize = 64;
+/// No guard has it: an odd number.
+const UNGUARDED: u64 = 1;
+
+/// The guards that pages of other processes have in this one, for the inline reads of the header.
+#[unsafe(no_mangle)]
+pub static hg_page_guards_v1: [AtomicU64; GUARDS] = [const { AtomicU64::new(UNGUARDED) }; GUARDS];
+
+/// Which of them are taken: a bit each.
+static TAKEN: AtomicU64 = AtomicU64::new(1);
+
+/// Takes one; 0 if none is free: then each bounded read is a call.
+fn take_guard() -> u32 {
+    let taken = TAKEN.fetch_update(Ordering::AcqRel, Ordering::Acquire, |taken| {
+        (taken != u64::MAX).then(|| taken | 1 << taken.trailing_ones())
+    });
+    taken.map_or(0, u64::trailing_ones)
+}
+
+/// Gives it back.
+fn give_guard_back(number: u32) {
+    set_guard(number, UNGUARDED);
+    if number > 0 {
+        TAKEN.fetch_and(!(1 << (number % u64::BITS)), Ordering::AcqRel);
+    }
+}
+
+/// What a reader found goes to where the header looks.
+fn set_guard(number: u32, guard: u64) {
+    if let (1.., Some(place)) = (number, hg_page_guards_v1.get(number as usize)) {
+        place.store(guard, Ordering::Relaxed);
+    }
 }
 
 /// What is known of a page's writer.
@@ -76,8 +112,13 @@ pub unsafe extern "C" fn hg_page_open(
         let reader = PageReader::open(&file_of(fd)?)?;
         let words = reader.page_address();
         let counter = reader.counter().map_or(0, |source| u32::from(source.0));
+        // The header looks for the generation of the kernel's clock in this process' own page, which
+        // knows it from the first read on.
+        let _ = clock().now();
+        // Should another thread be at that first read: waits for it.
+        let _ = clock().source();
         let handle = PAGES.insert(reader)?;
-        Ok(hg_page { words, handle, counter, reserved: 0 })
+        Ok(hg_page { words, handle, counter, guard: take_guard() })
     };
     // SAFETY: as the header says of `page` and `error`.
     unsafe { give(page, "page", error, work) }
@@ -111,7 +152,14 @@ pub unsafe extern "C" fn hg_page_now_ordered_call(page: *const hg_page) -> u64 {
 pub unsafe extern "C" fn hg_page_now_bounded_call(page: *const hg_page) -> hg_bounds {
     reading(hg_bounds::default(), || {
         // SAFETY: as the header says of `page`.
-        let found: Option<Bounds> = unsafe { with(page, PageReader::now_bounded) };
+        let number = unsafe { page.as_ref() }.map_or(0, |page| page.guard);
+        let read = |reader: &PageReader| {
+            let bounds = reader.now_bounded();
+            set_guard(number, reader.guard());
+            bounds
+        };
+        // SAFETY: as above.
+        let found: Option<Bounds> = unsafe { with(page, read) };
         found.map(hg_bounds::from).unwrap_or_default()
     })
 }
@@ -147,7 +195,8 @@ pub unsafe extern "C" fn hg_page_close(page: *mut hg_page, error: *mut hg_error)
         // SAFETY: as the header says of `page`.
         let before = unsafe { read(page.cast_const(), "page") }?;
         let reader = PAGES.remove(before.handle)?;
-        let closed = hg_page { words: std::ptr::null(), counter: 0, ..before };
+        give_guard_back(before.guard);
+        let closed = hg_page { words: std::ptr::null(), counter: 0, guard: 0, ..before };
         // SAFETY: as above, not NULL.
         unsafe { write(page, closed, "page") }?;
         drop(reader);

@@ -14,7 +14,7 @@ use crate::error::{Failure, HG_OK, HG_PANIC, HG_WRONG_THREAD, answer, guard, hg_
 use crate::fault::{asked, hg_fault_fn, hg_handler_settings, hg_watch_settings};
 use crate::interrupt::{hg_interrupt, interrupt_at};
 use crate::job::{Lent, Mark, hg_body_fn, hg_completed_fn, run, tells};
-use crate::pointers::{User, give, is_there, offer, read, text};
+use crate::pointers::{User, give, is_there, nanoseconds, offer, read, text};
 use crate::scheduling::hg_scheduling;
 use crate::sleep::{hg_sleep_settings, settings_or};
 use crate::table::{Table, handles};
@@ -148,8 +148,8 @@ static PERIODIC: Table<Kept> = Table::new(11, "periodic thread");
 /// No more are looked at: Linux has as many.
 const MOST_CPUS: usize = 8192;
 
-fn span(ns: u64) -> Span {
-    Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX))
+fn span(ns: u64, name: &str) -> Result<Span, Failure> {
+    nanoseconds(ns, name).map(Span::from_nanos)
 }
 
 impl hg_periodic_settings {
@@ -162,7 +162,7 @@ impl hg_periodic_settings {
         let mut builder = PeriodicThread::builder(unsafe { text(self.name, "periodic") }?);
         builder = match (self.period_ns, self.hertz) {
             (0, 0) => return Err(Failure::invalid("no period: give period_ns or hertz")),
-            (period, 0) => builder.period(span(period)),
+            (period, 0) => builder.period(span(period, "period_ns")?),
             (0, hertz) => builder.hertz(hertz),
             _ => return Err(Failure::invalid("both period_ns and hertz: give one of them")),
         };
@@ -175,15 +175,16 @@ impl hg_periodic_settings {
                 return Err(Failure::invalid(text));
             }
         });
-        builder = builder.phase(span(self.phase_ns)).policy(self.scheduling.periodic()?);
+        builder =
+            builder.phase(span(self.phase_ns, "phase_ns")?).policy(self.scheduling.periodic()?);
         if self.deadline_ns != 0 {
-            builder = builder.deadline(span(self.deadline_ns));
+            builder = builder.deadline(span(self.deadline_ns, "deadline_ns")?);
         }
         if self.budget_ns != 0 {
-            builder = builder.budget(span(self.budget_ns));
+            builder = builder.budget(span(self.budget_ns, "budget_ns")?);
         }
         if self.epoch_ns != 0 {
-            let epoch = i64::try_from(self.epoch_ns).unwrap_or(i64::MAX);
+            let epoch = nanoseconds(self.epoch_ns, "epoch_ns")?;
             builder = builder.epoch(Instant::<Monotonic>::from_nanos(epoch));
         }
         if self.cpu_count > 0 {
@@ -225,10 +226,54 @@ impl hg_periodic_settings {
     }
 }
 
+/// With what it does first.
+fn hooked(builder: Builder, on_start: hg_start_fn, user: &Lent) -> Builder {
+    let Some(call) = on_start else { return builder };
+    let user = user.clone();
+    builder.on_start(move || {
+        // SAFETY: the header asks that it may be called so, on the periodic thread.
+        let goes_on = user.with(|user| unsafe { call(user) });
+        if goes_on { Ok(()) } else { Err("it said that it failed") }
+    })
+}
+
+/// What a periodic thread does first; whether it is to go on.
+pub type hg_start_fn = Option<unsafe extern "C" fn(*mut c_void) -> bool>;
+
 /// Starts a periodic thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_periodic_start(
     settings: *const hg_periodic_settings,
+    body: hg_body_fn,
+    user: *mut c_void,
+    release: hg_release_fn,
+    periodic: *mut hg_periodic,
+    error: *mut hg_error,
+) -> hg_status {
+    // SAFETY: as the header says.
+    unsafe { launch(settings, None, body, user, release, periodic, error) }
+}
+
+/// Starts a periodic thread that first does something else.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_periodic_start_with(
+    settings: *const hg_periodic_settings,
+    on_start: hg_start_fn,
+    body: hg_body_fn,
+    user: *mut c_void,
+    release: hg_release_fn,
+    periodic: *mut hg_periodic,
+    error: *mut hg_error,
+) -> hg_status {
+    // SAFETY: as the header says.
+    unsafe { launch(settings, on_start, body, user, release, periodic, error) }
+}
+
+/// # Safety
+/// As the header says of the two functions before.
+unsafe fn launch(
+    settings: *const hg_periodic_settings,
+    on_start: hg_start_fn,
     body: hg_body_fn,
     user: *mut c_void,
     release: hg_release_fn,
@@ -245,7 +290,7 @@ pub unsafe extern "C" fn hg_periodic_start(
         let settings = unsafe { read(settings, "settings") }?;
         // SAFETY: as the header says of what they point to.
         let builder = unsafe { settings.builder(&user) }?;
-        let builder = settings.watched(builder, &user)?;
+        let builder = hooked(settings.watched(builder, &user)?, on_start, &user);
         let thread = builder.spawn(move |job: &mut Job<'_>| run(call, &user, job))?;
         let (stop, statistics, tid) = (thread.stopper(), thread.statistics(), thread.id());
         let kept = Kept { thread: Mutex::new(Some(thread)), stop, statistics, tid, mark };

@@ -116,6 +116,16 @@ pub(crate) unsafe fn write_all<T>(
     Ok(())
 }
 
+/// A length of time or a time, ns, of which C may say twice as much as there is.
+///
+/// # Errors
+/// `HG_INVALID` beyond 2^63 - 1 ns: a number that was computed and went wrong.
+pub(crate) fn nanoseconds(ns: u64, name: &str) -> Result<i64, Failure> {
+    i64::try_from(ns).map_err(|_| {
+        Failure::invalid(format!("{name} of {ns} ns: give at most {} ns, 292 years", i64::MAX))
+    })
+}
+
 /// A text, copied; `otherwise` for NULL.
 ///
 /// # Errors
@@ -136,12 +146,23 @@ pub(crate) unsafe fn text(text: *const c_char, otherwise: &str) -> Result<String
 
 /// A path, copied, in whatever bytes; `None` for NULL.
 ///
+/// # Errors
+/// `HG_INVALID` for an empty one, which no file has.
+///
 /// # Safety
 /// `path` is NULL or a terminated text.
-pub(crate) unsafe fn path(path: *const c_char) -> Option<PathBuf> {
-    // SAFETY: not NULL where it is read, and the caller promises the rest.
-    let bytes = (!path.is_null()).then(|| unsafe { CStr::from_ptr(path) })?.to_bytes();
-    Some(OsStr::from_bytes(bytes).into())
+pub(crate) unsafe fn path(path: *const c_char, name: &str) -> Result<Option<PathBuf>, Failure> {
+    if path.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: not NULL, and the caller promises the rest.
+    let bytes = unsafe { CStr::from_ptr(path) }.to_bytes();
+    if bytes.is_empty() {
+        return Err(Failure::invalid(format!(
+            "`{name}` is empty: name a folder, or give NULL for none"
+        )));
+    }
+    Ok(Some(OsStr::from_bytes(bytes).into()))
 }
 
 /// A caller's own data, with what releases it.

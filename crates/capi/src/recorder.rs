@@ -12,7 +12,7 @@ use crate::error::{
     Failure, HG_FORKED, HG_OK, HG_OS, HG_PANIC, HG_STALE, HG_WRONG_THREAD, answer, guard, hg_error,
     hg_status,
 };
-use crate::pointers::{give, is_there, path, read, text, write, write_all};
+use crate::pointers::{give, is_there, nanoseconds, path, read, text, write, write_all};
 use crate::table::{Table, handles};
 use crate::threads::thread_number;
 
@@ -172,14 +172,14 @@ impl hg_loop_spec {
     /// # Safety
     /// As the header says of `name`.
     unsafe fn spec(&self) -> Result<LoopSpec, Failure> {
-        let span = |ns: u64| Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX));
+        let span = |ns: u64, name: &str| nanoseconds(ns, name).map(Span::from_nanos);
         // SAFETY: as the caller promises.
         let name = unsafe { text(self.name, "loop") }?;
-        let default = LoopSpec::every(&name, span(self.period_ns));
-        let given = |ns: u64| (ns != 0).then(|| span(ns));
+        let default = LoopSpec::every(&name, span(self.period_ns, "period_ns")?);
+        let given = |ns: u64, name: &str| (ns != 0).then(|| span(ns, name)).transpose();
         Ok(LoopSpec {
-            deadline: given(self.deadline_ns),
-            gap: given(self.gap_ns),
+            deadline: given(self.deadline_ns, "deadline_ns")?,
+            gap: given(self.gap_ns, "gap_ns")?,
             records: if self.records == 0 { default.records } else { self.records },
             jobs: usize::try_from(self.jobs).unwrap_or(usize::MAX),
             ring: self.ring,
@@ -199,7 +199,7 @@ pub unsafe extern "C" fn hg_loop_start(
         // SAFETY: as the header says of `spec` and what it points to.
         let given = unsafe { read(spec, "spec") }?;
         // SAFETY: as the header says of what it points to.
-        let (spec, folder) = unsafe { (given.spec()?, path(given.folder)) };
+        let (spec, folder) = unsafe { (given.spec()?, path(given.folder, "folder")?) };
         let started = MeasuredLoop::start(spec, folder)?;
         let own_loop = UnsafeCell::new(Some(started));
         let kept = Kept { owner: thread_number(), generation: fork::watch(), own_loop };

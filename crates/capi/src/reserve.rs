@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use hourglass_reserve::admission::{self, Facts, Obstacle, Refusal};
 use hourglass_reserve::backend::deadline::Deadline;
-use hourglass_reserve::backend::{Backend, Request, Reserved};
+use hourglass_reserve::backend::{Backend, Kind, Request, Reserved};
 use hourglass_reserve::supply::Supply;
 use hourglass_reserve::target::Target;
 use hourglass_reserve::{Reservation, Strength};
@@ -81,8 +81,8 @@ impl hg_request {
 /// What stands in the way, as a kind.
 fn failure(refusal: &Refusal) -> Failure {
     let kind = match refusal.id {
-        Obstacle::Capability | Obstacle::GroupBudget => HG_PERMISSION,
-        Obstacle::Bandwidth => HG_BUSY,
+        Obstacle::Capability | Obstacle::Owner | Obstacle::GroupBudget => HG_PERMISSION,
+        Obstacle::Bandwidth | Obstacle::Nested => HG_BUSY,
         Obstacle::Times | Obstacle::Affinity | Obstacle::Cpu | Obstacle::Fork => HG_INVALID,
         Obstacle::Gone => HG_STALE,
         Obstacle::Missing => HG_UNSUPPORTED,
@@ -91,6 +91,7 @@ fn failure(refusal: &Refusal) -> Failure {
     let program = std::env::current_exe().ok();
     let program = program.map_or("PROGRAM".to_owned(), |path| path.display().to_string());
     let text = refusal.to_string().replace("$(command -v hourglass)", &program);
+    let text = text.replace("sudo hourglass ...", &format!("sudo {program}"));
     Failure { kind, os_errno: refusal.errno.unwrap_or(0), text }
 }
 
@@ -132,6 +133,7 @@ pub unsafe extern "C" fn hg_reserve_check(
         let thread = number(thread)?;
         let facts = Facts::here(Some(thread));
         is_there(thread, &request, &facts)?;
+        admission::ownership(Kind::Deadline, thread).map_err(|refusal| failure(&refusal))?;
         match admission::deadline(&request, &facts).first() {
             Some(refusal) => Err(failure(refusal)),
             None => Ok(()),

@@ -205,9 +205,15 @@ impl hg_arm {
             true => Expiry::After(Span::from_nanos(self.expiry_ns)),
             false => Expiry::At(self.expiry_ns),
         };
+        // What `hg_arm_every` makes of 0, which alone would be once: a period, and none that can be.
+        let period = match self.period_ns {
+            0 => None,
+            i64::MIN => Some(Span::ZERO),
+            ns => Some(Span::from_nanos(ns)),
+        };
         Arm {
             expiry,
-            period: (self.period_ns != 0).then_some(Span::from_nanos(self.period_ns)),
+            period,
             slack: Span::from_nanos(self.slack_ns),
             priority: self.has_priority.then_some(self.priority),
         }

@@ -10,6 +10,8 @@ use std::fs;
 use std::mem::{align_of, offset_of, size_of};
 use std::process::Command;
 
+use hourglass_skip::{Need, skip};
+
 use support::{Link, bench, compile, compilers, libraries, package, run};
 
 /// All sources of the library.
@@ -182,7 +184,7 @@ fn of_clock() -> Vec<Layout> {
         hardware::hg_hardware {
             rdtscp, constant_tsc, invariant_tsc, hypervisor, hpet, brand, hpet_reason
         }
-        page::hg_page { words, handle, counter, reserved }
+        page::hg_page { words, handle, counter, guard }
         page::hg_page_writer { pid, heartbeat_ns, events, expired, reserved }
         interrupt::hg_interrupt { word }
         sleep::hg_slept {
@@ -344,8 +346,17 @@ fn every_function_is_behind_the_border() {
     const CONSTANT: [&str; 5] =
         ["hg_status_name", "hg_abi_version", "hg_version", "hg_source_name", "hg_sleep_defaults"];
     // The border, and what calls nothing else.
-    const BORDER: [&str; 8] =
-        ["reading(", "guard(", "answer(", "give(", "mark(", "refer(", "own_sleep(", "kept_sleep("];
+    const BORDER: [&str; 9] = [
+        "reading(",
+        "guard(",
+        "answer(",
+        "give(",
+        "mark(",
+        "refer(",
+        "own_sleep(",
+        "kept_sleep(",
+        "launch(",
+    ];
     let sources = sources();
     let mut count = 0;
     for text in sources.split("#[unsafe(no_mangle)]\n").skip(1) {
@@ -405,7 +416,16 @@ fn every_function_says_threads_signals_errors_and_who_frees() {
         let frees = freed.filter(|word| word.starts_with("hg_")).all(|word| names.contains(word));
         assert!(free.ends_with(". ") || free.trim_end().ends_with('.'), "{name}: {free}");
         assert!(frees, "{name}: {free}");
-        let makes = ["_new", "_start", "_install", "_open", "_current", "_finish", "_thread"];
+        let makes = [
+            "_new",
+            "_start",
+            "_start_with",
+            "_install",
+            "_open",
+            "_current",
+            "_finish",
+            "_thread",
+        ];
         let makes = makes.iter().any(|end| name.ends_with(end)) || name == "hg_clock_share";
         assert_eq!(makes, free.contains(" with "), "{name}: {free}");
     }
@@ -444,12 +464,12 @@ fn every_kind_of_the_header_is_one_of_the_librarys() {
 #[test]
 fn the_libraries_export_what_the_header_declares() {
     if !support::has("nm") {
-        println!("skipped: there is no nm (apt-get install binutils)");
+        skip(Need::Tool, "there is no nm (apt-get install binutils)");
         return;
     }
     let [shared, archive] = libraries();
     let mut wanted = declared(&header());
-    wanted.insert("hg_clock_page_v1".to_owned());
+    wanted.extend(["hg_clock_page_v1", "hg_page_guards_v1"].map(str::to_owned));
     for (file, flags) in [(shared, "-D"), (archive, "-g")] {
         let said = Command::new("nm").args([flags, "--defined-only"]).arg(&file).output().unwrap();
         let text = String::from_utf8_lossy(&said.stdout).into_owned();

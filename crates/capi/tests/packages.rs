@@ -6,6 +6,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use hourglass_skip::{Need, skip};
+
 use support::{compilers, has, libraries, package};
 
 fn install(arguments: &[&str]) -> Output {
@@ -28,7 +30,7 @@ fn ran(command: &mut Command) -> String {
 #[test]
 fn pkg_config_finds_it() {
     let Some(compiler) = compilers("c").first().copied().filter(|_| has("pkg-config")) else {
-        println!("skipped: there is no compiler or no pkg-config (apt-get install gcc pkg-config)");
+        skip(Need::Tool, "there is no compiler or no pkg-config (apt-get install gcc pkg-config)");
         return;
     };
     let folder = tempfile::tempdir().unwrap();
@@ -68,7 +70,7 @@ fn pkg_config_finds_it() {
 #[test]
 fn cmake_finds_it() {
     if !has("cmake") || compilers("c++").is_empty() {
-        println!("skipped: there is no cmake or no C++ compiler (apt-get install cmake g++)");
+        skip(Need::Tool, "there is no cmake or no C++ compiler (apt-get install cmake g++)");
         return;
     }
     let folder = tempfile::tempdir().unwrap();

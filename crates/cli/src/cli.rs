@@ -1,6 +1,7 @@
 //! The commands and their options, for parsing, help, completions and man pages. The options of
 //! `run` come from the table of `args`, whose own parser reads them.
 
+use clap::builder::Styles;
 use clap::{
     Arg, ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint,
 };
@@ -13,6 +14,7 @@ use crate::commands::clocks::Clocks;
 use crate::commands::completions::Completions;
 use crate::commands::diff::Diff;
 use crate::commands::doctor::Doctor;
+use crate::commands::example::Example;
 use crate::commands::export::Export;
 use crate::commands::man::Man;
 use crate::commands::paper::Paper;
@@ -43,25 +45,29 @@ const AFTER_HELP: &str = "\
 Exit codes:
   0    done, and the answer is yes
   1    done, and the answer is no (a limit is broken; doctor: a check fails;
-       check: not feasible; diff: worse, or unknown; reserve --check: refused)
+       check: not feasible, or unknown; simulate, predict: a deadline missed;
+       diff, run --against: worse; reserve --check: refused; --clean: some left)
   2    wrong usage or bad input
   3    this machine cannot: a privilege or a device is missing
+  4    done, and no verdict (diff, run --against, run --control)
   130  ended by Ctrl-C; what was measured is printed and kept
   reserve ends as its command does, or with 125 to 127: see its help
 
 Examples:
   hourglass -n 1 -d 2s                     what interrupts a busy thread here?
   hourglass -n 2 -d 5s -t 0 -p LOW         how is a low priority honoured?
-  hourglass run audio.toml -o monday       run a workload file, keep the result
+  hourglass example audio                  write a workload file, audio.toml
+  hourglass run audio.toml -o monday       run it, and keep the result
   hourglass show monday                    print it again
   hourglass render monday -o monday.svg    draw when each thread ran
   hourglass report monday -o monday.html   all of it as one page
   hourglass export monday --csv monday.csv the records for other tools
-  sudo hourglass latency -mSqp80 -D10      cyclictest, with percentiles and limits
+  sudo hourglass latency -mSqp80 -D10      cyclictest, with percentiles
   hourglass noise -D10                     oslat, without root
   hourglass diff monday tuesday            what got better or worse?
   hourglass clocks                         which clock can be trusted here?
   hourglass doctor                         what spoils real-time work here?
+  hourglass example tasks                  write a file of tasks, tasks.toml
   hourglass check tasks.toml               will every deadline hold?
   hourglass simulate tasks.toml            what would become of these tasks?
   hourglass predict tasks.toml             will they make it, and do they?
@@ -90,6 +96,7 @@ pub(crate) enum Command {
     Reserve(Box<Reserve>),
     CacheCost(CacheCost),
     Paper(Paper),
+    Example(Example),
     Completions(Completions),
     Man(Man),
 }
@@ -155,10 +162,64 @@ macro_rules! described {
 described!(LatencyWords, "`latency`.", latency::TEXTS, latency::GROUPS);
 described!(NoiseWords, "`noise`.", noise::TEXTS, noise::GROUPS);
 
+/// The commands as `--help` lists them: by what they are for, each in one group.
+const GROUPS: [(&str, &[&str]); 6] = [
+    ("Measure", &["run", "latency", "noise", "cache-cost", "paper"]),
+    ("Read results", &["show", "report", "render", "export", "diff"]),
+    ("This machine", &["clocks", "doctor"]),
+    ("Theory", &["check", "simulate", "predict", "sweep"]),
+    ("Reserve", &["reserve"]),
+    ("Other", &["example", "completions", "man", "help"]),
+];
+
+/// Where the right column of the commands begins.
+const COLUMN: usize = 15;
+
+/// What `hourglass` alone says: what to type first.
+pub(crate) const FIRST_STEPS: &str = "\
+hourglass shows where the CPU time of your threads goes. To begin with:
+
+  hourglass doctor           what spoils real-time work on this machine?
+  hourglass clocks           which clock can be trusted here?
+  hourglass run -d 2s        what interrupts a busy thread here?
+  hourglass example audio    write a workload, audio.toml, to change and to run:
+  hourglass run audio.toml
+
+hourglass --help           lists all commands
+hourglass COMMAND --help   explains one, with examples
+";
+
 /// All commands.
 pub(crate) fn command() -> clap::Command {
     Cli::command()
 }
+
+/// All commands, with the help that lists them in groups. clap knows no groups of commands, so it lists none.
+pub(crate) fn with_groups() -> clap::Command {
+    let all = command();
+    let header = Styles::styled();
+    let header = header.get_header();
+    let mut list = String::new();
+    for (heading, names) in GROUPS {
+        list.push_str(&format!("{}{heading}:{}\n", header.render(), header.render_reset()));
+        for name in names {
+            let about = match all.find_subcommand(name).and_then(clap::Command::get_about) {
+                Some(about) => about.to_string(),
+                None => HELP.to_owned(),
+            };
+            help::row_at(&mut list, name, &about, COLUMN);
+        }
+        list.push('\n');
+    }
+    let names: Vec<String> = all.get_subcommands().map(|one| one.get_name().to_owned()).collect();
+    let hidden = names.iter().fold(all, |all, name| all.mut_subcommand(name, |one| one.hide(true)));
+    hidden.override_usage("hourglass [OPTIONS] <COMMAND>").help_template(format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{list}{{all-args}}{{after-help}}"
+    ))
+}
+
+/// What clap's own command does.
+const HELP: &str = "Print the help of a command";
 
 fn with_run_options(run: clap::Command) -> clap::Command {
     let file = Arg::new("FILE").value_hint(ValueHint::FilePath).help("Workload file (TOML)");
@@ -201,8 +262,20 @@ mod tests {
 
     #[test]
     fn help_of_the_command() {
-        let help = command().term_width(80).render_help().to_string();
+        let help = with_groups().term_width(80).render_help().to_string();
         insta::assert_snapshot!("hourglass-help", help);
+    }
+
+    /// Twenty commands in one list were too many to find one in.
+    #[test]
+    fn every_command_is_in_one_group() {
+        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
+        let commands = command();
+        let mut names: Vec<&str> = commands.get_subcommands().map(|one| one.get_name()).collect();
+        names.push("help");
+        grouped.sort_unstable();
+        names.sort_unstable();
+        assert_eq!(grouped, names);
     }
 
     /// Also holds the tables of models, timers and priorities, which come from their crates.
@@ -246,6 +319,7 @@ mod tests {
             "reserve",
             "cache-cost",
             "paper",
+            "example",
             "completions",
             "man",
         ] {

@@ -5,10 +5,12 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::FromArgMatches;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use hourglass_model::near;
 
 use crate::cli::{self, Cli, Command};
 use crate::commands;
+use crate::lab::give_up_capabilities;
 use crate::peers;
 use crate::settings::Colour;
 use crate::stop::{self, Stop};
@@ -53,7 +55,7 @@ pub(crate) fn dispatch(words: &[String]) -> Result<ExitCode> {
         ))
         .into()),
         Meant::Nothing => {
-            anstream::eprint!("{}", cli::command().render_help().ansi());
+            anstream::eprint!("{}", cli::FIRST_STEPS);
             Ok(ExitCode::from(stop::USAGE))
         }
         Meant::Other => other(words),
@@ -90,16 +92,20 @@ fn global_words(words: &[String]) -> usize {
 
 fn other(words: &[String]) -> Result<ExitCode> {
     let program = std::iter::once("hourglass").chain(words.iter().map(String::as_str));
-    let matches = match cli::command().try_get_matches_from(program) {
+    let matches = match cli::with_groups().try_get_matches_from(program) {
         Ok(matches) => matches,
         Err(error) if !error.use_stderr() => {
             error.print().context("cannot write to stdout")?;
             return Ok(ExitCode::SUCCESS);
         }
-        Err(error) => return Err(usage(&error).into()),
+        Err(error) => return Err(usage(&error, words).into()),
     };
     let parsed = Cli::from_arg_matches(&matches);
-    let Cli { settings, command } = parsed.map_err(|error| usage(&error))?;
+    let Cli { settings, command } = parsed.map_err(|error| usage(&error, words))?;
+    if needs_no_privilege(&command) {
+        // What is refused is kept, and not needed.
+        let _ = give_up_capabilities();
+    }
     match command {
         // `meant` finds these three before clap does.
         Command::Run(_) => commands::run::run(words),
@@ -119,13 +125,90 @@ fn other(words: &[String]) -> Result<ExitCode> {
         Command::Reserve(reserve) => commands::reserve::reserve(&reserve, settings),
         Command::CacheCost(asked) => commands::cache_cost::measure(&asked, settings),
         Command::Paper(paper) => commands::paper::paper(&paper, settings),
+        Command::Example(asked) => commands::example::example(&asked, settings),
         Command::Completions(completions) => commands::completions::print(&completions, settings),
         Command::Man(man) => commands::man::man(&man, settings),
     }
 }
 
+/// Whether a command only reads files, which may be a stranger's, and computes.
+fn needs_no_privilege(command: &Command) -> bool {
+    match command {
+        Command::Show(_)
+        | Command::Render(_)
+        | Command::Report(_)
+        | Command::Export(_)
+        | Command::Diff(_)
+        | Command::Check(_)
+        | Command::Simulate(_)
+        | Command::Sweep(_)
+        | Command::Example(_)
+        | Command::Completions(_)
+        | Command::Man(_) => true,
+        Command::Run(_)
+        | Command::Latency(_)
+        | Command::Noise(_)
+        | Command::Clocks(_)
+        | Command::Doctor(_)
+        | Command::Predict(_)
+        | Command::Reserve(_)
+        | Command::CacheCost(_)
+        | Command::Paper(_) => false,
+    }
+}
+
+/// The words that clap says of an error.
+fn said(error: &clap::Error, kind: ContextKind) -> Vec<&str> {
+    match error.get(kind) {
+        Some(ContextValue::String(word)) => vec![word],
+        Some(ContextValue::Strings(words)) => words.iter().map(String::as_str).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The line about a word that is not known, with those that are near.
+fn unknown_word(error: &clap::Error, words: &[String]) -> Option<String> {
+    let first = |kind| said(error, kind).first().copied();
+    match error.kind() {
+        ErrorKind::InvalidSubcommand => {
+            let word = first(ContextKind::InvalidSubcommand)?;
+            let known = cli::command();
+            let names = known.get_subcommands().map(clap::Command::get_name);
+            let question = near::did_you_mean(word, names);
+            let advice = question.unwrap_or_else(|| "hourglass --help lists them".to_owned());
+            Some(format!("unknown command '{word}'; {advice}"))
+        }
+        ErrorKind::UnknownArgument => {
+            let word = first(ContextKind::InvalidArg).filter(|word| word.starts_with('-'))?;
+            let name = &words.get(global_words(words))?;
+            let mut all = cli::command();
+            all.build();
+            let command = all.find_subcommand(name)?;
+            let options: Vec<String> = command
+                .get_arguments()
+                .flat_map(|one| one.get_long_and_visible_aliases())
+                .flatten()
+                .map(|long| format!("--{long}"))
+                .collect();
+            let question = near::did_you_mean(word, options.iter().map(String::as_str));
+            let advice = question.unwrap_or_else(|| format!("hourglass {name} --help lists them"));
+            Some(format!("{word}: unknown option; {advice}"))
+        }
+        ErrorKind::InvalidValue => {
+            let word = first(ContextKind::InvalidValue).filter(|word| !word.is_empty())?;
+            let known = said(error, ContextKind::ValidValue);
+            let option = first(ContextKind::InvalidArg)?.split(' ').next()?;
+            (!known.is_empty()).then(|| format!("{option}: {}", near::unknown("word", word, known)))
+        }
+        _ => None,
+    }
+}
+
 /// clap's message in one line; the usage and the advice that it adds are left to `--help`.
-fn usage(error: &clap::Error) -> Stop {
+fn usage(error: &clap::Error, words: &[String]) -> Stop {
+    if let Some(line) = unknown_word(error, words) {
+        return Stop::usage(line);
+    }
     let text = error.render().to_string();
     let (message, advice) = text.split_once("\n\n").unwrap_or((&text, ""));
     let mut line = message.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -195,7 +278,19 @@ mod tests {
     #[test]
     fn claps_messages_become_one_line() {
         for (line, wanted) in [
-            ("sho d", "unrecognized subcommand 'sho'; a similar subcommand exists: 'show'"),
+            ("sho d", "unknown command 'sho'; did you mean 'show'?"),
+            ("lat", "unknown command 'lat'; did you mean 'latency'?"),
+            ("xyzzy", "unknown command 'xyzzy'; hourglass --help lists them"),
+            ("diff a b --margn 5", "--margn: unknown option; did you mean --margin?"),
+            (
+                "diff a b --frequency 5",
+                "--frequency: unknown option; hourglass diff --help lists them",
+            ),
+            ("diff a b --fail-on wrse", "--fail-on: unknown word 'wrse'; did you mean 'worse'?"),
+            (
+                "diff a b --fail-on x",
+                "--fail-on: unknown word 'x'; use one of worse, unknown, doubt",
+            ),
             ("show", "the following required arguments were not provided: <DIR>...; see --help"),
             ("render d --to 5x -o a.svg", "invalid value '5x' for '--to <TIME>': unknown unit"),
         ] {

@@ -6,12 +6,12 @@ use anyhow::Result;
 use hourglass_model::Interval;
 use hourglass_model::document::RunDocument;
 
-pub(crate) use hourglass_lab::ClockPolicy;
 pub(crate) use hourglass_lab::cache_cost;
 pub(crate) use hourglass_lab::clock_watch::{self, Watch as ClockWatch};
 pub(crate) use hourglass_lab::clocks::clocks;
 pub(crate) use hourglass_lab::compare;
 pub(crate) use hourglass_lab::doctor;
+pub(crate) use hourglass_lab::give_up_capabilities;
 pub(crate) use hourglass_lab::host;
 pub(crate) use hourglass_lab::infer::CpuTimeline;
 pub(crate) use hourglass_lab::paper;
@@ -25,9 +25,10 @@ pub(crate) use hourglass_lab::workload::{
     Board, RunSpec, SpecError, Steps, ThreadSpec, models, wake,
 };
 pub(crate) use hourglass_lab::workload_file;
+pub(crate) use hourglass_lab::{ClockPolicy, UnknownClockPolicy, UnknownSource};
 pub(crate) use hourglass_lab::{
     Failure, Finished, Gates, Limit, Recalled, Refusal, Request, Watch, Whole,
-    may_hold_idle_latency, recall, run,
+    may_hold_idle_latency, permitted_cpus, recall, run, usual_cpus,
 };
 
 use crate::output::Source;

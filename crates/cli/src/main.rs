@@ -26,6 +26,8 @@ use std::process::ExitCode;
 use crate::stop::Stop;
 
 fn main() -> ExitCode {
+    // Refused by no kernel; and if it were, the signals do what they do to any program.
+    let _ = hourglass_lab::live_on();
     let words: Result<Vec<String>, OsString> =
         std::env::args_os().skip(1).map(OsString::into_string).collect();
     let done = match words {

@@ -12,9 +12,26 @@ use serde::Serialize;
 use crate::lab::CpuTimeline;
 use crate::stop::Stop;
 
+/// What is asked to be printed of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Asked {
+    /// `--json`.
+    pub(crate) json: bool,
+    /// `--records`, or what implies it.
+    pub(crate) records: bool,
+    /// `-c`.
+    pub(crate) cycles: bool,
+    /// `--summary`.
+    pub(crate) summary: bool,
+    /// The run is kept and nothing is to be said of it: `-q -o`.
+    pub(crate) kept_quietly: bool,
+}
+
 /// How a run is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
+    /// Not at all.
+    Nothing,
     /// For people.
     Summary,
     /// For scripts: the paper's lines, with `-c` also in cycles.
@@ -27,16 +44,28 @@ impl Format {
     /// The summary on a terminal, lines to anything else, unless something else is asked for.
     ///
     /// # Errors
-    /// A document and lines are asked for.
-    pub(crate) fn choose(json: bool, records: bool, cycles: bool) -> Result<Format, Stop> {
+    /// Two of document, lines and summary are asked for.
+    pub(crate) fn choose(asked: Asked) -> Result<Format, Stop> {
+        Format::of(asked, io::stdout().is_terminal())
+    }
+
+    fn of(asked: Asked, to_terminal: bool) -> Result<Format, Stop> {
+        let Asked { json, cycles, summary, kept_quietly, .. } = asked;
+        let records = asked.records || cycles;
         let lines = if cycles { "-c" } else { "--records" };
-        match (json, records || cycles) {
-            (true, true) => Err(Stop::usage(format!(
-                "{lines} prints lines and --json a document: leave one of them out"
-            ))),
-            (true, false) => Ok(Format::Json),
-            (false, asked) if asked || !io::stdout().is_terminal() => Ok(Format::Lines { cycles }),
-            (false, _) => Ok(Format::Summary),
+        let twice = |one: &str, prints: &str, other: &str| {
+            Err(Stop::usage(format!("{one} prints {prints} and {other}: leave one of them out")))
+        };
+        match (json, records, summary) {
+            (true, true, _) => twice(lines, "lines", "--json a document"),
+            (true, _, true) => twice("--summary", "a text", "--json a document"),
+            (_, true, true) => twice(lines, "lines", "--summary a text"),
+            (true, ..) => Ok(Format::Json),
+            (_, true, _) => Ok(Format::Lines { cycles }),
+            (_, _, true) => Ok(Format::Summary),
+            _ if kept_quietly => Ok(Format::Nothing),
+            _ if to_terminal => Ok(Format::Summary),
+            _ => Ok(Format::Lines { cycles: false }),
         }
     }
 }
@@ -60,6 +89,7 @@ pub(crate) trait Source {
 /// Writing or reading fails.
 pub(crate) fn print(source: &mut impl Source, format: Format) -> Result<()> {
     let printed = match format {
+        Format::Nothing => Ok(()),
         Format::Json => json(source.document()),
         Format::Summary => text(&summary(source.document(), style())),
         Format::Lines { cycles } => lines(source, cycles),
@@ -157,4 +187,34 @@ fn lines(source: &mut impl Source, cycles: bool) -> Result<()> {
         out.thread(thread)?;
     }
     out.finish().map(drop).context("cannot write to stdout")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `-q -o DIR` in a script wrote a record line for every interval, and nothing asked for the summary in a pipe.
+    #[test]
+    fn what_is_printed_follows_from_what_is_asked_and_where_it_goes() {
+        let plain = Asked::default();
+        let lines = Format::Lines { cycles: false };
+        for (asked, on_terminal, in_pipe) in [
+            (plain, Format::Summary, lines),
+            (Asked { summary: true, ..plain }, Format::Summary, Format::Summary),
+            (Asked { records: true, ..plain }, lines, lines),
+            (Asked { json: true, kept_quietly: true, ..plain }, Format::Json, Format::Json),
+            (Asked { kept_quietly: true, ..plain }, Format::Nothing, Format::Nothing),
+            (Asked { kept_quietly: true, records: true, ..plain }, lines, lines),
+        ] {
+            assert_eq!(Format::of(asked, true), Ok(on_terminal), "{asked:?}");
+            assert_eq!(Format::of(asked, false), Ok(in_pipe), "{asked:?}");
+        }
+        for two in [
+            Asked { json: true, records: true, ..plain },
+            Asked { json: true, summary: true, ..plain },
+            Asked { cycles: true, summary: true, ..plain },
+        ] {
+            assert!(Format::of(two, true).is_err(), "{two:?}");
+        }
+    }
 }

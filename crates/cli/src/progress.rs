@@ -153,10 +153,11 @@ impl RoundsWatch for RoundsProgress {
             );
         }
         messages::say(&format!(
-            "{} rounds of two runs in turn: {} of measuring, and the time to begin {} runs; seed {}",
+            "{} rounds of two runs in turn: {} of measuring, and the time to begin {} runs; they {}; seed {}",
             request.rounds,
             request.duration(),
             request.rounds.saturating_mul(2),
+            request.can_decide(),
             request.rules.seed
         ));
     }

@@ -11,6 +11,8 @@ pub(crate) const NO: u8 = 1;
 pub(crate) const USAGE: u8 = 2;
 /// This machine cannot do it: privilege, hardware, a full disk.
 pub(crate) const MACHINE: u8 = 3;
+/// Done, and no verdict: what was measured does not decide.
+pub(crate) const UNDECIDED: u8 = 4;
 /// `reserve` failed by itself, not its command, as timeout(1) and env(1) have it.
 pub(crate) const OWN: u8 = 125;
 /// Added to the number of a signal that ended a run early; 130 for Ctrl-C.

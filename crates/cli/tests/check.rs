@@ -267,7 +267,7 @@ fn analyses_are_listed_and_asked_for_by_name() {
     assert_eq!(document(&by("hyperbolic"))["verdict"], "unknown");
     assert_eq!(document(&by("fp-preemptive"))["verdict"], "feasible");
     for (name, wanted) in
-        [("edf-demand", "does not answer this set"), ("rta", "no analysis is called 'rta'")]
+        [("edf-demand", "does not answer this set"), ("rta", "unknown analysis 'rta'")]
     {
         let output = by(name);
         assert_eq!(output.status.code(), Some(2));

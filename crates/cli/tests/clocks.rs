@@ -81,7 +81,7 @@ fn the_text_fits_eighty_columns() {
     assert_eq!(text.lines().find(wide), None, "{text}");
 }
 
-/// A source is one row: the name of what speaks against it is a word or two, whatever the policy.
+/// A source is one row, whatever the policy and the machine; reasons stand below the table.
 #[test]
 fn each_source_is_a_row() {
     for policy in ["strict", "thesis", "permissive"] {

@@ -92,7 +92,7 @@ fn one_run_each_is_compared_with_a_warning() {
     assert!(text.lines().any(|line| line.starts_with("deadlines.failed_percent ")), "{text}");
 }
 
-/// Below five rounds: numbers, no verdict, exit code 1 unless --fail-on says otherwise.
+/// Below six rounds: numbers, no verdict, exit code 4 unless --fail-on says otherwise.
 #[test]
 fn few_rounds_have_no_verdict() {
     let home = tempfile::tempdir().unwrap();
@@ -103,12 +103,15 @@ fn few_rounds_have_no_verdict() {
     let found = document(&output);
     check(&found);
     assert_eq!((&found["method"], &found["rounds"]), (&"rounds".into(), &2.into()));
-    assert_eq!((output.status.code(), &found["verdict"]), (Some(1), &"unknown".into()));
+    assert_eq!((output.status.code(), &found["verdict"]), (Some(4), &"unknown".into()));
     assert_eq!(verdict(&found, "latency.p50_ns"), "unknown");
+    let metric = &found["metrics"][0];
+    assert_eq!((&metric["leads"], &metric["rounds_needed"]), (&true.into(), &6.into()), "{metric}");
+    assert_eq!(hourglass(&[&line[..], &["--fail-on", "doubt"]].concat()).status.code(), Some(4));
     let lenient = hourglass(&[&line[..], &["--fail-on", "worse"]].concat());
     assert_eq!(lenient.status.code(), Some(0));
     let text = String::from_utf8(lenient.stdout).unwrap();
-    assert!(text.contains("2 rounds are too few"), "{text}");
+    assert!(text.contains("2 rounds cannot decide anything"), "{text}");
 }
 
 #[test]
@@ -137,7 +140,8 @@ fn bad_folders_get_one_line() {
     refused(&["diff", &run, &other], "latency.hlog is missing");
 }
 
-/// Rounds in turn: each run is kept under its name, and the folder can be compared again.
+/// Rounds in turn: each run is kept under its name, and the folder can be compared again. Seven rounds that agree
+/// on missed deadlines decide, whatever the gaps do.
 #[test]
 fn rounds_in_turn_are_kept_and_compared() {
     let home = tempfile::tempdir().unwrap();
@@ -154,7 +158,7 @@ fn rounds_in_turn_are_kept_and_compared() {
         "--against",
         "-n 2 -w 'PERIODIC' 19ms 20ms --cpu 0",
         "--rounds",
-        "6",
+        "7",
         "--fail-on",
         "worse",
         "-o",
@@ -166,12 +170,12 @@ fn rounds_in_turn_are_kept_and_compared() {
     let ran = document(&output);
     check(&ran);
     let said = errors(&output);
-    assert!(said.contains("6 rounds of two runs in turn: 2.4s of measuring"), "{said}");
-    assert_eq!((&ran["rounds"], &ran["seed"]), (&6.into(), &5.into()));
+    assert!(said.contains("7 rounds of two runs in turn: 2.8s of measuring"), "{said}");
+    assert_eq!((&ran["rounds"], &ran["seed"]), (&7.into(), &5.into()));
     assert_eq!(verdict(&ran, "deadlines.failed_percent"), "worse", "{ran}");
     assert_eq!((output.status.code(), &ran["verdict"]), (Some(1), &"worse".into()));
     assert!(ran["b"]["what"].as_str().unwrap().contains("PERIODIC 19ms 20ms"), "{ran}");
-    for name in ["a-01", "b-01", "a-06", "b-06"] {
+    for name in ["a-01", "b-01", "a-07", "b-07"] {
         assert!(Path::new(&folder).join(name).join("manifest.json").is_file(), "{name}");
     }
     let again = document(&hourglass(&["diff", &folder, "--seed", "5", "--json"]));
@@ -181,9 +185,9 @@ fn rounds_in_turn_are_kept_and_compared() {
     assert_eq!(kept, ran);
     refused(&["-n", "1", "-d", "9s", "--against", "", "-o", &folder], "exists already");
     fs::remove_dir_all(format!("{folder}/b-03")).unwrap();
-    let five = document(&hourglass(&["diff", &folder, "--json"]));
-    assert_eq!(five["rounds"], 5);
-    assert!(five["warnings"].to_string().contains("a-03"), "{five}");
+    let six = document(&hourglass(&["diff", &folder, "--json"]));
+    assert_eq!(six["rounds"], 6);
+    assert!(six["warnings"].to_string().contains("a-03"), "{six}");
 }
 
 /// Limits are judged in each run of each round, and said; one that is broken makes the exit code 1 whatever the
@@ -253,6 +257,39 @@ fn whole_rounds_survive_an_interrupt() {
     assert_eq!(again["warnings"].to_string().matches("half-round").count(), 0);
 }
 
+/// What is not decided has an exit code of its own.
+fn answered(control: &Value) -> Option<i32> {
+    Some(if control["verdict"] == "unknown" { 4 } else { 0 })
+}
+
+/// A against A ended with 1 in 22 of 23, as if B were worse, and 6 rounds, which could not decide, did not say so.
+/// What so few rounds can decide is said before the first of them and stands in the document; a gate tells
+/// "no verdict" from "worse".
+#[test]
+fn a_against_a_is_told_from_worse() {
+    for (rounds, before, warned) in [
+        ("5", "warning: 5 rounds cannot decide anything", true),
+        ("6", "warning: 6 rounds can decide latency.p50_ns only if all of them agree", true),
+        ("8", "they can decide every metric", false),
+    ] {
+        let line = ["-n", "1", "-d", "40ms", "-w", "LAT", "1ms", "--against", ""];
+        let output = hourglass(&[&line[..], &["--rounds", rounds, "--json"]].concat());
+        let found = document(&output);
+        let code = match found["verdict"].as_str().unwrap() {
+            "worse" => 1,
+            "unknown" => 4,
+            _ => 0,
+        };
+        assert_eq!(output.status.code(), Some(code), "{found}");
+        let said = errors(&output);
+        assert!(said.contains(before), "{said}");
+        assert_eq!(found["warnings"].to_string().contains("few-rounds"), warned, "{found}");
+        if rounds == "5" {
+            assert_eq!(code, 4, "{found}");
+        }
+    }
+}
+
 /// A control on a CPU of its own, where there are two; else in turn.
 #[test]
 fn a_control_says_what_the_platform_takes() {
@@ -273,8 +310,8 @@ fn a_control_says_what_the_platform_takes() {
             &folder,
         ]);
         let ran = document(&output);
-        assert_eq!(output.status.code(), Some(0), "{output:?}");
         let control = &ran["control"];
+        assert_eq!(output.status.code(), answered(control), "{output:?}");
         assert_eq!((&control["method"], &control["thread"]), (&"beside".into(), &1.into()));
         assert_eq!(ran["threads"][1]["name"], "control");
         let statement = control["statement"].as_str().unwrap();
@@ -284,7 +321,9 @@ fn a_control_says_what_the_platform_takes() {
     }
     let output = hourglass(&["-n", "1", "-d", "0.1s", "--control", "--rounds", "5", "--json"]);
     let found = document(&output);
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    // Five rounds decide nothing.
+    assert_eq!(found["control"]["verdict"], "unknown");
+    assert_eq!(output.status.code(), Some(4), "{output:?}");
     assert_eq!(found["schema"], "hourglass.diff/1");
     assert_eq!((&found["control"]["method"], &found["rounds"]), (&"rounds".into(), &5.into()));
 }

@@ -50,9 +50,7 @@ fn tables_that_are_not_there() {
     assert!(output.stdout.is_empty());
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(
-        said.starts_with(
-            "hourglass: --table: no table is called '8.1'; there is: 1, 4.1, 4.3, 8.1.1,"
-        ),
+        said.starts_with("hourglass: --table: unknown table '8.1'; use one of 1, 4.1, 4.3, 8.1.1,"),
         "{said}"
     );
     assert_eq!(said.lines().count(), 1, "{said}");

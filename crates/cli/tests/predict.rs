@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 
 /// Section 5.5 of the Hourglass paper.
-const TASKS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/tasks-5-5.toml");
+const TASKS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/tasks.toml");
 
 fn predict(line: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hourglass"));

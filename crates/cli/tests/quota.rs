@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use hourglass_model::CpuSet;
+use hourglass_skip::{Need, skip};
 use serde_json::Value;
 
 /// A control group that is removed when it is dropped.
@@ -90,7 +91,9 @@ fn laid_to_the_quota(run: &Value) -> (u64, u64) {
 /// The group that `us` in 100 ms leave it, or why there is none.
 fn group(us: u64) -> Option<Group> {
     let group = Group::with_quota(us);
-    group.map_err(|why| eprintln!("skipped: {why}; be root where groups have quotas")).ok()
+    let named =
+        |why| skip(Need::ControlGroup, format_args!("{why}; be root where groups have quotas"));
+    group.map_err(named).ok()
 }
 
 /// Issue 6, part 2, with the quota's own counts (`cpu.stat`) as the evidence. Threads of others make a stop

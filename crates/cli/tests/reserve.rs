@@ -7,13 +7,29 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use hourglass_skip::{Need, skip};
+
+#[path = "reserve/guardians.rs"]
+mod guardians;
 #[path = "reserve/killed.rs"]
 mod killed;
+#[path = "reserve/means.rs"]
+mod means;
+#[path = "reserve/page.rs"]
+mod page;
+#[path = "reserve/several.rs"]
+mod several;
 
 const HOURGLASS: &str = env!("CARGO_BIN_EXE_hourglass");
 
 /// Little enough that several tests at once fit beside what else is reserved.
 const AMOUNT: &str = "1ms/20ms";
+
+/// Held by tests that reserve more than that: together they are more than real-time threads may have.
+fn much() -> std::sync::MutexGuard<'static, ()> {
+    static MUCH: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    MUCH.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
 
 /// Ended by its own failure.
 const OWN: i32 = 125;
@@ -30,11 +46,20 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
+/// What a reservation by `backend` needs of the machine.
+fn need(backend: &str) -> Need {
+    match backend {
+        "deadline" | "auto" => Need::DeadlineClass,
+        "quota" => Need::ControlGroup,
+        _ => Need::RealTime,
+    }
+}
+
 /// Whether this machine grants what a test needs; says why not.
 fn granted(backend: &str) -> bool {
     let tried = reserve(&[AMOUNT, "--backend", backend, "--", "true"]);
     if code(&tried) == OWN {
-        eprintln!("skipped for {backend}: {}", stderr(&tried).trim());
+        skip(need(backend), stderr(&tried).trim());
     }
     code(&tried) != OWN
 }
@@ -104,6 +129,7 @@ fn the_commands_output_is_its_own() {
 #[test]
 fn what_was_delivered_is_counted() {
     const TRIES: usize = 5;
+    let _much = much();
     for backend in ["deadline", "user"] {
         if !granted(backend) {
             continue;
@@ -114,7 +140,7 @@ fn what_was_delivered_is_counted() {
         let enough = (0..TRIES).any(|_| {
             let output = reserve(&words);
             let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-            assert_eq!(document["backend"], backend);
+            assert_eq!(document["backend"], backend, "{document}");
             let periods = document["periods"].as_u64().unwrap();
             let supply = document["supply"].as_array().unwrap();
             let counted: u64 = supply.iter().map(|step| step["periods"].as_u64().unwrap()).sum();
@@ -356,7 +382,7 @@ fn beside(policy: &str, victim: &str, command: &str) -> Vec<String> {
 #[test]
 fn who_shares_the_cpu_is_stopped_and_runs_again() {
     let Some(victim) = busy_on(1) else {
-        return eprintln!("skipped: there is no second CPU, or no taskset");
+        return skip(Need::SecondCpu, "there is no second CPU, or no taskset");
     };
     let pid = victim.0.id().to_string();
     // Some periods of work: nobody stands for what sleeps.
@@ -369,7 +395,7 @@ fn who_shares_the_cpu_is_stopped_and_runs_again() {
             let output =
                 Command::new(HOURGLASS).args(beside(policy, &pid, script)).output().unwrap();
             if code(&output) == OWN {
-                return eprintln!("skipped: {}", stderr(&output).trim());
+                return skip(need("auto"), stderr(&output).trim());
             }
             assert_eq!(code(&output), 0, "{}", stderr(&output));
             let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -386,35 +412,13 @@ fn who_shares_the_cpu_is_stopped_and_runs_again() {
     }
 }
 
-/// The deadline class does not pin. Who asks for it on one CPU is told what stands in the way, and what else would
-/// do (`Documentation/scheduler/sched-deadline.rst`, section 5).
-#[test]
-fn a_run_reserved_on_one_cpu_is_refused_with_what_mends_it() {
-    let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
-    let words = "run -n 1 --cpu 0 -w PERIODIC 1ms 20ms -rh 2ms 20ms -d 20ms";
-    let output = Command::new(HOURGLASS).args(words.split(' ')).output().unwrap();
-    let text = stderr(&output);
-    if online.trim() == "0" || output.status.success() {
-        eprintln!("skipped: CPU 0 is a root domain of its own, or the kernel admits everything");
-        return;
-    }
-    assert_eq!(code(&output), 3, "{text}");
-    assert!(output.stdout.is_empty());
-    assert!(text.starts_with("hourglass: thread 0: reservation of 2ms every 20ms: "), "{text}");
-    if text.contains("root domain") {
-        assert!(text.contains("leave --cpu out"), "{text}");
-    } else {
-        assert!(text.contains("CAP_SYS_NICE") || text.contains("--cpu"), "{text}");
-    }
-}
-
 /// The contract: one document on stdout and nothing else there, whatever the command prints.
 #[test]
 fn a_document_is_alone_on_stdout() {
     let words = ["reserve", "--json", "5ms/50ms", "--", "echo", "said by the command"];
     let output = Command::new(HOURGLASS).args(words).output().unwrap();
     if code(&output) == OWN {
-        return eprintln!("skipped: {}", stderr(&output).trim());
+        return skip(need("auto"), stderr(&output).trim());
     }
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(document["schema"], "hourglass.reserve/1");
@@ -426,7 +430,7 @@ fn a_document_is_alone_on_stdout() {
 fn a_check_asks_what_the_run_would_ask() {
     let sharing = ["5ms/50ms", "--cpu", "0", "--smt", "monitor", "--interferes", "1"];
     if fs::metadata("/sys/devices/system/cpu/cpu1").is_err() {
-        return eprintln!("skipped: there is no second CPU");
+        return skip(Need::SecondCpu, "there is no second CPU");
     }
     let victim = Running::start(Command::new("sleep").arg("60"));
     let pid = victim.0.id().to_string();

@@ -121,7 +121,7 @@ fn mistakes_are_one_line_with_a_remedy() {
         (&["--periods", "10ms"], "--periods: '10ms' is not understood; write log-uniform"),
         (&["-o", "/nonexistent/a/b"], "/nonexistent/a/b cannot be made: no folder /nonexistent/a"),
         (&["--cost-granularity", "5"], "--cost-granularity: "),
-        (&["-a", "edf-np2"], "--analyses: no analysis is called 'edf-np2'; did you mean edf-np?"),
+        (&["-a", "edf-np2"], "--analyses: unknown analysis 'edf-np2'; did you mean 'edf-np'?"),
         (&["-m", "2", "-a", "rm"], "analyses: 'rm' is for one processor"),
         (&["-g", "drs", "--bounds", "0.5.."], "utilisation 0.05 is under 5"),
         (&["--threads", "0"], "--threads: '0' is out of range"),

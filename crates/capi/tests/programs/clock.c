@@ -74,6 +74,7 @@ static void the_page_is_read_as_it_is_written(void)
     const uint64_t mult = UINT64_C(1) << 59; /* half a nanosecond a tick */
     uint64_t before, after, ns = 7, *slot = page + 40;
     hg_bounds bounds;
+    int round;
     page[8] = 1 << 2 | 2; /* the second slot, by an even turn */
     slot[0] = HG_COUNTER_ | (uint64_t)shift << 16 | (uint64_t)HG_CLOCK_STEADY << 24 | UINT64_C(9) << 32;
     slot[1] = before = hg_counter_ordered_();
@@ -90,6 +91,23 @@ static void the_page_is_read_as_it_is_written(void)
     CHECK(bounds.status == HG_CLOCK_STEADY && bounds.earliest_ns < bounds.latest_ns);
     ns = bounds.earliest_ns / 2 + bounds.latest_ns / 2;
     CHECK(bounds.latest_ns - ns >= 101 && bounds.latest_ns - ns <= 103 + (after - before) / 4);
+    /* The kernel's clock is of another generation than the page's line, then of the same one. */
+    slot[7] = 2;
+    page[9] = 1 - page[8]; /* an odd one, which no clock has */
+    CHECK(hg_page_read_(page, true, &ns) && !hg_page_read_bounded_(page, true, &bounds));
+    for (round = 0; round < 1000; round++) {
+        const uint32_t generation = hg_generation_();
+        page[9] = generation - page[8];
+        if (hg_page_read_bounded_(page, true, &bounds)) {
+            break;
+        }
+    }
+    CHECK(round < 1000);
+    /* Nothing says that it holds. */
+    slot[7] = 1;
+    page[9] = 1 - page[8];
+    CHECK(hg_page_read_(page, true, &ns) && !hg_page_read_bounded_(page, true, &bounds));
+    slot[7] = 0;
     /* A writer switches. */
     page[8] |= 1;
     CHECK(!hg_page_read_(page, false, &ns) && !hg_page_read_bounded_(page, false, &bounds));

@@ -261,8 +261,82 @@ static void refused(void)
     CHECK(released == before + 11);
 }
 
+/* UINT64_MAX was a period of 292 years, and so whatever a subtraction that went wrong had made. */
+static void more_than_there_is(void)
+{
+    hg_periodic_settings settings;
+    hg_periodic thread = { 7 };
+    uint64_t before = released;
+    memset(&settings, 0, sizeof settings);
+    settings.period_ns = UINT64_MAX;
+    CHECK(hg_periodic_start(&settings, five, &released, release, &thread, &error) == HG_INVALID);
+    CHECK(strstr(error.text, "period_ns of 18446744073709551615"));
+    settings.period_ns = MS;
+    settings.deadline_ns = UINT64_C(1) << 63;
+    CHECK(hg_periodic_start(&settings, five, &released, release, &thread, &error) == HG_INVALID);
+    CHECK(strstr(error.text, "deadline_ns") && released == before + 2 && thread.handle == 7);
+}
+
+static uint64_t starts, starts_at_first_job, first_release, start_ended;
+static bool start_answer;
+
+/* Sanitizers do not see what the library hands from thread to thread. */
+static uint64_t now_of(uint64_t *counter)
+{
+    return __atomic_load_n(counter, __ATOMIC_SEQ_CST);
+}
+
+static bool start_hook(void *user)
+{
+    CHECK(user == &released && __atomic_load_n(&jobs, __ATOMIC_SEQ_CST) == 0);
+    OK(hg_sleep_for(3 * MS, NULL, NULL, NULL));
+    __atomic_fetch_add(&starts, 1, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&start_ended, hg_now(), __ATOMIC_SEQ_CST);
+    return __atomic_load_n(&start_answer, __ATOMIC_SEQ_CST);
+}
+
+static bool first_job(hg_job *job, void *user)
+{
+    (void)user;
+    __atomic_store_n(&starts_at_first_job, __atomic_load_n(&starts, __ATOMIC_SEQ_CST), __ATOMIC_SEQ_CST);
+    __atomic_store_n(&first_release, job->release_ns, __ATOMIC_SEQ_CST);
+    __atomic_fetch_add(&jobs, 1, __ATOMIC_SEQ_CST);
+    return false;
+}
+
+/* A hook before the first job. */
+static void on_start(void)
+{
+    hg_periodic_settings settings;
+    hg_periodic thread = { 7 };
+    uint64_t before = now_of(&released);
+    memset(&settings, 0, sizeof settings);
+    settings.period_ns = MS;
+    __atomic_store_n(&jobs, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&start_answer, true, __ATOMIC_SEQ_CST);
+    OK(hg_periodic_start_with(&settings, start_hook, first_job, &released, release, &thread, &error));
+    CHECK(now_of(&starts) == 1);
+    OK(hg_periodic_join(thread, NULL, &error));
+    CHECK(now_of(&starts_at_first_job) == 1 && now_of(&first_release) >= now_of(&start_ended));
+    OK(hg_periodic_free(thread, &error));
+    CHECK(now_of(&released) == before + 1);
+    __atomic_store_n(&jobs, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&start_answer, false, __ATOMIC_SEQ_CST);
+    thread.handle = 7;
+    CHECK(hg_periodic_start_with(&settings, start_hook, first_job, &released, release, &thread, &error)
+          == HG_START_FAILED);
+    CHECK(strstr(error.text, "hook") && now_of(&starts) == 2 && now_of(&jobs) == 0);
+    CHECK(thread.handle == 7 && now_of(&released) == before + 2);
+    OK(hg_periodic_start_with(&settings, NULL, first_job, &released, release, &thread, &error));
+    OK(hg_periodic_free(thread, &error));
+}
+
 int main(void)
 {
+    more_than_there_is();
+    on_start();
+    __atomic_store_n(&jobs, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&released, 0, __ATOMIC_SEQ_CST);
     by_itself();
     stopped();
     faults();

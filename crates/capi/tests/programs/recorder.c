@@ -96,7 +96,13 @@ int main(void)
     CHECK(hg_loop_start(&spec, &own_loop, &error) == HG_INVALID && strstr(error.text, "exists"));
     spec.folder = "/nowhere/at/all";
     CHECK(hg_loop_start(&spec, &own_loop, &error) == HG_INVALID && strstr(error.text, "/nowhere/at"));
+    /* "" was a folder that could not be made, with the number of some file that does not exist. */
+    spec.folder = "";
+    CHECK(hg_loop_start(&spec, &own_loop, &error) == HG_INVALID && strstr(error.text, "folder"));
     spec.folder = NULL;
+    spec.deadline_ns = UINT64_MAX;
+    CHECK(hg_loop_start(&spec, &own_loop, &error) == HG_INVALID && strstr(error.text, "deadline_ns"));
+    spec.deadline_ns = 0;
     OK(hg_loop_start(&spec, &own_loop, &error));
     CHECK(pthread_create(&other, NULL, elsewhere, NULL) == 0);
     pthread_join(other, NULL);

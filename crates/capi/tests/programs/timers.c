@@ -307,6 +307,53 @@ static void an_action_frees_everything(void)
     }
 }
 
+/* hg_arm_every(0) was once and at once. */
+static void a_period_that_is_none(void)
+{
+    hg_timer timer;
+    hg_timer_status status;
+    hg_arm arm = hg_arm_every(0);
+    OK(hg_timer_new(owner, NULL, NULL, &timer, &error));
+    CHECK(hg_timer_arm(timer, &arm, &error) == HG_INVALID && strstr(error.text, "period of 0"));
+    arm = hg_arm_every(-5);
+    CHECK(hg_timer_arm(timer, &arm, &error) == HG_INVALID && strstr(error.text, "period of -5"));
+    OK(hg_timer_look(timer, &status, &error));
+    CHECK(!status.armed && status.fired == 0);
+    OK(hg_timer_free(timer, &error));
+}
+
+/* A period of 1 ns: other timers have their turn, no expiry is forgotten, and the service tells its
+ * resolution and its latest look as if nothing were. */
+static void a_short_period_leaves_the_engine_time(void)
+{
+    hg_service own;
+    hg_owner its;
+    hg_timer timer, past;
+    hg_timer_status status;
+    hg_service_statistics before, statistics;
+    hg_arm arm = hg_arm_every(1), long_ago = hg_arm_at(1);
+    uint64_t begun, wall;
+    OK(hg_service_start(NULL, &own, &error));
+    OK(hg_service_look(own, 0, &before, &error));
+    OK(hg_owner_new(own, "short", &its, &error));
+    OK(hg_timer_new(its, NULL, NULL, &timer, &error));
+    OK(hg_timer_new(its, NULL, NULL, &past, &error));
+    OK(hg_timer_arm(past, &long_ago, &error));
+    OK(hg_timer_sleep_for(past, MS, &error));
+    OK(hg_service_look(own, 0, &statistics, &error));
+    CHECK(statistics.precise == before.precise && statistics.latest_ns < hg_now() / 2);
+    begun = hg_now();
+    OK(hg_timer_arm(timer, &arm, &error));
+    OK(hg_sleep_for(50 * MS, NULL, NULL, &error));
+    OK(hg_timer_look(timer, &status, &error));
+    wall = hg_now() - begun;
+    /* Two looks in 100 us at most. */
+    CHECK(status.fired > 0 && status.fired <= wall / 100000 * 2 + 2);
+    CHECK(status.fired + status.overruns <= wall);
+    OK(hg_owner_free(its, &error));
+    OK(hg_service_free(own, &error));
+}
+
 int main(void)
 {
     hg_service_settings settings;
@@ -332,6 +379,8 @@ int main(void)
     an_action_frees_its_own_timer();
     an_action_frees_everything();
     bad_input();
+    a_period_that_is_none();
+    a_short_period_leaves_the_engine_time();
     a_child_is_told();
     OK(hg_service_look(service, 0, &statistics, &error));
     CHECK(statistics.created >= 5 && statistics.fired >= 5);

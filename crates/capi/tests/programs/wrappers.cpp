@@ -99,12 +99,62 @@ static void scales_and_sources()
     CHECK(!hourglass::clock_events().empty());
 }
 
+/// sleep_for(1.5ms) did not compile. No sleep is shorter than what was asked for.
+static void lengths_of_any_kind()
+{
+    using hourglass::detail::rounded_up;
+    const auto asleep = [](const auto &length) {
+        const auto begun = hourglass::steady_clock::now();
+        CHECK(!hourglass::sleep_for(length).interrupted);
+        return hourglass::steady_clock::now() - begun;
+    };
+    CHECK(asleep(1.5ms) >= 1500us && asleep(0.25ms) >= 250us);
+    CHECK(asleep(std::chrono::duration<float>(0.001F)) >= 999us);
+    CHECK(asleep(std::chrono::duration<int, std::ratio<1, 3000>>(1)) >= 333333ns);
+    CHECK(asleep(-5ms) < 1s && asleep(-0.5ms) < 1s);
+    CHECK(rounded_up(1.5ms) == 1500000 && rounded_up(1ns) == 1 && rounded_up(0.1ns) == 1);
+    CHECK(rounded_up(std::chrono::duration<std::uint64_t, std::pico>(1001)) == 2);
+    CHECK(rounded_up(std::chrono::duration<std::int64_t, std::ratio<1, 3>>(1)) == 333333334);
+    CHECK(rounded_up(std::chrono::duration<std::int64_t, std::ratio<1, 3>>(3000000000)) == 1000000000000000000);
+    CHECK(rounded_up(std::chrono::nanoseconds(9000000000000000001)) == 9000000000000000001);
+    CHECK(rounded_up(std::chrono::hours::max()) == UINT64_MAX && rounded_up(0ms) == 0);
+    CHECK(rounded_up(std::chrono::duration<double>(1e300)) == UINT64_MAX);
+    CHECK(rounded_up(std::chrono::duration<double>(std::numeric_limits<double>::quiet_NaN())) == 0);
+    CHECK(rounded_up(std::chrono::duration<double>(-std::numeric_limits<double>::infinity())) == 0);
+    hourglass::sleeper sleeper;
+    CHECK(sleeper.sleep_for(0.1ms).woke_ns > 0);
+}
+
+static void times_of_any_clock()
+{
+    static hourglass::interrupt stop;
+    const auto std_time = std::chrono::steady_clock::now() + 300us;
+    CHECK(!hourglass::sleep_until(std_time).interrupted && std::chrono::steady_clock::now() >= std_time);
+    // In units of their own, and with halves.
+    const auto fine = std::chrono::steady_clock::now() + std::chrono::duration<double, std::micro>(100.5);
+    CHECK(!hourglass::sleep_until(fine, stop).interrupted && std::chrono::steady_clock::now() >= fine);
+    const auto fast = hourglass::fast_clock::now() + 100us;
+    CHECK(!hourglass::sleep_until(fast).interrupted && hourglass::steady_clock::now() >= fast);
+    const auto wall = hourglass::system_clock::now() + 200us;
+    CHECK(!hourglass::sleep_until(wall).interrupted && hourglass::system_clock::now() >= wall);
+    const auto std_wall = std::chrono::system_clock::now() + 200us;
+    CHECK(!hourglass::sleep_until(std_wall, stop).interrupted);
+    CHECK(std::chrono::system_clock::now() >= std_wall);
+    // What has passed returns at once.
+    CHECK(!hourglass::sleep_until(std::chrono::steady_clock::time_point()).interrupted);
+    CHECK(!hourglass::sleep_until(std::chrono::system_clock::time_point()).interrupted);
+    hourglass::sleeper sleeper;
+    CHECK(sleeper.until(std::chrono::steady_clock::now() + 50us).woke_ns > 0);
+}
+
 static void sleeping()
 {
     static hourglass::interrupt stop;
     const auto deadline = hourglass::steady_clock::now() + 300us;
     const auto slept = hourglass::sleep_until(deadline);
     CHECK(!slept.interrupted && hourglass::steady_clock::now() >= deadline);
+    lengths_of_any_kind();
+    times_of_any_clock();
     std::thread other([] {
         hourglass::sleep_for(5ms);
         stop.set();
@@ -211,8 +261,48 @@ static void released_by_another_thread()
     hourglass::sleep_for(10ms);
 }
 
+/// What a periodic thread does first: it may go on, say no, or throw.
+static void on_start()
+{
+    hg_periodic_settings settings{};
+    settings.period_ns = 500000;
+    std::atomic<int> first{ 0 }, jobs{ 0 };
+    std::thread::id started, ran;
+    {
+        const auto hook = [&, alive = counted()] {
+            (void)alive;
+            CHECK(jobs == 0);
+            started = std::this_thread::get_id();
+            ++first;
+        };
+        const auto body = [&, alive = counted()](hourglass::job &job) {
+            (void)alive;
+            CHECK(first == 1);
+            job.sleep_until(std::chrono::steady_clock::now() + 1us);
+            ran = std::this_thread::get_id();
+            return ++jobs < 3;
+        };
+        hourglass::periodic_thread thread(settings, hook, body);
+        CHECK(first == 1 && thread.join() == HG_PERIODIC_BY_ITSELF && started == ran && jobs == 3);
+        try {
+            hourglass::periodic_thread none(settings, [] { return false; }, body);
+            CHECK(false);
+        } catch (const hourglass::error &error) {
+            CHECK(error.kind() == HG_START_FAILED);
+        }
+        try {
+            hourglass::periodic_thread none(settings, [] { throw std::string("no device"); }, body);
+            CHECK(false);
+        } catch (const std::string &thrown) {
+            CHECK(thrown == "no device" && jobs == 3);
+        }
+    }
+    CHECK(counted::living == 0);
+}
+
 static void periodic()
 {
+    on_start();
     std::atomic<int> jobs{ 0 };
     {
         hourglass::periodic_thread thread(1ms, [&jobs, alive = counted()](hourglass::job &job) {

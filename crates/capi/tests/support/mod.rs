@@ -7,6 +7,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use hourglass_skip::{Need, skip};
+
 /// The package's folder.
 pub(crate) fn package() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -46,7 +48,8 @@ pub(crate) fn compilers(language: &str) -> Vec<&'static str> {
     let all: [&str; 2] = if language == "c" { ["gcc", "clang"] } else { ["g++", "clang++"] };
     let found: Vec<&str> = all.into_iter().filter(|program| has(program)).collect();
     for missing in all.iter().filter(|program| !found.contains(program)) {
-        println!("skipped: there is no {missing} (apt-get install {})", missing.trim_matches('+'));
+        let package = missing.trim_matches('+');
+        skip(Need::Tool, format_args!("there is no {missing} (apt-get install {package})"));
     }
     found
 }

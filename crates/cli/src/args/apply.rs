@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::path::Path;
 
 use clap::ValueEnum;
-use hourglass_model::{CpuSet, Reservation, Strength};
+use hourglass_model::{CpuSet, Reservation, Strength, near};
 use hourglass_time::Span;
 
 use super::lexer::{Given, Lexed};
@@ -40,6 +40,7 @@ pub(super) fn apply(lexed: &Lexed<'_>, around: &Surroundings) -> Result<RunArgum
         trace: file.trace.unwrap_or(false),
         seed_is_made_up: file.seed.is_none() && !lexed.has(Key::Seed),
         records: false,
+        summary: false,
         cycles: false,
         settings: Settings::default(),
         against: None,
@@ -72,7 +73,7 @@ pub(super) fn apply(lexed: &Lexed<'_>, around: &Surroundings) -> Result<RunArgum
 fn threads(lexed: &Lexed<'_>, file: &WorkloadFile) -> Result<Vec<ThreadSpec>, Stop> {
     match (lexed.last(Key::Threads), lexed.file) {
         (None, Some(_)) => Ok(file.threads.clone()),
-        (None, None) => Err(Stop::usage("-n is missing: how many threads? for example -n 1")),
+        (None, None) => Ok(vec![ThreadSpec::default()]),
         (Some(_), Some(path)) => Err(Stop::usage(format!(
             "-n: {path} says how many threads there are; leave -n out, or change the file"
         ))),
@@ -132,13 +133,14 @@ fn set_for_run(run: &mut RunArguments, given: &Given<'_>) -> Result<(), Stop> {
             run.records = true;
         }
         Key::RecordLines => run.records = true,
+        Key::Summary => run.summary = true,
         Key::Rounds => run.rounds = Some(rounds(given)?),
         Key::FailOn => {
             let text = given.value();
             let when = FailOn::from_str(text, false);
-            run.fail_on = Some(
-                when.map_err(|_| wrong(given, format!("'{text}': use worse, unknown or doubt")))?,
-            );
+            run.fail_on = Some(when.map_err(|_| {
+                wrong(given, near::unknown("word", text, ["worse", "unknown", "doubt"]))
+            })?);
         }
         Key::Control => run.control = true,
         Key::Folder => run.folder = Some(folder(given)?),
@@ -146,7 +148,7 @@ fn set_for_run(run: &mut RunArguments, given: &Given<'_>) -> Result<(), Stop> {
         Key::Quiet => run.settings.quiet = true,
         Key::Colour => {
             run.settings.color = Colour::from_str(given.value(), false).map_err(|_| {
-                wrong(given, format!("'{}': use auto, always or never", given.value()))
+                wrong(given, near::unknown("word", given.value(), ["auto", "always", "never"]))
             })?;
         }
         _ => {}

@@ -16,7 +16,7 @@ pub(crate) const ABOUT: &str =
 
 /// The forms of the command.
 pub(crate) const USAGE: [&str; 2] =
-    ["hourglass [run] -n COUNT [OPTIONS]", "hourglass run FILE.toml [OPTIONS]"];
+    ["hourglass [run] [-n COUNT] [OPTIONS]", "hourglass run FILE.toml [OPTIONS]"];
 
 /// How the options are read.
 pub(crate) const ORDER: &str = "Options are read from left to right. Per-thread options are for \
@@ -77,13 +77,20 @@ pub(crate) const EXAMPLES: [(&str, &str); 11] = [
         "what does another timer change? Exit code 1 if it is worse",
     ),
     ("hourglass -n 1 -d 5s --cpu 0 --control", "which gaps are the platform's?"),
-    ("hourglass run audio.toml -d 1m --json", "a workload file, as JSON"),
+    (
+        "hourglass example audio && hourglass run audio.toml -d 1m --json",
+        "a workload file to begin with, and its run as JSON",
+    ),
     (
         "hourglass -n 1 -w GRID 1ms --max-latency 2ms --percentile p99=500us -q",
         "is this machine good enough? The exit code says it",
     ),
     ("hourglass -n 2 -d 1s | sort -g -k 5 | tail -1", "the record behind the longest gap"),
 ];
+
+/// What is printed where.
+pub(crate) const PRINTED: &str =
+    "On a terminal, or with --summary, a summary; to a pipe, or with --records, these lines:";
 
 /// The lines for scripts, and what they mean.
 pub(crate) const LINES: [(&str, &str); 6] = [
@@ -108,7 +115,7 @@ pub(crate) const LINES: [(&str, &str); 6] = [
 ];
 
 /// What the exit code says.
-pub(crate) const EXIT_CODES: [(&str, &str); 5] = [
+pub(crate) const EXIT_CODES: [(&str, &str); 6] = [
     (
         "0",
         "measured, whatever was missed; every limit that was given was kept; with --against: \
@@ -116,11 +123,12 @@ pub(crate) const EXIT_CODES: [(&str, &str); 5] = [
     ),
     (
         "1",
-        "measured, and a limit was broken; with --against: B is worse than A in something, nothing \
-         could be decided (see --fail-on), or a limit was broken in a round",
+        "measured, and a limit was broken; with --against: B is worse than A in something, or a limit \
+         was broken in a round",
     ),
     ("2", "wrong usage or bad input; nothing was run"),
     ("3", "this machine cannot: a privilege or a device is missing; nothing was run"),
+    ("4", "measured, and no verdict: --against (see --fail-on) or --control could not decide"),
     (
         "130",
         "ended by Ctrl-C (128+N for signal N); what was measured is printed and kept, marked as interrupted",
@@ -170,7 +178,7 @@ pub(crate) fn text() -> String {
         let _ = writeln!(out, "{}", format!("  {line}").trim_end());
     }
     heading(&mut out, "What is printed");
-    wrapped(&mut out, "On a terminal a summary; to a pipe, or with --records, these lines:", 2);
+    wrapped(&mut out, PRINTED, 2);
     for (line, meaning) in LINES {
         stacked(&mut out, line, meaning);
     }
@@ -206,16 +214,21 @@ pub(crate) fn heading(out: &mut String, text: &str) {
 
 /// A name and what it means, in two columns; below each other if the name is long.
 pub(crate) fn row(out: &mut String, name: &str, meaning: &str) {
+    row_at(out, name, meaning, COLUMN);
+}
+
+/// The same, with the right column at `column`.
+pub(crate) fn row_at(out: &mut String, name: &str, meaning: &str, column: usize) {
     let start = out.len();
     let _ = write!(out, "  {name}");
-    if out.len() - start + 2 > COLUMN {
+    if out.len() - start + 2 > column {
         out.push('\n');
-        wrapped(out, meaning, COLUMN);
+        wrapped(out, meaning, column);
         return;
     }
     let used = out.len() - start;
     let mut text = String::new();
-    wrapped(&mut text, meaning, COLUMN);
+    wrapped(&mut text, meaning, column);
     out.push_str(&text[used..]);
 }
 

@@ -1,7 +1,8 @@
 //! The words of the command line, grouped: each option with the values behind it.
 
+use hourglass_model::near;
+
 use super::options::{self, Entry, Key, Values};
-use super::suggest;
 use crate::lab::models;
 use crate::stop::Stop;
 
@@ -156,9 +157,12 @@ fn unknown(word: &str) -> Stop {
         let value = word.strip_prefix(name)?;
         value.starts_with(|c: char| c.is_ascii_digit()).then(|| format!("{name} {value}"))
     });
-    let meant = joined.or_else(|| suggest::option_like(word).map(str::to_owned));
-    Stop::usage(match meant {
-        Some(meant) => format!("{word}: unknown option; did you mean {meant}?"),
-        None => format!("{word}: unknown option; hourglass run --help lists them"),
-    })
+    let names = || options::OPTIONS.iter().flat_map(|entry| entry.names).copied();
+    let name = word.split_once('=').map_or(word, |(name, _)| name);
+    let question = match joined {
+        Some(joined) => Some(format!("did you mean {joined}?")),
+        None => near::did_you_mean(name, names()),
+    };
+    let advice = question.unwrap_or_else(|| "hourglass run --help lists them".to_owned());
+    Stop::usage(format!("{word}: unknown option; {advice}"))
 }

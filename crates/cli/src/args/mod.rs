@@ -10,7 +10,6 @@ mod apply;
 pub(crate) mod help;
 mod lexer;
 pub(crate) mod options;
-pub(crate) mod suggest;
 #[cfg(test)]
 mod tests;
 
@@ -54,6 +53,8 @@ pub(crate) struct RunArguments {
     pub(crate) seed_is_made_up: bool,
     /// `--records`, or what implies it.
     pub(crate) records: bool,
+    /// `--summary`.
+    pub(crate) summary: bool,
     /// `-c`.
     pub(crate) cycles: bool,
     pub(crate) settings: Settings,

@@ -38,6 +38,7 @@ pub(crate) enum Key {
     Control,
     Cycles,
     RecordLines,
+    Summary,
     Folder,
     Json,
     Colour,
@@ -129,14 +130,13 @@ const NOTHING: Values = Values::Words(&[]);
 const TIME: Values = Values::Words(&["TIME"]);
 
 /// All options of `run`.
-pub(crate) const OPTIONS: [Entry; 38] = [
+pub(crate) const OPTIONS: [Entry; 39] = [
     Entry {
         key: Key::Threads,
         group: Group::Run,
         names: &["-n"],
         values: Values::Words(&["COUNT"]),
-        about: "number of threads to create; must be given, but with a file, which says it \
-                itself",
+        about: "number of threads to create [default: 1; a FILE lists its threads]",
     },
     Entry {
         key: Key::Duration,
@@ -349,15 +349,16 @@ pub(crate) const OPTIONS: [Entry; 38] = [
         group: Group::Compare,
         names: &["--rounds"],
         values: Values::Words(&["N"]),
-        about: "how often each of the two runs; below 5 there is no verdict [default: 10]",
+        about: "how often each of the two runs; below 6 there is no verdict, and too few are warned of \
+                before they are measured [default: 10]",
     },
     Entry {
         key: Key::FailOn,
         group: Group::Compare,
         names: &["--fail-on"],
         values: Values::Words(&["WHEN"]),
-        about: "exit code 1 if something got worse (worse), also if nothing could be decided \
-                (unknown), or if a single metric could not (doubt) [default: unknown]",
+        about: "exit code 1 if something got worse (worse); also 4 if there is no verdict (unknown), or if \
+                a single metric could not be decided (doubt) [default: unknown]",
     },
     Entry {
         key: Key::Control,
@@ -382,6 +383,13 @@ pub(crate) const OPTIONS: [Entry; 38] = [
         names: &["--records"],
         values: NOTHING,
         about: "prints the lines for scripts also on a terminal",
+    },
+    Entry {
+        key: Key::Summary,
+        group: Group::Output,
+        names: &["--summary"],
+        values: NOTHING,
+        about: "prints the summary also to a pipe or a file",
     },
     Entry {
         key: Key::Folder,
@@ -409,7 +417,8 @@ pub(crate) const OPTIONS: [Entry; 38] = [
         group: Group::Output,
         names: &["-q", "--quiet"],
         values: NOTHING,
-        about: "nothing but errors on stderr: no progress, no warnings",
+        about: "nothing but errors on stderr: no progress, no warnings; with -o nothing on stdout, unless \
+                --records, --summary or --json asks for it",
     },
     Entry {
         key: Key::Help,

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use hourglass_model::diff::DiffDocument;
+use hourglass_model::diff::{ControlReport, DiffDocument, DiffVerdict};
 use hourglass_report::text;
 
 use super::run::refusal;
@@ -102,12 +102,20 @@ pub(super) fn with_control(run: RunArguments) -> Result<Controlled> {
         a_is_control: true,
     };
     let compared = in_turn(request, run.settings)?;
-    // A measurement, not a question: whatever the load adds to the platform is an answer. A limit is one.
     Ok(Controlled::Done(match compared.signal {
         Some(signal) => stop::ended_by(signal),
-        None if kept_limits(&compared.document) => ExitCode::SUCCESS,
+        None if kept_limits(&compared.document) => answered(compared.document.control.as_ref()),
         None => ExitCode::from(stop::NO),
     }))
+}
+
+/// The exit code of a run whose limits were kept, beside its control: whatever the load adds to the platform is
+/// an answer; that it was not decided is none.
+pub(super) fn answered(control: Option<&ControlReport>) -> ExitCode {
+    match control {
+        Some(control) if control.verdict == DiffVerdict::Unknown => ExitCode::from(stop::UNDECIDED),
+        _ => ExitCode::SUCCESS,
+    }
 }
 
 /// Whether each run of each round kept its limits.

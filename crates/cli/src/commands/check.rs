@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Args, ValueHint};
 use hourglass_model::check::{CheckDocument, Verdict};
+use hourglass_model::near;
 use hourglass_report::text;
 use hourglass_time::Span;
 
@@ -21,12 +22,14 @@ use crate::stop::{NO, Stop};
 #[derive(Args, Debug)]
 #[command(after_help = "\
 The analysis follows from what the file says. Exit codes: 0, every deadline
-holds; 1, some does not, or nobody knows; 2, the file cannot be read.
+holds; 1, some deadline does not hold or is undecided; 2, the file cannot be read.
 
 Every search ends: an analysis is given up, and the verdict is unknown, after
-4 000 000 steps for each processor, about a second. A file has 64 MiB at most.
+4 000 000 steps for each processor, about a second. A file may have 64 MiB and 10 000
+tasks, and at most 2 000 tasks may share a processor.
 
 Examples:
+  hourglass example tasks                     writes tasks.toml
   hourglass check tasks.toml                  a table, and why
   hourglass check tasks.toml --explain        what was understood, and the proof
   hourglass check tasks.toml --server 8ms     the smallest budget every 8 ms
@@ -34,7 +37,7 @@ Examples:
   hourglass check tasks.toml --partition worst-fit,period
   hourglass check video.json --from rt-app    a file of rt-app
   hourglass check monday                      what a recorded run needed
-  hourglass check --corpus examples --json    worked examples")]
+  hourglass check --corpus cases --json       worked examples")]
 pub(crate) struct Check {
     /// Files of tasks (TOML, JSON, rt-app) or run folders
     #[arg(value_name = "FILE", value_hint = ValueHint::AnyPath)]
@@ -70,7 +73,8 @@ pub(crate) struct Check {
 
 fn source(text: &str) -> Result<Source, String> {
     let found = Source::ALL.iter().find(|(name, _)| *name == text);
-    found.map(|(_, source)| *source).ok_or_else(|| "use toml, json, rt-app or run".to_owned())
+    let unknown = || near::unknown("format", text, Source::ALL.iter().map(|(name, _)| *name));
+    found.map(|(_, source)| *source).ok_or_else(unknown)
 }
 
 /// Analyses and prints.

@@ -7,13 +7,35 @@ use anyhow::{Context, Result};
 use clap::Args;
 use console::Term;
 use hourglass_model::clocks::{ClocksDocument, WatchFacts};
+use hourglass_model::near;
 use hourglass_report::text;
 use hourglass_time::Span;
 
-use crate::lab::{self, ClockPolicy, ClockWatch, clock_watch};
+use crate::lab::{self, ClockPolicy, ClockWatch, UnknownClockPolicy, UnknownSource, clock_watch};
 use crate::output;
 use crate::settings::Settings;
 use crate::stop::{self, Stop};
+
+/// Rules of the choice.
+const RULES: [&str; 4] = ["strict", "thesis", "permissive", "forced:CLOCK"];
+
+/// Clocks as they are named; of several devices, the first.
+const CLOCKS: [&str; 14] = [
+    "tsc",
+    "hpet",
+    "cntvct",
+    "ptp0",
+    "monotonic",
+    "monotonic_raw",
+    "boottime",
+    "realtime",
+    "tai",
+    "monotonic_coarse",
+    "realtime_coarse",
+    "thread_cpu",
+    "process_cpu",
+    "sim",
+];
 
 /// Show this machine's clocks: which can be trusted, why, and what a read costs
 #[derive(Args, Debug)]
@@ -27,7 +49,7 @@ use crate::stop::{self, Stop};
   hourglass clocks --json            the document (hourglass.clocks/1)")]
 pub(crate) struct Clocks {
     /// Rule of the choice: strict, thesis, permissive or forced:NAME
-    #[arg(long, value_name = "RULE", default_value = "strict", value_parser = str::parse::<ClockPolicy>)]
+    #[arg(long, value_name = "RULE", default_value = "strict", value_parser = policy)]
     policy: ClockPolicy,
     /// Measure all pairs of CPUs, and for longer
     #[arg(long)]
@@ -44,6 +66,17 @@ pub(crate) struct Clocks {
     /// How long --watch goes on; without it, until Ctrl-C
     #[arg(long = "for", value_name = "TIME", value_parser = length, requires = "watch")]
     length: Option<Span>,
+}
+
+/// A rule of the choice, and what a mistyped one may have meant.
+fn policy(text: &str) -> Result<ClockPolicy, String> {
+    text.parse().map_err(|error: UnknownClockPolicy| match &error {
+        UnknownClockPolicy::Word(word) => near::unknown("rule", word, RULES),
+        UnknownClockPolicy::Source(UnknownSource(name)) => {
+            let question = near::did_you_mean(name, CLOCKS);
+            question.map_or_else(|| error.to_string(), |q| format!("unknown clock '{name}'; {q}"))
+        }
+    })
 }
 
 fn pause(text: &str) -> Result<Span, String> {

@@ -4,10 +4,9 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, builder::StyledStr};
-use hourglass_model::CpuSet;
+use hourglass_model::{CpuSet, near};
 use hourglass_report::text;
 
-use crate::args::suggest;
 use crate::lab::doctor;
 use crate::output;
 use crate::settings::Settings;
@@ -95,8 +94,7 @@ pub(crate) fn examine(doctor: &Doctor, settings: Settings) -> Result<ExitCode> {
 }
 
 fn unknown_check(given: &str) -> Stop {
-    Stop::usage(match suggest::name_like(given, doctor::check_ids()) {
-        Some(near) => format!("--check: there is no check '{given}'; did you mean {near}?"),
-        None => format!("--check: there is no check '{given}'; hourglass doctor --help lists them"),
-    })
+    let question = near::did_you_mean(given, doctor::check_ids());
+    let advice = question.unwrap_or_else(|| "hourglass doctor --help lists them".to_owned());
+    Stop::usage(format!("--check: unknown check '{given}'; {advice}"))
 }

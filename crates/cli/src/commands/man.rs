@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Args, ValueHint};
 use clap_mangen::roff::{Roff, bold, roman};
+use hourglass_model::near;
 use hourglass_model::policy::PRIORITY_NAMES;
 
 use crate::args::help;
@@ -55,14 +56,10 @@ pub(crate) fn man(man: &Man, settings: Settings) -> Result<ExitCode> {
     let wanted = man.command.as_deref().unwrap_or("hourglass");
     let known: Vec<String> =
         pages.iter().map(|(command, _)| command.get_name().to_owned()).collect();
+    let unknown = || near::unknown("manual page", wanted, known.iter().map(String::as_str));
     match pages.into_iter().find(|(command, _)| command.get_name() == wanted) {
         Some((_, page)) => output::text(&String::from_utf8_lossy(&page))?,
-        None => {
-            let known = known.join(", ");
-            return Err(
-                Stop::usage(format!("no manual page for '{wanted}'; there are {known}")).into()
-            );
-        }
+        None => return Err(Stop::usage(unknown()).into()),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -122,7 +119,7 @@ fn run_page(man: &clap_mangen::Man, mut out: &mut dyn Write) -> io::Result<()> {
     });
     page.control("fi", []);
     section(&mut page, "What is printed");
-    page.text([roman("On a terminal a summary; to a pipe, or with --records, these lines:")]);
+    page.text([roman(help::PRINTED)]);
     help::LINES.iter().for_each(|(line, meaning)| entry(&mut page, line, meaning));
     section(&mut page, "Exit status");
     help::EXIT_CODES.iter().for_each(|(code, meaning)| entry(&mut page, code, meaning));
@@ -193,6 +190,7 @@ mod tests {
             "reserve",
             "cache-cost",
             "paper",
+            "example",
             "completions",
             "man",
         ];

@@ -7,6 +7,7 @@ pub(crate) mod clocks;
 pub(crate) mod completions;
 pub(crate) mod diff;
 pub(crate) mod doctor;
+pub(crate) mod example;
 pub(crate) mod export;
 pub(crate) mod man;
 pub(crate) mod paper;

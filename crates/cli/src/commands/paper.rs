@@ -7,11 +7,11 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
+use hourglass_model::near;
 use hourglass_model::paper::{Drawing, PaperDocument};
 use hourglass_report::svg;
 use hourglass_report::text;
 
-use crate::args::suggest::name_like;
 use crate::lab::paper::{self, Effort, PAPERS};
 use crate::messages;
 use crate::output;
@@ -102,8 +102,7 @@ fn show(document: &PaperDocument, settings: Settings) -> Result<()> {
 
 fn chosen(name: &str) -> Result<&'static paper::Paper, Stop> {
     paper::Paper::named(name).ok_or_else(|| {
-        let names = || PAPERS.iter().map(|paper| paper.name);
-        Stop::usage(unknown("paper", name, name_like(name, names()), names()))
+        Stop::usage(near::unknown("paper", name, PAPERS.iter().map(|paper| paper.name)))
     })
 }
 
@@ -111,20 +110,9 @@ fn check_table(paper: &paper::Paper, id: &str) -> Result<(), Stop> {
     if paper.table(id).is_some() {
         return Ok(());
     }
-    let ids = paper.tables.iter().map(|table| table.id);
-    Err(Stop::usage(format!("--table: {}", unknown("table", id, None, ids))))
-}
-
-/// What is asked for is none of what there is.
-fn unknown<'a>(
-    kind: &str,
-    name: &str,
-    like: Option<&str>,
-    known: impl Iterator<Item = &'a str>,
-) -> String {
-    let meant = like.map_or(String::new(), |like| format!("did you mean {like}? "));
-    let known: Vec<&str> = known.collect();
-    format!("no {kind} is called '{name}'; {meant}there is: {}", known.join(", "))
+    // Numbers of tables are too like each other to guess.
+    let ids: Vec<&str> = paper.tables.iter().map(|table| table.id).collect();
+    Err(Stop::usage(format!("--table: unknown table '{id}'; use one of {}", ids.join(", "))))
 }
 
 /// The folder that figures go to.

@@ -30,6 +30,7 @@ Exit code 0: every deadline held, and the analysis says that it always will; 1: 
 need not; 2: the file cannot be read or run; 3: the machine refuses a privilege.
 
 Examples:
+  hourglass example tasks                       writes tasks.toml
   hourglass predict tasks.toml                  run them for 10 s, and compare
   hourglass predict tasks.toml --no-run         bounds and simulation only
   hourglass predict video.json -d 1m -o monday  a file of rt-app; keep the run

@@ -11,8 +11,8 @@ use hourglass_report::text;
 use hourglass_time::Span;
 
 use crate::lab::reserve::{
-    self, Backend, Failure, Interference, Rate, Request, Selection, SiblingPolicy, Siblings,
-    Stopper, Subject, Whom, words,
+    self, Backend, Failure, Interference, ProgressFrom, Rate, Request, Selection, SiblingPolicy,
+    Siblings, Stopper, Subject, Whom, words,
 };
 use crate::messages;
 use crate::output;
@@ -21,25 +21,30 @@ use crate::stop::{self, Stop};
 
 /// Run a command with processor time that is promised to it, also beside hyper-threads
 #[derive(Args, Debug)]
+#[command(override_usage = "hourglass reserve [OPTIONS] <BUDGET/PERIOD> [COMMAND]...
+       hourglass reserve --clean")]
 #[command(after_help = "Examples:
   hourglass reserve 3.1ms/8ms -- player song.flac
   hourglass reserve 3.1ms/8ms --soft --cpu 1 -- make
   hourglass reserve 25ms/33.3ms --thread audio     a thread that runs already
   hourglass reserve 3ms/8ms --check                would it be granted?
   hourglass reserve 55ms/70ms --cpu 0 --smt monitor --stop 4711 -- encoder
+  hourglass reserve 6ms/20ms --also 5ms/40ms=4711 --cpu 0 -- player
   hourglass reserve 3.1ms/8ms --json -- ./job > supply.json
+  hourglass reserve --clean                        after a crash or an OOM kill
 
 A command ends with its own code: 128+n if signal n ended it, 127 if there is no
 such program, 126 if it cannot be executed, 125 if it could not be given its
 reservation and was not started, or hourglass itself failed. Options that make
 no sense end with 2, before anything is started. --check ends with 0 for yes
-and 1 for no.
+and 1 for no; --clean with 0 if nothing is left, 1 if something is left, and 3
+if the records cannot be read.
 What was delivered goes to stderr; with --json it goes to stdout, and what the
 command prints to stderr.")]
 pub(crate) struct Reserve {
     /// Processor time, and the period in which it is to be given, such as 3.1ms/8ms
-    #[arg(value_name = "BUDGET/PERIOD", value_parser = amount)]
-    amount: Amount,
+    #[arg(value_name = "BUDGET/PERIOD", value_parser = amount, required_unless_present = "clean")]
+    amount: Option<Amount>,
     /// Let it run on at timesharing priority when the budget is used up
     #[arg(long)]
     soft: bool,
@@ -56,12 +61,20 @@ pub(crate) struct Reserve {
     /// Only say whether it would be granted, and what mends it; nothing is started
     #[arg(long)]
     check: bool,
+    /// Undo what killed reservations left: threads raised or pinned, processes
+    /// stopped, control groups; nothing of a reservation in force, and nothing else
+    #[arg(long, conflicts_with_all = ["amount", "check", "pid", "thread", "command", "cpu", "smt", "soft", "deadline", "also"])]
+    clean: bool,
     /// Reserve for this process, which runs already
     #[arg(long, value_name = "PID", conflicts_with_all = ["thread", "command"])]
     pid: Option<u32>,
     /// Reserve for this thread, which runs already
     #[arg(long, value_name = "NAME|TID", conflicts_with = "command")]
     thread: Option<String>,
+    /// A further reservation, for a process that runs already, such as 2ms/20ms=4711; again for
+    /// several. All are kept by the backend user, and need a COMMAND or --pid. It ends with that process, or with the first reservation
+    #[arg(long, value_name = "BUDGET/PERIOD=PID", value_parser = also)]
+    also: Vec<Also>,
     /// Keep those who share the CPU from slowing the work: monitor (while there is
     /// slack they run), disable (they never run beside it), ignore (only watch)
     #[arg(long, value_name = "POLICY", value_parser = words::policy, help_heading = SHARING)]
@@ -86,6 +99,15 @@ pub(crate) struct Reserve {
     #[arg(long, value_name = "RATE", default_value = "0", value_parser = words::rate)]
     #[arg(requires = "smt", help_heading = SHARING)]
     alpha: Rate,
+    /// Look at the slack at this interval, such as 1ms, and not when it can be used up
+    #[arg(long, value_name = "TIME", value_parser = words::interval)]
+    #[arg(requires = "smt", help_heading = SHARING)]
+    interval: Option<Span>,
+    /// Where progress is read, beside processor time: auto, word (the program tells
+    /// it), instructions (the processor counts them) or cpu-time (nothing else)
+    #[arg(long, value_name = "SOURCE", default_value = "auto", value_parser = progress)]
+    #[arg(requires = "smt", help_heading = SHARING)]
+    progress: Choice<ProgressFrom>,
     /// Program and its words; -- before it, if it begins with a dash
     #[arg(value_name = "COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
     #[arg(value_hint = ValueHint::CommandWithArguments)]
@@ -100,6 +122,14 @@ const SHARING: &str = "Options about those who share the CPU";
 struct Amount {
     budget: Span,
     period: Span,
+}
+
+/// A further reservation.
+#[derive(Clone, Copy, Debug)]
+struct Also {
+    budget: Span,
+    period: Span,
+    pid: u32,
 }
 
 /// One by name, or whatever suits.
@@ -132,6 +162,14 @@ fn backend(text: &str) -> Result<Choice<Backend>, String> {
     words::backend(text).map(Choice::from)
 }
 
+fn also(text: &str) -> Result<Also, String> {
+    words::also(text).map(|(budget, period, pid)| Also { budget, period, pid })
+}
+
+fn progress(text: &str) -> Result<Choice<ProgressFrom>, String> {
+    words::progress(text).map(Choice::from)
+}
+
 fn stopper(text: &str) -> Result<Choice<Stopper>, String> {
     words::stopper(text).map(Choice::from)
 }
@@ -141,7 +179,8 @@ fn stopper(text: &str) -> Result<Choice<Stopper>, String> {
 /// # Errors
 /// The reservation cannot be made, or the words make no sense.
 pub(crate) fn reserve(reserve: &Reserve, settings: Settings) -> Result<ExitCode> {
-    let request = Request { aside: settings.json, ..request(reserve)? };
+    let Some(amount) = reserve.amount else { return clean(settings) };
+    let request = Request { aside: settings.json, ..request(reserve, amount)? };
     if reserve.check {
         let document = reserve::check(&request).map_err(|failure| stop(failure, settings))?;
         match settings.json {
@@ -162,15 +201,30 @@ pub(crate) fn reserve(reserve: &Reserve, settings: Settings) -> Result<ExitCode>
     Ok(ExitCode::from(outcome.exit_code))
 }
 
+/// Undoes what killed ones left.
+fn clean(settings: Settings) -> Result<ExitCode> {
+    let document = reserve::clean().map_err(|error| {
+        Stop::machine(vec![format!("what was left cannot be looked for: {error}")])
+    })?;
+    if settings.json {
+        output::json(&document)?;
+    } else if !settings.quiet {
+        output::text(&text::reserve_clean(&document, output::style()))?;
+    }
+    Ok(ExitCode::from(if document.left == 0 { stop::YES } else { stop::NO }))
+}
+
 /// Warnings for people; documents have them anyway.
 fn warn(document: &ReserveDocument, settings: Settings) {
     if !settings.json && !settings.quiet {
         document.warnings.iter().for_each(messages::warn);
+        let of_whom = document.also.iter().flat_map(reserve::warnings_of);
+        of_whom.for_each(|warning| messages::warn(&warning));
     }
 }
 
-fn request(reserve: &Reserve) -> Result<Request, Stop> {
-    let Amount { budget, period } = reserve.amount;
+fn request(reserve: &Reserve, amount: Amount) -> Result<Request, Stop> {
+    let Amount { budget, period } = amount;
     let strength = if reserve.soft { Strength::Soft } else { Strength::Hard };
     let wrong = |error| Stop::usage(format!("{budget}/{period}: {error}"));
     let mut reservation = Reservation::new(budget, period, strength).map_err(wrong)?;
@@ -185,15 +239,29 @@ fn request(reserve: &Reserve) -> Result<Request, Stop> {
         stopper: reserve.stopper.named(),
         graded: reserve.slow_first,
         alpha: reserve.alpha,
+        interval: reserve.interval,
+        progress: reserve.progress.named(),
     });
+    if reserve.interval.is_some() && reserve.smt != Some(SiblingPolicy::Monitor) {
+        return Err(Stop::usage("--interval: only --smt monitor looks at slack"));
+    }
     Ok(Request {
         reservation,
         cpu: reserve.cpu,
         backend: reserve.backend.named(),
         subject: subject(reserve)?,
         siblings,
+        also: reserve.also.iter().map(|also| further(also, strength)).collect::<Result<_, _>>()?,
         aside: false,
     })
+}
+
+/// A further reservation, as strong as the first one.
+fn further(also: &Also, strength: Strength) -> Result<reserve::Also, Stop> {
+    let Also { budget, period, pid } = *also;
+    let wrong = |error| Stop::usage(format!("--also {budget}/{period}={pid}: {error}"));
+    let reservation = Reservation::new(budget, period, strength).map_err(wrong)?;
+    Ok(reserve::Also { reservation, pid })
 }
 
 fn subject(reserve: &Reserve) -> Result<Subject, Stop> {

@@ -11,7 +11,7 @@ use crate::lab::compare::Rules;
 use crate::lab::compare::control::run_beside;
 use crate::lab::{self, Failure, RunSpec, ThreadSpec, workload_file};
 use crate::messages;
-use crate::output::{self, Format};
+use crate::output::{self, Asked, Format};
 use crate::progress::Progress;
 use crate::stop::{self, Stop};
 
@@ -51,7 +51,13 @@ fn measure(run: RunArguments, control: Option<ThreadSpec>) -> Result<ExitCode> {
         gates: run.gates,
         trace: run.trace,
     };
-    let format = Format::choose(run.settings.json, run.records, run.cycles)?;
+    let format = Format::choose(Asked {
+        json: run.settings.json,
+        records: run.records,
+        cycles: run.cycles,
+        summary: run.summary,
+        kept_quietly: quiet && request.folder.is_some(),
+    })?;
     let mut progress = Progress::new(quiet, format == Format::Summary);
     let rules = Rules { seed: request.spec.seed, ..Rules::default() };
     let finished = match control {
@@ -67,7 +73,7 @@ fn measure(run: RunArguments, control: Option<ThreadSpec>) -> Result<ExitCode> {
             messages::say(&format!("control: {}", control.statement));
         }
     }
-    if let Format::Lines { .. } = format {
+    if let Format::Lines { .. } | Format::Nothing = format {
         // Also where it is to be quiet: it is why the exit code is 1.
         let broken = result.gates.iter().filter(|gate| !gate.passed);
         broken.for_each(|gate| messages::say(&hourglass_report::text::limit(gate)));
@@ -83,12 +89,13 @@ fn measure(run: RunArguments, control: Option<ThreadSpec>) -> Result<ExitCode> {
     Ok(exit_code(&finished))
 }
 
-/// What the shell is told of a run: the signal that ended it, or whether it kept its limits.
+/// What the shell is told of a run: the signal that ended it, or whether it kept its limits, or that beside its
+/// control nothing was decided.
 pub(crate) fn exit_code(finished: &lab::Finished) -> ExitCode {
     let kept = finished.document.result.gates.iter().all(|gate| gate.passed);
     match finished.signal() {
         Some(signal) => stop::ended_by(signal),
-        None if kept => ExitCode::SUCCESS,
+        None if kept => against::answered(finished.document.result.control.as_ref()),
         None => ExitCode::from(stop::NO),
     }
 }
@@ -104,11 +111,12 @@ fn draws_at_random(spec: &RunSpec) -> bool {
 /// Why there was no run, and the exit code for it.
 pub(crate) fn refusal(failure: Failure) -> Stop {
     match failure {
-        Failure::Spec(_)
-        | Failure::Gate(_)
-        | Failure::NoSuchCpu { .. }
-        | Failure::Memory { .. }
-        | Failure::Folder(_) => Stop::usage(failure.to_string()),
+        Failure::Spec(_) | Failure::Gate(_) | Failure::NoSuchCpu { .. } | Failure::Folder(_) => {
+            Stop::usage(failure.to_string())
+        }
+        Failure::Barred { .. } | Failure::Memory { .. } | Failure::Sizes { .. } => {
+            Stop::machine(vec![failure.to_string()])
+        }
         Failure::Refused(refusals) => {
             let line = |r: &lab::Refusal| format!("{}: {}; {}", r.what, r.reason, r.remedy);
             Stop::machine(refusals.iter().map(line).collect())

@@ -8,7 +8,7 @@ use clap::{Args, ValueHint};
 
 use crate::lab;
 use crate::messages;
-use crate::output::{self, Format, Source};
+use crate::output::{self, Asked, Format, Source};
 use crate::settings::Settings;
 use crate::stop::Stop;
 
@@ -17,6 +17,7 @@ use crate::stop::Stop;
 #[command(after_help = "Examples:
   hourglass show monday              the summary, as after the run
   hourglass show monday | head       the lines for scripts, as from the run
+  hourglass show monday --summary | less
   hourglass show monday --json       the run document (hourglass.run/1)
   hourglass show monday tuesday      both summaries, one below the other
 
@@ -30,6 +31,9 @@ pub(crate) struct Show {
     /// Print the lines for scripts also on a terminal
     #[arg(long)]
     records: bool,
+    /// Print the summary also to a pipe or a file
+    #[arg(long)]
+    summary: bool,
     /// Print each record also in cycles of the raw counter; implies --records
     #[arg(short)]
     cycles: bool,
@@ -40,14 +44,19 @@ pub(crate) struct Show {
 /// # Errors
 /// A folder holds none, or cannot be read; then nothing is printed of any.
 pub(crate) fn show(show: &Show, settings: Settings) -> Result<ExitCode> {
-    let format = Format::choose(settings.json, show.records, show.cycles)?;
+    let format = Format::choose(Asked {
+        json: settings.json,
+        records: show.records,
+        cycles: show.cycles,
+        summary: show.summary,
+        kept_quietly: false,
+    })?;
     let several = show.folders.len() > 1;
     if several && format != Format::Summary {
         let what = if format == Format::Json { "--json" } else { "lines" };
-        return Err(Stop::usage(format!(
-            "{what}: of one run only; give one folder, or see the summaries on a terminal"
-        ))
-        .into());
+        return Err(
+            Stop::usage(format!("{what}: of one run only; give one folder, or --summary")).into()
+        );
     }
     let recall =
         |folder: &PathBuf| lab::recall(folder).map_err(|error| Stop::usage(error.to_string()));

@@ -26,7 +26,8 @@ use crate::stop::{self, NO, Stop};
 #[command(after_help = "\
 Without --horizon a simulation goes on until everything repeats (the hyperperiod,
 with offsets twice that), if that takes at most a million jobs and nothing is
-drawn or taken in turns; else as long as a million jobs take, a day at most.
+drawn or taken in turns; else as long as a million jobs take, a day at most. At
+most 5 000 tasks are simulated.
 
 A job is hit, missed (started, not finished in time) or lost (never started,
 because an earlier one was still running). Jobs whose deadline lies beyond the
@@ -48,7 +49,7 @@ Exit codes:
   130  ended by Ctrl-C; what was simulated is printed and kept
 
 Examples:
-  hourglass simulate tasks.toml
+  hourglass example tasks && hourglass simulate tasks.toml
   hourglass simulate tasks.toml --horizon 60s --releases random --seed 7
   hourglass simulate tasks.toml -o monday && hourglass render monday -o monday.svg
   hourglass simulate tasks.toml --rt-throttling 950ms/1s

@@ -8,7 +8,6 @@ use clap::{Args, ValueHint};
 use hourglass_model::sweep::SweepDocument;
 use hourglass_report::{svg, text};
 
-use crate::args::suggest::name_like;
 use crate::lab::sweep::{self, ANALYSES, Analysis, Described, Draft, Experiment, SweepError};
 use crate::lab::theory::input::{self, InputError};
 use crate::messages;
@@ -49,8 +48,9 @@ Examples:
   hourglass sweep -u 0.6:1:0.02 -n 20 -a rm,edf   another range, two analyses
   hourglass sweep -m 4 -n 16 -o tuesday           four CPUs
   hourglass sweep --deadlines share:0.7,1 -a dm,opa,edf-np,edf
+  hourglass example experiment                    writes experiment.toml
   hourglass sweep experiment.toml -o wednesday    an experiment from a file
-  hourglass sweep car.toml -u 0.5:1:0.01          how far can its set be scaled?")]
+  hourglass sweep tasks.toml -u 0.5:1:0.01        how far can its set be scaled?")]
 pub(crate) struct Sweep {
     /// Experiment or task file
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "list")]
@@ -184,20 +184,12 @@ impl Sweep {
     }
 }
 
-/// The line about an error, with the names like an unknown one.
+/// The line about an error.
 fn refused(place: &str, error: &SweepError) -> Stop {
-    let hint = match error {
-        SweepError::NoThread(_) => return Stop::machine(vec![error.to_string()]),
-        SweepError::UnknownAnalysis(name) => {
-            let like = name_like(name, ANALYSES.iter().map(|analysis| analysis.name));
-            let meant = like.map_or(String::new(), |like| format!("did you mean {like}? "));
-            format!("; {meant}hourglass sweep --list names them all")
-        }
-        SweepError::UnknownKey(key) => name_like(key, Draft::KEYS)
-            .map_or(String::new(), |like| format!("; did you mean {like}?")),
-        _ => String::new(),
-    };
-    let line = format!("{place}{error}{hint}");
+    if let SweepError::NoThread(_) = error {
+        return Stop::machine(vec![error.to_string()]);
+    }
+    let line = format!("{place}{error}");
     // An option is written with dashes where a key has underscores.
     Stop::usage(match line.strip_prefix("--cost_granularity") {
         Some(rest) => format!("--cost-granularity{rest}"),

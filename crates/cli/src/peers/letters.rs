@@ -3,7 +3,8 @@
 
 use std::fmt::Display;
 
-use crate::args::suggest::name_like;
+use hourglass_model::near;
+
 use crate::stop::Stop;
 
 /// What follows an option.
@@ -258,10 +259,9 @@ fn find<K: Copy>(table: &[Letter<K>], name: &str) -> Option<Letter<K>> {
 
 fn unknown<K>(table: &[Letter<K>], name: &str) -> Stop {
     let known = table.iter().flat_map(|letter| letter.names).copied();
-    Stop::usage(match name_like(name, known) {
-        Some(meant) => format!("{name}: unknown option; did you mean {meant}?"),
-        None => format!("{name}: unknown option; --help lists them"),
-    })
+    let question = near::did_you_mean(name, known);
+    let advice = question.unwrap_or_else(|| "--help lists them".to_owned());
+    Stop::usage(format!("{name}: unknown option; {advice}"))
 }
 
 /// For the tests of a table: each name stands in it once, and each word of a manual page.

@@ -29,8 +29,11 @@ use crate::stop::Stop;
 /// What the parsers must know of the machine.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Machine {
-    /// CPUs that this process may use, and that can run threads.
+    /// CPUs with which this process was started, and that can run threads: those that are meant where none
+    /// is named.
     pub(crate) cpus: CpuSet,
+    /// CPUs that may be named: all that the kernel gives this process, isolated ones among them.
+    pub(crate) permitted: CpuSet,
     /// Whether `/dev/cpu_dma_latency` may be held.
     pub(crate) holds_latency: bool,
 }
@@ -40,14 +43,11 @@ impl Machine {
     pub(crate) fn here() -> &'static Machine {
         static HERE: OnceLock<Machine> = OnceLock::new();
         HERE.get_or_init(|| {
-            let cpu = HostReader::new(Path::new("/")).read().cpu;
-            let online = cpu.online.unwrap_or_default();
-            let cpus = match cpu.allowed {
-                Some(allowed) if online.is_empty() => allowed,
-                Some(allowed) => allowed.intersection(&online),
-                None => online,
-            };
-            Machine { cpus, holds_latency: crate::lab::may_hold_idle_latency().is_ok() }
+            let host = HostReader::new(Path::new("/")).read();
+            let cpus = crate::lab::usual_cpus(&host);
+            let permitted = crate::lab::permitted_cpus(&host).unwrap_or_else(|| cpus.clone());
+            let holds_latency = crate::lab::may_hold_idle_latency().is_ok();
+            Machine { cpus, permitted, holds_latency }
         })
     }
 }

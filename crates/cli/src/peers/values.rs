@@ -3,6 +3,7 @@
 use hourglass_model::CpuSet;
 use hourglass_time::Span;
 
+use super::Machine;
 use super::letters::Given;
 use crate::stop::Stop;
 
@@ -47,23 +48,24 @@ pub(super) fn priority<K>(given: &Given<'_, K>, least: u8) -> Result<u8, Stop> {
     }
 }
 
-/// A set of CPUs out of `machine`: `0-3,5`; `!2` is all but 2.
-pub(super) fn cpus<K>(given: &Given<'_, K>, machine: &CpuSet) -> Result<CpuSet, Stop> {
+/// A set of CPUs: `0-3,5` of those that may be named; `!2` is all but 2 of those that are meant where none is.
+pub(super) fn cpus<K>(given: &Given<'_, K>, machine: &Machine) -> Result<CpuSet, Stop> {
+    let Machine { cpus: usual, permitted, .. } = machine;
     let text = given.text();
     let (negated, list) = match text.strip_prefix('!') {
         Some(list) => (true, list),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
     };
     let named: CpuSet = list.parse().map_err(|error| given.wrong(error))?;
-    let set = if negated { machine.difference(&named) } else { named };
-    let missing = set.difference(machine);
+    let set = if negated { usual.difference(&named) } else { named };
+    let missing = set.difference(permitted);
     if let Some(cpu) = missing.iter().next() {
-        return Err(
-            given.wrong(format!("CPU {cpu} is not there or not allowed; use some of {machine}"))
-        );
+        return Err(given.wrong(format!(
+            "CPU {cpu} is not online, or not in the cpuset of this process; use some of {permitted}"
+        )));
     }
     if set.is_empty() {
-        return Err(given.wrong(format!("'{text}' leaves no CPU of {machine}")));
+        return Err(given.wrong(format!("'{text}' leaves no CPU of {usual}")));
     }
     Ok(set)
 }
@@ -87,12 +89,14 @@ mod tests {
 
     #[test]
     fn cpus_may_be_named_by_what_is_left_out() {
-        let machine: CpuSet = (0..4).collect();
-        for (text, wanted) in [("1-2", "1-2"), ("!1-2", "0,3"), ("+3", "3")] {
+        // Started on 0-3, with CPU 4 isolated.
+        let (usual, permitted) = ((0..4).collect(), (0..5).collect());
+        let machine = Machine { cpus: usual, permitted, ..Machine::default() };
+        for (text, wanted) in [("1-2", "1-2"), ("!1-2", "0,3"), ("+3", "3"), ("3-4", "3-4")] {
             assert_eq!(cpus(&given(text), &machine).unwrap().to_string(), wanted);
         }
         for (text, wanted) in [
-            ("4", "-x: CPU 4 is not there or not allowed; use some of 0-3"),
+            ("5", "-x: CPU 5 is not online, or not in the cpuset of this process; use some of 0-4"),
             ("!0-3", "-x: '!0-3' leaves no CPU of 0-3"),
             ("a", "-x: 'a' is not a list of CPUs; write for example 0, 0-3 or 0,2-3"),
         ] {

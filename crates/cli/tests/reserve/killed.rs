@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use hourglass_skip::{Need, skip};
+
 use super::*;
 
 /// Ends whoever has the mark, also when an assertion fails: they would spin for ever.
-struct Ended(String);
+pub(super) struct Ended(pub(super) String);
 
 impl Drop for Ended {
     fn drop(&mut self) {
@@ -21,7 +23,7 @@ impl Drop for Ended {
 
 /// Ends whoever has the mark; but for the guardian, which ends by itself when everything is put back, and has its maker's
 /// name until it first runs. True when nobody is left.
-fn gone(mark: &str) -> bool {
+pub(super) fn gone(mark: &str) -> bool {
     for pid in marked(mark) {
         let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
         if !name.starts_with("hourglass") {
@@ -32,7 +34,7 @@ fn gone(mark: &str) -> bool {
 }
 
 /// Groups that process `maker` made, and that are still there: in the groups of this process, and at the tops.
-fn groups_left(maker: u32) -> Vec<PathBuf> {
+pub(super) fn groups_left(maker: u32) -> Vec<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let tops = mounts.lines().filter(|line| line.contains(" - cgroup"));
     let tops: Vec<&str> = tops.filter_map(|line| line.split(' ').nth(4)).collect();
@@ -99,7 +101,7 @@ fn killed_at_any_moment_it_leaves_nothing_behind() {
 fn a_killed_monitor_leaves_nobody_frozen() {
     const ROUNDS: usize = 3;
     let Some(victim) = busy_on(1) else {
-        return eprintln!("skipped: there is no second CPU, or no taskset");
+        return skip(Need::SecondCpu, "there is no second CPU, or no taskset");
     };
     let pid = victim.0.id();
     let seed = u64::from(std::process::id()) + 3;
@@ -115,7 +117,7 @@ fn a_killed_monitor_leaves_nobody_frozen() {
         let mut line = String::new();
         BufReader::new(running.0.stderr.take().unwrap()).read_line(&mut line).unwrap();
         if line.is_empty() {
-            return eprintln!("skipped: no reservation, or nobody can be stopped here");
+            return skip(need("auto"), "no reservation, or no process can be stopped here");
         }
         std::thread::sleep(Duration::from_millis(moments.next_ms(120)));
         let maker = running.0.id();
@@ -177,7 +179,7 @@ fn a_stopped_keeper_leaves_nobody_raised() {
 #[test]
 fn no_protection_is_claimed_after_the_guardian_woke_them() {
     let Some(victim) = busy_on(1) else {
-        return eprintln!("skipped: there is no second CPU, or no taskset");
+        return skip(Need::SecondCpu, "there is no second CPU, or no taskset");
     };
     let pid = victim.0.id();
     let mark = format!("{}-woken", std::process::id());
@@ -191,7 +193,10 @@ fn no_protection_is_claimed_after_the_guardian_woke_them() {
     let mut line = String::new();
     lines.read_line(&mut line).unwrap();
     if line != "ready\n" {
-        return eprintln!("skipped: no reservation, or nobody can be stopped here: {line}");
+        return skip(
+            need("auto"),
+            format_args!("no reservation, or no process can be stopped: {line}"),
+        );
     }
     // The monitor is to be caught while they stand, a tenth of the time.
     soon("the monitor is stopped while the victim stands", || {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use hourglass_model::{CpuSet, Policy};
+use hourglass_model::{CpuSet, Policy, near};
 use hourglass_time::Span;
 
 use super::options::{self, Key};
@@ -177,11 +177,11 @@ fn take_threads(
         }
         Key::Affinity => {
             asked.cpus = Some(match given.value {
-                Some(_) => values::cpus(given, &machine.cpus)?,
+                Some(_) => values::cpus(given, machine)?,
                 None => machine.cpus.clone(),
             });
         }
-        Key::MainAffinity => run.spec.watch_on = Some(values::cpus(given, &machine.cpus)?),
+        Key::MainAffinity => run.spec.watch_on = Some(values::cpus(given, machine)?),
         Key::Priority => asked.priority = values::priority(given, 0)?,
         Key::Policy => asked.policy = Some(class(given)?),
         Key::Spread => asked.spread = true,
@@ -238,7 +238,7 @@ fn take_output(asked: &mut Asked, run: &mut Latency, given: &Given<'_, Key>) -> 
         Key::Quiet => run.settings.quiet = true,
         Key::Colour => {
             run.settings.color = Colour::from_str(given.text(), false).map_err(|_| {
-                given.wrong(format!("'{}': use auto, always or never", given.text()))
+                given.wrong(near::unknown("word", given.text(), ["auto", "always", "never"]))
             })?;
         }
         _ => {}
@@ -265,9 +265,10 @@ fn class(given: &Given<'_, Key>) -> Result<Class, Stop> {
         "idle" => Ok(Class::Idle),
         "fifo" => Ok(Class::Fifo),
         "rr" => Ok(Class::RoundRobin),
-        other => Err(given.wrong(format!(
-            "unknown policy '{other}'; use other, normal, batch, idle, fifo or rr"
-        ))),
+        other => {
+            let known = ["other", "normal", "batch", "idle", "fifo", "rr"];
+            Err(given.wrong(near::unknown("policy", other, known)))
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::peers::Machine;
 use crate::peers::letters::Parsed;
 
 fn machine() -> Machine {
-    Machine { cpus: (0..4).collect(), holds_latency: true }
+    Machine { cpus: (0..4).collect(), permitted: (0..4).collect(), holds_latency: true }
 }
 
 fn parse(line: &str) -> Result<Latency, String> {
@@ -126,7 +126,7 @@ fn mistakes_are_named() {
         ("-mx", "-x: no POSIX timers"),
         ("--spike=100", "--spike: use -v or -o DIR"),
         ("--spike 100", "--spike: use -v or -o DIR"),
-        ("-a 7", "-a: CPU 7 is not there or not allowed; use some of 0-3"),
+        ("-a 7", "-a: CPU 7 is not online, or not in the cpuset of this process; use some of 0-3"),
         ("-t 0", "-t: give a number from 1 to 4096"),
         ("--json a.json", "'a.json' belongs to no option; did you mean --json=FILE?"),
         ("--histfile a", "--histfile: there is no histogram"),

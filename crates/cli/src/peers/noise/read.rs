@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use hourglass_model::{CpuSet, Policy};
+use hourglass_model::{CpuSet, Policy, near};
 use hourglass_time::Span;
 
 use super::options::{self, Key};
@@ -118,9 +118,9 @@ fn take_measuring(
     machine: &Machine,
 ) -> Result<(), Stop> {
     match given.key {
-        Key::Cpus => asked.cpus = Some(values::cpus(given, &machine.cpus)?),
+        Key::Cpus => asked.cpus = Some(values::cpus(given, machine)?),
         Key::MainCpu => {
-            let cpus = values::cpus(given, &machine.cpus)?;
+            let cpus = values::cpus(given, machine)?;
             asked.main = cpus.iter().next();
             run.spec.watch_on = Some(cpus);
         }
@@ -131,7 +131,7 @@ fn take_measuring(
             "no" | "none" => asked.moves = false,
             "memmove" => asked.moves = true,
             other => {
-                return Err(given.wrong(format!("unknown workload '{other}'; use no or memmove")));
+                return Err(given.wrong(near::unknown("workload", other, ["no", "memmove"])));
             }
         },
         Key::MoveSize => asked.move_size = size(given)?,
@@ -175,7 +175,7 @@ fn take_output(asked: &mut Asked, run: &mut Noise, given: &Given<'_, Key>) -> Re
         Key::Quiet => run.settings.quiet = true,
         Key::Colour => {
             run.settings.color = Colour::from_str(given.text(), false).map_err(|_| {
-                given.wrong(format!("'{}': use auto, always or never", given.text()))
+                given.wrong(near::unknown("word", given.text(), ["auto", "always", "never"]))
             })?;
         }
         _ => {}
@@ -227,30 +227,39 @@ fn finish(asked: &Asked, run: &mut Noise, machine: &Machine) -> Result<(), Stop>
     run.gates.check(&run.spec).map_err(|error| Stop::usage(error.to_string()))
 }
 
-/// The CPUs to look at: never all of them at a real-time priority.
+/// The CPUs to look at: never all of them at a real-time priority. If they are all with which this program was
+/// started, it moves to another one.
 fn choose(asked: &Asked, run: &mut Noise, machine: &Machine) -> Result<CpuSet, Stop> {
     let main: CpuSet = asked.main.into_iter().collect();
     let cpus = match &asked.cpus {
         Some(cpus) => cpus.clone(),
         None => machine.cpus.difference(&main),
     };
-    let takes_all = machine.cpus.difference(&cpus).is_empty();
-    match asked.priority {
-        None if cpus.is_empty() => {
-            Err(Stop::usage("-C: that is the only CPU; without -C it is looked at"))
-        }
-        Some(_) if machine.cpus.len() < 2 => Err(Stop::usage(
+    let Some(priority) = asked.priority else {
+        return match cpus.is_empty() {
+            true => Err(Stop::usage("-C: that is the only CPU; without -C it is looked at")),
+            false => Ok(cpus),
+        };
+    };
+    if machine.permitted.len() < 2 {
+        return Err(Stop::usage(
             "-f: with one CPU nothing else would run; leave -f out, or allow more CPUs",
-        )),
-        Some(priority) if takes_all && asked.cpus.is_some() => Err(Stop::usage(format!(
-            "-f {priority} on every CPU ({cpus}) would stop the machine; leave one out of -c"
-        ))),
-        Some(_) if takes_all => {
-            run.left_out = cpus.iter().next();
-            Ok(cpus.difference(&run.left_out.into_iter().collect()))
-        }
-        _ => Ok(cpus),
+        ));
     }
+    let rest = machine.permitted.difference(&cpus);
+    if rest.is_empty() && asked.cpus.is_some() {
+        return Err(Stop::usage(format!(
+            "-f {priority} on every CPU ({cpus}) would stop the machine; leave one out of -c"
+        )));
+    }
+    if rest.is_empty() {
+        run.left_out = cpus.iter().next();
+        return Ok(cpus.difference(&run.left_out.into_iter().collect()));
+    }
+    if machine.cpus.difference(&cpus).is_empty() && run.spec.watch_on.is_none() {
+        run.spec.watch_on = Some(rest);
+    }
+    Ok(cpus)
 }
 
 #[cfg(test)]
@@ -258,12 +267,16 @@ mod tests {
     use super::*;
 
     fn machine(cpus: u32) -> Machine {
-        Machine { cpus: (0..cpus).collect(), holds_latency: true }
+        Machine { cpus: (0..cpus).collect(), permitted: (0..cpus).collect(), holds_latency: true }
     }
 
     fn read(line: &str, cpus: u32) -> Result<Noise, String> {
+        read_on(line, &machine(cpus))
+    }
+
+    fn read_on(line: &str, machine: &Machine) -> Result<Noise, String> {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-        match parse(&words, &machine(cpus)) {
+        match parse(&words, machine) {
             Ok(Parsed::Run(run)) => Ok(*run),
             Ok(Parsed::Help) => Err("help".to_owned()),
             Err(stop) => Err(stop.to_string()),
@@ -314,13 +327,33 @@ mod tests {
         assert_eq!((cpus(&run).as_str(), run.left_out), ("0-3", None));
     }
 
+    /// Isolated CPUs are what one looks at, and no program is started on them: `-c 3` was refused under
+    /// `taskset -c 0` and on a machine with `isolcpus=2-3`.
+    #[test]
+    fn cpus_outside_of_the_affinity_may_be_looked_at() {
+        let machine = Machine { cpus: (0..2).collect(), ..machine(4) };
+        let run = read_on("-c 2-3 -f 80", &machine).unwrap();
+        assert_eq!((cpus(&run).as_str(), run.spec.watch_on), ("2-3", None));
+        // Where nothing is said, the affinity counts; and this program goes where it can run.
+        assert_eq!(cpus(&read_on("", &machine).unwrap()), "0-1");
+        let run = read_on("-f 80", &machine).unwrap();
+        assert_eq!((cpus(&run).as_str(), run.left_out), ("0-1", None));
+        assert_eq!(run.spec.watch_on, "2-3".parse().ok());
+        let run = read_on("-f 80 -c 0-2 -C 3", &machine).unwrap();
+        assert_eq!(run.spec.watch_on, "3".parse().ok());
+        assert!(read_on("-f 80 -c 0-3", &machine).unwrap_err().starts_with("-f 80 on every CPU"));
+    }
+
     #[test]
     fn mistakes_are_named() {
         for (line, wanted) in [
             ("-b 3", "-b: give a number from 4 to 1024"),
-            ("-w idle", "-w: unknown workload 'idle'; use no or memmove"),
+            ("-w idle", "-w: unknown workload 'idle'; use one of no, memmove"),
             ("-m 4X", "-m: bad size '4X': write for example 4K or 1M"),
-            ("-c 9", "-c: CPU 9 is not there or not allowed; use some of 0-1"),
+            (
+                "-c 9",
+                "-c: CPU 9 is not online, or not in the cpuset of this process; use some of 0-1",
+            ),
             ("-f 0", "-f: bad priority '0': give one from 1 to 99"),
             ("-B", "-B: nothing to subtract"),
             ("--on-hit true", "--on-hit: nothing ends this run"),

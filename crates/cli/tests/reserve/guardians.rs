@@ -1,0 +1,140 @@
+//! `hourglass reserve` whose guardian is killed: before it, together with it, and what `--clean` undoes then.
+
+use serde_json::Value;
+
+use super::killed::{Ended, gone, groups_left};
+use super::*;
+
+/// Children of `maker` that put back what it leaves.
+fn guards(maker: u32) -> Vec<u32> {
+    let parent = |pid: u32| -> Option<u32> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
+    };
+    let is_guard = |pid: &u32| {
+        fs::read_to_string(format!("/proc/{pid}/comm"))
+            .is_ok_and(|name| name == "hourglass-guard\n")
+    };
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let pids = processes.filter_map(|process| process.file_name().to_str()?.parse().ok());
+    pids.filter(is_guard).filter(|pid| parent(*pid) == Some(maker)).collect()
+}
+
+/// A reservation for two processes that use up whatever they get, in force, and its guardians.
+fn started(backend: &str, mark: &str) -> (Running, Vec<u32>) {
+    let script = "(while :; do :; done) & while :; do :; done";
+    let words = ["reserve", AMOUNT, "--backend", backend, "--", "sh", "-c", script];
+    let running = Running::start(Command::new(HOURGLASS).args(words).env(MARK, mark));
+    let mut found = Vec::new();
+    soon("the guardians are there", || {
+        found = guards(running.0.id());
+        found.len() == 2
+    });
+    // The shell has begun: then it is under its reservation.
+    soon("the command runs", || {
+        let name = |pid: u32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        marked(mark).into_iter().any(|pid| name(pid) == "sh\n")
+    });
+    (running, found)
+}
+
+/// Ends processes in one go, one right after the other.
+fn kill_at_once(pids: &[u32]) {
+    let numbers = pids.iter().map(u32::to_string);
+    assert!(Command::new("kill").arg("-KILL").args(numbers).status().unwrap().success());
+}
+
+/// The bug: the guardian killed first, and then hourglass, left real-time threads and frozen groups for good in 15 of
+/// 25 cases.
+#[test]
+fn a_killed_guardian_is_made_up_for() {
+    const ROUNDS: u32 = 6;
+    for backend in ["deadline", "user", "quota"] {
+        if !granted(backend) {
+            continue;
+        }
+        for round in 0..ROUNDS {
+            let mark = format!("{}-guard-{backend}-{round}", std::process::id());
+            let _ended = Ended(mark.clone());
+            let (mut running, found) = started(backend, &mark);
+            let maker = running.0.id();
+            match round % 3 {
+                0 => kill_at_once(&[found[0], maker]),
+                1 => kill_at_once(&[found[1], maker]),
+                // Both; the others are there a little later.
+                _ => {
+                    kill_at_once(&found);
+                    soon("both are replaced", || {
+                        let now = guards(maker);
+                        now.len() == 2 && now.iter().all(|pid| !found.contains(pid))
+                    });
+                    kill_at_once(&[maker]);
+                }
+            }
+            running.0.wait().unwrap();
+            soon(&format!("{backend}, {round}: {:?}", left_behind(&mark)), || {
+                left_behind(&mark).is_empty()
+            });
+            soon("all are gone", || gone(&mark));
+            assert_eq!(groups_left(maker), [] as [std::path::PathBuf; 0], "{backend}, {round}");
+        }
+    }
+}
+
+fn cleaned() -> (i32, Value) {
+    let output = reserve(&["--clean", "--json"]);
+    let document = serde_json::from_slice(&output.stdout);
+    (code(&output), document.unwrap_or_else(|_| panic!("{}", stderr(&output))))
+}
+
+/// Maker and guardians killed at once, as the end of a session or the OOM killer does it: `--clean` finds what they
+/// left, undoes it, and finds nothing the second time; a reservation in force is left alone.
+#[test]
+fn what_all_of_them_left_is_undone_by_clean() {
+    const TRIES: u32 = 12;
+    if !granted("user") {
+        return;
+    }
+    let other_mark = format!("{}-in-force", std::process::id());
+    let _other_ended = Ended(other_mark.clone());
+    let (other, _) = started("user", &other_mark);
+    let mut undone = 0;
+    for round in 0..TRIES {
+        let mark = format!("{}-clean-{round}", std::process::id());
+        let _ended = Ended(mark.clone());
+        let (mut running, found) = started("user", &mark);
+        let maker = running.0.id();
+        kill_at_once(&[found[0], found[1], maker]);
+        running.0.wait().unwrap();
+        // A guardian that was being started in that moment undoes everything itself.
+        std::thread::sleep(Duration::from_millis(50));
+        let (exit, document) = cleaned();
+        let entry = document["found"].as_array().unwrap().iter();
+        let own = entry.filter(|found| found["maker"] == maker).collect::<Vec<_>>();
+        undone += own.iter().filter(|found| found["state"] == "undone").count();
+        soon(&format!("{document}: {:?}", left_behind(&mark)), || left_behind(&mark).is_empty());
+        assert_eq!((exit, &document["left"]), (0, &0.into()), "{document}");
+        soon("all are gone", || gone(&mark));
+        assert_eq!(groups_left(maker), [] as [std::path::PathBuf; 0], "{document}");
+        let alive = document["found"].as_array().unwrap().iter();
+        let alive = alive.filter(|found| found["state"] == "alive");
+        assert!(alive.clone().any(|found| found["maker"] == other.0.id()), "{document}");
+        let (_, again) = cleaned();
+        let mut again = again["found"].as_array().unwrap().iter();
+        assert!(again.all(|found| found["maker"] != maker));
+        if undone > 0 {
+            break;
+        }
+    }
+    assert!(undone > 0, "another guardian was always there in time");
+    assert_eq!(guards(other.0.id()).len(), 2);
+}
+
+#[test]
+fn clean_stands_alone() {
+    for words in [&["--clean", "3ms/8ms"][..], &["--clean", "--check"], &["--clean", "--pid", "1"]]
+    {
+        let output = reserve(words);
+        assert_eq!(code(&output), 2, "{words:?}: {}", stderr(&output));
+    }
+}

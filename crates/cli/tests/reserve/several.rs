@@ -1,0 +1,213 @@
+//! Several reservations of one command, fixed intervals, counted instructions, and members that leave.
+
+use std::fs;
+use std::process::{Command, Stdio};
+
+use hourglass_skip::{Need, skip};
+
+use super::{
+    AMOUNT, HOURGLASS, OWN, Running, busy_on, code, much, policies, reserve, soon, stands, stderr,
+};
+
+/// Words for work on CPU 0 that is watched beside a process on CPU 1.
+fn watched<'a>(amount: &'a str, victim: &'a str) -> Vec<&'a str> {
+    vec![amount, "--cpu", "0", "--smt", "monitor", "--interferes", "1", "--stop", victim]
+}
+
+/// Some periods of work: nobody stands for what sleeps.
+const WORK: [&str; 4] = ["--", "sh", "-c", "i=0; while [ $i -lt 120000 ]; do i=$((i+1)); done"];
+
+#[test]
+fn what_does_not_go_together_is_one_line() {
+    let other = Running::start(Command::new("sleep").arg("60"));
+    let also = format!("1ms/20ms={}", other.0.id());
+    let around = format!("1ms/20ms={}", std::process::id());
+    let both = other.0.id().to_string();
+    let cases: [(&[&str], i32, &str); 11] = [
+        (&["--also", "2ms/20ms", "--", "true"], 2, "such as 2ms/20ms=4711"),
+        (&["--also", "30ms/20ms=1", "--", "true"], 2, "longer than its period"),
+        (&["--also", &also, "--backend", "deadline", "--", "true"], 2, "user-space reserve"),
+        (&["--also", &also, "--thread", "1"], 2, "not --thread"),
+        (&["--also", &also, "--also", &also, "--", "true"], 2, "named twice"),
+        // The bug: work of one reservation was made part of another one, too.
+        (&["--also", &around, "--", "true"], 2, "started this hourglass"),
+        (&["--also", &around, "--pid", &both], 2, "did not start each other"),
+        (&["--also", "1ms/20ms=4194304", "--", "true"], OWN, "no process 4194304"),
+        (
+            &["--smt", "disable", "--interval", "1ms", "--cpu", "0", "--", "true"],
+            2,
+            "--smt monitor",
+        ),
+        (&["--smt", "monitor", "--interval", "0ms", "--", "true"], 2, "above zero"),
+        (
+            &["--smt", "monitor", "--progress", "steps", "--", "true"],
+            2,
+            "word, instructions and cpu-time",
+        ),
+    ];
+    for (words, wanted, says) in cases {
+        let output = reserve(&[&[AMOUNT], words].concat());
+        let text = stderr(&output);
+        assert_eq!(code(&output), wanted, "{words:?}: {text}");
+        assert!(text.contains(says) && text.lines().count() == 1, "{words:?}: {text}");
+    }
+}
+
+/// The bug: several reservations on one core (Inoue et al., equation 9) existed in the library, and no command line
+/// reached them. Each has its own account, and the further one goes on when the first has ended.
+#[test]
+fn two_reservations_share_a_core() {
+    let _much = much();
+    let (Some(victim), Some(other)) = (busy_on(1), busy_on(0)) else {
+        return skip(Need::SecondCpu, "there is no second CPU, or no taskset");
+    };
+    let (pid, stopped) = (other.0.id(), victim.0.id().to_string());
+    let also = format!("4ms/100ms={pid}");
+    let before = policies(pid);
+    let mut words = vec!["--json", "--also", &also, "--interval", "1ms"];
+    words.extend(watched("5ms/50ms", &stopped));
+    // Longer than some periods of both, also on a fast machine.
+    words.extend(["--", "sh", "-c", "i=0; while [ $i -lt 1000000 ]; do i=$((i+1)); done"]);
+    let output = reserve(&words);
+    if code(&output) == OWN {
+        return skip(Need::RealTime, stderr(&output).trim());
+    }
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let [further] = &document["also"].as_array().unwrap()[..] else { panic!("{document}") };
+    assert_eq!(
+        (&further["budget_ns"], &further["period_ns"]),
+        (&4_000_000.into(), &100_000_000.into())
+    );
+    assert_eq!((&further["backend"], &document["backend"]), (&"user".into(), &"user".into()));
+    assert!(
+        further["target"].as_str().unwrap().starts_with(&format!("process {pid} (")),
+        "{further}"
+    );
+    for one in [&document, further] {
+        assert!(one["smt"]["jobs"].as_u64().unwrap() > 0, "{one}");
+        assert!(one["smt"]["interval_ns"].as_u64().unwrap() >= 1_000_000, "{one}");
+        assert!(
+            one["periods"].as_u64().is_some() && one["schema"] == "hourglass.reserve/1",
+            "{one}"
+        );
+    }
+    // Everything is as it was.
+    soon("the other one runs again", || !stands(pid) && !stands(victim.0.id()));
+    assert_eq!(policies(pid), before);
+    assert_eq!(further["exit_code"], serde_json::Value::Null);
+}
+
+/// What together is more than a core is refused before anything is started, by the check as by the run.
+#[test]
+fn the_sum_is_admitted() {
+    let _much = much();
+    let (Some(victim), Some(other)) = (busy_on(1), busy_on(0)) else {
+        return skip(Need::SecondCpu, "there is no second CPU, or no taskset");
+    };
+    let (pid, stopped) = (other.0.id(), victim.0.id().to_string());
+    let also = format!("60ms/100ms={pid}");
+    let mut beside = vec!["--also", &also];
+    beside.extend(watched("25ms/50ms", &stopped));
+    let alone = ["--also", &also, "--cpu", "0", "25ms/50ms"];
+    // What others have reserved meanwhile may be in the way before the core is.
+    let (core, sum) = ("more than the core", "together are more");
+    for (words, says) in [(&beside[..], [core, sum]), (&alone[..], [sum, sum])] {
+        let says = |text: &str| says.iter().any(|one| text.contains(one));
+        let check = reserve(&[words, &["--check"]].concat());
+        let text = String::from_utf8_lossy(&check.stdout).into_owned();
+        let run = reserve(&[words, &["--", "true"]].concat());
+        if text.contains("capability") {
+            return skip(Need::RealTime, text);
+        }
+        assert_eq!((code(&check), code(&run)), (1, OWN), "{words:?}: {text}{}", stderr(&run));
+        let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(says(&joined), "{words:?}: {text}");
+        assert!(says(&stderr(&run)), "{words:?}: {}", stderr(&run));
+        soon("nobody stands", || !stands(pid) && !stands(victim.0.id()));
+    }
+}
+
+/// Where the processor shows no counters that is one line, and the check says so; where it does, a command that
+/// works by its children is counted.
+#[test]
+fn counted_instructions_are_had_or_refused_in_a_line() {
+    let Some(victim) = busy_on(1) else {
+        return skip(Need::SecondCpu, "there is no second CPU, or no taskset");
+    };
+    let stopped = victim.0.id().to_string();
+    let mut words = vec!["--json", "--progress", "instructions"];
+    words.extend(watched("5ms/50ms", &stopped));
+    let check = reserve(&[&words[..], &["--check"]].concat());
+    let document: serde_json::Value = serde_json::from_slice(&check.stdout).unwrap();
+    let refusals = document["refusals"].as_array().unwrap();
+    let refused = refusals.iter().find(|refusal| refusal["id"] == "progress");
+    words.extend(WORK);
+    words.retain(|word| *word != "--json" || refused.is_none());
+    let run = reserve(&words);
+    let Some(refused) = refused else {
+        if code(&run) == OWN {
+            return skip(Need::RealTime, stderr(&run).trim());
+        }
+        let document: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
+        let source = &document["smt"]["progress"];
+        assert!(*source == "instructions" || *source == "cpu_time", "{document}");
+        return;
+    };
+    assert_eq!((code(&check), code(&run)), (1, OWN), "{}", stderr(&run));
+    let text = stderr(&run);
+    assert!(text.starts_with("hourglass: --progress instructions: "), "{text}");
+    assert_eq!(text.lines().count(), 1, "{text}");
+    assert!(
+        refused["cause"].as_str().unwrap().starts_with("--progress instructions: "),
+        "{refused}"
+    );
+}
+
+/// The bug: a job that left its control group went on as "guaranteed".
+#[test]
+fn who_leaves_is_named_and_nothing_is_guaranteed() {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let unified = mounts.lines().find(|line| line.contains(" - cgroup2 "));
+    let Some(mount) = unified.and_then(|line| line.split(' ').nth(4)) else {
+        return skip(Need::ControlGroup, "control groups of version 2 are not mounted");
+    };
+    // It forks what leaves, so that the rest stays.
+    let script = format!(
+        "(sh -c 'echo $$ > {mount}/cgroup.procs && echo $$ && exec sleep 0.4') & sleep 0.4"
+    );
+    let mut command = Command::new(HOURGLASS);
+    command.args(["reserve", "2ms/50ms", "--backend", "user", "--json", "--", "sh", "-c", &script]);
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let text = stderr(&output);
+    if code(&output) == OWN {
+        return skip(Need::RealTime, text.trim());
+    }
+    let Some(pid) = text.lines().find_map(|line| line.parse::<u32>().ok()) else {
+        return skip(Need::ControlGroup, text.trim());
+    };
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let warnings = document["warnings"].as_array().unwrap();
+    let Some(left) = warnings.iter().find(|warning| warning["id"] == "member-left") else {
+        let searched = warnings.iter().any(|warning| warning["id"] == "members-searched");
+        assert!(searched, "{document}");
+        return skip(Need::ControlGroup, "no control group can be made here");
+    };
+    assert_eq!(document["guarantee"], false, "{document}");
+    assert!(left["text"].as_str().unwrap().contains(&format!("{pid} (")), "{left}");
+}
+
+/// A further reservation ends with its process, and the first one goes on.
+#[test]
+fn a_further_one_may_end_first() {
+    let other = Running::start(Command::new("sleep").arg("0.3"));
+    let also = format!("1ms/50ms={}", other.0.id());
+    let output = reserve(&["--json", AMOUNT, "--also", &also, "--", "sleep", "0.8"]);
+    if code(&output) == OWN {
+        return skip(Need::RealTime, stderr(&output).trim());
+    }
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["also"].as_array().map(Vec::len), Some(1), "{document}");
+    assert!(document["also"][0]["guarantee"].is_boolean(), "{document}");
+}
