@@ -14,6 +14,7 @@ mod debian;
 mod expect;
 mod guest;
 mod hpet;
+mod isolated;
 mod rtc;
 mod smt;
 
@@ -28,7 +29,7 @@ use expect::Expect;
 
 /// Every guest.
 pub(crate) const BEDS: &[&Bed] =
-    &[&rtc::BED, &clock::BED, &hpet::BED, &hpet::REFUSED, &hpet::OFF, &smt::BED];
+    &[&rtc::BED, &clock::BED, &hpet::BED, &hpet::REFUSED, &hpet::OFF, &smt::BED, &isolated::BED];
 
 /// A guest, and what is done in it.
 #[derive(Debug)]

@@ -11,30 +11,44 @@ fn guards(maker: u32) -> Vec<u32> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
     };
-    let is_guard = |pid: &u32| {
-        fs::read_to_string(format!("/proc/{pid}/comm"))
-            .is_ok_and(|name| name == "hourglass-guard\n")
-    };
+    let is_guard = |pid: &u32| name(*pid) == "hourglass-guard\n";
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let pids = processes.filter_map(|process| process.file_name().to_str()?.parse().ok());
     pids.filter(is_guard).filter(|pid| parent(*pid) == Some(maker)).collect()
+}
+
+fn name(pid: u32) -> String {
+    fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default()
+}
+
+/// What hourglass and whoever has the mark are doing, for a failure.
+fn states(maker: u32, mark: &str) -> String {
+    let of = |pid: u32| {
+        let read = |what| fs::read_to_string(format!("/proc/{pid}/{what}")).unwrap_or_default();
+        format!("{pid}: {}{}{}\n", read("stat"), read("wchan"), read("stack"))
+    };
+    [maker].into_iter().chain(marked(mark)).map(of).collect()
 }
 
 /// A reservation for two processes that use up whatever they get, in force, and its guardians.
 fn started(backend: &str, mark: &str) -> (Running, Vec<u32>) {
     let script = "(while :; do :; done) & while :; do :; done";
     let words = ["reserve", AMOUNT, "--backend", backend, "--", "sh", "-c", script];
-    let running = Running::start(Command::new(HOURGLASS).args(words).env(MARK, mark));
+    let mut running = Running::start(Command::new(HOURGLASS).args(words).env(MARK, mark));
     let mut found = Vec::new();
-    soon("the guardians are there", || {
-        found = guards(running.0.id());
-        found.len() == 2
-    });
     // The shell has begun: then it is under its reservation.
-    soon("the command runs", || {
-        let name = |pid: u32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-        marked(mark).into_iter().any(|pid| name(pid) == "sh\n")
-    });
+    let begun = Instant::now();
+    while !(found.len() == 2 && marked(mark).into_iter().any(|pid| name(pid) == "sh\n")) {
+        if let Some(status) = running.0.try_wait().unwrap() {
+            let mut text = String::new();
+            running.0.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+            panic!("{backend}: not begun, {status}: {text}");
+        }
+        let late = begun.elapsed() > Duration::from_secs(30);
+        assert!(!late, "{backend}: {found:?} {}", states(running.0.id(), mark));
+        std::thread::sleep(Duration::from_millis(5));
+        found = guards(running.0.id());
+    }
     (running, found)
 }
 
