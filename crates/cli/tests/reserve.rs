@@ -182,6 +182,17 @@ impl Running {
         assert!(kill(signal, self.0.id()).success());
     }
 
+    /// Stops all of its threads. On a busy machine some go on for milliseconds after the signal.
+    fn stop(&self) {
+        let pid = self.0.id();
+        self.signal("-STOP");
+        soon("all of its threads stand", || {
+            let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+            let mut ids = threads.filter_map(|thread| thread.file_name().to_str()?.parse().ok());
+            ids.all(|tid| state_and_policy(pid, tid).is_none_or(|(state, _)| state == 'T'))
+        });
+    }
+
     /// Its end, and what it wrote since the last line that was read.
     fn end(mut self, mut rest: impl Read) -> (ExitStatus, String) {
         let mut text = String::new();

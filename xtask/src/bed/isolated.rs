@@ -20,38 +20,29 @@ pub(super) const BED: Bed = Bed {
         },
         Step {
             name: "noise",
-            command: "hourglass noise -c 2 -d 500ms --json",
-            expect: &[ExitCode(0), Says("\"cpu\": 2")],
+            command: "hourglass noise -c 2 -D 1s --json",
+            expect: &[ExitCode(0), Says("\"cpus\": \"2\"")],
         },
         Step {
             name: "noise-from-one-cpu",
-            command: "taskset 1 hourglass noise -c 2 -d 500ms --json",
-            expect: &[ExitCode(0), Says("\"cpu\": 2")],
+            command: "taskset 1 hourglass noise -c 2 -D 1s --json",
+            expect: &[ExitCode(0), Says("\"cpus\": \"2\"")],
         },
         Step {
             name: "latency",
             command: "hourglass latency -a 2 -i 2ms -D 1s --json",
-            expect: &[ExitCode(0), Says("\"cpu\": 2")],
+            expect: &[ExitCode(0), Says("\"cpus\": \"2\"")],
         },
         Step {
             name: "run",
-            command: "hourglass -n 1 -d 500ms -c 2 --json",
+            command: "taskset 1 hourglass -n 1 -d 500ms --cpu 2 --json",
             expect: &[ExitCode(0)],
         },
         Step {
             name: "reserve",
-            command: "hourglass reserve 5ms/50ms --cpu 2 --backend user -- taskset -p 0",
-            expect: &[ExitCode(0)],
+            command: "hourglass reserve 5ms/50ms --cpu 2 --backend user -- sh -c 'taskset -p $$'",
+            expect: &[ExitCode(0), Says("affinity mask: 4")],
         },
-        Step {
-            name: "doctor",
-            command: "hourglass doctor; true",
-            expect: &[ExitCode(0)],
-        },
-        Step {
-            name: "no-such-cpu",
-            command: "hourglass noise -c 3 -d 500ms",
-            expect: &[ExitCode(2)],
-        },
+        Step { name: "no-such-cpu", command: "hourglass noise -c 3 -D 1s", expect: &[ExitCode(2)] },
     ],
 };

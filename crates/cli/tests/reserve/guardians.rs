@@ -54,8 +54,12 @@ fn started(backend: &str, mark: &str) -> (Running, Vec<u32>) {
 
 /// Ends processes in one go, one right after the other.
 fn kill_at_once(pids: &[u32]) {
+    signal_at_once("-KILL", pids);
+}
+
+fn signal_at_once(signal: &str, pids: &[u32]) {
     let numbers = pids.iter().map(u32::to_string);
-    assert!(Command::new("kill").arg("-KILL").args(numbers).status().unwrap().success());
+    assert!(Command::new("kill").arg(signal).args(numbers).status().unwrap().success());
 }
 
 /// The bug: the guardian killed first, and then hourglass, left real-time threads and frozen groups for good in 15 of
@@ -118,6 +122,8 @@ fn what_all_of_them_left_is_undone_by_clean() {
         let _ended = Ended(mark.clone());
         let (mut running, found) = started("user", &mark);
         let maker = running.0.id();
+        // Whoever is left of them for a moment starts another guardian: they stand before the first is killed.
+        signal_at_once("-STOP", &[found[0], found[1], maker]);
         kill_at_once(&[found[0], found[1], maker]);
         running.0.wait().unwrap();
         // A guardian that was being started in that moment undoes everything itself.

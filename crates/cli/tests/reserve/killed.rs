@@ -157,7 +157,7 @@ fn a_stopped_keeper_leaves_nobody_raised() {
     };
     let raised = || work().into_iter().any(|pid| policies(pid) != [OTHER]);
     soon("the work is raised", raised);
-    running.signal("-STOP");
+    running.stop();
     let stands = || work().into_iter().any(is_frozen);
     soon("the work is lowered, and runs", || !raised() && !stands());
     running.signal("-CONT");
@@ -201,7 +201,7 @@ fn no_protection_is_claimed_after_the_guardian_woke_them() {
     // The monitor is to be caught while they stand, a tenth of the time.
     soon("the monitor is stopped while the victim stands", || {
         soon("the victim stands", || stands(pid));
-        running.signal("-STOP");
+        running.stop();
         std::thread::sleep(Duration::from_millis(5));
         let caught = stands(pid);
         if !caught {
