@@ -80,7 +80,7 @@ fn killed_at_any_moment_it_leaves_nothing_behind() {
             let mark = format!("{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
             let _ended = Ended(mark.clone());
             // Two processes that use up whatever they are given.
-            let script = "(while :; do :; done) & while :; do :; done";
+            let script = "ulimit -t 5; (while :; do :; done) & while :; do :; done";
             let words = ["reserve", AMOUNT, "--backend", backend, "--", "sh", "-c", script];
             let mut running = Running::start(Command::new(HOURGLASS).args(words).env(MARK, &mark));
             std::thread::sleep(Duration::from_millis(moments.next_ms(100)));
@@ -110,7 +110,7 @@ fn a_killed_monitor_leaves_nobody_frozen() {
     for round in 0..ROUNDS {
         let mark = format!("{}-smt-{round}", std::process::id());
         let _ended = Ended(mark.clone());
-        let script = "echo ready; while :; do :; done";
+        let script = "ulimit -t 5; echo ready; while :; do :; done";
         let mut command = Command::new(HOURGLASS);
         command.args(beside("disable", &pid.to_string(), script)).env(MARK, &mark);
         let mut running = Running::start(&mut command);
@@ -139,7 +139,7 @@ fn a_stopped_keeper_leaves_nobody_raised() {
     }
     let mark = format!("{}-stopped", std::process::id());
     let _ended = Ended(mark.clone());
-    let script = "echo ready; while :; do :; done";
+    let script = "ulimit -t 5; echo ready; while :; do :; done";
     let words = ["reserve", AMOUNT, "--backend", "user", "--json", "--", "sh", "-c", script];
     let mut running = Running::start(Command::new(HOURGLASS).args(words).env(MARK, &mark));
     let mut lines = BufReader::new(running.0.stderr.take().unwrap());
@@ -185,7 +185,7 @@ fn no_protection_is_claimed_after_the_guardian_woke_them() {
     let mark = format!("{}-woken", std::process::id());
     let _ended = Ended(mark.clone());
     // They stand while it wants what is reserved: for work that sleeps nobody would.
-    let script = "echo ready; while :; do :; done";
+    let script = "ulimit -t 5; echo ready; while :; do :; done";
     let mut command = Command::new(HOURGLASS);
     command.args(beside("disable", &pid.to_string(), script)).env(MARK, &mark);
     let mut running = Running::start(&mut command);

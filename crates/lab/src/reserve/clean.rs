@@ -18,6 +18,8 @@ use hourglass_sys::runtime_folder::user;
 use hourglass_sys::user::primary_group;
 use serde::{Deserialize, Serialize};
 
+use super::urgent::Urgent;
+
 /// A child that undoes what one user left is given so long, s.
 const EACH_USER_S: u32 = 60;
 
@@ -30,6 +32,8 @@ const EACH_USER_S: u32 = 60;
 /// The user's own folder of records cannot be read.
 pub fn clean() -> io::Result<CleanDocument> {
     let root = user() == 0;
+    // What was left may spin at a real-time priority on every CPU, and a timesharing process get 5 % of one.
+    let urgent = Urgent::above_all();
     if !root {
         // A command that has capabilities must not lend them to what a file says.
         privilege::give_up_capabilities()?;
@@ -38,6 +42,8 @@ pub fn clean() -> io::Result<CleanDocument> {
     for folder in clean::folders() {
         found.extend(in_folder(&folder)?);
     }
+    // What others recorded is theirs, and read in no hurry.
+    drop(urgent);
     if root {
         for (folder, owner) in folders_of_others() {
             found.extend(of_other(&folder, owner));

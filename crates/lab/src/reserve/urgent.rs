@@ -15,6 +15,9 @@ use hourglass_sys::sched::{self, Attributes, Saved};
 /// Above timesharing work, and above nothing else.
 const PRIORITY: u8 = 1;
 
+/// Where nothing of ordinary processes is above.
+const HIGHEST: u8 = 99;
+
 /// The calling thread at a real-time priority. Dropping it gives the thread back what it had.
 #[derive(Debug)]
 pub(super) struct Urgent {
@@ -25,12 +28,21 @@ pub(super) struct Urgent {
 impl Urgent {
     /// Raises the calling thread, where that is allowed.
     pub(super) fn begin() -> Urgent {
+        Urgent::at(PRIORITY)
+    }
+
+    /// Above everything: for the few system calls that end what spins at a real-time priority on every CPU.
+    pub(super) fn above_all() -> Urgent {
+        Urgent::at(HIGHEST)
+    }
+
+    fn at(priority: u8) -> Urgent {
         let shares = matches!(
             sched::of(0),
             Ok(Some(Attributes::Other(_) | Attributes::Batch(_) | Attributes::Idle))
         );
         let before = Saved::of(0).ok().filter(|_| shares);
-        Urgent { before: before.filter(|_| sched::set(Attributes::Fifo(PRIORITY)).is_ok()) }
+        Urgent { before: before.filter(|_| sched::set(Attributes::Fifo(priority)).is_ok()) }
     }
 
     /// Gives a process that was forked meanwhile what this thread had before, which it would have inherited.
