@@ -111,10 +111,11 @@ impl Reserver for Kernel {
             match self.by(kind, tid, &request) {
                 Ok(kept) => {
                     let facts = ReservedFacts { by: kind.to_string(), reason: choice.reason };
+                    let first_ns = kept.as_ref().and_then(|kept| kept.first_ns());
                     let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
                     made.push(Made { tid, facts, kept });
-                    let user = kind == Kind::User;
-                    return Ok(if user { Means::UserSpace } else { Means::DeadlineClass });
+                    let user = |first_ns| Means::UserSpace { first_ns };
+                    return Ok(first_ns.map_or(Means::DeadlineClass, user));
                 }
                 Err(refusal) => said.push(Refusal { backend: kind, ..refusal }),
             }

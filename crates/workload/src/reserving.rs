@@ -20,7 +20,11 @@ pub enum Means {
     /// The kernel's deadline class.
     DeadlineClass,
     /// A reserve in user space: real-time priority while the budget lasts.
-    UserSpace,
+    UserSpace {
+        /// When its first period began, ns of `CLOCK_MONOTONIC`. The class needs none: its period begins with a
+        /// wake-up.
+        first_ns: u64,
+    },
 }
 
 impl Means {
@@ -29,9 +33,19 @@ impl Means {
     pub fn policy(self, reservation: &Reservation) -> String {
         let policy = reservation.to_string();
         match (self, policy.split_once(':')) {
-            (Means::UserSpace, Some((_, times))) => format!("USER:{times}"),
+            (Means::UserSpace { .. }, Some((_, times))) => format!("USER:{times}"),
             _ => policy,
         }
+    }
+
+    /// When a thread begins that was to begin at `start_ns`: with the next period of its reservation, so that its own
+    /// periods and those of what it is given begin together, as they do in the class and in the paper (section 5.6).
+    #[must_use]
+    pub fn start_ns(self, reservation: &Reservation, start_ns: u64) -> u64 {
+        let Means::UserSpace { first_ns } = self else { return start_ns };
+        let period_ns = reservation.period().nanos_or_zero().max(1);
+        let into_ns = start_ns.saturating_sub(first_ns) % period_ns;
+        if into_ns == 0 { start_ns } else { start_ns.saturating_add(period_ns - into_ns) }
     }
 }
 
@@ -44,4 +58,25 @@ pub trait Reserver: Sync {
     /// # Errors
     /// What is in the way, and what mends it.
     fn reserve(&self, reservation: &Reservation) -> Result<Means, Denied>;
+}
+
+#[cfg(test)]
+mod tests {
+    use hourglass_model::Strength;
+    use hourglass_time::Span;
+
+    use super::*;
+
+    #[test]
+    fn a_thread_begins_with_a_period_of_its_reserve() {
+        let (budget, period) = (Span::from_millis(3), Span::from_millis(8));
+        let reservation = Reservation::new(budget, period, Strength::Hard).unwrap();
+        let user = Means::UserSpace { first_ns: 1_000_000 };
+        for (asked_ms, begins_ms) in [(1, 1), (2, 9), (9, 9), (10, 17), (801, 801), (802, 809)] {
+            let begins = user.start_ns(&reservation, asked_ms * 1_000_000);
+            assert_eq!(begins, begins_ms * 1_000_000, "{asked_ms}");
+        }
+        assert_eq!(Means::DeadlineClass.start_ns(&reservation, 5), 5);
+        assert_eq!(user.start_ns(&reservation, u64::MAX), u64::MAX);
+    }
 }

@@ -160,6 +160,7 @@ impl Prepared {
 
         let mut settings = settings(&spec, loop_time, timeline, duration, shared.guard);
         settings.live = live;
+        settings.start = with_reserve(&settings, &spec, means);
         if means != Some(Means::DeadlineClass) {
             settings.charge = u64::MAX;
         }
@@ -203,6 +204,16 @@ impl Prepared {
 pub(crate) struct Life {
     pub(crate) outcome: ThreadOutcome,
     _execution: Box<dyn AnyExecution>,
+}
+
+/// The start, moved to the beginning of a period of the thread's reserve if there is time for that.
+fn with_reserve(settings: &Settings, spec: &ThreadSpec, means: Option<Means>) -> u64 {
+    let Settings { start, finish, timeline, .. } = settings;
+    let Some((means, reservation)) = means.zip(spec.deadline_reservation()) else { return *start };
+    let asked_ns = timeline.monotonic_at(*start);
+    let later_ns = means.start_ns(&reservation, asked_ns).saturating_sub(asked_ns);
+    let later = start.saturating_add(timeline.calibration.rate.ticks_ceil(later_ns));
+    if later < *finish { later } else { *start }
 }
 
 /// Sleeps to the end of the run.
