@@ -13,6 +13,7 @@ mod clock;
 mod debian;
 mod expect;
 mod guest;
+mod hotplug;
 mod hpet;
 mod isolated;
 mod rtc;
@@ -28,8 +29,16 @@ use crate::workspace::Workspace;
 use expect::Expect;
 
 /// Every guest.
-pub(crate) const BEDS: &[&Bed] =
-    &[&rtc::BED, &clock::BED, &hpet::BED, &hpet::REFUSED, &hpet::OFF, &smt::BED, &isolated::BED];
+pub(crate) const BEDS: &[&Bed] = &[
+    &rtc::BED,
+    &clock::BED,
+    &hpet::BED,
+    &hpet::REFUSED,
+    &hpet::OFF,
+    &smt::BED,
+    &isolated::BED,
+    &hotplug::BED,
+];
 
 /// A guest, and what is done in it.
 #[derive(Debug)]
