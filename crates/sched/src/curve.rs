@@ -134,6 +134,18 @@ impl Curve {
         }
     }
 
+    /// The jitter with which a period covers the burst: of a sequence that is released with it, the
+    /// n-th arrival may come as soon after the first as here. `None` if it has more than 64 bits.
+    #[must_use]
+    pub fn as_jitter(&self) -> Option<u64> {
+        let mut most = 0;
+        for (distance, periods) in self.later.iter().zip(1u64..) {
+            let nominal = periods.checked_mul(self.period)?;
+            most = most.max(nominal.saturating_sub(*distance));
+        }
+        Some(most)
+    }
+
     /// The most arrivals in a window of length `window`, its end not included.
     #[must_use]
     pub fn before(&self, window: u64) -> u64 {
@@ -198,6 +210,16 @@ mod tests {
             let curve = Curve::bursts(&later, period).unwrap();
             let distance = |n| curve.distance(n).unwrap();
             prop_assert!(distance(a + b - 1) >= distance(a) + distance(b));
+        }
+
+        /// A period with the jitter never has fewer arrivals in a window, and with less jitter it has.
+        #[test]
+        fn a_jitter_covers_a_burst((later, period) in any_curve(), window in 1..60u64) {
+            let curve = Curve::bursts(&later, period).unwrap();
+            let jitter = curve.as_jitter().unwrap();
+            prop_assert!(curve.before(window) <= (window + jitter).div_ceil(period));
+            let fewer = |less: u64| (1..400).any(|w: u64| curve.before(w) > (w + less).div_ceil(period));
+            prop_assert!(jitter == 0 || fewer(jitter - 1));
         }
 
         /// Without a burst: the usual ceiling.

@@ -87,6 +87,7 @@ mod tests {
 
     use super::*;
     use crate::servers::KINDS;
+    use crate::supply::{self, Supply};
     use crate::task::Task;
 
     fn set(tasks: &[(u64, u64)]) -> TaskSet {
@@ -113,6 +114,20 @@ mod tests {
                 prop_assert_eq!(found.map(|found| found.server.budget()), enough);
             }
         }
+    }
+
+    /// One every 10 and three every 20, behind a budget every 5.
+    #[test]
+    fn the_smallest_budget_is_enough_and_no_smaller_one_is() {
+        let set = set(&[(1, 10), (3, 20)]);
+        let (inside, kind) = (Inside::FixedPriority, Kind::Periodic);
+        let found = smallest_budget(&Wanted { set: &set, inside, kind, step: 1 }, 5).unwrap();
+        let verdict = |budget| {
+            let supply = Supply::periodic(5, budget).unwrap();
+            supply::fixed_priority(&set, &supply).verdict()
+        };
+        assert_eq!(verdict(found.server.budget()), Verdict::Feasible);
+        assert_ne!(verdict(found.server.budget() - 1), Verdict::Feasible);
     }
 
     /// Hourglass paper, section 5.6, and Shin and Lee: 3 every 8. Alone under a soft server 3 of 8 is

@@ -38,6 +38,7 @@ pub mod offsets;
 pub mod overheads;
 pub mod partition;
 mod recurrence;
+pub mod sections;
 pub mod sensitivity;
 pub mod servers;
 pub mod sim;

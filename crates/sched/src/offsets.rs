@@ -129,7 +129,7 @@ pub fn fixed_priority_within(phased: &Phased, effort: Effort) -> Answer {
     }
     debug_assert_eq!(crate::checker::phases(phased, &answer), Ok(()));
     #[cfg(debug_assertions)]
-    crate::twin::assert_phases(phased, &answer);
+    crate::twin::assert_phases(&phased.set, &phased.offsets, &answer.analysis);
     answer
 }
 
@@ -391,7 +391,7 @@ mod tests {
         fn the_schedule_is_the_bound(numbers in numbers()) {
             let of = phased(&numbers, false);
             let found = fixed_priority(&of);
-            if let Some(worst) = worst_with_phases(&of, |_, _, _| 0) {
+            if let Some(worst) = worst_with_phases(of.set(), of.offsets(), |_, _, _| 0) {
                 for (task, worst) in worst.iter().enumerate() {
                     if found.uses_phases(task) {
                         let bound = found.analysis.tasks[task].outcome.response();
@@ -408,7 +408,7 @@ mod tests {
             let of = phased(&numbers, true);
             let found = fixed_priority(&of).analysis;
             let delay = |task: usize, job: u64, _| late[(task as u64 * 31 + job) as usize % 97];
-            if let Some(worst) = worst_with_phases(&of, delay) {
+            if let Some(worst) = worst_with_phases(of.set(), of.offsets(), delay) {
                 for (task, worst) in worst.iter().enumerate() {
                     if let Some(bound) = found.tasks[task].outcome.response() {
                         prop_assert!(worst.from_arrival <= bound.from_arrival, "{:?}", &of);

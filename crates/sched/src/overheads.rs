@@ -2,21 +2,18 @@
 //!
 //! Owns: [`charge`], which makes of a set without costs one with costs, so that every analysis of
 //! the latter holds for the former on a real kernel (the accounting of Liu, Real-Time Systems, 2000,
-//! section 6.8, and Brandenburg, PhD thesis, UNC 2011, section 3.5). Must not: measure costs.
+//! section 6.8, and Brandenburg, PhD thesis, UNC 2011, section 3.5); [`slowed`]. Must not: measure
+//! costs, bound responses.
 //!
 //! | cost | charged as |
 //! |---|---|
-//! | context switch | two to every job: to it, and from it back to whom it preempted; and one that has just begun, as blocking |
+//! | context switch | two to every job: to it, and from it back to whom it preempted; two more for each request for a lock, whose holder may have to run first; and one that has just begun, as blocking |
 //! | caches | once to every job, for the job that it preempts; each job preempts one at most, when it begins |
 //! | tick | a task above all others; and what is not preempted becomes longer by the ticks in it |
 //! | granularity of timers | release jitter |
-//!
-//! Contended locks under inheritance cost two more switches each; whoever states sections adds these.
 
-use crate::edf::qpa::{self, Feasibility};
-use crate::fixed_priority::{self, Sections, TimeModel};
+use crate::sections::Sections;
 use crate::task::{Task, TaskError, TaskSet};
-use crate::verdict::{Analysis, Outcome, Refusal, Verdict};
 
 /// What the kernel costs; nothing by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,41 +52,69 @@ pub enum OverheadError {
     #[error("task {0} suspends itself, and how many context switches that costs is not known")]
     Suspension(usize),
     /// A number has more than 64 bits.
-    #[error("with the costs of the kernel, a time has more than 64 bits")]
+    #[error("a time has more than 64 bits")]
     Overflow,
     /// A task with its costs cannot be meant.
     #[error(transparent)]
     Task(#[from] TaskError),
 }
 
-/// A set with costs: the tasks in the order given, behind them the tick if there is one.
+/// A set with costs: the tasks in the order given, and the tick if there is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Charged {
-    set: TaskSet,
+    tasks: Vec<Task>,
     tick: Option<Tick>,
-    sections: Sections,
-    /// Whether anything was charged that need not happen.
-    pessimistic: bool,
 }
 
-/// Charges `costs` to the tasks of a set that are preempted according to `sections`.
+impl Costs {
+    /// A critical section of this length with the two switches around it; `None` if that has more
+    /// than 64 bits.
+    #[must_use]
+    pub fn with_switches(&self, section: u64) -> Option<u64> {
+        section.checked_add(self.switch)?.checked_add(self.switch)
+    }
+
+    /// Whether switches and caches cost nothing.
+    #[must_use]
+    pub fn switches_are_free(&self) -> bool {
+        self.switch == 0 && self.caches == 0
+    }
+}
+
+/// How long `work` takes at most where only `rate.0` of `rate.1` of it is done in any time, as beside
+/// another hardware thread of the core. `None` if it is never done, or has more than 64 bits.
+#[must_use]
+pub fn slowed(work: u64, rate: (u64, u64)) -> Option<u64> {
+    let (done, of) = rate;
+    let all = u128::from(work).checked_mul(of.into())?;
+    u64::try_from(all.checked_add(u128::from(done).checked_sub(1)?)? / u128::from(done)).ok()
+}
+
+/// Charges `costs` to the tasks of a set that are preempted according to `sections`. A job of the task
+/// at position i asks for locks `requests[i]` times; none beyond the end.
 ///
 /// # Errors
 /// A tick without time between two; suspension where switches or caches cost something; times that
 /// have more than 64 bits.
-pub fn charge(set: &TaskSet, sections: Sections, costs: &Costs) -> Result<Charged, OverheadError> {
+pub fn charge(
+    set: &TaskSet,
+    sections: Sections,
+    costs: &Costs,
+    requests: &[u64],
+) -> Result<Charged, OverheadError> {
     let tick = costs.tick.filter(|tick| tick.cost > 0);
     if let Some(Tick { period, cost }) = tick.filter(|tick| tick.cost >= tick.period) {
         return Err(OverheadError::Tick { cost, period });
     }
-    let free = costs.switch == 0 && costs.caches == 0;
     let suspends = set.tasks().iter().position(|task| task.suspension > 0);
-    if let Some(task) = suspends.filter(|_| !free) {
+    if let Some(task) = suspends.filter(|_| !costs.switches_are_free()) {
         return Err(OverheadError::Suspension(task));
     }
-    let charged = set.tasks().iter().map(|task| with_costs(task, sections, costs, tick));
-    let set = ranked(&charged.collect::<Result<Vec<Task>, _>>()?);
-    Ok(Charged { set, tick, sections, pessimistic: !free || tick.is_some() })
+    let asks = |position: usize| requests.get(position).copied().unwrap_or(0);
+    let charged = set.tasks().iter().enumerate();
+    let charged =
+        charged.map(|(position, task)| with_costs(task, sections, costs, tick, asks(position)));
+    Ok(Charged { tasks: charged.collect::<Result<_, _>>()?, tick })
 }
 
 /// A task with its share of the costs.
@@ -98,44 +123,37 @@ fn with_costs(
     sections: Sections,
     costs: &Costs,
     tick: Option<Tick>,
+    requests: u64,
 ) -> Result<Task, OverheadError> {
     let sum = |parts: &[u64]| {
         let sum = parts.iter().try_fold(0u64, |sum, part| sum.checked_add(*part));
         sum.ok_or(OverheadError::Overflow)
     };
-    let job = sum(&[costs.switch, costs.switch, costs.caches])?;
+    let times = requests.checked_add(1).ok_or(OverheadError::Overflow)?;
+    let switches = costs.switch.checked_mul(2).and_then(|both| both.checked_mul(times));
+    let job = sum(&[switches.ok_or(OverheadError::Overflow)?, costs.caches])?;
     let cost = sum(&[task.cost, job])?;
+    // A job that is never preempted still is not; of others, what is added may be preempted, so that
+    // the last segment stays what it was.
+    let whole = task.np == task.cost && task.last == task.cost;
     let segment = if task.np > 0 { sum(&[task.np, job])? } else { 0 };
+    let last = if whole { cost } else { task.last };
     let stretched = |time: u64| match tick {
         Some(tick) => tick.stretch(time).ok_or(OverheadError::Overflow),
         None => Ok(time),
     };
-    let (cost, segment) = match sections {
-        Sections::Preemptive => (cost, segment),
-        Sections::NonPreemptive => (stretched(cost)?, segment),
-        Sections::Floating => (cost, stretched(segment)?),
-        // The last segment stays what it was: what is added to the job may be preempted.
-        Sections::Limited => {
-            (sum(&[cost, stretched(task.last)? - task.last])?, stretched(segment)?)
-        }
+    let (cost, segment, last) = match sections {
+        Sections::Preemptive => (cost, segment, last),
+        Sections::NonPreemptive => (stretched(cost)?, segment, last),
+        Sections::Floating => (cost, stretched(segment)?, last),
+        Sections::Limited if whole => (stretched(cost)?, stretched(cost)?, stretched(cost)?),
+        Sections::Limited => (sum(&[cost, stretched(last)? - last])?, stretched(segment)?, last),
     };
     let made = Task::new(cost.max(segment), task.period, task.deadline)?;
-    let made = made.with_segments(segment, task.last)?.with_suspension(task.suspension);
+    let made = made.with_segments(segment, last)?.with_suspension(task.suspension);
     let blocking = sum(&[task.blocking, costs.switch])?;
     let jitter = sum(&[task.jitter, costs.granularity])?;
     Ok(made.with_blocking(blocking).with_jitter(jitter).with_priority(task.priority))
-}
-
-/// The same order of priorities, in small numbers, so that there is room above.
-fn ranked(tasks: &[Task]) -> TaskSet {
-    let mut priorities: Vec<u32> = tasks.iter().map(Task::priority).collect();
-    priorities.sort_unstable();
-    priorities.dedup();
-    let rank = |task: &Task| {
-        let below = priorities.partition_point(|priority| *priority < task.priority);
-        task.with_priority(u32::try_from(below).unwrap_or(u32::MAX - 1))
-    };
-    TaskSet::new(tasks.iter().map(rank).collect())
 }
 
 impl Tick {
@@ -153,87 +171,69 @@ impl Tick {
 }
 
 impl Charged {
-    /// The tasks with their costs, and behind them the tick. For [`Charged::fixed_priority`].
-    ///
-    /// # Errors
-    /// None of a tick that could be charged.
-    pub fn set(&self) -> Result<TaskSet, TaskError> {
-        let mut tasks = self.set.tasks().to_vec();
-        if let Some(tick) = self.tick {
-            // Whether a tick is in time is nobody's question.
-            let above = tasks.iter().map(Task::priority).max().map_or(0, |p| p.saturating_add(1));
-            tasks.push(Task::new(tick.cost, tick.period, u64::MAX)?.with_priority(above));
-        }
-        Ok(TaskSet::new(tasks))
-    }
-
-    /// The tasks with their costs under EDF: the tick as a task that is due when the next one comes,
-    /// and one more tick as blocking, which together are no less than the ticks of any interval.
-    fn edf_set(&self) -> Result<TaskSet, Refusal> {
-        let mut tasks = self.set.tasks().to_vec();
-        if let Some(tick) = self.tick {
-            for task in &mut tasks {
-                task.blocking = task.blocking.checked_add(tick.cost).ok_or(Refusal::Overflow)?;
-            }
-            let made = Task::new(tick.cost, tick.period, tick.period);
-            tasks.push(made.map_err(|_| Refusal::Overflow)?);
-        }
-        Ok(TaskSet::new(tasks))
-    }
-
-    /// Response times under fixed priorities. A bound over its deadline is never called infeasible
-    /// where costs count that need not all occur.
-    ///
-    /// # Errors
-    /// None of a tick that could be charged.
-    pub fn fixed_priority(&self, time: TimeModel) -> Result<Analysis, TaskError> {
-        let mut analysis = fixed_priority::analyse(&self.set()?, self.sections, time);
-        for task in &mut analysis.tasks {
-            task.verdict = self.softened(task.verdict);
-        }
-        Ok(analysis)
-    }
-
-    /// Whether demand under EDF ever exceeds an interval.
+    /// The tasks with their costs, without the tick.
     #[must_use]
-    pub fn edf(&self, time: TimeModel) -> Feasibility {
-        match self.edf_set() {
-            Ok(set) => {
-                let mut found = qpa::feasible(&set, self.sections, time);
-                found.verdict = self.softened(found.verdict);
-                found
-            }
-            Err(why) => {
-                Feasibility { verdict: Verdict::Unknown(why), length: 0, visited: Vec::new() }
-            }
-        }
+    pub fn tasks(&self) -> &[Task] {
+        &self.tasks
     }
 
-    /// Response times under EDF of the tasks, without the tick. Bounds hold up to the deadline,
-    /// since ticks after it are not counted; beyond it there is none.
+    /// Adds tasks that cost nothing more, as servers, behind those that there are.
+    #[must_use]
+    pub fn beside(mut self, others: &[Task]) -> Charged {
+        self.tasks.extend_from_slice(others);
+        self
+    }
+
+    /// Adds to each task how long others block it, as by locks. Zero beyond the end.
     ///
     /// # Errors
     /// Times that have more than 64 bits.
-    pub fn edf_response_times(&self, time: TimeModel) -> Result<Analysis, Refusal> {
-        let mut analysis = crate::edf::response_times(&self.edf_set()?, self.sections, time);
-        analysis.tasks.truncate(self.set.len());
-        for (task, of) in analysis.tasks.iter_mut().zip(self.set.tasks()) {
-            let late = task.outcome.response().is_some_and(|r| r.from_arrival > of.deadline);
-            if late && self.tick.is_some() {
-                task.outcome = Outcome::Unknown(Refusal::NotExact);
-                task.verdict = Verdict::Unknown(Refusal::NotExact);
-            }
-            task.verdict = self.softened(task.verdict);
+    pub fn blocked(mut self, blocking: &[u64]) -> Result<Charged, OverheadError> {
+        for (task, more) in self.tasks.iter_mut().zip(blocking) {
+            task.blocking = task.blocking.checked_add(*more).ok_or(OverheadError::Overflow)?;
         }
-        Ok(analysis)
+        Ok(self)
     }
 
-    fn softened(&self, verdict: Verdict) -> Verdict {
-        match verdict {
-            Verdict::Infeasible(_) if self.pessimistic => Verdict::Unknown(Refusal::NotExact),
-            other => other,
+    /// For fixed priorities: the tasks, and behind them the tick above them all.
+    #[must_use]
+    pub fn by_priority(self) -> Vec<Task> {
+        let mut tasks = self.tasks;
+        let Some(tick) = self.tick else { return tasks };
+        if tasks.iter().any(|task| task.priority == u32::MAX) {
+            tasks = ranked(&tasks);
         }
+        // Whether a tick is in time is nobody's question.
+        tasks
+            .extend(Task::new(tick.cost, tick.period, u64::MAX).map(|t| t.with_priority(u32::MAX)));
+        tasks
     }
+
+    /// For EDF: the tasks, and behind them the tick, due when the next one comes. One more tick is
+    /// blocking, which together is no less than the ticks of any interval up to a deadline; beyond
+    /// the deadline a bound of a response does not hold.
+    ///
+    /// # Errors
+    /// Times that have more than 64 bits.
+    pub fn by_deadline(self) -> Result<Vec<Task>, OverheadError> {
+        let Some(tick) = self.tick else { return Ok(self.tasks) };
+        let every = vec![tick.cost; self.tasks.len()];
+        let mut tasks = self.blocked(&every)?.tasks;
+        tasks.push(Task::new(tick.cost, tick.period, tick.period)?);
+        Ok(tasks)
+    }
+}
+
+/// The same order of priorities, in small numbers, so that there is room above.
+fn ranked(tasks: &[Task]) -> Vec<Task> {
+    let mut priorities: Vec<u32> = tasks.iter().map(Task::priority).collect();
+    priorities.sort_unstable();
+    priorities.dedup();
+    let rank = |task: &Task| {
+        let below = priorities.partition_point(|priority| *priority < task.priority);
+        task.with_priority(u32::try_from(below).unwrap_or(u32::MAX - 1))
+    };
+    tasks.iter().map(rank).collect()
 }
 
 #[cfg(test)]
@@ -241,6 +241,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::edf::{self, qpa};
+    use crate::fixed_priority::{self, TimeModel};
+    use crate::verdict::Verdict;
+
+    const DISCRETE: TimeModel = TimeModel::Discrete;
 
     const ALL: [Sections; 4] =
         [Sections::Preemptive, Sections::NonPreemptive, Sections::Limited, Sections::Floating];
@@ -254,6 +259,15 @@ mod tests {
         TaskSet::in_order(numbers.iter().map(task).collect())
     }
 
+    fn set(charged: Charged) -> TaskSet {
+        TaskSet::new(charged.by_priority())
+    }
+
+    fn demand(charged: Charged, sections: Sections) -> Verdict {
+        let set = TaskSet::new(charged.by_deadline().unwrap());
+        qpa::feasible(&set, sections, DISCRETE).verdict
+    }
+
     fn numbers() -> impl Strategy<Value = Vec<(u64, u64, u64, u64)>> {
         proptest::collection::vec((10..60u64, 1..7u64, 0..9u64, 1..6u64), 1..5)
     }
@@ -265,12 +279,10 @@ mod tests {
         #[test]
         fn no_costs_no_change(numbers in numbers(), kind in 0..4usize) {
             let set = set_of(&numbers);
-            let charged = charge(&set, ALL[kind], &Costs::default()).unwrap();
-            let found = charged.fixed_priority(TimeModel::Discrete).unwrap();
-            let plain = fixed_priority::analyse(&set, ALL[kind], TimeModel::Discrete);
-            prop_assert_eq!(found.from_arrival(), plain.from_arrival());
-            let plain = qpa::feasible(&set, ALL[kind], TimeModel::Discrete).verdict;
-            prop_assert_eq!(charged.edf(TimeModel::Discrete).verdict, plain);
+            let charged = charge(&set, ALL[kind], &Costs::default(), &[]).unwrap();
+            prop_assert_eq!(charged.tasks(), set.tasks());
+            prop_assert_eq!(charged.clone().by_priority(), set.tasks());
+            prop_assert_eq!(charged.by_deadline().unwrap(), set.tasks());
         }
 
         /// More costs never shorten a bound, under EDF never make a set feasible.
@@ -282,18 +294,23 @@ mod tests {
             let set = set_of(&numbers);
             let of = |(switch, caches, cost, granularity)| {
                 let tick = Some(Tick { period: 10, cost });
-                charge(&set, ALL[kind], &Costs { switch, caches, tick, granularity }).unwrap()
+                charge(&set, ALL[kind], &Costs { switch, caches, tick, granularity }, &[1]).unwrap()
             };
             let less = of(a);
             let more = of((a.0 + b.0, a.1 + b.1, a.2 + b.2, a.3 + b.3));
-            let times = |of: &Charged| of.fixed_priority(TimeModel::Discrete).unwrap().from_arrival();
+            let times = |of: &Charged| {
+                let set = super::tests::set(of.clone());
+                fixed_priority::analyse(&set, ALL[kind], DISCRETE).from_arrival()
+            };
             for (less, more) in times(&less).iter().zip(times(&more)).take(set.len()) {
                 prop_assert!(more.is_none_or(|more| less.is_some_and(|less| less <= more)));
             }
-            if more.edf(TimeModel::Discrete).verdict == Verdict::Feasible {
-                prop_assert_eq!(less.edf(TimeModel::Discrete).verdict, Verdict::Feasible);
-                let times = more.edf_response_times(TimeModel::Discrete).unwrap();
-                prop_assert_eq!(times.verdict(), Verdict::Feasible);
+            if demand(more.clone(), ALL[kind]) == Verdict::Feasible {
+                prop_assert_eq!(demand(less, ALL[kind]), Verdict::Feasible);
+                let with_tick = TaskSet::new(more.by_deadline().unwrap());
+                let times = edf::response_times(&with_tick, ALL[kind], DISCRETE);
+                let of_tasks = times.tasks.iter().take(set.len());
+                prop_assert!(of_tasks.into_iter().all(|task| task.verdict == Verdict::Feasible));
             }
         }
 
@@ -321,8 +338,10 @@ mod tests {
             let tick = Tick { period: 9, cost: 1 };
             let tasks = [Task::new(c.0, t.0, t.0).unwrap(), Task::new(c.1, t.1, t.1).unwrap()];
             let costs = Costs { switch, tick: Some(tick), ..Costs::default() };
-            let charged = charge(&TaskSet::in_order(tasks.to_vec()), Sections::Preemptive, &costs);
-            let bounds = charged.unwrap().fixed_priority(TimeModel::Discrete).unwrap().from_arrival();
+            let tasks = TaskSet::in_order(tasks.to_vec());
+            let charged = charge(&tasks, Sections::Preemptive, &costs, &[]).unwrap();
+            let found = fixed_priority::analyse(&set(charged), Sections::Preemptive, DISCRETE);
+            let bounds = found.from_arrival();
             let Some(bound) = bounds[1] else { return Ok(()) };
             // Work of the first task and its switches goes first; that of ticks before both.
             let (mut first, mut second, mut now) = (0, c.1 + 2 * switch, 0);
@@ -341,38 +360,126 @@ mod tests {
         }
     }
 
+    /// A job of a set in units: who it is of, when it came, what of it is left, and whether it holds the
+    /// processor.
+    struct Job {
+        task: usize,
+        arrival: u64,
+        left: u64,
+        held: bool,
+    }
+
+    /// The longest response of each task in a simulation of units. All tasks come together; a tick
+    /// interrupts whatever runs, also what is not preempted.
+    fn simulated(set: &TaskSet, sections: Sections, edf: bool, tick: Tick, phase: u64) -> Vec<u64> {
+        let (mut worst, mut jobs) = (vec![0; set.len()], Vec::<Job>::new());
+        for now in 0..600 {
+            for (task, of) in set.tasks().iter().enumerate() {
+                if now % of.period == 0 {
+                    jobs.push(Job { task, arrival: now, left: of.cost, held: false });
+                }
+            }
+            if now >= phase && (now - phase) % tick.period < tick.cost {
+                continue;
+            }
+            let urgency = |job: &Job| {
+                let of = &set.tasks()[job.task];
+                let due =
+                    if edf { job.arrival + of.deadline } else { u64::from(u32::MAX - of.priority) };
+                (!job.held, due, job.arrival, job.task)
+            };
+            let Some(at) = (0..jobs.len()).min_by_key(|at| urgency(&jobs[*at])) else { continue };
+            let job = &mut jobs[at];
+            let of = &set.tasks()[job.task];
+            job.left -= 1;
+            // The longest segment at the beginning, the last at the end, single units between.
+            let done = of.cost - job.left;
+            job.held = match sections {
+                Sections::Preemptive => false,
+                Sections::NonPreemptive => true,
+                Sections::Limited => done < of.np || job.left < of.last,
+                Sections::Floating => done < of.np,
+            };
+            if job.left == 0 {
+                worst[job.task] = worst[job.task].max(now + 1 - job.arrival);
+                jobs.remove(at);
+            }
+        }
+        worst
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        /// What `check` refused, and what is charged here: ticks in sections that are not preempted.
+        #[test]
+        fn ticks_in_sections_stay_within(
+            numbers in numbers(), kind in 0..4usize, cost in 1..4u64, phase in 0..12u64,
+        ) {
+            let tasks = set_of(&numbers).tasks().iter().map(|task| task.with_jitter(0)).collect();
+            let (set, tick) = (TaskSet::new(tasks), Tick { period: 12, cost });
+            let costs = Costs { tick: Some(tick), ..Costs::default() };
+            let charged = charge(&set, ALL[kind], &costs, &[]).unwrap();
+            let with_tick = super::tests::set(charged.clone());
+            let bounds = fixed_priority::analyse(&with_tick, ALL[kind], DISCRETE).from_arrival();
+            let worst = simulated(&set, ALL[kind], false, tick, phase);
+            for (worst, bound) in worst.iter().zip(&bounds) {
+                prop_assert!(bound.is_none_or(|bound| *worst <= bound), "{:?} {:?}", worst, bounds);
+            }
+            let with_tick = TaskSet::new(charged.by_deadline().unwrap());
+            let bounds = edf::response_times(&with_tick, ALL[kind], DISCRETE).from_arrival();
+            let worst = simulated(&set, ALL[kind], true, tick, phase);
+            for ((worst, bound), task) in worst.iter().zip(&bounds).zip(set.tasks()) {
+                let holds = bound.is_none_or(|bound| bound > task.deadline || *worst <= bound);
+                prop_assert!(holds, "{:?} {:?}", worst, bounds);
+            }
+            if qpa::feasible(&with_tick, ALL[kind], DISCRETE).verdict == Verdict::Feasible {
+                prop_assert!(worst.iter().zip(set.tasks()).all(|(w, task)| *w <= task.deadline));
+            }
+        }
+    }
+
     /// Hourglass paper, section 5.5: a tick timer is 8 ms of jitter to whoever waits for it.
     #[test]
     fn granularity_is_jitter() {
         let tasks = [Task::new(3, 8, 16).unwrap(), Task::new(19, 33, 40).unwrap()];
         let late = TaskSet::in_order(tasks.map(|task| task.with_jitter(8)).to_vec());
         let costs = Costs { granularity: 8, ..Costs::default() };
-        let charged = charge(&TaskSet::in_order(tasks.to_vec()), Sections::Preemptive, &costs);
-        let found = charged.unwrap().fixed_priority(TimeModel::Discrete).unwrap();
-        let known = fixed_priority::analyse(&late, Sections::Preemptive, TimeModel::Discrete);
-        assert_eq!(found.from_arrival(), known.from_arrival());
-        assert_eq!(found.verdict(), known.verdict());
+        let tasks = TaskSet::in_order(tasks.to_vec());
+        let charged = charge(&tasks, Sections::Preemptive, &costs, &[]).unwrap();
+        assert_eq!(charged.by_priority(), late.tasks());
     }
 
+    /// Two switches a job and two a request, and one that has begun.
     #[test]
-    fn costs_over_a_deadline_are_not_certain() {
-        let set = TaskSet::in_order(vec![Task::new(5, 10, 6).unwrap()]);
+    fn each_request_costs_two_switches() {
+        let set = TaskSet::in_order(vec![Task::new(5, 20, 20).unwrap()]);
         let costs = Costs { switch: 1, ..Costs::default() };
-        let charged = charge(&set, Sections::Preemptive, &costs).unwrap();
-        let found = charged.fixed_priority(TimeModel::Discrete).unwrap();
-        assert_eq!(found.verdict(), Verdict::Unknown(Refusal::NotExact));
-        assert_eq!(found.from_arrival(), [Some(8)]);
+        let charged = charge(&set, Sections::Preemptive, &costs, &[2]).unwrap();
+        let found = fixed_priority::analyse(&super::tests::set(charged), ALL[0], DISCRETE);
+        assert_eq!(found.from_arrival(), [Some(5 + 6 + 1)]);
+        assert_eq!(costs.with_switches(4), Some(6));
+    }
+
+    /// Two thirds of the speed: 10 take 15, 11 take 17.
+    #[test]
+    fn slow_work_is_rounded_up() {
+        assert_eq!(
+            (slowed(10, (2, 3)), slowed(11, (2, 3)), slowed(0, (2, 3))),
+            (Some(15), Some(17), Some(0))
+        );
+        assert_eq!((slowed(1, (0, 1)), slowed(u64::MAX, (1, 2))), (None, None));
     }
 
     #[test]
     fn what_cannot_be_charged_is_refused() {
         let set = TaskSet::in_order(vec![Task::new(5, 10, 6).unwrap().with_suspension(1)]);
         let costs = Costs { switch: 1, ..Costs::default() };
-        let found = charge(&set, Sections::Preemptive, &costs);
+        let found = charge(&set, Sections::Preemptive, &costs, &[]);
         assert_eq!(found, Err(OverheadError::Suspension(0)));
         let tick = Some(Tick { period: 3, cost: 3 });
         let costs = Costs { tick, ..Costs::default() };
-        let found = charge(&set, Sections::Preemptive, &costs);
+        let found = charge(&set, Sections::Preemptive, &costs, &[]);
         assert_eq!(found, Err(OverheadError::Tick { cost: 3, period: 3 }));
     }
 }

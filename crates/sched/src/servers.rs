@@ -2,17 +2,20 @@
 //!
 //! Owns: [`Server`]; its interference as a task (Sprunt, Sha and Lehoczky, RTS 1989; Strosnider,
 //! Lehoczky and Sha, IEEE TC 1995; Abeni and Buttazzo, RTSS 1998) and its supply (Shin and Lee, RTSS
-//! 2003; Davis and Burns, RTSS 2005). Must not: be a simulator; see [`crate::cbs`].
+//! 2003; Davis and Burns, RTSS 2005); [`Placed`], servers among the tasks of a processor. Must not: be
+//! a simulator; see [`crate::cbs`].
 //!
 //! A server delivers its budget within its deadline of each replenishment, if there is work for it.
 //! Under fixed priorities, that is the server's own response time, under EDF its relative deadline.
-//! Whoever uses a supply has made sure of that: the server as a task among its neighbours must be
-//! feasible.
+//! Whoever uses a supply has made sure of that, by [`is_delivered`].
 
-use crate::edf::qpa::Feasibility;
+use crate::checker::segment_before;
+use crate::edf::qpa::{self, Feasibility};
+use crate::fixed_priority;
+use crate::sections::{Sections, TimeModel};
 use crate::supply::{self, Supply, SupplyError};
 use crate::task::{Task, TaskError, TaskSet};
-use crate::verdict::{Analysis, Outcome, Verdict};
+use crate::verdict::{Analysis, Verdict};
 
 /// The rules of a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -110,29 +113,35 @@ impl Server {
         self.deadline
     }
 
-    /// What the server is to others: a task with its budget as cost. A deferrable server may spend a
-    /// budget at the end of a period and the next at once, as if released with a jitter of P - Q.
-    /// Under fixed priorities, whether it is itself in time is [`Server::response`].
+    /// What the server is to tasks of lower fixed priority: a task with its budget as cost. `None` if
+    /// nothing bounds what it takes: a soft server goes on when its budget is spent.
     ///
-    /// # Errors
-    /// None of a server that could be made.
-    pub fn as_task(&self) -> Result<Task, TaskError> {
-        let task = Task::new(self.budget, self.period, self.deadline)?;
-        let late = if self.kind == Kind::Deferrable { self.period - self.budget } else { 0 };
-        Ok(task.with_jitter(late))
+    /// A deferrable or periodic server may spend a budget at the end of a period and the next at once,
+    /// as if released with a jitter of P - Q. A constant-bandwidth server may trickle away its rate with
+    /// a full budget left at any time, and then spend two; 2 (P - Q) cover that.
+    #[must_use]
+    pub fn above_priorities(&self) -> Option<Task> {
+        let room = self.period - self.budget;
+        let late = match self.kind {
+            Kind::Polling | Kind::Sporadic => 0,
+            Kind::Deferrable | Kind::Periodic => room,
+            Kind::HardBandwidth => room.saturating_mul(2),
+            Kind::SoftBandwidth => return None,
+        };
+        Some(self.as_task().ok()?.with_jitter(late))
     }
 
-    /// In an answer of [`crate::fixed_priority::analyse`] for a set with [`Server::as_task`] at
-    /// `position`: the time from a replenishment within which the budget is delivered. `None` if that
-    /// is not within the period.
-    #[must_use]
-    pub fn response(&self, analysis: &Analysis, position: usize) -> Option<u64> {
-        match analysis.tasks.get(position)?.outcome {
-            Outcome::Bounded(bound) => {
-                Some(bound.from_release).filter(|response| *response <= self.period)
-            }
-            Outcome::Unbounded | Outcome::Unknown(_) => None,
-        }
+    /// The budget as cost, within the deadline, in every period: what a constant-bandwidth server
+    /// demands among others of its kind (Abeni and Buttazzo 1998).
+    fn as_task(&self) -> Result<Task, TaskError> {
+        Task::new(self.budget, self.period, self.deadline)
+    }
+
+    /// Whether it is a constant-bandwidth server with a deadline of its period, of which any number may
+    /// share a processor by their deadlines.
+    fn is_constant(&self) -> bool {
+        matches!(self.kind, Kind::HardBandwidth | Kind::SoftBandwidth)
+            && self.deadline == self.period
     }
 
     /// The least that the server gives its tasks in any window that begins when one of them, or one
@@ -189,6 +198,130 @@ impl Server {
             set.clone()
         }
     }
+}
+
+/// A server and how it competes on its processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// The server.
+    pub server: Server,
+    /// Its fixed priority; `None` for the deadline class, where servers are chosen by their deadlines,
+    /// and before every fixed priority.
+    pub priority: Option<u32>,
+}
+
+/// The priority of the deadline class among fixed priorities.
+pub const DEADLINE_CLASS: u32 = u32::MAX - 1;
+
+/// Servers that no analysis here has on such a processor, each by its position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unfit {
+    /// Tasks beside servers under EDF.
+    #[error("work may come to a server when its deadline is near, which delays tasks beside it")]
+    TasksByDeadline,
+    /// Servers chosen by deadlines, one of which demands more than its rate.
+    #[error("server {0} shares its processor by deadlines, and is not of constant bandwidth")]
+    NotConstant(usize),
+    /// A server of a kind for fixed priorities under EDF.
+    #[error("server {0} is of a kind for fixed priorities")]
+    ForPriorities(usize),
+    /// A soft server before tasks.
+    #[error("server {0} goes on when its budget is spent, before every fixed priority")]
+    GoesOn(usize),
+    /// A short deadline before tasks.
+    #[error("server {0} has a deadline before its period, and tasks of fixed priority below")]
+    ShortDeadline(usize),
+    /// A budget that is no task.
+    #[error("server {0} needs a budget, a period and a deadline above 0")]
+    NoTask(usize),
+}
+
+/// The servers of a processor under fixed priorities, each as a task; `tasks` tells whether other
+/// tasks run on it.
+///
+/// # Errors
+/// A server that no analysis here has there.
+pub fn among_priorities(servers: &[Placed], tasks: bool) -> Result<Vec<Task>, Unfit> {
+    let first: Vec<usize> =
+        (0..servers.len()).filter(|at| servers[*at].priority.is_none()).collect();
+    all_constant(servers, &first)?;
+    let each = servers.iter().enumerate().map(|(at, placed)| {
+        let is_first = placed.priority.is_none();
+        if is_first && tasks && placed.server.kind == Kind::SoftBandwidth {
+            return Err(Unfit::GoesOn(at));
+        }
+        if is_first && tasks && placed.server.deadline != placed.server.period {
+            return Err(Unfit::ShortDeadline(at));
+        }
+        // Nobody is below a soft server that is alone.
+        let task = placed.server.above_priorities().or_else(|| placed.server.as_task().ok());
+        let task = task.ok_or(Unfit::NoTask(at))?;
+        Ok(task.with_priority(placed.priority.unwrap_or(DEADLINE_CLASS)))
+    });
+    each.collect()
+}
+
+/// The servers of a processor under EDF, each as a task. Work may come late to a budget, so that its
+/// deadline is near and more of it falls into a window than of a task. With its rule for waking up, a
+/// constant-bandwidth server never demands more than its rate (Abeni and Buttazzo 1998), which is
+/// enough among servers whose deadlines are their periods, but not for tasks beside it.
+///
+/// # Errors
+/// A server that no analysis here has there.
+pub fn among_deadlines(servers: &[Placed], tasks: bool) -> Result<Vec<Task>, Unfit> {
+    if tasks && !servers.is_empty() {
+        return Err(Unfit::TasksByDeadline);
+    }
+    all_constant(servers, &(0..servers.len()).collect::<Vec<_>>())?;
+    let each = servers.iter().enumerate().map(|(at, placed)| {
+        if matches!(placed.server.kind, Kind::Polling | Kind::Deferrable | Kind::Sporadic) {
+            return Err(Unfit::ForPriorities(at));
+        }
+        placed.server.as_task().map_err(|_| Unfit::NoTask(at))
+    });
+    each.collect()
+}
+
+fn all_constant(servers: &[Placed], ordered: &[usize]) -> Result<(), Unfit> {
+    match ordered.iter().find(|at| !servers[**at].server.is_constant()) {
+        Some(at) if ordered.len() > 1 => Err(Unfit::NotConstant(*at)),
+        _ => Ok(()),
+    }
+}
+
+/// Whether the server at `position` of a processor's set gets its budget within its deadline: under
+/// fixed priorities as a task without jitter, which it is while it has work; in the deadline class by
+/// the demand of all servers of that class, each held up by what less urgent tasks have begun.
+///
+/// The set has tasks and servers as [`among_priorities`] makes them, with the blocking by locks.
+#[must_use]
+pub fn is_delivered(set: &TaskSet, sections: Sections, position: usize) -> bool {
+    let time = TimeModel::Continuous;
+    let mut tasks = set.tasks().to_vec();
+    let Some(own) = tasks.get(position) else { return false };
+    if own.priority != DEADLINE_CLASS {
+        tasks[position] = own.with_jitter(0);
+        let set = TaskSet::new(tasks);
+        let found = fixed_priority::verdict_of(&set, position, sections, time);
+        return found == Verdict::Feasible;
+    }
+    let below = tasks.iter().filter(|task| task.priority < DEADLINE_CLASS);
+    let begun = below.map(|task| segment_before(task, sections, time)).max().unwrap_or(0);
+    let first = tasks.iter().filter(|task| task.priority == DEADLINE_CLASS);
+    let blocked =
+        |task: &Task| Some(task.with_jitter(0).with_blocking(task.blocking.checked_add(begun)?));
+    let above = tasks.iter().any(|task| task.priority > DEADLINE_CLASS);
+    let first: Option<Vec<Task>> = first.map(blocked).collect();
+    // What comes before deadlines is in nobody's demand.
+    first.filter(|_| !above).is_some_and(|first| is_delivered_by_deadline(&first.into()))
+}
+
+/// Whether every server of a processor under EDF gets its budget within its deadline, as
+/// [`among_deadlines`] makes tasks of them.
+#[must_use]
+pub fn is_delivered_by_deadline(set: &TaskSet) -> bool {
+    let found = qpa::feasible(set, Sections::Preemptive, TimeModel::Continuous);
+    found.verdict == Verdict::Feasible
 }
 
 #[cfg(test)]
@@ -275,7 +408,7 @@ mod tests {
     #[test]
     fn a_deferrable_server_strikes_twice() {
         let below = |kind| {
-            let server = Server::new(kind, 5, 2).unwrap().as_task().unwrap();
+            let server = Server::new(kind, 5, 2).unwrap().above_priorities().unwrap();
             let set = TaskSet::in_order(vec![server, Task::new(3, 50, 50).unwrap()]);
             let found = fixed_priority::analyse(&set, Sections::Preemptive, TimeModel::Discrete);
             found.from_arrival()[1]
@@ -285,13 +418,46 @@ mod tests {
         assert_eq!(below(Kind::Polling), Some(5));
     }
 
-    /// Alone and above all, a deferrable server delivers its budget at once.
+    /// Alone and above all, a deferrable server delivers its budget at once; above it, 4 of 5 leave
+    /// no 2.
     #[test]
-    fn the_response_of_a_server_is_from_its_replenishment() {
+    fn a_budget_is_delivered_from_its_replenishment() {
         let server = Server::new(Kind::Deferrable, 5, 2).unwrap();
-        let set = TaskSet::in_order(vec![server.as_task().unwrap()]);
-        let found = fixed_priority::analyse(&set, Sections::Preemptive, TimeModel::Discrete);
-        assert_eq!(server.response(&found, 0), Some(2));
+        let placed = Placed { server, priority: Some(1) };
+        let own = among_priorities(&[placed], true).unwrap()[0];
+        let delivered = |tasks: Vec<Task>| is_delivered(&tasks.into(), Sections::Preemptive, 0);
+        assert!(delivered(vec![own]));
+        let above = |cost| Task::new(cost, 5, 5).unwrap().with_priority(2);
+        assert!(delivered(vec![own, above(3)]) && !delivered(vec![own, above(4)]));
+    }
+
+    /// In the deadline class, what tasks below have begun counts, and what is above the class is not known.
+    #[test]
+    fn sections_below_hold_up_the_deadline_class() {
+        let server = Server::new(Kind::HardBandwidth, 5, 2).unwrap();
+        let placed = Placed { server, priority: None };
+        let own = among_priorities(&[placed], true).unwrap()[0];
+        let long = |cost| Task::new(cost, 100, 100).unwrap().with_segments(cost, cost).unwrap();
+        let delivered = |task: Task| is_delivered(&vec![own, task].into(), Sections::Limited, 0);
+        assert!(delivered(long(3)) && !delivered(long(4)));
+        assert!(!delivered(long(3).with_priority(u32::MAX)));
+    }
+
+    #[test]
+    fn what_is_not_analysed_is_refused() {
+        let placed = |kind, deadline, priority| {
+            let server = Server::with_deadline(kind, 8, 2, deadline).unwrap();
+            Placed { server, priority }
+        };
+        let (hard, soft) = (Kind::HardBandwidth, Kind::SoftBandwidth);
+        let two = [placed(hard, 8, None), placed(Kind::Periodic, 8, None)];
+        assert_eq!(among_priorities(&two, false), Err(Unfit::NotConstant(1)));
+        assert_eq!(among_deadlines(&two, false), Err(Unfit::NotConstant(1)));
+        assert_eq!(among_deadlines(&two[..1], true), Err(Unfit::TasksByDeadline));
+        assert_eq!(among_priorities(&[placed(soft, 8, None)], true), Err(Unfit::GoesOn(0)));
+        assert_eq!(among_priorities(&[placed(hard, 7, None)], true), Err(Unfit::ShortDeadline(0)));
+        let polling = [placed(Kind::Polling, 8, None)];
+        assert_eq!(among_deadlines(&polling, false), Err(Unfit::ForPriorities(0)));
     }
 
     /// Hourglass paper, section 5.6: work of 3 every 8 in a hard reservation of as much just fits

@@ -100,28 +100,37 @@ fn unknown(tasks: &[LockingTask], why: Refusal) -> Analysis {
     Analysis { tasks, points: Vec::new() }
 }
 
-/// How long a request on `cpu` waits at most: the longest section of each other processor.
-fn spin(tasks: &[LockingTask], cpu: usize, lock: usize) -> u64 {
+/// How long a request on `cpu` waits at most: the longest section of each other processor, first come,
+/// first served (Gai, Lipari and Di Natale 2001). `None` if that has more than 64 bits.
+#[must_use]
+pub fn request_waits(tasks: &[LockingTask], cpu: usize, lock: usize) -> Option<u64> {
     let others: BTreeSet<usize> = tasks.iter().map(|t| t.cpu).filter(|c| *c != cpu).collect();
     let longest = |cpu: &usize| {
         let of = tasks.iter().filter(|t| t.cpu == *cpu).flat_map(|t| &t.requests);
         of.filter(|r| r.lock == lock && r.count > 0).map(|r| r.length).max().unwrap_or(0)
     };
-    others.iter().map(longest).fold(0, u64::saturating_add)
+    others.iter().map(longest).try_fold(0u64, u64::checked_add)
+}
+
+/// How long a job of the task at `position` waits at most in all its requests. `None` if that has more
+/// than 64 bits, or there is no such task.
+#[must_use]
+pub fn job_waits(tasks: &[LockingTask], position: usize) -> Option<u64> {
+    let of = tasks.get(position)?;
+    of.requests.iter().try_fold(0u64, |sum, request| {
+        let each = request_waits(tasks, of.cpu, request.lock)?;
+        sum.checked_add(each.checked_mul(request.count)?)
+    })
 }
 
 /// The task with spinning in its cost, and blocked by the longest request of a less urgent one.
 fn with_spinning(tasks: &[LockingTask], position: usize) -> Option<Task> {
     let of = &tasks[position];
-    let mut cost = of.task.cost;
-    for request in &of.requests {
-        let each = spin(tasks, of.cpu, request.lock);
-        cost = cost.checked_add(each.checked_mul(request.count)?)?;
-    }
+    let cost = of.task.cost.checked_add(job_waits(tasks, position)?)?;
     let lower = tasks.iter().filter(|t| t.cpu == of.cpu && t.task.priority < of.task.priority);
     let mut blocking = 0;
     for request in lower.flat_map(|t| &t.requests).filter(|r| r.count > 0) {
-        let held = spin(tasks, of.cpu, request.lock).checked_add(request.length)?;
+        let held = request_waits(tasks, of.cpu, request.lock)?.checked_add(request.length)?;
         blocking = held.max(blocking);
     }
     Some(Task { cost, blocking, ..of.task })

@@ -169,6 +169,12 @@ impl Task {
     }
 }
 
+impl From<Vec<Task>> for TaskSet {
+    fn from(tasks: Vec<Task>) -> TaskSet {
+        TaskSet::new(tasks)
+    }
+}
+
 /// Tasks that share one processor, in the order in which they were given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskSet {

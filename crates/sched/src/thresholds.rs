@@ -137,7 +137,7 @@ pub fn analyse_within(thresholds: &Thresholds, time: TimeModel, effort: Effort) 
     let answer = Answer { analysis: Analysis { tasks, points }, starts };
     debug_assert_eq!(crate::checker::thresholds(thresholds, time, &answer), Ok(()));
     #[cfg(debug_assertions)]
-    crate::twin::assert_thresholds(thresholds, &answer.analysis);
+    crate::twin::assert_thresholds(&thresholds.set, &thresholds.thresholds, &answer.analysis);
     answer
 }
 
@@ -299,7 +299,7 @@ mod tests {
             let found = analyse(&thresholds, TimeModel::Discrete).analysis;
             for (position, result) in found.tasks.iter().enumerate() {
                 let Some(bound) = result.outcome.response() else { continue };
-                if let Some(worst) = worst_with_thresholds(&thresholds, position, &found) {
+                if let Some(worst) = worst_with_thresholds(&set, thresholds.thresholds(), position, &found) {
                     prop_assert_eq!(worst, bound, "task {} of {:?}", position, &thresholds);
                 }
             }

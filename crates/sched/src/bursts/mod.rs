@@ -94,7 +94,7 @@ pub fn fixed_priority_within(
     let analysis = with_curves(bursty, sections, time, effort);
     debug_assert_eq!(crate::checker::bursts(bursty, sections, time, &analysis), Ok(()));
     #[cfg(debug_assertions)]
-    crate::twin::assert_bursts(bursty, sections, &analysis);
+    crate::twin::assert_bursts(&bursty.set, &bursty.curves, sections, &analysis);
     analysis
 }
 

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::twin::worst_with_bursts;
+use crate::twin::worst_of;
 use crate::verdict::Outcome;
 
 const ALL: [Sections; 4] =
@@ -70,7 +70,7 @@ proptest! {
         let analysis = with_curves(&bursty, ALL[kind], TimeModel::Discrete, Effort::default());
         for (position, result) in analysis.tasks.iter().enumerate() {
             let Some(bound) = result.outcome.response() else { continue };
-            let worst = worst_with_bursts(&bursty, ALL[kind], position, &analysis);
+            let worst = worst_of(bursty.set(), bursty.curves(), ALL[kind], position, &analysis);
             if let Some(worst) = worst {
                 prop_assert_eq!(worst, bound, "task {} of {:?}", position, &bursty);
             }

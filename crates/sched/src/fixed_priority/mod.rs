@@ -13,34 +13,13 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 
+pub use crate::sections::{Sections, TimeModel};
 pub(crate) use level::tail_of;
 
 use crate::effort::Effort;
 use crate::task::TaskSet;
 use crate::verdict::{Analysis, Outcome, Point, Refusal, ResponseTime, TaskResult, Verdict};
 use crate::verdict::{Window, Witness};
-
-/// Where a job may be preempted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sections {
-    /// Anywhere; the segments of the tasks are ignored.
-    Preemptive,
-    /// Nowhere.
-    NonPreemptive,
-    /// Between segments at fixed places: the longest and the last one count.
-    Limited,
-    /// Outside of sections that may lie anywhere: the longest one counts.
-    Floating,
-}
-
-/// How finely time passes, which decides by how much a segment that has just begun delays others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TimeModel {
-    /// In steps of one unit: a segment began a unit before, and delays by its length less one.
-    Discrete,
-    /// Without steps: a segment delays by its length, which is never quite reached.
-    Continuous,
-}
 
 /// Bounds the response times of a set under fixed priorities.
 #[must_use]

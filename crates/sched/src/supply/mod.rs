@@ -2,8 +2,8 @@
 //!
 //! Owns: the supply of a periodic resource (Shin and Lee, RTSS 2003) and of an explicit-deadline
 //! periodic resource (Easwaran, Anand and Lee, RTSS 2007), its inverse, fixed priorities and EDF
-//! on it, and the smallest budget that is enough. Must not: know how a reservation is enforced; see
-//! [`crate::servers`].
+//! on it. Must not: know how a reservation is enforced; see [`crate::servers`]; search for a budget;
+//! see [`crate::design`].
 
 pub mod edf;
 
@@ -13,7 +13,7 @@ use crate::effort::Effort;
 use crate::exact::{compare_shares, greatest_common_divisor};
 use crate::recurrence::Stream;
 use crate::task::{Task, TaskSet};
-use crate::verdict::{Analysis, Outcome, Point, Refusal, TaskResult, Verdict, Window};
+use crate::verdict::{Analysis, Outcome, Point, Refusal, TaskResult, Window};
 
 /// `budget` units of processor time in every period, within `deadline` of the period's beginning.
 ///
@@ -214,27 +214,6 @@ fn solve(
     repeats.map(|after| Some(Window::Repeats(after))).ok_or(Refusal::TooLong)
 }
 
-/// The smallest budget that makes a set feasible inside a periodic resource of this period, found by
-/// bisection, which needs at most 64 analyses; `None` if the whole processor is not known to suffice.
-#[must_use]
-pub fn smallest_budget(set: &TaskSet, period: u64) -> Option<Supply> {
-    let enough = |budget: u64| {
-        let supply = Supply::periodic(period, budget).ok()?;
-        let analysis = fixed_priority(set, &supply);
-        (analysis.verdict() == Verdict::Feasible).then_some(supply)
-    };
-    let mut found = enough(period)?;
-    let mut too_small = 0;
-    while found.budget - too_small > 1 {
-        let middle = too_small + (found.budget - too_small) / 2;
-        match enough(middle) {
-            Some(supply) => found = supply,
-            None => too_small = middle,
-        }
-    }
-    Some(found)
-}
-
 /// Checks the points of [`fixed_priority`] by substitution: each is as long as the supply of its
 /// work takes, and the last one ends the window.
 #[must_use]
@@ -318,17 +297,5 @@ mod tests {
             let set = TaskSet::in_order(tasks.to_vec());
             prop_assert!(holds(&set, &supply, &fixed_priority(&set, &supply)));
         }
-    }
-
-    /// One every 10 and three every 20, behind a budget every 5.
-    #[test]
-    fn the_smallest_budget_is_enough_and_no_smaller_one_is() {
-        let tasks = [Task::new(1, 10, 10).unwrap(), Task::new(3, 20, 20).unwrap()];
-        let set = TaskSet::in_order(tasks.to_vec());
-        let found = smallest_budget(&set, 5).unwrap();
-        let verdict =
-            |budget| fixed_priority(&set, &Supply::periodic(5, budget).unwrap()).verdict();
-        assert_eq!(verdict(found.budget()), Verdict::Feasible);
-        assert_ne!(verdict(found.budget() - 1), Verdict::Feasible);
     }
 }

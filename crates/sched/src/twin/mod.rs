@@ -1,7 +1,8 @@
 //! The slow twin of the analyses: small busy windows simulated one unit of time after the other.
 //!
-//! Owns: the simulation, and the assertion that no simulated response is over its bound. Must not:
-//! be compiled into release builds, or share code with the searches.
+//! Owns: the simulation, and the assertion that no simulated response is over its bound. Takes numbers:
+//! tasks, curves, thresholds, phases. Must not: be compiled into release builds, know an analysis, or
+//! share code with the searches.
 
 mod phases;
 
@@ -9,11 +10,9 @@ pub(crate) use phases::assert_phases;
 #[cfg(test)]
 pub(crate) use phases::worst_with_phases;
 
-use crate::bursts::Bursty;
 use crate::curve::Curve;
-use crate::fixed_priority::Sections;
+use crate::sections::Sections;
 use crate::task::{Task, TaskSet};
-use crate::thresholds::Thresholds;
 use crate::verdict::{Analysis, ResponseTime};
 
 /// Larger sets are not simulated: most units of time, over all cases of a task.
@@ -64,32 +63,28 @@ fn periodic(set: &TaskSet) -> Vec<Curve> {
 }
 
 /// The same as [`assert_fixed_priority`] for tasks with bursts.
-pub(crate) fn assert_bursts(bursty: &Bursty, sections: Sections, analysis: &Analysis) {
-    if bursty.set().len() > 6 {
+pub(crate) fn assert_bursts(
+    set: &TaskSet,
+    curves: &[Curve],
+    sections: Sections,
+    analysis: &Analysis,
+) {
+    if set.len() > 6 {
         return;
     }
-    for position in 0..bursty.set().len() {
+    for position in 0..set.len() {
         let Some(bound) = analysis.tasks[position].outcome.response() else { continue };
-        let worst = worst_with_bursts(bursty, sections, position, analysis);
+        let worst = worst_of(set, curves, sections, position, analysis);
         assert!(
             worst.is_none_or(|worst| worst.from_arrival <= bound.from_arrival
                 && worst.from_release <= bound.from_release),
-            "task {position} of {bursty:?}, {sections:?}: {worst:?} simulated, bound {bound:?}"
+            "task {position} of {set:?} {curves:?}, {sections:?}: {worst:?} simulated, bound {bound:?}"
         );
     }
 }
 
-/// The same as [`worst_fixed_priority`] for tasks with bursts.
-pub(crate) fn worst_with_bursts(
-    bursty: &Bursty,
-    sections: Sections,
-    position: usize,
-    analysis: &Analysis,
-) -> Option<ResponseTime> {
-    worst_of(bursty.set(), bursty.curves(), sections, position, analysis)
-}
-
-fn worst_of(
+/// The same as [`worst_fixed_priority`] for tasks with these arrivals.
+pub(crate) fn worst_of(
     set: &TaskSet,
     curves: &[Curve],
     sections: Sections,
@@ -205,17 +200,17 @@ fn simulate(
 }
 
 /// The same as [`assert_fixed_priority`] with preemption thresholds.
-pub(crate) fn assert_thresholds(of: &Thresholds, analysis: &Analysis) {
-    if of.set().len() > 6 {
+pub(crate) fn assert_thresholds(set: &TaskSet, thresholds: &[u32], analysis: &Analysis) {
+    if set.len() > 6 {
         return;
     }
-    for position in 0..of.set().len() {
+    for position in 0..set.len() {
         let Some(bound) = analysis.tasks[position].outcome.response() else { continue };
-        let worst = worst_with_thresholds(of, position, analysis);
+        let worst = worst_with_thresholds(set, thresholds, position, analysis);
         assert!(
             worst.is_none_or(|worst| worst.from_arrival <= bound.from_arrival
                 && worst.from_release <= bound.from_release),
-            "task {position} of {of:?}: {worst:?} simulated, bound {bound:?}"
+            "task {position} of {set:?} {thresholds:?}: {worst:?} simulated, bound {bound:?}"
         );
     }
 }
@@ -223,24 +218,25 @@ pub(crate) fn assert_thresholds(of: &Thresholds, analysis: &Analysis) {
 /// The worst response of a task with thresholds: every offset of its first job, behind every job of
 /// lower priority that may have just begun; `None` if that takes too long.
 pub(crate) fn worst_with_thresholds(
-    of: &Thresholds,
+    set: &TaskSet,
+    thresholds: &[u32],
     position: usize,
     analysis: &Analysis,
 ) -> Option<ResponseTime> {
-    let own = &of.set().tasks()[position];
-    let equals = of.set().tasks().iter().filter(|t| t.priority == own.priority).count() > 1;
+    let own = &set.tasks()[position];
+    let equals = set.tasks().iter().filter(|t| t.priority == own.priority).count() > 1;
     let (offsets, delays) = if equals { (own.period, own.jitter + 1) } else { (1, 1) };
     let last = analysis.points(position).iter().map(|p| p.finish).max()?;
     let units = last.checked_add(own.period)?.checked_mul(offsets)?.checked_mul(delays)?;
-    if units.checked_mul(of.set().len() as u64)? > MOST_UNITS {
+    if units.checked_mul(set.len() as u64)? > MOST_UNITS {
         return None;
     }
     let mut worst = ResponseTime { from_arrival: 0, from_release: 0 };
     for offset in 0..offsets {
         for delay in 0..delays {
-            for blocker in 0..of.set().len() {
+            for blocker in 0..set.len() {
                 let own = Own { offset, delay };
-                let found = simulate_thresholds(of, position, own, blocker, last);
+                let found = simulate_thresholds(set, thresholds, position, own, blocker, last);
                 worst.from_arrival = worst.from_arrival.max(found.from_arrival);
                 worst.from_release = worst.from_release.max(found.from_release);
             }
@@ -252,13 +248,13 @@ pub(crate) fn worst_with_thresholds(
 /// All that is not of lower priority begins at 0; `blocker`, if of lower priority, began a unit
 /// before.
 fn simulate_thresholds(
-    of: &Thresholds,
+    set: &TaskSet,
+    thresholds: &[u32],
     position: usize,
     own: Own,
     blocker: usize,
     until: u64,
 ) -> ResponseTime {
-    let set = of.set();
     let task = &set.tasks()[position];
     // Each job with the priority that it has from its first unit on, and its cost.
     let mut jobs: Vec<(Job, u32, u64)> = Vec::new();
@@ -267,7 +263,7 @@ fn simulate_thresholds(
         let mut of_task = Vec::new();
         let Ok(curve) = Curve::periodic(t.period) else { continue };
         jobs_of((t, &curve), own, Sections::Preemptive, until, &mut of_task);
-        jobs.extend(of_task.into_iter().map(|job| (job, of.thresholds()[other], t.cost)));
+        jobs.extend(of_task.into_iter().map(|job| (job, thresholds[other], t.cost)));
     }
     let lower = &set.tasks()[blocker];
     if lower.priority < task.priority {
@@ -279,7 +275,7 @@ fn simulate_thresholds(
             remaining: lower.cost - 1,
             tail: 0,
         };
-        jobs.push((job, of.thresholds()[blocker], lower.cost));
+        jobs.push((job, thresholds[blocker], lower.cost));
     }
     let mut worst = ResponseTime { from_arrival: 0, from_release: 0 };
     for now in task.blocking..until {

@@ -2,26 +2,24 @@
 //!
 //! Owns: the simulation of whole schedules. Must not: share code with the search.
 
-use crate::offsets::{Answer, Phased};
-use crate::verdict::ResponseTime;
+use crate::task::TaskSet;
+use crate::verdict::{Analysis, ResponseTime};
 
 /// Longer schedules are not simulated: most units of time.
 const MOST_UNITS: u64 = 20_000;
 
 /// Asserts that no response of the schedule in which every job is released on arrival, or as late as
 /// it may, is over its bound.
-pub(crate) fn assert_phases(of: &Phased, answer: &Answer) {
+pub(crate) fn assert_phases(set: &TaskSet, offsets: &[Option<u64>], analysis: &Analysis) {
     for late in [false, true] {
-        let Some(worst) = worst_with_phases(of, |_, _, jitter| if late { jitter } else { 0 })
-        else {
-            return;
-        };
+        let delay = |_, _, jitter| if late { jitter } else { 0 };
+        let Some(worst) = worst_with_phases(set, offsets, delay) else { return };
         for (task, worst) in worst.iter().enumerate() {
-            let Some(bound) = answer.analysis.tasks[task].outcome.response() else { continue };
+            let Some(bound) = analysis.tasks[task].outcome.response() else { continue };
             assert!(
                 worst.from_arrival <= bound.from_arrival
                     && worst.from_release <= bound.from_release,
-                "task {task} of {of:?}: {worst:?} simulated, bound {bound:?}"
+                "task {task} of {set:?} {offsets:?}: {worst:?} simulated, bound {bound:?}"
             );
         }
     }
@@ -31,14 +29,15 @@ pub(crate) fn assert_phases(of: &Phased, answer: &Answer) {
 /// after its arrival (of task, number and jitter). `None` if phases are not all known, a task states
 /// blocking or suspension, or it takes too long.
 pub(crate) fn worst_with_phases(
-    of: &Phased,
+    set: &TaskSet,
+    offsets: &[Option<u64>],
     delay: impl Fn(usize, u64, u64) -> u64,
 ) -> Option<Vec<ResponseTime>> {
-    let tasks = of.set().tasks();
+    let tasks = set.tasks();
     if tasks.iter().any(|t| t.blocking > 0 || t.suspension > 0) {
         return None;
     }
-    let offsets = of.offsets().iter().copied().collect::<Option<Vec<u64>>>()?;
+    let offsets = offsets.iter().copied().collect::<Option<Vec<u64>>>()?;
     let repeats = crate::exact::hyperperiod(tasks.iter())?;
     let begun = tasks.iter().zip(&offsets).map(|(t, o)| o.saturating_add(t.jitter)).max()?;
     let end = repeats.checked_mul(2)?.checked_add(begun)?;

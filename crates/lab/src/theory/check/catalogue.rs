@@ -4,9 +4,6 @@
 
 use hourglass_model::check::AnalysisFacts;
 use hourglass_model::near;
-use hourglass_sched::fixed_priority::Sections;
-
-use super::processor::{Processor, Rule};
 
 /// An analysis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,37 +151,4 @@ pub(super) fn meant(name: &str) -> String {
 /// The analysis with this name.
 pub(super) fn find(name: &str) -> Option<&'static Entry> {
     ALL.iter().find(|entry| entry.name == name)
-}
-
-/// The one that fits what is known of a processor.
-pub(super) fn for_processor(processor: &Processor) -> &'static str {
-    let suspends = processor.members.iter().any(|member| member.task.suspension() > 0);
-    if processor.supply.is_some() {
-        return "supply";
-    }
-    if processor.shared_by.is_some() {
-        return if processor.rule == Rule::Edf { "global-edf" } else { "global-fp-lc" };
-    }
-    if processor.has_thresholds {
-        return "fp-thresholds";
-    }
-    if processor.has_bursts() && processor.rule == Rule::FixedPriority && !suspends {
-        return "fp-bursts";
-    }
-    if processor.has_phases {
-        return "fp-phases";
-    }
-    match (processor.rule, processor.sections) {
-        (Rule::Fifo, _) => "fifo",
-        (Rule::FixedPriority, Sections::Preemptive) if suspends => "fp-suspension",
-        (Rule::FixedPriority, Sections::Preemptive) => "fp-preemptive",
-        (Rule::FixedPriority, Sections::NonPreemptive) => "fp-nonpreemptive",
-        (Rule::FixedPriority, Sections::Limited) => "fp-limited-preemptive",
-        (Rule::FixedPriority, Sections::Floating) => "fp-floating-np",
-        (Rule::Edf, Sections::Preemptive) if suspends => "edf-suspension",
-        (Rule::Edf, Sections::Preemptive) => "edf-preemptive",
-        (Rule::Edf, Sections::NonPreemptive) => "edf-nonpreemptive",
-        (Rule::Edf, Sections::Limited) => "edf-limited-preemptive",
-        (Rule::Edf, Sections::Floating) => "edf-floating-np",
-    }
 }

@@ -11,7 +11,7 @@ use hourglass_sched::fixed_priority::TimeModel;
 use hourglass_sched::{Outcome, checker};
 
 use super::host;
-use super::processor::{Notes, Processor, Rule};
+use super::processor::{Notes, Processor, Rule, Situation};
 use super::proof;
 use super::solve::Solved;
 
@@ -37,7 +37,7 @@ pub(super) fn solve(
         alone.tasks.iter_mut().for_each(|task| task.offset = None);
         notes.say("offsets are not used: any phase is taken to be possible");
     }
-    let processors = host::processors(&alone, &mut notes)?;
+    let processors = host::processors(&alone, true, &mut notes)?;
     processors.iter().try_for_each(|processor| is_plain(set, processor))?;
     let chains = chains(set)?;
     let flows = chains.iter().map(|chain| flow(set, chain, &processors));
@@ -54,8 +54,7 @@ pub(super) fn solve(
         "a task in a chain is released when all before it are done; its deadline counts from the \
          arrival of the first",
     );
-    let solved = processors.iter().enumerate();
-    let solved = solved.map(|(at, processor)| answer(set, at, processor, &chains, &found));
+    let solved = processors.iter().map(|processor| answer(set, processor, &chains, &found));
     Ok((solved.collect(), notes.0))
 }
 
@@ -66,13 +65,13 @@ fn is_plain(set: &TaskSet, processor: &Processor) -> Result<(), String> {
     }
     let none = |what: &str| Err(format!("no analysis here has {what} where tasks release others"));
     let members = || processor.members.iter();
-    if processor.shared_by.is_some() {
+    if matches!(processor.situation, Situation::Shared(_)) {
         none("several CPUs for a task")
     } else if !set.servers.is_empty() || members().any(|member| member.position.is_none()) {
         none("servers or ticks")
     } else if processor.finds_priorities || members().any(|member| member.unknown.is_some()) {
         none("priorities that are not known")
-    } else if processor.has_bursts() || processor.has_thresholds {
+    } else if processor.has_bursts() || matches!(processor.situation, Situation::Thresholds(_)) {
         none("bursts or preemption thresholds")
     } else if members().any(|m| m.task.blocking() > 0 || m.task.suspension() > 0) {
         none("blocking or suspension")
@@ -192,15 +191,8 @@ fn flow(set: &TaskSet, chain: &[usize], processors: &[Processor]) -> Result<Flow
 }
 
 /// What the answer says of the tasks of one processor.
-fn answer(
-    set: &TaskSet,
-    at: usize,
-    processor: &Processor,
-    chains: &[Vec<usize>],
-    found: &Holistic,
-) -> Solved {
-    let numbers = processor.members.iter().map(|member| member.task).collect();
-    let mut solved = Solved::new(processor, "holistic", &hourglass_sched::TaskSet::new(numbers));
+fn answer(set: &TaskSet, processor: &Processor, chains: &[Vec<usize>], found: &Holistic) -> Solved {
+    let mut solved = Solved::new(processor, "holistic", &processor.numbers());
     for (position, facts) in &mut solved.tasks {
         let place = chains.iter().enumerate().find_map(|(flow, chain)| {
             Some((flow, chain.iter().position(|task| task == position)?))
@@ -215,7 +207,6 @@ fn answer(
             proof::add_steps(&proven.analysis, index, facts);
         }
     }
-    let _ = at;
     let points = solved.tasks.iter().map(|(_, facts)| facts.fixed_point_count).sum();
     solved.facts = ProcessorFacts {
         verified_by: Some("substitution".to_owned()),

@@ -1,16 +1,18 @@
 //! The smallest reservation that makes a set of tasks work.
 //!
-//! Owns: which sets it can be designed for. Must not: search (`sched::supply` does).
+//! Owns: which sets it can be designed for. Must not: search (`sched::design` does).
 
 use hourglass_model::check::ServerDesign;
 use hourglass_model::tasks::TaskSet;
-use hourglass_sched::{TaskSet as Numbers, supply};
+use hourglass_sched::design::{self, Wanted};
+use hourglass_sched::fixed_priority::Sections;
+use hourglass_sched::servers::{Inside, Kind};
+use hourglass_sched::supply;
 use hourglass_time::Span;
 
 use super::RequestError;
 use super::host;
-use super::processor::{Notes, Rule};
-use hourglass_sched::fixed_priority::Sections;
+use super::processor::{Notes, Rule, Situation};
 
 /// The smallest budget every `period` in which all tasks of the set meet their deadlines under fixed
 /// priorities. At most 64 analyses.
@@ -32,7 +34,7 @@ pub(super) fn design(set: &TaskSet, period: Span) -> Result<ServerDesign, Reques
         return Ok(none("the set has servers already; take them out"));
     }
     let mut notes = Notes::default();
-    let one = match host::processors(set, &mut notes) {
+    let one = match host::processors(set, true, &mut notes) {
         Ok(mut all) if all.len() == 1 => all.remove(0),
         Ok(_) => return Ok(none("the tasks run on several CPUs; give those of one")),
         Err(why) => return Ok(none(&why)),
@@ -42,8 +44,7 @@ pub(super) fn design(set: &TaskSet, period: Span) -> Result<ServerDesign, Reques
     }
     let plain = one.rule == Rule::FixedPriority
         && one.sections == Sections::Preemptive
-        && !one.has_thresholds
-        && one.shared_by.is_none()
+        && !matches!(one.situation, Situation::Thresholds(_) | Situation::Shared(_))
         && !one.finds_priorities
         && one.members.iter().all(|member| member.unknown.is_none());
     if !plain {
@@ -55,8 +56,11 @@ pub(super) fn design(set: &TaskSet, period: Span) -> Result<ServerDesign, Reques
     if burst {
         return Ok(none("a reservation for tasks with bursts is not designed here"));
     }
-    let numbers = Numbers::new(one.members.iter().map(|member| member.task).collect());
-    let Some(found) = supply::smallest_budget(&numbers, period_ns) else {
+    let numbers = one.numbers();
+    let (inside, kind) = (Inside::FixedPriority, Kind::Periodic);
+    let wanted = Wanted { set: &numbers, inside, kind, step: 1 };
+    let found = design::smallest_budget(&wanted, period_ns);
+    let Some(found) = found.and_then(|found| found.server.supply()) else {
         return Ok(none("even the whole processor is not known to suffice"));
     };
     let analysis = supply::fixed_priority(&numbers, &found);

@@ -2,12 +2,14 @@
 //!
 //! Owns: which of the global tests answers. Must not: bound anything itself.
 
+use std::borrow::Cow;
+
 use hourglass_model::check::Verdict;
 use hourglass_sched::global::fixed_priority::{AS_PUBLISHED, Bound, OrderFree};
 use hourglass_sched::global::{self, edf, edf_response};
 use hourglass_sched::{TaskSet as Numbers, Verdict as Judged, Witness, checker};
 
-use super::processor::{Processor, Rule};
+use super::processor::{Processor, Rule, Situation};
 use super::proof;
 use super::solve::{self, Solved};
 
@@ -18,17 +20,14 @@ pub(super) fn solve(
     asked: Option<&str>,
     solved: &mut Solved,
 ) {
-    let cpus = processor.shared_by.unwrap_or(1);
-    let mut processor = processor.clone();
-    let mut numbers = numbers.clone();
+    let Situation::Shared(cpus) = processor.situation else { return };
+    let (mut processor, mut numbers) = (Cow::Borrowed(processor), numbers.clone());
     if processor.finds_priorities {
         let found = global::assign::audsley(numbers.tasks(), cpus, OrderFree::LimitedCarryIn);
         let Some(found) = found else {
             return solved.refuse("no order of priorities is known to be feasible");
         };
-        for (member, task) in processor.members.iter_mut().zip(found.tasks()) {
-            member.task = *task;
-        }
+        processor = Cow::Owned(processor.with_priorities(&found, None));
         for ((_, facts), task) in solved.tasks.iter_mut().zip(found.tasks()) {
             facts.priority = Some(task.priority());
         }

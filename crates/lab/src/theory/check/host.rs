@@ -1,23 +1,30 @@
 //! From a set of tasks to the processors that run them.
 //!
-//! Owns: who runs where and by which rule, the ranks of priorities, ticks, background threads,
-//! servers as tasks of their processor and as processors of their tasks. What cannot be treated
-//! soundly refuses its processor, with the reason. Must not: analyse.
+//! Owns: who runs where and by which rule, the ranks of priorities, background threads, and
+//! [`processor`], the one place where a [`Processor`] is built. What cannot be treated soundly refuses
+//! its processor, with the reason. Must not: analyse.
 
 use hourglass_model::CpuSet;
 use hourglass_model::Policy;
-use hourglass_model::tasks::{Assignment, Preemption, Scheduler, Task, TaskSet};
+use hourglass_model::tasks::{Assignment, Preemption, Scheduler, Server, Task, TaskSet};
 use hourglass_sched as sched;
+use hourglass_sched::curve::Curve;
 use hourglass_sched::fixed_priority::Sections;
+use hourglass_sched::servers::DEADLINE_CLASS;
 
-use super::processor::{Member, Notes, Processor, Rule};
+use super::MOST_TOGETHER;
+use super::processor::{Member, Notes, Processor, Rule, Situation};
 use super::{locks, numbers, servers};
 
-/// The processors of a set, each task on one of them.
+/// The processors of a set, each task on one of them. Without `phases`, offsets are not used.
 ///
 /// # Errors
 /// The CPUs of tasks overlap, or no analysis knows the scheduler, in a sentence.
-pub(super) fn processors(set: &TaskSet, notes: &mut Notes) -> Result<Vec<Processor>, String> {
+pub(super) fn processors(
+    set: &TaskSet,
+    phases: bool,
+    notes: &mut Notes,
+) -> Result<Vec<Processor>, String> {
     let rule = rule(set)?;
     let all = set.cpus();
     let mut here: Vec<(CpuSet, Vec<usize>)> = Vec::new();
@@ -43,11 +50,10 @@ pub(super) fn processors(set: &TaskSet, notes: &mut Notes) -> Result<Vec<Process
     let mut found = Vec::new();
     for (cpus, tasks) in here {
         match only_cpu(&cpus) {
-            Some(cpu) => found.extend(servers::processors(set, cpu, &tasks, rule, notes)),
-            None => found.push(shared(set, &cpus, &tasks, rule, notes)),
+            Some(cpu) => found.extend(servers::processors(set, cpu, &tasks, rule, phases, notes)),
+            None => found.push(processor(set, &Place::Shared(&cpus), &tasks, rule, false, notes)),
         }
     }
-    found.iter_mut().for_each(Processor::refuse_a_crowd);
     Ok(found)
 }
 
@@ -70,64 +76,111 @@ pub(super) fn rule(set: &TaskSet) -> Result<Rule, String> {
     }
 }
 
-/// Several CPUs that share tasks.
-fn shared(
-    set: &TaskSet,
-    cpus: &CpuSet,
-    tasks: &[usize],
-    rule: Rule,
-    notes: &mut Notes,
-) -> Processor {
-    let mut found = processor(set, cpus.to_string(), tasks, rule, notes);
-    if found.has_phases {
-        found.forget_phases();
-    }
-    found.shared_by = Some(cpus.len() as u64);
-    let why = |what: &str| format!("no analysis here has {what} where several CPUs share tasks");
-    let plain = || {
-        let locks = |position: &usize| !set.tasks[*position].critical_sections.is_empty();
-        if !set.servers.is_empty() {
-            Err(why("servers"))
-        } else if tasks.iter().any(locks) {
-            Err(why("locks"))
-        } else if found.sections != Sections::Preemptive || found.has_thresholds {
-            Err(why("non-preemptive sections or thresholds"))
-        } else if rule == Rule::Fifo {
-            Err(why("first in, first out"))
-        } else if found.members.iter().any(|m| m.position.is_none() || !m.arrivals.is_empty()) {
-            Err(why("ticks or bursts"))
-        } else if found.members.iter().any(|m| m.task.priority() == 0 && m.unknown.is_some()) {
-            Err(why("time-sharing classes"))
-        } else {
-            Ok(())
-        }
-    };
-    if let Err(why) = plain() {
-        found.refused.get_or_insert(why);
-    }
-    found
-}
-
 fn only_cpu(cpus: &CpuSet) -> Option<u32> {
     let mut each = cpus.iter();
     each.next().filter(|_| cpus.len() == 1)
 }
 
+/// What tasks share.
+pub(super) enum Place<'a> {
+    /// A CPU, with the servers on it.
+    Cpu(String, &'a [&'a Server]),
+    /// Several CPUs.
+    Shared(&'a CpuSet),
+    /// The budget of a server on these CPUs, and why it is not known to be delivered.
+    Inside(&'a Server, String, Result<(), String>),
+}
+
+impl Place<'_> {
+    fn cpus(&self) -> String {
+        match self {
+            Place::Cpu(cpus, _) | Place::Inside(_, cpus, _) => cpus.clone(),
+            Place::Shared(cpus) => cpus.to_string(),
+        }
+    }
+
+    fn servers(&self) -> &[&Server] {
+        match self {
+            Place::Cpu(_, servers) => servers,
+            Place::Shared(_) | Place::Inside(..) => &[],
+        }
+    }
+}
+
+/// A processor while it is built.
+#[derive(Default)]
+pub(super) struct Draft {
+    pub(super) members: Vec<Member>,
+    /// What the numbers count that may never happen.
+    inexact: Vec<String>,
+    /// Tasks have preemption thresholds, and no other sections.
+    pub(super) has_thresholds: bool,
+    /// All phases are known.
+    pub(super) has_phases: bool,
+    /// Of each task, only ranks above this preempt it.
+    thresholds: Vec<u32>,
+}
+
+impl Draft {
+    /// Says that the numbers count something that may never happen.
+    pub(super) fn counts(&mut self, what: &str) {
+        if !self.inexact.iter().any(|known| known == what) {
+            self.inexact.push(what.to_owned());
+        }
+    }
+}
+
 /// One processor, or the inside of a server, with the tasks at these positions.
 pub(super) fn processor(
     set: &TaskSet,
-    cpus: String,
+    place: &Place,
     tasks: &[usize],
     rule: Rule,
+    phases: bool,
     notes: &mut Notes,
 ) -> Processor {
-    let mut processor = Processor::new(cpus, rule);
-    if let Err(why) = fill(set, tasks, &mut processor, notes) {
-        processor.refused = Some(why);
-        let plain = tasks.iter().filter_map(|position| bare(set, *position));
-        processor.members = plain.collect();
+    let mut draft = Draft {
+        has_thresholds: has_thresholds(set, tasks, rule),
+        has_phases: phases && has_phases(set, tasks, rule),
+        ..Draft::default()
+    };
+    let finds = rule == Rule::FixedPriority && set.assignment() == Assignment::Optimal;
+    let sections = match rule {
+        Rule::Fifo => Sections::Preemptive,
+        _ if draft.has_thresholds => Sections::Preemptive,
+        Rule::FixedPriority | Rule::Edf => sections(set, tasks, place),
+    };
+    let filled = fill(set, place, tasks, rule, sections, &mut draft, notes)
+        .and_then(|()| fits(set, place, tasks, rule, sections, &draft))
+        .and_then(|()| situation(set, place, rule, &mut draft));
+    let (situation, refused) = match filled {
+        Ok(situation) => (situation, None),
+        Err(why) => {
+            draft.members = tasks.iter().filter_map(|position| bare(set, *position)).collect();
+            (without_numbers(place), Some(why))
+        }
+    };
+    Processor {
+        cpus: place.cpus(),
+        rule,
+        sections,
+        situation,
+        members: draft.members,
+        finds_priorities: finds,
+        inexact: draft.inexact,
+        refused,
+        holds_to_deadline: rule == Rule::Edf && numbers::costs(set).tick.is_some(),
     }
-    processor
+}
+
+/// What is shown of a processor of which nothing can be said.
+fn without_numbers(place: &Place) -> Situation {
+    match place {
+        Place::Shared(cpus) => Situation::Shared(cpus.len() as u64),
+        Place::Inside(server, _, _) => servers::supply(server)
+            .map_or(Situation::Alone, |supply| Situation::Server(server.name.clone(), supply)),
+        Place::Cpu(..) => Situation::Alone,
+    }
 }
 
 /// A member of which only the figures of the description are shown.
@@ -135,40 +188,139 @@ fn bare(set: &TaskSet, position: usize) -> Option<Member> {
     let task = &set.tasks[position];
     let (cost, period) = (task.wcet.nanos_or_zero(), task.period.nanos_or_zero());
     let made = sched::Task::new(cost, period, task.deadline().nanos_or_zero()).ok()?;
-    let jitter = task.jitter.nanos_or_zero();
-    Some(Member {
-        position: Some(position),
-        name: task.name.clone(),
-        task: made,
-        jitter,
-        offset: None,
-        arrivals: Vec::new(),
-        threshold: 0,
-        unknown: None,
+    let name = task.name.clone();
+    Some(Member { position: Some(position), name, task: made, jitter: 0, unknown: None })
+}
+
+/// That an analysis has what tasks share.
+fn fits(
+    set: &TaskSet,
+    place: &Place,
+    tasks: &[usize],
+    rule: Rule,
+    sections: Sections,
+    draft: &Draft,
+) -> Result<(), String> {
+    let members = draft.members.len();
+    if members > MOST_TOGETHER {
+        return Err(format!(
+            "{members} tasks run on CPUs {}, and at most {MOST_TOGETHER} are analysed together; give \
+             fewer, or several CPUs and --partition",
+            place.cpus()
+        ));
+    }
+    match place {
+        Place::Cpu(..) => Ok(()),
+        Place::Inside(server, _, delivered) => {
+            let finds = rule == Rule::FixedPriority && set.assignment() == Assignment::Optimal;
+            delivered.clone()?;
+            servers::is_plain(server, sections == Sections::Preemptive, finds)
+        }
+        Place::Shared(_) => shared(set, tasks, rule, sections, draft),
+    }
+}
+
+/// That the analyses of several CPUs have all that there is.
+fn shared(
+    set: &TaskSet,
+    tasks: &[usize],
+    rule: Rule,
+    sections: Sections,
+    draft: &Draft,
+) -> Result<(), String> {
+    let locks = |position: &usize| !set.tasks[*position].critical_sections.is_empty();
+    let bursts = |position: &usize| !set.tasks[*position].arrivals.is_empty();
+    let ticks = draft.members.iter().any(|member| member.position.is_none());
+    let what = if !set.servers.is_empty() {
+        "servers"
+    } else if tasks.iter().any(locks) {
+        "locks"
+    } else if sections != Sections::Preemptive || draft.has_thresholds {
+        "non-preemptive sections or thresholds"
+    } else if rule == Rule::Fifo {
+        "first in, first out"
+    } else if ticks || tasks.iter().any(bursts) {
+        "ticks or bursts"
+    } else if draft.members.iter().any(|m| m.task.priority() == 0 && m.unknown.is_some()) {
+        "time-sharing classes"
+    } else {
+        return Ok(());
+    };
+    Err(format!("no analysis here has {what} where several CPUs share tasks"))
+}
+
+/// What decides the analysis. Bursts are jitter for analyses that know no arrival curves.
+///
+/// # Errors
+/// A number does not fit.
+fn situation(
+    set: &TaskSet,
+    place: &Place,
+    rule: Rule,
+    draft: &mut Draft,
+) -> Result<Situation, String> {
+    let arrivals = |member: &Member| {
+        let of = member.position.map(|position| &set.tasks[position].arrivals);
+        of.into_iter().flatten().map(|distance| distance.nanos_or_zero()).collect()
+    };
+    let curves: Vec<Vec<u64>> = draft.members.iter().map(arrivals).collect();
+    let bursts = curves.iter().any(|curve| !curve.is_empty());
+    let suspends = draft.members.iter().any(|member| member.task.suspension() > 0);
+    let inside = matches!(place, Place::Inside(..));
+    if bursts && (inside || suspends || rule == Rule::Fifo) {
+        as_jitter(&mut draft.members, &curves).ok_or(numbers::TOO_LONG)?;
+        draft.counts("bursts count as jitter");
+    }
+    Ok(match place {
+        Place::Inside(server, _, _) => {
+            draft.counts(servers::LEAST_SUPPLY);
+            Situation::Server(server.name.clone(), servers::supply(server)?)
+        }
+        Place::Shared(cpus) => Situation::Shared(cpus.len() as u64),
+        Place::Cpu(..) if draft.has_thresholds => {
+            Situation::Thresholds(std::mem::take(&mut draft.thresholds))
+        }
+        Place::Cpu(..) if bursts && !suspends && rule != Rule::Fifo => Situation::Bursts(curves),
+        Place::Cpu(..) if draft.has_phases => {
+            let offset = |member: &Member| set.tasks[member.position?].offset;
+            let offsets = draft.members.iter().map(offset);
+            Situation::Phases(offsets.map(|offset| Some(offset?.nanos_or_zero())).collect())
+        }
+        Place::Cpu(..) => Situation::Alone,
     })
+}
+
+/// Adds to each member the jitter that covers its burst; `None` if a number does not fit.
+pub(super) fn as_jitter(members: &mut [Member], curves: &[Vec<u64>]) -> Option<()> {
+    for (member, later) in members.iter_mut().zip(curves) {
+        let curve = Curve::bursts(later, member.task.period()).ok()?;
+        let together = member.jitter.checked_add(curve.as_jitter()?)?;
+        member.task = member.task.with_jitter(together);
+    }
+    Some(())
 }
 
 fn fill(
     set: &TaskSet,
+    place: &Place,
     tasks: &[usize],
-    processor: &mut Processor,
+    rule: Rule,
+    sections: Sections,
+    draft: &mut Draft,
     notes: &mut Notes,
 ) -> Result<(), String> {
-    let rule = processor.rule;
     let priorities = ranks(set, tasks, rule)?;
-    let finds = rule == Rule::FixedPriority && set.assignment() == Assignment::Optimal;
     locks::check(set, tasks, &set.priorities(), rule)?;
-    let spinning = locks::spinning(set, tasks, numbers::switches(set))?;
+    let costs = numbers::costs(set);
+    let spinning = locks::spinning(set, tasks, &costs)?;
     if spinning.iter().any(|time| *time > 0) {
-        processor.counts("locks of other CPUs need not be held whenever they are asked for");
+        draft.counts("locks of other CPUs need not be held whenever they are asked for");
         notes.say(
             "each request for a spin lock waits for the longest section of every other CPU that \
              uses it, first come, first served",
         );
     }
-    processor.has_thresholds = has_thresholds(set, tasks, rule);
-    processor.has_phases = has_phases(set, tasks, rule);
-    if processor.has_phases {
+    if draft.has_phases {
         notes.say(
             "phases are known: a task's first job arrives at its offset, each other exactly \
                    a period after the one before",
@@ -176,55 +328,76 @@ fn fill(
     }
     let known = known_priorities(set);
     for ((position, rank), spinning) in tasks.iter().zip(&priorities).zip(spinning) {
-        let mut member = numbers::member(set, *position, spinning, processor, notes)?;
+        let mut member = numbers::member(set, *position, spinning, draft, notes)?;
         let task = &set.tasks[*position];
         member.task = member.task.with_priority(*rank);
-        member.threshold = match task.preemption {
+        draft.thresholds.push(match task.preemption {
             Preemption::None => u32::MAX,
             // Of the priorities known, so many are not above it.
             Preemption::Threshold(threshold) => rank_above(&known, threshold).max(*rank),
             _ => *rank,
-        };
+        });
         if rule == Rule::FixedPriority && !task.has_fixed_priority() {
             member.unknown = Some("no analysis here bounds the time-sharing classes".to_owned());
         }
-        processor.members.push(member);
+        draft.members.push(member);
     }
-    blocked(set, tasks, finds, processor)?;
-    processor.finds_priorities = finds;
-    processor.sections = match rule {
-        Rule::Fifo => Sections::Preemptive,
-        _ if processor.has_thresholds => Sections::Preemptive,
-        Rule::FixedPriority | Rule::Edf => sections(set, tasks),
-    };
-    if finds && processor.members.iter().any(|member| member.unknown.is_some()) {
+    let finds = rule == Rule::FixedPriority && set.assignment() == Assignment::Optimal;
+    if finds && draft.members.iter().any(|member| member.unknown.is_some()) {
         return Err("priorities are to be found, but a task has a time-sharing policy".to_owned());
     }
-    background(set, processor)?;
-    ticks(set, processor, notes)
+    background(set, &place.cpus(), rule, draft)?;
+    burden(set, place.servers(), tasks, rule, sections, draft, notes)
 }
 
-/// Adds to each member what it is blocked: as stated, by locks, and by a context switch that has begun.
-fn blocked(
+/// Adds what the kernel costs, servers and ticks, and by how much locks block them all.
+fn burden(
     set: &TaskSet,
+    servers: &[&Server],
     tasks: &[usize],
-    finds: bool,
-    processor: &mut Processor,
+    rule: Rule,
+    sections: Sections,
+    draft: &mut Draft,
+    notes: &mut Notes,
 ) -> Result<(), String> {
-    let numbers: Vec<sched::Task> = processor.members.iter().map(|member| member.task).collect();
-    let extra = numbers::switches(set);
-    let by_locks = locks::blocking(set, tasks, &numbers, processor.rule, extra)?;
+    let costs = numbers::costs(set);
+    if !servers.is_empty() && !costs.switches_are_free() {
+        return Err(
+            "how often a server is switched to is not known, and each time costs a switch \
+                    and caches"
+                .to_owned(),
+        );
+    }
+    let others = servers::as_tasks(set, servers, rule, !tasks.is_empty())?;
+    let charged = numbers::charged(set, &costs, sections, draft, notes)?.beside(&others);
+    let by_locks = locks::blocking(set, tasks, charged.tasks(), rule, &costs)?;
+    let finds = rule == Rule::FixedPriority && set.assignment() == Assignment::Optimal;
     if finds && by_locks.iter().any(|blocking| *blocking > 0) {
         return Err("priorities are to be found, but how long locks are waited for depends on \
                     them; give priorities"
             .to_owned());
     }
-    for ((member, position), by_locks) in processor.members.iter_mut().zip(tasks).zip(by_locks) {
-        let stated = set.tasks[*position].blocking.nanos_or_zero();
-        let all =
-            stated.checked_add(by_locks).and_then(|sum| sum.checked_add(numbers::switch(set)));
-        let all = all.ok_or("a blocking time has more than 64 bits")?;
-        member.task = member.task.with_blocking(all);
+    if finds && costs.tick.is_some() {
+        return Err("priorities are to be found, but a tick comes before all of them; give \
+                    priorities"
+            .to_owned());
+    }
+    let names = servers.iter().map(|server| servers::label(server));
+    let names = names.chain(costs.tick.map(|_| "the tick".to_owned()));
+    let charged = charged.blocked(&by_locks).map_err(|why| why.to_string())?;
+    let charged = match rule {
+        Rule::Edf => charged.by_deadline().map_err(|why| why.to_string())?,
+        Rule::FixedPriority | Rule::Fifo => charged.by_priority(),
+    };
+    for (member, task) in draft.members.iter_mut().zip(&charged) {
+        (member.task, member.jitter) = (*task, task.jitter());
+    }
+    for (name, task) in names.zip(charged.iter().skip(tasks.len())) {
+        let jitter = task.jitter();
+        draft.members.push(Member { position: None, name, task: *task, jitter, unknown: None });
+    }
+    if !servers.is_empty() {
+        draft.counts("servers need not use all of their budget");
     }
     Ok(())
 }
@@ -273,12 +446,12 @@ fn has_phases(set: &TaskSet, tasks: &[usize], rule: Rule) -> bool {
 }
 
 /// What sections there are: if all tasks have the same kind, that one; else each its own, of which
-/// [`Sections::Limited`] is the general case.
-fn sections(set: &TaskSet, tasks: &[usize]) -> Sections {
+/// [`Sections::Limited`] is the general case. Servers are preempted.
+fn sections(set: &TaskSet, tasks: &[usize], place: &Place) -> Sections {
     let kinds = || tasks.iter().map(|position| set.tasks[*position].preemption);
     if kinds().all(|kind| kind == Preemption::Full) {
         Sections::Preemptive
-    } else if kinds().all(|kind| kind == Preemption::None) {
+    } else if place.servers().is_empty() && kinds().all(|kind| kind == Preemption::None) {
         Sections::NonPreemptive
     } else if kinds().all(|kind| matches!(kind, Preemption::Full | Preemption::Floating { .. })) {
         Sections::Floating
@@ -330,12 +503,6 @@ fn ranks(set: &TaskSet, tasks: &[usize], rule: Rule) -> Result<Vec<u32>, String>
     Ok(tasks.iter().map(rank).collect())
 }
 
-/// The rank of the tick, before everything else.
-const TICK: u32 = u32::MAX;
-
-/// The rank of the deadline class, before every fixed priority.
-pub(super) const DEADLINE_CLASS: u32 = u32::MAX - 1;
-
 /// The priorities of tasks and servers, ascending, each once.
 pub(super) fn known_priorities(set: &TaskSet) -> Vec<u32> {
     let servers = set.servers.iter().filter_map(|server| server.priority);
@@ -358,9 +525,9 @@ pub(super) fn rank_among(known: &[u32], priority: u32) -> u32 {
 }
 
 /// Threads that run as often as they like, above tasks: nothing bounds what these wait.
-fn background(set: &TaskSet, processor: &mut Processor) -> Result<(), String> {
+fn background(set: &TaskSet, cpus: &str, rule: Rule, draft: &mut Draft) -> Result<(), String> {
     let all = set.cpus();
-    let cpus: CpuSet = processor.cpus.parse().unwrap_or_default();
+    let cpus: CpuSet = cpus.parse().unwrap_or_default();
     let priorities = set.priorities();
     for thread in &set.background {
         let apart = thread.cpus.as_ref().unwrap_or(&all).intersection(&cpus).is_empty();
@@ -380,9 +547,9 @@ fn background(set: &TaskSet, processor: &mut Processor) -> Result<(), String> {
         match urgent {
             _ if policies.contains(&Policy::Deadline) => return Err(why),
             None => {}
-            Some(_) if processor.rule != Rule::FixedPriority => return Err(why),
+            Some(_) if rule != Rule::FixedPriority => return Err(why),
             Some(Policy::Fifo(urgent) | Policy::RoundRobin(urgent)) => {
-                for member in &mut processor.members {
+                for member in &mut draft.members {
                     let own = member.position.and_then(|position| priorities[position]);
                     if own.is_none_or(|own| own <= u32::from(*urgent)) {
                         member.unknown.get_or_insert(why.clone());
@@ -392,51 +559,5 @@ fn background(set: &TaskSet, processor: &mut Processor) -> Result<(), String> {
             Some(_) => {}
         }
     }
-    Ok(())
-}
-
-/// The tick as somebody who is always first. Under EDF: as a task that is due with the next tick,
-/// and one tick as blocking, since of those before a deadline at most one is due after it.
-fn ticks(set: &TaskSet, processor: &mut Processor, notes: &mut Notes) -> Result<(), String> {
-    let overheads = &set.machine.overheads;
-    let (Some(period), Some(cost)) = (overheads.tick_period, overheads.tick_cost) else {
-        return Ok(());
-    };
-    if !cost.is_positive() {
-        return Ok(());
-    }
-    if processor.sections != Sections::Preemptive {
-        return Err(
-            "a tick interrupts non-preemptive sections, which no analysis here counts".to_owned()
-        );
-    }
-    if processor.finds_priorities {
-        return Err("priorities are to be found, but a tick comes before all of them; give \
-                    priorities"
-            .to_owned());
-    }
-    notes.say(format!("a tick takes {cost} every {period}, before every task"));
-    processor.counts("ticks need not come at the worst instants");
-    let (cost, period) = (cost.nanos_or_zero(), period.nanos_or_zero());
-    let tick = sched::Task::new(cost, period, period).map_err(|why| why.to_string())?;
-    if processor.rule == Rule::Edf {
-        for member in &mut processor.members {
-            let blocking = member.task.blocking().checked_add(cost);
-            let blocking = blocking.ok_or("a blocking time has more than 64 bits")?;
-            member.task = member.task.with_blocking(blocking);
-        }
-        processor.holds_to_deadline = true;
-    }
-    let task = tick.with_priority(TICK);
-    processor.members.push(Member {
-        position: None,
-        name: "the tick".to_owned(),
-        task,
-        jitter: 0,
-        offset: None,
-        arrivals: Vec::new(),
-        threshold: TICK,
-        unknown: None,
-    });
     Ok(())
 }

@@ -3,16 +3,17 @@
 //! Owns: which sections may hold up others, and for how long each is held; what of it nothing bounds, in
 //! words. Sections of a job are taken not to lie in each other.
 //!
-//! A spin lock may also be shared with tasks that are pinned to other CPUs: a request waits,
-//! not preempted, for one section of each of these at most (MSRP: Gai, Lipari and Di Natale, RTSS
-//! 2001). That makes the sections of this processor longer, and the jobs that hold them. Must not:
-//! bound blocking or responses.
+//! A spin lock may also be shared with tasks that are pinned to other CPUs: a request waits for these
+//! (`sched::spin`), which makes the sections of this processor longer, and the jobs that hold them. Must
+//! not: bound blocking or responses.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use hourglass_model::tasks::{Protocol, Resource, Step, TaskSet};
+use hourglass_model::tasks::{CriticalSection as Section, Protocol, Resource, Step, TaskSet};
 use hourglass_sched::blocking::{self, CriticalSection, Usage};
 use hourglass_sched::fixed_priority::TimeModel;
+use hourglass_sched::overheads::Costs;
+use hourglass_sched::spin::{self, LockingTask, Request};
 use hourglass_sched::{Task, TaskSet as Numbers};
 
 use super::host;
@@ -41,8 +42,8 @@ pub(super) fn check(
     Ok(())
 }
 
-/// The blocking of each task in `here` (positions in the set, whose numbers are `tasks`) by sections of
-/// the others. `extra` is what a section takes beyond its length.
+/// The blocking of each of `tasks` by sections: the numbers of the tasks in `here` (positions in the
+/// set), and behind them those of servers, which hold no locks of their own.
 ///
 /// # Errors
 /// Nothing bounds it, in a sentence.
@@ -51,12 +52,12 @@ pub(super) fn blocking(
     here: &[usize],
     tasks: &[Task],
     rule: Rule,
-    extra: u64,
+    costs: &Costs,
 ) -> Result<Vec<u64>, String> {
     // First come, first served: a job that holds a lock is not overtaken.
-    let sections = if rule == Rule::Fifo { Vec::new() } else { sections(set, here, extra)? };
+    let sections = if rule == Rule::Fifo { Vec::new() } else { sections(set, here, costs)? };
     if sections.is_empty() {
-        return Ok(vec![0; here.len()]);
+        return Ok(vec![0; tasks.len()]);
     }
     let known = host::known_priorities(set);
     let protocols = set.resources.iter().map(|resource| protocol(resource, &known)).collect();
@@ -70,7 +71,7 @@ pub(super) fn blocking(
         found
             .ok_or_else(|| "nothing bounds a blocking time, or it has more than 64 bits".to_owned())
     };
-    (0..here.len()).map(of).collect()
+    (0..tasks.len()).map(of).collect()
 }
 
 /// The protocol with its ceiling as a rank.
@@ -92,7 +93,8 @@ fn resource<'a>(set: &'a TaskSet, name: &str) -> Result<&'a Resource, String> {
 }
 
 /// The sections of the tasks in `here` that may hold up others of them.
-fn sections(set: &TaskSet, here: &[usize], extra: u64) -> Result<Vec<CriticalSection>, String> {
+fn sections(set: &TaskSet, here: &[usize], costs: &Costs) -> Result<Vec<CriticalSection>, String> {
+    let spinning = locking(set, here, costs)?;
     let mut found = Vec::new();
     for (task, position) in here.iter().enumerate() {
         for section in &set.tasks[*position].critical_sections {
@@ -100,55 +102,78 @@ fn sections(set: &TaskSet, here: &[usize], extra: u64) -> Result<Vec<CriticalSec
             if is_private(set, of) {
                 continue;
             }
-            let length = numbers::slowed(set, *position, section.length.nanos_or_zero())?;
-            let waits = spin(set, here, of, extra)?;
-            let length = length.checked_add(extra).and_then(|length| length.checked_add(waits));
-            let resource = set.resources.iter().position(|known| known.name == of.name);
-            let resource = resource.unwrap_or(0);
-            let length = length.ok_or(TOO_LONG)?;
+            let resource = place(set, of);
+            let waits = spin::request_waits(&spinning, HERE, resource);
+            let held = held(set, *position, section, costs)?;
+            let length = waits.and_then(|waits| held.checked_add(waits)).ok_or(TOO_LONG)?;
             found.push(CriticalSection { task, resource, length });
         }
     }
     Ok(found)
 }
 
+/// How long a section is held, with its switches.
+fn held(set: &TaskSet, task: usize, section: &Section, costs: &Costs) -> Result<u64, String> {
+    let length = numbers::slowed(set, task, section.length.nanos_or_zero())?;
+    costs.with_switches(length).ok_or_else(|| TOO_LONG.to_owned())
+}
+
+fn place(set: &TaskSet, resource: &Resource) -> usize {
+    set.resources.iter().position(|known| known.name == resource.name).unwrap_or(0)
+}
+
 /// How long the jobs of each task in `here` spin for locks that tasks on other CPUs hold, in the order
-/// of `here`. `extra` is what a section takes beyond its length.
+/// of `here`.
 ///
 /// # Errors
 /// Nothing bounds it, in a sentence.
-pub(super) fn spinning(set: &TaskSet, here: &[usize], extra: u64) -> Result<Vec<u64>, String> {
-    let of = |task: &usize| {
-        let mut sum = 0u64;
-        for section in &set.tasks[*task].critical_sections {
-            let each = spin(set, here, resource(set, &section.resource)?, extra)?;
-            let all = each.checked_mul(section.count.into());
-            sum = all.and_then(|all| sum.checked_add(all)).ok_or(TOO_LONG)?;
-        }
-        Ok(sum)
-    };
-    here.iter().map(of).collect()
+pub(super) fn spinning(set: &TaskSet, here: &[usize], costs: &Costs) -> Result<Vec<u64>, String> {
+    let all = locking(set, here, costs)?;
+    let of = |position: usize| spin::job_waits(&all, position).ok_or_else(|| TOO_LONG.to_owned());
+    // Those in `here` come first.
+    (0..here.len()).map(|position| if all.is_empty() { Ok(0) } else { of(position) }).collect()
 }
 
-/// How long a request of a task in `here` waits for those on other CPUs: the longest section of each of
-/// these.
-fn spin(set: &TaskSet, here: &[usize], resource: &Resource, extra: u64) -> Result<u64, String> {
-    let mut longest: BTreeMap<u32, u64> = BTreeMap::new();
-    if resource.protocol != Protocol::Spin {
-        return Ok(0);
+/// The processor of the tasks in `here`, whichever it is; others have that of their CPU after it.
+const HERE: usize = 0;
+
+/// The tasks in `here`, and behind them those elsewhere that share spin locks with them; nobody if there
+/// are no such locks.
+fn locking(set: &TaskSet, here: &[usize], costs: &Costs) -> Result<Vec<LockingTask>, String> {
+    let spins = |resource: &&Resource| resource.protocol == Protocol::Spin;
+    let used = |resource: &&Resource| users(set, resource).any(|user| here.contains(&user));
+    let shared: Vec<&Resource> = set.resources.iter().filter(spins).filter(used).collect();
+    if shared.is_empty() {
+        return Ok(Vec::new());
     }
-    for user in users(set, resource).filter(|user| !here.contains(user)) {
-        let cpu = only_cpu(set, user).ok_or_else(|| elsewhere(resource))?;
-        let held = longest.entry(cpu).or_default();
-        for section in &set.tasks[user].critical_sections {
-            if section.resource == resource.name {
-                let length = numbers::slowed(set, user, section.length.nanos_or_zero())?;
-                *held = length.checked_add(extra).ok_or(TOO_LONG)?.max(*held);
+    let elsewhere = (0..set.tasks.len()).filter(|task| !here.contains(task));
+    let elsewhere = elsewhere.filter(|task| {
+        set.tasks[*task]
+            .critical_sections
+            .iter()
+            .any(|s| shared.iter().any(|r| r.name == s.resource))
+    });
+    let here = here.iter().map(|task| (*task, HERE));
+    let mut found = Vec::new();
+    for (position, cpu) in here.chain(elsewhere.map(|task| (task, HERE + 1))) {
+        let task = &set.tasks[position];
+        let mut requests = Vec::new();
+        let mut cpu = cpu;
+        for section in &task.critical_sections {
+            let Some(of) = shared.iter().find(|of| of.name == section.resource) else { continue };
+            if cpu != HERE {
+                let only = only_cpu(set, position).ok_or_else(|| self::elsewhere(of))?;
+                cpu = HERE + 1 + only as usize;
             }
+            let length = held(set, position, section, costs)?;
+            requests.push(Request { lock: place(set, of), count: section.count.into(), length });
         }
+        let (cost, period) = (task.wcet.nanos_or_zero(), task.period.nanos_or_zero());
+        let task = Task::new(cost, period, task.deadline().nanos_or_zero());
+        let task = task.map_err(|why| format!("task '{}': {why}", set.tasks[position].name))?;
+        found.push(LockingTask { task, cpu, requests });
     }
-    let sum = longest.values().try_fold(0u64, |sum, length| sum.checked_add(*length));
-    sum.ok_or_else(|| TOO_LONG.to_owned())
+    Ok(found)
 }
 
 /// The CPU that a task is pinned to.

@@ -110,16 +110,18 @@ pub fn check(set: &TaskSet, request: &Request) -> Result<CheckDocument, RequestE
     let mut notes = Notes::default();
     let mut placed = None;
     let chained = set.tasks.iter().any(|task| !task.after.is_empty());
-    let mut found = match request.partition {
+    // By its name, it is the analysis for any phases.
+    let phases = asked != Some("fp-preemptive");
+    let found = match request.partition {
         _ if chained => Ok(Ok(Vec::new())),
         Some((fit, order)) => place::place(set, fit, order, &mut notes)?.map(|by| {
             let by = placed.insert(by);
-            host::processors(by, &mut notes)
+            host::processors(by, phases, &mut notes)
         }),
-        None => Ok(host::processors(set, &mut notes)),
+        None => Ok(host::processors(set, phases, &mut notes)),
     }
     .and_then(|found| found);
-    if let (Ok(processors), Some(name)) = (&mut found, asked) {
+    if let (Ok(processors), Some(name)) = (&found, asked) {
         fit(processors, name)?;
     }
     let set = placed.as_ref().unwrap_or(set);
@@ -150,24 +152,20 @@ pub fn check(set: &TaskSet, request: &Request) -> Result<CheckDocument, RequestE
     Ok(document)
 }
 
-/// That an analysis asked for by name is for processors like these; its own rule then holds.
-fn fit(processors: &mut [Processor], name: &str) -> Result<(), RequestError> {
+/// That an analysis asked for by name is for processors like these.
+fn fit(processors: &[Processor], name: &str) -> Result<(), RequestError> {
     let rule = |rule: Rule| match rule {
         Rule::FixedPriority => "fp-",
         Rule::Edf => "edf-",
         Rule::Fifo => "fifo",
     };
     for processor in processors {
-        let fitting = catalogue::for_processor(processor);
+        let fitting = processor.analysis();
         let fits = match name {
-            "edf-demand" => processor.rule == Rule::Edf && processor.supply.is_none(),
+            "edf-demand" => processor.rule == Rule::Edf && processor.supply().is_none(),
             "liu-layland" | "hyperbolic" => processor.rule == Rule::FixedPriority,
             // Without suspension, both say the same.
             "global-fp-bc" => fitting == "global-fp-lc",
-            "fp-preemptive" if processor.has_phases => {
-                processor.forget_phases();
-                true
-            }
             "fp-suspension" => fitting == "fp-preemptive" || fitting == name,
             _ => fitting == name,
         };

@@ -10,7 +10,7 @@ use hourglass_sched::{Task, TaskSet as Numbers, Verdict, assign, edf};
 
 use super::RequestError;
 use super::host;
-use super::processor::{Notes, Rule};
+use super::processor::{Notes, Rule, Situation};
 
 /// A heuristic and an order by their names, such as `worst-fit,period`; without an order, by utilisation.
 ///
@@ -74,12 +74,12 @@ pub(super) fn place(
                 .to_owned(),
         ));
     }
-    let one = match host::processors(&together, notes) {
+    let one = match host::processors(&together, true, notes) {
         Ok(mut all) if all.len() == 1 => all.remove(0),
         Ok(_) => return Ok(Err("no tasks to place".to_owned())),
         Err(why) => return Ok(Err(why)),
     };
-    if one.has_bursts() || one.has_thresholds {
+    if one.has_bursts() || matches!(one.situation, Situation::Thresholds(_)) {
         return Ok(Err(
             "bursts and thresholds are not placed here; place the tasks in the file".to_owned()
         ));

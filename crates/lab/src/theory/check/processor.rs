@@ -1,12 +1,13 @@
 //! One processor as the analyst sees it: who runs on it, by which rule, and what is not known.
 //!
-//! Owns: [`Processor`], [`Member`]. Must not: analyse.
+//! Owns: [`Processor`], which is built once ([`super::host`]) and not changed; [`Situation`], which
+//! decides the analysis; [`Member`]. Must not: analyse.
 
-use hourglass_sched::Task;
 use hourglass_sched::fixed_priority::Sections;
 use hourglass_sched::supply::Supply;
+use hourglass_sched::{Task, TaskSet as Numbers};
 
-use super::MOST_TOGETHER;
+use super::host;
 
 /// Who runs next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,24 +26,35 @@ pub(super) struct Member {
     pub(super) task: Task,
     /// From nominal arrival to release. That of `task` may be longer, to stand for bursts.
     pub(super) jitter: u64,
-    /// From the first to the 2nd, 3rd, ... arrival of a burst; empty without bursts.
-    pub(super) arrivals: Vec<u64>,
-    /// Arrival of its first job, if that is known.
-    pub(super) offset: Option<u64>,
-    /// Only ranks above this preempt it; its own if there is no threshold.
-    pub(super) threshold: u32,
     /// Why nothing can be said about it, although others can be analysed beside it.
     pub(super) unknown: Option<String>,
+}
+
+/// What an analysis has to know besides the numbers, by member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Situation {
+    /// Nothing.
+    Alone,
+    /// From the first to the 2nd, 3rd, ... arrival of a burst; empty without bursts.
+    Bursts(Vec<Vec<u64>>),
+    /// Only ranks above this preempt a job that has begun.
+    Thresholds(Vec<u32>),
+    /// Every task's first job arrives at its offset, every other exactly a period after the one before,
+    /// and none is released later.
+    Phases(Vec<Option<u64>>),
+    /// The budget of a server with this name.
+    Server(String, Supply),
+    /// So many CPUs share all of the tasks.
+    Shared(u64),
 }
 
 /// A processor, or the budget of a server.
 #[derive(Clone, Debug)]
 pub(super) struct Processor {
     pub(super) cpus: String,
-    /// The server whose budget it is, and how much that is.
-    pub(super) supply: Option<(String, Supply)>,
     pub(super) rule: Rule,
     pub(super) sections: Sections,
+    pub(super) situation: Situation,
     pub(super) members: Vec<Member>,
     /// Priorities are to be found.
     pub(super) finds_priorities: bool,
@@ -51,64 +63,75 @@ pub(super) struct Processor {
     pub(super) inexact: Vec<String>,
     /// Why nothing can be said about any of them.
     pub(super) refused: Option<String>,
-    /// More than one CPU that share all of the tasks.
-    pub(super) shared_by: Option<u64>,
-    /// Tasks have preemption thresholds, and no other sections.
-    pub(super) has_thresholds: bool,
-    /// Every task's first job arrives at its offset, every other exactly a period after the one before,
-    /// and none is released later.
-    pub(super) has_phases: bool,
     /// A bound over the deadline is none: ticks count only up to the deadline.
     pub(super) holds_to_deadline: bool,
 }
 
 impl Processor {
-    pub(super) fn new(cpus: String, rule: Rule) -> Processor {
-        Processor {
-            cpus,
-            supply: None,
-            rule,
-            sections: Sections::Preemptive,
-            members: Vec::new(),
-            finds_priorities: false,
-            inexact: Vec::new(),
-            refused: None,
-            shared_by: None,
-            has_thresholds: false,
-            has_phases: false,
-            holds_to_deadline: false,
+    /// The numbers of all members.
+    pub(super) fn numbers(&self) -> Numbers {
+        self.members.iter().map(|member| member.task).collect::<Vec<Task>>().into()
+    }
+
+    /// The same with these priorities, of which `counts` says what they count that may never happen.
+    pub(super) fn with_priorities(&self, found: &Numbers, counts: Option<&str>) -> Processor {
+        let mut ranked = self.clone();
+        for (member, task) in ranked.members.iter_mut().zip(found.tasks()) {
+            member.task = *task;
+        }
+        ranked.inexact.extend(counts.map(str::to_owned));
+        ranked
+    }
+
+    /// The numbers of all members, bursts counted as jitter; `None` if a number does not fit.
+    pub(super) fn with_bursts_as_jitter(&self) -> Option<Numbers> {
+        let mut members = self.members.clone();
+        if let Situation::Bursts(curves) = &self.situation {
+            host::as_jitter(&mut members, curves)?;
+        }
+        Some(members.iter().map(|member| member.task).collect::<Vec<Task>>().into())
+    }
+
+    /// The server whose budget it is, and how much that is.
+    pub(super) fn supply(&self) -> Option<(&String, &Supply)> {
+        match &self.situation {
+            Situation::Server(name, supply) => Some((name, supply)),
+            _ => None,
         }
     }
 
-    /// Refuses more tasks than are analysed together.
-    pub(super) fn refuse_a_crowd(&mut self) {
-        let tasks = self.members.len();
-        if tasks > MOST_TOGETHER {
-            self.refused.get_or_insert_with(|| {
-                format!(
-                    "{tasks} tasks run on CPUs {}, and at most {MOST_TOGETHER} are analysed together; give \
-                     fewer, or several CPUs and --partition",
-                    self.cpus
-                )
-            });
-        }
-    }
-
-    /// Whether any task arrives in bursts.
+    /// Whether any task arrives in bursts, by its curve or counted as jitter.
     pub(super) fn has_bursts(&self) -> bool {
-        self.members.iter().any(|member| !member.arrivals.is_empty())
+        let as_jitter = |member: &Member| member.task.jitter() > member.jitter;
+        matches!(self.situation, Situation::Bursts(_)) || self.members.iter().any(as_jitter)
     }
 
-    /// Treats phases as not known, and says so.
-    pub(super) fn forget_phases(&mut self) {
-        self.has_phases = false;
-        self.counts("offsets are not used: any phase is taken to be possible");
+    /// Whether any task suspends itself.
+    pub(super) fn suspends(&self) -> bool {
+        self.members.iter().any(|member| member.task.suspension() > 0)
     }
 
-    /// Says that the numbers count something that may never happen.
-    pub(super) fn counts(&mut self, what: &str) {
-        if !self.inexact.iter().any(|known| known == what) {
-            self.inexact.push(what.to_owned());
+    /// The analysis that fits, by name.
+    pub(super) fn analysis(&self) -> &'static str {
+        let suspends = self.suspends();
+        match (&self.situation, self.rule, self.sections) {
+            (Situation::Server(..), _, _) => "supply",
+            (Situation::Shared(_), Rule::Edf, _) => "global-edf",
+            (Situation::Shared(_), _, _) => "global-fp-lc",
+            (Situation::Thresholds(_), _, _) => "fp-thresholds",
+            (Situation::Bursts(_), Rule::FixedPriority, _) => "fp-bursts",
+            (Situation::Phases(_), _, _) => "fp-phases",
+            (_, Rule::Fifo, _) => "fifo",
+            (_, Rule::FixedPriority, Sections::Preemptive) if suspends => "fp-suspension",
+            (_, Rule::FixedPriority, Sections::Preemptive) => "fp-preemptive",
+            (_, Rule::FixedPriority, Sections::NonPreemptive) => "fp-nonpreemptive",
+            (_, Rule::FixedPriority, Sections::Limited) => "fp-limited-preemptive",
+            (_, Rule::FixedPriority, Sections::Floating) => "fp-floating-np",
+            (_, Rule::Edf, Sections::Preemptive) if suspends => "edf-suspension",
+            (_, Rule::Edf, Sections::Preemptive) => "edf-preemptive",
+            (_, Rule::Edf, Sections::NonPreemptive) => "edf-nonpreemptive",
+            (_, Rule::Edf, Sections::Limited) => "edf-limited-preemptive",
+            (_, Rule::Edf, Sections::Floating) => "edf-floating-np",
         }
     }
 }

@@ -10,7 +10,7 @@ use hourglass_sched::fixed_priority::Sections;
 use hourglass_sched::{Analysis, Point};
 use hourglass_time::Span;
 
-use super::processor::{Member, Processor, Rule};
+use super::processor::{Member, Processor, Rule, Situation};
 
 /// Adds the fixed points of the member at `at`, the one that decides with its sum.
 pub(super) fn add_points(
@@ -19,10 +19,9 @@ pub(super) fn add_points(
     at: usize,
     facts: &mut TaskFacts,
 ) {
-    let member = &processor.members[at];
     let points = analysis.points(at);
     facts.fixed_point_count = points.len() as u64;
-    let response = |point: &Point| response(processor, member, point);
+    let response = |point: &Point| response(processor, at, point);
     let worst = points.iter().enumerate().rev().max_by_key(|(_, point)| response(point));
     let Some((worst, _)) = worst else { return };
     let shown = |(position, point): (usize, &Point)| FixedPoint {
@@ -53,21 +52,22 @@ pub(super) fn add_steps(analysis: &Analysis, at: usize, facts: &mut TaskFacts) {
 }
 
 /// The response time from nominal arrival that follows from a point.
-fn response(processor: &Processor, member: &Member, point: &Point) -> u64 {
+fn response(processor: &Processor, at: usize, point: &Point) -> u64 {
+    let member = &processor.members[at];
     let task = &member.task;
     if task.jitter() > member.jitter {
         return point.finish.saturating_sub(point.offset).saturating_add(member.jitter);
     }
-    let nominal = match processor.rule {
-        Rule::Edf => point.offset,
+    let nominal = match (processor.rule, &processor.situation) {
+        (Rule::Edf, _) => point.offset,
         // Nothing jitters, and jobs count from the beginning of a window of known phase.
-        _ if processor.has_phases => point.offset,
-        _ if !member.arrivals.is_empty() => Curve::bursts(&member.arrivals, task.period())
-            .ok()
-            .and_then(|curve| curve.distance(point.jobs))
-            .unwrap_or(0)
-            .max(point.offset),
-        Rule::FixedPriority | Rule::Fifo => {
+        (_, Situation::Phases(_)) => point.offset,
+        (_, Situation::Bursts(curves)) if !curves[at].is_empty() => {
+            let curve = Curve::bursts(&curves[at], task.period()).ok();
+            let distance = curve.and_then(|curve| curve.distance(point.jobs));
+            distance.unwrap_or(0).max(point.offset)
+        }
+        (Rule::FixedPriority | Rule::Fifo, _) => {
             point.jobs.saturating_sub(1).saturating_mul(task.period()).max(point.offset)
         }
     };
@@ -77,9 +77,7 @@ fn response(processor: &Processor, member: &Member, point: &Point) -> u64 {
 /// What adds up to the completion of a point; nothing where it does not add up, as inside a server,
 /// whose supply comes between.
 fn terms(processor: &Processor, at: usize, point: &Point) -> Vec<Term> {
-    let counted =
-        processor.has_bursts() || processor.has_thresholds || processor.shared_by.is_some();
-    if processor.supply.is_some() || counted || processor.has_phases {
+    if processor.situation != Situation::Alone || processor.has_bursts() {
         return Vec::new();
     }
     let own = &processor.members[at].task;

@@ -11,7 +11,7 @@ use hourglass_sched::fixed_priority::{self, TimeModel};
 use hourglass_sched::sensitivity::{Tested, largest_cost, largest_jitter, smallest_period};
 use hourglass_sched::{TaskSet as Numbers, Verdict};
 
-use super::processor::{Processor, Rule};
+use super::processor::{Processor, Rule, Situation};
 
 /// Steps of each analysis; there are some 200 for each task.
 const STEPS: u64 = 20_000;
@@ -24,7 +24,7 @@ pub(super) fn sensitivity(set: &TaskSet, processors: &[Processor]) -> Vec<Sensit
     };
     let mut found: Vec<SensitivityFacts> = set.tasks.iter().map(named).collect();
     for processor in processors.iter().filter(|processor| is_plain(set, processor)) {
-        let numbers = Numbers::new(processor.members.iter().map(|member| member.task).collect());
+        let numbers = processor.numbers();
         let test = |numbers: &Numbers| tested(processor, numbers);
         if test(&numbers).verdict != Verdict::Feasible {
             continue;
@@ -62,10 +62,8 @@ fn tested(processor: &Processor, numbers: &Numbers) -> Tested {
 
 fn is_plain(set: &TaskSet, processor: &Processor) -> bool {
     processor.refused.is_none()
-        && processor.supply.is_none()
-        && processor.shared_by.is_none()
+        && matches!(processor.situation, Situation::Alone | Situation::Phases(_))
         && !processor.has_bursts()
-        && !processor.has_thresholds
         && !processor.finds_priorities
         && set.interference.is_empty()
         && processor.members.iter().all(|member| member.unknown.is_none())

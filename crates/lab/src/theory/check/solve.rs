@@ -9,16 +9,16 @@ use hourglass_sched::bursts::{self, Bursty};
 use hourglass_sched::edf::{self, qpa};
 use hourglass_sched::fixed_priority::{self, Sections, TimeModel};
 use hourglass_sched::offsets::{self, Phased};
+use hourglass_sched::supply::Supply;
 use hourglass_sched::thresholds::{self, Thresholds};
 use hourglass_sched::{Analysis, Outcome, Refusal, TaskSet as Numbers};
 use hourglass_sched::{ResponseTime, Verdict as Judged, Witness};
 use hourglass_sched::{admission, assign, bounds, checker, supply};
 
-use super::catalogue;
-use super::processor::{Member, Processor, Rule};
+use super::global;
+use super::processor::{Member, Processor, Rule, Situation};
 use super::proof;
 use super::servers::LEAST_SUPPLY;
-use super::{global, numbers};
 
 /// Sections delay by their whole length, which is never quite reached.
 const TIME: TimeModel = TimeModel::Continuous;
@@ -34,41 +34,33 @@ pub(super) struct Solved {
 
 /// Answers for a processor, by the analysis with this name if one is given.
 pub(super) fn solve(processor: &Processor, asked: Option<&str>) -> Solved {
-    let mut processor = processor.clone();
-    let mut nothing_found = None;
-    if processor.finds_priorities && processor.refused.is_none() && processor.shared_by.is_none() {
-        nothing_found = find_priorities(&mut processor);
+    let (mut ranked, mut nothing_found) = (None, None);
+    let is_shared = matches!(processor.situation, Situation::Shared(_));
+    if processor.finds_priorities && processor.refused.is_none() && !is_shared {
+        let (found, why) = find_priorities(processor);
+        (ranked, nothing_found) = (Some(found), why);
     }
-    let curves = processor.rule == Rule::FixedPriority || processor.rule == Rule::Edf;
-    let suspends = processor.members.iter().any(|member| member.task.suspension() > 0);
-    if processor.has_bursts() && (!curves || suspends || processor.supply.is_some()) {
-        if let Err(why) = numbers::bursts_as_jitter(&mut processor) {
-            processor.refused.get_or_insert(why);
+    let processor = ranked.as_ref().unwrap_or(processor);
+    let numbers = processor.numbers();
+    let mut solved = Solved::new(processor, asked.unwrap_or(processor.analysis()), &numbers);
+    match (&processor.refused, &processor.situation, processor.rule, asked) {
+        (Some(why), ..) => solved.refuse(why),
+        (None, Situation::Shared(_), ..) => {
+            global::solve(processor, &numbers, asked, &mut solved);
         }
-        processor.members.iter_mut().for_each(|member| member.arrivals.clear());
-    }
-    let numbers = Numbers::new(processor.members.iter().map(|member| member.task).collect());
-    let name = asked.unwrap_or_else(|| catalogue::for_processor(&processor));
-    let mut solved = Solved::new(&processor, name, &numbers);
-    match (&processor.refused, asked) {
-        (Some(why), _) => solved.refuse(why),
-        (None, _) if processor.shared_by.is_some() => {
-            global::solve(&processor, &numbers, asked, &mut solved);
+        (None, Situation::Server(_, supply), Rule::Edf, _) => {
+            by_supply(processor, &numbers, supply, &mut solved);
         }
-        (None, _) if processor.has_bursts() && processor.rule == Rule::Edf => {
-            by_demand(&processor, &numbers, &mut solved);
+        (None, Situation::Bursts(_), Rule::Edf, _) | (None, _, _, Some("edf-demand")) => {
+            by_demand(processor, &numbers, &mut solved);
         }
-        (None, _) if processor.supply.is_some() && processor.rule == Rule::Edf => {
-            by_supply(&processor, &numbers, &mut solved);
+        (None, _, _, Some("liu-layland")) => {
+            by_bound(processor, &numbers, bounds::liu_layland, &mut solved)
         }
-        (None, Some("edf-demand")) => by_demand(&processor, &numbers, &mut solved),
-        (None, Some("liu-layland")) => {
-            by_bound(&processor, &numbers, bounds::liu_layland, &mut solved)
+        (None, _, _, Some("hyperbolic")) => {
+            by_bound(processor, &numbers, bounds::hyperbolic, &mut solved)
         }
-        (None, Some("hyperbolic")) => {
-            by_bound(&processor, &numbers, bounds::hyperbolic, &mut solved)
-        }
-        _ => by_response(&processor, &numbers, &mut solved),
+        _ => by_response(processor, &numbers, &mut solved),
     }
     if let Some(why) = nothing_found
         && solved.facts.verdict == Verdict::Unknown
@@ -79,22 +71,16 @@ pub(super) fn solve(processor: &Processor, asked: Option<&str>) -> Solved {
 }
 
 /// Finds priorities; if there are none, says so and goes on with deadline-monotonic ones.
-fn find_priorities(processor: &mut Processor) -> Option<String> {
-    let tasks: Vec<hourglass_sched::Task> = processor.members.iter().map(|m| m.task).collect();
-    let found = assign::audsley(&tasks, processor.sections, TIME);
-    let set = found.clone().unwrap_or_else(|| assign::deadline_monotonic(&tasks));
-    for (member, task) in processor.members.iter_mut().zip(set.tasks()) {
-        member.task = *task;
+fn find_priorities(processor: &Processor) -> (Processor, Option<String>) {
+    let numbers = processor.numbers();
+    if let Some(found) = assign::audsley(numbers.tasks(), processor.sections, TIME) {
+        return (processor.with_priorities(&found, None), None);
     }
-    if found.is_some() {
-        return None;
-    }
-    processor.counts("other priorities may do where these do not");
-    Some(
-        "no order of priorities is known to be feasible; the bounds are for deadline-monotonic \
-          ones"
-            .to_owned(),
-    )
+    let monotonic = assign::deadline_monotonic(numbers.tasks());
+    let counts = "other priorities may do where these do not";
+    let why = "no order of priorities is known to be feasible; the bounds are for deadline-monotonic \
+               ones";
+    (processor.with_priorities(&monotonic, Some(counts)), Some(why.to_owned()))
 }
 
 impl Solved {
@@ -106,7 +92,7 @@ impl Solved {
         };
         let facts = ProcessorFacts {
             cpus: processor.cpus.clone(),
-            server: processor.supply.as_ref().map(|(name, _)| name.clone()),
+            server: processor.supply().map(|(name, _)| name.clone()),
             analysis: name.to_owned(),
             utilisation: utilisation
                 .map(|u| format!("{}/{}", u.numerator, u.denominator))
@@ -163,7 +149,7 @@ fn by_response(processor: &Processor, numbers: &Numbers, solved: &mut Solved) {
         }
     }
     // The demand test counts suspension as execution.
-    if processor.rule == Rule::Edf && processor.supply.is_none() && !suspended {
+    if processor.rule == Rule::Edf && processor.supply().is_none() && !suspended {
         let found = add_demand(processor, numbers, solved);
         if found == Some(Judged::Feasible) {
             deadlines_are_bounds(processor, solved);
@@ -194,28 +180,28 @@ struct Bounds {
 /// The numbers do not fit it, in a sentence.
 fn bounds(processor: &Processor, numbers: &Numbers) -> Result<Bounds, String> {
     let sections = processor.sections;
-    let (analysis, proven) = match (&processor.supply, processor.rule) {
-        (Some((_, budget)), _) => {
+    let (analysis, proven) = match (&processor.situation, processor.rule) {
+        (Situation::Server(_, budget), _) => {
             let found = supply::fixed_priority(numbers, budget);
             let proven = supply::holds(numbers, budget, &found);
             (found, proven)
         }
-        (None, Rule::Edf) => return Ok(edf_bounds(processor, numbers)),
-        _ if processor.has_thresholds => {
-            let ranks = processor.members.iter().map(|member| member.threshold).collect();
-            let made = Thresholds::new(numbers.clone(), ranks).map_err(|why| why.to_string())?;
+        (_, Rule::Edf) => return Ok(edf_bounds(processor, numbers)),
+        (Situation::Thresholds(ranks), _) => {
+            let made = Thresholds::new(numbers.clone(), ranks.clone());
+            let made = made.map_err(|why| why.to_string())?;
             let found = thresholds::analyse(&made, TIME);
             let proven = checker::thresholds(&made, TIME, &found).is_ok();
             (found.analysis, proven)
         }
-        _ if processor.has_phases => by_phases(processor, numbers),
-        _ if processor.has_bursts() => {
-            let bursty = bursty(processor, numbers)?;
+        (Situation::Phases(phases), _) => by_phases(phases, numbers),
+        (Situation::Bursts(curves), _) => {
+            let bursty = bursty(curves, numbers)?;
             let found = bursts::fixed_priority(&bursty, sections, TIME);
             let proven = checker::bursts(&bursty, sections, TIME, &found).is_ok();
             (found, proven)
         }
-        (None, Rule::FixedPriority | Rule::Fifo) => {
+        (Situation::Alone | Situation::Shared(_), _) => {
             let found = fixed_priority::analyse(numbers, sections, TIME);
             let proven = checker::fixed_priority(numbers, sections, TIME, &found).is_ok();
             (found, proven)
@@ -243,9 +229,8 @@ fn edf_bounds(processor: &Processor, numbers: &Numbers) -> Bounds {
 
 /// Bounds where all phases are known, and whether they are proven. Where the search among the windows
 /// is given up, a task has its bound for any phases.
-fn by_phases(processor: &Processor, numbers: &Numbers) -> (Analysis, bool) {
-    let phases: Vec<Option<u64>> = processor.members.iter().map(|m| m.offset).collect();
-    let phased = Phased::new(numbers.clone(), &phases);
+fn by_phases(phases: &[Option<u64>], numbers: &Numbers) -> (Analysis, bool) {
+    let phased = Phased::new(numbers.clone(), phases);
     let found = offsets::fixed_priority(&phased);
     let (sections, discrete) = (Sections::Preemptive, TimeModel::Discrete);
     let any = fixed_priority::analyse(numbers, sections, discrete);
@@ -259,9 +244,8 @@ fn by_phases(processor: &Processor, numbers: &Numbers) -> (Analysis, bool) {
 }
 
 /// The set with its arrival curves.
-fn bursty(processor: &Processor, numbers: &Numbers) -> Result<Bursty, String> {
-    let later: Vec<Vec<u64>> = processor.members.iter().map(|m| m.arrivals.clone()).collect();
-    Bursty::new(numbers.clone(), &later).map_err(|why| why.to_string())
+fn bursty(curves: &[Vec<u64>], numbers: &Numbers) -> Result<Bursty, String> {
+    Bursty::new(numbers.clone(), curves).map_err(|why| why.to_string())
 }
 
 /// What is known of one task, and a witness if it is late.
@@ -334,7 +318,7 @@ pub(super) fn task(
 /// Why an analysis cannot tell whether a deadline holds that its bound is over.
 fn refused(processor: &Processor, why: Refusal) -> String {
     match why {
-        Refusal::NotExact if processor.has_phases => {
+        Refusal::NotExact if matches!(processor.situation, Situation::Phases(_)) => {
             "the bound is over the deadline, but blocking, tasks of equal priority, or phases among \
              which the search was given up may never come so"
                 .to_owned()
@@ -359,8 +343,8 @@ fn own_bound(processor: &Processor, member: &Member, bound: ResponseTime) -> Opt
 
 /// The demand test of EDF, whose points join the proof.
 fn add_demand(processor: &Processor, numbers: &Numbers, solved: &mut Solved) -> Option<Judged> {
-    let found = if processor.has_bursts() {
-        let bursty = bursty(processor, numbers).ok()?;
+    let found = if let Situation::Bursts(curves) = &processor.situation {
+        let bursty = bursty(curves, numbers).ok()?;
         let found = bursts::edf(&bursty, processor.sections, TIME);
         checker::bursty_demand(&bursty, processor.sections, TIME, &found).ok()?;
         found
@@ -392,8 +376,7 @@ fn show_demand(found: &qpa::Feasibility, solved: &mut Solved) {
 }
 
 /// EDF inside a server: the demand against its least supply.
-fn by_supply(processor: &Processor, numbers: &Numbers, solved: &mut Solved) {
-    let Some((_, budget)) = &processor.supply else { return };
+fn by_supply(processor: &Processor, numbers: &Numbers, budget: &Supply, solved: &mut Solved) {
     let found = supply::edf::feasible(numbers, budget);
     if checker::supplied_demand(numbers, budget, &found).is_err() {
         solved.refuse("the proof of the bounds does not hold; please report this");
@@ -475,7 +458,7 @@ fn by_bound(
         let (upper, lower) = (&numbers.tasks()[pair[0]], &numbers.tasks()[pair[1]]);
         upper.period() <= lower.period()
     });
-    let plain = processor.sections == Sections::Preemptive && processor.supply.is_none();
+    let plain = processor.sections == Sections::Preemptive && processor.supply().is_none();
     let all_known = processor.members.iter().all(|m| m.unknown.is_none() && m.position.is_some());
     if processor.rule != Rule::FixedPriority || !monotonic || !plain || !all_known {
         solved.refuse("the bound is for preemptive rate-monotonic priorities");
