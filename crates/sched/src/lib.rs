@@ -20,6 +20,7 @@ pub mod assign;
 pub mod blocking;
 pub mod bounds;
 pub mod bursts;
+pub mod catalogue;
 pub mod cbs;
 pub mod chains;
 pub mod checker;

@@ -22,7 +22,7 @@ fn sections(kind: &str) -> Sections {
     }
 }
 
-pub(super) fn fixed_priority(case: &Case, name: &str) -> Result<Value, BadCase> {
+pub(crate) fn fixed_priority(case: &Case, name: &str) -> Result<Value, BadCase> {
     let set = task_set(&case.tasks)?;
     let found = fixed_priority::analyse(&set, sections(&case.kind), time_model(case)?);
     match name {
@@ -56,12 +56,12 @@ fn common(found: &Analysis, name: &str) -> Result<Value, BadCase> {
     }
 }
 
-pub(super) fn edf(case: &Case, name: &str) -> Result<Value, BadCase> {
+pub(crate) fn edf(case: &Case, name: &str) -> Result<Value, BadCase> {
     let set = task_set(&case.tasks)?;
     common(&edf::response_times(&set, sections(&case.kind), time_model(case)?), name)
 }
 
-pub(super) fn demand(case: &Case, name: &str) -> Result<Value, BadCase> {
+pub(crate) fn demand(case: &Case, name: &str) -> Result<Value, BadCase> {
     let set = task_set(&case.tasks)?;
     match name {
         "schedulable" => {
@@ -103,7 +103,7 @@ fn even_length(set: &TaskSet) -> Result<Value, BadCase> {
     Ok(Value::Number(excess as f64 / free as f64))
 }
 
-pub(super) fn fifo(case: &Case, name: &str) -> Result<Value, BadCase> {
+pub(crate) fn fifo(case: &Case, name: &str) -> Result<Value, BadCase> {
     let found = first_in::analyse(&task_set(&case.tasks)?);
     match name {
         "r_all" => Ok(of_all(&found)),
@@ -117,7 +117,7 @@ fn of_all(found: &Analysis) -> Value {
     optional(bounds.and_then(|bounds| bounds.into_iter().max()))
 }
 
-pub(super) fn equal_priorities(case: &Case, name: &str) -> Result<Value, BadCase> {
+pub(crate) fn equal_priorities(case: &Case, name: &str) -> Result<Value, BadCase> {
     let set = task_set(&case.tasks)?;
     let (sections, time) = (Sections::Preemptive, TimeModel::Discrete);
     match name {
@@ -128,7 +128,7 @@ pub(super) fn equal_priorities(case: &Case, name: &str) -> Result<Value, BadCase
     }
 }
 
-pub(super) fn supply(case: &Case, name: &str) -> Result<Value, BadCase> {
+pub(crate) fn supply(case: &Case, name: &str) -> Result<Value, BadCase> {
     let (period, budget) = (missing(case.period, "period")?, missing(case.budget, "budget")?);
     let supply = Supply::with_deadline(period, budget, case.deadline.unwrap_or(period))
         .map_err(|why| BadCase::NoAnswer(why.to_string()))?;

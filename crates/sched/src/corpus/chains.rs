@@ -21,7 +21,7 @@ fn ranks(case: &Case) -> Vec<u64> {
     ranks
 }
 
-pub(super) fn holistic(case: &Case, name: &str) -> Result<Value, BadCase> {
+pub(crate) fn holistic(case: &Case, name: &str) -> Result<Value, BadCase> {
     let ranks = ranks(case);
     let mut processors: Vec<&str> = Vec::new();
     let mut flows = Vec::new();
@@ -66,7 +66,7 @@ fn answer_of_chains(found: &Holistic, name: &str) -> Result<Value, BadCase> {
 }
 
 /// One lock; each job asks for it once, for `cs`. `p` is the processor, the order the priority.
-pub(super) fn spin_locks(case: &Case, name: &str) -> Result<Value, BadCase> {
+pub(crate) fn spin_locks(case: &Case, name: &str) -> Result<Value, BadCase> {
     let length = missing(case.cs, "cs")?;
     let mut tasks = Vec::new();
     let mut processors: Vec<u64> = Vec::new();

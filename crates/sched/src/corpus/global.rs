@@ -14,7 +14,7 @@ use crate::verdict::Verdict;
 
 use super::{BadCase, bounds_of, is_feasible, missing, optional, others, task_set};
 
-pub(super) fn earliest_deadline(case: &Case, name: &str) -> Result<Value, BadCase> {
+pub(crate) fn earliest_deadline(case: &Case, name: &str) -> Result<Value, BadCase> {
     let (set, cpus) = (task_set(&case.tasks)?, missing(case.m, "m")?);
     let test = |test: Test| Ok(is_feasible(test.verdict(&set, cpus)));
     match name {
@@ -38,7 +38,7 @@ pub(super) fn earliest_deadline(case: &Case, name: &str) -> Result<Value, BadCas
     }
 }
 
-pub(super) fn fixed_priority(case: &Case, name: &str) -> Result<Value, BadCase> {
+pub(crate) fn fixed_priority(case: &Case, name: &str) -> Result<Value, BadCase> {
     let (set, cpus) = (task_set(&case.tasks)?, missing(case.m, "m")?);
     let bound = match case.kind.as_str() {
         "global-fp-bc" => variant(case.variant.as_deref().unwrap_or_default()),

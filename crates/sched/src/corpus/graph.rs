@@ -47,7 +47,7 @@ const RESOURCES: &[&str] = &["resources", "processors", "schedulers"];
 const SOURCES: &[&str] = &["sources", "inputs", "events", "event_models"];
 const LINKS: &[&str] = &["links", "edges"];
 
-pub(super) fn event_models(case: &Case, name: &str) -> Result<Value, BadCase> {
+pub(crate) fn event_models(case: &Case, name: &str) -> Result<Value, BadCase> {
     let graph = read(&case.other)?;
     let propagation = match case.variant.as_deref().unwrap_or_default() {
         "jitter" | "no dmin" | "no minimum distance" => Propagation::Jitter,

@@ -1,17 +1,19 @@
 //! Worked examples answered: from a case as it is kept to answers of the same shape.
 //!
-//! Owns: which analysis answers which kind of case, and whether two answers agree. Of what is
-//! expected, only the names and the points asked for are read, never the answers.
+//! Owns: the shapes of answers, and whether two answers agree. Of what is expected, only the names and
+//! the points asked for are read, never the answers. Which analysis answers which kind says
+//! [`catalogue`].
 //! Must not: read files.
 
-mod busy;
-mod chains;
-mod global;
-mod graph;
-mod others;
+pub(crate) mod busy;
+pub(crate) mod chains;
+pub(crate) mod global;
+pub(crate) mod graph;
+pub(crate) mod others;
 
 use hourglass_model::corpus::{Answers, Case, CaseTask, Value};
 
+use crate::catalogue;
 use crate::fixed_priority::TimeModel;
 use crate::task::{Task, TaskError, TaskSet};
 use crate::verdict::Verdict;
@@ -54,49 +56,15 @@ pub enum BadCase {
     NoAnswer(String),
 }
 
-/// The kinds that are answered here.
-pub const KINDS: &[&str] = &[
-    "bounds",
-    "cbs",
-    "cpa-e2e",
-    "dbf",
-    "dl-admission",
-    "edf-feasibility",
-    "edf-floating-np",
-    "edf-limited-preemptive",
-    "edf-nonpreemptive",
-    "edf-preemptive",
-    "edf-trace",
-    "fifo",
-    "fp-floating-np",
-    "fp-limited-preemptive",
-    "fp-nonpreemptive",
-    "fp-preemptive",
-    "fp-suspension",
-    "global-edf",
-    "global-fp-bc",
-    "global-fp-rta-lc",
-    "holistic-fp",
-    "jitter-two-readings",
-    "mp-spinlock",
-    "np-jobset",
-    "slack-monitor",
-    "slack-multi",
-    "supply-edp",
-    "supply-periodic",
-    "supply-rta",
-    "trap-equal-priority",
-];
-
 /// Answers a case: all that it asks for, by the same names.
 ///
 /// # Errors
-/// A kind that is not among [`KINDS`], a key that is not known, a field that is missing or cannot
+/// A kind that no analysis of [`catalogue`] answers, a key that is not known, a field that is missing or cannot
 /// be read.
 pub fn answer(case: &Case) -> Result<Answers, BadCase> {
-    if !KINDS.contains(&case.kind.as_str()) {
+    let Some(ask) = catalogue::case(&case.kind) else {
         return Err(BadCase::Unsupported(case.kind.clone()));
-    }
+    };
     // A graph is written in many ways, so that all of its keys are read where it is.
     let unknown = case.unknown_keys().first().copied().filter(|_| case.kind != "cpa-e2e");
     if let Some(key) = unknown.or_else(|| key_of_others(case)) {
@@ -104,7 +72,7 @@ pub fn answer(case: &Case) -> Result<Answers, BadCase> {
     }
     let mut answers = Answers::new();
     for name in case.expect.keys() {
-        answers.insert(name.clone(), answer_one(case, name)?);
+        answers.insert(name.clone(), ask(case, name)?);
     }
     Ok(answers)
 }
@@ -121,36 +89,6 @@ fn key_of_others(case: &Case) -> Option<&'static str> {
         Some("variant")
     } else {
         None
-    }
-}
-
-fn answer_one(case: &Case, name: &str) -> Result<Value, BadCase> {
-    match case.kind.as_str() {
-        "fp-preemptive"
-        | "fp-suspension"
-        | "fp-nonpreemptive"
-        | "fp-limited-preemptive"
-        | "fp-floating-np"
-        | "jitter-two-readings" => busy::fixed_priority(case, name),
-        "edf-preemptive" | "edf-nonpreemptive" | "edf-limited-preemptive" | "edf-floating-np" => {
-            busy::edf(case, name)
-        }
-        "edf-feasibility" | "dbf" => busy::demand(case, name),
-        "fifo" => busy::fifo(case, name),
-        "trap-equal-priority" => busy::equal_priorities(case, name),
-        "supply-periodic" | "supply-edp" | "supply-rta" => busy::supply(case, name),
-        "global-edf" => global::earliest_deadline(case, name),
-        "global-fp-bc" | "global-fp-rta-lc" => global::fixed_priority(case, name),
-        "holistic-fp" => chains::holistic(case, name),
-        "mp-spinlock" => chains::spin_locks(case, name),
-        "cpa-e2e" => graph::event_models(case, name),
-        "bounds" => others::bounds(case, name),
-        "dl-admission" => others::admission(case, name),
-        "np-jobset" => others::jobset(case, name),
-        "cbs" | "edf-trace" => others::trace(case, name),
-        "slack-monitor" => others::slack_monitor(case, name),
-        "slack-multi" => others::slack_multi(case, name),
-        kind => Err(BadCase::Unsupported(kind.to_owned())),
     }
 }
 

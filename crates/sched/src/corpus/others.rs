@@ -15,7 +15,7 @@ use crate::task::TaskSet;
 
 use super::{BadCase, at_points, is_feasible, missing, task_set};
 
-pub(super) fn bounds(case: &Case, name: &str) -> Result<Value, BadCase> {
+pub(crate) fn bounds(case: &Case, name: &str) -> Result<Value, BadCase> {
     let set = task_set(&case.tasks)?;
     match (name, case.expect.get(name)) {
         ("ll", Some(Value::Map(_))) => at_points(case, name, |tasks| {
@@ -54,7 +54,7 @@ fn fraction_of(field: &'static str, value: Option<&Value>) -> Result<Fraction, B
     }
 }
 
-pub(super) fn admission(case: &Case, name: &str) -> Result<Value, BadCase> {
+pub(crate) fn admission(case: &Case, name: &str) -> Result<Value, BadCase> {
     let set = task_set(&case.tasks)?;
     let no_answer = || BadCase::NoAnswer("a fraction has more than 64 bits".to_owned());
     match name {
@@ -71,7 +71,7 @@ pub(super) fn admission(case: &Case, name: &str) -> Result<Value, BadCase> {
     }
 }
 
-pub(super) fn jobset(case: &Case, name: &str) -> Result<Value, BadCase> {
+pub(crate) fn jobset(case: &Case, name: &str) -> Result<Value, BadCase> {
     let read = case.job_set().map_err(|why| BadCase::NoAnswer(why.to_string()))?;
     let job = |job: &CaseJob| Job {
         id: job.id,
@@ -95,7 +95,7 @@ pub(super) fn jobset(case: &Case, name: &str) -> Result<Value, BadCase> {
     }
 }
 
-pub(super) fn trace(case: &Case, name: &str) -> Result<Value, BadCase> {
+pub(crate) fn trace(case: &Case, name: &str) -> Result<Value, BadCase> {
     let horizon = missing(case.horizon, "horizon")?;
     let tasks = if case.kind == "cbs" { &case.periodic } else { &case.tasks };
     let tasks: TaskSet = task_set(tasks)?;
@@ -147,7 +147,7 @@ const PARTS: u64 = 1_000_000_000;
 /// Checks after which a case is given up.
 const MOST_CHECKS: usize = 10_000;
 
-pub(super) fn slack_monitor(case: &Case, name: &str) -> Result<Value, BadCase> {
+pub(crate) fn slack_monitor(case: &Case, name: &str) -> Result<Value, BadCase> {
     let trace = monitor(case)?;
     let last = trace.last().copied().unwrap_or((0, 0));
     match name {
@@ -216,7 +216,7 @@ fn units(parts: i128) -> Value {
     }
 }
 
-pub(super) fn slack_multi(case: &Case, name: &str) -> Result<Value, BadCase> {
+pub(crate) fn slack_multi(case: &Case, name: &str) -> Result<Value, BadCase> {
     let processes: Vec<(u64, u64)> = case.procs.iter().map(|[t, c]| (*t, *c)).collect();
     let (each, system) = slack_of_each(&processes);
     let value = |slack: &i128| match (u64::try_from(*slack), i64::try_from(*slack)) {

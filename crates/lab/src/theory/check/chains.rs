@@ -5,13 +5,14 @@
 
 use hourglass_model::check::{ProcessorFacts, TaskFacts, Verdict};
 use hourglass_model::tasks::{Preemption, TaskSet};
+use hourglass_sched::catalogue::{Rule, Situation};
 use hourglass_sched::chains::holistic::{self, Holistic};
 use hourglass_sched::chains::{Flow, Service, Step, System};
 use hourglass_sched::fixed_priority::TimeModel;
 use hourglass_sched::{Outcome, checker};
 
 use super::host;
-use super::processor::{Notes, Processor, Rule, Situation};
+use super::processor::{Notes, Processor};
 use super::proof;
 use super::solve::Solved;
 

@@ -4,6 +4,7 @@
 
 use hourglass_model::check::ServerDesign;
 use hourglass_model::tasks::TaskSet;
+use hourglass_sched::catalogue::{Rule, Situation};
 use hourglass_sched::design::{self, Wanted};
 use hourglass_sched::fixed_priority::Sections;
 use hourglass_sched::servers::{Inside, Kind};
@@ -12,7 +13,7 @@ use hourglass_time::Span;
 
 use super::RequestError;
 use super::host;
-use super::processor::{Notes, Rule, Situation};
+use super::processor::Notes;
 
 /// The smallest budget every `period` in which all tasks of the set meet their deadlines under fixed
 /// priorities. At most 64 analyses.

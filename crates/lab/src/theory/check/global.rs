@@ -5,11 +5,12 @@
 use std::borrow::Cow;
 
 use hourglass_model::check::Verdict;
+use hourglass_sched::catalogue::{Rule, Situation};
 use hourglass_sched::global::fixed_priority::{AS_PUBLISHED, Bound, OrderFree};
 use hourglass_sched::global::{self, edf, edf_response};
 use hourglass_sched::{TaskSet as Numbers, Verdict as Judged, Witness, checker};
 
-use super::processor::{Processor, Rule, Situation};
+use super::processor::Processor;
 use super::proof;
 use super::solve::{self, Solved};
 

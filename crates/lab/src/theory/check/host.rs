@@ -8,12 +8,13 @@ use hourglass_model::CpuSet;
 use hourglass_model::Policy;
 use hourglass_model::tasks::{Assignment, Preemption, Scheduler, Server, Task, TaskSet};
 use hourglass_sched as sched;
+use hourglass_sched::catalogue::{Rule, Situation};
 use hourglass_sched::curve::Curve;
 use hourglass_sched::fixed_priority::Sections;
 use hourglass_sched::servers::DEADLINE_CLASS;
 
 use super::MOST_TOGETHER;
-use super::processor::{Member, Notes, Processor, Rule, Situation};
+use super::processor::{Member, Notes, Processor};
 use super::{locks, numbers, servers};
 
 /// The processors of a set, each task on one of them. Without `phases`, offsets are not used.
@@ -99,6 +100,14 @@ impl Place<'_> {
         }
     }
 
+    /// The server whose budget it is.
+    fn server(&self) -> Option<String> {
+        match self {
+            Place::Inside(server, ..) => Some(server.name.clone()),
+            Place::Cpu(..) | Place::Shared(_) => None,
+        }
+    }
+
     fn servers(&self) -> &[&Server] {
         match self {
             Place::Cpu(_, servers) => servers,
@@ -162,6 +171,7 @@ pub(super) fn processor(
     };
     Processor {
         cpus: place.cpus(),
+        server: place.server(),
         rule,
         sections,
         situation,
@@ -177,8 +187,9 @@ pub(super) fn processor(
 fn without_numbers(place: &Place) -> Situation {
     match place {
         Place::Shared(cpus) => Situation::Shared(cpus.len() as u64),
-        Place::Inside(server, _, _) => servers::supply(server)
-            .map_or(Situation::Alone, |supply| Situation::Server(server.name.clone(), supply)),
+        Place::Inside(server, _, _) => {
+            servers::supply(server).map_or(Situation::Alone, Situation::Supply)
+        }
         Place::Cpu(..) => Situation::Alone,
     }
 }
@@ -274,7 +285,7 @@ fn situation(
     Ok(match place {
         Place::Inside(server, _, _) => {
             draft.counts(servers::LEAST_SUPPLY);
-            Situation::Server(server.name.clone(), servers::supply(server)?)
+            Situation::Supply(servers::supply(server)?)
         }
         Place::Shared(cpus) => Situation::Shared(cpus.len() as u64),
         Place::Cpu(..) if draft.has_thresholds => {

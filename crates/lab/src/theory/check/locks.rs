@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 
 use hourglass_model::tasks::{CriticalSection as Section, Protocol, Resource, Step, TaskSet};
 use hourglass_sched::blocking::{self, CriticalSection, Usage};
+use hourglass_sched::catalogue::Rule;
 use hourglass_sched::fixed_priority::TimeModel;
 use hourglass_sched::overheads::Costs;
 use hourglass_sched::spin::{self, LockingTask, Request};
@@ -18,7 +19,6 @@ use hourglass_sched::{Task, TaskSet as Numbers};
 
 use super::host;
 use super::numbers;
-use super::processor::Rule;
 
 /// A number that does not fit.
 const TOO_LONG: &str = "a critical section has more than 64 bits";

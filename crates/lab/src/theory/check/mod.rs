@@ -7,7 +7,6 @@
 //! Every search ends: an analysis takes at most [`effort::DEFAULT_STEPS`](hourglass_sched::effort)
 //! steps for each processor or server, finding priorities n (n + 1) / 2 times as many for n tasks.
 
-mod catalogue;
 mod chains;
 mod design;
 mod global;
@@ -24,17 +23,19 @@ mod solve;
 use std::cmp::Ordering;
 
 use hourglass_model::check::{CHECK_SCHEMA, CheckDocument, TaskFacts, Verdict, WitnessFacts};
+use hourglass_model::near;
 use hourglass_model::tasks::{Scheduler, Task, TaskSet};
 use hourglass_sched::admission::{self, Fraction};
+use hourglass_sched::catalogue::{self, Rule};
 use hourglass_sched::{self as sched, TaskSet as Numbers};
 use hourglass_time::Span;
 use thiserror::Error;
 
-pub use catalogue::{ALL as ANALYSES, Entry};
+pub use hourglass_sched::catalogue::{CHECKED as ANALYSES, Entry};
 pub use hourglass_sched::partition::{Fit, Order};
 pub use place::placing;
 
-use processor::{Notes, Processor, Rule};
+use processor::{Notes, Processor};
 use solve::Solved;
 
 /// What is asked besides whether deadlines hold.
@@ -58,7 +59,7 @@ pub enum RequestError {
     /// No such analysis.
     #[error(
         "unknown analysis '{0}'; {question}hourglass check --list-analyses lists them",
-        question = catalogue::meant(.0)
+        question = meant(.0)
     )]
     UnknownAnalysis(String),
     /// The set is not what the analysis is for.
@@ -85,6 +86,12 @@ pub enum RequestError {
     NoPeriod(Span),
 }
 
+/// The question which analysis a name may have meant, with a space behind it; empty if none is near.
+fn meant(name: &str) -> String {
+    let question = near::did_you_mean(name, ANALYSES.iter().map(|entry| entry.name));
+    question.map_or_else(String::new, |question| format!("{question} "))
+}
+
 /// Tasks of a set that are analysed at a time, at most.
 pub const MOST_TASKS: usize = 10_000;
 
@@ -98,12 +105,11 @@ pub const MOST_TOGETHER: usize = 2_000;
 /// The request does not fit the set. A set that cannot be analysed is no error: its verdict is
 /// unknown.
 pub fn check(set: &TaskSet, request: &Request) -> Result<CheckDocument, RequestError> {
-    let asked = request.analysis.as_deref();
-    if let Some(name) = asked
-        && catalogue::find(name).is_none()
-    {
-        return Err(RequestError::UnknownAnalysis(name.to_owned()));
-    }
+    let known = |name: &String| {
+        let entry = catalogue::checked_by(name).map(|entry| entry.name);
+        entry.ok_or_else(|| RequestError::UnknownAnalysis(name.clone()))
+    };
+    let asked = request.analysis.as_ref().map(known).transpose()?;
     if set.tasks.len() > MOST_TASKS {
         return Err(RequestError::TooMany(set.tasks.len()));
     }
@@ -162,7 +168,7 @@ fn fit(processors: &[Processor], name: &str) -> Result<(), RequestError> {
     for processor in processors {
         let fitting = processor.analysis();
         let fits = match name {
-            "edf-demand" => processor.rule == Rule::Edf && processor.supply().is_none(),
+            "edf-demand" => processor.rule == Rule::Edf && processor.server.is_none(),
             "liu-layland" | "hyperbolic" => processor.rule == Rule::FixedPriority,
             // Without suspension, both say the same.
             "global-fp-bc" => fitting == "global-fp-lc",
@@ -247,7 +253,7 @@ fn put_together(document: &mut CheckDocument, solved: Vec<Solved>) {
         document.reason = document.reason.take().or(found.reason);
         document.processors.push(found.facts);
     }
-    let entries = names.iter().filter_map(|name| catalogue::find(name));
+    let entries = names.iter().filter_map(|name| catalogue::checked_by(name));
     document.sources = entries.map(Entry::facts).collect();
     document.analysis = names.join("+");
     conclude(document);

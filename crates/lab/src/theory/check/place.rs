@@ -4,13 +4,14 @@
 
 use hourglass_model::tasks::{Assignment, TaskSet};
 use hourglass_model::{CpuSet, near};
+use hourglass_sched::catalogue::{Rule, Situation};
 use hourglass_sched::fixed_priority::{self, TimeModel};
 use hourglass_sched::partition::{Fit, Order, partition};
 use hourglass_sched::{Task, TaskSet as Numbers, Verdict, assign, edf};
 
 use super::RequestError;
 use super::host;
-use super::processor::{Notes, Rule, Situation};
+use super::processor::Notes;
 
 /// A heuristic and an order by their names, such as `worst-fit,period`; without an order, by utilisation.
 ///

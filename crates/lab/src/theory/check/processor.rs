@@ -1,21 +1,13 @@
 //! One processor as the analyst sees it: who runs on it, by which rule, and what is not known.
 //!
-//! Owns: [`Processor`], which is built once ([`super::host`]) and not changed; [`Situation`], which
-//! decides the analysis; [`Member`]. Must not: analyse.
+//! Owns: [`Processor`], which is built once ([`super::host`]) and not changed: a question to an analysis
+//! with the names of its tasks, and with what is not known; [`Member`]. Must not: analyse.
 
+use hourglass_sched::catalogue::{Question, Rule, Situation};
 use hourglass_sched::fixed_priority::Sections;
-use hourglass_sched::supply::Supply;
 use hourglass_sched::{Task, TaskSet as Numbers};
 
 use super::host;
-
-/// Who runs next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rule {
-    FixedPriority,
-    Edf,
-    Fifo,
-}
 
 /// A task of the set, or something else that takes processor time.
 #[derive(Clone, Debug)]
@@ -30,28 +22,12 @@ pub(super) struct Member {
     pub(super) unknown: Option<String>,
 }
 
-/// What an analysis has to know besides the numbers, by member.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Situation {
-    /// Nothing.
-    Alone,
-    /// From the first to the 2nd, 3rd, ... arrival of a burst; empty without bursts.
-    Bursts(Vec<Vec<u64>>),
-    /// Only ranks above this preempt a job that has begun.
-    Thresholds(Vec<u32>),
-    /// Every task's first job arrives at its offset, every other exactly a period after the one before,
-    /// and none is released later.
-    Phases(Vec<Option<u64>>),
-    /// The budget of a server with this name.
-    Server(String, Supply),
-    /// So many CPUs share all of the tasks.
-    Shared(u64),
-}
-
 /// A processor, or the budget of a server.
 #[derive(Clone, Debug)]
 pub(super) struct Processor {
     pub(super) cpus: String,
+    /// The server whose budget it is.
+    pub(super) server: Option<String>,
     pub(super) rule: Rule,
     pub(super) sections: Sections,
     pub(super) situation: Situation,
@@ -92,47 +68,21 @@ impl Processor {
         Some(members.iter().map(|member| member.task).collect::<Vec<Task>>().into())
     }
 
-    /// The server whose budget it is, and how much that is.
-    pub(super) fn supply(&self) -> Option<(&String, &Supply)> {
-        match &self.situation {
-            Situation::Server(name, supply) => Some((name, supply)),
-            _ => None,
-        }
-    }
-
     /// Whether any task arrives in bursts, by its curve or counted as jitter.
     pub(super) fn has_bursts(&self) -> bool {
         let as_jitter = |member: &Member| member.task.jitter() > member.jitter;
         matches!(self.situation, Situation::Bursts(_)) || self.members.iter().any(as_jitter)
     }
 
-    /// Whether any task suspends itself.
-    pub(super) fn suspends(&self) -> bool {
-        self.members.iter().any(|member| member.task.suspension() > 0)
+    /// What an analysis is asked.
+    pub(super) fn question(&self) -> Question {
+        let (set, situation) = (self.numbers(), self.situation.clone());
+        Question { set, rule: self.rule, sections: self.sections, situation }
     }
 
     /// The analysis that fits, by name.
     pub(super) fn analysis(&self) -> &'static str {
-        let suspends = self.suspends();
-        match (&self.situation, self.rule, self.sections) {
-            (Situation::Server(..), _, _) => "supply",
-            (Situation::Shared(_), Rule::Edf, _) => "global-edf",
-            (Situation::Shared(_), _, _) => "global-fp-lc",
-            (Situation::Thresholds(_), _, _) => "fp-thresholds",
-            (Situation::Bursts(_), Rule::FixedPriority, _) => "fp-bursts",
-            (Situation::Phases(_), _, _) => "fp-phases",
-            (_, Rule::Fifo, _) => "fifo",
-            (_, Rule::FixedPriority, Sections::Preemptive) if suspends => "fp-suspension",
-            (_, Rule::FixedPriority, Sections::Preemptive) => "fp-preemptive",
-            (_, Rule::FixedPriority, Sections::NonPreemptive) => "fp-nonpreemptive",
-            (_, Rule::FixedPriority, Sections::Limited) => "fp-limited-preemptive",
-            (_, Rule::FixedPriority, Sections::Floating) => "fp-floating-np",
-            (_, Rule::Edf, Sections::Preemptive) if suspends => "edf-suspension",
-            (_, Rule::Edf, Sections::Preemptive) => "edf-preemptive",
-            (_, Rule::Edf, Sections::NonPreemptive) => "edf-nonpreemptive",
-            (_, Rule::Edf, Sections::Limited) => "edf-limited-preemptive",
-            (_, Rule::Edf, Sections::Floating) => "edf-floating-np",
-        }
+        self.question().analysis().map_or("none", |entry| entry.name)
     }
 }
 

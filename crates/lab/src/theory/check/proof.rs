@@ -5,12 +5,13 @@
 
 use hourglass_model::check::{FixedPoint, MOST_POINTS, TaskFacts, Term, WitnessFacts};
 use hourglass_model::tasks::Task;
+use hourglass_sched::catalogue::{Rule, Situation};
 use hourglass_sched::curve::Curve;
 use hourglass_sched::fixed_priority::Sections;
 use hourglass_sched::{Analysis, Point};
 use hourglass_time::Span;
 
-use super::processor::{Member, Processor, Rule, Situation};
+use super::processor::{Member, Processor};
 
 /// Adds the fixed points of the member at `at`, the one that decides with its sum.
 pub(super) fn add_points(

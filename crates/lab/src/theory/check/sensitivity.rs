@@ -5,13 +5,14 @@
 
 use hourglass_model::check::SensitivityFacts;
 use hourglass_model::tasks::TaskSet;
+use hourglass_sched::catalogue::{Rule, Situation};
 use hourglass_sched::edf::qpa;
 use hourglass_sched::effort::Effort;
 use hourglass_sched::fixed_priority::{self, TimeModel};
 use hourglass_sched::sensitivity::{Tested, largest_cost, largest_jitter, smallest_period};
 use hourglass_sched::{TaskSet as Numbers, Verdict};
 
-use super::processor::{Processor, Rule, Situation};
+use super::processor::Processor;
 
 /// Steps of each analysis; there are some 200 for each task.
 const STEPS: u64 = 20_000;

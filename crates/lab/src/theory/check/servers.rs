@@ -4,12 +4,13 @@
 //! bound what a server takes or gives, design servers.
 
 use hourglass_model::tasks::{Assignment, Scheduler, Server, ServerKind, TaskSet};
+use hourglass_sched::catalogue::Rule;
 use hourglass_sched::servers::{self, Kind, Placed, Unfit};
 use hourglass_sched::supply::Supply;
 use hourglass_sched::{Task, TaskSet as Numbers};
 
 use super::host::{self, Place};
-use super::processor::{Notes, Processor, Rule};
+use super::processor::{Notes, Processor};
 
 /// Why a bound inside a server need not be reached. A demand over its rate has no bound for all that.
 pub(super) const LEAST_SUPPLY: &str = "the supply of a server need not be the least every time";

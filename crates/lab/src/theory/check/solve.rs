@@ -6,17 +6,16 @@
 
 use hourglass_model::check::{DemandPoint, ProcessorFacts, TaskFacts, Verdict, WitnessFacts};
 use hourglass_sched::bursts::{self, Bursty};
-use hourglass_sched::edf::{self, qpa};
-use hourglass_sched::fixed_priority::{self, Sections, TimeModel};
-use hourglass_sched::offsets::{self, Phased};
+use hourglass_sched::catalogue::{Bounds, Rule, Situation};
+use hourglass_sched::edf::qpa;
+use hourglass_sched::fixed_priority::{Sections, TimeModel};
 use hourglass_sched::supply::Supply;
-use hourglass_sched::thresholds::{self, Thresholds};
 use hourglass_sched::{Analysis, Outcome, Refusal, TaskSet as Numbers};
 use hourglass_sched::{ResponseTime, Verdict as Judged, Witness};
 use hourglass_sched::{admission, assign, bounds, checker, supply};
 
 use super::global;
-use super::processor::{Member, Processor, Rule, Situation};
+use super::processor::{Member, Processor};
 use super::proof;
 use super::servers::LEAST_SUPPLY;
 
@@ -48,7 +47,7 @@ pub(super) fn solve(processor: &Processor, asked: Option<&str>) -> Solved {
         (None, Situation::Shared(_), ..) => {
             global::solve(processor, &numbers, asked, &mut solved);
         }
-        (None, Situation::Server(_, supply), Rule::Edf, _) => {
+        (None, Situation::Supply(supply), Rule::Edf, _) => {
             by_supply(processor, &numbers, supply, &mut solved);
         }
         (None, Situation::Bursts(_), Rule::Edf, _) | (None, _, _, Some("edf-demand")) => {
@@ -92,7 +91,7 @@ impl Solved {
         };
         let facts = ProcessorFacts {
             cpus: processor.cpus.clone(),
-            server: processor.supply().map(|(name, _)| name.clone()),
+            server: processor.server.clone(),
             analysis: name.to_owned(),
             utilisation: utilisation
                 .map(|u| format!("{}/{}", u.numerator, u.denominator))
@@ -129,11 +128,14 @@ impl Solved {
 }
 
 fn by_response(processor: &Processor, numbers: &Numbers, solved: &mut Solved) {
-    let Bounds { analysis, proven, suspended } = match bounds(processor, numbers) {
-        Ok(found) => found,
-        Err(why) => return solved.refuse(&why),
+    let question = processor.question();
+    let found = question.analysis().and_then(|entry| entry.bounds(&question));
+    let Bounds { analysis, is_proven, suspended } = match found {
+        Some(Ok(found)) => found,
+        Some(Err(why)) => return solved.refuse(&why),
+        None => return solved.refuse("no analysis here gives bounds of this"),
     };
-    if !proven {
+    if !is_proven {
         solved.refuse("the proof of the bounds does not hold; please report this");
         return;
     }
@@ -149,7 +151,7 @@ fn by_response(processor: &Processor, numbers: &Numbers, solved: &mut Solved) {
         }
     }
     // The demand test counts suspension as execution.
-    if processor.rule == Rule::Edf && processor.supply().is_none() && !suspended {
+    if processor.rule == Rule::Edf && processor.server.is_none() && !suspended {
         let found = add_demand(processor, numbers, solved);
         if found == Some(Judged::Feasible) {
             deadlines_are_bounds(processor, solved);
@@ -163,84 +165,6 @@ fn by_response(processor: &Processor, numbers: &Numbers, solved: &mut Solved) {
         return;
     }
     solved.conclude();
-}
-
-/// The answer of an analysis of response times.
-struct Bounds {
-    analysis: Analysis,
-    /// Whether its proof holds.
-    proven: bool,
-    /// Whether a suspension is time in which others run, and not execution.
-    suspended: bool,
-}
-
-/// Bounds by the analysis that fits.
-///
-/// # Errors
-/// The numbers do not fit it, in a sentence.
-fn bounds(processor: &Processor, numbers: &Numbers) -> Result<Bounds, String> {
-    let sections = processor.sections;
-    let (analysis, proven) = match (&processor.situation, processor.rule) {
-        (Situation::Server(_, budget), _) => {
-            let found = supply::fixed_priority(numbers, budget);
-            let proven = supply::holds(numbers, budget, &found);
-            (found, proven)
-        }
-        (_, Rule::Edf) => return Ok(edf_bounds(processor, numbers)),
-        (Situation::Thresholds(ranks), _) => {
-            let made = Thresholds::new(numbers.clone(), ranks.clone());
-            let made = made.map_err(|why| why.to_string())?;
-            let found = thresholds::analyse(&made, TIME);
-            let proven = checker::thresholds(&made, TIME, &found).is_ok();
-            (found.analysis, proven)
-        }
-        (Situation::Phases(phases), _) => by_phases(phases, numbers),
-        (Situation::Bursts(curves), _) => {
-            let bursty = bursty(curves, numbers)?;
-            let found = bursts::fixed_priority(&bursty, sections, TIME);
-            let proven = checker::bursts(&bursty, sections, TIME, &found).is_ok();
-            (found, proven)
-        }
-        (Situation::Alone | Situation::Shared(_), _) => {
-            let found = fixed_priority::analyse(numbers, sections, TIME);
-            let proven = checker::fixed_priority(numbers, sections, TIME, &found).is_ok();
-            (found, proven)
-        }
-    };
-    Ok(Bounds { analysis, proven, suspended: false })
-}
-
-/// Bounds under EDF. Where tasks suspend themselves and counting that as execution is too much, the analysis
-/// that leaves the processor to others meanwhile may do.
-fn edf_bounds(processor: &Processor, numbers: &Numbers) -> Bounds {
-    let sections = processor.sections;
-    let analysis = edf::response_times(numbers, sections, TIME);
-    let suspends = numbers.tasks().iter().any(|task| task.suspension() > 0);
-    if suspends && sections == Sections::Preemptive && analysis.verdict() != Judged::Feasible {
-        let better = edf::suspension::response_times(numbers);
-        if better.verdict() == Judged::Feasible {
-            let proven = checker::edf_suspension(numbers, &better).is_ok();
-            return Bounds { analysis: better, proven, suspended: true };
-        }
-    }
-    let proven = checker::edf(numbers, sections, TIME, &analysis).is_ok();
-    Bounds { analysis, proven, suspended: false }
-}
-
-/// Bounds where all phases are known, and whether they are proven. Where the search among the windows
-/// is given up, a task has its bound for any phases.
-fn by_phases(phases: &[Option<u64>], numbers: &Numbers) -> (Analysis, bool) {
-    let phased = Phased::new(numbers.clone(), phases);
-    let found = offsets::fixed_priority(&phased);
-    let (sections, discrete) = (Sections::Preemptive, TimeModel::Discrete);
-    let any = fixed_priority::analyse(numbers, sections, discrete);
-    let same = |at: usize| {
-        found.uses_phases(at) || found.analysis.tasks[at].outcome == any.tasks[at].outcome
-    };
-    let proven = checker::phases(&phased, &found).is_ok()
-        && checker::fixed_priority(numbers, sections, discrete, &any).is_ok()
-        && (0..numbers.len()).all(same);
-    (found.analysis, proven)
 }
 
 /// The set with its arrival curves.
@@ -458,7 +382,7 @@ fn by_bound(
         let (upper, lower) = (&numbers.tasks()[pair[0]], &numbers.tasks()[pair[1]]);
         upper.period() <= lower.period()
     });
-    let plain = processor.sections == Sections::Preemptive && processor.supply().is_none();
+    let plain = processor.sections == Sections::Preemptive && processor.server.is_none();
     let all_known = processor.members.iter().all(|m| m.unknown.is_none() && m.position.is_some());
     if processor.rule != Rule::FixedPriority || !monotonic || !plain || !all_known {
         solved.refuse("the bound is for preemptive rate-monotonic priorities");

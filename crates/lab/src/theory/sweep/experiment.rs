@@ -11,13 +11,13 @@ use hourglass_model::generate::{
 use hourglass_model::near;
 use hourglass_model::sweep::SweepExperiment;
 use hourglass_model::tasks::TaskSetError;
-use hourglass_sched::{Task, TaskError};
+use hourglass_sched::{Task, TaskError, catalogue};
 use hourglass_store::sweep::SweepFolderError;
 use thiserror::Error;
 
-use super::analyses::{ANALYSES, Analysis, Machine, default_names};
 use super::template::{Scaled, Template, TemplateError};
 use super::words::Draft;
+use super::{ANALYSES, Analysis, Machine};
 
 /// Sets a point, if nothing is said.
 const DEFAULT_SETS: u64 = 1_000;
@@ -237,7 +237,7 @@ impl Draft {
             None => default_names(processors).to_vec(),
         };
         let mut chosen: Vec<&'static Analysis> = Vec::new();
-        for analysis in names.into_iter().filter_map(Analysis::named) {
+        for analysis in names.into_iter().filter_map(catalogue::contender) {
             let name = analysis.name;
             if chosen.iter().any(|other| other.name == name) {
                 return Err(SweepError::Twice(name));
@@ -251,6 +251,14 @@ impl Draft {
             chosen.push(analysis);
         }
         Ok(chosen)
+    }
+}
+
+/// What is compared if nothing is said.
+fn default_names(processors: u32) -> &'static [&'static str] {
+    match processors {
+        1 => &["rm-ll", "rm-hyperbolic", "rm", "dm", "opa", "edf"],
+        _ => &["g-edf-gfb", "g-edf-rta", "g-dm-lc", "g-opa-lc", "p-dm-ff", "p-edf-ff"],
     }
 }
 

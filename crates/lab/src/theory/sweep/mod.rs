@@ -8,7 +8,6 @@
 //! A set is known by seed, utilisation and number, so that the result depends neither on the number
 //! of threads nor on how often the experiment was interrupted.
 
-mod analyses;
 mod experiment;
 mod file;
 mod run;
@@ -18,9 +17,11 @@ mod tests;
 mod words;
 mod workers;
 
-pub use analyses::{ANALYSES, Analysis, Answer, Machine};
 pub use experiment::{Experiment, Subject, SweepError};
 pub use file::Described;
+pub use hourglass_sched::catalogue::{
+    Answer, CONTENDERS as ANALYSES, Contender as Analysis, Machine,
+};
 pub use run::{Swept, Watch, run, run_until};
 pub use template::Template;
 pub use words::Draft;

@@ -15,7 +15,7 @@ use hourglass_model::sweep::{
 use hourglass_store::sweep::SweepFolder;
 use hourglass_sys::{lock, signal};
 
-use super::analyses::Answer;
+use super::Answer;
 use super::experiment::{Experiment, SweepError};
 use super::workers::{Answers, judge};
 

@@ -8,7 +8,6 @@ use std::str::FromStr;
 use hourglass_model::generate::{Bound, Deadlines, Method, Millionths, Periods, Recipe};
 use hourglass_time::Span;
 
-use super::analyses::Analysis;
 use super::experiment::SweepError;
 
 /// Points that a curve has at most.
@@ -161,7 +160,7 @@ fn count(key: &str, value: &str, most: u64) -> Result<u64, SweepError> {
 }
 
 fn analysis(name: &str) -> Result<&'static str, SweepError> {
-    let found = Analysis::named(name).map(|analysis| analysis.name);
+    let found = hourglass_sched::catalogue::contender(name).map(|analysis| analysis.name);
     found.ok_or_else(|| SweepError::UnknownAnalysis(name.to_owned()))
 }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use hourglass_sched::Task;
 
-use super::analyses::Answer;
+use super::Answer;
 use super::experiment::{Experiment, SweepError};
 
 /// Sets that a thread takes at a time: enough that handing over costs nothing, few enough that all

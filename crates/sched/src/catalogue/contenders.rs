@@ -1,13 +1,16 @@
-//! The analyses that can be compared, by name.
+//! Analyses as they take part in a comparison: priorities, a placement, and what counts as accepted.
 //!
-//! Owns: the table [`ANALYSES`], and what counts as accepted. Must not: contain an analysis.
+//! Owns: [`Contender`] and the lists of them in the catalogue. Must not: contain an analysis.
 
-use hourglass_sched::edf::{demand, qpa};
-use hourglass_sched::effort::Effort;
-use hourglass_sched::fixed_priority::{self, Sections, TimeModel};
-use hourglass_sched::global::fixed_priority::{AS_PUBLISHED, Bound, OrderFree};
-use hourglass_sched::partition::{Fit, Order, partition};
-use hourglass_sched::{Refusal, Task, TaskSet, Verdict, assign, bounds, global};
+use crate::edf::{demand, qpa};
+use crate::effort::Effort;
+use crate::fixed_priority;
+use crate::global::fixed_priority::{AS_PUBLISHED, Bound, OrderFree};
+use crate::partition::{Fit, Order, partition};
+use crate::sections::{Sections, TimeModel};
+use crate::task::{Task, TaskSet};
+use crate::verdict::{Refusal, Verdict};
+use crate::{assign, bounds, global};
 
 /// Steps for each analysis of a set. Feasible sets with deadlines of at most their periods need some
 /// hundreds; only at full utilisation do busy windows take more, and then a set is seldom feasible.
@@ -28,9 +31,9 @@ pub enum Machine {
     Any,
 }
 
-/// An analysis that can take part in an experiment.
+/// An analysis with the priorities and the placement by which it takes part in a comparison.
 #[derive(Clone, Copy, Debug)]
-pub struct Analysis {
+pub struct Contender {
     /// Its name in files, on the command line and in documents.
     pub name: &'static str,
     /// What it is, in a line.
@@ -39,6 +42,8 @@ pub struct Analysis {
     pub machine: Machine,
     /// Whether it needs priorities, which only a task file gives.
     pub needs_priorities: bool,
+    /// Whether it assigns and places nothing, so that the name of its analysis stands for it, too.
+    pub is_plain: bool,
     judge: Judge,
 }
 
@@ -63,13 +68,7 @@ pub enum Answer {
     Undecided,
 }
 
-impl Analysis {
-    /// The analysis of this name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<&'static Analysis> {
-        ANALYSES.iter().find(|analysis| analysis.name == name)
-    }
-
+impl Contender {
     /// Asks it about a set.
     #[must_use]
     pub fn answer(&self, tasks: &[Task], processors: usize) -> Answer {
@@ -91,17 +90,22 @@ const fn single(
     name: &'static str,
     about: &'static str,
     judge: fn(&[Task], usize) -> Verdict,
-) -> Analysis {
-    let judge = Judge::Together(judge);
-    Analysis { name, about, machine: Machine::Single, needs_priorities: false, judge }
+) -> Contender {
+    let (machine, judge) = (Machine::Single, Judge::Together(judge));
+    Contender { name, about, machine, needs_priorities: false, is_plain: false, judge }
+}
+
+/// It assigns and places nothing.
+const fn plain(of: Contender) -> Contender {
+    Contender { is_plain: true, ..of }
 }
 
 const fn any(
     name: &'static str,
     about: &'static str,
     judge: fn(&[Task], usize) -> Verdict,
-) -> Analysis {
-    Analysis { machine: Machine::Any, ..single(name, about, judge) }
+) -> Contender {
+    Contender { machine: Machine::Any, ..single(name, about, judge) }
 }
 
 const fn spread(
@@ -109,27 +113,19 @@ const fn spread(
     about: &'static str,
     fit: Fit,
     test: fn(&TaskSet) -> Verdict,
-) -> Analysis {
-    let judge = Judge::Spread(fit, test);
-    Analysis { name, about, machine: Machine::Any, needs_priorities: false, judge }
+) -> Contender {
+    let (machine, judge) = (Machine::Any, Judge::Spread(fit, test));
+    Contender { name, about, machine, needs_priorities: false, is_plain: false, judge }
 }
 
-/// All analyses: those for one processor, then those for several.
-pub const ANALYSES: &[Analysis] = &[
-    Analysis {
+/// Response times under preemptive fixed priorities.
+pub(super) const FIXED_PRIORITY: &[Contender] = &[
+    Contender {
         needs_priorities: true,
-        ..single("fp", "the priorities of the task file, response times", |tasks, _| {
+        ..plain(single("fp", "the priorities of the task file, response times", |tasks, _| {
             fixed(&TaskSet::new(tasks.to_vec()), Sections::Preemptive)
-        })
+        }))
     },
-    single("rm-ll", "rate-monotonic, utilisation bound (Liu and Layland 1973)", |tasks, _| {
-        bounds::liu_layland(&assign::rate_monotonic(tasks))
-    }),
-    single(
-        "rm-hyperbolic",
-        "rate-monotonic, hyperbolic bound (Bini and Buttazzo 2003)",
-        |tasks, _| bounds::hyperbolic(&assign::rate_monotonic(tasks)),
-    ),
     single("rm", "rate-monotonic, response times", |tasks, _| {
         fixed(&assign::rate_monotonic(tasks), Sections::Preemptive)
     }),
@@ -139,6 +135,16 @@ pub const ANALYSES: &[Analysis] = &[
     single("opa", "optimal priorities (Audsley 1991), response times", |tasks, _| {
         optimal(tasks, Sections::Preemptive)
     }),
+    spread("p-rm-ff", "partitioned rate-monotonic, first fit", Fit::First, by_rm),
+    spread("p-rm-bf", "partitioned rate-monotonic, best fit", Fit::Best, by_rm),
+    spread("p-rm-wf", "partitioned rate-monotonic, worst fit", Fit::Worst, by_rm),
+    spread("p-dm-ff", "partitioned deadline-monotonic, first fit", Fit::First, by_dm),
+    spread("p-dm-bf", "partitioned deadline-monotonic, best fit", Fit::Best, by_dm),
+    spread("p-dm-wf", "partitioned deadline-monotonic, worst fit", Fit::Worst, by_dm),
+];
+
+/// Response times under fixed priorities, jobs not preempted.
+pub(super) const NOT_PREEMPTED: &[Contender] = &[
     single("rm-np", "rate-monotonic, non-preemptive", |tasks, _| {
         fixed(&assign::rate_monotonic(tasks), Sections::NonPreemptive)
     }),
@@ -148,25 +154,49 @@ pub const ANALYSES: &[Analysis] = &[
     single("opa-np", "optimal priorities, non-preemptive", |tasks, _| {
         optimal(tasks, Sections::NonPreemptive)
     }),
-    single("edf", "EDF, quick processor-demand analysis (Zhang and Burns 2009)", |tasks, _| {
-        by_qpa(&TaskSet::new(tasks.to_vec()))
-    }),
-    single("edf-demand", "EDF, processor demand at every deadline", |tasks, _| {
-        demand::processor_demand(&TaskSet::new(tasks.to_vec()), Sections::Preemptive, TIME)
-    }),
-    single("edf-np", "EDF, non-preemptive (Jeffay et al. 1991, by QPA)", |tasks, _| {
-        let set = TaskSet::new(tasks.to_vec());
-        qpa::feasible_within(&set, Sections::NonPreemptive, TIME, EFFORT).verdict
-    }),
-    spread("p-rm-ff", "partitioned rate-monotonic, first fit", Fit::First, by_rm),
-    spread("p-rm-bf", "partitioned rate-monotonic, best fit", Fit::Best, by_rm),
-    spread("p-rm-wf", "partitioned rate-monotonic, worst fit", Fit::Worst, by_rm),
-    spread("p-dm-ff", "partitioned deadline-monotonic, first fit", Fit::First, by_dm),
-    spread("p-dm-bf", "partitioned deadline-monotonic, best fit", Fit::Best, by_dm),
-    spread("p-dm-wf", "partitioned deadline-monotonic, worst fit", Fit::Worst, by_dm),
+];
+
+/// The utilisation bound of rate-monotonic priorities.
+pub(super) const LIU_LAYLAND: &[Contender] = &[plain(single(
+    "rm-ll",
+    "rate-monotonic, utilisation bound (Liu and Layland 1973)",
+    |tasks, _| bounds::liu_layland(&assign::rate_monotonic(tasks)),
+))];
+
+/// The hyperbolic bound of rate-monotonic priorities.
+pub(super) const HYPERBOLIC: &[Contender] = &[plain(single(
+    "rm-hyperbolic",
+    "rate-monotonic, hyperbolic bound (Bini and Buttazzo 2003)",
+    |tasks, _| bounds::hyperbolic(&assign::rate_monotonic(tasks)),
+))];
+
+/// EDF on one processor, or on each of several.
+pub(super) const EDF: &[Contender] = &[
+    plain(single(
+        "edf",
+        "EDF, quick processor-demand analysis (Zhang and Burns 2009)",
+        |tasks, _| by_qpa(&TaskSet::new(tasks.to_vec())),
+    )),
     spread("p-edf-ff", "partitioned EDF, first fit", Fit::First, by_qpa),
     spread("p-edf-bf", "partitioned EDF, best fit", Fit::Best, by_qpa),
     spread("p-edf-wf", "partitioned EDF, worst fit", Fit::Worst, by_qpa),
+];
+
+/// EDF by demand alone.
+pub(super) const DEMAND: &[Contender] =
+    &[plain(single("edf-demand", "EDF, processor demand at every deadline", |tasks, _| {
+        demand::processor_demand(&TaskSet::new(tasks.to_vec()), Sections::Preemptive, TIME)
+    }))];
+
+/// EDF, jobs not preempted.
+pub(super) const EDF_NOT_PREEMPTED: &[Contender] =
+    &[plain(single("edf-np", "EDF, non-preemptive (Jeffay et al. 1991, by QPA)", |tasks, _| {
+        let set = TaskSet::new(tasks.to_vec());
+        qpa::feasible_within(&set, Sections::NonPreemptive, TIME, EFFORT).verdict
+    }))];
+
+/// Global EDF, by each of its tests.
+pub(super) const GLOBAL_EDF: &[Contender] = &[
     any("g-edf-gfb", "global EDF (Goossens, Funk and Baruah 2003)", |tasks, m| {
         global::edf::gfb(&TaskSet::new(tasks.to_vec()), m as u64)
     }),
@@ -183,9 +213,16 @@ pub const ANALYSES: &[Analysis] = &[
         let set = TaskSet::new(tasks.to_vec());
         global::edf_response::analyse_within(&set, m as u64, EFFORT).verdict()
     }),
-    any("g-dm-bc", "global deadline-monotonic (Bertogna and Cirinei 2007)", |tasks, m| {
+];
+
+/// Global fixed priorities.
+pub(super) const GLOBAL_BC: &[Contender] =
+    &[any("g-dm-bc", "global deadline-monotonic (Bertogna and Cirinei 2007)", |tasks, m| {
         by_global(&assign::deadline_monotonic(tasks), m, AS_PUBLISHED)
-    }),
+    })];
+
+/// Global fixed priorities, limited carry-in.
+pub(super) const GLOBAL_LC: &[Contender] = &[
     any("g-dm-lc", "global deadline-monotonic, limited carry-in (Guan et al. 2009)", |tasks, m| {
         by_global(&assign::deadline_monotonic(tasks), m, Bound::LimitedCarryIn)
     }),
@@ -202,14 +239,6 @@ pub const ANALYSES: &[Analysis] = &[
         }
     }),
 ];
-
-/// What is compared if nothing is said.
-pub(super) fn default_names(processors: u32) -> &'static [&'static str] {
-    match processors {
-        1 => &["rm-ll", "rm-hyperbolic", "rm", "dm", "opa", "edf"],
-        _ => &["g-edf-gfb", "g-edf-rta", "g-dm-lc", "g-opa-lc", "p-dm-ff", "p-edf-ff"],
-    }
-}
 
 /// All bounds are found faster than a verdict without them, where there is no long busy window.
 fn fixed(set: &TaskSet, sections: Sections) -> Verdict {
@@ -303,7 +332,7 @@ mod tests {
         let mut tasks: Vec<Task> =
             periods.iter().map(|p| Task::new(p / 8, *p, 5 * p).unwrap().with_jitter(7)).collect();
         tasks.push(Task::new(4_000, 8_000, 40_000).unwrap());
-        let answer = |name: &str| Analysis::named(name).unwrap().answer(&tasks, 1);
+        let answer = |name: &str| super::super::contender(name).unwrap().answer(&tasks, 1);
         assert_eq!(answer("opa"), Answer::Undecided);
         assert_eq!(answer("edf"), Answer::Undecided);
     }

@@ -1,0 +1,425 @@
+//! All analyses, each with one name: for `check`, for `sweep`, and for worked examples.
+//!
+//! Owns: [`ALL`]; which analysis fits a [`Question`]; which ways of scheduling are compared by it
+//! ([`Contender`]), and which kinds of worked examples it answers. Must not: contain an analysis.
+
+mod contenders;
+mod question;
+
+use std::sync::LazyLock;
+
+use hourglass_model::check::AnalysisFacts;
+use hourglass_model::corpus::{Case, Value};
+
+use crate::corpus::{BadCase, busy, chains, global, graph, others};
+use crate::sections::Sections;
+
+pub use contenders::{Answer, Contender, Machine};
+pub use question::{Bounds, Question, Rule, Situation};
+
+/// Answers one thing that a worked example asks for.
+pub(crate) type CaseFn = fn(&Case, &str) -> Result<Value, BadCase>;
+
+/// An analysis.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// Its name.
+    pub name: &'static str,
+    /// What it answers.
+    pub about: &'static str,
+    /// Whose it is.
+    pub source: &'static str,
+    /// Whether `check` asks it.
+    pub is_checked: bool,
+    /// How it takes part in comparisons.
+    pub contenders: &'static [Contender],
+    /// For which questions it is the one to ask, unless one before it is.
+    fits: fn(&Question) -> bool,
+    /// Its bounds of response times, if it has any of a single processor.
+    bounds: Option<fn(&Question) -> Result<Bounds, String>>,
+    /// The kinds of worked examples that it answers.
+    cases: &'static [(&'static str, CaseFn)],
+}
+
+/// An analysis that `check` is asked for by name only.
+const fn checked(name: &'static str, about: &'static str, source: &'static str) -> Entry {
+    Entry { is_checked: true, ..example(name, about, source) }
+}
+
+/// An analysis that only worked examples ask.
+const fn example(name: &'static str, about: &'static str, source: &'static str) -> Entry {
+    Entry {
+        name,
+        about,
+        source,
+        is_checked: false,
+        contenders: &[],
+        fits: |_| false,
+        bounds: None,
+        cases: &[],
+    }
+}
+
+/// All analyses, in the order in which they are listed and in which the first that fits is asked.
+pub const ALL: &[Entry] = &[
+    Entry {
+        fits: |q| q.is(Rule::FixedPriority, Sections::Preemptive) && !q.suspends(),
+        bounds: Some(question::fixed_priority),
+        contenders: contenders::FIXED_PRIORITY,
+        cases: &[
+            ("fp-preemptive", busy::fixed_priority),
+            ("jitter-two-readings", busy::fixed_priority),
+            ("trap-equal-priority", busy::equal_priorities),
+        ],
+        ..checked(
+            "fp-preemptive",
+            "response times under fixed priorities",
+            "Joseph and Pandya 1986; Lehoczky 1990; Audsley et al. 1993; Tindell et al. 1994",
+        )
+    },
+    Entry {
+        fits: |q| q.is(Rule::FixedPriority, Sections::Preemptive) && q.suspends(),
+        bounds: Some(question::fixed_priority),
+        cases: &[("fp-suspension", busy::fixed_priority)],
+        ..checked(
+            "fp-suspension",
+            "the same with tasks that suspend themselves",
+            "Chen et al. 2019",
+        )
+    },
+    Entry {
+        fits: |q| q.is(Rule::FixedPriority, Sections::NonPreemptive),
+        bounds: Some(question::fixed_priority),
+        contenders: contenders::NOT_PREEMPTED,
+        cases: &[("fp-nonpreemptive", busy::fixed_priority)],
+        ..checked(
+            "fp-nonpreemptive",
+            "response times under fixed priorities, jobs not preempted",
+            "Davis, Burns, Bril and Lukkien 2007",
+        )
+    },
+    Entry {
+        fits: |q| q.is(Rule::FixedPriority, Sections::Limited),
+        bounds: Some(question::fixed_priority),
+        cases: &[("fp-limited-preemptive", busy::fixed_priority)],
+        ..checked(
+            "fp-limited-preemptive",
+            "response times under fixed priorities, jobs preempted at fixed points",
+            "Bril, Lukkien and Verhaegh 2009; Bozhko and Brandenburg 2020",
+        )
+    },
+    Entry {
+        fits: |q| q.is(Rule::FixedPriority, Sections::Floating),
+        bounds: Some(question::fixed_priority),
+        cases: &[("fp-floating-np", busy::fixed_priority)],
+        ..checked(
+            "fp-floating-np",
+            "response times under fixed priorities, sections anywhere not preempted",
+            "Bozhko and Brandenburg 2020",
+        )
+    },
+    Entry {
+        fits: |q| matches!(q.situation, Situation::Bursts(_)) && q.rule == Rule::FixedPriority,
+        bounds: Some(question::bursts),
+        ..checked(
+            "fp-bursts",
+            "response times under fixed priorities, jobs arriving in bursts",
+            "Tindell, Burns and Wellings 1994; Richter 2005",
+        )
+    },
+    Entry {
+        fits: |q| matches!(q.situation, Situation::Thresholds(_)) && q.rule == Rule::FixedPriority,
+        bounds: Some(question::thresholds),
+        ..checked(
+            "fp-thresholds",
+            "response times under fixed priorities with preemption thresholds",
+            "Wang and Saksena 1999; Regehr 2002; Keskin, Bril and Lukkien 2010",
+        )
+    },
+    Entry {
+        fits: |q| matches!(q.situation, Situation::Phases(_)) && q.rule == Rule::FixedPriority,
+        bounds: Some(question::phases),
+        ..checked(
+            "fp-phases",
+            "response times under fixed priorities, the phases of all tasks being known",
+            "Leung and Merrill 1980; Palencia and Gonzalez Harbour 1998",
+        )
+    },
+    Entry {
+        fits: |q| q.is(Rule::Edf, Sections::Preemptive) && !q.suspends(),
+        bounds: Some(question::edf),
+        contenders: contenders::EDF,
+        cases: &[("edf-preemptive", busy::edf)],
+        ..checked(
+            "edf-preemptive",
+            "response times and demand under earliest deadline first",
+            "Spuri 1996; Zhang and Burns 2009",
+        )
+    },
+    Entry {
+        fits: |q| q.is(Rule::Edf, Sections::Preemptive) && q.suspends(),
+        bounds: Some(question::edf),
+        ..checked(
+            "edf-suspension",
+            "response times under EDF with tasks that suspend themselves",
+            "G\u{fc}nzel, von der Br\u{fc}ggen and Chen 2022; Spuri 1996",
+        )
+    },
+    Entry {
+        fits: |q| q.is(Rule::Edf, Sections::NonPreemptive),
+        bounds: Some(question::edf),
+        contenders: contenders::EDF_NOT_PREEMPTED,
+        cases: &[("edf-nonpreemptive", busy::edf)],
+        ..checked(
+            "edf-nonpreemptive",
+            "the same, jobs not preempted",
+            "Jeffay, Stanat and Martel 1991; George, Rivierre and Spuri 1996",
+        )
+    },
+    Entry {
+        fits: |q| q.is(Rule::Edf, Sections::Limited),
+        bounds: Some(question::edf),
+        cases: &[("edf-limited-preemptive", busy::edf)],
+        ..checked(
+            "edf-limited-preemptive",
+            "the same, jobs preempted at fixed points",
+            "Bozhko and Brandenburg 2020",
+        )
+    },
+    Entry {
+        fits: |q| q.is(Rule::Edf, Sections::Floating),
+        bounds: Some(question::edf),
+        cases: &[("edf-floating-np", busy::edf)],
+        ..checked(
+            "edf-floating-np",
+            "the same, sections anywhere not preempted",
+            "Baruah 2005; Bozhko and Brandenburg 2020",
+        )
+    },
+    Entry {
+        contenders: contenders::DEMAND,
+        cases: &[("edf-feasibility", busy::demand), ("dbf", busy::demand)],
+        ..checked(
+            "edf-demand",
+            "whether deadlines hold under EDF, by demand alone",
+            "Baruah, Mok and Rosier 1990; Zhang and Burns 2009",
+        )
+    },
+    Entry {
+        fits: |q| q.rule == Rule::Fifo && q.situation == Situation::Alone,
+        bounds: Some(question::fixed_priority),
+        cases: &[("fifo", busy::fifo)],
+        ..checked("fifo", "response times first come, first served", "Bedarkar et al. 2022")
+    },
+    Entry {
+        fits: |q| matches!(q.situation, Situation::Supply(_)),
+        bounds: Some(question::supply),
+        cases: &[
+            ("supply-periodic", busy::supply),
+            ("supply-edp", busy::supply),
+            ("supply-rta", busy::supply),
+        ],
+        ..checked(
+            "supply",
+            "response times under fixed priorities, and demand under EDF, inside a server",
+            "Shin and Lee 2003; Easwaran, Anand and Lee 2007",
+        )
+    },
+    Entry {
+        cases: &[("holistic-fp", chains::holistic)],
+        ..checked(
+            "holistic",
+            "chains of tasks across CPUs under fixed priorities",
+            "Tindell and Clark 1994; Palencia and Gonzalez Harbour 1998",
+        )
+    },
+    Entry {
+        fits: |q| matches!(q.situation, Situation::Shared(_)) && q.rule != Rule::Edf,
+        contenders: contenders::GLOBAL_LC,
+        cases: &[("global-fp-rta-lc", global::fixed_priority)],
+        ..checked(
+            "global-fp-lc",
+            "response times under global fixed priorities, limited carry-in",
+            "Guan, Stigge, Yi and Yu 2009",
+        )
+    },
+    Entry {
+        contenders: contenders::GLOBAL_BC,
+        cases: &[("global-fp-bc", global::fixed_priority)],
+        ..checked(
+            "global-fp-bc",
+            "response times under global fixed priorities",
+            "Bertogna and Cirinei 2007",
+        )
+    },
+    Entry {
+        fits: |q| matches!(q.situation, Situation::Shared(_)) && q.rule == Rule::Edf,
+        contenders: contenders::GLOBAL_EDF,
+        cases: &[("global-edf", global::earliest_deadline)],
+        ..checked(
+            "global-edf",
+            "global EDF: GFB, BAK, BCL, BAR and response times, whichever accepts",
+            "Goossens et al. 2003; Baker 2003; Bertogna et al. 2005, 2007; Baruah 2007",
+        )
+    },
+    Entry {
+        contenders: contenders::LIU_LAYLAND,
+        cases: &[("bounds", others::bounds)],
+        ..checked(
+            "liu-layland",
+            "the utilisation bound of rate-monotonic priorities",
+            "Liu and Layland 1973",
+        )
+    },
+    Entry {
+        contenders: contenders::HYPERBOLIC,
+        ..checked(
+            "hyperbolic",
+            "the hyperbolic bound of rate-monotonic priorities",
+            "Bini, Buttazzo and Buttazzo 2003",
+        )
+    },
+    Entry {
+        cases: &[("mp-spinlock", chains::spin_locks)],
+        ..example(
+            "spin",
+            "response times with spin locks between processors",
+            "Gai, Lipari and Di Natale 2001; Wieder and Brandenburg 2013",
+        )
+    },
+    Entry {
+        cases: &[("cpa-e2e", graph::event_models)],
+        ..example("cpa", "task graphs by event models", "Richter 2005; Schliecker 2010")
+    },
+    Entry {
+        cases: &[("dl-admission", others::admission)],
+        ..example("admission", "the sum of utilisations against a limit", "Linux, SCHED_DEADLINE")
+    },
+    Entry {
+        cases: &[("np-jobset", others::jobset)],
+        ..example(
+            "np-jobset",
+            "a set of jobs that are not preempted, by all schedules",
+            "Nasri and Brandenburg 2017",
+        )
+    },
+    Entry {
+        cases: &[("cbs", others::trace), ("edf-trace", others::trace)],
+        ..example("cbs", "constant-bandwidth servers under EDF, traced", "Abeni and Buttazzo 1998")
+    },
+    Entry {
+        cases: &[("slack-monitor", others::slack_monitor), ("slack-multi", others::slack_multi)],
+        ..example(
+            "slack",
+            "the slack of promised work beside a sibling",
+            "equations 5 to 9 of the SMT paper",
+        )
+    },
+];
+
+impl Entry {
+    /// Whether it is for such questions.
+    #[must_use]
+    pub fn fits(&self, question: &Question) -> bool {
+        (self.fits)(question)
+    }
+
+    /// Its bounds of response times, proven. `None` if it gives none of a single processor.
+    ///
+    /// # Errors
+    /// The numbers do not fit it, in a sentence.
+    #[must_use]
+    pub fn bounds(&self, question: &Question) -> Option<Result<Bounds, String>> {
+        self.bounds.map(|bounds| bounds(question))
+    }
+
+    /// The analysis as a document has it.
+    #[must_use]
+    pub fn facts(&self) -> AnalysisFacts {
+        AnalysisFacts {
+            name: self.name.to_owned(),
+            about: self.about.to_owned(),
+            source: self.source.to_owned(),
+        }
+    }
+}
+
+/// Those that `check` may be asked for by name.
+pub static CHECKED: LazyLock<Vec<Entry>> =
+    LazyLock::new(|| ALL.iter().filter(|entry| entry.is_checked).copied().collect());
+
+/// Those that can be compared: the ones for one processor first.
+pub static CONTENDERS: LazyLock<Vec<Contender>> = LazyLock::new(|| {
+    let mut all: Vec<Contender> = ALL.iter().flat_map(|entry| entry.contenders).copied().collect();
+    all.sort_by_key(|contender| contender.machine == Machine::Any);
+    all
+});
+
+/// The analysis that `check` is asked for by this name, or by that of a contender that is the same.
+#[must_use]
+pub fn checked_by(name: &str) -> Option<&'static Entry> {
+    let same = |entry: &&Entry| entry.contenders.iter().any(|c| c.is_plain && c.name == name);
+    let own = CHECKED.iter().find(|entry| entry.name == name);
+    own.or_else(|| CHECKED.iter().find(same))
+}
+
+/// The contender of this name, or that which is the same as the analysis of this name.
+#[must_use]
+pub fn contender(name: &str) -> Option<&'static Contender> {
+    let own = || CONTENDERS.iter().find(|contender| contender.name == name);
+    let same = || checked_by(name)?.contenders.iter().find(|contender| contender.is_plain);
+    own().or_else(same)
+}
+
+/// Who answers a kind of worked example.
+pub(crate) fn case(kind: &str) -> Option<CaseFn> {
+    let mut all = ALL.iter().flat_map(|entry| entry.cases);
+    all.find(|(known, _)| *known == kind).map(|(_, answer)| *answer)
+}
+
+/// The kinds of worked examples that are answered.
+pub fn kinds() -> impl Iterator<Item = &'static str> {
+    ALL.iter().flat_map(|entry| entry.cases).map(|(kind, _)| *kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// No name means two things: of analyses, of contenders, of kinds.
+    #[test]
+    fn names_are_of_one_thing_each() {
+        let once = |names: Vec<&str>| {
+            let different: BTreeSet<&&str> = names.iter().collect();
+            assert_eq!(different.len(), names.len(), "{names:?}");
+        };
+        once(ALL.iter().map(|entry| entry.name).collect());
+        once(CONTENDERS.iter().map(|contender| contender.name).collect());
+        once(kinds().collect());
+        for contender in CONTENDERS.iter() {
+            let of = ALL.iter().find(|entry| entry.name == contender.name);
+            let own = of.is_none_or(|e| e.contenders.iter().any(|c| c.name == contender.name));
+            assert!(own, "{} is also another analysis", contender.name);
+        }
+    }
+
+    /// `check` and `sweep` know each other's word where it is the same analysis, and only there.
+    #[test]
+    fn both_words_are_understood() {
+        for (analysis, word) in [
+            ("fp-preemptive", "fp"),
+            ("edf-preemptive", "edf"),
+            ("edf-nonpreemptive", "edf-np"),
+            ("edf-demand", "edf-demand"),
+            ("liu-layland", "rm-ll"),
+            ("hyperbolic", "rm-hyperbolic"),
+        ] {
+            assert_eq!(checked_by(word).map(|entry| entry.name), Some(analysis));
+            assert_eq!(contender(analysis).map(|contender| contender.name), Some(word));
+        }
+        assert!(checked_by("dm").is_none() && contender("fifo").is_none());
+        assert!(checked_by("np-jobset").is_none());
+    }
+}
