@@ -24,6 +24,16 @@ pub fn hyperbolic(set: &TaskSet) -> Verdict {
     judge(set, hyperbolic_holds)
 }
 
+/// Whether no period is shorter than that of a task of higher priority, which both bounds take for
+/// granted.
+#[must_use]
+pub fn is_rate_monotonic(set: &TaskSet) -> bool {
+    set.by_priority().windows(2).all(|pair| {
+        let (upper, lower) = (&set.tasks()[pair[0]], &set.tasks()[pair[1]]);
+        upper.period <= lower.period
+    })
+}
+
 fn judge(set: &TaskSet, holds: fn(&[Task]) -> bool) -> Verdict {
     let plain =
         |t: &Task| t.deadline >= t.period && t.jitter == 0 && t.blocking == 0 && t.suspension == 0;

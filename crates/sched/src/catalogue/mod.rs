@@ -5,6 +5,7 @@
 
 mod contenders;
 mod question;
+mod terms;
 
 use std::sync::LazyLock;
 
@@ -16,6 +17,7 @@ use crate::sections::Sections;
 
 pub use contenders::{Answer, Contender, Machine};
 pub use question::{Bounds, Question, Rule, Situation};
+pub use terms::Term;
 
 /// Answers one thing that a worked example asks for.
 pub(crate) type CaseFn = fn(&Case, &str) -> Result<Value, BadCase>;

@@ -98,11 +98,11 @@ pub(crate) fn check_verdict(
     if holds { Ok(()) } else { Err(Defect::Verdict { task: position }) }
 }
 
-fn released_before(window: u128, jitter: u64, period: u64) -> u128 {
+pub(crate) fn released_before(window: u128, jitter: u64, period: u64) -> u128 {
     (window + u128::from(jitter)).div_ceil(period.into())
 }
 
-fn released_by(instant: u128, jitter: u64, period: u64) -> u128 {
+pub(crate) fn released_by(instant: u128, jitter: u64, period: u64) -> u128 {
     (instant + u128::from(jitter)) / u128::from(period) + 1
 }
 

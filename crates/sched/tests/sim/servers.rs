@@ -1,11 +1,12 @@
 //! Servers and reservations, against the library's own constant bandwidth server and by hand.
 
-use hourglass_sched::Task;
-use hourglass_sched::cbs;
 use hourglass_sched::effort::Effort;
+use hourglass_sched::fixed_priority::{self, Sections, TimeModel};
 use hourglass_sched::sim::{
     self, Arrivals, Class, Cost, Rank, Server, ServerKind, Settings, System, Thread, run_with,
 };
+
+use hourglass_sched::{Task, TaskSet, cbs, servers};
 
 use crate::support::{Dice, Record, system};
 
@@ -180,6 +181,44 @@ fn a_sporadic_server_delays_as_a_periodic_task() {
         // 3 + 9 + 2 times 4.
         let outcome = sim::run(&machine, Settings::until(900)).unwrap();
         assert!(outcome.threads[2].max_response <= Some(20), "seed {seed}: {jobs:?}");
+    }
+}
+
+/// The bound of a task of 3 below a server.
+fn below(server: Option<Task>) -> Option<u64> {
+    let low = Task::new(3, 1_000, 1_000).unwrap();
+    let set = TaskSet::new(vec![server?.with_priority(2), low.with_priority(1)]);
+    let found = fixed_priority::analyse(&set, Sections::Preemptive, TimeModel::Discrete);
+    found.from_arrival()[1]
+}
+
+/// A hard server of 4 every 8, whose jobs come at these times, above a task of 3: its longest response.
+fn simulated_below(jobs: &[(u64, u64)], late: u64) -> Option<u64> {
+    let low =
+        Thread::new(Class::Fifo(1), Arrivals::Listed(vec![late]), Cost::Listed(vec![3]), 1_000);
+    let mut machine = system(1, vec![served(jobs, 0), low]);
+    machine.servers = vec![Server::new(ServerKind::CbsHard, 4, 8)];
+    sim::run(&machine, Settings::until(500)).unwrap().threads[1].max_response
+}
+
+/// A constant-bandwidth server that has used a little gets a new budget when it wakes: 1 at 0 and 4 at 3,
+/// where a periodic task takes 4 in 8. One of two copies of the analysis had that task.
+#[test]
+fn a_constant_server_takes_more_than_a_periodic_task() {
+    let server = servers::Server::new(servers::Kind::HardBandwidth, 8, 4).unwrap();
+    let simulated = simulated_below(&[(0, 1), (3, 9)], 0);
+    assert_eq!((simulated, below(Task::new(4, 8, 8).ok())), (Some(8), Some(7)));
+    let bound = below(server.above_priorities());
+    assert!(bound >= simulated, "{bound:?}");
+    for seed in 0..2_000 {
+        let mut dice = Dice::new(seed);
+        let (mut at, mut jobs) = (0, Vec::new());
+        for _ in 0..8 {
+            jobs.push((at, dice.between(1, 5)));
+            at += dice.between(1, 9);
+        }
+        let simulated = simulated_below(&jobs, dice.between(0, 40));
+        assert!(bound >= simulated, "seed {seed}: {simulated:?}: {jobs:?}");
     }
 }
 

@@ -103,9 +103,10 @@ fn by_deadlines(processor: &Processor, numbers: &Numbers, cpus: u64, solved: &mu
 
 /// Bounds and points of each task.
 fn each(processor: &Processor, analysis: &hourglass_sched::Analysis, solved: &mut Solved) {
+    let question = processor.question();
     for ((at, member), (_, facts)) in processor.members.iter().enumerate().zip(&mut solved.tasks) {
         let witness = solve::task(processor, member, at, analysis, facts);
-        proof::add_points(processor, analysis, at, facts);
+        proof::add_points(processor, &question, analysis, at, facts);
         solved.facts.verified_points += facts.fixed_point_count;
         if solved.witness.is_none() {
             solved.witness = witness;

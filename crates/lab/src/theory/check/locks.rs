@@ -17,8 +17,7 @@ use hourglass_sched::overheads::Costs;
 use hourglass_sched::spin::{self, LockingTask, Request};
 use hourglass_sched::{Task, TaskSet as Numbers};
 
-use super::host;
-use super::numbers;
+use super::{numbers, ranks};
 
 /// A number that does not fit.
 const TOO_LONG: &str = "a critical section has more than 64 bits";
@@ -59,7 +58,7 @@ pub(super) fn blocking(
     if sections.is_empty() {
         return Ok(vec![0; tasks.len()]);
     }
-    let known = host::known_priorities(set);
+    let known = ranks::known_priorities(set);
     let protocols = set.resources.iter().map(|resource| protocol(resource, &known)).collect();
     let usage = Usage::new(Numbers::new(tasks.to_vec()), protocols, &sections);
     let usage = usage.map_err(|why| why.to_string())?;
@@ -78,7 +77,7 @@ pub(super) fn blocking(
 fn protocol(resource: &Resource, known: &[u32]) -> blocking::Protocol {
     match resource.protocol {
         Protocol::Ceiling => {
-            let rank = |ceiling| host::rank_above(known, ceiling);
+            let rank = |ceiling| ranks::rank_above(known, ceiling);
             blocking::Protocol::Ceiling(resource.ceiling.map(rank))
         }
         Protocol::Inheritance => blocking::Protocol::Inheritance,

@@ -16,6 +16,7 @@ mod numbers;
 mod place;
 mod processor;
 mod proof;
+mod ranks;
 mod sensitivity;
 mod servers;
 mod solve;

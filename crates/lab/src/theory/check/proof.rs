@@ -5,9 +5,7 @@
 
 use hourglass_model::check::{FixedPoint, MOST_POINTS, TaskFacts, Term, WitnessFacts};
 use hourglass_model::tasks::Task;
-use hourglass_sched::catalogue::{Rule, Situation};
-use hourglass_sched::curve::Curve;
-use hourglass_sched::fixed_priority::Sections;
+use hourglass_sched::catalogue::{self, Question};
 use hourglass_sched::{Analysis, Point};
 use hourglass_time::Span;
 
@@ -16,13 +14,15 @@ use super::processor::{Member, Processor};
 /// Adds the fixed points of the member at `at`, the one that decides with its sum.
 pub(super) fn add_points(
     processor: &Processor,
+    question: &Question,
     analysis: &Analysis,
     at: usize,
     facts: &mut TaskFacts,
 ) {
+    let jitter = processor.members[at].jitter;
     let points = analysis.points(at);
     facts.fixed_point_count = points.len() as u64;
-    let response = |point: &Point| response(processor, at, point);
+    let response = |point: &Point| question.response(at, point, jitter);
     let worst = points.iter().enumerate().rev().max_by_key(|(_, point)| response(point));
     let Some((worst, _)) = worst else { return };
     let shown = |(position, point): (usize, &Point)| FixedPoint {
@@ -30,7 +30,7 @@ pub(super) fn add_points(
         offset_ns: point.offset,
         finish_ns: point.finish,
         response_time_ns: response(point),
-        terms: if position == worst { terms(processor, at, point) } else { Vec::new() },
+        terms: if position == worst { terms(processor, question, at, point) } else { Vec::new() },
     };
     // The first ones, and the one that decides.
     let all = points.iter().enumerate();
@@ -52,82 +52,19 @@ pub(super) fn add_steps(analysis: &Analysis, at: usize, facts: &mut TaskFacts) {
     facts.fixed_points = points.iter().take(MOST_POINTS).map(shown).collect();
 }
 
-/// The response time from nominal arrival that follows from a point.
-fn response(processor: &Processor, at: usize, point: &Point) -> u64 {
-    let member = &processor.members[at];
-    let task = &member.task;
-    if task.jitter() > member.jitter {
-        return point.finish.saturating_sub(point.offset).saturating_add(member.jitter);
-    }
-    let nominal = match (processor.rule, &processor.situation) {
-        (Rule::Edf, _) => point.offset,
-        // Nothing jitters, and jobs count from the beginning of a window of known phase.
-        (_, Situation::Phases(_)) => point.offset,
-        (_, Situation::Bursts(curves)) if !curves[at].is_empty() => {
-            let curve = Curve::bursts(&curves[at], task.period()).ok();
-            let distance = curve.and_then(|curve| curve.distance(point.jobs));
-            distance.unwrap_or(0).max(point.offset)
-        }
-        (Rule::FixedPriority | Rule::Fifo, _) => {
-            point.jobs.saturating_sub(1).saturating_mul(task.period()).max(point.offset)
-        }
-    };
-    point.finish.saturating_add(task.jitter()).saturating_sub(nominal)
-}
-
-/// What adds up to the completion of a point; nothing where it does not add up, as inside a server,
-/// whose supply comes between.
-fn terms(processor: &Processor, at: usize, point: &Point) -> Vec<Term> {
-    if processor.situation != Situation::Alone || processor.has_bursts() {
+/// What adds up to the completion of a point, by name.
+fn terms(processor: &Processor, question: &Question, at: usize, point: &Point) -> Vec<Term> {
+    // Bursts as jitter are no jobs that can be counted.
+    if processor.has_bursts() {
         return Vec::new();
     }
-    let own = &processor.members[at].task;
-    let tail = match processor.sections {
-        Sections::Preemptive | Sections::Floating => 0,
-        Sections::NonPreemptive => own.cost(),
-        Sections::Limited => own.last_segment(),
+    let name = |of: usize| processor.members[of].name.clone();
+    let named = |term: catalogue::Term| Term {
+        of: term.of.map_or_else(|| "blocking".to_owned(), name),
+        jobs: term.jobs,
+        each_ns: term.each,
     };
-    let rest = tail.saturating_sub(1);
-    let Some(begin) = point.finish.checked_sub(rest) else { return Vec::new() };
-    let mut found = vec![Term {
-        of: processor.members[at].name.clone(),
-        jobs: point.jobs,
-        each_ns: own.cost().saturating_add(own.suspension()),
-    }];
-    for (_, member) in processor.members.iter().enumerate().filter(|(other, _)| *other != at) {
-        let task = &member.task;
-        let released = u128::from(begin) + u128::from(task.jitter());
-        let before = released.div_ceil(task.period().into());
-        let by =
-            (u128::from(point.offset) + u128::from(task.jitter())) / u128::from(task.period()) + 1;
-        let jobs = match processor.rule {
-            Rule::Edf => {
-                let ends = i128::from(point.offset) + i128::from(own.deadline())
-                    - i128::from(own.jitter());
-                let theirs = i128::from(task.deadline()) - i128::from(task.jitter());
-                u128::try_from(ends - theirs)
-                    .map_or(0, |after| before.min(after / u128::from(task.period()) + 1))
-            }
-            _ if task.priority() > own.priority() => before,
-            _ if task.priority() == own.priority() => by,
-            _ => 0,
-        };
-        if let (1.., Ok(jobs)) = (jobs, u64::try_from(jobs)) {
-            let cost = task.cost();
-            let each_ns = if processor.rule == Rule::Edf { cost + task.suspension() } else { cost };
-            found.push(Term { of: member.name.clone(), jobs, each_ns });
-        }
-    }
-    let sum: u128 = found.iter().map(|t| u128::from(t.jobs) * u128::from(t.each_ns)).sum();
-    match u128::from(point.finish).checked_sub(sum).map(u64::try_from) {
-        Some(Ok(0)) => found,
-        // What is left over is the blocking, if there can be any.
-        Some(Ok(left)) if own.blocking() > 0 || processor.sections != Sections::Preemptive => {
-            found.push(Term { of: "blocking".to_owned(), jobs: 1, each_ns: left });
-            found
-        }
-        _ => Vec::new(),
-    }
+    question.terms(at, point).into_iter().map(named).collect()
 }
 
 /// The witness of a job that is late.

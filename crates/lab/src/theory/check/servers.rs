@@ -11,6 +11,7 @@ use hourglass_sched::{Task, TaskSet as Numbers};
 
 use super::host::{self, Place};
 use super::processor::{Notes, Processor};
+use super::ranks;
 
 /// Why a bound inside a server need not be reached. A demand over its rate has no bound for all that.
 pub(super) const LEAST_SUPPLY: &str = "the supply of a server need not be the least every time";
@@ -102,10 +103,10 @@ pub(super) fn as_tasks(
         return Err("servers have priorities, and those of the tasks are assigned; give them too"
             .to_owned());
     }
-    let priorities = host::known_priorities(set);
+    let priorities = ranks::known_priorities(set);
     let placed = |server: &&Server| {
         let rank = server.priority.filter(|_| !is_first(server));
-        let priority = rank.map(|priority| host::rank_among(&priorities, priority));
+        let priority = rank.map(|priority| ranks::rank_among(&priorities, priority));
         Ok(Placed { server: known(server)?, priority })
     };
     let placed = servers.iter().map(placed).collect::<Result<Vec<_>, String>>()?;

@@ -145,7 +145,7 @@ fn by_response(processor: &Processor, numbers: &Numbers, solved: &mut Solved) {
     let members = processor.members.iter().enumerate().filter(|(_, m)| m.position.is_some());
     for ((at, member), (_, facts)) in members.zip(&mut solved.tasks) {
         let witness = task(processor, member, at, &analysis, facts);
-        proof::add_points(processor, &analysis, at, facts);
+        proof::add_points(processor, &question, &analysis, at, facts);
         if solved.witness.is_none() {
             solved.witness = witness;
         }
@@ -377,11 +377,7 @@ fn by_bound(
     bound: fn(&Numbers) -> Judged,
     solved: &mut Solved,
 ) {
-    let by_priority = numbers.by_priority();
-    let monotonic = by_priority.windows(2).all(|pair| {
-        let (upper, lower) = (&numbers.tasks()[pair[0]], &numbers.tasks()[pair[1]]);
-        upper.period() <= lower.period()
-    });
+    let monotonic = bounds::is_rate_monotonic(numbers);
     let plain = processor.sections == Sections::Preemptive && processor.server.is_none();
     let all_known = processor.members.iter().all(|m| m.unknown.is_none() && m.position.is_some());
     if processor.rule != Rule::FixedPriority || !monotonic || !plain || !all_known {
