@@ -1,6 +1,7 @@
 //! What theory says about a set of tasks: will every deadline hold, and why.
 //!
-//! Owns: the analyst's view of tasks, response-time bounds, demand, supply, admission, slack algebra,
+//! Owns: the analyst's view of tasks, response-time bounds, demand, supply, admission, slack algebra, the
+//! one list of all analyses ([`catalogue`]),
 //! the simulator ([`sim`]).
 //! All of it are pure functions of exact integers. A time is a `u64` in whatever unit the caller
 //! uses (the programs use nanoseconds); sums are checked or have 128 bits; utilisations are compared
