@@ -101,6 +101,20 @@ fn locks() {
     assert!(plain.reason.unwrap().contains("plain lock"));
 }
 
+/// What a task states comes on top of a section of 3, once, whatever the scheduler.
+#[test]
+fn stated_blocking_and_locks() {
+    let text = task("high", "wcet = 2\nperiod = 20\nblocking = 1\npriority = 2")
+        + &task(
+            "low",
+            "wcet = 5\nperiod = 60\npriority = 1\ncritical_sections = [{ resource = \"p\", length = 3 }]",
+        )
+        + "[[resource]]\nname = \"p\"\nprotocol = \"spin\"\n";
+    assert_eq!(bounds(&answer(&text))[0], 6_000);
+    let text = text.replace("priority = 2", "").replace("priority = 1", "");
+    assert_eq!(bounds(&answer(&format!("scheduler = \"edf\"\n{text}")))[0], 6_000);
+}
+
 /// A burst of three at once, then one every 10 ms: the last of them waits for the two before it.
 #[test]
 fn bursts() {

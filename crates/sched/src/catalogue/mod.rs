@@ -22,6 +22,9 @@ pub use terms::Term;
 /// Answers one thing that a worked example asks for.
 pub(crate) type CaseFn = fn(&Case, &str) -> Result<Value, BadCase>;
 
+/// Bounds the responses of a question, or says in a sentence why its numbers do not fit.
+type BoundsFn = fn(&Question) -> Result<Bounds, String>;
+
 /// An analysis.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
@@ -38,7 +41,7 @@ pub struct Entry {
     /// For which questions it is the one to ask, unless one before it is.
     fits: fn(&Question) -> bool,
     /// Its bounds of response times, if it has any of a single processor.
-    bounds: Option<fn(&Question) -> Result<Bounds, String>>,
+    bounds: Option<BoundsFn>,
     /// The kinds of worked examples that it answers.
     cases: &'static [(&'static str, CaseFn)],
 }

@@ -163,7 +163,9 @@ pub(super) fn processor(
     let (situation, refused) = match filled {
         Ok(situation) => (situation, None),
         Err(why) => {
-            draft.members = tasks.iter().filter_map(|position| bare(set, *position)).collect();
+            if draft.members.len() < tasks.len() {
+                draft.members = tasks.iter().filter_map(|position| bare(set, *position)).collect();
+            }
             (without_numbers(place), Some(why))
         }
     };

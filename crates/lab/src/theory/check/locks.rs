@@ -60,7 +60,9 @@ pub(super) fn blocking(
     }
     let known = ranks::known_priorities(set);
     let protocols = set.resources.iter().map(|resource| protocol(resource, &known)).collect();
-    let usage = Usage::new(Numbers::new(tasks.to_vec()), protocols, &sections);
+    // What tasks state comes on top of what locks make.
+    let tasks: Vec<Task> = tasks.iter().map(|task| task.with_blocking(0)).collect();
+    let usage = Usage::new(Numbers::new(tasks.clone()), protocols, &sections);
     let usage = usage.map_err(|why| why.to_string())?;
     let of = |position: usize| {
         let found = match rule {

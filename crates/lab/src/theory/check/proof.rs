@@ -54,10 +54,6 @@ pub(super) fn add_steps(analysis: &Analysis, at: usize, facts: &mut TaskFacts) {
 
 /// What adds up to the completion of a point, by name.
 fn terms(processor: &Processor, question: &Question, at: usize, point: &Point) -> Vec<Term> {
-    // Bursts as jitter are no jobs that can be counted.
-    if processor.has_bursts() {
-        return Vec::new();
-    }
     let name = |of: usize| processor.members[of].name.clone();
     let named = |term: catalogue::Term| Term {
         of: term.of.map_or_else(|| "blocking".to_owned(), name),
