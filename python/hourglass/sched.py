@@ -50,6 +50,7 @@ __all__ = [
     "predict",
     "response_times",
     "simulate",
+    "sweep",
 ]
 
 
@@ -338,3 +339,90 @@ def predict(
         error.document = found  # type: ignore[attr-defined]
         raise error
     return found
+
+
+_MOST_THREADS = 1_024
+
+
+def sweep(
+    experiment: Union[None, Tasks] = None,
+    *,
+    utilisations: Union[None, str, Sequence[float]] = None,
+    sets: Optional[int] = None,
+    tasks: Optional[int] = None,
+    processors: Optional[int] = None,
+    generator: Optional[str] = None,
+    bounds: Union[None, str, Sequence[str]] = None,
+    periods: Optional[str] = None,
+    granularity: Optional[SpanLike] = None,
+    cost_granularity: Optional[SpanLike] = None,
+    deadlines: Optional[str] = None,
+    jitter: Optional[str] = None,
+    seed: Optional[int] = None,
+    analyses: Union[None, str, Sequence[str]] = None,
+    keep_sets: Optional[bool] = None,
+    threads: Optional[int] = None,
+    output: Union[None, str, os.PathLike[str]] = None,
+) -> dict[str, Any]:
+    """Compares analyses on random sets, as `hourglass sweep` does: the document `hourglass.sweep/1`.
+
+    `experiment` is the path or text of an experiment, a dictionary with its keys, or a set of tasks in any of
+    the forms above, whose execution times are scaled from utilisation to utilisation. Arguments come before what
+    it says; they are written as on the command line (`utilisations="0.6:1:0.02"`) or as lists. The same
+    experiment gives the same document on any number of `threads`.
+
+    `output` keeps every finished point in a folder. Ctrl-C ends it and raises `KeyboardInterrupt`; the same call
+    with that folder then continues. Raises `hourglass.errors.DataError` for a file that cannot be meant,
+    `InvalidError` for an experiment that cannot be done.
+    """
+    if threads is not None and not 1 <= threads <= _MOST_THREADS:
+        raise InvalidError(f"threads: {threads} is out of range; take 1 to {_MOST_THREADS}")
+    said: dict[str, Any] = {
+        "utilisations": utilisations,
+        "sets": sets,
+        "tasks": tasks,
+        "processors": processors,
+        "generator": generator,
+        "bounds": bounds,
+        "periods": periods,
+        "granularity": granularity,
+        "cost_granularity": cost_granularity,
+        "deadlines": deadlines,
+        "jitter": jitter,
+        "seed": seed,
+        "analyses": analyses,
+        "keep_sets": keep_sets,
+    }
+    template = text = path = None
+    if isinstance(experiment, Mapping) and "task" not in experiment:
+        said = {**experiment, **{key: value for key, value in said.items() if value is not None}}
+    elif isinstance(experiment, (TaskSet, Mapping)) or _is_list(experiment):
+        template = TaskSet(experiment)._native
+    elif isinstance(experiment, str) and any(sign in experiment for sign in "\n={"):
+        text = experiment
+    elif isinstance(experiment, (str, os.PathLike)):
+        path = os.fspath(experiment)
+    elif experiment is not None:
+        raise TypeError(
+            f"an experiment is a path, its text, a dictionary or a set of tasks, not {type(experiment).__name__}"
+        )
+    asked = {
+        "path": path,
+        "text": text,
+        "keys": [(str(key), _word(key, value)) for key, value in said.items() if value is not None],
+        "threads": threads,
+        "output": _path(output),
+    }
+    found: dict[str, Any] = json.loads(_hourglass.sweep(template, asked))
+    return found
+
+
+def _word(key: str, value: Any) -> str:
+    """A value of an experiment as on the command line."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if key in ("granularity", "cost_granularity"):
+        return f"{_hourglass.span_ns(value)}ns"
+    if isinstance(value, (list, tuple)):
+        return ",".join(_word("", part) for part in value)
+    return str(value)

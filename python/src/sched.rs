@@ -1,4 +1,4 @@
-//! Theory for Python: sets of tasks, analyses, simulation, prediction.
+//! Theory for Python: sets of tasks, analyses, simulation, prediction, experiments.
 //!
 //! Owns: the border over which sets of tasks and questions go in, and documents come out. Must not: judge.
 
@@ -8,9 +8,10 @@ use hourglass_lab::model::CpuSet;
 use hourglass_lab::model::tasks::Fraction;
 use hourglass_lab::sched::sim::{Late, Throttling, smt};
 use hourglass_lab::theory::check::{self as checking, ANALYSES, Fit, Order};
-use hourglass_lab::theory::input::{self, Input, Source};
+use hourglass_lab::theory::input::{self, Input, InputError, Source};
 use hourglass_lab::theory::predict::{self as predicting, PredictError, RunRequest};
 use hourglass_lab::theory::simulate::{self as simulation, Releases};
+use hourglass_lab::theory::sweep::{self as sweeping, Described, Draft, SweepError, Template};
 use hourglass_lab::workload_file;
 use hourglass_time::Span;
 use pyo3::prelude::*;
@@ -35,8 +36,12 @@ struct TaskData {
 fn source(name: Option<&str>) -> Result<Option<Source>, Failure> {
     let Some(name) = name else { return Ok(None) };
     let found = Source::ALL.iter().find(|(known, _)| *known == name);
-    let (_, source) =
-        found.ok_or_else(|| Failure::argument("format", "use toml, json, rt-app or run"))?;
+    let (_, source) = found.ok_or_else(|| {
+        Failure::argument(
+            "format",
+            "use toml, json, rt-app, schedcat, simso, mast, amalthea, sag or run",
+        )
+    })?;
     Ok(Some(*source))
 }
 
@@ -298,9 +303,11 @@ impl Wish {
                 .ok_or_else(|| Failure::argument(name, "give a time above zero"))
         };
         let duration = positive("duration", self.duration)?;
+        let cpus = self.cpus.as_deref().map(cpus).transpose()?;
+        let input = tasks.input.clone().on(cpus.as_ref());
         let run = self.run.then(|| -> Result<RunRequest, Failure> {
             Ok(RunRequest {
-                cpus: self.cpus.as_deref().map(cpus).transpose()?,
+                cpus,
                 draws_jitter: self.jitter,
                 best_effort: self.best_effort,
                 folder: self.output,
@@ -309,9 +316,9 @@ impl Wish {
             })
         });
         Ok(predicting::Request {
-            set: tasks.input.set.clone(),
+            set: input.set,
             name: tasks.name.clone(),
-            notes: tasks.input.notes.clone(),
+            notes: input.notes,
             run: run.transpose()?,
             seed: self.seed,
             horizon: self.horizon.map(|horizon| positive("horizon", horizon)).transpose()?,
@@ -344,11 +351,77 @@ fn predict(
     Ok((json(&predicted.document)?, predicted.not_kept))
 }
 
+given! {
+    /// What [`sweep`] is asked.
+    struct Sweep {
+        /// Path of an experiment or of tasks.
+        path: Option<PathBuf>,
+        /// The text of such a file.
+        text: Option<String>,
+        /// Keys of an experiment, each with its value as on the command line.
+        keys: Vec<(String, String)>,
+        threads: Option<usize>,
+        output: Option<PathBuf>,
+    }
+}
+
+impl Sweep {
+    /// What is described, the keys last.
+    fn experiment(&self, tasks: Option<&TaskData>) -> Result<sweeping::Experiment, Failure> {
+        let template = tasks.map(|tasks| Template::new(&tasks.input.set));
+        let mut template = template.transpose().map_err(Failure::invalid)?;
+        let mut draft = Draft::default();
+        let text = match &self.path {
+            Some(path) => match input::text(path) {
+                // All defaults.
+                Err(InputError::Empty(_)) => None,
+                text => Some(text.map_err(|error| Failure::new(Kind::Data, error))?),
+            },
+            None => self.text.clone(),
+        };
+        if let Some(text) = text {
+            match Described::read(&text).map_err(|error| Failure::new(Kind::Data, error))? {
+                Described::Experiment(found) => draft = *found,
+                Described::Tasks(found) => template = Some(*found),
+            }
+        }
+        for (key, value) in &self.keys {
+            draft.set(key, value).map_err(Failure::invalid)?;
+        }
+        draft.finish(template).map_err(Failure::invalid)
+    }
+}
+
+impl sweeping::Watch for Unwatched {
+    fn started(&mut self, _: u64, _: u64) {}
+    fn moved(&mut self, _: u64) {}
+    fn ended(&mut self) {}
+}
+
+/// Compares analyses on random sets: the document `hourglass.sweep/1` as JSON.
+#[pyfunction]
+fn sweep(py: Python<'_>, tasks: Option<&TaskData>, asked: &Bound<'_, PyDict>) -> PyResult<String> {
+    let asked = Sweep::of(asked)?;
+    let experiment = asked.experiment(tasks)?;
+    let all = || std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = asked.threads.unwrap_or_else(all);
+    let folder = asked.output.as_deref();
+    let swept = interruptible(py, || sweeping::run(&experiment, folder, threads, &mut Unwatched))?;
+    let swept = swept.map_err(|error| match error {
+        SweepError::InUse(_) => Failure::new(Kind::Busy, error),
+        SweepError::NoThread(_) => Failure::new(Kind::Exhausted, error),
+        SweepError::Folder(_) => Failure::argument("output", error),
+        _ => Failure::invalid(error),
+    })?;
+    json(&swept.document)
+}
+
 /// Adds them to the module.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<TaskData>()?;
     module.add_function(wrap_pyfunction!(check, module)?)?;
     module.add_function(wrap_pyfunction!(analyses, module)?)?;
     module.add_function(wrap_pyfunction!(simulate, module)?)?;
-    module.add_function(wrap_pyfunction!(predict, module)?)
+    module.add_function(wrap_pyfunction!(predict, module)?)?;
+    module.add_function(wrap_pyfunction!(sweep, module)?)
 }

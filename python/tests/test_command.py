@@ -86,6 +86,13 @@ def test_predict(told, tasks):
     assert asked == told("predict", tasks, "--no-run", "--seed", 2, "--horizon", "500ms")
 
 
+def test_sweep(told, tasks):
+    asked = sched.sweep(utilisations="0.7:0.9:0.1", sets=5, tasks=3, seed=2, granularity="10us")
+    words = "-u", "0.7:0.9:0.1", "--sets", 5, "-n", 3, "--seed", 2, "--granularity", "10us"
+    assert asked == told("sweep", *words)
+    assert sched.sweep(tasks, utilisations="0.5") == told("sweep", tasks, "-u", "0.5")
+
+
 def test_reserve(told):
     """Of the machine only what does not change from one moment to the next."""
     asked = reserve.check("1ms/20ms", soft=True, deadline="15ms", cpu=0)

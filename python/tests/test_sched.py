@@ -262,3 +262,36 @@ def test_numbers_that_cannot_be_meant_are_named(tasks, says):
 def test_what_is_no_set_of_tasks_is_a_type_error(tasks):
     with pytest.raises(TypeError, match="a set of tasks is a path"):
         sched.check(tasks)
+
+
+EXPERIMENT = {"utilisations": [0.7, 0.9], "sets": 20, "tasks": 4, "analyses": ["rm", "edf"]}
+
+
+def test_sweep_of_drawn_sets(tmp_path):
+    """EDF is optimal on one CPU (Liu and Layland 1973, theorem 7); a folder answers without drawing again."""
+    document = sched.sweep(EXPERIMENT, seed=3, output=tmp_path / "sweep")
+    assert document["schema"] == "hourglass.sweep/1" and document["experiment"]["seed"] == 3
+    assert [point["sets"] for point in document["points"]] == [20, 20]
+    assert all(point["accepted"]["rm"] <= point["accepted"]["edf"] == 20 for point in document["points"])
+    assert sched.sweep(**EXPERIMENT, seed=3, threads=1, output=tmp_path / "sweep") == document
+    assert sched.sweep("utilisations = [0.7, 0.9]\nsets = 20", tasks=4, analyses="rm,edf", seed=3) == document
+
+
+def test_sweep_of_one_set():
+    document = sched.sweep(TEXTBOOK, utilisations="0.5,1", analyses="rm")
+    assert document["experiment"]["generator"] == "scaled"
+    assert [point["accepted"]["rm"] for point in document["points"]][0] == 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({"analyses": "no-such"}, "no-such"),
+        ({"threads": 0}, "threads: 0 is out of range"),
+        ({"experiment": {"nonsense": 1}}, "nonsense"),
+        ({"experiment": TEXTBOOK, "periods": "uniform:1ms,2ms"}, "periods"),
+    ],
+)
+def test_wrong_experiments(asked, says):
+    with pytest.raises(InvalidError, match=says):
+        sched.sweep(**asked)

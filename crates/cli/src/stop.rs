@@ -1,6 +1,7 @@
 //! Why the command ends without having done what it was asked, and the exit code that says so.
 
 use std::fmt;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Done, and the answer is yes.
@@ -16,11 +17,16 @@ pub(crate) const UNDECIDED: u8 = 4;
 /// `reserve` failed by itself, not its command, as timeout(1) and env(1) have it.
 pub(crate) const OWN: u8 = 125;
 /// Added to the number of a signal that ended a run early; 130 for Ctrl-C.
-const SIGNALLED: u8 = 128;
+pub(crate) const SIGNALLED: u8 = 128;
 
 /// The exit code of a run that `signal` ended early.
 pub(crate) fn ended_by(signal: i32) -> ExitCode {
-    ExitCode::from(SIGNALLED.saturating_add(u8::try_from(signal).unwrap_or(0)))
+    ExitCode::from(code_of(signal))
+}
+
+/// The same as a number.
+pub(crate) fn code_of(signal: i32) -> u8 {
+    SIGNALLED.saturating_add(u8::try_from(signal).unwrap_or(0))
 }
 
 /// An end without a result, with its exit code and lines that say why.
@@ -49,6 +55,20 @@ impl Stop {
     /// What the shell is told.
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(self.code)
+    }
+
+    /// The same, its lines beginning with the file that they are about.
+    pub(crate) fn about(mut self, file: Option<&Path>) -> Stop {
+        let Some(file) = file.map(|file| file.display().to_string()) else { return self };
+        for line in self.lines.iter_mut().filter(|line| !line.starts_with(&file)) {
+            *line = format!("{file}: {line}");
+        }
+        self
+    }
+
+    /// The exit code as a number.
+    pub(crate) fn code(&self) -> u8 {
+        self.code
     }
 
     /// Why, one line each.

@@ -314,3 +314,63 @@ fn a_document_is_for_one_file() {
     assert_eq!(text(&output.stdout), "");
     assert!(text(&output.stderr).contains("name one"), "{}", text(&output.stderr));
 }
+
+/// Issue 17: many files, one document; an error in one does not stop the others, and the worst code counts.
+#[test]
+fn many_files_are_one_document() {
+    let folder = TempDir::new().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let good = file("good.toml", PAPER);
+    let late = file("late.toml", &PAPER.replace("17ms", "34ms"));
+    let broken = file("broken.toml", "[[task]]\nname = 1\n");
+    let output = check(&["--json", "-q", &good, &broken, &late]);
+    assert_eq!(output.status.code(), Some(2));
+    let all = document(&output);
+    assert_eq!(
+        (&all["schema"], &all["command"], &all["exit_code"]),
+        (&json!("hourglass.batch/1"), &json!("check"), &json!(2))
+    );
+    let codes: Vec<_> =
+        all["files"].as_array().unwrap().iter().map(|file| &file["exit_code"]).collect();
+    assert_eq!(codes, [&json!(0), &json!(2), &json!(1)]);
+    assert_eq!(all["files"][0]["document"], document(&check(&["--json", &good])));
+    assert!(all["files"][1]["document"].is_null());
+    assert!(all["files"][1]["error"].as_str().unwrap().contains("broken.toml: task number 1"));
+    // The same line by line, also for one file.
+    let lines = text(&check(&["--jsonl", "-q", &good, &broken, &late]).stdout);
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(json!(lines), all["files"]);
+    assert_eq!(text(&check(&["--jsonl", &good]).stdout).lines().count(), 1);
+    // For people, each table has its file, and errors go to stderr.
+    let output = check(&["-q", &good, &broken]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stdout).starts_with(&format!("{good}:\n")), "{}", text(&output.stdout));
+    assert_eq!(text(&output.stderr).lines().count(), 1);
+    assert_eq!(check(&["--json", "--jsonl", &good]).status.code(), Some(2));
+}
+
+/// Files of other tools are named, never called broken TOML.
+#[test]
+fn other_formats_are_named() {
+    for (name, content, said) in [
+        ("page.html", "<!DOCTYPE html>\n<html></html>", "this looks like XML of a kind"),
+        (
+            "fig1a.prec.csv",
+            "Predecessor TID, Predecessor JID, Successor TID, Successor JID\n",
+            "precedence constraints",
+        ),
+        ("sets.xml", "<testpoint><taskset/><taskset/></testpoint>", "2 task sets"),
+    ] {
+        let output = File::new(name, content).check(&[]);
+        assert_eq!(output.status.code(), Some(2), "{name}");
+        let line = text(&output.stderr);
+        assert!(line.contains(said) && !line.contains("TOML"), "{line}");
+    }
+    let set = "<taskset><task wcet=\"3000\" period=\"8000\"/><task wcet=\"17000\" period=\"33000\"/></taskset>";
+    let found = document(&File::new("set.xml", set).check(&["--json", "-q"]));
+    assert_eq!(found["tasks"][1]["response_time_ns"], json!(29_000_000));
+}

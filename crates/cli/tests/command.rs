@@ -462,3 +462,49 @@ fn a_paper_that_is_interrupted_leaves_nothing_half_written() {
     assert_eq!(document["tables"].as_array().map(Vec::len), Some(0));
     assert!(!folder.exists());
 }
+
+/// Issue 17: rt-app files without a timer run as rt-app runs them: threads that others start, resume or meet at a
+/// barrier. Each gets what its steps ask for, and none more often than it was started.
+#[test]
+fn a_file_of_rt_app_is_run() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("threads.json");
+    let file = path.display().to_string();
+    fs::write(
+        &path,
+        r#"{"tasks": {
+            "main": {"loop": 2, "run": 1000, "fork": "child", "resume": "go", "sleep": 5000},
+            "child": {"instance": 0, "loop": 1, "run": 2000},
+            "waiter": {"loop": 1, "suspend": "go", "run": 3000},
+            "left": {"loop": 1, "run": 500, "barrier": "meet", "run": 500},
+            "right": {"loop": 1, "sleep": 2000, "barrier": "meet", "run": 700},
+            "late": {"loop": 1, "delay": 3000, "run": 400, /* a comma too many */ },
+        }, "global": {"duration": 1}}"#,
+    )
+    .unwrap();
+    let output = hourglass(&format!("run {file} --json"));
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let document = json(&text(&output.stdout));
+    let threads = document["threads"].as_array().unwrap();
+    let received = |name: &str| {
+        let found = threads.iter().find(|thread| thread["name"] == name);
+        let found = found.unwrap_or_else(|| panic!("{name}: {document}"));
+        found["cpu_time_ns"].as_u64().unwrap()
+    };
+    for (name, us) in [
+        ("main", 2_000),
+        ("child-fork0", 2_000),
+        ("child-fork1", 2_000),
+        ("waiter", 3_000),
+        ("left", 1_000),
+        ("right", 700),
+        ("late", 400),
+    ] {
+        // The rate that a run is planned by and the one that it is told by differ by a trifle.
+        let least = us * 999;
+        assert!(received(name) >= least, "{name}: {document}");
+    }
+    assert_eq!(threads.len(), 7);
+    fs::write(&path, r#"{"tasks": {"a": {"fork": "b", "run": 1000}}}"#).unwrap();
+    refuses(&format!("run {file}"), &format!("{file}: thread 'a': fork names 'b'"));
+}

@@ -1,4 +1,5 @@
-//! Workload files: a run described in TOML, in the words of the command line.
+//! Workload files: a run described in TOML, in the words of the command line; or a set of tasks in JSON, as of
+//! rt-app, whose threads are run.
 //!
 //! Owns: the keys of the file, and where in it a mistake stands: every error carries line and
 //! column, also one inside a value (`audio.toml:7:12: ...`).
@@ -20,6 +21,7 @@
 
 mod limits;
 mod request;
+mod tasks;
 
 use std::fmt;
 use std::fs;
@@ -67,6 +69,8 @@ pub struct WorkloadFile {
     pub trace: Option<bool>,
     /// The threads, at least one; an entry with `count` stands here that many times.
     pub threads: Vec<ThreadSpec>,
+    /// What the threads do not do as the file says, one sentence each.
+    pub notes: Vec<String>,
     places: Vec<String>,
 }
 
@@ -102,6 +106,9 @@ pub enum WorkloadFileError {
         /// What is wrong.
         message: String,
     },
+    /// It is a set of tasks, and cannot be read or run.
+    #[error("{0}")]
+    Tasks(String),
 }
 
 /// A CPU that the machine does not have.
@@ -192,6 +199,9 @@ pub fn parse(
     text: &str,
     online: Option<&CpuSet>,
 ) -> Result<WorkloadFile, WorkloadFileError> {
+    if tasks::is_json(text) {
+        return tasks::read(name, text, online);
+    }
     let source = Source { name, text, online };
     let keys: FileKeys = toml::from_str(text).map_err(|error| {
         let message = match of_tasks(text) {
@@ -208,12 +218,6 @@ pub fn parse(
 
 /// What helps if somebody gives a file of tasks, which other commands read.
 fn of_tasks(text: &str) -> Option<&'static str> {
-    if text.trim_start().starts_with('{') {
-        return Some(
-            "this is JSON, and a workload file is TOML; files of tasks, also those of rt-app, are \
-             run by `hourglass predict`",
-        );
-    }
     text.lines().any(|line| line.trim_start().starts_with("[[task]]")).then_some(
         "this is a file of tasks, and a workload file has threads; `hourglass predict` runs tasks, \
          check and simulate judge them",
@@ -324,6 +328,7 @@ impl Source<'_> {
             gates: self.gates(&keys)?,
             trace: keys.trace,
             threads: Vec::new(),
+            notes: Vec::new(),
             places: Vec::new(),
         };
         for entry in &keys.thread {

@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod batch;
 pub mod cache_cost;
 pub mod cause;
 pub mod check;

@@ -28,6 +28,10 @@ pub struct PredictDocument {
     pub noise: Option<NoiseFacts>,
     /// The tasks, in the order of the set.
     pub tasks: Vec<PredictedTask>,
+    /// What the analysis assumes of each task, tested on the run; empty without a run, or where its
+    /// trace is not whole.
+    #[serde(default)]
+    pub assumptions: Vec<Assumption>,
     /// What else a reader should know, one sentence each.
     pub notes: Vec<String>,
     /// Whether a signal ended the measurement early.
@@ -104,6 +108,33 @@ pub struct PredictedTask {
     pub lost: Option<u64>,
     /// What was found about its jobs; null without a run.
     pub measured: Option<MeasuredTerms>,
+    /// For a response above the bound, the assumptions that failed before the end of that job and
+    /// since the CPU last had nothing as urgent to do; the largest excess first.
+    #[serde(default)]
+    pub failed: Vec<Assumption>,
+}
+
+/// An assumption of the analysis, tested on the jobs of one task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Assumption {
+    /// The task.
+    pub task: String,
+    /// `arrivals` (within their curve), `release` (within the jitter), `cost` (within the worst
+    /// case), `work-conserving` (a job that has begun does not wait longer than its suspension),
+    /// `priority` (nobody less urgent runs for longer than blocking allows) or `supply` (a CPU is
+    /// taken by nobody else).
+    pub assumption: String,
+    /// Whether it held; null where the run does not show it.
+    pub held: Option<bool>,
+    /// How many jobs it was tested on.
+    pub jobs: u64,
+    /// By how much it failed at most.
+    pub excess_ns: u64,
+    /// Arrival of the job with which it failed by that much, from the run's start; null where it
+    /// held.
+    pub at_ns: Option<i64>,
+    /// The CPU; null where the task has several.
+    pub cpu: Option<u32>,
 }
 
 /// What jobs of a task were found to do, where the analysis assumes something.

@@ -36,6 +36,7 @@ pub(super) fn apply(lexed: &Lexed<'_>, around: &Surroundings) -> Result<RunArgum
         spec: RunSpec::new(threads(lexed, &file)?),
         dma_latency_us: file.dma_latency_us,
         folder: None,
+        notes: file.notes.clone(),
         gates: file.gates.clone(),
         trace: file.trace.unwrap_or(false),
         seed_is_made_up: file.seed.is_none() && !lexed.has(Key::Seed),

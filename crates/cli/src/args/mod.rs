@@ -46,6 +46,8 @@ pub(crate) struct RunArguments {
     pub(crate) spec: RunSpec,
     pub(crate) dma_latency_us: Option<u32>,
     pub(crate) folder: Option<PathBuf>,
+    /// What the threads do not do as the file says.
+    pub(crate) notes: Vec<String>,
     pub(crate) gates: Gates,
     /// `--trace`.
     pub(crate) trace: bool,

@@ -10,19 +10,22 @@ use hourglass_model::near;
 use hourglass_report::text;
 use hourglass_time::Span;
 
+use crate::commands::batch::{self, Answer, Form};
 use crate::lab::theory::check::{self, ANALYSES, Fit, Order, Request};
 use crate::lab::theory::examples;
 use crate::lab::theory::input::{self, Source};
 use crate::messages;
 use crate::output;
 use crate::settings::Settings;
-use crate::stop::{NO, Stop};
+use crate::stop::{NO, Stop, YES};
 
 /// Say whether the deadlines of a set of tasks hold, by analysis, and why
 #[derive(Args, Debug)]
 #[command(after_help = "\
 The analysis follows from what the file says. Exit codes: 0, every deadline
-holds; 1, some deadline does not hold or is undecided; 2, the file cannot be read.
+holds; 1, some deadline does not hold or is undecided; 2, a file cannot be read.
+With several files the worst of them counts, and an error in one does not stop
+the others; --json prints one document of all (hourglass.batch/1).
 
 Every search ends: an analysis is given up, and the verdict is unknown, after
 4 000 000 steps for each processor, about a second. A file may have 64 MiB and 10 000
@@ -37,13 +40,15 @@ Examples:
   hourglass check tasks.toml --partition worst-fit,period
   hourglass check video.json --from rt-app    a file of rt-app
   hourglass check monday                      what a recorded run needed
+  hourglass check sets/*.toml --jsonl         a line of JSON for each file
   hourglass check --corpus cases --json       worked examples")]
 pub(crate) struct Check {
-    /// Files of tasks (TOML, JSON, rt-app) or run folders
+    /// Files of tasks (TOML, JSON, rt-app, SchedCAT, SimSo, MAST, AMALTHEA, SAG) or run folders
     #[arg(value_name = "FILE", value_hint = ValueHint::AnyPath)]
     #[arg(required_unless_present_any = ["corpus", "list_analyses"])]
     files: Vec<PathBuf>,
-    /// Format: toml, json, rt-app or run [default: told by the content]
+    /// Format: toml, json, rt-app, schedcat, simso, mast, amalthea, sag or run [default: told by
+    /// the content]
     #[arg(long, value_name = "FORMAT", value_parser = source)]
     from: Option<Source>,
     /// Print what was understood, and the proof of every bound
@@ -62,6 +67,9 @@ pub(crate) struct Check {
     /// Find how far each task may change while the others stay as they are
     #[arg(long)]
     sensitivity: bool,
+    /// Print one line of JSON for each file
+    #[arg(long)]
+    jsonl: bool,
     /// Answer a folder of worked examples instead
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     #[arg(conflicts_with_all = ["files", "from", "explain", "analysis", "partition", "server", "sensitivity"])]
@@ -94,22 +102,17 @@ pub(crate) fn check(check: &Check, settings: Settings) -> Result<ExitCode> {
     if let Some(folder) = &check.corpus {
         return corpus(folder, settings);
     }
-    if settings.json && check.files.len() > 1 {
-        return Err(Stop::usage("--json: one document is for one file; name one").into());
-    }
-    let mut all_hold = true;
-    for (position, file) in check.files.iter().enumerate() {
+    let form = Form { command: "check", lines: check.jsonl, settings };
+    batch::each(&check.files, form, |file| {
         let document = analyse(check, file, settings)?;
-        all_hold &= document.verdict == Verdict::Feasible;
-        if settings.json {
-            output::json(&document)?;
-            continue;
-        }
-        let gap = if position == 0 { "" } else { "\n" };
-        let text = text::check(&document, check.explain, output::style());
-        output::text(&format!("{gap}{text}"))?;
-    }
-    Ok(if all_hold { ExitCode::SUCCESS } else { ExitCode::from(NO) })
+        let holds = document.verdict == Verdict::Feasible;
+        Ok(Answer {
+            text: text::check(&document, check.explain, output::style()),
+            exit_code: if holds { YES } else { NO },
+            failed: None,
+            document,
+        })
+    })
 }
 
 fn analyse(check: &Check, file: &Path, settings: Settings) -> Result<CheckDocument> {

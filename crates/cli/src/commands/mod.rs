@@ -1,6 +1,7 @@
 //! The commands, one each.
 
 pub(crate) mod against;
+pub(crate) mod batch;
 pub(crate) mod cache_cost;
 pub(crate) mod check;
 pub(crate) mod clocks;

@@ -37,6 +37,7 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode> {
 
 fn measure(run: RunArguments, control: Option<ThreadSpec>) -> Result<ExitCode> {
     let quiet = run.settings.quiet;
+    run.notes.iter().filter(|_| !quiet).for_each(|note| messages::say(note));
     if run.seed_is_made_up && !quiet && draws_at_random(&run.spec) {
         messages::say(&format!(
             "seed {0}; --seed {0} repeats these execution times",

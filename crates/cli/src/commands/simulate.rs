@@ -1,25 +1,27 @@
 //! `simulate`: a set of tasks on virtual time.
 
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum, ValueHint};
+use hourglass_model::simulation::SimulationDocument;
 use hourglass_model::tasks::Fraction;
 use hourglass_report::text;
 use hourglass_time::Span;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::commands::batch::{self, Answer, Form};
 use crate::lab::sim::{Late, Throttling, smt};
 use crate::lab::theory::input;
 use crate::lab::theory::simulate::{self as simulation, Failure, Releases, Request, Watch};
 use crate::messages;
 use crate::output;
 use crate::settings::Settings;
-use crate::stop::{self, NO, Stop};
+use crate::stop::{self, NO, Stop, YES};
 
 /// Simulate a set of tasks on virtual time: response times and missed deadlines, exactly
 #[derive(Args, Debug)]
@@ -47,6 +49,8 @@ Exit codes:
   1    some deadline was missed
   2    wrong usage, a file that cannot be read, tasks that cannot be simulated
   130  ended by Ctrl-C; what was simulated is printed and kept
+With several files the worst of them counts, and an error in one does not stop
+the others; --json prints one document of all (hourglass.batch/1).
 
 Examples:
   hourglass example tasks && hourglass simulate tasks.toml
@@ -54,11 +58,15 @@ Examples:
   hourglass simulate tasks.toml -o monday && hourglass render monday -o monday.svg
   hourglass simulate tasks.toml --rt-throttling 950ms/1s
   hourglass simulate smt.toml --smt slack --alpha 1/2 --margin 10us
+  hourglass simulate sets/*.toml --jsonl  a line of JSON for each file
   hourglass simulate tasks.toml --json    the document (hourglass.simulate/1)")]
 pub(crate) struct Simulate {
-    /// File of tasks (TOML, JSON, rt-app's JSON), or the folder of a run
-    #[arg(value_name = "TASKS", value_hint = ValueHint::AnyPath)]
-    tasks: PathBuf,
+    /// Files of tasks (TOML, JSON, rt-app's JSON), or folders of runs
+    #[arg(value_name = "TASKS", value_hint = ValueHint::AnyPath, required = true)]
+    files: Vec<PathBuf>,
+    /// Print one line of JSON for each file
+    #[arg(long)]
+    jsonl: bool,
     /// How long to simulate
     #[arg(long, value_name = "TIME", value_parser = str::parse::<Span>)]
     #[arg(allow_hyphen_values = true)]
@@ -164,34 +172,53 @@ fn progress(text: &str) -> Result<smt::Progress, String> {
 /// # Errors
 /// The tasks cannot be read or simulated, or the folder cannot be made.
 pub(crate) fn simulate(asked: &Simulate, settings: Settings) -> Result<ExitCode> {
-    let request = request(asked)?;
-    let mut progress = Progress::new(settings.quiet);
-    let simulated = simulation::simulate(&request, &mut progress).map_err(refusal)?;
-    progress.ended();
-    if settings.json {
-        output::json(&simulated.document)?;
-    } else {
-        output::text(&text::simulation(&simulated.document, output::style()))?;
+    if asked.files.len() > 1 && asked.output.is_some() {
+        return Err(Stop::usage("-o: a folder keeps one simulation; name one file").into());
     }
-    match &simulated.kept {
-        Some(Ok(folder)) if !settings.quiet => {
-            messages::say(&format!("wrote {}", folder.display()));
-        }
-        Some(Err(error)) => {
-            let line = format!("-o: the simulation was not kept: {error}");
-            return Err(Stop::machine(vec![line]).into());
-        }
-        _ => {}
-    }
-    Ok(match simulated.signal {
-        Some(signal) => stop::ended_by(signal),
-        None if simulated.document.failed() > 0 => ExitCode::from(NO),
-        None => ExitCode::SUCCESS,
+    let form = Form { command: "simulate", lines: asked.jsonl, settings };
+    batch::each(&asked.files, form, |file| {
+        // With several files, who reads must know which one is meant.
+        let several = asked.files.len() > 1;
+        simulate_file(asked, file, settings)
+            .map_err(|stop| stop.about(several.then_some(file)).into())
     })
 }
 
-fn request(asked: &Simulate) -> Result<Request, Stop> {
-    let input = input::read(&asked.tasks, None).map_err(|error| Stop::usage(error.to_string()))?;
+fn simulate_file(
+    asked: &Simulate,
+    file: &Path,
+    settings: Settings,
+) -> Result<Answer<SimulationDocument>, Stop> {
+    let request = request(asked, file)?;
+    let mut progress = Progress::new(settings.quiet);
+    let simulated = simulation::simulate(&request, &mut progress).map_err(refusal)?;
+    progress.ended();
+    let failed = match &simulated.kept {
+        Some(Ok(folder)) => {
+            if !settings.quiet {
+                messages::say(&format!("wrote {}", folder.display()));
+            }
+            None
+        }
+        Some(Err(error)) => {
+            Some(Stop::machine(vec![format!("-o: the simulation was not kept: {error}")]))
+        }
+        None => None,
+    };
+    Ok(Answer {
+        text: text::simulation(&simulated.document, output::style()),
+        exit_code: match simulated.signal {
+            Some(signal) => stop::code_of(signal),
+            None if simulated.document.failed() > 0 => NO,
+            None => YES,
+        },
+        failed,
+        document: simulated.document,
+    })
+}
+
+fn request(asked: &Simulate, file: &Path) -> Result<Request, Stop> {
+    let input = input::read(file, None).map_err(|error| Stop::usage(error.to_string()))?;
     let releases = Releases::ALL.iter().find(|(name, _)| *name == asked.releases);
     Ok(Request {
         notes: input.notes,

@@ -7,10 +7,14 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
+use hourglass_model::CpuSet;
+use hourglass_model::tasks::rt_app::Imported;
 use hourglass_model::tasks::{Format, TaskSet, TaskSetError};
 use hourglass_store::{OpenError, TraceError};
+use hourglass_time::Span;
 use thiserror::Error;
 
+use crate::workload_file::online_cpus;
 use crate::{WholeError, recall};
 
 /// A file of tasks has at most so many bytes: 64 MiB. A thousand tasks take a tenth of one.
@@ -25,16 +29,23 @@ pub enum Source {
     Json,
     /// rt-app's JSON.
     RtApp,
+    /// A file of another tool.
+    Foreign(Format),
     /// A run folder.
     Run,
 }
 
 impl Source {
     /// All of them, by the names that `--from` takes.
-    pub const ALL: [(&'static str, Source); 4] = [
+    pub const ALL: [(&'static str, Source); 9] = [
         ("toml", Source::Toml),
         ("json", Source::Json),
         ("rt-app", Source::RtApp),
+        ("schedcat", Source::Foreign(Format::SchedCat)),
+        ("simso", Source::Foreign(Format::SimSo)),
+        ("mast", Source::Foreign(Format::Mast)),
+        ("amalthea", Source::Foreign(Format::Amalthea)),
+        ("sag", Source::Foreign(Format::Sag)),
         ("run", Source::Run),
     ];
 }
@@ -46,6 +57,57 @@ pub struct Input {
     pub set: TaskSet,
     /// What was left out or means something else, one sentence each.
     pub notes: Vec<String>,
+    /// For how long the file says that it runs.
+    pub duration: Option<Span>,
+    /// Whether the machine's CPUs were taken for those of threads that may run anywhere.
+    pub runs_anywhere: bool,
+}
+
+impl Input {
+    fn new(set: TaskSet, notes: Vec<String>) -> Input {
+        Input { set, notes, duration: None, runs_anywhere: false }
+    }
+
+    /// Gives threads that may run anywhere these CPUs, where the file names none.
+    #[must_use]
+    pub fn on(mut self, cpus: Option<&CpuSet>) -> Input {
+        if let Some(cpus) = cpus.filter(|_| self.runs_anywhere) {
+            self.set.machine.cpus = Some(with_named(&self.set, cpus));
+        }
+        self
+    }
+}
+
+/// These CPUs, and those that threads of the set name.
+fn with_named(set: &TaskSet, cpus: &CpuSet) -> CpuSet {
+    let tasks = set.tasks.iter().map(|task| &task.cpus);
+    let background = set.background.iter().map(|thread| &thread.cpus);
+    let mut all = cpus.clone();
+    for cpu in tasks.chain(background).flatten().flat_map(CpuSet::iter) {
+        all.insert(cpu);
+    }
+    all
+}
+
+/// An rt-app file is of the machine on which it is used: its threads without `cpus` may run on all CPUs there.
+fn rt_app(read: Imported, online: Option<CpuSet>) -> Input {
+    let notes = read.notes.iter().map(ToString::to_string).collect();
+    let mut input = Input { duration: read.duration, ..Input::new(read.set, notes) };
+    let set = &input.set;
+    let tasks = set.tasks.iter().map(|task| &task.cpus);
+    let anywhere = tasks.chain(set.background.iter().map(|thread| &thread.cpus));
+    let anywhere = anywhere.filter(|cpus| cpus.is_none()).count();
+    let Some(online) = online.filter(|_| anywhere > 0) else { return input };
+    input.runs_anywhere = true;
+    let input = input.on(Some(&online));
+    if online.len() < 2 {
+        return input;
+    }
+    let threads = if anywhere == 1 { "thread" } else { "threads" };
+    let note = format!(
+        "{anywhere} {threads} without cpus may run on every CPU of this machine ({online})"
+    );
+    Input { notes: input.notes.into_iter().chain([note]).collect(), ..input }
 }
 
 /// Why a set of tasks cannot be read. The text is one line with the culprit and the remedy.
@@ -60,7 +122,7 @@ pub enum InputError {
         reason: std::io::Error,
     },
     /// There is no such file.
-    #[error("{}: no such file; name a file of tasks (TOML, JSON, rt-app), a run folder, or - for the standard input", .0.display())]
+    #[error("{}: no such file; name a file of tasks, a run folder, or - for the standard input", .0.display())]
     Missing(PathBuf),
     /// A pipe, a socket or a device, which may never end.
     #[error("{}: no regular file; name one, or - for the standard input, as in: cat PIPE | hourglass check -", .0.display())]
@@ -82,6 +144,14 @@ pub enum InputError {
     /// It holds worked examples.
     #[error("{}: worked examples, not tasks; use hourglass check --corpus FOLDER", .0.display())]
     Corpus(PathBuf),
+    /// A file of another tool that is not read.
+    #[error("{}: this looks like {what}", .path.display())]
+    Unread {
+        /// The file.
+        path: PathBuf,
+        /// What it is, and what to do.
+        what: &'static str,
+    },
     /// It is a folder, but of no run.
     #[error(transparent)]
     Folder(#[from] OpenError),
@@ -122,18 +192,26 @@ pub fn parse(path: &Path, text: &str, source: Option<Source>) -> Result<Input, I
         Some(Source::Toml) => Format::Toml,
         Some(Source::Json) => Format::Json,
         Some(Source::RtApp) => Format::RtApp,
+        Some(Source::Foreign(format)) => format,
         Some(Source::Run) | None => Format::of(text),
     };
-    let plain = |set| Input { set, notes: Vec::new() };
+    let plain = |set| Input::new(set, Vec::new());
     match format {
         Format::Toml => TaskSet::from_toml(text).map(plain).map_err(wrong),
         Format::Json => TaskSet::from_json(text).map(plain).map_err(wrong),
         Format::RtApp => {
             let read = TaskSet::from_rt_app(text).map_err(wrong)?;
-            let notes = read.notes.iter().map(ToString::to_string).collect();
-            Ok(Input { set: read.set, notes })
+            Ok(rt_app(read, online_cpus()))
         }
         Format::Corpus => Err(InputError::Corpus(path.to_owned())),
+        Format::Unread(what) => Err(InputError::Unread { path: path.to_owned(), what }),
+        foreign => match TaskSet::from_foreign(foreign, text) {
+            Some(read) => {
+                let read = read.map_err(wrong)?;
+                Ok(Input::new(read.set, read.notes))
+            }
+            None => Err(InputError::Corpus(path.to_owned())),
+        },
     }
 }
 
@@ -147,7 +225,7 @@ fn run_folder(path: &Path) -> Result<Input, InputError> {
     notes.push(
         "execution times are the longest that the run has seen, which is no bound".to_owned(),
     );
-    Ok(Input { set: read.set, notes })
+    Ok(Input::new(read.set, notes))
 }
 
 /// The standard input among paths.

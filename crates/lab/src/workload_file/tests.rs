@@ -98,16 +98,20 @@ fn malformed_toml_says_where() {
     assert!(message.starts_with("audio.toml:1:12: "), "{message}");
 }
 
-/// Who comes from rt-app gives its file to `run` first.
+/// A file of tasks is sent to the right command; one of rt-app is run as it is.
 #[test]
-fn files_of_tasks_are_sent_to_the_right_command() {
-    for (text, wanted) in [
-        ("{\"tasks\": {}}", "audio.toml:1:1: this is JSON, "),
-        ("[[task]]\nname = \"a\"\n", "audio.toml:1:3: this is a file of tasks, "),
-    ] {
-        let message = refused(text);
-        assert!(message.starts_with(wanted) && message.contains("hourglass predict"), "{message}");
-    }
+fn files_of_tasks_are_understood() {
+    let message = refused("[[task]]\nname = \"a\"\n");
+    assert!(message.starts_with("audio.toml:1:3: this is a file of tasks, "), "{message}");
+    assert!(message.contains("hourglass predict"), "{message}");
+    let message = refused("{\"tasks\": {}}");
+    assert_eq!(message, "audio.toml: tasks: no thread runs; give one an instance, or fork it");
+    let text = r#"/* rt-app */ {"tasks": {"a": {"loop": 1, "run": 5}, "b": {"suspend": "c", "run": 1}},
+                  "global": {"duration": 3}}"#;
+    let file = super::parse("a.json", text, None).unwrap();
+    let names: Vec<_> = file.threads.iter().filter_map(|thread| thread.name.as_deref()).collect();
+    assert_eq!((names, file.duration), (vec!["a", "b"], Some(Span::from_secs(3))));
+    assert_eq!(file.place(1), "a.json, thread 'b'");
 }
 
 #[test]

@@ -147,16 +147,19 @@ pub enum TaskSetError {
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TaskSetWarning {
-    /// A priority that the kernel does not have. Analyses do not mind.
+    /// Priorities that the kernel does not have. Analyses do not mind.
     #[error(
-        "task '{task}': priority {priority} is outside the kernel's 1 to 99; the set can be \
-         analysed and simulated, but not run"
+        "task '{task}': priority {priority} is outside the kernel's 1 to 99{}; the set can be \
+         analysed and simulated, but not run",
+        and_others(*.others)
     )]
     PriorityOutOfRange {
-        /// The task.
+        /// The first such task.
         task: String,
         /// Its priority.
         priority: u32,
+        /// How many other tasks have such a priority.
+        others: usize,
     },
     /// A job that cannot be finished in time even alone.
     #[error(
@@ -215,4 +218,12 @@ pub enum TaskSetWarning {
          [[0, 1]]"
     )]
     NoSiblings,
+}
+
+fn and_others(others: usize) -> String {
+    match others {
+        0 => String::new(),
+        1 => ", and so is that of 1 other task".to_owned(),
+        others => format!(", and so are those of {others} other tasks"),
+    }
 }

@@ -4,7 +4,7 @@
 
 use super::keys::Read;
 use super::node::Node;
-use super::rt_app;
+use super::{foreign, rt_app};
 
 /// A format in which tasks are described.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,15 +17,38 @@ pub enum Format {
     RtApp,
     /// [`corpus::read`](crate::corpus::read).
     Corpus,
+    /// SchedCAT's XML; like those below, [`TaskSet::from_foreign`](super::TaskSet::from_foreign).
+    SchedCat,
+    /// SimSo's XML.
+    SimSo,
+    /// MAST's text.
+    Mast,
+    /// AMALTHEA's `.amxmi`.
+    Amalthea,
+    /// A job set of a schedule-abstraction graph, CSV.
+    Sag,
+    /// Known, and not read: what it is, and what to do.
+    Unread(&'static str),
 }
 
 impl Format {
     /// The format of `text`, by its beginning; of JSON objects, rt-app's is the one with `tasks`
-    /// and without `task`. Whatever looks like nothing else is TOML, whose reader then says what
+    /// and without `task`, of XML the root element tells. Whatever looks like nothing else is TOML, whose reader then says what
     /// is wrong.
     #[must_use]
     pub fn of(text: &str) -> Format {
         let start = text.trim_start_matches('\u{feff}').trim_start();
+        if start.starts_with('<') {
+            return foreign::of_xml(start).unwrap_or(Format::Unread(
+                "XML of a kind that it does not know; it reads that of SchedCAT, SimSo and AMALTHEA",
+            ));
+        }
+        if foreign::looks_like_mast(start) {
+            return Format::Mast;
+        }
+        if let Some(format) = foreign::sag_format(start) {
+            return format;
+        }
         if start.starts_with("/*") || start.starts_with("//") {
             return Format::RtApp;
         }

@@ -30,6 +30,7 @@
 mod check;
 mod error;
 mod explain;
+pub mod foreign;
 mod format;
 mod fraction;
 mod keys;

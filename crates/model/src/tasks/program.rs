@@ -35,6 +35,18 @@ pub struct Phase {
     pub steps: Vec<Step>,
 }
 
+impl Program {
+    /// The name by which the thread is started and which of these starts it waits for, if it waits
+    /// for one.
+    #[must_use]
+    pub fn forked(&self) -> Option<(&str, u32)> {
+        match self.phases.first()?.steps.first()? {
+            Step::Forked { name, number } => Some((name, *number)),
+            _ => None,
+        }
+    }
+}
+
 /// One step of a phase.
 ///
 /// Written as a word and its operands: `run 3ms`, `timer wake 8ms`, `lock bus`.
@@ -84,15 +96,27 @@ pub enum Step {
     Memory(u64),
     /// Writes so many bytes to a device.
     Io(u64),
-    /// Starts another thread of the description.
+    /// Starts another thread of the description: the next of those that begin with
+    /// [`Step::Forked`] and this name.
     Fork(String),
+    /// Waits until threads of this name were started more often than `number`; what has happened
+    /// is not waited for again.
+    Forked {
+        /// The thread that is started.
+        name: String,
+        /// Which of its starts, from 0.
+        number: u32,
+    },
+    /// Waits until so long after the thread's start, if that is not past.
+    StartAfter(Span),
 }
 
 /// A text that is no step.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error(
     "not a step; write run TIME, run_for TIME, sleep TIME, timer NAME TIME [absolute], lock NAME, \
-     unlock NAME, wait CONDITION MUTEX, signal NAME, broadcast NAME, barrier NAME, suspend NAME, resume NAME, yield, memory BYTES, io BYTES or fork NAME"
+     unlock NAME, wait CONDITION MUTEX, signal NAME, broadcast NAME, barrier NAME, suspend NAME, resume NAME, yield, memory BYTES, io BYTES, fork NAME, \
+     forked NAME NUMBER or start_after TIME"
 )]
 pub struct ParseStepError;
 
@@ -129,6 +153,8 @@ impl fmt::Display for Step {
             Step::Memory(bytes) => write!(f, "memory {bytes}"),
             Step::Io(bytes) => write!(f, "io {bytes}"),
             Step::Fork(name) => write!(f, "fork {name}"),
+            Step::Forked { name, number } => write!(f, "forked {name} {number}"),
+            Step::StartAfter(time) => write!(f, "start_after {time}"),
         }
     }
 }
@@ -166,6 +192,11 @@ impl FromStr for Step {
             ["memory", amount] => Step::Memory(bytes(amount)?),
             ["io", amount] => Step::Io(bytes(amount)?),
             ["fork", thread] => Step::Fork(name(thread)),
+            ["forked", thread, number] => {
+                let number = number.parse::<u32>().map_err(|_| ParseStepError)?;
+                Step::Forked { name: name(thread), number }
+            }
+            ["start_after", time] => Step::StartAfter(not_negative(time)?),
             _ => return Err(ParseStepError),
         })
     }
@@ -199,6 +230,8 @@ mod tests {
             "memory 4096",
             "io 512",
             "fork late",
+            "forked late 3",
+            "start_after 5ms",
         ] {
             assert_eq!(text.parse::<Step>().unwrap().to_string(), text);
         }
@@ -206,7 +239,17 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        for text in ["", "run", "run 3", "run -3ms", "lock", "lock a b", "memory x", "jump 3ms"] {
+        for text in [
+            "",
+            "run",
+            "run 3",
+            "run -3ms",
+            "lock",
+            "lock a b",
+            "memory x",
+            "forked a -1",
+            "jump 3ms",
+        ] {
             assert_eq!(text.parse::<Step>(), Err(ParseStepError), "{text}");
         }
     }

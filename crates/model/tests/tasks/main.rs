@@ -4,5 +4,6 @@
 
 mod task_files;
 mod task_files_refused;
+mod task_foreign;
 mod task_imports;
 mod task_properties;

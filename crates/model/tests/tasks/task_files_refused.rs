@@ -262,7 +262,7 @@ fn words() {
         "task 'video', phase 2: steps = \"walk\": not a step; write run TIME, run_for TIME, sleep \
          TIME, timer NAME TIME [absolute], lock NAME, unlock NAME, wait CONDITION MUTEX, signal \
          NAME, broadcast NAME, barrier NAME, suspend NAME, resume NAME, \
-         yield, memory BYTES, io BYTES or fork NAME"
+         yield, memory BYTES, io BYTES, fork NAME, forked NAME NUMBER or start_after TIME"
     );
 }
 
@@ -503,4 +503,26 @@ fn warnings() {
         ["interference is described, but no core has two CPUs; give machine.cores, for example \
           [[0, 1]]"]
     );
+}
+
+/// One warning for all tasks; where priorities do not count, none.
+#[test]
+fn priorities_beyond_the_kernel_are_one_warning() {
+    let task = |number: u32| {
+        format!("[[task]]\nname = \"t{number}\"\nwcet = \"1us\"\nperiod = \"{}ms\"\n", number + 1)
+    };
+    let tasks: String = (0..103).map(task).collect();
+    let warnings = |scheduler: &str| {
+        let set = TaskSet::from_toml(&format!("scheduler = \"{scheduler}\"\n{tasks}")).unwrap();
+        set.warnings().iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    // Assigned priorities count down from 103: those of t0 to t3 are above 99.
+    assert_eq!(
+        warnings("fixed-priority"),
+        ["task 't0': priority 103 is outside the kernel's 1 to 99, and so are those of 3 other \
+          tasks; the set can be analysed and simulated, but not run"]
+    );
+    for scheduler in ["edf", "fifo", "fair"] {
+        assert_eq!(warnings(scheduler), [""; 0], "{scheduler}");
+    }
 }

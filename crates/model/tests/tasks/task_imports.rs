@@ -121,7 +121,7 @@ fn what_rt_app_says_and_tasks_cannot_is_noted() {
         notes(&TaskSet::from_rt_app(RT_APP).unwrap()),
         [
             "thread 'audio': taskgroup is passed over; tasks have no such thing",
-            "thread 'late': instance is 0: it exists only when it is forked, and is left out",
+            "thread 'late': instance is 0, and nobody forks it; it is left out",
             "thread 'video-0': ends after 100 loops; taken as going on for ever",
             "thread 'video-1': ends after 100 loops; taken as going on for ever",
             "thread 'hog': never waits, so nothing bounds how often it runs; it is no task and \
@@ -225,9 +225,8 @@ fn mistakes_in_rt_apps_files() {
         "thread 'a': dl-runtime is missing; SCHED_DEADLINE needs a budget, in microseconds"
     );
     assert_eq!(
-        thread("\"run\": 1"),
-        "tasks: no thread comes again after a time that the file says, so there is nothing to \
-         analyse; give one a timer or a sleep"
+        thread("\"run\": 1, \"fork\": \"b\""),
+        "thread 'a': fork names 'b', but there is no such thread; use a"
     );
     assert_eq!(
         thread("\"phases\": {\"p\": {\"jump\": 1}}"),
@@ -235,6 +234,51 @@ fn mistakes_in_rt_apps_files() {
          dl-period, dl-deadline, instance, delay, runtime, run, sleep, mem, iorun, timer, lock, \
          unlock, wait, signal, broad, sync, barrier, suspend, resume, ..."
     );
+}
+
+/// rt-app's tutorial, example 9: `thread1` runs twice, `thread2` only when it is forked. Where no thread comes again,
+/// there is no task, and the threads are run all the same.
+#[test]
+fn forked_threads_wait_for_their_start() {
+    let text = r#"{"tasks": {
+        "thread1": {"run": 10, "sleep": 10},
+        "thread2": {"instance": 0, "delay": 5, "run": 20, "sleep": 20},
+        "thread3": {"loop": 2, "phases": {"a": {"loop": 3, "fork": "thread1"}, "b": {"fork": "thread2", "run": 20}}}
+    }}"#;
+    let imported = TaskSet::from_rt_app(text).unwrap();
+    let tasks = &imported.set.tasks;
+    let of = |name: &str| tasks.iter().filter(|task| task.name.starts_with(name)).count();
+    assert_eq!((of("thread1"), of("thread2"), of("thread3")), (7, 2, 0));
+    assert!(imported.set.task("thread1").unwrap().program.as_ref().unwrap().forked().is_none());
+    let second = imported.set.task("thread2-fork1").unwrap();
+    assert_eq!(second.program.as_ref().unwrap().forked(), Some(("thread2", 1)));
+    assert_eq!((second.wcet, second.period, second.offset), (us(20), us(40), None));
+    let all = notes(&imported).join("\n");
+    assert!(all.contains("'thread2': its delay is passed over"), "{all}");
+
+    let imported =
+        TaskSet::from_rt_app(r#"{"tasks": {"a": {"delay": 3, "suspend": "a", "run": 5}}}"#);
+    let set = imported.unwrap().set;
+    assert!(set.tasks.is_empty());
+    let steps: Vec<String> = set.background[0]
+        .program
+        .phases
+        .iter()
+        .flat_map(|p| &p.steps)
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(steps, ["start_after 3us", "suspend a", "run 5us"]);
+    // As a file of tasks, and back.
+    assert_eq!(TaskSet::from_toml(&set.to_toml()).unwrap(), set);
+    // A fork in an endless loop starts no more than what is said.
+    let imported = TaskSet::from_rt_app(
+        r#"{"tasks": {"a": {"fork": "b", "run": 5, "sleep": 1}, "b": {"instance": 0, "loop": 1, "run": 1}}}"#,
+    );
+    let imported = imported.unwrap();
+    assert_eq!(imported.set.background.len(), 256);
+    assert!(notes(&imported).iter().any(|note| note.contains("starts 256 threads at most")));
+    let itself = TaskSet::from_rt_app(r#"{"tasks": {"a": {"fork": "a", "run": 5, "sleep": 1}}}"#);
+    assert!(itself.unwrap_err().to_string().contains("over 4000 threads"));
 }
 
 fn cases() -> Vec<Case> {

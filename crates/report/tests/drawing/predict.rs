@@ -55,6 +55,7 @@ fn document() -> PredictDocument {
         }),
         noise: Some(NoiseFacts { watched_ns: MS, longest_ns: 300, total_ns: 400, gaps: 2 }),
         tasks: vec![task("au\u{1b}[31mdio", 3, 3_010_000, 8), video],
+        assumptions: Vec::new(),
         notes: vec!["nothing was left out".into()],
         interrupted: false,
     }

@@ -2,7 +2,7 @@
 //!
 //! Owns: what a job of a task does that says no more than its numbers. Must not: execute.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use hourglass_model::ExecutionTime;
@@ -40,6 +40,7 @@ pub(super) fn threads(set: &TaskSet, manner: Manner) -> Result<Threads, ReplayEr
         let script = Script::Phases(names.phases(&thread.name, &thread.program)?);
         drafts.push(Draft { name: &thread.name, task: None, script });
     }
+    names.check_forks()?;
     let shared = Arc::new(names.shared(set));
     let mut models = Vec::new();
     for draft in drafts {
@@ -108,6 +109,18 @@ struct Names {
     events: usize,
     barriers: BTreeMap<String, (usize, u32)>,
     timers: BTreeMap<(String, String), usize>,
+    forks: BTreeMap<String, usize>,
+    /// Threads that start others, and whom.
+    forking: Vec<(String, String)>,
+    /// Names of which some thread waits for a start.
+    forked: BTreeSet<String>,
+}
+
+/// What was met of a thread.
+struct Met {
+    /// Whether others start it.
+    is_forked: bool,
+    barriers: Vec<usize>,
 }
 
 /// The place of a name, a new one if it has none.
@@ -137,13 +150,14 @@ impl Names {
         place(&mut self.locks, name.to_owned())
     }
 
-    /// Each thread with a barrier is one of its parties, however often its steps come to it.
-    fn barrier(&mut self, name: &str, met: &mut Vec<usize>) -> usize {
+    /// Each thread with a barrier is one of its parties, however often its steps come to it; but a
+    /// thread that is forked, as rt-app has it.
+    fn barrier(&mut self, name: &str, met: &mut Met) -> usize {
         let next = self.barriers.len();
         let (place, parties) = self.barriers.entry(name.to_owned()).or_insert((next, 0));
-        if !met.contains(place) {
-            met.push(*place);
-            *parties += 1;
+        if !met.barriers.contains(place) {
+            met.barriers.push(*place);
+            *parties += u32::from(!met.is_forked);
         }
         *place
     }
@@ -155,7 +169,7 @@ impl Names {
     }
 
     fn phases(&mut self, thread: &str, program: &Program) -> Result<Phases, ReplayError> {
-        let mut met = Vec::new();
+        let mut met = Met { is_forked: program.forked().is_some(), barriers: Vec::new() };
         let mut phases = Vec::new();
         for phase in &program.phases {
             let acts = phase.steps.iter().map(|step| self.act(thread, step, &mut met));
@@ -169,7 +183,7 @@ impl Names {
         Ok(Phases { loops: program.loops, phases, beginning: beginning(program) })
     }
 
-    fn act(&mut self, thread: &str, step: &Step, met: &mut Vec<usize>) -> Result<Act, ReplayError> {
+    fn act(&mut self, thread: &str, step: &Step, met: &mut Met) -> Result<Act, ReplayError> {
         Ok(match step {
             Step::Run(time) => Act::Run(*time),
             Step::RunFor(time) => Act::RunFor(*time),
@@ -192,15 +206,29 @@ impl Names {
             Step::Yield => Act::Yield,
             Step::Memory(bytes) => Act::Memory(*bytes),
             Step::Io(bytes) => Act::Io(*bytes),
-            Step::Fork(started) => {
-                let (thread, started) = (thread.to_owned(), started.clone());
-                return Err(ReplayError::Fork { thread, started });
+            Step::Fork(name) => {
+                self.forking.push((thread.to_owned(), name.clone()));
+                Act::Fork(place(&mut self.forks, name.clone()))
             }
+            Step::Forked { name, number } => {
+                self.forked.insert(name.clone());
+                Act::Forked { start: place(&mut self.forks, name.clone()), number: *number }
+            }
+            Step::StartAfter(time) => Act::StartAfter(*time),
             other => {
                 let (thread, step) = (thread.to_owned(), other.to_string());
                 return Err(ReplayError::Step { thread, step });
             }
         })
+    }
+
+    /// That somebody waits for each start.
+    fn check_forks(&self) -> Result<(), ReplayError> {
+        let lost = self.forking.iter().find(|(_, started)| !self.forked.contains(started));
+        match lost.cloned() {
+            Some((thread, started)) => Err(ReplayError::Fork { thread, started }),
+            None => Ok(()),
+        }
     }
 
     fn jobs(
@@ -273,6 +301,7 @@ impl Names {
             events: (0..self.events).map(|_| Event::default()).collect(),
             barriers: parties.into_iter().map(barrier).collect(),
             timers: (0..self.timers.len()).map(|_| Timer::default()).collect(),
+            forks: (0..self.forks.len()).map(|_| Done::of_forks()).collect(),
             done: set.tasks.iter().map(done).collect(),
         }
     }

@@ -112,6 +112,7 @@ impl ScriptModel {
             policy: None,
             in_force: None,
             last_arrival: 0,
+            origin: None,
             has_worked: false,
             counted: Deadlines::default(),
             work: Watching,
@@ -191,6 +192,8 @@ pub(super) struct Running {
     pub(super) in_force: Option<Attributes>,
     /// When the last job arrived that another thread brought about, on the counter.
     pub(super) last_arrival: u64,
+    /// When it began, on the counter: a thread that waits for its start begins with that.
+    pub(super) origin: Option<u64>,
     /// Whether the job at hand has executed anything.
     has_worked: bool,
     counted: Deadlines,
@@ -416,6 +419,9 @@ impl Running {
             Act::Yield => recorder.yield_now(),
             Act::Memory(bytes) => self.write_memory(*bytes, recorder),
             Act::Io(bytes) => self.write_device(*bytes, recorder),
+            Act::Fork(start) => self.fork(*start, recorder),
+            Act::Forked { start, number } => self.await_fork(*start, *number, recorder),
+            Act::StartAfter(time) => self.start_after(*time, recorder),
         }
     }
 

@@ -57,10 +57,10 @@ pub struct Threads {
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReplayError {
-    /// A thread would start others.
+    /// A thread would start one that there is not.
     #[error(
-        "thread '{thread}': fork {started} starts a thread in the middle of the run, which is not \
-         replayed; describe '{started}' as a thread of its own"
+        "thread '{thread}': fork {started} starts no thread; give one the first step 'forked \
+         {started} 0', or leave the fork out"
     )]
     Fork {
         /// The thread.

@@ -46,6 +46,15 @@ pub(super) enum Act {
     Memory(u64),
     /// Write so many bytes to a device.
     Io(u64),
+    /// Let the next thread begin that waits for this start.
+    Fork(usize),
+    /// Wait until this start was made more often than `number`.
+    Forked {
+        start: usize,
+        number: u32,
+    },
+    /// Wait until so long after the thread's start.
+    StartAfter(Span),
 }
 
 /// A part of an amount; both halves together are all of it.

@@ -17,6 +17,8 @@ pub(super) struct Shared {
     pub(super) timers: Vec<Timer>,
     /// One for each task.
     pub(super) done: Vec<Done>,
+    /// How often threads of a name were started by others.
+    pub(super) forks: Vec<Done>,
 }
 
 /// A condition, or the name under which threads suspend themselves.
@@ -89,7 +91,7 @@ impl Timer {
     }
 }
 
-/// How many jobs of a task are done.
+/// How many jobs of a task are done, or how often threads were started.
 #[derive(Debug, Default)]
 pub(super) struct Done {
     pub(super) jobs: AtomicU32,
@@ -98,6 +100,11 @@ pub(super) struct Done {
 }
 
 impl Done {
+    /// A count of starts by `fork`.
+    pub(super) fn of_forks() -> Done {
+        Done { is_waited_for: true, ..Done::default() }
+    }
+
     /// One more.
     pub(super) fn count(&self) {
         self.jobs.fetch_add(1, Ordering::Release);

@@ -9,10 +9,12 @@ use std::sync::atomic::Ordering;
 use hourglass_model::Policy;
 use hourglass_sys::sched::{self, Attributes};
 use hourglass_sys::{futex, thread as os};
+use hourglass_time::Span;
 
 use super::execution::Running;
 use super::lock::Taken;
 use super::script::{Act, Phase};
+use super::shared::Done;
 use crate::recorder::{Ended, Recorder};
 use crate::stage::Stage;
 
@@ -189,17 +191,55 @@ impl Running {
     ) -> Ended {
         let shared = Arc::clone(&self.shared);
         let Some(done) = shared.done.get(task) else { return Ended::Done };
-        let is_done = |jobs: u32| u64::from(jobs) > number;
-        if is_done(done.jobs.load(Ordering::Acquire)) {
-            return recorder.touch();
+        await_count(done, number, recorder)
+    }
+
+    /// Waits until this start was made more often than `number`.
+    pub(super) fn await_fork<C: Stage>(
+        &mut self,
+        start: usize,
+        number: u32,
+        recorder: &mut Recorder<C>,
+    ) -> Ended {
+        let shared = Arc::clone(&self.shared);
+        let Some(starts) = shared.forks.get(start) else { return Ended::Done };
+        let ended = await_count(starts, number.into(), recorder);
+        if ended == Ended::Done {
+            self.begin(recorder.now(), recorder);
         }
-        recorder.block(|latest_ns| {
-            let jobs = done.jobs.load(Ordering::Acquire);
-            if !is_done(jobs) {
-                let _ = futex::wait_until(&done.jobs, jobs, latest_ns);
-            }
-            is_done(done.jobs.load(Ordering::Acquire))
-        })
+        ended
+    }
+
+    /// The thread begins now, if it has not begun: its first job arrives, its timers count from here.
+    fn begin<C: Stage>(&mut self, now: u64, recorder: &mut Recorder<C>) {
+        if self.origin.is_none() {
+            self.origin = Some(now);
+            recorder.forget_job();
+            recorder.begin_job(now);
+        }
+    }
+
+    /// Starts the next thread that waits for it.
+    pub(super) fn fork<C: Stage>(&mut self, start: usize, recorder: &mut Recorder<C>) -> Ended {
+        if let Some(starts) = self.shared.forks.get(start) {
+            starts.count();
+        }
+        recorder.touch()
+    }
+
+    /// Waits until so long after the thread's start, if that is not past.
+    pub(super) fn start_after<C: Stage>(
+        &mut self,
+        time: Span,
+        recorder: &mut Recorder<C>,
+    ) -> Ended {
+        let due = recorder.start().saturating_add(recorder.timeline().ticks_at_least(time));
+        let is_past = self.origin.is_some() || recorder.now() >= due;
+        let ended = if is_past { recorder.touch() } else { recorder.wait_until(due) };
+        if ended == Ended::Done {
+            self.begin(due, recorder);
+        }
+        ended
     }
 
     /// Waits for the next expiry of a timer, which comes back; `None` when the time is over. As
@@ -215,11 +255,27 @@ impl Running {
         let timer = self.shared.timers.get(timer)?;
         let timeline = *recorder.timeline();
         let since_start = |ticks: u64| timeline.ns_at(ticks).max(0).unsigned_abs();
-        let due_ns = timer.next(since_start(recorder.start()), period_ns);
+        let start = self.origin.unwrap_or(recorder.start());
+        let due_ns = timer.next(since_start(start), period_ns);
         let due = timeline.ticks_at(due_ns);
         if recorder.now() >= due && !absolute {
             timer.restart(since_start(recorder.now()));
         }
         (recorder.wait_until(due) == Ended::Done).then_some(due)
     }
+}
+
+/// Waits until something was counted more than `number` times.
+fn await_count<C: Stage>(done: &Done, number: u64, recorder: &mut Recorder<C>) -> Ended {
+    let is_done = |jobs: u32| u64::from(jobs) > number;
+    if is_done(done.jobs.load(Ordering::Acquire)) {
+        return recorder.touch();
+    }
+    recorder.block(|latest_ns| {
+        let jobs = done.jobs.load(Ordering::Acquire);
+        if !is_done(jobs) {
+            let _ = futex::wait_until(&done.jobs, jobs, latest_ns);
+        }
+        is_done(done.jobs.load(Ordering::Acquire))
+    })
 }

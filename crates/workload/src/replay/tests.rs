@@ -163,7 +163,7 @@ fn only_the_simplest_task_is_the_papers_periodic() {
 }
 
 #[test]
-fn fork_is_refused() {
+fn a_fork_that_starts_nobody_is_refused() {
     let set = going_through(r#"{ steps = ["run 1ms", "fork late", "sleep 1ms"] }"#);
     let refused = threads(&set, Manner::default()).unwrap_err();
     assert!(matches!(&refused, ReplayError::Fork { started, .. } if started == "late"));

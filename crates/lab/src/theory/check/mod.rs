@@ -114,6 +114,12 @@ pub fn check(set: &TaskSet, request: &Request) -> Result<CheckDocument, RequestE
     if set.tasks.len() > MOST_TASKS {
         return Err(RequestError::TooMany(set.tasks.len()));
     }
+    if set.tasks.is_empty() {
+        let mut document = empty(set, Vec::new());
+        refuse(&mut document, NO_TASK);
+        document.understood = request.explain.then(|| set.explain());
+        return Ok(document);
+    }
     let mut notes = Notes::default();
     let mut placed = None;
     let chained = set.tasks.iter().any(|task| !task.after.is_empty());
@@ -158,6 +164,10 @@ pub fn check(set: &TaskSet, request: &Request) -> Result<CheckDocument, RequestE
     document.understood = request.explain.then(|| set.explain());
     Ok(document)
 }
+
+/// Why threads that are no tasks are not analysed.
+pub(crate) const NO_TASK: &str = "no thread comes again after a time that the file says, so that there is no task to \
+                                  analyse; hourglass run FILE runs the threads";
 
 /// That an analysis asked for by name is for processors like these.
 fn fit(processors: &[Processor], name: &str) -> Result<(), RequestError> {

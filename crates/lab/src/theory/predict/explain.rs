@@ -1,20 +1,25 @@
 //! Why a run and an analysis differ (Hourglass paper, section 5.5): the analysis is asked again
 //! with what was measured in the place of what was assumed.
 //!
-//! Owns: the corrected set, and the sentence. Must not: analyse.
+//! Owns: the choice of what is corrected, and the sentence. Must not: analyse.
 
 use hourglass_model::Policy;
-use hourglass_model::predict::{MeasuredTerms, PredictDocument, PredictedTask};
+use hourglass_model::predict::{Assumption, MeasuredTerms, PredictDocument, PredictedTask};
 use hourglass_model::tasks::{Assignment, Preemption, Protocol, Scheduler, Task, TaskSet};
 use hourglass_time::Span;
 
 use super::noise::{self, Noise};
 use super::plan::Plan;
+use super::seen::Seen;
 use super::terms::Found;
 use super::theory;
+use super::window::Window;
 
 /// Lengths of time over which noise is averaged, in ms; each gives a bound, and the least counts.
 const WINDOWS_MS: [i64; 12] = [1, 2, 4, 5, 8, 10, 16, 20, 33, 50, 100, 200];
+
+/// Failed assumptions that a sentence names at most.
+const MOST_FAILURES: usize = 4;
 
 /// What is less than this does not stand in a sentence, where something else does.
 const TRIFLE_NS: u64 = 10_000;
@@ -60,12 +65,14 @@ pub(super) fn explain_simulation(set: &TaskSet, document: &mut PredictDocument) 
     }
 }
 
-/// Explains each task whose run contradicts its bound. Comes back with the signal that ended the
-/// measurement of noise, if one did.
+/// Explains each task whose run contradicts its bound, by what was measured in the busy window of its worst job where
+/// the trace shows it, else by what was measured in the run. Comes back with the signal that ended the measurement of
+/// noise, if one did.
 pub(super) fn explain(
     set: &TaskSet,
     plan: &Plan,
     found: &[Found],
+    seen: Option<&Seen>,
     document: &mut PredictDocument,
 ) -> Option<i32> {
     let differ: Vec<usize> = (0..document.tasks.len())
@@ -77,29 +84,91 @@ pub(super) fn explain(
     let corrected = corrected(set, found);
     let bounds = theory::bounds_on_paper(&corrected);
     let bound_of = |position: usize| bounds.tasks.get(position).and_then(|b| b.response_ns);
-    let mut open = Vec::new();
+    let (mut open, mut unnamed) = (Vec::new(), Vec::new());
     for position in differ {
         let (task, found) = (&mut document.tasks[position], &found[position]);
         task.corrected_bound_ns = bound_of(position);
         let reaches = reaches(task.measured_ns, task.corrected_bound_ns);
         task.explained = Some(reaches);
         task.explanation = Some(sentence(task, &found.terms, None));
-        if !reaches && task.corrected_bound_ns.is_some() {
+        let of_job = seen.is_some_and(|seen| by_window(set, seen, position, task));
+        if !of_job {
+            unnamed.push(position);
+        }
+        if !reaches && !of_job && task.corrected_bound_ns.is_some() {
             open.push(position);
         }
     }
-    if open.is_empty() {
-        return None;
+    let mut signal = None;
+    if !open.is_empty() {
+        let noises;
+        (noises, signal) = watch_others(set, plan, document);
+        for position in open {
+            let (task, found) = (&mut document.tasks[position], &found[position]);
+            with_noise(&corrected, &noises, position, task, found);
+        }
     }
-    let (noises, signal) = watch_others(set, plan, document);
-    for position in open {
-        let (task, found) = (&mut document.tasks[position], &found[position]);
-        with_noise(&corrected, &noises, position, task, found);
-        if task.explained != Some(true) {
-            with_taken(&corrected, position, task, found);
+    for position in unnamed {
+        let task = &mut document.tasks[position];
+        if let Some(text) = task.explanation.as_mut().filter(|_| !task.failed.is_empty()) {
+            text.push_str("; at the worst job: ");
+            text.push_str(&failures(&task.failed).join(", "));
         }
     }
     signal
+}
+
+/// Says which assumptions failed in the busy window of the worst job, and explains by them if the bound with what was
+/// measured there is one, and no looser than that of the whole run. Comes back with whether it explains.
+pub(super) fn by_window(
+    set: &TaskSet,
+    seen: &Seen,
+    position: usize,
+    task: &mut PredictedTask,
+) -> bool {
+    let Some(window) = Window::of_worst(seen, set, position) else { return false };
+    // A job that the end cut off is not among those that ended.
+    if task.measured_ns != Some(window.response_ns()) {
+        return false;
+    }
+    task.failed = window.failed(seen, set);
+    let bounds = theory::bounds_on_paper(&window.corrected(seen, set));
+    let bound = bounds.tasks.get(position).and_then(|bound| bound.response_ns);
+    let tighter = |bound: &u64| {
+        reaches(task.measured_ns, Some(*bound))
+            && (task.explained != Some(true) || task.corrected_bound_ns.is_none_or(|b| *bound <= b))
+    };
+    let Some(bound) = bound.filter(tighter) else { return false };
+    task.corrected_bound_ns = Some(bound);
+    task.explained = Some(true);
+    let failed = failures(&task.failed);
+    task.explanation = Some(match failed.is_empty() {
+        true => format!("with what its worst job received the bound is {}", about(bound)),
+        false => format!("{}: with this the bound is {}", failed.join(", "), about(bound)),
+    });
+    true
+}
+
+/// The failures that count, in words: all but trifles, or the largest.
+fn failures(failed: &[Assumption]) -> Vec<String> {
+    let large = failed.iter().filter(|row| row.excess_ns >= TRIFLE_NS).count();
+    failed.iter().take(large.clamp(1, MOST_FAILURES)).map(failure).collect()
+}
+
+fn failure(row: &Assumption) -> String {
+    let (task, excess) = (format!("'{}'", row.task.escape_debug()), about(row.excess_ns));
+    let what = match row.assumption.as_str() {
+        "arrivals" => format!("a job of {task} arrives {excess} too early"),
+        "release" => format!("{task} is released {excess} late"),
+        "cost" => format!("{task} executes {excess} longer than its wcet"),
+        "work-conserving" => format!("{task} waits {excess} within a job"),
+        "priority" => format!("less urgent threads run for {excess} while {task} wants the CPU"),
+        _ => format!("others take {excess} from {task}"),
+    };
+    match row.at_ns {
+        Some(at) => format!("{what} (job at {})", nearly(at.max(0).unsigned_abs())),
+        None => what,
+    }
 }
 
 /// Measures noise where an analysis can make something of it. What the run has shown stands also
@@ -218,28 +287,6 @@ fn with_noise(
         let taken = Some((most.unwrap_or(0), window.nanos_or_zero()));
         task.explanation = Some(sentence(task, &found.terms, taken));
     }
-}
-
-/// Counts in what the worst job itself lost to others, as blocking: also the jobs of more urgent
-/// tasks that arrive while it is delayed come on top.
-pub(super) fn with_taken(
-    corrected: &TaskSet,
-    position: usize,
-    task: &mut PredictedTask,
-    found: &Found,
-) {
-    let taken = found.taken_from_worst_ns;
-    let Some(own) = corrected.tasks.get(position).filter(|_| taken > 0) else { return };
-    let mut delayed = corrected.clone();
-    delayed.tasks[position].blocking = own.blocking.saturating_add(span(taken));
-    let bounds = theory::bounds_on_paper(&delayed);
-    let bound = bounds.tasks.get(position).and_then(|bound| bound.response_ns);
-    let Some(bound) = bound.filter(|bound| reaches(task.measured_ns, Some(*bound))) else { return };
-    task.corrected_bound_ns = Some(bound);
-    task.explained = Some(true);
-    let lost = format!("its worst job loses {} to others than these tasks", about(taken));
-    let clauses = clauses(&found.terms).into_iter().chain([lost]).collect::<Vec<_>>().join(", ");
-    task.explanation = Some(format!("{clauses}: with this the bound is {}", about(bound)));
 }
 
 /// What was measured and what bound follows. `taken`: so much by others in so long.

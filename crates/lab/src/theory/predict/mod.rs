@@ -2,18 +2,23 @@
 //! predict`.
 //!
 //! Owns: the order of these steps, the run of the set (`plan`), what its jobs did where an
-//! analysis assumes something (`terms`), the explanation of a difference as section 5.5 of the
-//! Hourglass paper has it (`explain`): timer granularity as release jitter, busy waiting as
+//! analysis assumes something (`terms`, and job by job `seen`), the explanation of a difference
+//! (`explain`): by the assumptions that fail in the busy window of the worst job (`window`), or as
+//! section 5.5 of the Hourglass paper has it: timer granularity as release jitter, busy waiting as
 //! execution time, what others take as a task of the highest priority.
 //! Must not: analyse or simulate itself, draw, parse arguments.
 
 mod explain;
 mod noise;
 mod plan;
+#[cfg(test)]
+mod recorded_tests;
+mod seen;
 mod terms;
 #[cfg(test)]
 mod tests;
 mod theory;
+mod window;
 
 use std::path::PathBuf;
 
@@ -21,10 +26,13 @@ use hourglass_model::CpuSet;
 use hourglass_model::predict::{MeasurementFacts, PREDICT_SCHEMA, PredictDocument, PredictedTask};
 use hourglass_model::tasks::TaskSet;
 use hourglass_time::Span;
+use hourglass_workload::ThreadSpec;
 
 use crate::experiment::{self, Failure, Finished, Watch};
 
 pub use plan::PlanError;
+
+use seen::Seen;
 
 /// For how long a set runs unless it is asked for otherwise: as long as in the paper.
 pub const DEFAULT_DURATION: Span = Span::from_secs(10);
@@ -115,6 +123,20 @@ pub enum PredictError {
     Run(#[from] Failure),
 }
 
+/// The threads that a run of a set has, and what they do not do as it says, one sentence each. Their jobs are not kept
+/// one by one.
+///
+/// # Errors
+/// The set cannot be run as it is.
+pub(crate) fn threads(
+    set: &TaskSet,
+    wish: &RunRequest,
+) -> Result<(Vec<ThreadSpec>, Vec<String>), PlanError> {
+    let plan = plan::plan(set, wish, 0)?;
+    let threads = plan.spec.threads.into_iter();
+    Ok((threads.map(|thread| ThreadSpec { jobs: 0, ..thread }).collect(), plan.notes))
+}
+
 /// Analyses, simulates and runs a set. If the run contradicts the analysis, it also measures for
 /// one to five seconds, on each CPU of the set in turn, what takes that CPU from the most urgent
 /// thread.
@@ -140,8 +162,17 @@ pub fn predict(request: Request, watch: &mut dyn Watch) -> Result<Predicted, Pre
         for (task, found) in document.tasks.iter_mut().zip(&found) {
             found.tell(task);
         }
+        let seen = Seen::of(&set, &plan, &finished);
+        match &seen {
+            Some(seen) => document.assumptions = seen.table(&set),
+            None => document.notes.push(
+                "the trace has gaps, so that the assumptions were not tested; use a shorter \
+                 --duration"
+                    .to_owned(),
+            ),
+        }
         if !document.interrupted {
-            signal = explain::explain(&set, &plan, &found, &mut document);
+            signal = explain::explain(&set, &plan, &found, seen.as_ref(), &mut document);
             document.interrupted = signal.is_some();
         }
     }
@@ -177,6 +208,7 @@ fn begun(
         run: None,
         noise: None,
         tasks: tasks.collect(),
+        assumptions: Vec::new(),
         notes,
         interrupted: false,
     };

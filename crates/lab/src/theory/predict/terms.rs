@@ -16,8 +16,6 @@ pub(super) struct Found {
     pub(super) terms: MeasuredTerms,
     /// The longest response, a job that the end cut off included if it had taken longer by then.
     pub(super) longest_ns: Option<u64>,
-    /// What was taken from the job with the longest response.
-    pub(super) taken_from_worst_ns: u64,
     pub(super) hit: u64,
     pub(super) missed: u64,
     pub(super) lost: u64,
@@ -66,39 +64,64 @@ fn of_task(
         policy.map_or(Span::ZERO, |policy| timer.busy_wait(policy))
     });
     let grid = plan.timer(id as usize).and_then(|timer| timer.grid());
+    let rule = Rule { busy_wait, grid, covered, comes_by_itself: task.after.is_empty() };
     let blocks = blocks_itself(task);
     let mut previous: Option<JobTimes> = None;
     for job in finished.jobs(id) {
         let terms = &mut found.terms;
         terms.execution_ns = terms.execution_ns.max(job.received_ns);
-        let ahead = previous.map(|job_before| job.arrival_ns - job_before.finished_ns);
-        match ahead {
-            Some(ahead) if ahead > 0 && ahead <= busy_wait.nanos() => {
-                terms.busy_wait_ns = terms.busy_wait_ns.max(ahead.unsigned_abs());
-            }
-            // It slept, or is the first.
-            Some(..=0) => {}
-            _ => {
-                let late = match (grid, covered) {
-                    (Some(grid), _) => waited_for_grid(job.arrival_ns, job.begun_ns, grid),
-                    (None, Some((covered, cpu))) if task.after.is_empty() => {
-                        covered.uncovered(cpu, job.arrival_ns, job.begun_ns)
-                    }
-                    _ => 0,
-                };
-                terms.jitter_ns = terms.jitter_ns.max(late);
-            }
-        }
+        let before = rule.before(job, previous);
+        terms.busy_wait_ns = terms.busy_wait_ns.max(before.busy_wait_ns);
+        terms.jitter_ns = terms.jitter_ns.max(before.late_ns);
         if let Some((covered, cpu)) = covered.filter(|_| !blocks) {
             let taken = covered.uncovered(cpu, job.begun_ns, job.finished_ns);
             terms.taken_ns = terms.taken_ns.max(taken);
-            if Some(job) == worst {
-                found.taken_from_worst_ns = taken;
-            }
         }
         previous = Some(job);
     }
     found
+}
+
+/// What was before a job.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Before {
+    /// For how long its thread kept the CPU to wait for it.
+    pub(super) busy_wait_ns: u64,
+    /// For how long its timer is to blame that it was not released.
+    pub(super) late_ns: u64,
+}
+
+/// How the jobs of a task are released.
+#[derive(Clone, Copy)]
+pub(super) struct Rule<'a> {
+    pub(super) busy_wait: Span,
+    pub(super) grid: Option<Span>,
+    pub(super) covered: Option<(&'a Coverage, u32)>,
+    pub(super) comes_by_itself: bool,
+}
+
+impl Rule<'_> {
+    /// What was before a job that came behind `previous`.
+    pub(super) fn before(&self, job: JobTimes, previous: Option<JobTimes>) -> Before {
+        let ahead = previous.map(|job_before| job.arrival_ns - job_before.finished_ns);
+        match ahead {
+            Some(ahead) if ahead > 0 && ahead <= self.busy_wait.nanos() => {
+                Before { busy_wait_ns: ahead.unsigned_abs(), late_ns: 0 }
+            }
+            Some(..=0) => Before::default(),
+            // It slept, or is the first.
+            _ => {
+                let late_ns = match (self.grid, self.covered) {
+                    (Some(grid), _) => waited_for_grid(job.arrival_ns, job.begun_ns, grid),
+                    (None, Some((covered, cpu))) if self.comes_by_itself => {
+                        covered.uncovered(cpu, job.arrival_ns, job.begun_ns)
+                    }
+                    _ => 0,
+                };
+                Before { busy_wait_ns: 0, late_ns }
+            }
+        }
+    }
 }
 
 /// Whether nobody may run while a job of it is there, by its own doing.
@@ -129,7 +152,7 @@ fn waited_for_grid(arrival: i64, begun: i64, grid: Span) -> u64 {
     }
 }
 
-fn only_cpu(cpus: &[u32]) -> Option<u32> {
+pub(super) fn only_cpu(cpus: &[u32]) -> Option<u32> {
     match cpus {
         [only] => Some(*only),
         _ => None,
@@ -137,7 +160,7 @@ fn only_cpu(cpus: &[u32]) -> Option<u32> {
 }
 
 /// When any thread of the run had each CPU.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Coverage {
     /// By CPU: intervals in order, and how much all before each cover.
     cpus: std::collections::BTreeMap<u32, Vec<Covered>>,
@@ -152,7 +175,7 @@ struct Covered {
 }
 
 impl Coverage {
-    fn of(finished: &Finished) -> Coverage {
+    pub(super) fn of(finished: &Finished) -> Coverage {
         let mut coverage = Coverage::default();
         for interval in finished.intervals() {
             coverage.push(interval.cpu, interval.start_ns, interval.end_ns);
@@ -168,6 +191,11 @@ impl Coverage {
         let start = last.map_or(start, |last| start.max(last.end));
         let before = last.map_or(0, |last| last.before + length(last.start, last.end));
         all.push(Covered { start, end: end.max(start), before });
+    }
+
+    /// How much of the time from `start` to `end` they had the CPU.
+    pub(super) fn covered(&self, cpu: u32, start: i64, end: i64) -> u64 {
+        length(start, end) - self.uncovered(cpu, start, end)
     }
 
     /// How much of the time from `start` to `end` no thread of the run had the CPU.

@@ -1,12 +1,12 @@
 //! Predictions without a run, plans, corrections; and one short run, of which only one side of
 //! each bound is asserted.
 
-use hourglass_model::predict::{MeasuredTerms, PredictedTask};
+use hourglass_model::predict::MeasuredTerms;
 use hourglass_model::tasks::{Task, TaskSet};
 use hourglass_model::{Interval, Onset, Policy};
 use hourglass_time::Span;
 
-use super::explain::{about, beside_noise, corrected, nearly, with_taken};
+use super::explain::{about, beside_noise, corrected, nearly};
 use super::noise::Noise;
 use super::plan::{PlanError, plan};
 use super::terms::Found;
@@ -117,30 +117,6 @@ fn noise_is_one_more_task_above_all() {
         bounds_ms(&beside_noise(&audio_and_video(), &[], ms(20)).unwrap()),
         [Some(3), Some(29)]
     );
-}
-
-/// 3.4 ms that others took from a frame delay it by 6.4 ms: a fifth job of audio, at 32 ms, comes
-/// before its end. 17 + 3.4 + 5 x 3 = 35.4.
-#[test]
-fn what_a_job_lost_lets_more_jobs_in() {
-    let set = audio_and_video();
-    let found = Found { taken_from_worst_ns: 3_400_000, ..Found::default() };
-    let seen = |measured_ns| PredictedTask {
-        measured_ns: Some(measured_ns),
-        corrected_bound_ns: Some(29 * MS),
-        explained: Some(false),
-        ..PredictedTask::default()
-    };
-    let mut late = seen(35_400_000);
-    with_taken(&set, 1, &mut late, &found);
-    assert_eq!((late.explained, late.corrected_bound_ns), (Some(true), Some(35_400_000)));
-    assert!(late.explanation.is_some_and(|text| text.contains("loses 3.4 ms to others")));
-    let mut later = seen(35_400_001);
-    with_taken(&set, 1, &mut later, &found);
-    assert_eq!(later, seen(35_400_001), "that much is not explained");
-    let mut alone = seen(35_400_000);
-    with_taken(&set, 1, &mut alone, &Found::default());
-    assert_eq!(alone.explained, Some(false));
 }
 
 #[test]

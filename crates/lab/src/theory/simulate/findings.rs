@@ -70,8 +70,8 @@ fn scheduler(scheduler: Scheduler) -> &'static str {
     }
 }
 
-/// Of the jobs that were due and are not done, only the first can have started: the others are lost
-/// behind it, as the account of a run has them.
+/// Of the jobs that were due and are not done, at most the first has started: the others are lost
+/// behind it, as the account of a run has them. Where it has not, all of them are lost.
 fn task_findings(
     task: &Task,
     outcome: &hourglass_sched::sim::ThreadOutcome,
@@ -79,7 +79,7 @@ fn task_findings(
     thread: u32,
 ) -> TaskFindings {
     let never_done = outcome.missed.saturating_sub(seen.done_late);
-    let behind = never_done.saturating_sub(1);
+    let behind = never_done.saturating_sub(u64::from(seen.left_begun));
     TaskFindings {
         name: task.name.clone(),
         thread,

@@ -26,6 +26,8 @@ use hourglass_sys::signal;
 use hourglass_time::Span;
 use thiserror::Error;
 
+use crate::theory::check::NO_TASK;
+
 pub use horizon::DEFAULT_JOBS;
 pub use system::{Choices, Model, model};
 
@@ -209,6 +211,9 @@ struct Pass {
 /// See [`Failure`]. A folder that cannot be written afterwards is no failure: the findings come
 /// back with the reason.
 pub fn simulate(request: &Request, watch: &mut dyn Watch) -> Result<Simulated, Failure> {
+    if request.set.tasks.is_empty() {
+        return Err(Failure::Refused(NO_TASK.replace("analyse", "simulate")));
+    }
     if request.set.tasks.len() > MOST_TASKS {
         return Err(Failure::TooMany(request.set.tasks.len()));
     }

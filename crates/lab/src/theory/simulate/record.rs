@@ -37,6 +37,10 @@ pub(super) struct Recorded {
     pub(super) gaps_max: u64,
     /// Jobs that were done after their deadline.
     pub(super) done_late: u64,
+    /// Whether a job that began is not done at the end.
+    pub(super) left_begun: bool,
+    /// The job that was done last.
+    last_done: Option<u64>,
     /// CPUs on which it ran.
     pub(super) cpus_seen: Vec<u32>,
     /// The interval that may still go on, and the job that it is of.
@@ -56,9 +60,16 @@ impl Recorded {
             gaps_total: 0,
             gaps_max: 0,
             done_late: 0,
+            left_begun: false,
+            last_done: None,
             cpus_seen: Vec::new(),
             open: None,
         })
+    }
+
+    /// Whether the oldest job that is not done has begun. Call it before the intervals are closed.
+    fn is_within_a_job(&self) -> bool {
+        self.open.as_ref().is_some_and(|(_, job)| Some(*job) != self.last_done)
     }
 
     fn gap(&mut self, length: u64) {
@@ -90,6 +101,7 @@ impl<'a> Recorder<'a> {
     /// Stores what was still open.
     pub(super) fn close(mut self) -> Vec<Recorded> {
         for thread in &mut self.threads {
+            thread.left_begun = thread.is_within_a_job();
             if let Some((interval, _)) = thread.open.take() {
                 store(thread, interval, &mut self.room);
             }
@@ -155,11 +167,10 @@ impl Sink for Recorder<'_> {
     }
 
     fn happened(&mut self, _: u64, event: Event) {
-        if let Event::Completion { thread, response, .. } = event
-            && self.deadlines.get(thread).is_some_and(|deadline| response > *deadline)
-            && let Some(thread) = self.threads.get_mut(thread)
-        {
-            thread.done_late += 1;
-        }
+        let Event::Completion { thread, job, response, .. } = event else { return };
+        let is_late = self.deadlines.get(thread).is_some_and(|deadline| response > *deadline);
+        let Some(thread) = self.threads.get_mut(thread) else { return };
+        thread.last_done = Some(job);
+        thread.done_late += u64::from(is_late);
     }
 }

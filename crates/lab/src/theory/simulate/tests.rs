@@ -94,6 +94,22 @@ fn jobs_that_never_start_are_lost() {
     assert!(found.max_response_ns >= ms(40));
 }
 
+/// What never got a CPU is lost, the first job too: missed are jobs that started.
+#[test]
+fn a_first_job_that_never_starts_is_lost() {
+    let starved = "unit = \"1ms\"\n[[task]]\nname = \"a\"\nwcet = 10\nperiod = 10\n\
+                   [[task]]\nname = \"b\"\nwcet = 1\nperiod = 20\n";
+    let mut request = Request::new(set(starved));
+    request.horizon = Some(Span::from_millis(60));
+    let found = simulated(&request).document.tasks.remove(1);
+    assert_eq!((found.hit, found.missed, found.lost, found.cpu_time_ns), (0, 0, 3, 0));
+    // One that starts and is not finished is missed, and those behind it are lost.
+    request.set =
+        set(&starved.replace("wcet = 10", "wcet = 9").replace("wcet = 1\n", "wcet = 9\n"));
+    let found = simulated(&request).document.tasks.remove(1);
+    assert_eq!((found.hit, found.missed, found.lost, found.cpu_time_ns), (0, 1, 2, 6_000_000));
+}
+
 /// All that is drawn comes from the seed.
 #[test]
 fn a_seed_replays() {

@@ -124,6 +124,9 @@ pub enum SweepError {
     /// A file of worked examples.
     #[error("a file of worked examples has many sets; take one set, as TOML")]
     Examples,
+    /// A file of another tool that is not read.
+    #[error("this looks like {0}")]
+    Unread(&'static str),
     /// Another program works in the folder.
     #[error(
         "{}: another sweep is at work in this folder; wait until it ends, or name another folder",

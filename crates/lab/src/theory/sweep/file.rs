@@ -38,6 +38,11 @@ impl Described {
             Format::Json => TaskSet::from_json(text)?,
             Format::RtApp => TaskSet::from_rt_app(text)?.set,
             Format::Corpus => return Err(SweepError::Examples),
+            Format::Unread(what) => return Err(SweepError::Unread(what)),
+            foreign => match TaskSet::from_foreign(foreign, text) {
+                Some(read) => read?.set,
+                None => return Err(SweepError::Examples),
+            },
         };
         Ok(Described::Tasks(Box::new(Template::new(&set)?)))
     }

@@ -26,7 +26,7 @@ impl TaskSet {
     /// # Errors
     /// The first fault: parts one by one in the order of the set, then how they fit together.
     pub fn check(&self) -> Result<(), TaskSetError> {
-        if self.tasks.is_empty() {
+        if self.tasks.is_empty() && self.background.is_empty() {
             return Err(TaskSetError::NoTasks);
         }
         let background = self.background.iter().map(|thread| &thread.name);

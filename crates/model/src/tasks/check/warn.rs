@@ -1,15 +1,14 @@
 //! What may not be meant.
 
-use crate::tasks::{Server, Task, TaskSet, TaskSetWarning};
+use crate::tasks::{Scheduler, Server, Task, TaskSet, TaskSetWarning};
 
 /// The priorities of the kernel's real-time classes.
 const KERNEL_PRIORITIES: std::ops::RangeInclusive<u32> = 1..=99;
 
 pub(super) fn warnings(set: &TaskSet) -> Vec<TaskSetWarning> {
     let mut found = Vec::new();
-    for (task, priority) in set.tasks.iter().zip(set.priorities()) {
-        about_task(task, priority, &mut found);
-    }
+    found.extend(beyond_kernel(set));
+    set.tasks.iter().for_each(|task| about_task(task, &mut found));
     for server in &set.servers {
         about_server(set, server, &mut found);
     }
@@ -27,11 +26,23 @@ pub(super) fn warnings(set: &TaskSet) -> Vec<TaskSetWarning> {
     found
 }
 
-fn about_task(task: &Task, priority: Option<u32>, found: &mut Vec<TaskSetWarning>) {
-    let name = || task.name.clone();
-    if let Some(priority) = priority.filter(|priority| !KERNEL_PRIORITIES.contains(priority)) {
-        found.push(TaskSetWarning::PriorityOutOfRange { task: name(), priority });
+/// One warning for all priorities that the kernel does not have, and none where priorities do not
+/// count.
+fn beyond_kernel(set: &TaskSet) -> Option<TaskSetWarning> {
+    if !matches!(set.scheduler, Scheduler::FixedPriority | Scheduler::RoundRobin) {
+        return None;
     }
+    let priorities = set.priorities();
+    let mut beyond = set.tasks.iter().zip(priorities).filter_map(|(task, priority)| {
+        priority.filter(|number| !KERNEL_PRIORITIES.contains(number)).map(|number| (task, number))
+    });
+    let (task, priority) = beyond.next()?;
+    let others = beyond.count();
+    Some(TaskSetWarning::PriorityOutOfRange { task: task.name.clone(), priority, others })
+}
+
+fn about_task(task: &Task, found: &mut Vec<TaskSetWarning>) {
+    let name = || task.name.clone();
     let (wcet, deadline) = (task.wcet, task.deadline());
     if wcet > deadline {
         found.push(TaskSetWarning::WcetOverDeadline { task: name(), wcet, deadline });

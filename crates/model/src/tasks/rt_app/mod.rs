@@ -13,12 +13,14 @@
 //! executes between lock and unlock. Without a timer, sleeps take its place, and jobs are at least
 //! a sleep and its run apart. A thread that only waits for another's signal or resume is `after`
 //! that one. A thread that waits for nothing is no task and runs in the background. Threads of the
-//! deadline class become a server. Whatever cannot be said so is kept in the steps and noted.
+//! deadline class become a server. A thread that is forked exists from the start and waits for it. Whatever cannot
+//! be said so is kept in the steps and noted. A thread without `cpus` may run anywhere.
 
 mod events;
 mod jobs;
 mod lenient;
 mod read;
+mod threads;
 mod wakes;
 
 use std::fmt;
@@ -79,8 +81,8 @@ impl TaskSet {
     /// Reads a file of rt-app.
     ///
     /// # Errors
-    /// The text is not rt-app's JSON, a key or value in it is not understood, or there is no
-    /// thread in it that comes again and again.
+    /// The text is not rt-app's JSON, a key or value in it is not understood, or no thread runs.
+    /// Where no thread comes again after a time that the file says, the set has no task.
     pub fn from_rt_app(text: &str) -> Result<Imported, TaskSetError> {
         let node = super::read::parse_json(&plain(text)?)?;
         let mut notes = Vec::new();

@@ -9,23 +9,26 @@ use hourglass_time::Span;
 
 use super::jobs::{Jobs, WakeUp};
 use super::read::File;
+use super::threads::instances;
 use super::{Import, Note, Thread};
 use crate::Policy;
 use crate::tasks::error::{Place, TaskSetError};
 use crate::tasks::{
-    Activation, Background, CriticalSection, Protocol, Resource, Server, ServerKind, Step, Task,
-    TaskSet,
+    Activation, Background, CriticalSection, Program, Protocol, Resource, Server, ServerKind, Step,
+    Task, TaskSet,
 };
 
 /// One thread that runs: an instance of a thread object.
-struct Instance<'a> {
-    name: String,
-    thread: &'a Thread,
-    jobs: Jobs,
+pub(super) struct Instance<'a> {
+    pub(super) name: String,
+    pub(super) thread: &'a Thread,
+    /// What it does: what the thread object says, and what it waits for before.
+    pub(super) program: Program,
+    pub(super) jobs: Jobs,
 }
 
 pub(super) fn task_set(file: &File, notes: &mut Vec<Note>) -> Import<TaskSet> {
-    let instances = instances(file, notes);
+    let instances = instances(file, notes)?;
     let wakers = wakers(&instances);
     let mut set = TaskSet::default();
     let periods = periods(&instances, &wakers);
@@ -38,10 +41,8 @@ pub(super) fn task_set(file: &File, notes: &mut Vec<Note>) -> Import<TaskSet> {
             known => add_background(&mut set, instance, known.is_some(), notes),
         }
     }
-    if set.tasks.is_empty() {
-        let message = "no thread comes again after a time that the file says, so there is nothing \
-                       to analyse; give one a timer or a sleep"
-            .to_owned();
+    if set.tasks.is_empty() && set.background.is_empty() {
+        let message = "no thread runs; give one an instance, or fork it".to_owned();
         return Err(TaskSetError::Contradiction { place: Place::part("tasks"), message });
     }
     // A thread in the background may wake a task's waker; only tasks are waited for.
@@ -51,37 +52,6 @@ pub(super) fn task_set(file: &File, notes: &mut Vec<Note>) -> Import<TaskSet> {
     }
     set.resources = resources(&set, file.inherits);
     Ok(set)
-}
-
-/// The threads one by one. Names that come again get a number, as `workgen` gives it.
-fn instances<'a>(file: &'a File, notes: &mut Vec<Note>) -> Vec<Instance<'a>> {
-    let mut names: BTreeMap<String, u32> = BTreeMap::new();
-    let mut all = Vec::new();
-    for thread in &file.threads {
-        if thread.instances == 0 {
-            let text =
-                "instance is 0: it exists only when it is forked, and is left out".to_owned();
-            notes.push(Note { thread: thread.name.clone(), text });
-        }
-        for number in 0..thread.instances {
-            let wanted = match thread.instances {
-                1 => thread.name.clone(),
-                _ => format!("{}-{number}", thread.name),
-            };
-            let mut name = wanted.clone();
-            while let Some(again) = names.get_mut(&name) {
-                *again += 1;
-                name = format!("{wanted}{again}");
-            }
-            names.insert(name.clone(), 0);
-            all.push(Instance { name, thread, jobs: Jobs::of(&thread.program) });
-        }
-    }
-    all
-}
-
-fn steps(thread: &Thread) -> impl Iterator<Item = &Step> {
-    thread.program.phases.iter().flat_map(|phase| &phase.steps)
 }
 
 /// For each thread that others wake, the one that does it, if it is one and does it once a job.
@@ -157,10 +127,11 @@ fn about(instance: &Instance<'_>, notes: &mut Vec<Note>) {
     for doubt in &instance.jobs.doubts {
         note((*doubt).to_owned());
     }
-    if let Some(loops) = instance.thread.program.loops {
+    if let Some(loops) = instance.program.loops {
         note(format!("ends after {loops} loops; taken as going on for ever"));
     }
-    let mut timers = steps(instance.thread).filter_map(|step| match step {
+    let steps = instance.program.phases.iter().flat_map(|phase| &phase.steps);
+    let mut timers = steps.filter_map(|step| match step {
         Step::Timer { name, .. } => Some(name),
         _ => None,
     });
@@ -168,7 +139,7 @@ fn about(instance: &Instance<'_>, notes: &mut Vec<Note>) {
     if timers.any(|name| Some(name) != first) {
         note("uses several timers; the shortest period is taken for all".to_owned());
     }
-    let phases = &instance.thread.program.phases;
+    let phases = &instance.program.phases;
     if phases.iter().any(|phase| phase.policy.is_some_and(|p| p != instance.thread.policy)) {
         note("changes its policy in a phase; the task has that of the thread".to_owned());
     }
@@ -178,8 +149,9 @@ fn about(instance: &Instance<'_>, notes: &mut Vec<Note>) {
 }
 
 fn add_task(set: &mut TaskSet, instance: &Instance<'_>, period: Span, waker: Option<&String>) {
-    let Instance { name, thread, jobs } = instance;
+    let Instance { name, thread, program, jobs } = instance;
     let by_timer = jobs.wake_up == WakeUp::Timer;
+    let is_forked = program.forked().is_some();
     let section = |(mutex, (length, count)): (&String, &(Span, u32))| CriticalSection {
         resource: mutex.clone(),
         length: *length,
@@ -188,12 +160,12 @@ fn add_task(set: &mut TaskSet, instance: &Instance<'_>, period: Span, waker: Opt
     let task = Task {
         activation: if by_timer { Activation::Periodic } else { Activation::Sporadic },
         suspension: jobs.suspension,
-        offset: Some(thread.delay).filter(|delay| by_timer && delay.is_positive()),
+        offset: Some(thread.delay).filter(|delay| by_timer && delay.is_positive() && !is_forked),
         policy: Some(thread.policy),
         cpus: thread.cpus.clone(),
         after: waker.into_iter().cloned().collect(),
         critical_sections: jobs.sections.iter().map(section).collect(),
-        program: Some(thread.program.clone()),
+        program: Some(program.clone()),
         ..Task::new(name, jobs.execution, period)
     };
     if let Some((budget, period, deadline)) = thread.reservation {
@@ -228,7 +200,7 @@ fn add_background(
         name: instance.name.clone(),
         policy: Some(instance.thread.policy),
         cpus: instance.thread.cpus.clone(),
-        program: instance.thread.program.clone(),
+        program: instance.program.clone(),
     });
 }
 
