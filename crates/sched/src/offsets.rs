@@ -20,8 +20,11 @@ use crate::task::{Task, TaskSet};
 use crate::verdict::{Analysis, Outcome, Point, Refusal, ResponseTime, TaskResult, Verdict};
 use crate::verdict::{Window, Witness};
 
-/// Steps for the search, fewer than elsewhere, since each may leave a point.
-pub const DEFAULT_STEPS: u64 = 1_000_000;
+/// Looks for the search, fewer than elsewhere, since it keeps a point of each window.
+pub const DEFAULT_LOOKS: u64 = 20_000_000;
+
+/// What a point costs that is kept: as many looks as leave room for a million of them.
+const POINT_LOOKS: usize = 20;
 
 /// Periodic tasks, each with the arrival of its first job where that is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,7 +88,7 @@ impl Answer {
 /// Bounds response times under preemptive fixed priorities.
 #[must_use]
 pub fn fixed_priority(phased: &Phased) -> Answer {
-    fixed_priority_within(phased, Effort::of(DEFAULT_STEPS))
+    fixed_priority_within(phased, Effort::of(DEFAULT_LOOKS))
 }
 
 /// The same with a stated effort.
@@ -291,7 +294,7 @@ impl Level {
             let Some(offset) = member.offset else { continue };
             let mut next = offset.checked_add(member.jitter);
             while let Some(start) = next.filter(|start| *start < self.end) {
-                effort.step()?;
+                effort.look(1)?;
                 starts.push(start);
                 next = start.checked_add(member.period);
             }
@@ -336,6 +339,7 @@ impl Level {
             }
             let base = before.checked_add(self.own.cost).ok_or(Refusal::Overflow)?;
             x = self.least(start, base, x.max(base), effort)?;
+            effort.look(POINT_LOOKS)?;
             points.push(Point { offset, jobs: job + 1, finish: x });
         }
         Err(Refusal::TooLong)
@@ -345,7 +349,7 @@ impl Level {
     fn least(&self, start: u64, base: u64, from: u64, effort: &mut Effort) -> Result<u64, Refusal> {
         let mut x = from.max(1);
         loop {
-            effort.step()?;
+            effort.look(self.others.len())?;
             let add = |sum: u64, other: &Member| {
                 sum.checked_add(other.jobs(start, x)?.checked_mul(other.cost)?)
             };

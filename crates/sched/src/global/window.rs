@@ -74,9 +74,9 @@ impl Job {
         let mut found = Vec::new();
         let mut window = self.own;
         while window <= self.limit {
-            effort.step()?;
             found.clear();
             works(window, &mut found);
+            effort.look(found.len())?;
             let Some(further) = self.further(window, &mut found) else {
                 #[cfg(debug_assertions)]
                 self.assert_shortest(Some(window), works);

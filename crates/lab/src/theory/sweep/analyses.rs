@@ -9,12 +9,12 @@ use hourglass_sched::global::fixed_priority::{AS_PUBLISHED, Bound, OrderFree};
 use hourglass_sched::partition::{Fit, Order, partition};
 use hourglass_sched::{Refusal, Task, TaskSet, Verdict, assign, bounds, global};
 
-/// Steps for each analysis of a set. Feasible sets with deadlines of at most their periods need some
-/// hundreds; only at full utilisation do busy windows take more, and then a set is seldom feasible.
-const EFFORT: Effort = Effort::of(20_000);
+/// Looks at a task for each analysis of a set. Feasible sets with deadlines of at most their periods need
+/// some thousands; only at full utilisation do busy windows take more, and then a set is seldom feasible.
+const EFFORT: Effort = Effort::of(400_000);
 
-/// Steps of a first try, enough for nearly all sets below full utilisation.
-const QUICK: Effort = Effort::of(2_000);
+/// Looks of a first try, enough for nearly all sets below full utilisation.
+const QUICK: Effort = Effort::of(40_000);
 
 /// Times are whole nanoseconds, in steps of which they pass.
 const TIME: TimeModel = TimeModel::Discrete;
