@@ -1,7 +1,8 @@
 //! The bound on every search: how much work an analysis does before it says "unknown".
 //!
 //! Owns: [`Effort`] and its default. Work is counted in looks: one look at one task, which is a division
-//! or two. A step of a search that compares all tasks of a set costs as many looks as there are tasks.
+//! or two. A step of a search that compares all tasks of a set costs as many looks as there are tasks, and
+//! no fewer than [`LEAST_LOOKS`], since it may leave a point.
 //! Must not: measure time; an answer must not depend on the machine.
 
 use crate::verdict::Refusal;
@@ -14,6 +15,9 @@ pub struct Effort {
 
 /// Looks for one task set: about half a second of a processor of 2026, however many tasks there are.
 pub const DEFAULT_LOOKS: u64 = 100_000_000;
+
+/// Looks that a step costs at least: with the default, no more than 4 million points are kept.
+pub const LEAST_LOOKS: u64 = 25;
 
 impl Default for Effort {
     fn default() -> Effort {
@@ -28,9 +32,9 @@ impl Effort {
         Effort { left: looks }
     }
 
-    /// Takes a step that looks at so many tasks; at one, if there is none.
+    /// Takes a step that looks at so many tasks.
     pub(crate) fn look(&mut self, tasks: usize) -> Result<(), Refusal> {
-        self.left = self.left.checked_sub(tasks.max(1) as u64).ok_or(Refusal::TooLong)?;
+        self.left = self.left.checked_sub(LEAST_LOOKS.max(tasks as u64)).ok_or(Refusal::TooLong)?;
         Ok(())
     }
 }

@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn nearly_full_processors_do_not_take_long() {
         let streams = vec![Stream { cost: 999_999, period: 1_000_000, jitter: 0 }];
-        let mut effort = Effort::of(10);
+        let mut effort = Effort::of(250);
         assert_eq!(
             Interference::of(streams).least(1_000_000, 0, &mut effort),
             Ok(1_000_000_000_000)

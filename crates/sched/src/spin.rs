@@ -45,7 +45,7 @@ pub struct LockingTask {
 }
 
 /// Looks of the search by counting: one at each task whose sections another may wait for.
-const COUNTING_LOOKS: u64 = 2_000_000;
+const COUNTING_LOOKS: u64 = 2_500_000;
 
 /// How the time spent spinning is bounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

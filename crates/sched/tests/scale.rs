@@ -8,7 +8,7 @@ use hourglass_sched::global::fixed_priority::{self, AS_PUBLISHED, Bound};
 use hourglass_sched::{Analysis, Refusal, Task, TaskSet, Verdict, assign};
 
 /// Less work than a sweep allows.
-const EFFORT: Effort = Effort::of(200_000);
+const EFFORT: Effort = Effort::of(250_000);
 
 const BOUNDS: [Bound; 4] = [
     AS_PUBLISHED,

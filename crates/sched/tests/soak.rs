@@ -23,7 +23,7 @@ const FEW: u64 = 300;
 const HORIZON: u64 = 2_000;
 
 /// Looks of an analysis: what is not bounded within is not compared.
-const EFFORT: Effort = Effort::of(25_000);
+const EFFORT: Effort = Effort::of(125_000);
 
 /// Where the sets begin.
 const SEED: u64 = 2002;

@@ -115,7 +115,7 @@ const NO_SLACK: i128 = i64::MIN as i128;
 pub const REST_PART: u64 = 100;
 
 /// Looks at a reservation that looking ahead may take: some tens of microseconds.
-const LOOKS: u64 = 20_000;
+const LOOKS: u64 = 50_000;
 
 /// What a job of several costs more, because the next one waits for a look.
 fn switch_ns(jobs: usize, floor_ns: u64, margin_ns: u64) -> u64 {

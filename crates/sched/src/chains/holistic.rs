@@ -19,7 +19,7 @@ use super::{Flow, Service, System};
 const MOST_ROUNDS: usize = 400;
 
 /// Looks of the search on one processor in one round.
-const ROUND_LOOKS: u64 = 1_000_000;
+const ROUND_LOOKS: u64 = 1_250_000;
 
 /// Points of all processors in all rounds, before the steps that still change are given up.
 const MOST_POINTS: usize = 100_000;

@@ -64,7 +64,7 @@ fn variant(text: &str) -> Bound {
 }
 
 /// Looks of a schedule before it is given up.
-const LOOKS: u64 = 20_000_000;
+const LOOKS: u64 = 50_000_000;
 
 /// Answers that a schedule with all tasks beginning together gives.
 fn traced(

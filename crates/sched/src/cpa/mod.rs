@@ -229,7 +229,7 @@ impl Cpa {
 const MOST_ROUNDS: usize = 200;
 
 /// Looks of the search in all rounds; a look is at the events of one task in a window.
-const LOOKS: u64 = 100_000;
+const LOOKS: u64 = 2_500_000;
 
 /// Bounds the responses of all tasks.
 #[must_use]

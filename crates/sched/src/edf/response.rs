@@ -280,7 +280,7 @@ mod tests {
         [Sections::Preemptive, Sections::NonPreemptive, Sections::Limited, Sections::Floating];
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(2_000))]
+        #![proptest_config(ProptestConfig::with_cases(1_000))]
 
         /// What is skipped decides nothing: the bounds and the first job that reaches them are those of all
         /// cases, also where times are large, nearly all of the processor is used, and releases jitter.

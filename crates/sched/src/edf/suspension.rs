@@ -19,7 +19,7 @@ use crate::task::{Task, TaskSet};
 use crate::verdict::{Analysis, Refusal, TaskResult, Verdict};
 
 /// Looks at a task that the search may take.
-const LOOKS: u64 = 10_000_000;
+const LOOKS: u64 = 5_000_000;
 
 /// Rounds in which bounds are taken to make others smaller. The bounds hold after each.
 const ROUNDS: u32 = 16;

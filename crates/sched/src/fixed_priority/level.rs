@@ -449,7 +449,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(2_000))]
+        #![proptest_config(ProptestConfig::with_cases(1_000))]
 
         /// What is skipped among equals decides nothing: with a deadline that nobody misses, every case is
         /// looked at, in the order of the window.

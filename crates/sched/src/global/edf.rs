@@ -205,7 +205,7 @@ pub fn bar(set: &TaskSet, cpus: u64) -> Verdict {
 }
 
 /// Looks of [`bar`]; its points grow in number without limit as the processors fill up.
-const BAR_LOOKS: u64 = 2_000_000;
+const BAR_LOOKS: u64 = 2_500_000;
 
 /// The same with a stated effort: a distance is a look at all tasks.
 #[must_use]

@@ -157,7 +157,7 @@ mod tests {
     fn windows_that_rivals_fill_are_left_out_at_once() {
         let rival = Task::new(1_000_000_000, 10_000_000_000, 10_000_000_000).unwrap();
         let job = Job { own: 7, limit: 9_000_000_000, cpus: 2 };
-        let mut effort = Effort::of(5);
+        let mut effort = Effort::of(125);
         let found = job.shortest(&mut effort, |window, works| {
             let work = Work::with_carry_in(&rival, window, rival.cost);
             let most = u128::from(window - 7) + 1;

@@ -14,7 +14,7 @@ use hourglass_sched::{TaskSet as Numbers, Verdict};
 use super::processor::{Processor, Rule};
 
 /// Looks at a task that each analysis may take; there are some 200 analyses for each task.
-const LOOKS: u64 = 400_000;
+const LOOKS: u64 = 500_000;
 
 /// What each task of the set may be while the others stay as they are; nothing where it is not known.
 pub(super) fn sensitivity(set: &TaskSet, processors: &[Processor]) -> Vec<SensitivityFacts> {
