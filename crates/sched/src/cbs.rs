@@ -76,7 +76,7 @@ pub fn run(
     let mut now = 0;
     let mut running = None;
     while now < horizon {
-        effort.step()?;
+        effort.look(runners.len())?;
         for runner in &mut runners {
             runner.arrive(now)?;
         }
@@ -111,7 +111,7 @@ impl Runner {
         let mut arrivals = VecDeque::new();
         let mut at = 0u64;
         while at < horizon {
-            effort.step()?;
+            effort.look(1)?;
             let due = at.checked_add(task.deadline).ok_or(Refusal::Overflow)?;
             arrivals.push_back((at, task.cost, Some(due)));
             at = at.checked_add(task.period).ok_or(Refusal::Overflow)?;

@@ -1,35 +1,40 @@
-//! The bound on every search: how many steps an analysis takes before it says "unknown".
+//! The bound on every search: how much work an analysis does before it says "unknown".
 //!
-//! Owns: [`Effort`] and its default. Must not: measure time; an answer must not depend on the
-//! machine.
+//! Owns: [`Effort`] and its default. Work is counted in looks: one look at one task, which is a division
+//! or two. A step of a search that compares all tasks of a set costs as many looks as there are tasks, and
+//! no fewer than [`LEAST_LOOKS`], since it may leave a point.
+//! Must not: measure time; an answer must not depend on the machine.
 
 use crate::verdict::Refusal;
 
-/// Steps that a search may still take. A step looks once at every task of the set.
+/// Work that a search may still do, in looks at a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effort {
     left: u64,
 }
 
-/// Steps for one task set. With 50 tasks it is about a second of a processor of 2026.
-pub const DEFAULT_STEPS: u64 = 4_000_000;
+/// Looks for one task set: about half a second of a processor of 2026, however many tasks there are.
+pub const DEFAULT_LOOKS: u64 = 100_000_000;
+
+/// Looks that a step costs at least: with the default, no more than 4 million points are kept.
+pub const LEAST_LOOKS: u64 = 25;
 
 impl Default for Effort {
     fn default() -> Effort {
-        Effort::of(DEFAULT_STEPS)
+        Effort::of(DEFAULT_LOOKS)
     }
 }
 
 impl Effort {
-    /// As many steps.
+    /// As many looks.
     #[must_use]
-    pub const fn of(steps: u64) -> Effort {
-        Effort { left: steps }
+    pub const fn of(looks: u64) -> Effort {
+        Effort { left: looks }
     }
 
-    /// Takes a step.
-    pub(crate) fn step(&mut self) -> Result<(), Refusal> {
-        self.left = self.left.checked_sub(1).ok_or(Refusal::TooLong)?;
+    /// Takes a step that looks at so many tasks.
+    pub(crate) fn look(&mut self, tasks: usize) -> Result<(), Refusal> {
+        self.left = self.left.checked_sub(LEAST_LOOKS.max(tasks as u64)).ok_or(Refusal::TooLong)?;
         Ok(())
     }
 }

@@ -91,7 +91,7 @@ fn search(
         for (done, frees) in &states {
             for free in frees {
                 for position in 0..jobs.len() {
-                    effort.step()?;
+                    effort.look(1)?;
                     let Some(start) = starts(jobs, done, *free, position) else { continue };
                     let cost = jobs[position].cost;
                     let earliest = start.0.checked_add(cost.0).ok_or(Refusal::Overflow)?;

@@ -28,6 +28,7 @@ pub mod checker;
 pub mod corpus;
 pub mod cpa;
 pub mod curve;
+mod descent;
 pub mod design;
 pub mod edf;
 pub mod effort;

@@ -20,8 +20,8 @@ use crate::task::{Task, TaskSet};
 use crate::verdict::{Analysis, Outcome, Point, Refusal, ResponseTime, TaskResult, Verdict};
 use crate::verdict::{Window, Witness};
 
-/// Steps for the search, fewer than elsewhere, since each may leave a point.
-pub const DEFAULT_STEPS: u64 = 1_000_000;
+/// Looks for the search, fewer than elsewhere, since each step may leave a point.
+pub const DEFAULT_LOOKS: u64 = 25_000_000;
 
 /// Periodic tasks, each with the arrival of its first job where that is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,7 +85,7 @@ impl Answer {
 /// Bounds response times under preemptive fixed priorities.
 #[must_use]
 pub fn fixed_priority(phased: &Phased) -> Answer {
-    fixed_priority_within(phased, Effort::of(DEFAULT_STEPS))
+    fixed_priority_within(phased, Effort::of(DEFAULT_LOOKS))
 }
 
 /// The same with a stated effort.
@@ -291,7 +291,7 @@ impl Level {
             let Some(offset) = member.offset else { continue };
             let mut next = offset.checked_add(member.jitter);
             while let Some(start) = next.filter(|start| *start < self.end) {
-                effort.step()?;
+                effort.look(1)?;
                 starts.push(start);
                 next = start.checked_add(member.period);
             }
@@ -345,7 +345,7 @@ impl Level {
     fn least(&self, start: u64, base: u64, from: u64, effort: &mut Effort) -> Result<u64, Refusal> {
         let mut x = from.max(1);
         loop {
-            effort.step()?;
+            effort.look(self.others.len())?;
             let add = |sum: u64, other: &Member| {
                 sum.checked_add(other.jobs(start, x)?.checked_mul(other.cost)?)
             };
@@ -453,7 +453,7 @@ mod tests {
             };
             let set = TaskSet::in_order(numbers.iter().map(task).collect());
             let offsets: Vec<Option<u64>> = numbers.iter().map(|n| Some(n.2 >> n.4)).collect();
-            let found = fixed_priority_within(&Phased::new(set, &offsets), Effort::of(5_000));
+            let found = fixed_priority_within(&Phased::new(set, &offsets), Effort::of(125_000));
             prop_assert_eq!(found.analysis.tasks.len(), numbers.len());
         }
     }

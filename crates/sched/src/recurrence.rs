@@ -60,7 +60,7 @@ pub(crate) fn offsets_among_equals(
         let first = (shifted / equal.period + 1).checked_mul(equal.period);
         let mut release = first.ok_or(Refusal::Overflow)? - equal.jitter;
         while release < end {
-            effort.step()?;
+            effort.look(1)?;
             offsets.push(release);
             release = release.checked_add(equal.period).ok_or(Refusal::Overflow)?;
         }
@@ -89,6 +89,11 @@ impl Interference {
         Interference { streams, used, early: u64::try_from(early).unwrap_or(u64::MAX) }
     }
 
+    /// Whether nothing delays the job.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.streams.is_empty()
+    }
+
     /// `base` and the work of all streams in a window of length `window`.
     fn demand(&self, base: u64, window: u64) -> Option<u64> {
         let add = |sum: u64, stream: &Stream| sum.checked_add(stream.work_before(window)?);
@@ -103,7 +108,7 @@ impl Interference {
         let even = base.checked_add(self.early).and_then(|base| stretched(base, self.used));
         let mut x = from.max(even.unwrap_or(0)).max(1);
         loop {
-            effort.step()?;
+            effort.look(self.streams.len())?;
             let next = self.demand(base, x).ok_or(Refusal::Overflow)?;
             if next <= x {
                 return Ok(next.max(1));
@@ -138,7 +143,7 @@ mod tests {
     #[test]
     fn nearly_full_processors_do_not_take_long() {
         let streams = vec![Stream { cost: 999_999, period: 1_000_000, jitter: 0 }];
-        let mut effort = Effort::of(10);
+        let mut effort = Effort::of(250);
         assert_eq!(
             Interference::of(streams).least(1_000_000, 0, &mut effort),
             Ok(1_000_000_000_000)

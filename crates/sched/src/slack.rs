@@ -216,7 +216,7 @@ pub fn slack_ahead(
     let last = reservations.iter().map(|r| r.pending.deadline).max().unwrap_or(0);
     let (mut work, mut least) = (0i128, None::<i128>);
     while let Some(due) = next.iter().map(|(due, _)| *due).min() {
-        effort.step()?;
+        effort.look(next.len())?;
         for (at, reservation) in next.iter_mut().filter(|(at, _)| *at == due) {
             let pending = due == u128::from(reservation.pending.deadline);
             let of_job = if pending { reservation.pending.left } else { reservation.cost };

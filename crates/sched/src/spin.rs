@@ -44,8 +44,8 @@ pub struct LockingTask {
     pub requests: Vec<Request>,
 }
 
-/// Steps of the search by counting: a step looks at all sections that one task may wait for.
-const COUNTING_STEPS: u64 = 100_000;
+/// Looks of the search by counting: one at each task whose sections another may wait for.
+const COUNTING_LOOKS: u64 = 2_500_000;
 
 /// How the time spent spinning is bounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,13 +187,13 @@ fn named(verdict: Verdict, at: usize) -> Verdict {
 /// The fixed point over all tasks, from below: how many requests of others fall into a response
 /// depends on their responses. Either all of the bounds hold or none.
 fn counted(tasks: &[LockingTask]) -> Analysis {
-    let mut effort = Effort::of(COUNTING_STEPS);
+    let mut effort = Effort::of(COUNTING_LOOKS);
     let mut bounds: Vec<u64> = tasks.iter().map(|t| t.task.cost).collect();
     loop {
         let mut changed = false;
         for at in 0..tasks.len() {
             let limit = tasks[at].task.deadline.min(tasks[at].task.period);
-            if effort.step().is_err() {
+            if effort.look(tasks.len()).is_err() {
                 return unknown(tasks, Refusal::TooLong);
             }
             let Some(next) = demand(tasks, at, bounds[at], &bounds) else {

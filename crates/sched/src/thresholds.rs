@@ -198,7 +198,7 @@ impl Level {
         let mut from = 0;
         for jobs in 1..=end.div_ceil(self.own.period) {
             let mut first = None;
-            effort.step()?;
+            effort.look(1)?;
             for offset in offsets_among_equals(self.own, &self.equals, jobs, length, effort)? {
                 let start = self.start(jobs, offset, from, effort)?;
                 first = first.or(Some(start));
@@ -225,7 +225,7 @@ impl Level {
             base.and_then(|base| base.checked_add(self.blocking)).ok_or(Refusal::Overflow)?;
         let mut start = base.max(from);
         loop {
-            effort.step()?;
+            effort.look(self.higher.len())?;
             let add = |sum: u64, stream: &Stream| sum.checked_add(stream.work_by(start)?);
             let next = self.higher.iter().try_fold(base, add).ok_or(Refusal::Overflow)?;
             if next <= start {
@@ -241,7 +241,7 @@ impl Level {
         let base = start.checked_add(self.own.cost).ok_or(Refusal::Overflow)?;
         let mut finish = base;
         loop {
-            effort.step()?;
+            effort.look(self.above.len())?;
             let add = |sum: u64, stream: &Stream| {
                 let since = stream.work_before(finish)?.checked_sub(stream.work_by(start)?)?;
                 sum.checked_add(since)

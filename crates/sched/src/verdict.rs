@@ -74,7 +74,7 @@ pub enum Refusal {
     #[error("the bound is over the deadline, but blocking or suspension in it may never happen")]
     NotExact,
     /// More steps than allowed.
-    #[error("the search was given up after {} steps", crate::effort::DEFAULT_STEPS)]
+    #[error("the search was given up: it takes more steps than an analysis may")]
     TooLong,
     /// A number has more than 64 bits.
     #[error("a time has more than 64 bits")]

@@ -7,8 +7,8 @@ use hourglass_sched::global::edf_response;
 use hourglass_sched::global::fixed_priority::{self, AS_PUBLISHED, Bound};
 use hourglass_sched::{Analysis, Refusal, Task, TaskSet, Verdict, assign};
 
-/// Far fewer steps than a sweep allows.
-const EFFORT: Effort = Effort::of(10_000);
+/// Less work than a sweep allows.
+const EFFORT: Effort = Effort::of(250_000);
 
 const BOUNDS: [Bound; 4] = [
     AS_PUBLISHED,

@@ -22,8 +22,8 @@ const FEW: u64 = 300;
 /// Virtual time of a simulation: some windows of the longest period.
 const HORIZON: u64 = 2_000;
 
-/// Steps of an analysis: what is not bounded within is not compared.
-const EFFORT: Effort = Effort::of(5_000);
+/// Looks of an analysis: what is not bounded within is not compared.
+const EFFORT: Effort = Effort::of(125_000);
 
 /// Where the sets begin.
 const SEED: u64 = 2002;

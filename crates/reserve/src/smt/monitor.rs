@@ -114,8 +114,8 @@ const NO_SLACK: i128 = i64::MIN as i128;
 /// Work that sleeps is looked at again after this part of its period.
 pub const REST_PART: u64 = 100;
 
-/// Steps that looking ahead may take: some tens of microseconds.
-const STEPS: u64 = 2_000;
+/// Looks at a reservation that looking ahead may take: some tens of microseconds.
+const LOOKS: u64 = 50_000;
 
 /// What a job of several costs more, because the next one waits for a look.
 fn switch_ns(jobs: usize, floor_ns: u64, margin_ns: u64) -> u64 {
@@ -219,7 +219,7 @@ impl<P: ProgressSource> Monitor<P> {
         let begun: Vec<slack::Reservation> = self.jobs.iter().map(|job| self.begun(job)).collect();
         let slack = match begun.as_slice() {
             [one] => Ok(Some(i128::from(one.pending.deadline) - i128::from(one.pending.left))),
-            all => slack::slack_ahead(0, all, Effort::of(STEPS)),
+            all => slack::slack_ahead(0, all, Effort::of(LOOKS)),
         };
         matches!(slack, Ok(Some(slack)) if slack >= i128::from(self.settings.margin_ns))
     }
@@ -443,7 +443,7 @@ impl<P: ProgressSource> Monitor<P> {
             cost: job.promised.reserved_ns().saturating_add(self.switch_ns),
             period: job.promised.period_ns(),
         }));
-        slack::slack_ahead(now, &self.ahead, Effort::of(STEPS))
+        slack::slack_ahead(now, &self.ahead, Effort::of(LOOKS))
     }
 
     /// When to look whether the job is done that runs without co-runners.

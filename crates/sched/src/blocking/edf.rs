@@ -84,7 +84,8 @@ fn search(
     let most = most(usage, time)?;
     let blocked = usage.set.tasks().iter().map(|task| task.with_blocking(most));
     let blocked = TaskSet::new(blocked.collect());
-    found.length = match length(&blocked, Sections::Preemptive, time, &mut effort)? {
+    found.length = match length(&blocked, Sections::Preemptive, time, &mut effort, &mut Vec::new())?
+    {
         Length::Below(end) => end,
         Length::Overload => return Ok(Verdict::NoBound),
     };

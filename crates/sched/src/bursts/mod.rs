@@ -248,7 +248,7 @@ impl<'a> Level<'a> {
     /// Offsets of a job at which its delay may be longest, ascending: as early as can be, at its
     /// nominal place, and wherever a job of equal priority comes before it.
     fn offsets(&self, jobs: u64, limit: u64, effort: &mut Effort) -> Result<Vec<u64>, Refusal> {
-        effort.step()?;
+        effort.look(self.equals.len())?;
         let nominal = self.own.curve.distance(jobs).ok_or(Refusal::Overflow)?;
         let start = nominal.saturating_sub(self.own.jitter);
         if self.equals.is_empty() {
@@ -260,7 +260,7 @@ impl<'a> Level<'a> {
         for equal in &self.equals {
             let mut number = equal.curve.by(start.saturating_add(equal.jitter)) + 1;
             while let Some(release) = equal.release(number).filter(|release| *release < end) {
-                effort.step()?;
+                effort.look(1)?;
                 offsets.extend((release > start).then_some(release));
                 number += 1;
             }
@@ -290,7 +290,7 @@ impl<'a> Level<'a> {
 fn least(base: u64, from: u64, flows: &[Flow], effort: &mut Effort) -> Result<u64, Refusal> {
     let mut x = from.max(1);
     loop {
-        effort.step()?;
+        effort.look(flows.len())?;
         let add = |sum: u64, flow: &Flow| sum.checked_add(flow.work_before(x)?);
         let next = flows.iter().try_fold(base, add).ok_or(Refusal::Overflow)?;
         if next <= x {

@@ -12,12 +12,12 @@ use crate::task::{Task, TaskSet};
 use crate::verdict::{Refusal, Verdict};
 use crate::{assign, bounds, global};
 
-/// Steps for each analysis of a set. Feasible sets with deadlines of at most their periods need some
-/// hundreds; only at full utilisation do busy windows take more, and then a set is seldom feasible.
-const EFFORT: Effort = Effort::of(20_000);
+/// Looks at a task for each analysis of a set. Feasible sets with deadlines of at most their periods need
+/// some thousands; only at full utilisation do busy windows take more, and then a set is seldom feasible.
+const EFFORT: Effort = Effort::of(500_000);
 
-/// Steps of a first try, enough for nearly all sets below full utilisation.
-const QUICK: Effort = Effort::of(2_000);
+/// Looks of a first try, enough for nearly all sets below full utilisation.
+const QUICK: Effort = Effort::of(50_000);
 
 /// Times are whole nanoseconds, in steps of which they pass.
 const TIME: TimeModel = TimeModel::Discrete;
@@ -331,7 +331,7 @@ mod tests {
         let periods = [1_000_003, 1_000_033, 1_000_037, 1_000_039].map(|p: u64| p * 1_000);
         let mut tasks: Vec<Task> =
             periods.iter().map(|p| Task::new(p / 8, *p, 5 * p).unwrap().with_jitter(7)).collect();
-        tasks.push(Task::new(4_000, 8_000, 40_000).unwrap());
+        tasks.push(Task::new(4_000, 8_000, 50_000).unwrap());
         let answer = |name: &str| super::super::contender(name).unwrap().answer(&tasks, 1);
         assert_eq!(answer("opa"), Answer::Undecided);
         assert_eq!(answer("edf"), Answer::Undecided);

@@ -18,8 +18,8 @@ use super::{Flow, Service, System};
 /// Rounds before the steps that still change are given up.
 const MOST_ROUNDS: usize = 400;
 
-/// Steps of the search on one processor in one round.
-const ROUND_STEPS: u64 = 50_000;
+/// Looks of the search on one processor in one round.
+const ROUND_LOOKS: u64 = 1_250_000;
 
 /// Points of all processors in all rounds, before the steps that still change are given up.
 const MOST_POINTS: usize = 100_000;
@@ -248,7 +248,7 @@ impl<'a> Rounds<'a> {
             (Service::NonPreemptive, TimeModel::Discrete) => longest.max().unwrap_or(1) - 1,
         };
         let set = with_begun(&set, service, self.time, begun);
-        let effort = Effort::of(ROUND_STEPS);
+        let effort = Effort::of(ROUND_LOOKS);
         let analysis = fixed_priority::analyse_within(&set, sections(service), self.time, effort);
         Ok(Processor { steps, set, analysis })
     }

@@ -27,7 +27,7 @@ pub fn fixed_priority(
             (Outcome::Bounded(bound), Some(equation)) => {
                 let points = analysis.points(task);
                 equation.check_points(points)?;
-                equation.check_window(points, result.window)?;
+                equation.check_window(points, result.window, *bound)?;
                 check_bound(task, &set.tasks()[task], points, *bound)?;
             }
             (Outcome::Bounded(_), None) => return Err(Defect::Numbers { task }),
@@ -143,7 +143,12 @@ impl<'a> Equation<'a> {
         Ok(())
     }
 
-    fn check_window(&self, points: &[Point], window: Window) -> Result<(), Defect> {
+    fn check_window(
+        &self,
+        points: &[Point],
+        window: Window,
+        bound: ResponseTime,
+    ) -> Result<(), Defect> {
         let broken = Defect::Window { task: self.position };
         let period = u128::from(self.own.period);
         let jitter = u128::from(self.own.jitter);
@@ -162,7 +167,11 @@ impl<'a> Equation<'a> {
                 if self.blocking + self.all_before(length) > length {
                     return Err(broken);
                 }
-                ((length + jitter).div_ceil(period), length)
+                let jobs = (length + jitter).div_ceil(period);
+                if !self.equals.is_empty() {
+                    return self.check_among_equals(points, jobs, length, bound);
+                }
+                (jobs, length)
             }
             Window::Repeats(after) => {
                 let after = u128::from(after);
@@ -230,6 +239,108 @@ impl<'a> Equation<'a> {
             }
         }
         if at == points.len() { Ok(()) } else { missing(at) }
+    }
+
+    /// Of every job from 1 to `jobs`, the cases in which it may come first or after others of its priority
+    /// are points, or no case between two points responds later than the bound.
+    fn check_among_equals(
+        &self,
+        points: &[Point],
+        jobs: u128,
+        limit: u128,
+        bound: ResponseTime,
+    ) -> Result<(), Defect> {
+        let missing = |point: usize| Defect::Missing { task: self.position, point };
+        let arrival = i128::from(bound.from_arrival) - i128::from(self.own.jitter);
+        let room = arrival.min(bound.from_release.into());
+        let (mut left, mut job) = (points.len(), jobs);
+        while job > 0 {
+            let of_job = points[..left].iter().rev().take_while(|p| u128::from(p.jobs) == job);
+            let from = left - of_job.count();
+            if from < left {
+                self.check_cases(points, from..left, limit, room).map_err(missing)?;
+                (left, job) = (from, job - 1);
+                continue;
+            }
+            // Jobs without a point: all at once, or one by one.
+            let before = points[..left].last().map_or(0, |p| u128::from(p.jobs));
+            let settled = |first: u128, last: u128| {
+                let (start, _, _) = self.places(first, limit);
+                let (_, _, end) = self.places(last, limit);
+                self.is_settled(start, end, &points[left..], room)
+            };
+            let settled_alone = || (before + 1..=job).all(|job| settled(job, job));
+            if before >= job || !(settled(before + 1, job) || settled_alone()) {
+                return Err(missing(left));
+            }
+            job = before;
+        }
+        if left == 0 { Ok(()) } else { Err(missing(0)) }
+    }
+
+    /// Where a job is released at the earliest and nominally, and what is after all its places.
+    fn places(&self, job: u128, limit: u128) -> (u128, u128, u128) {
+        let nominal = (job - 1) * u128::from(self.own.period);
+        let start = nominal.saturating_sub(self.own.jitter.into());
+        (start, nominal, (nominal + u128::from(self.own.period)).min(limit).max(start + 1))
+    }
+
+    /// The cases of one job, whose points are in a range; gives the point at which one is missing.
+    fn check_cases(
+        &self,
+        points: &[Point],
+        range: std::ops::Range<usize>,
+        limit: u128,
+        room: i128,
+    ) -> Result<(), usize> {
+        let (start, nominal, end) = self.places(points[range.start].jobs.into(), limit);
+        let mut first = start;
+        for (at, point) in points[..range.end].iter().enumerate().skip(range.start) {
+            let offset = u128::from(point.offset);
+            let skipped = first < offset;
+            if offset < start || offset >= end {
+                return Err(at);
+            }
+            if skipped && !self.is_settled(first, offset, &points[at..], room) {
+                return Err(at);
+            }
+            let next = |t: &&Task| {
+                let jobs = released_by(offset, t.jitter, t.period);
+                (jobs * u128::from(t.period)).saturating_sub(t.jitter.into())
+            };
+            let next = self.equals.iter().map(next).min().unwrap_or(end);
+            first = if nominal > offset { next.min(nominal) } else { next };
+        }
+        let settled = first >= end || self.is_settled(first, end, &points[range.end..], room);
+        if settled { Ok(()) } else { Err(range.end) }
+    }
+
+    /// Whether all cases from `first` to before `end` end within `room` after their offsets: with the
+    /// work of a case behind them, one of `later`, or with the work there can be by then, if no
+    /// higher priority brings more. The least offset is the worst, as all shares are at most 1.
+    fn is_settled(&self, first: u128, end: u128, later: &[Point], room: i128) -> bool {
+        let whole = |value: u128| i128::try_from(value).unwrap_or(i128::MAX);
+        let limit = whole(first).saturating_add(room);
+        let behind = later.iter().find(|p| u128::from(p.offset) + 1 >= end);
+        if behind.is_some_and(|p| i128::from(p.finish) <= limit) {
+            return true;
+        }
+        let own = (self.own.jitter, self.own.period, self.cost);
+        let equals = self.equals.iter().map(|t| (t.jitter, t.period, u128::from(t.cost)));
+        let (mut work, mut parts) = (self.blocking, 0u128);
+        for (jitter, period, cost) in equals.chain([own]) {
+            let most = released_by(end - 1, jitter, period).saturating_mul(cost);
+            let since = first + u128::from(jitter) + u128::from(period);
+            let period = u128::from(period);
+            match since.checked_mul(cost).filter(|line| line / period < most) {
+                Some(line) => {
+                    work = work.saturating_add(line / period);
+                    parts += ((line % period) << 64).div_ceil(period);
+                }
+                None => work = work.saturating_add(most),
+            }
+        }
+        self.higher.is_empty() && whole(work.saturating_add(parts >> 64)) <= limit
     }
 
     /// How many jobs of equal priority are released up to and at an instant.

@@ -63,8 +63,8 @@ fn variant(text: &str) -> Bound {
     Bound::BertognaCirinei { slack: uses("slack"), clamp: uses("clamp") }
 }
 
-/// Steps of a schedule before it is given up.
-const STEPS: u64 = 2_000_000;
+/// Looks of a schedule before it is given up.
+const LOOKS: u64 = 50_000_000;
 
 /// Answers that a schedule with all tasks beginning together gives.
 fn traced(
@@ -76,7 +76,7 @@ fn traced(
 ) -> Result<Value, BadCase> {
     let keep = asked_of_each(case, name);
     let run =
-        |until: Until| -> Schedule { schedule(set, &[], cpus, policy, until, Effort::of(STEPS)) };
+        |until: Until| -> Schedule { schedule(set, &[], cpus, policy, until, Effort::of(LOOKS)) };
     match name {
         "first_miss" => {
             let found = run(Until { horizon: case.horizon, miss: true, keep: 0 });

@@ -71,7 +71,7 @@ pub(crate) fn equation(
     time: u64,
     effort: &mut Effort,
 ) -> Result<u64, Refusal> {
-    effort.step()?;
+    effort.look(1)?;
     let of = &system.tasks()[task];
     let own = jobs.checked_mul(of.cost).ok_or(Refusal::Overflow)?;
     let add = |sum: u64, more: u64| sum.checked_add(more).ok_or(Refusal::Overflow);
@@ -122,7 +122,7 @@ fn work(
     window: u64,
     effort: &mut Effort,
 ) -> Result<u64, Refusal> {
-    effort.step()?;
+    effort.look(1)?;
     let events = models[task].as_ref().ok_or(Refusal::Endless)?;
     events.in_window(window)?.checked_mul(system.tasks()[task].cost).ok_or(Refusal::Overflow)
 }

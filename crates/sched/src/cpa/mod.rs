@@ -228,8 +228,8 @@ impl Cpa {
 /// Rounds before the tasks that still change are given up.
 const MOST_ROUNDS: usize = 200;
 
-/// Steps of the search in all rounds; a step looks at the events of one task in a window.
-const STEPS: u64 = 100_000;
+/// Looks of the search in all rounds; a look is at the events of one task in a window.
+const LOOKS: u64 = 2_500_000;
 
 /// Bounds the responses of all tasks.
 #[must_use]
@@ -241,7 +241,7 @@ pub fn analyse(system: &System, propagation: Propagation) -> Cpa {
     for at in overloaded.collect::<Vec<_>>() {
         lose(system, &mut results, at, Lost::Overload);
     }
-    let mut effort = Effort::of(STEPS);
+    let mut effort = Effort::of(LOOKS);
     for round in 0..=MOST_ROUNDS {
         let changed = one_round(system, propagation, &mut results, &mut effort);
         if changed.is_empty() {

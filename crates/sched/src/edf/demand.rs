@@ -37,6 +37,9 @@ pub(crate) fn task_demand(task: &Task, interval: u64) -> u128 {
 #[must_use]
 pub fn blocking_within(set: &TaskSet, interval: u64, sections: Sections, time: TimeModel) -> u64 {
     let stated = set.tasks().iter().map(|t| t.blocking).max().unwrap_or(0);
+    if sections == Sections::Preemptive {
+        return stated;
+    }
     let later = set.tasks().iter().filter(|t| first_deadline(t) > interval);
     let segment = later.map(|t| segment_before(t, sections, time)).max().unwrap_or(0);
     stated.saturating_add(segment)
@@ -52,14 +55,14 @@ pub(crate) fn is_exact(set: &TaskSet, sections: Sections) -> bool {
 #[must_use]
 pub fn processor_demand(set: &TaskSet, sections: Sections, time: TimeModel) -> Verdict {
     let mut effort = Effort::default();
-    let end = match length(set, sections, time, &mut effort) {
+    let end = match length(set, sections, time, &mut effort, &mut Vec::new()) {
         Ok(Length::Below(end)) => end,
         Ok(Length::Overload) => return Verdict::NoBound,
         Err(why) => return Verdict::Unknown(why),
     };
     let mut due: Vec<u64> = set.tasks().iter().map(first_deadline).collect();
     while let Some(interval) = due.iter().copied().min().filter(|due| *due < end) {
-        if effort.step().is_err() {
+        if effort.look(set.len()).is_err() {
             return Verdict::Unknown(Refusal::TooLong);
         }
         let demand = demand_bound(set, interval)

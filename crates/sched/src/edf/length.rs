@@ -24,18 +24,26 @@ pub(crate) enum Length {
 }
 
 /// Binary digits behind the point of the quick sum of shares.
-const DIGITS: u32 = 32;
+pub(super) const DIGITS: u32 = 32;
 
+/// What an interval that demands too much is shorter than; and into `shares` what each task uses,
+/// rounded down, in 32 binary digits behind the point, each with a 0.
 pub(crate) fn length(
     set: &TaskSet,
     sections: Sections,
     time: TimeModel,
     effort: &mut Effort,
+    shares: &mut Vec<(u64, u64)>,
 ) -> Result<Length, Refusal> {
     let blocking = blocking_within(set, 0, sections, time);
-    if let Some(end) = quick(set.tasks(), blocking) {
+    if let Some(end) = quick(set.tasks(), blocking, shares) {
         return Ok(Length::Below(end));
     }
+    shares.clear();
+    shares.extend(set.tasks().iter().map(|task| {
+        let share = share_floor(task.cost.saturating_add(task.suspension), task.period);
+        (u64::try_from(share >> (64 - DIGITS)).unwrap_or(u64::MAX), 0)
+    }));
     let share = |t: &Task| (t.cost.saturating_add(t.suspension), t.period);
     match compare_shares(set.tasks().iter().map(share), (1, 1)) {
         Ordering::Greater if is_overload(set) => Ok(Length::Overload),
@@ -60,13 +68,15 @@ fn stream(task: &Task, jitter: u64) -> Option<Stream> {
 
 /// La for numbers of usual size and a utilisation that is clearly below one:
 /// the larger of D - T and (B + sum of (T - D) U) / (1 - U), rounded up.
-fn quick(tasks: &[Task], blocking: u64) -> Option<u64> {
+fn quick(tasks: &[Task], blocking: u64, shares: &mut Vec<(u64, u64)>) -> Option<u64> {
     let mut used = 0u64;
     let mut excess = i64::try_from(blocking).ok()?;
     let mut least = 0;
     for task in tasks {
         let cost = u32::try_from(task.cost.checked_add(task.suspension)?).ok()?;
-        used = used.checked_add((u64::from(cost) << DIGITS) / task.period + 1)?;
+        let share = (u64::from(cost) << DIGITS) / task.period;
+        shares.push((share, 0));
+        used = used.checked_add(share + 1)?;
         let deadline = first_deadline(task);
         least = least.max(deadline.saturating_sub(task.period));
         let gap = i64::try_from(task.period).ok()? - i64::try_from(deadline).ok()?;

@@ -3,16 +3,19 @@
 //! Owns: the deadline busy period (Spuri, INRIA RR-2772, 1996; Guan and Yi, RTSS 2014 look at the
 //! same cases). A job of the task arrives `a` after the window begins; of the others, jobs count that
 //! are released before it is done and are due no later. Segments follow George, Rivierre and
-//! Spuri, INRIA RR-2966, 1996, and Bozhko and Brandenburg, ECRTS 2020. Must not: assume that the
-//! first job is the worst.
+//! Spuri, INRIA RR-2966, 1996, and Bozhko and Brandenburg, ECRTS 2020. Cases are looked at from the last
+//! one down, and those are skipped that cannot end later than the bound so far ([`crate::descent`]).
+//! Must not: assume that the first job is the worst.
 
 use std::cmp::Ordering;
 
 use super::length::is_overload;
 use crate::checker::segment_before;
+use crate::descent::{Steps, settled};
 use crate::effort::Effort;
 use crate::exact::compare_shares;
-use crate::fixed_priority::{Sections, TimeModel, judge_by, overloaded, refused, tail_of};
+use crate::fixed_priority::{NO_RESPONSE, Sections, TimeModel, larger};
+use crate::fixed_priority::{judge_by, overloaded, refused, tail_of};
 use crate::recurrence::{Interference, Stream};
 use crate::task::{Task, TaskSet};
 use crate::verdict::{Analysis, Point, Refusal, ResponseTime, TaskResult, Window};
@@ -99,13 +102,14 @@ fn busy_period(
 /// Jobs of another task that may count.
 struct Other {
     stream: Stream,
-    /// Its deadline less its jitter, less ours with ours: jobs count from this offset on.
-    begins: i128,
+    /// Jobs count from its deadline less its jitter on, less ours with ours.
+    steps: Steps,
 }
 
 /// Everything that decides when jobs of one task are done.
 struct Level<'a> {
     task: &'a Task,
+    own: Steps,
     others: Vec<Other>,
     /// What delays the window, each as long as no job of its task counts; the longest first.
     segments: Vec<(u64, i128)>,
@@ -124,7 +128,8 @@ impl<'a> Level<'a> {
             let theirs = i128::from(other.deadline) - i128::from(other.jitter);
             let cost = other.cost.saturating_add(other.suspension);
             let stream = Stream { cost, ..Stream::of(other) };
-            others.push(Other { stream, begins: theirs - ours });
+            let steps = Steps::new(theirs - ours, stream.period, stream.cost);
+            others.push(Other { stream, steps });
             let segment = segment_before(other, sections, time);
             if segment > 0 {
                 segments.push((segment, theirs - ours));
@@ -132,10 +137,13 @@ impl<'a> Level<'a> {
         }
         segments.sort_unstable_by(|a, b| b.cmp(a));
         let rest = tail_of(task, sections).saturating_sub(1);
-        Level { task, others, segments, rest, cost: task.cost.saturating_add(task.suspension) }
+        let cost = task.cost.saturating_add(task.suspension);
+        let own = Steps::new(0, task.period, cost);
+        Level { task, own, others, segments, rest, cost }
     }
 
-    /// All points of a window that is at most `length` long.
+    /// Points of a window that is at most `length` long, ascending: those that decide the bound, and
+    /// those that show of all others that they do not.
     fn solve(
         &self,
         length: u64,
@@ -143,59 +151,83 @@ impl<'a> Level<'a> {
         points: &mut Vec<Point>,
     ) -> Result<(), Refusal> {
         let end = length.checked_add(self.task.jitter).ok_or(Refusal::Overflow)?;
-        for offset in self.offsets(end, effort)? {
-            let jobs = offset / self.task.period + 1;
-            let x = self.finish(offset, jobs, effort)?;
-            let finish = x.checked_add(self.rest).ok_or(Refusal::Overflow)?;
-            points.push(Point { offset, jobs, finish });
+        let jitter = self.task.jitter;
+        let from = points.len();
+        let first = self.point(0, effort)?;
+        let mut bound = larger(NO_RESPONSE, response(&first, jitter).ok_or(Refusal::Overflow)?);
+        points.push(first);
+        let mut below = self.settled(end.saturating_sub(1), None, bound, effort)?.min(end);
+        while let Some(offset) = self.last_before(below).filter(|offset| *offset > 0) {
+            effort.look(self.others.len() + 1)?;
+            let point = self.point(offset, effort)?;
+            bound = larger(bound, response(&point, jitter).ok_or(Refusal::Overflow)?);
+            points.push(point);
+            below = self.settled(offset, Some(point.finish), bound, effort)?.min(offset);
         }
+        points[from + 1..].reverse();
         Ok(())
     }
 
-    /// Offsets below `end` at which one job more counts, ascending.
-    fn offsets(&self, end: u64, effort: &mut Effort) -> Result<Vec<u64>, Refusal> {
-        let mut offsets = Vec::new();
-        let begins = self.others.iter().map(|other| (other.begins, other.stream.period));
-        for (begins, period) in std::iter::once((0, self.task.period)).chain(begins) {
-            let first = if begins >= 0 {
-                u64::try_from(begins).ok()
-            } else {
-                // The first step that is not before 0.
-                u64::try_from(begins.rem_euclid(i128::from(period))).ok()
-            };
-            let mut next = first;
-            while let Some(offset) = next.filter(|offset| *offset < end) {
-                effort.step()?;
-                offsets.push(offset);
-                next = offset.checked_add(period);
-            }
-        }
-        offsets.sort_unstable();
-        offsets.dedup();
-        Ok(offsets)
+    fn point(&self, offset: u64, effort: &mut Effort) -> Result<Point, Refusal> {
+        let jobs = offset / self.task.period + 1;
+        let x = self.finish(offset, jobs, effort)?;
+        let finish = x.checked_add(self.rest).ok_or(Refusal::Overflow)?;
+        Ok(Point { offset, jobs, finish })
     }
 
-    /// How long the window may be delayed by a job that is due later than one with this offset.
-    fn blocking(&self, offset: u64) -> u64 {
-        let later = |(_, below): &&(u64, i128)| i128::from(offset) < *below;
-        let segment = self.segments.iter().find(later).map_or(0, |(segment, _)| *segment);
-        self.task.blocking.saturating_add(segment)
+    fn steps(&self) -> impl Iterator<Item = Steps> + Clone {
+        std::iter::once(self.own).chain(self.others.iter().map(|other| other.steps))
+    }
+
+    /// The last offset below `end` at which one job more counts.
+    fn last_before(&self, end: u64) -> Option<u64> {
+        self.steps().filter_map(|steps| steps.last_before(end)).max()
+    }
+
+    /// The least offset from which up to `offset` no response is over the bound. `finish` is the end of the
+    /// case there, if it is known. Where the deadline is missed, equal responses are not settled: the first
+    /// of them is the witness.
+    fn settled(
+        &self,
+        offset: u64,
+        finish: Option<u64>,
+        bound: ResponseTime,
+        effort: &mut Effort,
+    ) -> Result<u64, Refusal> {
+        effort.look(self.others.len() + 1)?;
+        let tie = i128::from(bound.from_arrival > self.task.deadline);
+        let room = i128::from(bound.from_release) - i128::from(self.task.jitter) - tie;
+        let (blocking, since) = self.blocking(offset);
+        let by_work = settled(self.steps(), blocking, offset, room);
+        let by_end = finish.map(|finish| (i128::from(finish) - room).max(0));
+        let by_end = by_end.and_then(|end| u64::try_from(end).ok()).unwrap_or(u64::MAX);
+        Ok(by_work.min(by_end).max(since))
+    }
+
+    /// How long the window may be delayed by a job that is due later than one with this offset, and the
+    /// least offset for which that is the same.
+    fn blocking(&self, offset: u64) -> (u64, u64) {
+        let mut since = 0;
+        for (segment, below) in &self.segments {
+            if i128::from(offset) < *below {
+                return (self.task.blocking.saturating_add(*segment), since);
+            }
+            since = since.max(u64::try_from(*below).unwrap_or(0));
+        }
+        (self.task.blocking, since)
     }
 
     /// When the job with this offset can be preempted no longer.
     fn finish(&self, offset: u64, jobs: u64, effort: &mut Effort) -> Result<u64, Refusal> {
         let own =
-            jobs.checked_mul(self.cost).and_then(|own| own.checked_add(self.blocking(offset)));
+            jobs.checked_mul(self.cost).and_then(|own| own.checked_add(self.blocking(offset).0));
         let base = own.ok_or(Refusal::Overflow)? - self.rest;
-        let due = |other: &Other| {
-            let after = u128::try_from(i128::from(offset) - other.begins).ok()?;
-            let jobs = after / u128::from(other.stream.period) + 1;
-            Some((other.stream, u64::try_from(jobs).unwrap_or(u64::MAX)))
-        };
+        let due =
+            |other: &Other| Some((other.stream, other.steps.jobs(offset))).filter(|d| d.1 > 0);
         let due: Vec<(Stream, u64)> = self.others.iter().filter_map(due).collect();
         let mut x = base;
         loop {
-            effort.step()?;
+            effort.look(due.len())?;
             let add = |sum: u64, (stream, due): &(Stream, u64)| {
                 let released = x.checked_add(stream.jitter)?.div_ceil(stream.period);
                 sum.checked_add(released.min(*due).checked_mul(stream.cost)?)
@@ -206,6 +238,20 @@ impl<'a> Level<'a> {
             }
             x = next;
         }
+    }
+
+    /// Points of all cases, for comparison.
+    #[cfg(test)]
+    fn every_case(&self, length: u64) -> Vec<Point> {
+        let mut effort = Effort::default();
+        let mut below = length + self.task.jitter;
+        let mut points = Vec::new();
+        while let Some(offset) = self.last_before(below) {
+            points.push(self.point(offset, &mut effort).unwrap());
+            below = offset;
+        }
+        points.reverse();
+        points
     }
 }
 
@@ -222,4 +268,47 @@ fn judge(set: &TaskSet, position: usize, points: &[Point], from: usize, length: 
     let exact = set.tasks().iter().all(|t| t.blocking == 0 && t.suspension == 0);
     let (range, window) = (from..points.len(), Window::Length(length));
     judge_by(set, position, points, range, window, exact, |point| response(point, jitter))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const ALL: [Sections; 4] =
+        [Sections::Preemptive, Sections::NonPreemptive, Sections::Limited, Sections::Floating];
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+        /// What is skipped decides nothing: the bounds and the first job that reaches them are those of all
+        /// cases, also where times are large, nearly all of the processor is used, and releases jitter.
+        #[test]
+        fn skipped_cases_decide_nothing(
+            numbers in proptest::collection::vec(
+                (2..30u64, 1..20u64, 1..60u64, 0..20u64, 0..6u64, 0..5u64), 1..6),
+            kind in 0..4usize, scale in prop_oneof![Just(1u64), 1..1u64 << 40],
+        ) {
+            let count = numbers.len() as u64;
+            let task = |(period, part, d, j, blocking, np): &(u64, u64, u64, u64, u64, u64)| {
+                let cost = (period * part / (16 * count)).max(1) * scale;
+                let made = Task::new(cost, period * scale, d * scale).unwrap();
+                let made = made.with_jitter(j.saturating_sub(9) * scale);
+                let made = made.with_blocking(blocking.saturating_sub(4) * scale);
+                made.with_segments((np * scale).min(cost), np.min(&cost).min(&1).to_owned()).unwrap()
+            };
+            let set = TaskSet::in_order(numbers.iter().map(task).collect());
+            let time = TimeModel::Continuous;
+            let found = response_times(&set, ALL[kind], time);
+            for (position, result) in found.tasks.iter().enumerate() {
+                let Window::Length(length) = result.window else { continue };
+                let every = Level::new(&set, position, ALL[kind], time).every_case(length);
+                let all = judge(&set, position, &every, 0, length);
+                prop_assert_eq!((result.outcome, result.verdict), (all.outcome, all.verdict));
+                prop_assert!(found.points(position).iter().all(|point| every.contains(point)));
+            }
+            prop_assert_eq!(crate::checker::edf(&set, ALL[kind], time, &found), Ok(()));
+        }
+    }
 }

@@ -25,7 +25,7 @@ impl Due<'_> {
 }
 
 /// Calls `visit` with every interval below `end` at which demand grows, and with the demand in it,
-/// ascending, until it says no more. A step of effort for each interval, and for each job.
+/// ascending, until it says no more. An interval is a look at all tasks, a job one more.
 pub(crate) fn each_step(
     dues: &[Due],
     end: u64,
@@ -36,9 +36,10 @@ pub(crate) fn each_step(
     let mut next: Vec<Option<u64>> = dues.iter().map(|due| due.instant(1)).collect();
     let mut demand = 0u128;
     while let Some(interval) = next.iter().flatten().copied().min().filter(|next| *next < end) {
+        effort.look(dues.len())?;
         for ((due, number), next) in dues.iter().zip(&mut number).zip(&mut next) {
             while *next == Some(interval) {
-                effort.step()?;
+                effort.look(1)?;
                 demand = demand.saturating_add(u128::from(due.cost));
                 *number += 1;
                 *next = due.instant(*number);

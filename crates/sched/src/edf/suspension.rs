@@ -18,8 +18,8 @@ use crate::effort::Effort;
 use crate::task::{Task, TaskSet};
 use crate::verdict::{Analysis, Refusal, TaskResult, Verdict};
 
-/// Steps of the search: a step looks at all tasks once.
-const STEPS: u64 = 200_000;
+/// Looks at a task that the search may take.
+const LOOKS: u64 = 5_000_000;
 
 /// Rounds in which bounds are taken to make others smaller. The bounds hold after each.
 const ROUNDS: u32 = 16;
@@ -30,7 +30,7 @@ const ROUNDS: u32 = 16;
 pub fn response_times(set: &TaskSet) -> Analysis {
     let found = match outside(set) {
         Some(why) => Err(why),
-        None => bounds(set, &mut Effort::of(STEPS)),
+        None => bounds(set, &mut Effort::of(LOOKS)),
     };
     let analysis = match found {
         Ok(bounds) => Analysis::all_within(&bounds),
@@ -86,7 +86,7 @@ fn bound(
     let task = &set.tasks()[position];
     let mut x = task.cost.checked_add(task.suspension).ok_or(Refusal::Overflow)?;
     loop {
-        effort.step()?;
+        effort.look(set.len())?;
         let next = u64::try_from(demand(set, position, known, x)).map_err(|_| Refusal::Overflow)?;
         if next > task.deadline {
             return Err(Refusal::NotExact);

@@ -92,9 +92,9 @@ proptest! {
         };
         let set = TaskSet::in_order(numbers.iter().map(task).collect());
         for time in [TimeModel::Discrete, TimeModel::Continuous] {
-            let times = response_times_within(&set, ALL[kind], time, Effort::of(10_000));
+            let times = response_times_within(&set, ALL[kind], time, Effort::of(250_000));
             prop_assert_eq!(times.tasks.len(), set.len());
-            let _ = qpa::feasible_within(&set, ALL[kind], time, Effort::of(10_000));
+            let _ = qpa::feasible_within(&set, ALL[kind], time, Effort::of(250_000));
         }
     }
 }

@@ -3,25 +3,33 @@
 //! Owns: what delays a task in its busy window, and the points of that window. Must not: know how
 //! least fixed points are found.
 //!
+//! Among equal priorities, cases are looked at from the last one down, and those are skipped that cannot
+//! end later than the bound so far ([`crate::descent`]).
+//!
 //! With `tail` units of a job being non-preemptive at its end, the last of them begins at
 //! x = B + q C - tail + 1 + ..., where releases before x count, and the job is done tail - 1 later.
 //! With a tail of 1 or 0, that is the usual equation.
 
 use std::cmp::Ordering;
 
+use crate::descent::{Steps, settled};
 use crate::effort::Effort;
 use crate::exact::{compare_shares, greatest_common_divisor};
 use crate::recurrence::{Interference, Stream, offsets_among_equals};
 use crate::task::{Task, TaskSet};
-use crate::verdict::{Analysis, Outcome, Point, Refusal, TaskResult, Verdict, Window};
+use crate::verdict::{
+    Analysis, Outcome, Point, Refusal, ResponseTime, TaskResult, Verdict, Window,
+};
 
-use super::{Sections, TimeModel, judge, overloaded, refused, response};
+use super::{NO_RESPONSE, Sections, TimeModel, judge, larger, overloaded, refused, response};
 
 /// Everything that decides when jobs of one task are done.
 struct Level {
     own: Stream,
     /// Tasks of equal priority: their jobs count if they were released first.
     equals: Vec<Stream>,
+    /// The staircases of the task and its equals, if there are equals.
+    steps: Vec<Steps>,
     /// Tasks of higher priority: their jobs count until the job is done.
     higher: Interference,
     /// All of these.
@@ -30,6 +38,8 @@ struct Level {
     blocking: u64,
     /// How much of a job runs after the instant at which it can be preempted no longer.
     rest: u64,
+    /// The deadline of the task.
+    due: u64,
     /// With a deadline, jobs after the first that misses it are not looked at.
     deadline: Option<u64>,
 }
@@ -116,7 +126,8 @@ pub(super) fn repeating(
     let from = points.len();
     let position = order[rank];
     let higher = order[..rank].iter().map(|p| Stream::of(&set.tasks()[*p])).collect();
-    let level = Level::new(Stream::of(&set.tasks()[position]), Vec::new(), higher, 0, 0);
+    let task = &set.tasks()[position];
+    let level = Level::new(Stream::of(task), task.deadline, Vec::new(), higher, 0, 0);
     match level.solve(&mut effort, points) {
         Ok(Some(window)) => judge(set, position, points, from..points.len(), window, true),
         Ok(None) => overloaded(from),
@@ -158,7 +169,8 @@ fn level_of(
     let cost = task.cost.checked_add(task.suspension).ok_or(Refusal::Overflow)?;
     let own = Stream { cost, ..Stream::of(task) };
     let equals = equals.into_iter().map(Stream::of).collect();
-    Ok(Level::new(own, equals, higher, blocking, tail_of(task, sections).saturating_sub(1)))
+    let rest = tail_of(task, sections).saturating_sub(1);
+    Ok(Level::new(own, task.deadline, equals, higher, blocking, rest))
 }
 
 /// The jitter by which a task's work may come early: a suspending task's work may be as late as its
@@ -201,14 +213,18 @@ pub(crate) fn tail_of(task: &Task, sections: Sections) -> u64 {
 impl Level {
     fn new(
         own: Stream,
+        due: u64,
         equals: Vec<Stream>,
         higher: Vec<Stream>,
         blocking: u64,
         rest: u64,
     ) -> Level {
         let all = [&[own], equals.as_slice(), higher.as_slice()].concat();
+        let staircase = |s: &Stream| Steps::new(-i128::from(s.jitter), s.period, s.cost);
+        let together = if equals.is_empty() { &[] } else { &all[..=equals.len()] };
+        let steps = together.iter().map(staircase).collect();
         let higher = Interference::of(higher);
-        Level { own, equals, higher, all, blocking, rest, deadline: None }
+        Level { own, equals, steps, higher, all, blocking, rest, due, deadline: None }
     }
 
     /// Whether one of these points settles that the deadline, if there is one to be kept, is not.
@@ -240,6 +256,10 @@ impl Level {
         let first = first.ok_or(Refusal::Overflow)?;
         let length = Interference::of(self.all.clone()).least(self.blocking, first, effort)?;
         let end = length.checked_add(self.own.jitter).ok_or(Refusal::Overflow)?;
+        if !self.equals.is_empty() && self.deadline.is_none() {
+            self.among_equals(length, effort, points)?;
+            return Ok(Some(Window::Length(length)));
+        }
         let mut x = 0;
         for jobs in 1..=end.div_ceil(self.own.period) {
             let before = points.len();
@@ -303,17 +323,107 @@ impl Level {
         let mut x = from;
         let mut least = None;
         for offset in offsets_among_equals(self.own, &self.equals, jobs, limit, effort)? {
-            let mut first = 0u64;
-            for equal in &self.equals {
-                let work = equal.work_by(offset).ok_or(Refusal::Overflow)?;
-                first = first.checked_add(work).ok_or(Refusal::Overflow)?;
-            }
-            x = self.finish(jobs, first, x, effort)?;
+            x = self.finish(jobs, self.first(offset, effort)?, x, effort)?;
             least = least.or(Some(x));
             let finish = x.checked_add(self.rest).ok_or(Refusal::Overflow)?;
             points.push(Point { offset, jobs, finish });
         }
         Ok(least.unwrap_or(from))
+    }
+
+    /// Work of equal priority that is released up to and at an offset.
+    fn first(&self, offset: u64, effort: &mut Effort) -> Result<u64, Refusal> {
+        effort.look(self.equals.len())?;
+        let add = |sum: u64, equal: &Stream| sum.checked_add(equal.work_by(offset)?);
+        self.equals.iter().try_fold(0, add).ok_or(Refusal::Overflow)
+    }
+
+    /// Points of a window that is at most `length` long where others have the same priority, ascending:
+    /// those that decide the bound, and those that show of all others that they do not.
+    fn among_equals(
+        &self,
+        length: u64,
+        effort: &mut Effort,
+        points: &mut Vec<Point>,
+    ) -> Result<(), Refusal> {
+        let end = length.checked_add(self.own.jitter).ok_or(Refusal::Overflow)?;
+        let from = points.len();
+        let first = self.point(1, 0, effort)?;
+        let mut bound = self.with(NO_RESPONSE, &first)?;
+        points.push(first);
+        // From an offset down to another no response is over the bound, of this job or one before it.
+        let top = length.saturating_sub(1);
+        let mut settled = vec![(top, self.settled(top, None, bound, effort)?)];
+        for jobs in (1..=end.div_ceil(self.own.period)).rev() {
+            effort.look(1)?;
+            let nominal = (jobs - 1).checked_mul(self.own.period).ok_or(Refusal::Overflow)?;
+            let start = nominal.saturating_sub(self.own.jitter);
+            let mut below = nominal.saturating_add(self.own.period).min(length).max(start + 1);
+            loop {
+                let known = settled.iter().rev().find(|(offset, _)| *offset >= below - 1);
+                below = known.map_or(below, |(_, down_to)| below.min(*down_to));
+                if below <= start {
+                    break;
+                }
+                effort.look(self.equals.len())?;
+                let offset = self.case_before(below, start, nominal);
+                if offset == 0 && jobs == 1 {
+                    break;
+                }
+                let point = self.point(jobs, offset, effort)?;
+                bound = self.with(bound, &point)?;
+                points.push(point);
+                settled.push((offset, self.settled(offset, Some(point.finish), bound, effort)?));
+                if offset == start {
+                    break;
+                }
+                below = offset;
+            }
+        }
+        points[from + 1..].reverse();
+        Ok(())
+    }
+
+    fn with(&self, bound: ResponseTime, point: &Point) -> Result<ResponseTime, Refusal> {
+        let found = response(point, self.own.period, self.own.jitter);
+        Ok(larger(bound, found.ok_or(Refusal::Overflow)?))
+    }
+
+    /// The last offset below `below` and from `start` on at which a job of equal priority more counts, or
+    /// the job of the task is in its nominal place.
+    fn case_before(&self, below: u64, start: u64, nominal: u64) -> u64 {
+        let equals = self.steps.iter().skip(1);
+        let last = equals.filter_map(|steps| steps.last_before(below)).max().unwrap_or(0);
+        let nominal = if nominal < below { nominal } else { 0 };
+        last.max(nominal).max(start)
+    }
+
+    /// The least offset from which up to `offset` no response of this job or one before it is over the
+    /// bound. `finish` is the end of the case there, if it is known. Where the deadline is missed, equal
+    /// responses are not settled: the first of them is the witness.
+    fn settled(
+        &self,
+        offset: u64,
+        finish: Option<u64>,
+        bound: ResponseTime,
+        effort: &mut Effort,
+    ) -> Result<u64, Refusal> {
+        effort.look(self.equals.len() + 1)?;
+        let tie = i128::from(bound.from_arrival > self.due);
+        let arrival = i128::from(bound.from_arrival) - i128::from(self.own.jitter);
+        let room = arrival.min(bound.from_release.into()) - tie;
+        let by_end = finish.map(|finish| (i128::from(finish) - room).max(0));
+        let by_end = by_end.and_then(|end| u64::try_from(end).ok()).unwrap_or(u64::MAX);
+        if !self.higher.is_empty() {
+            return Ok(by_end);
+        }
+        Ok(by_end.min(settled(self.steps.iter().copied(), self.blocking, offset, room)))
+    }
+
+    fn point(&self, jobs: u64, offset: u64, effort: &mut Effort) -> Result<Point, Refusal> {
+        let x = self.finish(jobs, self.first(offset, effort)?, 0, effort)?;
+        let finish = x.checked_add(self.rest).ok_or(Refusal::Overflow)?;
+        Ok(Point { offset, jobs, finish })
     }
 
     /// When a job with `jobs - 1` of its task and the work `first` before it can be preempted no
@@ -329,5 +439,51 @@ impl Level {
         let base = self.blocking.checked_add(own).and_then(|base| base.checked_add(first));
         let base = base.ok_or(Refusal::Overflow)? - self.rest;
         self.higher.least(base, from.max(base), effort)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+        /// What is skipped among equals decides nothing: with a deadline that nobody misses, every case is
+        /// looked at, in the order of the window.
+        #[test]
+        fn skipped_cases_decide_nothing(
+            numbers in proptest::collection::vec(
+                (2..30u64, 1..20u64, 1..60u64, 0..20u64, 0..6u64, 0..3u32), 2..6),
+            all in any::<bool>(), np in any::<bool>(),
+            scale in prop_oneof![Just(1u64), 1..1u64 << 40],
+        ) {
+            let count = numbers.len() as u64;
+            let task = |(period, part, d, j, blocking, rank): &(u64, u64, u64, u64, u64, u32)| {
+                let cost = (period * part / (16 * count)).max(1) * scale;
+                let made = Task::new(cost, period * scale, d * scale).unwrap();
+                let made = made.with_jitter(j.saturating_sub(9) * scale);
+                let made = made.with_blocking(blocking.saturating_sub(4) * scale);
+                made.with_priority(if all { 0 } else { *rank })
+            };
+            let set = TaskSet::new(numbers.iter().map(task).collect());
+            let sections = if np { Sections::NonPreemptive } else { Sections::Preemptive };
+            let time = TimeModel::Continuous;
+            let found = super::super::analyse(&set, sections, time);
+            prop_assert_eq!(crate::checker::fixed_priority(&set, sections, time, &found), Ok(()));
+            for (position, result) in found.tasks.iter().enumerate() {
+                let Window::Length(_) = result.window else { continue };
+                let level = level_of(&set, position, sections, time, &found.tasks).unwrap();
+                let mut every = Vec::new();
+                let level = Level { deadline: Some(u64::MAX), ..level };
+                let window = level.solve(&mut Effort::default(), &mut every).unwrap().unwrap();
+                let exact = set.tasks()[position].blocking == 0;
+                let all = judge(&set, position, &every, 0..every.len(), window, exact);
+                prop_assert_eq!((result.outcome, result.verdict), (all.outcome, all.verdict));
+                prop_assert!(found.points(position).iter().all(|point| every.contains(point)));
+            }
+        }
     }
 }

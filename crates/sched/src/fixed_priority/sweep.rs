@@ -169,7 +169,7 @@ impl Sweep {
                 }
                 return Ok(());
             }
-            self.effort.step()?;
+            self.effort.look(1)?;
             offset = next;
         }
     }
@@ -179,12 +179,12 @@ impl Sweep {
     fn settle(&mut self, work: u64) -> Result<(), Refusal> {
         let reached = self.reached(work);
         if reached > self.end {
-            self.effort.step()?;
+            self.effort.look(self.counted.len())?;
             self.count_before(reached).ok_or(Refusal::Overflow)?;
         }
         let mut rounds = 0u32;
         while self.end > self.earliest {
-            self.effort.step()?;
+            self.effort.look(self.counted.len())?;
             rounds += 1;
             if !rounds.is_multiple_of(LONG_ROUND) && self.near && self.end < NEAR {
                 (self.end, self.earliest) = short_round(&mut self.counted, self.end);

@@ -134,7 +134,7 @@ proptest! {
         let tasks: Vec<Task> = numbers.iter().map(task).collect();
         let set = if equal { TaskSet::new(tasks) } else { TaskSet::in_order(tasks) };
         for time in [TimeModel::Discrete, TimeModel::Continuous] {
-            let found = analyse_within(&set, ALL[kind], time, Effort::of(10_000));
+            let found = analyse_within(&set, ALL[kind], time, Effort::of(250_000));
             prop_assert_eq!(found.tasks.len(), set.len());
         }
     }
@@ -215,7 +215,7 @@ fn blocking_over_the_deadline_is_unknown_not_infeasible() {
 #[test]
 fn effort_ends_a_search_and_says_so() {
     let tasks = set(&[(9, 10, 10), (7, 1_009, 1_009), (1_000, 12_007, 12_007)]);
-    let found = analyse_within(&tasks, Sections::Preemptive, TimeModel::Discrete, Effort::of(3));
+    let found = analyse_within(&tasks, Sections::Preemptive, TimeModel::Discrete, Effort::of(75));
     assert_eq!(found.from_arrival()[0], Some(9));
     assert_eq!(found.tasks[2].outcome, Outcome::Unknown(Refusal::TooLong));
 }

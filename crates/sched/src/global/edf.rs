@@ -201,13 +201,13 @@ fn work_due_by(task: &Task, window: u64) -> u128 {
 /// m (A + D - C). Needs deadlines of at most periods and less than full use.
 #[must_use]
 pub fn bar(set: &TaskSet, cpus: u64) -> Verdict {
-    bar_within(set, cpus, Effort::of(BAR_STEPS))
+    bar_within(set, cpus, Effort::of(BAR_LOOKS))
 }
 
-/// Points at which [`bar`] looks; their number grows without limit as the processors fill up.
-const BAR_STEPS: u64 = 100_000;
+/// Looks of [`bar`]; its points grow in number without limit as the processors fill up.
+const BAR_LOOKS: u64 = 2_500_000;
 
-/// The same with a stated effort: a step is one distance.
+/// The same with a stated effort: a distance is a look at all tasks.
 #[must_use]
 pub fn bar_within(set: &TaskSet, cpus: u64, mut effort: Effort) -> Verdict {
     if let Some(verdict) = beforehand_constrained(set, cpus) {
@@ -258,7 +258,7 @@ fn holds_at_all_distances(
         let mut due = other.deadline;
         while due <= end {
             if due > task.deadline {
-                effort.step()?;
+                effort.look(set.len())?;
                 lengths.push(due);
             }
             due = due.checked_add(other.period).ok_or(Refusal::Overflow)?;

@@ -101,7 +101,7 @@ fn least(
         };
         return Job { own, limit, cpus }.shortest(effort, works);
     }
-    effort.step()?;
+    effort.look(set.len())?;
     let mut works = Vec::new();
     interference(set, looks, k, bounds, limit, &mut works);
     let delay = works.iter().map(|work| work.now).sum::<u128>() / u128::from(cpus);

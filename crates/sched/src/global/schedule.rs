@@ -163,7 +163,7 @@ impl<'a> Machine<'a> {
         let mut mark = self.next.iter().copied().max().unwrap_or(0);
         let mut before: Option<State> = None;
         loop {
-            if effort.step().is_err() || !self.release() {
+            if effort.look(self.set.len()).is_err() || !self.release() {
                 return End::GivenUp;
             }
             if self.now == mark && until.horizon.is_none() {

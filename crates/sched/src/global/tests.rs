@@ -30,7 +30,7 @@ fn set_of(tasks: &[(u64, u64, u64)]) -> TaskSet {
 
 fn until_it_repeats(set: &TaskSet, offsets: &[u64], cpus: u64, policy: Policy) -> Schedule {
     let until = Until { horizon: None, miss: false, keep: 0 };
-    schedule(set, offsets, cpus, policy, until, Effort::of(20_000))
+    schedule(set, offsets, cpus, policy, until, Effort::of(500_000))
 }
 
 /// SchedCAT's example: periods 4, 5, 9, 18 and costs 1, 1, 3, 9.
@@ -85,7 +85,7 @@ fn a_miss_is_one_that_a_simulation_shows() {
     for (set, cpus) in sets {
         let until = Until { horizon: None, miss: true, keep: 0 };
         let policy = Policy::EarliestDeadline;
-        let by_heap = schedule(&set, &[], cpus, policy, until, Effort::of(20_000));
+        let by_heap = schedule(&set, &[], cpus, policy, until, Effort::of(500_000));
         assert!(by_heap.first_miss.is_some(), "another order of equals misses: {set:?}");
         assert_eq!(analyse(&set, cpus).verdict, Verdict::Unknown(Refusal::NotExact));
     }

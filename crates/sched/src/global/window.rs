@@ -74,9 +74,9 @@ impl Job {
         let mut found = Vec::new();
         let mut window = self.own;
         while window <= self.limit {
-            effort.step()?;
             found.clear();
             works(window, &mut found);
+            effort.look(found.len())?;
             let Some(further) = self.further(window, &mut found) else {
                 #[cfg(debug_assertions)]
                 self.assert_shortest(Some(window), works);
@@ -157,7 +157,7 @@ mod tests {
     fn windows_that_rivals_fill_are_left_out_at_once() {
         let rival = Task::new(1_000_000_000, 10_000_000_000, 10_000_000_000).unwrap();
         let job = Job { own: 7, limit: 9_000_000_000, cpus: 2 };
-        let mut effort = Effort::of(5);
+        let mut effort = Effort::of(125);
         let found = job.shortest(&mut effort, |window, works| {
             let work = Work::with_carry_in(&rival, window, rival.cost);
             let most = u128::from(window - 7) + 1;

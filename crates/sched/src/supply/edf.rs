@@ -89,7 +89,7 @@ fn busy_period(
 ) -> Result<u64, Refusal> {
     let mut window = 1;
     loop {
-        effort.step()?;
+        effort.look(set.len())?;
         let add = |sum: u64, t: &Task| sum.checked_add(Stream::of(t).work_before(window)?);
         let work = set.tasks().iter().try_fold(blocking, add).ok_or(Refusal::Overflow)?;
         let next = supply.window_for(work).ok_or(Refusal::Overflow)?;

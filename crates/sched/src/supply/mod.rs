@@ -195,7 +195,7 @@ fn solve(
         let own = jobs.checked_mul(task.cost).and_then(|own| own.checked_add(task.blocking));
         let own = own.ok_or(Refusal::Overflow)?;
         loop {
-            effort.step()?;
+            effort.look(higher.len() + 1)?;
             let add = |sum: u64, stream: &Stream| sum.checked_add(stream.work_before(finish)?);
             let work = higher.iter().try_fold(own, add).ok_or(Refusal::Overflow)?;
             let window = supply.window_for(work).ok_or(Refusal::Overflow)?;

@@ -4,8 +4,8 @@
 //! a description counts in the numbers, or by a stated transformation that makes bounds larger, or
 //! the verdict is unknown, with the reason. Must not: bound anything itself, draw.
 //!
-//! Every search ends: an analysis takes at most [`effort::DEFAULT_STEPS`](hourglass_sched::effort)
-//! steps for each processor or server, finding priorities n (n + 1) / 2 times as many for n tasks.
+//! Every search ends: an analysis takes at most [`effort::DEFAULT_LOOKS`](hourglass_sched::effort)
+//! looks at a task for each processor or server, finding priorities n (n + 1) / 2 times as many for n tasks.
 
 mod chains;
 mod design;

@@ -14,8 +14,8 @@ use hourglass_sched::{TaskSet as Numbers, Verdict};
 
 use super::processor::Processor;
 
-/// Steps of each analysis; there are some 200 for each task.
-const STEPS: u64 = 20_000;
+/// Looks at a task that each analysis may take; there are some 200 analyses for each task.
+const LOOKS: u64 = 500_000;
 
 /// What each task of the set may be while the others stay as they are; nothing where it is not known.
 pub(super) fn sensitivity(set: &TaskSet, processors: &[Processor]) -> Vec<SensitivityFacts> {
@@ -51,11 +51,11 @@ fn tested(processor: &Processor, numbers: &Numbers) -> Tested {
     let (sections, time) = (processor.sections, TimeModel::Continuous);
     match processor.rule {
         Rule::Edf => {
-            let found = qpa::feasible_within(numbers, sections, time, Effort::of(STEPS));
+            let found = qpa::feasible_within(numbers, sections, time, Effort::of(LOOKS));
             Tested::from(&found)
         }
         Rule::FixedPriority | Rule::Fifo => {
-            let found = fixed_priority::analyse_within(numbers, sections, time, Effort::of(STEPS));
+            let found = fixed_priority::analyse_within(numbers, sections, time, Effort::of(LOOKS));
             Tested::from(&found)
         }
     }
