@@ -30,6 +30,8 @@ pub struct ThreadOutcome {
     pub jobs: u64,
     /// Jobs done late, and jobs that were due by the horizon and are not done.
     pub missed: u64,
+    /// Jobs done late alone.
+    pub late: u64,
     /// Jobs that never started because an earlier one was still running.
     pub lost: u64,
     /// Jobs that are released and not done at the horizon.

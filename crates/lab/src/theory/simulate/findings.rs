@@ -10,7 +10,6 @@ use hourglass_model::tasks::{Fraction, Scheduler, Task};
 use hourglass_sched::sim::{Class, System, smt};
 
 use super::horizon::Horizon;
-use super::record::Recorded;
 use super::system::{Model, ns, warn};
 use super::{Pass, Request};
 
@@ -23,12 +22,11 @@ pub(super) fn document(
     compared: Option<&Pass>,
 ) -> SimulationDocument {
     let outcome = &pass.outcome;
-    let tasks = || request.set.tasks.iter().zip(&outcome.threads).zip(&pass.threads).zip(0u32..);
+    let tasks = request.set.tasks.iter().zip(&outcome.threads).zip(0u32..);
     let background = request.set.background.iter().zip(outcome.threads.iter().skip(model.tasks));
     let first = u32::try_from(model.tasks).unwrap_or(u32::MAX);
-    let found: Vec<TaskFindings> = tasks()
-        .map(|(((task, outcome), seen), id)| task_findings(task, outcome, seen, id))
-        .collect();
+    let found: Vec<TaskFindings> =
+        tasks.map(|((task, outcome), id)| task_findings(task, outcome, id)).collect();
     let mut warnings = model.warnings.clone();
     short_horizon(request, horizon, &mut warnings);
     SimulationDocument {
@@ -75,10 +73,9 @@ fn scheduler(scheduler: Scheduler) -> &'static str {
 fn task_findings(
     task: &Task,
     outcome: &hourglass_sched::sim::ThreadOutcome,
-    seen: &Recorded,
     thread: u32,
 ) -> TaskFindings {
-    let never_done = outcome.missed.saturating_sub(seen.done_late);
+    let never_done = outcome.missed.saturating_sub(outcome.late);
     let behind = never_done.saturating_sub(1);
     TaskFindings {
         name: task.name.clone(),
@@ -86,7 +83,7 @@ fn task_findings(
         period_ns: ns(task.period),
         deadline_ns: ns(task.deadline()),
         jobs: outcome.released,
-        hit: outcome.jobs.saturating_sub(seen.done_late),
+        hit: outcome.jobs.saturating_sub(outcome.late),
         missed: outcome.missed - behind,
         lost: outcome.lost.saturating_add(behind),
         max_response_ns: outcome.max_response,

@@ -270,7 +270,7 @@ fn pass(
     let mut recorder = Recorder::new(system, &model.cpus, settings.horizon, capacity, watch);
     let (outcome, watched, best_effort) = match policy {
         None => {
-            let outcome = sim::run_with(system, settings, &mut recorder, &mut sim::Unwatched)
+            let outcome = sim::run_to(system, settings, &mut recorder)
                 .map_err(|error| named(&error, model))?;
             let best_effort = smt::best_effort(system, &outcome);
             (outcome, smt::Watched::default(), best_effort)

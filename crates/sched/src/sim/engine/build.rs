@@ -53,6 +53,7 @@ impl<const TELL: bool> Machine<TELL> {
             reasons: Reasons::default(),
             expired: vec![false; timers],
             told: Vec::new(),
+            tells_events: false,
             candidates: Vec::with_capacity(system.threads.len()),
             winners: vec![None; system.cpus as usize],
             displaced: Vec::new(),

@@ -245,6 +245,7 @@ impl<const TELL: bool> Machine<TELL> {
         let missed = response > runner.deadline;
         if missed {
             outcome.missed += 1;
+            outcome.late += 1;
             outcome.first_miss.get_or_insert(FirstMiss {
                 job: job.number,
                 arrival: job.coming.arrival,

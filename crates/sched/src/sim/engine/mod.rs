@@ -24,7 +24,7 @@ use super::interference::Rates;
 use super::monitor::{MOST_LOOKS, Monitor, Order, Reasons};
 use super::outcome::Outcome;
 use super::settings::Settings;
-use super::sink::{Event, Sink, Slice};
+use super::sink::{Event, Interest, Sink, Slice};
 use super::system::{Overheads, System, Throttling};
 use choose::Candidate;
 pub(super) use jobs::MOST_WAITING;
@@ -38,6 +38,9 @@ const MOST_STILL: u32 = 1 << 20;
 
 /// After so many rounds the sink is asked whether to go on: some thousand times a second.
 const ROUNDS_TO_ASK: u32 = 1 << 12;
+
+/// So much is told to the sink at once.
+const TOLD_AT_ONCE: usize = 256;
 
 /// What is told to the sink.
 #[derive(Clone, Copy, Debug)]
@@ -70,6 +73,8 @@ pub(super) struct Machine<const TELL: bool> {
     reasons: Reasons,
     expired: Vec<bool>,
     told: Vec<Told>,
+    /// Whether events are told, besides slices.
+    tells_events: bool,
     /// Room for choosing.
     candidates: Vec<Candidate>,
     winners: Vec<Option<usize>>,
@@ -90,23 +95,26 @@ struct Slots {
 }
 
 /// Simulates.
-pub(super) fn run<S: Sink, M: Monitor>(
+pub(super) fn run<M: Monitor>(
     system: &System,
     settings: Settings,
-    sink: &mut S,
+    sink: &mut dyn Sink,
     monitor: &mut M,
 ) -> Result<Outcome, SimError> {
-    if S::ACTIVE {
-        Machine::<true>::build(system, settings, monitor.timers())?.run(sink, monitor)
-    } else {
+    let interest = sink.interest();
+    if interest == Interest::Nothing {
         Machine::<false>::build(system, settings, monitor.timers())?.run(sink, monitor)
+    } else {
+        let mut machine = Machine::<true>::build(system, settings, monitor.timers())?;
+        machine.tells_events = interest == Interest::Everything;
+        machine.run(sink, monitor)
     }
 }
 
 impl<const TELL: bool> Machine<TELL> {
-    fn run<S: Sink, M: Monitor>(
+    fn run<M: Monitor>(
         mut self,
-        sink: &mut S,
+        sink: &mut dyn Sink,
         monitor: &mut M,
     ) -> Result<Outcome, SimError> {
         let mut given = Vec::new();
@@ -142,9 +150,11 @@ impl<const TELL: bool> Machine<TELL> {
             if M::ACTIVE {
                 self.consult(monitor, &mut given)?;
             }
-            self.flush(sink);
+            if self.told.len() >= TOLD_AT_ONCE {
+                self.flush(sink);
+            }
             rounds = rounds.wrapping_add(1);
-            if TELL && rounds.is_multiple_of(ROUNDS_TO_ASK) && !sink.reached(self.now) {
+            if rounds.is_multiple_of(ROUNDS_TO_ASK) && !self.goes_on(sink) {
                 self.horizon = self.now;
                 break;
             }
@@ -155,6 +165,12 @@ impl<const TELL: bool> Machine<TELL> {
         let outcome = self.finish();
         self.flush(sink);
         Ok(outcome)
+    }
+
+    /// Whether the sink wants more.
+    fn goes_on(&mut self, sink: &mut dyn Sink) -> bool {
+        self.flush(sink);
+        sink.reached(self.now)
     }
 
     /// Expires what is due.
@@ -231,12 +247,12 @@ impl<const TELL: bool> Machine<TELL> {
     }
 
     fn tell(&mut self, event: Event) {
-        if TELL {
+        if TELL && self.tells_events {
             self.told.push(Told::Happened(self.now, event));
         }
     }
 
-    fn flush<S: Sink>(&mut self, sink: &mut S) {
+    fn flush(&mut self, sink: &mut dyn Sink) {
         if TELL {
             for told in self.told.drain(..) {
                 match told {
