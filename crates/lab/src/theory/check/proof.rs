@@ -170,6 +170,7 @@ pub(super) fn too_long(task: &Task, needs: u64) -> WitnessFacts {
             task.name,
             time(needs)
         ),
+        ..WitnessFacts::default()
     }
 }
 
@@ -186,14 +187,7 @@ pub(super) fn overloaded(cpus: &str, utilisation: Option<&str>) -> WitnessFacts 
         Some(utilisation) => format!("the tasks on CPU {cpus} need {utilisation} of a processor"),
         None => format!("the tasks on CPU {cpus} need more than there is"),
     };
-    WitnessFacts {
-        kind: "utilisation".to_owned(),
-        task: None,
-        job: None,
-        found_ns: None,
-        limit_ns: None,
-        text,
-    }
+    WitnessFacts { kind: "utilisation".to_owned(), text, ..WitnessFacts::default() }
 }
 
 fn witness(
@@ -211,6 +205,7 @@ fn witness(
         found_ns: Some(found),
         limit_ns: Some(limit),
         text,
+        ..WitnessFacts::default()
     }
 }
 

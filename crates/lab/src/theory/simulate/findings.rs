@@ -4,7 +4,7 @@
 
 use hourglass_model::document::Warning;
 use hourglass_model::simulation::{
-    BackgroundFindings, SIMULATE_SCHEMA, SimulationDocument, SmtFindings, TaskFindings,
+    BackgroundFindings, FirstMiss, SIMULATE_SCHEMA, SimulationDocument, SmtFindings, TaskFindings,
 };
 use hourglass_model::tasks::{Fraction, Scheduler, Task};
 use hourglass_sched::sim::{Class, System, smt};
@@ -94,6 +94,12 @@ fn task_findings(
         cpu_time_ns: outcome.received,
         preemptions: outcome.preemptions,
         migrations: outcome.migrations,
+        first_miss: outcome.first_miss.map(|miss| FirstMiss {
+            job: miss.job,
+            arrival_ns: miss.arrival,
+            due_ns: miss.due,
+            done_ns: miss.done,
+        }),
     }
 }
 

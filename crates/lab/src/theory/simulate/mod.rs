@@ -26,7 +26,7 @@ use hourglass_sys::signal;
 use hourglass_time::Span;
 use thiserror::Error;
 
-pub use horizon::DEFAULT_JOBS;
+pub use horizon::{DEFAULT_JOBS, hyperperiod};
 pub use system::{Choices, Model, model};
 
 use record::{Recorded, Recorder};
@@ -67,7 +67,7 @@ pub struct Request {
     pub set: TaskSet,
     /// What was left out when they were read, one sentence each.
     pub notes: Vec<String>,
-    /// How long; without it, the hyperperiod if it has at most [`DEFAULT_JOBS`] and nothing is
+    /// How long; without it, what the file says, else the hyperperiod if it has at most [`DEFAULT_JOBS`] and nothing is
     /// drawn, else as long as so many jobs take.
     pub horizon: Option<Span>,
     /// Whatever is drawn is drawn from this.

@@ -1,0 +1,184 @@
+//! Scenarios: cases that a description allows, written as sets of tasks that `hourglass simulate` runs.
+//!
+//! Owns: at which instants first jobs arrive, who holds the processor when they do, who comes last among
+//! equals. A scenario changes nothing that the description says: it chooses among the phases that are open,
+//! takes every job at its longest, and every floating section where it hurts. Must not: simulate, judge.
+
+use hourglass_model::check::FixedPoint;
+use hourglass_model::tasks::{Assignment, Preemption, Scheduler, Task, TaskSet};
+use hourglass_time::Span;
+
+/// Cases of the busy window that are tried for a task, at most.
+const MOST_SHIFTS: usize = 4;
+
+/// Tasks that are tried as those that hold the processor, at most.
+const MOST_BLOCKERS: usize = 8;
+
+/// A scenario, and until when it may show what it is for.
+#[derive(Clone, Debug)]
+pub(super) struct Scenario {
+    pub(super) set: TaskSet,
+    /// When the first jobs are released together, ns.
+    pub(super) together: u64,
+    /// Where each of its tasks stands in the set that is described.
+    pub(super) places: Vec<usize>,
+    /// Of which tasks any phase is possible.
+    open: Vec<bool>,
+}
+
+/// All first jobs are released at one instant, each after its longest jitter, as far as phases are open.
+/// `priorities` are those that were found, where they were to be found.
+pub(super) fn together(set: &TaskSet, priorities: &[Option<u32>]) -> Scenario {
+    let mut set = set.clone();
+    for task in &mut set.tasks {
+        (task.execution_time, task.bcet, task.program) = (None, None, None);
+    }
+    if set.assignment() == Assignment::Optimal {
+        assign(&mut set, priorities);
+    }
+    let open: Vec<bool> = set.tasks.iter().map(is_open).collect();
+    let jitters = set.tasks.iter().zip(&open).filter(|(_, open)| **open);
+    let together = jitters.map(|(task, _)| task.jitter.nanos_or_zero()).max().unwrap_or(0);
+    for (task, _) in set.tasks.iter_mut().zip(&open).filter(|(_, open)| **open) {
+        task.offset = span(together.saturating_sub(task.jitter.nanos_or_zero()));
+    }
+    let places = (0..set.tasks.len()).collect();
+    Scenario { set, together, places, open }
+}
+
+/// Scenarios that may show a miss of the task at `task`, the likelier ones first. `points` are the cases of its
+/// busy window. `base` is the set with everybody together.
+pub(super) fn candidates(base: &Scenario, task: usize, points: &[FixedPoint]) -> Vec<Scenario> {
+    let mut found = vec![base.clone()];
+    for blocker in blockers(base, task) {
+        for shift in shifts(&base.set.tasks[task], points) {
+            let mut scenario = base.clone();
+            let floats = |task: &Task| matches!(task.preemption, Preemption::Floating { .. });
+            for (at, other) in scenario.set.tasks.iter_mut().enumerate() {
+                // Its sections lie anywhere, also elsewhere.
+                if Some(at) != blocker && floats(other) {
+                    other.preemption = Preemption::Full;
+                }
+            }
+            if scenario.block(blocker).is_some() && scenario.shift(task, shift).is_some() {
+                scenario.put_last(task);
+                found.push(scenario);
+            }
+        }
+    }
+    found
+}
+
+/// Priorities that were found become given ones; without them, deadline-monotonic ones hold.
+fn assign(set: &mut TaskSet, found: &[Option<u32>]) {
+    let complete = set.tasks.iter().zip(found).all(|(task, priority)| {
+        task.policy.is_none() && task.has_fixed_priority() && priority.is_some()
+    });
+    if !complete || set.tasks.len() != found.len() {
+        set.assignment = Some(Assignment::DeadlineMonotonic);
+        return;
+    }
+    set.assignment = Some(Assignment::Given);
+    for (task, priority) in set.tasks.iter_mut().zip(found) {
+        task.priority = *priority;
+    }
+}
+
+/// Whether any phase of a task is possible, and it arrives by itself.
+fn is_open(task: &Task) -> bool {
+    task.offset.is_none() && task.after.is_empty()
+}
+
+/// By how much the first job of a task is later than those of the others, so that one of its jobs is the one
+/// that misses: from each case of the window that is over the deadline, the worst first.
+fn shifts(task: &Task, points: &[FixedPoint]) -> Vec<u64> {
+    let late = |point: &&FixedPoint| point.response_time_ns > task.deadline().nanos_or_zero();
+    let mut late: Vec<&FixedPoint> = points.iter().filter(late).collect();
+    late.sort_by_key(|point| std::cmp::Reverse(point.response_time_ns));
+    let shift = |point: &&FixedPoint| {
+        let before = point.job.saturating_sub(1).checked_mul(task.period.nanos_or_zero())?;
+        Some(point.offset_ns.saturating_sub(before))
+    };
+    let mut found: Vec<u64> = Vec::new();
+    for shift in late.iter().filter_map(shift).chain([0]) {
+        if !found.contains(&shift) && found.len() < MOST_SHIFTS {
+            found.push(shift);
+        }
+    }
+    found
+}
+
+/// Who may hold the processor when the others are released: nobody, or a task with a section that is not
+/// preempted, the longest first.
+fn blockers(base: &Scenario, task: usize) -> Vec<Option<usize>> {
+    let others = base.set.tasks.iter().enumerate();
+    let others = others.filter(|(at, _)| *at != task && base.open[*at]);
+    let mut known: Vec<(u64, usize)> =
+        others.filter_map(|(at, other)| Some((section(other)?.1, at))).collect();
+    known.sort_by_key(|(length, at)| (std::cmp::Reverse(*length), *at));
+    let known = known.into_iter().take(MOST_BLOCKERS).map(|(_, at)| Some(at));
+    std::iter::once(None).chain(known).collect()
+}
+
+/// The longest section of a job that others cannot preempt: what is done before it, and its length, ns.
+fn section(task: &Task) -> Option<(u64, u64)> {
+    let wcet = task.wcet.nanos_or_zero();
+    match task.preemption {
+        Preemption::Full => None,
+        Preemption::None | Preemption::Threshold(_) => Some((0, wcet)),
+        Preemption::Floating { longest } => Some((0, longest.nanos_or_zero().min(wcet))),
+        Preemption::Limited { longest, last } => {
+            let last = last.nanos_or_zero().min(wcet);
+            let body = wcet - last;
+            let first = longest.nanos_or_zero().min(body);
+            Some(if first >= last { (0, first) } else { (body, last) })
+        }
+    }
+}
+
+impl Scenario {
+    /// The section of a task begins just before the others are released. `None` if that is before the
+    /// beginning and not all phases are open, or if a time does not fit.
+    fn block(&mut self, blocker: Option<usize>) -> Option<()> {
+        let Some(blocker) = blocker else { return Some(()) };
+        let task = &self.set.tasks[blocker];
+        let lead = section(task)?.0.checked_add(1)?.checked_add(task.jitter.nanos_or_zero())?;
+        let later = lead.saturating_sub(self.together);
+        self.together = self.together.checked_add(later)?;
+        let later = span(later)?;
+        for (task, open) in self.set.tasks.iter_mut().zip(&self.open) {
+            if *open {
+                task.offset = Some(task.offset?.checked_add(later)?);
+            } else if !later.is_zero() && task.after.is_empty() {
+                return None;
+            }
+        }
+        self.set.tasks[blocker].offset = Some(span(self.together - lead)?);
+        Some(())
+    }
+
+    /// The first job of a task comes so much later. `None` if its phase is not open, or a time does not fit.
+    fn shift(&mut self, task: usize, by: u64) -> Option<()> {
+        if by > 0 {
+            let offset = self.set.tasks[task].offset.filter(|_| self.open[task])?;
+            self.set.tasks[task].offset = Some(offset.checked_add(span(by)?)?);
+        }
+        Some(())
+    }
+
+    /// A task comes after all that are released with it, where the order in the file decides about that
+    /// alone.
+    fn put_last(&mut self, task: usize) {
+        let decides = self.set.scheduler != Scheduler::FixedPriority
+            || self.set.assignment() == Assignment::Given;
+        if decides {
+            self.set.tasks[task..].rotate_left(1);
+            self.places[task..].rotate_left(1);
+            self.open[task..].rotate_left(1);
+        }
+    }
+}
+
+fn span(ns: u64) -> Option<Span> {
+    i64::try_from(ns).ok().map(Span::from_nanos)
+}
