@@ -281,3 +281,6 @@ fn header(miss: &MissFacts) -> String {
         time(miss.due_ns)
     )
 }
+
+#[cfg(test)]
+mod tests;

@@ -115,8 +115,8 @@ impl Request {
 /// Intervals that a folder has room for unless it is asked for otherwise; 48 MB of memory.
 pub const DEFAULT_RECORDS: u64 = 1_000_000;
 
-/// Tasks of a set that is simulated, at most. So many are a thousand events in a second.
-pub const MOST_TASKS: usize = 5_000;
+/// Tasks of a set that is simulated, at most: as many as are analysed.
+pub const MOST_TASKS: usize = 10_000;
 
 /// Hears how far a simulation is, on the thread that called [`simulate`].
 pub trait Watch {
@@ -162,7 +162,7 @@ pub enum Failure {
     },
     /// More tasks than a simulation takes.
     #[error(
-        "{0} tasks, and at most {MOST_TASKS} are simulated, since each event looks at all of them; simulate the \
+        "{0} tasks, and at most {MOST_TASKS} are simulated; simulate the \
          tasks of one processor at a time, each in a file of its own, or leave some out"
     )]
     TooMany(usize),
