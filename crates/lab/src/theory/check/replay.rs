@@ -4,6 +4,7 @@
 //! nothing, the miss and the file of the witness. Must not: bound anything, know how scenarios are made.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use hourglass_model::check::{CheckDocument, MissFacts, TaskFacts, Verdict, WitnessFacts};
 use hourglass_model::tasks::TaskSet;
@@ -36,14 +37,10 @@ pub(super) fn confirm(set: &TaskSet, document: &mut CheckDocument) {
     // All of them at once, which mostly is enough.
     let all: Vec<usize> = (0..set.tasks.len()).collect();
     let anybody = by_demand || overloaded;
-    replay.simulate(
-        &base,
-        if anybody { &all } else { &wanted },
-        extent(set, document, &base, &wanted),
-    );
+    let asked = if anybody { &all } else { &wanted };
+    replay.simulate(&base, asked, extent(set, document, &base, &wanted));
     for at in &wanted {
-        let span = extent(set, document, &base, &[*at]);
-        replay.search(&base, *at, &document.tasks[*at], span);
+        replay.search(&base, *at, &document.tasks[*at], extent(set, document, &base, &[*at]));
     }
     if anybody && replay.seen.is_empty() {
         for at in all {
@@ -80,8 +77,11 @@ fn extent(set: &TaskSet, document: &CheckDocument, base: &Scenario, tasks: &[usi
     let demanded = demanded.filter_map(|witness| witness.limit_ns).max().unwrap_or(0);
     let end = tasks.iter().map(|at| latest(*at)).max().unwrap_or(0).max(demanded);
     let first = base.together.saturating_add(end).max(1);
+    // Windows are of one CPU, and begin at any time where phases are known.
     let ends_there = |at: &usize| {
-        !document.tasks[*at].fixed_points.is_empty() && set.tasks[*at].offset.is_none()
+        let (task, facts) = (&set.tasks[*at], &document.tasks[*at]);
+        let alone = facts.cpus.parse::<u32>().is_ok();
+        alone && !facts.fixed_points.is_empty() && task.offset.is_none()
     };
     let most = if !tasks.is_empty() && tasks.iter().all(ends_there) { first } else { u64::MAX };
     Extent { first, most }
@@ -94,7 +94,7 @@ struct Replay {
     /// Why a miss is not known to happen.
     why: String,
     /// The first miss of each task that had one, by its position in the set, and the scenario.
-    seen: BTreeMap<usize, (MissFacts, TaskSet)>,
+    seen: BTreeMap<usize, (MissFacts, Rc<TaskSet>)>,
 }
 
 /// No scenario shows a miss.
@@ -158,11 +158,9 @@ impl Replay {
 
     /// Keeps the misses of tasks that had none before.
     fn note(&mut self, scenario: &Scenario, misses: impl Iterator<Item = Option<FirstMiss>>) {
+        let mut shared: Option<Rc<TaskSet>> = None;
         for ((at, task), miss) in scenario.places.iter().zip(&scenario.set.tasks).zip(misses) {
             let Some(miss) = miss.filter(|_| !self.seen.contains_key(at)) else { continue };
-            let mut set = scenario.set.clone();
-            let end = miss.done.unwrap_or(miss.due).max(miss.due);
-            set.horizon = i64::try_from(end).ok().map(Span::from_nanos);
             let facts = MissFacts {
                 task: task.name.clone(),
                 job: miss.job,
@@ -170,7 +168,8 @@ impl Replay {
                 due_ns: miss.due,
                 done_ns: miss.done,
             };
-            self.seen.insert(*at, (facts, set));
+            let set = shared.get_or_insert_with(|| Rc::new(scenario.set.clone()));
+            self.seen.insert(*at, (facts, Rc::clone(set)));
         }
     }
 }
@@ -236,6 +235,9 @@ fn show(document: &mut CheckDocument, mut replay: Replay) {
         Some(witness) if witness.task.is_none() || named.as_ref() == Some(&miss.task) => witness,
         _ => of_miss(&miss),
     };
+    let end = miss.done_ns.unwrap_or(miss.due_ns);
+    let horizon = i64::try_from(end).ok().map(Span::from_nanos);
+    let scenario = TaskSet { horizon, ..scenario.as_ref().clone() };
     let scenario = format!("{}{}", header(&miss), scenario.to_toml());
     document.witness = Some(WitnessFacts { miss: Some(miss), scenario: Some(scenario), ..witness });
 }

@@ -48,25 +48,17 @@ pub(super) fn together(set: &TaskSet, priorities: &[Option<u32>]) -> Scenario {
 
 /// Scenarios that may show a miss of the task at `task`, the likelier ones first. `points` are the cases of its
 /// busy window. `base` is the set with everybody together.
-pub(super) fn candidates(base: &Scenario, task: usize, points: &[FixedPoint]) -> Vec<Scenario> {
-    let mut found = vec![base.clone()];
-    for blocker in blockers(base, task) {
-        for shift in shifts(&base.set.tasks[task], points) {
-            let mut scenario = base.clone();
-            let floats = |task: &Task| matches!(task.preemption, Preemption::Floating { .. });
-            for (at, other) in scenario.set.tasks.iter_mut().enumerate() {
-                // Its sections lie anywhere, also elsewhere.
-                if Some(at) != blocker && floats(other) {
-                    other.preemption = Preemption::Full;
-                }
-            }
-            if scenario.block(blocker).is_some() && scenario.shift(task, shift).is_some() {
-                scenario.put_last(task);
-                found.push(scenario);
-            }
-        }
-    }
-    found
+pub(super) fn candidates<'a>(
+    base: &'a Scenario,
+    task: usize,
+    points: &[FixedPoint],
+) -> impl Iterator<Item = Scenario> + use<'a> {
+    let shifts = shifts(&base.set.tasks[task], points);
+    let blocked = blockers(base, task).into_iter().flat_map(move |blocker| {
+        let shifts = shifts.clone().into_iter();
+        shifts.filter_map(move |shift| base.with(task, blocker, shift))
+    });
+    std::iter::once(base.clone()).chain(blocked)
 }
 
 /// Priorities that were found become given ones; without them, deadline-monotonic ones hold.
@@ -137,6 +129,23 @@ fn section(task: &Task) -> Option<(u64, u64)> {
 }
 
 impl Scenario {
+    /// The same where `blocker` holds the processor first, and `task` comes by `shift` later than the others,
+    /// after its equals. `None` if phases are not open, or a time does not fit.
+    fn with(&self, task: usize, blocker: Option<usize>, shift: u64) -> Option<Scenario> {
+        let mut scenario = self.clone();
+        let floats = |task: &Task| matches!(task.preemption, Preemption::Floating { .. });
+        for (at, other) in scenario.set.tasks.iter_mut().enumerate() {
+            // Its sections lie anywhere, also elsewhere.
+            if Some(at) != blocker && floats(other) {
+                other.preemption = Preemption::Full;
+            }
+        }
+        scenario.block(blocker)?;
+        scenario.shift(task, shift)?;
+        scenario.put_last(task);
+        Some(scenario)
+    }
+
     /// The section of a task begins just before the others are released. `None` if that is before the
     /// beginning and not all phases are open, or if a time does not fit.
     fn block(&mut self, blocker: Option<usize>) -> Option<()> {
