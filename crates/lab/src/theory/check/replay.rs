@@ -32,8 +32,12 @@ pub(super) fn confirm(set: &TaskSet, document: &mut CheckDocument) {
     }
     let priorities: Vec<Option<u32>> = document.tasks.iter().map(|task| task.priority).collect();
     let base = scenario::together(set, &priorities);
-    let mut replay =
-        Replay { events: MOST_EVENTS, why: NOT_SHOWN.to_owned(), seen: BTreeMap::new() };
+    let mut replay = Replay {
+        events: MOST_EVENTS,
+        grows: overloaded,
+        why: NOT_SHOWN.to_owned(),
+        seen: BTreeMap::new(),
+    };
     // All of them at once, which mostly is enough.
     let all: Vec<usize> = (0..set.tasks.len()).collect();
     let anybody = by_demand || overloaded;
@@ -87,14 +91,25 @@ fn extent(set: &TaskSet, document: &CheckDocument, base: &Scenario, tasks: &[usi
     Extent { first, most }
 }
 
+/// A miss that a scenario has shown.
+#[derive(Clone, Debug)]
+struct Seen {
+    miss: MissFacts,
+    scenario: Rc<TaskSet>,
+    /// How far to simulate to see the same, ns.
+    horizon: u64,
+}
+
 /// What scenarios have shown.
 struct Replay {
     /// Events that may still be simulated.
     events: u64,
+    /// Whether more is demanded than there is, so that what waits grows.
+    grows: bool,
     /// Why a miss is not known to happen.
     why: String,
-    /// The first miss of each task that had one, by its position in the set, and the scenario.
-    seen: BTreeMap<usize, (MissFacts, Rc<TaskSet>)>,
+    /// The first miss of each task that had one, by its position in the set.
+    seen: BTreeMap<usize, Seen>,
 }
 
 /// No scenario shows a miss.
@@ -131,7 +146,9 @@ impl Replay {
                 return;
             }
         };
-        let most = extent.most.min(repeats(&scenario.set).unwrap_or(u64::MAX)).max(extent.first);
+        // Where more is demanded than there is, nothing repeats.
+        let repeats = repeats(&scenario.set).filter(|_| !self.grows).unwrap_or(u64::MAX);
+        let most = extent.most.min(repeats).max(extent.first);
         let mut horizon = extent.first;
         loop {
             let events = self.events.min(EVENTS_AT_ONCE);
@@ -148,7 +165,7 @@ impl Replay {
             };
             self.events -= outcome.events.min(events);
             let misses = outcome.threads.iter().take(model.tasks).map(|thread| thread.first_miss);
-            self.note(scenario, misses);
+            self.note(scenario, misses, horizon);
             if tasks.iter().any(|at| self.seen.contains_key(at)) || horizon >= most {
                 return;
             }
@@ -157,7 +174,12 @@ impl Replay {
     }
 
     /// Keeps the misses of tasks that had none before.
-    fn note(&mut self, scenario: &Scenario, misses: impl Iterator<Item = Option<FirstMiss>>) {
+    fn note(
+        &mut self,
+        scenario: &Scenario,
+        misses: impl Iterator<Item = Option<FirstMiss>>,
+        horizon: u64,
+    ) {
         let mut shared: Option<Rc<TaskSet>> = None;
         for ((at, task), miss) in scenario.places.iter().zip(&scenario.set.tasks).zip(misses) {
             let Some(miss) = miss.filter(|_| !self.seen.contains_key(at)) else { continue };
@@ -169,7 +191,10 @@ impl Replay {
                 done_ns: miss.done,
             };
             let set = shared.get_or_insert_with(|| Rc::new(scenario.set.clone()));
-            self.seen.insert(*at, (facts, Rc::clone(set)));
+            let scenario = Rc::clone(set);
+            // A job that is not done may not even have been released when it was due.
+            let horizon = miss.done.unwrap_or(horizon);
+            self.seen.insert(*at, Seen { miss: facts, scenario, horizon });
         }
     }
 }
@@ -223,11 +248,11 @@ fn judge(document: &mut CheckDocument, wanted: &[usize], replay: &Replay) {
 /// Gives the witness the miss that was seen, of its own task if that is among them.
 fn show(document: &mut CheckDocument, mut replay: Replay) {
     let named = document.witness.as_ref().and_then(|witness| witness.task.clone());
-    let own = replay.seen.iter().find(|(_, (miss, _))| Some(&miss.task) == named.as_ref());
+    let own = replay.seen.iter().find(|(_, seen)| Some(&seen.miss.task) == named.as_ref());
     let late = || replay.seen.keys().find(|at| document.tasks[**at].verdict == Verdict::Infeasible);
     let at = own.map(|(at, _)| *at).or_else(|| late().copied());
     let Some(at) = at.or_else(|| replay.seen.keys().next().copied()) else { return };
-    let Some((miss, scenario)) = replay.seen.remove(&at) else { return };
+    let Some(Seen { miss, scenario, horizon }) = replay.seen.remove(&at) else { return };
     if document.verdict < Verdict::NoBound {
         return;
     }
@@ -235,8 +260,7 @@ fn show(document: &mut CheckDocument, mut replay: Replay) {
         Some(witness) if witness.task.is_none() || named.as_ref() == Some(&miss.task) => witness,
         _ => of_miss(&miss),
     };
-    let end = miss.done_ns.unwrap_or(miss.due_ns);
-    let horizon = i64::try_from(end).ok().map(Span::from_nanos);
+    let horizon = i64::try_from(horizon).ok().map(Span::from_nanos);
     let scenario = TaskSet { horizon, ..scenario.as_ref().clone() };
     let scenario = format!("{}{}", header(&miss), scenario.to_toml());
     document.witness = Some(WitnessFacts { miss: Some(miss), scenario: Some(scenario), ..witness });

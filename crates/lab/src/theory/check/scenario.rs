@@ -5,7 +5,7 @@
 //! takes every job at its longest, and every floating section where it hurts. Must not: simulate, judge.
 
 use hourglass_model::check::FixedPoint;
-use hourglass_model::tasks::{Assignment, Preemption, Scheduler, Task, TaskSet};
+use hourglass_model::tasks::{Activation, Assignment, Preemption, Scheduler, Task, TaskSet};
 use hourglass_time::Span;
 
 /// Cases of the busy window that are tried for a task, at most.
@@ -32,15 +32,20 @@ pub(super) fn together(set: &TaskSet, priorities: &[Option<u32>]) -> Scenario {
     let mut set = set.clone();
     for task in &mut set.tasks {
         (task.execution_time, task.bcet, task.program) = (None, None, None);
+        // A sporadic one may come as often as it may, from any instant on.
+        task.activation = Activation::Periodic;
     }
     if set.assignment() == Assignment::Optimal {
         assign(&mut set, priorities);
     }
     let open: Vec<bool> = set.tasks.iter().map(is_open).collect();
-    let jitters = set.tasks.iter().zip(&open).filter(|(_, open)| **open);
-    let together = jitters.map(|(task, _)| task.jitter.nanos_or_zero()).max().unwrap_or(0);
-    for (task, _) in set.tasks.iter_mut().zip(&open).filter(|(_, open)| **open) {
-        task.offset = span(together.saturating_sub(task.jitter.nanos_or_zero()));
+    let leads: Vec<u64> = set.tasks.iter().map(|task| lead(&set, task)).collect();
+    let longest = leads.iter().zip(&open).filter(|(_, open)| **open).map(|(lead, _)| *lead).max();
+    let ticks = set.tasks.iter().map(|task| tick(&set, task));
+    let longest = longest.unwrap_or(0);
+    let together = longest.checked_next_multiple_of(ticks.max().unwrap_or(1)).unwrap_or(longest);
+    for ((task, lead), _) in set.tasks.iter_mut().zip(leads).zip(&open).filter(|(_, open)| **open) {
+        task.offset = span(together.saturating_sub(lead));
     }
     let places = (0..set.tasks.len()).collect();
     Scenario { set, together, places, open }
@@ -74,6 +79,20 @@ fn assign(set: &mut TaskSet, found: &[Option<u32>]) {
     for (task, priority) in set.tasks.iter_mut().zip(found) {
         task.priority = *priority;
     }
+}
+
+/// The tick that releases of a task wait for, ns; 1 without one.
+fn tick(set: &TaskSet, task: &Task) -> u64 {
+    let granularity = set.machine.overheads.timer_granularity;
+    task.tick().or(granularity).map_or(1, |tick| tick.nanos_or_zero().max(1))
+}
+
+/// The longest time from a task's first arrival to its release, ns: its jitter, and the wait for a tick that has
+/// just been missed.
+fn lead(set: &TaskSet, task: &Task) -> u64 {
+    let most = task.tick_jitter.filter(|_| task.tick().is_some());
+    let wait = most.map_or(u64::MAX, |most| most.nanos_or_zero()).min(tick(set, task) - 1);
+    task.jitter.nanos_or_zero().saturating_add(wait)
 }
 
 /// Whether any phase of a task is possible, and it arrives by itself.
@@ -118,8 +137,9 @@ fn section(task: &Task) -> Option<(u64, u64)> {
     match task.preemption {
         Preemption::Full => None,
         Preemption::None | Preemption::Threshold(_) => Some((0, wcet)),
-        Preemption::Floating { longest } => Some((0, longest.nanos_or_zero().min(wcet))),
-        Preemption::Limited { longest, last } => {
+        // Floating ones are simulated one after the other, the last as long as the longest.
+        Preemption::Floating { longest: last } | Preemption::Limited { last, .. } => {
+            let longest = task.longest_section();
             let last = last.nanos_or_zero().min(wcet);
             let body = wcet - last;
             let first = longest.nanos_or_zero().min(body);

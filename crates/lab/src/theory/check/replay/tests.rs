@@ -62,7 +62,7 @@ fn task(dice: &mut Dice, at: u64, count: u64, kind: Kind, load: u64) -> Task {
     let wcet = (period * load * dice.between(20, 180) / (count * 10_000)).max(2);
     let mut task = Task::new(&format!("t{at}"), us(wcet), us(period));
     task.deadline = match dice.between(0, 3) {
-        0 => Some(us(dice.between(wcet, 2 * period))),
+        0 => Some(us(dice.between(wcet, (2 * period).max(wcet)))),
         1 => Some(us(dice.between(wcet, period.max(wcet)))),
         _ => None,
     };
