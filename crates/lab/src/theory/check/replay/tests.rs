@@ -219,7 +219,7 @@ fn every_witness_is_replayed_by_the_simulation() {
         infeasible > SETS / 8 && over > 0 && shown >= infeasible,
         "{infeasible} {over} {shown}"
     );
-    assert!(refuted * 20 <= infeasible, "{refuted} of {infeasible} taken back");
+    assert!(refuted * 10 <= infeasible, "{refuted} of {infeasible} taken back");
 }
 
 /// The cases whose witnesses rested on an order among equal deadlines that no simulation has (global EDF): what
