@@ -25,8 +25,8 @@ use crate::whole_file;
 #[command(after_help = "\
 The analysis follows from what the file says. Exit codes: 0, every deadline
 holds; 1, some deadline does not hold or is undecided; 2, the file cannot be read.
-Infeasible is said only where a simulation shows the miss: --witness writes that
-case, and hourglass simulate shows the same miss.
+Infeasible is said only where a simulation shows the miss: --witness writes
+that case, and hourglass simulate shows the same miss.
 
 Every search ends: an analysis is given up, and the verdict is unknown, after
 4 000 000 steps for each processor, about a second. A file may have 64 MiB and 10 000
