@@ -26,8 +26,8 @@ use crate::stop::{self, NO, Stop};
 #[command(after_help = "\
 Without --horizon a simulation goes on until everything repeats (the hyperperiod,
 with offsets twice that), if that takes at most a million jobs and nothing is
-drawn or taken in turns; else as long as a million jobs take, a day at most. A
-file may say its own horizon. At most 10 000 tasks are simulated. Without -o and
+drawn or taken in turns; else as long as a million jobs take, a day at most. At
+most 10 000 tasks are simulated; a file may say its own horizon. Without -o and
 --smt, a simulation keeps statistics only and is several times as fast.
 
 A job is hit, missed (started, not finished in time) or lost (never started,
