@@ -126,7 +126,7 @@ fn too_many_tasks_are_told_at_once() {
     let home = tempfile::tempdir().unwrap();
     fs::write(home.path().join("many.toml"), tasks(20_000)).unwrap();
     let (code, text) = refusal("", "simulate many.toml --horizon 10ms", home.path());
-    assert!(code == Some(2) && text.contains("20000 tasks, and at most 5000"), "{text}");
+    assert!(code == Some(2) && text.contains("20000 tasks, and at most 10000"), "{text}");
     let (code, text) = refusal("", "check many.toml", home.path());
     assert!(code == Some(2) && text.contains("20000 tasks, and at most 10000"), "{text}");
     // On one processor; on several they may be enough for each.

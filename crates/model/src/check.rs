@@ -89,7 +89,7 @@ pub struct AnalysisFacts {
 }
 
 /// Why a deadline does not hold.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WitnessFacts {
     /// `response`, `demand`, `utilisation` or `cost`.
     pub kind: String,
@@ -103,6 +103,26 @@ pub struct WitnessFacts {
     pub limit_ns: Option<u64>,
     /// The same as a sentence.
     pub text: String,
+    /// The first miss of a task in the scenario; null where none was found by simulation, which an overload
+    /// may have far away.
+    pub miss: Option<MissFacts>,
+    /// A file of tasks in whose simulation that deadline is missed, as TOML; null without a miss.
+    pub scenario: Option<String>,
+}
+
+/// A deadline that is missed in a simulation. Times count from its beginning.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MissFacts {
+    /// The task.
+    pub task: String,
+    /// Which job of it, from 0.
+    pub job: u64,
+    /// Its nominal arrival.
+    pub arrival_ns: u64,
+    /// When it is due.
+    pub due_ns: u64,
+    /// When it is done; null if not by the end of the simulation.
+    pub done_ns: Option<u64>,
 }
 
 /// What is known of a task.

@@ -24,7 +24,7 @@ pub struct SimulationDocument {
     pub releases: String,
     /// How long it was to go on.
     pub horizon_ns: u64,
-    /// Where the horizon comes from: `asked`, `hyperperiod`, `default`.
+    /// Where the horizon comes from: `asked`, `file`, `hyperperiod`, `default`.
     pub horizon_from: String,
     /// After so much time everything repeats: the least common multiple of the periods. Null if it
     /// has more than 64 bits.
@@ -90,6 +90,22 @@ pub struct TaskFindings {
     pub preemptions: u64,
     /// How often it came to another CPU.
     pub migrations: u64,
+    /// The first deadline missed, by completion; absent if none is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_miss: Option<FirstMiss>,
+}
+
+/// A deadline that is missed. Times count from the beginning of the simulation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FirstMiss {
+    /// Which job, from 0.
+    pub job: u64,
+    /// Its nominal arrival.
+    pub arrival_ns: u64,
+    /// When it was due.
+    pub due_ns: u64,
+    /// When it was done; null if not by the end.
+    pub done_ns: Option<u64>,
 }
 
 /// What a background thread received.

@@ -1,5 +1,6 @@
 //! `check`: what theory says about a set of tasks.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -18,6 +19,7 @@ use crate::messages;
 use crate::output;
 use crate::settings::Settings;
 use crate::stop::{NO, Stop, YES};
+use crate::whole_file;
 
 /// Say whether the deadlines of a set of tasks hold, by analysis, and why
 #[derive(Args, Debug)]
@@ -26,6 +28,8 @@ The analysis follows from what the file says. Exit codes: 0, every deadline
 holds; 1, some deadline does not hold or is undecided; 2, a file cannot be read.
 With several files the worst of them counts, and an error in one does not stop
 the others; --json prints one document of all (hourglass.batch/1).
+Infeasible is said only where a simulation shows the miss: --witness writes
+that case, and hourglass simulate shows the same miss.
 
 Every search ends: an analysis is given up, and the verdict is unknown, after
 4 000 000 steps for each processor, about a second. A file may have 64 MiB and 10 000
@@ -38,6 +42,7 @@ Examples:
   hourglass check tasks.toml --server 8ms     the smallest budget every 8 ms
   hourglass check tasks.toml --sensitivity    how far each task may change
   hourglass check tasks.toml --partition worst-fit,period
+  hourglass check late.toml --witness miss.toml; hourglass simulate miss.toml
   hourglass check video.json --from rt-app    a file of rt-app
   hourglass check monday                      what a recorded run needed
   hourglass check sets/*.toml --jsonl         a line of JSON for each file
@@ -70,9 +75,12 @@ pub(crate) struct Check {
     /// Print one line of JSON for each file
     #[arg(long)]
     jsonl: bool,
+    /// Write the case in which a deadline is missed to this file, for hourglass simulate
+    #[arg(long, value_name = "OUT", value_hint = ValueHint::FilePath)]
+    witness: Option<PathBuf>,
     /// Answer a folder of worked examples instead
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
-    #[arg(conflicts_with_all = ["files", "from", "explain", "analysis", "partition", "server", "sensitivity"])]
+    #[arg(conflicts_with_all = ["files", "from", "explain", "analysis", "partition", "server", "sensitivity", "witness"])]
     corpus: Option<PathBuf>,
     /// List the analyses with their sources
     #[arg(long, conflicts_with_all = ["files", "corpus"])]
@@ -102,9 +110,20 @@ pub(crate) fn check(check: &Check, settings: Settings) -> Result<ExitCode> {
     if let Some(folder) = &check.corpus {
         return corpus(folder, settings);
     }
+    if check.witness.is_some() && check.files.len() > 1 {
+        return Err(Stop::usage("--witness: one case is of one file; name one").into());
+    }
+    if let ([file], Some(witness)) = (&check.files[..], &check.witness)
+        && fs::canonicalize(file).is_ok_and(|file| fs::canonicalize(witness).ok() == Some(file))
+    {
+        return Err(Stop::usage("--witness: that is the file to check; name another").into());
+    }
     let form = Form { command: "check", lines: check.jsonl, settings };
     batch::each(&check.files, form, |file| {
         let document = analyse(check, file, settings)?;
+        if let Some(path) = &check.witness {
+            write_witness(path, &document, settings)?;
+        }
         let holds = document.verdict == Verdict::Feasible;
         Ok(Answer {
             text: text::check(&document, check.explain, output::style()),
@@ -133,6 +152,25 @@ fn analyse(check: &Check, file: &Path, settings: Settings) -> Result<CheckDocume
     };
     let document = check::check(&input.set, &request);
     Ok(document.map_err(|error| Stop::usage(format!("{}: {error}", file.display())))?)
+}
+
+/// Writes the case in which a deadline is missed, if there is one.
+fn write_witness(path: &Path, document: &CheckDocument, settings: Settings) -> Result<(), Stop> {
+    let scenario = document.witness.as_ref().and_then(|witness| witness.scenario.as_ref());
+    let shown = path.display();
+    let line = match scenario {
+        Some(scenario) => {
+            whole_file::keep("--witness", path, scenario.as_bytes())?;
+            format!("wrote {shown}; try hourglass simulate {shown}")
+        }
+        None => format!(
+            "--witness: no case is known in which a deadline is missed; {shown} is not written"
+        ),
+    };
+    if !settings.quiet {
+        messages::say(&line);
+    }
+    Ok(())
 }
 
 fn corpus(folder: &Path, settings: Settings) -> Result<ExitCode> {

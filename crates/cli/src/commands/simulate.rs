@@ -29,7 +29,8 @@ use crate::stop::{self, NO, Stop, YES};
 Without --horizon a simulation goes on until everything repeats (the hyperperiod,
 with offsets twice that), if that takes at most a million jobs and nothing is
 drawn or taken in turns; else as long as a million jobs take, a day at most. At
-most 5 000 tasks are simulated.
+most 10 000 tasks are simulated; a file may say its own horizon. Without -o and
+--smt, a simulation keeps statistics only and is several times as fast.
 
 A job is hit, missed (started, not finished in time) or lost (never started,
 because an earlier one was still running). Jobs whose deadline lies beyond the

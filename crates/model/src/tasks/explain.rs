@@ -133,6 +133,9 @@ fn about_set(set: &TaskSet) -> Subject {
         (None, _) => Origin::Default,
     };
     facts.put("priorities", assigned, origin);
+    if let Some(horizon) = set.horizon {
+        facts.given("horizon", horizon);
+    }
     facts.derived("tasks", set.tasks.len());
     facts.about("set", &set.name)
 }

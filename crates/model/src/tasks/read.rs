@@ -84,6 +84,7 @@ pub(crate) fn from_node(node: &Node) -> Read<TaskSet> {
         tasks: Vec::new(),
         interference: each(&file, "interference", interference)?,
         background: each(&file, "background", background)?,
+        horizon: file.span("horizon")?,
     };
     let drafts = each(&file, "task", |place, node| task(place, node, unit))?;
     set.tasks = inherit_periods(drafts)?;

@@ -3,6 +3,8 @@
 //! Owns: [`TaskSet`], who is more urgent than whom, what a set says about its CPUs and rates.
 //! Must not: judge whether deadlines hold (`sched` does).
 
+use hourglass_time::Span;
+
 use super::{Fraction, Interference, Machine, Program, Protocol, Resource, Server, Task};
 use crate::{CpuSet, Policy};
 
@@ -30,6 +32,9 @@ pub struct TaskSet {
     pub interference: Vec<Interference>,
     /// Threads that are no tasks, because nothing bounds how often they run.
     pub background: Vec<Background>,
+    /// How long a simulation goes on that is not told otherwise, above zero: a scenario ends where it has
+    /// shown what it is for.
+    pub horizon: Option<Span>,
 }
 
 /// Who runs next.

@@ -10,12 +10,13 @@ use super::task::Activation;
 /// Name and version of the format, which a file may state.
 pub const TASKS_SCHEMA: &str = "hourglass.tasks/1";
 
-pub(crate) const FILE_KEYS: [&str; 11] = [
+pub(crate) const FILE_KEYS: [&str; 12] = [
     "schema",
     "name",
     "unit",
     "scheduler",
     "priorities",
+    "horizon",
     "machine",
     "resource",
     "server",

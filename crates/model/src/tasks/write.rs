@@ -39,6 +39,7 @@ impl TaskSet {
         table.text("scheduler", word(&words::SCHEDULERS, &self.scheduler));
         let assignment = self.assignment.map(|given| word(&words::ASSIGNMENTS, &given));
         table.if_some("priorities", assignment);
+        table.if_some("horizon", self.horizon);
         table.if_any("machine", machine(&self.machine));
         table.list("resource", &self.resources, resource);
         table.list("server", &self.servers, server);

@@ -6,10 +6,10 @@
 //! nanosecond, as small as the rates of progress need. Must not: know Linux, read a clock, use
 //! floating point for what happens when, run without a bound ([`Settings`]).
 //!
-//! The same system with the same seed does the same. [`run`] gives statistics only, and has a fast
-//! path for the common case. [`run_with`] also tells a [`Sink`] what ran when, and lets a
-//! [`Monitor`] close CPUs and stop threads, which is how the policies for hardware threads are
-//! written.
+//! The same system with the same seed does the same. [`run`] gives statistics only. [`run_to`] tells a
+//! [`Sink`] how far the simulation is, and if it wants that, what ran when. Where nobody wants that, both have a
+//! fast path for the common case, with the same outcome. [`run_with`] also lets a [`Monitor`] close CPUs and
+//! stop threads, which is how the policies for hardware threads are written.
 //!
 //! ```
 //! use hourglass_sched::sim::{self, Settings, System, Thread};
@@ -59,7 +59,7 @@ pub use monitor::{Gate, JobView, MOST_LOOKS, Monitor, Orders, Reasons, Unwatched
 pub use outcome::{CpuOutcome, FirstMiss, Outcome, ServerOutcome, ThreadOutcome};
 pub use server::{Charge, Rank, Server, ServerKind};
 pub use settings::{MOST_EVENTS, Settings};
-pub use sink::{Event, Nobody, Sink, Slice};
+pub use sink::{Event, Interest, Nobody, Sink, Slice};
 pub use system::{Overheads, Protocol, QUANTUM, SLICE, System, Throttling};
 pub use thread::{Action, Arrivals, Class, Cost, Jitter, Late, Mark, Preemption, Thread};
 
@@ -68,19 +68,36 @@ pub use thread::{Action, Arrivals, Class, Cost, Jitter, Late, Mark, Preemption, 
 /// # Errors
 /// A system that makes no sense, more events than the settings allow, or a time over 64 bits.
 pub fn run(system: &System, settings: Settings) -> Result<Outcome, SimError> {
+    run_to(system, settings, &mut Nobody)
+}
+
+/// Simulates a system, and tells `sink` what it wants to hear.
+///
+/// # Errors
+/// Those of [`run`].
+// Not generic, so that the engine is compiled with the settings of this crate, which are for speed.
+pub fn run_to(
+    system: &System,
+    settings: Settings,
+    sink: &mut dyn Sink,
+) -> Result<Outcome, SimError> {
     check::check(system)?;
-    fast::run(system, settings)
-        .unwrap_or_else(|| engine::run(system, settings, &mut Nobody, &mut Unwatched))
+    if sink.interest() == Interest::Nothing
+        && let Some(found) = fast::run(system, settings, &mut |now| sink.reached(now))
+    {
+        return found;
+    }
+    engine::run(system, settings, sink, &mut Unwatched)
 }
 
 /// Simulates a system, tells `sink` what happens, and follows the orders of `monitor`.
 ///
 /// # Errors
 /// Those of [`run`], and [`SimError::Restless`] for a monitor that never comes to rest.
-pub fn run_with<S: Sink, M: Monitor>(
+pub fn run_with<M: Monitor>(
     system: &System,
     settings: Settings,
-    sink: &mut S,
+    sink: &mut dyn Sink,
     monitor: &mut M,
 ) -> Result<Outcome, SimError> {
     check::check(system)?;

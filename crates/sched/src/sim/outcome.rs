@@ -30,10 +30,14 @@ pub struct ThreadOutcome {
     pub jobs: u64,
     /// Jobs done late, and jobs that were due by the horizon and are not done.
     pub missed: u64,
+    /// Jobs done late alone.
+    pub late: u64,
     /// Jobs that never started because an earlier one was still running.
     pub lost: u64,
     /// Jobs that are released and not done at the horizon.
     pub unfinished: u64,
+    /// Whether the oldest of those has begun: the others cannot have.
+    pub begun: bool,
     /// The shortest response of a job that was done, from its nominal arrival, ns.
     pub min_response: Option<u64>,
     /// The longest, from nominal arrival.

@@ -1,6 +1,6 @@
 //! Who is told what ran when.
 //!
-//! Owns: [`Sink`], [`Slice`] and [`Event`]. Must not: keep anything itself.
+//! Owns: [`Sink`], what it wants to hear, [`Slice`] and [`Event`]. Must not: keep anything itself.
 
 /// A thread ran on a CPU without interruption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,13 +78,26 @@ pub enum Event {
     },
 }
 
+/// What a sink wants to hear, besides how far the simulation is. The less it is, the faster the simulation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Interest {
+    /// Nothing: the statistics of the outcome are enough.
+    Nothing,
+    /// What ran when.
+    Slices,
+    /// Events, too.
+    Everything,
+}
+
 /// Takes in what happens, in order of time; slices when they end.
 ///
 /// An implementation MUST NOT assume that slices of different CPUs are sorted by their start: a slice
 /// that began earlier may end later.
 pub trait Sink {
-    /// Whether anything is told. If not, telling costs nothing.
-    const ACTIVE: bool = true;
+    /// What it wants to hear; asked once, at the beginning.
+    fn interest(&self) -> Interest {
+        Interest::Everything
+    }
 
     /// A thread ran.
     fn ran(&mut self, slice: Slice);
@@ -104,7 +117,9 @@ pub trait Sink {
 pub struct Nobody;
 
 impl Sink for Nobody {
-    const ACTIVE: bool = false;
+    fn interest(&self) -> Interest {
+        Interest::Nothing
+    }
 
     fn ran(&mut self, _: Slice) {}
 

@@ -2,7 +2,8 @@
 //!
 //! Owns: the choice of analyses by what the set says, and the document `hourglass.check/1`. Every key of
 //! a description counts in the numbers, or by a stated transformation that makes bounds larger, or
-//! the verdict is unknown, with the reason. Must not: bound anything itself, draw.
+//! the verdict is unknown, with the reason. Whatever is called infeasible is shown by a simulation
+//! (`replay`). Must not: bound anything itself, draw.
 //!
 //! Every search ends: an analysis takes at most [`effort::DEFAULT_LOOKS`](hourglass_sched::effort)
 //! looks at a task for each processor or server, finding priorities n (n + 1) / 2 times as many for n tasks.
@@ -17,6 +18,8 @@ mod place;
 mod processor;
 mod proof;
 mod ranks;
+mod replay;
+mod scenario;
 mod sensitivity;
 mod servers;
 mod solve;
@@ -158,6 +161,7 @@ pub fn check(set: &TaskSet, request: &Request) -> Result<CheckDocument, RequestE
     }
     certainly_late(set, &mut document);
     overloaded(set, &mut document);
+    replay::confirm(set, &mut document);
     if let Some(period) = request.server {
         document.server = Some(design::design(set, period)?);
     }

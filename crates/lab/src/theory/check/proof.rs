@@ -102,6 +102,7 @@ pub(super) fn too_long(task: &Task, needs: u64) -> WitnessFacts {
             task.name,
             time(needs)
         ),
+        ..WitnessFacts::default()
     }
 }
 
@@ -118,14 +119,7 @@ pub(super) fn overloaded(cpus: &str, utilisation: Option<&str>) -> WitnessFacts 
         Some(utilisation) => format!("the tasks on CPU {cpus} need {utilisation} of a processor"),
         None => format!("the tasks on CPU {cpus} need more than there is"),
     };
-    WitnessFacts {
-        kind: "utilisation".to_owned(),
-        task: None,
-        job: None,
-        found_ns: None,
-        limit_ns: None,
-        text,
-    }
+    WitnessFacts { kind: "utilisation".to_owned(), text, ..WitnessFacts::default() }
 }
 
 fn witness(
@@ -143,6 +137,7 @@ fn witness(
         found_ns: Some(found),
         limit_ns: Some(limit),
         text,
+        ..WitnessFacts::default()
     }
 }
 

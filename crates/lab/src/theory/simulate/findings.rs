@@ -4,13 +4,12 @@
 
 use hourglass_model::document::Warning;
 use hourglass_model::simulation::{
-    BackgroundFindings, SIMULATE_SCHEMA, SimulationDocument, SmtFindings, TaskFindings,
+    BackgroundFindings, FirstMiss, SIMULATE_SCHEMA, SimulationDocument, SmtFindings, TaskFindings,
 };
 use hourglass_model::tasks::{Fraction, Scheduler, Task};
 use hourglass_sched::sim::{Class, System, smt};
 
 use super::horizon::Horizon;
-use super::record::Recorded;
 use super::system::{Model, ns, warn};
 use super::{Pass, Request};
 
@@ -23,12 +22,11 @@ pub(super) fn document(
     compared: Option<&Pass>,
 ) -> SimulationDocument {
     let outcome = &pass.outcome;
-    let tasks = || request.set.tasks.iter().zip(&outcome.threads).zip(&pass.threads).zip(0u32..);
+    let tasks = request.set.tasks.iter().zip(&outcome.threads).zip(0u32..);
     let background = request.set.background.iter().zip(outcome.threads.iter().skip(model.tasks));
     let first = u32::try_from(model.tasks).unwrap_or(u32::MAX);
-    let found: Vec<TaskFindings> = tasks()
-        .map(|(((task, outcome), seen), id)| task_findings(task, outcome, seen, id))
-        .collect();
+    let found: Vec<TaskFindings> =
+        tasks.map(|((task, outcome), id)| task_findings(task, outcome, id)).collect();
     let mut warnings = model.warnings.clone();
     short_horizon(request, horizon, &mut warnings);
     SimulationDocument {
@@ -75,18 +73,17 @@ fn scheduler(scheduler: Scheduler) -> &'static str {
 fn task_findings(
     task: &Task,
     outcome: &hourglass_sched::sim::ThreadOutcome,
-    seen: &Recorded,
     thread: u32,
 ) -> TaskFindings {
-    let never_done = outcome.missed.saturating_sub(seen.done_late);
-    let behind = never_done.saturating_sub(u64::from(seen.left_begun));
+    let never_done = outcome.missed.saturating_sub(outcome.late);
+    let behind = never_done.saturating_sub(u64::from(outcome.begun));
     TaskFindings {
         name: task.name.clone(),
         thread,
         period_ns: ns(task.period),
         deadline_ns: ns(task.deadline()),
         jobs: outcome.released,
-        hit: outcome.jobs.saturating_sub(seen.done_late),
+        hit: outcome.jobs.saturating_sub(outcome.late),
         missed: outcome.missed - behind,
         lost: outcome.lost.saturating_add(behind),
         max_response_ns: outcome.max_response,
@@ -97,6 +94,12 @@ fn task_findings(
         cpu_time_ns: outcome.received,
         preemptions: outcome.preemptions,
         migrations: outcome.migrations,
+        first_miss: outcome.first_miss.map(|miss| FirstMiss {
+            job: miss.job,
+            arrival_ns: miss.arrival,
+            due_ns: miss.due,
+            done_ns: miss.done,
+        }),
     }
 }
 

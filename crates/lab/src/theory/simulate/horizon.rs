@@ -23,7 +23,7 @@ pub(super) struct Horizon {
     pub(super) hyperperiod: Option<u64>,
 }
 
-/// What was asked for; else as long as [`OVERLOADED_JOBS`] take where more is demanded than there is;
+/// What was asked for; else what the file says; else as long as [`OVERLOADED_JOBS`] take where more is demanded than there is;
 /// else until everything has repeated, if that takes no more than
 /// [`DEFAULT_JOBS`] and nothing is drawn or taken in turns; else as long as so many jobs take.
 /// `throttling` is the period of the kernel's limit on fixed priorities, ns.
@@ -33,9 +33,12 @@ pub(super) fn horizon(
     is_drawn: bool,
     throttling: Option<u64>,
 ) -> Horizon {
-    let hyperperiod = hyperperiod(set, throttling);
+    let hyperperiod = repeats_after(set, throttling);
     if let Some(ns) = asked {
         return Horizon { ns, from: "asked", hyperperiod };
+    }
+    if let Some(horizon) = set.horizon {
+        return Horizon { ns: ns(horizon), from: "file", hyperperiod };
     }
     let stays = !is_drawn && !takes_turns(set);
     let repeated = hyperperiod.and_then(|period| until_repeated(set, period, throttling.is_some()));
@@ -69,8 +72,14 @@ fn is_overloaded(set: &TaskSet, hyperperiod: u64) -> bool {
     all.is_none_or(|all| all > cpus * u128::from(hyperperiod))
 }
 
-/// The least common multiple of all periods: of tasks, servers, ticks, timers and throttling.
-fn hyperperiod(set: &TaskSet, throttling: Option<u64>) -> Option<u64> {
+/// The least common multiple of all periods of a set, ns; `None` if it has more than 64 bits.
+#[must_use]
+pub fn hyperperiod(set: &TaskSet) -> Option<u64> {
+    repeats_after(set, None)
+}
+
+/// The same with the period of throttling.
+fn repeats_after(set: &TaskSet, throttling: Option<u64>) -> Option<u64> {
     let overheads = &set.machine.overheads;
     let periods = set.tasks.iter().map(|task| ns(task.period));
     let periods = periods.chain(set.servers.iter().map(|server| ns(server.period)));

@@ -28,7 +28,7 @@ use thiserror::Error;
 
 use crate::theory::check::NO_TASK;
 
-pub use horizon::DEFAULT_JOBS;
+pub use horizon::{DEFAULT_JOBS, hyperperiod};
 pub use system::{Choices, Model, model};
 
 use record::{Recorded, Recorder};
@@ -69,7 +69,7 @@ pub struct Request {
     pub set: TaskSet,
     /// What was left out when they were read, one sentence each.
     pub notes: Vec<String>,
-    /// How long; without it, the hyperperiod if it has at most [`DEFAULT_JOBS`] and nothing is
+    /// How long; without it, what the file says, else the hyperperiod if it has at most [`DEFAULT_JOBS`] and nothing is
     /// drawn, else as long as so many jobs take.
     pub horizon: Option<Span>,
     /// Whatever is drawn is drawn from this.
@@ -117,8 +117,8 @@ impl Request {
 /// Intervals that a folder has room for unless it is asked for otherwise; 48 MB of memory.
 pub const DEFAULT_RECORDS: u64 = 1_000_000;
 
-/// Tasks of a set that is simulated, at most. So many are a thousand events in a second.
-pub const MOST_TASKS: usize = 5_000;
+/// Tasks of a set that is simulated, at most: as many as are analysed.
+pub const MOST_TASKS: usize = 10_000;
 
 /// Hears how far a simulation is, on the thread that called [`simulate`].
 pub trait Watch {
@@ -164,7 +164,7 @@ pub enum Failure {
     },
     /// More tasks than a simulation takes.
     #[error(
-        "{0} tasks, and at most {MOST_TASKS} are simulated, since each event looks at all of them; simulate the \
+        "{0} tasks, and at most {MOST_TASKS} are simulated; simulate the \
          tasks of one processor at a time, each in a file of its own, or leave some out"
     )]
     TooMany(usize),
@@ -275,7 +275,7 @@ fn pass(
     let mut recorder = Recorder::new(system, &model.cpus, settings.horizon, capacity, watch);
     let (outcome, watched, best_effort) = match policy {
         None => {
-            let outcome = sim::run_with(system, settings, &mut recorder, &mut sim::Unwatched)
+            let outcome = sim::run_to(system, settings, &mut recorder)
                 .map_err(|error| named(&error, model))?;
             let best_effort = smt::best_effort(system, &outcome);
             (outcome, smt::Watched::default(), best_effort)

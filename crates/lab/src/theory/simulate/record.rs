@@ -1,11 +1,12 @@
 //! What happened, as a trace and as counts.
 //!
-//! Owns: joining slices to intervals, the memory that they may take, what only the trace knows:
-//! which jobs were late, and gaps. Must not: write a folder.
+//! Owns: joining slices to intervals, the memory that they may take, what only the trace knows: gaps. Where
+//! nobody wants a trace it asks for nothing but how far the simulation is, which is much faster. Must not:
+//! write a folder.
 
 use hdrhistogram::Histogram;
 use hourglass_model::{Interval, Onset};
-use hourglass_sched::sim::{Event, Sink, Slice, System};
+use hourglass_sched::sim::{Event, Interest, Sink, Slice, System};
 use hourglass_sys::signal;
 
 use super::Watch;
@@ -13,7 +14,6 @@ use super::Watch;
 /// Takes in a simulation.
 pub(super) struct Recorder<'a> {
     pub(super) threads: Vec<Recorded>,
-    deadlines: Vec<u64>,
     /// The machine's number of each CPU.
     cpus: &'a [u32],
     /// Intervals that may still be stored; `None` if none are wanted.
@@ -35,12 +35,6 @@ pub(super) struct Recorded {
     pub(super) gaps: Histogram<u64>,
     pub(super) gaps_total: u64,
     pub(super) gaps_max: u64,
-    /// Jobs that were done after their deadline.
-    pub(super) done_late: u64,
-    /// Whether a job that began is not done at the end.
-    pub(super) left_begun: bool,
-    /// The job that was done last.
-    last_done: Option<u64>,
     /// CPUs on which it ran.
     pub(super) cpus_seen: Vec<u32>,
     /// The interval that may still go on, and the job that it is of.
@@ -59,17 +53,9 @@ impl Recorded {
             gaps: Histogram::new(DIGITS).ok()?,
             gaps_total: 0,
             gaps_max: 0,
-            done_late: 0,
-            left_begun: false,
-            last_done: None,
             cpus_seen: Vec::new(),
             open: None,
         })
-    }
-
-    /// Whether the oldest job that is not done has begun. Call it before the intervals are closed.
-    fn is_within_a_job(&self) -> bool {
-        self.open.as_ref().is_some_and(|(_, job)| Some(*job) != self.last_done)
     }
 
     fn gap(&mut self, length: u64) {
@@ -80,7 +66,7 @@ impl Recorded {
 }
 
 impl<'a> Recorder<'a> {
-    /// Stores up to `capacity` intervals, or counts only.
+    /// Stores up to `capacity` intervals; without it, nothing is recorded.
     pub(super) fn new(
         system: &System,
         cpus: &'a [u32],
@@ -90,7 +76,6 @@ impl<'a> Recorder<'a> {
     ) -> Recorder<'a> {
         Recorder {
             threads: system.threads.iter().filter_map(|_| Recorded::new()).collect(),
-            deadlines: system.threads.iter().map(|thread| thread.deadline).collect(),
             cpus,
             room: capacity,
             horizon,
@@ -101,7 +86,6 @@ impl<'a> Recorder<'a> {
     /// Stores what was still open.
     pub(super) fn close(mut self) -> Vec<Recorded> {
         for thread in &mut self.threads {
-            thread.left_begun = thread.is_within_a_job();
             if let Some((interval, _)) = thread.open.take() {
                 store(thread, interval, &mut self.room);
             }
@@ -122,6 +106,10 @@ fn store(thread: &mut Recorded, interval: Interval, room: &mut Option<u64>) {
 }
 
 impl Sink for Recorder<'_> {
+    fn interest(&self) -> Interest {
+        if self.room.is_some() { Interest::Slices } else { Interest::Nothing }
+    }
+
     fn ran(&mut self, slice: Slice) {
         let cpu = usize::try_from(slice.cpu).ok().and_then(|cpu| self.cpus.get(cpu));
         let cpu = cpu.copied().unwrap_or(slice.cpu);
@@ -166,11 +154,5 @@ impl Sink for Recorder<'_> {
         signal::stop_asked().is_none()
     }
 
-    fn happened(&mut self, _: u64, event: Event) {
-        let Event::Completion { thread, job, response, .. } = event else { return };
-        let is_late = self.deadlines.get(thread).is_some_and(|deadline| response > *deadline);
-        let Some(thread) = self.threads.get_mut(thread) else { return };
-        thread.last_done = Some(job);
-        thread.done_late += u64::from(is_late);
-    }
+    fn happened(&mut self, _: u64, _: Event) {}
 }

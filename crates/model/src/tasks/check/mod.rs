@@ -33,6 +33,9 @@ impl TaskSet {
         unique("task", self.tasks.iter().map(|task| &task.name).chain(background))?;
         unique("resource", self.resources.iter().map(|resource| &resource.name))?;
         unique("server", self.servers.iter().map(|server| &server.name))?;
+        if let Some(horizon) = self.horizon.filter(|horizon| !horizon.is_positive()) {
+            return Err(bad(Place::file(), "horizon", horizon, "it must be above zero"));
+        }
         machine::check(self)?;
         for task in &self.tasks {
             alone::check(task)?;

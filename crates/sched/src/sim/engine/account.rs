@@ -7,15 +7,27 @@ use super::Machine;
 use super::timers::NEVER;
 
 impl<const TELL: bool> Machine<TELL> {
-    /// Brings all CPUs up to `to`.
-    pub(super) fn account(&mut self, to: u64) {
+    /// Brings all CPUs up to now.
+    pub(super) fn bring_up_all(&mut self) {
         for cpu in 0..self.cpus.len() {
-            let passed = to.saturating_sub(self.cpus[cpu].since);
-            if passed > 0 {
-                self.cpus[cpu].since = to;
-                if let Some(thread) = self.cpus[cpu].thread {
-                    self.pass(cpu, thread, passed);
-                }
+            self.bring_up_cpu(cpu);
+        }
+    }
+
+    /// Brings the CPUs of a domain up to now.
+    pub(super) fn bring_up(&mut self, domain: usize) {
+        for index in 0..self.domains[domain].cpus.len() {
+            self.bring_up_cpu(self.domains[domain].cpus[index]);
+        }
+    }
+
+    #[inline]
+    fn bring_up_cpu(&mut self, cpu: usize) {
+        let passed = self.now.saturating_sub(self.cpus[cpu].since);
+        if passed > 0 {
+            self.cpus[cpu].since = self.now;
+            if let Some(thread) = self.cpus[cpu].thread {
+                self.pass(cpu, thread, passed);
             }
         }
     }

@@ -15,6 +15,7 @@ use super::super::source::{Costs, Releases};
 use super::super::system::System;
 use super::super::thread::{Class, Mark, Thread};
 use super::fair::Share;
+use super::queue::Stand;
 use super::servers::ONE;
 use super::state::{Chain, Cpu, Domain, Keeper, Lock, Runner};
 use super::timers::{NEVER, Timers};
@@ -52,11 +53,16 @@ impl<const TELL: bool> Machine<TELL> {
             turns: 0,
             reasons: Reasons::default(),
             expired: vec![false; timers],
+            dirty: 0,
+            apart: false,
+            ends: vec![NEVER; system.cpus as usize],
             told: Vec::new(),
+            tells_events: false,
             candidates: Vec::with_capacity(system.threads.len()),
             winners: vec![None; system.cpus as usize],
             displaced: Vec::new(),
         };
+        machine.apart = machine.rates.all_full() && machine.locks.is_empty() && timers == 0;
         machine.join_servers();
         machine.set_first_timers();
         Ok(machine)
@@ -213,6 +219,7 @@ fn runner(
         number: 0,
         waiting: VecDeque::new(),
         job: None,
+        stand: Stand::Away,
         ready: false,
         stopped: false,
         held: false,
@@ -237,7 +244,7 @@ fn cpus(system: &System, home: &[usize], scale: u64) -> Vec<Cpu> {
         last: None,
         since: 0,
         rate: scale,
-        end: NEVER,
+        stale: true,
         payer: None,
         drain: 0,
         counted: false,

@@ -10,6 +10,7 @@ use super::super::system::Protocol;
 use super::super::thread::{Class, Preemption};
 use super::Machine;
 use super::fair::Sums;
+use super::state::Domain;
 
 /// Nobody may take its CPU.
 pub(super) const HELD: u8 = 0;
@@ -184,34 +185,62 @@ impl<const TELL: bool> Machine<TELL> {
 
     /// Chooses for a domain of one CPU.
     pub(super) fn choose_one(&self, domain: usize, sums: Sums) -> Option<usize> {
-        let cpu = self.domains[domain].cpus[0];
-        let ready = self.domains[domain].ready.iter();
-        let found = ready.filter_map(|thread| self.candidate(*thread, sums));
-        found.filter(|c| self.admits(cpu, c.urgency.band, c.thread)).min().map(|c| c.thread)
+        let Domain { cpus, queue, asked, .. } = &self.domains[domain];
+        let cpu = cpus[0];
+        let mut queued = queue.iter();
+        let first = queued.find(|(rank, thread)| self.admits(cpu, rank.band(), *thread));
+        let first = first.map(|(_, thread)| thread);
+        if asked.is_empty() {
+            return first;
+        }
+        let asked = asked.iter().filter_map(|thread| self.candidate(*thread, sums));
+        let asked = asked.filter(|c| self.admits(cpu, c.urgency.band, c.thread));
+        let first = first.and_then(|thread| self.candidate(thread, sums));
+        first.into_iter().chain(asked).min().map(|c| c.thread)
     }
 
     /// Chooses for a domain of several CPUs: `winners` by CPU of the machine.
     pub(super) fn choose_many(&mut self, domain: usize, sums: Sums) {
-        let mut candidates = std::mem::take(&mut self.candidates);
         let mut winners = std::mem::take(&mut self.winners);
+        let Domain { queue, asked, .. } = &self.domains[domain];
+        if asked.is_empty() {
+            let order = queue.iter().map(|(rank, thread)| (rank.band(), thread));
+            self.spread(domain, order, &mut winners);
+            self.winners = winners;
+            return;
+        }
+        let mut candidates = std::mem::take(&mut self.candidates);
         candidates.clear();
-        let ready = self.domains[domain].ready.iter();
-        candidates.extend(ready.filter_map(|thread| self.candidate(*thread, sums)));
+        let ready = queue.iter().map(|(_, thread)| thread).chain(asked.iter().copied());
+        candidates.extend(ready.filter_map(|thread| self.candidate(thread, sums)));
         candidates.sort_unstable();
+        let order = candidates.iter().map(|found| (found.urgency.band, found.thread));
+        self.spread(domain, order, &mut winners);
+        self.candidates = candidates;
+        self.winners = winners;
+    }
+
+    /// Gives the CPUs of a domain to threads in this order, each with its band.
+    fn spread(
+        &self,
+        domain: usize,
+        order: impl Iterator<Item = (u8, usize)> + Clone,
+        winners: &mut [Option<usize>],
+    ) {
         let cpus = &self.domains[domain].cpus;
         let mut free = cpus.iter().fold(0u128, |mask, cpu| mask | (1 << *cpu));
         for cpu in cpus {
             winners[*cpu] = None;
         }
         // CPUs whose threads will probably stay.
-        let first = candidates.iter().take(cpus.len());
-        let staying = first.filter_map(|c| self.runners[c.thread].cpu);
+        let first = order.clone().take(cpus.len());
+        let staying = first.filter_map(|(_, thread)| self.runners[thread].cpu);
         let staying = staying.fold(0u128, |mask, cpu| mask | (1 << cpu));
-        for candidate in &candidates {
+        for (band, thread) in order {
             if free == 0 {
                 break;
             }
-            let runner = &self.runners[candidate.thread];
+            let runner = &self.runners[thread];
             let server = runner.server.filter(|s| !self.is_spent_and_soft(*s));
             let served = |cpu: &usize| {
                 winners[*cpu].is_some_and(|other: usize| self.runners[other].server == server)
@@ -219,23 +248,18 @@ impl<const TELL: bool> Machine<TELL> {
             if server.is_some() && cpus.iter().any(served) {
                 continue;
             }
-            if let Some(cpu) = self.place(candidate, free & runner.mask, staying) {
-                winners[cpu] = Some(candidate.thread);
+            if let Some(cpu) = self.place(band, thread, free & runner.mask, staying) {
+                winners[cpu] = Some(thread);
                 free &= !(1 << cpu);
             }
         }
-        self.candidates = candidates;
-        self.winners = winners;
     }
 
     /// The CPU for a candidate: its own, else one whose thread will not stay (its last one, an idle
     /// one, the first), else the first.
-    fn place(&self, candidate: &Candidate, allowed: u128, staying: u128) -> Option<usize> {
-        let runner = &self.runners[candidate.thread];
-        let fits = |cpu: &usize| {
-            allowed & (1 << *cpu) != 0
-                && self.admits(*cpu, candidate.urgency.band, candidate.thread)
-        };
+    fn place(&self, band: u8, thread: usize, allowed: u128, staying: u128) -> Option<usize> {
+        let runner = &self.runners[thread];
+        let fits = |cpu: &usize| allowed & (1 << *cpu) != 0 && self.admits(*cpu, band, thread);
         if let Some(own) = runner.cpu.filter(fits) {
             return Some(own);
         }

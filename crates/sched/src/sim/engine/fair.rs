@@ -83,7 +83,7 @@ impl<const TELL: bool> Machine<TELL> {
     /// Sums over the fair threads of a domain.
     pub(super) fn sums(&self, domain: usize) -> Sums {
         let mut sums = Sums::default();
-        for at in &self.domains[domain].ready {
+        for at in &self.domains[domain].asked {
             let share = &self.runners[*at].share;
             if share.counts {
                 sums.weight += i128::from(share.weight);

@@ -45,7 +45,10 @@ impl<const TELL: bool> Machine<TELL> {
         let current = runner.job.map(|job| (job.number, job.coming));
         let waiting = runner.waiting.iter().map(|waiting| (waiting.number, waiting.coming));
         let open: Vec<(u64, Coming)> = current.into_iter().chain(waiting).collect();
-        self.runners[thread].outcome.unfinished = open.len() as u64;
+        let begun = runner.job.is_some_and(|job| job.left < job.cost);
+        let outcome = &mut self.runners[thread].outcome;
+        outcome.unfinished = open.len() as u64;
+        outcome.begun = begun;
         for (job, coming) in open {
             let runner = &mut self.runners[thread];
             // What ends at the horizon has ended, so that a job due then is late.

@@ -12,6 +12,9 @@ use super::timers::NEVER;
 impl<const TELL: bool> Machine<TELL> {
     /// Gives out the CPUs of a domain.
     pub(super) fn dispatch(&mut self, domain: usize) {
+        self.bring_up(domain);
+        #[cfg(debug_assertions)]
+        self.assert_ranks(domain);
         self.empty_polling(domain);
         let sums = match self.domains[domain].sharing {
             0 => super::fair::Sums::default(),
@@ -46,8 +49,17 @@ impl<const TELL: bool> Machine<TELL> {
             if changed {
                 self.refresh_core(cpu);
             }
-            self.refresh(cpu);
+            if !self.goes_on_as_before(cpu) {
+                self.refresh(cpu);
+            }
         }
+    }
+
+    /// Whether nothing has happened to a CPU and its thread that moves when something is to be done on it.
+    fn goes_on_as_before(&self, cpu: usize) -> bool {
+        let cpu = &self.cpus[cpu];
+        let alone = |thread: usize| self.runners[thread].server.is_none();
+        self.apart && !cpu.stale && !cpu.counted && !cpu.shared && cpu.thread.is_none_or(alone)
     }
 
     /// Takes a CPU from its thread.
@@ -55,6 +67,7 @@ impl<const TELL: bool> Machine<TELL> {
         let Some(thread) = self.cpus[cpu].thread.take() else { return };
         self.end_slice(cpu, thread);
         self.cpus[cpu].last = Some(thread);
+        self.cpus[cpu].stale = true;
         let runner = &mut self.runners[thread];
         runner.cpu = None;
         if runner.ready && runner.job.is_some_and(|job| job.begun) {
@@ -65,6 +78,7 @@ impl<const TELL: bool> Machine<TELL> {
         {
             self.keepers[server].cpu = None;
         }
+        self.rank_again(thread);
     }
 
     /// Who lost a CPU and got no other was preempted.
@@ -99,11 +113,13 @@ impl<const TELL: bool> Machine<TELL> {
             job.preempted = false;
         }
         cpu.thread = Some(thread);
+        cpu.stale = true;
         cpu.since = cpu.since.max(self.now);
         cpu.slice_from = cpu.since;
         cpu.slice_job = runner.job.map_or(0, |job| job.number);
         runner.cpu = Some(at);
         runner.last_cpu = Some(at);
+        self.rank_again(thread);
         self.spend(at, cost);
     }
 
@@ -116,6 +132,7 @@ impl<const TELL: bool> Machine<TELL> {
             self.end_slice(at, thread);
         }
         let cpu = &mut self.cpus[at];
+        cpu.stale = true;
         cpu.since = cpu.since.max(self.now).saturating_add(time);
         cpu.outcome.overhead = cpu.outcome.overhead.saturating_add(time);
         cpu.slice_from = cpu.since;
@@ -159,9 +176,11 @@ impl<const TELL: bool> Machine<TELL> {
 
     /// What a CPU's thread is charged for, and when that ends.
     fn refresh(&mut self, at: usize) {
+        self.cpus[at].stale = false;
         let Some(thread) = self.cpus[at].thread else {
-            self.cpus[at].end = NEVER;
-            self.cpus[at].payer = None;
+            self.ends[at] = NEVER;
+            let cpu = &mut self.cpus[at];
+            (cpu.payer, cpu.counted, cpu.shared) = (None, false, false);
             return;
         };
         let server = self.runners[thread].server;
@@ -174,7 +193,7 @@ impl<const TELL: bool> Machine<TELL> {
         let cpu = &mut self.cpus[at];
         (cpu.payer, cpu.drain, cpu.counted, cpu.shared) = (payer, drain, counted, shared);
         self.begin(thread);
-        self.cpus[at].end = self.next_end(at);
+        self.ends[at] = self.next_end(at);
     }
 
     /// A job has a CPU: from now on thresholds hold, and sections are not preempted.
@@ -186,10 +205,14 @@ impl<const TELL: bool> Machine<TELL> {
         if matches!(runner.preemption, Preemption::None | Preemption::Limited { .. }) {
             runner.held = true;
         }
+        if runner.preemption != Preemption::Full {
+            self.rank_again(thread);
+        }
     }
 
     /// A tick on all CPUs.
     pub(super) fn tick(&mut self) {
+        self.bring_up_all();
         for cpu in 0..self.cpus.len() {
             self.spend(cpu, self.overheads.tick_cost);
             let domain = self.cpus[cpu].domain;
@@ -212,8 +235,10 @@ impl<const TELL: bool> Machine<TELL> {
     /// A period of throttling begins on all CPUs.
     pub(super) fn unthrottle(&mut self) {
         let Some(throttling) = self.throttling else { return };
+        self.bring_up_all();
         for at in 0..self.cpus.len() {
             self.cpus[at].used = 0;
+            self.cpus[at].stale = true;
             let domain = self.cpus[at].domain;
             self.soil(domain);
             if std::mem::take(&mut self.cpus[at].throttled) {

@@ -20,7 +20,9 @@ impl<const TELL: bool> Machine<TELL> {
     pub(super) fn end_on(&mut self, cpu: usize) -> Result<(), SimError> {
         let Some(thread) = self.cpus[cpu].thread else { return Ok(()) };
         let domain = self.cpus[cpu].domain;
+        self.bring_up(domain);
         self.soil(domain);
+        self.cpus[cpu].stale = true;
         let runner = &self.runners[thread];
         let works = !runner.spinning && !runner.endless;
         if works && runner.job.is_some_and(|job| job.left <= job.point) {
@@ -34,6 +36,7 @@ impl<const TELL: bool> Machine<TELL> {
         if self.takes_turns(thread) && self.runners[thread].quantum == 0 {
             self.runners[thread].turn = self.next_turn();
             self.runners[thread].quantum = self.quantum;
+            self.rank_again(thread);
         }
         if self.cpus[cpu].shared && self.runners[thread].share.slice == 0 {
             self.renew_slice(thread);
@@ -50,7 +53,10 @@ impl<const TELL: bool> Machine<TELL> {
     /// The release timer of a thread.
     pub(super) fn release_timer(&mut self, thread: usize) -> Result<(), SimError> {
         let runner = &mut self.runners[thread];
-        let Some(coming) = runner.coming.take() else { return Ok(()) };
+        let Some(coming) = runner.coming.take() else {
+            self.timers.set(self.slots.release + thread, NEVER);
+            return Ok(());
+        };
         runner.coming = match runner.chain.done.is_empty() {
             true => runner.releases.next(),
             false => runner.chain.due.pop_front(),
@@ -123,6 +129,7 @@ impl<const TELL: bool> Machine<TELL> {
         if let Some(cpu) = runner.cpu {
             self.cpus[cpu].slice_job = number;
         }
+        self.rank_again(thread);
         Ok(())
     }
 
@@ -131,7 +138,7 @@ impl<const TELL: bool> Machine<TELL> {
         let runner = &mut self.runners[thread];
         runner.ready = true;
         let (domain, server) = (runner.domain, runner.server);
-        self.domains[domain].ready.push(thread);
+        self.enqueue(thread);
         self.soil(domain);
         if let Some(server) = server {
             self.server_wakes(server)?;
@@ -147,10 +154,7 @@ impl<const TELL: bool> Machine<TELL> {
         runner.held = false;
         let (domain, server) = (runner.domain, runner.server);
         self.update_share(thread);
-        let ready = &mut self.domains[domain].ready;
-        if let Some(place) = ready.iter().position(|other| *other == thread) {
-            ready.swap_remove(place);
-        }
+        self.dequeue(thread);
         self.soil(domain);
         match server {
             Some(server) => self.server_sleeps(server),
@@ -188,6 +192,7 @@ impl<const TELL: bool> Machine<TELL> {
         if job.left <= job.section {
             job.section = runner.section(&job, scale);
             self.runners[thread].held = self.spins(thread);
+            self.rank_again(thread);
         }
         job.point = self.runners[thread].next_point(&job);
         self.runners[thread].job = Some(job);
@@ -245,6 +250,7 @@ impl<const TELL: bool> Machine<TELL> {
         let missed = response > runner.deadline;
         if missed {
             outcome.missed += 1;
+            outcome.late += 1;
             outcome.first_miss.get_or_insert(FirstMiss {
                 job: job.number,
                 arrival: job.coming.arrival,

@@ -23,6 +23,7 @@ impl<const TELL: bool> Machine<TELL> {
             self.locks[resource].holder = Some(thread);
             self.runners[thread].holds = Some(resource);
             self.runners[thread].held |= spin;
+            self.rank_again(thread);
             return Ok(true);
         }
         self.locks[resource].waiters.push(thread);
@@ -33,6 +34,7 @@ impl<const TELL: bool> Machine<TELL> {
         if spin {
             self.runners[thread].held = true;
             self.runners[thread].spinning = true;
+            self.rank_again(thread);
         } else {
             self.make_unready(thread)?;
         }
@@ -60,9 +62,11 @@ impl<const TELL: bool> Machine<TELL> {
         self.soil(domain);
         if self.locks[resource].protocol == Protocol::Spin {
             self.runners[thread].held = self.is_in_section(thread);
+            self.rank_again(thread);
             self.hand_on(resource);
             return Ok(());
         }
+        self.rank_again(thread);
         let Some(next) = self.next_to_wake(resource) else { return Ok(()) };
         self.locks[resource].waiters.retain(|waiter| *waiter != next);
         self.locks[resource].woken.push(next);
@@ -79,6 +83,7 @@ impl<const TELL: bool> Machine<TELL> {
         self.locks[resource].holder = Some(next);
         self.runners[next].holds = Some(resource);
         self.runners[next].spinning = false;
+        self.rank_again(next);
         let domain = self.runners[next].domain;
         self.soil(domain);
     }

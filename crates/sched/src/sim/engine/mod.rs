@@ -3,8 +3,9 @@
 //! Owns: the machine's state, the order of what happens at an instant. Must not: allocate for each
 //! event, round what is left of anything.
 //!
-//! At every event all CPUs are accounted up to it, so that what follows may change rates, drains and
-//! threads without looking back.
+//! At every event the CPUs that it touches are accounted up to it, so that what follows may change rates,
+//! drains and threads without looking back: those of the domain, or all where CPUs of different domains
+//! influence each other by locks, shared cores or a monitor.
 
 mod account;
 mod build;
@@ -15,6 +16,7 @@ mod give;
 mod jobs;
 mod locks;
 mod orders;
+mod queue;
 mod servers;
 mod state;
 mod timers;
@@ -24,7 +26,7 @@ use super::interference::Rates;
 use super::monitor::{MOST_LOOKS, Monitor, Order, Reasons};
 use super::outcome::Outcome;
 use super::settings::Settings;
-use super::sink::{Event, Sink, Slice};
+use super::sink::{Event, Interest, Sink, Slice};
 use super::system::{Overheads, System, Throttling};
 use choose::Candidate;
 pub(super) use jobs::MOST_WAITING;
@@ -38,6 +40,9 @@ const MOST_STILL: u32 = 1 << 20;
 
 /// After so many rounds the sink is asked whether to go on: some thousand times a second.
 const ROUNDS_TO_ASK: u32 = 1 << 12;
+
+/// So much is told to the sink at once.
+const TOLD_AT_ONCE: usize = 256;
 
 /// What is told to the sink.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +74,15 @@ pub(super) struct Machine<const TELL: bool> {
     turns: u64,
     reasons: Reasons,
     expired: Vec<bool>,
+    /// Domains whose CPUs must be given out again, a bit each.
+    dirty: u128,
+    /// Whether CPUs of different domains do not influence each other.
+    apart: bool,
+    /// When something is to be done on each CPU.
+    ends: Vec<u64>,
     told: Vec<Told>,
+    /// Whether events are told, besides slices.
+    tells_events: bool,
     /// Room for choosing.
     candidates: Vec<Candidate>,
     winners: Vec<Option<usize>>,
@@ -90,23 +103,26 @@ struct Slots {
 }
 
 /// Simulates.
-pub(super) fn run<S: Sink, M: Monitor>(
+pub(super) fn run<M: Monitor>(
     system: &System,
     settings: Settings,
-    sink: &mut S,
+    sink: &mut dyn Sink,
     monitor: &mut M,
 ) -> Result<Outcome, SimError> {
-    if S::ACTIVE {
-        Machine::<true>::build(system, settings, monitor.timers())?.run(sink, monitor)
-    } else {
+    let interest = sink.interest();
+    if interest == Interest::Nothing {
         Machine::<false>::build(system, settings, monitor.timers())?.run(sink, monitor)
+    } else {
+        let mut machine = Machine::<true>::build(system, settings, monitor.timers())?;
+        machine.tells_events = interest == Interest::Everything;
+        machine.run(sink, monitor)
     }
 }
 
 impl<const TELL: bool> Machine<TELL> {
-    fn run<S: Sink, M: Monitor>(
+    fn run<M: Monitor>(
         mut self,
-        sink: &mut S,
+        sink: &mut dyn Sink,
         monitor: &mut M,
     ) -> Result<Outcome, SimError> {
         let mut given = Vec::new();
@@ -116,7 +132,7 @@ impl<const TELL: bool> Machine<TELL> {
         }
         let (mut still, mut rounds) = (0u32, 0u32);
         loop {
-            let ends = self.cpus.iter().map(|cpu| cpu.end).min().unwrap_or(NEVER);
+            let ends = self.ends.iter().copied().min().unwrap_or(NEVER);
             let next = self.timers.first().0.min(ends);
             if next > self.horizon || (next == self.horizon && ends > next) || next == NEVER {
                 break;
@@ -127,12 +143,16 @@ impl<const TELL: bool> Machine<TELL> {
                     return Err(SimError::Restless { at: next });
                 }
             }
-            self.account(next);
             self.now = next;
-            for cpu in 0..self.cpus.len() {
-                if self.cpus[cpu].end == next {
-                    self.count_event()?;
-                    self.end_on(cpu)?;
+            if !self.apart {
+                self.bring_up_all();
+            }
+            if ends == next {
+                for cpu in 0..self.cpus.len() {
+                    if self.ends[cpu] == next {
+                        self.count_event()?;
+                        self.end_on(cpu)?;
+                    }
                 }
             }
             if next < self.horizon {
@@ -142,19 +162,27 @@ impl<const TELL: bool> Machine<TELL> {
             if M::ACTIVE {
                 self.consult(monitor, &mut given)?;
             }
-            self.flush(sink);
+            if self.told.len() >= TOLD_AT_ONCE {
+                self.flush(sink);
+            }
             rounds = rounds.wrapping_add(1);
-            if TELL && rounds.is_multiple_of(ROUNDS_TO_ASK) && !sink.reached(self.now) {
+            if rounds.is_multiple_of(ROUNDS_TO_ASK) && !self.goes_on(sink) {
                 self.horizon = self.now;
                 break;
             }
         }
         let horizon = self.horizon;
-        self.account(horizon);
         self.now = horizon;
+        self.bring_up_all();
         let outcome = self.finish();
         self.flush(sink);
         Ok(outcome)
+    }
+
+    /// Whether the sink wants more.
+    fn goes_on(&mut self, sink: &mut dyn Sink) -> bool {
+        self.flush(sink);
+        sink.reached(self.now)
     }
 
     /// Expires what is due.
@@ -165,30 +193,48 @@ impl<const TELL: bool> Machine<TELL> {
                 return Ok(());
             }
             self.count_event()?;
-            self.timers.set(slot, NEVER);
             let slots = self.slots;
+            let is_release = (slots.release..slots.tick).contains(&slot);
+            if !is_release {
+                self.timers.set(slot, NEVER);
+            }
             match slot {
                 _ if slot >= slots.monitor => {
                     self.expired[slot - slots.monitor] = true;
                     self.reasons.timer = true;
                 }
                 _ if slot >= slots.tick => self.tick(),
-                _ if slot >= slots.release => self.release_timer(slot - slots.release)?,
-                _ if slot >= slots.wake => self.wake(slot - slots.wake)?,
+                // It sets its timer to the next one.
+                _ if is_release => {
+                    let thread = slot - slots.release;
+                    self.bring_up(self.runners[thread].domain);
+                    self.release_timer(thread)?;
+                }
+                _ if slot >= slots.wake => {
+                    let thread = slot - slots.wake;
+                    self.bring_up(self.runners[thread].domain);
+                    self.wake(thread)?;
+                }
                 _ if slot >= slots.throttle => self.unthrottle(),
-                _ if slot >= slots.zero_lag => self.end_of_lag(slot - slots.zero_lag),
-                _ => self.replenish(slot)?,
+                _ if slot >= slots.zero_lag => {
+                    let server = slot - slots.zero_lag;
+                    self.bring_up(self.keepers[server].domain);
+                    self.end_of_lag(server);
+                }
+                _ => {
+                    self.bring_up(self.keepers[slot].domain);
+                    self.replenish(slot)?;
+                }
             }
         }
     }
 
     /// Gives out CPUs wherever something has changed.
     fn give_out(&mut self) {
-        for domain in 0..self.domains.len() {
-            if self.domains[domain].dirty {
-                self.domains[domain].dirty = false;
-                self.dispatch(domain);
-            }
+        let mut dirty = std::mem::take(&mut self.dirty);
+        while dirty != 0 {
+            self.dispatch(dirty.trailing_zeros() as usize);
+            dirty &= dirty - 1;
         }
     }
 
@@ -231,12 +277,12 @@ impl<const TELL: bool> Machine<TELL> {
     }
 
     fn tell(&mut self, event: Event) {
-        if TELL {
+        if TELL && self.tells_events {
             self.told.push(Told::Happened(self.now, event));
         }
     }
 
-    fn flush<S: Sink>(&mut self, sink: &mut S) {
+    fn flush(&mut self, sink: &mut dyn Sink) {
         if TELL {
             for told in self.told.drain(..) {
                 match told {
@@ -254,6 +300,7 @@ impl<const TELL: bool> Machine<TELL> {
     }
 
     fn soil(&mut self, domain: usize) {
-        self.domains[domain].dirty = true;
+        // As many domains as CPUs at most, of which there are no more than bits.
+        self.dirty |= 1 << domain;
     }
 }

@@ -120,6 +120,7 @@ impl<const TELL: bool> Machine<TELL> {
             let domain = runner.domain;
             self.soil(domain);
             self.update_share(thread);
+            self.rank_again(thread);
         }
         Ok(())
     }

@@ -11,6 +11,7 @@ use super::super::source::{Coming, Costs, Releases};
 use super::super::system::Protocol;
 use super::super::thread::{Class, Late, Mark, Preemption};
 use super::fair::Share;
+use super::queue::{Queue, Stand};
 
 /// A thread and its jobs.
 #[derive(Clone, Debug)]
@@ -36,6 +37,8 @@ pub(super) struct Runner {
     /// Released jobs behind the current one.
     pub(super) waiting: VecDeque<Waiting>,
     pub(super) job: Option<Job>,
+    /// Where it stands among those that are ready.
+    pub(super) stand: Stand,
     /// Whether it has a job and neither suspends itself nor waits for a lock.
     pub(super) ready: bool,
     /// Whether the monitor has stopped it.
@@ -111,8 +114,8 @@ pub(super) struct Cpu {
     pub(super) since: u64,
     /// Units of work a ns.
     pub(super) rate: u64,
-    /// When something is to be done on it.
-    pub(super) end: u64,
+    /// Whether something has happened to its thread since it was looked when that ends.
+    pub(super) stale: bool,
     /// The server that pays.
     pub(super) payer: Option<usize>,
     /// Units of budget a ns.
@@ -177,10 +180,10 @@ pub(super) struct Lock {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Domain {
     pub(super) cpus: Vec<usize>,
-    /// Threads that are ready, in no order.
-    pub(super) ready: Vec<usize>,
-    /// Whether CPUs must be given out again.
-    pub(super) dirty: bool,
+    /// Threads that are ready, whose urgency is known.
+    pub(super) queue: Queue,
+    /// Threads that are ready, whose urgency depends on others; in no order.
+    pub(super) asked: Vec<usize>,
     /// Servers that lose their budget when nobody wants it.
     pub(super) polling: Vec<usize>,
     /// How many ready threads have a fair share.

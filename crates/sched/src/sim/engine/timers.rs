@@ -9,17 +9,18 @@ pub(super) const NEVER: u64 = u64::MAX;
 /// Times by slot. Of equal times the lower slot comes first.
 #[derive(Clone, Debug)]
 pub(super) struct Timers {
-    /// Times, padded to a power of two with [`NEVER`].
-    times: Vec<u64>,
-    /// Winners: the root at 1, the children of `i` at `2 i` and `2 i + 1`; leaves are not stored.
-    winners: Vec<u32>,
+    /// Times with their slots: the root at 1, the children of `i` at `2 i` and `2 i + 1`, each the earlier of the
+    /// two below it; in the second half the slots themselves, padded to a power of two with [`NEVER`].
+    nodes: Vec<(u64, u32)>,
 }
 
 impl Timers {
     /// So many slots, none set.
     pub(super) fn new(slots: usize) -> Timers {
         let size = slots.next_power_of_two().max(2);
-        let mut timers = Timers { times: vec![NEVER; size], winners: vec![0; size] };
+        let mut nodes = vec![(NEVER, 0); size];
+        nodes.extend((0u32..).take(size).map(|slot| (NEVER, slot)));
+        let mut timers = Timers { nodes };
         for place in (1..size).rev() {
             timers.play(place);
         }
@@ -29,31 +30,26 @@ impl Timers {
     /// The earliest time and its slot.
     #[inline]
     pub(super) fn first(&self) -> (u64, usize) {
-        let slot = self.winners[1] as usize;
-        (self.times[slot], slot)
+        let (at, slot) = self.nodes[1];
+        (at, slot as usize)
     }
 
     /// Sets a slot.
     #[inline]
     pub(super) fn set(&mut self, slot: usize, at: u64) {
-        self.times[slot] = at;
-        let mut place = (self.times.len() + slot) / 2;
-        while place >= 1 {
-            self.play(place);
+        let mut place = self.nodes.len() / 2 + slot;
+        self.nodes[place].0 = at;
+        while place > 1 {
             place /= 2;
+            self.play(place);
         }
     }
 
     #[inline]
     fn play(&mut self, place: usize) {
-        let size = self.times.len();
-        let winner = |place: usize| {
-            if place >= size { (place - size) as u32 } else { self.winners[place] }
-        };
-        let (left, right) = (winner(2 * place), winner(2 * place + 1));
+        let (left, right) = (self.nodes[2 * place], self.nodes[2 * place + 1]);
         // Slots on the left are the lower ones.
-        let left_wins = self.times[left as usize] <= self.times[right as usize];
-        self.winners[place] = if left_wins { left } else { right };
+        self.nodes[place] = if left.0 <= right.0 { left } else { right };
     }
 }
 

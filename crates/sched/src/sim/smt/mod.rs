@@ -176,11 +176,11 @@ pub enum SmtError {
 ///
 /// # Errors
 /// See [`SmtError`].
-pub fn run<S: Sink>(
+pub fn run(
     system: &System,
     policy: Policy,
     settings: Settings,
-    sink: &mut S,
+    sink: &mut dyn Sink,
 ) -> Result<SmtOutcome, SmtError> {
     let mut system = system.clone();
     let plan = Plan::new(&mut system, policy)?;

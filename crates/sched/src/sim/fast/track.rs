@@ -1,28 +1,23 @@
-//! The common case, fast: one CPU, independent periodic threads under distinct fixed priorities or
-//! under EDF, preempted anywhere, at no cost.
+//! One CPU of the common case, event by event.
 //!
-//! Owns: which systems it takes, and their simulation with statistics only. Its outcome is that of the
-//! engine, event for event (tests compare them). Must not: differ.
+//! Owns: [`Track`]. Must not: know the other CPUs.
 //!
 //! There is no queue of jobs: arrivals are a period apart, so that those that wait are known by their
 //! count. Who is ready is a bit each, in the order of urgency under fixed priorities.
 
-use super::engine::MOST_WAITING;
-use super::error::SimError;
-use super::outcome::{CpuOutcome, FirstMiss, Outcome, ThreadOutcome};
-use super::settings::Settings;
-use super::source::Costs;
-use super::system::{Overheads, System};
-use super::thread::{Arrivals, Class, Jitter, Late, Preemption, Thread};
+use super::super::engine::MOST_WAITING;
+use super::super::error::SimError;
+use super::super::outcome::{CpuOutcome, FirstMiss, ThreadOutcome};
+use super::super::settings::Settings;
+use super::super::source::Costs;
+use super::super::system::System;
+use super::super::thread::{Arrivals, Late, Thread};
 
 /// Binary digits of a key that say which lane it is.
-const LANE_BITS: u32 = 6;
+pub(super) const LANE_BITS: u32 = 6;
 
 /// Threads that there are bits for.
-const MOST_THREADS: usize = 1 << LANE_BITS;
-
-/// Times in keys are below this: nine years.
-const MOST_TIME: u64 = 1 << (u64::BITS - LANE_BITS);
+pub(super) const MOST_THREADS: usize = 1 << LANE_BITS;
 
 /// Keys are looked at four at a time, which the processor does side by side.
 const ABREAST: usize = 4;
@@ -35,6 +30,10 @@ const NEVER: u64 = u64::MAX;
 struct Lane {
     arrival: u64,
     left: u64,
+    /// The arrival that comes next.
+    coming: u64,
+    /// Nothing is released before this: the offset and the longest jitter.
+    floor: u64,
     period: u64,
     deadline: u64,
     /// Of all jobs, or of the current one where costs differ.
@@ -56,14 +55,18 @@ struct Ledger {
     costs: Costs,
     min: u64,
     max: u64,
+    /// The longest response from release.
+    released: u64,
     outcome: ThreadOutcome,
 }
 
 /// The state. A key is a time with the number of its lane behind it, so that the least one says both.
 #[derive(Debug)]
-struct Track {
+pub(super) struct Track {
     now: u64,
-    horizon: u64,
+    /// When the running job will be done; [`NEVER`] without one.
+    end: u64,
+    by_deadline: bool,
     /// Keys of next releases, padded with [`NEVER`].
     next: Vec<u64>,
     /// Keys of the absolute deadlines of current jobs, for EDF.
@@ -77,52 +80,11 @@ struct Track {
     running: Option<usize>,
     last: Option<usize>,
     switches: u64,
-    events: u64,
+    pub(super) events: u64,
     most_events: u64,
 }
 
-/// Simulates the system if it is a simple one.
-pub(super) fn run(system: &System, settings: Settings) -> Option<Result<Outcome, SimError>> {
-    let by_deadline = simple(system, settings)?;
-    let mut track = Track::new(system, settings, by_deadline)?;
-    let ran = if by_deadline { track.run::<true>() } else { track.run::<false>() };
-    Some(ran.map(|()| track.finish()))
-}
-
-/// Whether a system is simple: by deadline, or not, by distinct priorities.
-fn simple(system: &System, settings: Settings) -> Option<bool> {
-    let by_deadline = system.threads.first()?.class == Class::Edf;
-    let simple = system.cpus == 1
-        && system.threads.len() <= MOST_THREADS
-        && system.servers.is_empty()
-        && system.overheads == Overheads::default()
-        && system.throttling.is_none()
-        && system.threads.iter().all(|thread| is_simple(thread, by_deadline, settings.horizon));
-    simple.then_some(by_deadline)
-}
-
-fn is_simple(thread: &Thread, by_deadline: bool, horizon: u64) -> bool {
-    let below = |time: u64| horizon.checked_add(time).is_some_and(|sum| sum < MOST_TIME);
-    let class = match thread.class {
-        Class::Edf => by_deadline && below(thread.deadline),
-        Class::Fifo(_) => !by_deadline,
-        _ => false,
-    };
-    let arrivals = match thread.arrivals {
-        Arrivals::Periodic { offset, period } => below(period) && offset < MOST_TIME,
-        _ => false,
-    };
-    class
-        && arrivals
-        && thread.after.is_empty()
-        && thread.jitter == Jitter::None
-        && thread.tick <= 1
-        && thread.preemption == Preemption::Full
-        && thread.marks.is_empty()
-        && thread.server.is_none()
-}
-
-/// The key of a time below [`MOST_TIME`].
+/// The key of a time that leaves room for the lane.
 #[inline]
 fn key(time: u64, lane: usize) -> u64 {
     (time << LANE_BITS) | lane as u64
@@ -148,6 +110,8 @@ fn lane(thread: &Thread, position: usize, seed: u64) -> Option<(Lane, Ledger)> {
     let lane = Lane {
         arrival: 0,
         left: 0,
+        coming: offset,
+        floor: offset.checked_add(thread.worst_jitter())?,
         period,
         deadline: thread.deadline,
         cost: if let Costs::Worst(cost) = costs { cost } else { 0 },
@@ -157,7 +121,9 @@ fn lane(thread: &Thread, position: usize, seed: u64) -> Option<(Lane, Ledger)> {
         waiting: 0,
     };
     let outcome = ThreadOutcome::default();
-    Some((lane, Ledger { thread: position, offset, costs, min: NEVER, max: 0, outcome }))
+    let ledger =
+        Ledger { thread: position, offset, costs, min: NEVER, max: 0, released: 0, outcome };
+    Some((lane, ledger))
 }
 
 impl Ledger {
@@ -171,27 +137,23 @@ impl Ledger {
 }
 
 impl Track {
-    fn new(system: &System, settings: Settings, by_deadline: bool) -> Option<Track> {
-        let threads = system.threads.iter().enumerate();
-        let made = threads.map(|(position, thread)| lane(thread, position, settings.seed));
-        let mut made: Vec<(Lane, Ledger)> = made.collect::<Option<_>>()?;
-        if !by_deadline {
-            let priority = |made: &(Lane, Ledger)| match system.threads[made.1.thread].class {
-                Class::Fifo(priority) => priority,
-                _ => 0,
-            };
-            made.sort_by_key(|made| std::cmp::Reverse(priority(made)));
-            if made.windows(2).any(|pair| priority(&pair[0]) == priority(&pair[1])) {
-                return None;
-            }
-        }
-        let (lanes, ledgers): (Vec<Lane>, Vec<Ledger>) = made.into_iter().unzip();
-        let offsets = ledgers.iter().enumerate().map(|(at, ledger)| key(ledger.offset, at));
-        let mut next: Vec<u64> = offsets.collect();
+    /// The threads at these positions on a CPU of their own: the most urgent first, or by deadline. `None` if
+    /// one of them is not periodic.
+    pub(super) fn new(
+        system: &System,
+        settings: Settings,
+        threads: &[usize],
+        by_deadline: bool,
+    ) -> Option<Track> {
+        let made = threads.iter().map(|at| lane(&system.threads[*at], *at, settings.seed));
+        let (lanes, ledgers): (Vec<Lane>, Vec<Ledger>) = made.collect::<Option<_>>()?;
+        let first = lanes.iter().enumerate().map(|(at, lane)| key(lane.floor, at));
+        let mut next: Vec<u64> = first.collect();
         next.resize(next.len().next_multiple_of(ABREAST), NEVER);
         Some(Track {
             now: 0,
-            horizon: settings.horizon,
+            end: NEVER,
+            by_deadline,
             dues: vec![NEVER; next.len()],
             next,
             lanes,
@@ -206,14 +168,23 @@ impl Track {
         })
     }
 
-    /// Up to the horizon. Each round goes to the next release or completion.
-    fn run<const EDF: bool>(&mut self) -> Result<(), SimError> {
+    /// What happens before `limit`, ns; if this is the horizon, also what ends at it.
+    pub(super) fn advance(&mut self, limit: u64, is_horizon: bool) -> Result<(), SimError> {
+        if self.by_deadline {
+            self.run::<true>(limit, is_horizon)
+        } else {
+            self.run::<false>(limit, is_horizon)
+        }
+    }
+
+    /// Each round goes to the next release or completion.
+    fn run<const EDF: bool>(&mut self, limit: u64, is_horizon: bool) -> Result<(), SimError> {
         let mut soonest = least(&self.next);
-        let mut end = NEVER;
+        let mut end = self.end;
         loop {
             let release = soonest >> LANE_BITS;
             let now = end.min(release);
-            if now >= self.horizon && (now > self.horizon || end > now) {
+            if now >= limit && !(is_horizon && end == limit) {
                 break;
             }
             if let Some(at) = self.running {
@@ -225,7 +196,7 @@ impl Track {
                 self.count_event()?;
                 self.complete::<EDF>();
             }
-            if now < self.horizon {
+            if now < limit {
                 while soonest >> LANE_BITS == now {
                     self.release::<EDF>(soonest)?;
                     soonest = least(&self.next);
@@ -237,9 +208,7 @@ impl Track {
                 None => NEVER,
             };
         }
-        if let Some(at) = self.running {
-            self.lanes[at].left -= self.horizon - self.now;
-        }
+        self.end = end;
         Ok(())
     }
 
@@ -267,9 +236,11 @@ impl Track {
         let response = self.now - lane.arrival;
         ledger.min = ledger.min.min(response);
         ledger.max = ledger.max.max(response);
+        ledger.released = ledger.released.max(self.now - lane.arrival.max(lane.floor));
         ledger.outcome.responses.record(response);
         ledger.outcome.received += lane.cost;
         if response > lane.deadline {
+            ledger.outcome.late += 1;
             ledger.miss(lane, Some(self.now));
         }
         if lane.waiting > 0 {
@@ -287,15 +258,17 @@ impl Track {
     #[inline]
     fn release<const EDF: bool>(&mut self, soonest: u64) -> Result<(), SimError> {
         self.count_event()?;
-        let (now, at) = (soonest >> LANE_BITS, soonest as usize % MOST_THREADS);
+        let at = soonest as usize % MOST_THREADS;
         let lane = &mut self.lanes[at];
-        // Below MOST_TIME, since now is below the horizon.
-        self.next[at] = key(now + lane.period, at);
+        let arrival = lane.coming;
+        // It has room for the lane, since now is below the horizon.
+        lane.coming = arrival + lane.period;
+        self.next[at] = key(lane.coming.max(lane.floor), at);
         let bit = 1 << at;
         if self.ready & bit == 0 {
             self.ready |= bit;
             self.fresh |= bit;
-            self.start::<EDF>(at, now);
+            self.start::<EDF>(at, arrival);
         } else if lane.skips {
             self.ledgers[at].outcome.lost += 1;
         } else {
@@ -364,18 +337,23 @@ impl Track {
         Ok(())
     }
 
-    fn finish(mut self) -> Outcome {
-        let mut threads = vec![ThreadOutcome::default(); self.lanes.len()];
+    /// What became of the CPU, and of its threads in their places.
+    pub(super) fn finish(mut self, horizon: u64, threads: &mut [ThreadOutcome]) -> CpuOutcome {
+        let mut busy = 0;
+        if let Some(at) = self.running {
+            self.lanes[at].left -= horizon - self.now;
+        }
         for (at, ledger) in self.ledgers.iter_mut().enumerate() {
             let lane = &mut self.lanes[at];
             let jobs = ledger.outcome.responses.count();
             if self.ready & (1 << at) != 0 {
                 ledger.outcome.received += lane.cost - lane.left;
                 ledger.outcome.unfinished = 1 + u64::from(lane.waiting);
+                ledger.outcome.begun = lane.left < lane.cost;
                 // The current job, and those behind it that are due.
                 for _ in 0..=lane.waiting {
                     let due = lane.arrival.checked_add(lane.deadline);
-                    if due.is_some_and(|due| due <= self.horizon) {
+                    if due.is_some_and(|due| due <= horizon) {
                         ledger.miss(lane, None);
                     }
                     lane.arrival = lane.arrival.saturating_add(lane.period);
@@ -388,77 +366,11 @@ impl Track {
             if jobs > 0 {
                 outcome.min_response = Some(ledger.min);
                 outcome.max_response = Some(ledger.max);
-                outcome.max_response_from_release = Some(ledger.max);
+                outcome.max_response_from_release = Some(ledger.released);
             }
+            busy += outcome.received;
             threads[ledger.thread] = std::mem::take(outcome);
         }
-        let busy = threads.iter().map(|thread| thread.received).sum();
-        Outcome {
-            horizon: self.horizon,
-            events: self.events,
-            jobs: threads.iter().map(|thread| thread.jobs).sum(),
-            threads,
-            servers: Vec::new(),
-            cpus: vec![CpuOutcome { busy, switches: self.switches, ..CpuOutcome::default() }],
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::random::Dice;
-    use super::super::{Cost, Nobody, Unwatched, engine};
-    use super::*;
-
-    fn thread(dice: &mut Dice, class: Class) -> Thread {
-        let mut between = |low, high| low + dice.up_to(high - low);
-        let period = between(3, 40);
-        let cost = match between(0, 2) {
-            0 => Cost::Worst(between(1, period / 2)),
-            1 => Cost::Listed((0..3).map(|_| between(1, period)).collect()),
-            _ => {
-                let times = "uniform:1ns,9ns".parse().unwrap();
-                Cost::Drawn { times, at_most: 8 }
-            }
-        };
-        let arrivals = Arrivals::Periodic { offset: between(0, 20), period };
-        let deadline = between(1, 2 * period);
-        let late = if between(0, 2) == 0 { Late::Skip } else { Late::Queue };
-        Thread { late, ..Thread::new(class, arrivals, cost, deadline) }
-    }
-
-    /// The engine and this agree in everything, overloaded or not, however they end.
-    #[test]
-    fn it_does_as_the_engine() {
-        let mut taken = 0;
-        for seed in 0..3_000 {
-            let mut dice = Dice::new(seed);
-            let by_deadline = dice.up_to(1) == 0;
-            let count = 1 + dice.up_to(5);
-            let mut system = System::new(1);
-            for priority in 0..count {
-                let class = if by_deadline { Class::Edf } else { Class::Fifo(priority as u32) };
-                system.threads.push(thread(&mut dice, class));
-            }
-            let most = if dice.up_to(9) == 0 { 50 } else { 1_000_000 };
-            let settings = Settings::until(dice.up_to(600)).with_seed(seed).with_most_events(most);
-            let quick = run(&system, settings);
-            let engine = engine::run(&system, settings, &mut Nobody, &mut Unwatched);
-            taken += u32::from(quick.is_some());
-            assert_eq!(quick, Some(engine), "seed {seed}: {system:?}");
-        }
-        assert_eq!(taken, 3_000);
-    }
-
-    #[test]
-    fn what_is_not_simple_is_left_to_the_engine() {
-        let mut system = System::new(1);
-        system.threads = vec![Thread::periodic(1, 3), Thread::periodic(1, 3)];
-        let settings = Settings::until(10);
-        assert!(run(&system, settings).is_none(), "equal priorities");
-        system.threads[0].class = Class::Fifo(2);
-        assert!(run(&system, settings).is_some());
-        system.threads[0].jitter = Jitter::Random(1);
-        assert!(run(&system, settings).is_none(), "jitter");
+        CpuOutcome { busy, switches: self.switches, ..CpuOutcome::default() }
     }
 }

@@ -1,0 +1,177 @@
+//! Ready threads in the order of their urgency.
+//!
+//! Owns: [`Queue`], and which threads stand in it: those whose urgency stays as it is until something happens
+//! to them. Of all others (threads in servers, with fair shares, with locks, in sections that nobody
+//! preempts, stopped ones) the urgency is asked whenever CPUs are given out. Must not: choose who runs.
+
+use super::super::thread::{Class, Preemption};
+use super::Machine;
+use super::choose::{DEADLINE, PRIORITY};
+
+/// Binary digits of a rank behind band and level.
+const PLACE_BITS: u32 = 62;
+
+/// How urgent a thread is, the smaller the more: the band, then the absolute deadline or the priority counted
+/// downwards, then the place among equals. No two threads have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Rank(u128);
+
+impl Rank {
+    fn new(band: u8, level: u64, place: u64) -> Rank {
+        let place = u128::from(place) & ((1 << PLACE_BITS) - 1);
+        Rank(
+            (u128::from(band) << (PLACE_BITS + u64::BITS))
+                | (u128::from(level) << PLACE_BITS)
+                | place,
+        )
+    }
+
+    /// Which class.
+    pub(super) fn band(self) -> u8 {
+        (self.0 >> (PLACE_BITS + u64::BITS)) as u8
+    }
+}
+
+/// Where a thread stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Stand {
+    /// It is not ready.
+    #[default]
+    Away,
+    /// In the queue of its domain.
+    Queued(Rank),
+    /// Among those that are asked each time.
+    Asked,
+}
+
+/// Threads by rank. The most urgent stands last, so that threads that come and go quickly move few others.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Queue(Vec<(Rank, usize)>);
+
+impl Queue {
+    /// The most urgent first.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Rank, usize)> + Clone + '_ {
+        self.0.iter().rev().copied()
+    }
+
+    /// Where a rank stands, or would. Most are looked for near the end.
+    fn place(&self, rank: Rank) -> Result<usize, usize> {
+        const NEAR: usize = 4;
+        let near = self.0.len().saturating_sub(NEAR);
+        match self.0.get(near) {
+            Some((first, _)) if near > 0 && *first < rank => {
+                self.0[..near].binary_search_by(|(known, _)| rank.cmp(known))
+            }
+            _ => {
+                let more_urgent =
+                    self.0[near..].iter().rev().take_while(|(known, _)| *known < rank);
+                let place = self.0.len() - more_urgent.count();
+                match place.checked_sub(1) {
+                    Some(found) if self.0[found].0 == rank => Ok(found),
+                    _ => Err(place),
+                }
+            }
+        }
+    }
+
+    fn insert(&mut self, rank: Rank, thread: usize) {
+        let place = self.place(rank).unwrap_or_else(|place| place);
+        self.0.insert(place, (rank, thread));
+    }
+
+    fn remove(&mut self, rank: Rank) {
+        if let Ok(place) = self.place(rank) {
+            self.0.remove(place);
+        }
+    }
+}
+
+impl<const TELL: bool> Machine<TELL> {
+    /// The rank of a thread that is ready; `None` where its urgency depends on others.
+    fn rank(&self, thread: usize) -> Option<Rank> {
+        let runner = &self.runners[thread];
+        if runner.server.is_some() || runner.holds.is_some() || runner.held || runner.stopped {
+            return None;
+        }
+        let job = runner.job.as_ref();
+        match runner.class {
+            Class::Edf => {
+                let due = job.map_or(u64::MAX, |job| job.due);
+                // Of equals those that run go on, then the first.
+                let waits = u64::from(runner.cpu.is_none());
+                Some(Rank::new(DEADLINE, due, (waits << (PLACE_BITS - 1)) | thread as u64))
+            }
+            Class::Fifo(priority) | Class::RoundRobin(priority) => {
+                let threshold = match runner.preemption {
+                    Preemption::Threshold(threshold) if job.is_some_and(|job| job.begun) => {
+                        threshold
+                    }
+                    _ => 0,
+                };
+                let level = u64::from(u32::MAX - priority.max(threshold));
+                Some(Rank::new(PRIORITY, level, runner.turn))
+            }
+            Class::Fair(_) | Class::Idle => None,
+        }
+    }
+
+    /// A thread that has become ready takes its place.
+    pub(super) fn enqueue(&mut self, thread: usize) {
+        let rank = self.rank(thread);
+        let runner = &mut self.runners[thread];
+        let domain = &mut self.domains[runner.domain];
+        match rank {
+            Some(rank) => {
+                domain.queue.insert(rank, thread);
+                runner.stand = Stand::Queued(rank);
+            }
+            None => {
+                domain.asked.push(thread);
+                runner.stand = Stand::Asked;
+            }
+        }
+    }
+
+    /// A thread is not ready any more.
+    pub(super) fn dequeue(&mut self, thread: usize) {
+        let runner = &mut self.runners[thread];
+        let domain = &mut self.domains[runner.domain];
+        match std::mem::take(&mut runner.stand) {
+            Stand::Away => {}
+            Stand::Queued(rank) => domain.queue.remove(rank),
+            Stand::Asked => {
+                if let Some(place) = domain.asked.iter().position(|other| *other == thread) {
+                    domain.asked.swap_remove(place);
+                }
+            }
+        }
+    }
+
+    /// Something has happened to a thread on which its urgency depends.
+    #[inline]
+    pub(super) fn rank_again(&mut self, thread: usize) {
+        let stand = self.runners[thread].stand;
+        if stand == Stand::Away {
+            return;
+        }
+        let now = self.rank(thread).map_or(Stand::Asked, Stand::Queued);
+        if now != stand {
+            self.dequeue(thread);
+            self.enqueue(thread);
+        }
+    }
+
+    /// That every ready thread of a domain stands where its urgency puts it.
+    #[cfg(debug_assertions)]
+    pub(super) fn assert_ranks(&self, domain: usize) {
+        for (at, runner) in self.runners.iter().enumerate().filter(|(_, r)| r.domain == domain) {
+            let stand = match (runner.ready, self.rank(at)) {
+                (false, _) => Stand::Away,
+                (true, None) => Stand::Asked,
+                (true, Some(rank)) => Stand::Queued(rank),
+            };
+            assert_eq!(runner.stand, stand, "thread {at}");
+        }
+        assert!(self.domains[domain].queue.0.is_sorted_by(|a, b| a.0 > b.0));
+    }
+}
