@@ -284,7 +284,7 @@ fn only_files_and_the_standard_input_are_read() {
     let missing = folder.path().join("missing.toml");
     for (path, said) in [
         (&pipe, "no regular file; name one, or - for the standard input"),
-        (&missing, "no such file; name a file of tasks (TOML, JSON, rt-app), a run folder, or -"),
+        (&missing, "no such file; name a file of tasks, a run folder, or - for the standard input"),
     ] {
         for command in ["check", "simulate", "predict", "sweep"] {
             let mut words = Command::new(env!("CARGO_BIN_EXE_hourglass"));
@@ -305,17 +305,7 @@ fn only_files_and_the_standard_input_are_read() {
     }
 }
 
-/// CONTRACT: one JSON document on stdout, nothing else there.
-#[test]
-fn a_document_is_for_one_file() {
-    let file = File::new("tasks.toml", PAPER);
-    let output = file.check(&[file.path.to_str().unwrap(), "--json"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert_eq!(text(&output.stdout), "");
-    assert!(text(&output.stderr).contains("name one"), "{}", text(&output.stderr));
-}
-
-/// Issue 17: many files, one document; an error in one does not stop the others, and the worst code counts.
+/// Many files, one document on stdout; an error in one does not stop the others, and the worst code counts.
 #[test]
 fn many_files_are_one_document() {
     let folder = TempDir::new().unwrap();

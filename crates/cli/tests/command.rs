@@ -463,7 +463,7 @@ fn a_paper_that_is_interrupted_leaves_nothing_half_written() {
     assert!(!folder.exists());
 }
 
-/// Issue 17: rt-app files without a timer run as rt-app runs them: threads that others start, resume or meet at a
+/// Files of rt-app without a timer run as rt-app runs them: threads that others start, resume or meet at a
 /// barrier. Each gets what its steps ask for, and none more often than it was started.
 #[test]
 fn a_file_of_rt_app_is_run() {

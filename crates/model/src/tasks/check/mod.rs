@@ -205,6 +205,7 @@ fn periods_of_chains(tasks: &[Task]) -> Checked {
 
 /// That priorities are given to all or to none.
 fn priorities(set: &TaskSet) -> Checked {
+    let are_given = set.assignment() == Assignment::Given;
     for task in &set.tasks {
         let place = || Place::named("task", &task.name);
         if let (Some(priority), Some(policy)) = (task.priority, task.policy) {
@@ -224,7 +225,7 @@ fn priorities(set: &TaskSet) -> Checked {
                 return Err(contradiction(place(), message));
             }
         }
-        let is_needed = set.assignment() == Assignment::Given && task.has_fixed_priority();
+        let is_needed = are_given && task.has_fixed_priority();
         if is_needed && task.priority().is_none() {
             return Err(TaskSetError::MissingKey {
                 place: place(),
