@@ -288,11 +288,12 @@ static inline uint32_t hg_generation_(void)
     return __atomic_load_n((const uint32_t *)(uintptr_t)at, __ATOMIC_RELAXED);
 }
 
-/* Whether the slot's bound holds: guard and turn add up to the kernel's generation now, or it holds by itself.
- * To be asked after the counter was read, since a thread may be interrupted in between. */
+/* Whether the slot's bound holds: the guard is of this turn and of the kernel's generation now, or it holds by
+ * itself. To be asked after the counter was read, since a thread may be interrupted in between. */
 static inline bool hg_reading_holds_(const struct hg_reading_ *reading, uint64_t guard)
 {
-    return __builtin_expect((uint32_t)(guard + reading->turn) == hg_generation_(), 1)
+    const uint32_t since_turn = hg_generation_() - (uint32_t)reading->turn;
+    return __builtin_expect(guard == (reading->turn << 32 | since_turn), 1)
         || hg_load_(reading->slot + HG_SLOT_HOLD_) == 0;
 }
 

@@ -14,7 +14,7 @@
 //! | 6 | recent: the last time published, ns |
 //! | 7 | how many events the writer counted |
 //! | 8 | turn: bit 0 set while the writer switches; bit 1 the slot that counts; the rest counts up |
-//! | 9 | guard: the generation of the kernel's clock under which the line of the turn was last found to hold, less the turn; modulo 2^32 |
+//! | 9 | guard: the generation of the kernel's clock under which the line of the turn was last found to hold, less the turn, modulo 2^32; bits 32-63 the turn, modulo 2^32 |
 //! | 10 | in the writer's own memory: where that generation is read (32 bits); zero in a shared page |
 //! | 11-15 | zero |
 //! | 16-39 | slot 0 |
@@ -41,7 +41,8 @@
 //! Load the turn (acquire); load the words of its slot and the counter; fence (acquire); load the
 //! turn again. The same even number both times: what was read belongs together. Else again, a
 //! bounded number of times. For a bounded read load, after the fence, the guard and the generation
-//! of the kernel's clock too: the bound holds if guard and turn add up to it, or hold is 0. After the fence, since
+//! of the kernel's clock too: the bound holds if the guard's lower half and the turn add up to it and its upper half is
+//! the turn's lower, or hold is 0. After the fence, since
 //! a reader may be interrupted for long between two loads: the generation must be the later one. The slot that the writer fills is never the one that counts, so what a
 //! reader finds under an odd turn is the line up to now, whole, but about to be replaced.
 
@@ -203,19 +204,19 @@ pub(super) fn bounded<W: Words>(
     })
 }
 
-/// The guard of a turn under a generation: a sum costs a reader less than a pair.
+/// The guard of a turn under a generation: the turn, and their difference.
 ///
-/// No other turn's guard is taken for it: what a reader loads after the turn is that turn's guard or
-/// a later one's, which agrees only with generations that are not yet.
+/// The difference alone is not enough: turn and generation move on by the same steps, so that the guard of an
+/// earlier turn, which a reader found for itself, would be taken for that of a later line.
 #[inline(always)]
 pub(super) const fn guard_of(turn: u64, generation: u32) -> u64 {
-    generation.wrapping_sub(turn as u32) as u64
+    turn << 32 | generation.wrapping_sub(turn as u32) as u64
 }
 
 /// Whether a guard is of this turn and generation.
 #[inline(always)]
 pub(super) const fn guards(guard: u64, turn: u64, generation: u32) -> bool {
-    (guard as u32).wrapping_add(turn as u32) == generation
+    guard == guard_of(turn, generation)
 }
 
 /// Whether the line under `turn` keeps its bound under a generation, read after the counter.

@@ -100,3 +100,19 @@ fn readers_never_see_half_of_a_line() {
         assert!(number > 1_000);
     });
 }
+
+/// The bug: turns that follow one another may differ by 2, as generations do, so that a guard that a reader had found
+/// for itself passed for that of the next line, under a rate of the kernel's clock that this line knew nothing of.
+#[test]
+fn a_guard_is_of_one_turn_alone() {
+    let page = Page::new();
+    page.switch(None, |_| content(1)).unwrap();
+    let first = Words::load(&page, word::TURN, Relaxed);
+    page.switch(None, |_| content(2)).unwrap();
+    let second = Words::load(&page, word::TURN, Relaxed);
+    assert_eq!(second - first, 2);
+    let guard = guard_of(first, 100);
+    assert!(guards(guard, first, 100) && !guards(guard, first, 102));
+    assert!(!guards(guard, second, 102) && !guards(guard, second, 100));
+    assert!(guards(guard_of(u64::MAX - 1, 3), u64::MAX - 1, 3), "modulo 2^32");
+}
