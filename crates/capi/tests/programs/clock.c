@@ -97,7 +97,10 @@ static void the_page_is_read_as_it_is_written(void)
     CHECK(hg_page_read_(page, true, &ns) && !hg_page_read_bounded_(page, true, &bounds));
     for (round = 0; round < 1000; round++) {
         const uint32_t generation = hg_generation_();
-        page[9] = generation - page[8];
+        /* The same difference, of an earlier turn and an earlier generation. */
+        page[9] = (page[8] - 2) << 32 | (uint32_t)(generation - (uint32_t)page[8]);
+        CHECK(!hg_page_read_bounded_(page, true, &bounds));
+        page[9] = page[8] << 32 | (uint32_t)(generation - (uint32_t)page[8]);
         if (hg_page_read_bounded_(page, true, &bounds)) {
             break;
         }
