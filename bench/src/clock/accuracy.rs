@@ -76,11 +76,7 @@ pub(super) struct Kept<'a> {
 /// only where the counter `is_trusted`.
 pub(super) fn measure(seconds: u64, cpus: &[u32], is_trusted: bool) -> Result<Watched> {
     let by_reader = Clock::new();
-    let unread = Settings { readers_refit: false, ..Settings::DEFAULT };
-    let helper =
-        Helper::start(Arc::new(Clock::with(unread))).context("no thread for the helper")?;
-    let descriptor = helper.clock().share().context("the page cannot be shared")?;
-    let page = PageReader::open(&File::from(descriptor))?;
+    let (helper, page) = helped()?;
     let by_hand = Clock::new();
     let folder = tempfile::tempdir()?;
     let failing = Failing::new(folder.path())?;
@@ -104,6 +100,16 @@ pub(super) fn measure(seconds: u64, cpus: &[u32], is_trusted: bool) -> Result<Wa
     }
     let comparisons = kept.iter().map(|kept| kept.tally.comparisons).sum();
     Ok(Watched { rows, comparisons })
+}
+
+/// A clock that a thread of its own maintains, and a reader of its shared page.
+pub(super) fn helped() -> Result<(Helper, PageReader)> {
+    let unread = Settings { readers_refit: false, ..Settings::DEFAULT };
+    let helper =
+        Helper::start(Arc::new(Clock::with(unread))).context("no thread for the helper")?;
+    let descriptor = helper.clock().share().context("the page cannot be shared")?;
+    let page = PageReader::open(&File::from(descriptor))?;
+    Ok((helper, page))
 }
 
 /// Bursts of every clock in turn, with [`PAUSES_US`] between them; on every CPU for a while.

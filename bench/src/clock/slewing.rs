@@ -2,15 +2,11 @@
 //!
 //! What it changes is put back, also when it is killed ([`Slewing`]).
 
-use std::fs::File;
-use std::sync::Arc;
-
-use anyhow::{Context, Result};
+use anyhow::Result;
 use hourglass_clock::Clock;
-use hourglass_clock::timekeeping::{Helper, PageReader, Settings};
 use hourglass_sys::adjtimex::Slewing;
 
-use super::accuracy::{Kept, watch};
+use super::accuracy::{Kept, helped, watch};
 use super::settle;
 use crate::document::Row;
 
@@ -63,11 +59,7 @@ pub(super) fn measure(cpus: &[u32]) -> Result<Vec<Row>> {
         }
     };
     let by_reader = Clock::new();
-    let unread = Settings { readers_refit: false, ..Settings::DEFAULT };
-    let helper =
-        Helper::start(Arc::new(Clock::with(unread))).context("no thread for the helper")?;
-    let descriptor = helper.clock().share().context("the page cannot be shared")?;
-    let page = PageReader::open(&File::from(descriptor))?;
+    let (helper, page) = helped()?;
     settle(&by_reader);
     let mut last = State { frequency_ppm: 0, tick_us: 10_000 };
     let slew = |since_ns: u64| {

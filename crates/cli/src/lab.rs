@@ -25,7 +25,7 @@ pub(crate) use hourglass_lab::workload::{
     Board, RunSpec, SpecError, Steps, ThreadSpec, models, wake,
 };
 pub(crate) use hourglass_lab::workload_file;
-pub(crate) use hourglass_lab::{ClockPolicy, UnknownClockPolicy, UnknownSource};
+pub(crate) use hourglass_lab::{ClockPolicy, SourceName, UnknownClockPolicy, UnknownSource};
 pub(crate) use hourglass_lab::{
     Failure, Finished, Gates, Limit, Recalled, Refusal, Request, Watch, Whole,
     may_hold_idle_latency, permitted_cpus, recall, run, usual_cpus,

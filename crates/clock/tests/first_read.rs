@@ -33,21 +33,38 @@ fn all_settings() -> Vec<Settings> {
     all
 }
 
+/// A first line holds for a millisecond: within half of it the line that was read still serves.
+const SAME_LINE_NS: u64 = 500_000;
+/// Clocks that are started until one is read within that time.
+const TRIES: u32 = 100;
+
 /// Reads once; the time must be between two of the kernel's, to within what the clock itself says
-/// of its error right afterwards.
+/// of its error right afterwards. That is said of the line that serves then: a thread that is held
+/// up until a narrower line is drawn (by a busy machine, or an emulator that translates what runs
+/// for the first time) has no bound for what it read, and reads another clock.
 fn first_read(settings: &Settings, what: &str, read: impl Fn(&Clock) -> u64) {
-    let clock = Clock::with(settings.clone());
-    let before_ns = now_ns(ClockId::Monotonic);
-    let told_ns = read(&clock);
-    let after_ns = now_ns(ClockId::Monotonic);
-    let error_ns = clock.now_bounded().error_ns();
-    let least_ns = before_ns.saturating_sub(error_ns);
-    let inside = (least_ns..=after_ns + error_ns).contains(&told_ns);
-    assert!(
-        inside,
-        "{what}: {told_ns} without {before_ns}..{after_ns} +- {error_ns}, {settings:?}"
-    );
-    assert!(clock.now() >= told_ns, "{what}, {settings:?}");
+    let mut shortest_ns = u64::MAX;
+    for _ in 0..TRIES {
+        let clock = Clock::with(settings.clone());
+        let before_ns = now_ns(ClockId::Monotonic);
+        let told_ns = read(&clock);
+        let after_ns = now_ns(ClockId::Monotonic);
+        let error_ns = clock.now_bounded().error_ns();
+        let took_ns = now_ns(ClockId::Monotonic) - before_ns;
+        assert!(clock.now() >= told_ns, "{what}, {settings:?}");
+        if took_ns > SAME_LINE_NS {
+            shortest_ns = shortest_ns.min(took_ns);
+            continue;
+        }
+        let least_ns = before_ns.saturating_sub(error_ns);
+        let inside = (least_ns..=after_ns + error_ns).contains(&told_ns);
+        assert!(
+            inside,
+            "{what}: {told_ns} without {before_ns}..{after_ns} +- {error_ns}, {settings:?}"
+        );
+        return;
+    }
+    panic!("{what}: each of {TRIES} first reads took {shortest_ns} ns or more, {settings:?}");
 }
 
 #[test]

@@ -9,6 +9,8 @@
 //! they are none: a count that is off by a constant since before it was adopted, and a rate that
 //! is constant but not the nominal one; calibration takes both out.
 
+mod dice;
+
 use std::sync::Arc;
 
 use hourglass_clock::source::sim::{Drift, Fault, FaultKind, SimConfig};
@@ -17,6 +19,8 @@ use hourglass_clock::timekeeping::{
     Bounds, Clock, EventKind, Scale, Settings, SourceId, Start, Status,
 };
 use hourglass_time::Span;
+
+use dice::Dice;
 
 const SECOND_NS: u64 = 1_000_000_000;
 const HOURS_NS: u64 = 3 * 3_600 * SECOND_NS;
@@ -58,19 +62,6 @@ struct Case {
     settings: Settings,
     outcome: Outcome,
     meanwhile: Meanwhile,
-}
-
-/// Steele, Lea, Flood: SplitMix64.
-struct Dice(u64);
-
-impl Dice {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
 }
 
 /// A counter of 2.3 GHz whose reads take 10 to 30 ns; never looks at this machine's files.

@@ -5,6 +5,8 @@
 //! went up by 100 ppm for 1.2 s and back, found 7.9 of 70 million outside the bound, by up to 57 us
 //! where 0.1 to 0.4 us were stated.
 
+mod dice;
+
 use std::fs::File;
 use std::sync::Arc;
 
@@ -15,24 +17,15 @@ use hourglass_clock::timekeeping::{
 };
 use hourglass_time::Span;
 
+use dice::Dice;
+
 const MS_NS: u64 = 1_000_000;
 const SECOND_NS: u64 = 1_000 * MS_NS;
 /// When the slewing begins.
 const SETTLED_NS: u64 = 5 * SECOND_NS;
 const LENGTH_NS: u64 = 35 * SECOND_NS;
 
-/// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
-struct Dice(u64);
-
 impl Dice {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
     fn within(&mut self, limit: i64) -> i64 {
         (self.next() % (2 * limit.unsigned_abs() + 1)).cast_signed() - limit
     }

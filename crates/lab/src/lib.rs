@@ -49,7 +49,9 @@ pub use dma_latency::may_hold as may_hold_idle_latency;
 pub use experiment::{Failure, Finished, Request, Watch, run};
 /// The rules by which a clock is chosen, and what a text is that is none.
 pub use hourglass_clock::{
-    Policy as ClockPolicy, choice::UnknownPolicy as UnknownClockPolicy, source::UnknownSource,
+    Policy as ClockPolicy,
+    choice::UnknownPolicy as UnknownClockPolicy,
+    source::{SourceName, UnknownSource},
 };
 
 pub use gates::{Gates, Limit};

@@ -122,7 +122,7 @@ pub struct DiffMetric {
     /// on all is `same` only if these are.
     #[serde(default)]
     pub leads: bool,
-    /// From how many rounds on it can be decided, whatever the other metrics do: with so many, rounds that all
+    /// From how many rounds on it can be decided, whatever the other metrics do: with that number, rounds that all
     /// agree show a move. 0 with one run each.
     #[serde(default)]
     pub rounds_needed: u64,

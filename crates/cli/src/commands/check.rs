@@ -52,8 +52,8 @@ pub(crate) struct Check {
     #[arg(value_name = "FILE", value_hint = ValueHint::AnyPath)]
     #[arg(required_unless_present_any = ["corpus", "list_analyses"])]
     files: Vec<PathBuf>,
-    /// Format: toml, json, rt-app, schedcat, simso, mast, amalthea, sag or run [default: told by
-    /// the content]
+    /// Format: toml, json, rt-app, schedcat, simso, mast, amalthea, sag or run [default: by
+    /// content]
     #[arg(long, value_name = "FORMAT", value_parser = source)]
     from: Option<Source>,
     /// Print what was understood, and the proof of every bound

@@ -11,31 +11,15 @@ use hourglass_model::near;
 use hourglass_report::text;
 use hourglass_time::Span;
 
-use crate::lab::{self, ClockPolicy, ClockWatch, UnknownClockPolicy, UnknownSource, clock_watch};
+use crate::lab::{
+    self, ClockPolicy, ClockWatch, SourceName, UnknownClockPolicy, UnknownSource, clock_watch,
+};
 use crate::output;
 use crate::settings::Settings;
 use crate::stop::{self, Stop};
 
 /// Rules of the choice.
 const RULES: [&str; 4] = ["strict", "thesis", "permissive", "forced:CLOCK"];
-
-/// Clocks as they are named; of several devices, the first.
-const CLOCKS: [&str; 14] = [
-    "tsc",
-    "hpet",
-    "cntvct",
-    "ptp0",
-    "monotonic",
-    "monotonic_raw",
-    "boottime",
-    "realtime",
-    "tai",
-    "monotonic_coarse",
-    "realtime_coarse",
-    "thread_cpu",
-    "process_cpu",
-    "sim",
-];
 
 /// Show this machine's clocks: which can be trusted, why, and what a read costs
 #[derive(Args, Debug)]
@@ -73,7 +57,8 @@ fn policy(text: &str) -> Result<ClockPolicy, String> {
     text.parse().map_err(|error: UnknownClockPolicy| match &error {
         UnknownClockPolicy::Word(word) => near::unknown("rule", word, RULES),
         UnknownClockPolicy::Source(UnknownSource(name)) => {
-            let question = near::did_you_mean(name, CLOCKS);
+            let names: Vec<String> = SourceName::all().map(|source| source.to_string()).collect();
+            let question = near::did_you_mean(name, names.iter().map(String::as_str));
             question.map_or_else(|| error.to_string(), |q| format!("unknown clock '{name}'; {q}"))
         }
     })

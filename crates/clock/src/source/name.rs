@@ -38,6 +38,13 @@ const OS_NAMES: [(ClockId, &str); 9] = [
 impl SourceName {
     /// `CLOCK_MONOTONIC`, which every machine has.
     pub const MONOTONIC: SourceName = SourceName::Os(ClockId::Monotonic);
+
+    /// Every source; of the hardware clocks of networks the first.
+    pub fn all() -> impl Iterator<Item = SourceName> {
+        let counters = [SourceName::Tsc, SourceName::Hpet, SourceName::Cntvct, SourceName::Ptp(0)];
+        let of_os = OS_NAMES.iter().map(|(clock, _)| SourceName::Os(*clock));
+        counters.into_iter().chain(of_os).chain([SourceName::Sim])
+    }
 }
 
 impl fmt::Display for SourceName {
@@ -96,26 +103,17 @@ mod tests {
 
     #[test]
     fn the_contracts_names_go_both_ways() {
-        let names = [
-            "tsc",
-            "hpet",
-            "cntvct",
-            "ptp0",
-            "ptp17",
-            "monotonic",
-            "monotonic_raw",
-            "boottime",
-            "realtime",
-            "tai",
-            "monotonic_coarse",
-            "realtime_coarse",
-            "thread_cpu",
-            "process_cpu",
-            "sim",
-        ];
-        for name in names {
-            assert_eq!(name.parse::<SourceName>().unwrap().to_string(), name);
+        let others = [SourceName::Ptp(17)];
+        for name in SourceName::all().chain(others) {
+            assert_eq!(name.to_string().parse(), Ok(name));
         }
+        // Scripts know these.
+        let names = SourceName::all().map(|name| name.to_string()).collect::<Vec<_>>().join(", ");
+        let listed = "tsc, hpet, cntvct, ptp0, monotonic, monotonic_raw, boottime, realtime, tai, monotonic_coarse, \
+                      realtime_coarse, thread_cpu, process_cpu, sim";
+        assert_eq!(names, listed);
+        let told = UnknownSource(String::new()).to_string();
+        assert!(told.replace(" (or another number)", "").contains(listed), "{told}");
     }
 
     #[test]

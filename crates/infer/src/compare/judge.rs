@@ -89,10 +89,12 @@ impl Change {
                 "the interval holds no change, and changes beyond the margin".to_owned()
             }
             (false, false) if self.rounds < self.rounds_needed => format!(
-                "{} rounds cannot tell such a change from chance among so many metrics; {} can",
+                "with this number of metrics, {} rounds cannot distinguish such a change from chance; {} can",
                 self.rounds, self.rounds_needed
             ),
-            (false, false) => "one of so many metrics may seem to move so far by chance".to_owned(),
+            (false, false) => {
+                "with this number of metrics, one may move this far by chance".to_owned()
+            }
         };
         (DiffVerdict::Unknown, reason)
     }
@@ -154,7 +156,7 @@ mod tests {
         let few = Change { rounds_needed: 9, ..change(200.0, 100.0, 300.0, false) };
         let reason = few.judged(&Rules::default()).reason;
         assert!(
-            reason.starts_with("6 rounds cannot tell") && reason.ends_with("9 can"),
+            reason.contains("6 rounds cannot distinguish") && reason.ends_with("9 can"),
             "{reason}"
         );
     }

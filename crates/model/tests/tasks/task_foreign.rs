@@ -108,7 +108,7 @@ fn simso() {
 #[test]
 fn what_simso_says_beyond_that_is_named() {
     let with = |from: &str, to: &str| refused(&SIMSO.replace(from, to));
-    assert!(with("schedulers.FP", "schedulers.LLF").contains("the scheduler 'LLF' is none"));
+    assert!(with("schedulers.FP", "schedulers.LLF").contains("unsupported scheduler 'LLF'"));
     assert!(with("speed=\"1.0\"", "speed=\"2\"").contains("speed = 2"));
     assert!(with(" followed_by=\"2\"", "").contains("aperiodic task without a predecessor"));
     assert!(with("etm=", "physics=").contains("'physics'"));

@@ -121,7 +121,7 @@ fn what_rt_app_says_and_tasks_cannot_is_noted() {
         notes(&TaskSet::from_rt_app(RT_APP).unwrap()),
         [
             "thread 'audio': taskgroup is passed over; tasks have no such thing",
-            "thread 'late': instance is 0, and nobody forks it; it is left out",
+            "thread 'late': instance is 0 and no other thread forks it; it is left out",
             "thread 'video-0': ends after 100 loops; taken as going on for ever",
             "thread 'video-1': ends after 100 loops; taken as going on for ever",
             "thread 'hog': never waits, so nothing bounds how often it runs; it is no task and \

@@ -69,10 +69,8 @@ fn scheduler(root: Node<'_, '_>, set: &mut TaskSet, notes: &mut Notes) -> Import
         "RM" | "RM_mono" => set.assignment = Some(Assignment::RateMonotonic),
         "FP" => set.assignment = Some(Assignment::Given),
         _ => {
-            let text = format!(
-                "the scheduler '{}' is none of hourglass; take EDF, RM or FP",
-                name.escape_debug()
-            );
+            let text =
+                format!("unsupported scheduler '{}'; expected EDF, RM or FP", name.escape_debug());
             return Err(refused(node, &text));
         }
     }
