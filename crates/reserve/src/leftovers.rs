@@ -1,6 +1,7 @@
-//! Control groups of reservations that were killed, found by their names: for those of which there is no record.
+//! What reservations that were killed leave beside their records: control groups, found by their names, and entries in the
+//! registry of reservations.
 //!
-//! Owns: finding them ([`groups`]), and what undoes one ([`undo`]). Must not: touch one whose maker lives, or one that
+//! Owns: finding the groups ([`groups`]), what undoes one ([`undo`]), removing the entries ([`remove_claims`]). Must not: touch one whose maker lives, or one that
 //! may belong to a container, where processes have other numbers.
 
 use std::fs;
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 use hourglass_sys::cgroup::{Group, Hierarchy, Version};
 
-use crate::backend::members;
+use crate::backend::{members, user};
 use crate::guardian::Undo;
 
 /// How a group of ours begins its name; the number of its maker follows.
@@ -28,6 +29,12 @@ pub struct Leftover {
     pub group: Group,
     /// The process that made it, which is gone.
     pub maker: u32,
+}
+
+/// Removes entries of the registry that no living process holds, where the caller may. They do not count any more; the
+/// next reservation would remove them.
+pub fn remove_claims() {
+    user::remove_claims();
 }
 
 /// Those of all hierarchies whose maker is gone.

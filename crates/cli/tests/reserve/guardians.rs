@@ -109,6 +109,13 @@ fn cleaned() -> (i32, Value) {
     (code(&output), document.unwrap_or_else(|_| panic!("{}", stderr(&output))))
 }
 
+/// The entries of a process in the registry of reservations.
+fn claims_of(maker: u32) -> Vec<String> {
+    let entries = std::fs::read_dir("/run/hourglass/claims").into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with(&format!("claim-{maker}-"))).collect()
+}
+
 /// Maker and guardians killed at once, as the end of a session or the OOM killer does it: `--clean` finds what they
 /// left, undoes it, and finds nothing the second time; a reservation in force is left alone.
 #[test]
@@ -140,6 +147,8 @@ fn what_all_of_them_left_is_undone_by_clean() {
         assert_eq!((exit, &document["left"]), (0, &0.into()), "{document}");
         soon("all are gone", || gone(&mark));
         assert_eq!(groups_left(maker), [] as [std::path::PathBuf; 0], "{document}");
+        assert_eq!(claims_of(maker), [] as [String; 0]);
+        assert!(!claims_of(other.0.id()).is_empty());
         let alive = document["found"].as_array().unwrap().iter();
         let alive = alive.filter(|found| found["state"] == "alive");
         assert!(alive.clone().any(|found| found["maker"] == other.0.id()), "{document}");

@@ -54,6 +54,7 @@ pub fn clean() -> io::Result<CleanDocument> {
         found.iter().filter(|found| found.state == "alive").map(|found| found.maker).collect();
     let groups = leftovers::groups().into_iter().filter(|group| !alive.contains(&group.maker));
     found.extend(groups.filter_map(|group| by_name(&group, root)));
+    leftovers::remove_claims();
     let own = user();
     let left = found.iter().filter(|found| match &*found.state {
         "left" => true,

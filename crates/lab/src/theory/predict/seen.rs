@@ -243,7 +243,7 @@ impl Seen {
 
 impl SeenThread {
     /// When it gave up the CPU by itself within a job.
-    fn waits_within(&self, job: &SeenJob) -> impl Iterator<Item = (i64, i64)> + '_ {
+    pub(super) fn waits_within(&self, job: &SeenJob) -> impl Iterator<Item = (i64, i64)> + '_ {
         let (begun, finished) = (job.times.begun_ns, job.times.finished_ns);
         let first = self.waits.partition_point(|(from, _)| *from <= begun);
         self.waits[first..].iter().copied().take_while(move |(_, to)| *to < finished)

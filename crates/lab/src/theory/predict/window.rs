@@ -96,10 +96,25 @@ impl Window {
         let inverted = seen.less_urgent(self.task, &self.job, ready).unwrap_or(0);
         let waited = seen.excess(set, self.task, self.number(seen), Assumed::WorkConserving);
         let delay = lost.saturating_add(inverted).saturating_add(waited.unwrap_or(0));
+        let delay = delay.max(self.beside_jobs(seen, ready));
         if let Some(task) = corrected.tasks.get_mut(self.task) {
             task.blocking = task.blocking.saturating_add(span(delay));
         }
         corrected
+    }
+
+    /// How much of the window since `ready` none of its jobs received, but for what the job waited by itself: also what
+    /// threads do between two jobs, and what rounding of times to ns leaves.
+    fn beside_jobs(&self, seen: &Seen, ready: i64) -> u64 {
+        let length = self.job.times.finished_ns.saturating_sub(ready).max(0).unsigned_abs();
+        let of_thread = |(position, numbers): &(usize, std::ops::Range<usize>)| -> u64 {
+            let jobs = &seen.threads[*position].jobs[numbers.clone()];
+            jobs.iter().map(|job| job.times.received_ns).sum()
+        };
+        let received = self.jobs.iter().map(of_thread).sum();
+        let waits = seen.threads[self.task].waits_within(&self.job);
+        let waited = waits.map(|(from, to)| to.saturating_sub(from).max(0).unsigned_abs()).sum();
+        length.saturating_sub(received).saturating_sub(waited)
     }
 
     fn number(&self, seen: &Seen) -> usize {

@@ -258,7 +258,7 @@ fn a_single_thread_is_kept_too() {
         });
         words.0.store(true, Ordering::Relaxed);
         let after = spinner.join().unwrap();
-        assert_eq!(after, (Some(Attributes::Other(0)), thread::affinity().unwrap()));
+        assert_eq!(after, (sched::of(0).unwrap(), thread::affinity().unwrap()));
         if let Some((released, told)) = outcome {
             released.unwrap();
             assert_eq!(told.fault, None);
