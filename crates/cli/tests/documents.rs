@@ -138,7 +138,7 @@ fn works(page: &str) -> usize {
 
 #[test]
 fn commands_of_the_readme_work() {
-    assert!(works("README.md") > 40);
+    assert!(works("README.md") > 8);
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn commands_of_the_guide_work() {
         .collect();
     pages.sort();
     let shown: usize = pages.iter().map(|page| works(&format!("docs/src/guide/{page}"))).sum();
-    assert!(shown > 30, "{shown}");
+    assert!(shown > 80, "{shown}");
 }
 
 /// Every page that is written by hand for others to read, relative to the root.
