@@ -136,96 +136,96 @@ pub(crate) const OPTIONS: [Entry; 39] = [
         group: Group::Run,
         names: &["-n"],
         values: Values::Words(&["COUNT"]),
-        about: "number of threads to create [default: 1; a FILE lists its threads]",
+        about: "Number of threads [default: 1; a FILE lists its threads]",
     },
     Entry {
         key: Key::Duration,
         group: Group::Run,
         names: &["-d"],
         values: TIME,
-        about: "duration of the experiment [default: 10s]",
+        about: "Duration of the run [default: 10s]",
     },
     Entry {
         key: Key::Records,
         group: Group::Run,
         names: &["-e"],
         values: Values::Words(&["RECORDS"]),
-        about: "size of the execution trace in records, divided among the threads [default: \
-                300000]; when it is full, the run goes on counting",
+        about: "Size of the execution trace in records, divided among the threads; when it is \
+                full, counting goes on [default: 300000]",
     },
     Entry {
         key: Key::Ring,
         group: Group::Run,
         names: &["--ring"],
         values: NOTHING,
-        about: "a full trace keeps the newest records instead of the oldest",
+        about: "Keep the newest records when the trace is full, instead of the oldest",
     },
     Entry {
         key: Key::WarmUp,
         group: Group::Run,
         names: &["--warm-up"],
         values: TIME,
-        about: "each thread runs its loop for so long before the run begins [default: 0s]",
+        about: "Run each thread's loop for this time before the run begins [default: 0s]",
     },
     Entry {
         key: Key::Seed,
         group: Group::Run,
         names: &["--seed"],
         values: Values::Words(&["NUMBER"]),
-        about: "start of the random sequences, decimal or 0x hexadecimal; recorded with the run \
-                [default: taken from the clock]",
+        about: "Random seed, decimal or 0x hexadecimal; recorded with the run [default: from the \
+                clock]",
     },
     Entry {
         key: Key::DmaLatency,
         group: Group::Run,
         names: &["--dma-latency"],
         values: Values::Words(&["US"]),
-        about: "holds /dev/cpu_dma_latency at so many microseconds during the run, which keeps \
-                idle CPUs out of sleep states that take longer to leave",
+        about: "Hold /dev/cpu_dma_latency at this many microseconds during the run: idle CPUs \
+                stay out of sleep states with a longer exit latency",
     },
     Entry {
         key: Key::BestEffort,
         group: Group::Run,
         names: &["--best-effort"],
         values: NOTHING,
-        about: "runs also where the machine refuses a priority, a reservation or a timer, \
-                without it, and says so",
+        about: "If the machine refuses a priority, a reservation or a timer, run without it and \
+                say so",
     },
     Entry {
         key: Key::Trace,
         group: Group::Run,
         names: &["--trace"],
         values: NOTHING,
-        about: "records also what the kernel did on the measured CPUs: switches, interrupts, \
-                timers, faults, by a private instance of its trace; needs root",
+        about: "Also record the kernel's events on the measured CPUs (switches, interrupts, \
+                timers, faults) in a private trace instance; needs root",
     },
     Entry {
         key: Key::Thread,
         group: Group::Scope,
         names: &["-t"],
         values: Values::Words(&["THREAD"]),
-        about: "per-thread options that follow are for this thread, from 0 to COUNT-1",
+        about: "Per-thread options that follow are for this thread, from 0 to COUNT-1",
     },
     Entry {
         key: Key::AllThreads,
         group: Group::Scope,
         names: &["-a"],
         values: NOTHING,
-        about: "per-thread options that follow are for all threads, until the next -t",
+        about: "Per-thread options that follow are for all threads, until the next -t",
     },
     Entry {
         key: Key::Workload,
         group: Group::PerThread,
         names: &["-w"],
         values: Values::Workload,
-        about: "what the thread does: one of the workloads below [default: CPU]",
+        about: "What the thread does: one of the workloads below [default: CPU]",
     },
     Entry {
         key: Key::Priority,
         group: Group::PerThread,
         names: &["-p", "--policy"],
         values: Values::Words(&["PRIORITY"]),
-        about: "one of the priorities below, or FIFO:1 to FIFO:99, RR:1 to RR:99, OTHER:NICE, \
+        about: "One of the priorities below, or FIFO:1 to FIFO:99, RR:1 to RR:99, OTHER:NICE, \
                 BATCH, IDLE, or DEADLINE, which takes its times from the workload [default: \
                 NORMAL]",
     },
@@ -234,37 +234,36 @@ pub(crate) const OPTIONS: [Entry; 39] = [
         group: Group::PerThread,
         names: &["-rh"],
         values: Values::Words(&["AMOUNT", "PERIOD"]),
-        about: "asks for a hard CPU reservation: AMOUNT in every PERIOD, and no more \
-                (SCHED_DEADLINE)",
+        about: "Hard CPU reservation: AMOUNT in every PERIOD, and no more",
     },
     Entry {
         key: Key::SoftReservation,
         group: Group::PerThread,
         names: &["-rs"],
         values: Values::Words(&["AMOUNT", "PERIOD"]),
-        about: "asks for a soft CPU reservation: AMOUNT in every PERIOD, more where nobody else \
-                has reserved it (SCHED_DEADLINE with reclaiming)",
+        about: "Soft CPU reservation: AMOUNT in every PERIOD, and more where CPU time is not \
+                reserved",
     },
     Entry {
         key: Key::Timer,
         group: Group::PerThread,
         names: &["-i"],
         values: Values::Words(&["TIMER"]),
-        about: "what wakes the thread: one of the timers below [default: NATIVE]",
+        about: "Timer that wakes the thread: one of the timers below [default: NATIVE]",
     },
     Entry {
         key: Key::Start,
         group: Group::PerThread,
         names: &["-s"],
         values: TIME,
-        about: "the thread starts TIME into the run [default: 0s]",
+        about: "Start the thread TIME into the run [default: 0s]",
     },
     Entry {
         key: Key::Finish,
         group: Group::PerThread,
         names: &["-f"],
         values: TIME,
-        about: "the thread ends TIME into the run [default: with the run]",
+        about: "End the thread TIME into the run [default: with the run]",
     },
     Entry {
         key: Key::Cpus,
@@ -279,102 +278,104 @@ pub(crate) const OPTIONS: [Entry; 39] = [
         group: Group::PerThread,
         names: &["--gap"],
         values: TIME,
-        about: "interruptions longer than this are recorded [default: twice the measured time of \
-                the workload's loop]",
+        about: "Record interruptions longer than this [default: twice the measured time of the \
+                workload's loop]",
     },
     Entry {
         key: Key::MaxLatency,
         group: Group::Limits,
         names: &["--max-latency"],
         values: TIME,
-        about: "no wake-up of LAT or GRID may be later",
+        about: "Limit for the lateness of each wake-up of LAT or GRID",
     },
     Entry {
         key: Key::MaxGap,
         group: Group::Limits,
         names: &["--max-gap"],
         values: TIME,
-        about: "no gap may be longer",
+        about: "Limit for the longest gap",
     },
     Entry {
         key: Key::MaxMisses,
         group: Group::Limits,
         names: &["--max-misses"],
         values: Values::Words(&["COUNT"]),
-        about: "no more periods may be missed or lost, of all threads together",
+        about: "Limit for missed and lost periods of all threads together",
     },
     Entry {
         key: Key::Percentile,
         group: Group::Limits,
         names: &["--percentile"],
         values: Values::Words(&["pX=TIME"]),
-        about: "X per cent of each thread's wake-ups, lost ones included, may not be later; where \
-                none are measured, of its gaps: p99.9=80us. May be given more than once",
+        about: "Limit for X per cent of each thread's wake-ups, lost ones included, or, where \
+                none are measured, of its gaps: p99.9=80us. May be repeated",
     },
     Entry {
         key: Key::StopOnGap,
         group: Group::Limits,
         names: &["--stop-on-gap"],
         values: TIME,
-        about: "the first longer gap ends the run; the newest records are kept, as with --ring",
+        about: "End the run at the first longer gap; the newest records are kept, as with --ring",
     },
     Entry {
         key: Key::StopOnLatency,
         group: Group::Limits,
         names: &["--stop-on-latency"],
         values: TIME,
-        about: "the first later wake-up of LAT or GRID ends the run, likewise",
+        about: "End the run at the first later wake-up of LAT or GRID; the newest records are \
+                kept",
     },
     Entry {
         key: Key::OnHit,
         group: Group::Limits,
         names: &["--on-hit"],
         values: Values::Words(&["COMMAND"]),
-        about: "sh -c COMMAND when one of these two ended the run and all threads have stopped; \
-                HOURGLASS_HIT_KIND, _THREAD, _CPU, _NS, _LIMIT_NS, _AT_NS and _FOLDER tell it what \
-                was hit",
+        about: "When one of these two ended the run and all threads have stopped, run COMMAND by \
+                sh -c; HOURGLASS_HIT_KIND, _THREAD, _CPU, _NS, _LIMIT_NS, _AT_NS and _FOLDER \
+                describe the hit",
     },
     Entry {
         key: Key::Against,
         group: Group::Compare,
         names: &["--against"],
         values: Values::Quoted(&["OPTIONS"]),
-        about: "runs this (A) and the same with OPTIONS (B), within quotes, in turn, and compares them: \
-                hourglass.diff/1. OPTIONS are read behind those of the run, for all threads; with \
-                -n or a FILE among them they describe the threads anew, and need limits of their own. \
-                Limits are judged in each round. -o keeps each run: DIR/a-01, DIR/b-01, ...",
+        about: "Alternate this run (A) with the same run with OPTIONS (B), and compare them: \
+                hourglass.diff/1. Quote OPTIONS; they are read after those of the run, for all \
+                threads. With -n or a FILE among them they describe the threads anew, and need \
+                limits of their own. Limits are judged in each round. -o keeps each run: \
+                DIR/a-01, DIR/b-01, ...",
     },
     Entry {
         key: Key::Rounds,
         group: Group::Compare,
         names: &["--rounds"],
         values: Values::Words(&["N"]),
-        about: "how often each of the two runs; below 6 there is no verdict, and too few are warned of \
-                before they are measured [default: 10]",
+        about: "Number of rounds; below 6 there is no verdict, and a warning says beforehand \
+                what this number cannot decide [default: 10]",
     },
     Entry {
         key: Key::FailOn,
         group: Group::Compare,
         names: &["--fail-on"],
         values: Values::Words(&["WHEN"]),
-        about: "exit code 1 if something got worse (worse); also 4 if there is no verdict (unknown), or if \
-                a single metric could not be decided (doubt) [default: unknown]",
+        about: "Exit code 1 if something got worse (worse); also 4 if there is no verdict \
+                (unknown), or if a single metric could not be decided (doubt) [default: unknown]",
     },
     Entry {
         key: Key::Control,
         group: Group::Compare,
         names: &["--control"],
         values: NOTHING,
-        about: "one more thread, which does nothing of the load, watches a CPU that --cpu leaves \
-                free: what the platform does by itself. If none is free, control (A) and run (B) \
-                take turns, as with --against",
+        about: "Add a thread that watches a CPU that --cpu leaves free, without the load: what \
+                the platform does by itself. If no CPU is free, control (A) and run (B) \
+                alternate, as with --against",
     },
     Entry {
         key: Key::Cycles,
         group: Group::Output,
         names: &["-c"],
         values: NOTHING,
-        about: "prints each record also in cycles of the raw counter, not based at zero; implies \
+        about: "Print each record also in cycles of the raw counter, not based at zero; implies \
                 --records",
     },
     Entry {
@@ -382,50 +383,50 @@ pub(crate) const OPTIONS: [Entry; 39] = [
         group: Group::Output,
         names: &["--records"],
         values: NOTHING,
-        about: "prints the lines for scripts also on a terminal",
+        about: "Print the record lines also on a terminal",
     },
     Entry {
         key: Key::Summary,
         group: Group::Output,
         names: &["--summary"],
         values: NOTHING,
-        about: "prints the summary also to a pipe or a file",
+        about: "Print the summary also to a pipe or a file",
     },
     Entry {
         key: Key::Folder,
         group: Group::Output,
         names: &["-o", "--output"],
         values: Values::Words(&["DIR"]),
-        about: "keeps the run in a new folder, for show and render",
+        about: "Keep the run in a new folder, for show, render and report",
     },
     Entry {
         key: Key::Json,
         group: Group::Output,
         names: &["--json"],
         values: NOTHING,
-        about: "prints one JSON document (hourglass.run/1) and nothing else",
+        about: "Print one JSON document (hourglass.run/1) and nothing else",
     },
     Entry {
         key: Key::Colour,
         group: Group::Output,
         names: &["--color"],
         values: Values::Words(&["WHEN"]),
-        about: "auto, always or never [default: auto, which heeds NO_COLOR]",
+        about: "auto, always or never [default: auto, which respects NO_COLOR]",
     },
     Entry {
         key: Key::Quiet,
         group: Group::Output,
         names: &["-q", "--quiet"],
         values: NOTHING,
-        about: "nothing but errors on stderr: no progress, no warnings; with -o nothing on stdout, unless \
-                --records, --summary or --json asks for it",
+        about: "Print only errors on stderr: no progress, no warnings. With -o print nothing on \
+                stdout, unless --records, --summary or --json asks for it",
     },
     Entry {
         key: Key::Help,
         group: Group::Output,
         names: &["-h", "--help"],
         values: NOTHING,
-        about: "this text",
+        about: "Print this help",
     },
 ];
 
