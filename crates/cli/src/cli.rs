@@ -66,10 +66,10 @@ Examples:
   hourglass noise -D10                     oslat, without root
   hourglass diff monday tuesday            what got better or worse?
   hourglass clocks                         which clock can be trusted here?
-  hourglass doctor                         what spoils real-time work here?
+  hourglass doctor                         what disturbs real-time work here?
   hourglass example tasks                  write a file of tasks, tasks.toml
   hourglass check tasks.toml               will every deadline hold?
-  hourglass simulate tasks.toml            what would become of these tasks?
+  hourglass simulate tasks.toml            what happens on virtual time?
   hourglass predict tasks.toml             will they make it, and do they?
   hourglass sweep -o tuesday               how many task sets does a test accept?
   hourglass reserve 3.1ms/8ms -- player    promise a program processor time
@@ -179,7 +179,7 @@ const COLUMN: usize = 15;
 pub(crate) const FIRST_STEPS: &str = "\
 hourglass shows where the CPU time of your threads goes. To begin with:
 
-  hourglass doctor           what spoils real-time work on this machine?
+  hourglass doctor           what disturbs real-time work on this machine?
   hourglass clocks           which clock can be trusted here?
   hourglass run -d 2s        what interrupts a busy thread here?
   hourglass example audio    write a workload, audio.toml, to change and to run:

@@ -12,7 +12,7 @@ pub(crate) struct Settings {
     /// Print one JSON document and nothing else
     #[arg(long, global = true, help_heading = HEADING)]
     pub(crate) json: bool,
-    /// When to use colour; auto heeds NO_COLOR
+    /// When to use colour; auto respects NO_COLOR
     #[arg(long, global = true, help_heading = HEADING)]
     #[arg(value_enum, value_name = "WHEN", default_value_t)]
     pub(crate) color: Colour,

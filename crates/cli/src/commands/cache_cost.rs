@@ -16,7 +16,7 @@ use crate::settings::Settings;
 use crate::stop::{self, Stop};
 use crate::whole_file::{self, WholeFile};
 
-/// Measure what a context switch costs threads with data in the cache, by the size of their data
+/// Measure what a context switch costs through cold caches, by size of the working set
 #[derive(Args, Debug)]
 #[command(after_help = "\
 One thread scans an array of SIZE for a while, then several threads with arrays
@@ -32,13 +32,13 @@ Examples:
   hourglass cache-cost --svg cost.svg         draw it, as the paper's Figure 5
   hourglass cache-cost --json                 the document (hourglass.cache-cost/1)")]
 pub(crate) struct CacheCost {
-    /// Working sets: 64K, a range that is doubled each time, or several with commas
+    /// Working sets: 64K, a range that is doubled each time, or several separated by commas
     #[arg(long, value_name = "SIZES", default_value = "4K..4M")]
     sizes: String,
     /// Trials of each size; two or more for an interval
     #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     trials: u32,
-    /// How long each run takes; a trial is two runs
+    /// Duration of each run; a trial is two runs
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
     duration: Span,
     /// Threads that are compared with one

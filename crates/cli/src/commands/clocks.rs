@@ -38,16 +38,16 @@ pub(crate) struct Clocks {
     /// Measure all pairs of CPUs, and for longer
     #[arg(long)]
     verify: bool,
-    /// Print what was found about every clock, item by item
+    /// Print the evidence about every clock
     #[arg(long)]
     evidence: bool,
-    /// Then let the clock run and show its bound, its drift and what happens to it
+    /// Then let the clock run and show its bound, drift and events
     #[arg(long)]
     watch: bool,
-    /// Time between two looks of --watch, 10ms or more
+    /// Interval of --watch, 10ms or more
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = pause, requires = "watch")]
     every: Span,
-    /// How long --watch goes on; without it, until Ctrl-C
+    /// Duration of --watch; without it, until Ctrl-C
     #[arg(long = "for", value_name = "TIME", value_parser = length, requires = "watch")]
     length: Option<Span>,
 }

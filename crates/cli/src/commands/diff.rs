@@ -49,14 +49,14 @@ pub(crate) struct Diff {
     /// The other runs, one for each DIR
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, num_args = 1..)]
     with: Vec<PathBuf>,
-    /// Changes up to so many per cent of A count as none
+    /// Treat changes up to this percentage of A as no change
     #[arg(long, value_name = "PERCENT", default_value = "5", value_parser = margin)]
     #[arg(allow_negative_numbers = true)]
     margin: f64,
     /// Leave out gaps up to TIME; never less than the GAP of any run
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = not_negative)]
     gap: Span,
-    /// Start of the random sequences of the resampling
+    /// Random seed of the resampling
     #[arg(long, value_name = "N", default_value = "1", value_parser = workload_file::read_seed)]
     seed: u64,
     /// What makes the exit code other than 0

@@ -15,7 +15,7 @@ use crate::stop::{NO, Stop};
 /// Columns of the list of checks in the help.
 const PAGE: usize = 78;
 
-/// Check this machine: what spoils real-time work on it, and the line that changes it
+/// Check this machine: what disturbs real-time work, and the line that changes it
 #[derive(Args, Debug)]
 #[command(after_help = after_help())]
 pub(crate) struct Doctor {

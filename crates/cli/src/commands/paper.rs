@@ -37,13 +37,13 @@ pub(crate) struct Paper {
     /// List the papers and their tables
     #[arg(long)]
     list: bool,
-    /// Measure less: seconds for a paper instead of minutes
+    /// Measure for seconds instead of minutes
     #[arg(long, conflicts_with = "list")]
     quick: bool,
-    /// Measure only this table; may be given more than once
+    /// Measure only this table; may be repeated
     #[arg(long = "table", value_name = "ID", conflicts_with = "list")]
     tables: Vec<String>,
-    /// Folder for the figures, made if need be; figures in it are replaced
+    /// Output directory for the figures, created if missing; figures in it are replaced
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "list")]
     output: Option<PathBuf>,
 }

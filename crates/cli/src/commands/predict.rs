@@ -46,19 +46,19 @@ pub(crate) struct Predict {
     #[arg(short, long, value_name = "TIME", default_value = "10s", value_parser = positive)]
     #[arg(conflicts_with = "no_run")]
     duration: Span,
-    /// Where to run tasks of a file that names no CPU; without it, on CPU 0
+    /// CPUs for tasks of a file that names none [default: 0]
     #[arg(long, value_name = "CPUS", value_parser = cpus, conflicts_with = "no_run")]
     cpu: Option<CpuSet>,
     /// Delay each release by a random part of its task's jitter
     #[arg(long, conflicts_with = "no_run")]
     jitter: bool,
-    /// Run on, degraded, where the machine refuses a priority
+    /// Run without a priority that the machine refuses
     #[arg(long, conflicts_with = "no_run")]
     best_effort: bool,
-    /// How much virtual time to simulate, instead of what the tasks suggest
+    /// Virtual time to simulate [default: as the tasks suggest]
     #[arg(long, value_name = "TIME", value_parser = positive)]
     horizon: Option<Span>,
-    /// Start of the random sequences
+    /// Random seed
     #[arg(long, value_name = "N", default_value = "0", value_parser = workload_file::read_seed)]
     seed: u64,
     /// Keep the run in this folder, which must not exist

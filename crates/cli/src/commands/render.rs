@@ -48,7 +48,7 @@ pub(crate) struct Render {
     /// Width in pixels, from 320 to 8192
     #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u32).range(320..=8192))]
     width: Option<u32>,
-    /// Text above the picture
+    /// Title of the picture
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
     /// What the rows are

@@ -15,7 +15,7 @@ use crate::output;
 use crate::settings::Settings;
 use crate::whole_file;
 
-/// Write a run as one page (HTML) that opens from disk, without a network
+/// Write a run as one HTML page that needs no network
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   hourglass report monday -o monday.html
@@ -31,7 +31,7 @@ pub(crate) struct Report {
     /// Page to write; - is stdout
     #[arg(short, long, value_name = "FILE.html", value_hint = ValueHint::FilePath)]
     output: PathBuf,
-    /// Text above the page [default: the folder's name]
+    /// Title of the page [default: the folder's name]
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
 }

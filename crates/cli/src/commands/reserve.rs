@@ -19,7 +19,7 @@ use crate::output;
 use crate::settings::Settings;
 use crate::stop::{self, Stop};
 
-/// Run a command with processor time that is promised to it, also beside hyper-threads
+/// Guarantee a CPU budget to a program, also beside hyper-threads
 #[derive(Args, Debug)]
 #[command(override_usage = "hourglass reserve [OPTIONS] <BUDGET/PERIOD> [COMMAND]...
        hourglass reserve --clean")]
@@ -42,73 +42,73 @@ if the records cannot be read.
 What was delivered goes to stderr; with --json it goes to stdout, and what the
 command prints to stderr.")]
 pub(crate) struct Reserve {
-    /// Processor time, and the period in which it is to be given, such as 3.1ms/8ms
+    /// CPU time in each period, such as 3.1ms/8ms
     #[arg(value_name = "BUDGET/PERIOD", value_parser = amount, required_unless_present = "clean")]
     amount: Option<Amount>,
-    /// Let it run on at timesharing priority when the budget is used up
+    /// Let it continue at time-sharing priority when the budget is used up
     #[arg(long)]
     soft: bool,
-    /// When in the period the budget is given at the latest [default: its end]
+    /// Deadline of the budget within the period [default: the period]
     #[arg(long, value_name = "TIME")]
     deadline: Option<Span>,
-    /// CPU on which the work is to stay
+    /// CPU to which the work is bound
     #[arg(long, value_name = "N")]
     cpu: Option<u32>,
     /// What enforces it: auto, deadline (kernel, one thread), user (a group of
     /// threads) or quota (a limit only)
     #[arg(long, value_name = "NAME", default_value = "auto", value_parser = backend)]
     backend: Choice<Backend>,
-    /// Only say whether it would be granted, and what mends it; nothing is started
+    /// Only say whether it would be granted, or what to change; nothing is started
     #[arg(long)]
     check: bool,
     /// Undo what killed reservations left: threads raised or pinned, processes
-    /// stopped, control groups; nothing of a reservation in force, and nothing else
+    /// stopped, control groups. Reservations in force are not touched
     #[arg(long, conflicts_with_all = ["amount", "check", "pid", "thread", "command", "cpu", "smt", "soft", "deadline", "also"])]
     clean: bool,
-    /// Reserve for this process, which runs already
+    /// Reserve for this running process
     #[arg(long, value_name = "PID", conflicts_with_all = ["thread", "command"])]
     pid: Option<u32>,
-    /// Reserve for this thread, which runs already
+    /// Reserve for this running thread
     #[arg(long, value_name = "NAME|TID", conflicts_with = "command")]
     thread: Option<String>,
-    /// A further reservation, for a process that runs already, such as 2ms/20ms=4711; again for
-    /// several. All are kept by the backend user, and need a COMMAND or --pid. It ends with that process, or with the first reservation
+    /// A further reservation, for a running process, such as 2ms/20ms=4711; may be
+    /// repeated. All are kept by the backend user, and need a COMMAND or --pid. It ends with that process, or with the first reservation
     #[arg(long, value_name = "BUDGET/PERIOD=PID", value_parser = also)]
     also: Vec<Also>,
-    /// Keep those who share the CPU from slowing the work: monitor (while there is
-    /// slack they run), disable (they never run beside it), ignore (only watch)
+    /// Co-runners on the same core: monitor (they run while there is slack), disable
+    /// (they never run beside the work), ignore (only watch)
     #[arg(long, value_name = "POLICY", value_parser = words::policy, help_heading = SHARING)]
     smt: Option<SiblingPolicy>,
-    /// Who shares: siblings, llc (cache), membw (memory bandwidth) or a list of CPUs
+    /// What is shared: siblings, llc (cache), membw (memory bandwidth) or a list of CPUs
     #[arg(long, value_name = "WHO", default_value = "siblings", value_parser = str::parse::<Interference>)]
     #[arg(requires = "smt", help_heading = SHARING)]
     interferes: Interference,
-    /// Who may be stopped there: a process with its descendants (1234), a control
-    /// group (/sys/fs/cgroup/batch) or a session (session:1234); again for several
+    /// Co-runners that may be stopped: a process with its descendants (1234), a control
+    /// group (/sys/fs/cgroup/batch) or a session (session:1234); may be repeated
     #[arg(long, value_name = "WHOM", value_parser = str::parse::<Selection>, requires = "smt", help_heading = SHARING)]
     stop: Vec<Selection>,
-    /// How: auto (the fastest, measured), cgroup2_freeze, sigstop, cgroup1_freezer
+    /// How they are stopped: auto (the fastest, measured), cgroup2_freeze, sigstop, cgroup1_freezer
     /// or core_cookie
     #[arg(long, value_name = "NAME", default_value = "auto", value_parser = stopper)]
     #[arg(requires = "smt", help_heading = SHARING)]
     stopper: Choice<Stopper>,
-    /// Slow them before they are stopped
+    /// Slow them down before they are stopped
     #[arg(long, requires = "smt", help_heading = SHARING)]
     slow_first: bool,
-    /// Least rate of progress beside them that is proven, from 0 to below 1
+    /// Proven lower bound on the rate of progress beside them, from 0 to below 1
     #[arg(long, value_name = "RATE", default_value = "0", value_parser = words::rate)]
     #[arg(requires = "smt", help_heading = SHARING)]
     alpha: Rate,
-    /// Look at the slack at this interval, such as 1ms, and not when it can be used up
+    /// Check the slack at this interval, such as 1ms, instead of when it can be used up
     #[arg(long, value_name = "TIME", value_parser = words::interval)]
     #[arg(requires = "smt", help_heading = SHARING)]
     interval: Option<Span>,
-    /// Where progress is read, beside processor time: auto, word (the program tells
-    /// it), instructions (the processor counts them) or cpu-time (nothing else)
+    /// Source of progress: auto, word (the program reports it), instructions (counted by
+    /// the processor) or cpu-time
     #[arg(long, value_name = "SOURCE", default_value = "auto", value_parser = progress)]
     #[arg(requires = "smt", help_heading = SHARING)]
     progress: Choice<ProgressFrom>,
-    /// Program and its words; -- before it, if it begins with a dash
+    /// Program and its arguments; put -- before it if it begins with a dash
     #[arg(value_name = "COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
     #[arg(value_hint = ValueHint::CommandWithArguments)]
     command: Vec<OsString>,

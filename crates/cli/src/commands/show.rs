@@ -12,7 +12,7 @@ use crate::output::{self, Asked, Format, Source};
 use crate::settings::Settings;
 use crate::stop::Stop;
 
-/// Print a run again from the folder in which it was kept
+/// Print the summary of a kept run
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   hourglass show monday              the summary, as after the run
@@ -25,10 +25,10 @@ The lines are those of the run, byte for byte. Only if the folder has no
 latency.parquet do those of latencies come from a histogram: sorted and to three
 digits.")]
 pub(crate) struct Show {
-    /// Folders that `run -o` wrote; lines and documents are those of one only
+    /// Folders that `run -o` wrote; --records and --json take one
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath, required = true)]
     folders: Vec<PathBuf>,
-    /// Print the lines for scripts also on a terminal
+    /// Print the record lines also on a terminal
     #[arg(long)]
     records: bool,
     /// Print the summary also to a pipe or a file

@@ -55,52 +55,52 @@ pub(crate) struct Sweep {
     /// Experiment or task file
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "list")]
     file: Option<PathBuf>,
-    /// Folder for the results, made if need be; a sweep that it holds is gone on with
+    /// Output directory, created if missing; an unfinished sweep in it is resumed
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "list")]
     output: Option<PathBuf>,
     /// List the analyses
     #[arg(long)]
     list: bool,
-    /// Utilisations of the points: FROM:TO:STEP, or numbers with commas
+    /// Utilisations of the points: FROM:TO:STEP, or numbers separated by commas
     #[arg(short, long, value_name = "RANGE", allow_negative_numbers = true)]
     utilisations: Option<String>,
-    /// Sets a point [default: 1000]
+    /// Task sets at each point [default: 1000]
     #[arg(short, long, value_name = "N", allow_negative_numbers = true)]
     sets: Option<String>,
-    /// Tasks a set [default: 10]
+    /// Tasks in each set [default: 10]
     #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true)]
     tasks: Option<String>,
-    /// CPUs [default: 1]
+    /// Number of CPUs [default: 1]
     #[arg(short = 'm', long, value_name = "M", allow_negative_numbers = true)]
     processors: Option<String>,
-    /// How utilisations are drawn
+    /// Distribution of utilisations
     #[arg(short, long, value_name = "NAME")]
     generator: Option<String>,
-    /// Bounds on the utilisation of tasks: LEAST..MOST, for all or one for each
+    /// Bounds on the utilisation of tasks: MIN..MAX, for all or one for each
     #[arg(long, value_name = "BOUNDS")]
     bounds: Option<String>,
-    /// How periods are drawn [default: log-uniform:10ms,1s]
+    /// Distribution of periods [default: log-uniform:10ms,1s]
     #[arg(long, value_name = "HOW")]
     periods: Option<String>,
-    /// Periods and deadlines are multiples of it [default: 1us]
+    /// Granularity of periods and deadlines [default: 1us]
     #[arg(long, value_name = "TIME")]
     granularity: Option<String>,
-    /// Execution times are multiples of it [default: 1ns]
+    /// Granularity of execution times [default: 1ns]
     #[arg(long, value_name = "TIME")]
     cost_granularity: Option<String>,
-    /// How deadlines are drawn [default: implicit]
+    /// Distribution of deadlines [default: implicit]
     #[arg(long, value_name = "HOW")]
     deadlines: Option<String>,
     /// Release jitter as shares of the period: LOW,HIGH [default: 0]
     #[arg(long, value_name = "SHARES")]
     jitter: Option<String>,
-    /// Where the random sequences begin [default: 1]
+    /// Random seed [default: 1]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     seed: Option<String>,
-    /// Analyses, with commas
+    /// Analyses, separated by commas
     #[arg(short, long, value_name = "NAMES")]
     analyses: Option<String>,
-    /// Keep what each analysis said of each set
+    /// Keep the answer of each analysis for each set
     #[arg(long)]
     keep_sets: bool,
     /// Threads [default: one for each CPU here]
