@@ -119,6 +119,12 @@ pub struct BackgroundFindings {
     pub cpu_time_ns: u64,
     /// What it achieved, as time of a processor that is not shared.
     pub progress_ns: u64,
+    /// Jobs done: what it executed between two waits, where its steps were followed.
+    #[serde(default)]
+    pub jobs: u64,
+    /// The longest time from a job's arrival to its end.
+    #[serde(default)]
+    pub max_response_ns: Option<u64>,
 }
 
 /// What the policy for shared cores did.

@@ -29,7 +29,7 @@ pub struct Phase {
     pub loops: Option<u64>,
     /// The policy that the thread takes when the phase begins, if it is another.
     pub policy: Option<Policy>,
-    /// The CPUs that it moves to when the phase begins, if they are others.
+    /// The CPUs that it moves to when the phase begins; without them, those of the thread.
     pub cpus: Option<CpuSet>,
     /// What it does.
     pub steps: Vec<Step>,
@@ -90,10 +90,39 @@ pub enum Step {
     Suspend(String),
     /// Resumes a thread.
     Resume(String),
+    /// Adds one to a semaphore.
+    Post(String),
+    /// Takes one from a semaphore, which is 0 in the beginning; waits until there is one.
+    Take(String),
     /// Gives up the CPU.
     Yield,
     /// Writes so many bytes of memory.
     Memory(u64),
+    /// Reads bytes of a buffer, one after the other, and from its beginning again at its end.
+    Read {
+        /// How many.
+        bytes: u64,
+        /// Bytes of the buffer, from 1 to [`MOST_BUFFER`].
+        buffer: u64,
+    },
+    /// Writes them.
+    Write {
+        /// How many.
+        bytes: u64,
+        /// Bytes of the buffer, from 1 to [`MOST_BUFFER`].
+        buffer: u64,
+    },
+    /// Follows pointers that go round a buffer, each one read before the next is known.
+    Chase {
+        /// How many pointers.
+        hops: u64,
+        /// Bytes of the buffer, from two strides to [`MOST_BUFFER`].
+        buffer: u64,
+        /// Bytes between two pointers, at least 8.
+        stride: u64,
+        /// Whether each points to the one behind it, rather than far away.
+        sequential: bool,
+    },
     /// Writes so many bytes to a device.
     Io(u64),
     /// Starts another thread of the description: the next of those that begin with
@@ -111,12 +140,19 @@ pub enum Step {
     StartAfter(Span),
 }
 
+/// Bytes of the buffer of a step, at most.
+pub const MOST_BUFFER: u64 = 1 << 28;
+
+/// The shortest stride of a chase, bytes: a pointer.
+pub const LEAST_STRIDE: u64 = 8;
+
 /// A text that is no step.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error(
     "not a step; write run TIME, run_for TIME, sleep TIME, timer NAME TIME [absolute], lock NAME, \
-     unlock NAME, wait CONDITION MUTEX, signal NAME, broadcast NAME, barrier NAME, suspend NAME, resume NAME, yield, memory BYTES, io BYTES, fork NAME, \
-     forked NAME NUMBER or start_after TIME"
+     unlock NAME, wait CONDITION MUTEX, signal NAME, broadcast NAME, barrier NAME, suspend NAME, resume NAME, \
+     post NAME, take NAME, yield, memory BYTES, read BYTES BUFFER, write BYTES BUFFER, chase HOPS BUFFER STRIDE \
+     [sequential], io BYTES, fork NAME, forked NAME NUMBER or start_after TIME"
 )]
 pub struct ParseStepError;
 
@@ -149,8 +185,16 @@ impl fmt::Display for Step {
             Step::Barrier(name) => write!(f, "barrier {name}"),
             Step::Suspend(name) => write!(f, "suspend {name}"),
             Step::Resume(name) => write!(f, "resume {name}"),
+            Step::Post(name) => write!(f, "post {name}"),
+            Step::Take(name) => write!(f, "take {name}"),
             Step::Yield => f.write_str("yield"),
             Step::Memory(bytes) => write!(f, "memory {bytes}"),
+            Step::Read { bytes, buffer } => write!(f, "read {bytes} {buffer}"),
+            Step::Write { bytes, buffer } => write!(f, "write {bytes} {buffer}"),
+            Step::Chase { hops, buffer, stride, sequential } => {
+                let order = if *sequential { " sequential" } else { "" };
+                write!(f, "chase {hops} {buffer} {stride}{order}")
+            }
             Step::Io(bytes) => write!(f, "io {bytes}"),
             Step::Fork(name) => write!(f, "fork {name}"),
             Step::Forked { name, number } => write!(f, "forked {name} {number}"),
@@ -188,8 +232,14 @@ impl FromStr for Step {
             ["barrier", barrier] => Step::Barrier(name(barrier)),
             ["suspend", thread] => Step::Suspend(name(thread)),
             ["resume", thread] => Step::Resume(name(thread)),
+            ["post", semaphore] => Step::Post(name(semaphore)),
+            ["take", semaphore] => Step::Take(name(semaphore)),
             ["yield"] => Step::Yield,
             ["memory", amount] => Step::Memory(bytes(amount)?),
+            ["read", amount, size] => Step::Read { bytes: bytes(amount)?, buffer: buffer(size)? },
+            ["write", amount, size] => Step::Write { bytes: bytes(amount)?, buffer: buffer(size)? },
+            ["chase", hops, size, stride] => chase([hops, size, stride], false)?,
+            ["chase", hops, size, stride, "sequential"] => chase([hops, size, stride], true)?,
             ["io", amount] => Step::Io(bytes(amount)?),
             ["fork", thread] => Step::Fork(name(thread)),
             ["forked", thread, number] => {
@@ -200,6 +250,21 @@ impl FromStr for Step {
             _ => return Err(ParseStepError),
         })
     }
+}
+
+/// The size of a buffer, bytes.
+fn buffer(text: &str) -> Result<u64, ParseStepError> {
+    let size = text.parse::<u64>().ok().filter(|size| (1..=MOST_BUFFER).contains(size));
+    size.ok_or(ParseStepError)
+}
+
+fn chase(words: [&str; 3], sequential: bool) -> Result<Step, ParseStepError> {
+    let [hops, size, stride] = words;
+    let hops = hops.parse::<u64>().map_err(|_| ParseStepError)?;
+    let stride = stride.parse::<u64>().map_err(|_| ParseStepError)?;
+    let buffer = buffer(size)?;
+    let fits = stride >= LEAST_STRIDE && stride <= buffer / 2;
+    fits.then_some(Step::Chase { hops, buffer, stride, sequential }).ok_or(ParseStepError)
 }
 
 fn not_negative(text: &str) -> Result<Span, ParseStepError> {
@@ -227,7 +292,13 @@ mod tests {
             "suspend video",
             "resume audio",
             "yield",
+            "post done",
+            "take done",
             "memory 4096",
+            "read 10000 4096",
+            "write 10000 4096",
+            "chase 1000 1048576 64",
+            "chase 1000 1048576 64 sequential",
             "io 512",
             "fork late",
             "forked late 3",
@@ -247,6 +318,11 @@ mod tests {
             "lock",
             "lock a b",
             "memory x",
+            "read 1 0",
+            "write 1 268435457",
+            "chase 1 127 64",
+            "chase 1 1024 7",
+            "take",
             "forked a -1",
             "jump 3ms",
         ] {

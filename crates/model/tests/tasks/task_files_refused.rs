@@ -262,7 +262,8 @@ fn words() {
         "task 'video', phase 2: steps = \"walk\": not a step; write run TIME, run_for TIME, sleep \
          TIME, timer NAME TIME [absolute], lock NAME, unlock NAME, wait CONDITION MUTEX, signal \
          NAME, broadcast NAME, barrier NAME, suspend NAME, resume NAME, \
-         yield, memory BYTES, io BYTES, fork NAME, forked NAME NUMBER or start_after TIME"
+         post NAME, take NAME, yield, memory BYTES, read BYTES BUFFER, write BYTES BUFFER, chase HOPS BUFFER STRIDE \
+         [sequential], io BYTES, fork NAME, forked NAME NUMBER or start_after TIME"
     );
 }
 

@@ -21,7 +21,9 @@ const LABEL: usize = 10;
 pub fn simulation(document: &SimulationDocument, style: Style) -> String {
     let mut out = paint(&title(document), Tone::Heading, style);
     out.push_str("\n\n");
-    tasks(&document.tasks).write(&mut out, style);
+    if !document.tasks.is_empty() {
+        tasks(&document.tasks).write(&mut out, style);
+    }
     if !document.background.is_empty() {
         background(document).write(&mut out, style);
     }
@@ -104,16 +106,23 @@ fn tasks(tasks: &[TaskFindings]) -> Table {
 }
 
 fn background(document: &SimulationDocument) -> Table {
+    let has_jobs = document.background.iter().any(|thread| thread.jobs > 0);
     let mut table = Table::new("Background".to_owned())
         .column(Column::Elastic, "thread")
         .column(Column::Number, "CPU time")
-        .column(Column::Number, "progress");
+        .column(Column::Number, "progress")
+        .column_if(has_jobs, Column::Number, "jobs")
+        .column_if(has_jobs, Column::Number, "longest");
     for thread in &document.background {
-        table.row(vec![
+        let longest = thread.max_response_ns.map_or(NOTHING.to_owned(), time);
+        let mut row = vec![
             (clean::for_terminal(&thread.name), Tone::Normal),
             (time(thread.cpu_time_ns), Tone::Normal),
             (time(thread.progress_ns), Tone::Normal),
-        ]);
+        ];
+        row.push((thread.jobs.to_string(), Tone::Normal));
+        row.push((longest, Tone::Normal));
+        table.row(row);
     }
     table
 }
@@ -159,6 +168,9 @@ fn verdict(document: &SimulationDocument) -> (String, Tone) {
         document.tasks.iter().map(|t| t.hit.saturating_add(t.missed).saturating_add(t.lost));
     let settled: u64 = settled.fold(0, u64::saturating_add);
     let failed = document.failed();
+    if document.tasks.is_empty() {
+        return ("no thread has a deadline".to_owned(), Tone::Normal);
+    }
     if settled == 0 {
         return ("no deadline came within the horizon".to_owned(), Tone::Caution);
     }

@@ -5,6 +5,7 @@
 use hourglass_model::tasks::Fraction;
 
 use super::error::SimError;
+use super::script;
 use super::server::{Charge, ServerKind};
 use super::system::System;
 use super::thread::{Action, Arrivals, Class, Cost, Preemption, Thread};
@@ -23,6 +24,7 @@ pub(super) fn check(system: &System) -> Result<(), SimError> {
         references(position, thread, system)?;
     }
     chains(system)?;
+    script::check(system)?;
     for position in 0..system.servers.len() {
         server(position, system)?;
     }

@@ -23,6 +23,8 @@ pub struct System {
     pub servers: Vec<Server>,
     /// Locks, known by their positions.
     pub resources: Vec<Protocol>,
+    /// Threads that come to each barrier of the scripts before it opens.
+    pub barriers: Vec<u32>,
     /// How fast threads progress beside others on the same core.
     pub interference: Interference,
     /// What the kernel costs.
@@ -95,6 +97,7 @@ impl System {
             threads: Vec::new(),
             servers: Vec::new(),
             resources: Vec::new(),
+            barriers: Vec::new(),
             interference: Interference::default(),
             overheads: Overheads::default(),
             throttling: None,

@@ -4,6 +4,8 @@
 
 use hourglass_model::ExecutionTime;
 
+use super::script::Script;
+
 /// Something that runs: a task with jobs, or a thread that is always ready.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -39,6 +41,8 @@ pub struct Thread {
     /// Numbers the random draws of this thread: threads with the same number draw the same. `None`
     /// takes the position.
     pub stream: Option<u64>,
+    /// What it does act by act. Its arrivals, cost, jitter and marks are then not used.
+    pub script: Option<Script>,
 }
 
 /// How a thread competes. Deadlines come before priorities, these before fair shares.
@@ -207,7 +211,16 @@ impl Thread {
             late: Late::Queue,
             server: None,
             stream: None,
+            script: None,
         }
+    }
+
+    /// A thread that follows a script; `deadline` is that of its jobs, ns.
+    #[must_use]
+    pub fn scripted(class: Class, script: Script, deadline: u64) -> Thread {
+        let arrivals = Arrivals::Listed(Vec::new());
+        let thread = Thread::new(class, arrivals, Cost::Worst(1), deadline);
+        Thread { script: Some(script), ..thread }
     }
 
     /// The same with a fixed priority; the larger is more urgent.

@@ -7,6 +7,7 @@ mod everything;
 mod global;
 mod locks;
 mod machine;
+mod scripts;
 mod servers;
 mod smt;
 mod support;

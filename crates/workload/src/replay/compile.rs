@@ -12,8 +12,8 @@ use hourglass_time::Span;
 use super::arrivals::Arrivals;
 use super::execution::ScriptModel;
 use super::lock::Lock;
-use super::script::{Act, Beginning, Jobs, Part, Phase, Phases, Script};
-use super::shared::{Barrier, Done, Event, Shared, Timer};
+use super::script::{Act, Beginning, Jobs, Part, Phase, Phases, RingSize, Script};
+use super::shared::{Barrier, Done, Event, Semaphore, Shared, Timer};
 use super::{Manner, ReplayError, Replayed, Threads};
 use crate::models::{self, Model};
 
@@ -106,6 +106,7 @@ struct Names {
     locks: BTreeMap<String, usize>,
     conditions: BTreeMap<String, usize>,
     suspends: BTreeMap<String, usize>,
+    semaphores: BTreeMap<String, usize>,
     events: usize,
     barriers: BTreeMap<String, (usize, u32)>,
     timers: BTreeMap<(String, String), usize>,
@@ -121,6 +122,8 @@ struct Met {
     /// Whether others start it.
     is_forked: bool,
     barriers: Vec<usize>,
+    /// Rings of pointers that its steps follow.
+    rings: Vec<RingSize>,
 }
 
 /// The place of a name, a new one if it has none.
@@ -169,7 +172,8 @@ impl Names {
     }
 
     fn phases(&mut self, thread: &str, program: &Program) -> Result<Phases, ReplayError> {
-        let mut met = Met { is_forked: program.forked().is_some(), barriers: Vec::new() };
+        let is_forked = program.forked().is_some();
+        let mut met = Met { is_forked, barriers: Vec::new(), rings: Vec::new() };
         let mut phases = Vec::new();
         for phase in &program.phases {
             let acts = phase.steps.iter().map(|step| self.act(thread, step, &mut met));
@@ -180,7 +184,8 @@ impl Names {
                 acts: acts.collect::<Result<_, _>>()?,
             });
         }
-        Ok(Phases { loops: program.loops, phases, beginning: beginning(program) })
+        let beginning = beginning(program);
+        Ok(Phases { loops: program.loops, phases, beginning, rings: met.rings })
     }
 
     fn act(&mut self, thread: &str, step: &Step, met: &mut Met) -> Result<Act, ReplayError> {
@@ -203,9 +208,23 @@ impl Names {
             Step::Barrier(name) => Act::Barrier(self.barrier(name, met)),
             Step::Suspend(name) => Act::Suspend(self.event(true, name)),
             Step::Resume(name) => Act::Broadcast(self.event(true, name)),
+            Step::Post(name) => Act::Post(place(&mut self.semaphores, name.clone())),
+            Step::Take(name) => Act::Take(place(&mut self.semaphores, name.clone())),
             Step::Yield => Act::Yield,
             Step::Memory(bytes) => Act::Memory(*bytes),
             Step::Io(bytes) => Act::Io(*bytes),
+            Step::Read { bytes, buffer } => Act::Read { bytes: *bytes, buffer: *buffer },
+            Step::Write { bytes, buffer } => Act::Write { bytes: *bytes, buffer: *buffer },
+            Step::Chase { hops, buffer, stride, sequential } => {
+                let wanted =
+                    RingSize { buffer: *buffer, stride: *stride, sequential: *sequential };
+                let known = met.rings.iter().position(|ring| *ring == wanted);
+                let ring = known.unwrap_or_else(|| {
+                    met.rings.push(wanted);
+                    met.rings.len() - 1
+                });
+                Act::Chase { hops: *hops, ring }
+            }
             Step::Fork(name) => {
                 self.forking.push((thread.to_owned(), name.clone()));
                 Act::Fork(place(&mut self.forks, name.clone()))
@@ -301,6 +320,7 @@ impl Names {
             events: (0..self.events).map(|_| Event::default()).collect(),
             barriers: parties.into_iter().map(barrier).collect(),
             timers: (0..self.timers.len()).map(|_| Timer::default()).collect(),
+            semaphores: (0..self.semaphores.len()).map(|_| Semaphore::default()).collect(),
             forks: (0..self.forks.len()).map(|_| Done::of_forks()).collect(),
             done: set.tasks.iter().map(done).collect(),
         }
@@ -350,8 +370,9 @@ fn first_of_chain<'a>(set: &'a TaskSet, task: &'a Task) -> &'a Task {
 fn beginning(program: &Program) -> Beginning {
     let steps = || program.phases.iter().flat_map(|phase| &phase.steps);
     let is_timer = |step: &Step| matches!(step, Step::Timer { period, .. } if period.is_positive());
-    let is_wait =
-        |step: &Step| matches!(step, Step::Wait { .. } | Step::Suspend(_) | Step::Barrier(_));
+    let is_wait = |step: &Step| {
+        matches!(step, Step::Wait { .. } | Step::Suspend(_) | Step::Barrier(_) | Step::Take(_))
+    };
     let is_sleep = |step: &Step| matches!(step, Step::Sleep(time) if time.is_positive());
     if steps().any(is_timer) {
         Beginning::Timer

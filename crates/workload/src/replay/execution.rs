@@ -16,7 +16,8 @@ use hourglass_sys::thread as os;
 use hourglass_time::Span;
 
 use super::ReplayError;
-use super::script::{Act, Beginning, Jobs, Part, Phase, Phases, Script};
+use super::memory::Ring;
+use super::script::{Act, Beginning, Jobs, Part, Phase, Phases, RingSize, Script};
 use super::shared::Shared;
 use crate::models::{AnyExecution, Demand, Execution, Model};
 use crate::recorder::{Ended, Recorder, Watching};
@@ -27,9 +28,6 @@ const DEVICE: &str = "/dev/null";
 
 /// The largest buffer that memory and io steps write, as rt-app's default is.
 const MOST_BYTES: u64 = 4 << 20;
-
-/// Written between two looks at the counter.
-const CHUNK: usize = 4 << 10;
 
 /// Nested locks for which there is room without allocating.
 const DEEPEST: usize = 64;
@@ -86,6 +84,14 @@ impl ScriptModel {
         })
     }
 
+    fn rings(&self) -> impl Iterator<Item = &RingSize> {
+        let rings: &[RingSize] = match &*self.script {
+            Script::Phases(phases) => &phases.rings,
+            Script::Jobs(_) => &[],
+        };
+        rings.iter()
+    }
+
     /// What a thread needs, allocated and written.
     pub(super) fn running(&self, seed: u64) -> Running {
         let (execution, jitter) = match &*self.script {
@@ -103,6 +109,7 @@ impl ScriptModel {
             task: self.task.map(|task| task.position),
             deadline_ns: self.task.map(|task| task.deadline.nanos_or_zero()),
             buffer: vec![1; usize::try_from(self.bytes).unwrap_or(0)],
+            rings: self.rings().map(|size| Ring::new(*size)).collect(),
             amounts: Sampler::new(&execution, seed),
             // Another sequence than that of the amounts.
             jitters: Sampler::new(&jitter, !seed),
@@ -113,6 +120,7 @@ impl ScriptModel {
             in_force: None,
             last_arrival: 0,
             origin: None,
+            home: None,
             has_worked: false,
             counted: Deadlines::default(),
             work: Watching,
@@ -125,10 +133,11 @@ fn buffers(script: &Script) -> (u64, bool) {
     let Script::Phases(phases) = script else { return (0, false) };
     let acts = || phases.phases.iter().flat_map(|phase| &phase.acts);
     let written = acts().filter_map(|act| match act {
-        Act::Memory(bytes) | Act::Io(bytes) => Some(*bytes),
+        Act::Memory(bytes) | Act::Io(bytes) => Some((*bytes).min(MOST_BYTES)),
+        Act::Read { buffer, .. } | Act::Write { buffer, .. } => Some(*buffer),
         _ => None,
     });
-    let bytes = written.max().unwrap_or(0).min(MOST_BYTES);
+    let bytes = written.max().unwrap_or(0);
     (bytes, acts().any(|act| matches!(act, Act::Io(_))))
 }
 
@@ -144,6 +153,7 @@ impl fmt::Display for ScriptModel {
 
 impl Model for ScriptModel {
     fn demand(&self) -> Demand {
+        let rings = self.rings().map(|ring| ring.buffer).fold(0, u64::saturating_add);
         let hogs = matches!(&*self.script, Script::Phases(p) if p.beginning == Beginning::Start);
         Demand {
             counts_work: false,
@@ -153,7 +163,7 @@ impl Model for ScriptModel {
             mean_ns: self.task.map(|task| task.wcet.nanos() as f64),
             on_grid: false,
             latency: false,
-            bytes: usize::try_from(self.bytes).unwrap_or(usize::MAX),
+            bytes: usize::try_from(self.bytes.saturating_add(rings)).unwrap_or(usize::MAX),
         }
     }
 
@@ -177,7 +187,8 @@ pub(super) struct Running {
     /// The place of the task, if it is one.
     task: Option<usize>,
     deadline_ns: Option<u64>,
-    buffer: Vec<u8>,
+    pub(super) buffer: Vec<u8>,
+    pub(super) rings: Vec<Ring>,
     amounts: Sampler,
     jitters: Sampler,
     /// Locks that are held, in the order in which they were taken.
@@ -194,8 +205,10 @@ pub(super) struct Running {
     pub(super) last_arrival: u64,
     /// When it began, on the counter: a thread that waits for its start begins with that.
     pub(super) origin: Option<u64>,
+    /// The CPUs that it began with, while a phase has put it on others.
+    pub(super) home: Option<Vec<u32>>,
     /// Whether the job at hand has executed anything.
-    has_worked: bool,
+    pub(super) has_worked: bool,
     counted: Deadlines,
     work: Watching,
 }
@@ -417,7 +430,12 @@ impl Running {
             Act::Barrier(barrier) => self.await_barrier(*barrier, recorder),
             Act::Suspend(event) => self.await_event(*event, recorder),
             Act::Yield => recorder.yield_now(),
-            Act::Memory(bytes) => self.write_memory(*bytes, recorder),
+            Act::Take(semaphore) => self.take_from(*semaphore, recorder),
+            Act::Post(semaphore) => self.post(*semaphore, recorder),
+            Act::Memory(bytes) => self.write_memory(*bytes, MOST_BYTES, recorder),
+            Act::Read { bytes, buffer } => self.read_memory(*bytes, *buffer, recorder),
+            Act::Write { bytes, buffer } => self.write_memory(*bytes, *buffer, recorder),
+            Act::Chase { hops, ring } => self.chase(*ring, *hops, recorder),
             Act::Io(bytes) => self.write_device(*bytes, recorder),
             Act::Fork(start) => self.fork(*start, recorder),
             Act::Forked { start, number } => self.await_fork(*start, *number, recorder),
@@ -448,25 +466,6 @@ impl Running {
         recorder.touch()
     }
 
-    fn write_memory<C: Stage>(&mut self, bytes: u64, recorder: &mut Recorder<C>) -> Ended {
-        self.has_worked = true;
-        let mut left = usize::try_from(bytes).unwrap_or(usize::MAX);
-        let mut ended = recorder.touch();
-        while left > 0 && ended == Ended::Done && !self.buffer.is_empty() {
-            for chunk in self.buffer.chunks_mut(CHUNK) {
-                let length = chunk.len().min(left);
-                // What is written depends on what was there, so that it is not left out.
-                chunk[..length].iter_mut().for_each(|byte| *byte = byte.wrapping_add(1));
-                left -= length;
-                ended = recorder.touch();
-                if left == 0 || ended == Ended::TimeOver {
-                    break;
-                }
-            }
-        }
-        ended
-    }
-
     fn write_device<C: Stage>(&mut self, bytes: u64, recorder: &mut Recorder<C>) -> Ended {
         self.has_worked = true;
         let mut left = usize::try_from(bytes).unwrap_or(usize::MAX);
@@ -487,7 +486,8 @@ impl Running {
 fn begins_job(act: &Act, beginning: Beginning) -> bool {
     match (beginning, act) {
         (Beginning::Timer, Act::Timer { period_ns, .. }) => *period_ns > 0,
-        (Beginning::Event, Act::Wait { .. } | Act::Suspend(_) | Act::Barrier(_)) => true,
+        (Beginning::Event, Act::Wait { .. } | Act::Suspend(_)) => true,
+        (Beginning::Event, Act::Barrier(_) | Act::Take(_)) => true,
         (Beginning::Sleep, Act::Sleep(time)) => time.is_positive(),
         _ => false,
     }

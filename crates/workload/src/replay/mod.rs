@@ -13,6 +13,7 @@ mod arrivals;
 mod compile;
 mod execution;
 mod lock;
+mod memory;
 mod script;
 mod shared;
 mod signals;

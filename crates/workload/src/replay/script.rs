@@ -42,8 +42,27 @@ pub(super) enum Act {
     /// Wait for an event without a lock.
     Suspend(usize),
     Yield,
+    /// Take one from a semaphore, or wait until there is one.
+    Take(usize),
+    /// Add one to a semaphore.
+    Post(usize),
     /// Write so many bytes of memory.
     Memory(u64),
+    /// Read so many bytes of a buffer of this size, over and over.
+    Read {
+        bytes: u64,
+        buffer: u64,
+    },
+    /// Write them.
+    Write {
+        bytes: u64,
+        buffer: u64,
+    },
+    /// Follow so many pointers of a ring.
+    Chase {
+        hops: u64,
+        ring: usize,
+    },
     /// Write so many bytes to a device.
     Io(u64),
     /// Let the next thread begin that waits for this start.
@@ -112,6 +131,19 @@ pub(super) struct Phases {
     pub(super) phases: Vec<Phase>,
     /// What a job begins with.
     pub(super) beginning: Beginning,
+    /// Pointers to be followed.
+    pub(super) rings: Vec<RingSize>,
+}
+
+/// What a ring of pointers is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct RingSize {
+    /// Bytes of the buffer that it goes round.
+    pub(super) buffer: u64,
+    /// Bytes between two pointers.
+    pub(super) stride: u64,
+    /// Whether each points to the one behind it.
+    pub(super) sequential: bool,
 }
 
 /// What a job of a thread in phases begins with.

@@ -13,6 +13,7 @@ use super::lock::Lock;
 pub(super) struct Shared {
     pub(super) locks: Vec<Lock>,
     pub(super) events: Vec<Event>,
+    pub(super) semaphores: Vec<Semaphore>,
     pub(super) barriers: Vec<Barrier>,
     pub(super) timers: Vec<Timer>,
     /// One for each task.
@@ -36,6 +37,32 @@ impl Event {
         self.arrival.store(arrival, Ordering::Relaxed);
         self.times.fetch_add(1, Ordering::Release);
         futex::wake(&self.times, most);
+    }
+}
+
+/// A semaphore.
+#[derive(Debug, Default)]
+pub(super) struct Semaphore {
+    /// What is left in it.
+    pub(super) left: AtomicU32,
+    /// When the job arrived, on the counter, that added to it last.
+    pub(super) arrival: AtomicU64,
+}
+
+impl Semaphore {
+    /// Adds one. `arrival` is that of the job that does so.
+    pub(super) fn post(&self, arrival: u64) {
+        self.arrival.store(arrival, Ordering::Relaxed);
+        // What nobody will ever take is not counted beyond what the word holds.
+        let more = |left: u32| left.checked_add(1);
+        let _ = self.left.fetch_update(Ordering::Release, Ordering::Relaxed, more);
+        futex::wake(&self.left, 1);
+    }
+
+    /// Takes one, if there is one.
+    pub(super) fn take(&self) -> bool {
+        let less = |left: u32| left.checked_sub(1);
+        self.left.fetch_update(Ordering::Acquire, Ordering::Relaxed, less).is_ok()
     }
 }
 
@@ -123,6 +150,17 @@ mod tests {
         let barrier = Barrier { parties: 3, ..Barrier::default() };
         let turns: Vec<Option<u32>> = (0..6).map(|_| barrier.arrive()).collect();
         assert_eq!(turns, [Some(0), Some(0), None, Some(1), Some(1), None]);
+    }
+
+    /// rt-app's tutorial: what is posted before anybody waits is remembered.
+    #[test]
+    fn a_semaphore_remembers() {
+        let semaphore = Semaphore::default();
+        assert!(!semaphore.take());
+        semaphore.post(7);
+        semaphore.post(9);
+        assert_eq!([(); 3].map(|()| semaphore.take()), [true, true, false]);
+        assert_eq!(semaphore.arrival.into_inner(), 9);
     }
 
     /// rt-app's tutorial: an absolute timer catches up, a relative one counts from the late end.

@@ -36,8 +36,14 @@ impl Running {
             let _ = sched::set(crate::thread::attributes(policy));
             self.apply_priority();
         }
-        if let Some(cpus) = &phase.cpus {
-            let _ = os::set_affinity(cpus.iter());
+        // A phase without CPUs has those that the thread began with.
+        match (&phase.cpus, self.home.take()) {
+            (Some(cpus), home) => {
+                self.home = home.or_else(|| os::affinity().ok());
+                let _ = os::set_affinity(cpus.iter());
+            }
+            (None, Some(home)) => drop(os::set_affinity(home)),
+            (None, None) => {}
         }
     }
 
@@ -162,10 +168,43 @@ impl Running {
     /// When the job arrived that a thread begins which was woken by the act: with the job that woke
     /// it; now, where that is not known or has woken it before.
     pub(super) fn woken_by(&self, act: &Act, now: u64) -> u64 {
-        let (Act::Wait { event, .. } | Act::Suspend(event)) = act else { return now };
-        let arrival = self.shared.events.get(*event).map(|e| e.arrival.load(Ordering::Relaxed));
+        let arrival = match act {
+            Act::Wait { event, .. } | Act::Suspend(event) => {
+                self.shared.events.get(*event).map(|event| &event.arrival)
+            }
+            Act::Take(semaphore) => {
+                self.shared.semaphores.get(*semaphore).map(|semaphore| &semaphore.arrival)
+            }
+            _ => None,
+        };
+        let arrival = arrival.map(|arrival| arrival.load(Ordering::Relaxed));
         let is_new = |arrival: &u64| *arrival > self.last_arrival && *arrival <= now;
         arrival.filter(is_new).unwrap_or(now)
+    }
+
+    /// Takes one from a semaphore; waits until there is one.
+    pub(super) fn take_from<C: Stage>(
+        &mut self,
+        semaphore: usize,
+        recorder: &mut Recorder<C>,
+    ) -> Ended {
+        let shared = Arc::clone(&self.shared);
+        let Some(semaphore) = shared.semaphores.get(semaphore) else { return Ended::Done };
+        if semaphore.take() {
+            return recorder.touch();
+        }
+        recorder.block(|latest_ns| {
+            let _ = futex::wait_until(&semaphore.left, 0, latest_ns);
+            semaphore.take()
+        })
+    }
+
+    /// Adds one to a semaphore.
+    pub(super) fn post<C: Stage>(&mut self, semaphore: usize, recorder: &mut Recorder<C>) -> Ended {
+        if let Some(semaphore) = self.shared.semaphores.get(semaphore) {
+            semaphore.post(recorder.job_arrival().unwrap_or(recorder.now()));
+        }
+        recorder.touch()
     }
 
     pub(super) fn await_barrier<C: Stage>(

@@ -49,6 +49,8 @@ pub(super) fn document(
                 thread: id,
                 cpu_time_ns: outcome.received,
                 progress_ns: outcome.progress,
+                jobs: outcome.jobs,
+                max_response_ns: outcome.max_response,
             })
             .collect(),
         smt: request.smt.map(|policy| smt_findings(policy, pass, compared)),

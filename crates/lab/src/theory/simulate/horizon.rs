@@ -14,6 +14,12 @@ pub const DEFAULT_JOBS: u64 = 1_000_000;
 /// Jobs where more is demanded than there is: enough to see responses grow. Those that wait take room.
 const OVERLOADED_JOBS: u64 = 100_000;
 
+/// Jobs where threads follow steps, which repeat when they will.
+const FOLLOWED_JOBS: u64 = 100_000;
+
+/// The horizon of threads of which none is a task, 10 s.
+const WITHOUT_TASKS: u64 = 10_000_000_000;
+
 /// The extent of a simulation, and where it comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Horizon {
@@ -39,6 +45,12 @@ pub(super) fn horizon(
     }
     if let Some(horizon) = set.horizon {
         return Horizon { ns: ns(horizon), from: "file", hyperperiod };
+    }
+    if set.tasks.is_empty() {
+        return Horizon { ns: WITHOUT_TASKS, from: "default", hyperperiod: None };
+    }
+    if super::script::any(set) {
+        return Horizon { ns: time_of(set, FOLLOWED_JOBS), from: "default", hyperperiod };
     }
     let stays = !is_drawn && !takes_turns(set);
     let repeated = hyperperiod.and_then(|period| until_repeated(set, period, throttling.is_some()));

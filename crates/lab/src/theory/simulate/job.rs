@@ -4,7 +4,7 @@
 //! know how it competes.
 
 use hourglass_model::tasks::{Activation, Preemption, Task, TaskSet};
-use hourglass_sched::sim::{self, Action, Arrivals, Class, Cost, Jitter, Mark, Thread};
+use hourglass_sched::sim::{self, Action, Arrivals, Class, Cost, Jitter, Mark, Script, Thread};
 
 use super::system::{Choices, Warnings, ns, warn};
 use super::{Failure, Releases};
@@ -34,9 +34,24 @@ pub(super) fn thread(
     thread.preemption = preemption(task, warnings);
     thread.late = choices.late;
     thread.server = set.servers.iter().position(|server| server.tasks.contains(&task.name));
-    thread.marks = marks(set, task, warnings)?;
-    unsaid(task, warnings);
+    if task.program.is_none() || !choices.follows_steps {
+        thread.marks = marks(set, task, warnings)?;
+    }
+    unsaid(task, choices.follows_steps, warnings);
     Ok(thread)
+}
+
+/// The same thread doing what a script says.
+pub(super) fn scripted(thread: Thread, script: Script) -> Thread {
+    let preemption = match thread.preemption {
+        // Its sections are sections of jobs whose needs are known.
+        sim::Preemption::Limited { .. } => sim::Preemption::Full,
+        other => other,
+    };
+    let mut scripted = Thread::scripted(thread.class, script, thread.deadline);
+    (scripted.preemption, scripted.server) = (preemption, thread.server);
+    (scripted.tick, scripted.tick_jitter) = (thread.tick, thread.tick_jitter);
+    scripted
 }
 
 fn arrivals(task: &Task, releases: Releases) -> Arrivals {
@@ -136,7 +151,7 @@ fn marks(set: &TaskSet, task: &Task, warnings: &mut Warnings) -> Result<Vec<Mark
 pub(super) const MOST_SECTIONS: usize = 1_000;
 
 /// What a file says and a simulation does not follow.
-fn unsaid(task: &Task, warnings: &mut Warnings) {
+fn unsaid(task: &Task, follows_steps: bool, warnings: &mut Warnings) {
     if task.blocking.is_positive() {
         let text = format!(
             "task '{}': blocking of {} is not simulated, because nobody is named who blocks",
@@ -144,7 +159,7 @@ fn unsaid(task: &Task, warnings: &mut Warnings) {
         );
         warn(warnings, "blocking", text, "describe critical sections or non-preemptive sections");
     }
-    if task.program.is_some() {
+    if task.program.is_some() && !follows_steps {
         let text = format!(
             "task '{}': its steps are not followed one by one; its wcet, period and critical \
              sections are simulated",

@@ -9,6 +9,7 @@ mod folder;
 mod horizon;
 mod job;
 mod record;
+mod script;
 mod servers;
 pub mod system;
 #[cfg(test)]
@@ -211,14 +212,20 @@ struct Pass {
 /// See [`Failure`]. A folder that cannot be written afterwards is no failure: the findings come
 /// back with the reason.
 pub fn simulate(request: &Request, watch: &mut dyn Watch) -> Result<Simulated, Failure> {
-    if request.set.tasks.is_empty() {
+    if request.set.tasks.is_empty() && request.set.background.is_empty() {
         return Err(Failure::Refused(NO_TASK.replace("analyse", "simulate")));
     }
     if request.set.tasks.len() > MOST_TASKS {
         return Err(Failure::TooMany(request.set.tasks.len()));
     }
     let choices =
-        Choices { releases: request.releases, late: request.late, throttling: request.throttling };
+        Choices {
+            releases: request.releases,
+            late: request.late,
+            throttling: request.throttling,
+            // A policy for shared cores has to know what jobs are to come.
+            follows_steps: request.smt.is_none(),
+        };
     let mut model = model(&request.set, choices)?;
     for note in &request.notes {
         system::warn(&mut model.warnings, "input", note.clone(), "");

@@ -5,11 +5,12 @@
 
 use hourglass_model::Policy;
 use hourglass_model::document::Warning;
-use hourglass_model::tasks::{Background, Protocol, Scheduler, Step, Task, TaskSet};
+use hourglass_model::tasks::{Background, Protocol, Scheduler, Task, TaskSet};
 use hourglass_sched::sim::{self, Arrivals, Class, Cost, Late, System, Thread, Throttling};
 use hourglass_time::Span;
 
 use super::job;
+use super::script::{self, Numbers};
 use super::servers;
 use super::{Failure, Releases};
 
@@ -40,6 +41,9 @@ pub struct Choices {
     pub late: Late,
     /// The kernel's limit on fixed priorities.
     pub throttling: Option<Throttling>,
+    /// Whether threads with steps follow them; else a task has jobs of its wcet, and a background thread always
+    /// wants a CPU.
+    pub follows_steps: bool,
 }
 
 /// Adds to the list what means something else than it says.
@@ -83,9 +87,18 @@ pub fn model(set: &TaskSet, choices: Choices) -> Result<Model, Failure> {
         };
         system.resources.push(protocol);
     }
+    let mut numbers = Numbers::of(set);
+    if choices.follows_steps {
+        script::check(set, &mut warnings)?;
+    }
     for (position, task) in set.tasks.iter().enumerate() {
         let class = class(set, task, ranks.priority(position));
-        let thread = job::thread(set, task, class, choices, &mut warnings)?;
+        let mut thread = job::thread(set, task, class, choices, &mut warnings)?;
+        if let Some(program) = task.program.as_ref().filter(|_| choices.follows_steps) {
+            let start = task.offset.map_or(0, ns);
+            let script = numbers.script(&task.name, program, start, &cpus);
+            thread = job::scripted(thread, script);
+        }
         let on = set.server_of(&task.name).and_then(|server| server.cpus.as_ref());
         let on = task.cpus.as_ref().or(on);
         let on = on.map_or(Vec::new(), |allowed| positions(allowed.iter(), &cpus));
@@ -93,8 +106,17 @@ pub fn model(set: &TaskSet, choices: Choices) -> Result<Model, Failure> {
     }
     for thread in &set.background {
         let on = thread.cpus.as_ref().map_or(Vec::new(), |on| positions(on.iter(), &cpus));
-        system.threads.push(background(thread, &mut warnings).on(&on));
+        let follows = choices.follows_steps && script::has_steps(thread);
+        let found = match follows {
+            true => {
+                let script = numbers.script(&thread.name, &thread.program, 0, &cpus);
+                Thread::scripted(background_class(thread), script, u64::MAX)
+            }
+            false => background(thread, &mut warnings),
+        };
+        system.threads.push(found.on(&on));
     }
+    numbers.complete(set, &mut system);
     let names: Vec<String> = set.tasks.iter().map(|task| &task.name).cloned().collect();
     let background = set.background.iter().map(|thread| thread.name.clone());
     let names: Vec<String> = names.into_iter().chain(background).collect();
@@ -109,7 +131,7 @@ pub fn model(set: &TaskSet, choices: Choices) -> Result<Model, Failure> {
 }
 
 /// Where each CPU stands in the list of the machine's.
-fn positions(wanted: impl Iterator<Item = u32>, cpus: &[u32]) -> Vec<u32> {
+pub(super) fn positions(wanted: impl Iterator<Item = u32>, cpus: &[u32]) -> Vec<u32> {
     let position = |cpu: u32| cpus.iter().position(|known| *known == cpu);
     wanted.filter_map(|cpu| u32::try_from(position(cpu)?).ok()).collect()
 }
@@ -142,19 +164,7 @@ fn class(set: &TaskSet, task: &Task, priority: u32) -> Class {
 
 /// A background thread wants the CPU for ever; only steps that execute are simulated.
 fn background(thread: &Background, warnings: &mut Warnings) -> Thread {
-    let class = match thread.policy {
-        None | Some(Policy::Batch) => Class::Fair(0),
-        Some(Policy::Other(nice)) => Class::Fair(nice),
-        Some(Policy::Idle) => Class::Idle,
-        Some(Policy::Fifo(priority)) => Class::Fifo(priority.into()),
-        Some(Policy::RoundRobin(priority)) => Class::RoundRobin(priority.into()),
-        Some(Policy::Deadline) => Class::Edf,
-    };
-    let program = &thread.program;
-    let mut steps = program.phases.iter().flat_map(|phase| &phase.steps);
-    let executes = steps.all(|step| matches!(step, Step::Run(_) | Step::RunFor(_)));
-    let loops = program.loops.is_none() || program.phases.iter().any(|p| p.loops.is_none());
-    if !executes || !loops || program.phases.is_empty() {
+    if script::has_steps(thread) {
         let text = format!(
             "background thread '{}': simulated as if it always wanted a CPU; its steps and loops \
              are not followed",
@@ -162,7 +172,13 @@ fn background(thread: &Background, warnings: &mut Warnings) -> Thread {
         );
         warn(warnings, "background-steps", text, "");
     }
+    let class = background_class(thread);
     Thread::new(class, Arrivals::Always { offset: 0 }, Cost::Worst(1), u64::MAX)
+}
+
+/// How a background thread competes.
+fn background_class(thread: &Background) -> Class {
+    thread.policy.map_or(Class::Fair(0), script::class_of)
 }
 
 /// Rates below 1, of every thread beside every other.

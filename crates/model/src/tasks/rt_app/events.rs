@@ -4,14 +4,14 @@
 
 use super::Import;
 use super::read::{bad, micros, table};
-use crate::tasks::Step;
+use crate::tasks::{LEAST_STRIDE, MOST_BUFFER, Step};
 use crate::tasks::error::{Place, TaskSetError};
 use crate::tasks::node::Node;
 
 /// Keys of events. One that begins with another stands before it.
-pub(super) const EVENTS: [&str; 17] = [
-    "runtime", "run", "sleep", "mem", "iorun", "timer", "lock", "unlock", "wait", "signal",
-    "broad", "sync", "barrier", "suspend", "resume", "yield", "fork",
+pub(super) const EVENTS: [&str; 20] = [
+    "runtime", "run", "sleep", "memrun", "mem", "iorun", "timer", "lock", "unlock", "wait", "signal",
+    "broad", "sync", "barrier", "suspend", "resume", "yield", "fork", "sem_post", "sem_wait",
 ];
 
 /// The event that a key stands for: its name, perhaps with something behind it that is no letter,
@@ -46,6 +46,9 @@ pub(super) fn read(
         "barrier" => Step::Barrier(name()?),
         "resume" => Step::Resume(name()?),
         "fork" => Step::Fork(name()?),
+        "sem_post" => Step::Post(name()?),
+        "sem_wait" => Step::Take(name()?),
+        "memrun" => accesses(place, key, node)?,
         "yield" => Step::Yield,
         "suspend" => match node {
             Node::Text(text) if text.is_empty() => Step::Suspend(thread.to_owned()),
@@ -135,6 +138,46 @@ fn timer(place: &Place, key: &str, node: &Node) -> Import<Step> {
     })
 }
 
+/// Accesses to a buffer of the event's own: `memrun`. Threads share none, whatever its `ref`.
+fn accesses(place: &Place, key: &str, node: &Node) -> Import<Step> {
+    let names = ["type", "size", "count", "stride", "pattern", "ref"];
+    let [kind, size, count, stride, pattern, _] = members(place, key, node, names)?;
+    let kind = kind.ok_or_else(|| missing(place, key, "type", "give read, write or chase"))?;
+    let size = size.ok_or_else(|| missing(place, key, "size", "give it in bytes"))?;
+    let count = count.ok_or_else(|| missing(place, key, "count", "give a number"))?;
+    let place = place.within(key.escape_debug());
+    let buffer = bytes(&place, "size", size)?;
+    if !(1..=MOST_BUFFER).contains(&buffer) {
+        let reason = format!("give from 1 to {MOST_BUFFER} bytes");
+        return Err(bad(&place, "size", size, &reason));
+    }
+    let amount = match count {
+        Node::Whole(number) => u64::try_from(*number).ok(),
+        _ => None,
+    };
+    let amount = amount.ok_or_else(|| bad(&place, "count", count, "give a number from 0"))?;
+    match kind {
+        Node::Text(kind) if kind == "read" => Ok(Step::Read { bytes: amount, buffer }),
+        Node::Text(kind) if kind == "write" => Ok(Step::Write { bytes: amount, buffer }),
+        Node::Text(kind) if kind == "chase" => {
+            let given = stride.map(|node| bytes(&place, "stride", node)).transpose()?;
+            let distance = given.unwrap_or(STRIDE);
+            if distance < LEAST_STRIDE || distance > buffer / 2 {
+                let reason = format!("give from {LEAST_STRIDE} to half the size, in bytes");
+                let node = stride.cloned().unwrap_or(Node::Whole(STRIDE.into()));
+                return Err(bad(&place, "stride", &node, &reason));
+            }
+            // Every other pattern is random to rt-app.
+            let sequential = matches!(pattern, Some(Node::Text(name)) if name == "sequential");
+            Ok(Step::Chase { hops: amount, buffer, stride: distance, sequential })
+        }
+        node => Err(bad(&place, "type", node, "give \"read\", \"write\" or \"chase\"")),
+    }
+}
+
+/// Bytes between two pointers of a chase that says nothing.
+const STRIDE: u64 = 64;
+
 fn condition(place: &Place, key: &str, node: &Node) -> Import<(String, String)> {
     let [condition, mutex] = members(place, key, node, ["ref", "mutex"])?;
     let condition = condition.ok_or_else(|| missing(place, key, "ref", "name the condition"))?;
@@ -155,6 +198,10 @@ mod tests {
             ("runtime0", Some("runtime")),
             ("timer_a", Some("timer")),
             ("iorun-1", Some("iorun")),
+            // As rt-app has it, which looks at how a key begins.
+            ("mem_read", Some("mem")),
+            ("memrun_a", Some("memrun")),
+            ("sem_post2", Some("sem_post")),
             ("runner", None),
             ("walk", None),
         ] {

@@ -77,11 +77,6 @@ impl Jobs {
     }
 }
 
-/// Whether timers release the jobs.
-pub(super) fn starts_by_timer(program: &Program) -> bool {
-    program.phases.iter().flat_map(|phase| &phase.steps).any(is_timer)
-}
-
 fn is_timer(step: &Step) -> bool {
     matches!(step, Step::Timer { period, .. } if period.is_positive())
 }
@@ -91,7 +86,7 @@ fn is_sleep(step: &Step) -> bool {
 }
 
 fn is_wait(step: &Step) -> bool {
-    matches!(step, Step::Wait { .. } | Step::Suspend(_) | Step::Barrier(_))
+    matches!(step, Step::Wait { .. } | Step::Suspend(_) | Step::Barrier(_) | Step::Take(_))
 }
 
 struct Walk {
@@ -163,10 +158,22 @@ impl Walk {
                 self.jobs.doubts.insert("waits at barriers; for how long is not known");
                 self.waits();
             }
-            Step::Memory(_) | Step::Io(_) => {
+            // A semaphore is a condition to whom it wakes. The blank keeps its name from others'.
+            Step::Take(name) => {
+                self.jobs.conditions.insert(semaphore(name));
+                self.waits();
+            }
+            Step::Post(name) => {
+                count(&mut self.signals, &mut self.jobs.signals, &semaphore(name));
+            }
+            Step::Memory(_)
+            | Step::Io(_)
+            | Step::Read { .. }
+            | Step::Write { .. }
+            | Step::Chase { .. } => {
                 self.jobs.doubts.insert(
-                    "mem and iorun take a time that the file does not say; it is not in the \
-                     execution time",
+                    "mem, memrun and iorun take a time that the file does not say; it is not in \
+                     the execution time",
                 );
             }
             _ => {}
@@ -220,6 +227,11 @@ impl Walk {
         self.signals.clear();
         self.resumes.clear();
     }
+}
+
+/// The name of a semaphore among those of conditions, which have no blanks.
+fn semaphore(name: &str) -> String {
+    format!("semaphore {name}")
 }
 
 /// One more of `name` in the job at hand, and the most in any job.

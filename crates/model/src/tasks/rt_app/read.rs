@@ -39,8 +39,7 @@ const GLOBAL_IGNORED: [&str; 12] = [
 const GLOBAL_READ: [&str; 3] = ["duration", "default_policy", "pi_enabled"];
 
 /// Keys of threads and phases that say nothing that a task could say.
-const IGNORED: [&str; 6] =
-    ["taskgroup", "util_min", "util_max", "membind_nodes", "numa_nodes", "lock_order"];
+const IGNORED: [&str; 4] = ["taskgroup", "util_min", "util_max", "nodes_membind"];
 
 /// Keys of threads and phases that are no events.
 const PROPERTIES: [&str; 9] = [

@@ -10,12 +10,14 @@ use super::super::interference::Rates;
 use super::super::monitor::{Gate, Reasons};
 use super::super::outcome::{CpuOutcome, ServerOutcome, ThreadOutcome};
 use super::super::server::{Charge, Server, ServerKind};
+use super::super::script;
 use super::super::settings::Settings;
 use super::super::source::{Costs, Releases};
 use super::super::system::System;
 use super::super::thread::{Class, Mark, Thread};
 use super::fair::Share;
 use super::queue::Stand;
+use super::script::Scripts;
 use super::servers::ONE;
 use super::state::{Chain, Cpu, Domain, Keeper, Lock, Runner};
 use super::timers::{NEVER, Timers};
@@ -41,6 +43,7 @@ impl<const TELL: bool> Machine<TELL> {
             cpus: cpus(system, &home, rates.scale),
             keepers: keepers(system, &home, rates.scale)?,
             locks: locks(system),
+            scripts: Scripts::of(system),
             domains,
             timers: Timers::new(slots.end),
             slots,
@@ -62,7 +65,10 @@ impl<const TELL: bool> Machine<TELL> {
             winners: vec![None; system.cpus as usize],
             displaced: Vec::new(),
         };
-        machine.apart = machine.rates.all_full() && machine.locks.is_empty() && timers == 0;
+        machine.apart = machine.rates.all_full()
+            && machine.locks.is_empty()
+            && machine.scripts.is_empty()
+            && timers == 0;
         machine.join_servers();
         machine.set_first_timers();
         Ok(machine)
@@ -85,6 +91,10 @@ impl<const TELL: bool> Machine<TELL> {
 
     fn set_first_timers(&mut self) {
         for thread in 0..self.runners.len() {
+            if let Some(start) = self.scripts.start(thread) {
+                self.timers.set(self.slots.wake + thread, start);
+                continue;
+            }
             let runner = &mut self.runners[thread];
             if runner.chain.done.is_empty() {
                 runner.coming = runner.releases.next();
@@ -137,7 +147,7 @@ fn domains(system: &System) -> (Vec<usize>, Vec<Domain>) {
     let count = system.cpus as usize;
     let mut home: Vec<usize> = (0..count).collect();
     for thread in &system.threads {
-        let mask = check::mask(thread, system.cpus);
+        let mask = check::mask(thread, system.cpus) | script::mask(thread);
         let mut members = (0..count).filter(|cpu| mask & (1 << *cpu) != 0).map(|cpu| home[cpu]);
         let Some(first) = members.next() else { continue };
         let others: Vec<usize> = members.filter(|other| *other != first).collect();

@@ -63,6 +63,9 @@ impl<const TELL: bool> Machine<TELL> {
         let mut found = self.by_itself(thread, sums)?;
         if let Some(lock) = runner.holds {
             self.boost(&mut found.urgency, lock, runner.turn, sums);
+            for lock in self.outer_locks(thread) {
+                self.boost(&mut found.urgency, *lock, runner.turn, sums);
+            }
         }
         if runner.held && runner.cpu.is_some() {
             found.urgency = Urgency { band: HELD, level: 0, place: 0 };

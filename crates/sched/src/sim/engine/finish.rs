@@ -20,6 +20,7 @@ impl<const TELL: bool> Machine<TELL> {
             outcome.overhead = outcome.overhead.saturating_sub(over);
         }
         for thread in 0..self.runners.len() {
+            self.close_script(thread);
             if !self.runners[thread].endless {
                 self.count_unfinished(thread);
             }

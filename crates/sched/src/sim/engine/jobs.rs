@@ -170,6 +170,9 @@ impl<const TELL: bool> Machine<TELL> {
 
     /// A job is at a mark, a preemption point, or its end.
     fn reach(&mut self, thread: usize) -> Result<(), SimError> {
+        if self.scripts.has(thread) {
+            return self.follow_script(thread);
+        }
         let scale = self.rates.scale;
         // Each round has passed a mark, and there are finitely many.
         for _ in 0..=self.runners[thread].marks.len() {
@@ -236,7 +239,7 @@ impl<const TELL: bool> Machine<TELL> {
         }
     }
 
-    fn count_completion(&mut self, thread: usize, job: &Job) {
+    pub(super) fn count_completion(&mut self, thread: usize, job: &Job) {
         let runner = &mut self.runners[thread];
         let outcome = &mut runner.outcome;
         let response = self.now - job.coming.arrival;
@@ -265,7 +268,7 @@ impl<const TELL: bool> Machine<TELL> {
     }
 
     /// Releases whom a completed job was the last to wait for.
-    fn follow(&mut self, thread: usize, arrival: u64) -> Result<(), SimError> {
+    pub(super) fn follow(&mut self, thread: usize, arrival: u64) -> Result<(), SimError> {
         for index in 0..self.runners[thread].chain.successors.len() {
             let (successor, place) = self.runners[thread].chain.successors[index];
             let runner = &mut self.runners[successor];

@@ -15,8 +15,10 @@ mod finish;
 mod give;
 mod jobs;
 mod locks;
+mod meet;
 mod orders;
 mod queue;
+mod script;
 mod servers;
 mod state;
 mod timers;
@@ -31,6 +33,7 @@ use super::system::{Overheads, System, Throttling};
 use choose::Candidate;
 pub(super) use jobs::MOST_WAITING;
 pub(super) use orders::Seen;
+use script::Scripts;
 use state::{Cpu, Domain, Keeper, Lock, Runner};
 use timers::{NEVER, Timers};
 
@@ -62,6 +65,7 @@ pub(super) struct Machine<const TELL: bool> {
     cpus: Vec<Cpu>,
     keepers: Vec<Keeper>,
     locks: Vec<Lock>,
+    scripts: Scripts,
     domains: Vec<Domain>,
     timers: Timers,
     slots: Slots,
@@ -213,7 +217,11 @@ impl<const TELL: bool> Machine<TELL> {
                 _ if slot >= slots.wake => {
                     let thread = slot - slots.wake;
                     self.bring_up(self.runners[thread].domain);
-                    self.wake(thread)?;
+                    if self.scripts.has(thread) {
+                        self.script_timer(thread)?;
+                    } else {
+                        self.wake(thread)?;
+                    }
                 }
                 _ if slot >= slots.throttle => self.unthrottle(),
                 _ if slot >= slots.zero_lag => {

@@ -1,0 +1,215 @@
+//! What a thread does act by act, instead of jobs whose needs are known when they come.
+//!
+//! Owns: the forms ([`Script`], [`Act`]), and what is refused of them. Must not: execute them.
+//!
+//! A script is how a program with waits is simulated: it executes, sleeps, waits for timers, locks, events,
+//! barriers and semaphores, and starts others. The acts themselves take no time. Where rounds of a script
+//! take no time for ever, each takes [`ROUND`], so that a simulation ends.
+
+use super::error::SimError;
+use super::system::System;
+use super::thread::{Class, Thread};
+
+/// What a thread is from its start to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Script {
+    /// When it starts, ns.
+    pub start: u64,
+    /// How often all phases are gone through; for ever without a number.
+    pub loops: Option<u64>,
+    /// The phases in their order.
+    pub phases: Vec<Phase>,
+    /// What a job begins with.
+    pub beginning: Beginning,
+}
+
+/// A part of a script that is repeated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Phase {
+    /// How often it is gone through before the next; for ever without a number.
+    pub loops: Option<u64>,
+    /// The class that the thread takes when the phase begins; without it, the one that it has.
+    pub class: Option<Class>,
+    /// The CPUs that it may use in the phase; empty for those of the thread.
+    pub cpus: Vec<u32>,
+    /// What it does.
+    pub acts: Vec<Act>,
+}
+
+/// What a job begins with; the one before it ends there. A job that executed nothing is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beginning {
+    /// A timer.
+    Timer,
+    /// Another thread.
+    Event,
+    /// The end of a sleep.
+    Sleep,
+    /// Nothing: the thread has one job.
+    Start,
+}
+
+/// One thing to do. Events, barriers, semaphores, timers and starts are known by numbers of their own kind
+/// from 0, which the threads of a system share; locks are its resources.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Act {
+    /// Executes so much work, ns of a CPU that is not shared.
+    Run(u64),
+    /// Executes until so much time has passed, ns, and then as soon as it has a CPU goes on.
+    RunFor(u64),
+    /// Sleeps for so long, ns.
+    Sleep(u64),
+    /// Sleeps until so long after the last expiry of the timer; the first counts from the thread's start.
+    Timer {
+        /// The timer.
+        timer: usize,
+        /// The time between two expiries, ns.
+        period: u64,
+        /// Whether late expiries are caught up with, rather than counted anew from the late one.
+        absolute: bool,
+    },
+    /// Takes the lock of this resource. One that it has is left so.
+    Lock(usize),
+    /// Gives it back, if it has it.
+    Unlock(usize),
+    /// Gives the lock back, waits for the event, and takes the lock again.
+    Wait {
+        /// The event.
+        event: usize,
+        /// The lock.
+        lock: usize,
+    },
+    /// Waits for the event.
+    Suspend(usize),
+    /// Wakes the first of the most urgent threads that wait for the event.
+    Signal(usize),
+    /// Wakes all that wait for the event.
+    Broadcast(usize),
+    /// Waits until as many threads have come to the barrier as [`System::barriers`] says.
+    Barrier(usize),
+    /// Takes one from the semaphore, which is 0 in the beginning; waits until there is one.
+    Take(usize),
+    /// Adds one to the semaphore, or wakes who waits for one.
+    Post(usize),
+    /// Goes behind equals.
+    Yield,
+    /// Makes a start of this number: the threads that wait for it begin, each with one of its own.
+    Fork(usize),
+    /// Waits until this start was made more often than `number`, and begins with that.
+    Forked {
+        /// The start.
+        start: usize,
+        /// How many starts are others'.
+        number: u64,
+    },
+    /// Waits until this instant, ns, if the thread has not begun; it begins with that.
+    StartAt(u64),
+}
+
+/// The longest that a round of a script takes which takes no time by what it says, ns.
+pub const ROUND: u64 = 1_000;
+
+/// So many rounds in turn may take no time.
+pub(super) const MOST_IDLE_ROUNDS: u64 = 1_000;
+
+/// How many there are of what scripts share.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Shared {
+    pub(super) events: usize,
+    pub(super) semaphores: usize,
+    pub(super) timers: usize,
+    pub(super) starts: usize,
+}
+
+/// Numbers of a kind that scripts may use; so that memory has a bound.
+const MOST: usize = 1 << 20;
+
+impl Script {
+    fn acts(&self) -> impl Iterator<Item = &Act> {
+        self.phases.iter().flat_map(|phase| &phase.acts)
+    }
+
+    /// Whether the job at hand ends before this act and the next begins after it.
+    pub(super) fn begins_job(&self, act: Act) -> bool {
+        match (self.beginning, act) {
+            (Beginning::Timer, Act::Timer { period, .. }) => period > 0,
+            (Beginning::Sleep, Act::Sleep(time)) => time > 0,
+            (Beginning::Event, Act::Wait { .. } | Act::Suspend(_)) => true,
+            (Beginning::Event, Act::Barrier(_) | Act::Take(_)) => true,
+            _ => false,
+        }
+    }
+}
+
+/// What the scripts of a system share.
+pub(super) fn shared(system: &System) -> Shared {
+    let mut shared = Shared::default();
+    let scripts = system.threads.iter().filter_map(|thread| thread.script.as_ref());
+    for act in scripts.flat_map(Script::acts) {
+        let (count, number) = match act {
+            Act::Wait { event, .. } | Act::Suspend(event) => (&mut shared.events, *event),
+            Act::Signal(event) | Act::Broadcast(event) => (&mut shared.events, *event),
+            Act::Take(semaphore) | Act::Post(semaphore) => (&mut shared.semaphores, *semaphore),
+            Act::Timer { timer, .. } => (&mut shared.timers, *timer),
+            Act::Fork(start) | Act::Forked { start, .. } => (&mut shared.starts, *start),
+            _ => continue,
+        };
+        *count = (*count).max(number.saturating_add(1));
+    }
+    shared
+}
+
+/// Refuses scripts that make no sense.
+pub(super) fn check(system: &System) -> Result<(), SimError> {
+    for (position, thread) in system.threads.iter().enumerate() {
+        if let Some(script) = &thread.script {
+            check_one(position, thread, script, system)?;
+        }
+    }
+    let Shared { events, semaphores, timers, starts } = shared(system);
+    let most = events.max(semaphores).max(timers).max(starts);
+    if most > MOST { Err(SimError::Dangling { thread: 0, what: "event" }) } else { Ok(()) }
+}
+
+fn check_one(
+    position: usize,
+    thread: &Thread,
+    script: &Script,
+    system: &System,
+) -> Result<(), SimError> {
+    let dangling = |what| Err(SimError::Dangling { thread: position, what });
+    if thread.is_best_effort() || !thread.after.is_empty() {
+        return Err(SimError::Endless(position));
+    }
+    for phase in &script.phases {
+        if let Some(cpu) = phase.cpus.iter().find(|cpu| **cpu >= system.cpus) {
+            return Err(SimError::UnknownCpu(*cpu));
+        }
+        if let Some(Class::Fair(nice)) = phase.class
+            && !(-20..=19).contains(&nice)
+        {
+            return Err(SimError::Nice(position));
+        }
+    }
+    for act in script.acts() {
+        match act {
+            Act::Lock(lock) | Act::Unlock(lock) | Act::Wait { lock, .. }
+                if *lock >= system.resources.len() =>
+            {
+                return dangling("resource");
+            }
+            Act::Barrier(barrier) if *barrier >= system.barriers.len() => {
+                return dangling("barrier");
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The CPUs that a thread may use in some phase, one bit each, besides its own.
+pub(super) fn mask(thread: &Thread) -> u128 {
+    let phases = thread.script.iter().flat_map(|script| &script.phases);
+    phases.flat_map(|phase| &phase.cpus).fold(0, |mask, cpu| mask | (1 << *cpu))
+}
