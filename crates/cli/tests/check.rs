@@ -324,8 +324,7 @@ fn many_files_are_one_document() {
         (&all["schema"], &all["command"], &all["exit_code"]),
         (&json!("hourglass.batch/1"), &json!("check"), &json!(2))
     );
-    let codes: Vec<_> =
-        all["files"].as_array().unwrap().iter().map(|file| &file["exit_code"]).collect();
+    let codes: Vec<_> = all["files"].as_array().unwrap().iter().map(|file| &file["exit"]).collect();
     assert_eq!(codes, [&json!(0), &json!(2), &json!(1)]);
     assert_eq!(all["files"][0]["document"], document(&check(&["--json", &good])));
     assert!(all["files"][1]["document"].is_null());

@@ -25,7 +25,7 @@ pub struct BatchFile {
     /// The file, as it was named.
     pub file: String,
     /// The exit code that the command has for this file alone.
-    pub exit_code: u8,
+    pub exit: u8,
     /// Why there is no document; null where there is one.
     pub error: Option<String>,
     /// The document of the command; null where the file cannot be read or used.

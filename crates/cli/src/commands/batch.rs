@@ -36,6 +36,9 @@ pub(crate) struct Answer<D> {
     pub(crate) failed: Option<Stop>,
 }
 
+/// The file that is the standard input.
+const STANDARD_INPUT: &str = "-";
+
 /// Asks about each file and prints: the command's own document for one file, a document of all for several, or lines.
 /// An error in one file does not stop the others; a signal does.
 ///
@@ -54,13 +57,18 @@ pub(crate) fn each<D: Serialize>(
     if let ([file], false) = (files, form.lines) {
         return alone(ask(file)?, form);
     }
+    if files.iter().filter(|file| file.as_os_str() == STANDARD_INPUT).count() > 1 {
+        return Err(
+            Stop::usage("- stands twice; the standard input is read once: name it once").into()
+        );
+    }
     let mut entries = Vec::new();
     let mut worst = stop::YES;
     for (position, file) in files.iter().enumerate() {
         let answer = ask(file);
         let entry = entry(file, &answer, form)?;
-        worst = worst.max(entry.exit_code);
-        let ended = entry.exit_code >= SIGNALLED;
+        worst = worst.max(entry.exit);
+        let ended = entry.exit >= SIGNALLED;
         print(position, entry, answer, form, &mut entries)?;
         if ended {
             break;
@@ -94,26 +102,26 @@ fn entry<D: Serialize>(file: &Path, answer: &Result<Answer<D>>, form: Form) -> R
     let wants_document = form.lines || form.settings.json;
     let mut entry = BatchFile {
         file: file.display().to_string(),
-        exit_code: stop::YES,
+        exit: stop::YES,
         error: None,
         document: None,
     };
     match answer {
         Ok(answer) => {
-            entry.exit_code = answer.exit_code;
+            entry.exit = answer.exit_code;
             if wants_document {
                 let document = serde_json::to_value(&answer.document);
                 entry.document = Some(document.context("cannot write the document")?);
             }
             if let Some(failed) = &answer.failed {
                 entry.error = Some(failed.to_string());
-                entry.exit_code = entry.exit_code.max(failed.code());
+                entry.exit = entry.exit.max(failed.code());
             }
         }
         Err(error) => {
             let stop = error.downcast_ref::<Stop>();
             entry.error = Some(stop.map_or_else(|| format!("{error:#}"), ToString::to_string));
-            entry.exit_code = stop.map_or(MACHINE, Stop::code);
+            entry.exit = stop.map_or(MACHINE, Stop::code);
         }
     }
     Ok(entry)

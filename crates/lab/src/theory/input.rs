@@ -92,7 +92,9 @@ fn with_named(set: &TaskSet, cpus: &CpuSet) -> CpuSet {
 /// An rt-app file is of the machine on which it is used: its threads without `cpus` may run on all CPUs there.
 fn rt_app(read: Imported, online: Option<CpuSet>) -> Input {
     let notes = read.notes.iter().map(ToString::to_string).collect();
-    let mut input = Input { duration: read.duration, ..Input::new(read.set, notes) };
+    let mut set = read.set;
+    set.horizon = read.duration.filter(|duration| duration.is_positive());
+    let mut input = Input { duration: read.duration, ..Input::new(set, notes) };
     let set = &input.set;
     let tasks = set.tasks.iter().map(|task| &task.cpus);
     let anywhere = tasks.chain(set.background.iter().map(|thread| &thread.cpus));

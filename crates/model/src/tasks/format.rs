@@ -57,8 +57,33 @@ impl Format {
             (Some(_), _) => of_object(text).unwrap_or(Format::Json),
             // A table of TOML has its name there, or another bracket.
             (_, Some(rest)) if rest.starts_with(['{', ']']) => Format::Corpus,
-            _ => Format::Toml,
+            _ => by_first_line(start),
         }
+    }
+}
+
+/// The format of a text that is none of those with brackets: TOML, unless its first line cannot be of it.
+fn by_first_line(text: &str) -> Format {
+    let mut lines = text.lines().map(str::trim);
+    let first = lines.find(|line| !line.is_empty() && !line.starts_with('#')).unwrap_or("");
+    let is_toml = first.contains(['=', '[']) || first.starts_with(['"', '\'']);
+    let words = first.split_whitespace().count();
+    match () {
+        () if is_toml => Format::Toml,
+        // As in `jobset:`.
+        () if first.strip_suffix(':').is_some_and(|key| !key.is_empty()) => {
+            Format::Unread("YAML; it reads job sets of SAG as CSV, and TOML or JSON of its own")
+        }
+        () if first.contains(',') => Format::Unread(
+            "CSV that is no job set; one of SAG has the columns Task ID, Job ID, Arrival min, \
+             Arrival max, Cost min, Cost max, Deadline, Priority",
+        ),
+        // A key of TOML is one word, or in quotes.
+        () if words > 1 => Format::Unread(
+            "no file of tasks; it reads TOML, in which each line is KEY = VALUE, JSON, and files of \
+             rt-app, SchedCAT, SimSo, MAST, AMALTHEA and SAG",
+        ),
+        () => Format::Toml,
     }
 }
 
@@ -68,5 +93,7 @@ fn of_object(text: &str) -> Read<Format> {
         Node::Table(entries) => entries.iter().any(|(name, _)| name == key),
         _ => false,
     };
-    Ok(if has("tasks") && !has("task") { Format::RtApp } else { Format::Json })
+    // Parts of rt-app's files are named by what they lack.
+    let is_rt_app = has("tasks") || has("global") || has("resources");
+    Ok(if is_rt_app && !has("task") { Format::RtApp } else { Format::Json })
 }

@@ -178,6 +178,38 @@ fn other_job_sets_are_named() {
     );
     is_named("TID, JID, Tmin, Tmax, Cmin, Cmax\n2, 1, 15, 15, 0, 0\n", "abort");
     is_named("<html><body/></html>", "XML of a kind");
+    is_named(
+        "Predecessor TID,\"\tPredecessor JID\", Successor TID, Successor JID,Sus_Min,Sus_Max\n4, 1, 5, 1, 7, 19\n",
+        "suspensions",
+    );
+    is_named(
+        "Job A TID, Job A JID, Job B TID, Job B JID, Delay Min, Delay Max, Type\n",
+        "exclusions",
+    );
+    is_named("TaskID, MaxMisses (m), WindowSize (k)\n0, 3, 10\n", "weakly-hard");
+    is_named("n_cores, EFT1, LFT1\n2, 1, 3\n", "platform");
+    is_named("# jobs\njobset:\n  - Task ID: 1\n", "YAML");
+    // Cut off in their first lines.
+    is_named("Task ID, Job ID, Arri", "CSV");
+    is_named("Task I", "no file of tasks");
+}
+
+/// What TOML's reader explains better stays TOML, whatever is wrong with it.
+#[test]
+fn broken_toml_is_toml() {
+    for text in ["[[task]]\nname \"a\"", "unit = ", "# so\nname", "\"a, b\" 3", "", "[[task"] {
+        assert_eq!(Format::of(text), Format::Toml, "{text}");
+    }
+}
+
+/// A part of an rt-app file, as its `merge.py` takes them, is told what it lacks.
+#[test]
+fn parts_of_rt_apps_files_are_its() {
+    for text in ["{\"global\": {\"duration\": 5}}", "{\"resources\": {\"m0\": {}}}"] {
+        assert_eq!(Format::of(text), Format::RtApp, "{text}");
+        let refused = TaskSet::from_rt_app(text).unwrap_err().to_string();
+        assert!(refused.contains("tasks is missing"), "{refused}");
+    }
 }
 
 const MAST: &str = r#"

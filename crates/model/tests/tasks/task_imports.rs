@@ -231,8 +231,8 @@ fn mistakes_in_rt_apps_files() {
     assert_eq!(
         thread("\"phases\": {\"p\": {\"jump\": 1}}"),
         "thread 'a', phase 'p': unknown key 'jump'; use loop, policy, priority, cpus, dl-runtime, \
-         dl-period, dl-deadline, instance, delay, runtime, run, sleep, mem, iorun, timer, lock, \
-         unlock, wait, signal, broad, sync, barrier, suspend, resume, ..."
+         dl-period, dl-deadline, instance, delay, runtime, run, sleep, memrun, mem, iorun, \
+         timer, lock, unlock, wait, signal, broad, sync, barrier, suspend, ..."
     );
 }
 

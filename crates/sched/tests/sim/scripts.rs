@@ -446,7 +446,10 @@ fn acts(dice: &mut Dice, depth: u32) -> Vec<Act> {
                 acts.push(Act::Lock(lock));
                 acts.extend(self::acts(dice, 1));
                 if dice.between(0, 2) == 0 {
-                    acts.push(Act::Wait { event: dice.between(0, KINDS as u64 - 1) as usize, lock });
+                    acts.push(Act::Wait {
+                        event: dice.between(0, KINDS as u64 - 1) as usize,
+                        lock,
+                    });
                 }
                 acts.push(Act::Unlock(lock));
             }

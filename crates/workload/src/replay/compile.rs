@@ -216,8 +216,7 @@ impl Names {
             Step::Read { bytes, buffer } => Act::Read { bytes: *bytes, buffer: *buffer },
             Step::Write { bytes, buffer } => Act::Write { bytes: *bytes, buffer: *buffer },
             Step::Chase { hops, buffer, stride, sequential } => {
-                let wanted =
-                    RingSize { buffer: *buffer, stride: *stride, sequential: *sequential };
+                let wanted = RingSize { buffer: *buffer, stride: *stride, sequential: *sequential };
                 let known = met.rings.iter().position(|ring| *ring == wanted);
                 let ring = known.unwrap_or_else(|| {
                     met.rings.push(wanted);

@@ -10,6 +10,8 @@ mod horizon;
 mod job;
 mod record;
 mod script;
+#[cfg(test)]
+mod script_tests;
 mod servers;
 pub mod system;
 #[cfg(test)]
@@ -218,14 +220,13 @@ pub fn simulate(request: &Request, watch: &mut dyn Watch) -> Result<Simulated, F
     if request.set.tasks.len() > MOST_TASKS {
         return Err(Failure::TooMany(request.set.tasks.len()));
     }
-    let choices =
-        Choices {
-            releases: request.releases,
-            late: request.late,
-            throttling: request.throttling,
-            // A policy for shared cores has to know what jobs are to come.
-            follows_steps: request.smt.is_none(),
-        };
+    let choices = Choices {
+        releases: request.releases,
+        late: request.late,
+        throttling: request.throttling,
+        // A policy for shared cores has to know what jobs are to come.
+        follows_steps: request.smt.is_none(),
+    };
     let mut model = model(&request.set, choices)?;
     for note in &request.notes {
         system::warn(&mut model.warnings, "input", note.clone(), "");

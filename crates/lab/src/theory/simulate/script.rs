@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hourglass_model::Policy;
 use hourglass_model::tasks::{Background, Program, Protocol, Step, Task, TaskSet};
+use hourglass_model::{CpuSet, Policy};
 use hourglass_sched::sim::{self, Act, Beginning, Class, Phase, Script, System};
 
 use super::Failure;
@@ -62,15 +62,22 @@ impl Numbers {
     }
 
     /// The script of a program whose thread starts then, ns.
-    pub(super) fn script(&mut self, thread: &str, program: &Program, start: u64, cpus: &[u32]) -> Script {
+    pub(super) fn script(
+        &mut self,
+        thread: &str,
+        program: &Program,
+        start: u64,
+        cpus: &[u32],
+    ) -> Script {
         let mut met = BTreeSet::new();
         let is_forked = program.forked().is_some();
         let mut phases = Vec::new();
         for phase in &program.phases {
             let acts = phase.steps.iter().map(|step| self.act(thread, step, is_forked, &mut met));
-            let on = phase.cpus.as_ref().map_or(Vec::new(), |on| {
-                super::system::positions(on.iter(), cpus)
-            });
+            let on = phase
+                .cpus
+                .as_ref()
+                .map_or(Vec::new(), |on| super::system::positions(on.iter(), cpus));
             phases.push(Phase {
                 loops: phase.loops,
                 class: phase.policy.map(class_of),
@@ -196,9 +203,20 @@ pub(super) fn any(set: &TaskSet) -> bool {
     set.tasks.iter().any(|task| task.program.is_some()) || set.background.iter().any(has_steps)
 }
 
+/// CPUs that phases name.
+pub(super) fn cpus(set: &TaskSet) -> impl Iterator<Item = u32> {
+    let tasks = set.tasks.iter().filter_map(|task| task.program.as_ref());
+    let programs = tasks.chain(set.background.iter().map(|thread| &thread.program));
+    programs
+        .flat_map(|program| &program.phases)
+        .filter_map(|phase| phase.cpus.as_ref())
+        .flat_map(CpuSet::iter)
+}
+
 /// Says which steps take no time in a simulation, and refuses forks that start nothing.
 pub(super) fn check(set: &TaskSet, warnings: &mut Warnings) -> Result<(), Failure> {
-    let tasks = set.tasks.iter().filter_map(|task: &Task| Some((&task.name, task.program.as_ref()?)));
+    let tasks =
+        set.tasks.iter().filter_map(|task: &Task| Some((&task.name, task.program.as_ref()?)));
     let all = || tasks.clone().chain(set.background.iter().map(|one| (&one.name, &one.program)));
     let steps = |program: &'_ Program| -> Vec<Step> {
         program.phases.iter().flat_map(|phase| phase.steps.clone()).collect()

@@ -68,7 +68,11 @@ pub fn model(set: &TaskSet, choices: Choices) -> Result<Model, Failure> {
     for warning in set.warnings() {
         warn(&mut warnings, "task-set", warning.to_string(), "");
     }
-    let cpus: Vec<u32> = set.cpus().iter().collect();
+    let mut cpus = set.cpus();
+    if choices.follows_steps {
+        script::cpus(set).for_each(|cpu| cpus.insert(cpu));
+    }
+    let cpus: Vec<u32> = cpus.iter().collect();
     let count = u32::try_from(cpus.len()).unwrap_or(u32::MAX);
     let mut system = System::new(count);
     system.cores = set.machine.cores.iter().map(|core| positions(core.iter(), &cpus)).collect();

@@ -167,7 +167,6 @@ fn what_means_something_else_is_named() {
     let mut ids: Vec<&str> = found.warnings.iter().map(|warning| warning.id.as_str()).collect();
     ids.sort_unstable();
     let wanted = [
-        "background-steps",
         "blocking",
         "critical-sections",
         "critical-sections",

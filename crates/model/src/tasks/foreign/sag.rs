@@ -43,6 +43,18 @@ pub(in crate::tasks) fn looks_like(text: &str) -> Option<Format> {
             "precedence constraints of np-schedulability-analysis; name the job set, and say with 'after' which task \
              follows which",
         )),
+        6 if head.starts_with("predecessor") => Some(Format::Unread(
+            "suspensions between jobs of SAG; name the job set, and say with 'after' which task follows which",
+        )),
+        3.. if head.starts_with("job a tid") => {
+            Some(Format::Unread("exclusions of SAG; name the job set, without them"))
+        }
+        3 if head.starts_with("taskid") && head.contains("window") => {
+            Some(Format::Unread("weakly-hard constraints of SAG; name the job set, without them"))
+        }
+        2.. if head.starts_with("n_cores") => Some(Format::Unread(
+            "a platform of SAG; name the job set, and write the CPUs as cpus in [machine]",
+        )),
         6 if head.starts_with("tid") && head.contains("tmin") => Some(Format::Unread(
             "abort actions of np-schedulability-analysis; name the job set, without them",
         )),

@@ -4,14 +4,15 @@
 
 use super::Import;
 use super::read::{bad, micros, table};
-use crate::tasks::{LEAST_STRIDE, MOST_BUFFER, Step};
 use crate::tasks::error::{Place, TaskSetError};
 use crate::tasks::node::Node;
+use crate::tasks::{LEAST_STRIDE, MOST_BUFFER, Step};
 
 /// Keys of events. One that begins with another stands before it.
 pub(super) const EVENTS: [&str; 20] = [
-    "runtime", "run", "sleep", "memrun", "mem", "iorun", "timer", "lock", "unlock", "wait", "signal",
-    "broad", "sync", "barrier", "suspend", "resume", "yield", "fork", "sem_post", "sem_wait",
+    "runtime", "run", "sleep", "memrun", "mem", "iorun", "timer", "lock", "unlock", "wait",
+    "signal", "broad", "sync", "barrier", "suspend", "resume", "yield", "fork", "sem_post",
+    "sem_wait",
 ];
 
 /// The event that a key stands for: its name, perhaps with something behind it that is no letter,

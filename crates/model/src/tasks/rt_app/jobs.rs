@@ -77,6 +77,11 @@ impl Jobs {
     }
 }
 
+/// Whether timers release the jobs.
+pub(super) fn starts_by_timer(program: &Program) -> bool {
+    program.phases.iter().flat_map(|phase| &phase.steps).any(is_timer)
+}
+
 fn is_timer(step: &Step) -> bool {
     matches!(step, Step::Timer { period, .. } if period.is_positive())
 }

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::jobs::Jobs;
+use super::jobs::{Jobs, starts_by_timer};
 use super::read::File;
 use super::wakes::Instance;
 use super::{Import, Note, Thread};
@@ -101,9 +101,10 @@ fn forks(thread: &Thread) -> Vec<(&str, u64)> {
     found
 }
 
-/// The program of a thread that starts by itself, after its delay.
+/// The program of a thread that starts by itself, after its delay. Where a timer releases its jobs, the delay is the
+/// task's offset.
 fn with_delay(thread: &Thread) -> Program {
-    if thread.delay.is_positive() {
+    if thread.delay.is_positive() && !starts_by_timer(&thread.program) {
         return after(Step::StartAfter(thread.delay), thread);
     }
     thread.program.clone()
