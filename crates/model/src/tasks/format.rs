@@ -54,7 +54,7 @@ impl Format {
         }
         let after_bracket = |bracket| start.strip_prefix(bracket).map(str::trim_start);
         match (after_bracket('{'), after_bracket('[')) {
-            (Some(_), _) => of_object(text).unwrap_or(Format::Json),
+            (Some(_), _) => of_object(text).unwrap_or_else(|_| of_broken_object(text)),
             // A table of TOML has its name there, or another bracket.
             (_, Some(rest)) if rest.starts_with(['{', ']']) => Format::Corpus,
             _ => by_first_line(start),
@@ -85,6 +85,14 @@ fn by_first_line(text: &str) -> Format {
         ),
         () => Format::Toml,
     }
+}
+
+/// Whose object a text is meant to be that is none, such as a file that was cut off: its reader then says where it
+/// breaks, and rt-app's passes over what is no JSON.
+fn of_broken_object(text: &str) -> Format {
+    let has = |key: &str| text.contains(key);
+    let is_rt_app = has("\"tasks\"") || has("\"global\"") || has("\"resources\"");
+    if is_rt_app && !has("\"task\"") { Format::RtApp } else { Format::Json }
 }
 
 fn of_object(text: &str) -> Read<Format> {

@@ -210,6 +210,11 @@ fn parts_of_rt_apps_files_are_its() {
         let refused = TaskSet::from_rt_app(text).unwrap_err().to_string();
         assert!(refused.contains("tasks is missing"), "{refused}");
     }
+    // A key without a value is rt-app's; what is wrong is the end.
+    let cut = "{\"tasks\": {\n\"a\": {\"suspend\",\n\"run\": 1";
+    assert_eq!(Format::of(cut), Format::RtApp);
+    let refused = TaskSet::from_rt_app(cut).unwrap_err().to_string();
+    assert!(refused.starts_with("line 3"), "{refused}");
 }
 
 const MAST: &str = r#"

@@ -50,6 +50,11 @@ pub enum SimError {
         "thread {0}: sections must not overlap: each lock is given back before the next is taken, at a later point"
     )]
     Sections(usize),
+    /// A script beside jobs that arrive by themselves.
+    #[error(
+        "thread {0}: a thread with a script has no arrivals, predecessors or marks; leave them out"
+    )]
+    Script(usize),
     /// A section of a length that a section cannot have.
     #[error("thread {0}: its last section is longer than the longest, or the longest is 0")]
     Limited(usize),

@@ -8,7 +8,7 @@
 
 use super::error::SimError;
 use super::system::System;
-use super::thread::{Class, Thread};
+use super::thread::{Arrivals, Class, Thread};
 
 /// What a thread is from its start to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -179,8 +179,9 @@ fn check_one(
     system: &System,
 ) -> Result<(), SimError> {
     let dangling = |what| Err(SimError::Dangling { thread: position, what });
-    if thread.is_best_effort() || !thread.after.is_empty() {
-        return Err(SimError::Endless(position));
+    let arrives = thread.arrivals != Arrivals::Listed(Vec::new());
+    if arrives || !thread.after.is_empty() || !thread.marks.is_empty() {
+        return Err(SimError::Script(position));
     }
     for phase in &script.phases {
         if let Some(cpu) = phase.cpus.iter().find(|cpu| **cpu >= system.cpus) {

@@ -41,7 +41,7 @@ pub struct Thread {
     /// Numbers the random draws of this thread: threads with the same number draw the same. `None`
     /// takes the position.
     pub stream: Option<u64>,
-    /// What it does act by act. Its arrivals, cost, jitter and marks are then not used.
+    /// What it does act by act. It has no arrivals, predecessors and marks then, and its cost and jitter are not used.
     pub script: Option<Script>,
 }
 

@@ -279,13 +279,13 @@ impl Interpreter {
     /// Whether others are to be looked at before the thread goes on.
     fn perform(&mut self, thread: usize, act: Act) -> bool {
         let now = self.now;
-        let begins = match (self.threads[thread].beginning, act) {
-            (Beginning::Timer, Act::Timer { .. }) => true,
-            (Beginning::Sleep, Act::Sleep(_)) => true,
-            (Beginning::Event, Act::Wait { .. } | Act::Suspend(_)) => true,
-            (Beginning::Event, Act::Barrier(_) | Act::Take(_)) => true,
-            _ => false,
-        };
+        let begins = matches!(
+            (self.threads[thread].beginning, act),
+            (Beginning::Timer, Act::Timer { .. })
+                | (Beginning::Sleep, Act::Sleep(_))
+                | (Beginning::Event, Act::Wait { .. } | Act::Suspend(_))
+                | (Beginning::Event, Act::Barrier(_) | Act::Take(_))
+        );
         if begins {
             self.finish(thread);
         }

@@ -102,6 +102,15 @@ fn jobs_that_were_due_by_the_end_are_missed_or_lost() {
     assert_eq!(counted(&recorded), (1, 1, 3));
 }
 
+/// rt-app's tutorial: a semaphore remembers posts that come before anybody waits.
+#[test]
+fn a_semaphore_with_something_left_is_not_waited_for() {
+    let steps = r#"["post s", "post s", "take s", "run 2ms", "take s", "run 1ms", "read 5000 4096",
+                    "write 100 4096", "chase 100 4096 64", "timer unique0 10ms"]"#;
+    let recorded = run(&going_through(&format!("{{ steps = {steps} }}")), 0, vec![], ms(25));
+    assert_eq!(jobs(&recorded), [(0, 3, 3), (10, 3, 3), (20, 3, 3)]);
+}
+
 /// rt-app: a job is what runs between two expiries of the thread's timer.
 #[test]
 fn phases_have_jobs_between_their_timers() {

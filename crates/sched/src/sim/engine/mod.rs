@@ -19,6 +19,7 @@ mod meet;
 mod orders;
 mod queue;
 mod script;
+mod script_jobs;
 mod servers;
 mod state;
 mod timers;
