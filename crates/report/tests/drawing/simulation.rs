@@ -45,6 +45,7 @@ fn document() -> SimulationDocument {
             thread: 2,
             cpu_time_ns: 700 * MS,
             progress_ns: 420 * MS,
+            ..BackgroundFindings::default()
         }],
         smt: Some(SmtFindings {
             policy: "slack-monitoring".to_owned(),
