@@ -264,7 +264,7 @@ def test_what_is_no_set_of_tasks_is_a_type_error(tasks):
         sched.check(tasks)
 
 
-EXPERIMENT = {"utilisations": [0.7, 0.9], "sets": 20, "tasks": 4, "analyses": ["rm", "edf"]}
+EXPERIMENT = {"utilisations": [0.7, 0.9], "sets": 20, "tasks": 4, "analyses": ["rm", "edf-preemptive"]}
 
 
 def test_sweep_of_drawn_sets(tmp_path):
@@ -272,7 +272,7 @@ def test_sweep_of_drawn_sets(tmp_path):
     document = sched.sweep(EXPERIMENT, seed=3, output=tmp_path / "sweep")
     assert document["schema"] == "hourglass.sweep/1" and document["experiment"]["seed"] == 3
     assert [point["sets"] for point in document["points"]] == [20, 20]
-    assert all(point["accepted"]["rm"] <= point["accepted"]["edf"] == 20 for point in document["points"])
+    assert all(point["accepted"]["rm"] <= point["accepted"]["edf-preemptive"] == 20 for point in document["points"])
     assert sched.sweep(**EXPERIMENT, seed=3, threads=1, output=tmp_path / "sweep") == document
     assert sched.sweep("utilisations = [0.7, 0.9]\nsets = 20", tasks=4, analyses="rm,edf", seed=3) == document
 

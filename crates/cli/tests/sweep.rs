@@ -25,7 +25,7 @@ fn document(words: &[&str]) -> Value {
 }
 
 const SMALL: [&str; 9] =
-    ["sweep", "-u", "0.7,0.9", "--sets", "20", "-n", "3", "-a", "rm-ll,rm,edf"];
+    ["sweep", "-u", "0.7,0.9", "--sets", "20", "-n", "3", "-a", "liu-layland,rm,edf-preemptive"];
 
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
@@ -49,8 +49,11 @@ fn the_document_has_its_keys() {
             (Some(utilisation), Some(20))
         );
         let accepted = |name: &str| point["accepted"][name].as_u64().unwrap();
-        assert!(accepted("rm-ll") <= accepted("rm") && accepted("rm") <= accepted("edf"));
-        assert_eq!(accepted("edf"), 20);
+        assert!(
+            accepted("liu-layland") <= accepted("rm")
+                && accepted("rm") <= accepted("edf-preemptive")
+        );
+        assert_eq!(accepted("edf-preemptive"), 20);
     }
     assert_eq!(document(&SMALL), found, "a seed replays");
     assert_ne!(
@@ -121,7 +124,10 @@ fn mistakes_are_one_line_with_a_remedy() {
         (&["--periods", "10ms"], "--periods: '10ms' is not understood; write log-uniform"),
         (&["-o", "/nonexistent/a/b"], "/nonexistent/a/b cannot be made: no folder /nonexistent/a"),
         (&["--cost-granularity", "5"], "--cost-granularity: "),
-        (&["-a", "edf-np2"], "--analyses: unknown analysis 'edf-np2'; did you mean 'edf-np'?"),
+        (
+            &["-a", "edf-preemtive"],
+            "--analyses: unknown analysis 'edf-preemtive'; did you mean 'edf-preemptive'?",
+        ),
         (&["-m", "2", "-a", "rm"], "analyses: 'rm' is for one processor"),
         (&["-g", "drs", "--bounds", "0.5.."], "utilisation 0.05 is under 5"),
         (&["--threads", "0"], "--threads: '0' is out of range"),
@@ -144,7 +150,7 @@ fn ctrl_c_keeps_what_is_done() {
     let folder = parent.path().join("long");
     let place = folder.to_str().unwrap();
     let words = |sets: &'static str| {
-        ["sweep", "-u", "0.3:0.8:0.001", "--sets", sets, "-n", "4", "-a", "rm-ll", "-o"]
+        ["sweep", "-u", "0.3:0.8:0.001", "--sets", sets, "-n", "4", "-a", "liu-layland", "-o"]
     };
     let mut command = Command::new(env!("CARGO_BIN_EXE_hourglass"));
     command.args(words("2000")).arg(place).args(["--json", "--threads", "1"]);

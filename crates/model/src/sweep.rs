@@ -72,7 +72,8 @@ pub struct SweepPoint {
     /// How many draws ran out of tries (UUniFast-Discard), after each of which another set was drawn.
     #[serde(default, skip_serializing_if = "is_none")]
     pub redrawn: u64,
-    /// How many of them each analysis found feasible.
+    /// How many of them each analysis found feasible; under an older word of the analysis, too, if it was
+    /// asked for by that.
     pub accepted: BTreeMap<String, u64>,
     /// How many of them each analysis gave up, because its search or a number grew too long, or, for
     /// partitioning and Audsley's search, failed after the test of a processor or a task was given

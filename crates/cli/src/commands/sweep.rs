@@ -45,9 +45,9 @@ on from there. The folder holds sweep.json, sweep.parquet, sweep.svg, and with
 Examples:
   hourglass sweep --list                          the analyses
   hourglass sweep -o monday                       ten tasks on one CPU
-  hourglass sweep -u 0.6:1:0.02 -n 20 -a rm,edf   another range, two analyses
+  hourglass sweep -u 0.6:1:0.02 -n 20 -a rm,dm    another range, two analyses
   hourglass sweep -m 4 -n 16 -o tuesday           four CPUs
-  hourglass sweep --deadlines share:0.7,1 -a dm,opa,edf-np,edf
+  hourglass sweep --deadlines share:0.7,1 -a dm,opa,edf-preemptive
   hourglass example experiment                    writes experiment.toml
   hourglass sweep experiment.toml -o wednesday    an experiment from a file
   hourglass sweep tasks.toml -u 0.5:1:0.01        how far can its set be scaled?")]

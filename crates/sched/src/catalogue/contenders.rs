@@ -34,7 +34,8 @@ pub enum Machine {
 /// An analysis with the priorities and the placement by which it takes part in a comparison.
 #[derive(Clone, Copy, Debug)]
 pub struct Contender {
-    /// Its name in files, on the command line and in documents.
+    /// Its name in files, on the command line and in documents: that of its analysis, if it assigns and
+    /// places nothing.
     pub name: &'static str,
     /// What it is, in a line.
     pub about: &'static str,
@@ -42,8 +43,8 @@ pub struct Contender {
     pub machine: Machine,
     /// Whether it needs priorities, which only a task file gives.
     pub needs_priorities: bool,
-    /// Whether it assigns and places nothing, so that the name of its analysis stands for it, too.
-    pub is_plain: bool,
+    /// The word that `sweep` had for it before it had the name of its analysis; still understood.
+    pub older: Option<&'static str>,
     judge: Judge,
 }
 
@@ -92,12 +93,12 @@ const fn single(
     judge: fn(&[Task], usize) -> Verdict,
 ) -> Contender {
     let (machine, judge) = (Machine::Single, Judge::Together(judge));
-    Contender { name, about, machine, needs_priorities: false, is_plain: false, judge }
+    Contender { name, about, machine, needs_priorities: false, older: None, judge }
 }
 
-/// It assigns and places nothing.
-const fn plain(of: Contender) -> Contender {
-    Contender { is_plain: true, ..of }
+/// It assigns and places nothing, and has the name of its analysis.
+const fn once(older: &'static str, of: Contender) -> Contender {
+    Contender { older: Some(older), ..of }
 }
 
 const fn any(
@@ -115,16 +116,21 @@ const fn spread(
     test: fn(&TaskSet) -> Verdict,
 ) -> Contender {
     let (machine, judge) = (Machine::Any, Judge::Spread(fit, test));
-    Contender { name, about, machine, needs_priorities: false, is_plain: false, judge }
+    Contender { name, about, machine, needs_priorities: false, older: None, judge }
 }
 
 /// Response times under preemptive fixed priorities.
 pub(super) const FIXED_PRIORITY: &[Contender] = &[
     Contender {
         needs_priorities: true,
-        ..plain(single("fp", "the priorities of the task file, response times", |tasks, _| {
-            fixed(&TaskSet::new(tasks.to_vec()), Sections::Preemptive)
-        }))
+        ..once(
+            "fp",
+            single(
+                "fp-preemptive",
+                "the priorities of the task file, response times",
+                |tasks, _| fixed(&TaskSet::new(tasks.to_vec()), Sections::Preemptive),
+            ),
+        )
     },
     single("rm", "rate-monotonic, response times", |tasks, _| {
         fixed(&assign::rate_monotonic(tasks), Sections::Preemptive)
@@ -157,26 +163,35 @@ pub(super) const NOT_PREEMPTED: &[Contender] = &[
 ];
 
 /// The utilisation bound of rate-monotonic priorities.
-pub(super) const LIU_LAYLAND: &[Contender] = &[plain(single(
+pub(super) const LIU_LAYLAND: &[Contender] = &[once(
     "rm-ll",
-    "rate-monotonic, utilisation bound (Liu and Layland 1973)",
-    |tasks, _| bounds::liu_layland(&assign::rate_monotonic(tasks)),
-))];
+    single(
+        "liu-layland",
+        "rate-monotonic, utilisation bound (Liu and Layland 1973)",
+        |tasks, _| bounds::liu_layland(&assign::rate_monotonic(tasks)),
+    ),
+)];
 
 /// The hyperbolic bound of rate-monotonic priorities.
-pub(super) const HYPERBOLIC: &[Contender] = &[plain(single(
+pub(super) const HYPERBOLIC: &[Contender] = &[once(
     "rm-hyperbolic",
-    "rate-monotonic, hyperbolic bound (Bini and Buttazzo 2003)",
-    |tasks, _| bounds::hyperbolic(&assign::rate_monotonic(tasks)),
-))];
+    single(
+        "hyperbolic",
+        "rate-monotonic, hyperbolic bound (Bini and Buttazzo 2003)",
+        |tasks, _| bounds::hyperbolic(&assign::rate_monotonic(tasks)),
+    ),
+)];
 
 /// EDF on one processor, or on each of several.
 pub(super) const EDF: &[Contender] = &[
-    plain(single(
+    once(
         "edf",
-        "EDF, quick processor-demand analysis (Zhang and Burns 2009)",
-        |tasks, _| by_qpa(&TaskSet::new(tasks.to_vec())),
-    )),
+        single(
+            "edf-preemptive",
+            "EDF, quick processor-demand analysis (Zhang and Burns 2009)",
+            |tasks, _| by_qpa(&TaskSet::new(tasks.to_vec())),
+        ),
+    ),
     spread("p-edf-ff", "partitioned EDF, first fit", Fit::First, by_qpa),
     spread("p-edf-bf", "partitioned EDF, best fit", Fit::Best, by_qpa),
     spread("p-edf-wf", "partitioned EDF, worst fit", Fit::Worst, by_qpa),
@@ -184,16 +199,18 @@ pub(super) const EDF: &[Contender] = &[
 
 /// EDF by demand alone.
 pub(super) const DEMAND: &[Contender] =
-    &[plain(single("edf-demand", "EDF, processor demand at every deadline", |tasks, _| {
+    &[single("edf-demand", "EDF, processor demand at every deadline", |tasks, _| {
         demand::processor_demand(&TaskSet::new(tasks.to_vec()), Sections::Preemptive, TIME)
-    }))];
+    })];
 
 /// EDF, jobs not preempted.
-pub(super) const EDF_NOT_PREEMPTED: &[Contender] =
-    &[plain(single("edf-np", "EDF, non-preemptive (Jeffay et al. 1991, by QPA)", |tasks, _| {
+pub(super) const EDF_NOT_PREEMPTED: &[Contender] = &[once(
+    "edf-np",
+    single("edf-nonpreemptive", "EDF, non-preemptive (Jeffay et al. 1991, by QPA)", |tasks, _| {
         let set = TaskSet::new(tasks.to_vec());
         qpa::feasible_within(&set, Sections::NonPreemptive, TIME, EFFORT).verdict
-    }))];
+    }),
+)];
 
 /// Global EDF, by each of its tests.
 pub(super) const GLOBAL_EDF: &[Contender] = &[
@@ -334,6 +351,6 @@ mod tests {
         tasks.push(Task::new(4_000, 8_000, 50_000).unwrap());
         let answer = |name: &str| super::super::contender(name).unwrap().answer(&tasks, 1);
         assert_eq!(answer("opa"), Answer::Undecided);
-        assert_eq!(answer("edf"), Answer::Undecided);
+        assert_eq!(answer("edf-preemptive"), Answer::Undecided);
     }
 }

@@ -44,6 +44,8 @@ pub struct Experiment {
     pub subject: Subject,
     /// The analyses compared, each once.
     pub analyses: Vec<&'static Analysis>,
+    /// Older words by which analyses were asked for, each with the name that the analysis has.
+    pub older: Vec<(&'static str, &'static str)>,
     /// Whether what each analysis says of each set is kept.
     pub keep_sets: bool,
 }
@@ -176,6 +178,7 @@ impl Draft {
             }),
             processors,
             analyses: self.analyses(processors, &subject)?,
+            older: self.older(),
             subject,
             keep_sets: self.keep_sets.unwrap_or(false),
         };
@@ -235,8 +238,8 @@ impl Draft {
             Subject::Scaled(template) => template.has_priorities(),
         };
         let names = match &self.analyses {
-            Some(names) => names.clone(),
-            None if given && processors == 1 => vec!["fp", "opa", "edf"],
+            Some(words) => words.iter().map(String::as_str).collect(),
+            None if given && processors == 1 => vec!["fp-preemptive", "opa", "edf-preemptive"],
             None => default_names(processors).to_vec(),
         };
         let mut chosen: Vec<&'static Analysis> = Vec::new();
@@ -255,12 +258,21 @@ impl Draft {
         }
         Ok(chosen)
     }
+
+    fn older(&self) -> Vec<(&'static str, &'static str)> {
+        let words = self.analyses.iter().flatten();
+        let pair = |word: &String| {
+            let found = catalogue::contender(word)?;
+            Some((found.older.filter(|older| older == word)?, found.name))
+        };
+        words.filter_map(pair).collect()
+    }
 }
 
 /// What is compared if nothing is said.
 fn default_names(processors: u32) -> &'static [&'static str] {
     match processors {
-        1 => &["rm-ll", "rm-hyperbolic", "rm", "dm", "opa", "edf"],
+        1 => &["liu-layland", "hyperbolic", "rm", "dm", "opa", "edf-preemptive"],
         _ => &["g-edf-gfb", "g-edf-rta", "g-dm-lc", "g-opa-lc", "p-dm-ff", "p-edf-ff"],
     }
 }

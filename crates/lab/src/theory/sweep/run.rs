@@ -155,7 +155,7 @@ fn letter(answer: Answer) -> char {
 }
 
 fn document(experiment: &Experiment, kept: &[KeptPoint], interrupted: bool) -> SweepDocument {
-    let points: Vec<SweepPoint> = kept.iter().map(|kept| kept.point.clone()).collect();
+    let mut points: Vec<SweepPoint> = kept.iter().map(|kept| kept.point.clone()).collect();
     let weight: u64 =
         experiment.utilisations.iter().take(points.len()).map(|point| point.count()).sum();
     let weighted = |name: &str| {
@@ -165,15 +165,24 @@ fn document(experiment: &Experiment, kept: &[KeptPoint], interrupted: bool) -> S
         });
         each.sum::<f64>() / Millionths::new(weight.max(1)).as_f64()
     };
-    SweepDocument {
-        schema: SWEEP_SCHEMA.to_owned(),
-        experiment: experiment.facts(),
-        weighted: experiment
-            .analyses
-            .iter()
-            .map(|analysis| (analysis.name.to_owned(), weighted(analysis.name)))
-            .collect(),
-        points,
-        interrupted,
+    let each = experiment.analyses.iter();
+    let mut weighted: BTreeMap<String, f64> =
+        each.map(|analysis| (analysis.name.to_owned(), weighted(analysis.name))).collect();
+    // Who asked by an older word finds the numbers under it, too.
+    for (word, name) in &experiment.older {
+        also(&mut weighted, word, name);
+        for point in &mut points {
+            also(&mut point.accepted, word, name);
+            also(&mut point.undecided, word, name);
+        }
+    }
+    let (schema, facts) = (SWEEP_SCHEMA.to_owned(), experiment.facts());
+    SweepDocument { schema, experiment: facts, points, weighted, interrupted }
+}
+
+/// Puts what stands under `name` under `word`, too.
+fn also<T: Copy>(numbers: &mut BTreeMap<String, T>, word: &str, name: &str) {
+    if let Some(number) = numbers.get(name).copied() {
+        numbers.insert(word.to_owned(), number);
     }
 }

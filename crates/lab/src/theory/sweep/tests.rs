@@ -21,7 +21,7 @@ utilisations = [0.5, 0.7, 0.8, 0.9]
 sets = 70
 tasks = 4
 deadlines = \"share:0.8,1\"
-analyses = [\"dm\", \"opa\", \"edf\", \"edf-demand\"]
+analyses = [\"dm\", \"opa\", \"edf-preemptive\", \"edf-demand\"]
 keep_sets = true
 ";
 
@@ -61,8 +61,8 @@ fn threads_change_nothing() {
     // accepts what any other does; EDF is optimal on one processor.
     for point in &one.points {
         let accepted = |name: &str| point.accepted[name];
-        assert_eq!(accepted("edf"), accepted("edf-demand"));
-        assert!(accepted("dm") <= accepted("opa") && accepted("opa") <= accepted("edf"));
+        assert_eq!(accepted("edf-preemptive"), accepted("edf-demand"));
+        assert!(accepted("dm") <= accepted("opa") && accepted("opa") <= accepted("edf-preemptive"));
     }
     assert!(one.points[0].accepted["dm"] > one.points[3].accepted["dm"]);
 }
@@ -122,24 +122,24 @@ fn a_folder_of_something_else_is_left_alone() {
 fn implicit_deadlines_on_one_processor() {
     let found = done(
         &experiment(
-            "utilisations = \"0.6:1:0.1\"\nsets = 60\ntasks = 5\nanalyses = [\"rm-ll\", \
-             \"rm-hyperbolic\", \"rm\", \"dm\", \"edf\", \"p-edf-ff\", \"g-edf-gfb\"]",
+            "utilisations = \"0.6:1:0.1\"\nsets = 60\ntasks = 5\nanalyses = [\"liu-layland\", \
+             \"hyperbolic\", \"rm\", \"dm\", \"edf-preemptive\", \"p-edf-ff\", \"g-edf-gfb\"]",
         ),
         None,
         2,
     );
     for point in &found.points {
         let accepted = |name: &str| point.accepted[name];
-        assert_eq!((accepted("edf"), accepted("p-edf-ff")), (60, 60), "{point:?}");
+        assert_eq!((accepted("edf-preemptive"), accepted("p-edf-ff")), (60, 60), "{point:?}");
         assert_eq!(accepted("g-edf-gfb"), 60, "{point:?}");
-        assert!(accepted("rm-ll") <= accepted("rm-hyperbolic"), "{point:?}");
-        assert!(accepted("rm-hyperbolic") <= accepted("rm"), "{point:?}");
+        assert!(accepted("liu-layland") <= accepted("hyperbolic"), "{point:?}");
+        assert!(accepted("hyperbolic") <= accepted("rm"), "{point:?}");
         assert_eq!(accepted("rm"), accepted("dm"), "{point:?}");
     }
     // n (2^(1/n) - 1) is 0.743 for 5.
-    assert_eq!(found.points[1].accepted["rm-ll"], 60);
-    assert_eq!(found.points[2].accepted["rm-ll"], 0);
-    assert!((found.weighted["edf"] - 1.0).abs() < 1e-12);
+    assert_eq!(found.points[1].accepted["liu-layland"], 60);
+    assert_eq!(found.points[2].accepted["liu-layland"], 0);
+    assert!((found.weighted["edf-preemptive"] - 1.0).abs() < 1e-12);
 }
 
 /// Liu and Layland 1973, figure: C 20, 40, 100 every 100, 150, 350 use 75.2 %; their density may be
@@ -164,7 +164,7 @@ period = \"350ms\"
     let found = draft("utilisations = \"0.05:1:0.05\"").finish(Some(*template.clone())).unwrap();
     let found = done(&found, None, 1);
     let accepted = |name: &str| found.points.iter().map(|p| p.accepted[name]).collect::<Vec<_>>();
-    assert_eq!(accepted("edf"), vec![1; 20]);
+    assert_eq!(accepted("edf-preemptive"), vec![1; 20]);
     let fixed = accepted("rm");
     assert!(fixed.is_sorted_by(|a, b| a >= b), "{fixed:?}");
     assert_eq!((fixed[14], fixed[19]), (1, 0), "{fixed:?}");
@@ -242,6 +242,28 @@ fn a_set_that_cannot_be_drawn_does_not_end_the_sweep() {
     assert!(error.contains("take randfixedsum or drs"), "{error}");
 }
 
+/// A script that asks by an older word finds what it asked for; everybody else sees the one name.
+#[test]
+fn older_words_are_keys_beside_the_names() {
+    let of = |analyses: &str| {
+        let text = format!("utilisations = [0.9]\nsets = 20\ntasks = 4\nanalyses = {analyses}");
+        done(&experiment(&text), None, 1)
+    };
+    let named = of("[\"liu-layland\", \"edf-preemptive\"]");
+    let asked = of("[\"rm-ll\", \"edf\"]");
+    assert_eq!(asked.experiment, named.experiment);
+    assert_eq!(named.experiment.analyses, ["liu-layland", "edf-preemptive"]);
+    for (word, name) in [("rm-ll", "liu-layland"), ("edf", "edf-preemptive")] {
+        let (here, there) = (&asked.points[0], &named.points[0]);
+        assert_eq!([here.accepted[word], here.accepted[name]], [there.accepted[name]; 2]);
+        assert_eq!(here.undecided[word], there.undecided[name]);
+        assert!((asked.weighted[word] - named.weighted[name]).abs() < 1e-12);
+        assert!(!there.accepted.contains_key(word) && !named.weighted.contains_key(word));
+    }
+    let twice = draft("analyses = [\"edf\", \"edf-preemptive\"]").finish(None).unwrap_err();
+    assert!(twice.to_string().contains("'edf-preemptive' stands there twice"), "{twice}");
+}
+
 /// At full utilisation a busy window lasts up to a hyperperiod; deadlines of at most the period are
 /// decided by the first late job all the same.
 #[test]
@@ -249,7 +271,7 @@ fn full_processors_are_decided() {
     let found = done(
         &experiment(
             "utilisations = [0.85, 1.0]\nsets = 60\ntasks = 6\nanalyses = [\"rm\", \"dm\", \
-             \"opa\", \"edf\"]",
+             \"opa\", \"edf-preemptive\"]",
         ),
         None,
         2,

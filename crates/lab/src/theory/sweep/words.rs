@@ -36,7 +36,8 @@ pub struct Draft {
     pub(super) deadlines: Option<Deadlines>,
     pub(super) jitter: Option<(Millionths, Millionths)>,
     pub(super) seed: Option<u64>,
-    pub(super) analyses: Option<Vec<&'static str>>,
+    /// The words by which the analyses were asked for.
+    pub(super) analyses: Option<Vec<String>>,
     pub(super) keep_sets: Option<bool>,
 }
 
@@ -159,9 +160,9 @@ fn count(key: &str, value: &str, most: u64) -> Result<u64, SweepError> {
     Ok(count)
 }
 
-fn analysis(name: &str) -> Result<&'static str, SweepError> {
-    let found = hourglass_sched::catalogue::contender(name).map(|analysis| analysis.name);
-    found.ok_or_else(|| SweepError::UnknownAnalysis(name.to_owned()))
+fn analysis(word: &str) -> Result<String, SweepError> {
+    let found = hourglass_sched::catalogue::contender(word).map(|_| word.to_owned());
+    found.ok_or_else(|| SweepError::UnknownAnalysis(word.to_owned()))
 }
 
 /// `FROM:TO:STEP`, or numbers with commas; ascending, each once.
