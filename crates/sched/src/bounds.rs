@@ -11,7 +11,7 @@ use crate::verdict::{Refusal, Verdict};
 
 /// Liu and Layland, JACM 1973: feasible under rate-monotonic priorities if the utilisation is at
 /// most n (2^(1/n) - 1). Sufficient; needs deadlines no shorter than periods, and neither jitter,
-/// blocking nor suspension.
+/// blocking, suspension nor bursts.
 #[must_use]
 pub fn liu_layland(set: &TaskSet) -> Verdict {
     judge(set, liu_layland_holds)
@@ -39,7 +39,7 @@ fn judge(set: &TaskSet, holds: fn(&[Task]) -> bool) -> Verdict {
         |t: &Task| t.deadline >= t.period && t.jitter == 0 && t.blocking == 0 && t.suspension == 0;
     if compare_utilisation_with_one(set.tasks().iter()) == Ordering::Greater {
         Verdict::NoBound
-    } else if set.tasks().iter().all(plain) && holds(set.tasks()) {
+    } else if set.is_plain() && set.tasks().iter().all(plain) && holds(set.tasks()) {
         Verdict::Feasible
     } else {
         Verdict::Unknown(Refusal::NotExact)

@@ -48,6 +48,11 @@ impl Curve {
         Curve::bursts(&[], period)
     }
 
+    /// The same of a period that is not 0.
+    pub(crate) fn every(period: u64) -> Curve {
+        Curve { later: Vec::new(), period: period.max(1), changed: false }
+    }
+
     /// `later` has the shortest times from the first to the 2nd, 3rd, ... arrival; beyond these, each
     /// arrival is a period later. If a sequence as described had arrivals closer together in its
     /// middle, those distances count: [`Curve::is_as_given`] tells.

@@ -235,8 +235,8 @@ mod tests {
     /// 2 (sqrt 2 - 1) = 0.828427124...
     #[test]
     fn the_bound_of_liu_and_layland_is_sharp() {
-        assert!(liu_layland_holds(&[task(414_213_562, 1_000_000_000); 2]));
-        assert!(!liu_layland_holds(&[task(414_213_563, 1_000_000_000); 2]));
+        assert!(liu_layland_holds(&vec![task(414_213_562, 1_000_000_000); 2]));
+        assert!(!liu_layland_holds(&vec![task(414_213_563, 1_000_000_000); 2]));
         let many: Vec<Task> = (0..30).map(|i| task(1_000_003 + i, 45_000_017 + i * i)).collect();
         assert!(liu_layland_holds(&many), "0.667 is below ln 2");
     }

@@ -1,6 +1,6 @@
 //! Response times of tasks whose phases are known.
 //!
-//! Owns: [`Phased`] and the busy windows that known phases leave possible, under preemptive fixed
+//! Owns: the busy windows that known phases ([`Task::with_phase`]) leave possible, under preemptive fixed
 //! priorities. Every window has a job that is released as late as it may when the window begins
 //! (Palencia and Gonzalez Harbour, RTSS 1998, theorem 1); with phases, these instants repeat after
 //! the least common multiple of the periods (Leung and Merrill, IPL 1980), and all of them are
@@ -16,43 +16,12 @@ use std::cmp::Ordering;
 use crate::effort::Effort;
 use crate::exact::{compare_shares, hyperperiod};
 use crate::fixed_priority::{self, NO_RESPONSE, Sections, TimeModel, larger};
-use crate::task::{Task, TaskSet};
+use crate::task::{Known, Task, TaskSet};
 use crate::verdict::{Analysis, Outcome, Point, Refusal, ResponseTime, TaskResult, Verdict};
 use crate::verdict::{Window, Witness};
 
 /// Looks for the search, fewer than elsewhere, since each step may leave a point.
 pub const DEFAULT_LOOKS: u64 = 25_000_000;
-
-/// Periodic tasks, each with the arrival of its first job where that is known.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Phased {
-    set: TaskSet,
-    offsets: Vec<Option<u64>>,
-}
-
-impl Phased {
-    /// The first job of the task at position i arrives at `offsets[i]`, each further one exactly a
-    /// period later. `None` for a task that may come in any phase, or sporadically. Tasks beyond the
-    /// end of `offsets` may, too.
-    #[must_use]
-    pub fn new(set: TaskSet, offsets: &[Option<u64>]) -> Phased {
-        let of = |position: usize| offsets.get(position).copied().flatten();
-        let offsets = (0..set.len()).map(of).collect();
-        Phased { set, offsets }
-    }
-
-    /// The tasks.
-    #[must_use]
-    pub fn set(&self) -> &TaskSet {
-        &self.set
-    }
-
-    /// When the first job of each task arrives.
-    #[must_use]
-    pub fn offsets(&self) -> &[Option<u64>] {
-        &self.offsets
-    }
-}
 
 /// The answer and, beside the points of [`Analysis`], when each of their windows begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,25 +53,29 @@ impl Answer {
 
 /// Bounds response times under preemptive fixed priorities.
 #[must_use]
-pub fn fixed_priority(phased: &Phased) -> Answer {
-    fixed_priority_within(phased, Effort::of(DEFAULT_LOOKS))
+pub fn fixed_priority(set: &TaskSet) -> Answer {
+    fixed_priority_within(set, Effort::of(DEFAULT_LOOKS))
 }
 
 /// The same with a stated effort.
 #[must_use]
-pub fn fixed_priority_within(phased: &Phased, effort: Effort) -> Answer {
+pub fn fixed_priority_within(set: &TaskSet, effort: Effort) -> Answer {
+    if !set.is_plain_but(Known::Phase) {
+        let analysis = fixed_priority::outside(set);
+        return Answer { analysis, starts: Vec::new(), phased: Vec::new() };
+    }
     let mut effort = effort;
-    let without = fixed_priority::analyse(&phased.set, Sections::Preemptive, TimeModel::Discrete);
+    let without = fixed_priority::analyse(&set.plain(), Sections::Preemptive, TimeModel::Discrete);
     let analysis = Analysis { tasks: Vec::new(), points: Vec::new() };
     let mut answer = Answer { analysis, starts: Vec::new(), phased: Vec::new() };
-    for position in 0..phased.set.len() {
+    for position in 0..set.len() {
         let from = answer.analysis.points.len();
-        let found = Level::new(phased, position).and_then(|level| {
+        let found = Level::new(set, position).and_then(|level| {
             level.solve(&mut effort, &mut answer.analysis.points, &mut answer.starts)
         });
         let result = match found {
             Ok((bound, worst, repeats)) => {
-                Some(judge(phased, position, bound, worst, from, repeats, &answer))
+                Some(judge(set, position, bound, worst, from, repeats, &answer))
             }
             Err(_) => None,
         };
@@ -113,9 +86,9 @@ pub fn fixed_priority_within(phased: &Phased, effort: Effort) -> Answer {
         let result = better.unwrap_or_else(|| {
             answer.analysis.points.truncate(from);
             answer.analysis.points.extend(without.points(position));
-            let own = phased.set.tasks()[position].priority;
-            let mut tasks = phased.set.tasks().iter().zip(&phased.offsets);
-            let known_phases = tasks.any(|(t, offset)| t.priority >= own && offset.is_some());
+            let own = set.tasks()[position].priority;
+            let mut tasks = set.tasks().iter();
+            let known_phases = tasks.any(|t| t.priority >= own && t.phase().is_some());
             let verdict = match known.verdict {
                 // In the phases that are known it may not happen.
                 Verdict::Infeasible(_) if known_phases => Verdict::Unknown(Refusal::NotExact),
@@ -127,15 +100,15 @@ pub fn fixed_priority_within(phased: &Phased, effort: Effort) -> Answer {
         answer.starts.resize(answer.analysis.points.len(), 0);
         answer.analysis.tasks.push(result);
     }
-    debug_assert_eq!(crate::checker::phases(phased, &answer), Ok(()));
+    debug_assert_eq!(crate::checker::phases(set, &answer), Ok(()));
     #[cfg(debug_assertions)]
-    crate::twin::assert_phases(&phased.set, &phased.offsets, &answer.analysis);
+    crate::twin::assert_phases(set, &answer.analysis);
     answer
 }
 
 /// The result of a task; `worst` is the position of its worst point.
 fn judge(
-    phased: &Phased,
+    set: &TaskSet,
     position: usize,
     bound: ResponseTime,
     worst: usize,
@@ -143,7 +116,7 @@ fn judge(
     repeats: u64,
     answer: &Answer,
 ) -> TaskResult {
-    let tasks = phased.set.tasks();
+    let tasks = set.tasks();
     let task = &tasks[position];
     let alone = tasks.iter().filter(|t| t.priority == task.priority).count() == 1;
     let exact = alone && task.blocking == 0;
@@ -219,27 +192,27 @@ struct Level {
 }
 
 impl Level {
-    fn new(phased: &Phased, position: usize) -> Result<Level, Refusal> {
-        let tasks = phased.set.tasks();
+    fn new(set: &TaskSet, position: usize) -> Result<Level, Refusal> {
+        let tasks = set.tasks();
         let own = &tasks[position];
         if tasks.iter().any(|task| task.suspension > 0) {
             return Err(Refusal::Suspension);
         }
         let counts = |at: &usize| *at == position || tasks[*at].priority >= own.priority;
         let counted: Vec<usize> = (0..tasks.len()).filter(counts).collect();
-        let known = |at: &&usize| phased.offsets[**at].is_some();
+        let known = |at: &&usize| tasks[**at].phase().is_some();
         let of_known = counted.iter().filter(known).map(|at| &tasks[*at]);
         let repeats = hyperperiod(of_known).ok_or(Refusal::Overflow)?;
         let shares = counted.iter().map(|at| (tasks[*at].cost, tasks[*at].period));
         let load = compare_shares(shares, (1, 1));
         let member = |at: usize| {
             let Task { cost, period, jitter, .. } = tasks[at];
-            Member { cost, period, jitter, offset: phased.offsets[at] }
+            Member { cost, period, jitter, offset: tasks[at].phase() }
         };
         let begun = counted
             .iter()
             .filter(known)
-            .map(|at| phased.offsets[*at].unwrap_or(0).checked_add(tasks[*at].jitter));
+            .map(|at| tasks[*at].phase().unwrap_or(0).checked_add(tasks[*at].jitter));
         let begun = begun.max().flatten().ok_or(Refusal::Overflow)?;
         let fixed = counted.iter().all(|at| known(&at) && tasks[*at].jitter == 0);
         let fixed = fixed && own.blocking == 0;
@@ -373,14 +346,20 @@ mod tests {
         proptest::collection::vec((0..6usize, 1..7u64, 1..30u64, 0..16u64, 0..12u64), 1..5)
     }
 
-    fn phased(numbers: &[Numbers], jitters: bool) -> Phased {
-        let task = |(period, tenths, deadline, _, jitter): &Numbers| {
+    fn phased(numbers: &[Numbers], jitters: bool) -> TaskSet {
+        let task = |(period, tenths, deadline, phase, jitter): &Numbers| {
             let period = PERIODS[*period];
             let made = Task::new((period * tenths / 14).max(1), period, *deadline).unwrap();
-            made.with_jitter(if jitters { jitter.saturating_sub(5) } else { 0 })
+            let made = made.with_jitter(if jitters { jitter.saturating_sub(5) } else { 0 });
+            made.with_phase(Some(*phase))
         };
-        let offsets: Vec<Option<u64>> = numbers.iter().map(|n| Some(n.3)).collect();
-        Phased::new(TaskSet::in_order(numbers.iter().map(task).collect()), &offsets)
+        TaskSet::in_order(numbers.iter().map(task).collect())
+    }
+
+    /// The same tasks in these phases.
+    fn in_phases(set: &TaskSet, phases: &[Option<u64>]) -> TaskSet {
+        let tasks = set.tasks().iter().zip(phases);
+        TaskSet::new(tasks.map(|(task, phase)| task.with_phase(*phase)).collect())
     }
 
     proptest! {
@@ -391,7 +370,7 @@ mod tests {
         fn the_schedule_is_the_bound(numbers in numbers()) {
             let of = phased(&numbers, false);
             let found = fixed_priority(&of);
-            if let Some(worst) = worst_with_phases(of.set(), of.offsets(), |_, _, _| 0) {
+            if let Some(worst) = worst_with_phases(&of, |_, _, _| 0) {
                 for (task, worst) in worst.iter().enumerate() {
                     if found.uses_phases(task) {
                         let bound = found.analysis.tasks[task].outcome.response();
@@ -408,7 +387,7 @@ mod tests {
             let of = phased(&numbers, true);
             let found = fixed_priority(&of).analysis;
             let delay = |task: usize, job: u64, _| late[(task as u64 * 31 + job) as usize % 97];
-            if let Some(worst) = worst_with_phases(of.set(), of.offsets(), delay) {
+            if let Some(worst) = worst_with_phases(&of, delay) {
                 for (task, worst) in worst.iter().enumerate() {
                     if let Some(bound) = found.tasks[task].outcome.response() {
                         prop_assert!(worst.from_arrival <= bound.from_arrival, "{:?}", &of);
@@ -417,7 +396,7 @@ mod tests {
                 }
             }
             let without =
-                fixed_priority::analyse(of.set(), Sections::Preemptive, TimeModel::Discrete);
+                fixed_priority::analyse(&of.plain(), Sections::Preemptive, TimeModel::Discrete);
             for (with, without) in found.from_arrival().iter().zip(without.from_arrival()) {
                 prop_assert!(without.is_none_or(|without| with.is_some_and(|w| w <= without)));
             }
@@ -427,16 +406,16 @@ mod tests {
         #[test]
         fn any_phase_is_the_worst_phase(numbers in numbers(), which in 0..5usize, offset in 0..12u64) {
             let of = phased(&numbers, true);
-            let none = Phased::new(of.set().clone(), &[]);
+            let none = of.plain();
             let without =
-                fixed_priority::analyse(of.set(), Sections::Preemptive, TimeModel::Discrete);
+                fixed_priority::analyse(&of.plain(), Sections::Preemptive, TimeModel::Discrete);
             prop_assert_eq!(fixed_priority(&none).analysis.from_arrival(), without.from_arrival());
-            let mut offsets = of.offsets().to_vec();
+            let mut offsets: Vec<Option<u64>> = of.tasks().iter().map(Task::phase).collect();
             let which = which % offsets.len();
             offsets[which] = None;
-            let any = fixed_priority(&Phased::new(of.set().clone(), &offsets)).analysis;
+            let any = fixed_priority(&in_phases(&of, &offsets)).analysis;
             offsets[which] = Some(offset);
-            let one = fixed_priority(&Phased::new(of.set().clone(), &offsets)).analysis;
+            let one = fixed_priority(&in_phases(&of, &offsets)).analysis;
             for (one, any) in one.from_arrival().iter().zip(any.from_arrival()) {
                 prop_assert!(any.is_none_or(|any| one.is_some_and(|one| one <= any)));
             }
@@ -453,7 +432,7 @@ mod tests {
             };
             let set = TaskSet::in_order(numbers.iter().map(task).collect());
             let offsets: Vec<Option<u64>> = numbers.iter().map(|n| Some(n.2 >> n.4)).collect();
-            let found = fixed_priority_within(&Phased::new(set, &offsets), Effort::of(125_000));
+            let found = fixed_priority_within(&in_phases(&set, &offsets), Effort::of(125_000));
             prop_assert_eq!(found.analysis.tasks.len(), numbers.len());
         }
     }
@@ -462,10 +441,10 @@ mod tests {
     #[test]
     fn phases_keep_tasks_apart() {
         let set = TaskSet::in_order(vec![Task::new(2, 4, 2).unwrap(); 2]);
-        let apart = fixed_priority(&Phased::new(set.clone(), &[Some(0), Some(2)])).analysis;
+        let apart = fixed_priority(&in_phases(&set, &[Some(0), Some(2)])).analysis;
         assert_eq!(apart.from_arrival(), [Some(2), Some(2)]);
         assert_eq!(apart.verdict(), Verdict::Feasible);
-        let together = fixed_priority(&Phased::new(set, &[Some(0), Some(0)])).analysis;
+        let together = fixed_priority(&in_phases(&set, &[Some(0), Some(0)])).analysis;
         assert!(matches!(together.verdict(), Verdict::Infeasible(_)));
     }
 
@@ -475,7 +454,7 @@ mod tests {
         let tasks = [(1, 999_983), (1, 1_000_003), (1, 1_000_033)];
         let tasks = tasks.map(|(c, t)| Task::new(c, t, t).unwrap());
         let set = TaskSet::in_order(tasks.to_vec());
-        let found = fixed_priority(&Phased::new(set, &[Some(0), Some(9), Some(18)]));
+        let found = fixed_priority(&in_phases(&set, &[Some(0), Some(9), Some(18)]));
         assert_eq!(found.analysis.from_arrival(), [Some(1), Some(2), Some(3)]);
         assert!(found.uses_phases(0) && !found.uses_phases(2));
         assert_eq!(found.analysis.verdict(), Verdict::Feasible);

@@ -51,6 +51,11 @@ pub enum OverheadError {
     /// How often a job suspends itself is not known, and so not how often it is switched to.
     #[error("task {0} suspends itself, and how many context switches that costs is not known")]
     Suspension(usize),
+    /// What costs make of bursts, phases, thresholds and critical sections is not known here.
+    #[error(
+        "task {0} has bursts, a phase, a threshold or critical sections before costs are charged"
+    )]
+    NotPlain(usize),
     /// A number has more than 64 bits.
     #[error("a time has more than 64 bits")]
     Overflow,
@@ -94,7 +99,7 @@ pub fn slowed(work: u64, rate: (u64, u64)) -> Option<u64> {
 /// at position i asks for locks `requests[i]` times; none beyond the end.
 ///
 /// # Errors
-/// A tick without time between two; suspension where switches or caches cost something; times that
+/// A tick without time between two; a task that is not plain; suspension where switches or caches cost something; times that
 /// have more than 64 bits.
 pub fn charge(
     set: &TaskSet,
@@ -105,6 +110,9 @@ pub fn charge(
     let tick = costs.tick.filter(|tick| tick.cost > 0);
     if let Some(Tick { period, cost }) = tick.filter(|tick| tick.cost >= tick.period) {
         return Err(OverheadError::Tick { cost, period });
+    }
+    if let Some(task) = set.tasks().iter().position(|task| !task.is_plain()) {
+        return Err(OverheadError::NotPlain(task));
     }
     let suspends = set.tasks().iter().position(|task| task.suspension > 0);
     if let Some(task) = suspends.filter(|_| !costs.switches_are_free()) {
@@ -443,7 +451,7 @@ mod tests {
     #[test]
     fn granularity_is_jitter() {
         let tasks = [Task::new(3, 8, 16).unwrap(), Task::new(19, 33, 40).unwrap()];
-        let late = TaskSet::in_order(tasks.map(|task| task.with_jitter(8)).to_vec());
+        let late = TaskSet::in_order(tasks.each_ref().map(|task| task.with_jitter(8)).to_vec());
         let costs = Costs { granularity: 8, ..Costs::default() };
         let tasks = TaskSet::in_order(tasks.to_vec());
         let charged = charge(&tasks, Sections::Preemptive, &costs, &[]).unwrap();

@@ -57,7 +57,7 @@ pub fn partition(
     let mut used = vec![0u128; processors];
     let mut found = vec![0; tasks.len()];
     for position in ordered(tasks, order) {
-        let task = tasks[position];
+        let task = &tasks[position];
         let mut candidates: Vec<usize> = (0..processors).collect();
         match fit {
             Fit::First => {}
@@ -66,11 +66,11 @@ pub fn partition(
         }
         let mut takes = |at: &usize| {
             let mut together = placed[*at].clone();
-            together.push(task);
+            together.push(task.clone());
             fits(&TaskSet::new(together)) == Verdict::Feasible
         };
         let chosen = candidates.into_iter().find(|at| takes(at))?;
-        placed[chosen].push(task);
+        placed[chosen].push(task.clone());
         used[chosen] = used[chosen].saturating_add(share_floor(task.cost, task.period));
         found[position] = chosen;
     }
@@ -140,7 +140,7 @@ mod tests {
             if let Some(found) = partition(&tasks, cpus, ORDERS[order], FITS[fit], by_edf) {
                 for cpu in 0..cpus {
                     let here = tasks.iter().zip(&found).filter(|(_, at)| **at == cpu);
-                    let set = TaskSet::new(here.map(|(task, _)| *task).collect());
+                    let set = TaskSet::new(here.map(|(task, _)| task.clone()).collect());
                     prop_assert_eq!(by_edf(&set), Verdict::Feasible);
                 }
             }

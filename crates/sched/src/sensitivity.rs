@@ -82,10 +82,7 @@ fn with(set: &TaskSet, task: usize, change: impl Fn(&Task) -> Option<Task>) -> O
 /// A task with another cost: segments are cut to it.
 fn with_cost(task: &Task, cost: u64) -> Option<Task> {
     let np = task.np.min(cost);
-    let made = Task::new(cost, task.period, task.deadline).ok()?;
-    let made = made.with_segments(np, task.last.min(np)).ok()?;
-    let made = made.with_jitter(task.jitter).with_blocking(task.blocking);
-    Some(made.with_suspension(task.suspension).with_priority(task.priority))
+    (cost > 0).then(|| Task { cost, np, last: task.last.min(np), ..task.clone() })
 }
 
 fn is_feasible(set: Option<TaskSet>, test: &impl Fn(&TaskSet) -> Tested) -> bool {
@@ -125,7 +122,7 @@ pub fn largest_blocking(
 }
 
 /// The smallest period of one task with which the set is feasible, up to 2^62; `None` if none is. A
-/// deadline that is the period stays it. Priorities stay as they are.
+/// deadline that is the period stays it. Priorities stay as they are. `None` of a task that is not plain.
 #[must_use]
 pub fn smallest_period(
     set: &TaskSet,
@@ -133,11 +130,13 @@ pub fn smallest_period(
     test: impl Fn(&TaskSet) -> Tested,
 ) -> Option<u64> {
     const LONGEST: u64 = 1 << 62;
-    let implicit = set.tasks().get(task).map(|t| t.deadline == t.period)?;
+    // A curve or a phase goes with its period.
+    let implicit =
+        set.tasks().get(task).filter(|t| t.is_plain()).map(|t| t.deadline == t.period)?;
     let of = |period: u64| {
         with(set, task, |t| {
             let deadline = if implicit { period } else { t.deadline };
-            Some(Task { period, deadline, ..*t })
+            Some(Task { period, deadline, ..t.clone() })
         })
     };
     // The longer, the better: count from the longest down.
@@ -146,7 +145,7 @@ pub fn smallest_period(
 }
 
 /// The largest factor of all costs and segments, in parts of `parts`, with which the set is
-/// feasible: `None` if none is, or if times of so many parts have more than 64 bits. Times are
+/// feasible: `None` if none is, if a task is not plain, or if times of so many parts have more than 64 bits. Times are
 /// divided, costs are not rounded, so that the factor is exact to a part.
 #[must_use]
 pub fn largest_scale(
@@ -157,7 +156,7 @@ pub fn largest_scale(
     let fits = |time: u64| time.checked_mul(parts).is_some();
     let times =
         |t: &Task| [t.period, t.deadline, t.jitter, t.blocking, t.suspension].into_iter().all(fits);
-    if parts == 0 || set.is_empty() || !set.tasks().iter().all(times) {
+    if parts == 0 || set.is_empty() || !set.is_plain() || !set.tasks().iter().all(times) {
         return None;
     }
     // A cost above its deadline is never feasible.
@@ -175,6 +174,7 @@ pub fn largest_scale(
                 np: t.np.checked_mul(factor)?,
                 last: t.last.checked_mul(factor)?,
                 priority: t.priority,
+                extra: None,
             })
         };
         set.tasks().iter().map(scaled).collect::<Option<Vec<Task>>>().map(TaskSet::new)
@@ -277,7 +277,7 @@ mod tests {
             let period = |period: &u64| accepts(&|t| Task {
                 period: *period,
                 deadline: if implicit { *period } else { t.deadline },
-                ..*t
+                ..t.clone()
             });
             if let Some(found) = smallest_period(&set, at, test) {
                 prop_assert!(period(&found) && (1..found).rev().take(20).all(|less| !period(&less)));

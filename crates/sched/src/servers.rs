@@ -424,11 +424,11 @@ mod tests {
     fn a_budget_is_delivered_from_its_replenishment() {
         let server = Server::new(Kind::Deferrable, 5, 2).unwrap();
         let placed = Placed { server, priority: Some(1) };
-        let own = among_priorities(&[placed], true).unwrap()[0];
+        let own = among_priorities(&[placed], true).unwrap().remove(0);
         let delivered = |tasks: Vec<Task>| is_delivered(&tasks.into(), Sections::Preemptive, 0);
-        assert!(delivered(vec![own]));
+        assert!(delivered(vec![own.clone()]));
         let above = |cost| Task::new(cost, 5, 5).unwrap().with_priority(2);
-        assert!(delivered(vec![own, above(3)]) && !delivered(vec![own, above(4)]));
+        assert!(delivered(vec![own.clone(), above(3)]) && !delivered(vec![own, above(4)]));
     }
 
     /// In the deadline class, what tasks below have begun counts, and what is above the class is not known.
@@ -436,9 +436,10 @@ mod tests {
     fn sections_below_hold_up_the_deadline_class() {
         let server = Server::new(Kind::HardBandwidth, 5, 2).unwrap();
         let placed = Placed { server, priority: None };
-        let own = among_priorities(&[placed], true).unwrap()[0];
+        let own = among_priorities(&[placed], true).unwrap().remove(0);
         let long = |cost| Task::new(cost, 100, 100).unwrap().with_segments(cost, cost).unwrap();
-        let delivered = |task: Task| is_delivered(&vec![own, task].into(), Sections::Limited, 0);
+        let delivered =
+            |task: Task| is_delivered(&vec![own.clone(), task].into(), Sections::Limited, 0);
         assert!(delivered(long(3)) && !delivered(long(4)));
         assert!(!delivered(long(3).with_priority(u32::MAX)));
     }

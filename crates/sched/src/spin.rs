@@ -1,6 +1,9 @@
 //! Locks between processors: tasks stay on theirs, and spin in a queue for a lock, not preempted
 //! from the request to the end of the critical section (MSRP: Gai, Lipari and Di Natale, RTSS 2001).
 //!
+//! Each task has its critical sections and stays on its processor ([`Task::with_critical_sections`],
+//! [`Task::with_cpu`]); its cost holds its sections, but no spinning.
+//!
 //! Owns: two accounts of the time that spinning takes. [`Account::Inflation`] makes each request as
 //! long as it can be and adds it to the cost, as the paper does. [`Account::Counting`] lets each
 //! request of another processor delay once only, and counts how many there can be in a response time;
@@ -19,30 +22,8 @@ use std::collections::BTreeSet;
 use crate::effort::Effort;
 use crate::fixed_priority::{self, Sections, TimeModel};
 use crate::global::without_bound;
-use crate::task::{Task, TaskSet};
+use crate::task::{CriticalSection, Known, Task, TaskSet};
 use crate::verdict::{Analysis, Outcome, Refusal, TaskResult, Verdict};
-
-/// Critical sections of a task's jobs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Request {
-    /// Which lock.
-    pub lock: usize,
-    /// How often a job asks for it.
-    pub count: u64,
-    /// How long it holds it each time at most; part of the job's cost.
-    pub length: u64,
-}
-
-/// A task on its processor.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LockingTask {
-    /// The task; its cost holds its critical sections, but no spinning.
-    pub task: Task,
-    /// Its processor.
-    pub cpu: usize,
-    /// What it asks for.
-    pub requests: Vec<Request>,
-}
 
 /// Looks of the search by counting: one at each task whose sections another may wait for.
 const COUNTING_LOOKS: u64 = 2_500_000;
@@ -74,17 +55,18 @@ pub struct SectionsOverCost {
 ///
 /// # Errors
 /// Critical sections that do not fit into a task's cost.
-pub fn analyse(tasks: &[LockingTask], account: Account) -> Result<Analysis, SectionsOverCost> {
+pub fn analyse(tasks: &[Task], account: Account) -> Result<Analysis, SectionsOverCost> {
     for (position, of) in tasks.iter().enumerate() {
-        let length = |sum: u64, r: &Request| sum.saturating_add(r.count.saturating_mul(r.length));
-        let held = of.requests.iter().fold(0, length);
-        if held > of.task.cost {
-            return Err(SectionsOverCost { task: position, held, cost: of.task.cost });
+        let length =
+            |sum: u64, r: &CriticalSection| sum.saturating_add(r.count.saturating_mul(r.length));
+        let held = of.critical_sections().iter().fold(0, length);
+        if held > of.cost {
+            return Err(SectionsOverCost { task: position, held, cost: of.cost });
         }
     }
-    let outside = |of: &LockingTask| {
-        let Task { jitter, blocking, suspension, .. } = of.task;
-        jitter > 0 || blocking > 0 || suspension > 0
+    let outside = |of: &Task| {
+        let known = of.is_plain_but(Known::Sections);
+        !known || of.jitter > 0 || of.blocking > 0 || of.suspension > 0
     };
     if tasks.iter().any(outside) {
         return Ok(unknown(tasks, Refusal::OutsideModel));
@@ -95,7 +77,7 @@ pub fn analyse(tasks: &[LockingTask], account: Account) -> Result<Analysis, Sect
     })
 }
 
-fn unknown(tasks: &[LockingTask], why: Refusal) -> Analysis {
+fn unknown(tasks: &[Task], why: Refusal) -> Analysis {
     let tasks = tasks.iter().map(|_| without_bound(Verdict::Unknown(why), 0)).collect();
     Analysis { tasks, points: Vec::new() }
 }
@@ -103,11 +85,11 @@ fn unknown(tasks: &[LockingTask], why: Refusal) -> Analysis {
 /// How long a request on `cpu` waits at most: the longest section of each other processor, first come,
 /// first served (Gai, Lipari and Di Natale 2001). `None` if that has more than 64 bits.
 #[must_use]
-pub fn request_waits(tasks: &[LockingTask], cpu: usize, lock: usize) -> Option<u64> {
-    let others: BTreeSet<usize> = tasks.iter().map(|t| t.cpu).filter(|c| *c != cpu).collect();
+pub fn request_waits(tasks: &[Task], cpu: usize, lock: usize) -> Option<u64> {
+    let others: BTreeSet<usize> = tasks.iter().map(Task::cpu).filter(|c| *c != cpu).collect();
     let longest = |cpu: &usize| {
-        let of = tasks.iter().filter(|t| t.cpu == *cpu).flat_map(|t| &t.requests);
-        of.filter(|r| r.lock == lock && r.count > 0).map(|r| r.length).max().unwrap_or(0)
+        let of = tasks.iter().filter(|t| t.cpu() == *cpu).flat_map(Task::critical_sections);
+        of.filter(|r| r.resource == lock).map(|r| r.length).max().unwrap_or(0)
     };
     others.iter().map(longest).try_fold(0u64, u64::checked_add)
 }
@@ -115,36 +97,36 @@ pub fn request_waits(tasks: &[LockingTask], cpu: usize, lock: usize) -> Option<u
 /// How long a job of the task at `position` waits at most in all its requests. `None` if that has more
 /// than 64 bits, or there is no such task.
 #[must_use]
-pub fn job_waits(tasks: &[LockingTask], position: usize) -> Option<u64> {
+pub fn job_waits(tasks: &[Task], position: usize) -> Option<u64> {
     let of = tasks.get(position)?;
-    of.requests.iter().try_fold(0u64, |sum, request| {
-        let each = request_waits(tasks, of.cpu, request.lock)?;
+    of.critical_sections().iter().try_fold(0u64, |sum, request| {
+        let each = request_waits(tasks, of.cpu(), request.resource)?;
         sum.checked_add(each.checked_mul(request.count)?)
     })
 }
 
 /// The task with spinning in its cost, and blocked by the longest request of a less urgent one.
-fn with_spinning(tasks: &[LockingTask], position: usize) -> Option<Task> {
+fn with_spinning(tasks: &[Task], position: usize) -> Option<Task> {
     let of = &tasks[position];
-    let cost = of.task.cost.checked_add(job_waits(tasks, position)?)?;
-    let lower = tasks.iter().filter(|t| t.cpu == of.cpu && t.task.priority < of.task.priority);
+    let cost = of.cost.checked_add(job_waits(tasks, position)?)?;
+    let lower = tasks.iter().filter(|t| t.cpu() == of.cpu() && t.priority < of.priority);
     let mut blocking = 0;
-    for request in lower.flat_map(|t| &t.requests).filter(|r| r.count > 0) {
-        let held = request_waits(tasks, of.cpu, request.lock)?.checked_add(request.length)?;
+    for request in lower.flat_map(Task::critical_sections) {
+        let held = request_waits(tasks, of.cpu(), request.resource)?.checked_add(request.length)?;
         blocking = held.max(blocking);
     }
-    Some(Task { cost, blocking, ..of.task })
+    Some(Task { cost, blocking, ..of.plain() })
 }
 
-fn inflated(tasks: &[LockingTask]) -> Analysis {
+fn inflated(tasks: &[Task]) -> Analysis {
     let all: Option<Vec<Task>> = (0..tasks.len()).map(|at| with_spinning(tasks, at)).collect();
     let Some(all) = all else { return unknown(tasks, Refusal::Overflow) };
     let mut found = unknown(tasks, Refusal::NotExact);
-    let cpus: BTreeSet<usize> = tasks.iter().map(|t| t.cpu).collect();
+    let cpus: BTreeSet<usize> = tasks.iter().map(Task::cpu).collect();
     for cpu in cpus {
-        let here: Vec<usize> = (0..tasks.len()).filter(|at| tasks[*at].cpu == cpu).collect();
-        let set = TaskSet::new(here.iter().map(|at| all[*at]).collect());
-        let plain = TaskSet::new(here.iter().map(|at| tasks[*at].task).collect());
+        let here: Vec<usize> = (0..tasks.len()).filter(|at| tasks[*at].cpu() == cpu).collect();
+        let set = TaskSet::new(here.iter().map(|at| all[*at].clone()).collect());
+        let plain = TaskSet::new(here.iter().map(|at| tasks[*at].plain()).collect());
         let (sections, time) = (Sections::Preemptive, TimeModel::Continuous);
         let analysis = fixed_priority::analyse(&set, sections, time);
         let without = fixed_priority::analyse(&plain, sections, time);
@@ -186,13 +168,13 @@ fn named(verdict: Verdict, at: usize) -> Verdict {
 
 /// The fixed point over all tasks, from below: how many requests of others fall into a response
 /// depends on their responses. Either all of the bounds hold or none.
-fn counted(tasks: &[LockingTask]) -> Analysis {
+fn counted(tasks: &[Task]) -> Analysis {
     let mut effort = Effort::of(COUNTING_LOOKS);
-    let mut bounds: Vec<u64> = tasks.iter().map(|t| t.task.cost).collect();
+    let mut bounds: Vec<u64> = tasks.iter().map(|t| t.cost).collect();
     loop {
         let mut changed = false;
         for at in 0..tasks.len() {
-            let limit = tasks[at].task.deadline.min(tasks[at].task.period);
+            let limit = tasks[at].deadline.min(tasks[at].period);
             if effort.look(tasks.len()).is_err() {
                 return unknown(tasks, Refusal::TooLong);
             }
@@ -214,37 +196,39 @@ fn counted(tasks: &[LockingTask]) -> Analysis {
 }
 
 /// Cost, interference, spinning and blocking of a task in a window of `length`.
-fn demand(tasks: &[LockingTask], at: usize, length: u64, bounds: &[u64]) -> Option<u64> {
+fn demand(tasks: &[Task], at: usize, length: u64, bounds: &[u64]) -> Option<u64> {
     let of = &tasks[at];
-    let here = |t: &&LockingTask| t.cpu == of.cpu;
-    let mut demand = of.task.cost;
+    let here = |t: &&Task| t.cpu() == of.cpu();
+    let mut demand = of.cost;
     let mut rivals = Vec::new();
     for (other, t) in tasks.iter().enumerate().filter(|(_, t)| here(t)) {
-        if other != at && t.task.priority >= of.task.priority {
-            let jobs = length.div_ceil(t.task.period);
-            demand = demand.checked_add(jobs.checked_mul(t.task.cost)?)?;
+        if other != at && t.priority >= of.priority {
+            let jobs = length.div_ceil(t.period);
+            demand = demand.checked_add(jobs.checked_mul(t.cost)?)?;
             rivals.push((t, jobs));
         }
     }
     rivals.push((of, 1));
     let count = |lock: usize| -> u64 {
-        let of_one = |(t, jobs): &(&LockingTask, u64)| {
-            let all: u64 = t.requests.iter().filter(|r| r.lock == lock).map(|r| r.count).sum();
+        let of_one = |(t, jobs): &(&Task, u64)| {
+            let all: u64 =
+                t.critical_sections().iter().filter(|r| r.resource == lock).map(|r| r.count).sum();
             all.saturating_mul(*jobs)
         };
         rivals.iter().map(of_one).fold(0, u64::saturating_add)
     };
-    let locks: BTreeSet<usize> = tasks.iter().flat_map(|t| &t.requests).map(|r| r.lock).collect();
+    let locks: BTreeSet<usize> =
+        tasks.iter().flat_map(Task::critical_sections).map(|r| r.resource).collect();
     let spins = |extra: Option<usize>| -> Option<u64> {
         locks.iter().try_fold(0u64, |sum, lock| {
             let requests = count(*lock).saturating_add(u64::from(extra == Some(*lock)));
-            sum.checked_add(waits(tasks, of.cpu, *lock, requests, length, bounds)?)
+            sum.checked_add(waits(tasks, of.cpu(), *lock, requests, length, bounds)?)
         })
     };
     let mut worst = spins(None)?;
-    let lower = tasks.iter().filter(here).filter(|t| t.task.priority < of.task.priority);
-    for request in lower.flat_map(|t| &t.requests).filter(|r| r.count > 0) {
-        worst = worst.max(spins(Some(request.lock))?.checked_add(request.length)?);
+    let lower = tasks.iter().filter(here).filter(|t| t.priority < of.priority);
+    for request in lower.flat_map(Task::critical_sections) {
+        worst = worst.max(spins(Some(request.resource))?.checked_add(request.length)?);
     }
     demand.checked_add(worst)
 }
@@ -252,20 +236,20 @@ fn demand(tasks: &[LockingTask], at: usize, length: u64, bounds: &[u64]) -> Opti
 /// How long `requests` requests for a lock wait in all: on each other processor, that many of the
 /// longest sections that fall into the window.
 fn waits(
-    tasks: &[LockingTask],
+    tasks: &[Task],
     cpu: usize,
     lock: usize,
     requests: u64,
     length: u64,
     bounds: &[u64],
 ) -> Option<u64> {
-    let others: BTreeSet<usize> = tasks.iter().map(|t| t.cpu).filter(|c| *c != cpu).collect();
+    let others: BTreeSet<usize> = tasks.iter().map(Task::cpu).filter(|c| *c != cpu).collect();
     let mut sum = 0u64;
     for other in others {
         let mut sections = Vec::new();
-        for (at, t) in tasks.iter().enumerate().filter(|(_, t)| t.cpu == other) {
-            let jobs = length.checked_add(bounds[at])?.div_ceil(t.task.period);
-            let of_lock = t.requests.iter().filter(|r| r.lock == lock);
+        for (at, t) in tasks.iter().enumerate().filter(|(_, t)| t.cpu() == other) {
+            let jobs = length.checked_add(bounds[at])?.div_ceil(t.period);
+            let of_lock = t.critical_sections().iter().filter(|r| r.resource == lock);
             sections.extend(of_lock.map(|r| (r.length, r.count.saturating_mul(jobs))));
         }
         sections.sort_unstable_by(|a, b| b.cmp(a));

@@ -1,12 +1,21 @@
 //! The analyst's view of a task: numbers, without names or units.
 //!
-//! Owns: [`Task`], [`TaskSet`] and what is refused in them. Must not: judge schedulability.
+//! Owns: [`Task`], the one description of a task that all analyses here take, [`CriticalSection`],
+//! [`TaskSet`], and what is refused in them. Must not: judge schedulability.
+//!
+//! Few analyses know all of a task. One that does not know an arrival curve, a phase, a preemption
+//! threshold or critical sections refuses a set with them ([`TaskSet::is_plain`]) and never passes over
+//! them.
+
+use std::sync::Arc;
+
+use crate::curve::{Curve, CurveError};
 
 /// A recurring task on one processor.
 ///
 /// Built by [`Task::new`] and the `with_` functions, so that what is here is always sensible:
 /// cost, period and deadline are above zero, segments are no longer than the cost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
     pub(crate) cost: u64,
     pub(crate) period: u64,
@@ -17,6 +26,39 @@ pub struct Task {
     pub(crate) np: u64,
     pub(crate) last: u64,
     pub(crate) priority: u32,
+    /// Apart, so that tasks without it, of which there are many, stay small.
+    pub(crate) extra: Option<Arc<Extra>>,
+}
+
+/// What few tasks have, and few analyses know.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Extra {
+    curve: Option<Curve>,
+    phase: Option<u64>,
+    threshold: Option<u32>,
+    sections: Vec<CriticalSection>,
+    cpu: Option<usize>,
+}
+
+/// What an analysis knows of tasks that are not plain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Known {
+    Bursts,
+    Phase,
+    Threshold,
+    /// Critical sections, and the processor.
+    Sections,
+}
+
+/// A resource that a task's jobs hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CriticalSection {
+    /// Which resource.
+    pub resource: usize,
+    /// How often a job asks for it.
+    pub count: u64,
+    /// For how long it executes with it each time at most; part of the job's cost.
+    pub length: u64,
 }
 
 /// A task that cannot be meant.
@@ -47,6 +89,14 @@ pub enum TaskError {
         /// The longest segment's length.
         np: u64,
     },
+    /// A threshold below the priority.
+    #[error("a preemption threshold of {threshold} is below the priority of {priority}")]
+    LowThreshold {
+        /// The threshold.
+        threshold: u32,
+        /// The priority.
+        priority: u32,
+    },
 }
 
 impl Task {
@@ -71,47 +121,165 @@ impl Task {
                 np: 0,
                 last: 0,
                 priority: 0,
+                extra: None,
             }),
         }
     }
 
     /// A job is released, that is, may execute, up to `jitter` after its arrival.
     #[must_use]
-    pub fn with_jitter(self, jitter: u64) -> Task {
-        Task { jitter, ..self }
+    pub fn with_jitter(&self, jitter: u64) -> Task {
+        Task { jitter, ..self.clone() }
     }
 
     /// Tasks of lower priority hold the processor for up to `blocking`, once in a busy window.
     #[must_use]
-    pub fn with_blocking(self, blocking: u64) -> Task {
-        Task { blocking, ..self }
+    pub fn with_blocking(&self, blocking: u64) -> Task {
+        Task { blocking, ..self.clone() }
     }
 
     /// A job suspends itself for up to `suspension` in all, at any points of its execution.
     #[must_use]
-    pub fn with_suspension(self, suspension: u64) -> Task {
-        Task { suspension, ..self }
+    pub fn with_suspension(&self, suspension: u64) -> Task {
+        Task { suspension, ..self.clone() }
     }
 
     /// The longest segment that is not preempted, and the last one.
     ///
     /// # Errors
     /// Segments longer than the cost; a last one longer than the longest.
-    pub fn with_segments(self, np: u64, last: u64) -> Result<Task, TaskError> {
+    pub fn with_segments(&self, np: u64, last: u64) -> Result<Task, TaskError> {
         if np > self.cost {
             return Err(TaskError::SegmentOverCost { segment: np, cost: self.cost });
         }
         if last > np {
             return Err(TaskError::LastOverLongest { last, np });
         }
-        Ok(Task { np, last, ..self })
+        Ok(Task { np, last, ..self.clone() })
     }
 
     /// The larger number is more urgent, as in Linux. Equal numbers are served first come, first
     /// served.
     #[must_use]
-    pub fn with_priority(self, priority: u32) -> Task {
-        Task { priority, ..self }
+    pub fn with_priority(&self, priority: u32) -> Task {
+        Task { priority, ..self.clone() }
+    }
+
+    /// Jobs arrive in bursts: `later` has the shortest times from the first to the 2nd, 3rd, ... arrival,
+    /// beyond which each is the period of now after the one before; none for no bursts.
+    ///
+    /// # Errors
+    /// Distances that descend or are too many.
+    pub fn with_bursts(&self, later: &[u64]) -> Result<Task, CurveError> {
+        let curve = Curve::bursts(later, self.period)?;
+        Ok(self.with(|extra| extra.curve = Some(curve).filter(|_| !later.is_empty())))
+    }
+
+    /// The first job arrives at `phase`, each further one exactly a period after the one before; `None`
+    /// for a task that may come in any phase, or sporadically.
+    #[must_use]
+    pub fn with_phase(&self, phase: Option<u64>) -> Task {
+        self.with(|extra| extra.phase = phase)
+    }
+
+    /// Only priorities above `threshold` preempt a job that has begun.
+    ///
+    /// # Errors
+    /// A threshold below the priority.
+    pub fn with_threshold(&self, threshold: u32) -> Result<Task, TaskError> {
+        if threshold < self.priority {
+            return Err(TaskError::LowThreshold { threshold, priority: self.priority });
+        }
+        Ok(self.with(|extra| extra.threshold = Some(threshold)))
+    }
+
+    /// What its jobs hold. Sections of no length or count are left out.
+    #[must_use]
+    pub fn with_critical_sections(&self, sections: &[CriticalSection]) -> Task {
+        let held = sections.iter().copied().filter(|s| s.length > 0 && s.count > 0);
+        self.with(|extra| extra.sections = held.collect())
+    }
+
+    /// The processor that it stays on, where there are several.
+    #[must_use]
+    pub fn with_cpu(&self, cpu: usize) -> Task {
+        self.with(|extra| extra.cpu = Some(cpu))
+    }
+
+    /// The same without bursts, phase, threshold, critical sections and processor.
+    #[must_use]
+    pub fn plain(&self) -> Task {
+        Task { extra: None, ..self.clone() }
+    }
+
+    /// The same with the jitter that covers its bursts in the place of these. `None` if it has more than
+    /// 64 bits.
+    #[must_use]
+    pub fn with_bursts_as_jitter(&self) -> Option<Task> {
+        let Some(curve) = self.curve() else { return Some(self.clone()) };
+        let jitter = self.jitter.checked_add(curve.as_jitter()?)?;
+        Some(self.with(|extra| extra.curve = None).with_jitter(jitter))
+    }
+
+    fn with(&self, change: impl FnOnce(&mut Extra)) -> Task {
+        let mut extra = self.extra.as_deref().cloned().unwrap_or_default();
+        change(&mut extra);
+        let extra = (extra != Extra::default()).then(|| Arc::new(extra));
+        Task { extra, ..self.clone() }
+    }
+
+    /// Whether it has no bursts, phase, threshold, critical sections or processor.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        self.extra.is_none()
+    }
+
+    /// Whether it has none of these but what an analysis knows.
+    pub(crate) fn is_plain_but(&self, known: Known) -> bool {
+        let Some(extra) = self.extra.as_deref() else { return true };
+        let Extra { curve, phase, threshold, sections, cpu } = extra;
+        let is = |of| known == of;
+        (curve.is_none() || is(Known::Bursts))
+            && (phase.is_none() || is(Known::Phase))
+            && (threshold.is_none() || is(Known::Threshold))
+            && (sections.is_empty() || is(Known::Sections))
+            && (cpu.is_none() || is(Known::Sections))
+    }
+
+    /// How soon after each other its jobs arrive, with or without bursts.
+    pub(crate) fn arrivals(&self) -> Curve {
+        self.curve().cloned().unwrap_or_else(|| Curve::every(self.period))
+    }
+
+    /// How soon after each other its jobs arrive, if they come in bursts.
+    #[must_use]
+    pub fn curve(&self) -> Option<&Curve> {
+        self.extra.as_ref()?.curve.as_ref()
+    }
+
+    /// When its first job arrives, if each further one is exactly a period later.
+    #[must_use]
+    pub fn phase(&self) -> Option<u64> {
+        self.extra.as_ref()?.phase
+    }
+
+    /// Its preemption threshold, never below its priority; `None` if everything above its priority
+    /// preempts it.
+    #[must_use]
+    pub fn threshold(&self) -> Option<u32> {
+        self.extra.as_ref()?.threshold.map(|threshold| threshold.max(self.priority))
+    }
+
+    /// What its jobs hold.
+    #[must_use]
+    pub fn critical_sections(&self) -> &[CriticalSection] {
+        self.extra.as_ref().map_or(&[], |extra| &extra.sections)
+    }
+
+    /// The processor that it stays on; 0 if none is stated.
+    #[must_use]
+    pub fn cpu(&self) -> usize {
+        self.extra.as_ref().and_then(|extra| extra.cpu).unwrap_or(0)
     }
 
     /// The longest execution time of a job.
@@ -216,6 +384,25 @@ impl TaskSet {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.tasks.is_empty()
+    }
+
+    /// Whether no task has bursts, a phase, a threshold, critical sections or a processor, of which most
+    /// analyses know nothing.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        self.tasks.iter().all(Task::is_plain)
+    }
+
+    /// Whether all have none of these but what an analysis knows.
+    pub(crate) fn is_plain_but(&self, known: Known) -> bool {
+        self.tasks.iter().all(|task| task.is_plain_but(known))
+    }
+
+    /// The same tasks, plain.
+    #[must_use]
+    pub fn plain(&self) -> TaskSet {
+        let tasks = self.tasks.iter().map(Task::plain).collect();
+        TaskSet { tasks, order: self.order.clone() }
     }
 
     /// Positions in the set, the most urgent first; equals in the order given.

@@ -1,90 +1,34 @@
 //! Response times with preemption thresholds.
 //!
-//! Owns: [`Thresholds`] and the busy window in which a job that has begun is preempted only by
+//! Owns: the busy window in which a job that has begun is preempted only by
 //! priorities above its threshold (Wang and Saksena, RTCSA 1999; corrected by Regehr, RTSS 2002, and
 //! Keskin, Bril and Lukkien, ETFA 2010: all jobs of the window are looked at, and what counts before
 //! a start does not count again after it). A threshold that is the own priority gives the preemptive
 //! analysis, the highest one the non-preemptive. Equal priorities are served first come, first
-//! served. Must not: choose thresholds.
+//! served. A task without a threshold ([`Task::with_threshold`]) has its own priority as one. Must not: choose
+//! thresholds.
 
 use std::cmp::Ordering;
 
 use crate::effort::Effort;
 use crate::exact::compare_shares;
-use crate::fixed_priority::{TimeModel, judge, overloaded, refused};
+use crate::fixed_priority::{TimeModel, judge, outside, overloaded, refused};
 use crate::recurrence::{Interference, Stream, offsets_among_equals};
-use crate::task::TaskSet;
+use crate::task::{Known, Task, TaskSet};
 use crate::verdict::{Analysis, Point, Refusal, Window};
 
-/// A set of tasks with a threshold each, none below the task's priority.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Thresholds {
-    set: TaskSet,
-    thresholds: Vec<u32>,
+/// Only priorities above this preempt a job of the task that has begun.
+fn threshold(task: &Task) -> u32 {
+    task.threshold().unwrap_or(task.priority)
 }
 
-/// Thresholds that cannot be meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ThresholdError {
-    /// A threshold below the priority.
-    #[error("task {task}: a threshold of {threshold} is below its priority of {priority}")]
-    BelowPriority {
-        /// Position of the task.
-        task: usize,
-        /// The threshold.
-        threshold: u32,
-        /// The priority.
-        priority: u32,
-    },
-    /// Not as many thresholds as tasks.
-    #[error("{given} thresholds for {tasks} tasks")]
-    Count {
-        /// How many were given.
-        given: usize,
-        /// How many tasks there are.
-        tasks: usize,
-    },
-}
-
-impl Thresholds {
-    /// Only priorities above `thresholds[i]` preempt the task at position i once it has begun.
-    ///
-    /// # Errors
-    /// Not as many thresholds as tasks; one below the priority.
-    pub fn new(set: TaskSet, thresholds: Vec<u32>) -> Result<Thresholds, ThresholdError> {
-        if thresholds.len() != set.len() {
-            return Err(ThresholdError::Count { given: thresholds.len(), tasks: set.len() });
-        }
-        for (task, (of, threshold)) in set.tasks().iter().zip(&thresholds).enumerate() {
-            if *threshold < of.priority {
-                let (threshold, priority) = (*threshold, of.priority);
-                return Err(ThresholdError::BelowPriority { task, threshold, priority });
-            }
-        }
-        Ok(Thresholds { set, thresholds })
-    }
-
-    /// The tasks.
-    #[must_use]
-    pub fn set(&self) -> &TaskSet {
-        &self.set
-    }
-
-    /// The threshold of each task.
-    #[must_use]
-    pub fn thresholds(&self) -> &[u32] {
-        &self.thresholds
-    }
-
-    /// By how much a job of lower priority that has begun delays the task: the longest of those
-    /// whose threshold is not below its priority.
-    pub(crate) fn segment_before(&self, task: usize, time: TimeModel) -> u64 {
-        let own = self.set.tasks()[task].priority;
-        let others = self.set.tasks().iter().zip(&self.thresholds);
-        let blocks = others.filter(|(other, threshold)| other.priority < own && **threshold >= own);
-        let longest = blocks.map(|(other, _)| other.cost).max().unwrap_or(0);
-        if time == TimeModel::Discrete { longest.saturating_sub(1) } else { longest }
-    }
+/// By how much a job of lower priority that has begun delays the task: the longest of those whose
+/// threshold is not below its priority.
+pub(crate) fn segment_before(set: &TaskSet, task: usize, time: TimeModel) -> u64 {
+    let own = set.tasks()[task].priority;
+    let blocks = set.tasks().iter().filter(|o| o.priority < own && threshold(o) >= own);
+    let longest = blocks.map(|other| other.cost).max().unwrap_or(0);
+    if time == TimeModel::Discrete { longest.saturating_sub(1) } else { longest }
 }
 
 /// The answer and, beside the points of [`Analysis`], when each of their jobs begins.
@@ -107,24 +51,27 @@ impl Answer {
 
 /// Bounds the response times of a set with thresholds.
 #[must_use]
-pub fn analyse(thresholds: &Thresholds, time: TimeModel) -> Answer {
-    analyse_within(thresholds, time, Effort::default())
+pub fn analyse(set: &TaskSet, time: TimeModel) -> Answer {
+    analyse_within(set, time, Effort::default())
 }
 
 /// The same with a stated effort.
 #[must_use]
-pub fn analyse_within(thresholds: &Thresholds, time: TimeModel, effort: Effort) -> Answer {
+pub fn analyse_within(set: &TaskSet, time: TimeModel, effort: Effort) -> Answer {
+    if !set.is_plain_but(Known::Threshold) {
+        return Answer { analysis: outside(set), starts: Vec::new() };
+    }
     let mut effort = effort;
     let (mut points, mut starts, mut tasks) = (Vec::new(), Vec::new(), Vec::new());
-    for position in 0..thresholds.set.len() {
+    for position in 0..set.len() {
         let from = points.len();
-        let solved = Level::new(thresholds, position, time)
+        let solved = Level::new(set, position, time)
             .and_then(|level| level.solve(&mut effort, &mut points, &mut starts));
         tasks.push(match solved {
             Ok(Some(length)) => {
-                let exact = thresholds.set.tasks()[position].blocking == 0;
+                let exact = set.tasks()[position].blocking == 0;
                 let (range, window) = (from..points.len(), Window::Length(length));
-                judge(&thresholds.set, position, &points, range, window, exact)
+                judge(set, position, &points, range, window, exact)
             }
             Ok(None) => overloaded(from),
             Err(why) => {
@@ -135,9 +82,13 @@ pub fn analyse_within(thresholds: &Thresholds, time: TimeModel, effort: Effort) 
         });
     }
     let answer = Answer { analysis: Analysis { tasks, points }, starts };
-    debug_assert_eq!(crate::checker::thresholds(thresholds, time, &answer), Ok(()));
+    debug_assert_eq!(crate::checker::thresholds(set, time, &answer), Ok(()));
     #[cfg(debug_assertions)]
-    crate::twin::assert_thresholds(&thresholds.set, &thresholds.thresholds, &answer.analysis);
+    crate::twin::assert_thresholds(
+        set,
+        &set.tasks().iter().map(threshold).collect::<Vec<u32>>(),
+        &answer.analysis,
+    );
     answer
 }
 
@@ -153,14 +104,13 @@ struct Level {
 }
 
 impl Level {
-    fn new(thresholds: &Thresholds, position: usize, time: TimeModel) -> Result<Level, Refusal> {
-        let set = &thresholds.set;
+    fn new(set: &TaskSet, position: usize, time: TimeModel) -> Result<Level, Refusal> {
         if set.tasks().iter().any(|task| task.suspension > 0) {
             return Err(Refusal::SuspensionInSegments);
         }
         let task = &set.tasks()[position];
-        let threshold = thresholds.thresholds[position];
-        let segment = thresholds.segment_before(position, time);
+        let threshold = threshold(task);
+        let segment = segment_before(set, position, time);
         let blocking = task.blocking.checked_add(segment).ok_or(Refusal::Overflow)?;
         let (equals, higher, above) = (Vec::new(), Vec::new(), Vec::new());
         let mut level = Level { own: Stream::of(task), equals, higher, above, blocking };
@@ -261,7 +211,7 @@ mod tests {
 
     use super::*;
     use crate::fixed_priority::{self, Sections};
-    use crate::task::Task;
+    use crate::task::TaskError;
     use crate::twin::worst_with_thresholds;
     use crate::verdict::{Outcome, Verdict};
 
@@ -278,10 +228,11 @@ mod tests {
         TaskSet::new(numbers.iter().enumerate().map(task).collect())
     }
 
-    fn with(set: &TaskSet, above: impl Fn(usize) -> u32) -> Thresholds {
-        let thresholds = set.tasks().iter().enumerate();
-        let thresholds = thresholds.map(|(at, task)| task.priority().saturating_add(above(at)));
-        Thresholds::new(set.clone(), thresholds.collect()).unwrap()
+    fn with(set: &TaskSet, above: impl Fn(usize) -> u32) -> TaskSet {
+        let tasks = set.tasks().iter().enumerate().map(|(at, task)| {
+            task.with_threshold(task.priority().saturating_add(above(at))).unwrap()
+        });
+        TaskSet::new(tasks.collect())
     }
 
     proptest! {
@@ -295,12 +246,13 @@ mod tests {
                 let halved = set.tasks().iter().map(|t| t.with_priority(t.priority() / 2));
                 set = TaskSet::new(halved.collect());
             }
-            let thresholds = with(&set, |at| numbers[at].4);
-            let found = analyse(&thresholds, TimeModel::Discrete).analysis;
+            let set = with(&set, |at| numbers[at].4);
+            let thresholds: Vec<u32> = set.tasks().iter().map(threshold).collect();
+            let found = analyse(&set, TimeModel::Discrete).analysis;
             for (position, result) in found.tasks.iter().enumerate() {
                 let Some(bound) = result.outcome.response() else { continue };
-                if let Some(worst) = worst_with_thresholds(&set, thresholds.thresholds(), position, &found) {
-                    prop_assert_eq!(worst, bound, "task {} of {:?}", position, &thresholds);
+                if let Some(worst) = worst_with_thresholds(&set, &thresholds, position, &found) {
+                    prop_assert_eq!(worst, bound, "task {} of {:?}", position, &set);
                 }
             }
         }
@@ -331,8 +283,9 @@ mod tests {
         let tasks = tasks.map(|(c, t, d, p)| Task::new(c, t, d).unwrap().with_priority(p));
         let set = TaskSet::new(tasks.to_vec());
         let verdict = |thresholds: [u32; 3]| {
-            let thresholds = Thresholds::new(set.clone(), thresholds.to_vec()).unwrap();
-            analyse(&thresholds, TimeModel::Continuous).analysis
+            let tasks = set.tasks().iter().zip(thresholds);
+            let tasks = tasks.map(|(task, threshold)| task.with_threshold(threshold).unwrap());
+            analyse(&TaskSet::new(tasks.collect()), TimeModel::Continuous).analysis
         };
         let preemptive = verdict([3, 2, 1]).from_arrival();
         assert_eq!(preemptive, [Some(20), Some(40), Some(115)]);
@@ -343,10 +296,12 @@ mod tests {
         assert_eq!(both.verdict(), Verdict::Feasible);
     }
 
+    /// Nor does a higher priority leave the threshold below it.
     #[test]
     fn thresholds_below_priorities_are_refused() {
-        let set = TaskSet::in_order(vec![Task::new(1, 2, 2).unwrap()]);
-        assert!(Thresholds::new(set.clone(), vec![0]).is_err());
-        assert_eq!(Thresholds::new(set, vec![]), Err(ThresholdError::Count { given: 0, tasks: 1 }));
+        let task = Task::new(1, 2, 2).unwrap().with_priority(3);
+        let why = TaskError::LowThreshold { threshold: 2, priority: 3 };
+        assert_eq!(task.with_threshold(2), Err(why));
+        assert_eq!(task.with_threshold(3).unwrap().with_priority(4).threshold(), Some(4));
     }
 }

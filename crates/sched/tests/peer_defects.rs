@@ -4,14 +4,14 @@
 //! A peer's looser bound for global scheduling (Bertogna's analysis without the clamp to R - C + 1)
 //! is a case of the global tests.
 
-use hourglass_sched::bursts::{self, Bursty};
+use hourglass_sched::bursts;
 use hourglass_sched::edf::{self, qpa};
 use hourglass_sched::effort::Effort;
 use hourglass_sched::fixed_priority::{self, Sections, TimeModel};
 use hourglass_sched::jobset::{self, Job};
-use hourglass_sched::offsets::{self, Phased};
+use hourglass_sched::offsets;
 use hourglass_sched::supply::{self, Supply};
-use hourglass_sched::thresholds::{self, Thresholds};
+use hourglass_sched::thresholds;
 use hourglass_sched::{Analysis, Refusal, Task, TaskSet, Verdict, Witness, fifo};
 
 fn task(cost: u64, period: u64, deadline: u64) -> Task {
@@ -90,13 +90,15 @@ fn identical_tasks_are_two() {
     assert_eq!(preemptive(&equal).from_arrival(), [Some(6), Some(6)]);
     assert_eq!(dynamic(&equal).from_arrival(), [Some(6), Some(6)]);
     assert_eq!(fifo::analyse(&equal).from_arrival(), [Some(6), Some(6)]);
-    let bursty = Bursty::new(equal.clone(), &[vec![10], vec![10]]).unwrap();
+    let each =
+        |change: &dyn Fn(&Task) -> Task| TaskSet::new(equal.tasks().iter().map(change).collect());
+    let bursty = each(&|task| task.with_bursts(&[10]).unwrap());
     let found = bursts::fixed_priority(&bursty, Sections::Preemptive, TimeModel::Discrete);
     assert_eq!(found.from_arrival(), [Some(6), Some(6)]);
-    let thresholds = Thresholds::new(equal.clone(), vec![5, 5]).unwrap();
+    let thresholds = each(&|task| task.with_threshold(5).unwrap());
     let found = thresholds::analyse(&thresholds, TimeModel::Discrete).analysis;
     assert_eq!(found.from_arrival(), [Some(6), Some(6)]);
-    let phased = Phased::new(equal.clone(), &[Some(0), Some(0)]);
+    let phased = each(&|task| task.with_phase(Some(0)));
     assert_eq!(offsets::fixed_priority(&phased).analysis.from_arrival(), [Some(6), Some(6)]);
     let found = supply::fixed_priority(&equal, &Supply::periodic(4, 4).unwrap());
     assert_eq!(found.from_arrival(), [Some(6), Some(6)]);
@@ -110,11 +112,12 @@ fn times_beyond_floats_are_exact() {
     let long = set(&[(1, edge, edge), (edge, 1 << 55, 1 << 55)]);
     let right = [Some(1), Some(edge + 2)];
     assert_eq!(preemptive(&long).from_arrival(), right);
-    let later = Bursty::new(long.clone(), &[vec![edge], vec![]]).unwrap();
+    let first = long.tasks()[0].with_bursts(&[edge]).unwrap();
+    let later = TaskSet::new(vec![first, long.tasks()[1].clone()]);
     let found = bursts::fixed_priority(&later, Sections::Preemptive, TimeModel::Discrete);
     assert_eq!(found.from_arrival(), right);
-    let own: Vec<u32> = long.tasks().iter().map(Task::priority).collect();
-    let thresholds = Thresholds::new(long.clone(), own).unwrap();
+    let own = long.tasks().iter().map(|task| task.with_threshold(task.priority()).unwrap());
+    let thresholds = TaskSet::new(own.collect());
     let found = thresholds::analyse(&thresholds, TimeModel::Discrete).analysis;
     assert_eq!(found.from_arrival(), right);
     let found = supply::fixed_priority(&long, &Supply::periodic(1 << 40, 1 << 40).unwrap());

@@ -4,14 +4,17 @@
 //! `HOURGLASS_SEED` where the seeds begin. Each set has its own seed; what fails names it, and
 //! `HOURGLASS_CASES=1 HOURGLASS_SEED=...` repeats it.
 
-use hourglass_sched::bursts::{self, Bursty};
+use hourglass_sched::bursts;
 use hourglass_sched::edf::{self, qpa};
 use hourglass_sched::effort::Effort;
 use hourglass_sched::fixed_priority::{self, Sections, TimeModel};
-use hourglass_sched::offsets::{self, Phased};
+use hourglass_sched::offsets;
 use hourglass_sched::supply::{self, Supply};
-use hourglass_sched::thresholds::{self, Thresholds};
-use hourglass_sched::{Analysis, Task, TaskSet, Verdict, assign, bounds, checker};
+use hourglass_sched::task::CriticalSection;
+use hourglass_sched::thresholds;
+use hourglass_sched::{
+    Analysis, Task, TaskSet, Verdict, assign, bounds, checker, fifo, global, spin,
+};
 
 const ALL: [Sections; 4] =
     [Sections::Preemptive, Sections::NonPreemptive, Sections::Limited, Sections::Floating];
@@ -76,12 +79,24 @@ fn analyse(set: &TaskSet, sections: Sections) -> Analysis {
 
 /// Every analysis of a set that gives bounds, by name. `extra` decides thresholds, bursts, phases and
 /// the supply in the same way for the same set.
+fn with_thresholds(set: &TaskSet, above: u32) -> TaskSet {
+    let threshold = |t: &Task| t.with_threshold(t.priority().saturating_add(above)).unwrap();
+    TaskSet::new(set.tasks().iter().map(threshold).collect())
+}
+
+fn with_bursts(set: &TaskSet, later: &[u64]) -> TaskSet {
+    TaskSet::new(set.tasks().iter().map(|t| t.with_bursts(later).unwrap()).collect())
+}
+
+fn with_phases(set: &TaskSet, phases: &[Option<u64>]) -> TaskSet {
+    let tasks = set.tasks().iter().zip(phases);
+    TaskSet::new(tasks.map(|(task, phase)| task.with_phase(*phase)).collect())
+}
+
 fn all_bounds(set: &TaskSet, extra: u64) -> Vec<(&'static str, Vec<Option<u64>>)> {
     let (discrete, continuous) = (TimeModel::Discrete, TimeModel::Continuous);
-    let thresholds = set.tasks().iter().map(|t| t.priority().saturating_add(extra as u32 % 3));
-    let thresholds = Thresholds::new(set.clone(), thresholds.collect()).unwrap();
-    let later = vec![vec![extra % 7, extra % 7 + extra % 5]; set.len()];
-    let bursty = Bursty::new(set.clone(), &later).unwrap();
+    let thresholds = with_thresholds(set, extra as u32 % 3);
+    let bursty = with_bursts(set, &[extra % 7, extra % 7 + extra % 5]);
     let supply = Supply::periodic(8, 5 + extra % 4).unwrap();
     let of = |sections| fixed_priority::analyse(set, sections, discrete).from_arrival();
     vec![
@@ -102,8 +117,7 @@ fn all_bounds(set: &TaskSet, extra: u64) -> Vec<(&'static str, Vec<Option<u64>>)
 fn all_demands(set: &TaskSet, extra: u64) -> Vec<(&'static str, bool)> {
     let discrete = TimeModel::Discrete;
     let feasible = |sections| qpa::feasible(set, sections, discrete).verdict == Verdict::Feasible;
-    let later = vec![vec![extra % 7, extra % 7 + extra % 5]; set.len()];
-    let bursty = Bursty::new(set.clone(), &later).unwrap();
+    let bursty = with_bursts(set, &[extra % 7, extra % 7 + extra % 5]);
     let supply = Supply::periodic(8, 5 + extra % 4).unwrap();
     let bursts = bursts::edf(&bursty, Sections::Preemptive, discrete).verdict;
     let supplied = supply::edf::feasible(set, &supply).verdict;
@@ -142,7 +156,7 @@ fn duplicating_never_helps() {
         let set = TaskSet::in_order(dice.tasks());
         let (which, extra) = (dice.within(0, 5) as usize % set.len(), dice.next() % 1_000);
         let mut twins = set.tasks().to_vec();
-        twins.push(twins[which]);
+        twins.push(twins[which].clone());
         let twins = TaskSet::new(twins);
         for ((name, before), (_, after)) in
             all_bounds(&set, extra).into_iter().zip(all_bounds(&twins, extra))
@@ -179,10 +193,7 @@ fn scaling_scales() {
         same("preemptive", &analyse(&set, sections), &analyse(&scaled, sections));
         let times = |set| edf::response_times(set, sections, time);
         same("edf", &times(&set), &times(&scaled));
-        let own = |set: &TaskSet| {
-            let above = set.tasks().iter().map(|t| t.priority().saturating_add(1)).collect();
-            thresholds::analyse(&Thresholds::new(set.clone(), above).unwrap(), time).analysis
-        };
+        let own = |set: &TaskSet| thresholds::analyse(&with_thresholds(set, 1), time).analysis;
         same("thresholds", &own(&set), &own(&scaled));
         let supply = |k| Supply::periodic(8 * k, 6 * k).unwrap();
         let supplied = |set, k| supply::fixed_priority(set, &supply(k));
@@ -200,7 +211,7 @@ fn growing_never_helps() {
         let (which, what) = (dice.within(0, 5) as usize % set.len(), dice.within(0, 2));
         let (by, extra) = (dice.within(1, 5), dice.next() % 1_000);
         let mut grown = set.tasks().to_vec();
-        let t = grown[which];
+        let t = grown[which].clone();
         grown[which] = match what {
             0 => {
                 let made = Task::new(t.cost() + by, t.period(), t.deadline()).unwrap();
@@ -286,7 +297,7 @@ fn knowing_more_never_hurts() {
             (0..set.len()).map(|_| Some(dice.within(0, 40)).filter(|at| at % 5 > 0)).collect();
         let any = analyse(&set, Sections::Preemptive).from_arrival();
         if set.tasks().iter().all(|t| t.period() <= 40) {
-            let known = offsets::fixed_priority(&Phased::new(set.clone(), &phases)).analysis;
+            let known = offsets::fixed_priority(&with_phases(&set, &phases)).analysis;
             for (known, any) in known.from_arrival().iter().zip(&any) {
                 assert!(any.is_none_or(|a| known.is_some_and(|k| k <= a)), "{phases:?} {set:?}");
             }
@@ -316,4 +327,95 @@ fn answers_are_proven() {
             assert_eq!(checker::demand(&set, sections, time, &found), Ok(()), "{set:?}");
         }
     });
+}
+
+/// An analysis: its name, its verdict, and which of the changes below it knows.
+type Named = (&'static str, fn(&TaskSet, Supply) -> Verdict, Option<usize>);
+const ONE_CPU: [Named; 17] = [
+    ("fp", |s, _| analyse(s, Sections::Preemptive).verdict(), None),
+    (
+        "fp verdict",
+        |s, _| {
+            let (sections, time) = (Sections::Preemptive, TimeModel::Discrete);
+            fixed_priority::verdict_within(s, sections, time, Effort::default())
+        },
+        None,
+    ),
+    (
+        "fp of one",
+        |s, _| fixed_priority::verdict_of(s, 1, Sections::Preemptive, TimeModel::Discrete),
+        None,
+    ),
+    ("fifo", |s, _| fifo::analyse(s).verdict(), None),
+    (
+        "bursts",
+        |s, _| bursts::fixed_priority(s, Sections::Preemptive, TimeModel::Discrete).verdict(),
+        Some(0),
+    ),
+    (
+        "bursts edf",
+        |s, _| bursts::edf(s, Sections::Preemptive, TimeModel::Discrete).verdict,
+        Some(0),
+    ),
+    ("phases", |s, _| offsets::fixed_priority(s).analysis.verdict(), Some(1)),
+    ("thresholds", |s, _| thresholds::analyse(s, TimeModel::Discrete).analysis.verdict(), Some(2)),
+    ("spin", |s, _| spin::analyse(s.tasks(), spin::Account::Inflation).unwrap().verdict(), Some(3)),
+    (
+        "edf",
+        |s, _| edf::response_times(s, Sections::Preemptive, TimeModel::Discrete).verdict(),
+        None,
+    ),
+    ("edf suspension", |s, _| edf::suspension::response_times(s).verdict(), None),
+    ("qpa", |s, _| qpa::feasible(s, Sections::Preemptive, TimeModel::Discrete).verdict, None),
+    (
+        "demand",
+        |s, _| edf::demand::processor_demand(s, Sections::Preemptive, TimeModel::Discrete),
+        None,
+    ),
+    ("supply", |s, supply| supply::fixed_priority(s, &supply).verdict(), None),
+    ("supply edf", |s, supply| supply::edf::feasible(s, &supply).verdict, None),
+    ("liu-layland", |s, _| bounds::liu_layland(s), None),
+    ("hyperbolic", |s, _| bounds::hyperbolic(s), None),
+];
+const SEVERAL: [Named; 3] = [
+    ("global edf", |s, _| global::edf::analyse(s, 2).verdict, None),
+    ("global edf rta", |s, _| global::edf_response::analyse(s, 2).verdict(), None),
+    (
+        "global fp",
+        |s, _| {
+            let bound = global::fixed_priority::Bound::LimitedCarryIn;
+            global::fixed_priority::analyse(s, 2, bound).verdict()
+        },
+        None,
+    ),
+];
+
+/// Each analysis either knows bursts, phases, thresholds and critical sections, or says that it does not:
+/// none passes over them. Whatever is promised otherwise would be wrong.
+#[test]
+fn nothing_is_passed_over() {
+    let plain = TaskSet::in_order(vec![
+        Task::new(1, 10, 10).unwrap(),
+        Task::new(1, 12, 12).unwrap(),
+        Task::new(1, 15, 15).unwrap(),
+    ]);
+    let section = CriticalSection { resource: 0, count: 1, length: 1 };
+    let changes: [&dyn Fn(&Task) -> Task; 4] = [
+        &|task| task.with_bursts(&[0]).unwrap(),
+        &|task| task.with_phase(Some(3)),
+        &|task| task.with_threshold(u32::MAX).unwrap(),
+        &|task| task.with_critical_sections(&[section]),
+    ];
+    let (time, supply) = (TimeModel::Discrete, Supply::periodic(4, 3).unwrap());
+    for (name, analysis, known) in ONE_CPU.iter().chain(&SEVERAL) {
+        assert_eq!(analysis(&plain, supply), Verdict::Feasible, "{name}");
+        for (at, change) in changes.iter().enumerate() {
+            let mut tasks = plain.tasks().to_vec();
+            tasks[2] = change(&tasks[2]);
+            let found = analysis(&TaskSet::new(tasks), supply);
+            let refused = !matches!(found, Verdict::Feasible | Verdict::Infeasible(_));
+            assert_eq!(refused, *known != Some(at), "{name} of what {at} has: {found:?}");
+        }
+    }
+    assert_eq!(assign::audsley(&[changes[0](&plain.tasks()[0])], Sections::Preemptive, time), None);
 }

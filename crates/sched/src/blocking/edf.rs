@@ -4,7 +4,7 @@
 //! 2006), and the processor demand test with it. Preemption levels follow deadlines less jitter.
 //! Must not: take blocking for certain: where only it is too much, the answer is unknown.
 
-use super::{CriticalSection, Protocol, Usage, total};
+use super::{Protocol, Usage, total};
 use crate::curve::Curve;
 use crate::edf::demand::first_deadline;
 use crate::edf::length::{Length, length};
@@ -12,7 +12,7 @@ use crate::edf::qpa::Feasibility;
 use crate::edf::steps::{Due, each_step};
 use crate::effort::Effort;
 use crate::fixed_priority::{Sections, TimeModel};
-use crate::task::{Task, TaskSet};
+use crate::task::{CriticalSection, Task, TaskSet};
 use crate::verdict::{Refusal, Verdict, Witness};
 
 /// How long jobs that are due within `interval` wait for those that are due later: sections of tasks
@@ -22,14 +22,14 @@ use crate::verdict::{Refusal, Verdict, Witness};
 pub fn blocking_within(usage: &Usage, interval: u64, time: TimeModel) -> Option<u64> {
     let tasks = usage.set.tasks();
     let mut wanted = vec![false; usage.protocols.len()];
-    for section in &usage.sections {
-        wanted[section.resource] |= first_deadline(&tasks[section.task]) <= interval;
+    for (task, section) in usage.sections() {
+        wanted[section.resource] |= first_deadline(&tasks[task]) <= interval;
     }
-    let blocks = |section: &&CriticalSection| {
+    let blocks = |(task, section): &(usize, &CriticalSection)| {
         let spins = usage.protocols[section.resource] == Protocol::Spin;
-        tasks[section.task].deadline > interval && (spins || wanted[section.resource])
+        tasks[*task].deadline > interval && (spins || wanted[section.resource])
     };
-    let sections: Vec<CriticalSection> = usage.sections.iter().filter(blocks).copied().collect();
+    let sections: Vec<(usize, &CriticalSection)> = usage.sections().filter(blocks).collect();
     total(&sections, &usage.protocols, time)?.checked_add(stated(&usage.set))
 }
 
@@ -82,7 +82,7 @@ fn search(
     found: &mut Feasibility,
 ) -> Result<Verdict, Refusal> {
     let most = most(usage, time)?;
-    let blocked = usage.set.tasks().iter().map(|task| task.with_blocking(most));
+    let blocked = usage.set.tasks().iter().map(|task| task.plain().with_blocking(most));
     let blocked = TaskSet::new(blocked.collect());
     found.length = match length(&blocked, Sections::Preemptive, time, &mut effort, &mut Vec::new())?
     {
@@ -130,18 +130,30 @@ mod tests {
     use super::*;
     use crate::edf::qpa;
 
-    fn set(tasks: &[(u64, u64, u64)]) -> TaskSet {
-        TaskSet::in_order(tasks.iter().map(|(c, t, d)| Task::new(*c, *t, *d).unwrap()).collect())
+    /// Tasks (cost, period, deadline), and sections (resource, length) of each.
+    fn set(tasks: &[((u64, u64, u64), &[(usize, u64)])]) -> TaskSet {
+        let task = |((c, t, d), held): &((u64, u64, u64), &[(usize, u64)])| {
+            let section = |(resource, length): &(usize, u64)| CriticalSection {
+                resource: *resource,
+                count: 1,
+                length: *length,
+            };
+            let sections: Vec<CriticalSection> = held.iter().map(section).collect();
+            Task::new(*c, *t, *d).unwrap().with_critical_sections(&sections)
+        };
+        TaskSet::in_order(tasks.iter().map(task).collect())
     }
 
     /// A section delays an interval only if somebody who is due in it wants the resource.
     #[test]
     fn blocking_depends_on_the_interval() {
-        let sections = [(0, 0, 1), (2, 0, 3), (1, 1, 2), (2, 1, 4)]
-            .map(|(task, resource, length)| CriticalSection { task, resource, length });
         let protocols = vec![Protocol::Ceiling(None); 2];
-        let set = set(&[(1, 10, 5), (3, 20, 12), (8, 40, 30)]);
-        let usage = Usage::new(set, protocols, &sections).unwrap();
+        let set = set(&[
+            ((1, 10, 5), &[(0, 1)]),
+            ((3, 20, 12), &[(1, 2)]),
+            ((8, 40, 30), &[(0, 3), (1, 4)]),
+        ]);
+        let usage = Usage::new(set, protocols).unwrap();
         let blocking =
             [4, 5, 11, 12, 29, 30].map(|t| blocking_within(&usage, t, TimeModel::Continuous));
         assert_eq!(blocking, [Some(0), Some(3), Some(3), Some(4), Some(4), Some(0)]);
@@ -151,13 +163,9 @@ mod tests {
     /// 2 by 4, and 3 more while the other holds what it wants.
     #[test]
     fn blocking_may_be_too_much() {
-        let sections = [(0, 0, 1), (1, 0, 3)].map(|(task, resource, length)| CriticalSection {
-            task,
-            resource,
-            length,
-        });
         let of = |protocol| {
-            Usage::new(set(&[(2, 20, 4), (5, 20, 20)]), vec![protocol], &sections).unwrap()
+            let set = set(&[((2, 20, 4), &[(0, 1)]), ((5, 20, 20), &[(0, 3)])]);
+            Usage::new(set, vec![protocol]).unwrap()
         };
         let found = feasible(&of(Protocol::Ceiling(None)), TimeModel::Continuous);
         assert_eq!(found.verdict, Verdict::Unknown(Refusal::NotExact));
@@ -178,16 +186,17 @@ mod tests {
                 Task::new(cost, *period, *deadline).unwrap().with_segments(*np.min(&cost), 0).unwrap()
             }).collect();
             let set = TaskSet::in_order(tasks);
-            let section = |(task, of): (usize, &Task)| CriticalSection {
-                task, resource: 0, length: of.longest_segment(),
+            let held = |task: &Task| {
+                let length = task.longest_segment();
+                task.with_critical_sections(&[CriticalSection { resource: 0, count: 1, length }])
             };
-            let sections: Vec<_> = set.tasks().iter().enumerate().map(section).collect();
-            let usage = Usage::new(set.clone(), vec![Protocol::Spin], &sections).unwrap();
+            let holding = TaskSet::new(set.tasks().iter().map(held).collect());
+            let usage = Usage::new(holding.clone(), vec![Protocol::Spin]).unwrap();
             let floating = qpa::feasible(&set, Sections::Floating, TimeModel::Discrete).verdict;
             let spinning = feasible(&usage, TimeModel::Discrete).verdict;
             prop_assert_eq!(spinning == Verdict::Feasible, floating == Verdict::Feasible);
             prop_assert_eq!(spinning == Verdict::NoBound, floating == Verdict::NoBound);
-            let ceilings = Usage::new(set, vec![Protocol::Ceiling(None)], &sections).unwrap();
+            let ceilings = Usage::new(holding, vec![Protocol::Ceiling(None)]).unwrap();
             if spinning == Verdict::Feasible {
                 let verdict = feasible(&ceilings, TimeModel::Discrete).verdict;
                 prop_assert_eq!(verdict, Verdict::Feasible);

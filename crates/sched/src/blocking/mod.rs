@@ -1,6 +1,8 @@
 //! How long tasks keep each other from shared resources, on one processor.
 //!
-//! Owns: [`Usage`], who holds what for how long, and what of it delays a task under each protocol:
+//! Owns: [`Protocol`], which is a property of a resource and not of a task; [`Usage`], tasks with their
+//! critical sections ([`crate::task::Task::with_critical_sections`]) and the protocols of what they hold;
+//! and what of it delays a task under each protocol:
 //! ceilings (Sha, Rajkumar and Lehoczky, IEEE TC 1990; Baker, RTSJ 1991), inheritance (Sha,
 //! Rajkumar and Lehoczky 1990), spinning without preemption, plain mutexes. Under EDF see [`edf`].
 //! Must not: know names, or bound what other processors do.
@@ -15,18 +17,7 @@ pub mod edf;
 use std::collections::BTreeMap;
 
 use crate::fixed_priority::TimeModel;
-use crate::task::TaskSet;
-
-/// One task holds one resource.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CriticalSection {
-    /// Position of the task in its set.
-    pub task: usize,
-    /// Which resource, by its position among the protocols.
-    pub resource: usize,
-    /// For how long the task executes in it at most.
-    pub length: u64,
-}
+use crate::task::{CriticalSection, Known, Task, TaskSet};
 
 /// Rules of a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,9 +36,9 @@ pub enum Protocol {
 /// Sections that cannot be meant, or that are not bounded here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UsageError {
-    /// A section of a task that is not in the set.
-    #[error("a critical section belongs to task {0}, which is not in the set")]
-    NoTask(usize),
+    /// A task with something besides sections that is not known here.
+    #[error("task {0} has bursts, a phase or a threshold, with which blocking is not bounded")]
+    OutsideModel(usize),
     /// A section of a resource without a protocol.
     #[error("a critical section is of resource {0}, which has no protocol")]
     NoResource(usize),
@@ -80,32 +71,30 @@ pub enum UsageError {
     Suspension(usize),
 }
 
-/// Tasks, the resources with their protocols, and who holds what for how long.
+/// Tasks with what they hold, and the protocol of each resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Usage {
     set: TaskSet,
     protocols: Vec<Protocol>,
-    sections: Vec<CriticalSection>,
     /// The highest priority of the users of each resource, or the ceiling stated.
     ceilings: Vec<u32>,
 }
 
 impl Usage {
-    /// Resources are numbered by `protocols`. Sections of no length are left out.
+    /// Resources are numbered by `protocols`.
     ///
     /// # Errors
-    /// Sections without task or resource, or longer than the job; a ceiling that is too low; a task
-    /// that suspends itself in a set with sections.
-    pub fn new(
-        set: TaskSet,
-        protocols: Vec<Protocol>,
-        sections: &[CriticalSection],
-    ) -> Result<Usage, UsageError> {
-        let sections: Vec<_> = sections.iter().copied().filter(|s| s.length > 0).collect();
+    /// Sections of a resource without a protocol, or longer than the job; a ceiling that is too low; a
+    /// task that suspends itself in a set with sections, or that has bursts, a phase or a threshold.
+    pub fn new(set: TaskSet, protocols: Vec<Protocol>) -> Result<Usage, UsageError> {
+        let known = |task: &Task| task.is_plain_but(Known::Sections);
+        if let Some(task) = set.tasks().iter().position(|task| !known(task)) {
+            return Err(UsageError::OutsideModel(task));
+        }
         let mut ceilings = vec![0; protocols.len()];
-        for section in &sections {
-            let CriticalSection { task, resource, length } = *section;
-            let of = set.tasks().get(task).ok_or(UsageError::NoTask(task))?;
+        for (task, section) in all_sections(&set) {
+            let CriticalSection { resource, length, .. } = *section;
+            let of = &set.tasks()[task];
             if length > of.cost {
                 return Err(UsageError::OverCost { task, length, cost: of.cost });
             }
@@ -122,9 +111,9 @@ impl Usage {
             }
         }
         let suspends = set.tasks().iter().position(|task| task.suspension > 0);
-        match suspends.filter(|_| !sections.is_empty()) {
+        match suspends.filter(|_| all_sections(&set).next().is_some()) {
             Some(task) => Err(UsageError::Suspension(task)),
-            None => Ok(Usage { set, protocols, sections, ceilings }),
+            None => Ok(Usage { set, protocols, ceilings }),
         }
     }
 
@@ -140,24 +129,23 @@ impl Usage {
         &self.protocols
     }
 
-    /// All sections that have a length.
-    #[must_use]
-    pub fn sections(&self) -> &[CriticalSection] {
-        &self.sections
+    /// All sections, each with the position of its task.
+    pub fn sections(&self) -> impl Iterator<Item = (usize, &CriticalSection)> {
+        all_sections(&self.set)
     }
 
     /// Sections of tasks of lower priority on resources that somebody of at least this task's
     /// priority uses, or whose ceiling reaches it, or that are not preempted.
-    fn against(&self, position: usize) -> Vec<CriticalSection> {
+    fn against(&self, position: usize) -> Vec<(usize, &CriticalSection)> {
         let Some(own) = self.set.tasks().get(position).map(|task| task.priority) else {
             return Vec::new();
         };
-        let blocks = |section: &&CriticalSection| {
-            let lower = self.set.tasks()[section.task].priority < own;
+        let blocks = |(task, section): &(usize, &CriticalSection)| {
+            let lower = self.set.tasks()[*task].priority < own;
             let spins = self.protocols[section.resource] == Protocol::Spin;
             lower && (spins || self.ceilings[section.resource] >= own)
         };
-        self.sections.iter().filter(blocks).copied().collect()
+        self.sections().filter(blocks).collect()
     }
 
     /// How long tasks of lower priority hold up the one at `position`, in all of a busy window;
@@ -172,30 +160,41 @@ impl Usage {
         total(&self.against(position), &self.protocols, time)
     }
 
-    /// The set with these delays added to what its tasks state; `None` if one is not bounded or has
+    /// The set with these delays added to what its tasks state, in the place of their sections; `None` if one is not bounded or has
     /// more than 64 bits.
     #[must_use]
     pub fn with_blocking(&self, time: TimeModel) -> Option<TaskSet> {
-        let add = |(position, task): (usize, &crate::task::Task)| {
+        let add = |(position, task): (usize, &Task)| {
             let blocking = task.blocking.checked_add(self.blocking(position, time)?)?;
-            Some(task.with_blocking(blocking))
+            Some(task.plain().with_blocking(blocking))
         };
         let tasks = self.set.tasks().iter().enumerate().map(add).collect::<Option<Vec<_>>>()?;
         Some(TaskSet::new(tasks))
     }
 }
 
+fn all_sections(set: &TaskSet) -> impl Iterator<Item = (usize, &CriticalSection)> {
+    set.tasks()
+        .iter()
+        .enumerate()
+        .flat_map(|(at, task)| task.critical_sections().iter().map(move |section| (at, section)))
+}
+
 /// What sections that may all have begun delay: see [`Usage::blocking`].
-fn total(sections: &[CriticalSection], protocols: &[Protocol], time: TimeModel) -> Option<u64> {
+fn total(
+    sections: &[(usize, &CriticalSection)],
+    protocols: &[Protocol],
+    time: TimeModel,
+) -> Option<u64> {
     let (mut at_once, mut of_tasks, mut of_resources) = (0, BTreeMap::new(), BTreeMap::new());
-    for section in sections {
+    for (task, section) in sections {
         // In discrete time a unit of it has passed.
         let delay = section.length - u64::from(time == TimeModel::Discrete);
         match protocols[section.resource] {
             Protocol::Plain => return None,
             Protocol::Ceiling(_) | Protocol::Spin => at_once = delay.max(at_once),
             Protocol::Inheritance => {
-                let of_task: &mut u64 = of_tasks.entry(section.task).or_default();
+                let of_task: &mut u64 = of_tasks.entry(*task).or_default();
                 *of_task = delay.max(*of_task);
                 let of_resource: &mut u64 = of_resources.entry(section.resource).or_default();
                 *of_resource = delay.max(*of_resource);
@@ -215,23 +214,20 @@ fn total(sections: &[CriticalSection], protocols: &[Protocol], time: TimeModel) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::task::Task;
+
+    fn section(resource: usize, length: u64) -> CriticalSection {
+        CriticalSection { resource, count: 1, length }
+    }
 
     fn usage(protocol: Protocol, lengths: &[[u64; 3]]) -> Usage {
-        let tasks = lengths.iter().map(|_| Task::new(20, 1000, 1000).unwrap()).collect();
-        let sections: Vec<CriticalSection> = lengths
-            .iter()
-            .enumerate()
-            .flat_map(|(task, of)| {
-                let section = move |(resource, length): (usize, &u64)| CriticalSection {
-                    task,
-                    resource,
-                    length: *length,
-                };
-                of.iter().enumerate().map(section).collect::<Vec<_>>()
-            })
-            .collect();
-        Usage::new(TaskSet::in_order(tasks), vec![protocol; 3], &sections).unwrap()
+        let task = |of: &[u64; 3]| {
+            let sections =
+                of.iter().enumerate().map(|(resource, length)| section(resource, *length));
+            let sections: Vec<CriticalSection> = sections.collect();
+            Task::new(20, 1000, 1000).unwrap().with_critical_sections(&sections)
+        };
+        let tasks = lengths.iter().map(task).collect();
+        Usage::new(TaskSet::in_order(tasks), vec![protocol; 3]).unwrap()
     }
 
     /// Buttazzo, Hard Real-Time Computing Systems, chapter 7: four tasks, three semaphores, with the
@@ -273,9 +269,9 @@ mod tests {
     #[test]
     fn a_higher_ceiling_blocks_more() {
         let of = |ceiling| {
-            let tasks = vec![Task::new(5, 50, 50).unwrap(); 2];
-            let section = CriticalSection { task: 1, resource: 0, length: 4 };
-            Usage::new(TaskSet::in_order(tasks), vec![Protocol::Ceiling(ceiling)], &[section])
+            let mut tasks = vec![Task::new(5, 50, 50).unwrap(); 2];
+            tasks[1] = tasks[1].with_critical_sections(&[section(0, 4)]);
+            Usage::new(TaskSet::in_order(tasks), vec![Protocol::Ceiling(ceiling)])
         };
         let first = |ceiling| of(ceiling).unwrap().blocking(0, TimeModel::Continuous);
         assert_eq!((first(None), first(Some(u32::MAX))), (Some(0), Some(4)));
@@ -284,16 +280,18 @@ mod tests {
 
     #[test]
     fn what_is_not_bounded_is_refused() {
-        let tasks = vec![Task::new(5, 50, 50).unwrap(), Task::new(5, 50, 50).unwrap()];
-        let section = CriticalSection { task: 1, resource: 0, length: 4 };
-        let of = |tasks: &[Task], section| {
-            Usage::new(TaskSet::in_order(tasks.to_vec()), vec![Protocol::Inheritance], &[section])
+        let task = Task::new(5, 50, 50).unwrap();
+        let of = |first: &Task, held: CriticalSection| {
+            let tasks = vec![first.clone(), task.with_critical_sections(&[held])];
+            Usage::new(TaskSet::in_order(tasks), vec![Protocol::Inheritance])
         };
-        let suspends = [tasks[0].with_suspension(1), tasks[1]];
-        assert_eq!(of(&suspends, section), Err(UsageError::Suspension(0)));
-        let nobody = CriticalSection { task: 2, ..section };
-        assert_eq!(of(&tasks, nobody), Err(UsageError::NoTask(2)));
-        let long = CriticalSection { length: 6, ..section };
-        assert!(matches!(of(&tasks, long), Err(UsageError::OverCost { .. })));
+        assert!(of(&task, section(0, 4)).is_ok());
+        assert_eq!(of(&task.with_suspension(1), section(0, 4)), Err(UsageError::Suspension(0)));
+        assert_eq!(of(&task, section(1, 4)), Err(UsageError::NoResource(1)));
+        assert!(matches!(of(&task, section(0, 6)), Err(UsageError::OverCost { task: 1, .. })));
+        let burst = task.with_bursts(&[0]).unwrap();
+        for beyond in [burst, task.with_phase(Some(1)), task.with_threshold(u32::MAX).unwrap()] {
+            assert_eq!(of(&beyond, section(0, 4)), Err(UsageError::OutsideModel(0)));
+        }
     }
 }

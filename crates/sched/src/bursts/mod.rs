@@ -1,17 +1,17 @@
 //! Tasks whose jobs arrive in bursts.
 //!
-//! Owns: [`Bursty`], a set with an arrival curve for each task; response times under fixed
-//! priorities (the busy window of Tindell, Burns and Wellings, RTSJ 1994, with the curves of
+//! Owns: the analyses of sets whose tasks may have arrival curves ([`Task::with_bursts`]): response times
+//! under fixed priorities (the busy window of Tindell, Burns and Wellings, RTSJ 1994, with the curves of
 //! Richter, 2005, in the place of ceilings); demand under EDF. Without bursts, all answers are
 //! those of [`crate::fixed_priority`] and [`crate::edf`]. Must not: bound the responses of tasks
-//! that suspend themselves.
+//! that suspend themselves, or that have more than bursts.
 
 #[cfg(test)]
 mod tests;
 
 use std::cmp::Ordering;
 
-use crate::curve::{Curve, CurveError};
+use crate::curve::Curve;
 use crate::edf::demand::{blocking_within, is_exact};
 use crate::edf::qpa::Feasibility;
 use crate::edf::steps::{Due, each_step};
@@ -19,42 +19,20 @@ use crate::effort::Effort;
 use crate::exact::compare_shares;
 use crate::fixed_priority::{self, Sections, TimeModel};
 use crate::fixed_priority::{judge_by, overloaded, refused, tail_of};
-use crate::task::{Task, TaskSet};
+use crate::task::{Known, Task, TaskSet};
 use crate::verdict::{
     Analysis, Point, Refusal, ResponseTime, TaskResult, Verdict, Window, Witness,
 };
 
-/// A set of tasks, each with the curve of its arrivals. The period of a task is that after its burst.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bursty {
-    set: TaskSet,
-    curves: Vec<Curve>,
+/// A set with the curve of each task, also of those that have no bursts.
+pub(crate) struct Bursty<'a> {
+    pub(crate) set: &'a TaskSet,
+    pub(crate) curves: Vec<Curve>,
 }
 
-impl Bursty {
-    /// `later` has for each task the shortest times from its first to its 2nd, 3rd, ... arrival, none
-    /// where jobs are a period apart. Tasks beyond the end of `later` have no bursts.
-    ///
-    /// # Errors
-    /// Distances that descend or are too many.
-    pub fn new(set: TaskSet, later: &[Vec<u64>]) -> Result<Bursty, CurveError> {
-        let of = |position: usize| later.get(position).map_or(&[][..], Vec::as_slice);
-        let curves = set.tasks().iter().enumerate();
-        let curves = curves.map(|(position, task)| Curve::bursts(of(position), task.period));
-        let curves = curves.collect::<Result<_, _>>()?;
-        Ok(Bursty { set, curves })
-    }
-
-    /// The tasks.
-    #[must_use]
-    pub fn set(&self) -> &TaskSet {
-        &self.set
-    }
-
-    /// The arrival curve of each task.
-    #[must_use]
-    pub fn curves(&self) -> &[Curve] {
-        &self.curves
+impl Bursty<'_> {
+    pub(crate) fn of(set: &TaskSet) -> Bursty<'_> {
+        Bursty { set, curves: set.tasks().iter().map(Task::arrivals).collect() }
     }
 
     fn is_plain(&self) -> bool {
@@ -76,25 +54,29 @@ impl Bursty {
 /// Bounds response times under fixed priorities. Equal priorities are served first come, first
 /// served.
 #[must_use]
-pub fn fixed_priority(bursty: &Bursty, sections: Sections, time: TimeModel) -> Analysis {
-    fixed_priority_within(bursty, sections, time, Effort::default())
+pub fn fixed_priority(set: &TaskSet, sections: Sections, time: TimeModel) -> Analysis {
+    fixed_priority_within(set, sections, time, Effort::default())
 }
 
 /// The same with a stated effort.
 #[must_use]
 pub fn fixed_priority_within(
-    bursty: &Bursty,
+    set: &TaskSet,
     sections: Sections,
     time: TimeModel,
     effort: Effort,
 ) -> Analysis {
-    if bursty.is_plain() {
-        return fixed_priority::analyse_within(&bursty.set, sections, time, effort);
+    if !set.is_plain_but(Known::Bursts) {
+        return fixed_priority::outside(set);
     }
-    let analysis = with_curves(bursty, sections, time, effort);
-    debug_assert_eq!(crate::checker::bursts(bursty, sections, time, &analysis), Ok(()));
+    let bursty = Bursty::of(set);
+    if bursty.is_plain() {
+        return fixed_priority::analyse_within(&set.plain(), sections, time, effort);
+    }
+    let analysis = with_curves(&bursty, sections, time, effort);
+    debug_assert_eq!(crate::checker::bursts(set, sections, time, &analysis), Ok(()));
     #[cfg(debug_assertions)]
-    crate::twin::assert_bursts(&bursty.set, &bursty.curves, sections, &analysis);
+    crate::twin::assert_bursts(set, &bursty.curves, sections, &analysis);
     analysis
 }
 
@@ -147,7 +129,7 @@ fn judge(
     let (task, curve) = (&bursty.set.tasks()[position], &bursty.curves[position]);
     let exact = task.blocking == 0 && bursty.is_as_given();
     let response = |point: &Point| response(point, curve, task.jitter);
-    judge_by(&bursty.set, position, points, from..points.len(), window, exact, response)
+    judge_by(bursty.set, position, points, from..points.len(), window, exact, response)
 }
 
 /// Jobs of one task as others see them.
@@ -187,7 +169,7 @@ struct Level<'a> {
 
 impl<'a> Level<'a> {
     fn new(
-        bursty: &'a Bursty,
+        bursty: &'a Bursty<'a>,
         position: usize,
         sections: Sections,
         time: TimeModel,
@@ -303,23 +285,28 @@ fn least(base: u64, from: u64, flows: &[Flow], effort: &mut Effort) -> Result<u6
 /// Whether the demand under EDF ever exceeds the interval in which it is due: at every deadline
 /// below the length of the longest busy period.
 #[must_use]
-pub fn edf(bursty: &Bursty, sections: Sections, time: TimeModel) -> Feasibility {
-    edf_within(bursty, sections, time, Effort::default())
+pub fn edf(set: &TaskSet, sections: Sections, time: TimeModel) -> Feasibility {
+    edf_within(set, sections, time, Effort::default())
 }
 
 /// The same with a stated effort.
 #[must_use]
 pub fn edf_within(
-    bursty: &Bursty,
+    set: &TaskSet,
     sections: Sections,
     time: TimeModel,
     effort: Effort,
 ) -> Feasibility {
-    if bursty.is_plain() {
-        return crate::edf::qpa::feasible_within(&bursty.set, sections, time, effort);
+    if !set.is_plain_but(Known::Bursts) {
+        let verdict = Verdict::Unknown(Refusal::OutsideModel);
+        return Feasibility { verdict, length: 0, visited: Vec::new() };
     }
-    let found = demand_with_curves(bursty, sections, time, effort);
-    debug_assert_eq!(crate::checker::bursty_demand(bursty, sections, time, &found), Ok(()));
+    let bursty = Bursty::of(set);
+    if bursty.is_plain() {
+        return crate::edf::qpa::feasible_within(&set.plain(), sections, time, effort);
+    }
+    let found = demand_with_curves(&bursty, sections, time, effort);
+    debug_assert_eq!(crate::checker::bursty_demand(set, sections, time, &found), Ok(()));
     found
 }
 
@@ -357,7 +344,7 @@ fn steps(
     let tasks = || bursty.set.tasks().iter().zip(&bursty.curves);
     let flow = |(t, curve)| Flow { curve, cost: Task::cost(t), jitter: t.jitter };
     let flows: Vec<Flow> = tasks().map(flow).collect();
-    let blocking = blocking_within(&bursty.set, 0, sections, time);
+    let blocking = blocking_within(bursty.set, 0, sections, time);
     let length = least(blocking, 1, &flows, effort)?;
     found.length = length.checked_add(1).ok_or(Refusal::Overflow)?;
     let due = |(t, curve): (&'_ Task, _)| Due {
@@ -369,7 +356,7 @@ fn steps(
     let dues: Vec<Due> = tasks().map(due).collect();
     let (mut worst, visited) = (None, &mut found.visited);
     each_step(&dues, found.length, effort, &mut |interval, demand| {
-        let blocked = blocking_within(&bursty.set, interval, sections, time);
+        let blocked = blocking_within(bursty.set, interval, sections, time);
         let demand = demand.saturating_add(u128::from(blocked));
         visited.push((interval, u64::try_from(demand).unwrap_or(u64::MAX)));
         if demand > u128::from(interval) {
@@ -378,7 +365,7 @@ fn steps(
         worst.is_none()
     })?;
     if let Some((interval, demand)) = worst {
-        let exact = bursty.is_as_given() && is_exact(&bursty.set, sections);
+        let exact = bursty.is_as_given() && is_exact(bursty.set, sections);
         found.verdict = if exact {
             Verdict::Infeasible(Witness::Demand { interval, demand })
         } else {

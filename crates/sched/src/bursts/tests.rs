@@ -17,7 +17,7 @@ fn numbers() -> impl Strategy<Value = Vec<Numbers>> {
     proptest::collection::vec(one, 1..4)
 }
 
-fn set_of(numbers: &[Numbers], bursts: bool) -> Bursty {
+fn set_of(numbers: &[Numbers], bursts: bool) -> TaskSet {
     let task = |(period, tenths, deadline, jitter, np, _): &Numbers| {
         let cost = (period * tenths / 20).max(1);
         let made = Task::new(cost, *period, *deadline).unwrap();
@@ -31,8 +31,8 @@ fn set_of(numbers: &[Numbers], bursts: bool) -> Bursty {
         });
         if bursts { distances.collect() } else { Vec::new() }
     };
-    let later: Vec<Vec<u64>> = numbers.iter().map(later).collect();
-    Bursty::new(TaskSet::in_order(numbers.iter().map(task).collect()), &later).unwrap()
+    let tasks = numbers.iter().map(|of| task(of).with_bursts(&later(of)).unwrap());
+    TaskSet::in_order(tasks.collect())
 }
 
 proptest! {
@@ -41,14 +41,14 @@ proptest! {
     /// Without bursts the equations are those of sporadic tasks with jitter, point by point.
     #[test]
     fn without_bursts_nothing_changes(numbers in numbers(), kind in 0..4usize, equal in any::<bool>()) {
-        let mut bursty = set_of(&numbers, false);
+        let mut set = set_of(&numbers, false);
         if equal {
-            let tasks = bursty.set.tasks().iter().map(|t| t.with_priority(7)).collect();
-            bursty.set = TaskSet::new(tasks);
+            set = TaskSet::new(set.tasks().iter().map(|t| t.with_priority(7)).collect());
         }
+        let bursty = Bursty::of(&set);
         let (sections, time) = (ALL[kind], TimeModel::Discrete);
         let curves = with_curves(&bursty, sections, time, Effort::default());
-        let plain = fixed_priority::analyse(&bursty.set, sections, time);
+        let plain = fixed_priority::analyse(&set, sections, time);
         for (at, (a, b)) in curves.tasks.iter().zip(&plain.tasks).enumerate() {
             if a.outcome == Outcome::Unknown(Refusal::Endless) {
                 continue;
@@ -57,7 +57,7 @@ proptest! {
             prop_assert_eq!(a.verdict, b.verdict);
         }
         let curves = demand_with_curves(&bursty, sections, time, Effort::default()).verdict;
-        let plain = crate::edf::qpa::feasible(&bursty.set, sections, time).verdict;
+        let plain = crate::edf::qpa::feasible(&set, sections, time).verdict;
         if curves != Verdict::Unknown(Refusal::Endless) {
             prop_assert_eq!(curves == Verdict::Feasible, plain == Verdict::Feasible);
         }
@@ -66,13 +66,14 @@ proptest! {
     /// The simulated worst case is the bound.
     #[test]
     fn bounds_are_reached(numbers in numbers(), kind in 0..4usize) {
-        let bursty = set_of(&numbers, true);
+        let set = set_of(&numbers, true);
+        let bursty = Bursty::of(&set);
         let analysis = with_curves(&bursty, ALL[kind], TimeModel::Discrete, Effort::default());
         for (position, result) in analysis.tasks.iter().enumerate() {
             let Some(bound) = result.outcome.response() else { continue };
-            let worst = worst_of(bursty.set(), bursty.curves(), ALL[kind], position, &analysis);
+            let worst = worst_of(&set, &bursty.curves, ALL[kind], position, &analysis);
             if let Some(worst) = worst {
-                prop_assert_eq!(worst, bound, "task {} of {:?}", position, &bursty);
+                prop_assert_eq!(worst, bound, "task {} of {:?}", position, &set);
             }
         }
     }
@@ -80,10 +81,10 @@ proptest! {
     /// EDF is optimal: it accepts what fixed priorities schedule.
     #[test]
     fn edf_accepts_what_fixed_priorities_accept(numbers in numbers()) {
-        let bursty = set_of(&numbers, true);
+        let set = set_of(&numbers, true);
         let (sections, time) = (Sections::Preemptive, TimeModel::Discrete);
-        if fixed_priority(&bursty, sections, time).verdict() == Verdict::Feasible {
-            prop_assert_eq!(edf(&bursty, sections, time).verdict, Verdict::Feasible);
+        if fixed_priority(&set, sections, time).verdict() == Verdict::Feasible {
+            prop_assert_eq!(edf(&set, sections, time).verdict, Verdict::Feasible);
         }
     }
 
@@ -107,8 +108,9 @@ proptest! {
 #[test]
 fn a_burst_delays_by_all_of_it() {
     let tasks = [Task::new(2, 20, 20).unwrap(), Task::new(4, 40, 40).unwrap()];
-    let bursty = Bursty::new(TaskSet::in_order(tasks.to_vec()), &[vec![0, 0]]).unwrap();
-    let found = fixed_priority(&bursty, Sections::Preemptive, TimeModel::Discrete);
+    let tasks = [tasks[0].with_bursts(&[0, 0]).unwrap(), tasks[1].clone()];
+    let set = TaskSet::in_order(tasks.to_vec());
+    let found = fixed_priority(&set, Sections::Preemptive, TimeModel::Discrete);
     assert_eq!(found.from_arrival(), [Some(6), Some(10)]);
-    assert_eq!(edf(&bursty, Sections::Preemptive, TimeModel::Discrete).verdict, Verdict::Feasible);
+    assert_eq!(edf(&set, Sections::Preemptive, TimeModel::Discrete).verdict, Verdict::Feasible);
 }

@@ -337,7 +337,7 @@ mod tests {
                 _ => |_: &TaskSet| Verdict::Unknown(Refusal::NotExact),
             };
             let analysis = spread("p", "", Fit::First, test);
-            assert_eq!(analysis.answer(&[task], 2), wanted);
+            assert_eq!(analysis.answer(std::slice::from_ref(&task), 2), wanted);
         }
     }
 

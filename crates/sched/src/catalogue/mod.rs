@@ -124,7 +124,7 @@ pub const ALL: &[Entry] = &[
         )
     },
     Entry {
-        fits: |q| matches!(q.situation, Situation::Bursts(_)) && q.rule == Rule::FixedPriority,
+        fits: |q| q.is_alone(Rule::FixedPriority) && q.has_bursts(),
         bounds: Some(question::bursts),
         ..checked(
             "fp-bursts",
@@ -133,7 +133,7 @@ pub const ALL: &[Entry] = &[
         )
     },
     Entry {
-        fits: |q| matches!(q.situation, Situation::Thresholds(_)) && q.rule == Rule::FixedPriority,
+        fits: |q| q.is_alone(Rule::FixedPriority) && q.has_thresholds(),
         bounds: Some(question::thresholds),
         ..checked(
             "fp-thresholds",
@@ -142,7 +142,7 @@ pub const ALL: &[Entry] = &[
         )
     },
     Entry {
-        fits: |q| matches!(q.situation, Situation::Phases(_)) && q.rule == Rule::FixedPriority,
+        fits: |q| q.is_alone(Rule::FixedPriority) && q.has_phases(),
         bounds: Some(question::phases),
         ..checked(
             "fp-phases",
@@ -211,7 +211,7 @@ pub const ALL: &[Entry] = &[
         )
     },
     Entry {
-        fits: |q| q.rule == Rule::Fifo && q.situation == Situation::Alone,
+        fits: |q| q.is_alone(Rule::Fifo) && q.set.is_plain(),
         bounds: Some(question::fixed_priority),
         cases: &[("fifo", busy::fifo)],
         ..checked("fifo", "response times first come, first served", "Bedarkar et al. 2022")

@@ -3,15 +3,15 @@
 //! Owns: [`Question`], [`Bounds`], and the answers of the analyses of one processor, each with its proof
 //! verified. Must not: bound anything itself.
 
-use crate::bursts::{self, Bursty};
+use crate::bursts;
 use crate::checker;
 use crate::edf;
 use crate::fixed_priority;
-use crate::offsets::{self, Phased};
+use crate::offsets;
 use crate::sections::{Sections, TimeModel};
 use crate::supply::{self, Supply};
-use crate::task::TaskSet;
-use crate::thresholds::{self, Thresholds};
+use crate::task::{Known, TaskSet};
+use crate::thresholds;
 use crate::verdict::{Analysis, Verdict};
 
 use super::{ALL, Entry};
@@ -30,18 +30,11 @@ pub enum Rule {
     Fifo,
 }
 
-/// What an analysis has to know besides the set, by position in it.
+/// What an analysis has to know besides the set: what its tasks share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Situation {
-    /// Nothing.
+    /// Nothing: the set has a processor of its own.
     Alone,
-    /// From the first to the 2nd, 3rd, ... arrival of a burst; empty without bursts.
-    Bursts(Vec<Vec<u64>>),
-    /// Only priorities above this preempt a job that has begun.
-    Thresholds(Vec<u32>),
-    /// Every task's first job arrives at its offset, every other exactly a period after the one before,
-    /// and none is released later.
-    Phases(Vec<Option<u64>>),
     /// What a server gives.
     Supply(Supply),
     /// So many processors share all of the tasks.
@@ -85,15 +78,35 @@ impl Question {
         self.set.tasks().iter().any(|task| task.suspension() > 0)
     }
 
+    /// Whether any task arrives in bursts.
+    #[must_use]
+    pub fn has_bursts(&self) -> bool {
+        self.set.tasks().iter().any(|task| task.curve().is_some())
+    }
+
+    /// Whether any task has a preemption threshold.
+    #[must_use]
+    pub fn has_thresholds(&self) -> bool {
+        self.set.tasks().iter().any(|task| task.threshold().is_some())
+    }
+
+    /// Whether the phase of any task is known.
+    #[must_use]
+    pub fn has_phases(&self) -> bool {
+        self.set.tasks().iter().any(|task| task.phase().is_some())
+    }
+
     /// One processor, nothing more to know.
     pub(super) fn is(&self, rule: Rule, sections: Sections) -> bool {
-        let plain = match &self.situation {
-            Situation::Alone => true,
-            // Under EDF, curves join the demand only.
-            Situation::Bursts(_) => rule == Rule::Edf,
-            _ => false,
-        };
-        plain && self.rule == rule && self.sections == sections
+        // Under EDF, bursts join the demand only.
+        let plain =
+            self.set.is_plain() || (rule == Rule::Edf && self.set.is_plain_but(Known::Bursts));
+        plain && self.is_alone(rule) && self.sections == sections
+    }
+
+    /// One processor.
+    pub(super) fn is_alone(&self, rule: Rule) -> bool {
+        self.situation == Situation::Alone && self.rule == rule
     }
 }
 
@@ -125,34 +138,29 @@ pub(super) fn edf(of: &Question) -> Result<Bounds, String> {
 }
 
 pub(super) fn thresholds(of: &Question) -> Result<Bounds, String> {
-    let Situation::Thresholds(ranks) = &of.situation else { return fixed_priority(of) };
-    let made = Thresholds::new(of.set.clone(), ranks.clone()).map_err(|why| why.to_string())?;
-    let found = thresholds::analyse(&made, TIME);
-    let proven = checker::thresholds(&made, TIME, &found).is_ok();
+    let found = thresholds::analyse(&of.set, TIME);
+    let proven = checker::thresholds(&of.set, TIME, &found).is_ok();
     Ok(bounds(found.analysis, proven))
 }
 
 pub(super) fn bursts(of: &Question) -> Result<Bounds, String> {
-    let Situation::Bursts(curves) = &of.situation else { return fixed_priority(of) };
-    let bursty = Bursty::new(of.set.clone(), curves).map_err(|why| why.to_string())?;
-    let found = bursts::fixed_priority(&bursty, of.sections, TIME);
-    let proven = checker::bursts(&bursty, of.sections, TIME, &found).is_ok();
+    let found = bursts::fixed_priority(&of.set, of.sections, TIME);
+    let proven = checker::bursts(&of.set, of.sections, TIME, &found).is_ok();
     Ok(bounds(found, proven))
 }
 
 /// Where all phases are known. Where the search among the windows is given up, a task has its bound for
 /// any phases.
 pub(super) fn phases(of: &Question) -> Result<Bounds, String> {
-    let Situation::Phases(phases) = &of.situation else { return fixed_priority(of) };
-    let phased = Phased::new(of.set.clone(), phases);
-    let found = offsets::fixed_priority(&phased);
+    let found = offsets::fixed_priority(&of.set);
     let (sections, discrete) = (Sections::Preemptive, TimeModel::Discrete);
-    let any = fixed_priority::analyse(&of.set, sections, discrete);
+    let plain = of.set.plain();
+    let any = fixed_priority::analyse(&plain, sections, discrete);
     let same = |at: usize| {
         found.uses_phases(at) || found.analysis.tasks[at].outcome == any.tasks[at].outcome
     };
-    let proven = checker::phases(&phased, &found).is_ok()
-        && checker::fixed_priority(&of.set, sections, discrete, &any).is_ok()
+    let proven = checker::phases(&of.set, &found).is_ok()
+        && checker::fixed_priority(&plain, sections, discrete, &any).is_ok()
         && (0..of.set.len()).all(same);
     Ok(bounds(found.analysis, proven))
 }
@@ -167,43 +175,50 @@ pub(super) fn supply(of: &Question) -> Result<Bounds, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::task::Task;
+    use crate::task::{CriticalSection, Task};
 
-    /// What can be asked has an analysis, which `check` may be asked for by name; curves, thresholds and
-    /// phases under a rule whose analysis would pass over them have none.
+    /// What can be asked has an analysis, which `check` may be asked for by name; bursts, thresholds and
+    /// phases where the analysis would pass over them have none, or it refuses them.
     #[test]
     fn questions_have_the_analysis_that_knows_them() {
-        let set = TaskSet::in_order(vec![Task::new(1, 4, 4).unwrap(), Task::new(2, 9, 9).unwrap()]);
-        let supply = Supply::periodic(4, 3).unwrap();
-        let situations = [
-            Situation::Alone,
-            Situation::Bursts(vec![vec![1], Vec::new()]),
-            Situation::Thresholds(vec![u32::MAX; 2]),
-            Situation::Phases(vec![Some(0), Some(1)]),
-            Situation::Supply(supply),
-            Situation::Shared(2),
+        let own = Task::new(1, 4, 4).unwrap();
+        let firsts = [
+            own.clone(),
+            own.with_bursts(&[1]).unwrap(),
+            own.with_threshold(u32::MAX).unwrap(),
+            own.with_phase(Some(0)),
+            own.with_critical_sections(&[CriticalSection { resource: 0, count: 1, length: 1 }]),
         ];
-        let sections =
+        let supply = Supply::periodic(4, 3).unwrap();
+        let situations = [Situation::Alone, Situation::Supply(supply), Situation::Shared(2)];
+        let all =
             [Sections::Preemptive, Sections::NonPreemptive, Sections::Limited, Sections::Floating];
-        for rule in [Rule::FixedPriority, Rule::Edf, Rule::Fifo] {
-            for situation in &situations {
-                for sections in sections {
-                    let (set, situation) = (set.clone(), situation.clone());
-                    let unknown = match situation {
-                        Situation::Bursts(_) => rule == Rule::Fifo,
-                        Situation::Thresholds(_) | Situation::Phases(_) => {
-                            rule != Rule::FixedPriority
-                        }
+        let rules = [Rule::FixedPriority, Rule::Edf, Rule::Fifo];
+        let cases = rules.iter().flat_map(|rule| situations.iter().map(move |of| (*rule, of)));
+        for (rule, situation) in cases {
+            for (at, first) in firsts.iter().enumerate() {
+                for sections in all {
+                    let tasks = vec![first.clone(), Task::new(2, 9, 9).unwrap()];
+                    let (set, situation) = (TaskSet::in_order(tasks), situation.clone());
+                    let alone = situation == Situation::Alone;
+                    let question = Question { set, rule, sections, situation };
+                    let known = match (at, rule) {
+                        (0, _) => true,
+                        (1..=3, Rule::FixedPriority) | (1, Rule::Edf) => alone,
                         _ => false,
                     };
-                    let question = Question { set, rule, sections, situation };
                     let Some(fitting) = question.analysis() else {
-                        assert!(unknown, "{question:?}");
+                        assert!(!known, "{question:?}");
                         continue;
                     };
-                    assert!(fitting.is_checked && !unknown, "{question:?}");
+                    assert!(fitting.is_checked && (known || !alone), "{question:?}");
                     if let Some(found) = fitting.bounds(&question) {
-                        assert!(found.unwrap().is_proven, "{question:?}");
+                        let found = found.unwrap();
+                        assert!(found.is_proven, "{question:?}");
+                        // Under EDF, the demand has the bursts.
+                        let bounded = known && (at == 0 || rule == Rule::FixedPriority);
+                        let result = &found.analysis.tasks[0].outcome;
+                        assert_eq!(result.response().is_some(), bounded, "{question:?}");
                     }
                 }
             }

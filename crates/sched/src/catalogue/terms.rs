@@ -3,7 +3,6 @@
 //! Owns: [`Term`], and the response that follows from a point. Must not: judge.
 
 use crate::checker::{released_before, released_by};
-use crate::curve::Curve;
 use crate::sections::Sections;
 use crate::task::Task;
 use crate::verdict::Point;
@@ -30,20 +29,12 @@ impl Question {
         if task.jitter > jitter {
             return point.finish.saturating_sub(point.offset).saturating_add(jitter);
         }
-        let nominal = match (self.rule, &self.situation) {
+        let nominal = match (self.rule, task.curve()) {
             (Rule::Edf, _) => point.offset,
             // Nothing jitters, and jobs count from the beginning of a window of known phase.
-            (_, Situation::Phases(_)) => point.offset,
-            (_, Situation::Bursts(curves))
-                if curves.get(position).is_some_and(|c| !c.is_empty()) =>
-            {
-                let curve = Curve::bursts(&curves[position], task.period).ok();
-                let distance = curve.and_then(|curve| curve.distance(point.jobs));
-                distance.unwrap_or(0).max(point.offset)
-            }
-            (Rule::FixedPriority | Rule::Fifo, _) => {
-                point.jobs.saturating_sub(1).saturating_mul(task.period).max(point.offset)
-            }
+            _ if self.has_phases() => point.offset,
+            (_, Some(curve)) => curve.distance(point.jobs).unwrap_or(0).max(point.offset),
+            (_, None) => point.jobs.saturating_sub(1).saturating_mul(task.period).max(point.offset),
         };
         point.finish.saturating_add(task.jitter).saturating_sub(nominal)
     }
@@ -56,6 +47,9 @@ impl Question {
         let (Situation::Alone, Some(own)) = (&self.situation, tasks.get(position)) else {
             return Vec::new();
         };
+        if !self.set.is_plain() {
+            return Vec::new();
+        }
         let tail = match self.sections {
             Sections::Preemptive | Sections::Floating => 0,
             Sections::NonPreemptive => own.cost,

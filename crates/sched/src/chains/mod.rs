@@ -3,7 +3,9 @@
 //!
 //! Owns: [`System`], what is refused in it, and the holistic analysis ([`holistic`]). Steps are
 //! scheduled by fixed priorities on their processor; a network is a processor whose steps are not
-//! preempted. Must not: know clocks; a chain's arrivals are all that it is timed by.
+//! preempted. [`Step`] is no [`crate::Task`]: period, deadline and jitter are those of its [`Flow`], and when
+//! it may begin follows from the steps before it; [`holistic`] makes tasks of the steps of a processor. Must
+//! not: know clocks; a chain's arrivals are all that it is timed by.
 
 pub mod holistic;
 #[cfg(test)]

@@ -8,14 +8,14 @@ use std::cmp::Ordering;
 use crate::bursts::Bursty;
 use crate::edf::qpa::Feasibility;
 use crate::fixed_priority::{Sections, TimeModel};
-use crate::task::Task;
+use crate::task::{Task, TaskSet};
 use crate::verdict::{Analysis, Outcome, Point, Verdict, Window, Witness};
 
 use super::{Defect, check_verdict, segment_before};
 
 /// The most arrivals of a task within `time` of its first one, counted in its distances.
 fn arrivals_by(bursty: &Bursty, task: usize, time: u128) -> u128 {
-    let curve = &bursty.curves()[task];
+    let curve = &bursty.curves[task];
     let within = curve.distances().iter().take_while(|d| u128::from(**d) <= time).count();
     let burst = 1 + within as u128;
     match curve.distances().get(within) {
@@ -28,7 +28,7 @@ fn arrivals_by(bursty: &Bursty, task: usize, time: u128) -> u128 {
 }
 
 fn work_by(bursty: &Bursty, task: usize, instant: u128) -> u128 {
-    let of = &bursty.set().tasks()[task];
+    let of = &bursty.set.tasks()[task];
     arrivals_by(bursty, task, instant + u128::from(of.jitter)) * u128::from(of.cost)
 }
 
@@ -41,19 +41,20 @@ fn work_before(bursty: &Bursty, task: usize, window: u128) -> u128 {
 /// # Errors
 /// The first thing that does not hold.
 pub fn bursts(
-    bursty: &Bursty,
+    set: &TaskSet,
     sections: Sections,
     time: TimeModel,
     analysis: &Analysis,
 ) -> Result<(), Defect> {
+    let bursty = &Bursty::of(set);
     for (task, result) in analysis.tasks.iter().enumerate() {
-        let own = &bursty.set().tasks()[task];
+        let own = &bursty.set.tasks()[task];
         if let Outcome::Bounded(bound) = result.outcome {
             let points = analysis.points(task);
             let Window::Length(length) = result.window else { return Err(Defect::Window { task }) };
             check_points(bursty, task, sections, time, points)?;
             check_cover(bursty, task, sections, time, points, length.into())?;
-            let nominal = |p: &Point| bursty.curves()[task].distance(p.jobs).unwrap_or(u64::MAX);
+            let nominal = |p: &Point| bursty.curves[task].distance(p.jobs).unwrap_or(u64::MAX);
             let arrival = |p: &Point| {
                 p.finish.saturating_add(own.jitter).saturating_sub(nominal(p).max(p.offset))
             };
@@ -76,10 +77,10 @@ struct Others {
 }
 
 fn others(bursty: &Bursty, task: usize, sections: Sections, time: TimeModel) -> Others {
-    let own = &bursty.set().tasks()[task];
+    let own = &bursty.set.tasks()[task];
     let mut others = Others { equals: Vec::new(), higher: Vec::new(), blocking: 0 };
     let mut segment = 0;
-    for (at, other) in bursty.set().tasks().iter().enumerate().filter(|(at, _)| *at != task) {
+    for (at, other) in bursty.set.tasks().iter().enumerate().filter(|(at, _)| *at != task) {
         match other.priority.cmp(&own.priority) {
             Ordering::Greater => others.higher.push(at),
             Ordering::Equal => others.equals.push(at),
@@ -97,7 +98,7 @@ fn check_points(
     time: TimeModel,
     points: &[Point],
 ) -> Result<(), Defect> {
-    let own = &bursty.set().tasks()[task];
+    let own = &bursty.set.tasks()[task];
     let others = others(bursty, task, sections, time);
     let rest = match sections {
         Sections::Preemptive | Sections::Floating => 0,
@@ -128,7 +129,7 @@ fn check_cover(
     points: &[Point],
     length: u128,
 ) -> Result<(), Defect> {
-    let own = &bursty.set().tasks()[task];
+    let own = &bursty.set.tasks()[task];
     let others = others(bursty, task, sections, time);
     let all = others.equals.iter().chain(&others.higher).chain(std::iter::once(&task));
     let work: u128 = all.map(|at| work_before(bursty, *at, length)).sum();
@@ -139,7 +140,7 @@ fn check_cover(
     let equals = |instant: u128| -> u128 {
         others.equals.iter().map(|at| work_by(bursty, *at, instant)).sum()
     };
-    let curve = &bursty.curves()[task];
+    let curve = &bursty.curves[task];
     let mut at = 0;
     for job in 1..=u64::try_from(jobs).unwrap_or(u64::MAX) {
         let missing = |point: usize| Defect::Missing { task, point };
@@ -171,12 +172,12 @@ fn check_cover(
 /// # Errors
 /// The first thing that does not hold; the task is always 0.
 pub fn bursty_demand(
-    bursty: &Bursty,
+    set: &TaskSet,
     sections: Sections,
     time: TimeModel,
     found: &Feasibility,
 ) -> Result<(), Defect> {
-    let tasks = bursty.set().tasks();
+    let (bursty, tasks) = (&Bursty::of(set), set.tasks());
     let demand = |interval: u64| -> u128 {
         let one = |(at, task): (usize, &Task)| {
             let shifted = u128::from(interval) + u128::from(task.jitter);

@@ -3,8 +3,8 @@
 //! Owns: what [`phases`] checks: every point, and of what is found with phases the bound. Whether all
 //! windows were looked at follows from the repetition, which is checked to be one. Must not: search.
 
-use crate::offsets::{Answer, Phased};
-use crate::task::Task;
+use crate::offsets::Answer;
+use crate::task::{Task, TaskSet};
 use crate::verdict::{Outcome, Window};
 
 use super::Defect;
@@ -14,30 +14,30 @@ use super::Defect;
 ///
 /// # Errors
 /// The first thing that does not hold.
-pub fn phases(of: &Phased, answer: &Answer) -> Result<(), Defect> {
-    let phased = (0..of.set().len()).filter(|task| answer.uses_phases(*task));
+pub fn phases(of: &TaskSet, answer: &Answer) -> Result<(), Defect> {
+    let phased = (0..of.len()).filter(|task| answer.uses_phases(*task));
     for task in phased {
         let result = &answer.analysis.tasks[task];
         let Outcome::Bounded(bound) = result.outcome else { return Err(Defect::Bound { task }) };
-        let own = &of.set().tasks()[task];
-        let counted = |at: &usize| *at == task || of.set().tasks()[*at].priority >= own.priority;
-        let counted: Vec<usize> = (0..of.set().len()).filter(counted).collect();
+        let own = &of.tasks()[task];
+        let counted = |at: &usize| *at == task || of.tasks()[*at].priority >= own.priority;
+        let counted: Vec<usize> = (0..of.len()).filter(counted).collect();
         let (mut arrival, mut release) = (0, 0);
         let points = answer.analysis.points(task);
         for (index, (point, start)) in points.iter().zip(answer.starts(task)).enumerate() {
             let broken = Defect::NotFixed { task, point: index };
             let (start, finish) = (i128::from(*start), i128::from(point.finish));
             let work = |at: &usize| {
-                let other = &of.set().tasks()[*at];
+                let other = &of.tasks()[*at];
                 let jobs = if *at == task {
                     point.jobs.into()
                 } else {
-                    released(other, of.offsets()[*at], start, start + finish)
+                    released(other, start, start + finish)
                 };
                 jobs * i128::from(other.cost)
             };
             let sum = counted.iter().map(work).sum::<i128>() + i128::from(own.blocking);
-            let (_, mine) = arrivals(own, of.offsets()[task], start);
+            let (_, mine) = arrivals(own, start);
             let nominal = mine + i128::from(point.jobs - 1) * i128::from(own.period) - start;
             if sum != finish || i128::from(point.offset) != nominal.max(0) {
                 return Err(broken);
@@ -48,8 +48,8 @@ pub fn phases(of: &Phased, answer: &Answer) -> Result<(), Defect> {
         if (arrival, release) != (bound.from_arrival.into(), bound.from_release.into()) {
             return Err(Defect::Bound { task });
         }
-        let known = counted.iter().filter(|at| of.offsets()[**at].is_some());
-        let mut periods = known.map(|at| of.set().tasks()[*at].period);
+        let known = counted.iter().filter(|at| of.tasks()[**at].phase().is_some());
+        let mut periods = known.map(|at| of.tasks()[*at].period);
         match result.window {
             Window::Repeats(after) if periods.all(|period| after.is_multiple_of(period)) => {}
             _ => return Err(Defect::Window { task }),
@@ -60,9 +60,9 @@ pub fn phases(of: &Phased, answer: &Answer) -> Result<(), Defect> {
 }
 
 /// The number of the first job that may be released at `start` or later, and its arrival.
-fn arrivals(task: &Task, offset: Option<u64>, start: i128) -> (i128, i128) {
+fn arrivals(task: &Task, start: i128) -> (i128, i128) {
     let (period, jitter) = (i128::from(task.period), i128::from(task.jitter));
-    match offset.map(i128::from) {
+    match task.phase().map(i128::from) {
         None => (0, start - jitter),
         Some(offset) => {
             let number = (start - offset - jitter + period - 1).div_euclid(period).max(0);
@@ -72,7 +72,7 @@ fn arrivals(task: &Task, offset: Option<u64>, start: i128) -> (i128, i128) {
 }
 
 /// Jobs that arrive before `end`, from the first that may be released at `start` on.
-fn released(task: &Task, offset: Option<u64>, start: i128, end: i128) -> i128 {
-    let (_, first) = arrivals(task, offset, start);
+fn released(task: &Task, start: i128, end: i128) -> i128 {
+    let (_, first) = arrivals(task, start);
     (end - first + i128::from(task.period) - 1).div_euclid(task.period.into()).max(0)
 }

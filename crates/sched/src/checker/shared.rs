@@ -55,13 +55,13 @@ pub fn shared_demand(usage: &Usage, time: TimeModel, found: &Feasibility) -> Res
 fn at_least(usage: &Usage, interval: u64, time: TimeModel) -> u128 {
     let tasks = usage.set().tasks();
     let wanted = |resource: usize| {
-        usage.sections().iter().any(|other| {
-            let user = &tasks[other.task];
+        usage.sections().any(|(user, other)| {
+            let user = &tasks[user];
             other.resource == resource && user.deadline.saturating_sub(user.jitter) <= interval
         })
     };
     let mut longest = 0;
-    for section in usage.sections().iter().filter(|s| tasks[s.task].deadline > interval) {
+    for (_, section) in usage.sections().filter(|(at, _)| tasks[*at].deadline > interval) {
         if usage.protocols()[section.resource] == Protocol::Spin || wanted(section.resource) {
             longest = longest.max(section.length - u64::from(time == TimeModel::Discrete));
         }

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::spin::LockingTask;
+use crate::task::Task;
 use crate::verdict::Analysis;
 
 use super::Defect;
@@ -14,33 +14,33 @@ use super::Defect;
 ///
 /// # Errors
 /// The first thing that does not hold.
-pub fn spin_counting(tasks: &[LockingTask], analysis: &Analysis) -> Result<(), Defect> {
+pub fn spin_counting(tasks: &[Task], analysis: &Analysis) -> Result<(), Defect> {
     let bounds = analysis.from_arrival();
     if bounds.iter().all(Option::is_none) {
         return Ok(());
     }
     for (k, of) in tasks.iter().enumerate() {
         let bound = bounds[k].ok_or(Defect::Bound { task: k })?;
-        if bound > of.task.deadline.min(of.task.period) {
+        if bound > of.deadline.min(of.period) {
             return Err(Defect::Verdict { task: k });
         }
         let window = u128::from(bound);
-        let mut sum = u128::from(of.task.cost);
+        let mut sum = u128::from(of.cost);
         // How often this processor asks for each lock.
         let mut asked: BTreeMap<usize, u128> = BTreeMap::new();
-        for (i, t) in tasks.iter().enumerate().filter(|(_, t)| t.cpu == of.cpu) {
-            let jobs = if i == k { 1 } else { window.div_ceil(t.task.period.into()) };
-            if t.task.priority >= of.task.priority {
-                sum += if i == k { 0 } else { jobs * u128::from(t.task.cost) };
-                for r in &t.requests {
-                    *asked.entry(r.lock).or_default() += jobs * u128::from(r.count);
+        for (i, t) in tasks.iter().enumerate().filter(|(_, t)| t.cpu() == of.cpu()) {
+            let jobs = if i == k { 1 } else { window.div_ceil(t.period.into()) };
+            if t.priority >= of.priority {
+                sum += if i == k { 0 } else { jobs * u128::from(t.cost) };
+                for r in t.critical_sections() {
+                    *asked.entry(r.resource).or_default() += jobs * u128::from(r.count);
                 }
             }
         }
         let waits =
-            |lock: usize, requests: u128| waits(tasks, &bounds, of.cpu, window, lock, requests);
+            |lock: usize, requests: u128| waits(tasks, &bounds, of.cpu(), window, lock, requests);
         let all = |extra: Option<usize>| -> u128 {
-            let locks = tasks.iter().flat_map(|t| &t.requests).map(|r| r.lock);
+            let locks = tasks.iter().flat_map(Task::critical_sections).map(|r| r.resource);
             let locks: std::collections::BTreeSet<usize> = locks.collect();
             let count = |lock: &usize| {
                 asked.get(lock).copied().unwrap_or(0) + u128::from(extra == Some(*lock))
@@ -48,9 +48,9 @@ pub fn spin_counting(tasks: &[LockingTask], analysis: &Analysis) -> Result<(), D
             locks.iter().map(|lock| waits(*lock, count(lock))).sum()
         };
         let mut worst = all(None);
-        for t in tasks.iter().filter(|t| t.cpu == of.cpu && t.task.priority < of.task.priority) {
-            for r in t.requests.iter().filter(|r| r.count > 0) {
-                worst = worst.max(all(Some(r.lock)) + u128::from(r.length));
+        for t in tasks.iter().filter(|t| t.cpu() == of.cpu() && t.priority < of.priority) {
+            for r in t.critical_sections().iter() {
+                worst = worst.max(all(Some(r.resource)) + u128::from(r.length));
             }
         }
         if sum + worst > window {
@@ -61,7 +61,7 @@ pub fn spin_counting(tasks: &[LockingTask], analysis: &Analysis) -> Result<(), D
 }
 
 fn waits(
-    tasks: &[LockingTask],
+    tasks: &[Task],
     bounds: &[Option<u64>],
     cpu: usize,
     window: u128,
@@ -70,10 +70,10 @@ fn waits(
 ) -> u128 {
     // Of each processor, sections by length.
     let mut found: BTreeMap<usize, BTreeMap<u64, u128>> = BTreeMap::new();
-    for (i, t) in tasks.iter().enumerate().filter(|(_, t)| t.cpu != cpu) {
-        let jobs = (window + u128::from(bounds[i].unwrap_or(0))).div_ceil(t.task.period.into());
-        for r in t.requests.iter().filter(|r| r.lock == lock) {
-            *found.entry(t.cpu).or_default().entry(r.length).or_default() +=
+    for (i, t) in tasks.iter().enumerate().filter(|(_, t)| t.cpu() != cpu) {
+        let jobs = (window + u128::from(bounds[i].unwrap_or(0))).div_ceil(t.period.into());
+        for r in t.critical_sections().iter().filter(|r| r.resource == lock) {
+            *found.entry(t.cpu()).or_default().entry(r.length).or_default() +=
                 jobs * u128::from(r.count);
         }
     }

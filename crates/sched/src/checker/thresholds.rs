@@ -3,8 +3,8 @@
 //! Owns: what [`thresholds`] checks. Must not: search.
 
 use crate::fixed_priority::TimeModel;
-use crate::task::Task;
-use crate::thresholds::{Answer, Thresholds};
+use crate::task::{Task, TaskSet};
+use crate::thresholds::Answer;
 use crate::verdict::{Outcome, Window};
 
 use super::{Defect, check_verdict, released_before, released_by};
@@ -13,7 +13,7 @@ use super::{Defect, check_verdict, released_before, released_by};
 ///
 /// # Errors
 /// The first thing that does not hold.
-pub fn thresholds(of: &Thresholds, time: TimeModel, answer: &Answer) -> Result<(), Defect> {
+pub fn thresholds(of: &TaskSet, time: TimeModel, answer: &Answer) -> Result<(), Defect> {
     for (task, result) in answer.analysis.tasks.iter().enumerate() {
         if let Outcome::Bounded(bound) = result.outcome {
             let case = Case { of, task, blocking: blocking(of, task, time) };
@@ -33,18 +33,19 @@ pub fn thresholds(of: &Thresholds, time: TimeModel, answer: &Answer) -> Result<(
                 return Err(Defect::Bound { task });
             }
         }
-        check_verdict(task, &of.set().tasks()[task], result)?;
+        check_verdict(task, &of.tasks()[task], result)?;
     }
     Ok(())
 }
 
 /// The longest job of lower priority whose threshold is not below the task's priority, a unit of
 /// which has passed in discrete time; and the blocking stated.
-fn blocking(of: &Thresholds, task: usize, time: TimeModel) -> u128 {
-    let own = &of.set().tasks()[task];
+fn blocking(of: &TaskSet, task: usize, time: TimeModel) -> u128 {
+    let own = &of.tasks()[task];
     let mut longest = 0;
-    for (other, threshold) in of.set().tasks().iter().zip(of.thresholds()) {
-        if other.priority < own.priority && *threshold >= own.priority {
+    for other in of.tasks() {
+        let threshold = other.threshold().unwrap_or(other.priority);
+        if other.priority < own.priority && threshold >= own.priority {
             longest = longest.max(other.cost);
         }
     }
@@ -53,19 +54,19 @@ fn blocking(of: &Thresholds, task: usize, time: TimeModel) -> u128 {
 }
 
 struct Case<'a> {
-    of: &'a Thresholds,
+    of: &'a TaskSet,
     task: usize,
     blocking: u128,
 }
 
 impl<'a> Case<'a> {
     fn own(&self) -> &'a Task {
-        &self.of.set().tasks()[self.task]
+        &self.of.tasks()[self.task]
     }
 
     fn others(&self) -> impl Iterator<Item = &'a Task> {
         let task = self.task;
-        self.of.set().tasks().iter().enumerate().filter(move |(at, _)| *at != task).map(|(_, t)| t)
+        self.of.tasks().iter().enumerate().filter(move |(at, _)| *at != task).map(|(_, t)| t)
     }
 
     fn work_by(&self, instant: u128, which: impl Fn(&Task) -> bool) -> u128 {
@@ -75,7 +76,7 @@ impl<'a> Case<'a> {
 
     fn check_points(&self, answer: &Answer) -> Result<(), Defect> {
         let own = self.own();
-        let threshold = self.of.thresholds()[self.task];
+        let threshold = own.threshold().unwrap_or(own.priority);
         let (points, starts) = (answer.analysis.points(self.task), answer.starts(self.task));
         for (index, point) in points.iter().enumerate() {
             let broken = Defect::NotFixed { task: self.task, point: index };

@@ -7,7 +7,8 @@ use hourglass_model::corpus::{Case, Value};
 use crate::chains::holistic::{self, Holistic};
 use crate::chains::{Flow, Service, Step, System};
 use crate::fixed_priority::TimeModel;
-use crate::spin::{self, Account, LockingTask, Request};
+use crate::spin::{self, Account};
+use crate::task::CriticalSection;
 use crate::verdict::Verdict;
 
 use super::{BadCase, bounds_of, is_feasible, missing, task_set, time_model};
@@ -79,8 +80,9 @@ pub(crate) fn spin_locks(case: &Case, name: &str) -> Result<Value, BadCase> {
             processors.push(on);
         }
         let priority = u32::try_from(case.tasks.len() - position).unwrap_or(u32::MAX);
-        let requests = vec![Request { lock: 0, count: 1, length }];
-        tasks.push(LockingTask { task: set.tasks()[0].with_priority(priority), cpu, requests });
+        let section = CriticalSection { resource: 0, count: 1, length };
+        let task = set.tasks()[0].with_priority(priority).with_cpu(cpu);
+        tasks.push(task.with_critical_sections(&[section]));
     }
     let bounds = |account: Account| {
         spin::analyse(&tasks, account).map_err(|why| BadCase::NoAnswer(why.to_string()))

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use hourglass_model::corpus::{Case, Value};
 
 use crate::cpa::events::{Arrivals, Propagation};
-use crate::cpa::{Activation, Cpa, Scheduler, System, Task, analyse};
+use crate::cpa::{Activation, Cpa, Node, Scheduler, System, analyse};
 
 use super::{BadCase, bounds_of, optional};
 
@@ -24,14 +24,14 @@ type Map = BTreeMap<String, Value>;
 #[derive(Default)]
 struct Graph {
     names: Vec<String>,
-    tasks: Vec<Node>,
+    tasks: Vec<Described>,
     processors: Vec<(String, Scheduler)>,
     paths: Vec<(String, Vec<usize>)>,
     smaller_wins: bool,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Node {
+struct Described {
     cost: u64,
     least: u64,
     processor: String,
@@ -252,10 +252,10 @@ impl Graph {
         Ok(position)
     }
 
-    fn node_of_map(&mut self, map: &Map) -> Option<(Option<String>, Node)> {
+    fn node_of_map(&mut self, map: &Map) -> Option<(Option<String>, Described)> {
         self.smaller_wins |= get(map, &["scheduling_parameter", "sp"]).is_some();
         let priority = ["p", "prio", "priority", "scheduling_parameter", "sp", "slot"];
-        let node = Node {
+        let node = Described {
             cost: number(map, &["c", "wcet", "cost", "cmax"])?,
             least: number(map, &["bcet", "b", "cmin", "least", "best"]).unwrap_or(0),
             processor: text(map, &["resource", "cpu", "processor", "r", "on"]).unwrap_or_default(),
@@ -269,7 +269,7 @@ impl Graph {
         Some((text(map, &["name", "id"]), node))
     }
 
-    fn node_of_list(&mut self, list: &[Value]) -> Option<(Option<String>, Node)> {
+    fn node_of_list(&mut self, list: &[Value]) -> Option<(Option<String>, Described)> {
         let whole = |value: &Value| match value {
             Value::Whole(number) => Some(*number),
             _ => None,
@@ -294,7 +294,7 @@ impl Graph {
             [name, on] => (Some(name.clone()), on.clone()),
             _ => (None, String::new()),
         };
-        Some((name, Node { cost, least, processor, parameter, ..Node::default() }))
+        Some((name, Described { cost, least, processor, parameter, ..Described::default() }))
     }
 
     fn add_flow(&mut self, name: Option<String>, of: &Value) -> Result<(), BadCase> {
@@ -355,7 +355,7 @@ impl Graph {
                 _ => node.parameter,
             };
             let (least, cost) = (node.least, node.cost);
-            tasks.push(Task { least, cost, processor, parameter, activation });
+            tasks.push(Node { least, cost, processor, parameter, activation });
         }
         let schedulers = processors.into_iter().map(|(_, scheduler)| scheduler).collect();
         System::new(tasks, schedulers).map_err(|why| BadCase::NoAnswer(why.to_string()))

@@ -6,6 +6,10 @@
 //! 2005; Schliecker, Rox, Ivers and Ernst, CODES+ISSS 2008). A response counts from a job's activation,
 //! not from the nominal arrival.
 //!
+//! [`Node`] is no [`crate::Task`]: it has no period or deadline of its own, but what activates it, and what
+//! it needs is bounded from below, too. Its stream of events is found with the response of the node before
+//! it.
+//!
 //! Must not: join streams (a task has one predecessor at most), use correlations between streams.
 
 pub mod events;
@@ -44,9 +48,9 @@ pub enum Activation {
     After(usize),
 }
 
-/// A task of the graph.
+/// A node of the graph: work that each event of its stream asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Task {
+pub struct Node {
     /// Its shortest execution time; 0 if it is not known.
     pub least: u64,
     /// Its longest.
@@ -62,7 +66,7 @@ pub struct Task {
 /// Tasks and the processors that they share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct System {
-    tasks: Vec<Task>,
+    tasks: Vec<Node>,
     schedulers: Vec<Scheduler>,
     /// Positions, each task after the one that activates it.
     order: Vec<usize>,
@@ -93,7 +97,7 @@ impl System {
     ///
     /// # Errors
     /// The first thing that cannot be meant.
-    pub fn new(tasks: Vec<Task>, schedulers: Vec<Scheduler>) -> Result<System, GraphError> {
+    pub fn new(tasks: Vec<Node>, schedulers: Vec<Scheduler>) -> Result<System, GraphError> {
         for (at, task) in tasks.iter().enumerate() {
             if task.cost == 0 || task.least > task.cost {
                 return Err(GraphError::Cost(at));
@@ -119,7 +123,7 @@ impl System {
 
     /// The tasks.
     #[must_use]
-    pub fn tasks(&self) -> &[Task] {
+    pub fn tasks(&self) -> &[Node] {
         &self.tasks
     }
 
@@ -158,7 +162,7 @@ impl System {
 }
 
 /// Each task after its predecessor; refuses cycles.
-fn order(tasks: &[Task]) -> Result<Vec<usize>, GraphError> {
+fn order(tasks: &[Node]) -> Result<Vec<usize>, GraphError> {
     let mut order = Vec::with_capacity(tasks.len());
     let mut placed = vec![false; tasks.len()];
     while order.len() < tasks.len() {
@@ -183,7 +187,7 @@ fn order(tasks: &[Task]) -> Result<Vec<usize>, GraphError> {
 
 /// What is known of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TaskResult {
+pub struct NodeResult {
     /// Its longest response from its activation.
     pub response: Result<u64, Lost>,
     /// Its shortest.
@@ -208,7 +212,7 @@ pub enum Lost {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cpa {
     /// One a task.
-    pub tasks: Vec<TaskResult>,
+    pub tasks: Vec<NodeResult>,
     /// How event models were propagated.
     pub propagation: Propagation,
 }
@@ -235,8 +239,8 @@ const LOOKS: u64 = 2_500_000;
 #[must_use]
 pub fn analyse(system: &System, propagation: Propagation) -> Cpa {
     let none =
-        |task: &Task| TaskResult { response: Ok(task.least), least: task.least, busy: vec![] };
-    let mut results: Vec<TaskResult> = system.tasks.iter().map(none).collect();
+        |task: &Node| NodeResult { response: Ok(task.least), least: task.least, busy: vec![] };
+    let mut results: Vec<NodeResult> = system.tasks.iter().map(none).collect();
     let overloaded = (0..system.tasks.len()).filter(|at| overloaded(system, *at));
     for at in overloaded.collect::<Vec<_>>() {
         lose(system, &mut results, at, Lost::Overload);
@@ -263,7 +267,7 @@ pub fn analyse(system: &System, propagation: Propagation) -> Cpa {
 fn one_round(
     system: &System,
     propagation: Propagation,
-    results: &mut [TaskResult],
+    results: &mut [NodeResult],
     effort: &mut Effort,
 ) -> Vec<usize> {
     let models = models(system, propagation, results);
@@ -293,7 +297,7 @@ fn one_round(
 pub(crate) fn models(
     system: &System,
     propagation: Propagation,
-    results: &[TaskResult],
+    results: &[NodeResult],
 ) -> Vec<Option<Rc<Events>>> {
     let mut models: Vec<Option<Rc<Events>>> = vec![None; system.tasks.len()];
     for at in &system.order {
@@ -312,7 +316,7 @@ pub(crate) fn models(
 }
 
 /// Nothing is known any more of a task, of what it activates, and of what those can delay.
-fn lose(system: &System, results: &mut [TaskResult], at: usize, why: Lost) {
+fn lose(system: &System, results: &mut [NodeResult], at: usize, why: Lost) {
     let mut left = vec![(at, why)];
     while let Some((at, why)) = left.pop() {
         if results[at].response.is_err() {

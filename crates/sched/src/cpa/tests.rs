@@ -3,14 +3,14 @@
 use proptest::prelude::*;
 
 use super::events::{Arrivals, Propagation};
-use super::{Activation, GraphError, Lost, Scheduler, System, Task, analyse};
+use super::{Activation, GraphError, Lost, Node, Scheduler, System, analyse};
 use crate::verdict::Refusal;
 
 const ALL: [Propagation; 3] =
     [Propagation::Jitter, Propagation::JitterAndDistance, Propagation::BusyWindow];
 
-fn task(least: u64, cost: u64, processor: usize, parameter: u64, activation: Activation) -> Task {
-    Task { least, cost, processor, parameter, activation }
+fn task(least: u64, cost: u64, processor: usize, parameter: u64, activation: Activation) -> Node {
+    Node { least, cost, processor, parameter, activation }
 }
 
 fn source(period: u64, jitter: u64) -> Activation {
@@ -249,21 +249,21 @@ fn simulate(system: &System, units: u64, seed: u64) -> Vec<u64> {
 }
 
 fn activate(
-    tasks: &[Task],
+    tasks: &[Node],
     task: usize,
     now: u64,
     count: &mut u64,
     waiting: &mut Vec<Job>,
     draw: &mut Draw,
 ) {
-    let Task { least, cost, .. } = tasks[task];
+    let Node { least, cost, .. } = tasks[task];
     let spread = if draw.below(2) == 0 { cost - least.max(1) } else { 0 };
     *count += 1;
     waiting.push(Job { task, number: *count, activated: now, left: cost - draw.below(spread + 1) });
 }
 
 /// Whose slot it is.
-fn slot_at(tasks: &[Task], here: &[usize], now: u64) -> Option<usize> {
+fn slot_at(tasks: &[Node], here: &[usize], now: u64) -> Option<usize> {
     let cycle: u64 = here.iter().map(|at| tasks[*at].parameter).sum();
     let mut left = now % cycle.max(1);
     here.iter().copied().find(|at| match left.checked_sub(tasks[*at].parameter) {
@@ -277,7 +277,7 @@ fn slot_at(tasks: &[Task], here: &[usize], now: u64) -> Option<usize> {
 
 /// The job whose turn it is: the same task's until its turn is over or it has none.
 fn next_turn(
-    tasks: &[Task],
+    tasks: &[Node],
     here: &[usize],
     (place, used): &mut (usize, u64),
     first: impl Fn(usize) -> Option<usize>,
@@ -315,7 +315,7 @@ fn small_systems() -> impl Strategy<Value = System> {
                     let distance = distance.min(period);
                     Activation::Source(Arrivals { period, jitter, distance })
                 };
-                Task { least: least.min(cost), cost, processor, parameter, activation }
+                Node { least: least.min(cost), cost, processor, parameter, activation }
             };
             System::new(tasks.iter().enumerate().map(make).collect(), schedulers).unwrap()
         },

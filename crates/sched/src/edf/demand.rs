@@ -54,6 +54,9 @@ pub(crate) fn is_exact(set: &TaskSet, sections: Sections) -> bool {
 /// The processor demand test: at every deadline up to the length that matters, ascending.
 #[must_use]
 pub fn processor_demand(set: &TaskSet, sections: Sections, time: TimeModel) -> Verdict {
+    if !set.is_plain() {
+        return Verdict::Unknown(Refusal::OutsideModel);
+    }
     let mut effort = Effort::default();
     let end = match length(set, sections, time, &mut effort, &mut Vec::new()) {
         Ok(Length::Below(end)) => end,

@@ -46,6 +46,9 @@ pub fn feasible_within(
     time: TimeModel,
     effort: Effort,
 ) -> Feasibility {
+    if !set.is_plain() {
+        return Feasibility::without(Verdict::Unknown(Refusal::OutsideModel));
+    }
     let mut effort = effort;
     let mut shares = Vec::with_capacity(set.len());
     let end = match length(set, sections, time, &mut effort, &mut shares) {

@@ -73,6 +73,9 @@ fn busy_period(
     sections: Sections,
     effort: &mut Effort,
 ) -> Result<Option<u64>, Refusal> {
+    if !set.is_plain() {
+        return Err(Refusal::OutsideModel);
+    }
     if sections != Sections::Preemptive && set.tasks().iter().any(|t| t.suspension > 0) {
         return Err(Refusal::SuspensionInSegments);
     }

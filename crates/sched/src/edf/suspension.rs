@@ -43,7 +43,7 @@ pub fn response_times(set: &TaskSet) -> Analysis {
 /// Parameters that the test does not know.
 fn outside(set: &TaskSet) -> Option<Refusal> {
     let beyond = |t: &Task| t.jitter > 0 || t.blocking > 0 || t.np > 0 || t.last > 0;
-    if set.tasks().iter().any(beyond) {
+    if !set.is_plain() || set.tasks().iter().any(beyond) {
         return Some(Refusal::OutsideModel);
     }
     let long = set.tasks().iter().any(|task| task.deadline > task.period);

@@ -34,7 +34,7 @@ proptest! {
     /// where nothing jitters (the simulated blocker arrives as late as it can).
     #[test]
     fn bounds_are_reached(set in small_set(), kind in 0..2usize) {
-        let still = |t: &Task| if kind == 0 { *t } else { t.with_jitter(0) };
+        let still = |t: &Task| if kind == 0 { t.clone() } else { t.with_jitter(0) };
         let set = TaskSet::new(set.tasks().iter().map(still).collect());
         let analysis = response_times(&set, ALL[kind], TimeModel::Discrete);
         for (position, result) in analysis.tasks.iter().enumerate() {

@@ -35,6 +35,9 @@ pub fn analyse_within(
     time: TimeModel,
     effort: Effort,
 ) -> Analysis {
+    if !set.is_plain() {
+        return outside(set);
+    }
     let order = set.by_priority();
     let analysis = if sections == Sections::Preemptive && sweep::applies(set, order) {
         sweep::analyse(set, order, effort)
@@ -57,7 +60,7 @@ pub fn verdict_within(
     time: TimeModel,
     mut effort: Effort,
 ) -> Verdict {
-    if set.tasks().iter().any(|task| task.suspension > 0) {
+    if !set.is_plain() || set.tasks().iter().any(|task| task.suspension > 0) {
         return analyse_within(set, sections, time, effort).verdict();
     }
     let mut worst = Verdict::Feasible;
@@ -87,6 +90,7 @@ pub fn verdict_of_within(
     mut effort: Effort,
 ) -> Verdict {
     match set.tasks().get(task) {
+        Some(_) if !set.is_plain() => Verdict::Unknown(Refusal::OutsideModel),
         Some(_) => level::one(set, task, sections, time, &mut effort),
         None => Verdict::Feasible,
     }
@@ -162,6 +166,12 @@ pub(crate) fn judge_by(
         Verdict::Unknown(Refusal::NotExact)
     };
     TaskResult { outcome: Outcome::Bounded(bound), verdict, window, points: range }
+}
+
+/// The answer for a set with something that an analysis does not know.
+pub(crate) fn outside(set: &TaskSet) -> Analysis {
+    let tasks = set.tasks().iter().map(|_| refused(Refusal::OutsideModel, 0)).collect();
+    Analysis { tasks, points: Vec::new() }
 }
 
 /// The result of a task that the analysis cannot tell about; its points would begin at `at`.

@@ -89,7 +89,7 @@ proptest! {
         let mut twins = TaskSet::in_order(tasks).tasks().to_vec();
         let which = which % twins.len();
         let before = discrete(&TaskSet::new(twins.clone()), ALL[kind]);
-        twins.push(twins[which]);
+        twins.push(twins[which].clone());
         let after = discrete(&TaskSet::new(twins), ALL[kind]);
         let (one, two) = (after.tasks[which].outcome, after.tasks[after.tasks.len() - 1].outcome);
         prop_assert_eq!(one, two);

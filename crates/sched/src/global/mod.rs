@@ -46,7 +46,7 @@ pub(crate) fn late(at: usize, task: &Task) -> Option<Verdict> {
 /// Parameters that the tests do not know.
 pub(crate) fn outside(set: &TaskSet, blocking: bool) -> Option<Refusal> {
     let outside = |t: &Task| t.jitter > 0 || t.suspension > 0 || (t.blocking > 0 && !blocking);
-    set.tasks().iter().any(outside).then_some(Refusal::OutsideModel)
+    (!set.is_plain() || set.tasks().iter().any(outside)).then_some(Refusal::OutsideModel)
 }
 
 /// Whether more is demanded than there is: of all processors, or of the one that a task can use.

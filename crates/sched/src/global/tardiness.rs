@@ -28,7 +28,7 @@ pub fn is_bounded(set: &TaskSet, cpus: u64) -> bool {
 pub fn bounds(set: &TaskSet, cpus: u64) -> Result<Option<Vec<u64>>, Refusal> {
     let outside =
         |t: &Task| t.deadline != t.period || t.jitter > 0 || t.suspension > 0 || t.blocking > 0;
-    if set.tasks().iter().any(outside) {
+    if !set.is_plain() || set.tasks().iter().any(outside) {
         return Err(Refusal::OutsideModel);
     }
     if !is_bounded(set, cpus) {

@@ -2,21 +2,22 @@
 
 use proptest::prelude::*;
 
-use super::{Account, LockingTask, Request, analyse};
-use crate::task::Task;
+use super::{Account, analyse};
+use crate::task::{CriticalSection, Task};
 use crate::verdict::{Refusal, Verdict};
 
-fn locking(task: (u64, u64), cpu: usize, priority: u32, requests: &[(usize, u64)]) -> LockingTask {
-    let request =
-        |(lock, length): &(usize, u64)| Request { lock: *lock, count: 1, length: *length };
-    LockingTask {
-        task: Task::new(task.0, task.1, task.1).unwrap().with_priority(priority),
-        cpu,
-        requests: requests.iter().map(request).collect(),
-    }
+fn locking(task: (u64, u64), cpu: usize, priority: u32, requests: &[(usize, u64)]) -> Task {
+    let section = |(resource, length): &(usize, u64)| CriticalSection {
+        resource: *resource,
+        count: 1,
+        length: *length,
+    };
+    let sections: Vec<CriticalSection> = requests.iter().map(section).collect();
+    let made = Task::new(task.0, task.1, task.1).unwrap().with_priority(priority).with_cpu(cpu);
+    made.with_critical_sections(&sections)
 }
 
-fn bounds(tasks: &[LockingTask], account: Account) -> Vec<Option<u64>> {
+fn bounds(tasks: &[Task], account: Account) -> Vec<Option<u64>> {
     analyse(tasks, account).unwrap().from_arrival()
 }
 
@@ -45,7 +46,7 @@ fn spinning_makes_no_miss_certain() {
     let found = analyse(&tasks, Account::Inflation).unwrap();
     assert_eq!(found.tasks[2].verdict, Verdict::Unknown(Refusal::NotExact));
     let mut late = tasks.to_vec();
-    late[2].task.deadline = 6;
+    late[2].deadline = 6;
     let found = analyse(&late, Account::Inflation).unwrap();
     assert!(matches!(found.tasks[2].verdict, Verdict::Infeasible(_)));
 }
@@ -80,13 +81,13 @@ impl Job {
 }
 
 /// A job's units, with its sections anywhere.
-fn parts(of: &LockingTask, seed: &mut u64) -> Vec<Part> {
-    let held: u64 = of.requests.iter().map(|r| r.length).sum();
-    let plain = usize::try_from(of.task.cost - held).unwrap();
+fn parts(of: &Task, seed: &mut u64) -> Vec<Part> {
+    let held: u64 = of.critical_sections().iter().map(|r| r.length).sum();
+    let plain = usize::try_from(of.cost - held).unwrap();
     let mut parts = vec![vec![Part::Run]; plain];
-    for request in &of.requests {
-        let mut section = vec![Part::Ask(request.lock)];
-        section.extend((0..request.length).map(|_| Part::Hold(request.lock)));
+    for request in of.critical_sections() {
+        let mut section = vec![Part::Ask(request.resource)];
+        section.extend((0..request.length).map(|_| Part::Hold(request.resource)));
         *seed =
             seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let at = usize::try_from(*seed >> 33).unwrap() % (parts.len() + 1);
@@ -96,7 +97,7 @@ fn parts(of: &LockingTask, seed: &mut u64) -> Vec<Part> {
 }
 
 /// The longest response of each task, unit after unit. Each task has at most one job at a time.
-fn simulate(tasks: &[LockingTask], offsets: &[u64], units: u64, mut seed: u64) -> Vec<u64> {
+fn simulate(tasks: &[Task], offsets: &[u64], units: u64, mut seed: u64) -> Vec<u64> {
     let mut longest = vec![0; tasks.len()];
     let mut jobs: Vec<Job> = Vec::new();
     // Tasks that wait for a lock or hold it, the holder first.
@@ -106,16 +107,16 @@ fn simulate(tasks: &[LockingTask], offsets: &[u64], units: u64, mut seed: u64) -
         for (task, of) in tasks.iter().enumerate() {
             if next[task] <= now && jobs.iter().all(|job| job.task != task) {
                 jobs.push(Job { task, arrival: next[task], parts: parts(of, &mut seed) });
-                next[task] += of.task.period;
+                next[task] += of.period;
             }
         }
         let mut chosen = Vec::new();
         for cpu in 0..4 {
-            let here = (0..jobs.len()).filter(|at| tasks[jobs[*at].task].cpu == cpu);
+            let here = (0..jobs.len()).filter(|at| tasks[jobs[*at].task].cpu() == cpu);
             let urgent = |at: &usize| {
                 let job = &jobs[*at];
                 let first = std::cmp::Reverse(job.task);
-                (job.keeps_the_processor(&queues), tasks[job.task].task.priority, first)
+                (job.keeps_the_processor(&queues), tasks[job.task].priority, first)
             };
             chosen.extend(here.max_by_key(urgent));
         }
@@ -149,7 +150,7 @@ fn simulate(tasks: &[LockingTask], offsets: &[u64], units: u64, mut seed: u64) -
     longest
 }
 
-fn small_sets() -> impl Strategy<Value = Vec<LockingTask>> {
+fn small_sets() -> impl Strategy<Value = Vec<Task>> {
     let one = (2..9u64, 10..60u64, 0..3usize, 0..3usize, 0..4u64);
     proptest::collection::vec(one, 2..6).prop_map(|tasks| {
         let make =

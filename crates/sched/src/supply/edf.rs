@@ -43,6 +43,9 @@ fn search(
     found: &mut Feasibility,
 ) -> Result<Verdict, Refusal> {
     let tasks = set.tasks();
+    if !set.is_plain() {
+        return Err(Refusal::OutsideModel);
+    }
     if tasks.iter().any(|task| task.suspension > 0) {
         return Err(Refusal::Suspension);
     }

@@ -171,6 +171,9 @@ fn solve(
     points: &mut Vec<Point>,
 ) -> Result<Option<Window>, Refusal> {
     let task = &set.tasks()[position];
+    if !set.is_plain() {
+        return Err(Refusal::OutsideModel);
+    }
     if set.tasks().iter().any(|t| t.suspension > 0) {
         return Err(Refusal::Suspension);
     }

@@ -2,7 +2,7 @@
 //!
 //! Owns: the simulation of whole schedules. Must not: share code with the search.
 
-use crate::task::TaskSet;
+use crate::task::{Task, TaskSet};
 use crate::verdict::{Analysis, ResponseTime};
 
 /// Longer schedules are not simulated: most units of time.
@@ -10,16 +10,16 @@ const MOST_UNITS: u64 = 20_000;
 
 /// Asserts that no response of the schedule in which every job is released on arrival, or as late as
 /// it may, is over its bound.
-pub(crate) fn assert_phases(set: &TaskSet, offsets: &[Option<u64>], analysis: &Analysis) {
+pub(crate) fn assert_phases(set: &TaskSet, analysis: &Analysis) {
     for late in [false, true] {
         let delay = |_, _, jitter| if late { jitter } else { 0 };
-        let Some(worst) = worst_with_phases(set, offsets, delay) else { return };
+        let Some(worst) = worst_with_phases(set, delay) else { return };
         for (task, worst) in worst.iter().enumerate() {
             let Some(bound) = analysis.tasks[task].outcome.response() else { continue };
             assert!(
                 worst.from_arrival <= bound.from_arrival
                     && worst.from_release <= bound.from_release,
-                "task {task} of {set:?} {offsets:?}: {worst:?} simulated, bound {bound:?}"
+                "task {task} of {set:?}: {worst:?} simulated, bound {bound:?}"
             );
         }
     }
@@ -30,14 +30,13 @@ pub(crate) fn assert_phases(set: &TaskSet, offsets: &[Option<u64>], analysis: &A
 /// blocking or suspension, or it takes too long.
 pub(crate) fn worst_with_phases(
     set: &TaskSet,
-    offsets: &[Option<u64>],
     delay: impl Fn(usize, u64, u64) -> u64,
 ) -> Option<Vec<ResponseTime>> {
     let tasks = set.tasks();
     if tasks.iter().any(|t| t.blocking > 0 || t.suspension > 0) {
         return None;
     }
-    let offsets = offsets.iter().copied().collect::<Option<Vec<u64>>>()?;
+    let offsets = tasks.iter().map(Task::phase).collect::<Option<Vec<u64>>>()?;
     let repeats = crate::exact::hyperperiod(tasks.iter())?;
     let begun = tasks.iter().zip(&offsets).map(|(t, o)| o.saturating_add(t.jitter)).max()?;
     let end = repeats.checked_mul(2)?.checked_add(begun)?;

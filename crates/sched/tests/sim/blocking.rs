@@ -1,10 +1,11 @@
 //! No simulated response exceeds its bound where tasks share locks, ask for them several times, or
 //! suspend themselves.
 
-use hourglass_sched::blocking::{self, CriticalSection, Protocol, Usage};
+use hourglass_sched::blocking::{self, Protocol, Usage};
 use hourglass_sched::edf;
 use hourglass_sched::fixed_priority::{self, Sections, TimeModel};
 use hourglass_sched::sim::{self, Action, Arrivals, Class, Mark, Settings, Thread};
+use hourglass_sched::task::CriticalSection;
 use hourglass_sched::{Task, TaskSet};
 
 use crate::support::{Dice, system, threads};
@@ -14,20 +15,18 @@ const SETS: u64 = 400;
 /// Tasks with different priorities, locks of up to two resources, each asked for up to three times.
 struct Locking {
     set: TaskSet,
-    sections: Vec<CriticalSection>,
     marks: Vec<Vec<Mark>>,
 }
 
 impl Locking {
     fn random(dice: &mut Dice) -> Locking {
         let count = dice.between(2, 4);
-        let mut found =
-            Locking { set: TaskSet::new(Vec::new()), sections: Vec::new(), marks: Vec::new() };
+        let mut found = Locking { set: TaskSet::new(Vec::new()), marks: Vec::new() };
         let mut tasks = Vec::new();
         for priority in 1..=count {
             let period = dice.between(20, 90);
             let cost = dice.between(2, (period / (count + 1)).max(3));
-            let mut marks = Vec::new();
+            let (mut marks, mut sections) = (Vec::new(), Vec::new());
             let mut at = dice.between(0, 1);
             for _ in 0..dice.between(0, 3) {
                 let (resource, length) = (dice.between(0, 1) as usize, dice.between(1, cost));
@@ -36,14 +35,13 @@ impl Locking {
                 }
                 marks.push(Mark { at, action: Action::Lock(resource) });
                 marks.push(Mark { at: at + length, action: Action::Unlock(resource) });
-                let task = tasks.len();
-                found.sections.push(CriticalSection { task, resource, length });
+                sections.push(CriticalSection { resource, count: 1, length });
                 at += length + dice.between(1, 2);
             }
             found.marks.push(marks);
             let deadline = dice.between(cost, period);
             let task = Task::new(cost, period, deadline).unwrap();
-            tasks.push(task.with_priority(priority as u32));
+            tasks.push(task.with_priority(priority as u32).with_critical_sections(&sections));
         }
         found.set = TaskSet::new(tasks);
         found
@@ -71,8 +69,10 @@ impl Locking {
     }
 
     fn rule(&self, protocol: Protocol, resource: usize) -> sim::Protocol {
-        let users = self.sections.iter().filter(|section| section.resource == resource);
-        let priorities = users.map(|section| self.set.tasks()[section.task].priority());
+        let uses = |task: &&Task| {
+            task.critical_sections().iter().any(|section| section.resource == resource)
+        };
+        let priorities = self.set.tasks().iter().filter(uses).map(Task::priority);
         match protocol {
             Protocol::Ceiling(_) => sim::Protocol::Ceiling(priorities.max().unwrap_or(0)),
             Protocol::Inheritance => sim::Protocol::Inheritance,
@@ -95,8 +95,7 @@ fn blocking_bounds_hold_however_often_a_job_asks() {
         for first in PROTOCOLS {
             for second in PROTOCOLS {
                 let protocols = vec![first, second];
-                let usage =
-                    Usage::new(locking.set.clone(), protocols.clone(), &locking.sections).unwrap();
+                let usage = Usage::new(locking.set.clone(), protocols.clone()).unwrap();
                 let set = usage.with_blocking(TimeModel::Continuous).unwrap();
                 let bounds =
                     fixed_priority::analyse(&set, Sections::Preemptive, TimeModel::Continuous);
@@ -106,9 +105,8 @@ fn blocking_bounds_hold_however_often_a_job_asks() {
                     assert!(
                         longest <= bound,
                         "seed {seed}, task {task}: {longest} simulated, bound {bound}, \
-                         {protocols:?}: {:?} {:?}",
-                        locking.set,
-                        locking.sections
+                         {protocols:?}: {:?}",
+                        locking.set
                     );
                     blocked += u64::from(set.tasks()[task].blocking() > 0);
                 }
@@ -127,10 +125,9 @@ fn blocking_bounds_hold_under_edf() {
         let locking = Locking::random(&mut dice);
         for protocol in [Protocol::Inheritance, Protocol::Spin] {
             let protocols = vec![protocol; 2];
-            let usage =
-                Usage::new(locking.set.clone(), protocols.clone(), &locking.sections).unwrap();
+            let usage = Usage::new(locking.set.clone(), protocols.clone()).unwrap();
             let blocking = |(at, task): (usize, &Task)| {
-                task.with_blocking(
+                task.plain().with_blocking(
                     blocking::edf::blocking(&usage, at, TimeModel::Continuous).unwrap(),
                 )
             };
@@ -142,10 +139,8 @@ fn blocking_bounds_hold_under_edf() {
                 let Some(bound) = bounds.from_arrival()[task] else { continue };
                 assert!(
                     longest <= bound,
-                    "seed {seed}, task {task}: {longest} simulated, bound {bound}, {protocol:?}: \
-                     {:?} {:?}",
-                    locking.set,
-                    locking.sections
+                    "seed {seed}, task {task}: {longest} simulated, bound {bound}, {protocol:?}: {:?}",
+                    locking.set
                 );
                 blocked += u64::from(set.tasks()[task].blocking() > 0);
             }

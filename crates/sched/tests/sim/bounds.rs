@@ -95,8 +95,8 @@ fn non_preemptive_responses_stay_within_their_bounds() {
 }
 
 /// The set with other tasks, one by one.
-fn changed(set: &TaskSet, mut change: impl FnMut(Task) -> Task) -> TaskSet {
-    TaskSet::new(set.tasks().iter().map(|task| change(*task)).collect())
+fn changed(set: &TaskSet, mut change: impl FnMut(&Task) -> Task) -> TaskSet {
+    TaskSet::new(set.tasks().iter().map(&mut change).collect())
 }
 
 /// Bril, Lukkien and Verhaegh 2009, Davis and Bertogna 2012: sections between fixed preemption points.

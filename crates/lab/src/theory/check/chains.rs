@@ -72,7 +72,7 @@ fn is_plain(set: &TaskSet, processor: &Processor) -> Result<(), String> {
         none("servers or ticks")
     } else if processor.finds_priorities || members().any(|member| member.unknown.is_some()) {
         none("priorities that are not known")
-    } else if processor.has_bursts() || matches!(processor.situation, Situation::Thresholds(_)) {
+    } else if processor.has_bursts() || processor.has_thresholds() {
         none("bursts or preemption thresholds")
     } else if members().any(|m| m.task.blocking() > 0 || m.task.suspension() > 0) {
         none("blocking or suspension")

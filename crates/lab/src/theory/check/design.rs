@@ -45,7 +45,8 @@ pub(super) fn design(set: &TaskSet, period: Span) -> Result<ServerDesign, Reques
     }
     let plain = one.rule == Rule::FixedPriority
         && one.sections == Sections::Preemptive
-        && !matches!(one.situation, Situation::Thresholds(_) | Situation::Shared(_))
+        && !matches!(one.situation, Situation::Shared(_))
+        && !one.has_thresholds()
         && !one.finds_priorities
         && one.members.iter().all(|member| member.unknown.is_none());
     if !plain {
@@ -57,7 +58,7 @@ pub(super) fn design(set: &TaskSet, period: Span) -> Result<ServerDesign, Reques
     if burst {
         return Ok(none("a reservation for tasks with bursts is not designed here"));
     }
-    let numbers = one.numbers();
+    let numbers = one.in_any_phase();
     let (inside, kind) = (Inside::FixedPriority, Kind::Periodic);
     let wanted = Wanted { set: &numbers, inside, kind, step: 1 };
     let found = design::smallest_budget(&wanted, period_ns);

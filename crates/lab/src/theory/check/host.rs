@@ -7,7 +7,6 @@ use hourglass_model::CpuSet;
 use hourglass_model::tasks::{Assignment, Preemption, Scheduler, Server, Task, TaskSet};
 use hourglass_sched as sched;
 use hourglass_sched::catalogue::{Rule, Situation};
-use hourglass_sched::curve::Curve;
 use hourglass_sched::fixed_priority::Sections;
 
 use super::MOST_TOGETHER;
@@ -260,7 +259,8 @@ fn shared(
     Err(format!("no analysis here has {what} where several CPUs share tasks"))
 }
 
-/// What decides the analysis. Bursts are jitter for analyses that know no arrival curves.
+/// What tasks share; gives each its bursts, threshold or phase, which decide the analysis. Bursts are
+/// jitter for analyses that know none.
 ///
 /// # Errors
 /// A number does not fit.
@@ -278,9 +278,28 @@ fn situation(
     let bursts = curves.iter().any(|curve| !curve.is_empty());
     let suspends = draft.members.iter().any(|member| member.task.suspension() > 0);
     let inside = matches!(place, Place::Inside(..));
-    if bursts && (inside || suspends || rule == Rule::Fifo) {
-        as_jitter(&mut draft.members, &curves).ok_or(numbers::TOO_LONG)?;
-        draft.counts("bursts count as jitter");
+    let counts_as_jitter = inside || suspends || rule == Rule::Fifo;
+    if bursts {
+        for (member, later) in draft.members.iter_mut().zip(&curves) {
+            let bursty = member.task.with_bursts(later).map_err(|why| why.to_string())?;
+            member.task = match counts_as_jitter {
+                true => bursty.with_bursts_as_jitter().ok_or(numbers::TOO_LONG)?,
+                false => bursty,
+            };
+        }
+        if counts_as_jitter {
+            draft.counts("bursts count as jitter");
+        }
+    } else if draft.has_thresholds {
+        for (member, threshold) in draft.members.iter_mut().zip(&draft.thresholds) {
+            let made = member.task.with_threshold(*threshold);
+            member.task = made.map_err(|why| why.to_string())?;
+        }
+    } else if draft.has_phases {
+        for member in &mut draft.members {
+            let offset = member.position.and_then(|position| set.tasks[position].offset);
+            member.task = member.task.with_phase(offset.map(|offset| offset.nanos_or_zero()));
+        }
     }
     Ok(match place {
         Place::Inside(server, _, _) => {
@@ -288,27 +307,8 @@ fn situation(
             Situation::Supply(servers::supply(server)?)
         }
         Place::Shared(cpus) => Situation::Shared(cpus.len() as u64),
-        Place::Cpu(..) if draft.has_thresholds => {
-            Situation::Thresholds(std::mem::take(&mut draft.thresholds))
-        }
-        Place::Cpu(..) if bursts && !suspends && rule != Rule::Fifo => Situation::Bursts(curves),
-        Place::Cpu(..) if draft.has_phases => {
-            let offset = |member: &Member| set.tasks[member.position?].offset;
-            let offsets = draft.members.iter().map(offset);
-            Situation::Phases(offsets.map(|offset| Some(offset?.nanos_or_zero())).collect())
-        }
         Place::Cpu(..) => Situation::Alone,
     })
-}
-
-/// Adds to each member the jitter that covers its burst; `None` if a number does not fit.
-pub(super) fn as_jitter(members: &mut [Member], curves: &[Vec<u64>]) -> Option<()> {
-    for (member, later) in members.iter_mut().zip(curves) {
-        let curve = Curve::bursts(later, member.task.period()).ok()?;
-        let together = member.jitter.checked_add(curve.as_jitter()?)?;
-        member.task = member.task.with_jitter(together);
-    }
-    Some(())
 }
 
 fn fill(
@@ -401,11 +401,12 @@ fn burden(
         Rule::FixedPriority | Rule::Fifo => charged.by_priority(),
     };
     for (member, task) in draft.members.iter_mut().zip(&charged) {
-        (member.task, member.jitter) = (*task, task.jitter());
+        (member.task, member.jitter) = (task.clone(), task.jitter());
     }
     for (name, task) in names.zip(charged.iter().skip(tasks.len())) {
         let jitter = task.jitter();
-        draft.members.push(Member { position: None, name, task: *task, jitter, unknown: None });
+        let task = task.clone();
+        draft.members.push(Member { position: None, name, task, jitter, unknown: None });
     }
     if !servers.is_empty() {
         draft.counts("servers need not use all of their budget");

@@ -10,12 +10,12 @@
 use std::collections::BTreeSet;
 
 use hourglass_model::tasks::{CriticalSection as Section, Protocol, Resource, Step, TaskSet};
-use hourglass_sched::blocking::{self, CriticalSection, Usage};
+use hourglass_sched::blocking::{self, Usage};
 use hourglass_sched::catalogue::Rule;
 use hourglass_sched::fixed_priority::TimeModel;
 use hourglass_sched::overheads::Costs;
-use hourglass_sched::spin::{self, LockingTask, Request};
-use hourglass_sched::{Task, TaskSet as Numbers};
+use hourglass_sched::spin;
+use hourglass_sched::task::{CriticalSection, Task};
 
 use super::{numbers, ranks};
 
@@ -55,14 +55,16 @@ pub(super) fn blocking(
 ) -> Result<Vec<u64>, String> {
     // First come, first served: a job that holds a lock is not overtaken.
     let sections = if rule == Rule::Fifo { Vec::new() } else { sections(set, here, costs)? };
-    if sections.is_empty() {
+    if sections.iter().all(Vec::is_empty) {
         return Ok(vec![0; tasks.len()]);
     }
     let known = ranks::known_priorities(set);
     let protocols = set.resources.iter().map(|resource| protocol(resource, &known)).collect();
     // What tasks state comes on top of what locks make.
-    let tasks: Vec<Task> = tasks.iter().map(|task| task.with_blocking(0)).collect();
-    let usage = Usage::new(Numbers::new(tasks.clone()), protocols, &sections);
+    let held = sections.iter().map(Vec::as_slice).chain(std::iter::repeat(&[][..]));
+    let holding = tasks.iter().zip(held);
+    let holding = holding.map(|(task, held)| task.with_blocking(0).with_critical_sections(held));
+    let usage = Usage::new(holding.collect::<Vec<Task>>().into(), protocols);
     let usage = usage.map_err(|why| why.to_string())?;
     let of = |position: usize| {
         let found = match rule {
@@ -93,11 +95,16 @@ fn resource<'a>(set: &'a TaskSet, name: &str) -> Result<&'a Resource, String> {
     found.ok_or_else(|| format!("no resource '{name}'"))
 }
 
-/// The sections of the tasks in `here` that may hold up others of them.
-fn sections(set: &TaskSet, here: &[usize], costs: &Costs) -> Result<Vec<CriticalSection>, String> {
+/// The sections of each of the tasks in `here` that may hold up others of them.
+fn sections(
+    set: &TaskSet,
+    here: &[usize],
+    costs: &Costs,
+) -> Result<Vec<Vec<CriticalSection>>, String> {
     let spinning = locking(set, here, costs)?;
-    let mut found = Vec::new();
-    for (task, position) in here.iter().enumerate() {
+    let mut all = Vec::new();
+    for position in here {
+        let mut found = Vec::new();
         for section in &set.tasks[*position].critical_sections {
             let of = resource(set, &section.resource)?;
             if is_private(set, of) {
@@ -107,10 +114,12 @@ fn sections(set: &TaskSet, here: &[usize], costs: &Costs) -> Result<Vec<Critical
             let waits = spin::request_waits(&spinning, HERE, resource);
             let held = held(set, *position, section, costs)?;
             let length = waits.and_then(|waits| held.checked_add(waits)).ok_or(TOO_LONG)?;
-            found.push(CriticalSection { task, resource, length });
+            let count = section.count.into();
+            found.push(CriticalSection { resource, count, length });
         }
+        all.push(found);
     }
-    Ok(found)
+    Ok(all)
 }
 
 /// How long a section is held, with its switches.
@@ -140,7 +149,7 @@ const HERE: usize = 0;
 
 /// The tasks in `here`, and behind them those elsewhere that share spin locks with them; nobody if there
 /// are no such locks.
-fn locking(set: &TaskSet, here: &[usize], costs: &Costs) -> Result<Vec<LockingTask>, String> {
+fn locking(set: &TaskSet, here: &[usize], costs: &Costs) -> Result<Vec<Task>, String> {
     let spins = |resource: &&Resource| resource.protocol == Protocol::Spin;
     let used = |resource: &&Resource| users(set, resource).any(|user| here.contains(&user));
     let shared: Vec<&Resource> = set.resources.iter().filter(spins).filter(used).collect();
@@ -167,12 +176,13 @@ fn locking(set: &TaskSet, here: &[usize], costs: &Costs) -> Result<Vec<LockingTa
                 cpu = HERE + 1 + only as usize;
             }
             let length = held(set, position, section, costs)?;
-            requests.push(Request { lock: place(set, of), count: section.count.into(), length });
+            let (resource, count) = (place(set, of), section.count.into());
+            requests.push(CriticalSection { resource, count, length });
         }
         let (cost, period) = (task.wcet.nanos_or_zero(), task.period.nanos_or_zero());
         let task = Task::new(cost, period, task.deadline().nanos_or_zero());
         let task = task.map_err(|why| format!("task '{}': {why}", set.tasks[position].name))?;
-        found.push(LockingTask { task, cpu, requests });
+        found.push(task.with_cpu(cpu).with_critical_sections(&requests));
     }
     Ok(found)
 }

@@ -95,7 +95,8 @@ pub(super) fn charged(
         sections.iter().map(|section| u64::from(section.count)).sum::<u64>()
     };
     let requests: Vec<u64> = draft.members.iter().map(requests).collect();
-    let numbers: Vec<sched::Task> = draft.members.iter().map(|member| member.task).collect();
+    let numbers: Vec<sched::Task> =
+        draft.members.iter().map(|member| member.task.clone()).collect();
     let charged = overheads::charge(&numbers.into(), sections, costs, &requests);
     let charged = charged.map_err(|why| match why {
         OverheadError::Suspension(at) => format!(

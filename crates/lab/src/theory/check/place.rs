@@ -4,7 +4,7 @@
 
 use hourglass_model::tasks::{Assignment, TaskSet};
 use hourglass_model::{CpuSet, near};
-use hourglass_sched::catalogue::{Rule, Situation};
+use hourglass_sched::catalogue::Rule;
 use hourglass_sched::fixed_priority::{self, TimeModel};
 use hourglass_sched::partition::{Fit, Order, partition};
 use hourglass_sched::{Task, TaskSet as Numbers, Verdict, assign, edf};
@@ -80,7 +80,7 @@ pub(super) fn place(
         Ok(_) => return Ok(Err("no tasks to place".to_owned())),
         Err(why) => return Ok(Err(why)),
     };
-    if one.has_bursts() || matches!(one.situation, Situation::Thresholds(_)) {
+    if one.has_bursts() || one.has_thresholds() {
         return Ok(Err(
             "bursts and thresholds are not placed here; place the tasks in the file".to_owned()
         ));
@@ -98,8 +98,12 @@ pub(super) fn place(
         },
         Rule::FixedPriority | Rule::Fifo => fixed_priority::analyse(set, sections, time).verdict(),
     };
-    let members: Vec<Task> =
-        one.members.iter().filter(|m| m.position.is_some()).map(|m| m.task).collect();
+    let members: Vec<Task> = one
+        .members
+        .iter()
+        .filter(|m| m.position.is_some())
+        .map(|m| m.task.with_phase(None))
+        .collect();
     let Some(found) = partition(&members, cpus.len(), order, fit, fits) else {
         return Ok(Err("this heuristic finds no CPU for every task; another one, or another \
                        order, may"

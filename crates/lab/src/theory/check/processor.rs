@@ -7,8 +7,6 @@ use hourglass_sched::catalogue::{Question, Rule, Situation};
 use hourglass_sched::fixed_priority::Sections;
 use hourglass_sched::{Task, TaskSet as Numbers};
 
-use super::host;
-
 /// A task of the set, or something else that takes processor time.
 #[derive(Clone, Debug)]
 pub(super) struct Member {
@@ -46,14 +44,20 @@ pub(super) struct Processor {
 impl Processor {
     /// The numbers of all members.
     pub(super) fn numbers(&self) -> Numbers {
-        self.members.iter().map(|member| member.task).collect::<Vec<Task>>().into()
+        self.members.iter().map(|member| member.task.clone()).collect::<Vec<Task>>().into()
+    }
+
+    /// The same where phases may be any.
+    pub(super) fn in_any_phase(&self) -> Numbers {
+        let tasks = self.members.iter().map(|member| member.task.with_phase(None));
+        tasks.collect::<Vec<Task>>().into()
     }
 
     /// The same with these priorities, of which `counts` says what they count that may never happen.
     pub(super) fn with_priorities(&self, found: &Numbers, counts: Option<&str>) -> Processor {
         let mut ranked = self.clone();
         for (member, task) in ranked.members.iter_mut().zip(found.tasks()) {
-            member.task = *task;
+            member.task = member.task.with_priority(task.priority());
         }
         ranked.inexact.extend(counts.map(str::to_owned));
         ranked
@@ -61,17 +65,29 @@ impl Processor {
 
     /// The numbers of all members, bursts counted as jitter; `None` if a number does not fit.
     pub(super) fn with_bursts_as_jitter(&self) -> Option<Numbers> {
-        let mut members = self.members.clone();
-        if let Situation::Bursts(curves) = &self.situation {
-            host::as_jitter(&mut members, curves)?;
-        }
-        Some(members.iter().map(|member| member.task).collect::<Vec<Task>>().into())
+        let each = self.members.iter().map(|member| member.task.with_bursts_as_jitter());
+        each.collect::<Option<Vec<Task>>>().map(Numbers::from)
     }
 
     /// Whether any task arrives in bursts, by its curve or counted as jitter.
     pub(super) fn has_bursts(&self) -> bool {
         let as_jitter = |member: &Member| member.task.jitter() > member.jitter;
-        matches!(self.situation, Situation::Bursts(_)) || self.members.iter().any(as_jitter)
+        self.has_curves() || self.members.iter().any(as_jitter)
+    }
+
+    /// Whether any task arrives in bursts by its curve.
+    pub(super) fn has_curves(&self) -> bool {
+        self.members.iter().any(|member| member.task.curve().is_some())
+    }
+
+    /// Whether any task has a preemption threshold.
+    pub(super) fn has_thresholds(&self) -> bool {
+        self.members.iter().any(|member| member.task.threshold().is_some())
+    }
+
+    /// Whether phases are known.
+    pub(super) fn has_phases(&self) -> bool {
+        self.members.iter().any(|member| member.task.phase().is_some())
     }
 
     /// What an analysis is asked.

@@ -25,7 +25,7 @@ pub(super) fn sensitivity(set: &TaskSet, processors: &[Processor]) -> Vec<Sensit
     };
     let mut found: Vec<SensitivityFacts> = set.tasks.iter().map(named).collect();
     for processor in processors.iter().filter(|processor| is_plain(set, processor)) {
-        let numbers = processor.numbers();
+        let numbers = processor.in_any_phase();
         let test = |numbers: &Numbers| tested(processor, numbers);
         if test(&numbers).verdict != Verdict::Feasible {
             continue;
@@ -63,7 +63,8 @@ fn tested(processor: &Processor, numbers: &Numbers) -> Tested {
 
 fn is_plain(set: &TaskSet, processor: &Processor) -> bool {
     processor.refused.is_none()
-        && matches!(processor.situation, Situation::Alone | Situation::Phases(_))
+        && processor.situation == Situation::Alone
+        && !processor.has_thresholds()
         && !processor.has_bursts()
         && !processor.finds_priorities
         && set.interference.is_empty()

@@ -5,12 +5,12 @@
 //! only called one if everything that the numbers count can happen. Must not: bound anything itself.
 
 use hourglass_model::check::{DemandPoint, ProcessorFacts, TaskFacts, Verdict, WitnessFacts};
-use hourglass_sched::bursts::{self, Bursty};
+use hourglass_sched::bursts;
 use hourglass_sched::catalogue::{Bounds, Rule, Situation};
 use hourglass_sched::edf::qpa;
 use hourglass_sched::fixed_priority::{Sections, TimeModel};
 use hourglass_sched::supply::Supply;
-use hourglass_sched::{Analysis, Outcome, Refusal, TaskSet as Numbers};
+use hourglass_sched::{Analysis, Outcome, Refusal, Task, TaskSet as Numbers};
 use hourglass_sched::{ResponseTime, Verdict as Judged, Witness};
 use hourglass_sched::{admission, assign, bounds, checker, supply};
 
@@ -40,7 +40,7 @@ pub(super) fn solve(processor: &Processor, asked: Option<&str>) -> Solved {
         (ranked, nothing_found) = (Some(found), why);
     }
     let processor = ranked.as_ref().unwrap_or(processor);
-    let numbers = processor.numbers();
+    let numbers = processor.in_any_phase();
     let mut solved = Solved::new(processor, asked.unwrap_or(processor.analysis()), &numbers);
     match (&processor.refused, &processor.situation, processor.rule, asked) {
         (Some(why), ..) => solved.refuse(why),
@@ -50,7 +50,8 @@ pub(super) fn solve(processor: &Processor, asked: Option<&str>) -> Solved {
         (None, Situation::Supply(supply), Rule::Edf, _) => {
             by_supply(processor, &numbers, supply, &mut solved);
         }
-        (None, Situation::Bursts(_), Rule::Edf, _) | (None, _, _, Some("edf-demand")) => {
+        (None, _, _, Some("edf-demand")) => by_demand(processor, &numbers, &mut solved),
+        (None, _, Rule::Edf, _) if processor.has_curves() => {
             by_demand(processor, &numbers, &mut solved);
         }
         (None, _, _, Some("liu-layland")) => {
@@ -71,15 +72,27 @@ pub(super) fn solve(processor: &Processor, asked: Option<&str>) -> Solved {
 
 /// Finds priorities; if there are none, says so and goes on with deadline-monotonic ones.
 fn find_priorities(processor: &Processor) -> (Processor, Option<String>) {
-    let numbers = processor.numbers();
+    let Some(numbers) = processor.with_bursts_as_jitter() else {
+        return (processor.clone(), Some(super::numbers::TOO_LONG.to_owned()));
+    };
     if let Some(found) = assign::audsley(numbers.tasks(), processor.sections, TIME) {
         return (processor.with_priorities(&found, None), None);
     }
-    let monotonic = assign::deadline_monotonic(numbers.tasks());
     let counts = "other priorities may do where these do not";
-    let why = "no order of priorities is known to be feasible; the bounds are for deadline-monotonic \
-               ones";
-    (processor.with_priorities(&monotonic, Some(counts)), Some(why.to_owned()))
+    let bounds_are_for = |order: &str| {
+        format!("no order of priorities is known to be feasible; the bounds are for {order}")
+    };
+    // The analysis of bursts may accept an order that was found without them.
+    let plain: Vec<Task> = processor.members.iter().map(|member| member.task.plain()).collect();
+    if processor.has_curves()
+        && let Some(found) = assign::audsley(&plain, processor.sections, TIME)
+    {
+        let why = bounds_are_for("ones that would do without bursts");
+        return (processor.with_priorities(&found, Some(counts)), Some(why));
+    }
+    let monotonic = assign::deadline_monotonic(numbers.tasks());
+    let why = bounds_are_for("deadline-monotonic ones");
+    (processor.with_priorities(&monotonic, Some(counts)), Some(why))
 }
 
 impl Solved {
@@ -167,11 +180,6 @@ fn by_response(processor: &Processor, numbers: &Numbers, solved: &mut Solved) {
     solved.conclude();
 }
 
-/// The set with its arrival curves.
-fn bursty(curves: &[Vec<u64>], numbers: &Numbers) -> Result<Bursty, String> {
-    Bursty::new(numbers.clone(), curves).map_err(|why| why.to_string())
-}
-
 /// What is known of one task, and a witness if it is late.
 pub(super) fn task(
     processor: &Processor,
@@ -242,7 +250,7 @@ pub(super) fn task(
 /// Why an analysis cannot tell whether a deadline holds that its bound is over.
 fn refused(processor: &Processor, why: Refusal) -> String {
     match why {
-        Refusal::NotExact if matches!(processor.situation, Situation::Phases(_)) => {
+        Refusal::NotExact if processor.has_phases() => {
             "the bound is over the deadline, but blocking, tasks of equal priority, or phases among \
              which the search was given up may never come so"
                 .to_owned()
@@ -267,10 +275,9 @@ fn own_bound(processor: &Processor, member: &Member, bound: ResponseTime) -> Opt
 
 /// The demand test of EDF, whose points join the proof.
 fn add_demand(processor: &Processor, numbers: &Numbers, solved: &mut Solved) -> Option<Judged> {
-    let found = if let Situation::Bursts(curves) = &processor.situation {
-        let bursty = bursty(curves, numbers).ok()?;
-        let found = bursts::edf(&bursty, processor.sections, TIME);
-        checker::bursty_demand(&bursty, processor.sections, TIME, &found).ok()?;
+    let found = if processor.has_curves() {
+        let found = bursts::edf(numbers, processor.sections, TIME);
+        checker::bursty_demand(numbers, processor.sections, TIME, &found).ok()?;
         found
     } else {
         let found = qpa::feasible(numbers, processor.sections, TIME);
