@@ -113,7 +113,7 @@ fn check(py: Python<'_>, tasks: &TaskData, question: &Bound<'_, PyDict>) -> PyRe
     let request = checking::Request {
         analysis: question.analysis,
         partition: question.partition.as_deref().map(partition).transpose()?,
-        server: question.server.map(|period| period.0),
+        server: question.server.map(|period| period.0).into_iter().collect(),
         sensitivity: question.sensitivity,
         explain: question.explain,
     };

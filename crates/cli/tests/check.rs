@@ -135,6 +135,15 @@ fn the_smallest_reservation() {
         File::new("tasks.toml", server).check(&["-q"]).status.code()
     };
     assert_eq!((inside(budget), inside(budget - 1)), (Some(0), Some(1)), "{budget}");
+    // Without costs, 1/9 of 1 ms is less than 1 of 4 ms. With 0.4 ms for two switches more than half of
+    // 1 ms goes, and 1.2 + 0.4 of 4 ms.
+    let best = |text: String| {
+        let output = File::new("tasks.toml", text).check(&["--server", "4ms,1ms", "--json"]);
+        self::document(&output)["server"]["period_ns"].as_u64()
+    };
+    assert_eq!(best(one.to_owned()), Some(1_000_000));
+    let costs = "[machine.overheads]\ncontext_switch = \"200us\"\n";
+    assert_eq!(best(format!("{one}{costs}")), Some(4_000_000));
 }
 
 /// CONTRACT, `hourglass.check-corpus/1`: cases that pass, fail and are not supported.

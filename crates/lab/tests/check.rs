@@ -22,6 +22,21 @@ fn task(name: &str, rest: &str) -> String {
     format!("[[task]]\nname = \"{name}\"\n{rest}\n")
 }
 
+/// Liu and Layland 1973 know no bursts: two jobs at once of 3, and one every 10, make 5 every 11 below
+/// them late, whatever the utilisation. They were called feasible.
+#[test]
+fn utilisation_bounds_know_no_bursts() {
+    let text =
+        task("a", "wcet = 3\nperiod = 10\nactivation = \"sporadic\"\narrivals = [0]\npriority = 2")
+            + &task("b", "wcet = 5\nperiod = 11\npriority = 1");
+    for name in ["liu-layland", "hyperbolic"] {
+        let request = Request { analysis: Some(name.to_owned()), ..Request::default() };
+        assert_eq!(check(&read(&text), &request).unwrap().verdict, Verdict::Unknown, "{name}");
+    }
+    let found = answer(&text);
+    assert_eq!((found.analysis.as_str(), bounds(&found)), ("fp-bursts", vec![6_000, 14_000]));
+}
+
 /// Davis, Burns, Bril and Lukkien, RTSJ 2007, table 3: the second job of C is the worst.
 #[test]
 fn not_preempted() {
@@ -189,7 +204,41 @@ fn servers() {
     // A polling server may just have let its budget go: 5 to the next one, of which 2 come within 5. In
     // `sched::servers`, the least supply of all windows by force; 13 ms were never reached.
     assert_eq!(bounds(&server("polling")), [10_000]);
-    assert_eq!(server("cbs-soft").verdict, Verdict::Unknown);
+    // A soft one begins with a fresh deadline, within which its budget comes (Abeni and Buttazzo 1998).
+    assert_eq!(bounds(&server("cbs-soft")), [5_000]);
+}
+
+/// What a soft server's tasks are ordered by plays no part: 2 + 3 of 2 every 5 are done by 14. Below it,
+/// nothing is certain: it goes on where a task or a server of fixed priority waits, and a demand over its
+/// rate may still be met.
+#[test]
+fn soft_servers() {
+    let soft = |tasks: &str| {
+        format!(
+            "[[server]]\nname = \"soft\"\nkind = \"cbs-soft\"\nbudget = 2\nperiod = 5\ntasks = [{tasks}]\n"
+        )
+    };
+    let two = |rest: &str| {
+        task("a", &format!("wcet = 2\nperiod = 30\n{rest}")) + &task("b", "wcet = 3\nperiod = 30")
+    };
+    for scheduler in ["edf", "fixed-priority"] {
+        let inside = format!("scheduler = \"{scheduler}\"\n");
+        for outside in [inside.as_str(), "scheduler = \"edf\"\n", ""] {
+            let found = answer(&(outside.to_owned() + &two("") + &soft("\"a\", \"b\"") + &inside));
+            assert_eq!((found.analysis.as_str(), bounds(&found)), ("supply", vec![14_000; 2]));
+            assert_eq!(found.verdict, Verdict::Feasible);
+        }
+    }
+    let late = answer(&(two("deadline = 13") + &soft("\"a\", \"b\"")));
+    assert_eq!(late.tasks[0].verdict, Verdict::Unknown);
+    let more = answer(&(task("a", "wcet = 9\nperiod = 10") + &soft("\"a\"")));
+    assert_eq!((more.verdict, more.tasks[0].response_time_ns), (Verdict::Unknown, None));
+    let below = "[[server]]\nname = \"low\"\nkind = \"polling\"\nbudget = 4\nperiod = 10\npriority = 5\n\
+                 tasks = [\"b\"]\n";
+    let found = answer(&(two("") + &soft("\"a\"") + below));
+    assert_eq!(found.verdict, Verdict::Unknown);
+    assert!(found.reason.unwrap().contains("goes on when its budget is spent"));
+    assert_eq!(answer(&(two("") + &soft("\"a\""))).verdict, Verdict::Unknown);
 }
 
 /// Shin and Lee 2003, theorem 1: 2 ms of every 5 ms are certain within 8 ms, not within 7.

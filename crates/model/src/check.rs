@@ -229,7 +229,7 @@ pub struct DemandPoint {
 /// The smallest reservation that makes a set work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerDesign {
-    /// The period asked for.
+    /// The period asked for; of several, the one whose budget takes the least share, or the first.
     pub period_ns: u64,
     /// The smallest budget; null if even the whole processor is not known to suffice.
     pub budget_ns: Option<u64>,

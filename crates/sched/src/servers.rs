@@ -168,7 +168,13 @@ impl Server {
         Some(supply::fixed_priority(&self.counted(set), &self.supply()?))
     }
 
-    /// Whether the server's tasks are feasible under EDF; for a soft server see
+    /// Checks the points of [`Server::response_times`] by substitution.
+    #[must_use]
+    pub fn holds(&self, set: &TaskSet, analysis: &Analysis) -> bool {
+        self.supply().is_some_and(|supply| supply::holds(&self.counted(set), &supply, analysis))
+    }
+
+    /// Whether the server's tasks are feasible under EDF; `None` of a soft server, for which see
     /// [`Server::response_times`].
     #[must_use]
     pub fn demand(&self, set: &TaskSet) -> Option<Feasibility> {
@@ -186,7 +192,9 @@ impl Server {
         verdict.unwrap_or(Verdict::NoBound)
     }
 
-    fn is_soft(&self) -> bool {
+    /// Whether it goes on at once when its budget is spent.
+    #[must_use]
+    pub fn is_soft(&self) -> bool {
         self.kind == Kind::SoftBandwidth
     }
 
@@ -225,11 +233,11 @@ pub enum Unfit {
     /// A server of a kind for fixed priorities under EDF.
     #[error("server {0} is of a kind for fixed priorities")]
     ForPriorities(usize),
-    /// A soft server before tasks.
+    /// A soft server before tasks or servers of fixed priority.
     #[error("server {0} goes on when its budget is spent, before every fixed priority")]
     GoesOn(usize),
     /// A short deadline before tasks.
-    #[error("server {0} has a deadline before its period, and tasks of fixed priority below")]
+    #[error("server {0} has a deadline before its period, and fixed priorities below")]
     ShortDeadline(usize),
     /// A budget that is no task.
     #[error("server {0} needs a budget, a period and a deadline above 0")]
@@ -237,7 +245,7 @@ pub enum Unfit {
 }
 
 /// The servers of a processor under fixed priorities, each as a task; `tasks` tells whether other
-/// tasks run on it.
+/// tasks run on it, which are below the deadline class as servers with a priority are.
 ///
 /// # Errors
 /// A server that no analysis here has there.
@@ -245,15 +253,16 @@ pub fn among_priorities(servers: &[Placed], tasks: bool) -> Result<Vec<Task>, Un
     let first: Vec<usize> =
         (0..servers.len()).filter(|at| servers[*at].priority.is_none()).collect();
     all_constant(servers, &first)?;
+    let below = tasks || first.len() < servers.len();
     let each = servers.iter().enumerate().map(|(at, placed)| {
         let is_first = placed.priority.is_none();
-        if is_first && tasks && placed.server.kind == Kind::SoftBandwidth {
+        if is_first && below && placed.server.kind == Kind::SoftBandwidth {
             return Err(Unfit::GoesOn(at));
         }
-        if is_first && tasks && placed.server.deadline != placed.server.period {
+        if is_first && below && placed.server.deadline != placed.server.period {
             return Err(Unfit::ShortDeadline(at));
         }
-        // Nobody is below a soft server that is alone.
+        // Nobody is below a soft server that is left.
         let task = placed.server.above_priorities().or_else(|| placed.server.as_task().ok());
         let task = task.ok_or(Unfit::NoTask(at))?;
         Ok(task.with_priority(placed.priority.unwrap_or(DEADLINE_CLASS)))
@@ -457,6 +466,12 @@ mod tests {
         assert_eq!(among_deadlines(&two[..1], true), Err(Unfit::TasksByDeadline));
         assert_eq!(among_priorities(&[placed(soft, 8, None)], true), Err(Unfit::GoesOn(0)));
         assert_eq!(among_priorities(&[placed(hard, 7, None)], true), Err(Unfit::ShortDeadline(0)));
+        // Servers with priorities are below, too.
+        let below =
+            |kind, deadline| [placed(kind, deadline, None), placed(Kind::Polling, 8, Some(1))];
+        assert_eq!(among_priorities(&below(soft, 8), false), Err(Unfit::GoesOn(0)));
+        assert_eq!(among_priorities(&below(hard, 7), false), Err(Unfit::ShortDeadline(0)));
+        assert!(among_priorities(&below(hard, 8), false).is_ok());
         let polling = [placed(Kind::Polling, 8, None)];
         assert_eq!(among_deadlines(&polling, false), Err(Unfit::ForPriorities(0)));
     }

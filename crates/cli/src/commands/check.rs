@@ -66,9 +66,10 @@ pub(crate) struct Check {
     /// given, utilisation (without one), density, period, deadline
     #[arg(long, value_name = "FIT[,ORDER]", value_parser = check::placing)]
     partition: Option<(Fit, Order)>,
-    /// Find the smallest reservation with this period
-    #[arg(long, value_name = "PERIOD", value_parser = str::parse::<Span>)]
-    server: Option<Span>,
+    /// Find the smallest reservation with this period; of several, with commas, the one that takes
+    /// the least share of the CPU
+    #[arg(long, value_name = "PERIODS", value_parser = str::parse::<Span>, value_delimiter = ',')]
+    server: Vec<Span>,
     /// Find how far each task may change while the others stay as they are
     #[arg(long)]
     sensitivity: bool,
@@ -146,7 +147,7 @@ fn analyse(check: &Check, file: &Path, settings: Settings) -> Result<CheckDocume
     let request = Request {
         analysis: check.analysis.clone(),
         partition: check.partition,
-        server: check.server,
+        server: check.server.clone(),
         sensitivity: check.sensitivity,
         explain: check.explain,
     };

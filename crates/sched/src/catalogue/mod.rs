@@ -217,7 +217,7 @@ pub const ALL: &[Entry] = &[
         ..checked("fifo", "response times first come, first served", "Bedarkar et al. 2022")
     },
     Entry {
-        fits: |q| matches!(q.situation, Situation::Supply(_)),
+        fits: |q| matches!(q.situation, Situation::Inside(_)),
         bounds: Some(question::supply),
         cases: &[
             ("supply-periodic", busy::supply),

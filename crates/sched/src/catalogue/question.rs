@@ -9,7 +9,7 @@ use crate::edf;
 use crate::fixed_priority;
 use crate::offsets;
 use crate::sections::{Sections, TimeModel};
-use crate::supply::{self, Supply};
+use crate::servers::Server;
 use crate::task::{Known, TaskSet};
 use crate::thresholds;
 use crate::verdict::{Analysis, Verdict};
@@ -35,8 +35,8 @@ pub enum Rule {
 pub enum Situation {
     /// Nothing: the set has a processor of its own.
     Alone,
-    /// What a server gives.
-    Supply(Supply),
+    /// The budget of a server.
+    Inside(Server),
     /// So many processors share all of the tasks.
     Shared(u64),
 }
@@ -166,15 +166,18 @@ pub(super) fn phases(of: &Question) -> Result<Bounds, String> {
 }
 
 pub(super) fn supply(of: &Question) -> Result<Bounds, String> {
-    let Situation::Supply(budget) = &of.situation else { return fixed_priority(of) };
-    let found = supply::fixed_priority(&of.set, budget);
-    let proven = supply::holds(&of.set, budget, &found);
+    let Situation::Inside(server) = &of.situation else { return fixed_priority(of) };
+    let Some(found) = server.response_times(&of.set) else {
+        return Err("what the server gives is not known".to_owned());
+    };
+    let proven = server.holds(&of.set, &found);
     Ok(bounds(found, proven))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::servers::Kind;
     use crate::task::{CriticalSection, Task};
 
     /// What can be asked has an analysis, which `check` may be asked for by name; bursts, thresholds and
@@ -189,8 +192,9 @@ mod tests {
             own.with_phase(Some(0)),
             own.with_critical_sections(&[CriticalSection { resource: 0, count: 1, length: 1 }]),
         ];
-        let supply = Supply::periodic(4, 3).unwrap();
-        let situations = [Situation::Alone, Situation::Supply(supply), Situation::Shared(2)];
+        let inside = |kind| Situation::Inside(Server::new(kind, 4, 3).unwrap());
+        let (hard, soft) = (inside(Kind::HardBandwidth), inside(Kind::SoftBandwidth));
+        let situations = [Situation::Alone, hard, soft, Situation::Shared(2)];
         let all =
             [Sections::Preemptive, Sections::NonPreemptive, Sections::Limited, Sections::Floating];
         let rules = [Rule::FixedPriority, Rule::Edf, Rule::Fifo];

@@ -30,7 +30,8 @@ impl Question {
             return point.finish.saturating_sub(point.offset).saturating_add(jitter);
         }
         let nominal = match (self.rule, task.curve()) {
-            (Rule::Edf, _) => point.offset,
+            // Of responses inside a server, those count whose order plays no part.
+            (Rule::Edf, _) if !matches!(self.situation, Situation::Inside(_)) => point.offset,
             // Nothing jitters, and jobs count from the beginning of a window of known phase.
             _ if self.has_phases() => point.offset,
             (_, Some(curve)) => curve.distance(point.jobs).unwrap_or(0).max(point.offset),

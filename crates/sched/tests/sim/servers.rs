@@ -6,7 +6,7 @@ use hourglass_sched::sim::{
     self, Arrivals, Class, Cost, Rank, Server, ServerKind, Settings, System, Thread, run_with,
 };
 
-use hourglass_sched::{Task, TaskSet, cbs, servers};
+use hourglass_sched::{Task, TaskSet, Verdict, cbs, servers};
 
 use crate::support::{Dice, Record, system};
 
@@ -220,6 +220,79 @@ fn a_constant_server_takes_more_than_a_periodic_task() {
         let simulated = simulated_below(&jobs, dice.between(0, 40));
         assert!(bound >= simulated, "seed {seed}: {simulated:?}: {jobs:?}");
     }
+}
+
+/// Tasks in a server of constant bandwidth, by priorities or by deadlines.
+fn inside(dice: &mut Dice, period: u64, budget: u64) -> (TaskSet, Class) {
+    let count = dice.between(1, 3);
+    let tasks = (1..=count).map(|priority| {
+        let own = dice.between(period, period * 6);
+        let cost = (own * budget / period / (count + dice.between(0, 2))).max(1);
+        Task::new(cost, own, own).unwrap().with_priority(priority as u32)
+    });
+    (TaskSet::new(tasks.collect()), [Class::Edf, Class::Fifo(1)][dice.between(0, 1) as usize])
+}
+
+/// One to three servers of constant bandwidth on a CPU, each with its tasks and their class.
+fn constant_servers(dice: &mut Dice) -> (System, Vec<(servers::Server, TaskSet, Class)>) {
+    let (mut machine, mut all) = (system(1, Vec::new()), Vec::new());
+    for at in 0..dice.between(1, 3) as usize {
+        let period = dice.between(3, 12);
+        let budget = dice.between(1, period / 2 + 1);
+        let (kind, simulated) = match dice.between(0, 2) {
+            0 => (servers::Kind::HardBandwidth, ServerKind::CbsHard),
+            _ => (servers::Kind::SoftBandwidth, ServerKind::CbsSoft),
+        };
+        machine.servers.push(Server::new(simulated, budget, period));
+        let (set, class) = inside(dice, period, budget);
+        for task in set.tasks() {
+            let own = if class == Class::Edf { class } else { Class::Fifo(task.priority()) };
+            let mut thread = Thread::periodic(task.cost(), task.period()).with_class(own);
+            if dice.between(0, 1) == 1 {
+                let (period, extra) = (task.period(), dice.between(1, 9));
+                thread.arrivals = Arrivals::Sporadic { offset: 0, period, extra };
+            }
+            thread.arrivals.set_offset(dice.between(0, 20));
+            machine.threads.push(thread.in_server(at));
+        }
+        all.push((servers::Server::new(kind, period, budget).unwrap(), set, class));
+    }
+    (machine, all)
+}
+
+/// Abeni and Buttazzo 1998: what a server of constant bandwidth gives among others of its kind, soft or
+/// hard. No response is over its bound; in a soft server, whatever its tasks are ordered by.
+#[test]
+fn bounds_inside_constant_servers_hold() {
+    let (mut bounded, mut reached) = (0, 0);
+    for seed in 0..600 {
+        let mut dice = Dice::new(seed);
+        let (machine, all) = constant_servers(&mut dice);
+        let placed =
+            all.iter().map(|(server, ..)| servers::Placed { server: *server, priority: None });
+        let placed: Vec<servers::Placed> = placed.collect();
+        let hosts = TaskSet::new(servers::among_deadlines(&placed, false).unwrap());
+        if !servers::is_delivered_by_deadline(&hosts) {
+            continue;
+        }
+        let outcome = sim::run(&machine, Settings::until(3_000).with_seed(seed)).unwrap();
+        let mut longest = outcome.threads.iter().map(|thread| thread.max_response.unwrap_or(0));
+        for (server, set, class) in &all {
+            let analysis = server.response_times(set).unwrap();
+            assert!(server.holds(set, &analysis), "seed {seed}");
+            let by_deadline = *class == Class::Edf && !server.is_soft();
+            let verdict = server.verdict(set, servers::Inside::Edf);
+            for (task, bound) in set.tasks().iter().zip(analysis.from_arrival()) {
+                let longest = longest.next().unwrap();
+                let due = (verdict == Verdict::Feasible).then_some(task.deadline());
+                let Some(bound) = (if by_deadline { due } else { bound }) else { continue };
+                assert!(longest <= bound, "seed {seed}: {longest} over {bound}: {machine:?}");
+                bounded += u64::from(server.is_soft());
+                reached += u64::from(server.is_soft() && longest == bound);
+            }
+        }
+    }
+    assert!(bounded > 500 && reached > 0, "{bounded} {reached}");
 }
 
 /// Never more than the budget in any period, whatever the load: hard servers are isolated.

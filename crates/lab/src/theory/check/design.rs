@@ -13,18 +13,28 @@ use hourglass_time::Span;
 
 use super::RequestError;
 use super::host;
+use super::numbers;
 use super::processor::Notes;
 
-/// The smallest budget every `period` in which all tasks of the set meet their deadlines under fixed
-/// priorities. At most 64 analyses.
+/// The smallest budget in which all tasks of the set meet their deadlines under fixed priorities, every
+/// one of `periods`: of several, the one that takes the least share of the processor, two context
+/// switches a period included. At most 65 analyses for each. `None` without periods.
 ///
 /// # Errors
-/// The period is not above zero.
-pub(super) fn design(set: &TaskSet, period: Span) -> Result<ServerDesign, RequestError> {
-    if !period.is_positive() {
-        return Err(RequestError::NoPeriod(period));
+/// A period is not above zero.
+pub(super) fn design(
+    set: &TaskSet,
+    periods: &[Span],
+) -> Result<Option<ServerDesign>, RequestError> {
+    if let Some(period) = periods.iter().find(|period| !period.is_positive()) {
+        return Err(RequestError::NoPeriod(*period));
     }
-    let period_ns = period.nanos_or_zero();
+    let periods: Vec<u64> = periods.iter().map(|period| period.nanos_or_zero()).collect();
+    Ok(periods.first().map(|first| of_several(set, &periods, *first)))
+}
+
+/// The same; `period_ns` is named where there is none.
+fn of_several(set: &TaskSet, periods: &[u64], period_ns: u64) -> ServerDesign {
     let none = |reason: &str| ServerDesign {
         period_ns,
         budget_ns: None,
@@ -32,16 +42,16 @@ pub(super) fn design(set: &TaskSet, period: Span) -> Result<ServerDesign, Reques
         reason: reason.to_owned(),
     };
     if !set.servers.is_empty() {
-        return Ok(none("the set has servers already; take them out"));
+        return none("the set has servers already; take them out");
     }
     let mut notes = Notes::default();
     let one = match host::processors(set, true, &mut notes) {
         Ok(mut all) if all.len() == 1 => all.remove(0),
-        Ok(_) => return Ok(none("the tasks run on several CPUs; give those of one")),
-        Err(why) => return Ok(none(&why)),
+        Ok(_) => return none("the tasks run on several CPUs; give those of one"),
+        Err(why) => return none(&why),
     };
     if let Some(why) = &one.refused {
-        return Ok(none(why));
+        return none(why);
     }
     let plain = one.rule == Rule::FixedPriority
         && one.sections == Sections::Preemptive
@@ -50,24 +60,23 @@ pub(super) fn design(set: &TaskSet, period: Span) -> Result<ServerDesign, Reques
         && !one.finds_priorities
         && one.members.iter().all(|member| member.unknown.is_none());
     if !plain {
-        return Ok(none(
-            "a reservation is designed for preemptive fixed priorities that are known",
-        ));
+        return none("a reservation is designed for preemptive fixed priorities that are known");
     }
     let burst = one.has_bursts();
     if burst {
-        return Ok(none("a reservation for tasks with bursts is not designed here"));
+        return none("a reservation for tasks with bursts is not designed here");
     }
-    let numbers = one.in_any_phase();
+    let tasks = one.in_any_phase();
     let (inside, kind) = (Inside::FixedPriority, Kind::Periodic);
-    let wanted = Wanted { set: &numbers, inside, kind, step: 1 };
-    let found = design::smallest_budget(&wanted, period_ns);
+    let wanted = Wanted { set: &tasks, inside, kind, step: 1 };
+    let switches = numbers::costs(set).switch.saturating_mul(2);
+    let found = design::best(&wanted, periods, switches);
     let Some(found) = found.and_then(|found| found.server.supply()) else {
-        return Ok(none("even the whole processor is not known to suffice"));
+        return none("even the whole processor is not known to suffice");
     };
-    let analysis = supply::fixed_priority(&numbers, &found);
-    if !supply::holds(&numbers, &found, &analysis) {
-        return Ok(none("the proof of the budget does not hold; please report this"));
+    let analysis = supply::fixed_priority(&tasks, &found);
+    if !supply::holds(&tasks, &found, &analysis) {
+        return none("the proof of the budget does not hold; please report this");
     }
     let bounds = analysis.from_arrival();
     let mut response_times_ns = vec![None; set.tasks.len()];
@@ -76,6 +85,10 @@ pub(super) fn design(set: &TaskSet, period: Span) -> Result<ServerDesign, Reques
             response_times_ns[position] = bound;
         }
     }
-    let reason = "with one nanosecond less, some deadline is not known to hold".to_owned();
-    Ok(ServerDesign { period_ns, budget_ns: Some(found.budget()), response_times_ns, reason })
+    let mut reason = "with one nanosecond less, some deadline is not known to hold".to_owned();
+    if periods.len() > 1 {
+        reason.push_str("; of these periods, this one takes the least share");
+    }
+    let (period_ns, budget_ns) = (found.period(), Some(found.budget()));
+    ServerDesign { period_ns, budget_ns, response_times_ns, reason }
 }

@@ -187,7 +187,7 @@ fn without_numbers(place: &Place) -> Situation {
     match place {
         Place::Shared(cpus) => Situation::Shared(cpus.len() as u64),
         Place::Inside(server, _, _) => {
-            servers::supply(server).map_or(Situation::Alone, Situation::Supply)
+            servers::known(server).map_or(Situation::Alone, Situation::Inside)
         }
         Place::Cpu(..) => Situation::Alone,
     }
@@ -304,7 +304,11 @@ fn situation(
     Ok(match place {
         Place::Inside(server, _, _) => {
             draft.counts(servers::LEAST_SUPPLY);
-            Situation::Supply(servers::supply(server)?)
+            let server = servers::known(server)?;
+            if server.is_soft() {
+                draft.counts(servers::GOES_ON);
+            }
+            Situation::Inside(server)
         }
         Place::Shared(cpus) => Situation::Shared(cpus.len() as u64),
         Place::Cpu(..) => Situation::Alone,

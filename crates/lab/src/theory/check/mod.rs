@@ -49,8 +49,8 @@ pub struct Request {
     pub analysis: Option<String>,
     /// Tasks are placed on the CPUs of the machine by this heuristic.
     pub partition: Option<(Fit, Order)>,
-    /// The smallest reservation with this period is looked for.
-    pub server: Option<Span>,
+    /// The smallest reservation with one of these periods is looked for; none without.
+    pub server: Vec<Span>,
     /// How far each task may change is looked for.
     pub sensitivity: bool,
     /// What was understood goes into the document.
@@ -162,9 +162,7 @@ pub fn check(set: &TaskSet, request: &Request) -> Result<CheckDocument, RequestE
     certainly_late(set, &mut document);
     overloaded(set, &mut document);
     replay::confirm(set, &mut document);
-    if let Some(period) = request.server {
-        document.server = Some(design::design(set, period)?);
-    }
+    document.server = design::design(set, &request.server)?;
     document.understood = request.explain.then(|| set.explain());
     Ok(document)
 }

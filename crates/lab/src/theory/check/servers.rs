@@ -6,7 +6,6 @@
 use hourglass_model::tasks::{Assignment, Scheduler, Server, ServerKind, TaskSet};
 use hourglass_sched::catalogue::Rule;
 use hourglass_sched::servers::{self, Kind, Placed, Unfit};
-use hourglass_sched::supply::Supply;
 use hourglass_sched::{Task, TaskSet as Numbers};
 
 use super::host::{self, Place};
@@ -15,6 +14,9 @@ use super::ranks;
 
 /// Why a bound inside a server need not be reached. A demand over its rate has no bound for all that.
 pub(super) const LEAST_SUPPLY: &str = "the supply of a server need not be the least every time";
+
+/// Why a demand over the rate of a soft server may have a bound.
+pub(super) const GOES_ON: &str = "a soft server goes on when its budget is spent";
 
 /// The processor `cpu` with the tasks here that are in no server, and the inside of each server.
 pub(super) fn processors(
@@ -57,7 +59,7 @@ pub(super) fn processors(
 ///
 /// # Errors
 /// Its budget cannot be meant, in a sentence.
-fn known(server: &Server) -> Result<servers::Server, String> {
+pub(super) fn known(server: &Server) -> Result<servers::Server, String> {
     let kind = match server.kind {
         ServerKind::Polling => Kind::Polling,
         ServerKind::Deferrable => Kind::Deferrable,
@@ -154,15 +156,6 @@ fn unfit(why: Unfit, servers: &[&Server]) -> String {
     }
 }
 
-/// What a server gives its tasks at least.
-///
-/// # Errors
-/// Its budget cannot be meant, in a sentence.
-pub(super) fn supply(server: &Server) -> Result<Supply, String> {
-    let supply = known(server)?.supply();
-    supply.ok_or_else(|| format!("what server '{}' gives is not known", server.name))
-}
-
 /// That the analysis of a supply has everything that the tasks inside need.
 ///
 /// # Errors
@@ -180,12 +173,6 @@ pub(super) fn is_plain(server: &Server, preemptive: bool, finds: bool) -> Result
     if !preemptive {
         return Err(format!(
             "a task in server '{name}' has non-preemptive sections, and the budget may end in one"
-        ));
-    }
-    if server.kind == ServerKind::CbsSoft {
-        return Err(format!(
-            "server '{name}' goes on with a later deadline when its budget is spent, so that what \
-             it gives in a window depends on what came before; use cbs-hard"
         ));
     }
     Ok(())

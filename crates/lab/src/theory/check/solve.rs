@@ -7,12 +7,13 @@
 use hourglass_model::check::{DemandPoint, ProcessorFacts, TaskFacts, Verdict, WitnessFacts};
 use hourglass_sched::bursts;
 use hourglass_sched::catalogue::{Bounds, Rule, Situation};
-use hourglass_sched::edf::qpa;
+use hourglass_sched::edf::qpa::{self, Feasibility};
 use hourglass_sched::fixed_priority::{Sections, TimeModel};
+use hourglass_sched::servers::Server;
 use hourglass_sched::supply::Supply;
 use hourglass_sched::{Analysis, Outcome, Refusal, Task, TaskSet as Numbers};
 use hourglass_sched::{ResponseTime, Verdict as Judged, Witness};
-use hourglass_sched::{admission, assign, bounds, checker, supply};
+use hourglass_sched::{admission, assign, bounds, checker};
 
 use super::global;
 use super::processor::{Member, Processor};
@@ -47,8 +48,8 @@ pub(super) fn solve(processor: &Processor, asked: Option<&str>) -> Solved {
         (None, Situation::Shared(_), ..) => {
             global::solve(processor, &numbers, asked, &mut solved);
         }
-        (None, Situation::Supply(supply), Rule::Edf, _) => {
-            by_supply(processor, &numbers, supply, &mut solved);
+        (None, Situation::Inside(server), Rule::Edf, _) if !server.is_soft() => {
+            by_supply(processor, &numbers, server, &mut solved);
         }
         (None, _, _, Some("edf-demand")) => by_demand(processor, &numbers, &mut solved),
         (None, _, Rule::Edf, _) if processor.has_curves() => {
@@ -265,7 +266,8 @@ fn own_bound(processor: &Processor, member: &Member, bound: ResponseTime) -> Opt
     if !has_burst {
         return Some(bound);
     }
-    if processor.rule == Rule::Edf {
+    let is_soft = matches!(processor.situation, Situation::Inside(server) if server.is_soft());
+    if processor.rule == Rule::Edf && !is_soft {
         // Its deadlines are later than those that the analysis orders by.
         return None;
     }
@@ -307,12 +309,15 @@ fn show_demand(found: &qpa::Feasibility, solved: &mut Solved) {
 }
 
 /// EDF inside a server: the demand against its least supply.
-fn by_supply(processor: &Processor, numbers: &Numbers, budget: &Supply, solved: &mut Solved) {
-    let found = supply::edf::feasible(numbers, budget);
-    if checker::supplied_demand(numbers, budget, &found).is_err() {
+fn by_supply(processor: &Processor, numbers: &Numbers, server: &Server, solved: &mut Solved) {
+    let found = server.demand(numbers).zip(server.supply());
+    let holds = |(found, supply): &(Feasibility, Supply)| {
+        checker::supplied_demand(numbers, supply, found).is_ok()
+    };
+    let Some((found, _)) = found.filter(holds) else {
         solved.refuse("the proof of the bounds does not hold; please report this");
         return;
-    }
+    };
     show_demand(&found, solved);
     let only_supply = processor.inexact.iter().all(|what| what == LEAST_SUPPLY);
     let (verdict, reason) = match found.verdict {
