@@ -130,9 +130,11 @@ mod tests {
     use super::*;
     use crate::edf::qpa;
 
-    /// Tasks (cost, period, deadline), and sections (resource, length) of each.
-    fn set(tasks: &[((u64, u64, u64), &[(usize, u64)])]) -> TaskSet {
-        let task = |((c, t, d), held): &((u64, u64, u64), &[(usize, u64)])| {
+    /// A task's cost, period and deadline, and its sections (resource, length).
+    type Holding<'a> = ((u64, u64, u64), &'a [(usize, u64)]);
+
+    fn set(tasks: &[Holding]) -> TaskSet {
+        let task = |((c, t, d), held): &Holding| {
             let section = |(resource, length): &(usize, u64)| CriticalSection {
                 resource: *resource,
                 count: 1,
