@@ -7,6 +7,7 @@
 use super::{Protocol, Usage, total};
 use crate::curve::Curve;
 use crate::edf::demand::first_deadline;
+use crate::edf::lane::Lanes;
 use crate::edf::length::{Length, length};
 use crate::edf::qpa::Feasibility;
 use crate::edf::steps::{Due, each_step};
@@ -84,11 +85,11 @@ fn search(
     let most = most(usage, time)?;
     let blocked = usage.set.tasks().iter().map(|task| task.plain().with_blocking(most));
     let blocked = TaskSet::new(blocked.collect());
-    found.length = match length(&blocked, Sections::Preemptive, time, &mut effort, &mut Vec::new())?
-    {
-        Length::Below(end) => end,
-        Length::Overload => return Ok(Verdict::NoBound),
-    };
+    found.length =
+        match length(&blocked, Sections::Preemptive, time, &mut effort, &mut Lanes::default())? {
+            Length::Below(end) => end,
+            Length::Overload => return Ok(Verdict::NoBound),
+        };
     let tasks = usage.set.tasks();
     let curves: Vec<Curve> = tasks.iter().filter_map(|t| Curve::periodic(t.period).ok()).collect();
     let due = |(t, curve)| {

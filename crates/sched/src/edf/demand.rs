@@ -10,6 +10,7 @@ use crate::fixed_priority::{Sections, TimeModel};
 use crate::task::{Task, TaskSet};
 use crate::verdict::{Refusal, Verdict, Witness};
 
+use super::lane::Lanes;
 use super::length::{Length, length};
 
 /// The most processor time that jobs need which are released and due within `interval`. A task
@@ -58,7 +59,7 @@ pub fn processor_demand(set: &TaskSet, sections: Sections, time: TimeModel) -> V
         return Verdict::Unknown(Refusal::OutsideModel);
     }
     let mut effort = Effort::default();
-    let end = match length(set, sections, time, &mut effort, &mut Vec::new()) {
+    let end = match length(set, sections, time, &mut effort, &mut Lanes::default()) {
         Ok(Length::Below(end)) => end,
         Ok(Length::Overload) => return Verdict::NoBound,
         Err(why) => return Verdict::Unknown(why),

@@ -13,6 +13,7 @@ use crate::task::{Task, TaskSet};
 use crate::verdict::Refusal;
 
 use super::demand::{blocking_within, first_deadline};
+use super::lane::{DIGITS, Lane, Lanes};
 
 /// What an interval that demands too much is shorter than.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,27 +24,21 @@ pub(crate) enum Length {
     Overload,
 }
 
-/// Binary digits behind the point of the quick sum of shares.
-pub(super) const DIGITS: u32 = 32;
-
-/// What an interval that demands too much is shorter than; and into `shares` what each task uses,
-/// rounded down, in 32 binary digits behind the point, each with a 0.
+/// What an interval that demands too much is shorter than; and into `lanes` what a demand test needs of each
+/// task.
 pub(crate) fn length(
     set: &TaskSet,
     sections: Sections,
     time: TimeModel,
     effort: &mut Effort,
-    shares: &mut Vec<(u64, u64)>,
+    lanes: &mut Lanes,
 ) -> Result<Length, Refusal> {
     let blocking = blocking_within(set, 0, sections, time);
-    if let Some(end) = quick(set.tasks(), blocking, shares) {
+    if let Some(end) = quick(set.tasks(), blocking, lanes) {
         return Ok(Length::Below(end));
     }
-    shares.clear();
-    shares.extend(set.tasks().iter().map(|task| {
-        let share = share_floor(task.cost.saturating_add(task.suspension), task.period);
-        (u64::try_from(share >> (64 - DIGITS)).unwrap_or(u64::MAX), 0)
-    }));
+    lanes.clear();
+    set.tasks().iter().for_each(|task| lanes.push(task, Lane::of(task)));
     let share = |t: &Task| (t.cost.saturating_add(t.suspension), t.period);
     match compare_shares(set.tasks().iter().map(share), (1, 1)) {
         Ordering::Greater if is_overload(set) => Ok(Length::Overload),
@@ -68,21 +63,21 @@ fn stream(task: &Task, jitter: u64) -> Option<Stream> {
 
 /// La for numbers of usual size and a utilisation that is clearly below one:
 /// the larger of D - T and (B + sum of (T - D) U) / (1 - U), rounded up.
-fn quick(tasks: &[Task], blocking: u64, shares: &mut Vec<(u64, u64)>) -> Option<u64> {
+fn quick(tasks: &[Task], blocking: u64, lanes: &mut Lanes) -> Option<u64> {
     let mut used = 0u64;
     let mut excess = i64::try_from(blocking).ok()?;
     let mut least = 0;
     for task in tasks {
         let cost = u32::try_from(task.cost.checked_add(task.suspension)?).ok()?;
-        let share = (u64::from(cost) << DIGITS) / task.period;
-        shares.push((share, 0));
-        used = used.checked_add(share + 1)?;
-        let deadline = first_deadline(task);
-        least = least.max(deadline.saturating_sub(task.period));
-        let gap = i64::try_from(task.period).ok()? - i64::try_from(deadline).ok()?;
-        let work = gap.checked_mul(i64::from(cost))?;
-        // Division rounds towards zero: up if negative.
-        excess = excess.checked_add(work / i64::try_from(task.period).ok()? + 1)?;
+        let lane = Lane::new(task, cost.into(), (u64::from(cost) << DIGITS) / task.period);
+        used = used.checked_add(lane.share + 1)?;
+        least = least.max(lane.begins);
+        let deadline = i64::try_from(first_deadline(task)).ok()?;
+        let gap = i64::try_from(task.period).ok()? - deadline;
+        // Rounded towards zero: up if negative.
+        let part = i64::try_from(lane.part(gap.unsigned_abs())?).ok()?;
+        excess = excess.checked_add(if gap < 0 { -part } else { part } + 1)?;
+        lanes.push(task, lane);
     }
     let free = (1u64 << DIGITS).checked_sub(used).filter(|free| *free >= 1 << (DIGITS / 2))?;
     let excess = u128::try_from(excess).unwrap_or(0);

@@ -6,6 +6,7 @@
 //! Must not: assume that deadlines are at most the periods.
 
 pub mod demand;
+pub(crate) mod lane;
 pub(crate) mod length;
 pub mod qpa;
 mod response;

@@ -11,7 +11,8 @@ use crate::task::{Task, TaskSet};
 use crate::verdict::{Refusal, Verdict};
 
 use super::demand::{blocking_within, demand_bound, first_deadline, too_much};
-use super::length::{DIGITS, Length, length};
+use super::lane::Lanes;
+use super::length::{Length, length};
 
 /// The answer and what proves it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,14 +51,15 @@ pub fn feasible_within(
         return Feasibility::without(Verdict::Unknown(Refusal::OutsideModel));
     }
     let mut effort = effort;
-    let mut shares = Vec::with_capacity(set.len());
-    let end = match length(set, sections, time, &mut effort, &mut shares) {
+    let mut lanes = Lanes::with_capacity(set.len());
+    let end = match length(set, sections, time, &mut effort, &mut lanes) {
         Ok(Length::Below(end)) => end,
         Ok(Length::Overload) => return Feasibility::without(Verdict::NoBound),
         Err(why) => return Feasibility::without(Verdict::Unknown(why)),
     };
     let visited = Vec::with_capacity(16);
-    let mut search = Search { tasks: set.tasks(), shares, visited, effort };
+    let near = lanes.are_near(end);
+    let mut search = Search { tasks: set.tasks(), lanes, near, visited, effort };
     let verdict = match search.pieces(set, sections, time, end) {
         Ok(None) => Verdict::Feasible,
         Ok(Some((interval, demand))) => too_much(set, sections, interval, demand),
@@ -70,8 +72,9 @@ pub fn feasible_within(
 
 struct Search<'a> {
     tasks: &'a [Task],
-    /// The share of each, rounded down, and its last deadline in the interval looked at, or 0.
-    shares: Vec<(u64, u64)>,
+    lanes: Lanes,
+    /// Whether sums cannot overflow.
+    near: bool,
     visited: Vec<(u64, u64)>,
     effort: Effort,
 }
@@ -85,7 +88,10 @@ impl Search<'_> {
         time: TimeModel,
         end: u64,
     ) -> Result<Option<(u64, u128)>, Refusal> {
-        let lowest = self.tasks.iter().map(first_deadline).min().unwrap_or(u64::MAX);
+        let lowest = match self.near {
+            true => self.lanes.lowest(),
+            false => self.tasks.iter().map(first_deadline).min().unwrap_or(u64::MAX),
+        };
         let at_once = if lowest == 0 { demand_bound(set, 0) } else { 0 };
         if at_once > 0 {
             // Jitter may use up the whole deadline.
@@ -125,9 +131,11 @@ impl Search<'_> {
         let mut below = end;
         while below > from {
             self.effort.look(self.tasks.len())?;
-            let (demand, last) = match self.look(below - 1) {
-                Some((demand, last)) => (u128::from(demand), Some(last)),
-                None => self.slowly(below - 1),
+            let (demand, last) = if self.near {
+                let (demand, last) = self.lanes.look(below - 1);
+                (u128::from(demand), Some(last))
+            } else {
+                self.lanes.look_far(self.tasks, below - 1)
             };
             let Some(at) = last.filter(|at| *at >= from) else { break };
             let demand = demand.saturating_add(u128::from(blocking));
@@ -137,76 +145,8 @@ impl Search<'_> {
             }
             // It is at most `at` here, and so fits.
             let demand = demand as u64;
-            below = if demand < at { self.cut(demand) } else { at };
+            below = if demand < at { self.lanes.cut(demand, at) } else { at };
         }
         Ok(None)
-    }
-
-    /// The demand in an interval and the last deadline in it, or 0, if the numbers allow.
-    fn look(&mut self, interval: u64) -> Option<(u64, u64)> {
-        let (mut sum, mut latest) = (0u64, 0);
-        for (task, (_, last)) in self.tasks.iter().zip(&mut self.shares) {
-            *last = 0;
-            let shifted = interval.checked_add(task.jitter)?;
-            if let Some(after) = shifted.checked_sub(task.deadline) {
-                let jobs = after / task.period;
-                let cost = task.cost.checked_add(task.suspension)?;
-                sum = sum.checked_add(jobs.checked_add(1)?.checked_mul(cost)?)?;
-                // A job may be due before 0, which is later than its release.
-                *last = interval.saturating_sub(after - jobs * task.period);
-                latest = latest.max(*last);
-            }
-        }
-        Some((sum, latest))
-    }
-
-    /// The same for any numbers.
-    #[cold]
-    fn slowly(&mut self, interval: u64) -> (u128, Option<u64>) {
-        // Without last deadlines there is no cut.
-        self.shares.iter_mut().for_each(|(_, last)| *last = 0);
-        let demand = demand_bound(&TaskSet::new(self.tasks.to_vec()), interval);
-        (demand, interval.checked_add(1).and_then(|end| self.last_before(end)))
-    }
-
-    /// The least interval from which up to the one looked at nothing demands too much, given that what is
-    /// demanded in that one is `level` with the blocking: where jobs due after `level` count by their
-    /// shares only. A cut of Singh ("Cutting-plane algorithms for preemptive uniprocessor real-time scheduling
-    /// problems", RTS 2023, section 5); QPA goes to `level`.
-    fn cut(&self, level: u64) -> u64 {
-        let (mut lower, mut used, mut least) = (0u128, 0u64, 0u64);
-        for (task, (share, last)) in self.tasks.iter().zip(&self.shares) {
-            if let Some(later) = last.checked_sub(level).filter(|later| *later > 0) {
-                lower += u128::from(later) * u128::from(*share);
-                used = used.saturating_add(*share);
-                // A line is below the demand where it is below 0.
-                let begins = first_deadline(task).saturating_sub(task.period);
-                least = least.max(begins);
-            }
-        }
-        let free = (1u64 << DIGITS).checked_sub(used).filter(|free| *free > 0);
-        let further = match (free, u64::try_from(lower)) {
-            (None, _) => return level,
-            (Some(free), Ok(lower)) => lower / free,
-            (Some(free), Err(_)) => u64::try_from(lower / u128::from(free)).unwrap_or(u64::MAX),
-        };
-        level.saturating_sub(further).max(least.min(level))
-    }
-
-    /// The last deadline before `end`, of jobs released together at 0 and as early as can be.
-    fn last_before(&self, end: u64) -> Option<u64> {
-        let end = end.checked_sub(1)?;
-        let last = |task: &Task| {
-            // Jitter puts deadlines closer, the first perhaps before 0.
-            let shifted = u128::from(end) + u128::from(task.jitter);
-            let after = shifted.checked_sub(task.deadline.into())?;
-            let period = u128::from(task.period);
-            let into = match (u64::try_from(after), task.period) {
-                (Ok(after), period) => u128::from(after % period),
-                (Err(_), _) => after % period,
-            };
-            u64::try_from((shifted - into).checked_sub(task.jitter.into())?).ok()
-        };
-        self.tasks.iter().filter_map(last).max()
     }
 }

@@ -1,0 +1,195 @@
+//! What a demand test keeps of each task.
+//!
+//! Owns: [`Lanes`], the demand of all tasks in an interval, and the cut. Must not: judge; decide how long the
+//! intervals are.
+
+use crate::exact::share_floor;
+use crate::task::Task;
+
+use super::demand::{first_deadline, task_demand};
+
+/// Binary digits behind the point of a share.
+pub(super) const DIGITS: u32 = 32;
+
+/// Intervals, deadlines, jitters and sums of costs below this cannot overflow: 146 years.
+const NEAR: u64 = 1 << 62;
+
+/// A task as a demand test sees it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lane {
+    /// By how much the deadline is longer than the jitter, where both are below [`NEAR`].
+    lag: i64,
+    period: u64,
+    /// Cost and suspension.
+    cost: u64,
+    /// What it uses of the processor, rounded down.
+    pub(super) share: u64,
+    /// How much longer than the period the first deadline is. Below, its line is under the demand.
+    pub(super) begins: u64,
+    /// The last deadline in the interval looked at, or 0.
+    last: u64,
+}
+
+impl Lane {
+    /// Of any task.
+    pub(super) fn of(task: &Task) -> Lane {
+        let cost = task.cost.saturating_add(task.suspension);
+        let share = share_floor(cost, task.period) >> (u64::BITS - DIGITS);
+        Lane::new(task, cost, u64::try_from(share).unwrap_or(u64::MAX))
+    }
+
+    #[inline]
+    pub(super) fn new(task: &Task, cost: u64, share: u64) -> Lane {
+        let lag = task.deadline.wrapping_sub(task.jitter).cast_signed();
+        let begins = first_deadline(task).saturating_sub(task.period);
+        Lane { lag, period: task.period, cost, share, begins, last: 0 }
+    }
+
+    /// What the task uses of so much time: cost * time / period, rounded down.
+    ///
+    /// Mostly without a division. With 32 digits the share is less than 2^-32 too small, so that of less
+    /// than 2^32 the product is less than 1 too small: rounded down it is the quotient or one less, and the
+    /// remainder says which.
+    #[inline]
+    pub(super) fn part(&self, time: u64) -> Option<u64> {
+        let work = time.checked_mul(self.cost)?;
+        let short = u32::try_from(time).is_ok() && u32::try_from(self.share).is_ok();
+        if !short {
+            return Some(work / self.period);
+        }
+        let guess = (time * self.share) >> DIGITS;
+        Some(guess + u64::from(work - guess * self.period >= self.period))
+    }
+}
+
+/// All tasks of a set.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lanes {
+    lanes: Vec<Lane>,
+    /// The binary digits that any deadline or jitter has.
+    times: u64,
+    /// The sum of costs.
+    costs: u64,
+    /// Whether any first deadline is longer than its period.
+    long: bool,
+}
+
+impl Lanes {
+    pub(super) fn with_capacity(tasks: usize) -> Lanes {
+        Lanes { lanes: Vec::with_capacity(tasks), ..Lanes::default() }
+    }
+
+    pub(super) fn clear(&mut self) {
+        let mut lanes = std::mem::take(&mut self.lanes);
+        lanes.clear();
+        *self = Lanes { lanes, ..Lanes::default() };
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, task: &Task, lane: Lane) {
+        self.times |= task.deadline | task.jitter;
+        self.costs = self.costs.saturating_add(lane.cost);
+        self.long |= lane.begins > 0;
+        self.lanes.push(lane);
+    }
+
+    /// The shortest first deadline; of tasks that are near.
+    pub(super) fn lowest(&self) -> u64 {
+        let lags = self.lanes.iter().map(|lane| lane.lag);
+        lags.min().map_or(u64::MAX, |lag| u64::try_from(lag).unwrap_or(0))
+    }
+
+    /// Whether sums in intervals below `end` cannot overflow, given that the shares are at most 1 in all: a
+    /// demand is at most the interval with the longest jitter, and a job of each task.
+    pub(super) fn are_near(&self, end: u64) -> bool {
+        (self.times | end | self.costs) < NEAR
+    }
+
+    /// The demand in an interval and the last deadline in it, or 0, for tasks that are near.
+    #[inline]
+    pub(super) fn look(&mut self, interval: u64) -> (u64, u64) {
+        let (mut sum, mut latest) = (0u64, 0);
+        for lane in &mut self.lanes {
+            lane.last = 0;
+            if let Ok(after) = u64::try_from(interval.cast_signed() - lane.lag) {
+                let jobs = after / lane.period;
+                sum += (jobs + 1) * lane.cost;
+                // A job may be due before 0, which is later than its release.
+                lane.last = interval.saturating_sub(after - jobs * lane.period);
+                latest = latest.max(lane.last);
+            }
+        }
+        (sum, latest)
+    }
+
+    /// The same for any tasks; `None` without a deadline in the interval.
+    #[cold]
+    pub(super) fn look_far(&mut self, tasks: &[Task], interval: u64) -> (u128, Option<u64>) {
+        let (mut sum, mut latest) = (0u128, None);
+        for (lane, task) in self.lanes.iter_mut().zip(tasks) {
+            sum = sum.saturating_add(task_demand(task, interval));
+            // Jitter puts deadlines closer, the first perhaps before 0.
+            let shifted = u128::from(interval) + u128::from(task.jitter);
+            let after = shifted.checked_sub(task.deadline.into());
+            let rest = after.map(|after| after % u128::from(task.period));
+            let rest = rest.and_then(|rest| u64::try_from(rest).ok());
+            let last = rest.and_then(|rest| interval.checked_sub(rest));
+            lane.last = last.unwrap_or(0);
+            latest = latest.max(last);
+        }
+        (sum, latest)
+    }
+
+    /// The least interval from which up to the one looked at nothing demands too much, given that what is
+    /// demanded in that one is `level` with the blocking: where jobs due after `level` count by their
+    /// shares only. A cut of Singh ("Cutting-plane algorithms for preemptive uniprocessor real-time scheduling
+    /// problems", RTS 2023, section 5); QPA goes to `level`.
+    #[inline]
+    pub(super) fn cut(&self, level: u64, interval: u64) -> u64 {
+        let (lower, used) = match u32::try_from(interval) {
+            Ok(_) => self.lower(level),
+            Err(_) => self.lower_far(level),
+        };
+        let free = (1u64 << DIGITS).checked_sub(used).filter(|free| *free > 0);
+        let further = match (free, u64::try_from(lower)) {
+            (None, _) => return level,
+            (Some(free), Ok(lower)) => lower / free,
+            (Some(free), Err(_)) => u64::try_from(lower / u128::from(free)).unwrap_or(u64::MAX),
+        };
+        level.saturating_sub(further).max(self.least(level))
+    }
+
+    /// Of the tasks with a job due after `level`: by how much their lines are lower there, and their shares.
+    /// For intervals below 2^32, in which lines with shares of at most 1 in all fit into 64 digits.
+    #[inline]
+    fn lower(&self, level: u64) -> (u128, u64) {
+        let (mut lower, mut used) = (0u64, 0u64);
+        for lane in &self.lanes {
+            let share = lane.share & u64::from(lane.last > level).wrapping_neg();
+            lower = lower.wrapping_add(lane.last.wrapping_sub(level).wrapping_mul(share));
+            used = used.wrapping_add(share);
+        }
+        (lower.into(), used)
+    }
+
+    /// The same for any intervals.
+    #[cold]
+    fn lower_far(&self, level: u64) -> (u128, u64) {
+        let (mut lower, mut used) = (0u128, 0u64);
+        for lane in self.lanes.iter().filter(|lane| lane.last > level) {
+            lower += u128::from(lane.last - level) * u128::from(lane.share);
+            used = used.saturating_add(lane.share);
+        }
+        (lower, used)
+    }
+
+    /// From where on the lines hold, but not above `level`.
+    #[inline]
+    fn least(&self, level: u64) -> u64 {
+        if !self.long {
+            return 0;
+        }
+        let later = self.lanes.iter().filter(|lane| lane.last > level);
+        later.map(|lane| lane.begins).max().unwrap_or(0).min(level)
+    }
+}
