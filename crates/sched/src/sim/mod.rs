@@ -7,8 +7,8 @@
 //! floating point for what happens when, run without a bound ([`Settings`]).
 //!
 //! The same system with the same seed does the same. [`run`] gives statistics only. [`run_to`] tells a
-//! [`Sink`] how far the simulation is, and if it wants that, what ran when. Where nobody wants that, both have a
-//! fast path for the common case, with the same outcome. [`run_with`] also lets a [`Monitor`] close CPUs and
+//! [`Sink`] how far the simulation is, and if it wants that, what ran when and what happened. Unless events are
+//! wanted, both have a fast path for the common case, with the same outcome. [`run_with`] also lets a [`Monitor`] close CPUs and
 //! stop threads, which is how the policies for hardware threads are written.
 //!
 //! ```
@@ -84,12 +84,13 @@ pub fn run_to(
     sink: &mut dyn Sink,
 ) -> Result<Outcome, SimError> {
     check::check(system)?;
-    if sink.interest() == Interest::Nothing
-        && let Some(found) = fast::run(system, settings, &mut |now| sink.reached(now))
-    {
-        return found;
+    match fast::run(system, settings, sink) {
+        fast::Tried::Done(found) => found,
+        fast::Tried::Left(0) => engine::run(system, settings, sink, &mut Unwatched),
+        fast::Tried::Left(told) => {
+            engine::run(system, settings, &mut sink::Rest::of(sink, told), &mut Unwatched)
+        }
     }
-    engine::run(system, settings, sink, &mut Unwatched)
 }
 
 /// Simulates a system, tells `sink` what happens, and follows the orders of `monitor`.

@@ -112,6 +112,45 @@ pub trait Sink {
     }
 }
 
+/// A sink that has been told the first slices already.
+pub(super) struct Rest<'a> {
+    sink: &'a mut dyn Sink,
+    told: u64,
+    /// How far it knows that the simulation is, ns.
+    reached: u64,
+}
+
+impl<'a> Rest<'a> {
+    /// Leaves out so many slices.
+    pub(super) fn of(sink: &'a mut dyn Sink, told: u64) -> Rest<'a> {
+        Rest { sink, told, reached: 0 }
+    }
+}
+
+impl Sink for Rest<'_> {
+    fn interest(&self) -> Interest {
+        self.sink.interest()
+    }
+
+    fn ran(&mut self, slice: Slice) {
+        match self.told.checked_sub(1) {
+            Some(left) => self.told = left,
+            None => {
+                self.reached = slice.end;
+                self.sink.ran(slice);
+            }
+        }
+    }
+
+    fn happened(&mut self, at: u64, event: Event) {
+        self.sink.happened(at, event);
+    }
+
+    fn reached(&mut self, now: u64) -> bool {
+        self.reached == 0 || self.sink.reached(now)
+    }
+}
+
 /// Nobody wants to know.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nobody;

@@ -1,70 +1,116 @@
 //! The common case, fast: independent periodic threads, each on a CPU of its own choice alone, under distinct
 //! fixed priorities or under EDF, preempted anywhere, at no cost.
 //!
-//! Owns: which systems it takes, and their simulation with statistics only. CPUs that share no thread do not
-//! know each other, so that one is simulated after the other, a stretch of time each. Its outcome is that of
-//! the engine, event for event (tests compare them). Must not: differ.
+//! Owns: which systems it takes, and their simulation with statistics and slices. CPUs that share no thread do
+//! not know each other, so that one is simulated after the other, a stretch of time each. Its outcome and
+//! what it tells are those of the engine, event for event (tests compare them). Must not: differ.
 
+mod keys;
+mod ready;
+mod told;
 mod track;
 
 use super::check;
 use super::error::SimError;
 use super::outcome::{CpuOutcome, Outcome, ThreadOutcome};
 use super::settings::Settings;
+use super::sink::{Interest, Sink, Slice};
 use super::system::{Overheads, System};
 use super::thread::{Arrivals, Class, Jitter, Preemption, Thread};
-use track::{LANE_BITS, MOST_THREADS, Track};
-
-/// Times in keys are below this: nine years.
-const MOST_TIME: u64 = 1 << (u64::BITS - LANE_BITS);
+use keys::lane_bits;
+use told::Told;
+use track::Track;
 
 /// Jobs between two looks at whether to go on, about: some milliseconds.
 const JOBS_TO_ASK: u64 = 1 << 16;
 
-/// Simulates the system if it is a simple one. `reached` hears now and then how far the simulation is, in ns,
-/// and says whether it goes on; if not, it ends there as at its horizon.
-pub(super) fn run(
-    system: &System,
+/// The same where slices are kept in between.
+const JOBS_TO_TELL: u64 = 1 << 11;
+
+/// What came of a try.
+pub(super) enum Tried {
+    /// The system has been simulated.
+    Done(Result<Outcome, SimError>),
+    /// It is left to the engine. So many slices have been told until then, and will be the engine's first ones.
+    Left(u64),
+}
+
+/// Simulates the system if it is a simple one, and if the sink wants no events. The sink hears now and then how
+/// far the simulation is, in ns, and says whether it goes on; if not, it ends there as at its horizon.
+pub(super) fn run(system: &System, settings: Settings, sink: &mut dyn Sink) -> Tried {
+    let tells = match sink.interest() {
+        Interest::Nothing => false,
+        Interest::Slices => true,
+        Interest::Everything => return Tried::Left(0),
+    };
+    let Some(tracks) = tracks(system, settings, tells) else { return Tried::Left(0) };
+    let stretch = stretch(system, if tells { JOBS_TO_TELL } else { JOBS_TO_ASK });
+    Race { system, settings, tracks, slices: Vec::new(), told: 0 }.run(stretch, sink)
+}
+
+/// All CPUs.
+struct Race<'a> {
+    system: &'a System,
     settings: Settings,
-    reached: &mut dyn FnMut(u64) -> bool,
-) -> Option<Result<Outcome, SimError>> {
-    let mut tracks = tracks(system, settings)?;
-    let stretch = stretch(system);
-    let (mut until, mut ended) = (0u64, false);
-    while !ended {
-        until = settings.horizon.min(until.saturating_add(stretch));
-        ended = until == settings.horizon;
-        for track in &mut tracks {
-            match (track.advance(until, ended), system.cpus) {
-                (Ok(()), _) => {}
-                (Err(error), 1) => return Some(Err(error)),
-                // On another CPU something may have failed before.
-                (Err(_), _) => return None,
+    tracks: Vec<Track>,
+    /// Room for those of a stretch.
+    slices: Vec<(Slice, told::End)>,
+    /// Slices that have been told.
+    told: u64,
+}
+
+impl Race<'_> {
+    /// A stretch of time after the other.
+    fn run(mut self, stretch: u64, sink: &mut dyn Sink) -> Tried {
+        let (mut until, mut ended) = (0u64, false);
+        while !ended {
+            until = self.settings.horizon.min(until.saturating_add(stretch));
+            ended = until == self.settings.horizon;
+            if let Err(error) = self.advance(until, ended) {
+                return self.failed(error);
+            }
+            if self.system.cpus > 1 && events(&self.tracks) > self.settings.most_events {
+                return Tried::Left(self.told);
+            }
+            if !ended {
+                self.flush(sink);
+                if !sink.reached(until) {
+                    // What is done at this instant is done, as at a horizon.
+                    ended = true;
+                    if let Err(error) = self.advance(until, true) {
+                        return self.failed(error);
+                    }
+                }
             }
         }
-        if system.cpus > 1 && events(&tracks) > settings.most_events {
-            return None;
-        }
-        if !ended && !reached(until) {
-            // What is done at this instant is done, as at a horizon.
-            let end = |track: &mut Track| track.advance(until, true);
-            return match tracks.iter_mut().try_for_each(end) {
-                Ok(()) => Some(Ok(outcome(system, tracks, until))),
-                Err(error) => Some(Err(error)),
-            };
-        }
+        self.tracks.iter_mut().for_each(|track| track.close(until));
+        self.flush(sink);
+        Tried::Done(Ok(outcome(self.system, self.tracks, until)))
     }
-    Some(Ok(outcome(system, tracks, settings.horizon)))
+
+    fn advance(&mut self, until: u64, is_horizon: bool) -> Result<(), SimError> {
+        self.tracks.iter_mut().try_for_each(|track| track.advance(until, is_horizon))
+    }
+
+    /// With several CPUs, something may have failed before on another one.
+    fn failed(&self, error: SimError) -> Tried {
+        if self.system.cpus == 1 { Tried::Done(Err(error)) } else { Tried::Left(self.told) }
+    }
+
+    fn flush(&mut self, sink: &mut dyn Sink) {
+        let told = self.tracks.iter_mut().filter_map(|track| track.told.as_mut());
+        self.told += told::flush(told, &mut self.slices, sink);
+    }
 }
 
 /// A track for each CPU; `None` where the system is not simple.
-fn tracks(system: &System, settings: Settings) -> Option<Vec<Track>> {
+fn tracks(system: &System, settings: Settings, tells: bool) -> Option<Vec<Track>> {
     let plain = !system.threads.is_empty()
         && system.servers.is_empty()
         && system.overheads == Overheads::default()
         && system.throttling.is_none()
         && (system.cpus == 1 || system.interference.entries().is_empty());
-    if !plain || !system.threads.iter().all(|thread| is_simple(thread, settings.horizon)) {
+    if !plain {
         return None;
     }
     let mut here: Vec<Vec<usize>> = vec![Vec::new(); system.cpus as usize];
@@ -75,15 +121,27 @@ fn tracks(system: &System, settings: Settings) -> Option<Vec<Track>> {
         }
         here.get_mut(mask.trailing_zeros() as usize)?.push(position);
     }
-    here.iter().map(|threads| track(system, settings, threads)).collect()
+    let track = |(cpu, threads): (u32, &Vec<usize>)| {
+        track(system, settings, threads, tells.then(|| Told::new(cpu)))
+    };
+    (0..).zip(&here).map(track).collect()
 }
 
 /// The track of a CPU with these threads; `None` where they are too many, or not all by deadline or by
 /// distinct priorities.
-fn track(system: &System, settings: Settings, threads: &[usize]) -> Option<Track> {
+fn track(
+    system: &System,
+    settings: Settings,
+    threads: &[usize],
+    told: Option<Told>,
+) -> Option<Track> {
     let is_edf = |at: &usize| system.threads[*at].class == Class::Edf;
     let by_deadline = threads.iter().any(is_edf);
-    if threads.len() > MOST_THREADS || (by_deadline && !threads.iter().all(is_edf)) {
+    if by_deadline && !threads.iter().all(is_edf) {
+        return None;
+    }
+    let most = 1u64 << (u64::BITS - lane_bits(threads.len()));
+    if !threads.iter().all(|at| is_simple(&system.threads[*at], settings.horizon, most)) {
         return None;
     }
     let mut threads = threads.to_vec();
@@ -97,22 +155,21 @@ fn track(system: &System, settings: Settings, threads: &[usize]) -> Option<Track
             return None;
         }
     }
-    Track::new(system, settings, &threads, by_deadline)
+    Track::new(system, settings, &threads, by_deadline, told)
 }
 
-fn is_simple(thread: &Thread, horizon: u64) -> bool {
-    let below = |time: u64| horizon.checked_add(time).is_some_and(|sum| sum < MOST_TIME);
+/// Whether a thread is simple, with times below `most` ns: nine years with few threads, days with many.
+fn is_simple(thread: &Thread, horizon: u64, most: u64) -> bool {
+    let below = |time: u64| horizon.checked_add(time).is_some_and(|sum| sum < most);
     let class = match thread.class {
         Class::Edf => below(thread.deadline),
         Class::Fifo(_) => true,
         _ => false,
     };
     let arrivals = match (&thread.arrivals, thread.jitter) {
-        (Arrivals::Periodic { offset, period }, Jitter::None) => {
-            below(*period) && *offset < MOST_TIME
-        }
+        (Arrivals::Periodic { offset, period }, Jitter::None) => below(*period) && *offset < most,
         (Arrivals::Periodic { offset, period }, Jitter::Worst(jitter)) => {
-            below(*period) && offset.checked_add(jitter).is_some_and(|first| first < MOST_TIME)
+            below(*period) && offset.checked_add(jitter).is_some_and(|first| first < most)
         }
         _ => false,
     };
@@ -125,8 +182,8 @@ fn is_simple(thread: &Thread, horizon: u64) -> bool {
         && thread.server.is_none()
 }
 
-/// The time in which about [`JOBS_TO_ASK`] jobs arrive, ns; at least 1.
-fn stretch(system: &System) -> u64 {
+/// The time in which about so many jobs arrive, ns; at least 1.
+fn stretch(system: &System, jobs: u64) -> u64 {
     let rate: u128 = system
         .threads
         .iter()
@@ -135,7 +192,7 @@ fn stretch(system: &System) -> u64 {
             _ => None,
         })
         .sum();
-    let time = (u128::from(JOBS_TO_ASK) << 64) / rate.max(1);
+    let time = (u128::from(jobs) << 64) / rate.max(1);
     u64::try_from(time).unwrap_or(u64::MAX).max(1)
 }
 

@@ -1,5 +1,5 @@
 use super::super::random::Dice;
-use super::super::{Cost, Late, Nobody, Unwatched, engine};
+use super::super::{Cost, Event, Late, Nobody, Unwatched, engine};
 use super::*;
 
 /// A periodic thread, perhaps with the jitter that bounds assume.
@@ -25,7 +25,54 @@ fn thread(dice: &mut Dice, class: Class) -> Thread {
 }
 
 fn run(system: &System, settings: Settings) -> Option<Result<Outcome, SimError>> {
-    super::run(system, settings, &mut |_| true)
+    tried(super::run(system, settings, &mut Nobody))
+}
+
+fn tried(found: Tried) -> Option<Result<Outcome, SimError>> {
+    match found {
+        Tried::Done(found) => Some(found),
+        Tried::Left(_) => None,
+    }
+}
+
+/// Slices, and how often it is asked whether to go on before it says no.
+struct Tape {
+    slices: Vec<Slice>,
+    left: u64,
+    last: u64,
+}
+
+impl Tape {
+    fn new() -> Tape {
+        Tape { slices: Vec::new(), left: u64::MAX, last: 0 }
+    }
+}
+
+impl Sink for Tape {
+    fn interest(&self) -> Interest {
+        Interest::Slices
+    }
+
+    fn ran(&mut self, slice: Slice) {
+        self.slices.push(slice);
+    }
+
+    fn happened(&mut self, _: u64, _: Event) {
+        unreachable!("no events are wanted");
+    }
+
+    fn reached(&mut self, now: u64) -> bool {
+        self.last = now;
+        self.left = self.left.saturating_sub(1);
+        self.left > 0
+    }
+}
+
+/// Outcome and slices of the engine.
+fn of_engine(system: &System, settings: Settings) -> (Result<Outcome, SimError>, Vec<Slice>) {
+    let mut tape = Tape::new();
+    let outcome = engine::run(system, settings, &mut tape, &mut Unwatched);
+    (outcome, tape.slices)
 }
 
 /// Threads that are pinned to CPUs, each of which has its own order.
@@ -69,17 +116,14 @@ fn ended_early_it_is_as_with_that_horizon() {
     for seed in 0..6 {
         let mut dice = Dice::new(seed);
         let system = pinned(&mut dice, 1 + (seed % 3) as u32);
-        let most = 1 + dice.up_to(3);
-        let (mut asked, mut last) = (0, 0);
+        let mut tape = Tape { left: 1 + dice.up_to(3), ..Tape::new() };
         let settings = Settings::until(10_000_000).with_seed(seed);
-        let found = super::run(&system, settings, &mut |now| {
-            (asked, last) = (asked + 1, now);
-            asked < most
-        });
-        let Ok(found) = found.unwrap() else { continue };
-        ended += u32::from(last == found.horizon);
+        let Some(Ok(found)) = tried(super::run(&system, settings, &mut tape)) else { continue };
+        ended += u32::from(tape.last == found.horizon);
         let until = Settings { horizon: found.horizon, ..settings };
-        assert_eq!(run(&system, until), Some(Ok(found)), "seed {seed}: {system:?}");
+        assert_eq!(run(&system, until), Some(Ok(found.clone())), "seed {seed}: {system:?}");
+        let (outcome, slices) = of_engine(&system, until);
+        assert_eq!((Ok(found), tape.slices), (outcome, slices), "seed {seed}: {system:?}");
     }
     assert!(ended > 0);
 }
@@ -105,6 +149,66 @@ fn it_does_as_the_engine() {
         assert_eq!(quick, Some(engine), "seed {seed}: {system:?}");
     }
     assert_eq!(taken, 3_000);
+}
+
+/// What ran when is told in the order of the engine, by one CPU and by several, over many stretches; and where
+/// the fast path gives up on the way, the engine goes on behind what is told.
+#[test]
+fn it_tells_the_slices_of_the_engine() {
+    let mut left = 0;
+    for seed in 0..500 {
+        let mut dice = Dice::new(seed);
+        let system = pinned(&mut dice, 1 + (seed % 4) as u32);
+        let horizon = if seed % 20 == 0 { 100_000 } else { dice.up_to(900) };
+        let settings = Settings::until(horizon).with_seed(seed);
+        let mut tape = Tape::new();
+        let quick = tried(super::run(&system, settings, &mut tape));
+        let (outcome, slices) = of_engine(&system, settings);
+        assert_eq!(quick, Some(outcome), "seed {seed}: {system:?}");
+        assert_eq!(tape.slices, slices, "seed {seed}: {system:?}");
+
+        let few = settings.with_most_events(dice.up_to(horizon / 3));
+        let mut tape = Tape::new();
+        let found = super::super::run_to(&system, few, &mut tape);
+        let (outcome, slices) = of_engine(&system, few);
+        left += u32::from(outcome.is_err());
+        assert_eq!(found, outcome, "seed {seed}: {system:?}");
+        if outcome.is_ok() {
+            assert_eq!(tape.slices, slices, "seed {seed}: {system:?}");
+        } else {
+            // What failed may have told more on one CPU, and less where the engine keeps some back.
+            let both = tape.slices.len().min(slices.len());
+            assert_eq!(tape.slices[..both], slices[..both], "seed {seed}: {system:?}");
+        }
+    }
+    assert!(left > 50, "{left}");
+}
+
+/// More threads than a word has bits.
+#[test]
+fn many_threads_do_as_in_the_engine() {
+    for seed in 0..60 {
+        let mut dice = Dice::new(seed);
+        let by_deadline = seed % 2 == 0;
+        let count = [65, 66, 127, 128, 129, 200, 300][seed as usize % 7];
+        let mut system = System::new(1 + (seed % 3) as u32 / 2);
+        for priority in 0..count {
+            let class = if by_deadline { Class::Edf } else { Class::Fifo(priority) };
+            let mut made = thread(&mut dice, class).on(&[0]);
+            // Else few ever run.
+            if let Arrivals::Periodic { offset, period } = made.arrivals {
+                made.arrivals = Arrivals::Periodic { offset, period: period * u64::from(count) };
+            }
+            system.threads.push(made);
+        }
+        let settings = Settings::until(dice.up_to(30_000)).with_seed(seed);
+        let mut tape = Tape::new();
+        let quick = tried(super::run(&system, settings, &mut tape));
+        let (outcome, slices) = of_engine(&system, settings);
+        assert_eq!(quick, Some(outcome.clone()), "seed {seed}: {system:?}");
+        assert_eq!(run(&system, settings), Some(outcome), "seed {seed}: {system:?}");
+        assert_eq!(tape.slices, slices, "seed {seed}: {system:?}");
+    }
 }
 
 #[test]

@@ -4,6 +4,9 @@
 //!
 //! There is no queue of jobs: arrivals are a period apart, so that those that wait are known by their
 //! count. Who is ready is a bit each, in the order of urgency under fixed priorities.
+//!
+//! What runs for every event is compiled for each kind of track: `EDF`, by deadline instead of priority;
+//! `MANY`, more threads than a word has bits; `TELL`, slices are wanted.
 
 use super::super::engine::MOST_WAITING;
 use super::super::error::SimError;
@@ -12,18 +15,9 @@ use super::super::settings::Settings;
 use super::super::source::Costs;
 use super::super::system::System;
 use super::super::thread::{Arrivals, Late, Thread};
-
-/// Binary digits of a key that say which lane it is.
-pub(super) const LANE_BITS: u32 = 6;
-
-/// Threads that there are bits for.
-pub(super) const MOST_THREADS: usize = 1 << LANE_BITS;
-
-/// Keys are looked at four at a time, which the processor does side by side.
-const ABREAST: usize = 4;
-
-/// No time.
-const NEVER: u64 = u64::MAX;
+use super::keys::{Keys, NEVER};
+use super::ready::{MOST_THREADS, Ready, WORD};
+use super::told::{End, Told};
 
 /// A thread and its current job: what every event touches.
 #[derive(Clone, Copy, Debug)]
@@ -60,46 +54,35 @@ struct Ledger {
     outcome: ThreadOutcome,
 }
 
-/// The state. A key is a time with the number of its lane behind it, so that the least one says both.
+/// The state.
 #[derive(Debug)]
 pub(super) struct Track {
     now: u64,
     /// When the running job will be done; [`NEVER`] without one.
     end: u64,
     by_deadline: bool,
-    /// Keys of next releases, padded with [`NEVER`].
-    next: Vec<u64>,
-    /// Keys of the absolute deadlines of current jobs, for EDF.
-    dues: Vec<u64>,
+    /// Next releases.
+    next: Keys,
+    /// Absolute deadlines of current jobs, for EDF.
+    dues: Keys,
     lanes: Vec<Lane>,
     ledgers: Vec<Ledger>,
-    /// A bit for each lane with a job.
-    ready: u64,
-    /// Lanes that came to have one at this instant.
+    /// Lanes with a job.
+    ready: Ready,
+    /// Lanes that came to have one at this instant, where there are few.
     fresh: u64,
     running: Option<usize>,
     last: Option<usize>,
     switches: u64,
     pub(super) events: u64,
     most_events: u64,
+    /// What ran when, if that is wanted.
+    pub(super) told: Option<Told>,
 }
 
-/// The key of a time that leaves room for the lane.
-#[inline]
-fn key(time: u64, lane: usize) -> u64 {
-    (time << LANE_BITS) | lane as u64
-}
-
-/// The least key.
-#[inline]
-fn least(keys: &[u64]) -> u64 {
-    let mut found = [NEVER; ABREAST];
-    for keys in keys.chunks_exact(ABREAST) {
-        for (least, key) in found.iter_mut().zip(keys) {
-            *least = (*least).min(*key);
-        }
-    }
-    found.iter().fold(NEVER, |least, key| least.min(*key))
+/// Whether threads are that many.
+fn many(threads: usize) -> bool {
+    threads > WORD
 }
 
 /// A lane and its ledger at time 0.
@@ -144,45 +127,57 @@ impl Track {
         settings: Settings,
         threads: &[usize],
         by_deadline: bool,
+        told: Option<Told>,
     ) -> Option<Track> {
+        if threads.len() > MOST_THREADS {
+            return None;
+        }
         let made = threads.iter().map(|at| lane(&system.threads[*at], *at, settings.seed));
         let (lanes, ledgers): (Vec<Lane>, Vec<Ledger>) = made.collect::<Option<_>>()?;
-        let first = lanes.iter().enumerate().map(|(at, lane)| key(lane.floor, at));
-        let mut next: Vec<u64> = first.collect();
-        next.resize(next.len().next_multiple_of(ABREAST), NEVER);
+        let mut next = Keys::new(lanes.len());
+        lanes.iter().enumerate().for_each(|(at, lane)| next.set(at, lane.floor));
         Some(Track {
             now: 0,
             end: NEVER,
             by_deadline,
-            dues: vec![NEVER; next.len()],
+            dues: Keys::new(lanes.len()),
             next,
+            ready: Ready::new(lanes.len()),
             lanes,
             ledgers,
-            ready: 0,
             fresh: 0,
             running: None,
             last: None,
             switches: 0,
             events: 0,
             most_events: settings.most_events,
+            told,
         })
     }
 
     /// What happens before `limit`, ns; if this is the horizon, also what ends at it.
     pub(super) fn advance(&mut self, limit: u64, is_horizon: bool) -> Result<(), SimError> {
-        if self.by_deadline {
-            self.run::<true>(limit, is_horizon)
-        } else {
-            self.run::<false>(limit, is_horizon)
+        match (self.by_deadline, many(self.lanes.len()), self.told.is_some()) {
+            (false, false, false) => self.run::<false, false, false>(limit, is_horizon),
+            (false, false, true) => self.run::<false, false, true>(limit, is_horizon),
+            (false, true, false) => self.run::<false, true, false>(limit, is_horizon),
+            (false, true, true) => self.run::<false, true, true>(limit, is_horizon),
+            (true, false, false) => self.run::<true, false, false>(limit, is_horizon),
+            (true, false, true) => self.run::<true, false, true>(limit, is_horizon),
+            (true, true, false) => self.run::<true, true, false>(limit, is_horizon),
+            (true, true, true) => self.run::<true, true, true>(limit, is_horizon),
         }
     }
 
     /// Each round goes to the next release or completion.
-    fn run<const EDF: bool>(&mut self, limit: u64, is_horizon: bool) -> Result<(), SimError> {
-        let mut soonest = least(&self.next);
+    fn run<const EDF: bool, const MANY: bool, const TELL: bool>(
+        &mut self,
+        limit: u64,
+        is_horizon: bool,
+    ) -> Result<(), SimError> {
+        let (mut release, mut lane) = self.next.least::<MANY>();
         let mut end = self.end;
         loop {
-            let release = soonest >> LANE_BITS;
             let now = end.min(release);
             if now >= limit && !(is_horizon && end == limit) {
                 break;
@@ -194,15 +189,15 @@ impl Track {
             let completed = end == now;
             if completed {
                 self.count_event()?;
-                self.complete::<EDF>();
+                self.complete::<EDF, MANY, TELL>();
             }
             if now < limit {
-                while soonest >> LANE_BITS == now {
-                    self.release::<EDF>(soonest)?;
-                    soonest = least(&self.next);
+                while release == now {
+                    self.release::<EDF, MANY>(lane)?;
+                    (release, lane) = self.next.least::<MANY>();
                 }
             }
-            self.dispatch::<EDF>(completed);
+            self.dispatch::<EDF, MANY, TELL>(completed);
             end = match self.running {
                 Some(at) => now.saturating_add(self.lanes[at].left),
                 None => NEVER,
@@ -212,9 +207,19 @@ impl Track {
         Ok(())
     }
 
+    /// The running job is no longer what runs, or ends here: what it ran is told.
+    #[inline]
+    fn tell<const TELL: bool>(&mut self, at: usize, end: End) {
+        if TELL && let Some(told) = &mut self.told {
+            let (lane, ledger) = (&self.lanes[at], &self.ledgers[at]);
+            let job = || (lane.arrival - ledger.offset) / lane.period;
+            told.until(self.now, end, ledger.thread, job);
+        }
+    }
+
     /// A job that arrived at `arrival` becomes the current one of its lane.
     #[inline]
-    fn start<const EDF: bool>(&mut self, at: usize, arrival: u64) {
+    fn start<const EDF: bool, const MANY: bool>(&mut self, at: usize, arrival: u64) {
         let lane = &mut self.lanes[at];
         if lane.drawn {
             lane.cost = self.ledgers[at].costs.next();
@@ -223,14 +228,15 @@ impl Track {
         lane.left = lane.cost;
         lane.begun = false;
         if EDF {
-            self.dues[at] = key(arrival + lane.deadline, at);
+            self.dues.put::<MANY>(at, arrival + lane.deadline);
         }
     }
 
     /// The running job is done.
     #[inline]
-    fn complete<const EDF: bool>(&mut self) {
+    fn complete<const EDF: bool, const MANY: bool, const TELL: bool>(&mut self) {
         let Some(at) = self.running else { return };
+        self.tell::<TELL>(at, End::Completed);
         let lane = &mut self.lanes[at];
         let ledger = &mut self.ledgers[at];
         let response = self.now - lane.arrival;
@@ -247,28 +253,30 @@ impl Track {
             lane.waiting -= 1;
             // Of those that wait the first came a period after it.
             let arrival = lane.arrival + lane.period;
-            self.start::<EDF>(at, arrival);
+            self.start::<EDF, MANY>(at, arrival);
         } else {
-            self.ready &= !(1 << at);
-            self.dues[at] = NEVER;
+            self.ready.remove::<MANY>(at);
+            if EDF {
+                self.dues.put::<MANY>(at, NEVER);
+            }
         }
     }
 
-    /// Releases what has this key.
+    /// Releases the next job of a lane.
     #[inline]
-    fn release<const EDF: bool>(&mut self, soonest: u64) -> Result<(), SimError> {
+    fn release<const EDF: bool, const MANY: bool>(&mut self, at: usize) -> Result<(), SimError> {
         self.count_event()?;
-        let at = soonest as usize % MOST_THREADS;
         let lane = &mut self.lanes[at];
         let arrival = lane.coming;
         // It has room for the lane, since now is below the horizon.
         lane.coming = arrival + lane.period;
-        self.next[at] = key(lane.coming.max(lane.floor), at);
-        let bit = 1 << at;
-        if self.ready & bit == 0 {
-            self.ready |= bit;
-            self.fresh |= bit;
-            self.start::<EDF>(at, arrival);
+        self.next.put::<MANY>(at, lane.coming.max(lane.floor));
+        if !self.ready.has::<MANY>(at) {
+            self.ready.insert::<MANY>(at);
+            if !MANY {
+                self.fresh |= 1 << at;
+            }
+            self.start::<EDF, MANY>(at, arrival);
         } else if lane.skips {
             self.ledgers[at].outcome.lost += 1;
         } else {
@@ -283,21 +291,25 @@ impl Track {
 
     /// Gives the CPU to the most urgent.
     #[inline]
-    fn dispatch<const EDF: bool>(&mut self, completed: bool) {
-        let chosen = if self.ready == 0 {
+    fn dispatch<const EDF: bool, const MANY: bool, const TELL: bool>(&mut self, completed: bool) {
+        let chosen = if self.ready.is_empty() {
             None
         } else if EDF {
-            self.earliest(completed)
+            self.earliest::<MANY>(completed)
         } else {
-            Some(self.ready.trailing_zeros() as usize)
+            Some(self.ready.first::<MANY>())
         };
         self.fresh = 0;
         if chosen != self.running {
             if let Some(at) = self.running {
                 self.last = Some(at);
-                if self.ready & (1 << at) != 0 && self.lanes[at].begun {
+                if self.ready.has::<MANY>(at) && self.lanes[at].begun {
                     self.ledgers[at].outcome.preemptions += 1;
+                    self.tell::<TELL>(at, End::Displaced);
                 }
+            }
+            if TELL && let Some(told) = &mut self.told {
+                told.from(self.now);
             }
             self.switches += u64::from(chosen.is_some() && self.last != chosen);
             self.running = chosen;
@@ -309,23 +321,15 @@ impl Track {
 
     /// The earliest deadline; of equal ones that of who runs, else the first.
     #[inline]
-    fn earliest(&self, completed: bool) -> Option<usize> {
-        let running = self.running.filter(|at| self.ready & (1 << at) != 0);
-        let found = match running {
+    fn earliest<const MANY: bool>(&self, completed: bool) -> Option<usize> {
+        let running = self.running.filter(|at| self.ready.has::<MANY>(*at));
+        let (due, lane) = match running {
             // Who runs was the earliest; only what has just come can be earlier.
-            Some(at) if !completed => {
-                let mut found = self.dues[at];
-                let mut fresh = self.fresh;
-                while fresh != 0 {
-                    found = found.min(self.dues[fresh.trailing_zeros() as usize]);
-                    fresh &= fresh - 1;
-                }
-                found
-            }
-            _ => least(&self.dues),
+            Some(at) if !completed && !MANY => self.dues.least_of(at, self.fresh),
+            _ => self.dues.least::<MANY>(),
         };
-        let equal = running.filter(|at| self.dues[*at] >> LANE_BITS == found >> LANE_BITS);
-        Some(equal.unwrap_or(found as usize % MOST_THREADS))
+        let equal = running.filter(|at| self.dues.time(*at) == due);
+        Some(equal.unwrap_or(lane))
     }
 
     #[inline]
@@ -337,6 +341,15 @@ impl Track {
         Ok(())
     }
 
+    /// What runs at the horizon, has run until there.
+    pub(super) fn close(&mut self, horizon: u64) {
+        if let Some(at) = self.running {
+            self.lanes[at].left -= horizon - self.now;
+            self.now = horizon;
+            self.tell::<true>(at, End::Horizon);
+        }
+    }
+
     /// What became of the CPU, and of its threads in their places.
     pub(super) fn finish(mut self, horizon: u64, threads: &mut [ThreadOutcome]) -> CpuOutcome {
         let mut busy = 0;
@@ -346,7 +359,7 @@ impl Track {
         for (at, ledger) in self.ledgers.iter_mut().enumerate() {
             let lane = &mut self.lanes[at];
             let jobs = ledger.outcome.responses.count();
-            if self.ready & (1 << at) != 0 {
+            if self.ready.contains(at) {
                 ledger.outcome.received += lane.cost - lane.left;
                 ledger.outcome.unfinished = 1 + u64::from(lane.waiting);
                 ledger.outcome.begun = lane.left < lane.cost;

@@ -1,0 +1,65 @@
+//! What ran when on a CPU, as the engine would tell it.
+//!
+//! Owns: [`Told`], the slices of a stretch of time, and their order among CPUs. Must not: keep them longer.
+
+use super::super::sink::{Sink, Slice};
+
+/// Why a slice ended. At one instant the engine tells first of jobs that are done, then of those that lose their
+/// CPU, then of those that it leaves at the horizon, each in the order of CPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum End {
+    Completed,
+    Displaced,
+    Horizon,
+}
+
+/// The slices of a CPU.
+#[derive(Debug)]
+pub(super) struct Told {
+    cpu: u32,
+    /// Since when what runs now has run.
+    from: u64,
+    slices: Vec<(Slice, End)>,
+}
+
+impl Told {
+    pub(super) fn new(cpu: u32) -> Told {
+        Told { cpu, from: 0, slices: Vec::new() }
+    }
+
+    /// Something else runs from now on.
+    #[inline]
+    pub(super) fn from(&mut self, now: u64) {
+        self.from = now;
+    }
+
+    /// What runs has run until now.
+    #[inline]
+    pub(super) fn until(&mut self, now: u64, end: End, thread: usize, job: impl FnOnce() -> u64) {
+        if self.from < now {
+            let slice = Slice { cpu: self.cpu, thread, job: job(), start: self.from, end: now };
+            self.slices.push((slice, end));
+            self.from = now;
+        }
+    }
+}
+
+/// Tells the slices of all CPUs, which are given in their order, and forgets them. Gives their number.
+pub(super) fn flush<'a>(
+    cpus: impl Iterator<Item = &'a mut Told>,
+    all: &mut Vec<(Slice, End)>,
+    sink: &mut dyn Sink,
+) -> u64 {
+    all.clear();
+    let mut parts = 0;
+    for told in cpus {
+        parts += 1;
+        all.append(&mut told.slices);
+    }
+    if parts > 1 {
+        // Each part is in order, which a stable sort makes use of; equals stay in the order of CPUs.
+        all.sort_by_key(|(slice, end)| (slice.end, *end));
+    }
+    all.iter().for_each(|(slice, _)| sink.ran(*slice));
+    all.len() as u64
+}
