@@ -58,6 +58,7 @@ impl<const TELL: bool> Machine<TELL> {
             expired: vec![false; timers],
             dirty: 0,
             apart: false,
+            open: system.throttling.is_none(),
             ends: vec![NEVER; system.cpus as usize],
             told: Vec::new(),
             tells_events: false,

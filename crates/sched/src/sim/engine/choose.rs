@@ -202,6 +202,17 @@ impl<const TELL: bool> Machine<TELL> {
         first.into_iter().chain(asked).min().map(|c| c.thread)
     }
 
+    /// Whether the most urgent threads of a domain of several CPUs are those that run.
+    pub(super) fn all_stay(&self, domain: usize) -> bool {
+        let Domain { cpus, queue, asked, .. } = &self.domains[domain];
+        let runs = |(_, thread): (_, usize)| self.runners[thread].cpu.is_some();
+        self.open && asked.is_empty() && queue.iter().take(cpus.len()).all(runs) && {
+            // Else one that runs is not ready any more, or not among the most urgent.
+            let busy = cpus.iter().filter(|cpu| self.cpus[**cpu].thread.is_some()).count();
+            busy == queue.len().min(cpus.len())
+        }
+    }
+
     /// Chooses for a domain of several CPUs: `winners` by CPU of the machine.
     pub(super) fn choose_many(&mut self, domain: usize, sums: Sums) {
         let mut winners = std::mem::take(&mut self.winners);
@@ -231,9 +242,11 @@ impl<const TELL: bool> Machine<TELL> {
         winners: &mut [Option<usize>],
     ) {
         let cpus = &self.domains[domain].cpus;
-        let mut free = cpus.iter().fold(0u128, |mask, cpu| mask | (1 << *cpu));
+        let (mut free, mut idle) = (0u128, 0u128);
         for cpu in cpus {
             winners[*cpu] = None;
+            free |= 1 << *cpu;
+            idle |= u128::from(self.cpus[*cpu].thread.is_none()) << *cpu;
         }
         // CPUs whose threads will probably stay.
         let first = order.clone().take(cpus.len());
@@ -251,7 +264,12 @@ impl<const TELL: bool> Machine<TELL> {
             if server.is_some() && cpus.iter().any(served) {
                 continue;
             }
-            if let Some(cpu) = self.place(band, thread, free & runner.mask, staying) {
+            let allowed = free & runner.mask;
+            let place = match self.open {
+                true => self.place_open(thread, allowed, staying, idle),
+                false => self.place(band, thread, allowed, staying),
+            };
+            if let Some(cpu) = place {
                 winners[cpu] = Some(thread);
                 free &= !(1 << cpu);
             }
@@ -272,5 +290,21 @@ impl<const TELL: bool> Machine<TELL> {
             (stays, other, self.cpus[*cpu].thread.is_some(), *cpu)
         };
         self.domains[runner.domain].cpus.iter().copied().filter(fits).min_by_key(cost)
+    }
+
+    /// The same where every CPU admits everybody.
+    fn place_open(&self, thread: usize, allowed: u128, staying: u128, idle: u128) -> Option<usize> {
+        let runner = &self.runners[thread];
+        let within = |mask: u128, cpu: &usize| mask & (1 << *cpu) != 0;
+        if let Some(own) = runner.cpu.filter(|cpu| within(allowed, cpu)) {
+            return Some(own);
+        }
+        let leaving = allowed & !staying;
+        let those = if leaving != 0 { leaving } else { allowed };
+        if let Some(last) = runner.last_cpu.filter(|cpu| within(those, cpu)) {
+            return Some(last);
+        }
+        let those = if those & idle != 0 { those & idle } else { those };
+        (those != 0).then(|| those.trailing_zeros() as usize)
     }
 }

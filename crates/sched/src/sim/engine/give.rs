@@ -20,13 +20,15 @@ impl<const TELL: bool> Machine<TELL> {
             0 => super::fair::Sums::default(),
             _ => self.sums(domain),
         };
+        let count = self.domains[domain].cpus.len();
+        let mut changed = false;
         if let [cpu] = self.domains[domain].cpus[..] {
             self.winners[cpu] = self.choose_one(domain, sums);
+        } else if self.all_stay(domain) {
+            return self.refresh_changed(domain);
         } else {
             self.choose_many(domain, sums);
         }
-        let count = self.domains[domain].cpus.len();
-        let mut changed = false;
         for index in 0..count {
             let cpu = self.domains[domain].cpus[index];
             if self.cpus[cpu].thread != self.winners[cpu] {
@@ -44,11 +46,21 @@ impl<const TELL: bool> Machine<TELL> {
             self.reasons.dispatch = true;
             self.count_preemptions();
         }
-        for index in 0..count {
-            let cpu = self.domains[domain].cpus[index];
-            if changed {
+        if changed && !self.rates.all_full() {
+            for index in 0..count {
+                let cpu = self.domains[domain].cpus[index];
                 self.refresh_core(cpu);
+                self.refresh(cpu);
             }
+        } else {
+            self.refresh_changed(domain);
+        }
+    }
+
+    /// When something is to be done on those CPUs of a domain where that may have moved.
+    fn refresh_changed(&mut self, domain: usize) {
+        for index in 0..self.domains[domain].cpus.len() {
+            let cpu = self.domains[domain].cpus[index];
             if !self.goes_on_as_before(cpu) {
                 self.refresh(cpu);
             }
@@ -154,10 +166,6 @@ impl<const TELL: bool> Machine<TELL> {
 
     /// Rates of a core after one of its CPUs has changed hands.
     fn refresh_core(&mut self, cpu: usize) {
-        if self.rates.all_full() {
-            self.cpus[cpu].rate = self.rates.scale;
-            return;
-        }
         for index in 0..=self.cpus[cpu].siblings.len() {
             let at = match index {
                 0 => cpu,

@@ -83,6 +83,8 @@ pub(super) struct Machine<const TELL: bool> {
     dirty: u128,
     /// Whether CPUs of different domains do not influence each other.
     apart: bool,
+    /// Whether every thread may use every CPU of its mask at any time: nobody closes one, none is throttled.
+    open: bool,
     /// When something is to be done on each CPU.
     ends: Vec<u64>,
     told: Vec<Told>,
@@ -131,6 +133,7 @@ impl<const TELL: bool> Machine<TELL> {
         monitor: &mut M,
     ) -> Result<Outcome, SimError> {
         let mut given = Vec::new();
+        self.open &= !M::ACTIVE;
         if M::ACTIVE {
             // Before anything runs, so that it can set its first timer.
             self.look(monitor, &mut given)?;

@@ -163,6 +163,21 @@ impl Coming {
     }
 }
 
+/// The next job to come of a thread, on the way through time.
+#[derive(Clone, Copy, Debug)]
+struct Stream<'a> {
+    task: &'a Coming,
+    number: u64,
+    /// When it arrives, or is due, as the walk goes; `None` if never.
+    at: Option<u64>,
+}
+
+/// The first of those that come, of equal ones the first stream.
+fn first<'a, 'b>(streams: &'b mut [Stream<'a>]) -> Option<(u64, &'b mut Stream<'a>)> {
+    let next = streams.iter_mut().filter_map(|stream| Some((stream.at?, stream)));
+    next.min_by_key(|(at, _)| *at)
+}
+
 /// The slack at `now` of a processor with these jobs, in the caller's unit of time; negative if a
 /// deadline cannot be kept. `None` without a job pending.
 ///
@@ -198,19 +213,19 @@ fn deadline_slack(now: u64, pending: &[Pending], coming: &[Coming]) -> Option<i1
     let mut jobs: Vec<(u64, u64)> =
         pending.iter().filter(|job| by_deadline(&job.order)).map(|j| (j.due, j.left)).collect();
     jobs.sort_unstable_by_key(|(due, _)| std::cmp::Reverse(*due));
-    let mut streams: Vec<(&Coming, u64)> = coming
-        .iter()
-        .filter(|task| by_deadline(&task.order))
-        .map(|task| (task, task.next))
-        .collect();
-    let excess: u128 = streams.iter().map(|(task, _)| task.excess()).sum();
+    let streams = coming.iter().filter(|task| by_deadline(&task.order));
+    let mut streams: Vec<Stream> =
+        streams.map(|task| Stream { task, number: task.next, at: task.due(task.next) }).collect();
+    if jobs.is_empty() && streams.is_empty() {
+        return None;
+    }
+    let excess: u128 = streams.iter().map(|stream| stream.task.excess()).sum();
     let excess = i128::try_from(excess).unwrap_or(i128::MAX);
     let mut work = 0i128;
     let mut least: Option<i128> = None;
     let full = !is_below_full(&streams);
     for point in 0..MOST_POINTS {
-        let next = streams.iter_mut().filter_map(|(task, n)| Some((task.due(*n)?, task, n)));
-        let next = next.min_by_key(|(due, ..)| *due);
+        let next = first(&mut streams);
         let due = match (jobs.last().copied(), next) {
             (None, None) => return least,
             (Some((due, left)), next) if next.as_ref().is_none_or(|(d, ..)| due <= *d) => {
@@ -218,9 +233,10 @@ fn deadline_slack(now: u64, pending: &[Pending], coming: &[Coming]) -> Option<i1
                 work += i128::from(left);
                 due
             }
-            (_, Some((due, task, number))) => {
-                work += i128::from(task.cost);
-                *number = number.saturating_add(1);
+            (_, Some((due, stream))) => {
+                work += i128::from(stream.task.cost);
+                stream.number = stream.number.saturating_add(1);
+                stream.at = stream.task.due(stream.number);
                 due
             }
             (Some(_), None) => return least,
@@ -241,12 +257,12 @@ fn deadline_slack(now: u64, pending: &[Pending], coming: &[Coming]) -> Option<i1
 }
 
 /// Whether threads need no more than all of the time in the long run; rounded against it.
-fn is_below_full(streams: &[(&Coming, u64)]) -> bool {
+fn is_below_full(streams: &[Stream]) -> bool {
     const WHOLE: u128 = 1 << 64;
     let share = |task: &Coming| {
         task.period.map_or(0, |period| (u128::from(task.cost) << 64).div_ceil(period.max(1).into()))
     };
-    streams.iter().map(|(task, _)| share(task)).fold(0, u128::saturating_add) <= WHOLE
+    streams.iter().map(|stream| share(stream.task)).fold(0, u128::saturating_add) <= WHOLE
 }
 
 /// Of a job of priority `level` that is due at `due`: the most of w - now - W(w) over w up to then,
@@ -261,17 +277,14 @@ fn priority_slack(
 ) -> i128 {
     let waiting = pending.iter().filter(|job| job.order.delays(level));
     let mut work: i128 = waiting.map(|job| i128::from(job.left)).sum();
-    let mut streams: Vec<(&Coming, u64)> = coming
-        .iter()
-        .filter(|task| task.order.delays(level))
-        .map(|task| (task, task.next))
+    let streams = coming.iter().filter(|task| task.order.delays(level));
+    let mut streams: Vec<Stream> = streams
+        .map(|task| Stream { task, number: task.next, at: task.arrival(task.next) })
         .collect();
     let free_at = |at: u64, work: i128| i128::from(at) - i128::from(now) - work;
     let mut most = free_at(now.min(due), work);
     for _ in 0..MOST_POINTS {
-        let next = streams.iter_mut().filter_map(|(task, n)| Some((task.arrival(*n)?, task, n)));
-        let next = next.min_by_key(|(arrival, ..)| *arrival).filter(|(at, ..)| *at < due);
-        let Some((arrival, task, number)) = next else {
+        let Some((arrival, stream)) = first(&mut streams).filter(|(at, _)| *at < due) else {
             return most.max(free_at(due, work));
         };
         if arrival > now {
@@ -280,8 +293,9 @@ fn priority_slack(
         if enough.is_some_and(|enough| most >= enough) {
             return most;
         }
-        work += i128::from(task.cost);
-        *number = number.saturating_add(1);
+        work += i128::from(stream.task.cost);
+        stream.number = stream.number.saturating_add(1);
+        stream.at = stream.task.arrival(stream.number);
     }
     most
 }
