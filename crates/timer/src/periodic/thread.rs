@@ -24,9 +24,6 @@ use super::scheduling::Scheduling;
 use super::statistics::{Recorder, Snapshot, Statistics};
 use super::watch::Watch;
 
-/// The slack of the thread's waits, ns, so that no wait has to set it.
-const LEAST_SLACK_NS: u64 = 1;
-
 /// A thread whose body is run once a period, released at absolute times.
 ///
 /// Releases lie on a grid, so that neither the length of jobs nor late wake-ups ever shift one
@@ -255,7 +252,7 @@ impl Plan {
     /// The thread.
     fn live<B, C, M, F, R>(
         mut self,
-        sleeper: Sleeper<C, M>,
+        mut sleeper: Sleeper<C, M>,
         stop: Stop,
         recorder: Arc<Recorder>,
         body: F,
@@ -268,6 +265,7 @@ impl Plan {
         F: FnMut(&mut Job<'_, C, M>) -> R,
         R: Next,
     {
+        sleeper.take_slack();
         // Nobody hears what is told if the starter is gone, which cannot be: it waits for this.
         let watch = match self.set_up() {
             Ok(watch) => watch,
@@ -293,8 +291,6 @@ impl Plan {
                 error,
             })?;
         }
-        // Refused only where there is no such call.
-        let _ = os::set_timer_slack(LEAST_SLACK_NS);
         // A thread of the deadline class starts no others, which its watch may have to.
         let is_first = matches!(self.builder.scheduling, Scheduling::Deadline { .. });
         let early = if is_first { self.make_watch()? } else { None };

@@ -17,6 +17,9 @@ const WORTH_ASKING_NS: u64 = 20_000;
 /// So long before the deadline the end of the sleep is rehearsed, ns.
 pub(super) const REHEARSAL_NS: u64 = 1_500;
 
+/// The least timer slack, ns; 0 would mean the default.
+pub(super) const LEAST_SLACK_NS: u64 = 1;
+
 /// When a sleep is to end.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Until {
@@ -101,9 +104,11 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
 
     fn get_near(&mut self, rest: &mut Rest, left: u64) {
         let deadline = rest.slept.deadline_ns;
-        rest.place = self.place(left);
+        // Who only waits in the kernel learns nothing and spins nothing: it is spared the questions.
+        let asks = self.settings.policy != Policy::KernelOnly;
+        rest.place = if asks { self.place(left) } else { Place::UNKNOWN };
         let plan = self.plan(rest.place, left);
-        rest.preemptions = (left > WORTH_NS).then(|| self.mechanism.preemptions());
+        rest.preemptions = (asks && left > WORTH_NS).then(|| self.mechanism.preemptions());
         if let Plan::Kernel { margin_ns, .. } = plan {
             let waited = self.wait(rest.place, rest.begun_ns, deadline, margin_ns);
             self.learn(rest.place, plan, waited, deadline);
@@ -158,8 +163,8 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
 
     /// Waits for an absolute time, without slack.
     fn wait_absolute(&mut self, place: Place, until: u64) -> Waited {
-        const LEAST_SLACK_NS: u64 = 1;
-        let slack = if place.class.is_real_time() { None } else { self.mechanism.slack_ns() };
+        let none = self.has_no_slack || place.class.is_real_time();
+        let slack = if none { None } else { self.mechanism.slack_ns() };
         let slack = slack.filter(|slack| *slack > LEAST_SLACK_NS);
         if slack.is_some() {
             self.mechanism.set_slack_ns(LEAST_SLACK_NS);

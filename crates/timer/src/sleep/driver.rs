@@ -93,7 +93,10 @@ where
             interrupter: sleeper.interrupter(),
         });
         let own = Arc::clone(&shared);
-        start_thread("hourglass-driver", move || own.drive(&mut sleeper))?;
+        start_thread("hourglass-driver", move || {
+            sleeper.take_slack();
+            own.drive(&mut sleeper);
+        })?;
         Ok(Driver(Arc::new(Core { clock, shared })))
     }
 

@@ -97,6 +97,7 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
         if !woken_late && spun.last_step_ns <= Delay::ON_TIME_NS {
             return Delay::None;
         }
+        // With [`Policy::KernelOnly`] nobody asked.
         let switched = rest.preemptions.is_some_and(|before| self.mechanism.preemptions() > before);
         match (switched, woken_late) {
             (true, _) => Delay::Preempted,

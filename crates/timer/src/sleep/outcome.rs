@@ -13,7 +13,8 @@ pub enum Delay {
     /// timer was late, the CPU slow to leave its idle state, or the thread had to wait for a CPU.
     WokenLate,
     /// The CPU was given to somebody else against the thread's will (`ru_nivcsw` grew), after the
-    /// kernel had woken it or while it spun.
+    /// kernel had woken it or while it spun. Not asked for with [`super::Policy::KernelOnly`], where it
+    /// would be a system call or two in each sleep: such a sleep is [`Delay::WokenLate`].
     Preempted,
     /// The spin stood still across the deadline though the scheduler took the CPU from nobody: an
     /// interrupt, the firmware, or a hypervisor that ran another guest.

@@ -166,12 +166,6 @@ impl Overheads {
         self.of_mean((allowed + sum).checked_div(weight).unwrap_or(0))
     }
 
-    /// The longest margin with which wait and spin take at most `allowance_ns` on average, or so much
-    /// more as `least_spin_ns` of spinning needs.
-    pub(super) fn affordable_ns(&self, allowance_ns: u64, least_spin_ns: u64) -> u64 {
-        self.margin_spinning_ns(allowance_ns.saturating_sub(self.cost_ns).max(least_spin_ns))
-    }
-
     /// What is left to spin on average with this margin at most, ns.
     pub(super) fn mean_spin_ns(&self, margin_ns: u64) -> u64 {
         let margin = (margin_ns.min(BEYOND_NS) << FRACTION) / self.mean_ns;
@@ -358,7 +352,7 @@ mod tests {
                 (0..400).for_each(|_| known.record(sample));
                 known.record_cost(sample);
                 let _ = (known.quantile_ns(u32::MAX), known.mean_spin_ns(u64::MAX));
-                let _ = known.affordable_ns(u64::MAX, u64::MAX);
+                let _ = known.margin_spinning_ns(u64::MAX);
             }
         }
     }

@@ -55,28 +55,36 @@ impl fmt::Display for Policy {
     }
 }
 
-/// What a sleep may take of a CPU: spinning, and what the kernel charges for its wait.
+/// What a sleep may spin.
 ///
-/// Kept on average: what a sleep takes too much is taken from the next ones, up to 16 sleeps' worth.
-/// A sleep no longer than its allowance may be spun as a whole. Whatever is allowed, no more is spun
-/// than the wanted quantile asks for.
+/// By default spinning takes at most as much of a CPU as the kernel's wait does, so that a sleep costs
+/// at most twice a plain one; where that does not cover two of three wake-ups, half a percent of the
+/// time slept may be spun besides to cover those two.
+///
+/// What a wait takes is measured while sleeping. Kept on average: what a sleep spins too much is taken
+/// from the next ones, up to 16 sleeps' worth. A sleep no longer than a wait and what may be spun may be
+/// spun as a whole. Whatever is allowed, no more is spun than the wanted quantile asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// CPU time for a sleep, however short, ns.
+    /// What may be spun in a sleep, however short, ns.
     pub per_sleep_ns: u64,
-    /// And so much of the time slept on top, parts per million.
+    /// And so much of what the kernel's wait takes of the CPU, parts per million; more than a million
+    /// is allowed.
+    pub of_wait_ppm: u32,
+    /// And so much of the time slept, parts per million, to cover two of three wake-ups and no more.
     pub share_ppm: u32,
-    /// What may be spun of a sleep however much the kernel charges for its wait, ns: where that takes
-    /// all of the budget, a sleep would cost nearly as much and be precise no more.
-    pub least_spin_ns: u64,
 }
 
 impl Budget {
-    /// 45 us for a sleep and a thousandth of its length: 4.6 % of a sleep of 1 ms, 0.55 % of 10 ms,
-    /// 45 % of 100 us, all of a sleep of 45 us. And 7 us of spinning, which cover more than half of
-    /// the wake-ups of a virtual machine in a bad hour.
+    /// As much as the kernel's wait, and half a percent of the time slept for two of three wake-ups.
     pub const DEFAULT: Budget =
-        Budget { per_sleep_ns: 45_000, share_ppm: 1_000, least_spin_ns: 7_000 };
+        Budget { per_sleep_ns: 0, of_wait_ppm: 1_000_000, share_ppm: 5_000 };
+
+    /// A quarter of what the kernel's wait takes.
+    pub const FRUGAL: Budget = Budget { per_sleep_ns: 0, of_wait_ppm: 250_000, share_ppm: 0 };
+
+    /// Whatever the wanted quantile needs.
+    pub const UNLIMITED: Budget = Budget { per_sleep_ns: u64::MAX, ..Budget::DEFAULT };
 }
 
 impl Default for Budget {
@@ -97,12 +105,13 @@ pub enum EndsWhen {
     SurelyReached,
 }
 
-/// How a sleeper is to sleep. [`Settings::DEFAULT`] is right unless something is known.
+/// How a sleeper is to sleep: [`Settings::DEFAULT`] unless something is known, and
+/// [`Settings::FRUGAL`] or [`Settings::PRECISE`] where CPU time or misses count for more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// How the time is spent.
     pub policy: Policy,
-    /// What a sleep may take of a CPU, with [`Policy::Learned`].
+    /// What a sleep may spin, with [`Policy::Learned`].
     pub budget: Budget,
     /// Which share of the kernel's wake-ups the margin is to cover, parts per million, as far as
     /// the budget allows.
@@ -129,6 +138,15 @@ impl Settings {
         sample_every: 32,
         ends_when: EndsWhen::Reached,
     };
+
+    /// As little CPU as a precise sleep takes: a quarter more than a plain one. Most sleeps end within
+    /// some microseconds of their deadline, where the kernel's wake-ups are alike.
+    pub const FRUGAL: Settings = Settings { budget: Budget::FRUGAL, ..Settings::DEFAULT };
+
+    /// Margins that cover 99.9 % of the wake-ups, whatever that costs. On a busy machine, where wake-ups
+    /// are late by hundreds of microseconds, that is much of a CPU.
+    pub const PRECISE: Settings =
+        Settings { budget: Budget::UNLIMITED, quantile_ppm: 999_000, ..Settings::DEFAULT };
 
     /// The default with another policy.
     #[must_use]

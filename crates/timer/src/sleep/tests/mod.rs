@@ -1,5 +1,6 @@
 //! Sleeping on simulated machines. Every random test prints its seed.
 
+mod budget;
 mod ends;
 mod learning;
 mod rate;
