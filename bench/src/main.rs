@@ -43,6 +43,9 @@ struct Arguments {
     /// Rounds of each comparison; each runs ours and the peer's once. [default: 15, sleep 5]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
+    /// sleep: these cases only, by length or length and policy (1ms, 10ms/fifo); may be repeated.
+    #[arg(long, value_name = "CASE")]
+    only: Vec<String>,
     /// clock: for how long bounds are compared with the kernel's clock, s.
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(2..=86_400))]
     seconds: u64,
@@ -73,7 +76,7 @@ fn main() -> Result<()> {
     let plain = |rows| Findings { rows, ..Findings::default() };
     let (name, rounds, found) = match arguments.name {
         Suite::Clock => ("clock", rounds(15), clock::measure(rounds(15), arguments.seconds)?),
-        Suite::Sleep => ("sleep", rounds(5), plain(sleep::measure(rounds(5))?)),
+        Suite::Sleep => ("sleep", rounds(5), plain(sleep::measure(rounds(5), &arguments.only)?)),
         Suite::Workload => ("workload", rounds(15), plain(workload::measure(rounds(15))?)),
         Suite::Infer => ("infer", rounds(15), plain(infer::measure(rounds(15))?)),
         Suite::Sched => ("sched", rounds(15), plain(sched::measure(rounds(15))?)),

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use hourglass_clock::process;
 use hourglass_sys::wait;
-use hourglass_timer::sleep::{HzProbe, Policy, Settings, Sleeper};
+use hourglass_time::Span;
+use hourglass_timer::periodic::{Parameters, PeriodicLoop, Step};
+use hourglass_timer::sleep::{Budget, HzProbe, Policy, Settings, Sleeper};
 use spin_sleep::{SpinSleeper, SpinStrategy};
 
 /// The slack that a thread has by default, ns.
@@ -53,20 +55,48 @@ fn misses_ns(sleeps: &mut impl Sleeps, length_ns: u64, times: usize) -> Vec<f64>
 
 /// Ours, its variants, and the peers. Each begins without having learnt anything.
 pub(super) fn all() -> Vec<Subject> {
-    let ours = |policy| Sleeper::with(Settings::with_policy(policy));
+    let by = |policy| Sleeper::with(Settings::with_policy(policy));
     // Long enough for this kernel's wake-ups without slack, and without yielding.
     let tuned = SpinSleeper::new(100_000).with_spin_strategy(SpinStrategy::SpinLoopHint);
     let thesis = HzProbe::run(process::clock()).policy();
     vec![
-        Subject::new("hourglass", ours(Policy::Learned)),
-        Subject::new("hourglass/kernel-only", ours(Policy::KernelOnly)),
+        Subject::new("hourglass", Sleeper::new()),
+        Subject::new("hourglass/budget-0", budget(0)),
+        Subject::new("hourglass/frugal", Sleeper::with(Settings::FRUGAL)),
+        Subject::new("hourglass/budget-50", budget(500_000)),
+        Subject::new("hourglass/budget-200", budget(2_000_000)),
+        Subject::new("hourglass/precise", Sleeper::with(Settings::PRECISE)),
+        Subject::new("hourglass/kernel-only", by(Policy::KernelOnly)),
+        Subject { sleep: Box::new(releases_ns), ..Subject::new("hourglass/periodic", Nanosleep) },
         Subject::new("clock_nanosleep", Nanosleep),
         Subject::new("clock_nanosleep/slack-1ns", Nanosleep).without_slack(),
         Subject::new("std::thread::sleep", Std),
         Subject::new("spin_sleep", SpinSleeper::default()),
         Subject::new("spin_sleep/tuned", tuned).without_slack(),
-        Subject { may_spin_all: true, ..Subject::new("thesis", ours(thesis)) },
+        Subject { may_spin_all: true, ..Subject::new("thesis", by(thesis)) },
     ]
+}
+
+/// May spin so much of what the kernel's wait takes, and no more.
+fn budget(of_wait_ppm: u32) -> Sleeper {
+    let budget = Budget { per_sleep_ns: 0, of_wait_ppm, share_ppm: 0 };
+    Sleeper::with(Settings { budget, ..Settings::DEFAULT })
+}
+
+/// How late each of so many jobs of a periodic task is begun that waits as one does by default, ns.
+fn releases_ns(period_ns: u64, times: usize) -> Vec<f64> {
+    let parameters = Parameters::every(Span::from_nanos(period_ns as i64)).check();
+    let mut sleeper = Sleeper::with(Settings::with_policy(Policy::KernelOnly));
+    // As the thread of a task does.
+    sleeper.take_slack();
+    let Ok(parameters) = parameters else { return Vec::new() };
+    let mut task = PeriodicLoop::new(sleeper, &parameters);
+    let mut misses_ns = Vec::with_capacity(times);
+    for _ in 0..times {
+        let Step::Ran { job, .. } = task.step(&mut |_: &mut _| ()) else { break };
+        misses_ns.push(job.started_ns as f64 - job.release_ns as f64);
+    }
+    misses_ns
 }
 
 impl Sleeps for Sleeper {
