@@ -160,7 +160,7 @@ class Interrupt:
 class Sleeper:
     def __new__(
         cls,
-        policy: Literal["learned", "kernel", "spin", "thesis"] = "learned",
+        policy: Literal["learned", "frugal", "precise", "kernel", "spin", "thesis"] = "learned",
         *,
         interrupt: Optional[Interrupt] = None,
         hz: Optional[int] = None,
@@ -292,7 +292,7 @@ class Periodic:
         on_overrun: Literal["skip", "catch_up", "delay"] = "skip",
         policy: Optional[str] = None,
         cpus: Optional[Cpus] = None,
-        waiting: Literal["kernel", "learned", "spin"] = "kernel",
+        waiting: Literal["kernel", "frugal", "learned", "precise", "spin"] = "kernel",
         count: Optional[int] = None,
         on_start: Optional[Callable[[], object]] = None,
     ) -> Self: ...

@@ -48,7 +48,7 @@ def periodic(
     on_overrun: Literal["skip", "catch_up", "delay"] = "skip",
     policy: Optional[str] = None,
     cpus: Union[int, Iterable[int], str, None] = None,
-    waiting: Literal["kernel", "learned", "spin"] = "kernel",
+    waiting: Literal["kernel", "frugal", "learned", "precise", "spin"] = "kernel",
     count: Optional[int] = None,
     on_start: Optional[Callable[[], object]] = None,
 ) -> Periodic:

@@ -20,7 +20,7 @@ use crate::distribution::PyDistribution;
 use crate::errors::{Failure, Kind};
 use crate::owned::{Here, Owned};
 use crate::scheduling::{self, GivenCpus, Held};
-use crate::sleep::{come_near, policy_of};
+use crate::sleep::{come_near, settings_of};
 use crate::spans::{GivenSpan, GivenTime};
 use crate::values::repr;
 
@@ -306,7 +306,7 @@ impl PyPeriodic {
         scheduling.check(&parameters).map_err(|error| Failure::argument("policy", error))?;
         Ok(PyPeriodic {
             parameters,
-            settings: Settings::with_policy(policy_of(waiting, None)?),
+            settings: settings_of(waiting, None)?,
             scheduling,
             cpus: cpus.map(|cpus| cpus.0),
             count,

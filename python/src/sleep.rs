@@ -107,19 +107,21 @@ impl PyInterrupt {
 }
 
 /// How a sleeper is to sleep, by its words.
-pub(crate) fn policy_of(policy: &str, hz: Option<u32>) -> Result<Policy, Failure> {
+pub(crate) fn settings_of(policy: &str, hz: Option<u32>) -> Result<Settings, Failure> {
     match (policy, hz) {
-        ("learned", None) => Ok(Policy::Learned),
-        ("kernel", None) => Ok(Policy::KernelOnly),
-        ("spin", None) => Ok(Policy::SpinOnly),
-        ("thesis", Some(hz @ 1..)) => Ok(Policy::Thesis { hz }),
+        ("learned", None) => Ok(Settings::DEFAULT),
+        ("frugal", None) => Ok(Settings::FRUGAL),
+        ("precise", None) => Ok(Settings::PRECISE),
+        ("kernel", None) => Ok(Settings::with_policy(Policy::KernelOnly)),
+        ("spin", None) => Ok(Settings::with_policy(Policy::SpinOnly)),
+        ("thesis", Some(hz @ 1..)) => Ok(Settings::with_policy(Policy::Thesis { hz })),
         ("thesis", _) => Err(Failure::argument("hz", "the thesis' sleep needs the tick's rate")),
-        ("learned" | "kernel" | "spin", Some(_)) => {
+        ("learned" | "frugal" | "precise" | "kernel" | "spin", Some(_)) => {
             Err(Failure::argument("hz", format_args!("'{policy}' knows no tick: leave it out")))
         }
         (other, _) => Err(Failure::argument(
             "policy",
-            format_args!("'{other}' is none of learned, kernel, spin, thesis"),
+            format_args!("'{other}' is none of learned, frugal, precise, kernel, spin, thesis"),
         )),
     }
 }
@@ -159,7 +161,7 @@ impl PySleeper {
         quantile_ppm: Option<u32>,
         surely: bool,
     ) -> PyResult<PySleeper> {
-        let default = Settings::DEFAULT;
+        let default = settings_of(policy, hz)?;
         let per_sleep = per_sleep.map(|span| span.not_negative("per_sleep")).transpose()?;
         let parts = |name, given: Option<u32>, otherwise: u32| match given {
             Some(ppm) if ppm > 1_000_000 => {
@@ -168,7 +170,6 @@ impl PySleeper {
             given => Ok(given.unwrap_or(otherwise)),
         };
         let settings = Settings {
-            policy: policy_of(policy, hz)?,
             budget: Budget {
                 per_sleep_ns: per_sleep.unwrap_or(default.budget.per_sleep_ns),
                 share_ppm: parts("share_ppm", share_ppm, default.budget.share_ppm)?,

@@ -25,7 +25,7 @@ def test_a_sleep_is_never_early() -> None:
         assert slept.miss_ns == slept.woke_ns - slept.deadline_ns
 
 
-@pytest.mark.parametrize("policy", ["learned", "kernel", "spin"])
+@pytest.mark.parametrize("policy", ["learned", "frugal", "precise", "kernel", "spin"])
 def test_each_policy_reaches_its_deadline(policy: str) -> None:
     sleeper = sleep.Sleeper(policy)  # type: ignore[arg-type]
     for _ in range(20):
@@ -198,7 +198,7 @@ def test_a_handler_may_sleep_and_interrupt(alarm: Callable[[], Alarm]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ({"policy": "sound"}, "none of learned, kernel"),
+        ({"policy": "sound"}, "none of learned, frugal"),
         ({"policy": "thesis"}, "needs the tick's rate"),
         ({"policy": "thesis", "hz": 0}, "needs the tick's rate"),
         ({"hz": 100}, "knows no tick"),

@@ -747,23 +747,34 @@ enum {
     HG_ENDS_SURELY_REACHED = 1 /* so is the earliest time that it may be */
 };
 
-/* Begins as hg_sleep_defaults(), not all zero. */
+/* Begins as hg_sleep_defaults(), hg_sleep_frugal() or hg_sleep_precise(), not all zero.
+ * What may be spun is the sum of per_sleep_ns, of_wait_ppm and, to cover two of three wake-ups, share_ppm. */
 typedef struct hg_sleep_settings {
     uint32_t policy;            /* HG_SLEEP_* */
     uint32_t hz;                /* ticks a second, for HG_SLEEP_THESIS */
-    uint64_t per_sleep_ns;      /* CPU time that a sleep may take */
-    uint32_t share_ppm;         /* and so much of the time slept, parts per million */
+    uint64_t per_sleep_ns;      /* what may be spun in a sleep */
+    uint32_t share_ppm;         /* of the time slept, parts per million */
     uint32_t quantile_ppm;      /* which share of the wake-ups the margin covers, parts per million */
-    uint64_t least_spin_ns;     /* what may be spun however much the kernel charges */
+    uint32_t of_wait_ppm;       /* of what the kernel's wait takes of the CPU, parts per million */
+    uint32_t reserved;          /* 0 */
     uint64_t longest_margin_ns; /* at most 500,000 are ever learnt */
     uint64_t seed_ns;           /* what the kernel is thought to be late by at first */
     uint32_t sample_every;      /* of so many sleeps that would be spun, one waits */
     uint32_t ends_when;         /* HG_ENDS_* */
 } hg_sleep_settings;
 
-/* What hg_sleep_until sleeps by.
+/* What hg_sleep_until sleeps by: a sleep costs at most twice a plain one, or half a percent of its time
+ * more where two of three wake-ups need that.
  * Threads: any. Signals: safe. Errors: none. Free: nothing. */
 hg_sleep_settings hg_sleep_defaults(void);
+
+/* As little CPU time as a precise sleep takes: a quarter more than a plain one.
+ * Threads: any. Signals: safe. Errors: none. Free: nothing. */
+hg_sleep_settings hg_sleep_frugal(void);
+
+/* Margins that cover 99.9 % of the wake-ups, whatever that costs.
+ * Threads: any. Signals: safe. Errors: none. Free: nothing. */
+hg_sleep_settings hg_sleep_precise(void);
 
 /* A sleeper with settings of its own. One thread at a time sleeps by it. */
 typedef struct hg_sleeper {

@@ -574,7 +574,8 @@ inline hg_slept sleep_ticks(std::uint64_t count, const interrupt &by)
         [&](hg_slept *slept, hg_error *e) { return hg_sleep_ticks(count, by.get(), slept, e); });
 }
 
-/// A sleeper with settings of its own.
+/// A sleeper with settings of its own: hg_sleep_defaults(), hg_sleep_frugal(), hg_sleep_precise(), or
+/// what is made of these.
 class sleeper : public detail::owned<hg_sleeper, hg_sleeper_free>
 {
 public:

@@ -66,14 +66,16 @@ pub struct hg_sleep_settings {
     pub policy: u32,
     /// Ticks a second, for `HG_SLEEP_THESIS`.
     pub hz: u32,
-    /// CPU time for a sleep, ns.
+    /// What may be spun in a sleep, ns.
     pub per_sleep_ns: u64,
-    /// And so much of the time slept, parts per million.
+    /// And so much of the time slept, parts per million, to cover two of three wake-ups.
     pub share_ppm: u32,
     /// Which share of the wake-ups the margin covers, parts per million.
     pub quantile_ppm: u32,
-    /// What may be spun however much the wait costs, ns.
-    pub least_spin_ns: u64,
+    /// And so much of what the kernel's wait takes of the CPU, parts per million.
+    pub of_wait_ppm: u32,
+    /// 0.
+    pub reserved: u32,
     /// The longest margin, ns.
     pub longest_margin_ns: u64,
     /// What the kernel is thought to wake late by at first, ns.
@@ -98,7 +100,8 @@ impl From<Settings> for hg_sleep_settings {
             per_sleep_ns: settings.budget.per_sleep_ns,
             share_ppm: settings.budget.share_ppm,
             quantile_ppm: settings.quantile_ppm,
-            least_spin_ns: settings.budget.least_spin_ns,
+            of_wait_ppm: settings.budget.of_wait_ppm,
+            reserved: 0,
             longest_margin_ns: settings.longest_margin_ns,
             seed_ns: settings.seed_ns,
             sample_every: settings.sample_every,
@@ -133,7 +136,7 @@ impl hg_sleep_settings {
             budget: Budget {
                 per_sleep_ns: self.per_sleep_ns,
                 share_ppm: self.share_ppm,
-                least_spin_ns: self.least_spin_ns,
+                of_wait_ppm: self.of_wait_ppm,
             },
             quantile_ppm: self.quantile_ppm,
             longest_margin_ns: self.longest_margin_ns,
@@ -148,6 +151,18 @@ impl hg_sleep_settings {
 #[unsafe(no_mangle)]
 pub extern "C" fn hg_sleep_defaults() -> hg_sleep_settings {
     Settings::DEFAULT.into()
+}
+
+/// As little CPU time as a precise sleep takes.
+#[unsafe(no_mangle)]
+pub extern "C" fn hg_sleep_frugal() -> hg_sleep_settings {
+    Settings::FRUGAL.into()
+}
+
+/// As precise as sleeps get, whatever that costs.
+#[unsafe(no_mangle)]
+pub extern "C" fn hg_sleep_precise() -> hg_sleep_settings {
+    Settings::PRECISE.into()
 }
 
 /// Settings that may be left out.

@@ -14,7 +14,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("model", &["time"]),
     ("clock", &["time", "sys"]),
     ("timer", &["clock", "time", "sys"]),
-    ("workload", &["clock", "model", "time", "sys"]),
+    ("workload", &["timer", "clock", "model", "time", "sys"]),
     ("infer", &["model", "time"]),
     ("sched", &["model"]),
     ("store", &["model"]),

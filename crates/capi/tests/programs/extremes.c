@@ -76,7 +76,7 @@ static void sleeps(void)
         settings.per_sleep_ns = a;
         settings.share_ppm = (uint32_t)a;
         settings.quantile_ppm = (uint32_t)a;
-        settings.least_spin_ns = a;
+        settings.of_wait_ppm = (uint32_t)a;
         settings.longest_margin_ns = a;
         settings.seed_ns = a;
         settings.sample_every = (uint32_t)a;

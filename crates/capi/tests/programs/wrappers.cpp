@@ -162,6 +162,8 @@ static void sleeping()
     CHECK(hourglass::sleep_for(600s, stop).interrupted);
     other.join();
     CHECK(stop.clear() && !stop.is_set());
+    hourglass::sleeper precise(hg_sleep_precise()), frugal(hg_sleep_frugal());
+    CHECK(precise.sleep_for(100us).woke_ns > 0 && frugal.sleep_for(100us).woke_ns > 0);
     hourglass::sleeper sleeper;
     CHECK(sleeper.sleep_for(100us).woke_ns > 0);
     CHECK(sleeper.margin(1ms) >= 0ns && !sleeper.sleep_ticks(100).interrupted);

@@ -6,6 +6,7 @@ mod epoll;
 mod futex;
 mod nanosleep;
 mod rtc;
+mod sleeper;
 mod spin;
 mod tick;
 mod timerfd;
@@ -20,7 +21,7 @@ use thiserror::Error;
 use crate::words::WordError;
 
 /// The methods there are.
-pub const ALL: [&Entry; 8] = [
+pub const ALL: [&Entry; 9] = [
     &nanosleep::NATIVE,
     &nanosleep::HR,
     &rtc::ENTRY,
@@ -28,6 +29,7 @@ pub const ALL: [&Entry; 8] = [
     &timerfd::ENTRY,
     &futex::ENTRY,
     &epoll::ENTRY,
+    &sleeper::ENTRY,
     &spin::ENTRY,
 ];
 

@@ -250,7 +250,8 @@ const BESIDE: &[Letter<Key>] = &[
         Key::Timer,
         &["--timer"],
         Value("TIMER"),
-        "what wakes the threads, as run -i: HR, TIMERFD, SPIN and others [default: NATIVE]",
+        "what wakes the threads, as run -i: HR, TIMERFD, SLEEPER:precise, SPIN and others [default: \
+         NATIVE]",
     ),
     Letter::does(
         Key::Trace,
