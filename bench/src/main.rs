@@ -40,12 +40,15 @@ struct Arguments {
     /// Also keep the document in this file.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Rounds of each comparison; each runs ours and the peer's once. [default: 15, sleep 5]
+    /// Rounds of each comparison; each runs ours and the peer's once. [default: 15, sleep 5; timer 15 or what fits into five minutes]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
     /// sleep: these cases only, by length or length and policy (1ms, 10ms/fifo); may be repeated.
     #[arg(long, value_name = "CASE")]
     only: Vec<String>,
+    /// sleep: draw misses over CPU time into this folder, a file for each length and policy.
+    #[arg(long, value_name = "DIR")]
+    pictures: Option<PathBuf>,
     /// clock: for how long bounds are compared with the kernel's clock, s.
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(2..=86_400))]
     seconds: u64,
@@ -81,8 +84,11 @@ fn main() -> Result<()> {
         Suite::Infer => ("infer", rounds(15), plain(infer::measure(rounds(15))?)),
         Suite::Sched => ("sched", rounds(15), plain(sched::measure(rounds(15))?)),
         Suite::Reserve => ("reserve", rounds(15), plain(reserve::measure(rounds(15))?)),
-        Suite::Timer => ("timer", rounds(15), plain(timer::measure(rounds(15))?)),
+        Suite::Timer => ("timer", rounds(15), plain(timer::measure(arguments.rounds)?)),
     };
+    if let (Suite::Sleep, Some(folder)) = (arguments.name, &arguments.pictures) {
+        sleep::picture::write(&found.rows, folder)?;
+    }
     let document = Document::new(name, rounds, found);
     let json = serde_json::to_string_pretty(&document)?;
     if let Some(path) = &arguments.record {

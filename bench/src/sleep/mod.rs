@@ -6,6 +6,7 @@
 //! deadlines is given them, the others the length.
 
 mod interrupt;
+pub(crate) mod picture;
 mod sleepers;
 
 use std::collections::BTreeMap;

@@ -18,6 +18,7 @@ mod standard;
 mod workload;
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use hourglass_timer::queue::{Heap, RedBlackTree};
@@ -62,15 +63,24 @@ fn turns() -> Vec<Turn> {
     ]
 }
 
-/// All cases of the suite.
+/// Rounds if nobody says how many.
+const ROUNDS: u32 = 15;
+/// After so long no further round with one number of timers is begun, unless there were fewer than
+/// [`LEAST_ROUNDS`]: a round with a million timers takes up to a minute.
+const LONGEST: Duration = Duration::from_secs(100);
+/// The least of which a median is worth something.
+const LEAST_ROUNDS: u32 = 3;
+
+/// All cases of the suite, in so many rounds, or as many as fit into five minutes.
 ///
 /// # Errors
 /// No thread can be started.
-pub(crate) fn measure(rounds: u32) -> Result<Vec<Row>> {
+pub(crate) fn measure(rounds: Option<u32>) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for outstanding in OUTSTANDING {
         rows.extend(measure_with(outstanding, rounds));
     }
+    let rounds = rounds.unwrap_or(ROUNDS);
     rows.extend(crate::sleep::interrupts(rounds)?);
     rows.extend(faults::measure(rounds)?);
     rows.extend(remote::rows(rounds)?);
@@ -78,10 +88,16 @@ pub(crate) fn measure(rounds: u32) -> Result<Vec<Row>> {
 }
 
 /// All cases with so many timers outstanding.
-fn measure_with(outstanding: usize, rounds: u32) -> Vec<Row> {
+fn measure_with(outstanding: usize, rounds: Option<u32>) -> Vec<Row> {
     let turns = turns();
+    let begun = Instant::now();
     let mut measured: BTreeMap<&str, Vec<Figures>> = BTreeMap::new();
-    for round in 0..rounds {
+    for round in 0..rounds.unwrap_or(ROUNDS) {
+        // With one more of the same length.
+        let ends = begun.elapsed() * (round + 1) / round.max(1);
+        if rounds.is_none() && round >= LEAST_ROUNDS && ends > LONGEST {
+            break;
+        }
         let mut turns = turns.clone();
         if round % 2 == 1 {
             turns.reverse();
