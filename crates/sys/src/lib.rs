@@ -39,6 +39,8 @@ pub mod held;
 #[cfg(target_os = "linux")]
 pub mod hpet;
 #[cfg(target_os = "linux")]
+pub mod idle_latency;
+#[cfg(target_os = "linux")]
 pub mod inherited;
 #[cfg(target_os = "linux")]
 pub mod instructions;

@@ -26,6 +26,7 @@ pub struct Builder {
     pub(super) scheduling: Scheduling,
     pub(super) cpus: Option<Vec<u32>>,
     pub(super) waiting: Settings,
+    pub(super) idle_latency_us: Option<u32>,
     pub(super) stop_on: Option<&'static Interrupt>,
     pub(super) watch: Option<MakeWatch>,
     pub(super) on_start: Option<OnStart>,
@@ -42,6 +43,7 @@ impl Builder {
             scheduling: Scheduling::Inherited,
             cpus: None,
             waiting: Settings::with_policy(Policy::KernelOnly),
+            idle_latency_us: None,
             stop_on: None,
             watch: None,
             on_start: None,
@@ -111,6 +113,13 @@ impl Builder {
     #[must_use]
     pub fn policy(self, scheduling: Scheduling) -> Builder {
         Builder { scheduling, ..self }
+    }
+
+    /// Keeps all CPUs out of idle states that take longer than `us` to leave while the thread lives:
+    /// [`Sleeper::hold_idle_latency`].
+    #[must_use]
+    pub fn idle_latency_us(self, us: u32) -> Builder {
+        Builder { idle_latency_us: Some(us), ..self }
     }
 
     /// The one CPU that it may use.

@@ -47,6 +47,17 @@ pub enum SpawnError {
         /// The kernel's answer.
         error: io::Error,
     },
+    /// CPUs cannot be kept out of deep idle states.
+    #[error(
+        "{name}: {device} cannot be held ({error}): `sudo chmod a+w {device}`, or leave the idle latency out",
+        device = hourglass_sys::idle_latency::DEVICE
+    )]
+    IdleLatency {
+        /// The thread.
+        name: String,
+        /// The kernel's answer.
+        error: io::Error,
+    },
     /// A name that no thread can have.
     #[error("a thread cannot be called {0:?}: leave the zero byte out")]
     Name(String),

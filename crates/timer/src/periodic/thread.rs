@@ -266,6 +266,12 @@ impl Plan {
         R: Next,
     {
         sleeper.take_slack();
+        let held = self.builder.idle_latency_us.map(|us| sleeper.hold_idle_latency(us));
+        if let Some(Err(error)) = held {
+            let name = self.builder.name.clone();
+            let _ = tell.send(Err(SpawnError::IdleLatency { name, error }));
+            return Ok(Ended::Stopped);
+        }
         // Nobody hears what is told if the starter is gone, which cannot be: it waits for this.
         let watch = match self.set_up() {
             Ok(watch) => watch,

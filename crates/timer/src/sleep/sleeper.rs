@@ -1,9 +1,11 @@
 //! The sleeper.
 
+use std::io;
 use std::ops::Deref;
 
 use hourglass_clock::timekeeping::Timebase;
 use hourglass_clock::{Clock, process};
+use hourglass_sys::idle_latency::IdleLatency;
 
 use super::approach::LEAST_SLACK_NS;
 use super::interrupt::{Interrupt, Interrupter};
@@ -49,6 +51,8 @@ pub struct Sleeper<C = &'static Clock, M = Kernel> {
     pub(super) margins: Margins,
     /// Whether the thread has no slack for good, so that waits need not ask.
     pub(super) has_no_slack: bool,
+    /// Keeps CPUs out of deep idle states while it lives.
+    pub(super) idle_latency: Option<IdleLatency>,
     /// As last asked for.
     pub(super) class: Option<Class>,
     /// Kernel waits so far.
@@ -89,6 +93,7 @@ impl<C, M> Sleeper<C, M> {
             interrupter: Interrupter::new(),
             margins: Margins::new(),
             has_no_slack: false,
+            idle_latency: None,
             class: None,
             waits: 0,
             charge: None,
@@ -116,6 +121,18 @@ impl<C, M> Sleeper<C, M> {
     {
         self.mechanism.set_slack_ns(LEAST_SLACK_NS);
         self.has_no_slack = true;
+    }
+
+    /// Keeps all CPUs out of idle states that take longer than `us` to leave, for as long as the
+    /// sleeper lives, by holding `/dev/cpu_dma_latency`: wake-ups of the kernel are sooner and more
+    /// alike, at the price of power. With 0 idle CPUs poll. A later call replaces this one.
+    ///
+    /// # Errors
+    /// The device is missing (in many virtual machines and containers) or may not be written
+    /// (`sudo chmod a+w /dev/cpu_dma_latency` grants it).
+    pub fn hold_idle_latency(&mut self, us: u32) -> io::Result<()> {
+        self.idle_latency = Some(IdleLatency::hold(us)?);
+        Ok(())
     }
 
     /// A handle that interrupts it from anywhere.

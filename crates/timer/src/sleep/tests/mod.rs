@@ -3,6 +3,7 @@
 mod budget;
 mod ends;
 mod learning;
+mod questions;
 mod rate;
 mod thesis;
 
