@@ -5,7 +5,7 @@ use std::ops::Deref;
 use hourglass_clock::Clock;
 use hourglass_clock::timekeeping::Timebase;
 
-use super::margin::{Length, Place, Plan, SHORTEST_WAIT_NS, WORTH_NS};
+use super::margin::{Cost, Length, Place, Plan, SHORTEST_WAIT_NS, WORTH_NS};
 use super::mechanism::{Mechanism, Woken};
 use super::outcome::{Delay, Slept};
 use super::settings::{EndsWhen, Policy};
@@ -63,8 +63,8 @@ pub(super) struct Waited {
     /// When it was to be over, ns.
     until_ns: u64,
     interrupted: bool,
-    /// What it took of the CPU, where that was measured.
-    cost_ns: Option<u64>,
+    /// What it took of the CPU and what was thought before it, where that was measured.
+    cost: Option<Cost>,
 }
 
 impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
@@ -117,12 +117,26 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
             rest.slept.woke_ns = waited.woke_ns;
             rest.slept.interrupted = waited.interrupted;
             rest.waited = Some(waited);
+            if !asks && self.is_over(&mut rest.slept) {
+                return;
+            }
             rest.from_ns = self.clock.now_ordered();
         }
         rest.stage = match deadline.saturating_sub(rest.from_ns) {
             left if left > REHEARSAL_NS => Stage::Rehearsal,
             _ => Stage::Last,
         };
+    }
+
+    /// Whether a sleep that is all kernel wait is over; if so, nothing is left to look at. What the
+    /// thread runs after a long wait is in no cache, so that it is to be little.
+    fn is_over(&self, slept: &mut Slept) -> bool {
+        let over = slept.interrupted
+            || (slept.reached() && self.settings.ends_when == EndsWhen::Reached);
+        if over && slept.miss_ns() > Delay::ON_TIME_NS && !slept.interrupted {
+            slept.delay = Delay::WokenLate;
+        }
+        over
     }
 
     fn plan(&mut self, place: Place, left: u64) -> Plan {
@@ -149,7 +163,10 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
         let learning = self.settings.policy == Policy::Learned;
         let measuring = self.waits < MEASURE_EVERY || self.waits.is_multiple_of(MEASURE_EVERY);
         self.waits = self.waits.wrapping_add(1);
-        let before = (learning && measuring).then(|| self.mechanism.cpu_time_ns());
+        let before = (learning && measuring).then(|| {
+            let thought_ns = self.clock.now_ordered().saturating_sub(begun);
+            (thought_ns, self.mechanism.cpu_time_ns())
+        });
         self.mechanism.clock_says(begun);
         let waited = match self.settings.policy {
             Policy::Thesis { .. } => self.wait_relative(begun, until),
@@ -157,8 +174,11 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
         };
         self.mechanism.clock_says(waited.woke_ns);
         // Also of those that are late: they cost more than the others.
-        let cost_ns = before.map(|cost| self.mechanism.cpu_time_ns().saturating_sub(cost));
-        Waited { cost_ns, ..waited }
+        let cost = before.map(|(thought_ns, cpu_ns)| Cost {
+            wait_ns: self.mechanism.cpu_time_ns().saturating_sub(cpu_ns),
+            thought_ns,
+        });
+        Waited { cost, ..waited }
     }
 
     /// Waits for an absolute time, without slack.
@@ -185,7 +205,7 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
         if let Some(slack) = slack {
             self.mechanism.set_slack_ns(slack);
         }
-        Waited { woke_ns, until_ns: until, interrupted, cost_ns: None }
+        Waited { woke_ns, until_ns: until, interrupted, cost: None }
     }
 
     /// Waits for a length of time as the thesis does: once, with the slack that the thread has, for
@@ -200,7 +220,7 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
             woke_ns: self.clock.now_ordered(),
             until_ns: until,
             interrupted: self.interrupter.is_set(),
-            cost_ns: None,
+            cost: None,
         }
     }
 
@@ -217,8 +237,8 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
             let overhead = waited.woke_ns.saturating_sub(waited.until_ns);
             let late = waited.woke_ns >= deadline;
             self.margins.record(&self.settings, place, plan, overhead, late);
-            if let Some(cost_ns) = waited.cost_ns {
-                self.margins.record_cost(&self.settings, place, cost_ns);
+            if let Some(cost) = waited.cost {
+                self.margins.record_cost(&self.settings, place, cost);
             }
         }
     }

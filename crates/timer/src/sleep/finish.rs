@@ -27,6 +27,9 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
     #[inline(always)]
     pub(super) fn sleep_to(&mut self, until: Until) -> Slept {
         let mut rest = self.approach(until);
+        if rest.stage == Stage::Over {
+            return rest.slept;
+        }
         loop {
             let slept = self.finish(&mut rest);
             if rest.stage == Stage::Over {

@@ -89,6 +89,15 @@ pub(super) enum Plan {
     },
 }
 
+/// What a kernel wait took of the CPU, measured.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cost {
+    pub(super) wait_ns: u64,
+    /// From the begin of the sleep to the wait: the questions and this decision. Not little, since what
+    /// it needs is in no cache after a long wait.
+    pub(super) thought_ns: u64,
+}
+
 /// What a sleep took.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Charge {
@@ -134,7 +143,7 @@ impl Margins {
         let debt_ns = self.debt_ns;
         let entry = self.entry(settings, place);
         let known = &entry.known;
-        let allowed = Allowed::of(&settings.budget, known.cost_ns, left_ns).less(debt_ns / SETTLE);
+        let allowed = Allowed::of(&settings.budget, known, left_ns).less(debt_ns / SETTLE);
         let margin = covering_ns(settings, known, allowed).min(left_ns - SHORTEST_WAIT_NS);
         let kernel_cost = known.cost_ns.saturating_add(known.mean_spin_ns(margin));
         let pointless = left_ns <= (margin + SHORTEST_WAIT_NS).max(kernel_cost);
@@ -172,8 +181,8 @@ impl Margins {
     }
 
     /// Counts what a kernel wait took of the CPU.
-    pub(super) fn record_cost(&mut self, settings: &Settings, place: Place, cost_ns: u64) {
-        self.entry(settings, place).known.record_cost(cost_ns);
+    pub(super) fn record_cost(&mut self, settings: &Settings, place: Place, cost: Cost) {
+        self.entry(settings, place).known.record_cost(cost.wait_ns, cost.thought_ns);
     }
 
     /// Charges a sleep to the account.
@@ -181,7 +190,7 @@ impl Margins {
         let Charge { place, length_ns, spin_ns, waited } = charge;
         let known = &self.entry(settings, place).known;
         let cost_ns = known.cost_ns;
-        let allowed = Allowed::of(&settings.budget, cost_ns, length_ns);
+        let allowed = Allowed::of(&settings.budget, known, length_ns);
         let usual = known.mean_spin_ns(known.quantile_ns(USUAL_PPM));
         // The share is there for the usual wake-ups, and is not saved for others.
         let allowed_ns = allowed.at_any_rate_ns.max(allowed.besides_ns.min(usual));
@@ -202,7 +211,7 @@ impl Margins {
     ) -> Option<u64> {
         let entry = self.entries.iter().find(|entry| entry.place == place)?;
         let known = &entry.known;
-        let allowed = Allowed::of(&settings.budget, known.cost_ns, length_ns);
+        let allowed = Allowed::of(&settings.budget, known, length_ns);
         let margin = covering_ns(settings, known, allowed.less(self.debt_ns / SETTLE));
         Some(margin.min(length_ns))
     }
@@ -252,10 +261,11 @@ struct Allowed {
 }
 
 impl Allowed {
-    /// In a sleep of that length, where the kernel's wait takes so much.
-    fn of(budget: &Budget, cost_ns: u64, length_ns: u64) -> Allowed {
-        let of_wait = part(cost_ns, budget.of_wait_ppm);
-        let at_any_rate_ns = budget.per_sleep_ns.saturating_add(of_wait);
+    /// In a sleep of that length. What the sleeper itself takes counts as spinning.
+    fn of(budget: &Budget, known: &Overheads, length_ns: u64) -> Allowed {
+        let of_wait = part(known.cost_ns, budget.of_wait_ppm);
+        let at_any_rate_ns =
+            budget.per_sleep_ns.saturating_add(of_wait).saturating_sub(known.thought_ns);
         let share = part(length_ns, budget.share_ppm);
         Allowed { at_any_rate_ns, besides_ns: at_any_rate_ns.saturating_add(share) }
     }

@@ -61,7 +61,9 @@ pub(super) struct Overheads {
     samples: u32,
     /// CPU time that a kernel wait takes, ns.
     pub(super) cost_ns: u64,
-    /// How often that was measured, held at [`RECENT`].
+    /// CPU time that the sleeper takes before a wait, ns.
+    pub(super) thought_ns: u64,
+    /// How often these were measured, held at [`RECENT`].
     costs: u64,
 }
 
@@ -80,6 +82,7 @@ impl Overheads {
             seed,
             samples: 0,
             cost_ns,
+            thought_ns: 0,
             costs: 0,
         }
     }
@@ -125,12 +128,13 @@ impl Overheads {
         }
     }
 
-    /// Counts what a kernel wait took of the CPU.
-    pub(super) fn record_cost(&mut self, cost_ns: u64) {
+    /// Counts what a kernel wait took of the CPU, and what was thought before it.
+    pub(super) fn record_cost(&mut self, cost_ns: u64, thought_ns: u64) {
         /// A wait that took more was one in which something else was charged to the thread.
         const CREDIBLE_NS: u64 = 500_000;
         self.costs = (self.costs + 1).min(RECENT);
         self.cost_ns = moved(self.cost_ns, cost_ns.min(CREDIBLE_NS), self.costs);
+        self.thought_ns = moved(self.thought_ns, thought_ns.min(self.cost_ns), self.costs);
     }
 
     /// The margin that covers a share of those wake-ups that any margin covers, ns.
@@ -350,7 +354,7 @@ mod tests {
             let mut known = Overheads::seeded(ns, ns.min(1 << 40));
             for sample in [0, u64::MAX, ns, BEYOND_NS, BEYOND_NS - 1] {
                 (0..400).for_each(|_| known.record(sample));
-                known.record_cost(sample);
+                known.record_cost(sample, sample);
                 let _ = (known.quantile_ns(u32::MAX), known.mean_spin_ns(u64::MAX));
                 let _ = known.margin_spinning_ns(u64::MAX);
             }

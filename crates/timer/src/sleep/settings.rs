@@ -61,7 +61,7 @@ impl fmt::Display for Policy {
 /// at most twice a plain one; where that does not cover two of three wake-ups, half a percent of the
 /// time slept may be spun besides to cover those two.
 ///
-/// What a wait takes is measured while sleeping. Kept on average: what a sleep spins too much is taken
+/// What a wait takes is measured while sleeping, and what the sleeper itself takes counts as spinning. Kept on average: what a sleep spins too much is taken
 /// from the next ones, up to 16 sleeps' worth. A sleep no longer than a wait and what may be spun may be
 /// spun as a whole. Whatever is allowed, no more is spun than the wanted quantile asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
