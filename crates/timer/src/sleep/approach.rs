@@ -131,8 +131,8 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
     /// Whether a sleep that is all kernel wait is over; if so, nothing is left to look at. What the
     /// thread runs after a long wait is in no cache, so that it is to be little.
     fn is_over(&self, slept: &mut Slept) -> bool {
-        let over = slept.interrupted
-            || (slept.reached() && self.settings.ends_when == EndsWhen::Reached);
+        let over =
+            slept.interrupted || (slept.reached() && self.settings.ends_when == EndsWhen::Reached);
         if over && slept.miss_ns() > Delay::ON_TIME_NS && !slept.interrupted {
             slept.delay = Delay::WokenLate;
         }

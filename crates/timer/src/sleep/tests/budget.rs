@@ -6,8 +6,8 @@
 use std::sync::atomic::AtomicU32;
 
 use super::*;
-use crate::sleep::sim::Lateness;
 use crate::sleep::Class;
+use crate::sleep::sim::Lateness;
 
 const WAITS_NS: [u64; 4] = [4_000, 12_000, 30_000, 70_000];
 const LATENESS_NS: [u64; 6] = [3_000, 10_000, 30_000, 60_000, 120_000, 250_000];
@@ -147,7 +147,8 @@ fn no_peers_point_is_below_ours() {
                     assert!(!below, "{said}");
                 }
                 let dearer = plain.cpu_ns.max(spin_sleep.cpu_ns);
-                let usual = plain.cpu_ns + kind.covering(666_667).min(length_ns / 200 + plain.cpu_ns);
+                let usual =
+                    plain.cpu_ns + kind.covering(666_667).min(length_ns / 200 + plain.cpu_ns);
                 let most = (2 * dearer).max(usual * 5 / 4) + kind.mean_ns / 16 + 1_500;
                 assert!(own.cpu_ns <= most.min(length_ns + plain.cpu_ns), "{said}, most {most}");
                 let affordable = kind.covering(720_000) * 11 / 10 <= length_ns / 200;

@@ -93,8 +93,7 @@ fn the_budget_is_kept() {
     let seed = seed();
     let loads = [Load::idle(), Load::busy(), late_by(5_000), late_by(100_000), late_by(400_000)];
     for (number, load) in (0..).zip(loads.iter().cycle().take(20)) {
-        let budget =
-            Budget { per_sleep_ns: 5_000 + 20_000 * number, of_wait_ppm: 0, share_ppm: 0 };
+        let budget = Budget { per_sleep_ns: 5_000 + 20_000 * number, of_wait_ppm: 0, share_ppm: 0 };
         let settings = Settings { budget, ..Settings::DEFAULT };
         let mut sleeper = sleeper(seed + number, load.clone(), settings);
         let mut random = seed + number;
