@@ -6,6 +6,26 @@
 //! Must not: add behaviour; wait or measure while it holds the interpreter.
 //!
 //! Each file has a noun of the package and registers what it offers.
+//!
+//! # How Python is faced
+//!
+//! `python/` is one extension module (`src/`, PyO3, the stable ABI of 3.10) below a package of Python modules
+//! (`hourglass/`), which hold what a user reads and are imported when they are first used. Lengths of time, policies and
+//! CPUs are read by the library's own parsers (`spans.rs`, `scheduling.rs`). A `Failure` becomes an exception by the table in
+//! `hourglass/errors.py`. A thread that waits lets the interpreter go. Handlers of signals run in Python's main
+//! thread and only when that asks for it, so a long wait of the main thread is slept in slices of 15 ms
+//! (`sleep.rs`), the last part as precisely as ever. A loop's tick is a job by hand (`PeriodicLoop::wait_for_release`, `start`,
+//! `complete`): it starts when the interpreter was taken again, so that its lateness has that too. What belongs to one
+//! thread is `Owned` (`owned.rs`). A timer holds its function, and the service only a weak handle on that, so that
+//! Python's collector sees a timer and its function that hold each other. `cargo xtask python` builds and tests it; the
+//! stubs are held against the runtime by a test.
+//!
+//! A run takes the signals that ask for its end from Python for as long as it lasts, also on a machine of which every CPU is
+//! measured: no slices. `sys::signal::catch_stop_during` gives the handlers back afterwards and sends the signal once more,
+//! so that Python does with it what it would have done (`interrupts.rs`). Documents cross the border as JSON, records as
+//! the bytes of columns (`tables.rs`, `records.rs`), which `hourglass/frames.py` shows as arrays. A reserved command gets a
+//! process of its own, a Python that loads the extension module and nothing else (`hourglass/reserved.py`), because
+//! `lab::reserve` wants one without threads; it ends with its parent (`sys::process::end_with_parent`).
 
 mod clock;
 mod commands;

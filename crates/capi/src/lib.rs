@@ -5,6 +5,21 @@
 //!
 //! Types are named as in the header, so that `tests/abi.rs` can compare both without a table between
 //! them. What a function does, from where it may be called, and who frees what is said in the header.
+//!
+//! # How a C program reads the clock
+//!
+//! `clock::process` has one clock, a static. `capi` exports where its page lies (`hg_clock_page_v1`, a symbol with the
+//! layout's version in its name), and the header reads the page as `timekeeping::page::now` does: turn, slot, counter,
+//! fence, turn. Whatever the page does not simply tell is a call, which goes on as Rust's reader does. Progress is
+//! written in the same way. Everything else is a function over a handle: a kind, a generation and a place of a
+//! table (`table.rs`), pinned while a call goes on, without a lock, so that a signal handler may interrupt a sleeper.
+//! Each is behind one border (`error.rs`): no panic leaves it, `errno` is kept, and the thread is not cancelled
+//! (`sys::caller`), since a forced unwind through frames of Rust would abort the process.
+//!
+//! `tests/abi.rs` reads functions and structs out of the sources, writes them down as C, and has the compiler hold
+//! them against the header; it wants each function behind the border, and its comment to say threads, signals, errors
+//! and who frees what; `nm` says that nothing else is exported. `tests/programs` are compiled with every
+//! compiler that is there, and run under the sanitizers.
 
 #![allow(non_camel_case_types)]
 #![expect(

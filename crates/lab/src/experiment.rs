@@ -1,4 +1,20 @@
 //! One run, from its specification to its document and its folder.
+//!
+//! # How a run goes
+//!
+//! 1. `cli` reads the ordered options (or a TOML file, by `lab::workload_file`) into a
+//!    `workload::RunSpec`. Models and wake-up methods read their own words.
+//! 2. `lab::experiment::run` reads the facts about the host, chooses the counter, gives advice, makes the folder (so that a
+//!    run cannot fail late for a silly reason) and calls `workload::run`.
+//! 3. `workload::run` prepares: allocates and touches every buffer, measures the
+//!    loop of each model (GAP is twice its typical iteration), locks memory. Threads are started, take
+//!    their CPUs and policies, and wait at a gate. If one is refused something, all go home: there is
+//!    no partial run.
+//! 4. The gate opens with the timeline: the run's zero on the counter, and a calibration against
+//!    `CLOCK_MONOTONIC` with a bound. Each thread sleeps to its start and runs its model on its
+//!    `Recorder`. The main thread sleeps; it ticks only if there is a CPU that nobody measures.
+//! 5. Afterwards everything is converted with the calibration over the whole run, merged in order of
+//!    start, written, printed.
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};

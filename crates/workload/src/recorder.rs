@@ -1,5 +1,15 @@
 //! Gap detection: the loop that polls the counter and records when the thread ran (Hourglass
 //! paper, section 3.1 and Figure 2), made multi-core.
+//!
+//! # The measuring loop
+//!
+//! `workload::recorder::Recorder::watch` is Figure 2 of the paper, made multi-core. It is generic over
+//! the counter and the work, so that it compiles to one loop for each pair, without indirection. Counter
+//! and CPU number are read together (`rdtscp`; elsewhere the counter between two reads of the CPU
+//! number). A difference above GAP, or another CPU number, ends the record. Received time is the sum of
+//! the intervals, never the kernel's CPU clock. Where the kernel does not keep time with the processor's
+//! counter, `CLOCK_MONOTONIC` serves and the result says so. Intervals on CPUs that the thread was not given are
+//! counted apart (`recorder/strays.rs`), since the kernel moves threads whose last CPU goes offline.
 
 mod acts;
 mod limits;

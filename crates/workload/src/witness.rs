@@ -2,6 +2,25 @@
 //!
 //! Owns: when the kernel's counters are asked, and that they are about one gap; the senses of this
 //! machine. Must not: say what caused the gap; do anything between two gaps.
+//!
+//! # How a gap gets its evidence
+//!
+//! Nothing is added to the loop. Behind a gap the thread looks whether the kernel cleared the critical
+//! section that it had armed (`sys::rseq`: a descriptor of data, so that no thread is ever inside), and only
+//! then asks for its counters (`witness.rs`). What interrupts it while it asks belongs to the same gap. Where
+//! the section does not work, by a test at the start, the counters are asked after every gap.
+//! `lab::switch_records` reads records of switches where any user may have them; `infer::cause::switched` puts
+//! them into gaps where the kernel was not traced: by whose will a thread left its CPU, and to which thread of
+//! the run. The manifest's `evidence` says what a run had and what would give the rest. Quotas and the kernel's
+//! log are read before and after a run (`host::moment`): what was not throttled is not blamed on a quota.
+//!
+//! A trace fills within seconds where short gaps are many. From then on `workload::long_gaps` keeps gaps above 131 us
+//! in a table of fixed size in which the longest stay; in a ring it keeps what the ring will lose. For causes
+//! `lab::records` puts an interval of no length before and behind each of them; nothing is learnt of ticks there.
+//!
+//! `lab::drift` compares the calibrations at both ends of a run. If they contradict each other, that is said, and
+//! events of other clocks are left out where they could be off by more than they tell. A loop of the user's own (`own_loop.rs`) marks its
+//! periods instead of polling: its gaps are as long as the thread's CPU clock says.
 
 use hourglass_model::{Counted, Evidence};
 use hourglass_sys::clock::{ClockId, now_ns};

@@ -7,6 +7,19 @@
 //! Must not: read a file or a clock, draw. State is kept per thread and per CPU, not per gap.
 //!
 //! A trace is read twice: [`survey`] learns grids and periods, [`attribute`] gives causes.
+//!
+//! # How a gap gets its cause
+//!
+//! `infer::cause` reads a trace twice. `survey` learns what only many gaps show: the grid of the tick on
+//! each CPU (`grid.rs`: a histogram of phases in windows, so that a grid kept by another clock is followed),
+//! periods of gaps of one size (`repeats.rs`: the host's tick), throttlings a period apart, ends of gaps at
+//! replenishments and quota periods. `attribute` then takes intervals and kernel events in order.
+//! `kernel.rs` keeps an account for each thread from the end of its last interval on: where the time went,
+//! who took the CPU, in which state the thread left it. `judge.rs` has the rules in order: the kernel's
+//! events, what the thread found out itself, interleaving and priorities (section 4), statistics. `Basis`
+//! keeps what was seen apart from what was inferred. State is kept per thread and per CPU. `lab::causes` makes
+//! the facts out of a manifest and says in warnings what the causes lack. `infer::two_runs` has the
+//! statements that need two runs.
 
 mod attribution;
 mod facts;

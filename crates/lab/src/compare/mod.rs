@@ -3,6 +3,23 @@
 //! Owns: what is compared with what ([`folders`]), running it in turn ([`rounds`]), the control
 //! ([`control`]), and what must be said with it: other machines, other workloads, runs made one
 //! after the other. Must not: hold the statistics (`hourglass_infer::compare` does), draw.
+//!
+//! # How two runs are compared
+//!
+//! `infer::compare` takes from each run a `Sample`: gaps and wake-ups with the part of the run into which they fell, and counts.
+//! Rounds (`rounds.rs`) give one difference for each pair of runs and metric; `joint.rs` asks of all signs that these
+//! differences might have had how often any metric strays as far as it did, so that the verdict holds for all
+//! metrics together, medians and shares before tails and maxima; it also says how many rounds can decide what (`Reach`),
+//! which `lab::compare::reach` says before they are measured. One run each (`parts.rs`) is cut into 20 parts, which are drawn anew; neighbours that resemble each
+//! other widen the interval. `judge.rs` is the only place where a number becomes a verdict. Gaps count above
+//! the larger GAP of all runs, since GAP is measured for each.
+//!
+//! What two runs say only together (section 4: this load causes the gaps, this timer is inaccurate) `lab::compare::statements`
+//! asks of `infer::two_runs`. Limits are judged in each run, by `lab::gates`, and stand in the document round by round.
+//!
+//! `lab::compare` reads folders, or runs two ways in turn (`rounds.rs`): which is first is drawn for every second
+//! round and reversed in the next. A round that a signal cuts short is kept under another name (`store::rounds`).
+//! `control.rs` adds a thread that only watches, on a CPU that the load leaves free, or lets it take turns with the load.
 
 pub mod control;
 mod differences;

@@ -7,6 +7,15 @@
 //!
 //! Everything that disturbs a machine (making the rings, patching the kernel's code where events
 //! are switched on) is done before the run and undone after it.
+//!
+//! # How the kernel is traced
+//!
+//! `lab::kernel_trace` makes a private instance of the kernel's trace before the run (`sys::tracefs`): its own
+//! rings on the measured CPUs, its own events, the run's counter as trace clock. Formats and layouts are read
+//! from the kernel's files. A CPU that nobody measures empties the rings while the run goes on. Marks written
+//! at both ends show that the trace clock is the counter, or how one becomes the other. The instance is
+//! removed when it is dropped; after SIGKILL by a tiny process that waits for the end of its maker.
+//! `infer::wakeup` joins the events with the thread's own wake-ups.
 
 mod catalogue;
 mod clock;

@@ -7,6 +7,15 @@
 //! it has pixels. What comes from outside is text: it goes through `clean` where it
 //! stands in markup, and `<` is escaped where it stands in data. The page forbids itself the
 //! network (`Content-Security-Policy`).
+//!
+//! # How a report is made
+//!
+//! `lab::whole` reads a folder as a whole: records, causes, latencies, kernel events. `report::html` writes the
+//! sections from the document and the trace as columns of differences in base64 (`data.rs`, `columns.rs`), which
+//! the scripts beside it make typed arrays of (`data.js`). Each row of the timeline answers two questions by binary
+//! search (`rows.js`): how much of a stretch was run, and which gap in it is the longest. Opened with `#selftest`,
+//! the page goes through its own controls (`selftest.js`); `tests/drawing/browser.rs` reads what came of it. A format of
+//! others is one file in `report/src/foreign/`.
 
 mod causes;
 mod columns;

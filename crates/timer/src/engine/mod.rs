@@ -8,6 +8,17 @@
 //! a device of [`event`](crate::event).
 //! Must not: hand timers from one thread to another (that is a service's), lock or allocate while
 //! arming, waiting and expiring; start threads, but for the watcher of the system's wall clock.
+//!
+//! # How a timer expires
+//!
+//! `timer::engine::Engine` belongs to one thread. `timers.rs` has a queue a clock and the wheel of timeouts;
+//! expiries stay absolute on their own clock, so that setting the wall clock moves none. Before a wait
+//! `driver.rs` reads all clocks, maps the first of each queue to the device's time, and tells
+//! `event::ServiceDevice`, which programs the device only if the first of everything changed, at the expiry
+//! itself or at the tick that covers it. It publishes when it will wake (`NextWake`), looks once more at what
+//! other threads handed over, and only then waits. `seat.rs` follows the registry: a device that is lost or
+//! fails is exchanged in the next wait. A thread that sleeps until somebody sets the wall clock
+//! (`watcher.rs`) is started with the first timer that needs it, never in a simulation.
 
 mod base;
 mod driver;

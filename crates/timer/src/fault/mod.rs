@@ -106,6 +106,16 @@
 //! - A deadline that is past, or zero: a fault at once, before the call returns.
 //! - A handler of the program's own for the signal: [`FaultError::SignalTaken`]. Once taken, the signal
 //!   stays this module's; those that others send are ignored.
+//!
+//! # How a timing fault goes
+//!
+//! A watched thread arms its own POSIX timer. The signal's handler (`sys::stop`) claims the deadline, writes
+//! one message, rings the bell of the deadline handler's thread and stands at the gate until the epoch
+//! changes and the fault is released. In a region (`timer::fault::defer`) it only marks the fault as pending;
+//! leaving the outermost one acts upon it, by the same steps. `sys::stop` has every step on both sides of the
+//! gate, over a trait for the words (loom puts its own there) and one for the world (`timer::fault::sim` puts
+//! virtual time there); it knows no verdicts. `timer::fault::handler` carries those out: scheduling is changed
+//! only by the handler's thread, deadlines are armed only by the watched one.
 
 mod deadlines;
 mod error;

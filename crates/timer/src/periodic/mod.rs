@@ -13,6 +13,15 @@
 //! **release latency**, its spread the jitter), is *complete* after its **response time**, and has
 //! *missed* if that is above the deadline. A job that is running at the next release has **overrun**
 //! its period; one that took more CPU time than its **budget** has overrun its cost.
+//!
+//! # How a periodic thread runs
+//!
+//! `timer::periodic::PeriodicLoop` is the task without a thread: `step` sleeps to the next point of the
+//! grid (`releases.rs`: integers only, each point counted from the first), runs the body, asks clock and
+//! CPU clock, and lets the grid say what passed meanwhile. `thread.rs` gives a thread its CPUs and its
+//! policy, tells the starter, and runs the loop. What it counts lies behind a sequence lock of atomics
+//! (`statistics.rs`): the thread writes and never waits, readers copy again if it wrote meanwhile.
+//! Enforcement is not here: `Watch` is told when a job begins and ends.
 
 mod builder;
 mod error;

@@ -9,6 +9,22 @@
 //! comparison. What is different: the margin is learnt where the thesis takes 1/HZ, the kernel wait
 //! is absolute, an interrupt ends it in both phases and is not lost when it comes early, and each
 //! sleep tells what happened.
+//!
+//! # How a sleep goes
+//!
+//! `timer::sleep::Sleeper` gets near the deadline in the kernel and spins the rest. `approach.rs`: is
+//! the deadline past (then the kernel is not entered), is an interrupt latched, how long is the margin;
+//! then an absolute futex wait on the sleeper's own word, without timer slack. `finish.rs`: clock and
+//! word are looked at in turn until a reading of `now_ordered` is at the deadline. What is to be learnt,
+//! accounted and measured is done before that, or at the beginning of the next sleep; the way out is
+//! rehearsed, and runs in the caller's own code.
+//!
+//! The margin (`margin.rs`, `overhead.rs`) is the smaller of a decaying quantile of the kernel's
+//! overheads, relative to their recent mean, and what the CPU budget affords by the same histogram. The
+//! budget is of spinning, in shares of what the kernel's wait takes here; `tests/budget.rs` holds it beside
+//! peers on simulated machines of many kinds. Both published ways to go wrong are tests: a maximum that load inflates, an estimate above the time slept
+//! that is never corrected. Everything a sleeper does to its machine goes through `Mechanism`; `sim.rs` is
+//! one on virtual time, on which hours are slept in milliseconds.
 
 mod approach;
 mod driver;

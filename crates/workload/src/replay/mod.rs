@@ -8,6 +8,25 @@
 //!
 //! Must not: choose CPUs, policies or wake-up methods (the caller's `ThreadSpec` has them), judge
 //! whether deadlines can hold.
+//!
+//! # How a set of tasks runs
+//!
+//! `workload::replay` makes a thread execution model of each task. A task that is no more than an execution
+//! time in a period is the paper's `PERIODIC`. Any other becomes a script (`compile.rs`): names of locks,
+//! conditions, barriers and timers are places in one `Shared`, so that nothing is looked up while a thread is
+//! measured. Jobs arrive at absolute times and are never skipped. Every wait ends with the thread's time at
+//! the latest (`Recorder::block`), so that a deadlock in a file ends with the run. The recorder keeps each
+//! job's arrival, beginning, end and received time in room made before the start.
+//!
+//! A thread that another one forks exists from the start and waits for it (`Step::Forked`), so that nothing is created
+//! while others are measured.
+//!
+//! `lab::theory::predict` plans the run (`plan.rs`) and takes from its jobs what an analysis assumes (`terms.rs`; job by job
+//! `seen.rs`, which tests each assumption on the trace). If a job took longer than its bound, the analysis is asked again
+//! (`explain.rs`): with what was measured in the busy window of that job (`window.rs`), which also says which assumptions
+//! failed there. Where the trace is not enough for that, it is asked with jitter and execution time as measured in the run,
+//! and on each CPU one more task above all others, which in each window demands the most that a noise run lost in any
+//! window of that length (`noise.rs`).
 
 mod arrivals;
 mod compile;

@@ -7,6 +7,28 @@
 //!
 //! Every search ends: an analysis takes at most [`effort::DEFAULT_LOOKS`](hourglass_sched::effort)
 //! looks at a task for each processor or server, finding priorities n (n + 1) / 2 times as many for n tasks.
+//!
+//! # How a set of tasks is checked
+//!
+//! `lab::theory::input` reads it: TOML, JSON, rt-app's file or a run folder. `lab::theory::check` splits it into
+//! processors (`host.rs`): a CPU with its tasks, CPUs that share tasks, the inside of a server. Each key
+//! becomes a number (`numbers.rs`, `locks.rs`, `servers.rs` translate; costs are charged by `sched::overheads`,
+//! blocking, spinning and servers bounded by the modules of these names), or it refuses its processor with the
+//! reason. A `Processor` is built once and not changed: it is a `sched::catalogue::Question` with names. `solve.rs`
+//! asks the first analysis of the catalogue that fits, whose proof is verified by substitution, and calls a late task
+//! infeasible only if all that the numbers count can happen; else the verdict is unknown. Worked examples go another
+//! way: `model::corpus` reads a case, the analysis of the catalogue that has its kind answers it, and
+//! `lab::theory::examples` compares.
+//!
+//! `sched::catalogue::ALL` is the one list of analyses, each with one name. An entry says for which questions it is,
+//! which kinds of worked examples it answers, and its contenders: the ways of scheduling that `sweep` compares by it
+//! (priorities assigned, tasks placed). One that assigns and places nothing has the name of its analysis; the word that
+//! `sweep` once had for it (`edf`) is still understood, and then also a key of the document.
+//!
+//! `sched::Task` is the one description of a task, also with bursts, a phase, a preemption threshold or critical
+//! sections. Few analyses know these: each that does not asks `TaskSet::is_plain` first and refuses
+//! (`nothing_is_passed_over` in `crates/sched/tests/properties.rs` asks them all). What is no property of a task keeps a name of its
+//! own: the protocol of a resource (`blocking::Usage`), a step of a chain, a node of a graph of event streams (`cpa::Node`).
 
 mod chains;
 mod design;

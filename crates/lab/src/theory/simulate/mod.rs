@@ -3,6 +3,34 @@
 //! Owns: what a file means to the simulator (`system`), how long to go on (`horizon`), the
 //! document, and the run folder that a simulation is kept in. Must not: simulate (`sched::sim` does),
 //! draw, parse arguments.
+//!
+//! # How a simulation goes
+//!
+//! `sched::sim::run_to` checks the system and gives simple ones to `fast/` if no events are asked for, the rest to
+//! `engine/`, which goes from event to event: the end of something on a CPU (each has one time at which that comes) or one
+//! of the timers, a slot each in a tournament of fixed size. At an event the CPUs of its domain (CPUs that share threads)
+//! are accounted, what ends ends, timers expire, and domains in which something changed are given out again. Who is more
+//! urgent is one comparison of class, level and place (`choose.rs`). Ready threads stand in that order (`queue.rs`), but for
+//! those in servers, with locks or with fair shares, whose urgency depends on others and is asked each time. Work is counted in fractions of a nanosecond that make every rate of interference whole,
+//! so that rates may change at any time and nothing drifts. A monitor looks after CPUs have been
+//! given out, may close CPUs, stop threads and set timers, and CPUs are given out again at the same instant.
+//! `fast/` must agree with the engine in every number of the outcome and every slice; tests compare them.
+//! A thread with steps has a script (`sim::script`): while it has a CPU it goes from act to act (`engine/script.rs`; what
+//! threads wait for together is in `meet.rs`), and its jobs begin where those of a run do. A test compares scripts with an
+//! interpreter that goes on nanosecond by nanosecond.
+//!
+//! `lab::theory::simulate` turns a checked set of tasks into a `sched::sim::System` (`system.rs`, `job.rs`,
+//! `script.rs`, `servers.rs`): every key of the file either means something there, or has a warning that says what it
+//! means instead, or refuses the set. The engine tells a `Sink` what ran; the recorder (`record.rs`) joins
+//! slices to intervals of one job on one CPU, with the onsets of a measured trace: `Wait` before each job,
+//! `Gap` and `Migration` within it. `folder.rs` writes them with a manifest whose clock is `sim`, whose host is
+//! empty and which carries the document, so that whatever reads run folders reads this one.
+//!
+//! The policies for hardware threads (`sched::sim::smt`) are monitors of the engine. They give the real-time
+//! threads of a core one CPU of it and close the others: while a real-time job runs there (disabling), or when
+//! the slack of all jobs pending and to come is used up (monitoring). `smt/slack.rs` is equation 9 of the
+//! paper with the arrivals to come, so that no deadline is lost that disabling keeps; `crate::slack` has the
+//! equations that `reserve` shares.
 
 mod findings;
 mod folder;

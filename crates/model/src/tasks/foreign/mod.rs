@@ -5,6 +5,13 @@
 //!
 //! Formats without a unit are read with one, which a note names. Times are exact where they are whole nanoseconds;
 //! otherwise execution times are rounded up, and periods and deadlines down, so that a bound holds for the original.
+//!
+//! # How another tool's file is read
+//!
+//! `model::tasks::format` tells formats apart by their beginning; `model::tasks::foreign` has a file for each. An element or
+//! attribute that is not read is an error that names it; what does not change the answer is a note. A format that is
+//! known and not read is named (`Format::Unread`). To add one: its file, its variant of `Format`, its line in
+//! `foreign::of_xml` or a function that knows its beginning, its name in `lab::theory::input::Source::ALL`.
 
 mod amalthea;
 mod mast;

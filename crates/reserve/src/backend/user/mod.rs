@@ -18,7 +18,42 @@
 //! a real-time class above priority 88 are not in the account, but for those of the deadline class.
 //!
 //! Owns: [`User`]. [`budget`] and [`turns`] decide, `enforcer` carries out, `team` knows the members.
+//!
+//! # How a reserve is kept from user space
+//!
+//! `reserve::backend::user` has a thread for each reservation, FIFO above all that it raises. `Budget` decides and
+//! knows nothing but times: at each look it is told the processor time used so far, and answers with a level
+//! (raised, lowered, suspended) and with the earliest time at which the budget can be used up, which is the next
+//! look. Hours of it run on virtual time in tests. `Team` knows the members: a control group where one can be made,
+//! since it counts what has ended and catches what is forked, otherwise a walk through `/proc`. The kernel brings
+//! the processor time of a running thread up to date at the tick only. So the thread looks from the CPU of the
+//! members, where they do not run while it does; if they have several CPUs, it changes their priority by one and
+//! back, which has the same effect. A period is missed if the members were denied a CPU for so long that they would
+//! have had their budget otherwise; `demand.rs` takes that from the kernel's counts of waits, and never too much.
+//!
+//! `leavers.rs` looks from a timesharing thread whether members leave the control group, which ends what is promised.
+//!
+//! Members of one FIFO priority would run one after the other. So `turns.rs` decides, by processor time and nice value, who
+//! comes next, and `sharing.rs` carries that out after each slice by the two priorities of a reserve: who is raised goes
+//! behind the others of its new priority, who is lowered before them. Members are lowered before they are frozen, since one
+//! that holds the kernel's lock of control groups must come to release it. `backend/nested.rs` refuses a reservation inside
+//! another one, or around one.
+//!
+//! A guardian that acts on the broken promise of one reservation changes the members of all; so each keeper asks at each look
+//! whether one has acted, and gives its order again. While no guardian lives (`unguarded.rs`), a start waits for the next one,
+//! and members that cannot be suspended are lowered.
+//!
+//! What a reservation changes is written down with the guardian before it is changed. The guardian is two processes that
+//! put everything back when this one ends by whatever signal; they allocate no memory for it. A
+//! normal end goes the same way. Other reservations of this kind are found in `/run/hourglass/claims` (`registry.rs`): a file
+//! each, which root or its group makes and the holder locks, so that the kernel ends it with the process and says who that
+//! is. An entry is made first and the others are read afterwards, so that of two at the same time at least one sees the
+//! other; whether one more fits (`claims.rs`) is `sched`'s to say.
+//!
+//! Whose threads may be changed at all is said in one place (`reserve::owner`), through which every change of another
+//! process's thread goes: root changes all, everybody else those whose real, effective and saved user are their own.
 
+mod admit;
 pub mod budget;
 pub mod claims;
 pub mod demand;
@@ -46,18 +81,20 @@ mod usage;
 use std::io;
 use std::path::Path;
 
-use hourglass_model::{CpuSet, Strength};
-use hourglass_sched::admission::Fraction;
+use hourglass_model::Strength;
 use hourglass_sys::sched::{self, Attributes};
 use hourglass_sys::thread;
 use hourglass_time::Span;
 
+pub(crate) use self::admit::remove_claims;
+use self::admit::{admit, refusal, share};
+pub use self::admit::{check, check_beside, check_present, unseen};
 use self::budget::Terms;
-use self::claims::{DEADLINE_CLASS, Misfit, Share, fits, priority_for};
+use self::claims::priority_for;
 use self::enforcer::Enforcer;
 pub(super) use self::enforcer::NAME as KEEPER;
 pub use self::enforcer::{EndPeriod, Told};
-use self::registry::{Entry, Held, Holder, Registry};
+use self::registry::{Entry, Registry};
 use self::team::{Plan, Team};
 use super::leavers::Leavers;
 use super::{Backend, Doubt, Kind, Request, Reserved, members, nested};
@@ -66,12 +103,6 @@ use crate::admission::{self, Obstacle, Refusal};
 use crate::guardian::{Absent, Guardian};
 use crate::supply::Supply;
 use crate::target::Target;
-
-/// Shorter ones the thread that keeps them would mostly spend on itself.
-const LEAST_BUDGET_NS: u64 = 50_000;
-const LEAST_PERIOD_NS: u64 = 500_000;
-/// Longer ones say nothing.
-const LONGEST_PERIOD_NS: u64 = 3_600_000_000_000;
 
 /// Periods left out are told if they are more than this part of the others.
 const TOLERATED_PART: u64 = 100;
@@ -283,154 +314,9 @@ impl Reserved for Keeping {
     }
 }
 
-/// What would refuse `request`, reserving nothing; empty if nothing that can be seen. Other reservations
-/// of this kind are among what is seen.
-#[must_use]
-pub fn check(request: &Request, facts: &Facts) -> Vec<Refusal> {
-    let mut refusals: Vec<Refusal> = times(request).into_iter().collect();
-    refusals.extend(admission::user(request, facts));
-    refusals
-}
-
-/// The same beside the reservations of this kind that there are, on these CPUs.
-///
-/// # Errors
-/// What does not fit.
-pub fn check_present(request: &Request, cpus: &[u32], facts: &Facts) -> Result<(), Refusal> {
-    admit(&share(request, cpus), Registry::of_the_machine().all(), facts)
-}
-
-/// Why a reservation of this kind would not be seen by all others on this machine, so that they may be promised the
-/// same time; `None` if it would.
-#[must_use]
-pub fn unseen() -> Option<Doubt> {
-    Registry::of_the_machine().doubt()
-}
-
-/// Removes entries of the registry that nobody holds.
-pub(crate) fn remove_claims() {
-    // Looking at all of them does that.
-    drop(Registry::of_the_machine().all());
-}
-
-/// The same beside further reservations that are to be made with it, on the same CPUs.
-///
-/// # Errors
-/// What does not fit.
-pub fn check_beside(
-    request: &Request,
-    cpus: &[u32],
-    beside: &[Request],
-    facts: &Facts,
-) -> Result<(), Refusal> {
-    let mut others = Registry::of_the_machine().all();
-    let with_it = |one: &Request| Held { share: share(one, cpus), holder: Holder::this_process() };
-    others.extend(beside.iter().map(with_it));
-    admit(&share(request, cpus), others, facts)
-}
-
 fn first_of(target: &Target) -> u32 {
     let (Target::Thread(id) | Target::Process(id)) = target;
     *id
-}
-
-fn share(request: &Request, cpus: &[u32]) -> Share {
-    let reservation = &request.reservation;
-    let deadline_ns = reservation.deadline().nanos_or_zero();
-    Share {
-        cpus: cpus.iter().copied().collect::<CpuSet>(),
-        budget_ns: reservation.budget().nanos_or_zero(),
-        deadline_ns,
-        period_ns: reservation.period().nanos_or_zero(),
-        priority: u32::from(priority_for(deadline_ns)),
-    }
-}
-
-fn refusal(id: Obstacle, cause: String, remedy: &str) -> Refusal {
-    Refusal { backend: Kind::User, id, errno: None, cause, remedy: remedy.to_owned() }
-}
-
-/// Times that can be kept from outside the kernel.
-fn times(request: &Request) -> Option<Refusal> {
-    let reservation = &request.reservation;
-    let (budget, period) = (reservation.budget(), reservation.period());
-    let short = budget.nanos_or_zero() < LEAST_BUDGET_NS;
-    if !short && (LEAST_PERIOD_NS..=LONGEST_PERIOD_NS).contains(&period.nanos_or_zero()) {
-        return None;
-    }
-    Some(refusal(
-        Obstacle::Times,
-        format!("a thread of this program cannot keep {budget} in every {period}"),
-        "choose a budget of at least 50us and a period from 500us to 1h",
-    ))
-}
-
-/// The new one beside others of its kind and beside the deadline class.
-fn admit(new: &Share, mut others: Vec<Held>, facts: &Facts) -> Result<(), Refusal> {
-    others.extend(facts.deadline_threads.iter().map(|thread| Held {
-        share: Share {
-            cpus: thread.cpus.clone().unwrap_or_else(|| new.cpus.clone()),
-            budget_ns: thread.runtime_ns,
-            deadline_ns: thread.period_ns,
-            period_ns: thread.period_ns,
-            priority: DEADLINE_CLASS,
-        },
-        holder: Holder::Thread(thread.tid, crate::owner::for_people(&thread.name)),
-    }));
-    let whole = Fraction { numerator: 1, denominator: 1 };
-    let cap = match (facts.rt_runtime_us.map(u64::try_from), facts.rt_period_us) {
-        (Some(Ok(numerator)), Some(denominator)) => Fraction { numerator, denominator },
-        _ => whole,
-    };
-    let shares: Vec<Share> = others.iter().map(|held| held.share.clone()).collect();
-    fits(new, &shares, cap).map_err(|misfit| {
-        let cause = match misfit {
-            Misfit::Sum { cpu } => format!(
-                "on CPU {cpu} the reservations together are more than real-time threads may have \
-                 (kernel.sched_rt_runtime_us is {} of {} us): {}",
-                cap.numerator,
-                cap.denominator,
-                holders(&others, cpu)
-            ),
-            Misfit::Late { cpu, share } if share == *new => format!(
-                "on CPU {cpu} the reservations that are there would delay {} beyond its deadline of {}: {}",
-                span(share.budget_ns),
-                span(share.deadline_ns),
-                holders(&others, cpu)
-            ),
-            Misfit::Late { cpu, share } => format!(
-                "on CPU {cpu} a reservation that is there would come too late, due within {}: {}",
-                span(share.deadline_ns),
-                holders(others.iter().filter(|held| held.share == share), cpu)
-            ),
-        };
-        refusal(Obstacle::Bandwidth, cause, "reserve less, or take another CPU with --cpu")
-    })
-}
-
-fn span(ns: u64) -> Span {
-    Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX))
-}
-
-/// Who has what on a CPU, the largest first.
-fn holders<'a>(others: impl IntoIterator<Item = &'a Held>, cpu: u32) -> String {
-    const MOST: usize = 3;
-    let here = others.into_iter().filter(|held| held.share.cpus.contains(cpu));
-    let mut here: Vec<&Held> = here.collect();
-    let part = |held: &&Held| {
-        u128::from(held.share.budget_ns) * u128::from(u64::MAX)
-            / u128::from(held.share.period_ns.max(1))
-    };
-    here.sort_by_key(|held| std::cmp::Reverse(part(held)));
-    let text = |held: &&Held| {
-        let Share { budget_ns, period_ns, .. } = held.share;
-        format!("{} has {} every {}", held.holder, span(budget_ns), span(period_ns))
-    };
-    let mut texts: Vec<String> = here.iter().take(MOST).map(text).collect();
-    if here.len() > MOST {
-        texts.push(format!("{} more", here.len() - MOST));
-    }
-    texts.join(", ")
 }
 
 /// A process that has this one among its descendants would suspend its own keeper; threads of the kernel

@@ -1,0 +1,165 @@
+//! Whether one more reservation of this kind fits beside those that there are.
+//!
+//! Owns: the limits of its times, the sum with what others have reserved, and the words of a refusal. Must not: reserve,
+//! or judge what fits on a CPU (`claims.rs` does).
+
+use hourglass_model::CpuSet;
+use hourglass_sched::admission::Fraction;
+use hourglass_time::Span;
+
+use super::claims::{DEADLINE_CLASS, Misfit, Share, fits, priority_for};
+use super::registry::{Held, Holder, Registry};
+use crate::admission::facts::Facts;
+use crate::admission::{self, Obstacle, Refusal};
+use crate::backend::{Doubt, Kind, Request};
+
+/// Shorter ones the thread that keeps them would mostly spend on itself.
+const LEAST_BUDGET_NS: u64 = 50_000;
+const LEAST_PERIOD_NS: u64 = 500_000;
+/// Longer ones say nothing.
+const LONGEST_PERIOD_NS: u64 = 3_600_000_000_000;
+
+/// What would refuse `request`, reserving nothing; empty if nothing that can be seen. Other reservations
+/// of this kind are among what is seen.
+#[must_use]
+pub fn check(request: &Request, facts: &Facts) -> Vec<Refusal> {
+    let mut refusals: Vec<Refusal> = times(request).into_iter().collect();
+    refusals.extend(admission::user(request, facts));
+    refusals
+}
+
+/// The same beside the reservations of this kind that there are, on these CPUs.
+///
+/// # Errors
+/// What does not fit.
+pub fn check_present(request: &Request, cpus: &[u32], facts: &Facts) -> Result<(), Refusal> {
+    admit(&share(request, cpus), Registry::of_the_machine().all(), facts)
+}
+
+/// Why a reservation of this kind would not be seen by all others on this machine, so that they may be promised the
+/// same time; `None` if it would.
+#[must_use]
+pub fn unseen() -> Option<Doubt> {
+    Registry::of_the_machine().doubt()
+}
+
+/// Removes entries of the registry that nobody holds.
+pub(crate) fn remove_claims() {
+    // Looking at all of them does that.
+    drop(Registry::of_the_machine().all());
+}
+
+/// The same beside further reservations that are to be made with it, on the same CPUs.
+///
+/// # Errors
+/// What does not fit.
+pub fn check_beside(
+    request: &Request,
+    cpus: &[u32],
+    beside: &[Request],
+    facts: &Facts,
+) -> Result<(), Refusal> {
+    let mut others = Registry::of_the_machine().all();
+    let with_it = |one: &Request| Held { share: share(one, cpus), holder: Holder::this_process() };
+    others.extend(beside.iter().map(with_it));
+    admit(&share(request, cpus), others, facts)
+}
+
+pub(super) fn share(request: &Request, cpus: &[u32]) -> Share {
+    let reservation = &request.reservation;
+    let deadline_ns = reservation.deadline().nanos_or_zero();
+    Share {
+        cpus: cpus.iter().copied().collect::<CpuSet>(),
+        budget_ns: reservation.budget().nanos_or_zero(),
+        deadline_ns,
+        period_ns: reservation.period().nanos_or_zero(),
+        priority: u32::from(priority_for(deadline_ns)),
+    }
+}
+
+pub(super) fn refusal(id: Obstacle, cause: String, remedy: &str) -> Refusal {
+    Refusal { backend: Kind::User, id, errno: None, cause, remedy: remedy.to_owned() }
+}
+
+/// Times that can be kept from outside the kernel.
+fn times(request: &Request) -> Option<Refusal> {
+    let reservation = &request.reservation;
+    let (budget, period) = (reservation.budget(), reservation.period());
+    let short = budget.nanos_or_zero() < LEAST_BUDGET_NS;
+    if !short && (LEAST_PERIOD_NS..=LONGEST_PERIOD_NS).contains(&period.nanos_or_zero()) {
+        return None;
+    }
+    Some(refusal(
+        Obstacle::Times,
+        format!("a thread of this program cannot keep {budget} in every {period}"),
+        "choose a budget of at least 50us and a period from 500us to 1h",
+    ))
+}
+
+/// The new one beside others of its kind and beside the deadline class.
+pub(super) fn admit(new: &Share, mut others: Vec<Held>, facts: &Facts) -> Result<(), Refusal> {
+    others.extend(facts.deadline_threads.iter().map(|thread| Held {
+        share: Share {
+            cpus: thread.cpus.clone().unwrap_or_else(|| new.cpus.clone()),
+            budget_ns: thread.runtime_ns,
+            deadline_ns: thread.period_ns,
+            period_ns: thread.period_ns,
+            priority: DEADLINE_CLASS,
+        },
+        holder: Holder::Thread(thread.tid, crate::owner::for_people(&thread.name)),
+    }));
+    let whole = Fraction { numerator: 1, denominator: 1 };
+    let cap = match (facts.rt_runtime_us.map(u64::try_from), facts.rt_period_us) {
+        (Some(Ok(numerator)), Some(denominator)) => Fraction { numerator, denominator },
+        _ => whole,
+    };
+    let shares: Vec<Share> = others.iter().map(|held| held.share.clone()).collect();
+    fits(new, &shares, cap).map_err(|misfit| {
+        let cause = match misfit {
+            Misfit::Sum { cpu } => format!(
+                "on CPU {cpu} the reservations together are more than real-time threads may have \
+                 (kernel.sched_rt_runtime_us is {} of {} us): {}",
+                cap.numerator,
+                cap.denominator,
+                holders(&others, cpu)
+            ),
+            Misfit::Late { cpu, share } if share == *new => format!(
+                "on CPU {cpu} the reservations that are there would delay {} beyond its deadline of {}: {}",
+                span(share.budget_ns),
+                span(share.deadline_ns),
+                holders(&others, cpu)
+            ),
+            Misfit::Late { cpu, share } => format!(
+                "on CPU {cpu} a reservation that is there would come too late, due within {}: {}",
+                span(share.deadline_ns),
+                holders(others.iter().filter(|held| held.share == share), cpu)
+            ),
+        };
+        refusal(Obstacle::Bandwidth, cause, "reserve less, or take another CPU with --cpu")
+    })
+}
+
+fn span(ns: u64) -> Span {
+    Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX))
+}
+
+/// Who has what on a CPU, the largest first.
+fn holders<'a>(others: impl IntoIterator<Item = &'a Held>, cpu: u32) -> String {
+    const MOST: usize = 3;
+    let here = others.into_iter().filter(|held| held.share.cpus.contains(cpu));
+    let mut here: Vec<&Held> = here.collect();
+    let part = |held: &&Held| {
+        u128::from(held.share.budget_ns) * u128::from(u64::MAX)
+            / u128::from(held.share.period_ns.max(1))
+    };
+    here.sort_by_key(|held| std::cmp::Reverse(part(held)));
+    let text = |held: &&Held| {
+        let Share { budget_ns, period_ns, .. } = held.share;
+        format!("{} has {} every {}", held.holder, span(budget_ns), span(period_ns))
+    };
+    let mut texts: Vec<String> = here.iter().take(MOST).map(text).collect();
+    if here.len() > MOST {
+        texts.push(format!("{} more", here.len() - MOST));
+    }
+    texts.join(", ")
+}
