@@ -292,9 +292,14 @@ mod tests {
         };
         println!("{}", rig.words());
         let jobs = product(8);
-        let outcome = |way| match run(&rig, &jobs, Some(CoRunner::Integer), way, || false) {
-            Ok(outcome) => outcome.unwrap(),
-            Err(why) => panic!("{}: {why}", way.name()),
+        let once = |way| run(&rig, &jobs, Some(CoRunner::Integer), way, || false);
+        let outcome = |way| {
+            // A monitor that gets no processor time says so and protects nobody: seen once on a shared machine.
+            let starved = |why: &String| why.contains("got no processor time");
+            match once(way).or_else(|why| if starved(&why) { once(way) } else { Err(why) }) {
+                Ok(outcome) => outcome.unwrap(),
+                Err(why) => panic!("{}: {why}", way.name()),
+            }
         };
         let [ignore, disable, word, time] =
             [Way::Ignore, Way::Disable, Way::Word, Way::CpuTime].map(|way| {
