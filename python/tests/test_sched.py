@@ -274,7 +274,11 @@ def test_sweep_of_drawn_sets(tmp_path):
     assert [point["sets"] for point in document["points"]] == [20, 20]
     assert all(point["accepted"]["rm"] <= point["accepted"]["edf-preemptive"] == 20 for point in document["points"])
     assert sched.sweep(**EXPERIMENT, seed=3, threads=1, output=tmp_path / "sweep") == document
-    assert sched.sweep("utilisations = [0.7, 0.9]\nsets = 20", tasks=4, analyses="rm,edf", seed=3) == document
+    drawn = {"experiment": "utilisations = [0.7, 0.9]\nsets = 20", "tasks": 4, "seed": 3}
+    assert sched.sweep(**drawn, analyses="rm,edf-preemptive") == document
+    # Who asks by an older word finds the answer by that word too.
+    older = sched.sweep(**drawn, analyses="rm,edf")
+    assert all(point["accepted"]["edf"] == point["accepted"]["edf-preemptive"] for point in older["points"])
 
 
 def test_sweep_of_one_set():
