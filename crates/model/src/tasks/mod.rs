@@ -53,7 +53,7 @@ pub use explain::{Explanation, Fact, Origin, Subject};
 pub use format::Format;
 pub use fraction::{Fraction, ParseFractionError};
 pub use machine::{Interference, Machine, Overheads};
-pub use program::{LEAST_STRIDE, MOST_BUFFER, Phase, Program, Step};
+pub use program::{Beginning, LEAST_STRIDE, MOST_BUFFER, Phase, Program, Step};
 pub(crate) use read::syntax;
 pub use resource::{Protocol, Resource};
 pub use server::{Server, ServerKind};

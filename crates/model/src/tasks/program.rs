@@ -45,6 +45,40 @@ impl Program {
             _ => None,
         }
     }
+
+    /// What a job begins with, as the importer of rt-app's files cuts threads into jobs.
+    #[must_use]
+    pub fn beginning(&self) -> Beginning {
+        let steps = || self.phases.iter().flat_map(|phase| &phase.steps);
+        let is_timer =
+            |step: &Step| matches!(step, Step::Timer { period, .. } if period.is_positive());
+        let is_wait = |step: &Step| {
+            matches!(step, Step::Wait { .. } | Step::Suspend(_) | Step::Barrier(_) | Step::Take(_))
+        };
+        let is_sleep = |step: &Step| matches!(step, Step::Sleep(time) if time.is_positive());
+        if steps().any(is_timer) {
+            Beginning::Timer
+        } else if steps().any(is_wait) {
+            Beginning::Event
+        } else if steps().any(is_sleep) {
+            Beginning::Sleep
+        } else {
+            Beginning::Start
+        }
+    }
+}
+
+/// What a job of a thread in phases begins with; the job before it ends there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beginning {
+    /// A timer.
+    Timer,
+    /// Another thread, in a thread without timers.
+    Event,
+    /// The end of a sleep, in a thread that waits for nothing else.
+    Sleep,
+    /// Nothing: the thread never waits and has one job.
+    Start,
 }
 
 /// One step of a phase.

@@ -55,10 +55,11 @@ mod thread;
 
 pub use error::SimError;
 pub use histogram::Histogram;
+pub use hourglass_model::tasks::Beginning;
 pub use interference::Interference;
 pub use monitor::{Gate, JobView, MOST_LOOKS, Monitor, Orders, Reasons, Unwatched, View};
 pub use outcome::{CpuOutcome, FirstMiss, Outcome, ServerOutcome, ThreadOutcome};
-pub use script::{Act, Beginning, Phase, ROUND, Script};
+pub use script::{Act, Phase, ROUND, Script};
 pub use server::{Charge, Rank, Server, ServerKind};
 pub use settings::{MOST_EVENTS, Settings};
 pub use sink::{Event, Interest, Nobody, Sink, Slice};

@@ -6,6 +6,8 @@
 //! barriers and semaphores, and starts others. The acts themselves take no time. Where rounds of a script
 //! take no time for ever, each takes [`ROUND`], so that a simulation ends.
 
+use hourglass_model::tasks::Beginning;
+
 use super::error::SimError;
 use super::system::System;
 use super::thread::{Arrivals, Class, Thread};
@@ -34,19 +36,6 @@ pub struct Phase {
     pub cpus: Vec<u32>,
     /// What it does.
     pub acts: Vec<Act>,
-}
-
-/// What a job begins with; the one before it ends there. A job that executed nothing is none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Beginning {
-    /// A timer.
-    Timer,
-    /// Another thread.
-    Event,
-    /// The end of a sleep.
-    Sleep,
-    /// Nothing: the thread has one job.
-    Start,
 }
 
 /// One thing to do. Events, barriers, semaphores, timers and starts are known by numbers of their own kind

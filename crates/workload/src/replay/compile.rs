@@ -12,7 +12,7 @@ use hourglass_time::Span;
 use super::arrivals::Arrivals;
 use super::execution::ScriptModel;
 use super::lock::Lock;
-use super::script::{Act, Beginning, Jobs, Part, Phase, Phases, RingSize, Script};
+use super::script::{Act, Jobs, Part, Phase, Phases, RingSize, Script};
 use super::shared::{Barrier, Done, Event, Semaphore, Shared, Timer};
 use super::{Manner, ReplayError, Replayed, Threads};
 use crate::models::{self, Model};
@@ -184,7 +184,7 @@ impl Names {
                 acts: acts.collect::<Result<_, _>>()?,
             });
         }
-        let beginning = beginning(program);
+        let beginning = program.beginning();
         Ok(Phases { loops: program.loops, phases, beginning, rings: met.rings })
     }
 
@@ -363,23 +363,4 @@ fn first_of_chain<'a>(set: &'a TaskSet, task: &'a Task) -> &'a Task {
         }
     }
     first
-}
-
-/// As the importer cuts threads into jobs.
-fn beginning(program: &Program) -> Beginning {
-    let steps = || program.phases.iter().flat_map(|phase| &phase.steps);
-    let is_timer = |step: &Step| matches!(step, Step::Timer { period, .. } if period.is_positive());
-    let is_wait = |step: &Step| {
-        matches!(step, Step::Wait { .. } | Step::Suspend(_) | Step::Barrier(_) | Step::Take(_))
-    };
-    let is_sleep = |step: &Step| matches!(step, Step::Sleep(time) if time.is_positive());
-    if steps().any(is_timer) {
-        Beginning::Timer
-    } else if steps().any(is_wait) {
-        Beginning::Event
-    } else if steps().any(is_sleep) {
-        Beginning::Sleep
-    } else {
-        Beginning::Start
-    }
 }

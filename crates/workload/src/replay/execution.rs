@@ -9,6 +9,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use hourglass_model::document::Deadlines;
+use hourglass_model::tasks::Beginning;
 use hourglass_model::tasks::Task;
 use hourglass_model::{ExecutionTime, Policy, Sampler};
 use hourglass_sys::sched::Attributes;
@@ -17,7 +18,7 @@ use hourglass_time::Span;
 
 use super::ReplayError;
 use super::memory::Ring;
-use super::script::{Act, Beginning, Jobs, Part, Phase, Phases, RingSize, Script};
+use super::script::{Act, Jobs, Part, Phase, Phases, RingSize, Script};
 use super::shared::Shared;
 use crate::models::{AnyExecution, Demand, Execution, Model};
 use crate::recorder::{Ended, Recorder, Watching};

@@ -2,6 +2,7 @@
 //!
 //! Owns: the forms. Must not: execute them.
 
+use hourglass_model::tasks::Beginning;
 use hourglass_model::{CpuSet, ExecutionTime, Policy};
 use hourglass_time::Span;
 
@@ -144,19 +145,6 @@ pub(super) struct RingSize {
     pub(super) stride: u64,
     /// Whether each points to the one behind it.
     pub(super) sequential: bool,
-}
-
-/// What a job of a thread in phases begins with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Beginning {
-    /// A timer.
-    Timer,
-    /// Another thread, in a thread without timers.
-    Event,
-    /// The end of a sleep, in a thread that waits for nothing else.
-    Sleep,
-    /// Nothing: the thread never waits and has one job.
-    Start,
 }
 
 /// One phase.

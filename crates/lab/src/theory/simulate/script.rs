@@ -1,13 +1,13 @@
 //! Steps as the simulator takes them: programs become scripts, names become numbers.
 //!
-//! Owns: what each step means in a simulation, and saying what takes a time that nobody knows. Must not:
+//! Owns: what each step means in a simulation, and saying what takes an unknown time. Must not:
 //! decide which threads follow their steps.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use hourglass_model::tasks::{Background, Program, Protocol, Step, Task, TaskSet};
 use hourglass_model::{CpuSet, Policy};
-use hourglass_sched::sim::{self, Act, Beginning, Class, Phase, Script, System};
+use hourglass_sched::sim::{self, Act, Class, Phase, Script, System};
 
 use super::Failure;
 use super::system::{Warnings, ns, warn};
@@ -85,7 +85,7 @@ impl Numbers {
                 acts: acts.flatten().collect(),
             });
         }
-        Script { start, loops: program.loops, phases, beginning: beginning(program) }
+        Script { start, loops: program.loops, phases, beginning: program.beginning() }
     }
 
     /// Each thread with a barrier is one of its parties, however often its steps come to it; but a thread that
@@ -169,25 +169,6 @@ pub(super) fn class_of(policy: Policy) -> Class {
     }
 }
 
-/// As the importer cuts threads into jobs.
-fn beginning(program: &Program) -> Beginning {
-    let steps = || program.phases.iter().flat_map(|phase| &phase.steps);
-    let is_timer = |step: &Step| matches!(step, Step::Timer { period, .. } if period.is_positive());
-    let is_wait = |step: &Step| {
-        matches!(step, Step::Wait { .. } | Step::Suspend(_) | Step::Barrier(_) | Step::Take(_))
-    };
-    let is_sleep = |step: &Step| matches!(step, Step::Sleep(time) if time.is_positive());
-    if steps().any(is_timer) {
-        Beginning::Timer
-    } else if steps().any(is_wait) {
-        Beginning::Event
-    } else if steps().any(is_sleep) {
-        Beginning::Sleep
-    } else {
-        Beginning::Start
-    }
-}
-
 /// Whether a background thread does more than executing for ever.
 pub(super) fn has_steps(thread: &Background) -> bool {
     let program = &thread.program;
@@ -252,8 +233,8 @@ pub(super) fn check(set: &TaskSet, warnings: &mut Warnings) -> Result<(), Failur
         };
         if let Some(step) = steps.iter().find(|step| has_no_time(step)) {
             let text = format!(
-                "thread '{name}': the step '{step}' takes no time in a simulation, because nobody \
-                 knows its time"
+                "thread '{name}': the step '{step}' takes no time in a simulation, because its \
+                 duration is unknown"
             );
             warn(warnings, "steps", text, "measure it with hourglass run, and write run TIME");
         }
