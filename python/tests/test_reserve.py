@@ -45,10 +45,10 @@ def test_a_thread_is_reserved_for_and_let_go() -> None:
         threading.Thread(target=lambda: None).start()
         with pytest.raises(errors.BusyError):
             held.begin()
-        end = time.monotonic() + 0.12
-        while time.monotonic() < end:
+        # A period is counted if a look came soon behind its end, which another thread or the host may hold up.
+        end = time.monotonic() + 10
+        while (supply := held.supply()).periods == 0 and time.monotonic() < end:
             pass
-        supply = held.supply()
         assert supply.periods >= 1 and supply.overruns >= 0
         held.end()
         held.end()

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod again;
 mod bed;
 mod failure;
 mod package;
@@ -69,7 +70,7 @@ fn dispatch(words: &[&str]) -> Result<(), Failure> {
             Ok(sets) if sets > 0 => soak::run(&Workspace::find()?, sets),
             _ => Err(Failure::Usage(format!("--sets: '{sets}' is no number above 0"))),
         },
-        ["python", tests @ ..] => python::run(&Workspace::find()?, tests),
+        ["python", tests @ ..] => python::run(&Workspace::find()?, tests).map(|_| ()),
         ["bed", "--list"] => {
             bed::list();
             Ok(())

@@ -7,9 +7,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::again;
 use crate::bed::binary;
 use crate::failure::Failure;
 use crate::skips;
+use crate::test::Done;
 use crate::workspace::{Workspace, with_default_signals};
 
 /// The oldest Python that the package is for, as `pyproject.toml` says.
@@ -23,7 +25,7 @@ const PACKAGES: [&str; 7] =
 ///
 /// # Errors
 /// `Unable` where the machine has no Python, no `venv` or no way to PyPI; `Broken` where a test fails.
-pub(crate) fn run(workspace: &Workspace, tests: &[&str]) -> Result<(), Failure> {
+pub(crate) fn run(workspace: &Workspace, tests: &[&str]) -> Result<Done, Failure> {
     let python = Environment::make(workspace)?;
     let wheel = build(workspace, &python)?;
     let wheel = wheel.display().to_string();
@@ -33,16 +35,30 @@ pub(crate) fn run(workspace: &Workspace, tests: &[&str]) -> Result<(), Failure> 
     // Documents are compared with those of the command, which the tests before have built.
     let command = binary::build(workspace)?;
     let folder = workspace.root.join("python");
-    let mut pytest = with_default_signals(python.path("pytest").as_os_str());
-    pytest.env("HOURGLASS", command).env(skips::VARIABLE, skips::file(workspace));
-    // From another folder, or the package would be the one without its extension.
-    pytest.current_dir(&workspace.target).env("PYTHONDONTWRITEBYTECODE", "1");
-    pytest.args(["--quiet", "-ra", "-p", "no:cacheprovider", "--rootdir"]).arg(&folder);
-    match tests {
-        [] => pytest.arg(folder.join("tests")),
-        named => pytest.args(named.iter().map(|test| folder.join("tests").join(test))),
+    let files = match tests {
+        [] => vec![folder.join("tests").display().to_string()],
+        named => {
+            named.iter().map(|test| folder.join("tests").join(test).display().to_string()).collect()
+        }
     };
-    passes(&mut pytest, "pytest python/tests")
+    let pytest = |selected: &[String]| {
+        let mut pytest = with_default_signals(python.path("pytest").as_os_str());
+        pytest.env("HOURGLASS", &command).env(skips::VARIABLE, skips::file(workspace));
+        // From another folder, or the package would be the one without its extension.
+        pytest.current_dir(&workspace.target).env("PYTHONDONTWRITEBYTECODE", "1");
+        pytest.args(["--quiet", "-ra", "-p", "no:cacheprovider", "--rootdir"]).arg(&folder);
+        println!("    pytest {}", selected.join(" "));
+        again::shown(pytest.args(selected))
+    };
+    let (status, lines) = pytest(&files)?;
+    if status.success() {
+        return Ok(Done::Passed);
+    }
+    let broken = || Failure::Broken(format!("`pytest python/tests` failed ({status})"));
+    let failed = again::of_pytest(&lines).ok_or_else(broken)?;
+    let failed: Vec<String> = failed.into_iter().flat_map(|program| program.tests).collect();
+    let (status, _) = pytest(&failed)?;
+    if status.success() { Ok(Done::Again(failed)) } else { Err(broken()) }
 }
 
 /// A folder with a Python of its own.

@@ -3,6 +3,7 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use crate::again::{self, Failed};
 use crate::bed;
 use crate::failure::Failure;
 use crate::package;
@@ -29,8 +30,11 @@ const OTHER_SYSTEMS: [(&str, &[&str]); 3] = [
 ];
 
 /// How a step ended that did not fail.
-enum Done {
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Done {
     Passed,
+    /// These failed, and passed when they were run alone.
+    Again(Vec<String>),
     Skipped(String),
 }
 
@@ -42,6 +46,7 @@ type Step<'a> = (String, Box<dyn Fn() -> Result<Done, Failure> + 'a>);
 /// The failure of that step.
 pub(crate) fn run(workspace: &Workspace, beds: Beds) -> Result<(), Failure> {
     let mut summary = Vec::new();
+    let mut alone = Vec::new();
     let skips = Skips::begin(workspace)?;
     for (name, step) in steps(workspace, beds) {
         println!("==> {name}");
@@ -50,6 +55,12 @@ pub(crate) fn run(workspace: &Workspace, beds: Beds) -> Result<(), Failure> {
         let took = seconds(begin.elapsed());
         let line = match done {
             Ok(Done::Passed) => format!("{name}: passed, {took}"),
+            Ok(Done::Again(tests)) => {
+                let line =
+                    format!("{name}: passed, {took}; only when run again alone: {}", tests.len());
+                alone.extend(tests);
+                line
+            }
             Ok(Done::Skipped(why)) => format!("{name}: SKIPPED, {why}"),
             Err(failure) => {
                 println!("<== {name}: FAILED, {took}; later steps were not run");
@@ -62,6 +73,10 @@ pub(crate) fn run(workspace: &Workspace, beds: Beds) -> Result<(), Failure> {
     println!("\ncargo xtask test: passed");
     for line in summary {
         println!("  {line}");
+    }
+    println!("tests that passed only when run again alone: {}", alone.len());
+    for test in alone {
+        println!("  {test}");
     }
     skips.end(std::env::var_os("CI").is_some())
 }
@@ -81,18 +96,7 @@ fn steps(workspace: &Workspace, beds: Beds) -> Vec<Step<'_>> {
         ),
         ("other systems".into(), Box::new(|| other_systems(workspace))),
         ("tidy".into(), Box::new(|| tidy::run(workspace).map(|()| Done::Passed))),
-        (
-            "tests".into(),
-            Box::new(|| {
-                // Quiet for the harness only: cargo still names each test program.
-                let words = ["test", "--workspace", "--no-fail-fast", "--", "--quiet"];
-                let mut command = workspace.cargo(&words);
-                command.env(skips::VARIABLE, skips::file(workspace));
-                let shown = format!("cargo {}", words.join(" "));
-                println!("    {shown}");
-                passes(&mut command, &shown).map(|()| Done::Passed)
-            }),
-        ),
+        ("tests".into(), Box::new(|| tests(workspace))),
         ("documentation".into(), Box::new(|| documentation(workspace))),
         ("python".into(), Box::new(|| skip_if_unable(python::run(workspace, &[])))),
         (
@@ -109,11 +113,57 @@ fn steps(workspace: &Workspace, beds: Beds) -> Vec<Step<'_>> {
             format!("bed {name}"),
             Box::new(move || match beds {
                 Beds::Leave => Ok(Done::Skipped("--no-beds".into())),
-                Beds::WherePossible => skip_if_unable(bed::run(workspace, name, None)),
+                Beds::WherePossible => skip_if_unable(bed_twice(workspace, name)),
             }),
         ));
     }
     steps
+}
+
+/// All tests side by side; those that failed once more, alone.
+fn tests(workspace: &Workspace) -> Result<Done, Failure> {
+    let run = |selected: &[String], options: &[String]| {
+        let mut words = vec!["test".to_owned(), "--workspace".to_owned()];
+        words.extend_from_slice(selected);
+        // Quiet for the harness only: cargo still names each test program.
+        words.extend(["--no-fail-fast", "--", "--quiet"].map(str::to_owned));
+        words.extend_from_slice(options);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let shown = format!("cargo {}", words.join(" "));
+        println!("    {shown}");
+        let mut command = workspace.cargo(&words);
+        command.env(skips::VARIABLE, skips::file(workspace));
+        again::shown(&mut command).map(|(status, lines)| (status, lines, shown))
+    };
+    let (status, lines, shown) = run(&[], &[])?;
+    if status.success() {
+        return Ok(Done::Passed);
+    }
+    let broken = || Failure::Broken(format!("`{shown}` failed ({status})"));
+    let failed = again::of_cargo(&lines).ok_or_else(broken)?;
+    let mut names = Vec::new();
+    for Failed { program, tests } in failed {
+        let mut options = vec!["--test-threads=1".to_owned(), "--exact".to_owned()];
+        options.extend(tests.iter().cloned());
+        let (status, lines, _) = run(&program, &options)?;
+        // A name that selects no test would pass, too.
+        if !status.success() || again::passed(&lines) < tests.len() {
+            return Err(broken());
+        }
+        names.extend(tests.iter().map(|test| format!("{} {test}", program.join(" "))));
+    }
+    Ok(Done::Again(names))
+}
+
+/// A bed that failed is booted once more.
+fn bed_twice(workspace: &Workspace, name: &str) -> Result<Done, Failure> {
+    match bed::run(workspace, name, None) {
+        Err(Failure::Broken(why)) => {
+            println!("    {why}; bed {name} is run once more");
+            bed::run(workspace, name, None).map(|()| Done::Again(vec![format!("bed {name}")]))
+        }
+        result => result.map(|()| Done::Passed),
+    }
 }
 
 /// Whether rustdoc has nothing to say about any page.
@@ -166,11 +216,10 @@ fn passes(command: &mut Command, shown: &str) -> Result<(), Failure> {
     }
 }
 
-fn skip_if_unable(result: Result<(), Failure>) -> Result<Done, Failure> {
+fn skip_if_unable(result: Result<Done, Failure>) -> Result<Done, Failure> {
     match result {
-        Ok(()) => Ok(Done::Passed),
         Err(Failure::Unable(why)) => Ok(Done::Skipped(why)),
-        Err(failure) => Err(failure),
+        result => result,
     }
 }
 

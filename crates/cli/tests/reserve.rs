@@ -124,11 +124,11 @@ fn the_commands_output_is_its_own() {
     assert_eq!(code(&output), 3);
 }
 
-/// What a command got is counted, period by period. A busy machine may leave periods uncounted: the
-/// best of some tries counts.
+/// What a command got is counted, period by period. A busy machine may leave periods uncounted, and another test may have
+/// the bandwidth: the best of some tries counts.
 #[test]
 fn what_was_delivered_is_counted() {
-    const TRIES: usize = 5;
+    const TRIES: usize = 10;
     let _much = much();
     for backend in ["deadline", "user"] {
         if !granted(backend) {
@@ -140,6 +140,10 @@ fn what_was_delivered_is_counted() {
         let enough = (0..TRIES).any(|_| {
             let output = reserve(&words);
             let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+            if document["refusals"][0]["id"] == "bandwidth" {
+                std::thread::sleep(Duration::from_millis(300));
+                return false;
+            }
             assert_eq!(document["backend"], backend, "{document}");
             let periods = document["periods"].as_u64().unwrap();
             let supply = document["supply"].as_array().unwrap();
