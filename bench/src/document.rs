@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-use hourglass_lab::host::HostReader;
+use hourglass_host::HostReader;
 use hourglass_model::host::Host;
 use serde::Serialize;
 

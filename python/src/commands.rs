@@ -6,7 +6,9 @@
 use std::ffi::OsString;
 
 use hourglass_lab::model::{Reservation, Strength};
-use hourglass_lab::reserve::{self, Failure as NoReservation, Request, Siblings, Subject, words};
+use hourglass_reserve::session::{
+    self as reserve, Failure as NoReservation, Request, Siblings, Subject, words,
+};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 

@@ -5,13 +5,14 @@
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use hourglass_host::Refusal;
 use hourglass_lab::compare::rounds::{
     MOST_ROUNDS, RoundsRequest, RoundsWatch, Side, Way, rounds as run_rounds,
 };
 use hourglass_lab::compare::{Rules, folders};
 use hourglass_lab::model::document::Warning;
 use hourglass_lab::workload::Board;
-use hourglass_lab::{Failure as NoRun, Finished, Refusal, Request, Watch, workload_file};
+use hourglass_lab::{Failure as NoRun, Finished, Request, Watch, workload_file};
 use hourglass_time::Span;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

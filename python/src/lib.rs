@@ -25,7 +25,7 @@
 //! so that Python does with it what it would have done (`interrupts.rs`). Documents cross the border as JSON, records as
 //! the bytes of columns (`tables.rs`, `records.rs`), which `hourglass/frames.py` shows as arrays. A reserved command gets a
 //! process of its own, a Python that loads the extension module and nothing else (`hourglass/reserved.py`), because
-//! `lab::reserve` wants one without threads; it ends with its parent (`sys::process::end_with_parent`).
+//! `reserve::session` wants one without threads; it ends with its parent (`sys::process::end_with_parent`).
 
 mod clock;
 mod commands;

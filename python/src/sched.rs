@@ -5,14 +5,14 @@
 use std::path::{Path, PathBuf};
 
 use hourglass_lab::model::CpuSet;
-use hourglass_lab::model::tasks::Fraction;
 use hourglass_lab::sched::sim::{Late, Throttling, smt};
-use hourglass_lab::theory::check::{self as checking, ANALYSES, Fit, Order};
-use hourglass_lab::theory::input::{self, Input, InputError, Source};
-use hourglass_lab::theory::predict::{self as predicting, PredictError, RunRequest};
-use hourglass_lab::theory::simulate::{self as simulation, Releases};
-use hourglass_lab::theory::sweep::{self as sweeping, Described, Draft, SweepError, Template};
+use hourglass_lab::task_input::{self as input, Input, InputError, Source};
 use hourglass_lab::workload_file;
+use hourglass_tasks::Fraction;
+use hourglass_theory::check::{self as checking, ANALYSES, Fit, Order};
+use hourglass_theory::predict::{self as predicting, PredictError, RunRequest};
+use hourglass_theory::simulate::{self as simulation, Releases};
+use hourglass_theory::sweep::{self as sweeping, Described, Draft, SweepError, Template};
 use hourglass_time::Span;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

@@ -9,10 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use hourglass_host::Refusal;
 use hourglass_lab::infer::cause::AttributedGap;
 use hourglass_lab::workload::models;
 use hourglass_lab::workload::spec::{RunSpec, ThreadSpec};
-use hourglass_lab::{Explanation, Failure, Finished, Refusal, Request, Watch};
+use hourglass_lab::{Explanation, Failure, Finished, Request, Watch};
 use hourglass_model::document::Warning;
 use hourglass_model::{CpuSet, KernelEvent, KernelEventKind, Policy};
 use hourglass_time::Span;

@@ -1,7 +1,7 @@
 //! What the paper compares: reserved work beside an integer product under the three policies (Inoue et
 //! al., sections 5.2.1 and 5.2.2), on hardware threads of one core, or with contention emulated.
 
-use hourglass_lab::paper::{Headline, PolicyFigures, headline};
+use hourglass_papers::{Headline, PolicyFigures, headline};
 
 use crate::document::Row;
 

@@ -6,20 +6,19 @@ use anyhow::Result;
 use hourglass_model::Interval;
 use hourglass_model::document::RunDocument;
 
+pub(crate) use hourglass_host::clocks::clocks;
+pub(crate) use hourglass_host::doctor;
+pub(crate) use hourglass_host::facts as host;
+pub(crate) use hourglass_host::idle_latency::may_hold as may_hold_idle_latency;
+pub(crate) use hourglass_host::{Refusal, permitted_cpus, usual_cpus};
 pub(crate) use hourglass_lab::cache_cost;
 pub(crate) use hourglass_lab::clock_watch::{self, Watch as ClockWatch};
-pub(crate) use hourglass_lab::clocks::clocks;
 pub(crate) use hourglass_lab::compare;
-pub(crate) use hourglass_lab::doctor;
 pub(crate) use hourglass_lab::give_up_capabilities;
-pub(crate) use hourglass_lab::host;
 pub(crate) use hourglass_lab::infer::CpuTimeline;
-pub(crate) use hourglass_lab::paper;
-pub(crate) use hourglass_lab::reserve;
 pub(crate) use hourglass_lab::sched::sim;
 pub(crate) use hourglass_lab::store::{LatencyError, TraceError};
-pub(crate) use hourglass_lab::theory;
-pub(crate) use hourglass_lab::theory::sweep;
+pub(crate) use hourglass_lab::task_input;
 pub(crate) use hourglass_lab::workload::spec::MOST_THREADS;
 pub(crate) use hourglass_lab::workload::{
     Board, RunSpec, SpecError, Steps, ThreadSpec, models, wake,
@@ -27,9 +26,12 @@ pub(crate) use hourglass_lab::workload::{
 pub(crate) use hourglass_lab::workload_file;
 pub(crate) use hourglass_lab::{ClockPolicy, SourceName, UnknownClockPolicy, UnknownSource};
 pub(crate) use hourglass_lab::{
-    Failure, Finished, Gates, Limit, Recalled, Refusal, Request, Watch, Whole,
-    may_hold_idle_latency, permitted_cpus, recall, run, usual_cpus,
+    Failure, Finished, Gates, Limit, Recalled, Request, Watch, Whole, recall, run,
 };
+pub(crate) use hourglass_papers as paper;
+pub(crate) use hourglass_reserve::session as reserve;
+pub(crate) use hourglass_theory as theory;
+pub(crate) use hourglass_theory::sweep;
 
 use crate::output::Source;
 

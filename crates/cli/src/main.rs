@@ -1,7 +1,7 @@
 //! The command `hourglass`.
 //!
 //! Owns: the command line, what goes to stdout and what to stderr, colour, exit codes.
-//! Must not: hold an algorithm. What a program may want as well lives in `hourglass-lab`, and how
+//! Must not: hold an algorithm. What a program may want as well lives in `hourglass-lab` and the crates beside it, and how
 //! a result looks in `hourglass-report`.
 
 #![forbid(unsafe_code)]

@@ -3,6 +3,8 @@
 //!
 //! Owns: facts from a manifest, warnings from what the inference remarked. Must not: infer.
 
+use hourglass_host::advice::machine;
+use hourglass_host::advice::throttling::{self, nanos};
 use hourglass_infer::cause::{
     self, Attributed, CauseTally, Facts, KernelCoverage, Patterns, Quota, Remarks, RtLimit,
     SwitchFacts, ThreadFacts,
@@ -13,8 +15,6 @@ use hourglass_model::manifest::{EvidenceFacts, Manifest};
 use hourglass_model::{Cause, Interval, KernelEvent, Policy};
 use hourglass_time::Span;
 
-use crate::advice::machine;
-use crate::advice::throttling::{self, nanos};
 use crate::drift;
 use crate::inferences;
 use crate::own_loop;

@@ -6,10 +6,9 @@
 //! bounds, the rate changed meanwhile: lengths are off by no more than the difference, but a moment may
 //! be off by that share of all that passed, against clocks that kept their rate.
 
+use hourglass_host::advice::throttling::nanos;
 use hourglass_model::document::Warning;
 use hourglass_model::manifest::{CalibrationFacts, EvidenceFacts, Manifest};
-
-use crate::advice::throttling::nanos;
 
 /// The warning's name.
 pub(crate) const ID: &str = "clock-drift";

@@ -2,6 +2,9 @@
 
 use hdrhistogram::Histogram;
 use hourglass_clock::Calibration;
+use hourglass_host::advice::throttling::nanos;
+use hourglass_host::advice::{Refused, why_refused};
+use hourglass_host::refusal;
 use hourglass_model::document::{GapReport, LatencyReport, RunResult, ThreadReport, Warning};
 use hourglass_model::host::Host;
 use hourglass_model::manifest::{
@@ -14,11 +17,9 @@ use hourglass_workload::recorder::Recorded;
 use hourglass_workload::run::{Measured, ThreadOutcome};
 use hourglass_workload::spec::{RunSpec, ThreadSpec};
 
-use crate::advice::throttling::nanos;
-use crate::advice::{Refused, why_refused};
 use crate::evidence;
 use crate::gates::with_lost;
-use crate::{refusal, strays};
+use crate::strays;
 
 /// ENOMEM, the kernel's answer to a lock beyond `RLIMIT_MEMLOCK`.
 const ENOMEM: i32 = 12;

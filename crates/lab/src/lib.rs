@@ -2,50 +2,41 @@
 //!
 //! Owns: running a specification and explaining its numbers ([`experiment`]), the same for a loop of
 //! the user's own ([`own_loop`]), causes of gaps ([`causes`]), runs compared ([`compare`]), reading a
-//! kept run ([`mod@recall`]), limits that a run has to keep ([`gates`]), facts about the machine
-//! ([`host`]), advice about them ([`advice`]), a diagnosis
-//! ([`doctor`]), theory put to use ([`theory`]), workload files ([`workload_file`]).
+//! kept run ([`mod@recall`]), limits that a run has to keep ([`gates`]), workload files ([`workload_file`]), sets of
+//! tasks read ([`task_input`]) and made threads of ([`task_threads`]).
 //! Must not: draw, print, or parse arguments.
 
 #![forbid(unsafe_code)]
 
-pub mod advice;
 pub mod cache_cost;
 pub mod causes;
 pub mod clock_watch;
-pub mod clocks;
 pub mod compare;
 mod dma_latency;
-pub mod doctor;
 mod drift;
 mod evidence;
 pub mod experiment;
 mod findings;
 pub mod gates;
-pub mod host;
 mod inferences;
 mod kernel_trace;
-pub mod load;
 mod niceness;
 pub mod noise;
 pub mod own_loop;
-pub mod paper;
 mod passing;
 pub mod recall;
 mod records;
-pub mod refusal;
-pub mod reserve;
 mod reserver;
 mod resources;
 mod strays;
 mod switch_records;
-pub mod theory;
+pub mod task_input;
+pub mod task_threads;
 mod wakeups;
 pub mod whole;
 pub mod workload_file;
 
 pub use causes::Explanation;
-pub use dma_latency::may_hold as may_hold_idle_latency;
 pub use experiment::{Failure, Finished, Request, Watch, run};
 /// The rules by which a clock is chosen, and what a text is that is none.
 pub use hourglass_clock::{
@@ -57,8 +48,6 @@ pub use hourglass_clock::{
 pub use gates::{Gates, Limit};
 
 pub use recall::{Recalled, recall};
-pub use refusal::Refusal;
-pub use resources::{permitted_cpus, usual_cpus};
 pub use whole::{Whole, WholeError};
 
 /// The types of which a run is specified.

@@ -4,13 +4,12 @@
 //! depend on the difference of nice values. An ordinary user may not go below nice 0, but may
 //! shift all of them up by the same amount, and keep every ratio.
 
+use hourglass_host::advice::{Refused, why_refused};
 use hourglass_model::Policy;
 use hourglass_model::document::Warning;
 use hourglass_model::host::Host;
 use hourglass_sys::sched::{self, Attributes};
 use hourglass_workload::spec::{RunSpec, ThreadSpec};
-
-use crate::advice::{Refused, why_refused};
 
 /// EPERM, the kernel's answer to a nice value that is too low for the user.
 const EPERM: i32 = 1;

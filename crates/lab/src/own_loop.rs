@@ -23,6 +23,8 @@
 use std::path::{Path, PathBuf};
 
 use hourglass_clock::choice;
+use hourglass_host::advice::{self, ThreadDemand};
+use hourglass_host::facts::HostReader;
 use hourglass_model::document::{Deadlines, RUN_SCHEMA, RunDocument};
 use hourglass_model::host::Host;
 use hourglass_model::{CpuSet, Policy};
@@ -32,9 +34,7 @@ use hourglass_workload::spec::{RunSpec, ThreadSpec};
 use hourglass_workload::{LoopError, LoopSpec, OwnLoop};
 use thiserror::Error;
 
-use crate::advice::{self, ThreadDemand};
 use crate::experiment::{Failure, Finished, conclude};
-use crate::host::HostReader;
 use crate::records::switches;
 use crate::resources::check_memory;
 use crate::{evidence, findings, switch_records};

@@ -1,37 +1,14 @@
 //! What a run asks of the machine that it cannot have: CPUs and memory.
 //!
-//! Owns: which CPUs may be named. Must not: refuse what the kernel would grant. The CPUs with which this process
-//! was started (its affinity) are where threads go of which nothing is said; others may be named, such as those
-//! that `isolcpus` keeps everybody from.
+//! Owns: which CPUs may be named. Must not: refuse what the kernel would grant.
 
+use hourglass_host::permitted_cpus;
 use hourglass_model::CpuSet;
 use hourglass_model::host::Host;
 use hourglass_sys::memory::{Lack, lack_of};
 use hourglass_workload::spec::RunSpec;
 
 use crate::experiment::Failure;
-
-/// The CPUs on which this process may place threads: those that are online and in the cpuset of its control
-/// group. `None` if the machine does not tell; then the kernel answers when it is asked.
-#[must_use]
-pub fn permitted_cpus(host: &Host) -> Option<CpuSet> {
-    match (&host.cpu.online, &host.cgroup.cpuset) {
-        (Some(online), Some(cpuset)) => Some(online.intersection(cpuset)),
-        (online, cpuset) => online.as_ref().or(cpuset.as_ref()).cloned(),
-    }
-}
-
-/// The CPUs on which threads run of which nothing is said: what this process was started with, as far as it is
-/// online.
-#[must_use]
-pub fn usual_cpus(host: &Host) -> CpuSet {
-    let online = host.cpu.online.clone().unwrap_or_default();
-    match &host.cpu.allowed {
-        Some(allowed) if online.is_empty() => allowed.clone(),
-        Some(allowed) => allowed.intersection(&online),
-        None => online,
-    }
-}
 
 pub(crate) fn check_cpus(spec: &RunSpec, host: &Host) -> Result<(), Failure> {
     // What the machine does not tell is left to the kernel to refuse.
@@ -93,7 +70,6 @@ mod tests {
     use hourglass_workload::spec::ThreadSpec;
 
     use super::*;
-    use crate::host::fake::{USER_STATUS, v2_container};
 
     fn on(cpus: &str) -> RunSpec {
         let cpus = Some(cpus.parse().unwrap());
@@ -104,14 +80,9 @@ mod tests {
     /// cpuset, not the affinity with which this process was started.
     #[test]
     fn what_the_cpuset_has_may_be_named() {
-        let narrow = USER_STATUS.replace("0-3", "0");
-        let machine = v2_container()
-            .with(&[("sys/devices/system/cpu/online", "0-3\n"), ("proc/self/status", &narrow)]);
-        let mut host = machine.host();
-        host.cgroup.cpuset = None;
-        assert_eq!(host.cpu.allowed, "0".parse().ok());
-        assert_eq!(permitted_cpus(&host), "0-3".parse().ok());
-        assert_eq!(usual_cpus(&host), "0".parse().unwrap());
+        let mut host = Host::default();
+        host.cpu.online = "0-3".parse().ok();
+        host.cpu.allowed = "0".parse().ok();
         assert!(check_cpus(&on("1,3"), &host).is_ok());
         host.cgroup.cpuset = "0-1".parse().ok();
         assert!(check_cpus(&on("1"), &host).is_ok());
@@ -127,8 +98,7 @@ mod tests {
 
     #[test]
     fn a_machine_that_tells_nothing_leaves_it_to_the_kernel() {
-        let host = crate::host::fake::FakeMachine::empty().host();
-        assert_eq!(permitted_cpus(&host), None);
+        let host = Host::default();
         assert!(check_cpus(&on("700"), &host).is_ok());
         assert!(check_memory(&on("0"), &host).is_ok());
     }

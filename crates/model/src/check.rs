@@ -6,8 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::corpus::Answers;
-use crate::tasks::Explanation;
+use crate::answers::Answers;
+use crate::explanation::Explanation;
 
 /// Name and version of the document about a set of tasks.
 pub const CHECK_SCHEMA: &str = "hourglass.check/1";

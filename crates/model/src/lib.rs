@@ -1,25 +1,24 @@
 //! The nouns that the other crates share: policies, CPU sets, reservations, execution times,
-//! sets of tasks, trace records, and the documents that scripts read.
+//! trace records, and the documents that scripts read.
 //!
-//! Owns: the shape and the text form of these things, what a mistyped one may have meant, seeded randomness,
-//! random sets of tasks.
+//! Owns: the shape and the text form of these things, what a mistyped one may have meant, seeded random numbers.
 //! Must not: touch the operating system, read a clock, hold an algorithm that judges anything.
 
 #![forbid(unsafe_code)]
 
+pub mod answers;
 pub mod batch;
 pub mod cache_cost;
 pub mod cause;
 pub mod check;
 pub mod clocks;
-pub mod corpus;
 pub mod cpus;
 pub mod diff;
 pub mod doctor;
 pub mod document;
 pub mod evidence;
 pub mod execution_time;
-pub mod generate;
+pub mod explanation;
 pub mod host;
 pub mod inference;
 pub mod kernel;
@@ -28,12 +27,12 @@ pub mod near;
 pub mod paper;
 pub mod policy;
 pub mod predict;
+pub mod random;
 pub mod reservation;
 pub mod reserve;
 pub mod reserve_clean;
 pub mod simulation;
 pub mod sweep;
-pub mod tasks;
 pub mod trace;
 pub mod tuning;
 pub mod wakeup;

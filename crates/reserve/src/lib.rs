@@ -18,6 +18,7 @@ pub mod guardian;
 pub mod leftovers;
 pub mod owner;
 pub mod progress;
+pub mod session;
 pub mod smt;
 pub mod supply;
 pub mod target;

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use hourglass_model::corpus::{self, Case, Value};
 use hourglass_sched::catalogue::kinds;
 use hourglass_sched::corpus::{BadCase, agrees, answer, disagreements};
+use hourglass_tasks::corpus::{self, Case, Value};
 
 fn cases() -> Vec<Case> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");

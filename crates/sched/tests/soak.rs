@@ -10,11 +10,12 @@ use std::env;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use hourglass_model::generate::{Millionths, Recipe, Stream};
+use hourglass_model::random::Stream;
 use hourglass_sched::effort::Effort;
 use hourglass_sched::fixed_priority::{self, Sections, TimeModel};
 use hourglass_sched::sim::{self, Arrivals, Class, Jitter, Preemption, Settings, System, Thread};
 use hourglass_sched::{Analysis, Task, TaskSet, edf};
+use hourglass_tasks::generate::{Millionths, Recipe};
 
 /// Sets without a wish: a second of a debug build.
 const FEW: u64 = 300;

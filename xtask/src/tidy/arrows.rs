@@ -12,27 +12,38 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("sys", &[]),
     ("skip", &[]),
     ("model", &["time"]),
+    ("tasks", &["model", "time"]),
     ("clock", &["time", "sys"]),
     ("timer", &["clock", "time", "sys"]),
-    ("workload", &["timer", "clock", "model", "time", "sys"]),
+    ("workload", &["timer", "clock", "tasks", "model", "time", "sys"]),
     ("infer", &["model", "time"]),
-    ("sched", &["model"]),
+    ("sched", &["tasks", "model"]),
     ("store", &["model"]),
     ("reserve", &["sched", "timer", "model", "time", "sys"]),
+    ("host", &["workload", "clock", "sys", "model", "time"]),
     (
         "lab",
         &[
-            "workload", "reserve", "infer", "sched", "store", "timer", "clock", "sys", "model",
-            "time",
+            "host", "workload", "reserve", "infer", "sched", "store", "clock", "sys", "tasks",
+            "model", "time",
+        ],
+    ),
+    ("theory", &["lab", "workload", "infer", "sched", "store", "sys", "tasks", "model", "time"]),
+    (
+        "papers",
+        &[
+            "lab", "theory", "host", "workload", "reserve", "infer", "sched", "timer", "clock",
+            "sys", "tasks", "model", "time",
         ],
     ),
     ("report", &["infer", "model", "time"]),
-    ("cli", &["lab", "report", "model", "time"]),
+    ("cli", &["lab", "theory", "papers", "host", "reserve", "report", "tasks", "model", "time"]),
     ("capi", &["lab", "reserve", "timer", "clock", "time", "sys"]),
 ];
 
 /// The Python package lies beside `crates/`.
-const PYTHON: (&str, &[&str]) = ("python", &["lab", "timer", "clock", "time"]);
+const PYTHON: (&str, &[&str]) =
+    ("python", &["lab", "theory", "host", "reserve", "tasks", "timer", "clock", "time"]);
 
 /// The page that shows the arrows, and what stands between the two ends of one.
 const PAGE: &str = "ARCHITECTURE.md";

@@ -12,9 +12,9 @@ use hourglass_report::text;
 use hourglass_time::Span;
 
 use crate::commands::batch::{self, Answer, Form};
+use crate::lab::task_input::{self as input, Source};
 use crate::lab::theory::check::{self, ANALYSES, Fit, Order, Request};
 use crate::lab::theory::examples;
-use crate::lab::theory::input::{self, Source};
 use crate::messages;
 use crate::output;
 use crate::settings::Settings;

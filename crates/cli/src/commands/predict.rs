@@ -10,7 +10,7 @@ use hourglass_report::text;
 use hourglass_time::Span;
 
 use crate::commands::run;
-use crate::lab::theory::input;
+use crate::lab::task_input as input;
 use crate::lab::theory::predict::{self, PredictError, Request, RunRequest};
 use crate::lab::workload_file;
 use crate::messages;

@@ -9,14 +9,14 @@ use anyhow::Result;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum, ValueHint};
 use hourglass_model::simulation::SimulationDocument;
-use hourglass_model::tasks::Fraction;
 use hourglass_report::text;
+use hourglass_tasks::Fraction;
 use hourglass_time::Span;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::commands::batch::{self, Answer, Form};
 use crate::lab::sim::{Late, Throttling, smt};
-use crate::lab::theory::input;
+use crate::lab::task_input as input;
 use crate::lab::theory::simulate::{self as simulation, Failure, Releases, Request, Watch};
 use crate::messages;
 use crate::output;

@@ -9,7 +9,7 @@ use hourglass_model::sweep::SweepDocument;
 use hourglass_report::{svg, text};
 
 use crate::lab::sweep::{self, ANALYSES, Analysis, Described, Draft, Experiment, SweepError};
-use crate::lab::theory::input::{self, InputError};
+use crate::lab::task_input::{self as input, InputError};
 use crate::messages;
 use crate::output;
 use crate::progress::SetsProgress;

@@ -12,7 +12,7 @@
 //! [`HANDICAP`] times. A maximum is the noisiest number of a run, and there are many quantities like it; with
 //! equal weights they would take from the median most of what few rounds can show.
 
-use hourglass_model::generate::Stream;
+use hourglass_model::random::Stream;
 
 use super::quantity::Quantity;
 use super::signed_rank::signed_ranks;

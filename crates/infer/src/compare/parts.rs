@@ -2,7 +2,7 @@
 //! uncertainty (the block bootstrap, H. R. Künsch, *Annals of Statistics* 17, 1989).
 
 use hourglass_model::diff::DiffMetric;
-use hourglass_model::generate::Stream;
+use hourglass_model::random::Stream;
 
 use super::judge::{Change, Rules};
 use super::quantity::{Quantity, Value};

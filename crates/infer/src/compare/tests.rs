@@ -3,7 +3,7 @@
 
 use hourglass_model::diff::{DiffMetric, DiffVerdict};
 use hourglass_model::document::{CauseReport, Deadlines, GapReport, ThreadReport};
-use hourglass_model::generate::Stream;
+use hourglass_model::random::Stream;
 use hourglass_model::{Evidence, Interval, Onset};
 
 use super::*;

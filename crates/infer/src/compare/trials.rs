@@ -2,7 +2,7 @@
 //! a shared machine do. Every trial's seed is printed if too many fail.
 
 use hourglass_model::diff::{DiffMetric, DiffVerdict};
-use hourglass_model::generate::Stream;
+use hourglass_model::random::Stream;
 
 use super::*;
 

@@ -60,7 +60,7 @@ pub fn place(trace: impl IntoIterator<Item = Interval>) -> Placed {
 #[cfg(test)]
 mod tests {
     use hourglass_model::Onset;
-    use hourglass_model::generate::Stream;
+    use hourglass_model::random::Stream;
 
     use super::super::simulated::interval;
     use super::*;

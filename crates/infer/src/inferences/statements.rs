@@ -125,7 +125,7 @@ mod tests {
     /// Whatever a damaged trace holds: nothing breaks, and every number of the document is one.
     #[test]
     fn nonsense_is_survived() {
-        use hourglass_model::generate::Stream;
+        use hourglass_model::random::Stream;
         use hourglass_model::{Counted, Evidence};
         for seed in 0..200 {
             let mut random = Stream::of(&[seed]);

@@ -1,6 +1,6 @@
 //! The uncertainty of any statistic, from the measurements themselves.
 
-use hourglass_model::generate::Stream;
+use hourglass_model::random::Stream;
 
 use super::Estimate;
 

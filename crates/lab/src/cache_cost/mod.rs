@@ -15,6 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hourglass_clock::{Choice, choice};
+use hourglass_host::facts::HostReader;
 use hourglass_infer::inferences::{CacheTrial, cache_cost};
 use hourglass_infer::statistics::Estimate;
 use hourglass_model::cache_cost::{CACHE_COST_SCHEMA, CacheCostDocument, SizeCost};
@@ -26,7 +27,6 @@ use hourglass_workload::models::{self, Model};
 use hourglass_workload::spec::MOST_THREADS;
 
 use crate::experiment::{Failure, failure};
-use crate::host::HostReader;
 use crate::resources::{check_cpus, check_memory};
 pub use figure::curves;
 pub use sizes::{SizesError, sizes};

@@ -6,6 +6,8 @@
 
 use std::path::Path;
 
+use hourglass_host::facts::HostReader;
+use hourglass_host::usual_cpus;
 use hourglass_infer::compare::{Rules, Sample, by_rounds};
 use hourglass_model::diff::{ControlReport, DiffDocument, DiffMetric, DiffVerdict};
 use hourglass_model::{CpuSet, Interval, Policy};
@@ -13,8 +15,6 @@ use hourglass_workload::{RunSpec, ThreadSpec, models};
 
 use super::statements;
 use crate::experiment::{self, Failure, Finished, Request, Watch};
-use crate::host::HostReader;
-use crate::resources::usual_cpus;
 
 /// What the control is called in documents.
 pub const NAME: &str = "control";

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use hourglass_model::diff::DiffDocument;
 use hourglass_model::document::Warning;
-use hourglass_model::generate::Stream;
+use hourglass_model::random::Stream;
 use hourglass_store::WriteError;
 use hourglass_store::rounds::NewRounds;
 use hourglass_sys::signal;

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use hourglass_host::advice::throttling::nanos;
 use hourglass_infer::cause::REPORTED_NS;
 use hourglass_infer::statistics::Estimate;
 use hourglass_infer::two_runs::{Answer, GapCounter, GapRate, load_causes_gaps, timer_by_counts};
@@ -17,7 +18,6 @@ use hourglass_time::Span;
 
 use super::side::Run;
 use crate::Finished;
-use crate::advice::throttling::nanos;
 use crate::inferences::never_blocks;
 
 /// What may count as late: 100 us, and the columns of the paper's Table 1.

@@ -27,6 +27,7 @@ use std::io;
 use std::time::Duration;
 
 use hourglass_clock::{Choice, CounterKind};
+use hourglass_host::refusal::Refusal;
 use hourglass_model::document::Warning;
 use hourglass_model::host::Host;
 use hourglass_model::kernel::{ClockCheck, KernelCpu, KernelFacts};
@@ -38,7 +39,6 @@ use hourglass_workload::spec::RunSpec;
 use hourglass_workload::{AnyCounter, Timeline};
 
 use crate::experiment::Failure;
-use crate::refusal::Refusal;
 use catalogue::Plans;
 use clock::{Map, Marks, TraceClock};
 use drain::{Decoder, Drainer, Recording};

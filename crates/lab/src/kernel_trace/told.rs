@@ -2,12 +2,11 @@
 
 use std::io;
 
+use hourglass_host::refusal::Refusal;
 use hourglass_model::CpuSet;
 use hourglass_model::document::Warning;
 use hourglass_model::kernel::{ClockCheck, KernelFacts};
 use hourglass_sys::tracefs::{TraceFileError, Unavailable};
-
-use crate::refusal::Refusal;
 
 /// Why this process may not trace.
 pub(super) fn refused(missing: &Unavailable) -> Refusal {

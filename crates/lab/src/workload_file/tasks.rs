@@ -5,13 +5,13 @@
 
 use std::path::Path;
 
+use crate::task_threads::{PlanError, RunRequest, threads};
 use hourglass_model::CpuSet;
 use hourglass_time::Span;
 use hourglass_workload::ThreadSpec;
 
 use super::{WorkloadFile, WorkloadFileError};
-use crate::theory::input::{self, Input};
-use crate::theory::predict::{PlanError, RunRequest, threads};
+use crate::task_input::{self, Input};
 
 /// Whether the text is a set of tasks in JSON, which no workload file can be.
 pub(super) fn is_json(text: &str) -> bool {
@@ -26,7 +26,7 @@ pub(super) fn read(
     online: Option<&CpuSet>,
 ) -> Result<WorkloadFile, WorkloadFileError> {
     let wrong = |message: String| WorkloadFileError::Tasks(message);
-    let input = input::parse(Path::new(name), text, None);
+    let input = task_input::parse(Path::new(name), text, None);
     let Input { set, notes, duration, .. } =
         input.map_err(|error| wrong(error.to_string()))?.on(online);
     // Jobs are not kept one by one, so that the length of the run needs no room.

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use hourglass_model::check::{
     CaseStatus, CheckCorpusDocument, CheckDocument, FixedPoint, ProcessorFacts, TaskFacts, Verdict,
 };
-use hourglass_model::tasks::{Explanation, Origin};
+use hourglass_model::explanation::{Explanation, Origin};
 use hourglass_time::Span;
 
 use super::Style;

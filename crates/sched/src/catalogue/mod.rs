@@ -10,7 +10,7 @@ mod terms;
 use std::sync::LazyLock;
 
 use hourglass_model::check::AnalysisFacts;
-use hourglass_model::corpus::{Case, Value};
+use hourglass_tasks::corpus::{Case, Value};
 
 use crate::corpus::{BadCase, busy, chains, global, graph, others};
 use crate::sections::Sections;

@@ -2,7 +2,7 @@
 //!
 //! Owns: the answers' shapes. Must not: compute a bound.
 
-use hourglass_model::corpus::{Case, Value};
+use hourglass_tasks::corpus::{Case, Value};
 
 use crate::edf;
 use crate::edf::demand::demand_bound;

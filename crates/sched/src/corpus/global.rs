@@ -2,7 +2,7 @@
 //!
 //! Owns: the answers' shapes, and what a `variant` means. Must not: compute a bound.
 
-use hourglass_model::corpus::{Case, Value};
+use hourglass_tasks::corpus::{Case, Value};
 
 use crate::effort::Effort;
 use crate::global::edf::{self, Test};

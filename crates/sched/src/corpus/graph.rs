@@ -11,7 +11,7 @@
 
 use std::collections::BTreeMap;
 
-use hourglass_model::corpus::{Case, Value};
+use hourglass_tasks::corpus::{Case, Value};
 
 use crate::cpa::events::{Arrivals, Propagation};
 use crate::cpa::{Activation, Cpa, Node, Scheduler, System, analyse};

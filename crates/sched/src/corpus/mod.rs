@@ -11,7 +11,7 @@ pub(crate) mod global;
 pub(crate) mod graph;
 pub(crate) mod others;
 
-use hourglass_model::corpus::{Answers, Case, CaseTask, Value};
+use hourglass_tasks::corpus::{Answers, Case, CaseTask, Value};
 
 use crate::catalogue;
 use crate::fixed_priority::TimeModel;

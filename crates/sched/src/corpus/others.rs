@@ -2,7 +2,7 @@
 //!
 //! Owns: the answers' shapes, numbers as fractions. Must not: compute a bound.
 
-use hourglass_model::corpus::{Case, CaseJob, Value};
+use hourglass_tasks::corpus::{Case, CaseJob, Value};
 
 use crate::admission::{self, Fraction};
 use crate::bounds as limits;
@@ -99,7 +99,7 @@ pub(crate) fn trace(case: &Case, name: &str) -> Result<Value, BadCase> {
     let horizon = missing(case.horizon, "horizon")?;
     let tasks = if case.kind == "cbs" { &case.periodic } else { &case.tasks };
     let tasks: TaskSet = task_set(tasks)?;
-    let server = |server: &hourglass_model::corpus::CaseServer| Server {
+    let server = |server: &hourglass_tasks::corpus::CaseServer| Server {
         budget: server.q,
         period: server.p,
         jobs: server.jobs.iter().map(|[at, cost]| (*at, *cost)).collect(),

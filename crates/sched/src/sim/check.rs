@@ -2,7 +2,7 @@
 //!
 //! Owns: what is refused before anything runs. Must not: change the system.
 
-use hourglass_model::tasks::Fraction;
+use hourglass_tasks::Fraction;
 
 use super::error::SimError;
 use super::script;

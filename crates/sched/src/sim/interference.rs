@@ -2,7 +2,7 @@
 //!
 //! Owns: [`Interference`], and its exact form for the engine. Must not: round a rate.
 
-use hourglass_model::tasks::Fraction;
+use hourglass_tasks::Fraction;
 
 use super::error::SimError;
 use crate::exact::greatest_common_divisor;

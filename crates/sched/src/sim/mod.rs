@@ -55,7 +55,7 @@ mod thread;
 
 pub use error::SimError;
 pub use histogram::Histogram;
-pub use hourglass_model::tasks::Beginning;
+pub use hourglass_tasks::Beginning;
 pub use interference::Interference;
 pub use monitor::{Gate, JobView, MOST_LOOKS, Monitor, Orders, Reasons, Unwatched, View};
 pub use outcome::{CpuOutcome, FirstMiss, Outcome, ServerOutcome, ThreadOutcome};

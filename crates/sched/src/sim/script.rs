@@ -6,7 +6,7 @@
 //! barriers and semaphores, and starts others. The acts themselves take no time. Where rounds of a script
 //! take no time for ever, each takes [`ROUND`], so that a simulation ends.
 
-use hourglass_model::tasks::Beginning;
+use hourglass_tasks::Beginning;
 
 use super::error::SimError;
 use super::system::System;

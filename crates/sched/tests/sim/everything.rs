@@ -1,12 +1,12 @@
 //! Everything at once, at random: nothing panics, hangs or gets lost, and what must not matter does
 //! not.
 
-use hourglass_model::tasks::Fraction;
 use hourglass_sched::sim::{
     self, Action, Arrivals, Charge, Class, Cost, Gate, Jitter, Late, Mark, Monitor, Orders,
     Preemption, Protocol, Rank, Server, ServerKind, Settings, System, Thread, Throttling, View,
     run_with,
 };
+use hourglass_tasks::Fraction;
 
 use crate::support::{Dice, Record, system};
 

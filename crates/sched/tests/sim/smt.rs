@@ -1,11 +1,11 @@
 //! Hardware threads of one core: rates, and monitors in the manner of the SMT paper.
 
-use hourglass_model::tasks::Fraction;
 use hourglass_sched::sim::{
     self, Arrivals, Class, Cost, Gate, Monitor, Orders, Settings, SimError, System, Thread, View,
     run_with,
 };
 use hourglass_sched::slack::{Decision, Promise, Rate};
+use hourglass_tasks::Fraction;
 
 use crate::support::{Record, system};
 

@@ -2,7 +2,7 @@
 //!
 //! Owns: the times, each counted from the run's start without rounding. Must not: wait.
 
-use hourglass_model::tasks::Task;
+use hourglass_tasks::Task;
 
 /// Nominal arrivals, ns from the run's start, saturating at the end of time.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use hourglass_model::ExecutionTime;
-use hourglass_model::tasks::{Preemption, Program, Protocol, Step, Task, TaskSet};
+use hourglass_tasks::{Preemption, Program, Protocol, Step, Task, TaskSet};
 use hourglass_time::Span;
 
 use super::arrivals::Arrivals;

@@ -9,11 +9,11 @@ use std::io::Write;
 use std::sync::Arc;
 
 use hourglass_model::document::Deadlines;
-use hourglass_model::tasks::Beginning;
-use hourglass_model::tasks::Task;
 use hourglass_model::{ExecutionTime, Policy, Sampler};
 use hourglass_sys::sched::Attributes;
 use hourglass_sys::thread as os;
+use hourglass_tasks::Beginning;
+use hourglass_tasks::Task;
 use hourglass_time::Span;
 
 use super::ReplayError;

@@ -5,10 +5,10 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use hourglass_model::tasks::Protocol;
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::futex;
 use hourglass_sys::wait::nanosleep_until;
+use hourglass_tasks::Protocol;
 
 /// A word of a plain lock.
 const FREE: u32 = 0;

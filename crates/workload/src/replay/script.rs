@@ -2,8 +2,8 @@
 //!
 //! Owns: the forms. Must not: execute them.
 
-use hourglass_model::tasks::Beginning;
 use hourglass_model::{CpuSet, ExecutionTime, Policy};
+use hourglass_tasks::Beginning;
 use hourglass_time::Span;
 
 use super::arrivals::Arrivals;

@@ -1,6 +1,6 @@
 //! The three policies on the engine.
 
-use hourglass_model::tasks::Fraction;
+use hourglass_tasks::Fraction;
 use proptest::prelude::*;
 
 use super::super::{Looks, Monitoring, Policy, Progress, SmtError, SmtOutcome, run};

@@ -1,0 +1,96 @@
+//! What every table needs to be measured: how much, on which machine, and when to stop.
+
+use std::path::Path;
+use std::time::Duration;
+
+use hourglass_clock::choice::machine::Cpuid;
+use hourglass_clock::source::{SourceName, measure_frequency, probe};
+use hourglass_host::facts::HostReader;
+use hourglass_model::host::VirtualMachine;
+use hourglass_model::paper::MachineFacts;
+use hourglass_time::Span;
+
+use super::highpertimer::Kept;
+use super::smt_reservation::Kept as SmtKept;
+
+/// How much is measured of each table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// Seconds for a whole paper.
+    Quick,
+    /// As much as the paper measured, where that is known: minutes, up to half an hour for
+    /// `hrtimers`.
+    Full,
+}
+
+impl Effort {
+    /// As documents write it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Effort::Quick => "quick",
+            Effort::Full => "full",
+        }
+    }
+
+    /// Time for one table of costs, at most; it is used up only by sources that are slow to read.
+    #[must_use]
+    pub fn budget(self) -> Duration {
+        match self {
+            Effort::Quick => Duration::from_millis(1_200),
+            Effort::Full => Duration::from_secs(20),
+        }
+    }
+}
+
+/// A machine to measure on.
+#[derive(Debug)]
+pub(super) struct Bench {
+    /// How much.
+    pub(super) effort: Effort,
+    /// What the machine is, for the document.
+    pub(super) machine: MachineFacts,
+    /// What its processor says of itself; `None` on other than x86.
+    pub(super) cpuid: Option<Cpuid>,
+    /// Ticks of this kernel in a second, if it tells.
+    pub(super) tick_hz: Option<u32>,
+    /// Load average over the last minute, at the start, if the kernel tells.
+    pub(super) load: Option<f64>,
+    /// What several tables of the thesis are made of, once it was measured.
+    pub(super) sleeps: Kept,
+    /// What several figures of the SMT paper are made of.
+    pub(super) smt: SmtKept,
+    /// Whether the measurement is to end.
+    pub(super) stopped: fn() -> bool,
+}
+
+/// The rate of the counter is measured over this; good to a few parts per million.
+const RATE_WINDOW: Span = Span::from_millis(20);
+
+impl Bench {
+    /// This machine. Takes about 30 ms.
+    pub(super) fn here(effort: Effort, stopped: fn() -> bool) -> Bench {
+        let host = HostReader::new(Path::new("/")).read();
+        let rate = |name| {
+            let source = probe(name).ok()?;
+            Some(measure_frequency(source.as_ref(), RATE_WINDOW)?.frequency.hertz())
+        };
+        let machine = MachineFacts {
+            processor: host.cpu.model,
+            counter_hz: rate(SourceName::Tsc).or_else(|| rate(SourceName::Cntvct)),
+            kernel: host.kernel,
+            clock_source: host.clock_source.current,
+            virtual_machine: hypervisor(host.virtual_machine),
+        };
+        let cpuid = Cpuid::of_this_processor();
+        let (tick_hz, sleeps) = (host.tick_hz, Kept::default());
+        let load = host.start.load_average.map(|[minute, ..]| minute);
+        let smt = SmtKept::default();
+        Bench { effort, machine, cpuid, tick_hz, load, sleeps, smt, stopped }
+    }
+}
+
+fn hypervisor(found: VirtualMachine) -> Option<String> {
+    let present = found.present == Some(true) || found.kind.is_some();
+    present.then(|| found.kind.unwrap_or_else(|| "unknown".into()))
+}

@@ -1,0 +1,62 @@
+//! How much hardware threads of one core take from one another, where it is emulated or simulated.
+//!
+//! Owns: the co-runners of the paper and their rates. Must not: run anything.
+//!
+//! The paper says what contention does to throughput, not how much it slows whom. Its Figure 9 can be
+//! solved for it: a rate that both sides suffer while they run beside one another, such that the
+//! simulated gain over disabling SMT is the paper's. So the gain that is emulated with these rates is
+//! the paper's by construction, as far as stopping in time costs nothing, and but for what slack is left to the kernel
+//! (`trial`), which makes it smaller; what is found out is whether deadlines hold, and what the monitor itself costs.
+
+use hourglass_tasks::Fraction;
+
+/// What runs beside the real-time process, section 5.2.1. Two of each: one on each hardware thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CoRunner {
+    /// Products of integer matrices.
+    Integer,
+    /// Products of floating-point matrices, as the real-time process makes them.
+    Float,
+    /// A compilation.
+    Compile,
+}
+
+impl CoRunner {
+    /// All, as Figure 7 has them.
+    pub(super) const ALL: [CoRunner; 3] = [CoRunner::Integer, CoRunner::Float, CoRunner::Compile];
+
+    /// As tables write it.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            CoRunner::Integer => "integer product",
+            CoRunner::Float => "floating-point product",
+            CoRunner::Compile => "compilation",
+        }
+    }
+
+    /// Rate of the real-time process and of this, in hundredths, while one runs beside the other.
+    pub(super) const fn percent(self) -> u64 {
+        match self {
+            CoRunner::Integer => 69,
+            CoRunner::Float => 60,
+            CoRunner::Compile => 60,
+        }
+    }
+
+    /// Rate of each of two of these beside the other, in hundredths: they want the same units.
+    pub(super) const AMONG_THEMSELVES: u64 = 60;
+
+    /// What the paper found: throughput with monitored slack relative to disabled SMT, section 5.2.2.
+    pub(super) const fn paper_gain(self) -> f64 {
+        match self {
+            CoRunner::Integer => 1.84,
+            CoRunner::Float => 1.23,
+            CoRunner::Compile => 1.20,
+        }
+    }
+}
+
+/// So many hundredths.
+pub(super) fn hundredths(percent: u64) -> Fraction {
+    Fraction::new(percent, 100).unwrap_or(Fraction::ONE)
+}

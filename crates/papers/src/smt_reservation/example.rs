@@ -1,0 +1,237 @@
+//! Section 3.3: the example of Figures 4 and 5, on a simulated core.
+//!
+//! 6 ms of single-thread time are reserved until 10 ms. In the first 4 ms the real-time process makes
+//! half of its speed, in the 2 ms after these none, beside two other processes in turn.
+
+use hourglass_model::paper::{Drawing, How, PaperRow, PaperTable, TraceFigure, TracePiece};
+use hourglass_sched::sim::smt::{self, Monitoring, Policy, SmtOutcome};
+use hourglass_sched::sim::{Arrivals, Class, Cost, Event, Settings, Sink, Slice, System, Thread};
+use hourglass_sched::slack::{Decision, Promise, Rate};
+use hourglass_tasks::Fraction;
+
+use super::super::MeasuredTable;
+use super::super::bench::Bench;
+use super::super::rows::{beside, found, lacking};
+
+pub(super) const MONITOR_ID: &str = "figure-4";
+pub(super) const MONITOR_TITLE: &str = "Sample case of scheduling with slack time monitoring";
+pub(super) const DISABLE_ID: &str = "figure-5";
+pub(super) const DISABLE_TITLE: &str = "Sample case of scheduling with SMT disabled";
+
+const MS: u64 = 1_000_000;
+const DEADLINE: u64 = 10 * MS;
+const RESERVED: u64 = 6 * MS;
+/// How long each of the first two co-runners runs: beside the one the process makes half of its speed,
+/// beside the other nothing.
+const SLOWED: u64 = 4 * MS;
+
+/// Positions of the threads. A last one is on the real-time process' hardware thread.
+const REAL_TIME: usize = 0;
+const SLOWING: usize = 1;
+const STARVING: usize = 2;
+
+/// The example's core.
+fn system() -> System {
+    let mut system = System::new(2);
+    system.cores = vec![vec![0, 1]];
+    system.threads.push(Thread::periodic(RESERVED, DEADLINE).on(&[0]));
+    let once = Arrivals::Listed(vec![0]);
+    let slowing = Thread::new(Class::Fair(0), once, Cost::Worst(SLOWED), u64::MAX);
+    system.threads.push(slowing.on(&[1]));
+    let mut starving = Thread::best_effort(0).on(&[1]);
+    starving.arrivals.set_offset(SLOWED);
+    system.threads.push(starving);
+    system.threads.push(Thread::best_effort(0).on(&[0]));
+    let half = Fraction::new(1, 2).unwrap_or(Fraction::ONE);
+    let none = Fraction::new(0, 1).unwrap_or(Fraction::ONE);
+    system.interference.set(REAL_TIME, SLOWING, half);
+    system.interference.set(REAL_TIME, STARVING, none);
+    system
+}
+
+/// What ran when, and when the real-time process was done.
+#[derive(Debug, Default)]
+struct Log {
+    slices: Vec<Slice>,
+    done: Option<u64>,
+}
+
+impl Sink for Log {
+    fn ran(&mut self, slice: Slice) {
+        self.slices.push(slice);
+    }
+
+    fn happened(&mut self, _: u64, event: Event) {
+        if let Event::Completion { thread: REAL_TIME, response, .. } = event {
+            self.done = Some(response);
+        }
+    }
+}
+
+impl Log {
+    /// Until when CPU 1 was used while the process ran, ns.
+    fn stopped(&self) -> Option<u64> {
+        let done = self.done?;
+        let beside = self.slices.iter().filter(|s| s.cpu == 1 && s.start < done);
+        beside.map(|s| s.end).max()
+    }
+
+    /// The time that others had, ns.
+    fn others(&self) -> u64 {
+        self.slices.iter().filter(|s| s.thread != REAL_TIME).map(|s| s.end - s.start).sum()
+    }
+
+    fn figure(&self, id: &str, title: &str) -> TraceFigure {
+        let row = |slice: &Slice| match (slice.thread, slice.cpu) {
+            (REAL_TIME, _) => 0,
+            (_, 0) => 1,
+            _ => 2,
+        };
+        let end = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
+        let mut pieces: Vec<TracePiece> = self
+            .slices
+            .iter()
+            .map(|slice| TracePiece {
+                thread: row(slice),
+                cpu: slice.cpu,
+                start_ns: end(slice.start),
+                end_ns: end(slice.end),
+                onset: 0,
+            })
+            .collect();
+        pieces.sort_unstable_by_key(|piece| (piece.start_ns, piece.thread));
+        let names = ["real-time on CPU 0", "best effort on CPU 0", "best effort on CPU 1"];
+        TraceFigure {
+            id: id.to_owned(),
+            title: title.to_owned(),
+            from_ns: 0,
+            to_ns: end(DEADLINE),
+            threads: (0..).zip(names.map(str::to_owned)).collect(),
+            pieces,
+        }
+    }
+}
+
+fn simulate(policy: Policy) -> Result<(SmtOutcome, Log), String> {
+    let mut log = Log::default();
+    // A job that ends with the horizon is told.
+    let settings = Settings::until(DEADLINE);
+    let outcome =
+        smt::run(&system(), policy, settings, &mut log).map_err(|error| error.to_string())?;
+    Ok((outcome, log))
+}
+
+/// When slack is looked at and how much there is, ns, by the equations and the example's progress.
+fn looks() -> Vec<(u64, i128)> {
+    let promise = Promise::new(DEADLINE, RESERVED, Rate::ZERO, 0);
+    let progress = |now: u64| now.min(SLOWED) / 2;
+    let mut looks = Vec::new();
+    let mut now = 0;
+    loop {
+        let slack = promise.slack(now, progress(now));
+        looks.push((now, slack));
+        match promise.decide(now, slack) {
+            Decision::RunUntil(next) => now = next,
+            Decision::Stop => return looks,
+        }
+    }
+}
+
+fn ms(ns: u64) -> f64 {
+    ns as f64 / MS as f64
+}
+
+fn row(name: &str, paper: f64, ns: Option<u64>) -> PaperRow {
+    let row = match ns {
+        Some(ns) => found(name.to_owned(), ms(ns), "ms", How::Simulated, 1),
+        None => lacking(name.to_owned(), "ms", How::Simulated, "it did not come to that"),
+    };
+    beside(Some(paper), row)
+}
+
+/// Figure 4.
+pub(super) fn monitor(_: &Bench) -> Option<MeasuredTable> {
+    let exact = Monitoring { margin: 0, ..Monitoring::default() };
+    let simulated = simulate(Policy::Monitoring(exact));
+    let mut rows = Vec::new();
+    for (at, (time, slack)) in looks().into_iter().enumerate() {
+        let when = format!("look {}: at", at + 1);
+        let paper = [(0.0, 4.0), (4.0, 2.0), (6.0, 0.0)];
+        let (paper_time, paper_slack) = paper.get(at).copied().unwrap_or((0.0, 0.0));
+        rows.push(row(&when, paper_time, Some(time)));
+        let slack = u64::try_from(slack).ok();
+        rows.push(row(&format!("look {}: slack", at + 1), paper_slack, slack));
+    }
+    let (figure, difference) = match simulated {
+        Ok((outcome, log)) => {
+            rows.push(row("co-scheduled process preempted at", 6.0, log.stopped()));
+            rows.push(row("real-time process done at", 10.0, log.done));
+            rows.push(row("best effort has got", 6.0, Some(log.others())));
+            let looks = outcome.watched.wakeups;
+            let text = format!(
+                "None: the simulator, which knows the process' progress only by running it, looks by a \
+                 timer {looks} times and stops at the same time."
+            );
+            (Some(Drawing::Trace(log.figure("4", "slack time monitoring, simulated"))), text)
+        }
+        Err(why) => (None, format!("The simulation failed: {why}.")),
+    };
+    Some(MeasuredTable { table: table(MONITOR_ID, MONITOR_TITLE, rows, difference), figure })
+}
+
+/// Figure 5.
+pub(super) fn disable(_: &Bench) -> Option<MeasuredTable> {
+    let mut rows = Vec::new();
+    let (figure, difference) = match simulate(Policy::Disabling) {
+        Ok((_, log)) => {
+            rows.push(row("real-time process done at", 6.0, log.done));
+            rows.push(row("best effort has got", 8.0, Some(log.others())));
+            let drawing = Drawing::Trace(log.figure("5", "SMT disabled, simulated"));
+            (Some(drawing), "None.".to_owned())
+        }
+        Err(why) => (None, format!("The simulation failed: {why}.")),
+    };
+    Some(MeasuredTable { table: table(DISABLE_ID, DISABLE_TITLE, rows, difference), figure })
+}
+
+fn table(id: &str, title: &str, rows: Vec<PaperRow>, difference: String) -> PaperTable {
+    PaperTable {
+        id: id.into(),
+        title: title.into(),
+        paper_machine: "none: an example".into(),
+        method: "looks and slack by equations 1 and 2; the rest on a simulated core of two hardware \
+                 threads, where the process has half of its speed beside others until 4 ms and none \
+                 of it after that"
+            .into(),
+        rows,
+        decisions: Vec::new(),
+        difference,
+        notes: Vec::new(),
+        figure: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Equations 4 to 8.
+    #[test]
+    fn looks_of_the_example() {
+        let of = |ms: u64, slack: i128| (ms * MS, slack * i128::from(MS));
+        assert_eq!(looks(), [of(0, 4), of(4, 2), of(6, 0)]);
+    }
+
+    /// Figure 4: preempted at 6, done at 10. Figure 5: done at 6, and two others for 4 ms each.
+    #[test]
+    fn both_figures() {
+        let exact = Policy::Monitoring(Monitoring { margin: 0, ..Monitoring::default() });
+        let (outcome, log) = simulate(exact).unwrap();
+        assert_eq!((log.stopped(), log.done, log.others()), (Some(6 * MS), Some(10 * MS), 6 * MS));
+        assert_eq!((outcome.watched.wakeups, outcome.watched.stops), (2, 1));
+        let (_, log) = simulate(Policy::Disabling).unwrap();
+        assert_eq!((log.done, log.others()), (Some(6 * MS), 8 * MS));
+        let figure = log.figure("5", "");
+        assert!(figure.pieces.iter().all(|piece| piece.end_ns <= figure.to_ns));
+    }
+}

@@ -1,0 +1,50 @@
+//! The scheduling class of the thread that is woken.
+
+use std::path::Path;
+
+use hourglass_host::advice::{Refused, why_refused};
+use hourglass_host::facts::HostReader;
+use hourglass_sys::sched::{self, Attributes};
+use hourglass_sys::thread;
+
+/// The priority of the paper's test thread ("Hrtimers and Beyond", section 8.1).
+const PRIORITY: u8 = 80;
+
+/// What the thread runs under.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in super::super) enum Class {
+    /// `SCHED_FIFO` with priority 80.
+    Fifo,
+    /// What it had before, without timer slack.
+    Other {
+        /// Why it is not FIFO, and what would grant that.
+        why: String,
+    },
+}
+
+impl Class {
+    /// Takes the calling thread to `SCHED_FIFO` 80 if it may. If not, its timer slack becomes 1 ns,
+    /// since real-time threads have none.
+    pub(super) fn real_time() -> Class {
+        match sched::set(Attributes::Fifo(PRIORITY)) {
+            Ok(()) => Class::Fifo,
+            Err(error) => {
+                // The slack it has is as good as any where this is refused.
+                let _ = thread::set_timer_slack(1);
+                let host = HostReader::new(Path::new("/")).read();
+                let refused = Refused::RealTime { priority: PRIORITY };
+                let errno = error.raw_os_error().unwrap_or(0);
+                let (reason, remedy) = why_refused(refused, errno, &host);
+                Class::Other { why: format!("{reason}; {remedy}") }
+            }
+        }
+    }
+
+    /// As a clause.
+    pub(in super::super) fn words(&self) -> &'static str {
+        match self {
+            Class::Fifo => "SCHED_FIFO with priority 80",
+            Class::Other { .. } => "SCHED_OTHER without timer slack, since SCHED_FIFO was refused",
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! The life of a reservation: made, watched, undone.
+
+use std::os::fd::AsRawFd;
+
+use hourglass_model::document::Warning;
+use hourglass_model::reserve::ReserveDocument;
+use hourglass_sys::{sched, thread};
+
+use super::others::{self, Others};
+use super::pick::{Picked, Wanted};
+use super::siblings::{self, Protection};
+use super::urgent::Urgent;
+use super::{Failure, Outcome, Request, Subject, document};
+use crate::backend;
+use crate::command::{
+    Adopted, Child, Ended, Ending, Gated, Launch, PASSED, SignalFile, Wait, until_end,
+};
+use crate::guardian::{Guardian, Kept, Life, Undo};
+use crate::progress::page::{PATH_VARIABLE, Page, PageError, VARIABLE};
+use crate::target::Target;
+
+/// Added to the number of a signal, as shells do.
+const SIGNALLED: i32 = 128;
+
+/// Makes the reservation, waits for the end of whom it is for, undoes everything and says what was
+/// delivered. Signals that come meanwhile are passed on to a command; for who was adopted, those
+/// that ask for an end end the reservation.
+///
+/// A command begins only when it has its reservation and the monitor of siblings has proved that it
+/// runs. A guardian undoes everything if this process is killed.
+///
+/// To be called while the process has no other threads: they would take the signals.
+///
+/// # Errors
+/// [`Failure`]: nothing was started, and everything is as it was.
+pub fn run(request: &Request) -> Result<Outcome, Failure> {
+    let signals =
+        SignalFile::block(&PASSED).map_err(Failure::system("signals cannot be watched"))?;
+    let urgent = Urgent::begin();
+    let page = siblings::page(request)?;
+    let begun = Begun::find(request, page.as_ref())?;
+    let mut others = Others::find(request)?;
+    let guardian =
+        Guardian::start().map_err(Failure::system("no guardian process can be started"))?;
+    let mut document = document::asked(request);
+    begun.describe(&mut document);
+    let handed = begun.handed();
+    let subject = begun.start(&urgent)?;
+    let target = subject.target();
+    let targets: Vec<Target> = std::iter::once(target.clone()).chain(others.targets()).collect();
+    let sharing =
+        urgent.paused(|| siblings::sharing(request, &targets, &guardian, &mut document))?;
+    let reservation = siblings::covering(request, sharing.as_ref());
+    let kept = keep(&target, &guardian)?;
+    let asked = backend::Request { reservation, cpu: request.cpu };
+    let wanted = Wanted {
+        kind: request.backend_for_all(),
+        program: matches!(request.subject, Subject::Command(_)),
+        target: &target,
+        request: &asked,
+        within: false,
+    };
+    let mut picked = match wanted.reserve(&guardian) {
+        Ok(picked) => picked,
+        Err(refused) => {
+            document.refusals = refused.iter().map(document::refusal).collect();
+            return Err(Failure::Refused(Box::new(document)));
+        }
+    };
+    subject.confirm(picked.reserved.as_mut())?;
+    describe(&mut document, &picked, &target);
+    siblings::describe(&mut document, &reservation);
+    others.reserve(request, sharing.as_ref(), &guardian)?;
+    let first_ns = picked.reserved.first_ns();
+    let protect = |sharing| siblings::protect(sharing, &target, page, first_ns, &others);
+    let mut protection = sharing.map(protect).transpose()?;
+    let going = subject.go()?;
+    drop(urgent);
+    let look = || protection.iter_mut().for_each(|protection| protection.look(&target, handed));
+    let ended = until_end(&going.wait()?, &signals, look)
+        .map_err(Failure::system("the end cannot be waited for"))?;
+    let watched = protection.map(Protection::end);
+    let (smt, warnings, counts) = watched
+        .map_or((None, Vec::new(), Vec::new()), |(smt, warnings, counts)| {
+            (Some(smt), warnings, counts)
+        });
+    document.warnings.extend(warnings);
+    if let Err(error) = picked.reserved.release() {
+        document.warnings.push(not_undone(&error));
+    }
+    add_outcome(&mut document, &mut picked, others.is_several(smt.as_ref()));
+    let own = counts.first().zip(smt.as_ref());
+    if let Some((counts, smt)) = own {
+        // Against co-runners only what is given can be kept.
+        document.smt = Some(others::of_one(smt, counts, &document));
+    }
+    document.also = others.end(smt.as_ref(), counts.get(1..).unwrap_or_default());
+    kept.into_iter().for_each(Kept::forget);
+    document.warnings.extend(document::doubts(&document));
+    finish(document, &going, ended)
+}
+
+/// Adds what was delivered, when all periods have been counted, and what there is to doubt about it. `several` take
+/// turns on what is kept for each of them.
+pub(super) fn add_outcome(document: &mut ReserveDocument, picked: &mut Picked, several: bool) {
+    document::add_supply(document, &picked.reserved.supply());
+    if several {
+        document::take_turns(document);
+    }
+    let doubts = picked.reserved.doubts();
+    if !doubts.is_empty() || document.kept_ns.is_some_and(|kept| kept > document.budget_ns) {
+        // While nobody held the work to its budget it took what it could; and where more than the budget was given,
+        // overruns are of that.
+        document.suggested_budget_ns = None;
+    }
+    document.guarantee &= doubts.is_empty();
+    document.warnings.extend(doubts.into_iter().map(document::doubt));
+}
+
+/// For whom the reservation is, of which nothing has been started.
+enum Begun {
+    /// With the number of the descriptor that leads it to its page of progress.
+    Command(Launch, Option<u32>),
+    There(Adopted),
+}
+
+impl Begun {
+    fn find(request: &Request, page: Option<&Page>) -> Result<Begun, Failure> {
+        Ok(match &request.subject {
+            Subject::Command(words) => {
+                let failed = |error: PageError| Failure::Siblings(error.to_string());
+                let handed = page.map(Page::to_hand_down).transpose().map_err(failed)?;
+                let number = handed.as_ref().map(|handed| handed.as_raw_fd().unsigned_abs());
+                let variables = page.zip(number).map(|(page, number)| {
+                    [
+                        (VARIABLE.into(), number.to_string().into()),
+                        (PATH_VARIABLE.into(), page.path().into_os_string()),
+                    ]
+                });
+                let launch = Launch::find(words, variables.as_ref().map_or(&[], |both| &both[..]))?;
+                let launch = handed.into_iter().fold(launch, Launch::handing_down);
+                let launch = if request.aside { launch.printing_aside() } else { launch };
+                Begun::Command(launch, number)
+            }
+            Subject::Adopted(whom) => Begun::There(Adopted::find(whom)?),
+            Subject::Nobody => {
+                return Err(Failure::Words("there is nobody to reserve for".to_owned()));
+            }
+        })
+    }
+
+    /// The descriptor that the command inherits.
+    fn handed(&self) -> Option<u32> {
+        match self {
+            Begun::Command(_, handed) => *handed,
+            Begun::There(_) => None,
+        }
+    }
+
+    fn describe(&self, document: &mut ReserveDocument) {
+        if let Begun::There(adopted) = self {
+            document.target = document::adopted(adopted);
+        }
+    }
+
+    fn start(self, urgent: &Urgent) -> Result<Ready, Failure> {
+        Ok(match self {
+            Begun::Command(launch, _) => {
+                let gated = launch.start()?;
+                urgent
+                    .give_back(gated.pid())
+                    .map_err(Failure::system("the command's priority cannot be set"))?;
+                Ready::Waiting(launch, gated)
+            }
+            Begun::There(adopted) => Ready::There(adopted),
+        })
+    }
+}
+
+/// The same, ready to go on as soon as the reservation is made.
+enum Ready {
+    Waiting(Launch, Gated),
+    There(Adopted),
+}
+
+impl Ready {
+    fn target(&self) -> Target {
+        match self {
+            Ready::Waiting(_, gated) => Target::Process(gated.pid()),
+            Ready::There(adopted) => adopted.target().clone(),
+        }
+    }
+
+    /// Whether the reservation is for whom it was meant; else it is undone.
+    fn confirm(&self, reserved: &mut dyn backend::Reserved) -> Result<(), Failure> {
+        match self {
+            // Its number is its own until it is waited for.
+            Ready::Waiting(..) => Ok(()),
+            Ready::There(adopted) => Ok(adopted.confirm(reserved)?),
+        }
+    }
+
+    fn go(self) -> Result<Going, Failure> {
+        Ok(match self {
+            Ready::Waiting(launch, gated) => Going::Command(launch.open(gated)?),
+            Ready::There(adopted) => Going::There(adopted),
+        })
+    }
+}
+
+/// The same, under its reservation.
+enum Going {
+    Command(Child),
+    There(Adopted),
+}
+
+impl Going {
+    fn wait(&self) -> Result<Wait<'_>, Failure> {
+        let (file, life) = match self {
+            // Its number is its own until it is waited for.
+            Going::Command(child) => (Some(child.file()), Life { id: child.pid(), started: 0 }),
+            Going::There(adopted) => (adopted.file(), adopted.life()),
+        };
+        let pass_on = matches!(self, Going::Command(_));
+        Ok(Wait { file, life, pass_on })
+    }
+}
+
+/// Has the guardian give all threads of the target their policies and CPUs back if this process is
+/// killed; what a backend adds for threads that come later is its own.
+pub(super) fn keep(target: &Target, guardian: &Guardian) -> Result<Vec<Kept>, Failure> {
+    let failed = || Failure::system("what is to be undone cannot be kept");
+    let threads = match target {
+        Target::Thread(tid) => vec![*tid],
+        Target::Process(pid) => threads_of(*pid),
+    };
+    let mut kept = Vec::new();
+    for tid in threads {
+        // Who ends meanwhile needs nothing.
+        let (Ok(thread), Ok(attributes)) = (Life::of(tid), sched::of(tid)) else { continue };
+        let cpus = thread::affinity_of(tid).ok();
+        let undo = Undo::Thread { thread, attributes, cpus };
+        kept.push(guardian.keep(&undo).map_err(failed())?);
+    }
+    Ok(kept)
+}
+
+/// The threads of a process.
+pub(super) fn threads_of(pid: u32) -> Vec<u32> {
+    let entries = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// Says what was made.
+pub(super) fn describe(document: &mut ReserveDocument, picked: &Picked, target: &Target) {
+    document::by(document, Some(picked.kind));
+    document.guarantee = picked.guarantee;
+    document.reason.clone_from(&picked.reason);
+    let late = picked.lateness.and_then(document::late);
+    // What may come late is not promised, whatever the kernel admits.
+    document.guarantee &= late.is_none();
+    document.warnings.extend(late);
+    document.refusals = picked.refused.iter().map(document::refusal).collect();
+    if document.cpus.is_empty() {
+        let (Target::Thread(id) | Target::Process(id)) = target;
+        document.cpus = thread::affinity_of(*id).unwrap_or_default();
+    }
+}
+
+pub(super) fn not_undone(error: &std::io::Error) -> Warning {
+    Warning {
+        id: "not-undone".to_owned(),
+        text: format!("not everything could be put back as it was: {error}"),
+        remedy: "look at policies and CPUs with: ps -eLo tid,cls,rtprio,psr,comm".to_owned(),
+    }
+}
+
+/// The end, and what a shell is told of it.
+fn finish(mut document: ReserveDocument, going: &Going, ended: Ended) -> Result<Outcome, Failure> {
+    let signal = match ended {
+        Ended::Gone(signal) => signal,
+        Ended::Asked(signal) => Some(signal),
+    };
+    document.interrupted = signal.is_some();
+    let code = match (going, ended) {
+        (Going::Command(child), _) => {
+            let ending =
+                child.wait().map_err(Failure::system("the command cannot be waited for"))?;
+            let code = match ending {
+                Ending::Exited(code) => code,
+                Ending::Killed(signal) => SIGNALLED + signal,
+            };
+            document.exit_code = Some(code);
+            code
+        }
+        (Going::There(_), Ended::Asked(signal)) => SIGNALLED + signal,
+        (Going::There(_), Ended::Gone(_)) => 0,
+    };
+    Ok(Outcome { document, exit_code: u8::try_from(code).unwrap_or(u8::MAX) })
+}

@@ -1,0 +1,230 @@
+//! The document: what was asked, and what came of it.
+
+use hourglass_model::Strength;
+use hourglass_model::document::Warning;
+use hourglass_model::reserve::{RESERVE_SCHEMA, ReserveDocument, ReserveRefusal, SupplyStep};
+use hourglass_time::Span;
+
+use super::{Backend, Request, Subject, Whom};
+use crate::admission::{Lateness, Obstacle, Refusal, over};
+use crate::backend::Doubt;
+use crate::command::Adopted;
+use crate::owner::{Foreign, REMEDY};
+use crate::supply::Supply;
+use crate::target::Target;
+
+/// What was asked, of which nothing has come yet.
+pub(super) fn asked(request: &Request) -> ReserveDocument {
+    let reservation = &request.reservation;
+    ReserveDocument {
+        schema: RESERVE_SCHEMA.to_owned(),
+        target: named(&request.subject),
+        backend: None,
+        reason: String::new(),
+        guarantee: false,
+        budget_ns: reservation.budget().nanos_or_zero(),
+        period_ns: reservation.period().nanos_or_zero(),
+        deadline_ns: reservation.deadline().nanos_or_zero(),
+        soft: reservation.strength() == Strength::Soft,
+        cpus: request.cpu.into_iter().collect(),
+        periods: 0,
+        delivered_p50_ns: None,
+        delivered_min_ns: None,
+        delivered_max_ns: None,
+        missed: Some(0),
+        overruns: 0,
+        throttled_ns: None,
+        supply: Vec::new(),
+        smt: None,
+        refusals: Vec::new(),
+        suggested_budget_ns: None,
+        warnings: Vec::new(),
+        exit_code: None,
+        interrupted: false,
+        yield_ends_period: None,
+        kept_ns: None,
+        also: Vec::new(),
+    }
+}
+
+/// Says what enforces it, and what that makes of a yield.
+pub(super) fn by(document: &mut ReserveDocument, kind: Option<Backend>) {
+    document.backend = kind.map(|kind| kind.to_string());
+    document.yield_ends_period = kind.map(|kind| kind == Backend::Deadline);
+}
+
+/// Who was there, by name.
+pub(super) fn adopted(adopted: &Adopted) -> String {
+    let name = adopted.name();
+    match adopted.target() {
+        Target::Process(pid) => format!("process {pid} ({name})"),
+        Target::Thread(tid) => format!("thread {tid} ({name})"),
+    }
+}
+
+fn named(subject: &Subject) -> String {
+    match subject {
+        Subject::Command(words) => {
+            words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+        }
+        Subject::Adopted(Whom::Process(pid)) => format!("process {pid}"),
+        Subject::Adopted(Whom::Thread(tid)) => format!("thread {tid}"),
+        Subject::Adopted(Whom::Named(name)) => format!("thread {name}"),
+        Subject::Nobody => "a command".to_owned(),
+    }
+}
+
+/// Adds what was delivered.
+pub(super) fn add_supply(document: &mut ReserveDocument, supply: &Supply) {
+    document.periods = supply.periods;
+    let limit = is_limit(document);
+    // The kernel counts periods of a quota, and does not say what each was given.
+    document.missed = (!limit).then_some(supply.missed);
+    document.overruns = supply.overruns;
+    document.throttled_ns = supply.throttled_ns;
+    document.delivered_p50_ns = supply.delivered_p50_ns();
+    document.delivered_min_ns = supply.delivered_min_ns();
+    document.delivered_max_ns = supply.steps.keys().next_back().copied();
+    let step =
+        |(up_to_ns, periods): (&u64, &u64)| SupplyStep { up_to_ns: *up_to_ns, periods: *periods };
+    document.supply = supply.steps.iter().map(step).collect();
+    let suggested = over::suggested(supply, document.budget_ns, document.period_ns);
+    document.suggested_budget_ns = suggested.filter(|_| !limit);
+}
+
+/// Leaves out what the account of one reservation does not say where several take turns.
+pub(super) fn take_turns(document: &mut ReserveDocument) {
+    document.missed = None;
+    (document.delivered_p50_ns, document.delivered_min_ns) = (None, None);
+}
+
+/// Whether nothing is reserved, but a limit set.
+pub(super) fn is_limit(document: &ReserveDocument) -> bool {
+    document.backend.as_deref() == Some("quota")
+}
+
+/// A refusal as the document has it.
+pub(super) fn refusal(refusal: &Refusal) -> ReserveRefusal {
+    ReserveRefusal {
+        backend: refusal.backend.to_string(),
+        id: id(refusal.id).to_owned(),
+        errno: refusal.errno.map(errno),
+        cause: refusal.cause.clone(),
+        remedy: refusal.remedy.clone(),
+    }
+}
+
+/// Of whatever backend: the target is another user's.
+pub(super) fn not_own(foreign: &Foreign) -> ReserveRefusal {
+    ReserveRefusal {
+        backend: "owner".to_owned(),
+        id: id(Obstacle::Owner).to_owned(),
+        errno: None,
+        cause: foreign.cause(),
+        remedy: REMEDY.to_owned(),
+    }
+}
+
+/// For scripts.
+fn id(obstacle: Obstacle) -> &'static str {
+    match obstacle {
+        Obstacle::Capability => "capability",
+        Obstacle::Owner => "owner",
+        Obstacle::Affinity => "affinity",
+        Obstacle::GroupBudget => "group_budget",
+        Obstacle::Bandwidth => "bandwidth",
+        Obstacle::Times => "times",
+        Obstacle::Cpu => "cpu",
+        Obstacle::Fork => "fork",
+        Obstacle::Nested => "nested",
+        Obstacle::Gone => "gone",
+        Obstacle::Missing => "missing",
+    }
+}
+
+/// The names that matter here (errno(3)).
+fn errno(number: i32) -> String {
+    const NAMES: [(i32, &str); 9] = [
+        (1, "EPERM"),
+        (2, "ENOENT"),
+        (3, "ESRCH"),
+        (11, "EAGAIN"),
+        (12, "ENOMEM"),
+        (13, "EACCES"),
+        (16, "EBUSY"),
+        (22, "EINVAL"),
+        (30, "EROFS"),
+    ];
+    let known = NAMES.iter().find(|(known, _)| *known == number);
+    known.map_or_else(|| format!("errno {number}"), |(_, name)| (*name).to_owned())
+}
+
+/// The deadline class admits by a sum, which on several CPUs does not make every budget be in time.
+pub(super) fn late(lateness: Lateness) -> Option<Warning> {
+    let how = match lateness {
+        Lateness::Never => return None,
+        Lateness::AtMost(ns) => {
+            format!("up to {} late", Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX)))
+        }
+        Lateness::Unknown => "late, and no test says by how much".to_owned(),
+    };
+    Some(Warning {
+        id: "budget-may-be-late".to_owned(),
+        text: format!(
+            "beside the other threads of the deadline class the budget may come {how}: on several CPUs the \
+             kernel's sum does not prove every deadline"
+        ),
+        remedy: "--backend user with --cpu, or a cpuset of one CPU, where the sum is enough"
+            .to_owned(),
+    })
+}
+
+/// A doubt of the backend itself.
+pub(super) fn doubt(doubt: Doubt) -> Warning {
+    let Doubt { id, text, remedy } = doubt;
+    Warning { id: id.to_owned(), text, remedy: remedy.to_owned() }
+}
+
+/// What a reader must know before believing the numbers.
+pub(super) fn doubts(document: &ReserveDocument) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut warn = |id: &str, text: String, remedy: &str| {
+        warnings.push(Warning { id: id.to_owned(), text, remedy: remedy.to_owned() });
+    };
+    if is_limit(document) {
+        let text = "a quota is a limit: nothing promises the budget".to_owned();
+        warn("no-guarantee", text, "--backend deadline or --backend user promises it");
+    }
+    if document.soft && document.backend.as_deref() == Some("deadline") {
+        let text = "the deadline class has no soft reservations: reclaiming, which lends what nobody \
+                    reserved, is the kernel's approximation";
+        warn(
+            "soft-approximated",
+            text.to_owned(),
+            "--backend user continues at timesharing priority",
+        );
+    }
+    if let Some(smt) = &document.smt {
+        // Of a page that was never opened more is told.
+        if smt.unmoved > 0 && smt.page.as_deref() != Some("not_opened") {
+            let text = format!(
+                "in {} of {} jobs the program told no progress: its processor time counts instead, only while \
+                 co-runners stand (times --alpha beside them), and they stand for longer than they would have to",
+                smt.unmoved, smt.jobs
+            );
+            warn("progress-unmoved", text, "report progress with hg_progress or crate::Progress");
+        }
+        if smt.backwards > 0 {
+            let text = format!(
+                "in {} of {} jobs progress went backwards, and counted as none from there on",
+                smt.backwards, smt.jobs
+            );
+            warn(
+                "progress-backwards",
+                text,
+                "report what is done of the job, never less than before",
+            );
+        }
+    }
+    warnings
+}

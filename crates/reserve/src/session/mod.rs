@@ -1,0 +1,188 @@
+//! A command, process or thread under a reservation, and what came of it.
+//!
+//! Owns: the order in which a reservation is made, watched and undone ([`run`](fn@run)), what would
+//! be refused ([`check`](fn@check)), undoing what killed ones left ([`clean`](fn@clean)), the documents. Must not: enforce anything itself (`reserve` does),
+//! print, parse the command line.
+//!
+//! # How a command is reserved
+//!
+//! `course` has the order. Its thread has a real-time priority until the command runs (`urgent.rs`), but for the
+//! measurement of stoppers. Signals become something to read, and the two processes of the guardian are forked, while the
+//! process has no other threads. The program is found, and forked so that it waits at a gate (`sys::process`): it has
+//! its number, and can be given policy, CPUs and groups, and has not begun. Who shares its CPU is looked up, and a way of
+//! stopping them measured. A backend takes the reservation (`pick.rs` asks the best that nothing is in the way of, and
+//! then the next); the monitor proves that it runs; the gate opens. Beside co-runners the backend keeps more than the budget
+//! for the work, since it counts processor time and the budget is progress (`siblings.rs`). When the program ends, it
+//! stays a zombie until everything is undone, so that the kernel does not reuse its number. It finds signals ignored and
+//! blocked as hourglass found them: the loader has `sys::inherited` note that before `main`.
+//!
+//! The guardian (`sys::guardian`) is two processes, each with one end of a line (a socket, since a pipe raises SIGPIPE), and a
+//! page of slots that they share with their maker. A slot is written before that is done which it undoes, and read only when
+//! the maker has ended. They may be forked, and run, where the maker has many threads, so they make system calls and nothing
+//! else. `Kept` carries out the same slots at a normal end. A maker that stops others also promises to come back by a time; if it does not, they run again.
+//! One of the two does the work; the other one waits for its end and then does it. A thread of the maker (`crew.rs`) sleeps until
+//! either ends, and forks another one for it. `Guardian::must_live` is asked before anybody is stopped or raised.
+//!
+//! Each slot is copied to a file in a folder of the user (`record.rs`, `runtime_folder.rs`), on which the process that may still undo it holds a
+//! lock. `reserve --clean` (`clean.rs`) carries out the files that no process has locked: with the rights of the user to whom a file belongs
+//! (`privilege.rs`), and without capabilities unless that is root.
+
+mod check;
+mod clean;
+mod course;
+mod document;
+mod others;
+mod pick;
+mod siblings;
+#[cfg(test)]
+mod tests;
+mod urgent;
+pub mod words;
+
+use std::ffi::OsString;
+use std::io;
+
+pub use crate::backend::Kind as Backend;
+pub use crate::command::{NotAdopted, NotStarted, Whom};
+pub use crate::smt::monitor::Policy as SiblingPolicy;
+pub use crate::smt::sharers::Selection;
+pub use crate::smt::stopper::Kind as Stopper;
+pub use crate::smt::topology::Interference;
+use hourglass_model::Reservation;
+use hourglass_model::reserve::ReserveDocument;
+pub use hourglass_sched::slack::Rate;
+/// For a program that starts a process of its own for each reserved command.
+pub use hourglass_sys::process::end_with_parent;
+use hourglass_time::Span;
+
+pub use check::check;
+pub use clean::clean;
+pub use course::run;
+pub use others::warnings_of;
+
+/// What is to be reserved, and for whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Budget, period, deadline, strength.
+    pub reservation: Reservation,
+    /// The CPU on which the work is to stay; `None` leaves it where it is.
+    pub cpu: Option<u32>,
+    /// What is to enforce it; `None` lets the machine decide.
+    pub backend: Option<Backend>,
+    /// For whom.
+    pub subject: Subject,
+    /// What is to be done about CPUs that share with the reserved one; `None` is nothing.
+    pub siblings: Option<Siblings>,
+    /// Further reservations, for processes that are there, on the same CPU where `siblings` are watched.
+    pub also: Vec<Also>,
+    /// What a command prints goes to stderr, because stdout is for the document.
+    pub aside: bool,
+}
+
+/// A further reservation, which ends with the first one or with its process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Also {
+    /// Budget, period, strength.
+    pub reservation: Reservation,
+    /// The process.
+    pub pid: u32,
+}
+
+/// For whom a reservation is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A program that is started, with its words.
+    Command(Vec<OsString>),
+    /// A thread or process that is there.
+    Adopted(Whom),
+    /// Nobody: for [`check`](fn@check) alone.
+    Nobody,
+}
+
+/// How reserved work is protected from those who share its processor (Inoue et al., 2006).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Siblings {
+    /// What is done.
+    pub policy: SiblingPolicy,
+    /// Who shares.
+    pub interference: Interference,
+    /// Who may be stopped; empty means everybody, which only core scheduling can do.
+    pub stopped: Vec<Selection>,
+    /// How they are stopped; `None` lets a measurement decide.
+    pub stopper: Option<Stopper>,
+    /// Whether they are slowed before they are stopped.
+    pub graded: bool,
+    /// The proven least rate of progress beside them.
+    pub alpha: Rate,
+    /// How often slack is looked at; `None` when it can be used up.
+    pub interval: Option<Span>,
+    /// Where progress is read, beside processor time; `None` wherever it can be.
+    pub progress: Option<ProgressFrom>,
+}
+
+/// Where progress is read (section 4.2). Processor time counts besides, as far as it is proven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProgressFrom {
+    /// The word that the program writes; the paper's `Syscall`.
+    Word,
+    /// Retired instructions, counted by the processor; the paper's `PMC`.
+    Instructions,
+    /// Nothing else.
+    CpuTime,
+}
+
+/// Why there is no reservation. Everything is as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The program does not start.
+    #[error(transparent)]
+    NotStarted(#[from] NotStarted),
+    /// The thread or process is not there.
+    #[error(transparent)]
+    NotAdopted(#[from] NotAdopted),
+    /// No backend takes it; the document has the reasons.
+    #[error("{}", refusals(.0))]
+    Refused(Box<ReserveDocument>),
+    /// Those who share its processor cannot be kept off.
+    #[error("--smt: {0}")]
+    Siblings(String),
+    /// Progress cannot be read from where it was asked to be.
+    #[error("--progress {0}")]
+    Progress(String),
+    /// What is asked for does not go together.
+    #[error("{0}")]
+    Words(String),
+    /// The system does not do what every system does.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+}
+
+impl Failure {
+    fn system(what: &'static str) -> impl FnOnce(io::Error) -> Failure {
+        move |source| Failure::System { what, source }
+    }
+}
+
+/// The refusals in one line.
+fn refusals(document: &ReserveDocument) -> String {
+    let each = document.refusals.iter();
+    let lines: Vec<String> = each
+        .map(|refusal| format!("{}: {}; {}", refusal.backend, refusal.cause, refusal.remedy))
+        .collect();
+    if lines.is_empty() { "nothing here enforces it".to_owned() } else { lines.join("; ") }
+}
+
+/// A reservation that was in force.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What came of it.
+    pub document: ReserveDocument,
+    /// What a shell is told: the command's own code, 128 and the signal that ended it or the
+    /// reservation, 0 for who was adopted and has ended.
+    pub exit_code: u8,
+}

@@ -1,0 +1,117 @@
+use std::collections::BTreeMap;
+
+use hourglass_model::{Reservation, Strength};
+use hourglass_time::Span;
+
+use super::*;
+use crate::admission::Lateness;
+use crate::supply::Supply;
+
+fn request(subject: Subject) -> Request {
+    let (budget, period) = (Span::from_millis(3), Span::from_millis(8));
+    Request {
+        reservation: Reservation::new(budget, period, Strength::Hard).unwrap(),
+        cpu: None,
+        backend: None,
+        subject,
+        siblings: None,
+        also: Vec::new(),
+        aside: false,
+    }
+}
+
+#[test]
+fn the_document_has_what_was_delivered() {
+    const MS: u64 = 1_000_000;
+    let counted = |pairs: &[(u64, u64)]| pairs.iter().copied().collect::<BTreeMap<u64, u64>>();
+    let supply = Supply {
+        periods: 10,
+        steps: counted(&[(MS, 5), (2 * MS, 1), (3 * MS, 4)]),
+        wanted: counted(&[(2 * MS, 1), (3 * MS, 4)]),
+        missed: 1,
+        overruns: 4,
+        throttled_ns: Some(7),
+    };
+    let mut document = document::asked(&request(Subject::Command(vec!["a".into(), "b c".into()])));
+    assert_eq!(document.target, "a b c");
+    document::add_supply(&mut document, &supply);
+    // Of the periods in which all was wanted: the lower median, and the least.
+    assert_eq!(document.delivered_p50_ns, Some(3 * MS));
+    assert_eq!(document.delivered_min_ns, Some(2 * MS));
+    assert_eq!(document.delivered_max_ns, Some(3 * MS));
+    let steps: Vec<_> = document.supply.iter().map(|step| (step.up_to_ns, step.periods)).collect();
+    assert_eq!(steps, [(MS, 5), (2 * MS, 1), (3 * MS, 4)]);
+    // Hourglass paper, section 5.6: 3 ms that are used up become 3.1 ms.
+    assert_eq!(document.suggested_budget_ns, Some(3_100_000));
+}
+
+/// The bug: a quota's document said `missed: 0`, which nobody had measured, and suggested a larger reservation,
+/// though nothing was reserved.
+#[test]
+fn what_a_quota_does_not_tell_is_null() {
+    let mut document = document::asked(&request(Subject::Nobody));
+    document::by(&mut document, Some(Backend::Quota));
+    let supply = Supply { periods: 44, overruns: 41, ..Supply::default() };
+    document::add_supply(&mut document, &supply);
+    siblings::describe(&mut document, &request(Subject::Nobody).reservation);
+    assert_eq!((document.periods, document.overruns, document.missed), (44, 41, None));
+    assert_eq!((document.suggested_budget_ns, document.kept_ns), (None, None));
+    document::by(&mut document, Some(Backend::User));
+    document::add_supply(&mut document, &supply);
+    assert_eq!(document.missed, Some(0));
+}
+
+#[test]
+fn nothing_watched_is_nothing_delivered() {
+    let mut document = document::asked(&request(Subject::Nobody));
+    document::add_supply(&mut document, &Supply::default());
+    let delivered =
+        (document.delivered_p50_ns, document.delivered_min_ns, document.delivered_max_ns);
+    assert_eq!((delivered, document.suggested_budget_ns), ((None, None, None), None));
+}
+
+/// `--check` starts nobody, and knows programs that are not there.
+#[test]
+fn a_check_looks_for_the_command() {
+    let absent = request(Subject::Command(vec!["no such program".into()]));
+    assert!(matches!(check(&absent), Err(Failure::NotStarted(NotStarted::NotFound(_)))));
+    let document = check(&request(Subject::Nobody)).unwrap();
+    assert_eq!((document.periods, document.exit_code), (0, None));
+    // A program may fork: what comes first is the reserve for groups (`backend::choose`).
+    let refused = document.refusals.iter().any(|refusal| refusal.backend == "user");
+    assert_eq!(refused, document.backend.as_deref() != Some("user"));
+    assert!(!document.reason.is_empty());
+}
+
+/// What is proven to be in time needs no word.
+#[test]
+fn a_budget_that_may_be_late_is_said_to_be() {
+    assert_eq!(document::late(Lateness::Never), None);
+    let warning = document::late(Lateness::AtMost(55_000_000)).unwrap();
+    assert_eq!(warning.id, "budget-may-be-late");
+    assert!(warning.text.contains("up to 55ms late"), "{}", warning.text);
+    assert!(document::late(Lateness::Unknown).is_some());
+}
+
+/// Work that co-runners slow is not throttled before it is done: what it may take reaches to the
+/// deadline, and never beyond nine tenths of the period.
+#[test]
+fn slowed_work_is_covered() {
+    let ms = Span::from_millis;
+    let covered = |budget: i64, deadline: i64, period: i64, policy, margin_ns| {
+        let asked = Reservation::new(ms(budget), ms(period), Strength::Hard).unwrap();
+        let asked = asked.with_deadline(ms(deadline)).unwrap();
+        let given = siblings::cover(asked, policy, margin_ns);
+        assert_eq!((given.deadline(), given.period()), (asked.deadline(), asked.period()));
+        given.budget()
+    };
+    let (monitor, disable) = (SiblingPolicy::Monitor, SiblingPolicy::Disable);
+    // Inoue et al., section 5.2: 55 ms every 70 ms.
+    assert_eq!(covered(55, 70, 70, monitor, 0), ms(63));
+    assert_eq!(covered(20, 40, 70, monitor, 0), ms(40));
+    assert_eq!(covered(66, 70, 70, monitor, 0), ms(66));
+    // The margin, and a hundredth of the period until it is seen that work goes on after a sleep.
+    assert_eq!(covered(55, 70, 70, disable, 1_000_000), Span::from_micros(56_700));
+    assert_eq!(covered(55, 70, 70, disable, 30_000_000), ms(63));
+    assert_eq!(covered(55, 70, 70, SiblingPolicy::Ignore, 1_000_000), ms(55));
+}

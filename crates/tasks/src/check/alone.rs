@@ -1,0 +1,119 @@
+//! What must hold for a task by itself.
+
+use hourglass_time::Span;
+
+use super::{Checked, above_zero, bad, contradiction, not_negative};
+use crate::error::Place;
+use crate::{Activation, Preemption, Task};
+
+pub(super) fn check(task: &Task) -> Checked {
+    let place = Place::named("task", &task.name);
+    above_zero(&place, "period", task.period, "give the shortest time between two jobs")?;
+    above_zero(&place, "wcet", task.wcet, "give the longest execution time of a job")?;
+    let remedy = "leave it out if it is the period";
+    above_zero(&place, "deadline", task.deadline(), remedy)?;
+    not_negative(&place, "jitter", task.jitter)?;
+    not_negative(&place, "blocking", task.blocking)?;
+    not_negative(&place, "suspension", task.suspension)?;
+    if let Some(bcet) = task.bcet {
+        above_zero(&place, "bcet", bcet, "leave it out if it is not known")?;
+        if bcet > task.wcet {
+            let reason = format!("longer than the wcet of {}", task.wcet);
+            return Err(bad(place, "bcet", bcet, &reason));
+        }
+    }
+    offset(&place, task)?;
+    sections(&place, task)?;
+    arrivals(&place, task)?;
+    timer(&place, task)
+}
+
+fn offset(place: &Place, task: &Task) -> Checked {
+    let Some(offset) = task.offset else { return Ok(()) };
+    not_negative(place, "offset", offset)?;
+    if task.activation == Activation::Sporadic {
+        let message = "a sporadic task has no offset, because its jobs may come later; drop one \
+                       of the two"
+            .to_owned();
+        return Err(contradiction(place.clone(), message));
+    }
+    Ok(())
+}
+
+fn sections(place: &Place, task: &Task) -> Checked {
+    let remedy = "leave it out if the task can be preempted anywhere";
+    let fits = |key: &str, section: Span| {
+        above_zero(place, key, section, remedy)?;
+        if section > task.wcet {
+            let reason = format!("longer than the wcet of {}", task.wcet);
+            return Err(bad(place.clone(), key, section, &reason));
+        }
+        Ok(())
+    };
+    match task.preemption {
+        Preemption::Full | Preemption::None | Preemption::Threshold(_) => Ok(()),
+        Preemption::Floating { longest } => fits("floating_section", longest),
+        Preemption::Limited { longest, last } => {
+            fits("longest_section", longest)?;
+            fits("last_section", last)?;
+            if last > longest {
+                let reason = format!("longer than the longest_section of {longest}");
+                return Err(bad(place.clone(), "last_section", last, &reason));
+            }
+            // A longest section that is not the last one lies before it.
+            let both = longest.checked_add(last);
+            if last < longest && both.is_none_or(|both| both > task.wcet) {
+                let reason = format!(
+                    "with the longest_section of {longest}, longer than the wcet of {}",
+                    task.wcet
+                );
+                return Err(bad(place.clone(), "last_section", last, &reason));
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Distances of more arrivals are not shorter.
+fn arrivals(place: &Place, task: &Task) -> Checked {
+    let mut before = Span::ZERO;
+    for (position, distance) in task.arrivals.iter().enumerate() {
+        not_negative(place, "arrivals", *distance)?;
+        if *distance < before {
+            let reason = format!(
+                "{} arrivals cannot be closer together than {}, which take {before}",
+                position + 2,
+                position + 1
+            );
+            return Err(bad(place.clone(), "arrivals", distance, &reason));
+        }
+        before = *distance;
+    }
+    Ok(())
+}
+
+/// A tick has a frequency from 1 Hz to 1 GHz; other wake-up methods are for the run to know.
+fn timer(place: &Place, task: &Task) -> Checked {
+    if let Some(timer) = &task.timer
+        && timer.starts_with("TICK")
+        && task.tick().is_none()
+    {
+        let reason = "a tick has a frequency in hertz, as in TICK:100";
+        return Err(bad(place.clone(), "timer", format!("{timer:?}"), reason));
+    }
+    let Some(jitter) = task.tick_jitter else { return Ok(()) };
+    not_negative(place, "tick_jitter", jitter)?;
+    match task.tick() {
+        None => {
+            let message = "tick_jitter is what a tick delays, and no tick wakes the task; give it \
+                           timer = \"TICK:HZ\", or call the delay jitter"
+                .to_owned();
+            Err(contradiction(place.clone(), message))
+        }
+        Some(tick) if jitter > tick => {
+            let reason = format!("longer than the tick of {tick}; the rest is jitter");
+            Err(bad(place.clone(), "tick_jitter", jitter, &reason))
+        }
+        Some(_) => Ok(()),
+    }
+}

@@ -1,0 +1,107 @@
+//! What must hold for the machine, and for everything that names its CPUs.
+
+use std::collections::BTreeMap;
+
+use hourglass_model::CpuSet;
+use hourglass_time::Span;
+
+use super::{Checked, above_zero, bad, known_name, not_negative, task_names};
+use crate::error::{Place, TaskSetError};
+use crate::{Fraction, Overheads, TaskSet};
+
+pub(super) fn check(set: &TaskSet) -> Checked {
+    let all = set.cpus();
+    let machine = Place::part("machine");
+    if all.is_empty() {
+        return Err(bad(machine, "cpus", "\"\"", "a machine has a CPU at least"));
+    }
+    let mut placed = CpuSet::default();
+    for core in &set.machine.cores {
+        exist(&machine, "cores", core, &all)?;
+        for cpu in core.iter() {
+            if placed.contains(cpu) {
+                let reason = "a CPU belongs to one core only";
+                return Err(bad(machine, "cores", format!("CPU {cpu}"), reason));
+            }
+            placed.insert(cpu);
+        }
+    }
+    overheads(&set.machine.overheads)?;
+    for task in &set.tasks {
+        let place = Place::named("task", &task.name);
+        exist(&place, "cpus", task.cpus.as_ref().unwrap_or(&all), &all)?;
+    }
+    for server in &set.servers {
+        let place = Place::named("server", &server.name);
+        exist(&place, "cpus", server.cpus.as_ref().unwrap_or(&all), &all)?;
+    }
+    interference(set)
+}
+
+fn exist(place: &Place, key: &str, wanted: &CpuSet, all: &CpuSet) -> Checked {
+    if wanted.is_empty() {
+        let reason = "no CPU at all; leave it out for all of the machine";
+        return Err(bad(place.clone(), key, "\"\"", reason));
+    }
+    let missing = wanted.difference(all);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let reason =
+        format!("the machine has no CPU {missing}; its CPUs are {all}, as machine.cpus says");
+    Err(bad(place.clone(), key, format!("\"{wanted}\""), &reason))
+}
+
+fn overheads(overheads: &Overheads) -> Checked {
+    let place = Place::part("machine.overheads");
+    let zero = Span::ZERO;
+    for (key, value) in [
+        ("context_switch", overheads.context_switch),
+        ("tick_cost", overheads.tick_cost),
+        ("cache_delay", overheads.cache_delay),
+    ] {
+        not_negative(&place, key, value.unwrap_or(zero))?;
+    }
+    for (key, value) in
+        [("tick_period", overheads.tick_period), ("timer_granularity", overheads.timer_granularity)]
+    {
+        if let Some(value) = value {
+            above_zero(&place, key, value, "leave it out if there is none")?;
+        }
+    }
+    match (overheads.tick_cost, overheads.tick_period) {
+        (Some(cost), Some(period)) if cost >= period => {
+            let reason = format!("no time is left between ticks, which come every {period}");
+            Err(bad(place, "tick_cost", cost, &reason))
+        }
+        (Some(cost), None) if cost > zero => Err(TaskSetError::MissingKey {
+            place,
+            key: "tick_period",
+            remedy: "say how often a tick costs that, for example tick_period = \"4ms\"".to_owned(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn interference(set: &TaskSet) -> Checked {
+    let mut names = task_names(&set.tasks);
+    names.extend(set.background.iter().map(|thread| thread.name.as_str()));
+    let mut pairs = BTreeMap::new();
+    for (position, entry) in set.interference.iter().enumerate() {
+        let place = Place::numbered("interference", position);
+        for (key, name) in [("task", &entry.task), ("beside", &entry.beside)] {
+            if let Some(name) = name {
+                known_name(&place, key, "task", name, &names)?;
+            }
+        }
+        if entry.rate > Fraction::ONE {
+            let reason = "nothing runs faster for running beside another; give 0 to 1";
+            return Err(bad(place, "rate", entry.rate, reason));
+        }
+        if let Some(first) = pairs.insert((&entry.task, &entry.beside), position) {
+            let message = format!("interference number {} is about the same two", first + 1);
+            return Err(super::contradiction(place, format!("{message}; keep one of them")));
+        }
+    }
+    Ok(())
+}

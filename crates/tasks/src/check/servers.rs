@@ -1,0 +1,57 @@
+//! What must hold for servers and the tasks in them.
+
+use std::collections::BTreeMap;
+
+use super::{Checked, above_zero, bad, contradiction, known_name, task_names};
+use crate::error::Place;
+use crate::{Server, ServerKind, TaskSet};
+
+pub(super) fn check(set: &TaskSet) -> Checked {
+    let names = task_names(&set.tasks);
+    let mut homes: BTreeMap<&str, &str> = BTreeMap::new();
+    for server in &set.servers {
+        let place = Place::named("server", &server.name);
+        times(&place, server)?;
+        for task in &server.tasks {
+            known_name(&place, "tasks", "task", task, &names)?;
+            if let Some(other) = homes.insert(task, &server.name) {
+                let message = format!(
+                    "task '{}' is in server '{}' already; a task runs in one server",
+                    task.escape_debug(),
+                    other.escape_debug()
+                );
+                return Err(contradiction(place, message));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn times(place: &Place, server: &Server) -> Checked {
+    above_zero(place, "period", server.period, "give the time between two replenishments")?;
+    above_zero(place, "budget", server.budget, "give the processor time per period")?;
+    if server.budget > server.period {
+        let reason = format!("there is no room for it in a period of {}", server.period);
+        return Err(bad(place.clone(), "budget", server.budget, &reason));
+    }
+    let Some(deadline) = server.deadline else { return Ok(()) };
+    above_zero(place, "deadline", deadline, "leave it out if it is the period")?;
+    let may_differ = matches!(server.kind, ServerKind::ExplicitDeadline | ServerKind::CbsHard);
+    if !may_differ && deadline != server.period {
+        let message = format!(
+            "deadline {deadline} differs from the period {}, which only the kinds \
+             'explicit-deadline' and 'cbs-hard' may; change the kind or leave the deadline out",
+            server.period
+        );
+        return Err(contradiction(place.clone(), message));
+    }
+    if deadline > server.period {
+        let reason = format!("longer than the period of {}", server.period);
+        return Err(bad(place.clone(), "deadline", deadline, &reason));
+    }
+    if server.budget > deadline {
+        let reason = format!("there is no room for it within a deadline of {deadline}");
+        return Err(bad(place.clone(), "budget", server.budget, &reason));
+    }
+    Ok(())
+}

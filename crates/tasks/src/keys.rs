@@ -1,0 +1,230 @@
+//! Reading the keys of a table, with errors that name table, key, value and remedy.
+//!
+//! Owns: the forms that values have in files: times, fractions, CPUs, words of a choice.
+//! Must not: know what a task is.
+
+use std::fmt;
+use std::str::FromStr;
+
+use hourglass_model::CpuSet;
+use hourglass_time::{ParseSpanError, ParseSpanErrorKind, Span};
+
+use super::error::{Place, TaskSetError};
+use super::near::did_you_mean;
+use super::node::Node;
+
+pub(crate) type Read<T> = Result<T, TaskSetError>;
+
+/// A table whose keys have been found to be known and to stand there once.
+pub(crate) struct Keys<'a> {
+    pub(crate) place: Place,
+    entries: &'a [(String, Node)],
+    /// What a bare number of time counts, if the file says.
+    unit: Option<Span>,
+}
+
+impl<'a> Keys<'a> {
+    /// Opens a table that may have the keys `known`.
+    pub(crate) fn open(
+        place: Place,
+        node: &'a Node,
+        known: &[&str],
+        unit: Option<Span>,
+    ) -> Read<Keys<'a>> {
+        let Node::Table(entries) = node else {
+            let message = format!("{} stands where a table must stand", node.kind());
+            return Err(TaskSetError::Contradiction { place, message });
+        };
+        for (position, (key, _)) in entries.iter().enumerate() {
+            if entries[..position].iter().any(|(earlier, _)| earlier == key) {
+                return Err(TaskSetError::KeyTwice { place, key: key.clone() });
+            }
+            if !known.contains(&key.as_str()) {
+                let remedy = remedy(key, known.iter().copied());
+                let key = key.escape_debug().to_string();
+                return Err(TaskSetError::UnknownKey { place, key, remedy });
+            }
+        }
+        Ok(Keys { place, entries, unit })
+    }
+
+    /// The value of a key, if it stands there.
+    pub(crate) fn get(&self, key: &str) -> Option<&'a Node> {
+        self.entries.iter().find(|(name, _)| name == key).map(|(_, node)| node)
+    }
+
+    /// That a value is wrong.
+    pub(crate) fn bad(&self, key: &str, node: &Node, reason: impl fmt::Display) -> TaskSetError {
+        TaskSetError::BadValue {
+            place: self.place.clone(),
+            key: key.to_owned(),
+            value: node.to_string(),
+            reason: reason.to_string(),
+        }
+    }
+
+    fn wants(&self, key: &str, node: &Node, wanted: &str) -> TaskSetError {
+        self.bad(key, node, format_args!("{} stands where {wanted} must stand", node.kind()))
+    }
+
+    /// That a key is missing.
+    pub(crate) fn missing(&self, key: &'static str, remedy: &str) -> TaskSetError {
+        TaskSetError::MissingKey { place: self.place.clone(), key, remedy: remedy.to_owned() }
+    }
+
+    /// A text.
+    pub(crate) fn text(&self, key: &str) -> Read<Option<&'a str>> {
+        self.get(key).map(|node| self.as_text(key, node)).transpose()
+    }
+
+    fn as_text(&self, key: &str, node: &'a Node) -> Read<&'a str> {
+        match node {
+            Node::Text(text) => Ok(text),
+            _ => Err(self.wants(key, node, "a text")),
+        }
+    }
+
+    /// Something that is read from a text.
+    pub(crate) fn parsed<T>(&self, key: &str) -> Read<Option<T>>
+    where
+        T: FromStr,
+        T::Err: fmt::Display,
+    {
+        let Some(node) = self.get(key) else { return Ok(None) };
+        let text = self.as_text(key, node)?;
+        text.parse().map(Some).map_err(|error: T::Err| self.bad(key, node, error))
+    }
+
+    /// One of a few words.
+    pub(crate) fn word<T: Copy>(&self, key: &str, words: &[(&str, T)]) -> Read<Option<T>> {
+        let Some(node) = self.get(key) else { return Ok(None) };
+        let text = self.as_text(key, node)?;
+        if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {
+            return Ok(Some(*value));
+        }
+        let words = words.iter().map(|(word, _)| *word);
+        let reason = match did_you_mean(text, words.clone()) {
+            Some(question) => format!("unknown word; {question}"),
+            None => format!("unknown word; use {}", listed(words, "or")),
+        };
+        Err(self.bad(key, node, reason))
+    }
+
+    /// A whole number from 0 to 2^32-1, or to 2^64-1 for wider types.
+    pub(crate) fn whole<T: TryFrom<i128>>(&self, key: &str) -> Read<Option<T>> {
+        let Some(node) = self.get(key) else { return Ok(None) };
+        let Node::Whole(value) = node else {
+            return Err(self.wants(key, node, "a whole number"));
+        };
+        let top = 8 * size_of::<T>();
+        T::try_from(*value)
+            .map(Some)
+            .map_err(|_| self.bad(key, node, format_args!("give a number from 0 to 2^{top}-1")))
+    }
+
+    /// A time with its unit.
+    pub(crate) fn span(&self, key: &str) -> Read<Option<Span>> {
+        self.get(key).map(|node| self.as_span(key, node)).transpose()
+    }
+
+    /// Times with their units.
+    pub(crate) fn spans(&self, key: &str) -> Read<Vec<Span>> {
+        self.list(key)?.iter().map(|node| self.as_span(key, node)).collect()
+    }
+
+    fn as_span(&self, key: &str, node: &Node) -> Read<Span> {
+        match (node, self.unit) {
+            (Node::Text(text), _) => {
+                parse_span(text).map_err(|error| self.bad(key, node, explained(error)))
+            }
+            (Node::Whole(number), Some(unit)) => number
+                .checked_mul(unit.nanos().into())
+                .and_then(|ns| Span::try_from_nanos(ns).ok())
+                .ok_or_else(|| self.bad(key, node, "longer than 292 years")),
+            (Node::Whole(_), None) => {
+                let remedy = "the unit is missing; write a text such as \"3ms\", or say once for \
+                              the file what a number counts, as in unit = \"1ms\"";
+                Err(self.bad(key, node, remedy))
+            }
+            _ => Err(self.wants(key, node, "a time such as \"3ms\"")),
+        }
+    }
+
+    /// CPUs: a number, a list of numbers, or a text as the kernel writes it.
+    pub(crate) fn cpus(&self, key: &str) -> Read<Option<CpuSet>> {
+        self.get(key).map(|node| self.as_cpus(key, node)).transpose()
+    }
+
+    pub(crate) fn as_cpus(&self, key: &str, node: &Node) -> Read<CpuSet> {
+        let text = match node {
+            Node::Text(text) => text.clone(),
+            Node::Whole(number) => number.to_string(),
+            Node::List(items) if items.iter().all(|item| matches!(item, Node::Whole(_))) => {
+                items.iter().map(Node::to_string).collect::<Vec<_>>().join(",")
+            }
+            _ => return Err(self.wants(key, node, "a list of CPUs such as 0, [0, 2] or \"0-3\"")),
+        };
+        text.parse().map_err(|error| self.bad(key, node, error))
+    }
+
+    /// The items of a list; none where the key is absent.
+    pub(crate) fn list(&self, key: &str) -> Read<&'a [Node]> {
+        match self.get(key) {
+            None => Ok(&[]),
+            Some(Node::List(items)) => Ok(items),
+            Some(node) => Err(self.wants(key, node, "a list")),
+        }
+    }
+
+    /// Names in a list, or a single one.
+    pub(crate) fn names(&self, key: &str) -> Read<Vec<String>> {
+        if let Some(Node::Text(name)) = self.get(key) {
+            return Ok(vec![name.clone()]);
+        }
+        let name = |node: &'a Node| self.as_text(key, node).map(str::to_owned);
+        self.list(key)?.iter().map(name).collect()
+    }
+}
+
+/// A time as files have it: as [`Span`] reads it, also with a blank before the unit.
+fn parse_span(text: &str) -> Result<Span, ParseSpanError> {
+    let text = text.trim();
+    match text.split_once(' ') {
+        Some((number, unit)) if !number.is_empty() && !unit.trim_start().contains(' ') => {
+            format!("{number}{}", unit.trim_start()).parse()
+        }
+        _ => text.parse(),
+    }
+}
+
+fn explained(error: ParseSpanError) -> String {
+    match error.kind() {
+        ParseSpanErrorKind::TooLong => "longer than 292 years, which is all that 64 bits of \
+                                        nanoseconds hold"
+            .to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+/// What to do about a word that is none of those known.
+pub(crate) fn remedy<'k>(word: &str, known: impl Iterator<Item = &'k str> + Clone) -> String {
+    match did_you_mean(word, known.clone()) {
+        Some(question) => question,
+        None if known.clone().next().is_none() => "there is none at all".to_owned(),
+        None => format!("use {}", listed(known, "or")),
+    }
+}
+
+/// `a, b or c`, cut short where there are many.
+fn listed<'k>(words: impl Iterator<Item = &'k str>, last: &str) -> String {
+    const MOST: usize = 24;
+    let words: Vec<&str> = words.collect();
+    match words[..] {
+        [] => String::new(),
+        [only] => only.to_owned(),
+        [.., end] if words.len() <= MOST => {
+            format!("{} {last} {end}", words[..words.len() - 1].join(", "))
+        }
+        _ => format!("{}, ...", words[..MOST].join(", ")),
+    }
+}

@@ -1,0 +1,65 @@
+//! The machine that a set of tasks runs on: its CPUs, which of them share a core, what its kernel
+//! costs.
+//!
+//! Owns: [`Machine`], [`Overheads`], [`Interference`]. Must not: ask a real machine.
+
+use hourglass_model::CpuSet;
+use hourglass_time::Span;
+
+use super::Fraction;
+
+/// A machine, as far as scheduling needs to know it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Machine {
+    /// Its CPUs. Without them, those that tasks and servers name; CPU 0 if they name none.
+    pub cpus: Option<CpuSet>,
+    /// CPUs that are hardware threads of one core, core by core. A CPU that stands in none has a
+    /// core of its own.
+    pub cores: Vec<CpuSet>,
+    /// What the kernel costs.
+    pub overheads: Overheads,
+}
+
+/// What the kernel costs; nothing where nothing is said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Overheads {
+    /// One context switch.
+    pub context_switch: Option<Span>,
+    /// The time between two ticks.
+    pub tick_period: Option<Span>,
+    /// What a tick takes; shorter than the time between two.
+    pub tick_cost: Option<Span>,
+    /// Wake-ups happen at multiples of this only.
+    pub timer_granularity: Option<Span>,
+    /// What a preempted job takes to fill the caches again.
+    pub cache_delay: Option<Span>,
+}
+
+/// How much of its speed a task keeps while another one runs on a sibling CPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interference {
+    /// The task that is slowed; any, if none is named.
+    pub task: Option<String>,
+    /// The one that runs beside it; any, if none is named.
+    pub beside: Option<String>,
+    /// Progress per unit of time, from 0 to 1.
+    pub rate: Fraction,
+}
+
+impl Machine {
+    /// The CPUs of the core that `cpu` belongs to, itself among them.
+    #[must_use]
+    pub fn core_of(&self, cpu: u32) -> CpuSet {
+        self.cores.iter().find(|core| core.contains(cpu)).cloned().unwrap_or_else(|| {
+            let mut alone = CpuSet::default();
+            alone.insert(cpu);
+            alone
+        })
+    }
+
+    /// Whether any core has more than one CPU.
+    #[must_use]
+    pub fn has_siblings(&self) -> bool {
+        self.cores.iter().any(|core| core.len() > 1)
+    }
+}

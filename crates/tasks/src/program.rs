@@ -1,0 +1,365 @@
+//! What a thread does step by step: phases of run, sleep, timer, lock and the like, as rt-app has
+//! them, so that a run can replay them.
+//!
+//! Owns: [`Program`], [`Phase`], [`Step`] and the text form of a step. Must not: execute anything.
+
+use std::fmt;
+use std::str::FromStr;
+
+use hourglass_model::{CpuSet, Policy};
+use hourglass_time::Span;
+use thiserror::Error;
+
+/// All that a thread does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Program {
+    /// How often all phases are gone through; without a number, for ever.
+    pub loops: Option<u64>,
+    /// The phases in their order.
+    pub phases: Vec<Phase>,
+}
+
+/// A part of a program that is repeated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Phase {
+    /// Its name; may be empty.
+    pub name: String,
+    /// How often it is gone through before the next; without a number, for ever.
+    pub loops: Option<u64>,
+    /// The policy that the thread takes when the phase begins, if it is another.
+    pub policy: Option<Policy>,
+    /// The CPUs that it moves to when the phase begins; without them, those of the thread.
+    pub cpus: Option<CpuSet>,
+    /// What it does.
+    pub steps: Vec<Step>,
+}
+
+impl Program {
+    /// The name by which the thread is started and which of these starts it waits for, if it waits
+    /// for one.
+    #[must_use]
+    pub fn forked(&self) -> Option<(&str, u32)> {
+        match self.phases.first()?.steps.first()? {
+            Step::Forked { name, number } => Some((name, *number)),
+            _ => None,
+        }
+    }
+
+    /// What a job begins with, as the importer of rt-app's files cuts threads into jobs.
+    #[must_use]
+    pub fn beginning(&self) -> Beginning {
+        let steps = || self.phases.iter().flat_map(|phase| &phase.steps);
+        let is_timer =
+            |step: &Step| matches!(step, Step::Timer { period, .. } if period.is_positive());
+        let is_wait = |step: &Step| {
+            matches!(step, Step::Wait { .. } | Step::Suspend(_) | Step::Barrier(_) | Step::Take(_))
+        };
+        let is_sleep = |step: &Step| matches!(step, Step::Sleep(time) if time.is_positive());
+        if steps().any(is_timer) {
+            Beginning::Timer
+        } else if steps().any(is_wait) {
+            Beginning::Event
+        } else if steps().any(is_sleep) {
+            Beginning::Sleep
+        } else {
+            Beginning::Start
+        }
+    }
+}
+
+/// What a job of a thread in phases begins with; the job before it ends there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beginning {
+    /// A timer.
+    Timer,
+    /// Another thread, in a thread without timers.
+    Event,
+    /// The end of a sleep, in a thread that waits for nothing else.
+    Sleep,
+    /// Nothing: the thread never waits and has one job.
+    Start,
+}
+
+/// One step of a phase.
+///
+/// Written as a word and its operands: `run 3ms`, `timer wake 8ms`, `lock bus`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Step {
+    /// Executes an amount of work, calibrated to take so long at full speed.
+    Run(Span),
+    /// Executes until so much time has passed, however fast the CPU is.
+    RunFor(Span),
+    /// Sleeps for so long from now.
+    Sleep(Span),
+    /// Sleeps until so long after the last time that this timer fired.
+    Timer {
+        /// The timer; shared by threads that use the same name, but for names that begin with
+        /// `unique`.
+        name: String,
+        /// The time between two expiries.
+        period: Span,
+        /// Whether late expiries are caught up with, rather than counted anew from the late one.
+        absolute: bool,
+    },
+    /// Locks a mutex.
+    Lock(String),
+    /// Unlocks a mutex.
+    Unlock(String),
+    /// Waits for a condition, a mutex being let go meanwhile.
+    Wait {
+        /// The condition.
+        condition: String,
+        /// The mutex.
+        mutex: String,
+    },
+    /// Wakes one thread that waits for a condition.
+    Signal(String),
+    /// Wakes all threads that wait for a condition.
+    Broadcast(String),
+    /// Waits until all threads with this barrier have come to it.
+    Barrier(String),
+    /// Stops until a thread resumes the one with this name.
+    Suspend(String),
+    /// Resumes a thread.
+    Resume(String),
+    /// Adds one to a semaphore.
+    Post(String),
+    /// Takes one from a semaphore, which is 0 in the beginning; waits until there is one.
+    Take(String),
+    /// Gives up the CPU.
+    Yield,
+    /// Writes so many bytes of memory.
+    Memory(u64),
+    /// Reads bytes of a buffer, one after the other, and from its beginning again at its end.
+    Read {
+        /// How many.
+        bytes: u64,
+        /// Bytes of the buffer, from 1 to [`MOST_BUFFER`].
+        buffer: u64,
+    },
+    /// Writes them.
+    Write {
+        /// How many.
+        bytes: u64,
+        /// Bytes of the buffer, from 1 to [`MOST_BUFFER`].
+        buffer: u64,
+    },
+    /// Follows pointers that go round a buffer, each one read before the next is known.
+    Chase {
+        /// How many pointers.
+        hops: u64,
+        /// Bytes of the buffer, from two strides to [`MOST_BUFFER`].
+        buffer: u64,
+        /// Bytes between two pointers, at least 8.
+        stride: u64,
+        /// Whether each points to the one behind it, rather than far away.
+        sequential: bool,
+    },
+    /// Writes so many bytes to a device.
+    Io(u64),
+    /// Starts another thread of the description: the next of those that begin with
+    /// [`Step::Forked`] and this name.
+    Fork(String),
+    /// Waits until threads of this name were started more often than `number`; what has happened
+    /// is not waited for again.
+    Forked {
+        /// The thread that is started.
+        name: String,
+        /// Which of its starts, from 0.
+        number: u32,
+    },
+    /// Waits until so long after the thread's start, if that is not past.
+    StartAfter(Span),
+}
+
+/// Bytes of the buffer of a step, at most.
+pub const MOST_BUFFER: u64 = 1 << 28;
+
+/// The shortest stride of a chase, bytes: a pointer.
+pub const LEAST_STRIDE: u64 = 8;
+
+/// A text that is no step.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error(
+    "not a step; write run TIME, run_for TIME, sleep TIME, timer NAME TIME [absolute], lock NAME, \
+     unlock NAME, wait CONDITION MUTEX, signal NAME, broadcast NAME, barrier NAME, suspend NAME, resume NAME, \
+     post NAME, take NAME, yield, memory BYTES, read BYTES BUFFER, write BYTES BUFFER, chase HOPS BUFFER STRIDE \
+     [sequential], io BYTES, fork NAME, forked NAME NUMBER or start_after TIME"
+)]
+pub struct ParseStepError;
+
+impl Step {
+    /// The time for which the step wants the processor.
+    #[must_use]
+    pub fn execution(&self) -> Span {
+        match self {
+            Step::Run(time) | Step::RunFor(time) => *time,
+            _ => Span::ZERO,
+        }
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Step::Run(time) => write!(f, "run {time}"),
+            Step::RunFor(time) => write!(f, "run_for {time}"),
+            Step::Sleep(time) => write!(f, "sleep {time}"),
+            Step::Timer { name, period, absolute: false } => write!(f, "timer {name} {period}"),
+            Step::Timer { name, period, absolute: true } => {
+                write!(f, "timer {name} {period} absolute")
+            }
+            Step::Lock(name) => write!(f, "lock {name}"),
+            Step::Unlock(name) => write!(f, "unlock {name}"),
+            Step::Wait { condition, mutex } => write!(f, "wait {condition} {mutex}"),
+            Step::Signal(name) => write!(f, "signal {name}"),
+            Step::Broadcast(name) => write!(f, "broadcast {name}"),
+            Step::Barrier(name) => write!(f, "barrier {name}"),
+            Step::Suspend(name) => write!(f, "suspend {name}"),
+            Step::Resume(name) => write!(f, "resume {name}"),
+            Step::Post(name) => write!(f, "post {name}"),
+            Step::Take(name) => write!(f, "take {name}"),
+            Step::Yield => f.write_str("yield"),
+            Step::Memory(bytes) => write!(f, "memory {bytes}"),
+            Step::Read { bytes, buffer } => write!(f, "read {bytes} {buffer}"),
+            Step::Write { bytes, buffer } => write!(f, "write {bytes} {buffer}"),
+            Step::Chase { hops, buffer, stride, sequential } => {
+                let order = if *sequential { " sequential" } else { "" };
+                write!(f, "chase {hops} {buffer} {stride}{order}")
+            }
+            Step::Io(bytes) => write!(f, "io {bytes}"),
+            Step::Fork(name) => write!(f, "fork {name}"),
+            Step::Forked { name, number } => write!(f, "forked {name} {number}"),
+            Step::StartAfter(time) => write!(f, "start_after {time}"),
+        }
+    }
+}
+
+impl FromStr for Step {
+    type Err = ParseStepError;
+
+    fn from_str(text: &str) -> Result<Step, ParseStepError> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let name = |word: &str| word.to_owned();
+        let bytes = |word: &str| word.parse::<u64>().map_err(|_| ParseStepError);
+        let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+        Ok(match words[..] {
+            ["run", time] => Step::Run(not_negative(time)?),
+            ["run_for", time] => Step::RunFor(not_negative(time)?),
+            ["sleep", time] => Step::Sleep(not_negative(time)?),
+            ["timer", timer, time] => {
+                Step::Timer { name: name(timer), period: not_negative(time)?, absolute: false }
+            }
+            ["timer", timer, time, "absolute"] => {
+                Step::Timer { name: name(timer), period: not_negative(time)?, absolute: true }
+            }
+            ["lock", mutex] => Step::Lock(name(mutex)),
+            ["unlock", mutex] => Step::Unlock(name(mutex)),
+            ["wait", condition, mutex] => {
+                let (condition, mutex) = pair(condition, mutex);
+                Step::Wait { condition, mutex }
+            }
+            ["signal", condition] => Step::Signal(name(condition)),
+            ["broadcast", condition] => Step::Broadcast(name(condition)),
+            ["barrier", barrier] => Step::Barrier(name(barrier)),
+            ["suspend", thread] => Step::Suspend(name(thread)),
+            ["resume", thread] => Step::Resume(name(thread)),
+            ["post", semaphore] => Step::Post(name(semaphore)),
+            ["take", semaphore] => Step::Take(name(semaphore)),
+            ["yield"] => Step::Yield,
+            ["memory", amount] => Step::Memory(bytes(amount)?),
+            ["read", amount, size] => Step::Read { bytes: bytes(amount)?, buffer: buffer(size)? },
+            ["write", amount, size] => Step::Write { bytes: bytes(amount)?, buffer: buffer(size)? },
+            ["chase", hops, size, stride] => chase([hops, size, stride], false)?,
+            ["chase", hops, size, stride, "sequential"] => chase([hops, size, stride], true)?,
+            ["io", amount] => Step::Io(bytes(amount)?),
+            ["fork", thread] => Step::Fork(name(thread)),
+            ["forked", thread, number] => {
+                let number = number.parse::<u32>().map_err(|_| ParseStepError)?;
+                Step::Forked { name: name(thread), number }
+            }
+            ["start_after", time] => Step::StartAfter(not_negative(time)?),
+            _ => return Err(ParseStepError),
+        })
+    }
+}
+
+/// The size of a buffer, bytes.
+fn buffer(text: &str) -> Result<u64, ParseStepError> {
+    let size = text.parse::<u64>().ok().filter(|size| (1..=MOST_BUFFER).contains(size));
+    size.ok_or(ParseStepError)
+}
+
+fn chase(words: [&str; 3], sequential: bool) -> Result<Step, ParseStepError> {
+    let [hops, size, stride] = words;
+    let hops = hops.parse::<u64>().map_err(|_| ParseStepError)?;
+    let stride = stride.parse::<u64>().map_err(|_| ParseStepError)?;
+    let buffer = buffer(size)?;
+    let fits = stride >= LEAST_STRIDE && stride <= buffer / 2;
+    fits.then_some(Step::Chase { hops, buffer, stride, sequential }).ok_or(ParseStepError)
+}
+
+fn not_negative(text: &str) -> Result<Span, ParseStepError> {
+    text.parse::<Span>().ok().filter(|time| !time.is_negative()).ok_or(ParseStepError)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_step_parses_back() {
+        for text in [
+            "run 3ms",
+            "run_for 20us",
+            "sleep 1s",
+            "timer unique0 8ms",
+            "timer wake 33ms absolute",
+            "lock bus",
+            "unlock bus",
+            "wait ready bus",
+            "signal ready",
+            "broadcast ready",
+            "barrier start",
+            "suspend video",
+            "resume audio",
+            "yield",
+            "post done",
+            "take done",
+            "memory 4096",
+            "read 10000 4096",
+            "write 10000 4096",
+            "chase 1000 1048576 64",
+            "chase 1000 1048576 64 sequential",
+            "io 512",
+            "fork late",
+            "forked late 3",
+            "start_after 5ms",
+        ] {
+            assert_eq!(text.parse::<Step>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for text in [
+            "",
+            "run",
+            "run 3",
+            "run -3ms",
+            "lock",
+            "lock a b",
+            "memory x",
+            "read 1 0",
+            "write 1 268435457",
+            "chase 1 127 64",
+            "chase 1 1024 7",
+            "take",
+            "forked a -1",
+            "jump 3ms",
+        ] {
+            assert_eq!(text.parse::<Step>(), Err(ParseStepError), "{text}");
+        }
+    }
+}

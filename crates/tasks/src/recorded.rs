@@ -1,0 +1,186 @@
+//! Importing a recorded run: what its threads were seen to need.
+//!
+//! Owns: cutting a trace into jobs, and the figures of these. Must not: read a run folder (`store`
+//! does), infer causes (`infer` does).
+//!
+//! A job is what a thread received between two of its own waits. Its execution time is the sum of
+//! its intervals, so that gaps do not count. What was seen is no bound: a longer job may come.
+
+use std::collections::BTreeMap;
+
+use hourglass_model::manifest::{Manifest, ThreadFacts};
+use hourglass_model::trace::{Interval, Onset};
+use hourglass_model::{CpuSet, Policy};
+use hourglass_time::Span;
+
+use super::error::{Place, TaskSetError};
+use super::{Activation, Server, ServerKind, Task, TaskSet};
+
+/// What was seen of a thread's jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Observed {
+    /// How many jobs.
+    pub jobs: u64,
+    /// The longest execution time.
+    pub longest: Span,
+    /// The shortest execution time; the last job, which the run's end may have cut off, does not
+    /// count where there is another.
+    pub shortest: Span,
+    /// The shortest time between the begins of two jobs in a row; `None` for a single job.
+    pub separation: Option<Span>,
+}
+
+/// A run as a set of tasks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recorded {
+    /// One task for each thread with a period; they are called `thread-0` and so on.
+    pub set: TaskSet,
+    /// What was left out, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// What was seen of each thread that has intervals, by its number.
+///
+/// `intervals` of one thread are in the order of their starts; threads may be mixed.
+#[must_use]
+pub fn observe(intervals: &[Interval]) -> BTreeMap<u32, Observed> {
+    let mut threads: BTreeMap<u32, Vec<(Span, Span)>> = BTreeMap::new();
+    for interval in intervals {
+        let jobs = threads.entry(interval.thread).or_default();
+        let length = Span::from_nanos(interval.duration_ns().max(0));
+        match jobs.last_mut() {
+            Some((_, received)) if interval.onset != Onset::Wait => {
+                *received = received.saturating_add(length);
+            }
+            _ => jobs.push((Span::from_nanos(interval.start_ns), length)),
+        }
+    }
+    threads.into_iter().filter_map(|(thread, jobs)| Some((thread, figures(&jobs)?))).collect()
+}
+
+/// From the begin and the execution time of each job.
+fn figures(jobs: &[(Span, Span)]) -> Option<Observed> {
+    let times = || jobs.iter().map(|(_, received)| *received);
+    let whole = if jobs.len() > 1 { jobs.len() - 1 } else { jobs.len() };
+    let separations = jobs.windows(2).map(|pair| pair[1].0.saturating_sub(pair[0].0));
+    Some(Observed {
+        jobs: jobs.len() as u64,
+        longest: times().max()?,
+        shortest: times().take(whole).min()?,
+        separation: separations.min(),
+    })
+}
+
+impl TaskSet {
+    /// The threads of a recorded run as tasks: the period as the workload states it, else the
+    /// shortest time between two jobs that was seen; the longest execution time that was seen.
+    ///
+    /// # Errors
+    /// No thread of the run has jobs, or what the manifest says cannot be meant.
+    pub fn from_run(manifest: &Manifest, intervals: &[Interval]) -> Result<Recorded, TaskSetError> {
+        let observed = observe(intervals);
+        let mut recorded = Recorded { set: TaskSet::default(), notes: Vec::new() };
+        for facts in &manifest.threads {
+            let Some(seen) = observed.get(&facts.id).filter(|seen| seen.longest.is_positive())
+            else {
+                recorded.notes.push(format!("thread {}: never seen to run; left out", facts.id));
+                continue;
+            };
+            let stated = stated_period(&facts.workload);
+            match stated.or(seen.separation).filter(|period| period.is_positive()) {
+                Some(period) => recorded.add(facts, seen, period, stated.is_some())?,
+                None => recorded.notes.push(format!(
+                    "thread {} ({}): never waits, so it has no period; left out",
+                    facts.id, facts.workload
+                )),
+            }
+        }
+        if recorded.set.tasks.is_empty() {
+            let message = "no thread of the run has jobs; record one that waits, such as PERIODIC \
+                           3ms 8ms"
+                .to_owned();
+            return Err(TaskSetError::Contradiction { place: Place::part("the run"), message });
+        }
+        recorded.set.check()?;
+        Ok(recorded)
+    }
+}
+
+/// The period of a workload that has one: `PERIODIC 3ms 8ms`.
+fn stated_period(workload: &str) -> Option<Span> {
+    let words: Vec<&str> = workload.split_whitespace().collect();
+    match words[..] {
+        ["PERIODIC", _, period, ..] => period.parse().ok(),
+        _ => None,
+    }
+}
+
+impl Recorded {
+    fn add(
+        &mut self,
+        facts: &ThreadFacts,
+        seen: &Observed,
+        period: Span,
+        is_stated: bool,
+    ) -> Result<(), TaskSetError> {
+        let name = format!("thread-{}", facts.id);
+        let place = Place::named("task", &name);
+        let wrong = |key: &str, value: &str, reason: String| TaskSetError::BadValue {
+            place: place.clone(),
+            key: key.to_owned(),
+            value: format!("{value:?}"),
+            reason,
+        };
+        let cpus: CpuSet =
+            facts.cpus.parse().map_err(|error: hourglass_model::cpus::ParseCpuSetError| {
+                wrong("cpus", &facts.cpus, error.to_string())
+            })?;
+        let (policy, reservation) = match reserved_times(&facts.policy) {
+            Some(times) => (Policy::Deadline, Some(times)),
+            None => (
+                facts.policy.parse().map_err(
+                    |error: hourglass_model::policy::ParsePolicyError| {
+                        wrong("policy", &facts.policy, error.to_string())
+                    },
+                )?,
+                None,
+            ),
+        };
+        if let Some(times) = reservation {
+            let server = server(&name, times, &cpus).ok_or_else(|| {
+                let reason = "not a reservation such as DEADLINE:3ms/8ms".to_owned();
+                wrong("policy", &facts.policy, reason)
+            })?;
+            self.set.servers.push(server);
+        }
+        self.set.tasks.push(Task {
+            activation: if is_stated { Activation::Periodic } else { Activation::Sporadic },
+            bcet: Some(seen.shortest).filter(|time| time.is_positive()),
+            policy: Some(policy),
+            cpus: Some(cpus),
+            timer: Some(facts.wake_up.clone()).filter(|timer| !timer.is_empty()),
+            ..Task::new(&name, seen.longest, period)
+        });
+        Ok(())
+    }
+}
+
+/// The times of a reservation that was in force, by the deadline class or in user space.
+fn reserved_times(policy: &str) -> Option<&str> {
+    policy.strip_prefix("DEADLINE:").or_else(|| policy.strip_prefix("USER:"))
+}
+
+/// The server that a policy such as `DEADLINE:3.1ms/8ms`, or with a `+` behind it a soft one,
+/// stands for.
+fn server(name: &str, times: &str, cpus: &CpuSet) -> Option<Server> {
+    let (times, kind) = match times.strip_suffix('+') {
+        Some(times) => (times, ServerKind::CbsSoft),
+        None => (times, ServerKind::CbsHard),
+    };
+    let (budget, period) = times.split_once('/')?;
+    Some(Server {
+        cpus: Some(cpus.clone()),
+        tasks: vec![name.to_owned()],
+        ..Server::new(name, kind, budget.parse().ok()?, period.parse().ok()?)
+    })
+}

@@ -1,0 +1,248 @@
+//! What the jobs of a program are: how long they execute, how far apart they come, what they lock.
+//!
+//! Owns: cutting the steps of a program at its wake-ups. Must not: know other threads.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hourglass_time::Span;
+
+use crate::{Program, Step};
+
+/// What a job begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WakeUp {
+    /// A timer.
+    Timer,
+    /// Another thread, in a thread without timers.
+    Thread,
+    /// The end of a sleep, in a thread that waits for nothing else.
+    Sleep,
+    /// Nothing: the thread never waits.
+    Never,
+}
+
+/// What holds for every job of a program.
+#[derive(Clone, Debug)]
+pub(super) struct Jobs {
+    pub(super) wake_up: WakeUp,
+    /// The longest execution time.
+    pub(super) execution: Span,
+    /// The longest time slept in all within a job.
+    pub(super) suspension: Span,
+    /// The shortest time between two jobs, where it is known.
+    pub(super) separation: Option<Span>,
+    /// For each mutex the longest time of holding it, and how often a job does at most.
+    pub(super) sections: BTreeMap<String, (Span, u32)>,
+    /// Conditions that it waits for, within or between jobs.
+    pub(super) conditions: BTreeSet<String>,
+    /// Names under which it waits to be resumed.
+    pub(super) suspends: BTreeSet<String>,
+    /// What it signals, and what it resumes, and how often a job does so at most.
+    pub(super) signals: BTreeMap<String, u32>,
+    pub(super) resumes: BTreeMap<String, u32>,
+    /// What the figures above leave out, in words.
+    pub(super) doubts: BTreeSet<&'static str>,
+}
+
+/// Twice through, so that the job that crosses the end is seen whole.
+const ROUNDS: u64 = 2;
+
+impl Jobs {
+    pub(super) fn of(program: &Program) -> Jobs {
+        let once = || program.phases.iter().flat_map(|phase| &phase.steps);
+        let has = |test: fn(&Step) -> bool| once().any(test);
+        let wake_up = if has(is_timer) {
+            WakeUp::Timer
+        } else if has(is_wait) {
+            WakeUp::Thread
+        } else if has(is_sleep) {
+            WakeUp::Sleep
+        } else {
+            WakeUp::Never
+        };
+        let rounds = |loops: Option<u64>| loops.unwrap_or(ROUNDS).min(ROUNDS);
+        let mut walk = Walk::new(wake_up);
+        for _ in 0..rounds(program.loops) {
+            for phase in &program.phases {
+                for _ in 0..rounds(phase.loops) {
+                    phase.steps.iter().for_each(|step| walk.step(step));
+                }
+            }
+        }
+        // A program that ends, ends its last job too.
+        if program.loops.is_some() || wake_up == WakeUp::Never {
+            walk.end_job();
+        }
+        walk.jobs
+    }
+}
+
+/// Whether timers release the jobs.
+pub(super) fn starts_by_timer(program: &Program) -> bool {
+    program.phases.iter().flat_map(|phase| &phase.steps).any(is_timer)
+}
+
+fn is_timer(step: &Step) -> bool {
+    matches!(step, Step::Timer { period, .. } if period.is_positive())
+}
+
+fn is_sleep(step: &Step) -> bool {
+    matches!(step, Step::Sleep(time) if time.is_positive())
+}
+
+fn is_wait(step: &Step) -> bool {
+    matches!(step, Step::Wait { .. } | Step::Suspend(_) | Step::Barrier(_) | Step::Take(_))
+}
+
+struct Walk {
+    jobs: Jobs,
+    /// Of the job at hand.
+    execution: Span,
+    suspension: Span,
+    counts: BTreeMap<String, u32>,
+    signals: BTreeMap<String, u32>,
+    resumes: BTreeMap<String, u32>,
+    /// Mutexes that are held, and for how long by now.
+    held: Vec<(String, Span)>,
+}
+
+impl Walk {
+    fn new(wake_up: WakeUp) -> Walk {
+        Walk {
+            jobs: Jobs {
+                wake_up,
+                execution: Span::ZERO,
+                suspension: Span::ZERO,
+                separation: None,
+                sections: BTreeMap::new(),
+                conditions: BTreeSet::new(),
+                suspends: BTreeSet::new(),
+                signals: BTreeMap::new(),
+                resumes: BTreeMap::new(),
+                doubts: BTreeSet::new(),
+            },
+            execution: Span::ZERO,
+            suspension: Span::ZERO,
+            counts: BTreeMap::new(),
+            signals: BTreeMap::new(),
+            resumes: BTreeMap::new(),
+            held: Vec::new(),
+        }
+    }
+
+    fn step(&mut self, step: &Step) {
+        match step {
+            Step::Run(time) | Step::RunFor(time) => {
+                self.execution = self.execution.saturating_add(*time);
+                for (_, length) in &mut self.held {
+                    *length = length.saturating_add(*time);
+                }
+            }
+            Step::Timer { period, .. } if period.is_positive() => self.wakes_after(*period),
+            Step::Sleep(time) if self.jobs.wake_up == WakeUp::Sleep && time.is_positive() => {
+                self.wakes_after(time.saturating_add(self.execution));
+            }
+            Step::Sleep(time) => self.suspension = self.suspension.saturating_add(*time),
+            Step::Lock(mutex) => self.held.push((mutex.clone(), Span::ZERO)),
+            Step::Unlock(mutex) => self.unlock(mutex),
+            Step::Wait { condition, mutex } => {
+                self.jobs.conditions.insert(condition.clone());
+                self.unlock(mutex);
+                self.waits();
+                self.held.push((mutex.clone(), Span::ZERO));
+            }
+            Step::Suspend(name) => {
+                self.jobs.suspends.insert(name.clone());
+                self.waits();
+            }
+            Step::Signal(name) | Step::Broadcast(name) => {
+                count(&mut self.signals, &mut self.jobs.signals, name);
+            }
+            Step::Resume(name) => count(&mut self.resumes, &mut self.jobs.resumes, name),
+            Step::Barrier(_) => {
+                self.jobs.doubts.insert("waits at barriers; for how long is not known");
+                self.waits();
+            }
+            // A semaphore is a condition to whom it wakes. The blank keeps its name from others'.
+            Step::Take(name) => {
+                self.jobs.conditions.insert(semaphore(name));
+                self.waits();
+            }
+            Step::Post(name) => {
+                count(&mut self.signals, &mut self.jobs.signals, &semaphore(name));
+            }
+            Step::Memory(_)
+            | Step::Io(_)
+            | Step::Read { .. }
+            | Step::Write { .. }
+            | Step::Chase { .. } => {
+                self.jobs.doubts.insert(
+                    "mem, memrun and iorun take a time that the file does not say; it is not in \
+                     the execution time",
+                );
+            }
+            _ => {}
+        }
+    }
+
+    fn wakes_after(&mut self, separation: Span) {
+        let shortest = self.jobs.separation.map_or(separation, |known| known.min(separation));
+        self.jobs.separation = Some(shortest);
+        self.end_job();
+    }
+
+    fn waits(&mut self) {
+        if self.jobs.wake_up == WakeUp::Thread {
+            self.end_job();
+        } else {
+            self.jobs.doubts.insert(
+                "waits for another thread within a job; that time is not in the suspension",
+            );
+        }
+    }
+
+    fn unlock(&mut self, mutex: &str) {
+        let Some(position) = self.held.iter().rposition(|(name, _)| name == mutex) else { return };
+        let (mutex, length) = self.held.remove(position);
+        if length.is_zero() {
+            return;
+        }
+        let count = self.counts.entry(mutex.clone()).or_default();
+        *count += 1;
+        let known = self.jobs.sections.entry(mutex).or_default();
+        *known = (known.0.max(length), known.1.max(*count));
+    }
+
+    fn end_job(&mut self) {
+        let held: Vec<String> = self.held.iter().map(|(mutex, _)| mutex.clone()).collect();
+        if !held.is_empty() {
+            self.jobs
+                .doubts
+                .insert("waits while it holds a mutex; for how long it blocks others is not known");
+        }
+        for mutex in held {
+            self.unlock(&mutex);
+            self.held.push((mutex, Span::ZERO));
+        }
+        self.jobs.execution = self.jobs.execution.max(self.execution);
+        self.jobs.suspension = self.jobs.suspension.max(self.suspension);
+        self.execution = Span::ZERO;
+        self.suspension = Span::ZERO;
+        self.counts.clear();
+        self.signals.clear();
+        self.resumes.clear();
+    }
+}
+
+/// The name of a semaphore among those of conditions, which have no blanks.
+fn semaphore(name: &str) -> String {
+    format!("semaphore {name}")
+}
+
+/// One more of `name` in the job at hand, and the most in any job.
+fn count(here: &mut BTreeMap<String, u32>, most: &mut BTreeMap<String, u32>, name: &str) {
+    let here = here.entry(name.to_owned()).or_default();
+    *here += 1;
+    let most = most.entry(name.to_owned()).or_default();
+    *most = (*most).max(*here);
+}

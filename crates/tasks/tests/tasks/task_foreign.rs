@@ -1,0 +1,358 @@
+//! Task sets of other tools: what their files say, and that nothing of it is lost without a word.
+
+use hourglass_tasks::foreign::Translated;
+use hourglass_tasks::{Activation, Assignment, Format, Preemption, Protocol, Scheduler, TaskSet};
+use hourglass_time::Span;
+
+fn read(text: &str) -> Translated {
+    let format = Format::of(text);
+    TaskSet::from_foreign(format, text).unwrap_or_else(|| panic!("{format:?}")).unwrap()
+}
+
+fn refused(text: &str) -> String {
+    let format = Format::of(text);
+    let error =
+        TaskSet::from_foreign(format, text).unwrap_or_else(|| panic!("{format:?}")).unwrap_err();
+    let line = error.to_string();
+    assert!(!line.contains('\n'), "{line}");
+    line
+}
+
+fn us(us: i64) -> Span {
+    Span::from_micros(us)
+}
+
+const SCHEDCAT: &str = r#"<?xml version="1.0"?>
+<taskset><properties utilization="0.5" count="2"/>
+ <task id="1" period="10000" wcet="2000" partition="1" wss="64">
+  <resources><requirement res_id="3" max_writes="2" max_write_length="50" max_reads="1" max_read_length="20"/></resources>
+ </task>
+ <task period="20000" wcet="3000.5" deadline="15000"><affinity><cpu id="0"/><cpu id="2"/></affinity></task>
+</taskset>"#;
+
+/// As `schedcat.model.serialize` writes it.
+#[test]
+fn schedcat() {
+    let found = read(SCHEDCAT);
+    let [one, two] = &found.set.tasks[..] else { panic!("{found:?}") };
+    assert_eq!((one.name.as_str(), one.wcet, one.period), ("T1", us(2_000), us(10_000)));
+    assert_eq!((one.activation, one.deadline), (Activation::Sporadic, None));
+    assert_eq!(one.cpus.as_ref().unwrap().to_string(), "1");
+    let sections: Vec<_> = one.critical_sections.iter().map(|s| (s.length, s.count)).collect();
+    assert_eq!(sections, [(us(50), 2), (us(20), 1)]);
+    assert_eq!((two.name.as_str(), two.deadline), ("T2", Some(us(15_000))));
+    assert_eq!(two.wcet.nanos(), 3_000_500);
+    assert_eq!(two.cpus.as_ref().unwrap().to_string(), "0,2");
+    assert_eq!(found.set.resources[0].protocol, Protocol::Ceiling);
+    let all = found.notes.join("\n");
+    for said in
+        ["no unit", "no scheduler", "no locking protocol", "task 'T1': the working-set", "reads"]
+    {
+        assert!(all.contains(said), "{said}: {all}");
+    }
+}
+
+#[test]
+fn what_schedcat_says_beyond_that_is_named() {
+    let with =
+        |inner: &str| refused(&SCHEDCAT.replace("<properties", &format!("{inner}<properties")));
+    assert!(
+        with("<servers/>").contains("servers, line 2: this element is not known"),
+        "{}",
+        with("<servers/>")
+    );
+    let nested = "<task wcet=\"2\" period=\"9\"><critical_sections><critical_section res_id=\"1\" length=\"2\">\
+                  <critical_section res_id=\"2\" length=\"1\"/></critical_section></critical_sections></task>";
+    assert!(with(nested).contains("a critical section within another"), "{}", with(nested));
+    assert!(with("<task wcet=\"2\"/>").contains("period is missing"));
+    assert!(with("<task wcet=\"2\" period=\"9\" colour=\"red\"/>").contains("'colour'"));
+    let two = "<testpoint><taskset/><taskset/></testpoint>";
+    assert!(refused(two).contains("2 task sets"), "{}", refused(two));
+    assert!(refused("<taskset><task").contains("line 1"));
+    // A document type that multiplies itself is not expanded.
+    let laughs = "<!DOCTYPE t [<!ENTITY a \"aa\">]><taskset>&a;</taskset>";
+    let error = TaskSet::from_foreign(Format::SchedCat, laughs).unwrap().unwrap_err().to_string();
+    assert!(error.contains("DTD"), "{error}");
+}
+
+const SIMSO: &str = r#"<simulation duration="100000000" cycles_per_ms="1000000" etm="acet">
+ <sched class="simso.schedulers.FP" overhead="0" overhead_activate="5"/>
+ <caches memory_access_time="100"/>
+ <processors><processor name="A" id="1" cl_overhead="10" cs_overhead="20" speed="1.0"/></processors>
+ <tasks><field name="priority" type="int"/>
+  <task name="a" id="1" task_type="Periodic" abort_on_miss="no" period="10.0" activationDate="1" deadline="8.5"
+   WCET="2.0000001" ACET="1" et_stddev="0.1" base_cpi="1.0" instructions="0" mix="0.5" preemption_cost="0"
+   list_activation_dates="" followed_by="2" priority="-3"/>
+  <task name="b" id="2" task_type="APeriodic" period="0" deadline="20" WCET="1" priority="7"/>
+ </tasks></simulation>"#;
+
+#[test]
+fn simso() {
+    let found = read(SIMSO);
+    let [a, b] = &found.set.tasks[..] else { panic!("{found:?}") };
+    assert_eq!((a.wcet.nanos(), a.period, a.deadline), (2_000_001, us(10_000), Some(us(8_500))));
+    assert_eq!((a.offset, a.priority, b.priority), (Some(us(1_000)), Some(1), Some(2)));
+    assert_eq!((&b.after[..], b.period), (&["a".to_owned()][..], us(10_000)));
+    assert_eq!(found.set.assignment, Some(Assignment::Given));
+    assert_eq!(found.set.machine.overheads.context_switch, Some(Span::from_nanos(30)));
+    let all = found.notes.join("\n");
+    for said in ["etm 'acet'", "sched: overhead_activate", "rounded"] {
+        assert!(all.contains(said), "{said}: {all}");
+    }
+    let edf = read(&SIMSO.replace("simso.schedulers.FP", "./EDF.py"));
+    assert_eq!(edf.set.scheduler, Scheduler::Edf);
+}
+
+#[test]
+fn what_simso_says_beyond_that_is_named() {
+    let with = |from: &str, to: &str| refused(&SIMSO.replace(from, to));
+    assert!(with("schedulers.FP", "schedulers.LLF").contains("unsupported scheduler 'LLF'"));
+    assert!(with("speed=\"1.0\"", "speed=\"2\"").contains("speed = 2"));
+    assert!(with(" followed_by=\"2\"", "").contains("aperiodic task without a predecessor"));
+    assert!(with("etm=", "physics=").contains("'physics'"));
+    assert!(with("WCET=\"1\"", "WCET=\"x\"").contains("WCET = x: give a number"));
+}
+
+/// The job set of Nasri and Brandenburg, RTSS 2017, figure 1(a): EDF, jobs of 10, 30 and 60.
+const SAG: &str = "Task ID, Job ID, Arrival min, Arrival max, Cost min, Cost max, Deadline, Priority\n\
+    1, 1,  0,  0, 1,  2, 10, 10\n1, 2, 10, 10, 1,  2, 20, 20\n1, 3, 20, 20, 1,  2, 30, 30\n\
+    1, 4, 30, 30, 1,  2, 40, 40\n1, 5, 40, 40, 1,  2, 50, 50\n1, 6, 50, 50, 1,  2, 60, 60\n\
+    2, 7,  0,  0, 7,  8, 30, 30\n2, 8, 30, 30, 7,  7, 60, 60\n3, 9,  0,  0, 3, 13, 60, 60\n";
+
+#[test]
+fn job_sets_of_periodic_tasks() {
+    let sag = SAG.replace("7,  7, 60", "7,  8, 60");
+    let found = read(&sag);
+    let tasks: Vec<_> =
+        found.set.tasks.iter().map(|t| (t.wcet, t.bcet, t.period, t.deadline())).collect();
+    assert_eq!(
+        tasks,
+        [
+            (us(2), Some(us(1)), us(10), us(10)),
+            (us(8), Some(us(7)), us(30), us(30)),
+            (us(13), Some(us(3)), us(60), us(60)),
+        ]
+    );
+    assert_eq!(found.set.scheduler, Scheduler::Edf);
+    assert!(found.set.tasks.iter().all(|task| task.preemption == Preemption::None));
+    assert!(
+        found.notes.iter().any(|note| note.contains("once a hyperperiod")),
+        "{:?}",
+        found.notes
+    );
+    // The smaller number is the more urgent there.
+    let fixed = "1, 1, 0, 3, 1, 2, 10, 4\n1, 2, 20, 23, 1, 2, 30, 4\n2, 1, 0, 0, 1, 2, 10, 1\n";
+    let found = read(fixed);
+    assert_eq!(found.set.priorities(), [Some(1), Some(2)]);
+    assert_eq!(found.set.tasks[0].jitter, us(3));
+}
+
+#[test]
+fn other_job_sets_are_named() {
+    assert!(
+        refused("1, 1, 0, 0, 1, 2, 10, 4\n2, 1, 5, 5, 1, 2, 10, 1\n")
+            .contains("no task has two jobs")
+    );
+    // In the file of figure 1(a) one job of task 2 costs 7 at most.
+    assert!(
+        refused(SAG).contains("line 9: this job of task 2 is not like its others"),
+        "{}",
+        refused(SAG)
+    );
+    assert!(refused(&SAG.replace("1, 6, 50, 50, 1,  2, 60, 60\n", "")).contains("no hyperperiod"));
+    assert!(refused(&SAG.replace("20, 20, 1", "10, 20, 1")).contains("not like its others"));
+    assert!(refused(&format!("{SAG}4, 1, 0, 0\n")).contains("4 columns where a job has 8"));
+    assert!(
+        refused(&SAG.replace("30, 30\n1, 4", "30, 31\n1, 4").replace("7,  7, 60", "7,  8, 60"))
+            .contains("priority")
+    );
+    let is_named = |text: &str, word: &str| match Format::of(text) {
+        Format::Unread(what) => assert!(what.contains(word), "{what}"),
+        other => panic!("{other:?}"),
+    };
+    is_named(
+        "Predecessor TID,\tPredecessor JID,\tSuccessor TID, Successor JID\n1, 1, 1, 2\n",
+        "precedence",
+    );
+    is_named("TID, JID, Tmin, Tmax, Cmin, Cmax\n2, 1, 15, 15, 0, 0\n", "abort");
+    is_named("<html><body/></html>", "XML of a kind");
+    is_named(
+        "Predecessor TID,\"\tPredecessor JID\", Successor TID, Successor JID,Sus_Min,Sus_Max\n4, 1, 5, 1, 7, 19\n",
+        "suspensions",
+    );
+    is_named(
+        "Job A TID, Job A JID, Job B TID, Job B JID, Delay Min, Delay Max, Type\n",
+        "exclusions",
+    );
+    is_named("TaskID, MaxMisses (m), WindowSize (k)\n0, 3, 10\n", "weakly-hard");
+    is_named("n_cores, EFT1, LFT1\n2, 1, 3\n", "platform");
+    is_named("# jobs\njobset:\n  - Task ID: 1\n", "YAML");
+    // Cut off in their first lines.
+    is_named("Task ID, Job ID, Arri", "CSV");
+    is_named("Task I", "no file of tasks");
+}
+
+/// What TOML's reader explains better stays TOML, whatever is wrong with it.
+#[test]
+fn broken_toml_is_toml() {
+    for text in ["[[task]]\nname \"a\"", "unit = ", "# so\nname", "\"a, b\" 3", "", "[[task"] {
+        assert_eq!(Format::of(text), Format::Toml, "{text}");
+    }
+}
+
+/// A part of an rt-app file, as its `merge.py` takes them, is told what it lacks.
+#[test]
+fn parts_of_rt_apps_files_are_its() {
+    for text in ["{\"global\": {\"duration\": 5}}", "{\"resources\": {\"m0\": {}}}"] {
+        assert_eq!(Format::of(text), Format::RtApp, "{text}");
+        let refused = TaskSet::from_rt_app(text).unwrap_err().to_string();
+        assert!(refused.contains("tasks is missing"), "{refused}");
+    }
+    // A key without a value is rt-app's; what is wrong is the end.
+    let cut = "{\"tasks\": {\n\"a\": {\"suspend\",\n\"run\": 1";
+    assert_eq!(Format::of(cut), Format::RtApp);
+    let refused = TaskSet::from_rt_app(cut).unwrap_err().to_string();
+    assert!(refused.starts_with("line 3"), "{refused}");
+}
+
+const MAST: &str = r#"
+-- Two tasks on one processor.
+Model ( Model_Name => Small, Model_Date => 2000-01-01 );
+Processing_Resource ( Type => Fixed_Priority_Processor, Name => CPU_1,
+   Max_Priority => 400, Min_Priority => 1, Worst_Context_Switch => 0.25 );
+Scheduling_Server ( Type => Fixed_Priority, Name => S1,
+   Server_Sched_Parameters => ( Type => Fixed_Priority_Policy, The_Priority => 10, Preassigned => Yes ),
+   Server_Processing_Resource => CPU_1 );
+Scheduling_Server ( Type => Fixed_Priority, Name => S2,
+   Server_Sched_Parameters => ( Type => Non_Preemptible_FP_Policy, The_Priority => 5 ),
+   Server_Processing_Resource => cpu_1 );
+Shared_Resource ( Type => Immediate_Ceiling_Resource, Name => R, Ceiling => 12 );
+Operation ( Type => Simple, Name => Locked, Worst_Case_Execution_Time => 0.5, Shared_Resources_List => (R) );
+Operation ( Type => Simple, Name => Free, Worst_Case_Execution_Time => 2.5, Best_Case_Execution_Time => 1 );
+Operation ( Type => Composite, Name => All, Composite_Operation_List => (Locked, Free) );
+Transaction ( Type => Regular, Name => T,
+   External_Events => ( ( Type => Periodic, Name => E, Period => 10, Max_Jitter => 1 ) ),
+   Internal_Events => (
+      ( Type => Regular, Name => M ),
+      ( Type => Regular, Name => O,
+        Timing_Requirements => ( Type => Hard_Global_Deadline, Deadline => 9, Referenced_Event => E ) ) ),
+   Event_Handlers => (
+      ( Type => Activity, Input_Event => M, Output_Event => O, Activity_Operation => Free, Activity_Server => S2 ),
+      ( Type => Activity, Input_Event => E, Output_Event => M, Activity_Operation => All, Activity_Server => S1 ) ) );
+"#;
+
+#[test]
+fn mast() {
+    let found = read(MAST);
+    let [first, second] = &found.set.tasks[..] else { panic!("{found:?}") };
+    assert_eq!((first.name.as_str(), first.wcet, first.period), ("T-1", us(3_000), us(10_000)));
+    assert_eq!((first.jitter, first.priority, first.deadline), (us(1_000), Some(10), None));
+    assert_eq!(first.critical_sections[0].length, us(500));
+    assert_eq!(
+        (second.name.as_str(), second.wcet, second.bcet),
+        ("T-2", us(2_500), Some(us(1_000)))
+    );
+    assert_eq!((second.deadline, second.preemption), (Some(us(9_000)), Preemption::None));
+    assert_eq!(second.after, ["T-1"]);
+    assert_eq!(found.set.machine.overheads.context_switch, Some(us(250)));
+    assert_eq!(found.set.resources[0].ceiling, Some(12));
+    assert!(found.notes.iter().any(|note| note.contains("milliseconds")));
+}
+
+#[test]
+fn what_mast_says_beyond_that_is_named() {
+    let with = |from: &str, to: &str| refused(&MAST.replace(from, to));
+    assert!(with("Type => Periodic,", "Type => Bursty,").contains("an event of type bursty"));
+    assert!(with("Max_Jitter", "Colour").contains("'colour' is not translated"));
+    assert!(
+        with("Hard_Global_Deadline", "Max_Output_Jitter_Req")
+            .contains("max_output_jitter_req is not")
+    );
+    assert!(with("Name => S2,", "Name => S3,").contains("its Activity_Server is not there"));
+    assert!(with("Type => Composite", "Type => Enclosing").contains("parts execute for longer"));
+    assert!(
+        with("Name => R,", "Name => R").contains("line 12"),
+        "{}",
+        with("Name => R,", "Name => R")
+    );
+    assert!(with("Shared_Resource (", "Driver (").contains("driver"));
+}
+
+/// Two tasks of one core at 2 MHz: 4000 ticks are 2 ms.
+const AMALTHEA: &str = r#"<am:Amalthea xmi:version="2.0" xmlns:xmi="http://www.omg.org/XMI"
+ xmlns:am="http://app4mc.eclipse.org/amalthea/1.0.0" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance">
+ <swModel>
+  <tasks xmi:id="A?type=Task" name="A" stimuli="p?type=S" preemption="preemptive">
+   <activityGraph><items xsi:type="am:Group" ordered="true">
+    <items xsi:type="am:RunnableCall" runnable="r?type=R"/><items xsi:type="am:RunnableCall" runnable="r?type=R"/>
+   </items></activityGraph></tasks>
+  <runnables xmi:id="r?type=R" name="r"><activityGraph>
+   <items xsi:type="am:LabelAccess" access="read"/>
+   <items xsi:type="am:Ticks">
+    <default xsi:type="am:DiscreteValueStatistics" lowerBound="10" upperBound="90000"/>
+    <extended key="D?type=P"><value xsi:type="am:DiscreteValueConstant" value="4000"/></extended>
+   </items></activityGraph></runnables>
+ </swModel>
+ <hwModel><definitions xsi:type="am:ProcessingUnitDefinition" xmi:id="D?type=P" name="D"/>
+  <domains xsi:type="am:FrequencyDomain" xmi:id="F?type=F" name="F"><defaultValue value="2.0" unit="MHz"/></domains>
+  <structures><modules xsi:type="am:ProcessingUnit" xmi:id="C?type=C" name="C" frequencyDomain="F?type=F" definition="D?type=P"/></structures>
+ </hwModel>
+ <osModel><operatingSystems name="os"><taskSchedulers xmi:id="s?type=T" name="s">
+  <schedulingAlgorithm xsi:type="am:FixedPriorityPreemptive"/></taskSchedulers></operatingSystems></osModel>
+ <stimuliModel><stimuli xsi:type="am:PeriodicStimulus" xmi:id="p?type=S" name="p"><recurrence value="10" unit="ms"/>
+  <offset value="500" unit="us"/></stimuli></stimuliModel>
+ <constraintsModel><requirements xsi:type="am:ProcessRequirement" process="A?type=Task">
+  <limit xsi:type="am:TimeRequirementLimit" limitType="UpperLimit" metric="ResponseTime"><limitValue value="8" unit="ms"/></limit>
+ </requirements></constraintsModel>
+ <mappingModel><taskAllocation task="A?type=Task" scheduler="s?type=T" affinity="C?type=C">
+  <schedulingParameters priority="5"/></taskAllocation></mappingModel>
+</am:Amalthea>"#;
+
+#[test]
+fn amalthea() {
+    let found = read(AMALTHEA);
+    let task = &found.set.tasks[0];
+    assert_eq!((task.wcet, task.period, task.deadline), (us(4_000), us(10_000), Some(us(8_000))));
+    assert_eq!((task.offset, task.priority), (Some(us(500)), Some(5)));
+    assert_eq!(task.cpus.as_ref().unwrap().to_string(), "0");
+    assert!(found.notes.iter().any(|note| note.contains("labels")), "{:?}", found.notes);
+}
+
+#[test]
+fn what_amalthea_says_beyond_that_is_named() {
+    let with = |from: &str, to: &str| refused(&AMALTHEA.replace(from, to));
+    assert!(
+        with("am:PeriodicStimulus", "am:InterProcessStimulus")
+            .contains("is a InterProcessStimulus")
+    );
+    assert!(with("am:LabelAccess", "am:WaitEvent").contains("the item WaitEvent takes a time"));
+    assert!(with("am:FixedPriorityPreemptive", "am:Pfair").contains("'Pfair'"));
+    assert!(
+        with("am:DiscreteValueConstant\" value", "am:DiscreteValueStatistics\" average")
+            .contains("upper bound")
+    );
+    assert!(
+        with("runnable=\"r?type=R\"/><", "runnable=\"q?type=R\"/><").contains("'q' is nowhere")
+    );
+    assert!(
+        with("<taskAllocation task=\"A", "<taskAllocation task=\"B").contains("one taskAllocation")
+    );
+    let endless = AMALTHEA
+        .replace("am:LabelAccess\" access=\"read\"", "am:RunnableCall\" runnable=\"r?type=R\"");
+    assert!(refused(&endless).contains("without an end"), "{}", refused(&endless));
+}
+
+/// Whatever is cut or changed in a file, it is read or refused, in one line.
+#[test]
+fn damaged_files_are_refused() {
+    for text in [SCHEDCAT, SIMSO, SAG, MAST, AMALTHEA] {
+        let format = Format::of(text);
+        for cut in (0..text.len()).step_by(7).filter(|cut| text.is_char_boundary(*cut)) {
+            let (head, tail) = text.split_at(cut);
+            for damaged in [head.to_owned(), format!("{head}9{tail}"), format!("{head}){tail}")] {
+                let read = TaskSet::from_foreign(format, &damaged).unwrap();
+                assert!(read.is_ok() || !read.unwrap_err().to_string().contains('\n'));
+            }
+        }
+    }
+}

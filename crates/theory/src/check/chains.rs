@@ -1,0 +1,244 @@
+//! Tasks that are released by others: chains across the CPUs that their tasks are pinned to.
+//!
+//! Owns: which descriptions are chains of steps, and what the answer for chains says of their tasks.
+//! Must not: bound anything itself.
+
+use hourglass_model::check::{ProcessorFacts, TaskFacts, Verdict};
+use hourglass_sched::catalogue::{Rule, Situation};
+use hourglass_sched::chains::holistic::{self, Holistic};
+use hourglass_sched::chains::{Flow, Service, Step, System};
+use hourglass_sched::fixed_priority::TimeModel;
+use hourglass_sched::{Outcome, checker};
+use hourglass_tasks::{Preemption, TaskSet};
+
+use super::host;
+use super::processor::{Notes, Processor};
+use super::proof;
+use super::solve::Solved;
+
+/// The answer for each processor, and what was assumed.
+///
+/// # Errors
+/// The tasks are no chains that the analysis knows, in a sentence.
+pub(super) fn solve(
+    set: &TaskSet,
+    asked: Option<&str>,
+) -> Result<(Vec<Solved>, Vec<String>), String> {
+    if let Some(name) = asked.filter(|name| *name != "holistic") {
+        return Err(format!("tasks release each other, which {name} does not know; ask holistic"));
+    }
+    if host::rule(set)? != Rule::FixedPriority {
+        return Err("chains are analysed under fixed priorities only".to_owned());
+    }
+    // Without the order, each task by itself has the numbers of its step.
+    let mut alone = set.clone();
+    alone.tasks.iter_mut().for_each(|task| task.after.clear());
+    let mut notes = Notes::default();
+    if alone.tasks.iter_mut().any(|task| task.offset.take().is_some()) {
+        alone.tasks.iter_mut().for_each(|task| task.offset = None);
+        notes.say("offsets are not used: any phase is taken to be possible");
+    }
+    let processors = host::processors(&alone, true, &mut notes)?;
+    processors.iter().try_for_each(|processor| is_plain(set, processor))?;
+    let chains = chains(set)?;
+    let flows = chains.iter().map(|chain| flow(set, chain, &processors));
+    let flows = flows.collect::<Result<Vec<_>, _>>()?;
+    let services = processors.iter().map(|processor| service(set, processor));
+    let services = services.collect::<Result<Vec<_>, _>>()?;
+    let order = chains.iter().map(|chain| order(set, chain)).collect();
+    let system = System::graph(flows, services, order).map_err(|why| why.to_string())?;
+    let found = holistic::analyse(&system, TimeModel::Continuous);
+    if checker::holistic(&system, TimeModel::Continuous, &found).is_err() {
+        return Err("the proof of the bounds does not hold; please report this".to_owned());
+    }
+    notes.say(
+        "a task in a chain is released when all before it are done; its deadline counts from the \
+         arrival of the first",
+    );
+    let solved = processors.iter().map(|processor| answer(set, processor, &chains, &found));
+    Ok((solved.collect(), notes.0))
+}
+
+/// That a processor has nothing that the analysis of chains does not know.
+fn is_plain(set: &TaskSet, processor: &Processor) -> Result<(), String> {
+    if let Some(why) = &processor.refused {
+        return Err(why.clone());
+    }
+    let none = |what: &str| Err(format!("no analysis here has {what} where tasks release others"));
+    let members = || processor.members.iter();
+    if matches!(processor.situation, Situation::Shared(_)) {
+        none("several CPUs for a task")
+    } else if !set.servers.is_empty() || members().any(|member| member.position.is_none()) {
+        none("servers or ticks")
+    } else if processor.finds_priorities || members().any(|member| member.unknown.is_some()) {
+        none("priorities that are not known")
+    } else if processor.has_bursts() || processor.has_thresholds() {
+        none("bursts or preemption thresholds")
+    } else if members().any(|m| m.task.blocking() > 0 || m.task.suspension() > 0) {
+        none("blocking or suspension")
+    } else {
+        Ok(())
+    }
+}
+
+fn service(set: &TaskSet, processor: &Processor) -> Result<Service, String> {
+    let kinds = || {
+        let positions = processor.members.iter().filter_map(|member| member.position);
+        positions.map(|position| set.tasks[position].preemption)
+    };
+    if kinds().all(|kind| kind == Preemption::Full) {
+        Ok(Service::Preemptive)
+    } else if kinds().all(|kind| kind == Preemption::None) {
+        Ok(Service::NonPreemptive)
+    } else {
+        Err(format!(
+            "on CPU {} some tasks are preemptive and some are not, which no analysis of chains here \
+             has",
+            processor.cpus
+        ))
+    }
+}
+
+/// Positions of the tasks of each chain, each after those that release it; a task that is in none is a
+/// chain by itself. A chain may fork and join, but has one task at its beginning.
+fn chains(set: &TaskSet) -> Result<Vec<Vec<usize>>, String> {
+    let granular = set.machine.overheads.timer_granularity.is_some_and(|step| step.is_positive());
+    for task in set.tasks.iter().filter(|task| !task.after.is_empty()) {
+        if granular || task.jitter.is_positive() || task.tick_delay().is_positive() {
+            return Err(format!(
+                "task '{}' has a jitter of its own behind the task that releases it, which no \
+                 analysis here has",
+                task.name
+            ));
+        }
+    }
+    let mut chain_of: Vec<Option<usize>> = vec![None; set.tasks.len()];
+    let mut chains: Vec<Vec<usize>> = Vec::new();
+    for (position, task) in set.tasks.iter().enumerate() {
+        if task.after.is_empty() {
+            chain_of[position] = Some(chains.len());
+            chains.push(vec![position]);
+        }
+    }
+    let mut left: Vec<usize> = (0..set.tasks.len()).filter(|at| chain_of[*at].is_none()).collect();
+    while !left.is_empty() {
+        let open = left.len();
+        let mut waiting = Vec::new();
+        for position in left {
+            let before = before(set, position);
+            let Some(known) = before.iter().map(|at| chain_of[*at]).collect::<Option<Vec<_>>>()
+            else {
+                waiting.push(position);
+                continue;
+            };
+            let Some(first) = known.first().copied() else { continue };
+            if known.iter().any(|chain| *chain != first) {
+                return Err(format!(
+                    "task '{}' waits for tasks with different first ones, whose arrivals nobody \
+                     relates; no analysis here has that",
+                    set.tasks[position].name
+                ));
+            }
+            chain_of[position] = Some(first);
+            chains[first].push(position);
+        }
+        if waiting.len() == open {
+            return Err("tasks wait for each other in a circle".to_owned());
+        }
+        left = waiting;
+    }
+    Ok(chains)
+}
+
+/// Positions of the tasks that release a task.
+fn before(set: &TaskSet, position: usize) -> Vec<usize> {
+    let place = |name: &String| set.tasks.iter().position(|other| other.name == *name);
+    set.tasks[position].after.iter().filter_map(place).collect()
+}
+
+/// Of each task of a chain, the places in the chain of those that release it.
+fn order(set: &TaskSet, chain: &[usize]) -> Vec<Vec<usize>> {
+    let place = |position: usize| chain.iter().position(|other| *other == position);
+    let places = |position: &usize| before(set, *position).into_iter().filter_map(place).collect();
+    chain.iter().map(places).collect()
+}
+
+fn flow(set: &TaskSet, chain: &[usize], processors: &[Processor]) -> Result<Flow, String> {
+    let (first, last) = match (chain.first(), chain.last()) {
+        (Some(first), Some(last)) => (*first, *last),
+        _ => return Err("a chain without tasks".to_owned()),
+    };
+    let find = |position: usize| {
+        let here = processors.iter().enumerate().find_map(|(at, processor)| {
+            let member = processor.members.iter().find(|m| m.position == Some(position))?;
+            Some((at, member))
+        });
+        here.ok_or_else(|| format!("task '{}' has no CPU", set.tasks[position].name))
+    };
+    let step = |position: &usize| {
+        let (processor, member) = find(*position)?;
+        // Slowed or burdened by overheads, a job still may take no longer than described.
+        let least = set.tasks[*position].bcet.map_or(0, |least| least.nanos_or_zero());
+        let cost = member.task.cost();
+        Ok(Step { cost, least: least.min(cost), processor, priority: member.task.priority() })
+    };
+    Ok(Flow {
+        period: set.tasks[first].period.nanos_or_zero(),
+        // Which is asked of no flow here: each task has its own.
+        deadline: set.tasks[last].deadline().nanos_or_zero(),
+        jitter: find(first)?.1.jitter,
+        steps: chain.iter().map(step).collect::<Result<_, String>>()?,
+    })
+}
+
+/// What the answer says of the tasks of one processor.
+fn answer(set: &TaskSet, processor: &Processor, chains: &[Vec<usize>], found: &Holistic) -> Solved {
+    let mut solved = Solved::new(processor, "holistic", &processor.numbers());
+    for (position, facts) in &mut solved.tasks {
+        let place = chains.iter().enumerate().find_map(|(flow, chain)| {
+            Some((flow, chain.iter().position(|task| task == position)?))
+        });
+        let Some((flow, step)) = place else { continue };
+        let deadline = set.tasks[*position].deadline().nanos_or_zero();
+        one(found, flow, step, deadline, facts);
+        let here = found.processors.iter().find(|p| p.steps.contains(&(flow, step)));
+        if let Some(proven) = here
+            && let Some(index) = proven.steps.iter().position(|known| *known == (flow, step))
+        {
+            proof::add_steps(&proven.analysis, index, facts);
+        }
+    }
+    let points = solved.tasks.iter().map(|(_, facts)| facts.fixed_point_count).sum();
+    solved.facts = ProcessorFacts {
+        verified_by: Some("substitution".to_owned()),
+        verified_points: points,
+        ..solved.facts
+    };
+    solved.conclude();
+    solved
+}
+
+fn one(found: &Holistic, flow: usize, step: usize, deadline: u64, facts: &mut TaskFacts) {
+    match found.flows[flow].steps[step].outcome {
+        Outcome::Bounded(bound) => {
+            facts.response_time_ns = Some(bound.from_arrival);
+            facts.response_time_from_release_ns = Some(bound.from_release);
+            let slack = i128::from(deadline) - i128::from(bound.from_arrival);
+            facts.slack_ns = i64::try_from(slack).ok();
+            facts.verdict = Verdict::Feasible;
+            if bound.from_arrival > deadline {
+                facts.verdict = Verdict::Unknown;
+                facts.reason = "the bound is over the deadline, but the worst cases of the steps \
+                                of a chain need not come together"
+                    .to_owned();
+            }
+        }
+        Outcome::Unbounded => {
+            facts.verdict = Verdict::Unknown;
+            facts.reason = "more is demanded than there is".to_owned();
+        }
+        Outcome::Unknown(why) => {
+            (facts.verdict, facts.reason) = (Verdict::Unknown, why.to_string());
+        }
+    }
+}

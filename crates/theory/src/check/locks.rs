@@ -1,0 +1,301 @@
+//! Critical sections of a file, as `sched::blocking` takes them.
+//!
+//! Owns: which sections may hold up others, and for how long each is held; what of it nothing bounds, in
+//! words. Sections of a job are taken not to lie in each other.
+//!
+//! A spin lock may also be shared with tasks that are pinned to other CPUs: a request waits for these
+//! (`sched::spin`), which makes the sections of this processor longer, and the jobs that hold them. Must
+//! not: bound blocking or responses.
+
+use std::collections::BTreeSet;
+
+use hourglass_sched::blocking::{self, Usage};
+use hourglass_sched::catalogue::Rule;
+use hourglass_sched::fixed_priority::TimeModel;
+use hourglass_sched::overheads::Costs;
+use hourglass_sched::spin;
+use hourglass_sched::task::{CriticalSection, Task};
+use hourglass_tasks::{CriticalSection as Section, Protocol, Resource, Step, TaskSet};
+
+use super::{numbers, ranks};
+
+/// A number that does not fit.
+const TOO_LONG: &str = "a critical section has more than 64 bits";
+
+/// That nothing keeps the wait for a lock of the tasks in `here` (positions in the set) from having a
+/// bound.
+///
+/// # Errors
+/// What does, in a sentence.
+pub(super) fn check(
+    set: &TaskSet,
+    here: &[usize],
+    priorities: &[Option<u32>],
+    rule: Rule,
+) -> Result<(), String> {
+    for task in here {
+        for section in &set.tasks[*task].critical_sections {
+            bounded(set, here, priorities, rule, resource(set, &section.resource)?)?;
+        }
+    }
+    Ok(())
+}
+
+/// The blocking of each of `tasks` by sections: the numbers of the tasks in `here` (positions in the
+/// set), and behind them those of servers, which hold no locks of their own.
+///
+/// # Errors
+/// Nothing bounds it, in a sentence.
+pub(super) fn blocking(
+    set: &TaskSet,
+    here: &[usize],
+    tasks: &[Task],
+    rule: Rule,
+    costs: &Costs,
+) -> Result<Vec<u64>, String> {
+    // First come, first served: a job that holds a lock is not overtaken.
+    let sections = if rule == Rule::Fifo { Vec::new() } else { sections(set, here, costs)? };
+    if sections.iter().all(Vec::is_empty) {
+        return Ok(vec![0; tasks.len()]);
+    }
+    let known = ranks::known_priorities(set);
+    let protocols = set.resources.iter().map(|resource| protocol(resource, &known)).collect();
+    // What tasks state comes on top of what locks make.
+    let held = sections.iter().map(Vec::as_slice).chain(std::iter::repeat(&[][..]));
+    let holding = tasks.iter().zip(held);
+    let holding = holding.map(|(task, held)| task.with_blocking(0).with_critical_sections(held));
+    let usage = Usage::new(holding.collect::<Vec<Task>>().into(), protocols);
+    let usage = usage.map_err(|why| why.to_string())?;
+    let of = |position: usize| {
+        let found = match rule {
+            Rule::Edf => blocking::edf::blocking(&usage, position, TimeModel::Continuous),
+            _ => usage.blocking(position, TimeModel::Continuous),
+        };
+        found
+            .ok_or_else(|| "nothing bounds a blocking time, or it has more than 64 bits".to_owned())
+    };
+    (0..tasks.len()).map(of).collect()
+}
+
+/// The protocol with its ceiling as a rank.
+fn protocol(resource: &Resource, known: &[u32]) -> blocking::Protocol {
+    match resource.protocol {
+        Protocol::Ceiling => {
+            let rank = |ceiling| ranks::rank_above(known, ceiling);
+            blocking::Protocol::Ceiling(resource.ceiling.map(rank))
+        }
+        Protocol::Inheritance => blocking::Protocol::Inheritance,
+        Protocol::Spin => blocking::Protocol::Spin,
+        Protocol::Plain => blocking::Protocol::Plain,
+    }
+}
+
+fn resource<'a>(set: &'a TaskSet, name: &str) -> Result<&'a Resource, String> {
+    let found = set.resources.iter().find(|resource| resource.name == name);
+    found.ok_or_else(|| format!("no resource '{name}'"))
+}
+
+/// The sections of each of the tasks in `here` that may hold up others of them.
+fn sections(
+    set: &TaskSet,
+    here: &[usize],
+    costs: &Costs,
+) -> Result<Vec<Vec<CriticalSection>>, String> {
+    let spinning = locking(set, here, costs)?;
+    let mut all = Vec::new();
+    for position in here {
+        let mut found = Vec::new();
+        for section in &set.tasks[*position].critical_sections {
+            let of = resource(set, &section.resource)?;
+            if is_private(set, of) {
+                continue;
+            }
+            let resource = place(set, of);
+            let waits = spin::request_waits(&spinning, HERE, resource);
+            let held = held(set, *position, section, costs)?;
+            let length = waits.and_then(|waits| held.checked_add(waits)).ok_or(TOO_LONG)?;
+            let count = section.count.into();
+            found.push(CriticalSection { resource, count, length });
+        }
+        all.push(found);
+    }
+    Ok(all)
+}
+
+/// How long a section is held, with its switches.
+fn held(set: &TaskSet, task: usize, section: &Section, costs: &Costs) -> Result<u64, String> {
+    let length = numbers::slowed(set, task, section.length.nanos_or_zero())?;
+    costs.with_switches(length).ok_or_else(|| TOO_LONG.to_owned())
+}
+
+fn place(set: &TaskSet, resource: &Resource) -> usize {
+    set.resources.iter().position(|known| known.name == resource.name).unwrap_or(0)
+}
+
+/// How long the jobs of each task in `here` spin for locks that tasks on other CPUs hold, in the order
+/// of `here`.
+///
+/// # Errors
+/// Nothing bounds it, in a sentence.
+pub(super) fn spinning(set: &TaskSet, here: &[usize], costs: &Costs) -> Result<Vec<u64>, String> {
+    let all = locking(set, here, costs)?;
+    let of = |position: usize| spin::job_waits(&all, position).ok_or_else(|| TOO_LONG.to_owned());
+    // Those in `here` come first.
+    (0..here.len()).map(|position| if all.is_empty() { Ok(0) } else { of(position) }).collect()
+}
+
+/// The processor of the tasks in `here`, whichever it is; others have that of their CPU after it.
+const HERE: usize = 0;
+
+/// The tasks in `here`, and behind them those elsewhere that share spin locks with them; nobody if there
+/// are no such locks.
+fn locking(set: &TaskSet, here: &[usize], costs: &Costs) -> Result<Vec<Task>, String> {
+    let spins = |resource: &&Resource| resource.protocol == Protocol::Spin;
+    let used = |resource: &&Resource| users(set, resource).any(|user| here.contains(&user));
+    let shared: Vec<&Resource> = set.resources.iter().filter(spins).filter(used).collect();
+    if shared.is_empty() {
+        return Ok(Vec::new());
+    }
+    let elsewhere = (0..set.tasks.len()).filter(|task| !here.contains(task));
+    let elsewhere = elsewhere.filter(|task| {
+        set.tasks[*task]
+            .critical_sections
+            .iter()
+            .any(|s| shared.iter().any(|r| r.name == s.resource))
+    });
+    let here = here.iter().map(|task| (*task, HERE));
+    let mut found = Vec::new();
+    for (position, cpu) in here.chain(elsewhere.map(|task| (task, HERE + 1))) {
+        let task = &set.tasks[position];
+        let mut requests = Vec::new();
+        let mut cpu = cpu;
+        for section in &task.critical_sections {
+            let Some(of) = shared.iter().find(|of| of.name == section.resource) else { continue };
+            if cpu != HERE {
+                let only = only_cpu(set, position).ok_or_else(|| self::elsewhere(of))?;
+                cpu = HERE + 1 + only as usize;
+            }
+            let length = held(set, position, section, costs)?;
+            let (resource, count) = (place(set, of), section.count.into());
+            requests.push(CriticalSection { resource, count, length });
+        }
+        let (cost, period) = (task.wcet.nanos_or_zero(), task.period.nanos_or_zero());
+        let task = Task::new(cost, period, task.deadline().nanos_or_zero());
+        let task = task.map_err(|why| format!("task '{}': {why}", set.tasks[position].name))?;
+        found.push(task.with_cpu(cpu).with_critical_sections(&requests));
+    }
+    Ok(found)
+}
+
+/// The CPU that a task is pinned to.
+fn only_cpu(set: &TaskSet, task: usize) -> Option<u32> {
+    let all = set.cpus();
+    let cpus = set.tasks[task].cpus.as_ref().unwrap_or(&all);
+    cpus.iter().next().filter(|_| cpus.len() == 1)
+}
+
+fn elsewhere(resource: &Resource) -> String {
+    format!(
+        "resource '{}' is shared with tasks on other processors or in other servers",
+        resource.name
+    )
+}
+
+/// That a lock that others hold on other CPUs is waited for as [`spin`] says.
+fn spins(
+    set: &TaskSet,
+    here: &[usize],
+    users: &[usize],
+    resource: &Resource,
+) -> Result<(), String> {
+    let pinned = |task: &usize| only_cpu(set, *task).is_some();
+    if resource.protocol != Protocol::Spin
+        || !set.servers.is_empty()
+        || !here.iter().chain(users).all(pinned)
+    {
+        return Err(elsewhere(resource));
+    }
+    if set.machine.overheads.tick_cost.is_some_and(|cost| cost.is_positive()) {
+        return Err(format!(
+            "ticks prolong sections of resource '{}' on other CPUs, which no analysis here counts",
+            resource.name
+        ));
+    }
+    let suspends = users.iter().find(|task| set.tasks[**task].suspension.is_positive());
+    suspends.map_or(Ok(()), |task| Err(suspended(set, *task, resource)))
+}
+
+fn suspended(set: &TaskSet, task: usize, resource: &Resource) -> String {
+    format!(
+        "task '{}' suspends itself where resource '{}' is shared; how often it then waits for the \
+         lock is not known",
+        set.tasks[task].name, resource.name
+    )
+}
+
+fn users<'a>(set: &'a TaskSet, resource: &'a Resource) -> impl Iterator<Item = usize> + 'a {
+    let uses = |position: &usize| {
+        set.tasks[*position].critical_sections.iter().any(|s| s.resource == resource.name)
+    };
+    (0..set.tasks.len()).filter(uses)
+}
+
+/// Whether a lock holds up nobody: one task alone uses it, and is not more urgent meanwhile.
+fn is_private(set: &TaskSet, resource: &Resource) -> bool {
+    let raises = match resource.protocol {
+        Protocol::Spin => true,
+        Protocol::Ceiling => resource.ceiling.is_some(),
+        Protocol::Inheritance | Protocol::Plain => false,
+    };
+    !raises && users(set, resource).count() < 2
+}
+
+/// That the time for which a section is held has a bound at all.
+fn bounded(
+    set: &TaskSet,
+    here: &[usize],
+    priorities: &[Option<u32>],
+    rule: Rule,
+    resource: &Resource,
+) -> Result<(), String> {
+    let users: Vec<usize> = users(set, resource).collect();
+    if users.iter().any(|user| !here.contains(user)) {
+        spins(set, here, &users, resource)?;
+    }
+    let locks = |step: &Step| matches!(step, Step::Lock(name) if *name == resource.name);
+    let thread = set
+        .background
+        .iter()
+        .find(|thread| thread.program.phases.iter().flat_map(|phase| &phase.steps).any(locks));
+    if let Some(thread) = thread {
+        return Err(format!(
+            "the background thread '{}' locks resource '{}', and nothing says for how long",
+            thread.name, resource.name
+        ));
+    }
+    if is_private(set, resource) {
+        return Ok(());
+    }
+    let suspends = here.iter().find(|task| set.tasks[**task].suspension.is_positive());
+    if let Some(task) = suspends {
+        return Err(suspended(set, *task, resource));
+    }
+    match resource.protocol {
+        Protocol::Plain if rule != Rule::Fifo => Err(format!(
+            "resource '{}' has a plain lock: tasks in between may prolong the wait without a \
+             bound; give it the protocol ceiling or inheritance",
+            resource.name
+        )),
+        Protocol::Inheritance if rule == Rule::FixedPriority => {
+            let mut seen = BTreeSet::new();
+            match here.iter().filter_map(|task| priorities[*task]).find(|p| !seen.insert(*p)) {
+                None => Ok(()),
+                Some(priority) => Err(format!(
+                    "several tasks have priority {priority}, and who of them goes first while a \
+                     lock is inherited is not defined; make the priorities different"
+                )),
+            }
+        }
+        Protocol::Inheritance | Protocol::Ceiling | Protocol::Spin | Protocol::Plain => Ok(()),
+    }
+}

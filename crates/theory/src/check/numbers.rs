@@ -1,0 +1,205 @@
+//! From a task as it is described to the numbers of an analysis.
+//!
+//! Owns: which cost of the machine is which cost of `sched::overheads`; slow siblings, ticks and timers,
+//! each told. Must not: charge a cost, look at locks or at who is more urgent than whom.
+
+use hourglass_model::CpuSet;
+use hourglass_sched as sched;
+use hourglass_sched::fixed_priority::Sections;
+use hourglass_sched::overheads::{self, Charged, Costs, OverheadError, Tick};
+use hourglass_tasks::{Fraction, Preemption, Task, TaskSet};
+use hourglass_time::Span;
+
+use super::host::Draft;
+use super::processor::{Member, Notes};
+
+/// A number that does not fit.
+pub(super) const TOO_LONG: &str = "a time has more than 64 bits";
+
+/// What the kernel of the machine costs.
+pub(super) fn costs(set: &TaskSet) -> Costs {
+    let overheads = &set.machine.overheads;
+    let cost = |span: Option<Span>| span.map_or(0, |span| span.nanos_or_zero());
+    let tick = overheads
+        .tick_period
+        .map(|period| Tick { period: period.nanos_or_zero(), cost: cost(overheads.tick_cost) });
+    Costs {
+        switch: cost(overheads.context_switch),
+        caches: cost(overheads.cache_delay),
+        tick: tick.filter(|tick| tick.cost > 0),
+        granularity: cost(overheads.timer_granularity),
+    }
+}
+
+/// The numbers of the task at `position` without what the kernel costs, its priority left out. Its
+/// jobs wait for `spinning` in all, on their CPU.
+///
+/// # Errors
+/// Nothing sound can be said about it, in a sentence.
+pub(super) fn member(
+    set: &TaskSet,
+    position: usize,
+    spinning: u64,
+    draft: &mut Draft,
+    notes: &mut Notes,
+) -> Result<Member, String> {
+    let task = &set.tasks[position];
+    let rate = slowest_rate(set, position);
+    if rate != Fraction::ONE {
+        draft.counts("a sibling CPU need not be busy all the time");
+        notes.say(format!(
+            "'{}' may always have a neighbour on a sibling CPU and then runs at {rate} of its speed",
+            task.name
+        ));
+    }
+    let cost = slowed(set, position, task.wcet.nanos_or_zero())?;
+    let cost = cost.checked_add(spinning).ok_or(TOO_LONG)?;
+    let jitter = jitter(task, notes)?;
+    if task.offset.is_some() && !draft.has_phases {
+        draft.counts(NO_OFFSETS);
+        notes.say(NO_OFFSETS);
+    }
+    let (longest, last) = segments(task, cost, draft, notes);
+    let made = sched::Task::new(cost, task.period.nanos_or_zero(), task.deadline().nanos_or_zero())
+        .and_then(|made| made.with_segments(longest, last))
+        .map_err(|why| format!("task '{}': {why}", task.name))?;
+    let made = made
+        .with_jitter(jitter)
+        .with_suspension(task.suspension.nanos_or_zero())
+        .with_blocking(task.blocking.nanos_or_zero());
+    Ok(Member {
+        position: Some(position),
+        name: task.name.clone(),
+        task: made,
+        jitter,
+        unknown: None,
+    })
+}
+
+const NO_OFFSETS: &str = "offsets are not used: any phase is taken to be possible";
+
+/// The members of a draft with what the kernel costs.
+///
+/// # Errors
+/// Nothing sound can be said about them, in a sentence.
+pub(super) fn charged(
+    set: &TaskSet,
+    costs: &Costs,
+    sections: Sections,
+    draft: &mut Draft,
+    notes: &mut Notes,
+) -> Result<Charged, String> {
+    let of = |member: &Member| member.position.map(|position| &set.tasks[position]);
+    let requests = |member: &Member| {
+        let sections = of(member).map_or(&[][..], |task| task.critical_sections.as_slice());
+        sections.iter().map(|section| u64::from(section.count)).sum::<u64>()
+    };
+    let requests: Vec<u64> = draft.members.iter().map(requests).collect();
+    let numbers: Vec<sched::Task> =
+        draft.members.iter().map(|member| member.task.clone()).collect();
+    let charged = overheads::charge(&numbers.into(), sections, costs, &requests);
+    let charged = charged.map_err(|why| match why {
+        OverheadError::Suspension(at) => format!(
+            "how often '{}' suspends itself is not known, and each time costs switches",
+            draft.members[at].name
+        ),
+        why => why.to_string(),
+    })?;
+    if !costs.switches_are_free() {
+        draft.counts("not every job costs all the switches and cache delays counted for it");
+        notes.say(
+            "each job costs two context switches, two more for each critical section, and the cache \
+             delay of the one that it preempts; each waits for one switch that has just begun",
+        );
+    }
+    if let Some(step) = set.machine.overheads.timer_granularity {
+        notes.say(format!("timers are granular: a jitter of {step} more for each task"));
+    }
+    if let Some(tick) = costs.tick {
+        let (cost, period) = (super::proof::time(tick.cost), super::proof::time(tick.period));
+        draft.counts("ticks need not come at the worst instants");
+        notes.say(format!("a tick takes {cost} every {period}, before every task"));
+        if sections != Sections::Preemptive {
+            notes.say("what is not preempted takes longer by the ticks in it");
+        }
+    }
+    Ok(charged)
+}
+
+/// How long work of a task may take that needs `work` where nobody runs on a sibling CPU.
+///
+/// # Errors
+/// It may take for ever, or longer than a number holds, in a sentence.
+pub(super) fn slowed(set: &TaskSet, position: usize, work: u64) -> Result<u64, String> {
+    let rate = slowest_rate(set, position);
+    if rate == Fraction::ZERO {
+        return Err(format!(
+            "task '{}' makes no progress while another runs on a sibling CPU",
+            set.tasks[position].name
+        ));
+    }
+    let parts = (rate.numerator(), rate.denominator());
+    overheads::slowed(work, parts).ok_or_else(|| TOO_LONG.to_owned())
+}
+
+/// The slowest that a task may be beside anything that may run on a sibling of its CPUs.
+fn slowest_rate(set: &TaskSet, position: usize) -> Fraction {
+    let all = set.cpus();
+    let own = set.tasks[position].cpus.as_ref().unwrap_or(&all);
+    let mut siblings = CpuSet::default();
+    for cpu in own.iter() {
+        for sibling in set.machine.core_of(cpu).iter().filter(|sibling| *sibling != cpu) {
+            siblings.insert(sibling);
+        }
+    }
+    let may_run =
+        |cpus: &Option<CpuSet>| !cpus.as_ref().unwrap_or(&all).intersection(&siblings).is_empty();
+    let tasks = set.tasks.iter().enumerate().filter(|(at, _)| *at != position);
+    let tasks = tasks.filter(|(_, task)| may_run(&task.cpus)).map(|(_, task)| &task.name);
+    let others = set.background.iter().filter(|thread| may_run(&thread.cpus));
+    let beside = tasks.chain(others.map(|thread| &thread.name));
+    let rates = beside.map(|beside| set.rate(&set.tasks[position].name, beside));
+    rates.min().unwrap_or(Fraction::ONE)
+}
+
+/// From nominal arrival to release: as given, and what its timer adds.
+fn jitter(task: &Task, notes: &mut Notes) -> Result<u64, String> {
+    let mut jitter = task.jitter.nanos_or_zero();
+    if let Some(tick) = task.tick() {
+        let delay = task.tick_delay();
+        jitter = jitter.checked_add(delay.nanos_or_zero()).ok_or(TOO_LONG)?;
+        let more = if task.jitter.is_positive() { " more" } else { "" };
+        notes.say(match task.tick_jitter {
+            None => format!("'{}' is woken by a tick: a jitter of {tick}{more}", task.name),
+            Some(_) => format!(
+                "'{}' is woken by a tick of {tick}, which is said to delay it by {delay} at most: \
+                 a jitter of that{more}",
+                task.name
+            ),
+        });
+    }
+    Ok(jitter)
+}
+
+/// The longest and the last non-preemptive section of a job that costs so much.
+fn segments(task: &Task, cost: u64, draft: &mut Draft, notes: &mut Notes) -> (u64, u64) {
+    let added = cost.saturating_sub(task.wcet.nanos_or_zero());
+    let longer = |span: Span| span.nanos_or_zero().saturating_add(added).min(cost);
+    match task.preemption {
+        Preemption::Full => (0, 0),
+        Preemption::None if draft.has_thresholds => (0, 0),
+        Preemption::None => (cost, cost),
+        Preemption::Limited { longest, last } => (longer(longest), last.nanos_or_zero().min(cost)),
+        Preemption::Floating { longest } => (longer(longest), 0),
+        Preemption::Threshold(_) if draft.has_thresholds => (0, 0),
+        Preemption::Threshold(threshold) => {
+            draft.counts("the preemption threshold is taken to hold up everybody");
+            notes.say(format!(
+                "'{}' with its preemption threshold of {threshold} is taken to hold up every more \
+                 urgent task for its whole execution time, and to be preempted by all of them",
+                task.name
+            ));
+            (cost, 0)
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Tasks placed on the CPUs of their machine by a packing heuristic.
+//!
+//! Owns: what the heuristic is told to try. Must not: pack (`sched::partition` does).
+
+use hourglass_model::{CpuSet, near};
+use hourglass_sched::catalogue::Rule;
+use hourglass_sched::fixed_priority::{self, TimeModel};
+use hourglass_sched::partition::{Fit, Order, partition};
+use hourglass_sched::{Task, TaskSet as Numbers, Verdict, assign, edf};
+use hourglass_tasks::{Assignment, TaskSet};
+
+use super::RequestError;
+use super::host;
+use super::processor::Notes;
+
+/// A heuristic and an order by their names, such as `worst-fit,period`; without an order, by utilisation.
+///
+/// # Errors
+/// A text with all names.
+pub fn placing(text: &str) -> Result<(Fit, Order), String> {
+    let (fit, order) = text.split_once(',').unwrap_or((text, "utilisation"));
+    let fit = match fit {
+        "first-fit" => Fit::First,
+        "best-fit" => Fit::Best,
+        "worst-fit" => Fit::Worst,
+        _ => return Err(near::unknown("fit", fit, ["first-fit", "best-fit", "worst-fit"])),
+    };
+    let order = match order {
+        "given" => Order::Given,
+        "utilisation" => Order::Utilisation,
+        "density" => Order::Density,
+        "period" => Order::Period,
+        "deadline" => Order::Deadline,
+        _ => {
+            let known = ["given", "utilisation", "density", "period", "deadline"];
+            return Err(near::unknown("order", order, known));
+        }
+    };
+    Ok((fit, order))
+}
+
+/// The set with a CPU for each task; in the inner result, why the heuristic found none.
+///
+/// # Errors
+/// A task has its place already.
+pub(super) fn place(
+    set: &TaskSet,
+    fit: Fit,
+    order: Order,
+    notes: &mut Notes,
+) -> Result<Result<TaskSet, String>, RequestError> {
+    let taken =
+        |task: &&hourglass_tasks::Task| task.cpus.is_some() || set.server_of(&task.name).is_some();
+    if let Some(task) = set.tasks.iter().find(taken) {
+        return Err(RequestError::Placed(task.name.clone()));
+    }
+    if set.tasks.iter().any(|task| !task.critical_sections.is_empty()) {
+        return Ok(Err(
+            "how long locks are waited for depends on who shares a CPU; place the tasks \
+                       in the file"
+                .to_owned(),
+        ));
+    }
+    let cpus: Vec<u32> = set.cpus().iter().collect();
+    // All tasks as on one CPU, for their numbers.
+    let mut together = set.clone();
+    together.machine.cpus = Some(only(cpus.first().copied().unwrap_or(0)));
+    together.machine.cores.clear();
+    together.interference.clear();
+    if !set.interference.is_empty() {
+        return Ok(Err(
+            "how fast a task is depends on who runs on the sibling CPU; place the tasks \
+                       in the file"
+                .to_owned(),
+        ));
+    }
+    let one = match host::processors(&together, true, notes) {
+        Ok(mut all) if all.len() == 1 => all.remove(0),
+        Ok(_) => return Ok(Err("no tasks to place".to_owned())),
+        Err(why) => return Ok(Err(why)),
+    };
+    if one.has_bursts() || one.has_thresholds() {
+        return Ok(Err(
+            "bursts and thresholds are not placed here; place the tasks in the file".to_owned()
+        ));
+    }
+    if let Some(why) = &one.refused {
+        return Ok(Err(why.clone()));
+    }
+    let (sections, time) = (one.sections, TimeModel::Continuous);
+    let finds = set.assignment() == Assignment::Optimal;
+    let fits = |set: &Numbers| match one.rule {
+        Rule::Edf => edf::qpa::feasible(set, sections, time).verdict,
+        Rule::FixedPriority if finds => match assign::audsley(set.tasks(), sections, time) {
+            Some(_) => Verdict::Feasible,
+            None => Verdict::NoBound,
+        },
+        Rule::FixedPriority | Rule::Fifo => fixed_priority::analyse(set, sections, time).verdict(),
+    };
+    let members: Vec<Task> = one
+        .members
+        .iter()
+        .filter(|m| m.position.is_some())
+        .map(|m| m.task.with_phase(None))
+        .collect();
+    let Some(found) = partition(&members, cpus.len(), order, fit, fits) else {
+        return Ok(Err("this heuristic finds no CPU for every task; another one, or another \
+                       order, may"
+            .to_owned()));
+    };
+    let mut placed = set.clone();
+    for (task, cpu) in placed.tasks.iter_mut().zip(found) {
+        task.cpus = cpus.get(cpu).copied().map(only);
+    }
+    placed.machine.cpus = Some(set.cpus());
+    Ok(Ok(placed))
+}
+
+fn only(cpu: u32) -> CpuSet {
+    let mut one = CpuSet::default();
+    one.insert(cpu);
+    one
+}

@@ -1,0 +1,200 @@
+//! Servers: a task for the processor that they run on, and a processor for the tasks in them.
+//!
+//! Owns: which server of a file is which one of `sched::servers`, and in words what it refuses. Must not:
+//! bound what a server takes or gives, design servers.
+
+use hourglass_sched::catalogue::Rule;
+use hourglass_sched::servers::{self, Kind, Placed, Unfit};
+use hourglass_sched::{Task, TaskSet as Numbers};
+use hourglass_tasks::{Assignment, Scheduler, Server, ServerKind, TaskSet};
+
+use super::host::{self, Place};
+use super::processor::{Notes, Processor};
+use super::ranks;
+
+/// Why a bound inside a server need not be reached. A demand over its rate has no bound for all that.
+pub(super) const LEAST_SUPPLY: &str = "the supply of a server need not be the least every time";
+
+/// Why a demand over the rate of a soft server may have a bound.
+pub(super) const GOES_ON: &str = "a soft server goes on when its budget is spent";
+
+/// The processor `cpu` with the tasks here that are in no server, and the inside of each server.
+pub(super) fn processors(
+    set: &TaskSet,
+    cpu: u32,
+    tasks: &[usize],
+    rule: Rule,
+    phases: bool,
+    notes: &mut Notes,
+) -> Vec<Processor> {
+    let is_here = |server: &&Server| {
+        let cpus = server.cpus.clone().unwrap_or_else(|| set.cpus());
+        let runs = |position: &usize| server.tasks.contains(&set.tasks[*position].name);
+        cpus.contains(cpu) && (server.tasks.is_empty() || tasks.iter().any(runs))
+    };
+    let all: Vec<&Server> = set.servers.iter().filter(is_here).collect();
+    let outside = |position: &&usize| set.server_of(&set.tasks[**position].name).is_none();
+    let outside: Vec<usize> = tasks.iter().filter(outside).copied().collect();
+    let place = Place::Cpu(cpu.to_string(), &all);
+    let host = host::processor(set, &place, &outside, rule, phases, notes);
+    let mut found = Vec::new();
+    for server in all.iter().filter(|server| !server.tasks.is_empty()) {
+        let inside = |position: &&usize| server.tasks.contains(&set.tasks[**position].name);
+        let inside: Vec<usize> = tasks.iter().filter(inside).copied().collect();
+        let rule = match server.scheduler {
+            Scheduler::Edf => Rule::Edf,
+            Scheduler::Fifo => Rule::Fifo,
+            _ => Rule::FixedPriority,
+        };
+        let place = Place::Inside(server, host.cpus.clone(), guaranteed(server, &host));
+        found.push(host::processor(set, &place, &inside, rule, phases, notes));
+    }
+    if !outside.is_empty() {
+        found.insert(0, host);
+    }
+    found
+}
+
+/// A server as the analyses know it.
+///
+/// # Errors
+/// Its budget cannot be meant, in a sentence.
+pub(super) fn known(server: &Server) -> Result<servers::Server, String> {
+    let kind = match server.kind {
+        ServerKind::Polling => Kind::Polling,
+        ServerKind::Deferrable => Kind::Deferrable,
+        ServerKind::Sporadic => Kind::Sporadic,
+        ServerKind::CbsHard => Kind::HardBandwidth,
+        ServerKind::CbsSoft => Kind::SoftBandwidth,
+        ServerKind::PeriodicResource | ServerKind::ExplicitDeadline => Kind::Periodic,
+    };
+    let (budget, period) = (server.budget.nanos_or_zero(), server.period.nanos_or_zero());
+    let made =
+        servers::Server::with_deadline(kind, period, budget, server.deadline().nanos_or_zero());
+    made.map_err(|why| format!("server '{}': {why}", server.name))
+}
+
+/// The deadline class, which comes before every fixed priority.
+fn is_first(server: &Server) -> bool {
+    matches!(server.kind, ServerKind::CbsHard | ServerKind::CbsSoft) || server.priority.is_none()
+}
+
+/// The servers of a processor, each as a task of it; `tasks` tells whether others run there.
+///
+/// # Errors
+/// No analysis has them there, in a sentence.
+pub(super) fn as_tasks(
+    set: &TaskSet,
+    servers: &[&Server],
+    rule: Rule,
+    tasks: bool,
+) -> Result<Vec<Task>, String> {
+    if servers.is_empty() {
+        return Ok(Vec::new());
+    }
+    let assignment = set.assignment();
+    if rule == Rule::FixedPriority && assignment == Assignment::Optimal && tasks {
+        return Err("priorities are to be found beside servers; give priorities".to_owned());
+    }
+    let whole = |server: &&&Server| server.cpus.as_ref().unwrap_or(&set.cpus()).len() != 1;
+    if let Some(server) = servers.iter().find(whole) {
+        return Err(format!("server '{}' may run on several CPUs; pin it to one", server.name));
+    }
+    let ranked = servers.iter().any(|server| server.priority.is_some());
+    if rule == Rule::FixedPriority && tasks && assignment != Assignment::Given && ranked {
+        return Err("servers have priorities, and those of the tasks are assigned; give them too"
+            .to_owned());
+    }
+    let priorities = ranks::known_priorities(set);
+    let placed = |server: &&Server| {
+        let rank = server.priority.filter(|_| !is_first(server));
+        let priority = rank.map(|priority| ranks::rank_among(&priorities, priority));
+        Ok(Placed { server: known(server)?, priority })
+    };
+    let placed = servers.iter().map(placed).collect::<Result<Vec<_>, String>>()?;
+    match rule {
+        Rule::FixedPriority => servers::among_priorities(&placed, tasks),
+        Rule::Edf => servers::among_deadlines(&placed, tasks),
+        Rule::Fifo => {
+            return Err("no analysis here has servers beside first in, first out".to_owned());
+        }
+    }
+    .map_err(|why| unfit(why, servers))
+}
+
+fn unfit(why: Unfit, servers: &[&Server]) -> String {
+    let name = |at: usize| servers.get(at).map_or("", |server| server.name.as_str());
+    match why {
+        Unfit::TasksByDeadline => {
+            "work may come to a server when its deadline is near, and no analysis here has tasks \
+             beside servers under edf; put the tasks into servers of their own, or give \
+             fixed-priority"
+                .to_owned()
+        }
+        Unfit::NotConstant(at) => format!(
+            "server '{}' shares its CPU by deadlines with other servers, which no analysis here has \
+             but of constant-bandwidth servers; give it the kind cbs-hard, and a deadline of its \
+             period",
+            name(at)
+        ),
+        Unfit::ForPriorities(at) => format!(
+            "server '{}' is of a kind for fixed priorities, but the scheduler is edf",
+            name(at)
+        ),
+        Unfit::GoesOn(at) => format!(
+            "server '{}' goes on when its budget is spent, before every fixed priority",
+            name(at)
+        ),
+        Unfit::ShortDeadline(at) => format!(
+            "server '{}' has a deadline before its period, which no analysis here has above fixed \
+             priorities",
+            name(at)
+        ),
+        Unfit::NoTask(at) => {
+            format!("server '{}' needs a budget, a period and a deadline above 0", name(at))
+        }
+    }
+}
+
+/// That the analysis of a supply has everything that the tasks inside need.
+///
+/// # Errors
+/// What it has not, in a sentence.
+pub(super) fn is_plain(server: &Server, preemptive: bool, finds: bool) -> Result<(), String> {
+    let name = &server.name;
+    if matches!(server.scheduler, Scheduler::RoundRobin | Scheduler::Fair) {
+        return Err(format!("no analysis here bounds the scheduler inside server '{name}'"));
+    }
+    if server.scheduler == Scheduler::Fifo || finds {
+        return Err(format!(
+            "inside server '{name}', only given or assigned fixed priorities and edf are analysed"
+        ));
+    }
+    if !preemptive {
+        return Err(format!(
+            "a task in server '{name}' has non-preemptive sections, and the budget may end in one"
+        ));
+    }
+    Ok(())
+}
+
+/// The name of a server as a member.
+pub(super) fn label(server: &Server) -> String {
+    format!("server '{}'", server.name)
+}
+
+/// That the server gets its budget within each period, or by its deadline.
+fn guaranteed(server: &Server, host: &Processor) -> Result<(), String> {
+    let label = label(server);
+    if let Some(why) = &host.refused {
+        return Err(format!("what {label} gets is not known: {why}"));
+    }
+    let own = host.members.iter().position(|member| member.name == label);
+    let numbers: Numbers = host.with_bursts_as_jitter().ok_or(super::numbers::TOO_LONG)?;
+    let holds = own.is_some_and(|own| match host.rule {
+        Rule::Fifo => false,
+        Rule::Edf => servers::is_delivered_by_deadline(&numbers),
+        Rule::FixedPriority => servers::is_delivered(&numbers, host.sections, own),
+    });
+    if holds { Ok(()) } else { Err(format!("{label} is not known to get its budget in time")) }
+}

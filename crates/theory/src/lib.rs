@@ -1,0 +1,13 @@
+//! Theory put to use: sets of tasks analysed, simulated, run and swept over.
+//!
+//! Owns: which analyses answer a file of tasks, and the documents that come of it. `sched` has the
+//! theory itself, `tasks` the files.
+//! Must not: parse arguments, draw, contain an analysis.
+
+#![forbid(unsafe_code)]
+
+pub mod check;
+pub mod examples;
+pub mod predict;
+pub mod simulate;
+pub mod sweep;

@@ -1,0 +1,190 @@
+//! What theory says of a set of tasks, what a simulation shows, and what happens: `hourglass
+//! predict`.
+//!
+//! Owns: the order of these steps, what its jobs did where an
+//! analysis assumes something (`terms`, and job by job `seen`), the explanation of a difference
+//! (`explain`): by the assumptions that fail in the busy window of the worst job (`window`), or as
+//! section 5.5 of the Hourglass paper has it: timer granularity as release jitter, busy waiting as
+//! execution time, what others take as a task of the highest priority.
+//! Must not: analyse or simulate itself, draw, parse arguments.
+
+mod explain;
+mod noise;
+#[cfg(test)]
+mod recorded_tests;
+mod seen;
+mod terms;
+#[cfg(test)]
+mod tests;
+mod theory;
+mod window;
+
+use hourglass_lab::experiment::{self, Failure, Finished, Watch};
+use hourglass_lab::task_threads::{Plan, plan};
+use hourglass_model::predict::{MeasurementFacts, PREDICT_SCHEMA, PredictDocument, PredictedTask};
+use hourglass_tasks::TaskSet;
+use hourglass_time::Span;
+
+pub use hourglass_lab::task_threads::{PlanError, RunRequest};
+
+use seen::Seen;
+
+/// For how long a set runs unless it is asked for otherwise: as long as in the paper.
+pub const DEFAULT_DURATION: Span = Span::from_secs(10);
+
+/// A set of tasks, and what to do with it.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The tasks.
+    pub set: TaskSet,
+    /// What to call the set if it has no name.
+    pub name: String,
+    /// What was left out when they were read, one sentence each.
+    pub notes: Vec<String>,
+    /// How to run them; without it, they are not run.
+    pub run: Option<RunRequest>,
+    /// Start of all random sequences.
+    pub seed: u64,
+    /// How far to simulate; without it, as far as a simulation goes by itself.
+    pub horizon: Option<Span>,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Predicted {
+    /// The document.
+    pub document: PredictDocument,
+    /// Why the run was not kept, where it should have been.
+    pub not_kept: Option<String>,
+    /// The signal that ended the measurement, if one did.
+    pub signal: Option<i32>,
+}
+
+impl Predicted {
+    /// Whether every deadline held wherever it was looked at, and the analysis says so too.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        let held = |task: &PredictedTask| {
+            [task.missed, task.lost, task.simulated_missed].iter().all(|n| n.unwrap_or(0) == 0)
+        };
+        self.document.verdict == "feasible" && self.document.tasks.iter().all(held)
+    }
+}
+
+/// Why there is no prediction. The text is one line.
+#[derive(Debug, thiserror::Error)]
+pub enum PredictError {
+    /// The set cannot be run as it is.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The machine cannot, or something is wrong with the run.
+    #[error(transparent)]
+    Run(#[from] Failure),
+}
+
+/// Analyses, simulates and runs a set. If the run contradicts the analysis, it also measures for
+/// one to five seconds, on each CPU of the set in turn, what takes that CPU from the most urgent
+/// thread.
+///
+/// # Errors
+/// The set cannot be run, or the machine refuses what its run needs; then nothing was measured.
+pub fn predict(request: Request, watch: &mut dyn Watch) -> Result<Predicted, PredictError> {
+    let Request { set, name, notes, run, seed, horizon } = request;
+    // Whatever is wrong with the run is said before anything is computed.
+    let plan = run.as_ref().map(|wish| plan(&set, wish, seed)).transpose()?;
+    let bounds = theory::bounds_on_paper(&set);
+    let simulated = theory::simulate(&set, horizon, seed);
+    let mut document = begun(&set, name, notes, &bounds, simulated);
+    let (mut not_kept, mut signal) = (None, None);
+    explain::explain_simulation(&set, &mut document);
+    if let Some((wish, plan)) = run.zip(plan) {
+        document.notes.extend(plan.notes.iter().cloned());
+        let finished = experiment::run(plan.request(&wish), watch)?;
+        signal = finished.signal();
+        document.interrupted = signal.is_some();
+        not_kept = tell_run(&mut document, &plan, &finished);
+        let found = terms::found(&set, &plan, &finished);
+        for (task, found) in document.tasks.iter_mut().zip(&found) {
+            found.tell(task);
+        }
+        let seen = Seen::of(&set, &plan, &finished);
+        match &seen {
+            Some(seen) => document.assumptions = seen.table(&set),
+            None => document.notes.push(
+                "the trace has gaps, so that the assumptions were not tested; use a shorter \
+                 --duration"
+                    .to_owned(),
+            ),
+        }
+        if !document.interrupted {
+            signal = explain::explain(&set, &plan, &found, seen.as_ref(), &mut document);
+            document.interrupted = signal.is_some();
+        }
+    }
+    Ok(Predicted { document, not_kept, signal })
+}
+
+/// The document as far as theory and simulation go.
+fn begun(
+    set: &TaskSet,
+    name: String,
+    notes: Vec<String>,
+    bounds: &theory::Bounds,
+    simulated: Result<theory::Simulated, String>,
+) -> PredictDocument {
+    let tasks = set.tasks.iter().enumerate().map(|(position, task)| {
+        let bound = bounds.tasks.get(position).copied();
+        PredictedTask {
+            name: task.name.clone(),
+            deadline_ns: task.deadline().nanos_or_zero(),
+            bound_ns: bound.and_then(|bound| bound.response_ns),
+            verdict: bound.map_or("unknown", |bound| bound.verdict).to_owned(),
+            ..PredictedTask::default()
+        }
+    });
+    let mut document = PredictDocument {
+        schema: PREDICT_SCHEMA.to_owned(),
+        name: if set.name.is_empty() { name } else { set.name.clone() },
+        analysis: bounds.analysis.clone(),
+        verdict: bounds.verdict.to_owned(),
+        not_analysed: bounds.reason.clone(),
+        simulation: None,
+        not_simulated: None,
+        run: None,
+        noise: None,
+        tasks: tasks.collect(),
+        assumptions: Vec::new(),
+        notes,
+        interrupted: false,
+    };
+    match simulated {
+        Ok(simulated) => {
+            for (task, (longest, missed)) in document.tasks.iter_mut().zip(simulated.tasks) {
+                task.simulated_ns = longest;
+                task.simulated_missed = Some(missed);
+            }
+            document.simulation = Some(simulated.facts);
+        }
+        Err(reason) => document.not_simulated = Some(reason),
+    }
+    document
+}
+
+/// Says what the run was. Comes back with why it was not kept, if it should have been.
+fn tell_run(document: &mut PredictDocument, plan: &Plan, finished: &Finished) -> Option<String> {
+    let result = &finished.document.result;
+    let warnings = result.warnings.iter().map(|w| format!("{}; {}", w.text, w.remedy));
+    let (folder, not_kept) = match &finished.kept {
+        Some(Ok(path)) => (Some(path.display().to_string()), None),
+        Some(Err(error)) => (None, Some(error.to_string())),
+        None => (None, None),
+    };
+    document.run = Some(MeasurementFacts {
+        duration_ns: plan.spec.duration.nanos_or_zero(),
+        elapsed_ns: finished.document.manifest.elapsed_ns,
+        seed: plan.spec.seed,
+        folder,
+        warnings: warnings.collect(),
+    });
+    not_kept
+}

@@ -1,0 +1,97 @@
+//! What an analysis and a simulation say of a set, in the few words that a prediction needs.
+//!
+//! Owns: the choice of both. Must not: contain either.
+
+use hourglass_model::predict::SimulationFacts;
+use hourglass_tasks::TaskSet;
+use hourglass_time::Span;
+
+use crate::check::{self, Request};
+use crate::simulate;
+
+/// Bounds of a set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Bounds {
+    /// What gave them.
+    pub(super) analysis: String,
+    /// Of the set: `feasible`, `infeasible`, `no_bound`, `unknown`.
+    pub(super) verdict: &'static str,
+    /// Why it is unknown.
+    pub(super) reason: Option<String>,
+    /// By task.
+    pub(super) tasks: Vec<Bound>,
+}
+
+/// The bound of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Bound {
+    /// From nominal arrival.
+    pub(super) response_ns: Option<u64>,
+    pub(super) verdict: &'static str,
+}
+
+/// What a simulation showed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Simulated {
+    pub(super) facts: SimulationFacts,
+    /// The longest response of each task, and how many jobs missed.
+    pub(super) tasks: Vec<(Option<u64>, u64)>,
+}
+
+/// Bounds the response times of a set as it is on paper: by whatever timers jobs are released, it is
+/// without delay.
+pub(super) fn bounds_on_paper(set: &TaskSet) -> Bounds {
+    let mut on_paper = set.clone();
+    on_paper.tasks.iter_mut().for_each(|task| task.timer = None);
+    bounds(&on_paper)
+}
+
+/// Bounds the response times of a set, the ticks of its timers counted as release jitter.
+pub(super) fn bounds(set: &TaskSet) -> Bounds {
+    match check::check(set, &Request::default()) {
+        Ok(document) => Bounds {
+            analysis: document.analysis,
+            verdict: document.verdict.name(),
+            reason: document.reason,
+            tasks: document
+                .tasks
+                .iter()
+                .map(|task| Bound {
+                    response_ns: task.response_time_ns,
+                    verdict: task.verdict.name(),
+                })
+                .collect(),
+        },
+        // Not for a request that asks for nothing in particular.
+        Err(error) => Bounds {
+            analysis: String::new(),
+            verdict: "unknown",
+            reason: Some(error.to_string()),
+            tasks: Vec::new(),
+        },
+    }
+}
+
+/// Simulates a set from the moment at which all bounds look.
+///
+/// # Errors
+/// Why it cannot be, in one line.
+pub(super) fn simulate(
+    set: &TaskSet,
+    horizon: Option<Span>,
+    seed: u64,
+) -> Result<Simulated, String> {
+    let request = simulate::Request { horizon, seed, ..simulate::Request::new(set.clone()) };
+    let simulated =
+        simulate::simulate(&request, &mut Unwatched).map_err(|error| error.to_string())?.document;
+    let facts = SimulationFacts { horizon_ns: simulated.simulated_ns, jobs: simulated.jobs };
+    let tasks = simulated.tasks.iter().map(|task| (task.max_response_ns, task.missed + task.lost));
+    Ok(Simulated { facts, tasks: tasks.collect() })
+}
+
+/// Nobody looks.
+struct Unwatched;
+
+impl simulate::Watch for Unwatched {
+    fn reached(&mut self, _simulated: u64, _horizon: u64) {}
+}

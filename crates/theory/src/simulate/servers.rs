@@ -1,0 +1,127 @@
+//! Servers, and the order of priorities among them, the tasks and the ceilings.
+//!
+//! Owns: [`Ranks`]. Must not: find priorities by analysis.
+
+use hourglass_sched::sim::{self, Rank};
+use hourglass_tasks::{
+    Assignment, Protocol, Resource, Scheduler, Server, ServerKind, Task, TaskSet,
+};
+
+use super::Failure;
+use super::system::{Warnings, ns, warn};
+
+/// Who is more urgent than whom, among tasks and servers.
+#[derive(Debug)]
+pub(super) struct Ranks {
+    tasks: Vec<u32>,
+    /// By what a priority of the set is multiplied, to make room for servers between tasks.
+    scale: u32,
+    assignment: Assignment,
+    keys: Vec<u64>,
+    by_deadline: bool,
+}
+
+impl Ranks {
+    pub(super) fn of(set: &TaskSet, warnings: &mut Warnings) -> Result<Ranks, Failure> {
+        let assignment = set.assignment();
+        if assignment == Assignment::Optimal && set.scheduler == Scheduler::FixedPriority {
+            return Err(Failure::NoPriorities);
+        }
+        let between = |server: &Server| server.priority.is_none() && !is_constant_bandwidth(server);
+        let scale = match assignment {
+            Assignment::Given => 1,
+            _ if set.servers.iter().any(between) => 2,
+            _ => 1,
+        };
+        let by_deadline = set.scheduler == Scheduler::Edf;
+        if assignment == Assignment::Given && !by_deadline {
+            for server in set.servers.iter().filter(|server| between(server)) {
+                let text =
+                    format!("server '{}': above all tasks, as it has no priority", server.name);
+                warn(warnings, "server-priority", text, "give it a priority");
+            }
+        }
+        let key = |task: &Task| match assignment {
+            Assignment::RateMonotonic => ns(task.period),
+            _ => ns(task.deadline()),
+        };
+        let tasks: Vec<u32> = set.priorities().into_iter().map(Option::unwrap_or_default).collect();
+        let tasks = tasks.into_iter().map(|priority| priority.saturating_mul(scale)).collect();
+        let keys = set.tasks.iter().map(key).collect();
+        Ok(Ranks { tasks, scale, assignment, keys, by_deadline })
+    }
+
+    /// The priority of the task at this position; 0 without one.
+    pub(super) fn priority(&self, task: usize) -> u32 {
+        self.tasks.get(task).copied().unwrap_or(0)
+    }
+
+    /// A server as the simulator has it.
+    pub(super) fn server(&self, server: &Server, warnings: &mut Warnings) -> sim::Server {
+        let kind = match server.kind {
+            ServerKind::Polling => sim::ServerKind::Polling,
+            ServerKind::Deferrable => sim::ServerKind::Deferrable,
+            ServerKind::Sporadic => sim::ServerKind::Sporadic,
+            ServerKind::CbsHard => sim::ServerKind::CbsHard,
+            ServerKind::CbsSoft => sim::ServerKind::CbsSoft,
+            ServerKind::PeriodicResource | ServerKind::ExplicitDeadline => {
+                let text = format!(
+                    "server '{}': simulated as a hard reserve, which delivers as soon as it can; \
+                     its model allows any delivery within the deadline",
+                    server.name
+                );
+                warn(warnings, "server-supply", text, "");
+                sim::ServerKind::ReserveHard
+            }
+        };
+        sim::Server::new(kind, ns(server.budget), ns(server.period))
+            .with_deadline(ns(server.deadline()))
+            .with_rank(self.rank(server))
+    }
+
+    fn rank(&self, server: &Server) -> Rank {
+        if let Some(priority) = server.priority {
+            return Rank::Priority(priority.saturating_mul(self.scale));
+        }
+        if self.by_deadline || is_constant_bandwidth(server) {
+            return Rank::Deadline;
+        }
+        let highest = self.tasks.iter().copied().max().unwrap_or(0);
+        if self.assignment == Assignment::Given {
+            return Rank::Priority(highest.saturating_add(1));
+        }
+        // Above the tasks that come less often: their numbers are even, so that this one is free.
+        let key = match self.assignment {
+            Assignment::RateMonotonic => ns(server.period),
+            _ => ns(server.deadline()),
+        };
+        let slower = self.tasks.iter().zip(&self.keys).filter(|(_, of)| **of >= key);
+        let below = slower.map(|(priority, _)| *priority).max().unwrap_or(0);
+        Rank::Priority(below.saturating_add(1))
+    }
+
+    /// The ceiling of a resource as a protocol.
+    pub(super) fn ceiling(
+        &self,
+        set: &TaskSet,
+        resource: &Resource,
+        warnings: &mut Warnings,
+    ) -> sim::Protocol {
+        debug_assert_eq!(resource.protocol, Protocol::Ceiling);
+        if set.scheduler != Scheduler::FixedPriority {
+            let text = format!(
+                "resource '{}': ceilings are priorities, which this scheduler does not have; \
+                 simulated with inheritance",
+                resource.name
+            );
+            warn(warnings, "ceiling", text, "");
+            return sim::Protocol::Inheritance;
+        }
+        let ceiling = set.ceiling(resource).unwrap_or(0);
+        sim::Protocol::Ceiling(ceiling.saturating_mul(self.scale))
+    }
+}
+
+fn is_constant_bandwidth(server: &Server) -> bool {
+    matches!(server.kind, ServerKind::CbsHard | ServerKind::CbsSoft)
+}

@@ -1,0 +1,27 @@
+//! Experiments of schedulability: how many random sets of tasks each analysis accepts, by their
+//! utilisation.
+//!
+//! Owns: what an experiment is ([`Draft`], [`Experiment`]), the analyses that can be compared
+//! ([`ANALYSES`]), spreading the work over threads, going on with what a folder holds.
+//! Must not: draw sets (`tasks::generate` does), judge (`sched` does), parse arguments, print.
+//!
+//! A set is known by seed, utilisation and number, so that the result depends neither on the number
+//! of threads nor on how often the experiment was interrupted.
+
+mod experiment;
+mod file;
+mod run;
+mod template;
+#[cfg(test)]
+mod tests;
+mod words;
+mod workers;
+
+pub use experiment::{Experiment, Subject, SweepError};
+pub use file::Described;
+pub use hourglass_sched::catalogue::{
+    Answer, CONTENDERS as ANALYSES, Contender as Analysis, Machine,
+};
+pub use run::{Swept, Watch, run, run_until};
+pub use template::Template;
+pub use words::Draft;

@@ -1,0 +1,188 @@
+//! Running an experiment, from the beginning or from where a folder ends.
+//!
+//! Owns: the order of things, the document. Must not: print, draw.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use hourglass_model::sweep::{
+    ACCEPTED, KeptPoint, REFUSED, SWEEP_SCHEMA, SweepDocument, SweepPoint, UNDECIDED,
+};
+use hourglass_store::sweep::SweepFolder;
+use hourglass_sys::{lock, signal};
+use hourglass_tasks::generate::Millionths;
+
+use super::Answer;
+use super::experiment::{Experiment, SweepError};
+use super::workers::{Answers, judge};
+
+/// What came of an experiment.
+#[derive(Clone, Debug)]
+pub struct Swept {
+    /// The result, with the points that are finished.
+    pub document: SweepDocument,
+    /// The signal that ended it before the last point, if one did.
+    pub signal: Option<i32>,
+}
+
+/// Somebody who follows an experiment.
+pub trait Watch {
+    /// It begins: `done` of `all` sets are there already.
+    fn started(&mut self, done: u64, all: u64);
+
+    /// So many are done now; called many times a second.
+    fn moved(&mut self, done: u64);
+
+    /// It ends.
+    fn ended(&mut self);
+}
+
+/// Runs the experiment on `threads` threads until SIGINT, SIGTERM or SIGHUP asks to stop. With a
+/// folder, every finished point is kept there at once, and points that it holds are not done again.
+///
+/// # Errors
+/// The folder holds something else or cannot be written; a set cannot be drawn.
+pub fn run(
+    experiment: &Experiment,
+    folder: Option<&Path>,
+    threads: usize,
+    watch: &mut dyn Watch,
+) -> Result<Swept, SweepError> {
+    // Without the handlers a signal ends the process, as it does anywhere else; what is finished
+    // is kept in either case.
+    let _ = signal::catch_stop();
+    run_until(experiment, folder, threads, watch, signal::stop_asked)
+}
+
+/// The same until `stop` gives the signal that it stands for.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_until(
+    experiment: &Experiment,
+    folder: Option<&Path>,
+    threads: usize,
+    watch: &mut dyn Watch,
+    stop: impl Fn() -> Option<i32>,
+) -> Result<Swept, SweepError> {
+    let facts = experiment.facts();
+    let _held = folder.map(held).transpose()?;
+    let mut folder = folder.map(|path| SweepFolder::open(path, &facts)).transpose()?;
+    let mut kept = folder.as_mut().map(SweepFolder::take_points).unwrap_or_default();
+    let begun = kept.len() as u64 * experiment.sets;
+    watch.started(begun, experiment.utilisations.len() as u64 * experiment.sets);
+    let mut signal = None;
+    let judged = judge(
+        experiment,
+        kept.len(),
+        threads,
+        |done| {
+            watch.moved(begun + done);
+            signal = stop();
+            if signal.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        },
+        |answers| {
+            let point = kept_point(experiment, &answers);
+            if let Some(folder) = &mut folder {
+                folder.append(&point)?;
+            }
+            kept.push(point);
+            Ok(())
+        },
+    );
+    watch.ended();
+    judged?;
+    let complete = kept.len() == experiment.utilisations.len();
+    let document = document(experiment, &kept, !complete);
+    if let Some(folder) = &folder {
+        folder.write_results(&document, &kept)?;
+    }
+    Ok(Swept { document, signal: signal.filter(|_| !complete) })
+}
+
+/// For how long a lock is asked for: a process that another thread is just starting has what this one
+/// had open, with its locks, until it becomes its program.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// The folder, locked against another sweep until this is dropped. Where the file system has no
+/// locks, it is taken as it is.
+fn held(path: &Path) -> Result<File, SweepError> {
+    let place = SweepFolder::place(path)?;
+    let begun = Instant::now();
+    while let Ok(false) = lock::try_exclusive(&place) {
+        if begun.elapsed() > PATIENCE {
+            return Err(SweepError::InUse(path.to_path_buf()));
+        }
+        std::thread::sleep(PATIENCE / 50);
+    }
+    Ok(place)
+}
+
+/// A finished point, counted.
+fn kept_point(experiment: &Experiment, answers: &Answers) -> KeptPoint {
+    let names = || experiment.analyses.iter().map(|analysis| analysis.name.to_owned());
+    let judged = || answers.sets.iter().filter_map(|set| set.answers.as_ref());
+    let counted = |wanted: Answer| {
+        let count = |at: usize| judged().filter(|set| set[at] == wanted).count() as u64;
+        names().enumerate().map(|(at, name)| (name, count(at))).collect()
+    };
+    let letters = |at: usize| judged().map(|set| letter(set[at])).collect();
+    KeptPoint {
+        number: answers.number,
+        point: SweepPoint {
+            utilisation: experiment.utilisations[answers.number].as_f64(),
+            sets: judged().count() as u64,
+            redrawn: answers.sets.iter().map(|set| set.redrawn).sum(),
+            accepted: counted(Answer::Accepted),
+            undecided: counted(Answer::Undecided),
+        },
+        answers: match experiment.keep_sets {
+            true => names().enumerate().map(|(at, name)| (name, letters(at))).collect(),
+            false => BTreeMap::new(),
+        },
+    }
+}
+
+fn letter(answer: Answer) -> char {
+    match answer {
+        Answer::Accepted => ACCEPTED,
+        Answer::Refused => REFUSED,
+        Answer::Undecided => UNDECIDED,
+    }
+}
+
+fn document(experiment: &Experiment, kept: &[KeptPoint], interrupted: bool) -> SweepDocument {
+    let mut points: Vec<SweepPoint> = kept.iter().map(|kept| kept.point.clone()).collect();
+    let weight: u64 =
+        experiment.utilisations.iter().take(points.len()).map(|point| point.count()).sum();
+    let weighted = |name: &str| {
+        let each = experiment.utilisations.iter().zip(&points).map(|(utilisation, point)| {
+            let accepted = point.accepted.get(name).copied().unwrap_or(0);
+            utilisation.as_f64() * accepted as f64 / point.sets.max(1) as f64
+        });
+        each.sum::<f64>() / Millionths::new(weight.max(1)).as_f64()
+    };
+    let each = experiment.analyses.iter();
+    let mut weighted: BTreeMap<String, f64> =
+        each.map(|analysis| (analysis.name.to_owned(), weighted(analysis.name))).collect();
+    // Who asked by an older word finds the numbers under it, too.
+    for (word, name) in &experiment.older {
+        also(&mut weighted, word, name);
+        for point in &mut points {
+            also(&mut point.accepted, word, name);
+            also(&mut point.undecided, word, name);
+        }
+    }
+    let (schema, facts) = (SWEEP_SCHEMA.to_owned(), experiment.facts());
+    SweepDocument { schema, experiment: facts, points, weighted, interrupted }
+}
+
+/// Puts what stands under `name` under `word`, too.
+fn also<T: Copy>(numbers: &mut BTreeMap<String, T>, word: &str, name: &str) {
+    if let Some(number) = numbers.get(name).copied() {
+        numbers.insert(word.to_owned(), number);
+    }
+}
