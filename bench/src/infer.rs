@@ -8,8 +8,8 @@ use anyhow::Result;
 use hourglass_clock::{Counter, Reading};
 use hourglass_sys::rseq::{self, State};
 use hourglass_sys::thread::Counters;
-use hourglass_workload::Stage;
-use hourglass_workload::witness::{Senses, ThreadSenses};
+use hourglass_workload::MeasuringCounter;
+use hourglass_workload::witness::{EvidenceSource, ThreadEvidence};
 
 use crate::document::Row;
 use crate::paired::{Rounds, median};
@@ -41,14 +41,14 @@ impl<C: Counter> Counter for Blind<C> {
     }
 }
 
-impl<C: Counter> Stage for Blind<C> {
-    type Senses = Nobody;
+impl<C: Counter> MeasuringCounter for Blind<C> {
+    type EvidenceSource = Nobody;
 }
 
 /// Cannot be made.
 enum Nobody {}
 
-impl Senses for Nobody {
+impl EvidenceSource for Nobody {
     fn arm(&mut self) {}
 
     fn look(&self) -> Option<State> {
@@ -80,7 +80,7 @@ fn classifier(rounds: u32) -> Result<Vec<Row>> {
         let mut pair = [0.0; 2];
         found.round(|subject| {
             pair[subject] = match subject {
-                0 => seeing.round(|| Some(ThreadSenses::open(&tested))),
+                0 => seeing.round(|| Some(ThreadEvidence::open(&tested))),
                 _ => blind.round(|| None),
             };
             pair[subject]

@@ -14,7 +14,7 @@ use hourglass_time::Span;
 use hourglass_workload::memory::Memory;
 use hourglass_workload::recorder::Settings;
 use hourglass_workload::wake::{Alarm, WakeUp};
-use hourglass_workload::{Recorder, Stage, Timeline, Work};
+use hourglass_workload::{MeasuringCounter, Recorder, Timeline, Work};
 
 use crate::document::Row;
 use crate::paired::{Rounds, compare, median};
@@ -77,7 +77,7 @@ pub(crate) struct GapLoop<C> {
     calibration: Calibration,
 }
 
-impl<C: Stage + Copy> GapLoop<C> {
+impl<C: MeasuringCounter + Copy> GapLoop<C> {
     /// Calibrates the counter, which takes 50 ms.
     pub(crate) fn new(counter: C) -> Result<GapLoop<C>> {
         let first = Pair::read(&counter);
@@ -88,11 +88,11 @@ impl<C: Stage + Copy> GapLoop<C> {
     }
 
     /// The fastest of a round's turns, ns an iteration. `senses` are opened anew for each.
-    pub(crate) fn round(&self, senses: impl Fn() -> Option<C::Senses>) -> f64 {
+    pub(crate) fn round(&self, senses: impl Fn() -> Option<C::EvidenceSource>) -> f64 {
         (0..TURNS).map(|_| self.turn(senses())).fold(f64::INFINITY, f64::min)
     }
 
-    fn turn(&self, senses: Option<C::Senses>) -> f64 {
+    fn turn(&self, senses: Option<C::EvidenceSource>) -> f64 {
         let stop = AtomicBool::new(false);
         let memory = Memory::new(1_000, false, false);
         let now = Pair::read(&self.counter);

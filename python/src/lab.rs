@@ -11,7 +11,7 @@ use hourglass_lab::compare::rounds::{
 };
 use hourglass_lab::compare::{Rules, folders};
 use hourglass_lab::model::document::Warning;
-use hourglass_lab::workload::Board;
+use hourglass_lab::workload::LiveThreads;
 use hourglass_lab::{Failure as NoRun, Finished, Request, Watch, workload_file};
 use hourglass_time::Span;
 use pyo3::prelude::*;
@@ -30,7 +30,7 @@ impl Watch for Unwatched {
     fn warn(&mut self, _: &[Warning]) {}
     fn started(&mut self, _: Span, _: bool) {}
     fn tick(&mut self, _: Span) {}
-    fn board(&mut self, _: &Board) {}
+    fn live_threads(&mut self, _: &LiveThreads) {}
     fn ended(&mut self) {}
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use hourglass_lab::infer::cause::AttributedGap;
 use hourglass_lab::model::document::RunDocument;
 use hourglass_lab::model::{Interval, KernelEvent};
-use hourglass_lab::{Finished, Recalled, recall};
+use hourglass_lab::{Finished, KeptRun, open_run as open_folder};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde::Serialize;
@@ -26,7 +26,7 @@ pub(crate) struct RunData {
 /// Where the records are.
 enum Records {
     /// In a folder, read as they are asked for.
-    Kept(Box<Recalled>, PathBuf),
+    Kept(Box<KeptRun>, PathBuf),
     /// Here.
     Held(Box<Held>),
 }
@@ -47,7 +47,7 @@ fn damaged(error: impl std::fmt::Display) -> Failure {
 impl RunData {
     /// Opens a run folder; what its document lacks is inferred, as `hourglass show` does.
     pub(crate) fn open(path: &Path) -> Result<RunData, Failure> {
-        let mut recalled = recall(path).map_err(damaged)?;
+        let mut recalled = open_folder(path).map_err(damaged)?;
         recalled.find_causes();
         recalled.infer();
         let document = recalled.document.clone();

@@ -21,12 +21,12 @@ pub(crate) use hourglass_lab::store::{LatencyError, TraceError};
 pub(crate) use hourglass_lab::task_input;
 pub(crate) use hourglass_lab::workload::spec::MOST_THREADS;
 pub(crate) use hourglass_lab::workload::{
-    Board, RunSpec, SpecError, Steps, ThreadSpec, models, wake,
+    LiveThreads, RunSpec, SpecError, Steps, ThreadSpec, models, wake,
 };
 pub(crate) use hourglass_lab::workload_file;
 pub(crate) use hourglass_lab::{ClockPolicy, SourceName, UnknownClockPolicy, UnknownSource};
 pub(crate) use hourglass_lab::{
-    Failure, Finished, Gates, Limit, Recalled, Request, Watch, Whole, recall, run,
+    Failure, Finished, Gates, KeptRun, Limit, Request, RunContents, Watch, open_run, run,
 };
 pub(crate) use hourglass_papers as paper;
 pub(crate) use hourglass_reserve::session as reserve;
@@ -55,7 +55,7 @@ impl Source for Finished {
 }
 
 /// A run in a folder.
-impl Source for Recalled {
+impl Source for KeptRun {
     fn document(&self) -> &RunDocument {
         &self.document
     }

@@ -86,7 +86,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 #[cfg(test)]
 mod tests {
-    use hourglass_lab::recall;
+    use hourglass_lab::open_run;
     use hourglass_model::{Interval, Onset};
 
     use super::*;
@@ -105,7 +105,7 @@ mod tests {
         assert!(thread.tid.is_some() && !finished.document.manifest.evidence.is_empty());
         assert_eq!(finished.jobs(0).count(), 20);
 
-        let recalled = recall(&path).unwrap();
+        let recalled = open_run(&path).unwrap();
         assert_eq!(recalled.document.result, finished.document.result);
         let stored: Vec<Interval> = recalled.intervals().unwrap().map(Result::unwrap).collect();
         assert_eq!(stored, finished.intervals().collect::<Vec<_>>());

@@ -31,7 +31,7 @@ use hourglass_time::Span;
 use hourglass_workload::jobs::{Job, Jobs};
 use hourglass_workload::run::{Measured, RunError, Shortfall, ThreadOutcome};
 use hourglass_workload::spec::{RunSpec, SpecError};
-use hourglass_workload::{Board, Buckets};
+use hourglass_workload::{Buckets, LiveThreads};
 use thiserror::Error;
 
 use crate::causes::Explanation;
@@ -43,10 +43,10 @@ use crate::gates::{self, GateError, Gates};
 use crate::inferences;
 use crate::kernel_trace;
 use crate::niceness;
-use crate::passing::Passing;
 use crate::records::{self, lateness_ps, merged, switches};
 use crate::reserver::Kernel;
 use crate::resources::{check_cpus, check_memory};
+use crate::run_observer::RunObserver;
 use crate::strays;
 use crate::switch_records;
 use crate::wakeups;
@@ -94,8 +94,8 @@ pub trait Watch {
     /// So much has passed; about ten times a second, if ticking.
     fn tick(&mut self, elapsed: Span);
     /// Before the run begins: where it can be seen how the threads are doing.
-    fn board(&mut self, board: &Board) {
-        let _ = board;
+    fn live_threads(&mut self, live_threads: &LiveThreads) {
+        let _ = live_threads;
     }
     /// Somebody asked by SIGUSR1 how the run goes, if the specification says that one may.
     fn asked(&mut self, elapsed: Span) {
@@ -359,7 +359,7 @@ pub(crate) fn run_and_add(
         advice::judge_again(&host, &advice::without(&wanted, refused), warnings);
     };
     let (told, switches_of) = (&mut warnings, recorder);
-    let mut passing = Passing {
+    let mut run_observer = RunObserver {
         watch,
         warnings: told,
         without: &without,
@@ -367,7 +367,7 @@ pub(crate) fn run_and_add(
         switches: switches_of,
     };
     let reserver = Kernel::for_run(&spec);
-    let measured = hourglass_workload::run(&spec, choice, &reserver, &mut passing)
+    let measured = hourglass_workload::run(&spec, choice, &reserver, &mut run_observer)
         .map_err(|error| failure(error, &host))?;
     let hit = gates::hit_report(&measured, &spec.guard);
     if let (Some(hit), Some(command)) = (&hit, &gates.on_hit) {

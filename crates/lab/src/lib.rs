@@ -2,7 +2,7 @@
 //!
 //! Owns: running a specification and explaining its numbers ([`experiment`]), the same for a loop of
 //! the user's own ([`own_loop`]), causes of gaps ([`causes`]), runs compared ([`compare`]), reading a
-//! kept run ([`mod@recall`]), limits that a run has to keep ([`gates`]), workload files ([`workload_file`]), sets of
+//! kept run ([`kept_run`]), limits that a run has to keep ([`gates`]), workload files ([`workload_file`]), sets of
 //! tasks read ([`task_input`]) and made threads of ([`task_threads`]).
 //! Must not: draw, print, or parse arguments.
 
@@ -19,21 +19,21 @@ pub mod experiment;
 mod findings;
 pub mod gates;
 mod inferences;
+pub mod kept_run;
 mod kernel_trace;
 mod niceness;
 pub mod noise;
 pub mod own_loop;
-mod passing;
-pub mod recall;
 mod records;
 mod reserver;
 mod resources;
+pub mod run_contents;
+mod run_observer;
 mod strays;
 mod switch_records;
 pub mod task_input;
 pub mod task_threads;
 mod wakeups;
-pub mod whole;
 pub mod workload_file;
 
 pub use causes::Explanation;
@@ -47,8 +47,8 @@ pub use hourglass_clock::{
 
 pub use gates::{Gates, Limit};
 
-pub use recall::{Recalled, recall};
-pub use whole::{Whole, WholeError};
+pub use kept_run::{KeptRun, open_run};
+pub use run_contents::{RunContents, RunContentsError};
 
 /// The types of which a run is specified.
 pub use hourglass_workload as workload;

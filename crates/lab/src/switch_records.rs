@@ -11,7 +11,7 @@ use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::perf::{Refused, Switch, SwitchRecords, Way};
 use hourglass_time::Span;
 use hourglass_workload::spec::RunSpec;
-use hourglass_workload::{Board, Timeline};
+use hourglass_workload::{LiveThreads, Timeline};
 
 /// Room for each second of the run, bytes: a thousand switches, each told twice.
 const BYTES_PER_SECOND: u64 = 64 << 10;
@@ -66,7 +66,7 @@ pub(crate) struct Session {
     /// Threads that write a trace, by their numbers: the others have nothing to explain.
     wanted: Vec<u32>,
     bytes: usize,
-    board: Option<Board>,
+    live_threads: Option<LiveThreads>,
     open: Result<Vec<SwitchRecords>, Refused>,
     first: Moment,
     last: Moment,
@@ -88,27 +88,34 @@ impl Session {
         let bytes = seconds.saturating_mul(BYTES_PER_SECOND).min(most);
         let bytes = usize::try_from(bytes).unwrap_or(0);
         let (first, last) = (Moment::default(), Moment::default());
-        Session { wanted, bytes, board: None, open: Ok(Vec::new()), first, last }
+        Session { wanted, bytes, live_threads: None, open: Ok(Vec::new()), first, last }
     }
 
     /// For the calling thread, which is a run's only one, however long that takes.
     pub(crate) fn of_this_thread() -> Session {
         let (first, last) = (Moment::default(), Moment::default());
         let bytes = usize::try_from(BYTES_WITHOUT_END).unwrap_or(0);
-        let mut session =
-            Session { wanted: vec![0], bytes, board: None, open: Ok(Vec::new()), first, last };
+        let mut session = Session {
+            wanted: vec![0],
+            bytes,
+            live_threads: None,
+            open: Ok(Vec::new()),
+            first,
+            last,
+        };
         session.begin_for(&[hourglass_sys::thread::id()]);
         session
     }
 
     /// Where the kernel's numbers of the threads will stand.
-    pub(crate) fn know(&mut self, board: &Board) {
-        self.board = Some(board.clone());
+    pub(crate) fn know(&mut self, live_threads: &LiveThreads) {
+        self.live_threads = Some(live_threads.clone());
     }
 
     /// Makes the rings and begins to record. All threads or none.
     pub(crate) fn begin(&mut self) {
-        let tids: Vec<u32> = self.board.iter().flat_map(Board::read).map(|live| live.tid).collect();
+        let tids: Vec<u32> =
+            self.live_threads.iter().flat_map(LiveThreads::read).map(|live| live.tid).collect();
         self.begin_for(&tids);
     }
 
@@ -297,7 +304,7 @@ mod tests {
     #[test]
     fn a_session_without_threads_records_nothing() {
         let mut session = Session::of(Vec::new(), Span::from_secs(1));
-        session.know(&Board::new(0));
+        session.know(&LiveThreads::new(0));
         session.begin();
         session.end();
         let found = session.finish();

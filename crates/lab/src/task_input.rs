@@ -15,7 +15,7 @@ use hourglass_time::Span;
 use thiserror::Error;
 
 use crate::workload_file::online_cpus;
-use crate::{WholeError, recall};
+use crate::{RunContentsError, open_run};
 
 /// A file of tasks has at most so many bytes: 64 MiB. A thousand tasks take a tenth of one.
 pub const MOST_BYTES: u64 = 64 << 20;
@@ -162,7 +162,7 @@ pub enum InputError {
     Trace(#[from] TraceError),
     /// There is more in the folder than is read at a time.
     #[error(transparent)]
-    TooMuch(#[from] WholeError),
+    TooMuch(#[from] RunContentsError),
     /// The description is wrong.
     #[error("{}: {source}", .path.display())]
     Tasks {
@@ -218,7 +218,7 @@ pub fn parse(path: &Path, text: &str, source: Option<Source>) -> Result<Input, I
 }
 
 fn run_folder(path: &Path) -> Result<Input, InputError> {
-    let recalled = recall(path)?;
+    let recalled = open_run(path)?;
     recalled.check_size()?;
     let intervals = recalled.intervals()?.collect::<Result<Vec<_>, _>>()?;
     let read = TaskSet::from_run(&recalled.document.manifest, &intervals)

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use hourglass_lab::workload::models;
 use hourglass_lab::workload::spec::{RunSpec, ThreadSpec};
-use hourglass_lab::{Recalled, Request, recall};
+use hourglass_lab::{KeptRun, Request, open_run};
 use hourglass_model::document::Warning;
 use hourglass_time::Span;
 
@@ -18,7 +18,7 @@ fn latencies_in(folder: &Path) {
     hourglass_lab::run(request, &mut ()).unwrap();
 }
 
-fn said(recalled: &Recalled) -> Vec<&Warning> {
+fn said(recalled: &KeptRun) -> Vec<&Warning> {
     let warnings = &recalled.document.result.warnings;
     warnings.iter().filter(|warning| warning.id == "latency-log").collect()
 }
@@ -30,9 +30,9 @@ fn a_damaged_log_of_latencies_is_noticed() {
     let home = tempfile::tempdir().unwrap();
     let folder = home.path().join("run");
     latencies_in(&folder);
-    let sound = recall(&folder).unwrap();
+    let sound = open_run(&folder).unwrap();
     assert!(said(&sound).is_empty(), "{:?}", said(&sound));
-    let whole = sound.whole().unwrap();
+    let contents = sound.contents().unwrap();
     let log = folder.join("latency.hlog");
     let text = fs::read_to_string(&log).unwrap();
     // The line with the histogram; those above it are comments and the legend.
@@ -40,11 +40,11 @@ fn a_damaged_log_of_latencies_is_noticed() {
     let half = &last[..last.len() / 2];
     for damaged in [format!("{above}\n{half}\n"), format!("{above}\n"), "x".to_owned()] {
         fs::write(&log, &damaged).unwrap();
-        let recalled = recall(&folder).unwrap();
+        let recalled = open_run(&folder).unwrap();
         assert_eq!(said(&recalled).len(), 1, "{damaged}");
         assert!(said(&recalled)[0].text.contains("latency.hlog"), "{:?}", said(&recalled));
-        assert_eq!(recalled.whole().unwrap().latencies_us, whole.latencies_us);
+        assert_eq!(recalled.contents().unwrap().latencies_us, contents.latencies_us);
     }
     fs::remove_file(&log).unwrap();
-    assert_eq!(said(&recall(&folder).unwrap()).len(), 1);
+    assert_eq!(said(&open_run(&folder).unwrap()).len(), 1);
 }

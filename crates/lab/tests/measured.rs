@@ -10,7 +10,7 @@ use hourglass_lab::own_loop::MeasuredLoop;
 use hourglass_lab::workload::LoopSpec;
 use hourglass_lab::workload::spec::{RunSpec, ThreadSpec};
 use hourglass_lab::workload::{models, wake};
-use hourglass_lab::{Failure, Finished, Gates, Request, recall};
+use hourglass_lab::{Failure, Finished, Gates, Request, open_run};
 use hourglass_model::document::{CauseReport, Warning};
 use hourglass_model::manifest::EvidenceFacts;
 use hourglass_model::{Cause, CpuSet, Interval, KernelEvent, Policy};
@@ -87,8 +87,8 @@ fn all_models_together_leave_a_sound_timeline() {
         assert_eq!(thread.work.is_some(), words.contains("SCAN"));
         assert_eq!(thread.deadlines.is_some(), words.contains("PERIODIC"));
         if let Some(periods) = thread.deadlines {
-            let whole = if words.starts_with("CPU") { 15 } else { 30 };
-            assert_eq!(periods.hit + periods.missed + periods.lost, whole, "{words}");
+            let contents = if words.starts_with("CPU") { 15 } else { 30 };
+            assert_eq!(periods.hit + periods.missed + periods.lost, contents, "{words}");
         }
     }
 }
@@ -194,7 +194,7 @@ fn recorded_switches_lie_outside_the_intervals() {
         let counted = intervals.iter().filter_map(|interval| interval.evidence.counted);
         let counted: usize = counted.map(|counted| usize::from(counted.voluntary)).sum();
         assert!(waits >= counted && counted > 5, "{waits} waits, {counted} counted");
-        assert_eq!(recall(&path).unwrap().whole().unwrap().events, events);
+        assert_eq!(open_run(&path).unwrap().contents().unwrap().events, events);
         // The two clocks are compared to better than this.
         const ERROR_NS: i64 = 5_000;
         let ran = |event: &KernelEvent| {
@@ -268,18 +268,21 @@ fn a_folder_whose_clock_drifted_says_so() {
     // As an older version would have written it, whose causes are found anew.
     manifest["result"]["causes"] = serde_json::json!([]);
     std::fs::write(&path, manifest.to_string()).unwrap();
-    let mut recalled = recall(&folder).unwrap();
+    let mut recalled = open_run(&folder).unwrap();
     let told = recalled.document.result.warnings.iter().filter(is_drift).count();
     assert_eq!(told, 1);
     recalled.find_causes();
-    let whole = recalled.whole().unwrap();
-    assert_eq!(whole.intervals, finished.intervals().collect::<Vec<_>>());
+    let contents = recalled.contents().unwrap();
+    assert_eq!(contents.intervals, finished.intervals().collect::<Vec<_>>());
     let counted = |causes: &[CauseReport]| causes.iter().map(|cause| cause.count).sum::<u64>();
-    assert_eq!(counted(&recalled.document.result.causes), whole.causes.len() as u64);
+    assert_eq!(counted(&recalled.document.result.causes), contents.causes.len() as u64);
     let by_records = |gap: &AttributedGap| {
         gap.evidence.contains(Sign::RecordedSwitch) || gap.evidence.contains(Sign::NoRecordedSwitch)
     };
-    assert!(!whole.causes.iter().any(by_records), "their clock cannot be put beside the trace's");
+    assert!(
+        !contents.causes.iter().any(by_records),
+        "their clock cannot be put beside the trace's"
+    );
 }
 
 /// Never below: every job receives at least what it asked for, in ns as they are stored.
@@ -326,7 +329,7 @@ fn the_trace_tells_what_the_recorder_counted() {
     let threads = vec![thread("CPU"), thread("PERIODIC 1ms 10ms"), thread("LAT 5ms")];
     let finished = run_in(spec(200, threads), Some(path.clone())).unwrap();
     assert!(matches!(finished.kept, Some(Ok(_))));
-    let recalled = recall(&path).unwrap();
+    let recalled = open_run(&path).unwrap();
     assert_eq!(recalled.document.result, finished.document.result);
     let mut summary = TraceSummary::new();
     let stored: Vec<Interval> = recalled.intervals().unwrap().map(Result::unwrap).collect();
@@ -480,14 +483,14 @@ fn inferences_of_two_threads_on_a_cpu() {
     let rate = find("switches", "rate").map_or(0.0, |rate| rate.value);
     assert!((rate * 0.4 - found.len() as f64).abs() < 1.5, "{rate} a second, {}", found.len());
     assert!(find("switch_cost_voluntary", "fastest").is_none());
-    assert_eq!(recall(&folder).unwrap().document.result.inferences, *inferences);
+    assert_eq!(open_run(&folder).unwrap().document.result.inferences, *inferences);
     // A folder that was written before there were inferences has them from its trace.
     let path = folder.join("manifest.json");
     let mut manifest: serde_json::Value =
         serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
     manifest["result"].as_object_mut().unwrap().remove("inferences").unwrap();
     std::fs::write(&path, manifest.to_string()).unwrap();
-    let mut recalled = recall(&folder).unwrap();
+    let mut recalled = open_run(&folder).unwrap();
     assert!(recalled.document.result.inferences.is_empty());
     recalled.infer();
     assert_eq!(recalled.document.result.inferences, *inferences);

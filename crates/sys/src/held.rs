@@ -77,22 +77,22 @@ mod tests {
 
     use super::*;
     use crate::posix_timer::realtime_signals;
-    use crate::stop::{Seat, Strength};
+    use crate::stop::{Strength, WatchedThread};
 
     #[test]
     fn whoever_holds_it_is_not_stopped() {
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                let seat = Seat::take(realtime_signals().0 + 6).unwrap();
-                seat.gate().set_strength(Strength::Suspend);
+                let watched = WatchedThread::take(realtime_signals().0 + 6).unwrap();
+                watched.gate().set_strength(Strength::Suspend);
                 let lock = Mutex::new(1);
                 let mut held = Held::new(|| lock.lock().unwrap());
                 assert!(Held::maybe(|| lock.try_lock().ok()).is_none());
                 *held += 1;
-                assert!(seat.arm(0));
-                assert_eq!((*held, seat.gate().faults()), (2, 0));
+                assert!(watched.arm(0));
+                assert_eq!((*held, watched.gate().faults()), (2, 0));
                 drop(held);
-                assert_eq!(seat.gate().faults(), 1);
+                assert_eq!(watched.gate().faults(), 1);
             });
         });
     }

@@ -17,19 +17,19 @@ pub const SIGUSR1: i32 = libc::SIGUSR1;
 /// The signal that gets a thread out of a wait.
 const KICK: libc::c_int = libc::SIGUSR2;
 
-/// What [`ring_on_stop`] was asked to ring.
-static STOP_BELL: AtomicPtr<AtomicU32> = AtomicPtr::new(ptr::null_mut());
+/// What [`notify_on_stop`] was asked to ring.
+static STOP_WORD: AtomicPtr<AtomicU32> = AtomicPtr::new(ptr::null_mut());
 
-/// What a stop adds to its bell; the lowest bit is a latch's.
-const STROKE: u32 = 2;
+/// What a stop adds to its word; the lowest bit is a latch's.
+const CALL: u32 = 2;
 
 extern "C" fn on_stop(signal: libc::c_int) {
     STOP_SIGNAL.store(signal, Ordering::Relaxed);
     STOP_ASKED.store(true, Ordering::Release);
     // SAFETY: a pointer that is not null came from a `&'static AtomicU32`.
-    if let Some(bell) = unsafe { STOP_BELL.load(Ordering::Acquire).as_ref() } {
-        bell.fetch_add(STROKE, Ordering::AcqRel);
-        futex::wake(bell, u32::MAX);
+    if let Some(word) = unsafe { STOP_WORD.load(Ordering::Acquire).as_ref() } {
+        word.fetch_add(CALL, Ordering::AcqRel);
+        futex::wake(word, u32::MAX);
     }
 }
 
@@ -94,10 +94,10 @@ pub fn stop_asked() -> Option<i32> {
     STOP_ASKED.load(Ordering::Acquire).then(|| STOP_SIGNAL.load(Ordering::Relaxed))
 }
 
-/// From here on a signal of [`catch_stop`] also adds 2 to `bell` and wakes whoever waits on it: the signal
+/// From here on a signal of [`catch_stop`] also adds 2 to `word` and wakes whoever waits on it: the signal
 /// may be given to a thread that waits for something else. A later call replaces this one.
-pub fn ring_on_stop(bell: &'static AtomicU32) {
-    STOP_BELL.store(ptr::from_ref(bell).cast_mut(), Ordering::Release);
+pub fn notify_on_stop(word: &'static AtomicU32) {
+    STOP_WORD.store(ptr::from_ref(word).cast_mut(), Ordering::Release);
 }
 
 /// The signals that [`catch_stop`] takes.
@@ -288,7 +288,7 @@ mod tests {
         static OWN: AtomicU32 = AtomicU32::new(0);
         static BELL: AtomicU32 = AtomicU32::new(0);
         latch(libc::SIGHUP, &OWN).unwrap();
-        ring_on_stop(&BELL);
+        notify_on_stop(&BELL);
         for (stopped, own) in [(true, 1), (false, 0)] {
             OWN.store(0, Ordering::Release);
             BELL.store(0, Ordering::Release);
@@ -300,7 +300,7 @@ mod tests {
                 (stop_asked(), OWN.load(Ordering::Acquire))
             });
             assert_eq!(asked.unwrap(), (stopped.then_some(libc::SIGHUP), 0));
-            assert_eq!(BELL.load(Ordering::Acquire), if stopped { STROKE } else { 0 });
+            assert_eq!(BELL.load(Ordering::Acquire), if stopped { CALL } else { 0 });
             assert_eq!(stop_asked(), None);
             // Sent to the process, it may be another thread's.
             for _ in 0..1_000 {

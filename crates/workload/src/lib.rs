@@ -12,26 +12,26 @@
 
 #![forbid(unsafe_code)]
 
-mod bell;
 pub mod buckets;
 mod buffer;
-mod crew;
 pub mod guard;
 pub mod jobs;
 pub mod live;
 pub mod long_gaps;
 mod loop_time;
+mod measuring_counter;
 pub mod memory;
 pub mod models;
+mod notifier;
 pub mod own_loop;
 pub mod recorder;
 pub mod replay;
 pub mod reserving;
 pub mod run;
+mod run_threads;
 #[cfg(test)]
 mod simulated;
 pub mod spec;
-mod stage;
 mod thread;
 mod timeline;
 pub mod wake;
@@ -42,12 +42,12 @@ mod words;
 pub use buckets::{Buckets, Steps};
 pub use buffer::{Record, TraceBuffer};
 pub use guard::{Guard, Hit, HitKind};
-pub use live::{Board, Glance};
+pub use live::{Glance, LiveThreads};
 pub use long_gaps::{LongGap, LongGaps};
+pub use measuring_counter::{AnyCounter, MeasuringCounter};
 pub use own_loop::{LoopError, LoopSpec, OwnLoop};
 pub use recorder::{Ended, Recorder, Work};
 pub use run::{Measured, RunError, Watch, run};
 pub use spec::{RunSpec, SpecError, ThreadSpec};
-pub use stage::{AnyCounter, Stage};
 pub use timeline::{Epoch, Timeline};
 pub use words::{WordError, Words};

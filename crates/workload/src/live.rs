@@ -96,16 +96,16 @@ impl Live {
 
 /// All threads of a run, by their numbers.
 #[derive(Clone, Debug)]
-pub struct Board(Arc<[Arc<Live>]>);
+pub struct LiveThreads(Arc<[Arc<Live>]>);
 
-impl Board {
-    /// A board for so many threads.
+impl LiveThreads {
+    /// A place for each of so many threads.
     #[must_use]
-    pub fn new(threads: usize) -> Board {
-        Board((0..threads).map(|_| Arc::default()).collect())
+    pub fn new(threads: usize) -> LiveThreads {
+        LiveThreads((0..threads).map(|_| Arc::default()).collect())
     }
 
-    pub(crate) fn seat(&self, thread: u32) -> Option<Arc<Live>> {
+    pub(crate) fn slot(&self, thread: u32) -> Option<Arc<Live>> {
         self.0.get(thread as usize).cloned()
     }
 
@@ -121,16 +121,16 @@ mod tests {
 
     #[test]
     fn a_glance_shows_what_was_counted() {
-        let board = Board::new(2);
-        let seat = board.seat(1).unwrap();
-        seat.set_tid(7);
-        [30, 10, 20].into_iter().for_each(|ns| seat.record(ns));
-        seat.lose(4);
-        let glances: Vec<Glance> = board.read().collect();
+        let live_threads = LiveThreads::new(2);
+        let slot = live_threads.slot(1).unwrap();
+        slot.set_tid(7);
+        [30, 10, 20].into_iter().for_each(|ns| slot.record(ns));
+        slot.lose(4);
+        let glances: Vec<Glance> = live_threads.read().collect();
         assert_eq!(glances[0], Glance::default());
         let wanted =
             Glance { tid: 7, count: 3, lost: 4, last_ns: 20, min_ns: 10, max_ns: 30, total_ns: 60 };
         assert_eq!(glances[1], wanted);
-        assert!(board.seat(2).is_none());
+        assert!(live_threads.slot(2).is_none());
     }
 }

@@ -19,15 +19,15 @@ use thiserror::Error;
 
 use crate::buffer::Record;
 use crate::jobs::Job;
+use crate::measuring_counter::{AnyCounter, MeasuringCounter, with_counter, with_recorder};
 use crate::memory::Memory;
 use crate::recorder::{AnyRecorder, Recorder, Settings};
 use crate::run::{Measured, ThreadOutcome, calibrate, conclude};
 use crate::spec::DEFAULT_RECORDS;
-use crate::stage::{AnyCounter, Stage, with_counter, with_recorder};
 use crate::thread::{account, difference, wrap};
 use crate::timeline::Timeline;
 use crate::wake::{Alarm, WakeUp};
-use crate::witness::ThreadSenses;
+use crate::witness::ThreadEvidence;
 
 /// What is known of a loop before it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -164,13 +164,13 @@ impl OwnLoop {
             live: None,
             charge: u64::MAX,
         };
-        let senses = ThreadSenses::open(&tested);
+        let source = ThreadEvidence::open(&tested);
         let kernel = account();
         // Of no size, so that nothing is leaked.
         let sleepless = Box::leak(Box::new(Sleepless));
         let mut recorder = with_counter!(counter, counter => {
             let recorder = Recorder::new(counter, settings, memory, sleepless, &NEVER);
-            wrap(recorder.asking(senses).within(&os::affinity().unwrap_or_default()))
+            wrap(recorder.asking(source).within(&os::affinity().unwrap_or_default()))
         });
         with_recorder!(&mut recorder, r => r.await_marks());
         let account = Account::new(&spec, &timeline);
@@ -387,7 +387,7 @@ impl Account {
 }
 
 #[inline]
-fn begin<C: Stage>(recorder: &mut Recorder<C>, account: &mut Account, due: Option<u64>) {
+fn begin<C: MeasuringCounter>(recorder: &mut Recorder<C>, account: &mut Account, due: Option<u64>) {
     end(recorder, account);
     recorder.resume();
     let due = due.unwrap_or(recorder.now());
@@ -396,7 +396,7 @@ fn begin<C: Stage>(recorder: &mut Recorder<C>, account: &mut Account, due: Optio
 }
 
 #[inline]
-fn end<C: Stage>(recorder: &mut Recorder<C>, account: &mut Account) {
+fn end<C: MeasuringCounter>(recorder: &mut Recorder<C>, account: &mut Account) {
     if account.running {
         recorder.pause();
         recorder.end_job();

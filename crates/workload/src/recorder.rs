@@ -35,8 +35,8 @@ use crate::guard::Hit;
 use crate::jobs::{Job, Jobs};
 use crate::live::Live;
 use crate::long_gaps::LongGaps;
+use crate::measuring_counter::MeasuringCounter;
 use crate::memory::{Gaps, Lateness, Memory};
-use crate::stage::Stage;
 use crate::timeline::Timeline;
 use crate::wake::{Alarm, WakeUp};
 
@@ -113,13 +113,13 @@ pub struct Settings {
 const PAUSED: Span = Span::from_micros(100);
 
 /// Records when one thread runs. Lives on that thread while it is measured.
-pub struct Recorder<'a, C: Stage> {
+pub struct Recorder<'a, C: MeasuringCounter> {
     counter: C,
     stop: &'a AtomicBool,
     wake_up: &'a mut dyn WakeUp,
     settings: Settings,
     memory: Memory,
-    witness: Witness<C::Senses>,
+    witness: Witness<C::EvidenceSource>,
     /// What must pass at least on every interval so that its length in ns does not fall short
     /// when both ends are rounded down.
     rounding: u64,
@@ -212,7 +212,7 @@ pub struct Recorded {
     pub hit: Option<Hit>,
 }
 
-impl<'a, C: Stage> Recorder<'a, C> {
+impl<'a, C: MeasuringCounter> Recorder<'a, C> {
     /// A recorder for the calling thread. `stop` ends it early.
     pub fn new(
         counter: C,
@@ -250,12 +250,12 @@ impl<'a, C: Stage> Recorder<'a, C> {
         }
     }
 
-    /// The same, asking these senses about every gap. They MUST be the calling thread's. A model that
+    /// The same, asking this source about every gap. It MUST be the calling thread's. A model that
     /// writes no trace has no use for them.
     #[must_use]
-    pub fn asking(mut self, senses: C::Senses) -> Recorder<'a, C> {
+    pub fn asking(mut self, source: C::EvidenceSource) -> Recorder<'a, C> {
         if self.memory.lateness.is_none() {
-            self.witness = Witness::with(senses);
+            self.witness = Witness::with(source);
         }
         self
     }

@@ -12,16 +12,16 @@ use hourglass_sys::{memory, signal, thread as os};
 use hourglass_time::Span;
 use thiserror::Error;
 
-use crate::bell;
-use crate::crew::Crew;
 use crate::guard::Hit;
-use crate::live::Board;
+use crate::live::LiveThreads;
 use crate::long_gaps::LongGaps;
 use crate::loop_time::LoopTime;
+use crate::measuring_counter::AnyCounter;
 use crate::memory::Memory;
+use crate::notifier;
 use crate::reserving::{Denied, Reserver};
+use crate::run_threads::RunThreads;
 use crate::spec::{RunSpec, SpecError, ThreadSpec};
-use crate::stage::AnyCounter;
 use crate::thread::{Gate, Order, Prepared, Shared};
 use crate::timeline::Timeline;
 use crate::wake::Unavailable;
@@ -50,8 +50,8 @@ pub trait Watch {
         let _ = shortfalls;
     }
     /// Before the run begins: where it can be seen how the threads are doing.
-    fn board(&mut self, board: &Board) {
-        let _ = board;
+    fn live_threads(&mut self, live_threads: &LiveThreads) {
+        let _ = live_threads;
     }
     /// Somebody asked by SIGUSR1 how the run goes, if the specification says that one may.
     fn asked(&mut self, elapsed: Span) {
@@ -158,13 +158,13 @@ pub fn run(
     // Without handlers an interrupt would end the program at once, which loses the run but
     // leaves nothing behind.
     let _ = signal::catch_stop();
-    bell::heed_stop();
+    notifier::heed_stop();
     if spec.snapshots {
         // Without it the signal would end the program, as it does any other.
-        let _ = bell::heed_questions();
+        let _ = notifier::heed_questions();
     }
-    let board = Board::new(spec.threads.len());
-    watch.board(&board);
+    let live_threads = LiveThreads::new(spec.threads.len());
+    watch.live_threads(&live_threads);
     let prepared = prepare(spec, counter);
     let memory = lock_memory(&prepared);
     let (gate, stop) = (Gate::default(), AtomicBool::new(false));
@@ -175,16 +175,16 @@ pub fn run(
         best_effort: spec.best_effort,
         warm_up: spec.warm_up,
         guard: &spec.guard,
-        board: &board,
+        live_threads: &live_threads,
         gate: &gate,
         stop: &stop,
         rseq: &tested,
     };
     let ran = std::thread::scope(|scope| {
-        let crew = Crew::spawn(scope, &shared, prepared)?;
-        let shortfalls = crew.await_set_up()?;
+        let run_threads = RunThreads::spawn(scope, &shared, prepared)?;
+        let shortfalls = run_threads.await_set_up()?;
         watch.refused(&shortfalls);
-        crew.await_warm()?;
+        run_threads.await_warm()?;
         // Whatever a watcher prints is printed before anything is measured.
         let elsewhere = match &spec.watch_on {
             Some(cpus) => cpus.clone(),
@@ -201,7 +201,7 @@ pub fn run(
         };
         gate.open(Order::Go(timeline, spec.duration));
         supervise(spec, &timeline, &stop, ticking, watch);
-        let threads = crew.join()?;
+        let threads = run_threads.join()?;
         if ticking {
             // Refused only if these CPUs went away meanwhile.
             let _ = os::set_affinity(home);
@@ -336,15 +336,18 @@ fn supervise(
         |now: u64| Span::from_nanos(now.saturating_sub(start).min(i64::MAX as u64) as i64);
     let mut now = now_ns(ClockId::Monotonic);
     loop {
-        let heard = bell::heard();
+        let heard = notifier::seen();
         if now >= end || signal::stop_asked().is_some() || stop.load(Ordering::Relaxed) {
             return;
         }
-        if spec.snapshots && bell::take_question() {
+        if spec.snapshots && notifier::take_question() {
             watch.asked(elapsed(now));
             continue;
         }
-        bell::wait(heard, if ticking { end.min(now.saturating_add(WATCH_PERIOD_NS)) } else { end });
+        notifier::wait(
+            heard,
+            if ticking { end.min(now.saturating_add(WATCH_PERIOD_NS)) } else { end },
+        );
         now = now_ns(ClockId::Monotonic);
         if ticking {
             watch.tick(elapsed(now));

@@ -9,13 +9,13 @@ use hourglass_sys::rseq::State;
 use hourglass_sys::thread::Counters;
 use hourglass_time::Span;
 
+use crate::measuring_counter::MeasuringCounter;
 use crate::memory::Memory;
 use crate::models::Execution;
 use crate::recorder::{Recorded, Recorder, Settings};
-use crate::stage::Stage;
 use crate::timeline::{Epoch, Timeline};
 use crate::wake::{Alarm, WakeUp};
-use crate::witness::Senses;
+use crate::witness::EvidenceSource;
 
 /// One tick is one nanosecond; the run begins here, so that times before it can be told.
 pub(crate) const EPOCH: u64 = 1_000_000;
@@ -60,7 +60,7 @@ pub(crate) struct Machine {
     involuntary: AtomicU64,
     /// Time for which another thread had the CPU, or the thread waited.
     away: AtomicU64,
-    /// What each question to the senses takes.
+    /// What each question to the source takes.
     pub(crate) asking: u64,
     /// How late wake-ups are.
     pub(crate) wake_latency: u64,
@@ -147,7 +147,7 @@ impl Machine {
         now
     }
 
-    /// A question to the senses.
+    /// A question to the source.
     fn ask(&self) {
         if self.asking > 0 {
             self.pass(self.asking);
@@ -183,11 +183,11 @@ impl Counter for &Machine {
     }
 }
 
-impl Stage for &Machine {
-    type Senses = Self;
+impl MeasuringCounter for &Machine {
+    type EvidenceSource = Self;
 }
 
-impl Senses for &Machine {
+impl EvidenceSource for &Machine {
     fn arm(&mut self) {
         self.ask();
         self.kept.store(true, Ordering::Relaxed);

@@ -14,18 +14,18 @@ use hourglass_sys::wait::nanosleep_until;
 use hourglass_time::Span;
 
 use crate::guard::Guard;
-use crate::live::Board;
+use crate::live::LiveThreads;
 use crate::loop_time::LoopTime;
+use crate::measuring_counter::{AnyCounter, MeasuringCounter, with_counter};
 use crate::memory::Memory;
 use crate::models::AnyExecution;
 use crate::recorder::{AnyRecorder, Recorded, Recorder, Settings};
 use crate::reserving::{Means, Reserver};
 use crate::run::{Refused, Shortfall};
 use crate::spec::ThreadSpec;
-use crate::stage::{AnyCounter, Stage, with_counter};
 use crate::timeline::Timeline;
 use crate::wake::{Opened, Sleeper};
-use crate::witness::ThreadSenses;
+use crate::witness::ThreadEvidence;
 
 /// Before its start a thread polls the counter for this long, so that the kernel's wake-up does
 /// not delay it.
@@ -72,7 +72,7 @@ pub(crate) struct Shared<'a> {
     pub(crate) best_effort: bool,
     pub(crate) warm_up: Span,
     pub(crate) guard: &'a Guard,
-    pub(crate) board: &'a Board,
+    pub(crate) live_threads: &'a LiveThreads,
     pub(crate) gate: &'a Gate,
     pub(crate) stop: &'a AtomicBool,
     /// Whether critical sections tell on this machine what they should.
@@ -90,7 +90,7 @@ pub(crate) struct Prepared {
 
 /// What a thread tells before it is measured.
 #[derive(Clone, Debug)]
-pub(crate) enum Told {
+pub(crate) enum ThreadReport {
     /// It is set up, as far as it was allowed to be.
     SetUp {
         /// The kernel's number of the thread.
@@ -132,7 +132,7 @@ pub struct ThreadOutcome {
 impl Prepared {
     /// The life of the thread. `tell` hears of each step on the way to the gate. The execution
     /// comes back too, so that its memory is not freed while others are measured.
-    pub(crate) fn live(self, shared: &Shared, tell: impl Fn(Told)) -> Option<Life> {
+    pub(crate) fn live(self, shared: &Shared, tell: impl Fn(ThreadReport)) -> Option<Life> {
         let Prepared { id, spec, mut execution, memory, loop_time } = self;
         let mut shortfalls = Vec::new();
         let (policy, means) = enter(id, &spec, shared, &mut shortfalls);
@@ -145,16 +145,16 @@ impl Prepared {
             });
         });
         let cpus = os::affinity().unwrap_or_default();
-        let senses = ThreadSenses::open(shared.rseq);
-        let (tid, live) = (os::id(), shared.board.seat(id));
+        let source = ThreadEvidence::open(shared.rseq);
+        let (tid, live) = (os::id(), shared.live_threads.slot(id));
         if let Some(live) = &live {
             live.set_tid(tid);
         }
-        tell(Told::SetUp { tid, shortfalls });
+        tell(ThreadReport::SetUp { tid, shortfalls });
         if shared.warm_up > Span::ZERO {
             execution.warm_up(shared.counter, shared.warm_up, shared.stop);
         }
-        tell(Told::Warm);
+        tell(ThreadReport::Warm);
         let Order::Go(timeline, duration) = shared.gate.pass() else { return None };
         let Opened { mut wake_up, emulated } = opened.ok()?;
 
@@ -172,7 +172,7 @@ impl Prepared {
         let started = sleep_until(start, &timeline, slack, shared);
         let mut recorder = with_counter!(shared.counter, counter => {
             let recorder = Recorder::new(counter, settings, memory, &mut *wake_up, shared.stop);
-            wrap(recorder.asking(senses).within(&cpus))
+            wrap(recorder.asking(source).within(&cpus))
         });
         if started {
             begin(&mut recorder);
@@ -389,7 +389,7 @@ pub(crate) fn difference(before: KernelAccount, after: KernelAccount) -> KernelA
 }
 
 /// Puts a recorder of a concrete counter behind the enum of all of them.
-pub(crate) trait Wrap<'a>: Stage + Sized {
+pub(crate) trait Wrap<'a>: MeasuringCounter + Sized {
     fn wrap(recorder: Recorder<'a, Self>) -> AnyRecorder<'a>;
 }
 
@@ -418,9 +418,9 @@ pub(crate) fn wrap<'a, C: Wrap<'a>>(recorder: Recorder<'a, C>) -> AnyRecorder<'a
 }
 
 fn begin(recorder: &mut AnyRecorder) {
-    crate::stage::with_recorder!(recorder, r => r.begin());
+    crate::measuring_counter::with_recorder!(recorder, r => r.begin());
 }
 
 fn end(recorder: AnyRecorder) -> Recorded {
-    crate::stage::with_recorder!(recorder, r => r.end())
+    crate::measuring_counter::with_recorder!(recorder, r => r.end())
 }

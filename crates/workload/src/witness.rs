@@ -1,6 +1,6 @@
 //! What a thread can find out about a gap by itself, right after it and without a privilege.
 //!
-//! Owns: when the kernel's counters are asked, and that they are about one gap; the senses of this
+//! Owns: when the kernel's counters are asked, and that they are about one gap; what can be asked of this
 //! machine. Must not: say what caused the gap; do anything between two gaps.
 //!
 //! # How a gap gets its evidence
@@ -31,7 +31,7 @@ use hourglass_sys::thread::{Counters, counters};
 ///
 /// Implementations MUST answer about the calling thread, MUST NOT allocate or block, and `look` and
 /// `arm` MUST NOT enter the kernel.
-pub trait Senses {
+pub trait EvidenceSource {
     /// Arms the critical section that the kernel clears when it takes the CPU from the thread.
     fn arm(&mut self);
     /// What became of it since; `None` where there is none.
@@ -42,10 +42,10 @@ pub trait Senses {
     fn cpu_ns(&self) -> u64;
 }
 
-/// Asks a thread's [`Senses`] about its gaps. Without them it sees nothing.
+/// Asks a thread's [`EvidenceSource`] about its gaps. Without them it sees nothing.
 #[derive(Debug)]
 pub(crate) struct Witness<S> {
-    senses: Option<S>,
+    source: Option<S>,
     last: Counters,
     /// Where a marked stretch began: on the counter, and on the thread's CPU clock.
     stretch: (u64, u64),
@@ -53,21 +53,21 @@ pub(crate) struct Witness<S> {
 
 impl<S> Default for Witness<S> {
     fn default() -> Witness<S> {
-        Witness { senses: None, last: Counters::default(), stretch: (0, 0) }
+        Witness { source: None, last: Counters::default(), stretch: (0, 0) }
     }
 }
 
-impl<S: Senses> Witness<S> {
-    /// Asks these senses, from [`Witness::begin`] on.
-    pub(crate) fn with(senses: S) -> Witness<S> {
-        Witness { senses: Some(senses), ..Witness::default() }
+impl<S: EvidenceSource> Witness<S> {
+    /// Asks this source, from [`Witness::begin`] on.
+    pub(crate) fn with(source: S) -> Witness<S> {
+        Witness { source: Some(source), ..Witness::default() }
     }
 
     /// From here on everything belongs to the next gap.
     pub(crate) fn begin(&mut self) {
-        if let Some(senses) = &mut self.senses {
-            senses.arm();
-            self.last = senses.counters();
+        if let Some(source) = &mut self.source {
+            source.arm();
+            self.last = source.counters();
         }
     }
 
@@ -75,14 +75,14 @@ impl<S: Senses> Witness<S> {
     /// looked at first, and armed again before the counters are read, so that what happens meanwhile
     /// belongs to the next gap.
     pub(crate) fn testify(&mut self) -> Evidence {
-        let Some(senses) = &mut self.senses else { return Evidence::NONE };
-        let cleared = match senses.look() {
+        let Some(source) = &mut self.source else { return Evidence::NONE };
+        let cleared = match source.look() {
             Some(State::Kept) => return Evidence { cleared: Some(false), counted: None },
             Some(State::Cleared) => Some(true),
             Some(State::Foreign) | None => None,
         };
-        senses.arm();
-        let now = senses.counters();
+        source.arm();
+        let now = source.counters();
         let counted = since(self.last, now);
         self.last = now;
         Evidence { cleared, counted: Some(counted) }
@@ -91,26 +91,26 @@ impl<S: Senses> Witness<S> {
     /// Whether the critical section says that something happened since the last question.
     #[inline]
     pub(crate) fn was_disturbed(&self) -> bool {
-        let look = self.senses.as_ref().and_then(Senses::look);
+        let look = self.source.as_ref().and_then(EvidenceSource::look);
         look.is_some_and(|state| state != State::Kept)
     }
 
     /// A marked stretch begins at `now`, on the counter.
     pub(crate) fn begin_stretch(&mut self, now: u64) {
-        let received_ns = self.senses.as_ref().map_or(0, Senses::cpu_ns);
+        let received_ns = self.source.as_ref().map_or(0, EvidenceSource::cpu_ns);
         self.stretch = (now, received_ns);
     }
 
-    /// When the stretch began, and the processor time since, ns; `None` without senses.
+    /// When the stretch began, and the processor time since, ns; `None` without a source.
     pub(crate) fn stretch(&self) -> Option<(u64, u64)> {
         let (begun, before_ns) = self.stretch;
-        Some((begun, self.senses.as_ref()?.cpu_ns().saturating_sub(before_ns)))
+        Some((begun, self.source.as_ref()?.cpu_ns().saturating_sub(before_ns)))
     }
 
     /// Whether it can tell without asking that the kernel did not take the CPU since the last question.
     #[inline]
     pub(crate) fn saw_nothing(&self) -> bool {
-        self.senses.as_ref().is_none_or(|senses| senses.look() == Some(State::Kept))
+        self.source.as_ref().is_none_or(|source| source.look() == Some(State::Kept))
     }
 }
 
@@ -127,22 +127,22 @@ fn since(last: Counters, now: Counters) -> Counted {
     }
 }
 
-/// The senses of a thread of this machine. They belong to the thread that opened them.
+/// What a thread of this machine can ask. It belongs to the thread that opened it.
 #[derive(Debug)]
-pub struct ThreadSenses {
+pub struct ThreadEvidence {
     section: Option<Section>,
 }
 
-impl ThreadSenses {
+impl ThreadEvidence {
     /// The calling thread's. Where the critical section does not work ([`rseq::self_test`]), or this
     /// thread can have none, the counters are asked after every gap. Allocates.
     #[must_use]
-    pub fn open(tested: &Result<(), Unusable>) -> ThreadSenses {
-        ThreadSenses { section: tested.is_ok().then(|| Section::open().ok()).flatten() }
+    pub fn open(tested: &Result<(), Unusable>) -> ThreadEvidence {
+        ThreadEvidence { section: tested.is_ok().then(|| Section::open().ok()).flatten() }
     }
 }
 
-impl Senses for ThreadSenses {
+impl EvidenceSource for ThreadEvidence {
     #[inline]
     fn arm(&mut self) {
         if let Some(section) = &self.section {
@@ -175,7 +175,7 @@ mod tests {
         counters: Counters,
     }
 
-    impl Senses for Told {
+    impl EvidenceSource for Told {
         fn arm(&mut self) {
             self.state = self.state.map(|_| State::Kept);
         }
@@ -197,10 +197,10 @@ mod tests {
     }
 
     fn happen(witness: &mut Witness<Told>, state: State, involuntary: u64, faults: u64) {
-        let senses = witness.senses.as_mut().unwrap();
-        senses.state = senses.state.map(|_| state);
-        senses.counters.involuntary += involuntary;
-        senses.counters.minor_faults += faults;
+        let source = witness.source.as_mut().unwrap();
+        source.state = source.state.map(|_| state);
+        source.counters.involuntary += involuntary;
+        source.counters.minor_faults += faults;
     }
 
     fn counted(involuntary: u8, faults: u8) -> Option<Counted> {
@@ -266,7 +266,7 @@ mod tests {
     fn a_sleep_is_seen() {
         let look = || {
             let tested = rseq::self_test();
-            let mut witness = Witness::with(ThreadSenses::open(&tested));
+            let mut witness = Witness::with(ThreadEvidence::open(&tested));
             witness.begin();
             while counters().voluntary == witness.last.voluntary {
                 std::thread::sleep(std::time::Duration::from_micros(200));

@@ -10,7 +10,7 @@ use clap::{Args, ValueHint};
 use hourglass_report::foreign;
 use serde_json::json;
 
-use super::whole::Shown;
+use super::shown_run::Shown;
 use crate::messages;
 use crate::output;
 use crate::settings::Settings;

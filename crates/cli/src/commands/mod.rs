@@ -18,9 +18,9 @@ pub(crate) mod report;
 pub(crate) mod reserve;
 pub(crate) mod run;
 pub(crate) mod show;
+mod shown_run;
 pub(crate) mod simulate;
 pub(crate) mod sweep;
-mod whole;
 
 use anyhow::Result;
 

@@ -62,7 +62,7 @@ pub(crate) struct Render {
 /// The folder holds none, or the picture cannot be written.
 pub(crate) fn render(render: &Render, settings: Settings) -> Result<ExitCode> {
     let mut recalled =
-        lab::recall(&render.folder).map_err(|error| Stop::usage(error.to_string()))?;
+        lab::open_run(&render.folder).map_err(|error| Stop::usage(error.to_string()))?;
     let ended = recalled.document().manifest.elapsed_ns;
     let forwards = render.to.is_none_or(|to| to > render.from);
     if forwards && render.from.nanos_or_zero() >= ended && ended > 0 {
@@ -100,7 +100,7 @@ pub(crate) fn render(render: &Render, settings: Settings) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn options(render: &Render, recalled: &lab::Recalled) -> TraceOptions {
+fn options(render: &Render, recalled: &lab::KeptRun) -> TraceOptions {
     let document = recalled.document();
     let elapsed = i64::try_from(document.manifest.elapsed_ns).unwrap_or(i64::MAX);
     let mut options =

@@ -58,9 +58,9 @@ pub(crate) fn show(show: &Show, settings: Settings) -> Result<ExitCode> {
             Stop::usage(format!("{what}: of one run only; give one folder, or --summary")).into()
         );
     }
-    let recall =
-        |folder: &PathBuf| lab::recall(folder).map_err(|error| Stop::usage(error.to_string()));
-    let runs = show.folders.iter().map(recall).collect::<Result<Vec<_>, _>>()?;
+    let open_run =
+        |folder: &PathBuf| lab::open_run(folder).map_err(|error| Stop::usage(error.to_string()));
+    let runs = show.folders.iter().map(open_run).collect::<Result<Vec<_>, _>>()?;
     for (number, (mut recalled, folder)) in runs.into_iter().zip(&show.folders).enumerate() {
         if several {
             let gap = if number > 0 { "\n" } else { "" };

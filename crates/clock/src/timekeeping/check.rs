@@ -2,13 +2,13 @@
 
 use super::bend::{self, Rows};
 use super::event::What;
-use super::keeper::{Desk, Keeper};
+use super::reference_state::ReferenceState;
 use super::sample::{Fit, Sample};
 use super::scales::{Offset, difference};
 use super::slope::{relative, relative_from_ppb, share_of};
 use super::steering::ReferenceLine;
 use super::timebase::{Scale, Timebase};
-use super::told::Told;
+use super::timekeeper::{Context, Timekeeper};
 
 /// What a check found.
 pub(super) enum Checked {
@@ -32,23 +32,23 @@ const PAUSED_PPB: u64 = 500_000;
 /// How far a stretch between samples may be off for no reason, ns: two roundings.
 const ROUNDING_NS: u64 = 2;
 
-impl Keeper {
+impl Timekeeper {
     /// Looks at everything that may speak against the counter.
     pub(super) fn check<B: Timebase>(
         &mut self,
-        desk: &Desk<'_, B>,
+        context: &Context<'_, B>,
         sample: &Sample,
         raw: &Sample,
         now_ns: u64,
     ) -> Checked {
-        let boottime = Offset::measure(desk.base, Scale::Boottime);
+        let boottime = Offset::measure(context.base, Scale::Boottime);
         let before = self.scales.boottime;
         let slept_ns = boottime.ns.saturating_sub(before.ns);
         if before.is_known() && boottime.is_known() && slept_ns > SUSPENDED_NS {
             return Checked::Distrust(What::Suspended { ns: slept_ns.unsigned_abs() });
         }
-        let every_ns = desk.settings.look_every_ns;
-        if let Some(what) = self.watcher.look(desk.settings.root(), now_ns, every_ns) {
+        let every_ns = context.settings.look_every_ns;
+        if let Some(what) = self.watcher.look(context.settings.root(), now_ns, every_ns) {
             return Checked::Distrust(what);
         }
         let (Some(latest), Some(fit)) = (self.row.latest().copied(), self.fit) else {
@@ -58,8 +58,9 @@ impl Keeper {
         if ticks > u64::MAX / 2 {
             return Checked::Distrust(What::NegativeStep { ticks: ticks.wrapping_neg() });
         }
-        let kernel = desk.base.discipline();
-        let allowance = desk.settings.allowance(self.kernel).max(desk.settings.allowance(kernel));
+        let kernel = context.base.discipline();
+        let allowance =
+            context.settings.allowance(self.kernel).max(context.settings.allowance(kernel));
         let correction = self.rate_change(kernel);
         self.kernel = kernel;
         // By the reference, so that a counter that steps far is not taken for a long pause.
@@ -67,14 +68,16 @@ impl Keeper {
         let doubt = if paused { relative_from_ppb(PAUSED_PPB) } else { 0 };
         let allowance = allowance.saturating_add(doubt);
         let stretch = Stretch::new(&latest, sample, fit, allowance);
-        match self.told {
-            Told::Contradicted(what) => return Checked::Distrust(what),
+        match self.reference_state {
+            ReferenceState::Contradicted(what) => return Checked::Distrust(what),
             // The line explains one sample; a counter that changes slowly shows over many.
-            Told::Line(_) if correction == 0 && stretch.is_within() => {
+            ReferenceState::Line(_) if correction == 0 && stretch.is_within() => {
                 return self.check_row(sample, raw, allowance, now_ns, fit);
             }
-            Told::Line(line) => return self.by_line(fit, &line, correction, now_ns, &stretch),
-            Told::Nothing | Told::Generation(_) => {}
+            ReferenceState::Line(line) => {
+                return self.by_line(fit, &line, correction, now_ns, &stretch);
+            }
+            ReferenceState::Nothing | ReferenceState::Generation(_) => {}
         }
         let raw_stretch = self.raw_stretch(raw, allowance);
         let is_counter_sound = raw_stretch.as_ref().is_some_and(Stretch::is_within);

@@ -11,7 +11,6 @@ use hourglass_sys::held::Held;
 
 use super::bound::{Bounds, Reading, Status};
 use super::event::{Event, EventKind, What};
-use super::keeper::{Desk, Keeper, Stage};
 use super::line::Hold;
 use super::native::Native;
 use super::page::{self, Page, Words, word};
@@ -20,6 +19,7 @@ use super::settings::Settings;
 use super::share::SharedPage;
 use super::slope::share_of;
 use super::timebase::{Scale, SourceId, Timebase};
+use super::timekeeper::{Context, Phase, Timekeeper};
 use super::wall::{WallReference, WallTime};
 use crate::trust::Trust;
 
@@ -59,7 +59,7 @@ pub struct Clock<B: Timebase = Native> {
     page: Page,
     pub(super) base: B,
     pub(super) settings: Settings,
-    keeper: Mutex<Keeper>,
+    timekeeper: Mutex<Timekeeper>,
 }
 
 /// A reading of the counter, and in which epoch: ticks of two epochs do not mix.
@@ -146,7 +146,7 @@ impl<B: Timebase> Clock<B> {
     /// A clock over any counter and reference; does nothing yet.
     #[must_use]
     pub const fn on(base: B, settings: Settings) -> Clock<B> {
-        Clock { page: Page::new(), base, settings, keeper: Mutex::new(Keeper::NEW) }
+        Clock { page: Page::new(), base, settings, timekeeper: Mutex::new(Timekeeper::NEW) }
     }
 
     /// The time, ns on `CLOCK_MONOTONIC`'s scale. About 12 ns at 2.3 GHz.
@@ -278,21 +278,21 @@ impl<B: Timebase> Clock<B> {
 
     /// Sets wall-clock time of this clock (not of the kernel). It may step.
     pub fn set_wall(&self, said: WallReference) {
-        self.change(|keeper, _| keeper.wall.set(said));
+        self.change(|timekeeper, _| timekeeper.wall.set(said));
     }
 
     /// Steers wall-clock time of this clock by an external reference, which is to come every some
     /// seconds. Errors up to 128 ms are slewed away, larger ones stepped.
     pub fn steer_wall(&self, said: WallReference) {
-        self.change(|keeper, _| keeper.wall.steer(said));
+        self.change(|timekeeper, _| timekeeper.wall.steer(said));
     }
 
     /// Lets the kernel say again what wall-clock time is.
     pub fn release_wall(&self) {
-        self.change(|keeper, desk| {
-            keeper.wall.release();
-            keeper.kernel = desk.base.discipline();
-            keeper.measure_scales(desk, desk.base.reference_ns(Scale::Monotonic));
+        self.change(|timekeeper, context| {
+            timekeeper.wall.release();
+            timekeeper.kernel = context.base.discipline();
+            timekeeper.measure_scales(context, context.base.reference_ns(Scale::Monotonic));
         });
     }
 
@@ -302,13 +302,13 @@ impl<B: Timebase> Clock<B> {
     pub fn maintain(&self) -> Maintained {
         /// How soon to come back when another thread is at it.
         const BUSY_NS: u64 = 1_000_000;
-        let Some(mut keeper) = self.try_keeper() else {
+        let Some(mut timekeeper) = self.try_keeper() else {
             return Maintained { drawn: false, next_ns: BUSY_NS };
         };
-        let drawn = keeper.tend(&self.desk(), false);
-        let shared = keeper.shared.as_ref().and_then(SharedPage::words);
+        let drawn = timekeeper.tend(&self.context(), false);
+        let shared = timekeeper.shared.as_ref().and_then(SharedPage::words);
         self.page.set_recent(shared, self.now_under_lock());
-        Maintained { drawn, next_ns: keeper.next_ns(self.base.reference_ns(Scale::Monotonic)) }
+        Maintained { drawn, next_ns: timekeeper.next_ns(self.base.reference_ns(Scale::Monotonic)) }
     }
 
     /// Gathers the whole evidence of policy `strict` about the counter that serves, offsets between
@@ -317,15 +317,15 @@ impl<B: Timebase> Clock<B> {
     /// A [`super::Helper`] does it once for each adoption ([`Settings::examine`]).
     pub fn examine(&self) -> Trust {
         let (source, epoch) = {
-            let keeper = self.keeper();
-            (keeper.source, keeper.epoch)
+            let timekeeper = self.timekeeper();
+            (timekeeper.source, timekeeper.epoch)
         };
         if source != SourceId::OS {
             let against = self.base.examine(source, self.settings.root());
-            let mut keeper = self.keeper();
-            if let (Some(reason), true) = (against, keeper.epoch == epoch) {
+            let mut timekeeper = self.timekeeper();
+            if let (Some(reason), true) = (against, timekeeper.epoch == epoch) {
                 let now_ns = self.base.reference_ns(Scale::Monotonic);
-                keeper.fail_over(&self.desk(), now_ns, What::Untrusted { reason });
+                timekeeper.fail_over(&self.context(), now_ns, What::Untrusted { reason });
             }
         }
         self.trust()
@@ -340,26 +340,26 @@ impl<B: Timebase> Clock<B> {
         if !self.base.supports(source) {
             return Err(SetSourceError(source));
         }
-        self.keeper().change_by_hand(&self.desk(), source);
+        self.timekeeper().change_by_hand(&self.context(), source);
         Ok(())
     }
 
     /// The source that serves.
     #[must_use]
     pub fn source(&self) -> SourceId {
-        self.keeper().source
+        self.timekeeper().source
     }
 
     /// The latest events, oldest first.
     #[must_use]
     pub fn events(&self) -> Vec<Event> {
-        self.keeper().log.latest()
+        self.timekeeper().log.latest()
     }
 
     /// How often something happened.
     #[must_use]
     pub fn count(&self, kind: EventKind) -> u64 {
-        self.keeper().log.count(kind)
+        self.timekeeper().log.count(kind)
     }
 
     /// Puts the page into a memfd, if it is in none yet, and gives a descriptor that other
@@ -370,13 +370,13 @@ impl<B: Timebase> Clock<B> {
     /// No descriptors or memory left; a kernel before 5.1.
     #[cfg(target_os = "linux")]
     pub fn share(&self) -> io::Result<OwnedFd> {
-        let mut keeper = self.keeper();
-        let shared = match keeper.shared.take() {
+        let mut timekeeper = self.timekeeper();
+        let shared = match timekeeper.shared.take() {
             Some(shared) if shared.words().is_some() => shared,
             _ => SharedPage::create(&self.page)?,
         };
         let descriptor = shared.descriptor();
-        keeper.shared = Some(shared);
+        timekeeper.shared = Some(shared);
         descriptor
     }
 
@@ -398,32 +398,32 @@ impl<B: Timebase> Clock<B> {
         page::content(&self.page).unwrap_or(page::Content::UNDRAWN).line.status
     }
 
-    fn desk(&self) -> Desk<'_, B> {
-        Desk { page: &self.page, base: &self.base, settings: &self.settings }
+    fn context(&self) -> Context<'_, B> {
+        Context { page: &self.page, base: &self.base, settings: &self.settings }
     }
 
-    /// A keeper that panicked left a whole page behind, so that its state may be used.
-    pub(super) fn keeper(&self) -> Held<MutexGuard<'_, Keeper>> {
-        Held::new(|| self.keeper.lock().unwrap_or_else(PoisonError::into_inner))
+    /// A timekeeper that panicked left a whole page behind, so that its state may be used.
+    pub(super) fn timekeeper(&self) -> Held<MutexGuard<'_, Timekeeper>> {
+        Held::new(|| self.timekeeper.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn try_keeper(&self) -> Option<Held<MutexGuard<'_, Keeper>>> {
-        Held::maybe(|| match self.keeper.try_lock() {
-            Ok(keeper) => Some(keeper),
+    fn try_keeper(&self) -> Option<Held<MutexGuard<'_, Timekeeper>>> {
+        Held::maybe(|| match self.timekeeper.try_lock() {
+            Ok(timekeeper) => Some(timekeeper),
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         })
     }
 
     /// Changes what stands beside the line, and publishes it under the line as it is.
-    fn change(&self, change: impl FnOnce(&mut Keeper, &Desk<'_, B>)) {
-        let mut keeper = self.keeper();
-        let desk = self.desk();
-        if keeper.stage == Stage::Fresh {
-            keeper.tend(&desk, false);
+    fn change(&self, change: impl FnOnce(&mut Timekeeper, &Context<'_, B>)) {
+        let mut timekeeper = self.timekeeper();
+        let context = self.context();
+        if timekeeper.stage == Phase::Fresh {
+            timekeeper.tend(&context, false);
         }
-        change(&mut keeper, &desk);
-        keeper.publish(&desk, |old| *old);
+        change(&mut timekeeper, &context);
+        timekeeper.publish(&context, |old| *old);
     }
 
     /// The time, read while this thread keeps the clock.
@@ -463,8 +463,8 @@ impl<B: Timebase> Clock<B> {
                 // Whoever reads may be a signal handler, or cancelled in what calibrating opens and reads.
                 #[cfg(target_os = "linux")]
                 let _kept = hourglass_sys::caller::keep();
-                if let Some(mut keeper) = self.try_keeper() {
-                    keeper.tend(&self.desk(), page::still(&self.page, turn));
+                if let Some(mut timekeeper) = self.try_keeper() {
+                    timekeeper.tend(&self.context(), page::still(&self.page, turn));
                     continue;
                 }
             }

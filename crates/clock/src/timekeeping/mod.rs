@@ -18,7 +18,7 @@
 //! if it stays within its bound of the kernel's line to its end. The page holds the generation that was confirmed
 //! last (`guard`); a bounded read loads it and the kernel's own after the counter, and goes to `Clock::late` if they
 //! differ: at each tick of the kernel to confirm (0.1 us, no lock), after a change of rate to draw a new line, or to
-//! take the OS clock if somebody else draws it. `told.rs` holds the kernel's line against a reading of both at each
+//! take the OS clock if somebody else draws it. `reference_state.rs` holds the kernel's line against a reading of both at each
 //! calibration, so that a counter which lies to this process is still found. Without the kernel's line bounded
 //! reads take the OS clock, unless the settings give an allowance (`Status::Assumed`).
 
@@ -30,13 +30,13 @@ mod draw;
 mod event;
 mod grain;
 mod helper;
-mod keeper;
 #[cfg(target_os = "linux")]
 mod kernel_page;
 mod line;
 mod native;
 pub mod page;
 mod read;
+mod reference_state;
 mod sample;
 mod scales;
 mod settings;
@@ -50,7 +50,7 @@ mod sourced;
 mod steering;
 mod text;
 mod timebase;
-mod told;
+mod timekeeper;
 mod trust;
 mod typed;
 mod wall;

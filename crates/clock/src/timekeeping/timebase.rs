@@ -61,7 +61,7 @@ pub enum Scale {
     Boottime,
 }
 
-/// What the reference's keeper says of its discipline.
+/// What the reference's timekeeper says of its discipline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Discipline {
     /// Whether wall-clock time is synchronised to anything.
@@ -114,7 +114,7 @@ pub trait Timebase: Send + Sync {
         None
     }
 
-    /// What the reference's keeper says; `None` if it does not tell.
+    /// What the reference's timekeeper says; `None` if it does not tell.
     fn discipline(&self) -> Option<Discipline>;
 
     /// Under which generation the reference runs: another even number after every change of its rate,

@@ -2,12 +2,12 @@
 
 use super::bound::Status;
 use super::clock::Clock;
-use super::keeper::{Keeper, Stage};
+use super::reference_state::ReferenceState;
 use super::sample::Fit;
 use super::settings::Settings;
 use super::slope::share_of;
 use super::timebase::{Scale, SourceId, Timebase};
-use super::told::Told;
+use super::timekeeper::{Phase, Timekeeper};
 use crate::trust::{Evidence, Trust, Verdict};
 
 /// A counter's rate against `CLOCK_MONOTONIC`, as measured over the last half minute at most.
@@ -26,7 +26,7 @@ impl<B: Timebase> Clock<B> {
     /// serves. Takes a lock.
     #[must_use]
     pub fn rate(&self) -> Option<MeasuredRate> {
-        self.keeper().fit.map(Fit::rate)
+        self.timekeeper().fit.map(Fit::rate)
     }
 
     /// Whether a counter serves that nothing speaks against; what happened, if one was left; and
@@ -36,12 +36,16 @@ impl<B: Timebase> Clock<B> {
     pub fn trust(&self) -> Trust {
         let bounds = self.now_bounded();
         let now_ns = self.base.reference_ns(Scale::Monotonic);
-        let keeper = self.keeper();
-        let mut evidence = keeper.evidence(&self.settings, now_ns);
+        let timekeeper = self.timekeeper();
+        let mut evidence = timekeeper.evidence(&self.settings, now_ns);
         let serves = self.line_status();
         let status = format!("{}, known to {} ns", status_name(serves), bounds.error_ns());
         evidence.push(Evidence::new("status", verdict_of(serves), status));
-        Trust { trusted: keeper.source != SourceId::OS, reason: keeper.reason(serves), evidence }
+        Trust {
+            trusted: timekeeper.source != SourceId::OS,
+            reason: timekeeper.reason(serves),
+            evidence,
+        }
     }
 }
 
@@ -74,20 +78,20 @@ impl Fit {
     }
 }
 
-impl Keeper {
+impl Timekeeper {
     fn reason(&self, status: Status) -> String {
         let left = self.log.latest_failover().map(|event| &event.what);
         match (self.stage, left) {
-            (Stage::Measuring, _) if status == Status::Settling => {
+            (Phase::Measuring, _) if status == Status::Settling => {
                 format!("{} serves, and its calibration narrows", self.source)
             }
-            (Stage::Measuring, _) => {
+            (Phase::Measuring, _) => {
                 format!("{} serves, and nothing speaks against it", self.source)
             }
-            (Stage::Fresh | Stage::Unjudged | Stage::Halfway(_), _) => {
+            (Phase::Fresh | Phase::Unjudged | Phase::Halfway(_), _) => {
                 "the machine is not judged yet".into()
             }
-            (Stage::Waiting(_), Some(what)) => format!("{what}; the counter is tried again"),
+            (Phase::Waiting(_), Some(what)) => format!("{what}; the counter is tried again"),
             _ if self.log.ends_with_choice() => "the OS clock was chosen by hand".into(),
             (_, Some(what)) => what.to_string(),
             (_, None) => "no counter is trusted here".into(),
@@ -109,9 +113,9 @@ impl Keeper {
             });
         }
         if self.source != SourceId::OS {
-            let (verdict, found) = match self.told {
-                Told::Line(_) => (Verdict::Good, "seen by every bounded read"),
-                Told::Generation(_) => (Verdict::Good, "told by the reference"),
+            let (verdict, found) = match self.reference_state {
+                ReferenceState::Line(_) => (Verdict::Good, "seen by every bounded read"),
+                ReferenceState::Generation(_) => (Verdict::Good, "told by the reference"),
                 _ if settings.allowance_ppb.is_some() => {
                     (Verdict::Neutral, "not told; bounds allow for what the settings say")
                 }

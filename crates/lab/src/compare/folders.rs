@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use super::side::Run;
 use super::{Rules, document};
-use crate::recall;
+use crate::open_run;
 
 /// Why nothing can be compared. Each is one line that names the culprit.
 #[derive(Debug, Error)]
@@ -97,5 +97,5 @@ pub fn compare_rounds(
 }
 
 fn read(folders: &[PathBuf]) -> Result<Vec<Run>, CompareError> {
-    folders.iter().map(|path| Run::kept(&recall(path)?, path.clone())).collect()
+    folders.iter().map(|path| Run::kept(&open_run(path)?, path.clone())).collect()
 }

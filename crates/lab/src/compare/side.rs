@@ -9,7 +9,7 @@ use hourglass_model::manifest::Manifest;
 
 use super::CompareError;
 use super::statements::Observed;
-use crate::{Finished, Recalled};
+use crate::{Finished, KeptRun};
 
 /// What is known of a run.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ impl Run {
     }
 
     /// A run from its folder.
-    pub(super) fn kept(recalled: &Recalled, folder: PathBuf) -> Result<Run, CompareError> {
+    pub(super) fn kept(recalled: &KeptRun, folder: PathBuf) -> Result<Run, CompareError> {
         let document = &recalled.document;
         let mut run = Run::of(document, Some(folder));
         let control = document.result.control.as_ref().and_then(|control| control.thread);

@@ -15,8 +15,8 @@
 
 mod acts;
 pub mod clean;
-mod crew;
 mod groups;
+mod guardians;
 mod oom;
 mod process;
 mod record;
@@ -29,7 +29,7 @@ use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use crew::Crew;
+use guardians::Guardians;
 use record::Record;
 use table::Slot;
 pub use undo::{Life, Undo};
@@ -43,7 +43,7 @@ pub struct Guardian(Arc<Process>);
 /// Its processes.
 #[derive(Debug)]
 struct Process {
-    crew: Arc<Crew>,
+    guardians: Arc<Guardians>,
     watch: Option<JoinHandle<()>>,
     /// The process that made it: a child of that, forked without `exec`, has no part in it.
     maker: u32,
@@ -64,8 +64,8 @@ impl Guardian {
     }
 
     fn with(record: Option<Record>) -> io::Result<Guardian> {
-        let (crew, watch) = Crew::start(record)?;
-        Ok(Guardian(Arc::new(Process { crew, watch: Some(watch), maker: std::process::id() })))
+        let (guardians, watch) = Guardians::start(record)?;
+        Ok(Guardian(Arc::new(Process { guardians, watch: Some(watch), maker: std::process::id() })))
     }
 
     /// Writes down what is to be put back. To be called before it is done that makes this
@@ -77,7 +77,7 @@ impl Guardian {
     /// `StorageFull` if [`Guardian::ROOM`] are kept.
     pub fn keep(&self, undo: &Undo) -> io::Result<Kept> {
         let written = undo.written()?;
-        let Crew { table, record, .. } = &*self.0.crew;
+        let Guardians { table, record, .. } = &*self.0.guardians;
         let slot = table.fill(&written)?;
         if let Some(record) = record {
             // The guardians have it; what cannot be recorded (a full disk), `--clean` does not find.
@@ -104,13 +104,13 @@ impl Guardian {
     /// How often that promise was broken and the guardian acted.
     #[must_use]
     pub fn broken(&self) -> u64 {
-        self.0.crew.table.broken(0)
+        self.0.guardians.table.broken(0)
     }
 
     /// How often any promise was broken, a [`Pledge`] as well: each time whoever stood ran again.
     #[must_use]
     pub fn woken(&self) -> u64 {
-        self.0.crew.table.all_broken()
+        self.0.guardians.table.all_broken()
     }
 
     /// Takes a promise of its own, for a thread that keeps others to their budgets ([`Pledge`]).
@@ -118,17 +118,17 @@ impl Guardian {
     /// # Errors
     /// `StorageFull` if 31 are taken.
     pub fn pledge(&self) -> io::Result<Pledge> {
-        Ok(Pledge { index: self.0.crew.table.take_promise()?, guardian: self.clone() })
+        Ok(Pledge { index: self.0.guardians.table.take_promise()?, guardian: self.clone() })
     }
 
     fn promise_as(&self, index: usize, until_ns: u64) -> io::Result<()> {
-        let Crew { table, .. } = &*self.0.crew;
+        let Guardians { table, .. } = &*self.0.guardians;
         let before = table.promise(index, until_ns);
         if before != 0 || until_ns == 0 {
             return Ok(());
         }
         // Taken back where none hears of it, so that the next one is told to them again.
-        self.0.crew.look().inspect_err(|_| {
+        self.0.guardians.look().inspect_err(|_| {
             table.promise(index, 0);
         })
     }
@@ -137,7 +137,7 @@ impl Guardian {
     /// if this process were killed as well, it would stay so.
     #[must_use]
     pub fn lives(&self) -> bool {
-        self.0.crew.lives()
+        self.0.guardians.lives()
     }
 
     /// The same as an error, to be asked before somebody is stopped or raised.
@@ -151,13 +151,13 @@ impl Guardian {
     /// How often one of its processes was started for one that had been killed.
     #[must_use]
     pub fn replaced(&self) -> u64 {
-        self.0.crew.replaced()
+        self.0.guardians.replaced()
     }
 
     /// Its processes now. They are children of this one that must not be waited for by others, nor stopped.
     #[must_use]
     pub fn pids(&self) -> Vec<u32> {
-        self.0.crew.pids()
+        self.0.guardians.pids()
     }
 }
 
@@ -195,9 +195,9 @@ impl Drop for Process {
         if self.maker != std::process::id() {
             return;
         }
-        self.crew.stop();
+        self.guardians.stop();
         let _ = self.watch.take().map(JoinHandle::join);
-        self.crew.dismiss();
+        self.guardians.dismiss();
     }
 }
 
@@ -223,13 +223,13 @@ impl Pledge {
     /// How often it was broken. Counted when the guardian has acted.
     #[must_use]
     pub fn broken(&self) -> u64 {
-        self.guardian.0.crew.table.broken(self.index)
+        self.guardian.0.guardians.table.broken(self.index)
     }
 }
 
 impl Drop for Pledge {
     fn drop(&mut self) {
-        self.guardian.0.crew.table.give_back(self.index);
+        self.guardian.0.guardians.table.give_back(self.index);
     }
 }
 
@@ -257,7 +257,7 @@ impl Kept {
     /// As [`Kept::undo`].
     pub fn attempt(&self) -> io::Result<()> {
         let slot = self.slot.as_ref();
-        let words = slot.and_then(|slot| self.guardian.0.crew.table.read(slot));
+        let words = slot.and_then(|slot| self.guardian.0.guardians.table.read(slot));
         words.map_or(Ok(()), |words| acts::carry_out(&words))
     }
 
@@ -269,7 +269,7 @@ impl Kept {
     /// The record first: behind it the slot may be filled anew.
     fn clear(&mut self) {
         let Some(slot) = self.slot.take() else { return };
-        let Crew { table, record, .. } = &*self.guardian.0.crew;
+        let Guardians { table, record, .. } = &*self.guardian.0.guardians;
         record.iter().for_each(|record| record.clear(slot.index()));
         table.clear(slot);
     }

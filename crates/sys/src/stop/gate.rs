@@ -121,7 +121,7 @@ pub struct Gate<W: Words = Native> {
     /// What the thread waits on.
     pub(super) epoch: W::U32,
     /// What whoever answers waits on.
-    pub(super) bell: W::U32,
+    pub(super) word: W::U32,
 }
 
 /// Nobody answers.
@@ -169,7 +169,7 @@ impl<W: Words> Gate<W> {
             new_for: zero64(),
             ended: zero32(),
             epoch: zero32(),
-            bell: zero32(),
+            word: zero32(),
         }
     }
 
@@ -337,9 +337,9 @@ impl<W: Words> Gate<W> {
 
     /// Waits until there may be something to take, or nobody to answer for.
     pub fn wait_for_mail(&self, machine: &impl Machine<W>) {
-        let bell = self.bell.load();
+        let word = self.word.load();
         if self.mail.load() == 0 && self.is_open() && !self.is_gone() {
-            machine.wait(&self.bell, bell, NEVER);
+            machine.wait(&self.word, word, NEVER);
         }
     }
 
@@ -351,8 +351,8 @@ impl<W: Words> Gate<W> {
     }
 
     pub(super) fn ring(&self, machine: &impl Machine<W>) {
-        self.bell.add(1);
-        machine.wake(&self.bell);
+        self.word.add(1);
+        machine.wake(&self.word);
     }
 
     fn step(&self, machine: &impl Machine<W>) {

@@ -17,7 +17,7 @@ mod words;
 
 pub use gate::{Answer, Gate, Mail, NEVER, Strength};
 pub use machine::Machine;
-pub use native::{Kernel, Seat, SeatError, Stops, enter, has_ended, leave};
+pub use native::{Kernel, SeatError, Stops, WatchedThread, enter, has_ended, leave};
 pub use offender::{Disarmed, Offender};
 pub use words::{Native, Word, Words};
 

@@ -20,7 +20,7 @@ use crate::{checked, futex, sched, thread};
 thread_local! {
     /// How many regions the thread is in that put stops off.
     static DEPTH: AtomicU32 = const { AtomicU32::new(0) };
-    /// What the calling thread's seat shares; null without one. Kept alive by the seat.
+    /// What the calling thread's registration shares; null without one. Kept alive by the registration.
     static CURRENT: Cell<*const Shared> = const { Cell::new(ptr::null()) };
 }
 
@@ -43,7 +43,7 @@ pub fn leave() {
     }
 }
 
-/// Whether the calling thread was told to end; `false` for one without a seat.
+/// Whether the calling thread was told to end; `false` for one without a registration.
 #[inline]
 #[must_use]
 pub fn has_ended() -> bool {
@@ -51,12 +51,12 @@ pub fn has_ended() -> bool {
 }
 
 fn current<'a>() -> Option<&'a Shared> {
-    // SAFETY: the pointer is null, or was made from an `Arc` that the thread's seat holds until it
+    // SAFETY: the pointer is null, or was made from an `Arc` that the thread's registration holds until it
     // has set the pointer to null; only this thread uses it, and within one call.
     unsafe { CURRENT.get().as_ref() }
 }
 
-/// What a seat shares with those who answer for its thread.
+/// What a registration shares with those who answer for its thread.
 #[derive(Debug)]
 struct Shared {
     gate: Gate,
@@ -74,7 +74,7 @@ struct Shared {
 #[derive(Debug)]
 struct Life {
     /// Anything at all.
-    seated: bool,
+    with_watched: bool,
     /// The scheduling that the thread had before it was demoted, while it is.
     before: Option<sched::Attributes>,
 }
@@ -145,12 +145,12 @@ impl Drop for Kernel {
     }
 }
 
-/// Why a thread gets no seat.
+/// Why a thread gets no registration.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SeatError {
     /// The thread has one.
-    #[error("this thread has a seat")]
+    #[error("this thread is already being watched for a deadline")]
     Taken,
     /// The program handles this signal itself.
     #[error("signal {0} has a handler of the program's")]
@@ -161,12 +161,12 @@ pub enum SeatError {
     Os(#[from] io::Error),
 }
 
-/// The calling thread's seat: its gate, its timer, its signal. Not to be sent elsewhere.
+/// The calling thread's registration: its gate, its timer, its signal. Not to be sent elsewhere.
 ///
 /// Given up when dropped, also at the end of the thread; the signal's mask is as it was then. If it
 /// is leaked, so is what it shares: a late signal never finds freed memory.
 #[derive(Debug)]
-pub struct Seat {
+pub struct WatchedThread {
     shared: Arc<Shared>,
     /// Made when it is first asked for.
     budget: Option<PosixTimer>,
@@ -181,13 +181,13 @@ const OF_BUDGET: usize = 1 << (usize::BITS - 1);
 /// Tells the timers' signals of seats from each other; 0 is what other timers have.
 static NEXT_COOKIE: AtomicUsize = AtomicUsize::new(1);
 
-impl Seat {
-    /// Takes a seat with that signal, which from now on is the process' for this purpose. Blocked
+impl WatchedThread {
+    /// Takes a registration with that signal, which from now on is the process' for this purpose. Blocked
     /// signals are unblocked for the thread.
     ///
     /// # Errors
     /// [`SeatError`].
-    pub fn take(signal: i32) -> Result<Seat, SeatError> {
+    pub fn take(signal: i32) -> Result<WatchedThread, SeatError> {
         if current().is_some() {
             return Err(SeatError::Taken);
         }
@@ -197,7 +197,7 @@ impl Seat {
             let tid = thread::id();
             let timer = Some(PosixTimer::with_value(tid, signal, cookie)?);
             let machine = Kernel { timer, pid: std::process::id() };
-            let life = Mutex::new(Life { seated: true, before: None });
+            let life = Mutex::new(Life { with_watched: true, before: None });
             let counts_budget = AtomicBool::new(false);
             Ok(Shared { gate: Gate::new(), machine, tid, cookie, counts_budget, life })
         });
@@ -211,9 +211,9 @@ impl Seat {
             }
         };
         CURRENT.set(Arc::as_ptr(&shared));
-        let seat = Seat { shared, budget: None, signal, was_blocked, own: PhantomData };
+        let watched = WatchedThread { shared, budget: None, signal, was_blocked, own: PhantomData };
         unblock(signal)?;
-        Ok(seat)
+        Ok(watched)
     }
 
     /// Takes a deadline: [`Offender::arm`].
@@ -269,14 +269,14 @@ impl Seat {
         Stops(Arc::clone(&self.shared))
     }
 
-    /// Whether this is a child of the process that took the seat. There it has no timer.
+    /// Whether this is a child of the process that took the registration. There it has no timer.
     #[must_use]
     pub fn is_inherited(&self) -> bool {
         self.shared.machine.is_child()
     }
 }
 
-impl Drop for Seat {
+impl Drop for WatchedThread {
     fn drop(&mut self) {
         CURRENT.set(ptr::null());
         if self.is_inherited() {
@@ -288,7 +288,7 @@ impl Drop for Seat {
         self.shared.gate.leave_for_good(&self.shared.machine);
         let before = {
             let mut life = self.shared.life();
-            life.seated = false;
+            life.with_watched = false;
             life.before.take()
         };
         if let Some(before) = before {
@@ -316,23 +316,23 @@ impl Stops {
         &self.0.gate
     }
 
-    /// The kernel's number of the thread; may be another's once it has given up its seat.
+    /// The kernel's number of the thread; may be another's once it has given up its registration.
     #[must_use]
     pub fn tid(&self) -> u32 {
         self.0.tid
     }
 
     /// Uses the thread's number while that is surely its own; `None` if the thread has given up its
-    /// seat, which it cannot do meanwhile, and in a child made by `fork`, where it is not.
+    /// registration, which it cannot do meanwhile, and in a child made by `fork`, where it is not.
     pub fn with_tid<R>(&self, act: impl FnOnce(u32) -> R) -> Option<R> {
         if self.is_inherited() {
             return None;
         }
         let life = self.0.life();
-        life.seated.then(|| act(self.0.tid))
+        life.with_watched.then(|| act(self.0.tid))
     }
 
-    /// Gives the thread another scheduling until [`Stops::restore`], or until it gives up its seat.
+    /// Gives the thread another scheduling until [`Stops::restore`], or until it gives up its registration.
     /// `None` as for [`Stops::with_tid`].
     ///
     /// # Errors
@@ -342,7 +342,7 @@ impl Stops {
             return None;
         }
         let mut life = self.0.life();
-        life.seated.then(|| {
+        life.with_watched.then(|| {
             if life.before.is_none() {
                 let before = sched::of(self.0.tid)?.ok_or(io::ErrorKind::Unsupported)?;
                 sched::set_of(self.0.tid, to)?;
@@ -362,7 +362,7 @@ impl Stops {
             return None;
         }
         let mut life = self.0.life();
-        life.seated.then(|| {
+        life.with_watched.then(|| {
             if let Some(scheduling) = to.or(life.before) {
                 sched::set_of(self.0.tid, scheduling)?;
                 life.before = None;
@@ -378,7 +378,7 @@ impl Stops {
         self.with_tid(|_| self.0.machine.timer.as_ref().is_some_and(expire)).unwrap_or(false)
     }
 
-    /// Whether this is a child of the process that took the seat.
+    /// Whether this is a child of the process that took the registration.
     #[must_use]
     pub fn is_inherited(&self) -> bool {
         self.0.machine.is_child()
@@ -406,7 +406,7 @@ fn catch(signal: i32) -> Result<(), SeatError> {
     // SAFETY: writes to the live local's mask.
     unsafe { libc::sigfillset(&raw mut action.sa_mask) };
     // SAFETY: the handler is async-signal-safe: it uses atomics, the clock, the thread's timer and
-    // futexes only, and memory that is valid as long as the signal's thread has a seat.
+    // futexes only, and memory that is valid as long as the signal's thread has a registration.
     checked(unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) })?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! A seat at its gate, on this machine's kernel.
+//! A watched thread at its gate, on this machine's kernel.
 
 use std::cell::Cell;
 use std::sync::atomic::AtomicU32;
@@ -15,38 +15,39 @@ fn now() -> u64 {
 }
 
 /// Signals and seats are the thread's own: each test has a thread of its own.
-fn seated(test: impl FnOnce(Seat) + Send) {
+fn with_watched(test: impl FnOnce(WatchedThread) + Send) {
     std::thread::scope(|scope| {
-        scope.spawn(|| test(Seat::take(realtime_signals().0 + SIGNAL_FROM_FIRST).unwrap()));
+        scope
+            .spawn(|| test(WatchedThread::take(realtime_signals().0 + SIGNAL_FROM_FIRST).unwrap()));
     });
 }
 
 #[test]
 fn a_deadline_passes_by_itself_and_never_early() {
-    seated(|seat| {
+    with_watched(|watched| {
         for count in 1..=20 {
             let deadline_ns = now() + 200_000;
-            assert!(seat.arm(deadline_ns));
-            match seat.gate().deadline_ns() {
+            assert!(watched.arm(deadline_ns));
+            match watched.gate().deadline_ns() {
                 Some(standing_ns) => assert_eq!(standing_ns, deadline_ns),
                 // It has passed already: this thread was kept from its CPU.
                 None => assert!(now() >= deadline_ns),
             }
-            while seat.gate().faults() < count {}
+            while watched.gate().faults() < count {}
             assert!(now() >= deadline_ns);
-            assert_eq!(seat.gate().deadline_ns(), None);
+            assert_eq!(watched.gate().deadline_ns(), None);
         }
         // Nobody is there to be told.
-        assert_eq!(seat.gate().untold(), 20);
+        assert_eq!(watched.gate().untold(), 20);
     });
 }
 
 #[test]
 fn a_thread_stands_until_it_is_answered_or_nobody_is_left() {
-    seated(|seat| {
-        let (stops, kernel) = (seat.stops(), Kernel::without_timer());
-        seat.gate().set_strength(Strength::Suspend);
-        assert!(seat.gate().open() && !seat.gate().open());
+    with_watched(|watched| {
+        let (stops, kernel) = (watched.stops(), Kernel::without_timer());
+        watched.gate().set_strength(Strength::Suspend);
+        assert!(watched.gate().open() && !watched.gate().open());
         std::thread::scope(|scope| {
             let keeper = scope.spawn(move || {
                 let mut mails = Vec::new();
@@ -73,9 +74,9 @@ fn a_thread_stands_until_it_is_answered_or_nobody_is_left() {
                 mails
             });
             let begun = now();
-            assert!(seat.arm(0));
+            assert!(watched.arm(0));
             assert!(now() - begun >= 3_000_000);
-            assert!(seat.arm(0));
+            assert!(watched.arm(0));
             let mails = keeper.join().unwrap();
             assert_eq!([mails[0].number, mails[1].number], [1, 2]);
             assert!(mails.iter().all(|mail| mail.stands && mail.deadline_ns == 0));
@@ -133,25 +134,25 @@ fn regions_are_counted_for_threads_without_a_seat_too() {
     leave();
     assert!(!has_ended());
     for strength in [Strength::Notify, Strength::Hold, Strength::Suspend] {
-        seated(|seat| {
-            seat.gate().set_strength(strength);
+        with_watched(|watched| {
+            watched.gate().set_strength(strength);
             enter();
-            assert!(seat.arm(0));
+            assert!(watched.arm(0));
             // What does nothing to the thread is not put off.
-            assert_eq!(seat.gate().faults(), u64::from(strength == Strength::Notify));
+            assert_eq!(watched.gate().faults(), u64::from(strength == Strength::Notify));
             leave();
-            assert_eq!(seat.gate().faults(), 1);
+            assert_eq!(watched.gate().faults(), 1);
         });
     }
 }
 
 #[test]
 fn seats_and_signals_that_are_taken_are_refused() {
-    seated(|_seat| {
-        let again = Seat::take(realtime_signals().0 + SIGNAL_FROM_FIRST);
+    with_watched(|_seat| {
+        let again = WatchedThread::take(realtime_signals().0 + SIGNAL_FROM_FIRST);
         assert!(matches!(again, Err(SeatError::Taken)));
     });
-    let no_signal = Seat::take(9_999).map(|_| ()).unwrap_err();
+    let no_signal = WatchedThread::take(9_999).map(|_| ()).unwrap_err();
     let errno = match no_signal {
         SeatError::Os(error) => error.raw_os_error(),
         _ => None,
@@ -163,21 +164,21 @@ fn seats_and_signals_that_are_taken_are_refused() {
 /// deadline that is past must not make the child wait for it.
 #[test]
 fn a_child_has_no_timer_and_stands_for_nobody() {
-    seated(|seat| {
-        seat.gate().set_strength(Strength::Suspend);
-        assert!(seat.gate().open());
-        assert!(seat.arm(now() + 3_600_000_000_000));
+    with_watched(|watched| {
+        watched.gate().set_strength(Strength::Suspend);
+        assert!(watched.gate().open());
+        assert!(watched.arm(now() + 3_600_000_000_000));
         // SAFETY: the child makes system calls and touches memory that it has, and leaves without
         // running anything else.
         let child = unsafe { libc::fork() };
         if child == 0 {
-            // Timers are numbered anew: one of these has the number that the seat's has.
+            // Timers are numbered anew: one of these has the number that the registration's has.
             let own: [_; 64] =
                 std::array::from_fn(|_| PosixTimer::new(thread::id(), realtime_signals().0).ok());
-            let refused = !seat.arm(now() + 1_000_000_000) && !seat.arm(0);
-            let knows = seat.is_inherited() && seat.gate().deadline_ns().is_none();
-            let nobody = seat.stops().with_tid(|_| ()).is_none();
-            drop(seat);
+            let refused = !watched.arm(now() + 1_000_000_000) && !watched.arm(0);
+            let knows = watched.is_inherited() && watched.gate().deadline_ns().is_none();
+            let nobody = watched.stops().with_tid(|_| ()).is_none();
+            drop(watched);
             let left = own.iter().flatten().all(|own| own.remaining().is_ok_and(|at| at == (0, 0)));
             let right = refused && knows && nobody && left && own[0].is_some();
             // SAFETY: ends the child at once.
@@ -187,7 +188,7 @@ fn a_child_has_no_timer_and_stands_for_nobody() {
         // SAFETY: writes to a live local; the child is ours.
         unsafe { libc::waitpid(child, &raw mut status, 0) };
         assert_eq!(status, 0, "the child had a timer, or stood");
-        assert!(!seat.is_inherited() && seat.gate().deadline_ns().is_some());
-        seat.gate().vacate(&Kernel::without_timer());
+        assert!(!watched.is_inherited() && watched.gate().deadline_ns().is_some());
+        watched.gate().vacate(&Kernel::without_timer());
     });
 }

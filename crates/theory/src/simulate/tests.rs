@@ -1,6 +1,6 @@
 //! Sets of tasks through the simulator, and what is kept of them.
 
-use hourglass_lab::recall;
+use hourglass_lab::open_run;
 use hourglass_model::simulation::{SimulationDocument, TaskFindings};
 use hourglass_model::{Interval, Onset};
 use hourglass_sched::sim::{self, Late, Rank, smt};
@@ -247,7 +247,7 @@ fn cpus_keep_their_numbers() {
     let mut request = Request::new(set(text));
     request.folder = Some(folder.path().join("run"));
     let kept = simulated(&request).kept.unwrap().unwrap();
-    let recalled = recall(&kept).unwrap();
+    let recalled = open_run(&kept).unwrap();
     assert!(recalled.intervals().unwrap().all(|interval| interval.unwrap().cpu == 7));
     assert_eq!(recalled.document.result.threads[0].cpus, [7]);
 }
@@ -260,7 +260,7 @@ fn a_simulation_is_kept_as_a_run() {
     let mut request = Request::new(set(&section_5_5("wcet = 17")));
     request.folder = Some(folder.path().join("run"));
     let done = simulated(&request);
-    let recalled = recall(&done.kept.unwrap().unwrap()).unwrap();
+    let recalled = open_run(&done.kept.unwrap().unwrap()).unwrap();
     let manifest = &recalled.document.manifest;
     assert_eq!(manifest.clock.source, "sim");
     assert_eq!(manifest.simulation.as_ref(), Some(&done.document));
@@ -309,7 +309,7 @@ fn a_full_trace_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let mut request = Request::new(set(&section_5_5("wcet = 17")));
     (request.folder, request.records) = (Some(folder.path().join("run")), 10);
-    let recalled = recall(&simulated(&request).kept.unwrap().unwrap()).unwrap();
+    let recalled = open_run(&simulated(&request).kept.unwrap().unwrap()).unwrap();
     assert_eq!(recalled.intervals().unwrap().count(), 10);
     let result = &recalled.document.result;
     let counted: u64 = result.threads.iter().map(|thread| thread.intervals).sum();

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 #[cfg(target_os = "linux")]
 use super::OsTimes;
+use super::binding::{DeviceBinding, Follow, KICKED, add};
 use super::fired::Home;
 use super::looks::Looks;
-use super::seat::{Follow, KICKED, Seat, add};
 use super::statistics::LongCallback;
 use super::{
     Base, Cause, EngineError, Fired, NextWake, Now, Settings, SimTimes, Statistics, Timers, Times,
@@ -64,7 +64,7 @@ pub struct Engine<T> {
     timers: Timers<T>,
     times: Box<dyn Times>,
     settings: Settings,
-    seat: Seat,
+    binding: DeviceBinding,
     next_wake: NextWake,
     /// Whether the clocks are watched for being set.
     watched: bool,
@@ -114,7 +114,7 @@ impl<T> Engine<T> {
             timers: Timers::new(settings.timeouts, &now)?,
             times: Box::new(times),
             settings,
-            seat: Seat::new(registry, number, settings.tick),
+            binding: DeviceBinding::new(registry, number, settings.tick),
             next_wake: NextWake::new(),
             watched: false,
             watch_again_ns: 0,
@@ -123,8 +123,8 @@ impl<T> Engine<T> {
             statistics: Statistics::default(),
             last_long: LongCallback::default(),
         };
-        engine.seat.choose_device()?;
-        engine.seat.listen();
+        engine.binding.choose_device()?;
+        engine.binding.listen();
         Ok(engine)
     }
 
@@ -144,7 +144,7 @@ impl<T> Engine<T> {
         let id = add(&registry, number, Box::new(device)).ok_or(EngineError::NoDevice)?;
         let _ = registry.judge(id, true);
         let mut engine = Engine::new(settings, &registry, number, times.clone())?;
-        engine.seat.high_res().source_valid();
+        engine.binding.high_res().source_valid();
         engine.begin()?;
         Ok(engine)
     }
@@ -167,12 +167,12 @@ impl<T> Engine<T> {
         let source = validate_source(&SourcePlan::DEFAULT, || times.monotonic_ns());
         let mut engine = Engine::new(settings, &registry, number, times)?;
         match source {
-            Ok(_) => engine.seat.high_res().source_valid(),
-            Err(why) => engine.seat.high_res().source_lost(&why.to_string()),
+            Ok(_) => engine.binding.high_res().source_valid(),
+            Err(why) => engine.binding.high_res().source_lost(&why.to_string()),
         }
         // The registry keeps no broken one for this engine, so that this ends.
         while engine.try_out().is_err() {
-            engine.seat.follow()?;
+            engine.binding.follow()?;
         }
         engine.begin()?;
         Ok(engine)
@@ -180,10 +180,10 @@ impl<T> Engine<T> {
 
     /// Acts on what was announced while it was made, and takes the kicks of that.
     pub(crate) fn begin(&mut self) -> Result<(), EngineError> {
-        self.seat.follow()?;
+        self.binding.follow()?;
         let now_ns = self.times.monotonic_ns();
         // Kicked already, so that this does not wait.
-        let _ = self.seat.device_mut()?.wait(Some(now_ns));
+        let _ = self.binding.device_mut()?.wait(Some(now_ns));
         Ok(())
     }
 
@@ -202,25 +202,25 @@ impl<T> Engine<T> {
     /// What it did so far.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
-        Statistics { device_changes: self.seat.taken().saturating_sub(1), ..self.statistics }
+        Statistics { device_changes: self.binding.taken().saturating_sub(1), ..self.statistics }
     }
 
     /// The device that it has, if it has one.
     #[must_use]
     pub fn device(&self) -> Option<&EventDevice> {
-        self.seat.device().map(ServiceDevice::device)
+        self.binding.device().map(ServiceDevice::device)
     }
 
     /// How it works now. What was announced since the last wait is acted upon by the next one.
     #[must_use]
     pub fn resolution(&self) -> Resolution {
-        self.seat.resolution()
+        self.binding.resolution()
     }
 
     /// The decision on its resolution; where clock sources are announced.
     #[must_use]
     pub fn high_res(&self) -> &Arc<HighRes> {
-        self.seat.high_res()
+        self.binding.high_res()
     }
 
     /// Tries its device out, which takes some milliseconds, and tells the registry: without that a
@@ -231,7 +231,7 @@ impl<T> Engine<T> {
     /// one ([`InvalidDevice::is_broken`]); any other stays, and the engine is bound to its tick.
     pub fn validate(&mut self, plan: &DevicePlan) -> Result<Validated, InvalidDevice> {
         self.planned = None;
-        self.seat.validate(plan)
+        self.binding.validate(plan)
     }
 
     /// The same by [`DevicePlan::DEFAULT`], up to three times if the device is late: other threads
@@ -263,13 +263,13 @@ impl<T> Engine<T> {
         service: Service,
         period: Option<Period>,
     ) -> Result<(), EngineError> {
-        self.seat.set_period(service, period)
+        self.binding.set_period(service, period)
     }
 
     /// A handle that makes the engine look again, whichever device it has.
     #[must_use]
     pub fn kick(&self) -> Kick {
-        self.seat.kick()
+        self.binding.kick()
     }
 
     /// When it wakes, for threads that decide whether they need kick it.
@@ -281,14 +281,14 @@ impl<T> Engine<T> {
     /// Device time for which the device was last asked, ns; `u64::MAX` for none.
     #[must_use]
     pub fn next_wake_ns(&self) -> u64 {
-        self.seat.device().and_then(ServiceDevice::next_wake_ns).unwrap_or(u64::MAX)
+        self.binding.device().and_then(ServiceDevice::next_wake_ns).unwrap_or(u64::MAX)
     }
 
     /// Gives the device back to the registry, so that another thread may go on: its first wait
     /// takes it again. Timers stay armed. To be called by the thread that waited.
     pub fn detach(&mut self) {
         self.planned = None;
-        self.seat.release();
+        self.binding.release();
     }
 
     /// Waits until a timer or a service is due, somebody kicks, a signal is handled, or the device's
@@ -319,7 +319,7 @@ impl<T> Engine<T> {
         mut again: impl FnMut(&mut Timers<T>, &Now) -> bool,
     ) -> Result<Served, EngineError> {
         loop {
-            match self.seat.follow()? {
+            match self.binding.follow()? {
                 Follow::Same => {}
                 Follow::Resolution => self.start_over(),
                 // A kick may still have gone to the device before.
@@ -338,7 +338,7 @@ impl<T> Engine<T> {
                 let now_ns = now.device_ns();
                 until_ns = Some(limit_ns.map_or(now_ns, |limit_ns| limit_ns.min(now_ns)));
             }
-            let served = self.seat.device_mut()?.wait(until_ns);
+            let served = self.binding.device_mut()?.wait(until_ns);
             self.next_wake.awake();
             self.statistics.wakes += 1;
             return match served {
@@ -348,7 +348,7 @@ impl<T> Engine<T> {
                 }
                 Ok(served) => Ok(served),
                 Err(error) => {
-                    self.seat.lose(error)?;
+                    self.binding.lose(error)?;
                     self.start_over();
                     Ok(KICKED)
                 }
@@ -371,7 +371,7 @@ impl<T> Engine<T> {
         for count in 0..budget {
             let Some(fired) = self.timers.pop_due(&now) else {
                 self.looks.last_ns = now.device_ns();
-                if self.seat.resolution() == Resolution::TickBound {
+                if self.binding.resolution() == Resolution::TickBound {
                     self.looks.boundary_ns = Some(now.device_ns());
                 }
                 return count;
@@ -395,7 +395,7 @@ impl<T> Engine<T> {
     /// The reading that timers expire by: bound to a tick, that of the last tick; `None` if its
     /// look is over.
     fn look_as_of(&self, actual: &Now) -> Option<Now> {
-        let device = self.seat.device()?;
+        let device = self.binding.device()?;
         if device.resolution() == Resolution::High {
             return Some(*actual);
         }
@@ -413,7 +413,7 @@ impl<T> Engine<T> {
         let now_ns = self.times.monotonic_ns();
         let tick_ns = now_ns.saturating_add(self.settings.tick.span_ceil().nanos_or_zero());
         if now_ns >= self.watch_again_ns {
-            self.watched = self.times.watch(&self.seat.kick()).is_ok();
+            self.watched = self.times.watch(&self.binding.kick()).is_ok();
             if self.watched {
                 return limit_ns;
             }
@@ -428,7 +428,7 @@ impl<T> Engine<T> {
     fn plan(&mut self, limit_ns: Option<u64>) -> Result<(Now, u64), EngineError> {
         let now = self.times.now();
         let at_ns = self.timers_want(&now);
-        let device = self.seat.device_mut()?;
+        let device = self.binding.device_mut()?;
         device.set_next_event(at_ns);
         let wake_ns = device.next_wake_ns().unwrap_or(u64::MAX);
         let wake_ns = limit_ns.map_or(wake_ns, |limit_ns| wake_ns.min(limit_ns));
@@ -459,7 +459,7 @@ impl<T> Engine<T> {
             planned.at_ns
         };
         // What a tick's look left behind waits for the next tick.
-        Some(match (self.seat.resolution(), self.looks.boundary_ns) {
+        Some(match (self.binding.resolution(), self.looks.boundary_ns) {
             (Resolution::TickBound, Some(boundary_ns)) => at_ns.max(boundary_ns.saturating_add(1)),
             _ => at_ns,
         })
@@ -475,7 +475,7 @@ impl<T> Engine<T> {
 impl<T> fmt::Debug for Engine<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Engine")
-            .field("device", &self.seat.device())
+            .field("device", &self.binding.device())
             .field("timers", &self.timers.count())
             .field("next_wake", &self.next_wake)
             .field("statistics", &self.statistics())

@@ -16,11 +16,12 @@
 //! `driver.rs` reads all clocks, maps the first of each queue to the device's time, and tells
 //! `event::ServiceDevice`, which programs the device only if the first of everything changed, at the expiry
 //! itself or at the tick that covers it. It publishes when it will wake (`NextWake`), looks once more at what
-//! other threads handed over, and only then waits. `seat.rs` follows the registry: a device that is lost or
+//! other threads handed over, and only then waits. `binding.rs` follows the registry: a device that is lost or
 //! fails is exchanged in the next wait. A thread that sleeps until somebody sets the wall clock
 //! (`watcher.rs`) is started with the first timer that needs it, never in a simulation.
 
 mod base;
+mod binding;
 mod driver;
 mod error;
 mod fired;
@@ -28,7 +29,6 @@ mod kicks;
 mod looks;
 #[cfg(target_os = "linux")]
 mod os_times;
-mod seat;
 mod settings;
 mod sim;
 mod statistics;

@@ -50,7 +50,7 @@
 //! its own CPU and nothing of it runs after that: measured by `hourglass-bench timer`, its last useful
 //! instruction lay 1 us before the deadline, where a watchdog thread on another CPU took 45 us; the
 //! handler ran 27 us after the deadline (a shared virtual machine, both at real-time priorities on one
-//! CPU). The signal handler notes the time, rings the handler's bell and stands at a gate. What it waits
+//! CPU). The signal handler notes the time, wakes the handler and stands at a gate. What it waits
 //! for there is an epoch, not a flag: a thread that is resumed and late again before it ran is not lost.
 //!
 //! # The three strengths
@@ -110,7 +110,7 @@
 //! # How a timing fault goes
 //!
 //! A watched thread arms its own POSIX timer. The signal's handler (`sys::stop`) claims the deadline, writes
-//! one message, rings the bell of the deadline handler's thread and stands at the gate until the epoch
+//! one message, wakes the deadline handler's thread and stands at the gate until the epoch
 //! changes and the fault is released. In a region (`timer::fault::defer`) it only marks the fault as pending;
 //! leaving the outermost one acts upon it, by the same steps. `sys::stop` has every step on both sides of the
 //! gate, over a trait for the words (loom puts its own there) and one for the world (`timer::fault::sim` puts

@@ -5,7 +5,7 @@
 
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::posix_timer::realtime_signals;
-use hourglass_sys::stop::{Disarmed, Gate, NEVER, Seat, SeatError, Stops};
+use hourglass_sys::stop::{Disarmed, Gate, NEVER, SeatError, Stops, WatchedThread};
 use hourglass_time::Span;
 
 use super::deadlines::{Deadlines, Side};
@@ -52,11 +52,11 @@ impl Default for Settings {
 /// another one, which a handler would then demote.
 #[derive(Debug)]
 pub struct Watch {
-    deadlines: Deadlines<Seat>,
+    deadlines: Deadlines<WatchedThread>,
     settings: Settings,
 }
 
-impl Side for Seat {
+impl Side for WatchedThread {
     fn now_ns(&self) -> u64 {
         now()
     }
@@ -86,7 +86,7 @@ impl Watch {
         if !(first..=last).contains(&signal) {
             return Err(FaultError::NotRealTime { asked: signal, first, last });
         }
-        let deadlines = Deadlines::new(Seat::take(signal)?);
+        let deadlines = Deadlines::new(WatchedThread::take(signal)?);
         let watch = Watch { deadlines, settings };
         watch.set_up();
         Ok(watch)
@@ -98,21 +98,21 @@ impl Watch {
         self.set_up();
     }
 
-    fn seat(&self) -> &Seat {
+    fn watched(&self) -> &WatchedThread {
         &self.deadlines.side
     }
 
     fn set_up(&self) {
         let Settings { strength, longest_stop, .. } = self.settings;
         let longest_ns = longest_stop.map_or(NEVER, Span::nanos_or_zero);
-        self.seat().gate().set_longest_stop_ns(longest_ns);
-        self.seat().gate().set_strength(strength.done());
+        self.watched().gate().set_longest_stop_ns(longest_ns);
+        self.watched().gate().set_strength(strength.done());
     }
 
     /// For whoever installs a handler for this thread.
     #[must_use]
     pub fn thread(&self) -> Watched {
-        Watched { stops: self.seat().stops() }
+        Watched { stops: self.watched().stops() }
     }
 
     /// Takes a deadline, instead of the one in force. When it is passed there is a fault; if it is past
@@ -155,7 +155,7 @@ impl Watch {
 
     /// Gives the budget up.
     pub fn disarm_budget(&mut self) {
-        self.seat().disarm_budget();
+        self.watched().disarm_budget();
     }
 
     /// Begins a single job with a deadline, an aperiodic one.
@@ -195,31 +195,31 @@ impl Watch {
     /// The deadline in force, ns.
     #[must_use]
     pub fn deadline_ns(&self) -> Option<u64> {
-        self.seat().gate().deadline_ns()
+        self.watched().gate().deadline_ns()
     }
 
     /// Deadlines passed so far.
     #[must_use]
     pub fn faults(&self) -> u64 {
-        self.seat().gate().faults()
+        self.watched().gate().faults()
     }
 
     /// Of those, how many no handler was told of.
     #[must_use]
     pub fn untold(&self) -> u64 {
-        self.seat().gate().untold()
+        self.watched().gate().untold()
     }
 
     /// How often this thread went on without an answer, after [`Settings::longest_stop`].
     #[must_use]
     pub fn overstayed(&self) -> u64 {
-        self.seat().gate().overstayed()
+        self.watched().gate().overstayed()
     }
 
     /// Whether this is a child made by `fork`, where nothing can be armed.
     #[must_use]
     pub fn is_inherited(&self) -> bool {
-        self.seat().is_inherited()
+        self.watched().is_inherited()
     }
 }
 

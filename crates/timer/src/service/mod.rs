@@ -27,16 +27,16 @@
 //! `tests/interleavings.rs` compiles the same files with those of a model checker (loom) and runs every
 //! order in which threads can meet, in a second, with the other tests.
 //!
-//! What an expiry comes to is decided in `keeper.rs`, on the engine's thread and in `sim.rs` alike. A
+//! What an expiry comes to is decided in `dispatcher.rs`, on the engine's thread and in `sim.rs` alike. A
 //! deferred action goes to its class by a bounded queue without a lock; the worker orders what waits.
 
 mod action;
 mod arm;
 mod class;
 mod clock;
+mod dispatcher;
 mod error;
 mod expiration;
-mod keeper;
 mod owner;
 mod port;
 mod priority;

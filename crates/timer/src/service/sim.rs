@@ -12,8 +12,8 @@ use hourglass_time::Span;
 use super::arm::Expiry;
 use super::class::{Class, ClassSettings, Worker};
 use super::clock::ServiceClock;
+use super::dispatcher::Dispatcher;
 use super::error::ServiceError;
-use super::keeper::Keeper;
 use super::owner::Owner;
 use super::service::{Classes, Core};
 use super::statistics::Statistics;
@@ -53,7 +53,7 @@ pub struct SimService {
     table: Arc<Table>,
     times: SimTimes,
     timers: Timers<u32>,
-    keeper: Keeper,
+    dispatcher: Dispatcher,
     workers: Vec<Worker>,
 }
 
@@ -72,7 +72,7 @@ impl SimService {
         let timers = Timers::new(Settings::DEFAULT.timeouts, &times.now());
         Ok(SimService {
             core: Arc::new(Core::new(vec![Arc::clone(&table)], Arc::clone(&classes))),
-            keeper: Keeper::new(&table, &classes),
+            dispatcher: Dispatcher::new(&table, &classes),
             timers: timers.map_err(EngineError::from)?,
             table,
             times: times.clone(),
@@ -106,7 +106,7 @@ impl SimService {
 
     /// When the engine would look by itself, ns on [`Base::Monotonic`]; `None` if nothing is armed.
     pub fn next_ns(&mut self) -> Option<u64> {
-        self.keeper.take_changes(&mut self.timers);
+        self.dispatcher.take_changes(&mut self.timers);
         self.timers.earliest(&self.times.now())
     }
 
@@ -134,10 +134,11 @@ impl SimService {
     pub fn look(&mut self) {
         let now = self.times.now();
         loop {
-            self.keeper.take_changes(&mut self.timers);
-            let keeper = &mut self.keeper;
-            let expired =
-                self.timers.expire(&now, BUDGET, |timers, fired| keeper.expired(timers, &fired));
+            self.dispatcher.take_changes(&mut self.timers);
+            let dispatcher = &mut self.dispatcher;
+            let expired = self
+                .timers
+                .expire(&now, BUDGET, |timers, fired| dispatcher.expired(timers, &fired));
             let mut ran = false;
             for worker in &mut self.workers {
                 while worker.step() {

@@ -12,8 +12,8 @@ use hourglass_sys::sched::{self, Attributes};
 use hourglass_sys::thread::set_affinity;
 
 use super::clock::ServiceClock;
+use super::dispatcher::Dispatcher;
 use super::error::ServiceError;
-use super::keeper::Keeper;
 use super::remote::Retiring;
 use super::service::Classes;
 use super::table::Table;
@@ -67,12 +67,12 @@ pub(super) fn start(
     settings: &EngineSettings,
 ) -> Result<JoinHandle<()>, ServiceError> {
     let name = format!("hg-engine-{}", table.engine);
-    let keeper = Keeper::new(table, classes);
+    let dispatcher = Dispatcher::new(table, classes);
     let (table, settings) = (Arc::clone(table), settings.clone());
     let (tell, told) = channel();
     let own_name = name.clone();
     let started = start_thread(&name, move || {
-        serve(&own_name, &table, keeper, &settings, tell);
+        serve(&own_name, &table, dispatcher, &settings, tell);
     });
     let started = started.map_err(|e| ServiceError::start(&name, &e))?;
     match told.recv() {
@@ -86,7 +86,7 @@ pub(super) fn start(
 fn serve(
     name: &str,
     table: &Table,
-    mut keeper: Keeper,
+    mut dispatcher: Dispatcher,
     settings: &EngineSettings,
     tell: Sender<Result<(), ServiceError>>,
 ) {
@@ -103,7 +103,7 @@ fn serve(
     drop(tell);
     let _panics = TellsPanic(table);
     while !table.stop.load(Ordering::Acquire) {
-        if let Err(failed) = turn(&mut engine, table, &mut keeper) {
+        if let Err(failed) = turn(&mut engine, table, &mut dispatcher) {
             // Without a device nothing can be waited for.
             table.fail(failed.into());
             break;
@@ -125,9 +125,13 @@ impl Drop for TellsPanic<'_> {
 }
 
 /// Takes up changes, expires what is due, and waits.
-fn turn(engine: &mut Engine<u32>, table: &Table, keeper: &mut Keeper) -> Result<(), EngineError> {
-    keeper.take_changes(engine.timers());
-    if engine.expire(BUDGET, |timers, fired| keeper.expired(timers, &fired)) >= BUDGET {
+fn turn(
+    engine: &mut Engine<u32>,
+    table: &Table,
+    dispatcher: &mut Dispatcher,
+) -> Result<(), EngineError> {
+    dispatcher.take_changes(engine.timers());
+    if engine.expire(BUDGET, |timers, fired| dispatcher.expired(timers, &fired)) >= BUDGET {
         return Ok(());
     }
     let next_wake = engine.next_wake();
@@ -138,7 +142,7 @@ fn turn(engine: &mut Engine<u32>, table: &Table, keeper: &mut Keeper) -> Result<
             return false;
         }
         // What was published stands: whoever arms meanwhile decides by it.
-        retiring.looked(keeper.take_changes(timers));
+        retiring.looked(dispatcher.take_changes(timers));
         true
     })?;
     table.wake.awake();

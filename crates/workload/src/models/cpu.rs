@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{AnyExecution, Demand, Entry, Execution, Model};
+use crate::measuring_counter::MeasuringCounter;
 use crate::recorder::{Recorder, Watching};
-use crate::stage::Stage;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "CPU",
@@ -47,7 +47,7 @@ impl Execution for Running {
         &mut self.0
     }
 
-    fn run<C: Stage>(&mut self, recorder: &mut Recorder<C>) {
+    fn run<C: MeasuringCounter>(&mut self, recorder: &mut Recorder<C>) {
         recorder.receive_all(&mut self.0);
     }
 }

@@ -5,8 +5,8 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use super::{AnyExecution, Demand, Entry, Execution, Model};
+use crate::measuring_counter::MeasuringCounter;
 use crate::recorder::{Recorder, Work};
-use crate::stage::Stage;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "CPU_MOVE",
@@ -86,7 +86,7 @@ impl Execution for Running {
         &mut self.0
     }
 
-    fn run<C: Stage>(&mut self, recorder: &mut Recorder<C>) {
+    fn run<C: MeasuringCounter>(&mut self, recorder: &mut Recorder<C>) {
         recorder.receive_all(&mut self.0);
     }
 }

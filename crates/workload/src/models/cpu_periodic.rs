@@ -8,8 +8,8 @@ use hourglass_time::Span;
 
 use super::periodic::Grid;
 use super::{AnyExecution, Demand, Entry, Execution, Model};
+use crate::measuring_counter::MeasuringCounter;
 use crate::recorder::{Ended, Recorder, Watching};
-use crate::stage::Stage;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "CPU_PERIODIC",
@@ -66,7 +66,7 @@ impl Execution for Running {
         &mut self.work
     }
 
-    fn run<C: Stage>(&mut self, recorder: &mut Recorder<C>) {
+    fn run<C: MeasuringCounter>(&mut self, recorder: &mut Recorder<C>) {
         let grid = Grid::new(recorder, self.period);
         let mut windows = Windows::default();
         while recorder.receive(self.amount, &mut self.work) == Ended::Done {

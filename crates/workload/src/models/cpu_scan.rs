@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::scanning::Scan;
 use super::{AnyExecution, Demand, Entry, Execution, Model};
+use crate::measuring_counter::MeasuringCounter;
 use crate::recorder::Recorder;
-use crate::stage::Stage;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "CPU_SCAN",
@@ -50,7 +50,7 @@ impl Execution for Running {
         &mut self.0
     }
 
-    fn run<C: Stage>(&mut self, recorder: &mut Recorder<C>) {
+    fn run<C: MeasuringCounter>(&mut self, recorder: &mut Recorder<C>) {
         self.0.restart();
         recorder.receive_all(&mut self.0);
         recorder.tally.work = Some(self.0.passes());

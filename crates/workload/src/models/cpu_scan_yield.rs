@@ -8,8 +8,8 @@ use hourglass_time::Span;
 use super::cpu_yield::yield_after;
 use super::scanning::Scan;
 use super::{AnyExecution, Demand, Entry, Execution, Model};
+use crate::measuring_counter::MeasuringCounter;
 use crate::recorder::Recorder;
-use crate::stage::Stage;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "CPU_SCAN_YIELD",
@@ -58,7 +58,7 @@ impl Execution for Running {
         &mut self.scan
     }
 
-    fn run<C: Stage>(&mut self, recorder: &mut Recorder<C>) {
+    fn run<C: MeasuringCounter>(&mut self, recorder: &mut Recorder<C>) {
         self.scan.restart();
         yield_after(self.amount, &mut self.scan, recorder);
         recorder.tally.work = Some(self.scan.passes());

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use hourglass_time::Span;
 
 use super::{AnyExecution, Demand, Entry, Execution, Model};
+use crate::measuring_counter::MeasuringCounter;
 use crate::recorder::{Ended, Recorder, Watching, Work};
-use crate::stage::Stage;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "CPU_YIELD",
@@ -54,13 +54,13 @@ impl Execution for Running {
         &mut self.work
     }
 
-    fn run<C: Stage>(&mut self, recorder: &mut Recorder<C>) {
+    fn run<C: MeasuringCounter>(&mut self, recorder: &mut Recorder<C>) {
         yield_after(self.amount, &mut self.work, recorder);
     }
 }
 
 /// Receives `amount`, yields, and so on until the thread's time is over.
-pub(super) fn yield_after<C: Stage>(
+pub(super) fn yield_after<C: MeasuringCounter>(
     amount: Span,
     work: &mut impl Work,
     recorder: &mut Recorder<C>,

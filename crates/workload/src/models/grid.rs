@@ -7,8 +7,8 @@ use hourglass_time::Span;
 
 use super::periodic::Grid as Boundaries;
 use super::{AnyExecution, Demand, Entry, Execution, Model};
+use crate::measuring_counter::MeasuringCounter;
 use crate::recorder::{Ended, Recorder, Watching};
-use crate::stage::Stage;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "GRID",
@@ -66,7 +66,7 @@ impl Execution for Running {
         &mut self.work
     }
 
-    fn run<C: Stage>(&mut self, recorder: &mut Recorder<C>) {
+    fn run<C: MeasuringCounter>(&mut self, recorder: &mut Recorder<C>) {
         let grid = Boundaries::new(recorder, self.period);
         let (mut period, mut woken) = (1, 0);
         while recorder.wait_until(grid.boundary(period)) == Ended::Done {

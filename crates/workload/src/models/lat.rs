@@ -6,8 +6,8 @@ use std::sync::Arc;
 use hourglass_time::Span;
 
 use super::{AnyExecution, Demand, Entry, Execution, Model};
+use crate::measuring_counter::MeasuringCounter;
 use crate::recorder::{Ended, Recorder, Watching};
-use crate::stage::Stage;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "LAT",
@@ -56,7 +56,7 @@ impl Execution for Running {
         &mut self.work
     }
 
-    fn run<C: Stage>(&mut self, recorder: &mut Recorder<C>) {
+    fn run<C: MeasuringCounter>(&mut self, recorder: &mut Recorder<C>) {
         let period = recorder.timeline().ticks_at_least(self.period);
         let mut due = recorder.now().saturating_add(period);
         while recorder.wait_until(due) == Ended::Done {

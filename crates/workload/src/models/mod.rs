@@ -21,8 +21,8 @@ use std::sync::atomic::AtomicBool;
 use hourglass_time::Span;
 
 use crate::loop_time::{self, LoopTime};
+use crate::measuring_counter::{AnyCounter, MeasuringCounter};
 use crate::recorder::{AnyRecorder, Recorder, Work};
-use crate::stage::{AnyCounter, Stage};
 use crate::words::{WordError, Words};
 
 pub use grid::on_grid;
@@ -103,7 +103,7 @@ pub trait Execution: Send {
     fn work(&mut self) -> &mut Self::Work;
 
     /// Runs until the thread's time is over.
-    fn run<C: Stage>(&mut self, recorder: &mut Recorder<C>);
+    fn run<C: MeasuringCounter>(&mut self, recorder: &mut Recorder<C>);
 }
 
 /// An [`Execution`] behind a pointer: one dispatch at the start, none in the loop.
@@ -120,15 +120,15 @@ pub trait AnyExecution: Send {
 
 impl<E: Execution> AnyExecution for E {
     fn loop_time(&mut self, counter: AnyCounter) -> LoopTime {
-        crate::stage::with_counter!(counter, c => loop_time::measure(&c, self.work()))
+        crate::measuring_counter::with_counter!(counter, c => loop_time::measure(&c, self.work()))
     }
 
     fn warm_up(&mut self, counter: AnyCounter, time: Span, stop: &AtomicBool) {
-        crate::stage::with_counter!(counter, c => loop_time::spin(&c, self.work(), time, stop));
+        crate::measuring_counter::with_counter!(counter, c => loop_time::spin(&c, self.work(), time, stop));
     }
 
     fn run(&mut self, recorder: &mut AnyRecorder) {
-        crate::stage::with_recorder!(recorder, r => Execution::run(self, r));
+        crate::measuring_counter::with_recorder!(recorder, r => Execution::run(self, r));
     }
 }
 

@@ -8,8 +8,8 @@ use hourglass_model::{ExecutionTime, Sampler};
 use hourglass_time::Span;
 
 use super::{AnyExecution, Demand, Entry, Execution, Model};
+use crate::measuring_counter::MeasuringCounter;
 use crate::recorder::{Ended, Recorder, Watching};
-use crate::stage::Stage;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "PERIODIC",
@@ -80,7 +80,7 @@ impl Execution for Running {
         &mut self.work
     }
 
-    fn run<C: Stage>(&mut self, recorder: &mut Recorder<C>) {
+    fn run<C: MeasuringCounter>(&mut self, recorder: &mut Recorder<C>) {
         let grid = Grid::new(recorder, self.period);
         let mut periods = Periods::default();
         while recorder.wait_until(grid.boundary(periods.current)) == Ended::Done {
@@ -110,7 +110,7 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    pub(super) fn new<C: Stage>(recorder: &Recorder<C>, period: Span) -> Grid {
+    pub(super) fn new<C: MeasuringCounter>(recorder: &Recorder<C>, period: Span) -> Grid {
         Grid {
             timeline: *recorder.timeline(),
             start: recorder.start(),

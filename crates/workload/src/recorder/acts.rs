@@ -8,12 +8,12 @@ use hourglass_time::Span;
 
 use super::{Ended, MOST_GAPS_IN_A_ROW, Recorder, Work};
 use crate::jobs::Job;
-use crate::stage::Stage;
+use crate::measuring_counter::MeasuringCounter;
 
 /// [`Recorder::pass`] looks at the time so often: by so much it may be late after an interruption.
 const PASS_SLICE: Span = Span::from_micros(2);
 
-impl<C: Stage> Recorder<'_, C> {
+impl<C: MeasuringCounter> Recorder<'_, C> {
     /// A job that arrived at `arrival` (on the counter) begins to run, now.
     pub fn begin_job(&mut self, arrival: u64) {
         let received = self.received();

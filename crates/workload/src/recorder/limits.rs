@@ -5,12 +5,12 @@
 use std::sync::atomic::Ordering;
 
 use super::Recorder;
-use crate::bell;
 use crate::guard::{Hit, HitKind};
 use crate::long_gaps::LongGap;
-use crate::stage::Stage;
+use crate::measuring_counter::MeasuringCounter;
+use crate::notifier;
 
-impl<C: Stage> Recorder<'_, C> {
+impl<C: MeasuringCounter> Recorder<'_, C> {
     /// Records that the thread woke `late` ticks after the time it had asked for.
     pub fn record_lateness(&mut self, late: u64) {
         let ns = self.settings.timeline.ns_in(late);
@@ -66,7 +66,7 @@ impl<C: Stage> Recorder<'_, C> {
     /// Ends the run, for all threads.
     pub fn end_run(&self) {
         self.stop.store(true, Ordering::Relaxed);
-        bell::ring();
+        notifier::notify();
     }
 
     fn hit(&mut self, kind: HitKind, ticks: u64) {

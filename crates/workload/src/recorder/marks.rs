@@ -1,16 +1,16 @@
 //! A loop that is not ours: it does not poll the counter, it marks where its periods begin and end.
 //!
 //! Between two marks the recorder sees nothing, so what it says of that stretch is what the thread's
-//! senses say: whether the kernel took the CPU, and by the thread's CPU clock for how long. Owns: the
+//! source says: whether the kernel took the CPU, and by the thread's CPU clock for how long. Owns: the
 //! intervals of marked periods. Must not: know periods or deadlines.
 
 use hourglass_clock::Reading;
 use hourglass_model::{Evidence, Onset};
 
 use super::Recorder;
-use crate::stage::Stage;
+use crate::measuring_counter::MeasuringCounter;
 
-impl<C: Stage> Recorder<'_, C> {
+impl<C: MeasuringCounter> Recorder<'_, C> {
     /// From here on the thread's time counts, though no interval has begun.
     pub(crate) fn await_marks(&mut self) {
         self.witness.begin();

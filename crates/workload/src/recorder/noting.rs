@@ -7,9 +7,9 @@ use hourglass_model::{Evidence, Onset};
 
 use super::{MOST_GAPS_IN_A_ROW, Recorder};
 use crate::long_gaps::LongGap;
-use crate::stage::Stage;
+use crate::measuring_counter::MeasuringCounter;
 
-impl<C: Stage> Recorder<'_, C> {
+impl<C: MeasuringCounter> Recorder<'_, C> {
     /// A gap or a migration was seen between `self.last` and `now`. Returns its length in ticks.
     #[cold]
     #[inline(never)]

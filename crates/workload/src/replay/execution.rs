@@ -20,9 +20,9 @@ use super::ReplayError;
 use super::memory::Ring;
 use super::script::{Act, Jobs, Part, Phase, Phases, RingSize, Script};
 use super::shared::Shared;
+use crate::measuring_counter::MeasuringCounter;
 use crate::models::{AnyExecution, Demand, Execution, Model};
 use crate::recorder::{Ended, Recorder, Watching};
-use crate::stage::Stage;
 
 /// What io steps write to.
 const DEVICE: &str = "/dev/null";
@@ -221,7 +221,7 @@ impl Execution for Running {
         &mut self.work
     }
 
-    fn run<C: Stage>(&mut self, recorder: &mut Recorder<C>) {
+    fn run<C: MeasuringCounter>(&mut self, recorder: &mut Recorder<C>) {
         self.me = os::id();
         self.policy = super::signals::policy_now();
         let script = Arc::clone(&self.script);
@@ -244,7 +244,7 @@ impl Execution for Running {
 
 impl Running {
     /// Runs until the thread's time is over.
-    fn run_jobs<C: Stage>(&mut self, jobs: &Jobs, recorder: &mut Recorder<C>) -> Ended {
+    fn run_jobs<C: MeasuringCounter>(&mut self, jobs: &Jobs, recorder: &mut Recorder<C>) -> Ended {
         let mut number = 0;
         loop {
             let arrival_ns = jobs.arrivals.at(number);
@@ -281,7 +281,11 @@ impl Running {
     }
 
     /// Goes through the phases until they or the thread's time are over.
-    fn run_phases<C: Stage>(&mut self, phases: &Phases, recorder: &mut Recorder<C>) -> Ended {
+    fn run_phases<C: MeasuringCounter>(
+        &mut self,
+        phases: &Phases,
+        recorder: &mut Recorder<C>,
+    ) -> Ended {
         recorder.begin_job(recorder.start());
         let rounds = phases.loops.unwrap_or(u64::MAX);
         for _ in 0..rounds {
@@ -298,7 +302,7 @@ impl Running {
         self.finish_job(recorder)
     }
 
-    fn run_phase<C: Stage>(
+    fn run_phase<C: MeasuringCounter>(
         &mut self,
         phase: &Phase,
         beginning: Beginning,
@@ -324,7 +328,7 @@ impl Running {
     }
 
     /// Ends the job at hand, waits as the act says, and begins the next.
-    fn next_job<C: Stage>(&mut self, act: &Act, recorder: &mut Recorder<C>) -> Ended {
+    fn next_job<C: MeasuringCounter>(&mut self, act: &Act, recorder: &mut Recorder<C>) -> Ended {
         if self.finish_job(recorder) == Ended::TimeOver {
             return Ended::TimeOver;
         }
@@ -354,7 +358,7 @@ impl Running {
 
     /// The job at hand is done. One that executed nothing was none: a thread that begins by
     /// waiting.
-    fn finish_job<C: Stage>(&mut self, recorder: &mut Recorder<C>) -> Ended {
+    fn finish_job<C: MeasuringCounter>(&mut self, recorder: &mut Recorder<C>) -> Ended {
         if recorder.touch() == Ended::TimeOver {
             return Ended::TimeOver;
         }
@@ -378,7 +382,7 @@ impl Running {
 
     /// Jobs that were due by the end and are not done: the one that had begun was missed, those
     /// behind it are lost.
-    fn close_jobs<C: Stage>(&mut self, jobs: &Jobs, recorder: &Recorder<C>) {
+    fn close_jobs<C: MeasuringCounter>(&mut self, jobs: &Jobs, recorder: &Recorder<C>) {
         let ended_ns = recorder.timeline().ns_at(recorder.now()).max(0).unsigned_abs();
         let deadline_ns = self.deadline_ns.unwrap_or(0);
         let Some(latest) = ended_ns.checked_sub(deadline_ns) else { return };
@@ -391,7 +395,7 @@ impl Running {
     }
 
     /// The same for phases, whose later jobs nobody knows.
-    fn close_phases<C: Stage>(&mut self, recorder: &Recorder<C>) {
+    fn close_phases<C: MeasuringCounter>(&mut self, recorder: &Recorder<C>) {
         let Some(arrival) = recorder.job_arrival().filter(|_| self.has_worked) else { return };
         let passed = recorder.timeline().ns_in(recorder.now().saturating_sub(arrival));
         if self.deadline_ns.is_some_and(|deadline_ns| passed > deadline_ns) {
@@ -401,7 +405,12 @@ impl Running {
 
     /// Does one thing that begins no job. `free` is the job's execution time without its critical
     /// sections.
-    fn perform<C: Stage>(&mut self, act: &Act, free: Span, recorder: &mut Recorder<C>) -> Ended {
+    fn perform<C: MeasuringCounter>(
+        &mut self,
+        act: &Act,
+        free: Span,
+        recorder: &mut Recorder<C>,
+    ) -> Ended {
         match act {
             Act::Run(time) => self.receive(*time, recorder),
             Act::Rest(part) => self.receive(Part::of(*part, free), recorder),
@@ -444,12 +453,12 @@ impl Running {
         }
     }
 
-    fn receive<C: Stage>(&mut self, time: Span, recorder: &mut Recorder<C>) -> Ended {
+    fn receive<C: MeasuringCounter>(&mut self, time: Span, recorder: &mut Recorder<C>) -> Ended {
         self.has_worked = true;
         if time.is_positive() { recorder.receive(time, &mut self.work) } else { Ended::Done }
     }
 
-    fn sections<C: Stage>(
+    fn sections<C: MeasuringCounter>(
         &mut self,
         lock: usize,
         length: Span,
@@ -467,7 +476,11 @@ impl Running {
         recorder.touch()
     }
 
-    fn write_device<C: Stage>(&mut self, bytes: u64, recorder: &mut Recorder<C>) -> Ended {
+    fn write_device<C: MeasuringCounter>(
+        &mut self,
+        bytes: u64,
+        recorder: &mut Recorder<C>,
+    ) -> Ended {
         self.has_worked = true;
         let mut left = usize::try_from(bytes).unwrap_or(usize::MAX);
         let mut ended = recorder.touch();

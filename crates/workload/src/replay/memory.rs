@@ -4,8 +4,8 @@
 
 use super::execution::Running;
 use super::script::RingSize;
+use crate::measuring_counter::MeasuringCounter;
 use crate::recorder::{Ended, Recorder};
-use crate::stage::Stage;
 
 /// Read or written between two looks at the counter, bytes.
 pub(super) const CHUNK: usize = 4 << 10;
@@ -67,7 +67,7 @@ fn write(words: &mut [u64], at: u64, value: u64) {
 
 impl Running {
     /// Writes so many bytes at the beginning of the buffer, over and over.
-    pub(super) fn write_memory<C: Stage>(
+    pub(super) fn write_memory<C: MeasuringCounter>(
         &mut self,
         bytes: u64,
         buffer: u64,
@@ -80,7 +80,7 @@ impl Running {
     }
 
     /// Reads so many.
-    pub(super) fn read_memory<C: Stage>(
+    pub(super) fn read_memory<C: MeasuringCounter>(
         &mut self,
         bytes: u64,
         buffer: u64,
@@ -92,7 +92,7 @@ impl Running {
         })
     }
 
-    fn pass_through<C: Stage>(
+    fn pass_through<C: MeasuringCounter>(
         &mut self,
         bytes: u64,
         buffer: u64,
@@ -118,7 +118,7 @@ impl Running {
     }
 
     /// Follows so many pointers of a ring.
-    pub(super) fn chase<C: Stage>(
+    pub(super) fn chase<C: MeasuringCounter>(
         &mut self,
         ring: usize,
         hops: u64,

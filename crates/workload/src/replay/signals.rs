@@ -15,8 +15,8 @@ use super::execution::Running;
 use super::lock::Taken;
 use super::script::{Act, Phase};
 use super::shared::Done;
+use crate::measuring_counter::MeasuringCounter;
 use crate::recorder::{Ended, Recorder};
-use crate::stage::Stage;
 
 /// The policy of the calling thread, if it is one whose priority can be raised.
 pub(super) fn policy_now() -> Option<Policy> {
@@ -65,7 +65,11 @@ impl Running {
     }
 
     /// Takes a lock, waiting as its protocol wants. One that the thread holds already is left so.
-    pub(super) fn take<C: Stage>(&mut self, place: usize, recorder: &mut Recorder<C>) -> Ended {
+    pub(super) fn take<C: MeasuringCounter>(
+        &mut self,
+        place: usize,
+        recorder: &mut Recorder<C>,
+    ) -> Ended {
         let shared = Arc::clone(&self.shared);
         let Some(lock) = shared.locks.get(place) else { return Ended::Done };
         if self.held.contains(&place) {
@@ -115,7 +119,7 @@ impl Running {
     }
 
     /// Lets the lock go, waits for the condition, and takes the lock again.
-    pub(super) fn await_condition<C: Stage>(
+    pub(super) fn await_condition<C: MeasuringCounter>(
         &mut self,
         event: usize,
         lock: usize,
@@ -137,7 +141,7 @@ impl Running {
     }
 
     /// Waits for an event that happens from now on.
-    pub(super) fn await_event<C: Stage>(
+    pub(super) fn await_event<C: MeasuringCounter>(
         &mut self,
         event: usize,
         recorder: &mut Recorder<C>,
@@ -152,7 +156,7 @@ impl Running {
     }
 
     /// Wakes at most `most` of those who wait for an event.
-    pub(super) fn signal<C: Stage>(
+    pub(super) fn signal<C: MeasuringCounter>(
         &mut self,
         event: usize,
         most: u32,
@@ -183,7 +187,7 @@ impl Running {
     }
 
     /// Takes one from a semaphore; waits until there is one.
-    pub(super) fn take_from<C: Stage>(
+    pub(super) fn take_from<C: MeasuringCounter>(
         &mut self,
         semaphore: usize,
         recorder: &mut Recorder<C>,
@@ -200,14 +204,18 @@ impl Running {
     }
 
     /// Adds one to a semaphore.
-    pub(super) fn post<C: Stage>(&mut self, semaphore: usize, recorder: &mut Recorder<C>) -> Ended {
+    pub(super) fn post<C: MeasuringCounter>(
+        &mut self,
+        semaphore: usize,
+        recorder: &mut Recorder<C>,
+    ) -> Ended {
         if let Some(semaphore) = self.shared.semaphores.get(semaphore) {
             semaphore.post(recorder.job_arrival().unwrap_or(recorder.now()));
         }
         recorder.touch()
     }
 
-    pub(super) fn await_barrier<C: Stage>(
+    pub(super) fn await_barrier<C: MeasuringCounter>(
         &mut self,
         barrier: usize,
         recorder: &mut Recorder<C>,
@@ -222,7 +230,7 @@ impl Running {
     }
 
     /// Waits until a task has done its job of this number (from 0).
-    pub(super) fn await_job<C: Stage>(
+    pub(super) fn await_job<C: MeasuringCounter>(
         &mut self,
         task: usize,
         number: u64,
@@ -234,7 +242,7 @@ impl Running {
     }
 
     /// Waits until this start was made more often than `number`.
-    pub(super) fn await_fork<C: Stage>(
+    pub(super) fn await_fork<C: MeasuringCounter>(
         &mut self,
         start: usize,
         number: u32,
@@ -250,7 +258,7 @@ impl Running {
     }
 
     /// The thread begins now, if it has not begun: its first job arrives, its timers count from here.
-    fn begin<C: Stage>(&mut self, now: u64, recorder: &mut Recorder<C>) {
+    fn begin<C: MeasuringCounter>(&mut self, now: u64, recorder: &mut Recorder<C>) {
         if self.origin.is_none() {
             self.origin = Some(now);
             recorder.forget_job();
@@ -259,7 +267,11 @@ impl Running {
     }
 
     /// Starts the next thread that waits for it.
-    pub(super) fn fork<C: Stage>(&mut self, start: usize, recorder: &mut Recorder<C>) -> Ended {
+    pub(super) fn fork<C: MeasuringCounter>(
+        &mut self,
+        start: usize,
+        recorder: &mut Recorder<C>,
+    ) -> Ended {
         if let Some(starts) = self.shared.forks.get(start) {
             starts.count();
         }
@@ -267,7 +279,7 @@ impl Running {
     }
 
     /// Waits until so long after the thread's start, if that is not past.
-    pub(super) fn start_after<C: Stage>(
+    pub(super) fn start_after<C: MeasuringCounter>(
         &mut self,
         time: Span,
         recorder: &mut Recorder<C>,
@@ -284,7 +296,7 @@ impl Running {
     /// Waits for the next expiry of a timer, which comes back; `None` when the time is over. As
     /// rt-app has it, a timer whose expiry is past does not wait, and a relative one then counts
     /// from now.
-    pub(super) fn await_timer<C: Stage>(
+    pub(super) fn await_timer<C: MeasuringCounter>(
         &mut self,
         timer: usize,
         period_ns: u64,
@@ -305,7 +317,7 @@ impl Running {
 }
 
 /// Waits until something was counted more than `number` times.
-fn await_count<C: Stage>(done: &Done, number: u64, recorder: &mut Recorder<C>) -> Ended {
+fn await_count<C: MeasuringCounter>(done: &Done, number: u64, recorder: &mut Recorder<C>) -> Ended {
     let is_done = |jobs: u32| u64::from(jobs) > number;
     if is_done(done.jobs.load(Ordering::Acquire)) {
         return recorder.touch();

@@ -9,7 +9,7 @@ use hourglass_report::text::{CyclicThread, CyclicUnit, cyclic_status};
 use hourglass_time::Span;
 
 use super::read::View;
-use crate::lab::{Board, Watch};
+use crate::lab::{LiveThreads, Watch};
 use crate::messages;
 
 /// Follows the run on stderr.
@@ -18,7 +18,7 @@ pub(super) struct Status {
     view: View,
     quiet: bool,
     live: bool,
-    board: Option<Board>,
+    live_threads: Option<LiveThreads>,
     drawn: usize,
     highest_ns: u64,
     warned: Vec<Warning>,
@@ -30,7 +30,7 @@ impl Status {
             view: view.clone(),
             quiet,
             live: !quiet && !json && io::stderr().is_terminal(),
-            board: None,
+            live_threads: None,
             drawn: 0,
             highest_ns: 0,
             warned: Vec::new(),
@@ -51,7 +51,7 @@ impl Status {
     }
 
     fn lines(&self) -> Vec<String> {
-        let glances = self.board.iter().flat_map(Board::read);
+        let glances = self.live_threads.iter().flat_map(LiveThreads::read);
         let unit = unit(&self.view);
         (0u32..)
             .zip(glances)
@@ -100,8 +100,8 @@ impl Watch for Status {
         self.warned.extend_from_slice(warnings);
     }
 
-    fn board(&mut self, board: &Board) {
-        self.board = Some(board.clone());
+    fn live_threads(&mut self, live_threads: &LiveThreads) {
+        self.live_threads = Some(live_threads.clone());
     }
 
     fn started(&mut self, _duration: Span, ticking: bool) {
@@ -118,7 +118,8 @@ impl Watch for Status {
         if !self.live {
             return;
         }
-        let highest = self.board.iter().flat_map(Board::read).map(|glance| glance.max_ns).max();
+        let highest =
+            self.live_threads.iter().flat_map(LiveThreads::read).map(|glance| glance.max_ns).max();
         let highest = highest.unwrap_or(0);
         if !self.view.on_max || highest > self.highest_ns || self.drawn == 0 {
             self.highest_ns = highest;

@@ -207,15 +207,15 @@ fn a_helper_keeps_a_clock() {
 fn time_does_not_go_backwards_from_thread_to_thread() {
     let source = Native.choose(std::path::Path::new("/"));
     let clock = Clock::with(quiet());
-    let (done, told) = (AtomicBool::new(false), std::sync::atomic::AtomicU64::new(0));
+    let (done, reference_state) = (AtomicBool::new(false), std::sync::atomic::AtomicU64::new(0));
     std::thread::scope(|scope| {
         for _ in 0..3 {
             scope.spawn(|| {
                 while !done.load(Ordering::Relaxed) {
-                    let before = told.load(Ordering::Acquire);
+                    let before = reference_state.load(Ordering::Acquire);
                     let now = clock.now_ordered();
                     assert!(now >= before, "{now} after {before}");
-                    told.fetch_max(now, Ordering::AcqRel);
+                    reference_state.fetch_max(now, Ordering::AcqRel);
                 }
             });
         }

@@ -85,8 +85,8 @@ fn readers_never_see_half_of_a_line() {
                     assert_eq!(found, content(found.line.base_ns));
                     assert!(found.line.base_ns >= last);
                     last = found.line.base_ns;
-                    let told = bounded(&page, |_| Some(last), |_| true).map(|r| r.ns);
-                    assert!(told.is_none_or(|ns| ns >= last));
+                    let reference_state = bounded(&page, |_| Some(last), |_| true).map(|r| r.ns);
+                    assert!(reference_state.is_none_or(|ns| ns >= last));
                 }
             });
         }

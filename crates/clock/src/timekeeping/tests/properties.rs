@@ -285,8 +285,8 @@ fn what_the_clock_was_ahead_is_slewed_away() {
         observed.double.pass_ns(50_000_000);
         observed.look();
         let after = (observed.double.truth_ns(), observed.clock.now());
-        let (truth, told) = (after.0 - before.0, after.1 - before.1);
-        assert!(told >= truth / 16 * 14, "{told} ns in {truth} ns");
+        let (truth, reference_state) = (after.0 - before.0, after.1 - before.1);
+        assert!(reference_state >= truth / 16 * 14, "{reference_state} ns in {truth} ns");
     }
     assert!(observed.clock.now().abs_diff(observed.double.truth_ns()) < 200);
 }

@@ -129,8 +129,8 @@ fn a_source_that_the_reader_does_not_have_is_not_read() {
     let double = Double::new(3, Drift::Constant(0));
     let reader = PageReader::open_on(&file, double.clone()).unwrap();
     shared.words()[16].store(4, Ordering::Relaxed);
-    let (before, told) = (double.truth_ns(), reader.now());
-    assert!((before..=double.truth_ns()).contains(&told));
+    let (before, reference_state) = (double.truth_ns(), reader.now());
+    assert!((before..=double.truth_ns()).contains(&reference_state));
     assert!(reader.writer().expired);
 }
 

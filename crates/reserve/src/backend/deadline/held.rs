@@ -13,7 +13,7 @@ use hourglass_sys::sched::{self, Attributes, Saved};
 
 use super::at_tick;
 use super::ledger::Ledger;
-use super::look::{Look, Person, Stuck};
+use super::look::{Look, ReservedThread, Stuck};
 use crate::backend::{Doubt, Reserved};
 use crate::owner;
 use crate::supply::Supply;
@@ -37,7 +37,7 @@ struct Shared {
 
 /// A thread in the class.
 pub(super) struct Held {
-    person: Person,
+    reserved: ReservedThread,
     /// What it was before; taken when it is put back.
     saved: Option<Saved>,
     shared: Arc<Shared>,
@@ -48,7 +48,7 @@ pub(super) struct Held {
 
 impl fmt::Debug for Held {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Held").field("tid", &self.person.tid).finish_non_exhaustive()
+        f.debug_struct("Held").field("tid", &self.reserved.tid).finish_non_exhaustive()
     }
 }
 
@@ -56,7 +56,7 @@ impl Held {
     /// Of a thread that has entered the class, and was `saved` before.
     /// `coarse` says what is wrong where budgets end at ticks that are long beside this one.
     pub(super) fn new(
-        person: Person,
+        reserved: ReservedThread,
         saved: Saved,
         reservation: &Reservation,
         coarse: Option<String>,
@@ -78,9 +78,9 @@ impl Held {
         // Without it the reservation holds all the same, and its supply stays unknown.
         let looking = thread::Builder::new()
             .name("hourglass-looks".to_owned())
-            .spawn(move || look_on(&own, &person, saved, period_ns))
+            .spawn(move || look_on(&own, &reserved, saved, period_ns))
             .ok();
-        Held { person, saved: Some(saved), shared, coarse, looking }
+        Held { reserved, saved: Some(saved), shared, coarse, looking }
     }
 
     fn stop_looking(&mut self) {
@@ -100,26 +100,28 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Takes a thread that the kernel forgot out of the class and lets it in again. Where that is refused it stays outside, which
 /// ends looking; it runs, and its reservation is over.
-fn wake(person: &Person) {
-    let Ok(within) = Saved::of(person.tid) else { return };
-    if sched::set_of(person.tid, Attributes::Other(0)).is_ok() && owner::check(person.tid).is_ok() {
-        let _ = within.restore(person.tid);
+fn wake(reserved: &ReservedThread) {
+    let Ok(within) = Saved::of(reserved.tid) else { return };
+    if sched::set_of(reserved.tid, Attributes::Other(0)).is_ok()
+        && owner::check(reserved.tid).is_ok()
+    {
+        let _ = within.restore(reserved.tid);
     }
 }
 
 /// Looks until the thread has ended or nobody asks any more. One that executes a set-uid program is put back.
-fn look_on(shared: &Shared, person: &Person, saved: Saved, period_ns: u64) {
+fn look_on(shared: &Shared, reserved: &ReservedThread, saved: Saved, period_ns: u64) {
     // On time, where that is granted: what a period had is known from a look soon behind its end.
     let _ = sched::set(Attributes::Fifo(PRIORITY));
     let mut stuck = Stuck::default();
-    while let Some(look) = Look::at(person) {
-        if owner::Foreign::of(person.tid).is_some() {
+    while let Some(look) = Look::at(reserved) {
+        if owner::Foreign::of(reserved.tid).is_some() {
             shared.foreign.store(true, Ordering::Relaxed);
-            let _ = saved.restore(person.tid);
+            let _ = saved.restore(reserved.tid);
             return;
         }
         if stuck.sees(&look, period_ns) {
-            wake(person);
+            wake(reserved);
         }
         let next_ns = {
             let mut ledger = locked(&shared.ledger);
@@ -170,10 +172,10 @@ impl Reserved for Held {
     fn release(&mut self) -> io::Result<()> {
         self.stop_looking();
         let Some(saved) = self.saved.take() else { return Ok(()) };
-        if !self.person.lives() {
+        if !self.reserved.lives() {
             return Ok(());
         }
-        match saved.restore(self.person.tid) {
+        match saved.restore(self.reserved.tid) {
             // It ended just now.
             Err(error) if error.raw_os_error() == Some(crate::admission::ESRCH) => Ok(()),
             answer => answer,

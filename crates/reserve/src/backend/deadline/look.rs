@@ -8,20 +8,20 @@ use hourglass_sys::clock::{ClockId, now_ns};
 
 /// A thread, and what tells it from a later one with the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Person {
+pub(super) struct ReservedThread {
     pub(super) tid: u32,
     process: u32,
     started: u64,
 }
 
-impl Person {
+impl ReservedThread {
     /// Thread `tid`.
-    pub(super) fn of(tid: u32) -> io::Result<Person> {
+    pub(super) fn of(tid: u32) -> io::Result<ReservedThread> {
         let (_, started) = state_and_start(tid)?;
         let status = fs::read_to_string(format!("/proc/{tid}/status")).map_err(gone)?;
         let process =
             status.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok());
-        Ok(Person { tid, process: process.unwrap_or(tid), started })
+        Ok(ReservedThread { tid, process: process.unwrap_or(tid), started })
     }
 
     /// Whether it still lives.
@@ -74,17 +74,17 @@ pub(super) struct Look {
 
 impl Look {
     /// Looks at the thread; `None` if it has ended, has left the class, or the kernel does not tell.
-    pub(super) fn at(person: &Person) -> Option<Look> {
+    pub(super) fn at(reserved: &ReservedThread) -> Option<Look> {
         let at_ns = now_ns(ClockId::Monotonic);
-        let tid = person.tid;
+        let tid = reserved.tid;
         // Brings the account of a running thread up to date, which reading the file does not.
-        let _ = ProcessTime::of(person.process).read_ns();
+        let _ = ProcessTime::of(reserved.process).read_ns();
         let (state, started) = state_and_start(tid).ok()?;
         let told = fs::read_to_string(format!("/proc/{tid}/sched")).ok()?;
         let schedstat = fs::read_to_string(format!("/proc/{tid}/schedstat")).unwrap_or_default();
         let waited_ns = schedstat.split_ascii_whitespace().nth(1).and_then(|ns| ns.parse().ok());
         let account = Account::read(&told)?;
-        (started == person.started).then_some(Look {
+        (started == reserved.started).then_some(Look {
             at_ns,
             cpu_ns: account.cpu_ns,
             left_ns: account.left_ns,
@@ -189,10 +189,10 @@ dl.deadline                                  :       48101122499170
 
     #[test]
     fn a_thread_is_known_again_and_another_is_not() {
-        let own = Person::of(std::process::id()).unwrap();
+        let own = ReservedThread::of(std::process::id()).unwrap();
         assert!(own.lives());
-        assert!(!Person { started: own.started + 1, ..own }.lives());
-        let error = Person::of(u32::MAX).unwrap_err();
+        assert!(!ReservedThread { started: own.started + 1, ..own }.lives());
+        let error = ReservedThread::of(u32::MAX).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(crate::admission::ESRCH));
     }
 }

@@ -81,14 +81,14 @@ impl Backend for Deadline {
             pinned.map_or(Ok(()), Err)?;
         }
         nested::refusal(Kind::Deadline, target).map_or(Ok(()), Err)?;
-        let person = look::Person::of(tid).map_err(refused)?;
+        let reserved = look::ReservedThread::of(tid).map_err(refused)?;
         let saved = Saved::of(tid).map_err(refused)?;
         let attributes = attributes(&request.reservation, false);
         waiting_for_echo(Some(tid), &request.reservation, || {
             owner::set_policy_without_children(tid, attributes)
         })
         .map_err(|error| ownership_of(Kind::Deadline, &error).unwrap_or_else(|| refused(error)))?;
-        let held = held::Held::new(person, saved, &request.reservation, coarse);
+        let held = held::Held::new(reserved, saved, &request.reservation, coarse);
         if let Target::Process(_) = target {
             // It may have made a thread meanwhile; `held` puts everything back.
             the_thread(target, request)?;

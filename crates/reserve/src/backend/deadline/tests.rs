@@ -10,7 +10,7 @@ use hourglass_sys::sched::{self, Attributes};
 use hourglass_sys::thread as os;
 use hourglass_time::Span;
 
-use super::look::{Look, Person, Stuck};
+use super::look::{Look, ReservedThread, Stuck};
 use super::*;
 
 const DEADLINE_CLASS: i32 = 6;
@@ -46,14 +46,14 @@ fn in_the_class<T: Send>(reservation: Reservation, work: impl FnOnce() -> T + Se
                 }
             }
         });
-        let person = Person::of(told.recv().unwrap());
+        let reserved = ReservedThread::of(told.recv().unwrap());
         let mut stuck = Stuck::default();
         // A kernel may forget it (`Stuck`); then the test would stand for ever.
-        while let (false, Ok(person)) = (thread.is_finished(), &person) {
+        while let (false, Ok(reserved)) = (thread.is_finished(), &reserved) {
             std::thread::sleep(std::time::Duration::from_millis(20));
-            if Look::at(person).is_some_and(|look| stuck.sees(&look, 10_000_000)) {
+            if Look::at(reserved).is_some_and(|look| stuck.sees(&look, 10_000_000)) {
                 eprintln!("the kernel forgot a thread of the class: it is taken out");
-                let _ = sched::set_of(person.tid, Attributes::Other(0));
+                let _ = sched::set_of(reserved.tid, Attributes::Other(0));
             }
         }
         thread.join().unwrap()

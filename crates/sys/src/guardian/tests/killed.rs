@@ -94,7 +94,7 @@ fn without_a_guardian_nobody_is_to_be_stopped() {
     assert!(guardian.lives() && guardian.must_live().is_ok());
     let mut kept = guardian.keep(&write(&file)).unwrap();
     // Nobody starts others.
-    guardian.0.crew.stop();
+    guardian.0.guardians.stop();
     soon("the thread has ended", || guardian.0.watch.as_ref().unwrap().is_finished());
     kill_all(&guardian);
     soon("both have ended", || !guardian.lives());
@@ -107,7 +107,7 @@ fn without_a_guardian_nobody_is_to_be_stopped() {
     // What no process hears of is not promised, each time anew.
     for _ in 0..2 {
         assert!(Absent::is_behind(&guardian.promise(u64::MAX).unwrap_err()));
-        assert_eq!(guardian.0.crew.table.promised(0), 0);
+        assert_eq!(guardian.0.guardians.table.promised(0), 0);
     }
     // Left to them.
     kept.slot = None;
@@ -153,7 +153,7 @@ fn a_record_outlives_maker_and_guardians() {
         kill(life.id, libc::SIGSTOP);
         // Its own record is left alone, and as it is alive, so is it by others.
         assert!(clean(&folder).unwrap().is_empty());
-        guardian.0.crew.stop();
+        guardian.0.guardians.stop();
         soon("the thread has ended", || guardian.0.watch.as_ref().unwrap().is_finished());
         kill_all(&guardian);
         soon("both have ended", || !guardian.lives());

@@ -15,7 +15,7 @@ const PS_PER_NS: u64 = 1_000;
 
 /// A run folder, opened.
 #[derive(Debug)]
-pub struct Recalled {
+pub struct KeptRun {
     /// What was found, as the run itself said it.
     pub document: RunDocument,
     pub(crate) folder: RunFolder,
@@ -25,18 +25,18 @@ pub struct Recalled {
 ///
 /// # Errors
 /// No run folder, half-written, another version, a damaged file.
-pub fn recall(path: &Path) -> Result<Recalled, OpenError> {
+pub fn open_run(path: &Path) -> Result<KeptRun, OpenError> {
     let folder = RunFolder::open(path)?;
     let mut manifest = folder.manifest().clone();
     let result = manifest.result.take().ok_or_else(|| OpenError::NoResult(path.to_path_buf()))?;
     let document = RunDocument { schema: RUN_SCHEMA.to_owned(), manifest, result };
-    let mut recalled = Recalled { document, folder };
+    let mut recalled = KeptRun { document, folder };
     recalled.warn(drift::warning(&recalled.document.manifest));
     recalled.warn(recalled.log_warning());
     Ok(recalled)
 }
 
-impl Recalled {
+impl KeptRun {
     /// Says what the run itself did not.
     fn warn(&mut self, warning: Option<Warning>) {
         let warnings = &mut self.document.result.warnings;
@@ -170,7 +170,7 @@ impl Recalled {
     }
 }
 
-impl Recalled {
+impl KeptRun {
     /// Whether the latencies of a thread were stored one by one, in the order of waking.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use std::time::Duration;
 use hourglass_sys::signal;
 
 use crate::run::{RunError, Shortfall};
-use crate::thread::{Gate, Life, Order, Prepared, Shared, ThreadOutcome, Told};
+use crate::thread::{Gate, Life, Order, Prepared, Shared, ThreadOutcome, ThreadReport};
 
 /// Stack of a measured thread; small, since all of it is locked.
 const STACK_BYTES: usize = 256 << 10;
@@ -21,7 +21,7 @@ const WARM_UP_LOOK: Duration = Duration::from_millis(50);
 const JOIN_LOOK: Duration = Duration::from_millis(5);
 
 /// The threads of a run.
-pub(crate) struct Crew<'scope> {
+pub(crate) struct RunThreads<'scope> {
     gate: &'scope Gate,
     stop: &'scope AtomicBool,
     members: Vec<Member<'scope>>,
@@ -30,17 +30,17 @@ pub(crate) struct Crew<'scope> {
 
 struct Member<'scope> {
     id: u32,
-    told: Receiver<Told>,
+    told: Receiver<ThreadReport>,
     handle: ScopedJoinHandle<'scope, Option<Life>>,
 }
 
-impl<'scope> Crew<'scope> {
+impl<'scope> RunThreads<'scope> {
     /// Starts every thread. If one cannot be started, those that were go home.
     pub(crate) fn spawn<'env>(
         scope: &'scope Scope<'scope, 'env>,
         shared: &'env Shared<'env>,
         prepared: Vec<Prepared>,
-    ) -> Result<Crew<'scope>, RunError> {
+    ) -> Result<RunThreads<'scope>, RunError> {
         let mut members = Vec::with_capacity(prepared.len());
         for thread in prepared {
             let id = thread.id;
@@ -62,14 +62,14 @@ impl<'scope> Crew<'scope> {
                 }
             }
         }
-        Ok(Crew { gate: shared.gate, stop: shared.stop, members, tids: RefCell::default() })
+        Ok(RunThreads { gate: shared.gate, stop: shared.stop, members, tids: RefCell::default() })
     }
 
     /// Waits until every thread is set up; sends all home if one cannot go on.
     pub(crate) fn await_set_up(&self) -> Result<Vec<Shortfall>, RunError> {
         let mut all = Vec::new();
         for member in &self.members {
-            let Ok(Told::SetUp { tid, shortfalls }) = member.told.recv() else {
+            let Ok(ThreadReport::SetUp { tid, shortfalls }) = member.told.recv() else {
                 send_home(self.gate, self.stop);
                 return Err(RunError::Lost(member.id));
             };

@@ -5,14 +5,14 @@
 
 use hourglass_model::document::Warning;
 use hourglass_time::Span;
-use hourglass_workload::Board;
+use hourglass_workload::LiveThreads;
 use hourglass_workload::run::Shortfall;
 
 use crate::experiment::Watch;
 use crate::{kernel_trace, switch_records};
 
 /// Passes on what the engine tells.
-pub(crate) struct Passing<'a> {
+pub(crate) struct RunObserver<'a> {
     pub(crate) watch: &'a mut dyn Watch,
     /// What will spoil the numbers, if threads get what they ask for.
     pub(crate) warnings: &'a mut Vec<Warning>,
@@ -23,7 +23,7 @@ pub(crate) struct Passing<'a> {
     pub(crate) switches: Option<&'a mut switch_records::Session>,
 }
 
-impl hourglass_workload::Watch for Passing<'_> {
+impl hourglass_workload::Watch for RunObserver<'_> {
     fn started(&mut self, duration: Span, ticking: bool) {
         // Not earlier: if there is no run, its refusal is the only thing to say.
         self.watch.warn(self.warnings);
@@ -43,11 +43,11 @@ impl hourglass_workload::Watch for Passing<'_> {
             (self.without)(shortfalls, self.warnings);
         }
     }
-    fn board(&mut self, board: &Board) {
+    fn live_threads(&mut self, live_threads: &LiveThreads) {
         if let Some(switches) = &mut self.switches {
-            switches.know(board);
+            switches.know(live_threads);
         }
-        self.watch.board(board);
+        self.watch.live_threads(live_threads);
     }
     fn asked(&mut self, elapsed: Span) {
         self.watch.asked(elapsed);

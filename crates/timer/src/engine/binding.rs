@@ -14,7 +14,7 @@ use crate::event::{
 };
 
 /// An engine's place among the devices.
-pub(super) struct Seat {
+pub(super) struct DeviceBinding {
     number: event::Engine,
     tick: Period,
     registry: Arc<Registry>,
@@ -48,13 +48,17 @@ enum NotTaken {
     Broken(DeviceError),
 }
 
-impl Seat {
+impl DeviceBinding {
     /// No device yet; kicked when devices or the resolution change.
-    pub(super) fn new(registry: &Arc<Registry>, number: event::Engine, tick: Period) -> Seat {
+    pub(super) fn new(
+        registry: &Arc<Registry>,
+        number: event::Engine,
+        tick: Period,
+    ) -> DeviceBinding {
         let kicks = DeviceKicks::new();
         let kick = Kick::new(Arc::clone(&kicks) as Arc<dyn Kicker>);
         let subscription = registry.subscribe(Arc::new(move |_| kick.kick()));
-        Seat {
+        DeviceBinding {
             number,
             tick,
             registry: Arc::clone(registry),
@@ -250,7 +254,7 @@ pub(super) enum Follow {
     Device,
 }
 
-impl Drop for Seat {
+impl Drop for DeviceBinding {
     fn drop(&mut self) {
         self.release();
         self.registry.unsubscribe(self.subscription);

@@ -32,7 +32,7 @@ const AGAIN_MS: libc::c_int = 50;
 
 /// What maker, thread and guardians share.
 #[derive(Debug)]
-pub(super) struct Crew {
+pub(super) struct Guardians {
     pub(super) table: Table,
     pub(super) record: Option<Record>,
     /// This process.
@@ -44,13 +44,13 @@ pub(super) struct Crew {
     end: EventFd,
 }
 
-impl Crew {
+impl Guardians {
     /// Starts both, and the thread. `record` has what the page has.
     ///
     /// # Errors
     /// No descriptors, memory or processes left.
-    pub(super) fn start(record: Option<Record>) -> io::Result<(Arc<Crew>, JoinHandle<()>)> {
-        let crew = Arc::new(Crew {
+    pub(super) fn start(record: Option<Record>) -> io::Result<(Arc<Guardians>, JoinHandle<()>)> {
+        let guardians = Arc::new(Guardians {
             table: Table::new()?,
             record,
             maker: PidFd::open(std::process::id())?,
@@ -58,18 +58,18 @@ impl Crew {
             replaced: AtomicU64::new(0),
             end: EventFd::new()?,
         });
-        let filled = crew.fill();
-        if !crew.lives() {
+        let filled = guardians.fill();
+        if !guardians.lives() {
             filled?;
         }
-        let own = Arc::clone(&crew);
+        let own = Arc::clone(&guardians);
         let thread = std::thread::Builder::new().name(NAME.to_owned()).stack_size(STACK);
         // It must not take signals that are meant for the program.
         let thread = signal::with_all_blocked(|| thread.spawn(move || own.watch()));
         match thread {
-            Ok(thread) => Ok((crew, thread)),
+            Ok(thread) => Ok((guardians, thread)),
             Err(error) => {
-                crew.dismiss();
+                guardians.dismiss();
                 Err(error)
             }
         }

@@ -8,28 +8,28 @@ use hourglass_clock::Counter;
 #[cfg(target_arch = "x86_64")]
 use hourglass_clock::Tsc;
 
-use crate::witness::{Senses, ThreadSenses};
+use crate::witness::{EvidenceSource, ThreadEvidence};
 
 /// A counter that a thread is measured with, and what that thread can ask about its gaps.
 ///
 /// Implementations MUST keep what [`Counter`] demands.
-pub trait Stage: Counter {
-    /// The senses of a thread where this counter is.
-    type Senses: Senses;
+pub trait MeasuringCounter: Counter {
+    /// What a thread can ask where this counter is.
+    type EvidenceSource: EvidenceSource;
 }
 
 #[cfg(target_arch = "x86_64")]
-impl Stage for Tsc {
-    type Senses = ThreadSenses;
+impl MeasuringCounter for Tsc {
+    type EvidenceSource = ThreadEvidence;
 }
 
 #[cfg(target_arch = "aarch64")]
-impl Stage for Cntvct {
-    type Senses = ThreadSenses;
+impl MeasuringCounter for Cntvct {
+    type EvidenceSource = ThreadEvidence;
 }
 
-impl Stage for OsMonotonic {
-    type Senses = ThreadSenses;
+impl MeasuringCounter for OsMonotonic {
+    type EvidenceSource = ThreadEvidence;
 }
 
 /// A counter of any kind.
@@ -50,10 +50,10 @@ macro_rules! with_counter {
     ($any:expr, $name:ident => $body:expr) => {
         match $any {
             #[cfg(target_arch = "x86_64")]
-            $crate::stage::AnyCounter::Tsc($name) => $body,
+            $crate::measuring_counter::AnyCounter::Tsc($name) => $body,
             #[cfg(target_arch = "aarch64")]
-            $crate::stage::AnyCounter::Cntvct($name) => $body,
-            $crate::stage::AnyCounter::Os($name) => $body,
+            $crate::measuring_counter::AnyCounter::Cntvct($name) => $body,
+            $crate::measuring_counter::AnyCounter::Os($name) => $body,
         }
     };
 }

@@ -13,7 +13,7 @@ use hourglass_sys::memory::has_room;
 use thiserror::Error;
 
 use crate::causes::Explanation;
-use crate::{Finished, Recalled};
+use crate::{Finished, KeptRun};
 
 /// Picoseconds in a microsecond.
 const PS_PER_US: u64 = 1_000_000;
@@ -23,7 +23,7 @@ const NS_PER_US: u64 = 1_000;
 
 /// What a run folder holds beside its manifest.
 #[derive(Clone, Debug, Default)]
-pub struct Whole {
+pub struct RunContents {
     /// The trace, in order of start.
     pub intervals: Vec<Interval>,
     /// Gaps that have a cause, in order of thread and then of end. None in a simulation, which
@@ -38,7 +38,7 @@ pub struct Whole {
 /// Why a run cannot be read as a whole.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum WholeError {
+pub enum RunContentsError {
     /// The trace, or the kernel's events.
     #[error(transparent)]
     Trace(#[from] TraceError),
@@ -85,21 +85,21 @@ const MOST_RECORDS: u64 = 10_000_000;
 /// Memory for a record or an event until it is shown: itself, its cause, its columns in the page. Bytes.
 const BYTES_PER_RECORD: u64 = 200;
 
-impl Recalled {
+impl KeptRun {
     /// Everything that the folder holds.
     ///
     /// # Errors
     /// A file of the folder is missing or damaged.
-    pub fn whole(&self) -> Result<Whole, WholeError> {
+    pub fn contents(&self) -> Result<RunContents, RunContentsError> {
         self.check_size()?;
         let events = self.kernel_events()?.collect::<Result<Vec<_>, _>>()?;
         let intervals = self.intervals()?.collect::<Result<Vec<_>, _>>()?;
         let causes = self.causes(&intervals, &events);
-        Ok(Whole { causes, latencies_us: self.latencies_us()?, intervals, events })
+        Ok(RunContents { causes, latencies_us: self.latencies_us()?, intervals, events })
     }
 
     /// That there is room for everything, before any of it is read.
-    pub(crate) fn check_size(&self) -> Result<(), WholeError> {
+    pub(crate) fn check_size(&self) -> Result<(), RunContentsError> {
         let room = self.document.manifest.records_capacity;
         let events = self.folder.kernel_events()?.map_or(0, |events| events.rows());
         check_size(self.folder.trace().rows(), room, events, has_room)
@@ -170,17 +170,17 @@ fn check_size(
     room: u64,
     events: u64,
     has_room: impl Fn(u128) -> bool,
-) -> Result<(), WholeError> {
+) -> Result<(), RunContentsError> {
     if rows > room {
-        return Err(WholeError::NotItsOwn { found: rows, room });
+        return Err(RunContentsError::NotItsOwn { found: rows, room });
     }
     let found = rows.saturating_add(events);
     if found > MOST_RECORDS {
-        return Err(WholeError::TooMany { found });
+        return Err(RunContentsError::TooMany { found });
     }
     let wanted = found * BYTES_PER_RECORD;
     if !has_room(u128::from(wanted)) {
-        return Err(WholeError::Memory { found, wanted: wanted >> 20 });
+        return Err(RunContentsError::Memory { found, wanted: wanted >> 20 });
     }
     Ok(())
 }

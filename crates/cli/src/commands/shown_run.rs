@@ -7,13 +7,13 @@ use hourglass_model::document::RunDocument;
 use hourglass_model::kernel::KernelNames;
 use hourglass_report::{LatencyCounts, Run};
 
-use crate::lab::{self, Recalled, Whole};
+use crate::lab::{self, KeptRun, RunContents};
 use crate::stop::Stop;
 
 /// A run in memory.
 pub(super) struct Shown {
-    pub(super) recalled: Recalled,
-    whole: Whole,
+    pub(super) recalled: KeptRun,
+    contents: RunContents,
     latencies: Vec<LatencyCounts>,
     names: KernelNames,
 }
@@ -24,25 +24,25 @@ impl Shown {
     /// # Errors
     /// It holds no run, is half-written, or damaged.
     pub(super) fn read(folder: &Path) -> Result<Shown> {
-        let mut recalled = lab::recall(folder).map_err(|error| Stop::usage(error.to_string()))?;
-        let mut whole = recalled.whole().map_err(|error| Stop::usage(error.to_string()))?;
+        let mut recalled = lab::open_run(folder).map_err(|error| Stop::usage(error.to_string()))?;
+        let mut contents = recalled.contents().map_err(|error| Stop::usage(error.to_string()))?;
         recalled.find_causes();
-        let latencies = std::mem::take(&mut whole.latencies_us);
+        let latencies = std::mem::take(&mut contents.latencies_us);
         let latencies = latencies.into_iter();
         let latencies = latencies.map(|(thread, counts)| LatencyCounts { thread, counts });
         let facts = recalled.document.manifest.kernel.as_ref();
         let names = facts.map(|facts| facts.names.clone()).unwrap_or_default();
-        Ok(Shown { latencies: latencies.collect(), names, whole, recalled })
+        Ok(Shown { latencies: latencies.collect(), names, contents, recalled })
     }
 
     /// What is drawn.
     pub(super) fn run(&self) -> Run<'_> {
         Run {
             document: self.document(),
-            intervals: &self.whole.intervals,
-            causes: &self.whole.causes,
+            intervals: &self.contents.intervals,
+            causes: &self.contents.causes,
             latencies: &self.latencies,
-            events: &self.whole.events,
+            events: &self.contents.events,
             names: &self.names,
         }
     }
@@ -54,6 +54,6 @@ impl Shown {
 
     /// Records of the trace.
     pub(super) fn records(&self) -> usize {
-        self.whole.intervals.len()
+        self.contents.intervals.len()
     }
 }

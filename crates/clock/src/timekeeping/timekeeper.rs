@@ -7,18 +7,18 @@ use super::event::{Log, What};
 use super::grain::{self, Passed};
 use super::line::Line;
 use super::page::{Content, Page};
+use super::reference_state::{Basis, ReferenceState};
 use super::sample::{Backwards, Fit, Row, Sample, narrowest};
 use super::scales::{Offset, Scales};
 use super::settings::{Prior, Settings, Start};
 use super::share::SharedPage;
 use super::slope::{RELATIVE_BITS, Slope, relative_from_ppb};
 use super::timebase::{Discipline, Scale, SourceId, Timebase};
-use super::told::{Basis, Told};
 use super::wall::Wall;
 use super::watch::Watcher;
 
-/// What a keeper works on.
-pub(super) struct Desk<'a, B> {
+/// What a timekeeper works on.
+pub(super) struct Context<'a, B> {
     pub(super) page: &'a Page,
     pub(super) base: &'a B,
     pub(super) settings: &'a Settings,
@@ -26,7 +26,7 @@ pub(super) struct Desk<'a, B> {
 
 /// What serves, and what comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum Phase {
     /// Nothing was read yet.
     Fresh,
     /// The OS clock serves until the machine is judged.
@@ -65,8 +65,8 @@ const FIRST_TRIES: u32 = 8;
 
 /// The state of a clock that readers do not see.
 #[derive(Debug)]
-pub(super) struct Keeper {
-    pub(super) stage: Stage,
+pub(super) struct Timekeeper {
+    pub(super) stage: Phase,
     pub(super) source: SourceId,
     pub(super) epoch: u32,
     /// When the counter was adopted, ns.
@@ -89,7 +89,7 @@ pub(super) struct Keeper {
     by_hand: bool,
     pub(super) kernel: Option<Discipline>,
     /// What the reference told of its rate last,
-    pub(super) told: Told,
+    pub(super) reference_state: ReferenceState,
     /// and whether that ever was its own line, and true, since the counter was adopted.
     pub(super) agreed: bool,
     pub(super) scales: Scales,
@@ -99,9 +99,9 @@ pub(super) struct Keeper {
     pub(super) shared: Option<SharedPage>,
 }
 
-impl Keeper {
-    pub(super) const NEW: Keeper = Keeper {
-        stage: Stage::Fresh,
+impl Timekeeper {
+    pub(super) const NEW: Timekeeper = Timekeeper {
+        stage: Phase::Fresh,
         source: SourceId::OS,
         epoch: 0,
         adopted_ns: 0,
@@ -117,7 +117,7 @@ impl Keeper {
         asked: false,
         by_hand: false,
         kernel: None,
-        told: Told::Nothing,
+        reference_state: ReferenceState::Nothing,
         agreed: false,
         scales: Scales::UNKNOWN,
         watcher: Watcher::NEW,
@@ -127,28 +127,28 @@ impl Keeper {
     };
 
     /// Does what is due; if `overdue`, whatever the time. Returns whether a line was drawn.
-    pub(super) fn tend<B: Timebase>(&mut self, desk: &Desk<'_, B>, overdue: bool) -> bool {
-        let now_ns = desk.base.reference_ns(Scale::Monotonic);
+    pub(super) fn tend<B: Timebase>(&mut self, context: &Context<'_, B>, overdue: bool) -> bool {
+        let now_ns = context.base.reference_ns(Scale::Monotonic);
         match self.stage {
-            Stage::Fresh => match desk.settings.start {
-                Start::With(source) if desk.base.supports(source) => self.begin(desk, source),
+            Phase::Fresh => match context.settings.start {
+                Start::With(source) if context.base.supports(source) => self.begin(context, source),
                 Start::With(source) => {
                     self.log.note(now_ns, What::Unsupported(source));
-                    self.rest(desk, Stage::Resting, Status::OsClock, 0)
+                    self.rest(context, Phase::Resting, Status::OsClock, 0)
                 }
-                Start::Judged => self.rest(desk, Stage::Unjudged, Status::OsClock, 0),
+                Start::Judged => self.rest(context, Phase::Unjudged, Status::OsClock, 0),
             },
-            Stage::Unjudged => self.judge(desk),
-            Stage::Waiting(until_ns) if now_ns >= until_ns => self.judge(desk),
-            Stage::Halfway(source) => self.finish(desk, source),
-            Stage::Measuring if overdue || self.is_due(now_ns) || self.is_unheld(desk) => {
+            Phase::Unjudged => self.judge(context),
+            Phase::Waiting(until_ns) if now_ns >= until_ns => self.judge(context),
+            Phase::Halfway(source) => self.finish(context, source),
+            Phase::Measuring if overdue || self.is_due(now_ns) || self.is_unheld(context) => {
                 if !overdue {
-                    self.ask(desk, self.source);
+                    self.ask(context, self.source);
                 }
-                self.refit(desk)
+                self.refit(context)
             }
-            Stage::Measuring => false,
-            Stage::Waiting(_) | Stage::Resting => self.stay(desk),
+            Phase::Measuring => false,
+            Phase::Waiting(_) | Phase::Resting => self.stay(context),
         }
     }
 
@@ -161,21 +161,21 @@ impl Keeper {
     /// When something is due again, ns from now.
     pub(super) fn next_ns(&self, now_ns: u64) -> u64 {
         let due_ns = match self.stage {
-            Stage::Fresh => now_ns,
-            Stage::Unjudged | Stage::Halfway(_) => self.drawn_ns.saturating_add(JUDGED_AFTER_NS),
-            Stage::Measuring => self.drawn_ns.saturating_add(self.interval_ns / 4 * 3),
-            Stage::Waiting(until_ns) => until_ns,
-            Stage::Resting => self.drawn_ns.saturating_add(JUDGED_AGAIN_AFTER_NS),
+            Phase::Fresh => now_ns,
+            Phase::Unjudged | Phase::Halfway(_) => self.drawn_ns.saturating_add(JUDGED_AFTER_NS),
+            Phase::Measuring => self.drawn_ns.saturating_add(self.interval_ns / 4 * 3),
+            Phase::Waiting(until_ns) => until_ns,
+            Phase::Resting => self.drawn_ns.saturating_add(JUDGED_AGAIN_AFTER_NS),
         };
         due_ns.saturating_sub(now_ns)
     }
 
-    fn judge<B: Timebase>(&mut self, desk: &Desk<'_, B>) -> bool {
-        match desk.base.choose(desk.settings.root()) {
-            SourceId::OS => self.rest(desk, Stage::Resting, Status::OsClock, 0),
+    fn judge<B: Timebase>(&mut self, context: &Context<'_, B>) -> bool {
+        match context.base.choose(context.settings.root()) {
+            SourceId::OS => self.rest(context, Phase::Resting, Status::OsClock, 0),
             source => {
-                self.ask(desk, source);
-                self.begin(desk, source)
+                self.ask(context, source);
+                self.begin(context, source)
             }
         }
     }
@@ -186,55 +186,59 @@ impl Keeper {
     }
 
     /// Another source by hand, whatever was found before.
-    pub(super) fn change_by_hand<B: Timebase>(&mut self, desk: &Desk<'_, B>, to: SourceId) {
-        let now_ns = desk.base.reference_ns(Scale::Monotonic);
+    pub(super) fn change_by_hand<B: Timebase>(&mut self, context: &Context<'_, B>, to: SourceId) {
+        let now_ns = context.base.reference_ns(Scale::Monotonic);
         self.log.note(now_ns, What::ByHand { from: self.source, to });
         self.by_hand = true;
         self.asked = false;
-        self.begin(desk, to);
+        self.begin(context, to);
     }
 
     /// Asks, once for each judgement, what is said of the counter's frequency.
-    fn ask<B: Timebase>(&mut self, desk: &Desk<'_, B>, source: SourceId) {
+    fn ask<B: Timebase>(&mut self, context: &Context<'_, B>, source: SourceId) {
         if !self.asked {
             self.asked = true;
-            self.stated = self.prior(desk.settings).or_else(|| desk.base.stated(source));
+            self.stated = self.prior(context.settings).or_else(|| context.base.stated(source));
         }
     }
 
     /// Two brackets some microseconds apart, and a line with the wide bound that they allow.
-    pub(super) fn begin<B: Timebase>(&mut self, desk: &Desk<'_, B>, source: SourceId) -> bool {
+    pub(super) fn begin<B: Timebase>(
+        &mut self,
+        context: &Context<'_, B>,
+        source: SourceId,
+    ) -> bool {
         if source == SourceId::OS {
-            return self.rest(desk, Stage::Resting, Status::OsClock, 0);
+            return self.rest(context, Phase::Resting, Status::OsClock, 0);
         }
-        if let Err(back) = self.first_bracket(desk.base, source) {
-            return self.went_back(desk, back);
+        if let Err(back) = self.first_bracket(context.base, source) {
+            return self.went_back(context, back);
         }
-        match grain::watch(desk.base, source, FIRST_WINDOW_NS) {
-            Passed::Nothing => self.rest(desk, Stage::Halfway(source), Status::OsClock, 0),
+        match grain::watch(context.base, source, FIRST_WINDOW_NS) {
+            Passed::Nothing => self.rest(context, Phase::Halfway(source), Status::OsClock, 0),
             Passed::Stuck => {
-                let now_ns = desk.base.reference_ns(Scale::Monotonic);
-                self.fail_over(desk, now_ns, What::Stuck(source))
+                let now_ns = context.base.reference_ns(Scale::Monotonic);
+                self.fail_over(context, now_ns, What::Stuck(source))
             }
             Passed::Moving { grain } => {
                 self.row.widen(grain.saturating_sub(self.grain));
                 self.raw_row.widen(grain.saturating_sub(self.grain));
                 self.grain = grain;
-                self.finish(desk, source)
+                self.finish(context, source)
             }
         }
     }
 
-    fn went_back<B: Timebase>(&mut self, desk: &Desk<'_, B>, back: Backwards) -> bool {
-        let now_ns = desk.base.reference_ns(Scale::Monotonic);
-        self.fail_over(desk, now_ns, What::NegativeStep { ticks: back.ticks })
+    fn went_back<B: Timebase>(&mut self, context: &Context<'_, B>, back: Backwards) -> bool {
+        let now_ns = context.base.reference_ns(Scale::Monotonic);
+        self.fail_over(context, now_ns, What::NegativeStep { ticks: back.ticks })
     }
 
     fn first_bracket<B: Timebase>(&mut self, base: &B, source: SourceId) -> Result<(), Backwards> {
         self.row = Row::EMPTY;
         self.raw_row = Row::EMPTY;
         self.raw_fit = None;
-        self.told = Told::Nothing;
+        self.reference_state = ReferenceState::Nothing;
         self.agreed = false;
         self.watcher = Watcher::NEW;
         self.grain = 1;
@@ -244,68 +248,69 @@ impl Keeper {
     }
 
     /// The second bracket and the first line.
-    fn finish<B: Timebase>(&mut self, desk: &Desk<'_, B>, source: SourceId) -> bool {
-        let bracket = |scale| narrowest(desk.base, source, scale, self.grain, FIRST_TRIES, 0);
+    fn finish<B: Timebase>(&mut self, context: &Context<'_, B>, source: SourceId) -> bool {
+        let bracket = |scale| narrowest(context.base, source, scale, self.grain, FIRST_TRIES, 0);
         let (latest, raw) = (bracket(Scale::Monotonic), bracket(Scale::Raw));
         let (latest, raw) = match (latest, raw) {
             (Ok(latest), Ok(raw)) => (latest, raw),
-            (Err(back), _) | (_, Err(back)) => return self.went_back(desk, back),
+            (Err(back), _) | (_, Err(back)) => return self.went_back(context, back),
         };
         let first = self.row.latest().copied();
         let fit = first.and_then(|first| Fit::between(&first, &latest));
         let (Some(first), Some(fit)) = (first, fit) else {
-            let now_ns = desk.base.reference_ns(Scale::Monotonic);
-            return self.fail_over(desk, now_ns, What::Stuck(source));
+            let now_ns = context.base.reference_ns(Scale::Monotonic);
+            return self.fail_over(context, now_ns, What::Stuck(source));
         };
         self.row.push(latest);
         self.raw_row.push(raw);
         self.raw_fit = self.raw_row.fit(LONGEST_WINDOW_NS);
-        let fit = match narrowed(self.prior(desk.settings), fit, self.raw_fit) {
+        let fit = match narrowed(self.prior(context.settings), fit, self.raw_fit) {
             Ok(fit) => fit,
-            Err(what) => return self.fail_over(desk, latest.ns, what),
+            Err(what) => return self.fail_over(context, latest.ns, what),
         };
-        match self.ask_reference(desk.base, source) {
-            Ok(told) => self.told = told,
-            Err(back) => return self.went_back(desk, back),
+        match self.ask_reference(context.base, source) {
+            Ok(reference_state) => self.reference_state = reference_state,
+            Err(back) => return self.went_back(context, back),
         }
         self.enough_ticks = first.half_ticks.min(latest.half_ticks);
-        self.kernel = desk.base.discipline();
-        if self.stage != Stage::Measuring || self.source != source {
+        self.kernel = context.base.discipline();
+        if self.stage != Phase::Measuring || self.source != source {
             self.epoch = self.epoch.wrapping_add(1);
             self.log.note(latest.ns, What::Adopted(source));
         }
         self.source = source;
-        self.stage = Stage::Measuring;
+        self.stage = Phase::Measuring;
         self.adopted_ns = latest.ns;
         self.interval_ns = FIRST_INTERVAL_NS;
-        let basis = self.basis(desk.settings, fit, latest);
+        let basis = self.basis(context.settings, fit, latest);
         self.fit = Some(fit);
-        self.measure_scales(desk, latest.ns);
-        self.draw(desk, &basis)
+        self.measure_scales(context, latest.ns);
+        self.draw(context, &basis)
     }
 
     /// Looks for reasons to stop trusting; without any draws a new line.
-    fn refit<B: Timebase>(&mut self, desk: &Desk<'_, B>) -> bool {
+    fn refit<B: Timebase>(&mut self, context: &Context<'_, B>) -> bool {
         let (source, enough) = (self.source, self.enough_ticks);
-        let bracket = |scale| narrowest(desk.base, source, scale, self.grain, TRIES, enough);
+        let bracket = |scale| narrowest(context.base, source, scale, self.grain, TRIES, enough);
         let (sample, raw) = (bracket(Scale::Monotonic), bracket(Scale::Raw));
-        let (sample, raw, told) = match (sample, raw, self.ask_reference(desk.base, source)) {
-            (Ok(sample), Ok(raw), Ok(told)) => (sample, raw, told),
-            (Err(back), ..) | (_, Err(back), _) | (.., Err(back)) => {
-                return self.went_back(desk, back);
-            }
-        };
-        let rates = (self.told, told);
-        self.told = told;
-        let now_ns = desk.base.reference_ns(Scale::Monotonic);
+        let (sample, raw, reference_state) =
+            match (sample, raw, self.ask_reference(context.base, source)) {
+                (Ok(sample), Ok(raw), Ok(reference_state)) => (sample, raw, reference_state),
+                (Err(back), ..) | (_, Err(back), _) | (.., Err(back)) => {
+                    return self.went_back(context, back);
+                }
+            };
+        let rates = (self.reference_state, reference_state);
+        self.reference_state = reference_state;
+        let now_ns = context.base.reference_ns(Scale::Monotonic);
         // Narrow brackets are rare on a busy machine: what is enough slowly widens again.
         let wider = self.enough_ticks.saturating_add(self.enough_ticks / 8).saturating_add(1);
         self.enough_ticks = sample.half_ticks.clamp(1, wider);
-        let fit = match self.check(desk, &sample, &raw, now_ns) {
-            Checked::Distrust(what) => return self.fail_over(desk, now_ns, what),
+        let fit = match self.check(context, &sample, &raw, now_ns) {
+            Checked::Distrust(what) => return self.fail_over(context, now_ns, what),
             // What was measured is of another rate, and what the rate is now is not told.
             Checked::Sound { .. } | Checked::Predicted(_) if is_another_rate(rates) => {
-                return self.begin(desk, source);
+                return self.begin(context, source);
             }
             Checked::Predicted(fit) => self.predicted(sample, raw, fit),
             Checked::Sound { doubt } => {
@@ -317,17 +322,17 @@ impl Keeper {
         };
         self.raw_fit = self.raw_row.fit(LONGEST_WINDOW_NS).or(self.raw_fit);
         // After a long pause there is nothing but the latest sample within the longest window.
-        let Some(fit) = fit else { return self.begin(desk, self.source) };
+        let Some(fit) = fit else { return self.begin(context, self.source) };
         // Nobody slews what the counter is stated against.
         let unslewed = self.raw_fit.unwrap_or(fit);
         if let Some(what) = self.stated.and_then(|stated| contradiction(stated, unslewed)) {
-            return self.fail_over(desk, now_ns, what);
+            return self.fail_over(context, now_ns, what);
         }
-        let basis = self.basis(desk.settings, fit, sample);
-        self.interval_ns = self.next_interval(desk.settings, &basis);
+        let basis = self.basis(context.settings, fit, sample);
+        self.interval_ns = self.next_interval(context.settings, &basis);
         self.fit = Some(fit);
-        self.measure_scales(desk, sample.ns);
-        self.draw(desk, &basis)
+        self.measure_scales(context, sample.ns);
+        self.draw(context, &basis)
     }
 
     /// Begins the windows anew where the reference left what was measured.
@@ -350,7 +355,7 @@ impl Keeper {
         allowed.min(doubled).max(FIRST_INTERVAL_NS)
     }
 
-    fn draw<B: Timebase>(&mut self, desk: &Desk<'_, B>, basis: &Basis) -> bool {
+    fn draw<B: Timebase>(&mut self, context: &Context<'_, B>, basis: &Basis) -> bool {
         let steady = basis.anchor.ns.saturating_sub(self.adopted_ns) >= STEADY_AFTER_NS;
         let plan = Plan {
             source: self.source,
@@ -364,18 +369,18 @@ impl Keeper {
             error: basis.growth,
             interval_ns: self.interval_ns,
             anchor: basis.anchor,
-            floor_ns: desk.page.recent_ns(),
+            floor_ns: context.page.recent_ns(),
             hold: basis.hold,
         };
-        self.agreed |= matches!(self.told, Told::Line(_));
-        self.publish(desk, |old| draw::over_counter(desk.base, old, &plan))
+        self.agreed |= matches!(self.reference_state, ReferenceState::Line(_));
+        self.publish(context, |old| draw::over_counter(context.base, old, &plan))
     }
 
     /// Hands over to the OS clock. `floor_ns` is what readers may have been told otherwise.
     pub(super) fn rest<B: Timebase>(
         &mut self,
-        desk: &Desk<'_, B>,
-        stage: Stage,
+        context: &Context<'_, B>,
+        stage: Phase,
         status: Status,
         floor_ns: u64,
     ) -> bool {
@@ -386,55 +391,55 @@ impl Keeper {
         self.asked = false;
         self.stage = stage;
         self.fit = None;
-        let floor_ns = floor_ns.max(desk.page.recent_ns());
+        let floor_ns = floor_ns.max(context.page.recent_ns());
         let epoch = self.epoch;
         let look_again_ns = match stage {
-            Stage::Unjudged | Stage::Halfway(_) => Some(JUDGED_AFTER_NS),
-            Stage::Waiting(_) => Some(JUDGED_AGAIN_AFTER_NS),
+            Phase::Unjudged | Phase::Halfway(_) => Some(JUDGED_AFTER_NS),
+            Phase::Waiting(_) => Some(JUDGED_AGAIN_AFTER_NS),
             _ => None,
         };
-        self.publish(desk, |old| {
-            draw::over_os(desk.base, old, floor_ns, epoch, status, look_again_ns)
+        self.publish(context, |old| {
+            draw::over_os(context.base, old, floor_ns, epoch, status, look_again_ns)
         })
     }
 
     /// Leaves a counter that was found wanting.
     pub(super) fn fail_over<B: Timebase>(
         &mut self,
-        desk: &Desk<'_, B>,
+        context: &Context<'_, B>,
         now_ns: u64,
         what: What,
     ) -> bool {
         // Up to its last sound sample the counter was within its bound, so nobody was told more
         // than the reference and that bound, unless the line itself says so.
-        let line = desk.page.written().line;
+        let line = context.page.written().line;
         let told_ns = now_ns.saturating_add(line.bound_at(line.valid_for));
         let floor_ns = if self.source == SourceId::OS { 0 } else { told_ns };
         let stage = if what.passes() {
-            Stage::Waiting(now_ns.saturating_add(JUDGED_AGAIN_AFTER_NS))
+            Phase::Waiting(now_ns.saturating_add(JUDGED_AGAIN_AFTER_NS))
         } else {
-            Stage::Resting
+            Phase::Resting
         };
         let behind = matches!(what, What::NegativeStep { .. } | What::Residual { .. });
         self.log.note(now_ns, what);
-        self.rest(desk, stage, Status::FailedOver, if behind { floor_ns } else { 0 })
+        self.rest(context, stage, Status::FailedOver, if behind { floor_ns } else { 0 })
     }
 
     /// The OS clock serves: takes up what other clocks say, and goes on absorbing.
-    fn stay<B: Timebase>(&mut self, desk: &Desk<'_, B>) -> bool {
-        self.kernel = desk.base.discipline();
-        self.measure_scales(desk, desk.base.reference_ns(Scale::Monotonic));
-        let line = desk.page.written().line;
-        if line.slope == Slope::IDENTITY && self.stage == Stage::Resting {
-            return self.publish(desk, |old| *old);
+    fn stay<B: Timebase>(&mut self, context: &Context<'_, B>) -> bool {
+        self.kernel = context.base.discipline();
+        self.measure_scales(context, context.base.reference_ns(Scale::Monotonic));
+        let line = context.page.written().line;
+        if line.slope == Slope::IDENTITY && self.stage == Phase::Resting {
+            return self.publish(context, |old| *old);
         }
-        self.rest(desk, self.stage, line.status, 0)
+        self.rest(context, self.stage, line.status, 0)
     }
 
     /// Measures the other clocks; about 1 us.
-    pub(super) fn measure_scales<B: Timebase>(&mut self, desk: &Desk<'_, B>, now_ns: u64) {
-        let (base, before) = (desk.base, self.scales);
-        let allowance = desk.settings.allowance(self.kernel);
+    pub(super) fn measure_scales<B: Timebase>(&mut self, context: &Context<'_, B>, now_ns: u64) {
+        let (base, before) = (context.base, self.scales);
+        let allowance = context.settings.allowance(self.kernel);
         let counter = self.raw_fit.filter(|_| self.source != SourceId::OS);
         let slewed = relative_from_ppb(SLEWED_AT_MOST_PPB);
         self.scales = Scales {
@@ -453,17 +458,17 @@ impl Keeper {
     /// Replaces what readers see.
     pub(super) fn publish<B: Timebase>(
         &mut self,
-        desk: &Desk<'_, B>,
+        context: &Context<'_, B>,
         mut line: impl FnMut(&Line) -> Line,
     ) -> bool {
         let (scales, wall) = (self.scales, self.wall.line);
         let shared = self.shared.as_ref().and_then(SharedPage::words);
-        desk.page.set_generation_address(desk.base.generation_address());
-        let drawn = desk.page.switch(shared, |old| Content { line: line(old), scales, wall });
+        context.page.set_generation_address(context.base.generation_address());
+        let drawn = context.page.switch(shared, |old| Content { line: line(old), scales, wall });
         if let Some(content) = drawn {
-            self.drawn_ns = desk.base.reference_ns(Scale::Monotonic);
-            desk.page.set_recent(shared, content.line.base_ns);
-            desk.page.set_beat(shared, self.drawn_ns, self.log.total());
+            self.drawn_ns = context.base.reference_ns(Scale::Monotonic);
+            context.page.set_recent(shared, content.line.base_ns);
+            context.page.set_beat(shared, self.drawn_ns, self.log.total());
         }
         drawn.is_some()
     }
@@ -487,8 +492,8 @@ fn contradiction(stated: Prior, fit: Fit) -> Option<What> {
 }
 
 /// Whether the reference says that its rate is another one, and not which.
-fn is_another_rate((before, now): (Told, Told)) -> bool {
-    matches!((before, now), (Told::Generation(a), Told::Generation(b)) if a != b)
+fn is_another_rate((before, now): (ReferenceState, ReferenceState)) -> bool {
+    matches!((before, now), (ReferenceState::Generation(a), ReferenceState::Generation(b)) if a != b)
 }
 
 /// The first slope, narrowed by what is said of the frequency if that agrees with what was

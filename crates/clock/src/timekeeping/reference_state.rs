@@ -2,16 +2,16 @@
 
 use super::bound::Status;
 use super::event::What;
-use super::keeper::{Desk, Keeper};
 use super::line::Hold;
 use super::sample::{Backwards, Fit, Sample, narrowest};
 use super::settings::Settings;
 use super::steering::{ReferenceLine, Steering};
 use super::timebase::{Scale, SourceId, Timebase};
+use super::timekeeper::{Context, Timekeeper};
 
 /// What the reference tells of its rate, as far as readings agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum ReferenceState {
     /// Nothing that would be true.
     Nothing,
     /// When its rate changes, but not what it is.
@@ -38,7 +38,7 @@ pub(super) struct Basis {
 /// How often readings are tried that fall into one generation.
 const TRIES: u32 = 8;
 
-impl Keeper {
+impl Timekeeper {
     /// Asks the reference, and holds what it tells against a reading of both; about 0.2 us.
     ///
     /// # Errors
@@ -47,11 +47,13 @@ impl Keeper {
         &self,
         base: &B,
         source: SourceId,
-    ) -> Result<Told, Backwards> {
+    ) -> Result<ReferenceState, Backwards> {
         for _ in 0..TRIES {
             let line = match base.steering(source) {
-                Steering::Untold => return Ok(Told::Nothing),
-                Steering::Generation(generation) => return Ok(Told::Generation(generation)),
+                Steering::Untold => return Ok(ReferenceState::Nothing),
+                Steering::Generation(generation) => {
+                    return Ok(ReferenceState::Generation(generation));
+                }
                 Steering::Line(line) => line,
             };
             let sample = narrowest(base, source, Scale::Monotonic, self.grain, 1, 0)?;
@@ -60,21 +62,21 @@ impl Keeper {
             }
             let (error_ns, bound_ns) = line.distance(&sample);
             return Ok(if error_ns.unsigned_abs() <= bound_ns {
-                Told::Line(line)
+                ReferenceState::Line(line)
             } else if self.agreed {
-                Told::Contradicted(What::Residual { error_ns, bound_ns })
+                ReferenceState::Contradicted(What::Residual { error_ns, bound_ns })
             } else {
-                Told::Nothing
+                ReferenceState::Nothing
             });
         }
-        Ok(Told::Nothing)
+        Ok(ReferenceState::Nothing)
     }
 
     /// What the next line is drawn by: the reference's own line where that is known, since then
     /// nothing has to be allowed for but its steps; else what was measured.
     pub(super) fn basis(&self, settings: &Settings, fit: Fit, sample: Sample) -> Basis {
-        let own = match self.told {
-            Told::Line(line) => line.slope().map(|slope| (line, slope)),
+        let own = match self.reference_state {
+            ReferenceState::Line(line) => line.slope().map(|slope| (line, slope)),
             _ => None,
         };
         if let Some((line, slope)) = own {
@@ -87,8 +89,8 @@ impl Keeper {
             };
         }
         let growth = fit.error.saturating_add(settings.allowance(self.kernel));
-        let (hold, steady) = match self.told {
-            Told::Generation(generation) => (Hold::Under(generation), Status::Steady),
+        let (hold, steady) = match self.reference_state {
+            ReferenceState::Generation(generation) => (Hold::Under(generation), Status::Steady),
             _ if settings.allowance_ppb.is_some() => (Hold::Always, Status::Assumed),
             _ => (Hold::Never, Status::Steady),
         };
@@ -96,8 +98,8 @@ impl Keeper {
     }
 
     /// Whether the reference changed its rate since the line was drawn, or may have.
-    pub(super) fn is_unheld<B: Timebase>(&self, desk: &Desk<'_, B>) -> bool {
-        let line = desk.page.written().line;
-        matches!(line.hold, Hold::Under(_)) && super::read::confirmed(desk.base, &line).is_none()
+    pub(super) fn is_unheld<B: Timebase>(&self, context: &Context<'_, B>) -> bool {
+        let line = context.page.written().line;
+        matches!(line.hold, Hold::Under(_)) && super::read::confirmed(context.base, &line).is_none()
     }
 }

@@ -33,7 +33,7 @@ const UNSEEN: Local = Local {
 };
 
 /// One engine's part of the service.
-pub(super) struct Keeper {
+pub(super) struct Dispatcher {
     table: Arc<Table>,
     classes: Arc<Classes>,
     locals: Vec<Local>,
@@ -44,9 +44,9 @@ pub(super) struct Keeper {
 /// How many words of changed timers are looked at before expired ones have their turn: 4096 timers.
 const WORDS: usize = 64;
 
-impl Keeper {
-    pub(super) fn new(table: &Arc<Table>, classes: &Arc<Classes>) -> Keeper {
-        Keeper {
+impl Dispatcher {
+    pub(super) fn new(table: &Arc<Table>, classes: &Arc<Classes>) -> Dispatcher {
+        Dispatcher {
             table: Arc::clone(table),
             classes: Arc::clone(classes),
             locals: Vec::new(),
