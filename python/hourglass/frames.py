@@ -35,9 +35,9 @@ UNKNOWN = -1
 
 _PIP = {
     "numpy": "pip install numpy",
-    "pandas": "pip install 'hourglass[pandas]'",
-    "polars": "pip install 'hourglass[polars]'",
-    "matplotlib": "pip install 'hourglass[plot]'",
+    "pandas": "pip install pandas numpy",
+    "polars": "pip install polars",
+    "matplotlib": "pip install matplotlib numpy",
 }
 
 

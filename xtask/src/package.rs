@@ -19,11 +19,11 @@ const COMPLETIONS: &[(&str, &str)] =
     &[("bash", "hourglass"), ("zsh", "_hourglass"), ("fish", "hourglass.fish")];
 
 /// What is built.
-const PACKAGES: &[&str] = &["hourglass", "hourglass-capi"];
+const PACKAGES: &[&str] = &["hourglass-rt", "hourglass-capi"];
 
 /// The Debian packages: which crate describes each, and how it is called there.
 const DEBIAN: &[&[&str]] = &[
-    &["--package", "hourglass"],
+    &["--package", "hourglass-rt"],
     &["--package", "hourglass-capi"],
     &["--package", "hourglass-capi", "--variant", "dev"],
 ];
@@ -59,7 +59,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), Failure> {
 pub(crate) fn run_static(workspace: &Workspace) -> Result<(), Failure> {
     let target = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
     has_target(&target)?;
-    let words = ["build", "--release", "--locked", "--package", "hourglass", "--target", &target];
+    let words = ["build", "--release", "--locked", "--package", "hourglass-rt", "--target", &target];
     succeed(&mut workspace.cargo(&words))?;
     let release = workspace.target.join(&target).join("release");
     let program = release.join("hourglass");
@@ -178,7 +178,7 @@ fn completions(release: &Path, made: &Path) -> Result<(), Failure> {
 
 /// What the command is made of beside our own crates, with their licences.
 fn dependencies(workspace: &Workspace, made: &Path) -> Result<(), Failure> {
-    let words = ["tree", "--package", "hourglass", "--edges", "normal", "--prefix", "none"];
+    let words = ["tree", "--package", "hourglass-rt", "--edges", "normal", "--prefix", "none"];
     let mut cargo = workspace.cargo(&words);
     cargo.args(["--locked", "--format", "{p}: {l}"]);
     let output = cargo.output().map_err(|e| Failure::Unable(format!("cargo: {e}")))?;

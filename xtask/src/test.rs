@@ -102,7 +102,7 @@ fn steps(workspace: &Workspace, beds: Beds) -> Vec<Step<'_>> {
         (
             "release build".into(),
             Box::new(|| {
-                cargo(workspace, &["build", "--release", "--package", "hourglass"])?;
+                cargo(workspace, &["build", "--release", "--package", "hourglass-rt"])?;
                 let command = workspace.target.join("release/hourglass");
                 package::check_size(&command).map(|()| Done::Passed)
             }),

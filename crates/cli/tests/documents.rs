@@ -272,7 +272,7 @@ fn reference() -> String {
     let overview = help(&[]);
     let mut text = String::from(
         "# Commands\n\nWhat `hourglass --help` and `hourglass COMMAND --help` say. Made from the \
-         code: a test keeps it true\n(`HOURGLASS_BLESS=1 cargo test -p hourglass --test documents` \
+         code: a test keeps it true\n(`HOURGLASS_BLESS=1 cargo test -p hourglass-rt --test documents` \
          writes it anew).\n",
     );
     let lists = overview.lines().skip_while(|line| !line.starts_with("Usage:")).skip(1);
@@ -302,6 +302,6 @@ fn the_reference_is_what_the_command_says() {
     assert!(
         kept == text,
         "docs/src/reference/commands.md is not what the command says; write it anew with \
-         HOURGLASS_BLESS=1 cargo test -p hourglass --test documents"
+         HOURGLASS_BLESS=1 cargo test -p hourglass-rt --test documents"
     );
 }

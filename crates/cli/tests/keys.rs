@@ -250,7 +250,7 @@ fn snake_case(name: &str) -> String {
 fn page(model: &Model) -> String {
     let mut text = String::from(
         "# Keys of the documents\n\nMade from the comments in the code that writes them: a test keeps \
-         it true\n(`HOURGLASS_BLESS=1 cargo test -p hourglass --test keys` writes it anew). \
+         it true\n(`HOURGLASS_BLESS=1 cargo test -p hourglass-rt --test keys` writes it anew). \
          [Documents](documents.md) says\nwhich command writes which. Keys that end in `_ns` are \
          nanoseconds.\n",
     );

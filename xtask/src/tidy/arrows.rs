@@ -51,7 +51,7 @@ const ARROW: &str = "-> ";
 
 /// The package of `crates/x` is `hourglass-x`, but for the command.
 const PREFIX: &str = "hourglass-";
-const COMMAND: (&str, &str) = ("cli", "hourglass");
+const COMMAND: (&str, &str) = ("cli", "hourglass-rt");
 
 /// Checks one `Cargo.toml`; the root's, the benchmarks' and this package's have no arrows.
 pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
