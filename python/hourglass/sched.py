@@ -170,7 +170,7 @@ def check(
     not fit it.
     """
     if analysis is not None and analysis not in {known["name"] for known in analyses()}:
-        raise InvalidError(f"analysis: '{analysis}' is none of {', '.join(known['name'] for known in analyses())}")
+        raise InvalidError(f"analysis: unknown '{analysis}'; expected one of {', '.join(known['name'] for known in analyses())}")
     question = {
         "analysis": analysis,
         "partition": partition,

@@ -258,7 +258,10 @@ fn now_on(scale: &str) -> PyResult<Reading> {
         "boottime" => Scale::Boottime,
         other => {
             let known = "monotonic, monotonic_raw, realtime, tai or boottime";
-            return Err(Failure::argument("scale", format_args!("'{other}' is none of {known}")))?;
+            return Err(Failure::argument(
+                "scale",
+                format_args!("unknown '{other}'; expected one of {known}"),
+            ))?;
         }
     };
     let found = clock().now_on(scale);
@@ -308,7 +311,10 @@ fn source() -> &'static str {
 fn set_source(py: Python<'_>, name: &str) -> PyResult<()> {
     let known = [SourceId::OS, SourceId::TSC, SourceId::CNTVCT, SourceId::HPET];
     let source = known.into_iter().find(|source| source.name() == name).ok_or_else(|| {
-        Failure::argument("name", format_args!("'{name}' is none of monotonic, tsc, cntvct, hpet"))
+        Failure::argument(
+            "name",
+            format_args!("unknown '{name}'; expected one of monotonic, tsc, cntvct, hpet"),
+        )
     })?;
     let set = py.detach(|| clock().set_source(source));
     Ok(set.map_err(|error| Failure::new(Kind::Unsupported, error))?)
@@ -419,7 +425,7 @@ impl PyPage {
 /// A descriptor of its own for a file that Python holds.
 fn file_of(fd: RawFd) -> PyResult<File> {
     if fd < 0 {
-        return Err(Failure::argument("fd", format_args!("{fd} is no descriptor of a file")).into());
+        return Err(Failure::argument("fd", format_args!("{fd} is not a file descriptor")).into());
     }
     // SAFETY: not -1; one that is not open is told by the kernel when it is duplicated, and nothing
     // else is done with it.

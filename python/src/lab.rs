@@ -88,7 +88,7 @@ impl Options {
             if !duration.is_positive() {
                 return Err(Failure::argument(
                     "duration",
-                    format_args!("{duration} is no time to run"),
+                    format_args!("invalid duration {duration}: must be above zero"),
                 ));
             }
             spec.duration = duration;

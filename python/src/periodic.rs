@@ -404,7 +404,7 @@ fn overrun_policy(word: &str) -> Result<OverrunPolicy, Failure> {
         "delay" => Ok(OverrunPolicy::Delay),
         other => Err(Failure::argument(
             "on_overrun",
-            format_args!("'{other}' is none of skip, catch_up, delay"),
+            format_args!("unknown '{other}'; expected one of skip, catch_up, delay"),
         )),
     }
 }

@@ -263,9 +263,10 @@ fn simulate<'py>(
     let simulated = interruptible(py, || simulation::simulate(&request, &mut ()))?;
     let simulated = simulated.map_err(|failure| match failure {
         simulation::Failure::Folder(error) => Failure::argument("output", error),
-        simulation::Failure::Horizon(horizon) => {
-            Failure::argument("horizon", format_args!("{horizon} is no time to simulate"))
-        }
+        simulation::Failure::Horizon(horizon) => Failure::argument(
+            "horizon",
+            format_args!("invalid horizon {horizon}: must be above zero"),
+        ),
         other => Failure::invalid(other),
     })?;
     let schedule = request.wants_schedule;

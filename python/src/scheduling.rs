@@ -34,7 +34,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for GivenCpus {
                 }
                 match shown(one) {
                     Ok(cpu) => {
-                        Failure::argument("cpus", format_args!("there is no CPU {cpu}")).into()
+                        Failure::argument("cpus", format_args!("CPU {cpu} does not exist")).into()
                     }
                     Err(other) => other,
                 }

@@ -121,7 +121,9 @@ pub(crate) fn settings_of(policy: &str, hz: Option<u32>) -> Result<Settings, Fai
         }
         (other, _) => Err(Failure::argument(
             "policy",
-            format_args!("'{other}' is none of learned, frugal, precise, kernel, spin, thesis"),
+            format_args!(
+                "unknown '{other}'; expected one of learned, frugal, precise, kernel, spin, thesis"
+            ),
         )),
     }
 }

@@ -211,7 +211,7 @@ impl PyTimer {
         }
         let base = Base::ALL.into_iter().find(|base| base.name() == clock).ok_or_else(|| {
             let known = "monotonic, boottime, realtime or tai";
-            Failure::argument("clock", format_args!("'{clock}' is none of {known}"))
+            Failure::argument("clock", format_args!("unknown '{clock}'; expected one of {known}"))
         })?;
         let on_set = if expire_on_set { OnSet::Expire } else { OnSet::Follow };
         let call = Mutex::new(Some(call.unbind()));

@@ -90,7 +90,7 @@ def test_limits_are_judged():
         ({"thread": [{"workload": "DANCE"}]}, {}, DataError, "DANCE"),
         ({"thread": [THREAD], "speed": 3}, {}, DataError, "speed"),
         ("/does/not/exist.toml", {}, DataError, "/does/not/exist.toml: No such file"),
-        ([THREAD], {"duration": 0}, InvalidError, "duration: 0s is no time to run"),
+        ([THREAD], {"duration": 0}, InvalidError, "duration: invalid duration 0s: must be above zero"),
         ([THREAD], {"duration": "5 parsecs"}, InvalidError, "5 parsecs"),
         ([THREAD], {"duration": 1.5}, TypeError, "duration: a time is whole nanoseconds"),
         ([THREAD], {"seed": "x"}, TypeError, "seed: "),
@@ -264,7 +264,7 @@ def test_diff_has_the_keys_of_the_contract(tmp_path):
 
 def test_diff_refuses_in_the_words_of_the_command(tmp_path):
     run = hourglass.run([THREAD], duration="100ms", output=tmp_path / "a")
-    with pytest.raises(DataError, match="stands on both sides"):
+    with pytest.raises(DataError, match="is given on both sides"):
         hourglass.diff(run, run.folder)
     with pytest.raises(DataError, match="holds no rounds"):
         hourglass.diff(tmp_path)

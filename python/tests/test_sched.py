@@ -103,7 +103,7 @@ def test_questions():
     assert sched.check(TEXTBOOK, sensitivity=True)["sensitivity"]
     assert sched.check(TEXTBOOK, server="5ms")["server"]
     assert "fp-preemptive" in {analysis["name"] for analysis in sched.analyses()}
-    with pytest.raises(InvalidError, match="'magic' is none of fp-preemptive, "):
+    with pytest.raises(InvalidError, match="unknown 'magic'; expected one of fp-preemptive, "):
         sched.check(TEXTBOOK, analysis="magic")
     with pytest.raises(InvalidError, match="partition: unknown fit 'magic'; use one of first-fit"):
         sched.check(TEXTBOOK, partition="magic")

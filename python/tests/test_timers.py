@@ -194,7 +194,7 @@ def test_a_forked_child_makes_its_own() -> None:
 def test_what_cannot_be_meant() -> None:
     with pytest.raises(TypeError, match="calls a function, not int"):
         Timer(5)  # type: ignore[arg-type]
-    with pytest.raises(errors.InvalidError, match="'lunar' is none of monotonic"):
+    with pytest.raises(errors.InvalidError, match="unknown 'lunar'; expected one of monotonic"):
         Timer(print, clock="lunar")  # type: ignore[arg-type]
     with Timer(print) as timer:
         for wrong in ({"length": -1}, {"length": 0, "every": 0}, {"length": 0, "slack": -1}, {"length": 2**70}):

@@ -59,7 +59,8 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), Failure> {
 pub(crate) fn run_static(workspace: &Workspace) -> Result<(), Failure> {
     let target = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
     has_target(&target)?;
-    let words = ["build", "--release", "--locked", "--package", "hourglass-rt", "--target", &target];
+    let words =
+        ["build", "--release", "--locked", "--package", "hourglass-rt", "--target", &target];
     succeed(&mut workspace.cargo(&words))?;
     let release = workspace.target.join(&target).join("release");
     let program = release.join("hourglass");

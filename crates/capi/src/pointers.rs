@@ -141,7 +141,7 @@ pub(crate) unsafe fn text(text: *const c_char, otherwise: &str) -> Result<String
     let text = unsafe { CStr::from_ptr(text) };
     text.to_str()
         .map(str::to_owned)
-        .map_err(|_| Failure::invalid(format!("the name {text:?} is no UTF-8: write it in that")))
+        .map_err(|_| Failure::invalid(format!("the name {text:?} is not UTF-8")))
 }
 
 /// A path, copied, in whatever bytes; `None` for NULL.

@@ -28,7 +28,7 @@ pub struct hg_scheduling {
 impl hg_scheduling {
     fn nice(&self) -> Result<i8, Failure> {
         i8::try_from(self.priority).ok().filter(|nice| (-20..=19).contains(nice)).ok_or_else(|| {
-            let text = format!("{} is no nice value: give one from -20 to 19", self.priority);
+            let text = format!("{} is not a nice value: give one from -20 to 19", self.priority);
             Failure::invalid(text)
         })
     }
@@ -36,7 +36,8 @@ impl hg_scheduling {
     fn level(&self) -> Result<u8, Failure> {
         let level = u8::try_from(self.priority).ok().filter(|level| (1..=99).contains(level));
         level.ok_or_else(|| {
-            let text = format!("{} is no real-time priority: give one from 1 to 99", self.priority);
+            let text =
+                format!("{} is not a real-time priority: give one from 1 to 99", self.priority);
             Failure::invalid(text)
         })
     }
@@ -74,8 +75,7 @@ impl hg_scheduling {
             5 => Scheduling::RoundRobin(self.level()?),
             6 => Scheduling::Deadline { reclaim: self.reclaim },
             2 | 3 => {
-                let text = "a periodic thread is none of HG_POLICY_BATCH and HG_POLICY_IDLE: take \
-                            HG_POLICY_OTHER with a nice value";
+                let text = "a periodic thread cannot have HG_POLICY_BATCH or HG_POLICY_IDLE: take HG_POLICY_OTHER with a nice value";
                 return Err(Failure::invalid(text));
             }
             _ => return Err(self.unknown()),

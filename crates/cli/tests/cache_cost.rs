@@ -40,12 +40,12 @@ fn the_document() {
 #[test]
 fn what_cannot_be_meant() {
     for (line, said) in [
-        ("--sizes 4KB", "--sizes: '4KB' is no size"),
+        ("--sizes 4KB", "--sizes: '4KB' is not a size"),
         ("--sizes 4M..4K", "'4M..4K' goes down"),
         ("--threads 1", "--threads: '1' is out of range; take 2 to 4096"),
         ("--trials 0", "--trials"),
         ("--duration 1us", "runs take at least"),
-        ("--cpu 4000", "there is no CPU 4000"),
+        ("--cpu 4000", "CPU 4000 does not exist"),
         ("--sizes 64G", "--sizes: arrays of 67108864 KiB"),
     ] {
         let output = cache_cost(line);

@@ -128,7 +128,7 @@ fn bad_folders_get_one_line() {
     fs::create_dir(path("half")).unwrap();
     fs::write(path("half/trace.parquet"), "").unwrap();
     refused(&["diff", &run, &path("half")], "is half-written");
-    refused(&["diff", &run, &run], "stands on both sides");
+    refused(&["diff", &run, &run], "is given on both sides");
     refused(&["diff", &run, &other, &run], "3 folders: which with which?");
     refused(&["diff", &run, &other, "--with", &run], "2 runs before --with and 1 run behind it");
     refused(&["diff", &run, &other, "--margin", "-3"], "--margin");

@@ -451,7 +451,7 @@ fn a_check_asks_what_the_run_would_ask() {
     let pid = victim.0.id().to_string();
     let asked: [(&[&str], &str); 5] = [
         (&["--stop", &pid], ""),
-        (&["--stop", "4194304"], "there is no process 4194304"),
+        (&["--stop", "4194304"], "no process 4194304"),
         (&["--stop", "1"], "the first process"),
         // Nobody is named: that is everybody, whom only cookies stop; and these do not reach beyond a core.
         (&[], "core_cookie: "),

@@ -99,7 +99,11 @@ fn bad_input_is_refused_in_one_line() {
     refuses(path, "simulate missing.toml", "missing.toml");
     refuses(path, "simulate bad.toml", "periods");
     refuses(path, "simulate tasks.toml --horizon 0s", "--horizon");
-    refuses(path, "simulate tasks.toml --horizon -5ms", "-5ms is no time to simulate");
+    refuses(
+        path,
+        "simulate tasks.toml --horizon -5ms",
+        "--horizon: invalid time -5ms: must be above zero",
+    );
     refuses(path, "simulate tasks.toml --alpha 1/2", "--smt slack");
     refuses(path, "simulate tasks.toml --smt slack --alpha 1", "below 1");
     refuses(path, "simulate tasks.toml --smt slack", "no core has two CPUs");

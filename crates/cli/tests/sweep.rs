@@ -116,7 +116,7 @@ fn mistakes_are_one_line_with_a_remedy() {
         (&["-u", "0:1:0.1"][..], "a utilisation of 0 asks for nothing"),
         (&["-u", "1.5"], "utilisation 1.5 is over the number of processors, 1"),
         (&["-n", "0"], "0 tasks cannot be drawn"),
-        (&["-n", "x"], "--tasks: 'x' is no whole number that fits; write for example 10"),
+        (&["-n", "x"], "--tasks: 'x' is not a whole number in range; write for example 10"),
         (&["--sets", "1e3"], "--sets: '1e3' is no whole number"),
         (&["--seed", "-1"], "--seed: '-1' is no whole number"),
         (&["-u", "-0.5"], "--utilisations: '-0.5' is no number with up to six decimals; write"),

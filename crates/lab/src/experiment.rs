@@ -123,7 +123,7 @@ pub enum Failure {
     #[error(transparent)]
     Gate(#[from] GateError),
     /// A CPU that the machine does not have.
-    #[error("thread {thread}: --cpu: there is no CPU {cpu} online; use some of {online}")]
+    #[error("thread {thread}: --cpu: CPU {cpu} is not online; use some of {online}")]
     NoSuchCpu {
         /// The thread.
         thread: usize,

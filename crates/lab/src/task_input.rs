@@ -133,7 +133,7 @@ pub enum InputError {
     #[error("{}: the file is empty; write a table [[task]] with name, wcet and period for each task", .0.display())]
     Empty(PathBuf),
     /// More than a file of tasks can have.
-    #[error("{}: more than {} MiB; that is no file of tasks", .0.display(), MOST_BYTES >> 20)]
+    #[error("{}: more than {} MiB; that is not a file of tasks", .0.display(), MOST_BYTES >> 20)]
     TooLong(PathBuf),
     /// It is no text.
     #[error("{}: no text: byte {at} is not UTF-8; give a file of tasks (TOML, JSON, rt-app) or a run folder", .path.display())]
@@ -225,7 +225,7 @@ fn run_folder(path: &Path) -> Result<Input, InputError> {
         .map_err(|source| InputError::Tasks { path: path.to_owned(), source: Box::new(source) })?;
     let mut notes = read.notes;
     notes.push(
-        "execution times are the longest that the run has seen, which is no bound".to_owned(),
+        "execution times are the longest that the run has seen, which is not a bound".to_owned(),
     );
     Ok(Input::new(read.set, notes))
 }

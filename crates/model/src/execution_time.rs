@@ -200,7 +200,7 @@ fn bimodal(parts: &[&str]) -> Result<ExecutionTime, ExecutionTimeError> {
 fn read_text(path: &str) -> Result<String, String> {
     let facts = std::fs::metadata(path).map_err(|error| error.to_string())?;
     if !facts.is_file() {
-        return Err("is no file; give a file with a time such as 3.2ms on each line".into());
+        return Err("is not a file; give a file with a time such as 3.2ms on each line".into());
     }
     if facts.len() > LARGEST_TABLE {
         return Err(format!(

@@ -360,7 +360,7 @@ impl<'de> Deserialize<'de> for Bound {
             Written::Number(most) => Ok(Bound::At(most)),
             Written::Word(word) if word == UNLIMITED => Ok(Bound::Unlimited),
             Written::Word(word) => Err(serde::de::Error::custom(format!(
-                "'{word}' is no limit; write a number or \"{UNLIMITED}\""
+                "'{word}' is not a limit; write a number or \"{UNLIMITED}\""
             ))),
         }
     }

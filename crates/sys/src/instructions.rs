@@ -24,7 +24,7 @@ pub enum NotCounted {
     )]
     NoCounters,
     /// The thread has ended, or never was.
-    #[error("there is no such thread")]
+    #[error("no such thread")]
     Gone,
     /// The kernel refuses.
     #[error(transparent)]

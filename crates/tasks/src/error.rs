@@ -70,7 +70,7 @@ pub enum TaskSetError {
         remedy: String,
     },
     /// A key that stands there twice.
-    #[error("{place}: {key} stands there twice; keep one of them")]
+    #[error("{place}: duplicate key {key}; keep one of them")]
     KeyTwice {
         /// Where.
         place: Place,

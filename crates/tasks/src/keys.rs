@@ -32,7 +32,7 @@ impl<'a> Keys<'a> {
         unit: Option<Span>,
     ) -> Read<Keys<'a>> {
         let Node::Table(entries) = node else {
-            let message = format!("{} stands where a table must stand", node.kind());
+            let message = format!("{} is not a table", node.kind());
             return Err(TaskSetError::Contradiction { place, message });
         };
         for (position, (key, _)) in entries.iter().enumerate() {
@@ -64,7 +64,7 @@ impl<'a> Keys<'a> {
     }
 
     fn wants(&self, key: &str, node: &Node, wanted: &str) -> TaskSetError {
-        self.bad(key, node, format_args!("{} stands where {wanted} must stand", node.kind()))
+        self.bad(key, node, format_args!("expected {wanted}, found {}", node.kind()))
     }
 
     /// That a key is missing.

@@ -138,10 +138,9 @@ fn task(place: Place, node: &Node, unit: Option<Span>) -> Read<Draft> {
     let wcet = match (keys.span("wcet")?, longest) {
         (Some(wcet), _) | (None, Some(Some(wcet))) => wcet,
         (None, Some(None)) => {
-            return Err(keys.missing(
-                "wcet",
-                "the execution_time has no upper limit, so say what is to be taken for one",
-            ));
+            return Err(
+                keys.missing("wcet", "the execution_time has no upper limit; give wcet as well")
+            );
         }
         (None, None) => {
             return Err(keys.missing(

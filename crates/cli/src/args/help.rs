@@ -25,7 +25,7 @@ pub(crate) const ORDER: &str = "Options are read from left to right. Per-thread 
     as --name=value. Options beside a FILE override what the file says.";
 
 /// What AMOUNT of PERIODIC may be.
-pub(crate) const AMOUNTS: &str = "AMOUNT of PERIODIC may be drawn anew for each period: \
+pub(crate) const AMOUNTS: &str = "AMOUNT of PERIODIC may be drawn for each period: \
     uniform:LOW,HIGH normal:MEAN,SD lognormal:MEAN,SD exponential:MEAN bimodal:A,B,SHARE_OF_B \
     table:FILE.csv (times in the first column).";
 
@@ -57,7 +57,7 @@ cpu = \"0-1\"
 pub(crate) const EXAMPLES: [(&str, &str); 11] = [
     (
         "hourglass -n 3 -d 5s -t 0 -p LOW -t 1 -p NORMAL -t 2 -p HIGH",
-        "who gets the CPU? (section 3.1)",
+        "which thread gets the CPU? (section 3.1)",
     ),
     ("hourglass -d 60s -n 10 -a -p NORMAL -w CPU_YIELD 0.9ms", "cost of a context switch (5.1)"),
     ("hourglass -d 6m -n 1 -t 0 -p RTHIGH -w LAT 5.3ms -i RTC", "dispatch latency (5.3)"),

@@ -59,7 +59,7 @@ pub(crate) fn each<D: Serialize>(
     }
     if files.iter().filter(|file| file.as_os_str() == STANDARD_INPUT).count() > 1 {
         return Err(
-            Stop::usage("- stands twice; the standard input is read once: name it once").into()
+            Stop::usage("duplicate -: the standard input can be read once; name it once").into()
         );
     }
     let mut entries = Vec::new();

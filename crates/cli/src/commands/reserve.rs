@@ -115,7 +115,7 @@ pub(crate) struct Reserve {
 }
 
 /// Where help lists the options about sharing.
-const SHARING: &str = "Options about those who share the CPU";
+const SHARING: &str = "Options about co-runners on the CPU";
 
 /// A budget and its period.
 #[derive(Clone, Copy, Debug)]

@@ -101,7 +101,7 @@ fn decide(kernel: Option<&str>, offer: Offer) -> Choice {
             reason: format!("the kernel keeps time with it ({kernel})"),
         },
         (Ok((_, names)), Some(kernel)) => distrusted(format!(
-            "the kernel keeps time with {kernel}, so nobody vouches for {}",
+            "the kernel keeps time with {kernel}, so nothing confirms {}",
             names.join(" or ")
         )),
         (Ok(_), None) => {

@@ -135,7 +135,7 @@ fn intercepted(id: &'static str, what: &str, found: Option<bool>) -> Evidence {
         Some(true) => Evidence::new(
             id,
             Verdict::Bad,
-            format!("{what} raises a signal in this thread; its answers are somebody else's"),
+            format!("{what} raises a signal in this thread; another program supplies its answers"),
         ),
         None => Evidence::new(id, Verdict::Unknown, "the kernel does not say"),
     }
@@ -224,7 +224,7 @@ fn about_rate(facts: &Facts, measured: &Measured) -> Vec<Evidence> {
             Verdict::Neutral,
             format!("{:.6} MHz, by {}", stated.hertz() / 1e6, origin(stated.origin)),
         ),
-        None => Evidence::new("stated_frequency", Verdict::Neutral, "nobody states one"),
+        None => Evidence::new("stated_frequency", Verdict::Neutral, "none is stated"),
     }];
     let Some(found) = measured.frequency else {
         evidence.push(Evidence::new("rate", Verdict::Bad, "it did not go forward steadily"));

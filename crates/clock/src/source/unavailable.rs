@@ -59,7 +59,7 @@ pub enum Unavailable {
         what: &'static str,
     },
     /// The counter does not count.
-    #[error("its counter stands still")]
+    #[error("its counter does not advance")]
     Stopped,
     /// Something else went wrong (`UNKNOWN` of the thesis).
     #[error("{device}: error {errno} of the operating system")]
@@ -123,7 +123,8 @@ impl Unavailable {
             Unavailable::NoMemory => "free memory, or raise RLIMIT_MEMLOCK (ulimit -l)".into(),
             Unavailable::NotSupported { .. } => "needs another machine".into(),
             Unavailable::DisabledForThread => {
-                "whoever started this thread must call prctl(PR_SET_TSC, PR_TSC_ENABLE)".into()
+                "the program that started this thread must call prctl(PR_SET_TSC, PR_TSC_ENABLE)"
+                    .into()
             }
             Unavailable::MapRefused => {
                 "boot the kernel with hpet_mmap=1 on its command line".into()

@@ -202,7 +202,7 @@ impl fmt::Display for What {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             What::Adopted(source) => write!(f, "{source} was calibrated and serves"),
-            What::ByHand { from, to } => write!(f, "changed by hand from {from} to {to}"),
+            What::ByHand { from, to } => write!(f, "changed on request from {from} to {to}"),
             What::KernelChangedSource { from, to } => {
                 write!(f, "the kernel changed its clock source from {from} to {to}")
             }

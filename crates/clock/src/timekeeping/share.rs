@@ -63,7 +63,7 @@ pub enum OpenPageError {
     NotSealed,
     /// It does not begin as a page does.
     #[error(
-        "the file is no calibration page (it begins with {found:#018x}); take the descriptor that `Clock::share` gives"
+        "the file is not a calibration page (it begins with {found:#018x}); take the descriptor that `Clock::share` gives"
     )]
     NotAPage {
         /// Its first word.

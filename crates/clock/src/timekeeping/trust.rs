@@ -92,7 +92,7 @@ impl Timekeeper {
                 "the machine is not judged yet".into()
             }
             (Phase::Waiting(_), Some(what)) => format!("{what}; the counter is tried again"),
-            _ if self.log.ends_with_choice() => "the OS clock was chosen by hand".into(),
+            _ if self.log.ends_with_choice() => "the OS clock was requested".into(),
             (_, Some(what)) => what.to_string(),
             (_, None) => "no counter is trusted here".into(),
         }
@@ -115,11 +115,11 @@ impl Timekeeper {
         if self.source != SourceId::OS {
             let (verdict, found) = match self.reference_state {
                 ReferenceState::Line(_) => (Verdict::Good, "seen by every bounded read"),
-                ReferenceState::Generation(_) => (Verdict::Good, "told by the reference"),
+                ReferenceState::Generation(_) => (Verdict::Good, "stated by the reference"),
                 _ if settings.allowance_ppb.is_some() => {
-                    (Verdict::Neutral, "not told; bounds allow for what the settings say")
+                    (Verdict::Neutral, "not stated; bounds allow for what the settings say")
                 }
-                _ => (Verdict::Neutral, "not told; bounded reads take the OS clock"),
+                _ => (Verdict::Neutral, "not stated; bounded reads take the OS clock"),
             };
             add("rate_changes", verdict, found.into());
         }
@@ -131,7 +131,7 @@ impl Timekeeper {
                     self.raw_fit.is_some_and(|fit| stated.contradicts(fit.slope, fit.error));
                 add("prior", Verdict::good_if(!contradicted), found);
             }
-            None => add("prior", Verdict::Unknown, "nobody states the frequency".into()),
+            None => add("prior", Verdict::Unknown, "the frequency is not stated".into()),
         }
         match self.log.latest_failover() {
             Some(event) => {

@@ -61,7 +61,7 @@ pub(crate) fn why_refused_to(
     match (refused, errno) {
         (Refused::RealTime { priority }, EPERM | EACCES) => real_time(priority, whom, host),
         (Refused::RealTime { priority }, EINVAL) => (
-            format!("{priority} is no real-time priority"),
+            format!("{priority} is not a real-time priority"),
             "choose one from 1 (lowest) to 99".to_owned(),
         ),
         (Refused::NegativeNice { nice }, EPERM | EACCES) => negative_nice(nice, whom, host),

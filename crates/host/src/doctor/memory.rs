@@ -90,7 +90,7 @@ pub(super) fn numa_balancing(e: &Evidence) -> Verdict {
         (Some(false), _) => Verdict::ok("off"),
         (Some(true), Some(1)) => Verdict::ok("on, but there is one memory node"),
         (Some(true), _) => Verdict::warn(
-            "on: pages are taken away to see who misses them",
+            "on: pages are unmapped to see which threads touch them",
             remedy::sysctl(e, "kernel.numa_balancing=0"),
         ),
         (None, _) => unread_unless_absent(e, SETTING, "this kernel has none"),

@@ -70,7 +70,7 @@ fn governor_remedy(e: &Evidence, cpus: &CpuSet) -> String {
         let offered = offered.join(", ");
         return remedy::kernel(
             e,
-            &format!("{command} # for there is no performance, only {offered}"),
+            &format!("{command} # no performance governor; available: {offered}"),
         );
     }
     if *cpus == e.online() {

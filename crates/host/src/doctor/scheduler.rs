@@ -151,7 +151,7 @@ pub(super) fn preemption(e: &Evidence) -> Verdict {
     let effect = match mode {
         "full" | "lazy" => "kernel code gives way, but not in locks and interrupts",
         "none" | "voluntary" => "kernel code may keep a thread waiting for milliseconds",
-        _ => "how soon kernel code gives way is not told",
+        _ => "the preemption model is not known",
     };
     let kind = if dynamic { "PREEMPT_DYNAMIC" } else { "no PREEMPT_RT" };
     let found = format!("{kind}, {mode}{told_by}: {effect}");

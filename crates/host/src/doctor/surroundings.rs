@@ -39,7 +39,7 @@ pub(super) fn stolen_time(e: &Evidence) -> Verdict {
     match e.host.start.steal_ns {
         None => unread(e, "/proc/stat"),
         Some(0) if e.is_guest() => {
-            Verdict::ok("none is told of since boot, which does not prove that there was none")
+            Verdict::ok("none is logged since boot, which does not prove that there was none")
         }
         Some(0) => Verdict::ok("none"),
         Some(ns) => {

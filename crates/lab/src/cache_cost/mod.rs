@@ -126,7 +126,7 @@ pub fn measure(wanted: &CacheCost, mut watch: impl FnMut(Step)) -> Result<Found,
 
 fn last_permitted() -> Result<u32, Failure> {
     let cpus = thread::affinity().map_err(|error| Failure::Other(error.to_string()))?;
-    cpus.last().copied().ok_or_else(|| Failure::Other("there is no CPU to run on".to_owned()))
+    cpus.last().copied().ok_or_else(|| Failure::Other("no CPU to run on".to_owned()))
 }
 
 /// What all runs have in common.

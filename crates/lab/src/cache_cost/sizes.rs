@@ -13,7 +13,9 @@ const MOST_SIZES: usize = 64;
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum SizesError {
     /// A word that is no size.
-    #[error("'{0}' is no size; write for example 64K, 4M, 4K..4M (doubled each time) or 32K,100K")]
+    #[error(
+        "'{0}' is not a size; write for example 64K, 4M, 4K..4M (doubled each time) or 32K,100K"
+    )]
     Word(String),
     /// A size that cannot be scanned.
     #[error("'{0}' is out of range; sizes are from 1K to 64G")]

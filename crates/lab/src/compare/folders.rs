@@ -39,7 +39,7 @@ pub enum CompareError {
     )]
     NoRounds(PathBuf),
     /// A folder that is both sides.
-    #[error("{} stands on both sides; a run tells nothing about itself", .0.display())]
+    #[error("{} is given on both sides; compare it with another run", .0.display())]
     Twice(PathBuf),
 }
 

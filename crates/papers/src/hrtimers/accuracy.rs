@@ -221,7 +221,9 @@ fn no_timer(error: std::io::Error) -> String {
 fn missing(real_time_kernel: bool) -> String {
     match real_time_kernel {
         true => "this is a PREEMPT_RT kernel, whose numbers stand beside those of rt12".into(),
-        false => "this is no PREEMPT_RT kernel; needs one built with CONFIG_PREEMPT_RT".into(),
+        false => {
+            "this is not a PREEMPT_RT kernel; it needs one built with CONFIG_PREEMPT_RT".into()
+        }
     }
 }
 
@@ -356,8 +358,7 @@ impl Here<'_> {
         }
         if self.table.printed.vanilla.is_none() {
             notes.push(
-                "There is no row of 2.6.16, here neither: bound to a tick of 4 ms, nobody is woken \
-                 every 500 us."
+                "As in the paper, there is no row of 2.6.16: with timers at ticks of 4 ms no thread can wake every 500 us."
                     .into(),
             );
         }

@@ -71,7 +71,7 @@ pub(super) fn measure_rounds(rounds: u64, stopped: fn() -> bool) -> Option<Measu
              is earlier than all others wakes, unless it is awake; terminating waits until no \
              action of the timer runs."
                 .into(),
-            "The queue has no periodic timers: who fires one arms it again.".into(),
+            "The queue has no periodic timers: the code that fires one arms it again.".into(),
         ],
         figure: None,
     }))

@@ -72,7 +72,7 @@ fn apart_rows(name: &str, outcome: &Outcome, how: How) -> Vec<PaperRow> {
         (count > 0).then(|| found(format!("{name}: {what}"), percent, "%", how, outcome.periods))
     };
     let apart = [
-        ("late by a job that needed more than reserved, or than it told", outcome.overran()),
+        ("late by a job that needed more than reserved, or than it reported", outcome.overran()),
         ("late only by gaps below the kernel", outcome.excused()),
     ];
     apart.into_iter().filter_map(row).collect()
@@ -202,7 +202,9 @@ fn method(subject: Subject, rig: &Result<Rig, String>, jobs: usize) -> String {
         }
     };
     let place = match rig {
-        Ok(rig) if subject == Subject::VideoAlone => format!("on CPU {}, beside nobody", rig.cpu),
+        Ok(rig) if subject == Subject::VideoAlone => {
+            format!("on CPU {}, without co-runners", rig.cpu)
+        }
         Ok(rig) => rig.words(),
         Err(why) => format!("not run here: {why}"),
     };

@@ -19,7 +19,7 @@ const COLOURS: [(Late, u32); 3] = [(Late::Missed, 5), (Late::Overran, 6), (Late:
 const fn name(late: Late) -> &'static str {
     match late {
         Late::Missed => "above the deadline: missed",
-        Late::Overran => "above the deadline: needed more than reserved, or than it told",
+        Late::Overran => "above the deadline: needed more than reserved, or than it reported",
         Late::Host => "above the deadline: only by gaps below the kernel",
     }
 }
@@ -70,7 +70,7 @@ pub(super) fn excused_words(runs: &Runs, ways: &[Way]) -> String {
         (all > 0).then(|| format!("{all} {why} ({})", each.join("; ")))
     };
     let parts: Vec<String> = [
-        sentence(Late::Overran, "of jobs that needed more than reserved, or than they told"),
+        sentence(Late::Overran, "of jobs that needed more than reserved, or than they reported"),
         sentence(Late::Host, "late only by gaps below the kernel"),
     ]
     .into_iter()

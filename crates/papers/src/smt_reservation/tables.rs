@@ -195,8 +195,10 @@ fn difference(runs: &Runs, ways: &[Way]) -> String {
     let ignored = ignored.map_or(String::new(), |(_, outcome)| ignored_words(outcome));
     if let ([Way::Ignore], Some((_, alone))) = (ways, found(&Way::Ignore)) {
         return match alone.missed() {
-            0 => "None: beside nobody no deadline is missed.".to_owned(),
-            missed => format!("Beside nobody {missed} of {} periods are missed.", alone.periods),
+            0 => "None: without co-runners no deadline is missed.".to_owned(),
+            missed => {
+                format!("Without co-runners {missed} of {} periods are missed.", alone.periods)
+            }
         };
     }
     let excused = late::excused_words(runs, ways);

@@ -179,7 +179,10 @@ fn verdict(document: &SimulationDocument) -> (String, Tone) {
             1 => "the only deadline".to_owned(),
             _ => format!("all {settled} deadlines"),
         };
-        return (format!("{met} met; that is no proof for longer"), Tone::Good);
+        return (
+            format!("{met} met; this does not prove more than the simulated time"),
+            Tone::Good,
+        );
     }
     let of = |task: &&TaskFindings| task.missed.saturating_add(task.lost);
     let worst = document.tasks.iter().max_by_key(of);

@@ -59,7 +59,7 @@ fn unseen(errno: i32, request: &Request, facts: &Facts) -> Refusal {
         ),
         ESRCH => (
             Obstacle::Gone,
-            "there is no such thread: it has ended".to_owned(),
+            "no such thread: it has ended".to_owned(),
             "name one that runs; ls /proc/PID/task has the threads of a process",
         ),
         ENOSYS | E2BIG | ENODEV => (
@@ -103,7 +103,7 @@ fn busy(request: &Request, facts: &Facts) -> Refusal {
                  kernel's account is wrong"
             ),
             format!(
-                "wait a second and try again, or reserve less; to let the kernel count anew: {}",
+                "wait a second and try again, or reserve less; to let the kernel recount: {}",
                 recount()
             ),
         )

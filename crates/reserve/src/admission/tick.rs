@@ -67,7 +67,7 @@ impl Tick {
             let tick = Span::from_nanos(i64::try_from(self.ns).unwrap_or(i64::MAX));
             let why = match self.between {
                 Some(_) => "HRTICK_DL is off",
-                None => "HRTICK_DL cannot be read, and is off unless somebody turned it on",
+                None => "HRTICK_DL cannot be read, and is off by default",
             };
             format!(
                 "the kernel ends budgets of the deadline class at its tick, every {tick} ({why}): of {budget}, a period \

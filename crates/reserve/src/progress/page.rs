@@ -78,7 +78,7 @@ pub enum PageError {
     )]
     Closed(u32),
     /// It is something else.
-    #[error("{} is no page of progress; {VARIABLE} must name one that hourglass made", .0.display())]
+    #[error("{} is not a progress page; {VARIABLE} must name one that hourglass made", .0.display())]
     Foreign(PathBuf),
     /// It is of another version.
     #[error("{} has version {found} of the page of progress, this is version {VERSION}", path.display())]

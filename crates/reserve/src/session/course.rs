@@ -144,7 +144,7 @@ impl Begun {
             }
             Subject::Adopted(whom) => Begun::There(Adopted::find(whom)?),
             Subject::Nobody => {
-                return Err(Failure::Words("there is nobody to reserve for".to_owned()));
+                return Err(Failure::Words("no process or thread to reserve for".to_owned()));
             }
         })
     }
@@ -229,7 +229,7 @@ impl Going {
 /// Has the guardian give all threads of the target their policies and CPUs back if this process is
 /// killed; what a backend adds for threads that come later is its own.
 pub(super) fn keep(target: &Target, guardian: &Guardian) -> Result<Vec<Kept>, Failure> {
-    let failed = || Failure::system("what is to be undone cannot be kept");
+    let failed = || Failure::system("the changes to undo cannot be recorded");
     let threads = match target {
         Target::Thread(tid) => vec![*tid],
         Target::Process(pid) => threads_of(*pid),

@@ -91,7 +91,7 @@ impl Default for Settings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unwatchable {
     /// None is given.
-    #[error("there is no reservation to watch")]
+    #[error("no reservation to watch")]
     Nothing,
     /// Checks every 0 ns.
     #[error("the interval of checks must be above zero")]

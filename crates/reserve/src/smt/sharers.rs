@@ -53,7 +53,7 @@ impl fmt::Display for Selection {
 /// A word that selects nothing.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error(
-    "'{0}' names nobody to stop; write a process such as 1234, a control group such as /sys/fs/cgroup/batch, or session:1234"
+    "'{0}' is not a process or group to stop; write a process such as 1234, a control group such as /sys/fs/cgroup/batch, or session:1234"
 )]
 pub struct ParseSelectionError(String);
 
@@ -110,13 +110,13 @@ impl fmt::Display for Spared {
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum SelectionError {
     /// There is no such process.
-    #[error("there is no process {0} to stop")]
+    #[error("no process {0} to stop")]
     NoProcess(u32),
     /// No process is in that session.
     #[error("session {0} has no process that may be stopped")]
     NoSession(u32),
     /// There is no such group.
-    #[error("{} is no control group; name its folder, or its name as in /proc/PID/cgroup", .0.display())]
+    #[error("{} is not a control group; name its folder, or its name as in /proc/PID/cgroup", .0.display())]
     NoGroup(PathBuf),
     /// A process that must run is named.
     #[error("process {0} must not be stopped: it is {1}; name others")]

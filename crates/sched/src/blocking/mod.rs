@@ -66,7 +66,7 @@ pub enum UsageError {
     },
     /// After each suspension a job may be blocked again, and how often it suspends is not known.
     #[error(
-        "task {0} suspends itself, and may be blocked anew after each time; this is not bounded"
+        "task {0} suspends itself and may be blocked again after each suspension; this is not bounded"
     )]
     Suspension(usize),
 }

@@ -40,7 +40,7 @@ use crate::verdict::{Outcome, TaskResult, Verdict};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Defect {
     /// A point does not satisfy its equation.
-    #[error("task {task}: point {point} is no fixed point")]
+    #[error("task {task}: point {point} is not a fixed point")]
     NotFixed {
         /// Position of the task.
         task: usize,

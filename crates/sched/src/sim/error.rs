@@ -13,7 +13,7 @@ pub enum SimError {
     #[error("CPU {0} is named, but the machine does not have it")]
     UnknownCpu(u32),
     /// A CPU that is in two cores, or twice in one.
-    #[error("CPU {0} stands in two cores; a CPU belongs to one")]
+    #[error("CPU {0} is listed in two cores; a CPU belongs to one core")]
     CoreTwice(u32),
     /// A value of a thread that must be above zero.
     #[error("thread {thread}: its {what} is 0; give a time above zero")]

@@ -11,7 +11,7 @@ use super::millionths::Millionths;
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum WordError {
     /// Not a number with up to six decimals.
-    #[error("'{0}' is no number with up to six decimals; write for example 0.85")]
+    #[error("'{0}' is not a number with up to six decimals; write for example 0.85")]
     Number(String),
     /// A time that cannot be read, or is not above zero.
     #[error("bad time '{text}': {reason}; write for example 10ms")]
@@ -92,7 +92,7 @@ pub enum GenerateError {
         tasks: usize,
     },
     /// Bounds that exclude each other, or reach over 1.
-    #[error("the bound {0} is none; its ends go from 0 to 1, the lower one first")]
+    #[error("invalid bound {0}: its ends go from 0 to 1, the lower one first")]
     Bound(String),
     /// UUniFast where it would give a task more than a processor.
     #[error(

@@ -60,7 +60,7 @@ pub(super) fn table<'a>(place: &Place, node: &'a Node) -> Import<&'a Entries> {
     match node {
         Node::Table(entries) => Ok(entries),
         _ => {
-            let message = format!("{} stands where an object must stand", node.kind());
+            let message = format!("{} is not an object", node.kind());
             Err(TaskSetError::Contradiction { place: place.clone(), message })
         }
     }

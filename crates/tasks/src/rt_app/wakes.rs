@@ -190,7 +190,7 @@ fn add_background(
         (_, WakeUp::Never) => "never waits, so nothing bounds how often it runs",
         _ => "is not woken by one thread alone that has a period and does it once a job",
     };
-    let text = format!("{why}; it is no task and runs in the background");
+    let text = format!("{why}; it is not a task and runs in the background");
     notes.push(Note { thread: instance.name.clone(), text });
     if instance.thread.policy == Policy::Deadline {
         let text = "its reservation is left out, because no task runs in it".to_owned();

@@ -35,7 +35,7 @@ fn broken_syntax_has_a_line_and_a_column() {
     assert_eq!(json, "line 2, column 11: expected value");
     let twice = r#"{"task": [{"name": "a", "wcet": "1ms", "wcet": "2ms"}]}"#;
     let twice = TaskSet::from_json(twice).unwrap_err().to_string();
-    assert_eq!(twice, "task 'a': wcet stands there twice; keep one of them");
+    assert_eq!(twice, "task 'a': duplicate key wcet; keep one of them");
 }
 
 #[test]
@@ -79,8 +79,7 @@ fn missing_keys() {
     );
     assert_eq!(
         only("period = \"33ms\"\nexecution_time = \"exponential:3ms\""),
-        "task 'video': wcet is missing; the execution_time has no upper limit, so say what is to \
-         be taken for one"
+        "task 'video': wcet is missing; the execution_time has no upper limit; give wcet as well"
     );
     assert_eq!(
         only("wcet = \"3ms\""),
@@ -133,7 +132,7 @@ fn times() {
     );
     assert_eq!(
         with("jitter = 0.5"),
-        "task 'video': jitter = 0.5: a decimal number stands where a time such as \"3ms\" must stand"
+        "task 'video': jitter = 0.5: expected a time such as \"3ms\", found a decimal number"
     );
     assert_eq!(with("bcet = \"18ms\""), "task 'video': bcet = 18ms: longer than the wcet of 17ms");
     assert_eq!(refusal("unit = \"0s\""), "the file: unit = \"0s\": it must be above zero");
@@ -437,7 +436,7 @@ fn the_machine() {
          preemption_threshold, longest_section, last_section, floating_section, priority, policy, \
          cpus, cpu, arrivals, after, critical_sections, timer, ..."
     );
-    assert_eq!(refusal("machine = 4"), "machine: a whole number stands where a table must stand");
+    assert_eq!(refusal("machine = 4"), "machine: a whole number is not a table");
 }
 
 #[test]

@@ -157,7 +157,7 @@ fn threads_that_wake_each_other() {
     assert_eq!(
         notes(&imported),
         ["thread 'three': is not woken by one thread alone that has a period and does it once a \
-          job; it is no task and runs in the background"]
+          job; it is not a task and runs in the background"]
     );
     let steps = &imported.set.background[0].program.phases[0].steps;
     let steps: Vec<String> = steps.iter().map(ToString::to_string).collect();
@@ -226,7 +226,7 @@ fn mistakes_in_rt_apps_files() {
     );
     assert_eq!(
         thread("\"run\": 1, \"fork\": \"b\""),
-        "thread 'a': fork names 'b', but there is no such thread; use a"
+        "thread 'a': fork names 'b', but no such thread; use a"
     );
     assert_eq!(
         thread("\"phases\": {\"p\": {\"jump\": 1}}"),

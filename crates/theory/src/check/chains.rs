@@ -134,8 +134,7 @@ fn chains(set: &TaskSet) -> Result<Vec<Vec<usize>>, String> {
             let Some(first) = known.first().copied() else { continue };
             if known.iter().any(|chain| *chain != first) {
                 return Err(format!(
-                    "task '{}' waits for tasks with different first ones, whose arrivals nobody \
-                     relates; no analysis here has that",
+                    "task '{}' waits for tasks of different chains, whose arrivals are not related; no analysis here handles that",
                     set.tasks[position].name
                 ));
             }

@@ -291,8 +291,7 @@ fn bounded(
             match here.iter().filter_map(|task| priorities[*task]).find(|p| !seen.insert(*p)) {
                 None => Ok(()),
                 Some(priority) => Err(format!(
-                    "several tasks have priority {priority}, and who of them goes first while a \
-                     lock is inherited is not defined; make the priorities different"
+                    "several tasks have priority {priority}, and their order while a priority is inherited is not defined; make the priorities different"
                 )),
             }
         }

@@ -190,8 +190,7 @@ pub fn check(set: &TaskSet, request: &Request) -> Result<CheckDocument, RequestE
 }
 
 /// Why threads that are no tasks are not analysed.
-pub(crate) const NO_TASK: &str = "no thread comes again after a time that the file says, so that there is no task to \
-                                  analyse; hourglass run FILE runs the threads";
+pub(crate) const NO_TASK: &str = "no thread has a period that the file states, so there is no task to analyse; hourglass run FILE runs the threads";
 
 /// That an analysis asked for by name is for processors like these.
 fn fit(processors: &[Processor], name: &str) -> Result<(), RequestError> {

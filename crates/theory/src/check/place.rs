@@ -56,8 +56,7 @@ pub(super) fn place(
     }
     if set.tasks.iter().any(|task| !task.critical_sections.is_empty()) {
         return Ok(Err(
-            "how long locks are waited for depends on who shares a CPU; place the tasks \
-                       in the file"
+            "how long tasks wait for locks depends on which tasks share a CPU; place the tasks in the file"
                 .to_owned(),
         ));
     }
@@ -69,8 +68,7 @@ pub(super) fn place(
     together.interference.clear();
     if !set.interference.is_empty() {
         return Ok(Err(
-            "how fast a task is depends on who runs on the sibling CPU; place the tasks \
-                       in the file"
+            "how fast a task runs depends on what runs on the sibling CPU; place the tasks in the file"
                 .to_owned(),
         ));
     }

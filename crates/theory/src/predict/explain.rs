@@ -305,7 +305,7 @@ fn sentence(task: &PredictedTask, terms: &MeasuredTerms, taken: Option<(u64, u64
                 about(bound)
             )
         }
-        (None, _) => format!("{all}: with this there is no bound"),
+        (None, _) => format!("{all}: with this, no bound exists"),
     }
 }
 

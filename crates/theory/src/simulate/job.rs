@@ -154,7 +154,7 @@ pub(super) const MOST_SECTIONS: usize = 1_000;
 fn unsaid(task: &Task, follows_steps: bool, warnings: &mut Warnings) {
     if task.blocking.is_positive() {
         let text = format!(
-            "task '{}': blocking of {} is not simulated, because nobody is named who blocks",
+            "task '{}': blocking of {} is not simulated, because no blocking task is named",
             task.name, task.blocking
         );
         warn(warnings, "blocking", text, "describe critical sections or non-preemptive sections");

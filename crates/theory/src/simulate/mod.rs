@@ -200,7 +200,7 @@ pub enum Failure {
     )]
     TooMany(usize),
     /// A horizon of no time.
-    #[error("--horizon: {0} is no time to simulate; give a time above zero")]
+    #[error("--horizon: invalid time {0}: must be above zero")]
     Horizon(Span),
     /// The simulator refuses the system, or gave up.
     #[error("{0}")]

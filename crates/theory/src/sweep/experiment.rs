@@ -92,7 +92,7 @@ pub enum SweepError {
     )]
     UnknownAnalysis(String),
     /// An analysis twice.
-    #[error("analyses: '{0}' stands there twice; leave one out")]
+    #[error("analyses: duplicate '{0}'; keep one of them")]
     Twice(&'static str),
     /// An analysis of one processor, with several.
     #[error(

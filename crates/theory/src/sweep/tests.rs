@@ -261,7 +261,7 @@ fn older_words_are_keys_beside_the_names() {
         assert!(!there.accepted.contains_key(word) && !named.weighted.contains_key(word));
     }
     let twice = draft("analyses = [\"edf\", \"edf-preemptive\"]").finish(None).unwrap_err();
-    assert!(twice.to_string().contains("'edf-preemptive' stands there twice"), "{twice}");
+    assert!(twice.to_string().contains("duplicate 'edf-preemptive'"), "{twice}");
 }
 
 /// At full utilisation a busy window lasts up to a hyperperiod; deadlines of at most the period are

@@ -131,7 +131,7 @@ where
 fn whole<T: FromStr>(key: &str, value: &str, example: &str) -> Result<T, SweepError> {
     let value = value.trim();
     value.parse().map_err(|_| {
-        wrong(key, format!("'{value}' is no whole number that fits; write for example {example}"))
+        wrong(key, format!("'{value}' is not a whole number in range; write for example {example}"))
     })
 }
 

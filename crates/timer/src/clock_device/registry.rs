@@ -53,7 +53,7 @@ impl ClockDevices {
     /// whether or not they can be had; that is seen when one is opened.
     #[must_use]
     pub fn native() -> ClockDevices {
-        #[cfg_attr(not(target_os = "linux"), expect(unused_mut, reason = "there is none to add"))]
+        #[cfg_attr(not(target_os = "linux"), expect(unused_mut, reason = "none can be added"))]
         let mut devices = ClockDevices::on(hourglass_clock::process::clock());
         #[cfg(target_os = "linux")]
         {

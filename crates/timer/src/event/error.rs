@@ -33,7 +33,7 @@ pub enum DeviceError {
         path: String,
     },
     /// The signal asked for is no real-time signal.
-    #[error("signal {asked} is no real-time signal: take one from {first} to {last}")]
+    #[error("signal {asked} is not a real-time signal: take one from {first} to {last}")]
     NotRealTime {
         /// The signal.
         asked: i32,

@@ -44,7 +44,7 @@ pub enum BadFacts {
         rating: u16,
     },
     /// The shortest distance is 0 or above the longest.
-    #[error("{name} can be programmed from {min_ns} ns to {max_ns} ns: that is no range")]
+    #[error("{name} can be programmed from {min_ns} ns to {max_ns} ns: that is not a range")]
     Deltas {
         /// The device.
         name: &'static str,

@@ -24,7 +24,7 @@ pub struct Period {
 #[non_exhaustive]
 pub enum BadPeriod {
     /// Zero or negative.
-    #[error("a period of {0} is none: it must be longer than nothing")]
+    #[error("invalid period {0}: must be greater than zero")]
     NotPositive(Span),
     /// More than 292 years, or a fraction finer than 2^-32.
     #[error("a period cannot be longer than 292 years")]

@@ -35,10 +35,10 @@ pub enum Periods {
 #[non_exhaustive]
 pub enum ResolutionError {
     /// The resolution is zero or negative.
-    #[error("a resolution of {0} is none: it must be longer than nothing")]
+    #[error("invalid resolution {0}: must be greater than zero")]
     NotPositive(Span),
     /// The skew is negative.
-    #[error("a skew of {0} is none: it must not be negative")]
+    #[error("invalid skew {0}: must not be negative")]
     NegativeSkew(Span),
     /// The device has no periods.
     #[error("this device does not tick: take one with periods")]

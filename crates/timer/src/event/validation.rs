@@ -231,7 +231,7 @@ pub enum InvalidSource {
         by_ns: u64,
     },
     /// It did not advance in all those reads.
-    #[error("the clock source did not advance in {reads} reads: it stands still, or is too coarse")]
+    #[error("the clock source did not advance in {reads} reads: it has stopped, or is too coarse")]
     Still {
         /// How many.
         reads: u32,

@@ -13,7 +13,7 @@ pub enum FaultError {
     )]
     SignalsExhausted,
     /// The signal asked for is no real-time signal.
-    #[error("signal {asked} is no real-time signal: take one from {first} to {last}")]
+    #[error("signal {asked} is not a real-time signal: take one from {first} to {last}")]
     NotRealTime {
         /// The signal.
         asked: i32,
@@ -35,7 +35,7 @@ pub enum FaultError {
     #[error("the thread has a deadline handler: drop that one first")]
     Handled,
     /// This is a child made by `fork`: it has neither its parent's timers nor its handler threads.
-    #[error("a child made by fork has no timers of its parent's: watch anew in the child")]
+    #[error("a child of fork does not inherit its parent's timers: call watch again in the child")]
     Forked,
     /// The deadline is further away than 292 years.
     #[error("the deadline is out of range: at most 2^63 - 1 ns")]

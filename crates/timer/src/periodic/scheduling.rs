@@ -32,10 +32,10 @@ pub enum Scheduling {
 #[non_exhaustive]
 pub enum SchedulingError {
     /// No real-time priority.
-    #[error("{0} is no real-time priority; give one from 1 (lowest) to 99")]
+    #[error("{0} is not a real-time priority; give one from 1 (lowest) to 99")]
     Priority(u8),
     /// No nice value.
-    #[error("{0} is no nice value; give one from -20 (highest) to 19")]
+    #[error("{0} is not a nice value; give one from -20 (highest) to 19")]
     Nice(i8),
     /// The deadline class needs a budget.
     #[error("the deadline class needs a budget: call `budget`")]

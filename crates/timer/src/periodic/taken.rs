@@ -85,7 +85,7 @@ impl Taken {
     /// # Errors
     /// What the kernel answers: a nice value can be raised without a privilege, and not lowered.
     pub fn give_back(self) -> io::Result<()> {
-        /// `errno(3)`: there is no such thread.
+        /// `errno(3)`: no such thread.
         const ESRCH: i32 = 3;
         let there = |done: io::Result<()>| match done {
             Err(error) if error.raw_os_error() == Some(ESRCH) => Ok(()),

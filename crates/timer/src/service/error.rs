@@ -14,7 +14,7 @@ use crate::periodic::Scheduling;
 #[non_exhaustive]
 pub enum ServiceError {
     /// The sleep's expiry was cancelled, or replaced by another arming (RT-Mach, section 3.1).
-    #[error("the timer was cancelled or armed anew while a thread slept on it")]
+    #[error("the timer was cancelled or armed again while a thread slept on it")]
     Cancelled,
     /// The timer was terminated, or its owner was.
     #[error("the timer was terminated: make another one")]
@@ -99,7 +99,7 @@ pub enum ServiceError {
         class: String,
     },
     /// An engine was asked for that there is none of.
-    #[error("there is no engine {engine}: the service has {engines}")]
+    #[error("no engine {engine}: the service has {engines}")]
     NoEngine {
         /// What was asked for, from 0.
         engine: usize,

@@ -80,7 +80,7 @@ const LETTERS: &[Letter<Key>] = &[
         Key::Distance,
         &["-d", "--distance"],
         Value("USEC"),
-        "each further thread's interval is longer by so much [default: 500; with -S, -h, -H: 0]",
+        "how much longer each further thread's interval is [default: 500; with -S, -h, -H: 0]",
     ),
     Letter::does(
         Key::Duration,
@@ -122,7 +122,7 @@ const LETTERS: &[Letter<Key>] = &[
         Key::IdleLatency,
         &["--latency"],
         Value("USEC"),
-        "holds /dev/cpu_dma_latency at so much [default: 0, where it may be held]",
+        "holds /dev/cpu_dma_latency at this value [default: 0, where it may be held]",
     ),
     Letter::does(
         Key::Loops,

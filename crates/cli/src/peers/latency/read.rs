@@ -278,7 +278,7 @@ fn finish(asked: &Asked, run: &mut Latency, machine: &Machine) -> Result<(), Sto
         return Err(Stop::usage("--rephase: -l counts wake-ups on a grid; give -D instead"));
     }
     if run.view.histogram_file.is_some() && !run.view.histogram {
-        return Err(Stop::usage("--histfile: there is no histogram; give -h USEC or -H USEC"));
+        return Err(Stop::usage("--histfile: no histogram is collected; give -h USEC or -H USEC"));
     }
     let alike = asked.smp || run.view.histogram;
     let all = machine.cpus.len().max(1);

@@ -105,7 +105,7 @@ fn printed(finished: &Finished, view: &View) -> String {
     for cause in document.result.causes.iter().filter(|cause| cause.cause == throttling) {
         text.push_str(&format!(
             "   Throttled:\t {} gaps, {} us in all, longest {} us: the kernel stops real-time \
-             threads (sched_rt_runtime_us); that is no latency of the system, and not in the \
+             threads (sched_rt_runtime_us); that is not a latency of the system, and not in the \
              rows above\n",
             cause.count,
             cause.total_ns / 1_000,

@@ -125,7 +125,7 @@ const BESIDE: &[Letter<Key>] = &[
         Key::WarmUp,
         &["--warm-up"],
         Value("TIME"),
-        "threads run so long before anything is counted [default: 1s]",
+        "time to run before anything is counted [default: 1s]",
     ),
     Letter::does(
         Key::Trace,
@@ -167,7 +167,7 @@ const REFUSED: &[Letter<Key>] = &[
     Letter::refused(
         &["-B", "--bias"],
         Nothing,
-        "nothing to subtract: the loop's own time is no gap; --gap TIME raises the threshold",
+        "nothing to subtract: the loop's own time is not a gap; --gap TIME raises the threshold",
     ),
     Letter::refused(
         &["-s", "--single-preheat"],

@@ -99,7 +99,7 @@ fn word_page(
             Page::of_process(*pid).map(Some).map_err(wrong)
         }
         (Some(ProgressFrom::Word), Target::Thread(tid)) => Err(Failure::Progress(format!(
-            "word: thread {tid} cannot be told from others of its process; --pid for the whole process"
+            "word: thread {tid} cannot be distinguished from the others of its process; use --pid for the whole process"
         ))),
     }
 }

@@ -66,7 +66,7 @@ impl Seen {
         }
         if self.replaced > 0 && self.guarded {
             let text = format!(
-                "{} processes of the guardian were killed and replaced; where none of them lived, nobody was stopped",
+                "{} processes of the guardian were killed and replaced; while none of them ran, no co-runner was stopped",
                 self.replaced
             );
             let remedy = "leave the processes hourglass-guard alone";

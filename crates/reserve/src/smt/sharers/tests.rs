@@ -37,7 +37,7 @@ fn words_select() {
     assert_eq!("/batch".parse(), Ok(Selection::Group(PathBuf::from("/batch"))));
     for wrong in ["", "0", "-1", "batch", "session:", "session:x"] {
         let error = wrong.parse::<Selection>().unwrap_err().to_string();
-        assert!(error.starts_with(&format!("'{wrong}' names nobody")), "{error}");
+        assert!(error.starts_with(&format!("'{wrong}' is not a process or group")), "{error}");
     }
 }
 

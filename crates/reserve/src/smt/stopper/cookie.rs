@@ -111,7 +111,7 @@ fn free(id: u32) -> Result<(), Unavailable> {
         match core_sched::cookie(id) {
             Ok(0) => {}
             Ok(_) => {
-                let cause = format!("{who} has a core-scheduling cookie of somebody else");
+                let cause = format!("{who} has a core-scheduling cookie of another program");
                 return Err(unavailable(cause, "start it without one, or use another stopper"));
             }
             Err(error) => {

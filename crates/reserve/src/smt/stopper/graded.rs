@@ -52,7 +52,7 @@ pub(super) fn check(kind: Kind, wanted: &Wanted, keepers: &[u32]) -> Result<(), 
         return Ok(());
     }
     reversible().map_err(|error| {
-        let cause = format!("who is slowed to SCHED_IDLE could not be put back: {error}");
+        let cause = format!("threads slowed to SCHED_IDLE could not be restored: {error}");
         Unavailable::new(kind, cause, "run as root, or stop without slowing first")
     })
 }

@@ -87,7 +87,7 @@ fn may_stand(
         }
     }
     if group.frozen().unwrap_or(false) {
-        let cause = format!("somebody else has frozen {name}");
+        let cause = format!("another program has frozen {name}");
         return Err(Unavailable::new(kind, cause, format!("thaw it, or leave {name} out")));
     }
     Ok(())

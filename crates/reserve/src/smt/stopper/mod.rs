@@ -126,7 +126,7 @@ impl fmt::Display for Kind {
 
 /// A word that names no stopper.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("'{0}' is no stopper; there are cgroup2_freeze, sigstop, cgroup1_freezer and core_cookie")]
+#[error("unknown stopper '{0}'; expected cgroup2_freeze, sigstop, cgroup1_freezer and core_cookie")]
 pub struct ParseKindError(String);
 
 impl FromStr for Kind {
