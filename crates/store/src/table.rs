@@ -35,12 +35,21 @@ pub(crate) struct Column {
     pub(crate) kind: Kind,
     /// Whether a file may lack it.
     pub(crate) optional: bool,
+    /// Whether a row may have no value in it (null).
+    pub(crate) nullable: bool,
+    /// Its name in files written before.
+    pub(crate) formerly: Option<&'static str>,
 }
 
 impl Column {
     /// A column that every file has.
     pub(crate) const fn required(name: &'static str, kind: Kind) -> Column {
-        Column { name, kind, optional: false }
+        Column { name, kind, optional: false, nullable: false, formerly: None }
+    }
+
+    /// A column that a file may lack, in which rows may have no value.
+    pub(crate) const fn nullable(name: &'static str, kind: Kind) -> Column {
+        Column { optional: true, nullable: true, ..Column::required(name, kind) }
     }
 }
 
@@ -97,7 +106,7 @@ impl Kind {
 }
 
 impl Layout {
-    /// The schema that is written: every column, none of them nullable.
+    /// The schema that is written: every column.
     fn schema(&self) -> Result<SchemaType, ParquetError> {
         let mut fields = Vec::with_capacity(self.columns.len());
         for column in self.columns {
@@ -108,7 +117,11 @@ impl Layout {
                 Kind::Uint64 => (PhysicalType::INT64, Some(LogicalType::integer(64, false))),
             };
             let field = SchemaType::primitive_type_builder(column.name, physical)
-                .with_repetition(Repetition::REQUIRED)
+                .with_repetition(if column.nullable {
+                    Repetition::OPTIONAL
+                } else {
+                    Repetition::REQUIRED
+                })
                 .with_logical_type(annotation)
                 .build()?;
             fields.push(Arc::new(field));
@@ -175,11 +188,12 @@ fn length_if_complete(mut file: &File) -> io::Result<Option<u64>> {
 }
 
 fn index_of(metadata: &ParquetMetaData, column: Column) -> Option<usize> {
-    let schema = metadata.file_metadata().schema_descr();
-    schema.columns().iter().position(|found| {
+    let columns = metadata.file_metadata().schema_descr().columns();
+    let index = |wanted: &str| {
         // A column of this name inside a group is another column.
-        matches!(found.path().parts(), [name] if name == column.name)
-    })
+        columns.iter().position(|found| matches!(found.path().parts(), [name] if name == wanted))
+    };
+    index(column.name).or_else(|| column.formerly.and_then(index))
 }
 
 /// Checks columns and row groups against a file of `length` bytes; gives the number of rows.

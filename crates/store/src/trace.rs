@@ -17,16 +17,18 @@ const END_NS: Column = Column::required("end_ns", Kind::Int64);
 const START_TICKS: Column = Column::required("start_ticks", Kind::Uint64);
 const END_TICKS: Column = Column::required("end_ticks", Kind::Uint64);
 /// From here on the columns are ours: traces of others have no such evidence.
-const ONSET: Column = Column { name: "onset", kind: Kind::Int32, optional: true };
+const ONSET: Column = Column { optional: true, ..Column::required("onset", Kind::Int32) };
 
-/// 0 the critical section was kept during what stands before the interval, 1 cleared, -1 not known.
-const RSEQ: Column = Column { name: "rseq", kind: Kind::Int32, optional: true };
-/// What the kernel counted meanwhile, up to 255; -1 not asked.
-const INVOLUNTARY: Column = Column { name: "involuntary", kind: Kind::Int32, optional: true };
-const VOLUNTARY: Column = Column { name: "voluntary", kind: Kind::Int32, optional: true };
-const FAULTS: Column = Column { name: "faults", kind: Kind::Int32, optional: true };
+/// Whether the kernel cleared the thread's critical section before the interval: 0 no, 1 yes, null not known.
+/// In folders written before it is `rseq`, with -1 for null.
+const CLEARED: Column =
+    Column { formerly: Some("rseq"), ..Column::nullable("cleared", Kind::Int32) };
+/// What the kernel counted meanwhile, up to 255; null not asked.
+const INVOLUNTARY: Column = Column::nullable("involuntary", Kind::Int32);
+const VOLUNTARY: Column = Column::nullable("voluntary", Kind::Int32);
+const FAULTS: Column = Column::nullable("faults", Kind::Int32);
 
-/// What stands in a column of evidence where there is none.
+/// Stands in memory where a column of evidence has no value.
 const UNKNOWN: i32 = -1;
 
 const LAYOUT: Layout = Layout {
@@ -39,7 +41,7 @@ const LAYOUT: Layout = Layout {
         START_TICKS,
         END_TICKS,
         ONSET,
-        RSEQ,
+        CLEARED,
         INVOLUNTARY,
         VOLUNTARY,
         FAULTS,
@@ -79,7 +81,7 @@ pub struct Trace {
 
 impl Trace {
     /// Opens the trace in the file `path`. Columns that are not ours are left alone; without
-    /// `onset` every interval is taken to follow a gap, and what `rseq`, `involuntary`, `voluntary` and
+    /// `onset` every interval is taken to follow a gap, and what `cleared`, `involuntary`, `voluntary` and
     /// `faults` do not tell is not known.
     ///
     /// # Errors

@@ -170,6 +170,8 @@ pub(crate) struct ColumnBuffer<T: DataType> {
     reader: Option<ColumnReaderImpl<T>>,
     /// Whether each value is there, in a column that could leave some out.
     levels: Vec<i16>,
+    /// What stands for a value that is left out, in a column where that may be.
+    null: Option<T::T>,
     pub(crate) values: Vec<T::T>,
 }
 
@@ -186,7 +188,28 @@ impl<T: DataType> ColumnBuffer<T> {
     /// The same for a column that the file may lack.
     pub(crate) fn if_there(table: &Table, column: Column) -> Option<ColumnBuffer<T>> {
         let index = index_of(&table.metadata, column)?;
-        Some(ColumnBuffer { index, reader: None, levels: Vec::new(), values: Vec::new() })
+        let (levels, values) = (Vec::new(), Vec::new());
+        Some(ColumnBuffer { index, reader: None, levels, null: None, values })
+    }
+
+    /// The same for a column that may leave values out; `null` stands for them.
+    pub(crate) fn nullable(table: &Table, column: Column, null: T::T) -> Option<ColumnBuffer<T>> {
+        let buffer = ColumnBuffer::if_there(table, column)?;
+        Some(ColumnBuffer { null: Some(null), ..buffer })
+    }
+
+    /// Puts `null` where a value is left out. The values are those that are there, in order.
+    fn fill(&mut self, null: &T::T, rows: usize) {
+        let mut there = self.values.len();
+        self.values.resize(rows, null.clone());
+        for row in (0..rows).rev() {
+            if there > 0 && self.levels.get(row).is_some_and(|level| *level > 0) {
+                there -= 1;
+                self.values.swap(row, there);
+            } else {
+                self.values[row] = null.clone();
+            }
+        }
     }
 }
 
@@ -219,6 +242,13 @@ impl<T: DataType> DecodeColumn for ColumnBuffer<T> {
             reader.read_records(rows, Some(&mut self.levels), None, &mut self.values)?;
         if read != rows {
             return Err(ParquetError::EOF(format!("a column ends {} rows early", rows - read)));
+        }
+        if values < rows
+            && self.levels.len() == rows
+            && let Some(null) = self.null.clone()
+        {
+            self.fill(&null, rows);
+            return Ok(());
         }
         if values != rows || self.values.len() != rows {
             return Err(ParquetError::General("a column has rows without a value".to_owned()));

@@ -152,3 +152,18 @@ pub(crate) fn write_column<T: DataType>(
     column.typed::<T>().write_batch(values, None, None)?;
     column.close()
 }
+
+/// Writes the next column of the row group, in which rows with the value `null` have none.
+pub(crate) fn write_nullable<T: DataType>(
+    group: &mut RowGroup<'_, '_>,
+    values: &[T::T],
+    null: &T::T,
+) -> Result<(), ParquetError> {
+    let Some(mut column) = group.next_column()? else {
+        return Err(ParquetError::General("the schema has too few columns".to_owned()));
+    };
+    let levels: Vec<i16> = values.iter().map(|value| i16::from(value != null)).collect();
+    let there: Vec<T::T> = values.iter().filter(|value| *value != null).cloned().collect();
+    column.typed::<T>().write_batch(&there, Some(&levels), None)?;
+    column.close()
+}

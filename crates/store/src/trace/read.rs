@@ -8,8 +8,8 @@ use parquet::data_type::{Int32Type, Int64Type};
 use crate::error::{RowFault, TraceError};
 use crate::table::read::{ColumnBuffer, DecodeColumn, DecodeRows, Rows};
 use crate::trace::{
-    CPU, END_NS, END_TICKS, FAULTS, INVOLUNTARY, ONSET, Order, RSEQ, START_NS, START_TICKS, THREAD,
-    Trace, VOLUNTARY,
+    CLEARED, CPU, END_NS, END_TICKS, FAULTS, INVOLUNTARY, ONSET, Order, START_NS, START_TICKS,
+    THREAD, Trace, UNKNOWN, VOLUNTARY,
 };
 
 impl Trace {
@@ -20,6 +20,7 @@ impl Trace {
     /// The file cannot be opened any more.
     pub fn intervals(&self) -> Result<Intervals, TraceError> {
         let table = &self.table;
+        let evidence = |column| ColumnBuffer::nullable(table, column, UNKNOWN);
         let columns = Columns {
             thread: ColumnBuffer::new(table, THREAD)?,
             cpu: ColumnBuffer::new(table, CPU)?,
@@ -28,10 +29,10 @@ impl Trace {
             start_ticks: ColumnBuffer::new(table, START_TICKS)?,
             end_ticks: ColumnBuffer::new(table, END_TICKS)?,
             onset: ColumnBuffer::if_there(table, ONSET),
-            rseq: ColumnBuffer::if_there(table, RSEQ),
-            counts: ColumnBuffer::if_there(table, INVOLUNTARY)
-                .zip(ColumnBuffer::if_there(table, VOLUNTARY))
-                .zip(ColumnBuffer::if_there(table, FAULTS))
+            cleared: evidence(CLEARED),
+            counts: evidence(INVOLUNTARY)
+                .zip(evidence(VOLUNTARY))
+                .zip(evidence(FAULTS))
                 .map(|((involuntary, voluntary), faults)| [involuntary, voluntary, faults]),
             order: Order::FIRST,
         };
@@ -71,7 +72,7 @@ struct Columns {
     start_ticks: ColumnBuffer<Int64Type>,
     end_ticks: ColumnBuffer<Int64Type>,
     onset: Option<ColumnBuffer<Int32Type>>,
-    rseq: Option<ColumnBuffer<Int32Type>>,
+    cleared: Option<ColumnBuffer<Int32Type>>,
     /// Involuntary switches, voluntary ones, faults; all of them or none.
     counts: Option<[ColumnBuffer<Int32Type>; 3]>,
     order: Order,
@@ -89,7 +90,7 @@ impl DecodeRows for Columns {
             &mut self.start_ticks,
             &mut self.end_ticks,
         ];
-        let evidence = self.onset.iter_mut().chain(&mut self.rseq);
+        let evidence = self.onset.iter_mut().chain(&mut self.cleared);
         let evidence = evidence.chain(self.counts.iter_mut().flatten());
         columns.extend(evidence.map(|column| column as &mut dyn DecodeColumn));
         columns
@@ -97,7 +98,7 @@ impl DecodeRows for Columns {
 
     fn assemble(&mut self, rows: usize, batch: &mut Vec<Interval>) -> Result<(), RowFault> {
         let onsets = self.onset.as_ref().map(|onset| &onset.values[..rows]);
-        let cleared = self.rseq.as_ref().map(|rseq| &rseq.values[..rows]);
+        let cleared = self.cleared.as_ref().map(|cleared| &cleared.values[..rows]);
         let counts =
             self.counts.as_ref().map(|counts| counts.each_ref().map(|c| &c.values[..rows]));
         let (threads, cpus) = (&self.thread.values[..rows], &self.cpu.values[..rows]);

@@ -6,7 +6,7 @@ use parquet::errors::ParquetError;
 
 use crate::error::{RowFault, WriteError};
 use crate::partial::PartialFile;
-use crate::table::write::{EncodeRows, RowGroup, TableWriter, write_column};
+use crate::table::write::{EncodeRows, RowGroup, TableWriter, write_column, write_nullable};
 use crate::trace::{LAYOUT, Order, UNKNOWN};
 
 /// Writes `trace.parquet`. Until [`TraceWriter::finish`] the file has another name.
@@ -56,7 +56,7 @@ struct Rows {
     start_ticks: Vec<i64>,
     end_ticks: Vec<i64>,
     onset: Vec<i32>,
-    rseq: Vec<i32>,
+    cleared: Vec<i32>,
     involuntary: Vec<i32>,
     voluntary: Vec<i32>,
     faults: Vec<i32>,
@@ -73,7 +73,7 @@ impl Rows {
             start_ticks: Vec::new(),
             end_ticks: Vec::new(),
             onset: Vec::new(),
-            rseq: Vec::new(),
+            cleared: Vec::new(),
             involuntary: Vec::new(),
             voluntary: Vec::new(),
             faults: Vec::new(),
@@ -99,7 +99,7 @@ impl EncodeRows for Rows {
         let Evidence { cleared, counted } = interval.evidence;
         let count =
             |count: fn(&Counted) -> u8| counted.as_ref().map(count).map_or(UNKNOWN, i32::from);
-        self.rseq.push(cleared.map_or(UNKNOWN, i32::from));
+        self.cleared.push(cleared.map_or(UNKNOWN, i32::from));
         self.involuntary.push(count(|counted| counted.involuntary));
         self.voluntary.push(count(|counted| counted.voluntary));
         self.faults.push(count(|counted| counted.faults));
@@ -118,10 +118,9 @@ impl EncodeRows for Rows {
         write_column::<Int64Type>(group, &self.start_ticks)?;
         write_column::<Int64Type>(group, &self.end_ticks)?;
         write_column::<Int32Type>(group, &self.onset)?;
-        write_column::<Int32Type>(group, &self.rseq)?;
-        write_column::<Int32Type>(group, &self.involuntary)?;
-        write_column::<Int32Type>(group, &self.voluntary)?;
-        write_column::<Int32Type>(group, &self.faults)
+        [&self.cleared, &self.involuntary, &self.voluntary, &self.faults]
+            .into_iter()
+            .try_for_each(|values| write_nullable::<Int32Type>(group, values, &UNKNOWN))
     }
 
     fn clear(&mut self) {
@@ -132,7 +131,7 @@ impl EncodeRows for Rows {
         self.start_ticks.clear();
         self.end_ticks.clear();
         self.onset.clear();
-        self.rseq.clear();
+        self.cleared.clear();
         self.involuntary.clear();
         self.voluntary.clear();
         self.faults.clear();
