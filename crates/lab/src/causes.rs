@@ -92,6 +92,12 @@ impl Explanation {
         let remarks = gaps.remarks();
         let result = &mut document.result;
         result.causes = tally.reports();
+        if let Some(kernel) = &document.manifest.kernel {
+            let named = result.causes.iter_mut().flat_map(|cause| &mut cause.ran);
+            named.for_each(|ran| {
+                ran.name = ran.tid.and_then(|tid| kernel.names.threads.get(&tid).cloned());
+            });
+        }
         let below = result.causes.iter().any(|c| c.cause == Cause::BelowKernel.name());
         let mut warnings = warnings(&remarks, &result.threads);
         warnings.extend(self.host_period().filter(|_| below));

@@ -83,7 +83,7 @@ pub enum RunContentsError {
 const MOST_RECORDS: u64 = 10_000_000;
 
 /// Memory for a record or an event until it is shown: itself, its cause, its columns in the page. Bytes.
-const BYTES_PER_RECORD: u64 = 200;
+const BYTES_PER_RECORD: u64 = 250;
 
 impl KeptRun {
     /// Everything that the folder holds.

@@ -2,7 +2,7 @@
 //!
 //! Owns: the shape of what is handed over. Must not: read it from anywhere, or infer it.
 
-use hourglass_infer::cause::{AttributedGap, Composition, Successor};
+use hourglass_infer::cause::{AttributedGap, Composition, Share, Successor};
 use hourglass_model::document::{RunDocument, ThreadReport};
 use hourglass_model::kernel::KernelNames;
 use hourglass_model::{Interval, KernelEvent};
@@ -63,19 +63,34 @@ impl<'a> Run<'a> {
 /// went.
 pub(crate) fn evidence(gap: &AttributedGap, names: &KernelNames) -> String {
     let mut parts = Vec::new();
-    match gap.to_thread {
-        Some(Successor::OfRun(thread)) => parts.push(format!("thread {thread} of the run ran")),
-        Some(Successor::Kernel(number)) => parts.push(match names.threads.get(&number) {
-            Some(name) => format!("{name} ({number}) ran"),
-            None => format!("thread {number} of the machine ran"),
-        }),
-        None => {}
+    let ran: Vec<String> = gap.ran.iter().map(|share| share_of(share, names)).collect();
+    if !ran.is_empty() {
+        parts.push(format!("ran meanwhile: {}", ran.join(", ")));
+    } else if let Some(to) = gap.to_thread {
+        parts.push(format!("{} ran", called(to, names)));
     }
     if !gap.evidence.is_empty() {
         parts.push(gap.evidence.to_string());
     }
     parts.extend(gap.composition.as_ref().map(composition));
     parts.join("; ")
+}
+
+/// `stress (812) 3.20 ms`.
+fn share_of(share: Share, names: &KernelNames) -> String {
+    format!("{} {}", called(share.who, names), rounded(share.ns))
+}
+
+/// What a thread that had the CPU is called.
+fn called(who: Successor, names: &KernelNames) -> String {
+    match who {
+        Successor::OfRun(thread) => format!("thread {thread} of the run"),
+        Successor::Kernel(0) => "nobody (idle)".to_owned(),
+        Successor::Kernel(number) => match names.threads.get(&number) {
+            Some(name) => format!("{name} ({number})"),
+            None => format!("thread {number} of the machine"),
+        },
+    }
 }
 
 /// The parts of a gap's time that are not nothing.

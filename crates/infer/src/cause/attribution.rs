@@ -238,6 +238,7 @@ impl<'a> Attribution<'a> {
             basis: verdict.basis,
             evidence: verdict.signs,
             to_thread: verdict.to,
+            ran: verdict.ran,
             composition: verdict.composition,
         }
     }

@@ -36,6 +36,52 @@ pub enum Successor {
     Kernel(u32),
 }
 
+/// Threads that are kept of those that had the CPU in a gap.
+const MOST_RAN: usize = 3;
+
+/// A thread, and for how long it had the CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// Who; the kernel's number 0 is nobody: the CPU was idle.
+    pub who: Successor,
+    /// For how long, ns; interrupts that came meanwhile are in it.
+    pub ns: u64,
+}
+
+/// Who had the CPU for which a thread waited, as the kernel's events tell it: those that had the most of
+/// it, at most three, the longest first. Nobody where the events tell nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ran {
+    shares: [Option<Share>; MOST_RAN],
+}
+
+impl Ran {
+    /// Of all that had it, each once, those that had the most. Of equals the first stays.
+    pub fn of(all: impl IntoIterator<Item = Share>) -> Ran {
+        let mut ran = Ran::default();
+        for share in all {
+            let before = |kept: &Option<Share>| kept.is_some_and(|kept| kept.ns >= share.ns);
+            let place = ran.shares.partition_point(before);
+            if let Some(rest) = ran.shares.get_mut(place..).filter(|rest| !rest.is_empty()) {
+                rest.rotate_right(1);
+                rest[0] = Some(share);
+            }
+        }
+        ran
+    }
+
+    /// The threads, the one that had the most first.
+    pub fn iter(&self) -> impl Iterator<Item = Share> + '_ {
+        self.shares.iter().flatten().copied()
+    }
+
+    /// The one that had the most.
+    #[must_use]
+    pub fn most(&self) -> Option<Share> {
+        self.shares[0]
+    }
+}
+
 /// Where the time of a gap went, as the kernel's events tell it. Nanoseconds; nested work counts
 /// for the innermost. The sum is the length of the gap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,8 +123,11 @@ pub struct AttributedGap {
     pub basis: Basis,
     /// What speaks for it.
     pub evidence: Signs,
-    /// Who had the CPU first, where another thread had it and is known.
+    /// Who had the CPU, where another thread had it and is known: for the longest time where the kernel's
+    /// events tell how long, else first.
     pub to_thread: Option<Successor>,
+    /// Who had the CPU for how long, where the kernel's events cover all of the gap.
+    pub ran: Ran,
     /// Where the time went, where the kernel's events cover all of the gap.
     pub composition: Option<Composition>,
 }

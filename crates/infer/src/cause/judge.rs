@@ -6,7 +6,7 @@
 use hourglass_model::{Cause, KernelEvent, Onset, Policy};
 
 use super::facts::{Facts, ThreadFacts};
-use super::gap::{Basis, Composition, Successor};
+use super::gap::{Basis, Composition, Ran, Successor};
 use super::kernel::Told;
 use super::signs::{Sign, Signs};
 use super::switched::Switched;
@@ -83,6 +83,7 @@ pub(super) struct Verdict {
     pub(super) basis: Basis,
     pub(super) signs: Signs,
     pub(super) to: Option<Successor>,
+    pub(super) ran: Ran,
     pub(super) composition: Option<Composition>,
 }
 
@@ -100,7 +101,8 @@ impl Case<'_> {
         };
         let told = self.told.filter(|told| !told.hole);
         let named = told.and_then(|told| told.to).filter(|to| *to != KernelEvent::UNTOLD);
-        let kernel = named.map(Successor::Kernel);
+        let ran = told.map(|told| told.ran).unwrap_or_default();
+        let kernel = ran.most().map(|share| share.who).or(named.map(Successor::Kernel));
         let recorded = match self.switched {
             Some(Switched::Out { to, .. }) => to,
             _ => None,
@@ -109,7 +111,8 @@ impl Case<'_> {
             cause,
             basis,
             signs: self.signs,
-            to: self.successor.or(recorded).map(Successor::OfRun).or(kernel),
+            to: kernel.or(self.successor.or(recorded).map(Successor::OfRun)),
+            ran,
             composition: told.map(|told| told.composition),
         }
     }

@@ -1,7 +1,8 @@
 //! What the kernel's events say about the gap that each thread is in.
 //!
 //! Each thread has an account from the end of its last interval on. Events of the CPU on which it
-//! runs are charged to it; once it is switched out only a switch back to it counts. The kernel's
+//! runs are charged to it; once it is switched out only a switch back to it counts, and the time of the CPU
+//! for which it waits is charged to whoever has that. The kernel's
 //! number of a thread is learnt: whoever a switch takes off a CPU on which a thread of the run was
 //! seen just before is that thread.
 
@@ -10,7 +11,7 @@ use std::collections::BTreeMap;
 use hourglass_model::{Interval, KernelEvent, KernelEventKind, Vector};
 
 use super::facts::{Facts, KernelCoverage};
-use super::gap::{Composition, length_ns};
+use super::gap::{Composition, Ran, Share, Successor, length_ns};
 
 /// Nested contexts that are told apart; deeper ones count for the innermost of these.
 const DEEPEST: usize = 8;
@@ -42,6 +43,8 @@ pub(super) struct Told {
     pub(super) composition: Composition,
     /// Who took the CPU first, if the thread was switched out.
     pub(super) to: Option<u32>,
+    /// Who had the CPU for how long while it was switched out.
+    pub(super) ran: Ran,
     /// Whether the thread was waiting when it was switched out.
     pub(super) waiting: bool,
     /// Whether it was stopped or traced.
@@ -58,7 +61,7 @@ pub(super) struct Told {
     pub(super) complete: bool,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Account {
     told: Told,
     cpu: u32,
@@ -68,6 +71,10 @@ struct Account {
     depth: usize,
     between: Doing,
     out: bool,
+    /// While it is out: the CPU for which it waits, up to when that one's time is charged, and to whom.
+    waits_on: u32,
+    charged_ns: i64,
+    others: BTreeMap<u32, u64>,
     tick_expired: bool,
     other_expired: bool,
     number: Option<u32>,
@@ -159,8 +166,8 @@ impl<'a> KernelSide<'a> {
     /// since it was last seen, and begins a new account at the interval's end. `None` where it was
     /// not seen before, or the events do not cover the CPUs.
     pub(super) fn run(&mut self, interval: &Interval) -> Option<Told> {
-        let before = self.accounts.get(&interval.thread).copied();
-        if let Some(cpu) = before.and_then(|account| self.cpus.get_mut(&account.cpu))
+        let before = self.accounts.remove(&interval.thread);
+        if let Some(cpu) = before.as_ref().and_then(|account| self.cpus.get_mut(&account.cpu))
             && cpu.running == Some(interval.thread)
         {
             cpu.running = None;
@@ -175,9 +182,15 @@ impl<'a> KernelSide<'a> {
             depth: 0,
             between: Doing::Nothing,
             out: false,
+            waits_on: interval.cpu,
+            charged_ns: interval.end_ns,
+            others: BTreeMap::new(),
             tick_expired: false,
             other_expired: false,
-            number: before.map_or_else(|| self.number_of(interval.thread), |known| known.number),
+            number: match &before {
+                Some(known) => known.number,
+                None => self.number_of(interval.thread),
+            },
         };
         self.accounts.insert(interval.thread, fresh);
         let mut account = before?;
@@ -185,7 +198,17 @@ impl<'a> KernelSide<'a> {
         let covers = |cpu| self.coverage.cpus.contains_key(&cpu);
         account.told.other_timer = account.other_expired && !account.tick_expired;
         account.told.complete &= self.complete(interval.cpu);
+        account.told.ran = self.ran(&account.others);
         (covers(account.cpu) && covers(interval.cpu)).then_some(account.told)
+    }
+
+    /// Who of these, by the kernel's numbers, had the most.
+    fn ran(&self, others: &BTreeMap<u32, u64>) -> Ran {
+        let who = |number: &u32| match self.numbers.get(number) {
+            Some(thread) => Successor::OfRun(*thread),
+            None => Successor::Kernel(*number),
+        };
+        Ran::of(others.iter().map(|(number, ns)| Share { who: who(number), ns: *ns }))
     }
 
     fn number_of(&self, thread: u32) -> Option<u32> {
@@ -265,6 +288,8 @@ impl<'a> KernelSide<'a> {
     }
 
     fn switch(&mut self, event: &KernelEvent) {
+        let waiting = self.accounts.values_mut().filter(|account| account.waits_for(event.cpu));
+        waiting.for_each(|account| account.charge(event.a, event.ns));
         self.switch_out(event);
         let next = self.numbers.get(&event.b).copied();
         let cpu = self.cpus.entry(event.cpu).or_default();
@@ -272,6 +297,10 @@ impl<'a> KernelSide<'a> {
         cpu.current = Some(event.b);
         if let Some(account) = next.and_then(|thread| self.accounts.get_mut(&thread)) {
             account.pass(event.ns);
+            if account.out && account.waits_on != event.cpu {
+                let other = self.cpus.get(&account.waits_on).and_then(|cpu| cpu.current);
+                account.charge(other.unwrap_or(KernelEvent::UNTOLD), event.ns);
+            }
             account.out = false;
             account.cpu = event.cpu;
         }
@@ -297,6 +326,8 @@ impl<'a> KernelSide<'a> {
         account.number = Some(event.a);
         account.pass(event.ns);
         account.out = true;
+        account.waits_on = event.cpu;
+        account.charged_ns = event.ns;
         account.depth = 0;
         account.between = Doing::Nothing;
         account.told.stopped |= event.value & STOPPED_STATES != 0;
@@ -310,13 +341,15 @@ impl<'a> KernelSide<'a> {
     fn migrate(&mut self, event: &KernelEvent) {
         let current = self.cpus.get(&event.cpu).and_then(|cpu| cpu.current);
         let Some(thread) = self.numbers.get(&event.a) else { return };
-        if let Some(account) = self.accounts.get_mut(thread)
-            && account.out
-            && account.cpu == event.cpu
-            && account.told.to == current
-        {
+        let Some(account) = self.accounts.get_mut(thread).filter(|account| account.out) else {
+            return;
+        };
+        if account.cpu == event.cpu && account.told.to == current {
             account.told.moved_away = true;
         }
+        let left = self.cpus.get(&account.waits_on).and_then(|cpu| cpu.current);
+        account.charge(left.unwrap_or(KernelEvent::UNTOLD), event.ns);
+        account.waits_on = event.b;
     }
 }
 
@@ -326,6 +359,21 @@ fn is_nobody(number: u32) -> bool {
 }
 
 impl Account {
+    /// Whether the thread is away and waits for this CPU.
+    fn waits_for(&self, cpu: u32) -> bool {
+        self.out && self.waits_on == cpu
+    }
+
+    /// Charges the time up to `ns` to the thread that had the CPU meanwhile.
+    fn charge(&mut self, number: u32, ns: i64) {
+        let passed = length_ns(self.charged_ns, ns);
+        self.charged_ns = self.charged_ns.max(ns);
+        if number != KernelEvent::UNTOLD && passed > 0 {
+            let sum = self.others.entry(number).or_default();
+            *sum = sum.saturating_add(passed);
+        }
+    }
+
     /// Charges the time up to `ns` to what was going on.
     fn pass(&mut self, ns: i64) {
         let passed = length_ns(self.mark_ns, ns);

@@ -15,7 +15,7 @@
 //! periods of gaps of one size (`repeats.rs`: the host's tick), throttlings a period apart, ends of gaps at
 //! replenishments and quota periods. `attribute` then takes intervals and kernel events in order.
 //! `kernel.rs` keeps an account for each thread from the end of its last interval on: where the time went,
-//! who took the CPU, in which state the thread left it. `judge.rs` has the rules in order: the kernel's
+//! who took the CPU for how long, in which state the thread left it. `judge.rs` has the rules in order: the kernel's
 //! events, what the thread found out itself, interleaving and priorities (section 4), statistics. `Basis`
 //! keeps what was seen apart from what was inferred. State is kept per thread and per CPU. `lab::causes` makes
 //! the facts out of a manifest and says in warnings what the causes lack. `infer::two_runs` has the
@@ -36,7 +36,7 @@ mod tally;
 
 pub use attribution::{Attribution, Remarks};
 pub use facts::{Facts, KernelCoverage, Quota, REPORTED_NS, RtLimit, SwitchFacts, ThreadFacts};
-pub use gap::{AttributedGap, Basis, Composition, Successor};
+pub use gap::{AttributedGap, Basis, Composition, Ran, Share, Successor};
 pub use signs::{Sign, Signs};
 pub use stream::{Attributed, attribute, survey};
 pub use survey::{Patterns, RepeatFound, Survey, TickFound};

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use hourglass_model::Cause;
-use hourglass_model::document::CauseReport;
+use hourglass_model::document::{CauseReport, RanReport};
 
-use super::gap::AttributedGap;
+use super::gap::{AttributedGap, Ran, Share, Successor};
 use crate::GapStatistics;
 
 /// Sums up gaps by their causes.
 ///
-/// Memory: some tens of kilobytes for each cause.
+/// Memory: some tens of kilobytes for each cause, and some bytes for each thread of the machine.
 #[derive(Clone, Debug, Default)]
 pub struct CauseTally {
     causes: BTreeMap<Cause, Sum>,
@@ -20,6 +20,7 @@ pub struct CauseTally {
 struct Sum {
     lengths: GapStatistics,
     believed_ns: f64,
+    ran: BTreeMap<Successor, u64>,
 }
 
 impl CauseTally {
@@ -35,6 +36,10 @@ impl CauseTally {
         let length = gap.length_ns();
         sum.lengths.push(length);
         sum.believed_ns += gap.confidence() * length as f64;
+        for share in gap.ran.iter() {
+            let all = sum.ran.entry(share.who).or_default();
+            *all = all.saturating_add(share.ns);
+        }
     }
 
     /// One report for each cause, by total time lost, the most first. A cause's confidence is the
@@ -51,10 +56,24 @@ impl CauseTally {
                 p50_ns: lengths.p50_ns,
                 max_ns: lengths.max_ns,
                 confidence: (mean * 1e4).round() / 1e4,
+                ran: ran(&sum.ran),
             }
         };
         let mut reports: Vec<CauseReport> = self.causes.iter().map(report).collect();
         reports.sort_by_key(|report| std::cmp::Reverse(report.total_ns));
         reports
     }
+}
+
+/// Who had the most of the CPU. Names are not known here.
+fn ran(all: &BTreeMap<Successor, u64>) -> Vec<RanReport> {
+    let most = Ran::of(all.iter().map(|(who, ns)| Share { who: *who, ns: *ns }));
+    let report = |share: Share| {
+        let (thread, tid) = match share.who {
+            Successor::OfRun(thread) => (Some(thread), None),
+            Successor::Kernel(number) => (None, Some(number)),
+        };
+        RanReport { thread, tid, name: None, total_ns: share.ns }
+    };
+    most.iter().map(report).collect()
 }

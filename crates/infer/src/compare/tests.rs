@@ -223,6 +223,7 @@ fn values_are_those_of_the_run() {
         p50_ns: 9,
         max_ns: 9,
         confidence: 1.0,
+        ran: Vec::new(),
     }]);
     let values = sample.values();
     let of = |quantity: Quantity| {

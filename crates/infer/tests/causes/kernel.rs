@@ -1,6 +1,6 @@
 //! Gaps with the kernel's own events.
 
-use hourglass_infer::cause::{Basis, Facts, KernelCoverage, Sign, Successor};
+use hourglass_infer::cause::{Basis, CauseTally, Facts, KernelCoverage, Sign, Successor};
 use hourglass_model::{Cause, KernelEventKind as Kind, Onset, Policy};
 
 use crate::generator::{
@@ -129,6 +129,45 @@ fn a_migration_is_told_from_a_switch_that_ended_elsewhere() {
     assert_eq!(found[1].cause, Cause::ContextSwitchInvoluntary);
     assert!(found.iter().all(|gap| gap.evidence.contains(Sign::CpuChanged)));
     assert_eq!(found[1].to_thread, Some(Successor::Kernel(OTHER)));
+}
+
+/// The first to run is seldom the one that took the time: an own thread of the kernel that ran for 3 us,
+/// then a competitor for milliseconds, then nobody. While the thread waits for another CPU, who has that counts.
+#[test]
+fn who_had_how_much_is_counted() {
+    let trace = [
+        interval(0, 0, 0, MS, Onset::Start, Default::default()),
+        interval(1, 1, 0, 9 * MS, Onset::Start, Default::default()),
+        interval(0, 0, 9 * MS, 10 * MS, Onset::Gap, Default::default()),
+        interval(0, 1, 13 * MS, 14 * MS, Onset::Migration, Default::default()),
+    ];
+    let at = |us: i64| MS + us * US;
+    let (worker, nobody, last) = (18, 0, 900);
+    let switches = [
+        event(at(1), 0, Kind::Switch, OURS, worker, 0),
+        event(at(4), 0, Kind::Switch, worker, OTHER, 0),
+        event(at(2_004), 0, Kind::Switch, OTHER, nobody, 1),
+        event(at(2_504), 0, Kind::Switch, nobody, OTHER, 0),
+        event(at(7_500), 0, Kind::Switch, OTHER, last, 0),
+        event(at(7_999), 0, Kind::Switch, last, OURS, 0),
+        event(at(9_000), 0, Kind::Switch, OURS, OTHER, 0),
+        event(at(9_100), 1, Kind::Switch, OURS + 1, last, 0),
+        event(at(10_000), 1, Kind::Migrate, OURS, 1, 0),
+        event(at(11_990), 1, Kind::Switch, last, OURS, 0),
+    ];
+    let (found, _, _) = attributed(&covered(Policy::Other(0), 0), &trace, &switches);
+    let ran = |gap: usize| -> Vec<(Successor, i64)> {
+        found[gap].ran.iter().map(|share| (share.who, share.ns as i64 / US)).collect()
+    };
+    let kernel = Successor::Kernel;
+    assert_eq!(ran(0), [(kernel(OTHER), 6_996), (kernel(nobody), 500), (kernel(last), 499)]);
+    assert_eq!(found[0].to_thread, Some(kernel(OTHER)));
+    assert_eq!(ran(1), [(kernel(last), 1_990), (kernel(OTHER), 1_000)]);
+    let mut tally = CauseTally::new();
+    found.iter().for_each(|gap| tally.push(gap));
+    let sums: Vec<u64> =
+        tally.reports().iter().flat_map(|c| &c.ran).map(|ran| ran.total_ns / 1_000).collect();
+    assert_eq!(sums, [7_996, 2_489, 500]);
 }
 
 /// Where events are missing, silence proves nothing: the thread's own evidence speaks.

@@ -11,6 +11,7 @@ mod noise;
 mod paper;
 mod paper_grid;
 mod predict;
+mod ran;
 mod records;
 mod reserve;
 mod reserve_clean;

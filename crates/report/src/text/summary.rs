@@ -7,6 +7,7 @@ use hourglass_model::manifest::{ClockFacts, ReservedFacts, ThreadFacts};
 
 use super::Style;
 use super::inferences;
+use super::ran;
 use super::table::{Column, NARROW, Table, Tone, paint, wrapped_within};
 use super::verdict::verdict;
 use super::wakeups;
@@ -300,6 +301,7 @@ fn facts(lines: &mut Lines, document: &RunDocument) {
     }
     lines.block("Interrupted", &inferences::interrupts(&result.inferences));
     lines.block("Late", &inferences::late(&result.inferences));
+    lines.block("Ran", &ran::lines(&result.causes));
     let mut emulated: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
     for thread in &result.threads {
         if let Some(how) = &thread.emulated {

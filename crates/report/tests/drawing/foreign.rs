@@ -6,7 +6,7 @@ use crate::shown::{HOSTILE, full, latency_run, made, thread, trace};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
-use hourglass_infer::cause::Successor;
+use hourglass_infer::cause::{Ran, Share, Successor};
 use hourglass_model::{Cause, Onset};
 use hourglass_report::foreign;
 use prost::Message;
@@ -204,7 +204,11 @@ fn perfetto_has_every_interval_gap_and_event() {
 fn perfetto_says_why() {
     let mut run = full(50, 1, 9);
     run.causes[0].cause = Cause::RtThrottling;
-    run.causes[0].to_thread = Some(Successor::Kernel(12));
+    let who = Successor::Kernel(12);
+    run.causes[0].to_thread = Some(who);
+    let share = |who, ns| Share { who, ns };
+    let also = share(Successor::OfRun(3), 900);
+    run.causes[0].ran = Ran::of([share(Successor::Kernel(0), 4), also, share(who, 3_200_000)]);
     run.names.threads.insert(12, HOSTILE.to_owned());
     let trace = decoded(&run);
     let events = trace.packet.iter().filter_map(|packet| packet.track_event.as_ref());
@@ -212,7 +216,11 @@ fn perfetto_says_why() {
     let noted = |name: &str| {
         gap.annotations.iter().find(|noted| noted.name.as_deref() == Some(name)).unwrap()
     };
-    assert!(noted("evidence").text.as_deref().unwrap().starts_with(HOSTILE));
+    let said = format!(
+        "ran meanwhile: {HOSTILE} (12) 3.20 ms, thread 3 of the run 900 ns, nobody (idle) 4 ns"
+    );
+    let text = noted("evidence").text.as_deref().unwrap();
+    assert!(text.starts_with(&said), "{text}");
     assert!((noted("confidence").double.unwrap() - run.causes[0].confidence()).abs() < 1e-12);
     assert_eq!(noted("CPU before").uint, Some(0));
 }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use hourglass_infer::cause::{AttributedGap, Basis, Composition, Sign, Signs, Successor};
+use hourglass_infer::cause::{
+    AttributedGap, Basis, Composition, Ran, Share, Sign, Signs, Successor,
+};
 use hourglass_model::document::{
     CauseReport, GapReport, Gate, LatencyReport, RUN_SCHEMA, RunDocument, RunResult, ThreadReport,
     Warning,
@@ -201,6 +203,7 @@ pub(crate) fn causes(trace: &[Interval], seed: u64) -> Vec<AttributedGap> {
             basis: Basis::Inferred { confidence: 0.5 + draw.below(500) as f64 / 1000.0 },
             evidence: Signs::NONE.with(sign),
             to_thread,
+            ran: Ran::of(to_thread.map(|who| Share { who, ns: 3_200_000 })),
             composition: (cause == Cause::Irq).then_some(composition),
         });
     }
@@ -228,6 +231,7 @@ pub(crate) fn full(records: usize, threads: u32, seed: u64) -> Made {
         p50_ns,
         max_ns,
         confidence,
+        ran: Vec::new(),
     })
     .to_vec();
     made.document.result.warnings.push(Warning {

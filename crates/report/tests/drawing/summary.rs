@@ -2,8 +2,8 @@
 
 use hourglass_model::diff::ControlReport;
 use hourglass_model::document::{
-    CauseReport, Deadlines, GapReport, Gate, LatencyReport, RUN_SCHEMA, RunDocument, RunResult,
-    ThreadReport, Warning,
+    CauseReport, Deadlines, GapReport, Gate, LatencyReport, RUN_SCHEMA, RanReport, RunDocument,
+    RunResult, ThreadReport, Warning,
 };
 use hourglass_model::host::Host;
 use hourglass_model::manifest::{CalibrationFacts, ClockFacts, Epoch, Manifest};
@@ -90,6 +90,15 @@ fn full() -> RunDocument {
             p50_ns: 2_101,
             max_ns: 8_000,
             confidence: 0.97,
+            ran: vec![
+                RanReport {
+                    thread: None,
+                    tid: Some(812),
+                    name: Some("stress\u{1b}[2J".to_owned()),
+                    total_ns: 20_000_000,
+                },
+                RanReport { thread: Some(1), tid: None, name: None, total_ns: 1_000_000 },
+            ],
         }],
         switches: 4_012,
         inferences: Vec::new(),
