@@ -41,6 +41,7 @@ use crate::evidence;
 use crate::findings;
 use crate::gates::{self, GateError, Gates};
 use crate::inferences;
+use crate::interrupt_counts;
 use crate::kernel_trace;
 use crate::niceness;
 use crate::records::{self, lateness_ps, merged, switches};
@@ -49,6 +50,7 @@ use crate::resources::{check_cpus, check_memory};
 use crate::run_observer::RunObserver;
 use crate::strays;
 use crate::switch_records;
+use crate::tick;
 use crate::wakeups;
 use crate::workload_file;
 
@@ -345,6 +347,7 @@ pub(crate) fn run_and_add(
     check_memory(&spec, &host)?;
     // What the run will hold counts as what the machine has.
     host.idle.latency_limit_us = dma_latency_us.or(host.idle.latency_limit_us);
+    host.tick = tick::of(&host);
     let wanted = demands(&spec);
     let mut warnings = advice::before_run(&host, &wanted);
     warnings.extend(niceness::fit(&mut spec, &host));
@@ -359,10 +362,13 @@ pub(crate) fn run_and_add(
         advice::judge_again(&host, &advice::without(&wanted, refused), warnings);
     };
     let (told, switches_of) = (&mut warnings, recorder);
+    let (cpus, permitted) = kernel_trace::cpus(&spec);
+    let mut interrupts = interrupt_counts::Session::new(cpus, &permitted, host.tick);
     let mut run_observer = RunObserver {
         watch,
         warnings: told,
         without: &without,
+        interrupts: &mut interrupts,
         tracing: tracer,
         switches: switches_of,
     };
@@ -375,7 +381,9 @@ pub(crate) fn run_and_add(
         warnings.extend(gates::run_on_hit(command, hit, path));
     }
     drop(held);
-    host.change = Some(reader.change_since(&host.start));
+    let mut change = reader.change_since(&host.start);
+    change.interrupts = interrupts.finish(measured.timeline.epoch.monotonic_ns);
+    host.change = Some(change);
 
     let kernel = tracing.map(kernel_trace::Session::finish);
     warnings.extend(findings::warnings(&measured, &spec, &host));

@@ -19,6 +19,7 @@ pub mod experiment;
 mod findings;
 pub mod gates;
 mod inferences;
+mod interrupt_counts;
 pub mod kept_run;
 mod kernel_trace;
 mod niceness;
@@ -33,6 +34,7 @@ mod strays;
 mod switch_records;
 pub mod task_input;
 pub mod task_threads;
+mod tick;
 mod wakeups;
 pub mod workload_file;
 

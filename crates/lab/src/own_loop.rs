@@ -37,7 +37,7 @@ use thiserror::Error;
 use crate::experiment::{Failure, Finished, conclude};
 use crate::records::switches;
 use crate::resources::check_memory;
-use crate::{evidence, findings, switch_records};
+use crate::{evidence, findings, switch_records, tick};
 
 /// Why a loop cannot be measured. Nothing is left behind.
 #[derive(Debug, Error)]
@@ -80,7 +80,8 @@ impl MeasuredLoop {
     pub fn start(spec: LoopSpec, folder: Option<PathBuf>) -> Result<MeasuredLoop, LoopFailure> {
         spec.check()?;
         let reader = HostReader::new(Path::new("/"));
-        let host = reader.read();
+        let mut host = reader.read();
+        host.tick = tick::of(&host);
         let checked = check_memory(&run_spec(&spec), &host);
         if let Err(Failure::Memory { wanted, given, limit }) = checked {
             return Err(LoopFailure::Memory { wanted, given, limit });

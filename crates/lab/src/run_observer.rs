@@ -9,7 +9,7 @@ use hourglass_workload::LiveThreads;
 use hourglass_workload::run::Shortfall;
 
 use crate::experiment::Watch;
-use crate::{kernel_trace, switch_records};
+use crate::{interrupt_counts, kernel_trace, switch_records};
 
 /// Passes on what the engine tells.
 pub(crate) struct RunObserver<'a> {
@@ -18,6 +18,7 @@ pub(crate) struct RunObserver<'a> {
     pub(crate) warnings: &'a mut Vec<Warning>,
     /// Judges anew what threads without what was refused to them will meet.
     pub(crate) without: &'a dyn Fn(&[Shortfall], &mut Vec<Warning>),
+    pub(crate) interrupts: &'a mut interrupt_counts::Session,
     pub(crate) tracing: Option<&'a mut kernel_trace::Session>,
     /// Where nothing is traced.
     pub(crate) switches: Option<&'a mut switch_records::Session>,
@@ -28,6 +29,7 @@ impl hourglass_workload::Watch for RunObserver<'_> {
         // Not earlier: if there is no run, its refusal is the only thing to say.
         self.watch.warn(self.warnings);
         self.watch.started(duration, ticking);
+        self.interrupts.begin();
         if let Some(tracing) = &mut self.tracing {
             tracing.begin();
         }
@@ -59,6 +61,7 @@ impl hourglass_workload::Watch for RunObserver<'_> {
         if let Some(switches) = &mut self.switches {
             switches.end();
         }
+        self.interrupts.end();
         self.watch.ended();
     }
 }

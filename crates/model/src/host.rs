@@ -24,6 +24,9 @@ pub struct Host {
     pub preemption_mode: Option<String>,
     /// Timer ticks per second and CPU.
     pub tick_hz: Option<u32>,
+    /// Where the tick lies, as runs learn it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tick: Option<HostTick>,
     /// The words of the kernel's command line that bear on time; the others are not copied.
     pub boot_options: Vec<String>,
     /// The kernel's build options that bear on time, where it tells them: `CONFIG_HZ` to `250`.
@@ -56,6 +59,18 @@ pub struct Host {
     pub change: Option<HostChange>,
 }
 
+/// The kernel's tick on `CLOCK_MONOTONIC`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostTick {
+    /// Its length, ns (`TICK_NSEC`).
+    pub period_ns: u64,
+    /// How far behind a multiple of its length it comes on CPU 0, ns. `None` where that is not known.
+    pub phase_ns: Option<u64>,
+    /// By how much it comes later on each further CPU, ns (`skew_tick`).
+    #[serde(default)]
+    pub skew_ns: u64,
+}
+
 /// Processors.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -68,6 +83,9 @@ pub struct CpuFacts {
     pub flags: Vec<String>,
     /// CPUs that can run threads.
     pub online: Option<CpuSet>,
+    /// CPUs that may ever be there, for which the kernel keeps room.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub possible: Option<CpuSet>,
     /// CPUs on which this process may run.
     pub allowed: Option<CpuSet>,
     /// CPUs that the scheduler does not balance (`isolcpus`).
@@ -415,4 +433,25 @@ pub struct HostChange {
     pub rt_throttling_logged: Option<u64>,
     /// How often heat or power made the processors slow down.
     pub thermal_throttled: Option<u64>,
+    /// Interrupts of the CPUs that were measured, where the kernel counts them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub interrupts: Vec<CpuInterrupts>,
+}
+
+/// Interrupts of a CPU during a run, as `/proc/interrupts` and `/proc/softirqs` count them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CpuInterrupts {
+    /// The CPU.
+    pub cpu: u32,
+    /// Interrupts of its own timer: the tick, and every other timer.
+    pub timer: u64,
+    /// All other interrupts: of devices, from other CPUs, of the hypervisor.
+    pub others: u64,
+    /// Softirqs but those that the tick brings: network, block, tasklets.
+    pub softirqs: u64,
+    /// Stretches of the run, ns from its start, in which no interrupt came but ticks. Only where a CPU that
+    /// nobody measured counted meanwhile.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub quiet: Vec<(i64, i64)>,
 }

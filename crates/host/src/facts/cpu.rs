@@ -54,6 +54,7 @@ pub(super) fn facts(files: &Files) -> CpuFacts {
             .or_else(|| files.line(&format!("{CPUS}/cpu0/microcode/version"))),
         flags: flags.filter(|flag| FLAGS.contains(flag)).map(str::to_owned).collect(),
         online: files.cpus(&format!("{CPUS}/online")),
+        possible: files.cpus(&format!("{CPUS}/possible")),
         allowed: field(&status, "Cpus_allowed_list", ':').and_then(cpu_list),
         isolated: files.cpus(&format!("{CPUS}/isolated")),
         nohz_full: files.cpus(&format!("{CPUS}/nohz_full")),

@@ -68,6 +68,7 @@ impl HostReader {
             preemption: kernel.preemption,
             preemption_mode: kernel.preemption_mode,
             tick_hz: kernel.tick_hz,
+            tick: None,
             boot_options: kernel.boot_options,
             kernel_config: kernel.config,
             cpu,

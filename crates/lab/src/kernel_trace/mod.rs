@@ -359,7 +359,7 @@ impl Recorded {
 }
 
 /// The CPUs on which threads of the run may be, and those that this process may use.
-fn cpus(spec: &RunSpec) -> (CpuSet, CpuSet) {
+pub(crate) fn cpus(spec: &RunSpec) -> (CpuSet, CpuSet) {
     let allowed: CpuSet = os::affinity().unwrap_or_default().into_iter().collect();
     let mut measured = CpuSet::default();
     for thread in &spec.threads {
