@@ -339,10 +339,10 @@ impl Adjusted for (Cause, Basis) {
     /// stopped (by a signal, a tracer or the freezer), unless it waited for a page.
     fn adjusted(self, case: &mut Case) -> (Cause, Basis) {
         let never = case.thread.is_some_and(|thread| thread.never_waits && !thread.waits_unseen);
-        let only_waited = self.0 == Cause::ContextSwitchVoluntary
-            && !case.signs.contains(Sign::CountedInvoluntary)
-            && case.onset != Onset::Yield;
-        if !never || !only_waited {
+        // A competitor that had the CPU before, or behind, is counted too.
+        let counted = case.signs.contains(Sign::CountedVoluntary);
+        let waited = self.0 == Cause::ContextSwitchVoluntary || counted;
+        if !never || !waited || case.onset == Onset::Yield {
             return self;
         }
         if case.signs.contains(Sign::CountedFault) {

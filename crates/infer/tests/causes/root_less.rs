@@ -1,9 +1,9 @@
 //! Gaps with the recorder's own evidence, without the kernel's events.
 
 use hourglass_infer::cause::{Basis, Sign};
-use hourglass_model::{Cause, Policy};
+use hourglass_model::{Cause, Counted, Evidence, Onset, Policy};
 
-use crate::generator::{Dice, MS, Planted, SECOND, US, periodic, random, trace, woven};
+use crate::generator::{Dice, MS, Planted, SECOND, US, interval, periodic, random, trace, woven};
 use crate::support::{attributed, facts, of, score};
 
 fn virtual_machine(dice: &mut Dice, until: i64, switch_every: i64) -> Vec<Planted> {
@@ -69,6 +69,36 @@ fn ticks_and_the_host_are_told_apart() {
         let mean = sure.iter().sum::<f64>() / sure.len() as f64;
         assert!((mean - tick.precision).abs() < 0.05, "{mean} for {}", tick.precision);
     }
+}
+
+/// Issue 19: of ten stops beside a competitor all were called involuntary, for certain.
+#[test]
+fn a_stop_beside_a_competitor_is_a_stop() {
+    let kept = Evidence { cleared: Some(true), counted: None };
+    let counted = |involuntary, voluntary, faults| Evidence {
+        counted: Some(Counted { involuntary, voluntary, faults }),
+        ..kept
+    };
+    let cases = [
+        (counted(1, 1, 0), Cause::Stopped),
+        (counted(2, 1, 0), Cause::Stopped),
+        (counted(0, 1, 0), Cause::Stopped),
+        (counted(1, 1, 1), Cause::PageFault),
+        (counted(2, 0, 0), Cause::ContextSwitchInvoluntary),
+    ];
+    let mut trace = vec![interval(0, 0, 0, MS, Onset::Start, Evidence::NONE)];
+    for (at, (evidence, _)) in (1..).zip(cases) {
+        trace.push(interval(0, 0, at * 100 * MS, at * 100 * MS + MS, Onset::Gap, evidence));
+    }
+    let (found, _, _) = attributed(&facts(&[Policy::Other(0)]), &trace, &[]);
+    let named: Vec<Cause> = found.iter().map(|gap| gap.cause).collect();
+    assert_eq!(named, cases.map(|(_, cause)| cause));
+    assert!(found[0].confidence() < 1.0 && found[4].confidence() == 1.0);
+    // Who may wait by itself did.
+    let mut waits = facts(&[Policy::Other(0)]);
+    waits.threads.get_mut(&0).unwrap().never_waits = false;
+    let (found, _, _) = attributed(&waits, &trace, &[]);
+    assert_eq!(found[2].cause, Cause::ContextSwitchVoluntary);
 }
 
 #[test]
