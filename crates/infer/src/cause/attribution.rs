@@ -291,7 +291,9 @@ impl<'a> Attribution<'a> {
             // Each CPU counts by itself, so no gap is longer than their sum.
             .filter(|quota| quota.throttled_ns.is_none_or(|all| length / 2 <= all))
             .filter(|_| before.cpu == interval.cpu || interval.onset == Onset::Migration)
-            .and_then(|_| on(patterns.quota.as_ref()));
+            .and(patterns.quota)
+            .filter(|periods| periods.holds(before.end_ns, interval.start_ns))
+            .map(|periods| periods.confidence);
         Stops { throttled, replenished, quota }
     }
 }

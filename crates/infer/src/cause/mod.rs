@@ -27,6 +27,7 @@ mod gap;
 mod grid;
 mod judge;
 mod kernel;
+mod quota;
 mod repeats;
 mod signs;
 mod stream;

@@ -10,6 +10,7 @@ use hourglass_model::{Interval, Onset, Policy};
 use super::facts::{Facts, Quota, RtLimit, ThreadFacts};
 use super::gap::length_ns;
 use super::grid::{Grid, GridFinder, near, periods_apart};
+use super::quota::{QuotaFinder, QuotaPeriods};
 use super::repeats::{RepeatFinder, Repeats};
 
 /// Ticks per second that kernels are built with.
@@ -19,8 +20,6 @@ const TICKS_KNOWN: u64 = 4;
 const TICKS_GUESSED: u64 = 2;
 /// Of the ends of a thread's long gaps one in so many must be a replenishment.
 const REPLENISHED_ONE_IN: u64 = 3;
-/// Of the ends of long gaps one in so many must be with the quota's period.
-const QUOTA_ONE_IN: u64 = 8;
 /// A gap for a budget or a quota is not shorter, ns.
 const STOPPED_NS: u64 = 100_000;
 /// Throttlings are a period apart within one part in so many (measured: 1.000 to 1.004 s).
@@ -34,7 +33,7 @@ pub struct Survey<'a> {
     facts: &'a Facts,
     threads: BTreeMap<u32, Thread>,
     cpus: BTreeMap<u32, Cpu>,
-    quota: Option<GridFinder>,
+    quota: Option<QuotaFinder>,
 }
 
 #[derive(Clone, Debug)]
@@ -72,7 +71,7 @@ pub struct Patterns {
     pub(super) repeats: BTreeMap<u32, Repeats>,
     pub(super) throttlings: BTreeMap<u32, Throttlings>,
     pub(super) replenished: BTreeMap<u32, Grid>,
-    pub(super) quota: Option<Grid>,
+    pub(super) quota: Option<QuotaPeriods>,
 }
 
 /// The timer tick of a CPU as its gaps show it.
@@ -106,7 +105,7 @@ impl<'a> Survey<'a> {
     #[must_use]
     pub fn new(facts: &'a Facts) -> Survey<'a> {
         let throttling = facts.quota.filter(|quota| quota.throttled > 0);
-        let quota = throttling.and_then(|quota| GridFinder::new(quota.period_ns, QUOTA_ONE_IN));
+        let quota = throttling.and_then(|quota| QuotaFinder::new(quota.period_ns, quota.throttled));
         Survey { facts, threads: BTreeMap::new(), cpus: BTreeMap::new(), quota }
     }
 
@@ -145,7 +144,7 @@ impl<'a> Survey<'a> {
             if let Some(finder) = &mut self.quota
                 && gap.may_be_quota(known, self.facts.quota, interval)
             {
-                finder.push_expected(gap.end);
+                finder.push(gap.start, gap.end);
             }
             let stayed = thread.cpu == interval.cpu && interval.onset == Onset::Gap;
             // Where only long gaps are known, what is to be expected of ticks is not.
@@ -167,7 +166,7 @@ impl<'a> Survey<'a> {
     #[must_use]
     pub fn finish(self) -> Patterns {
         let mut patterns =
-            Patterns { quota: self.quota.and_then(GridFinder::finish), ..Patterns::default() };
+            Patterns { quota: self.quota.and_then(QuotaFinder::finish), ..Patterns::default() };
         for (number, cpu) in self.cpus {
             // Ticks of a slow rate lie on the grid of a fast one, seldom: the fastest rate whose
             // points mostly have a gap is the right one.
@@ -222,8 +221,8 @@ impl Gap {
         quota: Option<Quota>,
         interval: &Interval,
     ) -> bool {
-        let longest = quota.map_or(0, |quota| quota.period_ns);
-        may_be_quota(thread, self.length, longest) && not_kept(interval)
+        let period_ns = quota.map_or(0, |quota| quota.period_ns);
+        may_be_quota(thread, self.length, period_ns) && not_kept(interval)
     }
 }
 
@@ -232,7 +231,8 @@ pub(super) fn may_be_quota(thread: Option<&ThreadFacts>, length: u64, period_ns:
     let ordinary = thread
         .and_then(|thread| thread.policy)
         .is_none_or(|policy| matches!(policy, Policy::Other(_) | Policy::Batch | Policy::Idle));
-    ordinary && length >= STOPPED_NS && length <= period_ns
+    // Whom a competitor keeps waiting behind that comes back later.
+    ordinary && length >= STOPPED_NS && length <= period_ns.saturating_mul(2)
 }
 
 /// Whether a gap of this length may be one in which the thread's reservation had no budget left.

@@ -1,0 +1,154 @@
+//! Which long gaps a control group's quota made, also where others compete for the CPU.
+//!
+//! A stopped group goes on when the next period of its quota begins: its gaps hold that moment, the same in each
+//! period, and end there or, where a competitor has the CPU, some turns later. The kernel counts in how many
+//! periods it stopped the group; so many of the longest gaps show where the periods begin.
+
+use super::gap::length_ns;
+
+/// Phases are told apart in so many steps of a period.
+const STEPS: usize = 500;
+/// With fewer gaps there is no phase.
+const FEWEST: usize = 3;
+/// Of the longest gaps at least this part must hold the moment, per cent.
+const MOST_HOLD: usize = 60;
+/// Those that hold it may be fewer where a period's step is looked at, per cent of the most.
+const PLATEAU: u32 = 90;
+/// Long gaps that are kept.
+const MOST: usize = 50_000;
+
+/// Looks for the moment at which a quota's periods begin.
+#[derive(Clone, Debug)]
+pub(super) struct QuotaFinder {
+    period_ns: i64,
+    throttled: usize,
+    gaps: Vec<(i64, i64)>,
+}
+
+/// The moments at which a quota's periods begin.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct QuotaPeriods {
+    period_ns: i64,
+    phase_ns: i64,
+    /// That a long gap that holds such a moment is the quota's, from 0 to 1.
+    pub(super) confidence: f64,
+}
+
+impl QuotaFinder {
+    /// For a quota that stopped the group in `throttled` periods. `None` for a period too short to be one.
+    pub(super) fn new(period_ns: u64, throttled: u64) -> Option<QuotaFinder> {
+        let period_ns = i64::try_from(period_ns).ok().filter(|ns| *ns >= STEPS as i64)?;
+        let throttled = usize::try_from(throttled).unwrap_or(usize::MAX);
+        Some(QuotaFinder { period_ns, throttled, gaps: Vec::new() })
+    }
+
+    /// A gap that may be the quota's.
+    pub(super) fn push(&mut self, start: i64, end: i64) {
+        if self.gaps.len() < MOST {
+            self.gaps.push((start, end));
+        }
+    }
+
+    /// The periods; `None` where the gaps do not show them.
+    pub(super) fn finish(mut self) -> Option<QuotaPeriods> {
+        self.gaps.sort_by_key(|(start, end)| std::cmp::Reverse(length_ns(*start, *end)));
+        let longest = &self.gaps[..self.throttled.min(self.gaps.len())];
+        if longest.len() < FEWEST {
+            return None;
+        }
+        let held = self.held(longest);
+        let most = held.iter().copied().max()?;
+        if (most as usize).saturating_mul(100) < longest.len().saturating_mul(MOST_HOLD) {
+            return None;
+        }
+        // The last step that as good as all of them hold: behind it the first of them end.
+        let enough = |step: usize| held[step % STEPS] * 100 >= most * PLATEAU;
+        let first = held.iter().position(|count| *count == most)?;
+        let last = (first..first + STEPS).take_while(|step| enough(*step)).last()? % STEPS;
+        let phase_ns = self.step_ns().saturating_mul(last as i64);
+        let mut periods = QuotaPeriods { period_ns: self.period_ns, phase_ns, confidence: 0.0 };
+        let holding = self.gaps.iter().filter(|(start, end)| periods.holds(*start, *end)).count();
+        periods.confidence = (self.throttled as f64 / holding.max(1) as f64).min(1.0);
+        Some(periods)
+    }
+
+    fn step_ns(&self) -> i64 {
+        self.period_ns / STEPS as i64
+    }
+
+    /// How many of the gaps hold each step of a period.
+    fn held(&self, gaps: &[(i64, i64)]) -> Vec<u32> {
+        let mut held = vec![0_u32; STEPS];
+        for (start, end) in gaps {
+            let step = |at: i64| at.rem_euclid(self.period_ns) / self.step_ns().max(1);
+            let whole = length_ns(*start, *end) >= self.period_ns.unsigned_abs();
+            let (from, to) = (step(*start) as usize, step(*end) as usize);
+            let steps = match whole {
+                true => STEPS,
+                false => (to + STEPS - from) % STEPS + 1,
+            };
+            (from..from + steps).for_each(|step| held[step % STEPS] += 1);
+        }
+        held
+    }
+}
+
+impl QuotaPeriods {
+    /// Whether a gap holds the beginning of a period, but for a step.
+    pub(super) fn holds(&self, start: i64, end: i64) -> bool {
+        let step = self.period_ns / STEPS as i64;
+        let from = self.phase_ns.saturating_sub(step);
+        let point = end.saturating_sub(from).div_euclid(self.period_ns.max(1));
+        start <= from.saturating_add(point.saturating_mul(self.period_ns)).saturating_add(2 * step)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: i64 = 1_000_000;
+
+    /// As measured beside a competitor: a group stopped some ms before 43.4 ms of each period goes on then, or
+    /// up to two turns later; turns of 4 ms come all the time.
+    #[test]
+    fn periods_are_found_beside_a_competitor() {
+        let mut finder = QuotaFinder::new(100_000_000, 58).unwrap();
+        for k in 0..60_i64 {
+            let (begins, ends) = (43_400_000 + k * 100 * MS, 60_000 + k % 3 * 2 * MS);
+            if k % 30 != 7 {
+                finder.push(begins - (8 + k % 17) * MS, begins + ends);
+            }
+            for turn in 1..6 {
+                let at = begins + turn * 11 * MS + k % 7 * 300_000;
+                finder.push(at, at + 4 * MS);
+            }
+        }
+        let found = finder.finish().unwrap();
+        assert!((43_000_000..=43_600_000).contains(&found.phase_ns), "{found:?}");
+        assert!(found.confidence > 0.95);
+        assert!(found.holds(130 * MS, 144 * MS) && found.holds(43 * MS, 44 * MS));
+        assert!(!found.holds(130 * MS, 142 * MS) && !found.holds(44 * MS, 48 * MS));
+    }
+
+    #[test]
+    fn what_comes_at_any_time_has_no_periods() {
+        let mut finder = QuotaFinder::new(100_000_000, 40).unwrap();
+        (0..400_i64).for_each(|k| finder.push(k * 13_700_000, k * 13_700_000 + (3 + k % 5) * MS));
+        assert_eq!(finder.finish(), None);
+        assert_eq!(QuotaFinder::new(100_000_000, 40).unwrap().finish(), None);
+        assert!(QuotaFinder::new(10, 40).is_none());
+    }
+
+    #[test]
+    fn the_ends_of_the_range_do_not_wrap() {
+        let mut finder = QuotaFinder::new(i64::MAX as u64, u64::MAX).unwrap();
+        for _ in 0..4 {
+            finder.push(i64::MIN, i64::MAX);
+            finder.push(i64::MAX, i64::MIN);
+        }
+        if let Some(found) = finder.finish() {
+            let _ = found.holds(i64::MIN, i64::MAX) | found.holds(i64::MAX, i64::MIN);
+        }
+    }
+}
