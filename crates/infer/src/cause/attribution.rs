@@ -11,7 +11,9 @@ use super::judge::{Case, Stops};
 use super::kernel::{KernelSide, Soundness, Told};
 use super::repeats::RepeatFollower;
 use super::signs::{Sign, Signs};
-use super::survey::{Patterns, may_be_budget, may_be_quota, may_be_throttling, tick_ns};
+use super::survey::{
+    Patterns, longest_tick_ns, may_be_budget, may_be_quota, may_be_throttling, tick_ns,
+};
 use super::switched::{SwitchSide, Switched};
 
 /// Events inside intervals are looked at once there are so many of them.
@@ -274,9 +276,9 @@ impl<'a> Attribution<'a> {
         let patterns = self.patterns;
         let limit = self.facts.rt_limit;
         let throttled = limit
-            .filter(|limit| may_be_throttling(policy, *limit, length))
+            .filter(|limit| may_be_throttling(policy, *limit, length, longest_tick_ns(self.facts)))
             .and_then(|_| patterns.throttlings.get(&interval.thread))
-            .map(|found| found.chained > 0 && found.chained * 2 >= found.gaps.saturating_sub(1));
+            .and_then(|found| found.of(before.end_ns));
         let on = |grid: Option<&Grid>| {
             grid.filter(|grid| grid.holds(interval.start_ns)).map(Grid::confidence)
         };

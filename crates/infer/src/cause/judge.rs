@@ -30,7 +30,7 @@ const INTERRUPT_BY_RULE: f64 = 0.6;
 /// The kernel recorded nothing, but lost events somewhere in the run.
 const SILENT_WITH_LOSSES: f64 = 0.6;
 /// A stop of the length of a throttling, once; and at the period's distance from others.
-const THROTTLED_ONCE: f64 = 0.7;
+const THROTTLED_ONCE: f64 = 0.5;
 const THROTTLED_PERIODIC: f64 = 0.97;
 /// A stop of that length, once, and the kernel said that it throttles.
 const THROTTLED_LOGGED: f64 = 0.9;

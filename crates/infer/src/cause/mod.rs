@@ -34,6 +34,7 @@ mod stream;
 mod survey;
 mod switched;
 mod tally;
+mod throttled;
 
 pub use attribution::{Attribution, Remarks};
 pub use facts::{Facts, KernelCoverage, Quota, REPORTED_NS, RtLimit, SwitchFacts, ThreadFacts};

@@ -9,9 +9,10 @@ use hourglass_model::{Interval, Onset, Policy};
 
 use super::facts::{Facts, Quota, RtLimit, ThreadFacts};
 use super::gap::length_ns;
-use super::grid::{Grid, GridFinder, near, periods_apart};
+use super::grid::{Grid, GridFinder};
 use super::quota::{QuotaFinder, QuotaPeriods};
 use super::repeats::{RepeatFinder, Repeats};
+use super::throttled::{Candidates, Throttlings};
 
 /// Ticks per second that kernels are built with.
 const TICK_RATES: [u32; 4] = [1_000, 300, 250, 100];
@@ -22,8 +23,6 @@ const TICKS_GUESSED: u64 = 2;
 const REPLENISHED_ONE_IN: u64 = 3;
 /// A gap for a budget or a quota is not shorter, ns.
 const STOPPED_NS: u64 = 100_000;
-/// Throttlings are a period apart within one part in so many (measured: 1.000 to 1.004 s).
-const THROTTLING_PARTS: u64 = 50;
 
 /// Learns what the gaps of a trace have in common.
 ///
@@ -43,8 +42,7 @@ struct Thread {
     /// Whether it was seen to run before the gap, or only that the gap was there.
     watched: bool,
     succeeded: bool,
-    throttled_at: Option<i64>,
-    throttlings: Throttlings,
+    throttled: Candidates,
     replenished: Option<GridFinder>,
 }
 
@@ -53,15 +51,6 @@ struct Cpu {
     occupant: Option<u32>,
     ticks: Vec<GridFinder>,
     repeats: RepeatFinder,
-}
-
-/// Gaps of a thread that are as long as throttling makes them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Throttlings {
-    /// How many.
-    pub(super) gaps: u64,
-    /// How many began a period after another.
-    pub(super) chained: u64,
 }
 
 /// What the gaps of a trace have in common.
@@ -140,7 +129,7 @@ impl<'a> Survey<'a> {
                 switched: thread.succeeded || switched(interval),
             };
             let known = self.facts.threads.get(&interval.thread);
-            thread.learn(&gap, known, self.facts.rt_limit);
+            thread.learn(&gap, known, self.facts);
             if let Some(finder) = &mut self.quota
                 && gap.may_be_quota(known, self.facts.quota, interval)
             {
@@ -177,7 +166,10 @@ impl<'a> Survey<'a> {
             }
         }
         for (number, thread) in self.threads {
-            patterns.throttlings.insert(number, thread.throttlings);
+            if let Some(limit) = self.facts.rt_limit {
+                let found = thread.throttled.finish(limit, longest_tick_ns(self.facts));
+                patterns.throttlings.insert(number, found);
+            }
             if let Some(grid) = thread.replenished.and_then(GridFinder::finish) {
                 patterns.replenished.insert(number, grid);
             }
@@ -243,17 +235,31 @@ pub(super) fn may_be_budget(reservation: (u64, u64), length: u64) -> bool {
         && length <= period.saturating_mul(2)
 }
 
-/// Whether a gap of this length may be a throttling. What throttles looks at each tick.
-pub(super) fn may_be_throttling(policy: Option<Policy>, limit: RtLimit, length: u64) -> bool {
+/// Whether a gap of this length may be a throttling: it is not longer than what the kernel keeps from
+/// real-time threads, but that the kernel looks at each tick.
+pub(super) fn may_be_throttling(
+    policy: Option<Policy>,
+    limit: RtLimit,
+    length: u64,
+    tick_ns: u64,
+) -> bool {
     let stop = limit.period_ns.saturating_sub(limit.runtime_ns);
     let real_time = matches!(policy, Some(Policy::Fifo(_) | Policy::RoundRobin(_)));
-    real_time
-        && stop > 0
-        && (near(length, stop, 5) || near(length, stop.saturating_add(MOST_TICK_NS), 5))
+    let most = stop.saturating_add(tick_ns).saturating_add(stop / LATE_PARTS);
+    real_time && stop > 0 && length >= stop.saturating_sub(stop / SHORT_PARTS) && length <= most
 }
+
+/// A throttling is shorter by one part in so many at most, and later by one in so many.
+const SHORT_PARTS: u64 = 5;
+const LATE_PARTS: u64 = 50;
 
 /// The longest tick.
 const MOST_TICK_NS: u64 = 10_000_000;
+
+/// The distance of the kernel's ticks, or the longest that there is.
+pub(super) fn longest_tick_ns(facts: &Facts) -> u64 {
+    facts.tick_hz.map_or(MOST_TICK_NS, tick_ns)
+}
 
 /// Whether the thread itself found out that it had been off the CPU.
 fn switched(interval: &Interval) -> bool {
@@ -282,25 +288,23 @@ impl Thread {
             end_ns: interval.end_ns,
             watched: is_watched(interval),
             succeeded: false,
-            throttled_at: None,
-            throttlings: Throttlings::default(),
+            throttled: Candidates::default(),
             replenished: reservation
                 .and_then(|(_, period)| GridFinder::new(period, REPLENISHED_ONE_IN)),
         }
     }
 
-    fn learn(&mut self, gap: &Gap, known: Option<&ThreadFacts>, limit: Option<RtLimit>) {
+    fn learn(&mut self, gap: &Gap, known: Option<&ThreadFacts>, facts: &Facts) {
         if let Some(finder) = &mut self.replenished
             && known.and_then(|k| k.reservation).is_some_and(|r| may_be_budget(r, gap.length))
         {
             finder.push_expected(gap.end);
         }
         let policy = known.and_then(|known| known.policy);
-        if let Some(limit) = limit.filter(|limit| may_be_throttling(policy, *limit, gap.length)) {
-            self.throttlings.gaps += 1;
-            let before = self.throttled_at.replace(gap.start);
-            let apart = |b: i64| periods_apart(b, gap.start, limit.period_ns, THROTTLING_PARTS);
-            self.throttlings.chained += u64::from(before.is_some_and(apart));
+        let tick_ns = longest_tick_ns(facts);
+        let may_be = |limit| may_be_throttling(policy, limit, gap.length, tick_ns);
+        if facts.rt_limit.is_some_and(may_be) {
+            self.throttled.push(gap.start);
         }
     }
 }

@@ -126,6 +126,30 @@ fn a_quota_is_named_only_if_it_stopped_the_group() {
     }
 }
 
+/// Issue 19: a competitor of a higher priority with turns of 40 to 65 ms, nine in 1.3 s. The kernel takes no
+/// more than 50 ms, once a second.
+#[test]
+fn turns_of_a_competitor_are_no_throttling() {
+    for seed in 65..75 {
+        let mut dice = Dice::new(seed);
+        let until = 1_300 * MS;
+        let turns = periodic(
+            &mut dice,
+            Cause::ContextSwitchInvoluntary,
+            [MS, 144 * MS, 9 * MS],
+            [40 * MS, 65 * MS],
+            until,
+        );
+        let trace = trace(&mut dice, 0, 0, &woven(turns), until, true);
+        let mut facts = facts(&[Policy::Fifo(50)]);
+        facts.rt_limit =
+            Some(RtLimit { runtime_ns: 950_000_000, period_ns: 1_000_000_000, logged: false });
+        let (found, _, _) = attributed(&facts, &trace, &[]);
+        assert!(found.len() > 8);
+        assert!(found.iter().all(|gap| gap.cause == Cause::ContextSwitchInvoluntary));
+    }
+}
+
 /// Issue 19: a group stopped in 58 periods beside a competitor, of which none was named. Measured: it goes on at
 /// 43.4 ms of each period, or a turn of the competitor later; turns of 4 ms come all the time.
 #[test]

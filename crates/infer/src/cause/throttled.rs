@@ -1,0 +1,108 @@
+//! Which long gaps of a real-time thread may be throttlings.
+//!
+//! The kernel throttles once in a period, for the period less the runtime. Gaps of that length that come more often
+//! are the turns of a competitor; of these only such are throttlings as lie whole periods apart.
+
+use super::facts::RtLimit;
+use super::grid::periods_apart;
+
+/// Throttlings are a period apart within one part in so many (measured: 1.000 to 1.004 s).
+const PARTS: u64 = 50;
+/// Gaps of that length that are kept of a thread: three hours of throttlings.
+const MOST: usize = 10_000;
+/// So many a period apart are no chance among others that come more often.
+const FEWEST: usize = 3;
+
+/// The gaps of a thread that are as long as throttling makes them, by their starts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Candidates {
+    starts: Vec<i64>,
+}
+
+/// Those of them that may be throttlings, by their starts, ascending.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Throttlings {
+    periodic: Vec<i64>,
+    single: Vec<i64>,
+}
+
+impl Candidates {
+    pub(super) fn push(&mut self, start: i64) {
+        if self.starts.len() < MOST {
+            self.starts.push(start);
+        }
+    }
+
+    /// `slack_ns` is by how much a throttling may begin late: the kernel looks at each tick.
+    pub(super) fn finish(self, limit: RtLimit, slack_ns: u64) -> Throttlings {
+        let apart = |a: i64, b: i64| periods_apart(a, b, limit.period_ns, PARTS);
+        let least = limit.period_ns.saturating_sub(limit.period_ns / PARTS);
+        let least = least.saturating_sub(slack_ns);
+        let crowded =
+            |starts: &[i64]| starts.windows(2).any(|pair| pair[0].abs_diff(pair[1]) < least);
+        // A throttling three periods on is among the next ones, unless they are crowded.
+        let chained = |at: usize| {
+            let start = self.starts[at];
+            let near = |other: &&i64| start.abs_diff(**other) <= limit.period_ns.saturating_mul(4);
+            let before = self.starts[..at].iter().rev().take_while(near);
+            let behind = self.starts[at..].iter().skip(1).take_while(near);
+            before.map(|b| (*b, start)).chain(behind.map(|b| (start, *b))).any(|(a, b)| apart(a, b))
+        };
+        let (periodic, single): (Vec<usize>, Vec<usize>) =
+            (0..self.starts.len()).partition(|at| chained(*at));
+        let starts = |places: Vec<usize>| -> Vec<i64> {
+            places.into_iter().map(|at| self.starts[at]).collect()
+        };
+        let (periodic, single) = (starts(periodic), starts(single));
+        match (crowded(&self.starts), crowded(&periodic)) {
+            (false, _) => Throttlings { periodic, single },
+            (true, false) if periodic.len() >= FEWEST => {
+                Throttlings { periodic, single: Vec::new() }
+            }
+            _ => Throttlings::default(),
+        }
+    }
+}
+
+impl Throttlings {
+    /// Whether the gap that begins at `start` may be one, and if so, whether it is whole periods from another.
+    pub(super) fn of(&self, start: i64) -> Option<bool> {
+        let among = |starts: &[i64]| starts.binary_search(&start).is_ok();
+        match () {
+            () if among(&self.periodic) => Some(true),
+            () => among(&self.single).then_some(false),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: i64 = 1_000_000;
+    const LIMIT: RtLimit =
+        RtLimit { runtime_ns: 950_000_000, period_ns: 1_000_000_000, logged: false };
+
+    fn found(starts_ms: &[i64]) -> (usize, usize) {
+        let mut candidates = Candidates::default();
+        starts_ms.iter().for_each(|ms| candidates.push(ms * MS));
+        let found = candidates.finish(LIMIT, 4_000_000);
+        (found.periodic.len(), found.single.len())
+    }
+
+    #[test]
+    fn one_in_a_period_at_most() {
+        assert_eq!(found(&[950, 1_951, 2_955, 3_956]), (4, 0));
+        assert_eq!(found(&[950, 3_954]), (2, 0), "two between were overwritten");
+        assert_eq!(found(&[950]), (0, 1));
+        assert_eq!(found(&[950, 3_300]), (0, 2));
+        // Turns of a competitor, at a distance that no period is a multiple of, and at one that it is.
+        let turns =
+            |every: i64, till: i64| -> Vec<i64> { (0..till / every).map(|k| k * every).collect() };
+        assert_eq!(found(&turns(144, 1_300)), (0, 0));
+        assert_eq!(found(&turns(200, 9_000)), (0, 0));
+        // Throttlings among the turns of a competitor, which do not keep to the period.
+        assert_eq!(found(&[100, 950, 1_340, 1_951, 2_655, 2_953]), (3, 0));
+        assert_eq!(found(&[]), (0, 0));
+    }
+}
