@@ -37,6 +37,7 @@ CAUSES = {
     "deadline_budget": (VERMILION, "////"),
     "cgroup_quota": (VERMILION, "xxxx"),
     "stopped": (PURPLE, ""),
+    "irq_or_below": (BLACK, "///"),
     "below_kernel": (BLACK, ""),
     "unknown": (GREY, ""),
 }

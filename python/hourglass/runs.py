@@ -150,7 +150,8 @@ class Run:
 
         `seen` is 1 where the cause follows from what was seen, else it is the best explanation, with a
         `confidence` from 0 to 1. `to_thread` (a thread of the run) or `to_tid` (the kernel's number) had the
-        CPU, for longer than any other where the kernel was traced. `switched_ns` to `silent_ns` say where the time went, where the kernel was traced.
+        CPU. Where the kernel was traced that is who had it for the longest time, and `switched_ns` to `silent_ns`
+        say where the time went.
         """
         return Frame._of_native(self._data.gaps(), {"cause": _hourglass.CAUSES}, _GAPS_UNKNOWN)
 

@@ -6,10 +6,11 @@
 use hourglass_host::advice::machine;
 use hourglass_host::advice::throttling::{self, nanos};
 use hourglass_infer::cause::{
-    self, Attributed, CauseTally, Facts, KernelCoverage, Patterns, Quota, Remarks, RtLimit,
-    SwitchFacts, ThreadFacts,
+    self, Attributed, AttributedGap, CauseTally, Facts, InterruptFacts, KernelCoverage, Patterns,
+    Quota, Remarks, RtLimit, Sign, SwitchFacts, ThreadFacts, TickClock,
 };
 use hourglass_model::document::{RunDocument, ThreadReport, Warning};
+use hourglass_model::host::{CpuInterrupts, HostTick};
 use hourglass_model::kernel::KernelFacts;
 use hourglass_model::manifest::{EvidenceFacts, Manifest};
 use hourglass_model::{Cause, Interval, KernelEvent, Policy};
@@ -79,11 +80,14 @@ impl Explanation {
         events: impl IntoIterator<Item = Result<KernelEvent, E>>,
     ) -> Result<(), E> {
         let mut tally = CauseTally::new();
-        let mut failed = None;
+        let (mut failed, mut hosts) = (None, 0_u64);
         let mut gaps = self.gaps(intervals, events);
         for gap in gaps.by_ref() {
             match gap {
-                Ok(gap) => tally.push(&gap),
+                Ok(gap) => {
+                    tally.push(&gap);
+                    hosts += u64::from(is_hosts(&gap));
+                }
                 Err(error) => {
                     failed.get_or_insert(error);
                 }
@@ -98,9 +102,8 @@ impl Explanation {
                 ran.name = ran.tid.and_then(|tid| kernel.names.threads.get(&tid).cloned());
             });
         }
-        let below = result.causes.iter().any(|c| c.cause == Cause::BelowKernel.name());
         let mut warnings = warnings(&remarks, &result.threads);
-        warnings.extend(self.host_period().filter(|_| below));
+        warnings.extend(self.host_period().filter(|_| hosts >= FEWEST_OF_HOST));
         warnings.retain(|new| result.warnings.iter().all(|known| known.id != new.id));
         result.warnings.extend(warnings);
         failed.map_or(Ok(()), Err)
@@ -128,6 +131,17 @@ impl Explanation {
     }
 }
 
+/// Whether it is proven that a periodic gap was no interrupt of this kernel.
+fn is_hosts(gap: &AttributedGap) -> bool {
+    let proofs = [Sign::NoInterruptCounted, Sign::FewInterrupts, Sign::KernelSilent];
+    let periodic = gap.evidence.contains(Sign::Periodic);
+    let proven = proofs.into_iter().any(|sign| gap.evidence.contains(sign));
+    gap.cause == Cause::BelowKernel && periodic && proven
+}
+
+/// With fewer such gaps the host's period is not told.
+const FEWEST_OF_HOST: u64 = 5;
+
 /// What a run's document tells the inference.
 fn facts(document: &RunDocument) -> Facts {
     let manifest = &document.manifest;
@@ -144,9 +158,16 @@ fn facts(document: &RunDocument) -> Facts {
         period_ns,
         logged,
     });
+    let tick_ns = host.tick.map(|tick| tick.period_ns);
+    let of_cpu = |of: &CpuInterrupts| (of.cpu, interrupts(of, tick_ns, manifest.elapsed_ns));
     Facts {
         threads: threads(manifest, &document.result.threads),
         tick_hz: host.tick_hz,
+        tick_clock: host
+            .tick
+            .filter(|_| drifted_ns(manifest).is_some())
+            .and_then(|tick| tick_clock(tick, manifest.epoch.monotonic_ns)),
+        interrupts: change.into_iter().flat_map(|change| &change.interrupts).map(of_cpu).collect(),
         virtual_machine: host.virtual_machine.present,
         rt_limit,
         quota,
@@ -154,6 +175,22 @@ fn facts(document: &RunDocument) -> Facts {
         switches: switch_facts(manifest),
         ..Facts::default()
     }
+}
+
+/// Interrupts that were no ticks, at most: those of the timer may all be, but for as many as a tick has
+/// periods.
+fn interrupts(counted: &CpuInterrupts, tick_ns: Option<u64>, elapsed_ns: u64) -> InterruptFacts {
+    let ticks = tick_ns.and_then(|ns| elapsed_ns.checked_div(ns)).unwrap_or(0);
+    let most = counted.others.saturating_add(counted.timer.saturating_sub(ticks));
+    InterruptFacts { most, quiet: counted.quiet.clone() }
+}
+
+/// The tick on the time line of a run that began at `begun_ns` of `CLOCK_MONOTONIC`, against which it was
+/// calibrated at both ends.
+fn tick_clock(tick: HostTick, begun_ns: u64) -> Option<TickClock> {
+    let begun_ns = begun_ns.checked_rem(tick.period_ns)?;
+    let at_ns = i64::try_from(tick.phase_ns?).ok()?.checked_sub(i64::try_from(begun_ns).ok()?)?;
+    Some(TickClock { period_ns: tick.period_ns, at_ns, skew_ns: tick.skew_ns })
 }
 
 fn threads(

@@ -58,11 +58,12 @@ fn missed_below(thread: &ThreadOutcome) -> Option<Warning> {
     (tally.missed_below > 0).then(|| Warning {
         id: "missed-below-kernel".to_owned(),
         text: format!(
-            "thread {}: {} of {missed} missed deadlines are due to pauses below the kernel, in which the thread kept its \
-             CPU and did not run",
+            "thread {}: {} of {missed} missed deadlines are due to pauses in which the thread kept its CPU and did not \
+             run: interrupts, or what is below the kernel",
             thread.id, tally.missed_below
         ),
-        remedy: "a hypervisor or firmware took the CPU: measure on a machine of your own".to_owned(),
+        remedy: "hourglass show names the causes of the gaps; --trace tells interrupts from a hypervisor or firmware"
+            .to_owned(),
     })
 }
 

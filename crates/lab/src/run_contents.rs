@@ -242,6 +242,6 @@ mod tests {
             assert!(told.contains("--from TIME --to TIME"), "{told}");
         }
         let told = check(6_000_000, 6_000_000, 0).unwrap_err().to_string();
-        assert!(told.contains("take 1144 MiB of memory, more than there is"), "{told}");
+        assert!(told.contains("take 1430 MiB of memory, more than there is"), "{told}");
     }
 }

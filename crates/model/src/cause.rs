@@ -29,6 +29,8 @@ pub enum Cause {
     CgroupQuota,
     /// The thread was stopped by a signal.
     Stopped,
+    /// An interrupt or softirq that is no tick, or something below the kernel: it cannot be told which.
+    IrqOrBelow,
     /// Nothing that the kernel knows of: a hypervisor, or firmware.
     BelowKernel,
     /// Not known.
@@ -37,7 +39,7 @@ pub enum Cause {
 
 impl Cause {
     /// All.
-    pub const ALL: [Cause; 14] = [
+    pub const ALL: [Cause; 15] = [
         Cause::ContextSwitchVoluntary,
         Cause::ContextSwitchInvoluntary,
         Cause::ContextSwitch,
@@ -50,6 +52,7 @@ impl Cause {
         Cause::DeadlineBudget,
         Cause::CgroupQuota,
         Cause::Stopped,
+        Cause::IrqOrBelow,
         Cause::BelowKernel,
         Cause::Unknown,
     ];
@@ -70,6 +73,7 @@ impl Cause {
             Cause::DeadlineBudget => "deadline_budget",
             Cause::CgroupQuota => "cgroup_quota",
             Cause::Stopped => "stopped",
+            Cause::IrqOrBelow => "irq_or_below",
             Cause::BelowKernel => "below_kernel",
             Cause::Unknown => "unknown",
         }

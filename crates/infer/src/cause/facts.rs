@@ -15,6 +15,10 @@ pub struct Facts {
     pub threads: BTreeMap<u32, ThreadFacts>,
     /// Timer ticks per second, where the kernel told.
     pub tick_hz: Option<u32>,
+    /// Where the kernel's tick lies on the run's time line, where that is known.
+    pub tick_clock: Option<TickClock>,
+    /// Interrupts of the CPUs, where the kernel's counts were read.
+    pub interrupts: BTreeMap<u32, InterruptFacts>,
     /// Whether a hypervisor is below the kernel.
     pub virtual_machine: Option<bool>,
     /// What keeps real-time threads from using all of a CPU.
@@ -34,6 +38,8 @@ impl Default for Facts {
         Facts {
             threads: BTreeMap::new(),
             tick_hz: None,
+            tick_clock: None,
+            interrupts: BTreeMap::new(),
             virtual_machine: None,
             rt_limit: None,
             quota: None,
@@ -41,6 +47,36 @@ impl Default for Facts {
             switches: None,
             reported_ns: REPORTED_NS,
         }
+    }
+}
+
+/// The kernel's tick on the run's time line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TickClock {
+    /// Distance of the ticks of a CPU, ns; not 0.
+    pub period_ns: u64,
+    /// A moment at which CPU 0 has one, ns from the run's start.
+    pub at_ns: i64,
+    /// By how much it comes later on each further CPU, ns.
+    pub skew_ns: u64,
+}
+
+/// Interrupts of a CPU in the run, ticks apart.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InterruptFacts {
+    /// How many there were, at most.
+    pub most: u64,
+    /// Stretches of the run in which there was none, ns from its start, ascending.
+    pub quiet: Vec<(i64, i64)>,
+}
+
+impl InterruptFacts {
+    /// Whether all of a gap lies where there was none.
+    #[must_use]
+    pub fn is_quiet(&self, start_ns: i64, end_ns: i64) -> bool {
+        let behind = self.quiet.partition_point(|(from, _)| *from <= start_ns);
+        let before = behind.checked_sub(1).and_then(|at| self.quiet.get(at));
+        before.is_some_and(|(_, to)| end_ns <= *to)
     }
 }
 

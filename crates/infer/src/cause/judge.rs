@@ -16,15 +16,20 @@ use super::switched::Switched;
 const DELIVERY_NS: u64 = 50_000;
 /// A wait was counted for a thread that never waits: it was stopped, or waited for a page.
 const STOPPED: f64 = 0.8;
-/// Nothing cleared the critical section, no tick was due, and there is a hypervisor: of such gaps
-/// 9 in 10 had no event of the kernel.
-const BELOW_VIRTUAL: f64 = 0.85;
-/// The same without a known hypervisor: an interrupt is as likely as firmware.
-const BELOW_UNKNOWN: f64 = 0.4;
-/// The same where gaps of that size are periodic.
-const BELOW_PERIODIC: f64 = 0.95;
+/// No interrupt but ticks was counted while the gap was: of 2,000 such gaps 2 had an event of the kernel.
+const BELOW_QUIET: f64 = 0.98;
+/// Gaps of that size are periodic, and their period is not the tick's.
+const BELOW_PERIODIC: f64 = 0.97;
+/// It is shorter than half of the shortest ticks, in a virtual machine.
+const BELOW_SHORT: f64 = 0.97;
+/// Of gaps of that size no more than this part can be interrupts; half of it is to be expected.
+const MOST_INTERRUPTS: f64 = 0.1;
+/// An interrupt, or what is below the kernel.
+const IRQ_OR_BELOW: f64 = 0.97;
+/// The critical section was cleared, and a tick was due, although most gaps there are something else.
+const TICK_CLEARED: f64 = 0.9;
 /// The critical section was cleared, nothing was counted: an interrupt that thought of switching.
-const INTERRUPT_CLEARED: f64 = 0.9;
+const INTERRUPT_CLEARED: f64 = 0.7;
 /// The same where all that is known is that no switch is possible (section 4, third rule).
 const INTERRUPT_BY_RULE: f64 = 0.6;
 /// The kernel recorded nothing, but lost events somewhere in the run.
@@ -61,8 +66,16 @@ pub(super) struct Case<'a> {
     pub(super) highest: bool,
     pub(super) stops: Stops,
     pub(super) tick: Option<f64>,
+    /// Whether a tick is where the gap is, even if ticks do not show among the gaps.
+    pub(super) tick_due: bool,
     pub(super) ticks_known: bool,
     pub(super) periodic: bool,
+    /// Whether it is shorter than any interrupt.
+    pub(super) too_short: bool,
+    /// Whether no interrupt but ticks was counted meanwhile.
+    pub(super) quiet: bool,
+    /// Which part of the gaps of that size interrupts can be at most, where that is known.
+    pub(super) interrupts_share: Option<f64>,
     pub(super) signs: Signs,
 }
 
@@ -158,6 +171,9 @@ impl Case<'_> {
     fn silent(&mut self, told: &Told) -> (Cause, Basis) {
         if told.complete {
             self.signs.insert(Sign::KernelSilent);
+            if self.periodic {
+                self.signs.insert(Sign::Periodic);
+            }
             return (Cause::BelowKernel, Basis::Seen);
         }
         match self.counted_switch() {
@@ -269,12 +285,18 @@ impl Case<'_> {
             };
             return (Cause::TimerTick, Basis::Inferred { confidence });
         }
+        if self.signs.contains(Sign::Cleared) && self.tick_due {
+            self.signs.insert(Sign::OnTickGrid);
+            return (Cause::TimerTick, Basis::Inferred { confidence: TICK_CLEARED });
+        }
         if self.signs.contains(Sign::Cleared) {
             return (Cause::Irq, Basis::Inferred { confidence: INTERRUPT_CLEARED });
         }
         self.below()
     }
 
+    /// No switch, no fault, no tick: an interrupt, or what is below the kernel. The kernel's counts of interrupts
+    /// say when there was none, or how few there were for so many gaps.
     fn below(&mut self) -> (Cause, Basis) {
         let machine = self.facts.virtual_machine;
         if machine == Some(true) {
@@ -284,13 +306,24 @@ impl Case<'_> {
             self.signs.insert(Sign::Periodic);
         }
         let inferred = |cause, confidence| (cause, Basis::Inferred { confidence });
-        match (machine, self.periodic) {
-            (Some(true), true) => inferred(Cause::BelowKernel, BELOW_PERIODIC),
-            // Where the tick's grid is not known, some of these are ticks.
-            (Some(true), false) if self.ticks_known => inferred(Cause::BelowKernel, BELOW_VIRTUAL),
-            (Some(true), false) => inferred(Cause::BelowKernel, BELOW_UNKNOWN),
-            (Some(false), _) => inferred(Cause::Irq, INTERRUPT_BY_RULE),
-            (None, _) => inferred(Cause::BelowKernel, BELOW_UNKNOWN),
+        if self.quiet {
+            self.signs.insert(Sign::NoInterruptCounted);
+            return inferred(Cause::BelowKernel, BELOW_QUIET);
+        }
+        if machine == Some(true) && self.periodic {
+            return inferred(Cause::BelowKernel, BELOW_PERIODIC);
+        }
+        if let Some(share) = self.interrupts_share.filter(|share| *share <= MOST_INTERRUPTS) {
+            self.signs.insert(Sign::FewInterrupts);
+            return inferred(Cause::BelowKernel, (1.0 - share / 2.0).min(BELOW_QUIET));
+        }
+        if machine == Some(true) && self.too_short {
+            self.signs.insert(Sign::ShorterThanTicks);
+            return inferred(Cause::BelowKernel, BELOW_SHORT);
+        }
+        match machine {
+            Some(false) => inferred(Cause::Irq, INTERRUPT_BY_RULE),
+            _ => inferred(Cause::IrqOrBelow, IRQ_OR_BELOW),
         }
     }
 

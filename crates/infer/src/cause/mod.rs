@@ -10,10 +10,12 @@
 //!
 //! # How a gap gets its cause
 //!
-//! `infer::cause` reads a trace twice. `survey` learns what only many gaps show: the grid of the tick on
-//! each CPU (`grid.rs`: a histogram of phases in windows, so that a grid kept by another clock is followed),
-//! periods of gaps of one size (`repeats.rs`: the host's tick), throttlings a period apart, ends of gaps at
-//! replenishments and quota periods. `attribute` then takes intervals and kernel events in order.
+//! `infer::cause` reads a trace twice. `survey` learns what only many gaps show: how many gaps hold a tick
+//! (`tick.rs`: its moments are known by `CLOCK_MONOTONIC`; where they are not, `grid.rs` looks for the grid of the
+//! tick on each CPU: a histogram of phases in windows, so that a grid kept by another clock is followed),
+//! periods of gaps of one size (`repeats.rs`: the host's tick), throttlings a period apart (`throttled.rs`), ends of
+//! gaps at replenishments, where a quota's periods begin (`quota.rs`), and how many gaps of each size interrupts
+//! can be by the kernel's counts. `attribute` then takes intervals and kernel events in order.
 //! `kernel.rs` keeps an account for each thread from the end of its last interval on: where the time went,
 //! who took the CPU for how long, in which state the thread left it. `judge.rs` has the rules in order: the kernel's
 //! events, what the thread found out itself, interleaving and priorities (section 4), statistics. `Basis`
@@ -30,14 +32,19 @@ mod kernel;
 mod quota;
 mod repeats;
 mod signs;
+mod sizes;
 mod stream;
 mod survey;
 mod switched;
 mod tally;
 mod throttled;
+mod tick;
 
 pub use attribution::{Attribution, Remarks};
-pub use facts::{Facts, KernelCoverage, Quota, REPORTED_NS, RtLimit, SwitchFacts, ThreadFacts};
+pub use facts::{
+    Facts, InterruptFacts, KernelCoverage, Quota, REPORTED_NS, RtLimit, SwitchFacts, ThreadFacts,
+    TickClock,
+};
 pub use gap::{AttributedGap, Basis, Composition, Ran, Share, Successor};
 pub use signs::{Sign, Signs};
 pub use stream::{Attributed, attribute, survey};

@@ -34,7 +34,7 @@ pub enum Sign {
     Yielded = 12,
     /// No thread of the run has a higher priority, and this one never waits.
     HighestPriority = 13,
-    /// The gap began on the grid of the timer tick.
+    /// The gap holds a tick, or begins on the grid of the tick where its moments had to be found.
     OnTickGrid = 14,
     /// Gaps of this size come back at a fixed distance.
     Periodic = 15,
@@ -60,11 +60,17 @@ pub enum Sign {
     RecordedSwitch = 25,
     /// The records of the thread's switches have none here, and none is missing.
     NoRecordedSwitch = 26,
+    /// No interrupt but ticks was counted meanwhile.
+    NoInterruptCounted = 27,
+    /// Fewer interrupts were counted in the run than there are such gaps.
+    FewInterrupts = 28,
+    /// It is too short to be an interrupt: ticks take at least twice as long.
+    ShorterThanTicks = 29,
 }
 
 impl Sign {
     /// All.
-    pub const ALL: [Sign; 27] = [
+    pub const ALL: [Sign; 30] = [
         Sign::KernelSwitch,
         Sign::KernelWork,
         Sign::KernelSilent,
@@ -92,6 +98,9 @@ impl Sign {
         Sign::ThrottlingLogged,
         Sign::RecordedSwitch,
         Sign::NoRecordedSwitch,
+        Sign::NoInterruptCounted,
+        Sign::FewInterrupts,
+        Sign::ShorterThanTicks,
     ];
 
     /// What a person reads.
@@ -112,7 +121,7 @@ impl Sign {
             Sign::CpuChanged => "the CPU changed",
             Sign::Yielded => "the thread had yielded",
             Sign::HighestPriority => "the thread has the highest priority and never waits",
-            Sign::OnTickGrid => "it began on the grid of the tick",
+            Sign::OnTickGrid => "it is where a tick is",
             Sign::Periodic => "gaps of its size are periodic",
             Sign::ThrottlingLength => "it is as long as throttling stops a thread",
             Sign::ThrottlingPeriod => "such gaps are a throttling period apart",
@@ -125,6 +134,9 @@ impl Sign {
             Sign::ThrottlingLogged => "the kernel's log says that it throttles",
             Sign::RecordedSwitch => "a switch was recorded",
             Sign::NoRecordedSwitch => "no switch was recorded",
+            Sign::NoInterruptCounted => "no interrupt but ticks was counted",
+            Sign::FewInterrupts => "far fewer interrupts were counted than there are such gaps",
+            Sign::ShorterThanTicks => "it is far shorter than ticks are",
         }
     }
 }

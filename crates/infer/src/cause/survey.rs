@@ -12,7 +12,9 @@ use super::gap::length_ns;
 use super::grid::{Grid, GridFinder};
 use super::quota::{QuotaFinder, QuotaPeriods};
 use super::repeats::{RepeatFinder, Repeats};
+use super::sizes::Sizes;
 use super::throttled::{Candidates, Throttlings};
+use super::tick::TickGaps;
 
 /// Ticks per second that kernels are built with.
 const TICK_RATES: [u32; 4] = [1_000, 300, 250, 100];
@@ -46,21 +48,75 @@ struct Thread {
     replenished: Option<GridFinder>,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Cpu {
     occupant: Option<u32>,
+    /// Where the tick's moments are known.
+    clocked: Option<TickGaps>,
+    /// Where they are not.
     ticks: Vec<GridFinder>,
+    kept: Sizes,
     repeats: RepeatFinder,
 }
 
 /// What the gaps of a trace have in common.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Patterns {
-    pub(super) ticks: BTreeMap<u32, Grid>,
+    pub(super) ticks: BTreeMap<u32, Ticks>,
     pub(super) repeats: BTreeMap<u32, Repeats>,
+    /// Gaps that were no switch and no tick.
+    pub(super) kept: BTreeMap<u32, Sizes>,
     pub(super) throttlings: BTreeMap<u32, Throttlings>,
     pub(super) replenished: BTreeMap<u32, Grid>,
     pub(super) quota: Option<QuotaPeriods>,
+}
+
+/// The ticks of a CPU.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Ticks {
+    /// On a grid that is known.
+    Clocked(Box<TickGaps>),
+    /// On a grid that was found.
+    Found(Grid),
+}
+
+impl Ticks {
+    /// The number of the tick that a gap is.
+    pub(super) fn point(&self, start: i64, end: i64) -> Option<i64> {
+        match self {
+            Ticks::Clocked(gaps) => gaps.grid().point(start, end),
+            Ticks::Found(grid) => grid.point(start),
+        }
+    }
+
+    /// Whether they show among the gaps.
+    pub(super) fn show(&self) -> bool {
+        match self {
+            Ticks::Clocked(gaps) => gaps.shows(),
+            Ticks::Found(_) => true,
+        }
+    }
+
+    /// A gap shorter than this, ns, is no interrupt.
+    pub(super) fn too_short_ns(&self) -> Option<u64> {
+        match self {
+            Ticks::Clocked(gaps) => gaps.too_short_ns(),
+            Ticks::Found(_) => None,
+        }
+    }
+
+    /// Whether its moments are known, and did not have to be found.
+    pub(super) fn is_clocked(&self) -> bool {
+        matches!(self, Ticks::Clocked(_))
+    }
+
+    /// How sure that is, from 0 to 1.
+    pub(super) fn confidence(&self) -> f64 {
+        match self {
+            Ticks::Clocked(gaps) => gaps.confidence(),
+            Ticks::Found(grid) => grid.confidence(),
+        }
+    }
 }
 
 /// The timer tick of a CPU as its gaps show it.
@@ -101,7 +157,8 @@ impl<'a> Survey<'a> {
     /// Takes the next interval, in order of start.
     pub fn push(&mut self, interval: &Interval) {
         let facts = self.facts;
-        let cpu = self.cpus.entry(interval.cpu).or_insert_with(|| Cpu::new(facts));
+        let number = interval.cpu;
+        let cpu = self.cpus.entry(number).or_insert_with(|| Cpu::new(facts, number));
         cpu.pass(length_ns(interval.start_ns, interval.end_ns));
         let before = cpu.occupant.replace(interval.thread);
         if let Some(other) = before.filter(|other| *other != interval.thread)
@@ -159,8 +216,13 @@ impl<'a> Survey<'a> {
         for (number, cpu) in self.cpus {
             // Ticks of a slow rate lie on the grid of a fast one, seldom: the fastest rate whose
             // points mostly have a gap is the right one.
-            let tick = cpu.ticks.into_iter().filter_map(GridFinder::finish).next();
+            let found = cpu.ticks.into_iter().filter_map(GridFinder::finish).next();
+            let tick = match cpu.clocked {
+                Some(gaps) => Some(Ticks::Clocked(Box::new(gaps))),
+                None => found.map(Ticks::Found),
+            };
             patterns.repeats.insert(number, cpu.repeats.finish());
+            patterns.kept.insert(number, cpu.kept);
             if let Some(tick) = tick {
                 patterns.ticks.insert(number, tick);
             }
@@ -181,11 +243,12 @@ impl<'a> Survey<'a> {
 impl Patterns {
     /// The timer ticks that were found, by CPU.
     pub fn ticks(&self) -> impl Iterator<Item = TickFound> + '_ {
-        self.ticks.iter().map(|(cpu, grid)| TickFound {
-            cpu: *cpu,
-            period_ns: grid.period_ns.unsigned_abs(),
-            seen_per_mille: grid.share_per_mille(),
-            confidence: grid.confidence(),
+        self.ticks.iter().filter(|(_, ticks)| ticks.show()).map(|(cpu, ticks)| {
+            let (period_ns, seen_per_mille) = match ticks {
+                Ticks::Clocked(gaps) => (gaps.period_ns(), gaps.share_per_mille()),
+                Ticks::Found(grid) => (grid.period_ns.unsigned_abs(), grid.share_per_mille()),
+            };
+            TickFound { cpu: *cpu, period_ns, seen_per_mille, confidence: ticks.confidence() }
         })
     }
 
@@ -258,7 +321,8 @@ const MOST_TICK_NS: u64 = 10_000_000;
 
 /// The distance of the kernel's ticks, or the longest that there is.
 pub(super) fn longest_tick_ns(facts: &Facts) -> u64 {
-    facts.tick_hz.map_or(MOST_TICK_NS, tick_ns)
+    let known = facts.tick_clock.map(|clock| clock.period_ns);
+    known.or(facts.tick_hz.map(tick_ns)).unwrap_or(MOST_TICK_NS)
 }
 
 /// Whether the thread itself found out that it had been off the CPU.
@@ -310,29 +374,39 @@ impl Thread {
 }
 
 impl Cpu {
-    fn new(facts: &Facts) -> Cpu {
+    fn new(facts: &Facts, cpu: u32) -> Cpu {
+        let clocked = facts.tick_clock.and_then(|clock| TickGaps::new(clock, cpu));
         let finders = |rates: &[u32], one_in: u64| -> Vec<GridFinder> {
             let finder = |hz: &u32| GridFinder::new(tick_ns(*hz), one_in);
             rates.iter().filter_map(finder).collect()
         };
         let ticks = match facts.tick_hz {
+            _ if clocked.is_some() => Vec::new(),
             Some(hz) => finders(&[hz], TICKS_KNOWN),
             None => finders(&TICK_RATES, TICKS_GUESSED),
         };
-        Cpu { occupant: None, ticks, repeats: RepeatFinder::default() }
+        Cpu {
+            occupant: None,
+            clocked,
+            ticks,
+            kept: Sizes::default(),
+            repeats: RepeatFinder::default(),
+        }
     }
 
     fn pass(&mut self, ns: u64) {
         self.ticks.iter_mut().for_each(|finder| finder.pass(ns));
+        self.clocked.iter_mut().for_each(|gaps| gaps.pass(ns));
     }
 
     fn learn(&mut self, gap: &Gap, cleared: Option<bool>) {
-        let mut on_grid = false;
+        let mut on_grid = self.clocked.as_mut().is_some_and(|gaps| gaps.push(gap.start, gap.end));
         for finder in &mut self.ticks {
             finder.push(gap.start);
             on_grid |= finder.holds(gap.start);
         }
         if !on_grid && cleared != Some(true) {
+            self.kept.push(gap.length);
             self.repeats.push(gap.start, gap.length);
         }
     }

@@ -1,7 +1,8 @@
 //! What a trace should not contain: read as far as it is sound, and said; never a panic.
 
 use hourglass_infer::cause::{
-    CauseTally, Facts, KernelCoverage, Quota, RtLimit, SwitchFacts, ThreadFacts,
+    CauseTally, Facts, InterruptFacts, KernelCoverage, Quota, RtLimit, SwitchFacts, ThreadFacts,
+    TickClock,
 };
 use hourglass_model::{
     Counted, Evidence, Interval, KernelEvent, KernelEventKind as Kind, Onset, Policy,
@@ -119,6 +120,18 @@ fn any_facts() -> impl Strategy<Value = Facts> {
             Facts {
                 threads,
                 tick_hz,
+                tick_clock: limit.map(|(period_ns, at)| TickClock {
+                    period_ns,
+                    at_ns: at as i64,
+                    skew_ns: period_ns ^ at,
+                }),
+                interrupts: quota
+                    .map(|(at, most)| {
+                        let quiet = vec![(at as i64, i64::MAX), (i64::MIN, at as i64)];
+                        (0, InterruptFacts { most, quiet })
+                    })
+                    .into_iter()
+                    .collect(),
                 virtual_machine,
                 rt_limit: limit.map(|(runtime_ns, period_ns)| RtLimit {
                     runtime_ns,

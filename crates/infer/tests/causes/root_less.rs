@@ -1,6 +1,8 @@
 //! Gaps with the recorder's own evidence, without the kernel's events.
 
-use hourglass_infer::cause::{Basis, Sign};
+use std::collections::BTreeMap;
+
+use hourglass_infer::cause::{AttributedGap, Basis, Facts, InterruptFacts, Sign, TickClock};
 use hourglass_model::{Cause, Counted, Evidence, Onset, Policy};
 
 use crate::generator::{Dice, MS, Planted, SECOND, US, interval, periodic, random, trace, woven};
@@ -46,18 +48,34 @@ fn switches_are_told_from_interrupts() {
     }
 }
 
+/// The guest's tick at 1.234567 ms of every 4 ms.
+const TICK: TickClock = TickClock { period_ns: 4_000_000, at_ns: 1_234_567, skew_ns: 0 };
+
+/// No interrupt came to CPU 1 but ticks.
+fn quiet(until: i64) -> BTreeMap<u32, InterruptFacts> {
+    [(1, InterruptFacts { most: 0, quiet: vec![(0, until)] })].into()
+}
+
 #[test]
 fn ticks_and_the_host_are_told_apart() {
     let mut dice = Dice::new(42);
     let planted = virtual_machine(&mut dice, 10 * SECOND, 20 * MS);
     let trace = trace(&mut dice, 0, 1, &planted, 10 * SECOND, true);
-    for hz in [Some(250), None] {
-        let facts = hourglass_infer::cause::Facts { tick_hz: hz, ..facts(&[Policy::Other(0)]) };
+    for (virtual_machine, tick_hz, tick_clock) in [
+        (true, Some(250), Some(TICK)),
+        (true, None, Some(TICK)),
+        (false, Some(250), None),
+        (false, None, None),
+    ] {
+        let interrupts = quiet(10 * SECOND);
+        let virtual_machine = Some(virtual_machine);
+        let known = facts(&[Policy::Other(0)]);
+        let facts = Facts { tick_hz, tick_clock, interrupts, virtual_machine, ..known };
         let (found, patterns, _) = attributed(&facts, &trace, &[]);
         let tick = of(&found, &planted, Cause::TimerTick);
-        assert!(tick.precision >= 0.95 && tick.recall >= 0.97, "{hz:?}: {tick:?}");
+        assert!(tick.precision >= 0.95 && tick.recall >= 0.97, "{tick_hz:?}: {tick:?}");
         let below = of(&found, &planted, Cause::BelowKernel);
-        assert!(below.precision >= 0.97 && below.recall >= 0.95, "{hz:?}: {below:?}");
+        assert!(below.precision >= 0.97 && below.recall >= 0.95, "{tick_hz:?}: {below:?}");
         let ticks: Vec<_> = patterns.ticks().collect();
         assert_eq!((ticks.len(), ticks[0].cpu, ticks[0].period_ns), (1, 1, 4_000_000));
         // A confidence is worth what it says: that many of them are right, within some per cent.
@@ -69,6 +87,70 @@ fn ticks_and_the_host_are_told_apart() {
         let mean = sure.iter().sum::<f64>() / sure.len() as f64;
         assert!((mean - tick.precision).abs() < 0.05, "{mean} for {}", tick.precision);
     }
+}
+
+/// Issue 19: a host with a tick of the same distance, three times as visible as the guest's own, which a
+/// competitor has mostly hidden. Only moments tell them apart; what is on the other grid is the host's.
+#[test]
+fn the_hosts_tick_of_the_same_distance_is_not_the_guests() {
+    let mut dice = Dice::new(46);
+    let until = 10 * SECOND;
+    let mut all = periodic(
+        &mut dice,
+        Cause::BelowKernel,
+        [3_100_000, 4 * MS, 3 * US],
+        [20 * US, 30 * US],
+        until,
+    );
+    let mut ticks = periodic(
+        &mut dice,
+        Cause::TimerTick,
+        [1_234_567, 4 * MS, 5 * US],
+        [12 * US, 26 * US],
+        until,
+    );
+    ticks.retain(|_| dice.one_in(3));
+    all.extend(ticks);
+    all.extend(random(&mut dice, Cause::ContextSwitchInvoluntary, 9 * MS, [2 * MS, 4 * MS], until));
+    let planted = woven(all);
+    let trace = trace(&mut dice, 0, 1, &planted, until, true);
+    let known = Facts { tick_clock: Some(TICK), ..facts(&[Policy::Other(0)]) };
+    let (found, _, _) = attributed(&known, &trace, &[]);
+    let tick = of(&found, &planted, Cause::TimerTick);
+    assert!(tick.precision >= 0.97 && tick.recall >= 0.97, "{tick:?}");
+    let host = of(&found, &planted, Cause::BelowKernel);
+    assert!(host.precision >= 0.97 && host.recall >= 0.9, "{host:?}");
+    // Where the moments are not known, nobody can be sure of either.
+    let (found, _, _) = attributed(&facts(&[Policy::Other(0)]), &trace, &[]);
+    assert!(found.iter().all(|gap| gap.cause != Cause::TimerTick || gap.confidence() < 0.5));
+}
+
+/// Issue 19: without the kernel's counts a gap that is no tick may be a device's or the host's; with them, it is
+/// known where there was no interrupt, and where there were far fewer than gaps.
+#[test]
+fn interrupts_and_the_host_are_told_apart_by_the_kernels_counts() {
+    let mut dice = Dice::new(47);
+    let until = 10 * SECOND;
+    let mut all = random(&mut dice, Cause::BelowKernel, 5 * MS, [6 * US, 60 * US], until);
+    all.extend(random(&mut dice, Cause::Irq, 60 * MS, [6 * US, 60 * US], until / 2));
+    let planted = woven(all);
+    let trace = trace(&mut dice, 0, 1, &planted, until, true);
+    let irqs = planted.iter().filter(|p| p.cause == Cause::Irq).count() as u64;
+    let of_counts = |most: u64, quiet: Vec<(i64, i64)>| {
+        let interrupts = [(1, InterruptFacts { most, quiet })].into();
+        let facts = Facts { interrupts, ..facts(&[Policy::Other(0)]) };
+        attributed(&facts, &trace, &[]).0
+    };
+    let late = |p: &Planted| p.start >= until / 2;
+    let below = |gap: &AttributedGap| gap.cause == Cause::BelowKernel;
+    let found = of_counts(irqs * 20, Vec::new());
+    assert!(found.iter().all(|gap| matches!(gap.cause, Cause::IrqOrBelow | Cause::Irq)));
+    let found = of_counts(irqs * 20, vec![(until / 2, until)]);
+    let score = crate::support::score(&found, &planted, late, below);
+    assert!(score.precision == 1.0 && score.recall > 0.98, "{score:?}");
+    let few = of_counts(irqs, Vec::new());
+    assert!(few.iter().filter(|gap| below(gap)).count() > few.len() / 2);
+    assert!(few.iter().filter(|gap| below(gap)).all(|gap| gap.confidence() < 0.98));
 }
 
 /// Issue 19: of ten stops beside a competitor all were called involuntary, for certain.

@@ -26,3 +26,26 @@ fn what_is_missing_is_said() {
     let damaged = Remarks { events_refused: true, in_holes: 2, out_of_order: 1, ..sound };
     assert_eq!(ids(damaged), ["kernel-clock", "kernel-holes", "records-overlap"]);
 }
+
+/// The tick lies on multiples of its length on `CLOCK_MONOTONIC`, the run begins anywhere.
+#[test]
+fn the_tick_is_put_on_the_runs_time_line() {
+    let tick = HostTick { period_ns: 4_000_000, phase_ns: Some(0), skew_ns: 7 };
+    let clock = tick_clock(tick, 10_500_000).unwrap();
+    assert_eq!((clock.period_ns, clock.at_ns, clock.skew_ns), (4_000_000, -2_500_000, 7));
+    assert_eq!(tick_clock(HostTick { phase_ns: None, ..tick }, 10_500_000), None);
+    assert_eq!(tick_clock(HostTick { period_ns: 0, ..tick }, 10_500_000), None);
+}
+
+/// As many timer interrupts as a run has ticks are ticks.
+#[test]
+fn interrupts_are_counted_without_ticks() {
+    let quiet = vec![(5, 9)];
+    let counted = CpuInterrupts { cpu: 1, timer: 987, others: 62, softirqs: 20, quiet };
+    let second = 3_000_000_000;
+    assert_eq!(interrupts(&counted, Some(4_000_000), second).most, 62 + 237);
+    assert_eq!(interrupts(&counted, None, second).most, 62 + 987);
+    assert!(interrupts(&counted, None, second).is_quiet(5, 9));
+    assert!(!interrupts(&counted, None, second).is_quiet(4, 9));
+    assert!(!interrupts(&counted, None, second).is_quiet(6, 10));
+}

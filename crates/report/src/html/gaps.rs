@@ -28,7 +28,7 @@ impl Gap<'_> {
 
 /// What a gap may be, in words; the causes first, in the order of [`Cause::ALL`], then what the
 /// recorder knows without a cause. The style sheet has a colour for each, by number.
-pub(super) const KINDS: [&str; 17] = [
+pub(super) const KINDS: [&str; 18] = [
     "context switch, voluntary",
     "context switch, involuntary",
     "context switch",
@@ -41,6 +41,7 @@ pub(super) const KINDS: [&str; 17] = [
     "deadline budget used up",
     "cgroup quota used up",
     "stopped by a signal",
+    "interrupt or below the kernel",
     "below the kernel",
     "unknown",
     "short, or no cause known",
@@ -48,9 +49,9 @@ pub(super) const KINDS: [&str; 17] = [
     "moved to another CPU",
 ];
 
-const WITHOUT_CAUSE: usize = 14;
-const YIELDED: usize = 15;
-const MOVED: usize = 16;
+const WITHOUT_CAUSE: usize = 15;
+const YIELDED: usize = 16;
+const MOVED: usize = 17;
 
 /// The kind of a cause.
 pub(super) fn kind_of(cause: Cause) -> usize {

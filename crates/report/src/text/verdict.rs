@@ -52,6 +52,7 @@ fn words(cause: Cause) -> &'static str {
         Cause::DeadlineBudget => "used-up budgets of the deadline class",
         Cause::CgroupQuota => "the control group's quota",
         Cause::Stopped => "stops by a signal",
+        Cause::IrqOrBelow => "interrupts or what is below the kernel (which of them is not known)",
         Cause::BelowKernel => "what is below the kernel (hypervisor or firmware)",
         Cause::Unknown => "causes not known",
     }

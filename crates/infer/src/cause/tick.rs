@@ -1,0 +1,160 @@
+//! The tick where its moments are known: which gaps hold one, and how sure that is.
+//!
+//! The kernel's tick lies on a grid of `CLOCK_MONOTONIC`. A gap that is no switch and holds a point of that grid,
+//! or begins right behind one, is the tick. In a virtual machine another grid of the same distance is the host's.
+
+use super::facts::TickClock;
+use super::gap::length_ns;
+use super::sizes::Sizes;
+
+/// A tick that is late begins within this behind its point, ns: measured in a virtual machine.
+const LATE_NS: i64 = 40_000;
+
+/// With fewer gaps that hold a tick nothing is said.
+const FEWEST: u64 = 3;
+/// Of the gaps that hold a tick so many are the tick's, where nothing else is there; and what is lost of that
+/// where all would be there by chance. Measured, `bench/record/infer-calibration-*`.
+const TICK: f64 = 0.98;
+const OTHER_AT_CHANCE: f64 = 0.1;
+/// With fewer ticks nothing is known of how short they are.
+const FEWEST_LENGTHS: u64 = 50;
+/// One tick in so many is shorter than the shortest that counts.
+const SHORT_ONE_IN: u64 = 20;
+
+/// Follows what the gaps of one CPU have to do with its tick.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct TickGaps {
+    grid: TickGrid,
+    /// Time in which ticks were to be expected, ns.
+    passed_ns: u64,
+    /// Gaps that hold a point, and how many by powers of two of their lengths in ns.
+    hits: u64,
+    lengths: Sizes,
+    /// Gaps that do not, and for how long each of them, with the time behind a point, would have held one.
+    others: u64,
+    others_ns: u64,
+}
+
+/// The points of a CPU's tick.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct TickGrid {
+    period_ns: i64,
+    at_ns: i64,
+}
+
+impl TickGrid {
+    /// That of `cpu`; `None` for a period that is none.
+    pub(super) fn new(clock: TickClock, cpu: u32) -> Option<TickGrid> {
+        let period_ns = i64::try_from(clock.period_ns).ok().filter(|ns| *ns > LATE_NS)?;
+        let skew_ns = clock.skew_ns.saturating_mul(u64::from(cpu)) % clock.period_ns;
+        let at_ns = clock.at_ns.rem_euclid(period_ns).saturating_add_unsigned(skew_ns);
+        Some(TickGrid { period_ns, at_ns })
+    }
+
+    /// The number of the point that a gap holds or begins right behind.
+    pub(super) fn point(&self, start: i64, end: i64) -> Option<i64> {
+        let last = end.saturating_sub(self.at_ns).div_euclid(self.period_ns);
+        let at = self.at_ns.saturating_add(last.saturating_mul(self.period_ns));
+        (start.saturating_sub(LATE_NS) <= at).then_some(last)
+    }
+}
+
+impl TickGaps {
+    pub(super) fn new(clock: TickClock, cpu: u32) -> Option<TickGaps> {
+        Some(TickGaps { grid: TickGrid::new(clock, cpu)?, ..TickGaps::default() })
+    }
+
+    pub(super) fn grid(&self) -> &TickGrid {
+        &self.grid
+    }
+
+    /// A thread ran for so long.
+    pub(super) fn pass(&mut self, ns: u64) {
+        self.passed_ns = self.passed_ns.saturating_add(ns);
+    }
+
+    /// A gap in which the thread kept its CPU. Whether it holds a point.
+    pub(super) fn push(&mut self, start: i64, end: i64) -> bool {
+        let held = self.grid.point(start, end).is_some();
+        if held {
+            self.hits = self.hits.saturating_add(1);
+            self.lengths.push(length_ns(start, end));
+        } else {
+            let reach = length_ns(start, end).saturating_add(LATE_NS.unsigned_abs());
+            self.others = self.others.saturating_add(1);
+            self.others_ns = self.others_ns.saturating_add(reach);
+        }
+        held
+    }
+
+    /// How likely a gap that holds a point is there for the tick, from 0 to 1. In such a gap is a tick; that
+    /// something else took longer is the more likely the more gaps chance puts there.
+    pub(super) fn confidence(&self) -> f64 {
+        let one_of = 1.0 / (self.hits as f64 + 2.0);
+        (TICK - OTHER_AT_CHANCE * self.by_chance() - one_of).clamp(0.0, 1.0)
+    }
+
+    /// Which part of the gaps that hold a point would be there without a tick, by the gaps elsewhere.
+    fn by_chance(&self) -> f64 {
+        let there = self.others_ns as f64 / (self.grid.period_ns.max(1) as f64);
+        there / self.hits.max(1) as f64
+    }
+
+    /// Whether the ticks show: most gaps at their points are not there by chance.
+    pub(super) fn shows(&self) -> bool {
+        self.hits >= FEWEST && self.by_chance() < 0.5
+    }
+
+    /// A gap shorter than this, ns, is no interrupt: the way into the kernel and out takes all but the shortest ticks
+    /// at least twice as long. `None` where too few ticks were seen.
+    pub(super) fn too_short_ns(&self) -> Option<u64> {
+        let enough = self.hits >= FEWEST_LENGTHS;
+        enough.then(|| self.lengths.lower_bound(self.hits / SHORT_ONE_IN) / 2)
+    }
+
+    pub(super) fn period_ns(&self) -> u64 {
+        self.grid.period_ns.unsigned_abs()
+    }
+
+    /// Share of the points to expect at which something was seen, per mille.
+    pub(super) fn share_per_mille(&self) -> u64 {
+        let expected = self.passed_ns / self.period_ns().max(1);
+        self.hits.saturating_mul(1_000) / expected.max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLOCK: TickClock =
+        TickClock { period_ns: 4_000_000, at_ns: -1_000_000, skew_ns: 500_000 };
+
+    #[test]
+    fn a_gap_holds_a_point_or_begins_right_behind_one() {
+        let grid = TickGrid::new(CLOCK, 1).unwrap();
+        for (start, end, point) in [
+            (3_490_000, 3_510_000, Some(0)),
+            (3_500_000, 3_500_001, Some(0)),
+            (3_540_000, 3_542_000, Some(0)),
+            (3_540_001, 3_542_000, None),
+            (3_400_000, 3_499_999, None),
+            (-501_000, -499_000, Some(-1)),
+            (3_490_000, 11_600_000, Some(2)),
+        ] {
+            assert_eq!(grid.point(start, end), point, "{start} to {end}");
+        }
+        assert_eq!(TickGrid::new(TickClock { period_ns: 1, ..CLOCK }, 0), None);
+    }
+
+    #[test]
+    fn the_ends_of_the_range_do_not_wrap() {
+        let clock = TickClock { period_ns: u64::MAX, at_ns: i64::MIN, skew_ns: u64::MAX };
+        assert_eq!(TickGrid::new(clock, 9), None);
+        let clock = TickClock { period_ns: i64::MAX as u64, at_ns: i64::MIN, skew_ns: u64::MAX };
+        let mut gaps = TickGaps::new(clock, u32::MAX).unwrap();
+        gaps.push(i64::MIN, i64::MAX);
+        gaps.push(i64::MAX, i64::MIN);
+        assert!((0.0..=1.0).contains(&gaps.confidence()));
+    }
+}
