@@ -1,6 +1,7 @@
 //! The suite `infer`: what finding the causes of gaps costs, and how often it is right.
 
 mod attribute;
+mod calibration;
 mod peers;
 mod truth;
 
@@ -18,12 +19,16 @@ use crate::workload::{COUNTER, GapLoop};
 /// The most that the evidence may add to an iteration of the loop, ns.
 const GOAL_NS: f64 = 1.0;
 
-/// All cases of the suite.
-pub(crate) fn measure(rounds: u32) -> Result<Vec<Row>> {
+/// All cases of the suite, or only those of its part `calibration`.
+pub(crate) fn measure(rounds: u32, only: &[String]) -> Result<Vec<Row>> {
+    if only.iter().any(|part| part == "calibration") {
+        return calibration::measure();
+    }
     let mut rows = Vec::new();
     rows.extend(classifier(rounds)?);
     rows.extend(attribute::measure()?);
     rows.extend(truth::measure()?);
+    rows.extend(calibration::measure()?);
     rows.extend(peers::measure()?);
     Ok(rows)
 }

@@ -43,7 +43,7 @@ struct Arguments {
     /// Rounds of each comparison; each runs ours and the peer's once. [default: 15, sleep 5; timer 15 or what fits into five minutes]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
-    /// sleep: these cases only, by length or length and policy (1ms, 10ms/fifo); may be repeated.
+    /// sleep: these cases only, by length or length and policy (1ms, 10ms/fifo); may be repeated. infer: `calibration`.
     #[arg(long, value_name = "CASE")]
     only: Vec<String>,
     /// sleep: draw misses over CPU time into this folder, a file for each length and policy.
@@ -81,7 +81,7 @@ fn main() -> Result<()> {
         Suite::Clock => ("clock", rounds(15), clock::measure(rounds(15), arguments.seconds)?),
         Suite::Sleep => ("sleep", rounds(5), plain(sleep::measure(rounds(5), &arguments.only)?)),
         Suite::Workload => ("workload", rounds(15), plain(workload::measure(rounds(15))?)),
-        Suite::Infer => ("infer", rounds(15), plain(infer::measure(rounds(15))?)),
+        Suite::Infer => ("infer", rounds(15), plain(infer::measure(rounds(15), &arguments.only)?)),
         Suite::Sched => ("sched", rounds(15), plain(sched::measure(rounds(15))?)),
         Suite::Reserve => ("reserve", rounds(15), plain(reserve::measure(rounds(15))?)),
         Suite::Timer => ("timer", rounds(15), plain(timer::measure(arguments.rounds)?)),

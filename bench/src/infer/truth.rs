@@ -43,7 +43,7 @@ struct Count {
     outside: u64,
 }
 
-struct Quiet;
+pub(super) struct Quiet;
 
 impl Watch for Quiet {
     fn warn(&mut self, _warnings: &[Warning]) {}
@@ -86,11 +86,22 @@ pub(super) fn measure() -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-fn pinned(words: &str, policy: Policy, cpu: u32) -> ThreadSpec {
+pub(super) fn pinned(words: &str, policy: Policy, cpu: u32) -> ThreadSpec {
     let words: Vec<&str> = words.split(' ').collect();
     let model = models::parse(&words).unwrap_or_else(|_| ThreadSpec::default().model);
     let cpus = Some(CpuSet::from_iter([cpu]));
     ThreadSpec { model, policy, cpus, ..ThreadSpec::default() }
+}
+
+/// Why there was no run.
+pub(super) fn reason(failure: Failure) -> anyhow::Error {
+    match failure {
+        Failure::Refused(refusals) => {
+            let why = |r: &Refusal| format!("{}: {}; {}", r.what, r.reason, r.remedy);
+            anyhow::anyhow!(refusals.iter().map(why).collect::<Vec<_>>().join("; "))
+        }
+        other => anyhow::anyhow!(other),
+    }
 }
 
 /// Runs until there are enough switches.
@@ -103,14 +114,7 @@ fn repeated(threads: &[ThreadSpec], seconds: i64) -> Result<Count> {
             ..RunSpec::new(threads.to_vec())
         };
         let request = Request { trace: true, ..Request::of(spec) };
-        let finished =
-            hourglass_lab::run(request, &mut Quiet).map_err(|failure| match failure {
-                Failure::Refused(refusals) => {
-                    let why = |r: &Refusal| format!("{}: {}; {}", r.what, r.reason, r.remedy);
-                    anyhow::anyhow!(refusals.iter().map(why).collect::<Vec<_>>().join("; "))
-                }
-                other => anyhow::anyhow!(other),
-            })?;
+        let finished = hourglass_lab::run(request, &mut Quiet).map_err(reason)?;
         let count = compare(&finished)?;
         sum.there += count.there;
         sum.named += count.named;

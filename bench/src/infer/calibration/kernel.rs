@@ -1,0 +1,174 @@
+//! What the kernel's own events say about a gap, by rules that are none of the inference's.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result};
+use hourglass_lab::infer::cause::AttributedGap;
+use hourglass_model::document::RunDocument;
+use hourglass_model::{Cause, KernelEvent, KernelEventKind as Kind, Vector};
+
+/// What took the time of a gap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Truth {
+    /// Another thread, after the thread waited.
+    Waited,
+    /// Another thread, in its place.
+    Preempted,
+    /// It was stopped.
+    Stopped,
+    /// The tick.
+    Tick,
+    /// Another interrupt.
+    Irq,
+    /// A softirq.
+    Softirq,
+    /// A page fault.
+    Fault,
+    /// Nothing that the kernel recorded.
+    Below,
+}
+
+/// A delivery takes no longer than this; what is silent for longer is below the kernel, ns.
+const DELIVERY_NS: u64 = 50_000;
+
+/// A thread in a stopped or traced state (`trace/events/sched.h`), and in one that waits.
+const STOPPED: u64 = 0x4 | 0x8;
+const WAITING: u64 = 0xff;
+
+/// Softirqs for timers, the scheduler, high-resolution timers and RCU.
+const OF_TICKS: [u32; 4] = [1, 7, 8, 9];
+
+/// The kernel's events of a run, by CPU and tick of the counter.
+pub(super) struct Record {
+    tid: u32,
+    cpus: BTreeMap<u32, Vec<KernelEvent>>,
+    tick_timers: BTreeMap<u32, u64>,
+    ns_per_tick: f64,
+}
+
+impl Record {
+    /// Of a run with one thread.
+    pub(super) fn new(document: &RunDocument, events: Vec<KernelEvent>) -> Result<Record> {
+        let kernel = document.manifest.kernel.as_ref().context("the kernel was not traced")?;
+        anyhow::ensure!(kernel.lost() == 0, "{} kernel events were lost", kernel.lost());
+        anyhow::ensure!(kernel.same_counter, "the trace clock is not the run's counter");
+        let tid = document.result.threads.first().and_then(|thread| thread.tid);
+        let tid = tid.context("the thread has no number")?;
+        let mut cpus: BTreeMap<u32, Vec<KernelEvent>> = BTreeMap::new();
+        events.into_iter().for_each(|event| cpus.entry(event.cpu).or_default().push(event));
+        let period_ns = document.manifest.host.tick.map_or(4_000_000, |tick| tick.period_ns);
+        let tick_timers =
+            cpus.iter().filter_map(|(cpu, events)| Some((*cpu, tick_timer(events, period_ns)?)));
+        let tick_timers = tick_timers.collect();
+        let ns_per_tick = 1e9 / document.manifest.clock.frequency_hz;
+        Ok(Record { tid, cpus, tick_timers, ns_per_tick })
+    }
+
+    /// What took the time between two reads of the counter on a CPU, and which thread had the CPU for the
+    /// longest, where one had it.
+    pub(super) fn look(&self, cpu: u32, from: u64, to: u64) -> (Truth, Option<u32>) {
+        let none = Vec::new();
+        let all = self.cpus.get(&cpu).unwrap_or(&none);
+        let first = all.partition_point(|event| event.ticks < from);
+        let last = all.partition_point(|event| event.ticks <= to);
+        let events = &all[first..last.max(first)];
+        let out = events.iter().find(|event| event.kind == Kind::Switch && event.a == self.tid);
+        if out.is_some() {
+            return self.switched(events, to);
+        }
+        (self.kept(cpu, events, from, to), None)
+    }
+
+    fn switched(&self, events: &[KernelEvent], to: u64) -> (Truth, Option<u32>) {
+        let switches: Vec<&KernelEvent> =
+            events.iter().filter(|event| event.kind == Kind::Switch).collect();
+        let left = switches.iter().filter(|event| event.a == self.tid);
+        let states = left.fold(0, |states, event| states | event.value);
+        let mut had: BTreeMap<u32, u64> = BTreeMap::new();
+        let ends = switches.iter().skip(1).map(|event| event.ticks).chain([to]);
+        for (event, end) in switches.iter().zip(ends).filter(|(event, _)| event.b != self.tid) {
+            *had.entry(event.b).or_default() += end.saturating_sub(event.ticks);
+        }
+        let most = had.into_iter().max_by_key(|(_, ticks)| *ticks).map(|(tid, _)| tid);
+        let truth = match states {
+            states if states & STOPPED != 0 => Truth::Stopped,
+            states if states & WAITING != 0 => Truth::Waited,
+            _ => Truth::Preempted,
+        };
+        (truth, most)
+    }
+
+    fn kept(&self, cpu: u32, events: &[KernelEvent], from: u64, to: u64) -> Truth {
+        let mut sums: BTreeMap<Truth, u64> = BTreeMap::new();
+        let (mut stack, mut mark, mut ticked) = (Vec::new(), from, false);
+        let mut other_timer = false;
+        for event in events {
+            let doing = stack.last().copied().unwrap_or(Truth::Below);
+            *sums.entry(doing).or_default() += event.ticks.saturating_sub(mark);
+            mark = event.ticks;
+            match event.kind {
+                Kind::VectorEntry if event.a == Vector::LocalTimer.code() => {
+                    stack.push(Truth::Tick)
+                }
+                Kind::VectorEntry | Kind::IrqEntry => stack.push(Truth::Irq),
+                // What the tick leaves for later is the tick's.
+                Kind::SoftirqEntry if ticked && OF_TICKS.contains(&event.a) => {
+                    stack.push(Truth::Tick)
+                }
+                Kind::SoftirqEntry => stack.push(Truth::Softirq),
+                Kind::VectorExit | Kind::IrqExit | Kind::SoftirqExit => drop(stack.pop()),
+                Kind::PageFault => *sums.entry(Truth::Fault).or_default() += 1,
+                Kind::HrtimerEntry => match self.tick_timers.get(&cpu) == Some(&event.value) {
+                    true => ticked = true,
+                    false => other_timer = true,
+                },
+                _ => {}
+            }
+        }
+        let silent = sums.remove(&Truth::Below).unwrap_or(0) + to.saturating_sub(mark);
+        let beyond = ((DELIVERY_NS as f64) / self.ns_per_tick) as u64;
+        match sums.into_iter().max_by_key(|(_, ticks)| *ticks) {
+            Some((_, most)) if silent.saturating_sub(beyond) > most => Truth::Below,
+            Some((Truth::Tick, _)) if other_timer && !ticked => Truth::Irq,
+            Some((truth, _)) => truth,
+            None => Truth::Below,
+        }
+    }
+}
+
+/// The timer of a CPU's tick: of those that expire a period apart the one that does most often.
+fn tick_timer(events: &[KernelEvent], period_ns: u64) -> Option<u64> {
+    let mut timers: BTreeMap<u64, (i64, u64)> = BTreeMap::new();
+    for event in events.iter().filter(|event| event.kind == Kind::HrtimerEntry) {
+        let (last, apart) = timers.entry(event.value).or_insert((i64::MIN, 0));
+        let distance = event.ns.saturating_sub(*last).unsigned_abs();
+        *apart += u64::from(distance.abs_diff(period_ns) < period_ns / 8);
+        *last = event.ns;
+    }
+    timers.into_iter().max_by_key(|(_, (_, apart))| *apart).map(|(timer, _)| timer)
+}
+
+/// Whether a cause is right by what the kernel recorded. `rivals` are threads of the load with a real-time
+/// priority: who lost the CPU to one of them was not throttled.
+pub(super) fn is_right(gap: &AttributedGap, truth: (Truth, Option<u32>), rivals: &[u32]) -> bool {
+    let (truth, had) = truth;
+    let switched = matches!(truth, Truth::Waited | Truth::Preempted | Truth::Stopped);
+    match gap.cause {
+        Cause::ContextSwitchVoluntary => truth == Truth::Waited,
+        Cause::ContextSwitchInvoluntary => truth == Truth::Preempted,
+        Cause::ContextSwitch => switched,
+        Cause::TimerTick => truth == Truth::Tick,
+        Cause::Irq => truth == Truth::Irq || truth == Truth::Softirq,
+        Cause::Softirq => truth == Truth::Softirq,
+        Cause::Migration => gap.cpu_before != gap.cpu_after,
+        Cause::PageFault => truth == Truth::Fault,
+        Cause::RtThrottling => {
+            truth == Truth::Preempted && had.is_none_or(|tid| !rivals.contains(&tid))
+        }
+        // Nobody has such a limit here.
+        Cause::DeadlineBudget | Cause::CgroupQuota | Cause::Unknown => false,
+        Cause::Stopped => truth == Truth::Stopped,
+        Cause::IrqOrBelow => matches!(truth, Truth::Irq | Truth::Softirq | Truth::Below),
+        Cause::BelowKernel => truth == Truth::Below,
+    }
+}

@@ -1,0 +1,159 @@
+//! What works on the measured CPU beside the measured thread.
+
+use std::fs::File;
+use std::io::{Seek, Write};
+use std::net::UdpSocket;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use hourglass_sys::sched::{self, Attributes};
+use hourglass_sys::thread::set_affinity;
+
+/// What real-time competitors are called, for who looks at the kernel's record.
+pub(super) const RIVAL: &str = "rival";
+
+/// Nobody's user, and its group.
+const NOBODY: u32 = 65_534;
+
+/// A load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Load {
+    /// Nothing of ours.
+    Idle,
+    /// A thread that works 2 ms and rests 7 ms.
+    Busy,
+    /// Writes to a file that reach the disk, and datagrams to itself.
+    DiskAndNetwork,
+    /// A thread of a higher real-time priority with turns of 45 ms.
+    Fifo,
+    /// A process of another user in a session of its own, which never rests.
+    OtherUser,
+}
+
+impl Load {
+    pub(super) const ALL: [Load; 5] =
+        [Load::Idle, Load::Busy, Load::DiskAndNetwork, Load::Fifo, Load::OtherUser];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Load::Idle => "idle",
+            Load::Busy => "busy",
+            Load::DiskAndNetwork => "disk-and-network",
+            Load::Fifo => "fifo",
+            Load::OtherUser => "other-user",
+        }
+    }
+
+    /// Begins it on a CPU, until what it gives is dropped.
+    pub(super) fn begin(self, cpu: u32) -> Result<Working> {
+        let mut working = Working::default();
+        let ms = Duration::from_millis;
+        match self {
+            Load::Idle => {}
+            Load::Busy => working.thread("busy", cpu, move || spin(ms(2), ms(7)))?,
+            Load::DiskAndNetwork => {
+                let mut file = tempfile::tempfile_in(".").context("no file can be made here")?;
+                working.thread("disk", cpu, move || write(&mut file))?;
+                let socket = UdpSocket::bind("127.0.0.1:0").context("no socket")?;
+                socket.connect(socket.local_addr()?)?;
+                working.thread("network", cpu, move || send(&socket))?;
+            }
+            Load::Fifo => working.thread(RIVAL, cpu, move || {
+                if sched::set(Attributes::Fifo(60)).is_ok() {
+                    spin(ms(45), ms(100));
+                }
+            })?,
+            Load::OtherUser => working.child = Some(other_user(cpu)?),
+        }
+        Ok(working)
+    }
+}
+
+/// Ends the load when it is dropped.
+#[derive(Debug, Default)]
+pub(super) struct Working {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+    child: Option<Child>,
+}
+
+impl Working {
+    fn thread(
+        &mut self,
+        name: &str,
+        cpu: u32,
+        mut turn: impl FnMut() + Send + 'static,
+    ) -> Result<()> {
+        let stop = Arc::clone(&self.stop);
+        let live = move || {
+            if set_affinity([cpu]).is_ok() {
+                while !stop.load(Ordering::Relaxed) {
+                    turn();
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(live)?;
+        self.threads.push(thread);
+        Ok(())
+    }
+}
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            // Whether it panicked does not matter any more.
+            let _ = thread.join();
+        }
+        if let Some(child) = &mut self.child {
+            // It may have ended by itself.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn spin(work: Duration, rest: Duration) {
+    let until = Instant::now() + work;
+    while Instant::now() < until {
+        std::hint::spin_loop();
+    }
+    std::thread::sleep(rest);
+}
+
+/// A mebibyte that reaches the disk.
+fn write(file: &mut File) {
+    let written = file.rewind().and_then(|()| file.write_all(&[7; 1 << 20]));
+    if written.and_then(|()| file.sync_data()).is_err() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Some datagrams to itself.
+fn send(socket: &UdpSocket) {
+    let mut room = [0; 1_024];
+    for _ in 0..20 {
+        if socket.send(&[7; 1_000]).and_then(|_| socket.recv(&mut room)).is_err() {
+            break;
+        }
+    }
+    std::thread::sleep(Duration::from_millis(1));
+}
+
+/// Children begin on the CPU of the thread that makes them.
+fn other_user(cpu: u32) -> Result<Child> {
+    let make = move || -> Result<Child> {
+        set_affinity([cpu])?;
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", "while :; do :; done"]).stdin(Stdio::null());
+        shell.uid(NOBODY).gid(NOBODY).process_group(0);
+        shell.spawn().context("no process of another user can be made; run as root")
+    };
+    let maker = std::thread::spawn(make);
+    maker.join().unwrap_or_else(|_| anyhow::bail!("the maker of a process panicked"))
+}
