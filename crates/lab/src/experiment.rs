@@ -24,7 +24,7 @@ use hourglass_host::advice::{self, ThreadDemand};
 use hourglass_host::facts::HostReader;
 use hourglass_host::refusal::{self, Refusal};
 use hourglass_model::document::{RUN_SCHEMA, RunDocument, RunResult, Warning};
-use hourglass_model::host::Host;
+use hourglass_model::host::{Host, HostChange};
 use hourglass_model::{CpuSet, Interval, KernelEvent, Policy};
 use hourglass_store::{CreateError, NewRunFolder, RunFolder, WriteError};
 use hourglass_time::Span;
@@ -362,8 +362,7 @@ pub(crate) fn run_and_add(
         advice::judge_again(&host, &advice::without(&wanted, refused), warnings);
     };
     let (told, switches_of) = (&mut warnings, recorder);
-    let (cpus, permitted) = kernel_trace::cpus(&spec);
-    let mut interrupts = interrupt_counts::Session::new(cpus, &permitted, host.tick);
+    let mut interrupts = interrupt_counts::Session::of(&spec, host.tick);
     let mut run_observer = RunObserver {
         watch,
         warnings: told,
@@ -381,9 +380,8 @@ pub(crate) fn run_and_add(
         warnings.extend(gates::run_on_hit(command, hit, path));
     }
     drop(held);
-    let mut change = reader.change_since(&host.start);
-    change.interrupts = interrupts.finish(measured.timeline.epoch.monotonic_ns);
-    host.change = Some(change);
+    let interrupts = interrupts.finish(measured.timeline.epoch.monotonic_ns);
+    host.change = Some(HostChange { interrupts, ..reader.change_since(&host.start) });
 
     let kernel = tracing.map(kernel_trace::Session::finish);
     warnings.extend(findings::warnings(&measured, &spec, &host));

@@ -16,6 +16,9 @@ use std::time::Duration;
 use hourglass_model::CpuSet;
 use hourglass_model::host::{CpuInterrupts, HostTick};
 use hourglass_sys::clock::{ClockId, now_ns};
+use hourglass_workload::spec::RunSpec;
+
+use crate::kernel_trace;
 
 /// The kernel's counts.
 const INTERRUPTS: &str = "/proc/interrupts";
@@ -158,8 +161,13 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// For runs on the CPUs `measured` out of those `allowed`.
-    pub(crate) fn new(measured: CpuSet, allowed: &CpuSet, tick: Option<HostTick>) -> Session {
+    /// For the CPUs of a run.
+    pub(crate) fn of(spec: &RunSpec, tick: Option<HostTick>) -> Session {
+        let (measured, allowed) = kernel_trace::cpus(spec);
+        Session::new(measured, &allowed, tick)
+    }
+
+    fn new(measured: CpuSet, allowed: &CpuSet, tick: Option<HostTick>) -> Session {
         let free = allowed.difference(&measured);
         let quiet = Quiet::default();
         Session { measured, free, tick, first: None, last: None, reader: None, quiet }

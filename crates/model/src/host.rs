@@ -64,7 +64,7 @@ pub struct Host {
 pub struct HostTick {
     /// Its length, ns (`TICK_NSEC`).
     pub period_ns: u64,
-    /// How far behind a multiple of its length it comes on CPU 0, ns. `None` where that is not known.
+    /// How far behind a multiple of its length it comes on CPU 0, ns. Null where that is not known.
     pub phase_ns: Option<u64>,
     /// By how much it comes later on each further CPU, ns (`skew_tick`).
     #[serde(default)]
