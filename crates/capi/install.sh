@@ -1,28 +1,30 @@
 #!/usr/bin/env bash
 # Installs the C and C++ interface: headers, both libraries, files for pkg-config and CMake.
 #
-#   ./install.sh [--prefix DIR] [--destdir DIR] [--from DIR]
+#   ./install.sh [--prefix DIR] [--libdir DIR] [--destdir DIR] [--from DIR]
 #
 # --prefix   where programs will find it; /usr/local if not given
+# --libdir   the folder of libraries below the prefix; lib if not given, on Debian lib/x86_64-linux-gnu and the like
 # --destdir  is put before that for the files only, to make packages
 # --from     where libhourglass.so and libhourglass.a are; without it they are built in release
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-prefix=/usr/local destdir="" from=""
+prefix=/usr/local libdir=lib destdir="" from=""
 
 while [ $# -gt 0 ]; do
     case $1 in
-    --prefix | --destdir | --from)
+    --prefix | --libdir | --destdir | --from)
         [ $# -gt 1 ] || { echo "install.sh: $1 needs a folder" >&2; exit 2; }
         case $1 in
         --prefix) prefix=$2 ;;
+        --libdir) libdir=$2 ;;
         --destdir) destdir=$2 ;;
         --from) from=$2 ;;
         esac
         shift 2
         ;;
     *)
-        echo "install.sh: unknown word $1; it takes --prefix DIR, --destdir DIR, --from DIR" >&2
+        echo "install.sh: unknown word $1; it takes --prefix DIR, --libdir DIR, --destdir DIR, --from DIR" >&2
         exit 2
         ;;
     esac
@@ -30,6 +32,9 @@ done
 case $prefix in
 /*) ;;
 *) echo "install.sh: the prefix $prefix is not absolute: begin it with /" >&2; exit 2 ;;
+esac
+case /$libdir/ in
+*//* | */../* | */./*) echo "install.sh: the libdir $libdir is not a folder below the prefix: give one such as lib64" >&2; exit 2 ;;
 esac
 
 if [ -z "$from" ]; then
@@ -47,26 +52,29 @@ version=$(sed -n 's/^version = "\(.*\)"/\1/p' "$here/Cargo.toml" "$here/../../Ca
 abi=$(sed -n 's/^#define HG_ABI_VERSION \([0-9]*\)$/\1/p' "$here/include/hourglass.h")
 
 to=$destdir$prefix
-install -d "$to/include" "$to/lib/pkgconfig" "$to/lib/cmake/hourglass"
+lib=$to/$libdir
+install -d "$to/include" "$lib/pkgconfig" "$lib/cmake/hourglass"
 install -m 644 "$here"/include/hourglass.h "$here"/include/hourglass.hpp \
     "$here"/include/hourglass_thesis.hpp "$to/include"
-install -m 644 "$from/libhourglass.a" "$to/lib"
-install -m 755 "$from/libhourglass.so" "$to/lib/libhourglass.so.$version"
+install -m 644 "$from/libhourglass.a" "$lib"
+install -m 755 "$from/libhourglass.so" "$lib/libhourglass.so.$version"
 # What no program needs: names of functions within, and the compiler's own code beside the machine's, which is
 # more than half of the archive.
 if command -v strip >/dev/null && command -v objcopy >/dev/null; then
-    strip --strip-unneeded "$to/lib/libhourglass.so.$version"
-    objcopy --strip-debug --remove-section=.llvmbc --remove-section=.llvmcmd "$to/lib/libhourglass.a"
+    strip --strip-unneeded "$lib/libhourglass.so.$version"
+    objcopy --strip-debug --remove-section=.llvmbc --remove-section=.llvmcmd "$lib/libhourglass.a"
 fi
-ln -sf "libhourglass.so.$version" "$to/lib/libhourglass.so.$abi"
-ln -sf "libhourglass.so.$abi" "$to/lib/libhourglass.so"
+ln -sf "libhourglass.so.$version" "$lib/libhourglass.so.$abi"
+ln -sf "libhourglass.so.$abi" "$lib/libhourglass.so"
 
 fill() {
-    sed -e "s|@prefix@|$prefix|g" -e "s|@version@|$version|g" -e "s|@abi@|$abi|g" "$here/package/$1" >"$2"
+    # From lib/cmake/hourglass up to the prefix.
+    up=../../$(printf %s "$libdir" | sed 's|[^/][^/]*|..|g')
+    sed -e "s|@prefix@|$prefix|g" -e "s|@libdir@|$libdir|g" -e "s|@up@|$up|g" -e "s|@version@|$version|g" -e "s|@abi@|$abi|g" "$here/package/$1" >"$2"
     chmod 644 "$2"
 }
-fill hourglass.pc.in "$to/lib/pkgconfig/hourglass.pc"
-fill hourglass-config.cmake.in "$to/lib/cmake/hourglass/hourglass-config.cmake"
-fill hourglass-config-version.cmake.in "$to/lib/cmake/hourglass/hourglass-config-version.cmake"
+fill hourglass.pc.in "$lib/pkgconfig/hourglass.pc"
+fill hourglass-config.cmake.in "$lib/cmake/hourglass/hourglass-config.cmake"
+fill hourglass-config-version.cmake.in "$lib/cmake/hourglass/hourglass-config-version.cmake"
 
 echo "installed to $to; as root, run ldconfig if the loader is to find it there"

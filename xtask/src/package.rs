@@ -4,6 +4,7 @@
 //! The command itself writes its manual pages and completions. What is in which package is said in
 //! `[package.metadata.deb]` of `crates/cli` and of `crates/capi`.
 
+use std::env::consts::ARCH;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,8 +25,8 @@ const PACKAGES: &[&str] = &["hourglass-rt", "hourglass-capi"];
 /// The Debian packages: which crate describes each, and how it is called there.
 const DEBIAN: &[&[&str]] = &[
     &["--package", "hourglass-rt"],
-    &["--package", "hourglass-capi"],
-    &["--package", "hourglass-capi", "--variant", "dev"],
+    &["--package", "hourglass-capi", "--multiarch", "same"],
+    &["--package", "hourglass-capi", "--multiarch", "same", "--variant", "dev"],
 ];
 
 /// Builds the command and the C library in release, makes manual pages, completions and the C files
@@ -57,7 +58,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), Failure> {
 /// # Errors
 /// `Broken` if it does not build, is too large or not static; `Unable` without that target.
 pub(crate) fn run_static(workspace: &Workspace) -> Result<(), Failure> {
-    let target = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
+    let target = format!("{}-unknown-linux-musl", ARCH);
     has_target(&target)?;
     let words =
         ["build", "--release", "--locked", "--package", "hourglass-rt", "--target", &target];
@@ -204,7 +205,8 @@ fn foreign(tree: &str) -> String {
 
 fn c_library(workspace: &Workspace, release: &Path, made: &Path) -> Result<(), Failure> {
     let mut install = Command::new(workspace.root.join("crates/capi/install.sh"));
-    install.args(["--prefix", "/usr", "--from"]).arg(release);
+    install.args(["--prefix", "/usr", "--libdir", &format!("lib/{ARCH}-linux-gnu")]);
+    install.arg("--from").arg(release);
     succeed(install.arg("--destdir").arg(made.join("c")))?;
     // cargo-deb finds out what programs need, not what libraries do.
     let manifest = workspace.root.join("crates/capi/Cargo.toml");

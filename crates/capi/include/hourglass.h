@@ -59,6 +59,14 @@ extern "C" {
 /* The version of this interface. The shared library is libhourglass.so.1 for it. */
 #define HG_ABI_VERSION 1
 
+/* The version of this header; hg_version() is the library's. Compare them as numbers:
+ * #if HG_VERSION >= HG_VERSION_OF(0, 2, 0) */
+#define HG_VERSION_MAJOR 0
+#define HG_VERSION_MINOR 1
+#define HG_VERSION_PATCH 0
+#define HG_VERSION_OF(major, minor, patch) ((major) * 1000000 + (minor) * 1000 + (patch))
+#define HG_VERSION HG_VERSION_OF(HG_VERSION_MAJOR, HG_VERSION_MINOR, HG_VERSION_PATCH)
+
 /* ---- Errors -------------------------------------------------------------------------------- */
 
 typedef int32_t hg_status;

@@ -330,6 +330,10 @@ fn every_struct_lies_as_it_does() {
     }
     holds(format!("HG_TEXT == {}", hourglass::error::TEXT));
     holds(format!("HG_ABI_VERSION == {}", hourglass::version::HG_ABI_VERSION));
+    holds(format!("HG_VERSION_MAJOR == {}", env!("CARGO_PKG_VERSION_MAJOR")));
+    holds(format!("HG_VERSION_MINOR == {}", env!("CARGO_PKG_VERSION_MINOR")));
+    holds(format!("HG_VERSION_PATCH == {}", env!("CARGO_PKG_VERSION_PATCH")));
+    holds("HG_VERSION >= HG_VERSION_OF(0, 1, 0) && HG_VERSION < HG_VERSION_OF(99, 0, 0)".into());
     program.push_str(TAIL);
     writeln!(program, "int main(void) {{ return 0; }}").unwrap();
     everywhere("layouts", &program);

@@ -14,9 +14,10 @@ fn install(arguments: &[&str]) -> Output {
     Command::new(package().join("install.sh")).args(arguments).output().unwrap()
 }
 
-fn installed(prefix: &Path) {
+fn installed(prefix: &Path, more: &[&str]) {
     let from = libraries()[0].parent().unwrap().to_owned();
-    let said = install(&["--prefix", prefix.to_str().unwrap(), "--from", from.to_str().unwrap()]);
+    let words = ["--prefix", prefix.to_str().unwrap(), "--from", from.to_str().unwrap()];
+    let said = install(&[&words, more].concat());
     assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
 }
 
@@ -34,7 +35,7 @@ fn pkg_config_finds_it() {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
-    installed(folder.path());
+    installed(folder.path(), &[]);
     let ask = |what: &[&str]| {
         let path = folder.path().join("lib/pkgconfig");
         let said = ran(Command::new("pkg-config")
@@ -75,7 +76,8 @@ fn cmake_finds_it() {
     }
     let folder = tempfile::tempdir().unwrap();
     let prefix = folder.path().join("prefix");
-    installed(&prefix);
+    // As Debian has it: libraries in a folder of the architecture.
+    installed(&prefix, &["--libdir", "lib/of-debian"]);
     let project = folder.path().join("project");
     fs::create_dir(&project).unwrap();
     let source = package().join("examples/timers.cpp");
@@ -90,7 +92,7 @@ fn cmake_finds_it() {
     fs::write(project.join("CMakeLists.txt"), text).unwrap();
     let build = folder.path().join("build");
     ran(Command::new("cmake")
-        .arg(format!("-DCMAKE_PREFIX_PATH={}", prefix.display()))
+        .arg(format!("-Dhourglass_DIR={}/lib/of-debian/cmake/hourglass", prefix.display()))
         .arg("-S")
         .arg(&project)
         .arg("-B")
@@ -107,6 +109,7 @@ fn bad_words_are_told() {
         (&["--prefix"][..], "needs a folder"),
         (&["--sprefix", "x"], "--sprefix"),
         (&["--prefix", "here"], "not absolute"),
+        (&["--libdir", "../lib"], "below the prefix"),
         (&["--prefix", "/nowhere", "--from", "/nowhere"], "/nowhere/libhourglass.so"),
     ] {
         let said = install(words);
