@@ -126,8 +126,10 @@ fn other(words: &[String]) -> Result<ExitCode> {
         Command::CacheCost(asked) => commands::cache_cost::measure(&asked, settings),
         Command::Paper(paper) => commands::paper::paper(&paper, settings),
         Command::Example(asked) => commands::example::example(&asked, settings),
-        Command::Completions(completions) => commands::completions::print(&completions, settings),
-        Command::Man(man) => commands::man::man(&man, settings),
+        Command::Completions(completions) => {
+            commands::completions::print(&completions, cli::command(), settings)
+        }
+        Command::Man(man) => commands::man::man(&man, cli::command(), settings),
     }
 }
 

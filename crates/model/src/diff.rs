@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::document::{Gate, Warning};
+use crate::warning::{Gate, Warning};
 
 /// Name and version of the document.
 pub const DIFF_SCHEMA: &str = "hourglass.diff/1";

@@ -8,6 +8,7 @@ use crate::diff::ControlReport;
 use crate::inference::Inference;
 use crate::manifest::Manifest;
 use crate::wakeup::WakeUpReport;
+pub use crate::warning::{Gate, Warning};
 
 /// Name and version of the run document.
 pub const RUN_SCHEMA: &str = "hourglass.run/1";
@@ -246,31 +247,4 @@ pub struct RanReport {
     pub name: Option<String>,
     /// For how long, ns, in all of the gaps.
     pub total_ns: u64,
-}
-
-/// Something that spoils the numbers, and what helps.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Warning {
-    /// Stable name for scripts: `rt-throttling`.
-    pub id: String,
-    /// What is so.
-    pub text: String,
-    /// What mends it; a command where there is one.
-    pub remedy: String,
-}
-
-/// A limit, and whether it was kept.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Gate {
-    /// The option that set it, without its dashes: `max-latency`, `percentile p99.9`.
-    pub name: String,
-    /// The limit; a time is in nanoseconds.
-    pub limit: f64,
-    /// What was found, likewise; of several threads that of the worst.
-    pub value: f64,
-    /// Of limit and value: `ns` or `periods`.
-    #[serde(default)]
-    pub unit: String,
-    /// Whether it was kept.
-    pub passed: bool,
 }

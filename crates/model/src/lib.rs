@@ -36,6 +36,7 @@ pub mod sweep;
 pub mod trace;
 pub mod tuning;
 pub mod wakeup;
+pub mod warning;
 
 pub use cause::Cause;
 pub use cpus::CpuSet;

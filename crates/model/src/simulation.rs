@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::document::Warning;
+use crate::warning::Warning;
 
 /// Name and version of the document.
 pub const SIMULATE_SCHEMA: &str = "hourglass.simulate/1";

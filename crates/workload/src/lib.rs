@@ -25,6 +25,7 @@ pub mod models;
 mod notifier;
 pub mod own_loop;
 pub mod recorder;
+mod refused;
 pub mod replay;
 pub mod reserving;
 pub mod run;

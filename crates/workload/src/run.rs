@@ -3,14 +3,13 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use hourglass_clock::{Calibration, Choice, Pair};
+use hourglass_model::CpuSet;
 use hourglass_model::manifest::MemoryFacts;
-use hourglass_model::{CpuSet, Policy, Reservation};
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::rseq;
 use hourglass_sys::wait::nanosleep_until;
 use hourglass_sys::{memory, signal, thread as os};
 use hourglass_time::Span;
-use thiserror::Error;
 
 use crate::guard::Hit;
 use crate::live::LiveThreads;
@@ -19,13 +18,13 @@ use crate::loop_time::LoopTime;
 use crate::measuring_counter::AnyCounter;
 use crate::memory::Memory;
 use crate::notifier;
-use crate::reserving::{Denied, Reserver};
+use crate::reserving::Reserver;
 use crate::run_threads::RunThreads;
-use crate::spec::{RunSpec, SpecError, ThreadSpec};
+use crate::spec::{RunSpec, ThreadSpec};
 use crate::thread::{Gate, Order, Prepared, Shared};
 use crate::timeline::Timeline;
-use crate::wake::Unavailable;
 
+pub use crate::refused::{Refused, RunError, Shortfall};
 pub use crate::thread::ThreadOutcome;
 
 /// Shortest window of the first calibration: over it, best-of-64 pairs err by less than 0.1 ppm.
@@ -59,50 +58,6 @@ pub trait Watch {
     }
     /// All threads have ended.
     fn ended(&mut self);
-}
-
-/// What the machine refused to a thread.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Refused {
-    /// A policy; with the errno.
-    Policy(Policy, i32),
-    /// A reservation; with the reason.
-    Reservation(Reservation, Denied),
-    /// CPUs; with the errno.
-    Affinity(CpuSet, i32),
-    /// A means of being woken.
-    Timer(Unavailable),
-}
-
-/// Something refused to a thread.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Shortfall {
-    /// The thread.
-    pub thread: u32,
-    /// What.
-    pub refused: Refused,
-    /// Whether the run could not go on without it.
-    pub fatal: bool,
-}
-
-/// Why there was no run.
-#[derive(Debug, Error)]
-pub enum RunError {
-    /// The specification contradicts itself.
-    #[error(transparent)]
-    Spec(#[from] SpecError),
-    /// The machine refused something, and best effort was not asked for.
-    #[error("the machine refused something to {} threads", .0.len())]
-    Refused(Vec<Shortfall>),
-    /// A thread could not be started.
-    #[error("thread {0} could not be started: {1}")]
-    Spawn(u32, std::io::Error),
-    /// A thread ended without a result, which is a defect of Hourglass.
-    #[error("thread {0} ended without a result; please report this")]
-    Lost(u32),
-    /// The counter stood still.
-    #[error("the counter {0} does not advance")]
-    Counter(&'static str),
 }
 
 /// What a run measured.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use hourglass_sys::signal;
 
-use crate::run::{RunError, Shortfall};
+use crate::refused::{RunError, Shortfall};
 use crate::thread::{Gate, Life, Order, Prepared, Shared, ThreadOutcome, ThreadReport};
 
 /// Stack of a measured thread; small, since all of it is locked.

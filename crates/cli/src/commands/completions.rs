@@ -6,7 +6,6 @@ use anyhow::Result;
 use clap::Args;
 use clap_complete::Shell;
 
-use crate::cli;
 use crate::output;
 use crate::settings::Settings;
 
@@ -25,10 +24,14 @@ pub(crate) struct Completions {
 ///
 /// # Errors
 /// Writing fails.
-pub(crate) fn print(completions: &Completions, settings: Settings) -> Result<ExitCode> {
+pub(crate) fn print(
+    completions: &Completions,
+    mut command: clap::Command,
+    settings: Settings,
+) -> Result<ExitCode> {
     super::no_json("completions", "a shell script", settings)?;
     let mut script = Vec::new();
-    clap_complete::generate(completions.shell, &mut cli::command(), "hourglass", &mut script);
+    clap_complete::generate(completions.shell, &mut command, "hourglass", &mut script);
     output::text(&String::from_utf8_lossy(&script))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -12,7 +12,6 @@ use hourglass_model::policy::PRIORITY_NAMES;
 
 use crate::args::help;
 use crate::args::options::Group;
-use crate::cli;
 use crate::lab::{models, wake};
 use crate::messages;
 use crate::output;
@@ -40,9 +39,9 @@ pub(crate) struct Man {
 ///
 /// # Errors
 /// There is no such command, or writing fails.
-pub(crate) fn man(man: &Man, settings: Settings) -> Result<ExitCode> {
+pub(crate) fn man(man: &Man, command: clap::Command, settings: Settings) -> Result<ExitCode> {
     super::no_json("man", "a manual page", settings)?;
-    let pages = pages();
+    let pages = pages(command);
     if let Some(dir) = &man.dir {
         for (command, page) in pages {
             let path = dir.join(clap_mangen::Man::new(command).get_filename());
@@ -65,8 +64,8 @@ pub(crate) fn man(man: &Man, settings: Settings) -> Result<ExitCode> {
 }
 
 /// Every command with its page.
-fn pages() -> Vec<(clap::Command, Vec<u8>)> {
-    let mut all = cli::command().disable_help_subcommand(true);
+fn pages(all: clap::Command) -> Vec<(clap::Command, Vec<u8>)> {
+    let mut all = all.disable_help_subcommand(true);
     all.build();
     let commands: Vec<clap::Command> =
         std::iter::once(&all).chain(all.get_subcommands()).cloned().collect();
@@ -153,7 +152,8 @@ mod tests {
     use super::*;
 
     fn page(name: &str) -> String {
-        let (_, page) = pages().into_iter().find(|(c, _)| c.get_name() == name).unwrap();
+        let (_, page) =
+            pages(crate::cli::command()).into_iter().find(|(c, _)| c.get_name() == name).unwrap();
         String::from_utf8(page).unwrap()
     }
 
@@ -170,7 +170,8 @@ mod tests {
 
     #[test]
     fn every_command_has_a_page() {
-        let names: Vec<String> = pages().iter().map(|(c, _)| c.get_name().to_owned()).collect();
+        let names: Vec<String> =
+            pages(crate::cli::command()).iter().map(|(c, _)| c.get_name().to_owned()).collect();
         let known = [
             "hourglass",
             "run",

@@ -6,7 +6,8 @@ use std::fmt::Write as _;
 
 use hourglass_model::sweep::{SweepDocument, SweepPoint};
 
-use super::legend::{self, Entry, THREAD_COLOURS, thread_class};
+use super::hatch::THREAD_COLOURS;
+use super::legend::{self, Entry, thread_class};
 use super::page::{EDGE, head, heading, pixels};
 use crate::clean::for_xml;
 use crate::text::sweep_summary;

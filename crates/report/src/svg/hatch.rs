@@ -4,7 +4,8 @@
 
 use std::fmt::Write as _;
 
-use super::legend::THREAD_COLOURS;
+/// Colours for threads in the style sheet; further threads begin again with the first.
+pub(super) const THREAD_COLOURS: u32 = 12;
 
 /// Ways to fill a colour: plain, and these patterns.
 pub(super) const SORTS: u32 = 6;

@@ -2,14 +2,12 @@
 
 use std::fmt::Write as _;
 
+use super::hatch::THREAD_COLOURS;
 use super::page::{Content, EDGE, LONGEST_LABEL, opacity};
 use super::row::{Cover, Gap};
 use super::{Rows, TraceOptions};
 use crate::clean::{for_xml, shortened};
 use crate::units::rounded;
-
-/// Colours for threads in the style sheet; further threads begin again with the first.
-pub(super) const THREAD_COLOURS: u32 = 12;
 
 /// Tenths of a pixel that a small letter takes on average: many entries stand in one line.
 const AVERAGE_CHARACTER: u32 = 67;

@@ -237,7 +237,7 @@ impl Canvas<'_> {
         for piece in &row.pieces {
             let colour = match self.options.rows {
                 Rows::Threads => 0,
-                Rows::Cpus => piece.thread % (legend::THREAD_COLOURS * hatch::SORTS),
+                Rows::Cpus => piece.thread % (hatch::THREAD_COLOURS * hatch::SORTS),
             };
             groups.entry((colour, piece.cover)).or_default().push(piece);
         }

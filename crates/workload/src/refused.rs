@@ -1,0 +1,52 @@
+//! What a run was refused, and why there was none.
+
+use hourglass_model::{CpuSet, Policy, Reservation};
+use thiserror::Error;
+
+use crate::reserving::Denied;
+use crate::spec::SpecError;
+use crate::wake::Unavailable;
+
+/// What the machine refused to a thread.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Refused {
+    /// A policy; with the errno.
+    Policy(Policy, i32),
+    /// A reservation; with the reason.
+    Reservation(Reservation, Denied),
+    /// CPUs; with the errno.
+    Affinity(CpuSet, i32),
+    /// A means of being woken.
+    Timer(Unavailable),
+}
+
+/// Something refused to a thread.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shortfall {
+    /// The thread.
+    pub thread: u32,
+    /// What.
+    pub refused: Refused,
+    /// Whether the run could not go on without it.
+    pub fatal: bool,
+}
+
+/// Why there was no run.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// The specification contradicts itself.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// The machine refused something, and best effort was not asked for.
+    #[error("the machine refused something to {} threads", .0.len())]
+    Refused(Vec<Shortfall>),
+    /// A thread could not be started.
+    #[error("thread {0} could not be started: {1}")]
+    Spawn(u32, std::io::Error),
+    /// A thread ended without a result, which is a defect of Hourglass.
+    #[error("thread {0} ended without a result; please report this")]
+    Lost(u32),
+    /// The counter stood still.
+    #[error("the counter {0} does not advance")]
+    Counter(&'static str),
+}
