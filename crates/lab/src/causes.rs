@@ -18,11 +18,18 @@ use hourglass_time::Span;
 
 use crate::drift;
 use crate::inferences;
-use crate::own_loop;
 use crate::switch_records;
 
 /// Nanoseconds in a second.
 const NS_PER_S: f64 = 1e9;
+
+/// The first word of the workload of a program's own loop; no model has it.
+pub(crate) const LOOP: &str = "LOOP";
+
+/// Whether a workload is a program's own loop; also one of which nothing is known.
+fn is_own(workload: &str) -> bool {
+    workload.split(' ').next().is_none_or(|word| word.is_empty() || word == LOOP)
+}
 
 /// What gives the gaps of one run their causes.
 ///
@@ -205,7 +212,7 @@ fn threads(
             policy: policy(&thread.policy),
             never_waits: known.never_blocks,
             // A program's own loop waits by its own means.
-            waits_unseen: own_loop::is_own(&thread.workload),
+            waits_unseen: is_own(&thread.workload),
             highest: known.highest,
             reservation: reservation.or_else(|| budget_and_period(&thread.policy)),
             number: report.and_then(|report| report.tid),

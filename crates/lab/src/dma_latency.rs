@@ -5,7 +5,7 @@ use hourglass_model::document::Warning;
 use hourglass_sys::idle_latency::IdleLatency;
 use hourglass_workload::spec::RunSpec;
 
-use crate::experiment::Failure;
+use crate::failure::Failure;
 
 /// Makes the request that a run asks for; one that may do without is warned instead.
 pub(crate) fn hold(

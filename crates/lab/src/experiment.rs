@@ -22,24 +22,23 @@ use std::path::{Path, PathBuf};
 use hourglass_clock::choice;
 use hourglass_host::advice::{self, ThreadDemand};
 use hourglass_host::facts::HostReader;
-use hourglass_host::refusal::{self, Refusal};
+use hourglass_host::refusal::{self};
 use hourglass_model::document::{RUN_SCHEMA, RunDocument, RunResult, Warning};
 use hourglass_model::host::{Host, HostChange};
-use hourglass_model::{CpuSet, Interval, KernelEvent, Policy};
-use hourglass_store::{CreateError, NewRunFolder, RunFolder, WriteError};
-use hourglass_time::Span;
+use hourglass_model::{Interval, KernelEvent, Policy};
+use hourglass_store::{NewRunFolder, RunFolder, WriteError};
+use hourglass_workload::Buckets;
 use hourglass_workload::jobs::{Job, Jobs};
 use hourglass_workload::run::{Measured, RunError, Shortfall, ThreadOutcome};
-use hourglass_workload::spec::{RunSpec, SpecError};
-use hourglass_workload::{Buckets, LiveThreads};
-use thiserror::Error;
+use hourglass_workload::spec::RunSpec;
 
 use crate::causes::Explanation;
 use crate::dma_latency;
 use crate::drift;
 use crate::evidence;
+pub use crate::failure::Failure;
 use crate::findings;
-use crate::gates::{self, GateError, Gates};
+use crate::gates::{self, Gates};
 use crate::inferences;
 use crate::interrupt_counts;
 use crate::kernel_trace;
@@ -52,6 +51,7 @@ use crate::strays;
 use crate::switch_records;
 use crate::tick;
 use crate::wakeups;
+pub use crate::watch::Watch;
 use crate::workload_file;
 
 /// What to run, and what to do with it.
@@ -84,103 +84,6 @@ impl Request {
             trace: false,
         }
     }
-}
-
-/// Hears what happens, on the thread that called [`run`].
-pub trait Watch {
-    /// Right before the run: what will spoil its numbers.
-    fn warn(&mut self, warnings: &[Warning]);
-    /// The run is about to begin. If not `ticking`, every CPU is measured and nothing may wake up
-    /// until the end.
-    fn started(&mut self, duration: Span, ticking: bool);
-    /// So much has passed; about ten times a second, if ticking.
-    fn tick(&mut self, elapsed: Span);
-    /// Before the run begins: where it can be seen how the threads are doing.
-    fn live_threads(&mut self, live_threads: &LiveThreads) {
-        let _ = live_threads;
-    }
-    /// Somebody asked by SIGUSR1 how the run goes, if the specification says that one may.
-    fn asked(&mut self, elapsed: Span) {
-        let _ = elapsed;
-    }
-    /// All threads have ended.
-    fn ended(&mut self);
-}
-
-/// Nobody watches.
-impl Watch for () {
-    fn warn(&mut self, _warnings: &[Warning]) {}
-    fn started(&mut self, _duration: Span, _ticking: bool) {}
-    fn tick(&mut self, _elapsed: Span) {}
-    fn ended(&mut self) {}
-}
-
-/// Why there was no run. Nothing was measured and nothing is left behind.
-#[derive(Debug, Error)]
-pub enum Failure {
-    /// The specification contradicts itself.
-    #[error(transparent)]
-    Spec(#[from] SpecError),
-    /// A limit that is none, or that this run could not break.
-    #[error(transparent)]
-    Gate(#[from] GateError),
-    /// A CPU that the machine does not have.
-    #[error("thread {thread}: --cpu: CPU {cpu} is not online; use some of {online}")]
-    NoSuchCpu {
-        /// The thread.
-        thread: usize,
-        /// The CPU.
-        cpu: u32,
-        /// Those that there are.
-        online: CpuSet,
-    },
-    /// A CPU that this process may not use.
-    #[error(
-        "thread {thread}: --cpu: CPU {cpu} is not in the cpuset of this process's control group; use \
-         some of {permitted}, or give the cpuset more (docker: --cpuset-cpus)"
-    )]
-    Barred {
-        /// The thread.
-        thread: usize,
-        /// The CPU.
-        cpu: u32,
-        /// Those that it may use.
-        permitted: CpuSet,
-    },
-    /// More memory than there is.
-    #[error(
-        "-e: the records and arrays of the run take {wanted} MiB, and {limit}; lower -e, or the SIZE \
-         of its scanning threads"
-    )]
-    Memory {
-        /// What the run would lock, MiB.
-        wanted: u64,
-        /// What it may have, MiB.
-        given: u64,
-        /// What limits it, in words.
-        limit: String,
-    },
-    /// More memory than there is, for one of the sizes of `cache-cost`.
-    #[error(
-        "--sizes: arrays of {kib} KiB and their records take {wanted} MiB, and {limit}; name smaller sizes"
-    )]
-    Sizes {
-        /// The size, KiB.
-        kib: u64,
-        /// What the run would lock, MiB.
-        wanted: u64,
-        /// What limits it, in words.
-        limit: String,
-    },
-    /// The folder cannot be made.
-    #[error("-o: {0}")]
-    Folder(#[from] CreateError),
-    /// The machine refuses what the run needs.
-    #[error("{}", .0.first().map_or("the machine refuses", |r| r.what.as_str()))]
-    Refused(Vec<Refusal>),
-    /// Something else of the machine.
-    #[error("{0}")]
-    Other(String),
 }
 
 /// A finished run.

@@ -16,6 +16,7 @@ mod dma_latency;
 mod drift;
 mod evidence;
 pub mod experiment;
+mod failure;
 mod findings;
 pub mod gates;
 mod inferences;
@@ -36,6 +37,7 @@ pub mod task_input;
 pub mod task_threads;
 mod tick;
 mod wakeups;
+mod watch;
 pub mod workload_file;
 
 pub use causes::Explanation;

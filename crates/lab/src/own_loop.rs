@@ -34,6 +34,7 @@ use hourglass_workload::spec::{RunSpec, ThreadSpec};
 use hourglass_workload::{LoopError, LoopSpec, OwnLoop};
 use thiserror::Error;
 
+use crate::causes::LOOP;
 use crate::experiment::{Failure, Finished, conclude};
 use crate::records::switches;
 use crate::resources::check_memory;
@@ -142,14 +143,6 @@ impl MeasuredLoop {
 /// What such a loop is called where a run of ours names its workload.
 fn workload(asked: &LoopSpec) -> String {
     format!("{LOOP} {}", asked.period)
-}
-
-/// The first word of that name; no model has it.
-const LOOP: &str = "LOOP";
-
-/// Whether a workload is a program's own loop; also one of which nothing is known.
-pub(crate) fn is_own(workload: &str) -> bool {
-    workload.split(' ').next().is_none_or(|word| word.is_empty() || word == LOOP)
 }
 
 /// A run with the loop as its only thread, as far as the two are alike.

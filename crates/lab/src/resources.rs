@@ -8,7 +8,7 @@ use hourglass_model::host::Host;
 use hourglass_sys::memory::{Lack, lack_of};
 use hourglass_workload::spec::RunSpec;
 
-use crate::experiment::Failure;
+use crate::failure::Failure;
 
 pub(crate) fn check_cpus(spec: &RunSpec, host: &Host) -> Result<(), Failure> {
     // What the machine does not tell is left to the kernel to refuse.

@@ -8,7 +8,7 @@ use hourglass_time::Span;
 use hourglass_workload::LiveThreads;
 use hourglass_workload::run::Shortfall;
 
-use crate::experiment::Watch;
+use crate::watch::Watch;
 use crate::{interrupt_counts, kernel_trace, switch_records};
 
 /// Passes on what the engine tells.

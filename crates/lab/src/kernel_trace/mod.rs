@@ -38,7 +38,7 @@ use hourglass_time::Span;
 use hourglass_workload::spec::RunSpec;
 use hourglass_workload::{AnyCounter, Timeline};
 
-use crate::experiment::Failure;
+use crate::failure::Failure;
 use catalogue::Plans;
 use clock::{Map, Marks, TraceClock};
 use drain::{Decoder, Drainer, Recording};
