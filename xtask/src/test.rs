@@ -21,13 +21,17 @@ pub(crate) enum Beds {
     Leave,
 }
 
-/// What else is promised to compile: `time` and `clock` for systems besides Linux; and with the C
-/// library of static programs all that calls one.
+/// What else is promised to compile: `time`, `clock` and what of `timer` there is for systems besides Linux;
+/// and with the C library of static programs all that calls one.
 const OTHER_SYSTEMS: [(&str, &[&str]); 3] = [
-    ("aarch64-apple-darwin", &["-p", "hourglass-time", "-p", "hourglass-clock"]),
-    ("x86_64-pc-windows-gnu", &["-p", "hourglass-time", "-p", "hourglass-clock"]),
+    ("aarch64-apple-darwin", &ELSEWHERE),
+    ("x86_64-pc-windows-gnu", &ELSEWHERE),
     ("aarch64-unknown-linux-musl", &["-p", "hourglass-sys"]),
 ];
+
+/// What macOS and Windows have.
+const ELSEWHERE: [&str; 6] =
+    ["-p", "hourglass-time", "-p", "hourglass-clock", "-p", "hourglass-timer"];
 
 /// How a step ended that did not fail.
 #[derive(Debug, PartialEq, Eq)]

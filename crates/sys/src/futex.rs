@@ -9,19 +9,7 @@ use std::sync::atomic::AtomicU32;
 
 use crate::checked_long;
 use crate::clock::timespec;
-
-/// Why a wait ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Woken {
-    /// The time had come.
-    Timeout,
-    /// Somebody woke the waiters, or the kernel did for no reason.
-    Woken,
-    /// The word did not hold what was expected: nothing was waited for.
-    Changed,
-    /// A signal handler ran.
-    Signal,
-}
+pub use crate::woken::Woken;
 
 /// Waits while `word` is `expected`, until the absolute `CLOCK_MONOTONIC` time `deadline_ns` at
 /// most (`FUTEX_WAIT_BITSET`). A deadline beyond 292 years is one that never comes.

@@ -6,11 +6,13 @@
 //! Must not: hold policy, retry on its own judgement, know what a task or a run is.
 //!
 //! Errors are the kernel's own ([`std::io::Error`] with its errno); what they mean for a user is
-//! said further up. Other systems than Linux have [`clock`], [`prefetch`], [`allocation`] and [`held`]
-//! only.
+//! said further up. Other systems than Linux have [`clock`], [`prefetch`], [`allocation`], [`held`] and
+//! a wait of their own (`alarm`) only.
 
 #[cfg(target_os = "linux")]
 pub mod adjtimex;
+#[cfg(not(target_os = "linux"))]
+pub mod alarm;
 pub mod allocation;
 #[cfg(target_os = "linux")]
 pub mod caller;
@@ -99,6 +101,7 @@ pub mod vvar;
 pub mod wait;
 #[cfg(target_os = "linux")]
 pub mod worker;
+pub mod woken;
 
 #[cfg(target_os = "linux")]
 use std::io;

@@ -6,6 +6,8 @@
 //! name ([`clock_device`]), what a refusal of the kernel means ([`meaning`]).
 //! Must not: read hardware but through `clock`; print.
 //!
+//! Other systems than Linux have [`queue`] and [`mod@sleep`] without its futures.
+//!
 //! ```
 //! use hourglass_time::Span;
 //! use hourglass_timer::engine::Base;
@@ -30,17 +32,27 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(target_os = "linux")]
 pub mod clock_device;
+#[cfg(target_os = "linux")]
 pub mod engine;
+#[cfg(target_os = "linux")]
 pub mod event;
+#[cfg(target_os = "linux")]
 pub mod fault;
+#[cfg(target_os = "linux")]
 pub mod meaning;
+#[cfg(target_os = "linux")]
 pub mod periodic;
 pub mod queue;
+#[cfg(target_os = "linux")]
 pub mod service;
 pub mod sleep;
+#[cfg(target_os = "linux")]
 mod start_thread;
 
+#[cfg(target_os = "linux")]
 pub use periodic::PeriodicThread;
+#[cfg(target_os = "linux")]
 pub use service::{Timer, TimerService};
 pub use sleep::Sleeper;

@@ -1,11 +1,13 @@
 //! Ending a sleep from elsewhere.
 
 use std::fmt;
+#[cfg(target_os = "linux")]
 use std::io;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+#[cfg(target_os = "linux")]
 use hourglass_sys::{futex, signal};
 
 /// Set: somebody wants sleeping to end. The lowest bit, as `signal::latch` sets it.
@@ -50,7 +52,7 @@ impl Interrupt {
     pub fn interrupt(&self) {
         let before = self.0.fetch_or(SET, Ordering::AcqRel);
         if before >= WAITER {
-            futex::wake(&self.0, u32::MAX);
+            wake(&self.0);
         }
     }
 
@@ -73,6 +75,7 @@ impl Interrupt {
     /// # Errors
     /// EINVAL for signals that cannot be caught (SIGKILL, SIGSTOP), that do not exist, or that the
     /// processor raises (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP).
+    #[cfg(target_os = "linux")]
     pub fn interrupt_on_signal(&'static self, signal: i32) -> io::Result<()> {
         signal::latch(signal, &self.0)
     }
@@ -93,6 +96,15 @@ impl Interrupt {
         (value & SET == 0).then_some((&self.0, value))
     }
 }
+
+#[cfg(target_os = "linux")]
+fn wake(word: &AtomicU32) {
+    futex::wake(word, u32::MAX);
+}
+
+/// Elsewhere who waits looks at the word from time to time.
+#[cfg(not(target_os = "linux"))]
+fn wake(_word: &AtomicU32) {}
 
 /// A handle that interrupts one sleeper; may be cloned, sent and kept beyond the sleeper's life.
 ///

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicU32;
 
-pub use hourglass_sys::futex::Woken;
+pub use hourglass_sys::woken::Woken;
 
 /// A scheduling policy by the kernel's number (`SCHED_OTHER` is 0, `SCHED_FIFO` 1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -24,38 +24,51 @@
 //! budget is of spinning, in shares of what the kernel's wait takes here; `tests/budget.rs` holds it beside
 //! peers on simulated machines of many kinds. Both published ways to go wrong are tests: a maximum that load inflates, an estimate above the time slept
 //! that is never corrected. Everything a sleeper does to its machine goes through `Mechanism`; `sim.rs` is
-//! one on virtual time, on which hours are slept in milliseconds.
+//! one on virtual time, on which hours are slept in milliseconds; `portable.rs` is that of macOS (`mach_wait_until`)
+//! and Windows (waitable timers), which learn their margins alike. Futures and the thesis' probe are Linux's only.
 
 mod approach;
+#[cfg(target_os = "linux")]
 mod driver;
 mod finish;
 mod forms;
+#[cfg(target_os = "linux")]
 mod future;
 mod grid;
 mod interrupt;
+#[cfg(target_os = "linux")]
 mod kernel;
 mod margin;
 mod mechanism;
 mod outcome;
 mod overhead;
+#[cfg(not(target_os = "linux"))]
+mod portable;
 mod rate;
 mod settings;
 pub mod sim;
 mod sleeper;
+#[cfg(target_os = "linux")]
 mod thesis;
 
 #[cfg(test)]
 pub(crate) mod tests;
 
+#[cfg(target_os = "linux")]
 pub use driver::Driver;
 pub use forms::SleepToThis;
+#[cfg(target_os = "linux")]
 pub use future::{Interval, SleepUntil};
 pub use grid::{MissedTicks, PeriodError, Tick};
 pub use interrupt::{Interrupt, Interrupter};
+#[cfg(target_os = "linux")]
 pub use kernel::Kernel;
 pub use mechanism::{Class, Mechanism, Woken};
 pub use outcome::{Delay, Slept};
+#[cfg(not(target_os = "linux"))]
+pub use portable::Kernel;
 pub use rate::{Beat, Rate};
 pub use settings::{Budget, EndsWhen, Policy, Settings};
 pub use sleeper::Sleeper;
+#[cfg(target_os = "linux")]
 pub use thesis::HzProbe;

@@ -6,8 +6,8 @@ use hourglass_clock::Clock;
 use hourglass_clock::timekeeping::Timebase;
 use hourglass_time::Span;
 
+use super::Kernel;
 use super::grid::{Grid, MissedTicks, PeriodError, Tick};
-use super::kernel::Kernel;
 use super::mechanism::Mechanism;
 use super::outcome::{Delay, Slept};
 use super::sleeper::Sleeper;

@@ -1,15 +1,17 @@
 //! The sleeper.
 
+#[cfg(target_os = "linux")]
 use std::io;
 use std::ops::Deref;
 
 use hourglass_clock::timekeeping::Timebase;
 use hourglass_clock::{Clock, process};
+#[cfg(target_os = "linux")]
 use hourglass_sys::idle_latency::IdleLatency;
 
 use super::approach::LEAST_SLACK_NS;
 use super::interrupt::{Interrupt, Interrupter};
-use super::kernel::Kernel;
+use super::Kernel;
 use super::margin::{Charge, Margins};
 use super::mechanism::{Class, Mechanism};
 use super::settings::Settings;
@@ -52,6 +54,7 @@ pub struct Sleeper<C = &'static Clock, M = Kernel> {
     /// Whether the thread has no slack for good, so that waits need not ask.
     pub(super) has_no_slack: bool,
     /// Keeps CPUs out of deep idle states while it lives.
+    #[cfg(target_os = "linux")]
     pub(super) idle_latency: Option<IdleLatency>,
     /// As last asked for.
     pub(super) class: Option<Class>,
@@ -93,6 +96,7 @@ impl<C, M> Sleeper<C, M> {
             interrupter: Interrupter::new(),
             margins: Margins::new(),
             has_no_slack: false,
+            #[cfg(target_os = "linux")]
             idle_latency: None,
             class: None,
             waits: 0,
@@ -130,6 +134,7 @@ impl<C, M> Sleeper<C, M> {
     /// # Errors
     /// The device is missing (in many virtual machines and containers) or may not be written
     /// (`sudo chmod a+w /dev/cpu_dma_latency` grants it).
+    #[cfg(target_os = "linux")]
     pub fn hold_idle_latency(&mut self, us: u32) -> io::Result<()> {
         self.idle_latency = Some(IdleLatency::hold(us)?);
         Ok(())

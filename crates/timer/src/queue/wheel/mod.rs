@@ -175,6 +175,7 @@ impl<C: ClockTag, T> TimeoutWheel<C, T> {
     ///
     /// # Errors
     /// [`QueueError::StaleHandle`].
+    #[cfg(target_os = "linux")]
     #[inline]
     pub(crate) fn arm_in_granules(
         &mut self,
