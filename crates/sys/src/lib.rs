@@ -92,6 +92,8 @@ pub mod task_clock;
 #[cfg(target_os = "linux")]
 pub mod thread;
 #[cfg(target_os = "linux")]
+pub mod time_slice;
+#[cfg(target_os = "linux")]
 pub mod tracefs;
 #[cfg(target_os = "linux")]
 pub mod user;
@@ -99,9 +101,9 @@ pub mod user;
 pub mod vvar;
 #[cfg(target_os = "linux")]
 pub mod wait;
+pub mod woken;
 #[cfg(target_os = "linux")]
 pub mod worker;
-pub mod woken;
 
 #[cfg(target_os = "linux")]
 use std::io;

@@ -39,7 +39,10 @@ struct Area {
     /// Address of the critical section's descriptor, or 0.
     rseq_cs: u64,
     flags: u32,
-    rest: [u32; 3],
+    rest: [u32; 2],
+    /// `slice_ctrl`: whether an extension of the time slice is asked for, and whether one was granted, a
+    /// byte each. Padding before Linux 7.0.
+    slice: [u8; 4],
 }
 
 const _: () = assert!(size_of::<Area>() == AREA_BYTES);
@@ -144,7 +147,14 @@ impl Section {
 
     /// Registers an area of our own.
     fn register() -> Result<Section, Unusable> {
-        let area = Area { cpu_id_start: 0, cpu_id: NO_CPU, rseq_cs: 0, flags: 0, rest: [0; 3] };
+        let area = Area {
+            cpu_id_start: 0,
+            cpu_id: NO_CPU,
+            rseq_cs: 0,
+            flags: 0,
+            rest: [0; 2],
+            slice: [0; 4],
+        };
         let area = Box::into_raw(Box::new(area));
         if let Err(error) = rseq(area, 0) {
             // SAFETY: the kernel refused the area, so that the box is ours alone again.
@@ -251,7 +261,49 @@ fn rseq(area: *mut Area, flags: libc::c_int) -> io::Result<()> {
     crate::checked_long(answer).map(|_| ())
 }
 
+/// What the kernel and the thread tell each other in the area that the C library registered, besides the
+/// critical section ([`crate::time_slice`]). Of the calling thread, and not to be sent to another.
+#[derive(Clone, Copy)]
+pub(crate) struct LibraryArea(*mut Area);
+
+/// The calling thread's, if the C library registered one.
+#[inline]
+pub(crate) fn library_area() -> Option<LibraryArea> {
+    registered().map(LibraryArea)
+}
+
+impl LibraryArea {
+    /// What the kernel said when the area was registered.
+    #[inline]
+    pub(crate) fn flags(self) -> u32 {
+        // SAFETY: the C library keeps the area for as long as its thread, which is the calling one.
+        unsafe { (&raw const (*self.0).flags).read_volatile() }
+    }
+
+    /// Asks for a longer time slice, or no more.
+    #[inline]
+    pub(crate) fn set_request(self, asks: bool) {
+        // SAFETY: as in `flags`; user mode is to write this byte, and the kernel writes it only between two
+        // instructions of this thread.
+        unsafe { (&raw mut (*self.0).slice[0]).write_volatile(u8::from(asks)) };
+    }
+
+    /// Whether the slice is being extended.
+    #[inline]
+    pub(crate) fn is_granted(self) -> bool {
+        // SAFETY: as in `flags`.
+        unsafe { (&raw const (*self.0).slice[1]).read_volatile() != 0 }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn slice_control(self) -> u32 {
+        // SAFETY: as in `flags`.
+        u32::from_le_bytes(unsafe { (&raw const (*self.0).slice).read_volatile() })
+    }
+}
+
 /// The area that the C library registered for the calling thread.
+#[inline]
 fn registered() -> Option<*mut Area> {
     let offset = library_offset();
     if offset.is_null() {

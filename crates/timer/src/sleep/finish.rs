@@ -50,6 +50,9 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
         let mut away_ns = 0;
         if !slept.interrupted {
             let spun = self.spin(rest.from_ns, until);
+            if rest.stage == Stage::Last || spun.interrupted {
+                self.mechanism.spin_ended();
+            }
             slept.spin_ns = spun.ended_ns.saturating_sub(slept.woke_ns);
             slept.woke_ns = spun.ended_ns;
             slept.interrupted = spun.interrupted;

@@ -7,18 +7,12 @@ use hourglass_sys::clock::{ClockId, current_cpu, now_ns};
 use hourglass_sys::counter::cntvct as ticks;
 #[cfg(target_arch = "x86_64")]
 use hourglass_sys::counter::tsc as ticks;
-use hourglass_sys::{futex, relax, sched, thread};
+use hourglass_sys::{futex, relax, sched, thread, time_slice};
 
-use super::mechanism::{Class, Mechanism, Woken};
+use super::mechanism::{Class, LAST_NS, Mechanism, Woken, low_power_slice_ns};
 
 /// Binary digits after the point in ticks per nanosecond.
 const FRACTION: u32 = 16;
-/// The longest low-power wait, ns: an interrupt is seen after it.
-const SLICE_NS: u64 = 400;
-/// How long before the deadline low-power waits end: what it may take to leave them, ns.
-const AWAKE_NS: u64 = 600;
-/// The shortest of them, ns.
-const SHORTEST_SLICE_NS: u64 = 100;
 /// From here on the clock is read without a pause, ns: one is 10 to 60 ns.
 const CLOSE_NS: u64 = 64;
 
@@ -27,7 +21,8 @@ const CLOSE_NS: u64 = 64;
 /// Waits are futex waits on `CLOCK_MONOTONIC`. A moment of spinning is TPAUSE where CPUID states
 /// WAITPKG, WFET on aarch64 where the kernel states FEAT_WFxT, else the processor's spin hint. The
 /// counter's rate for the former is taken from the clock across kernel waits; until one was long
-/// enough, and where the counter disagrees, the hint serves.
+/// enough, and where the counter disagrees, the hint serves. In the last microseconds of a spin the
+/// kernel is asked not to preempt the thread, where it can be (time-slice extension, Linux 7.0).
 #[derive(Clone, Debug)]
 pub struct Kernel {
     low_power: bool,
@@ -35,13 +30,20 @@ pub struct Kernel {
     last: Option<(u64, u64)>,
     /// Ticks per ns, with [`FRACTION`] digits after the point; 0 while unknown.
     rate: u64,
+    /// Whether this thread may ask for a longer time slice; what it was at the last wait.
+    extends: bool,
+    /// The kernel has extensions, but not for us.
+    refused: bool,
+    /// Whether one is asked for.
+    asked: bool,
 }
 
 impl Kernel {
     /// Asks the processor what it has (CPUID: some us in a virtual machine).
     #[must_use]
     pub fn new() -> Kernel {
-        Kernel { low_power: has_low_power_wait(), last: None, rate: 0 }
+        let low_power = has_low_power_wait();
+        Kernel { low_power, last: None, rate: 0, extends: false, refused: false, asked: false }
     }
 
     /// Whether spinning is done by TPAUSE or WFET once the counter's rate is known.
@@ -59,6 +61,11 @@ impl Default for Kernel {
 
 impl Mechanism for Kernel {
     fn wait_until(&mut self, word: &AtomicU32, expected: u32, deadline_ns: u64) -> Woken {
+        // Each time, since a sleeper may go to another thread.
+        if !self.refused {
+            self.extends = time_slice::enable();
+            self.refused = !self.extends && time_slice::is_available();
+        }
         futex::wait_until(word, expected, deadline_ns).unwrap_or(Woken::Timeout)
     }
 
@@ -68,11 +75,23 @@ impl Mechanism for Kernel {
 
     #[inline]
     fn relax(&mut self, left_ns: u64) {
-        if self.rate > 0 && left_ns > AWAKE_NS + SHORTEST_SLICE_NS {
-            let slice_ns = (left_ns - AWAKE_NS).min(SLICE_NS);
+        if self.extends && !self.asked && left_ns <= LAST_NS {
+            self.asked = true;
+            time_slice::ask();
+        }
+        let slice_ns = if self.rate > 0 { low_power_slice_ns(left_ns) } else { None };
+        if let Some(slice_ns) = slice_ns {
             low_power_wait((slice_ns * self.rate) >> FRACTION);
         } else if left_ns > CLOSE_NS {
             std::hint::spin_loop();
+        }
+    }
+
+    #[inline]
+    fn spin_ended(&mut self) {
+        if self.asked {
+            self.asked = false;
+            let _ = time_slice::withdraw();
         }
     }
 

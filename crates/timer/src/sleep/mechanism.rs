@@ -25,6 +25,24 @@ impl Class {
     }
 }
 
+/// So long before the deadline whoever can asks not to be preempted, ns: less than a kernel grants by
+/// default, which is 5 us.
+pub(super) const LAST_NS: u64 = 4_000;
+/// The longest low-power wait, ns: an interrupt is seen after it.
+const SLICE_NS: u64 = 400;
+/// How long before the deadline low-power waits end: what it may take to leave them, and what they are
+/// longer than asked because processors count in quanta (83 ticks, Kuns and others, ICPE 2025), ns.
+const AWAKE_NS: u64 = 600;
+/// The shortest of them, ns.
+const SHORTEST_SLICE_NS: u64 = 100;
+
+/// How long to wait at low power with so long until the deadline, ns; `None` if it is too close.
+#[inline]
+pub(super) fn low_power_slice_ns(left_ns: u64) -> Option<u64> {
+    let slice_ns = left_ns.saturating_sub(AWAKE_NS).min(SLICE_NS);
+    (slice_ns > SHORTEST_SLICE_NS).then_some(slice_ns)
+}
+
 /// The ways of one thread to let time pass, and what there is to know about it: this machine's, or
 /// a simulated one's.
 ///
@@ -62,6 +80,10 @@ pub trait Mechanism {
 
     /// Sets it; refusals are not told.
     fn set_slack_ns(&mut self, slack_ns: u64);
+
+    /// Told that a spin is over: what was asked for in its last moments, not to be preempted say, is
+    /// asked for no more.
+    fn spin_ended(&mut self) {}
 
     /// Told what the clock says, before and after each wait: whoever needs the rate of a counter for
     /// [`Mechanism::relax`] learns it from that.

@@ -12,7 +12,7 @@ use hourglass_clock::source::SimSource;
 use hourglass_time::Span;
 
 use super::interrupt::Interrupter;
-use super::mechanism::{Class, Mechanism, Woken};
+use super::mechanism::{Class, LAST_NS, Mechanism, Woken, low_power_slice_ns};
 
 /// How late some of the wake-ups are: evenly spread from one time to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +106,16 @@ pub struct SimMachine {
     waits: u64,
     /// Time in which the thread had no CPU.
     away_ns: u64,
+    /// What low-power waits are a multiple of, ns.
+    quantum_ns: Option<u64>,
+    /// Time spent in them, ns.
+    low_power_ns: u64,
+    /// How long a preemption waits for a thread that asks for that, ns.
+    extension_ns: Option<u64>,
+    /// Whether it asks.
+    asked: bool,
+    /// How often that was granted.
+    extensions: u64,
 }
 
 /// The time between the end of a spin step and the deadline is spread over this, ns: as if a step
@@ -128,6 +138,11 @@ impl SimMachine {
             preemptions: 0,
             waits: 0,
             away_ns: 0,
+            quantum_ns: None,
+            low_power_ns: 0,
+            extension_ns: None,
+            asked: false,
+            extensions: 0,
         };
         machine.plan_preemption();
         machine
@@ -147,6 +162,28 @@ impl SimMachine {
     /// From now on the thread runs there.
     pub fn run_on(&mut self, cpu: u32) {
         self.cpu = cpu;
+    }
+
+    /// From now on the processor can wait at low power (TPAUSE), in multiples of this, rounded up, ns.
+    pub fn set_low_power_quantum(&mut self, quantum_ns: u64) {
+        self.quantum_ns = Some(quantum_ns.max(1));
+    }
+
+    /// Time spent in low-power waits, ns.
+    #[must_use]
+    pub fn low_power_ns(&self) -> u64 {
+        self.low_power_ns
+    }
+
+    /// From now on a preemption waits so long for a thread that asks for that (rseq), ns.
+    pub fn set_slice_extension(&mut self, extension_ns: u64) {
+        self.extension_ns = Some(extension_ns);
+    }
+
+    /// How often one was granted; `None` while one is asked for.
+    #[must_use]
+    pub fn slice_extensions(&self) -> Option<u64> {
+        (!self.asked).then_some(self.extensions)
     }
 
     /// The clock's counter stands still from now on, while true time goes on.
@@ -206,7 +243,15 @@ impl SimMachine {
             }
         } else if self.next_preemption_ns <= end {
             self.advance_to(self.next_preemption_ns);
-            self.be_preempted();
+            match self.extension_ns.filter(|_| self.asked) {
+                // Once for a request, as the kernel takes it back.
+                Some(extension_ns) => {
+                    self.asked = false;
+                    self.extensions += 1;
+                    self.next_preemption_ns = self.next_preemption_ns.saturating_add(extension_ns);
+                }
+                None => self.be_preempted(),
+            }
         } else {
             self.advance_to(end);
         }
@@ -314,9 +359,20 @@ impl Mechanism for SimMachine {
     }
 
     fn relax(&mut self, left_ns: u64) {
+        self.asked |= self.extension_ns.is_some() && left_ns <= LAST_NS;
+        if let Some((quantum, slice)) = self.quantum_ns.zip(low_power_slice_ns(left_ns)) {
+            let begun = self.now();
+            self.run_until(begun.saturating_add(slice.div_ceil(quantum).saturating_mul(quantum)));
+            self.low_power_ns += self.now() - begun;
+            return;
+        }
         let short_by = self.random() % STEP_NS;
         let end = self.now().saturating_add(left_ns.saturating_sub(short_by).max(1));
         self.run_until(end);
+    }
+
+    fn spin_ended(&mut self) {
+        self.asked = false;
     }
 
     fn cpu(&mut self) -> u32 {

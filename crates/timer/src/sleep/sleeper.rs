@@ -9,9 +9,9 @@ use hourglass_clock::{Clock, process};
 #[cfg(target_os = "linux")]
 use hourglass_sys::idle_latency::IdleLatency;
 
+use super::Kernel;
 use super::approach::LEAST_SLACK_NS;
 use super::interrupt::{Interrupt, Interrupter};
-use super::Kernel;
 use super::margin::{Charge, Margins};
 use super::mechanism::{Class, Mechanism};
 use super::settings::Settings;

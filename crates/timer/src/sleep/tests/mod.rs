@@ -2,6 +2,7 @@
 
 mod budget;
 mod ends;
+mod help;
 mod learning;
 mod questions;
 mod rate;
