@@ -49,6 +49,9 @@ struct Arguments {
     /// sleep: draw misses over CPU time into this folder, a file for each length and policy.
     #[arg(long, value_name = "DIR")]
     pictures: Option<PathBuf>,
+    /// sleep: draw the pictures of this record, and measure nothing.
+    #[arg(long, value_name = "FILE", requires = "pictures")]
+    drawn_from: Option<PathBuf>,
     /// clock: for how long bounds are compared with the kernel's clock, s.
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(2..=86_400))]
     seconds: u64,
@@ -75,6 +78,11 @@ enum Suite {
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
+    if let (Suite::Sleep, Some(record), Some(folder)) =
+        (arguments.name, &arguments.drawn_from, &arguments.pictures)
+    {
+        return sleep::picture::write_record(record, folder);
+    }
     let rounds = |default| arguments.rounds.unwrap_or(default);
     let plain = |rows| Findings { rows, ..Findings::default() };
     let (name, rounds, found) = match arguments.name {

@@ -1,13 +1,12 @@
-//! Misses over CPU time, a picture for each length and policy.
-//!
-//! Ours is a curve over budgets, each peer a point: a line from its median miss up to its 99th
-//! percentile. Nobody's point should lie below and left of our curve.
+//! Misses over CPU time, a picture for each length and policy, of what was just measured or of a record.
 
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use hourglass_model::paper::{Curve, Curves, Edge, EdgeUnit, Origin, Place, Scale};
+use hourglass_model::paper::Curves;
+use hourglass_papers::miss_over_cpu::{Sleeps, figure};
 use hourglass_report::svg;
+use serde::Deserialize;
 
 use super::PEERS;
 use crate::document::Row;
@@ -23,12 +22,49 @@ const CURVE: [&str; 7] = [
     "hourglass/precise",
 ];
 
+/// A figure of a record.
+#[derive(Clone, Debug, Deserialize)]
+struct Value {
+    case: String,
+    subject: String,
+    value: f64,
+}
+
+/// What is needed of a record.
+#[derive(Debug, Deserialize)]
+struct Record {
+    rows: Vec<Value>,
+}
+
 /// Writes `sleep-LENGTH-POLICY.svg` of each case into a folder that exists.
 ///
 /// # Errors
 /// A file cannot be written.
 pub(crate) fn write(rows: &[Row], folder: &Path) -> Result<()> {
-    for case in rows.iter().filter_map(|row| row.case.strip_suffix("/p50")).collect::<Names>().0 {
+    let value = |row: &Row| Value {
+        case: row.case.clone(),
+        subject: row.subject.clone(),
+        value: row.value,
+    };
+    write_values(&rows.iter().map(value).collect::<Vec<_>>(), folder)
+}
+
+/// The same of a document that was recorded.
+///
+/// # Errors
+/// It cannot be read, or a file cannot be written.
+pub(crate) fn write_record(record: &Path, folder: &Path) -> Result<()> {
+    let text = std::fs::read_to_string(record)
+        .with_context(|| format!("cannot read {}", record.display()))?;
+    let record: Record = serde_json::from_str(&text)
+        .with_context(|| format!("{} is no document hourglass.bench/1", record.display()))?;
+    write_values(&record.rows, folder)
+}
+
+fn write_values(rows: &[Value], folder: &Path) -> Result<()> {
+    let mut cases: Vec<&str> = rows.iter().filter_map(|r| r.case.strip_suffix("/p50")).collect();
+    cases.dedup();
+    for case in cases {
         let path = folder.join(format!("sleep-{}.svg", case.replace('/', "-")));
         let picture = svg::curves(&drawing(rows, case));
         std::fs::write(&path, picture)
@@ -37,55 +73,23 @@ pub(crate) fn write(rows: &[Row], folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Each name once, in the order in which they come.
-struct Names<'a>(Vec<&'a str>);
-
-impl<'a> FromIterator<&'a str> for Names<'a> {
-    fn from_iter<I: IntoIterator<Item = &'a str>>(names: I) -> Self {
-        let mut own = Vec::new();
-        for name in names {
-            if !own.contains(&name) {
-                own.push(name);
-            }
-        }
-        Names(own)
-    }
+fn drawing(rows: &[Value], case: &str) -> Curves {
+    let of = |subjects: &[&str]| -> Vec<Sleeps> {
+        subjects.iter().filter_map(|subject| sleeps(rows, case, subject)).collect()
+    };
+    let (length, policy) = case.split_once('/').unwrap_or((case, ""));
+    let title = format!("sleeps of {length} under SCHED_{}", policy.to_uppercase());
+    figure(case, &title, &of(&CURVE), &of(&PEERS))
 }
 
-fn drawing(rows: &[Row], case: &str) -> Curves {
-    let ours = ["p50", "p99"].map(|figure| Curve {
-        name: format!("hourglass over budgets, {figure}"),
-        origin: Origin::Here,
-        colour: 0,
-        joined: true,
-        points: CURVE.iter().filter_map(|subject| place(rows, case, subject, figure)).collect(),
-    });
-    let peers = PEERS.iter().zip(1..).map(|(peer, colour)| Curve {
-        name: format!("{peer}, p50 to p99"),
-        origin: Origin::Here,
-        colour,
-        joined: true,
-        points: ["p50", "p99"].iter().filter_map(|of| place(rows, case, peer, of)).collect(),
-    });
-    let edge = |text: &str, unit| Edge { text: text.into(), unit, scale: Scale::Logarithmic };
-    Curves {
-        id: case.to_owned(),
-        title: "what sleeps miss, and what they take of a CPU".to_owned(),
-        across: edge("CPU time, % of one CPU", EdgeUnit::Number),
-        up: edge("miss", EdgeUnit::Time),
-        curves: ours.into_iter().chain(peers).collect(),
-        note: "Medians over rounds of one sitting, all in turn on one CPU.".to_owned(),
-    }
-}
-
-/// Where a subject is; `None` if it was not measured, or was early.
-fn place(rows: &[Row], case: &str, subject: &str, figure: &str) -> Option<Place> {
+/// What a subject came to; `None` if it was not measured.
+fn sleeps(rows: &[Value], case: &str, subject: &str) -> Option<Sleeps> {
     let value = |figure: &str| {
         let case = format!("{case}/{figure}");
         rows.iter().find(|row| row.case == case && row.subject == subject).map(|row| row.value)
     };
-    let place = Place { across: value("cpu")?, up: value(figure)? };
-    (place.up > 0.0).then_some(place)
+    let (cpu_percent, p50_ns, p99_ns) = (value("cpu")?, value("p50")?, value("p99")?);
+    Some(Sleeps { name: subject.to_owned(), cpu_percent, p50_ns, p99_ns })
 }
 
 #[cfg(test)]
@@ -93,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_peer_is_a_line_and_ours_is_a_curve() {
+    fn a_record_is_drawn_as_what_was_measured() {
         let rows: Vec<Row> = ["hourglass/kernel-only", "hourglass", "spin_sleep"]
             .iter()
             .zip([(2.0, 30_000.0), (4.0, 90.0), (6.0, 900.0)])
@@ -104,13 +108,18 @@ mod tests {
                 [row("p50", miss, "ns"), row("p99", 10.0 * miss, "ns"), row("cpu", cpu, "%")]
             })
             .collect();
-        let drawing = drawing(&rows, "1ms/fifo");
-        let counts: Vec<usize> = drawing.curves.iter().map(|curve| curve.points.len()).collect();
-        assert_eq!(counts, [2, 2, 0, 0, 0, 2, 0, 0]);
-        assert_eq!(drawing.curves[0].points[1], Place { across: 4.0, up: 90.0 });
         let folder = tempfile::tempdir().unwrap();
         write(&rows, folder.path()).unwrap();
-        let svg = std::fs::read_to_string(folder.path().join("sleep-1ms-fifo.svg")).unwrap();
-        assert!(svg.contains("spin_sleep") && svg.contains("% of one CPU"));
+        let picture = folder.path().join("sleep-1ms-fifo.svg");
+        let svg = std::fs::read_to_string(&picture).unwrap();
+        assert!(svg.contains("spin_sleep, p99") && svg.contains("sleeps of 1ms under SCHED_FIFO"));
+        let record = folder.path().join("record.json");
+        let rows = serde_json::json!({ "rows": rows, "name": "sleep" });
+        std::fs::write(&record, rows.to_string()).unwrap();
+        std::fs::remove_file(&picture).unwrap();
+        write_record(&record, folder.path()).unwrap();
+        assert_eq!(std::fs::read_to_string(&picture).unwrap(), svg);
+        std::fs::write(&record, "{}").unwrap();
+        assert!(write_record(&record, folder.path()).is_err());
     }
 }

@@ -13,6 +13,7 @@ mod highpertimer;
 mod hourglass_2002;
 mod hrtimers;
 pub mod load;
+pub mod miss_over_cpu;
 mod rows;
 mod rt_mach_timers;
 mod smt_reservation;

@@ -1,12 +1,34 @@
 //! What the tables of chapter 5 have in common: their rows and the words about how they were measured.
 
-use hourglass_model::paper::{Cell, How, PaperRow};
+use hourglass_model::paper::{Cell, Drawing, How, PaperRow};
 use hourglass_timer::sleep::HzProbe;
 
 use super::super::bench::Bench;
 use super::sleeps::Way;
 use super::sleeps::here::conditions;
 use super::sleeps::sweep::{LENGTHS, Length, Sweep, Tally};
+use crate::miss_over_cpu::{self, Sleeps};
+
+/// Misses of one length over CPU time: ours from kernel-only to precise, the others beside it.
+pub(super) fn figure(slept: &Slept, id: &str, length_ns: u64) -> Option<Drawing> {
+    let at = LENGTHS.iter().position(|length| length.ns == length_ns)?;
+    let sleeps = |way: Way| {
+        let tally = slept.sweep.of(way, at);
+        let misses = tally.misses();
+        Some(Sleeps {
+            name: way.name().to_owned(),
+            cpu_percent: tally.cpu_percent()?,
+            p50_ns: misses.median()?,
+            p99_ns: misses.percentile(99)?,
+        })
+    };
+    let ours = [Way::KernelOnly, Way::Frugal, Way::Learned, Way::Precise].into_iter();
+    let peers = [Way::System, Way::Busy, Way::Thesis].into_iter();
+    let (ours, peers): (Vec<_>, Vec<_>) =
+        (ours.filter_map(sleeps).collect(), peers.filter_map(sleeps).collect());
+    let title = format!("Miss over CPU time, sleeps of {}", LENGTHS[at].name);
+    Some(Drawing::Curves(miss_over_cpu::figure(id, &title, &ours, &peers)))
+}
 
 /// What a table is made of: the sweep and what it is to be read with.
 pub(super) struct Slept<'a> {

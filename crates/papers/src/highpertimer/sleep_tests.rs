@@ -153,7 +153,14 @@ fn the_figures_of_chapter_5() {
     let tables = all();
     let ids = tables.iter().map(|table| table.figure.as_ref().map(Drawing::id));
     let ids: Vec<&str> = ids.map(Option::unwrap_or_default).collect();
-    assert_eq!(ids, ["", "5.3", "5.4", "5.5", "5.6", "", "", "", ""]);
+    assert_eq!(ids, ["", "5.3", "5.4", "5.5", "5.6", "", "", "table-5.8", "table-5.9"]);
+    for table in &tables[7..] {
+        let counts: Vec<usize> =
+            curves(table).curves.iter().map(|curve| curve.points.len()).collect();
+        assert_eq!(counts, [4, 4, 1, 1, 1, 1, 1, 1], "ours over budgets, three others");
+        let ours = &curves(table).curves[0].points;
+        assert!(ours[0].across < ours[2].across && ours[0].up > 100.0 * ours[2].up, "{ours:?}");
+    }
     let counted = &curves(&tables[1]).curves[0].points;
     assert!(counted.iter().all(|place| place.across == place.up), "counted precisely");
     let tries = curves(&tables[2]);

@@ -4,8 +4,8 @@ use hourglass_model::paper::{PaperRow, PaperTable};
 
 use super::super::{MeasuredTable, Table};
 use super::INTEL_1000;
-use super::sleep_rows::{Slept, percent, row};
-use super::sleeps::Way;
+use super::sleep_rows::{Slept, figure, percent, row};
+use super::sleeps::{DRAWN, Way};
 
 /// The table.
 pub(super) const TABLE: Table = Table {
@@ -53,7 +53,7 @@ pub(super) fn assembled(slept: &Slept) -> MeasuredTable {
         notes: vec![TIMES_TEN.into(), SPLIT.into()],
         figure: None,
     };
-    MeasuredTable { table, figure: None }
+    MeasuredTable { table, figure: figure(slept, "table-5.8", DRAWN[0]) }
 }
 
 /// How the sums of Tables 5.8 and 5.9 come about.

@@ -4,8 +4,8 @@ use hourglass_model::paper::{PaperRow, PaperTable};
 
 use super::super::{MeasuredTable, Table};
 use super::INTEL_1000;
-use super::sleep_rows::{Slept, Totals, UNRELIABLE, percent, row};
-use super::sleeps::Way;
+use super::sleep_rows::{Slept, Totals, UNRELIABLE, figure, percent, row};
+use super::sleeps::{DRAWN, Way};
 use super::table_5_8::{SPLIT, TIMES_TEN, method, minutes};
 
 /// The table.
@@ -68,7 +68,7 @@ pub(super) fn assembled(slept: &Slept) -> MeasuredTable {
         ],
         figure: None,
     };
-    MeasuredTable { table, figure: None }
+    MeasuredTable { table, figure: figure(slept, "table-5.9", DRAWN[1]) }
 }
 
 fn rows(slept: &Slept, way: Way, with_paper: bool) -> Vec<PaperRow> {

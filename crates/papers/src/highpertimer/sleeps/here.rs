@@ -113,6 +113,8 @@ impl Worker {
                 Way::Thesis => work(&mut ours(thesis), &todo, &done),
                 Way::ThesisCalled => work(&mut Called(ours(thesis)), &todo, &done),
                 Way::Learned => work(&mut ours(Policy::Learned), &todo, &done),
+                Way::Frugal => work(&mut Sleeper::with(Settings::FRUGAL), &todo, &done),
+                Way::Precise => work(&mut Sleeper::with(Settings::PRECISE), &todo, &done),
             }
         };
         let thread = thread::Builder::new().name(way.name().into()).spawn(work).ok()?;
@@ -173,7 +175,7 @@ mod tests {
     /// Never early, every way; and the threads give back blocks of what they were asked for.
     #[test]
     fn every_way_sleeps_here() {
-        let ways = [Way::COMPARED.as_slice(), &[Way::ThesisCalled]].concat();
+        let ways = [Way::MEASURED.as_slice(), &[Way::ThesisCalled]].concat();
         let mut here = Here::new(&ways, Policy::Thesis { hz: 1_000 });
         for way in ways {
             for (length_ns, times) in [(1_000, 20), (1_500_000, 3)] {

@@ -37,12 +37,32 @@ pub(in super::super) enum Way {
     ThesisCalled,
     /// Ours.
     Learned,
+    /// Ours with little CPU time.
+    Frugal,
+    /// Ours whatever it takes.
+    Precise,
 }
 
 impl Way {
     /// Those that are compared, in the order of the thesis.
     pub(super) const COMPARED: [Way; 5] =
         [Way::System, Way::KernelOnly, Way::Busy, Way::Thesis, Way::Learned];
+
+    /// The same and what only the figures of misses over CPU time have ([`DRAWN`]).
+    pub(super) const MEASURED: [Way; 7] = [
+        Way::System,
+        Way::KernelOnly,
+        Way::Busy,
+        Way::Thesis,
+        Way::Learned,
+        Way::Frugal,
+        Way::Precise,
+    ];
+
+    /// Whether it is slept for the figures of misses over CPU time alone.
+    pub(super) const fn is_drawn_only(self) -> bool {
+        matches!(self, Way::Frugal | Way::Precise)
+    }
 
     /// As tables write it.
     pub(super) const fn name(self) -> &'static str {
@@ -53,9 +73,14 @@ impl Way {
             Way::Thesis => "thesis' sleep",
             Way::ThesisCalled => "thesis' sleep, called",
             Way::Learned => "learned",
+            Way::Frugal => "frugal",
+            Way::Precise => "precise",
         }
     }
 }
+
+/// Lengths of which misses are drawn over CPU time, ns.
+pub(super) const DRAWN: [u64; 2] = [976_000, 7_812_000];
 
 /// What several tables are made of, measured once.
 #[derive(Debug, Default)]
@@ -75,7 +100,7 @@ pub(super) fn probe(bench: &Bench) -> HzProbe {
 /// All lengths by all ways on this machine; `None` if a signal asked to stop.
 pub(super) fn all(bench: &Bench) -> Option<&Sweep> {
     let measured = bench.sleeps.sweep.get_or_init(|| {
-        let mut here = Here::new(&Way::COMPARED, probe(bench).policy());
+        let mut here = Here::new(&Way::MEASURED, probe(bench).policy());
         sweep(&mut here, &Plan::of(bench.effort), bench.stopped)
     });
     measured.as_ref()

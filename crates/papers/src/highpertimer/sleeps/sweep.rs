@@ -1,9 +1,9 @@
 //! All lengths of the thesis by several ways, in turn.
 
 use super::super::super::bench::Effort;
-use super::Way;
 use super::block::{Block, Machine, Parts, Usage};
 use super::stats::Values;
+use super::{DRAWN, Way};
 
 /// A length of sleep of Tables 5.1, 5.2, 5.4 and 5.6, as printed there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +73,11 @@ impl Plan {
 
     /// How often the length of that number is slept by this way: the thesis' has two runs.
     fn count(&self, way: Way, at: usize) -> usize {
-        if way == Way::Thesis { self.counts[at].max(2) } else { self.counts[at] }
+        match way {
+            Way::Thesis => self.counts[at].max(2),
+            _ if way.is_drawn_only() && !DRAWN.contains(&LENGTHS[at].ns) => 0,
+            _ => self.counts[at],
+        }
     }
 
     /// How often in that round: evenly spread over the rounds.
@@ -151,6 +155,10 @@ impl Sweep {
     }
 }
 
+fn learns(way: Way) -> bool {
+    way == Way::Learned || way.is_drawn_only()
+}
+
 /// Every length by every way, in turn; each round the ways are in another order. `None` if `stopped`
 /// said so before it was complete.
 pub(in super::super) fn sweep(
@@ -158,10 +166,10 @@ pub(in super::super) fn sweep(
     plan: &Plan,
     stopped: impl Fn() -> bool,
 ) -> Option<Sweep> {
-    let ways = Way::COMPARED;
+    let ways = Way::MEASURED;
     let mut tallies = vec![vec![Tally::default(); LENGTHS.len()]; ways.len()];
     for way in ways {
-        for (ns, times) in FIRST.into_iter().take(if way == Way::Learned { 3 } else { 1 }) {
+        for (ns, times) in FIRST.into_iter().take(if learns(way) { 3 } else { 1 }) {
             // What cannot be is told when it counts.
             let _ = machine.block(way, ns, times);
         }

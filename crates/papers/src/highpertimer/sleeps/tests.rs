@@ -12,9 +12,9 @@ use hourglass_timer::sleep::sim::{Lateness, Load, SimMachine};
 use hourglass_timer::sleep::{Mechanism, Policy, Settings, Sleeper, Slept};
 
 use super::super::super::bench::Effort;
-use super::Way;
 use super::block::{Block, Called, Machine, Sleeps, Usage, block};
 use super::sweep::{LENGTHS, Plan, Sweep, sweep};
+use super::{DRAWN, Way};
 
 type SimClock = Arc<Clock<Arc<SimSource>>>;
 type SimSleeper = Sleeper<SimClock, SimMachine>;
@@ -71,6 +71,8 @@ impl Simulated {
                 (Way::Busy, sleeper(Policy::SpinOnly)),
                 (Way::Thesis, sleeper(Policy::Thesis { hz })),
                 (Way::Learned, sleeper(Policy::Learned)),
+                (Way::Frugal, Sleeper::on(Arc::clone(&clock), machine(), Settings::FRUGAL)),
+                (Way::Precise, Sleeper::on(Arc::clone(&clock), machine(), Settings::PRECISE)),
             ],
             called: Called(sleeper(Policy::Thesis { hz })),
             clock,
@@ -155,6 +157,8 @@ fn the_plan_is_kept() {
             let expected = if way == Way::Thesis { count.max(2) } else { count };
             assert_eq!(sweep_done.of(way, at).count(), expected as u64, "{way:?} {at}");
         }
+        let drawn = if DRAWN.contains(&LENGTHS[at].ns) { count as u64 } else { 0 };
+        assert_eq!(sweep_done.of(Way::Precise, at).count(), drawn);
         let tally = sweep_done.of(Way::Thesis, at);
         assert!(tally.half(false).count() >= 1 && tally.half(true).count() >= 1);
     }
