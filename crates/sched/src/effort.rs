@@ -34,7 +34,13 @@ impl Effort {
 
     /// Takes a step that looks at so many tasks.
     pub(crate) fn look(&mut self, tasks: usize) -> Result<(), Refusal> {
-        self.left = self.left.checked_sub(LEAST_LOOKS.max(tasks as u64)).ok_or(Refusal::TooLong)?;
+        self.looks(1, tasks)
+    }
+
+    /// Takes so many steps, each of which looks at so many tasks.
+    pub(crate) fn looks(&mut self, steps: u32, tasks: usize) -> Result<(), Refusal> {
+        let looks = LEAST_LOOKS.max(tasks as u64).saturating_mul(steps.into());
+        self.left = self.left.checked_sub(looks).ok_or(Refusal::TooLong)?;
         Ok(())
     }
 }

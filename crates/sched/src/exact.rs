@@ -106,6 +106,20 @@ pub(crate) fn share_floor(part: u64, whole: u64) -> u128 {
     (u128::from(part) << 64) / u128::from(whole)
 }
 
+/// 2^64 / `whole`, rounded down or one less. `whole` is not 0. What is divided by it often is multiplied with
+/// this instead: see [`high_half`].
+#[inline]
+pub(crate) fn inverse(whole: u64) -> u64 {
+    u64::MAX / whole
+}
+
+/// `a * b / 2^64`, rounded down. Where `b` is the [`inverse`] of a number, this is `a` by that number, rounded
+/// down, or one less.
+#[inline]
+pub(crate) fn high_half(a: u64, b: u64) -> u64 {
+    ((u128::from(a) * u128::from(b)) >> u64::BITS) as u64
+}
+
 /// Compares the sum of `cost / period` with 1. Periods are not 0.
 #[must_use]
 pub fn compare_utilisation_with_one<'a>(tasks: impl Iterator<Item = &'a Task> + Clone) -> Ordering {
@@ -204,6 +218,21 @@ mod tests {
 
     fn task(cost: u64, period: u64) -> Task {
         Task::new(cost, period, period).unwrap()
+    }
+
+    /// At both ends, and where the product is just too small.
+    #[test]
+    fn the_inverse_divides_but_for_one() {
+        let wholes = [1, 2, 3, 7, 641, 1 << 32, 999_999_937, u64::MAX / 3, u64::MAX - 1, u64::MAX];
+        for whole in wholes {
+            for times in [0, 1, 2, 3, u64::MAX / whole] {
+                for step in [0, 1, whole / 2, whole - 1] {
+                    let a = whole.saturating_mul(times).saturating_add(step);
+                    let less = a / whole - high_half(a, inverse(whole));
+                    assert!(less <= 1, "{a} / {whole}");
+                }
+            }
+        }
     }
 
     /// Halves, thirds and sixths make one, which no binary fraction says.

@@ -12,6 +12,10 @@
 //! periods meet in other phases, and explored job sets ([`crate::jobset`]) are not in anything; for
 //! these an answer is only a value that the test accepts.
 
+mod fixed;
+
+pub use fixed::FixedLimits;
+
 use crate::admission::{Fraction, utilisation};
 use crate::edf::qpa::Feasibility;
 use crate::exact::greatest_common_divisor;
@@ -73,10 +77,10 @@ fn largest(low: u64, high: u64, accepts: impl Fn(u64) -> bool) -> Option<u64> {
 
 /// The set with one task changed; `None` if that task cannot be meant.
 fn with(set: &TaskSet, task: usize, change: impl Fn(&Task) -> Option<Task>) -> Option<TaskSet> {
-    let mut tasks = set.tasks().to_vec();
-    let changed = change(tasks.get(task)?)?;
-    tasks[task] = changed;
-    Some(TaskSet::new(tasks))
+    let changed = change(set.tasks().get(task)?)?;
+    let mut set = set.clone();
+    set.replace(task, changed);
+    Some(set)
 }
 
 /// A task with another cost: segments are cut to it.
@@ -202,6 +206,7 @@ mod tests {
 
     use super::*;
     use crate::edf::qpa;
+    use crate::effort::Effort;
     use crate::fixed_priority::{self, Sections, TimeModel};
 
     fn set(tasks: &[(u64, u64, u64)]) -> TaskSet {
@@ -265,6 +270,13 @@ mod tests {
             let set = TaskSet::in_order(numbers.iter().map(task).collect());
             let at = which % set.len();
             let test = |set: &TaskSet| if dynamic { edf(set) } else { preemptive(set) };
+            let analysis = fixed_priority::analyse(&set, Sections::Preemptive, TimeModel::Discrete);
+            if let Some(mut limits) = FixedLimits::new(&set, &analysis) {
+                let mut effort = Effort::default();
+                prop_assert_eq!(limits.largest_cost(at, &mut effort), Ok(largest_cost(&set, at, preemptive)));
+                prop_assert_eq!(limits.largest_jitter(at, &mut effort), Ok(largest_jitter(&set, at, preemptive)));
+                prop_assert_eq!(limits.smallest_period(at, &mut effort), Ok(smallest_period(&set, at, preemptive)));
+            }
             let accepts = |change: &dyn Fn(&Task) -> Task| {
                 let changed = with(&set, at, |t| Some(change(t))).unwrap();
                 test(&changed).verdict == Verdict::Feasible

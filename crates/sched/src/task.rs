@@ -405,6 +405,12 @@ impl TaskSet {
         TaskSet { tasks, order: self.order.clone() }
     }
 
+    /// Puts another task of the same priority in the place of one.
+    pub(crate) fn replace(&mut self, position: usize, task: Task) {
+        debug_assert_eq!(self.tasks[position].priority, task.priority);
+        self.tasks[position] = task;
+    }
+
     /// Positions in the set, the most urgent first; equals in the order given.
     #[must_use]
     pub fn by_priority(&self) -> &[usize] {

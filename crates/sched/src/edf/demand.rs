@@ -38,12 +38,21 @@ pub(crate) fn task_demand(task: &Task, interval: u64) -> u128 {
 #[must_use]
 pub fn blocking_within(set: &TaskSet, interval: u64, sections: Sections, time: TimeModel) -> u64 {
     let stated = set.tasks().iter().map(|t| t.blocking).max().unwrap_or(0);
+    stated.saturating_add(segment_within(set, interval, sections, time))
+}
+
+/// The part of it that comes from segments.
+pub(super) fn segment_within(
+    set: &TaskSet,
+    interval: u64,
+    sections: Sections,
+    time: TimeModel,
+) -> u64 {
     if sections == Sections::Preemptive {
-        return stated;
+        return 0;
     }
     let later = set.tasks().iter().filter(|t| first_deadline(t) > interval);
-    let segment = later.map(|t| segment_before(t, sections, time)).max().unwrap_or(0);
-    stated.saturating_add(segment)
+    later.map(|t| segment_before(t, sections, time)).max().unwrap_or(0)
 }
 
 /// Whether what a demand test counts can happen.

@@ -24,8 +24,6 @@ pub(crate) struct Lane {
     cost: u64,
     /// What it uses of the processor, rounded down.
     pub(super) share: u64,
-    /// How much longer than the period the first deadline is. Below, its line is under the demand.
-    pub(super) begins: u64,
     /// The last deadline in the interval looked at, or 0.
     last: u64,
 }
@@ -41,24 +39,13 @@ impl Lane {
     #[inline]
     pub(super) fn new(task: &Task, cost: u64, share: u64) -> Lane {
         let lag = task.deadline.wrapping_sub(task.jitter).cast_signed();
-        let begins = first_deadline(task).saturating_sub(task.period);
-        Lane { lag, period: task.period, cost, share, begins, last: 0 }
+        Lane { lag, period: task.period, cost, share, last: 0 }
     }
 
-    /// What the task uses of so much time: cost * time / period, rounded down.
-    ///
-    /// Mostly without a division. With 32 digits the share is less than 2^-32 too small, so that of less
-    /// than 2^32 the product is less than 1 too small: rounded down it is the quotient or one less, and the
-    /// remainder says which.
-    #[inline]
-    pub(super) fn part(&self, time: u64) -> Option<u64> {
-        let work = time.checked_mul(self.cost)?;
-        let short = u32::try_from(time).is_ok() && u32::try_from(self.share).is_ok();
-        if !short {
-            return Some(work / self.period);
-        }
-        let guess = (time * self.share) >> DIGITS;
-        Some(guess + u64::from(work - guess * self.period >= self.period))
+    /// How much longer than the period the first deadline is, of a task that is near. Below, its line is
+    /// under the demand.
+    fn begins(&self) -> u64 {
+        u64::try_from(self.lag).unwrap_or(0).saturating_sub(self.period)
     }
 }
 
@@ -72,6 +59,10 @@ pub(crate) struct Lanes {
     costs: u64,
     /// Whether any first deadline is longer than its period.
     long: bool,
+    /// The shortest of the lags.
+    shortest: Option<i64>,
+    /// The longest blocking stated.
+    blocking: u64,
 }
 
 impl Lanes {
@@ -89,14 +80,21 @@ impl Lanes {
     pub(super) fn push(&mut self, task: &Task, lane: Lane) {
         self.times |= task.deadline | task.jitter;
         self.costs = self.costs.saturating_add(lane.cost);
-        self.long |= lane.begins > 0;
+        self.long |= first_deadline(task) > task.period;
+        self.blocking = self.blocking.max(task.blocking);
+        self.shortest = Some(self.shortest.map_or(lane.lag, |lag| lag.min(lane.lag)));
         self.lanes.push(lane);
+    }
+
+    /// How long jobs are kept waiting where nothing but what is stated blocks.
+    #[inline]
+    pub(super) fn blocking(&self) -> u64 {
+        self.blocking
     }
 
     /// The shortest first deadline; of tasks that are near.
     pub(super) fn lowest(&self) -> u64 {
-        let lags = self.lanes.iter().map(|lane| lane.lag);
-        lags.min().map_or(u64::MAX, |lag| u64::try_from(lag).unwrap_or(0))
+        self.shortest.map_or(u64::MAX, |lag| u64::try_from(lag).unwrap_or(0))
     }
 
     /// Whether sums in intervals below `end` cannot overflow, given that the shares are at most 1 in all: a
@@ -142,8 +140,8 @@ impl Lanes {
 
     /// The least interval from which up to the one looked at nothing demands too much, given that what is
     /// demanded in that one is `level` with the blocking: where jobs due after `level` count by their
-    /// shares only. A cut of Singh ("Cutting-plane algorithms for preemptive uniprocessor real-time scheduling
-    /// problems", RTS 2023, section 5); QPA goes to `level`.
+    /// shares only. Of tasks that are near. A cut of Singh ("Cutting-plane algorithms for preemptive
+    /// uniprocessor real-time scheduling problems", RTS 2023, section 5); QPA goes to `level`.
     #[inline]
     pub(super) fn cut(&self, level: u64, interval: u64) -> u64 {
         let (lower, used) = match u32::try_from(interval) {
@@ -190,6 +188,6 @@ impl Lanes {
             return 0;
         }
         let later = self.lanes.iter().filter(|lane| lane.last > level);
-        later.map(|lane| lane.begins).max().unwrap_or(0).min(level)
+        later.map(Lane::begins).max().unwrap_or(0).min(level)
     }
 }

@@ -12,7 +12,7 @@ use crate::recurrence::{Interference, Stream};
 use crate::task::{Task, TaskSet};
 use crate::verdict::Refusal;
 
-use super::demand::{blocking_within, first_deadline};
+use super::demand::{blocking_within, first_deadline, segment_within};
 use super::lane::{DIGITS, Lane, Lanes};
 
 /// What an interval that demands too much is shorter than.
@@ -33,10 +33,11 @@ pub(crate) fn length(
     effort: &mut Effort,
     lanes: &mut Lanes,
 ) -> Result<Length, Refusal> {
-    let blocking = blocking_within(set, 0, sections, time);
-    if let Some(end) = quick(set.tasks(), blocking, lanes) {
+    let segment = segment_within(set, 0, sections, time);
+    if let Some(end) = quick(set.tasks(), segment, lanes) {
         return Ok(Length::Below(end));
     }
+    let blocking = blocking_within(set, 0, sections, time);
     lanes.clear();
     set.tasks().iter().for_each(|task| lanes.push(task, Lane::of(task)));
     let share = |t: &Task| (t.cost.saturating_add(t.suspension), t.period);
@@ -62,27 +63,30 @@ fn stream(task: &Task, jitter: u64) -> Option<Stream> {
 }
 
 /// La for numbers of usual size and a utilisation that is clearly below one:
-/// the larger of D - T and (B + sum of (T - D) U) / (1 - U), rounded up.
-fn quick(tasks: &[Task], blocking: u64, lanes: &mut Lanes) -> Option<u64> {
+/// the larger of D - T and (B + sum of (T - D) U) / (1 - U), rounded up. `segment`: what segments block.
+fn quick(tasks: &[Task], segment: u64, lanes: &mut Lanes) -> Option<u64> {
     let mut used = 0u64;
-    let mut excess = i64::try_from(blocking).ok()?;
+    // With as many digits behind the point as a share, rounded up.
+    let mut excess = 0i128;
     let mut least = 0;
     for task in tasks {
         let cost = u32::try_from(task.cost.checked_add(task.suspension)?).ok()?;
         let lane = Lane::new(task, cost.into(), (u64::from(cost) << DIGITS) / task.period);
         used = used.checked_add(lane.share + 1)?;
-        least = least.max(lane.begins);
         let deadline = i64::try_from(first_deadline(task)).ok()?;
         let gap = i64::try_from(task.period).ok()? - deadline;
-        // Rounded towards zero: up if negative.
-        let part = i64::try_from(lane.part(gap.unsigned_abs())?).ok()?;
-        excess = excess.checked_add(if gap < 0 { -part } else { part } + 1)?;
+        least = least.max(-gap);
+        let share = i64::try_from(lane.share).ok()? + i64::from(gap > 0);
+        excess += i128::from(gap) * i128::from(share);
         lanes.push(task, lane);
     }
     let free = (1u64 << DIGITS).checked_sub(used).filter(|free| *free >= 1 << (DIGITS / 2))?;
-    let excess = u128::try_from(excess).unwrap_or(0);
-    let end = u64::try_from((excess << DIGITS) / u128::from(free)).ok()?;
-    end.max(least).checked_add(1)
+    excess += i128::from(lanes.blocking().saturating_add(segment)) << DIGITS;
+    let end = match u64::try_from(excess.max(0)) {
+        Ok(excess) => excess / free,
+        Err(_) => u64::try_from(excess / i128::from(free)).ok()?,
+    };
+    end.max(u64::try_from(least).unwrap_or(0)).checked_add(1)
 }
 
 /// The same for any numbers, with 64 binary digits behind the point; `None` if they do not suffice.

@@ -101,7 +101,7 @@ impl Search<'_> {
             return Ok(Some((0, at_once)));
         }
         if sections == Sections::Preemptive {
-            let blocking = blocking_within(set, lowest, sections, time);
+            let blocking = self.lanes.blocking();
             return if lowest < end { self.piece(lowest, end, blocking) } else { Ok(None) };
         }
         let mut edges: Vec<u64> = vec![lowest];
@@ -145,7 +145,11 @@ impl Search<'_> {
             }
             // It is at most `at` here, and so fits.
             let demand = demand as u64;
-            below = if demand < at { self.lanes.cut(demand, at) } else { at };
+            below = match (demand < at, self.near) {
+                (true, true) => self.lanes.cut(demand, at),
+                (true, false) => demand,
+                (false, _) => at,
+            };
         }
         Ok(None)
     }

@@ -8,6 +8,7 @@
 //!
 //! Must not: order tasks; see `assign`.
 
+mod lanes;
 mod level;
 mod sweep;
 #[cfg(test)]
@@ -20,6 +21,21 @@ use crate::effort::Effort;
 use crate::task::TaskSet;
 use crate::verdict::{Analysis, Outcome, Point, Refusal, ResponseTime, TaskResult, Verdict};
 use crate::verdict::{Window, Witness};
+
+/// Whether all tasks of a set are found in one sweep: see [`first_late`].
+pub(crate) fn is_swept(set: &TaskSet) -> bool {
+    set.is_plain() && sweep::applies(set, set.by_priority())
+}
+
+/// The first rank of `ranks` at which a task is not known to be in time, preemptively, in a set that is
+/// swept; the more urgent ones are in time.
+pub(crate) fn first_late(
+    set: &TaskSet,
+    ranks: std::ops::Range<usize>,
+    effort: &mut Effort,
+) -> Result<Option<usize>, Refusal> {
+    sweep::first_late(set, ranks, effort)
+}
 
 /// Bounds the response times of a set under fixed priorities.
 #[must_use]
@@ -141,7 +157,6 @@ pub(crate) fn judge_by(
     exact: bool,
     response: impl Fn(&Point) -> Option<ResponseTime>,
 ) -> TaskResult {
-    let task = &set.tasks()[position];
     let mut bound = NO_RESPONSE;
     let mut worst = 0;
     for point in &points[range.clone()] {
@@ -153,6 +168,21 @@ pub(crate) fn judge_by(
         }
         bound = larger(bound, found);
     }
+    judge_bound(set, position, bound, worst, range, window, exact)
+}
+
+/// The same from the bound, which the job with the number `worst` of a busy window reaches.
+#[inline]
+fn judge_bound(
+    set: &TaskSet,
+    position: usize,
+    bound: ResponseTime,
+    worst: u64,
+    range: std::ops::Range<usize>,
+    window: Window,
+    exact: bool,
+) -> TaskResult {
+    let task = &set.tasks()[position];
     let verdict = if bound.from_arrival <= task.deadline {
         Verdict::Feasible
     } else if exact {

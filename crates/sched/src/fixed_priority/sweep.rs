@@ -6,14 +6,19 @@
 //! Instead of dividing, the next release of every task is kept. Must not: approximate; the points
 //! are those of the usual iteration.
 
+mod probe;
+
 use std::cmp::Ordering;
 
 use crate::effort::Effort;
-use crate::exact::{compare_utilisation_with_one, share_floor};
+use crate::exact::{compare_utilisation_with_one, high_half, inverse, share_floor};
 use crate::task::{Task, TaskSet};
-use crate::verdict::{Analysis, Point, Refusal, TaskResult, Window};
+use crate::verdict::{Analysis, Point, Refusal, ResponseTime, TaskResult, Window};
 
-use super::{judge, level, overloaded, refused};
+pub(super) use probe::first_late;
+
+use super::lanes::{Digits, Lanes, NEAR, SHORT_ROUNDS};
+use super::{judge, judge_bound, level, overloaded, refused};
 
 /// Whether the sweep may be used; `order` has the most urgent task first.
 pub(super) fn applies(set: &TaskSet, order: &[usize]) -> bool {
@@ -23,19 +28,15 @@ pub(super) fn applies(set: &TaskSet, order: &[usize]) -> bool {
     tasks.iter().all(plain) && order.windows(2).all(differ)
 }
 
-/// A task whose first jobs are counted already.
-#[derive(Clone, Copy, Debug)]
-struct Counted {
-    /// When its first job that is not counted is released.
-    next: u64,
-    period: u64,
-    cost: u64,
+/// Any binary digit that a cost or a period has.
+fn all_digits(set: &TaskSet) -> u64 {
+    set.tasks().iter().fold(0, |digits, task| digits | task.cost | task.period)
 }
 
 /// The busy window so far.
-struct Sweep {
-    counted: Vec<Counted>,
-    /// The earliest release that is not counted.
+struct Sweep<N> {
+    counted: Lanes<N>,
+    /// No release before this is left to count.
     earliest: u64,
     /// The end of the window so far.
     end: u64,
@@ -43,30 +44,38 @@ struct Sweep {
     used: u64,
     /// Work that jitter brings into the window at least.
     early: u64,
-    /// Whether all costs and periods together are below [`NEAR`].
+    /// Whether so many costs or periods as there are tasks are below [`NEAR`] together.
     near: bool,
     effort: Effort,
 }
 
-/// A time that can be doubled.
-const NEAR: u64 = 1 << 62;
-
-/// In every so many rounds all releases of a task are counted at once.
-const LONG_ROUND: u32 = 4;
-
 pub(super) fn analyse(set: &TaskSet, order: &[usize], effort: Effort) -> Analysis {
-    let sizes = set.tasks().iter().flat_map(|task| [task.cost, task.period]);
-    let near = sizes.fold(0, u64::saturating_add) < NEAR;
-    let mut sweep = Sweep {
-        counted: Vec::with_capacity(order.len()),
-        earliest: u64::MAX,
+    let digits = all_digits(set);
+    if digits < <u32 as Digits>::LONGEST {
+        analyse_with::<u32>(set, order, digits, effort)
+    } else {
+        analyse_with::<u64>(set, order, digits, effort)
+    }
+}
+
+fn analyse_with<N: Digits>(
+    set: &TaskSet,
+    order: &[usize],
+    digits: u64,
+    effort: Effort,
+) -> Analysis {
+    let near = digits.saturating_mul(order.len() as u64) < NEAR;
+    let mut sweep = Sweep::<N> {
+        counted: Lanes::with_capacity(order.len()),
+        earliest: 0,
         end: 0,
         used: 0,
         early: 0,
         near,
         effort,
     };
-    let mut points = Vec::with_capacity(order.len());
+    // Few tasks have more than a job in their windows.
+    let mut points = Vec::with_capacity(order.len() + order.len() / 4 + 1);
     let mut tasks: Vec<TaskResult> = Vec::with_capacity(order.len());
     let mut shares = Shares::default();
     for (rank, position) in order.iter().enumerate() {
@@ -82,12 +91,14 @@ pub(super) fn analyse(set: &TaskSet, order: &[usize], effort: Effort) -> Analysi
                 tasks.push(overloaded(from));
                 continue;
             }
-            Ordering::Less | Ordering::Equal => sweep.task(task, shares.last, &mut points),
+            Ordering::Less | Ordering::Equal => sweep.task(task, &shares, |point| {
+                points.push(point);
+                true
+            }),
         };
         match found {
             Ok(()) => {
-                let range = from..points.len();
-                tasks.push(judge(set, *position, &points, range, Window::Closed, true));
+                tasks.push(judged(set, *position, &points, from));
             }
             Err(why) => {
                 // What is below it depends on where its window ends.
@@ -98,6 +109,19 @@ pub(super) fn analyse(set: &TaskSet, order: &[usize], effort: Effort) -> Analysi
         }
     }
     Analysis { tasks: in_order_given(tasks, order), points }
+}
+
+/// The result of a task whose points begin at `from`.
+#[inline]
+fn judged(set: &TaskSet, position: usize, points: &[Point], from: usize) -> TaskResult {
+    let range = from..points.len();
+    match &points[from..] {
+        [only] if set.tasks()[position].jitter == 0 => {
+            let bound = ResponseTime { from_arrival: only.finish, from_release: only.finish };
+            judge_bound(set, position, bound, 1, range, Window::Closed, true)
+        }
+        _ => judge(set, position, points, range, Window::Closed, true),
+    }
 }
 
 /// Results by rank, put where their tasks are in the set.
@@ -120,8 +144,10 @@ const ONE: u64 = 1 << DIGITS;
 struct Shares {
     /// The sum, each share rounded up.
     above: u64,
-    /// The share of the task added last, rounded down.
+    /// The share of the task added last, rounded down, or a digit less.
     last: u64,
+    /// The [`inverse`] of its period.
+    inverse: u64,
     /// The largest jitter so far.
     jitter: u64,
 }
@@ -132,19 +158,26 @@ impl Shares {
     where
         I: Iterator<Item = &'a Task> + Clone,
     {
+        self.inverse = inverse(task.period);
         self.last = match u32::try_from(task.cost) {
-            Ok(cost) => (u64::from(cost) << DIGITS) / task.period,
+            Ok(cost) => high_half(u64::from(cost) << DIGITS, self.inverse),
             Err(_) => u64::try_from(share_floor(task.cost, task.period) >> 32).unwrap_or(u64::MAX),
         };
-        self.above = self.above.saturating_add(self.last).saturating_add(1);
+        self.above = self.above.saturating_add(self.last).saturating_add(2);
         self.jitter = self.jitter.max(task.jitter);
         if self.above <= ONE { Ordering::Less } else { compare_utilisation_with_one(all()) }
     }
 }
 
-impl Sweep {
-    /// Adds all jobs of `task` in its busy window, a point each, and then counts it.
-    fn task(&mut self, task: &Task, share: u64, points: &mut Vec<Point>) -> Result<(), Refusal> {
+impl<N: Digits> Sweep<N> {
+    /// Adds all jobs of `task` in its busy window, a point each, while these say to go on, and then counts it.
+    #[inline]
+    fn task(
+        &mut self,
+        task: &Task,
+        shares: &Shares,
+        mut goes_on: impl FnMut(Point) -> bool,
+    ) -> Result<(), Refusal> {
         let mut jobs = 0u64;
         let mut offset = 0u64;
         let mut work = self.early;
@@ -155,44 +188,54 @@ impl Sweep {
             if self.end > self.earliest {
                 self.settle(work)?;
             }
-            points.push(Point { offset, jobs, finish: self.end });
+            if !goes_on(Point { offset, jobs, finish: self.end }) {
+                return Ok(());
+            }
             let next = jobs.checked_mul(task.period).ok_or(Refusal::Overflow)?;
             let next = next.saturating_sub(task.jitter);
             if self.end <= next {
-                self.earliest = self.earliest.min(next);
-                self.counted.push(Counted { next, period: task.period, cost: task.cost });
-                self.used = self.used.saturating_add(share);
-                if task.jitter > 0 {
-                    let early = (u128::from(task.jitter) * u128::from(share)) >> DIGITS;
-                    let early = u64::try_from(early).unwrap_or(u64::MAX);
-                    self.early = self.early.saturating_add(early);
-                }
+                self.count(task, self.end, next, shares);
                 return Ok(());
             }
             self.effort.look(1)?;
             offset = next;
+            if self.end > self.earliest {
+                // Few tasks have a second job here, but some of these have many.
+                self.earliest = self.counted.earliest();
+            }
+        }
+    }
+
+    /// Puts a task to those that are counted, up to a release at most a period after `at`.
+    fn count(&mut self, task: &Task, at: u64, next: u64, shares: &Shares) {
+        self.counted.push(at, next, (task.cost, task.period), shares.inverse);
+        self.earliest = self.earliest.min(next);
+        self.used = self.used.saturating_add(shares.last);
+        if task.jitter > 0 {
+            let early = (u128::from(task.jitter) * u128::from(shares.last)) >> DIGITS;
+            let early = u64::try_from(early).unwrap_or(u64::MAX);
+            self.early = self.early.saturating_add(early);
         }
     }
 
     /// Counts releases until none is left before the end. `work` is what would end the window if
     /// nothing more came than the shares of the tasks counted.
     fn settle(&mut self, work: u64) -> Result<(), Refusal> {
-        let reached = self.reached(work);
-        if reached > self.end {
-            self.effort.look(self.counted.len())?;
-            self.count_before(reached).ok_or(Refusal::Overflow)?;
-        }
-        let mut rounds = 0u32;
-        while self.end > self.earliest {
-            self.effort.look(self.counted.len())?;
-            rounds += 1;
-            if !rounds.is_multiple_of(LONG_ROUND) && self.near && self.end < NEAR {
-                (self.end, self.earliest) = short_round(&mut self.counted, self.end);
-            } else {
-                self.round().ok_or(Refusal::Overflow)?;
+        let mut reached = None;
+        loop {
+            if self.near && self.end < NEAR {
+                let (end, rounds) = self.counted.short_rounds(self.end);
+                self.end = end;
+                self.effort.looks(rounds, self.counted.len())?;
+                if rounds < SHORT_ROUNDS {
+                    return Ok(());
+                }
+            }
+            let time = *reached.get_or_insert_with(|| self.reached(work));
+            if !self.round(time.max(self.end))? {
+                return Ok(());
             }
         }
-        Ok(())
     }
 
     /// A time that the window is known to reach: if all work came evenly, it would end there
@@ -208,75 +251,18 @@ impl Sweep {
         }
     }
 
-    /// Counts all releases before a time that the window is known to reach.
-    fn count_before(&mut self, reached: u64) -> Option<()> {
-        let mut end = self.end;
-        let mut earliest = u64::MAX;
-        for task in &mut self.counted {
-            if task.next < reached {
-                end = end.checked_add(task.count_before(reached)?)?;
-            }
-            earliest = earliest.min(task.next);
+    /// Looks at every task once, and counts all or nearly all that is released before a time that the
+    /// window reaches. Whether there was anything.
+    fn round(&mut self, time: u64) -> Result<bool, Refusal> {
+        let near = self.near && time < NEAR && self.end < NEAR;
+        let work =
+            if near { Some(self.counted.long_round(time)) } else { self.counted.far_round(time) };
+        let work = work.ok_or(Refusal::Overflow)?;
+        if work == 0 {
+            return Ok(false);
         }
-        self.end = end;
-        self.earliest = earliest;
-        Some(())
-    }
-
-    /// Looks at every task once, and counts what is released before the end so far.
-    fn round(&mut self) -> Option<()> {
-        let (end, earliest) = round(&mut self.counted, self.end)?;
-        self.end = end;
-        self.earliest = earliest;
-        Some(())
-    }
-}
-
-/// The new end and the earliest release that is not counted. On its own and with the rare part
-/// elsewhere, so that the loop keeps its values in registers.
-#[inline(never)]
-fn round(counted: &mut [Counted], end: u64) -> Option<(u64, u64)> {
-    let mut end = end;
-    let mut earliest = u64::MAX;
-    for task in counted {
-        let mut next = task.next;
-        if next < end {
-            if end - next <= task.period {
-                next = next.checked_add(task.period)?;
-                task.next = next;
-                end = end.checked_add(task.cost)?;
-            } else {
-                end = end.checked_add(task.count_before(end)?)?;
-                next = task.next;
-            }
-        }
-        earliest = earliest.min(next);
-    }
-    Some((end, earliest))
-}
-
-/// The same, but of each task one release at most, and without a branch that may be mispredicted.
-/// Only for times below [`NEAR`], which cannot overflow.
-#[inline(never)]
-fn short_round(counted: &mut [Counted], end: u64) -> (u64, u64) {
-    let mut end = end;
-    let mut earliest = u64::MAX;
-    for task in counted {
-        let due = u64::from(task.next < end).wrapping_neg();
-        let next = task.next.wrapping_add(task.period & due);
-        task.next = next;
-        end = end.wrapping_add(task.cost & due);
-        earliest = earliest.min(next);
-    }
-    (end, earliest)
-}
-
-impl Counted {
-    /// Counts all releases before `time`, of which there is one at least; gives their work.
-    #[inline(never)]
-    fn count_before(&mut self, time: u64) -> Option<u64> {
-        let jobs = (time - self.next).div_ceil(self.period);
-        self.next = self.next.checked_add(jobs.checked_mul(self.period)?)?;
-        jobs.checked_mul(self.cost)
+        self.effort.look(self.counted.len())?;
+        self.end = self.end.checked_add(work).ok_or(Refusal::Overflow)?;
+        Ok(true)
     }
 }
