@@ -250,6 +250,9 @@ pub struct SensitivityFacts {
     pub smallest_period_ns: Option<u64>,
     /// The largest jitter; null if none is feasible.
     pub largest_jitter_ns: Option<u64>,
+    /// Why it was not looked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// How worked examples were answered.

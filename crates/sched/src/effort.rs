@@ -32,6 +32,12 @@ impl Effort {
         Effort { left: looks }
     }
 
+    /// How many are left.
+    #[must_use]
+    pub const fn left(&self) -> u64 {
+        self.left
+    }
+
     /// Takes a step that looks at so many tasks.
     pub(crate) fn look(&mut self, tasks: usize) -> Result<(), Refusal> {
         self.looks(1, tasks)

@@ -55,12 +55,18 @@ pub struct Scale {
     pub beyond: Option<Tested>,
 }
 
-/// The largest number from `low` to `high` that is accepted, if all below an accepted one are.
-fn largest(low: u64, high: u64, accepts: impl Fn(u64) -> bool) -> Option<u64> {
-    if low > high || !accepts(low) {
+/// The largest number from `low` to `high` that is accepted, if all below an accepted one are. What is `given`
+/// is asked first: mostly it is accepted.
+fn largest(low: u64, high: u64, given: u64, accepts: impl Fn(u64) -> bool) -> Option<u64> {
+    if low > high {
         return None;
     }
     let (mut good, mut bad) = (low, high.saturating_add(1));
+    if (low..=high).contains(&given) && accepts(given) {
+        good = given;
+    } else if !accepts(low) {
+        return None;
+    }
     if high == u64::MAX && accepts(high) {
         return Some(high);
     }
@@ -97,8 +103,8 @@ fn is_feasible(set: Option<TaskSet>, test: &impl Fn(&TaskSet) -> Tested) -> bool
 /// tests, like the others here.
 #[must_use]
 pub fn largest_cost(set: &TaskSet, task: usize, test: impl Fn(&TaskSet) -> Tested) -> Option<u64> {
-    let high = set.tasks().get(task)?.deadline;
-    largest(1, high, |cost| is_feasible(with(set, task, |t| with_cost(t, cost)), &test))
+    let Task { deadline, cost, .. } = *set.tasks().get(task)?;
+    largest(1, deadline, cost, |cost| is_feasible(with(set, task, |t| with_cost(t, cost)), &test))
 }
 
 /// The largest release jitter of one task with which the set is feasible; `None` if none is.
@@ -108,8 +114,10 @@ pub fn largest_jitter(
     task: usize,
     test: impl Fn(&TaskSet) -> Tested,
 ) -> Option<u64> {
-    let high = set.tasks().get(task)?.deadline;
-    largest(0, high, |jitter| is_feasible(with(set, task, |t| Some(t.with_jitter(jitter))), &test))
+    let Task { deadline, jitter, .. } = *set.tasks().get(task)?;
+    largest(0, deadline, jitter, |jitter| {
+        is_feasible(with(set, task, |t| Some(t.with_jitter(jitter))), &test)
+    })
 }
 
 /// The largest blocking of one task with which the set is feasible; `None` if none is.
@@ -119,8 +127,8 @@ pub fn largest_blocking(
     task: usize,
     test: impl Fn(&TaskSet) -> Tested,
 ) -> Option<u64> {
-    let high = set.tasks().get(task)?.deadline;
-    largest(0, high, |blocking| {
+    let Task { deadline, blocking, .. } = *set.tasks().get(task)?;
+    largest(0, deadline, blocking, |blocking| {
         is_feasible(with(set, task, |t| Some(t.with_blocking(blocking))), &test)
     })
 }
@@ -135,8 +143,8 @@ pub fn smallest_period(
 ) -> Option<u64> {
     const LONGEST: u64 = 1 << 62;
     // A curve or a phase goes with its period.
-    let implicit =
-        set.tasks().get(task).filter(|t| t.is_plain()).map(|t| t.deadline == t.period)?;
+    let old = set.tasks().get(task).filter(|t| t.is_plain())?;
+    let implicit = old.deadline == old.period;
     let of = |period: u64| {
         with(set, task, |t| {
             let deadline = if implicit { period } else { t.deadline };
@@ -144,7 +152,8 @@ pub fn smallest_period(
         })
     };
     // The longer, the better: count from the longest down.
-    let shorter = largest(0, LONGEST - 1, |less| is_feasible(of(LONGEST - less), &test))?;
+    let given = LONGEST.saturating_sub(old.period);
+    let shorter = largest(0, LONGEST - 1, given, |less| is_feasible(of(LONGEST - less), &test))?;
     Some(LONGEST - shorter)
 }
 
@@ -183,7 +192,7 @@ pub fn largest_scale(
         };
         set.tasks().iter().map(scaled).collect::<Option<Vec<Task>>>().map(TaskSet::new)
     };
-    let factor = largest(1, high, |factor| is_feasible(of(factor), &test))?;
+    let factor = largest(1, high, parts, |factor| is_feasible(of(factor), &test))?;
     let common = greatest_common_divisor(factor, parts);
     let fraction = Fraction { numerator: factor / common, denominator: parts / common };
     Some(Scale {
@@ -272,10 +281,14 @@ mod tests {
             let test = |set: &TaskSet| if dynamic { edf(set) } else { preemptive(set) };
             let analysis = fixed_priority::analyse(&set, Sections::Preemptive, TimeModel::Discrete);
             if let Some(mut limits) = FixedLimits::new(&set, &analysis) {
+                // A task at a time finds what tests of the whole set find.
                 let mut effort = Effort::default();
-                prop_assert_eq!(limits.largest_cost(at, &mut effort), Ok(largest_cost(&set, at, preemptive)));
-                prop_assert_eq!(limits.largest_jitter(at, &mut effort), Ok(largest_jitter(&set, at, preemptive)));
-                prop_assert_eq!(limits.smallest_period(at, &mut effort), Ok(smallest_period(&set, at, preemptive)));
+                let cost = largest_cost(&set, at, preemptive);
+                prop_assert_eq!(limits.largest_cost(at, &mut effort), Ok(cost));
+                let jitter = largest_jitter(&set, at, preemptive);
+                prop_assert_eq!(limits.largest_jitter(at, &mut effort), Ok(jitter));
+                let period = smallest_period(&set, at, preemptive);
+                prop_assert_eq!(limits.smallest_period(at, &mut effort), Ok(period));
             }
             let accepts = |change: &dyn Fn(&Task) -> Task| {
                 let changed = with(&set, at, |t| Some(change(t))).unwrap();

@@ -198,6 +198,10 @@ fn sensitivity(out: &mut String, document: &CheckDocument, style: Style) {
         ]);
     }
     table.write(out, style);
+    let mut without = all.iter().filter_map(|facts| facts.reason.as_deref()).peekable();
+    if let Some(reason) = without.peek().copied() {
+        let _ = writeln!(out, "{} of {} tasks: {reason}.", without.count(), all.len());
+    }
 }
 
 /// The verdict on the set, and why.

@@ -45,14 +45,24 @@ pub fn feasible_within(
     set: &TaskSet,
     sections: Sections,
     time: TimeModel,
-    effort: Effort,
+    mut effort: Effort,
+) -> Feasibility {
+    feasible_by(set, sections, time, &mut effort)
+}
+
+/// The same, which takes what it needs from an effort for several tests.
+#[must_use]
+pub fn feasible_by(
+    set: &TaskSet,
+    sections: Sections,
+    time: TimeModel,
+    effort: &mut Effort,
 ) -> Feasibility {
     if !set.is_plain() {
         return Feasibility::without(Verdict::Unknown(Refusal::OutsideModel));
     }
-    let mut effort = effort;
     let mut lanes = Lanes::with_capacity(set.len());
-    let end = match length(set, sections, time, &mut effort, &mut lanes) {
+    let end = match length(set, sections, time, effort, &mut lanes) {
         Ok(Length::Below(end)) => end,
         Ok(Length::Overload) => return Feasibility::without(Verdict::NoBound),
         Err(why) => return Feasibility::without(Verdict::Unknown(why)),
@@ -70,16 +80,16 @@ pub fn feasible_within(
     found
 }
 
-struct Search<'a> {
+struct Search<'a, 'b> {
     tasks: &'a [Task],
     lanes: Lanes,
     /// Whether sums cannot overflow.
     near: bool,
     visited: Vec<(u64, u64)>,
-    effort: Effort,
+    effort: &'b mut Effort,
 }
 
-impl Search<'_> {
+impl Search<'_, '_> {
     /// Searches below `end`; gives an interval with more demand than there is.
     fn pieces(
         &mut self,

@@ -49,9 +49,8 @@ pub(super) fn analyse(
     order: &[usize],
     sections: Sections,
     time: TimeModel,
-    effort: Effort,
+    effort: &mut Effort,
 ) -> Analysis {
-    let mut effort = effort;
     let mut points = Vec::new();
     let mut tasks: Vec<TaskResult> = Vec::new();
     tasks.resize_with(set.len(), || overloaded(0));
@@ -61,7 +60,7 @@ pub(super) fn analyse(
             Ok(level) => {
                 let task = &set.tasks()[*position];
                 let exact = task.blocking == 0 && set.tasks().iter().all(|t| t.suspension == 0);
-                match level.solve(&mut effort, &mut points) {
+                match level.solve(effort, &mut points) {
                     Ok(Some(window)) => {
                         judge(set, *position, &points, from..points.len(), window, exact)
                     }
@@ -119,16 +118,15 @@ pub(super) fn repeating(
     set: &TaskSet,
     order: &[usize],
     rank: usize,
-    effort: Effort,
+    effort: &mut Effort,
     points: &mut Vec<Point>,
 ) -> TaskResult {
-    let mut effort = effort;
     let from = points.len();
     let position = order[rank];
     let higher = order[..rank].iter().map(|p| Stream::of(&set.tasks()[*p])).collect();
     let task = &set.tasks()[position];
     let level = Level::new(Stream::of(task), task.deadline, Vec::new(), higher, 0, 0);
-    match level.solve(&mut effort, points) {
+    match level.solve(effort, points) {
         Ok(Some(window)) => judge(set, position, points, from..points.len(), window, true),
         Ok(None) => overloaded(from),
         Err(why) => {

@@ -16,25 +16,16 @@ mod tests;
 
 pub use crate::sections::{Sections, TimeModel};
 pub(crate) use level::tail_of;
+pub(crate) use sweep::{Late, late_among};
 
 use crate::effort::Effort;
 use crate::task::TaskSet;
 use crate::verdict::{Analysis, Outcome, Point, Refusal, ResponseTime, TaskResult, Verdict};
 use crate::verdict::{Window, Witness};
 
-/// Whether all tasks of a set are found in one sweep: see [`first_late`].
+/// Whether all tasks of a set are found in one sweep: see [`late_among`].
 pub(crate) fn is_swept(set: &TaskSet) -> bool {
     set.is_plain() && sweep::applies(set, set.by_priority())
-}
-
-/// The first rank of `ranks` at which a task is not known to be in time, preemptively, in a set that is
-/// swept; the more urgent ones are in time.
-pub(crate) fn first_late(
-    set: &TaskSet,
-    ranks: std::ops::Range<usize>,
-    effort: &mut Effort,
-) -> Result<Option<usize>, Refusal> {
-    sweep::first_late(set, ranks, effort)
 }
 
 /// Bounds the response times of a set under fixed priorities.
@@ -49,7 +40,18 @@ pub fn analyse_within(
     set: &TaskSet,
     sections: Sections,
     time: TimeModel,
-    effort: Effort,
+    mut effort: Effort,
+) -> Analysis {
+    analyse_by(set, sections, time, &mut effort)
+}
+
+/// The same, which takes what it needs from an effort for several analyses.
+#[must_use]
+pub fn analyse_by(
+    set: &TaskSet,
+    sections: Sections,
+    time: TimeModel,
+    effort: &mut Effort,
 ) -> Analysis {
     if !set.is_plain() {
         return outside(set);

@@ -15,10 +15,13 @@ use crate::exact::{compare_utilisation_with_one, high_half, inverse, share_floor
 use crate::task::{Task, TaskSet};
 use crate::verdict::{Analysis, Point, Refusal, ResponseTime, TaskResult, Window};
 
-pub(super) use probe::first_late;
+pub(crate) use probe::{Late, late_among};
 
 use super::lanes::{Digits, Lanes, NEAR, SHORT_ROUNDS};
 use super::{judge, judge_bound, level, overloaded, refused};
+
+/// A look in a short round takes less than this part of one with a division.
+const LOOKS_AT_ONCE: usize = 16;
 
 /// Whether the sweep may be used; `order` has the most urgent task first.
 pub(super) fn applies(set: &TaskSet, order: &[usize]) -> bool {
@@ -49,7 +52,7 @@ struct Sweep<N> {
     effort: Effort,
 }
 
-pub(super) fn analyse(set: &TaskSet, order: &[usize], effort: Effort) -> Analysis {
+pub(super) fn analyse(set: &TaskSet, order: &[usize], effort: &mut Effort) -> Analysis {
     let digits = all_digits(set);
     if digits < <u32 as Digits>::LONGEST {
         analyse_with::<u32>(set, order, digits, effort)
@@ -62,7 +65,7 @@ fn analyse_with<N: Digits>(
     set: &TaskSet,
     order: &[usize],
     digits: u64,
-    effort: Effort,
+    effort: &mut Effort,
 ) -> Analysis {
     let near = digits.saturating_mul(order.len() as u64) < NEAR;
     let mut sweep = Sweep::<N> {
@@ -72,7 +75,7 @@ fn analyse_with<N: Digits>(
         used: 0,
         early: 0,
         near,
-        effort,
+        effort: *effort,
     };
     // Few tasks have more than a job in their windows.
     let mut points = Vec::with_capacity(order.len() + order.len() / 4 + 1);
@@ -84,7 +87,7 @@ fn analyse_with<N: Digits>(
         let used = shares.add(task, || order[..=rank].iter().map(|p| &set.tasks()[*p]));
         let found = match used {
             Ordering::Equal if shares.jitter > 0 => {
-                tasks.push(level::repeating(set, order, rank, effort, &mut points));
+                tasks.push(level::repeating(set, order, rank, &mut sweep.effort, &mut points));
                 continue;
             }
             Ordering::Greater => {
@@ -108,6 +111,7 @@ fn analyse_with<N: Digits>(
             }
         }
     }
+    *effort = sweep.effort;
     Analysis { tasks: in_order_given(tasks, order), points }
 }
 
@@ -226,7 +230,7 @@ impl<N: Digits> Sweep<N> {
             if self.near && self.end < NEAR {
                 let (end, rounds) = self.counted.short_rounds(self.end);
                 self.end = end;
-                self.effort.looks(rounds, self.counted.len())?;
+                self.effort.looks(rounds, self.counted.len() / LOOKS_AT_ONCE)?;
                 if rounds < SHORT_ROUNDS {
                     return Ok(());
                 }

@@ -50,9 +50,9 @@ proptest! {
         let scaled = tasks.iter().map(|t| scaled(t, scale)).collect();
         let set = TaskSet::in_order(scaled);
         let order = set.by_priority();
-        let fast = sweep::analyse(&set, order, Effort::default());
+        let fast = sweep::analyse(&set, order, &mut Effort::default());
         let slow =
-            level::analyse(&set, order, Sections::Preemptive, TimeModel::Discrete, Effort::default());
+            level::analyse(&set, order, Sections::Preemptive, TimeModel::Discrete, &mut Effort::default());
         for position in 0..set.len() {
             prop_assert_eq!(&fast.tasks[position].outcome, &slow.tasks[position].outcome);
             prop_assert_eq!(fast.tasks[position].verdict, slow.tasks[position].verdict);
@@ -79,9 +79,9 @@ proptest! {
         tasks.sort_by_key(Task::period);
         let set = TaskSet::in_order(tasks);
         let order = set.by_priority();
-        let effort = Effort::of(300_000);
-        let fast = sweep::analyse(&set, order, effort);
-        let slow = level::analyse(&set, order, Sections::Preemptive, TimeModel::Discrete, Effort::of(3_000_000));
+        let mut effort = Effort::of(300_000);
+        let fast = sweep::analyse(&set, order, &mut effort);
+        let slow = level::analyse(&set, order, Sections::Preemptive, TimeModel::Discrete, &mut Effort::of(3_000_000));
         for position in 0..set.len() {
             // Either may give up; times that do not fit are met in another order.
             let is_known = |result: &TaskResult| !matches!(result.outcome, Outcome::Unknown(_));

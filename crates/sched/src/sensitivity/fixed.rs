@@ -4,8 +4,10 @@
 //! accepts is sought by bisection for that one alone; the others are only asked about the result. A task that
 //! accepted a larger value need not be asked again. Must not: answer where tests are not monotone.
 
+use std::ops::Range;
+
 use crate::effort::Effort;
-use crate::fixed_priority::{first_late, is_swept};
+use crate::fixed_priority::{Late, is_swept, late_among};
 use crate::task::{Task, TaskSet};
 use crate::verdict::{Analysis, Refusal, Verdict};
 
@@ -17,7 +19,7 @@ pub struct FixedLimits {
     set: TaskSet,
     /// The rank of each task.
     rank: Vec<usize>,
-    /// For each rank the one at or after it whose bound is closest to its deadline.
+    /// For each rank the one at or after it whose bound is closest to its deadline: it probably decides.
     critical: Vec<usize>,
 }
 
@@ -104,49 +106,55 @@ impl FixedLimits {
         change: impl Fn(&Task, u64) -> Option<Task>,
         effort: &mut Effort,
     ) -> Result<u64, Refusal> {
+        let first = self.rank[task];
+        let critical = self.critical[first];
         let old = self.set.tasks()[task].clone();
         let mut accepts = |set: &mut TaskSet, value: u64, from: usize, to: usize| {
-            let Some(changed) = change(&old, value) else { return Ok(Some(from)) };
+            let Some(changed) = change(&old, value) else { return Ok(Some(Late::at(from))) };
             set.replace(task, changed);
-            match first_late(set, from..to, effort) {
+            match late_among(set, from..to, effort) {
                 Err(Refusal::TooLong) => Err(Refusal::TooLong),
                 // What cannot be told is not accepted.
-                Err(_) => Ok(Some(from)),
+                Err(_) => Ok(Some(Late::at(from))),
                 Ok(late) => Ok(late),
             }
         };
-        let first = self.rank[task];
-        let found = search(&mut self.set, (low, high), (first, self.critical[first]), &mut accepts);
+        let found = search(&mut self.set, (low, high), (first, critical), &mut accepts);
         self.set.replace(task, old);
         found
     }
 }
 
-/// Asks the critical rank first, then all from `first` on. `accepts` gives the first late rank of a range.
+/// Asks the critical rank first, then all from `first` on. `accepts` gives the late ones of a range
+/// of ranks.
 fn search(
     set: &mut TaskSet,
     (low, high): (u64, u64),
     (first, critical): (usize, usize),
-    accepts: &mut impl FnMut(&mut TaskSet, u64, usize, usize) -> Result<Option<usize>, Refusal>,
+    accepts: &mut impl FnMut(&mut TaskSet, u64, usize, usize) -> Result<Option<Late>, Refusal>,
 ) -> Result<u64, Refusal> {
-    let mut value = narrowed(set, (low, high), critical, accepts)?;
+    let mut value = narrowed(set, (low, high), critical..critical + 1, accepts)?;
     let mut next = first;
     while value > low {
         let Some(late) = accepts(set, value, next, set.len())? else { break };
-        value = narrowed(set, (low, value), late, accepts)?;
-        next = late + 1;
+        let less = narrowed(set, (low, value), late.worst..late.worst + 1, accepts)?;
+        if less == value {
+            // A number does not fit somewhere else.
+            return narrowed(set, (low, value), next..set.len(), accepts);
+        }
+        (value, next) = (less, late.first);
     }
     Ok(value)
 }
 
-/// The largest value that one rank accepts; it does accept `low`.
+/// The largest value that ranks accept; they do accept `low`.
 fn narrowed(
     set: &mut TaskSet,
     (low, high): (u64, u64),
-    rank: usize,
-    accepts: &mut impl FnMut(&mut TaskSet, u64, usize, usize) -> Result<Option<usize>, Refusal>,
+    ranks: Range<usize>,
+    accepts: &mut impl FnMut(&mut TaskSet, u64, usize, usize) -> Result<Option<Late>, Refusal>,
 ) -> Result<u64, Refusal> {
-    let mut accepted = |value: u64| Ok(accepts(set, value, rank, rank + 1)?.is_none());
+    let mut accepted = |value: u64| Ok(accepts(set, value, ranks.start, ranks.end)?.is_none());
     if low >= high || accepted(high)? {
         return Ok(high.max(low));
     }

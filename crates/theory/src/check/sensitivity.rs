@@ -1,21 +1,31 @@
 //! How far a task may change before the set is no longer known to be feasible.
 //!
-//! Owns: which processors it is asked of, and with how much effort. Must not: search
-//! (`sched::sensitivity` does).
+//! Owns: which processors it is asked of, with how much effort, and what is said where that ends. Must not:
+//! search (`sched::sensitivity` does).
+
+use std::cell::Cell;
 
 use hourglass_model::check::SensitivityFacts;
 use hourglass_sched::catalogue::{Rule, Situation};
 use hourglass_sched::edf::qpa;
 use hourglass_sched::effort::Effort;
-use hourglass_sched::fixed_priority::{self, TimeModel};
-use hourglass_sched::sensitivity::{Tested, largest_cost, largest_jitter, smallest_period};
-use hourglass_sched::{TaskSet as Numbers, Verdict};
+use hourglass_sched::fixed_priority::{self, Sections, TimeModel};
+use hourglass_sched::sensitivity::{
+    FixedLimits, Tested, largest_cost, largest_jitter, smallest_period,
+};
+use hourglass_sched::{Refusal, TaskSet as Numbers, Verdict};
 use hourglass_tasks::TaskSet;
 
-use super::processor::Processor;
+use super::processor::{Member, Processor};
 
-/// Looks at a task that each analysis may take; there are some 200 analyses for each task.
+/// Looks at a task for all questions: about a second of a processor of 2026.
+const ALL_LOOKS: u64 = 200_000_000;
+
+/// Looks that one analysis may take; where there is no quicker way, a task needs some 150 analyses.
 const LOOKS: u64 = 500_000;
+
+/// What is said of tasks that it was not found for.
+const ENDED: &str = "not looked for: the search takes more steps than all of them may together";
 
 /// What each task of the set may be while the others stay as they are; nothing where it is not known.
 pub(super) fn sensitivity(set: &TaskSet, processors: &[Processor]) -> Vec<SensitivityFacts> {
@@ -24,41 +34,110 @@ pub(super) fn sensitivity(set: &TaskSet, processors: &[Processor]) -> Vec<Sensit
         ..SensitivityFacts::default()
     };
     let mut found: Vec<SensitivityFacts> = set.tasks.iter().map(named).collect();
+    let mut effort = Effort::of(ALL_LOOKS);
     for processor in processors.iter().filter(|processor| is_plain(set, processor)) {
-        let numbers = processor.in_any_phase();
-        let test = |numbers: &Numbers| tested(processor, numbers);
-        if test(&numbers).verdict != Verdict::Feasible {
-            continue;
-        }
+        let Some(mut limits) = Limits::of(processor, &mut effort) else { continue };
         for (at, member) in processor.members.iter().enumerate() {
             let Some(position) = member.position else { continue };
-            let task = &set.tasks[position];
-            // What overheads and timers add is no part of what may change.
-            let added = member.task.cost().saturating_sub(task.wcet.nanos_or_zero());
-            let timers = member.jitter.saturating_sub(task.jitter.nanos_or_zero());
             let facts = &mut found[position];
-            facts.largest_wcet_ns =
-                largest_cost(&numbers, at, test).and_then(|cost| cost.checked_sub(added));
-            facts.smallest_period_ns = smallest_period(&numbers, at, test);
-            facts.largest_jitter_ns =
-                largest_jitter(&numbers, at, test).and_then(|jitter| jitter.checked_sub(timers));
+            match limits.of_task(at, &mut effort) {
+                Ok(limits) => fill_in(facts, &set.tasks[position], member, limits),
+                Err(_) => facts.reason = Some(ENDED.to_owned()),
+            }
         }
     }
     found
 }
 
-fn tested(processor: &Processor, numbers: &Numbers) -> Tested {
-    let (sections, time) = (processor.sections, TimeModel::Continuous);
-    match processor.rule {
-        Rule::Edf => {
-            let found = qpa::feasible_within(numbers, sections, time, Effort::of(LOOKS));
-            Tested::from(&found)
+/// The largest cost, the smallest period and the largest jitter of a task.
+type Found = (Option<u64>, Option<u64>, Option<u64>);
+
+fn fill_in(
+    facts: &mut SensitivityFacts,
+    task: &hourglass_tasks::Task,
+    member: &Member,
+    (cost, period, jitter): Found,
+) {
+    // What overheads and timers add is no part of what may change.
+    let added = member.task.cost().saturating_sub(task.wcet.nanos_or_zero());
+    let timers = member.jitter.saturating_sub(task.jitter.nanos_or_zero());
+    facts.largest_wcet_ns = cost.and_then(|cost| cost.checked_sub(added));
+    facts.smallest_period_ns = period;
+    facts.largest_jitter_ns = jitter.and_then(|jitter| jitter.checked_sub(timers));
+}
+
+/// How limits are sought.
+enum Limits<'a> {
+    /// A task at a time.
+    Fixed(Box<FixedLimits>),
+    /// By tests of the whole set.
+    Tests(&'a Processor, Numbers),
+}
+
+impl Limits<'_> {
+    /// Of a processor that is feasible.
+    fn of<'a>(processor: &'a Processor, effort: &mut Effort) -> Option<Limits<'a>> {
+        let numbers = processor.in_any_phase();
+        if processor.rule != Rule::Edf && processor.sections == Sections::Preemptive {
+            let (sections, time) = (Sections::Preemptive, TimeModel::Continuous);
+            let analysis = fixed_priority::analyse_by(&numbers, sections, time, effort);
+            if let Some(limits) = FixedLimits::new(&numbers, &analysis) {
+                return Some(Limits::Fixed(Box::new(limits)));
+            }
         }
-        Rule::FixedPriority | Rule::Fifo => {
-            let found = fixed_priority::analyse_within(numbers, sections, time, Effort::of(LOOKS));
-            Tested::from(&found)
+        let feasible = tested(processor, &numbers, effort).verdict == Verdict::Feasible;
+        feasible.then_some(Limits::Tests(processor, numbers))
+    }
+
+    /// Refuses where the effort does not suffice.
+    fn of_task(&mut self, at: usize, effort: &mut Effort) -> Result<Found, Refusal> {
+        match self {
+            Limits::Fixed(limits) => Ok((
+                limits.largest_cost(at, effort)?,
+                limits.smallest_period(at, effort)?,
+                limits.largest_jitter(at, effort)?,
+            )),
+            Limits::Tests(processor, numbers) => by_tests(processor, numbers, at, effort),
         }
     }
+}
+
+fn by_tests(
+    processor: &Processor,
+    numbers: &Numbers,
+    at: usize,
+    effort: &mut Effort,
+) -> Result<Found, Refusal> {
+    let left = Cell::new(*effort);
+    let test = |numbers: &Numbers| {
+        let mut now = left.get();
+        let found = tested(processor, numbers, &mut now);
+        left.set(now);
+        found
+    };
+    let found = (
+        largest_cost(numbers, at, test),
+        smallest_period(numbers, at, test),
+        largest_jitter(numbers, at, test),
+    );
+    *effort = left.get();
+    // The last tests may have been cut short, and then a limit is not the largest.
+    if effort.left() < LOOKS { Err(Refusal::TooLong) } else { Ok(found) }
+}
+
+/// The verdict on a set of this processor. No test takes more than [`LOOKS`].
+fn tested(processor: &Processor, numbers: &Numbers, effort: &mut Effort) -> Tested {
+    let (sections, time) = (processor.sections, TimeModel::Continuous);
+    let given = effort.left().min(LOOKS);
+    let mut left = Effort::of(given);
+    let found = match processor.rule {
+        Rule::Edf => Tested::from(&qpa::feasible_by(numbers, sections, time, &mut left)),
+        Rule::FixedPriority | Rule::Fifo => {
+            Tested::from(&fixed_priority::analyse_by(numbers, sections, time, &mut left))
+        }
+    };
+    *effort = Effort::of(effort.left() - (given - left.left()));
+    found
 }
 
 fn is_plain(set: &TaskSet, processor: &Processor) -> bool {

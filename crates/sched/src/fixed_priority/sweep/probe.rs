@@ -1,6 +1,6 @@
-//! Which task is late first, without bounds: what a search for limits asks again and again.
+//! Which tasks are late, without bounds: what a search for limits asks again and again.
 //!
-//! Owns: [`first_late`]. Tasks known to be in time are only counted; windows grow from there.
+//! Owns: [`late_among`]. Tasks known to be in time are only counted; windows grow from there.
 //! Must not: answer for a set to which the sweep does not apply.
 
 use std::cmp::Ordering;
@@ -12,12 +12,28 @@ use crate::fixed_priority::{Sections, TimeModel, response};
 use crate::task::{Task, TaskSet};
 use crate::verdict::{Refusal, Verdict};
 
-/// The first rank of `ranks` at which a task is not known to be in time; those before are in time.
-pub(in crate::fixed_priority) fn first_late(
+/// Ranks of tasks that are not known to be in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Late {
+    /// The most urgent.
+    pub(crate) first: usize,
+    /// The one whose response is the most of its deadline.
+    pub(crate) worst: usize,
+}
+
+impl Late {
+    /// Only one.
+    pub(crate) fn at(rank: usize) -> Late {
+        Late { first: rank, worst: rank }
+    }
+}
+
+/// Those of `ranks` that are late, preemptively, in a set that is swept; the more urgent ones are in time.
+pub(crate) fn late_among(
     set: &TaskSet,
     ranks: Range<usize>,
     effort: &mut Effort,
-) -> Result<Option<usize>, Refusal> {
+) -> Result<Option<Late>, Refusal> {
     let digits = all_digits(set);
     let near = digits.saturating_mul(set.len() as u64) < NEAR;
     if digits < <u32 as Digits>::LONGEST {
@@ -40,32 +56,37 @@ impl<N: Digits> Probe<'_, N> {
         Probe { set, sweep, shares: Shares::default() }
     }
 
-    fn search(
-        mut self,
-        ranks: Range<usize>,
-        effort: &mut Effort,
-    ) -> Result<Option<usize>, Refusal> {
-        let found = self.first(ranks);
+    fn search(mut self, ranks: Range<usize>, effort: &mut Effort) -> Result<Option<Late>, Refusal> {
+        let found = self.late(ranks);
         *effort = self.sweep.effort;
         found
     }
 
-    fn first(&mut self, ranks: Range<usize>) -> Result<Option<usize>, Refusal> {
+    fn late(&mut self, ranks: Range<usize>) -> Result<Option<Late>, Refusal> {
         self.sweep.effort.look(ranks.start)?;
+        let mut late = None::<Late>;
+        let mut worst = Closeness { response: 0, deadline: 1 };
         for rank in 0..ranks.end {
             let order = self.set.by_priority();
             let task = |rank: usize| &self.set.tasks()[order[rank]];
             let used = self.shares.add(task(rank), || (0..=rank).map(task));
             if used == Ordering::Greater {
-                return Ok(Some(rank.max(ranks.start)));
+                let rank = rank.max(ranks.start);
+                return Ok(Some(Late { first: late.map_or(rank, |late| late.first), worst: rank }));
             }
             if rank < ranks.start {
                 self.begin(task(rank)).ok_or(Refusal::Overflow)?;
-            } else if !self.in_time(rank, used)? {
-                return Ok(Some(rank));
+                continue;
+            }
+            let found = self.count(rank, used, ranks.len() == 1)?;
+            if found.response > found.deadline {
+                let late = late.get_or_insert(Late::at(rank));
+                if found.is_closer_than(worst) {
+                    (late.worst, worst) = (rank, found);
+                }
             }
         }
-        Ok(None)
+        Ok(late)
     }
 
     /// Counts the jobs of a task that are released when the window begins.
@@ -77,26 +98,40 @@ impl<N: Digits> Probe<'_, N> {
         Some(())
     }
 
-    /// Whether the task is known to be in time; then it is counted.
-    fn in_time(&mut self, rank: usize, used: Ordering) -> Result<bool, Refusal> {
+    /// Counts a task; if it is `alone`, only up to a late job.
+    fn count(&mut self, rank: usize, used: Ordering, alone: bool) -> Result<Closeness, Refusal> {
         let position = self.set.by_priority()[rank];
+        let task = &self.set.tasks()[position];
+        let mut found = Closeness { response: 0, deadline: task.deadline };
         if used == Ordering::Equal && self.shares.jitter > 0 {
             // The window repeats. What comes after has no share left.
             let (sections, time) = (Sections::Preemptive, TimeModel::Continuous);
-            let found = level::one(self.set, position, sections, time, &mut self.sweep.effort);
-            return if found == Verdict::Unknown(Refusal::TooLong) {
-                Err(Refusal::TooLong)
-            } else {
-                Ok(found == Verdict::Feasible)
-            };
+            match level::one(self.set, position, sections, time, &mut self.sweep.effort) {
+                Verdict::Unknown(Refusal::TooLong) => return Err(Refusal::TooLong),
+                Verdict::Feasible => {}
+                _ => found.response = u64::MAX,
+            }
+            return Ok(found);
         }
-        let task = &self.set.tasks()[position];
-        let mut late = false;
         self.sweep.task(task, &self.shares, |point| {
-            let found = response(&point, task.period, task.jitter);
-            late = found.is_none_or(|found| found.from_arrival > task.deadline);
-            !late
+            let last = response(&point, task.period, task.jitter);
+            found.response = found.response.max(last.map_or(u64::MAX, |last| last.from_arrival));
+            !alone || found.response <= task.deadline
         })?;
-        Ok(!late)
+        Ok(found)
+    }
+}
+
+/// A response and the deadline for it.
+#[derive(Clone, Copy, Debug)]
+struct Closeness {
+    response: u64,
+    deadline: u64,
+}
+
+impl Closeness {
+    fn is_closer_than(self, other: Closeness) -> bool {
+        let part = |a: Closeness, b: Closeness| u128::from(a.response) * u128::from(b.deadline);
+        part(self, other) > part(other, self)
     }
 }
