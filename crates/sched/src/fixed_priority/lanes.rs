@@ -166,11 +166,11 @@ impl<N: Digits> Lanes<N> {
         let at = std::mem::replace(&mut self.at, time);
         let mut work = 0u64;
         for (block, inverse) in self.blocks.iter_mut().zip(&self.inverses) {
-            for lane in 0..WIDTH {
+            for (lane, inverse) in inverse.iter().enumerate() {
                 let next = block.next[lane].whole(at);
                 let due = next.before(time);
                 let late = time.wrapping_sub(next).wrapping_sub(1) & due;
-                let jobs = high_half(late, inverse[lane]) + (due & 1);
+                let jobs = high_half(late, *inverse) + (due & 1);
                 work = work.wrapping_add(jobs.wrapping_mul(block.cost[lane].whole(0)));
                 let later = jobs.wrapping_mul(block.period[lane].whole(0));
                 block.next[lane] = N::cut(next.wrapping_add(later));
@@ -203,9 +203,9 @@ impl<N: Digits> Lanes<N> {
 fn short_round<N: Digits>(blocks: &mut [Block<N>], end: N) -> u64 {
     let mut work = [N::NONE; WIDTH];
     for block in blocks {
-        for lane in 0..WIDTH {
+        for (lane, work) in work.iter_mut().enumerate() {
             let due = block.next[lane].before(end);
-            work[lane] = work[lane].plus_if(block.cost[lane], due);
+            *work = work.plus_if(block.cost[lane], due);
             block.next[lane] = block.next[lane].plus_if(block.period[lane], due);
         }
     }
