@@ -127,7 +127,7 @@ def test_rt_app_and_run_folders(kept):
     read = sched.TaskSet(DATA / "rt-app.json")
     assert len(read) > 0
     measured = sched.TaskSet(kept.folder)
-    assert len(measured) >= 1 and any("no bound" in note for note in measured.notes)
+    assert len(measured) >= 1 and any("not a bound" in note for note in measured.notes)
 
 
 @pytest.mark.parametrize(

@@ -389,7 +389,7 @@ mod tests {
     fn what_is_no_file_is_not_opened() {
         for path in ["/dev/zero", "/"] {
             let error = format!("table:{path}").parse::<ExecutionTime>().unwrap_err();
-            assert!(error.to_string().contains("is no file"), "{error}");
+            assert!(error.to_string().contains("is not a file"), "{error}");
         }
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(LARGEST_TABLE + 1).unwrap();

@@ -157,11 +157,11 @@ fn a_named_group_is_stopped_as_it_is() {
             drop(stopper);
             runs(&victim);
         }
-        // What somebody else has frozen is his to thaw.
+        // What another program has frozen is his to thaw.
         home.0.freeze().unwrap();
         until("it is not frozen", || home.0.frozen().unwrap());
         let refused = open(kind, &wanted, &guardian).map(drop).unwrap_err();
-        assert!(refused.cause.contains("somebody else has frozen"), "{refused}");
+        assert!(refused.cause.contains("another program has frozen"), "{refused}");
         home.0.thaw().unwrap();
     }
 }

@@ -196,7 +196,7 @@ fn what_cannot_be_meant_is_refused() {
         ("processors = 2\ntasks = 1\nutilisations = [1.5]", "over 1, the most that 1 tasks"),
         ("processors = 2\nanalyses = [\"rm\"]", "'rm' is for one processor"),
         ("analyses = [\"rmm\"]", "unknown analysis 'rmm'; did you mean 'rm'?"),
-        ("analyses = [\"rm\", \"rm\"]", "twice"),
+        ("analyses = [\"rm\", \"rm\"]", "duplicate 'rm'"),
         ("analyses = [\"fp\"]", "priorities of a task file"),
         ("generator = \"dice\"", "uunifast"),
         ("generator = \"drs\"\nbounds = \"0.3..\"", "under 3, the sum of the lower bounds"),

@@ -129,7 +129,7 @@ fn mistakes_are_named() {
         ("-a 7", "-a: CPU 7 is not online, or not in the cpuset of this process; use some of 0-3"),
         ("-t 0", "-t: give a number from 1 to 4096"),
         ("--json a.json", "'a.json' belongs to no option; did you mean --json=FILE?"),
-        ("--histfile a", "--histfile: there is no histogram"),
+        ("--histfile a", "--histfile: no histogram is collected"),
         ("--rephase -l 5", "--rephase: -l counts wake-ups on a grid"),
         ("--rephase --max-misses 0", "--max-misses: no thread of this run has periods"),
         ("--policy deadline", "--policy: unknown policy 'deadline'"),

@@ -296,7 +296,7 @@ fn governors_that_there_are() {
     e.asked = Some(cpus("2-3"));
     says("governor", &e, Status::Warn, "on CPUs 2-3", "for c in 2 3; do for f in");
     e.tuning.processor.governors = vec!["powersave".to_owned(), "schedutil".to_owned()];
-    says("governor", &e, Status::Warn, "", "only powersave, schedutil");
+    says("governor", &e, Status::Warn, "", "available: powersave, schedutil");
     says("governor", &e, Status::Warn, "", "scaling_min_freq");
     // The frequency is fixed, whoever would govern it.
     e.host.frequency.policies[0].min_khz = Some(4_700_000);
