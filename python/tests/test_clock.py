@@ -132,7 +132,7 @@ def test_a_page_is_read_by_another_process() -> None:
     with pytest.raises(OSError) as refused:
         clock.Page(fd)
     assert isinstance(refused.value, hourglass.Error)
-    with pytest.raises(hourglass.errors.InvalidError, match="-1 is no descriptor"):
+    with pytest.raises(hourglass.errors.InvalidError, match="-1 is not a file descriptor"):
         clock.Page(-1)
     with open("/proc/self/exe", "rb") as program:
         with pytest.raises(hourglass.errors.DataError):

@@ -206,7 +206,7 @@ def test_a_seed_repeats_what_is_drawn():
 @pytest.mark.parametrize(
     "options, text",
     [
-        ({"horizon": 0}, "horizon: 0s is no time"),
+        ({"horizon": 0}, "horizon: invalid horizon 0s"),
         ({"releases": "never"}, "releases: use critical, nominal or random"),
         ({"late": "never"}, "late: use queue or skip"),
         ({"alpha": "1/2"}, 'alpha: it belongs to smt="slack"'),

@@ -45,7 +45,7 @@ fn what_cannot_be_meant() {
         ("--threads 1", "--threads: '1' is out of range; take 2 to 4096"),
         ("--trials 0", "--trials"),
         ("--duration 1us", "runs take at least"),
-        ("--cpu 4000", "CPU 4000 does not exist"),
+        ("--cpu 4000", "CPU 4000 is not online"),
         ("--sizes 64G", "--sizes: arrays of 67108864 KiB"),
     ] {
         let output = cache_cost(line);
