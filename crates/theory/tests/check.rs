@@ -536,5 +536,5 @@ fn chains_that_fork_and_join() {
         + &task("other", "wcet = 1\nperiod = 20\npriority = 3\ncpu = 2");
     let refused = answer(&other);
     assert_eq!(refused.verdict, Verdict::Unknown);
-    assert!(refused.reason.unwrap().contains("'last' waits for tasks with different first ones"));
+    assert!(refused.reason.unwrap().contains("'last' waits for tasks of different chains"));
 }

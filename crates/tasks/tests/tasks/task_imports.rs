@@ -226,7 +226,7 @@ fn mistakes_in_rt_apps_files() {
     );
     assert_eq!(
         thread("\"run\": 1, \"fork\": \"b\""),
-        "thread 'a': fork names 'b', but no such thread; use a"
+        "thread 'a': fork names 'b', but there is no such thread; use a"
     );
     assert_eq!(
         thread("\"phases\": {\"p\": {\"jump\": 1}}"),
