@@ -179,7 +179,7 @@ mod tests {
     fn arrows_are_held() {
         let text = "[package]\nname = \"hourglass-clock\"\n[dependencies]\nhourglass-sys.workspace = true\nhourglass-model.workspace = true\nlibc = \"1\"\n";
         assert_eq!(lines("crates/clock/Cargo.toml", text), [5]);
-        let text = "[dependencies]\nhourglass = { path = \"../cli\" }";
+        let text = "[dependencies]\nhourglass-rt = { path = \"../cli\" }";
         assert_eq!(lines("crates/lab/Cargo.toml", text), [2]);
     }
 
@@ -199,7 +199,7 @@ mod tests {
     fn a_package_has_its_folders_name() {
         let text = "[package]\nname = \"hourglass-clocks\"";
         assert_eq!(lines("crates/clock/Cargo.toml", text), [2]);
-        let text = "[package]\nname = \"hourglass\"";
+        let text = "[package]\nname = \"hourglass-rt\"";
         assert_eq!(lines("crates/cli/Cargo.toml", text), []);
     }
 
@@ -214,7 +214,7 @@ mod tests {
         };
         assert_eq!(found(rows.clone()), []);
         assert_eq!(found(format!("{rows}clock -> time sys\na sentence -> of prose\n")).len(), 1);
-        assert_eq!(found(rows.replace("clock  -> time sys", "clock  -> time")), [2, 1]);
+        assert_eq!(found(rows.replace("clock  -> time sys", "clock  -> time")), [3, 1]);
     }
 
     #[test]
