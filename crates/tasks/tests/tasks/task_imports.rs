@@ -124,7 +124,7 @@ fn what_rt_app_says_and_tasks_cannot_is_noted() {
             "thread 'late': instance is 0 and no other thread forks it; it is left out",
             "thread 'video-0': ends after 100 loops; taken as going on for ever",
             "thread 'video-1': ends after 100 loops; taken as going on for ever",
-            "thread 'hog': never waits, so nothing bounds how often it runs; it is no task and \
+            "thread 'hog': never waits, so nothing bounds how often it runs; it is not a task and \
              runs in the background",
         ]
     );
