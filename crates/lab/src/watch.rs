@@ -4,7 +4,7 @@ use hourglass_model::document::Warning;
 use hourglass_time::Span;
 use hourglass_workload::LiveThreads;
 
-/// Hears what happens, on the thread that called [`run`].
+/// Hears what happens, on the thread that called [`run`](crate::run).
 pub trait Watch {
     /// Right before the run: what will spoil its numbers.
     fn warn(&mut self, warnings: &[Warning]);
