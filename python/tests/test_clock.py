@@ -70,7 +70,7 @@ def test_other_scales_are_the_kernels(scale: str, kernel: int) -> None:
     read = clock.now_on(scale)  # type: ignore[arg-type]
     after = time.clock_gettime_ns(kernel)
     assert before - FAR_NS < read.ns < after + FAR_NS
-    with pytest.raises(hourglass.errors.InvalidError, match="none of monotonic"):
+    with pytest.raises(hourglass.errors.InvalidError, match="one of monotonic"):
         clock.now_on("lunar")  # type: ignore[arg-type]
 
 

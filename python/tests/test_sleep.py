@@ -198,7 +198,7 @@ def test_a_handler_may_sleep_and_interrupt(alarm: Callable[[], Alarm]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ({"policy": "sound"}, "none of learned, frugal"),
+        ({"policy": "sound"}, "one of learned, frugal"),
         ({"policy": "thesis"}, "needs the tick's rate"),
         ({"policy": "thesis", "hz": 0}, "needs the tick's rate"),
         ({"hz": 100}, "knows no tick"),
