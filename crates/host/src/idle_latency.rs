@@ -5,7 +5,7 @@ use std::io;
 
 pub use hourglass_sys::idle_latency::DEVICE;
 
-/// The value of the device where nobody asks for anything (`PM_QOS_CPU_LATENCY_DEFAULT_VALUE`).
+/// The value of the device without any request (`PM_QOS_CPU_LATENCY_DEFAULT_VALUE`).
 pub const NO_LIMIT_US: u32 = 2_000_000_000;
 
 /// Whether a request may be made. None is: without a number the kernel keeps to the others'.

@@ -76,7 +76,7 @@ pub struct WorkloadFile {
 
 impl WorkloadFile {
     /// Where a thread is described, for messages: `audio.toml:7:1`, with its name if it has one.
-    /// Empty if no such thread.
+    /// Empty if there is no such thread.
     #[must_use]
     pub fn place(&self, thread: usize) -> &str {
         self.places.get(thread).map_or("", String::as_str)

@@ -62,7 +62,7 @@ pub fn set(attributes: Attributes) -> io::Result<()> {
 /// Gives thread `tid` a policy; 0 is the calling thread. The number must still be its own.
 ///
 /// # Errors
-/// As [`set`]; ESRCH if no such thread.
+/// As [`set`]; ESRCH if there is no such thread.
 pub fn set_of(tid: u32, attributes: Attributes) -> io::Result<()> {
     set_raw(tid, &raw_from(attributes))
 }
@@ -118,7 +118,7 @@ impl Saved {
     /// Those of thread `tid`; 0 is the calling thread.
     ///
     /// # Errors
-    /// ESRCH if no such thread.
+    /// ESRCH if there is no such thread.
     pub fn of(tid: u32) -> io::Result<Saved> {
         raw_of(tid).map(Saved)
     }
@@ -150,7 +150,7 @@ fn raw_of(tid: u32) -> io::Result<RawAttributes> {
 /// [`Attributes`] cannot say.
 ///
 /// # Errors
-/// ESRCH if no such thread.
+/// ESRCH if there is no such thread.
 pub fn of(tid: u32) -> io::Result<Option<Attributes>> {
     let raw = raw_of(tid)?;
     let priority = raw.priority as u8;
@@ -216,7 +216,7 @@ pub fn nice() -> i32 {
 /// The nice value of thread `tid`, which it keeps under a real-time policy too; 0 is the calling thread.
 ///
 /// # Errors
-/// ESRCH if no such thread.
+/// ESRCH if there is no such thread.
 pub fn nice_of(tid: u32) -> io::Result<i8> {
     /// The kernel answers with numbers above zero (getpriority(2)).
     const ABOVE: i64 = 20;

@@ -32,13 +32,13 @@ pub fn affinity() -> io::Result<Vec<u32>> {
 /// The same for thread `tid`; 0 is the calling thread.
 ///
 /// # Errors
-/// As [`affinity`]; ESRCH if no such thread.
+/// As [`affinity`]; ESRCH if there is no such thread.
 pub fn affinity_of(tid: u32) -> io::Result<Vec<u32>> {
     let set = set_of(tid)?;
     Ok(cpus_in(&set).collect())
 }
 
-/// The CPU that thread `tid` is kept to; `None` if it may use several, or no such thread. Takes no
+/// The CPU that thread `tid` is kept to; `None` if it may use several, or there is no such thread. Takes no
 /// memory.
 #[must_use]
 pub fn only_cpu_of(tid: u32) -> Option<u32> {
@@ -74,7 +74,7 @@ pub fn set_affinity(cpus: impl IntoIterator<Item = u32>) -> io::Result<()> {
 /// The same for thread `tid`; 0 is the calling thread. The number must still be its own.
 ///
 /// # Errors
-/// As [`set_affinity`]; ESRCH if no such thread.
+/// As [`set_affinity`]; ESRCH if there is no such thread.
 pub fn set_affinity_of(tid: u32, cpus: impl IntoIterator<Item = u32>) -> io::Result<()> {
     // SAFETY: an all-zero cpu_set_t is the empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };

@@ -165,7 +165,7 @@ pub(super) fn is_right(gap: &AttributedGap, truth: (Truth, Option<u32>), rivals:
         Cause::RtThrottling => {
             truth == Truth::Preempted && had.is_none_or(|tid| !rivals.contains(&tid))
         }
-        // Nobody has such a limit here.
+        // The loads have no such limit.
         Cause::DeadlineBudget | Cause::CgroupQuota | Cause::Unknown => false,
         Cause::Stopped => truth == Truth::Stopped,
         Cause::IrqOrBelow => matches!(truth, Truth::Irq | Truth::Softirq | Truth::Below),

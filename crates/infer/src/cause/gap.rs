@@ -49,7 +49,7 @@ pub struct Share {
 }
 
 /// Who had the CPU for which a thread waited, as the kernel's events tell it: those that had the most of
-/// it, at most three, the longest first. Nobody where the events tell nothing.
+/// it, at most three, the longest first. Empty where the events do not say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ran {
     shares: [Option<Share>; MOST_RAN],

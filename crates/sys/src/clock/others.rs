@@ -64,7 +64,7 @@ impl ThreadTime {
     /// Of thread `tid` of whatever process.
     ///
     /// # Errors
-    /// `NotFound` if no such thread, or the kernel keeps no such counts.
+    /// `NotFound` if there is no such thread, or the kernel keeps no such counts.
     pub fn of(tid: u32) -> io::Result<ThreadTime> {
         File::open(format!("/proc/{tid}/schedstat")).map(ThreadTime)
     }

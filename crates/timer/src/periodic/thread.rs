@@ -31,7 +31,7 @@ use super::watch::Watch;
 /// thread neither allocates nor locks nor does I/O from its first release on, but for what its body
 /// and handlers do; it does not lock memory either, which a program does once (`mlockall`).
 ///
-/// Dropping it stops it and waits for its end. In a child made by `fork` no such thread:
+/// Dropping it stops it and waits for its end. In a child made by `fork` there is no such thread:
 /// there [`PeriodicThread::join`] answers [`JoinError::Forked`], and dropping does nothing.
 ///
 /// ```
