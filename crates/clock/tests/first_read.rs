@@ -37,6 +37,9 @@ fn all_settings() -> Vec<Settings> {
 const SAME_LINE_NS: u64 = 500_000;
 /// Clocks that are started until one is read within that time.
 const TRIES: u32 = 100;
+/// Allowed where the counter gives the time and the OS clock its bound: the first brackets of an
+/// emulated counter are some microseconds wide.
+const WITHOUT_BOUND_NS: u64 = 50_000;
 
 /// Reads once; the time must be between two of the kernel's, to within what the clock itself says
 /// of its error right afterwards. That is said of the line that serves then: a thread that is held
@@ -49,7 +52,7 @@ fn first_read(settings: &Settings, what: &str, read: impl Fn(&Clock) -> u64) {
         let before_ns = now_ns(ClockId::Monotonic);
         let told_ns = read(&clock);
         let after_ns = now_ns(ClockId::Monotonic);
-        let error_ns = clock.now_bounded().error_ns();
+        let error_ns = error_after(&clock);
         let took_ns = now_ns(ClockId::Monotonic) - before_ns;
         assert!(clock.now() >= told_ns, "{what}, {settings:?}");
         if took_ns > SAME_LINE_NS {
@@ -65,6 +68,15 @@ fn first_read(settings: &Settings, what: &str, read: impl Fn(&Clock) -> u64) {
         return;
     }
     panic!("{what}: each of {TRIES} first reads took {shortest_ns} ns or more, {settings:?}");
+}
+
+/// What the clock says of its error now, ns. A reference whose changes nobody can see (a kernel's
+/// page that is not there or not understood) bounds no line over a counter: `now_bounded` is then
+/// the OS clock, which says nothing of what `now` reads.
+fn error_after(clock: &Clock) -> u64 {
+    let bounds = clock.now_bounded();
+    let is_of_another = bounds.status == Status::OsClock && clock.source() != SourceId::OS;
+    if is_of_another { WITHOUT_BOUND_NS } else { bounds.error_ns() }
 }
 
 #[test]
