@@ -818,6 +818,90 @@ uint64_t hg_sleeper_margin(hg_sleeper sleeper, uint64_t length_ns);
  * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE, HG_BUSY while a thread sleeps by it. Free: nothing. */
 hg_status hg_sleeper_free(hg_sleeper sleeper, hg_error *error);
 
+/* ---- Clock devices ------------------------------------------------------------------------- */
+
+/* A clock with a tick: its resolution can be changed within a skew, a read of it costs one load, and its timers
+ * expire at its ticks (RT-Mach). The thread that opened it serves it: it waits for ticks and takes what
+ * expired. To expire precisely, and to sleep while nothing is due, use a timer service. */
+typedef struct hg_clock_device {
+    uint64_t handle;
+} hg_clock_device;
+typedef struct hg_device_timer {
+    uint64_t handle;
+} hg_device_timer;
+
+typedef struct hg_device_expiry {
+    hg_device_timer timer;
+    uint64_t tag;      /* the number that the timer was made with */
+    int64_t expiry_ns; /* when it was to expire, on CLOCK_MONOTONIC */
+    uint64_t tick_ns;  /* the tick at which it did: not before */
+    uint64_t overruns; /* further expirations of a periodic timer that had passed by then */
+} hg_device_expiry;
+
+/* The name of clock device number `number`, from 0: "baseline", "timerfd", "posix", "rtc". NULL after the
+ * last. A device that is listed may be missing: opening it says so.
+ * Threads: any. Signals: no. Errors: none. Free: nothing. */
+const char *hg_clock_device_name(uint32_t number);
+
+/* Opens a clock device for the calling thread; `name` may be NULL for "baseline". It ticks every 10 ms at first.
+ * Threads: any. Signals: no. Errors: HG_NULL; HG_INVALID for a name that no device has; HG_UNSUPPORTED,
+ * HG_PERMISSION, HG_BUSY for a device that is missing, not allowed, in use; HG_EXHAUSTED. Free: the device,
+ * with hg_clock_device_free. */
+hg_status hg_clock_device_open(const char *name, hg_clock_device *device, hg_error *error);
+
+/* Makes it tick at the period nearest to `desired_ns`, if that is at most `skew_ns` away, either way; the actual
+ * period is written, rounded up to a nanosecond. In force at once.
+ * Threads: the one that opened it. Signals: no. Errors: HG_NULL, HG_STALE, HG_WRONG_THREAD; HG_INVALID if no
+ * period is near enough: the text names the nearest, and the skew that it takes. Free: nothing. */
+hg_status hg_clock_device_set_resolution(hg_clock_device device, uint64_t desired_ns, uint64_t skew_ns,
+                                         uint64_t *actual_ns, hg_error *error);
+
+/* Waits for the next tick, at most until `limit_ns` on CLOCK_MONOTONIC (UINT64_MAX: no limit).
+ * Threads: the one that opened it. Signals: no. Errors: HG_NULL, HG_STALE, HG_WRONG_THREAD; HG_TIMEOUT at the
+ * limit; HG_INTERRUPTED by hg_clock_device_kick or a signal; HG_OS. Free: nothing. */
+hg_status hg_clock_device_wait(hg_clock_device device, uint64_t limit_ns, hg_error *error);
+
+/* Ends its wait, or the next one.
+ * Threads: any. Signals: safe. Errors: HG_NULL, HG_STALE. Free: nothing. */
+hg_status hg_clock_device_kick(hg_clock_device device);
+
+/* The cheap read: the time at its last tick, ns on CLOCK_MONOTONIC; 0 for no device. hg_now_bounded is the
+ * precise one.
+ * Threads: any. Signals: safe. Errors: none. Free: nothing. */
+uint64_t hg_clock_device_now(hg_clock_device device);
+
+/* Makes a timer on it, not armed.
+ * Threads: the one that opened the device. Signals: no. Errors: HG_NULL, HG_STALE, HG_WRONG_THREAD, HG_EXHAUSTED.
+ * Free: the timer, with hg_device_timer_free, or with its device. */
+hg_status hg_device_timer_new(hg_clock_device device, uint64_t tag, hg_device_timer *timer, hg_error *error);
+
+/* Arms it for `expiry_ns` on CLOCK_MONOTONIC, and then every `period_ns` after that, counted from when it was to
+ * expire (0: once). It expires at the first tick that is not before its time.
+ * Threads: the one that opened the device. Signals: no. Errors: HG_NULL, HG_STALE, HG_WRONG_THREAD, HG_INVALID.
+ * Free: nothing. */
+hg_status hg_device_timer_arm(hg_clock_device device, hg_device_timer timer, uint64_t expiry_ns,
+                              uint64_t period_ns, hg_error *error);
+
+/* Cancels its next expiration (a periodic one stays armed for those after it), or all.
+ * Threads: the one that opened the device. Signals: no. Errors: HG_NULL, HG_STALE, HG_WRONG_THREAD. Free:
+ * nothing. */
+hg_status hg_device_timer_cancel(hg_clock_device device, hg_device_timer timer, bool all, hg_error *error);
+
+/* Takes it away, armed or not.
+ * Threads: the one that opened the device. Signals: no. Errors: HG_NULL, HG_STALE, HG_WRONG_THREAD. Free:
+ * nothing. */
+hg_status hg_device_timer_free(hg_clock_device device, hg_device_timer timer, hg_error *error);
+
+/* The next timer that expired by the last tick, in order of expiry.
+ * Threads: the one that opened it. Signals: no. Errors: HG_NULL, HG_STALE, HG_WRONG_THREAD; HG_EMPTY if there is
+ * no more. Free: nothing. */
+hg_status hg_clock_device_expired(hg_clock_device device, hg_device_expiry *expiry, hg_error *error);
+
+/* Closes it; its timers end with it.
+ * Threads: the one that opened it. Signals: no. Errors: HG_NULL, HG_STALE, HG_WRONG_THREAD, HG_BUSY. Free:
+ * nothing. */
+hg_status hg_clock_device_free(hg_clock_device device, hg_error *error);
+
 /* ---- Scheduling ---------------------------------------------------------------------------- */
 
 enum {
@@ -1075,7 +1159,8 @@ enum {
     HG_DEVICE_SLEEP = 0,   /* sleeping in the kernel: the quickest, and needs least */
     HG_DEVICE_TIMERFD = 1, /* a timerfd */
     HG_DEVICE_POSIX = 2,   /* a POSIX timer with a signal of its own */
-    HG_DEVICE_BUSY = 3     /* polling, with a CPU of its own */
+    HG_DEVICE_BUSY = 3,    /* polling, with a CPU of its own */
+    HG_DEVICE_RTC = 4      /* the real-time clock's tick, 2 to 8192 Hz; one engine on a machine */
 };
 
 /* All zero is one engine, on any CPU, with the policy of the starter. */
@@ -1086,6 +1171,8 @@ typedef struct hg_service_settings {
     bool pinned; /* the first engine runs on `cpu` only, each further one on the next */
     uint8_t reserved[3];
     uint32_t cpu;
+    uint64_t tick_ns; /* above 0: timers expire at ticks of this length only, which are skipped while nothing
+                         is due; 0: each at its own time where the device can */
 } hg_service_settings;
 
 typedef struct hg_service_statistics {
@@ -1097,6 +1184,7 @@ typedef struct hg_service_statistics {
     uint64_t longest_action_ns; /* so long one held up every other timer of the engine */
     uint64_t latest_ns;         /* the most that the engine looked after a timer's time */
     uint64_t turns;             /* times that it was woken, or looked by itself */
+    uint64_t ticks_skipped;     /* ticks at which nothing was due, so that it slept on */
     uint64_t without_room;      /* expiries for which a class had no room */
     uint64_t timers;            /* that live, of all engines */
     bool precise;               /* false if its device was found bound to a tick */

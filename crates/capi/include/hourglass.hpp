@@ -616,6 +616,74 @@ public:
     bool clear() const noexcept { return hg_sleeper_clear(handle_); }
 };
 
+// ---- Clock devices ------------------------------------------------------------------------------
+
+/// A clock device, served by the thread that made it; hg_clock_device_open.
+class clock_device : public detail::owned<hg_clock_device, hg_clock_device_free>
+{
+public:
+    /// By name: "baseline", "timerfd", "posix", "rtc".
+    explicit clock_device(const char *name = "baseline")
+    {
+        detail::check([&](hg_error *e) { return hg_clock_device_open(name, &handle_, e); });
+    }
+    /// The name of device number `number`, from 0; null after the last.
+    static const char *name(std::uint32_t number) noexcept { return hg_clock_device_name(number); }
+    /// Ticks at the period nearest to `desired`, if that is at most `skew` away; the actual one.
+    std::chrono::nanoseconds resolution(std::chrono::nanoseconds desired, std::chrono::nanoseconds skew)
+    {
+        std::uint64_t actual = 0;
+        detail::check([&](hg_error *e) {
+            return hg_clock_device_set_resolution(handle_, detail::length(desired), detail::length(skew), &actual,
+                                                  e);
+        });
+        return std::chrono::nanoseconds(static_cast<std::int64_t>(actual));
+    }
+    /// Waits for its next tick; false if a kick or a signal ended the wait.
+    bool wait()
+    {
+        return detail::check_or(HG_INTERRUPTED, [&](hg_error *e) {
+            return hg_clock_device_wait(handle_, UINT64_MAX, e);
+        });
+    }
+    void kick() const noexcept { (void)hg_clock_device_kick(handle_); }
+    /// The time at its last tick: one load.
+    steady_clock::time_point now() const noexcept { return steady_clock::at(hg_clock_device_now(handle_)); }
+    /// A timer that carries `tag`, not armed.
+    hg_device_timer timer(std::uint64_t tag)
+    {
+        hg_device_timer made{};
+        detail::check([&](hg_error *e) { return hg_device_timer_new(handle_, tag, &made, e); });
+        return made;
+    }
+    /// For a time, and then every `period`, unless that is zero.
+    void arm(hg_device_timer timer, steady_clock::time_point expiry,
+             std::chrono::nanoseconds period = std::chrono::nanoseconds::zero())
+    {
+        detail::check([&](hg_error *e) {
+            return hg_device_timer_arm(handle_, timer, steady_clock::ns(expiry), detail::length(period), e);
+        });
+    }
+    /// Cancels its next expiration, or all.
+    void cancel(hg_device_timer timer, bool all = true)
+    {
+        detail::check([&](hg_error *e) { return hg_device_timer_cancel(handle_, timer, all, e); });
+    }
+    /// Takes it away, armed or not.
+    void remove(hg_device_timer timer)
+    {
+        detail::check([&](hg_error *e) { return hg_device_timer_free(handle_, timer, e); });
+    }
+    /// The next timer that expired by the last tick.
+    std::optional<hg_device_expiry> expired()
+    {
+        hg_device_expiry found;
+        const bool some = detail::check_or(
+            HG_EMPTY, [&](hg_error *e) { return hg_clock_device_expired(handle_, &found, e); });
+        return some ? std::optional<hg_device_expiry>(found) : std::nullopt;
+    }
+};
+
 // ---- Timing faults -----------------------------------------------------------------------------
 
 /// A region in which the calling thread is not stopped; hg_defer_enter.

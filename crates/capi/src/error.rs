@@ -13,9 +13,12 @@ use hourglass_lab::own_loop::LoopFailure;
 use hourglass_lab::store::CreateError;
 use hourglass_lab::workload::LoopError;
 use hourglass_sys::caller;
+use hourglass_timer::clock_device::{ArmError, OpenError};
+use hourglass_timer::event::{DeviceError, ResolutionError};
 use hourglass_timer::fault::FaultError;
 use hourglass_timer::meaning::Meaning;
 use hourglass_timer::periodic::{JoinError, SpawnError};
+use hourglass_timer::queue::QueueError;
 use hourglass_timer::service::ServiceError;
 
 /// Bytes of a sentence with its end.
@@ -184,6 +187,58 @@ impl From<ServiceError> for Failure {
             _ => (HG_INVALID, 0),
         };
         Failure::of(kind, errno, &error)
+    }
+}
+
+impl From<DeviceError> for Failure {
+    fn from(error: DeviceError) -> Failure {
+        let (kind, errno) = match &error {
+            DeviceError::SignalsExhausted | DeviceError::TooManyFiles => (HG_EXHAUSTED, 0),
+            DeviceError::Missing { .. } | DeviceError::Unsupported(_) => (HG_UNSUPPORTED, 0),
+            DeviceError::Denied { .. } => (HG_PERMISSION, 0),
+            DeviceError::Busy { .. } => (HG_BUSY, 0),
+            DeviceError::NotAttached(_) => (HG_WRONG_THREAD, 0),
+            DeviceError::Os { errno, .. } => (of_errno(*errno), *errno),
+            _ => (HG_INVALID, 0),
+        };
+        Failure::of(kind, errno, &error)
+    }
+}
+
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Failure {
+        let text = error.to_string();
+        match error {
+            OpenError::Device { error, .. } => Failure { text, ..Failure::from(error) },
+            OpenError::Unknown { .. } => Failure::invalid(text),
+            _ => Failure::new(HG_UNSUPPORTED, text),
+        }
+    }
+}
+
+impl From<ResolutionError> for Failure {
+    fn from(error: ResolutionError) -> Failure {
+        Failure::of(HG_INVALID, 0, &error)
+    }
+}
+
+impl From<QueueError> for Failure {
+    fn from(error: QueueError) -> Failure {
+        let kind = match &error {
+            QueueError::StaleHandle { .. } => HG_STALE,
+            QueueError::Full { .. } | QueueError::OutOfMemory { .. } => HG_EXHAUSTED,
+            _ => HG_INVALID,
+        };
+        Failure::of(kind, 0, &error)
+    }
+}
+
+impl From<ArmError> for Failure {
+    fn from(error: ArmError) -> Failure {
+        match error {
+            ArmError::Timer(error) => error.into(),
+            other => Failure::of(HG_INVALID, 0, &other),
+        }
     }
 }
 

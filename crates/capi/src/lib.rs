@@ -28,6 +28,7 @@
 )]
 
 pub mod clock;
+pub mod clock_device;
 pub mod error;
 pub mod fault;
 pub mod hardware;

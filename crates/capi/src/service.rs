@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use hourglass_time::Span;
 use hourglass_timer::TimerService;
-use hourglass_timer::event::Resolution;
+use hourglass_timer::event::{Period, Resolution};
 use hourglass_timer::service::{
     Class, ClassSettings, Device, EngineSettings, MOST_ENGINES, MOST_ROOM, Message, Owner, Port,
     ServiceError, ServiceSettings, refresh_priority,
@@ -45,6 +45,8 @@ pub struct hg_service_settings {
     pub reserved: [u8; 3],
     /// The CPU of the first engine; each further one has the next.
     pub cpu: u32,
+    /// Above 0: bound to ticks of this length.
+    pub tick_ns: u64,
 }
 
 /// What an engine did.
@@ -67,6 +69,8 @@ pub struct hg_service_statistics {
     pub latest_ns: u64,
     /// Times that it was woken.
     pub turns: u64,
+    /// Ticks that it was not woken at.
+    pub ticks_skipped: u64,
     /// Expiries for which a class had no room.
     pub without_room: u64,
     /// Timers that live, of all engines.
@@ -124,6 +128,7 @@ impl hg_service_settings {
             1 => Device::TimerFd,
             2 => Device::PosixTimer,
             3 => Device::BusyPoll,
+            4 => Device::Rtc,
             other => {
                 let text = format!("no device is {other}: give an HG_DEVICE_*");
                 return Err(Failure::invalid(text));
@@ -133,10 +138,15 @@ impl hg_service_settings {
             return Err(ServiceError::TooManyEngines { engines: self.engines as usize }.into());
         }
         let attributes = self.scheduling.attributes()?;
+        let tick = match self.tick_ns {
+            0 => None,
+            ns => Some(Period::new(ns, 1).map_err(|error| Failure::invalid(error.to_string()))?),
+        };
         let engines = (0..self.engines.max(1)).map(|number| EngineSettings {
             cpus: if self.pinned { vec![self.cpu.saturating_add(number)] } else { Vec::new() },
             attributes,
             device,
+            tick,
             ..EngineSettings::default()
         });
         Ok(ServiceSettings { engines: engines.collect() })
@@ -192,6 +202,7 @@ pub unsafe extern "C" fn hg_service_look(
             longest_action_ns: found.longest_action_ns,
             latest_ns: found.latest_ns,
             turns: found.turns,
+            ticks_skipped: found.ticks_skipped,
             without_room: found.without_room,
             timers: service.timers() as u64,
             precise: service.resolution(engine as usize)? == Resolution::High,

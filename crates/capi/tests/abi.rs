@@ -223,11 +223,16 @@ fn of_faults_and_timers() -> Vec<Layout> {
         service::hg_class { handle }
         service::hg_port { handle }
         threads::hg_thread { handle }
-        service::hg_service_settings { engines, device, scheduling, pinned, reserved, cpu }
+        service::hg_service_settings {
+            engines, device, scheduling, pinned, reserved, cpu, tick_ns
+        }
         service::hg_service_statistics {
             created, fired, overruns, lost_races, long_actions, longest_action_ns, latest_ns,
-            turns, without_room, timers, precise, reserved
+            turns, ticks_skipped, without_room, timers, precise, reserved
         }
+        clock_device::hg_clock_device { handle }
+        clock_device::hg_device_timer { handle }
+        clock_device::hg_device_expiry { timer, tag, expiry_ns, tick_ns, overruns }
         service::hg_class_statistics { ran, longest_ns, without_room, raised, raise_refused }
         service::hg_class_settings { scheduling, room, raise, reserved }
         service::hg_message { tag, expiration }

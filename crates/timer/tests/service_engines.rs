@@ -3,6 +3,7 @@
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_time::Span;
 use hourglass_timer::engine::Base;
+use hourglass_timer::event::{Period, Resolution};
 use hourglass_timer::service::{
     Action, Arm, Device, EngineSettings, MOST_ENGINES, Port, ServiceError, ServiceSettings, Timer,
     TimerService,
@@ -109,6 +110,27 @@ fn the_resolution_is_told_from_the_start() {
             timer.sleep_for(Span::MILLISECOND).unwrap();
         }
         assert_eq!(at_start, service.resolution(0).unwrap(), "{device:?}");
+    }
+}
+
+/// A service on a clock device of choice: its timers expire at ticks, never early, and the ticks
+/// between are skipped (*Hrtimers and Beyond*, section 9).
+#[test]
+fn a_tick_that_was_asked_for_binds_and_is_skipped() {
+    for device in [Device::Sleep, Device::TimerFd, Device::PosixTimer] {
+        let tick = Some(Period::new(1_000_000, 1).unwrap());
+        let settings = EngineSettings { device, tick, ..EngineSettings::default() };
+        let service = TimerService::with(&ServiceSettings::engines(1, &settings)).unwrap();
+        assert_eq!(service.resolution(0), Ok(Resolution::TickBound), "{device:?}");
+        let owner = service.owner("tick");
+        let timer = owner.timer(Base::Monotonic, Action::nothing()).unwrap();
+        let begun = std::time::Instant::now();
+        timer.sleep_for(Span::from_millis(50)).unwrap();
+        assert!(begun.elapsed() >= std::time::Duration::from_millis(50), "{device:?}");
+        // The engine counts after it has woken the sleeper.
+        timer.sleep_for(Span::from_millis(2)).unwrap();
+        let skipped = service.statistics(0).unwrap().ticks_skipped;
+        assert!(skipped >= 48, "{device:?}: {skipped} skipped");
     }
 }
 

@@ -354,6 +354,68 @@ static void a_short_period_leaves_the_engine_time(void)
     OK(hg_service_free(own, &error));
 }
 
+/* RT-Mach's clock devices: a resolution within a skew, timers at ticks, none early. */
+static void a_clock_device_ticks(void)
+{
+    hg_clock_device clock;
+    hg_device_timer once, often;
+    hg_device_expiry expiry;
+    uint64_t actual = 0, from, last = 0;
+    int found = 0;
+    CHECK(strcmp(hg_clock_device_name(0), "baseline") == 0 && hg_clock_device_name(99) == NULL);
+    CHECK(hg_clock_device_open("sundial", &clock, &error) == HG_INVALID && strstr(error.text, "baseline"));
+    OK(hg_clock_device_open(NULL, &clock, &error));
+    CHECK(hg_clock_device_set_resolution(clock, 1, 0, &actual, &error) == HG_INVALID);
+    OK(hg_clock_device_set_resolution(clock, MS, 50000, &actual, &error));
+    CHECK(actual >= MS - 50000 && actual <= MS + 50000);
+    OK(hg_device_timer_new(clock, 7, &once, &error));
+    OK(hg_device_timer_new(clock, 8, &often, &error));
+    from = hg_now();
+    OK(hg_device_timer_arm(clock, once, from + 5 * MS, 0, &error));
+    OK(hg_device_timer_arm(clock, often, from + 2 * MS, 2 * MS, &error));
+    CHECK(hg_clock_device_wait(clock, hg_now(), &error) == HG_TIMEOUT);
+    while (found < 4) {
+        hg_status status = hg_clock_device_wait(clock, UINT64_MAX, &error);
+        CHECK(status == HG_OK || status == HG_INTERRUPTED);
+        while ((status = hg_clock_device_expired(clock, &expiry, &error)) == HG_OK) {
+            CHECK(expiry.tick_ns >= (uint64_t)expiry.expiry_ns && expiry.tick_ns >= last);
+            CHECK(expiry.tick_ns <= hg_now() && expiry.tag == (expiry.timer.handle == once.handle ? 7 : 8));
+            last = expiry.tick_ns;
+            found++;
+        }
+        CHECK(status == HG_EMPTY);
+    }
+    CHECK(hg_clock_device_now(clock) >= last);
+    OK(hg_device_timer_cancel(clock, often, true, &error));
+    OK(hg_device_timer_free(clock, often, &error));
+    CHECK(hg_device_timer_arm(clock, often, from, 0, &error) == HG_STALE);
+    OK(hg_clock_device_kick(clock));
+    OK(hg_clock_device_free(clock, &error));
+    CHECK(hg_clock_device_now(clock) == 0);
+    CHECK(hg_clock_device_kick(clock) == HG_STALE);
+}
+
+/* Timers of the service bound to a tick that was asked for. */
+static void a_service_on_a_tick(void)
+{
+    hg_service own;
+    hg_owner its;
+    hg_timer timer;
+    hg_service_settings settings;
+    hg_service_statistics statistics;
+    memset(&settings, 0, sizeof settings);
+    settings.tick_ns = MS;
+    OK(hg_service_start(&settings, &own, &error));
+    OK(hg_owner_new(own, "tick", &its, &error));
+    OK(hg_timer_new(its, NULL, NULL, &timer, &error));
+    OK(hg_timer_sleep_for(timer, 50 * MS, &error));
+    OK(hg_timer_sleep_for(timer, 2 * MS, &error));
+    OK(hg_service_look(own, 0, &statistics, &error));
+    CHECK(!statistics.precise && statistics.ticks_skipped >= 48);
+    OK(hg_owner_free(its, &error));
+    OK(hg_service_free(own, &error));
+}
+
 int main(void)
 {
     hg_service_settings settings;
@@ -381,6 +443,8 @@ int main(void)
     bad_input();
     a_period_that_is_none();
     a_short_period_leaves_the_engine_time();
+    a_clock_device_ticks();
+    a_service_on_a_tick();
     a_child_is_told();
     OK(hg_service_look(service, 0, &statistics, &error));
     CHECK(statistics.created >= 5 && statistics.fired >= 5);

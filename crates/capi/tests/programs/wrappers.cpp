@@ -463,12 +463,36 @@ static void reserving()
     }
 }
 
+void clock_devices()
+{
+    hourglass::clock_device clock;
+    const auto actual = clock.resolution(1ms, 50us);
+    CHECK(actual >= 950us && actual <= 1050us);
+    const auto due = hourglass::steady_clock::now() + 3ms;
+    const auto timer = clock.timer(5);
+    clock.arm(timer, due);
+    for (;;) {
+        if (clock.wait()) {
+            if (const auto expired = clock.expired()) {
+                CHECK(expired->tag == 5 && expired->tick_ns >= hourglass::steady_clock::ns(due));
+                break;
+            }
+        }
+    }
+    CHECK(clock.now() >= due && !clock.expired());
+    clock.cancel(timer);
+    clock.remove(timer);
+    clock.kick();
+    CHECK(hourglass::clock_device::name(0) != nullptr && hourglass::clock_device::name(99) == nullptr);
+}
+
 int main()
 {
     hourglass::check_abi();
     clocks();
     sleeping();
     timers();
+    clock_devices();
     released_by_another_thread();
     periodic();
     faults();

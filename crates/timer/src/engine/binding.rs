@@ -28,6 +28,8 @@ pub(super) struct DeviceBinding {
     generation: Option<u64>,
     /// Devices taken so far.
     taken: u64,
+    /// Ticks that devices given back were not woken at.
+    ticks_skipped: u64,
 }
 
 struct Device {
@@ -69,6 +71,7 @@ impl DeviceBinding {
             services: Services::NONE,
             generation: None,
             taken: 0,
+            ticks_skipped: 0,
         }
     }
 
@@ -88,6 +91,10 @@ impl DeviceBinding {
 
     pub(super) fn taken(&self) -> u64 {
         self.taken
+    }
+
+    pub(super) fn ticks_skipped(&self) -> u64 {
+        self.ticks_skipped + self.device().map_or(0, ServiceDevice::ticks_skipped)
     }
 
     pub(super) fn device(&self) -> Option<&ServiceDevice> {
@@ -235,6 +242,7 @@ impl DeviceBinding {
         if let Some(Device { id, served, .. }) = self.device.take() {
             self.services = *served.services();
             self.services.set_next_event(None);
+            self.ticks_skipped += served.ticks_skipped();
             self.give_back(id, served.into_device());
         }
     }

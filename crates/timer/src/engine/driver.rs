@@ -202,7 +202,11 @@ impl<T> Engine<T> {
     /// What it did so far.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
-        Statistics { device_changes: self.binding.taken().saturating_sub(1), ..self.statistics }
+        Statistics {
+            device_changes: self.binding.taken().saturating_sub(1),
+            ticks_skipped: self.binding.ticks_skipped(),
+            ..self.statistics
+        }
     }
 
     /// The device that it has, if it has one.

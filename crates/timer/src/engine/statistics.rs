@@ -9,6 +9,9 @@ pub struct Statistics {
     pub wakes: u64,
     /// Looks at the timers.
     pub looks: u64,
+    /// Ticks of a tick-bound engine at which nothing was due, so that it slept on (*Hrtimers and
+    /// Beyond*, section 9: dynamic tick). 0 in high resolution, which has no tick.
+    pub ticks_skipped: u64,
     /// Timers and timeouts that expired.
     pub fired: u64,
     /// The most that one began to be handled after its latest time, ns of device time. One that was

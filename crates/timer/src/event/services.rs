@@ -133,6 +133,8 @@ pub struct ServiceDevice {
     resolution: Resolution,
     /// The ticks of a device that is programmed for them.
     ticks: Grid,
+    /// Ticks at which it was not woken.
+    ticks_skipped: u64,
     /// When the device last ticked, if it does so by itself, or was begun with.
     ticked_ns: u64,
     /// Whether what the device was told is out of date.
@@ -173,6 +175,7 @@ impl ServiceDevice {
             tick,
             resolution: Resolution::TickBound,
             ticks: Grid::starting_at(now_ns, tick),
+            ticks_skipped: 0,
             ticked_ns: now_ns,
             stale: true,
         };
@@ -220,6 +223,14 @@ impl ServiceDevice {
         &self.services
     }
 
+    /// Ticks at which nothing was due, so that the device was not programmed for them and the
+    /// thread slept on: what the dynamic tick saved. None are counted in high resolution, where
+    /// there is no tick, and on a device that ticks by itself.
+    #[must_use]
+    pub fn ticks_skipped(&self) -> u64 {
+        self.ticks_skipped
+    }
+
     /// Which of the two ways it works in.
     #[must_use]
     pub fn resolution(&self) -> Resolution {
@@ -237,6 +248,8 @@ impl ServiceDevice {
             }
             self.resolution = resolution;
             self.stale = true;
+            // In high resolution there were no ticks to skip.
+            self.ticks.advance(self.device.now_ns());
         }
         Ok(())
     }
@@ -311,6 +324,7 @@ impl ServiceDevice {
             if matches!(woken, Woken::Event { .. }) {
                 self.stale = true;
                 self.ticked_ns = self.device.now_ns();
+                self.count_skipped(self.ticked_ns);
                 due = self.services.due(self.ticked_ns);
                 if !due.any() {
                     // A tick for nobody.
@@ -329,13 +343,22 @@ impl ServiceDevice {
             match self.device.set_next_event(self.next_wake_ns()) {
                 Ok(_) | Err(ProgramError::NotOneShot(_)) => {}
                 Err(ProgramError::Past { .. }) => {
-                    return Ok(Some(self.services.due(self.device.now_ns())));
+                    let now_ns = self.device.now_ns();
+                    self.count_skipped(now_ns);
+                    return Ok(Some(self.services.due(now_ns)));
                 }
                 Err(ProgramError::Device(error)) => return Err(error),
             }
         }
         self.stale = false;
         Ok(None)
+    }
+
+    /// All ticks since the last one served, but for the one that is served now.
+    fn count_skipped(&mut self, now_ns: u64) {
+        if self.is_bound_to_grid() {
+            self.ticks_skipped += self.ticks.advance(now_ns).saturating_sub(1);
+        }
     }
 
     /// A device that only ticks does so while anything is wanted.

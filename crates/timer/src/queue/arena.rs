@@ -28,6 +28,19 @@ impl Handle {
     pub(super) fn slot(self) -> u32 {
         self.slot
     }
+
+    /// As one number, which is never 0, for interfaces that have no handles.
+    #[must_use]
+    pub fn to_bits(self) -> u64 {
+        u64::from(self.generation.get()) << 32 | u64::from(self.slot)
+    }
+
+    /// The handle of a number that [`Handle::to_bits`] gave; `None` for one that it never gives.
+    #[must_use]
+    pub fn from_bits(bits: u64) -> Option<Handle> {
+        let generation = NonZeroU32::new(u32::try_from(bits >> 32).ok()?)?;
+        Some(Handle { slot: u32::try_from(bits & u64::from(u32::MAX)).ok()?, generation })
+    }
 }
 
 /// Slot and generation: `7.1`.

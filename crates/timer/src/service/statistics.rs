@@ -26,6 +26,9 @@ pub struct Statistics {
     pub latest_ns: u64,
     /// Times that the engine was kicked awake or looked by itself.
     pub turns: u64,
+    /// Ticks at which nothing was due, so that the engine slept on (dynamic tick); 0 in high
+    /// resolution and on a device that ticks by itself.
+    pub ticks_skipped: u64,
     /// Expiries for which a class had no room.
     pub without_room: u64,
     /// Timers that the queue could not take for want of memory; they were disarmed.
@@ -65,6 +68,7 @@ counters!(
     longest_action_ns,
     latest_ns,
     turns,
+    ticks_skipped,
     without_room,
     refused
 );

@@ -18,9 +18,10 @@ use super::remote::Retiring;
 use super::service::Classes;
 use super::table::Table;
 use crate::engine::{Engine, EngineError, OsTimes, Settings, Times};
-use crate::event::native::{BusyEvent, PosixTimerEvent, SleepEvent, TimerFdEvent};
+use crate::event::native::{BusyEvent, PosixTimerEvent, RtcEvent, SleepEvent, TimerFdEvent};
 use crate::event::{
-    self, ClockEvent, EventDevice, InvalidDevice, Registry, Resolution, SourcePlan, validate_source,
+    self, ClockEvent, EventDevice, InvalidDevice, Period, Registry, Resolution, SourcePlan,
+    validate_source,
 };
 use crate::start_thread::start_thread;
 
@@ -37,6 +38,9 @@ pub enum Device {
     PosixTimer,
     /// Polling: as exact as can be, with a CPU of its own.
     BusyPoll,
+    /// The real-time clock's periodic interrupt, `/dev/rtc`, 2 Hz to 8192 Hz in powers of two: the
+    /// engine is bound to its tick. One engine on a machine can have it.
+    Rtc,
 }
 
 /// One engine's thread.
@@ -49,6 +53,12 @@ pub struct EngineSettings {
     pub attributes: Option<Attributes>,
     /// What wakes it.
     pub device: Device,
+    /// Binds the engine to a tick of this length, as RT-Mach's clock devices
+    /// ([`crate::clock_device`]): timers expire at the first tick that is not before their time,
+    /// several at one wake-up, and ticks at which nothing is due are skipped. A device with some
+    /// periods only ticks at the longest of them that is not above it. `None`: high resolution
+    /// where the device has it, else a tick of [`Settings::tick`].
+    pub tick: Option<Period>,
     /// How its queue and its device work.
     pub engine: Settings,
 }
@@ -146,6 +156,8 @@ fn turn(
         true
     })?;
     table.wake.awake();
+    let skipped = engine.statistics().ticks_skipped;
+    table.counters.ticks_skipped.store(skipped, Ordering::Relaxed);
     Ok(())
 }
 
@@ -178,6 +190,7 @@ fn engine_on(settings: &EngineSettings) -> Result<Engine<u32>, EngineError> {
         Device::TimerFd => Box::new(TimerFdEvent::new()?),
         Device::PosixTimer => Box::new(PosixTimerEvent::new()?),
         Device::BusyPoll => Box::new(BusyEvent::new()),
+        Device::Rtc => Box::new(RtcEvent::open(RtcEvent::PATH.as_ref())?),
     };
     let (registry, number) = (Arc::new(Registry::new()), event::Engine(0));
     let mut device = EventDevice::from_box(device).map_err(|_| EngineError::NoDevice)?;
@@ -191,8 +204,10 @@ fn engine_on(settings: &EngineSettings) -> Result<Engine<u32>, EngineError> {
     registered.map_err(|_| EngineError::NoDevice)?;
     let times = OsTimes::new();
     let source = validate_source(&SourcePlan::DEFAULT, || times.monotonic_ns());
-    let engine = Engine::new(settings.engine, &registry, number, times)?;
+    let tick = settings.tick.unwrap_or(settings.engine.tick);
+    let engine = Engine::new(Settings { tick, ..settings.engine }, &registry, number, times)?;
     match source {
+        _ if settings.tick.is_some() => engine.high_res().source_lost("a tick was asked for"),
         Ok(_) => engine.high_res().source_valid(),
         Err(why) => engine.high_res().source_lost(&why.to_string()),
     }

@@ -94,6 +94,30 @@ fn a_device_that_nobody_wants_anything_of_sleeps() {
     assert_eq!(device.device().counts().programmed - before, 1);
 }
 
+/// The same section: "skipping ticks". Each tick that nothing waits for is counted; in high
+/// resolution there is none to skip.
+#[test]
+fn ticks_that_are_skipped_are_counted() {
+    let mut device = served(SimEventConfig::exact(), 250);
+    device.set_next_event(Some(SECOND));
+    assert_eq!(run(&mut device, SECOND), [0, 0, 0, 1]);
+    // 250 ticks, the last of which was served.
+    assert_eq!(device.ticks_skipped(), 249);
+    // Two of the next ten are served.
+    device.set_period(Service::Tick, Some(hertz(50))).unwrap();
+    assert_eq!(run(&mut device, SECOND + SECOND / 25), [2, 0, 0, 0]);
+    assert_eq!(device.ticks_skipped(), 249, "50 Hz is the tick now, and each is wanted");
+    device.set_resolution(Resolution::High).unwrap();
+    device.set_period(Service::Tick, None).unwrap();
+    device.set_next_event(Some(3 * SECOND));
+    assert_eq!(run(&mut device, 3 * SECOND), [0, 0, 0, 1]);
+    assert_eq!(device.ticks_skipped(), 249);
+    device.set_resolution(Resolution::TickBound).unwrap();
+    device.set_next_event(Some(4 * SECOND));
+    assert_eq!(run(&mut device, 4 * SECOND), [0, 0, 0, 1]);
+    assert_eq!(device.ticks_skipped(), 249 + 249);
+}
+
 #[test]
 fn the_device_is_told_only_when_the_first_of_all_changes() {
     let mut device = served(SimEventConfig::exact(), 250);
