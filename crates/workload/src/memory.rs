@@ -8,6 +8,7 @@ use crate::buffer::{Record, TraceBuffer};
 use crate::guard::Excess;
 use crate::jobs::Jobs;
 use crate::long_gaps::LongGaps;
+use crate::timeline::Timeline;
 use crate::wakes::WakeTimes;
 
 /// Lateness of wake-ups: every sample in the histogram, the first ones also one by one.
@@ -18,6 +19,8 @@ pub struct Lateness {
     room: Vec<u64>,
     taken: usize,
     ring: bool,
+    /// The least and the greatest, ticks.
+    extremes: (u64, u64),
     /// Samples that are in the histogram only.
     pub dropped: u64,
     /// Sum of all, ns.
@@ -43,6 +46,7 @@ impl Lateness {
             room: vec![u64::MAX; capacity],
             taken: 0,
             ring,
+            extremes: (u64::MAX, 0),
             dropped: 0,
             total_ns: 0,
             min_ns: u64::MAX,
@@ -59,6 +63,7 @@ impl Lateness {
         self.min_ns = self.min_ns.min(ns);
         self.max_ns = self.max_ns.max(ns);
         self.last_ns = ns;
+        self.extremes = (self.extremes.0.min(ticks), self.extremes.1.max(ticks));
         if let Some(buckets) = &mut self.buckets {
             buckets.record(ns);
         }
@@ -72,6 +77,15 @@ impl Lateness {
             *place = ticks;
         }
         self.taken += 1;
+    }
+
+    /// Tells the least and the greatest by the rate that was measured over the whole run, as single
+    /// samples are told: by the first rate, an extreme of 4 ms was 1 ns off its own sample.
+    pub(crate) fn settle(&mut self, timeline: &Timeline) {
+        if self.taken > 0 {
+            let (least, greatest) = self.extremes;
+            (self.min_ns, self.max_ns) = (timeline.ns_in(least), timeline.ns_in(greatest));
+        }
     }
 
     /// Single samples in ticks, in order.
@@ -249,6 +263,21 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The extremes are those of the samples, by whichever rate the run ends with.
+    #[test]
+    fn extremes_are_those_of_the_samples() {
+        let timeline = crate::simulated::timeline();
+        let mut lateness = Lateness::new(3, false);
+        // As a first rate told them that was 1 ns off.
+        [(3_903_844, 3_903_845), (61_357, 61_356)]
+            .iter()
+            .for_each(|(late, ns)| lateness.record(*late, *ns));
+        lateness.settle(&timeline);
+        let samples: Vec<u64> = lateness.samples().map(|ticks| timeline.ns_in(ticks)).collect();
+        assert_eq!(samples.iter().min(), Some(&lateness.min_ns));
+        assert_eq!(samples.iter().max(), Some(&lateness.max_ns));
+    }
 
     #[test]
     fn single_samples_are_the_first_or_in_a_ring_the_last() {

@@ -180,13 +180,16 @@ pub(crate) fn conclude(
     first: Pair,
     timeline: Timeline,
     calibration_start: Calibration,
-    threads: Vec<ThreadOutcome>,
+    mut threads: Vec<ThreadOutcome>,
     rseq: Result<(), rseq::Unusable>,
     memory: MemoryFacts,
 ) -> Measured {
     let ended = threads.iter().map(|thread| thread.recorded.ended).max().unwrap_or(0);
     let calibration = Calibration::between(first, counter.pair()).unwrap_or(calibration_start);
     let timeline = Timeline { calibration, ..timeline };
+    for lateness in threads.iter_mut().filter_map(|thread| thread.recorded.lateness.as_mut()) {
+        lateness.settle(&timeline);
+    }
     Measured {
         choice,
         counter: counter.name(),
