@@ -6,6 +6,7 @@ use anyhow::Result;
 use hourglass_model::Interval;
 use hourglass_model::document::RunDocument;
 
+pub(crate) use hourglass_host::clock_devices;
 pub(crate) use hourglass_host::clocks::clocks;
 pub(crate) use hourglass_host::doctor;
 pub(crate) use hourglass_host::facts as host;

@@ -39,6 +39,7 @@ fn document(selection: Selection) -> ClocksDocument {
             violations: found.violations,
         }),
         watch: None,
+        devices: None,
     }
 }
 

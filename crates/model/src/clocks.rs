@@ -25,6 +25,42 @@ pub struct ClocksDocument {
     /// The clock chosen, watched while it ran, if that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watch: Option<WatchFacts>,
+    /// What can tick here, if that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub devices: Option<Vec<ClockDeviceFacts>>,
+}
+
+/// A clock device: what it can tick at, the resolution that it granted, and how its ticks came.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClockDeviceFacts {
+    /// Its name.
+    pub name: String,
+    /// What it is, in a line.
+    pub text: String,
+    /// Whether it can be opened.
+    pub available: bool,
+    /// Why it cannot, or why the resolution was refused; empty where neither is.
+    pub reason: String,
+    /// The shortest distance of ticks; null where it cannot be opened.
+    pub shortest_ns: Option<f64>,
+    /// The longest.
+    pub longest_ns: Option<f64>,
+    /// The resolution asked for.
+    pub asked_ns: u64,
+    /// How far off, either way, it was allowed to be; null for any.
+    pub allowed_skew_ns: Option<u64>,
+    /// The resolution granted; null if none was.
+    pub granted_ns: Option<f64>,
+    /// How far that is from what was asked for.
+    pub skew_ns: Option<f64>,
+    /// Ticks that were waited for.
+    pub ticks: u64,
+    /// The mean distance of ticks.
+    pub mean_ns: Option<f64>,
+    /// How far half the intervals were off the resolution, at most.
+    pub off_p50_ns: Option<u64>,
+    /// How far the worst interval was off it: how late this thread was woken, mostly.
+    pub off_max_ns: Option<u64>,
 }
 
 /// A clock watched while it ran.

@@ -20,7 +20,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("sched", &["tasks", "model"]),
     ("store", &["model"]),
     ("reserve", &["sched", "timer", "model", "time", "sys"]),
-    ("host", &["workload", "clock", "sys", "model", "time"]),
+    ("host", &["workload", "timer", "clock", "sys", "model", "time"]),
     (
         "lab",
         &[

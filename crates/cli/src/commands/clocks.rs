@@ -12,7 +12,8 @@ use hourglass_report::text;
 use hourglass_time::Span;
 
 use crate::lab::{
-    self, ClockPolicy, ClockWatch, SourceName, UnknownClockPolicy, UnknownSource, clock_watch,
+    self, ClockPolicy, ClockWatch, SourceName, UnknownClockPolicy, UnknownSource, clock_devices,
+    clock_watch,
 };
 use crate::output;
 use crate::settings::Settings;
@@ -29,6 +30,7 @@ const RULES: [&str; 4] = ["strict", "thesis", "permissive", "forced:CLOCK"];
   hourglass clocks --verify          all CPUs against each other, for some seconds
   hourglass clocks --watch           bound and drift as they go, until Ctrl-C
   hourglass clocks --watch --for 1m --json   the same for a minute, as a document
+  hourglass clocks --devices --resolution 1ms   what can tick, and how well
   hourglass clocks --policy thesis   the choice by the rule of Fedotova's thesis (2012)
   hourglass clocks --json            the document (hourglass.clocks/1)")]
 pub(crate) struct Clocks {
@@ -41,6 +43,15 @@ pub(crate) struct Clocks {
     /// Print the evidence about every clock
     #[arg(long)]
     evidence: bool,
+    /// Also open each clock device and watch its ticks
+    #[arg(long)]
+    devices: bool,
+    /// Resolution to ask the devices for
+    #[arg(long, value_name = "TIME", default_value = "10ms", value_parser = resolution, requires = "devices")]
+    resolution: Span,
+    /// How far off it may be; without it, whatever is nearest
+    #[arg(long, value_name = "TIME", value_parser = length, requires = "devices")]
+    skew: Option<Span>,
     /// Then let the clock run and show its bound, drift and events
     #[arg(long)]
     watch: bool,
@@ -70,6 +81,11 @@ fn pause(text: &str) -> Result<Span, String> {
     if span < SHORTEST { Err(format!("looks are at least {SHORTEST} apart")) } else { Ok(span) }
 }
 
+fn resolution(text: &str) -> Result<Span, String> {
+    let span: Span = text.parse().map_err(|error| format!("{error}"))?;
+    if span.is_positive() { Ok(span) } else { Err("a resolution is greater than zero".to_owned()) }
+}
+
 fn length(text: &str) -> Result<Span, String> {
     let span: Span = text.parse().map_err(|error| format!("{error}"))?;
     if span.is_negative() { Err("a time to come is not negative".to_owned()) } else { Ok(span) }
@@ -84,6 +100,14 @@ pub(crate) fn show(clocks: &Clocks, settings: Settings) -> Result<ExitCode> {
         .map_err(|error| Stop::machine(vec![error.to_string()]))?;
     if !settings.json {
         output::text(&text::clocks(&document, clocks.evidence, output::style()))?;
+    }
+    if clocks.devices {
+        let wanted = clock_devices::Wanted { resolution: clocks.resolution, skew: clocks.skew };
+        let found = clock_devices::clock_devices(wanted);
+        if !settings.json {
+            output::text(&text::clock_devices(&found, output::style()))?;
+        }
+        document.devices = Some(found);
     }
     let mut ended_by = None;
     if clocks.watch {

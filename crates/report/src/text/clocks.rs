@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use hourglass_model::clocks::{ClocksDocument, SourceFacts};
+use hourglass_model::clocks::{ClockDeviceFacts, ClocksDocument, SourceFacts};
 
 use super::Style;
 use super::table::{Column, NARROW, Table, Tone, paint, wrapped_within};
@@ -60,6 +60,57 @@ pub fn clocks(document: &ClocksDocument, evidence: bool, style: Style) -> String
     out
 }
 
+/// What one column of clock devices means.
+const OFF: &str = "skew: of the resolution granted from the one asked for; mean: distance of ticks;
+off: of single intervals from the resolution, half of them and the worst, since
+the thread that serves a device is woken late\n";
+
+/// The clock devices of a machine, and how they tick.
+#[must_use]
+pub fn clock_devices(devices: &[ClockDeviceFacts], style: Style) -> String {
+    let mut table = Table::new("Clock devices, us".to_owned())
+        .column(Column::Text, "device")
+        .column(Column::Number, "shortest")
+        .column(Column::Number, "longest")
+        .column(Column::Number, "granted")
+        .column(Column::Number, "skew")
+        .column(Column::Number, "ticks")
+        .column(Column::Number, "mean")
+        .column(Column::Number, "off p50")
+        .column(Column::Number, "off max");
+    let us = |ns: Option<f64>| {
+        let digits = |us: f64| if us < 999.95 { 1 } else { 0 };
+        let shown = |ns: f64| match ns / 1e3 {
+            us if us >= 1e7 => format!("{:.0}s", us / 1e6),
+            us => format!("{us:.*}", digits(us)),
+        };
+        (ns.map_or(NOTHING.to_owned(), shown), Tone::Normal)
+    };
+    for device in devices.iter().filter(|device| device.available) {
+        table.row(vec![
+            (device.name.clone(), Tone::Normal),
+            us(device.shortest_ns),
+            us(device.longest_ns),
+            us(device.granted_ns),
+            us(device.skew_ns),
+            (device.ticks.to_string(), Tone::Normal),
+            us(device.mean_ns),
+            us(device.off_p50_ns.map(|ns| ns as f64)),
+            us(device.off_max_ns.map(|ns| ns as f64)),
+        ]);
+    }
+    let mut out = String::from("\n");
+    table.write(&mut out, style);
+    out.push_str(OFF);
+    let reasons = devices.iter().map(|device| (device.reason.as_str(), device.name.as_str()));
+    for (reason, names) in by_reason(reasons) {
+        let said = clean::for_terminal(&format!("{}: {reason}", names.join(", ")));
+        // Writing to a string cannot fail.
+        let _ = writeln!(out, "{}", wrapped_within(NARROW, &said, 0, 2));
+    }
+    out
+}
+
 fn why_not(source: &SourceFacts) -> String {
     let remedy = if source.remedy.is_empty() { "" } else { "; " };
     clean::for_terminal(&format!("{}{remedy}{}", source.reason, source.remedy))
@@ -67,13 +118,8 @@ fn why_not(source: &SourceFacts) -> String {
 
 /// Why sources that can be read are not trusted: each reason once, with all that have it.
 fn not_trusted(out: &mut String, sources: &[&SourceFacts]) {
-    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-    for source in sources.iter().filter(|source| !source.trusted) {
-        match reasons.iter_mut().find(|(reason, _)| *reason == source.reason) {
-            Some((_, names)) => names.push(&source.name),
-            None => reasons.push((&source.reason, vec![&source.name])),
-        }
-    }
+    let untrusted = sources.iter().filter(|source| !source.trusted);
+    let reasons = by_reason(untrusted.map(|source| (source.reason.as_str(), source.name.as_str())));
     if reasons.is_empty() {
         return;
     }
@@ -84,6 +130,18 @@ fn not_trusted(out: &mut String, sources: &[&SourceFacts]) {
         let _ = writeln!(out, "  {}", wrapped_within(NARROW, &said, 2, 4));
     }
     out.push('\n');
+}
+
+/// Each reason once, with all that have it; an empty one is no reason.
+fn by_reason<'a>(all: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<(&'a str, Vec<&'a str>)> {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (reason, name) in all.filter(|(reason, _)| !reason.is_empty()) {
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, names)) => names.push(name),
+            None => reasons.push((reason, vec![name])),
+        }
+    }
+    reasons
 }
 
 /// Nanoseconds in a column that has to fit 80: no digits behind the point of what is long.
@@ -184,7 +242,36 @@ mod tests {
             cross_cpu: Vec::new(),
             monotonicity: None,
             watch: None,
+            devices: None,
         }
+    }
+
+    /// Numbers that need every digit there may be, and each reason once.
+    #[test]
+    fn a_clock_device_is_one_row() {
+        let refused = |name: &str| ClockDeviceFacts {
+            name: name.to_owned(),
+            available: true,
+            reason: "no period within 1us of 10us".to_owned(),
+            ..ClockDeviceFacts::default()
+        };
+        let slow = ClockDeviceFacts {
+            name: "baseline".to_owned(),
+            available: true,
+            shortest_ns: Some(122_070.3),
+            longest_ns: Some(1.759_2e13),
+            granted_ns: Some(500_000_000.0),
+            skew_ns: Some(499_000_000.0),
+            ticks: 1_000,
+            mean_ns: Some(500_000_100.0),
+            off_p50_ns: Some(12_345_678),
+            off_max_ns: Some(912_345_678),
+            ..ClockDeviceFacts::default()
+        };
+        let text = clock_devices(&[slow, refused("timerfd"), refused("posix")], Style::Plain);
+        assert!(text.lines().all(|line| line.chars().count() <= NARROW), "{text}");
+        assert!(text.contains("\nbaseline     122.1   17592s   500000"), "{text}");
+        assert!(text.ends_with("timerfd, posix: no period within 1us of 10us\n"), "{text}");
     }
 
     /// The bug: the last column had what the others left, so that with kvm-clock, and where reads are

@@ -27,7 +27,7 @@ use hourglass_model::document::{Deadlines, ThreadReport};
 
 pub use cache_cost::cache_cost;
 pub use check::{analyses, check, examples};
-pub use clocks::clocks;
+pub use clocks::{clock_devices, clocks};
 pub use cyclic::{
     CyclicSteps, CyclicThread, CyclicUnit, cyclic_histogram, cyclic_row, cyclic_sample,
     cyclic_status,

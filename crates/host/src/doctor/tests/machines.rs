@@ -90,6 +90,7 @@ pub(super) fn clocks(selected: &str) -> ClocksDocument {
         cross_cpu: Vec::new(),
         monotonicity: None,
         watch: None,
+        devices: None,
     }
 }
 
