@@ -3,20 +3,16 @@
 
 #![cfg(target_os = "linux")]
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use hourglass_skip::{Need, skip};
 use hourglass_sys::clock::{ClockId, now_ns};
-use hourglass_timer::event::native::{
-    BusyEvent, PosixTimerEvent, RtcEvent, SleepEvent, TimerFdEvent,
-};
+use hourglass_timer::event::native::{BusyEvent, PosixTimerEvent, SleepEvent, TimerFdEvent};
 use hourglass_timer::event::{
-    ClockEvent, DeviceError, DevicePlan, EventDevice, Mode, ModeError, Period, ProgramError,
-    Programmed, SourcePlan, Woken, validate_device, validate_source,
+    ClockEvent, DeviceError, DevicePlan, EventDevice, Mode, Period, ProgramError, Programmed,
+    SourcePlan, Woken, validate_device, validate_source,
 };
 
 const EVENT: Woken = Woken::Event { periods: 1 };
@@ -345,38 +341,4 @@ fn a_thread_that_sleeps_has_no_slack_while_it_is_attached() {
             assert_eq!(hourglass_sys::thread::timer_slack(), before_ns);
         });
     });
-}
-
-/// `rtc(4)`. Skipped, with the reason, where there is none.
-#[test]
-fn an_rtc_ticks_at_powers_of_two() {
-    let path = Path::new(RtcEvent::PATH);
-    let mut device = match RtcEvent::open(path) {
-        Ok(device) => managed(device),
-        Err(reason) => {
-            assert_eq!(reason.to_string().lines().count(), 1);
-            return skip(Need::Device, reason);
-        }
-    };
-    assert_eq!(device.set_mode(Mode::OneShot), Err(ModeError::NoOneShot("rtc")));
-    let period = Period::from_hertz(64).unwrap();
-    device.set_mode(Mode::Periodic(period)).unwrap();
-    let begin_ns = now();
-    let mut told = 0;
-    while told < 8 {
-        let Woken::Event { periods } = wait(&mut device) else { panic!("no event") };
-        told += periods;
-    }
-    // Its first period may have begun before; its crystal is not ours.
-    assert!(now() - begin_ns >= period.nth_ns(7) * 9 / 10);
-    device.kick().kick();
-    device.set_mode(Mode::Shutdown).unwrap();
-    assert_eq!(wait(&mut device), Woken::Kicked);
-}
-
-#[test]
-fn a_missing_device_says_so() {
-    let error = RtcEvent::open(Path::new("/dev/rtc-that-is-not-there")).err().unwrap();
-    assert!(matches!(error, DeviceError::Missing { .. }), "{error}");
-    assert!(error.to_string().contains("/dev/rtc-that-is-not-there"));
 }

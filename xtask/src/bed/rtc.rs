@@ -1,7 +1,7 @@
 //! The PC's real-time clock as a timer (`-i RTC`, Hourglass paper, sections 3.3 and 5.3), which
 //! cloud machines lack.
 
-use super::expect::Expect::{ExitCode, Values};
+use super::expect::Expect::{ExitCode, Says, Values};
 use super::{Bed, Step};
 
 /// Three seconds of 5.3 ms are 566 wake-ups; half of them leave room for a slow host.
@@ -14,9 +14,20 @@ pub(super) const BED: Bed = Bed {
     kernel: "linux-image-cloud-amd64",
     machine: &["-smp", "2"],
     kernel_arguments: "",
-    tests: &[],
+    tests: &["rtc_device"],
     steps: &[
         Step { name: "device", command: "ls -l /dev/rtc0", expect: &[ExitCode(0)] },
+        Step {
+            name: "clock-device",
+            command: "hourglass clocks --devices --resolution 1ms --skew 24us",
+            expect: &[ExitCode(0), Says("rtc 122.1 500000 976.6 23.4")],
+        },
+        // As a device, as a clock device, below a timer service.
+        Step {
+            name: "device-tests",
+            command: "HOURGLASS_TEST_RTC_REQUIRED=1 rtc_device --test-threads 1",
+            expect: &[ExitCode(0), Says("test result: ok. 4 passed")],
+        },
         Step {
             name: "latency",
             command: "hourglass -d 3s -n 1 -t 0 -p RTHIGH -w LAT 5.3ms -i RTC",

@@ -72,7 +72,7 @@ impl ClockDevices {
                 Ok(Box::new(PosixTimerEvent::new()?))
             });
             devices.put("rtc", "the real-time clock's interrupt, powers of two", None, || {
-                Ok(Box::new(RtcEvent::open(RtcEvent::PATH.as_ref())?))
+                Ok(Box::new(RtcEvent::find()?))
             });
         }
         devices

@@ -190,7 +190,7 @@ fn engine_on(settings: &EngineSettings) -> Result<Engine<u32>, EngineError> {
         Device::TimerFd => Box::new(TimerFdEvent::new()?),
         Device::PosixTimer => Box::new(PosixTimerEvent::new()?),
         Device::BusyPoll => Box::new(BusyEvent::new()),
-        Device::Rtc => Box::new(RtcEvent::open(RtcEvent::PATH.as_ref())?),
+        Device::Rtc => Box::new(RtcEvent::find()?),
     };
     let (registry, number) = (Arc::new(Registry::new()), event::Engine(0));
     let mut device = EventDevice::from_box(device).map_err(|_| EngineError::NoDevice)?;

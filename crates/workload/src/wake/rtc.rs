@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hourglass_sys::rtc::Rtc;
+use hourglass_timer::event::native::RtcEvent;
 
 use super::nanosleep::{FINEST, set_slack};
 use super::tick::tick_at_or_after;
@@ -25,7 +26,6 @@ pub(super) const ENTRY: Entry = Entry {
 
 const HERTZ: u32 = 1024;
 const TICK_NS: u64 = 1_000_000_000 / HERTZ as u64;
-const DEVICES: [&str; 2] = ["/dev/rtc", "/dev/rtc0"];
 
 #[derive(Clone, Copy, Debug)]
 struct ByRtc;
@@ -58,7 +58,7 @@ impl Method for ByRtc {
 
 fn open_device() -> Result<Rtc, Unavailable> {
     let mut refused = (ErrorKind::NotFound, "there is no /dev/rtc".to_owned());
-    for device in DEVICES {
+    for device in RtcEvent::PATHS {
         match Rtc::open(Path::new(device), HERTZ) {
             Ok(rtc) => return Ok(rtc),
             Err(error) if error.kind() == ErrorKind::NotFound => {}

@@ -28,8 +28,26 @@ pub struct RtcEvent {
 }
 
 impl RtcEvent {
-    /// Where the device usually is.
-    pub const PATH: &str = "/dev/rtc";
+    /// Where the device is: a link that udev makes, and without udev the first one itself.
+    pub const PATHS: [&str; 2] = ["/dev/rtc", "/dev/rtc0"];
+
+    /// The machine's device, as [`RtcEvent::open`].
+    ///
+    /// # Errors
+    /// [`DeviceError`] of the first path, unless only that is missing.
+    pub fn find() -> Result<RtcEvent, DeviceError> {
+        let [link, first] = RtcEvent::PATHS.map(Path::new);
+        match RtcEvent::open(link) {
+            Err(DeviceError::Missing { path }) => {
+                let or_else = |error| match error {
+                    DeviceError::Missing { .. } => DeviceError::Missing { path },
+                    other => other,
+                };
+                RtcEvent::open(first).map_err(or_else)
+            }
+            found => found,
+        }
+    }
 
     /// A device that fires nothing yet. Opens the file once, to see whether it can.
     ///
