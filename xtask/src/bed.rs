@@ -40,6 +40,9 @@ pub(crate) const BEDS: &[&Bed] = &[
     &hotplug::BED,
 ];
 
+/// Beds of a minute and more, which `cargo xtask slow` runs.
+pub(crate) const SLOW: &[&str] = &[aarch64::NAME];
+
 /// A guest, and what is done in it.
 #[derive(Debug)]
 pub(crate) struct Bed {

@@ -27,7 +27,9 @@ const HELP: &str = "\
 Usage: cargo xtask COMMAND
 
   tidy                       check the rules of the house: arrows, unsafe, sizes, leftovers
-  test [--no-beds]           all that CI runs: format, lints, tidy, tests, release build, beds
+  test [--no-beds]           all that CI runs: format, lints, tidy, tests, beds
+  slow                       what takes minutes and rarely breaks, for each week and before a release: release
+                             build, simulations against bounds, slow beds
   bed NAME [--binary PATH]   boot a guest and check hourglass in it; PATH is a hourglass (built
                              as for the tests when not given); `bed aarch64` runs tests instead
   bed --list                 the beds
@@ -63,6 +65,7 @@ fn dispatch(words: &[&str]) -> Result<(), Failure> {
         ["tidy"] => tidy::run(&Workspace::find()?),
         ["test"] => test::run(&Workspace::find()?, test::Beds::WherePossible),
         ["test", "--no-beds"] => test::run(&Workspace::find()?, test::Beds::Leave),
+        ["slow"] => test::run_slow(&Workspace::find()?),
         ["package"] => package::run(&Workspace::find()?),
         ["package", "--static"] => package::run_static(&Workspace::find()?),
         ["soak"] => soak::run(&Workspace::find()?, soak::MANY),

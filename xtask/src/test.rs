@@ -9,6 +9,7 @@ use crate::failure::Failure;
 use crate::package;
 use crate::python;
 use crate::skips::{self, Skips};
+use crate::soak;
 use crate::tidy;
 use crate::workspace::Workspace;
 
@@ -44,15 +45,31 @@ pub(crate) enum Done {
 
 type Step<'a> = (String, Box<dyn Fn() -> Result<Done, Failure> + 'a>);
 
-/// Runs every step and stops at the first that fails.
+/// Runs every step that each change is to pass.
 ///
 /// # Errors
-/// The failure of that step.
+/// The failure of the first step that fails; those after it are not run.
 pub(crate) fn run(workspace: &Workspace, beds: Beds) -> Result<(), Failure> {
+    run_all("test", workspace, steps(workspace, beds))
+}
+
+/// Runs what takes minutes and rarely breaks: each week, and before a release.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn run_slow(workspace: &Workspace) -> Result<(), Failure> {
+    run_all("slow", workspace, slow_steps(workspace))
+}
+
+/// Random sets whose simulation is compared with their bounds; a minute or two.
+const SETS_EACH_WEEK: u64 = 50_000;
+
+fn run_all(name: &str, workspace: &Workspace, steps: Vec<Step<'_>>) -> Result<(), Failure> {
     let mut summary = Vec::new();
     let mut alone = Vec::new();
     let skips = Skips::begin(workspace)?;
-    for (name, step) in steps(workspace, beds) {
+    let command = name;
+    for (name, step) in steps {
         println!("==> {name}");
         let begin = Instant::now();
         let done = step();
@@ -74,7 +91,7 @@ pub(crate) fn run(workspace: &Workspace, beds: Beds) -> Result<(), Failure> {
         println!("<== {line}");
         summary.push(line);
     }
-    println!("\ncargo xtask test: passed");
+    println!("\ncargo xtask {command}: passed");
     for line in summary {
         println!("  {line}");
     }
@@ -103,6 +120,21 @@ fn steps(workspace: &Workspace, beds: Beds) -> Vec<Step<'_>> {
         ("tests".into(), Box::new(|| tests(workspace))),
         ("documentation".into(), Box::new(|| documentation(workspace))),
         ("python".into(), Box::new(|| skip_if_unable(python::run(workspace, &[])))),
+    ];
+    for (name, _) in bed::all().filter(|(name, _)| !bed::SLOW.contains(name)) {
+        steps.push((
+            format!("bed {name}"),
+            Box::new(move || match beds {
+                Beds::Leave => Ok(Done::Skipped("--no-beds".into())),
+                Beds::WherePossible => skip_if_unable(bed_twice(workspace, name)),
+            }),
+        ));
+    }
+    steps
+}
+
+fn slow_steps(workspace: &Workspace) -> Vec<Step<'_>> {
+    let mut steps: Vec<Step<'_>> = vec![
         (
             "release build".into(),
             Box::new(|| {
@@ -111,15 +143,14 @@ fn steps(workspace: &Workspace, beds: Beds) -> Vec<Step<'_>> {
                 package::check_size(&command).map(|()| Done::Passed)
             }),
         ),
+        (
+            "soak".into(),
+            Box::new(|| soak::run(workspace, SETS_EACH_WEEK).map(|()| Done::Passed)),
+        ),
     ];
-    for (name, _) in bed::all() {
-        steps.push((
-            format!("bed {name}"),
-            Box::new(move || match beds {
-                Beds::Leave => Ok(Done::Skipped("--no-beds".into())),
-                Beds::WherePossible => skip_if_unable(bed_twice(workspace, name)),
-            }),
-        ));
+    for name in bed::SLOW {
+        let step = || skip_if_unable(bed_twice(workspace, name));
+        steps.push((format!("bed {name}"), Box::new(step)));
     }
     steps
 }
