@@ -143,10 +143,7 @@ fn slow_steps(workspace: &Workspace) -> Vec<Step<'_>> {
                 package::check_size(&command).map(|()| Done::Passed)
             }),
         ),
-        (
-            "soak".into(),
-            Box::new(|| soak::run(workspace, SETS_EACH_WEEK).map(|()| Done::Passed)),
-        ),
+        ("soak".into(), Box::new(|| soak::run(workspace, SETS_EACH_WEEK).map(|()| Done::Passed))),
     ];
     for name in bed::SLOW {
         let step = || skip_if_unable(bed_twice(workspace, name));

@@ -72,6 +72,9 @@ pub struct CheckDocument {
     /// How far each task may change, if that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sensitivity: Option<Vec<SensitivityFacts>>,
+    /// How far all execution times of each processor may grow together, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub breakdown: Option<Vec<BreakdownFacts>>,
     /// What was understood, if that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub understood: Option<Explanation>,
@@ -253,6 +256,22 @@ pub struct SensitivityFacts {
     /// Why it was not looked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+}
+
+/// How far all execution times of a processor's tasks may grow together, or must shrink (the breakdown
+/// utilisation of Lehoczky, Sha and Ding, RTSS 1989).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct BreakdownFacts {
+    /// The processor.
+    pub cpus: String,
+    /// The server whose budget it is.
+    pub server: Option<String>,
+    /// Times so much, rounded down to a thousandth, every deadline is still proven to hold.
+    pub factor: f64,
+    /// The utilisation that the tasks have then; null where it is not known.
+    pub utilisation: Option<f64>,
+    /// The task that is not proven to meet its deadline a thousandth further on; null under EDF.
+    pub first_to_miss: Option<String>,
 }
 
 /// How worked examples were answered.

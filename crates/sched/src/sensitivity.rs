@@ -120,19 +120,6 @@ pub fn largest_jitter(
     })
 }
 
-/// The largest blocking of one task with which the set is feasible; `None` if none is.
-#[must_use]
-pub fn largest_blocking(
-    set: &TaskSet,
-    task: usize,
-    test: impl Fn(&TaskSet) -> Tested,
-) -> Option<u64> {
-    let Task { deadline, blocking, .. } = *set.tasks().get(task)?;
-    largest(0, deadline, blocking, |blocking| {
-        is_feasible(with(set, task, |t| Some(t.with_blocking(blocking))), &test)
-    })
-}
-
 /// The smallest period of one task with which the set is feasible, up to 2^62; `None` if none is. A
 /// deadline that is the period stays it. Priorities stay as they are. `None` of a task that is not plain.
 #[must_use]
@@ -237,7 +224,6 @@ mod tests {
         let set = set(&[(3, 8, 8), (17, 33, 33)]);
         assert_eq!(largest_cost(&set, 1, preemptive), Some(20));
         assert_eq!(largest_jitter(&set, 1, preemptive), Some(4));
-        assert_eq!(largest_blocking(&set, 1, preemptive), Some(3));
     }
 
     /// Rate monotonic with harmonic periods: the processor may be used completely.

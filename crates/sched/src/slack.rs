@@ -157,20 +157,6 @@ pub fn system_slack(now: u64, processes: &[Pending]) -> Option<i128> {
     slack.min()
 }
 
-/// What to do with the neighbours of several processes that execute in the order of their deadlines.
-/// `alpha` is the least rate of all of them: each of their slacks has the work of the one that
-/// executes in it, so that all shrink by 1 - alpha at most. `None` if nothing is left to do.
-#[must_use]
-pub fn decide_for_all(
-    now: u64,
-    processes: &[Pending],
-    alpha: Rate,
-    margin: u64,
-) -> Option<Decision> {
-    let slack = system_slack(now, processes)?;
-    Some(Promise::new(now, 0, alpha, margin).decide(now, slack))
-}
-
 /// One, with 64 binary digits behind the point.
 const ONE: u128 = 1 << 64;
 
@@ -343,8 +329,6 @@ mod tests {
         assert_eq!(system_slack(2, &[of(20, 15), of(10, 3)]), Some(0));
         assert_eq!(system_slack(15, &[of(10, 0), of(20, 1)]), Some(4));
         assert_eq!(system_slack(15, &[of(10, 0)]), None);
-        let found = decide_for_all(0, &[of(20, 8), of(10, 3)], Rate::new(1, 2).unwrap(), 1);
-        assert_eq!(found, Some(Decision::RunUntil(12)));
     }
 
     /// 5 of every 10 beside 9 by 20: equation 9 sees a slack of 5, but 5 more come before 20.

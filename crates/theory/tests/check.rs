@@ -446,7 +446,12 @@ fn siblings() {
 fn how_far_tasks_may_change() {
     let text = task("audio", "wcet = 3\nperiod = 8") + &task("video", "wcet = 17\nperiod = 33");
     let request = Request { sensitivity: true, ..Request::default() };
-    let found = check(&read(&text), &request).unwrap().sensitivity.unwrap();
+    let answer = check(&read(&text), &request).unwrap();
+    // The fifth job of audio comes at 32: 29 ms of work may become 32 and no more.
+    let together = &answer.breakdown.unwrap()[0];
+    assert!((together.factor - 1.103).abs() < 1e-9, "{together:?}");
+    assert_eq!(together.first_to_miss.as_deref(), Some("video"));
+    let found = answer.sensitivity.unwrap();
     let ms = |ns: Option<u64>| ns.map(|ns| ns / 1_000_000);
     // 20 + 4 x 3 = 32, when the fifth job of audio comes.
     assert_eq!(ms(found[1].largest_wcet_ns), Some(20));

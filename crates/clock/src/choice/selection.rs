@@ -1,7 +1,5 @@
 //! The choice, with everything it rests on.
 
-use hourglass_time::Span;
-
 use super::cross_cpu::CrossCpu;
 use super::machine::Machine;
 use super::measured::{Effort, Measured, measure_all};
@@ -264,16 +262,6 @@ impl Selection {
     #[must_use]
     pub fn source(&self, name: SourceName) -> Option<&SourceReport> {
         self.sources.iter().find(|report| report.name == name)
-    }
-
-    /// How far the counts of two measured CPUs may be apart at most; `None` if no pair was
-    /// measured.
-    #[must_use]
-    pub fn cross_cpu_bound(&self) -> Option<Span> {
-        let furthest = |pair: &CrossCpu| {
-            pair.offset_lo_ns.saturating_abs().max(pair.offset_hi_ns.saturating_abs())
-        };
-        self.cross_cpu.iter().map(furthest).max().map(Span::from_nanos)
     }
 }
 

@@ -65,13 +65,6 @@ impl PtpSource {
         Ok(PtpSource { number, device, resolution_ns, last })
     }
 
-    /// What the driver calls the clock, such as `KVM virtual PTP`; `None` if sysfs does not say.
-    #[must_use]
-    pub fn driver_name(&self) -> Option<String> {
-        let path = format!("/sys/class/ptp/ptp{}/clock_name", self.number);
-        Some(std::fs::read_to_string(path).ok()?.trim().to_owned())
-    }
-
     /// What the device says it can do; `None` if it does not answer.
     #[must_use]
     pub fn capabilities(&self) -> Option<hourglass_sys::ptp::Capabilities> {

@@ -35,6 +35,7 @@ pub fn check(document: &CheckDocument, proof: bool, style: Style) -> String {
     table(document).write(&mut out, style);
     sentence(&mut out, document, style);
     sensitivity(&mut out, document, style);
+    breakdown(&mut out, document);
     for assumption in &document.assumptions {
         bullet(&mut out, "assumed: ", assumption);
     }
@@ -201,6 +202,28 @@ fn sensitivity(out: &mut String, document: &CheckDocument, style: Style) {
     let mut without = all.iter().filter_map(|facts| facts.reason.as_deref()).peekable();
     if let Some(reason) = without.peek().copied() {
         let _ = writeln!(out, "{} of {} tasks: {reason}.", without.count(), all.len());
+    }
+}
+
+/// How far all execution times of a processor may grow together.
+fn breakdown(out: &mut String, document: &CheckDocument) {
+    for facts in document.breakdown.iter().flatten() {
+        let place = match &facts.server {
+            Some(server) => format!("CPU {} in {server}", facts.cpus),
+            None => format!("CPU {}", facts.cpus),
+        };
+        let change = if facts.factor < 1.0 { "must shrink to" } else { "may grow to" };
+        let total = facts.utilisation.map_or(String::new(), |u| format!(" (utilisation {u:.3})"));
+        let first = facts.first_to_miss.as_ref();
+        let first = first.map_or(String::new(), |name| {
+            format!(", beyond which '{name}' is the first that may miss")
+        });
+        let said = format!(
+            "{place}: all execution times together {change} {:.3} times what they are{total}{first}.",
+            facts.factor
+        );
+        // Writing to a string cannot fail.
+        let _ = writeln!(out, "{}", wrapped_within(PAGE, &clean::for_terminal(&said), 0, 2));
     }
 }
 

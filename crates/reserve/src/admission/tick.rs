@@ -53,12 +53,6 @@ impl Tick {
         self.between != Some(true) && budget_ns < self.ns.saturating_mul(PART)
     }
 
-    /// The least budget that is not of the order of the tick.
-    #[must_use]
-    pub fn least_budget(&self) -> Span {
-        Span::from_nanos(i64::try_from(self.ns.saturating_mul(PART)).unwrap_or(i64::MAX))
-    }
-
     /// What that means for a request; `None` where the tick is fine enough.
     #[must_use]
     pub fn against(&self, request: &Request) -> Option<String> {
@@ -115,7 +109,6 @@ mod tests {
         assert!(!tick(4 * MS, None).is_coarse_for(40 * MS));
         assert!(!tick(MS, Some(false)).is_coarse_for(10 * MS));
         assert!(!tick(4 * MS, Some(true)).is_coarse_for(3 * MS));
-        assert_eq!(tick(4 * MS, None).least_budget(), Span::from_millis(40));
         assert!(!tick(u64::MAX, Some(true)).is_coarse_for(u64::MAX));
     }
 }

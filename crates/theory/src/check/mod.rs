@@ -176,6 +176,7 @@ pub fn check(set: &TaskSet, request: &Request) -> Result<CheckDocument, RequestE
             let solved: Vec<Solved> = processors.iter().map(|p| solve::solve(p, asked)).collect();
             put_together(&mut document, solved);
             if request.sensitivity {
+                document.breakdown = Some(sensitivity::breakdown(set, &processors));
                 document.sensitivity = Some(sensitivity::sensitivity(set, &processors));
             }
         }
@@ -250,6 +251,7 @@ fn empty(set: &TaskSet, assumptions: Vec<String>) -> CheckDocument {
         assumptions,
         server: None,
         sensitivity: None,
+        breakdown: None,
         understood: None,
     }
 }

@@ -5,13 +5,13 @@
 
 use std::cell::Cell;
 
-use hourglass_model::check::SensitivityFacts;
+use hourglass_model::check::{BreakdownFacts, SensitivityFacts};
 use hourglass_sched::catalogue::{Rule, Situation};
 use hourglass_sched::edf::qpa;
 use hourglass_sched::effort::Effort;
 use hourglass_sched::fixed_priority::{self, Sections, TimeModel};
 use hourglass_sched::sensitivity::{
-    FixedLimits, Tested, largest_cost, largest_jitter, smallest_period,
+    FixedLimits, Scale, Tested, largest_cost, largest_jitter, largest_scale, smallest_period,
 };
 use hourglass_sched::{Refusal, TaskSet as Numbers, Verdict};
 use hourglass_tasks::TaskSet;
@@ -47,6 +47,32 @@ pub(super) fn sensitivity(set: &TaskSet, processors: &[Processor]) -> Vec<Sensit
         }
     }
     found
+}
+
+/// Factors of execution times are found in parts of so many.
+const PARTS: u64 = 1_000;
+
+/// How far all execution times of each processor may grow together; nothing of a processor where it is not
+/// known.
+pub(super) fn breakdown(set: &TaskSet, processors: &[Processor]) -> Vec<BreakdownFacts> {
+    let mut effort = Effort::of(ALL_LOOKS);
+    let plain = processors.iter().filter(|processor| is_plain(set, processor));
+    let facts = plain.filter_map(|processor| {
+        let numbers = processor.in_any_phase();
+        let found =
+            with_effort(&mut effort, |test| largest_scale(&numbers, PARTS, |n| test(processor, n)));
+        let Scale { factor, utilisation, beyond } = found.ok()??;
+        let quotient = |numerator: u64, denominator: u64| numerator as f64 / denominator as f64;
+        let first = beyond.and_then(|tested| processor.members.get(tested.failing?)?.position);
+        Some(BreakdownFacts {
+            cpus: processor.cpus.clone(),
+            server: processor.server.clone(),
+            factor: quotient(factor.numerator, factor.denominator),
+            utilisation: utilisation.map(|u| quotient(u.numerator, u.denominator)),
+            first_to_miss: first.and_then(|at| Some(set.tasks.get(at)?.name.clone())),
+        })
+    });
+    facts.collect()
 }
 
 /// The largest cost, the smallest period and the largest jitter of a task.
@@ -108,18 +134,28 @@ fn by_tests(
     at: usize,
     effort: &mut Effort,
 ) -> Result<Found, Refusal> {
+    with_effort(effort, |test| {
+        let test = |numbers: &Numbers| test(processor, numbers);
+        (
+            largest_cost(numbers, at, test),
+            smallest_period(numbers, at, test),
+            largest_jitter(numbers, at, test),
+        )
+    })
+}
+
+/// What `search` finds by tests that share the effort. Refuses where it does not suffice.
+fn with_effort<T>(
+    effort: &mut Effort,
+    search: impl FnOnce(&dyn Fn(&Processor, &Numbers) -> Tested) -> T,
+) -> Result<T, Refusal> {
     let left = Cell::new(*effort);
-    let test = |numbers: &Numbers| {
+    let found = search(&|processor, numbers| {
         let mut now = left.get();
         let found = tested(processor, numbers, &mut now);
         left.set(now);
         found
-    };
-    let found = (
-        largest_cost(numbers, at, test),
-        smallest_period(numbers, at, test),
-        largest_jitter(numbers, at, test),
-    );
+    });
     *effort = left.get();
     // The last tests may have been cut short, and then a limit is not the largest.
     if effort.left() < LOOKS { Err(Refusal::TooLong) } else { Ok(found) }

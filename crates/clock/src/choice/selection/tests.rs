@@ -1,5 +1,7 @@
 //! Policies on made-up machines, and all of them on this one.
 
+use hourglass_time::Span;
+
 use super::*;
 use crate::choice::machine::Cpuid;
 use crate::choice::measured::RateChange;
