@@ -119,6 +119,27 @@ fn lacks_switches(document: &Value, cpu: u32) -> bool {
     missing
 }
 
+/// A wake-up that is later than all before it has a mark behind it in the kernel's record.
+fn assert_the_latest_are_marked(folder: &RunFolder) {
+    let facts = folder.manifest().kernel.clone().unwrap();
+    let marks: Vec<KernelEvent> =
+        events(folder).into_iter().filter(|event| event.kind == Kind::Mark).collect();
+    assert!(facts.lost() > 0 || !marks.is_empty());
+    assert!(marks.windows(2).all(|two| two[0].value < two[1].value), "{marks:?}");
+    let wake_ups = folder.wake_ups(0).unwrap().unwrap().map(Result::unwrap);
+    let wake_ups: Vec<(i64, u64)> =
+        wake_ups.map(|one| (one.woke_ns.unwrap(), one.lateness_ps / 1_000)).collect();
+    // While it is measured, the counter's rate is not known as well as afterwards.
+    let same = |late: u64, marked: u64| late.abs_diff(marked) <= 1 + late / 1_000;
+    for mark in marks.iter().filter(|_| facts.same_counter) {
+        let before = wake_ups.iter().rfind(|(woke_ns, _)| *woke_ns <= mark.ns);
+        assert!(before.is_some_and(|(_, late)| same(*late, mark.value)), "{mark:?}: {before:?}");
+    }
+    let latest = wake_ups.iter().map(|(_, late)| *late).max().unwrap();
+    let marked = marks.last().is_some_and(|mark| same(latest, mark.value));
+    assert!(facts.lost() > 0 || marked, "{latest}: {marks:?}");
+}
+
 /// rt-tools 4.4: nearly all wake-ups of a latency test are joined; the stages add up.
 #[test]
 fn wake_ups_are_taken_apart() {
@@ -135,6 +156,7 @@ fn wake_ups_are_taken_apart() {
     let count = |key: &str| wakeups[0][key].as_u64().unwrap();
     let (joined, unjoined) = (count("joined"), count("unjoined"));
     assert_eq!(Some(joined + unjoined), document["threads"][0]["latency"]["count"].as_u64());
+    assert_the_latest_are_marked(&RunFolder::open(&path).unwrap());
     if lacks_switches(&document, cpu) {
         skip(Need::Kernel, format_args!("it does not record switches from idle on CPU {cpu}"));
     } else if document["manifest"]["kernel"]["same_counter"] == true {

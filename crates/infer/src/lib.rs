@@ -16,6 +16,7 @@ mod gap_statistics;
 mod trace_summary;
 pub mod two_runs;
 pub mod wakeup;
+pub mod who_ran;
 
 pub mod inferences;
 pub mod statistics;

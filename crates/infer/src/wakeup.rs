@@ -10,6 +10,8 @@ use std::collections::BTreeMap;
 
 use hourglass_model::{KernelEvent, KernelEventKind as Kind, Vector};
 
+use crate::cause::Ran;
+
 /// A wake-up as the thread saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WokeAt {
@@ -35,6 +37,8 @@ pub struct WakeUp {
     pub waking_ns: i64,
     /// The CPU was given to the thread.
     pub switch_ns: i64,
+    /// Which CPU.
+    pub cpu: u32,
     /// The thread saw the time.
     pub user_ns: i64,
 }
@@ -64,6 +68,30 @@ impl WakeUp {
     }
 }
 
+/// A wake-up of a latency test on the run's time line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimedWakeUp {
+    /// When the thread saw the time, ns from the run's start.
+    pub woke_ns: i64,
+    /// How late that was, ns.
+    pub late_ns: u64,
+}
+
+/// A late wake-up, with what the kernel's events tell of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LateWakeUp {
+    /// Number of the thread in the run.
+    pub thread: u32,
+    /// When the thread saw the time, ns from the run's start.
+    pub woke_ns: i64,
+    /// How late that was, ns.
+    pub late_ns: u64,
+    /// Moment by moment; `None` where events are missing.
+    pub stages: Option<WakeUp>,
+    /// Who else had the CPU from the expiry on, interrupts apart.
+    pub ran: Ran,
+}
+
 /// A wake-up that a timer did not bring about, or of which an event is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unjoined {
@@ -78,7 +106,8 @@ struct Coming {
     interrupt_ns: Option<i64>,
     handler_ns: Option<i64>,
     waking_ns: Option<i64>,
-    switch_ns: Option<i64>,
+    /// When it was given a CPU, and which.
+    switch: Option<(i64, u32)>,
 }
 
 /// What a CPU is in the midst of.
@@ -145,7 +174,7 @@ impl State {
                     interrupt_ns: timer.and(cpu.interrupt_ns),
                     handler_ns: timer.map(|(_, began)| began),
                     waking_ns: Some(event.ns),
-                    switch_ns: None,
+                    switch: None,
                 };
                 self.threads.insert(event.a, coming);
             }
@@ -165,7 +194,7 @@ impl State {
             self.threads.remove(&event.a);
         }
         if let Some(coming) = self.threads.get_mut(&event.b) {
-            coming.switch_ns = coming.switch_ns.or(Some(event.ns));
+            coming.switch = coming.switch.or(Some((event.ns, event.cpu)));
         }
     }
 
@@ -173,13 +202,15 @@ impl State {
     fn join(&mut self, woke: WokeAt) -> Result<WakeUp, Unjoined> {
         let coming = self.threads.remove(&woke.tid).unwrap_or_default();
         let whole = || {
+            let (switch_ns, cpu) = coming.switch?;
             Some(WakeUp {
                 tid: woke.tid,
                 expiry_ns: coming.expiry_ns?,
                 interrupt_ns: coming.interrupt_ns?,
                 handler_ns: coming.handler_ns?,
                 waking_ns: coming.waking_ns?,
-                switch_ns: coming.switch_ns?,
+                switch_ns,
+                cpu,
                 user_ns: woke.ns,
             })
         };
@@ -217,6 +248,15 @@ mod tests {
             event(at + 25, Kind::VectorExit, timer, 236, 0),
             event(at + 34, Kind::Switch, 0, 70, 0),
         ]
+    }
+
+    #[test]
+    fn the_cpu_is_that_of_the_first_switch() {
+        let mut events = wake_up(1_000);
+        events.push(event(1_035, Kind::Switch, 70, 8, 0));
+        events.push(KernelEvent { cpu: 2, ..event(1_036, Kind::Switch, 8, 70, 0) });
+        let woke = [WokeAt { tid: 70, ns: 1_040 }];
+        assert_eq!(decompose(events, woke, EPOCH).next().map(|up| up.unwrap().cpu), Some(1));
     }
 
     fn joined(events: Vec<KernelEvent>, woke: &[i64]) -> Vec<Option<[i64; 6]>> {

@@ -241,7 +241,7 @@ pub(crate) fn run_and_add(
     spec.check()?;
     gates.check(&spec)?;
     spec.guard.counted = gates.counted();
-    spec.wake_times = trace;
+    spec.wake_times = trace || folder.is_some();
     // What happened around the hit is what was recorded last.
     spec.ring |= spec.guard.stop_on_gap.is_some() || spec.guard.stop_on_latency.is_some();
     let reader = HostReader::new(Path::new("/"));
@@ -257,6 +257,7 @@ pub(crate) fn run_and_add(
     warnings.extend(idle_priorities(&spec));
     let choice = choice::choose(Path::new("/"));
     let mut tracing = kernel_trace::start(trace, &spec, &choice, &host, &mut warnings)?;
+    spec.marker = tracing.as_ref().and_then(kernel_trace::Session::marker);
     let held = dma_latency::hold(dma_latency_us, &spec, &mut warnings)?;
     let folder = folder.map(RunFolder::create).transpose()?;
     let mut recording = tracing.is_none().then(|| switch_records::Session::new(&spec));
@@ -411,7 +412,7 @@ fn keep(mut folder: NewRunFolder, finished: &Finished) -> Result<PathBuf, WriteE
         .collect();
     let manifest = &document.manifest;
     folder.write_latencies(&manifest.epoch, manifest.elapsed_ns, &latencies)?;
-    folder.write_samples(lateness_ps(measured))?;
+    folder.write_samples(records::wake_ups(measured))?;
     if kernel.is_some() || records.as_ref().is_some_and(switch_records::Recorded::is_there) {
         folder.write_kernel_events(finished.kernel_events())?;
     }

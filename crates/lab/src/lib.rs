@@ -23,6 +23,7 @@ mod inferences;
 mod interrupt_counts;
 pub mod kept_run;
 mod kernel_trace;
+mod late_wake_ups;
 mod niceness;
 pub mod noise;
 pub mod own_loop;

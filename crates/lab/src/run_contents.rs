@@ -7,16 +7,18 @@ use std::convert::Infallible;
 
 use hdrhistogram::Histogram;
 use hourglass_infer::cause::AttributedGap;
+use hourglass_infer::wakeup::{LateWakeUp, TimedWakeUp};
 use hourglass_model::{Interval, KernelEvent};
 use hourglass_store::{LatencyError, TraceError};
 use hourglass_sys::memory::has_room;
 use thiserror::Error;
 
 use crate::causes::Explanation;
+use crate::late_wake_ups::{self, Latest};
 use crate::{Finished, KeptRun};
 
-/// Picoseconds in a microsecond.
-const PS_PER_US: u64 = 1_000_000;
+/// Picoseconds in a nanosecond.
+const PS_PER_NS: u64 = 1_000;
 
 /// Nanoseconds in a microsecond.
 const NS_PER_US: u64 = 1_000;
@@ -31,6 +33,13 @@ pub struct RunContents {
     pub causes: Vec<AttributedGap>,
     /// Lateness of wake-ups by thread: whole microseconds, ascending, and how many were so late.
     pub latencies_us: BTreeMap<u32, Vec<(u64, u64)>>,
+    /// The same in nanoseconds to three digits.
+    pub latencies_ns: BTreeMap<u32, Vec<(u64, u64)>>,
+    /// The wake-ups of latency tests in order of time, by thread: where there are very many, the latest of
+    /// them. Empty where their times were not kept, as in folders of earlier versions.
+    pub wake_ups: BTreeMap<u32, Vec<TimedWakeUp>>,
+    /// The latest of them all, the latest first.
+    pub latest: Vec<LateWakeUp>,
     /// What the kernel told, in order of time.
     pub events: Vec<KernelEvent>,
 }
@@ -95,7 +104,13 @@ impl KeptRun {
         let events = self.kernel_events()?.collect::<Result<Vec<_>, _>>()?;
         let intervals = self.intervals()?.collect::<Result<Vec<_>, _>>()?;
         let causes = self.causes(&intervals, &events);
-        Ok(RunContents { causes, latencies_us: self.latencies_us()?, intervals, events })
+        let Latencies { us, ns, wake_ups } = self.latencies()?;
+        let manifest = &self.document.manifest;
+        let threads = &self.document.result.threads;
+        let latest =
+            late_wake_ups::latest(threads, &wake_ups, &events, manifest.epoch.monotonic_ns);
+        let (latencies_us, latencies_ns) = (us, ns);
+        Ok(RunContents { intervals, causes, latencies_us, latencies_ns, wake_ups, latest, events })
     }
 
     /// That there is room for everything, before any of it is read.
@@ -136,18 +151,24 @@ impl KeptRun {
         self.folder.latencies()
     }
 
-    /// By thread, how many wake-ups were how many whole microseconds late. From single latencies
-    /// where all were kept; else from the histogram, whose steps are a thousandth wide.
-    fn latencies_us(&self) -> Result<BTreeMap<u32, Vec<(u64, u64)>>, LatencyError> {
-        let (mut all, mut histograms) = (BTreeMap::new(), None);
+    /// The wake-ups, by thread. From single latencies where all were kept; else their counts are from the
+    /// histogram, whose steps are a thousandth wide.
+    fn latencies(&self) -> Result<Latencies, LatencyError> {
+        let (mut all, mut histograms) = (Latencies::default(), None);
+        let reports = &self.document.result.threads;
+        let tested = reports.iter().filter(|thread| thread.latency.is_some()).count();
         for thread in &self.document.result.threads {
             let Some(report) = thread.latency else { continue };
-            let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
-            let mut found = 0;
-            if let Some(single) = self.folder.lateness_ps(thread.id)? {
-                for ps in single {
-                    *counts.entry(ps? / PS_PER_US).or_default() += 1;
+            let mut counts = Counts::default();
+            let (mut found, mut timed) = (0, Latest::of_threads(tested));
+            if let Some(single) = self.folder.wake_ups(thread.id)? {
+                for one in single {
+                    let one = one?;
+                    counts.add(one.lateness_ps / PS_PER_NS, 1);
                     found += 1;
+                    let late_ns = one.lateness_ps / PS_PER_NS;
+                    let at = one.woke_ns.map(|woke_ns| TimedWakeUp { woke_ns, late_ns });
+                    at.into_iter().for_each(|at| timed.push(at));
                 }
             }
             if found != report.count {
@@ -156,12 +177,56 @@ impl KeptRun {
                     Some(histograms) => histograms,
                     none => none.insert(self.folder.latencies()?),
                 };
-                counts = histograms.get(&thread.id).map(coarse).unwrap_or_default();
+                counts = histograms.get(&thread.id).map(Counts::of).unwrap_or_default();
             }
-            all.insert(thread.id, counts.into_iter().collect());
+            all.us.insert(thread.id, counts.us.into_iter().collect());
+            all.ns.insert(thread.id, counts.ns.into_iter().collect());
+            let timed = timed.finish();
+            if !timed.is_empty() {
+                all.wake_ups.insert(thread.id, timed);
+            }
         }
         Ok(all)
     }
+}
+
+/// What a folder has of wake-ups, by thread.
+#[derive(Debug, Default)]
+struct Latencies {
+    us: BTreeMap<u32, Vec<(u64, u64)>>,
+    ns: BTreeMap<u32, Vec<(u64, u64)>>,
+    wake_ups: BTreeMap<u32, Vec<TimedWakeUp>>,
+}
+
+/// How many wake-ups were how late: in whole microseconds, and in nanoseconds to three digits.
+#[derive(Debug, Default)]
+struct Counts {
+    us: BTreeMap<u64, u64>,
+    ns: BTreeMap<u64, u64>,
+}
+
+impl Counts {
+    fn add(&mut self, ns: u64, count: u64) {
+        *self.us.entry(ns / NS_PER_US).or_default() += count;
+        *self.ns.entry(three_digits(ns)).or_default() += count;
+    }
+
+    fn of(histogram: &Histogram<u64>) -> Counts {
+        let mut counts = Counts::default();
+        for step in histogram.iter_recorded() {
+            // The middle of the step, since its bounds are powers of two and seldom whole microseconds.
+            let ns = histogram.median_equivalent(step.value_iterated_to());
+            counts.add(ns, step.count_since_last_iteration());
+        }
+        counts
+    }
+}
+
+/// The number rounded down to three digits.
+fn three_digits(number: u64) -> u64 {
+    let digits = number.checked_ilog10().unwrap_or(0);
+    let unit = 10_u64.pow(digits.saturating_sub(2));
+    number / unit * unit
 }
 
 /// That so many records, of a run with `room` for so many, and so many events may be held in memory.
@@ -204,17 +269,6 @@ fn in_order<E>(
     Ok(gaps)
 }
 
-/// A histogram in whole microseconds.
-fn coarse(histogram: &Histogram<u64>) -> BTreeMap<u64, u64> {
-    let mut counts = BTreeMap::new();
-    for step in histogram.iter_recorded() {
-        // The middle of the step, since its bounds are powers of two and seldom whole microseconds.
-        let ns = histogram.median_equivalent(step.value_iterated_to());
-        *counts.entry(ns / NS_PER_US).or_default() += step.count_since_last_iteration();
-    }
-    counts
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -225,8 +279,13 @@ mod tests {
         for ns in [999, 1_000, 1_999, 2_000, 50_000, 50_999] {
             histogram.record(ns).unwrap();
         }
-        let counts: Vec<(u64, u64)> = coarse(&histogram).into_iter().collect();
-        assert_eq!(counts, [(0, 1), (1, 2), (2, 1), (50, 2)]);
+        let counts = Counts::of(&histogram);
+        let us: Vec<(u64, u64)> = counts.us.into_iter().collect();
+        assert_eq!(us, [(0, 1), (1, 2), (2, 1), (50, 2)]);
+        let ns: Vec<u64> = counts.ns.into_keys().collect();
+        assert_eq!(ns, [999, 1_000, 1_990, 2_000, 50_000, 50_900]);
+        let digits = [0, 9, 999, 1_001, 123_456, u64::MAX].map(three_digits);
+        assert_eq!(digits, [0, 9, 999, 1_000, 123_000, 18_400_000_000_000_000_000]);
     }
 
     /// A file of 1 MB with 60 million equal records took `report` 2.8 GB and minutes.

@@ -97,6 +97,7 @@ mod tests {
             handler_ns: 1,
             waking_ns: 2,
             switch_ns: 9,
+            cpu: 0,
             user_ns: total,
         })
     }

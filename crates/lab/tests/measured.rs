@@ -321,6 +321,32 @@ fn latency_tests_are_never_early() {
     }
 }
 
+/// Each wake-up of LAT was asked for a period after the one before: so the kept times say how late it was.
+#[test]
+fn wake_ups_keep_their_times() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    let finished = run_in(spec(200, vec![thread("LAT 2ms")]), Some(path.clone())).unwrap();
+    let latency = finished.document.result.threads[0].latency.unwrap();
+    let contents = open_run(&path).unwrap().contents().unwrap();
+    let wake_ups = &contents.wake_ups[&0];
+    assert_eq!(wake_ups.len() as u64, latency.count);
+    for two in wake_ups.windows(2) {
+        let slept = two[1].woke_ns - two[0].woke_ns;
+        let late = slept.abs_diff(2_000_000);
+        // While it is measured, the counter's rate is not known as well as afterwards.
+        assert!(
+            slept > 1_999_000 && late.abs_diff(two[1].late_ns) < 1_000 + late / 1_000,
+            "{two:?}"
+        );
+    }
+    let latest = contents.latest[0].late_ns;
+    assert!(latest.abs_diff(latency.max_ns) <= 1 + latest / 1_000, "{latest}: {latency:?}");
+    assert!(contents.latest.iter().all(|one| one.stages.is_none()), "nothing was traced");
+    let of_histogram: u64 = contents.latencies_ns[&0].iter().map(|(_, count)| count).sum();
+    assert_eq!(of_histogram, latency.count);
+}
+
 /// What the recorder counted while running is what the stored trace says.
 #[test]
 fn the_trace_tells_what_the_recorder_counted() {

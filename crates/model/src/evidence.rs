@@ -97,11 +97,14 @@ pub enum KernelEventKind {
     Signal = 13,
     /// Here `value` events of this CPU were lost; 0 if nobody counted them.
     Lost = 14,
+    /// Thread `a` of the run (by its number there) wrote a mark into the trace: it had just woken
+    /// `value` ns late, later than ever before in the run.
+    Mark = 15,
 }
 
 impl KernelEventKind {
     /// All, in the order of their codes.
-    pub const ALL: [KernelEventKind; 15] = [
+    pub const ALL: [KernelEventKind; 16] = [
         KernelEventKind::Switch,
         KernelEventKind::Waking,
         KernelEventKind::Migrate,
@@ -117,6 +120,7 @@ impl KernelEventKind {
         KernelEventKind::PageFault,
         KernelEventKind::Signal,
         KernelEventKind::Lost,
+        KernelEventKind::Mark,
     ];
 
     /// The code stored in files.
@@ -227,7 +231,7 @@ mod tests {
         for (code, kind) in (0u8..).zip(KernelEventKind::ALL) {
             assert_eq!((kind.code(), KernelEventKind::from_code(code)), (code, Some(kind)));
         }
-        assert_eq!(KernelEventKind::from_code(15), None);
+        assert_eq!(KernelEventKind::from_code(16), None);
         for (code, vector) in (0u32..).zip(Vector::ALL) {
             assert_eq!((vector.code(), Vector::from_code(code)), (code, vector));
         }

@@ -11,7 +11,7 @@ use hourglass_model::manifest::{Epoch, Manifest};
 use crate::error::{CreateError, WriteError};
 use crate::folder::RunFolder;
 use crate::partial::{PartialFile, sync_folder};
-use crate::samples::{self, Sample};
+use crate::samples::{self, KeptWakeUp, Sample};
 use crate::trace::write::TraceWriter;
 use crate::{
     FILES, KERNEL_FILE, LATENCY_FILE, SAMPLES_FILE, TRACE_FILE, kernel, latency, manifest,
@@ -106,14 +106,13 @@ impl NewRunFolder {
         latency::write(&self.path, epoch, elapsed_ns, threads)
     }
 
-    /// Writes `latency.parquet`: how late each wake-up was, in picoseconds and in the order of
-    /// waking, for each thread, given by its number; the numbers ascend. Writes no file if there
-    /// are no threads.
+    /// Writes `latency.parquet`: each wake-up in the order of waking, for each thread, given by its
+    /// number; the numbers ascend. Writes no file if there are no threads.
     ///
     /// # Errors
     /// The threads do not ascend or have a number that the format cannot hold; or the file
     /// refuses.
-    pub fn write_samples<S: IntoIterator<Item = u64>>(
+    pub fn write_samples<S: IntoIterator<Item = KeptWakeUp>>(
         &mut self,
         threads: impl IntoIterator<Item = (u32, S)>,
     ) -> Result<(), WriteError> {
@@ -123,8 +122,8 @@ impl NewRunFolder {
         }
         let partial = PartialFile::create(&self.path, SAMPLES_FILE)
             .map_err(|error| WriteError::file(self.path.join(SAMPLES_FILE), error))?;
-        let of_thread = |(thread, lateness): (u32, S)| {
-            lateness.into_iter().map(move |lateness_ps| Sample { thread, lateness_ps })
+        let of_thread = |(thread, wake_ups): (u32, S)| {
+            wake_ups.into_iter().map(move |wake_up| Sample { thread, wake_up })
         };
         samples::write(&partial, threads.flat_map(of_thread))
     }

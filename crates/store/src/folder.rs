@@ -11,6 +11,7 @@ use hourglass_model::manifest::Manifest;
 use crate::error::{LatencyError, OpenError, TraceError};
 use crate::kernel::{self, KernelEvents};
 use crate::partial::partial_path;
+use crate::samples::KeptWakeUp;
 use crate::trace::Trace;
 use crate::trace::read::Intervals;
 use crate::{FILES, KERNEL_FILE, LATENCY_FILE, MANIFEST_FILE, SAMPLES_FILE, TRACE_FILE};
@@ -103,21 +104,33 @@ impl RunFolder {
         }
     }
 
-    /// How late the wake-ups of `thread` were, one by one in picoseconds, in the order of waking
-    /// and decoded as they are asked for; as far as they were stored. `None` if the folder has
-    /// none, as those of earlier versions.
+    /// The wake-ups of `thread`, one by one, in the order of waking and decoded as they are asked
+    /// for; as far as they were stored. `None` if the folder has none, as those of earlier versions.
     ///
     /// # Errors
-    /// The file is damaged; each latency may be the first that cannot be read.
-    pub fn lateness_ps(
+    /// The file is damaged; each wake-up may be the first that cannot be read.
+    pub fn wake_ups(
         &self,
         thread: u32,
-    ) -> Result<Option<impl Iterator<Item = Result<u64, LatencyError>> + use<>>, LatencyError> {
+    ) -> Result<Option<impl Iterator<Item = Result<KeptWakeUp, LatencyError>> + use<>>, LatencyError>
+    {
         match samples::read(self.path.join(SAMPLES_FILE), thread) {
             Ok(samples) => Ok(Some(samples.map(|sample| sample.map_err(LatencyError::from)))),
             Err(TraceError::Missing(_)) => Ok(None),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// How late they were, in picoseconds.
+    ///
+    /// # Errors
+    /// See [`RunFolder::wake_ups`].
+    pub fn lateness_ps(
+        &self,
+        thread: u32,
+    ) -> Result<Option<impl Iterator<Item = Result<u64, LatencyError>> + use<>>, LatencyError> {
+        let wake_ups = self.wake_ups(thread)?;
+        Ok(wake_ups.map(|all| all.map(|one| one.map(|wake_up| wake_up.lateness_ps))))
     }
 
     /// What the kernel told by its trace events, in order of `ticks` and decoded as it is asked

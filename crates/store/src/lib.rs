@@ -40,6 +40,7 @@ pub use error::{CreateError, LatencyError, OpenError, RowFault, TraceError, Writ
 pub use folder::RunFolder;
 pub use kernel::KernelEvents;
 pub use merge::{Merge, merge_by_start};
+pub use samples::KeptWakeUp;
 pub use trace::Trace;
 pub use trace::read::Intervals;
 pub use trace::write::TraceWriter;

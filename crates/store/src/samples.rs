@@ -1,4 +1,4 @@
-//! `latency.parquet`: how late single wake-ups were, by thread and then in order of waking.
+//! `latency.parquet`: when single wake-ups were and how late, by thread and then in order of waking.
 
 use std::path::PathBuf;
 
@@ -8,20 +8,35 @@ use parquet::errors::ParquetError;
 use crate::error::{RowFault, TraceError, WriteError};
 use crate::partial::PartialFile;
 use crate::table::read::{ColumnBuffer, DecodeColumn, DecodeRows, Rows};
-use crate::table::write::{EncodeRows, RowGroup, TableWriter, write_column};
+use crate::table::write::{EncodeRows, RowGroup, TableWriter, write_column, write_nullable};
 use crate::table::{Column, Kind, Layout, Table};
 
 const THREAD: Column = Column::required("thread", Kind::Int32);
 const LATENESS_PS: Column = Column::required("lateness_ps", Kind::Uint64);
 
-const LAYOUT: Layout =
-    Layout { name: "latency", columns: &[THREAD, LATENESS_PS], sorted_by: THREAD };
+/// Folders of earlier versions lack it.
+const WOKE_NS: Column = Column::nullable("woke_ns", Kind::Int64);
 
-/// One wake-up.
+const LAYOUT: Layout =
+    Layout { name: "latency", columns: &[THREAD, LATENESS_PS, WOKE_NS], sorted_by: THREAD };
+
+/// Stands for a time that is not known while rows are columns of numbers. No run has it.
+const UNKNOWN: i64 = i64::MIN;
+
+/// One wake-up that was kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeptWakeUp {
+    /// When the thread saw the time, ns from the run's start; `None` where that was not kept.
+    pub woke_ns: Option<i64>,
+    /// How late that was, in picoseconds.
+    pub lateness_ps: u64,
+}
+
+/// A wake-up of a thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
     pub(crate) thread: u32,
-    pub(crate) lateness_ps: u64,
+    pub(crate) wake_up: KeptWakeUp,
 }
 
 /// Writes the samples into `partial` and gives it its name.
@@ -36,15 +51,16 @@ pub(crate) fn write(
     table.finish().map(|_| ())
 }
 
-/// The lateness of each wake-up of `thread` in the file `path`, decoded as it is asked for.
+/// The wake-ups of `thread` in the file `path`, decoded as they are asked for.
 pub(crate) fn read(
     path: PathBuf,
     thread: u32,
-) -> Result<impl Iterator<Item = Result<u64, TraceError>> + use<>, TraceError> {
+) -> Result<impl Iterator<Item = Result<KeptWakeUp, TraceError>> + use<>, TraceError> {
     let table = Table::open(path, &LAYOUT)?;
     let columns = Columns {
         thread: ColumnBuffer::new(&table, THREAD)?,
         lateness_ps: ColumnBuffer::new(&table, LATENESS_PS)?,
+        woke_ns: ColumnBuffer::nullable(&table, WOKE_NS, UNKNOWN),
         last_thread: 0,
     };
     let samples = Rows::new(&table, columns)?;
@@ -52,7 +68,7 @@ pub(crate) fn read(
     Ok(samples
         .skip_while(move |row| row.as_ref().is_ok_and(|sample| sample.thread < thread))
         .take_while(move |row| row.as_ref().map_or(true, |sample| sample.thread == thread))
-        .map(|row| row.map(|sample| sample.lateness_ps)))
+        .map(|row| row.map(|sample| sample.wake_up)))
 }
 
 /// Checks that the rows of a thread are not below those of a later one; `last` is the row above.
@@ -69,6 +85,7 @@ fn admit(last: &mut u32, thread: u32) -> Result<(), RowFault> {
 struct Buffer {
     thread: Vec<i32>,
     lateness_ps: Vec<i64>,
+    woke_ns: Vec<i64>,
     last_thread: u32,
 }
 
@@ -79,7 +96,8 @@ impl EncodeRows for Buffer {
         let thread = i32::try_from(sample.thread).map_err(|_| RowFault::Thread)?;
         admit(&mut self.last_thread, sample.thread)?;
         self.thread.push(thread);
-        self.lateness_ps.push(sample.lateness_ps.cast_signed());
+        self.lateness_ps.push(sample.wake_up.lateness_ps.cast_signed());
+        self.woke_ns.push(sample.wake_up.woke_ns.unwrap_or(UNKNOWN));
         Ok(())
     }
 
@@ -89,12 +107,14 @@ impl EncodeRows for Buffer {
 
     fn write(&self, group: &mut RowGroup<'_, '_>) -> Result<(), ParquetError> {
         write_column::<Int32Type>(group, &self.thread)?;
-        write_column::<Int64Type>(group, &self.lateness_ps)
+        write_column::<Int64Type>(group, &self.lateness_ps)?;
+        write_nullable::<Int64Type>(group, &self.woke_ns, &UNKNOWN)
     }
 
     fn clear(&mut self) {
         self.thread.clear();
         self.lateness_ps.clear();
+        self.woke_ns.clear();
     }
 }
 
@@ -102,6 +122,7 @@ impl EncodeRows for Buffer {
 struct Columns {
     thread: ColumnBuffer<Int32Type>,
     lateness_ps: ColumnBuffer<Int64Type>,
+    woke_ns: Option<ColumnBuffer<Int64Type>>,
     last_thread: u32,
 }
 
@@ -109,15 +130,20 @@ impl DecodeRows for Columns {
     type Row = Sample;
 
     fn columns(&mut self) -> Vec<&mut dyn DecodeColumn> {
-        vec![&mut self.thread, &mut self.lateness_ps]
+        let mut columns: Vec<&mut dyn DecodeColumn> = vec![&mut self.thread, &mut self.lateness_ps];
+        columns.extend(self.woke_ns.iter_mut().map(|column| column as &mut dyn DecodeColumn));
+        columns
     }
 
     fn assemble(&mut self, rows: usize, batch: &mut Vec<Sample>) -> Result<(), RowFault> {
+        let woke = self.woke_ns.as_ref().map(|column| &column.values[..rows]);
         let lateness = &self.lateness_ps.values[..rows];
-        for (thread, ps) in self.thread.values[..rows].iter().zip(lateness) {
+        for (row, (thread, ps)) in self.thread.values[..rows].iter().zip(lateness).enumerate() {
             let thread = u32::try_from(*thread).map_err(|_| RowFault::Thread)?;
             admit(&mut self.last_thread, thread)?;
-            batch.push(Sample { thread, lateness_ps: ps.cast_unsigned() });
+            let woke_ns = woke.map(|woke| woke[row]).filter(|ns| *ns != UNKNOWN);
+            let wake_up = KeptWakeUp { woke_ns, lateness_ps: ps.cast_unsigned() };
+            batch.push(Sample { thread, wake_up });
         }
         Ok(())
     }

@@ -4,8 +4,8 @@
 //! and the recorder ([`recorder`]), the hook by which a thread asks for a reservation
 //! ([`reserving`]), and the run that puts them on the machine ([`mod@run`]).
 //! Must not: know which scheduler it is under, infer anything, and, between start and stop, do
-//! I/O, allocate, fault pages or make a system call but the model's own, and the question for the
-//! kernel's counters behind a gap.
+//! I/O, allocate, fault pages or make a system call but the model's own, the question for the
+//! kernel's counters behind a gap, and where the kernel is traced a mark behind the latest wake-up so far.
 //!
 //! The specification is Regehr, *Inferring Scheduling Behavior with Hourglass* (2002),
 //! section 3 and Appendix A.
@@ -19,6 +19,7 @@ pub mod jobs;
 pub mod live;
 pub mod long_gaps;
 mod loop_time;
+pub mod marker;
 mod measuring_counter;
 pub mod memory;
 pub mod models;

@@ -8,6 +8,7 @@ use crate::buffer::{Record, TraceBuffer};
 use crate::guard::Excess;
 use crate::jobs::Jobs;
 use crate::long_gaps::LongGaps;
+use crate::marker::Marker;
 use crate::timeline::Timeline;
 use crate::wakes::WakeTimes;
 
@@ -168,6 +169,8 @@ pub struct Memory {
     pub jobs: Option<Jobs>,
     /// When the wake-ups in `lateness` took place, where that is wanted.
     pub wakes: Option<WakeTimes>,
+    /// Marks its latest wake-ups, where the kernel is traced.
+    pub marker: Option<Marker>,
     /// Long gaps that the trace has no room for.
     pub long_gaps: LongGaps,
     pub(crate) gaps: Gaps,
@@ -214,6 +217,12 @@ impl Memory {
         Memory { wakes, ..self }
     }
 
+    /// The same, marking the latest wake-ups in the kernel's trace.
+    #[must_use]
+    pub fn marking(self, marker: Option<Marker>) -> Memory {
+        Memory { marker, ..self }
+    }
+
     /// The same with exact counts of what is beyond `limits`; `period_ns` is that of wake-ups on a
     /// grid.
     #[must_use]
@@ -249,13 +258,15 @@ impl Memory {
                 lateness: Some(Lateness::new(samples, ring)),
                 jobs: None,
                 wakes: None,
+                marker: None,
                 long_gaps: LongGaps::new(0),
                 gaps,
             }
         } else {
             let trace = TraceBuffer::new(records, ring);
             let long_gaps = LongGaps::new(0);
-            Memory { trace, lateness: None, jobs: None, wakes: None, long_gaps, gaps }
+            let (lateness, jobs, wakes, marker) = (None, None, None, None);
+            Memory { trace, lateness, jobs, wakes, marker, long_gaps, gaps }
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::guard::Hit;
 use crate::live::LiveThreads;
 use crate::long_gaps::LongGaps;
 use crate::loop_time::LoopTime;
+use crate::marker::Marker;
 use crate::measuring_counter::AnyCounter;
 use crate::memory::Memory;
 use crate::notifier;
@@ -231,6 +232,7 @@ fn prepare(spec: &RunSpec, counter: AnyCounter) -> Vec<Prepared> {
                 .with_jobs(thread.jobs)
                 .with_long_gaps(LongGaps::room_for(spec.duration))
                 .with_wake_times(spec.wake_times)
+                .marking(spec.marker.clone().map(|file| Marker::new(file, id)))
                 .with_steps(thread.steps)
                 .counting(&spec.guard.counted, period);
             Prepared { id, spec: thread.clone(), execution, memory, loop_time }

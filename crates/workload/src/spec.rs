@@ -1,6 +1,7 @@
 //! What a run is asked to do.
 
-use std::sync::Arc;
+use std::fs::File;
+use std::sync::{Arc, Weak};
 
 use hourglass_model::{CpuSet, Policy, Reservation};
 use hourglass_time::Span;
@@ -52,6 +53,8 @@ pub struct RunSpec {
     pub whole_second: bool,
     /// Whether models that measure lateness also keep when each wake-up took place.
     pub wake_times: bool,
+    /// Where models that measure lateness mark the latest wake-ups: the kernel's trace.
+    pub marker: Option<Weak<File>>,
     /// The threads, in the order of their numbers.
     pub threads: Vec<ThreadSpec>,
 }
@@ -200,6 +203,7 @@ impl RunSpec {
             snapshots: false,
             whole_second: false,
             wake_times: false,
+            marker: None,
             threads,
         }
     }

@@ -148,7 +148,7 @@ impl<'a> KernelSide<'a> {
             Kind::Lost => self.lost(event),
             Kind::Switch => self.switch(event),
             Kind::Migrate => self.migrate(event),
-            Kind::Waking | Kind::HrtimerStart | Kind::HrtimerExit => {}
+            Kind::Waking | Kind::HrtimerStart | Kind::HrtimerExit | Kind::Mark => {}
             Kind::HrtimerEntry => self.timer(event),
             Kind::IrqEntry => self.enter(event, Doing::Irq),
             Kind::SoftirqEntry => self.enter(event, Doing::Softirq),

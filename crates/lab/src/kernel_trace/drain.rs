@@ -6,8 +6,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
+use hourglass_model::KernelEventKind;
 use hourglass_model::kernel::KernelNames;
 use hourglass_sys::tracefs::{Field, Page, PageLayout, Reader};
+use hourglass_workload::marker::LATE_MARK;
 
 use super::catalogue::{Plans, Table};
 use super::keep::{Lane, Raw};
@@ -66,7 +68,7 @@ impl Decoder {
         let Some(id) = self.plans.id.and_then(|field| field.read(data)) else { return };
         let plan = usize::try_from(id).ok().and_then(|id| self.plans.by_id.get(id));
         let Some(plan) = plan.and_then(Option::as_ref) else {
-            self.look_for_mark(id, time, data);
+            self.look_for_mark(id, time, data, lane, room);
             return;
         };
         let b = plan.b.of(data) as u32;
@@ -87,18 +89,28 @@ impl Decoder {
         }
     }
 
-    fn look_for_mark(&mut self, id: u64, time: u64, data: &[u8]) {
+    /// A mark of ours: one that checks the clock, or one of a thread behind its latest wake-up.
+    fn look_for_mark(&mut self, id: u64, time: u64, data: &[u8], lane: &mut Lane, room: &mut u64) {
         let mark = self.mark.filter(|(mark, _)| u64::from(*mark) == id);
         let Some((_, text)) = mark else { return };
         let text =
             text.rest(data).map(|bytes| bytes.split(|byte| *byte == 0).next().unwrap_or(bytes));
-        let number = text
-            .and_then(|bytes| std::str::from_utf8(bytes).ok())
-            .and_then(|text| text.trim().strip_prefix(MARK)?.parse().ok());
-        if let Some(number) = number {
+        let Some(text) = text.and_then(|bytes| std::str::from_utf8(bytes).ok()).map(str::trim)
+        else {
+            return;
+        };
+        if let Some(number) = text.strip_prefix(MARK).and_then(|number| number.parse().ok()) {
             self.marks.insert(number, time);
+        } else if let Some((a, value)) = late_mark(text) {
+            lane.push(Raw { time, value, a, b: 0, kind: KernelEventKind::Mark }, room);
         }
     }
+}
+
+/// The thread, and how late it woke, ns.
+fn late_mark(text: &str) -> Option<(u32, u64)> {
+    let (thread, ns) = text.strip_prefix(LATE_MARK)?.split_once(' ')?;
+    Some((thread.parse().ok()?, ns.parse().ok()?))
 }
 
 /// Remembers the newest name of a number.

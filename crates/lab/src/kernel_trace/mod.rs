@@ -23,7 +23,9 @@ mod drain;
 mod keep;
 mod told;
 
+use std::fs::File;
 use std::io;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use hourglass_clock::{Choice, CounterKind};
@@ -131,6 +133,8 @@ pub(crate) struct Session {
     counts: Vec<RingCounts>,
     /// What went wrong after the preparation.
     troubles: Vec<String>,
+    /// Into which the run's threads write marks.
+    marker: Option<Arc<File>>,
     instance: Instance,
 }
 
@@ -207,8 +211,15 @@ impl Session {
             marks: Marks::default(),
             counts: Vec::new(),
             troubles: Vec::new(),
+            // Refused, it is refused again for the marks that check the clock, which is said then.
+            marker: instance.marker().ok().map(Arc::new),
             instance,
         })
+    }
+
+    /// The file into which the run's threads write marks, as long as the session lasts.
+    pub(crate) fn marker(&self) -> Option<Weak<File>> {
+        self.marker.as_ref().map(Arc::downgrade)
     }
 
     /// Begins, on the thread that will supervise the run and on its CPUs.

@@ -4,6 +4,8 @@ use hourglass_model::evidence::{KernelEvent, KernelEventKind, Vector};
 
 use hourglass_model::kernel::KernelNames;
 
+use crate::units::rounded;
+
 /// What a softirq vector is for, in the kernel's order.
 const SOFTIRQS: [&str; 10] = [
     "high tasklets",
@@ -79,6 +81,9 @@ pub(crate) fn words(event: &KernelEvent, names: &KernelNames) -> String {
         KernelEventKind::HrtimerStart => "timer armed".to_owned(),
         KernelEventKind::PageFault => "page fault".to_owned(),
         KernelEventKind::Signal => format!("signal {}", event.a),
+        KernelEventKind::Mark => {
+            format!("mark: thread {} woke {} late, later than ever", event.a, rounded(event.value))
+        }
         KernelEventKind::Lost if event.value == 0 => "events lost".to_owned(),
         KernelEventKind::Lost => format!("{} events lost", event.value),
     }

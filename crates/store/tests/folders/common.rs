@@ -9,7 +9,7 @@ use hourglass_model::manifest::{
     ClockFacts, Epoch, MANIFEST_SCHEMA, Manifest, MemoryFacts, ThreadFacts,
 };
 use hourglass_model::{Counted, Evidence, Interval, Onset};
-use hourglass_store::{LatencyError, RunFolder, Trace};
+use hourglass_store::{KeptWakeUp, LatencyError, RunFolder, Trace};
 
 pub(crate) fn manifest() -> Manifest {
     Manifest {
@@ -103,11 +103,20 @@ pub(crate) fn run_folder(parent: &Path, intervals: &[Interval]) -> PathBuf {
     path
 }
 
+/// Wake-ups that were so late, a microsecond apart; of every second one the time is not known.
+pub(crate) fn late(all: &[u64]) -> Vec<KeptWakeUp> {
+    let wake_up = |(at, ps): (i64, &u64)| KeptWakeUp {
+        woke_ns: (at % 2 == 0).then_some(at * 1_000 - 1),
+        lateness_ps: *ps,
+    };
+    (0_i64..).zip(all).map(wake_up).collect()
+}
+
 /// Makes a complete run folder of single latencies, and no records, in `parent`.
 pub(crate) fn folder_of_samples(parent: &Path, threads: &[(u32, Vec<u64>)]) -> RunFolder {
     let mut folder = RunFolder::create(parent.join("run")).unwrap();
     folder.trace().unwrap().finish().unwrap();
-    folder.write_samples(threads.iter().cloned()).unwrap();
+    folder.write_samples(threads.iter().map(|(id, ps)| (*id, late(ps)))).unwrap();
     folder.finish(&manifest()).unwrap()
 }
 

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::common::{intervals, manifest, read_all, read_samples};
+use crate::common::{intervals, late, manifest, read_all, read_samples};
 use hourglass_model::kernel::KernelFacts;
 use hourglass_model::manifest::Manifest;
 use hourglass_model::{KernelEvent, KernelEventKind};
@@ -53,7 +53,7 @@ impl Bench {
             trace.write(&interval).unwrap();
         }
         trace.finish().unwrap();
-        folder.write_samples((0..3).map(|thread| (thread, samples(thread)))).unwrap();
+        folder.write_samples((0..3).map(|thread| (thread, late(&samples(thread))))).unwrap();
         folder.write_kernel_events(kernel_events()).unwrap();
         let traced = Manifest { kernel: Some(KernelFacts::default()), ..manifest() };
         let folder = folder.finish(&traced).unwrap();
@@ -100,8 +100,8 @@ impl Bench {
 }
 
 /// Samples of all sizes, in no order.
-fn samples(thread: u32) -> impl Iterator<Item = u64> {
-    (0..ROWS / 3).map(move |n| u64::from(thread + 1).rotate_right(7 * n as u32))
+fn samples(thread: u32) -> Vec<u64> {
+    (0..ROWS / 3).map(|n| u64::from(thread + 1).rotate_right(7 * n as u32)).collect()
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::{intervals, manifest};
+use crate::common::{intervals, late, manifest};
 use hourglass_store::{
     CreateError, LATENCY_FILE, MANIFEST_FILE, OpenError, RowFault, RunFolder, SAMPLES_FILE,
     TRACE_FILE, WriteError,
@@ -222,13 +222,13 @@ fn latencies_without_trace_go_with_the_folder() {
     let mut folder = RunFolder::create(&path).unwrap();
     let histogram = hdrhistogram::Histogram::<u64>::new(2).unwrap();
     folder.write_latencies(&manifest().epoch, 1, &[(0, &histogram)]).unwrap();
-    folder.write_samples([(0, [1])]).unwrap();
+    folder.write_samples([(0, late(&[1]))]).unwrap();
     assert_eq!(names(&path), [LATENCY_FILE, SAMPLES_FILE, "trace.parquet.partial"]);
     drop(folder);
     assert!(!path.exists());
 
     let mut folder = RunFolder::create(&path).unwrap();
-    folder.write_samples([(0, [1])]).unwrap();
+    folder.write_samples([(0, late(&[1]))]).unwrap();
     folder.abandon().unwrap();
     assert!(!path.exists());
 }
@@ -239,8 +239,8 @@ fn samples_that_no_reader_takes_are_refused() {
     let path = parent.path().join("run");
     let mut folder = RunFolder::create(&path).unwrap();
     for (threads, expected) in [
-        ([(3, [1]), (2, [1])], RowFault::ThreadOrder),
-        ([(0, [1]), (1 << 31, [1])], RowFault::Thread),
+        ([(3, late(&[1])), (2, late(&[1]))], RowFault::ThreadOrder),
+        ([(0, late(&[1])), (1 << 31, late(&[1]))], RowFault::Thread),
     ] {
         match folder.write_samples(threads) {
             Err(WriteError::Record { row: 1, fault, path: told }) => {

@@ -11,8 +11,8 @@ use hourglass_model::document::ThreadReport;
 use hourglass_model::manifest::MANIFEST_SCHEMA;
 use hourglass_model::{Counted, Evidence, Interval, Onset};
 use hourglass_store::{
-    LATENCY_FILE, LatencyError, MANIFEST_FILE, OpenError, RowFault, RunFolder, SAMPLES_FILE,
-    TRACE_FILE, TraceError,
+    KeptWakeUp, LATENCY_FILE, LatencyError, MANIFEST_FILE, OpenError, RowFault, RunFolder,
+    SAMPLES_FILE, TRACE_FILE, TraceError,
 };
 use parquet::data_type::{Int32Type, Int64Type};
 use parquet::file::writer::SerializedFileWriter;
@@ -383,6 +383,9 @@ fn samples_that_are_none() {
 
     foreign(&path, &[(THREAD, Values::Narrow(&[4, 5])), (lateness, Values::Wide(&[1, -1]))]);
     assert_eq!(read_samples(&folder, 5).unwrap(), Some(vec![u64::MAX]));
+    // Folders of earlier versions lack the time.
+    let old: Vec<_> = folder.wake_ups(5).unwrap().unwrap().map(Result::unwrap).collect();
+    assert_eq!(old, [KeptWakeUp { woke_ns: None, lateness_ps: u64::MAX }]);
 
     for (threads, fault) in [([4, 3], RowFault::ThreadOrder), ([0, -1], RowFault::Thread)] {
         foreign(&path, &[(THREAD, Values::Narrow(&threads)), (lateness, Values::Wide(&[1, 2]))]);

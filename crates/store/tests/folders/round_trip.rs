@@ -2,7 +2,9 @@
 
 use std::thread;
 
-use crate::common::{folder_of_samples, intervals, manifest, read_all, read_samples, run_folder};
+use crate::common::{
+    folder_of_samples, intervals, late, manifest, read_all, read_samples, run_folder,
+};
 use hdrhistogram::Histogram;
 use hourglass_model::manifest::ThreadFacts;
 use hourglass_model::{Counted, Evidence, Interval, KernelEvent, KernelEventKind, Onset};
@@ -105,6 +107,8 @@ fn single_latencies_by_thread() {
     for (thread, written) in threads {
         let read = read_samples(&folder, thread).unwrap().unwrap();
         assert!(read == written, "thread {thread}");
+        let read = folder.wake_ups(thread).unwrap().unwrap().collect::<Result<Vec<_>, _>>();
+        assert!(read.unwrap() == late(&written), "thread {thread}: times, and those not known");
     }
     for thread in [0, 2, 10, u32::MAX] {
         assert_eq!(read_samples(&folder, thread).unwrap(), Some(Vec::new()));

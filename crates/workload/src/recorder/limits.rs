@@ -22,6 +22,9 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
         if let Some(live) = &self.settings.live {
             live.record(ns);
         }
+        if let Some(marker) = &mut self.memory.marker {
+            marker.heed(ns);
+        }
         if late > self.settings.stop_late {
             self.hit(HitKind::Latency, late);
         }
