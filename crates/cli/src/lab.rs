@@ -16,7 +16,7 @@ pub(crate) use hourglass_lab::cache_cost;
 pub(crate) use hourglass_lab::clock_watch::{self, Watch as ClockWatch};
 pub(crate) use hourglass_lab::compare;
 pub(crate) use hourglass_lab::give_up_capabilities;
-pub(crate) use hourglass_lab::infer::CpuTimeline;
+pub(crate) use hourglass_lab::infer::{CpuTimeline, who_ran};
 pub(crate) use hourglass_lab::sched::sim;
 pub(crate) use hourglass_lab::store::{LatencyError, TraceError};
 pub(crate) use hourglass_lab::task_input;

@@ -13,6 +13,7 @@
 mod clean;
 pub mod foreign;
 pub mod html;
+mod parties;
 mod run;
 pub mod svg;
 pub mod text;

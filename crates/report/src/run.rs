@@ -2,11 +2,15 @@
 //!
 //! Owns: the shape of what is handed over. Must not: read it from anywhere, or infer it.
 
-use hourglass_infer::cause::{AttributedGap, Composition, Share, Successor};
+use std::collections::BTreeMap;
+
+use hourglass_infer::cause::{AttributedGap, Composition, Ran, Share, Successor};
+use hourglass_infer::wakeup::{LateWakeUp, TimedWakeUp};
 use hourglass_model::document::{RunDocument, ThreadReport};
 use hourglass_model::kernel::KernelNames;
 use hourglass_model::{Interval, KernelEvent};
 
+use crate::parties::Called;
 use crate::units::rounded;
 
 /// All that there is to show of a run.
@@ -21,6 +25,11 @@ pub struct Run<'a> {
     pub causes: &'a [AttributedGap],
     /// Lateness of wake-ups, one for each thread that measured it.
     pub latencies: &'a [LatencyCounts],
+    /// Wake-ups of latency tests on the run's time line, by thread and in order of time; where there were very
+    /// many, the latest of them. Empty where their times are not known.
+    pub wake_ups: &'a BTreeMap<u32, Vec<TimedWakeUp>>,
+    /// The latest wake-ups of all threads, the latest first.
+    pub latest: &'a [LateWakeUp],
     /// What the kernel told, in order of time. Empty where it told nothing.
     pub events: &'a [KernelEvent],
     /// Names for what the kernel's events number.
@@ -34,6 +43,8 @@ pub struct LatencyCounts {
     pub thread: u32,
     /// Whole microseconds of lateness, ascending, and how many wake-ups were so late.
     pub counts: Vec<(u64, u64)>,
+    /// The same in nanoseconds to three digits; empty where only whole microseconds are known.
+    pub fine: Vec<(u64, u64)>,
 }
 
 impl LatencyCounts {
@@ -57,15 +68,23 @@ impl<'a> Run<'a> {
         let found = self.causes.binary_search_by_key(&key, |gap| (gap.thread, gap.end_ns));
         found.ok().and_then(|at| self.causes.get(at))
     }
+
+    /// What those who had the CPUs are called.
+    pub(crate) fn called(&self) -> Called<'a> {
+        let threads = self.document.result.threads.iter();
+        let measured =
+            threads.filter_map(|thread| Some((thread.tid?, (thread.id, label(thread).to_owned()))));
+        Called { measured: measured.collect(), names: self.names }
+    }
 }
 
 /// What speaks for the cause of a gap, in words: who had the CPU, the signs, and where the time
 /// went.
 pub(crate) fn evidence(gap: &AttributedGap, names: &KernelNames) -> String {
     let mut parts = Vec::new();
-    let ran: Vec<String> = gap.ran.iter().map(|share| share_of(share, names)).collect();
+    let ran = who_ran(&gap.ran, names);
     if !ran.is_empty() {
-        parts.push(format!("ran meanwhile: {}", ran.join(", ")));
+        parts.push(ran);
     } else if let Some(to) = gap.to_thread {
         parts.push(format!("{} ran", called(to, names)));
     }
@@ -74,6 +93,12 @@ pub(crate) fn evidence(gap: &AttributedGap, names: &KernelNames) -> String {
     }
     parts.extend(gap.composition.as_ref().map(composition));
     parts.join("; ")
+}
+
+/// `ran meanwhile: stress (812) 3.20 ms`; nothing where nobody is known.
+pub(crate) fn who_ran(ran: &Ran, names: &KernelNames) -> String {
+    let ran: Vec<String> = ran.iter().map(|share| share_of(share, names)).collect();
+    if ran.is_empty() { String::new() } else { format!("ran meanwhile: {}", ran.join(", ")) }
 }
 
 /// `stress (812) 3.20 ms`.

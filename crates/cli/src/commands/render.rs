@@ -12,6 +12,7 @@ use hourglass_time::Span;
 use serde_json::json;
 
 use crate::lab;
+use crate::lab::who_ran::{Slice, WhoRan};
 use crate::messages;
 use crate::output::{self, Source};
 use crate::settings::Settings;
@@ -78,6 +79,7 @@ pub(crate) fn render(render: &Render, settings: Settings) -> Result<ExitCode> {
             Ok(())
         })
         .map_err(super::damaged)?;
+    draw_who_ran(&mut picture, &recalled).map_err(super::damaged)?;
     let mut svg = Vec::new();
     picture.finish(&mut svg)?;
     let name = render.output.display();
@@ -100,6 +102,23 @@ pub(crate) fn render(render: &Render, settings: Settings) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Draws who had the CPUs of which the kernel told it.
+fn draw_who_ran(picture: &mut TracePicture<'_>, recalled: &lab::KeptRun) -> Result<()> {
+    let Some(facts) = &recalled.document().manifest.kernel else { return Ok(()) };
+    let end_ns = i64::try_from(recalled.document().manifest.elapsed_ns).unwrap_or(i64::MAX);
+    let mut draw = |slice: Slice| {
+        if facts.covers(slice.cpu) {
+            picture.push_slice(&slice);
+        }
+    };
+    let mut who_ran = WhoRan::new();
+    for event in recalled.kernel_events()? {
+        who_ran.take(&event?, &mut draw);
+    }
+    who_ran.finish(end_ns, draw);
+    Ok(())
+}
+
 fn options(render: &Render, recalled: &lab::KeptRun) -> TraceOptions {
     let document = recalled.document();
     let elapsed = i64::try_from(document.manifest.elapsed_ns).unwrap_or(i64::MAX);
@@ -117,6 +136,14 @@ fn options(render: &Render, recalled: &lab::KeptRun) -> TraceOptions {
         Some(name) => format!("{name}: {}", thread.workload),
         None => thread.workload.clone(),
     };
+    options.tids = document
+        .result
+        .threads
+        .iter()
+        .filter_map(|thread| Some((thread.tid?, thread.id)))
+        .collect();
+    options.names =
+        document.manifest.kernel.as_ref().map(|facts| facts.names.clone()).unwrap_or_default();
     options.threads = traced.map(|thread| (thread.id, label(thread))).collect();
     options
 }

@@ -29,10 +29,16 @@ impl Shown {
         recalled.find_causes();
         let latencies = std::mem::take(&mut contents.latencies_us);
         let latencies = latencies.into_iter();
-        let latencies = latencies.map(|(thread, counts)| LatencyCounts { thread, counts });
+        let mut fine = std::mem::take(&mut contents.latencies_ns);
+        let latencies = latencies.map(|(thread, counts)| LatencyCounts {
+            thread,
+            counts,
+            fine: fine.remove(&thread).unwrap_or_default(),
+        });
+        let latencies = latencies.collect();
         let facts = recalled.document.manifest.kernel.as_ref();
         let names = facts.map(|facts| facts.names.clone()).unwrap_or_default();
-        Ok(Shown { latencies: latencies.collect(), names, contents, recalled })
+        Ok(Shown { latencies, names, contents, recalled })
     }
 
     /// What is drawn.
@@ -42,6 +48,8 @@ impl Shown {
             intervals: &self.contents.intervals,
             causes: &self.contents.causes,
             latencies: &self.latencies,
+            wake_ups: &self.contents.wake_ups,
+            latest: &self.contents.latest,
             events: &self.contents.events,
             names: &self.names,
         }

@@ -3,13 +3,15 @@
 //!
 //! One process with a track for each thread of the run, on which intervals are slices; below each
 //! a track of its gaps, named by their causes; a track for each CPU with the threads that ran
-//! there; and a track for each CPU with the kernel's events.
+//! there, or where the kernel was traced everybody who had it, by name; and a track for each CPU with the kernel's
+//! events, interrupts among them.
 //!
 //! Time is `CLOCK_MONOTONIC` in nanoseconds; a snapshot ties it to `CLOCK_REALTIME`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufWriter, Write};
 
+use hourglass_infer::who_ran::{self, Occupant, Slice};
 use hourglass_model::{Interval, KernelEvent};
 
 use super::csv::onset;
@@ -99,11 +101,12 @@ const KERNEL_TRACKS: u64 = 4 << 32;
 /// Those of the writer beneath.
 pub fn perfetto(out: impl Write, run: &Run<'_>) -> io::Result<()> {
     let zero_ns = run.document.manifest.epoch.monotonic_ns;
-    let mut trace = Trace { out: BufWriter::new(out), zero_ns };
+    let mut trace = Trace { out: BufWriter::new(out), zero_ns, ran: scheduled(run) };
     trace.clocks(run)?;
     trace.tracks(run)?;
     trace.whole_run(run)?;
     trace.intervals(run)?;
+    trace.scheduling(run)?;
     trace.kernel(run)?;
     trace.out.flush()
 }
@@ -113,6 +116,42 @@ struct Trace<W: Write> {
     out: BufWriter<W>,
     /// The run's zero on `CLOCK_MONOTONIC`.
     zero_ns: u64,
+    /// Who had each CPU of which the kernel told it.
+    ran: BTreeMap<u32, Vec<Slice>>,
+}
+
+/// The threads that had each CPU on which a switch was recorded, in order of time. Interrupts do not cut them:
+/// they are on a track of their own.
+fn scheduled(run: &Run<'_>) -> BTreeMap<u32, Vec<Slice>> {
+    let Some(facts) = &run.document.manifest.kernel else { return BTreeMap::new() };
+    let end_ns = i64::try_from(run.document.manifest.elapsed_ns).unwrap_or(i64::MAX);
+    let mut ran: BTreeMap<u32, Vec<Slice>> = BTreeMap::new();
+    let mut interrupted: BTreeMap<u32, (i64, i64)> = BTreeMap::new();
+    for slice in who_ran::slices(run.events, end_ns) {
+        match slice.who {
+            _ if !facts.covers(slice.cpu) => {}
+            Occupant::Idle => {}
+            Occupant::Interrupts => {
+                let last = interrupted.entry(slice.cpu).or_insert((slice.from_ns, slice.to_ns));
+                let from_ns = if last.1 == slice.from_ns { last.0 } else { slice.from_ns };
+                *last = (from_ns, slice.to_ns);
+            }
+            Occupant::Thread(_) => {
+                let all = ran.entry(slice.cpu).or_default();
+                match all.last_mut() {
+                    Some(last)
+                        if last.who == slice.who
+                            && interrupted.get(&slice.cpu)
+                                == Some(&(last.to_ns, slice.from_ns)) =>
+                    {
+                        last.to_ns = slice.to_ns;
+                    }
+                    _ => all.push(slice),
+                }
+            }
+        }
+    }
+    ran
 }
 
 impl<W: Write> Trace<W> {
@@ -166,8 +205,11 @@ impl<W: Write> Trace<W> {
             self.named(GAP_TRACKS, thread.id, parent, &format!("gaps of thread {}", thread.id))?;
         }
         let cpus: BTreeSet<u32> = run.intervals.iter().map(|record| record.cpu).collect();
+        let cpus: BTreeSet<u32> =
+            cpus.union(&self.ran.keys().copied().collect()).copied().collect();
         for cpu in cpus {
-            self.named(CPU_TRACKS, cpu, PROCESS_TRACK, &format!("CPU {cpu}"))?;
+            let what = if self.ran.contains_key(&cpu) { ", who had it" } else { "" };
+            self.named(CPU_TRACKS, cpu, PROCESS_TRACK, &format!("CPU {cpu}{what}"))?;
         }
         let cpus: BTreeSet<u32> = run.events.iter().map(|event| event.cpu).collect();
         for cpu in cpus {
@@ -226,17 +268,45 @@ impl<W: Write> Trace<W> {
             let range = (record.start_ns, record.end_ns);
             let running = with_number(named("run", "running"), "CPU", u64::from(record.cpu));
             self.slice(THREAD_TRACKS + u64::from(record.thread), range, running)?;
+            if self.ran.contains_key(&record.cpu) {
+                self.gap_before(run, before.insert(record.thread, *record), record)?;
+                continue;
+            }
             let name = names.get(&record.thread).copied().unwrap_or("thread");
             let there = named("cpu", name);
             let there = with_number(there, "thread", u64::from(record.thread));
             self.slice(CPU_TRACKS + u64::from(record.cpu), range, there)?;
-            if let Some(last) = before.insert(record.thread, *record)
-                && record.onset.is_gap()
-            {
-                self.gap(run, &last, record)?;
+            self.gap_before(run, before.insert(record.thread, *record), record)?;
+        }
+        Ok(())
+    }
+
+    /// Scheduling slices: everybody who had a CPU, by name.
+    fn scheduling(&mut self, run: &Run<'_>) -> io::Result<()> {
+        let called = run.called();
+        for (cpu, slices) in std::mem::take(&mut self.ran) {
+            for slice in slices {
+                let Occupant::Thread(number) = slice.who else { continue };
+                let begin = named("sched", &called.in_full(slice.who));
+                let begin = with_number(begin, "thread", u64::from(number));
+                let track = CPU_TRACKS + u64::from(cpu);
+                self.slice(track, (slice.from_ns, slice.to_ns), begin)?;
             }
         }
         Ok(())
+    }
+
+    /// The gap before a record of a thread that had one before.
+    fn gap_before(
+        &mut self,
+        run: &Run<'_>,
+        last: Option<Interval>,
+        record: &Interval,
+    ) -> io::Result<()> {
+        match last.filter(|_| record.onset.is_gap()) {
+            Some(last) => self.gap(run, &last, record),
+            None => Ok(()),
+        }
     }
 
     fn gap(&mut self, run: &Run<'_>, last: &Interval, record: &Interval) -> io::Result<()> {

@@ -147,7 +147,7 @@ fn row(gap: &Gap<'_>, with_causes: bool) -> Vec<Cell> {
 }
 
 /// A moment of the run in seconds, to the nanosecond.
-fn seconds(ns: i64) -> String {
+pub(super) fn seconds(ns: i64) -> String {
     let (sign, ns) = (if ns < 0 { "-" } else { "" }, ns.unsigned_abs());
     format!("{sign}{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
 }

@@ -1,5 +1,8 @@
 // What a person does with the timeline: wheel, pointer, keyboard, buttons; and what it says back.
 
+/** Rows below a tip that are kept free of it, in pixels. */
+const MOST_BELOW = 180;
+
 class Controls {
   constructor(timeline, parts) {
     this.timeline = timeline;
@@ -100,12 +103,15 @@ class Controls {
     this.pinned = false;
     if (!row || x < line.left) return this.hide();
     const gap = this.gapNear(x, number);
-    if (gap > 0) return this.tell(gapFacts(line.run, row.thread, gap), x, row.y + row.height);
+    if (gap > 0) return this.tell(row.gapFacts(line.run, gap), x, row.y + row.height);
     const event = this.eventNear(row, x, y);
     if (event) return this.tell(event, x, row.y + row.height);
     const [first, next] = row.pieces.touching(line.ns(x), line.ns(x + 1));
-    if (first >= next) return this.hide();
-    this.tell(this.pieceFacts(row, first), x, row.y + row.height);
+    const several = row.sharesFacts && next - first > 1;
+    const facts =
+      first >= next ? null : several ? row.sharesFacts(line.ns(x), line.ns(x + 1)) : row.pieceFacts(first);
+    if (facts) this.tell(facts, x, row.y + row.height);
+    else this.hide();
   }
 
   eventNear(row, x, y) {
@@ -128,18 +134,6 @@ class Controls {
     return facts;
   }
 
-  pieceFacts(row, i) {
-    const thread = row.kind === "thread" ? row.thread : row.threads[row.owner[i]];
-    return [
-      ["", `thread ${thread.id} ran`],
-      ["length", timeText(row.pieces.end[i] - row.pieces.start[i])],
-      ["from", momentText(row.pieces.start[i])],
-      ["to", momentText(row.pieces.end[i])],
-      ["workload", thread.label],
-      ["policy", thread.policy],
-    ];
-  }
-
   /** Shows facts near (x, y). Texts only: nothing of a run becomes markup. */
   tell(facts, x, y) {
     const tip = this.tip;
@@ -160,7 +154,9 @@ class Controls {
     tip.hidden = false;
     const room = this.timeline.width - tip.offsetWidth - 4;
     tip.style.left = `${Math.max(0, Math.min(x + 12, room))}px`;
-    tip.style.top = `${y + 8}px`;
+    // Who had the CPU meanwhile stays in sight.
+    const below = this.timeline.height - y;
+    tip.style.top = `${(below < MOST_BELOW ? this.timeline.height : y) + 8}px`;
   }
 
   hide() {
@@ -271,7 +267,7 @@ class Controls {
       line.show((from + to) / 2 - half, (from + to) / 2 + half);
     }
     line.draw();
-    const facts = gapFacts(line.run, row.thread, i);
+    const facts = row.gapFacts(line.run, i);
     this.tell(facts, line.x((from + to) / 2), row.y + row.height);
     this.pinned = true;
     this.say(`${row.title}: ${facts.map(([name, text]) => `${name} ${text}`.trim()).join("; ")}`);

@@ -111,6 +111,43 @@ function readEvents(raw) {
   return byCpu;
 }
 
+/** Who had each CPU: slices by CPU, names, and the parties that have colours. */
+function readRan(raw) {
+  const byCpu = new Map();
+  for (const chain of raw.cpus) {
+    const n = chain.records;
+    const before = new Column(chain.before);
+    const length = new Column(chain.length);
+    const place = new Column(chain.who);
+    const slices = { n, start: new Float64Array(n), end: new Float64Array(n), who: new Uint32Array(n) };
+    let now = 0;
+    for (let i = 0; i < n; i++) {
+      now += before.signed();
+      slices.start[i] = now;
+      now += length.unsigned();
+      slices.end[i] = now;
+      slices.who[i] = place.unsigned();
+    }
+    byCpu.set(chain.cpu, slices);
+  }
+  return { byCpu, who: raw.who, parties: raw.parties, least: raw.least };
+}
+
+/** The wake-ups of a thread that tests latency: when it woke, and how late. */
+function readWakes(raw) {
+  const n = raw.records;
+  const before = new Column(raw.before);
+  const lateness = new Column(raw.late);
+  const wakes = { ...raw, n, woke: new Float64Array(n), late: new Float64Array(n) };
+  let now = 0;
+  for (let i = 0; i < n; i++) {
+    now += before.signed();
+    wakes.woke[i] = now;
+    wakes.late[i] = lateness.unsigned();
+  }
+  return wakes;
+}
+
 /** Everything on the page. */
 function readRun(raw) {
   return {
@@ -122,6 +159,10 @@ function readRun(raw) {
     threads: raw.threads.map(readThread),
     events: readEvents(raw.events),
     eventsLeftOut: raw.events.all - raw.events.records,
+    ran: readRan(raw.ran),
+    wakes: raw.wakes.threads.map(readWakes),
+    latest: raw.wakes.latest,
+    stages: raw.wakes.stages,
   };
 }
 

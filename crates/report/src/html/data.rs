@@ -13,6 +13,8 @@ use serde_json::{Value, json};
 
 use super::columns::Column;
 use super::gaps::{Gap, KINDS};
+use super::wake_ups;
+use super::who_ran::{self, WhoRan};
 use crate::foreign::kernel::{Phase, phase, words};
 use crate::run::{Run, evidence, label};
 
@@ -30,7 +32,7 @@ const RESERVE: usize = 1 << 20;
 
 /// The data as JSON, harmless within a `script` element: neither `<` nor a line end of
 /// JavaScript's own is in it.
-pub(super) fn json(run: &Run<'_>, gaps: &[Gap<'_>]) -> String {
+pub(super) fn json(run: &Run<'_>, gaps: &[Gap<'_>], ran: &WhoRan) -> String {
     let mut texts = Texts::default();
     let shortest_ns = shortest_kept_ns(gaps, run.intervals.len());
     let evidence = evidence_of(run, gaps, &mut texts);
@@ -46,6 +48,8 @@ pub(super) fn json(run: &Run<'_>, gaps: &[Gap<'_>]) -> String {
         "kinds": KINDS,
         "texts": texts.all,
         "events": events,
+        "ran": who_ran::json(run, ran),
+        "wakes": wake_ups::json(run),
     });
     escaped(&data.to_string())
 }

@@ -27,6 +27,8 @@ mod overview;
 mod plot;
 mod table;
 mod tables;
+mod wake_ups;
+mod who_ran;
 
 use std::fmt::Write;
 
@@ -35,6 +37,7 @@ use crate::foreign::moment;
 use crate::run::Run;
 use crate::units::rounded;
 use gaps::Gap;
+use who_ran::WhoRan;
 
 const STYLE: &str = include_str!("page.css");
 
@@ -55,20 +58,22 @@ const SCRIPTS: [&str; 6] = [
 pub fn page(run: &Run<'_>, title: &str) -> String {
     let title = if title.is_empty() { "Run of Hourglass" } else { title };
     let gaps = gaps::collect(run);
+    let ran = who_ran::collect(run);
     let mut out = String::new();
     head(&mut out, title);
     header(&mut out, run, title);
     out.push_str("<main>\n");
     overview::write(&mut out, run.document);
-    timeline(&mut out, run);
+    timeline(&mut out, run, &ran);
     causes::write(&mut out, &run.document.result);
     histograms::latency(&mut out, run);
+    wake_ups::latest(&mut out, run);
     histograms::gaps(&mut out, &gaps);
     causes::longest(&mut out, run, &gaps);
     tables::write(&mut out, &run.document.result.threads);
     facts::write(&mut out, run.document);
     out.push_str("</main>\n");
-    script(&mut out, run, &gaps);
+    script(&mut out, run, &gaps, &ran);
     out.push_str("</body>\n</html>\n");
     out
 }
@@ -141,12 +146,12 @@ const BUTTONS: [(&str, &str, &str); 8] = [
     ("longest", "Longest gap", "Go to the longest gap in view"),
 ];
 
-fn timeline(out: &mut String, run: &Run<'_>) {
+fn timeline(out: &mut String, run: &Run<'_>, ran: &WhoRan) {
     out.push_str("<section aria-labelledby=\"timeline-h\">\n<h2 id=\"timeline-h\">Timeline</h2>\n");
-    if run.intervals.is_empty() {
+    if run.intervals.is_empty() && run.wake_ups.is_empty() {
         out.push_str(
-            "<p class=\"note\">The run has no trace: its threads record wake-ups only, or nothing \
-             was recorded.</p>\n</section>\n",
+            "<p class=\"note\">The run has no trace: nothing was recorded, or of wake-ups not \
+             when they were.</p>\n</section>\n",
         );
         return;
     }
@@ -165,20 +170,22 @@ fn timeline(out: &mut String, run: &Run<'_>) {
          aria-describedby=\"keys said\"></canvas>\n\
          <div id=\"tip\" role=\"tooltip\" hidden></div>\n</div>\n\
          <p id=\"said\" role=\"status\" aria-live=\"polite\"></p>\n\
-         <div id=\"legend\" class=\"legend\"></div>\n<p id=\"keys\" class=\"note keys\">",
+         <div id=\"legend\" class=\"legend\"></div>\n",
     );
+    who_ran::legend(out, ran);
+    out.push_str("<p id=\"keys\" class=\"note keys\">");
     for (key, about) in KEYS {
         let _ = write!(out, "<span><kbd>{key}</kbd> {about}</span> ");
     }
     out.push_str(
         "</p>\n<p class=\"note\">Wheel or pinch to zoom, drag to move, double click to zoom to a gap. \
-         Below each thread its gaps: the higher, the longer.</p>\n\
+         Below each thread its gaps, or its wake-ups: the higher, the longer or the later.</p>\n\
          <noscript><p class=\"note\">The timeline needs JavaScript.</p></noscript>\n</section>\n",
     );
 }
 
-fn script(out: &mut String, run: &Run<'_>, gaps: &[Gap]) {
-    let data = data::json(run, gaps);
+fn script(out: &mut String, run: &Run<'_>, gaps: &[Gap], ran: &WhoRan) {
+    let data = data::json(run, gaps, ran);
     out.reserve(data.len());
     out.push_str("<script type=\"application/json\" id=\"data\">");
     out.push_str(&data);

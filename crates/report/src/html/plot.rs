@@ -1,5 +1,5 @@
-//! Histograms as inline SVG: a logarithmic axis of counts over a linear or a logarithmic axis of
-//! time, one curve of steps for each thing counted, as OSADL draws latencies.
+//! Histograms as inline SVG: a logarithmic axis of counts over a logarithmic axis of time, one curve of steps
+//! for each thing counted, as OSADL draws latencies.
 
 use std::fmt::Write;
 
@@ -15,24 +15,13 @@ const BOTTOM: f64 = 44.0;
 /// The lower end of the axis of counts: below 1, so that a single one can be seen.
 const LEAST_COUNT: f64 = 0.6;
 
-/// Lines across a linear axis, at most.
-const MOST_LINES: f64 = 10.0;
-
-/// The axis of time.
+/// The axis of time: nanoseconds by decades, both ends powers of ten.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Across {
-    /// From 0 to so many microseconds.
-    Linear {
-        /// The upper end.
-        most_us: f64,
-    },
-    /// Nanoseconds by decades, both powers of ten.
-    Log {
-        /// The lower end.
-        least_ns: f64,
-        /// The upper end.
-        most_ns: f64,
-    },
+pub(super) struct Across {
+    /// The lower end.
+    pub(super) least_ns: f64,
+    /// The upper end.
+    pub(super) most_ns: f64,
 }
 
 /// One curve.
@@ -42,7 +31,7 @@ pub(super) struct Curve {
     pub(super) name: String,
     /// The style sheet's name of its colour.
     pub(super) class: String,
-    /// From, to (in the unit of the axis), and how many; ascending.
+    /// From, to (ns), and how many; ascending.
     pub(super) steps: Vec<(f64, f64, u64)>,
     /// What the legend says besides the name.
     pub(super) note: String,
@@ -146,12 +135,8 @@ struct Scale {
 
 impl Scale {
     fn x(&self, at: f64) -> f64 {
-        let share = match self.across {
-            Across::Linear { most_us } => at / most_us,
-            Across::Log { least_ns, most_ns } => {
-                (at.max(least_ns) / least_ns).log10() / (most_ns / least_ns).log10()
-            }
-        };
+        let Across { least_ns, most_ns } = self.across;
+        let share = (at.max(least_ns) / least_ns).log10() / (most_ns / least_ns).log10();
         LEFT + share.clamp(0.0, 1.0) * (WIDTH - LEFT - RIGHT)
     }
 
@@ -185,29 +170,13 @@ fn path(steps: &[(f64, f64, u64)], scale: &Scale) -> String {
 
 /// Places on the axis with their labels.
 fn ticks(across: Across) -> Vec<(f64, String)> {
-    match across {
-        Across::Linear { most_us } => {
-            let step = nice(most_us / MOST_LINES);
-            let count = (most_us / step + 1e-9).floor() as u32;
-            (0..=count).map(|n| f64::from(n) * step).map(|at| (at, format!("{at}"))).collect()
-        }
-        Across::Log { least_ns, most_ns } => {
-            let mut at = least_ns;
-            let mut ticks = Vec::new();
-            while at <= most_ns * 1.0001 {
-                ticks.push((at, decade(at)));
-                at *= 10.0;
-            }
-            ticks
-        }
+    let mut at = across.least_ns;
+    let mut ticks = Vec::new();
+    while at <= across.most_ns * 1.0001 {
+        ticks.push((at, decade(at)));
+        at *= 10.0;
     }
-}
-
-/// The least of 1, 2, 5, 10, ... that is not below `value`.
-pub(super) fn nice(value: f64) -> f64 {
-    let power = 10f64.powf(value.max(1.0).log10().floor());
-    let steps = [1.0, 2.0, 5.0, 10.0].map(|step| step * power);
-    steps.into_iter().find(|step| *step >= value * 0.999_999).unwrap_or(power * 10.0)
+    ticks
 }
 
 fn decade(ns: f64) -> String {
@@ -222,15 +191,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn round_numbers() {
-        for (value, wanted) in [(0.2, 1.0), (1.0, 1.0), (1.1, 2.0), (40.0, 50.0), (501.0, 1000.0)] {
-            assert!((nice(value) - wanted).abs() < 1e-9, "{value}: {}", nice(value));
-        }
-    }
-
-    #[test]
     fn decades_have_units() {
-        let across = Across::Log { least_ns: 100.0, most_ns: 1e6 };
+        let across = Across { least_ns: 100.0, most_ns: 1e6 };
         let labels: Vec<String> = ticks(across).into_iter().map(|tick| tick.1).collect();
         assert_eq!(labels, ["100 ns", "1 us", "10 us", "100 us", "1 ms"]);
     }
@@ -238,7 +200,7 @@ mod tests {
     /// A single wake-up stands above the ground, and a hole goes down to it.
     #[test]
     fn one_can_be_seen() {
-        let scale = Scale { across: Across::Linear { most_us: 10.0 }, most: 1000.0 };
+        let scale = Scale { across: Across { least_ns: 1.0, most_ns: 10.0 }, most: 1000.0 };
         let ground = HEIGHT - BOTTOM;
         assert!(scale.y(1.0) < ground - 5.0);
         let d = path(&[(1.0, 2.0, 5), (2.0, 3.0, 1), (7.0, 8.0, 1)], &scale);

@@ -84,8 +84,80 @@ function threadRow(thread) {
     pieces: new Pieces(thread.start, thread.end, thread.n),
     lengths,
     greatest: new Greatest(lengths),
+    lane: LANE,
     colour: () => `--run`,
+    gapColour: (i) => `--k${thread.kind[i] - 1}`,
+    gapFacts: (run, i) => gapFacts(run, thread, i),
+    pieceFacts: (i) => ranFacts(thread, thread.start[i], thread.end[i]),
   };
+}
+
+/** What is known about a thread that ran from `from` to `to`. */
+function ranFacts(thread, from, to) {
+  return [
+    ["", `thread ${thread.id} ran`],
+    ["length", timeText(to - from)],
+    ["from", momentText(from)],
+    ["to", momentText(to)],
+    ["workload", thread.label],
+    ["policy", thread.policy],
+  ];
+}
+
+/**
+ * The row of a thread that tests latency. Its pieces are the times for which it slept as it wanted; a
+ * gap is what it slept longer: gap i ends with wake-up i - 1.
+ */
+function wakeRow(run, wakes) {
+  const n = wakes.n;
+  const start = new Float64Array(n + 1);
+  const end = new Float64Array(n + 1);
+  const lengths = new Float64Array(n + 1);
+  let before = n > 0 ? Math.min(run.from, wakes.woke[0] - wakes.late[0]) : run.from;
+  for (let i = 0; i < n; i++) {
+    start[i] = before;
+    end[i] = Math.max(before, wakes.woke[i] - wakes.late[i]);
+    lengths[i + 1] = Math.max(wakes.late[i], 0.5);
+    before = Math.max(wakes.woke[i], end[i]);
+  }
+  start[n] = before;
+  end[n] = before;
+  const told = new Map();
+  for (const one of run.latest) {
+    const i = firstAbove(start, n + 1, one.woke - 0.5);
+    if (one.thread === wakes.id && i > 0 && i <= n) told.set(i, one);
+  }
+  return {
+    kind: "wakes",
+    number: wakes.id,
+    title: `thread ${wakes.id}`,
+    label: wakes.label,
+    pieces: new Pieces(start, end, n + 1),
+    lengths,
+    greatest: new Greatest(lengths),
+    lane: WAKE_LANE,
+    told,
+    colour: () => "--base",
+    gapColour: (i) => (told.has(i) ? "--k1" : "--k13"),
+    gapFacts: (_, i) => wakeFacts(run, wakes, told.get(i), i - 1),
+    pieceFacts: () => null,
+    segments: (i) => segments(run, told.get(i)),
+  };
+}
+
+/** What is known about a wake-up. */
+function wakeFacts(run, wakes, told, i) {
+  const facts = [["", `wake-up of thread ${wakes.id}`], ["late", timeText(wakes.late[i])]];
+  for (const [from, to, , name] of segments(run, told)) facts.push([name, timeText(to - from)]);
+  if (told && told.ran) facts.push(["", told.ran]);
+  facts.push(["at", momentText(wakes.woke[i])], ["workload", wakes.label], ["policy", wakes.policy]);
+  return facts;
+}
+
+/** The stages of a wake-up of which they are known: from, to, colour, name. */
+function segments(run, told) {
+  if (!told || !told.stages) return [];
+  return run.stages.map(([name, colour], i) => [told.stages[i], told.stages[i + 1], colour, name]);
 }
 
 /** Rows of CPUs: whatever thread ran there. */
@@ -95,8 +167,14 @@ function cpuRows(run) {
     for (let i = 0; i < thread.n; i++) counts.set(thread.cpu[i], (counts.get(thread.cpu[i]) || 0) + 1);
   }
   for (const cpu of run.events.keys()) if (!counts.has(cpu)) counts.set(cpu, 0);
+  for (const cpu of run.ran.byCpu.keys()) if (!counts.has(cpu)) counts.set(cpu, 0);
   const rows = [];
   for (const cpu of [...counts.keys()].sort((a, b) => a - b)) {
+    const slices = run.ran.byCpu.get(cpu);
+    if (slices) {
+      rows.push(ranRow(run, cpu, slices));
+      continue;
+    }
     const n = counts.get(cpu);
     const [start, end, owner, place] = gathered(run.threads, cpu, n);
     rows.push({
@@ -104,15 +182,64 @@ function cpuRows(run) {
       number: cpu,
       title: `CPU ${cpu}`,
       label: "",
-      owner,
-      place,
-      threads: run.threads,
+      lane: 0,
+      pieceFacts: (i) => ranFacts(run.threads[owner[i]], start[i], end[i]),
       pieces: new Pieces(start, end, n),
       colour: (piece) => `--t${run.threads[owner[piece]].id % 12}`,
       events: run.events.get(cpu),
     });
   }
   return rows;
+}
+
+/** The row of a CPU of which the kernel told who had it. */
+function ranRow(run, cpu, slices) {
+  const { who, parties } = run.ran;
+  const party = (i) => who[slices.who[i]].party;
+  const row = {
+    kind: "cpu",
+    number: cpu,
+    title: `CPU ${cpu}`,
+    label: "who had it",
+    lane: 0,
+    party,
+    parties,
+    who: slices.who,
+    pieces: new Pieces(slices.start, slices.end, slices.n),
+    colour: (i) => parties[party(i)].colour,
+    name: (i) => who[slices.who[i]].name,
+    pieceFacts: (i) => [
+      ["", `${who[slices.who[i]].name}`],
+      ["length", timeText(slices.end[i] - slices.start[i])],
+      ["from", momentText(slices.start[i])],
+      ["to", momentText(slices.end[i])],
+      ["CPU", `${cpu}`],
+    ],
+    events: run.events.get(cpu),
+  };
+  row.sharesFacts = (from, to) => sharesFacts(row, slices, who, from, to);
+  return row;
+}
+
+/** Most names of those who shared a stretch of time. */
+const MOST_NAMES = 6;
+
+/** Who had a CPU between two moments, and how much of it. */
+function sharesFacts(row, slices, who, from, to) {
+  const times = new Map();
+  const [first, next] = row.pieces.touching(from, to);
+  for (let i = first; i < next; i++) {
+    const time = Math.min(to, slices.end[i]) - Math.max(from, slices.start[i]);
+    times.set(slices.who[i], (times.get(slices.who[i]) || 0) + time);
+  }
+  const facts = [["", `CPU ${row.number}, ${timeText(to - from)} from ${momentText(from)}`]];
+  const sorted = [...times].sort((a, b) => b[1] - a[1]);
+  for (const [place, time] of sorted.slice(0, MOST_NAMES)) {
+    const share = ((100 * time) / (to - from)).toFixed(1);
+    facts.push([`${share} %`, `${who[place].name}, ${timeText(time)}`]);
+  }
+  if (sorted.length > MOST_NAMES) facts.push(["", `and ${sorted.length - MOST_NAMES} more`]);
+  return facts;
 }
 
 /** The pieces of all threads on a CPU, in order of start. */

@@ -104,10 +104,22 @@ function checkPointer(check) {
     const share = (line.x(middle) - line.left) / line.plotWidth();
     point("pointermove", Math.min(Math.max(share, 0.001), 0.999), 9);
     const text = controls.tip.textContent;
-    check("hover tells kind and recorder", !controls.tip.hidden && /recorder/.test(text), text);
-    if (line.rows[row].thread.kind[gap] <= 14) check("hover tells the confidence", /confidence \d+ %/.test(text), text);
+    const thread = line.rows[row].thread;
+    const wanted = thread ? /recorder/ : /late/;
+    check("hover tells kind and recorder, or lateness", !controls.tip.hidden && wanted.test(text), text);
+    if (thread && thread.kind[gap] <= 14) check("hover tells the confidence", /confidence \d+ %/.test(text), text);
     canvas.dispatchEvent(new MouseEvent("dblclick", at(row, share)));
     check("double click shows the gap", width() < whole || whole <= NARROWEST, width());
+  }
+  const cpu = line.rows.findIndex((candidate) => candidate.parties && candidate.pieces.n > 1);
+  if (cpu >= 0) {
+    const { start, end } = line.rows[cpu].pieces;
+    const share = (line.x((start[0] + end[0]) / 2) - line.left) / line.plotWidth();
+    const where = { ...at(cpu, Math.min(Math.max(share, 0.001), 0.999)), pointerId: 9 };
+    canvas.dispatchEvent(new PointerEvent("pointermove", where));
+    const text = controls.tip.textContent;
+    const names = run.ran.who.map((one) => one.name);
+    check("a CPU tells who had it", names.some((name) => text.includes(name)), text);
   }
   canvas.dispatchEvent(new PointerEvent("pointerleave"));
   line.show(line.run.from, line.run.to);
@@ -133,7 +145,7 @@ function checkKeyboard(check) {
   line.gap = -1;
   press("n");
   check("n goes to a gap", line.gap > 0 && !controls.tip.hidden, line.gap);
-  check("and says it", /length/.test(controls.said.textContent), controls.said.textContent);
+  check("and says it", /length|late/.test(controls.said.textContent), controls.said.textContent);
   press("l");
   press("Enter");
   check("Enter shows it", width() < whole || whole <= 3 * NARROWEST, width());

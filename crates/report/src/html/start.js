@@ -31,18 +31,25 @@ function currentTheme() {
   return document.documentElement.dataset.theme || "system";
 }
 
-function drawLegend(line) {
+function drawLegend() {
   const used = new Set();
   for (const thread of run.threads) for (const kind of thread.kind) if (kind > 0) used.add(kind - 1);
   const legend = byId("legend");
-  for (const kind of [...used].sort((a, b) => a - b)) {
-    const entry = document.createElement("span");
-    const dot = document.createElement("span");
-    dot.className = `dot k${kind}`;
-    entry.append(dot, document.createTextNode(run.kinds[kind]));
-    legend.append(entry);
-  }
+  const entry = (className, text) => {
+    const [span, dot] = [document.createElement("span"), document.createElement("span")];
+    dot.className = `dot ${className}`;
+    span.append(dot, document.createTextNode(text));
+    legend.append(span);
+  };
+  for (const kind of [...used].sort((a, b) => a - b)) entry(`k${kind}`, run.kinds[kind]);
+  if (run.wakes.length) entry("k13", "wake-up: how late");
+  if (run.latest.length) entry("k1", "one of the latest");
   const notes = [];
+  const leftOut = run.wakes.reduce((sum, one) => sum + Math.max(0, one.all - one.n), 0);
+  if (leftOut > 0) notes.push(`the ${leftOut} wake-ups that were least late, or whose time was not kept, are left out`);
+  if (run.ran.least > 0) {
+    notes.push(`what had a CPU for less than ${timeText(run.ran.least)} is counted to who had it before`);
+  }
   if (run.shortest > 0) notes.push(`gaps below ${timeText(run.shortest)} are left out of the timeline`);
   if (run.eventsLeftOut > 0) notes.push(`the last ${run.eventsLeftOut} kernel events are left out`);
   if (notes.length) legend.append(document.createTextNode(notes.join("; ")));
@@ -56,7 +63,7 @@ window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", rep
 if (canvas) {
   const timeline = new Timeline(canvas, run);
   controls = new Controls(timeline, { tip: byId("tip"), said: byId("said"), range: byId("range") });
-  drawLegend(timeline);
+  drawLegend();
   document.querySelectorAll("[data-do]").forEach((button) => {
     button.addEventListener("click", () => controls.act(button.dataset.do));
   });

@@ -6,6 +6,8 @@ const LABEL_WIDTH = 132;
 const AXIS_HEIGHT = 30;
 const BAR = 20;
 const LANE = 26;
+/** A lane with a scale of its own. */
+const WAKE_LANE = 84;
 const EVENTS = 12;
 const SPACE = 12;
 const TRACK = 16;
@@ -25,22 +27,15 @@ class Timeline {
     this.canvas = canvas;
     this.pen = canvas.getContext("2d");
     this.run = run;
-    this.rows = [...run.threads.map(threadRow), ...cpuRows(run)];
+    const wakes = run.wakes.map((one) => wakeRow(run, one));
+    this.rows = [...run.threads.map(threadRow), ...wakes, ...cpuRows(run)];
     this.colour = palette();
     this.view = [run.from, run.to];
     this.row = 0;
     this.gap = -1;
     this.width = 0;
     this.waiting = false;
-    const lengths = this.rows.filter((row) => row.greatest).map((row) => row.lengths);
-    this.longest = 1;
-    this.shortest = Infinity;
-    for (const list of lengths) {
-      for (const length of list) {
-        if (length > this.longest) this.longest = length;
-        if (length > 0 && length < this.shortest) this.shortest = length;
-      }
-    }
+    this.scales = { thread: scaleOf(this.rows, "thread"), wakes: decadesOf(scaleOf(this.rows, "wakes")) };
     this.place();
     this.fit();
   }
@@ -50,7 +45,7 @@ class Timeline {
     let y = AXIS_HEIGHT;
     for (const row of this.rows) {
       row.y = y;
-      row.height = BAR + (row.greatest ? LANE : row.events ? EVENTS : 0);
+      row.height = BAR + row.lane + (row.events ? EVENTS : 0);
       y += row.height + SPACE;
     }
     this.height = y + TRACK;
@@ -120,6 +115,7 @@ class Timeline {
     this.axis();
     this.rows.forEach((row, number) => {
       this.label(row, number);
+      if (row.kind === "wakes") this.decades(row);
       pen.save();
       pen.beginPath();
       pen.rect(this.left, 0, this.plotWidth() + 1, this.height);
@@ -170,6 +166,7 @@ class Timeline {
 
   /** What ran: exact edges where there are few pieces, coverage by pixel where there are many. */
   bars(row) {
+    if (row.parties) return this.slices(row);
     const pen = this.pen;
     const [from, to] = this.view;
     pen.fillStyle = this.colour("--base");
@@ -185,6 +182,82 @@ class Timeline {
       return;
     }
     this.coverage(row);
+  }
+
+  /** Who had a CPU: each for themselves with names where there is room, shares where there is none. */
+  slices(row) {
+    const pen = this.pen;
+    const [from, to] = this.view;
+    pen.fillStyle = this.colour("--base");
+    pen.fillRect(this.left, row.y, this.plotWidth(), BAR);
+    const [first, next] = row.pieces.touching(from, to);
+    if (next - first > this.plotWidth() / 4) {
+      this.shares(row, first, next);
+    } else {
+      for (let i = first; i < next; i++) {
+        const x0 = Math.max(this.left - 1, this.x(row.pieces.start[i]));
+        const x1 = Math.min(this.width + 1, this.x(row.pieces.end[i]));
+        pen.fillStyle = this.colour(row.colour(i));
+        pen.fillRect(x0, row.y, Math.max(0.6, x1 - x0), BAR);
+      }
+    }
+    this.names(row, first, next);
+  }
+
+  /** The name of who had the CPU for long, interrupts or not. */
+  names(row, first, next) {
+    const pen = this.pen;
+    pen.textAlign = "left";
+    pen.fillStyle = this.colour("--on");
+    let [who, x0, x1] = [-1, 0, 0];
+    const say = () => {
+      if (who >= 0 && x1 - x0 >= 44) pen.fillText(cut(pen, row.name(who), x1 - x0 - 8), x0 + 4, row.y + BAR / 2);
+    };
+    for (let i = first; i < next; i++) {
+      const from = Math.max(this.left, this.x(row.pieces.start[i]));
+      const to = Math.min(this.width, this.x(row.pieces.end[i]));
+      // What is no pixel wide does not take the name from who was there before and after.
+      if (to - from < 1) continue;
+      if (who < 0 || row.who[i] !== row.who[who] || from - x1 > 3) {
+        say();
+        [who, x0] = [i, from];
+      }
+      x1 = to;
+    }
+    say();
+  }
+
+  /** Each pixel is cut into the shares of those who had the CPU: the measured threads lowest, interrupts on top. */
+  shares(row, first, next) {
+    const { start, end } = row.pieces;
+    const width = Math.ceil(this.plotWidth());
+    const duration = (this.view[1] - this.view[0]) / this.plotWidth();
+    const times = new Float64Array(row.parties.length);
+    let i = first;
+    for (let x = 0; x < width; x++) {
+      const from = this.view[0] + x * duration;
+      const to = from + duration;
+      times.fill(0);
+      while (i < next && end[i] <= from) i++;
+      for (let at = i; at < next && start[at] < to; at++) {
+        times[row.party(at)] += Math.min(to, end[at]) - Math.max(from, start[at]);
+      }
+      this.stack(row, this.left + x, times, duration);
+    }
+  }
+
+  stack(row, x, times, duration) {
+    let bottom = row.y + BAR;
+    for (let party = 0; party < times.length; party++) {
+      if (times[party] <= 0) continue;
+      const exact = (times[party] / duration) * BAR;
+      // Whoever was there for long enough to be asked about is seen.
+      const least = row.parties[party].colour === "--irq" ? 0 : Math.min(1, exact * 20);
+      const height = Math.min(Math.max(exact, least), bottom - row.y);
+      this.pen.fillStyle = this.colour(row.parties[party].colour);
+      this.pen.fillRect(x, bottom - height, 1, height);
+      bottom -= height;
+    }
   }
 
   /** Neighbouring pixels that look the same are one rectangle. */
@@ -220,10 +293,30 @@ class Timeline {
   }
 
   /** How high a gap stands in its lane: by the logarithm of its length. */
-  gapHeight(length) {
-    const range = Math.log(this.longest / this.shortest);
-    const share = range > 0 ? Math.log(length / this.shortest) / range : 1;
-    return 3 + Math.min(1, Math.max(0, share)) * (LANE - 7);
+  gapHeight(row, length) {
+    const [shortest, longest] = this.scales[row.kind];
+    const range = Math.log(longest / shortest);
+    const share = range > 0 ? Math.log(length / shortest) / range : 1;
+    return 3 + Math.min(1, Math.max(0, share)) * (row.lane - 7);
+  }
+
+  /** Marks in a lane stand on its ground if it has a scale, else they hang from the bar. */
+  markTop(row, height) {
+    return row.kind === "wakes" ? row.y + row.height - height : row.y + BAR + 2;
+  }
+
+  /** Lines at powers of ten, with their times. */
+  decades(row) {
+    const pen = this.pen;
+    const [shortest, longest] = this.scales[row.kind];
+    pen.textAlign = "right";
+    for (let at = shortest; at <= longest * 1.001; at *= 10) {
+      const y = row.y + row.height - this.gapHeight(row, at);
+      pen.fillStyle = this.colour("--line");
+      pen.fillRect(this.left, Math.round(y), this.plotWidth(), 1);
+      pen.fillStyle = this.colour("--faint");
+      pen.fillText(timeText(at).replace(/\.0+ /, " "), this.left - 5, y);
+    }
   }
 
   /** Gaps that touch [from, to): the first, and the one after the last. */
@@ -245,29 +338,41 @@ class Timeline {
         const at = from + x * duration;
         const found = row.greatest.within(...this.gapsWithin(row, at, at + duration));
         if (found < 0) continue;
-        const height = this.gapHeight(row.lengths[found]);
-        this.pen.fillStyle = this.colour(`--k${row.thread.kind[found] - 1}`);
+        const height = this.gapHeight(row, row.lengths[found]);
+        this.pen.fillStyle = this.colour(row.gapColour(found));
         this.pen.globalAlpha = found === last ? 0.72 : 1;
-        this.pen.fillRect(this.left + x, row.y + BAR + 2, 1, height);
+        this.pen.fillRect(this.left + x, this.markTop(row, height), 1, height);
         last = found;
       }
       this.pen.globalAlpha = 1;
+    }
+    // The latest are seen from afar.
+    for (const i of row.told ? row.told.keys() : []) {
+      const [x, height] = [this.x(row.pieces.start[i]), this.gapHeight(row, row.lengths[i])];
+      if (x - this.x(row.pieces.end[i - 1]) > 3) continue;
+      this.pen.fillStyle = this.colour(row.gapColour(i));
+      this.pen.fillRect(x - 1.5, this.markTop(row, height), 3, height);
     }
     if (number === this.row && this.gap > 0) this.focusMark(row, this.gap);
   }
 
   mark(row, i) {
     const [x0, x1] = [this.x(row.pieces.end[i - 1]), this.x(row.pieces.start[i])];
-    this.pen.fillStyle = this.colour(`--k${row.thread.kind[i] - 1}`);
+    this.pen.fillStyle = this.colour(row.gapColour(i));
     const width = Math.max(1.6, x1 - x0);
+    const height = this.gapHeight(row, row.lengths[i]);
     // What is wide is calm, what is narrow must be seen.
     this.pen.globalAlpha = width > 6 ? 0.72 : 1;
-    this.pen.fillRect(x0, row.y + BAR + 2, width, this.gapHeight(row.lengths[i]));
+    this.pen.fillRect(x0, this.markTop(row, height), width, height);
     this.pen.globalAlpha = 1;
     if (x1 - x0 < 2) return;
     this.pen.globalAlpha = 0.22;
     this.pen.fillRect(x0, row.y, x1 - x0, BAR);
     this.pen.globalAlpha = 1;
+    for (const [from, to, colour] of row.segments ? row.segments(i) : []) {
+      this.pen.fillStyle = this.colour(colour);
+      this.pen.fillRect(this.x(from), row.y, Math.max(0, this.x(to) - this.x(from)), BAR);
+    }
   }
 
   /** A frame around the gap that has the keyboard's attention. */
@@ -275,7 +380,7 @@ class Timeline {
     const [x0, x1] = [this.x(row.pieces.end[i - 1]), this.x(row.pieces.start[i])];
     this.pen.strokeStyle = this.colour("--accent");
     this.pen.lineWidth = 2;
-    this.pen.strokeRect(x0 - 3, row.y - 3, Math.max(2, x1 - x0) + 6, BAR + LANE + 3);
+    this.pen.strokeRect(x0 - 3, row.y - 3, Math.max(2, x1 - x0) + 6, BAR + row.lane + 3);
   }
 
   eventsOf(row) {
@@ -286,15 +391,7 @@ class Timeline {
     const y = row.y + BAR + 2;
     const first = Math.max(0, firstAbove(start, n, from) - 8);
     const next = firstAbove(start, n, to);
-    if (next - first > this.plotWidth() * 2) {
-      const duration = (to - from) / this.plotWidth();
-      pen.fillStyle = this.colour("--faint");
-      for (let x = 0; x < this.plotWidth(); x++) {
-        const at = firstAbove(start, n, from + x * duration);
-        if (at < n && start[at] <= from + (x + 1) * duration) pen.fillRect(this.left + x, y, 1, EVENTS - 4);
-      }
-      return;
-    }
+    if (next - first > this.plotWidth() * 2) return this.eventDensity(row, y);
     let free = -Infinity;
     for (let i = first; i < next; i++) {
       const [x0, x1] = [this.x(start[i]), this.x(end[i])];
@@ -308,6 +405,26 @@ class Timeline {
         free = x1;
       }
     }
+  }
+
+  /** How many events each pixel has, as heights: most where there are most. */
+  eventDensity(row, y) {
+    const { start } = row.events;
+    const [from, to] = this.view;
+    const duration = (to - from) / this.plotWidth();
+    const counts = [];
+    let before = firstAbove(start, start.length, from);
+    for (let x = 1; x <= this.plotWidth(); x++) {
+      const at = firstAbove(start, start.length, from + x * duration);
+      counts.push(at - before);
+      before = at;
+    }
+    const most = counts.reduce((a, b) => Math.max(a, b), 1);
+    this.pen.fillStyle = this.colour("--faint");
+    counts.forEach((count, x) => {
+      const height = (count / most) * (EVENTS - 3);
+      this.pen.fillRect(this.left + x, y + EVENTS - 3 - height, 1, height);
+    });
   }
 
   /** Where the view lies in the run. */
@@ -324,9 +441,27 @@ class Timeline {
   }
 }
 
+/** The least and the greatest length of the rows of a kind. */
+function scaleOf(rows, kind) {
+  let [shortest, longest] = [Infinity, 1];
+  for (const row of rows) {
+    if (row.kind !== kind) continue;
+    for (const length of row.lengths) {
+      if (length > longest) longest = length;
+      if (length > 0 && length < shortest) shortest = length;
+    }
+  }
+  return [Math.min(shortest, longest), longest];
+}
+
+/** The powers of ten around a scale. */
+function decadesOf([shortest, longest]) {
+  return [10 ** Math.floor(Math.log10(shortest)), 10 ** Math.ceil(Math.log10(longest) - 1e-9)];
+}
+
 /** Colours of kernel events by their codes, in the order of `KernelEventKind`. */
 const EVENT_COLOURS = [
-  "--k2", "--k2", "--k6", "--k4", "--k4", "--k5", "--k5", "--k3", "--k3", "--k3", "--k3", "--k3", "--k7", "--k11", "--bad",
+  "--k2", "--k2", "--k6", "--k4", "--k4", "--k5", "--k5", "--k3", "--k3", "--k3", "--k3", "--k3", "--k7", "--k11", "--bad", "--accent",
 ];
 
 /** The least of 1, 2, 5, 10, ... that is not below `value`. */

@@ -7,6 +7,7 @@ use super::page::{Content, EDGE, LONGEST_LABEL, opacity};
 use super::row::{Cover, Gap};
 use super::{Rows, TraceOptions};
 use crate::clean::{for_xml, shortened};
+use crate::parties::Colour;
 use crate::units::rounded;
 
 /// Tenths of a pixel that a small letter takes on average: many entries stand in one line.
@@ -33,7 +34,12 @@ pub(super) fn thread_class(thread: u32) -> String {
 }
 
 /// The legend from `y` downwards, `width` pixels wide at most; its text and its lower edge.
-pub(super) fn draw(options: &TraceOptions, content: &Content, width: u32, y: u32) -> (String, u32) {
+pub(super) fn draw(
+    options: &TraceOptions,
+    content: &Content<'_>,
+    width: u32,
+    y: u32,
+) -> (String, u32) {
     let mut entries = Vec::new();
     let (light_class, row) = match options.rows {
         Rows::Threads => {
@@ -44,13 +50,20 @@ pub(super) fn draw(options: &TraceOptions, content: &Content, width: u32, y: u32
             ("hg-run".to_owned(), "thread")
         }
         Rows::Cpus => {
-            entries.extend(content.gaps.iter().map(|(thread, gap)| Entry {
-                sign: thread_swatch(*thread),
-                text: thread_text(options, *thread, gap.as_ref()),
-            }));
+            let drawn = |thread: &u32| !shared(options, content).any(|id| id == *thread);
+            entries.extend(content.gaps.iter().filter(|(thread, _)| drawn(thread)).map(
+                |(thread, gap)| Entry {
+                    sign: thread_swatch(*thread),
+                    text: thread_text(options, *thread, gap.as_ref()),
+                },
+            ));
             (thread_class(THREAD_COLOURS - 1), "CPU")
         }
     };
+    entries.extend(content.parties.all.iter().map(|party| Entry {
+        sign: swatch(&party_class(party.colour), Cover::Whole),
+        text: format!("{}, {}", shortened(&party.name, LONGEST_LABEL), rounded(party.ns)),
+    }));
     entries.push(Entry {
         sign: swatch(&light_class, Cover::Interrupted),
         text: "fainter: gaps shorter than a pixel".to_owned(),
@@ -63,6 +76,24 @@ pub(super) fn draw(options: &TraceOptions, content: &Content, width: u32, y: u32
         entries.push(Entry { sign: String::new(), text: "some rows are not shown".to_owned() });
     }
     placed(&entries, width, y)
+}
+
+/// The threads that the colours of those who had CPUs explain.
+fn shared<'a>(
+    options: &'a TraceOptions,
+    content: &'a Content<'_>,
+) -> impl Iterator<Item = u32> + 'a {
+    let there = !content.shares.is_empty();
+    options.tids.values().copied().filter(move |_| there)
+}
+
+/// The class that gives a party its colour.
+pub(super) fn party_class(colour: Colour) -> String {
+    match colour {
+        Colour::Thread(number) => thread_class(number),
+        Colour::Rest => "hg-rest".to_owned(),
+        Colour::Interrupts => "hg-irq".to_owned(),
+    }
 }
 
 fn swatch(class: &str, cover: Cover) -> String {

@@ -16,22 +16,26 @@ mod log_axis;
 mod options;
 mod page;
 mod row;
+mod shares;
 mod view;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use hourglass_infer::who_ran::{Occupant, Slice};
 use hourglass_model::paper::{Drawing, TraceFigure};
 use hourglass_model::{Evidence, Interval, Onset};
 use hourglass_time::Span;
 use thiserror::Error;
 
+use crate::parties::Parties;
 pub use acceptance::acceptance;
 pub use bars::bars;
 pub use costs::costs;
 pub use curves::curves;
 pub use options::{Rows, TraceOptions};
 use row::{LongestGap, Row};
+use shares::Shares;
 use view::View;
 
 /// Widths that a picture can have, in pixels.
@@ -122,6 +126,10 @@ pub struct TracePicture<'a> {
     rows: BTreeMap<u32, Row>,
     /// For the legend, where the rows are CPUs.
     gaps: BTreeMap<u32, LongestGap>,
+    /// CPUs of which it is known who had them.
+    shares: BTreeMap<u32, Shares>,
+    /// For how long whom: within the range.
+    times: BTreeMap<Occupant, u64>,
     /// Some rows found no place.
     crowded: bool,
 }
@@ -153,6 +161,8 @@ impl<'a> TracePicture<'a> {
             frame,
             rows,
             gaps: BTreeMap::new(),
+            shares: BTreeMap::new(),
+            times: BTreeMap::new(),
             crowded: options.threads.len() > MOST_ROWS,
         })
     }
@@ -176,6 +186,22 @@ impl<'a> TracePicture<'a> {
         }
     }
 
+    /// Takes who had a CPU for a while, of each CPU in order of time. With these the picture has a row for
+    /// each such CPU, whatever its other rows are.
+    pub fn push_slice(&mut self, slice: &Slice) {
+        let ns = slice.within_ns(self.view.from_ns, self.view.to_ns);
+        if ns == 0 {
+            return;
+        }
+        if has_place(&self.shares, slice.cpu) {
+            let sum = self.times.entry(slice.who).or_default();
+            *sum = sum.saturating_add(ns);
+            self.shares.entry(slice.cpu).or_default().push(&self.view, slice);
+        } else {
+            self.crowded = true;
+        }
+    }
+
     /// Writes the picture.
     ///
     /// # Errors
@@ -186,8 +212,13 @@ impl<'a> TracePicture<'a> {
             let (pieces, longest) = row.finish(&view);
             page::DrawnRow { key, pieces, longest }
         });
+        let parties = Parties::new(&self.times, &self.options.called());
+        let shares = self.shares.into_iter();
+        let shares = shares.map(|(cpu, row)| (cpu, row.finish(&view, |who| parties.place(who))));
         let content = page::Content {
             view,
+            shares: shares.collect(),
+            parties: &parties,
             rows: rows.collect(),
             gaps: self.gaps.into_iter().map(|(t, g)| (t, g.get())).collect(),
             crowded: self.crowded,

@@ -1,6 +1,11 @@
 //! What a picture of a trace shows, and how large.
 
+use std::collections::BTreeMap;
+
+use hourglass_model::kernel::KernelNames;
 use hourglass_time::Span;
+
+use crate::parties::Called;
 
 /// Pixels of width that a picture has unless it is told otherwise: fits a page and a screen.
 const USUAL_WIDTH: u32 = 960;
@@ -31,6 +36,10 @@ pub struct TraceOptions {
     /// Number and workload of each thread, for the labels. A thread named here has its row even
     /// if it never ran in the range shown.
     pub threads: Vec<(u32, String)>,
+    /// The kernel's numbers of those threads that were traced, and theirs in the run.
+    pub tids: BTreeMap<u32, u32>,
+    /// What the kernel calls other threads.
+    pub names: KernelNames,
 }
 
 impl TraceOptions {
@@ -45,7 +54,15 @@ impl TraceOptions {
             title: String::new(),
             rows: Rows::default(),
             threads: Vec::new(),
+            tids: BTreeMap::new(),
+            names: KernelNames::default(),
         }
+    }
+
+    /// What those who had the CPUs are called.
+    pub(super) fn called(&self) -> Called<'_> {
+        let label = |(tid, id): (&u32, &u32)| (*tid, (*id, self.label_of(*id).to_owned()));
+        Called { measured: self.tids.iter().map(label).collect(), names: &self.names }
     }
 
     /// What `threads` says about a thread; nothing if it does not name it.

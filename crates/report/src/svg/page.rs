@@ -9,8 +9,9 @@ use super::axis::axis;
 use super::legend::{self, thread_class};
 use super::row::{Cover, Gap, Piece};
 use super::view::View;
-use super::{Rows, TraceOptions, hatch};
+use super::{Rows, TraceOptions, hatch, shares};
 use crate::clean::{for_xml, shortened};
+use crate::parties::Parties;
 use crate::units::rounded;
 
 /// Colours, and how they change in the dark.
@@ -62,9 +63,12 @@ pub(super) struct DrawnRow {
 }
 
 /// All that a trace contributes to a picture.
-pub(super) struct Content {
+pub(super) struct Content<'a> {
     pub(super) view: View,
     pub(super) rows: Vec<DrawnRow>,
+    /// CPUs of which it is known who had them.
+    pub(super) shares: BTreeMap<u32, Vec<shares::Piece>>,
+    pub(super) parties: &'a Parties,
     /// The longest gap of each thread, where rows are CPUs.
     pub(super) gaps: Vec<(u32, Option<Gap>)>,
     pub(super) crowded: bool,
@@ -123,15 +127,37 @@ impl Heights {
 }
 
 /// The whole picture.
-pub(super) fn draw(options: &TraceOptions, frame: &Frame, content: &Content) -> String {
-    let heights = Heights::of(content.rows.len());
+pub(super) fn draw(options: &TraceOptions, frame: &Frame, content: &Content<'_>) -> String {
+    // Where the rows are CPUs, shares stand in their rows; else they follow them.
+    let own =
+        |cpu: &u32| options.rows == Rows::Threads || content.rows.iter().all(|row| row.key != *cpu);
+    let added: Vec<u32> = content.shares.keys().copied().filter(own).collect();
+    let rows = content.rows.len() + added.len();
+    let heights = Heights::of(rows);
     let top = if options.title.is_empty() { EDGE } else { 44 };
-    let bottom = top + heights.pitch * content.rows.len() as u32;
+    let bottom = top + heights.pitch * rows as u32;
     let mut canvas = Canvas { out: String::new(), options, frame, view: &content.view, heights };
     canvas.grid(top, bottom);
     let pieces = content.rows.iter().map(|row| row.pieces.len()).sum();
-    for (n, row) in content.rows.iter().enumerate() {
-        canvas.row(row, top + heights.pitch * n as u32, pieces);
+    let mut y = top;
+    for row in &content.rows {
+        let shared = content.shares.get(&row.key).filter(|_| options.rows == Rows::Cpus);
+        match shared {
+            Some(shared) => {
+                canvas.row_label(row.key, y);
+                canvas.shares(shared, content.parties, y);
+                row.longest.iter().for_each(|gap| canvas.longest_gap(row.key, gap, y));
+            }
+            None => canvas.row(row, y, pieces),
+        }
+        y += heights.pitch;
+    }
+    for cpu in added {
+        canvas.label_lines(&format!("CPU {cpu}"), "who had it", y);
+        if let Some(shared) = content.shares.get(&cpu) {
+            canvas.shares(shared, content.parties, y);
+        }
+        y += heights.pitch;
     }
     let (legend, end) = legend::draw(options, content, frame.width, bottom + 62);
     canvas.out.push_str(&legend);
@@ -159,7 +185,7 @@ macro_rules! put {
 }
 
 impl Canvas<'_> {
-    fn head(&mut self, content: &Content, height: u32) {
+    fn head(&mut self, content: &Content<'_>, height: u32) {
         let title = match self.options.title.as_str() {
             "" => "Execution trace",
             title => title,
@@ -175,7 +201,7 @@ impl Canvas<'_> {
     }
 
     /// The picture in words.
-    fn description(&self, content: &Content) -> String {
+    fn description(&self, content: &Content<'_>) -> String {
         let (from, to) = (self.options.from, self.options.to);
         let count = content.rows.len();
         let what = match self.options.rows {
@@ -226,13 +252,7 @@ impl Canvas<'_> {
 
     fn row(&mut self, row: &DrawnRow, y: u32, all_pieces: usize) {
         self.row_label(row.key, y);
-        put!(
-            self,
-            "<rect class=\"hg-base\" x=\"{}\" y=\"{y}\" width=\"{}\" height=\"{}\"/>\n",
-            self.frame.left,
-            self.frame.plot_width,
-            self.heights.bar
-        );
+        self.ground(y);
         let mut groups: BTreeMap<(u32, Cover), Vec<&Piece>> = BTreeMap::new();
         for piece in &row.pieces {
             let colour = match self.options.rows {
@@ -267,21 +287,69 @@ impl Canvas<'_> {
         }
     }
 
+    fn ground(&mut self, y: u32) {
+        put!(
+            self,
+            "<rect class=\"hg-base\" x=\"{}\" y=\"{y}\" width=\"{}\" height=\"{}\"/>\n",
+            self.frame.left,
+            self.frame.plot_width,
+            self.heights.bar
+        );
+    }
+
+    /// Who had a CPU, one path for each party.
+    fn shares(&mut self, pieces: &[shares::Piece], parties: &Parties, y: u32) {
+        self.ground(y);
+        let left = f64::from(self.frame.left);
+        let (bar, bottom) = (f64::from(self.heights.bar), f64::from(y + self.heights.bar));
+        for (place, party) in parties.all.iter().enumerate() {
+            let mut path = String::new();
+            for piece in pieces.iter().filter(|piece| piece.party == place) {
+                let (x, width) = (left + piece.from, (piece.to - piece.from).max(LEAST_WIDTH));
+                let (low, height) = (bottom - piece.low * bar, (piece.high - piece.low) * bar);
+                // Text into a string does not fail.
+                let _ = write!(
+                    path,
+                    "M{} {}h{}v-{}h-{}z",
+                    pixels(x),
+                    pixels(low),
+                    pixels(width),
+                    pixels(height),
+                    pixels(width)
+                );
+            }
+            if !path.is_empty() {
+                let (class, name) = (legend::party_class(party.colour), for_xml(&party.name));
+                put!(
+                    self,
+                    "<path class=\"{class}\" fill=\"currentColor\" d=\"{path}\"><title>{name}</title></path>\n"
+                );
+            }
+        }
+    }
+
     fn row_label(&mut self, key: u32, y: u32) {
-        let room = (self.frame.left.saturating_sub(EDGE + LABEL_GAP) / CHARACTER) as usize;
         let label = match self.options.rows {
             Rows::Threads => self.options.label_of(key).to_owned(),
             Rows::Cpus => String::new(),
         };
-        let middle = y + self.heights.bar / 2 + 4;
-        let name = self.name(key);
-        if label.is_empty() {
-            self.label_line("hg-ink hg-strong", middle, &name, room);
-        } else if self.heights.high {
-            self.label_line("hg-ink hg-strong", middle - 6, &name, room);
-            self.label_line("hg-faint", middle + 9, &label, room);
+        if label.is_empty() || self.heights.high {
+            self.label_lines(&self.name(key), &label, y);
         } else {
-            self.label_line("hg-ink", middle, &row_text(key, &label), room);
+            self.label_lines(&row_text(key, &label), "", y);
+        }
+    }
+
+    /// A name, and what there is to say of it, in the room of one row.
+    fn label_lines(&mut self, name: &str, label: &str, y: u32) {
+        let room = (self.frame.left.saturating_sub(EDGE + LABEL_GAP) / CHARACTER) as usize;
+        let middle = y + self.heights.bar / 2 + 4;
+        if label.is_empty() || !self.heights.high {
+            let class = if self.heights.high { "hg-ink hg-strong" } else { "hg-ink" };
+            self.label_line(class, middle, name, room);
+        } else {
+            self.label_line("hg-ink hg-strong", middle - 6, name, room);
+            self.label_line("hg-faint", middle + 9, label, room);
         }
     }
 

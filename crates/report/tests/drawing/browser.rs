@@ -6,7 +6,9 @@ use std::process::{Command, Output};
 
 use hourglass_skip::{Need, skip};
 
-use crate::shown::{HOSTILE, Made, full, latency_run, made, thread, trace};
+use crate::shown::{
+    HOSTILE, Made, competed, full, latency_run, made, thread, timed_latency_run, trace,
+};
 use hourglass_report::html;
 use hourglass_report::{LatencyCounts, Run};
 
@@ -122,10 +124,18 @@ fn pages_at_the_edges() {
         ("huge times", made(single(), huge)),
         ("64 threads", made(many, trace(20_000, 64, 5))),
         ("latency only", latency_run(3, 11)),
+        ("latency with times", timed_latency_run()),
+        ("a competitor", competed()),
     ];
     for (name, run) in cases {
         println!("{name}");
-        checked(&browser, &run.run(), name);
+        let (text, _) = checked(&browser, &run.run(), name);
+        let wanted = match name {
+            "latency with times" => "pass and says it: thread 0: wake-up of thread 0; late",
+            "a competitor" => "pass a CPU tells who had it",
+            _ => "",
+        };
+        assert!(text.contains(wanted), "{wanted}: {text}");
     }
 }
 
@@ -135,7 +145,7 @@ fn histograms_at_the_edges() {
     let Some(browser) = browser() else { return };
     for counts in [vec![], vec![(0, 1)], vec![(0, u64::MAX), (u64::MAX, u64::MAX)]] {
         let mut run = latency_run(1, 1);
-        run.latencies = vec![LatencyCounts { thread: 0, counts }];
+        run.latencies = vec![LatencyCounts { thread: 0, counts, ..LatencyCounts::default() }];
         checked(&browser, &run.run(), "edge");
     }
 }

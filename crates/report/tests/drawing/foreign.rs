@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::shown::{HOSTILE, full, latency_run, made, thread, trace};
+use crate::shown::{HOSTILE, competed, full, latency_run, made, thread, trace};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
@@ -198,6 +198,26 @@ fn perfetto_has_every_interval_gap_and_event() {
     let kernel = slices(&trace, track_named(&trace, "CPU 0, kernel"));
     assert!(kernel.iter().any(|slice| slice.2 == "local timer interrupt" && slice.1 > slice.0));
     assert!(kernel.iter().any(|slice| slice.2 == "switch from idle to kworker/0:1 (12)"));
+}
+
+/// Everybody who had a CPU is a slice with a name, which interrupts do not cut; they are on a track of their own.
+#[test]
+fn perfetto_has_who_ran() {
+    let run = competed();
+    let trace = decoded(&run);
+    let at = |ms: u64| run.document.manifest.epoch.monotonic_ns + ms * 1_000_000;
+    let ran = slices(&trace, track_named(&trace, "CPU 0, who had it"));
+    let (ours, theirs) = ("thread 0: CPU".to_owned(), "spinner (812)".to_owned());
+    let interrupt = 20_000;
+    let wanted = [
+        (at(0) + interrupt, at(4), ours.clone()),
+        (at(4) + interrupt, at(6), theirs),
+        (at(6) + interrupt, at(14), ours),
+    ];
+    assert_eq!(ran[..3], wanted);
+    assert_eq!(ran.len(), 201);
+    let kernel = slices(&trace, track_named(&trace, "CPU 0, kernel"));
+    assert_eq!(kernel.iter().filter(|slice| slice.2 == "local timer interrupt").count(), 1_000);
 }
 
 #[test]

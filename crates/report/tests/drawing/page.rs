@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::shown::{HOSTILE, full, latency_run, made, thread};
+use crate::shown::{HOSTILE, competed, full, latency_run, made, thread, timed_latency_run};
 use hourglass_report::html;
 use proptest::prelude::*;
 
@@ -60,8 +60,45 @@ fn a_page_says_what_there_is_to_say() {
     let (hypervisor, tick) = (table.find("below the kernel"), table.find("timer tick"));
     assert!(hypervisor.unwrap() < tick.unwrap());
     let latency = html::page(&latency_run(2, 1).run(), "");
-    assert!(latency.contains("beyond the axis") && latency.contains("max 335 us"));
+    assert!(latency.contains("max 335 us") && latency.contains(">100 us</text>"));
     assert!(latency.contains("has no trace") && latency.contains(">wake-ups</text>"));
+}
+
+/// Who took the CPU is on the page by name: 2 ms in 10, less the interrupts.
+#[test]
+fn a_page_says_who_had_the_cpus() {
+    let page = html::page(&competed().run(), "");
+    let legend = page.split_once("id=\"ran-legend\"").unwrap().1.split_once("</div>").unwrap().0;
+    let said = |name: &str, time: &str| {
+        let wanted = format!("</span>{name} <span class=\"faint\">{time}</span>");
+        assert!(legend.contains(&wanted), "{wanted}: {legend}");
+    };
+    said("thread 0: CPU", "784 ms, 78.4 %");
+    said("spinner", "196 ms, 19.6 %");
+    said("interrupts", "20.0 ms, 2.0 %");
+    assert!(page.contains("\"name\":\"spinner (812)\""));
+    // Without the kernel's record nothing is claimed.
+    let mut run = competed();
+    run.document.manifest.kernel = None;
+    assert!(!html::page(&run.run(), "").contains("ran-legend"));
+}
+
+#[test]
+fn a_latency_page_says_when_it_was_and_where_the_time_went() {
+    let page = html::page(&timed_latency_run().run(), "");
+    assert!(!page.contains("has no trace"));
+    let table = page.split_once("id=\"latest-h\"").unwrap().1.split_once("</section>").unwrap().0;
+    for wanted in [
+        "<td class=\"n\">2.00 ms</td><td class=\"n\">0.502000000</td>",
+        "<td class=\"n\">1687",
+        "ran meanwhile: spinner (812) 1.60 ms",
+        "data-end=\"502000000\"",
+    ] {
+        assert!(table.contains(wanted), "{wanted}: {table}");
+    }
+    let mut run = timed_latency_run();
+    run.latest.iter_mut().for_each(|one| one.stages = None);
+    assert!(html::page(&run.run(), "").contains("measure with --trace"));
 }
 
 /// Markup of ours outside of scripts and styles; texts of a folder are not among it.

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::shown::competed;
+use hourglass_infer::who_ran::slices;
 use hourglass_model::{Interval, Onset};
-use hourglass_report::svg::{Rows, SvgError, TraceOptions, render};
+use hourglass_report::svg::{Rows, SvgError, TraceOptions, TracePicture, render};
 use hourglass_time::Span;
 use proptest::prelude::*;
 
@@ -65,6 +67,37 @@ fn a_small_picture() {
     ];
     let text = picture(&trace, &options);
     assert_eq!(text, include_str!("../data/trace.svg"), "\n{text}");
+}
+
+/// The competitor is in the picture by name, whatever the rows are; where a pixel holds both, each has its share.
+#[test]
+fn who_had_the_cpu_is_drawn() {
+    let run = competed();
+    let drawn = |rows, to| {
+        let mut options = TraceOptions::new(Span::ZERO, Span::from_millis(to));
+        options.rows = rows;
+        options.threads = vec![(0, "CPU".to_owned())];
+        options.tids = BTreeMap::from([(70, 0)]);
+        options.names = run.names.clone();
+        let mut picture = TracePicture::new(&options).unwrap();
+        run.intervals.iter().for_each(|interval| picture.push(interval));
+        slices(&run.events, 1_000_000_000).iter().for_each(|slice| picture.push_slice(slice));
+        let mut out = Vec::new();
+        picture.finish(&mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert_well_formed(&text);
+        text
+    };
+    for rows in [Rows::Threads, Rows::Cpus] {
+        for to in [1_000, 30] {
+            let text = drawn(rows, to);
+            assert!(text.contains("<title>spinner</title>"), "{text}");
+            assert!(text.contains(">CPU 0<") && text.contains("<title>interrupts</title>"));
+            assert!(text.len() < 200_000, "{}", text.len());
+        }
+        assert!(drawn(rows, 1_000).contains(">spinner, 196 ms<"));
+        assert_eq!(drawn(rows, 1_000).contains(">thread 0<"), rows == Rows::Threads);
+    }
 }
 
 #[test]

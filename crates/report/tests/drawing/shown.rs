@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use hourglass_infer::cause::{
     AttributedGap, Basis, Composition, Ran, Share, Sign, Signs, Successor,
 };
+use hourglass_infer::wakeup::{LateWakeUp, TimedWakeUp, WakeUp};
 use hourglass_model::document::{
     CauseReport, GapReport, Gate, LatencyReport, RUN_SCHEMA, RunDocument, RunResult, ThreadReport,
     Warning,
 };
 use hourglass_model::host::Host;
-use hourglass_model::kernel::KernelNames;
+use hourglass_model::kernel::{KernelCpu, KernelFacts, KernelNames};
 use hourglass_model::manifest::{
     CalibrationFacts, ClockFacts, Epoch, MANIFEST_SCHEMA, Manifest, MemoryFacts,
 };
@@ -27,6 +28,8 @@ pub(crate) struct Made {
     pub(crate) intervals: Vec<Interval>,
     pub(crate) causes: Vec<AttributedGap>,
     pub(crate) latencies: Vec<LatencyCounts>,
+    pub(crate) wake_ups: BTreeMap<u32, Vec<TimedWakeUp>>,
+    pub(crate) latest: Vec<LateWakeUp>,
     pub(crate) events: Vec<KernelEvent>,
     pub(crate) names: KernelNames,
 }
@@ -38,6 +41,8 @@ impl Made {
             intervals: &self.intervals,
             causes: &self.causes,
             latencies: &self.latencies,
+            wake_ups: &self.wake_ups,
+            latest: &self.latest,
             events: &self.events,
             names: &self.names,
         }
@@ -116,6 +121,8 @@ pub(crate) fn made(threads: Vec<ThreadReport>, intervals: Vec<Interval>) -> Made
         intervals,
         causes: Vec::new(),
         latencies: Vec::new(),
+        wake_ups: BTreeMap::new(),
+        latest: Vec::new(),
         events: Vec::new(),
         names: KernelNames::default(),
     }
@@ -317,9 +324,94 @@ pub(crate) fn latency_run(threads: u32, seed: u64) -> Made {
             lost: 0,
         });
         reports.push(report);
-        latencies.push(LatencyCounts { thread: id, counts: counts.into_iter().collect() });
+        latencies.push(LatencyCounts {
+            thread: id,
+            counts: counts.into_iter().collect(),
+            ..LatencyCounts::default()
+        });
     }
     let mut made = made(reports, Vec::new());
     made.latencies = latencies;
+    made
+}
+
+/// A thread of the run (70 to the kernel) on CPU 0 for a second, of which `spinner` takes 2 ms in every 10, and each
+/// millisecond begins with an interrupt of 20 us. The kernel told all of it.
+pub(crate) fn competed() -> Made {
+    const MS: i64 = 1_000_000;
+    let mut events = Vec::new();
+    let mut intervals = Vec::new();
+    for ms in 0..1_000 {
+        let mut add = |ns, kind, a, b| {
+            events.push(KernelEvent { ns, ticks: 0, value: 0, cpu: 0, a, b, kind });
+        };
+        match ms % 10 {
+            4 => add(ms * MS, KernelEventKind::Switch, 70, 812),
+            6 => add(ms * MS, KernelEventKind::Switch, 812, 70),
+            _ => {}
+        }
+        add(ms * MS, KernelEventKind::VectorEntry, 0, 236);
+        add(ms * MS + 20_000, KernelEventKind::VectorExit, 0, 236);
+        if ms % 10 == 4 || ms % 10 == 5 {
+            continue;
+        }
+        let onset = if ms == 0 { Onset::Start } else { Onset::Gap };
+        let (start_ns, end_ns) = (ms * MS + 21_000, (ms + 1) * MS - 1_000);
+        intervals.push(Interval {
+            thread: 0,
+            cpu: 0,
+            start_ns,
+            end_ns,
+            start_ticks: start_ns.unsigned_abs(),
+            end_ticks: end_ns.unsigned_abs(),
+            onset,
+            evidence: Evidence::NONE,
+        });
+    }
+    let mut report = thread(0, "CPU");
+    report.tid = Some(70);
+    let mut made = made(vec![report], intervals);
+    made.document.manifest.elapsed_ns = 1_000_000_000;
+    made.events = events;
+    made.names.threads =
+        BTreeMap::from([(70, "hourglass".to_owned()), (812, "spinner".to_owned())]);
+    made.document.manifest.kernel = Some(KernelFacts {
+        cpus: vec![KernelCpu { cpu: 0, ..KernelCpu::default() }],
+        names: made.names.clone(),
+        ..KernelFacts::default()
+    });
+    made
+}
+
+/// A latency test of a second with wake-ups each millisecond; that at 0.5 s was 2 ms late, and `spinner` had the
+/// CPU for most of it.
+pub(crate) fn timed_latency_run() -> Made {
+    let mut made = latency_run(1, 7);
+    let all = (1..1_000_i64).map(|n| TimedWakeUp {
+        woke_ns: n * 1_000_000 + if n == 500 { 2_000_000 } else { 6_000 },
+        late_ns: if n == 500 { 2_000_000 } else { 4_000 + n.unsigned_abs() % 9 * 1_000 },
+    });
+    let mut all: Vec<TimedWakeUp> = all.collect();
+    // Those that were slept over.
+    all.retain(|one| !(500_006_001..502_000_000).contains(&one.woke_ns));
+    made.wake_ups = BTreeMap::from([(0, all)]);
+    let stages = WakeUp {
+        tid: 70,
+        expiry_ns: 500_000_000,
+        interrupt_ns: 500_300_000,
+        handler_ns: 500_302_000,
+        waking_ns: 500_303_000,
+        switch_ns: 501_990_000,
+        cpu: 0,
+        user_ns: 502_000_000,
+    };
+    let ran = Ran::of([Share { who: Successor::Kernel(812), ns: 1_600_000 }]);
+    let late =
+        |woke_ns, late_ns, stages, ran| LateWakeUp { thread: 0, woke_ns, late_ns, stages, ran };
+    made.latest = vec![
+        late(502_000_000, 2_000_000, Some(stages), ran),
+        late(8_006_000, 12_000, None, Ran::default()),
+    ];
+    made.names.threads.insert(812, "spinner".to_owned());
     made
 }

@@ -1,0 +1,171 @@
+//! Wake-ups of latency tests: when each was, and the stages of the latest ones.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use hourglass_infer::wakeup::{LateWakeUp, TimedWakeUp};
+use serde_json::{Value, json};
+
+use super::causes::seconds;
+use super::columns::Column;
+use super::table::{Cell, Kind, Table, count, grouped, text};
+use crate::clean::for_terminal;
+use crate::run::{Run, label, who_ran};
+use crate::units::{Scale, rounded};
+
+/// Wake-ups that a page has at most.
+const MOST_WAKE_UPS: usize = 400_000;
+
+/// Stages in words, with the style sheet's colours.
+const STAGES: [(&str, &str); 5] = [
+    ("to the interrupt", "k13"),
+    ("to the handler", "k3"),
+    ("to the waking", "k5"),
+    ("to the switch", "k1"),
+    ("to the thread", "k10"),
+];
+
+/// The wake-ups for the script, of each thread the time since the one before, and the lateness; and the latest.
+pub(super) fn json(run: &Run<'_>) -> Value {
+    let shortest = least_kept_ns(run.wake_ups);
+    let threads = run.document.result.threads.iter();
+    let wakes = threads.filter_map(|thread| {
+        let all = run.wake_ups.get(&thread.id)?;
+        let (mut before, mut late) = (Column::default(), Column::default());
+        let (mut last_ns, mut records) = (0, 0_u64);
+        for one in all.iter().filter(|one| one.late_ns >= shortest) {
+            before.signed(one.woke_ns.saturating_sub(last_ns));
+            late.unsigned(one.late_ns);
+            (last_ns, records) = (one.woke_ns, records + 1);
+        }
+        Some(json!({
+            "id": thread.id,
+            "label": for_terminal(label(thread)),
+            "policy": for_terminal(&thread.policy),
+            "records": records,
+            "all": thread.latency.map_or(records, |latency| latency.count),
+            "before": before.text(),
+            "late": late.text(),
+        }))
+    });
+    let latest = run.latest.iter().map(|one| {
+        json!({
+            "thread": one.thread,
+            "woke": one.woke_ns,
+            "late": one.late_ns,
+            "stages": one.stages.map(|up| {
+                [up.expiry_ns, up.interrupt_ns, up.handler_ns, up.waking_ns, up.switch_ns, up.user_ns]
+            }),
+            "ran": for_terminal(&who_ran(&one.ran, run.names)),
+        })
+    });
+    json!({
+        "threads": wakes.collect::<Vec<_>>(),
+        "latest": latest.collect::<Vec<_>>(),
+        "stages": STAGES.map(|(name, class)| json!([name, format!("--{class}")])),
+    })
+}
+
+/// The least lateness that is kept, so that no more than [`MOST_WAKE_UPS`] are.
+fn least_kept_ns(all: &BTreeMap<u32, Vec<TimedWakeUp>>) -> u64 {
+    let mut late: Vec<u64> = all.values().flatten().map(|one| one.late_ns).collect();
+    let excess = late.len().saturating_sub(MOST_WAKE_UPS);
+    if excess == 0 {
+        return 0;
+    }
+    let (_, latest_dropped, _) = late.select_nth_unstable(excess - 1);
+    latest_dropped.saturating_add(1)
+}
+
+/// Writes the table of the latest wake-ups; nothing where their times are not known.
+pub(super) fn latest(out: &mut String, run: &Run<'_>) {
+    if run.latest.is_empty() {
+        return;
+    }
+    let staged = run.latest.iter().any(|one| one.stages.is_some());
+    let mut columns =
+        vec![("late", Kind::Number), ("at, s", Kind::Number), ("thread", Kind::Number)];
+    let stages = run
+        .latest
+        .iter()
+        .filter_map(|one| one.stages)
+        .flat_map(|up| up.stages_ns().into_iter().take(STAGES.len()).map(i64::unsigned_abs));
+    let scale = Scale::for_block(stages);
+    if staged {
+        columns.push(("CPU", Kind::Number));
+        columns.extend(STAGES.map(|(name, _)| (name, Kind::Number)));
+        columns.push(("stages", Kind::Text));
+    }
+    columns.push(("", Kind::Text));
+    let all: u64 =
+        run.document.result.threads.iter().filter_map(|t| t.latency).map(|l| l.count).sum();
+    let mut caption = format!("{} of {}", run.latest.len(), grouped(all));
+    if staged {
+        let _ = write!(caption, "; stages from the timer's expiry, in {}", scale.name());
+    }
+    let longest = run.latest.iter().map(|one| one.late_ns).max().unwrap_or(0);
+    let mut table = Table::new(caption, &columns);
+    for one in run.latest {
+        table.row_above(row(one, staged, scale, longest), &who_ran(&one.ran, run.names));
+    }
+    out.push_str(
+        "<section aria-labelledby=\"latest-h\">\n<h2 id=\"latest-h\">Latest wake-ups</h2>\n",
+    );
+    table.write(out);
+    if staged {
+        out.push_str("<p class=\"legend\">");
+        for (name, class) in STAGES {
+            let _ = write!(out, "<span><span class=\"dot {class}\"></span>{name}</span> ");
+        }
+        out.push_str("</p>\n");
+    } else {
+        out.push_str(
+            "<p class=\"note\">Stages need the kernel's events: measure with --trace, as root.</p>\n",
+        );
+    }
+    out.push_str("</section>\n");
+}
+
+fn row(one: &LateWakeUp, staged: bool, scale: Scale, longest: u64) -> Vec<Cell> {
+    let mut row =
+        vec![text(rounded(one.late_ns)), text(seconds(one.woke_ns)), count(one.thread.into())];
+    if staged {
+        match one.stages {
+            Some(up) => {
+                let stages = up.stages_ns();
+                row.push(count(up.cpu.into()));
+                row.extend(stages.iter().take(STAGES.len()).map(|ns| {
+                    let sign = if *ns < 0 { "-" } else { "" };
+                    text(format!("{sign}{}", scale.text(ns.unsigned_abs())))
+                }));
+                row.push(Cell::Markup(bar(&stages, longest)));
+            }
+            None => row.extend((0..STAGES.len() + 2).map(|_| text(""))),
+        }
+    }
+    row.push(Cell::Markup(format!(
+        "<button type=\"button\" class=\"quiet show\" data-thread=\"{}\" data-end=\"{}\" \
+         aria-label=\"Show the wake-up that was {} late in the timeline\">show</button>",
+        one.thread,
+        one.woke_ns,
+        rounded(one.late_ns)
+    )));
+    row
+}
+
+/// The stages beside each other, each as long as it took; the whole is as wide as the latest of all.
+fn bar(stages: &[i64; 6], longest: u64) -> String {
+    let mut out = "<span class=\"bar-cell stages\">".to_owned();
+    for (ns, (_, class)) in stages.iter().zip(STAGES) {
+        let tenths = u128::from((*ns).max(0).unsigned_abs()) * 1000 / u128::from(longest.max(1));
+        let tenths = tenths.min(1000);
+        let _ = write!(
+            out,
+            "<span class=\"{class}\" style=\"width:{}.{}%\"></span>",
+            tenths / 10,
+            tenths % 10
+        );
+    }
+    out.push_str("</span>");
+    out
+}
