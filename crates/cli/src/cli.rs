@@ -25,6 +25,7 @@ use crate::commands::reserve::Reserve;
 use crate::commands::show::Show;
 use crate::commands::simulate::Simulate;
 use crate::commands::sweep::Sweep;
+use crate::commands::watch::Watch;
 use crate::peers::{self, latency, noise};
 use crate::settings::Settings;
 
@@ -64,6 +65,7 @@ Examples:
   hourglass export monday --csv monday.csv the records for other tools
   sudo hourglass latency -mSqp80 -D10      cyclictest, with percentiles
   hourglass noise -D10                     oslat, without root
+  hourglass watch --comm data-loop.0       what keeps another program waiting?
   hourglass diff monday tuesday            what got better or worse?
   hourglass clocks                         which clock can be trusted here?
   hourglass doctor                         what disturbs real-time work here?
@@ -82,6 +84,7 @@ pub(crate) enum Command {
     Run(RunWords),
     Latency(LatencyWords),
     Noise(NoiseWords),
+    Watch(Watch),
     Show(Show),
     Render(Render),
     Report(Report),
@@ -164,7 +167,7 @@ described!(NoiseWords, "`noise`.", noise::TEXTS, noise::GROUPS);
 
 /// The commands as `--help` lists them: by what they are for, each in one group.
 const GROUPS: [(&str, &[&str]); 6] = [
-    ("Measure", &["run", "latency", "noise", "cache-cost", "paper"]),
+    ("Measure", &["run", "latency", "noise", "watch", "cache-cost", "paper"]),
     ("Read results", &["show", "report", "render", "export", "diff"]),
     ("This machine", &["clocks", "doctor"]),
     ("Theory", &["check", "simulate", "predict", "sweep"]),
@@ -266,7 +269,7 @@ mod tests {
         insta::assert_snapshot!("hourglass-help", help);
     }
 
-    /// Twenty commands in one list were too many to find one in.
+    /// Twenty-one commands in one list were too many to find one in.
     #[test]
     fn every_command_is_in_one_group() {
         let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
@@ -305,6 +308,7 @@ mod tests {
     #[test]
     fn help_of_the_other_commands() {
         for name in [
+            "watch",
             "show",
             "render",
             "report",

@@ -124,6 +124,7 @@ fn other(words: &[String]) -> Result<ExitCode> {
         Command::Sweep(sweep) => commands::sweep::sweep(&sweep, settings),
         Command::Reserve(reserve) => commands::reserve::reserve(&reserve, settings),
         Command::CacheCost(asked) => commands::cache_cost::measure(&asked, settings),
+        Command::Watch(watch) => commands::watch::watch(&watch, words, settings),
         Command::Paper(paper) => commands::paper::paper(&paper, settings),
         Command::Example(asked) => commands::example::example(&asked, settings),
         Command::Completions(completions) => {
@@ -133,7 +134,8 @@ fn other(words: &[String]) -> Result<ExitCode> {
     }
 }
 
-/// Whether a command only reads files, which may be a stranger's, and computes.
+/// Whether a command only reads files, which may be a stranger's, and computes; or looks at other processes as
+/// everybody may.
 fn needs_no_privilege(command: &Command) -> bool {
     match command {
         Command::Show(_)
@@ -144,6 +146,7 @@ fn needs_no_privilege(command: &Command) -> bool {
         | Command::Check(_)
         | Command::Simulate(_)
         | Command::Sweep(_)
+        | Command::Watch(_)
         | Command::Example(_)
         | Command::Completions(_)
         | Command::Man(_) => true,

@@ -20,6 +20,7 @@ pub(crate) use hourglass_lab::infer::{CpuTimeline, who_ran};
 pub(crate) use hourglass_lab::sched::sim;
 pub(crate) use hourglass_lab::store::{LatencyError, TraceError};
 pub(crate) use hourglass_lab::task_input;
+pub(crate) use hourglass_lab::watched;
 pub(crate) use hourglass_lab::workload::spec::MOST_THREADS;
 pub(crate) use hourglass_lab::workload::{
     LiveThreads, RunSpec, SpecError, Steps, ThreadSpec, models, wake,

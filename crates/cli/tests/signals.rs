@@ -37,13 +37,14 @@ fn stderr(output: &Output) -> String {
 }
 
 /// Commands that install handlers and last for half a second and more.
-const LASTING: [&str; 6] = [
+const LASTING: [&str; 7] = [
     "run -n 1 -d 600ms -w CPU -q",
     "latency --policy other -i1000 -D 1 -q",
     "noise -D 600ms --warm-up 0 -q",
     "cache-cost --sizes 4K --trials 2 --duration 200ms --threads 2",
     "paper highpertimer --quick --table 2.2",
     "sweep -n 20 --sets 200 -q",
+    "watch 1 -d 600ms -q",
 ];
 
 /// `nohup hourglass` died of SIGHUP; a SIGINT that a shell's `&` had ignored ended the run.

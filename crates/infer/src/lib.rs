@@ -12,6 +12,7 @@
 pub mod cause;
 pub mod compare;
 mod cpu_timeline;
+pub mod delay;
 mod gap_statistics;
 mod trace_summary;
 pub mod two_runs;

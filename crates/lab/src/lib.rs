@@ -39,6 +39,7 @@ pub mod task_threads;
 mod tick;
 mod wakeups;
 mod watch;
+pub mod watched;
 pub mod workload_file;
 
 pub use causes::Explanation;

@@ -9,6 +9,7 @@ use crate::inference::Inference;
 use crate::manifest::Manifest;
 use crate::wakeup::WakeUpReport;
 pub use crate::warning::{Gate, Warning};
+use crate::watched::WatchedReport;
 
 /// Name and version of the run document.
 pub const RUN_SCHEMA: &str = "hourglass.run/1";
@@ -59,6 +60,9 @@ pub struct RunResult {
     /// What an idle control beside the threads saw, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<ControlReport>,
+    /// What `watch` found about threads of other processes, if the run was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watched: Option<WatchedReport>,
 }
 
 /// The gap or wake-up at which a run ended.

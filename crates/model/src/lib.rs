@@ -37,6 +37,7 @@ pub mod trace;
 pub mod tuning;
 pub mod wakeup;
 pub mod warning;
+pub mod watched;
 
 pub use cause::Cause;
 pub use cpus::CpuSet;

@@ -142,7 +142,7 @@ fn usage() -> libc::rusage {
     usage
 }
 
-/// What `/proc/thread-self/schedstat` counts, in ns.
+/// What the schedstat of a thread (`/proc/thread-self/schedstat`) counts, in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SchedStat {
     /// On a CPU.
@@ -154,9 +154,16 @@ pub struct SchedStat {
 /// Reads the calling thread's schedstat; `None` on kernels that keep none.
 #[must_use]
 pub fn schedstat() -> Option<SchedStat> {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    let mut numbers = text.split_ascii_whitespace().map(str::parse::<u64>);
-    Some(SchedStat { run_ns: numbers.next()?.ok()?, wait_ns: numbers.next()?.ok()? })
+    SchedStat::read(&std::fs::read_to_string("/proc/thread-self/schedstat").ok()?)
+}
+
+impl SchedStat {
+    /// The text of a thread's schedstat; `None` if it is none.
+    #[must_use]
+    pub fn read(text: &str) -> Option<SchedStat> {
+        let mut numbers = text.split_ascii_whitespace().map(str::parse::<u64>);
+        Some(SchedStat { run_ns: numbers.next()?.ok()?, wait_ns: numbers.next()?.ok()? })
+    }
 }
 
 /// What time the calling thread has used in user and in system mode, ns in whole microseconds, as

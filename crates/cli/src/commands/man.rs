@@ -177,6 +177,7 @@ mod tests {
             "run",
             "latency",
             "noise",
+            "watch",
             "show",
             "render",
             "report",

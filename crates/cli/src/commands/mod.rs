@@ -21,6 +21,7 @@ pub(crate) mod show;
 mod shown_run;
 pub(crate) mod simulate;
 pub(crate) mod sweep;
+pub(crate) mod watch;
 
 use anyhow::Result;
 

@@ -33,7 +33,7 @@ struct Lineage {
 
 /// The limits of the process's control groups.
 pub(super) fn facts(files: &Files) -> CgroupFacts {
-    let groups = groups(files);
+    let groups = groups(files, "self");
     let mounts = mounts(files);
     let cpu = lineage(&groups, &mounts, "cpu");
     let cpuset = lineage(&groups, &mounts, "cpuset");
@@ -52,7 +52,7 @@ pub(super) fn facts(files: &Files) -> CgroupFacts {
 
 /// Whether the folders that hold quotas can be seen.
 pub(super) fn sees_cpu_controller(files: &Files) -> bool {
-    lineage(&groups(files), &mounts(files), "cpu")
+    lineage(&groups(files, "self"), &mounts(files), "cpu")
         .is_some_and(|cpu| cpu.folders.iter().any(|folder| files.exists(folder)))
 }
 
@@ -67,24 +67,24 @@ pub(super) fn isolated_partitions(files: &Files) -> Option<CpuSet> {
 
 /// Whether groups have real-time budgets; `None` if the cpu controller is not a version 1 one.
 pub(super) fn has_rt_budget(files: &Files) -> Option<bool> {
-    let cpu = lineage(&groups(files), &mounts(files), "cpu")?;
+    let cpu = lineage(&groups(files, "self"), &mounts(files), "cpu")?;
     let folder = cpu.folders.first()?;
     (cpu.version == 1 && files.exists(folder))
         .then(|| files.exists(&format!("{folder}/cpu.rt_runtime_us")))
 }
 
-/// How a quota stopped the process, since its groups exist.
+/// How quotas stopped a process, since its groups exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Stopped {
+pub struct Stopped {
     /// In so many periods.
-    pub(super) periods: u64,
-    /// For so long, summed over CPUs.
-    pub(super) ns: Option<u64>,
+    pub periods: u64,
+    /// For so long, summed over CPUs; `None` where the kernel does not tell.
+    pub ns: Option<u64>,
 }
 
-/// How a quota stopped the process; `None` without a quota.
-pub(super) fn quota_stopped(files: &Files) -> Option<Stopped> {
-    let quotas = cpu_quotas(files, &lineage(&groups(files), &mounts(files), "cpu")?);
+/// How quotas stopped a process, which is named as in `/proc`; `None` without a quota.
+pub(super) fn quota_stopped(files: &Files, process: &str) -> Option<Stopped> {
+    let quotas = cpu_quotas(files, &lineage(&groups(files, process), &mounts(files), "cpu")?);
     let of_group = |quota: &CpuQuota| {
         let (folder, _) = quota.file.rsplit_once('/')?;
         let statistics = files.text(&format!("{folder}/cpu.stat"))?;
@@ -102,9 +102,9 @@ pub(super) fn quota_stopped(files: &Files) -> Option<Stopped> {
     })
 }
 
-/// The groups of the process: lines `NUMBER:CONTROLLERS:PATH`, version 2 as `0::PATH`.
-fn groups(files: &Files) -> Vec<CgroupPath> {
-    let text = files.text("proc/self/cgroup").unwrap_or_default();
+/// The groups of a process, which is named as in `/proc`: lines `NUMBER:CONTROLLERS:PATH`, version 2 as `0::PATH`.
+fn groups(files: &Files, process: &str) -> Vec<CgroupPath> {
+    let text = files.text(&format!("proc/{process}/cgroup")).unwrap_or_default();
     text.lines()
         .filter_map(|line| {
             let (number, rest) = line.split_once(':')?;

@@ -20,6 +20,7 @@ mod process;
 mod surroundings;
 #[cfg(test)]
 mod tests;
+mod threads;
 pub(crate) mod tuning;
 
 use std::path::Path;
@@ -27,7 +28,10 @@ use std::path::Path;
 use hourglass_model::host::{Host, HostChange, HostMoment};
 use hourglass_model::tuning::Tuning;
 
+pub use cgroup::Stopped;
 use files::Files;
+use hourglass_sys::thread::SchedStat;
+pub use threads::ThreadCounts;
 
 /// Reads the facts below a root folder.
 #[derive(Clone, Debug)]
@@ -93,5 +97,47 @@ impl HostReader {
     #[must_use]
     pub fn change_since(&self, start: &HostMoment) -> HostChange {
         moment::change(start, &self.moment())
+    }
+
+    /// Every process that is visible, ascending.
+    #[must_use]
+    pub fn processes(&self) -> Vec<u32> {
+        threads::processes(&self.files)
+    }
+
+    /// The threads of a process, ascending; none if it has ended, or is hidden (`hidepid`, `proc(5)`).
+    #[must_use]
+    pub fn threads_of(&self, pid: u32) -> Vec<u32> {
+        threads::of_process(&self.files, pid)
+    }
+
+    /// The process of a thread, which is the same number for its first thread; `None` if there is no such thread.
+    #[must_use]
+    pub fn process_of(&self, tid: u32) -> Option<u32> {
+        threads::process_of(&self.files, tid)
+    }
+
+    /// What a thread is called; `None` if there is none.
+    #[must_use]
+    pub fn thread_name(&self, pid: u32, tid: u32) -> Option<String> {
+        threads::name(&self.files, pid, tid)
+    }
+
+    /// Its time on a CPU and waiting for one; `None` if there is no such thread, or the kernel does not count.
+    #[must_use]
+    pub fn thread_times(&self, pid: u32, tid: u32) -> Option<SchedStat> {
+        threads::times(&self.files, pid, tid)
+    }
+
+    /// What the kernel counts for a thread; `None` if there is none. Reads four files: some 30 us.
+    #[must_use]
+    pub fn thread(&self, pid: u32, tid: u32) -> Option<ThreadCounts> {
+        threads::counts(&self.files, pid, tid)
+    }
+
+    /// How quotas of control groups stopped a process so far; `None` without a quota.
+    #[must_use]
+    pub fn quota_stopped(&self, pid: u32) -> Option<Stopped> {
+        cgroup::quota_stopped(&self.files, &pid.to_string())
     }
 }

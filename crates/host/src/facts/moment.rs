@@ -32,7 +32,7 @@ pub(super) fn now(files: &Files) -> HostMoment {
             steal_ns_by_cpu.insert(cpu, stolen);
         }
     }
-    let stopped = cgroup::quota_stopped(files);
+    let stopped = cgroup::quota_stopped(files, "self");
     HostMoment {
         load_average: load_average(&load),
         runnable_others: runnable_others(&load),

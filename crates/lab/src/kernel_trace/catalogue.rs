@@ -105,6 +105,18 @@ const WANTED: [Wanted; 14] = [
     Wanted { a: Source::Is(Vector::Other as u64), ..bare("ipi", "ipi_entry", Kind::VectorEntry) },
 ];
 
+/// Which events are recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// All that explain a gap.
+    Everything,
+    /// Switches, wakings and migrations.
+    Scheduling,
+}
+
+/// The system of the events that [`Scope::Scheduling`] keeps to.
+const SCHEDULING: &str = "sched";
+
 /// The events of the processor's own interrupts on x86, by what stands before `_entry`, `_exit`.
 const VECTORS: &str = "irq_vectors";
 
@@ -164,9 +176,15 @@ pub(super) struct Plans {
 }
 
 impl Plans {
-    /// Has every event recorded that this kernel has.
-    pub(super) fn enable(tracefs: &Tracefs, instance: &Instance) -> Plans {
+    /// Has every event of `scope` recorded that this kernel has.
+    pub(super) fn enable(tracefs: &Tracefs, instance: &Instance, scope: Scope) -> Plans {
         let mut plans = Plans::default();
+        if scope == Scope::Scheduling {
+            for wanted in WANTED.iter().filter(|wanted| wanted.system == SCHEDULING) {
+                plans.take(tracefs, instance, wanted, None);
+            }
+            return plans;
+        }
         let has_vectors = tracefs.path().join("events").join(VECTORS).is_dir();
         let elsewhere = |wanted: &&Wanted| !has_vectors || wanted.system != "ipi";
         for wanted in WANTED.iter().filter(elsewhere) {

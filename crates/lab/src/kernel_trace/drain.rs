@@ -166,6 +166,11 @@ impl Recording {
         }
     }
 
+    /// Events that were taken out make room for others.
+    pub(super) fn make_room(&mut self, most: u64) {
+        self.room = most;
+    }
+
     /// Closes the rings, without which the instance cannot be removed.
     pub(super) fn close(&mut self) {
         self.readers.clear();

@@ -78,6 +78,22 @@ impl Lane {
         self.events
     }
 
+    /// Takes out the events before `time`, in order.
+    pub(super) fn take_before(&mut self, time: u64) -> Lane {
+        self.order();
+        let mut before = Lane::new(self.cpu);
+        let mut kept = Vec::new();
+        for mut chunk in std::mem::take(&mut self.chunks) {
+            let rest = chunk.split_off(chunk.partition_point(|raw| raw.time < time));
+            before.chunks.push(chunk);
+            if !rest.is_empty() {
+                kept.push(rest);
+            }
+        }
+        self.chunks = kept;
+        before
+    }
+
     /// Brings the events in order of time, if a clock that went backwards left them otherwise.
     pub(super) fn order(&mut self) {
         if self.unordered {
@@ -154,6 +170,18 @@ mod tests {
         let kept: Vec<(u64, u64, Kind)> = lane.iter().map(|r| (r.time, r.value, r.kind)).collect();
         let expected = [(0, 0, Kind::Switch), (1, 0, Kind::Switch), (2, 3, Kind::Lost)];
         assert_eq!((kept, lane.events(), lane.lost), (expected.to_vec(), 2, 3));
+    }
+
+    #[test]
+    fn what_is_taken_before_a_time_is_in_order_and_the_rest_stays() {
+        let (mut lane, mut room) = (Lane::new(0), 100);
+        for time in [1, 9, 5, 12] {
+            lane.push(raw(time), &mut room);
+        }
+        let times = |lane: &Lane| lane.iter().map(|raw| raw.time).collect::<Vec<u64>>();
+        assert_eq!((times(&lane.take_before(9)), times(&lane)), (vec![1, 5], vec![9, 12]));
+        lane.push(raw(11), &mut room);
+        assert_eq!((times(&lane.take_before(20)), times(&lane)), (vec![9, 11, 12], vec![]));
     }
 
     fn switch(time: u64, from: u32, to: u32) -> Raw {

@@ -21,6 +21,7 @@ mod catalogue;
 mod clock;
 mod drain;
 mod keep;
+pub(crate) mod live;
 mod told;
 
 use std::fs::File;
@@ -41,7 +42,7 @@ use hourglass_workload::spec::RunSpec;
 use hourglass_workload::{AnyCounter, Timeline};
 
 use crate::failure::Failure;
-use catalogue::Plans;
+use catalogue::{Plans, Scope};
 use clock::{Map, Marks, TraceClock};
 use drain::{Decoder, Drainer, Recording};
 use told::{failed, refused, warnings};
@@ -192,7 +193,7 @@ impl Session {
         })?;
         instance.set_clock(clock.name).map_err(|error| failed(&error))?;
         set_rings(&instance, &size).map_err(|error| failed(&error))?;
-        let plans = Plans::enable(&tracefs, &instance);
+        let plans = Plans::enable(&tracefs, &instance, Scope::Everything);
         let layout = tracefs.page_layout().map_err(|error| failed(&error))?;
         let readers = size.cpus.iter().map(|cpu| instance.reader(*cpu));
         let readers = readers.collect::<Result<_, _>>().map_err(|error| failed(&error))?;
@@ -378,6 +379,15 @@ pub(crate) fn cpus(spec: &RunSpec) -> (CpuSet, CpuSet) {
         own.iter().for_each(|cpu| measured.insert(cpu));
     }
     (measured, allowed)
+}
+
+/// What a reader of a recording must know that goes on while it is read.
+pub(crate) fn live_warnings(facts: &KernelFacts, troubles: &[String]) -> Vec<Warning> {
+    let mut warnings = warnings(facts, true, troubles);
+    for lost in warnings.iter_mut().filter(|warning| warning.id == told::EVENTS_LOST) {
+        "ask for a shorter --interval, at which the ring is emptied".clone_into(&mut lost.remedy);
+    }
+    warnings
 }
 
 /// Makes rings of the size wanted, or smaller ones if there is not the memory.

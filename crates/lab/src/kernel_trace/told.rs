@@ -8,6 +8,9 @@ use hourglass_model::document::Warning;
 use hourglass_model::kernel::{ClockCheck, KernelFacts};
 use hourglass_sys::tracefs::{TraceFileError, Unavailable};
 
+/// The name of the warning that a ring was full.
+pub(super) const EVENTS_LOST: &str = "kernel-events-lost";
+
 /// Why this process may not trace.
 pub(super) fn refused(missing: &Unavailable) -> Refusal {
     Refusal { what: "--trace".to_owned(), reason: missing.to_string(), remedy: missing.remedy() }
@@ -42,7 +45,7 @@ pub(super) fn warnings(facts: &KernelFacts, placed: bool, troubles: &[String]) -
     if lost > 0 {
         let on: CpuSet = facts.cpus.iter().filter(|cpu| cpu.lost > 0).map(|cpu| cpu.cpu).collect();
         warnings.push(warning(
-            "kernel-events-lost",
+            EVENTS_LOST,
             format!("--trace: {lost} events of the kernel were lost on CPU {on}: its ring was full"),
             "leave a CPU unmeasured (--cpu), which empties the ring during the run; or a shorter -d",
         ));

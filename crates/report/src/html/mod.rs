@@ -28,6 +28,7 @@ mod plot;
 mod table;
 mod tables;
 mod wake_ups;
+mod watched;
 mod who_ran;
 
 use std::fmt::Write;
@@ -64,6 +65,9 @@ pub fn page(run: &Run<'_>, title: &str) -> String {
     header(&mut out, run, title);
     out.push_str("<main>\n");
     overview::write(&mut out, run.document);
+    if let Some(report) = &run.document.result.watched {
+        watched::write(&mut out, report);
+    }
     timeline(&mut out, run, &ran);
     causes::write(&mut out, &run.document.result);
     histograms::latency(&mut out, run);

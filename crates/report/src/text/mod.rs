@@ -22,6 +22,7 @@ mod table;
 mod verdict;
 mod wakeups;
 mod watch;
+mod watched;
 
 use hourglass_model::document::{Deadlines, ThreadReport};
 
@@ -37,6 +38,7 @@ pub use doctor::doctor;
 pub use noise::{NoiseCpu, noise};
 pub use paper::{paper, papers};
 pub use predict::predict;
+pub(crate) use ran::who;
 pub use records::RecordWriter;
 pub use reserve::{reserve, reserve_check};
 pub use reserve_clean::reserve_clean;
@@ -46,6 +48,7 @@ pub use sweep::{sweep, sweep_summary};
 pub(crate) use table::Tone;
 pub(crate) use verdict::verdict;
 pub use watch::{WATCH_SHOWN, watch_header, watch_line, watch_picture};
+pub use watched::{watched, watched_live};
 
 /// Whether text may be coloured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

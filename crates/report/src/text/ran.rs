@@ -16,7 +16,7 @@ pub(super) fn lines(causes: &[CauseReport]) -> Vec<String> {
     told.map(line).collect()
 }
 
-fn who(ran: &RanReport) -> String {
+pub(crate) fn who(ran: &RanReport) -> String {
     match (ran.thread, ran.tid, &ran.name) {
         (Some(thread), _, _) => format!("thread {thread} of the run"),
         (None, Some(0), _) => "nobody (idle)".to_owned(),

@@ -11,6 +11,7 @@ use super::ran;
 use super::table::{Column, NARROW, Table, Tone, paint, wrapped_within};
 use super::verdict::verdict;
 use super::wakeups;
+use super::watched;
 use crate::clean;
 use crate::units::{Scale, amount, rounded};
 
@@ -32,6 +33,9 @@ const NOTHING: &str = "-";
 pub fn summary(document: &RunDocument, style: Style) -> String {
     let result = &document.result;
     let mut out = String::new();
+    if let Some(found) = &result.watched {
+        out.push_str(&watched::found(found, style));
+    }
     title(&mut out, document, style);
     if !result.threads.is_empty() {
         threads(&result.threads).write(&mut out, style);

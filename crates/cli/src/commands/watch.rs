@@ -1,0 +1,162 @@
+//! `watch`: what keeps the threads of another program from running.
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::{Args, ValueHint};
+use console::Term;
+use hourglass_model::watched::{WATCH_SCHEMA, WatchDocument, WatchedReport};
+use hourglass_report::text;
+use hourglass_time::Span;
+
+use crate::lab::watched::{self, NotFound, SHORTEST, WatchFailure, WatchRequest, Whom};
+use crate::messages;
+use crate::output;
+use crate::settings::Settings;
+use crate::stop::{self, Stop};
+
+/// Watch another program's threads: how long they wait for a CPU, and who runs instead
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Nothing about the program is changed, and it need not know. Without root the
+kernel's counts in /proc are read at every interval: time on a CPU, run-queue
+delay, quota, stops, migrations, page faults. Who had the CPU is then known as
+an upper bound. With --trace, as root, the kernel's switches say it exactly,
+delay by delay, with the worst one in its place.
+
+On a terminal the table is drawn anew at every interval; at the end, and into a
+pipe, it is printed once. It ends after -d, by Ctrl-C, or with the program.
+
+A folder (-o) is read by show and report. With --trace it is a whole run: the
+times on a CPU are its intervals, delays after a wait its latencies, and gaps
+have causes; render, export and diff read it, too.
+
+Exit codes:
+  0    watched to the end
+  2    wrong usage; no such process, or no thread of that name
+  3    this user may not see it, or may not trace
+  130  ended by Ctrl-C; what was seen is printed and kept
+
+Examples:
+  hourglass watch 1234                     a process with all its threads
+  hourglass watch --comm data-loop.0       every thread of this name (PipeWire's)
+  hourglass watch $(pgrep -d' ' postgres) -d 1m
+  sudo hourglass watch --comm data-loop.0 --trace -d 10s -o monday
+  hourglass watch 1234 -d 5s --json        the document (hourglass.watch/1)")]
+pub(crate) struct Watch {
+    /// Processes, with all their threads; or single threads, by their own numbers
+    #[arg(value_name = "PID", required_unless_present = "comm", conflicts_with = "comm")]
+    pids: Vec<u32>,
+    /// Every thread of this name, as ps -L and top -H show it
+    #[arg(long, value_name = "NAME")]
+    comm: Option<String>,
+    /// Duration; without it, until Ctrl-C or the end of the program
+    #[arg(short, long, value_name = "TIME", value_parser = length)]
+    duration: Option<Span>,
+    /// Time between two looks, 10ms or more
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = pause)]
+    interval: Span,
+    /// Record the kernel's switches: exact delays, and who ran instead; needs root
+    #[arg(long)]
+    trace: bool,
+    /// Keep what was seen in this folder
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    output: Option<PathBuf>,
+}
+
+fn length(text: &str) -> Result<Span, String> {
+    let span: Span = text.parse().map_err(|error| format!("{error}"))?;
+    if span <= Span::from_nanos(0) { Err("it must be above 0".to_owned()) } else { Ok(span) }
+}
+
+fn pause(text: &str) -> Result<Span, String> {
+    let span: Span = text.parse().map_err(|error| format!("{error}"))?;
+    if span < SHORTEST { Err(format!("looks are at least {SHORTEST} apart")) } else { Ok(span) }
+}
+
+/// Watches and prints.
+///
+/// # Errors
+/// Nobody to watch, no right to; a folder that cannot be made or written.
+pub(crate) fn watch(watch: &Watch, words: &[String], settings: Settings) -> Result<ExitCode> {
+    let program = std::iter::once("hourglass".to_owned());
+    let request = WatchRequest {
+        whom: match &watch.comm {
+            Some(name) => Whom::Named(name.clone()),
+            None => Whom::Numbers(watch.pids.clone()),
+        },
+        every: watch.interval,
+        length: watch.duration,
+        trace: watch.trace,
+        folder: watch.output.clone(),
+        command_line: program.chain(words.iter().cloned()).collect(),
+    };
+    let mut view = View { terminal: Term::stdout(), drawn: 0 };
+    let is_live = view.terminal.is_term() && !settings.json;
+    let mut written = Ok(());
+    let found = watched::watch(&request, |report| {
+        if is_live {
+            written = view.draw(report);
+        }
+        if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    let finished = found.map_err(refusal)?;
+    output::unless_closed(written)?;
+    if is_live {
+        view.clear()?;
+    }
+    let said = if settings.json {
+        let document = WatchDocument { schema: WATCH_SCHEMA.to_owned(), found: finished.report };
+        if !settings.quiet {
+            document.found.warnings.iter().for_each(messages::warn);
+        }
+        output::json(&document)
+    } else {
+        output::text(&text::watched(&finished.report, output::style()))
+    };
+    output::unless_closed(said)?;
+    match finished.kept {
+        Some(Ok(folder)) if !settings.quiet => {
+            messages::say(&format!("wrote {}", folder.display()))
+        }
+        Some(Err(error)) => {
+            return Err(Stop::machine(vec![format!("-o: it was not kept: {error}")]).into());
+        }
+        _ => {}
+    }
+    Ok(finished.signal.map_or(ExitCode::SUCCESS, stop::ended_by))
+}
+
+/// The table on a terminal.
+struct View {
+    terminal: Term,
+    drawn: usize,
+}
+
+impl View {
+    /// Draws over the last table.
+    fn draw(&mut self, report: &WatchedReport) -> Result<()> {
+        let (rows, columns) = self.terminal.size();
+        let picture = text::watched_live(report, columns, rows.saturating_sub(1), output::style());
+        self.clear()?;
+        self.drawn = picture.lines().count();
+        output::text(&picture)
+    }
+
+    fn clear(&mut self) -> Result<()> {
+        let drawn = std::mem::take(&mut self.drawn);
+        self.terminal.clear_last_lines(drawn).context("cannot write to the terminal")
+    }
+}
+
+/// Why nothing is watched, and the exit code for it.
+fn refusal(failure: WatchFailure) -> Stop {
+    match failure {
+        WatchFailure::NotFound(NotFound::Hidden(_)) | WatchFailure::Refused(_) => {
+            Stop::machine(vec![failure.to_string()])
+        }
+        WatchFailure::NotFound(_) | WatchFailure::Folder(_) => Stop::usage(failure.to_string()),
+    }
+}

@@ -1,0 +1,370 @@
+//! Threads of other processes, watched from outside: what kept them from running.
+//!
+//! Owns: whom to look at ([`whom`]), looking again and again, what the looks add up to ([`tally`]), who had the CPU
+//! instead by counts ([`others`]) or by the kernel's events ([`traced`]), the run folder ([`folder`]).
+//! Must not: change anything about those who are watched.
+//!
+//! Every look reads the kernel's counts of each thread in `/proc`, which needs no privilege. Looking costs processor
+//! time that the watched may want: a look takes at most a twentieth of the interval, which grows where that is not
+//! enough, and the caller's thread keeps to CPUs that the watched may not use, where there is one.
+
+mod folder;
+mod others;
+mod tally;
+mod traced;
+mod whom;
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hourglass_clock::timekeeping::{Native, Scale, Timebase};
+use hourglass_host::facts::{HostReader, Stopped};
+use hourglass_host::refusal::Refusal;
+use hourglass_model::document::Warning;
+use hourglass_model::watched::{WatchedProcess, WatchedReport};
+use hourglass_store::{CreateError, RunFolder, WriteError};
+use hourglass_sys::{signal, thread as os};
+use hourglass_time::Span;
+
+use others::Others;
+use tally::Tally;
+use traced::Traced;
+use whom::Finder;
+pub use whom::{NotFound, Whom};
+
+/// A shorter interval would leave no time to sleep.
+pub const SHORTEST: Span = Span::from_millis(10);
+/// So often somebody looks whether a signal came.
+const ATTENTION_NS: u64 = 50_000_000;
+/// A look takes at most one part of so many of the time.
+const SHARE: u64 = 20;
+/// Nanoseconds in the unit of the times at which threads began.
+const BEGUN_NS: u64 = 10_000_000;
+
+/// What to watch, and how.
+#[derive(Clone, Debug)]
+pub struct WatchRequest {
+    /// Whom.
+    pub whom: Whom,
+    /// From one look to the next; taken as at least [`SHORTEST`].
+    pub every: Span,
+    /// From the first look to the last one; `None` until a signal asks to stop, or all have ended.
+    pub length: Option<Span>,
+    /// Record the kernel's switches too, which needs root.
+    pub trace: bool,
+    /// Keep it in this folder, which must not exist.
+    pub folder: Option<PathBuf>,
+    /// The command line, word by word, for the manifest.
+    pub command_line: Vec<String>,
+}
+
+/// Why nothing is watched. Nothing is left behind.
+#[derive(Debug, thiserror::Error)]
+pub enum WatchFailure {
+    /// Nobody is there to be watched.
+    #[error(transparent)]
+    NotFound(#[from] NotFound),
+    /// The folder cannot be made.
+    #[error("-o: {0}")]
+    Folder(#[from] CreateError),
+    /// The machine refuses to record its events.
+    #[error("{}: {}; {}", .0.what, .0.reason, .0.remedy)]
+    Refused(Refusal),
+}
+
+/// What was found.
+#[derive(Debug)]
+pub struct WatchFinished {
+    /// About the threads.
+    pub report: WatchedReport,
+    /// Where it was kept, or why it could not be.
+    pub kept: Option<Result<PathBuf, WriteError>>,
+    /// The signal that ended it, if one did.
+    pub signal: Option<i32>,
+}
+
+/// Watches threads, and tells `each` after every look what was found so far, until that breaks off.
+///
+/// # Errors
+/// See [`WatchFailure`]. A folder that cannot be written afterwards is no failure.
+pub fn watch(
+    request: &WatchRequest,
+    mut each: impl FnMut(&WatchedReport) -> ControlFlow<()>,
+) -> Result<WatchFinished, WatchFailure> {
+    let reader = HostReader::new(Path::new("/"));
+    let mut finder = Finder::new(&request.whom);
+    finder.find(&reader)?;
+    let folder = request.folder.clone().map(RunFolder::create).transpose()?;
+    let keeps = folder.is_some();
+    let host = (request.trace || keeps).then(|| reader.read());
+    let traced = match &host {
+        Some(host) if request.trace => {
+            Some(Traced::begin(host, keeps).map_err(WatchFailure::Refused)?)
+        }
+        _ => None,
+    };
+    // Without handlers Ctrl-C just ends the program.
+    let _ = signal::catch_stop();
+    let mut session = Session::new(request, reader, finder, traced);
+    let home = session.first_look();
+    while session.wait() {
+        session.look();
+        if each(&session.report()).is_break() || session.is_over() {
+            break;
+        }
+    }
+    if let Some(home) = home {
+        // Refused only if these CPUs went away meanwhile.
+        let _ = os::set_affinity(home);
+    }
+    let signal = signal::stop_asked();
+    let (report, recorded) = session.finish(signal.is_some());
+    let kept = folder
+        .zip(host)
+        .map(|(folder, host)| folder::keep(folder, request, host, &report, recorded));
+    Ok(WatchFinished { report, kept, signal })
+}
+
+/// A process of which threads are watched.
+#[derive(Debug)]
+struct Process {
+    name: String,
+    throttled: Option<(Stopped, Stopped)>,
+    ended: bool,
+}
+
+/// Everything that a watch knows so far.
+struct Session {
+    reader: HostReader,
+    finder: Finder,
+    others: Others,
+    traced: Option<Traced>,
+    processes: BTreeMap<u32, Process>,
+    threads: BTreeMap<u32, Tally>,
+    asked_ns: u64,
+    every_ns: u64,
+    length_ns: u64,
+    /// `CLOCK_MONOTONIC` at the first look.
+    begin_ns: u64,
+    /// The same on the clock of the times at which threads began.
+    begun: u64,
+    due_ns: u64,
+    now_ns: u64,
+    looks: u64,
+    warnings: Vec<Warning>,
+}
+
+impl Session {
+    fn new(
+        request: &WatchRequest,
+        reader: HostReader,
+        finder: Finder,
+        traced: Option<Traced>,
+    ) -> Session {
+        let asked_ns = request.every.max(SHORTEST).nanos_or_zero();
+        Session {
+            reader,
+            finder,
+            others: Others::default(),
+            traced,
+            processes: BTreeMap::new(),
+            threads: BTreeMap::new(),
+            asked_ns,
+            every_ns: asked_ns,
+            length_ns: request.length.map_or(u64::MAX, Span::nanos_or_zero),
+            begin_ns: 0,
+            begun: Native.reference_ns(Scale::Boottime) / BEGUN_NS,
+            due_ns: 0,
+            now_ns: 0,
+            looks: 0,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// Looks for the first time, and leaves the CPUs of those who are watched; returns those of before.
+    fn first_look(&mut self) -> Option<Vec<u32>> {
+        self.begin_ns = monotonic_ns();
+        self.look();
+        let home = os::affinity().ok()?;
+        let mut theirs: Vec<u32> = Vec::new();
+        for tid in self.threads.keys() {
+            theirs.extend(os::affinity_of(*tid).unwrap_or_default());
+        }
+        let last: Vec<u32> = self.threads.values().filter_map(Tally::cpu).collect();
+        let free = |taken: &[u32]| -> Vec<u32> {
+            home.iter().copied().filter(|cpu| !taken.contains(cpu)).collect()
+        };
+        let away =
+            Some(free(&theirs)).filter(|cpus| !cpus.is_empty()).unwrap_or_else(|| free(&last));
+        if away.is_empty() || os::set_affinity(away).is_err() {
+            self.warnings.push(Warning {
+                id: "watch-shares-cpu".to_owned(),
+                text: "the watched threads run on all CPUs that this program may use, which takes \
+                       a little of their time at every look"
+                    .to_owned(),
+                remedy: "a longer --interval; or taskset this program to another CPU".to_owned(),
+            });
+            return None;
+        }
+        Some(home)
+    }
+
+    /// Sleeps until the next look; false if it is time to end.
+    fn wait(&self) -> bool {
+        loop {
+            if signal::stop_asked().is_some() {
+                return false;
+            }
+            let now_ns = monotonic_ns().saturating_sub(self.begin_ns);
+            if self.now_ns >= self.length_ns {
+                return false;
+            }
+            let due_ns = self.due_ns.min(self.length_ns);
+            let Some(left_ns @ 1..) = due_ns.checked_sub(now_ns) else { return true };
+            std::thread::sleep(Duration::from_nanos(left_ns.min(ATTENTION_NS)));
+        }
+    }
+
+    /// Whether everybody has ended.
+    fn is_over(&self) -> bool {
+        self.threads.values().all(Tally::has_ended)
+    }
+
+    fn look(&mut self) {
+        self.now_ns = monotonic_ns().saturating_sub(self.begin_ns);
+        for (pid, tid) in self.finder.again(&self.reader, self.now_ns) {
+            self.meet(pid, tid);
+        }
+        let begin_ns = used_ns();
+        for tally in self.threads.values_mut() {
+            let at_ns = monotonic_ns().saturating_sub(self.begin_ns);
+            tally.look(&self.reader, at_ns);
+        }
+        for (pid, process) in &mut self.processes {
+            process.ended =
+                self.threads.values().all(|tally| tally.pid != *pid || tally.has_ended());
+            if let (Some((_, last)), Some(now)) =
+                (&mut process.throttled, self.reader.quota_stopped(*pid))
+            {
+                *last = now;
+            }
+        }
+        let took_ns = used_ns().saturating_sub(begin_ns);
+        match &mut self.traced {
+            Some(traced) => traced.take(self.begin_ns),
+            None => self.others.look(&self.reader, self.now_ns, false, &mut self.threads),
+        }
+        self.looks += 1;
+        self.every_ns = self.asked_ns.max(took_ns.saturating_mul(SHARE));
+        self.due_ns = self.now_ns.saturating_add(self.every_ns);
+    }
+
+    /// A thread that is to be watched; once is enough.
+    fn meet(&mut self, pid: u32, tid: u32) {
+        if self.threads.contains_key(&tid) {
+            return;
+        }
+        let at_ns = monotonic_ns().saturating_sub(self.begin_ns);
+        let Some(counts) = self.reader.thread(pid, tid) else { return };
+        if let Some(traced) = &mut self.traced {
+            traced.follow(tid, at_ns, &counts);
+        }
+        let born = self.looks > 0 && counts.begun >= self.begun;
+        self.threads.insert(tid, Tally::new(pid, tid, at_ns, counts, born));
+        let reader = &self.reader;
+        self.processes.entry(pid).or_insert_with(|| Process {
+            name: reader.thread_name(pid, pid).unwrap_or_default(),
+            throttled: reader.quota_stopped(pid).map(|stopped| (stopped, stopped)),
+            ended: false,
+        });
+    }
+
+    fn report(&self) -> WatchedReport {
+        let processes = self.processes.iter().map(|(pid, process)| {
+            let periods = process.throttled.and_then(|(a, b)| b.periods.checked_sub(a.periods));
+            let ns = process.throttled.and_then(|(a, b)| b.ns?.checked_sub(a.ns?));
+            WatchedProcess {
+                pid: *pid,
+                // A program may have become another one meanwhile.
+                name: self.threads.get(pid).map_or(&process.name, Tally::name).clone(),
+                quota_throttled: periods,
+                quota_throttled_ns: ns,
+                ended: process.ended,
+            }
+        });
+        let mut threads: Vec<_> = self.threads.values().map(Tally::report).collect();
+        if let Some(traced) = &self.traced {
+            let at_ns = i64::try_from(self.now_ns).unwrap_or(i64::MAX);
+            threads.iter_mut().for_each(|thread| traced.fill(thread, at_ns, self.begin_ns));
+        }
+        threads.sort_by_key(|thread| {
+            let delay = thread.delays.as_ref().map(|delays| delays.total_ns);
+            (std::cmp::Reverse(delay.or(thread.wait_ns)), thread.tid)
+        });
+        WatchedReport {
+            how: if self.traced.is_some() { "trace" } else { "proc" }.to_owned(),
+            interval_ns: self.every_ns,
+            elapsed_ns: self.now_ns,
+            looks: self.looks,
+            processes: processes.collect(),
+            threads,
+            events_lost: self.traced.as_ref().map(Traced::lost),
+            warnings: self.warnings(),
+            interrupted: false,
+        }
+    }
+
+    fn warnings(&self) -> Vec<Warning> {
+        let mut warnings = self.warnings.clone();
+        if self.every_ns > self.asked_ns.saturating_mul(2) {
+            warnings.push(Warning {
+                id: "interval-stretched".to_owned(),
+                text: format!(
+                    "a look takes {} us, so that looks are {} ms apart instead of {} ms, which keeps them below \
+                     a twentieth of a CPU",
+                    self.every_ns / SHARE / 1_000,
+                    self.every_ns / 1_000_000,
+                    self.asked_ns / 1_000_000
+                ),
+                remedy: "watch fewer threads, or ask for a longer --interval".to_owned(),
+            });
+        }
+        warnings.extend(self.others.warning().filter(|_| self.traced.is_none()));
+        if self.threads.values().any(Tally::lacks_times) {
+            warnings.push(Warning {
+                id: "no-schedstat".to_owned(),
+                text: "this kernel does not count how long threads wait for a CPU".to_owned(),
+                remedy: "use a kernel with CONFIG_SCHED_INFO=y, or boot with delayacct; or --trace as root"
+                    .to_owned(),
+            });
+        }
+        warnings
+    }
+
+    /// Everything, and what the kernel's events were.
+    fn finish(mut self, interrupted: bool) -> (WatchedReport, folder::Recorded) {
+        if self.traced.is_none() {
+            self.others.look(&self.reader, self.now_ns, true, &mut self.threads);
+        }
+        let troubles = self.traced.as_mut().map(|traced| traced.end(self.begin_ns, self.now_ns));
+        let mut report = self.report();
+        report.interrupted = interrupted;
+        report.warnings.extend(troubles.into_iter().flatten());
+        let recorded = folder::Recorded {
+            begin_ns: self.begin_ns,
+            kernel: self.traced.map(Traced::into_parts),
+        };
+        (report, recorded)
+    }
+}
+
+fn monotonic_ns() -> u64 {
+    Native.reference_ns(Scale::Monotonic)
+}
+
+/// Processor time that the calling thread has used: what looking costs, however long it took.
+fn used_ns() -> u64 {
+    os::rusage_time_ns()
+}

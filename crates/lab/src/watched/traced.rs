@@ -1,0 +1,229 @@
+//! The kernel's events of the watched threads, while they come.
+
+use std::collections::BTreeMap;
+
+use hdrhistogram::Histogram;
+use hourglass_host::facts::ThreadCounts;
+use hourglass_host::refusal::Refusal;
+use hourglass_host::usual_cpus;
+use hourglass_infer::delay::{DelayTally, Delays, First, Seen, named};
+use hourglass_model::document::Warning;
+use hourglass_model::host::Host;
+use hourglass_model::kernel::KernelFacts;
+use hourglass_model::watched::{DelayReport, WatchedThread, WorstDelay};
+use hourglass_model::{Evidence, Interval, KernelEvent};
+
+use crate::kernel_trace::live::Live;
+
+/// What is kept for a folder takes no more than this part of the memory, one of so many.
+const KEPT_SHARE: u64 = 8;
+/// Bytes of what is kept for a switch: the event and the interval that it ends.
+const KEPT_BYTES: u64 = 104;
+/// Kept at most.
+const MOST_KEPT: u64 = 16 << 20;
+
+/// What is kept for a run folder, one by one.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    /// Events, in order of time.
+    pub(super) events: Vec<KernelEvent>,
+    /// Times on a CPU by the kernel's numbers of threads, in order of their ends.
+    pub(super) intervals: Vec<Interval>,
+    /// Delays after the threads' own waits, ns.
+    pub(super) delays: BTreeMap<u32, Lateness>,
+    room: u64,
+    /// What found no room.
+    pub(super) dropped: u64,
+}
+
+/// How late a thread got its CPU.
+#[derive(Debug)]
+pub(super) struct Lateness {
+    pub(super) histogram: Histogram<u64>,
+    pub(super) min_ns: u64,
+    pub(super) max_ns: u64,
+    pub(super) total_ns: u64,
+}
+
+/// Digits that histograms keep, as in those of runs.
+const DIGITS: u8 = 3;
+
+impl Kept {
+    fn record(&mut self, tid: u32, ns: u64) {
+        if !self.delays.contains_key(&tid) {
+            // Refused only for digits that are none.
+            let Ok(histogram) = Histogram::new(DIGITS) else { return };
+            self.delays.insert(tid, Lateness { histogram, min_ns: ns, max_ns: ns, total_ns: 0 });
+        }
+        if let Some(lateness) = self.delays.get_mut(&tid) {
+            lateness.histogram.saturating_record(ns);
+            lateness.min_ns = lateness.min_ns.min(ns);
+            lateness.max_ns = lateness.max_ns.max(ns);
+            lateness.total_ns = lateness.total_ns.saturating_add(ns);
+        }
+    }
+}
+
+/// A recording of the kernel's events.
+#[derive(Debug)]
+pub(super) struct Traced {
+    live: Option<Live>,
+    facts: KernelFacts,
+    delays: Delays,
+    tallies: BTreeMap<u32, DelayTally>,
+    kept: Option<Kept>,
+}
+
+impl Traced {
+    /// Begins; what comes is kept one by one if it `keeps`.
+    pub(super) fn begin(host: &Host, keeps: bool) -> Result<Traced, Refusal> {
+        let cpus = host.cpu.online.clone().unwrap_or_else(|| usual_cpus(host));
+        let memory = host.memory.total_bytes;
+        let room = memory.map_or(MOST_KEPT, |bytes| MOST_KEPT.min(bytes / KEPT_SHARE / KEPT_BYTES));
+        Ok(Traced {
+            live: Some(Live::begin(&cpus, memory)?),
+            facts: KernelFacts::default(),
+            delays: Delays::new(),
+            tallies: BTreeMap::new(),
+            kept: keeps.then(|| Kept { room, ..Kept::default() }),
+        })
+    }
+
+    /// From here on a thread is followed, of which the counts were read right after `at_ns`.
+    pub(super) fn follow(&mut self, tid: u32, at_ns: u64, counts: &ThreadCounts) {
+        let first = match counts.cpu {
+            _ if counts.is_stopped() => First::Stopped,
+            Some(cpu) if counts.state == 'R' => First::Runnable(cpu),
+            _ => First::Other,
+        };
+        self.delays.follow(tid, i64::try_from(at_ns).unwrap_or(i64::MAX), first);
+    }
+
+    /// Takes what came since the last time.
+    pub(super) fn take(&mut self, epoch_ns: u64) {
+        let Traced { live, delays, tallies, kept, .. } = self;
+        if let Some(live) = live {
+            let now_ns = super::monotonic_ns();
+            live.take(now_ns, epoch_ns, |event| {
+                one(&event, delays, tallies, kept.as_mut(), epoch_ns);
+            });
+        }
+    }
+
+    /// The end, `now_ns` after the first look: what was not whole.
+    pub(super) fn end(&mut self, epoch_ns: u64, now_ns: u64) -> Vec<Warning> {
+        let Traced { live, delays, tallies, kept, facts } = self;
+        let Some(live) = live.take() else { return Vec::new() };
+        let end_ns = super::monotonic_ns().saturating_sub(epoch_ns).max(now_ns);
+        let (found, troubles) = live.finish(epoch_ns, |event| {
+            one(&event, delays, tallies, kept.as_mut(), epoch_ns);
+        });
+        *facts = found;
+        let end_ns = i64::try_from(end_ns).unwrap_or(i64::MAX);
+        delays.end(end_ns, |seen| sort(seen, tallies, kept.as_mut(), epoch_ns));
+        let mut warnings = crate::kernel_trace::live_warnings(facts, &troubles);
+        let missing = delays.missing();
+        if missing > 0 {
+            warnings.push(Warning {
+                id: "switch-events-missing".to_owned(),
+                text: format!(
+                    "--trace: {missing} switches of the watched threads are missing from the kernel's \
+                     record, which lost none by its own account: delays around them are not counted"
+                ),
+                remedy: "measure again".to_owned(),
+            });
+        }
+        warnings
+    }
+
+    /// Events that were lost so far.
+    pub(super) fn lost(&self) -> u64 {
+        self.facts.lost().max(self.delays.lost())
+    }
+
+    /// Puts what the events told of a thread into its report.
+    pub(super) fn fill(&self, thread: &mut WatchedThread, at_ns: i64, epoch_ns: u64) {
+        let names = self.live.as_ref().map_or(&self.facts.names.threads, Live::names);
+        thread.stopped_ns = Some(self.delays.stopped_ns(thread.tid, at_ns));
+        let Some(tally) = self.tallies.get(&thread.tid) else {
+            thread.delays = Some(DelayReport::default());
+            return;
+        };
+        let lengths = tally.lengths();
+        thread.ran = named(&tally.ran(), names);
+        thread.delays = Some(DelayReport {
+            count: lengths.count,
+            after_wait: tally.after_wait(),
+            total_ns: lengths.total_ns,
+            p50_ns: lengths.p50_ns,
+            p99_ns: lengths.p99_ns,
+            p999_ns: lengths.p999_ns,
+            max_ns: lengths.max_ns,
+            worst: tally.worst().map(|worst| WorstDelay {
+                at_ns: worst.from_ns,
+                monotonic_ns: epoch_ns.saturating_add_signed(worst.from_ns),
+                delay_ns: worst.length_ns(),
+                cpu: worst.cpu,
+                after_wait: worst.after_wait,
+                ran: named(&worst.ran, names),
+            }),
+        });
+    }
+
+    /// How the events were recorded, and what was kept.
+    pub(super) fn into_parts(self) -> (KernelFacts, Kept) {
+        (self.facts, self.kept.unwrap_or_default())
+    }
+}
+
+fn one(
+    event: &KernelEvent,
+    delays: &mut Delays,
+    tallies: &mut BTreeMap<u32, DelayTally>,
+    mut kept: Option<&mut Kept>,
+    epoch_ns: u64,
+) {
+    delays.event(event, |seen| sort(seen, tallies, kept.as_deref_mut(), epoch_ns));
+    // What came before the first look is not of the run.
+    if let Some(kept) = kept.filter(|_| event.ns >= 0) {
+        match kept.room.checked_sub(1) {
+            Some(room) => {
+                kept.room = room;
+                kept.events.push(*event);
+            }
+            None => kept.dropped = kept.dropped.saturating_add(1),
+        }
+    }
+}
+
+fn sort(
+    seen: Seen,
+    tallies: &mut BTreeMap<u32, DelayTally>,
+    kept: Option<&mut Kept>,
+    epoch_ns: u64,
+) {
+    match seen {
+        Seen::Delayed(tid, delay) => {
+            if let Some(kept) = kept.filter(|_| delay.after_wait) {
+                kept.record(tid, delay.length_ns());
+            }
+            tallies.entry(tid).or_default().push(delay);
+        }
+        Seen::Ran(thread, stretch) => {
+            let Some(kept) = kept.filter(|kept| stretch.from_ns >= 0 && kept.room > 0) else {
+                return;
+            };
+            let ticks = |ns: i64| epoch_ns.saturating_add_signed(ns);
+            kept.intervals.push(Interval {
+                thread,
+                cpu: stretch.cpu,
+                start_ns: stretch.from_ns,
+                end_ns: stretch.to_ns.max(stretch.from_ns),
+                start_ticks: ticks(stretch.from_ns),
+                end_ticks: ticks(stretch.to_ns.max(stretch.from_ns)),
+                onset: stretch.onset,
+                evidence: Evidence::NONE,
+            });
+        }
+    }
+}
