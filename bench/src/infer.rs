@@ -60,6 +60,10 @@ impl EvidenceSource for Nobody {
         None
     }
 
+    fn sees_system_calls(&self) -> bool {
+        true
+    }
+
     fn counters(&self) -> Counters {
         Counters::default()
     }

@@ -2,6 +2,7 @@
 //! give the rest.
 
 use hourglass_model::manifest::EvidenceFacts;
+use hourglass_sys::rseq::{Clearing, Unusable};
 use hourglass_workload::run::Measured;
 
 use crate::switch_records::Recorded;
@@ -9,21 +10,24 @@ use crate::switch_records::Recorded;
 /// What the threads could find out about their gaps.
 pub(crate) fn of_threads(measured: &Measured) -> Vec<EvidenceFacts> {
     let rseq = match &measured.rseq {
-        Ok(()) => {
+        Ok(Clearing::EverySwitch) => {
             "whether the kernel took the CPU from the thread, looked at after each gap".to_owned()
+        }
+        Ok(Clearing::WhereInterrupted) => {
+            "whether the kernel took the CPU from the thread outside system calls, looked at after each gap".to_owned()
         }
         Err(reason) => reason.to_string(),
     };
     let counters = match &measured.rseq {
-        Ok(()) => {
+        Ok(Clearing::EverySwitch) => {
             "context switches and page faults, asked after gaps in which the kernel took the CPU"
+        }
+        Ok(Clearing::WhereInterrupted) => {
+            "context switches and page faults, asked after gaps in which the kernel took the CPU, and after system calls"
         }
         Err(_) => "context switches and page faults, asked after every gap",
     };
-    let remedy = measured.rseq.as_ref().err().map(|_| {
-        "use Linux 4.18 or later on x86-64 or aarch64, where no filter forbids the system call rseq"
-            .to_owned()
-    });
+    let remedy = measured.rseq.as_ref().err().map(remedy);
     vec![
         EvidenceFacts {
             source: EvidenceFacts::RSEQ.to_owned(),
@@ -39,6 +43,20 @@ pub(crate) fn of_threads(measured: &Measured) -> Vec<EvidenceFacts> {
             ..EvidenceFacts::default()
         },
     ]
+}
+
+/// What would make critical sections tell.
+fn remedy(reason: &Unusable) -> String {
+    let remedy = match reason {
+        Unusable::KeptInSystemCalls => {
+            "nothing is amiss: counters take its place; with the processor's counter (`hourglass clocks` says \
+             what is wrong with it) a run of the command has both"
+        }
+        _ => {
+            "use Linux 4.18 or later on x86-64 or aarch64, where no filter forbids the system call rseq"
+        }
+    };
+    remedy.to_owned()
 }
 
 /// What the kernel told of its own: its trace if that was asked for, else records of switches.

@@ -7,11 +7,13 @@
 /// Three sources, none of which needs a privilege: whether the kernel cleared the thread's armed
 /// critical section (rseq), what the kernel counted for the thread (`getrusage`), and the CPU
 /// numbers of the two intervals. Counters are only asked where the critical section was cleared
-/// or does not work.
+/// or cannot tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Evidence {
     /// Whether the kernel cleared the critical section: the thread was descheduled, migrated, or
-    /// got a signal; an interrupt may do it too. `None` where it was not armed.
+    /// got a signal; an interrupt may do it too. `None` where it cannot tell: it was not armed, another user of
+    /// rseq named another section in the thread, or the thread made a system call in which a switch
+    /// does not clear it (Linux 6.19 and later).
     pub cleared: Option<bool>,
     /// What the kernel counted since it was asked last. `None` where it was not asked.
     pub counted: Option<Counted>,

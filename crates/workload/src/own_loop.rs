@@ -11,7 +11,7 @@ use hourglass_model::document::{Deadlines, KernelAccount};
 use hourglass_model::manifest::MemoryFacts;
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::memory::has_room;
-use hourglass_sys::rseq::{self, Unusable};
+use hourglass_sys::rseq::{self, Clearing, Unusable};
 use hourglass_sys::sched::{self, Attributes};
 use hourglass_sys::thread as os;
 use hourglass_time::Span;
@@ -126,7 +126,7 @@ pub struct OwnLoop {
     counter: AnyCounter,
     first: Pair,
     timeline: Timeline,
-    tested: Result<(), Unusable>,
+    tested: Result<Clearing, Unusable>,
     memory: MemoryFacts,
     kernel: Option<KernelAccount>,
 }
@@ -150,7 +150,7 @@ impl OwnLoop {
                 .with_jobs(spec.jobs)
                 .with_long_gaps(LONG_GAPS);
         let facts = locked(&memory);
-        let tested = rseq::self_test();
+        let tested = rseq::self_test_of_every_switch();
         let calibration = calibrate(counter, first).ok_or(LoopError::Counter(counter.name()))?;
         let realtime_ns = now_ns(ClockId::Realtime);
         let timeline = Timeline::starting(counter.pair(), realtime_ns, Span::ZERO, calibration);

@@ -369,6 +369,7 @@ impl<'a, C: MeasuringCounter> Recorder<'a, C> {
     /// used up a budget waits there for the next one. What was lost to gaps, in ticks.
     #[inline(never)]
     fn be_charged(&mut self) -> u64 {
+        self.witness.makes_system_calls();
         let _ = now_ns(ClockId::ThreadCpu);
         self.catch_up()
     }
@@ -388,6 +389,7 @@ impl<'a, C: MeasuringCounter> Recorder<'a, C> {
         if self.last < due {
             self.close();
         }
+        self.witness.makes_system_calls();
         let mut now = Reading { ticks: self.last, cpu: self.last_cpu };
         while now.ticks < due && !self.is_over_at(now.ticks) {
             // A wake-up beyond the end of the thread's time would only delay the end of the run.

@@ -6,7 +6,7 @@ use hourglass_clock::{Calibration, Choice, Pair};
 use hourglass_model::CpuSet;
 use hourglass_model::manifest::MemoryFacts;
 use hourglass_sys::clock::{ClockId, now_ns};
-use hourglass_sys::rseq;
+use hourglass_sys::rseq::{self, Clearing, Unusable};
 use hourglass_sys::wait::nanosleep_until;
 use hourglass_sys::{memory, signal, thread as os};
 use hourglass_time::Span;
@@ -80,7 +80,7 @@ pub struct Measured {
     pub shortfalls: Vec<Shortfall>,
     /// Whether critical sections told what became of them; where not, counters were asked after
     /// every gap.
-    pub rseq: Result<(), rseq::Unusable>,
+    pub rseq: Result<Clearing, Unusable>,
     /// What was locked.
     pub memory: MemoryFacts,
     /// The signal that ended the run early.
@@ -124,7 +124,7 @@ pub fn run(
     let prepared = prepare(spec, counter);
     let memory = lock_memory(&prepared);
     let (gate, stop) = (Gate::default(), AtomicBool::new(false));
-    let tested = rseq::self_test();
+    let tested = tested(counter);
     let shared = Shared {
         counter,
         reserver,
@@ -173,6 +173,15 @@ pub fn run(
     Ok(Measured { shortfalls, ..measured })
 }
 
+/// Which switches critical sections tell of in a run with this counter.
+fn tested(counter: AnyCounter) -> Result<Clearing, Unusable> {
+    match counter {
+        // Where it is not read in user mode, each turn of the loop is a system call.
+        AnyCounter::Os(_) => rseq::self_test_of_every_switch(),
+        _ => rseq::self_test(),
+    }
+}
+
 /// Puts together what was found, as if nothing had been refused; the rate over the whole run is better than the first one.
 #[allow(clippy::too_many_arguments)] // each is a finding of its own, used once
 pub(crate) fn conclude(
@@ -182,7 +191,7 @@ pub(crate) fn conclude(
     timeline: Timeline,
     calibration_start: Calibration,
     mut threads: Vec<ThreadOutcome>,
-    rseq: Result<(), rseq::Unusable>,
+    rseq: Result<Clearing, Unusable>,
     memory: MemoryFacts,
 ) -> Measured {
     let ended = threads.iter().map(|thread| thread.recorded.ended).max().unwrap_or(0);

@@ -47,6 +47,13 @@ pub(crate) enum By {
     Below,
 }
 
+/// Where an interruption finds the thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    User,
+    SystemCall,
+}
+
 /// A machine in virtual time.
 #[derive(Debug, Default)]
 pub(crate) struct Machine {
@@ -56,6 +63,8 @@ pub(crate) struct Machine {
     interruptions: Vec<Interruption>,
     /// Whether the critical section is armed and was not cleared.
     kept: AtomicBool,
+    /// Whether a switch inside a system call keeps it (Linux 6.19 and later).
+    pub(crate) keeps_in_system_calls: bool,
     voluntary: AtomicU64,
     involuntary: AtomicU64,
     /// Time for which another thread had the CPU, or the thread waited.
@@ -120,13 +129,21 @@ impl Machine {
     pub(crate) fn wait(&self, ns: u64) {
         self.now.fetch_add(ns, Ordering::Relaxed);
         self.away.fetch_add(ns, Ordering::Relaxed);
-        self.kept.store(false, Ordering::Relaxed);
+        self.switch_in_system_call();
         self.voluntary.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn switch_in_system_call(&self) {
+        self.kept.fetch_and(self.keeps_in_system_calls, Ordering::Relaxed);
     }
 
     /// The thread does something that takes `ns`. An interruption whose time has come takes its length
     /// first.
     fn pass(&self, ns: u64) -> u64 {
+        self.pass_in(Mode::User, ns)
+    }
+
+    fn pass_in(&self, mode: Mode, ns: u64) -> u64 {
         let mut now = self.now.load(Ordering::Relaxed) + ns;
         let next = self.next.load(Ordering::Relaxed);
         if let Some(interruption) = self.interruptions.get(next as usize)
@@ -135,8 +152,10 @@ impl Machine {
             now += interruption.length;
             self.cpu.store(interruption.cpu, Ordering::Relaxed);
             self.next.store(next + 1, Ordering::Relaxed);
-            if interruption.by != By::Below {
-                self.kept.store(false, Ordering::Relaxed);
+            match (interruption.by, mode) {
+                (By::Below, _) => {}
+                (By::Thread | By::Resched, Mode::User) => self.kept.store(false, Ordering::Relaxed),
+                (By::Thread | By::Resched, Mode::SystemCall) => self.switch_in_system_call(),
             }
             if interruption.by == By::Thread {
                 self.involuntary.fetch_add(1, Ordering::Relaxed);
@@ -148,9 +167,9 @@ impl Machine {
     }
 
     /// A question to the source.
-    fn ask(&self) {
+    fn ask(&self, mode: Mode) {
         if self.asking > 0 {
-            self.pass(self.asking);
+            self.pass_in(mode, self.asking);
         }
     }
 
@@ -189,22 +208,29 @@ impl MeasuringCounter for &Machine {
 
 impl EvidenceSource for &Machine {
     fn arm(&mut self) {
-        self.ask();
+        self.ask(Mode::User);
         self.kept.store(true, Ordering::Relaxed);
     }
 
     fn look(&self) -> Option<State> {
-        self.ask();
+        self.ask(Mode::User);
         Some(if self.kept.load(Ordering::Relaxed) { State::Kept } else { State::Cleared })
     }
 
+    fn sees_system_calls(&self) -> bool {
+        !self.keeps_in_system_calls
+    }
+
+    /// Counted in the midst of the system call.
     fn counters(&self) -> Counters {
-        self.ask();
-        Counters {
+        self.ask(Mode::SystemCall);
+        let counters = Counters {
             voluntary: self.voluntary.load(Ordering::Relaxed),
             involuntary: self.involuntary.load(Ordering::Relaxed),
             ..Counters::default()
-        }
+        };
+        self.ask(Mode::SystemCall);
+        counters
     }
 
     fn cpu_ns(&self) -> u64 {
@@ -221,7 +247,7 @@ impl WakeUp for Bed<'_> {
         let ahead = alarm.due_ns - alarm.now_ns;
         let now = self.0.now.load(Ordering::Relaxed);
         self.0.advance_to(now + ahead + self.0.wake_latency);
-        self.0.kept.store(false, Ordering::Relaxed);
+        self.0.switch_in_system_call();
         self.0.voluntary.fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -9,6 +9,10 @@
 //! section that it had armed (`sys::rseq`: a descriptor of data, so that no thread is ever inside), and only
 //! then asks for its counters (`witness.rs`). What interrupts it while it asks belongs to the same gap. Where
 //! the section does not work, by a test at the start, the counters are asked after every gap.
+//! Where it tells nothing of switches inside system calls (Linux 6.19 and later, [`Clearing`]), they are also
+//! asked behind each system call that the recorder makes (a wait, a yield, the question itself if that took as
+//! long as a gap); of what became of the section nothing is said then. Loops that make system calls of their
+//! own, and clocks that the kernel may have to be asked for, go without a section there.
 //! `lab::switch_records` reads records of switches where any user may have them; `infer::cause::switched` puts
 //! them into gaps where the kernel was not traced: by whose will a thread left its CPU, and to which thread of
 //! the run. The manifest's `evidence` says what a run had and what would give the rest. Quotas and the kernel's
@@ -24,7 +28,7 @@
 
 use hourglass_model::{Counted, Evidence};
 use hourglass_sys::clock::{ClockId, now_ns};
-use hourglass_sys::rseq::{self, Section, State, Unusable};
+use hourglass_sys::rseq::{self, Clearing, Section, State, Unusable};
 use hourglass_sys::thread::{Counters, counters};
 
 /// What a thread can ask about itself.
@@ -36,6 +40,8 @@ pub trait EvidenceSource {
     fn arm(&mut self);
     /// What became of it since; `None` where there is none.
     fn look(&self) -> Option<State>;
+    /// Whether a switch inside a system call clears it, too.
+    fn sees_system_calls(&self) -> bool;
     /// What the kernel counted so far.
     fn counters(&self) -> Counters;
     /// Processor time that the thread received so far, ns.
@@ -47,13 +53,16 @@ pub trait EvidenceSource {
 pub(crate) struct Witness<S> {
     source: Option<S>,
     last: Counters,
+    /// Whether the thread made a system call since the section was armed, inside which a switch would not
+    /// have cleared it.
+    overlooks: bool,
     /// Where a marked stretch began: on the counter, and on the thread's CPU clock.
     stretch: (u64, u64),
 }
 
 impl<S> Default for Witness<S> {
     fn default() -> Witness<S> {
-        Witness { source: None, last: Counters::default(), stretch: (0, 0) }
+        Witness { source: None, last: Counters::default(), overlooks: false, stretch: (0, 0) }
     }
 }
 
@@ -68,7 +77,25 @@ impl<S: EvidenceSource> Witness<S> {
         if let Some(source) = &mut self.source {
             source.arm();
             self.last = source.counters();
+            self.makes_system_calls();
         }
+    }
+
+    /// The thread makes system calls, or made them a moment ago.
+    pub(crate) fn makes_system_calls(&mut self) {
+        self.overlooks = self.source.as_ref().is_some_and(|source| !source.sees_system_calls());
+    }
+
+    /// What happened inside system calls since the last question is not to be taken for the next gap's.
+    pub(crate) fn pass_over_system_calls(&mut self) {
+        if self.overlooks {
+            self.begin();
+        }
+    }
+
+    /// The last question took so short a time that no switch can have been in it.
+    pub(crate) fn was_not_switched(&mut self) {
+        self.overlooks = false;
     }
 
     /// What happened since the last question. To be asked right after a gap: the critical section is
@@ -77,14 +104,17 @@ impl<S: EvidenceSource> Witness<S> {
     pub(crate) fn testify(&mut self) -> Evidence {
         let Some(source) = &mut self.source else { return Evidence::NONE };
         let cleared = match source.look() {
-            Some(State::Kept) => return Evidence { cleared: Some(false), counted: None },
+            Some(State::Kept) if !self.overlooks => {
+                return Evidence { cleared: Some(false), counted: None };
+            }
             Some(State::Cleared) => Some(true),
-            Some(State::Foreign) | None => None,
+            Some(State::Kept | State::Foreign) | None => None,
         };
         source.arm();
         let now = source.counters();
         let counted = since(self.last, now);
         self.last = now;
+        self.makes_system_calls();
         Evidence { cleared, counted: Some(counted) }
     }
 
@@ -110,7 +140,8 @@ impl<S: EvidenceSource> Witness<S> {
     /// Whether it can tell without asking that the kernel did not take the CPU since the last question.
     #[inline]
     pub(crate) fn saw_nothing(&self) -> bool {
-        self.source.as_ref().is_none_or(|source| source.look() == Some(State::Kept))
+        let kept = |source: &S| source.look() == Some(State::Kept) && !self.overlooks;
+        self.source.as_ref().is_none_or(kept)
     }
 }
 
@@ -131,14 +162,18 @@ fn since(last: Counters, now: Counters) -> Counted {
 #[derive(Debug)]
 pub struct ThreadEvidence {
     section: Option<Section>,
+    sees_system_calls: bool,
 }
 
 impl ThreadEvidence {
     /// The calling thread's. Where the critical section does not work ([`rseq::self_test`]), or this
     /// thread can have none, the counters are asked after every gap. Allocates.
     #[must_use]
-    pub fn open(tested: &Result<(), Unusable>) -> ThreadEvidence {
-        ThreadEvidence { section: tested.is_ok().then(|| Section::open().ok()).flatten() }
+    pub fn open(tested: &Result<Clearing, Unusable>) -> ThreadEvidence {
+        ThreadEvidence {
+            section: tested.is_ok().then(|| Section::open().ok()).flatten(),
+            sees_system_calls: *tested == Ok(Clearing::EverySwitch),
+        }
     }
 }
 
@@ -153,6 +188,10 @@ impl EvidenceSource for ThreadEvidence {
     #[inline]
     fn look(&self) -> Option<State> {
         self.section.as_ref().map(rseq::Section::look)
+    }
+
+    fn sees_system_calls(&self) -> bool {
+        self.sees_system_calls
     }
 
     fn counters(&self) -> Counters {
@@ -173,6 +212,7 @@ mod tests {
     struct Told {
         state: Option<State>,
         counters: Counters,
+        only_where_interrupted: bool,
     }
 
     impl EvidenceSource for Told {
@@ -181,6 +221,9 @@ mod tests {
         }
         fn look(&self) -> Option<State> {
             self.state
+        }
+        fn sees_system_calls(&self) -> bool {
+            !self.only_where_interrupted
         }
         fn counters(&self) -> Counters {
             self.counters
@@ -191,7 +234,7 @@ mod tests {
     }
 
     fn witness(state: Option<State>) -> Witness<Told> {
-        let mut witness = Witness::with(Told { state, counters: Counters::default() });
+        let mut witness = Witness::with(Told { state, ..Told::default() });
         witness.begin();
         witness
     }
@@ -261,7 +304,33 @@ mod tests {
         assert!(blind.testify().is_none());
     }
 
-    /// On this machine: a thread that slept was cleared and counts it as its own wait.
+    /// Linux 6.19: a switch inside a system call keeps the section.
+    #[test]
+    fn behind_a_system_call_the_counters_are_asked() {
+        let told =
+            Told { state: Some(State::Kept), only_where_interrupted: true, ..Told::default() };
+        let mut witness = Witness::with(told);
+        let cannot_tell =
+            |involuntary| Evidence { cleared: None, counted: counted(involuntary, 0) };
+        let kept = Evidence { cleared: Some(false), counted: None };
+        witness.begin();
+        assert!(!witness.saw_nothing(), "the question itself may have been switched");
+        assert_eq!(witness.testify(), cannot_tell(0));
+        witness.was_not_switched();
+        assert!(witness.saw_nothing());
+        assert_eq!(witness.testify(), kept);
+        witness.makes_system_calls();
+        happen(&mut witness, State::Kept, 1, 0);
+        assert_eq!(witness.testify(), cannot_tell(1));
+        // Not cleared by a switch inside the question, which is of the next gap.
+        happen(&mut witness, State::Kept, 1, 0);
+        assert_eq!(witness.testify(), cannot_tell(1));
+        witness.was_not_switched();
+        happen(&mut witness, State::Cleared, 1, 0);
+        assert_eq!(witness.testify(), Evidence { cleared: Some(true), counted: counted(1, 0) });
+    }
+
+    /// On this machine: a thread that slept counts it as its own wait, and was cleared where that clears.
     #[test]
     fn a_sleep_is_seen() {
         let look = || {
@@ -272,7 +341,9 @@ mod tests {
                 std::thread::sleep(std::time::Duration::from_micros(200));
             }
             let seen = witness.testify();
-            assert_eq!(seen.cleared, tested.is_ok().then_some(true));
+            if tested == Ok(Clearing::EverySwitch) {
+                assert_eq!(seen.cleared, Some(true));
+            }
             assert!(seen.counted.unwrap().voluntary >= 1);
         };
         std::thread::spawn(look).join().unwrap();

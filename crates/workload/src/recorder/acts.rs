@@ -80,6 +80,7 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
             }
             let then = self.counter.read();
             if then.ticks.saturating_sub(now.ticks) <= self.settling && then.cpu == now.cpu {
+                self.witness.was_not_switched();
                 break;
             }
             now = then;
@@ -93,12 +94,14 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
         if !self.ensure_open() {
             return Ended::TimeOver;
         }
+        self.witness.makes_system_calls();
         hourglass_sys::thread::yield_now();
         let now = self.counter.read();
         if now.ticks.saturating_sub(self.last) > self.settings.gap || now.cpu != self.last_cpu {
             self.interrupted(now, Onset::Yield);
         } else {
             self.last = now.ticks.max(self.last);
+            self.witness.pass_over_system_calls();
         }
         if self.is_over() { Ended::TimeOver } else { Ended::Done }
     }
@@ -129,6 +132,7 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
             self.catch_up();
         }
         self.close();
+        self.witness.makes_system_calls();
         let latest = self.settings.timeline.monotonic_at(self.settings.finish);
         loop {
             let has_come = wait(latest);

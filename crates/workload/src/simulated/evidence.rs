@@ -6,43 +6,56 @@ use hourglass_time::Span;
 use super::{By, Interruption, Machine, intervals, ms};
 use crate::models::simulated_executions::{cpu, periodic};
 
+/// A machine before Linux 6.19, or after.
+fn machine(keeps_in_system_calls: bool, interruptions: Vec<Interruption>) -> Machine {
+    Machine { keeps_in_system_calls, ..Machine::new(interruptions) }
+}
+
 /// Issue 6, part 1: cleared and counted is a context switch, cleared alone is not; a section that
-/// was kept asks nobody.
+/// was kept asks nobody. From Linux 6.19 on the first gap asks: the start may have been switched.
 #[test]
 fn each_gap_has_its_own_evidence() {
     let by = |at, by| Interruption { at: ms(at), length: 9_000, cpu: 0, by };
-    let machine = Machine::new(vec![
+    let interruptions = vec![
         by(1, By::Below),
         by(2, By::Thread),
         by(3, By::Below),
         by(4, By::Resched),
         by(5, By::Thread),
-    ]);
-    let recorded = machine.run(&mut cpu(), Span::from_millis(6));
-    let seen: Vec<Evidence> = intervals(&recorded).iter().map(|i| i.evidence).collect();
+    ];
     let kept = Evidence { cleared: Some(false), counted: None };
     let cleared = |involuntary| Evidence {
         cleared: Some(true),
         counted: Some(Counted { involuntary, ..Counted::default() }),
     };
-    let expected = [Evidence::NONE, kept, cleared(1), kept, cleared(0), cleared(1)];
-    assert_eq!(seen, expected);
+    let cannot_tell = Evidence { cleared: None, ..cleared(0) };
+    for (keeps_in_system_calls, first) in [(false, kept), (true, cannot_tell)] {
+        let machine = machine(keeps_in_system_calls, interruptions.clone());
+        let recorded = machine.run(&mut cpu(), Span::from_millis(6));
+        let seen: Vec<Evidence> = intervals(&recorded).iter().map(|i| i.evidence).collect();
+        let expected = [Evidence::NONE, first, cleared(1), kept, cleared(0), cleared(1)];
+        assert_eq!(seen, expected);
+    }
 }
 
 /// While the thread asks about one gap it is interrupted again: wherever that falls, the switch is in
 /// the evidence of the gap in which it was.
 #[test]
 fn an_interruption_while_it_asks_is_of_the_same_gap() {
-    for after in (0..400).step_by(5) {
+    for (after, keeps) in (0..400).step_by(5).flat_map(|after| [(after, false), (after, true)]) {
         let below = Interruption { at: ms(1), length: 9_000, cpu: 0, by: By::Below };
         let at = ms(1) + 9_000 + after;
         let thread = Interruption { at, length: ms(1), cpu: 0, by: By::Thread };
-        let machine = Machine { asking: 15, ..Machine::new(vec![below, thread]) };
+        let machine = Machine { asking: 15, ..machine(keeps, vec![below, thread]) };
         let recorded = machine.run(&mut cpu(), Span::from_millis(4));
         for pair in intervals(&recorded).windows(2) {
             let long = pair[1].start_ns - pair[0].end_ns >= 1_000_000;
-            let counted = pair[1].evidence.counted.map(|counted| counted.involuntary);
-            assert_eq!(counted, long.then_some(1), "{after}: {pair:?}");
+            let Evidence { cleared, counted } = pair[1].evidence;
+            let counted = counted.map(|counted| counted.involuntary);
+            // Where a system call hides switches, the first gap asks too, and finds none.
+            let expected = if long { Some(1) } else { keeps.then_some(0) };
+            assert_eq!(counted, expected, "{after}, {keeps}: {pair:?}");
+            assert!(!long || cleared != Some(false), "{after}, {keeps}: {pair:?}");
         }
     }
 }
@@ -51,14 +64,19 @@ fn an_interruption_while_it_asks_is_of_the_same_gap() {
 #[test]
 fn a_wait_is_counted_before_its_interval() {
     let taken = [1, 9].map(|at| Interruption { at: ms(at), length: 5_000, cpu: 0, by: By::Below });
-    let machine = Machine::new(taken.to_vec());
-    let recorded = machine.run(&mut periodic(3, 8), Span::from_millis(16));
-    let seen: Vec<(Onset, Evidence)> =
-        intervals(&recorded).iter().map(|i| (i.onset, i.evidence)).collect();
-    let kept = (Onset::Gap, Evidence { cleared: Some(false), counted: None });
-    let waited = Evidence {
-        cleared: Some(true),
-        counted: Some(Counted { voluntary: 1, ..Counted::default() }),
+    let evidence = |cleared, voluntary| Evidence {
+        cleared,
+        counted: Some(Counted { voluntary, ..Counted::default() }),
     };
-    assert_eq!(seen, [(Onset::Start, Evidence::NONE), kept, (Onset::Wait, waited), kept]);
+    let kept = Evidence { cleared: Some(false), counted: None };
+    let cannot_tell = evidence(None, 0);
+    for (keeps, gap, cleared) in [(false, kept, Some(true)), (true, cannot_tell, None)] {
+        let machine = machine(keeps, taken.to_vec());
+        let recorded = machine.run(&mut periodic(3, 8), Span::from_millis(16));
+        let seen: Vec<(Onset, Evidence)> =
+            intervals(&recorded).iter().map(|i| (i.onset, i.evidence)).collect();
+        let gap = (Onset::Gap, gap);
+        let waited = (Onset::Wait, evidence(cleared, 1));
+        assert_eq!(seen, [(Onset::Start, Evidence::NONE), gap, waited, gap]);
+    }
 }
