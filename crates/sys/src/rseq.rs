@@ -348,6 +348,21 @@ fn library_offset() -> *const isize {
     library_constant!("__rseq_offset")
 }
 
+/// The length of the area that the C library registered for the calling thread, bytes: more than 32 is version 2
+/// of the ABI. `None` where it registered none.
+#[must_use]
+pub fn library_bytes() -> Option<usize> {
+    registered()?;
+    let size: *const u32 = library_constant!("__rseq_size");
+    if size.is_null() {
+        return None;
+    }
+    // SAFETY: a C library that has the symbol keeps there a constant of this type.
+    let size = unsafe { *size };
+    // What glibc and the kernel know, which was less once, while the area was as long.
+    Some(AREA_BYTES.max(size as usize))
+}
+
 #[cfg(target_arch = "x86_64")]
 fn thread_pointer() -> *mut u8 {
     let pointer: *mut u8;
@@ -472,13 +487,6 @@ mod tests {
         });
     }
 
-    /// How much glibc registers: what it and the kernel know, and 32 bytes at least.
-    fn library_bytes() -> usize {
-        let size: *const u32 = library_constant!("__rseq_size");
-        // SAFETY: a C library that has registered an area keeps there a constant of this type.
-        AREA_BYTES.max(unsafe { *size } as usize)
-    }
-
     /// What happens where the C library registers nothing: its registration is taken away first.
     #[test]
     fn without_the_c_library_an_area_of_our_own_serves() {
@@ -486,7 +494,7 @@ mod tests {
             if let Some(area) = registered() {
                 let answer =
                     // SAFETY: takes away what the C library registered, of that length.
-                    unsafe { libc::syscall(libc::SYS_rseq, area, library_bytes(), UNREGISTER, SIGNATURE) };
+                    unsafe { libc::syscall(libc::SYS_rseq, area, library_bytes().unwrap(), UNREGISTER, SIGNATURE) };
                 assert_eq!(answer, 0, "{}", io::Error::last_os_error());
                 assert!(registered().is_none());
             }
