@@ -125,6 +125,8 @@ pub struct Recorder<'a, C: MeasuringCounter> {
     rounding: u64,
     /// How long noting a gap may take, in ticks.
     settling: u64,
+    /// The quickest question to the kernel's counters, in ticks.
+    question: Option<u64>,
     /// From which length on a gap in which the kernel did not take the CPU is the host's, in ticks.
     paused: u64,
     /// What such gaps took of the job that has begun, in ticks.
@@ -233,6 +235,7 @@ impl<'a, C: MeasuringCounter> Recorder<'a, C> {
             witness: Witness::default(),
             rounding,
             settling,
+            question: None,
             paused,
             lost_below: 0,
             open: None,

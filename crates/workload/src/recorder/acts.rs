@@ -74,19 +74,33 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
     /// belongs to the same gap: nobody could tell which of the two an answer is about.
     pub(super) fn ask_about(&mut self, mut now: Reading) -> (Reading, Evidence) {
         let mut evidence = self.witness.testify();
+        let mut asked = evidence.counted.is_some();
         for _ in 0..MOST_GAPS_IN_A_ROW {
             if evidence.is_none() {
-                break;
+                return (now, evidence);
             }
             let then = self.counter.read();
-            if then.ticks.saturating_sub(now.ticks) <= self.settling && then.cpu == now.cpu {
+            let took = then.ticks.saturating_sub(now.ticks);
+            if took <= self.usual_question(took, asked) && then.cpu == now.cpu {
                 self.witness.was_not_switched();
-                break;
+                return (now, evidence);
             }
             now = then;
-            evidence = evidence.and(self.witness.testify());
+            let more = self.witness.testify();
+            asked = more.counted.is_some();
+            evidence = evidence.and(more);
         }
-        (now, evidence)
+        (self.counter.read(), evidence)
+    }
+
+    /// How long a question may take in which nothing happened, in ticks, before one that took `took`; twice as long as the
+    /// quickest, where system calls are slow.
+    fn usual_question(&mut self, took: u64, asked: bool) -> u64 {
+        let usual = self.question.map_or(0, |question| question.saturating_mul(2));
+        if asked {
+            self.question = Some(self.question.map_or(took, |question| question.min(took)));
+        }
+        self.settling.max(usual)
     }
 
     /// Yields the processor once. If anything ran meanwhile, the interval ends.
