@@ -16,16 +16,19 @@ mod guest;
 mod hotplug;
 mod hpet;
 mod isolated;
+mod kernels;
+mod linux7;
 mod rtc;
 mod smt;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use crate::failure::Failure;
 use crate::workspace::Workspace;
+use debian::Package;
 use expect::Expect;
 
 /// Every guest.
@@ -38,10 +41,19 @@ pub(crate) const BEDS: &[&Bed] = &[
     &smt::BED,
     &isolated::BED,
     &hotplug::BED,
+    &linux7::BED,
+    &kernels::PREEMPT_RT,
+    &kernels::LINUX_5_10,
+    &kernels::MANY_CPUS,
 ];
 
-/// Beds of a minute and more, which `cargo xtask slow` runs.
-pub(crate) const SLOW: &[&str] = &[aarch64::NAME];
+/// Beds of a minute and more, or with a longer download, which `cargo xtask slow` runs.
+pub(crate) const SLOW: &[&str] = &[
+    aarch64::NAME,
+    kernels::PREEMPT_RT.name,
+    kernels::LINUX_5_10.name,
+    kernels::MANY_CPUS.name,
+];
 
 /// A guest, and what is done in it.
 #[derive(Debug)]
@@ -51,7 +63,9 @@ pub(crate) struct Bed {
     /// What it shows.
     purpose: &'static str,
     /// The Debian package of the kernel, or one that depends on it.
-    kernel: &'static str,
+    kernel: Package,
+    /// The C library of a second root below `/libc`, for which the guest's first step mounts the rest.
+    libc: Option<Package>,
     /// What QEMU is told about the machine, besides what all guests share.
     machine: &'static [&'static str],
     /// What the kernel is told.
@@ -117,6 +131,7 @@ fn boot(workspace: &Workspace, bed: &Bed, binary: Option<PathBuf>) -> Result<(),
     let mut watch = Stopwatch::start(bed.name);
     let kernel = debian::kernel(bed.kernel, &cache)?;
     let busybox = debian::busybox(&cache)?;
+    let libc = bed.libc.map(|package| debian::unpacked(package, &cache)).transpose()?;
     watch.lap("kernel and busybox are here");
     let binary = match binary {
         Some(path) => path,
@@ -126,9 +141,14 @@ fn boot(workspace: &Workspace, bed: &Bed, binary: Option<PathBuf>) -> Result<(),
     for test in bed.tests {
         programs.push((test, binary::build_test(workspace, test)?));
     }
-    let mut libraries = BTreeSet::new();
+    let mut libraries = BTreeMap::new();
     for (_, program) in &programs {
-        libraries.extend(binary::libraries(program)?);
+        for library in binary::libraries(program)? {
+            if let Some(libc) = &libc {
+                libraries.extend([binary::in_second_root(&library, libc)]);
+            }
+            libraries.insert(library.clone(), library);
+        }
     }
     let programs: Vec<(&str, &Path)> = programs.iter().map(|(n, p)| (*n, p.as_path())).collect();
     watch.lap("hourglass is here");

@@ -267,6 +267,12 @@ impl LibraryArea {
         unsafe { (&raw mut (*self.0).slice[0]).write_volatile(u8::from(asks)) };
     }
 
+    /// Whether a longer slice is asked for.
+    pub(crate) fn is_requested(self) -> bool {
+        // SAFETY: as in `flags`.
+        unsafe { (&raw const (*self.0).slice[0]).read_volatile() != 0 }
+    }
+
     /// Whether the slice is being extended.
     #[inline]
     pub(crate) fn is_granted(self) -> bool {

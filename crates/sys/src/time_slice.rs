@@ -48,6 +48,13 @@ pub fn ask() {
     }
 }
 
+/// Whether the calling thread asks for an extension.
+#[must_use]
+pub fn is_asked() -> bool {
+    let enabled = library_area().filter(|area| area.flags() & ENABLED != 0);
+    enabled.is_some_and(|area| area.is_requested())
+}
+
 /// Asks no more. Whether an extension was granted meanwhile; its end is left to the kernel, since giving
 /// up the CPU here would be what the caller wanted to be spared.
 #[cold]

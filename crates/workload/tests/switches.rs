@@ -136,9 +136,12 @@ fn traced() -> Option<(Measured, BTreeMap<u32, Vec<u64>>)> {
 
 #[test]
 fn switches_are_those_of_the_kernels_record() {
-    let bytes = rseq::library_bytes().map_or("one of our own".to_owned(), |n| format!("{n} bytes"));
+    let area = match rseq::library_bytes() {
+        None => "one of our own".to_owned(),
+        Some(bytes) => format!("{bytes} bytes, version {}", if bytes > 32 { 2 } else { 1 }),
+    };
     let Some((measured, switches)) = traced() else { return };
-    println!("critical section: {:?}; area: {bytes}", measured.rseq);
+    println!("area: {area}; critical section: {:?}", measured.rseq);
     let mut all = 0;
     for (outcome, words) in measured.threads.iter().zip(THREADS) {
         let none = Vec::new();

@@ -1,7 +1,7 @@
 //! The guest's first and only file system: a cpio archive in the kernel's `newc` format
 //! (`Documentation/driver-api/early-userspace/buffer-format.rst`).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -20,15 +20,15 @@ const CONSOLE: (u32, u32) = (5, 1);
 /// Output beyond this is cut: the guest's serial line is slow.
 const OUTPUT_LIMIT: &str = "256k";
 
-/// Writes the archive: the programs, each under its name, the libraries, each where it is on this
-/// machine, and an init that runs the steps and powers off.
+/// Writes the archive: the programs, each under its name, the libraries, each where the guest looks for it (and
+/// where it is on this machine), and an init that runs the steps and powers off.
 ///
 /// # Errors
 /// A file cannot be read or written.
 pub(super) fn write(
     path: &Path,
     programs: &[(&str, &Path)],
-    libraries: &BTreeSet<PathBuf>,
+    libraries: &BTreeMap<PathBuf, PathBuf>,
     steps: &[Step],
 ) -> Result<(), Failure> {
     let read = |path: &Path| fs::read(path).map_err(|e| Failure::file(path, &e));
@@ -40,11 +40,11 @@ pub(super) fn write(
     for (name, program) in programs {
         archive.add(&format!("bin/{name}"), PROGRAM, (0, 0), &read(program)?);
     }
-    for folder in folders_of(libraries) {
+    for folder in folders_of(libraries.keys()) {
         archive.add(&inside(folder), FOLDER, (0, 0), &[]);
     }
-    for library in libraries {
-        archive.add(&inside(library), PROGRAM, (0, 0), &read(library)?);
+    for (place, library) in libraries {
+        archive.add(&inside(place), PROGRAM, (0, 0), &read(library)?);
     }
     archive.add("init", PROGRAM, (0, 0), init(steps).as_bytes());
     archive.add("TRAILER!!!", 0, (0, 0), &[]);
@@ -52,8 +52,8 @@ pub(super) fn write(
 }
 
 /// Every folder on the way to a file, an outer one before those in it; none twice.
-fn folders_of(files: &BTreeSet<PathBuf>) -> BTreeSet<&Path> {
-    let folders = files.iter().flat_map(|file| file.ancestors().skip(1));
+fn folders_of<'a>(files: impl Iterator<Item = &'a PathBuf>) -> BTreeSet<&'a Path> {
+    let folders = files.flat_map(|file| file.ancestors().skip(1));
     folders.filter(|folder| folder.parent().is_some()).collect()
 }
 
@@ -143,8 +143,7 @@ mod tests {
     #[test]
     fn folders_come_before_what_is_in_them() {
         let files = ["/lib64/ld.so", "/lib/x86/libc.so", "/lib/x86/libm.so"].map(PathBuf::from);
-        let files = BTreeSet::from(files);
-        let folders: Vec<String> = folders_of(&files).into_iter().map(inside).collect();
+        let folders: Vec<String> = folders_of(files.iter()).into_iter().map(inside).collect();
         assert_eq!(folders, ["lib", "lib/x86", "lib64"]);
     }
 

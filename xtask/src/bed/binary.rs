@@ -89,6 +89,17 @@ pub(super) fn libraries(program: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(files(&said))
 }
 
+/// Where a library of this machine is in a guest's second root, and the file that is put there: the C library's own from
+/// the unpacked package `libc6`, others as this machine has them.
+pub(super) fn in_second_root(library: &Path, libc: &Path) -> (PathBuf, PathBuf) {
+    const ROOT: &str = "/libc";
+    let name = library.file_name().unwrap_or_default();
+    let folders = ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"];
+    let mut packaged = folders.iter().map(|folder| libc.join(folder).join(name));
+    let file = packaged.find(|file| file.is_file()).unwrap_or_else(|| library.to_owned());
+    (Path::new(ROOT).join(library.strip_prefix("/").unwrap_or(library)), file)
+}
+
 /// The files in what `ldd` prints: `name => /path (address)`, and `/path (address)` for the loader.
 /// What the kernel brings has no path.
 fn files(said: &str) -> Vec<PathBuf> {

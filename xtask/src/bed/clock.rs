@@ -1,12 +1,14 @@
 //! A machine whose TSC the kernel has left: the OS clock must serve, and the result must say so.
 
+use super::debian::CLOUD_KERNEL;
 use super::expect::Expect::ExitCode;
 use super::{Bed, Step};
 
 pub(super) const BED: Bed = Bed {
     name: "clock",
     purpose: "measuring without a trustworthy TSC",
-    kernel: "linux-image-cloud-amd64",
+    kernel: CLOUD_KERNEL,
+    libc: None,
     machine: &["-smp", "2"],
     kernel_arguments: "tsc=unstable",
     tests: &[],

@@ -1,4 +1,7 @@
 //! Files of Debian packages, fetched without installing them and kept below `target/beds/`.
+//!
+//! Packages of other suites than this machine's come by lists of their own, also kept there, so that neither
+//! apt's configuration nor its state is touched.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -8,18 +11,42 @@ use std::process::Command;
 use crate::failure::Failure;
 use crate::workspace::has_program;
 
+/// A package of Debian.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Package {
+    pub(super) name: &'static str,
+    /// The suite that has it; `None` for what this machine's apt is set to.
+    pub(super) suite: Option<&'static str>,
+}
+
+/// The small kernel for virtual machines, of this machine's Debian.
+pub(super) const CLOUD_KERNEL: Package = Package { name: "linux-image-cloud-amd64", suite: None };
+
+/// With which packages of every suite are signed.
+const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+
 /// The kernel of a package, or of the one that it depends on.
 ///
 /// # Errors
 /// It is not in the cache and cannot be fetched.
-pub(super) fn kernel(package: &str, cache: &Path) -> Result<PathBuf, Failure> {
-    let folder = unpacked(package, cache, concrete_kernel)?;
-    let boot = folder.join("boot");
-    let entries = fs::read_dir(&boot).map_err(|e| Failure::file(&boot, &e))?;
-    entries
+pub(super) fn kernel(package: Package, cache: &Path) -> Result<PathBuf, Failure> {
+    let folder = fetched(package, cache, concrete_kernel)?;
+    let modules = folder.join("usr/lib/modules"); // since Linux 7.0
+    let versions =
+        fs::read_dir(modules).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+    let files = [folder.join("boot")].into_iter().chain(versions).flat_map(fs::read_dir).flatten();
+    files
         .filter_map(|entry| Some(entry.ok()?.path()))
         .find(|path| file_name(path).starts_with("vmlinuz"))
-        .ok_or_else(|| Failure::Unable(format!("no kernel in package {package}")))
+        .ok_or_else(|| Failure::Unable(format!("no kernel in package {}", package.name)))
+}
+
+/// The content of a package.
+///
+/// # Errors
+/// It is not in the cache and cannot be fetched.
+pub(super) fn unpacked(package: Package, cache: &Path) -> Result<PathBuf, Failure> {
+    fetched(package, cache, |_, name| Ok(name.to_owned()))
 }
 
 /// A statically linked busybox.
@@ -27,7 +54,7 @@ pub(super) fn kernel(package: &str, cache: &Path) -> Result<PathBuf, Failure> {
 /// # Errors
 /// It is not in the cache and cannot be fetched.
 pub(super) fn busybox(cache: &Path) -> Result<PathBuf, Failure> {
-    let folder = unpacked("busybox-static", cache, |package| Ok(package.to_owned()))?;
+    let folder = unpacked(Package { name: "busybox-static", suite: None }, cache)?;
     let places = ["bin/busybox", "usr/bin/busybox"];
     let mut found = places.iter().map(|place| folder.join(place));
     found
@@ -48,76 +75,173 @@ pub(super) fn install(packages: &[&str]) -> Result<(), Failure> {
     println!("installing {list}");
     let arguments = ["install", "--yes", "--quiet", "--no-install-recommends"];
     let arguments = [arguments.as_slice(), packages].concat();
-    with_fresh_lists(|| output_of(&mut apt_get(&arguments)).map(drop))
+    let apt = Apt::own();
+    apt.with_fresh_lists(|| output_of(&mut apt.get(&arguments)).map(drop))
 }
 
-/// The content of a package, fetched once.
-fn unpacked(
-    package: &str,
+/// The content of a package, fetched once; `resolve` says which package that is in truth.
+fn fetched(
+    package: Package,
     cache: &Path,
-    resolve: impl Fn(&str) -> Result<String, Failure>,
+    resolve: impl Fn(&Apt, &str) -> Result<String, Failure>,
 ) -> Result<PathBuf, Failure> {
-    let folder = cache.join("packages").join(package);
+    let Package { name, suite } = package;
+    let kept = suite.map_or(name.to_owned(), |suite| format!("{name}.{suite}"));
+    let folder = cache.join("packages").join(&kept);
     if folder.is_dir() {
         return Ok(folder);
     }
     if !has_program("apt-get") || !has_program("dpkg-deb") {
-        let what = format!("package {package} is taken from Debian, and apt-get is missing here");
+        let what = format!("package {name} is taken from Debian, and apt-get is missing here");
         return Err(Failure::Unable(what));
     }
     // Unpacked beside its place and renamed, so that a broken download is not taken for a whole.
-    let fresh = cache.join("packages").join(format!("{package}.part"));
+    let fresh = cache.join("packages").join(format!("{kept}.part"));
     let _ = fs::remove_dir_all(&fresh);
     fs::create_dir_all(&fresh).map_err(|e| Failure::file(&fresh, &e))?;
-    with_fresh_lists(|| {
-        let concrete = resolve(package)?;
-        output_of(apt_get(&["download", &concrete]).current_dir(&fresh)).map(drop)
+    let apt = match suite {
+        None => Apt::own(),
+        Some(suite) => Apt::of(suite, cache)?,
+    };
+    let download = || {
+        let concrete = resolve(&apt, name)?;
+        output_of(apt.get(&["download", &concrete]).current_dir(&fresh)).map(drop)
+    };
+    apt.with_fresh_lists(download).map_err(|failure| match suite {
+        None => failure,
+        Some(suite) => {
+            Failure::Unable(format!("package {name} of Debian's {suite} cannot be had: {failure}"))
+        }
     })?;
     let files = fs::read_dir(&fresh).map_err(|e| Failure::file(&fresh, &e))?;
     let archive = files
         .filter_map(|entry| Some(entry.ok()?.path()))
         .find(|path| file_name(path).ends_with(".deb"))
-        .ok_or_else(|| Failure::Unable(format!("apt-get download brought no {package}")))?;
+        .ok_or_else(|| Failure::Unable(format!("apt-get download brought no {name}")))?;
     output_of(Command::new("dpkg-deb").arg("-x").args([&archive, &fresh]))?;
     fs::remove_file(&archive).map_err(|e| Failure::file(&archive, &e))?;
     fs::rename(&fresh, &folder).map_err(|e| Failure::file(&folder, &e))?;
     Ok(folder)
 }
 
-/// `linux-image-cloud-amd64` holds no kernel; it depends on the newest package that does.
-fn concrete_kernel(package: &str) -> Result<String, Failure> {
-    let text = output_of(Command::new("apt-cache").args(["depends", package]))?;
-    let found = first_dependency(&text).unwrap_or(package);
-    Ok(found.to_owned())
-}
-
-fn first_dependency(text: &str) -> Option<&str> {
-    let mut lines = text.lines().map(str::trim);
-    let name = lines.find_map(|line| line.strip_prefix("Depends: "))?;
-    // A package with a kernel in it depends on tools; only an empty one on another image.
-    name.starts_with("linux-image-").then_some(name)
-}
-
-/// Tries; if that fails and this process may, refreshes apt's lists and tries once more: lists
-/// that are missing or old name packages that the server no longer has.
-fn with_fresh_lists(attempt: impl Fn() -> Result<(), Failure>) -> Result<(), Failure> {
-    match attempt() {
-        Err(_) if is_root() => {
-            output_of(&mut apt_get(&["update", "--quiet"]))?;
-            attempt()
+/// `linux-image-cloud-amd64` holds no kernel; it depends on the newest package that does, or on one that depends
+/// on that.
+fn concrete_kernel(apt: &Apt, package: &str) -> Result<String, Failure> {
+    const STEPS: usize = 2;
+    let mut name = package.to_owned();
+    for _ in 0..STEPS {
+        let text = output_of(apt.cache().args(["depends", &name]))?;
+        match kernel_dependency(&text) {
+            Some(next) => name = next.to_owned(),
+            None => break,
         }
-        result => result,
+    }
+    Ok(name)
+}
+
+/// The package with the kernel's file in what `apt-cache depends` prints; a package that has the file itself depends on
+/// tools only.
+fn kernel_dependency(text: &str) -> Option<&str> {
+    let names = text.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
+    let is_kernel =
+        |name: &&str| name.starts_with("linux-image-") || name.starts_with("linux-binary-");
+    names.into_iter().find(is_kernel)
+}
+
+/// apt with its lists.
+struct Apt {
+    /// Where the lists of a suite are, if they are not this machine's.
+    root: Option<PathBuf>,
+}
+
+impl Apt {
+    /// With this machine's own.
+    fn own() -> Apt {
+        Apt { root: None }
+    }
+
+    /// With those of a suite of Debian.
+    fn of(suite: &str, cache: &Path) -> Result<Apt, Failure> {
+        if !Path::new(KEYRING).is_file() {
+            let what = format!("{KEYRING} is missing (package debian-archive-keyring)");
+            return Err(Failure::Unable(what));
+        }
+        let root = cache.join("apt").join(suite);
+        let source = format!("deb [signed-by={KEYRING}] {} {suite} main\n", server()?);
+        for folder in ["lists/partial", "archives/partial"] {
+            let folder = root.join(folder);
+            fs::create_dir_all(&folder).map_err(|e| Failure::file(&folder, &e))?;
+        }
+        for (name, text) in [("status", ""), ("sources.list", &source)] {
+            let file = root.join(name);
+            fs::write(&file, text).map_err(|e| Failure::file(&file, &e))?;
+        }
+        Ok(Apt { root: Some(root) })
+    }
+
+    fn get(&self, arguments: &[&str]) -> Command {
+        let mut command = self.command("apt-get");
+        command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
+        if is_root() {
+            // Without this apt downloads as a user who may not write into our folder, and warns.
+            command.args(["-o", "APT::Sandbox::User=root"]);
+        }
+        command
+    }
+
+    fn cache(&self) -> Command {
+        self.command("apt-cache")
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        let Some(root) = &self.root else { return command };
+        let places = [
+            ("Dir::State", ""),
+            ("Dir::State::lists", "lists"),
+            ("Dir::State::status", "status"),
+            ("Dir::Cache", ""),
+            ("Dir::Etc::sourcelist", "sources.list"),
+        ];
+        for (option, place) in places {
+            command.arg("-o").arg(format!("{option}={}", root.join(place).display()));
+        }
+        for option in [
+            "Dir::Etc::sourceparts=-",
+            "Acquire::Languages=none",
+            "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false",
+        ] {
+            command.args(["-o", option]);
+        }
+        command
+    }
+
+    /// Tries; if that fails and this process may, refreshes the lists and tries once more: lists that are missing
+    /// or old name packages that the server no longer has.
+    fn with_fresh_lists(&self, attempt: impl Fn() -> Result<(), Failure>) -> Result<(), Failure> {
+        match attempt() {
+            Err(_) if self.root.is_some() || is_root() => {
+                output_of(&mut self.get(&["update", "--quiet"]))?;
+                attempt()
+            }
+            result => result,
+        }
     }
 }
 
-fn apt_get(arguments: &[&str]) -> Command {
-    let mut command = Command::new("apt-get");
-    command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
-    if is_root() {
-        // Without this apt downloads as a user who may not write into our folder, and warns.
-        command.args(["-o", "APT::Sandbox::User=root"]);
-    }
-    command
+/// The server of Debian that this machine's apt uses.
+fn server() -> Result<String, Failure> {
+    let format = ["indextargets", "--format", "$(ORIGIN) $(REPO_URI)", "Created-By: Packages"];
+    let known = output_of(Command::new("apt-get").args(format))?;
+    let none =
+        || Failure::Unable("this machine's apt knows no server of Debian: add one".to_owned());
+    debian_server(&known).map(str::to_owned).ok_or_else(none)
+}
+
+/// Security updates come from a place of their own.
+fn debian_server(known: &str) -> Option<&str> {
+    let servers = known.lines().filter_map(|line| line.strip_prefix("Debian "));
+    servers.into_iter().find(|uri| !uri.contains("security"))
 }
 
 fn output_of(command: &mut Command) -> Result<String, Failure> {
@@ -147,8 +271,21 @@ mod tests {
     #[test]
     fn an_empty_package_leads_to_its_kernel() {
         let empty = "linux-image-cloud-amd64\n  Depends: linux-image-6.1.0-56-cloud-amd64\n";
-        assert_eq!(first_dependency(empty), Some("linux-image-6.1.0-56-cloud-amd64"));
+        assert_eq!(kernel_dependency(empty), Some("linux-image-6.1.0-56-cloud-amd64"));
         let full = "linux-image-6.1.0-56-cloud-amd64\n  Depends: kmod\n  Depends: <initramfs>\n";
-        assert_eq!(first_dependency(full), None);
+        assert_eq!(kernel_dependency(full), None);
+        // Since Linux 7.0 the image has no file either.
+        let image = "linux-image-7.3.4+deb13-cloud-amd64\n  PreDepends: linux-base\n |Depends: dracut\n  \
+                     Depends: linux-base-7.3.4+deb13-cloud-amd64\n  \
+                     Depends: linux-binary-7.3.4+deb13-cloud-amd64\n";
+        assert_eq!(kernel_dependency(image), Some("linux-binary-7.3.4+deb13-cloud-amd64"));
+    }
+
+    #[test]
+    fn other_suites_come_from_the_same_server() {
+        let known = "Docker http://example.org/docker/\nDebian http://mirror/debian-security/\n\
+                     Debian http://mirror/debian/\n";
+        assert_eq!(debian_server(known), Some("http://mirror/debian/"));
+        assert_eq!(debian_server(""), None);
     }
 }

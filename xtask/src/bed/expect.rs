@@ -7,6 +7,8 @@ pub(super) enum Expect {
     ExitCode(i32),
     /// A line that it prints contains this; any white space is like any other.
     Says(&'static str),
+    /// The same, and the line is shown: what it says besides is not known beforehand.
+    Shows(&'static str),
     /// It prints lines that begin with `tag` and a number.
     Values { tag: &'static str, at_least: usize, none_below: f64 },
 }
@@ -55,8 +57,13 @@ impl Record {
     }
 
     fn says(&self, text: &str) -> bool {
+        self.line_with(text).is_some()
+    }
+
+    /// The first line that contains this, any white space taken for a blank.
+    fn line_with(&self, text: &str) -> Option<String> {
         let words = |line: &String| line.split_whitespace().collect::<Vec<_>>().join(" ");
-        self.output.iter().any(|line| words(line).contains(text))
+        self.output.iter().map(words).find(|line| line.contains(text))
     }
 
     fn values(&self, tag: &str) -> Result<Vec<f64>, String> {
@@ -86,6 +93,10 @@ impl Expect {
             }
             Expect::Says(text) if record.says(text) => Ok(format!("says `{text}`")),
             Expect::Says(text) => Err(format!("does not say `{text}`")),
+            Expect::Shows(text) => match record.line_with(text) {
+                Some(line) => Ok(line),
+                None => Err(format!("does not say `{text}`")),
+            },
             Expect::Values { tag, at_least, none_below } => {
                 let values = record.values(tag)?;
                 let least = values.iter().copied().fold(f64::INFINITY, f64::min);
@@ -138,6 +149,8 @@ mod tests {
         assert!(values(0, 0.0).judge(&b).is_err());
         assert!(Expect::Says("0.25 us").judge(&a).is_ok());
         assert!(Expect::Says("latlate: 0.25 us other").judge(&a).is_err());
+        assert_eq!(Expect::Shows("0.25").judge(&a), Ok("latlate: 0.25 us".into()));
+        assert!(Expect::Shows("0.75").judge(&a).is_err());
         let table = Record { output: vec!["  good     width   64 bits".into()], exit_code: 0 };
         assert!(Expect::Says("good width 64 bits").judge(&table).is_ok());
     }

@@ -1,12 +1,14 @@
 //! A processor that leaves and comes back: before a run, and in the midst of one.
 
+use super::debian::CLOUD_KERNEL;
 use super::expect::Expect::{ExitCode, Says};
 use super::{Bed, Step};
 
 pub(super) const BED: Bed = Bed {
     name: "hotplug",
     purpose: "a CPU that goes offline and comes back, before a run and during one",
-    kernel: "linux-image-cloud-amd64",
+    kernel: CLOUD_KERNEL,
+    libc: None,
     machine: &["-smp", "3"],
     kernel_arguments: "",
     tests: &[],

@@ -5,16 +5,16 @@
 //! tests of `hourglass-clock`. QEMU's plain `max` is an AMD of family 0Fh, model 6Bh: an Athlon 64
 //! X2, as in the thesis' tables 2.3 and 3.2. With two of them the kernel finds the TSCs unsynchronised.
 
+use super::debian::CLOUD_KERNEL;
 use super::expect::Expect::{ExitCode, Says, Values};
 use super::{Bed, Step};
-
-const KERNEL: &str = "linux-image-cloud-amd64";
 
 /// An HPET that may be mapped, and what can be in the way of that while the machine runs.
 pub(super) const BED: Bed = Bed {
     name: "hpet",
     purpose: "a machine with an HPET, and without a trustworthy TSC",
-    kernel: KERNEL,
+    kernel: CLOUD_KERNEL,
+    libc: None,
     machine: &["-cpu", "max", "-smp", "2"],
     kernel_arguments: "",
     tests: &["hpet_device"],
@@ -97,7 +97,8 @@ pub(super) const BED: Bed = Bed {
 pub(super) const REFUSED: Bed = Bed {
     name: "hpet-refused",
     purpose: "an HPET that the kernel does not let programs map",
-    kernel: KERNEL,
+    kernel: CLOUD_KERNEL,
+    libc: None,
     machine: &["-cpu", "max", "-smp", "2"],
     kernel_arguments: "hpet_mmap=0",
     tests: &[],
@@ -123,7 +124,8 @@ pub(super) const REFUSED: Bed = Bed {
 pub(super) const OFF: Bed = Bed {
     name: "hpet-off",
     purpose: "a machine without an HPET",
-    kernel: KERNEL,
+    kernel: CLOUD_KERNEL,
+    libc: None,
     machine: &["-M", "q35,hpet=off", "-cpu", "max", "-smp", "2"],
     kernel_arguments: "",
     tests: &[],

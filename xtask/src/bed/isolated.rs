@@ -2,13 +2,15 @@
 //! the kernel's callbacks (`rcu_nocbs`). Processes start with a mask that leaves it out, so a command that took its
 //! own mask for what is allowed would refuse the very CPU that it is for.
 
+use super::debian::CLOUD_KERNEL;
 use super::expect::Expect::{ExitCode, Says};
 use super::{Bed, Step};
 
 pub(super) const BED: Bed = Bed {
     name: "isolated",
     purpose: "a CPU outside the inherited mask: isolcpus, nohz_full, rcu_nocbs",
-    kernel: "linux-image-cloud-amd64",
+    kernel: CLOUD_KERNEL,
+    libc: None,
     machine: &["-smp", "3"],
     kernel_arguments: "isolcpus=2 nohz_full=2 rcu_nocbs=2",
     tests: &[],

@@ -1,6 +1,7 @@
 //! The PC's real-time clock as a timer (`-i RTC`, Hourglass paper, sections 3.3 and 5.3), which
 //! cloud machines lack.
 
+use super::debian::CLOUD_KERNEL;
 use super::expect::Expect::{ExitCode, Says, Values};
 use super::{Bed, Step};
 
@@ -11,7 +12,8 @@ pub(super) const BED: Bed = Bed {
     name: "rtc",
     purpose: "timers on the PC's real-time clock",
     // Its driver for the real-time clock is built in: no module is needed.
-    kernel: "linux-image-cloud-amd64",
+    kernel: CLOUD_KERNEL,
+    libc: None,
     machine: &["-smp", "2"],
     kernel_arguments: "",
     tests: &["rtc_device"],

@@ -6,13 +6,15 @@
 //! The emulated processors take turns of 100 ms, so that nothing here says how fast anything stops;
 //! and a victim counts as stopped only after all of them have had their turn.
 
+use super::debian::CLOUD_KERNEL;
 use super::expect::Expect::{ExitCode, Says};
 use super::{Bed, Step};
 
 pub(super) const BED: Bed = Bed {
     name: "smt",
     purpose: "hardware threads: who shares a core, and stopping who does",
-    kernel: "linux-image-cloud-amd64",
+    kernel: CLOUD_KERNEL,
+    libc: None,
     machine: &["-smp", "4,sockets=1,cores=2,threads=2"],
     kernel_arguments: "",
     tests: &["stoppers"],

@@ -1,0 +1,104 @@
+//! Other kernels than the newest stable one: PREEMPT_RT, and the oldest that Debian keeps up.
+
+use super::debian::Package;
+use super::expect::Expect::{ExitCode, Says, Shows, Values};
+use super::{Bed, Step};
+
+const NAME_OF_KERNEL: Step =
+    Step { name: "kernel", command: "uname -srv", expect: &[ExitCode(0), Shows("Linux ")] };
+
+const CLOCKS: Step = Step {
+    name: "clocks",
+    command: "hourglass clocks",
+    expect: &[ExitCode(0), Shows("by policy strict:")],
+};
+
+/// Half of the wake-ups of a second, which leaves room for a slow host.
+const LATENCY: Step = Step {
+    name: "latency",
+    command: "hourglass -d 1s -n 1 -t 0 -p RTHIGH -w LAT 5ms -i SLEEPER",
+    expect: &[ExitCode(0), Values { tag: "latlate:", at_least: 30, none_below: 0.0 }],
+};
+
+const RUN: Step = Step {
+    name: "run",
+    command: "hourglass -n 2 -d 1s -w PERIODIC 2ms 20ms",
+    expect: &[ExitCode(0), Says("thread 1:")],
+};
+
+const SWITCHES: Step = Step {
+    name: "switches",
+    command: "mount -t tracefs none /sys/kernel/tracing; switches --nocapture --test-threads 1",
+    expect: &[ExitCode(0), Shows("critical section: Ok("), Says("2 passed; 0 failed")],
+};
+
+const RESERVE: Step = Step {
+    name: "reserve",
+    command: "hourglass reserve 5ms/50ms --backend user -- true",
+    expect: &[ExitCode(0)],
+};
+
+/// A kernel whose spin locks sleep and whose interrupts are threads.
+pub(super) const PREEMPT_RT: Bed = Bed {
+    name: "preempt-rt",
+    purpose: "PREEMPT_RT: clocks, latency, a run, a reservation",
+    kernel: Package { name: "linux-image-rt-amd64", suite: Some("trixie-backports") },
+    libc: None,
+    machine: &["-smp", "2"],
+    kernel_arguments: "",
+    tests: &["switches"],
+    steps: &[
+        Step { name: "kernel", command: "uname -srv", expect: &[ExitCode(0), Shows("PREEMPT_RT")] },
+        CLOCKS,
+        LATENCY,
+        RUN,
+        RESERVE,
+        SWITCHES,
+    ],
+};
+
+/// Linux 5.10 of Debian 11.
+pub(super) const LINUX_5_10: Bed = Bed {
+    name: "linux5.10",
+    purpose: "Linux 5.10: clocks, latency, a run, a reservation",
+    kernel: Package { name: "linux-image-cloud-amd64", suite: Some("bullseye") },
+    libc: None,
+    machine: &["-smp", "2"],
+    kernel_arguments: "",
+    tests: &["switches"],
+    steps: &[NAME_OF_KERNEL, CLOCKS, LATENCY, RUN, RESERVE, SWITCHES],
+};
+
+/// More CPUs than a word of a mask has bits, and two nodes of memory.
+pub(super) const MANY_CPUS: Bed = Bed {
+    name: "many-cpus",
+    purpose: "64 CPUs on two NUMA nodes: choosing the clock, placing threads",
+    kernel: super::debian::CLOUD_KERNEL,
+    libc: None,
+    #[rustfmt::skip]
+    machine: &[
+        "-smp", "64,sockets=2,cores=32,threads=1", "-m", "1024",
+        "-object", "memory-backend-ram,id=m0,size=512M", "-numa", "node,nodeid=0,cpus=0-31,memdev=m0",
+        "-object", "memory-backend-ram,id=m1,size=512M", "-numa", "node,nodeid=1,cpus=32-63,memdev=m1",
+    ],
+    kernel_arguments: "",
+    tests: &[],
+    steps: &[
+        Step {
+            name: "machine",
+            command: "cat /sys/devices/system/cpu/online; cat /sys/devices/system/node/node1/cpulist",
+            expect: &[ExitCode(0), Says("0-63"), Says("32-63")],
+        },
+        CLOCKS,
+        Step {
+            name: "last-cpu",
+            command: "hourglass -n 1 -d 500ms --cpu 63 --json",
+            expect: &[ExitCode(0), Says("\"cpus\": \"63\"")],
+        },
+        Step {
+            name: "node",
+            command: "hourglass noise -c 62-63 -D 500ms --json",
+            expect: &[ExitCode(0), Says("\"cpus\": \"62-63\"")],
+        },
+    ],
+};

@@ -1,0 +1,80 @@
+//! A kernel of the new rules for restartable sequences (6.19 and later; Debian's backports have 7.x): a switch inside a
+//! system call keeps a critical section. Both versions of the ABI: without the C library's area Hourglass
+//! registers one of 32 bytes, as a static program does; the C library of Debian 13 registers a longer one.
+//!
+//! Time-slice extensions are an option of the kernel that Debian leaves out as of 7.3: there is nothing to ask for then, and
+//! sleeps must be right without.
+
+use super::debian::Package;
+use super::expect::Expect::{ExitCode, Says, Shows, Values};
+use super::{Bed, Step};
+
+/// In the second root, where the C library is Debian 13's.
+macro_rules! in_libc {
+    ($command:literal) => {
+        concat!("chroot /libc /bin/sh -c '", $command, "'")
+    };
+}
+
+pub(super) const BED: Bed = Bed {
+    name: "linux7",
+    purpose: "Linux 7: both versions of rseq's ABI, time-slice extensions, the command",
+    kernel: Package { name: "linux-image-cloud-amd64", suite: Some("trixie-backports") },
+    libc: Some(Package { name: "libc6", suite: Some("trixie") }),
+    machine: &["-smp", "2"],
+    kernel_arguments: "",
+    tests: &["switches", "time_slice"],
+    steps: &[
+        Step {
+            name: "root",
+            command: "mount -t tracefs none /sys/kernel/tracing; for f in bin dev proc sys tmp; do \
+                      mkdir -p /libc/$f && mount --rbind /$f /libc/$f || exit 1; done; \
+                      uname -sr",
+            expect: &[ExitCode(0), Shows("Linux ")],
+        },
+        Step {
+            name: "switches-own-area",
+            command: "GLIBC_TUNABLES=glibc.pthread.rseq=0 switches --nocapture --test-threads 1",
+            expect: &[
+                ExitCode(0),
+                Shows("area: one of our own; critical section: Ok("),
+                Says("2 passed; 0 failed"),
+            ],
+        },
+        Step {
+            name: "switches-libc",
+            command: in_libc!("switches --nocapture --test-threads 1"),
+            expect: &[
+                ExitCode(0),
+                Shows("bytes, version 2; critical section: Ok("),
+                Says("2 passed; 0 failed"),
+            ],
+        },
+        Step {
+            name: "time-slice",
+            command: in_libc!("time_slice --nocapture"),
+            expect: &[ExitCode(0), Shows("time-slice extension:"), Says("1 passed; 0 failed")],
+        },
+        Step {
+            name: "latency",
+            command: in_libc!("hourglass -d 1s -n 1 -t 0 -p RTHIGH -w LAT 5ms -i SLEEPER"),
+            expect: &[ExitCode(0), Values { tag: "latlate:", at_least: 30, none_below: 0.0 }],
+        },
+        Step {
+            name: "run",
+            command: in_libc!("hourglass -n 2 -d 1s -w PERIODIC 2ms 20ms"),
+            expect: &[ExitCode(0)],
+        },
+        Step {
+            name: "clocks",
+            command: in_libc!("hourglass clocks"),
+            expect: &[ExitCode(0), Shows("by policy strict:")],
+        },
+        Step { name: "noise", command: in_libc!("hourglass noise -D 1s"), expect: &[ExitCode(0)] },
+        Step {
+            name: "doctor",
+            command: in_libc!("hourglass doctor"),
+            expect: &[Shows(" checks: ")],
+        },
+    ],
+};
