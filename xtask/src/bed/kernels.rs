@@ -13,11 +13,11 @@ const CLOCKS: Step = Step {
     expect: &[ExitCode(0), Shows("by policy strict:")],
 };
 
-/// Half of the wake-ups of a second, which leaves room for a slow host.
+/// Of two hundred wake-ups; 63 were seen on a host with five times as much to do as it has processors.
 const LATENCY: Step = Step {
     name: "latency",
     command: "hourglass -d 1s -n 1 -t 0 -p RTHIGH -w LAT 5ms -i SLEEPER",
-    expect: &[ExitCode(0), Values { tag: "latlate:", at_least: 30, none_below: 0.0 }],
+    expect: &[ExitCode(0), Values { tag: "latlate:", at_least: 10, none_below: 0.0 }],
 };
 
 const RUN: Step = Step {
@@ -96,9 +96,9 @@ pub(super) const MANY_CPUS: Bed = Bed {
             expect: &[ExitCode(0), Says("\"cpus\": \"63\"")],
         },
         Step {
-            name: "node",
+            name: "last-two-cpus",
             command: "hourglass noise -c 62-63 -D 500ms --json",
-            expect: &[ExitCode(0), Says("\"cpus\": \"62-63\"")],
+            expect: &[ExitCode(0), Says("\"cpus\": \"62\""), Says("\"cpus\": \"63\"")],
         },
     ],
 };
