@@ -25,6 +25,7 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
     #[inline(never)]
     pub(super) fn catch_up(&mut self) -> u64 {
         let mut lost = 0;
+        let mut passed_over = Evidence::NONE;
         for _ in 0..MOST_GAPS_IN_A_ROW {
             if self.open.is_none() {
                 break;
@@ -37,11 +38,13 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
                 if !disturbed {
                     break;
                 }
-                // Too short for a gap, and not to be taken for the next one's.
-                self.witness.begin();
+                // Too short for a gap, and not to be taken for the next one's, unless that is in the question itself.
+                passed_over = self.witness.testify();
                 continue;
             }
-            lost += self.note_gap(now, Onset::Gap);
+            let (now, evidence) = self.ask_about(now);
+            lost += self.note_gap_with(now, Onset::Gap, passed_over.and(evidence));
+            passed_over = Evidence::NONE;
         }
         lost
     }

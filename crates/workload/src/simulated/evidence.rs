@@ -60,6 +60,31 @@ fn an_interruption_while_it_asks_is_of_the_same_gap() {
     }
 }
 
+/// The same right behind something too short for a gap: the question about that is no less a question.
+#[test]
+fn a_switch_in_a_question_about_nothing_is_not_forgotten() {
+    let at = ms(1) + 9_000;
+    let places =
+        (0..200).step_by(10).flat_map(|short| (0..300).step_by(15).map(move |long| (short, long)));
+    for ((short, long), keeps) in places.flat_map(|place| [(place, false), (place, true)]) {
+        let interruptions = vec![
+            Interruption { at: ms(1), length: 9_000, cpu: 0, by: By::Below },
+            Interruption { at: at + short, length: 20, cpu: 0, by: By::Resched },
+            Interruption { at: at + short + 20 + long, length: ms(1), cpu: 0, by: By::Thread },
+        ];
+        let machine = Machine { asking: 15, ..machine(keeps, interruptions) };
+        let recorded = machine.run(&mut cpu(), Span::from_millis(3));
+        for pair in intervals(&recorded).windows(2) {
+            if pair[1].start_ns - pair[0].end_ns >= 1_000_000 {
+                let Evidence { cleared, counted } = pair[1].evidence;
+                let counted = counted.map(|counted| counted.involuntary);
+                assert_eq!(counted, Some(1), "{short}, {long}, {keeps}: {pair:?}");
+                assert_ne!(cleared, Some(false), "{short}, {long}, {keeps}: {pair:?}");
+            }
+        }
+    }
+}
+
 /// A thread's own wait is not taken for a switch in the gap behind it.
 #[test]
 fn a_wait_is_counted_before_its_interval() {
