@@ -1,6 +1,8 @@
 //! Several CPUs.
 
-use hourglass_sched::sim::{self, Class, Settings, Thread, run_with};
+use hourglass_sched::sim::{
+    self, Act, Beginning, Class, Phase, Script, Settings, Thread, run_with,
+};
 
 use crate::support::{Dice, Record, set, system, threads};
 
@@ -143,4 +145,17 @@ fn nobody_moves_without_need() {
     for thread in &outcome.threads {
         assert_eq!((thread.migrations, thread.preemptions, thread.missed), (0, 0, 0));
     }
+}
+
+/// A phase that may not use the CPU that its thread has, though nobody else wants a CPU: the thread moves.
+#[test]
+fn a_phase_moves_its_thread_though_all_could_stay() {
+    let phase =
+        |cpu| Phase { loops: Some(1), class: None, cpus: vec![cpu], acts: vec![Act::Run(3)] };
+    let phases = vec![phase(0), phase(1)];
+    let script = Script { start: 0, loops: Some(1), phases, beginning: Beginning::Timer };
+    let machine = system(2, vec![Thread::scripted(Class::Fifo(1), script, 10)]);
+    let mut record = Record::default();
+    sim::run_to(&machine, Settings::until(10), &mut record).unwrap();
+    assert_eq!((record.on(0), record.on(1)), (vec![(0, 0, 3)], vec![(0, 3, 6)]));
 }

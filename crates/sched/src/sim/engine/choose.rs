@@ -10,6 +10,7 @@ use super::super::system::Protocol;
 use super::super::thread::{Class, Preemption};
 use super::Machine;
 use super::fair::Sums;
+use super::queue::Rank;
 use super::state::Domain;
 
 /// Nobody may take its CPU.
@@ -177,8 +178,9 @@ impl<const TELL: bool> Machine<TELL> {
     /// Whether a thread's time counts for throttling: fixed priorities outside servers.
     pub(super) fn is_counted(&self, thread: usize) -> bool {
         let runner = &self.runners[thread];
-        let by_priority = matches!(runner.class, Class::Fifo(_) | Class::RoundRobin(_));
-        self.throttling.is_some() && runner.server.is_none() && by_priority
+        self.throttling.is_some()
+            && runner.server.is_none()
+            && matches!(runner.class, Class::Fifo(_) | Class::RoundRobin(_))
     }
 
     /// Whether a thread yields to equals after its quantum.
@@ -187,11 +189,12 @@ impl<const TELL: bool> Machine<TELL> {
     }
 
     /// Chooses for a domain of one CPU.
-    pub(super) fn choose_one(&self, domain: usize, sums: Sums) -> Option<usize> {
-        let Domain { cpus, queue, asked, .. } = &self.domains[domain];
-        let cpu = cpus[0];
-        let mut queued = queue.iter();
-        let first = queued.find(|(rank, thread)| self.admits(cpu, rank.band(), *thread));
+    pub(super) fn choose_one(&self, domain: usize, cpu: usize, sums: Sums) -> Option<usize> {
+        let Domain { queue, asked, .. } = &self.domains[domain];
+        let may = |rank: Rank, thread| {
+            self.has_budget(thread) && (self.open || self.admits(cpu, rank.band(), thread))
+        };
+        let first = queue.iter().find(|(rank, thread)| may(*rank, *thread));
         let first = first.map(|(_, thread)| thread);
         if asked.is_empty() {
             return first;
@@ -205,8 +208,13 @@ impl<const TELL: bool> Machine<TELL> {
     /// Whether the most urgent threads of a domain of several CPUs are those that run.
     pub(super) fn all_stay(&self, domain: usize) -> bool {
         let Domain { cpus, queue, asked, .. } = &self.domains[domain];
-        let runs = |(_, thread): (_, usize)| self.runners[thread].cpu.is_some();
-        self.open && asked.is_empty() && queue.iter().take(cpus.len()).all(runs) && {
+        let runs = |(_, thread): (_, usize)| {
+            let runner = &self.runners[thread];
+            // A phase of a script may have changed what it may use.
+            runner.cpu.is_some_and(|cpu| runner.mask & (1 << cpu) != 0)
+        };
+        let plain = self.open && asked.is_empty() && self.keepers.is_empty();
+        plain && queue.iter().take(cpus.len()).all(runs) && {
             // Else one that runs is not ready any more, or not among the most urgent.
             let busy = cpus.iter().filter(|cpu| self.cpus[**cpu].thread.is_some()).count();
             busy == queue.len().min(cpus.len())
@@ -218,7 +226,8 @@ impl<const TELL: bool> Machine<TELL> {
         let mut winners = std::mem::take(&mut self.winners);
         let Domain { queue, asked, .. } = &self.domains[domain];
         if asked.is_empty() {
-            let order = queue.iter().map(|(rank, thread)| (rank.band(), thread));
+            let order = queue.iter().filter(|(_, thread)| self.has_budget(*thread));
+            let order = order.map(|(rank, thread)| (rank.band(), thread));
             self.spread(domain, order, &mut winners);
             self.winners = winners;
             return;

@@ -15,20 +15,48 @@ impl<const TELL: bool> Machine<TELL> {
         self.bring_up(domain);
         #[cfg(debug_assertions)]
         self.assert_ranks(domain);
-        self.empty_polling(domain);
+        if !self.domains[domain].polling.is_empty() {
+            self.empty_polling(domain);
+        }
         let sums = match self.domains[domain].sharing {
             0 => super::fair::Sums::default(),
             _ => self.sums(domain),
         };
-        let count = self.domains[domain].cpus.len();
-        let mut changed = false;
         if let [cpu] = self.domains[domain].cpus[..] {
-            self.winners[cpu] = self.choose_one(domain, sums);
+            let winner = self.choose_one(domain, cpu, sums);
+            self.dispatch_one(cpu, winner);
         } else if self.all_stay(domain) {
-            return self.refresh_changed(domain);
+            self.refresh_changed(domain);
         } else {
             self.choose_many(domain, sums);
+            self.dispatch_many(domain);
         }
+    }
+
+    /// Gives the only CPU of a domain to the winner.
+    fn dispatch_one(&mut self, cpu: usize, winner: Option<usize>) {
+        if self.cpus[cpu].thread == winner {
+            if !self.goes_on_as_before(cpu) {
+                self.refresh(cpu);
+            }
+            return;
+        }
+        self.take(cpu);
+        if let Some(thread) = winner {
+            self.give(cpu, thread);
+        }
+        self.reasons.dispatch = true;
+        self.count_preemptions();
+        if !self.rates.all_full() {
+            self.refresh_core(cpu);
+        }
+        self.refresh(cpu);
+    }
+
+    /// Gives the CPUs of a domain to the winners.
+    fn dispatch_many(&mut self, domain: usize) {
+        let count = self.domains[domain].cpus.len();
+        let mut changed = false;
         for index in 0..count {
             let cpu = self.domains[domain].cpus[index];
             if self.cpus[cpu].thread != self.winners[cpu] {
@@ -68,10 +96,10 @@ impl<const TELL: bool> Machine<TELL> {
     }
 
     /// Whether nothing has happened to a CPU and its thread that moves when something is to be done on it.
+    #[inline]
     fn goes_on_as_before(&self, cpu: usize) -> bool {
         let cpu = &self.cpus[cpu];
-        let alone = |thread: usize| self.runners[thread].server.is_none();
-        self.apart && !cpu.stale && !cpu.counted && !cpu.shared && cpu.thread.is_none_or(alone)
+        !cpu.stale && !cpu.counted && !cpu.shared && cpu.payer.is_none()
     }
 
     /// Takes a CPU from its thread.
@@ -90,7 +118,7 @@ impl<const TELL: bool> Machine<TELL> {
         {
             self.keepers[server].cpu = None;
         }
-        self.rank_again(thread);
+        self.rank_moved(thread);
     }
 
     /// Who lost a CPU and got no other was preempted.
@@ -131,7 +159,7 @@ impl<const TELL: bool> Machine<TELL> {
         cpu.slice_job = runner.job.map_or(0, |job| job.number);
         runner.cpu = Some(at);
         runner.last_cpu = Some(at);
-        self.rank_again(thread);
+        self.rank_moved(thread);
         self.spend(at, cost);
     }
 
@@ -191,13 +219,13 @@ impl<const TELL: bool> Machine<TELL> {
             (cpu.payer, cpu.counted, cpu.shared) = (None, false, false);
             return;
         };
-        let server = self.runners[thread].server;
-        let payer = server.filter(|server| !self.is_spent_and_soft(*server));
-        let drain = payer.map_or(0, |payer| self.drain(payer, at));
-        let (counted, shared) = (self.is_counted(thread), self.runners[thread].share.counts);
-        if let Some(server) = server {
+        let (mut payer, mut drain) = (None, 0);
+        if let Some(server) = self.runners[thread].server {
+            payer = Some(server).filter(|server| !self.is_spent_and_soft(*server));
+            drain = payer.map_or(0, |payer| self.drain(payer, at));
             self.keepers[server].cpu = payer.map(|_| at);
         }
+        let (counted, shared) = (self.is_counted(thread), self.runners[thread].share.counts);
         let cpu = &mut self.cpus[at];
         (cpu.payer, cpu.drain, cpu.counted, cpu.shared) = (payer, drain, counted, shared);
         self.begin(thread);
@@ -210,12 +238,13 @@ impl<const TELL: bool> Machine<TELL> {
         if let Some(job) = &mut runner.job {
             job.begun = true;
         }
+        if runner.preemption == Preemption::Full {
+            return;
+        }
         if matches!(runner.preemption, Preemption::None | Preemption::Limited { .. }) {
             runner.held = true;
         }
-        if runner.preemption != Preemption::Full {
-            self.rank_again(thread);
-        }
+        self.rank_again(thread);
     }
 
     /// A tick on all CPUs.

@@ -30,6 +30,7 @@ impl<const TELL: bool> Machine<TELL> {
         if let Some(holder) = self.locks[resource].holder {
             let domain = self.runners[holder].domain;
             self.soil(domain);
+            self.rank_again(holder);
         }
         if spin {
             self.runners[thread].held = true;
@@ -83,6 +84,9 @@ impl<const TELL: bool> Machine<TELL> {
         self.locks[resource].holder = Some(next);
         self.runners[next].holds = Some(resource);
         self.runners[next].spinning = false;
+        if let Some(cpu) = self.runners[next].cpu {
+            self.cpus[cpu].stale = true;
+        }
         self.rank_again(next);
         let domain = self.runners[next].domain;
         self.soil(domain);

@@ -1,12 +1,16 @@
 //! Ready threads in the order of their urgency.
 //!
 //! Owns: [`Queue`], and which threads stand in it: those whose urgency stays as it is until something happens
-//! to them. Of all others (threads in servers, with fair shares, with locks, in sections that nobody
-//! preempts, stopped ones) the urgency is asked whenever CPUs are given out. Must not: choose who runs.
+//! to them or to the server that they have for themselves. Of all others (threads that share a server or have a
+//! fair share, holders of locks that others wait for, stopped ones) the urgency is asked whenever CPUs are given
+//! out. Must not: choose who runs.
 
+use super::super::server::{self, ServerKind};
+use super::super::system::Protocol;
 use super::super::thread::{Class, Preemption};
 use super::Machine;
-use super::choose::{DEADLINE, PRIORITY};
+use super::choose::{DEADLINE, HELD, PRIORITY};
+use super::state::Runner;
 
 /// Binary digits of a rank behind band and level.
 const PLACE_BITS: u32 = 62;
@@ -24,6 +28,16 @@ impl Rank {
                 | (u128::from(level) << PLACE_BITS)
                 | place,
         )
+    }
+
+    /// By deadline: of equals those that run go on, then the first.
+    fn deadline(due: u64, runs: bool, thread: usize) -> Rank {
+        Rank::new(DEADLINE, due, (u64::from(!runs) << (PLACE_BITS - 1)) | thread as u64)
+    }
+
+    /// By priority, those that came first before equals.
+    fn priority(priority: u32, turn: u64) -> Rank {
+        Rank::new(PRIORITY, u64::from(u32::MAX - priority), turn)
     }
 
     /// Which class.
@@ -85,8 +99,15 @@ impl Queue {
     }
 
     fn remove(&mut self, rank: Rank) {
-        if let Ok(place) = self.place(rank) {
-            self.0.remove(place);
+        match self.0.last() {
+            Some((last, _)) if *last == rank => {
+                self.0.pop();
+            }
+            _ => {
+                if let Ok(place) = self.place(rank) {
+                    self.0.remove(place);
+                }
+            }
         }
     }
 }
@@ -95,28 +116,67 @@ impl<const TELL: bool> Machine<TELL> {
     /// The rank of a thread that is ready; `None` where its urgency depends on others.
     fn rank(&self, thread: usize) -> Option<Rank> {
         let runner = &self.runners[thread];
-        if runner.server.is_some() || runner.holds.is_some() || runner.held || runner.stopped {
+        if runner.stopped {
             return None;
         }
-        let job = runner.job.as_ref();
-        match runner.class {
-            Class::Edf => {
-                let due = job.map_or(u64::MAX, |job| job.due);
-                // Of equals those that run go on, then the first.
-                let waits = u64::from(runner.cpu.is_none());
-                Some(Rank::new(DEADLINE, due, (waits << (PLACE_BITS - 1)) | thread as u64))
+        let own = match runner.server {
+            None if runner.held && runner.cpu.is_some() && !runner.is_fair() => {
+                return Some(Rank::new(HELD, 0, thread as u64));
             }
-            Class::Fifo(priority) | Class::RoundRobin(priority) => {
-                let threshold = match runner.preemption {
-                    Preemption::Threshold(threshold) if job.is_some_and(|job| job.begun) => {
-                        threshold
-                    }
-                    _ => 0,
-                };
-                let level = u64::from(u32::MAX - priority.max(threshold));
-                Some(Rank::new(PRIORITY, level, runner.turn))
-            }
-            Class::Fair(_) | Class::Idle => None,
+            None => runner.rank(thread)?,
+            Some(server) => self.rank_in_server(thread, server)?,
+        };
+        match runner.holds {
+            None => Some(own),
+            Some(lock) => self.rank_with_lock(own, lock, runner.turn),
+        }
+    }
+
+    /// The rank of a thread in a server; `None` where it shares it, or the server may leave it to the fair class.
+    fn rank_in_server(&self, thread: usize, server: usize) -> Option<Rank> {
+        let (keeper, runner) = (&self.keepers[server], &self.runners[thread]);
+        let alone = keeper.threads.len() == 1 && keeper.server.kind != ServerKind::ReserveSoft;
+        (alone && !runner.held).then(|| match keeper.server.rank {
+            server::Rank::Deadline => Rank::deadline(keeper.due, runner.cpu.is_some(), thread),
+            server::Rank::Priority(priority) => Rank::priority(priority, keeper.turn),
+        })
+    }
+
+    /// The rank of the holder of a lock; `None` if it may inherit another one's, or hold several.
+    fn rank_with_lock(&self, own: Rank, lock: usize, turn: u64) -> Option<Rank> {
+        let lock = &self.locks[lock];
+        let inherits = lock.protocol == Protocol::Inheritance && !lock.waiters.is_empty();
+        if inherits || !self.scripts.is_empty() {
+            return None;
+        }
+        Some(match lock.protocol {
+            Protocol::Ceiling(priority) => own.min(Rank::priority(priority, turn)),
+            _ => own,
+        })
+    }
+
+    /// Whether a thread that stands in the queue may run now: it has no server, or one with budget.
+    #[inline]
+    pub(super) fn has_budget(&self, thread: usize) -> bool {
+        self.runners[thread].server.is_none_or(|server| {
+            let keeper = &self.keepers[server];
+            !keeper.throttled && keeper.left > 0
+        })
+    }
+
+    /// Something has happened to a server on which the urgency of its thread depends.
+    pub(super) fn rank_served(&mut self, server: usize) {
+        if let [thread] = self.keepers[server].threads[..] {
+            self.rank_again(thread);
+        }
+    }
+
+    /// A thread has got a CPU or lost it, on which the urgency of some depends.
+    #[inline]
+    pub(super) fn rank_moved(&mut self, thread: usize) {
+        let runner = &self.runners[thread];
+        if runner.class == Class::Edf || runner.held || runner.server.is_some() {
+            self.rank_again(thread);
         }
     }
 
@@ -187,5 +247,26 @@ impl<const TELL: bool> Machine<TELL> {
         let queue = &self.domains[domain].queue.0;
         let near = &queue[queue.len().saturating_sub(MOST)..];
         assert!(near.is_sorted_by(|a, b| a.0 > b.0));
+    }
+}
+
+impl Runner {
+    /// The rank of a thread by its class alone; `None` of a fair one.
+    fn rank(&self, thread: usize) -> Option<Rank> {
+        match self.class {
+            Class::Edf => {
+                let due = self.job.as_ref().map_or(u64::MAX, |job| job.due);
+                Some(Rank::deadline(due, self.cpu.is_some(), thread))
+            }
+            Class::Fifo(priority) | Class::RoundRobin(priority) => {
+                let begun = || self.job.as_ref().is_some_and(|job| job.begun);
+                let threshold = match self.preemption {
+                    Preemption::Threshold(threshold) if begun() => threshold,
+                    _ => 0,
+                };
+                Some(Rank::priority(priority.max(threshold), self.turn))
+            }
+            Class::Fair(_) | Class::Idle => None,
+        }
     }
 }

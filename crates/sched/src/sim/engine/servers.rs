@@ -67,6 +67,7 @@ impl<const TELL: bool> Machine<TELL> {
             ServerKind::Sporadic if keeper.left > 0 => self.open_use(server)?,
             _ => {}
         }
+        self.rank_served(server);
         self.activate(server);
         Ok(())
     }
@@ -143,6 +144,7 @@ impl<const TELL: bool> Machine<TELL> {
         self.reasons.budget = true;
         self.tell(Event::Replenished { server, deadline });
         self.share_again(server);
+        self.rank_served(server);
         Ok(())
     }
 
@@ -215,6 +217,7 @@ impl<const TELL: bool> Machine<TELL> {
         keeper.uses.push_back((now, keeper.left));
         let due = now.checked_add(keeper.server.deadline);
         keeper.due = due.ok_or(SimError::TimeOverflow)?;
+        self.rank_served(server);
         Ok(())
     }
 
