@@ -16,6 +16,9 @@ impl<const TELL: bool> Machine<TELL> {
 
     /// Brings the CPUs of a domain up to now.
     pub(super) fn bring_up(&mut self, domain: usize) {
+        if std::mem::replace(&mut self.domains[domain].known, self.now) == self.now {
+            return;
+        }
         for index in 0..self.domains[domain].cpus.len() {
             self.bring_up_cpu(self.domains[domain].cpus[index]);
         }

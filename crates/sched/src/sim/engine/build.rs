@@ -65,14 +65,29 @@ impl<const TELL: bool> Machine<TELL> {
             candidates: Vec::with_capacity(system.threads.len()),
             winners: vec![None; system.cpus as usize],
             displaced: Vec::new(),
+            coming: Vec::new(),
         };
         machine.apart = machine.rates.all_full()
             && machine.locks.is_empty()
             && machine.scripts.is_empty()
             && timers == 0;
+        machine.see_masks();
         machine.join_servers();
         machine.set_first_timers();
         Ok(machine)
+    }
+
+    /// Which CPUs the domains have, and whether each of their threads may use all of them.
+    fn see_masks(&mut self) {
+        let whole = self.keepers.is_empty() && self.scripts.is_empty();
+        for domain in &mut self.domains {
+            domain.mask = domain.cpus.iter().fold(0, |mask, cpu| mask | (1 << *cpu));
+            domain.whole = whole;
+        }
+        for runner in &self.runners {
+            let domain = &mut self.domains[runner.domain];
+            domain.whole &= runner.mask == domain.mask;
+        }
     }
 
     /// Servers join their domains.

@@ -223,8 +223,11 @@ impl<const TELL: bool> Machine<TELL> {
 
     /// Chooses for a domain of several CPUs: `winners` by CPU of the machine.
     pub(super) fn choose_many(&mut self, domain: usize, sums: Sums) {
+        let Domain { queue, asked, whole, .. } = &self.domains[domain];
+        if *whole && self.open && asked.is_empty() {
+            return self.choose_whole(domain);
+        }
         let mut winners = std::mem::take(&mut self.winners);
-        let Domain { queue, asked, .. } = &self.domains[domain];
         if asked.is_empty() {
             let order = queue.iter().filter(|(_, thread)| self.has_budget(*thread));
             let order = order.map(|(rank, thread)| (rank.band(), thread));
@@ -241,6 +244,33 @@ impl<const TELL: bool> Machine<TELL> {
         self.spread(domain, order, &mut winners);
         self.candidates = candidates;
         self.winners = winners;
+    }
+
+    /// The same where the most urgent threads run, since each may use every CPU: those that have one keep it, the
+    /// others take in their order the CPUs that `place_open` says.
+    fn choose_whole(&mut self, domain: usize) {
+        let Domain { cpus, queue, mask, .. } = &self.domains[domain];
+        let (mut staying, mut idle) = (0u128, 0u128);
+        self.coming.clear();
+        for (_, thread) in queue.iter().take(cpus.len()) {
+            match self.runners[thread].cpu {
+                Some(cpu) => staying |= 1 << cpu,
+                None => self.coming.push(thread),
+            }
+        }
+        let mut free = mask & !staying;
+        for cpu in cpus {
+            let thread = self.cpus[*cpu].thread;
+            idle |= u128::from(thread.is_none()) << *cpu;
+            self.winners[*cpu] = thread.filter(|_| staying & (1 << *cpu) != 0);
+        }
+        for index in 0..self.coming.len() {
+            let thread = self.coming[index];
+            if let Some(cpu) = self.place_open(thread, free, staying, idle) {
+                self.winners[cpu] = Some(thread);
+                free &= !(1 << cpu);
+            }
+        }
     }
 
     /// Gives the CPUs of a domain to threads in this order, each with its band.

@@ -108,10 +108,10 @@ impl<const TELL: bool> Machine<TELL> {
     /// Lets a thread join or leave the fair ones, after something about it has changed.
     pub(super) fn update_share(&mut self, at: usize) {
         let wanted = self.wants_share(at);
-        let share = self.runners[at].share;
-        if wanted == share.counts {
+        if wanted == self.runners[at].share.counts {
             return;
         }
+        let share = self.runners[at].share;
         let domain = self.runners[at].domain;
         // With itself when it goes, without when it comes.
         let average = self.sums(domain).average();

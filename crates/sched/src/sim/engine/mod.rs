@@ -94,6 +94,7 @@ pub(super) struct Machine<const TELL: bool> {
     candidates: Vec<Candidate>,
     winners: Vec<Option<usize>>,
     displaced: Vec<usize>,
+    coming: Vec<usize>,
 }
 
 /// Which timer stands for what, in the order in which they expire at one instant.

@@ -180,6 +180,12 @@ pub(super) struct Lock {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Domain {
     pub(super) cpus: Vec<usize>,
+    /// The same, a bit each.
+    pub(super) mask: u128,
+    /// Whether each of its threads may always use each of its CPUs.
+    pub(super) whole: bool,
+    /// The instant that its CPUs were last brought up to; nothing has run before 0.
+    pub(super) known: u64,
     /// Threads that are ready, whose urgency is known.
     pub(super) queue: Queue,
     /// Threads that are ready, whose urgency depends on others; in no order.

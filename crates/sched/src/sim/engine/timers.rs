@@ -39,9 +39,14 @@ impl Timers {
     pub(super) fn set(&mut self, slot: usize, at: u64) {
         let mut place = self.nodes.len() / 2 + slot;
         self.nodes[place].0 = at;
+        let mut least = (at, self.nodes[place].1);
+        // What wins below is carried up in registers; only the other one is read.
         while place > 1 {
+            let other = self.nodes[place ^ 1];
+            let key = |node: (u64, u32)| (u128::from(node.0) << u32::BITS) | u128::from(node.1);
+            least = if key(other) < key(least) { other } else { least };
             place /= 2;
-            self.play(place);
+            self.nodes[place] = least;
         }
     }
 
