@@ -138,11 +138,11 @@ impl<const TELL: bool> Machine<TELL> {
         let runner = &mut self.runners[thread];
         runner.ready = true;
         let (domain, server) = (runner.domain, runner.server);
-        self.enqueue(thread);
         self.soil(domain);
         if let Some(server) = server {
             self.server_wakes(server)?;
         }
+        self.enqueue(thread);
         self.update_share(thread);
         Ok(())
     }

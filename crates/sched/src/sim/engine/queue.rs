@@ -98,6 +98,18 @@ impl Queue {
         self.0.insert(place, (rank, thread));
     }
 
+    /// A thread's rank has changed; mostly it is still between the same two.
+    fn replace(&mut self, before: Rank, rank: Rank, thread: usize) {
+        let Ok(place) = self.place(before) else { return };
+        let above = self.0.get(place + 1).is_none_or(|(next, _)| *next < rank);
+        if above && (place == 0 || self.0[place - 1].0 > rank) {
+            self.0[place].0 = rank;
+        } else {
+            self.0.remove(place);
+            self.insert(rank, thread);
+        }
+    }
+
     fn remove(&mut self, rank: Rank) {
         match self.0.last() {
             Some((last, _)) if *last == rank => {
@@ -220,9 +232,17 @@ impl<const TELL: bool> Machine<TELL> {
             return;
         }
         let now = self.rank(thread).map_or(Stand::Asked, Stand::Queued);
-        if now != stand {
-            self.dequeue(thread);
-            self.enqueue(thread);
+        match (stand, now) {
+            (Stand::Queued(before), Stand::Queued(rank)) if before != rank => {
+                let runner = &mut self.runners[thread];
+                runner.stand = now;
+                self.domains[runner.domain].queue.replace(before, rank, thread);
+            }
+            _ if now != stand => {
+                self.dequeue(thread);
+                self.enqueue(thread);
+            }
+            _ => {}
         }
     }
 
