@@ -286,6 +286,7 @@ impl Runner {
                 };
                 Some(Rank::priority(priority.max(threshold), self.turn))
             }
+            // Sums over fair shares are made of those that are asked.
             Class::Fair(_) | Class::Idle => None,
         }
     }
