@@ -111,7 +111,6 @@ impl<const TELL: bool> Machine<TELL> {
         if wanted == self.runners[at].share.counts {
             return;
         }
-        let share = self.runners[at].share;
         let domain = self.runners[at].domain;
         // With itself when it goes, without when it comes.
         let average = self.sums(domain).average();
