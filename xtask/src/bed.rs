@@ -48,12 +48,8 @@ pub(crate) const BEDS: &[&Bed] = &[
 ];
 
 /// Beds of a minute and more, or with a longer download, which `cargo xtask slow` runs.
-pub(crate) const SLOW: &[&str] = &[
-    aarch64::NAME,
-    kernels::PREEMPT_RT.name,
-    kernels::LINUX_5_10.name,
-    kernels::MANY_CPUS.name,
-];
+pub(crate) const SLOW: &[&str] =
+    &[aarch64::NAME, kernels::PREEMPT_RT.name, kernels::LINUX_5_10.name, kernels::MANY_CPUS.name];
 
 /// A guest, and what is done in it.
 #[derive(Debug)]

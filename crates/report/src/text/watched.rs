@@ -5,7 +5,7 @@ use hourglass_model::watched::{DelayReport, WatchedProcess, WatchedReport, Watch
 
 use super::Style;
 use super::ran::who;
-use super::table::{Column, NARROW, PAGE, Table, Tone, paint, wrapped};
+use super::table::{Column, PAGE, Table, Tone, paint, wrapped};
 use crate::clean;
 use crate::units::rounded;
 
