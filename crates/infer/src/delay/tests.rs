@@ -27,7 +27,7 @@ fn follow(first: First, events: &[KernelEvent], until: i64) -> (Delays, Vec<Seen
 
 fn delays_of(seen: &[Seen]) -> Vec<&Delay> {
     let delay = |one| match one {
-        &Seen::Delayed(_, ref delay) => Some(delay),
+        Seen::Delayed(_, delay) => Some(delay),
         Seen::Ran(..) => None,
     };
     seen.iter().filter_map(delay).collect()

@@ -1,6 +1,7 @@
 //! The kernel's events of the watched threads, while they come.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use hdrhistogram::Histogram;
 use hourglass_host::facts::ThreadCounts;
@@ -50,20 +51,21 @@ const DIGITS: u8 = 3;
 
 impl Kept {
     fn record(&mut self, tid: u32, ns: u64) {
-        if !self.delays.contains_key(&tid) {
-            // Refused only for digits that are none.
-            let Ok(histogram) = Histogram::new(DIGITS) else { return };
-            self.delays.insert(tid, Lateness { histogram, min_ns: ns, max_ns: ns, total_ns: 0 });
-        }
-        if let Some(lateness) = self.delays.get_mut(&tid) {
-            // Only `record` makes room for longer ones.
-            if lateness.histogram.record(ns).is_err() {
-                lateness.histogram.saturating_record(ns);
+        let lateness = match self.delays.entry(tid) {
+            Entry::Occupied(kept) => kept.into_mut(),
+            Entry::Vacant(room) => {
+                // Refused only for digits that are none.
+                let Ok(histogram) = Histogram::new(DIGITS) else { return };
+                room.insert(Lateness { histogram, min_ns: ns, max_ns: ns, total_ns: 0 })
             }
-            lateness.min_ns = lateness.min_ns.min(ns);
-            lateness.max_ns = lateness.max_ns.max(ns);
-            lateness.total_ns = lateness.total_ns.saturating_add(ns);
+        };
+        // Only `record` makes room for longer ones.
+        if lateness.histogram.record(ns).is_err() {
+            lateness.histogram.saturating_record(ns);
         }
+        lateness.min_ns = lateness.min_ns.min(ns);
+        lateness.max_ns = lateness.max_ns.max(ns);
+        lateness.total_ns = lateness.total_ns.saturating_add(ns);
     }
 }
 
