@@ -26,11 +26,12 @@ fn follow(first: First, events: &[KernelEvent], until: i64) -> (Delays, Vec<Seen
 }
 
 fn delays_of(seen: &[Seen]) -> Vec<&Delay> {
-    let delay = |one| match one {
-        Seen::Delayed(_, delay) => Some(delay),
-        Seen::Ran(..) => None,
-    };
-    seen.iter().filter_map(delay).collect()
+    seen.iter()
+        .filter_map(|one| match one {
+            Seen::Delayed(_, delay) => Some(delay),
+            Seen::Ran(..) => None,
+        })
+        .collect()
 }
 
 #[test]
