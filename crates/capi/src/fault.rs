@@ -9,10 +9,10 @@ use hourglass_timer::fault::{
 };
 
 use crate::error::{Failure, guard, hg_error, hg_status};
+use crate::pointers::hg_release_fn;
 use crate::pointers::{User, give, offer, read_or_default};
 use crate::scheduling::hg_scheduling;
 use crate::table::{Table, handles};
-use crate::timer::hg_release_fn;
 
 handles! {
     hg_watched, "A watched thread, as others see it.";

@@ -14,11 +14,11 @@ use crate::error::{Failure, HG_OK, HG_PANIC, HG_WRONG_THREAD, answer, guard, hg_
 use crate::fault::{asked, hg_fault_fn, hg_handler_settings, hg_watch_settings};
 use crate::interrupt::{hg_interrupt, interrupt_at};
 use crate::job::{Lent, Mark, hg_body_fn, hg_completed_fn, run, tells};
+use crate::pointers::hg_release_fn;
 use crate::pointers::{User, give, is_there, nanoseconds, offer, read, text};
 use crate::scheduling::hg_scheduling;
 use crate::sleep::{hg_sleep_settings, settings_or};
 use crate::table::{Table, handles};
-use crate::timer::hg_release_fn;
 
 handles! {
     hg_periodic, "A periodic thread.";

@@ -165,12 +165,15 @@ pub(crate) unsafe fn path(path: *const c_char, name: &str) -> Result<Option<Path
     Ok(Some(OsStr::from_bytes(bytes).into()))
 }
 
+/// Releases what a call-back was given.
+pub(crate) type hg_release_fn = Option<unsafe extern "C" fn(*mut c_void)>;
+
 /// A caller's own data, with what releases it.
 ///
 /// It is released once, when nothing calls with it any more.
 pub(crate) struct User {
     data: *mut c_void,
-    release: Option<unsafe extern "C" fn(*mut c_void)>,
+    release: hg_release_fn,
 }
 
 // SAFETY: the header asks of whoever gives data to a call-back that any thread may use it there.
@@ -184,10 +187,7 @@ impl User {
     ///
     /// # Safety
     /// `release` may be called with `data`, once, on any thread.
-    pub(crate) unsafe fn new(
-        data: *mut c_void,
-        release: Option<unsafe extern "C" fn(*mut c_void)>,
-    ) -> User {
+    pub(crate) unsafe fn new(data: *mut c_void, release: hg_release_fn) -> User {
         User { data, release }
     }
 

@@ -5,17 +5,17 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use hourglass_time::Span;
 use hourglass_timer::TimerService;
+use hourglass_timer::engine::Cause;
 use hourglass_timer::event::{Period, Resolution};
 use hourglass_timer::service::{
-    Class, ClassSettings, Device, EngineSettings, MOST_ENGINES, MOST_ROOM, Message, Owner, Port,
-    ServiceError, ServiceSettings, refresh_priority,
+    Class, ClassSettings, Device, EngineSettings, Expiration, MOST_ENGINES, MOST_ROOM, Message,
+    Owner, Port, ServiceError, ServiceSettings, refresh_priority,
 };
 
 use crate::error::{Failure, HG_EMPTY, HG_TIMEOUT, answer, guard, hg_error, hg_status};
 use crate::pointers::{give, is_there, read_or_default, text, write};
 use crate::scheduling::hg_scheduling;
 use crate::table::{Table, handles};
-use crate::timer::hg_expiration;
 
 handles! {
     hg_service, "A timer service.";
@@ -109,6 +109,37 @@ pub struct hg_class_settings {
     pub raise: bool,
     /// 0.
     pub reserved: [u8; 3],
+}
+
+/// An expiry, as its action sees it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct hg_expiration {
+    /// The expiry as scheduled, ns on the timer's clock.
+    pub expiry_ns: i64,
+    /// What the clock said when it was looked at, ns.
+    pub now_ns: i64,
+    /// Expiries that had no action of their own.
+    pub overruns: u64,
+    /// `HG_BASE_*`.
+    pub base: u32,
+    /// Whether the clock was set, rather than the time come.
+    pub clock_set: bool,
+    /// 0.
+    pub reserved: [u8; 3],
+}
+
+impl From<Expiration> for hg_expiration {
+    fn from(expiration: Expiration) -> hg_expiration {
+        hg_expiration {
+            expiry_ns: expiration.expiry_ns,
+            now_ns: expiration.now_ns,
+            overruns: expiration.overruns,
+            base: expiration.base as u32,
+            clock_set: expiration.cause == Cause::ClockSet,
+            reserved: [0; 3],
+        }
+    }
 }
 
 /// What a timer sent.

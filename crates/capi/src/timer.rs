@@ -4,13 +4,13 @@ use std::ffi::c_void;
 
 use hourglass_time::Span;
 use hourglass_timer::Timer;
-use hourglass_timer::engine::{Base, Cause, OnSet};
+use hourglass_timer::engine::{Base, OnSet};
 use hourglass_timer::service::{Action, Arm, Expiration, Expiry, TimerSettings, Which};
 
 use crate::error::{Failure, guard, hg_error, hg_status};
 use crate::fault::{hg_watched, watched_of};
-use crate::pointers::{User, give, offer, read, read_or_default};
-use crate::service::{class_of, hg_class, hg_owner, hg_port, owner_of, port_of};
+use crate::pointers::{User, give, hg_release_fn, offer, read, read_or_default};
+use crate::service::{class_of, hg_class, hg_expiration, hg_owner, hg_port, owner_of, port_of};
 use crate::table::{Table, handles};
 use crate::threads::{hg_thread, waker_of};
 
@@ -18,41 +18,8 @@ handles! {
     hg_timer, "A timer.";
 }
 
-/// An expiry, as its action sees it.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct hg_expiration {
-    /// The expiry as scheduled, ns on the timer's clock.
-    pub expiry_ns: i64,
-    /// What the clock said when it was looked at, ns.
-    pub now_ns: i64,
-    /// Expiries that had no action of their own.
-    pub overruns: u64,
-    /// `HG_BASE_*`.
-    pub base: u32,
-    /// Whether the clock was set, rather than the time come.
-    pub clock_set: bool,
-    /// 0.
-    pub reserved: [u8; 3],
-}
-
-impl From<Expiration> for hg_expiration {
-    fn from(expiration: Expiration) -> hg_expiration {
-        hg_expiration {
-            expiry_ns: expiration.expiry_ns,
-            now_ns: expiration.now_ns,
-            overruns: expiration.overruns,
-            base: expiration.base as u32,
-            clock_set: expiration.cause == Cause::ClockSet,
-            reserved: [0; 3],
-        }
-    }
-}
-
 /// An action's function.
 pub type hg_expire_fn = Option<unsafe extern "C" fn(*const hg_expiration, *mut c_void)>;
-/// Releases what a call-back was given.
-pub type hg_release_fn = Option<unsafe extern "C" fn(*mut c_void)>;
 
 /// What a timer does; all zero is nothing.
 #[repr(C)]

@@ -237,7 +237,7 @@ fn of_faults_and_timers() -> Vec<Layout> {
         service::hg_class_settings { scheduling, room, raise, reserved }
         service::hg_message { tag, expiration }
         timer::hg_timer { handle }
-        timer::hg_expiration { expiry_ns, now_ns, overruns, base, clock_set, reserved }
+        service::hg_expiration { expiry_ns, now_ns, overruns, base, clock_set, reserved }
         timer::hg_action {
             kind, reserved, tag, port, thread, class_, watched, call, user, release
         }

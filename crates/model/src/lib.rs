@@ -27,6 +27,7 @@ pub mod near;
 pub mod paper;
 pub mod policy;
 pub mod predict;
+pub mod ran;
 pub mod random;
 pub mod reservation;
 pub mod reserve;

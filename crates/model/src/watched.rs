@@ -4,7 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::document::{RanReport, Warning};
+use crate::ran::RanReport;
+use crate::warning::Warning;
 
 /// Name and version of the document.
 pub const WATCH_SCHEMA: &str = "hourglass.watch/1";

@@ -1,6 +1,8 @@
 //! Where jobs may be preempted, and how finely time passes.
 //!
-//! Owns: [`Sections`], [`TimeModel`]. Must not: analyse.
+//! Owns: [`Sections`], [`TimeModel`], the delay by a segment that has just begun. Must not: analyse.
+
+use crate::task::Task;
 
 /// Where a job may be preempted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,4 +24,14 @@ pub enum TimeModel {
     Discrete,
     /// Without steps: a segment delays by its length, which is never quite reached.
     Continuous,
+}
+
+/// By how much a task of lower priority that has just begun a segment delays others.
+pub(crate) fn segment_before(task: &Task, sections: Sections, time: TimeModel) -> u64 {
+    let segment = match sections {
+        Sections::Preemptive => 0,
+        Sections::NonPreemptive => task.cost,
+        Sections::Limited | Sections::Floating => task.np,
+    };
+    if time == TimeModel::Discrete { segment.saturating_sub(1) } else { segment }
 }

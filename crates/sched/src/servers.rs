@@ -9,9 +9,9 @@
 //! Under fixed priorities, that is the server's own response time, under EDF its relative deadline.
 //! Whoever uses a supply has made sure of that, by [`is_delivered`].
 
-use crate::checker::segment_before;
 use crate::edf::qpa::{self, Feasibility};
 use crate::fixed_priority;
+use crate::sections::segment_before;
 use crate::sections::{Sections, TimeModel};
 use crate::supply::{self, Supply, SupplyError};
 use crate::task::{Task, TaskError, TaskSet};

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use hourglass_sched::catalogue::answer;
 use hourglass_sched::catalogue::kinds;
-use hourglass_sched::corpus::{BadCase, agrees, answer, disagreements};
+use hourglass_sched::corpus::{BadCase, agrees, disagreements};
 use hourglass_tasks::corpus::{self, Case, Value};
 
 fn cases() -> Vec<Case> {

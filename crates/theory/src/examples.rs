@@ -7,7 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use hourglass_model::check::{CHECK_CORPUS_SCHEMA, CaseFacts, CaseStatus, CheckCorpusDocument};
-use hourglass_sched::corpus::{BadCase, answer, disagreements};
+use hourglass_sched::catalogue::answer;
+use hourglass_sched::corpus::{BadCase, disagreements};
 use hourglass_tasks::TaskSetError;
 use hourglass_tasks::corpus::{self, Answers, Case, Unread};
 use thiserror::Error;

@@ -185,7 +185,7 @@ impl<'a> Level<'a> {
                 Ordering::Greater => higher.push(flow(at)),
                 Ordering::Equal => equals.push(flow(at)),
                 Ordering::Less => {
-                    segment = segment.max(crate::checker::segment_before(other, sections, time));
+                    segment = segment.max(crate::sections::segment_before(other, sections, time));
                 }
             }
         }

@@ -10,7 +10,7 @@ mod terms;
 use std::sync::LazyLock;
 
 use hourglass_model::check::AnalysisFacts;
-use hourglass_tasks::corpus::{Case, Value};
+use hourglass_tasks::corpus::{Answers, Case, Value};
 
 use crate::corpus::{BadCase, busy, chains, global, graph, others};
 use crate::sections::Sections;
@@ -375,9 +375,45 @@ pub fn contender(name: &str) -> Option<&'static Contender> {
 }
 
 /// Who answers a kind of worked example.
-pub(crate) fn case(kind: &str) -> Option<CaseFn> {
+fn case_fn(kind: &str) -> Option<CaseFn> {
     let mut all = ALL.iter().flat_map(|entry| entry.cases);
     all.find(|(known, _)| *known == kind).map(|(_, answer)| *answer)
+}
+
+/// Answers a case: all that it asks for, by the same names.
+///
+/// # Errors
+/// A kind that no analysis answers, a key that is not known, a field that is missing or cannot
+/// be read.
+pub fn answer(case: &Case) -> Result<Answers, BadCase> {
+    let Some(ask) = case_fn(&case.kind) else {
+        return Err(BadCase::Unsupported(case.kind.clone()));
+    };
+    // A graph is written in many ways, so that all of its keys are read where it is.
+    let unknown = case.unknown_keys().first().copied().filter(|_| case.kind != "cpa-e2e");
+    if let Some(key) = unknown.or_else(|| key_of_others(case)) {
+        return Err(BadCase::UnknownKey(key.to_owned()));
+    }
+    let mut answers = Answers::new();
+    for name in case.expect.keys() {
+        answers.insert(name.clone(), ask(case, name)?);
+    }
+    Ok(answers)
+}
+
+/// A key that belongs to questions of other kinds, and would be passed over here.
+fn key_of_others(case: &Case) -> Option<&'static str> {
+    let several = |kind: &str| ["global", "mp-", "dl-"].iter().any(|begin| kind.starts_with(begin));
+    let one = case.m.is_none_or(|m| m == 1) || several(&case.kind);
+    let varies = ["global", "holistic", "cpa"];
+    let plain = case.variant.is_none() || varies.iter().any(|begin| case.kind.starts_with(begin));
+    if !one {
+        Some("m")
+    } else if !plain {
+        Some("variant")
+    } else {
+        None
+    }
 }
 
 /// The kinds of worked examples that are answered.

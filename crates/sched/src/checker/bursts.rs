@@ -11,7 +11,8 @@ use crate::fixed_priority::{Sections, TimeModel};
 use crate::task::{Task, TaskSet};
 use crate::verdict::{Analysis, Outcome, Point, Verdict, Window, Witness};
 
-use super::{Defect, check_verdict, segment_before};
+use super::{Defect, check_verdict};
+use crate::sections::segment_before;
 
 /// The most arrivals of a task within `time` of its first one, counted in its distances.
 fn arrivals_by(bursty: &Bursty, task: usize, time: u128) -> u128 {

@@ -8,7 +8,8 @@ use crate::fixed_priority::{Sections, TimeModel};
 use crate::task::{Task, TaskSet};
 use crate::verdict::{Verdict, Witness};
 
-use super::{Defect, segment_before};
+use super::Defect;
+use crate::sections::segment_before;
 
 /// Checks an answer of [`crate::edf::qpa::feasible`]: each demand, and that no interval was skipped
 /// that may demand too much.

@@ -9,7 +9,8 @@ use crate::fixed_priority::{Sections, TimeModel};
 use crate::task::{Task, TaskSet};
 use crate::verdict::{Analysis, Outcome, Point, ResponseTime, Window};
 
-use super::{Defect, check_verdict, released_before, released_by, segment_before};
+use super::{Defect, check_verdict, released_before, released_by};
+use crate::sections::segment_before;
 
 /// Checks an answer of [`crate::fixed_priority::analyse`].
 ///

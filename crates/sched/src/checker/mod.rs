@@ -32,7 +32,6 @@ pub use supplied::supplied_demand;
 pub use suspension::edf_suspension;
 pub use thresholds::thresholds;
 
-use crate::fixed_priority::{Sections, TimeModel};
 use crate::task::Task;
 use crate::verdict::{Outcome, TaskResult, Verdict};
 
@@ -104,14 +103,4 @@ pub(crate) fn released_before(window: u128, jitter: u64, period: u64) -> u128 {
 
 pub(crate) fn released_by(instant: u128, jitter: u64, period: u64) -> u128 {
     (instant + u128::from(jitter)) / u128::from(period) + 1
-}
-
-/// By how much a task of lower priority that has just begun a segment delays others.
-pub(crate) fn segment_before(task: &Task, sections: Sections, time: TimeModel) -> u64 {
-    let segment = match sections {
-        Sections::Preemptive => 0,
-        Sections::NonPreemptive => task.cost,
-        Sections::Limited | Sections::Floating => task.np,
-    };
-    if time == TimeModel::Discrete { segment.saturating_sub(1) } else { segment }
 }

@@ -1,9 +1,9 @@
 //! Worked examples answered: from a case as it is kept to answers of the same shape.
 //!
 //! Owns: the shapes of answers, and whether two answers agree. Of what is expected, only the names and
-//! the points asked for are read, never the answers. Which analysis answers which kind says
-//! [`catalogue`].
-//! Must not: read files.
+//! the points asked for are read, never the answers. Which analysis answers which kind is for
+//! [`crate::catalogue`] to say.
+//! Must not: read files, know the catalogue.
 
 pub(crate) mod busy;
 pub(crate) mod chains;
@@ -13,7 +13,6 @@ pub(crate) mod others;
 
 use hourglass_tasks::corpus::{Answers, Case, CaseTask, Value};
 
-use crate::catalogue;
 use crate::fixed_priority::TimeModel;
 use crate::task::{Task, TaskError, TaskSet};
 use crate::verdict::Verdict;
@@ -54,42 +53,6 @@ pub enum BadCase {
     /// A number does not fit, or the analysis has no answer.
     #[error("no answer: {0}")]
     NoAnswer(String),
-}
-
-/// Answers a case: all that it asks for, by the same names.
-///
-/// # Errors
-/// A kind that no analysis of [`catalogue`] answers, a key that is not known, a field that is missing or cannot
-/// be read.
-pub fn answer(case: &Case) -> Result<Answers, BadCase> {
-    let Some(ask) = catalogue::case(&case.kind) else {
-        return Err(BadCase::Unsupported(case.kind.clone()));
-    };
-    // A graph is written in many ways, so that all of its keys are read where it is.
-    let unknown = case.unknown_keys().first().copied().filter(|_| case.kind != "cpa-e2e");
-    if let Some(key) = unknown.or_else(|| key_of_others(case)) {
-        return Err(BadCase::UnknownKey(key.to_owned()));
-    }
-    let mut answers = Answers::new();
-    for name in case.expect.keys() {
-        answers.insert(name.clone(), ask(case, name)?);
-    }
-    Ok(answers)
-}
-
-/// A key that belongs to questions of other kinds, and would be passed over here.
-fn key_of_others(case: &Case) -> Option<&'static str> {
-    let several = |kind: &str| ["global", "mp-", "dl-"].iter().any(|begin| kind.starts_with(begin));
-    let one = case.m.is_none_or(|m| m == 1) || several(&case.kind);
-    let varies = ["global", "holistic", "cpa"];
-    let plain = case.variant.is_none() || varies.iter().any(|begin| case.kind.starts_with(begin));
-    if !one {
-        Some("m")
-    } else if !plain {
-        Some("variant")
-    } else {
-        None
-    }
 }
 
 /// Whether an answer is the expected one: numbers to six places, those named `_near` to 0.02.

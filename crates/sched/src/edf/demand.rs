@@ -4,9 +4,9 @@
 //! 1991; Jeffay, Stanat and Martel, RTSS 1991), and the processor demand test. Must not: be fast; see
 //! [`super::qpa`].
 
-use crate::checker::segment_before;
 use crate::effort::Effort;
 use crate::fixed_priority::{Sections, TimeModel};
+use crate::sections::segment_before;
 use crate::task::{Task, TaskSet};
 use crate::verdict::{Refusal, Verdict, Witness};
 

@@ -10,13 +10,13 @@
 use std::cmp::Ordering;
 
 use super::length::is_overload;
-use crate::checker::segment_before;
 use crate::descent::{Steps, settled};
 use crate::effort::Effort;
 use crate::exact::compare_shares;
 use crate::fixed_priority::{NO_RESPONSE, Sections, TimeModel, larger};
 use crate::fixed_priority::{judge_by, overloaded, refused, tail_of};
 use crate::recurrence::{Interference, Stream};
+use crate::sections::segment_before;
 use crate::task::{Task, TaskSet};
 use crate::verdict::{Analysis, Point, Refusal, ResponseTime, TaskResult, Window};
 
