@@ -93,6 +93,7 @@ pub(crate) const KERNEL_EVENTS: &Layout<KernelEvent> = &[
 /// A wake-up of a latency test.
 pub(crate) struct WakeUp {
     pub(crate) thread: u32,
+    pub(crate) woke_ns: Option<i64>,
     pub(crate) late_ps: u64,
 }
 
@@ -101,6 +102,7 @@ pub(crate) const WAKE_UPS: &Layout<WakeUp> = &[
     ("thread", Whole(|of| of.thread.into())),
     ("late_ns", Whole(|of| ns(of.late_ps / PS_PER_NS))),
     ("late_ps", Whole(|of| ns(of.late_ps))),
+    ("woke_ns", Whole(|of| of.woke_ns.unwrap_or(NOT_KNOWN))),
 ];
 
 /// Picoseconds in a nanosecond.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use hourglass_lab::infer::cause::AttributedGap;
 use hourglass_lab::model::document::RunDocument;
 use hourglass_lab::model::{Interval, KernelEvent};
+use hourglass_lab::store::KeptWakeUp;
 use hourglass_lab::{Finished, KeptRun, open_run as open_folder};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -44,6 +45,10 @@ fn damaged(error: impl std::fmt::Display) -> Failure {
     Failure::new(Kind::Data, error)
 }
 
+fn of_kept(thread: u32, one: KeptWakeUp) -> WakeUp {
+    WakeUp { thread, woke_ns: one.woke_ns, late_ps: one.lateness_ps }
+}
+
 impl RunData {
     /// Opens a run folder; what its document lacks is inferred, as `hourglass show` does.
     pub(crate) fn open(path: &Path) -> Result<RunData, Failure> {
@@ -58,10 +63,7 @@ impl RunData {
     pub(crate) fn held(finished: &Finished) -> RunData {
         let threads = finished.document.result.threads.iter();
         let tested = threads.filter(|thread| thread.latency.is_some()).map(|thread| thread.id);
-        let of_thread = |thread| {
-            let late = finished.latencies_ps(thread);
-            late.map(move |late_ps| WakeUp { thread, late_ps })
-        };
+        let of_thread = |thread| finished.wake_ups(thread).map(move |one| of_kept(thread, one));
         let held = Held {
             intervals: finished.intervals().collect(),
             gaps: finished.gaps(),
@@ -106,9 +108,8 @@ impl RunData {
         };
         let mut wake_ups = Vec::new();
         for thread in self.document.result.threads.iter().filter(|t| t.latency.is_some()) {
-            for late_ps in recalled.latencies_ps(thread.id).map_err(damaged)? {
-                let late_ps = late_ps.map_err(damaged)?;
-                wake_ups.push(WakeUp { thread: thread.id, late_ps });
+            for one in recalled.wake_ups(thread.id).map_err(damaged)? {
+                wake_ups.push(of_kept(thread.id, one.map_err(damaged)?));
             }
         }
         Ok(Table::of(&wake_ups, WAKE_UPS))

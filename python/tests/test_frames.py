@@ -87,6 +87,8 @@ def test_latencies_are_those_of_the_manifest(kept):
     assert len(late) == len(kept.latencies) == latency["count"]
     assert (min(late), max(late)) == (latency["min_ns"], latency["max_ns"])
     assert abs(sum(late) / len(late) - latency["mean_ns"]) <= 2
+    woke = of_thread(kept.latencies, measured[0]["id"], "woke_ns")
+    assert woke == sorted(woke) and woke[0] >= 0
     assert all(ps // 1_000 == ns for ps, ns in zip(kept.latencies["late_ps"], late))
 
 

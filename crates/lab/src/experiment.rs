@@ -26,7 +26,7 @@ use hourglass_host::refusal::{self};
 use hourglass_model::document::{RUN_SCHEMA, RunDocument, RunResult, Warning};
 use hourglass_model::host::{Host, HostChange};
 use hourglass_model::{Interval, KernelEvent, Policy};
-use hourglass_store::{NewRunFolder, RunFolder, WriteError};
+use hourglass_store::{KeptWakeUp, NewRunFolder, RunFolder, WriteError};
 use hourglass_workload::Buckets;
 use hourglass_workload::jobs::{Job, Jobs};
 use hourglass_workload::run::{Measured, RunError, Shortfall, ThreadOutcome};
@@ -198,6 +198,13 @@ impl Finished {
     /// were stored.
     pub fn latencies_ps(&self, thread: u32) -> impl Iterator<Item = u64> + '_ {
         lateness_ps(&self.measured).filter(move |(id, _)| *id == thread).flat_map(|(_, late)| late)
+    }
+
+    /// The same with the time of each wake-up, where it was kept.
+    pub fn wake_ups(&self, thread: u32) -> impl Iterator<Item = KeptWakeUp> + '_ {
+        records::wake_ups(&self.measured)
+            .filter(move |(id, _)| *id == thread)
+            .flat_map(|(_, all)| all)
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use hourglass_model::document::{RUN_SCHEMA, RunDocument, Warning};
 use hourglass_model::{Interval, KernelEvent};
-use hourglass_store::{LatencyError, OpenError, RunFolder, TraceError};
+use hourglass_store::{KeptWakeUp, LatencyError, OpenError, RunFolder, TraceError};
 
 use crate::causes::Explanation;
 use crate::drift;
@@ -163,9 +163,22 @@ impl KeptRun {
         &self,
         thread: u32,
     ) -> Result<impl Iterator<Item = Result<u64, LatencyError>> + use<>, LatencyError> {
-        let single = self.folder.lateness_ps(thread)?;
+        Ok(self.wake_ups(thread)?.map(|one| one.map(|wake_up| wake_up.lateness_ps)))
+    }
+
+    /// The same with the time of each wake-up, where it was kept.
+    ///
+    /// # Errors
+    /// As [`KeptRun::latencies_ps`].
+    pub fn wake_ups(
+        &self,
+        thread: u32,
+    ) -> Result<impl Iterator<Item = Result<KeptWakeUp, LatencyError>> + use<>, LatencyError> {
+        let single = self.folder.wake_ups(thread)?;
         let rounded = if single.is_none() { rounded_ps(&self.folder, thread)? } else { Vec::new() };
-        let repeated = rounded.into_iter().flat_map(|(ps, count)| (0..count).map(move |_| Ok(ps)));
+        let repeated = rounded.into_iter().flat_map(|(lateness_ps, count)| {
+            (0..count).map(move |_| Ok(KeptWakeUp { woke_ns: None, lateness_ps }))
+        });
         Ok(single.into_iter().flatten().chain(repeated))
     }
 }

@@ -132,7 +132,7 @@ impl Traced {
             warnings.push(Warning {
                 id: "switch-events-missing".to_owned(),
                 text: format!(
-                    "--trace: {missing} switches of the watched threads are missing from the kernel's \
+                    "--trace: switches of the watched threads are missing ({missing} times) from the kernel's \
                      record, which lost none by its own account: delays around them are not counted"
                 ),
                 remedy: "measure again".to_owned(),
