@@ -1,7 +1,7 @@
 //! Threads of other processes, watched from outside: what kept them from running.
 //!
-//! Owns: whom to look at ([`whom`]), looking again and again, what the looks add up to ([`tally`]), who had the CPU
-//! instead by counts ([`others`]) or by the kernel's events ([`traced`]), the run folder ([`folder`]).
+//! Owns: whom to look at (`whom`), looking again and again, what the looks add up to (`tally`), who had the CPU
+//! instead by counts (`others`) or by the kernel's events (`traced`), the run folder (`folder`).
 //! Must not: change anything about those who are watched.
 //!
 //! Every look reads the kernel's counts of each thread in `/proc`, which needs no privilege. Looking costs processor
