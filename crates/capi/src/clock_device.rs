@@ -51,7 +51,7 @@ struct Opened {
 }
 
 impl Opened {
-    /// For the thread that opened it; nobody else takes the lock.
+    /// For the thread that opened it: no other thread takes the lock.
     fn device(&self) -> Result<MutexGuard<'_, ClockDevice<u64>>, Failure> {
         if self.owner != thread_number() {
             let text = "another thread opened this clock device: only that one may serve it";

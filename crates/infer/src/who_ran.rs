@@ -192,6 +192,8 @@ impl Cpu {
 
 #[cfg(test)]
 mod tests {
+    use hourglass_model::random::Stream;
+
     use super::*;
 
     fn event(ns: i64, kind: Kind, a: u32, b: u32) -> KernelEvent {
@@ -260,17 +262,12 @@ mod tests {
         );
     }
 
-    /// Random records against what each nanosecond must be, read off the events one by one; the seed is in
-    /// the message.
+    /// Random records against what each nanosecond must be, read off the events one by one. The
+    /// sequence is fixed.
     #[test]
     fn slices_say_what_the_events_say() {
-        let mut seed = 19_u64;
-        let mut below = |limit: u64| {
-            seed = seed
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            (seed >> 33) % limit
-        };
+        let mut random = Stream::of(&[19]);
+        let mut below = |limit: u64| random.below(limit);
         for round in 0..200 {
             let (mut now, mut running, mut depth) = (0_i64, 1 + below(3) as u32, 0);
             let (mut events, mut truth) = (Vec::new(), Vec::new());

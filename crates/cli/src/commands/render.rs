@@ -102,7 +102,7 @@ pub(crate) fn render(render: &Render, settings: Settings) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Draws who had the CPUs of which the kernel told it.
+/// Adds who had each CPU that the kernel's trace covers.
 fn draw_who_ran(picture: &mut TracePicture<'_>, recalled: &lab::KeptRun) -> Result<()> {
     let Some(facts) = &recalled.document().manifest.kernel else { return Ok(()) };
     let end_ns = i64::try_from(recalled.document().manifest.elapsed_ns).unwrap_or(i64::MAX);

@@ -79,7 +79,7 @@ fn pause(text: &str) -> Result<Span, String> {
 /// Watches and prints.
 ///
 /// # Errors
-/// Nobody to watch, no right to; a folder that cannot be made or written.
+/// There is no such thread, or no permission; the folder cannot be made or written.
 pub(crate) fn watch(watch: &Watch, words: &[String], settings: Settings) -> Result<ExitCode> {
     let program = std::iter::once("hourglass".to_owned());
     let request = WatchRequest {

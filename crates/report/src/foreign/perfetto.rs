@@ -116,7 +116,7 @@ struct Trace<W: Write> {
     out: BufWriter<W>,
     /// The run's zero on `CLOCK_MONOTONIC`.
     zero_ns: u64,
-    /// Who had each CPU of which the kernel told it.
+    /// Who had each CPU that the kernel's trace covers.
     ran: BTreeMap<u32, Vec<Slice>>,
 }
 

@@ -1,4 +1,4 @@
-//! Rows of CPUs of which the kernel told who had them: whoever had more than a pixel has a rectangle, and a
+//! Rows of CPUs whose occupants the kernel's trace names: whoever had more than a pixel has a rectangle, and a
 //! pixel that several had is cut into their shares. Memory: a few numbers for each pixel.
 
 use std::collections::BTreeMap;
@@ -117,6 +117,8 @@ impl Shares {
 
 #[cfg(test)]
 mod tests {
+    use hourglass_model::random::Stream;
+
     use super::*;
 
     const VIEW: View = View { from_ns: 0, to_ns: 1_000, columns: 10 };
@@ -150,16 +152,11 @@ mod tests {
         assert_eq!(drawn(&[slice(0, 1_000, 0), slice(2_000, 3_000, 1)]), []);
     }
 
-    /// Whoever ran has an area of as many nanoseconds, however short the slices; the seed is in the message.
+    /// Whoever ran has an area of as many nanoseconds, however short the slices. The sequence is fixed.
     #[test]
     fn areas_are_times() {
-        let mut seed = 64_u64;
-        let mut below = |limit: u64| {
-            seed = seed
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            (seed >> 33) % limit
-        };
+        let mut random = Stream::of(&[64]);
+        let mut below = |limit: u64| random.below(limit);
         for round in 0..200 {
             let (mut now, mut slices, mut truth) = (0, Vec::new(), [0.0; 5]);
             while now < 1_000 {
